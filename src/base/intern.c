@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/intern.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <uthash.h>
+
+typedef struct InternString {
+    UT_hash_handle hh;
+    unsigned generation;
+    char text[];
+} InternString;
+
+/* Masks are keyed by their list form: hwloc bitmaps have no canonical length, so their words cannot be hashed. The
+ * last result is remembered because callers intern the same mask for thread after thread. */
+typedef struct InternMask {
+    UT_hash_handle hh;       /* in by_key */
+    UT_hash_handle hh_value; /* in by_value */
+    unsigned generation;
+    hwloc_bitmap_t set;
+    char *key;
+} InternMask;
+
+struct InternPool {
+    InternString *strings;
+    InternMask *by_key;
+    InternMask *by_value; /* keyed by the bitmap pointer handed out */
+    InternMask *last;
+    unsigned generation;
+};
+
+InternPool *intern_pool_new(void)
+{
+    return calloc(1, sizeof(InternPool));
+}
+
+static void string_drop(InternPool *pool, InternString *e)
+{
+    HASH_DEL(pool->strings, e);
+    free(e);
+}
+
+static void mask_drop(InternPool *pool, InternMask *e)
+{
+    if (pool->last == e)
+        pool->last = NULL;
+    HASH_DELETE(hh, pool->by_key, e);
+    HASH_DELETE(hh_value, pool->by_value, e);
+    hwloc_bitmap_free(e->set);
+    free(e->key);
+    free(e);
+}
+
+InternPool *intern_pool_free(InternPool *pool)
+{
+    InternString *s, *s_next;
+    InternMask *m, *m_next;
+
+    if (!pool)
+        return NULL;
+    HASH_ITER (hh, pool->strings, s, s_next)
+        string_drop(pool, s);
+    HASH_ITER (hh, pool->by_key, m, m_next)
+        mask_drop(pool, m);
+    free(pool);
+    return NULL;
+}
+
+const char *intern_string(InternPool *pool, const char *s)
+{
+    InternString *e = NULL;
+    size_t len;
+
+    if (!s)
+        return NULL;
+
+    len = strlen(s);
+    HASH_FIND(hh, pool->strings, s, len, e);
+    if (e)
+        return e->text;
+
+    e = calloc(1, sizeof(*e) + len + 1);
+    if (!e)
+        return NULL;
+    memcpy(e->text, s, len);
+    e->generation = pool->generation;
+    HASH_ADD_KEYPTR(hh, pool->strings, e->text, len, e);
+    return e->text;
+}
+
+CpuMask intern_mask(InternPool *pool, hwloc_const_bitmap_t set)
+{
+    CLEANUP_FREE char *key = NULL;
+    InternMask *e = NULL;
+    size_t len;
+
+    if (pool->last && hwloc_bitmap_isequal(pool->last->set, set))
+        return pool->last->set;
+
+    if (hwloc_bitmap_list_asprintf(&key, set) < 0)
+        return NULL;
+    len = strlen(key);
+    HASH_FIND(hh, pool->by_key, key, len, e);
+    if (!e) {
+        e = calloc(1, sizeof(*e));
+        if (!e)
+            return NULL;
+        e->set = hwloc_bitmap_dup(set);
+        if (!e->set) {
+            free(e);
+            return NULL;
+        }
+        e->key = TAKE_PTR(key);
+        e->generation = pool->generation;
+        HASH_ADD_KEYPTR(hh, pool->by_key, e->key, len, e);
+        HASH_ADD(hh_value, pool->by_value, set, sizeof(e->set), e);
+    }
+
+    pool->last = e;
+    return e->set;
+}
+
+void intern_pool_begin(InternPool *pool)
+{
+    pool->generation++;
+}
+
+void intern_mark_string(InternPool *pool, const char *s)
+{
+    InternString *e;
+
+    if (!s)
+        return;
+    e = (InternString *)(void *)(uintptr_t)(s - offsetof(InternString, text));
+    e->generation = pool->generation;
+}
+
+void intern_mark_mask(InternPool *pool, CpuMask mask)
+{
+    InternMask *e = NULL;
+
+    if (!mask || (pool->last && pool->last->set == mask && pool->last->generation == pool->generation))
+        return;
+    HASH_FIND(hh_value, pool->by_value, &mask, sizeof(mask), e);
+    assert(e);
+    if (!e)
+        return;
+    e->generation = pool->generation;
+    pool->last = e;
+}
+
+void intern_pool_sweep(InternPool *pool)
+{
+    InternString *s, *s_next;
+    InternMask *m, *m_next;
+
+    HASH_ITER (hh, pool->strings, s, s_next)
+        if (s->generation != pool->generation)
+            string_drop(pool, s);
+    HASH_ITER (hh, pool->by_key, m, m_next)
+        if (m->generation != pool->generation)
+            mask_drop(pool, m);
+}
+
+size_t intern_pool_size(const InternPool *pool)
+{
+    return HASH_CNT(hh, pool->strings) + HASH_CNT(hh, pool->by_key);
+}

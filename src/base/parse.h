@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Strict parsers of short texts: the whole string must match, surrounding blanks excepted; nothing is guessed.
+ * All return 0, -EINVAL (not of the form) or -ERANGE (of the form, but too large), and write ret_ only on 0. */
+
+#include <hwloc/bitmap.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Decimal digits only, no sign. */
+int parse_u64(const char *s, uint64_t *ret);
+int parse_u32(const char *s, uint32_t *ret);
+
+/* Optional sign and decimal digits. */
+int parse_i32(const char *s, int32_t *ret);
+
+/* yes/no, true/false, on/off, 1/0. */
+int parse_bool(const char *s, bool *ret);
+
+/* A time span: "100ms", "2s", "1min 30s", "1.5s"; units us, ms, s, sec, m, min, h, d; a bare number is seconds.
+ * Result in microseconds. */
+int parse_span_usec(const char *s, uint64_t *ret);
+
+/* A size: digits, an optional fraction and an optional suffix K, M, G, T (powers of 1024). Result in bytes. */
+int parse_bytes(const char *s, uint64_t *ret);
+
+/* "12%", "1.5%" or "300permille" as permille; a bare number is -EINVAL, because its unit would be a guess. */
+int parse_permille(const char *s, uint32_t *ret);
+
+/* A kernel CPU or node list, "0-3,8,10-11"; the empty string is the empty set. Numbers above `max` are -ERANGE, a
+ * descending range is -EINVAL. `ret` is overwritten, and only on success. */
+int parse_list(const char *s, unsigned max, hwloc_bitmap_t ret);
+
+/* Formats a bitmap the way parse_list() reads it. Returns a malloc'd string, or NULL when memory is out. An
+ * infinite bitmap is cut at `max`. */
+char *format_list(hwloc_const_bitmap_t set, unsigned max);
+
+/* Formats microseconds as parse_span_usec() reads them, "1min 30s", "150ms", "0s". Returns `buf`. */
+char *format_span(uint64_t usec, char *buf, size_t size);
+
+/* The largest CPU number this program deals with; the kernel's own limit is 8192 (CONFIG_NR_CPUS, MAXSMP). */
+#define PARSE_CPU_MAX 65535U

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/root.h"
+
+#include "base/util.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+int root_open(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return fd < 0 ? -errno : fd;
+}
+
+int root_open_file(int root_fd, const char *path)
+{
+    int fd;
+
+    while (*path == '/')
+        path++;
+    fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    return fd < 0 ? -errno : fd;
+}
+
+ssize_t root_pread(int fd, char *buf, size_t size)
+{
+    size_t len = 0;
+
+    assert(size > 1);
+    for (;;) {
+        ssize_t n = pread(fd, buf + len, size - len, (off_t)len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        len += (size_t)n;
+        if (len == size)
+            return -EFBIG;
+        /* A short read of a /proc file that fits one record is its end; asking again would cost a system call
+         * per thread and tick. Large files come in page-sized pieces and are asked until they say so. */
+        if (n == 0 || len < 512)
+            break;
+    }
+
+    buf[len] = '\0';
+    return (ssize_t)len;
+}
+
+ssize_t root_read(int root_fd, const char *path, char *buf, size_t size)
+{
+    CLEANUP_CLOSE int fd = root_open_file(root_fd, path);
+
+    if (fd < 0)
+        return fd;
+    return root_pread(fd, buf, size);
+}
+
+int root_read_alloc(int root_fd, const char *path, size_t max, char **ret, size_t *ret_len)
+{
+    CLEANUP_CLOSE int fd = root_open_file(root_fd, path);
+    CLEANUP_FREE char *buf = NULL;
+    size_t capacity = 0, len = 0;
+
+    if (fd < 0)
+        return fd;
+
+    for (;;) {
+        ssize_t n;
+
+        if (!GROW(buf, capacity, len + 4096 + 1))
+            return -ENOMEM;
+        n = pread(fd, buf + len, capacity - len - 1, (off_t)len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        len += (size_t)n;
+        if (len > max)
+            return -EFBIG;
+    }
+
+    buf[len] = '\0';
+    *ret = TAKE_PTR(buf);
+    *ret_len = len;
+    return 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Time as unsigned microseconds. Only probe, act, daemon and ctl may ask for it; the other rooms are given it. */
+
+#include <stdint.h>
+
+#define USEC_PER_MSEC 1000ULL
+#define USEC_PER_SEC  1000000ULL
+#define NSEC_PER_USEC 1000ULL
+#define NSEC_PER_SEC  1000000000ULL
+
+/* CLOCK_MONOTONIC in microseconds: what World.now_usec and every `..._usec` instant is in. */
+uint64_t time_now_usec(void);
+
+/* CPU time used by the calling thread so far, in nanoseconds (CLOCK_THREAD_CPUTIME_ID). */
+uint64_t time_thread_cpu_nsec(void);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/util.h"
+
+#include <stdint.h>
+
+bool util_grow(void **array, size_t *capacity, size_t need, size_t element_size)
+{
+    size_t n;
+    void *p;
+
+    if (need <= *capacity)
+        return true;
+    if (need > SIZE_MAX / 2 / element_size)
+        return false;
+
+    n = MAX(MAX(*capacity * 2, need), (size_t)8);
+    p = realloc(*array, n * element_size);
+    if (!p)
+        return false;
+
+    *array = p;
+    *capacity = n;
+    return true;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Search order of configuration files: /etc before /run before /usr/lib, as systemd does it. */
+
+#include "conf/ini.h"
+
+#include <stddef.h>
+
+#define CONF_FILES_MAX 4096U /* files in one directory; a limit against accidents */
+
+/* One file to read, with its drop-ins after it. */
+typedef struct ConfFile {
+    char *name;     /* base name: "50-jvm.policy" */
+    char *path;     /* the winning file; NULL when only drop-ins exist (they are then reported and ignored) */
+    char **dropins; /* paths, in order of base name */
+    size_t n_dropins;
+} ConfFile;
+
+typedef struct ConfFiles {
+    ConfFile *files; /* ascending name */
+    size_t n_files, capacity;
+} ConfFiles;
+
+void conf_files_done(ConfFiles *files);
+
+/* Finds all `*suffix` files (suffix such as ".policy") in the NULL-terminated list of directories, the first directory winning:
+ * the same name in a later one is hidden; a link to /dev/null (or an empty regular file does not) masks the name in
+ * all; `NAME.d/x.conf` drop-ins are gathered from all directories by the same rule. Missing directories are fine;
+ * unreadable ones, circular links and over-long lists are reported. Returns 0, -EBADMSG (see report), -ENOMEM. */
+int conf_search(const char *const *directories, const char *suffix, ConfFiles *ret, ConfReport *report);
+
+/* The same for a single main file "numaplaced.conf" and its ".d" directories. */
+int conf_search_one(const char *const *directories, const char *name, ConfFile *ret, ConfReport *report);
+void conf_file_done(ConfFile *file);

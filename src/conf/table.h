@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Key tables: one row per key, from which the parsers, defaults, `--json` forms and the manual check follow. */
+
+#include "conf/ini.h"
+
+#include <stddef.h>
+
+/* Parses `value` into `*field`. `arg` is the row's. Returns 0, -EINVAL, -ERANGE or -ENOMEM; `*field` is written only on 0. */
+typedef int (*ConfParser)(const char *value, void *field, const void *arg);
+
+typedef struct ConfKey {
+    const char *section;
+    const char *name;
+    ConfParser parse;
+    const void *arg;
+    size_t offset;        /* of the field in the object the table is for */
+    const char *fallback; /* the default, in the form the parser reads; "" is the parser's empty value */
+    const char *expected; /* what a good value is, for the message: "a time span such as 100ms" */
+    bool active;          /* false: parsed and validated, its mechanism is not active yet */
+} ConfKey;
+
+/* The row, or NULL. */
+const ConfKey *conf_table_find(const ConfKey *table, size_t n, const char *section, const char *name);
+
+/* Whether the table has any key in that section. */
+bool conf_table_has_section(const ConfKey *table, size_t n, const char *section);
+
+/* Applies one entry to `object`: an unknown section or key is a warning, a bad value an error with the file, the line
+ * and what was expected. Returns 0, -EBADMSG after an error, or -ENOMEM. An empty value resets to the default. */
+int conf_table_apply(const ConfKey *table, size_t n, void *object, const char *section, const char *name,
+                     const char *value, const char *file, unsigned line, ConfReport *report);
+
+/* Sets every field to its default. Asserts that all defaults parse. Returns 0 or -ENOMEM. */
+int conf_table_defaults(const ConfKey *table, size_t n, void *object);
+
+/* Parsers for ConfKey.parse. The field's type stands in brackets; `arg` is unused unless said. */
+int conf_parse_bool(const char *value, void *field, const void *arg); /* bool */
+int conf_parse_u32(const char *value, void *field,
+                   const void *arg); /* uint32_t; arg: const ConfRange *, or NULL */
+int conf_parse_span(const char *value, void *field,
+                    const void *arg); /* uint64_t usec; arg: const ConfRange *, or NULL */
+int conf_parse_bytes(const char *value, void *field,
+                     const void *arg); /* uint64_t; arg: const ConfRange *, or NULL */
+int conf_parse_permille(const char *value, void *field,
+                        const void *arg); /* uint32_t, from "12%"; arg: ConfRange or NULL */
+int conf_parse_string(const char *value, void *field, const void *arg); /* char *, malloc'd */
+int conf_parse_enum(const char *value, void *field,
+                    const void *arg); /* int; arg: NULL-terminated array of names */
+int conf_parse_list(const char *value, void *field,
+                    const void *arg); /* hwloc_bitmap_t, allocated; NULL when "" */
+
+typedef struct ConfRange {
+    uint64_t min, max;
+} ConfRange;

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* plan_compute(): from a World and the policies in force to what should be changed now, and what was refused and why.
+ * Pure: no I/O, no clock, no memory of its own. The same World, policies and time give the same Plan (I12). */
+
+#include "base/ids.h"
+#include "policy/policy.h"
+#include "world/world.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PLAN_ACTIONS_PER_TICK 64U  /* action budget of one tick (P7); recalls and releases are not counted */
+#define PLAN_REFUSALS_MAX     256U /* kept per plan; the rest is only counted */
+
+typedef enum PlanKind {
+    PLAN_KIND_SET_HOME, /* confine a process to its group's home */
+    PLAN_KIND_LEND,     /* let one thread use one idle CPU outside its home */
+    PLAN_KIND_RECALL,   /* take it back: the thread's mask is its home again */
+    PLAN_KIND_RELEASE,  /* put back what was there before we came: whole process, or one thread */
+    PLAN_KIND_MAX,
+    PLAN_KIND_INVALID = -EINVAL,
+} PlanKind;
+
+/* Why an action was decided. */
+typedef enum PlanRule {
+    PLAN_RULE_FIXED_HOME,    /* Mode=fixed, Nodes= */
+    PLAN_RULE_NEW_MEMBER,    /* a process or thread of a group that has a home already */
+    PLAN_RULE_IDLE_NEARBY,   /* an idle CPU, and the thread waits (P2) */
+    PLAN_RULE_OWNER_WAITS,   /* recall: the CPU's owner is back */
+    PLAN_RULE_LEASE_ENDED,   /* recall: LeaseSec= is over */
+    PLAN_RULE_DEMAND_FELL,   /* recall: the home has room again, or the thread sleeps */
+    PLAN_RULE_CPU_GONE,      /* recall: offline, reserved, or outside the thread's cpuset now */
+    PLAN_RULE_WORKLOAD_GONE, /* release: no policy matches any more, or Mode= is none */
+    PLAN_RULE_PAUSED,        /* release or recall: by the administrator */
+    PLAN_RULE_REPINNED,      /* release: somebody else changed a mask of the process */
+    PLAN_RULE_HOME_GONE,     /* release: the home's nodes have no usable CPU left */
+    PLAN_RULE_MAX,
+    PLAN_RULE_INVALID = -EINVAL,
+} PlanRule;
+
+/* Why something considered was not done. The numbers are for explain; `limit` is what `value` was held against. */
+typedef enum PlanReason {
+    PLAN_REASON_NO_POLICY, /* no policy matches */
+    PLAN_REASON_MODE_NONE,
+    PLAN_REASON_PAUSED,
+    PLAN_REASON_OBSERVE,          /* Act=observe, or the daemon may not change anything */
+    PLAN_REASON_TOO_YOUNG,        /* MinAgeSec= */
+    PLAN_REASON_FOREIGN_AFFINITY, /* pinned by somebody else */
+    PLAN_REASON_REPINNED,         /* re-pinned by somebody else while managed: yielded */
+    PLAN_REASON_PER_CPU,          /* I2 */
+    PLAN_REASON_CLASS,            /* I2 */
+    PLAN_REASON_DENIED,           /* the kernel refused before */
+    PLAN_REASON_UNREADABLE,       /* I10 */
+    PLAN_REASON_NOT_ACTIVE,       /* a Mode= or Act= whose mechanism is not active yet */
+    PLAN_REASON_NO_HOME,          /* not confined by us: the kernel can use every CPU it may use */
+    PLAN_REASON_NOT_OVERLOADED,   /* value: its wait; limit: WaitPermille= */
+    PLAN_REASON_HOME_HAS_IDLE,    /* the kernel can still use an idle CPU at home */
+    PLAN_REASON_NO_IDLE_CPU,
+    PLAN_REASON_STEAL_OFF,
+    PLAN_REASON_SCOPE,          /* idle CPUs exist, beyond Scope= */
+    PLAN_REASON_NODE_LIMIT,     /* value: nodes; limit: NodeLimit= (P3, I8) */
+    PLAN_REASON_MAX_DISTANCE,   /* value: distance; limit: MaxDistance= (P3, I8) */
+    PLAN_REASON_IDLE_TOO_SHORT, /* value: expected idle usec; limit: IdleCostRatio= x action cost (P2) */
+    PLAN_REASON_RESIDENCY,      /* value: usec since its last move; limit: MinResidencySec= (P7, I7) */
+    PLAN_REASON_COOLDOWN,       /* the CPU was recalled for its owner a short time ago */
+    PLAN_REASON_LOCALITY,       /* veto; value: vetoes so far; limit: NiceTries= (P7) */
+    PLAN_REASON_BACKOFF,        /* value: ticks left; limit: the present back-off (P7) */
+    PLAN_REASON_BUDGET,         /* action budget of this tick */
+    PLAN_REASON_RATE_WORKLOAD,  /* cross-node bucket of the workload (I4) */
+    PLAN_REASON_RATE_HOST,      /* cross-node bucket of the host (I4) */
+    PLAN_REASON_CPUSET,         /* the idle CPUs are outside its cpuset (I1) */
+    PLAN_REASON_NO_CPUS,        /* Nodes= has no usable CPU inside the cpuset */
+    PLAN_REASON_MAX,
+    PLAN_REASON_INVALID = -EINVAL,
+} PlanReason;
+
+typedef struct PlanAction {
+    PlanKind kind;
+    PlanRule rule;
+    uint8_t mechanism; /* the N of P<N> */
+    TaskKey subject;   /* tid 0: the whole process */
+    WorkloadIx workload;
+    uint64_t group_id;
+    CpuMask from;       /* the mask the subject must have now; anything else is somebody else's doing */
+    CpuMask to;         /* the mask it gets. Interned in the World's pool */
+    CpuMask home_nodes; /* SET_HOME: NodeIx bitmap of the home */
+    CpuIx cpu;          /* LEND, RECALL: the CPU concerned */
+    bool cross_node;
+    uint32_t distance;   /* LEND: from the thread's home node; 10 on the same node */
+    uint64_t lease_usec; /* LEND */
+    uint32_t value;      /* the number that decided: wait, busy, or idle permille */
+    uint32_t limit;      /* what it was held against */
+} PlanAction;
+
+typedef struct PlanRefusal {
+    PlanReason reason;
+    uint8_t mechanism;
+    TaskKey subject; /* pid 0: about the group as a whole; tid 0: a process */
+    WorkloadIx workload;
+    uint64_t group_id; /* 0: none */
+    CpuIx cpu;
+    uint64_t value, limit;
+} PlanRefusal;
+
+/* What the steal pass of one group concluded; plan_commit() keeps it as the group's guards (P7). */
+typedef struct PlanPass {
+    uint64_t group_id;
+    uint32_t n_vetoes;
+    uint32_t backoff_ticks;
+    uint64_t backoff_until_tick;
+} PlanPass;
+
+typedef struct Plan {
+    uint64_t tick;
+    uint64_t now_usec;
+    PlanAction *actions; /* in the order to be carried out: releases, recalls, homes, lends */
+    size_t n_actions, actions_capacity;
+    PlanRefusal *refusals;
+    size_t n_refusals, refusals_capacity;
+    uint64_t n_refused[PLAN_REASON_MAX]; /* all, also those not kept */
+    PlanPass *passes;
+    size_t n_passes, passes_capacity;
+    bool pressed;                  /* someone waits, or a lease runs: keep the fast tick */
+    uint32_t n_overloaded, n_idle; /* CPUs (P1) */
+} Plan;
+
+/* Settings of the daemon that bound every policy. */
+typedef struct PlanLimits {
+    bool observe;                      /* no right to change anything: everything is refused with OBSERVE */
+    bool slow_tick;                    /* homes and members are looked at in this tick too */
+    uint32_t cross_node_moves_per_sec; /* of the host */
+    uint32_t cross_node_burst;
+} PlanLimits;
+
+/* Computes the plan for this instant (world->now_usec). The World is not changed, except that masks may be interned
+ * in its pool. *ret must be zeroed or a finished Plan, whose memory is used again. Returns 0 or -ENOMEM. */
+int plan_compute(World *world, const PolicySet *policies, const PlanLimits *limits, Plan *ret);
+void plan_done(Plan *plan);
+
+/* What became of one action; made by act, folded back by plan_commit(). */
+typedef enum PlanOutcome {
+    PLAN_OUTCOME_DONE,
+    PLAN_OUTCOME_GONE,         /* the task exited */
+    PLAN_OUTCOME_FOREIGN,      /* its mask was not what we expected: somebody else's, left alone */
+    PLAN_OUTCOME_RETRY,        /* a passing condition; nothing changed */
+    PLAN_OUTCOME_REFUSED,      /* the kernel said no for good */
+    PLAN_OUTCOME_UNJOURNALLED, /* it could not be written down first, so it was not done (I3) */
+    PLAN_OUTCOME_SKIPPED,      /* dry run */
+    PLAN_OUTCOME_MAX,
+    PLAN_OUTCOME_INVALID = -EINVAL,
+} PlanOutcome;
+
+/* Folds a carried-out plan into the World: masks, homes, leases, guards, buckets, counters. `outcomes` has one entry
+ * per action; NULL means all DONE (how tests and the simulator apply a plan to its own World, I9). */
+int plan_commit(World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
+                const PlanOutcome *outcomes);
+
+/* Asserts I1, I2, I4, I6-I8 and the shape of a plan against the World it was made for. 0, or -EUCLEAN and a malloc'd
+ * sentence in *ret_what. Tests and debug builds. */
+int plan_check(const World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
+               char **ret_what);
+
+/* The stable text of a plan for goldens. Malloc'd. */
+char *plan_format(const World *world, const Plan *plan);
+
+/* Short names ("lend", "idle-nearby", "node-limit", "gone"), and one-sentence explanations for explain. */
+const char *plan_kind_name(PlanKind kind);
+const char *plan_rule_name(PlanRule rule);
+const char *plan_rule_text(PlanRule rule);
+const char *plan_reason_name(PlanReason reason);
+const char *plan_reason_text(PlanReason reason);
+const char *plan_outcome_name(PlanOutcome outcome);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A validated policy file: which tasks it is for, and how they are to be placed. numaplace.policy(5) is its manual. */
+
+#include "base/util.h"
+#include "conf/table.h"
+#include "topo/topology.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define POLICY_MAX        1024U /* policies in force */
+#define POLICY_VALUES_MAX 256U  /* values of one match key */
+
+/* The directories of policy files, first wins. Relative to a root in tests. */
+#define POLICY_DIRECTORIES "/etc/numaplace/policy.d", "/run/numaplace/policy.d", "/usr/lib/numaplace/policy.d"
+
+/* The names in the files, in this order, are policy_*_names[]. */
+typedef enum PolicyGroupBy {
+    POLICY_GROUP_BY_WORKLOAD,
+    POLICY_GROUP_BY_CGROUP,
+    POLICY_GROUP_BY_PROCESS,
+    POLICY_GROUP_BY_SHARED_MEMORY,
+    POLICY_GROUP_BY_MAX,
+    POLICY_GROUP_BY_INVALID = -EINVAL,
+} PolicyGroupBy;
+
+typedef enum PolicyAct {
+    POLICY_ACT_AUTO,
+    POLICY_ACT_OBSERVE, /* I11: no changing system call */
+    POLICY_ACT_AFFINITY,
+    POLICY_ACT_UNIT,
+    POLICY_ACT_CPUSET,
+    POLICY_ACT_MAX,
+    POLICY_ACT_INVALID = -EINVAL,
+} PolicyAct;
+
+typedef enum PolicyForeign {
+    POLICY_FOREIGN_RESPECT,
+    POLICY_FOREIGN_OVERRIDE,
+    POLICY_FOREIGN_MAX,
+    POLICY_FOREIGN_INVALID = -EINVAL,
+} PolicyForeign;
+
+typedef enum PolicyMode {
+    POLICY_MODE_NONE, /* not placed at all */
+    POLICY_MODE_AUTO,
+    POLICY_MODE_COMPRESS,
+    POLICY_MODE_SPREAD,
+    POLICY_MODE_INTERLEAVE,
+    POLICY_MODE_FIXED, /* home is Nodes= */
+    POLICY_MODE_MAX,
+    POLICY_MODE_INVALID = -EINVAL,
+} PolicyMode;
+
+typedef enum PolicyScope { /* how far from home a CPU may be lent; same order as TopologyLevel from SMT on */
+    POLICY_SCOPE_SMT,
+    POLICY_SCOPE_LLC,
+    POLICY_SCOPE_NODE,
+    POLICY_SCOPE_MACHINE,
+    POLICY_SCOPE_MAX,
+    POLICY_SCOPE_INVALID = -EINVAL,
+} PolicyScope;
+
+typedef enum PolicyEvidence {
+    POLICY_EVIDENCE_AUTO,
+    POLICY_EVIDENCE_PERF,      /* B */
+    POLICY_EVIDENCE_WRITE,     /* W */
+    POLICY_EVIDENCE_KERNEL,    /* A */
+    POLICY_EVIDENCE_DAMON,     /* C */
+    POLICY_EVIDENCE_RESIDENCY, /* D */
+    POLICY_EVIDENCE_MAX,
+    POLICY_EVIDENCE_INVALID = -EINVAL,
+} PolicyEvidence;
+
+/* One value of a match key: a glob, or a number for Min...=; `!` in front negates. */
+typedef struct PolicyPattern {
+    bool negate;
+    char *glob;
+} PolicyPattern;
+
+typedef struct PolicyPatterns {
+    PolicyPattern *values; /* OR; NULL: the key was not given */
+    size_t n_values;
+} PolicyPatterns;
+
+/* One [Match] section: all given keys must match (AND). */
+typedef struct PolicyMatch {
+    PolicyPatterns unit, slice, cgroup, comm, exe, command_line, user, environment;
+    uint64_t min_memory_bytes;
+    uint32_t min_cpu_permille; /* of one CPU */
+    uint32_t min_threads;
+} PolicyMatch;
+
+typedef struct Policy {
+    char *name;           /* the file's base name without ".policy" */
+    char *path;           /* of the winning file */
+    PolicyMatch *matches; /* OR; none: matches nothing */
+    size_t n_matches, matches_capacity;
+
+    /* [Workload] */
+    char *description;
+    int group_by;         /* PolicyGroupBy */
+    int act;              /* PolicyAct */
+    int foreign_affinity; /* PolicyForeign */
+    uint32_t expect_width;
+    uint64_t min_age_usec;
+
+    /* [Placement] */
+    int mode;             /* PolicyMode */
+    hwloc_bitmap_t nodes; /* operating-system node numbers; NULL: any */
+    uint32_t max_nodes;   /* 0: no limit */
+    uint64_t settle_usec;
+    uint64_t min_residency_usec;
+    uint32_t min_gain_permille;
+    uint32_t allowed_imbalance; /* POLICY_IMBALANCE_AUTO: from the topology (P5) */
+    uint64_t ping_pong_usec;
+
+    /* [Steal] */
+    bool steal;
+    int scope; /* PolicyScope */
+    uint32_t node_limit;
+    uint32_t max_distance;
+    uint32_t wait_permille;
+    uint32_t idle_cost_ratio;
+    uint64_t lease_usec;
+
+    /* [Memory] */
+    bool follow;
+    int evidence;              /* PolicyEvidence */
+    uint64_t rate_limit_bytes; /* per second; 0: off */
+    bool force_complete;
+    bool two_stage;
+    uint64_t block_size_bytes;
+    uint32_t headroom_percent;
+    uint64_t scan_min_usec;
+    uint64_t scan_max_usec;
+    uint64_t scan_size_bytes;
+    uint32_t max_pressure_permille;
+
+    /* [Limits] */
+    uint32_t cross_node_moves_per_sec;
+    uint32_t cross_node_burst;
+    uint32_t nice_tries;
+    uint32_t backoff_max;
+} Policy;
+
+#define POLICY_IMBALANCE_AUTO UINT32_MAX
+
+/* All policies in force, in the order they are tried. Immutable once loaded; shared by reference. */
+typedef struct PolicySet {
+    unsigned n_ref;
+    Policy **policies;
+    size_t n_policies, capacity;
+    unsigned wants; /* PolicyWants: which costly facts some [Match] looks at */
+} PolicySet;
+
+typedef enum PolicyWants {
+    POLICY_WANTS_EXE = 1 << 0,
+    POLICY_WANTS_COMMAND_LINE = 1 << 1,
+    POLICY_WANTS_ENVIRONMENT = 1 << 2,
+    POLICY_WANTS_DYNAMIC = 1 << 3, /* MinMemory=, MinCPU=, MinThreads= */
+} PolicyWants;
+
+/* The table of all keys, in the order of the manual. */
+extern const ConfKey policy_keys[];
+extern const size_t policy_n_keys;
+
+extern const char *const policy_group_by_names[];
+extern const char *const policy_act_names[];
+extern const char *const policy_foreign_names[];
+extern const char *const policy_mode_names[];
+extern const char *const policy_scope_names[];
+extern const char *const policy_evidence_names[];
+
+/* Reads and validates every policy below `directories` (NULL-terminated, first wins). A file with errors makes the whole load
+ * fail with -EBADMSG, so that a reload changes nothing; unknown keys only warn. `topology` (may be NULL) is used to
+ * check that nodes exist. On success *ret holds a reference. */
+int policy_set_load(const char *const *directories, const Topology *topology, PolicySet **ret,
+                    ConfReport *report);
+
+/* Reads one file (with no drop-ins), for `policy verify FILE`. */
+int policy_load_file(const char *path, const Topology *topology, Policy **ret, ConfReport *report);
+
+/* Parses a policy from memory: what the two above, the tests and the fuzzer use. `name` is the policy's name. */
+int policy_parse(const char *name, const char *text, size_t len, const char *file, const Topology *topology,
+                 Policy **ret, ConfReport *report);
+
+Policy *policy_free(Policy *policy);
+DEFINE_CLEANUP(Policy *, policy_free)
+
+PolicySet *policy_set_ref(PolicySet *set);
+PolicySet *policy_set_unref(PolicySet *set);
+DEFINE_CLEANUP(PolicySet *, policy_set_unref)
+
+/* The complete effective text of a policy: every key with its value, parsed again it gives an equal policy. Malloc'd. */
+char *policy_format(const Policy *policy);
+
+/* What a policy can look at. Strings may be NULL when unknown: such a key then does not match, and its negation does
+ * not either (what is not known is not guessed). */
+typedef struct PolicySubject {
+    const char *unit, *slice, *cgroup, *comm, *exe, *command_line;
+    const char *environment; /* NUL-separated assignments */
+    size_t environment_len;
+    uid_t uid;
+    const char *user; /* login name, or NULL; User= also matches the decimal uid */
+    uint64_t memory_bytes;
+    uint32_t cpu_permille;
+    uint32_t n_threads;
+} PolicySubject;
+
+typedef enum PolicyVerdict {
+    POLICY_VERDICT_NO,    /* never, unless its name, cgroup or program change */
+    POLICY_VERDICT_LATER, /* not now; only a Min...= key stands in the way */
+    POLICY_VERDICT_YES,
+} PolicyVerdict;
+
+/* The first policy that matches: its index in *ret_index. A policy that says LATER does not hide the ones behind it: LATER is
+ * returned, with *ret_index the later YES match or SIZE_MAX, so that the subject is looked at again. */
+PolicyVerdict policy_match(const PolicySet *set, const PolicySubject *subject, size_t *ret_index);
+
+/* Whether one policy matches, and for `policy match`: which [Match] section (0-based), SIZE_MAX when none. */
+PolicyVerdict policy_match_one(const Policy *policy, const PolicySubject *subject, size_t *ret_section);

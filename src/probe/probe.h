@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Sensing: from a kernel (or a captured tree of its files) to a World. Reads only below its root directory, except that the live
+ * probe asks sched_getaffinity(2) for masks. Everything about a task that exits meanwhile is an outcome, not an error. */
+
+#include "base/util.h"
+#include "world/world.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct Probe Probe;
+
+/* What the machine offers; each missing one is said once by the daemon. */
+typedef struct ProbeFeatures {
+    bool schedstat; /* /proc/schedstat: wait per CPU */
+    uint32_t schedstat_version;
+    bool task_schedstat; /* /proc/PID/schedstat: run and wait per task */
+    bool psi;            /* /proc/pressure/cpu */
+    bool psi_trigger;    /* and it can be waited for */
+    bool numa;           /* more than one node */
+    int cgroup;          /* ProbeCgroupLayout */
+    bool cpuset_v1;      /* the cpuset controller is on version 1 */
+} ProbeFeatures;
+
+typedef enum ProbeCgroupLayout {
+    PROBE_CGROUP_NONE,
+    PROBE_CGROUP_V1,
+    PROBE_CGROUP_HYBRID, /* systemd's: v1 controllers, v2 tree for tracking */
+    PROBE_CGROUP_V2,
+    PROBE_CGROUP_MAX,
+    PROBE_CGROUP_INVALID = -EINVAL,
+} ProbeCgroupLayout;
+
+/* A process about to be matched: what was read of it. */
+typedef struct ProbeSubject {
+    pid_t pid, parent;
+    uint64_t start_ticks;
+    uid_t uid;
+    const char *comm, *exe, *command_line, *cgroup, *unit, *slice;
+    const char *environment;
+    size_t environment_len;
+    uint64_t rss_bytes;
+    uint32_t n_threads, cpu_permille;
+} ProbeSubject;
+
+typedef enum ProbeDecision {
+    PROBE_DECISION_IGNORE, /* ask again only when its name, cgroup or program changed */
+    PROBE_DECISION_LATER,  /* ask again at every discovery */
+    PROBE_DECISION_TAKE,   /* put it into the World; *ret_policy says which policy */
+} ProbeDecision;
+
+typedef struct ProbeCallbacks {
+    /* Decides about a process; called at discovery, also again for one that is in the World already. */
+    ProbeDecision (*decide)(void *userdata, const ProbeSubject *subject, size_t *ret_policy);
+    /* Puts a process that was taken into its group: group_assign(). Returns 0 or -ENOMEM. */
+    int (*assign)(void *userdata, World *world, Process *process, size_t policy);
+    void *userdata;
+} ProbeCallbacks;
+
+typedef struct ProbeOptions {
+    int root_fd;                   /* borrowed */
+    bool live;                     /* root is this machine: sched_getaffinity(2) may be used */
+    pid_t self;                    /* never taken (I2); 0: none */
+    unsigned wants;                /* PROBE_WANTS_... */
+    uint32_t max_tasks;            /* MaxTasks=; further ones are counted, not sampled */
+    uint32_t max_kept_open;        /* descriptors kept open; 0: from RLIMIT_NOFILE */
+    hwloc_const_bitmap_t reserved; /* ReservedCPUs=: never used for lends; may be NULL. Copied */
+} ProbeOptions;
+
+#define PROBE_WANTS_EXE          (1U << 0)
+#define PROBE_WANTS_COMMAND_LINE (1U << 1)
+#define PROBE_WANTS_ENVIRONMENT  (1U << 2)
+
+typedef struct ProbeStatistics {
+    uint64_t n_reads;      /* task files read */
+    uint64_t n_gone;       /* tasks that exited under our hands */
+    uint64_t n_unparsable; /* foreign text skipped */
+    uint64_t n_over_limit; /* tasks beyond max_tasks */
+    uint64_t n_kept_open;  /* descriptors now kept open */
+    uint64_t n_quiet;      /* tasks sampled only at discovery, because they sleep */
+} ProbeStatistics;
+
+int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Probe **ret);
+Probe *probe_free(Probe *probe);
+DEFINE_CLEANUP(Probe *, probe_free)
+
+const ProbeFeatures *probe_features(const Probe *probe);
+const ProbeStatistics *probe_statistics(const Probe *probe);
+
+/* Changes what decide() is told, after a reload; everything is asked again at the next discovery. */
+void probe_set_wants(Probe *probe, unsigned wants);
+
+/* The slow half: finds and matches processes and threads, re-reads masks, cpusets and names, drops what is gone
+ * (world_compact()). Returns 0, -ENOMEM, or -errno when /proc itself cannot be read. */
+int probe_discover(Probe *probe, World *world, uint64_t now_usec);
+
+/* The fast half: loads of CPUs and of the tasks in the World; tick number, now and interval of the World advance.
+ * Returns 0, or -errno when the CPU times cannot be read (the World is then marked partial). */
+int probe_sample(Probe *probe, World *world, uint64_t now_usec);
+
+/* Online CPUs or this process's cpuset changed since the last call: time to load the topology anew. */
+bool probe_topology_changed(Probe *probe);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* World: everything a plan may depend on at one instant. Sensing fills it, planning reads it, the outcome of acting
+ * is folded back by plan_commit(). It knows nothing of files, clocks or policies.
+ *
+ * Loads are in permille of one CPU over the last tick: run 1000 means a whole CPU was used, wait 1000 means runnable
+ * but not running all the time. Instants are CLOCK_MONOTONIC microseconds; 0 means never. */
+
+#include "base/ids.h"
+#include "base/intern.h"
+#include "base/util.h"
+#include "topo/topology.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define WORLD_COMM_SIZE 16 /* TASK_COMM_LEN */
+
+/* Names a task across ticks. Never use a bare pid for that: numbers are reused. `tid` 0 stands for the whole process.
+ * `start_ticks` is the start time of the thread `tid` (or of the process when tid is 0), field 22 of its stat. */
+typedef struct TaskKey {
+    pid_t pid;
+    pid_t tid;
+    uint64_t start_ticks;
+} TaskKey;
+
+typedef enum TaskClass {
+    TASK_CLASS_NORMAL, /* SCHED_OTHER, SCHED_BATCH */
+    TASK_CLASS_IDLE,   /* SCHED_IDLE */
+    TASK_CLASS_REALTIME,
+    TASK_CLASS_DEADLINE, /* never touched (I2) */
+    TASK_CLASS_EXT,      /* sched_ext */
+    TASK_CLASS_MAX,
+    TASK_CLASS_INVALID = -EINVAL,
+} TaskClass;
+
+/* Why a task must be left alone. */
+typedef enum TaskHands {
+    TASK_HANDS_FREE,     /* may be placed */
+    TASK_HANDS_FOREIGN,  /* its mask is narrower than its cpuset: pinned by somebody else */
+    TASK_HANDS_REPINNED, /* a mask of ours was changed by somebody else: yielded */
+    TASK_HANDS_PER_CPU,  /* pinned to one CPU by the kernel or by itself (I2) */
+    TASK_HANDS_CLASS,    /* a scheduling class that is never touched (I2) */
+    TASK_HANDS_DENIED,   /* the kernel refused us */
+    TASK_HANDS_UNKNOWN,  /* a read failed or was partial: no action on it (I10) */
+    TASK_HANDS_MAX,
+    TASK_HANDS_INVALID = -EINVAL,
+} TaskHands;
+
+typedef struct Task {
+    pid_t tid;
+    ProcessIx process;
+    uint64_t start_ticks;
+    char comm[WORLD_COMM_SIZE];
+    uint32_t reader;               /* handle of whoever fills this entry in (probe); opaque here */
+    uint8_t task_class;            /* TaskClass */
+    uint8_t hands;                 /* TaskHands */
+    bool gone;                     /* exited; dropped by the next world_compact() */
+    bool fresh;                    /* seen for the first time in this tick: loads are not valid yet */
+    CpuIx last_cpu;                /* where it ran last; CPU_NONE when not known */
+    uint16_t run_permille;         /* this tick */
+    uint16_t wait_permille;        /* this tick */
+    uint16_t run_before_permille;  /* the tick before */
+    uint16_t wait_before_permille; /* the tick before */
+    uint16_t run_ewma_permille;    /* weight 1/8 of the new value */
+    uint16_t wait_ewma_permille;
+    CpuMask allowed;         /* the mask it has now, as last read or set by us */
+    CpuMask original;        /* the mask to put back; NULL: not changed by us */
+    int32_t lease;           /* index into World.leases, -1: not lent a CPU */
+    uint64_t last_move_usec; /* when we last changed its mask */
+} Task;
+
+typedef struct Process {
+    pid_t pid;
+    pid_t parent;
+    uint64_t start_ticks;
+    uint64_t first_seen_usec;
+    uid_t uid;
+    const char *comm;   /* interned, raw bytes as the kernel gives them */
+    const char *cgroup; /* path in the unified (or cpu) hierarchy, "/" at least */
+    const char *unit;   /* innermost systemd unit of that path, or NULL */
+    const char *slice;  /* innermost systemd slice, or NULL */
+    CpuMask cpuset;     /* CPUs its cpuset lets it use: the outer bound (I1) */
+    uint64_t rss_bytes;
+    uint32_t n_threads;
+    uint32_t cpu_permille; /* CPU time used over the last slow tick, in permille of one CPU */
+    WorkloadIx workload;
+    GroupIx group;
+    bool gone;
+    bool yielded; /* somebody re-pinned it while managed: hands off until it ends */
+} Process;
+
+/* The tasks placed as one. */
+typedef struct Group {
+    uint64_t id; /* stable for the life of the group, never reused */
+    WorkloadIx workload;
+    const char *key;    /* "" for the whole workload, a cgroup path, or a pid in decimal */
+    CpuMask home;       /* CPUs of its home nodes; NULL: it has none and is not confined */
+    CpuMask home_nodes; /* NodeIx bitmap; NULL exactly when home is */
+    uint64_t first_seen_usec;
+    uint64_t last_home_usec; /* when the home was last changed */
+    uint32_t n_tasks;
+    uint32_t run_permille; /* sums over its tasks, this tick */
+    uint32_t wait_permille;
+    uint32_t n_leases;
+    /* Guards (P7). */
+    uint32_t n_vetoes;      /* consecutive passes in which locality vetoed a cross-node lend */
+    uint32_t backoff_ticks; /* 0, or 1..32: passes to skip after one that changed nothing */
+    uint64_t backoff_until_tick;
+    bool gone;
+} Group;
+
+/* Token bucket (P20 and the caps of cross-node moves). Levels are in thousandths of a token. */
+typedef struct Bucket {
+    uint64_t level_milli;
+    uint64_t updated_usec; /* 0: never used, counts as full */
+} Bucket;
+
+typedef struct Workload {
+    const char *name; /* the policy's name: unique */
+    uint32_t policy;  /* index into the PolicySet in force */
+    bool paused;      /* by the administrator: observed, not placed */
+    Bucket cross_node;
+    uint32_t n_processes;
+    uint32_t n_tasks;
+    uint32_t run_permille;
+    uint32_t wait_permille;
+    uint64_t n_lends; /* since start */
+    uint64_t n_recalls;
+} Workload;
+
+/* One CPU lent to one thread of a group whose home does not hold that CPU (P2). */
+typedef struct Lease {
+    TaskKey task;
+    uint64_t group_id;
+    CpuIx cpu;
+    bool cross_node;
+    uint64_t since_usec;
+    uint64_t until_usec;
+    uint64_t since_tick;
+} Lease;
+
+typedef struct CpuLoad {
+    bool online;
+    bool usable; /* online and neither reserved by configuration nor isolated from the scheduler */
+    bool
+        wait_known; /* wait_permille was measured; false without /proc/schedstat and without sampled threads */
+    uint16_t busy_permille;
+    uint16_t busy_before_permille;
+    uint16_t wait_permille;
+    uint16_t wait_before_permille;
+    uint64_t idle_since_usec;     /* start of the present idle spell; 0: not idle */
+    uint32_t idle_ewma_usec;      /* average length of idle spells, weight 1/8 (as rq->avg_idle, P2) */
+    uint64_t cooldown_until_usec; /* recalled for its owner: not lent again before */
+    uint32_t cooldown_ticks;      /* length of the last cool-down, doubled at each relapse (P7) */
+} CpuLoad;
+
+typedef struct World {
+    Topology *topology; /* owned reference */
+    InternPool *pool;   /* owns every interned string and mask in here */
+    uint64_t now_usec;
+    uint64_t tick;             /* number of fast ticks since start */
+    uint64_t interval_usec;    /* length of the last tick */
+    uint64_t action_cost_usec; /* measured mean cost of one mask change, 0 when not yet measured */
+    bool partial;              /* some input could not be read in this tick (I10) */
+    Bucket cross_node;         /* of the whole host */
+
+    CpuLoad *cpus; /* [topology->cpu_limit] */
+    Workload *workloads;
+    size_t n_workloads, workloads_capacity;
+    Group *groups;
+    size_t n_groups, groups_capacity;
+    Process *processes; /* ascending pid; only those a policy matched */
+    size_t n_processes, processes_capacity;
+    Task *tasks; /* ascending (pid, tid) */
+    size_t n_tasks, tasks_capacity;
+    Lease *leases; /* ascending cpu */
+    size_t n_leases, leases_capacity;
+    uint64_t next_group_id;
+} World;
+
+/* Makes an empty World over `topology` (a reference is taken). Returns 0 or -ENOMEM. */
+int world_new(Topology *topology, World **ret);
+World *world_free(World *world);
+DEFINE_CLEANUP(World *, world_free)
+
+/* Drops gone tasks, processes and groups and every string and mask nobody holds any more; leases of gone tasks end.
+ * Indices change, keys do not. Call between ticks only. Returns 0 or -ENOMEM (World unchanged). */
+int world_compact(World *world);
+
+/* Adds an entry in its sorted place; later indices move up. Return the index, or -ENOMEM. The pointers inside
+ * `value` must be interned in world->pool. */
+int world_add_process(World *world, const Process *value);
+int world_add_task(World *world, const Task *value);
+int world_add_group(World *world, WorkloadIx workload, const char *key);
+int world_add_workload(World *world, const char *name, uint32_t policy);
+int world_add_lease(World *world, const Lease *value);
+void world_remove_lease(World *world, size_t index);
+
+/* Look-ups; NULL when there is none. */
+Process *world_process(World *world, pid_t pid);
+Task *world_task(World *world, TaskKey key);
+Task *world_task_by_tid(World *world, pid_t pid, pid_t tid);
+Group *world_group_by_id(World *world, uint64_t id);
+Workload *world_workload_by_name(World *world, const char *name);
+
+/* The tasks of a process are neighbours: the index of the first, and their number. */
+size_t world_process_tasks(const World *world, const Process *process, size_t *ret_n);
+
+/* Recomputes the sums of groups and workloads from their tasks, and the tasks' lease indices. */
+void world_sum(World *world);
+
+/* Name of the task as a key. */
+TaskKey world_task_key(const World *world, const Task *task);
+
+/* Asserts every invariant of the type (order, indices, interning, leases, buckets); 0, or -EUCLEAN and a malloc'd
+ * sentence in *ret_what. Called by tests and debug builds. */
+int world_check(const World *world, char **ret_what);
+
+/* The text form: complete, stable, one line per entry, for records, goldens and scenarios. world_load() needs no
+ * other input; it returns 0, -ENOMEM, or -EINVAL with a malloc'd "line N: expected ..." in *ret_error. */
+char *world_dump(const World *world);
+int world_load(const char *text, size_t len, World **ret, char **ret_error);
