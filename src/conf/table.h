@@ -6,6 +6,7 @@
 #include "conf/ini.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* Parses `value` into `*field`. `arg` is the row's. Returns 0, -EINVAL, -ERANGE or -ENOMEM; `*field` is written only on 0. */
 typedef int (*ConfParser)(const char *value, void *field, const void *arg);
