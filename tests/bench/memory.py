@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The daemon's memory: with many threads managed for a while, and while processes come and go.
+
+  threads   one process of N sleeping-and-working threads, managed for --minutes; the target is 16 MiB + 400 bytes each
+  forks     processes that fork and exit until --forks have gone by; the resident set must not grow with them
+"""
+
+import argparse
+import os
+import pathlib
+import time
+
+from benchlib import Daemon, Output, child
+
+POLICY = """[Match]
+Environment=NUMAPLACE_BENCH=memory
+
+[Workload]
+MinAgeSec=0
+
+[Placement]
+Mode=fixed
+Nodes=0
+"""
+
+BASE_BYTES = 16 << 20
+THREAD_BYTES = 400
+
+
+def threads_case(build: pathlib.Path, out: Output, n: int, minutes: float, options: list[str]) -> None:
+    env = dict(os.environ, NUMAPLACE_BENCH="memory")
+    with Daemon(build, POLICY, options) as daemon:
+        with child([str(build / "tests/workloads/spinner"), "--threads", str(n), "--duty-usec", "50",
+                    "--period-usec", "1000000"], env=env):
+            end = time.monotonic() + 60 * minutes
+            peak = managed = 0
+            while time.monotonic() < end:
+                time.sleep(2)
+                peak = max(peak, daemon.rss_bytes())
+                managed = max(managed, sum(w["tasks"] for w in daemon.ctl_json("workloads")))
+            out.figure("threads", "managed", "threads", managed, None, 1)
+            out.figure("threads", "rss_peak", "bytes", peak, BASE_BYTES + THREAD_BYTES * managed, 1)
+
+
+def forks_case(build: pathlib.Path, out: Output, n: int, options: list[str]) -> None:
+    env = dict(os.environ, NUMAPLACE_BENCH="memory")
+    counter = pathlib.Path(os.environ.get("TMPDIR", "/tmp")) / f"numaplace-forks-{os.getpid()}"
+    with Daemon(build, POLICY, options) as daemon:
+        with child([str(build / "tests/workloads/forker"), "--processes", "200", "--counter-file", str(counter)], env=env):
+            quarter = None
+            while True:
+                time.sleep(0.2)
+                forked = int.from_bytes(counter.read_bytes()[:8], "little") if counter.exists() else 0
+                if quarter is None and forked >= n // 4:
+                    quarter = daemon.rss_bytes()
+                if forked >= n:
+                    break
+            end = daemon.rss_bytes()
+        out.figure("forks", "forked", "processes", forked, None, 1)
+        out.figure("forks", "rss_end", "bytes", end, quarter, 1, "  baseline: after a quarter of them")
+    counter.unlink(missing_ok=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="./dev bench memory", description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--threads", type=int, default=10000)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--forks", type=int, default=100000)
+    parser.add_argument("--case", choices=("threads", "forks", "all"), default="all")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    build = args.build.resolve()
+    out = Output("memory", args.json)
+    options = ["--rehearse=2"] if not pathlib.Path("/sys/devices/system/node/node1").exists() else []
+    if args.case in ("threads", "all"):
+        threads_case(build, out, args.threads, args.minutes, options)
+    if args.case in ("forks", "all"):
+        forks_case(build, out, args.forks, options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,391 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The main job on this machine, shown and measured: steal, recall, restore.
+
+Two workloads of this program's own, each with a home on half of the CPUs (real nodes when there are several, else a
+rehearsal of two). A has as many busy threads as the machine has CPUs, B as many as its half.
+
+  1. A alone, stealing held back and let go in turns: what stealing is worth (steal_ratio), paired in one run.
+  2. B alone and B waking up on CPUs that are lent to A, in turns: what B loses (owner_ratio), and how many ticks its
+     CPUs take to come back (recall_ticks_max).
+  3. The daemon stops: every thread must have the mask it had before (restored).
+
+Only processes started here are managed: the policies match a variable in their environment. Ctrl-C restores too.
+"""
+
+import argparse
+import contextlib
+import ctypes
+import json
+import math
+import mmap
+import os
+import pathlib
+import shutil
+import signal
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+STEAL_PAIRS = 3
+OWNER_PAIRS = 3
+PHASE_SEC = 2.0
+SETTLE_SEC = 0.6  # after a switch, before counting: six ticks
+FAST_TICK_SEC = 0.1
+
+PR_SET_PDEATHSIG = 1
+
+
+class DemoError(Exception):
+    """Something that ends the demonstration with one line."""
+
+
+def die_with_parent() -> None:
+    """In a child: end when this program dies without cleaning up. The daemon then restores what it changed."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def parse_list(text: str) -> list[int]:
+    """A kernel list such as 0-3,8."""
+    out = []
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        out.extend(range(int(first), int(last or first) + 1))
+    return out
+
+
+def allowed(pid: int) -> dict[int, str]:
+    """Cpus_allowed_list of every thread of a process."""
+    out = {}
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        for line in (task / "status").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("Cpus_allowed_list:"):
+                out[int(task.name)] = line.split(":", 1)[1].strip()
+    return out
+
+
+class Workload:
+    """Threads that count what they get done; woken and put to sleep by a signal."""
+
+    def __init__(self, demo: "Demo", letter: str, n_threads: int):
+        self.name = f"demo-{letter}"
+        self.n_threads = n_threads
+        self.awake = False
+        self.counters = demo.directory / f"{self.name}.counters"
+        env = dict(os.environ, NUMAPLACE_DEMO=f"{demo.tag}-{letter}")
+        self.process = demo.spawn(
+            [demo.program("tests/workloads/spinner"), "--threads", str(n_threads), "--name", self.name,
+             "--counter-file", str(self.counters), "--asleep"],
+            env=env)
+        deadline = time.monotonic() + 10
+        while not (self.counters.exists() and self.counters.stat().st_size >= 8 * n_threads
+                   and len(os.listdir(f"/proc/{self.process.pid}/task")) > n_threads):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise DemoError(f"{self.name} did not start")
+            time.sleep(0.01)
+        with open(self.counters, "rb") as f:
+            self.map = mmap.mmap(f.fileno(), 8 * n_threads, prot=mmap.PROT_READ)
+        self.before = allowed(self.process.pid)
+
+    def count(self) -> int:
+        return sum(struct.unpack_from(f"={self.n_threads}Q", self.map))
+
+    def wake(self, awake: bool) -> None:
+        if awake != self.awake:
+            self.process.send_signal(signal.SIGUSR1)
+            self.awake = awake
+
+    def rate(self, seconds: float) -> float:
+        """Work per second over the next `seconds`."""
+        start, count = time.monotonic(), self.count()
+        time.sleep(seconds)
+        return (self.count() - count) / (time.monotonic() - start)
+
+
+class Demo:
+    def __init__(self, build: pathlib.Path, quiet: bool):
+        self.build = build
+        self.quiet = quiet
+        self.tag = f"{os.getpid()}"
+        self.children: list[subprocess.Popen] = []
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="numaplace-demo-"))
+        self.moves: list[dict] = []
+        self.started = time.monotonic()
+        self.daemon = None
+        self.daemon_cpu_sec = 0.0
+        self.daemon_wall_sec = 0.0
+
+    def program(self, path: str) -> str:
+        return str(self.build / path)
+
+    def spawn(self, argv: list[str], **kwargs) -> subprocess.Popen:
+        # A new session: Ctrl-C reaches this program alone, which then ends the others in order.
+        child = subprocess.Popen(argv, preexec_fn=die_with_parent, start_new_session=True, **kwargs)
+        self.children.append(child)
+        return child
+
+    def say(self, text: str) -> None:
+        if not self.quiet:
+            print(f"{time.monotonic() - self.started:6.2f} s  {text}", flush=True)
+
+    def ctl(self, *args: str) -> str:
+        return subprocess.run(
+            [self.program("src/ctl/numaplacectl"), f"--socket={self.directory / 'bus'}", *args],
+            check=True, stdout=subprocess.PIPE, text=True, timeout=10).stdout
+
+    # Setting up
+
+    def halves(self) -> tuple[list[str], str, str, int, int]:
+        """Daemon options, the node lists of A and B, and the CPUs in each half."""
+        online = sorted(os.sched_getaffinity(0))
+        if len(online) < 2:
+            raise DemoError("this machine has one CPU: there is nobody to steal from")
+        nodes = []
+        for node in parse_list(pathlib.Path("/sys/devices/system/node/online").read_text(encoding="ascii")
+                               if pathlib.Path("/sys/devices/system/node/online").exists() else "0"):
+            path = pathlib.Path(f"/sys/devices/system/node/node{node}/cpulist")
+            cpus = set(parse_list(path.read_text(encoding="ascii"))) if path.exists() else set(online)
+            if cpus & set(online):
+                nodes.append((node, len(cpus & set(online))))
+        if len(nodes) < 2:
+            half = len(online) // 2
+            # A rehearsal gives the first nodes the odd CPU.
+            return ["--rehearse=2"], "0", "1", len(online) - half, half
+        middle = len(nodes) // 2
+        first, second = nodes[:middle], nodes[middle:]
+        return ([], ",".join(str(n) for n, _ in first), ",".join(str(n) for n, _ in second),
+                sum(c for _, c in first), sum(c for _, c in second))
+
+    def write_policies(self, nodes_a: str, nodes_b: str, n_nodes: int) -> pathlib.Path:
+        directory = self.directory / "policy.d"
+        directory.mkdir()
+        for letter, nodes in (("a", nodes_a), ("b", nodes_b)):
+            (directory / f"10-demo-{letter}.policy").write_text(
+                f"[Match]\nEnvironment=NUMAPLACE_DEMO={self.tag}-{letter}\n\n"
+                f"[Workload]\nDescription=Demonstration workload {letter.upper()}\nMinAgeSec=0\n\n"
+                f"[Placement]\nMode=fixed\nNodes={nodes}\n\n"
+                # The machine may have more nodes than stealing is for by default; here that is the point.
+                f"[Steal]\nSteal=yes\nNodeLimit={max(2, n_nodes)}\nMaxDistance=255\nLeaseSec=60s\n",
+                encoding="ascii")
+        return directory
+
+    def start_daemon(self, options: list[str], policies: pathlib.Path) -> None:
+        config = self.directory / "numaplaced.conf"
+        config.write_text(f"[Daemon]\nFastTickSec={int(FAST_TICK_SEC * 1000)}ms\n", encoding="ascii")
+        argv = [self.program("src/daemon/numaplaced"), f"--runtime-dir={self.directory}", f"--config={config}",
+                f"--policy-dir={policies}", *options]
+        if os.geteuid() != 0:
+            if not shutil.which("sudo"):
+                raise DemoError("placing needs root: run as root, or install sudo")
+            argv = ["sudo", "--", *argv]
+        self.log = open(self.directory / "log", "w+b")
+        self.daemon_started = time.monotonic()
+        self.daemon = self.spawn(argv, stderr=self.log, stdout=self.log)
+        deadline = time.monotonic() + 10
+        while not (self.directory / "bus").exists():
+            if self.daemon.poll() is not None or time.monotonic() > deadline:
+                self.log.seek(0)
+                raise DemoError("numaplaced did not start: " + self.log.read().decode(errors="replace").strip())
+            time.sleep(0.02)
+        self.follower = self.spawn(
+            [self.program("src/ctl/numaplacectl"), f"--socket={self.directory / 'bus'}", "--json=short", "moves", "-f"],
+            stdout=subprocess.PIPE, text=True)
+        threading.Thread(target=self.follow, daemon=True).start()
+
+    def follow(self) -> None:
+        for line in self.follower.stdout:
+            move = json.loads(line)
+            self.moves.append(move)
+            what = {"set-home": "home  ", "lend": "lend  ", "recall": "recall", "release": "free  "}.get(
+                move["action"], move["action"])
+            where = f" CPU {move['cpu']}" if move.get("cpu", -1) >= 0 else f" CPUs {move['to']}"
+            who = f"{move['workload']} {move['pid']}" + (f"/{move['tid']}" if move.get("tid") else "")
+            self.say(f"  {what} {who}{where}: {move['text']} ({move['value']} against {move['limit']})")
+
+    def wait_moves(self, action: str, workload: str, n: int, since: float, seconds: float) -> list[dict]:
+        """Waits until n moves of this kind have happened since the instant; returns those there are in the end."""
+        deadline = time.monotonic() + seconds
+        while True:
+            found = [m for m in list(self.moves) if m["action"] == action and m["workload"] == workload
+                     and m["time_usec"] >= since * 1e6 and m["outcome"] == "done"]
+            if len(found) >= n or time.monotonic() > deadline:
+                return found
+            time.sleep(0.02)
+
+    def stop_daemon(self) -> None:
+        if not self.daemon or self.daemon.poll() is not None:
+            return
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            pid = self.daemon.pid
+            if os.geteuid() != 0:
+                pid = int(pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()[0])
+            nsec = sum(int(p.read_text(encoding="ascii").split()[0])
+                       for p in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"))
+            self.daemon_cpu_sec = nsec / 1e9
+            self.daemon_wall_sec = time.monotonic() - self.daemon_started
+        self.daemon.terminate()
+        self.daemon.wait(timeout=20)
+
+    def close(self) -> None:
+        """Ends everything that was started, the daemon first, so that it can restore."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.stop_daemon()
+        for child in reversed(self.children):
+            if child.poll() is None:
+                child.kill()
+            child.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    # The three parts
+
+    def steal_ratio(self, a: Workload, idle: int) -> float:
+        ratios = []
+        a.wake(True)
+        for _ in range(STEAL_PAIRS):
+            self.ctl("pause", self.workload_name("a"))
+            time.sleep(SETTLE_SEC)
+            without = a.rate(PHASE_SEC)
+            since = time.monotonic()
+            self.ctl("resume", self.workload_name("a"))
+            self.wait_moves("lend", self.workload_name("a"), idle, since, 3.0)
+            time.sleep(SETTLE_SEC)
+            stealing = a.rate(PHASE_SEC)
+            ratios.append(stealing / without)
+            self.say(f"A: {without:.3g} work/s at home, {stealing:.3g} with lent CPUs: x{ratios[-1]:.2f}")
+        return statistics.median(ratios)
+
+    def owner(self, a: Workload, b: Workload, idle: int) -> tuple[float, int, float, float]:
+        ratios, ticks, alone_all, shared_all = [], [], [], []
+        for _ in range(OWNER_PAIRS):
+            a.wake(False)
+            time.sleep(SETTLE_SEC)
+            b.wake(True)
+            alone = b.rate(PHASE_SEC)
+            b.wake(False)
+            time.sleep(SETTLE_SEC)
+            since = time.monotonic()
+            a.wake(True)
+            lent = self.wait_moves("lend", self.workload_name("a"), idle, since, 4.0)
+            if len(lent) < idle:
+                self.say(f"A was lent {len(lent)} of {idle} idle CPUs in 4 s")
+            woken = time.monotonic()
+            b.wake(True)
+            shared = b.rate(PHASE_SEC)
+            recalled = self.wait_moves("recall", self.workload_name("a"), len(lent), woken, 0.5)
+            b.wake(False)
+            ratios.append(shared / alone)
+            alone_all.append(alone)
+            shared_all.append(shared)
+            if len(recalled) < len(lent):
+                # Not taken back at all: as many ticks as were waited for.
+                ticks.append(math.ceil((PHASE_SEC + 0.5) / FAST_TICK_SEC))
+            elif recalled:
+                ticks.append(max(math.ceil((m["time_usec"] / 1e6 - woken) / FAST_TICK_SEC) for m in recalled))
+            self.say(f"B: {alone:.3g} work/s alone, {shared:.3g} waking up on lent CPUs: x{ratios[-1]:.2f}, "
+                     f"recalled within {ticks[-1] if ticks else '-'} ticks")
+        if not ticks:
+            raise DemoError("nothing was lent, so nothing could be recalled")
+        return statistics.median(ratios), max(ticks), statistics.median(alone_all), statistics.median(shared_all)
+
+    def restored(self, workloads: list[Workload]) -> bool:
+        ok = True
+        for workload in workloads:
+            now = allowed(workload.process.pid)
+            for tid, mask in workload.before.items():
+                if now.get(tid) != mask:
+                    self.say(f"{workload.name}: thread {tid} had CPUs {mask}, now {now.get(tid)}")
+                    ok = False
+        return ok
+
+    def workload_name(self, letter: str) -> str:
+        return f"10-demo-{letter}"
+
+    def run(self) -> dict:
+        options, nodes_a, nodes_b, cpus_a, cpus_b = self.halves()
+        n_nodes = len(parse_list(nodes_a)) + len(parse_list(nodes_b))
+        kind = "a rehearsal of 2 nodes" if options else f"{n_nodes} nodes"
+        self.say(f"{cpus_a + cpus_b} CPUs, {kind}: A at home on node {nodes_a} ({cpus_a} CPUs), "
+                 f"B on node {nodes_b} ({cpus_b} CPUs)")
+        a = Workload(self, "a", cpus_a + cpus_b)
+        b = Workload(self, "b", cpus_b)
+        self.start_daemon(options, self.write_policies(nodes_a, nodes_b, n_nodes))
+        self.wait_moves("set-home", self.workload_name("a"), 1, 0, 5.0)
+        self.wait_moves("set-home", self.workload_name("b"), 1, 0, 5.0)
+
+        steal_ratio = self.steal_ratio(a, cpus_b)
+        owner_ratio, ticks, alone, shared = self.owner(a, b, cpus_b)
+        lends = sum(1 for m in self.moves if m["action"] == "lend" and m["outcome"] == "done")
+        recalls = sum(1 for m in self.moves if m["action"] == "recall" and m["outcome"] == "done")
+        a.wake(True)
+        b.wake(True)
+        self.stop_daemon()
+        return {
+            "steal_ratio": round(steal_ratio, 3),
+            "owner_ratio": round(owner_ratio, 3),
+            "recall_ticks_max": ticks,
+            "daemon_cpu_percent": round(100 * self.daemon_cpu_sec / max(self.daemon_wall_sec, 1e-9), 3),
+            "restored": self.restored([a, b]),
+            "cpus": cpus_a + cpus_b,
+            "rehearsal": bool(options),
+            "lends": lends,
+            "recalls": recalls,
+            "owner_alone_per_sec": round(alone),
+            "owner_shared_per_sec": round(shared),
+        }
+
+
+def print_table(result: dict) -> None:
+    rows = [
+        ("A with stealing / without", f"{result['steal_ratio']:.2f}", "ideal "
+         f"{result['cpus'] / (result['cpus'] - result['cpus'] // 2):.2f}"),
+        ("B waking up / B alone", f"{result['owner_ratio']:.2f}", "ideal 1.00"),
+        ("ticks until B's CPUs were back", str(result["recall_ticks_max"]), "at most 2"),
+        ("lends, recalls", f"{result['lends']}, {result['recalls']}", ""),
+        ("daemon CPU time", f"{result['daemon_cpu_percent']:.2f} %", "of one CPU"),
+        ("all affinities restored", "yes" if result["restored"] else "NO", ""),
+    ]
+    print()
+    for name, value, remark in rows:
+        print(f"  {name:<34}{value:>8}  {remark}".rstrip())
+    print(flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./dev run", description="Steal, recall and restore on this machine.")
+    parser.add_argument("--build", default="build", type=pathlib.Path, help=argparse.SUPPRESS)
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object on the last line")
+    args = parser.parse_args()
+
+    def interrupt(signum, frame):
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGHUP, interrupt)
+    demo = Demo(args.build.resolve(), quiet=False)
+    status = 0
+    try:
+        result = demo.run()
+        print_table(result)
+        if args.json:
+            print(json.dumps(result), flush=True)
+        status = 0 if result["restored"] else 1
+    except DemoError as error:
+        print(f"./dev run: {error}", file=sys.stderr)
+        status = 1
+    except KeyboardInterrupt:
+        print("\ninterrupted: restoring", file=sys.stderr)
+        status = 130
+    finally:
+        # A second Ctrl-C must not stop the restoring.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        demo.close()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
