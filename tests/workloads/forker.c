@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Processes that fork and exit as fast as they can.
+ *
+ * N chains: in each, a process forks its successor and exits, so that process numbers change all the time, parents are
+ * gone at once and only session and process group stay. The first 8 bytes of the counter file count the forks; with
+ * --limit the chains end there. SIGTERM to the first process ends all chains (through the shared stop flag behind the counter), and it
+ * waits until they are gone. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct Shared {
+    _Atomic uint64_t n_forks;
+    _Atomic uint32_t stop;
+} Shared;
+
+static Shared *shared;
+
+static void on_stop(int signal_number)
+{
+    (void)signal_number;
+    atomic_store(&shared->stop, 1);
+}
+
+/* Runs one chain; the first process forks and leaves the rest to its children. */
+static void chain(pid_t first, uint64_t limit)
+{
+    for (;;) {
+        pid_t pid;
+
+        /* Should the first process be killed, the chains end by themselves. */
+        if (atomic_load(&shared->stop) || (limit && atomic_load(&shared->n_forks) >= limit) ||
+            kill(first, 0) < 0)
+            _exit(0);
+        pid = fork();
+        if (pid > 0)
+            _exit(0);
+        if (pid < 0)
+            (void)usleep(1000); /* out of processes for the moment */
+        else
+            atomic_fetch_add(&shared->n_forks, 1);
+    }
+}
+
+static unsigned long number(const char *text)
+{
+    char *end;
+    unsigned long value;
+
+    errno = 0;
+    value = strtoul(text, &end, 10);
+    if (errno || end == text || *end || text[0] == '-') {
+        (void)fprintf(stderr, "forker: '%s' is not a number\n", text);
+        exit(2);
+    }
+    return value;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"processes", required_argument, NULL, 'p'},
+        {"counter-file", required_argument, NULL, 'c'},
+        {"limit", required_argument, NULL, 'l'},
+        {0},
+    };
+    struct sigaction action = {.sa_handler = on_stop};
+    unsigned long n_processes = 1, limit = 0;
+    const char *counter_file = NULL;
+    pid_t first = getpid();
+    int c, fd = -1;
+
+    while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
+        switch (c) {
+        case 'p':
+            n_processes = number(optarg);
+            break;
+        case 'c':
+            counter_file = optarg;
+            break;
+        case 'l':
+            limit = number(optarg);
+            break;
+        default:
+            return 2;
+        }
+
+    if (counter_file) {
+        fd = open(counter_file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        if (fd < 0 || ftruncate(fd, sizeof(Shared)) < 0) {
+            perror(counter_file);
+            return EXIT_FAILURE;
+        }
+    }
+    shared =
+        mmap(NULL, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+    if (shared == MAP_FAILED) {
+        perror("mmap");
+        return EXIT_FAILURE;
+    }
+
+    /* Orphans of the chains come to this process, which can so wait for the last of them. */
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGINT, &action, NULL);
+
+    for (unsigned long i = 0; i < n_processes; i++) {
+        pid_t pid = fork();
+
+        if (pid < 0) {
+            perror("fork");
+            atomic_store(&shared->stop, 1);
+            break;
+        }
+        if (pid == 0)
+            chain(first, limit);
+    }
+
+    for (;;)
+        if (wait(NULL) < 0 && errno != EINTR)
+            return errno == ECHILD ? EXIT_SUCCESS : EXIT_FAILURE;
+}
