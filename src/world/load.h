@@ -10,6 +10,9 @@
 /* Below this a CPU is idle (P1: idle iff busy < 5 %). */
 #define LOAD_IDLE_PERMILLE 50
 
+/* One whole CPU. */
+#define LOAD_FULL_PERMILLE 1000
+
 /* Share of `interval_nsec` that `delta_nsec` is, in permille; at most 65535 (65 tasks may wait for one CPU) and 0 for an
  * empty interval. A task's own shares are cut at 1000 by load_task(). */
 uint16_t load_permille(uint64_t delta_nsec, uint64_t interval_nsec);
@@ -17,10 +20,12 @@ uint16_t load_permille(uint64_t delta_nsec, uint64_t interval_nsec);
 /* new = old + (sample - old)/8, rounded towards the sample, so that it gets there (the weight of rq->avg_idle). */
 uint32_t load_ewma(uint32_t old, uint32_t sample);
 
-/* Folds one tick's run and wait of a task into it (this tick, the tick before, averages). */
+/* Folds one tick's run and wait of a task into it (this tick, the tick before, averages). An empty interval says nothing
+ * and changes nothing. */
 void load_task(Task *task, uint64_t run_nsec, uint64_t wait_nsec, uint64_t interval_nsec);
 
-/* Folds one tick's busy and wait time of a CPU into it and follows its idle spells. `wait_known` false: wait is
- * taken as 0 and marked unknown. */
+/* Folds one tick's busy and wait time of a CPU into it and follows its idle spells: one starts with the first idle tick,
+ * and its length goes into the average when a busy tick has ended it; the first is taken whole. Busy is cut at 1000,
+ * wait is not. `wait_known` false: wait is taken as 0 and marked unknown. An empty interval changes nothing. */
 void load_cpu(CpuLoad *cpu, uint64_t now_usec, uint64_t busy_nsec, uint64_t wait_nsec, bool wait_known,
               uint64_t interval_nsec);

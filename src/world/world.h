@@ -67,7 +67,7 @@ typedef struct Task {
     uint16_t wait_before_permille; /* the tick before */
     uint16_t run_ewma_permille;    /* weight 1/8 of the new value */
     uint16_t wait_ewma_permille;
-    CpuMask allowed;         /* the mask it has now, as last read or set by us */
+    CpuMask allowed;         /* the mask it has now, as last read or set by us; NULL: not known */
     CpuMask original;        /* the mask to put back; NULL: not changed by us */
     int32_t lease;           /* index into World.leases, -1: not lent a CPU */
     uint64_t last_move_usec; /* when we last changed its mask */
@@ -83,7 +83,7 @@ typedef struct Process {
     const char *cgroup; /* path in the unified (or cpu) hierarchy, "/" at least */
     const char *unit;   /* innermost systemd unit of that path, or NULL */
     const char *slice;  /* innermost systemd slice, or NULL */
-    CpuMask cpuset;     /* CPUs its cpuset lets it use: the outer bound (I1) */
+    CpuMask cpuset;     /* CPUs its cpuset lets it use: the outer bound (I1); NULL: not known */
     uint64_t rss_bytes;
     uint32_t n_threads;
     uint32_t cpu_permille; /* CPU time used over the last slow tick, in permille of one CPU */
@@ -171,7 +171,7 @@ typedef struct World {
     CpuLoad *cpus; /* [topology->cpu_limit] */
     Workload *workloads;
     size_t n_workloads, workloads_capacity;
-    Group *groups;
+    Group *groups; /* ascending id */
     size_t n_groups, groups_capacity;
     Process *processes; /* ascending pid; only those a policy matched */
     size_t n_processes, processes_capacity;
@@ -187,12 +187,16 @@ int world_new(Topology *topology, World **ret);
 World *world_free(World *world);
 DEFINE_CLEANUP(World *, world_free)
 
-/* Drops gone tasks, processes and groups and every string and mask nobody holds any more; leases of gone tasks end.
- * Indices change, keys do not. Call between ticks only. Returns 0 or -ENOMEM (World unchanged). */
+/* Drops gone tasks, processes (with all their tasks) and groups, groups no process is left in, and every string and mask
+ * the World does not hold any more; leases of dropped tasks end; sums are made anew. Indices change, keys do not. Call
+ * between ticks only. Returns 0 or -ENOMEM (World unchanged). */
 int world_compact(World *world);
 
-/* Adds an entry in its sorted place; later indices move up. Return the index, or -ENOMEM. The pointers inside
- * `value` must be interned in world->pool. */
+/* Adds an entry in its sorted place; later indices move up, and references to them inside the World follow. Appending (keys
+ * in ascending order) is O(1). Return the index, -EEXIST when the key is there already (pid; pid and tid; name; the
+ * CPU is lent or the task has a lease), or -ENOMEM. The pointers inside `value` must be interned in world->pool; `key`
+ * and `name` are interned here. A new task has no lease, whatever `value` says. world_add_lease(): -ESRCH when the
+ * World has no such task. */
 int world_add_process(World *world, const Process *value);
 int world_add_task(World *world, const Task *value);
 int world_add_group(World *world, WorkloadIx workload, const char *key);
@@ -207,10 +211,11 @@ Task *world_task_by_tid(World *world, pid_t pid, pid_t tid);
 Group *world_group_by_id(World *world, uint64_t id);
 Workload *world_workload_by_name(World *world, const char *name);
 
-/* The tasks of a process are neighbours: the index of the first, and their number. */
+/* The tasks of a process are neighbours: the index of the first, and their number. `process` points into the World. */
 size_t world_process_tasks(const World *world, const Process *process, size_t *ret_n);
 
-/* Recomputes the sums of groups and workloads from their tasks, and the tasks' lease indices. */
+/* Recomputes the sums of groups and workloads from their processes, tasks and leases (gone ones do not count), and the
+ * tasks' lease indices. */
 void world_sum(World *world);
 
 /* Name of the task as a key. */

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Dropping what is gone. Entries move down in place, in order, so the arrays stay sorted; the only memory needed is a map
+ * of group indices, asked for before anything changes. */
+
+#include "world/world.h"
+
+/* Where each group goes; -1: it is dropped. A group no process is left in goes as well, or a host that forks all day
+ * would collect them. */
+static void map_groups(const World *world, GroupIx *map)
+{
+    int32_t n = 0;
+
+    for (size_t i = 0; i < world->n_groups; i++)
+        map[i] = GROUP_NONE;
+    for (size_t i = 0; i < world->n_processes; i++) {
+        const Process *p = &world->processes[i];
+
+        if (!p->gone && p->group.i >= 0 && !world->groups[p->group.i].gone)
+            map[p->group.i].i = 0;
+    }
+    for (size_t i = 0; i < world->n_groups; i++)
+        if (map[i].i >= 0)
+            map[i].i = n++;
+}
+
+static void drop_leases(World *world)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < world->n_leases; i++) {
+        const Task *task = world_task(world, world->leases[i].task);
+
+        if (task && !task->gone && !world->processes[task->process.i].gone)
+            world->leases[n++] = world->leases[i];
+    }
+    world->n_leases = n;
+}
+
+static void drop_groups(World *world, const GroupIx *map)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < world->n_groups; i++)
+        if (map[i].i >= 0)
+            world->groups[n++] = world->groups[i];
+    world->n_groups = n;
+}
+
+/* Tasks are in the order of their processes, so one walk over both is enough. */
+static void drop_processes_and_tasks(World *world, const GroupIx *map)
+{
+    size_t n_processes = 0, n_tasks = 0, t = 0;
+
+    for (size_t i = 0; i < world->n_processes; i++) {
+        Process *p = &world->processes[i];
+        bool gone = p->gone;
+
+        for (; t < world->n_tasks && world->tasks[t].process.i == (int32_t)i; t++) {
+            if (gone || world->tasks[t].gone)
+                continue;
+            world->tasks[n_tasks] = world->tasks[t];
+            world->tasks[n_tasks++].process.i = (int32_t)n_processes;
+        }
+        if (gone)
+            continue;
+        if (p->group.i >= 0)
+            p->group = map[p->group.i];
+        world->processes[n_processes++] = *p;
+    }
+    world->n_processes = n_processes;
+    world->n_tasks = n_tasks;
+}
+
+static void sweep_pool(World *world)
+{
+    InternPool *pool = world->pool;
+
+    intern_pool_begin(pool);
+    for (size_t i = 0; i < world->n_workloads; i++)
+        intern_mark_string(pool, world->workloads[i].name);
+    for (size_t i = 0; i < world->n_groups; i++) {
+        intern_mark_string(pool, world->groups[i].key);
+        intern_mark_mask(pool, world->groups[i].home);
+        intern_mark_mask(pool, world->groups[i].home_nodes);
+    }
+    for (size_t i = 0; i < world->n_processes; i++) {
+        const Process *p = &world->processes[i];
+
+        intern_mark_string(pool, p->comm);
+        intern_mark_string(pool, p->cgroup);
+        intern_mark_string(pool, p->unit);
+        intern_mark_string(pool, p->slice);
+        intern_mark_mask(pool, p->cpuset);
+    }
+    /* Two passes: neighbours mostly share each of the two, which the pool answers without a search. */
+    for (size_t i = 0; i < world->n_tasks; i++)
+        intern_mark_mask(pool, world->tasks[i].allowed);
+    for (size_t i = 0; i < world->n_tasks; i++)
+        intern_mark_mask(pool, world->tasks[i].original);
+    intern_pool_sweep(pool);
+}
+
+/* Gives memory back after a crowd has left. Without success nothing is lost. */
+static void shrink(void **array, size_t *capacity, size_t n, size_t element_size)
+{
+    size_t want = MAX(n * 2, (size_t)64);
+    void *p;
+
+    if (*capacity / 2 <= want)
+        return;
+    p = realloc(*array, want * element_size);
+    if (!p)
+        return;
+    *array = p;
+    *capacity = want;
+}
+
+int world_compact(World *world)
+{
+    CLEANUP_FREE GroupIx *map = calloc(MAX(world->n_groups, (size_t)1), sizeof(*map));
+
+    if (!map)
+        return -ENOMEM;
+
+    map_groups(world, map);
+    drop_leases(world);
+    drop_groups(world, map);
+    drop_processes_and_tasks(world, map);
+    sweep_pool(world);
+    shrink((void **)&world->groups, &world->groups_capacity, world->n_groups, sizeof(*world->groups));
+    shrink((void **)&world->processes, &world->processes_capacity, world->n_processes,
+           sizeof(*world->processes));
+    shrink((void **)&world->tasks, &world->tasks_capacity, world->n_tasks, sizeof(*world->tasks));
+    world_sum(world);
+    return 0;
+}

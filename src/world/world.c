@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The arrays of a World: kept sorted, so that a look-up is a binary search and a text form needs no sorting.
+ *
+ * Sorted arrays and not hash tables: a plan walks all tasks of a process, then the next process, every tick; and a
+ * hash handle alone (56 bytes) would be most of what a thread may cost. The price is a memmove for an entry that
+ * arrives out of order. Sensing meets processes and threads in ascending order, so nearly every one is appended. */
+
+#include "world/world.h"
+
+#include <string.h>
+
+/* Ten thousand threads must stay far below 400 bytes each, everything included. */
+static_assert(sizeof(Task) <= 160, "Task has grown");
+
+int world_new(Topology *topology, World **ret)
+{
+    CLEANUP(world_free_p) World *world = calloc(1, sizeof(*world));
+
+    if (!world)
+        return -ENOMEM;
+    world->pool = intern_pool_new();
+    world->cpus = calloc(MAX(topology->cpu_limit, 1U), sizeof(*world->cpus));
+    if (!world->pool || !world->cpus)
+        return -ENOMEM;
+
+    world->topology = topology_ref(topology);
+    world->next_group_id = 1;
+    *ret = TAKE_PTR(world);
+    return 0;
+}
+
+World *world_free(World *world)
+{
+    if (!world)
+        return NULL;
+    free(world->cpus);
+    free(world->workloads);
+    free(world->groups);
+    free(world->processes);
+    free(world->tasks);
+    free(world->leases);
+    intern_pool_free(world->pool);
+    topology_unref(world->topology);
+    free(world);
+    return NULL;
+}
+
+/* Searches: the index of the first entry not below the key. New entries mostly belong at the end; looking there first
+ * makes adding in order linear. */
+
+static size_t process_place(const World *world, pid_t pid)
+{
+    size_t low = 0, high = world->n_processes;
+
+    if (high > 0 && world->processes[high - 1].pid < pid)
+        return high;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (world->processes[middle].pid < pid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Processes ascend by pid, so the index of its process orders a task as well as its pid would. */
+static bool task_below(const Task *task, ProcessIx process, pid_t tid)
+{
+    return task->process.i != process.i ? task->process.i < process.i : task->tid < tid;
+}
+
+static size_t task_place(const World *world, ProcessIx process, pid_t tid)
+{
+    size_t low = 0, high = world->n_tasks;
+
+    if (high > 0 && task_below(&world->tasks[high - 1], process, tid))
+        return high;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (task_below(&world->tasks[middle], process, tid))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static size_t lease_place(const World *world, CpuIx cpu)
+{
+    size_t i = world->n_leases;
+
+    /* At most one per CPU, and few of them: no search is needed. */
+    for (; i > 0 && world->leases[i - 1].cpu.i >= cpu.i; i--)
+        ;
+    return i;
+}
+
+int world_add_process(World *world, const Process *value)
+{
+    size_t at = process_place(world, value->pid);
+    bool last = at == world->n_processes;
+
+    if (!last && world->processes[at].pid == value->pid)
+        return -EEXIST;
+    if (!GROW(world->processes, world->processes_capacity, world->n_processes + 1))
+        return -ENOMEM;
+
+    /* The tasks of later processes are the tail of the array. */
+    if (!last)
+        for (size_t i = task_place(world, (ProcessIx){(int32_t)at}, 0); i < world->n_tasks; i++)
+            world->tasks[i].process.i++;
+
+    memmove(world->processes + at + 1, world->processes + at,
+            (world->n_processes - at) * sizeof(*world->processes));
+    world->processes[at] = *value;
+    world->n_processes++;
+    return (int)at;
+}
+
+int world_add_task(World *world, const Task *value)
+{
+    size_t at = task_place(world, value->process, value->tid);
+    const Task *there = world->tasks + at;
+
+    assert(value->process.i >= 0 && (size_t)value->process.i < world->n_processes);
+
+    if (at < world->n_tasks && there->process.i == value->process.i && there->tid == value->tid)
+        return -EEXIST;
+    if (!GROW(world->tasks, world->tasks_capacity, world->n_tasks + 1))
+        return -ENOMEM;
+
+    memmove(world->tasks + at + 1, world->tasks + at, (world->n_tasks - at) * sizeof(*world->tasks));
+    world->tasks[at] = *value;
+    world->tasks[at].lease = -1;
+    world->n_tasks++;
+    return (int)at;
+}
+
+int world_add_group(World *world, WorkloadIx workload, const char *key)
+{
+    const char *interned = intern_string(world->pool, key);
+
+    assert(workload.i >= 0 && (size_t)workload.i < world->n_workloads);
+
+    if (!interned || !GROW(world->groups, world->groups_capacity, world->n_groups + 1))
+        return -ENOMEM;
+    world->groups[world->n_groups] = (Group){
+        .id = world->next_group_id++,
+        .workload = workload,
+        .key = interned,
+        .first_seen_usec = world->now_usec,
+    };
+    return (int)world->n_groups++;
+}
+
+int world_add_workload(World *world, const char *name, uint32_t policy)
+{
+    const char *interned = intern_string(world->pool, name);
+
+    if (!interned)
+        return -ENOMEM;
+    if (world_workload_by_name(world, interned))
+        return -EEXIST;
+    if (!GROW(world->workloads, world->workloads_capacity, world->n_workloads + 1))
+        return -ENOMEM;
+    world->workloads[world->n_workloads] = (Workload){.name = interned, .policy = policy};
+    return (int)world->n_workloads++;
+}
+
+/* Tells the holders of the leases from index `from` on where these are now. */
+static void renumber_leases(World *world, size_t from)
+{
+    for (size_t i = from; i < world->n_leases; i++) {
+        Task *task = world_task(world, world->leases[i].task);
+
+        if (task)
+            task->lease = (int32_t)i;
+    }
+}
+
+int world_add_lease(World *world, const Lease *value)
+{
+    size_t at = lease_place(world, value->cpu);
+    const Task *task = world_task(world, value->task);
+
+    if (!task)
+        return -ESRCH;
+    if (task->lease >= 0 || (at < world->n_leases && world->leases[at].cpu.i == value->cpu.i))
+        return -EEXIST;
+    if (!GROW(world->leases, world->leases_capacity, world->n_leases + 1))
+        return -ENOMEM;
+
+    memmove(world->leases + at + 1, world->leases + at, (world->n_leases - at) * sizeof(*world->leases));
+    world->leases[at] = *value;
+    world->n_leases++;
+    renumber_leases(world, at);
+    return (int)at;
+}
+
+void world_remove_lease(World *world, size_t index)
+{
+    Task *task;
+
+    assert(index < world->n_leases);
+
+    task = world_task(world, world->leases[index].task);
+    if (task)
+        task->lease = -1;
+    world->n_leases--;
+    memmove(world->leases + index, world->leases + index + 1,
+            (world->n_leases - index) * sizeof(*world->leases));
+    renumber_leases(world, index);
+}
+
+Process *world_process(World *world, pid_t pid)
+{
+    size_t at = process_place(world, pid);
+
+    return at < world->n_processes && world->processes[at].pid == pid ? &world->processes[at] : NULL;
+}
+
+Task *world_task_by_tid(World *world, pid_t pid, pid_t tid)
+{
+    const Process *process = world_process(world, pid);
+    ProcessIx ix;
+    size_t at;
+
+    if (!process)
+        return NULL;
+    ix.i = (int32_t)(process - world->processes);
+    at = task_place(world, ix, tid);
+    if (at == world->n_tasks || world->tasks[at].process.i != ix.i || world->tasks[at].tid != tid)
+        return NULL;
+    return &world->tasks[at];
+}
+
+Task *world_task(World *world, TaskKey key)
+{
+    Task *task = world_task_by_tid(world, key.pid, key.tid);
+
+    return task && task->start_ticks == key.start_ticks ? task : NULL;
+}
+
+Group *world_group_by_id(World *world, uint64_t id)
+{
+    size_t low = 0, high = world->n_groups;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (world->groups[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < world->n_groups && world->groups[low].id == id ? &world->groups[low] : NULL;
+}
+
+Workload *world_workload_by_name(World *world, const char *name)
+{
+    for (size_t i = 0; i < world->n_workloads; i++)
+        if (strcmp(world->workloads[i].name, name) == 0)
+            return &world->workloads[i];
+    return NULL;
+}
+
+size_t world_process_tasks(const World *world, const Process *process, size_t *ret_n)
+{
+    ProcessIx ix = {(int32_t)(process - world->processes)};
+    size_t first = task_place(world, ix, 0);
+    size_t end = task_place(world, (ProcessIx){ix.i + 1}, 0);
+
+    *ret_n = end - first;
+    return first;
+}
+
+TaskKey world_task_key(const World *world, const Task *task)
+{
+    return (TaskKey){
+        .pid = world->processes[task->process.i].pid,
+        .tid = task->tid,
+        .start_ticks = task->start_ticks,
+    };
+}
+
+/* Sums */
+
+static void clear_sums(World *world)
+{
+    for (size_t i = 0; i < world->n_workloads; i++) {
+        Workload *w = &world->workloads[i];
+
+        w->n_processes = w->n_tasks = w->run_permille = w->wait_permille = 0;
+    }
+    for (size_t i = 0; i < world->n_groups; i++) {
+        Group *g = &world->groups[i];
+
+        g->n_tasks = g->run_permille = g->wait_permille = g->n_leases = 0;
+    }
+}
+
+void world_sum(World *world)
+{
+    clear_sums(world);
+
+    for (size_t i = 0; i < world->n_processes; i++) {
+        const Process *p = &world->processes[i];
+
+        if (!p->gone && p->workload.i >= 0)
+            world->workloads[p->workload.i].n_processes++;
+    }
+
+    for (size_t i = 0; i < world->n_tasks; i++) {
+        Task *t = &world->tasks[i];
+        const Process *p = &world->processes[t->process.i];
+
+        t->lease = -1;
+        if (t->gone || p->gone)
+            continue;
+        if (p->workload.i >= 0) {
+            Workload *w = &world->workloads[p->workload.i];
+
+            w->n_tasks++;
+            w->run_permille += t->run_permille;
+            w->wait_permille += t->wait_permille;
+        }
+        if (p->group.i >= 0) {
+            Group *g = &world->groups[p->group.i];
+
+            g->n_tasks++;
+            g->run_permille += t->run_permille;
+            g->wait_permille += t->wait_permille;
+        }
+    }
+
+    renumber_leases(world, 0);
+    for (size_t i = 0; i < world->n_leases; i++) {
+        Group *g = world_group_by_id(world, world->leases[i].group_id);
+
+        if (g)
+            g->n_leases++;
+    }
+}
