@@ -51,10 +51,10 @@ def main() -> None:
     policy = POLICY.format(nodes="0,1" if rehearse else real_nodes)
 
     # Loops are chosen so that a run takes some seconds on a small machine; only ratios count.
-    cases = [(f"hackbench-{g}", ["hackbench", "-s", "512", "-g", g, "-l", str(40000 // int(g))])
+    cases = [(f"hackbench-{g}", ["hackbench", "-s", "512", "-g", g, "-l", str(16000 // int(g))])
              for g in args.groups.split(",")]
     cases.append(("cpu-bound", [str(build / "tests/workloads/spinner"), "--threads", str(2 * n_cpus()),
-                                "--work", "600000000"]))
+                                "--work", "6000000000"]))
 
     for name, argv in cases:
         run_once(argv)  # warm-up
