@@ -23,7 +23,7 @@ typedef enum TopologyOrigin {
 typedef enum TopologyLevel {
     TOPOLOGY_LEVEL_SAME, /* the same CPU */
     TOPOLOGY_LEVEL_SMT,  /* another hardware thread of the same core */
-    TOPOLOGY_LEVEL_LLC,  /* same last-level cache */
+    TOPOLOGY_LEVEL_LLC,  /* same last-level cache, and same node */
     TOPOLOGY_LEVEL_NODE, /* same NUMA node */
     TOPOLOGY_LEVEL_MACHINE,
     TOPOLOGY_LEVEL_MAX,
@@ -91,8 +91,9 @@ typedef struct TopologyOptions {
 } TopologyOptions;
 
 /* Reads a machine. On failure -errno, and a malloc'd sentence in *ret_error that says what was expected.
- * -EINVAL: XML or description does not parse, or rehearsal asks for more nodes than CPUs. A rehearsal of a machine
- * with several nodes is -EINVAL too: it is for one-node hosts only. */
+ * -EINVAL: XML or description does not parse, or rehearsal asks for one node or for more nodes than cores (SMT siblings
+ * stay together). A rehearsal of a machine with several nodes is -EINVAL too: it is for one-node hosts only. An XML
+ * file that cannot be read gives the -errno of reading it. */
 int topology_load(const TopologyOptions *options, Topology **ret, char **ret_error);
 
 Topology *topology_ref(Topology *topology);
@@ -116,7 +117,9 @@ static inline const TopologyCpu *topology_cpu(const Topology *topology, CpuIx cp
     return &topology->cpus[cpu.i];
 }
 
-/* What two CPUs have in common, the nearest first (the search order of P2). MACHINE: look at the distance. */
+/* What two CPUs have in common, the nearest first (the search order of P2). MACHINE: look at the distance. A cache that
+ * spans nodes (sub-NUMA clustering, rehearsal) does not make CPUs of different nodes LLC neighbours: the levels nest.
+ * INVALID when one of them is not in this Topology. */
 TopologyLevel topology_level(const Topology *topology, CpuIx a, CpuIx b);
 
 /* The node with this operating-system number, or NODE_NONE. */

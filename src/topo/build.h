@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the parts of topology_load() hand to each other; private to this room.
+ *
+ *     source (live, XML, synthetic) --> import_hwloc() --> distances --> rehearsal_split() --> domains_compute() */
+
+#include "topo/topology.h"
+
+#include <hwloc.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DISTANCE_LOCAL  10U  /* ACPI SLIT: a node to itself */
+#define DISTANCE_REMOTE 20U  /* what Linux assumes when the firmware has no SLIT (REMOTE_DISTANCE) */
+#define DISTANCE_MAX    255U /* a SLIT entry is one byte; 255 is "unreachable" */
+
+/* Writes a sentence to *ret_error (malloc'd, or NULL when memory is out) and returns `error`. */
+int build_fail(char **ret_error, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* A synthetic description taken apart: what hwloc understands, and our " distances=" matrix. */
+typedef struct Synthetic {
+    char *description;
+    uint32_t *distances; /* NULL when none were given */
+    size_t n_distances;
+} Synthetic;
+
+/* Takes `text` apart and checks what hwloc does not: the matrix and the number of CPUs. Whether the matrix fits the
+ * number of nodes can only be said after hwloc has read the description. 0, -EINVAL or -ENOMEM. */
+int synthetic_parse(const char *text, Synthetic *ret, char **ret_error);
+void synthetic_done(Synthetic *synthetic);
+
+/* Fills CPUs, cores, LLCs, nodes and distances of the empty `topology` from a loaded hwloc topology. With `restrict`,
+ * CPUs hwloc calls disallowed are left out, and so is the memory of disallowed nodes. 0, -EINVAL or -ENOMEM. */
+int import_hwloc(Topology *topology, hwloc_topology_t hwloc, bool restrict_to_allowed, char **ret_error);
+
+/* Replaces the one node by `n` pretend ones. 0, -EINVAL or -ENOMEM. */
+int rehearsal_split(Topology *topology, uint32_t n, char **ret_error);
+
+/* Sets each LLC's nodes from the nodes of its CPUs. 0 or -ENOMEM. */
+int build_llc_nodes(Topology *topology);
+
+/* Fills topology->domains from nodes, LLCs and distances (P5). 0 or -ENOMEM. */
+int domains_compute(Topology *topology);

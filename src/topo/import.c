@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Reads the facts placement needs out of an hwloc topology.
+ *
+ * Nodes. hwloc lets a CPU be local to several NUMA nodes: a memory-only node (CXL, HBM) has the cpuset of the place it
+ * hangs off, or an empty one. Here a CPU has one node, the one the kernel would call its own: of the nodes local to it
+ * the one with the smallest cpuset, and of those the one with the lowest number, because Linux numbers the nodes that
+ * have CPUs first. So a node has no CPUs when its cpuset is empty or when another node of the same or a smaller
+ * locality took them all:
+ *
+ *     node 0 {0-3}  node 1 {4-7}  node 2 {0-7}   ->  0-3, 4-7, none (CXL behind the package)
+ *     node 0 {0-3}  node 1 {0-3}                 ->  0-3, none      (CXL or HBM beside the DRAM)
+ *
+ * A CPU that no node claims is left out: nothing could be said about its memory.
+ *
+ * Restriction. hwloc would drop a disallowed node together with what it knows of its CPUs' locality, so everything is
+ * loaded and restricted here: disallowed CPUs are left out; a disallowed node stays while it has allowed CPUs, with no
+ * memory; otherwise it is left out too.
+ *
+ * LLC. The outermost data or unified cache above the CPU, whatever its level: L3 as a rule, L2 on machines without.
+ * Where hwloc sees no cache at all (some virtual machines) each core counts as its own LLC, which is what the Linux
+ * scheduler falls back to on x86; one LLC for everything would promise cache sharing that nobody has seen. */
+
+#include "topo/build.h"
+
+#include "base/parse.h"
+
+#include <string.h>
+
+static int compare_locality(const void *a, const void *b)
+{
+    const hwloc_obj_t x = *(const hwloc_obj_t *)a, y = *(const hwloc_obj_t *)b;
+    int w = hwloc_bitmap_weight(x->cpuset), v = hwloc_bitmap_weight(y->cpuset);
+
+    if (w != v)
+        return w < v ? -1 : 1;
+    return x->os_index < y->os_index ? -1 : x->os_index > y->os_index;
+}
+
+static int compare_nodes(const void *a, const void *b)
+{
+    const TopologyNode *x = a, *y = b;
+
+    return x->os_index < y->os_index ? -1 : x->os_index > y->os_index;
+}
+
+static int import_node(Topology *topology, hwloc_obj_t obj, bool allowed, hwloc_bitmap_t unclaimed)
+{
+    hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+
+    if (!cpus)
+        return -ENOMEM;
+    if (hwloc_bitmap_and(cpus, obj->cpuset, unclaimed) < 0 ||
+        hwloc_bitmap_andnot(unclaimed, unclaimed, cpus) < 0) {
+        hwloc_bitmap_free(cpus);
+        return -ENOMEM;
+    }
+    if (!allowed && hwloc_bitmap_iszero(cpus)) {
+        hwloc_bitmap_free(cpus);
+        return 0;
+    }
+    topology->nodes[topology->n_nodes++] = (TopologyNode){
+        .os_index = obj->os_index,
+        .cpus = cpus,
+        .n_cpus = (uint32_t)hwloc_bitmap_weight(cpus),
+        .memory_bytes = allowed ? obj->attr->numanode.local_memory : 0,
+    };
+    return 0;
+}
+
+/* Fills topology->nodes and drops CPUs that no node claims from topology->all_cpus. */
+static int import_nodes(Topology *topology, hwloc_topology_t hwloc, hwloc_const_nodeset_t allowed)
+{
+    int n = hwloc_get_nbobjs_by_type(hwloc, HWLOC_OBJ_NUMANODE), r = 0;
+    CLEANUP_FREE hwloc_obj_t *order = NULL;
+    hwloc_bitmap_t unclaimed;
+
+    if (n <= 0)
+        return -ENODATA;
+    order = calloc((size_t)n, sizeof(hwloc_obj_t));
+    topology->nodes = calloc((size_t)n, sizeof(TopologyNode));
+    if (!order || !topology->nodes)
+        return -ENOMEM;
+    unclaimed = hwloc_bitmap_dup(topology->all_cpus);
+    if (!unclaimed)
+        return -ENOMEM;
+
+    for (int i = 0; i < n; i++)
+        order[i] = hwloc_get_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, (unsigned)i);
+    qsort(order, (size_t)n, sizeof(hwloc_obj_t), compare_locality);
+    for (int i = 0; r == 0 && i < n; i++)
+        r = import_node(topology, order[i], hwloc_bitmap_isset(allowed, order[i]->os_index), unclaimed);
+    qsort(topology->nodes, topology->n_nodes, sizeof(TopologyNode), compare_nodes);
+    if (r == 0 && hwloc_bitmap_andnot(topology->all_cpus, topology->all_cpus, unclaimed) < 0)
+        r = -ENOMEM;
+    hwloc_bitmap_free(unclaimed);
+    return r;
+}
+
+/* The outermost cache above `pu`, or NULL. */
+static hwloc_obj_t outermost_cache(hwloc_obj_t pu)
+{
+    hwloc_obj_t cache = NULL;
+
+    for (hwloc_obj_t obj = pu->parent; obj; obj = obj->parent)
+        if (hwloc_obj_type_is_dcache(obj->type))
+            cache = obj;
+    return cache;
+}
+
+static int new_llc(Topology *topology, size_t *capacity, LlcIx *ret)
+{
+    TopologyLlc llc = {.cpus = hwloc_bitmap_alloc(), .nodes = hwloc_bitmap_alloc()};
+
+    if (!llc.cpus || !llc.nodes || !GROW(topology->llcs, *capacity, (size_t)topology->n_llcs + 1)) {
+        hwloc_bitmap_free(llc.cpus);
+        hwloc_bitmap_free(llc.nodes);
+        return -ENOMEM;
+    }
+    *ret = (LlcIx){(int32_t)topology->n_llcs};
+    topology->llcs[topology->n_llcs++] = llc;
+    return 0;
+}
+
+/* Numbers cores and LLCs in the order of their lowest CPU. An object that has been seen carries its number plus one in
+ * hwloc's userdata; it is the first CPU of the core, because CPUs come in ascending order, that tells a cacheless
+ * core's LLC. */
+static int import_cpu(Topology *topology, hwloc_topology_t hwloc, hwloc_obj_t pu, size_t *capacity)
+{
+    hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(hwloc, HWLOC_OBJ_CORE, pu), cache = outermost_cache(pu);
+    TopologyCpu *cpu = &topology->cpus[pu->os_index];
+    int r;
+
+    core = core ? core : pu;
+    if (!core->userdata)
+        core->userdata = (void *)(uintptr_t)++topology->n_cores;
+    cpu->core = (CoreIx){(int32_t)((uintptr_t)core->userdata - 1)};
+
+    cpu->llc = LLC_NONE;
+    if (cache && cache->userdata)
+        cpu->llc = (LlcIx){(int32_t)((uintptr_t)cache->userdata - 1)};
+    for (int i = hwloc_bitmap_first(core->cpuset); !cache && i >= 0 && i < (int)pu->os_index;
+         i = hwloc_bitmap_next(core->cpuset, i))
+        if (topology->cpus[i].present)
+            cpu->llc = topology->cpus[i].llc;
+    if (cpu->llc.i < 0) {
+        r = new_llc(topology, capacity, &cpu->llc);
+        if (r < 0)
+            return r;
+        if (cache)
+            cache->userdata = (void *)(uintptr_t)topology->n_llcs;
+    }
+    cpu->present = true;
+    return hwloc_bitmap_set(topology->llcs[cpu->llc.i].cpus, pu->os_index) < 0 ? -ENOMEM : 0;
+}
+
+static int import_cpus(Topology *topology, hwloc_topology_t hwloc)
+{
+    CLEANUP_FREE hwloc_obj_t *pus = NULL;
+    size_t capacity = 0;
+    int cpu, r = 0;
+
+    topology->n_cpus = (uint32_t)hwloc_bitmap_weight(topology->all_cpus);
+    topology->cpu_limit = (uint32_t)hwloc_bitmap_last(topology->all_cpus) + 1;
+    topology->cpus = calloc(topology->cpu_limit, sizeof(TopologyCpu));
+    pus = calloc(topology->cpu_limit, sizeof(hwloc_obj_t));
+    if (!topology->cpus || !pus)
+        return -ENOMEM;
+
+    for (uint32_t i = 0; i < topology->cpu_limit; i++)
+        topology->cpus[i] = (TopologyCpu){.node = NODE_NONE, .llc = LLC_NONE, .core = CORE_NONE};
+    for (hwloc_obj_t pu = NULL; (pu = hwloc_get_next_obj_by_type(hwloc, HWLOC_OBJ_PU, pu));)
+        if (pu->os_index < topology->cpu_limit)
+            pus[pu->os_index] = pu;
+
+    hwloc_bitmap_foreach_begin (cpu, topology->all_cpus)
+        if (r == 0)
+            r = pus[cpu] ? import_cpu(topology, hwloc, pus[cpu], &capacity) : -ENODATA;
+hwloc_bitmap_foreach_end
+();
+for (uint32_t i = 0; i < topology->n_nodes; i++) {
+    hwloc_bitmap_foreach_begin (cpu, topology->nodes[i].cpus)
+        topology->cpus[cpu].node = (NodeIx){(int32_t)i};
+hwloc_bitmap_foreach_end
+();
+}
+return r;
+}
+
+/* Copies hwloc's matrix. False when it does not say everything or says what no SLIT can. */
+static bool copy_distances(Topology *topology, const struct hwloc_distances_s *matrix)
+{
+    size_t n = topology->n_nodes, filled = 0;
+
+    for (unsigned i = 0; i < matrix->nbobjs; i++)
+        for (unsigned j = 0; j < matrix->nbobjs; j++) {
+            NodeIx a = topology_node_by_os(topology, matrix->objs[i]->os_index);
+            NodeIx b = topology_node_by_os(topology, matrix->objs[j]->os_index);
+            uint64_t value = matrix->values[(size_t)i * matrix->nbobjs + j];
+
+            if (a.i < 0 || b.i < 0)
+                continue;
+            if (value > DISTANCE_MAX || value < DISTANCE_LOCAL || (a.i == b.i && value != DISTANCE_LOCAL))
+                return false;
+            topology->distances[(size_t)a.i * n + (size_t)b.i] = (uint32_t)value;
+            filled++;
+        }
+    return filled == n * n;
+}
+
+/* Linux checks the firmware's SLIT and falls back to 10 and 20 when it makes no sense; so do we. */
+static int import_distances(Topology *topology, hwloc_topology_t hwloc)
+{
+    size_t n = topology->n_nodes;
+    struct hwloc_distances_s *matrix = NULL;
+    unsigned n_matrices = 1;
+
+    topology->distances = calloc(n * n, sizeof(uint32_t));
+    if (!topology->distances)
+        return -ENOMEM;
+
+    topology->distances_known = n == 1;
+    if (n > 1 && hwloc_distances_get_by_name(hwloc, "NUMALatency", &n_matrices, &matrix, 0) == 0 &&
+        n_matrices > 0) {
+        topology->distances_known = copy_distances(topology, matrix);
+        hwloc_distances_release(hwloc, matrix);
+    }
+    for (size_t i = 0; !topology->distances_known && i < n * n; i++)
+        topology->distances[i] = i % (n + 1) == 0 ? DISTANCE_LOCAL : DISTANCE_REMOTE;
+    if (n == 1)
+        topology->distances[0] = DISTANCE_LOCAL;
+    return 0;
+}
+
+int import_hwloc(Topology *topology, hwloc_topology_t hwloc, bool restrict_to_allowed, char **ret_error)
+{
+    hwloc_const_bitmap_t cpus = hwloc_topology_get_topology_cpuset(hwloc);
+    hwloc_const_bitmap_t nodes = hwloc_topology_get_topology_nodeset(hwloc);
+    int r;
+
+    if (hwloc_bitmap_last(cpus) > (int)PARSE_CPU_MAX)
+        return build_fail(ret_error, -EINVAL, "CPU numbers above %u are not supported.", PARSE_CPU_MAX);
+
+    topology->all_cpus = hwloc_bitmap_dup(cpus);
+    if (!topology->all_cpus)
+        return -ENOMEM;
+    topology->restricted = restrict_to_allowed;
+    if (restrict_to_allowed) {
+        nodes = hwloc_topology_get_allowed_nodeset(hwloc);
+        if (hwloc_bitmap_and(topology->all_cpus, cpus, hwloc_topology_get_allowed_cpuset(hwloc)) < 0)
+            return -ENOMEM;
+    }
+
+    r = import_nodes(topology, hwloc, nodes);
+    if (r < 0)
+        return r;
+    for (uint32_t i = 1; i < topology->n_nodes; i++)
+        if (topology->nodes[i].os_index == topology->nodes[i - 1].os_index)
+            return build_fail(ret_error, -EINVAL, "Two NUMA nodes have the number %u.",
+                              topology->nodes[i].os_index);
+    if (hwloc_bitmap_iszero(topology->all_cpus))
+        return build_fail(ret_error, -EINVAL, "No CPU belongs to a NUMA node.");
+    r = import_cpus(topology, hwloc);
+    if (r < 0)
+        return r;
+    return import_distances(topology, hwloc);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Makes a Topology: opens the source, lets hwloc read it, imports, splits for a rehearsal, computes the domains.
+ *
+ * hwloc is told never to bind this thread while looking (its x86 part otherwise visits every CPU in turn): observing
+ * must make no changing system call (I11). It reads no devices, memory attributes or CPU kinds, which we do not use.
+ * hwloc's own complaints stay off unless the user asks for them with HWLOC_HIDE_ERRORS=0 or HWLOC_XML_VERBOSE=1; a
+ * library must not call setenv(), which races with getenv() in other threads. */
+
+#include "topo/build.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* An XML export of a 2048-CPU machine with all its caches has 2 MB. */
+#define XML_MAX_BYTES ((size_t)64 * 1024 * 1024)
+
+static void hwloc_destroy_p(hwloc_topology_t *hwloc)
+{
+    if (*hwloc)
+        hwloc_topology_destroy(*hwloc);
+}
+
+int build_fail(char **ret_error, int error, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (vasprintf(ret_error, format, args) < 0)
+        *ret_error = NULL;
+    va_end(args);
+    return error;
+}
+
+int build_llc_nodes(Topology *topology)
+{
+    for (uint32_t i = 0; i < topology->n_llcs; i++) {
+        int r = topology_cpus_to_nodes(topology, topology->llcs[i].cpus, topology->llcs[i].nodes);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int read_file(int fd, char **ret, size_t *ret_len)
+{
+    CLEANUP_FREE char *buf = NULL;
+    size_t capacity = 0, len = 0;
+
+    for (;;) {
+        ssize_t n;
+
+        if (!GROW(buf, capacity, len + 4096 + 1))
+            return -ENOMEM;
+        n = read(fd, buf + len, capacity - len - 1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        len += (size_t)n;
+        if (len > XML_MAX_BYTES)
+            return -EFBIG;
+    }
+    buf[len] = '\0';
+    *ret = TAKE_PTR(buf);
+    *ret_len = len;
+    return 0;
+}
+
+/* The file is read here and not by hwloc, because hwloc says "Invalid argument" to everything. O_NONBLOCK: a FIFO
+ * nobody writes to reads as empty instead of hanging. */
+static int open_xml(hwloc_topology_t hwloc, const char *path, char **ret_buf, char **ret_error)
+{
+    CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    size_t len;
+    int r;
+
+    r = fd < 0 ? -errno : read_file(fd, ret_buf, &len);
+    if (r == -ENOMEM)
+        return r;
+    if (r < 0)
+        return build_fail(ret_error, r, "%s cannot be read: %s.", path, strerror(-r));
+    if (len == 0)
+        return build_fail(ret_error, -EINVAL, "%s is empty; an hwloc XML file was expected.", path);
+    if (memchr(*ret_buf, '\0', len) || len > INT32_MAX - 1 ||
+        hwloc_topology_set_xmlbuffer(hwloc, *ret_buf, (int)len + 1) < 0)
+        return build_fail(ret_error, -EINVAL, "%s is not an hwloc XML file.", path);
+    return 0;
+}
+
+static int apply_distances(Topology *topology, const Synthetic *synthetic, char **ret_error)
+{
+    size_t n = topology->n_nodes;
+
+    if (!synthetic->distances)
+        return 0;
+    if (synthetic->n_distances != n * n)
+        return build_fail(ret_error, -EINVAL, "distances= expects %zu numbers for %zu nodes, not %zu.", n * n,
+                          n, synthetic->n_distances);
+    for (size_t i = 0; i < n; i++)
+        if (synthetic->distances[i * n + i] != DISTANCE_LOCAL)
+            return build_fail(ret_error, -EINVAL, "distances= must be 10 from a node to itself, not %u.",
+                              synthetic->distances[i * n + i]);
+    memcpy(topology->distances, synthetic->distances, n * n * sizeof(*topology->distances));
+    topology->distances_known = true;
+    return 0;
+}
+
+/* Chooses hwloc's source. `*ret_buf` must live until hwloc has loaded. */
+static int open_source(hwloc_topology_t hwloc, const TopologyOptions *options, Topology *topology,
+                       Synthetic *ret_synthetic, char **ret_buf, char **ret_error)
+{
+    int r;
+
+    if (options->xml) {
+        topology->origin = TOPOLOGY_ORIGIN_XML;
+        topology->source = strdup(options->xml);
+        r = open_xml(hwloc, options->xml, ret_buf, ret_error);
+    } else if (options->synthetic) {
+        topology->origin = TOPOLOGY_ORIGIN_SYNTHETIC;
+        topology->source = strdup(options->synthetic);
+        r = synthetic_parse(options->synthetic, ret_synthetic, ret_error);
+        if (r == 0 && hwloc_topology_set_synthetic(hwloc, ret_synthetic->description) < 0)
+            r = build_fail(ret_error, -EINVAL,
+                           "\"%s\" is not a synthetic description that hwloc understands.",
+                           ret_synthetic->description);
+    } else {
+        topology->origin = TOPOLOGY_ORIGIN_LIVE;
+        topology->source = strdup("live");
+        r = 0;
+    }
+    return r == 0 && !topology->source ? -ENOMEM : r;
+}
+
+static int load(Topology *topology, const TopologyOptions *options, Synthetic *synthetic, char **ret_error)
+{
+    /* Everything is loaded, and restricted on import: see there. */
+    unsigned long flags = HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED | HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING |
+                          HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
+    CLEANUP(hwloc_destroy_p) hwloc_topology_t hwloc = NULL;
+    CLEANUP_FREE char *buf = NULL;
+    bool live;
+    int r;
+
+    if (hwloc_topology_init(&hwloc) < 0 || hwloc_topology_set_flags(hwloc, flags) < 0)
+        return -ENOMEM;
+    r = open_source(hwloc, options, topology, synthetic, &buf, ret_error);
+    if (r < 0)
+        return r;
+    live = topology->origin == TOPOLOGY_ORIGIN_LIVE;
+    if (hwloc_topology_load(hwloc) < 0)
+        return build_fail(ret_error, live ? -EIO : -EINVAL, "hwloc cannot make a topology of %s.",
+                          live ? "this machine" : topology->source);
+    /* HWLOC_XMLFILE and its like make hwloc read another machine; placing tasks by that would be wrong. */
+    if (live && !hwloc_topology_is_thissystem(hwloc))
+        return build_fail(
+            ret_error, -EINVAL,
+            "The environment (HWLOC_XMLFILE, HWLOC_SYNTHETIC or HWLOC_FSROOT) hides this machine.");
+
+    r = import_hwloc(topology, hwloc, live && !options->whole_machine, ret_error);
+    if (r < 0)
+        return r;
+    r = apply_distances(topology, synthetic, ret_error);
+    if (r == 0 && options->rehearse > 0)
+        r = rehearsal_split(topology, options->rehearse, ret_error);
+    if (r == 0)
+        r = build_llc_nodes(topology);
+    return r == 0 ? domains_compute(topology) : r;
+}
+
+int topology_load(const TopologyOptions *options, Topology **ret, char **ret_error)
+{
+    CLEANUP(topology_unref_p) Topology *topology = calloc(1, sizeof(*topology));
+    Synthetic synthetic = {NULL};
+    char *error = NULL;
+    int r;
+
+    if (options->xml && options->synthetic) {
+        r = build_fail(&error, -EINVAL,
+                       "Either an XML file or a synthetic description can be read, not both.");
+    } else if (!topology) {
+        r = -ENOMEM;
+    } else {
+        topology->n_ref = 1;
+        r = load(topology, options, &synthetic, &error);
+    }
+    synthetic_done(&synthetic);
+    if (r < 0) {
+        if (!error)
+            error = strdup(r == -ENOMEM ? "Memory is out." : "The machine cannot be read.");
+        *ret_error = error;
+        return r;
+    }
+    assert(topology_check(topology) == 0);
+    *ret = TAKE_PTR(topology);
+    return 0;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* hwloc's synthetic descriptions know no distances, so ours may end in " distances=10,21,21,10": the matrix row by row.
+ * The rest goes to hwloc as it is, after one check: hwloc makes as many objects as it is asked for, so a description
+ * such as "pu:4000000000" would take all memory before anything could refuse it. */
+
+#include "topo/build.h"
+
+#include "base/parse.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define KEY "distances="
+
+/* More values than this are no machine: a matrix of 1024 nodes, the largest CONFIG_NODES_SHIFT (10). */
+#define DISTANCES_MAX ((size_t)1024 * 1024)
+
+static int parse_one(const char *text, size_t len, uint32_t *ret)
+{
+    char number[16];
+
+    if (len == 0 || len >= sizeof(number) || !isdigit((unsigned char)*text))
+        return -EINVAL;
+    memcpy(number, text, len);
+    number[len] = '\0';
+    return parse_u32(number, ret);
+}
+
+static int parse_matrix(const char *text, Synthetic *synthetic, char **ret_error)
+{
+    size_t capacity = 0;
+
+    for (;;) {
+        size_t len = strcspn(text, ",");
+        uint32_t value;
+
+        if (parse_one(text, len, &value) < 0 || value < DISTANCE_LOCAL || value > DISTANCE_MAX)
+            return build_fail(ret_error, -EINVAL,
+                              "distances= expects numbers from 10 to 255 with commas between, not \"%.*s\".",
+                              (int)MIN(len, (size_t)32), text);
+        if (synthetic->n_distances >= DISTANCES_MAX)
+            return build_fail(ret_error, -EINVAL, "distances= lists more than %zu numbers.", DISTANCES_MAX);
+        if (!GROW(synthetic->distances, capacity, synthetic->n_distances + 1))
+            return -ENOMEM;
+        synthetic->distances[synthetic->n_distances++] = value;
+        if (text[len] == '\0')
+            return 0;
+        text += len + 1;
+    }
+}
+
+/* Multiplies the arities: "pack:2 [numa] l3:1 core:4 pu:2" is 16 CPUs. Attributes in parentheses and attached memory
+ * in brackets do not count. Text that is no description at all is left for hwloc to refuse. */
+static bool too_many_cpus(const char *text)
+{
+    uint64_t product = 1;
+    unsigned depth = 0;
+
+    for (const char *s = text; *s; s++) {
+        const char *digit = *s == ':' ? s + 1 : s;
+        char *end;
+        uint64_t arity;
+
+        if (*s == '(' || *s == '[')
+            depth++;
+        else if ((*s == ')' || *s == ']') && depth > 0)
+            depth--;
+        if (depth > 0 || !isdigit((unsigned char)*digit) ||
+            !(*s == ':' || s == text || isblank((unsigned char)s[-1])))
+            continue;
+        arity = strtoull(digit, &end, 10);
+        if (arity > PARSE_CPU_MAX + 1ULL || product * arity > PARSE_CPU_MAX + 1ULL)
+            return true;
+        product *= arity;
+        s = end - 1;
+    }
+    return false;
+}
+
+int synthetic_parse(const char *text, Synthetic *ret, char **ret_error)
+{
+    const char *key = strstr(text, KEY);
+    Synthetic synthetic = {NULL};
+    size_t len, matrix_len;
+    int r = 0;
+
+    if (key && key != text && key[-1] != ' ')
+        key = NULL;
+    len = key ? (size_t)(key - text) : strlen(text);
+    while (len > 0 && isspace((unsigned char)text[len - 1]))
+        len--;
+    synthetic.description = strndup(text, len);
+    if (!synthetic.description)
+        return -ENOMEM;
+
+    if (key) {
+        CLEANUP_FREE char *matrix = NULL;
+
+        key += strlen(KEY);
+        matrix_len = strlen(key);
+        while (matrix_len > 0 && isspace((unsigned char)key[matrix_len - 1]))
+            matrix_len--;
+        matrix = strndup(key, matrix_len);
+        r = matrix ? parse_matrix(matrix, &synthetic, ret_error) : -ENOMEM;
+    }
+    if (r == 0 && too_many_cpus(synthetic.description))
+        r = build_fail(ret_error, -EINVAL, "The synthetic description asks for more than %u CPUs.",
+                       PARSE_CPU_MAX + 1);
+    if (r < 0) {
+        synthetic_done(&synthetic);
+        return r;
+    }
+    *ret = synthetic;
+    return 0;
+}
+
+void synthetic_done(Synthetic *synthetic)
+{
+    free(synthetic->description);
+    free(synthetic->distances);
+    *synthetic = (Synthetic){NULL};
+}
