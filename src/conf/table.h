@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Parses `value` into `*field`. `arg` is the row's. Returns 0, -EINVAL, -ERANGE or -ENOMEM; `*field` is written only on 0. */
+/* Parses `value` into `*field`. `arg` is the row's. Returns 0, -EINVAL, -ERANGE or -ENOMEM; `*field` is written only on 0;
+ * what it owned before is freed then. */
 typedef int (*ConfParser)(const char *value, void *field, const void *arg);
 
 typedef struct ConfKey {
@@ -28,13 +29,17 @@ const ConfKey *conf_table_find(const ConfKey *table, size_t n, const char *secti
 /* Whether the table has any key in that section. */
 bool conf_table_has_section(const ConfKey *table, size_t n, const char *section);
 
-/* Applies one entry to `object`: an unknown section or key is a warning, a bad value an error with the file, the line
- * and what was expected. Returns 0, -EBADMSG after an error, or -ENOMEM. An empty value resets to the default. */
+/* Applies one entry to `object`: an unknown section or key is a warning (one per key: who wants one per section only
+ * asks conf_table_has_section() first), a bad value an error with the file, the line and what was expected. Returns 0, -EBADMSG after an error, or -ENOMEM. An empty value resets to the default. */
 int conf_table_apply(const ConfKey *table, size_t n, void *object, const char *section, const char *name,
                      const char *value, const char *file, unsigned line, ConfReport *report);
 
-/* Sets every field to its default. Asserts that all defaults parse. Returns 0 or -ENOMEM. */
+/* Sets every field of a zeroed or valid object to its default. Asserts that all defaults parse. Returns 0 or -ENOMEM. */
 int conf_table_defaults(const ConfKey *table, size_t n, void *object);
+
+/* The value of one field in the form its parser reads, malloc'd. Returns 0, -ENOMEM, or -EOPNOTSUPP for a parser that
+ * is not one of those below. */
+int conf_key_format(const ConfKey *key, const void *object, char **ret);
 
 /* Parsers for ConfKey.parse. The field's type stands in brackets; `arg` is unused unless said. */
 int conf_parse_bool(const char *value, void *field, const void *arg); /* bool */
@@ -46,11 +51,14 @@ int conf_parse_bytes(const char *value, void *field,
                      const void *arg); /* uint64_t; arg: const ConfRange *, or NULL */
 int conf_parse_permille(const char *value, void *field,
                         const void *arg); /* uint32_t, from "12%"; arg: ConfRange or NULL */
-int conf_parse_string(const char *value, void *field, const void *arg); /* char *, malloc'd */
+int conf_parse_string(
+    const char *value, void *field,
+    const void *arg); /* char *, malloc'd, NULL when ""; arg: ConfRange of its length, or NULL */
 int conf_parse_enum(const char *value, void *field,
                     const void *arg); /* int; arg: NULL-terminated array of names */
-int conf_parse_list(const char *value, void *field,
-                    const void *arg); /* hwloc_bitmap_t, allocated; NULL when "" */
+int conf_parse_list(
+    const char *value, void *field,
+    const void *arg); /* hwloc_bitmap_t, allocated; NULL when ""; arg: ConfRange of the numbers, or NULL */
 
 typedef struct ConfRange {
     uint64_t min, max;

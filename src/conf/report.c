@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Messages about configuration files. File names and values come from users and end up on terminals and in the
+ * journal, so everything is made printable and short in this one place, and no caller has to think of it. */
+
+#include "conf/ini.h"
+#include "conf/utf8.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Long enough for any sentence of ours with a sensible value in it; an 8 KB value is cut. */
+#define TEXT_MAX 400U
+
+static bool is_printable(const char *s, size_t n)
+{
+    unsigned char c = (unsigned char)s[0];
+
+    if (n == 1)
+        return c >= 0x20 && c != 0x7f;
+    /* U+0080 to U+009F: the second set of control characters, which terminals obey. */
+    return !(n == 2 && c == 0xc2 && (unsigned char)s[1] < 0xa0);
+}
+
+/* Copies `s`, with `\xNN` for what is not printable, cut after `max` bytes of the copy. */
+static char *make_printable(const char *s, size_t max)
+{
+    size_t len = strlen(s), o = 0;
+    char *copy;
+
+    copy = malloc(MIN(len * 4, max) + sizeof("..."));
+    if (!copy)
+        return NULL;
+    for (size_t i = 0; i < len;) {
+        size_t n = conf_utf8_length(s + i, len - i);
+        bool good = n > 0 && is_printable(s + i, n);
+
+        n = MAX(n, (size_t)1);
+        if (o + (good ? n : 4 * n) > max) {
+            memcpy(copy + o, "...", 3);
+            o += 3;
+            break;
+        }
+        if (good) {
+            memcpy(copy + o, s + i, n);
+            o += n;
+        } else {
+            for (size_t k = 0; k < n; k++, o += 4)
+                (void)snprintf(copy + o, sizeof("\\xNN"), "\\x%02x", (unsigned char)s[i + k]);
+        }
+        i += n;
+    }
+    copy[o] = '\0';
+    return copy;
+}
+
+void conf_report_done(ConfReport *report)
+{
+    for (size_t i = 0; i < report->n_messages; i++) {
+        free(report->messages[i].file);
+        free(report->messages[i].text);
+    }
+    free(report->messages);
+    *report = (ConfReport){0};
+}
+
+void conf_report_add(ConfReport *report, ConfSeverity severity, const char *file, unsigned line,
+                     const char *format, ...)
+{
+    CLEANUP_FREE char *text = NULL;
+    ConfMessage message = {.severity = severity, .line = line};
+    va_list ap;
+    int n;
+
+    if (severity == CONF_SEVERITY_ERROR)
+        report->n_errors++;
+    else
+        report->n_warnings++;
+    if (report->n_messages >= CONF_MESSAGES_MAX)
+        return;
+
+    va_start(ap, format);
+    n = vasprintf(&text, format, ap);
+    va_end(ap);
+    if (n < 0) {
+        text = NULL; /* vasprintf() leaves it undefined */
+        return;      /* out of memory: counted, which is what decides whether a file is valid */
+    }
+
+    message.file = make_printable(file, SIZE_MAX);
+    message.text = make_printable(text, TEXT_MAX);
+    if (!message.file || !message.text || !GROW(report->messages, report->capacity, report->n_messages + 1)) {
+        free(message.file);
+        free(message.text);
+        return;
+    }
+    report->messages[report->n_messages++] = message;
+}
+
+char *conf_message_format(const ConfMessage *message)
+{
+    char *line = NULL;
+    int n;
+
+    if (message->line > 0)
+        n = asprintf(&line, "%s:%u: %s", message->file, message->line, message->text);
+    else
+        n = asprintf(&line, "%s: %s", message->file, message->text);
+    return n < 0 ? NULL : line;
+}

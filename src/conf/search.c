@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Search order. One rule serves files and drop-ins alike: gather() collects the names that end in a suffix from a list
+ * of directories, sorts them by name and then by directory, and keeps the first of each name. A kept name that is a
+ * link to /dev/null is masked. Drop-ins of NAME are the same rule over the directories DIRECTORY/NAME.d. */
+
+#include "conf/search.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+/* One name in one directory. */
+typedef struct Candidate {
+    char *name;
+    char *path;
+    size_t directory; /* its place in the search order */
+    bool masked;
+    bool broken; /* it is there but cannot be read; reported */
+} Candidate;
+
+typedef struct Candidates {
+    Candidate *items;
+    size_t n_items, capacity;
+} Candidates;
+
+static void candidate_done(Candidate *c)
+{
+    free(c->name);
+    free(c->path);
+}
+
+static void candidates_done(Candidates *list)
+{
+    for (size_t i = 0; i < list->n_items; i++)
+        candidate_done(&list->items[i]);
+    free(list->items);
+}
+
+static void closedir_p(DIR **dir)
+{
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+static bool has_suffix(const char *name, const char *suffix)
+{
+    size_t n = strlen(name), m = strlen(suffix);
+
+    /* ".policy" itself is a hidden file, not a policy without a name. */
+    return n > m && name[0] != '.' && strcmp(name + n - m, suffix) == 0;
+}
+
+static int compare_candidates(const void *a, const void *b)
+{
+    const Candidate *x = a, *y = b;
+    int r = strcmp(x->name, y->name);
+
+    return r ? r : (x->directory > y->directory) - (x->directory < y->directory);
+}
+
+/* Adds `name`. Only the winner of a name is looked at closer, later, so that what is hidden need not be readable. */
+static int candidates_add(Candidates *list, const char *directory, size_t order, const char *name)
+{
+    Candidate c = {.directory = order};
+
+    c.name = strdup(name);
+    if (!c.name || asprintf(&c.path, "%s/%s", directory, name) < 0)
+        c.path = NULL;
+    if (!c.path || !GROW(list->items, list->capacity, list->n_items + 1)) {
+        candidate_done(&c);
+        return -ENOMEM;
+    }
+    list->items[list->n_items++] = c;
+    return 0;
+}
+
+static int scan_directory(Candidates *list, const char *directory, size_t order, const char *suffix,
+                          ConfReport *report)
+{
+    CLEANUP(closedir_p) DIR *dir = opendir(directory);
+    size_t before = list->n_items;
+    struct dirent *entry;
+
+    if (!dir && errno == ENOENT)
+        return 0;
+    if (!dir) {
+        conf_report_add(report, CONF_SEVERITY_ERROR, directory, 0, "cannot be read: %s", strerror(errno));
+        return 0;
+    }
+    while ((errno = 0, entry = readdir(dir))) {
+        int r;
+
+        if (!has_suffix(entry->d_name, suffix))
+            continue;
+        if (list->n_items - before >= CONF_FILES_MAX) {
+            conf_report_add(report, CONF_SEVERITY_ERROR, directory, 0, "holds more than %u files named *%s",
+                            CONF_FILES_MAX, suffix);
+            return 0;
+        }
+        r = candidates_add(list, directory, order, entry->d_name);
+        if (r < 0)
+            return r;
+    }
+    if (errno)
+        conf_report_add(report, CONF_SEVERITY_ERROR, directory, 0, "cannot be read: %s", strerror(errno));
+    return 0;
+}
+
+/* Sees whether the winner of a name masks it, and whether it leads anywhere. */
+static void candidate_examine(Candidate *c, ConfReport *report)
+{
+    struct stat st;
+
+    if (stat(c->path, &st) < 0) {
+        /* Whatever is wrong with it, silence would put a hidden file or a default in force. */
+        conf_report_add(report, CONF_SEVERITY_ERROR, c->path, 0, "cannot be read: %s", strerror(errno));
+        c->broken = true;
+        return;
+    }
+    c->masked = S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
+}
+
+/* Keeps the first of each name, the list being sorted. */
+static void keep_winners(Candidates *list)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < list->n_items; i++) {
+        if (n > 0 && strcmp(list->items[n - 1].name, list->items[i].name) == 0)
+            candidate_done(&list->items[i]);
+        else
+            list->items[n++] = list->items[i];
+    }
+    list->n_items = n;
+}
+
+/* `ret` is to be released also on failure. */
+static int gather(const char *const *directories, const char *suffix, Candidates *ret, ConfReport *report)
+{
+    for (size_t i = 0; directories[i]; i++) {
+        int r = scan_directory(ret, directories[i], i, suffix, report);
+
+        if (r < 0)
+            return r;
+    }
+    if (ret->n_items > 0)
+        qsort(ret->items, ret->n_items, sizeof(*ret->items), compare_candidates);
+    keep_winners(ret);
+    return 0;
+}
+
+static void free_strings(char **strings)
+{
+    for (size_t i = 0; strings && strings[i]; i++)
+        free(strings[i]);
+    free(strings);
+}
+
+/* The list of DIRECTORY/NAME.d, NULL-terminated. */
+static char **dropin_directories(const char *const *directories, const char *name)
+{
+    char **list;
+    size_t n = 0;
+
+    while (directories[n])
+        n++;
+    list = calloc(n + 1, sizeof(*list));
+    for (size_t i = 0; list && i < n; i++)
+        if (asprintf(&list[i], "%s/%s.d", directories[i], name) < 0) {
+            list[i] = NULL;
+            free_strings(list);
+            return NULL;
+        }
+    return list;
+}
+
+static int find_dropins(const char *const *directories, ConfFile *file, ConfReport *report)
+{
+    CLEANUP(candidates_done) Candidates found = {0};
+    char **list = dropin_directories(directories, file->name);
+    int r;
+
+    if (!list)
+        return -ENOMEM;
+    r = gather((const char *const *)list, ".conf", &found, report);
+    free_strings(list);
+    if (r < 0 || found.n_items == 0)
+        return r;
+
+    file->dropins = calloc(found.n_items, sizeof(*file->dropins));
+    if (!file->dropins)
+        return -ENOMEM;
+    for (size_t i = 0; i < found.n_items; i++) {
+        candidate_examine(&found.items[i], report);
+        if (!found.items[i].masked && !found.items[i].broken)
+            file->dropins[file->n_dropins++] = TAKE_PTR(found.items[i].path);
+    }
+    return 0;
+}
+
+void conf_file_done(ConfFile *file)
+{
+    free(file->name);
+    free(file->path);
+    for (size_t i = 0; i < file->n_dropins; i++)
+        free(file->dropins[i]);
+    free(file->dropins);
+    *file = (ConfFile){0};
+}
+
+void conf_files_done(ConfFiles *files)
+{
+    for (size_t i = 0; i < files->n_files; i++)
+        conf_file_done(&files->files[i]);
+    free(files->files);
+    *files = (ConfFiles){0};
+}
+
+/* Adds a file that won its name, with its drop-ins. */
+static int add_file(ConfFiles *files, Candidate *winner, const char *const *directories, ConfReport *report)
+{
+    ConfFile file = {0};
+    int r;
+
+    candidate_examine(winner, report);
+    if (winner->masked || winner->broken)
+        return 0;
+    if (!GROW(files->files, files->capacity, files->n_files + 1))
+        return -ENOMEM;
+    file.name = strdup(winner->name);
+    if (!file.name)
+        return -ENOMEM;
+    file.path = TAKE_PTR(winner->path);
+    r = find_dropins(directories, &file, report);
+    if (r < 0) {
+        conf_file_done(&file);
+        return r;
+    }
+    files->files[files->n_files++] = file;
+    return 0;
+}
+
+/* Tells of NAME.d directories nothing will read, because there is no NAME: most likely a mistyped name. */
+static int warn_orphans(const char *const *directories, const char *suffix, const Candidates *files,
+                        ConfReport *report)
+{
+    CLEANUP(candidates_done) Candidates found = {0};
+    CLEANUP_FREE char *suffix_d = NULL;
+    int r;
+
+    if (asprintf(&suffix_d, "%s.d", suffix) < 0) {
+        suffix_d = NULL;
+        return -ENOMEM;
+    }
+    r = gather(directories, suffix_d, &found, report);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < found.n_items; i++) {
+        Candidate key = {.name = found.items[i].name}, *hit = NULL;
+
+        key.name[strlen(key.name) - strlen(".d")] = '\0';
+        for (size_t k = 0; k < files->n_items && !hit; k++)
+            if (strcmp(files->items[k].name, key.name) == 0)
+                hit = &files->items[k];
+        if (!hit)
+            conf_report_add(report, CONF_SEVERITY_WARNING, found.items[i].path, 0,
+                            "ignoring drop-ins of a file that does not exist: %s", key.name);
+    }
+    return 0;
+}
+
+int conf_search(const char *const *directories, const char *suffix, ConfFiles *ret, ConfReport *report)
+{
+    CLEANUP(candidates_done) Candidates found = {0};
+    CLEANUP(conf_files_done) ConfFiles files = {0};
+    size_t n_errors = report->n_errors;
+    int r;
+
+    r = gather(directories, suffix, &found, report);
+    for (size_t i = 0; r == 0 && i < found.n_items; i++)
+        r = add_file(&files, &found.items[i], directories, report);
+    if (r == 0)
+        r = warn_orphans(directories, suffix, &found, report);
+    if (r < 0)
+        return r;
+    if (report->n_errors > n_errors)
+        return -EBADMSG;
+
+    *ret = files;
+    files = (ConfFiles){0};
+    return 0;
+}
+
+/* Fills in the first `name` of the directories, if there is one and it is no mask. */
+static int find_main(const char *const *directories, ConfFile *file, ConfReport *report)
+{
+    for (size_t i = 0; directories[i]; i++) {
+        Candidate c = {0};
+        struct stat st;
+        int r = 0;
+
+        if (asprintf(&c.path, "%s/%s", directories[i], file->name) < 0)
+            return -ENOMEM;
+        if (lstat(c.path, &st) < 0 && errno == ENOENT) {
+            free(c.path);
+            continue;
+        }
+        candidate_examine(&c, report);
+        if (!c.masked && !c.broken)
+            file->path = TAKE_PTR(c.path);
+        free(c.path);
+        return r;
+    }
+    return 0;
+}
+
+int conf_search_one(const char *const *directories, const char *name, ConfFile *ret, ConfReport *report)
+{
+    CLEANUP(conf_file_done) ConfFile file = {0};
+    size_t n_errors = report->n_errors;
+    int r;
+
+    file.name = strdup(name);
+    if (!file.name)
+        return -ENOMEM;
+    r = find_main(directories, &file, report);
+    if (r == 0)
+        r = find_dropins(directories, &file, report);
+    if (r < 0)
+        return r;
+    if (report->n_errors > n_errors)
+        return -EBADMSG;
+
+    *ret = file;
+    file = (ConfFile){0};
+    return 0;
+}
