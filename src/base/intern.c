@@ -121,6 +121,28 @@ CpuMask intern_mask(InternPool *pool, hwloc_const_bitmap_t set)
     return e->set;
 }
 
+bool intern_has_string(const InternPool *pool, const char *s)
+{
+    InternString *e = NULL;
+
+    if (!s)
+        return false;
+    HASH_FIND(hh, pool->strings, s, strlen(s), e);
+    return e && e->text == s;
+}
+
+bool intern_has_mask(const InternPool *pool, CpuMask mask)
+{
+    InternMask *e = NULL;
+
+    if (!mask)
+        return false;
+    if (pool->last && pool->last->set == mask)
+        return true;
+    HASH_FIND(hh_value, pool->by_value, &mask, sizeof(mask), e);
+    return e;
+}
+
 void intern_pool_begin(InternPool *pool)
 {
     pool->generation++;

@@ -26,6 +26,10 @@ const char *intern_string(InternPool *pool, const char *s);
 /* Returns the pool's own copy, or NULL when memory is out. */
 CpuMask intern_mask(InternPool *pool, hwloc_const_bitmap_t set);
 
+/* Whether this very pointer is the pool's copy; for checks. NULL is not. */
+bool intern_has_string(const InternPool *pool, const char *s);
+bool intern_has_mask(const InternPool *pool, CpuMask mask);
+
 /* Mark and sweep, see above. Marking NULL is allowed. Pointers must come from this pool. */
 void intern_pool_begin(InternPool *pool);
 void intern_mark_string(InternPool *pool, const char *s);
