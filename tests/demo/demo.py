@@ -201,7 +201,7 @@ class Demo:
             move = json.loads(line)
             self.moves.append(move)
             what = {"set-home": "home  ", "lend": "lend  ", "recall": "recall", "release": "free  "}.get(
-                move["action"], move["action"])
+                move["kind"], move["kind"])
             where = f" CPU {move['cpu']}" if move.get("cpu", -1) >= 0 else f" CPUs {move['to']}"
             who = f"{move['workload']} {move['pid']}" + (f"/{move['tid']}" if move.get("tid") else "")
             self.say(f"  {what} {who}{where}: {move['text']} ({move['value']} against {move['limit']})")
@@ -210,7 +210,7 @@ class Demo:
         """Waits until n moves of this kind have happened since the instant; returns those there are in the end."""
         deadline = time.monotonic() + seconds
         while True:
-            found = [m for m in list(self.moves) if m["action"] == action and m["workload"] == workload
+            found = [m for m in list(self.moves) if m["kind"] == action and m["workload"] == workload
                      and m["time_usec"] >= since * 1e6 and m["outcome"] == "done"]
             if len(found) >= n or time.monotonic() > deadline:
                 return found
@@ -318,8 +318,8 @@ class Demo:
 
         steal_ratio = self.steal_ratio(a, cpus_b)
         owner_ratio, ticks, alone, shared = self.owner(a, b, cpus_b)
-        lends = sum(1 for m in self.moves if m["action"] == "lend" and m["outcome"] == "done")
-        recalls = sum(1 for m in self.moves if m["action"] == "recall" and m["outcome"] == "done")
+        lends = sum(1 for m in self.moves if m["kind"] == "lend" and m["outcome"] == "done")
+        recalls = sum(1 for m in self.moves if m["kind"] == "recall" and m["outcome"] == "done")
         a.wake(True)
         b.wake(True)
         self.stop_daemon()
