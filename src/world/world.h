@@ -221,11 +221,24 @@ void world_sum(World *world);
 /* Name of the task as a key. */
 TaskKey world_task_key(const World *world, const Task *task);
 
-/* Asserts every invariant of the type (order, indices, interning, leases, buckets); 0, or -EUCLEAN and a malloc'd
- * sentence in *ret_what. Called by tests and debug builds. */
+/* Names of TaskClass and TaskHands ("normal", "per-cpu"), NULL-terminated. */
+extern const char *const world_class_names[];
+extern const char *const world_hands_names[];
+
+/* Asserts every invariant of the type (order, indices, interning, leases, buckets, not the sums); 0, or -EUCLEAN and a
+ * malloc'd sentence in *ret_what (NULL: not wanted). Called by tests and debug builds. */
 int world_check(const World *world, char **ret_what);
 
-/* The text form: complete, stable, one line per entry, for records, goldens and scenarios. world_load() needs no
- * other input; it returns 0, -ENOMEM, or -EINVAL with a malloc'd "line N: expected ..." in *ret_error. */
+/* The text form: complete, stable, one line per entry, for records, goldens and scenarios; malloc'd, NULL when memory is
+ * out. Only Task.reader is left out: it names something in the process that wrote the text.
+ *
+ * The lines and their order: format, topology ..., world, load (one per CPU), workload, group, process, task, lease; for
+ * the form of a line see base/record.h. Keys are named after the members; those left out are 0, no, NULL or none.
+ * Workloads and groups are named by their index, tasks and leases by pid and tid.
+ *
+ * world_load() needs no other input; it returns 0, -ENOMEM, or -EINVAL with a malloc'd "line N: expected ..." in
+ * *ret_error. A World it returns passes world_check(). */
+#define WORLD_TEXT_ENTRIES_MAX   262144U /* of each of tasks, processes and groups */
+#define WORLD_TEXT_WORKLOADS_MAX 4096U
 char *world_dump(const World *world);
 int world_load(const char *text, size_t len, World **ret, char **ret_error);

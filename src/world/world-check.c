@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The invariants of a World, in the order of its members. Sums are not among them: they are true after world_sum() and
+ * may be behind until the next one. */
+
+#include "world/load.h"
+#include "world/world.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct Check {
+    World *world; /* look-ups want it changeable; nothing is changed */
+    char **ret_what;
+} Check;
+
+__attribute__((format(printf, 2, 3))) static int broken(const Check *check, const char *format, ...)
+{
+    va_list ap;
+
+    if (!check->ret_what)
+        return -EUCLEAN;
+    va_start(ap, format);
+    if (vasprintf(check->ret_what, format, ap) < 0)
+        *check->ret_what = NULL;
+    va_end(ap);
+    return -EUCLEAN;
+}
+
+static bool string_ok(const Check *check, const char *s, bool may_be_null)
+{
+    return s ? intern_has_string(check->world->pool, s) : may_be_null;
+}
+
+/* Interned, and finite: an infinite set has no text form. */
+static bool mask_ok(const Check *check, CpuMask mask)
+{
+    if (!mask)
+        return true;
+    return intern_has_mask(check->world->pool, mask) &&
+           (hwloc_bitmap_last(mask) >= 0 || hwloc_bitmap_iszero(mask));
+}
+
+static int check_bucket(const Check *check, const Bucket *bucket)
+{
+    if (bucket->updated_usec > check->world->now_usec)
+        return broken(check, "a bucket was updated after now");
+    return 0;
+}
+
+static int check_cpus(const Check *check)
+{
+    const World *w = check->world;
+
+    for (uint32_t i = 0; i < w->topology->cpu_limit; i++) {
+        const CpuLoad *c = &w->cpus[i];
+
+        if (c->usable && !c->online)
+            return broken(check, "CPU %" PRIu32 " is usable but not online", i);
+        if (c->online && !w->topology->cpus[i].present)
+            return broken(check, "CPU %" PRIu32 " is online but not in the topology", i);
+        if (c->busy_permille > LOAD_FULL_PERMILLE || c->busy_before_permille > LOAD_FULL_PERMILLE)
+            return broken(check, "CPU %" PRIu32 " is more than busy", i);
+        if (c->idle_since_usec > w->now_usec)
+            return broken(check, "CPU %" PRIu32 " is idle since after now", i);
+    }
+    return 0;
+}
+
+static int check_workloads(const Check *check)
+{
+    const World *w = check->world;
+
+    for (size_t i = 0; i < w->n_workloads; i++) {
+        if (!string_ok(check, w->workloads[i].name, false))
+            return broken(check, "the name of workload %zu is not interned", i);
+        for (size_t j = 0; j < i; j++)
+            if (w->workloads[i].name == w->workloads[j].name)
+                return broken(check, "workloads %zu and %zu have the same name", j, i);
+        if (check_bucket(check, &w->workloads[i].cross_node) < 0)
+            return -EUCLEAN;
+    }
+    return 0;
+}
+
+static int check_group(const Check *check, const Group *g)
+{
+    const World *w = check->world;
+
+    if (g->id == 0 || g->id >= w->next_group_id)
+        return broken(check, "group id %" PRIu64 " was never given out", g->id);
+    if (g > w->groups && g->id <= g[-1].id)
+        return broken(check, "group %" PRIu64 " is out of order", g->id);
+    if (g->workload.i < 0 || (size_t)g->workload.i >= w->n_workloads)
+        return broken(check, "group %" PRIu64 " is of no workload", g->id);
+    if (!string_ok(check, g->key, false))
+        return broken(check, "the key of group %" PRIu64 " is not interned", g->id);
+    if (!mask_ok(check, g->home) || !mask_ok(check, g->home_nodes))
+        return broken(check, "the home of group %" PRIu64 " is not interned", g->id);
+    if (!g->home != !g->home_nodes)
+        return broken(check, "group %" PRIu64 " has a home without nodes, or nodes without a home", g->id);
+    if (g->home_nodes &&
+        (hwloc_bitmap_iszero(g->home_nodes) || hwloc_bitmap_last(g->home_nodes) >= (int)w->topology->n_nodes))
+        return broken(check, "group %" PRIu64 " has a home outside the topology", g->id);
+    return 0;
+}
+
+static int check_process(const Check *check, const Process *p)
+{
+    const World *w = check->world;
+
+    if (p->pid <= 0 || (p > w->processes && p->pid <= p[-1].pid))
+        return broken(check, "process %d is out of order", p->pid);
+    if (!string_ok(check, p->comm, false) || !string_ok(check, p->cgroup, false) ||
+        !string_ok(check, p->unit, true) || !string_ok(check, p->slice, true) || !mask_ok(check, p->cpuset))
+        return broken(check, "a name or mask of process %d is not interned", p->pid);
+    if (p->workload.i < -1 || p->workload.i >= (int64_t)w->n_workloads)
+        return broken(check, "process %d is of a workload that is not there", p->pid);
+    if (p->group.i < -1 || p->group.i >= (int64_t)w->n_groups)
+        return broken(check, "process %d is in a group that is not there", p->pid);
+    if (p->group.i >= 0 && w->groups[p->group.i].workload.i != p->workload.i)
+        return broken(check, "process %d is in a group of another workload", p->pid);
+    return 0;
+}
+
+static int check_task(const Check *check, const Task *t)
+{
+    const World *w = check->world;
+    const Lease *lease;
+    TaskKey key;
+
+    if (t->process.i < 0 || (size_t)t->process.i >= w->n_processes)
+        return broken(check, "task %d is of no process", t->tid);
+    if (t->tid <= 0 || (t > w->tasks && (t->process.i < t[-1].process.i ||
+                                         (t->process.i == t[-1].process.i && t->tid <= t[-1].tid))))
+        return broken(check, "task %d is out of order", t->tid);
+    if (t->task_class >= TASK_CLASS_MAX || t->hands >= TASK_HANDS_MAX)
+        return broken(check, "task %d has an impossible class or hands", t->tid);
+    if (!memchr(t->comm, 0, sizeof(t->comm)))
+        return broken(check, "the name of task %d does not end", t->tid);
+    if (t->last_cpu.i < -1)
+        return broken(check, "task %d ran on an impossible CPU", t->tid);
+    if (MAX(MAX(t->run_permille, t->wait_permille), MAX(t->run_before_permille, t->wait_before_permille)) >
+            LOAD_FULL_PERMILLE ||
+        MAX(t->run_ewma_permille, t->wait_ewma_permille) > LOAD_FULL_PERMILLE)
+        return broken(check, "task %d has a load above one CPU", t->tid);
+    if (!mask_ok(check, t->allowed) || !mask_ok(check, t->original))
+        return broken(check, "a mask of task %d is not interned", t->tid);
+    if (t->last_move_usec > w->now_usec)
+        return broken(check, "task %d was moved after now", t->tid);
+
+    if (t->lease == -1)
+        return 0;
+    if (t->lease < 0 || (size_t)t->lease >= w->n_leases)
+        return broken(check, "task %d has a lease that is not there", t->tid);
+    lease = &w->leases[t->lease];
+    key = world_task_key(w, t);
+    if (key.pid != lease->task.pid || key.tid != lease->task.tid ||
+        key.start_ticks != lease->task.start_ticks)
+        return broken(check, "task %d has the lease of another", t->tid);
+    return 0;
+}
+
+static int check_lease(const Check *check, const Lease *l)
+{
+    const World *w = check->world;
+    const Task *task = world_task(check->world, l->task);
+
+    if (l > w->leases && l->cpu.i <= l[-1].cpu.i)
+        return broken(check, "the lease of CPU %d is out of order", l->cpu.i);
+    if (!topology_cpu(w->topology, l->cpu))
+        return broken(check, "CPU %d is lent but not in the topology", l->cpu.i);
+    if (!task || task->lease != l - w->leases)
+        return broken(check, "CPU %d is lent to a task that does not have it", l->cpu.i);
+    if (!task->original)
+        return broken(check, "CPU %d is lent to a task with no mask to put back", l->cpu.i);
+    if (l->group_id == 0 || l->group_id >= w->next_group_id)
+        return broken(check, "CPU %d is lent to a group that never was", l->cpu.i);
+    if (l->since_usec > l->until_usec || l->since_usec > w->now_usec || l->since_tick > w->tick)
+        return broken(check, "the lease of CPU %d begins after its end, or after now", l->cpu.i);
+    return 0;
+}
+
+static int check_all(const Check *check)
+{
+    const World *w = check->world;
+    int r;
+
+    if (topology_check(w->topology) < 0)
+        return broken(check, "the topology is not consistent");
+    if (w->next_group_id == 0)
+        return broken(check, "the next group would have id 0");
+    r = check_bucket(check, &w->cross_node);
+    if (r == 0)
+        r = check_cpus(check);
+    if (r == 0)
+        r = check_workloads(check);
+    for (size_t i = 0; r == 0 && i < w->n_groups; i++)
+        r = check_group(check, &w->groups[i]);
+    for (size_t i = 0; r == 0 && i < w->n_processes; i++)
+        r = check_process(check, &w->processes[i]);
+    for (size_t i = 0; r == 0 && i < w->n_tasks; i++)
+        r = check_task(check, &w->tasks[i]);
+    for (size_t i = 0; r == 0 && i < w->n_leases; i++)
+        r = check_lease(check, &w->leases[i]);
+    return r;
+}
+
+int world_check(const World *world, char **ret_what)
+{
+    const Check check = {.world = (World *)(uintptr_t)world, .ret_what = ret_what};
+
+    return check_all(&check);
+}

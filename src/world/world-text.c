@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The text form of a World: one table per kind of line, used both ways.
+ *
+ *     format version=1
+ *     topology ... (see topo/topology-text.c)
+ *     world now_usec=5000000 tick=50 interval_usec=100000 ...
+ *     load cpu=0 online=yes usable=yes wait_known=yes busy_permille=1000 ...
+ *     workload name="jvm" policy=0 ...
+ *     group id=1 workload=0 key="" home=0-1 home_nodes=0 ...
+ *     process pid=100 comm="java" cgroup="/a\x20b" workload=0 group=0 ...
+ *     task pid=100 tid=101 comm="worker" class=normal hands=free allowed=0-1 ...
+ *     lease cpu=2 pid=100 tid=101 start_ticks=7 group_id=1 ...
+ *
+ * Reading accepts the kinds in this order only, and entries in the order the World keeps them, so that every reference
+ * points to a line before and nothing is sorted. */
+
+#include "base/record.h"
+#include "topo/topology-text.h"
+#include "world/world.h"
+
+#include <string.h>
+
+#define TEXT_VERSION 1U
+
+const char *const world_class_names[] = {
+    [TASK_CLASS_NORMAL] = "normal",     [TASK_CLASS_IDLE] = "idle", [TASK_CLASS_REALTIME] = "realtime",
+    [TASK_CLASS_DEADLINE] = "deadline", [TASK_CLASS_EXT] = "ext",   [TASK_CLASS_MAX] = NULL,
+};
+
+const char *const world_hands_names[] = {
+    [TASK_HANDS_FREE] = "free",       [TASK_HANDS_FOREIGN] = "foreign", [TASK_HANDS_REPINNED] = "repinned",
+    [TASK_HANDS_PER_CPU] = "per-cpu", [TASK_HANDS_CLASS] = "class",     [TASK_HANDS_DENIED] = "denied",
+    [TASK_HANDS_UNKNOWN] = "unknown", [TASK_HANDS_MAX] = NULL,
+};
+
+static const RecordField format_fields[] = {
+    {"version", RECORD_U32, 0, true},
+};
+
+static const RecordField world_fields[] = {
+    {"now_usec", RECORD_U64, offsetof(World, now_usec), true},
+    {"tick", RECORD_U64, offsetof(World, tick)},
+    {"interval_usec", RECORD_U64, offsetof(World, interval_usec)},
+    {"action_cost_usec", RECORD_U64, offsetof(World, action_cost_usec)},
+    {"partial", RECORD_BOOL, offsetof(World, partial)},
+    {"cross_node_level_milli", RECORD_U64, offsetof(World, cross_node.level_milli)},
+    {"cross_node_updated_usec", RECORD_U64, offsetof(World, cross_node.updated_usec)},
+    {"next_group_id", RECORD_U64, offsetof(World, next_group_id), true},
+};
+
+typedef struct LoadRow {
+    CpuIx cpu;
+    CpuLoad load;
+} LoadRow;
+
+static const RecordField load_fields[] = {
+    {"cpu", RECORD_INDEX, offsetof(LoadRow, cpu), true},
+    {"online", RECORD_BOOL, offsetof(LoadRow, load.online)},
+    {"usable", RECORD_BOOL, offsetof(LoadRow, load.usable)},
+    {"wait_known", RECORD_BOOL, offsetof(LoadRow, load.wait_known)},
+    {"busy_permille", RECORD_U16, offsetof(LoadRow, load.busy_permille)},
+    {"busy_before_permille", RECORD_U16, offsetof(LoadRow, load.busy_before_permille)},
+    {"wait_permille", RECORD_U16, offsetof(LoadRow, load.wait_permille)},
+    {"wait_before_permille", RECORD_U16, offsetof(LoadRow, load.wait_before_permille)},
+    {"idle_since_usec", RECORD_U64, offsetof(LoadRow, load.idle_since_usec)},
+    {"idle_ewma_usec", RECORD_U32, offsetof(LoadRow, load.idle_ewma_usec)},
+    {"cooldown_until_usec", RECORD_U64, offsetof(LoadRow, load.cooldown_until_usec)},
+    {"cooldown_ticks", RECORD_U32, offsetof(LoadRow, load.cooldown_ticks)},
+};
+
+static const RecordField workload_fields[] = {
+    {"name", RECORD_STRING, offsetof(Workload, name), true},
+    {"policy", RECORD_U32, offsetof(Workload, policy)},
+    {"paused", RECORD_BOOL, offsetof(Workload, paused)},
+    {"cross_node_level_milli", RECORD_U64, offsetof(Workload, cross_node.level_milli)},
+    {"cross_node_updated_usec", RECORD_U64, offsetof(Workload, cross_node.updated_usec)},
+    {"n_processes", RECORD_U32, offsetof(Workload, n_processes)},
+    {"n_tasks", RECORD_U32, offsetof(Workload, n_tasks)},
+    {"run_permille", RECORD_U32, offsetof(Workload, run_permille)},
+    {"wait_permille", RECORD_U32, offsetof(Workload, wait_permille)},
+    {"n_lends", RECORD_U64, offsetof(Workload, n_lends)},
+    {"n_recalls", RECORD_U64, offsetof(Workload, n_recalls)},
+};
+
+static const RecordField group_fields[] = {
+    {"id", RECORD_U64, offsetof(Group, id), true},
+    {"workload", RECORD_INDEX, offsetof(Group, workload), true},
+    {"key", RECORD_STRING, offsetof(Group, key), true},
+    {"home", RECORD_MASK, offsetof(Group, home)},
+    {"home_nodes", RECORD_MASK, offsetof(Group, home_nodes)},
+    {"first_seen_usec", RECORD_U64, offsetof(Group, first_seen_usec)},
+    {"last_home_usec", RECORD_U64, offsetof(Group, last_home_usec)},
+    {"n_tasks", RECORD_U32, offsetof(Group, n_tasks)},
+    {"run_permille", RECORD_U32, offsetof(Group, run_permille)},
+    {"wait_permille", RECORD_U32, offsetof(Group, wait_permille)},
+    {"n_leases", RECORD_U32, offsetof(Group, n_leases)},
+    {"n_vetoes", RECORD_U32, offsetof(Group, n_vetoes)},
+    {"backoff_ticks", RECORD_U32, offsetof(Group, backoff_ticks)},
+    {"backoff_until_tick", RECORD_U64, offsetof(Group, backoff_until_tick)},
+    {"gone", RECORD_BOOL, offsetof(Group, gone)},
+};
+
+static const RecordField process_fields[] = {
+    {"pid", RECORD_INDEX, offsetof(Process, pid), true},
+    {"parent", RECORD_INDEX, offsetof(Process, parent)},
+    {"start_ticks", RECORD_U64, offsetof(Process, start_ticks)},
+    {"first_seen_usec", RECORD_U64, offsetof(Process, first_seen_usec)},
+    {"uid", RECORD_U32, offsetof(Process, uid)},
+    {"comm", RECORD_STRING, offsetof(Process, comm), true},
+    {"cgroup", RECORD_STRING, offsetof(Process, cgroup), true},
+    {"unit", RECORD_STRING, offsetof(Process, unit)},
+    {"slice", RECORD_STRING, offsetof(Process, slice)},
+    {"cpuset", RECORD_MASK, offsetof(Process, cpuset)},
+    {"rss_bytes", RECORD_U64, offsetof(Process, rss_bytes)},
+    {"n_threads", RECORD_U32, offsetof(Process, n_threads)},
+    {"cpu_permille", RECORD_U32, offsetof(Process, cpu_permille)},
+    {"workload", RECORD_INDEX, offsetof(Process, workload)},
+    {"group", RECORD_INDEX, offsetof(Process, group)},
+    {"gone", RECORD_BOOL, offsetof(Process, gone)},
+    {"yielded", RECORD_BOOL, offsetof(Process, yielded)},
+};
+
+/* A task names its process by pid, not by index. Its lease is known from the lease lines. */
+typedef struct TaskRow {
+    pid_t pid;
+    Task task;
+} TaskRow;
+
+static const RecordField task_fields[] = {
+    {"pid", RECORD_INDEX, offsetof(TaskRow, pid), true},
+    {"tid", RECORD_INDEX, offsetof(TaskRow, task.tid), true},
+    {"start_ticks", RECORD_U64, offsetof(TaskRow, task.start_ticks)},
+    {"comm", RECORD_CHARS, offsetof(TaskRow, task.comm), false, NULL, WORLD_COMM_SIZE},
+    {"class", RECORD_ENUM8, offsetof(TaskRow, task.task_class), false, world_class_names},
+    {"hands", RECORD_ENUM8, offsetof(TaskRow, task.hands), false, world_hands_names},
+    {"gone", RECORD_BOOL, offsetof(TaskRow, task.gone)},
+    {"fresh", RECORD_BOOL, offsetof(TaskRow, task.fresh)},
+    {"last_cpu", RECORD_INDEX, offsetof(TaskRow, task.last_cpu)},
+    {"run_permille", RECORD_U16, offsetof(TaskRow, task.run_permille)},
+    {"wait_permille", RECORD_U16, offsetof(TaskRow, task.wait_permille)},
+    {"run_before_permille", RECORD_U16, offsetof(TaskRow, task.run_before_permille)},
+    {"wait_before_permille", RECORD_U16, offsetof(TaskRow, task.wait_before_permille)},
+    {"run_ewma_permille", RECORD_U16, offsetof(TaskRow, task.run_ewma_permille)},
+    {"wait_ewma_permille", RECORD_U16, offsetof(TaskRow, task.wait_ewma_permille)},
+    {"allowed", RECORD_MASK, offsetof(TaskRow, task.allowed)},
+    {"original", RECORD_MASK, offsetof(TaskRow, task.original)},
+    {"last_move_usec", RECORD_U64, offsetof(TaskRow, task.last_move_usec)},
+};
+
+static const RecordField lease_fields[] = {
+    {"cpu", RECORD_INDEX, offsetof(Lease, cpu), true},
+    {"pid", RECORD_INDEX, offsetof(Lease, task.pid), true},
+    {"tid", RECORD_INDEX, offsetof(Lease, task.tid), true},
+    {"start_ticks", RECORD_U64, offsetof(Lease, task.start_ticks)},
+    {"group_id", RECORD_U64, offsetof(Lease, group_id), true},
+    {"cross_node", RECORD_BOOL, offsetof(Lease, cross_node)},
+    {"since_usec", RECORD_U64, offsetof(Lease, since_usec)},
+    {"until_usec", RECORD_U64, offsetof(Lease, until_usec)},
+    {"since_tick", RECORD_U64, offsetof(Lease, since_tick)},
+};
+
+#define WRITE(out, kind, fields, object) record_write(out, kind, fields, ARRAY_SIZE(fields), object)
+#define READ(reader, fields, object)     record_read(reader, fields, ARRAY_SIZE(fields), object)
+
+static void dump_all(const World *world, FILE *out)
+{
+    uint32_t version = TEXT_VERSION;
+
+    WRITE(out, "format", format_fields, &version);
+    topology_write(world->topology, out);
+    WRITE(out, "world", world_fields, world);
+    for (uint32_t i = 0; i < world->topology->cpu_limit; i++) {
+        LoadRow row = {.cpu = {(int32_t)i}, .load = world->cpus[i]};
+
+        if (world->topology->cpus[i].present)
+            WRITE(out, "load", load_fields, &row);
+    }
+    for (size_t i = 0; i < world->n_workloads; i++)
+        WRITE(out, "workload", workload_fields, &world->workloads[i]);
+    for (size_t i = 0; i < world->n_groups; i++)
+        WRITE(out, "group", group_fields, &world->groups[i]);
+    for (size_t i = 0; i < world->n_processes; i++)
+        WRITE(out, "process", process_fields, &world->processes[i]);
+    for (size_t i = 0; i < world->n_tasks; i++) {
+        TaskRow row = {.task = world->tasks[i]};
+
+        row.pid = world->processes[row.task.process.i].pid;
+        WRITE(out, "task", task_fields, &row);
+    }
+    for (size_t i = 0; i < world->n_leases; i++)
+        WRITE(out, "lease", lease_fields, &world->leases[i]);
+}
+
+char *world_dump(const World *world)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    bool ok;
+
+    if (!out)
+        return NULL;
+    dump_all(world, out);
+    ok = !ferror(out);
+    if (fclose(out) != 0 || !ok) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* Reading. Each of these takes one line and appends one entry. */
+
+static int load_cpu_line(RecordReader *reader, World *world)
+{
+    LoadRow row = {.cpu = CPU_NONE};
+    int r = READ(reader, load_fields, &row);
+
+    if (r < 0)
+        return r;
+    if (!topology_cpu(world->topology, row.cpu))
+        return record_expected(reader, "cpu= a CPU of the topology");
+    world->cpus[row.cpu.i] = row.load;
+    return 0;
+}
+
+static int load_workload_line(RecordReader *reader, World *world)
+{
+    Workload row = {0};
+    int r = READ(reader, workload_fields, &row);
+
+    if (r < 0)
+        return r;
+    if (!row.name || world->n_workloads == WORLD_TEXT_WORKLOADS_MAX)
+        return record_expected(reader, "at most %u workloads, with a name", WORLD_TEXT_WORKLOADS_MAX);
+    r = world_add_workload(world, row.name, row.policy);
+    if (r == -EEXIST)
+        return record_expected(reader, "each name= only once");
+    if (r < 0)
+        return r;
+    world->workloads[r] = row;
+    return 0;
+}
+
+static int load_group_line(RecordReader *reader, World *world)
+{
+    Group row = {0};
+    uint64_t last = world->n_groups ? world->groups[world->n_groups - 1].id : 0;
+    int r = READ(reader, group_fields, &row);
+
+    if (r < 0)
+        return r;
+    if (!row.key || world->n_groups == WORLD_TEXT_ENTRIES_MAX)
+        return record_expected(reader, "at most %u groups, with a key", WORLD_TEXT_ENTRIES_MAX);
+    if (row.id <= last)
+        return record_expected(reader, "groups in ascending order of id=");
+    if (row.workload.i < 0 || (size_t)row.workload.i >= world->n_workloads)
+        return record_expected(reader, "workload= one of the %zu workloads before", world->n_workloads);
+    if (!GROW(world->groups, world->groups_capacity, world->n_groups + 1))
+        return -ENOMEM;
+    world->groups[world->n_groups++] = row;
+    return 0;
+}
+
+static int load_process_line(RecordReader *reader, World *world)
+{
+    Process row = {.workload = WORKLOAD_NONE, .group = GROUP_NONE};
+    pid_t last = world->n_processes ? world->processes[world->n_processes - 1].pid : 0;
+    int r = READ(reader, process_fields, &row);
+
+    if (r < 0)
+        return r;
+    if (!row.comm || !row.cgroup || world->n_processes == WORLD_TEXT_ENTRIES_MAX)
+        return record_expected(reader, "at most %u processes, with comm and cgroup", WORLD_TEXT_ENTRIES_MAX);
+    if (row.pid <= last)
+        return record_expected(reader, "processes in ascending order of pid=");
+    if (row.workload.i >= (int64_t)world->n_workloads || row.group.i >= (int64_t)world->n_groups)
+        return record_expected(reader, "workload= and group= of lines before, or -1");
+    r = world_add_process(world, &row);
+    return MIN(r, 0);
+}
+
+static int load_task_line(RecordReader *reader, World *world)
+{
+    TaskRow row = {.task = {.last_cpu = CPU_NONE, .lease = -1}};
+    const Task *last = world->n_tasks ? &world->tasks[world->n_tasks - 1] : NULL;
+    const Process *process;
+    int r = READ(reader, task_fields, &row);
+
+    if (r < 0)
+        return r;
+    if (world->n_tasks == WORLD_TEXT_ENTRIES_MAX)
+        return record_expected(reader, "at most %u tasks", WORLD_TEXT_ENTRIES_MAX);
+    process = world_process(world, row.pid);
+    if (!process)
+        return record_expected(reader, "pid= a process of a line before");
+    row.task.process.i = (int32_t)(process - world->processes);
+    if (row.task.tid <= 0 || (last && (row.task.process.i < last->process.i ||
+                                       (row.task.process.i == last->process.i && row.task.tid <= last->tid))))
+        return record_expected(reader, "tasks in ascending order of pid= and tid=");
+    r = world_add_task(world, &row.task);
+    return MIN(r, 0);
+}
+
+static int load_lease_line(RecordReader *reader, World *world)
+{
+    Lease row = {.cpu = CPU_NONE};
+    int32_t last = world->n_leases ? world->leases[world->n_leases - 1].cpu.i : -1;
+    int r = READ(reader, lease_fields, &row);
+
+    if (r < 0)
+        return r;
+    if (row.cpu.i <= last)
+        return record_expected(reader, "leases in ascending order of cpu=");
+    r = world_add_lease(world, &row);
+    if (r == -ESRCH)
+        return record_expected(reader, "pid=, tid= and start_ticks= of a task line before");
+    if (r == -EEXIST)
+        return record_expected(reader, "at most one lease for a task");
+    return MIN(r, 0);
+}
+
+static const struct {
+    const char *kind;
+    int (*load)(RecordReader *reader, World *world);
+} sections[] = {
+    {"load", load_cpu_line},        {"workload", load_workload_line}, {"group", load_group_line},
+    {"process", load_process_line}, {"task", load_task_line},         {"lease", load_lease_line},
+};
+
+static int load_head(RecordReader *reader, World **ret)
+{
+    CLEANUP(topology_unref_p) Topology *topology = NULL;
+    uint32_t version = 0;
+    int r = record_next(reader);
+
+    if (r == 0 && !record_is(reader, "format"))
+        r = record_expected(reader, "a line \"format version=%u\"", TEXT_VERSION);
+    if (r == 0)
+        r = READ(reader, format_fields, &version);
+    if (r == 0 && version != TEXT_VERSION)
+        r = record_expected(reader, "version=%u, the only one known", TEXT_VERSION);
+    if (r == 0)
+        r = record_next(reader);
+    if (r == 0)
+        r = topology_read(reader, &topology);
+    if (r == 0 && !record_is(reader, "world"))
+        r = record_expected(reader, "a line \"world ...\" after the topology");
+    if (r < 0)
+        return r;
+    return world_new(topology, ret);
+}
+
+static int load_sections(RecordReader *reader, World *world)
+{
+    int r = record_next(reader);
+
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(sections); i++)
+        while (r == 0 && record_is(reader, sections[i].kind)) {
+            r = sections[i].load(reader, world);
+            if (r == 0)
+                r = record_next(reader);
+        }
+    if (r == 0 && reader->kind)
+        r = record_expected(
+            reader, "load, workload, group, process, task, lease in this order, not \"%.40s\"", reader->kind);
+    return r;
+}
+
+static int load_all(RecordReader *reader, World **ret)
+{
+    CLEANUP(world_free_p) World *world = NULL;
+    CLEANUP_FREE char *what = NULL;
+    int r = load_head(reader, &world);
+
+    if (r < 0)
+        return r;
+    reader->pool = world->pool;
+    r = READ(reader, world_fields, world);
+    if (r == 0)
+        r = load_sections(reader, world);
+    if (r < 0)
+        return r;
+    if (world_check(world, &what) < 0)
+        return record_expected(reader, "a consistent world before this line, but %s",
+                               what ? what : "it is not");
+    *ret = TAKE_PTR(world);
+    return 0;
+}
+
+int world_load(const char *text, size_t len, World **ret, char **ret_error)
+{
+    CLEANUP(record_reader_done) RecordReader reader = {0};
+    int r = record_reader_init(&reader, text, len);
+
+    if (r == 0)
+        r = load_all(&reader, ret);
+    if (r == -EINVAL && ret_error)
+        *ret_error = TAKE_PTR(reader.error);
+    return r;
+}
