@@ -41,15 +41,21 @@ static void string_drop(InternPool *pool, InternString *e)
     free(e);
 }
 
+static InternMask *mask_free(InternMask *e)
+{
+    hwloc_bitmap_free(e->set);
+    free(e->key);
+    free(e);
+    return NULL;
+}
+
 static void mask_drop(InternPool *pool, InternMask *e)
 {
     if (pool->last == e)
         pool->last = NULL;
     HASH_DELETE(hh, pool->by_key, e);
     HASH_DELETE(hh_value, pool->by_value, e);
-    hwloc_bitmap_free(e->set);
-    free(e->key);
-    free(e);
+    (void)mask_free(e);
 }
 
 InternPool *intern_pool_free(InternPool *pool)
@@ -77,8 +83,10 @@ const char *intern_string(InternPool *pool, const char *s)
 
     len = strlen(s);
     HASH_FIND(hh, pool->strings, s, len, e);
-    if (e)
+    if (e) {
+        e->generation = pool->generation;
         return e->text;
+    }
 
     e = calloc(1, sizeof(*e) + len + 1);
     if (!e)
@@ -86,7 +94,35 @@ const char *intern_string(InternPool *pool, const char *s)
     memcpy(e->text, s, len);
     e->generation = pool->generation;
     HASH_ADD_KEYPTR(hh, pool->strings, e->text, len, e);
+    if (!e->hh.tbl) { /* out of memory: not added */
+        free(e);
+        return NULL;
+    }
     return e->text;
+}
+
+/* Takes `key` over, also on failure. */
+static InternMask *mask_add(InternPool *pool, hwloc_const_bitmap_t set, char *key, size_t len)
+{
+    InternMask *e = calloc(1, sizeof(*e));
+
+    if (!e) {
+        free(key);
+        return NULL;
+    }
+    e->key = key;
+    e->set = hwloc_bitmap_dup(set);
+    if (!e->set)
+        return mask_free(e);
+    HASH_ADD_KEYPTR(hh, pool->by_key, e->key, len, e);
+    if (!e->hh.tbl) /* out of memory: not added */
+        return mask_free(e);
+    HASH_ADD(hh_value, pool->by_value, set, sizeof(e->set), e);
+    if (!e->hh_value.tbl) {
+        HASH_DELETE(hh, pool->by_key, e);
+        return mask_free(e);
+    }
+    return e;
 }
 
 CpuMask intern_mask(InternPool *pool, hwloc_const_bitmap_t set)
@@ -95,28 +131,21 @@ CpuMask intern_mask(InternPool *pool, hwloc_const_bitmap_t set)
     InternMask *e = NULL;
     size_t len;
 
-    if (pool->last && hwloc_bitmap_isequal(pool->last->set, set))
+    if (pool->last && hwloc_bitmap_isequal(pool->last->set, set)) {
+        pool->last->generation = pool->generation;
         return pool->last->set;
+    }
 
     if (hwloc_bitmap_list_asprintf(&key, set) < 0)
         return NULL;
     len = strlen(key);
     HASH_FIND(hh, pool->by_key, key, len, e);
-    if (!e) {
-        e = calloc(1, sizeof(*e));
-        if (!e)
-            return NULL;
-        e->set = hwloc_bitmap_dup(set);
-        if (!e->set) {
-            free(e);
-            return NULL;
-        }
-        e->key = TAKE_PTR(key);
-        e->generation = pool->generation;
-        HASH_ADD_KEYPTR(hh, pool->by_key, e->key, len, e);
-        HASH_ADD(hh_value, pool->by_value, set, sizeof(e->set), e);
-    }
+    if (!e)
+        e = mask_add(pool, set, TAKE_PTR(key), len);
+    if (!e)
+        return NULL;
 
+    e->generation = pool->generation;
     pool->last = e;
     return e->set;
 }

@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -268,6 +269,7 @@ int parse_list(const char *s, unsigned max, hwloc_bitmap_t ret)
     bool too_large = false;
     int r = -EINVAL;
 
+    assert(max <= INT_MAX); /* hwloc takes the end of a range as an int, and -1 as "no end" */
     if (!set)
         return -ENOMEM;
 

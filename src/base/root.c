@@ -59,21 +59,17 @@ ssize_t root_read(int root_fd, const char *path, char *buf, size_t size)
     return root_pread(fd, buf, size);
 }
 
-int root_read_alloc(int root_fd, const char *path, size_t max, char **ret, size_t *ret_len)
+int root_read_fd(int fd, size_t max, char **ret, size_t *ret_len)
 {
-    CLEANUP_CLOSE int fd = root_open_file(root_fd, path);
     CLEANUP_FREE char *buf = NULL;
     size_t capacity = 0, len = 0;
-
-    if (fd < 0)
-        return fd;
 
     for (;;) {
         ssize_t n;
 
         if (!GROW(buf, capacity, len + 4096 + 1))
             return -ENOMEM;
-        n = pread(fd, buf + len, capacity - len - 1, (off_t)len);
+        n = read(fd, buf + len, capacity - len - 1);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -89,4 +85,13 @@ int root_read_alloc(int root_fd, const char *path, size_t max, char **ret, size_
     *ret = TAKE_PTR(buf);
     *ret_len = len;
     return 0;
+}
+
+int root_read_alloc(int root_fd, const char *path, size_t max, char **ret, size_t *ret_len)
+{
+    CLEANUP_CLOSE int fd = root_open_file(root_fd, path);
+
+    if (fd < 0)
+        return fd;
+    return root_read_fd(fd, max, ret, ret_len);
 }

@@ -25,3 +25,6 @@ ssize_t root_read(int root_fd, const char *path, char *buf, size_t size);
 /* Reads a whole file of at most `max` bytes into a malloc'd, terminated buffer. Returns 0 or -errno; -EFBIG when
  * it is larger. */
 int root_read_alloc(int root_fd, const char *path, size_t max, char **ret, size_t *ret_len);
+
+/* The same from an open descriptor, from where it stands to its end. */
+int root_read_fd(int fd, size_t max, char **ret, size_t *ret_len);

@@ -9,11 +9,13 @@
 
 #include "topo/build.h"
 
+#include "base/root.h"
+
+#include <ctype.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* An XML export of a 2048-CPU machine with all its caches has 2 MB. */
 #define XML_MAX_BYTES ((size_t)64 * 1024 * 1024)
@@ -32,6 +34,10 @@ int build_fail(char **ret_error, int error, const char *format, ...)
     if (vasprintf(ret_error, format, args) < 0)
         *ret_error = NULL;
     va_end(args);
+    /* It may quote a file name or a description; a sentence for the log stays on one line all the same. */
+    for (char *s = *ret_error; s && *s; s++)
+        if (iscntrl((unsigned char)*s))
+            *s = '?';
     return error;
 }
 
@@ -46,33 +52,6 @@ int build_llc_nodes(Topology *topology)
     return 0;
 }
 
-static int read_file(int fd, char **ret, size_t *ret_len)
-{
-    CLEANUP_FREE char *buf = NULL;
-    size_t capacity = 0, len = 0;
-
-    for (;;) {
-        ssize_t n;
-
-        if (!GROW(buf, capacity, len + 4096 + 1))
-            return -ENOMEM;
-        n = read(fd, buf + len, capacity - len - 1);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            break;
-        len += (size_t)n;
-        if (len > XML_MAX_BYTES)
-            return -EFBIG;
-    }
-    buf[len] = '\0';
-    *ret = TAKE_PTR(buf);
-    *ret_len = len;
-    return 0;
-}
-
 /* The file is read here and not by hwloc, because hwloc says "Invalid argument" to everything. O_NONBLOCK: a FIFO
  * nobody writes to reads as empty instead of hanging. */
 static int open_xml(hwloc_topology_t hwloc, const char *path, char **ret_buf, char **ret_error)
@@ -81,7 +60,7 @@ static int open_xml(hwloc_topology_t hwloc, const char *path, char **ret_buf, ch
     size_t len;
     int r;
 
-    r = fd < 0 ? -errno : read_file(fd, ret_buf, &len);
+    r = fd < 0 ? -errno : root_read_fd(fd, XML_MAX_BYTES, ret_buf, &len);
     if (r == -ENOMEM)
         return r;
     if (r < 0)
@@ -155,7 +134,7 @@ static int load(Topology *topology, const TopologyOptions *options, Synthetic *s
         return r;
     live = topology->origin == TOPOLOGY_ORIGIN_LIVE;
     if (hwloc_topology_load(hwloc) < 0)
-        return build_fail(ret_error, live ? -EIO : -EINVAL, "hwloc cannot make a topology of %s.",
+        return build_fail(ret_error, live ? -EIO : -EINVAL, "hwloc cannot make a topology of %.200s.",
                           live ? "this machine" : topology->source);
     /* HWLOC_XMLFILE and its like make hwloc read another machine; placing tasks by that would be wrong. */
     if (live && !hwloc_topology_is_thissystem(hwloc))
