@@ -12,8 +12,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define POLICY_MAX        1024U /* policies in force */
-#define POLICY_VALUES_MAX 256U  /* values of one match key */
+#define POLICY_MAX         1024U /* policies in force */
+#define POLICY_NAME_MAX    64U   /* bytes of a name: ASCII letters, digits and .-_@:+ */
+#define POLICY_MATCHES_MAX 256U  /* [Match] sections of one policy */
+#define POLICY_VALUES_MAX  256U  /* values of one match key */
+#define POLICY_NODES_MAX   1024U /* node numbers are below this: CONFIG_NODES_SHIFT is at most 10 */
 
 /* The directories of policy files, first wins. Relative to a root in tests. */
 #define POLICY_DIRECTORIES "/etc/numaplace/policy.d", "/run/numaplace/policy.d", "/usr/lib/numaplace/policy.d"
@@ -87,17 +90,30 @@ typedef struct PolicyPatterns {
     size_t n_values;
 } PolicyPatterns;
 
-/* One [Match] section: all given keys must match (AND). */
+/* One [Match] section: all given keys must match (AND). At least one is given. */
 typedef struct PolicyMatch {
     PolicyPatterns unit, slice, cgroup, comm, exe, command_line, user, environment;
     uint64_t min_memory_bytes;
     uint32_t min_cpu_permille; /* of one CPU */
     uint32_t min_threads;
+    uint32_t file; /* where the section stands: index into Policy.files */
+    uint32_t line;
 } PolicyMatch;
 
+/* Where a file set a key outside [Match]; the last file and line that did. */
+typedef struct PolicySetting {
+    uint32_t key;  /* index into policy_keys */
+    uint32_t file; /* index into Policy.files */
+    uint32_t line;
+} PolicySetting;
+
 typedef struct Policy {
-    char *name;           /* the file's base name without ".policy" */
-    char *path;           /* of the winning file */
+    char *name;       /* the file's base name without ".policy" */
+    const char *path; /* of the winning file: files[0] */
+    char **files;     /* what it was read from: the winning file, then its drop-ins */
+    size_t n_files, files_capacity;
+    PolicySetting *settings; /* in the order of policy_keys */
+    size_t n_settings, settings_capacity;
     PolicyMatch *matches; /* OR; none: matches nothing */
     size_t n_matches, matches_capacity;
 
@@ -150,6 +166,13 @@ typedef struct Policy {
 
 #define POLICY_IMBALANCE_AUTO UINT32_MAX
 
+typedef enum PolicyWants {
+    POLICY_WANTS_EXE = 1 << 0,
+    POLICY_WANTS_COMMAND_LINE = 1 << 1,
+    POLICY_WANTS_ENVIRONMENT = 1 << 2,
+    POLICY_WANTS_DYNAMIC = 1 << 3, /* MinMemory=, MinCPU=, MinThreads= */
+} PolicyWants;
+
 /* All policies in force, in the order they are tried. Immutable once loaded; shared by reference. */
 typedef struct PolicySet {
     unsigned n_ref;
@@ -158,16 +181,11 @@ typedef struct PolicySet {
     unsigned wants; /* PolicyWants: which costly facts some [Match] looks at */
 } PolicySet;
 
-typedef enum PolicyWants {
-    POLICY_WANTS_EXE = 1 << 0,
-    POLICY_WANTS_COMMAND_LINE = 1 << 1,
-    POLICY_WANTS_ENVIRONMENT = 1 << 2,
-    POLICY_WANTS_DYNAMIC = 1 << 3, /* MinMemory=, MinCPU=, MinThreads= */
-} PolicyWants;
-
-/* The table of all keys, in the order of the manual. */
+/* The table of all keys, in the order of the manual. The rows of [Match] come first, policy_n_match_keys of them;
+ * their offsets are into PolicyMatch, those of all other rows into Policy. */
 extern const ConfKey policy_keys[];
 extern const size_t policy_n_keys;
+extern const size_t policy_n_match_keys;
 
 extern const char *const policy_group_by_names[];
 extern const char *const policy_act_names[];
@@ -176,18 +194,29 @@ extern const char *const policy_mode_names[];
 extern const char *const policy_scope_names[];
 extern const char *const policy_evidence_names[];
 
-/* Reads and validates every policy below `directories` (NULL-terminated, first wins). A file with errors makes the whole load
- * fail with -EBADMSG, so that a reload changes nothing; unknown keys only warn. `topology` (may be NULL) is used to
- * check that nodes exist. On success *ret holds a reference. */
+/* Whether this version carries out what a setting asks for: the key is active and, for a choice, so is the chosen value.
+ * `policy verify` lists the settings of which it is false. */
+bool policy_setting_active(const Policy *policy, const PolicySetting *setting);
+
+/* The setting of a key, or NULL when the default is in force. */
+const PolicySetting *policy_setting_find(const Policy *policy, const char *section, const char *name);
+
+/* Reads and validates every policy below `directories` (NULL-terminated, first wins), drop-ins included. A file with errors
+ * makes the whole load fail with -EBADMSG, so that a reload changes nothing; unknown keys only warn. `topology` (may be
+ * NULL) is used to check that nodes exist. On success *ret holds a reference. Returns 0, -EBADMSG or -ENOMEM. */
 int policy_set_load(const char *const *directories, const Topology *topology, PolicySet **ret,
                     ConfReport *report);
 
-/* Reads one file (with no drop-ins), for `policy verify FILE`. */
+/* Reads one file (with no drop-ins), for `policy verify FILE`. Its policy is named after the file. */
 int policy_load_file(const char *path, const Topology *topology, Policy **ret, ConfReport *report);
 
 /* Parses a policy from memory: what the two above, the tests and the fuzzer use. `name` is the policy's name. */
 int policy_parse(const char *name, const char *text, size_t len, const char *file, const Topology *topology,
                  Policy **ret, ConfReport *report);
+
+/* Makes a set of `n` policies, sorted by name. Takes them over on success: the entries of `policies` become NULL. Returns 0,
+ * -EEXIST when two have the same name, -E2BIG for more than POLICY_MAX, -ENOMEM. */
+int policy_set_new(Policy **policies, size_t n, PolicySet **ret);
 
 Policy *policy_free(Policy *policy);
 DEFINE_CLEANUP(Policy *, policy_free)
@@ -196,7 +225,8 @@ PolicySet *policy_set_ref(PolicySet *set);
 PolicySet *policy_set_unref(PolicySet *set);
 DEFINE_CLEANUP(PolicySet *, policy_set_unref)
 
-/* The complete effective text of a policy: every key with its value, parsed again it gives an equal policy. Malloc'd. */
+/* The complete effective text of a policy: every key with its value; parsed again it gives an equal policy. Malloc'd, NULL
+ * when memory is out. */
 char *policy_format(const Policy *policy);
 
 /* What a policy can look at. Strings may be NULL when unknown: such a key then does not match, and its negation does
@@ -222,5 +252,5 @@ typedef enum PolicyVerdict {
  * returned, with *ret_index the later YES match or SIZE_MAX, so that the subject is looked at again. */
 PolicyVerdict policy_match(const PolicySet *set, const PolicySubject *subject, size_t *ret_index);
 
-/* Whether one policy matches, and for `policy match`: which [Match] section (0-based), SIZE_MAX when none. */
+/* Whether one policy matches, and for `policy match`: the [Match] section (0-based) that said so, SIZE_MAX when NO. */
 PolicyVerdict policy_match_one(const Policy *policy, const PolicySubject *subject, size_t *ret_section);

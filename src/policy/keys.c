@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The table of all policy keys: the one place that knows their names, ranges and defaults. The defaults are those of the
+ * kernel mechanism where there is one (the P-number is at the row); the others say where they come from. */
+
+#include "base/time.h"
+#include "policy/pattern.h"
+#include "policy/policy.h"
+
+#include <string.h>
+
+const char *const policy_group_by_names[] = {"workload", "cgroup", "process", "shared-memory", NULL};
+const char *const policy_act_names[] = {"auto", "observe", "affinity", "unit", "cpuset", NULL};
+const char *const policy_foreign_names[] = {"respect", "override", NULL};
+const char *const policy_mode_names[] = {"none", "auto", "compress", "spread", "interleave", "fixed", NULL};
+const char *const policy_scope_names[] = {"smt", "llc", "node", "machine", NULL};
+const char *const policy_evidence_names[] = {"auto", "perf", "write", "kernel", "damon", "residency", NULL};
+
+static_assert(ARRAY_SIZE(policy_group_by_names) == POLICY_GROUP_BY_MAX + 1, "one name per value");
+static_assert(ARRAY_SIZE(policy_act_names) == POLICY_ACT_MAX + 1, "one name per value");
+static_assert(ARRAY_SIZE(policy_foreign_names) == POLICY_FOREIGN_MAX + 1, "one name per value");
+static_assert(ARRAY_SIZE(policy_mode_names) == POLICY_MODE_MAX + 1, "one name per value");
+static_assert(ARRAY_SIZE(policy_scope_names) == POLICY_SCOPE_MAX + 1, "one name per value");
+static_assert(ARRAY_SIZE(policy_evidence_names) == POLICY_EVIDENCE_MAX + 1, "one name per value");
+
+/* "auto" or a number of CPUs. */
+static int parse_imbalance(const char *value, void *field, const void *arg)
+{
+    if (strcmp(value, "auto") == 0) {
+        *(uint32_t *)field = POLICY_IMBALANCE_AUTO;
+        return 0;
+    }
+    return conf_parse_u32(value, field, arg);
+}
+
+#define MATCH(f) offsetof(PolicyMatch, f)
+#define FIELD(f) offsetof(Policy, f)
+
+#define GLOBS "up to 256 globs separated by blanks, quoted to hold blanks, ! in front to negate"
+#define SPAN  "a time span such as 500ms or 10s, at most 1d"
+#define BOOL  "yes or no"
+
+/* Longer than anything sensible, and far from any overflow. */
+static const ConfRange range_span = {0, 24 * 3600 * USEC_PER_SEC};
+static const ConfRange range_description = {0, 256};
+static const ConfRange range_cpus = {0, 65536};
+static const ConfRange range_permille = {0, 1000};
+/* More than all of a hundred thousand CPUs is a slip. */
+static const ConfRange range_min_cpu = {0, 100000000};
+/* 0 would call a CPU overloaded on which nobody waits. */
+static const ConfRange range_wait = {1, 1000};
+static const ConfRange range_nodes = {0, POLICY_NODES_MAX - 1};
+static const ConfRange range_max_nodes = {0, POLICY_NODES_MAX};
+/* 0 stands for "the default" in the kernel; here it would be a second way to write Steal=no. */
+static const ConfRange range_node_limit = {1, POLICY_NODES_MAX};
+/* As in the SLIT: 10 is local, 255 means unreachable. */
+static const ConfRange range_distance = {10, 254};
+static const ConfRange range_ratio = {1, 1000000};
+/* A lease shorter than the slow tick could not be used and recalled in order. */
+static const ConfRange range_lease = {USEC_PER_SEC, 24 * 3600 * USEC_PER_SEC};
+/* From the kernel's own floor, 256 MB at 2560 MB/s (P8). */
+static const ConfRange range_scan = {100 * USEC_PER_MSEC, 3600 * USEC_PER_SEC};
+static const ConfRange range_scan_size = {1ULL << 20, 1ULL << 40};
+static const ConfRange range_rate = {0, 1ULL << 50};
+static const ConfRange range_block = {4096, 1ULL << 30};
+static const ConfRange range_headroom = {0, 90};
+static const ConfRange range_moves = {0, 100000};
+static const ConfRange range_tries = {0, 1000};
+static const ConfRange range_backoff = {0, 1024};
+
+const ConfKey policy_keys[] = {
+    {"Match", "Unit", policy_patterns_parse, NULL, MATCH(unit), "", GLOBS, true},
+    {"Match", "Slice", policy_patterns_parse, NULL, MATCH(slice), "", GLOBS, true},
+    {"Match", "Cgroup", policy_patterns_parse, NULL, MATCH(cgroup), "", GLOBS, true},
+    {"Match", "Comm", policy_patterns_parse, NULL, MATCH(comm), "", GLOBS, true},
+    {"Match", "Exe", policy_patterns_parse, NULL, MATCH(exe), "", GLOBS, true},
+    {"Match", "CommandLine", policy_patterns_parse, NULL, MATCH(command_line), "", GLOBS, true},
+    {"Match", "User", policy_patterns_parse, NULL, MATCH(user), "", GLOBS, true},
+    {"Match", "Environment", policy_patterns_parse, NULL, MATCH(environment), "", GLOBS, true},
+    {"Match", "MinMemory", conf_parse_bytes, NULL, MATCH(min_memory_bytes), "0", "a size such as 512M", true},
+    {"Match", "MinCPU", conf_parse_permille, &range_min_cpu, MATCH(min_cpu_permille), "0%",
+     "a share of one CPU such as 150%", true},
+    {"Match", "MinThreads", conf_parse_u32, NULL, MATCH(min_threads), "0", "a number", true},
+
+    {"Workload", "Description", conf_parse_string, &range_description, FIELD(description), "",
+     "at most 256 bytes of text", true},
+    /* A unit or container is placed as one, and ten of one kind are placed as ten (P12: groups are cgroups first). */
+    {"Workload", "GroupBy", conf_parse_enum, policy_group_by_names, FIELD(group_by), "cgroup",
+     "workload, cgroup, process or shared-memory", true},
+    {"Workload", "Act", conf_parse_enum, policy_act_names, FIELD(act), "auto",
+     "auto, observe, affinity, unit or cpuset", true},
+    {"Workload", "ForeignAffinity", conf_parse_enum, policy_foreign_names, FIELD(foreign_affinity), "respect",
+     "respect or override", true},
+    {"Workload", "ExpectWidth", conf_parse_u32, &range_cpus, FIELD(expect_width), "0",
+     "a number of CPUs up to 65536, 0 when not known", false},
+    /* One slow tick: what lives shorter than that gains nothing from being placed (P5, S-SHELL). */
+    {"Workload", "MinAgeSec", conf_parse_span, &range_span, FIELD(min_age_usec), "1s", SPAN, true},
+
+    {"Placement", "Mode", conf_parse_enum, policy_mode_names, FIELD(mode), "auto",
+     "none, auto, compress, spread, interleave or fixed", true},
+    {"Placement", "Nodes", conf_parse_list, &range_nodes, FIELD(nodes), "", "node numbers such as 0-1,4",
+     true},
+    {"Placement", "MaxNodes", conf_parse_u32, &range_max_nodes, FIELD(max_nodes), "0",
+     "a number of nodes up to 1024, 0 for no limit", false},
+    /* Early moves are good, late ones are bad (P3). */
+    {"Placement", "SettleSec", conf_parse_span, &range_span, FIELD(settle_usec), "10s", SPAN, false},
+    /* The kernel's 500 us of task_hot (P7), at the scale of ticks. */
+    {"Placement", "MinResidencySec", conf_parse_span, &range_span, FIELD(min_residency_usec), "1s", SPAN,
+     true},
+    {"Placement", "MinGainPermille", conf_parse_u32, &range_permille, FIELD(min_gain_permille), "30",
+     "a number from 0 to 1000", false}, /* SMALLIMP (P6) */
+    {"Placement", "AllowedImbalance", parse_imbalance, &range_cpus, FIELD(allowed_imbalance), "auto",
+     "auto or a number of CPUs up to 65536", false}, /* P5 */
+    {"Placement", "PingPongSec", conf_parse_span, &range_span, FIELD(ping_pong_usec), "1min", SPAN, false},
+
+    {"Steal", "Steal", conf_parse_bool, NULL, FIELD(steal), "yes", BOOL, true},
+    {"Steal", "Scope", conf_parse_enum, policy_scope_names, FIELD(scope), "machine",
+     "smt, llc, node or machine", true},
+    {"Steal", "NodeLimit", conf_parse_u32, &range_node_limit, FIELD(node_limit), "2",
+     "a number from 1 to 1024", true}, /* sched_steal_node_limit (P3) */
+    {"Steal", "MaxDistance", conf_parse_u32, &range_distance, FIELD(max_distance), "30",
+     "a distance from 10 to 254", true}, /* node_reclaim_distance (P3) */
+    {"Steal", "WaitPermille", conf_parse_u32, &range_wait, FIELD(wait_permille), "250",
+     "a number from 1 to 1000", true}, /* P1 */
+    {"Steal", "IdleCostRatio", conf_parse_u32, &range_ratio, FIELD(idle_cost_ratio), "10",
+     "a number from 1 to 1000000", true}, /* 10 us of idle time to a cost of 1 us (P2) */
+    /* Long against the tick, so that renewing costs nothing; short against a shift in load. */
+    {"Steal", "LeaseSec", conf_parse_span, &range_lease, FIELD(lease_usec), "30s",
+     "a time span such as 30s, from 1s to 1d", true},
+
+    {"Memory", "Follow", conf_parse_bool, NULL, FIELD(follow), "yes", BOOL, false},
+    {"Memory", "Evidence", conf_parse_enum, policy_evidence_names, FIELD(evidence), "auto",
+     "auto, perf, write, kernel, damon or residency", false},
+    {"Memory", "RateLimit", conf_parse_bytes, &range_rate, FIELD(rate_limit_bytes), "0",
+     "bytes per second such as 1280M, 0 for no limit", false},                                     /* P20 */
+    {"Memory", "ForceComplete", conf_parse_bool, NULL, FIELD(force_complete), "yes", BOOL, false}, /* P9 */
+    {"Memory", "TwoStage", conf_parse_bool, NULL, FIELD(two_stage), "yes", BOOL, false},           /* P13 */
+    {"Memory", "BlockSize", conf_parse_bytes, &range_block, FIELD(block_size_bytes), "2M",
+     "a power of two from 4K to 1G", false}, /* P18 */
+    /* Room for what is allocated while pages move (P19). */
+    {"Memory", "HeadroomPercent", conf_parse_u32, &range_headroom, FIELD(headroom_percent), "10",
+     "a number from 0 to 90", false},
+    {"Memory", "ScanMinSec", conf_parse_span, &range_scan, FIELD(scan_min_usec), "1s",
+     "a time span from 100ms to 1h", false}, /* scan_period_min_ms (P8) */
+    {"Memory", "ScanMaxSec", conf_parse_span, &range_scan, FIELD(scan_max_usec), "1min",
+     "a time span from 100ms to 1h", false}, /* scan_period_max_ms (P8) */
+    {"Memory", "ScanSize", conf_parse_bytes, &range_scan_size, FIELD(scan_size_bytes), "256M",
+     "a size from 1M to 1T", false}, /* scan_size_mb (P8) */
+    /* Of memory.pressure, some: a tenth of the time spent waiting for memory is no time to move it (P19). */
+    {"Memory", "MaxPressure", conf_parse_permille, &range_permille, FIELD(max_pressure_permille), "10%",
+     "a share of time such as 10%", false},
+
+    /* Both far below what a wrong decision would cost: 16 moves of 20 us are 0.03 % of a CPU. */
+    {"Limits", "CrossNodeMovesPerSec", conf_parse_u32, &range_moves, FIELD(cross_node_moves_per_sec), "16",
+     "a number up to 100000", true},
+    {"Limits", "CrossNodeBurst", conf_parse_u32, &range_moves, FIELD(cross_node_burst), "64",
+     "a number up to 100000", true},
+    {"Limits", "NiceTries", conf_parse_u32, &range_tries, FIELD(nice_tries), "2", "a number up to 1000",
+     true}, /* cache_nice_tries of a NUMA domain (P7) */
+    {"Limits", "BackoffMax", conf_parse_u32, &range_backoff, FIELD(backoff_max), "32",
+     "a number of ticks up to 1024", true}, /* P7 */
+};
+
+const size_t policy_n_keys = ARRAY_SIZE(policy_keys);
+const size_t policy_n_match_keys = 11;

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Reading of policies. Everything is parsed into a fresh Policy, file after file: the main one and then its drop-ins,
+ * whose keys replace and whose [Match] sections add. Only when all of that went without an error are the keys checked
+ * against each other, so that one slip is one message.
+ *
+ * [Match] needs care, because "unknown keys are ignored" would widen a match: with a mistyped `Usr=postgres` ignored,
+ * what is left may be every process there is. So a section with an unknown key, or with no key at all, is dropped and
+ * matches nothing; `Comm=*` is how to match everything. */
+
+#include "conf/search.h"
+#include "policy/match.h"
+#include "policy/policy.h"
+#include "policy/validate.h"
+
+#include <string.h>
+
+#define SUFFIX ".policy"
+
+typedef struct Loader {
+    Policy *policy;
+    bool skip_section; /* an unknown one */
+    bool in_match;
+    bool match_unknown; /* the section holds a key nobody knows */
+    PolicyMatch match;  /* being read */
+} Loader;
+
+/* Ends the [Match] section being read, if there is one. */
+static int loader_close_match(Loader *l, ConfReport *report)
+{
+    Policy *p = l->policy;
+    const char *file = p->files[l->match.file];
+
+    if (!l->in_match)
+        return 0;
+    l->in_match = false;
+    if (l->match_unknown) {
+        conf_report_add(report, CONF_SEVERITY_WARNING, file, l->match.line,
+                        "[Match] section with an unknown key matches nothing");
+    } else if (policy_match_empty(&l->match)) {
+        conf_report_add(report, CONF_SEVERITY_WARNING, file, l->match.line,
+                        "[Match] section without a condition matches nothing; Comm=* matches everything");
+    } else if (p->n_matches >= POLICY_MATCHES_MAX) {
+        conf_report_add(report, CONF_SEVERITY_ERROR, file, l->match.line, "more than %u [Match] sections",
+                        POLICY_MATCHES_MAX);
+    } else {
+        if (!GROW(p->matches, p->matches_capacity, p->n_matches + 1))
+            return -ENOMEM;
+        p->matches[p->n_matches++] = l->match;
+        l->match = (PolicyMatch){0};
+    }
+    policy_match_done(&l->match);
+    return 0;
+}
+
+static int on_section(void *userdata, const char *section, const char *file, unsigned line,
+                      ConfReport *report)
+{
+    Loader *l = userdata;
+    int r = loader_close_match(l, report);
+
+    if (r < 0)
+        return r;
+    l->skip_section = !conf_table_has_section(policy_keys, policy_n_keys, section);
+    if (l->skip_section)
+        conf_report_add(report, CONF_SEVERITY_WARNING, file, line, "ignoring unknown section: [%s]", section);
+    l->in_match = strcmp(section, "Match") == 0;
+    l->match_unknown = false;
+    l->match.file = (uint32_t)(l->policy->n_files - 1);
+    l->match.line = line;
+    return 0;
+}
+
+/* Notes that `key` was set here, or with `reset` that its default is back. The list stays in the order of the keys. */
+static int note_setting(Policy *p, uint32_t key, bool reset, unsigned line, ConfReport *report)
+{
+    uint32_t file = (uint32_t)(p->n_files - 1);
+    PolicySetting *s;
+    size_t i = 0;
+
+    while (i < p->n_settings && p->settings[i].key < key)
+        i++;
+    s = p->settings + i;
+    if (i < p->n_settings && s->key == key) {
+        if (s->file == file)
+            conf_report_add(report, CONF_SEVERITY_WARNING, p->files[file], line,
+                            "%s= was set in line %u already; this one counts", policy_keys[key].name,
+                            s->line);
+        p->n_settings--;
+        memmove(s, s + 1, (p->n_settings - i) * sizeof(*s));
+    }
+    if (reset)
+        return 0;
+
+    if (!GROW(p->settings, p->settings_capacity, p->n_settings + 1))
+        return -ENOMEM;
+    s = p->settings + i;
+    memmove(s + 1, s, (p->n_settings - i) * sizeof(*s));
+    *s = (PolicySetting){.key = key, .file = file, .line = line};
+    p->n_settings++;
+    return 0;
+}
+
+static int on_entry(void *userdata, const char *section, const char *name, const char *value,
+                    const char *file, unsigned line, ConfReport *report)
+{
+    Loader *l = userdata;
+    const ConfKey *key;
+    int r;
+
+    if (l->skip_section)
+        return 0;
+    key = conf_table_find(policy_keys, policy_n_keys, section, name);
+    r = conf_table_apply(policy_keys, policy_n_keys, l->in_match ? (void *)&l->match : (void *)l->policy,
+                         section, name, value, file, line, report);
+    if (r == -EBADMSG)
+        return 0; /* counted in the report */
+    if (r < 0)
+        return r;
+    if (l->in_match) {
+        l->match_unknown = l->match_unknown || !key;
+        return 0;
+    }
+    return key ? note_setting(l->policy, (uint32_t)(key - policy_keys), !*value, line, report) : 0;
+}
+
+static const ConfHandler handler = {.section = on_section, .entry = on_entry};
+
+static Policy *policy_new(const char *name)
+{
+    CLEANUP(policy_free_p) Policy *policy = calloc(1, sizeof(*policy));
+
+    if (!policy)
+        return NULL;
+    policy->name = strdup(name);
+    if (!policy->name || conf_table_defaults(policy_keys + policy_n_match_keys,
+                                             policy_n_keys - policy_n_match_keys, policy) < 0)
+        return NULL;
+    return TAKE_PTR(policy);
+}
+
+static int policy_add_file(Policy *policy, const char *file)
+{
+    char *copy;
+
+    if (!GROW(policy->files, policy->files_capacity, policy->n_files + 1))
+        return -ENOMEM;
+    copy = strdup(file);
+    if (!copy)
+        return -ENOMEM;
+    policy->files[policy->n_files++] = copy;
+    policy->path = policy->files[0];
+    return 0;
+}
+
+/* Reads one file on top of what the policy holds: `text`, or the file itself when that is NULL. */
+static int read_one(Policy *policy, const char *file, const char *text, size_t len, ConfReport *report)
+{
+    Loader l = {.policy = policy};
+    int r, k;
+
+    r = policy_add_file(policy, file);
+    if (r < 0)
+        return r;
+    r = text ? conf_parse(text, len, file, &handler, &l, report)
+             : conf_parse_file(file, &handler, &l, report);
+    k = loader_close_match(&l, report);
+    policy_match_done(&l.match);
+    return k < 0 ? k : r;
+}
+
+/* Reads `file` (from memory when `text` is given) and its drop-ins into a new policy and checks it. */
+static int read_policy(const char *name, const ConfFile *file, const char *text, size_t len,
+                       const Topology *topology, Policy **ret, ConfReport *report)
+{
+    CLEANUP(policy_free_p) Policy *policy = NULL;
+    size_t n_errors = report->n_errors;
+    int r;
+
+    if (!policy_name_valid(name)) {
+        conf_report_add(
+            report, CONF_SEVERITY_ERROR, file->path, 0,
+            "a policy's name is 1 to %u letters, digits and .-_@:+, and begins with a letter or digit",
+            POLICY_NAME_MAX);
+        return -EBADMSG;
+    }
+    policy = policy_new(name);
+    if (!policy)
+        return -ENOMEM;
+
+    r = read_one(policy, file->path, text, len, report);
+    for (size_t i = 0; r != -ENOMEM && i < file->n_dropins; i++) {
+        int k = read_one(policy, file->dropins[i], NULL, 0, report);
+
+        r = k == -ENOMEM ? k : r;
+    }
+    if (r == 0 && report->n_errors == n_errors)
+        r = policy_validate(policy, topology, report);
+    if (r == -ENOMEM)
+        return r;
+    if (report->n_errors > n_errors)
+        return -EBADMSG;
+
+    *ret = TAKE_PTR(policy);
+    return 0;
+}
+
+int policy_parse(const char *name, const char *text, size_t len, const char *file, const Topology *topology,
+                 Policy **ret, ConfReport *report)
+{
+    ConfFile one = {.path = (char *)file};
+
+    return read_policy(name, &one, text ? text : "", len, topology, ret, report);
+}
+
+/* The name in "DIRECTORY/NAME.policy". */
+static char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    size_t n = strlen(base), m = strlen(SUFFIX);
+
+    if (n > m && strcmp(base + n - m, SUFFIX) == 0)
+        n -= m;
+    return strndup(base, n);
+}
+
+static int load_file(const ConfFile *file, const Topology *topology, Policy **ret, ConfReport *report)
+{
+    CLEANUP_FREE char *name = name_of(file->path);
+
+    if (!name)
+        return -ENOMEM;
+    return read_policy(name, file, NULL, 0, topology, ret, report);
+}
+
+int policy_load_file(const char *path, const Topology *topology, Policy **ret, ConfReport *report)
+{
+    ConfFile one = {.path = (char *)path};
+
+    return load_file(&one, topology, ret, report);
+}
+
+static void policies_free(Policy **policies, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        policies[i] = policy_free(policies[i]);
+    free(policies);
+}
+
+int policy_set_load(const char *const *directories, const Topology *topology, PolicySet **ret,
+                    ConfReport *report)
+{
+    CLEANUP(conf_files_done) ConfFiles files = {0};
+    size_t n_errors = report->n_errors, n = 0;
+    Policy **policies;
+    int r;
+
+    r = conf_search(directories, SUFFIX, &files, report);
+    if (r < 0)
+        return r;
+    if (files.n_files > POLICY_MAX) {
+        conf_report_add(report, CONF_SEVERITY_ERROR, files.files[POLICY_MAX].path, 0, "more than %u policies",
+                        POLICY_MAX);
+        return -EBADMSG;
+    }
+    policies = calloc(files.n_files + 1, sizeof(Policy *));
+    if (!policies)
+        return -ENOMEM;
+    for (size_t i = 0; r != -ENOMEM && i < files.n_files; i++) {
+        r = load_file(&files.files[i], topology, &policies[n], report);
+        n += r == 0;
+    }
+    if (r != -ENOMEM)
+        r = report->n_errors > n_errors ? -EBADMSG : policy_set_new(policies, n, ret);
+    policies_free(policies, n);
+    return r;
+}

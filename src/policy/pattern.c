@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Splitting of match values. The rules are those of a shell reduced to what a glob needs: blanks separate, quotes hold
+ * them. Backslashes are not unquoted here, because fnmatch() does that: `\*` is a star. */
+
+#include "policy/pattern.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static void values_free(PolicyPattern *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(values[i].glob);
+    free(values);
+}
+
+/* Whether the last character is a backslash that escapes nothing: fnmatch() would match such a glob with nothing. */
+static bool ends_in_escape(const char *s, size_t len)
+{
+    size_t n = 0;
+
+    while (n < len && s[len - 1 - n] == '\\')
+        n++;
+    return n % 2 == 1;
+}
+
+/* Takes one value off *p, which stands on its first character. */
+static int scan_value(const char **p, PolicyPattern *ret)
+{
+    const char *s = *p;
+    CLEANUP_FREE char *glob = malloc(strlen(s) + 1);
+    bool negate = *s == '!';
+    char quote = '\0';
+    size_t len = 0;
+
+    if (!glob)
+        return -ENOMEM;
+    for (s += negate; *s && (quote || !is_blank(*s)); s++) {
+        if (quote && *s == quote)
+            quote = '\0';
+        else if (!quote && (*s == '"' || *s == '\''))
+            quote = *s;
+        else
+            glob[len++] = *s;
+    }
+    if (quote || len == 0 || ends_in_escape(glob, len))
+        return -EINVAL;
+
+    glob[len] = '\0';
+    *ret = (PolicyPattern){.negate = negate, .glob = TAKE_PTR(glob)};
+    *p = s;
+    return 0;
+}
+
+int policy_patterns_parse(const char *value, void *field, const void *arg)
+{
+    PolicyPatterns *patterns = field;
+    PolicyPattern *added = NULL, *all;
+    size_t n = 0, capacity = 0;
+    int r = 0;
+
+    for (const char *s = value; r == 0;) {
+        while (is_blank(*s))
+            s++;
+        if (!*s)
+            break;
+        if (patterns->n_values + n >= POLICY_VALUES_MAX)
+            r = -ERANGE;
+        else if (!GROW(added, capacity, n + 1))
+            r = -ENOMEM;
+        else
+            r = scan_value(&s, &added[n]);
+        n += r == 0;
+    }
+    if (r < 0) {
+        values_free(added, n);
+        return r;
+    }
+    if (n == 0) {
+        policy_patterns_done(patterns);
+        return 0;
+    }
+
+    all = realloc(patterns->values, (patterns->n_values + n) * sizeof(*all));
+    if (!all) {
+        values_free(added, n);
+        return -ENOMEM;
+    }
+    memcpy(all + patterns->n_values, added, n * sizeof(*all));
+    free(added);
+    patterns->values = all;
+    patterns->n_values += n;
+    return 0;
+}
+
+/* Quotes when needed, with "; a " inside is put between '. */
+static void format_glob(FILE *f, const char *glob)
+{
+    if (glob[0] != '!' && !glob[strcspn(glob, " \t\"'\\")]) {
+        (void)fputs(glob, f);
+        return;
+    }
+    (void)fputc('"', f);
+    for (; *glob; glob++)
+        if (*glob == '"')
+            (void)fputs("\"'\"'\"", f);
+        else
+            (void)fputc(*glob, f);
+    (void)fputc('"', f);
+}
+
+char *policy_patterns_format(const PolicyPatterns *patterns)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+
+    if (!f)
+        return NULL;
+    for (size_t i = 0; i < patterns->n_values; i++) {
+        if (i > 0)
+            (void)fputc(' ', f);
+        if (patterns->values[i].negate)
+            (void)fputc('!', f);
+        format_glob(f, patterns->values[i].glob);
+    }
+    if (fclose(f) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+void policy_patterns_done(PolicyPatterns *patterns)
+{
+    values_free(patterns->values, patterns->n_values);
+    *patterns = (PolicyPatterns){0};
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Rules between keys. Each is an error at the line of the key most likely wrong. What only a later change of the machine
+ * could make wrong (a node going offline) is not looked at here: plan/ refuses it when it happens. */
+
+#include "policy/validate.h"
+
+#include "base/parse.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* TASK_COMM_LEN without its NUL. */
+#define COMM_MAX 15
+
+bool policy_name_valid(const char *name)
+{
+    size_t n = strlen(name);
+
+    if (n == 0 || n > POLICY_NAME_MAX || !isalnum((unsigned char)name[0]) || !isascii(name[0]))
+        return false;
+    for (; *name; name++)
+        if (!isascii(*name) || (!isalnum((unsigned char)*name) && !strchr(".-_@:+", *name)))
+            return false;
+    return true;
+}
+
+/* Where a key was set, or the file as a whole for a default. */
+static void find_place(const Policy *policy, const char *section, const char *name, const char **ret_file,
+                       unsigned *ret_line)
+{
+    const PolicySetting *setting = policy_setting_find(policy, section, name);
+
+    *ret_file = setting ? policy->files[setting->file] : policy->path;
+    *ret_line = setting ? setting->line : 0;
+}
+
+#define FAIL(policy, report, section, name, ...)                                 \
+    do {                                                                         \
+        const char *_file;                                                       \
+        unsigned _line;                                                          \
+        find_place(policy, section, name, &_file, &_line);                       \
+        conf_report_add(report, CONF_SEVERITY_ERROR, _file, _line, __VA_ARGS__); \
+    } while (0)
+
+/* Fails with the nodes in `bad`, if there are any. */
+static int fail_nodes(const Policy *policy, hwloc_const_bitmap_t bad, const char *what, ConfReport *report)
+{
+    CLEANUP_FREE char *list = NULL;
+
+    if (hwloc_bitmap_iszero(bad))
+        return 0;
+    list = format_list(bad, POLICY_NODES_MAX);
+    if (!list)
+        return -ENOMEM;
+    FAIL(policy, report, "Placement", "Nodes", "Nodes= names nodes %s: %s", what, list);
+    return 0;
+}
+
+static int check_nodes_exist(const Policy *policy, const Topology *topology, ConfReport *report)
+{
+    hwloc_bitmap_t missing = hwloc_bitmap_alloc(), without_cpus = hwloc_bitmap_alloc();
+    int r = missing && without_cpus ? 0 : -ENOMEM;
+
+    for (int os = hwloc_bitmap_first(policy->nodes); r == 0 && os >= 0;
+         os = hwloc_bitmap_next(policy->nodes, os)) {
+        NodeIx node = topology_node_by_os(topology, (uint32_t)os);
+
+        if (node.i < 0)
+            r = hwloc_bitmap_set(missing, (unsigned)os);
+        else if (topology->nodes[node.i].n_cpus == 0)
+            r = hwloc_bitmap_set(without_cpus, (unsigned)os);
+        r = r < 0 ? -ENOMEM : 0;
+    }
+    if (r == 0)
+        r = fail_nodes(policy, missing, "this machine does not have", report);
+    /* A home is where tasks run. Strict now can be relaxed later; the other way round would break files. */
+    if (r == 0 && policy->mode == POLICY_MODE_FIXED)
+        r = fail_nodes(policy, without_cpus, "without CPUs, which Mode=fixed cannot use", report);
+    hwloc_bitmap_free(missing);
+    hwloc_bitmap_free(without_cpus);
+    return r;
+}
+
+static void check_placement(const Policy *policy, ConfReport *report)
+{
+    int n_nodes = policy->nodes ? hwloc_bitmap_weight(policy->nodes) : 0;
+
+    if (policy->mode != POLICY_MODE_FIXED)
+        return;
+    if (n_nodes == 0)
+        FAIL(policy, report, "Placement", "Mode", "Mode=fixed needs Nodes=");
+    else if (policy->max_nodes > 0 && (uint32_t)n_nodes > policy->max_nodes)
+        FAIL(policy, report, "Placement", "MaxNodes",
+             "MaxNodes=%u is less than the %d nodes of Nodes=", policy->max_nodes, n_nodes);
+}
+
+static void check_numbers(const Policy *policy, ConfReport *report)
+{
+    if (policy->scan_min_usec > policy->scan_max_usec)
+        FAIL(policy, report, "Memory",
+             policy_setting_find(policy, "Memory", "ScanMinSec") ? "ScanMinSec" : "ScanMaxSec",
+             "ScanMinSec= must not be longer than ScanMaxSec=");
+    if (policy->block_size_bytes & (policy->block_size_bytes - 1))
+        FAIL(policy, report, "Memory", "BlockSize", "BlockSize= must be a power of two");
+    if (policy->cross_node_moves_per_sec > 0 && policy->cross_node_burst == 0)
+        FAIL(policy, report, "Limits", "CrossNodeBurst",
+             "CrossNodeBurst=0 allows no move at all: set CrossNodeMovesPerSec=0 if that is meant");
+}
+
+/* A name longer than the kernel keeps is the usual reason for a policy that never matches. */
+static void check_comm(const Policy *policy, ConfReport *report)
+{
+    for (size_t i = 0; i < policy->n_matches; i++) {
+        const PolicyMatch *m = &policy->matches[i];
+
+        for (size_t k = 0; k < m->comm.n_values; k++)
+            if (strlen(m->comm.values[k].glob) > COMM_MAX && !strpbrk(m->comm.values[k].glob, "*?[\\"))
+                conf_report_add(report, CONF_SEVERITY_WARNING, policy->files[m->file], m->line,
+                                "the kernel keeps 15 bytes of a name, so this Comm= matches nothing: %s",
+                                m->comm.values[k].glob);
+    }
+}
+
+int policy_validate(const Policy *policy, const Topology *topology, ConfReport *report)
+{
+    check_comm(policy, report);
+    check_numbers(policy, report);
+    check_placement(policy, report);
+    if (topology && policy->nodes)
+        return check_nodes_exist(policy, topology, report);
+    return 0;
+}
