@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The bus carries typed trees and so does JSON, so one recursive conversion serves every method: a key the daemon adds
+ * appears in `--json` without a change here. The depth needs no limit of ours, the bus protocol allows 64 levels. */
+
+#include "ctl/bus-json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* A basic value as the union the bus library fills in. */
+typedef union Basic {
+    uint8_t y;
+    int b; /* as the bus library wants it */
+    int16_t n;
+    uint16_t q;
+    int32_t i;
+    uint32_t u;
+    int64_t x;
+    uint64_t t;
+    double d;
+    const char *s;
+} Basic;
+
+static json_object *basic_to_json(char type, const Basic *value)
+{
+    switch (type) {
+    case SD_BUS_TYPE_BYTE:
+        return json_object_new_int(value->y);
+    case SD_BUS_TYPE_BOOLEAN:
+        return json_object_new_boolean(value->b);
+    case SD_BUS_TYPE_INT16:
+        return json_object_new_int(value->n);
+    case SD_BUS_TYPE_UINT16:
+        return json_object_new_int(value->q);
+    case SD_BUS_TYPE_INT32:
+        return json_object_new_int(value->i);
+    case SD_BUS_TYPE_UINT32:
+        return json_object_new_int64(value->u);
+    case SD_BUS_TYPE_INT64:
+        return json_object_new_int64(value->x);
+    case SD_BUS_TYPE_UINT64:
+        return json_object_new_uint64(value->t);
+    case SD_BUS_TYPE_DOUBLE:
+        return json_object_new_double(value->d);
+    default:
+        return json_object_new_string(value->s);
+    }
+}
+
+static int read_basic(sd_bus_message *message, char type, json_object **ret)
+{
+    Basic value = {0};
+    int r;
+
+    if (type == SD_BUS_TYPE_UNIX_FD)
+        return -ENOTSUP;
+    r = sd_bus_message_read_basic(message, type, &value);
+    if (r < 0)
+        return r;
+    *ret = basic_to_json(type, &value);
+    return *ret ? 0 : -ENOMEM;
+}
+
+/* The key of a dictionary entry as text. */
+static int read_key(sd_bus_message *message, char **ret)
+{
+    CLEANUP_JSON json_object *key = NULL;
+    char type;
+    int r;
+
+    r = sd_bus_message_peek_type(message, &type, NULL);
+    if (r < 0)
+        return r;
+    r = read_basic(message, type, &key);
+    if (r < 0)
+        return r;
+    *ret = strdup(json_object_get_string(key));
+    return *ret ? 0 : -ENOMEM;
+}
+
+/* Reads {key, value} entries until the dictionary ends. */
+static int read_entries(sd_bus_message *message, const char *contents, json_object *object)
+{
+    for (;;) {
+        CLEANUP_JSON json_object *value = NULL;
+        CLEANUP_FREE char *key = NULL;
+        int r;
+
+        r = sd_bus_message_enter_container(message, SD_BUS_TYPE_DICT_ENTRY, contents);
+        if (r <= 0)
+            return r;
+        r = read_key(message, &key);
+        if (r < 0)
+            return r;
+        r = bus_json_read(message, &value);
+        if (r < 0)
+            return r == -ENXIO ? -EBADMSG : r;
+        if (json_object_object_add(object, key, value) < 0)
+            return -ENOMEM;
+        value = NULL; /* the object has it */
+        r = sd_bus_message_exit_container(message);
+        if (r < 0)
+            return r;
+    }
+}
+
+static int read_elements(sd_bus_message *message, json_object *array)
+{
+    for (;;) {
+        CLEANUP_JSON json_object *value = NULL;
+        int r;
+
+        r = bus_json_read(message, &value);
+        if (r < 0)
+            return r == -ENXIO ? 0 : r;
+        if (json_object_array_add(array, value) < 0)
+            return -ENOMEM;
+        value = NULL; /* the array has it */
+    }
+}
+
+/* `contents` "{sv}" of an array makes it a dictionary; "sv" is then the signature of its entries. */
+static int read_dictionary(sd_bus_message *message, const char *contents, json_object **ret)
+{
+    CLEANUP_JSON json_object *object = json_object_new_object();
+    CLEANUP_FREE char *entry = strndup(contents + 1, strlen(contents) - 2);
+    int r;
+
+    if (!object || !entry)
+        return -ENOMEM;
+    r = read_entries(message, entry, object);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(object);
+    return 0;
+}
+
+static int read_list(sd_bus_message *message, json_object **ret)
+{
+    CLEANUP_JSON json_object *array = json_object_new_array();
+    int r;
+
+    if (!array)
+        return -ENOMEM;
+    r = read_elements(message, array);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(array);
+    return 0;
+}
+
+static int read_container(sd_bus_message *message, char type, const char *contents, json_object **ret)
+{
+    CLEANUP_JSON json_object *value = NULL;
+    int r;
+
+    r = sd_bus_message_enter_container(message, type, contents);
+    if (r < 0)
+        return r;
+    if (type == SD_BUS_TYPE_VARIANT)
+        r = bus_json_read(message, &value);
+    else if (type == SD_BUS_TYPE_ARRAY && contents[0] == SD_BUS_TYPE_DICT_ENTRY_BEGIN)
+        r = read_dictionary(message, contents, &value);
+    else
+        r = read_list(message, &value);
+    if (r < 0)
+        return r == -ENXIO ? -EBADMSG : r;
+    r = sd_bus_message_exit_container(message);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(value);
+    return 0;
+}
+
+int bus_json_read(sd_bus_message *message, json_object **ret)
+{
+    const char *contents;
+    char type;
+    int r;
+
+    r = sd_bus_message_peek_type(message, &type, &contents);
+    if (r < 0)
+        return r;
+    if (r == 0)
+        return -ENXIO;
+    switch (type) {
+    case SD_BUS_TYPE_ARRAY:
+    case SD_BUS_TYPE_STRUCT:
+    case SD_BUS_TYPE_VARIANT: {
+        /* The library's copy of the signature is gone once the container is entered. */
+        CLEANUP_FREE char *copy = strdup(contents);
+
+        return copy ? read_container(message, type, copy, ret) : -ENOMEM;
+    }
+    default:
+        return read_basic(message, type, ret);
+    }
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* From the contents of a bus message to a JSON value: the form in which every verb keeps what it prints. */
+
+#include "base/util.h"
+
+#include <json-c/json_object.h>
+#include <systemd/sd-bus.h>
+
+static inline void json_object_put_p(json_object **object)
+{
+    if (*object)
+        (void)json_object_put(*object);
+}
+
+#define CLEANUP_JSON CLEANUP(json_object_put_p)
+
+/* Converts the next complete value of the message and moves behind it. Dictionaries become objects (keys that are
+ * numbers in decimal), arrays and structures become arrays, variants what they hold, object paths and signatures
+ * strings. Returns 0; -ENXIO when no value is left; -ENOTSUP for file descriptors; -EBADMSG or -ENOMEM. */
+int bus_json_read(sd_bus_message *message, json_object **ret);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* One connection, one question, one answer: the daemon serves its methods on a private socket with no bus daemon
+ * between, so there is no Hello and no name to look up. Errors end here as one line and an exit code. */
+
+#include "ctl/client.h"
+
+#include "base/time.h"
+
+#include "numaplace/bus.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <string.h>
+
+/* A daemon that does not answer for ten ticks of its slowest pace is stuck; 25 s, the library's default, is a long
+ * time in front of a terminal. */
+#define CALL_TIMEOUT_USEC (10 * USEC_PER_SEC)
+
+/* "unix:path=..." with the path escaped as the D-Bus specification wants it. */
+static char *make_address(const char *path)
+{
+    static const char prefix[] = "unix:path=";
+    size_t len = strlen(path);
+    char *address = malloc(sizeof(prefix) + 3 * len);
+    char *out;
+
+    if (!address)
+        return NULL;
+    out = stpcpy(address, prefix);
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)path[i];
+
+        if (c < 0x80 && (isalnum(c) || strchr("-_/.*\\", c)))
+            *out++ = (char)c;
+        else
+            out += sprintf(out, "%%%02x", c);
+    }
+    *out = '\0';
+    return address;
+}
+
+static CtlExit fail_connect(const char *path, int error)
+{
+    if (error == -ENOENT || error == -ECONNREFUSED)
+        return ctl_fail(CTL_EXIT_NOT_RUNNING,
+                        "cannot connect to numaplaced at %s: %s. Is numaplaced running?", path,
+                        strerror(-error));
+    return ctl_fail(CTL_EXIT_FAILURE, "cannot connect to numaplaced at %s: %s.", path, strerror(-error));
+}
+
+CtlExit client_connect(const CtlOptions *options, sd_bus **ret)
+{
+    CLEANUP_FREE char *address = make_address(options->socket);
+    CLEANUP_BUS sd_bus *bus = NULL;
+    int r;
+
+    if (!address)
+        return ctl_fail_oom();
+    r = sd_bus_new(&bus);
+    if (r >= 0)
+        r = sd_bus_set_address(bus, address);
+    if (r >= 0)
+        r = sd_bus_set_method_call_timeout(bus, CALL_TIMEOUT_USEC);
+    if (r >= 0)
+        r = sd_bus_start(bus);
+    if (r < 0)
+        return fail_connect(options->socket, r);
+    *ret = TAKE_PTR(bus);
+    return CTL_EXIT_OK;
+}
+
+CtlExit client_fail(int error)
+{
+    if (error == -ECONNRESET || error == -ENOTCONN || error == -EPIPE)
+        return ctl_fail(CTL_EXIT_NOT_RUNNING, "numaplaced closed the connection");
+    if (error == -ETIMEDOUT)
+        return ctl_fail(CTL_EXIT_FAILURE, "numaplaced did not answer within %llu s",
+                        CALL_TIMEOUT_USEC / USEC_PER_SEC);
+    return ctl_fail(CTL_EXIT_FAILURE, "talking to numaplaced: %s", strerror(-error));
+}
+
+/* An error the daemon answered with, or one of the connection. */
+static CtlExit fail_call(int r, const sd_bus_error *error)
+{
+    CtlExit code = CTL_EXIT_FAILURE;
+
+    if (!sd_bus_error_is_set(error) || !strncmp(error->name, "System.Error.", strlen("System.Error.")) ||
+        sd_bus_error_has_names(error, SD_BUS_ERROR_NO_REPLY, SD_BUS_ERROR_TIMEOUT, SD_BUS_ERROR_DISCONNECTED))
+        return client_fail(r);
+    if (sd_bus_error_has_names(error, NUMAPLACE_ERROR_NO_SUCH_WORKLOAD, NUMAPLACE_ERROR_NO_SUCH_PROCESS))
+        code = CTL_EXIT_NOT_FOUND;
+    return ctl_fail(code, "%s", error->message ? error->message : error->name);
+}
+
+static CtlExit call(sd_bus *bus, sd_bus_message *message, json_object **ret)
+{
+    CLEANUP(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+    CLEANUP_MESSAGE sd_bus_message *reply = NULL;
+    int r;
+
+    r = sd_bus_call(bus, message, 0, &error, &reply);
+    if (r < 0)
+        return fail_call(r, &error);
+    if (!ret)
+        return CTL_EXIT_OK;
+    r = bus_json_read(reply, ret);
+    if (r < 0)
+        return ctl_fail(CTL_EXIT_FAILURE, "numaplaced's answer cannot be read: %s", strerror(-r));
+    return CTL_EXIT_OK;
+}
+
+CtlExit client_call(sd_bus *bus, const char *method, json_object **ret, const char *types, ...)
+{
+    CLEANUP_MESSAGE sd_bus_message *message = NULL;
+    va_list ap;
+    int r;
+
+    r = sd_bus_message_new_method_call(bus, &message, NULL, NUMAPLACE_BUS_PATH,
+                                       NUMAPLACE_BUS_INTERFACE_MANAGER, method);
+    if (r >= 0 && *types) {
+        va_start(ap, types);
+        r = sd_bus_message_appendv(message, types, ap);
+        va_end(ap);
+    }
+    if (r < 0)
+        return client_fail(r);
+    return call(bus, message, ret);
+}
+
+CtlExit client_query(const CtlOptions *options, const char *method, const char *argument, json_object **ret)
+{
+    CLEANUP_BUS sd_bus *bus = NULL;
+    CtlExit code;
+
+    code = client_connect(options, &bus);
+    if (code != CTL_EXIT_OK)
+        return code;
+    return argument ? client_call(bus, method, ret, "s", argument) : client_call(bus, method, ret, "");
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The connection to the daemon: peer-to-peer over its private socket, so that it works where no bus daemon runs. */
+
+#include "ctl/ctl.h"
+
+#include <systemd/sd-bus.h>
+
+static inline void sd_bus_close_unref_p(sd_bus **bus)
+{
+    if (*bus)
+        (void)sd_bus_flush_close_unref(*bus);
+}
+
+static inline void sd_bus_message_unref_p(sd_bus_message **message)
+{
+    if (*message)
+        (void)sd_bus_message_unref(*message);
+}
+
+#define CLEANUP_BUS     CLEANUP(sd_bus_close_unref_p)
+#define CLEANUP_MESSAGE CLEANUP(sd_bus_message_unref_p)
+
+/* Connects to the socket the options name. */
+CtlExit client_connect(const CtlOptions *options, sd_bus **ret);
+
+/* Calls a method of the manager with arguments of the given bus signature ("" for none). `ret` may be NULL when the
+ * method returns nothing. */
+CtlExit client_call(sd_bus *bus, const char *method, json_object **ret, const char *types, ...);
+
+/* Says what an error of the connection means: exit code NOT_RUNNING when nobody is there any more. */
+CtlExit client_fail(int error);
+
+/* Connects, calls one method with at most one string argument (NULL: none) and hands out its result. */
+CtlExit client_query(const CtlOptions *options, const char *method, const char *argument, json_object **ret);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Output that all verbs share. Everything foreign passes through here on its way to a terminal: messages through
+ * text_printable(), JSON through print_json_safe(). */
+
+#include "ctl/ctl.h"
+
+#include "ctl/text.h"
+
+#include <json-c/json.h>
+#include <stdarg.h>
+#include <string.h>
+
+CtlExit ctl_fail(CtlExit code, const char *format, ...)
+{
+    CLEANUP_FREE char *text = NULL, *printable = NULL;
+    va_list ap;
+    int r;
+
+    va_start(ap, format);
+    r = vasprintf(&text, format, ap);
+    va_end(ap);
+    if (r < 0)
+        text = NULL; /* vasprintf() leaves it undefined */
+    printable = text ? text_printable(text) : NULL;
+    (void)fprintf(stderr, "numaplacectl: %s\n", printable ? printable : "out of memory");
+    return code;
+}
+
+CtlExit ctl_fail_oom(void)
+{
+    return ctl_fail(CTL_EXIT_FAILURE, "out of memory");
+}
+
+/* json-c escapes what JSON demands. That leaves DEL and the C1 controls U+0080 to U+009F, the second of which a
+ * terminal may take for the start of an escape sequence. They can only stand inside strings, where \u is allowed. */
+static void print_json_safe(const char *json)
+{
+    for (const unsigned char *u = (const unsigned char *)json; *u; u++) {
+        if (u[0] == 0x7f) {
+            (void)fputs("\\u007f", stdout);
+        } else if (u[0] == 0xc2 && u[1] >= 0x80 && u[1] < 0xa0) {
+            (void)printf("\\u%04x", u[1]);
+            u++;
+        } else {
+            (void)putchar(u[0]);
+        }
+    }
+}
+
+CtlExit ctl_print_json(const CtlOptions *options, json_object *value)
+{
+    int flags = JSON_C_TO_STRING_NOSLASHESCAPE;
+    const char *text;
+
+    if (options->json == CTL_JSON_PRETTY)
+        flags |= JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED;
+    text = json_object_to_json_string_ext(value, flags);
+    if (!text)
+        return ctl_fail_oom();
+    print_json_safe(text);
+    (void)putchar('\n');
+    return CTL_EXIT_OK;
+}
+
+int json_set(json_object *object, const char *key, json_object *value)
+{
+    if (!value)
+        return -ENOMEM;
+    if (json_object_object_add(object, key, value) < 0) {
+        (void)json_object_put(value);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+int json_append(json_object *array, json_object *value)
+{
+    if (!value)
+        return -ENOMEM;
+    if (json_object_array_add(array, value) < 0) {
+        (void)json_object_put(value);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+int json_set_text(json_object *object, const char *key, const char *text)
+{
+    CLEANUP_FREE char *valid = NULL;
+
+    if (!text)
+        return json_object_object_add(object, key, NULL) < 0 ? -ENOMEM : 0;
+    valid = text_utf8(text, strlen(text));
+    if (!valid)
+        return -ENOMEM;
+    return json_set(object, key, json_object_new_string(valid));
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the verbs of numaplacectl share: options, exit codes, saying what went wrong. */
+
+#include "ctl/bus-json.h"
+#include "topo/topology.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Exit codes, documented in numaplacectl(1). A function that returns one has said on standard error what went wrong
+ * when it is not CTL_EXIT_OK. */
+typedef enum CtlExit {
+    CTL_EXIT_OK = 0,
+    CTL_EXIT_FAILURE = 1,     /* something did not work, or `policy verify` found errors */
+    CTL_EXIT_USAGE = 2,       /* the command line is wrong; nothing was done */
+    CTL_EXIT_NOT_RUNNING = 3, /* no daemon answers, as systemctl has it */
+    CTL_EXIT_NOT_FOUND = 4,   /* no such workload, process or policy */
+} CtlExit;
+
+typedef enum CtlJson {
+    CTL_JSON_OFF,
+    CTL_JSON_PRETTY,
+    CTL_JSON_SHORT,
+} CtlJson;
+
+#define CTL_POLICY_DIRS_MAX 8U /* --policy-dir=; the built-in search path has three */
+
+/* Everything the command line says. Strings are borrowed from argv. */
+typedef struct CtlOptions {
+    const char *socket;
+    CtlJson json;
+    bool legend;
+    bool colour; /* standard output is a terminal that wants it */
+    bool all;
+    bool follow;
+    bool effective;
+    uint32_t lines;
+    bool lines_given;
+    TopologyOptions topology;
+    const char *root; /* where policies and processes are looked for, "/" unless given */
+    const char *policy_dirs[CTL_POLICY_DIRS_MAX + 1]; /* NULL-terminated; empty: the built-in search path */
+    size_t n_policy_dirs;
+} CtlOptions;
+
+/* One verb. `argv` holds its arguments only. */
+typedef CtlExit (*CtlVerb)(const CtlOptions *options, int argc, char **argv);
+
+CtlExit verb_status(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_topology(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_workloads(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_show(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_tasks(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_explain(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_moves(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_policy_list(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_policy_cat(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_policy_verify(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_policy_match(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_pause(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_resume(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_release(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_reload(const CtlOptions *options, int argc, char **argv);
+
+/* Says one line on standard error, "numaplacectl: ...", made printable. Returns `code`. */
+CtlExit ctl_fail(CtlExit code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same for memory that is out. */
+CtlExit ctl_fail_oom(void);
+
+/* Writes a value as JSON and a newline, in the form options->json says. */
+CtlExit ctl_print_json(const CtlOptions *options, json_object *value);
+
+/* Adds `value` (the reference is taken, also on failure) to an object or an array. Returns 0 or -ENOMEM, which is also
+ * what a NULL value means: its constructor had no memory. */
+int json_set(json_object *object, const char *key, json_object *value);
+int json_append(json_object *array, json_object *value);
+
+/* Adds foreign text, made valid UTF-8; NULL becomes JSON's null. Returns 0 or -ENOMEM. */
+int json_set_text(json_object *object, const char *key, const char *text);

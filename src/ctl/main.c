@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* numaplacectl: shows where the daemon places tasks and why. Verbs live in verb-*.c. */
+
+#include "ctl/options.h"
+
+#include <fcntl.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+
+/* A descriptor the caller closed would be handed to the next open(), and a table end up in the daemon's socket. The
+ * stand-in is opened the wrong way round, so that using it fails as before. */
+static void hold_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+}
+
+/* Asked of the pipe itself: the errno of a write that failed long ago is lost. */
+static bool reader_gone(void)
+{
+    struct pollfd p = {.fd = STDOUT_FILENO};
+
+    return poll(&p, 1, 0) > 0 && (p.revents & POLLERR);
+}
+
+/* Output that was lost is a failure, except that a reader who closed the pipe has seen enough (`... | head`). */
+static CtlExit finish_output(CtlExit code)
+{
+    errno = 0;
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || reader_gone())
+        return code;
+    return ctl_fail(code == CTL_EXIT_OK ? CTL_EXIT_FAILURE : code, "cannot write to standard output: %s",
+                    errno ? strerror(errno) : "an earlier write failed");
+}
+
+int main(int argc, char **argv)
+{
+    CtlCommand command;
+    CtlExit code;
+
+    hold_standard_descriptors();
+    (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is then an error of write(), see above */
+    (void)setlocale(LC_CTYPE, "");
+
+    code = options_parse(argc, argv, &command);
+    if (command.verb)
+        code = command.verb->run(&command.options, command.argc, command.argv);
+    return (int)finish_output(code);
+}

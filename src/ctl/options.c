@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* An option that only some verbs take is refused elsewhere, instead of being ignored: somebody who writes
+ * `status --follow` expects something that would not happen. tests/integration/test-ctl-docs.py holds the manual and
+ * the completions against what --help prints from these tables. */
+
+#include "ctl/options.h"
+
+#include "base/parse.h"
+
+#include "numaplace/paths.h"
+
+#include <getopt.h>
+#include <string.h>
+
+typedef enum OptionId {
+    OPTION_HELP,
+    OPTION_VERSION,
+    OPTION_SOCKET,
+    OPTION_JSON,
+    OPTION_NO_LEGEND,
+    OPTION_ALL,
+    OPTION_FOLLOW,
+    OPTION_LINES,
+    OPTION_XML,
+    OPTION_SYNTHETIC,
+    OPTION_REHEARSE,
+    OPTION_WHOLE_MACHINE,
+    OPTION_EFFECTIVE,
+    OPTION_POLICY_DIR,
+    OPTION_ROOT,
+    OPTION_MAX,
+} OptionId;
+
+#define ACCEPTS(id) (1U << OPTION_##id)
+
+#define ACCEPTS_COMMON \
+    (ACCEPTS(HELP) | ACCEPTS(VERSION) | ACCEPTS(SOCKET) | ACCEPTS(JSON) | ACCEPTS(NO_LEGEND))
+#define ACCEPTS_TOPOLOGY (ACCEPTS(XML) | ACCEPTS(SYNTHETIC) | ACCEPTS(REHEARSE) | ACCEPTS(WHOLE_MACHINE))
+#define ACCEPTS_POLICY   (ACCEPTS(POLICY_DIR) | ACCEPTS(ROOT))
+
+typedef struct OptionRow {
+    const char *name;
+    char letter;          /* 0: none */
+    const char *argument; /* as --help shows it; NULL: takes none */
+    const char *help;
+} OptionRow;
+
+static const OptionRow option_rows[OPTION_MAX] = {
+    [OPTION_HELP] = {"help", 'h', NULL, "show this text"},
+    [OPTION_VERSION] = {"version", 0, NULL, "show the version"},
+    [OPTION_SOCKET] = {"socket", 0, "PATH", "socket of the daemon, default " NUMAPLACE_BUS_SOCKET},
+    [OPTION_JSON] = {"json", 0, "MODE", "print JSON: pretty, short or off"},
+    [OPTION_NO_LEGEND] = {"no-legend", 0, NULL, "no titles above tables"},
+    [OPTION_ALL] = {"all", 0, NULL, "pause, resume, release: everything"},
+    [OPTION_FOLLOW] = {"follow", 'f', NULL, "moves: go on with new ones until interrupted"},
+    [OPTION_LINES] = {"lines", 'n', "N", "moves: only the last N"},
+    [OPTION_XML] = {"xml", 0, "FILE", "a machine saved by hwloc instead of this one"},
+    [OPTION_SYNTHETIC] = {"synthetic", 0, "TEXT", "a machine described in hwloc's way"},
+    [OPTION_REHEARSE] = {"rehearse", 0, "N", "split the CPUs into N pretend nodes"},
+    [OPTION_WHOLE_MACHINE] = {"whole-machine", 0, NULL, "also what this process may not use"},
+    [OPTION_EFFECTIVE] = {"effective", 0, NULL, "policy cat: every key with its value in force"},
+    [OPTION_POLICY_DIR] = {"policy-dir", 0, "DIR", "directory of policies, repeatable, first wins"},
+    [OPTION_ROOT] = {"root", 0, "DIR", "look for policies and processes below DIR"},
+};
+
+static const CtlVerbRow verb_rows[] = {
+    {"status", "", 0, 0, 0, "what the daemon sees, does and costs", verb_status},
+    {"topology", "", 0, 0, ACCEPTS_TOPOLOGY, "nodes, caches, CPUs, distances", verb_topology},
+    {"workloads", "", 0, 0, 0, "workloads, their homes, loads and lent CPUs", verb_workloads},
+    {"show", "WORKLOAD", 1, 1, 0, "one workload: groups, lent CPUs, refusals", verb_show},
+    {"tasks", "WORKLOAD", 1, 1, 0, "its threads, their masks and loads", verb_tasks},
+    {"explain", "PID|WORKLOAD", 1, 1, 0, "why it is placed as it is", verb_explain},
+    {"moves", "", 0, 0, ACCEPTS(FOLLOW) | ACCEPTS(LINES), "actions carried out, newest last", verb_moves},
+    {"policy list", "", 0, 0, ACCEPTS_POLICY, "policies in the order they are tried", verb_policy_list},
+    {"policy cat", "[POLICY...]", 0, -1, ACCEPTS_POLICY | ACCEPTS(EFFECTIVE),
+     "their files, drop-ins included", verb_policy_cat},
+    {"policy verify", "[FILE|DIR...]", 0, -1, ACCEPTS_POLICY | ACCEPTS_TOPOLOGY, "check policies",
+     verb_policy_verify},
+    {"policy match", "PID|COMMAND...", 1, -1, ACCEPTS_POLICY, "which policy a process falls under, and why",
+     verb_policy_match},
+    {"pause", "[WORKLOAD...]", 0, -1, ACCEPTS(ALL), "observe only, put its threads back", verb_pause},
+    {"resume", "[WORKLOAD|PID...]", 0, -1, ACCEPTS(ALL), "place it again", verb_resume},
+    {"release", "[WORKLOAD|PID...]", 0, -1, ACCEPTS(ALL), "put its threads back and leave it alone",
+     verb_release},
+    {"reload", "", 0, 0, 0, "read configuration and policies again", verb_reload},
+};
+
+static CtlExit print_help(void)
+{
+    (void)printf("usage: numaplacectl [OPTION...] VERB [ARGUMENT...]\n\n"
+                 "Shows where numaplaced places tasks, and why.\n\nVerbs:\n");
+    for (size_t i = 0; i < ARRAY_SIZE(verb_rows); i++)
+        (void)printf("  %-13s %-17s  %s\n", verb_rows[i].name, verb_rows[i].arguments, verb_rows[i].help);
+    (void)printf("\nOptions:\n");
+    for (size_t i = 0; i < OPTION_MAX; i++) {
+        const OptionRow *row = &option_rows[i];
+        char name[48];
+
+        (void)snprintf(name, sizeof(name), "--%s%s%s", row->name, row->argument ? "=" : "",
+                       row->argument ? row->argument : "");
+        (void)printf("  %c%c%c %-27s  %s\n", row->letter ? '-' : ' ', row->letter ? row->letter : ' ',
+                     row->letter ? ',' : ' ', name, row->help);
+    }
+    (void)printf("\ntopology and the policy verbs need neither a running daemon nor root.\n"
+                 "Exit codes: 0 done, 1 failure, 2 wrong usage, 3 daemon not running, 4 no such subject.\n"
+                 "See numaplacectl(1).\n");
+    return CTL_EXIT_OK;
+}
+
+static CtlExit print_version(void)
+{
+    (void)printf("numaplacectl %s\n", NUMAPLACE_VERSION);
+    return CTL_EXIT_OK;
+}
+
+static CtlExit parse_json(const char *value, CtlJson *ret)
+{
+    static const char *const names[] = {"off", "pretty", "short"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (!strcmp(value, names[i])) {
+            *ret = (CtlJson)i;
+            return CTL_EXIT_OK;
+        }
+    return ctl_fail(CTL_EXIT_USAGE, "--json=%s: expected pretty, short or off", value);
+}
+
+static CtlExit parse_number(OptionId id, const char *value, uint32_t *ret)
+{
+    if (parse_u32(value, ret) < 0)
+        return ctl_fail(CTL_EXIT_USAGE, "--%s=%s: expected a number from 0 to %u", option_rows[id].name,
+                        value, UINT32_MAX);
+    return CTL_EXIT_OK;
+}
+
+static CtlExit add_policy_dir(CtlOptions *options, const char *value)
+{
+    if (options->n_policy_dirs == CTL_POLICY_DIRS_MAX)
+        return ctl_fail(CTL_EXIT_USAGE, "--policy-dir= can be given %u times", CTL_POLICY_DIRS_MAX);
+    options->policy_dirs[options->n_policy_dirs++] = value;
+    return CTL_EXIT_OK;
+}
+
+static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
+{
+    switch (id) {
+    case OPTION_SOCKET:
+        options->socket = value;
+        break;
+    case OPTION_JSON:
+        return parse_json(value, &options->json);
+    case OPTION_NO_LEGEND:
+        options->legend = false;
+        break;
+    case OPTION_ALL:
+        options->all = true;
+        break;
+    case OPTION_FOLLOW:
+        options->follow = true;
+        break;
+    case OPTION_LINES:
+        options->lines_given = true;
+        return parse_number(id, value, &options->lines);
+    case OPTION_XML:
+        options->topology.xml = value;
+        break;
+    case OPTION_SYNTHETIC:
+        options->topology.synthetic = value;
+        break;
+    case OPTION_REHEARSE:
+        return parse_number(id, value, &options->topology.rehearse);
+    case OPTION_WHOLE_MACHINE:
+        options->topology.whole_machine = true;
+        break;
+    case OPTION_EFFECTIVE:
+        options->effective = true;
+        break;
+    case OPTION_POLICY_DIR:
+        return add_policy_dir(options, value);
+    case OPTION_ROOT:
+        options->root = value;
+        break;
+    default: /* --help and --version end the run */
+        break;
+    }
+    return CTL_EXIT_OK;
+}
+
+/* Fills what getopt_long() wants; it returns 256 + OptionId. */
+static void make_getopt(struct option *long_options, char *letters)
+{
+    *letters++ = ':';
+    for (int i = 0; i < OPTION_MAX; i++) {
+        long_options[i] = (struct option){
+            .name = option_rows[i].name,
+            .has_arg = option_rows[i].argument ? required_argument : no_argument,
+            .val = 256 + i,
+        };
+        if (option_rows[i].letter) {
+            *letters++ = option_rows[i].letter;
+            if (option_rows[i].argument)
+                *letters++ = ':';
+        }
+    }
+    *letters = '\0';
+}
+
+static OptionId option_by_letter(int letter)
+{
+    OptionId id = 0;
+
+    while (id < OPTION_MAX && option_rows[id].letter != letter)
+        id++;
+    return id;
+}
+
+/* `c` is what getopt_long() returned; with opterr off it leaves the sentence to us. */
+static CtlExit fail_option(int c, char **argv)
+{
+    const char *what = c == ':' ? "needs an argument" : "is not an option, or takes no argument";
+
+    if (optopt > 0 && optopt < 256)
+        return ctl_fail(CTL_EXIT_USAGE, "-%c %s. See numaplacectl --help.", optopt, what);
+    return ctl_fail(CTL_EXIT_USAGE, "%s %s. See numaplacectl --help.", argv[optind - 1], what);
+}
+
+static CtlExit parse_options(int argc, char **argv, CtlOptions *options, unsigned *ret_given)
+{
+    struct option long_options[OPTION_MAX + 1] = {0};
+    char letters[2 * OPTION_MAX + 2];
+    unsigned given = 0;
+    int c;
+
+    make_getopt(long_options, letters);
+    opterr = 0;
+    while ((c = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
+        OptionId id;
+        CtlExit code;
+
+        if (c == '?' || c == ':')
+            return fail_option(c, argv);
+        id = c >= 256 ? (OptionId)(c - 256) : option_by_letter(c);
+        given |= 1U << id;
+        code = set_option(options, id, optarg);
+        if (code != CTL_EXIT_OK)
+            return code;
+    }
+    *ret_given = given;
+    return CTL_EXIT_OK;
+}
+
+/* How many words of argv name the row's verb: 0 when they do not. */
+static int verb_words(const CtlVerbRow *row, int argc, char **argv)
+{
+    const char *blank = strchr(row->name, ' ');
+
+    if (!blank)
+        return argc > 0 && !strcmp(argv[0], row->name) ? 1 : 0;
+    return argc > 1 && !strncmp(argv[0], row->name, (size_t)(blank - row->name)) &&
+                   strlen(argv[0]) == (size_t)(blank - row->name) && !strcmp(argv[1], blank + 1)
+               ? 2
+               : 0;
+}
+
+static CtlExit find_verb(CtlCommand *command, int argc, char **argv)
+{
+    if (argc == 0)
+        return ctl_fail(CTL_EXIT_USAGE, "expected a verb. See numaplacectl --help.");
+    for (size_t i = 0; i < ARRAY_SIZE(verb_rows); i++) {
+        int words = verb_words(&verb_rows[i], argc, argv);
+
+        if (words > 0) {
+            command->verb = &verb_rows[i];
+            command->argc = argc - words;
+            command->argv = argv + words;
+            return CTL_EXIT_OK;
+        }
+    }
+    if (!strcmp(argv[0], "policy"))
+        return ctl_fail(CTL_EXIT_USAGE,
+                        "policy %s: expected list, cat, verify or match. See numaplacectl --help.",
+                        argc > 1 ? argv[1] : "");
+    return ctl_fail(CTL_EXIT_USAGE, "%s is not a verb. See numaplacectl --help.", argv[0]);
+}
+
+static CtlExit check_use(const CtlCommand *command, unsigned given)
+{
+    const CtlVerbRow *verb = command->verb;
+    const CtlOptions *options = &command->options;
+    unsigned wrong = given & ~(verb->accepts | ACCEPTS_COMMON);
+
+    if (wrong)
+        return ctl_fail(CTL_EXIT_USAGE, "--%s is not for %s. See numaplacectl --help.",
+                        option_rows[__builtin_ctz(wrong)].name, verb->name);
+    if (command->argc < verb->min || (verb->max >= 0 && command->argc > verb->max))
+        return ctl_fail(CTL_EXIT_USAGE, "%s takes %s, not %d argument%s. See numaplacectl --help.",
+                        verb->name, *verb->arguments ? verb->arguments : "no argument", command->argc,
+                        command->argc == 1 ? "" : "s");
+    if ((verb->accepts & ACCEPTS(ALL)) && options->all == (command->argc > 0))
+        return ctl_fail(CTL_EXIT_USAGE, "%s takes either names or --all. See numaplacectl --help.",
+                        verb->name);
+    if (options->topology.xml && options->topology.synthetic)
+        return ctl_fail(CTL_EXIT_USAGE, "--xml and --synthetic exclude each other");
+    return CTL_EXIT_OK;
+}
+
+static bool want_colour(void)
+{
+    const char *no_color = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+}
+
+CtlExit options_parse(int argc, char **argv, CtlCommand *ret)
+{
+    CtlCommand command = {
+        .options =
+            {
+                .socket = NUMAPLACE_BUS_SOCKET,
+                .legend = true,
+                .colour = want_colour(),
+                .root = "/",
+            },
+    };
+    unsigned given = 0;
+    CtlExit code;
+
+    *ret = (CtlCommand){0};
+    code = parse_options(argc, argv, &command.options, &given);
+    if (code != CTL_EXIT_OK)
+        return code;
+    if (given & ACCEPTS(HELP))
+        return print_help();
+    if (given & ACCEPTS(VERSION))
+        return print_version();
+
+    code = find_verb(&command, argc - optind, argv + optind);
+    if (code != CTL_EXIT_OK)
+        return code;
+    code = check_use(&command, given);
+    if (code != CTL_EXIT_OK)
+        return code;
+    *ret = command;
+    return CTL_EXIT_OK;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Where the policy verbs look, and what they say about files that are wrong. */
+
+#include "conf/ini.h"
+#include "ctl/ctl.h"
+#include "policy/policy.h"
+
+/* The directories of policies, first wins, NULL-terminated: --policy-dir= or the built-in ones, each below --root=. */
+typedef struct PolicyDirs {
+    char *dirs[CTL_POLICY_DIRS_MAX + 1];
+} PolicyDirs;
+
+int policy_dirs_init(const CtlOptions *options, PolicyDirs *ret);
+void policy_dirs_done(PolicyDirs *dirs);
+
+/* Loads all policies; messages about them go to standard error. */
+CtlExit policy_files_load(const CtlOptions *options, PolicySet **ret);
+
+/* Writes the messages of a report to standard error, one per line. */
+void policy_files_complain(const ConfReport *report);

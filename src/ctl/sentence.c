@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The daemon sends its reasons both by name and as a sentence; what is added here are the subject and the numbers, each
+ * in the unit that its reason is measured in. */
+
+#include "ctl/sentence.h"
+
+#include "base/time.h"
+#include "plan/plan.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+typedef enum Unit {
+    UNIT_NONE, /* the numbers say nothing */
+    UNIT_PLAIN,
+    UNIT_PERMILLE,
+    UNIT_USEC,
+} Unit;
+
+static const Unit rule_units[PLAN_RULE_MAX] = {
+    [PLAN_RULE_IDLE_NEARBY] = UNIT_PERMILLE,
+    [PLAN_RULE_OWNER_WAITS] = UNIT_PERMILLE,
+    [PLAN_RULE_DEMAND_FELL] = UNIT_PERMILLE,
+};
+
+static const Unit reason_units[PLAN_REASON_MAX] = {
+    [PLAN_REASON_TOO_YOUNG] = UNIT_USEC,      [PLAN_REASON_NOT_OVERLOADED] = UNIT_PERMILLE,
+    [PLAN_REASON_NODE_LIMIT] = UNIT_PLAIN,    [PLAN_REASON_MAX_DISTANCE] = UNIT_PLAIN,
+    [PLAN_REASON_IDLE_TOO_SHORT] = UNIT_USEC, [PLAN_REASON_RESIDENCY] = UNIT_USEC,
+    [PLAN_REASON_LOCALITY] = UNIT_PLAIN,      [PLAN_REASON_BACKOFF] = UNIT_PLAIN,
+};
+
+static Unit unit_of_rule(const char *name)
+{
+    for (int i = 0; i < PLAN_RULE_MAX; i++)
+        if (!strcmp(plan_rule_name((PlanRule)i), name))
+            return rule_units[i];
+    return UNIT_NONE;
+}
+
+static Unit unit_of_reason(const char *name)
+{
+    for (int i = 0; i < PLAN_REASON_MAX; i++)
+        if (!strcmp(plan_reason_name((PlanReason)i), name))
+            return reason_units[i];
+    return UNIT_NONE;
+}
+
+static void add_number(ViewText *ret, uint64_t number, Unit unit)
+{
+    char buf[64];
+
+    switch (unit) {
+    case UNIT_PERMILLE:
+        view_text_add(ret, "%.1f %%", (double)number / 10);
+        break;
+    case UNIT_USEC:
+        view_text_add(ret, "%s", view_span(number, buf, sizeof(buf)));
+        break;
+    default:
+        view_text_add(ret, "%" PRIu64, number);
+    }
+}
+
+/* " (P2, 83.0 % against 25.0 %)" */
+static void add_numbers(ViewText *ret, json_object *object, Unit unit)
+{
+    int64_t mechanism = view_number(object, "mechanism", 0);
+
+    if (mechanism <= 0 && unit == UNIT_NONE)
+        return;
+    view_text_add(ret, " (");
+    if (mechanism > 0)
+        view_text_add(ret, "P%" PRId64 "%s", mechanism, unit == UNIT_NONE ? "" : ", ");
+    if (unit != UNIT_NONE) {
+        add_number(ret, (uint64_t)view_number(object, "value", 0), unit);
+        view_text_add(ret, " against ");
+        add_number(ret, (uint64_t)view_number(object, "limit", 0), unit);
+    }
+    view_text_add(ret, ")");
+}
+
+/* "12:30:05.250" in local time. */
+static void add_clock(ViewText *ret, uint64_t realtime_usec)
+{
+    time_t seconds = (time_t)(realtime_usec / USEC_PER_SEC);
+    struct tm tm;
+    char buf[32];
+
+    if (!localtime_r(&seconds, &tm) || strftime(buf, sizeof(buf), "%T", &tm) == 0)
+        return;
+    view_text_add(ret, "%s.%03u ", buf, (unsigned)(realtime_usec % USEC_PER_SEC / USEC_PER_MSEC));
+}
+
+/* "java[1234]", "java[1234/1240]" for a thread. */
+static void add_subject(ViewText *ret, json_object *object)
+{
+    int64_t tid = view_number(object, "tid", 0);
+
+    view_text_add(ret, "%s[%" PRId64, view_string(object, "comm"), view_number(object, "pid", 0));
+    if (tid > 0)
+        view_text_add(ret, "/%" PRId64, tid);
+    view_text_add(ret, "]");
+}
+
+static void add_where(ViewText *ret, json_object *move)
+{
+    int64_t cpu = view_number(move, "cpu", -1);
+    char buf[64];
+
+    if (cpu >= 0)
+        view_text_add(ret, " CPU %" PRId64 " (node %" PRId64 "%s)", cpu, view_number(move, "node", -1),
+                      view_bool(move, "cross_node") ? ", not its own" : "");
+    view_text_add(ret, " %s -> %s", view_string(move, "from"), view_string(move, "to"));
+    if (!strcmp(view_string(move, "kind"), plan_kind_name(PLAN_KIND_LEND)))
+        view_text_add(ret, " for %s",
+                      view_span((uint64_t)view_number(move, "lease_usec", 0), buf, sizeof(buf)));
+}
+
+void sentence_move(json_object *move, uint64_t now_usec, ViewText *ret)
+{
+    int64_t count = view_number(move, "count", 1);
+
+    add_clock(ret, (uint64_t)view_number(move, "realtime_usec", 0));
+    view_text_add(ret, "%-8s ", view_string(move, "kind"));
+    add_subject(ret, move);
+    add_where(ret, move);
+    view_text_add(ret, ": %s", view_string(move, "text"));
+    add_numbers(ret, move, unit_of_rule(view_string(move, "rule")));
+    view_text_add(ret, ": %s", view_string(move, "outcome"));
+    if (count > 1)
+        view_text_add(ret, ", %" PRId64 " times", count);
+}
+
+void sentence_refusal(json_object *refusal, uint64_t now_usec, ViewText *ret)
+{
+    uint64_t time_usec = (uint64_t)view_number(refusal, "time_usec", 0);
+    int64_t count = view_number(refusal, "count", 1), tid = view_number(refusal, "tid", 0);
+    char buf[64];
+
+    view_text_add(ret, "%s", view_string(refusal, "reason"));
+    if (tid > 0)
+        view_text_add(ret, " for thread %" PRId64, tid);
+    if (count > 1)
+        view_text_add(ret, ", %" PRId64 " times", count);
+    if (time_usec > 0 && time_usec <= now_usec)
+        view_text_add(ret, ", %s ago", view_span(now_usec - time_usec, buf, sizeof(buf)));
+    view_text_add(ret, ": %s", view_string(refusal, "text"));
+    add_numbers(ret, refusal, unit_of_reason(view_string(refusal, "reason")));
+}
+
+void sentence_task(json_object *task, uint64_t now_usec, ViewText *ret)
+{
+    const char *original = view_string(task, "original"), *hands = view_string(task, "hands");
+    int64_t last_cpu = view_number(task, "last_cpu", -1), lent_cpu = view_number(task, "lent_cpu", -1);
+
+    view_text_add(ret, "%" PRId64 " %s: runs %.1f %%, waits %.1f %%, may use CPUs %s",
+                  view_number(task, "tid", 0), view_string(task, "comm"),
+                  (double)view_number(task, "run_permille", 0) / 10,
+                  (double)view_number(task, "wait_permille", 0) / 10, view_string(task, "allowed"));
+    if (*original)
+        view_text_add(ret, " (%s before)", original);
+    if (last_cpu >= 0)
+        view_text_add(ret, ", last on CPU %" PRId64 " (node %" PRId64 ")", last_cpu,
+                      view_number(task, "node", -1));
+    if (lent_cpu >= 0)
+        view_text_add(ret, ", lent CPU %" PRId64, lent_cpu);
+    if (strcmp(hands, "free") != 0)
+        view_text_add(ret, ", left alone: %s", hands);
+}
+
+void sentence_lease(json_object *lease, uint64_t now_usec, ViewText *ret)
+{
+    char age[64], left[64];
+
+    view_text_add(ret, "CPU %" PRId64 " (node %" PRId64 ") to ", view_number(lease, "cpu", -1),
+                  view_number(lease, "node", -1));
+    add_subject(ret, lease);
+    view_text_add(ret, " since %s, for %s at most",
+                  view_span((uint64_t)view_number(lease, "age_usec", 0), age, sizeof(age)),
+                  view_span((uint64_t)view_number(lease, "left_usec", 0), left, sizeof(left)));
+}
+
+CtlExit sentence_print(const char *title, json_object *list, SentenceMaker make)
+{
+    uint64_t now_usec = time_now_usec();
+
+    if (view_length(list) > 0)
+        (void)printf("\n%s:\n", title);
+    for (size_t i = 0; i < view_length(list); i++) {
+        CLEANUP(view_text_done) ViewText text = {0};
+
+        make(json_object_array_get_idx(list, i), now_usec, &text);
+        if (text.failed)
+            return ctl_fail_oom();
+        view_say(NULL, "  %s", text.text);
+        (void)putchar('\n');
+    }
+    return CTL_EXIT_OK;
+}

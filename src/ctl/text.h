@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Foreign text (process names, command lines, paths) made safe to print.
+ *
+ * A process may call itself anything, terminal escape sequences included, and root reads the table. So nothing foreign
+ * reaches standard output or standard error except through text_printable() or as JSON. */
+
+#include <stddef.h>
+
+/* The text for a terminal: control characters, direction overrides and bytes that are no characters of the current
+ * locale appear as \n, \t or \xNN. Backslashes stay single, as unit names are full of them. Malloc'd, NULL when
+ * memory is out. */
+char *text_printable(const char *s);
+
+/* Columns the text takes on a terminal, in the current locale. `s` must be printable. */
+size_t text_width(const char *s);
+
+/* The text as valid UTF-8, whatever the locale: bytes that are not become \xNN. Control characters stay, since JSON
+ * escapes them itself. Malloc'd, NULL when memory is out. */
+char *text_utf8(const char *s, size_t len);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* explain: everything that is known about why one process or workload is placed as it is, in sentences with the
+ * numbers that decided. The daemon decides what is known; this file orders it from the subject to its history. */
+
+#include "ctl/client.h"
+#include "ctl/ctl.h"
+#include "ctl/sentence.h"
+#include "ctl/style.h"
+#include "ctl/view.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void print_head(const CtlOptions *options, json_object *explanation)
+{
+    bool process = !strcmp(view_string(explanation, "kind"), "process");
+    bool managed = view_bool(explanation, "managed");
+
+    if (process)
+        view_say(options->colour ? STYLE_BOLD : NULL, "%s[%" PRId64 "]", view_string(explanation, "comm"),
+                 view_number(explanation, "pid", 0));
+    else
+        view_say(options->colour ? STYLE_BOLD : NULL, "%s", view_string(explanation, "name"));
+    view_say(NULL, ": ");
+    view_say(options->colour ? (managed ? STYLE_GOOD : STYLE_WARN) : NULL, "%s",
+             view_string(explanation, "verdict"));
+    (void)putchar('\n');
+    view_line("", "%s", view_string(explanation, "text"));
+}
+
+/* A line for a string member, unless it is absent or empty. */
+static void print_string(json_object *object, const char *title, const char *key)
+{
+    const char *value = view_string(object, key);
+
+    if (*value)
+        view_line(title, "%s", value);
+}
+
+static void print_policy(json_object *explanation)
+{
+    int64_t section = view_number(explanation, "policy_section", 0);
+
+    if (!*view_string(explanation, "policy"))
+        return;
+    if (section > 0)
+        view_line("Policy", "%s, by [Match] section %" PRId64 " of %s", view_string(explanation, "policy"),
+                  section, view_string(explanation, "policy_path"));
+    else
+        view_line("Policy", "%s (%s)", view_string(explanation, "policy"),
+                  view_string(explanation, "policy_path"));
+}
+
+static void print_place(json_object *explanation)
+{
+    const char *key = view_string(explanation, "group_key");
+
+    if (view_number(explanation, "group", 0) > 0)
+        view_line("Group", "%" PRId64 "%s%s", view_number(explanation, "group", 0), *key ? ", " : "", key);
+    if (*view_string(explanation, "home"))
+        view_line("Home", "CPUs %s on nodes %s", view_string(explanation, "home"),
+                  view_string(explanation, "home_nodes"));
+    else if (view_bool(explanation, "managed"))
+        view_line("Home", "none: the kernel may use every CPU of its cpuset");
+    print_string(explanation, "Cpuset", "cpuset");
+    print_string(explanation, "Evidence", "evidence");
+}
+
+static void print_process(json_object *explanation)
+{
+    print_policy(explanation);
+    print_string(explanation, "Workload", "workload");
+    print_string(explanation, "Unit", "unit");
+    print_string(explanation, "Cgroup", "cgroup");
+    print_place(explanation);
+}
+
+static void print_workload(json_object *explanation)
+{
+    print_string(explanation, "Description", "description");
+    print_string(explanation, "Policy", "path");
+    print_place(explanation);
+    view_line("Members", "%" PRId64 " processes, %" PRId64 " threads; runs %.2f CPUs, waits for %.2f",
+              view_number(explanation, "processes", 0), view_number(explanation, "tasks", 0),
+              (double)view_number(explanation, "run_permille", 0) / 1000,
+              (double)view_number(explanation, "wait_permille", 0) / 1000);
+}
+
+static CtlExit print_tasks(json_object *explanation)
+{
+    json_object *tasks = view_list(explanation, "tasks");
+    int64_t n_tasks = view_number(explanation, "n_tasks", 0);
+    CtlExit code;
+
+    code = sentence_print("Threads", tasks, sentence_task);
+    if (n_tasks > (int64_t)view_length(tasks))
+        (void)printf("  ... %" PRId64 " in all; numaplacectl tasks lists them\n", n_tasks);
+    return code;
+}
+
+CtlExit verb_explain(const CtlOptions *options, int argc, char **argv)
+{
+    CLEANUP_JSON json_object *explanation = NULL;
+    CtlExit code;
+
+    code = client_query(options, "Explain", argv[0], &explanation);
+    if (code != CTL_EXIT_OK)
+        return code;
+    if (options->json != CTL_JSON_OFF)
+        return ctl_print_json(options, explanation);
+
+    print_head(options, explanation);
+    if (!strcmp(view_string(explanation, "kind"), "process"))
+        print_process(explanation);
+    else
+        print_workload(explanation);
+    code = print_tasks(explanation);
+    if (code == CTL_EXIT_OK)
+        code = sentence_print("Lent CPUs", view_list(explanation, "lent"), sentence_lease);
+    if (code == CTL_EXIT_OK)
+        code = sentence_print("Done", view_list(explanation, "actions"), sentence_move);
+    if (code == CTL_EXIT_OK)
+        code = sentence_print("Not done", view_list(explanation, "refusals"), sentence_refusal);
+    return code;
+}

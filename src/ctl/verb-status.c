@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* status: what the daemon sees, what it did since it started, and what that cost. */
+
+#include "ctl/client.h"
+#include "ctl/ctl.h"
+#include "ctl/style.h"
+#include "ctl/view.h"
+
+#include <inttypes.h>
+#include <json-c/linkhash.h>
+#include <string.h>
+
+static int64_t number(json_object *status, const char *key)
+{
+    return view_number(status, key, 0);
+}
+
+static void print_head(const CtlOptions *options, json_object *status)
+{
+    const char *state = view_string(status, "state"), *mode = view_string(status, "mode");
+    bool good = !strcmp(state, "running") && !strcmp(mode, "active");
+    const char *colour = good ? STYLE_GOOD : STYLE_WARN;
+
+    view_say(NULL, "numaplaced %s, pid %" PRId64 ": ", view_string(status, "version"), number(status, "pid"));
+    view_say(options->colour ? colour : NULL, "%s, %s", state, mode);
+    (void)putchar('\n');
+    if (number(status, "rehearsal") > 0)
+        view_line("", "rehearsal: %" PRId64 " pretend nodes; CPUs are placed for real, memory is not moved",
+                  number(status, "rehearsal"));
+}
+
+static void print_machine(json_object *status)
+{
+    char buf[64];
+
+    view_line("Up", "%s", view_span((uint64_t)number(status, "uptime_usec"), buf, sizeof(buf)));
+    view_line("Machine",
+              "%" PRId64 " CPUs on %" PRId64 " nodes (%s); %" PRId64 " overloaded, %" PRId64 " idle%s",
+              number(status, "cpus"), number(status, "nodes"), view_string(status, "origin"),
+              number(status, "overloaded"), number(status, "idle"),
+              view_bool(status, "partial") ? "; some input could not be read in this tick" : "");
+    view_line("Workloads",
+              "%" PRId64 " under %" PRId64 " policies: %" PRId64 " groups, %" PRId64 " processes, %" PRId64
+              " threads",
+              number(status, "workloads"), number(status, "policies"), number(status, "groups"),
+              number(status, "processes"), number(status, "tasks"));
+}
+
+static void print_actions(json_object *status)
+{
+    view_line("Lent now", "%" PRId64 " CPUs", number(status, "leases"));
+    view_line("Since start",
+              "%" PRId64 " lends, %" PRId64 " recalls, %" PRId64 " homes, %" PRId64 " releases; %" PRId64
+              " threads left as others pinned them",
+              number(status, "lends"), number(status, "recalls"), number(status, "homes"),
+              number(status, "releases"), number(status, "foreign_restores"));
+}
+
+/* Named counters that are not zero: "node-limit 12, budget 1". */
+static CtlExit print_counters(json_object *status, const char *title, const char *key)
+{
+    CLEANUP(view_text_done) ViewText text = {0};
+    json_object *counters;
+    json_object_iter it;
+
+    if (!json_object_object_get_ex(status, key, &counters) ||
+        !json_object_is_type(counters, json_type_object))
+        return CTL_EXIT_OK;
+    json_object_object_foreachC(counters, it)
+    {
+        if (json_object_get_uint64(it.val) > 0)
+            view_text_add(&text, "%s%s %" PRIu64, text.len > 0 ? ", " : "", it.key,
+                          json_object_get_uint64(it.val));
+    }
+    if (text.failed)
+        return ctl_fail_oom();
+    if (text.len > 0)
+        view_line(title, "%s", text.text);
+    return CTL_EXIT_OK;
+}
+
+static void print_cost(json_object *status)
+{
+    char fast[64], slow[64], action[64], memory[64];
+    int64_t stretch = view_number(status, "stretch_permille", 1000);
+
+    view_line("Ticks", "every %s, homes every %s%s%s",
+              view_span((uint64_t)number(status, "fast_tick_usec"), fast, sizeof(fast)),
+              view_span((uint64_t)number(status, "slow_tick_usec"), slow, sizeof(slow)),
+              view_bool(status, "pressed") ? "; pressed" : "",
+              stretch > 1000 ? "; slowed down to stay within MaxCPU=" : "");
+    view_line(
+        "Cost",
+        "%.1f %% of one CPU (limit %.1f %%), %s; search %.4f %% of managed CPU time; %s per mask change",
+        (double)number(status, "cpu_permille") / 10, (double)number(status, "max_cpu_permille") / 10,
+        view_bytes((uint64_t)number(status, "rss_bytes"), memory, sizeof(memory)),
+        (double)number(status, "search_ppm") / 10000,
+        view_span((uint64_t)number(status, "action_cost_usec"), action, sizeof(action)));
+}
+
+static void print_kernel(json_object *status)
+{
+    bool psi = view_bool(status, "psi");
+    char schedstat[32] = "no schedstat";
+
+    if (view_bool(status, "schedstat"))
+        (void)snprintf(schedstat, sizeof(schedstat), "schedstat %" PRId64,
+                       number(status, "schedstat_version"));
+    view_line("Kernel", "%s, %s, %s, cgroup %s%s, %s", schedstat,
+              view_bool(status, "task_schedstat") ? "task schedstat" : "no task schedstat",
+              !psi                               ? "no PSI"
+              : view_bool(status, "psi_trigger") ? "PSI with triggers"
+                                                 : "PSI without triggers",
+              view_string(status, "cgroup"), view_bool(status, "cpuset_v1") ? ", cpuset v1" : "",
+              view_bool(status, "numa") ? "NUMA" : "one node");
+    view_line("Config", "%s",
+              *view_string(status, "config") ? view_string(status, "config") : "built-in defaults");
+}
+
+CtlExit verb_status(const CtlOptions *options, int argc, char **argv)
+{
+    CLEANUP_JSON json_object *status = NULL;
+    CtlExit code;
+
+    code = client_query(options, "GetStatus", NULL, &status);
+    if (code != CTL_EXIT_OK)
+        return code;
+    if (options->json != CTL_JSON_OFF)
+        return ctl_print_json(options, status);
+
+    print_head(options, status);
+    print_machine(status);
+    print_actions(status);
+    code = print_counters(status, "Outcomes", "outcomes");
+    if (code == CTL_EXIT_OK)
+        code = print_counters(status, "Refused", "refused");
+    print_cost(status);
+    print_kernel(status);
+    return code;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* topology: the machine as placement sees it, read here and not asked of the daemon, so that any machine's XML can be
+ * looked at anywhere. The JSON keys are those of GetTopology in numaplace/bus.h. */
+
+#include "base/parse.h"
+#include "ctl/ctl.h"
+
+#include <string.h>
+
+static const char *const origin_names[] = {
+    [TOPOLOGY_ORIGIN_LIVE] = "live",
+    [TOPOLOGY_ORIGIN_XML] = "xml",
+    [TOPOLOGY_ORIGIN_SYNTHETIC] = "synthetic",
+    [TOPOLOGY_ORIGIN_REHEARSAL] = "rehearsal",
+};
+_Static_assert(ARRAY_SIZE(origin_names) == TOPOLOGY_ORIGIN_MAX, "name every origin");
+
+static int set_number(json_object *object, const char *key, uint64_t value)
+{
+    return json_set(object, key, json_object_new_uint64(value));
+}
+
+static int set_bool(json_object *object, const char *key, bool value)
+{
+    return json_set(object, key, json_object_new_boolean(value));
+}
+
+static int set_list(json_object *object, const char *key, hwloc_const_bitmap_t set)
+{
+    CLEANUP_FREE char *list = format_list(set, PARSE_CPU_MAX);
+
+    return list ? json_set_text(object, key, list) : -ENOMEM;
+}
+
+/* Makes an object in `array`; owned by the array. NULL when memory is out. */
+static json_object *append_object(json_object *array)
+{
+    json_object *object = json_object_new_object();
+
+    return json_append(array, object) < 0 ? NULL : object;
+}
+
+static int add_nodes(json_object *array, const Topology *topology)
+{
+    for (uint32_t i = 0; i < topology->n_nodes; i++) {
+        const TopologyNode *node = &topology->nodes[i];
+        json_object *object = append_object(array);
+
+        if (!object || set_number(object, "node", node->os_index) < 0 ||
+            set_list(object, "cpus", node->cpus) < 0 || set_number(object, "n_cpus", node->n_cpus) < 0 ||
+            set_number(object, "memory_bytes", node->memory_bytes) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int add_distances(json_object *array, const Topology *topology)
+{
+    for (size_t i = 0; i < (size_t)topology->n_nodes * topology->n_nodes; i++)
+        if (json_append(array, json_object_new_uint64(topology->distances[i])) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+/* The nodes of an LLC are held as indices; outside, nodes have the operating system's numbers. */
+static int set_nodes(json_object *object, const char *key, const Topology *topology,
+                     hwloc_const_bitmap_t nodes)
+{
+    hwloc_bitmap_t numbers = hwloc_bitmap_alloc();
+    int r = numbers ? 0 : -ENOMEM;
+
+    for (int i = hwloc_bitmap_first(nodes); r == 0 && i >= 0; i = hwloc_bitmap_next(nodes, i))
+        if (hwloc_bitmap_set(numbers, topology->nodes[i].os_index) < 0)
+            r = -ENOMEM;
+    if (r == 0)
+        r = set_list(object, key, numbers);
+    hwloc_bitmap_free(numbers);
+    return r;
+}
+
+static int add_llcs(json_object *array, const Topology *topology)
+{
+    for (uint32_t i = 0; i < topology->n_llcs; i++) {
+        json_object *object = append_object(array);
+
+        if (!object || set_list(object, "cpus", topology->llcs[i].cpus) < 0 ||
+            set_nodes(object, "nodes", topology, topology->llcs[i].nodes) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int add_domains(json_object *array, const Topology *topology)
+{
+    for (uint32_t i = 0; i < topology->n_domains; i++) {
+        const TopologyDomain *domain = &topology->domains[i];
+        json_object *object = append_object(array);
+
+        if (!object || set_bool(object, "numa", domain->numa) < 0 ||
+            set_number(object, "distance", domain->distance) < 0 ||
+            set_number(object, "span", domain->span) < 0 ||
+            set_number(object, "imb_numa_nr", domain->imb_numa_nr) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int set_array(json_object *object, const char *key, const Topology *topology,
+                     int (*fill)(json_object *array, const Topology *topology))
+{
+    json_object *array = json_object_new_array();
+
+    if (json_set(object, key, array) < 0)
+        return -ENOMEM;
+    return fill(array, topology);
+}
+
+static int topology_to_json(const Topology *topology, const char *text, json_object **ret)
+{
+    CLEANUP_JSON json_object *object = json_object_new_object();
+
+    if (!object || json_set_text(object, "origin", origin_names[topology->origin]) < 0 ||
+        json_set_text(object, "source", topology->source) < 0 ||
+        set_number(object, "rehearsal", topology->rehearsal) < 0 ||
+        set_bool(object, "restricted", topology->restricted) < 0 ||
+        set_bool(object, "distances_known", topology->distances_known) < 0 ||
+        set_list(object, "cpus", topology->all_cpus) < 0 ||
+        set_number(object, "n_cpus", topology->n_cpus) < 0 ||
+        set_number(object, "n_nodes", topology->n_nodes) < 0 ||
+        set_number(object, "n_llcs", topology->n_llcs) < 0 ||
+        set_number(object, "n_cores", topology->n_cores) < 0)
+        return -ENOMEM;
+    if (set_array(object, "nodes", topology, add_nodes) < 0 ||
+        set_array(object, "distances", topology, add_distances) < 0 ||
+        set_array(object, "llcs", topology, add_llcs) < 0 ||
+        set_array(object, "domains", topology, add_domains) < 0 || json_set_text(object, "text", text) < 0)
+        return -ENOMEM;
+    *ret = TAKE_PTR(object);
+    return 0;
+}
+
+CtlExit verb_topology(const CtlOptions *options, int argc, char **argv)
+{
+    CLEANUP(topology_unref_p) Topology *topology = NULL;
+    CLEANUP_JSON json_object *object = NULL;
+    CLEANUP_FREE char *error = NULL, *text = NULL;
+    int r;
+
+    r = topology_load(&options->topology, &topology, &error);
+    if (r < 0)
+        return ctl_fail(CTL_EXIT_FAILURE, "topology: %s", error ? error : strerror(-r));
+    text = topology_format(topology);
+    if (!text)
+        return ctl_fail_oom();
+    if (options->json == CTL_JSON_OFF) {
+        (void)fputs(text, stdout);
+        return CTL_EXIT_OK;
+    }
+    if (topology_to_json(topology, text, &object) < 0)
+        return ctl_fail_oom();
+    return ctl_print_json(options, object);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* workloads, show and tasks: from all workloads through one to its threads. */
+
+#include "ctl/client.h"
+#include "ctl/ctl.h"
+#include "ctl/sentence.h"
+#include "ctl/style.h"
+#include "ctl/view.h"
+
+#include "numaplace/bus.h"
+
+#include <inttypes.h>
+
+static const ViewColumn workload_columns[] = {
+    {"WORKLOAD", "name", VIEW_TEXT},
+    {"MODE", "mode", VIEW_TEXT},
+    {"PAUSED", "paused", VIEW_BOOL},
+    {"NODES", "home_nodes", VIEW_TEXT},
+    {"CPUS", "home", VIEW_TEXT},
+    {"GROUPS", "groups", VIEW_NUMBER},
+    {"PROCESSES", "processes", VIEW_NUMBER},
+    {"THREADS", "tasks", VIEW_NUMBER},
+    {"RUN", "run_permille", VIEW_CPUS},
+    {"WAIT", "wait_permille", VIEW_CPUS},
+    {"LENT", "leases", VIEW_NUMBER},
+    {"LENDS", "lends", VIEW_NUMBER},
+    {"RECALLS", "recalls", VIEW_NUMBER},
+};
+
+static const ViewColumn group_columns[] = {
+    {"GROUP", "id", VIEW_NUMBER},
+    {"KEY", "key", VIEW_TEXT},
+    {"NODES", "home_nodes", VIEW_TEXT},
+    {"CPUS", "home", VIEW_TEXT},
+    {"THREADS", "tasks", VIEW_NUMBER},
+    {"RUN", "run_permille", VIEW_CPUS},
+    {"WAIT", "wait_permille", VIEW_CPUS},
+    {"LENT", "leases", VIEW_NUMBER},
+    {"AGE", "age_usec", VIEW_SPAN},
+    {"HOME SINCE", "home_age_usec", VIEW_SPAN},
+    {"BACK-OFF", "backoff_left_ticks", VIEW_NUMBER},
+};
+
+static const ViewColumn lease_columns[] = {
+    {"CPU", "cpu", VIEW_NUMBER},    {"NODE", "node", VIEW_NUMBER},    {"CROSS-NODE", "cross_node", VIEW_BOOL},
+    {"PID", "pid", VIEW_NUMBER},    {"TID", "tid", VIEW_NUMBER},      {"COMMAND", "comm", VIEW_TEXT},
+    {"AGE", "age_usec", VIEW_SPAN}, {"LEFT", "left_usec", VIEW_SPAN},
+};
+
+static const ViewColumn task_columns[] = {
+    {"PID", "pid", VIEW_NUMBER},
+    {"TID", "tid", VIEW_NUMBER},
+    {"COMMAND", "comm", VIEW_TEXT},
+    {"CLASS", "class", VIEW_TEXT},
+    {"HANDS", "hands", VIEW_TEXT},
+    {"RUN", "run_permille", VIEW_PERMILLE},
+    {"WAIT", "wait_permille", VIEW_PERMILLE},
+    {"CPU", "last_cpu", VIEW_NUMBER},
+    {"NODE", "node", VIEW_NUMBER},
+    {"ALLOWED", "allowed", VIEW_TEXT},
+    {"ORIGINAL", "original", VIEW_TEXT},
+    {"LENT", "lent_cpu", VIEW_NUMBER},
+};
+
+CtlExit verb_workloads(const CtlOptions *options, int argc, char **argv)
+{
+    CLEANUP_JSON json_object *list = NULL;
+    CtlExit code;
+
+    code = client_query(options, "ListWorkloads", NULL, &list);
+    if (code != CTL_EXIT_OK)
+        return code;
+    return view_print_list(options, list, workload_columns, ARRAY_SIZE(workload_columns));
+}
+
+static void print_workload(const CtlOptions *options, json_object *workload)
+{
+    const char *home = view_string(workload, "home");
+
+    view_say(options->colour ? STYLE_BOLD : NULL, "%s", view_string(workload, "name"));
+    view_say(NULL, "%s%s", *view_string(workload, "description") ? " - " : "",
+             view_string(workload, "description"));
+    (void)putchar('\n');
+    view_line("Policy", "%s", view_string(workload, "path"));
+    view_line("Placement", "Mode=%s, Act=%s, GroupBy=%s, Steal=%s within %s%s", view_string(workload, "mode"),
+              view_string(workload, "act"), view_string(workload, "group_by"),
+              view_bool(workload, "steal") ? "yes" : "no", view_string(workload, "scope"),
+              view_bool(workload, "paused") ? "; paused" : "");
+    if (*home)
+        view_line("Home", "CPUs %s on nodes %s", home, view_string(workload, "home_nodes"));
+    else
+        view_line("Home", "none: not confined");
+    view_line("Load", "runs %.2f CPUs, waits for %.2f; %" PRId64 " processes, %" PRId64 " threads",
+              (double)view_number(workload, "run_permille", 0) / 1000,
+              (double)view_number(workload, "wait_permille", 0) / 1000, view_number(workload, "processes", 0),
+              view_number(workload, "tasks", 0));
+    view_line("Lent", "%zu CPUs now; %" PRId64 " lends, %" PRId64 " recalls since start",
+              view_length(view_list(workload, "lent")), view_number(workload, "lends", 0),
+              view_number(workload, "recalls", 0));
+}
+
+static CtlExit print_section(const CtlOptions *options, const char *title, json_object *list,
+                             const ViewColumn *columns, size_t n_columns)
+{
+    if (view_length(list) == 0)
+        return CTL_EXIT_OK;
+    (void)printf("\n%s:\n", title);
+    return view_print_table(options, list, columns, n_columns);
+}
+
+CtlExit verb_show(const CtlOptions *options, int argc, char **argv)
+{
+    CLEANUP_JSON json_object *workload = NULL;
+    CtlExit code;
+
+    code = client_query(options, "GetWorkload", argv[0], &workload);
+    if (code != CTL_EXIT_OK)
+        return code;
+    if (options->json != CTL_JSON_OFF)
+        return ctl_print_json(options, workload);
+
+    print_workload(options, workload);
+    code = print_section(options, "Groups", view_list(workload, "groups"), group_columns,
+                         ARRAY_SIZE(group_columns));
+    if (code == CTL_EXIT_OK)
+        code = print_section(options, "Lent CPUs", view_list(workload, "lent"), lease_columns,
+                             ARRAY_SIZE(lease_columns));
+    if (code == CTL_EXIT_OK)
+        code = sentence_print("Not done", view_list(workload, "refusals"), sentence_refusal);
+    return code;
+}
+
+/* Moves the entries of `page` behind those of `list`. */
+static int append_page(json_object *list, json_object *page)
+{
+    for (size_t i = 0; i < view_length(page); i++)
+        if (json_append(list, json_object_get(json_object_array_get_idx(page, i))) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+/* The daemon answers in pages, so that ten thousand threads do not make one giant message. */
+static CtlExit list_tasks(const CtlOptions *options, const char *name, json_object *list)
+{
+    CLEANUP_BUS sd_bus *bus = NULL;
+    int32_t pid = 0, tid = 0;
+    CtlExit code;
+
+    code = client_connect(options, &bus);
+    while (code == CTL_EXIT_OK) {
+        CLEANUP_JSON json_object *page = NULL;
+        json_object *last;
+
+        code = client_call(bus, "ListTasks", &page, "siiu", name, pid, tid, NUMAPLACE_BUS_PAGE_MAX);
+        if (code != CTL_EXIT_OK || view_length(page) == 0)
+            break;
+        if (append_page(list, page) < 0)
+            return ctl_fail_oom();
+        last = json_object_array_get_idx(page, view_length(page) - 1);
+        if (view_number(last, "pid", 0) < pid ||
+            (view_number(last, "pid", 0) == pid && view_number(last, "tid", 0) <= tid))
+            return ctl_fail(CTL_EXIT_FAILURE, "numaplaced's list of threads does not advance");
+        pid = (int32_t)view_number(last, "pid", 0);
+        tid = (int32_t)view_number(last, "tid", 0);
+    }
+    return code;
+}
+
+CtlExit verb_tasks(const CtlOptions *options, int argc, char **argv)
+{
+    CLEANUP_JSON json_object *list = json_object_new_array();
+    CtlExit code;
+
+    if (!list)
+        return ctl_fail_oom();
+    code = list_tasks(options, argv[0], list);
+    if (code != CTL_EXIT_OK)
+        return code;
+    return view_print_list(options, list, task_columns, ARRAY_SIZE(task_columns));
+}

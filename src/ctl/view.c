@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Every verb has its result as a JSON value, so that `--json` and the table cannot disagree; what follows only formats.
+ * Numbers are kept exact in JSON and rounded here, to what an administrator compares by eye. */
+
+#include "ctl/view.h"
+
+#include "base/time.h"
+#include "ctl/style.h"
+#include "ctl/table.h"
+#include "ctl/text.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+static json_object *member(json_object *object, const char *key)
+{
+    json_object *value;
+
+    return json_object_object_get_ex(object, key, &value) ? value : NULL;
+}
+
+const char *view_string(json_object *object, const char *key)
+{
+    json_object *value = member(object, key);
+    const char *text = value ? json_object_get_string(value) : NULL;
+
+    return text ? text : "";
+}
+
+int64_t view_number(json_object *object, const char *key, int64_t fallback)
+{
+    json_object *value = member(object, key);
+
+    return value ? json_object_get_int64(value) : fallback;
+}
+
+bool view_bool(json_object *object, const char *key)
+{
+    return json_object_get_boolean(member(object, key));
+}
+
+json_object *view_list(json_object *object, const char *key)
+{
+    json_object *value = member(object, key);
+
+    return json_object_is_type(value, json_type_array) ? value : NULL;
+}
+
+size_t view_length(json_object *list)
+{
+    return list ? json_object_array_length(list) : 0;
+}
+
+char *view_bytes(uint64_t bytes, char *buf, size_t size)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+
+    while (value >= 1024 && unit + 1 < ARRAY_SIZE(units)) {
+        value /= 1024;
+        unit++;
+    }
+    (void)snprintf(buf, size, unit > 0 && value < 100 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+    return buf;
+}
+
+char *view_span(uint64_t usec, char *buf, size_t size)
+{
+    static const struct {
+        const char *name;
+        uint64_t usec;
+    } units[] = {
+        {"d", 86400 * USEC_PER_SEC}, {"h", 3600 * USEC_PER_SEC}, {"min", 60 * USEC_PER_SEC},
+        {"s", USEC_PER_SEC},         {"ms", USEC_PER_MSEC},      {"us", 1},
+    };
+    size_t i = 0;
+    uint64_t whole, rest;
+
+    while (i + 1 < ARRAY_SIZE(units) && usec < units[i].usec)
+        i++;
+    whole = usec / units[i].usec;
+    rest = usec % units[i].usec;
+    if (i >= 3) /* below a minute a fraction reads better than two units */
+        (void)snprintf(buf, size, rest > 0 && whole < 10 ? "%.1f %s" : "%.0f %s",
+                       (double)usec / (double)units[i].usec, units[i].name);
+    else
+        (void)snprintf(buf, size, "%" PRIu64 " %s %" PRIu64 " %s", whole, units[i].name,
+                       rest / units[i + 1].usec, units[i + 1].name);
+    return buf;
+}
+
+char *view_member(json_object *object, const char *key, ViewKind kind)
+{
+    json_object *value = member(object, key);
+    const char *text = value ? json_object_get_string(value) : NULL;
+    int64_t number = value ? json_object_get_int64(value) : 0;
+    char buf[64];
+
+    if (!text || !*text)
+        return strdup("-");
+    switch (kind) {
+    case VIEW_TEXT:
+        return strdup(text);
+    case VIEW_NUMBER:
+        return strdup(number < 0 ? "-" : text);
+    case VIEW_PERMILLE:
+        (void)snprintf(buf, sizeof(buf), "%.1f %%", (double)number / 10);
+        break;
+    case VIEW_CPUS:
+        (void)snprintf(buf, sizeof(buf), "%.2f", (double)number / 1000);
+        break;
+    case VIEW_BYTES:
+        (void)view_bytes((uint64_t)number, buf, sizeof(buf));
+        break;
+    case VIEW_SPAN:
+        (void)view_span((uint64_t)number, buf, sizeof(buf));
+        break;
+    case VIEW_BOOL:
+        return strdup(json_object_get_boolean(value) ? "yes" : "no");
+    }
+    return strdup(buf);
+}
+
+CtlExit view_print_table(const CtlOptions *options, json_object *list, const ViewColumn *columns,
+                         size_t n_columns)
+{
+    TableColumn table_columns[VIEW_COLUMNS_MAX];
+    CLEANUP(table_free_p) Table *table = NULL;
+
+    assert(n_columns <= VIEW_COLUMNS_MAX);
+    for (size_t c = 0; c < n_columns; c++)
+        table_columns[c] = (TableColumn){
+            .title = columns[c].title,
+            .right = columns[c].kind != VIEW_TEXT && columns[c].kind != VIEW_BOOL,
+        };
+    if (table_new(table_columns, n_columns, &table) < 0)
+        return ctl_fail_oom();
+
+    for (size_t i = 0; i < view_length(list); i++)
+        for (size_t c = 0; c < n_columns; c++) {
+            CLEANUP_FREE char *text =
+                view_member(json_object_array_get_idx(list, i), columns[c].key, columns[c].kind);
+
+            if (!text)
+                return ctl_fail_oom();
+            table_add(table, NULL, text);
+        }
+    return table_print(table, stdout, options->legend, options->colour) < 0 ? ctl_fail_oom() : CTL_EXIT_OK;
+}
+
+CtlExit view_print_list(const CtlOptions *options, json_object *list, const ViewColumn *columns,
+                        size_t n_columns)
+{
+    if (options->json != CTL_JSON_OFF)
+        return ctl_print_json(options, list);
+    return view_print_table(options, list, columns, n_columns);
+}
+
+#define TITLE_WIDTH 11 /* of "Description", the longest */
+
+void view_line(const char *title, const char *format, ...)
+{
+    CLEANUP_FREE char *text = NULL, *printable = NULL;
+    va_list ap;
+    int r;
+
+    va_start(ap, format);
+    r = vasprintf(&text, format, ap);
+    va_end(ap);
+    if (r < 0)
+        text = NULL; /* vasprintf() leaves it undefined */
+    printable = text ? text_printable(text) : NULL;
+    (void)printf("%*s%s %s\n", TITLE_WIDTH, title, *title ? ":" : " ",
+                 printable ? printable : "(out of memory)");
+}
+
+void view_say(const char *colour, const char *format, ...)
+{
+    CLEANUP_FREE char *text = NULL, *printable = NULL;
+    va_list ap;
+    int r;
+
+    va_start(ap, format);
+    r = vasprintf(&text, format, ap);
+    va_end(ap);
+    if (r < 0)
+        text = NULL; /* vasprintf() leaves it undefined */
+    printable = text ? text_printable(text) : NULL;
+    (void)printf("%s%s%s", colour ? colour : "", printable ? printable : "(out of memory)",
+                 colour ? STYLE_RESET : "");
+}
+
+void view_text_done(ViewText *text)
+{
+    free(text->text);
+    *text = (ViewText){0};
+}
+
+void view_text_add(ViewText *text, const char *format, ...)
+{
+    CLEANUP_FREE char *piece = NULL;
+    va_list ap;
+    int n;
+
+    va_start(ap, format);
+    n = vasprintf(&piece, format, ap);
+    va_end(ap);
+    if (n < 0)
+        piece = NULL; /* vasprintf() leaves it undefined */
+    if (n < 0 || !GROW(text->text, text->capacity, text->len + (size_t)n + 1)) {
+        text->failed = true;
+        return;
+    }
+    memcpy(text->text + text->len, piece, (size_t)n + 1);
+    text->len += (size_t)n;
+}

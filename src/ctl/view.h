@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* From JSON values to what a person reads: tables that pick columns by key, and single values with their unit. */
+
+#include "ctl/ctl.h"
+
+typedef enum ViewKind {
+    VIEW_TEXT,     /* as it is; "" shows as "-" */
+    VIEW_NUMBER,   /* an integer; a negative one means "none" and shows as "-" */
+    VIEW_PERMILLE, /* as percent with one digit */
+    VIEW_CPUS,     /* permille of one CPU, as CPUs with two digits */
+    VIEW_BYTES,    /* with a binary unit */
+    VIEW_SPAN,     /* microseconds, the two largest units */
+    VIEW_BOOL,     /* yes or no */
+} ViewKind;
+
+typedef struct ViewColumn {
+    const char *title;
+    const char *key;
+    ViewKind kind;
+} ViewColumn;
+
+#define VIEW_COLUMNS_MAX 16U
+
+/* A member as a string, "" when it is absent; as a number, `fallback` when it is absent; as a list, NULL likewise. */
+const char *view_string(json_object *object, const char *key);
+int64_t view_number(json_object *object, const char *key, int64_t fallback);
+bool view_bool(json_object *object, const char *key);
+json_object *view_list(json_object *object, const char *key);
+size_t view_length(json_object *list);
+
+/* A member as a person reads it, malloc'd; "-" when it is absent. NULL when memory is out. */
+char *view_member(json_object *object, const char *key, ViewKind kind);
+
+/* A size and a span as a person reads them ("1.5 GiB", "2min 10s"). Return `buf`. */
+char *view_bytes(uint64_t bytes, char *buf, size_t size);
+char *view_span(uint64_t usec, char *buf, size_t size);
+
+/* Writes a list of objects: as JSON when the options say so, else as a table of these columns. */
+CtlExit view_print_list(const CtlOptions *options, json_object *list, const ViewColumn *columns,
+                        size_t n_columns);
+
+/* The same table, whatever options->json says. */
+CtlExit view_print_table(const CtlOptions *options, json_object *list, const ViewColumn *columns,
+                         size_t n_columns);
+
+/* Writes a "     Title: text" line, titles right-aligned as systemctl status has them, or indented text when title is "".
+ * The text is made printable. */
+void view_line(const char *title, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Writes text made printable, in a colour (or NULL), without a newline. */
+void view_say(const char *colour, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A growing text for sentences; out of memory is remembered. */
+typedef struct ViewText {
+    char *text;
+    size_t len, capacity;
+    bool failed;
+} ViewText;
+
+void view_text_done(ViewText *text);
+void view_text_add(ViewText *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
