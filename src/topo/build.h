@@ -15,6 +15,9 @@
 #define DISTANCE_REMOTE 20U  /* what Linux assumes when the firmware has no SLIT (REMOTE_DISTANCE) */
 #define DISTANCE_MAX    255U /* a SLIT entry is one byte; 255 is "unreachable" */
 
+#define NODES_MAX \
+    1024U /* the kernel's own limit, CONFIG_NODES_SHIFT = 10; the distances grow with its square */
+
 /* Writes a sentence to *ret_error (malloc'd, or NULL when memory is out) and returns `error`. */
 int build_fail(char **ret_error, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

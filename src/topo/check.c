@@ -10,9 +10,10 @@
             return -EUCLEAN; \
     } while (0)
 
+/* Cores are numbered in the order of their lowest CPU, and none is empty. */
 static int check_cpus(const Topology *topology)
 {
-    uint32_t n = 0;
+    uint32_t n = 0, n_cores = 0;
 
     CHECK(topology->cpu_limit > 0 && topology->cpus[topology->cpu_limit - 1].present);
     CHECK(hwloc_bitmap_last(topology->all_cpus) == (int)topology->cpu_limit - 1);
@@ -25,12 +26,13 @@ static int check_cpus(const Topology *topology)
         n++;
         CHECK(cpu->node.i >= 0 && (uint32_t)cpu->node.i < topology->n_nodes);
         CHECK(cpu->llc.i >= 0 && (uint32_t)cpu->llc.i < topology->n_llcs);
-        CHECK(cpu->core.i >= 0 && (uint32_t)cpu->core.i < topology->n_cores);
+        CHECK(cpu->core.i >= 0 && (uint32_t)cpu->core.i <= n_cores);
+        n_cores += (uint32_t)cpu->core.i == n_cores;
         CHECK(hwloc_bitmap_isset(topology->nodes[cpu->node.i].cpus, i));
         CHECK(hwloc_bitmap_isset(topology->llcs[cpu->llc.i].cpus, i));
         CHECK(hwloc_bitmap_isset(topology->llcs[cpu->llc.i].nodes, (unsigned)cpu->node.i));
     }
-    CHECK(n == topology->n_cpus);
+    CHECK(n == topology->n_cpus && n_cores == topology->n_cores);
     return 0;
 }
 

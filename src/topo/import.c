@@ -187,48 +187,65 @@ hwloc_bitmap_foreach_end
 return r;
 }
 
-/* Copies hwloc's matrix. False when it does not say everything or says what no SLIT can. */
-static bool copy_distances(Topology *topology, const struct hwloc_distances_s *matrix)
+/* Copies hwloc's matrix; `index` is room for one NodeIx per row of it. False when it does not say everything or says
+ * what no SLIT can. */
+static bool copy_distances(Topology *topology, const struct hwloc_distances_s *matrix, NodeIx *index)
 {
-    size_t n = topology->n_nodes, filled = 0;
+    size_t n = topology->n_nodes;
 
+    for (unsigned i = 0; i < matrix->nbobjs; i++) {
+        const struct hwloc_obj *obj = matrix->objs[i];
+
+        index[i] = obj->type == HWLOC_OBJ_NUMANODE ? topology_node_by_os(topology, obj->os_index) : NODE_NONE;
+    }
     for (unsigned i = 0; i < matrix->nbobjs; i++)
         for (unsigned j = 0; j < matrix->nbobjs; j++) {
-            NodeIx a = topology_node_by_os(topology, matrix->objs[i]->os_index);
-            NodeIx b = topology_node_by_os(topology, matrix->objs[j]->os_index);
             uint64_t value = matrix->values[(size_t)i * matrix->nbobjs + j];
 
-            if (a.i < 0 || b.i < 0)
+            if (index[i].i < 0 || index[j].i < 0) /* a node that was left out */
                 continue;
-            if (value > DISTANCE_MAX || value < DISTANCE_LOCAL || (a.i == b.i && value != DISTANCE_LOCAL))
+            if (value > DISTANCE_MAX || value < DISTANCE_LOCAL)
                 return false;
-            topology->distances[(size_t)a.i * n + (size_t)b.i] = (uint32_t)value;
-            filled++;
+            topology->distances[(size_t)index[i].i * n + (size_t)index[j].i] = (uint32_t)value;
         }
-    return filled == n * n;
+    for (size_t i = 0; i < n * n; i++)
+        if (topology->distances[i] == 0 || (i % (n + 1) == 0 && topology->distances[i] != DISTANCE_LOCAL))
+            return false;
+    return true;
+}
+
+/* Fills topology->distances from hwloc's matrix when there is a good one. 1: it did. 0: no. -ENOMEM. */
+static int find_distances(Topology *topology, hwloc_topology_t hwloc)
+{
+    struct hwloc_distances_s *matrix = NULL;
+    CLEANUP_FREE NodeIx *index = NULL;
+    unsigned n_matrices = 1;
+    int r = 0;
+
+    if (hwloc_distances_get_by_name(hwloc, "NUMALatency", &n_matrices, &matrix, 0) < 0 || n_matrices == 0)
+        return 0;
+    index = calloc(matrix->nbobjs, sizeof(*index));
+    r = index ? copy_distances(topology, matrix, index) : -ENOMEM;
+    hwloc_distances_release(hwloc, matrix);
+    return r;
 }
 
 /* Linux checks the firmware's SLIT and falls back to 10 and 20 when it makes no sense; so do we. */
 static int import_distances(Topology *topology, hwloc_topology_t hwloc)
 {
     size_t n = topology->n_nodes;
-    struct hwloc_distances_s *matrix = NULL;
-    unsigned n_matrices = 1;
+    int r;
 
     topology->distances = calloc(n * n, sizeof(uint32_t));
     if (!topology->distances)
         return -ENOMEM;
 
-    topology->distances_known = n == 1;
-    if (n > 1 && hwloc_distances_get_by_name(hwloc, "NUMALatency", &n_matrices, &matrix, 0) == 0 &&
-        n_matrices > 0) {
-        topology->distances_known = copy_distances(topology, matrix);
-        hwloc_distances_release(hwloc, matrix);
-    }
-    for (size_t i = 0; !topology->distances_known && i < n * n; i++)
+    r = find_distances(topology, hwloc);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; r == 0 && i < n * n; i++)
         topology->distances[i] = i % (n + 1) == 0 ? DISTANCE_LOCAL : DISTANCE_REMOTE;
-    if (n == 1)
-        topology->distances[0] = DISTANCE_LOCAL;
+    topology->distances_known = r > 0 || n == 1; /* one node: nothing had to be assumed */
     return 0;
 }
 
@@ -240,6 +257,8 @@ int import_hwloc(Topology *topology, hwloc_topology_t hwloc, bool restrict_to_al
 
     if (hwloc_bitmap_last(cpus) > (int)PARSE_CPU_MAX)
         return build_fail(ret_error, -EINVAL, "CPU numbers above %u are not supported.", PARSE_CPU_MAX);
+    if (hwloc_get_nbobjs_by_type(hwloc, HWLOC_OBJ_NUMANODE) > (int)NODES_MAX)
+        return build_fail(ret_error, -EINVAL, "More than %u NUMA nodes are not supported.", NODES_MAX);
 
     topology->all_cpus = hwloc_bitmap_dup(cpus);
     if (!topology->all_cpus)

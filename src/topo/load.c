@@ -97,6 +97,9 @@ static int open_source(hwloc_topology_t hwloc, const TopologyOptions *options, T
 {
     int r;
 
+    if (options->xml && options->synthetic)
+        return build_fail(ret_error, -EINVAL,
+                          "Either an XML file or a synthetic description can be read, not both.");
     if (options->xml) {
         topology->origin = TOPOLOGY_ORIGIN_XML;
         topology->source = strdup(options->xml);
@@ -158,14 +161,9 @@ int topology_load(const TopologyOptions *options, Topology **ret, char **ret_err
     CLEANUP(topology_unref_p) Topology *topology = calloc(1, sizeof(*topology));
     Synthetic synthetic = {NULL};
     char *error = NULL;
-    int r;
+    int r = -ENOMEM;
 
-    if (options->xml && options->synthetic) {
-        r = build_fail(&error, -EINVAL,
-                       "Either an XML file or a synthetic description can be read, not both.");
-    } else if (!topology) {
-        r = -ENOMEM;
-    } else {
+    if (topology) {
         topology->n_ref = 1;
         r = load(topology, options, &synthetic, &error);
     }

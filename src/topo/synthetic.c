@@ -13,8 +13,7 @@
 
 #define KEY "distances="
 
-/* More values than this are no machine: a matrix of 1024 nodes, the largest CONFIG_NODES_SHIFT (10). */
-#define DISTANCES_MAX ((size_t)1024 * 1024)
+#define DISTANCES_MAX ((size_t)NODES_MAX * NODES_MAX)
 
 static int parse_one(const char *text, size_t len, uint32_t *ret)
 {

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Sources that are no machine: the right -errno, one sentence, and nothing else touched. */
+
+#include "topo/topology.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+/* Loading fails with `r` and a sentence that holds `words`. */
+static void check_refused(const TopologyOptions *options, int r, const char *words)
+{
+    Topology *topology = (Topology *)&r; /* must stay as it is */
+    CLEANUP_FREE char *error = NULL;
+
+    assert_int_equal(topology_load(options, &topology, &error), r);
+    assert_ptr_equal(topology, &r);
+    assert_non_null(error);
+    if (!strstr(error, words))
+        fail_msg("\"%s\" does not say \"%s\"", error, words);
+    assert_null(strpbrk(error, "\n\r\t\033"));
+    assert_int_equal(error[strlen(error) - 1], '.');
+    assert_true(strlen(error) < 500);
+}
+
+static void check_synthetic(const char *description, const char *words)
+{
+    check_refused(&(TopologyOptions){.synthetic = description}, -EINVAL, words);
+}
+
+static void test_synthetic(void **state)
+{
+    check_synthetic("nonsense", "\"nonsense\" is not a synthetic description");
+    check_synthetic("", "not a synthetic description");
+    check_synthetic(":", "not a synthetic description");
+    check_synthetic("pu:0", "not a synthetic description");
+    check_synthetic("numa:2 pu:2 pu:2", "not a synthetic description");
+    check_synthetic("numa:2\n\033[31mpu:x", "numa:2??[31mpu:x");
+    check_synthetic("pu:70000", "more than 65536 CPUs");
+    check_synthetic("numa:1024 core:1024 pu:2", "more than 65536 CPUs");
+    check_synthetic("1024 1024", "more than 65536 CPUs");
+    check_synthetic("pu:99999999999999999999", "more than 65536 CPUs");
+    check_synthetic("numa:4(memory=1GB) l3:1(size=1) pu:99999", "more than 65536 CPUs");
+    check_synthetic("numa:1 pu:2(indexes=0,70000)", "above 65535");
+    check_synthetic("numa:2048 pu:2", "More than 1024 NUMA nodes");
+}
+
+static void test_distances(void **state)
+{
+    check_synthetic("numa:2 pu:1 distances=10,20,20", "expects 4 numbers for 2 nodes, not 3");
+    check_synthetic("numa:2 pu:1 distances=10,20,20,10,10", "not 5");
+    check_synthetic("pu:1 distances=10,20,20,10", "expects 1 numbers for 1 nodes, not 4");
+    check_synthetic("numa:2 pu:1 distances=10,0,20,10", "from 10 to 255");
+    check_synthetic("numa:2 pu:1 distances=10,256,20,10", "from 10 to 255");
+    check_synthetic("numa:2 pu:1 distances=10,-20,20,10", "not \"-20\"");
+    check_synthetic("numa:2 pu:1 distances=10,,20,10", "not \"\"");
+    check_synthetic("numa:2 pu:1 distances=10,20,20,10,", "not \"\"");
+    check_synthetic("numa:2 pu:1 distances=", "not \"\"");
+    check_synthetic("numa:2 pu:1 distances=10,20,20,ten", "not \"ten\"");
+    check_synthetic("numa:2 pu:1 distances=10, 20,20,10", "not \" 20\"");
+    check_synthetic("numa:2 pu:1 distances=11,20,20,10", "10 from a node to itself, not 11");
+    check_synthetic("numa:2 pu:1 distances=10,99999999999999999999999999999999999,20,10", "from 10 to 255");
+    check_synthetic("distances=10", "not a synthetic description");
+    check_synthetic("numa:2 distances=10,20,20,10 pu:1", "not \"10 pu:1\"");
+}
+
+static void test_rehearsal(void **state)
+{
+    check_refused(&(TopologyOptions){.synthetic = "core:4 pu:1", .rehearse = 1}, -EINVAL, "at least 2");
+    check_refused(&(TopologyOptions){.synthetic = "core:4 pu:1", .rehearse = 5}, -EINVAL, "there are 4");
+    check_refused(&(TopologyOptions){.synthetic = "core:2 pu:2", .rehearse = 3}, -EINVAL, "there are 2");
+    check_refused(&(TopologyOptions){.synthetic = "core:4 pu:1", .rehearse = UINT32_MAX}, -EINVAL,
+                  "there are 4");
+    check_refused(&(TopologyOptions){.synthetic = "numa:2 pu:4", .rehearse = 2}, -EINVAL, "has 2 NUMA nodes");
+}
+
+static void test_both_sources(void **state)
+{
+    check_refused(&(TopologyOptions){.synthetic = "pu:1", .xml = "/dev/null"}, -EINVAL, "not both");
+}
+
+/* Writes `size` bytes to a new file and reads it as XML. */
+static void check_xml(const void *data, size_t size, int r, const char *words)
+{
+    char path[] = "/tmp/numaplace-test-XXXXXX";
+    CLEANUP_CLOSE int fd = mkostemp(path, O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, data, size), size);
+    check_refused(&(TopologyOptions){.xml = path}, r, words);
+    assert_int_equal(unlink(path), 0);
+}
+
+static void test_xml(void **state)
+{
+    static const char object[] = "<?xml version=\"1.0\"?><topology version=\"2.0\"><object type=\"Machine\">";
+    static const char other[] = "<?xml version=\"1.0\"?>\n<html><body>Hello</body></html>\n";
+    static const char binary[] = "\x7f"
+                                 "ELF\0\0\0\0";
+
+    check_xml("", 0, -EINVAL, "is empty");
+    check_xml("garbage", 7, -EINVAL, "hwloc cannot make a topology of");
+    check_xml(object, sizeof(object) - 1, -EINVAL, "hwloc cannot make a topology of");
+    check_xml(other, sizeof(other) - 1, -EINVAL, "hwloc cannot make a topology of");
+    check_xml(binary, sizeof(binary) - 1, -EINVAL, "is not an hwloc XML file");
+}
+
+static void test_xml_unreadable(void **state)
+{
+    char dir[] = "/tmp/numaplace-test-XXXXXX", fifo[64], link[64], huge[64];
+    int fd;
+
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
+    (void)snprintf(link, sizeof(link), "%s/link", dir);
+    (void)snprintf(huge, sizeof(huge), "%s/huge", dir);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_int_equal(symlink("link", link), 0);
+    fd = open(huge, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, (off_t)65 << 20), 0); /* a hole: takes no space */
+    (void)close(fd);
+
+    check_refused(&(TopologyOptions){.xml = "/nonexistent/machine.xml"}, -ENOENT,
+                  "cannot be read: No such file");
+    check_refused(&(TopologyOptions){.xml = ""}, -ENOENT, "cannot be read");
+    check_refused(&(TopologyOptions){.xml = dir}, -EISDIR, "cannot be read: Is a directory");
+    check_refused(&(TopologyOptions){.xml = link}, -ELOOP, "cannot be read");
+    check_refused(&(TopologyOptions){.xml = fifo}, -EINVAL, "is empty");
+    check_refused(&(TopologyOptions){.xml = huge}, -EFBIG, "cannot be read: File too large");
+
+    assert_int_equal(unlink(fifo), 0);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(unlink(huge), 0);
+    assert_int_equal(rmdir(dir), 0);
+}
+
+/* Placing tasks of this machine by the picture of another one would be wrong. */
+static void test_environment(void **state)
+{
+    assert_int_equal(setenv("HWLOC_SYNTHETIC", "numa:2 pu:2", 1), 0);
+    check_refused(&(TopologyOptions){0}, -EINVAL, "hides this machine");
+    assert_int_equal(unsetenv("HWLOC_SYNTHETIC"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_synthetic),   cmocka_unit_test(test_distances),
+        cmocka_unit_test(test_rehearsal),   cmocka_unit_test(test_both_sources),
+        cmocka_unit_test(test_xml),         cmocka_unit_test(test_xml_unreadable),
+        cmocka_unit_test(test_environment),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
