@@ -145,7 +145,7 @@ int record_expected(RecordReader *reader, const char *what, ...)
     }
 
     free(reader->error);
-    if (asprintf(&reader->error, "line %u: expected %s", reader->line, text) < 0) {
+    if (asprintf(&reader->error, "line %u: expected %s", MAX(reader->line, 1U), text) < 0) {
         reader->error = NULL;
         return -ENOMEM;
     }

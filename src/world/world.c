@@ -124,11 +124,11 @@ int world_add_process(World *world, const Process *value)
 int world_add_task(World *world, const Task *value)
 {
     size_t at = task_place(world, value->process, value->tid);
-    const Task *there = world->tasks + at;
 
     assert(value->process.i >= 0 && (size_t)value->process.i < world->n_processes);
 
-    if (at < world->n_tasks && there->process.i == value->process.i && there->tid == value->tid)
+    if (at < world->n_tasks && world->tasks[at].process.i == value->process.i &&
+        world->tasks[at].tid == value->tid)
         return -EEXIST;
     if (!GROW(world->tasks, world->tasks_capacity, world->n_tasks + 1))
         return -ENOMEM;

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "sample.h"
+#include "world/load.h"
+
+#define TICK 100000000ULL /* 100 ms in nanoseconds */
+
+static void test_permille(void **state)
+{
+    assert_int_equal(load_permille(0, TICK), 0);
+    assert_int_equal(load_permille(TICK / 2, TICK), 500);
+    assert_int_equal(load_permille(TICK, TICK), 1000);
+    assert_int_equal(load_permille(5 * TICK, TICK), 5000);
+    assert_int_equal(load_permille(TICK - 1, TICK), 999);
+    assert_int_equal(load_permille(1000 * TICK, TICK), UINT16_MAX);
+    assert_int_equal(load_permille(5, 0), 0);
+    assert_int_equal(load_permille(UINT64_MAX, 1), UINT16_MAX);
+    assert_int_equal(load_permille(UINT64_MAX / 2, UINT64_MAX), 500);
+    assert_int_equal(load_permille(UINT64_MAX, UINT64_MAX), 1000);
+}
+
+static void test_ewma(void **state)
+{
+    uint32_t v;
+
+    assert_int_equal(load_ewma(0, 800), 100);
+    assert_int_equal(load_ewma(800, 0), 700);
+    assert_int_equal(load_ewma(5, 5), 5);
+    assert_int_equal(load_ewma(0, 1), 1);
+    assert_int_equal(load_ewma(1, 0), 0);
+    assert_int_equal(load_ewma(0, UINT32_MAX), 1U << 29);
+    assert_int_equal(load_ewma(UINT32_MAX, 0), UINT32_MAX - (1U << 29));
+
+    /* It gets there, from either side, and stays. */
+    v = 0;
+    for (int i = 0; i < 60; i++)
+        v = load_ewma(v, 1000);
+    assert_int_equal(v, 1000);
+    for (int i = 0; i < 60; i++)
+        v = load_ewma(v, 0);
+    assert_int_equal(v, 0);
+}
+
+static void test_task(void **state)
+{
+    Task task = {0};
+
+    load_task(&task, TICK * 8 / 10, TICK / 10, TICK);
+    assert_int_equal(task.run_permille, 800);
+    assert_int_equal(task.wait_permille, 100);
+    assert_int_equal(task.run_before_permille, 0);
+    assert_int_equal(task.run_ewma_permille, 100);
+    assert_int_equal(task.wait_ewma_permille, 13); /* 12.5, towards the sample */
+
+    /* Ticks are not exact: more than the interval is cut. */
+    load_task(&task, TICK * 2, TICK * 3, TICK);
+    assert_int_equal(task.run_permille, 1000);
+    assert_int_equal(task.wait_permille, 1000);
+    assert_int_equal(task.run_before_permille, 800);
+    assert_int_equal(task.wait_before_permille, 100);
+
+    load_task(&task, 1, 1, 0);
+    assert_int_equal(task.run_permille, 1000);
+    assert_int_equal(task.run_before_permille, 800);
+}
+
+static void test_cpu(void **state)
+{
+    CpuLoad cpu = {0};
+
+    load_cpu(&cpu, 1000000, TICK, 3 * TICK, true, TICK);
+    assert_int_equal(cpu.busy_permille, 1000);
+    assert_int_equal(cpu.wait_permille, 3000); /* three tasks waited; not cut */
+    assert_true(cpu.wait_known);
+    assert_int_equal(cpu.idle_since_usec, 0);
+
+    load_cpu(&cpu, 1100000, TICK * 2, 3 * TICK, false, TICK);
+    assert_int_equal(cpu.busy_permille, 1000);
+    assert_int_equal(cpu.wait_permille, 0);
+    assert_int_equal(cpu.wait_before_permille, 3000);
+    assert_false(cpu.wait_known);
+
+    load_cpu(&cpu, 1200000, 1, 0, true, 0);
+    assert_int_equal(cpu.busy_before_permille, 1000);
+    assert_false(cpu.wait_known);
+}
+
+static void test_idle_spells(void **state)
+{
+    CpuLoad cpu = {0};
+
+    /* 4.9 % is idle, 5 % is not. */
+    load_cpu(&cpu, 1000000, TICK * 49 / 1000, 0, true, TICK);
+    assert_int_equal(cpu.idle_since_usec, 900000);
+    load_cpu(&cpu, 1100000, 0, 0, true, TICK);
+    load_cpu(&cpu, 1200000, 0, 0, true, TICK);
+    assert_int_equal(cpu.idle_since_usec, 900000);
+    assert_int_equal(cpu.idle_ewma_usec, 0);
+    load_cpu(&cpu, 1300000, TICK * 50 / 1000, 0, true, TICK);
+    assert_int_equal(cpu.idle_since_usec, 0);
+    assert_int_equal(cpu.idle_ewma_usec, 300000); /* the first spell whole */
+
+    load_cpu(&cpu, 1400000, 0, 0, true, TICK);
+    assert_int_equal(cpu.idle_since_usec, 1300000);
+    load_cpu(&cpu, 1500000, TICK, 0, true, TICK);
+    assert_int_equal(cpu.idle_ewma_usec, 275000); /* 300000 - (300000 - 100000) / 8 */
+
+    /* Staying busy ends no spell. */
+    load_cpu(&cpu, 1600000, TICK, 0, true, TICK);
+    assert_int_equal(cpu.idle_ewma_usec, 275000);
+}
+
+static void test_idle_at_boot(void **state)
+{
+    CpuLoad cpu = {0};
+
+    /* A tick longer than the time since boot would start at 0, which means "not idle". */
+    load_cpu(&cpu, 50000, 0, 0, true, TICK);
+    assert_int_equal(cpu.idle_since_usec, 1);
+
+    /* A spell too long for the average is cut. */
+    load_cpu(&cpu, 1ULL << 40, TICK, 0, true, TICK);
+    assert_int_equal(cpu.idle_ewma_usec, UINT32_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_permille),    cmocka_unit_test(test_ewma),
+        cmocka_unit_test(test_task),        cmocka_unit_test(test_cpu),
+        cmocka_unit_test(test_idle_spells), cmocka_unit_test(test_idle_at_boot),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
