@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Control groups: where a process is, what systemd calls that, and which CPUs it leaves to it. */
+
+#include "probe/probe.h"
+
+#include <hwloc/bitmap.h>
+#include <stdbool.h>
+
+#define CGROUP_TEXT_SIZE \
+    16384U /* room for /proc/PID/cgroup: a path of at most PATH_MAX for each of a few hierarchies */
+#define CGROUP_NAME_SIZE 256U /* longest unit name and its terminator */
+
+typedef struct CgroupPaths {
+    const char
+        *main; /* the one shown and matched: unified, else systemd's, else that of the cpu controller; "/" */
+    const char *cpuset; /* in the hierarchy with the cpuset controller */
+} CgroupPaths;
+
+/* Parses /proc/PID/cgroup; the paths point into the text, whose lines are terminated in place. Every path begins with
+ * "/" and has no trailing " (deleted)". Returns 0, or -EINVAL when a line is not of this form or there is none. */
+int cgroup_parse(char *text, CgroupPaths *ret);
+
+typedef struct CgroupUnit {
+    char unit[CGROUP_NAME_SIZE];  /* "": none */
+    char slice[CGROUP_NAME_SIZE]; /* "": none */
+} CgroupUnit;
+
+/* The innermost systemd unit that can hold processes (service, scope, socket, mount, swap) and the innermost slice on a
+ * path. "/user.slice/user-1000.slice/user@1000.service/app.slice/x.service" is x.service in app.slice. Directories
+ * below a unit belong to it. A leading "_" is systemd's escape and is dropped. */
+void cgroup_unit(const char *path, CgroupUnit *ret);
+
+/* Finds out what is mounted below sys/fs/cgroup. */
+ProbeCgroupLayout cgroup_layout(int root_fd);
+
+/* Whether the cpuset controller is mounted as version 1, at sys/fs/cgroup/cpuset. */
+bool cgroup_cpuset_is_v1(int root_fd);
+
+/* Fills `ret` with the CPUs the cpuset controller leaves to `path`, from the nearest directory upwards that says so.
+ * Returns 0, -ENOMEM, or -ENOENT when no directory says anything (then every online CPU is allowed). */
+int cgroup_cpuset(int root_fd, ProbeCgroupLayout layout, bool cpuset_v1, const char *path,
+                  hwloc_bitmap_t ret);

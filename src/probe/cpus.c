@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Which CPUs there are to be used now: hotplug, isolation, reservation, cpusets. The Topology does not change while it
+ * is in a World; whoever owns the World loads a new one when probe_topology_changed() says so. */
+
+#include "base/parse.h"
+#include "base/root.h"
+#include "probe/probe-internal.h"
+#include "world/load.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <uthash.h>
+
+#define LIST_SIZE 24576U /* as in cgroup.c */
+
+struct CpusetCache {
+    UT_hash_handle hh;
+    CpuMask mask;
+    char path[];
+};
+
+/* Reads a list of CPUs below the root; 0, or -errno with `ret` unchanged. */
+static int read_list(const Probe *probe, const char *path, hwloc_bitmap_t ret)
+{
+    char text[LIST_SIZE];
+    ssize_t n = root_read(probe->options.root_fd, path, text, sizeof(text));
+
+    return n < 0 ? (int)n : parse_list(text, PARSE_CPU_MAX, ret);
+}
+
+/* A CPU that is away keeps its cool-down and nothing else. */
+static void reset_load(CpuLoad *cpu)
+{
+    *cpu = (CpuLoad){
+        .cooldown_until_usec = cpu->cooldown_until_usec,
+        .cooldown_ticks = cpu->cooldown_ticks,
+    };
+}
+
+int probe_cpus_refresh(Probe *probe, World *world)
+{
+    hwloc_bitmap_t online = probe->scratch;
+    bool first = hwloc_bitmap_iszero(probe->online);
+    int r = read_list(probe, "sys/devices/system/cpu/online", online);
+
+    if (r == -ENOMEM)
+        return r;
+    /* Without the file (no hotplug in this kernel) every CPU there is is online. */
+    if (r < 0 && hwloc_bitmap_copy(online, world->topology->all_cpus) < 0)
+        return -ENOMEM;
+    if (hwloc_bitmap_xor(probe->changed, probe->online, online) < 0 ||
+        hwloc_bitmap_copy(probe->online, online) < 0)
+        return -ENOMEM;
+    if (first)
+        hwloc_bitmap_zero(probe->changed);
+
+    /* Absent before Linux 4.2 and empty nearly always. */
+    r = read_list(probe, "sys/devices/system/cpu/isolated", probe->isolated);
+    if (r == -ENOMEM)
+        return r;
+    if (r < 0)
+        hwloc_bitmap_zero(probe->isolated);
+
+    for (uint32_t i = 0; i < world->topology->cpu_limit; i++) {
+        CpuLoad *cpu = &world->cpus[i];
+        bool is_online =
+            topology_cpu(world->topology, (CpuIx){(int32_t)i}) && hwloc_bitmap_isset(probe->online, i);
+
+        if (cpu->online && !is_online)
+            reset_load(cpu);
+        cpu->online = is_online;
+        cpu->usable =
+            is_online && !hwloc_bitmap_isset(probe->isolated, i) && !hwloc_bitmap_isset(probe->reserved, i);
+    }
+    return 0;
+}
+
+/* Reads and parses the cgroup file of a process. */
+static int read_cgroup(Probe *probe, pid_t pid, CgroupPaths *ret)
+{
+    char path[64];
+    ssize_t n;
+
+    (void)snprintf(path, sizeof(path), "%d/cgroup", (int)pid);
+    n = root_read(probe->proc_fd, path, probe->cgroup_text, sizeof(probe->cgroup_text));
+    return n < 0 ? (int)n : cgroup_parse(probe->cgroup_text, ret);
+}
+
+/* The CPUs this process itself is left by its cpuset; unchanged when that cannot be said. */
+static void read_own(Probe *probe, hwloc_bitmap_t ret)
+{
+    CgroupPaths paths;
+
+    if (probe->options.self <= 0 || read_cgroup(probe, probe->options.self, &paths) < 0)
+        return;
+    (void)cgroup_cpuset(probe->options.root_fd, (ProbeCgroupLayout)probe->features.cgroup,
+                        probe->features.cpuset_v1, paths.cpuset, ret);
+}
+
+bool probe_cpus_changed(Probe *probe)
+{
+    bool changed = false;
+
+    if (hwloc_bitmap_copy(probe->scratch, probe->known_online) < 0)
+        return false;
+    (void)read_list(probe, "sys/devices/system/cpu/online", probe->scratch);
+    changed = !hwloc_bitmap_isequal(probe->scratch, probe->known_online);
+    (void)hwloc_bitmap_copy(probe->known_online, probe->scratch);
+
+    if (hwloc_bitmap_copy(probe->scratch, probe->known_own) < 0)
+        return changed;
+    read_own(probe, probe->scratch);
+    changed = changed || !hwloc_bitmap_isequal(probe->scratch, probe->known_own);
+    (void)hwloc_bitmap_copy(probe->known_own, probe->scratch);
+    return changed;
+}
+
+/* Fills `ret` with the CPUs a cpuset leaves: what it says, of that what is online; all that is online when it says
+ * nothing. */
+static int read_cpuset(Probe *probe, const char *path, hwloc_bitmap_t ret)
+{
+    int r = cgroup_cpuset(probe->options.root_fd, (ProbeCgroupLayout)probe->features.cgroup,
+                          probe->features.cpuset_v1, path, ret);
+
+    if (r == -ENOMEM)
+        return r;
+    if (r == 0 && hwloc_bitmap_intersects(ret, probe->online))
+        return hwloc_bitmap_and(ret, ret, probe->online) < 0 ? -ENOMEM : 0;
+    return hwloc_bitmap_copy(ret, probe->online) < 0 ? -ENOMEM : 0;
+}
+
+int probe_cpuset(Probe *probe, World *world, const char *path, CpuMask *ret)
+{
+    CpusetCache *e = NULL;
+    size_t len = strlen(path);
+    int r;
+
+    HASH_FIND(hh, probe->cpusets, path, len, e);
+    if (e) {
+        *ret = e->mask;
+        return 0;
+    }
+
+    r = read_cpuset(probe, path, probe->scratch);
+    if (r < 0)
+        return r;
+    e = calloc(1, sizeof(*e) + len + 1);
+    if (!e)
+        return -ENOMEM;
+    memcpy(e->path, path, len);
+    e->mask = intern_mask(world->pool, probe->scratch);
+    if (!e->mask) {
+        free(e);
+        return -ENOMEM;
+    }
+    HASH_ADD_KEYPTR(hh, probe->cpusets, e->path, len, e);
+    if (!e->hh.tbl) {
+        free(e);
+        return -ENOMEM;
+    }
+    *ret = e->mask;
+    return 0;
+}
+
+int probe_cpuset_again(Probe *probe, World *world, Process *process)
+{
+    CgroupPaths paths = {.cpuset = "/"};
+    CpuMask cpuset;
+    int r;
+
+    r = read_list(probe, "sys/devices/system/cpu/online", probe->scratch);
+    if (r == 0 && !hwloc_bitmap_isequal(probe->scratch, probe->online))
+        return 1;
+    if (probe->features.cgroup != PROBE_CGROUP_NONE) {
+        r = read_cgroup(probe, process->pid, &paths);
+        if (r < 0)
+            return r;
+    }
+    r = read_cpuset(probe, paths.cpuset, probe->scratch);
+    if (r < 0)
+        return r;
+
+    cpuset = intern_mask(world->pool, probe->scratch);
+    if (!cpuset)
+        return -ENOMEM;
+    r = cpuset != process->cpuset;
+    process->cpuset = cpuset;
+    return r;
+}
+
+void probe_cpusets_clear(Probe *probe)
+{
+    CpusetCache *e, *next;
+
+    HASH_ITER (hh, probe->cpusets, e, next) {
+        HASH_DEL(probe->cpusets, e);
+        free(e);
+    }
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* One pass over /proc. Most processes are nobody's business, so the pass is built around not reading them:
+ *
+ *     not seen before, or its number was reused     read, asked about
+ *     decision IGNORE                               one in eight is read again; asked when its identity changed
+ *     decision LATER                                read and asked every time
+ *     in the World                                  stat is read every time (CPU time, memory, number of threads); threads are
+ *                                                   listed when their number is not what the World has; one in eight
+ *                                                   is looked at in full
+ *
+ * Listing threads only when their number changed loses nothing: one that ended is noticed by the next sample, and then the
+ * numbers differ. It saves most of the pass with a process of ten thousand threads, where listing takes milliseconds.
+ *
+ * A process that no policy wants any more stays in the World, without workload, until no mask of ours is left on it. */
+
+#include "base/root.h"
+#include "base/time.h"
+#include "probe/probe-internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is_gone_state(const ProcStat *stat)
+{
+    /* The first thread of a process may have ended before the others. */
+    return (stat->state == 'Z' || stat->state == 'X') && stat->num_threads <= 1;
+}
+
+/* Share of one CPU that was used since the reading before; 0 when there was none. */
+static uint32_t cpu_permille(const Probe *probe, const SeenProcess *old, const ProcStat *stat,
+                             uint64_t now_usec)
+{
+    uint64_t ticks = stat->utime_ticks + stat->stime_ticks, interval_usec;
+
+    if (!old || old->start_ticks != stat->start_ticks || old->read_usec == 0 || now_usec <= old->read_usec ||
+        ticks < old->cpu_ticks)
+        return 0;
+    interval_usec = now_usec - old->read_usec;
+    return (uint32_t)MIN((ticks - old->cpu_ticks) * (probe->tick_nsec / NSEC_PER_USEC) * 1000 / interval_usec,
+                         UINT32_MAX);
+}
+
+static void note_numbers(SeenProcess *seen, const ProcStat *stat, uint64_t now_usec)
+{
+    seen->start_ticks = stat->start_ticks;
+    seen->n_threads = stat->num_threads;
+    seen->cpu_ticks = stat->utime_ticks + stat->stime_ticks;
+    seen->read_usec = now_usec;
+}
+
+static void refresh_numbers(const Probe *probe, Process *process, const ProcStat *stat, uint32_t permille)
+{
+    process->parent = stat->ppid;
+    process->rss_bytes = stat->rss_pages * probe->page_bytes;
+    process->n_threads = stat->num_threads;
+    process->cpu_permille = permille;
+}
+
+/* Number of threads of a process that are in the World and alive. */
+static size_t count_threads(const World *world, const Process *process)
+{
+    size_t n, first = world_process_tasks(world, process, &n), alive = 0;
+
+    for (size_t i = first; i < first + n; i++)
+        alive += !world->tasks[i].gone;
+    return alive;
+}
+
+static bool changed_by_us(const World *world, const Process *process)
+{
+    size_t n, first = world_process_tasks(world, process, &n);
+
+    for (size_t i = first; i < first + n; i++)
+        if (!world->tasks[i].gone && world->tasks[i].original)
+            return true;
+    return false;
+}
+
+/* Puts names and cpuset into the World's entry. */
+static int fill_process(Probe *probe, World *world, const Subject *subject, SeenProcess *seen,
+                        Process *process)
+{
+    CpuMask cpuset;
+    int r = probe_cpuset(probe, world, subject->cgroup.cpuset, &cpuset);
+
+    if (r < 0)
+        return r;
+    if (!seen->cpuset_path || strcmp(seen->cpuset_path, subject->cgroup.cpuset) != 0) {
+        char *path = strdup(subject->cgroup.cpuset);
+
+        if (!path)
+            return -ENOMEM;
+        free(seen->cpuset_path);
+        seen->cpuset_path = path;
+    }
+    seen->cpuset_changed = process->cpuset && process->cpuset != cpuset;
+
+    process->cpuset = cpuset;
+    process->comm = intern_string(world->pool, subject->stat.comm);
+    process->cgroup = intern_string(world->pool, subject->cgroup.main);
+    process->unit = *subject->unit.unit ? intern_string(world->pool, subject->unit.unit) : NULL;
+    process->slice = *subject->unit.slice ? intern_string(world->pool, subject->unit.slice) : NULL;
+    if (!process->comm || !process->cgroup || (*subject->unit.unit && !process->unit) ||
+        (*subject->unit.slice && !process->slice))
+        return -ENOMEM;
+    return 0;
+}
+
+/* Takes a process in that was not in the World. Its index, -EEXIST while an older one of its number is, or -ENOMEM. */
+static int add_process(Probe *probe, World *world, const Subject *subject, SeenProcess *seen,
+                       uint64_t now_usec)
+{
+    Process process = {
+        .pid = subject->pid,
+        .start_ticks = subject->stat.start_ticks,
+        .first_seen_usec = now_usec,
+        .uid = subject->uid,
+        .workload = WORKLOAD_NONE,
+        .group = GROUP_NONE,
+    };
+    int r = fill_process(probe, world, subject, seen, &process);
+
+    if (r < 0)
+        return r;
+    refresh_numbers(probe, &process, &subject->stat, subject->cpu_permille);
+    return world_add_process(world, &process);
+}
+
+/* Carries out TAKE. Returns 0, or -ENOMEM. */
+static int take(Probe *probe, World *world, const Subject *subject, SeenProcess *seen, size_t policy,
+                uint64_t now_usec)
+{
+    Process *process = world_process(world, subject->pid);
+
+    if (!process) {
+        int at;
+
+        if (world->n_tasks >= probe->options.max_tasks) {
+            probe->statistics.n_over_limit += subject->stat.num_threads;
+            return 0;
+        }
+        at = add_process(probe, world, subject, seen, now_usec);
+        if (at < 0)
+            return at;
+        process = &world->processes[at];
+    } else if (process->gone) {
+        return 0; /* the next pass finds its place empty */
+    }
+    return probe->callbacks.assign(probe->callbacks.userdata, world, process, policy);
+}
+
+/* Decides anew. Returns 0, or -errno when the process could not be read or memory is out. */
+static int ask(Probe *probe, World *world, Subject *subject, SeenProcess *seen, uint64_t now_usec)
+{
+    ProbeDecision decision = PROBE_DECISION_IGNORE;
+    Process *process;
+    size_t policy = 0;
+    int r = subject_decide(probe, subject, &decision, &policy);
+
+    if (r < 0)
+        return r;
+    seen->decision = (uint8_t)decision;
+    if (decision == PROBE_DECISION_TAKE)
+        return take(probe, world, subject, seen, policy, now_usec);
+
+    process = world_process(world, subject->pid);
+    /* LATER says that only a Min...= key stands in the way: who is in stays in. */
+    if (process && decision == PROBE_DECISION_IGNORE) {
+        process->workload = WORKLOAD_NONE;
+        process->group = GROUP_NONE;
+    }
+    return 0;
+}
+
+/* What a failed read means: a process that is gone is forgotten (1), also one nobody knows yet; one in the World stays as
+ * it is until it can be read. */
+static int give_up(int r, const Process *process, const SeenProcess *old)
+{
+    if (r == -ENOMEM)
+        return r;
+    return probe_error_is_gone(r) || !process || !old ? 1 : 0;
+}
+
+/* Looks at a process in full. Returns 0, 1 when it is to be forgotten, or -ENOMEM. */
+static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, SeenProcess *seen,
+                uint64_t now_usec)
+{
+    Process *process = world_process(world, pid);
+    CLEANUP(subject_close) Subject subject = {.fd = -1};
+    bool same;
+    int r = subject_open(probe, pid, &subject);
+
+    if (r < 0)
+        return give_up(r, process, old);
+    same = old && old->start_ticks == subject.stat.start_ticks;
+    if (process && process->start_ticks != subject.stat.start_ticks)
+        return 1; /* the number was reused; whoever has it now is met at the next pass */
+    subject.cpu_permille = cpu_permille(probe, old, &subject.stat, now_usec);
+    note_numbers(seen, &subject.stat, now_usec);
+
+    if (pid == probe->options.self || (subject.stat.flags & PROCSTAT_FLAG_KTHREAD) ||
+        is_gone_state(&subject.stat)) {
+        seen->decision = PROBE_DECISION_IGNORE;
+        seen->out_of_reach = true;
+        return process ? 1 : 0;
+    }
+    seen->out_of_reach = false;
+
+    r = subject_read_identity(probe, &subject);
+    if (r < 0)
+        return give_up(r, process, old);
+    if (!same || probe->ask_all || old->identity != subject.identity ||
+        old->decision == PROBE_DECISION_LATER || (old->decision == PROBE_DECISION_TAKE && !process))
+        r = ask(probe, world, &subject, seen, now_usec);
+    if (r < 0)
+        return give_up(r, process, old);
+    seen->identity = subject.identity;
+
+    process = world_process(world, pid);
+    if (!process || process->gone)
+        return 0;
+    r = fill_process(probe, world, &subject, seen, process);
+    if (r < 0)
+        return r;
+    refresh_numbers(probe, process, &subject.stat, subject.cpu_permille);
+    return probe_threads_refresh(probe, world, (size_t)(process - world->processes), &subject);
+}
+
+/* The short look at a process in the World. Returns 0; 1: it needs the full one; -ENOMEM. */
+static int glance(Probe *probe, World *world, Process *process, SeenProcess *seen, uint64_t now_usec)
+{
+    ProcStat stat;
+    char path[32];
+    CpuMask cpuset;
+    int r;
+
+    (void)snprintf(path, sizeof(path), "%d/stat", (int)process->pid);
+    if (subject_read_stat(probe, probe->proc_fd, path, &stat) < 0 ||
+        stat.start_ticks != process->start_ticks || strcmp(stat.comm, process->comm) != 0 ||
+        is_gone_state(&stat) || stat.num_threads != count_threads(world, process))
+        return 1;
+    r = probe_cpuset(probe, world, seen->cpuset_path, &cpuset);
+    if (r < 0)
+        return r;
+
+    seen->cpuset_changed = cpuset != process->cpuset;
+    process->cpuset = cpuset;
+    refresh_numbers(probe, process, &stat, cpu_permille(probe, seen, &stat, now_usec));
+    note_numbers(seen, &stat, now_usec);
+    return 0;
+}
+
+/* One process of the listing. Fills in its new entry. Returns 0, 1: forget it; -ENOMEM. */
+static int visit(Probe *probe, World *world, pid_t pid, const SeenProcess *old, SeenProcess *seen,
+                 uint64_t now_usec)
+{
+    bool turn = (uint64_t)pid % DISCOVER_ROLL == probe->n_passes % DISCOVER_ROLL;
+    Process *process = world_process(world, pid);
+    int r = 1;
+
+    if (process && process->gone)
+        return 1;
+    if (process && seen->cpuset_path && seen->decision != PROBE_DECISION_LATER && !turn && !probe->ask_all)
+        r = glance(probe, world, process, seen, now_usec);
+    else if (!process && old && old->decision == PROBE_DECISION_IGNORE && !turn &&
+             (!probe->ask_all || old->out_of_reach))
+        return 0;
+    if (r != 1)
+        return r;
+
+    /* At the limit a process is counted, and not read over and over. */
+    if (!process && old && old->decision == PROBE_DECISION_TAKE && !turn &&
+        world->n_tasks >= probe->options.max_tasks) {
+        probe->statistics.n_over_limit += old->n_threads;
+        return 0;
+    }
+    return look(probe, world, pid, old, seen, now_usec);
+}
+
+/* After its visit: whether a process of the World is to leave it. */
+static void settle(World *world, pid_t pid, const SeenProcess *seen)
+{
+    Process *process = world_process(world, pid);
+
+    if (process && !process->gone &&
+        (!seen || (seen->decision == PROBE_DECISION_IGNORE && !changed_by_us(world, process))))
+        probe_process_gone(world, process);
+}
+
+static int visit_all(Probe *probe, World *world, uint64_t now_usec)
+{
+    SeenTable before;
+    size_t hint = 0;
+
+    seen_clear(&probe->seen_next);
+    for (size_t i = 0; i < probe->n_pids; i++) {
+        pid_t pid = probe->pids[i];
+        SeenProcess *old = seen_find(&probe->seen, pid, &hint);
+        SeenProcess seen = old ? *old : (SeenProcess){.pid = pid};
+        int r;
+
+        if (old)
+            old->cpuset_path = NULL; /* it is the new entry's now */
+        seen.cpuset_changed = false;
+        r = visit(probe, world, pid, old, &seen, now_usec);
+        settle(world, pid, r == 0 ? &seen : NULL);
+        if (r == 0)
+            r = seen_append(&probe->seen_next, &seen);
+        if (r != 0)
+            free(seen.cpuset_path);
+        if (r < 0)
+            return r;
+    }
+
+    seen_clear(&probe->seen);
+    before = probe->seen;
+    probe->seen = probe->seen_next;
+    probe->seen_next = before;
+    return 0;
+}
+
+/* Processes of the World that are not in the listing; both ascend. */
+static void drop_unlisted(Probe *probe, World *world)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < world->n_processes; i++) {
+        Process *process = &world->processes[i];
+
+        while (at < probe->n_pids && probe->pids[at] < process->pid)
+            at++;
+        if (!process->gone && (at == probe->n_pids || probe->pids[at] != process->pid))
+            probe_process_gone(world, process);
+    }
+}
+
+static int compact(Probe *probe, World *world)
+{
+    readers_begin(&probe->readers);
+    for (size_t i = 0; i < world->n_tasks; i++)
+        if (!world->tasks[i].gone)
+            readers_mark(&probe->readers, world->tasks[i].reader);
+    readers_sweep(&probe->readers);
+    probe->statistics.n_kept_open = probe->readers.n_open;
+
+    probe_masks_forget(probe);
+    probe_cpusets_clear(probe);
+    return world_compact(world);
+}
+
+int probe_discover(Probe *probe, World *world, uint64_t now_usec)
+{
+    int r;
+
+    world->now_usec = now_usec;
+    probe->n_passes++;
+    probe->statistics.n_over_limit = 0;
+    probe_masks_forget(probe);
+    probe_cpusets_clear(probe);
+
+    rewinddir(probe->proc);
+    r = probe_list_numbers(probe->proc, &probe->pids, &probe->pids_capacity, &probe->n_pids);
+    if (r == 0)
+        r = probe_cpus_refresh(probe, world);
+    if (r == 0)
+        r = visit_all(probe, world, now_usec);
+    if (r < 0)
+        return r;
+
+    drop_unlisted(probe, world);
+    probe_threads_validate(probe, world);
+    r = probe_masks_refresh(probe, world);
+    if (r == 0)
+        r = compact(probe, world);
+    if (r < 0)
+        return r;
+
+    probe->ask_all = false;
+    probe->sample_all = true;
+    return 0;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Affinity masks, and whose hands are on a thread.
+ *
+ *     mask of a thread we did not change       hands
+ *     all of its cpuset                        free
+ *     the home of its group (or its parent's),
+ *     perhaps and one lent CPU                 free: born under a mask of ours
+ *     narrower than its cpuset otherwise       foreign
+ *
+ *     mask of a thread we changed              hands
+ *     what we gave it                          as before
+ *     something the kernel made of it, because
+ *     a CPU or the cpuset changed              as before
+ *     anything else                            re-pinned, and its process is yielded
+ *
+ * Isolated CPUs (isolcpus=) are in every cpuset and in nobody's mask, so they are left out of the comparison. */
+
+#include "base/parse.h"
+#include "base/root.h"
+#include "probe/probe-internal.h"
+#include "probe/taskstat.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#define MASK_BYTES ((size_t)8192) /* PARSE_CPU_MAX + 1 bits */
+
+static_assert(MASK_BYTES * 8 == PARSE_CPU_MAX + 1, "the buffer holds every CPU number");
+
+TaskClass probe_task_class(uint32_t scheduling_policy, bool *ret_known)
+{
+    *ret_known = true;
+    switch (scheduling_policy) {
+    case SCHED_OTHER:
+    case SCHED_BATCH:
+        return TASK_CLASS_NORMAL;
+    case SCHED_FIFO:
+    case SCHED_RR:
+        return TASK_CLASS_REALTIME;
+    case SCHED_IDLE:
+        return TASK_CLASS_IDLE;
+    case 6: /* SCHED_DEADLINE, in <linux/sched.h> only */
+        return TASK_CLASS_DEADLINE;
+    case 7: /* SCHED_EXT */
+        return TASK_CLASS_EXT;
+    default:
+        *ret_known = false;
+        return TASK_CLASS_NORMAL;
+    }
+}
+
+void probe_masks_forget(Probe *probe)
+{
+    probe->mask_last_bytes = 0;
+    probe->mask_last_interned = NULL;
+}
+
+/* Interns probe->mask cut to what is online. */
+static int intern_cut(Probe *probe, World *world, CpuMask *ret)
+{
+    if (hwloc_bitmap_intersects(probe->mask, probe->online) &&
+        hwloc_bitmap_and(probe->mask, probe->mask, probe->online) < 0)
+        return -ENOMEM;
+    *ret = intern_mask(world->pool, probe->mask);
+    return *ret ? 0 : -ENOMEM;
+}
+
+static int read_live(Probe *probe, World *world, pid_t tid, CpuMask *ret)
+{
+    unsigned long *words = probe->mask_words;
+    /* The raw call says how much it filled in, and the C library's clears 8 KiB each time. */
+    long n = syscall(SYS_sched_getaffinity, tid, MASK_BYTES, words);
+    int r;
+
+    if (n <= 0)
+        return n == 0 ? -EINVAL : -errno;
+    /* Thread after thread has the same mask: recognise it before it is turned into a bitmap. */
+    if (probe->mask_last_bytes == (size_t)n && memcmp(words, probe->mask_last, (size_t)n) == 0) {
+        *ret = probe->mask_last_interned;
+        return 0;
+    }
+
+    if (hwloc_bitmap_from_ulongs(probe->mask, (unsigned)((size_t)n / sizeof(*words)), words) < 0)
+        return -ENOMEM;
+    r = intern_cut(probe, world, ret);
+    if (r < 0)
+        return r;
+    memcpy(probe->mask_last, words, (size_t)n);
+    probe->mask_last_bytes = (size_t)n;
+    probe->mask_last_interned = *ret;
+    return 0;
+}
+
+static int read_captured(Probe *probe, World *world, pid_t pid, pid_t tid, CpuMask *ret)
+{
+    TaskStatus status;
+    char path[64];
+    ssize_t n;
+    int r;
+
+    (void)snprintf(path, sizeof(path), "%d/task/%d/status", (int)pid, (int)tid);
+    n = root_read(probe->proc_fd, path, probe->status_text, sizeof(probe->status_text));
+    probe->statistics.n_reads++;
+    if (n < 0)
+        return (int)n;
+    r = taskstat_parse_status(probe->status_text, &status);
+    if (r == 0)
+        r = parse_list(status.cpus_allowed, PARSE_CPU_MAX, probe->mask);
+    if (r == 0 && hwloc_bitmap_iszero(probe->mask))
+        r = -EINVAL;
+    if (r == 0)
+        return intern_cut(probe, world, ret);
+    if (r != -ENOMEM)
+        probe->statistics.n_unparsable++;
+    return r;
+}
+
+int probe_mask_read(Probe *probe, World *world, const Process *process, pid_t tid, CpuMask *ret)
+{
+    return probe->options.live ? read_live(probe, world, tid, ret)
+                               : read_captured(probe, world, process->pid, tid, ret);
+}
+
+/* Whether `mask` is what this group's threads get from us: its home, cut to the cpuset, and at most one CPU more. */
+static bool is_given(Probe *probe, const World *world, GroupIx group, CpuMask cpuset, CpuMask mask)
+{
+    hwloc_bitmap_t home = probe->scratch;
+
+    if (group.i < 0 || !world->groups[group.i].home ||
+        hwloc_bitmap_and(home, world->groups[group.i].home, cpuset) < 0 || hwloc_bitmap_iszero(home) ||
+        !hwloc_bitmap_isincluded(home, mask))
+        return false;
+    return hwloc_bitmap_weight(mask) - hwloc_bitmap_weight(home) <= 1;
+}
+
+TaskHands probe_mask_judge(Probe *probe, World *world, const Process *process, const Task *task)
+{
+    const Process *parent = world_process(world, process->parent);
+
+    if (task->task_class == TASK_CLASS_DEADLINE)
+        return TASK_HANDS_CLASS;
+    if (task->original)
+        return (TaskHands)task->hands;
+
+    if (hwloc_bitmap_andnot(probe->scratch, process->cpuset, probe->isolated) < 0)
+        return TASK_HANDS_UNKNOWN;
+    if (hwloc_bitmap_isincluded(probe->scratch, task->allowed))
+        return TASK_HANDS_FREE;
+    if (is_given(probe, world, process->group, process->cpuset, task->allowed) ||
+        (parent && is_given(probe, world, parent->group, process->cpuset, task->allowed)))
+        return TASK_HANDS_FREE;
+    return TASK_HANDS_FOREIGN;
+}
+
+/* Whether the kernel may have made `now` out of the mask we gave: CPUs came or went, or the cpuset changed (which before
+ * Linux 6.2 gives every thread the whole of it). */
+static bool is_kernels(Probe *probe, World *world, Process *process, SeenProcess *seen, CpuMask before,
+                       CpuMask now)
+{
+    if (hwloc_bitmap_xor(probe->scratch, before, now) < 0 ||
+        hwloc_bitmap_isincluded(probe->scratch, probe->changed))
+        return true;
+    /* Masks and cpusets are not read at the same time, so look again before somebody is blamed. */
+    if (!seen->cpuset_changed && probe_cpuset_again(probe, world, process) != 0)
+        seen->cpuset_changed = true;
+    return seen->cpuset_changed;
+}
+
+static void mask_changed(Probe *probe, World *world, Process *process, SeenProcess *seen, Task *task,
+                         CpuMask now)
+{
+    Reader *reader = &probe->readers.slots[task->reader];
+    CpuMask before = task->allowed;
+
+    task->allowed = now;
+    if (!task->original) {
+        probe_task_set_hands(reader, task, probe_mask_judge(probe, world, process, task));
+    } else if (!is_kernels(probe, world, process, seen, before, now)) {
+        probe_task_set_hands(reader, task, TASK_HANDS_REPINNED);
+        process->yielded = true;
+    }
+}
+
+/* The class of a thread may change too; asking for it is as cheap as for the mask. */
+static void refresh_class(Probe *probe, World *world, const Process *process, Task *task)
+{
+    int policy = probe->options.live ? sched_getscheduler(task->tid) : -1;
+    Reader *reader = &probe->readers.slots[task->reader];
+    TaskClass class;
+    bool known;
+
+    if (policy < 0)
+        return;
+    class = probe_task_class((uint32_t)policy & ~(uint32_t)SCHED_RESET_ON_FORK, &known);
+    if (!known || class == (TaskClass)task->task_class)
+        return;
+    task->task_class = (uint8_t) class;
+    if (task->hands == TASK_HANDS_CLASS)
+        task->hands = TASK_HANDS_FREE; /* judged below from its mask */
+    probe_task_set_hands(reader, task, probe_mask_judge(probe, world, process, task));
+}
+
+static int refresh_task(Probe *probe, World *world, Process *process, SeenProcess *seen, Task *task)
+{
+    Reader *reader = &probe->readers.slots[task->reader];
+    CpuMask now;
+    int r = probe_mask_read(probe, world, process, task->tid, &now);
+
+    if (r == -ENOMEM)
+        return r;
+    if (probe_error_is_gone(r)) {
+        task->gone = true;
+        probe->statistics.n_gone++;
+    } else if (r < 0) {
+        probe_task_failed(reader, task);
+    } else {
+        refresh_class(probe, world, process, task);
+        if (now != task->allowed)
+            mask_changed(probe, world, process, seen, task, now);
+    }
+    return 0;
+}
+
+int probe_masks_refresh(Probe *probe, World *world)
+{
+    size_t n = world->n_tasks, first, hint = 0;
+    SeenProcess *seen = NULL;
+
+    if (n == 0)
+        return 0;
+    first = probe->mask_cursor % n;
+    probe->mask_cursor = first + MASKS_PER_PASS;
+
+    for (size_t i = 0; i < n; i++) {
+        Task *task = &world->tasks[i];
+        Process *process = &world->processes[task->process.i];
+        bool in_slice = (i + n - first) % n < MASKS_PER_PASS;
+        int r;
+
+        if (task->gone || (!task->original && !in_slice) || task->hands == TASK_HANDS_PER_CPU)
+            continue;
+        if (!seen || seen->pid != process->pid)
+            seen = seen_find(&probe->seen, process->pid, &hint);
+        if (!seen)
+            continue;
+        r = refresh_task(probe, world, process, seen, task);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}

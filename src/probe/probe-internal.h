@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the files of this room share. Nothing outside it includes this, except its benchmark. */
+
+#include "base/procstat.h"
+#include "probe/cgroup.h"
+#include "probe/cpu-load.h"
+#include "probe/probe.h"
+#include "probe/readers.h"
+#include "probe/seen.h"
+
+#include <dirent.h>
+#include <linux/limits.h>
+
+/* One of so many known processes is looked at again at each discovery: a reused pid or an exec is seen within eight. */
+#define DISCOVER_ROLL 8U
+
+/* Masks of threads not changed by us that are read again per discovery; 0.3 us each. */
+#define MASKS_PER_PASS 2000U
+
+/* Threads of which stat is read again per discovery, to see reused numbers and new names; 7 us each. */
+#define THREADS_PER_PASS 64U
+
+/* Threads of which stat (for the last CPU) is read in one tick, besides one for each CPU; 6 us each. */
+#define SAMPLE_STATS_PER_TICK 32U
+
+/* Quiet threads looked at in one tick because a CPU of theirs is lent. */
+#define SAMPLE_QUIET_PER_TICK 512U
+
+/* A thread that waits less does not need its last CPU known. */
+#define SAMPLE_WAIT_PERMILLE 50U
+
+/* Most of a command line or environment that is matched; what is longer is cut. */
+#define SUBJECT_TEXT_SIZE ((size_t)64 << 10)
+
+typedef struct CpusetCache CpusetCache;
+
+struct Probe {
+    ProbeOptions options;
+    ProbeCallbacks callbacks;
+    ProbeFeatures features;
+    ProbeStatistics statistics;
+    int proc_fd;
+    DIR *proc;
+    uint64_t page_bytes;
+    uint64_t tick_nsec; /* step of utime and stime */
+
+    /* cpus.c */
+    hwloc_bitmap_t reserved;
+    hwloc_bitmap_t online, isolated; /* as at the last discovery */
+    hwloc_bitmap_t changed;          /* CPUs that went online or offline since the one before */
+    hwloc_bitmap_t known_online;     /* as at the last probe_topology_changed() */
+    hwloc_bitmap_t known_own;
+    CpusetCache *cpusets;
+
+    /* discover.c, threads.c */
+    SeenTable seen, seen_next;
+    pid_t *pids; /* ascending */
+    size_t n_pids, pids_capacity;
+    pid_t *tids;
+    size_t n_tids, tids_capacity;
+    uint64_t n_passes;
+    size_t thread_cursor;
+    bool ask_all;
+    bool sample_all; /* a discovery has been made: quiet threads are due */
+
+    /* masks.c */
+    hwloc_bitmap_t mask, scratch;
+    unsigned long *mask_words, *mask_last; /* the kernel's form; the one before */
+    size_t mask_last_bytes;                /* 0: none */
+    CpuMask mask_last_interned;
+    size_t mask_cursor;
+
+    /* sample.c */
+    CpuLoads cpus;
+    Readers readers;
+    uint64_t sampled_usec;
+    size_t stat_cursor, quiet_cursor;
+    uint64_t *cpu_wait_nsec; /* [cpu_limit], when only threads say it */
+    bool *cpu_wait_known;
+    uint8_t *group_lends; /* [n_groups]: one of its CPUs is lent */
+    size_t cpu_wait_capacity, cpu_known_capacity, group_lends_capacity;
+
+    /* subject.c */
+    char *command_line, *environment; /* [SUBJECT_TEXT_SIZE], when wanted */
+    char exe[PATH_MAX], cgroup_text[CGROUP_TEXT_SIZE], status_text[32768];
+};
+
+/* Whether a read failed because the task is not there any more. */
+static inline bool probe_error_is_gone(int r)
+{
+    return r == -ENOENT || r == -ESRCH;
+}
+
+/* cpus.c: online and usable CPUs of the World, and the cpusets of processes. */
+int probe_cpus_refresh(Probe *probe, World *world);
+bool probe_cpus_changed(Probe *probe);
+/* CPUs that the cpuset at `path` leaves, cut to online ones; read once per discovery. 0 or -ENOMEM. */
+int probe_cpuset(Probe *probe, World *world, const char *path, CpuMask *ret);
+void probe_cpusets_clear(Probe *probe);
+/* Reads the cpuset of a process anew, because a mask contradicts it. 0: unchanged; 1: changed, and put into the
+ * World; <0: could not be read. */
+int probe_cpuset_again(Probe *probe, World *world, Process *process);
+
+/* subject.c: what is read of one process. */
+typedef struct Subject {
+    pid_t pid;
+    int fd; /* /proc/PID: stays with the process when its number is reused */
+    ProcStat stat;
+    CgroupPaths cgroup;
+    CgroupUnit unit;
+    const char *exe; /* NULL: not wanted or not readable */
+    uint64_t identity;
+    uint32_t cpu_permille;
+    uid_t uid;
+} Subject;
+
+/* Read a stat file below `dir_fd`. 0, -errno of the read, or -EINVAL (counted as unparsable). */
+int subject_read_stat(Probe *probe, int dir_fd, const char *path, ProcStat *ret);
+/* Opens a process and reads its stat. */
+int subject_open(Probe *probe, pid_t pid, Subject *ret);
+void subject_close(Subject *subject);
+/* Cgroup, unit, program: what its identity is made of. The strings live in the Probe until the next subject. */
+int subject_read_identity(Probe *probe, Subject *subject);
+/* The rest, and the decision on it. */
+int subject_decide(Probe *probe, Subject *subject, ProbeDecision *ret_decision, size_t *ret_policy);
+
+/* threads.c: lists the threads of a process that is in the World; adds the new ones, marks those that are gone. */
+int probe_threads_refresh(Probe *probe, World *world, size_t process, const Subject *subject);
+/* Looks again at some of all threads, in turn. */
+void probe_threads_validate(Probe *probe, World *world);
+/* Marks a process and its threads gone. */
+void probe_process_gone(World *world, Process *process);
+/* Reads the numbers that name the entries of a directory, ascending. 0 or -errno. */
+int probe_list_numbers(DIR *dir, pid_t **array, size_t *capacity, size_t *ret_n);
+
+/* masks.c: affinity masks and whose hands are on them. */
+int probe_mask_read(Probe *probe, World *world, const Process *process, pid_t tid, CpuMask *ret);
+TaskHands probe_mask_judge(Probe *probe, World *world, const Process *process, const Task *task);
+int probe_masks_refresh(Probe *probe, World *world);
+/* The interned masks remembered are gone after world_compact(). */
+void probe_masks_forget(Probe *probe);
+TaskClass probe_task_class(uint32_t scheduling_policy, bool *ret_known);
+
+/* sample.c */
+/* The reading of a task failed: no action on it until one succeeds (I10). */
+void probe_task_failed(Reader *reader, Task *task);
+void probe_task_ok(Reader *reader, Task *task);
+/* Sets what is known of it, also behind TASK_HANDS_UNKNOWN. */
+void probe_task_set_hands(Reader *reader, Task *task, TaskHands hands);
+/* Opens what is read of a thread in every tick. Descriptor or -errno. */
+int probe_task_open(const Probe *probe, pid_t pid, pid_t tid);

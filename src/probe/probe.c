@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Life of a Probe and what the machine offers it. The work is in discover.c (slow) and sample.c (fast). */
+
+#include "probe/probe.h"
+
+#include "base/parse.h"
+#include "base/root.h"
+#include "base/time.h"
+#include "probe/probe-internal.h"
+#include "probe/psi.h"
+#include "probe/taskstat.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define MASK_BYTES ((size_t)8192)
+
+/* Descriptors not used for threads: files of a pass, clients, triggers, the journal. */
+#define DESCRIPTORS_RESERVE 256U
+
+/* Shortest window an unprivileged process may ask for; only whether it works matters here. */
+#define TRIGGER_TRY_STALL_USEC  500000U
+#define TRIGGER_TRY_WINDOW_USEC 2000000U
+
+static bool detect_task_schedstat(int root_fd)
+{
+    uint64_t run, wait;
+    char text[TASKSTAT_SCHEDSTAT_SIZE];
+
+    /* A kernel booted without scheduler accounting prints "0 0 0" for everybody. */
+    if (root_read(root_fd, "proc/self/schedstat", text, sizeof(text)) < 0 &&
+        root_read(root_fd, "proc/1/schedstat", text, sizeof(text)) < 0)
+        return false;
+    return taskstat_parse_schedstat(text, &run, &wait) && (run > 0 || wait > 0);
+}
+
+static bool detect_numa(int root_fd)
+{
+    hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
+    char text[4096];
+    bool numa = nodes && root_read(root_fd, "sys/devices/system/node/online", text, sizeof(text)) >= 0 &&
+                parse_list(text, PARSE_CPU_MAX, nodes) == 0 && hwloc_bitmap_weight(nodes) > 1;
+
+    hwloc_bitmap_free(nodes);
+    return numa;
+}
+
+static void detect(Probe *probe)
+{
+    ProbeFeatures *features = &probe->features;
+    int root_fd = probe->options.root_fd, fd;
+    Psi psi;
+
+    if (cpu_loads_read(&probe->cpus, 0) == 0 && probe->cpus.schedstat.n_cpus > 0) {
+        features->schedstat = true;
+        features->schedstat_version = probe->cpus.schedstat.version;
+    }
+    probe->cpus.n_tracks = 0; /* that was no measurement */
+    features->task_schedstat = detect_task_schedstat(root_fd);
+    features->psi = psi_read(root_fd, "proc/pressure/cpu", &psi) == 0;
+    fd = features->psi && probe->options.live
+             ? psi_trigger(root_fd, "proc/pressure/cpu", TRIGGER_TRY_STALL_USEC, TRIGGER_TRY_WINDOW_USEC)
+             : -ENOENT;
+    features->psi_trigger = fd >= 0;
+    close_p(&fd);
+    features->numa = detect_numa(root_fd);
+    features->cgroup = cgroup_layout(root_fd);
+    features->cpuset_v1 = cgroup_cpuset_is_v1(root_fd);
+}
+
+static uint32_t descriptor_limit(const ProbeOptions *options)
+{
+    struct rlimit limit;
+
+    if (options->max_kept_open > 0)
+        return options->max_kept_open;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur <= DESCRIPTORS_RESERVE)
+        return 0;
+    return (uint32_t)MIN(limit.rlim_cur - DESCRIPTORS_RESERVE, UINT32_MAX);
+}
+
+static int allocate(Probe *probe)
+{
+    hwloc_bitmap_t *bitmaps[] = {
+        &probe->reserved,     &probe->online,    &probe->isolated, &probe->changed,
+        &probe->known_online, &probe->known_own, &probe->mask,     &probe->scratch,
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(bitmaps); i++) {
+        *bitmaps[i] = hwloc_bitmap_alloc();
+        if (!*bitmaps[i])
+            return -ENOMEM;
+    }
+    probe->mask_words = calloc(1, MASK_BYTES);
+    probe->mask_last = calloc(1, MASK_BYTES);
+    if (!probe->mask_words || !probe->mask_last)
+        return -ENOMEM;
+    if (probe->options.reserved && hwloc_bitmap_copy(probe->reserved, probe->options.reserved) < 0)
+        return -ENOMEM;
+    probe->options.reserved = NULL; /* the caller's */
+    return 0;
+}
+
+static int open_proc(Probe *probe)
+{
+    probe->proc_fd = openat(probe->options.root_fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (probe->proc_fd < 0)
+        return -errno;
+    /* The stream owns its descriptor. */
+    probe->proc = fdopendir(probe->proc_fd);
+    if (!probe->proc) {
+        int r = -errno;
+
+        close_p(&probe->proc_fd);
+        return r;
+    }
+    return 0;
+}
+
+int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Probe **ret)
+{
+    CLEANUP(probe_free_p) Probe *probe = calloc(1, sizeof(*probe));
+    long hz = sysconf(_SC_CLK_TCK), page = sysconf(_SC_PAGESIZE);
+    int r;
+
+    if (!probe)
+        return -ENOMEM;
+    probe->options = *options;
+    probe->callbacks = *callbacks;
+    probe->cpus.stat_fd = probe->cpus.schedstat_fd = -1;
+    probe->page_bytes = (uint64_t)(page > 0 ? page : 4096);
+    probe->tick_nsec = NSEC_PER_SEC / (uint64_t)(hz > 0 ? hz : 100);
+    probe->readers.max_open = descriptor_limit(options);
+
+    r = allocate(probe);
+    if (r == 0)
+        r = open_proc(probe);
+    if (r == 0)
+        r = cpu_loads_init(&probe->cpus, options->root_fd);
+    if (r < 0)
+        return r;
+
+    detect(probe);
+    (void)probe_cpus_changed(probe); /* takes the present state as the known one */
+    *ret = TAKE_PTR(probe);
+    return 0;
+}
+
+Probe *probe_free(Probe *probe)
+{
+    if (!probe)
+        return NULL;
+    readers_done(&probe->readers);
+    cpu_loads_done(&probe->cpus);
+    seen_done(&probe->seen);
+    seen_done(&probe->seen_next);
+    probe_cpusets_clear(probe);
+    hwloc_bitmap_free(probe->reserved);
+    hwloc_bitmap_free(probe->online);
+    hwloc_bitmap_free(probe->isolated);
+    hwloc_bitmap_free(probe->changed);
+    hwloc_bitmap_free(probe->known_online);
+    hwloc_bitmap_free(probe->known_own);
+    hwloc_bitmap_free(probe->mask);
+    hwloc_bitmap_free(probe->scratch);
+    free(probe->mask_words);
+    free(probe->mask_last);
+    free(probe->pids);
+    free(probe->tids);
+    free(probe->cpu_wait_nsec);
+    free(probe->cpu_wait_known);
+    free(probe->group_lends);
+    free(probe->command_line);
+    free(probe->environment);
+    if (probe->proc)
+        (void)closedir(probe->proc);
+    free(probe);
+    return NULL;
+}
+
+const ProbeFeatures *probe_features(const Probe *probe)
+{
+    return &probe->features;
+}
+
+const ProbeStatistics *probe_statistics(const Probe *probe)
+{
+    return &probe->statistics;
+}
+
+void probe_set_wants(Probe *probe, unsigned wants)
+{
+    probe->options.wants = wants;
+    probe->ask_all = true;
+}
+
+bool probe_topology_changed(Probe *probe)
+{
+    return probe_cpus_changed(probe);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Steps through the texts of the kernel. These run for every thread in every tick, so they are inline and keep no
+ * state; base/parse.h is for whole strings that a person wrote. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Reads decimal digits at *p and moves past them. False, with *p anywhere, when there is none or it overflows. */
+static inline bool scan_u64(const char **p, uint64_t *ret)
+{
+    const char *s = *p;
+    uint64_t v = 0;
+    unsigned digit = (unsigned)(unsigned char)*s - '0';
+
+    if (digit > 9)
+        return false;
+    /* Nineteen digits always fit. */
+    for (int n = 0; digit <= 9 && n < 19; n++) {
+        v = v * 10 + digit;
+        digit = (unsigned)(unsigned char)*++s - '0';
+    }
+    for (; digit <= 9; digit = (unsigned)(unsigned char)*++s - '0')
+        if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, digit, &v))
+            return false;
+
+    *p = s;
+    *ret = v;
+    return true;
+}
+
+/* Moves past `word` when it stands at *p. */
+static inline bool scan_word(const char **p, const char *word)
+{
+    const char *s = *p;
+
+    for (; *word; word++, s++)
+        if (*s != *word)
+            return false;
+    *p = s;
+    return true;
+}

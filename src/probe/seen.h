@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The processes met at the last discovery, managed or not, so that one that was looked at once costs nothing more than
+ * its name in the listing of /proc. */
+
+#include "base/util.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct SeenProcess {
+    pid_t pid;
+    uint8_t decision;    /* ProbeDecision */
+    bool out_of_reach;   /* never to be asked about: a kernel thread, a zombie, the daemon itself */
+    bool cpuset_changed; /* in the present pass */
+    uint32_t n_threads;  /* when it was last read */
+    uint64_t start_ticks;
+    uint64_t identity;  /* hash of its name, cgroup and program */
+    uint64_t cpu_ticks; /* CPU time used, at read_usec */
+    uint64_t read_usec;
+    char *cpuset_path; /* in the hierarchy of the cpuset controller; NULL unless managed. Owned */
+} SeenProcess;
+
+typedef struct SeenTable {
+    SeenProcess *entries; /* ascending pid */
+    size_t n, capacity;
+} SeenTable;
+
+/* The entry of a pid, or NULL. `hint` is where to begin: the place after the last one found when pids are asked for
+ * in ascending order. It is moved. */
+SeenProcess *seen_find(const SeenTable *table, pid_t pid, size_t *hint);
+
+/* Appends an entry, which must have the highest pid so far. Returns 0 or -ENOMEM; the path is taken only on 0. */
+int seen_append(SeenTable *table, const SeenProcess *value);
+
+/* Frees the paths and forgets the entries, not the memory. */
+void seen_clear(SeenTable *table);
+void seen_done(SeenTable *table);

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* All files of one process are read through one handle of its directory. When the process ends meanwhile and its number is
+ * given away, the handle says ESRCH; so the facts of two processes never mix. */
+
+#include "base/root.h"
+#include "probe/probe-internal.h"
+#include "probe/taskstat.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+int subject_read_stat(Probe *probe, int dir_fd, const char *path, ProcStat *ret)
+{
+    char text[PROCSTAT_TEXT_SIZE];
+    ssize_t n = root_read(dir_fd, path, text, sizeof(text));
+    int r;
+
+    probe->statistics.n_reads++;
+    if (n < 0)
+        return (int)n;
+    r = procstat_parse(text, ret);
+    if (r < 0)
+        probe->statistics.n_unparsable++;
+    return r;
+}
+
+int subject_open(Probe *probe, pid_t pid, Subject *ret)
+{
+    CLEANUP_CLOSE int fd = -1;
+    Subject subject = {.pid = pid};
+    char name[16];
+    int r;
+
+    (void)snprintf(name, sizeof(name), "%d", (int)pid);
+    fd = openat(probe->proc_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    r = subject_read_stat(probe, fd, "stat", &subject.stat);
+    if (r < 0)
+        return r;
+
+    subject.fd = TAKE_FD(fd);
+    *ret = subject;
+    return 0;
+}
+
+void subject_close(Subject *subject)
+{
+    close_p(&subject->fd);
+    subject->fd = -1;
+}
+
+/* FNV-1a: a name that changes unseen by it costs one wrong decision until the next change, not safety. */
+static uint64_t hash_string(uint64_t hash, const char *s)
+{
+    for (; s && *s; s++)
+        hash = (hash ^ (unsigned char)*s) * 0x100000001b3ULL;
+    return (hash ^ 0xff) * 0x100000001b3ULL; /* ends the string */
+}
+
+static const char *read_exe(Probe *probe, const Subject *subject)
+{
+    ssize_t n = readlinkat(subject->fd, "exe", probe->exe, sizeof(probe->exe) - 1);
+
+    if (n < 0)
+        return NULL; /* not ours to see, or already gone: the next read will tell */
+    probe->exe[n] = '\0';
+    return probe->exe;
+}
+
+int subject_read_identity(Probe *probe, Subject *subject)
+{
+    ssize_t n = root_read(subject->fd, "cgroup", probe->cgroup_text, sizeof(probe->cgroup_text));
+    uint64_t hash = 0xcbf29ce484222325ULL;
+
+    probe->statistics.n_reads++;
+    if (probe_error_is_gone((int)n) && probe->features.cgroup != PROBE_CGROUP_NONE)
+        return (int)n;
+    /* A kernel without control groups has no such file, and everything is in the root then. */
+    if (n < 0)
+        (void)strcpy(probe->cgroup_text, "0::/\n");
+    if (cgroup_parse(probe->cgroup_text, &subject->cgroup) < 0) {
+        probe->statistics.n_unparsable++;
+        return -EINVAL;
+    }
+    cgroup_unit(subject->cgroup.main, &subject->unit);
+    subject->exe = probe->options.wants & PROBE_WANTS_EXE ? read_exe(probe, subject) : NULL;
+
+    hash = hash_string(hash, subject->stat.comm);
+    hash = hash_string(hash, subject->cgroup.main);
+    hash = hash_string(hash, subject->cgroup.cpuset);
+    subject->identity = hash_string(hash, subject->exe);
+    return 0;
+}
+
+/* Reads a file of NUL-separated strings as far as it fits. Returns its length, 0 when it cannot be read. */
+static size_t read_strings(const Subject *subject, const char *file, char **buf)
+{
+    ssize_t n;
+
+    if (!*buf)
+        *buf = malloc(SUBJECT_TEXT_SIZE);
+    if (!*buf)
+        return 0;
+    n = root_read(subject->fd, file, *buf, SUBJECT_TEXT_SIZE);
+    if (n == -EFBIG) {
+        n = (ssize_t)SUBJECT_TEXT_SIZE - 1;
+        (*buf)[n] = '\0';
+    }
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* The command line with blanks between the arguments; NULL when there is none. */
+static const char *read_command_line(Probe *probe, const Subject *subject)
+{
+    size_t n = read_strings(subject, "cmdline", &probe->command_line);
+
+    while (n > 0 && probe->command_line[n - 1] == '\0')
+        n--;
+    for (size_t i = 0; i < n; i++)
+        if (probe->command_line[i] == '\0')
+            probe->command_line[i] = ' ';
+    return n > 0 ? probe->command_line : NULL;
+}
+
+int subject_decide(Probe *probe, Subject *subject, ProbeDecision *ret_decision, size_t *ret_policy)
+{
+    ssize_t n = root_read(subject->fd, "status", probe->status_text, sizeof(probe->status_text));
+    ProbeSubject facts = {
+        .pid = subject->pid,
+        .parent = subject->stat.ppid,
+        .start_ticks = subject->stat.start_ticks,
+        .comm = subject->stat.comm,
+        .exe = subject->exe,
+        .cgroup = subject->cgroup.main,
+        .unit = *subject->unit.unit ? subject->unit.unit : NULL,
+        .slice = *subject->unit.slice ? subject->unit.slice : NULL,
+        .rss_bytes = subject->stat.rss_pages * probe->page_bytes,
+        .n_threads = subject->stat.num_threads,
+        .cpu_permille = subject->cpu_permille,
+    };
+    TaskStatus status;
+
+    probe->statistics.n_reads++;
+    if (n < 0)
+        return (int)n;
+    if (taskstat_parse_status(probe->status_text, &status) < 0) {
+        probe->statistics.n_unparsable++;
+        return -EINVAL;
+    }
+    subject->uid = facts.uid = status.uid;
+    if (probe->options.wants & PROBE_WANTS_COMMAND_LINE)
+        facts.command_line = read_command_line(probe, subject);
+    if (probe->options.wants & PROBE_WANTS_ENVIRONMENT) {
+        facts.environment_len = read_strings(subject, "environ", &probe->environment);
+        facts.environment = facts.environment_len > 0 ? probe->environment : NULL;
+    }
+
+    *ret_decision = probe->callbacks.decide(probe->callbacks.userdata, &facts, ret_policy);
+    return 0;
+}
