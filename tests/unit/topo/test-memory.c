@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Loading with each of our allocations failing in turn: -ENOMEM or a good Topology, nothing in between and nothing
+ * leaked (the address sanitizer looks). Linked with --wrap for the allocation functions, so hwloc's own are not
+ * touched. */
+
+#include "topo/topology.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+/* Allocations left before one fails; negative: none ever does. */
+static int arg_allocations = -1;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+static bool out_of_memory(void)
+{
+    return arg_allocations >= 0 && arg_allocations-- == 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return out_of_memory() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return out_of_memory() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+    return out_of_memory() ? NULL : __real_realloc(p, size);
+}
+
+/* Returns whether it loaded. */
+static bool try(const TopologyOptions *options, int n)
+{
+    CLEANUP(topology_unref_p) Topology *topology = NULL;
+    CLEANUP_FREE char *error = NULL, *text = NULL;
+    int r;
+
+    arg_allocations = n;
+    r = topology_load(options, &topology, &error);
+    if (r == 0)
+        text = topology_format(topology);
+    arg_allocations = -1;
+
+    if (r == 0) {
+        assert_int_equal(topology_check(topology), 0);
+        return text;
+    }
+    assert_int_equal(r, -ENOMEM);
+    assert_null(topology);
+    return false;
+}
+
+static void test_each_allocation(void **state)
+{
+    const TopologyOptions *options = *state;
+    int n = 0;
+
+    while (!try(options, n))
+        n++;
+    assert_true(n > 5); /* some were made to fail */
+}
+
+int main(void)
+{
+    char path[4096];
+    TopologyOptions synthetic = {.synthetic = "numa:2 l3:1 core:20 pu:1 distances=10,20,20,10"};
+    TopologyOptions rehearsal = {.synthetic = "l3:2 core:2 pu:2", .rehearse = 4}, xml = {.xml = path};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(test_each_allocation, &synthetic),
+        cmocka_unit_test_prestate(test_each_allocation, &rehearsal),
+        cmocka_unit_test_prestate(test_each_allocation, &xml),
+    };
+
+    (void)snprintf(path, sizeof(path), "%s/topo/sparse-ids.xml", getenv("NUMAPLACE_FIXTURES"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
