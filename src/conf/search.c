@@ -259,15 +259,15 @@ static int warn_orphans(const char *const *directories, const char *suffix, cons
     if (r < 0)
         return r;
     for (size_t i = 0; i < found.n_items; i++) {
-        Candidate key = {.name = found.items[i].name}, *hit = NULL;
+        char *name = found.items[i].name;
+        bool known = false;
 
-        key.name[strlen(key.name) - strlen(".d")] = '\0';
-        for (size_t k = 0; k < files->n_items && !hit; k++)
-            if (strcmp(files->items[k].name, key.name) == 0)
-                hit = &files->items[k];
-        if (!hit)
+        name[strlen(name) - strlen(".d")] = '\0';
+        for (size_t k = 0; k < files->n_items && !known; k++)
+            known = strcmp(files->items[k].name, name) == 0;
+        if (!known)
             conf_report_add(report, CONF_SEVERITY_WARNING, found.items[i].path, 0,
-                            "ignoring drop-ins of a file that does not exist: %s", key.name);
+                            "ignoring drop-ins of a file that does not exist: %s", name);
     }
     return 0;
 }
@@ -282,12 +282,13 @@ int conf_search(const char *const *directories, const char *suffix, ConfFiles *r
     r = gather(directories, suffix, &found, report);
     for (size_t i = 0; r == 0 && i < found.n_items; i++)
         r = add_file(&files, &found.items[i], directories, report);
-    if (r == 0)
-        r = warn_orphans(directories, suffix, &found, report);
     if (r < 0)
         return r;
     if (report->n_errors > n_errors)
         return -EBADMSG;
+    r = warn_orphans(directories, suffix, &found, report);
+    if (r < 0)
+        return r;
 
     *ret = files;
     files = (ConfFiles){0};
@@ -300,7 +301,6 @@ static int find_main(const char *const *directories, ConfFile *file, ConfReport 
     for (size_t i = 0; directories[i]; i++) {
         Candidate c = {0};
         struct stat st;
-        int r = 0;
 
         if (asprintf(&c.path, "%s/%s", directories[i], file->name) < 0)
             return -ENOMEM;
@@ -312,7 +312,7 @@ static int find_main(const char *const *directories, ConfFile *file, ConfReport 
         if (!c.masked && !c.broken)
             file->path = TAKE_PTR(c.path);
         free(c.path);
-        return r;
+        return 0;
     }
     return 0;
 }

@@ -64,7 +64,8 @@ static const ConfRange range_scan_size = {1ULL << 20, 1ULL << 40};
 static const ConfRange range_rate = {0, 1ULL << 50};
 static const ConfRange range_block = {4096, 1ULL << 30};
 static const ConfRange range_headroom = {0, 90};
-static const ConfRange range_moves = {0, 100000};
+/* Scope=node is how to say none: a bucket with a rate of 0 would still hold its burst once. */
+static const ConfRange range_moves = {1, 100000};
 static const ConfRange range_tries = {0, 1000};
 static const ConfRange range_backoff = {0, 1024};
 
@@ -152,9 +153,9 @@ const ConfKey policy_keys[] = {
 
     /* Both far below what a wrong decision would cost: 16 moves of 20 us are 0.03 % of a CPU. */
     {"Limits", "CrossNodeMovesPerSec", conf_parse_u32, &range_moves, FIELD(cross_node_moves_per_sec), "16",
-     "a number up to 100000", true},
+     "a number from 1 to 100000", true},
     {"Limits", "CrossNodeBurst", conf_parse_u32, &range_moves, FIELD(cross_node_burst), "64",
-     "a number up to 100000", true},
+     "a number from 1 to 100000", true},
     {"Limits", "NiceTries", conf_parse_u32, &range_tries, FIELD(nice_tries), "2", "a number up to 1000",
      true}, /* cache_nice_tries of a NUMA domain (P7) */
     {"Limits", "BackoffMax", conf_parse_u32, &range_backoff, FIELD(backoff_max), "32",

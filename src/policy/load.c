@@ -22,6 +22,7 @@ typedef struct Loader {
     bool skip_section; /* an unknown one */
     bool in_match;
     bool match_unknown; /* the section holds a key nobody knows */
+    bool match_bad;     /* ... or a bad value, which was reported */
     PolicyMatch match;  /* being read */
 } Loader;
 
@@ -34,7 +35,9 @@ static int loader_close_match(Loader *l, ConfReport *report)
     if (!l->in_match)
         return 0;
     l->in_match = false;
-    if (l->match_unknown) {
+    if (l->match_bad) {
+        /* The file is invalid: nothing more to say about the section. */
+    } else if (l->match_unknown) {
         conf_report_add(report, CONF_SEVERITY_WARNING, file, l->match.line,
                         "[Match] section with an unknown key matches nothing");
     } else if (policy_match_empty(&l->match)) {
@@ -66,6 +69,7 @@ static int on_section(void *userdata, const char *section, const char *file, uns
         conf_report_add(report, CONF_SEVERITY_WARNING, file, line, "ignoring unknown section: [%s]", section);
     l->in_match = strcmp(section, "Match") == 0;
     l->match_unknown = false;
+    l->match_bad = false;
     l->match.file = (uint32_t)(l->policy->n_files - 1);
     l->match.line = line;
     return 0;
@@ -113,8 +117,10 @@ static int on_entry(void *userdata, const char *section, const char *name, const
     key = conf_table_find(policy_keys, policy_n_keys, section, name);
     r = conf_table_apply(policy_keys, policy_n_keys, l->in_match ? (void *)&l->match : (void *)l->policy,
                          section, name, value, file, line, report);
-    if (r == -EBADMSG)
+    if (r == -EBADMSG) {
+        l->match_bad = true;
         return 0; /* counted in the report */
+    }
     if (r < 0)
         return r;
     if (l->in_match) {

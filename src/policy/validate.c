@@ -103,9 +103,6 @@ static void check_numbers(const Policy *policy, ConfReport *report)
              "ScanMinSec= must not be longer than ScanMaxSec=");
     if (policy->block_size_bytes & (policy->block_size_bytes - 1))
         FAIL(policy, report, "Memory", "BlockSize", "BlockSize= must be a power of two");
-    if (policy->cross_node_moves_per_sec > 0 && policy->cross_node_burst == 0)
-        FAIL(policy, report, "Limits", "CrossNodeBurst",
-             "CrossNodeBurst=0 allows no move at all: set CrossNodeMovesPerSec=0 if that is meant");
 }
 
 /* A name longer than the kernel keeps is the usual reason for a policy that never matches. */

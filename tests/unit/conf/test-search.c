@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The search order over real directories below TMPDIR. */
+
+#include "conf-test.h"
+#include "conf/search.h"
+
+typedef struct Tree {
+    char *root;
+    char *etc, *run, *usr;
+    const char *directories[4];
+} Tree;
+
+static int setup(void **state)
+{
+    Tree *t = calloc(1, sizeof(*t));
+
+    assert_non_null(t);
+    t->root = test_tree_new();
+    t->etc = strdup(test_mkdir(t->root, "etc"));
+    t->run = strdup(test_path(t->root, "run")); /* missing until a test makes it */
+    t->usr = strdup(test_mkdir(t->root, "usr"));
+    assert_true(t->etc && t->run && t->usr);
+    t->directories[0] = t->etc;
+    t->directories[1] = t->run;
+    t->directories[2] = t->usr;
+    *state = t;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    Tree *t = *state;
+
+    test_tree_remove(t->root);
+    free(t->etc);
+    free(t->run);
+    free(t->usr);
+    free(t);
+    return 0;
+}
+
+/* Paths are printed from the root on, so that expectations are the same for every TMPDIR. */
+static const char *relative(const Tree *t, const char *path)
+{
+    size_t n = strlen(t->root);
+
+    return path && strncmp(path, t->root, n) == 0 ? path + n + 1 : path;
+}
+
+static void print_file(FILE *f, const Tree *t, const ConfFile *file)
+{
+    (void)fprintf(f, "%s %s", file->name, file->path ? relative(t, file->path) : "-");
+    for (size_t i = 0; i < file->n_dropins; i++)
+        (void)fprintf(f, " +%s", relative(t, file->dropins[i]));
+    (void)fputc('\n', f);
+}
+
+/* `expected_report` has "/" for the root. */
+static void assert_tree_report(const Tree *t, ConfReport *report, const char *expected)
+{
+    CLEANUP_FREE char *text = report_text(report), *cut = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&cut, &size);
+    const char *s = text, *hit;
+
+    assert_non_null(f);
+    while ((hit = strstr(s, t->root))) {
+        (void)fwrite(s, 1, (size_t)(hit - s), f);
+        s = hit + strlen(t->root);
+    }
+    (void)fputs(s, f);
+    assert_int_equal(fclose(f), 0);
+    assert_string_equal(cut, expected);
+}
+
+static void search(const Tree *t, int expected_r, const char *expected, const char *expected_report)
+{
+    CLEANUP_FREE char *text = NULL;
+    ConfReport report = {0};
+    ConfFiles files = {0};
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+
+    assert_non_null(f);
+    assert_int_equal(conf_search(t->directories, ".policy", &files, &report), expected_r);
+    for (size_t i = 0; i < files.n_files; i++)
+        print_file(f, t, &files.files[i]);
+    assert_int_equal(fclose(f), 0);
+    assert_string_equal(text, expected);
+    assert_tree_report(t, &report, expected_report);
+    conf_files_done(&files);
+}
+
+static void search_one(const Tree *t, int expected_r, const char *expected, const char *expected_report)
+{
+    CLEANUP_FREE char *text = NULL;
+    ConfReport report = {0};
+    ConfFile file = {0};
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+
+    assert_non_null(f);
+    assert_int_equal(conf_search_one(t->directories, "x.conf", &file, &report), expected_r);
+    if (file.name)
+        print_file(f, t, &file);
+    assert_int_equal(fclose(f), 0);
+    assert_string_equal(text, expected);
+    assert_tree_report(t, &report, expected_report);
+    conf_file_done(&file);
+}
+
+static void test_nothing(void **state)
+{
+    const char *none[] = {NULL};
+    ConfReport report = {0};
+    ConfFiles files = {0};
+
+    search(*state, 0, "", "");
+    assert_int_equal(conf_search(none, ".policy", &files, &report), 0);
+    assert_int_equal(files.n_files, 0);
+    conf_files_done(&files);
+}
+
+static void test_order(void **state)
+{
+    Tree *t = *state;
+
+    (void)test_mkdir(t->root, "run");
+    (void)test_write(t->usr, "50-b.policy", "");
+    (void)test_write(t->usr, "90-z.policy", "");
+    (void)test_write(t->run, "50-b.policy", "");
+    (void)test_write(t->run, "10-a.policy", "");
+    (void)test_write(t->etc, "60-c.policy", "");
+    (void)test_write(t->etc, "90-z.policy", "");
+    /* None of these is a policy. */
+    (void)test_write(t->etc, "20-x.policy~", "");
+    (void)test_write(t->etc, ".20-x.policy", "");
+    (void)test_write(t->etc, ".policy", "");
+    (void)test_write(t->etc, "README", "");
+    search(t, 0,
+           "10-a.policy run/10-a.policy\n"
+           "50-b.policy run/50-b.policy\n"
+           "60-c.policy etc/60-c.policy\n"
+           "90-z.policy etc/90-z.policy\n",
+           "");
+}
+
+static void test_masks(void **state)
+{
+    Tree *t = *state;
+
+    (void)test_write(t->usr, "10-a.policy", "");
+    (void)test_write(t->usr, "20-b.policy", "");
+    (void)test_write(t->usr, "30-c.policy", "");
+    assert_int_equal(symlink("/dev/null", test_path(t->etc, "10-a.policy")), 0);
+    /* A chain of links to it masks as well; an empty file does not. */
+    assert_int_equal(symlink("10-a.policy", test_path(t->etc, "20-b.policy")), 0);
+    (void)test_write(t->etc, "30-c.policy", "");
+    /* Lower than the file it would mask: no effect. */
+    (void)test_write(t->etc, "40-d.policy", "");
+    assert_int_equal(symlink("/dev/null", test_path(t->usr, "40-d.policy")), 0);
+    /* The drop-ins of a masked file go with it, without a word. */
+    (void)test_mkdir(t->etc, "10-a.policy.d");
+    (void)test_write(t->etc, "10-a.policy.d/x.conf", "");
+    search(t, 0, "30-c.policy etc/30-c.policy\n40-d.policy etc/40-d.policy\n", "");
+}
+
+static void test_dropins(void **state)
+{
+    Tree *t = *state;
+
+    (void)test_write(t->usr, "10-a.policy", "");
+    (void)test_mkdir(t->usr, "10-a.policy.d");
+    (void)test_mkdir(t->run, "10-a.policy.d");
+    (void)test_mkdir(t->etc, "10-a.policy.d");
+    (void)test_write(t->usr, "10-a.policy.d/30.conf", "");
+    (void)test_write(t->usr, "10-a.policy.d/20.conf", "");
+    (void)test_write(t->usr, "10-a.policy.d/15.conf", "");
+    (void)test_write(t->run, "10-a.policy.d/20.conf", "");
+    (void)test_write(t->run, "10-a.policy.d/README", "");
+    (void)test_write(t->etc, "10-a.policy.d/25.conf", "");
+    assert_int_equal(symlink("/dev/null", test_path(t->etc, "10-a.policy.d/15.conf")), 0);
+    search(t, 0,
+           "10-a.policy usr/10-a.policy +run/10-a.policy.d/20.conf +etc/10-a.policy.d/25.conf "
+           "+usr/10-a.policy.d/30.conf\n",
+           "");
+}
+
+static void test_orphans(void **state)
+{
+    Tree *t = *state;
+
+    (void)test_mkdir(t->etc, "10-a.policy.d");
+    (void)test_write(t->etc, "10-a.policy.d/x.conf", "");
+    search(t, 0, "",
+           "warning /etc/10-a.policy.d: ignoring drop-ins of a file that does not exist: 10-a.policy\n");
+}
+
+static void test_broken(void **state)
+{
+    Tree *t = *state;
+
+    (void)test_write(t->usr, "10-a.policy", "");
+    (void)test_write(t->usr, "20-b.policy", "");
+    (void)test_mkdir(t->usr, "20-b.policy.d");
+    assert_int_equal(symlink("nowhere", test_path(t->etc, "10-a.policy")), 0);
+    assert_int_equal(symlink("x.conf", test_path(t->usr, "20-b.policy.d/x.conf")), 0);
+    search(t, -EBADMSG, "",
+           "error /etc/10-a.policy: cannot be read: No such file or directory\n"
+           "error /usr/20-b.policy.d/x.conf: cannot be read: Too many levels of symbolic links\n");
+}
+
+/* What is hidden is not looked at: a broken file of the distribution can be replaced. */
+static void test_hidden_broken(void **state)
+{
+    Tree *t = *state;
+
+    assert_int_equal(symlink("nowhere", test_path(t->usr, "10-a.policy")), 0);
+    (void)test_write(t->etc, "10-a.policy", "");
+    search(t, 0, "10-a.policy etc/10-a.policy\n", "");
+}
+
+static void test_not_a_directory(void **state)
+{
+    Tree *t = *state;
+
+    (void)test_write(t->root, "run", "");
+    search(t, -EBADMSG, "", "error /run: cannot be read: Not a directory\n");
+}
+
+static void test_circular_directory(void **state)
+{
+    Tree *t = *state;
+
+    assert_int_equal(symlink("run", t->run), 0);
+    search(t, -EBADMSG, "", "error /run: cannot be read: Too many levels of symbolic links\n");
+}
+
+static void test_too_many(void **state)
+{
+    Tree *t = *state;
+    char name[32];
+
+    for (unsigned i = 0; i <= CONF_FILES_MAX; i++) {
+        (void)snprintf(name, sizeof(name), "%05u.policy", i);
+        assert_int_equal(symlink("/dev/null", test_path(t->usr, name)), 0);
+    }
+    search(t, -EBADMSG, "", "error /usr: holds more than 4096 files named *.policy\n");
+    assert_int_equal(unlink(test_path(t->usr, "00000.policy")), 0);
+    search(t, 0, "", "");
+}
+
+static void test_odd_names(void **state)
+{
+    Tree *t = *state;
+
+    assert_int_equal(symlink("nowhere", test_path(t->etc, "a\nb\x1b.policy")), 0);
+    search(t, -EBADMSG, "", "error /etc/a\\x0ab\\x1b.policy: cannot be read: No such file or directory\n");
+}
+
+static void test_one(void **state)
+{
+    Tree *t = *state;
+
+    search_one(t, 0, "x.conf -\n", "");
+    (void)test_mkdir(t->usr, "x.conf.d");
+    (void)test_write(t->usr, "x.conf.d/a.conf", "");
+    search_one(t, 0, "x.conf - +usr/x.conf.d/a.conf\n", "");
+    (void)test_write(t->usr, "x.conf", "");
+    search_one(t, 0, "x.conf usr/x.conf +usr/x.conf.d/a.conf\n", "");
+    (void)test_write(t->etc, "x.conf", "");
+    search_one(t, 0, "x.conf etc/x.conf +usr/x.conf.d/a.conf\n", "");
+    assert_int_equal(unlink(test_path(t->etc, "x.conf")), 0);
+    assert_int_equal(symlink("/dev/null", test_path(t->etc, "x.conf")), 0);
+    search_one(t, 0, "x.conf - +usr/x.conf.d/a.conf\n", "");
+    assert_int_equal(unlink(test_path(t->etc, "x.conf")), 0);
+    assert_int_equal(symlink("x.conf", test_path(t->etc, "x.conf")), 0);
+    search_one(t, -EBADMSG, "", "error /etc/x.conf: cannot be read: Too many levels of symbolic links\n");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_nothing),       TEST(test_order),           TEST(test_masks),
+        TEST(test_dropins),       TEST(test_orphans),         TEST(test_broken),
+        TEST(test_hidden_broken), TEST(test_not_a_directory), TEST(test_circular_directory),
+        TEST(test_too_many),      TEST(test_odd_names),       TEST(test_one),
+    };
+
+    return cmocka_run_group_tests_name("conf/search", tests, NULL, NULL);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Loading from directories: precedence, masks, drop-ins, and that one bad file keeps the whole set from being used. */
+
+#include "../conf/conf-test.h"
+#include "policy/policy.h"
+
+typedef struct Tree {
+    char *root;
+    char *etc, *usr;
+    const char *directories[3];
+} Tree;
+
+static int setup(void **state)
+{
+    Tree *t = calloc(1, sizeof(*t));
+
+    assert_non_null(t);
+    t->root = test_tree_new();
+    t->etc = strdup(test_mkdir(t->root, "etc"));
+    t->usr = strdup(test_mkdir(t->root, "usr"));
+    assert_true(t->etc && t->usr);
+    t->directories[0] = t->etc;
+    t->directories[1] = t->usr;
+    *state = t;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    Tree *t = *state;
+
+    test_tree_remove(t->root);
+    free(t->etc);
+    free(t->usr);
+    free(t);
+    return 0;
+}
+
+static PolicySet *load(const Tree *t, const char *expected_report)
+{
+    ConfReport report = {0};
+    PolicySet *set = NULL;
+
+    assert_int_equal(policy_set_load(t->directories, NULL, &set, &report), 0);
+    assert_non_null(set);
+    assert_report(&report, expected_report);
+    return set;
+}
+
+static void reject(const Tree *t, const char *expected_report)
+{
+    ConfReport report = {0};
+    PolicySet *set = NULL;
+
+    assert_int_equal(policy_set_load(t->directories, NULL, &set, &report), -EBADMSG);
+    assert_null(set);
+    assert_report(&report, expected_report);
+}
+
+static void reject_one(const Tree *t, const char *path, unsigned line, const char *text)
+{
+    CLEANUP_FREE char *expected = NULL;
+
+    if (line > 0)
+        assert_true(asprintf(&expected, "error %s:%u: %s\n", path, line, text) > 0);
+    else
+        assert_true(asprintf(&expected, "error %s: %s\n", path, text) > 0);
+    reject(t, expected);
+}
+
+static void test_nothing(void **state)
+{
+    CLEANUP(policy_set_unref_p) PolicySet *set = load(*state, "");
+
+    assert_int_equal(set->n_policies, 0);
+}
+
+static void test_precedence(void **state)
+{
+    Tree *t = *state;
+    CLEANUP(policy_set_unref_p) PolicySet *set = NULL;
+
+    (void)test_write(t->usr, "10-a.policy", "[Workload]\nDescription=of usr\n");
+    (void)test_write(t->usr, "90-z.policy", "");
+    (void)test_write(t->usr, "20-b.policy", "");
+    (void)test_write(t->etc, "10-a.policy", "[Workload]\nDescription=of etc\n");
+    assert_int_equal(symlink("/dev/null", test_path(t->etc, "20-b.policy")), 0);
+    set = load(t, "");
+    assert_int_equal(set->n_policies, 2);
+    assert_string_equal(set->policies[0]->name, "10-a");
+    assert_string_equal(set->policies[0]->description, "of etc");
+    assert_string_equal(set->policies[0]->path, test_path(t->etc, "10-a.policy"));
+    assert_string_equal(set->policies[1]->name, "90-z");
+}
+
+static void test_dropins(void **state)
+{
+    Tree *t = *state;
+    CLEANUP(policy_set_unref_p) PolicySet *set = NULL;
+    const PolicySetting *setting;
+    Policy *p;
+
+    (void)test_write(t->usr, "10-a.policy",
+                     "[Match]\nComm=a\n[Workload]\nDescription=main\n[Steal]\nNodeLimit=3\nScope=llc\n");
+    (void)test_mkdir(t->usr, "10-a.policy.d");
+    (void)test_mkdir(t->etc, "10-a.policy.d");
+    (void)test_write(t->usr, "10-a.policy.d/10.conf", "[Steal]\nNodeLimit=4\nScope=\n");
+    (void)test_write(t->etc, "10-a.policy.d/20.conf", "[Match]\nComm=b\n[Steal]\n\nNodeLimit=5\n");
+    /* A section does not go on from one file to the next. */
+    (void)test_write(t->etc, "10-a.policy.d/30.conf", "# nothing\n");
+    set = load(t, "");
+    p = set->policies[0];
+    assert_int_equal(p->node_limit, 5);
+    assert_int_equal(p->scope, POLICY_SCOPE_MACHINE);
+    assert_string_equal(p->description, "main");
+    assert_int_equal(p->n_files, 4);
+    assert_int_equal(p->n_matches, 2);
+    assert_string_equal(p->matches[0].comm.values[0].glob, "a");
+    assert_string_equal(p->matches[1].comm.values[0].glob, "b");
+    assert_string_equal(p->files[p->matches[1].file], test_path(t->etc, "10-a.policy.d/20.conf"));
+    setting = policy_setting_find(p, "Steal", "NodeLimit");
+    assert_non_null(setting);
+    assert_int_equal(setting->line, 5);
+    assert_string_equal(p->files[setting->file], test_path(t->etc, "10-a.policy.d/20.conf"));
+    assert_null(policy_setting_find(p, "Steal", "Scope"));
+}
+
+/* An error between keys of two files is told where the key stands. */
+static void test_dropin_contradiction(void **state)
+{
+    Tree *t = *state;
+
+    (void)test_write(t->usr, "10-a.policy", "[Memory]\nScanMaxSec=2s\n");
+    (void)test_mkdir(t->etc, "10-a.policy.d");
+    (void)test_write(t->etc, "10-a.policy.d/x.conf", "[Memory]\n\nScanMinSec=3s\n");
+    reject_one(t, test_path(t->etc, "10-a.policy.d/x.conf"), 3,
+               "ScanMinSec= must not be longer than ScanMaxSec=");
+}
+
+static void test_dropin_without_section(void **state)
+{
+    Tree *t = *state;
+
+    (void)test_write(t->usr, "10-a.policy", "[Steal]\n");
+    (void)test_mkdir(t->etc, "10-a.policy.d");
+    (void)test_write(t->etc, "10-a.policy.d/x.conf", "NodeLimit=4\n");
+    reject_one(t, test_path(t->etc, "10-a.policy.d/x.conf"), 1,
+               "expected a section such as [Match] before the first key, found: NodeLimit=4");
+}
+
+static void test_all_errors_at_once(void **state)
+{
+    Tree *t = *state;
+    CLEANUP_FREE char *expected = NULL;
+
+    (void)test_write(t->usr, "10-a.policy", "[Steal]\nSteal=x\n");
+    (void)test_write(t->usr, "20-b.policy", "[Steal]\nSteal=yes\n");
+    (void)test_write(t->usr, "30-c.policy", "[Steal]\nScope=x\n");
+    assert_true(asprintf(&expected,
+                         "error %s/10-a.policy:2: Steal= takes yes or no, not: x\n"
+                         "error %s/30-c.policy:2: Scope= takes smt, llc, node or machine, not: x\n",
+                         t->usr, t->usr) > 0);
+    reject(t, expected);
+}
+
+static void test_bad_files(void **state)
+{
+    Tree *t = *state;
+    const char *path = test_path(t->etc, "10-a.policy");
+    CLEANUP_FREE char *big = malloc(10 << 20);
+
+    assert_non_null(big);
+    assert_int_equal(symlink("nowhere", path), 0);
+    reject_one(t, path, 0, "cannot be read: No such file or directory");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("10-a.policy", path), 0);
+    reject_one(t, path, 0, "cannot be read: Too many levels of symbolic links");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0644), 0);
+    reject_one(t, path, 0, "cannot be read: it is not a regular file");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0755), 0);
+    reject_one(t, path, 0, "cannot be read: it is a directory");
+    assert_int_equal(rmdir(path), 0);
+
+    (void)test_write_bytes(t->etc, "10-a.policy", "[Match]\nComm=\0\n", 15);
+    reject_one(t, path, 2, "not a text file: it contains a NUL byte");
+    memset(big, 'x', 10 << 20);
+    (void)test_write_bytes(t->etc, "10-a.policy", big, 10 << 20);
+    reject_one(t, path, 0, "cannot be read: it is larger than 1 MB, which no configuration file is");
+    (void)test_write_bytes(t->etc, "10-a.policy", big, 9 << 10);
+    reject_one(t, path, 1, "line is longer than 8192 bytes");
+    for (size_t i = 0; i < 4096; i++)
+        big[i] = (char)(i * 7919 % 251);
+    (void)test_write_bytes(t->etc, "10-a.policy", big, 4096);
+    reject_one(t, path, 1, "not a text file: it contains a NUL byte");
+}
+
+static void test_good_odd_files(void **state)
+{
+    Tree *t = *state;
+    CLEANUP(policy_set_unref_p) PolicySet *set = NULL;
+
+    (void)test_write(t->etc, "10-empty.policy", "");
+    (void)test_write(t->etc, "20-crlf.policy", "\xef\xbb\xbf[Match]\r\nComm=a\r\n[Steal]\r\nNodeLimit=4\r\n");
+    set = load(t, "");
+    assert_int_equal(set->n_policies, 2);
+    assert_int_equal(set->policies[0]->n_matches, 0);
+    assert_int_equal(set->policies[1]->node_limit, 4);
+    assert_string_equal(set->policies[1]->matches[0].comm.values[0].glob, "a");
+}
+
+static void test_bad_names(void **state)
+{
+    Tree *t = *state;
+    static const char *const names[] = {"a b.policy", "\x1b[31m.policy", "\xff.policy"};
+    static const char *const printed[] = {"a b.policy", "\\x1b[31m.policy", "\\xff.policy"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        (void)test_write(t->etc, names[i], "");
+        reject_one(
+            t, test_path(t->etc, printed[i]), 0,
+            "a policy's name is 1 to 64 letters, digits and .-_@:+, and begins with a letter or digit");
+        assert_int_equal(unlink(test_path(t->etc, names[i])), 0);
+    }
+}
+
+static void test_too_many(void **state)
+{
+    Tree *t = *state;
+    char name[32];
+
+    for (unsigned i = 0; i <= POLICY_MAX; i++) {
+        (void)snprintf(name, sizeof(name), "%04u.policy", i);
+        (void)test_write(t->etc, name, "");
+    }
+    reject_one(t, test_path(t->etc, "1024.policy"), 0, "more than 1024 policies");
+}
+
+static void test_load_file(void **state)
+{
+    Tree *t = *state;
+    ConfReport report = {0};
+    Policy *policy = NULL;
+    const char *path = test_write(t->etc, "10-a.policy", "[Steal]\nNodeLimit=4\n");
+
+    (void)test_mkdir(t->etc, "10-a.policy.d");
+    (void)test_write(t->etc, "10-a.policy.d/x.conf", "[Steal]\nNodeLimit=5\n");
+    assert_int_equal(policy_load_file(path, NULL, &policy, &report), 0);
+    assert_string_equal(policy->name, "10-a");
+    assert_int_equal(policy->node_limit, 4);
+    assert_int_equal(policy->n_files, 1);
+    policy = policy_free(policy);
+
+    path = test_write(t->etc, "draft", "");
+    assert_int_equal(policy_load_file(path, NULL, &policy, &report), 0);
+    assert_string_equal(policy->name, "draft");
+    policy = policy_free(policy);
+
+    assert_int_equal(policy_load_file(test_path(t->etc, "missing"), NULL, &policy, &report), -EBADMSG);
+    assert_int_equal(report.n_errors, 1);
+    conf_report_done(&report);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_nothing),
+        TEST(test_precedence),
+        TEST(test_dropins),
+        TEST(test_dropin_contradiction),
+        TEST(test_dropin_without_section),
+        TEST(test_all_errors_at_once),
+        TEST(test_bad_files),
+        TEST(test_good_odd_files),
+        TEST(test_bad_names),
+        TEST(test_too_many),
+        TEST(test_load_file),
+    };
+
+    return cmocka_run_group_tests_name("policy/load", tests, NULL, NULL);
+}
