@@ -33,10 +33,11 @@ typedef enum PlanRule {
     PLAN_RULE_LEASE_ENDED,   /* recall: LeaseSec= is over */
     PLAN_RULE_DEMAND_FELL,   /* recall: the home has room again, or the thread sleeps */
     PLAN_RULE_CPU_GONE,      /* recall: offline, reserved, or outside the thread's cpuset now */
-    PLAN_RULE_WORKLOAD_GONE, /* release: no policy matches any more, or Mode= is none */
+    PLAN_RULE_HOME_CHANGED,  /* recall: the thread has another home now */
+    PLAN_RULE_WORKLOAD_GONE, /* release: no policy gives it a home any more */
     PLAN_RULE_PAUSED,        /* release or recall: by the administrator */
     PLAN_RULE_REPINNED,      /* release: somebody else changed a mask of the process */
-    PLAN_RULE_HOME_GONE,     /* release: the home's nodes have no usable CPU left */
+    PLAN_RULE_HOME_GONE,     /* release: the home has no usable CPU left inside the cpuset */
     PLAN_RULE_MAX,
     PLAN_RULE_INVALID = -EINVAL,
 } PlanRule;
@@ -56,7 +57,7 @@ typedef enum PlanReason {
     PLAN_REASON_UNREADABLE,       /* I10 */
     PLAN_REASON_NOT_ACTIVE,       /* a Mode= or Act= whose mechanism is not active yet */
     PLAN_REASON_NO_HOME,          /* not confined by us: the kernel can use every CPU it may use */
-    PLAN_REASON_NOT_OVERLOADED,   /* value: its wait; limit: WaitPermille= */
+    PLAN_REASON_NOT_OVERLOADED,   /* value: the longest wait of its threads; limit: WaitPermille= */
     PLAN_REASON_HOME_HAS_IDLE,    /* the kernel can still use an idle CPU at home */
     PLAN_REASON_NO_IDLE_CPU,
     PLAN_REASON_STEAL_OFF,
@@ -84,8 +85,11 @@ typedef struct PlanAction {
     TaskKey subject;   /* tid 0: the whole process */
     WorkloadIx workload;
     uint64_t group_id;
-    CpuMask from;       /* the mask the subject must have now; anything else is somebody else's doing */
-    CpuMask to;         /* the mask it gets. Interned in the World's pool */
+    CpuMask from; /* the mask the subject must have now; anything else is somebody else's doing */
+    CpuMask to;   /* the mask it gets. Interned in the World's pool */
+    CpuMask
+        original; /* SET_HOME: what to put back one day, for threads of which that is not known yet. A thread
+                           whose parent was ours was born with our mask, and its own is not what `from` says */
     CpuMask home_nodes; /* SET_HOME: NodeIx bitmap of the home */
     CpuIx cpu;          /* LEND, RECALL: the CPU concerned */
     bool cross_node;
@@ -113,6 +117,8 @@ typedef struct PlanPass {
     uint64_t backoff_until_tick;
 } PlanPass;
 
+typedef struct PlanScratch PlanScratch;
+
 typedef struct Plan {
     uint64_t tick;
     uint64_t now_usec;
@@ -125,6 +131,7 @@ typedef struct Plan {
     size_t n_passes, passes_capacity;
     bool pressed;                  /* someone waits, or a lease runs: keep the fast tick */
     uint32_t n_overloaded, n_idle; /* CPUs (P1) */
+    PlanScratch *scratch;          /* working memory, kept from plan to plan */
 } Plan;
 
 /* Settings of the daemon that bound every policy. */
@@ -139,6 +146,10 @@ typedef struct PlanLimits {
  * in its pool. *ret must be zeroed or a finished Plan, whose memory is used again. Returns 0 or -ENOMEM. */
 int plan_compute(World *world, const PolicySet *policies, const PlanLimits *limits, Plan *ret);
 void plan_done(Plan *plan);
+
+/* The plan that puts back everything done to one workload, or to all of them (WORKLOAD_NONE), under the given rule.
+ * It is carried out and committed as any other plan; the caller pauses the workload, or the next plan starts over. */
+int plan_release(World *world, WorkloadIx workload, PlanRule rule, Plan *ret);
 
 /* What became of one action; made by act, folded back by plan_commit(). */
 typedef enum PlanOutcome {
@@ -158,7 +169,7 @@ typedef enum PlanOutcome {
 int plan_commit(World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
                 const PlanOutcome *outcomes);
 
-/* Asserts I1, I2, I4, I6-I8 and the shape of a plan against the World it was made for. 0, or -EUCLEAN and a malloc'd
+/* Asserts I1, I2, I4, I7, I8, I10 and the shape of a plan against the World it was made for. 0, or -EUCLEAN and a malloc'd
  * sentence in *ret_what. Tests and debug builds. */
 int plan_check(const World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
                char **ret_what);

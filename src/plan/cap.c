@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Token buckets that cap moves across nodes, per workload and for the host (I4): over any window of length T at most
+ * burst + rate * T of them.
+ *
+ * Only lends take a token. A recall brings a thread back to where its memory is, the owner of the CPU waits for it,
+ * and there is at most one for each lend: refusing it would turn a cap on moves into a way of keeping the wrong ones.
+ *
+ * Levels are in thousandths and rounded down, so rounding can only make the cap tighter. Example: burst 4, 2 per
+ * second; four lends at once, then one each 500 ms. */
+
+#include "plan/planner.h"
+
+#define MILLI 1000U
+
+uint64_t cap_level(const Bucket *bucket, uint32_t per_sec, uint32_t burst, uint64_t now_usec)
+{
+    uint64_t full = (uint64_t)burst * MILLI, gained;
+    uint64_t elapsed = now_usec > bucket->updated_usec ? now_usec - bucket->updated_usec : 0;
+
+    if (bucket->updated_usec == 0)
+        return full;
+    /* per_sec tokens in 10^6 usec are per_sec / 1000 thousandths in one. Overflow means ages have passed. */
+    if (__builtin_mul_overflow(elapsed, (uint64_t)per_sec, &gained))
+        return full;
+    gained /= MILLI;
+    if (bucket->level_milli >= full || gained >= full - bucket->level_milli)
+        return full;
+    return bucket->level_milli + gained;
+}
+
+bool cap_has(const Bucket *bucket, uint32_t per_sec, uint32_t burst, uint64_t now_usec, size_t n)
+{
+    return cap_level(bucket, per_sec, burst, now_usec) / MILLI > n;
+}
+
+void cap_take(Bucket *bucket, uint32_t per_sec, uint32_t burst, uint64_t now_usec)
+{
+    uint64_t level = cap_level(bucket, per_sec, burst, now_usec);
+
+    bucket->level_milli = level > MILLI ? level - MILLI : 0;
+    bucket->updated_usec = MAX(now_usec, 1U);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What became of a plan, folded back into the World, so that the next plan knows it before the next look at the kernel.
+ *
+ * Anything that did not go as planned leaves the World as it was, or makes the subject one that is left alone until it
+ * has been read again: a mask that was not what we expected says nothing about what it is.
+ *
+ * Two choices worth knowing:
+ * - A new home does not start a thread's residency (last_move_usec), or it would keep a crowded home from being relieved
+ *   for MinResidencySec=. But what the thread waited before says nothing about its new home, so the older of the two
+ *   ticks of waiting that a lend needs is forgotten: at least one must be measured under the new mask.
+ * - Buckets are charged for lends that were made, not for those that were planned. */
+
+#include "plan/group.h"
+#include "plan/planner.h"
+
+typedef struct Commit {
+    World *world;
+    const PolicySet *policies;
+    const PlanLimits *limits;
+    const Plan *plan;
+    bool released;
+} Commit;
+
+static void end_lease(World *world, const Task *task)
+{
+    if (task->lease >= 0)
+        world_remove_lease(world, (size_t)task->lease);
+}
+
+/* The tasks an action is about: one, or all of a process. NULL when they are not in the World any more. */
+static Task *subject_tasks(const Commit *c, const PlanAction *action, Process **ret_process, size_t *ret_n)
+{
+    Process *process = world_process(c->world, action->subject.pid);
+    Task *task;
+
+    if (!process)
+        return NULL;
+    *ret_process = process;
+    if (action->subject.tid == 0) {
+        if (process->start_ticks != action->subject.start_ticks)
+            return NULL;
+        return c->world->tasks + world_process_tasks(c->world, process, ret_n);
+    }
+    task = world_task(c->world, action->subject);
+    *ret_n = 1;
+    return task;
+}
+
+/* Done */
+
+/* Whether a SET_HOME of the whole process, or of this thread, meant this thread. */
+static bool home_covers(const Commit *c, const PlanAction *action, const Process *process, const Task *task)
+{
+    return task->lease < 0 &&
+           planner_placeable(group_policy(c->world, c->policies, action->workload), process, task) &&
+           (task->allowed == action->from || task->allowed == action->to);
+}
+
+static void home_tasks(const Commit *c, const PlanAction *action, const Process *process, Task *tasks,
+                       size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        Task *task = &tasks[i];
+
+        if (!home_covers(c, action, process, task))
+            continue;
+        if (!task->original)
+            task->original = action->original;
+        if (task->allowed != action->to)
+            task->wait_before_permille = 0;
+        task->allowed = action->to;
+    }
+}
+
+static void home_group(const Commit *c, const PlanAction *action)
+{
+    Group *group = world_group_by_id(c->world, action->group_id);
+    hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+    CpuMask home = NULL;
+
+    if (group && group->home_nodes != action->home_nodes && cpus &&
+        topology_nodes_to_cpus(c->world->topology, action->home_nodes, cpus) == 0)
+        home = intern_mask(c->world->pool, cpus);
+    if (home) {
+        group->home = home;
+        group->home_nodes = action->home_nodes;
+        group->last_home_usec = c->plan->now_usec;
+    }
+    hwloc_bitmap_free(cpus);
+}
+
+static int done_lend(const Commit *c, const PlanAction *action, Task *task)
+{
+    const Policy *policy = group_policy(c->world, c->policies, action->workload);
+    Workload *workload = &c->world->workloads[action->workload.i];
+    uint64_t now = c->plan->now_usec;
+    int r;
+
+    r = world_add_lease(
+        c->world,
+        &(Lease){
+            .task = action->subject,
+            .group_id = action->group_id,
+            .cpu = action->cpu,
+            .cross_node = action->cross_node,
+            .since_usec = now,
+            .until_usec = action->lease_usec < UINT64_MAX - now ? now + action->lease_usec : UINT64_MAX,
+            .since_tick = c->plan->tick,
+        });
+    if (r < 0)
+        return r;
+    task->allowed = action->to;
+    task->last_move_usec = now;
+    workload->n_lends++;
+    if (action->cross_node && policy) {
+        cap_take(&workload->cross_node, policy->cross_node_moves_per_sec, policy->cross_node_burst, now);
+        cap_take(&c->world->cross_node, c->limits->cross_node_moves_per_sec, c->limits->cross_node_burst,
+                 now);
+    }
+    return 0;
+}
+
+static void cool_down(const Commit *c, const PlanAction *action, uint64_t since_usec)
+{
+    const Policy *policy = group_policy(c->world, c->policies, action->workload);
+    CpuLoad *cpu = &c->world->cpus[action->cpu.i];
+    uint64_t now = c->plan->now_usec, length;
+
+    if (!policy)
+        return;
+    cpu->cooldown_ticks = guard_cooldown(cpu, policy, now - MIN(since_usec, now), c->world->interval_usec);
+    if (__builtin_mul_overflow(guard_cooldown_unit(policy, c->world->interval_usec),
+                               (uint64_t)cpu->cooldown_ticks, &length) ||
+        __builtin_add_overflow(now, length, &cpu->cooldown_until_usec))
+        cpu->cooldown_until_usec = UINT64_MAX;
+}
+
+static void done_recall(const Commit *c, const PlanAction *action, Task *task)
+{
+    if (task->lease >= 0) {
+        if (action->rule == PLAN_RULE_OWNER_WAITS)
+            cool_down(c, action, c->world->leases[task->lease].since_usec);
+        world_remove_lease(c->world, (size_t)task->lease);
+    }
+    task->allowed = action->to;
+    task->last_move_usec = c->plan->now_usec;
+    c->world->workloads[action->workload.i].n_recalls++;
+}
+
+/* Also when act found foreign masks: what carried ours has been put back, and the rest is not ours. */
+static void done_release(Commit *c, const PlanAction *action, Task *tasks, size_t n)
+{
+    c->released = true;
+    for (size_t i = 0; i < n; i++) {
+        Task *task = &tasks[i];
+
+        if (task->hands == TASK_HANDS_UNKNOWN || task->hands == TASK_HANDS_DENIED)
+            continue;
+        end_lease(c->world, task);
+        if ((task->hands == TASK_HANDS_FREE && task->allowed == action->from) ||
+            (task->hands != TASK_HANDS_REPINNED && task->original)) {
+            task->allowed = task->original ? task->original : action->to;
+            task->last_move_usec = c->plan->now_usec;
+        }
+        task->original = NULL;
+    }
+}
+
+static int apply_done(Commit *c, const PlanAction *action, Process *process, Task *tasks, size_t n)
+{
+    switch (action->kind) {
+    case PLAN_KIND_SET_HOME:
+        home_tasks(c, action, process, tasks, n);
+        home_group(c, action);
+        break;
+    case PLAN_KIND_LEND:
+        return done_lend(c, action, tasks);
+    case PLAN_KIND_RECALL:
+        done_recall(c, action, tasks);
+        break;
+    case PLAN_KIND_RELEASE:
+        done_release(c, action, tasks, n);
+        break;
+    default:
+        break;
+    }
+    return 0;
+}
+
+/* Not done */
+
+static void apply_gone(const Commit *c, const PlanAction *action, Process *process, Task *tasks, size_t n)
+{
+    if (action->subject.tid == 0)
+        process->gone = true;
+    for (size_t i = 0; i < n; i++) {
+        end_lease(c->world, &tasks[i]);
+        tasks[i].gone = true;
+    }
+}
+
+/* Somebody else's mask. Which threads of a process it was is for the next look at them to find out; only those known to
+ * have ours already are taken into account. */
+static void apply_foreign(Commit *c, const PlanAction *action, const Process *process, Task *tasks, size_t n)
+{
+    if (action->kind == PLAN_KIND_RELEASE) {
+        done_release(c, action, tasks, n);
+    } else if (action->subject.tid != 0) {
+        end_lease(c->world, tasks);
+        tasks->hands = TASK_HANDS_UNKNOWN;
+    } else {
+        for (size_t i = 0; i < n; i++)
+            if (home_covers(c, action, process, &tasks[i]) && tasks[i].allowed == action->to &&
+                !tasks[i].original)
+                tasks[i].original = action->original;
+        home_group(c, action);
+    }
+}
+
+static void apply_refused(const Commit *c, const PlanAction *action, const Process *process, Task *tasks,
+                          size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (action->kind != PLAN_KIND_SET_HOME || home_covers(c, action, process, &tasks[i]))
+            tasks[i].hands = TASK_HANDS_DENIED;
+}
+
+static int apply(Commit *c, const PlanAction *action, PlanOutcome outcome)
+{
+    Process *process = NULL;
+    size_t n = 0;
+    Task *tasks = subject_tasks(c, action, &process, &n);
+
+    if (!tasks)
+        return 0;
+    switch (outcome) {
+    case PLAN_OUTCOME_DONE:
+        return apply_done(c, action, process, tasks, n);
+    case PLAN_OUTCOME_GONE:
+        apply_gone(c, action, process, tasks, n);
+        break;
+    case PLAN_OUTCOME_FOREIGN:
+        apply_foreign(c, action, process, tasks, n);
+        break;
+    case PLAN_OUTCOME_REFUSED:
+        apply_refused(c, action, process, tasks, n);
+        break;
+    default:
+        break; /* nothing was changed, and nothing learned */
+    }
+    return 0;
+}
+
+/* Guards */
+
+/* Lends that all failed make it a pass that changed nothing: try again later, not in every tick. */
+static bool lends_failed(const Commit *c, const PlanOutcome *outcomes, uint64_t group_id)
+{
+    size_t n_planned = 0, n_done = 0;
+
+    for (size_t i = 0; i < c->plan->n_actions; i++) {
+        const PlanAction *action = &c->plan->actions[i];
+
+        if (action->kind != PLAN_KIND_LEND || action->group_id != group_id)
+            continue;
+        n_planned++;
+        n_done += !outcomes || outcomes[i] == PLAN_OUTCOME_DONE;
+    }
+    return n_planned > 0 && n_done == 0;
+}
+
+static void commit_passes(const Commit *c, const PlanOutcome *outcomes)
+{
+    for (size_t i = 0; i < c->plan->n_passes; i++) {
+        PlanPass pass = c->plan->passes[i];
+        Group *group = world_group_by_id(c->world, pass.group_id);
+        const Policy *policy;
+
+        if (!group)
+            continue;
+        policy = group_policy(c->world, c->policies, group->workload);
+        if (policy && lends_failed(c, outcomes, pass.group_id))
+            pass = guard_after(group, policy, c->plan->tick, GUARD_PASS_NOTHING);
+        group->n_vetoes = pass.n_vetoes;
+        group->backoff_ticks = pass.backoff_ticks;
+        group->backoff_until_tick = pass.backoff_until_tick;
+    }
+}
+
+/* A group none of whose threads carries our masks any more has no home. */
+static int forget_homes(World *world)
+{
+    CLEANUP_FREE bool *ours = calloc(MAX(world->n_groups, (size_t)1), sizeof(*ours));
+
+    if (!ours)
+        return -ENOMEM;
+    for (size_t i = 0; i < world->n_tasks; i++) {
+        int32_t group = world->processes[world->tasks[i].process.i].group.i;
+
+        if (group >= 0 && world->tasks[i].original)
+            ours[group] = true;
+    }
+    for (size_t i = 0; i < world->n_groups; i++)
+        if (!ours[i])
+            world->groups[i].home = world->groups[i].home_nodes = NULL;
+    return 0;
+}
+
+int plan_commit(World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
+                const PlanOutcome *outcomes)
+{
+    Commit c = {.world = world, .policies = policies, .limits = limits, .plan = plan};
+    int r = 0;
+
+    /* A CPU that was lent must be remembered: make room before anything is written. */
+    if (!GROW(world->leases, world->leases_capacity, world->n_leases + plan->n_actions))
+        return -ENOMEM;
+
+    for (size_t i = 0; i < plan->n_actions && r == 0; i++)
+        r = apply(&c, &plan->actions[i], outcomes ? outcomes[i] : PLAN_OUTCOME_DONE);
+    commit_passes(&c, outcomes);
+    if (r == 0 && c.released)
+        r = forget_homes(world);
+    if (plan->n_actions > 0)
+        world_sum(world);
+    return r;
+}

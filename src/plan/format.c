@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A plan as text, one line per action, refusal and pass. For goldens: nothing in it depends on addresses, and nodes appear
+ * under their operating-system numbers. */
+
+#include "base/parse.h"
+#include "plan/plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static void put_mask(FILE *out, const char *label, CpuMask mask)
+{
+    CLEANUP_FREE char *text = mask ? format_list(mask, PARSE_CPU_MAX) : NULL;
+
+    if (mask)
+        (void)fprintf(out, " %s=%s", label, text ? text : "?");
+}
+
+static void put_nodes(FILE *out, const Topology *topology, CpuMask nodes)
+{
+    const char *separator = " nodes=";
+
+    for (int i = nodes ? hwloc_bitmap_first(nodes) : -1; i >= 0; i = hwloc_bitmap_next(nodes, i)) {
+        (void)fprintf(out, "%s%" PRIu32, separator, topology->nodes[i].os_index);
+        separator = ",";
+    }
+}
+
+static void put_subject(FILE *out, const World *world, TaskKey subject, WorkloadIx workload,
+                        uint64_t group_id)
+{
+    if (subject.pid > 0)
+        (void)fprintf(out, " pid=%d", (int)subject.pid);
+    if (subject.tid > 0)
+        (void)fprintf(out, " tid=%d", (int)subject.tid);
+    if (workload.i >= 0 && (size_t)workload.i < world->n_workloads)
+        (void)fprintf(out, " workload=%s", world->workloads[workload.i].name);
+    if (group_id > 0)
+        (void)fprintf(out, " group=%" PRIu64, group_id);
+}
+
+static void put_action(FILE *out, const World *world, const PlanAction *action)
+{
+    (void)fprintf(out, "%s rule=%s P%u", plan_kind_name(action->kind), plan_rule_name(action->rule),
+                  action->mechanism);
+    put_subject(out, world, action->subject, action->workload, action->group_id);
+    put_mask(out, "from", action->from);
+    put_mask(out, "to", action->to);
+    put_mask(out, "original", action->original);
+    put_nodes(out, world->topology, action->home_nodes);
+    if (action->cpu.i >= 0)
+        (void)fprintf(out, " cpu=%d cross-node=%s", action->cpu.i, action->cross_node ? "yes" : "no");
+    if (action->kind == PLAN_KIND_LEND)
+        (void)fprintf(out, " distance=%" PRIu32 " lease=%" PRIu64 "us", action->distance, action->lease_usec);
+    (void)fprintf(out, " value=%" PRIu32 " limit=%" PRIu32 "\n", action->value, action->limit);
+}
+
+static void put_refusal(FILE *out, const World *world, const PlanRefusal *refusal)
+{
+    (void)fprintf(out, "refused reason=%s P%u", plan_reason_name(refusal->reason), refusal->mechanism);
+    put_subject(out, world, refusal->subject, refusal->workload, refusal->group_id);
+    if (refusal->cpu.i >= 0)
+        (void)fprintf(out, " cpu=%d", refusal->cpu.i);
+    (void)fprintf(out, " value=%" PRIu64 " limit=%" PRIu64 "\n", refusal->value, refusal->limit);
+}
+
+static void put_plan(FILE *out, const World *world, const Plan *plan)
+{
+    (void)fprintf(
+        out, "plan tick=%" PRIu64 " now=%" PRIu64 "us pressed=%s overloaded=%" PRIu32 " idle=%" PRIu32 "\n",
+        plan->tick, plan->now_usec, plan->pressed ? "yes" : "no", plan->n_overloaded, plan->n_idle);
+    for (size_t i = 0; i < plan->n_actions; i++)
+        put_action(out, world, &plan->actions[i]);
+    for (size_t i = 0; i < plan->n_refusals; i++)
+        put_refusal(out, world, &plan->refusals[i]);
+    for (size_t i = 0; i < PLAN_REASON_MAX; i++)
+        if (plan->n_refused[i] > 0)
+            (void)fprintf(out, "count reason=%s n=%" PRIu64 "\n", plan_reason_name((PlanReason)i),
+                          plan->n_refused[i]);
+    for (size_t i = 0; i < plan->n_passes; i++)
+        (void)fprintf(
+            out, "pass group=%" PRIu64 " vetoes=%" PRIu32 " backoff=%" PRIu32 " until-tick=%" PRIu64 "\n",
+            plan->passes[i].group_id, plan->passes[i].n_vetoes, plan->passes[i].backoff_ticks,
+            plan->passes[i].backoff_until_tick);
+}
+
+char *plan_format(const World *world, const Plan *plan)
+{
+    CLEANUP_FREE char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    bool failed;
+
+    if (!out)
+        return NULL;
+    put_plan(out, world, plan);
+    failed = ferror(out);
+    if (fclose(out) != 0 || failed)
+        return NULL;
+    return TAKE_PTR(text);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Names and explanations of what a plan holds. They are part of the bus and of --json: a name never changes. */
+
+#include "plan/plan.h"
+
+typedef struct NameText {
+    const char *name;
+    const char *text;
+} NameText;
+
+static const char *const kinds[PLAN_KIND_MAX] = {
+    [PLAN_KIND_SET_HOME] = "set-home",
+    [PLAN_KIND_LEND] = "lend",
+    [PLAN_KIND_RECALL] = "recall",
+    [PLAN_KIND_RELEASE] = "release",
+};
+
+static const NameText rules[PLAN_RULE_MAX] = {
+    [PLAN_RULE_FIXED_HOME] = {"fixed-home", "The policy names its nodes (Mode=fixed, Nodes=)."},
+    [PLAN_RULE_NEW_MEMBER] = {"new-member", "It joined a group that has a home."},
+    [PLAN_RULE_IDLE_NEARBY] = {"idle-nearby", "It waits for a CPU while one outside its home is idle."},
+    [PLAN_RULE_OWNER_WAITS] = {"owner-waits", "Somebody waits for the lent CPU: its owner is back."},
+    [PLAN_RULE_LEASE_ENDED] = {"lease-ended", "The CPU was lent for LeaseSec=, which is over."},
+    [PLAN_RULE_DEMAND_FELL] = {"demand-fell",
+                               "The CPU is not needed any more: the thread sleeps, or its home has "
+                               "an idle CPU."},
+    [PLAN_RULE_CPU_GONE] = {"cpu-gone",
+                            "The lent CPU is offline, reserved, or outside the thread's cpuset now."},
+    [PLAN_RULE_HOME_CHANGED] = {"home-changed", "The thread has another home now."},
+    [PLAN_RULE_WORKLOAD_GONE] = {"workload-gone", "No policy gives it a home any more."},
+    [PLAN_RULE_PAUSED] = {"paused", "The administrator paused or released the workload."},
+    [PLAN_RULE_REPINNED] = {"repinned",
+                            "Somebody else changed the CPU affinity of the process; it is left alone "
+                            "from now on."},
+    [PLAN_RULE_HOME_GONE] = {"home-gone", "Its home has no usable CPU left inside its cpuset."},
+};
+
+static const NameText reasons[PLAN_REASON_MAX] = {
+    [PLAN_REASON_NO_POLICY] = {"no-policy", "No policy matches it."},
+    [PLAN_REASON_MODE_NONE] = {"mode-none", "Its policy says Mode=none."},
+    [PLAN_REASON_PAUSED] = {"paused", "The administrator paused its workload."},
+    [PLAN_REASON_OBSERVE] = {"observe", "Nothing may be changed: Act=observe, dry run, or no permission."},
+    [PLAN_REASON_TOO_YOUNG] = {"too-young", "The process is younger than MinAgeSec=."},
+    [PLAN_REASON_FOREIGN_AFFINITY] = {"foreign-affinity",
+                                      "Somebody else chose its CPUs (ForeignAffinity=respect)."},
+    [PLAN_REASON_REPINNED] = {"repinned", "Somebody else changed its CPUs while it was managed."},
+    [PLAN_REASON_PER_CPU] = {"per-cpu", "It belongs to one CPU."},
+    [PLAN_REASON_CLASS] = {"class", "Its scheduling class is never touched."},
+    [PLAN_REASON_DENIED] = {"denied", "The kernel refused a change before."},
+    [PLAN_REASON_UNREADABLE] = {"unreadable",
+                                "It could not be read completely, so nothing is decided about it."},
+    [PLAN_REASON_NOT_ACTIVE] = {"not-active", "The mechanism behind its Mode= or Act= is not active yet."},
+    [PLAN_REASON_NO_HOME] = {"no-home", "It is not confined: the kernel can use every CPU it may use."},
+    [PLAN_REASON_NOT_OVERLOADED] = {"not-overloaded", "Its threads do not wait long enough (WaitPermille=)."},
+    [PLAN_REASON_HOME_HAS_IDLE] = {"home-has-idle", "A CPU of its home is idle, which the kernel can use."},
+    [PLAN_REASON_NO_IDLE_CPU] = {"no-idle-cpu", "No CPU outside its home is idle and free to be lent."},
+    [PLAN_REASON_STEAL_OFF] = {"steal-off", "Its policy says Steal=no."},
+    [PLAN_REASON_SCOPE] = {"scope", "The idle CPUs are farther away than Scope=."},
+    [PLAN_REASON_NODE_LIMIT] = {"node-limit", "The machine has more nodes than NodeLimit=."},
+    [PLAN_REASON_MAX_DISTANCE] = {"max-distance", "The idle CPUs are farther away than MaxDistance=."},
+    [PLAN_REASON_IDLE_TOO_SHORT] = {"idle-too-short",
+                                    "The CPU is not expected to stay idle long enough to pay for "
+                                    "the move (IdleCostRatio=)."},
+    [PLAN_REASON_RESIDENCY] = {"residency", "It was moved less than MinResidencySec= ago."},
+    [PLAN_REASON_COOLDOWN] = {"cooldown", "The CPU was taken back for its owner a short time ago."},
+    [PLAN_REASON_LOCALITY] = {"locality", "Leaving the node is put off for NiceTries= passes."},
+    [PLAN_REASON_BACKOFF] = {"backoff",
+                             "The last passes changed nothing; the next one is later (BackoffMax=)."},
+    [PLAN_REASON_BUDGET] = {"budget", "This tick's budget of actions is used up."},
+    [PLAN_REASON_RATE_WORKLOAD] = {"rate-workload", "The workload's moves across nodes are used up "
+                                                    "(CrossNodeMovesPerSec=, CrossNodeBurst=)."},
+    [PLAN_REASON_RATE_HOST] = {"rate-host", "The machine's moves across nodes are used up."},
+    [PLAN_REASON_CPUSET] = {"cpuset", "The idle CPUs are outside its cpuset."},
+    [PLAN_REASON_NO_CPUS] = {"no-cpus", "Nodes= has no usable CPU inside its cpuset."},
+};
+
+static const char *const outcomes[PLAN_OUTCOME_MAX] = {
+    [PLAN_OUTCOME_DONE] = "done",       [PLAN_OUTCOME_GONE] = "gone",
+    [PLAN_OUTCOME_FOREIGN] = "foreign", [PLAN_OUTCOME_RETRY] = "retry",
+    [PLAN_OUTCOME_REFUSED] = "refused", [PLAN_OUTCOME_UNJOURNALLED] = "unjournalled",
+    [PLAN_OUTCOME_SKIPPED] = "skipped",
+};
+
+static bool in_range(int value, int max)
+{
+    return value >= 0 && value < max;
+}
+
+const char *plan_kind_name(PlanKind kind)
+{
+    return in_range(kind, PLAN_KIND_MAX) ? kinds[kind] : "invalid";
+}
+
+const char *plan_rule_name(PlanRule rule)
+{
+    return in_range(rule, PLAN_RULE_MAX) ? rules[rule].name : "invalid";
+}
+
+const char *plan_rule_text(PlanRule rule)
+{
+    return in_range(rule, PLAN_RULE_MAX) ? rules[rule].text : "Not a rule.";
+}
+
+const char *plan_reason_name(PlanReason reason)
+{
+    return in_range(reason, PLAN_REASON_MAX) ? reasons[reason].name : "invalid";
+}
+
+const char *plan_reason_text(PlanReason reason)
+{
+    return in_range(reason, PLAN_REASON_MAX) ? reasons[reason].text : "Not a reason.";
+}
+
+const char *plan_outcome_name(PlanOutcome outcome)
+{
+    return in_range(outcome, PLAN_OUTCOME_MAX) ? outcomes[outcome] : "invalid";
+}

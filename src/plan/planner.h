@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the mechanisms of a plan share while one is computed; private to this room.
+ *
+ * The order is the order in which later parts must see what earlier ones decided:
+ *
+ *     planner_prepare --> release --> recall (must) --> overload --> recall (may) --> home --> steal
+ *
+ * CPUs are classified after the recalls that must be, so that this plan and the next one, computed on the same World
+ * with these recalls carried out, see the same idle CPUs (I9). */
+
+#include "plan/plan.h"
+
+/* P1: a CPU on which threads wait this long is overloaded, when they do on two consecutive ticks. */
+#define OVERLOAD_WAIT_PERMILLE 250U
+
+/* How many threads of a group may look in vain for a CPU before its pass ends. Looking costs a walk over the idle CPUs,
+ * and what blocks the threads that wait most mostly blocks the others too. */
+#define STEAL_FAILURES_MAX PLAN_ACTIONS_PER_TICK
+
+typedef struct PlannerCpu {
+    int32_t lease; /* index into World.leases; -1: not lent, or taken back by this plan */
+    bool idle;     /* P1, and not lent */
+    bool cooling;  /* taken back for its owner, a short time ago or by this plan */
+    bool claimed;  /* idle at the home of a thread that was just sent back there */
+    bool owned;    /* in the home of a group whose own threads wait */
+    uint32_t
+        wait_others; /* sum over the sampled tasks that ran there last, its borrower excepted; permille */
+} PlannerCpu;
+
+typedef struct PlannerWorkload {
+    const Policy *policy; /* NULL: none */
+    PlanReason blocked;   /* why its groups get no home; PLAN_REASON_INVALID: they do */
+    CpuMask home;         /* what the policy wants; only on slow ticks */
+    CpuMask home_nodes;
+    size_t n_lent; /* across nodes, by this plan */
+} PlannerWorkload;
+
+typedef struct PlannerGroup {
+    PlanReason
+        blocked;  /* why it has no home; PLAN_REASON_INVALID: it has, or gets one at the next slow tick */
+    CpuMask home; /* what it has when this plan is carried out; NULL: none */
+    CpuMask home_nodes;
+    CpuMask due_cpuset; /* the cpuset last asked about, and the answer */
+    CpuMask due;
+    uint64_t backlog;    /* permille of CPUs its threads wait for */
+    size_t n_pressed;    /* threads that may be lent a CPU: they waited on two ticks */
+    size_t n_candidates; /* of these, with no idle CPU at home */
+    uint32_t max_wait;
+    bool waits; /* some thread waits, on this tick */
+} PlannerGroup;
+
+typedef struct PlannerProcess {
+    CpuMask due;    /* the mask its threads are to have; NULL: none */
+    bool ours;      /* some thread has a mask from us */
+    bool released;  /* by this plan */
+    bool home_idle; /* some CPU of `due` is idle */
+} PlannerProcess;
+
+typedef struct PlannerCandidate {
+    uint32_t group;
+    uint32_t wait;
+    uint32_t task;
+} PlannerCandidate;
+
+typedef struct PlannerOrder {
+    uint64_t key; /* larger first */
+    uint64_t tie; /* smaller first */
+    uint32_t index;
+} PlannerOrder;
+
+struct PlanScratch {
+    PlannerCpu *cpus;
+    size_t cpus_capacity;
+    PlannerWorkload *workloads;
+    size_t workloads_capacity;
+    PlannerGroup *groups;
+    size_t groups_capacity;
+    PlannerProcess *processes;
+    size_t processes_capacity;
+    PlannerCandidate *candidates;
+    size_t n_candidates, candidates_capacity;
+    PlannerOrder *order;
+    size_t n_order, order_capacity;
+    CpuIx *donors; /* idle CPUs, ascending */
+    size_t n_donors, donors_capacity;
+    hwloc_bitmap_t usable, idle, set, nodes;
+};
+
+typedef struct Planner {
+    World *world;
+    const PolicySet *policies;
+    const PlanLimits *limits;
+    Plan *plan;
+    PlanScratch *s;
+    uint32_t n_cpu_nodes; /* nodes that have CPUs: what NodeLimit= counts (P3) */
+    size_t n_spent;       /* of the action budget */
+    size_t n_lent_host;   /* across nodes, by this plan */
+    int error;            /* -ENOMEM once an array could not grow */
+} Planner;
+
+/* plan.c */
+
+/* Zeroed working memory for the World's present size. Returns 0 or -ENOMEM. */
+int planner_prepare(Planner *p);
+
+/* Append a copy. When memory is out they set p->error and return false. */
+bool planner_act(Planner *p, const PlanAction *action);
+void planner_refuse(Planner *p, const PlanRefusal *refusal);
+void planner_pass(Planner *p, const PlanPass *pass);
+
+/* Shorthands: a refusal about a group, and about one of its processes or threads. */
+void planner_refuse_group(Planner *p, uint8_t mechanism, PlanReason reason, const Group *group,
+                          uint64_t value, uint64_t limit);
+void planner_refuse_task(Planner *p, uint8_t mechanism, PlanReason reason, const Task *task, uint64_t value,
+                         uint64_t limit);
+void planner_refuse_process(Planner *p, uint8_t mechanism, PlanReason reason, const Process *process,
+                            uint64_t value, uint64_t limit);
+
+/* Room in the action budget of this tick (P7)? */
+bool planner_has_budget(const Planner *p);
+
+TaskKey planner_process_key(const Process *process);
+int planner_order_compare(const void *a, const void *b);
+
+/* Whether a task may be placed at all (I2, I10). `policy` may be NULL. A thread pinned by somebody else is only ours with
+ * ForeignAffinity=override, and then until it is released. */
+bool planner_placeable(const Policy *policy, const Process *process, const Task *task);
+
+/* Distance from the nearest node of `nodes` to `node`; 0 when `nodes` is empty. */
+uint32_t planner_distance(const Topology *topology, CpuMask nodes, NodeIx node);
+
+/* overload.c: P1 */
+
+/* Finds the CPUs that are idle (into the scratch), and counts them and the overloaded ones (into the plan). */
+void overload_classify(Planner *p);
+
+/* One CPU of the World, without regard to leases. */
+bool overload_cpu_is_idle(const CpuLoad *cpu);
+bool overload_cpu_is_overloaded(const CpuLoad *cpu);
+
+/* home.c: homes, new members */
+
+/* Decides which groups have which home, and which mask each process's threads are due. */
+void home_decide(Planner *p);
+/* Confines processes to it; slow ticks only. */
+void home_set(Planner *p);
+/* The NodeIx bitmap of Nodes=, nodes that do not exist or have no CPUs left out. 0 or -ENOMEM. */
+int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_bitmap_t ret);
+
+/* release.c */
+
+/* Puts back what was done to processes that are to have no home. */
+void release_all(Planner *p);
+/* The same for every process of one workload, or of all (WORKLOAD_NONE), whatever its policy says. */
+void release_workload(Planner *p, WorkloadIx workload, PlanRule rule);
+
+/* recall.c: P2 */
+
+/* Leases that must end now, whatever is idle. */
+void recall_due(Planner *p);
+/* Leases that have become useless because the borrower's home has room. */
+void recall_to_idle_homes(Planner *p);
+
+/* steal.c: P2 */
+
+/* Gathers who waits; after overload_classify(). */
+void steal_gather(Planner *p);
+void steal_lend(Planner *p);
+
+/* nearest.c: P2, P3 */
+
+typedef struct NearestSeeker {
+    const Task *task;
+    const Process *process;
+    const PlannerGroup *g;
+    const Policy *policy;
+    CpuIx origin; /* the CPU it ran on last, when that is one of its own */
+} NearestSeeker;
+
+typedef struct NearestFind {
+    CpuIx cpu; /* CPU_NONE: none, because of: */
+    PlanReason reason;
+    uint64_t value, limit;
+    TopologyLevel level;
+    uint32_t distance;
+    bool cross_node;
+} NearestFind;
+
+NearestSeeker nearest_seeker(const Planner *p, size_t task_index);
+
+/* The nearest donor the thread may have, or why it may not have the nearest. Without `cross_node` only donors on its
+ * home's nodes are looked at. */
+NearestFind nearest_find(const Planner *p, const NearestSeeker *seeker, bool cross_node);
+
+/* The same find, refused. */
+NearestFind nearest_blocked(NearestFind find, PlanReason reason, uint64_t value, uint64_t limit);
+
+/* guard.c: P7 */
+
+/* Whether a task may not be moved yet; then what it is short of: value of limit. */
+bool guard_residency(const Policy *policy, const Task *task, uint64_t now_usec, uint64_t *ret_value);
+
+typedef enum GuardPass {
+    GUARD_PASS_NO_WISH, /* nobody wants a CPU */
+    GUARD_PASS_CHANGED, /* something was lent */
+    GUARD_PASS_VETOED,  /* only locality stood in the way */
+    GUARD_PASS_NOTHING, /* wanted, but nothing could be done */
+} GuardPass;
+
+/* The guards of a group after a pass in this tick. */
+PlanPass guard_after(const Group *group, const Policy *policy, uint64_t tick, GuardPass result);
+
+/* Length of the cool-down of a CPU recalled for its owner, as a multiple of guard_cooldown_unit(): 1, or twice the last
+ * one when this lease did not outlive the last cool-down. */
+uint32_t guard_cooldown(const CpuLoad *cpu, const Policy *policy, uint64_t held_usec, uint64_t interval_usec);
+uint64_t guard_cooldown_unit(const Policy *policy, uint64_t interval_usec);
+
+/* cap.c: I4 */
+
+/* Level of a bucket now, in thousandths of a token. */
+uint64_t cap_level(const Bucket *bucket, uint32_t per_sec, uint32_t burst, uint64_t now_usec);
+
+/* Whether `n` tokens and one more can be taken. */
+bool cap_has(const Bucket *bucket, uint32_t per_sec, uint32_t burst, uint64_t now_usec, size_t n);
+
+/* Takes one token, or what is left. */
+void cap_take(Bucket *bucket, uint32_t per_sec, uint32_t burst, uint64_t now_usec);

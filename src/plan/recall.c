@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Taking lent CPUs back (P2): within two ticks of the owner's waking, when the lease ends, and when it has become
+ * useless.
+ *
+ * The owner's return is seen by waiting: two threads that both want a CPU wait half of the time each. An owner who wakes
+ * when a share f of the tick is left has made both wait 500 f permille by its end. With OWNER_WAIT_PERMILLE 100 the
+ * tick in which he woke is enough when f >= 0.2, and the next one always is, so the recall comes within two ticks.
+ * Half of WaitPermille= on two consecutive ticks, the test used for lending, would need three when he wakes in the
+ * middle of one. Nor may the threshold be much lower: kernel threads, and a hypervisor that runs somebody else, make
+ * everybody wait some percent now and then, and a false recall costs the borrower MinResidencySec=.
+ *
+ * Who waits there? The borrower itself, unless the kernel has moved it home, which its mask allows: waiting at home is
+ * not the owner's doing. The CPU's own wait time less the borrower's. Sampled tasks that ran there last. The largest
+ * counts.
+ *
+ * Residency (I7): a recall for the owner, at the end of a lease, from a CPU that is gone, and of a thread that sleeps
+ * is not bound by it. Only the recall that merely tidies up, because there is room at home, is. */
+
+#include "plan/planner.h"
+#include "world/load.h"
+
+#define MECHANISM 2 /* P2 */
+
+#define OWNER_WAIT_PERMILLE 100U
+
+/* Run and wait together below this: the borrower sleeps. The same bound that makes a CPU idle. */
+#define ASLEEP_PERMILLE LOAD_IDLE_PERMILLE
+
+typedef struct RecallSubject {
+    const Lease *lease;
+    const Task *task;
+    const Process *process;
+    const Policy *policy;
+    CpuMask due;
+} RecallSubject;
+
+static bool subject_find(Planner *p, size_t index, RecallSubject *ret)
+{
+    const Lease *lease = &p->world->leases[index];
+    const Task *task = world_task(p->world, lease->task);
+    const Process *process;
+
+    if (!task || task->gone)
+        return false;
+    process = &p->world->processes[task->process.i];
+    if (process->gone || p->s->processes[task->process.i].released)
+        return false;
+    *ret = (RecallSubject){
+        .lease = lease,
+        .task = task,
+        .process = process,
+        .policy = process->workload.i >= 0 ? p->s->workloads[process->workload.i].policy : NULL,
+        .due = p->s->processes[task->process.i].due,
+    };
+    /* Without a mask to go back to, or when it is not known or not ours any more, this is for a release. */
+    return ret->due && ret->policy && task->allowed && planner_placeable(ret->policy, process, task);
+}
+
+/* The borrower may have been moved home by the kernel; not known is taken as "on the lent CPU". */
+static bool is_on_lent_cpu(const RecallSubject *s)
+{
+    return s->task->last_cpu.i < 0 || s->task->last_cpu.i == s->lease->cpu.i;
+}
+
+static uint32_t owner_wait(const Planner *p, const RecallSubject *s)
+{
+    const CpuLoad *load = &p->world->cpus[s->lease->cpu.i];
+    uint32_t own = is_on_lent_cpu(s) ? s->task->wait_permille : 0;
+    uint32_t cpu = load->wait_known && load->wait_permille > own ? load->wait_permille - own : 0;
+
+    return MAX(MAX(own, cpu), p->s->cpus[s->lease->cpu.i].wait_others);
+}
+
+static bool is_asleep(const Task *task)
+{
+    return task->run_permille + task->wait_permille < ASLEEP_PERMILLE &&
+           task->run_before_permille + task->wait_before_permille < ASLEEP_PERMILLE &&
+           task->run_ewma_permille + task->wait_ewma_permille < ASLEEP_PERMILLE;
+}
+
+static void emit_recall(Planner *p, const RecallSubject *s, PlanRule rule, uint64_t value, uint64_t limit)
+{
+    const PlanAction action = {
+        .kind = PLAN_KIND_RECALL,
+        .rule = rule,
+        .mechanism = MECHANISM,
+        .subject = s->lease->task,
+        .workload = s->process->workload,
+        .group_id = s->lease->group_id,
+        .from = s->task->allowed,
+        .to = s->due,
+        .cpu = s->lease->cpu,
+        .cross_node = s->lease->cross_node,
+        .value = (uint32_t)MIN(value, UINT32_MAX),
+        .limit = (uint32_t)MIN(limit, UINT32_MAX),
+    };
+
+    if (planner_act(p, &action))
+        p->s->cpus[s->lease->cpu.i].lease = -1;
+}
+
+/* What a load says about a lease is only true when the lease is older than the measurement. */
+static bool is_measured(const Planner *p, const Lease *lease)
+{
+    return !p->world->partial && lease->since_tick < p->world->tick;
+}
+
+static void recall_one(Planner *p, const RecallSubject *s)
+{
+    const CpuLoad *load = &p->world->cpus[s->lease->cpu.i];
+    uint64_t now = p->world->now_usec;
+    uint32_t wait;
+
+    if (!load->online || !load->usable ||
+        !hwloc_bitmap_isset(s->process->cpuset, (unsigned)s->lease->cpu.i)) {
+        emit_recall(p, s, PLAN_RULE_CPU_GONE, 0, 0);
+        return;
+    }
+    if (p->world->workloads[s->process->workload.i].paused) {
+        emit_recall(p, s, PLAN_RULE_PAUSED, 0, 0);
+        return;
+    }
+    if (s->process->group.i < 0 || p->world->groups[s->process->group.i].id != s->lease->group_id ||
+        p->world->groups[s->process->group.i].home != p->s->groups[s->process->group.i].home) {
+        emit_recall(p, s, PLAN_RULE_HOME_CHANGED, 0, 0);
+        return;
+    }
+    if (is_measured(p, s->lease)) {
+        wait = owner_wait(p, s);
+        if (wait >= OWNER_WAIT_PERMILLE) {
+            emit_recall(p, s, PLAN_RULE_OWNER_WAITS, wait, OWNER_WAIT_PERMILLE);
+            p->s->cpus[s->lease->cpu.i].cooling = true;
+            return;
+        }
+    }
+    if (now >= s->lease->until_usec) {
+        emit_recall(p, s, PLAN_RULE_LEASE_ENDED, (now - s->lease->since_usec) / 1000,
+                    (s->lease->until_usec - s->lease->since_usec) / 1000);
+        return;
+    }
+    if (is_measured(p, s->lease) && is_asleep(s->task))
+        emit_recall(p, s, PLAN_RULE_DEMAND_FELL, s->task->run_ewma_permille + s->task->wait_ewma_permille,
+                    ASLEEP_PERMILLE);
+}
+
+/* Sums, per CPU, the waiting of the sampled tasks that ran there last and are not its borrower. */
+static void sum_waits(Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_tasks; i++) {
+        const Task *task = &p->world->tasks[i];
+
+        if (task->gone || task->fresh || !topology_cpu(p->world->topology, task->last_cpu))
+            continue;
+        if (task->lease >= 0 && p->world->leases[task->lease].cpu.i == task->last_cpu.i)
+            continue;
+        p->s->cpus[task->last_cpu.i].wait_others += task->wait_permille;
+    }
+}
+
+void recall_due(Planner *p)
+{
+    if (p->world->n_leases == 0)
+        return;
+    sum_waits(p);
+    for (size_t i = 0; i < p->world->n_leases; i++) {
+        RecallSubject s;
+
+        if (subject_find(p, i, &s))
+            recall_one(p, &s);
+    }
+}
+
+/* Room at home */
+
+/* A thread sent home at this very instant will use an idle CPU there that still looks idle. Which one is not known, so
+ * that all of them are taken as claimed; the next tick knows better. */
+static void claim_for_returned(Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_tasks; i++) {
+        const Task *task = &p->world->tasks[i];
+        CpuMask due = p->s->processes[task->process.i].due;
+
+        if (task->gone || task->lease >= 0 || !due || task->last_move_usec != p->world->now_usec)
+            continue;
+        for (int cpu = hwloc_bitmap_first(due); cpu >= 0; cpu = hwloc_bitmap_next(due, cpu))
+            p->s->cpus[cpu].claimed = true;
+    }
+}
+
+static CpuIx unclaimed_idle_cpu(const Planner *p, CpuMask due)
+{
+    for (int cpu = hwloc_bitmap_first(due); cpu >= 0; cpu = hwloc_bitmap_next(due, cpu))
+        if (p->s->cpus[cpu].idle && !p->s->cpus[cpu].claimed)
+            return (CpuIx){cpu};
+    return CPU_NONE;
+}
+
+/* Leases in the order they are ended: the farthest from home first. */
+static void order_leases(Planner *p)
+{
+    PlanScratch *s = p->s;
+
+    s->n_order = 0;
+    if (!GROW(s->order, s->order_capacity, MAX(p->world->n_leases, 1U))) {
+        p->error = -ENOMEM;
+        return;
+    }
+    for (size_t i = 0; i < p->world->n_leases; i++) {
+        const TopologyCpu *cpu = topology_cpu(p->world->topology, p->world->leases[i].cpu);
+        RecallSubject subject;
+
+        if (s->cpus[p->world->leases[i].cpu.i].lease < 0 || !cpu || !subject_find(p, i, &subject))
+            continue;
+        s->order[s->n_order++] = (PlannerOrder){
+            .key = planner_distance(p->world->topology, p->s->groups[subject.process->group.i].home_nodes,
+                                    cpu->node),
+            .tie = i,
+            .index = (uint32_t)i,
+        };
+    }
+    qsort(s->order, s->n_order, sizeof(*s->order), planner_order_compare);
+}
+
+/* Whether the lease was ended for an idle CPU at home. */
+static bool recall_home(Planner *p, size_t index)
+{
+    const PlannerGroup *g;
+    RecallSubject s;
+    uint64_t since;
+    CpuIx idle;
+
+    if (p->s->cpus[p->world->leases[index].cpu.i].lease < 0 || !subject_find(p, index, &s) ||
+        !is_measured(p, s.lease))
+        return false;
+    /* Threads that wait at home use the idle CPU first. */
+    g = &p->s->groups[s.process->group.i];
+    if (g->n_pressed > 0 || guard_residency(s.policy, s.task, p->world->now_usec, &since))
+        return false;
+    idle = unclaimed_idle_cpu(p, s.due);
+    if (idle.i < 0)
+        return false;
+
+    p->s->cpus[idle.i].claimed = true;
+    emit_recall(p, &s, PLAN_RULE_DEMAND_FELL, p->world->cpus[idle.i].busy_permille, LOAD_IDLE_PERMILLE);
+    return true;
+}
+
+void recall_to_idle_homes(Planner *p)
+{
+    bool changed = p->world->n_leases > 0;
+
+    claim_for_returned(p);
+    if (!changed)
+        return;
+    order_leases(p);
+    /* A CPU taken back may itself be in the home of another borrower. */
+    while (changed) {
+        changed = false;
+        for (size_t i = 0; i < p->s->n_order; i++)
+            changed |= recall_home(p, p->s->order[i].index);
+        if (changed)
+            overload_classify(p);
+    }
+}

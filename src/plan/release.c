@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Putting back: a process whose threads carry masks of ours, and which is to have no home any more.
+ *
+ * One action covers the whole process, including threads born since: what counts is the journal and the mask a thread
+ * has, not what was last seen of it. Threads which somebody else re-pinned are left as they are; they are still named
+ * here, so that the journal forgets them.
+ *
+ * A group that merely has no home yet is not a reason: its processes may come from another group, and will be given
+ * their new masks at the next slow tick without a detour over the whole machine. */
+
+#include "plan/planner.h"
+
+#define MECHANISM 3 /* P3: undoes a home */
+
+static PlanRule release_rule(const Planner *p, const Process *process, const PlannerProcess *pp)
+{
+    const PlannerGroup *g;
+
+    if (process->group.i < 0)
+        return PLAN_RULE_WORKLOAD_GONE;
+    if (process->yielded)
+        return PLAN_RULE_REPINNED;
+    g = &p->s->groups[process->group.i];
+    if (g->blocked == PLAN_REASON_NO_CPUS)
+        return PLAN_RULE_HOME_GONE;
+    if (g->blocked != PLAN_REASON_INVALID)
+        return PLAN_RULE_WORKLOAD_GONE;
+    if (g->home && process->cpuset && !pp->due)
+        return PLAN_RULE_HOME_GONE;
+    return PLAN_RULE_INVALID;
+}
+
+/* A thread whose mask we may put back stands for the process; one that re-pinned itself only for the journal. */
+static const Task *representative(const World *world, const Process *process)
+{
+    const Task *found = NULL;
+    size_t n, first = world_process_tasks(world, process, &n);
+
+    for (size_t i = first; i < first + n; i++) {
+        const Task *task = &world->tasks[i];
+
+        if (task->gone || !task->original || task->hands == TASK_HANDS_DENIED ||
+            task->hands == TASK_HANDS_UNKNOWN)
+            continue;
+        if (task->lease < 0 && task->hands != TASK_HANDS_REPINNED)
+            return task;
+        if (!found)
+            found = task;
+    }
+    return found;
+}
+
+static void free_leases(Planner *p, const Process *process)
+{
+    for (size_t i = 0; i < p->world->n_leases; i++)
+        if (p->world->leases[i].task.pid == process->pid)
+            p->s->cpus[p->world->leases[i].cpu.i].lease = -1;
+}
+
+static void release_process(Planner *p, size_t index, PlanRule rule)
+{
+    const Process *process = &p->world->processes[index];
+    const Task *task = representative(p->world, process);
+
+    if (!task)
+        return;
+    p->s->processes[index].released = true;
+    free_leases(p, process);
+    planner_act(p, &(PlanAction){
+                       .kind = PLAN_KIND_RELEASE,
+                       .rule = rule,
+                       .mechanism = MECHANISM,
+                       .subject = planner_process_key(process),
+                       .workload = process->workload,
+                       .group_id = process->group.i >= 0 ? p->world->groups[process->group.i].id : 0,
+                       .from = task->allowed,
+                       .to = task->original,
+                       .cpu = CPU_NONE,
+                   });
+}
+
+void release_all(Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_processes; i++) {
+        PlanRule rule;
+
+        if (p->world->processes[i].gone || !p->s->processes[i].ours)
+            continue;
+        rule = release_rule(p, &p->world->processes[i], &p->s->processes[i]);
+        if (rule != PLAN_RULE_INVALID)
+            release_process(p, i, rule);
+    }
+}
+
+void release_workload(Planner *p, WorkloadIx workload, PlanRule rule)
+{
+    for (size_t i = 0; i < p->world->n_processes; i++)
+        if (!p->world->processes[i].gone &&
+            (workload.i < 0 || p->world->processes[i].workload.i == workload.i))
+            release_process(p, i, rule);
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Lending idle CPUs (P2). The kernel steals a waiting thread within microseconds, but only onto CPUs the thread may use;
+ * a home takes the others out of its reach, and this gives them back one at a time: one idle CPU is added to the mask
+ * of one waiting thread. Masks are never widened for a whole group, which would undo the home.
+ *
+ * Only groups with a home by us are looked at, only threads that waited WaitPermille= on each of two ticks, and only
+ * while no CPU of their own is idle. How many CPUs a group wants follows from how long its threads waited in sum: each
+ * 1000 permille is one CPU's worth of work that was not done. A rest below WaitPermille= is not worth a lend.
+ *
+ * Example: 12 spinning threads in a home of 8 CPUs run 8000 and wait 4000 permille. With WaitPermille 250 they want
+ * (4000 + 1000 - 250) / 1000 = 4 CPUs. Once 4 threads are out, 8 threads have 8 CPUs, nobody waits, and that is all.
+ *
+ * The threads that wait most come first, and each gets the nearest idle CPU (nearest.c). A pass is one try of one group
+ * in one tick, made only while idle CPUs exist; guard.c says what follows from its result.
+ *
+ * What it does badly: threads that wait for each other rather than for a CPU, but in short bursts, look like waiting
+ * threads; lending moves them apart. The locality veto and residency bound how often. */
+
+#include "plan/planner.h"
+
+#define MECHANISM 2 /* P2 */
+
+/* A thread that is where it should be, so that a CPU can be added to its mask. */
+static bool is_at_home(const Task *task, CpuMask due)
+{
+    return due && task->original && task->allowed == due;
+}
+
+/* The thread was lent a CPU after this tick's loads were measured. */
+static bool is_freshly_lent(const World *world, const Task *task)
+{
+    return task->lease >= 0 && world->leases[task->lease].since_tick >= world->tick;
+}
+
+static void gather_task(Planner *p, size_t index)
+{
+    const Task *task = &p->world->tasks[index];
+    const Process *process = &p->world->processes[task->process.i];
+    const PlannerProcess *pp = &p->s->processes[task->process.i];
+    const Policy *policy;
+    PlannerGroup *g;
+
+    if (process->group.i < 0 || task->fresh)
+        return;
+    g = &p->s->groups[process->group.i];
+    policy = p->s->workloads[process->workload.i].policy;
+    if (!g->home || !planner_placeable(policy, process, task))
+        return;
+    if (task->lease >= 0 && !is_freshly_lent(p->world, task))
+        return;
+
+    g->backlog += task->wait_permille;
+    g->max_wait = MAX(g->max_wait, task->wait_permille);
+    if (task->wait_permille >= policy->wait_permille)
+        g->waits = true;
+    if (task->lease >= 0 || task->wait_permille < policy->wait_permille ||
+        task->wait_before_permille < policy->wait_permille || !is_at_home(task, pp->due))
+        return;
+
+    g->n_pressed++;
+    if (pp->home_idle)
+        return;
+    g->n_candidates++;
+    if (!GROW(p->s->candidates, p->s->candidates_capacity, p->s->n_candidates + 1)) {
+        p->error = -ENOMEM;
+        return;
+    }
+    p->s->candidates[p->s->n_candidates++] = (PlannerCandidate){
+        .group = (uint32_t)process->group.i,
+        .wait = task->wait_permille,
+        .task = (uint32_t)index,
+    };
+}
+
+/* What CPUs lent in this tick will take off the backlog cannot be seen in it yet. */
+static void discount_fresh_leases(Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_leases; i++) {
+        const Task *task = world_task(p->world, p->world->leases[i].task);
+        const Process *process;
+        PlannerGroup *g;
+
+        if (!task || !is_freshly_lent(p->world, task))
+            continue;
+        process = &p->world->processes[task->process.i];
+        if (process->group.i < 0)
+            continue;
+        g = &p->s->groups[process->group.i];
+        g->backlog -= MIN(g->backlog, 1000U);
+    }
+}
+
+void steal_gather(Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_processes; i++) {
+        PlannerProcess *pp = &p->s->processes[i];
+
+        pp->home_idle = pp->due && hwloc_bitmap_intersects(pp->due, p->s->idle);
+    }
+    for (size_t i = 0; i < p->world->n_tasks; i++)
+        gather_task(p, i);
+    discount_fresh_leases(p);
+}
+
+/* Donors */
+
+static void find_donors(Planner *p)
+{
+    PlanScratch *s = p->s;
+
+    hwloc_bitmap_zero(s->set);
+    for (size_t i = 0; i < p->world->n_groups; i++)
+        if (s->groups[i].home && s->groups[i].waits && hwloc_bitmap_or(s->set, s->set, s->groups[i].home) < 0)
+            p->error = -ENOMEM;
+
+    s->n_donors = 0;
+    for (int cpu = hwloc_bitmap_first(s->idle); cpu >= 0; cpu = hwloc_bitmap_next(s->idle, cpu)) {
+        s->cpus[cpu].owned = hwloc_bitmap_isset(s->set, (unsigned)cpu);
+        if (!s->cpus[cpu].owned && !s->cpus[cpu].claimed)
+            s->donors[s->n_donors++] = (CpuIx){cpu};
+    }
+}
+
+static void remove_donor(PlanScratch *s, CpuIx cpu)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n_donors; i++)
+        if (s->donors[i].i != cpu.i)
+            s->donors[n++] = s->donors[i];
+    s->n_donors = n;
+    s->cpus[cpu.i].idle = false;
+    hwloc_bitmap_clr(s->idle, (unsigned)cpu.i);
+}
+
+/* The pass of one group */
+
+typedef struct StealPass {
+    const Group *group;
+    PlannerGroup *g;
+    PlannerWorkload *w;
+    size_t wish;
+    size_t n_lent;
+    size_t n_failures;
+    bool vetoed;
+} StealPass;
+
+/* What keeps a lend across nodes back although a CPU was found: a cap, or the veto. The veto is last, so that it only
+ * counts tries that would have moved something. */
+static PlanReason cross_node_reason(const Planner *p, const StealPass *pass)
+{
+    const Policy *policy = pass->w->policy;
+    uint64_t now = p->world->now_usec;
+
+    if (!cap_has(&p->world->workloads[pass->group->workload.i].cross_node, policy->cross_node_moves_per_sec,
+                 policy->cross_node_burst, now, pass->w->n_lent))
+        return PLAN_REASON_RATE_WORKLOAD;
+    if (!cap_has(&p->world->cross_node, p->limits->cross_node_moves_per_sec, p->limits->cross_node_burst, now,
+                 p->n_lent_host))
+        return PLAN_REASON_RATE_HOST;
+    return pass->group->n_vetoes < policy->nice_tries ? PLAN_REASON_LOCALITY : PLAN_REASON_INVALID;
+}
+
+static bool lend(Planner *p, StealPass *pass, const NearestSeeker *s, const NearestFind *found)
+{
+    CpuMask due = p->s->processes[s->task->process.i].due, to;
+
+    if (hwloc_bitmap_copy(p->s->set, due) < 0 || hwloc_bitmap_set(p->s->set, (unsigned)found->cpu.i) < 0)
+        to = NULL;
+    else
+        to = intern_mask(p->world->pool, p->s->set);
+    if (!to) {
+        p->error = -ENOMEM;
+        return false;
+    }
+
+    remove_donor(p->s, found->cpu);
+    pass->n_lent++;
+    if (found->cross_node) {
+        pass->w->n_lent++;
+        p->n_lent_host++;
+    }
+    return planner_act(p, &(PlanAction){
+                              .kind = PLAN_KIND_LEND,
+                              .rule = PLAN_RULE_IDLE_NEARBY,
+                              .mechanism = MECHANISM,
+                              .subject = world_task_key(p->world, s->task),
+                              .workload = s->process->workload,
+                              .group_id = pass->group->id,
+                              .from = s->task->allowed,
+                              .to = to,
+                              .cpu = found->cpu,
+                              .cross_node = found->cross_node,
+                              .distance = found->distance,
+                              .lease_usec = s->policy->lease_usec,
+                              .value = s->task->wait_permille,
+                              .limit = s->policy->wait_permille,
+                          });
+}
+
+/* Records why a thread got nothing. */
+static void refuse(Planner *p, StealPass *pass, const NearestSeeker *s, const NearestFind *f)
+{
+    pass->n_failures++;
+    planner_refuse(p, &(PlanRefusal){
+                          .reason = f->reason,
+                          .mechanism = MECHANISM,
+                          .subject = world_task_key(p->world, s->task),
+                          .workload = s->process->workload,
+                          .group_id = pass->group->id,
+                          .cpu = f->cpu,
+                          .value = f->value,
+                          .limit = f->limit,
+                      });
+}
+
+/* Lends one thread a CPU, or refuses it. False: out of memory. */
+static bool serve(Planner *p, StealPass *pass, size_t task_index)
+{
+    NearestSeeker s = nearest_seeker(p, task_index);
+    NearestFind found;
+    uint64_t since;
+
+    if (guard_residency(s.policy, s.task, p->world->now_usec, &since)) {
+        found = nearest_blocked((NearestFind){.cpu = CPU_NONE}, PLAN_REASON_RESIDENCY, since,
+                                s.policy->min_residency_usec);
+        refuse(p, pass, &s, &found);
+        return true;
+    }
+
+    found = nearest_find(p, &s, true);
+    if (found.cpu.i >= 0 && found.cross_node) {
+        PlanReason reason = cross_node_reason(p, pass);
+        NearestFind local;
+
+        if (reason != PLAN_REASON_INVALID) {
+            pass->vetoed |= reason == PLAN_REASON_LOCALITY;
+            local = nearest_find(p, &s, false);
+            found = local.cpu.i >= 0
+                        ? local
+                        : nearest_blocked(found, reason, pass->group->n_vetoes,
+                                          reason == PLAN_REASON_LOCALITY ? pass->w->policy->nice_tries : 0);
+        }
+    }
+    if (found.reason != PLAN_REASON_INVALID) {
+        refuse(p, pass, &s, &found);
+        return true;
+    }
+    return lend(p, pass, &s, &found);
+}
+
+static GuardPass run_pass(Planner *p, StealPass *pass, const PlannerCandidate *candidates, size_t n)
+{
+    for (size_t i = 0; i < n && pass->n_lent < pass->wish; i++) {
+        if (!planner_has_budget(p)) {
+            planner_refuse_group(p, MECHANISM, PLAN_REASON_BUDGET, pass->group, p->n_spent,
+                                 PLAN_ACTIONS_PER_TICK);
+            break;
+        }
+        if (p->s->n_donors == 0) {
+            planner_refuse_group(p, MECHANISM, PLAN_REASON_NO_IDLE_CPU, pass->group, pass->g->max_wait,
+                                 pass->w->policy->wait_permille);
+            break;
+        }
+        if (pass->n_failures >= STEAL_FAILURES_MAX || !serve(p, pass, candidates[i].task))
+            break;
+    }
+    if (pass->n_lent > 0)
+        return GUARD_PASS_CHANGED;
+    return pass->vetoed ? GUARD_PASS_VETOED : GUARD_PASS_NOTHING;
+}
+
+static void conclude(Planner *p, const StealPass *pass, GuardPass result)
+{
+    PlanPass after = guard_after(pass->group, pass->w->policy, p->world->tick, result);
+
+    if (after.n_vetoes != pass->group->n_vetoes || after.backoff_ticks != pass->group->backoff_ticks ||
+        after.backoff_until_tick != pass->group->backoff_until_tick)
+        planner_pass(p, &after);
+}
+
+/* Who wants how much: false when there is no pass to be made for the group. */
+static bool consider(Planner *p, StealPass *pass)
+{
+    uint32_t least = pass->w->policy->wait_permille;
+    PlanReason reason = PLAN_REASON_INVALID;
+    uint64_t ticks;
+
+    pass->wish = MIN(pass->g->n_candidates, (pass->g->backlog + 1000 - MIN(least, 1000U)) / 1000);
+    if (pass->g->n_pressed == 0 || (pass->wish == 0 && pass->g->n_candidates > 0))
+        reason = PLAN_REASON_NOT_OVERLOADED;
+    else if (pass->g->n_candidates == 0)
+        reason = PLAN_REASON_HOME_HAS_IDLE;
+    if (reason != PLAN_REASON_INVALID) {
+        planner_refuse_group(p, MECHANISM, reason, pass->group, pass->g->max_wait, least);
+        conclude(p, pass, GUARD_PASS_NO_WISH);
+        return false;
+    }
+
+    /* Nothing to search is not a pass: the kernel's search starts when a CPU becomes idle, and so does this. */
+    if (p->s->n_donors == 0) {
+        planner_refuse_group(p, MECHANISM, PLAN_REASON_NO_IDLE_CPU, pass->group, pass->g->max_wait, least);
+        return false;
+    }
+    if (p->world->tick < pass->group->backoff_until_tick) {
+        ticks = pass->group->backoff_until_tick - p->world->tick;
+        planner_refuse_group(p, MECHANISM, PLAN_REASON_BACKOFF, pass->group, ticks,
+                             pass->group->backoff_ticks);
+        return false;
+    }
+    return true;
+}
+
+static int compare_candidates(const void *a, const void *b)
+{
+    const PlannerCandidate *x = a, *y = b;
+
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
+    if (x->wait != y->wait)
+        return x->wait > y->wait ? -1 : 1;
+    return x->task < y->task ? -1 : x->task > y->task;
+}
+
+/* Groups with a home and leave to steal, those that lack most first. */
+static void order_groups(Planner *p)
+{
+    PlanScratch *s = p->s;
+
+    s->n_order = 0;
+    if (!GROW(s->order, s->order_capacity, MAX(p->world->n_groups, 1U))) {
+        p->error = -ENOMEM;
+        return;
+    }
+    for (size_t i = 0; i < p->world->n_groups; i++) {
+        const Group *group = &p->world->groups[i];
+        const Policy *policy;
+
+        if (!s->groups[i].home || s->groups[i].home != group->home ||
+            p->world->workloads[group->workload.i].paused)
+            continue;
+        policy = s->workloads[group->workload.i].policy;
+        if (!policy->steal || p->world->partial) {
+            if (s->groups[i].n_pressed > 0)
+                planner_refuse_group(p, MECHANISM,
+                                     policy->steal ? PLAN_REASON_UNREADABLE : PLAN_REASON_STEAL_OFF, group,
+                                     s->groups[i].max_wait, policy->wait_permille);
+            continue;
+        }
+        s->order[s->n_order++] =
+            (PlannerOrder){.key = s->groups[i].backlog, .tie = group->id, .index = (uint32_t)i};
+    }
+    qsort(s->order, s->n_order, sizeof(*s->order), planner_order_compare);
+}
+
+/* The slice of the sorted candidates that belongs to one group. */
+static size_t first_candidate(const PlanScratch *s, uint32_t group)
+{
+    size_t low = 0, high = s->n_candidates;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (s->candidates[middle].group < group)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void steal_lend(Planner *p)
+{
+    PlanScratch *s = p->s;
+
+    find_donors(p);
+    order_groups(p);
+    if (s->n_donors > 0)
+        qsort(s->candidates, s->n_candidates, sizeof(*s->candidates), compare_candidates);
+
+    for (size_t i = 0; i < s->n_order && p->error == 0; i++) {
+        uint32_t index = s->order[i].index;
+        StealPass pass = {
+            .group = &p->world->groups[index],
+            .g = &s->groups[index],
+            .w = &s->workloads[p->world->groups[index].workload.i],
+        };
+
+        if (consider(p, &pass))
+            conclude(p, &pass,
+                     run_pass(p, &pass, s->candidates + first_candidate(s, index), pass.g->n_candidates));
+    }
+}
