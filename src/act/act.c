@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "act/act.h"
+
+#include "act/internal.h"
+#include "act/lineage.h"
+#include "act/ops-affinity.h"
+#include "base/time.h"
+
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#define MEASURE_ROUNDS 16U
+
+int act_new(const ActOps *ops, void *context, int root_fd, const char *journal_path, Act **ret,
+            char **ret_error)
+{
+    CLEANUP(act_free_p) Act *act = NULL;
+    int r = 0;
+
+    *ret_error = NULL;
+    if (ops->changes && !journal_path)
+        return -EINVAL;
+    act = calloc(1, sizeof(*act));
+    if (!act)
+        return -ENOMEM;
+    act->ops = ops;
+    act->root_fd = root_fd;
+    act->context = context ? context : &act->root_fd;
+    act->all = hwloc_bitmap_alloc_full();
+    act->online = hwloc_bitmap_alloc_full();
+    act->scratch = hwloc_bitmap_alloc();
+    if (!act->all || !act->online || !act->scratch)
+        return -ENOMEM;
+
+    if (ops->changes) {
+        r = journal_open(journal_path, root_fd, &act->journal, ret_error);
+        if (r < 0)
+            return r;
+        act->statistics.n_torn = act->journal->torn;
+    }
+    *ret = TAKE_PTR(act);
+    return r;
+}
+
+Act *act_free(Act *act)
+{
+    if (!act)
+        return NULL;
+    journal_free(act->journal);
+    hwloc_bitmap_free(act->all);
+    hwloc_bitmap_free(act->online);
+    hwloc_bitmap_free(act->scratch);
+    free(act);
+    return NULL;
+}
+
+void act_refresh(Act *act)
+{
+    if (act->ops->get_online(act->context, act->online) < 0)
+        hwloc_bitmap_fill(act->online);
+}
+
+bool act_mask_same(Act *act, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
+{
+    if (hwloc_bitmap_isequal(a, b))
+        return true;
+    return hwloc_bitmap_xor(act->scratch, a, b) == 0 && !hwloc_bitmap_intersects(act->scratch, act->online);
+}
+
+/* The mask of a passage is a single CPU, which a user may well choose, too. So it is ours only on the thread in passage, and
+ * on what was born since it began; start times are cut to whole ticks, hence the one to spare. */
+static bool from_passage(const JournalPassage *passage, TaskKey task, hwloc_const_bitmap_t mask)
+{
+    if (hwloc_bitmap_weight(mask) != 1 || hwloc_bitmap_first(mask) != passage->cpu.i)
+        return false;
+    if (task.tid == passage->tid && task.start_ticks == passage->born_ticks)
+        return !passage->settled;
+    return task.start_ticks + 1 >= passage->before.ticks;
+}
+
+bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask)
+{
+    for (uint32_t i = 0; i < process->n_applied; i++)
+        if (act_mask_same(act, process->applied[i], mask))
+            return true;
+    for (size_t i = 0; i < act->journal->n_passages; i++) {
+        const JournalPassage *passage = &act->journal->passages[i];
+
+        if (passage->pid == process->pid && passage->start_ticks == process->start_ticks &&
+            from_passage(passage, task, mask))
+            return true;
+    }
+    return false;
+}
+
+int act_set_mask(Act *act, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask)
+{
+    uint64_t start = time_now_usec();
+    int r = act->ops->set_mask(act->context, task, via, mask);
+
+    if (r == 0 || r == ACT_E_CUT) {
+        act->statistics.n_set_mask++;
+        act->statistics.cost_usec += time_now_usec() - start;
+    }
+    return r;
+}
+
+int act_set_original(Act *act, TaskKey task, JournalOriginal original)
+{
+    int r = act_set_mask(act, task, NULL, original.whole ? act->all : original.mask);
+
+    /* The kernel does the same to a task whose last CPU goes offline. */
+    if (r == ACT_E_REFUSED && !original.whole)
+        r = act_set_mask(act, task, NULL, act->all);
+    return r == ACT_E_CUT ? 0 : r;
+}
+
+int act_compact(Act *act)
+{
+    CLEANUP(lineage_done) Lineage lineage = {0};
+    int r;
+
+    if (!journal_bloated(act->journal))
+        return 0;
+    r = lineage_init(act, &lineage);
+    if (r == 0)
+        r = lineage_adopt_all(act, &lineage);
+    if (r == 0)
+        r = journal_compact(act->journal, lineage.processes, lineage.n);
+    if (r < 0) { /* not again in every tick, but when as much has come together once more */
+        act->journal->n_kept = act->journal->n_processes;
+        act->journal->n_lines = 0;
+    }
+    return r;
+}
+
+const Process *act_world_process(const World *world, pid_t pid)
+{
+    size_t low = 0, high = world->n_processes;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (world->processes[middle].pid == pid)
+            return &world->processes[middle];
+        if (world->processes[middle].pid < pid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+static int measure(Act *act, hwloc_bitmap_t have)
+{
+    TaskKey self = {.pid = getpid(), .tid = gettid()};
+    uint64_t start;
+    ActProcess me;
+    int r = act->ops->read_process(act->context, self.tid, &me);
+
+    if (r != 0)
+        return r;
+    self.start_ticks = me.start_ticks;
+    r = act->ops->get_mask(act->context, self, have);
+    if (r != 0)
+        return r;
+
+    act_refresh(act);
+    start = time_now_usec();
+    for (unsigned i = 0; r == 0 && i < MEASURE_ROUNDS; i++)
+        r = act->ops->set_mask(act->context, self, NULL,
+                               hwloc_bitmap_isincluded(act->online, have) ? act->all : have);
+    if (r == 0)
+        act->measured_usec = MAX((time_now_usec() - start) / MEASURE_ROUNDS, 1U);
+    return r;
+}
+
+int act_measure(Act *act)
+{
+    hwloc_bitmap_t have;
+    int r;
+
+    if (!act->ops->changes)
+        return 0;
+    have = hwloc_bitmap_alloc();
+    if (!have)
+        return -ENOMEM;
+    r = measure(act, have);
+    hwloc_bitmap_free(have);
+    return r > 0 ? -EPERM : r;
+}
+
+uint64_t act_cost_usec(const Act *act)
+{
+    if (act->statistics.n_set_mask == 0)
+        return act->measured_usec;
+    return MAX(act->statistics.cost_usec / act->statistics.n_set_mask, 1U);
+}
+
+bool act_permitted(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+
+    if (syscall(SYS_capget, &header, data) < 0)
+        return false;
+    return data[CAP_TO_INDEX(CAP_SYS_NICE)].effective & CAP_TO_MASK(CAP_SYS_NICE);
+}
+
+const ActStatistics *act_statistics(const Act *act)
+{
+    return &act->statistics;
+}

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* One action after the other: look, write down, change.
+ *
+ * Between the decision and this moment the task may have exited, its user may have pinned it, its process may have started
+ * threads. So every thread's mask is read again, and only a mask that the plan expected (`from`), or one that the journal
+ * says is ours, is replaced. A process gets its home in passes over its threads: a thread born during a pass inherits
+ * the old mask from a creator not yet reached, and is found by the next one.
+ *
+ * The kernel cuts what it is asked for by the thread's cpuset. If that became narrower since the plan was made, the mask
+ * would be one that nobody wrote down and that could not be told from a user's; so it is taken back and refused. */
+
+#include "act/internal.h"
+#include "act/lineage.h"
+#include "act/passage.h"
+
+/* What one action works with. */
+typedef struct Work {
+    Act *act;
+    const World *world;
+    const PlanAction *action;
+    ActProcess process;
+    hwloc_bitmap_t have, scratch;
+    Restore restore; /* of the releases that follow each other */
+} Work;
+
+static int outcome_of(int r)
+{
+    if (r < 0)
+        return r == -ENOMEM ? -ENOMEM : PLAN_OUTCOME_RETRY;
+    switch ((ActResult)r) {
+    case ACT_E_GONE:
+        return PLAN_OUTCOME_GONE;
+    case ACT_E_REFUSED:
+    case ACT_E_CUT:
+    case ACT_E_CORRUPT:
+        return PLAN_OUTCOME_REFUSED;
+    case ACT_E_RETRY:
+        return PLAN_OUTCOME_RETRY;
+    }
+    return PLAN_OUTCOME_DONE;
+}
+
+/* Whether the mask is all that the process may use. */
+static bool is_whole(Work *work, hwloc_const_bitmap_t mask)
+{
+    const Process *process = act_world_process(work->world, work->process.pid);
+
+    if (hwloc_bitmap_isincluded(work->act->online, mask))
+        return true;
+    return process && process->start_ticks == work->process.start_ticks && process->cpuset &&
+           act_mask_same(work->act, process->cpuset, mask);
+}
+
+/* Takes back a change that worked by half: when the thread still has a part of what we gave it. */
+static void take_back(Work *work, TaskKey task, JournalOriginal before)
+{
+    hwloc_bitmap_t now = work->scratch;
+
+    if (work->act->ops->get_mask(work->act->context, task, now) == 0 &&
+        hwloc_bitmap_isincluded(now, work->action->to))
+        (void)act_set_original(work->act, task, before);
+}
+
+/* Gives `task`, whose mask is work->have, the mask of the action. Returns a PlanOutcome or -ENOMEM. */
+static int change(Work *work, TaskKey task, bool ours, const JournalPassage *passage)
+{
+    Act *act = work->act;
+    JournalChange change = {
+        .process = work->process,
+        .task = task,
+        .ours = ours,
+        .original = {.mask = work->have, .whole = !ours && is_whole(work, work->have)},
+        .mask = work->action->to,
+        .passage = passage,
+    };
+    hwloc_bitmap_t via = NULL;
+    int r;
+
+    if (!act->ops->changes)
+        return PLAN_OUTCOME_SKIPPED;
+    if (passage) {
+        via = hwloc_bitmap_alloc();
+        if (!via || hwloc_bitmap_only(via, (unsigned)passage->cpu.i) < 0) {
+            hwloc_bitmap_free(via);
+            return -ENOMEM;
+        }
+    }
+
+    r = journal_note_change(act->journal, &change);
+    if (r < 0) {
+        hwloc_bitmap_free(via);
+        act->statistics.n_journal_failures += r != -ENOMEM;
+        return r == -ENOMEM ? r : PLAN_OUTCOME_UNJOURNALLED;
+    }
+    r = act_set_mask(act, task, via, work->action->to);
+    if (r == ACT_E_CUT || (r != 0 && r != ACT_E_GONE && via))
+        take_back(work, task, change.original);
+    if (passage)
+        passage_end(act);
+    hwloc_bitmap_free(via);
+    return outcome_of(r);
+}
+
+/* Finds out what the journal knows of the process; *ret_ours: whether work->have is a mask of ours. In a dry run nothing
+ * is. Returns 0, -ENOMEM, or a PlanOutcome. */
+static int look_up(Work *work, TaskKey task, bool *ret_ours)
+{
+    JournalProcess *entry = NULL;
+    int r;
+
+    *ret_ours = false;
+    if (!work->act->journal)
+        return 0;
+    r = lineage_entry(work->act, &work->process, task, work->have, &entry);
+    if (r < 0)
+        return r == -ENOMEM ? r : PLAN_OUTCOME_UNJOURNALLED;
+    *ret_ours = entry && entry->released_ticks == 0 && act_mask_ours(work->act, entry, task, work->have);
+    return 0;
+}
+
+/* The World's lease of a thread, whose mask is then its home and one more CPU. */
+static bool has_lease(const Work *work, TaskKey task)
+{
+    for (size_t i = 0; i < work->world->n_leases; i++) {
+        const TaskKey *key = &work->world->leases[i].task;
+
+        if (key->pid == task.pid && key->tid == task.tid && key->start_ticks == task.start_ticks)
+            return hwloc_bitmap_isincluded(work->action->to, work->have);
+    }
+    return false;
+}
+
+/* Set home: threads by what became of them in one pass. */
+typedef struct Tally {
+    size_t n[PLAN_OUTCOME_MAX];
+    size_t n_changed;
+} Tally;
+
+static int set_home_thread(Work *work, TaskKey task, size_t *n_changed)
+{
+    Act *act = work->act;
+    bool ours;
+    int r = act->ops->get_mask(act->context, task, work->have);
+
+    if (r != 0)
+        return outcome_of(r);
+    r = look_up(work, task, &ours);
+    if (r != 0)
+        return r;
+    if (act_mask_same(act, work->have, work->action->to) || (ours && has_lease(work, task)))
+        return PLAN_OUTCOME_DONE;
+    if (!ours && !act_mask_same(act, work->have, work->action->from))
+        return PLAN_OUTCOME_FOREIGN;
+
+    r = change(work, task, ours, NULL);
+    *n_changed += r == PLAN_OUTCOME_DONE;
+    return r;
+}
+
+/* One pass. 0, -errno, or ACT_E_GONE and the like when the threads cannot be listed. */
+static int set_home_pass(Work *work, Tally *ret)
+{
+    CLEANUP_FREE TaskKey *threads = NULL;
+    Tally tally = {0};
+    size_t n = 0;
+    int r = work->act->ops->list_threads(work->act->context, work->process.pid, work->process.start_ticks,
+                                         &threads, &n);
+
+    if (r != 0)
+        return r;
+    for (size_t i = 0; i < n; i++) {
+        r = set_home_thread(work, threads[i], &tally.n_changed);
+        if (r < 0)
+            return r;
+        tally.n[r]++;
+    }
+    *ret = tally;
+    return 0;
+}
+
+/* What one process has become, from its threads: trouble that may pass comes first, so that it is tried again. */
+static PlanOutcome set_home_outcome(const Tally *tally)
+{
+    static const PlanOutcome order[] = {
+        PLAN_OUTCOME_UNJOURNALLED, PLAN_OUTCOME_RETRY,   PLAN_OUTCOME_SKIPPED,
+        PLAN_OUTCOME_DONE,         PLAN_OUTCOME_REFUSED, PLAN_OUTCOME_FOREIGN,
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+        if (tally->n[order[i]] > 0)
+            return order[i];
+    return PLAN_OUTCOME_GONE;
+}
+
+static int set_home(Work *work)
+{
+    Tally tally = {0};
+
+    if (work->action->subject.tid != 0) {
+        size_t n = 0;
+
+        return set_home_thread(work, work->action->subject, &n);
+    }
+    if (work->process.start_ticks != work->action->subject.start_ticks)
+        return PLAN_OUTCOME_GONE;
+
+    for (unsigned i = 0; i < ACT_PASSES_MAX; i++) {
+        int r = set_home_pass(work, &tally);
+
+        if (r != 0)
+            return outcome_of(r);
+        if (tally.n_changed == 0 || tally.n[PLAN_OUTCOME_UNJOURNALLED] > 0)
+            return set_home_outcome(&tally);
+    }
+    return PLAN_OUTCOME_RETRY;
+}
+
+static int lend(Work *work)
+{
+    Act *act = work->act;
+    const PlanAction *action = work->action;
+    JournalPassage passage;
+    bool ours, narrow;
+    int r = act->ops->get_mask(act->context, action->subject, work->have);
+
+    if (r != 0)
+        return outcome_of(r);
+    r = look_up(work, action->subject, &ours);
+    if (r != 0)
+        return r;
+    if (ours && act_mask_same(act, work->have, action->to))
+        return PLAN_OUTCOME_DONE;
+    if (!act_mask_same(act, work->have, action->from))
+        return PLAN_OUTCOME_FOREIGN;
+
+    narrow = act->ops->changes && action->cpu.i >= 0 &&
+             hwloc_bitmap_isset(action->to, (unsigned)action->cpu.i) &&
+             passage_begin(act, &work->process, action->subject, action->cpu, &passage) == 0;
+    return change(work, action->subject, ours, narrow ? &passage : NULL);
+}
+
+static int recall(Work *work)
+{
+    Act *act = work->act;
+    bool ours;
+    int r = act->ops->get_mask(act->context, work->action->subject, work->have);
+
+    if (r != 0)
+        return outcome_of(r);
+    if (!act->ops->changes)
+        return PLAN_OUTCOME_SKIPPED;
+    r = look_up(work, work->action->subject, &ours);
+    if (r != 0)
+        return r;
+    if (!ours)
+        return PLAN_OUTCOME_FOREIGN;
+    if (act_mask_same(act, work->have, work->action->to))
+        return PLAN_OUTCOME_DONE;
+    return change(work, work->action->subject, true, NULL);
+}
+
+static int release_thread(Work *work)
+{
+    Act *act = work->act;
+    TaskKey task = work->action->subject;
+    JournalProcess *entry;
+    bool ours;
+    int r = act->ops->get_mask(act->context, task, work->have);
+
+    if (r != 0)
+        return outcome_of(r);
+    r = look_up(work, task, &ours);
+    if (r != 0)
+        return r;
+    if (!ours)
+        return PLAN_OUTCOME_FOREIGN;
+    entry = journal_process(act->journal, work->process.pid, work->process.start_ticks);
+    return outcome_of(act_set_original(act, task, journal_original(act->journal, entry, task)));
+}
+
+/* A process that inherited its mask and never had an action of its own is not in the journal yet. */
+static int enter_process(Work *work)
+{
+    Act *act = work->act;
+    CLEANUP_FREE TaskKey *threads = NULL;
+    size_t n = 0;
+    int r = act->ops->list_threads(act->context, work->process.pid, work->process.start_ticks, &threads, &n);
+
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        bool ours;
+
+        if (act->ops->get_mask(act->context, threads[i], work->have) == 0)
+            r = look_up(work, threads[i], &ours);
+    }
+    return MIN(r, 0);
+}
+
+static int release(Work *work)
+{
+    JournalProcess *entry;
+    int r;
+
+    if (!work->act->ops->changes)
+        return PLAN_OUTCOME_SKIPPED;
+    if (work->action->subject.tid != 0)
+        return release_thread(work);
+    if (work->process.start_ticks != work->action->subject.start_ticks)
+        return PLAN_OUTCOME_GONE;
+
+    r = enter_process(work);
+    if (r < 0)
+        return outcome_of(r);
+    entry = journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
+    r = entry ? restore_process(&work->restore, entry) : 0;
+    return r == -EPERM ? PLAN_OUTCOME_REFUSED : outcome_of(r);
+}
+
+static int execute_action(Work *work)
+{
+    Act *act = work->act;
+    int r = act->ops->read_process(act->context, work->action->subject.pid, &work->process);
+
+    if (r != 0)
+        return outcome_of(r);
+    switch (work->action->kind) {
+    case PLAN_KIND_SET_HOME:
+        return set_home(work);
+    case PLAN_KIND_LEND:
+        return lend(work);
+    case PLAN_KIND_RECALL:
+        return recall(work);
+    case PLAN_KIND_RELEASE:
+        return release(work);
+    case PLAN_KIND_MAX:
+    case PLAN_KIND_INVALID:
+        break;
+    }
+    assert(false);
+    return PLAN_OUTCOME_REFUSED;
+}
+
+static bool is_release(const Plan *plan, size_t i)
+{
+    return i < plan->n_actions && plan->actions[i].kind == PLAN_KIND_RELEASE &&
+           plan->actions[i].subject.tid == 0;
+}
+
+/* Releases follow each other in a plan; the search for children, which looks at every process there is, is made once for
+ * all of them. 0, or -ENOMEM. */
+static int execute_releases(Work *work, const Plan *plan, size_t first, size_t end, PlanOutcome *outcomes)
+{
+    int r, q;
+
+    r = restore_begin(work->act, work->world, &work->restore);
+    if (r < 0)
+        return r;
+    for (size_t i = first; i < end && r >= 0; i++) {
+        work->action = &plan->actions[i];
+        r = execute_action(work);
+        if (r >= 0)
+            outcomes[i] = (PlanOutcome)r;
+    }
+    q = restore_finish(&work->restore);
+    for (size_t i = first; i < end && q < 0; i++)
+        if (outcomes[i] == PLAN_OUTCOME_DONE)
+            outcomes[i] = PLAN_OUTCOME_RETRY;
+    return r == -ENOMEM || q == -ENOMEM ? -ENOMEM : 0;
+}
+
+static int execute(Work *work, const Plan *plan, PlanOutcome *outcomes)
+{
+    Act *act = work->act;
+    size_t end;
+    int r = 0;
+
+    act_refresh(act);
+    if (act->journal)
+        passage_check(act);
+    for (size_t i = 0; i < plan->n_actions && r >= 0; i = end) {
+        end = i;
+        while (act->journal && is_release(plan, end))
+            end++;
+        if (end > i) {
+            r = execute_releases(work, plan, i, end, outcomes);
+            continue;
+        }
+        end = i + 1;
+        work->action = &plan->actions[i];
+        r = execute_action(work);
+        if (r >= 0)
+            outcomes[i] = (PlanOutcome)r;
+    }
+    if (act->journal && act_compact(act) < 0)
+        act->statistics.n_journal_failures++;
+    return MIN(r, 0);
+}
+
+int act_execute(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes)
+{
+    Work work = {
+        .act = act,
+        .world = world,
+        .have = hwloc_bitmap_alloc(),
+        .scratch = hwloc_bitmap_alloc(),
+    };
+    int r = -ENOMEM;
+
+    for (size_t i = 0; i < plan->n_actions; i++)
+        outcomes[i] = PLAN_OUTCOME_RETRY;
+    if (work.have && work.scratch)
+        r = execute(&work, plan, outcomes);
+    for (size_t i = 0; i < plan->n_actions; i++)
+        act->statistics.n_outcome[outcomes[i]]++;
+    hwloc_bitmap_free(work.have);
+    hwloc_bitmap_free(work.scratch);
+    return r;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the files of this room share. */
+
+#include "act/act.h"
+#include "act/journal.h"
+
+/* Passes over threads or processes that keep multiplying. Each pass finds only what was born of the leftovers of the one
+ * before, so three or four do; a program that still gets away after these is tried again later. */
+#define ACT_PASSES_MAX 16U
+
+struct Act {
+    const ActOps *ops;
+    void *context;
+    int root_fd;
+    Journal *journal; /* NULL: ops change nothing */
+    ActStatistics statistics;
+    uint64_t measured_usec;
+    hwloc_bitmap_t all;     /* infinite: every CPU there is */
+    hwloc_bitmap_t online;  /* read anew by act_refresh() */
+    hwloc_bitmap_t scratch; /* of act_mask_same() */
+};
+
+/* Reads which CPUs are online, at the start of each piece of work. When that fails all CPUs count as online. */
+void act_refresh(Act *act);
+
+/* Whether two masks allow the same online CPUs. The kernel shows a mask without its offline CPUs, and so may what it is
+ * compared with; and masks that both allow everything are the same, whatever they say of CPUs that do not exist. */
+bool act_mask_same(Act *act, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b);
+
+/* Whether a thread (of `process`, or born of it) can have this mask from us and nobody else. */
+bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask);
+
+/* ops->set_mask(), counted and timed. */
+int act_set_mask(Act *act, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask);
+
+/* Gives a thread back what it had. CPUs that it had and that are no more are no reason to fail: then it gets all. */
+int act_set_original(Act *act, TaskKey task, JournalOriginal original);
+
+/* Drops what the journal needs no more, when that pays. */
+int act_compact(Act *act);
+
+/* Putting back, in three steps: begin, any number of processes, and finish, which looks for their children once for all of
+ * them. Children that are managed themselves in `world` (may be NULL) are left alone: they have actions of their own. */
+typedef struct Restore {
+    Act *act;
+    const World *world;
+    hwloc_bitmap_t have;
+    size_t n_restored, n_left;
+    int error; /* the first -errno: something could not be put back */
+} Restore;
+
+int restore_begin(Act *act, const World *world, Restore *ret);
+/* Puts the threads of one process back and selects its entry. 0, or -errno when some could not be. */
+int restore_process(Restore *restore, JournalProcess *entry);
+/* Puts the children of the selected entries back, and notes what is released if there was no error at all. */
+int restore_finish(Restore *restore);
+
+/* The World's entry of a process, or NULL. */
+const Process *act_world_process(const World *world, pid_t pid);

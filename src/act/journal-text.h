@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The lines of the journal: writing one, and taking lines into the index. The format is described in act/journal.h. */
+
+#include "act/journal.h"
+
+#include <stdio.h>
+
+void journal_text_process(FILE *out, const JournalProcess *process);
+void journal_text_thread(FILE *out, const JournalThread *thread);
+void journal_text_mask(FILE *out, pid_t pid, uint64_t start_ticks, hwloc_const_bitmap_t mask);
+void journal_text_passage(FILE *out, const JournalPassage *passage);
+void journal_text_released(FILE *out, const JournalProcess *process);
+
+/* Takes in whole lines that this program made just now (no header). 0 or -ENOMEM; some may be taken in then. */
+int journal_text_take(Journal *journal, const char *text, size_t len);
+
+/* Order of Journal.threads. */
+int journal_thread_compare(const JournalThread *a, const JournalThread *b);

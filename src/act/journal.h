@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The undo journal: whose masks were changed, what they were, and what they were changed to (I3).
+ *
+ * The file is text, one record a line, each written before the change it speaks of:
+ *
+ *   journal version=1 boot="UUID"
+ *   process pid=N start=N group=N session=N original=LIST whole=BOOL
+ *                                                     the mask its threads had; whole: that is all it may use
+ *   thread pid=N start=N tid=N born=N original=LIST whole=BOOL      one whose mask was another
+ *   mask pid=N start=N mask=LIST                               a mask threads of the process got from us
+ *   narrow pid=N start=N tid=N born=N cpu=N ticks=N last=N     see act/passage.h
+ *   settled
+ *   checked
+ *   released pid=N start=N ticks=N                             put back; what was born later is not ours
+ *
+ * A task is named by its number and its start time, so a number used again names nobody. A journal of another boot names
+ * nobody at all and is started anew. */
+
+#include "act/act.h"
+#include "act/journal-file.h"
+
+#define JOURNAL_VERSION 1U
+
+/* A mask as it was before us. */
+typedef struct JournalOriginal {
+    CpuMask mask;
+    bool whole; /* all it may use, so no choice: put back as such, that it may follow its cpuset again */
+} JournalOriginal;
+
+/* What we know of a process, 72 bytes and 8 per mask; kept after it ended, because its children may live. */
+typedef struct JournalProcess {
+    pid_t pid, pgrp, session;
+    uint32_t n_applied;
+    uint64_t start_ticks;
+    uint64_t released_ticks; /* 0: under our masks */
+    JournalOriginal original;
+    CpuMask *applied; /* every mask its threads got from us */
+    bool selected;    /* to be put back now; of restore.c, not in the file */
+} JournalProcess;
+
+typedef struct JournalThread {
+    pid_t pid, tid;
+    uint64_t start_ticks; /* of the process */
+    uint64_t born_ticks;  /* of the thread */
+    JournalOriginal original;
+} JournalThread;
+
+/* A thread that was narrowed to one CPU to force it there. */
+typedef struct JournalPassage {
+    pid_t pid, tid;
+    uint64_t start_ticks; /* of the process */
+    uint64_t born_ticks;  /* of the thread */
+    CpuIx cpu;
+    ActBirthMark before;
+    bool settled; /* the thread itself is wide again */
+} JournalPassage;
+
+typedef struct Journal {
+    JournalFile file;
+    char *boot_id;
+    InternPool *pool;
+    JournalProcess *processes; /* ascending (pid, start) */
+    size_t n_processes, processes_capacity;
+    JournalThread *threads; /* ascending (pid, tid, born) */
+    size_t n_threads, threads_capacity;
+    JournalPassage *passages; /* since the last "checked" */
+    size_t n_passages, passages_capacity;
+    size_t n_kept; /* processes at the last compaction */
+    size_t n_lines;
+    bool torn; /* the last line had no end and was dropped */
+} Journal;
+
+/* Opens or starts the journal; `root_fd` is for the boot id. Return as act_new(). */
+int journal_open(const char *path, int root_fd, Journal **ret, char **ret_error);
+Journal *journal_free(Journal *journal);
+DEFINE_CLEANUP(Journal *, journal_free)
+
+/* Reads the text of a journal into an empty Journal. 0; ACT_E_CORRUPT with "LINE: expected ..." in *ret_error about the
+ * first bad line, everything else is taken in; or -ENOMEM. *ret_good is the length up to the last line's end,
+ * *ret_foreign that it is of another boot (nothing is taken in then). */
+int journal_parse(Journal *journal, const char *text, size_t len, size_t *ret_good, bool *ret_foreign,
+                  char **ret_error);
+/* The text that journal_parse() reads back as the same. Malloc'd, NULL when memory is out. */
+char *journal_format(const Journal *journal, size_t *ret_len);
+
+/* A change about to be made. */
+typedef struct JournalChange {
+    ActProcess process;
+    TaskKey task;                  /* one of its threads */
+    bool ours;                     /* the mask it has now is ours, so nothing is learnt from it */
+    JournalOriginal original;      /* else: the mask it has now (need not be interned) */
+    hwloc_const_bitmap_t mask;     /* what it gets; finite */
+    const JournalPassage *passage; /* NULL: it gets it at once */
+} JournalChange;
+
+/* Writes down what of this is not written yet. 0, -ENOMEM, or another -errno of the file; nothing is known then. */
+int journal_note_change(Journal *journal, const JournalChange *change);
+/* The last passage is over for its thread / all of them are, for those born meanwhile, too. */
+int journal_note_settled(Journal *journal);
+int journal_note_checked(Journal *journal);
+int journal_note_released(Journal *journal, JournalProcess *process, uint64_t ticks);
+
+/* The entry of that very process, or NULL. Valid until the next journal_note_...(). */
+JournalProcess *journal_process(const Journal *journal, pid_t pid, uint64_t start_ticks);
+/* The index of the first entry with that or a higher number. */
+size_t journal_first(const Journal *journal, pid_t pid);
+/* What that thread had before us. */
+JournalOriginal journal_original(const Journal *journal, const JournalProcess *process, TaskKey task);
+
+/* Whether so much has become of no use that journal_compact() is worth its scan. */
+bool journal_bloated(const Journal *journal);
+/* Drops processes that are not among the `n` living ones (ascending pid) or were released, and writes the file anew. 0,
+ * -ENOMEM, or another -errno of the file, which is as it was then. Entries move. */
+int journal_compact(Journal *journal, const ActProcess *living, size_t n);

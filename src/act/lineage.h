@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* From whom a process that is not in the journal can have inherited a mask of ours. */
+
+#include "act/internal.h"
+
+/* Who is whose parent: a list taken at one moment or, with n 0, asked of the machine one by one. */
+typedef struct Lineage {
+    ActProcess *processes; /* ascending pid */
+    size_t n;
+    bool selected; /* consider only journal entries that are selected */
+} Lineage;
+
+/* Takes the list of all processes. 0 or -errno. */
+int lineage_init(Act *act, Lineage *ret);
+void lineage_done(Lineage *lineage);
+
+/* The journal entry that a thread of this unjournalled process can have `mask` from: that of its nearest ancestor, else of
+ * its process group, else of its session; NULL when it can have it from none. With `mask` NULL any related entry. */
+JournalProcess *lineage_find(Act *act, const Lineage *lineage, const ActProcess *process, TaskKey task,
+                             hwloc_const_bitmap_t mask);
+
+/* The journal entry of a managed process, one of whose threads has this mask; when it has none yet but inherited the mask, it is
+ * entered with its ancestor's original. *ret is NULL when the mask is nothing of ours. 0, or -errno when it could not be
+ * written down. */
+int lineage_entry(Act *act, const ActProcess *process, TaskKey task, hwloc_const_bitmap_t mask,
+                  JournalProcess **ret);
+
+/* Enters every living process that carries a mask inherited from a journalled one, so that the entries of ended processes
+ * can be dropped. */
+int lineage_adopt_all(Act *act, const Lineage *lineage);

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* sched_setaffinity(2) takes a bare task number, and numbers are reused. There is no such call on a pidfd, so the start
+ * time is read before and after: the first read keeps the change from hitting a successor, the second tells whether one
+ * slipped in between. That gap is some microseconds long, in which the kernel would have to hand out every other free
+ * number before it comes to this one again.
+ *
+ * The system calls are made directly: the C library's wrappers want a cpu_set_t, which ends at 1024 CPUs. */
+
+#include "act/ops-affinity.h"
+
+#include "base/parse.h"
+#include "base/procstat.h"
+#include "base/root.h"
+#include "base/time.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#define MASK_WORD_BITS (8U * sizeof(unsigned long))
+#define MASK_WORDS     ((PARSE_CPU_MAX + 1U) / MASK_WORD_BITS)
+
+static int context_root(void *context)
+{
+    return *(const int *)context;
+}
+
+ActResult affinity_result(int error)
+{
+    switch (error) {
+    case ESRCH:
+    case ENOENT:
+        return ACT_E_GONE;
+    case EAGAIN:
+    case EBUSY:
+    case EINTR:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+        return ACT_E_RETRY;
+    default: /* EPERM, EACCES and EINVAL; and whatever else a filter on system calls may answer */
+        return ACT_E_REFUSED;
+    }
+}
+
+static int read_stat(int root_fd, const char *path, ProcStat *ret)
+{
+    char text[PROCSTAT_TEXT_SIZE];
+    ssize_t n = root_read(root_fd, path, text, sizeof(text));
+
+    if (n < 0)
+        return affinity_result((int)-n);
+    /* An empty file is a task that went away between opening and reading. */
+    if (n == 0)
+        return ACT_E_GONE;
+    return procstat_parse(text, ret) < 0 ? ACT_E_RETRY : 0;
+}
+
+static int read_thread_stat(int root_fd, pid_t pid, pid_t tid, ProcStat *ret)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "proc/%d/task/%d/stat", pid, tid);
+    return read_stat(root_fd, path, ret);
+}
+
+static int check_identity(int root_fd, TaskKey task)
+{
+    ProcStat stat;
+    int r = read_thread_stat(root_fd, task.pid, task.tid, &stat);
+
+    if (r != 0)
+        return r;
+    return stat.start_ticks == task.start_ticks ? 0 : ACT_E_GONE;
+}
+
+int affinity_get_online(void *context, hwloc_bitmap_t ret)
+{
+    char text[4096];
+    ssize_t n = root_read(context_root(context), "sys/devices/system/cpu/online", text, sizeof(text));
+
+    return n < 0 ? (int)n : parse_list(text, PARSE_CPU_MAX, ret);
+}
+
+static int raw_get(pid_t tid, hwloc_bitmap_t ret)
+{
+    unsigned long words[MASK_WORDS] = {0};
+    long n = syscall(SYS_sched_getaffinity, tid, sizeof(words), words);
+
+    if (n < 0)
+        return affinity_result(errno);
+    return hwloc_bitmap_from_ulongs(ret, (unsigned)((size_t)n / sizeof(words[0])), words) < 0 ? -ENOMEM : 0;
+}
+
+static int raw_set(pid_t tid, hwloc_const_bitmap_t mask)
+{
+    unsigned long words[MASK_WORDS];
+
+    /* Bits beyond the kernel's CPUs are ignored by it, so the infinite mask needs no care. */
+    if (hwloc_bitmap_to_ulongs(mask, MASK_WORDS, words) < 0)
+        return -ENOMEM;
+    return syscall(SYS_sched_setaffinity, tid, sizeof(words), words) < 0 ? (int)affinity_result(errno) : 0;
+}
+
+int affinity_get_mask(void *context, TaskKey task, hwloc_bitmap_t ret)
+{
+    int r = raw_get(task.tid, ret);
+
+    /* One look at the start time is enough, if it comes last: who has the number now had it before, too. */
+    return r != 0 ? r : check_identity(context_root(context), task);
+}
+
+/* Whether the thread got less than `mask`, other than CPUs that are offline. */
+static int check_cut(void *context, pid_t tid, hwloc_const_bitmap_t mask)
+{
+    hwloc_bitmap_t have = hwloc_bitmap_alloc(), online = hwloc_bitmap_alloc();
+    int r = -ENOMEM;
+
+    if (!have || !online)
+        goto done;
+    r = raw_get(tid, have);
+    if (r != 0 || hwloc_bitmap_isincluded(mask, have))
+        goto done;
+    r = affinity_get_online(context, online);
+    if (r < 0)
+        goto done;
+    r = -ENOMEM;
+    if (hwloc_bitmap_and(online, online, mask) < 0)
+        goto done;
+    r = hwloc_bitmap_isincluded(online, have) ? 0 : ACT_E_CUT;
+done:
+    hwloc_bitmap_free(have);
+    hwloc_bitmap_free(online);
+    return r;
+}
+
+static int affinity_set_mask(void *context, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask)
+{
+    int r = check_identity(context_root(context), task), cut;
+
+    if (r != 0)
+        return r;
+    if (via) {
+        r = raw_set(task.tid, via);
+        if (r != 0)
+            return r;
+    }
+    r = raw_set(task.tid, mask);
+    if (r != 0)
+        return r;
+
+    cut = check_cut(context, task.tid, mask);
+    r = check_identity(context_root(context), task);
+    return r != 0 ? r : cut;
+}
+
+/* Opens a directory below the root and hands it to readdir(3). */
+static DIR *open_directory(int root_fd, const char *path)
+{
+    int fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir;
+
+    if (fd < 0)
+        return NULL;
+    dir = fdopendir(fd);
+    if (!dir)
+        (void)close(fd);
+    return dir;
+}
+
+static void closedir_p(DIR **dir)
+{
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+/* The next entry whose name is a task number: 1, 0 at the end, -errno. */
+static int next_number(DIR *dir, pid_t *ret)
+{
+    struct dirent *entry;
+    int32_t v;
+
+    for (;;) {
+        errno = 0;
+        entry = readdir(dir);
+        if (!entry)
+            return -errno;
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && parse_i32(entry->d_name, &v) == 0) {
+            *ret = v;
+            return 1;
+        }
+    }
+}
+
+int affinity_list_threads(void *context, pid_t pid, uint64_t start_ticks, TaskKey **ret, size_t *ret_n)
+{
+    int root_fd = context_root(context), r;
+    CLEANUP(closedir_p) DIR *dir = NULL;
+    CLEANUP_FREE TaskKey *keys = NULL;
+    size_t n = 0, capacity = 0;
+    char path[64];
+    pid_t tid;
+
+    r = check_identity(root_fd, (TaskKey){.pid = pid, .tid = pid, .start_ticks = start_ticks});
+    if (r != 0)
+        return r;
+    (void)snprintf(path, sizeof(path), "proc/%d/task", pid);
+    dir = open_directory(root_fd, path);
+    if (!dir)
+        return affinity_result(errno);
+
+    while ((r = next_number(dir, &tid)) > 0) {
+        ProcStat stat;
+
+        r = read_thread_stat(root_fd, pid, tid, &stat);
+        if (r == ACT_E_GONE)
+            continue;
+        if (r != 0)
+            return r;
+        if (!GROW(keys, capacity, n + 1))
+            return -ENOMEM;
+        keys[n++] = (TaskKey){.pid = pid, .tid = tid, .start_ticks = stat.start_ticks};
+    }
+    if (r < 0)
+        return affinity_result(-r);
+
+    *ret = TAKE_PTR(keys);
+    *ret_n = n;
+    return 0;
+}
+
+static ActProcess from_stat(pid_t pid, const ProcStat *stat)
+{
+    return (ActProcess){
+        .pid = pid,
+        .parent = stat->ppid,
+        .pgrp = stat->pgrp,
+        .session = stat->session,
+        .start_ticks = stat->start_ticks,
+    };
+}
+
+static int compare_processes(const void *a, const void *b)
+{
+    const ActProcess *x = a, *y = b;
+
+    return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static int read_number(int root_fd, pid_t pid, ProcStat *ret)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "proc/%d/stat", pid);
+    return read_stat(root_fd, path, ret);
+}
+
+int affinity_list_processes(void *context, ActProcess **ret, size_t *ret_n)
+{
+    int root_fd = context_root(context), r;
+    CLEANUP(closedir_p) DIR *dir = open_directory(root_fd, "proc");
+    CLEANUP_FREE ActProcess *processes = NULL;
+    size_t n = 0, capacity = 0;
+    pid_t pid;
+
+    if (!dir)
+        return -errno;
+    while ((r = next_number(dir, &pid)) > 0) {
+        ProcStat stat;
+
+        /* What cannot be read cannot be judged, and so is left alone. */
+        if (read_number(root_fd, pid, &stat) != 0 || (stat.flags & PROCSTAT_FLAG_KTHREAD))
+            continue;
+        if (!GROW(processes, capacity, n + 1))
+            return -ENOMEM;
+        processes[n++] = from_stat(pid, &stat);
+    }
+    if (r < 0)
+        return r;
+
+    if (n > 0)
+        qsort(processes, n, sizeof(*processes), compare_processes);
+    *ret = TAKE_PTR(processes);
+    *ret_n = n;
+    return 0;
+}
+
+int affinity_read_process(void *context, pid_t pid, ActProcess *ret)
+{
+    ProcStat stat;
+    int r = read_number(context_root(context), pid, &stat);
+
+    if (r == 0)
+        *ret = from_stat(pid, &stat);
+    return r;
+}
+
+int affinity_birth_mark(void *context, ActBirthMark *ret)
+{
+    char text[256];
+    const char *last;
+    struct timespec ts;
+    ssize_t n = root_read(context_root(context), "proc/loadavg", text, sizeof(text));
+    long hz = sysconf(_SC_CLK_TCK);
+    int32_t number;
+
+    if (n < 0)
+        return (int)n;
+    last = strrchr(text, ' ');
+    text[strcspn(text, "\n")] = '\0';
+    if (!last || parse_i32(last, &number) < 0 || number < 0)
+        return -EBADMSG;
+    if (hz <= 0 || clock_gettime(CLOCK_BOOTTIME, &ts) < 0)
+        return -EOPNOTSUPP;
+
+    ret->ticks = (uint64_t)ts.tv_sec * (uint64_t)hz + (uint64_t)ts.tv_nsec / (NSEC_PER_SEC / (uint64_t)hz);
+    ret->last = number;
+    return 0;
+}
+
+const ActOps act_ops_affinity = {
+    .name = "affinity",
+    .changes = true,
+    .get_online = affinity_get_online,
+    .get_mask = affinity_get_mask,
+    .set_mask = affinity_set_mask,
+    .list_threads = affinity_list_threads,
+    .list_processes = affinity_list_processes,
+    .read_process = affinity_read_process,
+    .birth_mark = affinity_birth_mark,
+};

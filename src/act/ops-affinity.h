@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The reading half of act_ops_affinity, which act_ops_dry_run shares. Contracts: ActOps. */
+
+#include "act/act.h"
+
+int affinity_get_online(void *context, hwloc_bitmap_t ret);
+int affinity_get_mask(void *context, TaskKey task, hwloc_bitmap_t ret);
+int affinity_list_threads(void *context, pid_t pid, uint64_t start_ticks, TaskKey **ret, size_t *ret_n);
+int affinity_list_processes(void *context, ActProcess **ret, size_t *ret_n);
+int affinity_read_process(void *context, pid_t pid, ActProcess *ret);
+int affinity_birth_mark(void *context, ActBirthMark *ret);
+
+/* What an errno of a task's system call or file means: GONE, REFUSED or RETRY. */
+ActResult affinity_result(int error);
