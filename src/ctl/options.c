@@ -79,8 +79,8 @@ static const CtlVerbRow verb_rows[] = {
      verb_policy_verify},
     {"policy match", "PID|COMMAND...", 1, -1, ACCEPTS_POLICY, "which policy a process falls under, and why",
      verb_policy_match},
-    {"pause", "[WORKLOAD...]", 0, -1, ACCEPTS(ALL), "observe only, put its threads back", verb_pause},
-    {"resume", "[WORKLOAD|PID...]", 0, -1, ACCEPTS(ALL), "place it again", verb_resume},
+    {"pause", "[WORKLOAD...]", 0, -1, ACCEPTS(ALL), "lend it nothing more; it keeps its home", verb_pause},
+    {"resume", "[WORKLOAD|PID...]", 0, -1, ACCEPTS(ALL), "end a pause or a release", verb_resume},
     {"release", "[WORKLOAD|PID...]", 0, -1, ACCEPTS(ALL), "put its threads back and leave it alone",
      verb_release},
     {"reload", "", 0, 0, 0, "read configuration and policies again", verb_reload},
@@ -279,8 +279,8 @@ static CtlExit find_verb(CtlCommand *command, int argc, char **argv)
     }
     if (!strcmp(argv[0], "policy"))
         return ctl_fail(CTL_EXIT_USAGE,
-                        "policy %s: expected list, cat, verify or match. See numaplacectl --help.",
-                        argc > 1 ? argv[1] : "");
+                        "policy%s%s: expected list, cat, verify or match. See numaplacectl --help.",
+                        argc > 1 ? " " : "", argc > 1 ? argv[1] : "");
     return ctl_fail(CTL_EXIT_USAGE, "%s is not a verb. See numaplacectl --help.", argv[0]);
 }
 
@@ -294,9 +294,8 @@ static CtlExit check_use(const CtlCommand *command, unsigned given)
         return ctl_fail(CTL_EXIT_USAGE, "--%s is not for %s. See numaplacectl --help.",
                         option_rows[__builtin_ctz(wrong)].name, verb->name);
     if (command->argc < verb->min || (verb->max >= 0 && command->argc > verb->max))
-        return ctl_fail(CTL_EXIT_USAGE, "%s takes %s, not %d argument%s. See numaplacectl --help.",
-                        verb->name, *verb->arguments ? verb->arguments : "no argument", command->argc,
-                        command->argc == 1 ? "" : "s");
+        return ctl_fail(CTL_EXIT_USAGE, "%s takes %s. See numaplacectl --help.", verb->name,
+                        *verb->arguments ? verb->arguments : "no arguments");
     if ((verb->accepts & ACCEPTS(ALL)) && options->all == (command->argc > 0))
         return ctl_fail(CTL_EXIT_USAGE, "%s takes either names or --all. See numaplacectl --help.",
                         verb->name);

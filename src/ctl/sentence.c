@@ -13,23 +13,23 @@
 #include <time.h>
 
 typedef enum Unit {
-    UNIT_NONE, /* the numbers say nothing */
     UNIT_PLAIN,
     UNIT_PERMILLE,
     UNIT_USEC,
+    UNIT_MSEC,
 } Unit;
 
 static const Unit rule_units[PLAN_RULE_MAX] = {
     [PLAN_RULE_IDLE_NEARBY] = UNIT_PERMILLE,
     [PLAN_RULE_OWNER_WAITS] = UNIT_PERMILLE,
+    [PLAN_RULE_LEASE_ENDED] = UNIT_MSEC,
     [PLAN_RULE_DEMAND_FELL] = UNIT_PERMILLE,
 };
 
 static const Unit reason_units[PLAN_REASON_MAX] = {
-    [PLAN_REASON_TOO_YOUNG] = UNIT_USEC,      [PLAN_REASON_NOT_OVERLOADED] = UNIT_PERMILLE,
-    [PLAN_REASON_NODE_LIMIT] = UNIT_PLAIN,    [PLAN_REASON_MAX_DISTANCE] = UNIT_PLAIN,
-    [PLAN_REASON_IDLE_TOO_SHORT] = UNIT_USEC, [PLAN_REASON_RESIDENCY] = UNIT_USEC,
-    [PLAN_REASON_LOCALITY] = UNIT_PLAIN,      [PLAN_REASON_BACKOFF] = UNIT_PLAIN,
+    [PLAN_REASON_TOO_YOUNG] = UNIT_USEC,       [PLAN_REASON_NOT_OVERLOADED] = UNIT_PERMILLE,
+    [PLAN_REASON_NO_IDLE_CPU] = UNIT_PERMILLE, [PLAN_REASON_HOME_HAS_IDLE] = UNIT_PERMILLE,
+    [PLAN_REASON_IDLE_TOO_SHORT] = UNIT_USEC,  [PLAN_REASON_RESIDENCY] = UNIT_USEC,
 };
 
 static Unit unit_of_rule(const char *name)
@@ -37,7 +37,7 @@ static Unit unit_of_rule(const char *name)
     for (int i = 0; i < PLAN_RULE_MAX; i++)
         if (!strcmp(plan_rule_name((PlanRule)i), name))
             return rule_units[i];
-    return UNIT_NONE;
+    return UNIT_PLAIN;
 }
 
 static Unit unit_of_reason(const char *name)
@@ -45,7 +45,7 @@ static Unit unit_of_reason(const char *name)
     for (int i = 0; i < PLAN_REASON_MAX; i++)
         if (!strcmp(plan_reason_name((PlanReason)i), name))
             return reason_units[i];
-    return UNIT_NONE;
+    return UNIT_PLAIN;
 }
 
 static void add_number(ViewText *ret, uint64_t number, Unit unit)
@@ -59,25 +59,31 @@ static void add_number(ViewText *ret, uint64_t number, Unit unit)
     case UNIT_USEC:
         view_text_add(ret, "%s", view_span(number, buf, sizeof(buf)));
         break;
+    case UNIT_MSEC:
+        view_text_add(ret, "%s", view_span(number * USEC_PER_MSEC, buf, sizeof(buf)));
+        break;
     default:
         view_text_add(ret, "%" PRIu64, number);
     }
 }
 
-/* " (P2, 83.0 % against 25.0 %)" */
+/* " (P2, 83.0 % against 25.0 %)"; a pair of zeroes means that no number decided. */
 static void add_numbers(ViewText *ret, json_object *object, Unit unit)
 {
     int64_t mechanism = view_number(object, "mechanism", 0);
+    uint64_t value = (uint64_t)view_number(object, "value", 0),
+             limit = (uint64_t)view_number(object, "limit", 0);
+    bool numbers = value > 0 || limit > 0;
 
-    if (mechanism <= 0 && unit == UNIT_NONE)
+    if (mechanism <= 0 && !numbers)
         return;
     view_text_add(ret, " (");
     if (mechanism > 0)
-        view_text_add(ret, "P%" PRId64 "%s", mechanism, unit == UNIT_NONE ? "" : ", ");
-    if (unit != UNIT_NONE) {
-        add_number(ret, (uint64_t)view_number(object, "value", 0), unit);
+        view_text_add(ret, "P%" PRId64 "%s", mechanism, numbers ? ", " : "");
+    if (numbers) {
+        add_number(ret, value, unit);
         view_text_add(ret, " against ");
-        add_number(ret, (uint64_t)view_number(object, "limit", 0), unit);
+        add_number(ret, limit, unit);
     }
     view_text_add(ret, ")");
 }
@@ -127,11 +133,11 @@ void sentence_move(json_object *move, uint64_t now_usec, ViewText *ret)
     view_text_add(ret, "%-8s ", view_string(move, "kind"));
     add_subject(ret, move);
     add_where(ret, move);
-    view_text_add(ret, ": %s", view_string(move, "text"));
-    add_numbers(ret, move, unit_of_rule(view_string(move, "rule")));
     view_text_add(ret, ": %s", view_string(move, "outcome"));
     if (count > 1)
         view_text_add(ret, ", %" PRId64 " times", count);
+    view_text_add(ret, ". %s", view_string(move, "text"));
+    add_numbers(ret, move, unit_of_rule(view_string(move, "rule")));
 }
 
 void sentence_refusal(json_object *refusal, uint64_t now_usec, ViewText *ret)

@@ -83,12 +83,14 @@ char *view_span(uint64_t usec, char *buf, size_t size)
         i++;
     whole = usec / units[i].usec;
     rest = usec % units[i].usec;
-    if (i >= 3) /* below a minute a fraction reads better than two units */
-        (void)snprintf(buf, size, rest > 0 && whole < 10 ? "%.1f %s" : "%.0f %s",
-                       (double)usec / (double)units[i].usec, units[i].name);
-    else
+    if (i < 3) /* below a minute a fraction reads better than two units */
         (void)snprintf(buf, size, "%" PRIu64 " %s %" PRIu64 " %s", whole, units[i].name,
                        rest / units[i + 1].usec, units[i + 1].name);
+    else if (rest * 10 >= units[i].usec && whole < 10)
+        (void)snprintf(buf, size, "%" PRIu64 ".%" PRIu64 " %s", whole, rest * 10 / units[i].usec,
+                       units[i].name);
+    else
+        (void)snprintf(buf, size, "%" PRIu64 " %s", whole, units[i].name);
     return buf;
 }
 

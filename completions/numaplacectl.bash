@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Completion of numaplacectl(1) for bash.
+
+# Names of the daemon's workloads; nothing when it does not run.
+__numaplacectl_workloads()
+{
+    numaplacectl workloads --no-legend 2> /dev/null | sed 's/ .*//'
+}
+
+__numaplacectl_policies()
+{
+    numaplacectl policy list --no-legend 2> /dev/null | sed 's/ .*//'
+}
+
+_numaplacectl()
+{
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+    local verbs="status topology workloads show tasks explain moves policy pause resume release reload"
+    local common="-h --help --version --socket= --json= --no-legend"
+    local verb="" sub="" word options="" i
+
+    COMPREPLY=()
+    # readline splits at "=": an option's value is a word of its own.
+    if [[ $cur == = ]]; then
+        cur=""
+    elif [[ $prev == = ]]; then
+        prev=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
+    case $prev in
+        --json)
+            mapfile -t COMPREPLY < <(compgen -W "pretty short off" -- "$cur")
+            return
+            ;;
+        --socket | --xml)
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+            return
+            ;;
+        --policy-dir | --root)
+            mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+            return
+            ;;
+        -n | --lines | --rehearse | --synthetic)
+            return
+            ;;
+    esac
+
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        if [[ -z $verb && " $verbs " == *" $word "* ]]; then
+            verb=$word
+        elif [[ $verb == policy && -z $sub && $word != -* ]]; then
+            sub=$word
+        fi
+    done
+
+    case "$verb $sub" in
+        "topology ") options="--xml= --synthetic= --rehearse= --whole-machine" ;;
+        "moves ") options="-f --follow -n --lines=" ;;
+        "pause " | "resume " | "release ") options="--all" ;;
+        "policy cat") options="--effective --policy-dir= --root=" ;;
+        "policy verify") options="--policy-dir= --root= --xml= --synthetic= --rehearse= --whole-machine" ;;
+        "policy "?*) options="--policy-dir= --root=" ;;
+    esac
+
+    if [[ $cur == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$common $options" -- "$cur")
+        [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
+        return
+    fi
+    case "$verb $sub" in
+        " ") mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur") ;;
+        "policy ") mapfile -t COMPREPLY < <(compgen -W "list cat verify match" -- "$cur") ;;
+        "policy cat") mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_policies)" -- "$cur") ;;
+        "policy verify") mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        "policy match") mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
+        "show " | "tasks " | "explain " | "pause " | "resume " | "release ")
+            mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_workloads)" -- "$cur")
+            ;;
+    esac
+}
+
+complete -F _numaplacectl numaplacectl

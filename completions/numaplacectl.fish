@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Completion of numaplacectl(1) for fish.
+
+function __numaplacectl_workloads
+    numaplacectl workloads --no-legend 2>/dev/null | sed 's/ .*//'
+end
+
+function __numaplacectl_policies
+    numaplacectl policy list --no-legend 2>/dev/null | sed 's/ .*//'
+end
+
+set -l verbs status topology workloads show tasks explain moves policy pause resume release reload
+set -l policy_verbs list cat verify match
+set -l no_verb "not __fish_seen_subcommand_from $verbs"
+set -l in_policy "__fish_seen_subcommand_from policy"
+
+complete -c numaplacectl -f
+
+complete -c numaplacectl -n $no_verb -a status -d 'What the daemon sees, does and costs'
+complete -c numaplacectl -n $no_verb -a topology -d 'Nodes, caches, CPUs, distances'
+complete -c numaplacectl -n $no_verb -a workloads -d 'Workloads, their homes, loads and lent CPUs'
+complete -c numaplacectl -n $no_verb -a show -d 'One workload'
+complete -c numaplacectl -n $no_verb -a tasks -d 'Its threads, their masks and loads'
+complete -c numaplacectl -n $no_verb -a explain -d 'Why it is placed as it is'
+complete -c numaplacectl -n $no_verb -a moves -d 'Actions carried out'
+complete -c numaplacectl -n $no_verb -a policy -d 'List, show, check and try policies'
+complete -c numaplacectl -n $no_verb -a pause -d 'Lend it nothing more'
+complete -c numaplacectl -n $no_verb -a resume -d 'End a pause or a release'
+complete -c numaplacectl -n $no_verb -a release -d 'Put its threads back and leave it alone'
+complete -c numaplacectl -n $no_verb -a reload -d 'Read configuration and policies again'
+
+complete -c numaplacectl -n "$in_policy; and not __fish_seen_subcommand_from $policy_verbs" -a "$policy_verbs"
+complete -c numaplacectl -n "$in_policy; and __fish_seen_subcommand_from cat" -a '(__numaplacectl_policies)'
+complete -c numaplacectl -n "$in_policy; and __fish_seen_subcommand_from verify" -F
+complete -c numaplacectl -n "$in_policy; and __fish_seen_subcommand_from match" \
+    -a '(__fish_complete_pids; __fish_complete_command)'
+complete -c numaplacectl -n "__fish_seen_subcommand_from show tasks explain pause resume release" \
+    -a '(__numaplacectl_workloads)'
+
+complete -c numaplacectl -s h -l help -d 'Show a summary'
+complete -c numaplacectl -l version -d 'Show the version'
+complete -c numaplacectl -l socket -r -F -d 'Socket of the daemon'
+complete -c numaplacectl -l json -x -a 'pretty short off' -d 'Print JSON'
+complete -c numaplacectl -l no-legend -d 'No titles above tables'
+complete -c numaplacectl -n "__fish_seen_subcommand_from pause resume release" -l all -d 'Everything'
+complete -c numaplacectl -n "__fish_seen_subcommand_from moves" -s f -l follow -d 'Go on with new ones'
+complete -c numaplacectl -n "__fish_seen_subcommand_from moves" -s n -l lines -x -d 'Only the last ones'
+complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify" -l xml -r -F -d 'A machine saved by hwloc'
+complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify" -l synthetic -x -d 'A machine described'
+complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify" -l rehearse -x -d 'Pretend nodes'
+complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify" -l whole-machine -d 'Also what is not ours'
+complete -c numaplacectl -n "__fish_seen_subcommand_from cat" -l effective -d 'Values in force'
+complete -c numaplacectl -n $in_policy -l policy-dir -r -a '(__fish_complete_directories)' -d 'Directory of policies'
+complete -c numaplacectl -n $in_policy -l root -r -a '(__fish_complete_directories)' -d 'Look below this directory'

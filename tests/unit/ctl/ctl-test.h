@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the tests of the ctl room share. */
+
+/* cmocka.h needs these four before it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <json-c/json.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Puts the process into a UTF-8 locale that every glibc since 2.35 has built in; skips the test where it is missing. */
+static inline void test_utf8_locale(void)
+{
+    if (!setlocale(LC_CTYPE, "C.UTF-8"))
+        skip();
+}
+
+/* A JSON value from text with ' for ". The test ends when it does not parse. */
+static inline json_object *test_json(const char *text)
+{
+    char *copy = strdup(text);
+    json_object *value;
+
+    assert_non_null(copy);
+    for (char *c = copy; *c; c++)
+        if (*c == '\'')
+            *c = '"';
+    value = json_tokener_parse(copy);
+    free(copy);
+    assert_non_null(value);
+    return value;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Numbers as an administrator reads them. */
+
+#include "base/time.h"
+#include "ctl-test.h"
+#include "ctl/view.h"
+
+static void check_span(uint64_t usec, const char *expected)
+{
+    char buf[64];
+
+    assert_string_equal(view_span(usec, buf, sizeof(buf)), expected);
+}
+
+static void test_spans(void **state)
+{
+    check_span(0, "0 us");
+    check_span(12, "12 us");
+    check_span(1500, "1.5 ms");
+    check_span(100 * USEC_PER_MSEC, "100 ms");
+    check_span(USEC_PER_SEC, "1 s");
+    check_span(1500 * USEC_PER_MSEC, "1.5 s");
+    check_span(59 * USEC_PER_SEC, "59 s");
+    check_span(90 * USEC_PER_SEC, "1 min 30 s");
+    check_span(3600 * USEC_PER_SEC, "1 h 0 min");
+    check_span((2 * 86400 + 5 * 3600) * USEC_PER_SEC, "2 d 5 h");
+}
+
+/* What rounding makes of a number just below the next unit must not read as more than it is. */
+static void test_span_just_below_a_unit(void **state)
+{
+    check_span(999999, "999 ms");
+    check_span(59999999, "59 s");
+    check_span(9999999, "9.9 s");
+}
+
+static void check_bytes(uint64_t bytes, const char *expected)
+{
+    char buf[64];
+
+    assert_string_equal(view_bytes(bytes, buf, sizeof(buf)), expected);
+}
+
+static void test_bytes(void **state)
+{
+    check_bytes(0, "0 B");
+    check_bytes(1023, "1023 B");
+    check_bytes(1024, "1.0 KiB");
+    check_bytes(1536, "1.5 KiB");
+    check_bytes(200ULL << 20, "200 MiB");
+    check_bytes(UINT64_MAX, "16.0 EiB");
+}
+
+static void check_member(const char *json, const char *key, ViewKind kind, const char *expected)
+{
+    json_object *object = test_json(json);
+    char *text = view_member(object, key, kind);
+
+    assert_non_null(text);
+    assert_string_equal(text, expected);
+    free(text);
+    (void)json_object_put(object);
+}
+
+static void test_members(void **state)
+{
+    check_member("{'a':'x'}", "a", VIEW_TEXT, "x");
+    check_member("{'a':''}", "a", VIEW_TEXT, "-");
+    check_member("{}", "a", VIEW_TEXT, "-");
+    check_member("{}", "a", VIEW_BYTES, "-");
+    check_member("{'a':0}", "a", VIEW_NUMBER, "0");
+    check_member("{'a':-1}", "a", VIEW_NUMBER, "-");
+    check_member("{'a':833}", "a", VIEW_PERMILLE, "83.3 %");
+    check_member("{'a':1750}", "a", VIEW_CPUS, "1.75");
+    check_member("{'a':true}", "a", VIEW_BOOL, "yes");
+    check_member("{'a':false}", "a", VIEW_BOOL, "no");
+    check_member("{'a':2048}", "a", VIEW_BYTES, "2.0 KiB");
+    check_member("{'a':2000000}", "a", VIEW_SPAN, "2 s");
+}
+
+static void test_getters(void **state)
+{
+    json_object *object = test_json("{'s':'x','n':7,'b':true,'l':[1,2]}");
+
+    assert_string_equal(view_string(object, "s"), "x");
+    assert_string_equal(view_string(object, "none"), "");
+    assert_int_equal(view_number(object, "n", 1), 7);
+    assert_int_equal(view_number(object, "none", 1), 1);
+    assert_true(view_bool(object, "b"));
+    assert_false(view_bool(object, "none"));
+    assert_int_equal(view_length(view_list(object, "l")), 2);
+    assert_null(view_list(object, "n"));
+    assert_int_equal(view_length(NULL), 0);
+    (void)json_object_put(object);
+}
+
+static void test_text(void **state)
+{
+    CLEANUP(view_text_done) ViewText text = {0};
+
+    view_text_add(&text, "%s", "");
+    assert_string_equal(text.text, "");
+    for (int i = 0; i < 1000; i++)
+        view_text_add(&text, "%d,", i % 10);
+    assert_false(text.failed);
+    assert_int_equal(text.len, 2000);
+    assert_int_equal(strlen(text.text), 2000);
+    assert_memory_equal(text.text + 1990, "5,6,7,8,9,", 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spans),   cmocka_unit_test(test_span_just_below_a_unit),
+        cmocka_unit_test(test_bytes),   cmocka_unit_test(test_members),
+        cmocka_unit_test(test_getters), cmocka_unit_test(test_text),
+    };
+
+    return cmocka_run_group_tests_name("ctl/view", tests, NULL, NULL);
+}
