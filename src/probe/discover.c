@@ -27,6 +27,13 @@ static bool is_gone_state(const ProcStat *stat)
     return (stat->state == 'Z' || stat->state == 'X') && stat->num_threads <= 1;
 }
 
+/* Nobody may be asked about these (I2). */
+static bool is_out_of_reach(const Probe *probe, const Subject *subject)
+{
+    return subject->pid == probe->options.self || (subject->stat.flags & PROCSTAT_FLAG_KTHREAD) ||
+           is_gone_state(&subject->stat);
+}
+
 /* Share of one CPU that was used since the reading before; 0 when there was none. */
 static uint32_t cpu_permille(const Probe *probe, const SeenProcess *old, const ProcStat *stat,
                              uint64_t now_usec)
@@ -199,15 +206,14 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
     subject.cpu_permille = cpu_permille(probe, old, &subject.stat, now_usec);
     note_numbers(seen, &subject.stat, now_usec);
 
-    if (pid == probe->options.self || (subject.stat.flags & PROCSTAT_FLAG_KTHREAD) ||
-        is_gone_state(&subject.stat)) {
+    if (is_out_of_reach(probe, &subject)) {
         seen->decision = PROBE_DECISION_IGNORE;
         seen->out_of_reach = true;
         return process ? 1 : 0;
     }
     seen->out_of_reach = false;
 
-    r = subject_read_identity(probe, &subject);
+    r = subject_read_identity(probe, &subject, probe->options.wants);
     if (r < 0)
         return give_up(r, process, old);
     if (!same || probe->ask_all || old->identity != subject.identity ||
@@ -379,4 +385,22 @@ int probe_discover(Probe *probe, World *world, uint64_t now_usec)
     probe->ask_all = false;
     probe->sample_all = true;
     return 0;
+}
+
+int probe_look(Probe *probe, pid_t pid, unsigned wants,
+               int (*look_at)(void *userdata, const ProbeSubject *subject), void *userdata)
+{
+    CLEANUP(subject_close) Subject subject = {.fd = -1};
+    ProbeSubject facts;
+    int r = subject_open(probe, pid, &subject);
+
+    if (r == 0 && is_out_of_reach(probe, &subject))
+        return PROBE_E_OUT_OF_REACH;
+    if (r == 0)
+        r = subject_read_identity(probe, &subject, wants);
+    if (r == 0)
+        r = subject_read_facts(probe, &subject, wants, &facts);
+    if (r < 0)
+        return probe_error_is_gone(r) ? -ESRCH : r;
+    return look_at(userdata, &facts);
 }

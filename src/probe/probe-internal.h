@@ -122,7 +122,9 @@ int subject_read_stat(Probe *probe, int dir_fd, const char *path, ProcStat *ret)
 int subject_open(Probe *probe, pid_t pid, Subject *ret);
 void subject_close(Subject *subject);
 /* Cgroup, unit, program: what its identity is made of. The strings live in the Probe until the next subject. */
-int subject_read_identity(Probe *probe, Subject *subject);
+int subject_read_identity(Probe *probe, Subject *subject, unsigned wants);
+/* The rest. The strings live as long. */
+int subject_read_facts(Probe *probe, Subject *subject, unsigned wants, ProbeSubject *ret);
 /* The rest, and the decision on it. */
 int subject_decide(Probe *probe, Subject *subject, ProbeDecision *ret_decision, size_t *ret_policy);
 

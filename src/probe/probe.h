@@ -100,12 +100,12 @@ int probe_discover(Probe *probe, World *world, uint64_t now_usec);
  * Returns 0, or -errno when the CPU times cannot be read (the World is then marked partial). */
 int probe_sample(Probe *probe, World *world, uint64_t now_usec);
 
-/* Reads one process the way a discovery would, whether or not it is managed, and hands what was read to `look`, whose
+/* Reads one process the way a discovery would, whether or not it is managed, and hands what was read to `look_at`, whose
  * result is returned; for explain. The strings end with the call. -ESRCH: there is no such process. PROBE_E_OUT_OF_REACH:
  * a kernel thread, a zombie or the daemon itself, about which decide() is never asked. */
 #define PROBE_E_OUT_OF_REACH 1
 int probe_look(Probe *probe, pid_t pid, unsigned wants,
-               int (*look)(void *userdata, const ProbeSubject *subject), void *userdata);
+               int (*look_at)(void *userdata, const ProbeSubject *subject), void *userdata);
 
 /* Online CPUs or this process's cpuset changed since the last call: time to load the topology anew. */
 bool probe_topology_changed(Probe *probe);

@@ -70,7 +70,7 @@ static const char *read_exe(Probe *probe, const Subject *subject)
     return probe->exe;
 }
 
-int subject_read_identity(Probe *probe, Subject *subject)
+int subject_read_identity(Probe *probe, Subject *subject, unsigned wants)
 {
     ssize_t n = root_read(subject->fd, "cgroup", probe->cgroup_text, sizeof(probe->cgroup_text));
     uint64_t hash = 0xcbf29ce484222325ULL;
@@ -86,7 +86,7 @@ int subject_read_identity(Probe *probe, Subject *subject)
         return -EINVAL;
     }
     cgroup_unit(subject->cgroup.main, &subject->unit);
-    subject->exe = probe->options.wants & PROBE_WANTS_EXE ? read_exe(probe, subject) : NULL;
+    subject->exe = wants & PROBE_WANTS_EXE ? read_exe(probe, subject) : NULL;
 
     hash = hash_string(hash, subject->stat.comm);
     hash = hash_string(hash, subject->cgroup.main);
@@ -125,7 +125,7 @@ static const char *read_command_line(Probe *probe, const Subject *subject)
     return n > 0 ? probe->command_line : NULL;
 }
 
-int subject_decide(Probe *probe, Subject *subject, ProbeDecision *ret_decision, size_t *ret_policy)
+int subject_read_facts(Probe *probe, Subject *subject, unsigned wants, ProbeSubject *ret)
 {
     ssize_t n = root_read(subject->fd, "status", probe->status_text, sizeof(probe->status_text));
     ProbeSubject facts = {
@@ -151,13 +151,23 @@ int subject_decide(Probe *probe, Subject *subject, ProbeDecision *ret_decision, 
         return -EINVAL;
     }
     subject->uid = facts.uid = status.uid;
-    if (probe->options.wants & PROBE_WANTS_COMMAND_LINE)
+    if (wants & PROBE_WANTS_COMMAND_LINE)
         facts.command_line = read_command_line(probe, subject);
-    if (probe->options.wants & PROBE_WANTS_ENVIRONMENT) {
+    if (wants & PROBE_WANTS_ENVIRONMENT) {
         facts.environment_len = read_strings(subject, "environ", &probe->environment);
         facts.environment = facts.environment_len > 0 ? probe->environment : NULL;
     }
+    *ret = facts;
+    return 0;
+}
 
+int subject_decide(Probe *probe, Subject *subject, ProbeDecision *ret_decision, size_t *ret_policy)
+{
+    ProbeSubject facts;
+    int r = subject_read_facts(probe, subject, probe->options.wants, &facts);
+
+    if (r < 0)
+        return r;
     *ret_decision = probe->callbacks.decide(probe->callbacks.userdata, &facts, ret_policy);
     return 0;
 }
