@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/config.h"
+
+#include "base/time.h"
+#include "conf/search.h"
+
+#include <string.h>
+
+#define FIELD(name) offsetof(Config, name)
+
+const char *const config_numa_balancing_names[] = {"leave", "off", NULL};
+
+/* Below 10 ms a tick is mostly the kernel's own tick (1-10 ms) and noise; above 10 s nothing could be called a lease. */
+static const ConfRange fast_tick_range = {.min = 10 * USEC_PER_MSEC, .max = 10 * USEC_PER_SEC};
+/* Discovery reads the whole of /proc: ten times a second would cost more than it could find. */
+static const ConfRange slow_tick_range = {.min = 100 * USEC_PER_MSEC, .max = 600 * USEC_PER_SEC};
+/* Under 0.1 % ticks would be minutes apart; a whole CPU is the most one thread can use. */
+static const ConfRange max_cpu_range = {.min = 1, .max = 1000};
+static const ConfRange max_tasks_range = {.min = 1, .max = 4194304};  /* PID_MAX_LIMIT */
+static const ConfRange max_workloads_range = {.min = 1, .max = 1024}; /* POLICY_MAX */
+static const ConfRange moves_range = {.min = 0, .max = 1000000};
+static const ConfRange burst_range = {.min = 1, .max = 1000000};
+
+const ConfKey config_keys[] = {
+    {"Daemon", "FastTickSec", conf_parse_span, &fast_tick_range, FIELD(fast_tick_usec), "100ms",
+     "a time span from 10ms to 10s", true},
+    {"Daemon", "SlowTickSec", conf_parse_span, &slow_tick_range, FIELD(slow_tick_usec), "1s",
+     "a time span from 100ms to 10min", true},
+    {"Daemon", "MaxCPU", conf_parse_permille, &max_cpu_range, FIELD(max_cpu_permille), "1%",
+     "a share of one CPU from 0.1% to 100%", true},
+    {"Daemon", "ReservedCPUs", conf_parse_list, NULL, FIELD(reserved_cpus), "",
+     "a list of CPUs such as 0-1,8", true},
+    {"Daemon", "DryRun", conf_parse_bool, NULL, FIELD(dry_run), "no", "yes or no", true},
+    {"Daemon", "KeepOnStop", conf_parse_bool, NULL, FIELD(keep_on_stop), "no", "yes or no", true},
+    {"Daemon", "NumaBalancing", conf_parse_enum, config_numa_balancing_names, FIELD(numa_balancing), "leave",
+     "leave or off", false},
+    {"Daemon", "MaxTasks", conf_parse_u32, &max_tasks_range, FIELD(max_tasks), "100000",
+     "a number from 1 to 4194304", true},
+    {"Daemon", "MaxWorkloads", conf_parse_u32, &max_workloads_range, FIELD(max_workloads), "256",
+     "a number from 1 to 1024", true},
+    {"Limits", "CrossNodeMovesPerSec", conf_parse_u32, &moves_range, FIELD(cross_node_moves_per_sec), "100",
+     "a number from 0 to 1000000", true},
+    {"Limits", "CrossNodeBurst", conf_parse_u32, &burst_range, FIELD(cross_node_burst), "400",
+     "a number from 1 to 1000000", true},
+};
+
+const size_t config_n_keys = ARRAY_SIZE(config_keys);
+
+static int on_section(void *userdata, const char *section, const char *file, unsigned line,
+                      ConfReport *report)
+{
+    if (!conf_table_has_section(config_keys, config_n_keys, section))
+        conf_report_add(report, CONF_SEVERITY_WARNING, file, line,
+                        "unknown section [%s], ignoring it; expected [Daemon] or [Limits]", section);
+    return 0;
+}
+
+static int on_entry(void *userdata, const char *section, const char *key, const char *value, const char *file,
+                    unsigned line, ConfReport *report)
+{
+    const ConfKey *row = conf_table_find(config_keys, config_n_keys, section, key);
+    int r;
+
+    if (!conf_table_has_section(config_keys, config_n_keys, section))
+        return 0; /* said once, at the section's line */
+    r = conf_table_apply(config_keys, config_n_keys, userdata, section, key, value, file, line, report);
+    /* The default says what happens anyway; only a wish that is not fulfilled deserves a line. */
+    if (r == 0 && row && !row->active && strcmp(value, row->fallback) != 0 && *value)
+        conf_report_add(report, CONF_SEVERITY_WARNING, file, line, "%s= is not active yet, ignoring it", key);
+    return r == -EBADMSG ? 0 : r; /* the report has it; go on, so that one reading shows all mistakes */
+}
+
+static const ConfHandler handler = {.section = on_section, .entry = on_entry};
+
+int config_new(Config **ret)
+{
+    CLEANUP(config_free_p) Config *config = calloc(1, sizeof(*config));
+    int r;
+
+    if (!config)
+        return -ENOMEM;
+    r = conf_table_defaults(config_keys, config_n_keys, config);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(config);
+    return 0;
+}
+
+Config *config_free(Config *config)
+{
+    if (!config)
+        return NULL;
+    hwloc_bitmap_free(config->reserved_cpus);
+    free(config->path);
+    free(config);
+    return NULL;
+}
+
+int config_parse(Config *config, const char *text, size_t len, const char *file, ConfReport *report)
+{
+    return conf_parse(text, len, file, &handler, config, report);
+}
+
+/* Goes on after errors, so that one reading shows all of them. */
+static int parse_file(Config *config, const char *path, ConfReport *report, bool *bad)
+{
+    int r = conf_parse_file(path, &handler, config, report);
+
+    *bad = *bad || r == -EBADMSG;
+    return r == -EBADMSG ? 0 : r;
+}
+
+static int parse_found(Config *config, const char *const *directories, ConfReport *report, bool *bad)
+{
+    ConfFile found = {0};
+    int r = conf_search_one(directories, CONFIG_NAME, &found, report);
+
+    if (r < 0)
+        return r;
+    if (found.path)
+        r = parse_file(config, found.path, report, bad);
+    for (size_t i = 0; r == 0 && i < found.n_dropins; i++)
+        r = parse_file(config, found.dropins[i], report, bad);
+    config->path = TAKE_PTR(found.path);
+    conf_file_done(&found);
+    return r;
+}
+
+int config_load(const char *path, const char *const *directories, Config **ret, ConfReport *report)
+{
+    CLEANUP(config_free_p) Config *config = NULL;
+    bool bad = false;
+    int r = config_new(&config);
+
+    if (r < 0)
+        return r;
+    if (path) {
+        config->path = strdup(path);
+        if (!config->path)
+            return -ENOMEM;
+        r = parse_file(config, path, report, &bad);
+    } else {
+        r = parse_found(config, directories, report, &bad);
+    }
+    if (r < 0)
+        return r;
+    if (bad)
+        return -EBADMSG;
+    *ret = TAKE_PTR(config);
+    return 0;
+}

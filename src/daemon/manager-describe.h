@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Answers: from the manager's state to the dictionaries of include/numaplace/bus.h. Nothing here changes anything. Errors
+ * stay in the Dict. */
+
+#include "daemon/dict.h"
+#include "daemon/manager.h"
+
+void describe_status(Dict *dict, Manager *manager);
+void describe_topology(Dict *dict, Manager *manager);
+void describe_cpus(Dict *dict, Manager *manager);
+void describe_workloads(Dict *dict, Manager *manager);
+
+/* With its groups, leases and refusals. */
+void describe_workload(Dict *dict, Manager *manager, const Workload *workload);
+
+/* At most `max` tasks of a workload behind (pid, tid). */
+void describe_tasks(Dict *dict, Manager *manager, const Workload *workload, pid_t pid, pid_t tid,
+                    uint32_t max);
+
+void describe_move(Dict *dict, const Manager *manager, const Move *move);
+void describe_moves(Dict *dict, const Manager *manager, uint64_t after, uint32_t max);
+
+/* The rest is for manager-explain.c. */
+
+/* The keys of "workload" with its groups and leases, without the dictionary around them. */
+void describe_workload_keys(Dict *dict, Manager *manager, const Workload *workload);
+/* The leases of a workload (pid 0) or of one of its processes. */
+void describe_leases(Dict *dict, Manager *manager, const char *key, WorkloadIx workload, pid_t pid);
+void describe_task(Dict *dict, const Manager *manager, const Task *task);
+void describe_refusal(Dict *dict, const MoveRefusal *refusal);
+void describe_refusals_of(Dict *dict, const Manager *manager, const char *key, const Workload *workload);
+WorkloadIx describe_workload_index(const Manager *manager, const Workload *workload);
+
+/* manager-explain.c */
+
+/* Why a process or a workload is where it is: everything done to it and refused. The process may be one that is not
+ * managed. Return 0, or -ESRCH when there is no such process. */
+int describe_explain_process(Dict *dict, Manager *manager, const char *asked, pid_t pid);
+int describe_explain_workload(Dict *dict, Manager *manager, const char *asked, const Workload *workload);

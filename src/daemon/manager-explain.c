@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* "Why is it there, and why not elsewhere?" The answer is put together from what is known at three places: the World (how
+ * it is now), the ring of moves (what was done and refused), and, for a process nobody manages, a look at it as discovery
+ * would take one. */
+
+#include "daemon/manager-describe.h"
+#include "numaplace/bus.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define EXPLAIN_TASKS_MAX 64U  /* threads listed */
+#define EXPLAIN_MOVES_MAX 200U /* of the newest moves */
+
+typedef struct Verdict {
+    const char *name;
+    const char *text;
+} Verdict;
+
+static void put_verdict(Dict *dict, const char *asked, const char *kind, bool managed, Verdict verdict)
+{
+    dict_string(dict, "subject", asked);
+    dict_string(dict, "kind", kind);
+    dict_bool(dict, "managed", managed);
+    dict_string(dict, "verdict", verdict.name);
+    dict_string(dict, "text", verdict.text);
+}
+
+static Verdict verdict_of_reason(PlanReason reason)
+{
+    return (Verdict){.name = plan_reason_name(reason), .text = plan_reason_text(reason)};
+}
+
+/* Whose story: moves of one process since it started, or of one workload. */
+typedef struct Story {
+    pid_t pid; /* 0: a workload */
+    uint64_t start_ticks;
+    const char *workload;
+    uint64_t group_id; /* refusals about the group as a whole are the process's too */
+} Story;
+
+/* A thread is born after its process, so an older start time belongs to an earlier bearer of the number. */
+static bool key_is_of(const Story *story, const TaskKey *key)
+{
+    return key->pid == story->pid && key->start_ticks >= story->start_ticks;
+}
+
+static bool move_is_of(const Story *story, const Move *move)
+{
+    if (story->pid > 0)
+        return key_is_of(story, &move->subject);
+    return move->workload && strcmp(move->workload, story->workload) == 0;
+}
+
+static bool refusal_is_of(const Story *story, const MoveRefusal *refusal)
+{
+    if (story->pid > 0)
+        return key_is_of(story, &refusal->subject) ||
+               (refusal->subject.pid == 0 && story->group_id && refusal->group_id == story->group_id);
+    return refusal->workload && strcmp(refusal->workload, story->workload) == 0;
+}
+
+static void put_moves(Dict *dict, const Manager *manager, const Story *story)
+{
+    size_t n = 0, skip;
+
+    for (const Move *m = moves_next(manager->moves, 0); m; m = moves_next(manager->moves, m->sequence))
+        n += move_is_of(story, m);
+    skip = n > EXPLAIN_MOVES_MAX ? n - EXPLAIN_MOVES_MAX : 0;
+
+    dict_list_begin(dict, "actions");
+    for (const Move *m = moves_next(manager->moves, 0); m; m = moves_next(manager->moves, m->sequence)) {
+        if (!move_is_of(story, m))
+            continue;
+        if (skip > 0)
+            skip--;
+        else
+            describe_move(dict, manager, m);
+    }
+    dict_list_end(dict, "actions");
+}
+
+static void put_refusals(Dict *dict, const Manager *manager, const Story *story)
+{
+    dict_list_begin(dict, "refusals");
+    for (const MoveRefusal *r = moves_refusals(manager->moves); r; r = r->newer)
+        if (refusal_is_of(story, r))
+            describe_refusal(dict, r);
+    dict_list_end(dict, "refusals");
+}
+
+static PlanReason reason_of_hands(uint8_t hands)
+{
+    switch ((TaskHands)hands) {
+    case TASK_HANDS_FOREIGN:
+        return PLAN_REASON_FOREIGN_AFFINITY;
+    case TASK_HANDS_REPINNED:
+        return PLAN_REASON_REPINNED;
+    case TASK_HANDS_PER_CPU:
+        return PLAN_REASON_PER_CPU;
+    case TASK_HANDS_CLASS:
+        return PLAN_REASON_CLASS;
+    case TASK_HANDS_DENIED:
+        return PLAN_REASON_DENIED;
+    case TASK_HANDS_UNKNOWN:
+        return PLAN_REASON_UNREADABLE;
+    default:
+        return PLAN_REASON_INVALID;
+    }
+}
+
+/* The reason that keeps every thread of a process from being placed, or INVALID when one may be. */
+static PlanReason reason_of_all_tasks(const Manager *manager, const Process *process)
+{
+    PlanReason reason = PLAN_REASON_INVALID;
+    size_t n, first = world_process_tasks(manager->world, process, &n);
+
+    for (size_t i = first; i < first + n; i++) {
+        const Task *task = &manager->world->tasks[i];
+
+        if (task->gone)
+            continue;
+        reason = reason_of_hands(task->hands);
+        if (reason == PLAN_REASON_INVALID)
+            return reason;
+    }
+    return reason;
+}
+
+/* What the plan said last about a process without a home, or about its group. */
+static PlanReason reason_of_plan(const Manager *manager, const Story *story)
+{
+    PlanReason reason = PLAN_REASON_INVALID;
+
+    for (const MoveRefusal *r = moves_refusals(manager->moves); r; r = r->newer)
+        if (r->subject.tid == 0 && refusal_is_of(story, r))
+            reason = r->reason;
+    return reason;
+}
+
+static Verdict verdict_of_managed(const Manager *manager, const Process *process, const Group *group,
+                                  const Story *story)
+{
+    const Workload *workload = &manager->world->workloads[process->workload.i];
+    PlanReason reason = PLAN_REASON_INVALID;
+
+    if (process->yielded)
+        return verdict_of_reason(PLAN_REASON_REPINNED);
+    reason = reason_of_all_tasks(manager, process);
+    if (reason != PLAN_REASON_INVALID)
+        return verdict_of_reason(reason);
+    if (workload->paused)
+        return verdict_of_reason(PLAN_REASON_PAUSED);
+    if (group && group->home)
+        return (Verdict){"managed", "it is placed by its policy"};
+    reason = reason_of_plan(manager, story);
+    if (reason != PLAN_REASON_INVALID)
+        return verdict_of_reason(reason);
+    return (Verdict){"managed", "it is watched; it has no home yet"};
+}
+
+static void put_tasks(Dict *dict, const Manager *manager, const Process *process)
+{
+    size_t n, first = world_process_tasks(manager->world, process, &n);
+
+    dict_u32(dict, "n_tasks", (uint32_t)n);
+    dict_list_begin(dict, "tasks");
+    for (size_t i = first; i < first + MIN(n, (size_t)EXPLAIN_TASKS_MAX); i++)
+        describe_task(dict, manager, &manager->world->tasks[i]);
+    dict_list_end(dict, "tasks");
+}
+
+static void put_policy(Dict *dict, const Policy *policy)
+{
+    dict_string(dict, "policy", policy->name);
+    dict_string(dict, "policy_path", policy->n_files > 0 ? policy->files[0] : NULL);
+}
+
+static void explain_managed(Dict *dict, Manager *manager, const char *asked, const Process *process)
+{
+    const World *world = manager->world;
+    const Workload *workload = &world->workloads[process->workload.i];
+    const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
+    Story story = {
+        .pid = process->pid, .start_ticks = process->start_ticks, .group_id = group ? group->id : 0};
+
+    put_verdict(dict, asked, "process", true, verdict_of_managed(manager, process, group, &story));
+    dict_i32(dict, "pid", process->pid);
+    dict_string(dict, "comm", process->comm);
+    dict_u32(dict, "uid", process->uid);
+    dict_string(dict, "unit", process->unit);
+    dict_string(dict, "cgroup", process->cgroup);
+    put_policy(dict, manager->policies->policies[workload->policy]);
+    dict_string(dict, "workload", workload->name);
+    dict_u64(dict, "group", story.group_id);
+    dict_string(dict, "group_key", group ? group->key : NULL);
+    dict_cpus(dict, "home", group ? group->home : NULL);
+    dict_nodes(dict, "home_nodes", world->topology, group ? group->home_nodes : NULL);
+    dict_cpus(dict, "cpuset", process->cpuset);
+    dict_string(dict, "evidence",
+                probe_features(manager->probe)->task_schedstat ? "run-and-wait" : "run-only");
+    put_tasks(dict, manager, process);
+    describe_leases(dict, manager, "lent", process->workload, process->pid);
+    put_moves(dict, manager, &story);
+    put_refusals(dict, manager, &story);
+}
+
+typedef struct Look {
+    Dict *dict;
+    Manager *manager;
+    const char *asked;
+    pid_t pid;
+} Look;
+
+static Verdict verdict_of_unmanaged(Manager *manager, const ProbeSubject *subject, size_t *ret_policy)
+{
+    PolicySubject about;
+    PolicyVerdict verdict;
+
+    manager_subject(manager, subject, &about);
+    verdict = policy_match(manager->policies, &about, ret_policy);
+    if (task_set_find(manager->released, subject->pid, subject->start_ticks))
+        return (Verdict){"released", "the administrator released it; resume takes it back"};
+    if (verdict == POLICY_VERDICT_LATER)
+        return (Verdict){"later",
+                         "a policy is for it once it has grown: only MinMemory=, MinCPU= or MinThreads= "
+                         "stand in the way"};
+    if (*ret_policy == SIZE_MAX || verdict == POLICY_VERDICT_NO)
+        return verdict_of_reason(PLAN_REASON_NO_POLICY);
+    if (manager->policies->policies[*ret_policy]->mode == POLICY_MODE_NONE)
+        return verdict_of_reason(PLAN_REASON_MODE_NONE);
+    return (Verdict){"pending", "a policy matches; it is taken in at the next discovery, unless MaxTasks= is "
+                                "reached"};
+}
+
+static int on_look(void *userdata, const ProbeSubject *subject)
+{
+    const Look *look = userdata;
+    Story story = {.pid = subject->pid, .start_ticks = subject->start_ticks};
+    size_t policy = SIZE_MAX;
+    Verdict verdict = verdict_of_unmanaged(look->manager, subject, &policy);
+
+    put_verdict(look->dict, look->asked, "process", false, verdict);
+    dict_i32(look->dict, "pid", subject->pid);
+    dict_string(look->dict, "comm", subject->comm);
+    dict_u32(look->dict, "uid", subject->uid);
+    dict_string(look->dict, "unit", subject->unit);
+    dict_string(look->dict, "cgroup", subject->cgroup);
+    if (policy != SIZE_MAX)
+        put_policy(look->dict, look->manager->policies->policies[policy]);
+    put_moves(look->dict, look->manager, &story);
+    put_refusals(look->dict, look->manager, &story);
+    return 0;
+}
+
+/* What no policy can be for. */
+static void explain_out_of_reach(Dict *dict, Manager *manager, const char *asked, pid_t pid)
+{
+    Verdict self = {"self", "this is the daemon itself, which is never placed"};
+    Verdict other = {"out-of-reach", "a kernel thread or an exited process: never placed"};
+    Story story = {.pid = pid};
+
+    put_verdict(dict, asked, "process", false, pid == getpid() ? self : other);
+    dict_i32(dict, "pid", pid);
+    put_moves(dict, manager, &story);
+    put_refusals(dict, manager, &story);
+}
+
+int describe_explain_process(Dict *dict, Manager *manager, const char *asked, pid_t pid)
+{
+    const Process *process = world_process(manager->world, pid);
+    Look look = {.dict = dict, .manager = manager, .asked = asked, .pid = pid};
+    int r = 0;
+
+    dict_begin(dict);
+    if (process && !process->gone && process->workload.i >= 0) {
+        explain_managed(dict, manager, asked, process);
+    } else {
+        r = probe_look(manager->probe, pid, manager->policies->wants, on_look, &look);
+        if (r == PROBE_E_OUT_OF_REACH) {
+            explain_out_of_reach(dict, manager, asked, pid);
+            r = 0;
+        }
+    }
+    dict_end(dict);
+    return r;
+}
+
+int describe_explain_workload(Dict *dict, Manager *manager, const char *asked, const Workload *workload)
+{
+    Story story = {.workload = workload->name};
+    Verdict placed = {"managed", "its processes are placed by this policy"};
+
+    dict_begin(dict);
+    put_verdict(dict, asked, "workload", true,
+                workload->paused ? verdict_of_reason(PLAN_REASON_PAUSED) : placed);
+    describe_workload_keys(dict, manager, workload);
+    put_moves(dict, manager, &story);
+    put_refusals(dict, manager, &story);
+    dict_end(dict);
+    return 0;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The answers to what probe asks about each process: is it ours, and which policy is it under? */
+
+#include "daemon/manager.h"
+#include "plan/group.h"
+
+void manager_subject(Manager *manager, const ProbeSubject *from, PolicySubject *ret)
+{
+    *ret = (PolicySubject){
+        .unit = from->unit,
+        .slice = from->slice,
+        .cgroup = from->cgroup,
+        .comm = from->comm,
+        .exe = from->exe,
+        .command_line = from->command_line,
+        .environment = from->environment,
+        .environment_len = from->environment_len,
+        .uid = from->uid,
+        .user = manager->policies_name_users ? user_cache_name(manager->users, from->uid) : NULL,
+        .memory_bytes = from->rss_bytes,
+        .cpu_permille = from->cpu_permille,
+        .n_threads = from->n_threads,
+    };
+}
+
+ProbeDecision manager_decide(void *userdata, const ProbeSubject *subject, size_t *ret_policy)
+{
+    Manager *manager = userdata;
+    PolicySubject about;
+    PolicyVerdict verdict;
+    size_t policy = SIZE_MAX;
+
+    /* Asked again each time, so that Resume brings it back and its end is noticed. */
+    if (task_set_find(manager->released, subject->pid, subject->start_ticks))
+        return PROBE_DECISION_LATER;
+
+    manager_subject(manager, subject, &about);
+    verdict = policy_match(manager->policies, &about, &policy);
+    if (policy == SIZE_MAX || verdict == POLICY_VERDICT_NO)
+        return verdict == POLICY_VERDICT_LATER ? PROBE_DECISION_LATER : PROBE_DECISION_IGNORE;
+
+    /* Mode=none is a match that says hands off. With LATER in front of it, an earlier policy may still take over. */
+    if (manager->policies->policies[policy]->mode == POLICY_MODE_NONE)
+        return verdict == POLICY_VERDICT_LATER ? PROBE_DECISION_LATER : PROBE_DECISION_IGNORE;
+    *ret_policy = policy;
+    return PROBE_DECISION_TAKE;
+}
+
+int manager_assign(void *userdata, World *world, Process *process, size_t policy)
+{
+    Manager *manager = userdata;
+
+    if (manager->yielded && task_set_find(manager->yielded, process->pid, process->start_ticks))
+        process->yielded = true;
+    return group_assign(world, manager->policies, process, policy);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* One turn of the wheel. Its parts are timed separately, in CPU time of this thread: how much of the daemon's cost is
+ * reading /proc, deciding, or changing masks is the first question when it costs too much (MaxCPU=), and the share of
+ * deciding in the managed tasks' own CPU time is the "search time" that stealing was always judged by (P1). */
+
+#include "base/time.h"
+#include "daemon/manager.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Below this, of one CPU and all managed tasks together, everything counts as asleep: a few timers. */
+#define ASLEEP_PERMILLE 10U
+
+PlanLimits manager_limits(const Manager *manager, bool slow_tick)
+{
+    return (PlanLimits){
+        .observe = manager->mode == MANAGER_MODE_OBSERVE,
+        .slow_tick = slow_tick,
+        .cross_node_moves_per_sec = manager->config->cross_node_moves_per_sec,
+        .cross_node_burst = manager->config->cross_node_burst,
+    };
+}
+
+int manager_carry_out(Manager *manager, Plan *plan)
+{
+    PlanLimits limits = manager_limits(manager, false);
+    int r;
+
+    if (!GROW(manager->outcomes, manager->outcomes_capacity, plan->n_actions + 1))
+        return -ENOMEM;
+    r = act_execute(manager->act, manager->world, plan, manager->outcomes);
+    if (r < 0)
+        return r;
+    r = manager_remember_actions(manager, plan);
+    if (r < 0)
+        return r;
+    return plan_commit(manager->world, manager->policies, &limits, plan, manager->outcomes);
+}
+
+#ifndef NDEBUG
+/* A plan that breaks an invariant must not be carried out; in a debug build that is a bug to be shown at once. */
+static bool plan_is_sound(Manager *manager, const PlanLimits *limits)
+{
+    CLEANUP_FREE char *what = NULL;
+
+    if (plan_check(manager->world, manager->policies, limits, &manager->plan, &what) == 0)
+        return true;
+    log_error(manager->log, NULL, "the plan of tick %" PRIu64 " is broken, dropping it: %s",
+              manager->plan.tick, what ? what : "?");
+    return false;
+}
+#else
+static bool plan_is_sound(Manager *manager, const PlanLimits *limits)
+{
+    return true;
+}
+#endif
+
+/* Says that sensing fails, once until it works again or fails in another way. */
+static void note_sensing(Manager *manager, const char *what, int r)
+{
+    if (r == manager->tick_error)
+        return;
+    if (r < 0)
+        log_warning(manager->log, NULL, "cannot read %s: %s; changing nothing until it works again", what,
+                    strerror(-r));
+    else
+        log_notice(manager->log, NULL, "reading the kernel's numbers works again");
+    manager->tick_error = r;
+}
+
+/* Finds processes and, when CPUs came or went, the new topology. *ret_found is false when /proc could not be read. */
+static int sense_slow(Manager *manager, uint64_t now_usec, bool *ret_found)
+{
+    bool changes = manager->world->topology->origin == TOPOLOGY_ORIGIN_LIVE ||
+                   manager->world->topology->origin == TOPOLOGY_ORIGIN_REHEARSAL;
+    int r;
+
+    if (probe_topology_changed(manager->probe) && changes) {
+        r = manager_reload_topology(manager);
+        if (r < 0)
+            return r;
+    }
+    r = probe_discover(manager->probe, manager->world, now_usec);
+    *ret_found = r == 0;
+    if (r == -ENOMEM)
+        return r;
+    if (r < 0)
+        note_sensing(manager, "/proc", r);
+    task_set_sweep(manager->released);
+    return 0;
+}
+
+static uint64_t managed_run_permille(const World *world)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < world->n_workloads; i++)
+        sum += world->workloads[i].run_permille;
+    return sum;
+}
+
+static int print_plan(Manager *manager)
+{
+    CLEANUP_FREE char *text = plan_format(manager->world, &manager->plan);
+
+    if (!text)
+        return -ENOMEM;
+    if (fputs(text, stdout) == EOF || fflush(stdout) == EOF)
+        return -EIO;
+    return 0;
+}
+
+/* Decides and acts on what was sensed. */
+static int decide_and_act(Manager *manager, bool slow, uint64_t *cpu_nsec)
+{
+    PlanLimits limits = manager_limits(manager, slow);
+    int r;
+
+    r = plan_compute(manager->world, manager->policies, &limits, &manager->plan);
+    if (r < 0)
+        return r;
+    r = manager_remember_refusals(manager, &manager->plan);
+    if (r < 0)
+        return r;
+    if (!plan_is_sound(manager, &limits))
+        manager->plan.n_actions = 0;
+    manager->statistics.plan_cpu_nsec += time_thread_cpu_nsec() - *cpu_nsec;
+    *cpu_nsec = time_thread_cpu_nsec();
+
+    if (manager->options.once) {
+        r = print_plan(manager);
+        if (r < 0)
+            return r;
+    }
+    manager->world->action_cost_usec = act_cost_usec(manager->act);
+    r = manager_carry_out(manager, &manager->plan);
+    manager->statistics.act_cpu_nsec += time_thread_cpu_nsec() - *cpu_nsec;
+    *cpu_nsec = time_thread_cpu_nsec();
+    return r;
+}
+
+int manager_tick(Manager *manager)
+{
+    uint64_t now = time_now_usec(), start = time_thread_cpu_nsec(), slow_cost = 0, cpu, run;
+    bool slow = pace_slow_due(&manager->pace, now), found = true;
+    int r, sampled;
+
+    manager->signals_sent = 0;
+    if (slow) {
+        r = sense_slow(manager, now, &found);
+        if (r < 0)
+            return r;
+        slow_cost = time_thread_cpu_nsec() - start;
+    }
+    sampled = probe_sample(manager->probe, manager->world, now);
+    if (sampled == -ENOMEM)
+        return sampled;
+    if (found)
+        note_sensing(manager, "CPU times", sampled);
+    if (manager->options.once && (sampled < 0 || !found))
+        return sampled < 0 ? sampled : -EIO;
+    cpu = time_thread_cpu_nsec();
+    manager->statistics.probe_cpu_nsec += cpu - start;
+
+    run = managed_run_permille(manager->world);
+    manager->statistics.managed_cpu_usec += run * manager->world->interval_usec / 1000;
+
+    /* The last of its ticks also looks for homes, whether or not it would have been a slow one. */
+    if (!manager->options.once || manager->world->tick >= MANAGER_ONCE_TICKS) {
+        r = decide_and_act(manager, (slow && found) || manager->options.once, &cpu);
+        if (r < 0)
+            return r;
+        if (manager->options.once)
+            return sd_event_exit(manager->event, 0);
+    }
+    pace_ticked(&manager->pace, now, slow, manager->plan.pressed || manager->options.once,
+                run < ASLEEP_PERMILLE && !manager->options.once, cpu - start - slow_cost, slow_cost);
+    return 0;
+}

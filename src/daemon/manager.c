@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The life of the daemon. The order of the start matters: nothing is created before the command line, the configuration
+ * and the policies are known to be good; nothing is changed before the lock is held; and what a predecessor left is put
+ * back before the first look at the machine, or its masks would be taken for somebody's own wish. */
+
+#include "daemon/manager.h"
+
+#include "base/root.h"
+#include "base/time.h"
+#include "daemon/manager-bus.h"
+#include "daemon/runtime-dir.h"
+#include "numaplace/messages.h"
+#include "probe/psi.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <systemd/sd-daemon.h>
+
+/* Wake when some task was stalled for a tenth of the shortest window the kernel takes. */
+#define PSI_STALL_USEC  50000ULL
+#define PSI_WINDOW_USEC 500000ULL
+
+const char *manager_mode_name(ManagerMode mode)
+{
+    static const char *const names[] = {"active", "observe", "dry-run"};
+
+    assert(mode >= 0 && mode < MANAGER_MODE_MAX);
+    return names[mode];
+}
+
+void manager_arm(Manager *manager)
+{
+    uint64_t interval = pace_fast_usec(&manager->pace);
+
+    if (!manager->tick_source)
+        return;
+    (void)sd_event_source_set_time(manager->tick_source, manager->pace.due_usec);
+    /* A hundredth late does not matter and lets wake-ups coincide with others. */
+    (void)sd_event_source_set_time_accuracy(manager->tick_source, MAX(interval / 100, USEC_PER_MSEC));
+    (void)sd_event_source_set_enabled(manager->tick_source, SD_EVENT_ONESHOT);
+}
+
+/* Tells the service manager, when there is something new to tell. */
+static void notify_status(Manager *manager)
+{
+    const World *world = manager->world;
+    char text[sizeof(manager->status)];
+
+    (void)snprintf(text, sizeof(text), "%s%s: %zu workloads, %zu processes, %zu CPUs lent",
+                   manager_mode_name(manager->mode), manager->paused ? ", paused" : "", world->n_workloads,
+                   world->n_processes, world->n_leases);
+    if (strcmp(text, manager->status) == 0)
+        return;
+    (void)strcpy(manager->status, text); /* NOLINT: same size */
+    (void)sd_notifyf(0, "STATUS=%s", text);
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    Manager *manager = userdata;
+    int r = manager_tick(manager);
+
+    if (r < 0) {
+        log_error(manager->log, NULL, "stopping: %s", strerror(-r));
+        return sd_event_exit(manager->event, r);
+    }
+    notify_status(manager);
+    manager_arm(manager);
+    return 0;
+}
+
+static int on_pressure(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+    Manager *manager = userdata;
+
+    if (revents & (EPOLLERR | EPOLLHUP)) {
+        log_warning(manager->log, NUMAPLACE_MESSAGE_MISSING_FEATURE,
+                    "pressure events have ended; looking every %llu s when idle instead",
+                    PACE_IDLE_MAX_USEC / USEC_PER_SEC);
+        return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+    }
+    pace_wake(&manager->pace);
+    manager_arm(manager);
+    return 0;
+}
+
+static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+    Manager *manager = userdata;
+
+    return sd_event_exit(manager->event, 0);
+}
+
+static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+    Manager *manager = userdata;
+    int r = manager_reload(manager, NULL);
+
+    /* A bad reload was logged and changed nothing; only a broken one ends the daemon. */
+    return r == -EBADMSG || r == 0 ? 0 : sd_event_exit(manager->event, r);
+}
+
+static int add_signals(Manager *manager)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+        (void)sigaddset(&set, signals[i]);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return -errno;
+
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+        int r = sd_event_add_signal(manager->event, &manager->signal_sources[i], signals[i],
+                                    signals[i] == SIGHUP ? on_hangup : on_stop, manager);
+
+        if (r < 0)
+            return r;
+        r = sd_event_source_set_priority(manager->signal_sources[i], SD_EVENT_PRIORITY_IMPORTANT);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Without triggers the daemon still works: it looks every two seconds. */
+static int add_pressure(Manager *manager)
+{
+    const ProbeFeatures *features = probe_features(manager->probe);
+    CLEANUP_CLOSE int fd = -1;
+    int r;
+
+    if (!features->psi || strcmp(manager->options.root, "/") != 0)
+        return 0;
+    fd = psi_trigger(manager->root_fd, "proc/pressure/cpu", PSI_STALL_USEC, PSI_WINDOW_USEC);
+    if (fd < 0) {
+        log_notice(manager->log, NUMAPLACE_MESSAGE_MISSING_FEATURE,
+                   "no pressure events (%s): looking every %llu s when idle instead", strerror(-fd),
+                   PACE_IDLE_MAX_USEC / USEC_PER_SEC);
+        return 0;
+    }
+    r = sd_event_add_io(manager->event, &manager->psi_source, fd, EPOLLPRI, on_pressure, manager);
+    if (r < 0)
+        return r;
+    r = sd_event_source_set_io_fd_own(manager->psi_source, 1);
+    if (r < 0)
+        return r;
+    fd = -1;
+    return 0;
+}
+
+static int add_sources(Manager *manager)
+{
+    int r = add_signals(manager);
+
+    if (r < 0)
+        return r;
+    r = sd_event_add_time(manager->event, &manager->tick_source, CLOCK_MONOTONIC, 0, USEC_PER_MSEC, on_tick,
+                          manager);
+    if (r < 0)
+        return r;
+    return manager->options.once ? 0 : add_pressure(manager);
+}
+
+/* What is missing, and what happens instead; each once. */
+static void tell_features(Manager *manager)
+{
+    const ProbeFeatures *features = probe_features(manager->probe);
+    const char *id = NUMAPLACE_MESSAGE_MISSING_FEATURE;
+
+    if (!features->task_schedstat)
+        log_notice(manager->log, id,
+                   "no /proc/PID/schedstat: who waits for a CPU is not seen, so nothing will be lent");
+    else if (!features->schedstat)
+        log_notice(manager->log, id,
+                   "no /proc/schedstat: waiting per CPU is taken from the managed threads instead");
+    if (!features->psi)
+        log_notice(manager->log, id, "no /proc/pressure: looking every %llu s when idle instead",
+                   PACE_IDLE_MAX_USEC / USEC_PER_SEC);
+    if (features->cgroup == PROBE_CGROUP_NONE)
+        log_notice(manager->log, id, "no cgroups: Cgroup=, Unit= and Slice= match nothing");
+    else if (features->cgroup != PROBE_CGROUP_V2)
+        log_notice(manager->log, id, "no cgroup v2 hierarchy in charge: cpusets are taken from version 1");
+}
+
+/* The journal's own words, and an error that main() has an exit status for. */
+static int journal_failed(Manager *manager, int error, const char *what)
+{
+    log_error(manager->log, NUMAPLACE_MESSAGE_JOURNAL, "%s", what ? what : strerror(-error));
+    return what ? -EUCLEAN : error;
+}
+
+/* Puts back what a predecessor that did not stop cleanly has left. */
+static int recover(Manager *manager)
+{
+    size_t restored = 0, left = 0;
+    int r = act_restore(manager->act, 0, &restored, &left);
+
+    manager->statistics.n_foreign_restores += left;
+    if (restored > 0 || left > 0)
+        log_notice(manager->log, NUMAPLACE_MESSAGE_RECOVERED,
+                   "put back %zu threads an earlier daemon had placed, left %zu as somebody else pinned them",
+                   restored, left);
+    if (r == -ENOMEM)
+        return r;
+    if (r < 0)
+        log_error(manager->log, NUMAPLACE_MESSAGE_NOT_RESTORED,
+                  "some threads an earlier daemon had placed could not be put back (%s); they stay in the "
+                  "undo journal",
+                  strerror(-r));
+    return 0;
+}
+
+static int make_act(Manager *manager)
+{
+    const ActOps *ops = manager->mode == MANAGER_MODE_ACTIVE ? &act_ops_affinity : &act_ops_dry_run;
+    CLEANUP_FREE char *path = NULL, *error = NULL;
+    int r;
+
+    if (ops->changes && asprintf(&path, "%s/journal", manager->options.runtime_directory) < 0) {
+        path = NULL;
+        return -ENOMEM;
+    }
+    r = act_new(ops, NULL, manager->root_fd, path, &manager->act, &error);
+    if (r < 0)
+        return journal_failed(manager, r, error);
+    if (ops->changes) {
+        int r2 = recover(manager);
+
+        if (r2 < 0)
+            return r2;
+    }
+    if (r == ACT_E_CORRUPT)
+        return journal_failed(manager, -EUCLEAN, error);
+    return act_measure(manager->act);
+}
+
+/* The runtime directory and its lock; not for a program that only looks once. */
+static int take_lock(Manager *manager)
+{
+    CLEANUP_FREE char *error = NULL;
+    const char *path = manager->options.runtime_directory;
+
+    if (manager->options.once && manager->mode != MANAGER_MODE_ACTIVE)
+        return 0;
+    manager->runtime_fd = runtime_dir_open(path, &error);
+    if (manager->runtime_fd >= 0)
+        manager->lock_fd = runtime_dir_lock(manager->runtime_fd, path, &error);
+    if (manager->runtime_fd >= 0 && manager->lock_fd >= 0)
+        return 0;
+    log_error(manager->log, NULL, "%s", error ? error : "out of memory");
+    return manager->runtime_fd < 0 ? manager->runtime_fd : manager->lock_fd;
+}
+
+static void choose_mode(Manager *manager)
+{
+    if (manager->options.dry_run || manager->config->dry_run) {
+        manager->mode = MANAGER_MODE_DRY_RUN;
+    } else if (!act_permitted()) {
+        manager->mode = MANAGER_MODE_OBSERVE;
+        log_notice(manager->log, NUMAPLACE_MESSAGE_OBSERVE_ONLY,
+                   "not permitted to place tasks of others (CAP_SYS_NICE is missing): observing only");
+    } else {
+        manager->mode = MANAGER_MODE_ACTIVE;
+    }
+}
+
+static int listen_for_clients(Manager *manager)
+{
+    CLEANUP_FREE char *path = NULL;
+    int r;
+
+    if (manager->options.once)
+        return 0;
+    if (asprintf(&path, "%s/bus", manager->options.runtime_directory) < 0) {
+        path = NULL;
+        return -ENOMEM;
+    }
+    r = bus_server_new(manager->event, manager->log, path, manager_vtable, manager, &manager->bus);
+    if (r < 0)
+        log_error(manager->log, NULL, "cannot listen on %s: %s", path, strerror(-r));
+    return r;
+}
+
+static int read_files(Manager *manager, Topology **ret_topology)
+{
+    CLEANUP(topology_unref_p) Topology *topology = NULL;
+    CLEANUP_FREE char *error = NULL;
+    int r;
+
+    manager->root_fd = root_open(manager->options.root);
+    if (manager->root_fd < 0) {
+        log_error(manager->log, NULL, "cannot open the root directory %s: %s", manager->options.root,
+                  strerror(-manager->root_fd));
+        return manager->root_fd;
+    }
+    r = topology_load(&manager->options.topology, &topology, &error);
+    if (r < 0) {
+        log_error(manager->log, NULL, "cannot read the topology: %s", error ? error : strerror(-r));
+        return r;
+    }
+    r = manager_load(manager, topology, &manager->config, &manager->policies, NULL);
+    if (r < 0)
+        return r;
+    *ret_topology = TAKE_PTR(topology);
+    return 0;
+}
+
+static int make_state(Manager *manager, Topology *topology)
+{
+    PaceSettings pace = {
+        .fast_usec = manager->config->fast_tick_usec,
+        .slow_usec = manager->config->slow_tick_usec,
+        .max_cpu_permille = manager->config->max_cpu_permille,
+    };
+    int r;
+
+    pace_init(&manager->pace, &pace);
+    manager->users = user_cache_new();
+    manager->released = task_set_new();
+    manager->moves = moves_new();
+    if (!manager->users || !manager->released || !manager->moves)
+        return -ENOMEM;
+    r = make_act(manager);
+    if (r < 0)
+        return r;
+    r = manager_rebuild(manager, topology);
+    if (r < 0)
+        log_error(manager->log, NULL, "cannot read this machine: %s", strerror(-r));
+    return r;
+}
+
+int manager_new(const ManagerOptions *options, Log *log, Manager **ret)
+{
+    CLEANUP(manager_free_p) Manager *manager = calloc(1, sizeof(*manager));
+    CLEANUP(topology_unref_p) Topology *topology = NULL;
+    int r;
+
+    if (!manager)
+        return -ENOMEM;
+    manager->options = *options;
+    manager->log = log;
+    manager->root_fd = manager->runtime_fd = manager->lock_fd = -1;
+    manager->started_usec = time_now_usec();
+
+    r = read_files(manager, &topology);
+    if (r < 0)
+        return r;
+    choose_mode(manager);
+    r = take_lock(manager);
+    if (r < 0)
+        return r;
+    r = make_state(manager, topology);
+    if (r < 0)
+        return r;
+    r = sd_event_new(&manager->event);
+    if (r < 0)
+        return r;
+    r = sd_event_set_watchdog(manager->event, 1);
+    if (r < 0)
+        return r;
+    r = add_sources(manager);
+    if (r < 0)
+        return r;
+    r = listen_for_clients(manager);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(manager);
+    return 0;
+}
+
+Manager *manager_free(Manager *manager)
+{
+    if (!manager)
+        return NULL;
+    bus_server_free(manager->bus);
+    sd_event_source_disable_unref(manager->tick_source);
+    sd_event_source_disable_unref(manager->psi_source);
+    for (size_t i = 0; i < ARRAY_SIZE(manager->signal_sources); i++)
+        sd_event_source_disable_unref(manager->signal_sources[i]);
+    sd_event_unref(manager->event);
+    plan_done(&manager->plan);
+    free(manager->outcomes);
+    probe_free(manager->probe);
+    act_free(manager->act);
+    world_free(manager->world);
+    moves_free(manager->moves);
+    task_set_free(manager->released);
+    user_cache_free(manager->users);
+    policy_set_unref(manager->policies);
+    config_free(manager->config);
+    close_p(&manager->lock_fd);
+    close_p(&manager->runtime_fd);
+    close_p(&manager->root_fd);
+    free(manager);
+    return NULL;
+}
+
+/* Puts everything back, unless it is to be kept. SIGTERM and SIGINT are blocked meanwhile: a second one changes nothing. */
+static int stop(Manager *manager)
+{
+    size_t restored = 0, left = 0;
+    int r;
+
+    if (manager->mode != MANAGER_MODE_ACTIVE)
+        return 0;
+    if (manager->config->keep_on_stop) {
+        log_notice(manager->log, NUMAPLACE_MESSAGE_STOPPED,
+                   "stopped; placements stay as they are (KeepOnStop=yes) until the next start");
+        return 0;
+    }
+    r = act_restore(manager->act, 0, &restored, &left);
+    if (r < 0) {
+        log_error(
+            manager->log, NUMAPLACE_MESSAGE_NOT_RESTORED,
+            "stopped, but not everything could be put back (%s); the undo journal is kept for the next start",
+            strerror(-r));
+        return -EREMOTEIO;
+    }
+    log_notice(manager->log, NUMAPLACE_MESSAGE_STOPPED,
+               "stopped; put back %zu threads, left %zu as somebody else pinned them", restored, left);
+    return 0;
+}
+
+int manager_run(Manager *manager)
+{
+    const Topology *topology = manager->world->topology;
+    int r, r2;
+
+    if (!manager->options.once) {
+        tell_features(manager);
+        log_notice(manager->log, NUMAPLACE_MESSAGE_STARTED,
+                   "ready (%s): %" PRIu32 " CPUs in %" PRIu32 " %snodes, %zu policies, %zu workloads",
+                   manager_mode_name(manager->mode), topology->n_cpus, topology->n_nodes,
+                   topology->rehearsal ? "rehearsal " : "", manager->policies->n_policies,
+                   manager->world->n_workloads);
+    }
+    (void)sd_notify(0, "READY=1");
+    r = sd_event_loop(manager->event);
+    (void)sd_notify(0, "STOPPING=1");
+    r2 = stop(manager);
+    return r < 0 ? r : r2;
+}

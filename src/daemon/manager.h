@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The manager owns everything there is at run time and turns the wheel: sense, plan, act, remember.
+ *
+ *   main.c        arguments --> ManagerOptions
+ *   manager.c     life: start, event sources, stop
+ *   manager-tick.c    one tick
+ *   manager-remember.c   what became of a plan: ring, log, signals
+ *   manager-match.c   which policy a process is under (what probe asks)
+ *   manager-reload.c  new configuration, policies or topology
+ *   manager-admin.c   pause, resume, release
+ *   manager-describe.c, manager-bus.c   answers on the bus
+ */
+
+#include "act/act.h"
+#include "base/util.h"
+#include "daemon/bus-server.h"
+#include "daemon/config.h"
+#include "daemon/log.h"
+#include "daemon/moves.h"
+#include "daemon/pace.h"
+#include "daemon/task-set.h"
+#include "daemon/user-cache.h"
+#include "plan/plan.h"
+#include "policy/policy.h"
+#include "probe/probe.h"
+#include "topo/topology.h"
+#include "world/world.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+/* Signals per tick to all clients together; more moves than that are fetched with ListMoves. A signal takes some 20 us
+ * to build, so this is 10 ms of a tick at worst. */
+#define MANAGER_SIGNALS_PER_TICK   512U
+#define MANAGER_SIGNALS_PER_CLIENT 64U /* as include/numaplace/bus.h says */
+
+/* Processes the administrator took out one by one; a limit against scripts that never resume. */
+#define MANAGER_RELEASED_MAX 4096U
+
+/* What a program that plans once needs to see first: a base line, and the two ticks an overload takes (P1). */
+#define MANAGER_ONCE_TICKS 3U
+
+/* What was asked for on the command line. Strings are borrowed and outlive the manager. */
+typedef struct ManagerOptions {
+    const char *config_path;               /* NULL: search */
+    const char *const *policy_directories; /* NULL-terminated */
+    const char *runtime_directory;         /* not used with once && dry_run */
+    const char *root;                      /* "/" is this machine */
+    TopologyOptions topology;
+    bool dry_run;
+    bool once; /* plan once, print the plan on standard output, stop */
+} ManagerOptions;
+
+typedef enum ManagerMode {
+    MANAGER_MODE_ACTIVE,
+    MANAGER_MODE_OBSERVE, /* not permitted to change anything */
+    MANAGER_MODE_DRY_RUN,
+    MANAGER_MODE_MAX,
+    MANAGER_MODE_INVALID = -EINVAL,
+} ManagerMode;
+
+/* Since start. */
+typedef struct ManagerStatistics {
+    uint64_t probe_cpu_nsec, plan_cpu_nsec, act_cpu_nsec;
+    uint64_t managed_cpu_usec; /* CPU time of all managed tasks */
+    uint64_t n_done[PLAN_KIND_MAX];
+    uint64_t n_outcome[PLAN_OUTCOME_MAX];
+    uint64_t n_refused[PLAN_REASON_MAX];
+    uint64_t n_reloads, n_reload_failures, n_topology_reloads;
+    uint64_t n_foreign_restores;
+} ManagerStatistics;
+
+typedef struct Manager {
+    ManagerOptions options;
+    Log *log;
+    sd_event *event;
+    sd_event_source *tick_source;
+    sd_event_source *psi_source;
+    sd_event_source *signal_sources[3]; /* SIGTERM, SIGINT, SIGHUP */
+    int root_fd, runtime_fd, lock_fd;
+
+    Config *config;
+    PolicySet *policies;
+    bool policies_name_users; /* some User= holds a login name */
+    UserCache *users;
+
+    ManagerMode mode;
+    World *world;
+    Probe *probe;
+    Act *act;
+    Plan plan; /* of the last tick */
+    PlanOutcome *outcomes;
+    size_t outcomes_capacity;
+
+    Pace pace;
+    Moves *moves;
+    BusServer *bus;
+    TaskSet *released; /* processes the administrator took out */
+    TaskSet *yielded;  /* re-pinned ones, carried over while the World is made anew; else NULL */
+    bool paused;       /* everything, also workloads still to come */
+    uint64_t started_usec;
+    uint64_t signals_sent; /* in this tick */
+    char status[160];      /* STATUS= as told last */
+    int tick_error;        /* last errno of sensing, so that a lasting failure is said once */
+    ManagerStatistics statistics;
+} Manager;
+
+/* Reads the configuration, checks what the program needs, takes the lock, restores what a predecessor left, and gets
+ * ready to run. What is wrong is logged, in one line each; returns 0 or -errno. */
+int manager_new(const ManagerOptions *options, Log *log, Manager **ret);
+Manager *manager_free(Manager *manager);
+DEFINE_CLEANUP(Manager *, manager_free)
+
+/* Runs until a signal, or (options.once) until the plan was printed, and puts everything back. Returns 0, or -errno when something
+ * could not be put back or the loop broke. */
+int manager_run(Manager *manager);
+
+PlanLimits manager_limits(const Manager *manager, bool slow_tick);
+
+/* Sets the timer to pace.due_usec: after each tick, and when somebody asked for an earlier one. */
+void manager_arm(Manager *manager);
+
+/* One tick: sense, plan, act, remember, and arm the next. Returns 0, or -errno that ends the daemon (-ENOMEM). */
+int manager_tick(Manager *manager);
+
+/* Carries out `plan` and folds it back: what a tick and an administrator's release have in common. */
+int manager_carry_out(Manager *manager, Plan *plan);
+
+/* manager-remember.c: ring, log, signals and counters. The first also needs manager->outcomes. Return 0 or -ENOMEM. */
+int manager_remember_actions(Manager *manager, const Plan *plan);
+int manager_remember_refusals(Manager *manager, const Plan *plan);
+
+/* What probe asks (ProbeCallbacks); userdata is the Manager. */
+ProbeDecision manager_decide(void *userdata, const ProbeSubject *subject, size_t *ret_policy);
+int manager_assign(void *userdata, World *world, Process *process, size_t policy);
+
+/* Fills what policies look at from what was read. `user` stays NULL while no policy names users. */
+void manager_subject(Manager *manager, const ProbeSubject *from, PolicySubject *ret);
+
+/* Loads configuration and policies without touching the manager. Every message goes to the log; the first error also to
+ * *ret_error (malloc'd; may be NULL). Returns 0, -EBADMSG, or -ENOMEM. */
+int manager_load(Manager *manager, const Topology *topology, Config **ret_config, PolicySet **ret_policies,
+                 char **ret_error);
+
+/* Reload: load, then swap. On error nothing has changed. */
+int manager_reload(Manager *manager, char **ret_error);
+
+/* Makes World and Probe for `topology` with the present configuration, carrying over what must survive: pauses, buckets,
+ * counters, group numbers, yielded processes. Everything that was placed is put back first. On error the old ones stay. */
+int manager_rebuild(Manager *manager, Topology *topology);
+
+/* The topology changed: reads it anew and rebuilds; on failure the old one is kept and the log says so. */
+int manager_reload_topology(Manager *manager);
+
+/* Makes Workloads mirror the policies in force. */
+int manager_sync_workloads(Manager *manager);
+
+/* What an administrator asked for. `name` is a workload, a pid (release, resume), or "" for everything. Return 0,
+ * or a positive ManagerAdmin, or -errno (-EREMOTEIO: something could not be put back). */
+typedef enum ManagerAdmin {
+    MANAGER_E_NO_SUCH_WORKLOAD = 1,
+    MANAGER_E_NO_SUCH_PROCESS,
+    MANAGER_E_LIMIT,
+} ManagerAdmin;
+
+int manager_pause(Manager *manager, const char *name);
+int manager_resume(Manager *manager, const char *name);
+int manager_release(Manager *manager, const char *name);
+
+/* Whether the text is a process number, and which. */
+bool manager_is_pid(const char *text, pid_t *ret);
+
+const char *manager_mode_name(ManagerMode mode);

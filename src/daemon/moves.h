@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What was done and what was refused, kept for explain: a ring of actions and the last refusals of each subject. Both are
+ * bounded; the oldest goes first. */
+
+#include "base/intern.h"
+#include "base/util.h"
+#include "plan/plan.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MOVES_MAX \
+    2048U /* actions kept: at 64 a tick of 100 ms, three seconds of a storm, hours of a normal day */
+#define MOVES_REFUSALS_MAX 2048U /* (subject, reason) pairs kept */
+#define MOVES_FOLD_MAX     256U  /* how far back the same failed action is looked for */
+
+/* One action. Unlike PlanAction it refers to nothing that ends with its tick. */
+typedef struct Move {
+    uint64_t sequence; /* from 1, without gaps */
+    uint64_t time_usec;
+    uint64_t realtime_usec;
+    uint64_t tick;
+    PlanKind kind;
+    PlanRule rule;
+    PlanOutcome outcome;
+    uint32_t count; /* the same action with the same outcome other than done, again and again */
+    TaskKey subject;
+    char comm[WORLD_COMM_SIZE];
+    const char *workload; /* interned here */
+    uint64_t group_id;
+    CpuMask from, to;   /* interned here */
+    CpuMask home_nodes; /* NodeIx bitmap at that time, or NULL */
+    CpuIx cpu;
+    uint64_t lease_usec;
+    uint32_t distance, value, limit;
+    uint8_t mechanism;
+    bool cross_node;
+} Move;
+
+typedef struct MoveRefusal MoveRefusal;
+
+struct MoveRefusal {
+    PlanReason reason;
+    TaskKey subject;
+    uint64_t group_id;
+    const char *workload; /* interned here */
+    uint8_t mechanism;
+    CpuIx cpu;
+    uint64_t value, limit;
+    uint64_t count;
+    uint64_t time_usec; /* of the last */
+    uint64_t tick;
+    struct MoveRefusal *newer, *older;
+};
+
+typedef struct Moves Moves;
+
+Moves *moves_new(void);
+Moves *moves_free(Moves *moves);
+DEFINE_CLEANUP(Moves *, moves_free)
+
+/* Notes an action and what became of it. *ret_new is set to the entry when it is a new one, and to NULL when it was counted
+ * on an entry that says the same (never for DONE). Returns 0 or -ENOMEM. */
+int moves_add(Moves *moves, World *world, const PlanAction *action, PlanOutcome outcome,
+              uint64_t realtime_usec, const Move **ret_new);
+
+/* Notes a refusal. Returns 0 or -ENOMEM. */
+int moves_refuse(Moves *moves, const World *world, const PlanRefusal *refusal);
+
+/* Sequence number of the newest action, 0 before the first. */
+uint64_t moves_last(const Moves *moves);
+
+/* The oldest action kept whose sequence is above `after`; NULL when there is none. */
+const Move *moves_next(const Moves *moves, uint64_t after);
+
+/* The oldest refusal kept; go on with its `newer`. */
+const MoveRefusal *moves_refusals(const Moves *moves);
+
+/* Forgets the topology the masks were made for: after a change of CPUs, old node numbers mean nothing. Sequence numbers
+ * go on. */
+void moves_forget_nodes(Moves *moves);
