@@ -13,6 +13,7 @@
 
 #define KEY "distances="
 
+#define CPUS_MAX      (PARSE_CPU_MAX + 1ULL)
 #define DISTANCES_MAX ((size_t)NODES_MAX * NODES_MAX)
 
 static int parse_one(const char *text, size_t len, uint32_t *ret)
@@ -49,32 +50,37 @@ static int parse_matrix(const char *text, Synthetic *synthetic, char **ret_error
     }
 }
 
-/* Multiplies the arities: "pack:2 [numa] l3:1 core:4 pu:2" is 16 CPUs. Attributes in parentheses and attached memory
- * in brackets do not count. Text that is no description at all is left for hwloc to refuse. */
-static bool too_many_cpus(const char *text)
+/* Multiplies the arities: "pack:2 [numa] l3:1 core:4 pu:2" has 16 CPUs and 2 attached nodes. What is in parentheses
+ * and brackets has no arity. Read as loosely as hwloc reads (base 0, blanks optional), because what is missed here gets
+ * through; text that is no description at all is left for hwloc to refuse. */
+static int check_size(const char *text, char **ret_error)
 {
-    uint64_t product = 1;
-    unsigned depth = 0;
+    uint64_t n_cpus = 1, n_attached = 0;
 
     for (const char *s = text; *s; s++) {
-        const char *digit = *s == ':' ? s + 1 : s;
-        char *end;
         uint64_t arity;
+        char *end;
 
-        if (*s == '(' || *s == '[')
-            depth++;
-        else if ((*s == ')' || *s == ']') && depth > 0)
-            depth--;
-        if (depth > 0 || !isdigit((unsigned char)*digit) ||
-            !(*s == ':' || s == text || isblank((unsigned char)s[-1])))
+        if (*s == '(' || *s == '[') {
+            n_attached += *s == '[' ? n_cpus : 0;
+            s += strcspn(s, *s == '(' ? ")" : "]");
+            if (!*s)
+                break;
             continue;
-        arity = strtoull(digit, &end, 10);
-        if (arity > PARSE_CPU_MAX + 1ULL || product * arity > PARSE_CPU_MAX + 1ULL)
-            return true;
-        product *= arity;
+        }
+        if (!isdigit((unsigned char)*s) || (s > text && isalnum((unsigned char)s[-1])))
+            continue; /* no number, or part of a name as in "l3" */
+        arity = strtoull(s, &end, 0);
+        n_cpus = MIN(arity, CPUS_MAX + 1) * n_cpus;
+        if (n_cpus > CPUS_MAX)
+            return build_fail(ret_error, -EINVAL, "The synthetic description asks for more than %llu CPUs.",
+                              CPUS_MAX);
         s = end - 1;
     }
-    return false;
+    if (n_attached > NODES_MAX)
+        return build_fail(ret_error, -EINVAL, "The synthetic description asks for more than %u NUMA nodes.",
+                          NODES_MAX);
+    return 0;
 }
 
 int synthetic_parse(const char *text, Synthetic *ret, char **ret_error)
@@ -103,9 +109,8 @@ int synthetic_parse(const char *text, Synthetic *ret, char **ret_error)
         matrix = strndup(key, matrix_len);
         r = matrix ? parse_matrix(matrix, &synthetic, ret_error) : -ENOMEM;
     }
-    if (r == 0 && too_many_cpus(synthetic.description))
-        r = build_fail(ret_error, -EINVAL, "The synthetic description asks for more than %u CPUs.",
-                       PARSE_CPU_MAX + 1);
+    if (r == 0)
+        r = check_size(synthetic.description, ret_error);
     if (r < 0) {
         synthetic_done(&synthetic);
         return r;

@@ -47,6 +47,11 @@ static void test_synthetic(void **state)
     check_synthetic("1024 1024", "more than 65536 CPUs");
     check_synthetic("pu:99999999999999999999", "more than 65536 CPUs");
     check_synthetic("numa:4(memory=1GB) l3:1(size=1) pu:99999", "more than 65536 CPUs");
+    check_synthetic("numa:2\n70000", "more than 65536 CPUs");
+    check_synthetic("numa:2(memory=1)70000", "more than 65536 CPUs");
+    check_synthetic("numa:2((memory=1) pu:0x20000", "more than 65536 CPUs");
+    check_synthetic("core:500 [numa] [numa] [numa] pu:1", "more than 1024 NUMA nodes");
+    check_synthetic("pu:-5", "not a synthetic description");
     check_synthetic("numa:1 pu:2(indexes=0,70000)", "above 65535");
     check_synthetic("numa:2048 pu:2", "More than 1024 NUMA nodes");
 }

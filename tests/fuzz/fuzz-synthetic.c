@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Our part of a synthetic description: the distances, and the guard against too many CPUs. hwloc's part is hwloc's. */
+
+#include "base/util.h"
+#include "topo/build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    CLEANUP_FREE char *text = malloc(size + 1), *error = NULL;
+    Synthetic synthetic = {NULL};
+
+    if (!text)
+        return 0;
+    memcpy(text, data, size);
+    text[size] = '\0';
+    if (synthetic_parse(text, &synthetic, &error) < 0) {
+        /* One sentence, and nothing to free. */
+        if (!error || strchr(error, '\n') || synthetic.description || synthetic.distances)
+            abort();
+        return 0;
+    }
+    if (error || !synthetic.description || (synthetic.distances != NULL) != (synthetic.n_distances > 0))
+        abort();
+    for (size_t i = 0; i < synthetic.n_distances; i++)
+        if (synthetic.distances[i] < DISTANCE_LOCAL || synthetic.distances[i] > DISTANCE_MAX)
+            abort();
+    synthetic_done(&synthetic);
+    return 0;
+}
