@@ -17,113 +17,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* Writing */
-
-static void write_quoted(FILE *out, const char *s, size_t len)
-{
-    (void)fputc('"', out);
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)s[i];
-
-        if (c < ' ' || c > '~' || c == '"' || c == '\\')
-            (void)fprintf(out, "\\x%02x", c);
-        else
-            (void)fputc(c, out);
-    }
-    (void)fputc('"', out);
-}
-
-static void write_string(FILE *out, const char *s)
-{
-    if (s)
-        write_quoted(out, s, strlen(s));
-    else
-        (void)fputc('-', out);
-}
-
-/* Not format_list(): that one needs memory, and a failure would have to be carried through every caller. */
-static void write_mask(FILE *out, CpuMask mask)
-{
-    const char *comma = "";
-
-    if (!mask) {
-        (void)fputc('-', out);
-        return;
-    }
-    if (hwloc_bitmap_iszero(mask)) {
-        (void)fputs("empty", out);
-        return;
-    }
-    for (int first = hwloc_bitmap_first(mask); first >= 0;) {
-        int end = hwloc_bitmap_next_unset(mask, first);
-
-        (void)fprintf(out, end == first + 1 ? "%s%d" : "%s%d-%d", comma, first, end - 1);
-        comma = ",";
-        first = hwloc_bitmap_next(mask, end);
-    }
-}
-
-static void write_numbers(FILE *out, const RecordNumbers *numbers)
-{
-    for (size_t i = 0; i < numbers->n; i++)
-        (void)fprintf(out, "%s%" PRIu32, i ? "," : "", numbers->values[i]);
-}
-
-static void write_value(FILE *out, const RecordField *field, const void *value)
-{
-    switch (field->type) {
-    case RECORD_BOOL:
-        (void)fputs(*(const bool *)value ? "yes" : "no", out);
-        break;
-    case RECORD_ENUM8:
-        (void)fputs(field->names[*(const uint8_t *)value], out);
-        break;
-    case RECORD_ENUM:
-        (void)fputs(field->names[*(const int *)value], out);
-        break;
-    case RECORD_U16:
-        (void)fprintf(out, "%" PRIu16, *(const uint16_t *)value);
-        break;
-    case RECORD_U32:
-        (void)fprintf(out, "%" PRIu32, *(const uint32_t *)value);
-        break;
-    case RECORD_U64:
-        (void)fprintf(out, "%" PRIu64, *(const uint64_t *)value);
-        break;
-    case RECORD_INDEX:
-        (void)fprintf(out, "%" PRId32, *(const int32_t *)value);
-        break;
-    case RECORD_CHARS:
-        write_quoted(out, value, strnlen(value, field->size));
-        break;
-    case RECORD_TEXT:
-    case RECORD_STRING:
-        write_string(out, *(const char *const *)value);
-        break;
-    case RECORD_MASK:
-        write_mask(out, *(const CpuMask *)value);
-        break;
-    case RECORD_NUMBERS:
-        write_numbers(out, value);
-        break;
-    case RECORD_TYPE_MAX:
-    case RECORD_TYPE_INVALID:
-        assert(false);
-    }
-}
-
-void record_write(FILE *out, const char *kind, const RecordField *fields, size_t n, const void *object)
-{
-    (void)fputs(kind, out);
-    for (size_t i = 0; i < n; i++) {
-        (void)fprintf(out, " %s=", fields[i].name);
-        write_value(out, &fields[i], (const char *)object + fields[i].offset);
-    }
-    (void)fputc('\n', out);
-}
-
-/* Reading */
-
 void record_numbers_done(RecordNumbers *numbers)
 {
     free(numbers->values);
@@ -257,11 +150,12 @@ typedef struct RecordValue {
     bool quoted;
 } RecordValue;
 
-/* Cuts the next key=value off reader->fields. Returns 1, 0 at the end of the line, -EINVAL, -ENOMEM. */
+/* Cuts the next key=value off reader->fields; at the end of the line the key is NULL. Returns 0, -EINVAL or -ENOMEM. */
 static int cut_value(RecordReader *reader, RecordValue *ret)
 {
     char *s = reader->fields, *equals, *end;
 
+    *ret = (RecordValue){0};
     s = s ? s + strspn(s, " ") : NULL;
     if (!s || !*s)
         return 0;
@@ -282,7 +176,7 @@ static int cut_value(RecordReader *reader, RecordValue *ret)
     reader->fields = *end ? end + 1 : NULL;
     if (!ret->quoted)
         *end = '\0';
-    return 1;
+    return 0;
 }
 
 /* Counts what the pool grew by since it held `before` entries. */
@@ -521,7 +415,7 @@ int record_read(RecordReader *reader, const RecordField *fields, size_t n, void 
         r = cut_value(reader, &value);
         if (r < 0)
             return r;
-        if (r == 0)
+        if (!value.key)
             break;
         at = find_field(fields, n, value.key, at);
         if (at == n)

@@ -42,10 +42,10 @@ typedef enum RecordType {
 typedef struct RecordField {
     const char *name;
     RecordType type;
-    size_t offset;            /* of the field in the object the table is for */
+    uint32_t offset;          /* of the field in the object the table is for */
     bool required;            /* reading fails when the key is missing */
+    uint32_t size;            /* RECORD_CHARS */
     const char *const *names; /* RECORD_ENUM, RECORD_ENUM8: NULL-terminated */
-    size_t size;              /* RECORD_CHARS */
 } RecordField;
 
 /* A malloc'd list of at least one number. */

@@ -26,7 +26,7 @@ static const char *const origin_names[] = {
 };
 
 static const RecordField topology_fields[] = {
-    {"origin", RECORD_ENUM, offsetof(Topology, origin), true, origin_names},
+    {"origin", RECORD_ENUM, offsetof(Topology, origin), true, 0, origin_names},
     {"source", RECORD_TEXT, offsetof(Topology, source), true},
     {"rehearsal", RECORD_U32, offsetof(Topology, rehearsal)},
     {"restricted", RECORD_BOOL, offsetof(Topology, restricted)},
@@ -95,14 +95,14 @@ void topology_write(const Topology *topology, FILE *out)
 typedef struct TopologyDraft {
     Topology *topology;
     size_t nodes_capacity, cpus_capacity, domains_capacity;
-    RecordNumbers *rows; /* [n_nodes] the distances of each node */
-    size_t rows_capacity;
+    RecordNumbers *rows; /* the distances of each node so far */
+    size_t n_rows, rows_capacity;
     uint32_t n_llcs; /* Topology.n_llcs says how many there are in its array: none yet */
 } TopologyDraft;
 
 static void draft_done(TopologyDraft *draft)
 {
-    for (uint32_t i = 0; draft->rows && i < draft->topology->n_nodes; i++)
+    for (size_t i = 0; i < draft->n_rows; i++)
         record_numbers_done(&draft->rows[i]);
     free(draft->rows);
     topology_unref(draft->topology);
@@ -118,15 +118,15 @@ static int read_node(RecordReader *reader, TopologyDraft *draft)
         r = record_expected(reader, "at most %u nodes", TOPOLOGY_TEXT_NODES_MAX);
     if (r == 0 && t->n_nodes > 0 && row.os_index <= t->nodes[t->n_nodes - 1].os_index)
         r = record_expected(reader, "nodes in ascending order of os=");
-    if (r == 0 && (!GROW(draft->rows, draft->rows_capacity, t->n_nodes + 1) ||
+    if (r == 0 && (!GROW(draft->rows, draft->rows_capacity, draft->n_rows + 1) ||
                    !GROW(t->nodes, draft->nodes_capacity, t->n_nodes + 1)))
         r = -ENOMEM;
-    if (r < 0) {
+    if (r != 0) {
         record_numbers_done(&row.distances);
         return r;
     }
 
-    draft->rows[t->n_nodes] = row.distances;
+    draft->rows[draft->n_rows++] = row.distances;
     t->nodes[t->n_nodes++] = (TopologyNode){.os_index = row.os_index, .memory_bytes = row.memory_bytes};
     return 0;
 }
@@ -180,12 +180,11 @@ static int join_distances(RecordReader *reader, TopologyDraft *draft)
     t->distances = calloc(MAX((size_t)t->n_nodes * t->n_nodes, (size_t)1), sizeof(*t->distances));
     if (!t->distances)
         return -ENOMEM;
-    for (uint32_t i = 0; i < t->n_nodes; i++) {
+    for (size_t i = 0; i < draft->n_rows; i++) {
         if (draft->rows[i].n != t->n_nodes)
             return record_expected(reader, "distances= of %u numbers for each of %u nodes, not %zu",
                                    t->n_nodes, t->n_nodes, draft->rows[i].n);
-        memcpy(t->distances + (size_t)i * t->n_nodes, draft->rows[i].values,
-               t->n_nodes * sizeof(*t->distances));
+        memcpy(t->distances + i * t->n_nodes, draft->rows[i].values, t->n_nodes * sizeof(*t->distances));
     }
     return 0;
 }

@@ -20,7 +20,8 @@ CALLS = [
     (
         PURE,
         (),
-        r"(?:v?printf|v?dprintf|puts|putchar|perror|warnx?|errx?|v?syslog|sd_journal_\w+|sd_notifyf?)\s*\(|(?:stdout|stderr)\b",
+        r"(?:v?printf|v?dprintf|puts|putchar|perror|warnx?|errx?|v?syslog|sd_journal_\w+|sd_notifyf?)\s*\("
+        r"|(?:stdout|stderr)\b",
         "base to plan return errors, they do not log",
     ),
     (
@@ -38,8 +39,8 @@ CALLS = [
     (
         ["world", "plan"],
         (),
-        r"(?:open|openat|openat2|creat|fopen|fdopen|freopen|read|pread|readv|write|pwrite|fread|fgets|getline|opendir|readdir"
-        r"|scandir|nftw|readlink|readlinkat|stat|lstat|fstat|fstatat|access|faccessat|root_\w+|getenv|secure_getenv"
+        r"(?:open|openat|openat2|creat|fopen|fdopen|freopen|read|pread|readv|write|pwrite|fread|fgets|getline|opendir"
+        r"|readdir|scandir|nftw|readlink|readlinkat|stat|lstat|fstat|fstatat|access|faccessat|root_\w+|getenv|secure_getenv"
         r"|sched_getaffinity|sysconf|getpid|gettid)\s*\(",
         "world and plan do no I/O and ask the system nothing",
     ),

@@ -35,13 +35,13 @@ typedef struct Thing {
 
 static const RecordField fields[] = {
     {"flag", RECORD_BOOL, offsetof(Thing, flag)},
-    {"color8", RECORD_ENUM8, offsetof(Thing, color8), false, color_names},
-    {"color", RECORD_ENUM, offsetof(Thing, color), false, color_names},
+    {"color8", RECORD_ENUM8, offsetof(Thing, color8), false, 0, color_names},
+    {"color", RECORD_ENUM, offsetof(Thing, color), false, 0, color_names},
     {"u16", RECORD_U16, offsetof(Thing, u16)},
     {"u32", RECORD_U32, offsetof(Thing, u32), true},
     {"u64", RECORD_U64, offsetof(Thing, u64)},
     {"index", RECORD_INDEX, offsetof(Thing, index)},
-    {"chars", RECORD_CHARS, offsetof(Thing, chars), false, NULL, 4},
+    {"chars", RECORD_CHARS, offsetof(Thing, chars), false, 4},
     {"text", RECORD_TEXT, offsetof(Thing, text)},
     {"string", RECORD_STRING, offsetof(Thing, string)},
     {"mask", RECORD_MASK, offsetof(Thing, mask)},

@@ -97,8 +97,8 @@ static void test_harm(void **state)
         {harm_task_no_lease, "task 100 has a lease that is not there"},
         {harm_task_other_lease, "task 100 has the lease of another"},
         {harm_lease_cpu, "CPU 8 is lent but not in the topology"},
-        {harm_lease_holder, "CPU 4 is lent to a task that does not have it"},
-        {harm_lease_original, "CPU 4 is lent to a task with no mask to put back"},
+        {harm_lease_holder, "1 CPUs are lent, but 0 tasks have a lease"},
+        {harm_lease_original, "task 101 is lent a CPU and has no mask to put back"},
         {harm_lease_group, "CPU 4 is lent to a group that never was"},
         {harm_lease_time, "the lease of CPU 4 begins after its end, or after now"},
     };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Random histories from fixed seeds: whatever is added, removed and compacted in whatever order, the invariants hold, the sums
- * are those of a naive count, and the text form says everything. */
+/* Random histories from fixed seeds: whatever is added, removed and compacted in whatever order, the invariants hold,
+ * the sums are those of a naive count, and the text form says everything. */
 
 #include "sample.h"
 
