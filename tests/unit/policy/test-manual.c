@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* numaplace.policy(5) says what the table of keys says. */
+
+#include "../conf/manual-test.h"
+#include "policy/policy.h"
+
+static const char *arg_source = ".";
+
+static void test_manual(void **state)
+{
+    CLEANUP_FREE char *text = manual_read(arg_source, "man/numaplace.policy.5");
+
+    manual_check(policy_keys, policy_n_keys, text);
+}
+
+/* Choices that are not active are named in the block of their key. */
+static void test_choices(void **state)
+{
+    static const struct {
+        const char *section, *name;
+        const char *const *names;
+    } choices[] = {
+        {"Workload", "GroupBy", policy_group_by_names},
+        {"Workload", "Act", policy_act_names},
+        {"Workload", "ForeignAffinity", policy_foreign_names},
+        {"Placement", "Mode", policy_mode_names},
+        {"Steal", "Scope", policy_scope_names},
+        {"Memory", "Evidence", policy_evidence_names},
+    };
+    static const char *const ends[] = {"\n.It Cm ", "\n.El\n", NULL};
+    CLEANUP_FREE char *text = manual_read(arg_source, "man/numaplace.policy.5");
+
+    for (size_t i = 0; i < ARRAY_SIZE(choices); i++) {
+        CLEANUP_FREE char *block = NULL;
+        char item[64];
+        const char *at;
+
+        (void)snprintf(item, sizeof(item), "\n.It Cm %s= ", choices[i].name);
+        at = strstr(text, item);
+        assert_non_null(at);
+        block = manual_block(at + 1, ends);
+        assert_non_null(block);
+        for (size_t k = 0; choices[i].names[k]; k++) {
+            char macro[64];
+
+            (void)snprintf(macro, sizeof(macro), "\n.Cm %s", choices[i].names[k]);
+            if (!strstr(block, macro))
+                fail_msg("%s=%s is not in the manual", choices[i].name, choices[i].names[k]);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_manual),
+        cmocka_unit_test(test_choices),
+    };
+
+    if (argc > 1)
+        arg_source = argv[1];
+    return cmocka_run_group_tests_name("policy/manual", tests, NULL, NULL);
+}
