@@ -152,10 +152,11 @@ static int add_failed(json_object *list, const PolicyMatch *match, const PolicyS
             return r;
         if (r == 0 || key_verdict(match, key, subject) == POLICY_VERDICT_YES)
             continue;
+        if (found_for(subject, key, &found) < 0)
+            return -ENOMEM;
         object = json_object_new_object();
-        if (found_for(subject, key, &found) < 0 || json_append(list, object) < 0 ||
-            json_set_text(object, "key", key->name) < 0 || json_set_text(object, "wanted", wanted) < 0 ||
-            json_set_text(object, "found", found) < 0)
+        if (json_append(list, object) < 0 || json_set_text(object, "key", key->name) < 0 ||
+            json_set_text(object, "wanted", wanted) < 0 || json_set_text(object, "found", found) < 0)
             return -ENOMEM;
     }
     return 0;
@@ -170,11 +171,12 @@ static int add_section(json_object *list, const Policy *policy, const PolicyMatc
 
     if (json_append(list, object) < 0)
         return -ENOMEM;
-    failed = json_object_new_array();
-    if (json_set(object, "failed", failed) < 0 ||
-        json_set_text(object, "file", policy->files[match->file]) < 0 ||
+    if (json_set_text(object, "file", policy->files[match->file]) < 0 ||
         json_set(object, "line", json_object_new_uint64(match->line)) < 0 ||
         json_set_text(object, "verdict", verdict_names[policy_match_one(&one, subject, &section)]) < 0)
+        return -ENOMEM;
+    failed = json_object_new_array();
+    if (json_set(object, "failed", failed) < 0)
         return -ENOMEM;
     return add_failed(failed, match, subject);
 }
@@ -188,10 +190,12 @@ static int add_policy(json_object *list, const Policy *policy, const PolicySubje
     if (json_append(list, object) < 0)
         return -ENOMEM;
     verdict = policy_match_one(policy, subject, &section);
-    sections = json_object_new_array();
-    if (json_set(object, "sections", sections) < 0 || json_set_text(object, "name", policy->name) < 0 ||
+    if (json_set_text(object, "name", policy->name) < 0 ||
         json_set_text(object, "verdict", verdict_names[verdict]) < 0 ||
         json_set(object, "section", json_object_new_uint64(section == SIZE_MAX ? 0 : section + 1)) < 0)
+        return -ENOMEM;
+    sections = json_object_new_array();
+    if (json_set(object, "sections", sections) < 0)
         return -ENOMEM;
     for (size_t i = 0; i < policy->n_matches; i++)
         if (add_section(sections, policy, &policy->matches[i], subject) < 0)
@@ -218,15 +222,18 @@ static int set_subject(json_object *object, const PolicySubject *subject, pid_t 
 int match_report(const PolicySet *set, const PolicySubject *subject, pid_t pid, json_object **ret)
 {
     CLEANUP_JSON json_object *object = json_object_new_object();
-    json_object *policies = json_object_new_array();
+    json_object *policies;
     size_t index;
 
-    if (json_set(object, "policies", policies) < 0 || set_subject(object, subject, pid) < 0)
+    if (!object || set_subject(object, subject, pid) < 0)
         return -ENOMEM;
     (void)policy_match(set, subject, &index);
     if (json_set_text(object, "policy", index == SIZE_MAX ? NULL : set->policies[index]->name) < 0 ||
         json_set_text(object, "mode",
                       index == SIZE_MAX ? NULL : policy_mode_names[set->policies[index]->mode]) < 0)
+        return -ENOMEM;
+    policies = json_object_new_array();
+    if (json_set(object, "policies", policies) < 0)
         return -ENOMEM;
     for (size_t i = 0; i < set->n_policies; i++)
         if (add_policy(policies, set->policies[i], subject) < 0)

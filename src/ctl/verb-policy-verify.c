@@ -39,8 +39,7 @@ static int note_inactive(Verify *verify, const Policy *policy)
 
         if (policy_setting_active(policy, setting))
             continue;
-        if (asprintf(&text, "%s= is set as asked for here: not active yet", policy_keys[setting->key].name) <
-            0)
+        if (asprintf(&text, "this setting of %s= is not active yet", policy_keys[setting->key].name) < 0)
             return -ENOMEM;
         if (add_message(verify->notes, "note", policy->files[setting->file], setting->line, text) < 0)
             return -ENOMEM;

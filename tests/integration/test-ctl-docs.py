@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Every verb and option is in the manual, in --help and in the three completions, and nothing else is.
+
+--help is printed from the tables that the command line is parsed with, so it is what the others are held against.
+"""
+
+import re
+import shutil
+import subprocess
+import unittest
+
+import ctllib
+from ctllib import SOURCE
+
+
+def help_tables():
+    """(verbs, options) of --help: {"policy list", ...} and {"--json": takes an argument, ...}, {"-h", ...}."""
+    verbs, options, letters, section = set(), {}, set(), None
+    for line in ctllib.run("--help").stdout.splitlines():
+        if line in ("Verbs:", "Options:"):
+            section = line
+        elif not line:
+            section = None
+        elif section == "Verbs:":
+            verbs.add(re.match(r"  (\w+(?: [a-z]+)?)", line).group(1))
+        elif section == "Options:":
+            match = re.match(r"  (?:(-\w),|   ) (--[\w-]+)(=?)", line)
+            options[match.group(2)] = bool(match.group(3))
+            if match.group(1):
+                letters.add(match.group(1))
+    return verbs, options, letters
+
+
+class Docs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.verbs, cls.options, cls.letters = help_tables()
+
+    def read(self, path):
+        return (SOURCE / path).read_text(encoding="utf-8")
+
+    def test_help(self):
+        # A parser above that finds nothing must not pass for agreement.
+        self.assertGreaterEqual(len(self.verbs), 15)
+        self.assertGreaterEqual(len(self.options), 15)
+        self.assertIn("policy list", self.verbs)
+        self.assertEqual(self.letters, {"-h", "-f", "-n"})
+        self.assertTrue(self.options["--json"])
+        self.assertFalse(self.options["--all"])
+
+    def test_manual(self):
+        text = self.read("man/numaplacectl.1")
+        # The first words of ".It Cm policy list", ".It Cm show Ar workload".
+        verbs = {re.match(r"(\w+(?: (?:list|cat|verify|match)\b)?)", item).group(1)
+                 for item in re.findall(r"^\.It Cm (.*)$", text, re.MULTILINE)}
+        self.assertEqual(verbs, self.verbs)
+        items = re.findall(r"^\.It Fl (.*)$", text, re.MULTILINE)
+        options = {}
+        letters = set()
+        for item in items:
+            match = re.match(r"(?:(\w) , )?-([\w-]+)( Ns = Ns Ar)?", item)
+            options[f"--{match.group(2)}"] = bool(match.group(3))
+            if match.group(1):
+                letters.add(f"-{match.group(1)}")
+        self.assertEqual(options, self.options)
+        self.assertEqual(letters, self.letters)
+
+    def first_words(self):
+        return {verb.split()[0] for verb in self.verbs}
+
+    def policy_verbs(self):
+        return {verb.split()[1] for verb in self.verbs if verb.startswith("policy ")}
+
+    def test_bash(self):
+        text = self.read("completions/numaplacectl.bash")
+        self.assertEqual(set(re.search(r'local verbs="(.*)"', text).group(1).split()), self.first_words())
+        self.assertEqual(set(re.search(r'"policy "\).*compgen -W "(.*?)"', text).group(1).split()),
+                         self.policy_verbs())
+        words = {word for value in re.findall(r'(?:common|options)="(.*)"', text) for word in value.split()}
+        self.assertEqual({w.rstrip("=") for w in words if w.startswith("--")}, set(self.options))
+        for name, takes_argument in self.options.items():
+            self.assertIn(name + ("=" if takes_argument else ""), words)
+        self.assertEqual({w for w in words if not w.startswith("--")}, self.letters)
+
+    def complete(self, *words):
+        """What bash offers for the last of these words."""
+        script = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); compopt() { :; }; _numaplacectl; '
+                  'printf "%s\\n" "${COMPREPLY[@]}"')
+        run = subprocess.run(["bash", "-c", script, "bash", str(SOURCE / "completions/numaplacectl.bash"),
+                              "numaplacectl", *words], capture_output=True, text=True, timeout=30, check=True)
+        return set(run.stdout.split())
+
+    @unittest.skipUnless(shutil.which("bash"), "bash is not installed")
+    def test_bash_completes(self):
+        self.assertEqual(self.complete("re"), {"resume", "release", "reload"})
+        self.assertEqual(self.complete("policy", ""), self.policy_verbs())
+        self.assertEqual(self.complete("--json", "=", "p"), {"pretty"})
+        self.assertEqual(self.complete("status", "--no"), {"--no-legend"})
+        self.assertIn("--follow", self.complete("moves", "--"))
+        self.assertNotIn("--follow", self.complete("status", "--"))
+        self.assertEqual(self.complete("policy", "cat", "--eff"), {"--effective"})
+
+    def test_zsh(self):
+        text = self.read("completions/_numaplacectl")
+        self.assertEqual(set(re.findall(r"^    '(\w+):", text, re.MULTILINE)), self.first_words())
+        self.assertEqual(set(re.search(r"_values 'policy verb' (.*) ;;", text).group(1).split()),
+                         self.policy_verbs())
+        # '--xml=[...]', '(...)--xml=[...]', {-f,--follow}'[...]', {-n+,--lines=}'[...]'
+        found = set(re.findall(r"[*)',](--[\w-]+)=?(?:\[|\}'\[)", text))
+        self.assertEqual(found, set(self.options))
+        self.assertEqual({f"-{c}" for c in re.findall(r"\{-(\w)\+?,--", text)}, self.letters)
+
+    def test_fish(self):
+        text = self.read("completions/numaplacectl.fish")
+        self.assertEqual(set(re.search(r"set -l verbs (.*)", text).group(1).split()), self.first_words())
+        self.assertEqual(set(re.search(r"set -l policy_verbs (.*)", text).group(1).split()), self.policy_verbs())
+        self.assertEqual(set(re.findall(r"-n \$no_verb -a (\w+)", text)), self.first_words())
+        self.assertEqual({f"--{name}" for name in re.findall(r" -l ([\w-]+)", text) if name not in
+                          ("verbs", "policy_verbs", "no_verb", "in_policy")}, set(self.options))
+        self.assertEqual({f"-{c}" for c in re.findall(r" -s (\w) ", text)}, self.letters)
+
+    def test_syntax(self):
+        for shell, path in (("bash", "numaplacectl.bash"), ("zsh", "_numaplacectl"), ("fish", "numaplacectl.fish")):
+            with self.subTest(shell=shell):
+                if not shutil.which(shell):
+                    self.skipTest(f"{shell} is not installed")
+                subprocess.run([shell, "-n", str(SOURCE / "completions" / path)], check=True, timeout=30)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,352 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""numaplacectl where no daemon runs: topology, the policy verbs, usage, and its output's ends."""
+
+import os
+import pty
+import signal
+import socket
+import subprocess
+import sys
+import unittest
+
+import ctllib
+from ctllib import CTL, SOURCE
+
+TOPO = SOURCE / "tests/fixtures/topo"
+
+
+class Usage(ctllib.CtlTest):
+    def test_errors(self):
+        for args, says in {
+            (): "expected a verb",
+            ("frobnicate",): "frobnicate is not a verb",
+            ("policy",): "expected list, cat, verify or match",
+            ("policy", "frobnicate"): "expected list, cat, verify or match",
+            ("--frobnicate",): "--frobnicate is not an option",
+            ("status", "-z"): "-z is not an option",
+            ("status", "--json"): "--json needs an argument",
+            ("status", "--json=xml"): "expected pretty, short or off",
+            ("status", "extra"): "status takes no arguments",
+            ("show",): "show takes WORKLOAD",
+            ("show", "a", "b"): "show takes WORKLOAD",
+            ("status", "--follow"): "--follow is not for status",
+            ("status", "--xml=x"): "--xml is not for status",
+            ("policy", "list", "--effective"): "--effective is not for policy list",
+            ("moves", "--lines=ten"): "--lines=ten: expected a number",
+            ("moves", "-n", "-1"): "expected a number",
+            ("topology", "--rehearse=99999999999"): "expected a number",
+            ("topology", "--xml=a", "--synthetic=b"): "exclude each other",
+            ("pause",): "either names or --all",
+            ("pause", "a", "--all"): "either names or --all",
+            ("policy", "match"): "takes PID|COMMAND",
+            ("policy", "list", *(f"--policy-dir={i}" for i in range(9))): "can be given 8 times",
+        }.items():
+            with self.subTest(args=args):
+                self.fails(*args, code=2, says=says)
+
+    def test_usage_error_is_printable(self):
+        self.fails("\033[31m\n", code=2, says="\\x1b[31m\\n is not a verb")
+
+    def test_help_and_version(self):
+        self.assertIn("usage: numaplacectl", self.ctl("--help"))
+        self.assertEqual(self.ctl("-h"), self.ctl("--help"))
+        self.assertRegex(self.ctl("--version"), r"^numaplacectl \d+\.\d+\.\d+\n$")
+
+
+class NoDaemon(ctllib.CtlTest):
+    def test_no_socket(self):
+        path = self.directory() / "bus"
+        for verb in (["status"], ["workloads"], ["show", "a"], ["tasks", "a"], ["explain", "1"], ["moves"],
+                     ["moves", "-f"], ["pause", "a"], ["resume", "--all"], ["release", "1"], ["reload"]):
+            with self.subTest(verb=verb):
+                self.fails(f"--socket={path}", *verb, code=3,
+                           says=f"cannot connect to numaplaced at {path}: No such file or directory. "
+                                "Is numaplaced running?")
+
+    def test_nobody_listens(self):
+        path = self.directory() / "bus"
+        with socket.socket(socket.AF_UNIX) as left_behind:
+            left_behind.bind(str(path))
+        self.fails(f"--socket={path}", "status", code=3, says="Connection refused. Is numaplaced running?")
+
+    def test_strange_path(self):
+        path = self.directory() / "a b;c=d,e%20\u00fc"
+        self.fails(f"--socket={path}", "status", code=3, says="No such file or directory",
+                   env={"LC_ALL": "C.UTF-8"})
+
+    def test_daemon_hangs_up(self):
+        path = self.directory() / "bus"
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(path))
+            server.listen()
+            with subprocess.Popen([CTL, f"--socket={path}", "status"], stderr=subprocess.PIPE, text=True) as ctl:
+                server.accept()[0].close()
+                self.assertIn("numaplaced closed the connection", ctl.stderr.read())
+        self.assertEqual(ctl.returncode, 3)
+
+
+class Topology(ctllib.CtlTest):
+    def test_goldens(self):
+        goldens = sorted(TOPO.glob("*.golden"))
+        self.assertGreaterEqual(len(goldens), 14)
+        for golden in goldens:
+            with self.subTest(golden=golden.name):
+                name, rehearse = golden.stem, []
+                if "-rehearse-" in name:
+                    name, n = name.split("-rehearse-")
+                    rehearse = [f"--rehearse={n}"]
+                xml, synthetic = TOPO / f"{name}.xml", TOPO / f"{name}.synthetic"
+                machine = (f"--xml={xml}" if xml.exists()
+                           else f"--synthetic={synthetic.read_text(encoding='ascii').strip()}")
+                expected = golden.read_text(encoding="utf-8")
+                self.assertEqual(self.ctl("topology", machine, *rehearse), expected)
+                value = self.ctl_json("topology", machine, *rehearse)
+                self.assertEqual(value["text"], expected)
+                self.assertEqual(len(value["nodes"]), value["n_nodes"])
+                self.assertEqual(len(value["distances"]), value["n_nodes"] ** 2)
+                self.assertEqual(len(value["llcs"]), value["n_llcs"])
+                self.assertEqual(sum(node["n_cpus"] for node in value["nodes"]), value["n_cpus"])
+
+    def test_live(self):
+        value = self.ctl_json("topology")
+        self.assertEqual(value["origin"], "live")
+        self.assertLessEqual(value["n_cpus"], os.cpu_count())
+        self.assertGreaterEqual(self.ctl_json("topology", "--whole-machine")["n_cpus"], value["n_cpus"])
+
+    def test_bad_input(self):
+        path = self.directory() / "bad.xml"
+        path.write_text("<topology>", encoding="ascii")
+        self.fails("topology", f"--xml={path}", code=1, says="topology: ")
+        self.fails("topology", "--xml=/nonexistent", code=1, says="/nonexistent cannot be read")
+        self.fails("topology", "--synthetic=nonsense", code=1, says="topology: ")
+        self.fails("topology", "--synthetic=numa:1 pu:2", "--rehearse=3", code=1, says="topology: ")
+
+
+class Policies(ctllib.CtlTest):
+    def setUp(self):
+        self.dir = self.directory()
+        (self.dir / "10-app.policy").write_text(
+            "[Match]\nComm=other\n\n[Match]\nComm=app\nMinThreads=1\n\n"
+            "[Workload]\nDescription=An app\n\n[Placement]\nMode=fixed\nNodes=0\n", encoding="ascii")
+        (self.dir / "90-default.policy").write_text("[Match]\nComm=*\n\n[Placement]\nMode=none\n", encoding="ascii")
+        self.at = f"--policy-dir={self.dir}"
+
+    def add_dropin(self, text):
+        dropins = self.dir / "10-app.policy.d"
+        dropins.mkdir()
+        (dropins / "x.conf").write_text(text, encoding="ascii")
+
+    def test_list(self):
+        lines = self.ctl("policy", "list", self.at).splitlines()
+        self.assertEqual([line.split()[0] for line in lines], ["POLICY", "10-app", "90-default"])
+        self.assertEqual(self.ctl("policy", "list", self.at, "--no-legend").count("\n"), 2)
+        app, default = self.ctl_json("policy", "list", self.at)
+        self.assertEqual((app["name"], app["mode"], app["matches"], app["description"]),
+                         ("10-app", "fixed", 2, "An app"))
+        self.assertEqual(default["mode"], "none")
+
+    def test_list_with_errors(self):
+        (self.dir / "50-bad.policy").write_text("[Placement]\nMode=sideways\n", encoding="ascii")
+        done = ctllib.run("policy", "list", self.at)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("50-bad.policy:2: ", done.stderr)
+        self.assertIn("policy verify", done.stderr)
+
+    def test_cat(self):
+        self.add_dropin("[Steal]\nSteal=no\n")
+        app = (self.dir / "10-app.policy").read_text(encoding="ascii")
+        expected = f"# {self.dir}/10-app.policy\n{app}\n# {self.dir}/10-app.policy.d/x.conf\n[Steal]\nSteal=no\n"
+        self.assertEqual(self.ctl("policy", "cat", "10-app", self.at), expected)
+        self.assertEqual(self.ctl("policy", "cat", "10-app.policy", self.at), expected)
+        self.assertTrue(self.ctl("policy", "cat", self.at).startswith(expected + "\n# "))
+        policy, = self.ctl_json("policy", "cat", "10-app", self.at)
+        self.assertEqual(policy["files"][0], {"path": f"{self.dir}/10-app.policy", "text": app})
+        self.fails("policy", "cat", "nosuch", self.at, code=4, says="no policy is named nosuch")
+
+    def test_cat_effective_can_be_read_again(self):
+        self.add_dropin("[Steal]\nSteal=no\n")
+        text = self.ctl("policy", "cat", "10-app", "--effective", self.at)
+        self.assertIn("\nSteal=no\n", text)
+        self.assertIn("\nMode=fixed\n", text)
+        copy = self.directory() / "10-app.policy"
+        copy.write_text(text, encoding="utf-8")
+        self.ctl("policy", "verify", str(copy))
+        self.assertEqual(self.ctl("policy", "cat", "--effective", f"--policy-dir={copy.parent}").splitlines()[1:],
+                         text.splitlines()[1:])
+
+    def test_verify_good(self):
+        self.assertEqual(self.ctl("policy", "verify", self.at), "2 files, 0 errors, 0 warnings\n")
+        self.assertEqual(self.ctl("policy", "verify", str(self.dir)), "2 files, 0 errors, 0 warnings\n")
+        self.assertEqual(self.ctl("policy", "verify", str(self.dir / "90-default.policy")),
+                         "1 file, 0 errors, 0 warnings\n")
+        self.assertEqual(self.ctl_json("policy", "verify", self.at),
+                         {"messages": [], "files": 2, "errors": 0, "warnings": 0})
+
+    def test_verify_errors_and_warnings(self):
+        path = self.dir / "50-bad.policy"
+        path.write_text("[Match]\nComm=x\n[Steal]\nSteal=maybe\nFrob=1\n", encoding="ascii")
+        out = self.ctl("policy", "verify", self.at, code=1).splitlines()
+        self.assertTrue(out[0].startswith(f"{path}:4: "), out)
+        self.assertTrue(out[1].startswith(f"{path}:5: "), out)
+        self.assertEqual(out[-1], "3 files, 1 error, 1 warning")
+        value = self.ctl_json("policy", "verify", self.at, code=1)
+        self.assertEqual([(m["severity"], m["line"]) for m in value["messages"]], [("error", 4), ("warning", 5)])
+
+    def test_verify_counts_dropins(self):
+        self.add_dropin("[Steal]\nFrob=1\n")
+        self.assertTrue(self.ctl("policy", "verify", self.at).endswith("\n3 files, 0 errors, 1 warning\n"))
+
+    def test_verify_not_active_yet(self):
+        path = self.dir / "20-later.policy"
+        path.write_text("[Match]\nComm=x\n[Placement]\nMode=compress\n[Memory]\nFollow=yes\n", encoding="ascii")
+        out = self.ctl("policy", "verify", str(path)).splitlines()
+        self.assertEqual(out, [f"{path}:4: this setting of Mode= is not active yet",
+                               f"{path}:6: this setting of Follow= is not active yet",
+                               "1 file, 0 errors, 0 warnings"])
+
+    def test_verify_nodes(self):
+        path = self.dir / "20-nodes.policy"
+        path.write_text("[Match]\nComm=x\n[Placement]\nMode=fixed\nNodes=1\n", encoding="ascii")
+        two = "--synthetic=numa:2 pu:2"
+        self.ctl("policy", "verify", str(path), two)
+        self.assertIn("20-nodes.policy:", self.ctl("policy", "verify", str(path), "--synthetic=numa:1 pu:2", code=1))
+        self.ctl("policy", "verify", str(path), "--synthetic=numa:1 pu:2", "--rehearse=2")
+
+    def test_verify_hostile_files(self):
+        cases = {
+            "nul": b"[Match]\0\n", "binary": bytes(range(256)) * 16, "no-section": b"Comm=x\n",
+            "long-line": b"[Match]\nComm=" + b"x" * 100000 + b"\n", "big": b"# " + b"x" * (10 << 20) + b"\n",
+            "escape": b"[\033[31m]\nComm=x\n",
+        }
+        for name, content in cases.items():
+            with self.subTest(name=name):
+                path = self.directory() / "x.policy"
+                path.write_bytes(content)
+                out = self.ctl("policy", "verify", str(path), code=1)
+                self.assertIn("x.policy", out)
+                self.assertNotRegex(out, r"[\x00-\x09\x0b-\x1f\x7f]")
+        loop = self.directory() / "x.policy"
+        loop.symlink_to(loop)
+        self.assertIn(str(loop), self.ctl("policy", "verify", str(loop), code=1))
+        self.assertIn("1 error", self.ctl("policy", "verify", "/nonexistent.policy", code=1))
+        fifo = self.directory() / "x.policy"
+        os.mkfifo(fifo)
+        self.ctl("policy", "verify", str(fifo), code=1)
+        done = ctllib.run("policy", "cat", f"--policy-dir={fifo.parent}")
+        self.assertIn(done.returncode, (0, 1))  # an empty file or an error, but it does not wait for a writer
+
+    def test_shipped_policies(self):
+        for path in sorted((SOURCE / "policies").rglob("*.policy")):
+            out = self.ctl("policy", "verify", str(path), "--synthetic=numa:8 pu:8")
+            self.assertTrue(out.endswith("1 file, 0 errors, 0 warnings\n"), out)
+
+    def test_match_command(self):
+        value = self.ctl_json("policy", "match", self.at, "--", "app", "--serve")
+        self.assertEqual((value["policy"], value["comm"], value["command_line"], value["pid"]),
+                         ("10-app", "app", "app --serve", 0))
+        first, default = value["policies"]
+        self.assertEqual((first["verdict"], first["section"]), ("yes", 2))
+        self.assertEqual(first["sections"][0]["failed"], [{"key": "Comm", "wanted": "other", "found": "app"}])
+        self.assertEqual(default["verdict"], "yes")
+        out = self.ctl("policy", "match", self.at, "app")
+        self.assertTrue(out.startswith("app falls under 10-app (Mode=fixed)\n"), out)
+        self.assertIn("but 10-app comes first", out)
+
+    def test_match_process(self):
+        with subprocess.Popen(["sleep", "60"]) as child:
+            try:
+                value = self.ctl_json("policy", "match", self.at, str(child.pid))
+                self.assertEqual((value["policy"], value["comm"], value["uid"]),
+                                 ("90-default", "sleep", os.getuid()))
+                self.assertEqual(value["exe"], os.readlink(f"/proc/{child.pid}/exe"))
+            finally:
+                child.kill()
+        self.fails("policy", "match", self.at, str(child.pid), code=4, says=f"there is no process {child.pid}")
+
+    def test_match_hostile_name(self):
+        rename = ("import ctypes, sys\n"
+                  "ctypes.CDLL(None).prctl(15, b'\\033[31m) R 1\\n\\xff', 0, 0, 0)\n"  # PR_SET_NAME
+                  "print(flush=True)\n"
+                  "sys.stdin.read()")
+        with subprocess.Popen([sys.executable, "-c", rename], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+            child.stdout.readline()
+            out = self.ctl("policy", "match", self.at, str(child.pid))
+            self.assertTrue(out.startswith(f"\\x1b[31m) R 1\\n\\xff[{child.pid}] "), out)
+            self.assertEqual(self.ctl_json("policy", "match", self.at, str(child.pid))["comm"],
+                             "\033[31m) R 1\n\\xff")
+            child.stdin.close()
+
+    def test_root(self):
+        root = self.directory()
+        policies = root / "etc/numaplace/policy.d"
+        policies.mkdir(parents=True)
+        (policies / "10-a.policy").write_text("[Match]\nComm=*\n[Placement]\nMode=fixed\nNodes=7\n", encoding="ascii")
+        self.assertEqual([p["path"] for p in self.ctl_json("policy", "list", f"--root={root}")],
+                         [f"{policies}/10-a.policy"])
+        # Another machine's nodes are not held against this one's.
+        self.ctl("policy", "verify", f"--root={root}")
+        self.ctl("policy", "verify", f"--root={root}", "--synthetic=numa:2 pu:1", code=1)
+
+
+class Output(ctllib.CtlTest):
+    """Where standard output ends."""
+
+    def run_with_stdout(self, stdout, *args):
+        return subprocess.run([CTL, *args], stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
+                              text=True, timeout=30, check=False)
+
+    def test_reader_that_has_seen_enough(self):
+        big = "--synthetic=numa:64 pu:32"
+        for args in (["--help"], ["topology", big], ["topology", "--json=pretty", big]):
+            reader, writer = os.pipe()
+            os.close(reader)
+            done = self.run_with_stdout(writer, *args)
+            os.close(writer)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), args)
+
+    def test_full_device(self):
+        with open("/dev/full", "wb") as full:
+            done = self.run_with_stdout(full, "--help")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write to standard output: No space left on device", done.stderr)
+
+    def test_closed_stdout(self):
+        done = subprocess.run([CTL, "--help"], stderr=subprocess.PIPE, text=True, timeout=30, check=False,
+                              preexec_fn=lambda: os.close(1))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write to standard output: Bad file descriptor", done.stderr)
+
+    def on_terminal(self, *args, **env):
+        master, slave = pty.openpty()
+        with subprocess.Popen([CTL, *args], stdout=slave, stderr=slave, env={**os.environ, **env}) as child:
+            os.close(slave)
+            out = b""
+            while True:
+                try:
+                    chunk = os.read(master, 4096)
+                except OSError:  # how a terminal ends
+                    break
+                if not chunk:
+                    break
+                out += chunk
+        os.close(master)
+        self.assertEqual(child.returncode, 0)
+        return out
+
+    def test_colour(self):
+        at = f"--policy-dir={self.directory()}"
+        self.assertIn(b"\033[", self.on_terminal("policy", "list", at, TERM="xterm", NO_COLOR=""))
+        self.assertNotIn(b"\033[", self.on_terminal("policy", "list", at, TERM="xterm", NO_COLOR="1"))
+        self.assertNotIn(b"\033[", self.on_terminal("policy", "list", at, TERM="dumb", NO_COLOR=""))
+        self.assertNotIn("\033[", self.ctl("policy", "list", at))
+
+    def test_cat_on_a_terminal_is_printable(self):
+        directory = self.directory()
+        (directory / "10-x.policy").write_bytes(b"# \033]0;owned\007\n[Match]\nComm=x\n")
+        self.assertNotIn(b"\033]", self.on_terminal("policy", "cat", f"--policy-dir={directory}", TERM="xterm"))
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and children would inherit that
+    unittest.main()
