@@ -169,7 +169,7 @@ class Demo:
                 f"[Workload]\nDescription=Demonstration workload {letter.upper()}\nMinAgeSec=0\n\n"
                 f"[Placement]\nMode=fixed\nNodes={nodes}\n\n"
                 # The machine may have more nodes than stealing is for by default; here that is the point.
-                f"[Steal]\nSteal=yes\nNodeLimit={max(2, n_nodes)}\nMaxDistance=255\nLeaseSec=60s\n",
+                f"[Steal]\nSteal=yes\nNodeLimit={max(2, n_nodes)}\nMaxDistance=254\nLeaseSec=60s\n",
                 encoding="ascii")
         return directory
 
