@@ -32,5 +32,5 @@ typedef struct CpuBusy {
 
 /* Takes the idle counter as read at `now_nsec` (any clock that moves with it) and returns the time this CPU was busy
  * since the call before, in nanoseconds; 0 at the first call. `tick_nsec` is the step of the counter. The result is
- * exactly 0 for a CPU that stayed idle, and late by less than one step for any other. */
+ * exactly 0 for a CPU that stayed idle, and late by less than two steps for any other. */
 uint64_t cpu_busy_update(CpuBusy *busy, uint64_t now_nsec, uint64_t idle_ticks, uint64_t tick_nsec);

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What the fast tick costs per thread, against a bare pread() loop over the very same descriptors, and what a discovery
+ * costs, against bare listings of /proc and of the process's threads. A child process with many threads, each running
+ * in short bursts, keeps the machine busy meanwhile.
+ *
+ * Each run measures both in turn, in alternating order; the medians of all runs are printed. Only the CPU time of this
+ * thread counts, so other load disturbs little. */
+
+#include "base/root.h"
+#include "base/time.h"
+#include "base/util.h"
+#include "probe/probe-internal.h"
+#include "probe/taskstat.h"
+#include "topo/topology.h"
+#include "world/world.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#define TICK_MSEC      100
+#define BURST_NSEC     75000U /* 10,000 of them every 250 ms keep three CPUs busy */
+#define PERIOD_MS      250U   /* between bursts, varied by a fifth so that they do not come all at once */
+#define STACK_BYTES    65536U
+#define SETTLE_SAMPLES 4U
+
+static unsigned arg_threads = 10000;
+static unsigned arg_runs = 21;
+static bool arg_json = false;
+
+/* The workload */
+
+static void *burst_forever(void *userdata)
+{
+    unsigned seed = (unsigned)(uintptr_t)userdata * 2654435761U;
+
+    for (;;) {
+        uint64_t end = time_thread_cpu_nsec() + BURST_NSEC;
+        unsigned spread;
+
+        while (time_thread_cpu_nsec() < end)
+            ;
+        seed = seed * 1103515245U + 12345U;
+        spread = (seed >> 16) % (PERIOD_MS * 2 / 5);
+        (void)poll(NULL, 0, (int)(PERIOD_MS * 4 / 5 + spread));
+    }
+    return NULL;
+}
+
+/* Never returns. Says on `ready_fd` when all threads have been made. */
+static void run_child(int ready_fd)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)pthread_attr_init(&attr);
+    (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
+    for (unsigned i = 1; i < arg_threads; i++)
+        if (pthread_create(&thread, &attr, burst_forever, (void *)(uintptr_t)i) != 0)
+            _exit(EXIT_FAILURE);
+    if (write(ready_fd, "", 1) != 1)
+        _exit(EXIT_FAILURE);
+    burst_forever(NULL);
+}
+
+static pid_t start_child(void)
+{
+    int fds[2];
+    char byte;
+    pid_t pid;
+
+    if (pipe(fds) < 0)
+        return -errno;
+    pid = fork();
+    if (pid == 0)
+        run_child(fds[1]);
+    (void)close(fds[1]);
+    if (pid > 0 && read(fds[0], &byte, 1) != 1) {
+        (void)kill(pid, SIGKILL);
+        (void)waitpid(pid, NULL, 0);
+        pid = -EAGAIN;
+    }
+    (void)close(fds[0]);
+    return pid;
+}
+
+static void stop_child(pid_t *pid)
+{
+    if (*pid <= 0)
+        return;
+    (void)kill(*pid, SIGKILL);
+    (void)waitpid(*pid, NULL, 0);
+}
+
+/* Only the child is taken. */
+
+static ProbeDecision decide(void *userdata, const ProbeSubject *subject, size_t *ret_policy)
+{
+    *ret_policy = 0;
+    return subject->pid == *(pid_t *)userdata ? PROBE_DECISION_TAKE : PROBE_DECISION_IGNORE;
+}
+
+static int assign(void *userdata, World *world, Process *process, size_t policy)
+{
+    int group;
+
+    process->workload.i = 0;
+    if (process->group.i >= 0)
+        return 0;
+    group = world_add_group(world, process->workload, "");
+    if (group < 0)
+        return group;
+    process->group.i = group;
+    return 0;
+}
+
+/* Measuring */
+
+typedef struct Series {
+    double *value, *baseline, *ratio;
+    unsigned n;
+} Series;
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *values, unsigned n)
+{
+    qsort(values, n, sizeof(*values), compare_doubles);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+static int series_init(Series *series)
+{
+    series->value = calloc(arg_runs, sizeof(double));
+    series->baseline = calloc(arg_runs, sizeof(double));
+    series->ratio = calloc(arg_runs, sizeof(double));
+    return series->value && series->baseline && series->ratio ? 0 : -ENOMEM;
+}
+
+static void series_done(Series *series)
+{
+    free(series->value);
+    free(series->baseline);
+    free(series->ratio);
+}
+
+static void series_add(Series *series, double value, double baseline)
+{
+    series->value[series->n] = value;
+    series->baseline[series->n] = baseline;
+    series->ratio[series->n++] = value / baseline;
+}
+
+static void series_print(const Series *series, const char *name, const char *metric, const char *unit)
+{
+    double value = median(series->value, series->n);
+    double baseline = median(series->baseline, series->n);
+    double ratio = median(series->ratio, series->n);
+
+    if (arg_json)
+        (void)printf("{\"bench\":\"tick\",\"case\":\"%s\",\"metric\":\"%s\",\"unit\":\"%s\",\"value\":%.1f,"
+                     "\"baseline\":%.1f,\"ratio\":%.3f,\"runs\":%u}\n",
+                     name, metric, unit, value, baseline, ratio, series->n);
+    else
+        (void)printf("%-10s %-18s %10.1f %10.1f  %-4s %6.3f %5u\n", name, metric, value, baseline, unit,
+                     ratio, series->n);
+}
+
+static uint64_t bare_preads(const Probe *probe, size_t *ret_n)
+{
+    uint64_t start = time_thread_cpu_nsec();
+    char text[TASKSTAT_SCHEDSTAT_SIZE];
+    size_t n = 0;
+
+    for (size_t i = 0; i < probe->readers.n_slots; i++)
+        if (probe->readers.slots[i].fd >= 0 && pread(probe->readers.slots[i].fd, text, sizeof(text), 0) > 0)
+            n++;
+    *ret_n = n;
+    return time_thread_cpu_nsec() - start;
+}
+
+static int timed_sample(Probe *probe, World *world, uint64_t *ret_nsec, size_t *ret_n)
+{
+    uint64_t start = time_thread_cpu_nsec();
+    int r = probe_sample(probe, world, time_now_usec());
+
+    *ret_nsec = time_thread_cpu_nsec() - start;
+    *ret_n = world->n_tasks - probe_statistics(probe)->n_quiet;
+    return r;
+}
+
+static int measure_sample(Probe *probe, World *world, Series *series)
+{
+    for (unsigned i = 0; i < arg_runs + SETTLE_SAMPLES; i++) {
+        uint64_t bare = 0, sample = 0;
+        size_t n_bare = 0, n_sampled = 0;
+        int r;
+
+        (void)poll(NULL, 0, TICK_MSEC);
+        if (i % 2)
+            bare = bare_preads(probe, &n_bare);
+        r = timed_sample(probe, world, &sample, &n_sampled);
+        if (r < 0)
+            return r;
+        if (i % 2 == 0)
+            bare = bare_preads(probe, &n_bare);
+        if (n_bare < arg_threads || n_sampled == 0)
+            return -EMFILE;
+        if (i >= SETTLE_SAMPLES)
+            series_add(series, (double)sample / (double)n_sampled, (double)bare / (double)n_bare);
+    }
+    return 0;
+}
+
+static int list_bare(int root_fd, const char *path)
+{
+    int fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!dir)
+        return -errno;
+    while (readdir(dir))
+        ;
+    (void)closedir(dir);
+    return 0;
+}
+
+static int measure_discover(Probe *probe, World *world, int root_fd, pid_t child, Series *series)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "proc/%d/task", (int)child);
+    for (unsigned i = 0; i < arg_runs; i++) {
+        uint64_t start = time_thread_cpu_nsec(), middle;
+        int r = list_bare(root_fd, "proc");
+
+        if (r == 0)
+            r = list_bare(root_fd, path);
+        if (r < 0)
+            return r;
+        middle = time_thread_cpu_nsec();
+        r = probe_discover(probe, world, time_now_usec());
+        if (r < 0)
+            return r;
+        series_add(series, (double)(time_thread_cpu_nsec() - middle) / 1000, (double)(middle - start) / 1000);
+    }
+    return 0;
+}
+
+static int measure(Probe *probe, World *world, int root_fd, pid_t child)
+{
+    CLEANUP(series_done) Series sample = {0};
+    CLEANUP(series_done) Series discover = {0};
+    int r = series_init(&sample);
+
+    if (r == 0)
+        r = series_init(&discover);
+    if (r == 0)
+        r = measure_sample(probe, world, &sample);
+    if (r == 0)
+        r = measure_discover(probe, world, root_fd, child, &discover);
+    if (r < 0)
+        return r;
+
+    if (!arg_json)
+        (void)printf("%-10s %-18s %10s %10s  %-4s %6s %5s\n", "case", "metric", "value", "baseline", "unit",
+                     "ratio", "runs");
+    series_print(&sample, "probe", "cost_per_thread", "ns");
+    series_print(&discover, "discover", "cost_per_pass", "us");
+    return 0;
+}
+
+static int run(pid_t child)
+{
+    CLEANUP_CLOSE int root_fd = root_open("/");
+    CLEANUP(topology_unref_p) Topology *topology = NULL;
+    CLEANUP(probe_free_p) Probe *probe = NULL;
+    CLEANUP(world_free_p) World *world = NULL;
+    CLEANUP_FREE char *error = NULL;
+    ProbeOptions options = {.root_fd = root_fd, .live = true, .self = getpid(), .max_tasks = UINT32_MAX};
+    int r = topology_load(&(TopologyOptions){0}, &topology, &error);
+
+    if (r == 0)
+        r = world_new(topology, &world);
+    if (r == 0)
+        r = world_add_workload(world, "bench", 0);
+    if (r >= 0)
+        r = probe_new(&options, &(ProbeCallbacks){.decide = decide, .assign = assign, .userdata = &child},
+                      &probe);
+    if (r == 0)
+        r = probe_discover(probe, world, time_now_usec());
+    if (r == 0 && world->n_tasks < arg_threads)
+        r = -ESRCH;
+    if (r < 0)
+        return r;
+    return measure(probe, world, root_fd, child);
+}
+
+static int parse_arguments(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"threads", required_argument, NULL, 't'},
+        {"runs", required_argument, NULL, 'r'},
+        {"json", no_argument, NULL, 'j'},
+        {0},
+    };
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
+        if (c == 't')
+            arg_threads = (unsigned)strtoul(optarg, NULL, 10);
+        else if (c == 'r')
+            arg_runs = (unsigned)strtoul(optarg, NULL, 10);
+        else if (c == 'j')
+            arg_json = true;
+        else
+            return -EINVAL;
+    return optind == argc && arg_threads > 0 && arg_runs > 0 ? 0 : -EINVAL;
+}
+
+int main(int argc, char **argv)
+{
+    CLEANUP(stop_child) pid_t child = 0;
+    struct rlimit limit;
+    int r;
+
+    if (parse_arguments(argc, argv) < 0) {
+        (void)fprintf(stderr, "usage: %s [--threads=N] [--runs=N] [--json]\n", argv[0]);
+        return 2;
+    }
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+
+    child = start_child();
+    r = child < 0 ? child : run(child);
+    if (r < 0) {
+        (void)fprintf(stderr, "bench tick: %s (%u threads, descriptor limit %ju)\n", strerror(-r),
+                      arg_threads, (uintmax_t)limit.rlim_cur);
+        return EXIT_FAILURE;
+    }
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "probe/cgroup.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Paths begin with a slash; unit names fit, have no slash in them and end as unit names do. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = malloc(size + 1);
+    CgroupPaths paths;
+    CgroupUnit unit;
+
+    if (!text)
+        return 0;
+    memcpy(text, data, size);
+    text[size] = '\0';
+    cgroup_unit(text, &unit);
+    if (cgroup_parse(text, &paths) == 0) {
+        if (paths.main[0] != '/' || paths.cpuset[0] != '/' || strchr(paths.main, '\n'))
+            abort();
+        cgroup_unit(paths.main, &unit);
+    }
+    if (strnlen(unit.unit, sizeof(unit.unit)) == sizeof(unit.unit) || strchr(unit.unit, '/') ||
+        (*unit.unit && !strchr(unit.unit, '.')))
+        abort();
+    if (strnlen(unit.slice, sizeof(unit.slice)) == sizeof(unit.slice) || strchr(unit.slice, '/') ||
+        (*unit.slice && strcmp(strrchr(unit.slice, '.'), ".slice") != 0))
+        abort();
+    free(text);
+    return 0;
+}

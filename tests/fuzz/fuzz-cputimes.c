@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "probe/cpu-times.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Whatever the counters are, a CPU is not busy for longer than the time that passed and one step of the counter, which
+ * holds as long as idle time does not run backwards by more than it can. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = malloc(size + 1);
+    CpuTimes times = {0};
+    CpuBusy busy = {0};
+
+    if (!text)
+        return 0;
+    memcpy(text, data, size);
+    text[size] = '\0';
+    if (cpu_times_parse(text, &times) == 0) {
+        if (times.n_cpus == 0)
+            abort();
+        /* All lines as readings of one CPU. */
+        for (size_t i = 0; i < times.n_cpus; i++)
+            (void)cpu_busy_update(&busy, i * 100000000, times.cpus[i].idle_ticks, 10000000);
+        if (cpu_busy_update(&busy, times.n_cpus * 100000000, times.cpus[times.n_cpus - 1].idle_ticks,
+                            10000000) > 100000000)
+            abort();
+    }
+    cpu_times_done(&times);
+    free(text);
+    return 0;
+}

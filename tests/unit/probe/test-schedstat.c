@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What stands where in /proc/schedstat, per version and number of fields. */
+
+#include "base/root.h"
+#include "base/util.h"
+#include "probe/schedstat.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int parse(const char *text, Schedstat *ret)
+{
+    schedstat_done(ret);
+    return schedstat_parse(text, ret);
+}
+
+static void test_fixtures(void **state)
+{
+    static const struct {
+        const char *tree;
+        uint32_t version;
+    } trees[] = {{"linux-v14", 14}, {"debian12", 15}, {"linux-6.12", 16}, {"linux-6.17", 17}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(trees); i++) {
+        CLEANUP_CLOSE int fd = -1;
+        CLEANUP_FREE char *text = NULL;
+        CLEANUP(schedstat_done) Schedstat s = {0};
+        char path[4096];
+        size_t len;
+
+        (void)snprintf(path, sizeof(path), "%s/probe/%s", getenv("NUMAPLACE_FIXTURES"), trees[i].tree);
+        fd = root_open(path);
+        assert_true(fd >= 0);
+        assert_int_equal(root_read_alloc(fd, "proc/schedstat", 65536, &text, &len), 0);
+        assert_int_equal(schedstat_parse(text, &s), 0);
+        assert_int_equal(s.version, trees[i].version);
+        assert_int_equal(s.n_cpus, 4);
+        for (uint32_t c = 0; c < 4; c++) {
+            assert_int_equal(s.cpus[c].cpu, c);
+            assert_int_equal(s.cpus[c].run_nsec, 5000000000 + c);
+            assert_int_equal(s.cpus[c].wait_nsec, 700000000 + c);
+        }
+    }
+}
+
+static void test_field_counts(void **state)
+{
+    CLEANUP(schedstat_done) Schedstat s = {0};
+
+    /* A patched 16 with seven fields more: the known ones stand where they did. */
+    assert_int_equal(parse("version 16\ntimestamp 1\ncpu3 1 2 3 4 5 6 77 88 9 10 11 12 13 14 15 16\n", &s),
+                     0);
+    assert_int_equal(s.cpus[0].cpu, 3);
+    assert_int_equal(s.cpus[0].run_nsec, 77);
+    assert_int_equal(s.cpus[0].wait_nsec, 88);
+
+    assert_int_equal(parse("version 15\ncpu0 1 2 3 4 5 6 7 8\n", &s), -EINVAL);
+    assert_int_equal(parse("version 14\ncpu0 1 2 3 4 5 6 7 8 9\n", &s), -EINVAL);
+    assert_int_equal(parse("version 14\ncpu0 1 2 3 4 5 6 7 8 9 10 11 12 13\n", &s), -EINVAL);
+}
+
+static void test_bad(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "version",
+        "version 15",
+        "version x\n",
+        "version 15\n",
+        "version 15\ntimestamp 1\n",
+        "version 15\ncpu0 1 2 3 4 5 6 7 8 9",
+        "version 15\ncpu0 1 2 3 4 5 6 7 8 -9\n",
+        "version 15\ncpu0 1 2 3 4 5 6 7  8 9\n",
+        "version 15\ncpu 1 2 3 4 5 6 7 8 9\n",
+        "version 15\ncpu99999999 1 2 3 4 5 6 7 8 9\n",
+        "version 15\ncpu0 1 2 3 4 5 6 99999999999999999999 8 9\n",
+        "version 15\ncpu0 1 2 3 4 5 6 7 8 9\ndomain0 f 1 2",
+    };
+    CLEANUP(schedstat_done) Schedstat s = {0};
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+        if (parse(bad[i], &s) != -EINVAL)
+            fail_msg("taken: '%s'", bad[i]);
+
+    assert_int_equal(parse("version 13\ncpu0 1 2 3 4 5 6 7 8 9\n", &s), -EPROTONOSUPPORT);
+    assert_int_equal(parse("version 18\ncpu0 1 2 3 4 5 6 7 8 9\n", &s), -EPROTONOSUPPORT);
+}
+
+static void test_memory_is_used_again(void **state)
+{
+    CLEANUP(schedstat_done) Schedstat s = {0};
+
+    assert_int_equal(schedstat_parse("version 15\ncpu0 1 2 3 4 5 6 7 8 9\ncpu1 1 2 3 4 5 6 7 8 9\n", &s), 0);
+    assert_int_equal(s.n_cpus, 2);
+    assert_int_equal(schedstat_parse("version 15\ncpu5 1 2 3 4 5 6 7 8 9\n", &s), 0);
+    assert_int_equal(s.n_cpus, 1);
+    assert_int_equal(s.cpus[0].cpu, 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fixtures),
+        cmocka_unit_test(test_field_counts),
+        cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_memory_is_used_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
