@@ -153,11 +153,11 @@ static Verdict verdict_of_managed(const Manager *manager, const Process *process
     if (workload->paused)
         return verdict_of_reason(PLAN_REASON_PAUSED);
     if (group && group->home)
-        return (Verdict){"managed", "it is placed by its policy"};
+        return (Verdict){"managed", "It is placed by its policy."};
     reason = reason_of_plan(manager, story);
     if (reason != PLAN_REASON_INVALID)
         return verdict_of_reason(reason);
-    return (Verdict){"managed", "it is watched; it has no home yet"};
+    return (Verdict){"managed", "It is watched; it has no home yet."};
 }
 
 static void put_tasks(Dict *dict, const Manager *manager, const Process *process)
@@ -221,17 +221,17 @@ static Verdict verdict_of_unmanaged(Manager *manager, const ProbeSubject *subjec
     manager_subject(manager, subject, &about);
     verdict = policy_match(manager->policies, &about, ret_policy);
     if (task_set_find(manager->released, subject->pid, subject->start_ticks))
-        return (Verdict){"released", "the administrator released it; resume takes it back"};
+        return (Verdict){"released", "The administrator released it; resume takes it back."};
     if (verdict == POLICY_VERDICT_LATER)
         return (Verdict){"later",
-                         "a policy is for it once it has grown: only MinMemory=, MinCPU= or MinThreads= "
-                         "stand in the way"};
+                         "A policy is for it once it has grown: only MinMemory=, MinCPU= or MinThreads= "
+                         "stand in the way."};
     if (*ret_policy == SIZE_MAX || verdict == POLICY_VERDICT_NO)
         return verdict_of_reason(PLAN_REASON_NO_POLICY);
     if (manager->policies->policies[*ret_policy]->mode == POLICY_MODE_NONE)
         return verdict_of_reason(PLAN_REASON_MODE_NONE);
-    return (Verdict){"pending", "a policy matches; it is taken in at the next discovery, unless MaxTasks= is "
-                                "reached"};
+    return (Verdict){"pending", "A policy matches; it is taken in at the next discovery, unless MaxTasks= is "
+                                "reached."};
 }
 
 static int on_look(void *userdata, const ProbeSubject *subject)
@@ -257,8 +257,8 @@ static int on_look(void *userdata, const ProbeSubject *subject)
 /* What no policy can be for. */
 static void explain_out_of_reach(Dict *dict, Manager *manager, const char *asked, pid_t pid)
 {
-    Verdict self = {"self", "this is the daemon itself, which is never placed"};
-    Verdict other = {"out-of-reach", "a kernel thread or an exited process: never placed"};
+    Verdict self = {"self", "This is the daemon itself, which is never placed."};
+    Verdict other = {"out-of-reach", "This is a kernel thread or an exited process: never placed."};
     Story story = {.pid = pid};
 
     put_verdict(dict, asked, "process", false, pid == getpid() ? self : other);
@@ -290,7 +290,7 @@ int describe_explain_process(Dict *dict, Manager *manager, const char *asked, pi
 int describe_explain_workload(Dict *dict, Manager *manager, const char *asked, const Workload *workload)
 {
     Story story = {.workload = workload->name};
-    Verdict placed = {"managed", "its processes are placed by this policy"};
+    Verdict placed = {"managed", "Its processes are placed by this policy."};
 
     dict_begin(dict);
     put_verdict(dict, asked, "workload", true,

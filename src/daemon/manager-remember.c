@@ -66,7 +66,7 @@ static void fill_fields(LogFields *fields, const Move *move)
     add_mask(fields, "NUMAPLACE_TO", move->to);
 }
 
-/* "jvm lend: java[100/107], CPU 3, CPUs 0-1 -> 0-1,3: an idle CPU ... (800 against 250, P2)" */
+/* "jvm lend: java[100/107], CPU 3, CPUs 0-1 -> 0-1,3 (800 against 250, P2): It waits for a CPU while ..." */
 static void log_move(Manager *manager, const Move *move)
 {
     CLEANUP_FREE char *from = move->from ? format_list(move->from, PARSE_CPU_MAX) : NULL;
@@ -89,10 +89,10 @@ static void log_move(Manager *manager, const Move *move)
 
     fill_fields(&fields, move);
     log_record(manager->log, move_priority(move->outcome), NUMAPLACE_MESSAGE_ACTION, &fields,
-               "%s %s: %s[%d%s],%s CPUs %s -> %s: %s (%" PRIu32 " against %" PRIu32 ", P%u)%s%s",
+               "%s %s: %s[%d%s],%s CPUs %s -> %s (%" PRIu32 " against %" PRIu32 ", P%u)%s: %s%s",
                move->workload ? move->workload : "-", plan_kind_name(move->kind), move->comm,
-               (int)move->subject.pid, thread, cpu, from ? from : "?", to ? to : "?",
-               plan_rule_text(move->rule), move->value, move->limit, move->mechanism, outcome, held);
+               (int)move->subject.pid, thread, cpu, from ? from : "?", to ? to : "?", move->value,
+               move->limit, move->mechanism, outcome, plan_rule_text(move->rule), held);
 }
 
 typedef struct MoveSignal {

@@ -23,6 +23,8 @@
 /* Wake when some task was stalled for a tenth of the shortest window the kernel takes. */
 #define PSI_STALL_USEC  50000ULL
 #define PSI_WINDOW_USEC 500000ULL
+/* Without CAP_SYS_RESOURCE only windows of whole averaging periods are taken. */
+#define PSI_WINDOW_UNPRIVILEGED_USEC 2000000ULL
 
 const char *manager_mode_name(ManagerMode mode)
 {
@@ -138,6 +140,8 @@ static int add_pressure(Manager *manager)
     if (!features->psi || strcmp(manager->options.root, "/") != 0)
         return 0;
     fd = psi_trigger(manager->root_fd, "proc/pressure/cpu", PSI_STALL_USEC, PSI_WINDOW_USEC);
+    if (fd < 0)
+        fd = psi_trigger(manager->root_fd, "proc/pressure/cpu", PSI_STALL_USEC, PSI_WINDOW_UNPRIVILEGED_USEC);
     if (fd < 0) {
         log_notice(manager->log, NUMAPLACE_MESSAGE_MISSING_FEATURE,
                    "no pressure events (%s): looking every %llu s when idle instead", strerror(-fd),
