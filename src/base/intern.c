@@ -2,7 +2,6 @@
 
 #include "base/intern.h"
 
-#include <stdint.h>
 #include <string.h>
 #include <uthash.h>
 
@@ -117,7 +116,7 @@ static InternMask *mask_add(InternPool *pool, hwloc_const_bitmap_t set, char *ke
     HASH_ADD_KEYPTR(hh, pool->by_key, e->key, len, e);
     if (!e->hh.tbl) /* out of memory: not added */
         return mask_free(e);
-    HASH_ADD(hh_value, pool->by_value, set, sizeof(e->set), e);
+    HASH_ADD(hh_value, pool->by_value, set, sizeof(CpuMask), e);
     if (!e->hh_value.tbl) {
         HASH_DELETE(hh, pool->by_key, e);
         return mask_free(e);
@@ -168,7 +167,7 @@ bool intern_has_mask(const InternPool *pool, CpuMask mask)
         return false;
     if (pool->last && pool->last->set == mask)
         return true;
-    HASH_FIND(hh_value, pool->by_value, &mask, sizeof(mask), e);
+    HASH_FIND(hh_value, pool->by_value, &mask, sizeof(CpuMask), e);
     return e;
 }
 
@@ -183,7 +182,7 @@ void intern_mark_string(InternPool *pool, const char *s)
 
     if (!s)
         return;
-    e = (InternString *)(void *)(uintptr_t)(s - offsetof(InternString, text));
+    e = (InternString *)(void *)((char *)s - offsetof(InternString, text));
     e->generation = pool->generation;
 }
 
@@ -193,7 +192,7 @@ void intern_mark_mask(InternPool *pool, CpuMask mask)
 
     if (!mask || (pool->last && pool->last->set == mask && pool->last->generation == pool->generation))
         return;
-    HASH_FIND(hh_value, pool->by_value, &mask, sizeof(mask), e);
+    HASH_FIND(hh_value, pool->by_value, &mask, sizeof(CpuMask), e);
     assert(e);
     if (!e)
         return;

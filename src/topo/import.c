@@ -29,7 +29,7 @@
 
 static int compare_locality(const void *a, const void *b)
 {
-    const hwloc_obj_t x = *(const hwloc_obj_t *)a, y = *(const hwloc_obj_t *)b;
+    const struct hwloc_obj *x = *(struct hwloc_obj *const *)a, *y = *(struct hwloc_obj *const *)b;
     int w = hwloc_bitmap_weight(x->cpuset), v = hwloc_bitmap_weight(y->cpuset);
 
     if (w != v)
@@ -122,33 +122,31 @@ static int new_llc(Topology *topology, size_t *capacity, LlcIx *ret)
     return 0;
 }
 
-/* Numbers cores and LLCs in the order of their lowest CPU. An object that has been seen carries its number plus one in
- * hwloc's userdata; it is the first CPU of the core, because CPUs come in ascending order, that tells a cacheless
- * core's LLC. */
+/* Numbers cores and LLCs in the order of their lowest CPU: CPUs come in ascending order, and hwloc's userdata of a core
+ * or cache points at the entry of the first one seen in it. */
 static int import_cpu(Topology *topology, hwloc_topology_t hwloc, hwloc_obj_t pu, size_t *capacity)
 {
     hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(hwloc, HWLOC_OBJ_CORE, pu), cache = outermost_cache(pu);
     TopologyCpu *cpu = &topology->cpus[pu->os_index];
+    const TopologyCpu *core_first, *llc_first;
     int r;
 
     core = core ? core : pu;
-    if (!core->userdata)
-        core->userdata = (void *)(uintptr_t)++topology->n_cores;
-    cpu->core = (CoreIx){(int32_t)((uintptr_t)core->userdata - 1)};
+    core_first = core->userdata;
+    llc_first = cache ? cache->userdata : core_first;
 
-    cpu->llc = LLC_NONE;
-    if (cache && cache->userdata)
-        cpu->llc = (LlcIx){(int32_t)((uintptr_t)cache->userdata - 1)};
-    for (int i = hwloc_bitmap_first(core->cpuset); !cache && i >= 0 && i < (int)pu->os_index;
-         i = hwloc_bitmap_next(core->cpuset, i))
-        if (topology->cpus[i].present)
-            cpu->llc = topology->cpus[i].llc;
-    if (cpu->llc.i < 0) {
+    cpu->core = core_first ? core_first->core : (CoreIx){(int32_t)topology->n_cores++};
+    if (!core_first)
+        core->userdata = cpu;
+
+    if (llc_first) {
+        cpu->llc = llc_first->llc;
+    } else {
         r = new_llc(topology, capacity, &cpu->llc);
         if (r < 0)
             return r;
         if (cache)
-            cache->userdata = (void *)(uintptr_t)topology->n_llcs;
+            cache->userdata = cpu;
     }
     cpu->present = true;
     return hwloc_bitmap_set(topology->llcs[cpu->llc.i].cpus, pu->os_index) < 0 ? -ENOMEM : 0;
@@ -224,7 +222,7 @@ static int find_distances(Topology *topology, hwloc_topology_t hwloc)
 
     if (hwloc_distances_get_by_name(hwloc, "NUMALatency", &n_matrices, &matrix, 0) < 0 || n_matrices == 0)
         return 0;
-    index = calloc(matrix->nbobjs, sizeof(*index));
+    index = calloc((size_t)matrix->nbobjs + 1, sizeof(*index));
     r = index ? copy_distances(topology, matrix, index) : -ENOMEM;
     hwloc_distances_release(hwloc, matrix);
     return r;

@@ -57,7 +57,7 @@ int build_llc_nodes(Topology *topology)
 static int open_xml(hwloc_topology_t hwloc, const char *path, char **ret_buf, char **ret_error)
 {
     CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    size_t len;
+    size_t len = 0;
     int r;
 
     r = fd < 0 ? -errno : root_read_fd(fd, XML_MAX_BYTES, ret_buf, &len);

@@ -122,7 +122,7 @@ int main(void)
         tests[i] = (struct CMUnitTest){
             .name = names[i],
             .test_func = test_golden,
-            .initial_state = (void *)(uintptr_t)&machines[i],
+            .initial_state = (void *)&machines[i],
         };
     }
     return cmocka_run_group_tests(tests, NULL, NULL);
