@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A machine, policies and a World to plan for, built in a few lines. Time starts at 1000 s, tick 1000, 100 ms a tick.
+ * All CPUs are online and idle for long unless said otherwise. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "plan/group.h"
+#include "plan/plan.h"
+
+#define FIXTURE_TICK_USEC 100000U
+
+/* Two nodes of 8 CPUs, one LLC each, 20 apart. */
+#define TWO_SHARDS "numa:2 l3:1 core:8 pu:1 distances=10,20,20,10"
+
+typedef struct Fixture {
+    World *world;
+    PolicySet *policies;
+    PlanLimits limits;
+    Plan plan;
+} Fixture;
+
+void fixture_init(Fixture *f, const char *synthetic);
+void fixture_done(Fixture *f);
+
+/* Adds a policy from its text (the [Match] section is added), and its workload. Returns it, for changes by hand. */
+Policy *fixture_policy(Fixture *f, const char *name, const char *text);
+
+/* Adds a process under a policy, first seen 10 s ago, and returns its index. Masks are CPU lists; NULL: all CPUs. */
+size_t fixture_process(Fixture *f, pid_t pid, const char *policy, const char *cpuset);
+
+/* Adds one free thread with the given waiting time on both ticks; it runs the rest of the time. */
+Task *fixture_task(Fixture *f, pid_t pid, pid_t tid, uint16_t wait);
+
+CpuMask fixture_mask(Fixture *f, const char *list);
+void fixture_cpu(Fixture *f, int cpu, uint16_t busy, uint16_t wait);
+void fixture_cpus(Fixture *f, int first, int last, uint16_t busy, uint16_t wait);
+
+/* Computes the plan, slow or fast, and asserts that it and the World are consistent. */
+void fixture_plan(Fixture *f, bool slow);
+/* Commits it, all done (outcomes NULL), and asserts that the World is consistent. */
+void fixture_commit(Fixture *f, const PlanOutcome *outcomes);
+/* Asserts that planning again changes nothing (I9). */
+void fixture_assert_settled(Fixture *f, bool slow);
+/* Time goes on by one tick; loads stay. */
+void fixture_tick(Fixture *f);
+/* fixture_plan() + fixture_commit() of the homes. */
+void fixture_home(Fixture *f);
+
+size_t fixture_count(const Fixture *f, PlanKind kind);
+const PlanAction *fixture_action(const Fixture *f, PlanKind kind, size_t nth);
+Task *fixture_find(Fixture *f, pid_t pid, pid_t tid);
+
+/* The plainest closed loop: one tick goes by in which every thread wants the share of a CPU (permille) that `demand` says, by
+ * index into World.tasks. The model kernel puts each on the CPU of its mask where least is wanted, confined threads
+ * first and in an order that rotates; CPUs wanted too much are shared in proportion. Fills in the loads. */
+void fixture_model(Fixture *f, const uint16_t *demand);
+/* What all threads of a process ran in the last tick, permille. */
+uint32_t fixture_run(Fixture *f, pid_t pid);
+
+/* xorshift64*: the same numbers everywhere. The state must not be 0. */
+uint32_t fixture_random(uint64_t *state, uint32_t below);

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Fixed homes: who gets one, who joins, who is left alone, and how it ends. */
+
+#include "fixture.h"
+
+#define FIXED0 "[Placement]\nMode=fixed\nNodes=0\n"
+
+static void assert_home(const Fixture *f, size_t nth, pid_t pid, pid_t tid, CpuMask from, CpuMask to)
+{
+    const PlanAction *a = fixture_action(f, PLAN_KIND_SET_HOME, nth);
+
+    assert_int_equal(a->subject.pid, pid);
+    assert_int_equal(a->subject.tid, tid);
+    assert_ptr_equal(a->from, from);
+    assert_ptr_equal(a->to, to);
+}
+
+static void test_fixed(void **state)
+{
+    const Group *group;
+    Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", FIXED0);
+    fixture_process(&f, 10, "a", NULL);
+    fixture_task(&f, 10, 10, 0);
+    fixture_task(&f, 10, 11, 0);
+
+    fixture_plan(&f, false);
+    assert_int_equal(f.plan.n_actions, 0); /* homes are for slow ticks */
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 1); /* one for both threads */
+    assert_home(&f, 0, 10, 0, fixture_mask(&f, NULL), fixture_mask(&f, "0-7"));
+    assert_int_equal(f.plan.actions[0].rule, PLAN_RULE_FIXED_HOME);
+    assert_ptr_equal(f.plan.actions[0].original, fixture_mask(&f, NULL));
+    assert_true(hwloc_bitmap_isequal(f.plan.actions[0].home_nodes, fixture_mask(&f, "0")));
+
+    fixture_commit(&f, NULL);
+    group = &f.world->groups[0];
+    assert_ptr_equal(group->home, fixture_mask(&f, "0-7"));
+    assert_int_equal(group->last_home_usec, f.world->now_usec);
+    assert_ptr_equal(fixture_find(&f, 10, 11)->allowed, fixture_mask(&f, "0-7"));
+    assert_ptr_equal(fixture_find(&f, 10, 11)->original, fixture_mask(&f, NULL));
+    assert_int_equal(fixture_find(&f, 10, 11)->last_move_usec, 0); /* no residency */
+    fixture_assert_settled(&f, true);
+
+    /* A process that comes later joins; a thread born under our mask is written down. */
+    fixture_process(&f, 20, "a", NULL);
+    fixture_task(&f, 20, 20, 0);
+    fixture_task(&f, 10, 12, 0)->allowed = fixture_mask(&f, "0-7");
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 2);
+    assert_home(&f, 0, 10, 0, fixture_mask(&f, NULL), fixture_mask(&f, "0-7"));
+    assert_int_equal(f.plan.actions[0].rule, PLAN_RULE_NEW_MEMBER);
+    assert_int_equal(f.plan.actions[1].rule, PLAN_RULE_NEW_MEMBER);
+    fixture_commit(&f, NULL);
+    assert_ptr_equal(fixture_find(&f, 10, 12)->original, fixture_mask(&f, NULL));
+    fixture_assert_settled(&f, true);
+    fixture_done(&f);
+}
+
+/* The home is cut by the cpuset (I1) and by what is usable, and its nodes are known by their own numbers. */
+static void test_cut(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", FIXED0);
+    fixture_process(&f, 10, "a", "4-11");
+    fixture_task(&f, 10, 10, 0);
+    fixture_process(&f, 11, "a", "8-15");
+    fixture_task(&f, 11, 11, 0);
+    f.world->cpus[5].usable = false;
+
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 1);
+    assert_home(&f, 0, 10, 0, fixture_mask(&f, "4-11"), fixture_mask(&f, "4,6-7"));
+    assert_int_equal(f.plan.n_refused[PLAN_REASON_NO_CPUS], 1);
+    fixture_commit(&f, NULL);
+    assert_ptr_equal(f.world->groups[0].home, fixture_mask(&f, "0-7"));
+
+    /* The CPU comes back. */
+    f.world->cpus[5].usable = true;
+    fixture_plan(&f, true);
+    assert_home(&f, 0, 10, 0, fixture_mask(&f, "4,6-7"), fixture_mask(&f, "4-7"));
+    fixture_commit(&f, NULL);
+    assert_ptr_equal(fixture_find(&f, 10, 10)->original, fixture_mask(&f, "4-11"));
+    fixture_assert_settled(&f, true);
+    fixture_done(&f);
+}
+
+static void test_refused(void **state)
+{
+    static const struct {
+        const char *policy;
+        PlanReason reason;
+    } cases[] = {
+        {"[Placement]\nMode=auto\n", PLAN_REASON_NOT_ACTIVE},
+        {"[Placement]\nMode=compress\n", PLAN_REASON_NOT_ACTIVE},
+        {"[Placement]\nMode=spread\n", PLAN_REASON_NOT_ACTIVE},
+        {"[Placement]\nMode=interleave\n", PLAN_REASON_NOT_ACTIVE},
+        {FIXED0 "[Workload]\nAct=cpuset\n", PLAN_REASON_NOT_ACTIVE},
+        {FIXED0 "[Workload]\nAct=observe\n", PLAN_REASON_OBSERVE},
+        {"[Placement]\nMode=fixed\nNodes=7\n", PLAN_REASON_NO_CPUS},
+        {FIXED0 "[Workload]\nMinAgeSec=1min\n", PLAN_REASON_TOO_YOUNG},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Fixture f;
+
+        fixture_init(&f, TWO_SHARDS);
+        fixture_policy(&f, "a", cases[i].policy);
+        fixture_process(&f, 10, "a", NULL);
+        fixture_task(&f, 10, 10, 500);
+        fixture_plan(&f, true);
+        assert_int_equal(f.plan.n_actions, 0);
+        assert_int_equal(f.plan.n_refused[cases[i].reason], 1);
+        fixture_done(&f);
+    }
+}
+
+static void test_observe_and_pause(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", FIXED0);
+    fixture_process(&f, 10, "a", NULL);
+    fixture_task(&f, 10, 10, 0);
+    f.limits.observe = true;
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 0);
+    assert_int_equal(f.plan.n_refused[PLAN_REASON_OBSERVE], 1);
+
+    f.limits.observe = false;
+    f.world->workloads[0].paused = true;
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 0);
+    assert_int_equal(f.plan.n_refused[PLAN_REASON_PAUSED], 1);
+
+    f.world->workloads[0].paused = false;
+    f.world->partial = true; /* I10 */
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 0);
+    fixture_done(&f);
+}
+
+/* I2, I10: threads that must not be touched keep their mask, and the rest of the process is placed around them. */
+static void test_hands(void **state)
+{
+    static const struct {
+        TaskHands hands;
+        PlanReason reason;
+        bool apart; /* its mask does not tell it from the others */
+    } cases[] = {
+        {TASK_HANDS_FOREIGN, PLAN_REASON_FOREIGN_AFFINITY, false},
+        {TASK_HANDS_PER_CPU, PLAN_REASON_PER_CPU, false},
+        {TASK_HANDS_CLASS, PLAN_REASON_CLASS, true},
+        {TASK_HANDS_DENIED, PLAN_REASON_DENIED, true},
+        {TASK_HANDS_UNKNOWN, PLAN_REASON_UNREADABLE, true},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Fixture f;
+        Task *task;
+
+        fixture_init(&f, TWO_SHARDS);
+        fixture_policy(&f, "a", FIXED0);
+        fixture_process(&f, 10, "a", NULL);
+        fixture_task(&f, 10, 10, 0);
+        fixture_task(&f, 10, 11, 0);
+        task = fixture_task(&f, 10, 12, 0);
+        task->hands = (uint8_t)cases[i].hands;
+        if (!cases[i].apart)
+            task->allowed = fixture_mask(&f, "3");
+        fixture_plan(&f, true);
+        assert_int_equal(f.plan.n_actions, cases[i].apart ? 2 : 1);
+        assert_int_equal(f.plan.actions[0].subject.tid, cases[i].apart ? 10 : 0);
+        assert_int_equal(f.plan.n_refused[cases[i].reason], 1);
+        fixture_commit(&f, NULL);
+        assert_null(fixture_find(&f, 10, 12)->original);
+        fixture_assert_settled(&f, true);
+        fixture_done(&f);
+    }
+}
+
+/* Pinned by its user to what happens to be the home: still not ours to put back one day. */
+static void test_foreign_at_home(void **state)
+{
+    Fixture f;
+    Task *task;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", FIXED0);
+    fixture_process(&f, 10, "a", NULL);
+    fixture_task(&f, 10, 10, 0);
+    task = fixture_task(&f, 10, 11, 0);
+    task->hands = TASK_HANDS_FOREIGN;
+    task->allowed = fixture_mask(&f, "0-7");
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 1);
+    assert_int_equal(f.plan.actions[0].subject.tid, 10);
+    fixture_done(&f);
+}
+
+static void test_override(void **state)
+{
+    Fixture f;
+    Task *task;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", FIXED0 "[Workload]\nForeignAffinity=override\n");
+    fixture_process(&f, 10, "a", NULL);
+    fixture_task(&f, 10, 10, 0);
+    task = fixture_task(&f, 10, 11, 0);
+    task->hands = TASK_HANDS_FOREIGN;
+    task->allowed = fixture_mask(&f, "12");
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 2);
+    fixture_commit(&f, NULL);
+    task = fixture_find(&f, 10, 11);
+    assert_ptr_equal(task->allowed, fixture_mask(&f, "0-7"));
+    assert_ptr_equal(task->original, fixture_mask(&f, "12"));
+    fixture_assert_settled(&f, true);
+
+    /* Given back as it was. */
+    f.world->workloads[0].paused = true;
+    assert_int_equal(plan_release(f.world, WORKLOAD_NONE, PLAN_RULE_PAUSED, &f.plan), 0);
+    assert_int_equal(f.plan.n_actions, 1);
+    fixture_commit(&f, NULL);
+    task = fixture_find(&f, 10, 11);
+    assert_ptr_equal(task->allowed, fixture_mask(&f, "12"));
+    assert_null(task->original);
+    assert_null(f.world->groups[0].home);
+    fixture_assert_settled(&f, true);
+    fixture_done(&f);
+}
+
+static void test_nodes_change(void **state)
+{
+    Policy *policy;
+    Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    policy = fixture_policy(&f, "a", FIXED0);
+    fixture_process(&f, 10, "a", NULL);
+    fixture_task(&f, 10, 10, 0);
+    fixture_home(&f);
+
+    assert_int_equal(hwloc_bitmap_only(policy->nodes, 1), 0);
+    fixture_assert_settled(&f, false);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 1);
+    assert_home(&f, 0, 10, 0, fixture_mask(&f, "0-7"), fixture_mask(&f, "8-15"));
+    fixture_commit(&f, NULL);
+    assert_ptr_equal(fixture_find(&f, 10, 10)->original, fixture_mask(&f, NULL));
+    assert_ptr_equal(f.world->groups[0].home, fixture_mask(&f, "8-15"));
+    fixture_assert_settled(&f, true);
+    fixture_done(&f);
+}
+
+/* Release: once, for the whole process, and then no more. */
+static void assert_release(Fixture *f, PlanRule rule)
+{
+    fixture_plan(f, true);
+    assert_int_equal(f->plan.n_actions, 1);
+    assert_int_equal(f->plan.actions[0].kind, PLAN_KIND_RELEASE);
+    assert_int_equal(f->plan.actions[0].rule, rule);
+    assert_ptr_equal(f->plan.actions[0].from, fixture_mask(f, "0-7"));
+    assert_ptr_equal(f->plan.actions[0].to, fixture_mask(f, NULL));
+    fixture_commit(f, NULL);
+    assert_ptr_equal(fixture_find(f, 10, 10)->allowed, fixture_mask(f, NULL));
+    assert_null(fixture_find(f, 10, 10)->original);
+    fixture_assert_settled(f, true);
+}
+
+static void make_homed(Fixture *f)
+{
+    fixture_init(f, TWO_SHARDS);
+    fixture_policy(f, "a", FIXED0);
+    fixture_process(f, 10, "a", NULL);
+    fixture_task(f, 10, 10, 0);
+    fixture_task(f, 10, 11, 0);
+    fixture_home(f);
+}
+
+static void test_release_policy_gone(void **state)
+{
+    Fixture f;
+
+    make_homed(&f);
+    f.policies->policies[0]->mode = POLICY_MODE_NONE;
+    assert_int_equal(group_sync_workloads(f.world, f.policies), 0);
+    assert_int_equal(f.world->n_groups, 0);
+    assert_release(&f, PLAN_RULE_WORKLOAD_GONE);
+    fixture_done(&f);
+}
+
+static void test_release_mode_changed(void **state)
+{
+    Fixture f;
+
+    make_homed(&f);
+    f.policies->policies[0]->mode = POLICY_MODE_AUTO;
+    assert_release(&f, PLAN_RULE_WORKLOAD_GONE);
+    assert_null(f.world->groups[0].home);
+    fixture_done(&f);
+}
+
+static void test_release_home_gone(void **state)
+{
+    Fixture f;
+
+    make_homed(&f);
+    for (int cpu = 0; cpu < 8; cpu++)
+        f.world->cpus[cpu].online = f.world->cpus[cpu].usable = false;
+    assert_release(&f, PLAN_RULE_HOME_GONE);
+    fixture_done(&f);
+}
+
+static void test_release_repinned(void **state)
+{
+    Fixture f;
+    Task *task;
+
+    make_homed(&f);
+    task = fixture_find(&f, 10, 11);
+    task->hands = TASK_HANDS_REPINNED;
+    task->allowed = fixture_mask(&f, "3");
+    f.world->processes[0].yielded = true;
+    assert_release(&f, PLAN_RULE_REPINNED);
+    task = fixture_find(&f, 10, 11);
+    assert_ptr_equal(task->allowed, fixture_mask(&f, "3"));
+    assert_null(task->original);
+    fixture_done(&f);
+}
+
+/* More processes than one tick's budget: the rest follows. */
+static void test_budget(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", FIXED0);
+    for (pid_t pid = 1; pid <= 100; pid++) {
+        fixture_process(&f, pid, "a", NULL);
+        fixture_task(&f, pid, pid, 0);
+    }
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, PLAN_ACTIONS_PER_TICK);
+    assert_int_equal(f.plan.n_refused[PLAN_REASON_BUDGET], 100 - PLAN_ACTIONS_PER_TICK);
+    fixture_commit(&f, NULL);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 100 - PLAN_ACTIONS_PER_TICK);
+    fixture_commit(&f, NULL);
+    fixture_assert_settled(&f, true);
+    fixture_done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fixed),
+        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_observe_and_pause),
+        cmocka_unit_test(test_hands),
+        cmocka_unit_test(test_foreign_at_home),
+        cmocka_unit_test(test_override),
+        cmocka_unit_test(test_nodes_change),
+        cmocka_unit_test(test_release_policy_gone),
+        cmocka_unit_test(test_release_mode_changed),
+        cmocka_unit_test(test_release_home_gone),
+        cmocka_unit_test(test_release_repinned),
+        cmocka_unit_test(test_budget),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

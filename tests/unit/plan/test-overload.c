@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* P1: which CPUs are idle and which are overloaded. */
+
+#include "fixture.h"
+#include "world/load.h"
+
+#define MSEC_NSEC 1000000ULL
+
+/* One tick of `n` spinning threads on 20 CPUs that stay where they are: each CPU runs all the time, and what more than
+ * one thread on it wants is waiting. */
+static void spin(Fixture *f, unsigned n)
+{
+    fixture_tick(f);
+    for (unsigned cpu = 0; cpu < 20; cpu++) {
+        unsigned here = n / 20 + (cpu < n % 20);
+
+        load_cpu(&f->world->cpus[cpu], f->world->now_usec, here > 0 ? 100 * MSEC_NSEC : 0,
+                 here > 0 ? (here - 1) * 100 * MSEC_NSEC : 0, true, 100 * MSEC_NSEC);
+    }
+    fixture_plan(f, false);
+}
+
+static void test_s_ovl(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, "numa:1 l3:1 core:20 pu:1");
+    spin(&f, 25);
+    assert_int_equal(f.plan.n_overloaded, 0); /* one tick is not enough */
+    spin(&f, 25);
+    assert_int_equal(f.plan.n_overloaded, 5);
+    assert_int_equal(f.plan.n_idle, 0);
+    spin(&f, 20);
+    assert_int_equal(f.plan.n_overloaded, 0);
+    spin(&f, 20);
+    assert_int_equal(f.plan.n_overloaded, 0);
+    spin(&f, 25);
+    spin(&f, 25);
+    spin(&f, 25);
+    assert_int_equal(f.plan.n_overloaded, 5);
+    fixture_done(&f);
+}
+
+static void test_idle_needs_two_ticks(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, "numa:1 l3:1 core:20 pu:1");
+    spin(&f, 20);
+    assert_int_equal(f.plan.n_idle, 0);
+    spin(&f, 17);
+    assert_int_equal(f.plan.n_idle, 0);
+    spin(&f, 17);
+    assert_int_equal(f.plan.n_idle, 3);
+    spin(&f, 18);
+    assert_int_equal(f.plan.n_idle, 2);
+    fixture_done(&f);
+}
+
+static void test_bounds(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, "numa:1 l3:1 core:4 pu:1");
+    fixture_cpu(&f, 0, 49, 0);
+    fixture_cpu(&f, 1, 50, 0);
+    fixture_cpu(&f, 2, 1000, 250);
+    fixture_cpu(&f, 3, 1000, 249);
+    fixture_plan(&f, false);
+    assert_int_equal(f.plan.n_idle, 1);
+    assert_int_equal(f.plan.n_overloaded, 1);
+
+    /* Not measured: no overload is claimed. Not usable: not idle. */
+    f.world->cpus[2].wait_known = false;
+    f.world->cpus[0].usable = false;
+    fixture_plan(&f, false);
+    assert_int_equal(f.plan.n_idle, 0);
+    assert_int_equal(f.plan.n_overloaded, 0);
+    fixture_done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_s_ovl),
+        cmocka_unit_test(test_idle_needs_two_ticks),
+        cmocka_unit_test(test_bounds),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
