@@ -222,7 +222,7 @@ static int find_distances(Topology *topology, hwloc_topology_t hwloc)
 
     if (hwloc_distances_get_by_name(hwloc, "NUMALatency", &n_matrices, &matrix, 0) < 0 || n_matrices == 0)
         return 0;
-    index = calloc((size_t)matrix->nbobjs + 1, sizeof(*index));
+    index = calloc(matrix->nbobjs, sizeof(*index));
     r = index ? copy_distances(topology, matrix, index) : -ENOMEM;
     hwloc_distances_release(hwloc, matrix);
     return r;
@@ -234,6 +234,7 @@ static int import_distances(Topology *topology, hwloc_topology_t hwloc)
     size_t n = topology->n_nodes;
     int r;
 
+    assert(n > 0); /* there are CPUs, and each is in a node */
     topology->distances = calloc(n * n, sizeof(uint32_t));
     if (!topology->distances)
         return -ENOMEM;
