@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* numaplaced.conf: defaults, every key, what is refused, and where files are looked for. */
+
+#include "base/time.h"
+#include "daemon-test.h"
+#include "daemon/config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Parses over the defaults; the report's first message, or "", is left in `message`. */
+static int parse(const char *text, Config **ret, char *message, size_t size)
+{
+    ConfReport report = {0};
+    int r;
+
+    assert_int_equal(config_new(ret), 0);
+    r = config_parse(*ret, text, strlen(text), "f", &report);
+    (void)snprintf(message, size, "%s", report.n_messages > 0 ? report.messages[0].text : "");
+    conf_report_done(&report);
+    return r;
+}
+
+static void check_defaults(const Config *c)
+{
+    assert_int_equal(c->fast_tick_usec, 100 * USEC_PER_MSEC);
+    assert_int_equal(c->slow_tick_usec, USEC_PER_SEC);
+    assert_int_equal(c->max_cpu_permille, 10);
+    assert_null(c->reserved_cpus);
+    assert_false(c->dry_run);
+    assert_false(c->keep_on_stop);
+    assert_int_equal(c->numa_balancing, CONFIG_NUMA_BALANCING_LEAVE);
+    assert_int_equal(c->max_tasks, 100000);
+    assert_int_equal(c->max_workloads, 256);
+    assert_int_equal(c->cross_node_moves_per_sec, 100);
+    assert_int_equal(c->cross_node_burst, 400);
+}
+
+static void test_defaults(void **state)
+{
+    CLEANUP(config_free_p) Config *c = NULL;
+
+    assert_int_equal(config_new(&c), 0);
+    check_defaults(c);
+}
+
+static void test_every_key(void **state)
+{
+    CLEANUP(config_free_p) Config *c = NULL;
+    char message[256];
+
+    assert_int_equal(parse("[Daemon]\nFastTickSec=20ms\nSlowTickSec=2s\nMaxCPU=0.5%\nReservedCPUs=0,2-3\n"
+                           "DryRun=yes\nKeepOnStop=on\nNumaBalancing=leave\nMaxTasks=5\nMaxWorkloads=6\n"
+                           "[Limits]\nCrossNodeMovesPerSec=0\nCrossNodeBurst=1\n",
+                           &c, message, sizeof(message)),
+                     0);
+    assert_string_equal(message, "");
+    assert_int_equal(c->fast_tick_usec, 20 * USEC_PER_MSEC);
+    assert_int_equal(c->slow_tick_usec, 2 * USEC_PER_SEC);
+    assert_int_equal(c->max_cpu_permille, 5);
+    assert_int_equal(hwloc_bitmap_weight(c->reserved_cpus), 3);
+    assert_true(c->dry_run);
+    assert_true(c->keep_on_stop);
+    assert_int_equal(c->max_tasks, 5);
+    assert_int_equal(c->max_workloads, 6);
+    assert_int_equal(c->cross_node_moves_per_sec, 0);
+    assert_int_equal(c->cross_node_burst, 1);
+}
+
+static void test_bad_values(void **state)
+{
+    static const char *const texts[] = {
+        "[Daemon]\nFastTickSec=9ms\n",
+        "[Daemon]\nFastTickSec=11s\n",
+        "[Daemon]\nFastTickSec=-1s\n",
+        "[Daemon]\nFastTickSec=1 parsec\n",
+        "[Daemon]\nSlowTickSec=1ms\n",
+        "[Daemon]\nMaxCPU=1\n",
+        "[Daemon]\nMaxCPU=0%\n",
+        "[Daemon]\nMaxCPU=101%\n",
+        "[Daemon]\nReservedCPUs=3-1\n",
+        "[Daemon]\nReservedCPUs=99999999\n",
+        "[Daemon]\nDryRun=perhaps\n",
+        "[Daemon]\nMaxTasks=0\n",
+        "[Daemon]\nMaxTasks=99999999999999999999\n",
+        "[Daemon]\nMaxWorkloads=1025\n",
+        "[Daemon]\nNumaBalancing=on\n",
+        "[Limits]\nCrossNodeBurst=0\n",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        CLEANUP(config_free_p) Config *c = NULL;
+        char message[256];
+
+        if (parse(texts[i], &c, message, sizeof(message)) != -EBADMSG)
+            fail_msg("accepted: %s", texts[i]);
+        assert_non_null(strstr(message, "takes"));
+        check_defaults(c); /* a bad value writes nothing */
+    }
+}
+
+static void test_unknown_is_a_warning(void **state)
+{
+    CLEANUP(config_free_p) Config *a = NULL, *b = NULL, *c = NULL;
+    char message[256];
+
+    assert_int_equal(parse("[Daemon]\nFastTack=1s\n", &a, message, sizeof(message)), 0);
+    assert_non_null(strstr(message, "FastTack"));
+    assert_int_equal(parse("[Deamon]\nFastTickSec=1s\nDryRun=yes\n", &b, message, sizeof(message)), 0);
+    assert_non_null(strstr(message, "Deamon"));
+    check_defaults(b);
+    assert_int_equal(parse("[Daemon]\nNumaBalancing=off\n", &c, message, sizeof(message)), 0);
+    assert_non_null(strstr(message, "not active yet"));
+}
+
+static void write_file(const char *directory, const char *name, const char *text)
+{
+    CLEANUP_FREE char *path = NULL;
+    FILE *f;
+
+    assert_true(asprintf(&path, "%s/%s", directory, name) > 0);
+    f = fopen(path, "we");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void remove_file(const char *directory, const char *name)
+{
+    CLEANUP_FREE char *path = NULL;
+
+    assert_true(asprintf(&path, "%s/%s", directory, name) > 0);
+    assert_int_equal(remove(path), 0);
+}
+
+static void test_search_and_dropins(void **state)
+{
+    char first[] = "/tmp/test-config-XXXXXX", second[] = "/tmp/test-config-XXXXXX", dropins[64];
+    const char *const directories[] = {first, second, NULL};
+    CLEANUP(config_free_p) Config *c = NULL;
+    ConfReport report = {0};
+
+    assert_non_null(mkdtemp(first));
+    assert_non_null(mkdtemp(second));
+    (void)snprintf(dropins, sizeof(dropins), "%s/numaplaced.conf.d", second);
+    assert_int_equal(mkdir(dropins, 0755), 0);
+    write_file(first, "numaplaced.conf", "[Daemon]\nMaxTasks=1\nMaxWorkloads=1\n");
+    write_file(second, "numaplaced.conf", "[Daemon]\nMaxTasks=2\nSlowTickSec=5s\n");
+    write_file(dropins, "10-x.conf", "[Daemon]\nMaxWorkloads=7\n");
+
+    assert_int_equal(config_load(NULL, directories, &c, &report), 0);
+    assert_int_equal(report.n_messages, 0);
+    assert_int_equal(c->max_tasks, 1);
+    assert_int_equal(c->max_workloads, 7);
+    assert_int_equal(c->slow_tick_usec, USEC_PER_SEC); /* the second main file is hidden */
+    assert_non_null(strstr(c->path, first));
+    conf_report_done(&report);
+
+    remove_file(dropins, "10-x.conf");
+    assert_int_equal(rmdir(dropins), 0);
+    remove_file(second, "numaplaced.conf");
+    remove_file(first, "numaplaced.conf");
+    assert_int_equal(rmdir(first), 0);
+    assert_int_equal(rmdir(second), 0);
+}
+
+static void test_no_file_is_fine_but_a_named_one_must_be(void **state)
+{
+    static const char *const nowhere[] = {"/nonexistent", NULL};
+    CLEANUP(config_free_p) Config *c = NULL, *d = NULL;
+    ConfReport report = {0};
+
+    assert_int_equal(config_load(NULL, nowhere, &c, &report), 0);
+    check_defaults(c);
+    assert_null(c->path);
+    assert_int_equal(config_load("/nonexistent/x.conf", nowhere, &d, &report), -EBADMSG);
+    assert_null(d);
+    assert_int_equal(report.n_errors, 1);
+    conf_report_done(&report);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_every_key),
+        cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_unknown_is_a_warning),
+        cmocka_unit_test(test_search_and_dropins),
+        cmocka_unit_test(test_no_file_is_fine_but_a_named_one_must_be),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

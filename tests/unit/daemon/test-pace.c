@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Tick pacing: backing off, waking, and staying below MaxCPU=. */
+
+#include "base/time.h"
+#include "base/util.h"
+#include "daemon-test.h"
+#include "daemon/pace.h"
+
+#include <string.h>
+
+#define MS USEC_PER_MSEC
+
+static const PaceSettings defaults = {.fast_usec = 100 * MS, .slow_usec = 1000 * MS, .max_cpu_permille = 10};
+
+/* One tick at `now` that costs nothing. */
+static void tick(Pace *pace, uint64_t now, bool pressed, bool asleep)
+{
+    pace_ticked(pace, now, pace_slow_due(pace, now), pressed, asleep, 0, 0);
+}
+
+static void test_first_tick_is_slow_and_due(void **state)
+{
+    Pace pace;
+
+    pace_init(&pace, &defaults);
+    assert_true(pace_slow_due(&pace, 123456));
+    assert_true(pace.due_usec <= 123456);
+}
+
+static void test_pressed_keeps_the_fast_tick(void **state)
+{
+    uint64_t now = 1000 * USEC_PER_SEC;
+    Pace pace;
+
+    pace_init(&pace, &defaults);
+    for (int i = 0; i < 50; i++) {
+        tick(&pace, now, true, false);
+        assert_int_equal(pace.due_usec - now, 100 * MS);
+        now = pace.due_usec;
+    }
+}
+
+static void test_backs_off_doubling_to_two_seconds(void **state)
+{
+    static const uint64_t expected_ms[] = {200, 400, 800, 1600, 2000, 2000};
+    uint64_t now = 1000 * USEC_PER_SEC;
+    Pace pace;
+
+    pace_init(&pace, &defaults);
+    for (size_t i = 0; i < ARRAY_SIZE(expected_ms); i++) {
+        tick(&pace, now, false, true);
+        assert_int_equal(pace_fast_usec(&pace), expected_ms[i] * MS);
+        now += pace_fast_usec(&pace);
+    }
+}
+
+static void test_asleep_wakes_once_for_both_ticks(void **state)
+{
+    uint64_t now = 1000 * USEC_PER_SEC, before;
+    Pace pace;
+
+    pace_init(&pace, &defaults);
+    for (int i = 0; i < 20; i++) {
+        tick(&pace, now, false, true);
+        now = pace.due_usec;
+    }
+    assert_int_equal(pace_slow_usec(&pace), 2000 * MS);
+    for (int i = 0; i < 20; i++) {
+        assert_true(pace_slow_due(&pace, now));
+        before = now;
+        tick(&pace, now, false, true);
+        now = pace.due_usec;
+        assert_int_equal(now - before, 2000 * MS);
+    }
+}
+
+static void test_running_keeps_the_slow_tick(void **state)
+{
+    uint64_t now = 1000 * USEC_PER_SEC;
+    unsigned n_slow = 0;
+    Pace pace;
+
+    pace_init(&pace, &defaults);
+    for (int i = 0; i < 100; i++) {
+        n_slow += pace_slow_due(&pace, now);
+        tick(&pace, now, true, false);
+        now = pace.due_usec;
+    }
+    assert_int_equal(n_slow, 10); /* 100 fast ticks of 100 ms */
+}
+
+static void test_wake_goes_back_to_fast_but_not_below(void **state)
+{
+    uint64_t now = 1000 * USEC_PER_SEC;
+    Pace pace;
+
+    pace_init(&pace, &defaults);
+    for (int i = 0; i < 10; i++) {
+        tick(&pace, now, false, true);
+        now = pace.due_usec;
+    }
+    tick(&pace, now, false, true);
+    pace_wake(&pace);
+    assert_int_equal(pace.due_usec, now + 100 * MS);
+    pace_wake(&pace); /* a storm of events changes nothing */
+    assert_int_equal(pace.due_usec, now + 100 * MS);
+}
+
+static void test_a_long_setting_is_not_backed_off_below(void **state)
+{
+    const PaceSettings lazy = {.fast_usec = 5000 * MS, .slow_usec = 60000 * MS, .max_cpu_permille = 10};
+    Pace pace;
+
+    pace_init(&pace, &lazy);
+    for (int i = 0; i < 5; i++)
+        tick(&pace, 1000 * USEC_PER_SEC + (uint64_t)i * 5000 * MS, false, true);
+    assert_int_equal(pace_fast_usec(&pace), 5000 * MS);
+    assert_int_equal(pace_slow_usec(&pace), 60000 * MS);
+}
+
+static void test_cost_stretches_both_ticks_to_the_limit(void **state)
+{
+    uint64_t now = 1000 * USEC_PER_SEC;
+    Pace pace;
+
+    /* The example of pace.c: 2 ms per fast tick and 5 ms more per slow one, 1 % of a CPU. */
+    pace_init(&pace, &defaults);
+    pace_ticked(&pace, now, true, true, false, 2 * MS * 1000, 5 * MS * 1000);
+    assert_int_equal(pace.stretch_permille, 2500);
+    assert_int_equal(pace_fast_usec(&pace), 250 * MS);
+    assert_int_equal(pace_slow_usec(&pace), 2500 * MS);
+    assert_int_equal(pace_cost_permille(&pace), 10);
+}
+
+static void test_stretch_is_bounded_and_ends(void **state)
+{
+    uint64_t now = 1000 * USEC_PER_SEC;
+    Pace pace;
+
+    pace_init(&pace, &defaults);
+    pace_ticked(&pace, now, true, true, false, 60 * NSEC_PER_SEC, 0);
+    assert_int_equal(pace_fast_usec(&pace), PACE_STRETCH_MAX_USEC);
+
+    for (int i = 0; i < 200; i++) {
+        now = pace.due_usec;
+        pace_ticked(&pace, now, pace_slow_due(&pace, now), true, false, 1000, 0);
+    }
+    assert_int_equal(pace.stretch_permille, 1000);
+    assert_int_equal(pace_fast_usec(&pace), 100 * MS);
+}
+
+static void test_no_limit_does_not_stretch(void **state)
+{
+    PaceSettings settings = defaults;
+    Pace pace;
+
+    settings.max_cpu_permille = 0;
+    pace_init(&pace, &settings);
+    pace_ticked(&pace, 1000 * USEC_PER_SEC, true, true, false, 50 * MS * 1000, 0);
+    assert_int_equal(pace_fast_usec(&pace), 100 * MS);
+}
+
+/* Whatever ticks cost, their share at the intervals chosen stays within the limit (unless the bound is hit). */
+static void test_property_share_stays_below_limit(void **state)
+{
+    uint64_t seed = 1;
+
+    for (int i = 0; i < 2000; i++) {
+        uint64_t fast, slow, share_ppm;
+        Pace pace;
+
+        seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+        fast = seed >> 40;              /* up to 17 ms */
+        slow = (seed >> 8) & 0x3ffffff; /* up to 67 ms */
+        pace_init(&pace, &defaults);
+        pace_ticked(&pace, 1000 * USEC_PER_SEC, true, true, false, fast, slow);
+        share_ppm = fast * 1000 / pace_fast_usec(&pace) + slow * 1000 / pace_slow_usec(&pace);
+        assert_true(share_ppm <= 10010); /* rounding of the factor */
+    }
+}
+
+static void test_settings_take_effect_at_once(void **state)
+{
+    PaceSettings faster = {.fast_usec = 20 * MS, .slow_usec = 500 * MS, .max_cpu_permille = 10};
+    uint64_t now = 1000 * USEC_PER_SEC;
+    Pace pace;
+
+    pace_init(&pace, &defaults);
+    tick(&pace, now, false, true);
+    pace_set(&pace, &faster);
+    assert_int_equal(pace.due_usec, now + 20 * MS);
+}
+
+static void test_now_makes_the_next_tick_slow(void **state)
+{
+    uint64_t now = 1000 * USEC_PER_SEC;
+    Pace pace;
+
+    pace_init(&pace, &defaults);
+    tick(&pace, now, true, false);
+    assert_false(pace_slow_due(&pace, now + 1));
+    pace_now(&pace, now + 1);
+    assert_true(pace_slow_due(&pace, now + 1));
+    assert_int_equal(pace.due_usec, now + 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_tick_is_slow_and_due),
+        cmocka_unit_test(test_pressed_keeps_the_fast_tick),
+        cmocka_unit_test(test_backs_off_doubling_to_two_seconds),
+        cmocka_unit_test(test_asleep_wakes_once_for_both_ticks),
+        cmocka_unit_test(test_running_keeps_the_slow_tick),
+        cmocka_unit_test(test_wake_goes_back_to_fast_but_not_below),
+        cmocka_unit_test(test_a_long_setting_is_not_backed_off_below),
+        cmocka_unit_test(test_cost_stretches_both_ticks_to_the_limit),
+        cmocka_unit_test(test_stretch_is_bounded_and_ends),
+        cmocka_unit_test(test_no_limit_does_not_stretch),
+        cmocka_unit_test(test_property_share_stays_below_limit),
+        cmocka_unit_test(test_settings_take_effect_at_once),
+        cmocka_unit_test(test_now_makes_the_next_tick_slow),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

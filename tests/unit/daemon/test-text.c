@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Foreign text made printable. */
+
+#include "daemon-test.h"
+#include "daemon/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void check(const char *in, const char *out)
+{
+    char buf[256], *alloced = text_escape_alloc(in);
+
+    assert_string_equal(text_escape(in, buf, sizeof(buf)), out);
+    assert_non_null(alloced);
+    assert_string_equal(alloced, out);
+    free(alloced);
+}
+
+static void test_escape(void **state)
+{
+    check("", "");
+    check(NULL, "");
+    check("plain (name) 1:2", "plain (name) 1:2");
+    check("gr\xc3\xbc\xc3\x9f"
+          "e \xe2\x82\xac \xf0\x9f\x90\xa7",
+          "gr\xc3\xbc\xc3\x9f"
+          "e \xe2\x82\xac \xf0\x9f\x90\xa7");
+    check("evil\nname\t", "evil\\x0aname\\x09");
+    check("\x1b[2J", "\\x1b[2J");
+    check("\x7f", "\\x7f");
+    check("a\\b", "a\\b");
+    check("a\\x0a", "a\\x5cx0a");
+}
+
+static void test_escape_broken_utf8(void **state)
+{
+    check("cut\xc3", "cut\\xc3");
+    check("cut\xe2\x82", "cut\\xe2\\x82");
+    check("\xff\xfe", "\\xff\\xfe");
+    check("\xc0\xaf", "\\xc0\\xaf"); /* over-long "/" */
+    check("\xe0\x80\xaf", "\\xe0\\x80\\xaf");
+    check("\xed\xa0\x80", "\\xed\\xa0\\x80");          /* a surrogate */
+    check("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"); /* above U+10FFFF */
+    check("\xc2\x9b"
+          "31m",
+          "\\xc2\\x9b"
+          "31m"); /* C1 control: starts an escape sequence */
+}
+
+/* Cut at the end of the buffer, never inside a character or an escape. */
+static void test_escape_cut(void **state)
+{
+    char buf[5];
+
+    assert_string_equal(text_escape("abcdef", buf, sizeof(buf)), "abcd");
+    assert_string_equal(text_escape("abc\xc3\xbc", buf, sizeof(buf)), "abc");
+    assert_string_equal(text_escape("\n\n", buf, sizeof(buf)), "\\x0a");
+    assert_string_equal(text_escape("a\n", buf, sizeof(buf)), "a");
+    assert_string_equal(text_escape("abc", buf, 1), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_escape),
+        cmocka_unit_test(test_escape_broken_utf8),
+        cmocka_unit_test(test_escape_cut),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
