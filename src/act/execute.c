@@ -97,9 +97,28 @@ static int change(Work *work, TaskKey task, bool ours, const JournalPassage *pas
     if (r == ACT_E_CUT || (r != 0 && r != ACT_E_GONE && via))
         take_back(work, task, change.original);
     if (passage)
-        passage_end(act);
+        passage_end(act, task, passage->cpu);
     hwloc_bitmap_free(via);
     return outcome_of(r);
+}
+
+/* Enters a process that the journal does not know, although the plan says that its threads were born with the mask they
+ * are to get: it knows groups, and so members that nothing ties to their ancestors any more. */
+static int enter_member(Work *work, TaskKey task, JournalProcess **ret)
+{
+    const PlanAction *action = work->action;
+    JournalChange change = {.process = work->process, .task = task, .mask = work->have};
+    int r;
+
+    if (action->kind != PLAN_KIND_SET_HOME || !action->original ||
+        !act_mask_same(work->act, work->have, action->to) ||
+        act_mask_same(work->act, work->have, action->original))
+        return 0;
+    change.original = (JournalOriginal){.mask = action->original, .whole = is_whole(work, action->original)};
+    r = journal_note_change(work->act->journal, &change);
+    if (r == 0)
+        *ret = journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
+    return r;
 }
 
 /* Finds out what the journal knows of the process; *ret_ours: whether work->have is a mask of ours. In a dry run nothing
@@ -113,8 +132,12 @@ static int look_up(Work *work, TaskKey task, bool *ret_ours)
     if (!work->act->journal)
         return 0;
     r = lineage_entry(work->act, &work->process, task, work->have, &entry);
-    if (r < 0)
+    if (r == 0 && (!entry || entry->released_ticks > 0))
+        r = enter_member(work, task, &entry);
+    if (r < 0) {
+        work->act->statistics.n_journal_failures += r != -ENOMEM;
         return r == -ENOMEM ? r : PLAN_OUTCOME_UNJOURNALLED;
+    }
     *ret_ours = entry && entry->released_ticks == 0 && act_mask_ours(work->act, entry, task, work->have);
     return 0;
 }
@@ -375,8 +398,10 @@ static int execute(Work *work, const Plan *plan, PlanOutcome *outcomes)
     int r = 0;
 
     act_refresh(act);
-    if (act->journal)
+    if (act->journal) {
         passage_check(act);
+        r = act_follow_cpusets(act, work->world);
+    }
     for (size_t i = 0; i < plan->n_actions && r >= 0; i = end) {
         end = i;
         while (act->journal && is_release(plan, end))

@@ -38,6 +38,9 @@ int act_set_mask(Act *act, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_b
 /* Gives a thread back what it had. CPUs that it had and that are no more are no reason to fail: then it gets all. */
 int act_set_original(Act *act, TaskKey task, JournalOriginal original);
 
+/* Writes down what the kernel made of our masks in processes whose cpuset is not what it was. 0 or -ENOMEM. */
+int act_follow_cpusets(Act *act, const World *world);
+
 /* Drops what the journal needs no more, when that pays. */
 int act_compact(Act *act);
 

@@ -276,6 +276,16 @@ static int take_released(Journal *journal, RecordReader *reader)
     return 0;
 }
 
+void journal_drop_settled(Journal *journal)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < journal->n_passages; i++)
+        if (!journal->passages[i].settled)
+            journal->passages[n++] = journal->passages[i];
+    journal->n_passages = n;
+}
+
 static int take_line(Journal *journal, RecordReader *reader)
 {
     int r;
@@ -297,7 +307,7 @@ static int take_line(Journal *journal, RecordReader *reader)
     if (r < 0)
         return r;
     if (record_is(reader, "checked"))
-        journal->n_passages = 0;
+        journal_drop_settled(journal);
     else if (journal->n_passages > 0)
         journal->passages[journal->n_passages - 1].settled = true;
     return 0;

@@ -368,6 +368,7 @@ static void drop_dead(Journal *journal, const ActProcess *living, size_t n)
     intern_pool_begin(journal->pool);
     for (size_t i = 0; i < kept; i++) {
         intern_mark_mask(journal->pool, journal->processes[i].original.mask);
+        intern_mark_mask(journal->pool, journal->processes[i].cpuset);
         for (size_t k = 0; k < journal->processes[i].n_applied; k++)
             intern_mark_mask(journal->pool, journal->processes[i].applied[k]);
     }

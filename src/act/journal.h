@@ -29,7 +29,7 @@ typedef struct JournalOriginal {
     bool whole; /* all it may use, so no choice: put back as such, that it may follow its cpuset again */
 } JournalOriginal;
 
-/* What we know of a process, 72 bytes and 8 per mask; kept after it ended, because its children may live. */
+/* What we know of a process, 80 bytes and 8 per mask; kept after it ended, because its children may live. */
 typedef struct JournalProcess {
     pid_t pid, pgrp, session;
     uint32_t n_applied;
@@ -37,6 +37,7 @@ typedef struct JournalProcess {
     uint64_t released_ticks; /* 0: under our masks */
     JournalOriginal original;
     CpuMask *applied; /* every mask its threads got from us */
+    CpuMask cpuset;   /* when its masks were last compared with it; of cut.c, not in the file */
     bool selected;    /* to be put back now; of restore.c, not in the file */
 } JournalProcess;
 
@@ -65,7 +66,7 @@ typedef struct Journal {
     size_t n_processes, processes_capacity;
     JournalThread *threads; /* ascending (pid, tid, born) */
     size_t n_threads, threads_capacity;
-    JournalPassage *passages; /* since the last "checked" */
+    JournalPassage *passages; /* in the order they were begun, since the last "checked" */
     size_t n_passages, passages_capacity;
     size_t n_kept; /* processes at the last compaction */
     size_t n_lines;
@@ -97,9 +98,11 @@ typedef struct JournalChange {
 
 /* Writes down what of this is not written yet. 0, -ENOMEM, or another -errno of the file; nothing is known then. */
 int journal_note_change(Journal *journal, const JournalChange *change);
-/* The last passage is over for its thread / all of them are, for those born meanwhile, too. */
+/* The last passage is over for its thread. */
 int journal_note_settled(Journal *journal);
+/* Those that are over for their threads are over for what was born meanwhile, too, and are dropped. */
 int journal_note_checked(Journal *journal);
+void journal_drop_settled(Journal *journal);
 int journal_note_released(Journal *journal, JournalProcess *process, uint64_t ticks);
 
 /* The entry of that very process, or NULL. Valid until the next journal_note_...(). */

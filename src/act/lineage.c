@@ -114,11 +114,8 @@ static int adopt(Act *act, const ActProcess *process, TaskKey task, const Journa
         .original = journal_original(act->journal, from, task),
         .mask = mask,
     };
-    int r = journal_note_change(act->journal, &change);
 
-    if (r < 0 && r != -ENOMEM)
-        act->statistics.n_journal_failures++;
-    return r;
+    return journal_note_change(act->journal, &change);
 }
 
 int lineage_entry(Act *act, const ActProcess *process, TaskKey task, hwloc_const_bitmap_t mask,

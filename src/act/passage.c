@@ -42,11 +42,25 @@ int passage_begin(Act *act, const ActProcess *process, TaskKey task, CpuIx cpu, 
     return r;
 }
 
-void passage_end(Act *act)
+static bool is_single(hwloc_const_bitmap_t mask, CpuIx cpu)
+{
+    return hwloc_bitmap_weight(mask) == 1 && hwloc_bitmap_first(mask) == cpu.i;
+}
+
+static bool is_narrow(Act *act, TaskKey task, CpuIx cpu)
+{
+    hwloc_bitmap_t have = hwloc_bitmap_alloc();
+    bool narrow = have && act->ops->get_mask(act->context, task, have) == 0 && is_single(have, cpu);
+
+    hwloc_bitmap_free(have);
+    return narrow;
+}
+
+void passage_end(Act *act, TaskKey task, CpuIx cpu)
 {
     Journal *journal = act->journal;
 
-    if (journal_note_settled(journal) == 0)
+    if (is_narrow(act, task, cpu) || journal_note_settled(journal) == 0)
         return;
     act->statistics.n_journal_failures++;
     if (journal->n_passages > 0)
@@ -87,7 +101,7 @@ static void check_number(Act *act, pid_t number, hwloc_bitmap_t have, hwloc_bitm
         const JournalProcess *entry = journal_process(act->journal, passage->pid, passage->start_ticks);
         bool related;
 
-        if (!entry || passage->tid == number || passage->cpu.i != hwloc_bitmap_first(have) ||
+        if (!entry || passage->tid == number || !is_single(have, passage->cpu) ||
             task.start_ticks + 1 < passage->before.ticks)
             continue;
         related = is_thread_of(act, passage->pid, task, scratch) ||
@@ -105,12 +119,40 @@ static void check_numbers(Act *act, pid_t first, pid_t last, hwloc_bitmap_t have
         check_number(act, number, have, scratch);
 }
 
+static void check_since(Act *act, pid_t last, pid_t now, hwloc_bitmap_t have, hwloc_bitmap_t scratch)
+{
+    if (now >= last) {
+        check_numbers(act, last + 1, now, have, scratch);
+    } else { /* went round */
+        check_numbers(act, last + 1, INT32_MAX, have, scratch);
+        check_numbers(act, FIRST_AGAIN, now, have, scratch);
+    }
+}
+
+/* All is looked at. Only a thread that is still narrow stays on the list. */
+static void finish_check(Act *act, ActBirthMark now)
+{
+    Journal *journal = act->journal;
+
+    for (size_t i = 0; i < journal->n_passages; i++) {
+        JournalPassage *passage = &journal->passages[i];
+        TaskKey task = {.pid = passage->pid, .tid = passage->tid, .start_ticks = passage->born_ticks};
+
+        passage->before = now;
+        if (!passage->settled)
+            passage->settled = !is_narrow(act, task, passage->cpu);
+    }
+    if (journal_note_checked(journal) < 0) {
+        act->statistics.n_journal_failures++;
+        journal_drop_settled(journal);
+    }
+}
+
 void passage_check(Act *act)
 {
     const Journal *journal = act->journal;
     hwloc_bitmap_t have, scratch;
     ActBirthMark now;
-    pid_t first;
 
     if (journal->n_passages == 0 || act->ops->birth_mark(act->context, &now) != 0 ||
         now.ticks < journal->passages[journal->n_passages - 1].before.ticks + SETTLING_TICKS)
@@ -119,17 +161,8 @@ void passage_check(Act *act)
     have = hwloc_bitmap_alloc();
     scratch = hwloc_bitmap_alloc();
     if (have && scratch) {
-        first = journal->passages[0].before.last + 1;
-        if (now.last >= first) {
-            check_numbers(act, first, now.last, have, scratch);
-        } else if (now.last + 1 < first) { /* went round */
-            check_numbers(act, first, INT32_MAX, have, scratch);
-            check_numbers(act, FIRST_AGAIN, now.last, have, scratch);
-        }
-        if (journal_note_checked(act->journal) < 0) {
-            act->statistics.n_journal_failures++;
-            act->journal->n_passages = 0;
-        }
+        check_since(act, journal->passages[0].before.last, now.last, have, scratch);
+        finish_check(act, now);
     }
     hwloc_bitmap_free(have);
     hwloc_bitmap_free(scratch);

@@ -10,8 +10,8 @@
  * from now on; the thread must not be narrowed then. */
 int passage_begin(Act *act, const ActProcess *process, TaskKey task, CpuIx cpu, JournalPassage *ret);
 
-/* The thread is wide again. */
-void passage_end(Act *act);
+/* After the change: the thread is wide again, unless it could neither be widened nor put back. */
+void passage_end(Act *act, TaskKey task, CpuIx cpu);
 
 /* Looks at the tasks born since the passages of earlier ticks and widens those that inherited the single CPU. */
 void passage_check(Act *act);

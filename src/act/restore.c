@@ -80,14 +80,14 @@ static int restore_process_pass(Restore *restore, const JournalProcess *entry)
 
 int restore_process(Restore *restore, JournalProcess *entry)
 {
+    int r = restore_process_pass(restore, entry);
     size_t n_left = restore->n_left;
-    int r = 1;
 
     entry->selected = true;
-    for (unsigned pass = 0; r > 0 && pass < ACT_PASSES_MAX; pass++) {
-        restore->n_left = n_left;
+    for (unsigned pass = 1; r > 0 && pass < ACT_PASSES_MAX; pass++)
         r = restore_process_pass(restore, entry);
-    }
+    /* Who is left was left by the first pass; a later one would count those, too, that got all of a smaller cpuset. */
+    restore->n_left = n_left;
     return r > 0 ? failed(restore, -EAGAIN) : r;
 }
 

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* When the cpuset of a process becomes narrower, the kernel cuts the masks of its threads, also those we gave. The result
+ * equals nothing in the journal and would be taken for its user's choice for ever. The World says what the cpuset is, so
+ * when it changes, what the kernel made of our masks is written down as ours, too.
+ *
+ * The line comes after the change here, for once: the change is not ours. Should we be killed between the two, those
+ * threads stay as they are. */
+
+#include "act/internal.h"
+
+/* Writes down what the cpuset leaves of every mask of the process. */
+static int note_cut(Act *act, const Process *process, const JournalProcess *entry, hwloc_bitmap_t set)
+{
+    JournalChange change = {
+        .process = {.pid = entry->pid, .start_ticks = entry->start_ticks},
+        .ours = true,
+        .mask = set,
+    };
+    uint32_t n = entry->n_applied;
+    int r = 0;
+
+    for (uint32_t i = 0; r == 0 && i < n; i++) {
+        if (hwloc_bitmap_and(set, entry->applied[i], process->cpuset) < 0)
+            return -ENOMEM;
+        if (!hwloc_bitmap_iszero(set))
+            r = journal_note_change(act->journal, &change);
+    }
+    return r;
+}
+
+static int follow_process(Act *act, const Process *process, JournalProcess *entry)
+{
+    hwloc_bitmap_t set;
+    int r;
+
+    if (entry->released_ticks > 0 || (entry->cpuset && hwloc_bitmap_isequal(entry->cpuset, process->cpuset)))
+        return 0;
+    set = hwloc_bitmap_alloc();
+    r = set ? note_cut(act, process, entry, set) : -ENOMEM;
+    hwloc_bitmap_free(set);
+    if (r < 0)
+        return r;
+    entry->cpuset = intern_mask(act->journal->pool, process->cpuset);
+    return entry->cpuset ? 0 : -ENOMEM;
+}
+
+int act_follow_cpusets(Act *act, const World *world)
+{
+    size_t at = 0;
+
+    /* Both ascend by number. */
+    for (size_t i = 0; i < world->n_processes; i++) {
+        const Process *process = &world->processes[i];
+        JournalProcess *entry;
+        int r;
+
+        if (process->gone || !process->cpuset)
+            continue;
+        while (at < act->journal->n_processes && act->journal->processes[at].pid < process->pid)
+            at++;
+        if (at == act->journal->n_processes || act->journal->processes[at].pid != process->pid)
+            continue;
+        entry = journal_process(act->journal, process->pid, process->start_ticks);
+        r = entry ? follow_process(act, process, entry) : 0;
+        if (r == -ENOMEM)
+            return r;
+        act->statistics.n_journal_failures += r < 0; /* tried again at the next tick */
+    }
+    return 0;
+}

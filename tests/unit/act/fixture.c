@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "fixture.h"
+
+#include "base/parse.h"
+#include "base/root.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+int fixture_setup(void **state)
+{
+    const char *tmp = getenv("TMPDIR");
+    Fixture *f = calloc(1, sizeof(*f));
+
+    if (!f)
+        return -1;
+    (void)snprintf(f->directory, sizeof(f->directory), "%s/numaplace-act-XXXXXX", tmp ? tmp : "/tmp");
+    if (!mkdtemp(f->directory))
+        return -1;
+    (void)snprintf(f->journal, sizeof(f->journal), "%s/journal", f->directory);
+    f->root_fd = root_open("/");
+    f->pool = intern_pool_new();
+    f->record = act_record_new(8);
+    f->ops = act_ops_record;
+    f->world.processes = f->processes;
+    f->plan.actions = f->actions;
+    if (f->root_fd < 0 || !f->pool || !f->record)
+        return -1;
+    *state = f;
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    return remove(path);
+}
+
+int fixture_teardown(void **state)
+{
+    Fixture *f = *state;
+
+    act_free(f->act);
+    act_record_free(f->record);
+    intern_pool_free(f->pool);
+    (void)close(f->root_fd);
+    (void)nftw(f->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    free(f);
+    return 0;
+}
+
+CpuMask fixture_mask(Fixture *f, const char *list)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    CpuMask mask;
+
+    if (!list)
+        list = "";
+    assert_int_equal(parse_list(list, PARSE_CPU_MAX, set), 0);
+    mask = intern_mask(f->pool, set);
+    assert_non_null(mask);
+    hwloc_bitmap_free(set);
+    return mask;
+}
+
+void fixture_start(Fixture *f)
+{
+    char *error = NULL;
+    int r = act_new(&f->ops, f->record, f->root_fd, f->journal, &f->act, &error);
+
+    if (r != 0)
+        fail_msg("act_new: %d, %s", r, error ? error : "no sentence");
+    assert_null(error);
+}
+
+void fixture_crash(Fixture *f)
+{
+    f->act = act_free(f->act);
+}
+
+void fixture_world_process(Fixture *f, pid_t pid, const char *cpuset)
+{
+    size_t at = f->world.n_processes;
+
+    assert_true(f->world.n_processes < ARRAY_SIZE(f->processes));
+    while (at > 0 && f->processes[at - 1].pid > pid) {
+        f->processes[at] = f->processes[at - 1];
+        at--;
+    }
+    f->processes[at] = (Process){
+        .pid = pid,
+        .start_ticks = act_record_key(f->record, pid).start_ticks,
+        .cpuset = fixture_mask(f, cpuset),
+        .workload = {0},
+        .group = {0},
+    };
+    f->world.n_processes++;
+}
+
+PlanOutcome fixture_do(Fixture *f, PlanKind kind, pid_t pid, pid_t tid, const char *from, const char *to,
+                       int cpu)
+{
+    TaskKey subject = act_record_key(f->record, tid ? tid : pid);
+
+    /* One that is gone already keeps some start time. */
+    subject = (TaskKey){.pid = pid, .tid = tid, .start_ticks = subject.start_ticks ? subject.start_ticks : 1};
+    f->plan.n_actions = 1;
+    f->actions[0] = (PlanAction){
+        .kind = kind,
+        .subject = subject,
+        .from = fixture_mask(f, from),
+        .to = fixture_mask(f, to),
+        .cpu = {cpu},
+    };
+    f->outcomes[0] = PLAN_OUTCOME_INVALID;
+    assert_int_equal(act_execute(f->act, &f->world, &f->plan, f->outcomes), 0);
+    return f->outcomes[0];
+}
+
+void fixture_tick(Fixture *f)
+{
+    f->plan.n_actions = 0;
+    assert_int_equal(act_execute(f->act, &f->world, &f->plan, f->outcomes), 0);
+}
+
+void fixture_restore(Fixture *f, size_t restored, size_t left)
+{
+    size_t n_restored = SIZE_MAX, n_left = SIZE_MAX;
+
+    assert_int_equal(act_restore(f->act, 0, &n_restored, &n_left), 0);
+    assert_int_equal(n_restored, restored);
+    assert_int_equal(n_left, left);
+}
+
+char *fixture_journal(const Fixture *f)
+{
+    char *text = NULL;
+    size_t len;
+
+    assert_int_equal(root_read_alloc(f->root_fd, f->journal, 128U << 20, &text, &len), 0);
+    return text;
+}
+
+void fixture_write_journal(const Fixture *f, const char *text, size_t len)
+{
+    int fd = open(f->journal, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, len), len);
+    assert_int_equal(close(fd), 0);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the tests of this room start from: a machine in memory with eight CPUs, a directory of their own for the journal,
+ * and a plan that is filled in action by action. */
+
+#include "act/act.h"
+#include "act/record.h"
+
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define FIXTURE_ACTIONS 64U
+
+typedef struct Fixture {
+    char directory[PATH_MAX / 2];
+    char journal[PATH_MAX];
+    int root_fd;
+    InternPool *pool;
+    ActRecord *record;
+    ActOps ops;
+    Act *act;
+    World world;
+    Process processes[16];
+    Plan plan;
+    PlanAction actions[FIXTURE_ACTIONS];
+    PlanOutcome outcomes[FIXTURE_ACTIONS];
+} Fixture;
+
+/* cmocka's set-up and tear-down. */
+int fixture_setup(void **state);
+int fixture_teardown(void **state);
+
+/* A mask that lives as long as the fixture. */
+CpuMask fixture_mask(Fixture *f, const char *list);
+
+/* Opens the journal (again): the act of a new process, after one that ended without a word. */
+void fixture_start(Fixture *f);
+void fixture_crash(Fixture *f);
+
+/* Puts a process into the World. */
+void fixture_world_process(Fixture *f, pid_t pid, const char *cpuset);
+
+/* Carries out one action and returns its outcome. `tid` 0: the whole process. `from`, `to` NULL: none. */
+PlanOutcome fixture_do(Fixture *f, PlanKind kind, pid_t pid, pid_t tid, const char *from, const char *to,
+                       int cpu);
+/* A tick without any action. */
+void fixture_tick(Fixture *f);
+
+/* act_restore() of everything, which must succeed. */
+void fixture_restore(Fixture *f, size_t restored, size_t left);
+
+/* The journal's text; malloc'd. */
+char *fixture_journal(const Fixture *f);
+void fixture_write_journal(const Fixture *f, const char *text, size_t len);
+
+#define assert_mask(f, tid, list) assert_string_equal(act_record_mask((f)->record, tid), list)

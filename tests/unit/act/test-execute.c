@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Carrying out actions, on the machine in memory: eight CPUs, process 100 with threads 100, 101, 102 that may use all. */
+
+#include "fixture.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static int setup(void **state)
+{
+    Fixture *f;
+
+    if (fixture_setup(state) < 0)
+        return -1;
+    f = *state;
+    fixture_start(f);
+    if (!act_record_add_process(f->record, 100, 1, 100, "0-7") || !act_record_clone(f->record, 100, 101) ||
+        !act_record_clone(f->record, 100, 102))
+        return -1;
+    act_record_advance(f->record, 10);
+    fixture_world_process(f, 100, "0-7");
+    return 0;
+}
+
+static void test_home(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP_FREE char *text = NULL;
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_string_equal(act_record_log(f->record), "100 0-3\n101 0-3\n102 0-3\n");
+
+    /* Two lines, however many threads. */
+    text = fixture_journal(f);
+    assert_non_null(strstr(text, "\nprocess pid=100 start=1000 group=100 session=100 original=0-7 whole=yes\n"
+                                 "mask pid=100 start=1000 mask=0-3\n"));
+    assert_null(strstr(text, "thread"));
+
+    /* Nothing to do any more. */
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_int_equal(act_statistics(f->act)->n_set_mask, 3);
+    assert_int_equal(act_statistics(f->act)->n_outcome[PLAN_OUTCOME_DONE], 2);
+
+    /* From one home to the next: ours, whatever the plan thinks it has. */
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "4-7", -1), PLAN_OUTCOME_DONE);
+    assert_mask(f, 101, "4-7");
+    fixture_restore(f, 3, 0);
+    assert_mask(f, 100, "0-7");
+    assert_mask(f, 102, "0-7");
+}
+
+/* The last thread is about to be reached when it bears one, and that one bears another in the next pass. */
+static void bear(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
+{
+    pid_t *next = userdata;
+
+    if (op == ACT_RECORD_SET_MASK && task.tid == *next - 1 && *next < 110) {
+        assert_true(act_record_clone(record, task.tid, *next));
+        (*next)++;
+    }
+}
+
+static void test_births(void **state)
+{
+    Fixture *f = *state;
+    pid_t next = 103;
+
+    act_record_set_hook(f->record, bear, &next);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_int_equal(next, 110);
+    for (pid_t tid = 100; tid < 110; tid++)
+        assert_mask(f, tid, "0-3");
+    fixture_restore(f, 10, 0);
+}
+
+static void multiply(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
+{
+    pid_t *next = userdata;
+
+    if (op != ACT_RECORD_LIST_THREADS)
+        return;
+    assert_true(act_record_clone(record, 100, *next));
+    assert_true(act_record_pin(record, *next, "0-7"));
+    (*next)++;
+}
+
+static void test_births_without_end(void **state)
+{
+    Fixture *f = *state;
+    pid_t next = 103;
+
+    act_record_set_hook(f->record, multiply, &next);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_RETRY);
+    assert_in_range(next, 104, 203);
+}
+
+static void test_foreign(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_pin(f->record, 101, "5"));
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_mask(f, 101, "5");
+    assert_mask(f, 102, "0-3");
+
+    assert_true(act_record_pin(f->record, 100, "6"));
+    assert_true(act_record_pin(f->record, 102, "7"));
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "4-7", -1), PLAN_OUTCOME_FOREIGN);
+    assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 102, "0-3", "0-4", 4), PLAN_OUTCOME_FOREIGN);
+    assert_int_equal(fixture_do(f, PLAN_KIND_RECALL, 100, 102, "0-4", "0-3", 4), PLAN_OUTCOME_FOREIGN);
+    assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 102, NULL, NULL, -1), PLAN_OUTCOME_FOREIGN);
+    assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, NULL, NULL, -1), PLAN_OUTCOME_DONE);
+    assert_mask(f, 100, "6");
+    assert_mask(f, 101, "5");
+    assert_mask(f, 102, "7");
+    assert_string_equal(act_record_log(f->record), "100 0-3\n102 0-3\n");
+}
+
+/* A pinned thread that the plan chose to place all the same gets its own mask back, not its process's. */
+static void test_own_original(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP_FREE char *text = NULL;
+
+    assert_true(act_record_pin(f->record, 101, "5"));
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 101, "5", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_mask(f, 101, "0-3");
+    text = fixture_journal(f);
+    assert_non_null(strstr(text, "\nthread pid=100 start=1000 tid=101 born=1000 original=5 whole=no\n"));
+
+    fixture_crash(f);
+    fixture_start(f);
+    fixture_restore(f, 3, 0);
+    assert_mask(f, 100, "0-7");
+    assert_mask(f, 101, "5");
+}
+
+static void test_gone(void **state)
+{
+    Fixture *f = *state;
+
+    /* The number belongs to a later process. */
+    act_record_exit(f->record, 100);
+    assert_true(act_record_add_process(f->record, 100, 1, 100, "0-7"));
+    f->plan.n_actions = 1;
+    for (PlanKind kind = 0; kind < PLAN_KIND_MAX; kind++)
+        for (pid_t tid = 0; tid <= 100; tid += 100) {
+            f->actions[0] = (PlanAction){
+                .kind = kind,
+                .subject = {.pid = 100, .tid = tid, .start_ticks = 1000},
+                .from = fixture_mask(f, "0-7"),
+                .to = fixture_mask(f, "0-3"),
+                .cpu = {1},
+            };
+            assert_int_equal(act_execute(f->act, &f->world, &f->plan, f->outcomes), 0);
+            assert_int_equal(f->outcomes[0], PLAN_OUTCOME_GONE);
+        }
+
+    act_record_exit(f->record, 100);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_GONE);
+    assert_string_equal(act_record_log(f->record), "");
+}
+
+static void exit_102(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
+{
+    if (op == ACT_RECORD_SET_MASK && task.tid == 102)
+        act_record_exit(record, 102);
+}
+
+static void test_gone_meanwhile(void **state)
+{
+    Fixture *f = *state;
+
+    act_record_set_hook(f->record, exit_102, NULL);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_mask(f, 101, "0-3");
+    assert_mask(f, 102, "gone");
+}
+
+static void test_errors(void **state)
+{
+    Fixture *f = *state;
+
+    act_record_fail(f->record, 101, ACT_E_RETRY, 100);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_RETRY);
+    assert_mask(f, 102, "0-3");
+    act_record_fail(f->record, 101, ACT_E_REFUSED, 100);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 101, "0-7", "0-3", -1), PLAN_OUTCOME_REFUSED);
+    act_record_fail(f->record, 101, ACT_E_REFUSED, 0);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 101, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+}
+
+static void test_lend(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP_FREE char *text = NULL;
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-3", "0-4", 4), PLAN_OUTCOME_DONE);
+    assert_mask(f, 101, "0-4");
+    assert_non_null(strstr(act_record_log(f->record), "101 0-4 via 4\n"));
+    text = fixture_journal(f);
+    assert_non_null(strstr(text, "mask pid=100 start=1000 mask=0-4\n"
+                                 "narrow pid=100 start=1000 tid=101 born=1000 cpu=4 ticks=1010 last=102\n"
+                                 "settled\n"));
+
+    /* The same again is no new lend, and a home given meanwhile does not end it. */
+    assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-3", "0-4", 4), PLAN_OUTCOME_DONE);
+    f->world.leases = &(Lease){.task = act_record_key(f->record, 101), .cpu = {4}};
+    f->world.n_leases = 1;
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_mask(f, 101, "0-4");
+    assert_int_equal(act_statistics(f->act)->n_set_mask, 4);
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_RECALL, 100, 101, "0-4", "0-3", 4), PLAN_OUTCOME_DONE);
+    assert_mask(f, 101, "0-3");
+    assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 102, "0-3", "0-5", 5), PLAN_OUTCOME_DONE);
+    assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 102, NULL, NULL, -1), PLAN_OUTCOME_DONE);
+    assert_mask(f, 102, "0-7");
+    fixture_restore(f, 2, 0);
+}
+
+static void refuse_second(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
+{
+    if (op == ACT_RECORD_SET_MASK && task.tid == 101)
+        act_record_fail(record, 101, *(ActResult *)userdata, 1);
+}
+
+static void test_lend_fails_halfway(void **state)
+{
+    Fixture *f = *state;
+    ActResult result = ACT_E_RETRY;
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    act_record_set_hook(f->record, refuse_second, &result);
+    assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-3", "0-4", 4), PLAN_OUTCOME_RETRY);
+    act_record_set_hook(f->record, NULL, NULL);
+    /* The put-back went through the same hook and failed as well: what is left is known to be ours. */
+    assert_mask(f, 101, "4");
+
+    fixture_tick(f);
+    act_record_advance(f->record, 5);
+    fixture_tick(f);
+    fixture_crash(f);
+    fixture_start(f);
+    fixture_restore(f, 3, 0);
+}
+
+static void refuse_second_once(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
+{
+    bool *done = userdata;
+
+    if (op == ACT_RECORD_SET_MASK && task.tid == 101 && !*done) {
+        *done = true;
+        act_record_fail(record, 101, ACT_E_RETRY, 1);
+    }
+}
+
+static void test_lend_put_back(void **state)
+{
+    Fixture *f = *state;
+    bool done = false;
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    act_record_set_hook(f->record, refuse_second_once, &done);
+    assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-3", "0-4", 4), PLAN_OUTCOME_RETRY);
+    assert_true(done);
+    assert_mask(f, 101, "0-3");
+}
+
+/* The cpuset became narrower after the plan was made. */
+static void test_cut(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_set_cpuset(f->record, 100, "0-5"));
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-5", "4-7", -1), PLAN_OUTCOME_REFUSED);
+    assert_mask(f, 100, "0-5");
+    assert_mask(f, 101, "0-5");
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-5", "6-7", -1), PLAN_OUTCOME_REFUSED);
+    fixture_restore(f, 0, 0);
+}
+
+/* A cpuset that becomes narrower while we are there: what the kernel makes of our mask is still ours. */
+static void test_cpuset_changes(void **state)
+{
+    Fixture *f = *state;
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    fixture_tick(f);
+    assert_true(act_record_set_cpuset(f->record, 100, "2-7"));
+    assert_mask(f, 100, "2-3");
+    f->processes[0].cpuset = fixture_mask(f, "2-7");
+    fixture_tick(f);
+    fixture_crash(f);
+    fixture_start(f);
+    fixture_restore(f, 3, 0);
+    assert_mask(f, 100, "2-7");
+}
+
+/* I3: at the very moment of a change, the file says what is changed into what, and what it was. */
+static void check_written(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
+{
+    Fixture *f = userdata;
+    CLEANUP_FREE char *text = NULL;
+
+    if (op != ACT_RECORD_SET_MASK && op != ACT_RECORD_SET_VIA)
+        return;
+    text = fixture_journal(f);
+    assert_non_null(
+        strstr(text, "\nprocess pid=100 start=1000 group=100 session=100 original=0-7 whole=yes\n"));
+    assert_non_null(strstr(text, f->actions[0].to == fixture_mask(f, "0-3") ? "mask=0-3\n" : "mask=0-4\n"));
+    if (op == ACT_RECORD_SET_VIA)
+        assert_non_null(strstr(text, " tid=101 born=1000 cpu=4 "));
+}
+
+static void test_written_first(void **state)
+{
+    Fixture *f = *state;
+
+    act_record_set_hook(f->record, check_written, f);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-3", "0-4", 4), PLAN_OUTCOME_DONE);
+    assert_int_equal(fixture_do(f, PLAN_KIND_RECALL, 100, 101, "0-4", "0-3", 4), PLAN_OUTCOME_DONE);
+    assert_int_equal(act_statistics(f->act)->n_set_mask, 5);
+}
+
+/* In a process of its own, whose files cannot grow by more than `room` bytes. */
+static void run_with_full_disk(Fixture *f, size_t room)
+{
+    struct stat before, after;
+    int status;
+    pid_t pid;
+
+    assert_int_equal(stat(f->journal, &before), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct rlimit limit = {.rlim_cur = (rlim_t)before.st_size + room, .rlim_max = RLIM_INFINITY};
+        bool ok;
+
+        (void)signal(SIGXFSZ, SIG_IGN);
+        ok = setrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+             fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1) == PLAN_OUTCOME_UNJOURNALLED &&
+             fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-7", "0-3", 1) == PLAN_OUTCOME_UNJOURNALLED &&
+             strcmp(act_record_log(f->record), "") == 0 && act_statistics(f->act)->n_journal_failures >= 2;
+        _exit(ok ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(stat(f->journal, &after), 0);
+    assert_int_equal(after.st_size, before.st_size);
+}
+
+static void test_full_disk(void **state)
+{
+    Fixture *f = *state;
+
+    run_with_full_disk(f, 0);
+    run_with_full_disk(f, 20); /* half a line */
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+}
+
+static void test_release(void **state)
+{
+    Fixture *f = *state;
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    act_record_advance(f->record, 10);
+    assert_true(act_record_fork(f->record, 101, 200));
+    assert_true(act_record_fork(f->record, 101, 201));
+    fixture_world_process(f, 201, "0-7"); /* has a home of its own account */
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, NULL, NULL, -1), PLAN_OUTCOME_DONE);
+    assert_mask(f, 100, "0-7");
+    assert_mask(f, 102, "0-7");
+    assert_mask(f, 200, "0-7");
+    assert_mask(f, 201, "0-3");
+    assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 201, 0, NULL, NULL, -1), PLAN_OUTCOME_DONE);
+    assert_mask(f, 201, "0-7");
+
+    /* Afterwards the same mask is its user's choice, also on children. */
+    act_record_advance(f->record, 10);
+    assert_true(act_record_pin(f->record, 100, "0-3"));
+    assert_true(act_record_fork(f->record, 100, 300));
+    fixture_restore(f, 0, 0);
+    assert_mask(f, 100, "0-3");
+    assert_mask(f, 300, "0-3");
+}
+
+/* Members that were born with the mask, and of whom nothing is known yet. */
+static void test_members(void **state)
+{
+    Fixture *f = *state;
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    act_record_advance(f->record, 10);
+    assert_true(act_record_fork(f->record, 100, 200));
+    assert_true(act_record_fork(f->record, 100, 201));
+    act_record_detach(f->record, 201);
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 200, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    fixture_world_process(f, 201, "0-7");
+    f->actions[0] = (PlanAction){
+        .kind = PLAN_KIND_SET_HOME,
+        .subject = {.pid = 201, .start_ticks = act_record_key(f->record, 201).start_ticks},
+        .from = fixture_mask(f, "0-7"),
+        .to = fixture_mask(f, "0-3"),
+        .original = fixture_mask(f, "0-7"),
+    };
+    assert_int_equal(act_execute(f->act, &f->world, &f->plan, f->outcomes), 0);
+    assert_int_equal(f->outcomes[0], PLAN_OUTCOME_DONE);
+    assert_int_equal(act_statistics(f->act)->n_set_mask, 3);
+
+    /* They outlive the process they came from. */
+    act_record_exit(f->record, 100);
+    fixture_restore(f, 2, 0);
+    assert_mask(f, 200, "0-7");
+    assert_mask(f, 201, "0-7");
+}
+
+static void fork_in_passage(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
+{
+    bool *done = userdata;
+
+    if (op == ACT_RECORD_SET_MASK && task.tid == 101 && !*done) {
+        *done = true;
+        assert_true(act_record_fork(record, 101, 200));
+        assert_true(act_record_clone(record, 101, 201));
+    }
+}
+
+static void test_born_in_passage(void **state)
+{
+    Fixture *f = *state;
+    bool done = false;
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_true(act_record_pin(f->record, 102, "4")); /* chosen by its user: older than the passage */
+    act_record_set_hook(f->record, fork_in_passage, &done);
+    assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-3", "0-4", 4), PLAN_OUTCOME_DONE);
+    assert_true(done);
+    assert_mask(f, 200, "4");
+    assert_true(act_record_fork(f->record, 200, 202));
+
+    fixture_tick(f); /* too early */
+    assert_mask(f, 200, "4");
+    act_record_advance(f->record, 2);
+    fixture_tick(f);
+    assert_mask(f, 200, "0-4");
+    assert_mask(f, 201, "0-4");
+    assert_mask(f, 202, "0-4");
+    assert_mask(f, 102, "4");
+    fixture_restore(f, 5, 1);
+    assert_mask(f, 202, "0-7");
+    assert_mask(f, 102, "4");
+}
+
+static void crash_in_passage(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
+{
+    if (op == ACT_RECORD_SET_MASK && task.tid == 101) {
+        assert_true(act_record_fork(record, 101, 200));
+        longjmp(*(jmp_buf *)userdata, 1);
+    }
+}
+
+static void test_crash_in_passage(void **state)
+{
+    Fixture *f = *state;
+    Act *crashed;
+    jmp_buf out;
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    act_record_set_hook(f->record, crash_in_passage, &out);
+    crashed = f->act;
+    if (setjmp(out) == 0)
+        (void)fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-3", "0-4", 4);
+    act_record_set_hook(f->record, NULL, NULL);
+    assert_mask(f, 101, "4");
+    assert_mask(f, 200, "4");
+    assert_true(act_record_pin(f->record, 102, "4"));
+
+    fixture_start(f);
+    fixture_restore(f, 3, 1);
+    assert_mask(f, 101, "0-7");
+    assert_mask(f, 200, "0-7");
+    assert_mask(f, 102, "4");
+    act_free(crashed);
+}
+
+static void test_dry_run(void **state)
+{
+    Fixture *f = *state;
+    struct stat st;
+
+    fixture_crash(f);
+    assert_int_equal(unlink(f->journal), 0);
+    f->ops.changes = false;
+    fixture_start(f);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_SKIPPED);
+    assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-7", "0-3", 1), PLAN_OUTCOME_SKIPPED);
+    assert_int_equal(fixture_do(f, PLAN_KIND_RECALL, 100, 101, "0-7", "0-3", 1), PLAN_OUTCOME_SKIPPED);
+    assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, NULL, NULL, -1), PLAN_OUTCOME_SKIPPED);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-2", "0-3", -1), PLAN_OUTCOME_FOREIGN);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 999, 0, "0-7", "0-3", -1), PLAN_OUTCOME_GONE);
+    assert_int_equal(act_restore(f->act, 0, NULL, NULL), 0);
+    assert_int_equal(act_measure(f->act), 0);
+    assert_int_equal(act_cost_usec(f->act), 0);
+    assert_string_equal(act_record_log(f->record), "");
+    assert_int_equal(stat(f->journal, &st), -1);
+}
+
+static void test_journal_needed(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP(act_free_p) Act *act = NULL;
+    char *error;
+
+    assert_int_equal(act_new(&act_ops_record, f->record, f->root_fd, NULL, &act, &error), -EINVAL);
+    assert_null(act);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_home),
+        TEST(test_births),
+        TEST(test_births_without_end),
+        TEST(test_foreign),
+        TEST(test_own_original),
+        TEST(test_gone),
+        TEST(test_gone_meanwhile),
+        TEST(test_errors),
+        TEST(test_lend),
+        TEST(test_lend_fails_halfway),
+        TEST(test_lend_put_back),
+        TEST(test_cut),
+        TEST(test_cpuset_changes),
+        TEST(test_written_first),
+        TEST(test_full_disk),
+        TEST(test_release),
+        TEST(test_members),
+        TEST(test_born_in_passage),
+        TEST(test_crash_in_passage),
+        TEST(test_dry_run),
+        TEST(test_journal_needed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
