@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A Probe over a captured or made-up tree, with a World of four CPUs in two nodes, and a policy that takes whom the test
+ * says. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/parse.h"
+#include "base/root.h"
+#include "probe/probe.h"
+#include "world/world.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define SEC  1000000ULL
+#define TICK 100000ULL
+
+typedef struct Bench {
+    int root_fd;
+    char path[64]; /* of a made-up tree; "" otherwise */
+    World *world;
+    Probe *probe;
+    uint64_t now;
+
+    /* The policy. */
+    ProbeDecision decision; /* for everybody but these */
+    pid_t except;
+    ProbeDecision except_decision;
+    unsigned n_asked, n_asked_except;
+    ProbeSubject last; /* of `except`; strings copied below */
+    char comm[64], exe[256], command_line[256], cgroup[256], unit[256], slice[256], environment[256];
+} Bench;
+
+static inline const char *bench_copy(char *to, size_t size, const char *from)
+{
+    if (!from)
+        return NULL;
+    (void)snprintf(to, size, "%s", from);
+    return to;
+}
+
+static inline ProbeDecision bench_decide(void *userdata, const ProbeSubject *subject, size_t *ret_policy)
+{
+    Bench *b = userdata;
+
+    b->n_asked++;
+    *ret_policy = 0;
+    if (subject->pid != b->except)
+        return b->decision;
+
+    b->n_asked_except++;
+    b->last = *subject;
+    b->last.comm = bench_copy(b->comm, sizeof(b->comm), subject->comm);
+    b->last.exe = bench_copy(b->exe, sizeof(b->exe), subject->exe);
+    b->last.command_line = bench_copy(b->command_line, sizeof(b->command_line), subject->command_line);
+    b->last.cgroup = bench_copy(b->cgroup, sizeof(b->cgroup), subject->cgroup);
+    b->last.unit = bench_copy(b->unit, sizeof(b->unit), subject->unit);
+    b->last.slice = bench_copy(b->slice, sizeof(b->slice), subject->slice);
+    if (subject->environment)
+        memcpy(b->environment, subject->environment, MIN(subject->environment_len, sizeof(b->environment)));
+    return b->except_decision;
+}
+
+/* One group per process, without a home. */
+static inline int bench_assign(void *userdata, World *world, Process *process, size_t policy)
+{
+    char key[16];
+    int group;
+
+    process->workload.i = 0;
+    if (process->group.i >= 0)
+        return 0;
+    (void)snprintf(key, sizeof(key), "%d", (int)process->pid);
+    group = world_add_group(world, process->workload, key);
+    if (group < 0)
+        return group;
+    process->group.i = group;
+    return 0;
+}
+
+static inline World *bench_world(void)
+{
+    const TopologyOptions options = {.synthetic = "numa:2 core:2 pu:1"};
+    CLEANUP(topology_unref_p) Topology *topology = NULL;
+    CLEANUP_FREE char *error = NULL;
+    World *world = NULL;
+
+    if (topology_load(&options, &topology, &error) < 0)
+        fail_msg("%s", error);
+    assert_int_equal(world_new(topology, &world), 0);
+    assert_int_equal(world_add_workload(world, "test", 0), 0);
+    return world;
+}
+
+static inline void bench_start(Bench *b, const ProbeOptions *options)
+{
+    ProbeOptions o = options ? *options : (ProbeOptions){0};
+
+    o.root_fd = b->root_fd;
+    o.max_tasks = o.max_tasks ? o.max_tasks : 10000;
+    b->world = bench_world();
+    b->now = 10 * SEC;
+    b->decision = PROBE_DECISION_TAKE;
+    assert_int_equal(
+        probe_new(&o, &(ProbeCallbacks){.decide = bench_decide, .assign = bench_assign, .userdata = b},
+                  &b->probe),
+        0);
+}
+
+static inline void bench_open(Bench *b, const char *tree, const ProbeOptions *options)
+{
+    char path[4096];
+
+    (void)snprintf(path, sizeof(path), "%s/probe/%s", getenv("NUMAPLACE_FIXTURES"), tree);
+    *b = (Bench){.root_fd = root_open(path)};
+    assert_true(b->root_fd >= 0);
+    bench_start(b, options);
+}
+
+static inline void bench_check(Bench *b)
+{
+    CLEANUP_FREE char *what = NULL;
+
+    if (world_check(b->world, &what) < 0)
+        fail_msg("%s", what);
+}
+
+static inline void bench_discover(Bench *b)
+{
+    b->now += SEC;
+    assert_int_equal(probe_discover(b->probe, b->world, b->now), 0);
+    bench_check(b);
+}
+
+static inline void bench_sample(Bench *b)
+{
+    b->now += TICK;
+    assert_int_equal(probe_sample(b->probe, b->world, b->now), 0);
+    bench_check(b);
+}
+
+static inline int bench_unlink(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    return remove(path);
+}
+
+static inline void bench_close(Bench *b)
+{
+    b->probe = probe_free(b->probe);
+    b->world = world_free(b->world);
+    if (b->root_fd >= 0)
+        (void)close(b->root_fd);
+    if (*b->path)
+        (void)nftw(b->path, bench_unlink, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static inline void assert_mask(CpuMask mask, const char *expected)
+{
+    CLEANUP_FREE char *text = format_list(mask, PARSE_CPU_MAX);
+
+    assert_non_null(mask);
+    assert_string_equal(text, expected);
+}
+
+static inline Task *bench_task(Bench *b, pid_t pid, pid_t tid)
+{
+    Task *task = world_task_by_tid(b->world, pid, tid);
+
+    if (!task)
+        fail_msg("no task %d/%d", (int)pid, (int)tid);
+    return task;
+}
+
+static inline Process *bench_process(Bench *b, pid_t pid)
+{
+    Process *process = world_process(b->world, pid);
+
+    if (!process)
+        fail_msg("no process %d", (int)pid);
+    return process;
+}
+
+/* Made-up trees */
+
+__attribute__((format(printf, 3, 4))) static inline void put(Bench *b, const char *path, const char *format,
+                                                             ...)
+{
+    char full[512], text[4096];
+    va_list ap;
+    int fd;
+
+    (void)snprintf(full, sizeof(full), "%s/%s", b->path, path);
+    for (char *slash = full + strlen(b->path) + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        (void)mkdir(full, 0700);
+        *slash = '/';
+    }
+    va_start(ap, format);
+    (void)vsnprintf(text, sizeof(text), format, ap);
+    va_end(ap);
+    /* In place: a descriptor kept open sees the new text, as with the kernel's files. */
+    fd = open(full, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    (void)close(fd);
+}
+
+static inline void take_away(Bench *b, const char *path)
+{
+    char full[512];
+
+    (void)snprintf(full, sizeof(full), "%s/%s", b->path, path);
+    assert_int_equal(nftw(full, bench_unlink, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+typedef struct FakeTask {
+    pid_t pid, tid, parent;
+    const char *comm, *cgroup, *mask;
+    unsigned n_threads, start, flags, cpu, policy, ticks;
+} FakeTask;
+
+static inline void put_stat(Bench *b, const char *path, pid_t id, const FakeTask *t)
+{
+    put(b, path,
+        "%d (%s) S %d 1 1 0 -1 %u 0 0 0 0 %u 0 0 0 20 0 %u 0 %u 0 100 0 0 0 0 0 0 0 0 0 0 0 0 0 17 %u 0 %u 0 0 0\n",
+        (int)id, t->comm ? t->comm : "worker", (int)t->parent, t->flags, t->ticks,
+        t->n_threads ? t->n_threads : 1, t->start ? t->start : (unsigned)t->pid * 10, t->cpu, t->policy);
+}
+
+static inline void put_status(Bench *b, const char *path, const FakeTask *t)
+{
+    put(b, path, "Name:\tx\nUid:\t1000\t1000\t1000\t1000\nCpus_allowed_list:\t%s\n",
+        t->mask ? t->mask : "0-3");
+}
+
+static inline void put_thread(Bench *b, const FakeTask *t)
+{
+    char path[128];
+
+    (void)snprintf(path, sizeof(path), "proc/%d/task/%d/stat", (int)t->pid, (int)t->tid);
+    put_stat(b, path, t->tid, t);
+    (void)snprintf(path, sizeof(path), "proc/%d/task/%d/status", (int)t->pid, (int)t->tid);
+    put_status(b, path, t);
+    (void)snprintf(path, sizeof(path), "proc/%d/task/%d/schedstat", (int)t->pid, (int)t->tid);
+    put(b, path, "0 0 1\n");
+}
+
+/* The process and its first thread. */
+static inline void put_process(Bench *b, const FakeTask *t)
+{
+    FakeTask first = *t;
+    char path[128];
+
+    (void)snprintf(path, sizeof(path), "proc/%d/stat", (int)t->pid);
+    put_stat(b, path, t->pid, t);
+    (void)snprintf(path, sizeof(path), "proc/%d/status", (int)t->pid);
+    put_status(b, path, t);
+    (void)snprintf(path, sizeof(path), "proc/%d/cgroup", (int)t->pid);
+    put(b, path, "0::%s\n", t->cgroup ? t->cgroup : "/app.slice/app.service");
+    first.tid = t->pid;
+    put_thread(b, &first);
+}
+
+static inline void put_schedstat(Bench *b, pid_t pid, pid_t tid, uint64_t run_msec, uint64_t wait_msec)
+{
+    char path[128];
+
+    (void)snprintf(path, sizeof(path), "proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+    put(b, path, "%llu %llu 1\n", (unsigned long long)run_msec * 1000000,
+        (unsigned long long)wait_msec * 1000000);
+}
+
+/* Idle time of the four CPUs so far, in steps of 10 ms. */
+static inline void put_cpus(Bench *b, unsigned i0, unsigned i1, unsigned i2, unsigned i3)
+{
+    put(b, "proc/stat",
+        "cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 0 0 0 %u 0 0 0 0 0 0\ncpu1 0 0 0 %u 0 0 0 0 0 0\n"
+        "cpu2 0 0 0 %u 0 0 0 0 0 0\ncpu3 0 0 0 %u 0 0 0 0 0 0\nintr 1\n",
+        i0, i1, i2, i3);
+}
+
+/* A tree with four idle CPUs on control groups of version 2, and nobody in it. */
+static inline void bench_make(Bench *b)
+{
+    *b = (Bench){.path = "/tmp/numaplace-test-XXXXXX"};
+    if (getenv("TMPDIR") && strlen(getenv("TMPDIR")) < sizeof(b->path) - 20)
+        (void)snprintf(b->path, sizeof(b->path), "%s/numaplace-XXXXXX", getenv("TMPDIR"));
+    assert_non_null(mkdtemp(b->path));
+    put_cpus(b, 1000, 1000, 1000, 1000);
+    put(b, "proc/self/schedstat", "1 1 1\n");
+    put(b, "sys/devices/system/cpu/online", "0-3\n");
+    put(b, "sys/devices/system/node/online", "0-1\n");
+    put(b, "sys/fs/cgroup/cgroup.controllers", "cpuset\n");
+    put(b, "sys/fs/cgroup/cpuset.cpus.effective", "0-3\n");
+    put(b, "sys/fs/cgroup/app.slice/cpuset.cpus.effective", "0-3\n");
+    b->root_fd = root_open(b->path);
+    assert_true(b->root_fd >= 0);
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What changes between discoveries, in made-up trees. */
+
+#include "probe-test.h"
+
+/* Enough passes that every process has had its turn of the rolling look. */
+static void discover_all(Bench *b)
+{
+    for (int i = 0; i < 8; i++)
+        bench_discover(b);
+}
+
+static void test_asked_once(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    bench_make(&b);
+    put_process(&b, &(FakeTask){.pid = 100});
+    put_process(&b, &(FakeTask){.pid = 101});
+    put_process(&b, &(FakeTask){.pid = 102});
+    bench_start(&b, NULL);
+    b.decision = PROBE_DECISION_IGNORE;
+    b.except = 101;
+    b.except_decision = PROBE_DECISION_LATER;
+    bench_discover(&b);
+    assert_int_equal(b.n_asked, 3);
+    discover_all(&b);
+    assert_int_equal(b.n_asked, 3 + 8); /* LATER every time, IGNORE never */
+    assert_int_equal(b.world->n_processes, 0);
+
+    b.except_decision = PROBE_DECISION_TAKE;
+    bench_discover(&b);
+    discover_all(&b);
+    assert_int_equal(b.n_asked, 3 + 9);
+    assert_int_equal(b.world->n_processes, 1);
+
+    probe_set_wants(b.probe, 0);
+    bench_discover(&b);
+    assert_int_equal(b.n_asked, 3 + 9 + 3);
+    bench_discover(&b);
+    assert_int_equal(b.n_asked, 3 + 9 + 3);
+}
+
+/* exec() and a move to another cgroup are a new question. */
+static void test_identity_changes(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    bench_make(&b);
+    put_process(&b, &(FakeTask){.pid = 100, .comm = "sh"});
+    bench_start(&b, NULL);
+    b.except = 100;
+    b.except_decision = PROBE_DECISION_IGNORE;
+    bench_discover(&b);
+    put_process(&b, &(FakeTask){.pid = 100, .comm = "java"});
+    discover_all(&b);
+    assert_int_equal(b.n_asked, 2);
+    assert_string_equal(b.last.comm, "java");
+
+    put_process(&b, &(FakeTask){.pid = 100, .comm = "java", .cgroup = "/b.slice/b.service"});
+    b.except_decision = PROBE_DECISION_TAKE;
+    discover_all(&b);
+    assert_int_equal(b.n_asked, 3);
+    assert_string_equal(bench_process(&b, 100)->unit, "b.service");
+
+    /* Also of one that is in already: its new name is seen at once. */
+    put_process(&b, &(FakeTask){.pid = 100, .comm = "other", .cgroup = "/b.slice/b.service"});
+    bench_discover(&b);
+    assert_int_equal(b.n_asked, 4);
+    assert_string_equal(bench_process(&b, 100)->comm, "other");
+}
+
+static void test_wants(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    bench_make(&b);
+    put_process(&b, &(FakeTask){.pid = 100});
+    put(&b, "proc/100/environ", "A=1");
+    {
+        int fd = openat(b.root_fd, "proc/100", O_RDONLY | O_DIRECTORY | O_CLOEXEC), f;
+
+        assert_int_equal(symlinkat("/usr/bin/some program", fd, "exe"), 0);
+        f = openat(fd, "cmdline", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        assert_int_equal(write(f, "prog\0-x\0a b\0", 12), 12);
+        (void)close(f);
+        f = openat(fd, "environ", O_WRONLY | O_CLOEXEC);
+        assert_int_equal(write(f, "A=1\0B=2\0", 8), 8);
+        (void)close(f);
+        (void)close(fd);
+    }
+    bench_start(&b, NULL);
+    b.except = 100;
+    bench_discover(&b);
+    assert_null(b.last.exe);
+    assert_null(b.last.command_line);
+    assert_null(b.last.environment);
+
+    probe_set_wants(b.probe, PROBE_WANTS_EXE | PROBE_WANTS_COMMAND_LINE | PROBE_WANTS_ENVIRONMENT);
+    bench_discover(&b);
+    assert_string_equal(b.last.exe, "/usr/bin/some program");
+    assert_string_equal(b.last.command_line, "prog -x a b");
+    assert_int_equal(b.last.environment_len, 8);
+    assert_memory_equal(b.environment, "A=1\0B=2\0", 8);
+}
+
+static void test_pid_is_reused(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    bench_make(&b);
+    put_process(&b, &(FakeTask){.pid = 100, .start = 1000});
+    bench_start(&b, NULL);
+    bench_discover(&b);
+    assert_int_equal(bench_process(&b, 100)->start_ticks, 1000);
+
+    put_process(&b, &(FakeTask){.pid = 100, .start = 2000});
+    bench_discover(&b);
+    assert_null(world_process(b.world, 100));
+    bench_discover(&b);
+    assert_int_equal(bench_process(&b, 100)->start_ticks, 2000);
+    assert_int_equal(bench_task(&b, 100, 100)->start_ticks, 2000);
+    assert_int_equal(b.n_asked, 2);
+}
+
+static void test_ignored_pid_is_reused(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    bench_make(&b);
+    put_process(&b, &(FakeTask){.pid = 100, .flags = 0x00200000}); /* a kernel thread */
+    bench_start(&b, NULL);
+    bench_discover(&b);
+    assert_int_equal(b.n_asked, 0);
+    put_process(&b, &(FakeTask){.pid = 100, .start = 2000});
+    discover_all(&b);
+    assert_int_equal(b.n_asked, 1);
+    assert_non_null(world_process(b.world, 100));
+}
+
+static void test_threads_come_and_go(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    bench_make(&b);
+    put_process(&b, &(FakeTask){.pid = 100});
+    bench_start(&b, NULL);
+    bench_discover(&b);
+    assert_int_equal(b.world->n_tasks, 1);
+
+    put_process(&b, &(FakeTask){.pid = 100, .n_threads = 3});
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 90, .n_threads = 3}); /* numbers have wrapped around */
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 120, .n_threads = 3});
+    bench_discover(&b);
+    assert_int_equal(b.world->n_tasks, 3);
+    assert_int_equal(b.world->tasks[0].tid, 90);
+    assert_int_equal(b.world->tasks[2].tid, 120);
+
+    /* One goes, another comes: as many as before. The next sample misses the one. */
+    take_away(&b, "proc/100/task/120");
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 130, .n_threads = 3});
+    bench_task(&b, 100, 120)->gone = true;
+    bench_discover(&b);
+    assert_int_equal(b.world->n_tasks, 3);
+    assert_null(world_task_by_tid(b.world, 100, 120));
+    assert_non_null(bench_task(&b, 100, 130));
+
+    take_away(&b, "proc/100");
+    bench_discover(&b);
+    assert_int_equal(b.world->n_processes, 0);
+    assert_int_equal(b.world->n_tasks, 0);
+    assert_int_equal(probe_statistics(b.probe)->n_kept_open, 0);
+}
+
+static void test_tid_is_reused(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    bench_make(&b);
+    put_process(&b, &(FakeTask){.pid = 100, .n_threads = 2});
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 101, .n_threads = 2, .start = 5});
+    bench_start(&b, NULL);
+    bench_discover(&b);
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 101, .n_threads = 2, .start = 7, .comm = "new"});
+    bench_discover(&b); /* a start time of 5 is gone */
+    bench_discover(&b);
+    assert_int_equal(bench_task(&b, 100, 101)->start_ticks, 7);
+    assert_string_equal(bench_task(&b, 100, 101)->comm, "new");
+}
+
+/* No policy wants it any more: it stays until our masks are off it. */
+static void test_dismissed(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    bench_make(&b);
+    put_process(&b, &(FakeTask){.pid = 100});
+    put_process(&b, &(FakeTask){.pid = 101});
+    bench_start(&b, NULL);
+    bench_discover(&b);
+    bench_task(&b, 100, 100)->original = bench_task(&b, 100, 100)->allowed;
+
+    b.decision = PROBE_DECISION_IGNORE;
+    probe_set_wants(b.probe, 0);
+    for (int i = 0; i < 10; i++) {
+        bench_discover(&b);
+        assert_int_equal(bench_process(&b, 100)->workload.i, -1);
+        assert_int_equal(bench_process(&b, 100)->group.i, -1);
+        assert_null(world_process(b.world, 101));
+    }
+    bench_task(&b, 100, 100)->original = NULL;
+    bench_discover(&b);
+    assert_null(world_process(b.world, 100));
+    assert_int_equal(b.n_asked, 4);
+}
+
+static void test_process_numbers(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    bench_make(&b);
+    put_process(&b, &(FakeTask){.pid = 100, .ticks = 500});
+    bench_start(&b, NULL);
+    b.except = 100;
+    b.except_decision = PROBE_DECISION_LATER;
+    bench_discover(&b);
+    assert_int_equal(b.last.cpu_permille, 0);
+    put_process(&b, &(FakeTask){.pid = 100, .ticks = 650}); /* 1.5 s in one */
+    b.except_decision = PROBE_DECISION_TAKE;
+    bench_discover(&b);
+    assert_int_equal(b.last.cpu_permille, 1500);
+    assert_int_equal(bench_process(&b, 100)->cpu_permille, 1500);
+    put_process(&b, &(FakeTask){.pid = 100, .ticks = 675});
+    bench_discover(&b);
+    assert_int_equal(bench_process(&b, 100)->cpu_permille, 250);
+}
+
+static void test_hotplug(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    hwloc_bitmap_t reserved = hwloc_bitmap_alloc();
+
+    bench_make(&b);
+    put(&b, "sys/devices/system/cpu/isolated", "3\n");
+    put_process(&b, &(FakeTask){.pid = 100, .mask = "0-2"}); /* as isolcpus= leaves everybody */
+    hwloc_bitmap_set(reserved, 0);
+    bench_start(&b, &(ProbeOptions){.reserved = reserved});
+    hwloc_bitmap_free(reserved);
+    bench_discover(&b);
+    assert_false(b.world->cpus[0].usable); /* reserved */
+    assert_true(b.world->cpus[0].online);
+    assert_true(b.world->cpus[1].usable);
+    assert_false(b.world->cpus[3].usable); /* isolated */
+    assert_true(b.world->cpus[3].online);
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
+    assert_false(probe_topology_changed(b.probe));
+
+    put(&b, "sys/devices/system/cpu/online", "0,2-3\n");
+    assert_true(probe_topology_changed(b.probe));
+    assert_false(probe_topology_changed(b.probe));
+    bench_discover(&b);
+    assert_false(b.world->cpus[1].online);
+    assert_false(b.world->cpus[1].usable);
+    assert_mask(bench_process(&b, 100)->cpuset, "0,2-3");
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
+
+    put(&b, "sys/devices/system/cpu/online", "0-3\n");
+    assert_true(probe_topology_changed(b.probe));
+    bench_discover(&b);
+    assert_true(b.world->cpus[1].usable);
+}
+
+static void test_own_cpuset_changes(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    bench_make(&b);
+    put_process(&b, &(FakeTask){.pid = 50, .cgroup = "/numaplace.slice"});
+    put(&b, "sys/fs/cgroup/numaplace.slice/cpuset.cpus.effective", "0-3\n");
+    bench_start(&b, &(ProbeOptions){.self = 50});
+    assert_false(probe_topology_changed(b.probe));
+    put(&b, "sys/fs/cgroup/numaplace.slice/cpuset.cpus.effective", "0-1\n");
+    assert_true(probe_topology_changed(b.probe));
+    assert_false(probe_topology_changed(b.probe));
+}
+
+/* A World of its own is filled anew, and the old one's descriptors are given back. */
+static void test_world_is_replaced(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    bench_make(&b);
+    put_process(&b, &(FakeTask){.pid = 100});
+    put_process(&b, &(FakeTask){.pid = 200});
+    bench_start(&b, NULL);
+    bench_discover(&b);
+    bench_sample(&b);
+    b.world = world_free(b.world);
+    b.world = bench_world();
+    bench_discover(&b);
+    assert_int_equal(b.world->n_tasks, 2);
+    assert_int_equal(probe_statistics(b.probe)->n_kept_open, 2);
+    bench_sample(&b);
+    bench_sample(&b);
+    assert_false(bench_task(&b, 200, 200)->fresh);
+}
+
+/* Whoever forks all day leaves nothing behind. */
+static void test_no_growth(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    size_t pool = 0;
+
+    bench_make(&b);
+    bench_start(&b, NULL);
+    for (pid_t round = 0; round < 40; round++) {
+        for (pid_t i = 0; i < 20; i++) {
+            pid_t pid = 1000 + (round * 20 + i) * 7;
+            char comm[16], cgroup[64], path[64];
+
+            (void)snprintf(comm, sizeof(comm), "name-%d", (int)pid);
+            (void)snprintf(cgroup, sizeof(cgroup), "/x.slice/x-%d.scope", (int)pid);
+            put_process(&b, &(FakeTask){.pid = pid, .comm = comm, .cgroup = cgroup});
+            if (round > 0) {
+                (void)snprintf(path, sizeof(path), "proc/%d", (int)(pid - 20 * 7));
+                take_away(&b, path);
+            }
+        }
+        bench_discover(&b);
+        bench_sample(&b);
+        assert_int_equal(b.world->n_tasks, 20);
+        assert_int_equal(b.world->n_groups, 20);
+        assert_int_equal(probe_statistics(b.probe)->n_kept_open, 20);
+        if (round == 0)
+            pool = intern_pool_size(b.world->pool);
+        assert_int_equal(intern_pool_size(b.world->pool), pool);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_asked_once),
+        cmocka_unit_test(test_identity_changes),
+        cmocka_unit_test(test_wants),
+        cmocka_unit_test(test_pid_is_reused),
+        cmocka_unit_test(test_ignored_pid_is_reused),
+        cmocka_unit_test(test_threads_come_and_go),
+        cmocka_unit_test(test_tid_is_reused),
+        cmocka_unit_test(test_dismissed),
+        cmocka_unit_test(test_process_numbers),
+        cmocka_unit_test(test_hotplug),
+        cmocka_unit_test(test_own_cpuset_changes),
+        cmocka_unit_test(test_world_is_replaced),
+        cmocka_unit_test(test_no_growth),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
