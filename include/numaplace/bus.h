@@ -110,7 +110,9 @@
  *   verdict s ("managed", "paused", "released", "mode-none", "no-policy", "later", "self", "kernel-thread", or the reason or hands
  *   that keep it from being placed: "foreign-affinity", "repinned", ...), text s (the verdict in one sentence),
  *   actions aa{sv} (move, oldest first), refusals aa{sv} (refusal, oldest first)
- *   processes: pid i, comm s, uid u, unit s, cgroup s, policy s, policy_path s, workload s, group t, group_key s, home s,
+ *   processes: pid i, comm s, uid u, unit s, cgroup s, policy s, policy_path s,
+ *   policy_section u, policy_file s and policy_line u (the [Match] section it falls under, from 1, and where that stands; absent
+ *   when the process is of another kind by now), workload s, group t, group_key s, home s,
  *   home_nodes s, cpuset s, evidence s ("run-and-wait", "run-only": what is known of its load), tasks aa{sv} (task, at most 64),
  *   n_tasks u, lent aa{sv} (lease)
  *   workloads: all of "workload" with groups and lent

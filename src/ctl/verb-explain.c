@@ -45,8 +45,9 @@ static void print_policy(json_object *explanation)
     if (!*view_string(explanation, "policy"))
         return;
     if (section > 0)
-        view_line("Policy", "%s, by [Match] section %" PRId64 " of %s", view_string(explanation, "policy"),
-                  section, view_string(explanation, "policy_path"));
+        view_line("Policy", "%s, by [Match] section %" PRId64 ", %s:%" PRId64,
+                  view_string(explanation, "policy"), section, view_string(explanation, "policy_file"),
+                  view_number(explanation, "policy_line", 0));
     else
         view_line("Policy", "%s (%s)", view_string(explanation, "policy"),
                   view_string(explanation, "policy_path"));
@@ -78,11 +79,14 @@ static void print_process(json_object *explanation)
 
 static void print_workload(json_object *explanation)
 {
+    int64_t processes = view_number(explanation, "processes", 0),
+            tasks = view_number(explanation, "tasks", 0);
+
     print_string(explanation, "Description", "description");
     print_string(explanation, "Policy", "path");
     print_place(explanation);
-    view_line("Members", "%" PRId64 " processes, %" PRId64 " threads; runs %.2f CPUs, waits for %.2f",
-              view_number(explanation, "processes", 0), view_number(explanation, "tasks", 0),
+    view_line("Members", "%" PRId64 " %s, %" PRId64 " %s; runs %.2f CPUs, waits for %.2f", processes,
+              view_noun(processes, "process", "processes"), tasks, view_noun(tasks, "thread", "threads"),
               (double)view_number(explanation, "run_permille", 0) / 1000,
               (double)view_number(explanation, "wait_permille", 0) / 1000);
 }

@@ -30,31 +30,46 @@ static void print_head(const CtlOptions *options, json_object *status)
                   number(status, "rehearsal"));
 }
 
+/* Adds "3 groups" of a number in the status. */
+static void add_count(ViewText *text, json_object *status, const char *key, const char *one, const char *many)
+{
+    int64_t n = number(status, key);
+
+    view_text_add(text, "%s%" PRId64 " %s", text->len > 0 ? ", " : "", n, view_noun(n, one, many));
+}
+
 static void print_machine(json_object *status)
 {
+    CLEANUP(view_text_done) ViewText members = {0};
     char buf[64];
 
     view_line("Up", "%s", view_span((uint64_t)number(status, "uptime_usec"), buf, sizeof(buf)));
-    view_line("Machine",
-              "%" PRId64 " CPUs on %" PRId64 " nodes (%s); %" PRId64 " overloaded, %" PRId64 " idle%s",
-              number(status, "cpus"), number(status, "nodes"), view_string(status, "origin"),
-              number(status, "overloaded"), number(status, "idle"),
-              view_bool(status, "partial") ? "; some input could not be read in this tick" : "");
-    view_line("Workloads",
-              "%" PRId64 " under %" PRId64 " policies: %" PRId64 " groups, %" PRId64 " processes, %" PRId64
-              " threads",
-              number(status, "workloads"), number(status, "policies"), number(status, "groups"),
-              number(status, "processes"), number(status, "tasks"));
+    view_line(
+        "Machine", "%" PRId64 " CPUs on %" PRId64 " %s (%s); %" PRId64 " overloaded, %" PRId64 " idle%s",
+        number(status, "cpus"), number(status, "nodes"), view_noun(number(status, "nodes"), "node", "nodes"),
+        view_string(status, "origin"), number(status, "overloaded"), number(status, "idle"),
+        view_bool(status, "partial") ? "; some input could not be read in this tick" : "");
+    add_count(&members, status, "policies", "policy", "policies");
+    add_count(&members, status, "workloads", "workload", "workloads");
+    add_count(&members, status, "groups", "group", "groups");
+    add_count(&members, status, "processes", "process", "processes");
+    add_count(&members, status, "tasks", "thread", "threads");
+    view_line("Managed", "%s", members.failed ? "(out of memory)" : members.text);
 }
 
 static void print_actions(json_object *status)
 {
-    view_line("Lent now", "%" PRId64 " CPUs", number(status, "leases"));
-    view_line("Since start",
-              "%" PRId64 " lends, %" PRId64 " recalls, %" PRId64 " homes, %" PRId64 " releases; %" PRId64
-              " threads left as others pinned them",
-              number(status, "lends"), number(status, "recalls"), number(status, "homes"),
-              number(status, "releases"), number(status, "foreign_restores"));
+    CLEANUP(view_text_done) ViewText actions = {0};
+
+    view_line("Lent now", "%" PRId64 " %s", number(status, "leases"),
+              view_noun(number(status, "leases"), "CPU", "CPUs"));
+    add_count(&actions, status, "lends", "lend", "lends");
+    add_count(&actions, status, "recalls", "recall", "recalls");
+    add_count(&actions, status, "homes", "home", "homes");
+    add_count(&actions, status, "releases", "release", "releases");
+    add_count(&actions, status, "foreign_restores", "thread left as somebody else pinned it",
+              "threads left as somebody else pinned them");
+    view_line("Since start", "%s", actions.failed ? "(out of memory)" : actions.text);
 }
 
 /* Named counters that are not zero: "node-limit 12, budget 1". */

@@ -76,6 +76,9 @@ CtlExit verb_workloads(const CtlOptions *options, int argc, char **argv)
 
 static void print_workload(const CtlOptions *options, json_object *workload)
 {
+    int64_t processes = view_number(workload, "processes", 0), tasks = view_number(workload, "tasks", 0);
+    int64_t lends = view_number(workload, "lends", 0), recalls = view_number(workload, "recalls", 0);
+    size_t lent = view_length(view_list(workload, "lent"));
     const char *home = view_string(workload, "home");
 
     view_say(options->colour ? STYLE_BOLD : NULL, "%s", view_string(workload, "name"));
@@ -91,13 +94,13 @@ static void print_workload(const CtlOptions *options, json_object *workload)
         view_line("Home", "CPUs %s on nodes %s", home, view_string(workload, "home_nodes"));
     else
         view_line("Home", "none: not confined");
-    view_line("Load", "runs %.2f CPUs, waits for %.2f; %" PRId64 " processes, %" PRId64 " threads",
+    view_line("Load", "runs %.2f CPUs, waits for %.2f; %" PRId64 " %s, %" PRId64 " %s",
               (double)view_number(workload, "run_permille", 0) / 1000,
-              (double)view_number(workload, "wait_permille", 0) / 1000, view_number(workload, "processes", 0),
-              view_number(workload, "tasks", 0));
-    view_line("Lent", "%zu CPUs now; %" PRId64 " lends, %" PRId64 " recalls since start",
-              view_length(view_list(workload, "lent")), view_number(workload, "lends", 0),
-              view_number(workload, "recalls", 0));
+              (double)view_number(workload, "wait_permille", 0) / 1000, processes,
+              view_noun(processes, "process", "processes"), tasks, view_noun(tasks, "thread", "threads"));
+    view_line("Lent", "%zu %s now; %" PRId64 " %s, %" PRId64 " %s since start", lent,
+              view_noun((int64_t)lent, "CPU", "CPUs"), lends, view_noun(lends, "lend", "lends"), recalls,
+              view_noun(recalls, "recall", "recalls"));
 }
 
 static CtlExit print_section(const CtlOptions *options, const char *title, json_object *list,

@@ -53,6 +53,11 @@ size_t view_length(json_object *list)
     return list ? json_object_array_length(list) : 0;
 }
 
+const char *view_noun(int64_t n, const char *one, const char *many)
+{
+    return n == 1 ? one : many;
+}
+
 char *view_bytes(uint64_t bytes, char *buf, size_t size)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

@@ -33,6 +33,9 @@ size_t view_length(json_object *list);
 /* A member as a person reads it, malloc'd; "-" when it is absent. NULL when memory is out. */
 char *view_member(json_object *object, const char *key, ViewKind kind);
 
+/* `one` for 1, else `many`. */
+const char *view_noun(int64_t n, const char *one, const char *many);
+
 /* A size and a span as a person reads them ("1.5 GiB", "2min 10s"). Return `buf`. */
 char *view_bytes(uint64_t bytes, char *buf, size_t size);
 char *view_span(uint64_t usec, char *buf, size_t size);

@@ -171,10 +171,45 @@ static void put_tasks(Dict *dict, const Manager *manager, const Process *process
     dict_list_end(dict, "tasks");
 }
 
-static void put_policy(Dict *dict, const Policy *policy)
+/* `subject` may be NULL: the process could not be looked at again. */
+static void put_policy(Dict *dict, Manager *manager, const Policy *policy, const ProbeSubject *subject)
 {
+    PolicySubject about;
+    size_t section;
+
     dict_string(dict, "policy", policy->name);
     dict_string(dict, "policy_path", policy->n_files > 0 ? policy->files[0] : NULL);
+    if (!subject)
+        return;
+    manager_subject(manager, subject, &about);
+    if (policy_match_one(policy, &about, &section) == POLICY_VERDICT_YES) {
+        dict_u32(dict, "policy_section", (uint32_t)section + 1);
+        dict_string(dict, "policy_file", policy->files[policy->matches[section].file]);
+        dict_u32(dict, "policy_line", policy->matches[section].line);
+    }
+}
+
+typedef struct PolicyLook {
+    Dict *dict;
+    Manager *manager;
+    const Policy *policy;
+} PolicyLook;
+
+static int on_policy_look(void *userdata, const ProbeSubject *subject)
+{
+    const PolicyLook *look = userdata;
+
+    put_policy(look->dict, look->manager, look->policy, subject);
+    return 0;
+}
+
+/* The policy of a managed process. What it was matched by is not kept for thousands of them, but looked at again. */
+static void put_policy_of(Dict *dict, Manager *manager, const Policy *policy, pid_t pid)
+{
+    PolicyLook look = {.dict = dict, .manager = manager, .policy = policy};
+
+    if (probe_look(manager->probe, pid, manager->policies->wants, on_policy_look, &look) != 0)
+        put_policy(dict, manager, policy, NULL);
 }
 
 static void explain_managed(Dict *dict, Manager *manager, const char *asked, const Process *process)
@@ -191,7 +226,7 @@ static void explain_managed(Dict *dict, Manager *manager, const char *asked, con
     dict_u32(dict, "uid", process->uid);
     dict_string(dict, "unit", process->unit);
     dict_string(dict, "cgroup", process->cgroup);
-    put_policy(dict, manager->policies->policies[workload->policy]);
+    put_policy_of(dict, manager, manager->policies->policies[workload->policy], process->pid);
     dict_string(dict, "workload", workload->name);
     dict_u64(dict, "group", story.group_id);
     dict_string(dict, "group_key", group ? group->key : NULL);
@@ -248,7 +283,7 @@ static int on_look(void *userdata, const ProbeSubject *subject)
     dict_string(look->dict, "unit", subject->unit);
     dict_string(look->dict, "cgroup", subject->cgroup);
     if (policy != SIZE_MAX)
-        put_policy(look->dict, look->manager->policies->policies[policy]);
+        put_policy(look->dict, look->manager, look->manager->policies->policies[policy], subject);
     put_moves(look->dict, look->manager, &story);
     put_refusals(look->dict, look->manager, &story);
     return 0;
