@@ -41,7 +41,7 @@ static int parse_imbalance(const char *value, void *field, const void *arg)
 #define BOOL  "yes or no"
 
 /* Longer than anything sensible, and far from any overflow. */
-static const ConfRange range_span = {0, 24 * 3600 * USEC_PER_SEC};
+static const ConfRange range_span = {0, 86400 * USEC_PER_SEC};
 static const ConfRange range_description = {0, 256};
 static const ConfRange range_cpus = {0, 65536};
 static const ConfRange range_permille = {0, 1000};
@@ -57,7 +57,7 @@ static const ConfRange range_node_limit = {1, POLICY_NODES_MAX};
 static const ConfRange range_distance = {10, 254};
 static const ConfRange range_ratio = {1, 1000000};
 /* A lease shorter than the slow tick could not be used and recalled in order. */
-static const ConfRange range_lease = {USEC_PER_SEC, 24 * 3600 * USEC_PER_SEC};
+static const ConfRange range_lease = {USEC_PER_SEC, 86400 * USEC_PER_SEC};
 /* From the kernel's own floor, 256 MB at 2560 MB/s (P8). */
 static const ConfRange range_scan = {100 * USEC_PER_MSEC, 3600 * USEC_PER_SEC};
 static const ConfRange range_scan_size = {1ULL << 20, 1ULL << 40};

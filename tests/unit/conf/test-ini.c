@@ -147,8 +147,7 @@ static void test_line_length(void **state)
     size_t n;
 
     assert_non_null(text);
-    assert_non_null(strcpy(text, "[A]\nk="));
-    n = strlen(text);
+    n = (size_t)snprintf(text, 16, "[A]\nk=");
     memset(text + n, 'x', LIMIT - 2);
     text[n + LIMIT - 2] = '\0';
     assert_true(asprintf(&events, "[A]1 A:k=<%s>2 ", text + n) > 0);
@@ -272,7 +271,7 @@ static void test_utf8(void **state)
 static void test_bad_files(void **state)
 {
     char *tree = test_tree_new();
-    CLEANUP_FREE char *big = calloc(1, 10 << 20), *expected = NULL;
+    CLEANUP_FREE char *big = calloc(1, 10 << 20);
     ConfReport report = {0};
     FILE *f = fopen("/dev/null", "we");
     static const struct {

@@ -415,19 +415,22 @@ static void test_contradictions(void **state)
     reject("[Memory]\nBlockSize=3M\n", "error f:2: BlockSize= must be a power of two\n");
 }
 
+static void accept_on(const char *text, const Topology *topology)
+{
+    CLEANUP(policy_free_p) Policy *policy = parse(text, topology, "");
+
+    assert_non_null(policy->nodes);
+}
+
 static void test_nodes_of_the_machine(void **state)
 {
     CLEANUP(topology_unref_p) Topology *machine = machine_new();
-    Policy *p;
 
-    p = parse("[Placement]\nMode=fixed\nNodes=0-1\n", machine, "");
-    p = policy_free(p);
+    accept_on("[Placement]\nMode=fixed\nNodes=0-1\n", machine);
     /* Memory without CPUs is no home, but a fine place for pages. */
-    p = parse("[Placement]\nMode=auto\nNodes=0,4\n", machine, "");
-    p = policy_free(p);
+    accept_on("[Placement]\nMode=auto\nNodes=0,4\n", machine);
     /* Without a machine to check against, any will do. */
-    p = parse("[Placement]\nMode=fixed\nNodes=700\n", NULL, "");
-    p = policy_free(p);
+    accept_on("[Placement]\nMode=fixed\nNodes=700\n", NULL);
     reject_on("[Placement]\nMode=fixed\nNodes=0-3,7\n", machine,
               "error f:3: Nodes= names nodes this machine does not have: 2-3,7\n");
     reject_on("[Placement]\nNodes=2\n", machine,
