@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The INI grammar, our own in 200 lines, because the packaged libraries do not fit: Debian builds inih with lines of
- * 200 bytes, without line numbers and without a callback for sections; libeconf merges sections of the same name,
- * and two [Match] sections mean OR. The grammar is systemd's where that is strict, and stricter where systemd warns
- * and goes on: a file that is not plain text is refused as a whole, with one message and not with one per line.
+/* The INI grammar, our own in 200 lines, because the packaged libraries do not fit: Debian builds inih
+ * with lines of 200 bytes, without line numbers and without a callback for sections; libeconf merges
+ * sections of the same name, and two [Match] sections mean OR. The grammar is systemd's where that is
+ * strict, and stricter where systemd warns and goes on: a file that is not plain text is refused as a
+ * whole, with one message and not with one per line.
  *
- * A line is read in this order: blanks at both ends go; empty lines and comments are skipped; a trailing backslash
- * joins the next line, with one blank between; then it is "[Section]" or "Key=value". Comment lines between joined
- * lines are skipped too, so that one value of a long list can be commented out.
+ * A line is read in this order: blanks at both ends go; empty lines and comments are skipped; a trailing
+ * backslash joins the next line, with one blank between; then it is "[Section]" or "Key=value". Comment
+ * lines between joined lines are skipped too, so that one value of a long list can be commented out.
  *
  *     [Match]                 section("Match", line 1)
  *     Comm=postgres \         entry("Match", "Comm", "postgres postmaster", line 2)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Messages about configuration files. File names and values come from users and end up on terminals and in the
- * journal, so everything is made printable and short in this one place, and no caller has to think of it. */
+/* Messages about configuration files. File names and values come from users and end up on terminals and in
+ * the journal, so everything is made printable and short in this one place, and no caller has to think of
+ * it. */
 
 #include "conf/ini.h"
 #include "conf/utf8.h"

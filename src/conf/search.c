@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Search order. One rule serves files and drop-ins alike: gather() collects the names that end in a suffix from a list
- * of directories, sorts them by name and then by directory, and keeps the first of each name. A kept name that is a
- * link to /dev/null is masked. Drop-ins of NAME are the same rule over the directories DIRECTORY/NAME.d. */
+/* Search order. One rule serves files and drop-ins alike: gather() collects the names that end in a suffix
+ * from a list of directories, sorts them by name and then by directory, and keeps the first of each name.
+ * A kept name that is a link to /dev/null is masked. Drop-ins of NAME are the same rule over the
+ * directories DIRECTORY/NAME.d. */
 
 #include "conf/search.h"
 
@@ -61,7 +62,8 @@ static int compare_candidates(const void *a, const void *b)
     return r ? r : (x->directory > y->directory) - (x->directory < y->directory);
 }
 
-/* Adds `name`. Only the winner of a name is looked at closer, later, so that what is hidden need not be readable. */
+/* Adds `name`. Only the winner of a name is looked at closer, later, so that what is hidden need not be
+ * readable. */
 static int candidates_add(Candidates *list, const char *directory, size_t order, const char *name)
 {
     Candidate c = {.directory = order};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Key tables. A row says all there is to say about a key; what is here only walks rows and turns text into values and
- * back. Tables have a few dozen rows and are searched some hundred times per load, so a linear search will do. */
+/* Key tables. A row says all there is to say about a key; what is here only walks rows and turns text into
+ * values and back. Tables have a few dozen rows and are searched some hundred times per load, so a linear
+ * search will do. */
 
 #include "conf/table.h"
 
@@ -191,6 +192,8 @@ int conf_parse_list(const char *value, void *field, const void *arg)
         if (!set)
             return -ENOMEM;
         r = parse_list(value, range ? (unsigned)range->max : PARSE_CPU_MAX, set);
+        if (r == 0 && range && hwloc_bitmap_first(set) >= 0 && (uint64_t)hwloc_bitmap_first(set) < range->min)
+            r = -ERANGE;
         if (r < 0) {
             hwloc_bitmap_free(set);
             return r;

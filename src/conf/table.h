@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Key tables: one row per key, from which the parsers, defaults, `--json` forms and the manual check follow. */
+/* Key tables: one row per key, from which the parsers, defaults, `--json` forms and the manual check
+ * follow. */
 
 #include "conf/ini.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Parses `value` into `*field`. `arg` is the row's. Returns 0, -EINVAL, -ERANGE or -ENOMEM; `*field` is written only on 0;
- * what it owned before is freed then. */
+/* Parses `value` into `*field`. `arg` is the row's. Returns 0, -EINVAL, -ERANGE or -ENOMEM; `*field` is
+ * written only on 0; what it owned before is freed then. */
 typedef int (*ConfParser)(const char *value, void *field, const void *arg);
 
 typedef struct ConfKey {
@@ -29,37 +30,40 @@ const ConfKey *conf_table_find(const ConfKey *table, size_t n, const char *secti
 /* Whether the table has any key in that section. */
 bool conf_table_has_section(const ConfKey *table, size_t n, const char *section);
 
-/* Applies one entry to `object`: an unknown section or key is a warning (one per key: who wants one per section only
- * asks conf_table_has_section() first), a bad value an error with the file, the line and what was expected. Returns 0, -EBADMSG after an error, or -ENOMEM. An empty value resets to the default. */
+/* Applies one entry to `object`: an unknown section or key is a warning (one per key: who wants one per
+ * section only asks conf_table_has_section() first), a bad value an error with the file, the line and what
+ * was expected. Returns 0, -EBADMSG after an error, or -ENOMEM. An empty value resets to the default. */
 int conf_table_apply(const ConfKey *table, size_t n, void *object, const char *section, const char *name,
                      const char *value, const char *file, unsigned line, ConfReport *report);
 
-/* Sets every field of a zeroed or valid object to its default. Asserts that all defaults parse. Returns 0 or -ENOMEM. */
+/* Sets every field of a zeroed or valid object to its default. Asserts that all defaults parse. Returns 0
+ * or -ENOMEM. */
 int conf_table_defaults(const ConfKey *table, size_t n, void *object);
 
-/* The value of one field in the form its parser reads, malloc'd. Returns 0, -ENOMEM, or -EOPNOTSUPP for a parser that
- * is not one of those below. */
+/* The value of one field in the form its parser reads, malloc'd. Returns 0, -ENOMEM, or -EOPNOTSUPP for a
+ * parser that is not one of those below. */
 int conf_key_format(const ConfKey *key, const void *object, char **ret);
-
-/* Parsers for ConfKey.parse. The field's type stands in brackets; `arg` is unused unless said. */
-int conf_parse_bool(const char *value, void *field, const void *arg); /* bool */
-int conf_parse_u32(const char *value, void *field,
-                   const void *arg); /* uint32_t; arg: const ConfRange *, or NULL */
-int conf_parse_span(const char *value, void *field,
-                    const void *arg); /* uint64_t usec; arg: const ConfRange *, or NULL */
-int conf_parse_bytes(const char *value, void *field,
-                     const void *arg); /* uint64_t; arg: const ConfRange *, or NULL */
-int conf_parse_permille(const char *value, void *field,
-                        const void *arg); /* uint32_t, from "12%"; arg: ConfRange or NULL */
-int conf_parse_string(
-    const char *value, void *field,
-    const void *arg); /* char *, malloc'd, NULL when ""; arg: ConfRange of its length, or NULL */
-int conf_parse_enum(const char *value, void *field,
-                    const void *arg); /* int; arg: NULL-terminated array of names */
-int conf_parse_list(
-    const char *value, void *field,
-    const void *arg); /* hwloc_bitmap_t, allocated; NULL when ""; arg: ConfRange of the numbers, or NULL */
 
 typedef struct ConfRange {
     uint64_t min, max;
 } ConfRange;
+
+/* Parsers for ConfKey.parse. `field` points to the type named here; `arg` is a const ConfRange * of good
+ * values, or NULL, unless said.
+ *
+ * bool      bool; `arg` is unused
+ * u32       uint32_t
+ * span      uint64_t, microseconds
+ * bytes     uint64_t
+ * permille  uint32_t, from "12%"
+ * string    char *, malloc'd, NULL when ""; the range is that of its length
+ * enum      int; `arg` is a NULL-terminated array of names
+ * list      hwloc_bitmap_t, allocated, NULL when ""; the range is that of its numbers */
+int conf_parse_bool(const char *value, void *field, const void *arg);
+int conf_parse_u32(const char *value, void *field, const void *arg);
+int conf_parse_span(const char *value, void *field, const void *arg);
+int conf_parse_bytes(const char *value, void *field, const void *arg);
+int conf_parse_permille(const char *value, void *field, const void *arg);
+int conf_parse_string(const char *value, void *field, const void *arg);
+int conf_parse_enum(const char *value, void *field, const void *arg);
+int conf_parse_list(const char *value, void *field, const void *arg);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Our own because the C library's decoder follows the locale, and the same file must be read the same way in all. */
+/* Our own because the C library's decoder follows the locale, and the same file must be read the same way
+ * in all. */
 
 #include "conf/utf8.h"
 

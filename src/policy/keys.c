@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The table of all policy keys: the one place that knows their names, ranges and defaults. The defaults are those of the
- * kernel mechanism where there is one (the P-number is at the row); the others say where they come from. */
+/* The table of all policy keys: the one place that knows their names, ranges and defaults. The defaults
+ * are those of the kernel mechanism where there is one (the P-number is at the row); the others say where
+ * they come from. */
 
 #include "base/time.h"
 #include "policy/pattern.h"
@@ -85,7 +86,8 @@ const ConfKey policy_keys[] = {
 
     {"Workload", "Description", conf_parse_string, &range_description, FIELD(description), "",
      "at most 256 bytes of text", true},
-    /* A unit or container is placed as one, and ten of one kind are placed as ten (P12: groups are cgroups first). */
+    /* A unit or container is placed as one, and ten of one kind are placed as ten (P12: groups are cgroups
+     * first). */
     {"Workload", "GroupBy", conf_parse_enum, policy_group_by_names, FIELD(group_by), "cgroup",
      "workload, cgroup, process or shared-memory", true},
     {"Workload", "Act", conf_parse_enum, policy_act_names, FIELD(act), "auto",

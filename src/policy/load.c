@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reading of policies. Everything is parsed into a fresh Policy, file after file: the main one and then its drop-ins,
- * whose keys replace and whose [Match] sections add. Only when all of that went without an error are the keys checked
- * against each other, so that one slip is one message.
+/* Reading of policies. Everything is parsed into a fresh Policy, file after file: the main one and then
+ * its drop-ins, whose keys replace and whose [Match] sections add. Only when all of that went without an
+ * error are the keys checked against each other, so that one slip is one message.
  *
- * [Match] needs care, because "unknown keys are ignored" would widen a match: with a mistyped `Usr=postgres` ignored,
- * what is left may be every process there is. So a section with an unknown key, or with no key at all, is dropped and
- * matches nothing; `Comm=*` is how to match everything. */
+ * [Match] needs care, because "unknown keys are ignored" would widen a match: with a mistyped
+ * `Usr=postgres` ignored, what is left may be every process there is. So a section with an unknown key, or
+ * with no key at all, is dropped and matches nothing; `Comm=*` is how to match everything. */
 
 #include "conf/search.h"
 #include "policy/match.h"
@@ -75,7 +75,8 @@ static int on_section(void *userdata, const char *section, const char *file, uns
     return 0;
 }
 
-/* Notes that `key` was set here, or with `reset` that its default is back. The list stays in the order of the keys. */
+/* Notes that `key` was set here, or with `reset` that its default is back. The list stays in the order of
+ * the keys. */
 static int note_setting(Policy *p, uint32_t key, bool reset, unsigned line, ConfReport *report)
 {
     uint32_t file = (uint32_t)(p->n_files - 1);

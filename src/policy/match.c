@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Matching. fnmatch() is used without flags: `*` matches slashes and leading dots too, for all keys alike, because what is
- * matched is mostly not a path, and because a cgroup's path with a slash and a star is then its whole subtree.
+/* Matching. fnmatch() is used without flags: `*` matches slashes and leading dots too, for all keys alike,
+ * because what is matched is mostly not a path, and because a cgroup's path with a slash and a star is
+ * then its whole subtree.
  *
- * What cannot change while a process keeps its program and cgroup is looked at first; the Min...= keys only then, because
- * they alone make the difference between NO and LATER, that is between forgetting a process and looking again. */
+ * What cannot change while a process keeps its program and cgroup is looked at first; the Min...= keys
+ * only then, because they alone make the difference between NO and LATER, that is between forgetting a
+ * process and looking again. */
 
 #include "policy/match.h"
 

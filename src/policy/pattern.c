@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Splitting of match values. The rules are those of a shell reduced to what a glob needs: blanks separate, quotes hold
- * them. Backslashes are not unquoted here, because fnmatch() does that: `\*` is a star. */
+/* Splitting of match values. The rules are those of a shell reduced to what a glob needs: blanks separate,
+ * quotes hold them. Backslashes are not unquoted here, because fnmatch() does that: `\*` is a star. */
 
 #include "policy/pattern.h"
 
@@ -20,7 +20,8 @@ static void values_free(PolicyPattern *values, size_t n)
     free(values);
 }
 
-/* Whether the last character is a backslash that escapes nothing: fnmatch() would match such a glob with nothing. */
+/* Whether the last character is a backslash that escapes nothing: fnmatch() would match such a glob with
+ * nothing. */
 static bool ends_in_escape(const char *s, size_t len)
 {
     size_t n = 0;

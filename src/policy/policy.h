@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A validated policy file: which tasks it is for, and how they are to be placed. numaplace.policy(5) is its manual. */
+/* A validated policy file: which tasks it is for, and how they are to be placed. numaplace.policy(5) is
+ * its manual. */
 
 #include "base/util.h"
 #include "conf/table.h"
@@ -181,8 +182,8 @@ typedef struct PolicySet {
     unsigned wants; /* PolicyWants: which costly facts some [Match] looks at */
 } PolicySet;
 
-/* The table of all keys, in the order of the manual. The rows of [Match] come first, policy_n_match_keys of them;
- * their offsets are into PolicyMatch, those of all other rows into Policy. */
+/* The table of all keys, in the order of the manual. The rows of [Match] come first, policy_n_match_keys
+ * of them; their offsets are into PolicyMatch, those of all other rows into Policy. */
 extern const ConfKey policy_keys[];
 extern const size_t policy_n_keys;
 extern const size_t policy_n_match_keys;
@@ -194,28 +195,30 @@ extern const char *const policy_mode_names[];
 extern const char *const policy_scope_names[];
 extern const char *const policy_evidence_names[];
 
-/* Whether this version carries out what a setting asks for: the key is active and, for a choice, so is the chosen value.
- * `policy verify` lists the settings of which it is false. */
+/* Whether this version carries out what a setting asks for: the key is active and, for a choice, so is the
+ * chosen value. `policy verify` lists the settings of which it is false. */
 bool policy_setting_active(const Policy *policy, const PolicySetting *setting);
 
 /* The setting of a key, or NULL when the default is in force. */
 const PolicySetting *policy_setting_find(const Policy *policy, const char *section, const char *name);
 
-/* Reads and validates every policy below `directories` (NULL-terminated, first wins), drop-ins included. A file with errors
- * makes the whole load fail with -EBADMSG, so that a reload changes nothing; unknown keys only warn. `topology` (may be
- * NULL) is used to check that nodes exist. On success *ret holds a reference. Returns 0, -EBADMSG or -ENOMEM. */
+/* Reads and validates every policy below `directories` (NULL-terminated, first wins), drop-ins included. A
+ * file with errors makes the whole load fail with -EBADMSG, so that a reload changes nothing; unknown keys
+ * only warn. `topology` (may be NULL) is used to check that nodes exist. On success *ret holds a
+ * reference. Returns 0, -EBADMSG or -ENOMEM. */
 int policy_set_load(const char *const *directories, const Topology *topology, PolicySet **ret,
                     ConfReport *report);
 
 /* Reads one file (with no drop-ins), for `policy verify FILE`. Its policy is named after the file. */
 int policy_load_file(const char *path, const Topology *topology, Policy **ret, ConfReport *report);
 
-/* Parses a policy from memory: what the two above, the tests and the fuzzer use. `name` is the policy's name. */
+/* Parses a policy from memory: what the two above, the tests and the fuzzer use. `name` is the policy's
+ * name. */
 int policy_parse(const char *name, const char *text, size_t len, const char *file, const Topology *topology,
                  Policy **ret, ConfReport *report);
 
-/* Makes a set of `n` policies, sorted by name. Takes them over on success: the entries of `policies` become NULL. Returns 0,
- * -EEXIST when two have the same name, -E2BIG for more than POLICY_MAX, -ENOMEM. */
+/* Makes a set of `n` policies, sorted by name. Takes them over on success: the entries of `policies`
+ * become NULL. Returns 0, -EEXIST when two have the same name, -E2BIG for more than POLICY_MAX, -ENOMEM. */
 int policy_set_new(Policy **policies, size_t n, PolicySet **ret);
 
 Policy *policy_free(Policy *policy);
@@ -225,12 +228,12 @@ PolicySet *policy_set_ref(PolicySet *set);
 PolicySet *policy_set_unref(PolicySet *set);
 DEFINE_CLEANUP(PolicySet *, policy_set_unref)
 
-/* The complete effective text of a policy: every key with its value; parsed again it gives an equal policy. Malloc'd, NULL
- * when memory is out. */
+/* The complete effective text of a policy: every key with its value; parsed again it gives an equal
+ * policy. Malloc'd, NULL when memory is out. */
 char *policy_format(const Policy *policy);
 
-/* What a policy can look at. Strings may be NULL when unknown: such a key then does not match, and its negation does
- * not either (what is not known is not guessed). */
+/* What a policy can look at. Strings may be NULL when unknown: such a key then does not match, and its
+ * negation does not either (what is not known is not guessed). */
 typedef struct PolicySubject {
     const char *unit, *slice, *cgroup, *comm, *exe, *command_line;
     const char *environment; /* NUL-separated assignments */
@@ -248,9 +251,11 @@ typedef enum PolicyVerdict {
     POLICY_VERDICT_YES,
 } PolicyVerdict;
 
-/* The first policy that matches: its index in *ret_index. A policy that says LATER does not hide the ones behind it: LATER is
- * returned, with *ret_index the later YES match or SIZE_MAX, so that the subject is looked at again. */
+/* The first policy that matches: its index in *ret_index. A policy that says LATER does not hide the ones
+ * behind it: LATER is returned, with *ret_index the later YES match or SIZE_MAX, so that the subject is
+ * looked at again. */
 PolicyVerdict policy_match(const PolicySet *set, const PolicySubject *subject, size_t *ret_index);
 
-/* Whether one policy matches, and for `policy match`: the [Match] section (0-based) that said so, SIZE_MAX when NO. */
+/* Whether one policy matches, and for `policy match`: the [Match] section (0-based) that said so, SIZE_MAX
+ * when NO. */
 PolicyVerdict policy_match_one(const Policy *policy, const PolicySubject *subject, size_t *ret_section);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Rules between keys. Each is an error at the line of the key most likely wrong. What only a later change of the machine
- * could make wrong (a node going offline) is not looked at here: plan/ refuses it when it happens. */
+/* Rules between keys. Each is an error at the line of the key most likely wrong. What only a later change
+ * of the machine could make wrong (a node going offline) is not looked at here: plan/ refuses it when it
+ * happens. */
 
 #include "policy/validate.h"
 

@@ -5,10 +5,11 @@
 
 #include "policy/policy.h"
 
-/* Whether `name` is a good name for a policy: 1 to POLICY_NAME_MAX bytes, ASCII letters, digits and .-_@:+, the first of
- * them a letter or digit. Names appear in bus paths, tables and file names. */
+/* Whether `name` is a good name for a policy: 1 to POLICY_NAME_MAX bytes, ASCII letters, digits and
+ * .-_@:+, the first of them a letter or digit. Names appear in bus paths, tables and file names. */
 bool policy_name_valid(const char *name);
 
-/* Checks keys against each other and against the machine (`topology` may be NULL). Adds an error to `report` for each
- * contradiction, and a warning for a match that can never come true. Returns 0 or -ENOMEM. */
+/* Checks keys against each other and against the machine (`topology` may be NULL). Adds an error to
+ * `report` for each contradiction, and a warning for a match that can never come true. Returns 0 or
+ * -ENOMEM. */
 int policy_validate(const Policy *policy, const Topology *topology, ConfReport *report);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The INI grammar. What the handler hears is well-formed, an error is always told, and a text written from what was
- * heard is heard the same way again. */
+/* The INI grammar. What the handler hears is well-formed, an error is always told, and a text written from
+ * what was heard is heard the same way again. */
 
 #include "base/util.h"
 #include "conf/ini.h"

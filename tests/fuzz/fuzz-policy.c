@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Policy files. A policy that is accepted prints as a text that is accepted too and prints the same, and can be
- * matched against a process of which everything is known, and one of which nothing is. */
+/* Policy files. A policy that is accepted prints as a text that is accepted too and prints the same, and
+ * can be matched against a process of which everything is known, and one of which nothing is. */
 
 #include "base/util.h"
 #include "policy/policy.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Checks of a table of keys against its manual page and its sample file, for the tests of both tables. The manual has
- * a fixed form: a `.Ss [Section] section options` with one `.It Cm Key= ...` per key, in the order of the table, which
- * says "Default: none." or "Default\n.Ql VALUE .", and "Not active in this version." exactly where the table does. */
+/* Checks of a table of keys against its manual page and its sample file, for the tests of both tables. The
+ * manual has a fixed form: a `.Ss [Section] section options` with one `.It Cm Key= ...` per key, in the
+ * order of the table, which says "Default: none." or "Default\n.Ql VALUE .", and "Not active in this
+ * version." exactly where the table does. */
 
 #include "conf-test.h"
 #include "conf/table.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* numaplaced.conf(5) and the sample file say what the daemon's table of keys says, and the sample is a good file. */
+/* numaplaced.conf(5) and the sample file say what the daemon's table of keys says, and the sample is a
+ * good file. */
 
 #include "daemon/config.h"
 #include "manual-test.h"

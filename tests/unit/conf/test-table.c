@@ -21,7 +21,7 @@ typedef struct Sample {
 static const char *const names[] = {"red", "green", NULL};
 static const ConfRange range_small = {1, 10};
 static const ConfRange range_span = {1000, 60000000};
-static const ConfRange range_list = {0, 7};
+static const ConfRange range_list = {1, 7};
 
 static const ConfKey table[] = {
     {"A", "Flag", conf_parse_bool, NULL, offsetof(Sample, flag), "yes", "yes or no", true},
@@ -102,7 +102,7 @@ static void test_good_values(void **state)
     assert_string_equal(s->text, "some words");
     apply(s, "B", "Choice", "red", 0, "");
     assert_int_equal(s->choice, 0);
-    apply(s, "B", "List", "0-1,7", 0, "");
+    apply(s, "B", "List", "1-2,7", 0, "");
     assert_int_equal(hwloc_bitmap_weight(s->list), 3);
     apply(s, "B", "List", "", 0, "");
     assert_null(s->list);
@@ -134,6 +134,7 @@ static void test_bad_values(void **state)
         {"B", "Text", "eleven more", "1 to 10 bytes"},
         {"B", "Choice", "RED", "red or green"},
         {"B", "Choice", "red green", "red or green"},
+        {"B", "List", "0,3", "a list of numbers up to 7"},
         {"B", "List", "8", "a list of numbers up to 7"},
         {"B", "List", "3-1", "a list of numbers up to 7"},
         {"B", "List", "all", "a list of numbers up to 7"},

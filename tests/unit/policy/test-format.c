@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* parse(format(x)) == x, for policies drawn at random with fixed seeds. The policies are made as structures, not as
- * text, and compared field by field, so that neither the parser nor the printer is its own judge. */
+/* parse(format(x)) == x, for policies drawn at random with fixed seeds. The policies are made as
+ * structures, not as text, and compared field by field, so that neither the parser nor the printer is its
+ * own judge. */
 
 #include "../conf/conf-test.h"
 #include "policy/policy.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Loading from directories: precedence, masks, drop-ins, and that one bad file keeps the whole set from being used. */
+/* Loading from directories: precedence, masks, drop-ins, and that one bad file keeps the whole set from
+ * being used. */
 
 #include "../conf/conf-test.h"
 #include "policy/policy.h"

@@ -236,8 +236,8 @@ static void test_long_comm(void **state)
 {
     CLEANUP(policy_free_p)
     Policy *p = parse(
-        "[Match]\nComm=fifteen-bytes-x sixteen-bytes-xy sixteen-bytes-*x\n", NULL,
-        "warning f:1: the kernel keeps 15 bytes of a name, so this Comm= matches nothing: sixteen-bytes-xy\n");
+        "[Match]\nComm=fifteen-bytes-x sixteen-byte-xyz sixteen-bytes-*x\n", NULL,
+        "warning f:1: the kernel keeps 15 bytes of a name, so this Comm= matches nothing: sixteen-byte-xyz\n");
 
     assert_int_equal(p->matches[0].comm.n_values, 3);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The policies in policies/ load without a word, do what they say, and the examples change nothing until adapted. */
+/* The policies in policies/ load without a word, do what they say, and the examples change nothing until
+ * adapted. */
 
 #include "../conf/conf-test.h"
 #include "policy/policy.h"
