@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The real thing, on threads and children of this test only, and within the CPUs it was started with. Also asserts what
+ * the machine in memory of the other tests takes for granted about the kernel. */
+
+#include "act/act.h"
+#include "base/parse.h"
+#include "base/root.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#define CHILDREN_MAX 64U
+
+typedef struct Live {
+    char directory[PATH_MAX / 2];
+    char journal[PATH_MAX];
+    int root_fd;
+    Act *act;
+    World world;
+    hwloc_bitmap_t before; /* the mask of this test at its start */
+    hwloc_bitmap_t home, lent, have;
+    int cpu; /* what `lent` has more than `home` */
+    int gate[2];
+    pid_t children[CHILDREN_MAX];
+    size_t n_children;
+} Live;
+
+static TaskKey key_of(const Live *live, pid_t pid)
+{
+    ActProcess process;
+    int fd = live->root_fd;
+
+    assert_int_equal(act_ops_affinity.read_process(&fd, pid, &process), 0);
+    return (TaskKey){.pid = pid, .tid = pid, .start_ticks = process.start_ticks};
+}
+
+static void get_mask(Live *live, pid_t pid, hwloc_bitmap_t ret)
+{
+    assert_int_equal(act_ops_affinity.get_mask(&live->root_fd, key_of(live, pid), ret), 0);
+}
+
+static void assert_has(Live *live, pid_t pid, hwloc_const_bitmap_t mask)
+{
+    get_mask(live, pid, live->have);
+    assert_true(hwloc_bitmap_isequal(live->have, mask));
+}
+
+static int start(Live *live)
+{
+    char *error = NULL;
+
+    return act_new(&act_ops_affinity, NULL, live->root_fd, live->journal, &live->act, &error);
+}
+
+static int setup(void **state)
+{
+    const char *tmp = getenv("TMPDIR");
+    Live *live = calloc(1, sizeof(*live));
+
+    if (!live)
+        return -1;
+    (void)snprintf(live->directory, sizeof(live->directory), "%s/numaplace-live-XXXXXX", tmp ? tmp : "/tmp");
+    if (!mkdtemp(live->directory) || pipe2(live->gate, O_CLOEXEC) < 0)
+        return -1;
+    (void)snprintf(live->journal, sizeof(live->journal), "%s/journal", live->directory);
+    live->root_fd = root_open("/");
+    live->before = hwloc_bitmap_alloc();
+    live->home = hwloc_bitmap_alloc();
+    live->lent = hwloc_bitmap_alloc();
+    live->have = hwloc_bitmap_alloc();
+    if (live->root_fd < 0 || start(live) != 0)
+        return -1;
+    get_mask(live, getpid(), live->before);
+
+    /* Home is the first CPU; the last one is lent. */
+    live->cpu = hwloc_bitmap_last(live->before);
+    if (hwloc_bitmap_only(live->home, (unsigned)hwloc_bitmap_first(live->before)) < 0 ||
+        hwloc_bitmap_copy(live->lent, live->home) < 0 ||
+        hwloc_bitmap_set(live->lent, (unsigned)live->cpu) < 0)
+        return -1;
+    *state = live;
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    return remove(path);
+}
+
+static int teardown(void **state)
+{
+    Live *live = *state;
+
+    for (size_t i = 0; i < live->n_children; i++) {
+        (void)kill(live->children[i], SIGKILL);
+        (void)waitpid(live->children[i], NULL, 0);
+    }
+    act_free(live->act);
+    hwloc_bitmap_free(live->before);
+    hwloc_bitmap_free(live->home);
+    hwloc_bitmap_free(live->lent);
+    hwloc_bitmap_free(live->have);
+    (void)close(live->root_fd);
+    (void)close(live->gate[0]);
+    (void)close(live->gate[1]);
+    (void)nftw(live->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    free(live);
+    return 0;
+}
+
+static void need_two_cpus(const Live *live)
+{
+    if (hwloc_bitmap_weight(live->before) < 2)
+        skip();
+}
+
+static void *wait_for_end(void *arg)
+{
+    for (;;)
+        (void)pause();
+    return arg;
+}
+
+/* Forks and reaps until it is killed. */
+static void fork_for_ever(void)
+{
+    for (;;) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+            _exit(0);
+        if (pid > 0)
+            (void)waitpid(pid, NULL, 0);
+    }
+}
+
+typedef enum ChildKind {
+    CHILD_WAITS,
+    CHILD_HAS_THREADS,
+    CHILD_FORKS,
+} ChildKind;
+
+static pid_t make_child(Live *live, ChildKind kind)
+{
+    pid_t pid = fork();
+    pthread_t thread;
+    char c = 0;
+
+    assert_true(pid >= 0);
+    if (pid > 0) {
+        live->children[live->n_children++] = pid;
+        assert_int_equal(read(live->gate[0], &c, 1), 1); /* it is ready */
+        return pid;
+    }
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)setsid(); /* what else runs in this session is not to be taken for its relatives */
+    for (unsigned i = 0; kind == CHILD_HAS_THREADS && i < 3; i++)
+        if (pthread_create(&thread, NULL, wait_for_end, NULL) != 0)
+            _exit(1);
+    if (write(live->gate[1], &c, 1) != 1)
+        _exit(1);
+    if (kind == CHILD_FORKS)
+        fork_for_ever();
+    (void)wait_for_end(NULL);
+    _exit(0);
+}
+
+static PlanOutcome act_on(Live *live, PlanKind kind, TaskKey subject, hwloc_const_bitmap_t from,
+                          hwloc_const_bitmap_t to)
+{
+    PlanAction action = {.kind = kind, .subject = subject, .from = from, .to = to, .cpu = {live->cpu}};
+    Plan plan = {.actions = &action, .n_actions = 1};
+    PlanOutcome outcome = PLAN_OUTCOME_INVALID;
+
+    assert_int_equal(act_execute(live->act, &live->world, &plan, &outcome), 0);
+    return outcome;
+}
+
+static PlanOutcome set_home(Live *live, pid_t pid)
+{
+    TaskKey subject = key_of(live, pid);
+
+    subject.tid = 0;
+    return act_on(live, PLAN_KIND_SET_HOME, subject, live->before, live->home);
+}
+
+static void restart(Live *live)
+{
+    live->act = act_free(live->act);
+    assert_int_equal(start(live), 0);
+}
+
+static void restore(Live *live)
+{
+    assert_int_equal(act_restore(live->act, 0, NULL, NULL), 0);
+}
+
+static void assert_threads_have(Live *live, pid_t pid, size_t n_threads, hwloc_const_bitmap_t mask)
+{
+    CLEANUP_FREE TaskKey *threads = NULL;
+    size_t n = 0;
+
+    assert_int_equal(
+        act_ops_affinity.list_threads(&live->root_fd, pid, key_of(live, pid).start_ticks, &threads, &n), 0);
+    assert_int_equal(n, n_threads);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(act_ops_affinity.get_mask(&live->root_fd, threads[i], live->have), 0);
+        assert_true(hwloc_bitmap_isequal(live->have, mask));
+    }
+}
+
+static void test_home_lend_recall_release(void **state)
+{
+    Live *live = *state;
+    TaskKey child;
+    pid_t pid;
+
+    need_two_cpus(live);
+    pid = make_child(live, CHILD_HAS_THREADS);
+    child = key_of(live, pid);
+    assert_int_equal(set_home(live, pid), PLAN_OUTCOME_DONE);
+    assert_threads_have(live, pid, 4, live->home);
+    assert_int_equal(act_on(live, PLAN_KIND_LEND, child, live->home, live->lent), PLAN_OUTCOME_DONE);
+    assert_has(live, pid, live->lent);
+    assert_int_equal(act_on(live, PLAN_KIND_RECALL, child, live->lent, live->home), PLAN_OUTCOME_DONE);
+    assert_threads_have(live, pid, 4, live->home);
+    assert_int_equal(act_on(live, PLAN_KIND_LEND, child, live->home, live->lent), PLAN_OUTCOME_DONE);
+    child.tid = 0;
+    assert_int_equal(act_on(live, PLAN_KIND_RELEASE, child, NULL, NULL), PLAN_OUTCOME_DONE);
+    assert_threads_have(live, pid, 4, live->before);
+    assert_true(act_cost_usec(live->act) > 0);
+}
+
+static void test_crash(void **state)
+{
+    Live *live = *state;
+    pid_t pid;
+
+    need_two_cpus(live);
+    pid = make_child(live, CHILD_HAS_THREADS);
+    assert_int_equal(set_home(live, pid), PLAN_OUTCOME_DONE);
+    assert_int_equal(act_on(live, PLAN_KIND_LEND, key_of(live, pid), live->home, live->lent),
+                     PLAN_OUTCOME_DONE);
+    restart(live);
+    restore(live);
+    assert_threads_have(live, pid, 4, live->before);
+}
+
+static void test_foreign(void **state)
+{
+    Live *live = *state;
+    hwloc_bitmap_t chosen = hwloc_bitmap_alloc();
+    pid_t before, meanwhile;
+
+    need_two_cpus(live);
+    assert_int_equal(hwloc_bitmap_only(chosen, (unsigned)live->cpu), 0);
+    before = make_child(live, CHILD_WAITS);
+    meanwhile = make_child(live, CHILD_WAITS);
+
+    /* As taskset(1) does it. */
+    assert_int_equal(act_ops_affinity.set_mask(&live->root_fd, key_of(live, before), NULL, chosen), 0);
+    assert_int_equal(set_home(live, before), PLAN_OUTCOME_FOREIGN);
+    assert_int_equal(set_home(live, meanwhile), PLAN_OUTCOME_DONE);
+    assert_int_equal(act_ops_affinity.set_mask(&live->root_fd, key_of(live, meanwhile), NULL, chosen), 0);
+    assert_int_equal(act_on(live, PLAN_KIND_LEND, key_of(live, meanwhile), live->home, live->lent),
+                     PLAN_OUTCOME_FOREIGN);
+    restore(live);
+    assert_has(live, before, chosen);
+    assert_has(live, meanwhile, chosen);
+    hwloc_bitmap_free(chosen);
+}
+
+/* Fifty processes that fork and reap as fast as they can. */
+static void test_forkers(void **state)
+{
+    Live *live = *state;
+
+    need_two_cpus(live);
+    for (unsigned i = 0; i < 50; i++)
+        (void)make_child(live, CHILD_FORKS);
+    for (size_t i = 0; i < live->n_children; i++)
+        assert_int_equal(set_home(live, live->children[i]), PLAN_OUTCOME_DONE);
+    for (size_t i = 0; i < live->n_children; i++)
+        assert_int_equal(
+            act_on(live, PLAN_KIND_LEND, key_of(live, live->children[i]), live->home, live->lent),
+            PLAN_OUTCOME_DONE);
+    restart(live);
+    restore(live);
+    for (size_t i = 0; i < live->n_children; i++)
+        assert_has(live, live->children[i], live->before);
+}
+
+/* No process that came from this test is left with a mask of ours. */
+static void test_grandchildren(void **state)
+{
+    Live *live = *state;
+    ActProcess *processes = NULL;
+    size_t n = 0, found = 0;
+    char c = 0;
+    pid_t pid;
+
+    need_two_cpus(live);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) { /* waits to be confined, and has a child then */
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)setsid();
+        if (write(live->gate[1], &c, 1) != 1)
+            _exit(1);
+        for (;;) {
+            cpu_set_t set;
+
+            if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1)
+                break;
+            (void)sched_yield();
+        }
+        if (fork() == 0)
+            (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (write(live->gate[1], &c, 1) != 1)
+            _exit(1);
+        (void)wait_for_end(NULL);
+    }
+    live->children[live->n_children++] = pid;
+    assert_int_equal(read(live->gate[0], &c, 1), 1);
+    assert_int_equal(set_home(live, pid), PLAN_OUTCOME_DONE);
+    assert_int_equal(read(live->gate[0], &c, 1), 1);
+    assert_int_equal(read(live->gate[0], &c, 1), 1);
+
+    restore(live);
+    assert_int_equal(act_ops_affinity.list_processes(&live->root_fd, &processes, &n), 0);
+    for (size_t i = 0; i < n; i++)
+        if (processes[i].parent == pid) {
+            found++;
+            assert_has(live, processes[i].pid, live->before);
+            (void)kill(processes[i].pid, SIGKILL);
+        }
+    assert_int_equal(found, 1);
+    free(processes);
+}
+
+static void test_gone(void **state)
+{
+    Live *live = *state;
+    pid_t pid = make_child(live, CHILD_WAITS);
+    TaskKey child = key_of(live, pid), another = child;
+
+    another.start_ticks++; /* the number belongs to somebody else now */
+    assert_int_equal(act_ops_affinity.get_mask(&live->root_fd, another, live->have), ACT_E_GONE);
+    assert_int_equal(act_ops_affinity.set_mask(&live->root_fd, another, NULL, live->home), ACT_E_GONE);
+    assert_has(live, pid, live->before);
+    another.tid = 0;
+    assert_int_equal(act_on(live, PLAN_KIND_SET_HOME, another, live->before, live->home), PLAN_OUTCOME_GONE);
+
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    live->n_children--;
+    assert_int_equal(act_ops_affinity.get_mask(&live->root_fd, child, live->have), ACT_E_GONE);
+    assert_int_equal(act_ops_affinity.set_mask(&live->root_fd, child, NULL, live->home), ACT_E_GONE);
+}
+
+/* What is taken for granted about the kernel. */
+static void test_kernel(void **state)
+{
+    Live *live = *state;
+    pid_t pid = make_child(live, CHILD_WAITS), number;
+    hwloc_bitmap_t mask = hwloc_bitmap_alloc();
+    ActBirthMark before, after;
+
+    /* No CPU at all, or none that exists, is refused and changes nothing. */
+    assert_int_equal(act_ops_affinity.set_mask(&live->root_fd, key_of(live, pid), NULL, mask), ACT_E_REFUSED);
+    assert_int_equal(hwloc_bitmap_only(mask, PARSE_CPU_MAX), 0);
+    assert_int_equal(act_ops_affinity.set_mask(&live->root_fd, key_of(live, pid), NULL, mask), ACT_E_REFUSED);
+    assert_has(live, pid, live->before);
+
+    /* CPUs that do not exist are cut off without a word, and all there are is what it had. */
+    assert_int_equal(hwloc_bitmap_set(mask, (unsigned)hwloc_bitmap_first(live->home)), 0);
+    assert_int_equal(act_ops_affinity.set_mask(&live->root_fd, key_of(live, pid), NULL, mask), 0);
+    assert_has(live, pid, live->home);
+    hwloc_bitmap_fill(mask);
+    assert_int_equal(act_ops_affinity.set_mask(&live->root_fd, key_of(live, pid), NULL, mask), 0);
+    get_mask(live, pid, live->have);
+    assert_true(hwloc_bitmap_isincluded(live->before, live->have));
+    hwloc_bitmap_free(mask);
+
+    /* Numbers given out are told by the birth mark, and start times by the same clock. */
+    assert_int_equal(act_ops_affinity.birth_mark(&live->root_fd, &before), 0);
+    number = make_child(live, CHILD_WAITS);
+    assert_int_equal(act_ops_affinity.birth_mark(&live->root_fd, &after), 0);
+    assert_in_range(key_of(live, number).start_ticks + 1, before.ticks, after.ticks + 1);
+    if (after.last >= before.last) /* not gone round */
+        assert_in_range(number, before.last + 1, after.last);
+}
+
+static void test_dry_run(void **state)
+{
+    Live *live = *state;
+    pid_t pid = make_child(live, CHILD_WAITS);
+    CLEANUP_FREE char *error = NULL;
+
+    live->act = act_free(live->act);
+    assert_int_equal(unlink(live->journal), 0);
+    assert_int_equal(act_new(&act_ops_dry_run, NULL, live->root_fd, live->journal, &live->act, &error), 0);
+    assert_int_equal(set_home(live, pid),
+                     hwloc_bitmap_weight(live->before) > 1 ? PLAN_OUTCOME_SKIPPED : PLAN_OUTCOME_DONE);
+    assert_has(live, pid, live->before);
+    assert_int_equal(act_ops_dry_run.set_mask(&live->root_fd, key_of(live, pid), NULL, live->home),
+                     ACT_E_REFUSED);
+    assert_has(live, pid, live->before);
+    assert_int_equal(access(live->journal, F_OK), -1);
+}
+
+static void test_measure(void **state)
+{
+    Live *live = *state;
+
+    assert_int_equal(act_cost_usec(live->act), 0);
+    assert_int_equal(act_measure(live->act), 0);
+    assert_in_range(act_cost_usec(live->act), 1, 1000000);
+    assert_has(live, getpid(), live->before);
+}
+
+/* The capability as /proc shows it. */
+static void test_permitted(void **state)
+{
+    Live *live = *state;
+    char text[8192];
+    const char *line;
+
+    assert_true(root_read(live->root_fd, "proc/self/status", text, sizeof(text)) > 0);
+    line = strstr(text, "\nCapEff:\t");
+    assert_non_null(line);
+    assert_int_equal(act_permitted(), strtoull(line + 9, NULL, 16) >> 23 & 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_home_lend_recall_release),
+        TEST(test_crash),
+        TEST(test_foreign),
+        TEST(test_forkers),
+        TEST(test_grandchildren),
+        TEST(test_gone),
+        TEST(test_kernel),
+        TEST(test_dry_run),
+        TEST(test_measure),
+        TEST(test_permitted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

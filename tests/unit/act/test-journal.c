@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The file of the journal: which one is trusted, and what becomes of one that is damaged. */
+
+#include "fixture.h"
+
+#include "act/journal.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define BOOT   "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
+#define HEADER "journal version=1 boot=\"" BOOT "\"\n"
+#define BODY                                                                   \
+    "process pid=100 start=1000 group=100 session=90 original=0-7 whole=yes\n" \
+    "mask pid=100 start=1000 mask=0-3\n"                                       \
+    "mask pid=100 start=1000 mask=0-3,5\n"                                     \
+    "process pid=200 start=1000 group=-1 session=0 original=1,3 whole=no\n"    \
+    "mask pid=200 start=1000 mask=0-3\n"                                       \
+    "released pid=200 start=1000 ticks=77\n"                                   \
+    "process pid=200 start=1500 group=200 session=200 original=0-7 whole=no\n" \
+    "thread pid=100 start=1000 tid=101 born=1001 original=2 whole=no\n"        \
+    "narrow pid=100 start=1000 tid=100 born=1000 cpu=5 ticks=1010 last=4000\n" \
+    "settled\n"                                                                \
+    "narrow pid=100 start=1000 tid=101 born=1001 cpu=6 ticks=1011 last=4001\n"
+
+/* A root whose boot id is known. */
+static int setup(void **state)
+{
+    static const char *const directories[] = {"proc", "proc/sys", "proc/sys/kernel",
+                                              "proc/sys/kernel/random"};
+    char path[PATH_MAX + 64];
+    Fixture *f;
+    int fd;
+
+    if (fixture_setup(state) < 0)
+        return -1;
+    f = *state;
+    for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", f->directory, directories[i]);
+        if (mkdir(path, 0700) < 0)
+            return -1;
+    }
+    (void)snprintf(path, sizeof(path), "%s/proc/sys/kernel/random/boot_id", f->directory);
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, BOOT "\n", strlen(BOOT) + 1) < 0)
+        return -1;
+    (void)close(fd);
+    (void)close(f->root_fd);
+    f->root_fd = open(f->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return f->root_fd < 0 ? -1 : 0;
+}
+
+static int open_journal(Fixture *f, Journal **ret, char **ret_error)
+{
+    *ret = NULL;
+    *ret_error = NULL;
+    return journal_open(f->journal, f->root_fd, ret, ret_error);
+}
+
+static void assert_file(const Fixture *f, const char *suffix, const char *expected)
+{
+    char path[PATH_MAX + 16];
+    char text[8192];
+    ssize_t n;
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "%s%s", f->journal, suffix);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    n = read(fd, text, sizeof(text) - 1);
+    (void)close(fd);
+    assert_true(n >= 0);
+    text[n] = '\0';
+    assert_string_equal(text, expected);
+}
+
+static void assert_no_file(const Fixture *f, const char *suffix)
+{
+    char path[PATH_MAX + 16];
+
+    (void)snprintf(path, sizeof(path), "%s%s", f->journal, suffix);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+static void test_new(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP(journal_free_p) Journal *journal = NULL;
+    CLEANUP_FREE char *error = NULL;
+    struct stat st;
+
+    assert_int_equal(open_journal(f, &journal, &error), 0);
+    assert_file(f, "", HEADER);
+    assert_int_equal(stat(f->journal, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+    assert_int_equal(journal->n_processes, 0);
+}
+
+static void test_round_trip(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP(journal_free_p) Journal *journal = NULL;
+    CLEANUP_FREE char *error = NULL, *text = NULL;
+    JournalProcess *p;
+    size_t len;
+
+    fixture_write_journal(f, HEADER BODY, strlen(HEADER BODY));
+    assert_int_equal(open_journal(f, &journal, &error), 0);
+    assert_int_equal(journal->n_processes, 3);
+    p = journal_process(journal, 100, 1000);
+    assert_non_null(p);
+    assert_int_equal(p->session, 90);
+    assert_int_equal(p->n_applied, 2);
+    assert_true(p->original.whole);
+    assert_int_equal(
+        hwloc_bitmap_first(
+            journal_original(journal, p, (TaskKey){.pid = 100, .tid = 101, .start_ticks = 1001}).mask),
+        2);
+    assert_ptr_equal(journal_original(journal, p, (TaskKey){.pid = 100, .tid = 101, .start_ticks = 9}).mask,
+                     p->original.mask);
+    assert_null(journal_process(journal, 100, 1001));
+    assert_int_equal(journal_process(journal, 200, 1000)->released_ticks, 77);
+    assert_int_equal(journal_process(journal, 200, 1500)->released_ticks, 0);
+    assert_int_equal(journal->n_passages, 2);
+
+    text = journal_format(journal, &len);
+    assert_string_equal(text, HEADER BODY);
+    assert_int_equal(len, strlen(text));
+    assert_file(f, "", HEADER BODY); /* reading changes nothing */
+}
+
+static void test_later_lines_win(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP(journal_free_p) Journal *journal = NULL;
+    CLEANUP_FREE char *error = NULL;
+    static const char text[] =
+        HEADER BODY "process pid=200 start=1000 group=1 session=1 original=4 whole=no\n"
+                    "thread pid=100 start=1000 tid=101 born=1001 original=3 whole=no\n"
+                    "checked\n";
+
+    fixture_write_journal(f, text, strlen(text));
+    assert_int_equal(open_journal(f, &journal, &error), 0);
+    assert_int_equal(journal_process(journal, 200, 1000)->released_ticks, 0);
+    assert_int_equal(hwloc_bitmap_first(journal_process(journal, 200, 1000)->original.mask), 4);
+    assert_int_equal(journal->n_threads, 1);
+    assert_int_equal(hwloc_bitmap_first(journal->threads[0].original.mask), 3);
+    assert_int_equal(journal->n_passages, 1); /* the one that is not settled */
+    assert_int_equal(journal->passages[0].tid, 101);
+}
+
+static void test_torn(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP_FREE char *error = NULL;
+
+    /* Cut anywhere, it is read up to the last whole line, and goes on from there. */
+    for (size_t cut = 0; cut <= strlen(HEADER BODY); cut++) {
+        CLEANUP(journal_free_p) Journal *journal = NULL;
+        const char *end = cut > 0 ? memrchr(HEADER BODY, '\n', cut) : NULL;
+        size_t good = end ? (size_t)(end - (HEADER BODY)) + 1 : 0;
+        CLEANUP_FREE char *expected = NULL;
+
+        fixture_write_journal(f, HEADER BODY, cut);
+        assert_int_equal(open_journal(f, &journal, &error), 0);
+        assert_int_equal(journal->torn, good < cut);
+        assert_int_equal(journal_note_checked(journal), 0);
+        assert_true(asprintf(&expected, "%.*schecked\n", (int)(good ? good : strlen(HEADER)), HEADER BODY) >
+                    0);
+        assert_file(f, "", expected);
+        assert_no_file(f, ".corrupt");
+    }
+}
+
+static void assert_corrupt(Fixture *f, const char *text, size_t len, const char *sentence, size_t n_processes)
+{
+    CLEANUP(journal_free_p) Journal *journal = NULL;
+    CLEANUP_FREE char *error = NULL, *expected = NULL;
+    struct stat st;
+    char path[PATH_MAX + 16];
+
+    fixture_write_journal(f, text, len);
+    assert_int_equal(open_journal(f, &journal, &error), ACT_E_CORRUPT);
+    assert_true(asprintf(&expected, "%s:%s", f->journal, sentence) > 0);
+    assert_string_equal(error, expected);
+    assert_int_equal(journal->n_processes, n_processes);
+    (void)snprintf(path, sizeof(path), "%s.corrupt", f->journal);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, len);
+
+    /* What could be read is in the new file, so the next start is an ordinary one. */
+    journal = journal_free(journal);
+    free(error);
+    assert_int_equal(open_journal(f, &journal, &error), 0);
+    assert_int_equal(journal->n_processes, n_processes);
+}
+
+static void test_corrupt(void **state)
+{
+    Fixture *f = *state;
+
+#define CORRUPT(text, sentence, n) assert_corrupt(f, text, sizeof(text) - 1, sentence, n)
+    CORRUPT(HEADER "hello\n" BODY, "2: expected process, thread, mask, narrow, settled, checked or released",
+            3);
+    CORRUPT(BODY, "1: expected \"journal version=1 boot=...\"", 2);
+    CORRUPT("journal version=2 boot=\"" BOOT "\"\n" BODY, "1: expected version=1, not 2", 3);
+    CORRUPT(HEADER "mask pid=5 start=1 mask=0\n" BODY,
+            "2: expected a process line for process 5 before the mask line", 3);
+    CORRUPT(HEADER BODY "mask pid=100 start=1000 mask=empty\n", "13: expected a mask with a CPU in it", 3);
+    CORRUPT(HEADER BODY "released pid=100 start=1000 ticks=0\n", "13: expected ticks= of 1 or more", 3);
+    CORRUPT("\177ELF\2\1\1", "1: expected \"journal version=1 boot=...\"", 0);
+    CORRUPT(HEADER "process pid=0 start=1 group=1 session=1 original=1 whole=no\n",
+            "2: expected a process number and a mask with a CPU in it", 0);
+#undef CORRUPT
+}
+
+static void test_nul_line(void **state)
+{
+    static const char text[] = HEADER "process pid=1\0 start\n" BODY;
+
+    assert_corrupt(*state, text, sizeof(text) - 1,
+                   "2: expected printable ASCII, with other bytes in quotes as \\xNN", 3);
+}
+
+static void test_too_large(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP(journal_free_p) Journal *journal = NULL;
+    CLEANUP_FREE char *error = NULL;
+    int fd;
+
+    /* A hole costs no room on the disk. */
+    fixture_write_journal(f, HEADER BODY, strlen(HEADER BODY));
+    fd = open(f->journal, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(ftruncate(fd, (off_t)JOURNAL_FILE_MAX + 1), 0);
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(open_journal(f, &journal, &error), ACT_E_CORRUPT);
+    assert_non_null(strstr(error, "expected the end of the file before 67108864 bytes"));
+    assert_int_equal(journal->n_processes, 3);
+}
+
+static void test_other_boot(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP(journal_free_p) Journal *journal = NULL;
+    CLEANUP_FREE char *error = NULL;
+    static const char text[] = "journal version=1 boot=\"another\"\n" BODY "garbage\n";
+
+    fixture_write_journal(f, text, strlen(text));
+    assert_int_equal(open_journal(f, &journal, &error), 0);
+    assert_int_equal(journal->n_processes, 0);
+    assert_file(f, "", HEADER);
+    assert_no_file(f, ".corrupt");
+}
+
+static void assert_refused(Fixture *f, int expected, const char *what)
+{
+    CLEANUP(journal_free_p) Journal *journal = NULL;
+    CLEANUP_FREE char *error = NULL;
+
+    assert_int_equal(open_journal(f, &journal, &error), expected);
+    assert_null(journal);
+    assert_non_null(error);
+    assert_non_null(strstr(error, f->journal));
+    if (!strstr(error, what))
+        fail_msg("\"%s\" does not say \"%s\"", error, what);
+    assert_null(strchr(error, '\n'));
+}
+
+static void test_not_trusted(void **state)
+{
+    Fixture *f = *state;
+    char other[PATH_MAX + 16];
+
+    (void)snprintf(other, sizeof(other), "%s/other", f->directory);
+    fixture_write_journal(f, HEADER BODY, strlen(HEADER BODY));
+
+    assert_int_equal(chmod(f->journal, 0620), 0);
+    assert_refused(f, -EPERM, "mode 0620; expected no one but its owner able to write it");
+    assert_int_equal(chmod(f->journal, 0602), 0);
+    assert_refused(f, -EPERM, "mode 0602");
+    assert_int_equal(chmod(f->journal, 0600), 0);
+
+    assert_int_equal(link(f->journal, other), 0);
+    assert_refused(f, -EPERM, "has 2 names; expected one");
+    assert_int_equal(unlink(f->journal), 0);
+    assert_int_equal(symlink(other, f->journal), 0);
+    assert_refused(f, -EPERM, "a symbolic link; expected a regular file");
+    assert_int_equal(unlink(f->journal), 0);
+    assert_int_equal(mkfifo(f->journal, 0600), 0);
+    assert_refused(f, -EPERM, "not a regular file");
+    assert_int_equal(unlink(f->journal), 0);
+    assert_int_equal(mkdir(f->journal, 0700), 0);
+    assert_refused(f, -EISDIR, "cannot open it: Is a directory");
+    assert_int_equal(rmdir(f->journal), 0);
+
+    assert_int_equal(chmod(f->directory, 0777), 0);
+    assert_refused(f, -EPERM, "its directory can be written to by others");
+    assert_int_equal(chmod(f->directory, 0700), 0);
+    (void)snprintf(f->journal, sizeof(f->journal), "%s/missing/journal", f->directory);
+    assert_refused(f, -ENOENT, "cannot open its directory");
+}
+
+static void test_foreign_owner(void **state)
+{
+    Fixture *f = *state;
+
+    if (geteuid() != 0)
+        skip();
+    fixture_write_journal(f, HEADER BODY, strlen(HEADER BODY));
+    assert_int_equal(chown(f->journal, 65534, 65534), 0);
+    assert_refused(f, -EPERM, "owned by user 65534; expected user 0");
+    assert_int_equal(unlink(f->journal), 0);
+    assert_int_equal(chown(f->directory, 65534, 65534), 0);
+    assert_refused(f, -EPERM, "its directory can be written to by others");
+}
+
+static void test_no_boot_id(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP(journal_free_p) Journal *journal = NULL;
+    CLEANUP_FREE char *error = NULL;
+    char path[PATH_MAX + 64];
+
+    (void)snprintf(path, sizeof(path), "%s/proc/sys/kernel/random/boot_id", f->directory);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(open_journal(f, &journal, &error), -ENOENT);
+    assert_string_equal(error, "/proc/sys/kernel/random/boot_id: cannot be read: No such file or directory");
+}
+
+/* A damaged journal is not lost by a crash while it is being dealt with, nor by a full directory. */
+static void test_replace_fails(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP(journal_free_p) Journal *journal = NULL;
+    CLEANUP_FREE char *error = NULL;
+    char path[PATH_MAX + 16];
+
+    (void)snprintf(path, sizeof(path), "%s.new", f->journal);
+    assert_int_equal(mkdir(path, 0700), 0);
+    fixture_write_journal(f, HEADER BODY "garbage\n", strlen(HEADER BODY "garbage\n"));
+    assert_int_equal(open_journal(f, &journal, &error), ACT_E_CORRUPT);
+    assert_int_equal(journal->n_processes, 3);
+    assert_int_equal(journal_compact(journal, NULL, 0), -EISDIR);
+    assert_file(f, "", HEADER BODY "garbage\n");
+    assert_no_file(f, ".corrupt");
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(journal_compact(journal, NULL, 0), 0);
+    assert_file(f, "", HEADER);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_new),           TEST(test_round_trip), TEST(test_later_lines_win),
+        TEST(test_torn),          TEST(test_corrupt),    TEST(test_nul_line),
+        TEST(test_too_large),     TEST(test_other_boot), TEST(test_not_trusted),
+        TEST(test_foreign_owner), TEST(test_no_boot_id), TEST(test_replace_fails),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

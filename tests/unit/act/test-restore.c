@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Putting back after a crash, and whom an inherited mask is taken from. Process 100 lives on 0-3 of eight CPUs. */
+
+#include "fixture.h"
+
+#include "act/internal.h"
+
+#include <stdio.h>
+
+static int setup(void **state)
+{
+    Fixture *f;
+
+    if (fixture_setup(state) < 0)
+        return -1;
+    f = *state;
+    fixture_start(f);
+    /* An elder of the same session that happens to have the same mask. */
+    if (!act_record_add_process(f->record, 90, 1, 100, "0-3"))
+        return -1;
+    act_record_advance(f->record, 10);
+    if (!act_record_add_process(f->record, 100, 90, 100, "0-7") || !act_record_clone(f->record, 100, 101))
+        return -1;
+    act_record_advance(f->record, 10);
+    fixture_world_process(f, 100, "0-7");
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    return 0;
+}
+
+static void restart(Fixture *f)
+{
+    fixture_crash(f);
+    fixture_start(f);
+}
+
+static void test_threads(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_pin(f->record, 101, "2"));
+    assert_true(act_record_clone(f->record, 100, 102));
+    restart(f);
+    fixture_restore(f, 2, 1);
+    assert_mask(f, 100, "0-7");
+    assert_mask(f, 101, "2");
+    assert_mask(f, 102, "0-7");
+    assert_mask(f, 90, "0-3");
+
+    /* It is forgotten now. */
+    assert_true(act_record_pin(f->record, 100, "0-3"));
+    restart(f);
+    fixture_restore(f, 0, 0);
+    assert_mask(f, 100, "0-3");
+}
+
+static void test_children(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_fork(f->record, 100, 200)); /* a child */
+    assert_true(act_record_clone(f->record, 200, 201));
+    assert_true(act_record_fork(f->record, 200, 210)); /* a grandchild in a session of its own */
+    act_record_detach(f->record, 210);
+    assert_true(act_record_fork(f->record, 210, 211)); /* and its child, by descent */
+    assert_true(act_record_fork(f->record, 100, 220)); /* an orphan, of the group */
+    act_record_exit(f->record, 220);
+    assert_true(act_record_fork(f->record, 200, 230));
+    assert_true(act_record_fork(f->record, 100, 240)); /* pinned by its user */
+    assert_true(act_record_pin(f->record, 240, "1"));
+    assert_true(act_record_add_process(f->record, 300, 1, 300, "0-3")); /* a stranger */
+
+    restart(f);
+    fixture_restore(f, 5, 0);
+    assert_mask(f, 200, "0-7");
+    assert_mask(f, 201, "0-7");
+    assert_mask(f, 230, "0-7");
+    assert_mask(f, 240, "1");
+    assert_mask(f, 300, "0-3");
+    assert_mask(f, 90, "0-3");
+    /* Nothing ties a daemon to where it came from: a known limit. */
+    assert_mask(f, 210, "0-3");
+    assert_mask(f, 211, "0-3");
+}
+
+static void test_parent_gone(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_fork(f->record, 100, 200));
+    act_record_advance(f->record, 10);
+    act_record_exit(f->record, 100);
+    /* The number is used again, by somebody who likes the same CPUs. */
+    assert_true(act_record_add_process(f->record, 100, 1, 500, "0-3"));
+    assert_true(act_record_fork(f->record, 100, 501));
+    restart(f);
+    fixture_restore(f, 1, 0);
+    assert_mask(f, 200, "0-7");
+    assert_mask(f, 100, "0-3");
+    assert_mask(f, 501, "0-3");
+}
+
+static void test_one(void **state)
+{
+    Fixture *f = *state;
+    size_t restored, left;
+
+    assert_true(act_record_add_process(f->record, 400, 1, 400, "0-7"));
+    fixture_world_process(f, 400, "0-7");
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 400, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_true(act_record_fork(f->record, 100, 200));
+    assert_true(act_record_fork(f->record, 400, 401));
+    assert_int_equal(act_restore(f->act, 100, &restored, &left), 0);
+    assert_int_equal(restored, 3);
+    assert_int_equal(left, 0);
+    assert_mask(f, 100, "0-7");
+    assert_mask(f, 200, "0-7");
+    assert_mask(f, 400, "0-3");
+    assert_mask(f, 401, "0-3");
+    restart(f);
+    fixture_restore(f, 2, 0);
+    assert_mask(f, 401, "0-7");
+}
+
+static void test_failure_stays(void **state)
+{
+    Fixture *f = *state;
+
+    act_record_fail(f->record, 100, ACT_E_REFUSED, 100);
+    assert_int_equal(act_restore(f->act, 0, NULL, NULL), -EPERM);
+    assert_mask(f, 100, "0-3");
+    assert_mask(f, 101, "0-7");
+    act_record_fail(f->record, 100, ACT_E_RETRY, 1);
+    restart(f);
+    assert_int_equal(act_restore(f->act, 0, NULL, NULL), -EAGAIN);
+    fixture_restore(f, 1, 0);
+    assert_mask(f, 100, "0-7");
+}
+
+/* The CPUs it had are no more; it gets all instead. */
+static void test_original_gone(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_add_process(f->record, 400, 1, 400, "6-7"));
+    fixture_world_process(f, 400, "0-7");
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 400, 0, "6-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_true(act_record_set_cpuset(f->record, 400, "0-5"));
+    fixture_restore(f, 3, 0);
+    assert_mask(f, 400, "0-5");
+}
+
+static void fork_at_each_pass(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
+{
+    pid_t *next = userdata;
+
+    if (op == ACT_RECORD_LIST_PROCESSES && *next > 0) {
+        assert_true(act_record_fork(record, 100, *next));
+        assert_true(act_record_pin(record, *next, "0-3"));
+        (*next)++;
+    }
+}
+
+/* Children that appear with our mask for ever: the search ends, says so, and can be made again. */
+static void test_forks_without_end(void **state)
+{
+    Fixture *f = *state;
+    pid_t next = 200;
+
+    act_record_set_hook(f->record, fork_at_each_pass, &next);
+    assert_int_equal(act_restore(f->act, 0, NULL, NULL), -EAGAIN);
+    assert_int_equal(next, 200 + ACT_PASSES_MAX);
+    act_record_set_hook(f->record, NULL, NULL);
+    assert_int_equal(act_restore(f->act, 0, NULL, NULL), 0);
+    for (pid_t pid = 200; pid < next; pid++)
+        assert_mask(f, pid, "0-7");
+}
+
+/* Thousands of processes come and go; a child of the first outlives it, and its entry. */
+static void test_compaction(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP_FREE char *text = NULL;
+    size_t most = 0;
+
+    f->processes[0].gone = true;
+    assert_true(act_record_fork(f->record, 100, 200));
+    act_record_exit(f->record, 100);
+    for (pid_t pid = 1000; pid < 6000; pid++) {
+        assert_true(act_record_add_process(f->record, pid, 1, pid, "0-7"));
+        assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, pid, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+        act_record_exit(f->record, pid);
+        most = MAX(most, f->act->journal->n_processes);
+    }
+    assert_in_range(most, 100, 1200);
+
+    text = fixture_journal(f);
+    assert_null(strstr(text, "pid=100 "));
+    assert_non_null(
+        strstr(text, "\nprocess pid=200 start=1020 group=100 session=100 original=0-7 whole=yes\n"));
+    assert_int_equal(act_statistics(f->act)->n_journal_failures, 0);
+    restart(f);
+    fixture_restore(f, 1, 0);
+    assert_mask(f, 200, "0-7");
+    assert_true(intern_pool_size(f->act->journal->pool) <= 4);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_threads),           TEST(test_children),
+        TEST(test_parent_gone),       TEST(test_one),
+        TEST(test_failure_stays),     TEST(test_original_gone),
+        TEST(test_forks_without_end), TEST(test_compaction),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
