@@ -30,9 +30,8 @@
 
 static_assert(MASK_BYTES * 8 == PARSE_CPU_MAX + 1, "the buffer holds every CPU number");
 
-TaskClass probe_task_class(uint32_t scheduling_policy, bool *ret_known)
+TaskClass probe_task_class(uint32_t scheduling_policy)
 {
-    *ret_known = true;
     switch (scheduling_policy) {
     case SCHED_OTHER:
     case SCHED_BATCH:
@@ -42,13 +41,10 @@ TaskClass probe_task_class(uint32_t scheduling_policy, bool *ret_known)
         return TASK_CLASS_REALTIME;
     case SCHED_IDLE:
         return TASK_CLASS_IDLE;
-    case 6: /* SCHED_DEADLINE, in <linux/sched.h> only */
-        return TASK_CLASS_DEADLINE;
-    case 7: /* SCHED_EXT */
+    case 7: /* SCHED_EXT, not in the C library's header */
         return TASK_CLASS_EXT;
-    default:
-        *ret_known = false;
-        return TASK_CLASS_NORMAL;
+    default: /* 6 is SCHED_DEADLINE. A class of the future is not touched either */
+        return TASK_CLASS_DEADLINE;
     }
 }
 
@@ -190,12 +186,11 @@ static void refresh_class(Probe *probe, World *world, const Process *process, Ta
     int policy = probe->options.live ? sched_getscheduler(task->tid) : -1;
     Reader *reader = &probe->readers.slots[task->reader];
     TaskClass class;
-    bool known;
 
     if (policy < 0)
         return;
-    class = probe_task_class((uint32_t)policy & ~(uint32_t)SCHED_RESET_ON_FORK, &known);
-    if (!known || class == (TaskClass)task->task_class)
+    class = probe_task_class((uint32_t)policy & ~(uint32_t)SCHED_RESET_ON_FORK);
+    if (class == (TaskClass)task->task_class)
         return;
     task->task_class = (uint8_t) class;
     if (task->hands == TASK_HANDS_CLASS)
@@ -215,8 +210,10 @@ static int refresh_task(Probe *probe, World *world, Process *process, SeenProces
         task->gone = true;
         probe->statistics.n_gone++;
     } else if (r < 0) {
+        reader->mask_failed = true;
         probe_task_failed(reader, task);
     } else {
+        reader->mask_failed = false;
         refresh_class(probe, world, process, task);
         if (now != task->allowed)
             mask_changed(probe, world, process, seen, task, now);

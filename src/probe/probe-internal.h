@@ -143,7 +143,7 @@ TaskHands probe_mask_judge(Probe *probe, World *world, const Process *process, c
 int probe_masks_refresh(Probe *probe, World *world);
 /* The interned masks remembered are gone after world_compact(). */
 void probe_masks_forget(Probe *probe);
-TaskClass probe_task_class(uint32_t scheduling_policy, bool *ret_known);
+TaskClass probe_task_class(uint32_t scheduling_policy);
 
 /* sample.c */
 /* The reading of a task failed: no action on it until one succeeds (I10). */

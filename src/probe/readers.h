@@ -17,7 +17,8 @@ typedef struct Reader {
     uint8_t n_still;      /* samples in a row without run time, up to READER_QUIET_SAMPLES */
     uint8_t hands_before; /* what TASK_HANDS_UNKNOWN stands in for after a failed read */
     uint8_t mark;         /* sweep in which it was last in use */
-    bool used;
+    bool used : 1;
+    bool mask_failed : 1; /* its mask could not be read: a good reading of its times is not enough */
     uint64_t run_nsec, wait_nsec;
     uint64_t read_usec; /* when these were read; 0: not yet */
 } Reader;

@@ -32,7 +32,7 @@ void probe_task_failed(Reader *reader, Task *task)
 
 void probe_task_ok(Reader *reader, Task *task)
 {
-    if (task->hands == TASK_HANDS_UNKNOWN)
+    if (task->hands == TASK_HANDS_UNKNOWN && !reader->mask_failed)
         task->hands = reader->hands_before;
 }
 

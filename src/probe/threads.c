@@ -75,7 +75,6 @@ void probe_process_gone(World *world, Process *process)
 static int read_thread(Probe *probe, World *world, size_t process, const Subject *subject, pid_t tid,
                        Task *ret)
 {
-    bool class_known;
     ProcStat stat;
     char path[32];
     int r;
@@ -89,7 +88,7 @@ static int read_thread(Probe *probe, World *world, size_t process, const Subject
         .tid = tid,
         .process = {(int32_t)process},
         .start_ticks = stat.start_ticks,
-        .task_class = (uint8_t)probe_task_class(stat.policy, &class_known),
+        .task_class = (uint8_t)probe_task_class(stat.policy),
         .fresh = true,
         .last_cpu =
             (uint32_t)stat.processor < world->topology->cpu_limit ? (CpuIx){stat.processor} : CPU_NONE,
@@ -100,8 +99,7 @@ static int read_thread(Probe *probe, World *world, size_t process, const Subject
     r = probe_mask_read(probe, world, &world->processes[process], tid, &ret->allowed);
     if (r < 0)
         return r;
-    ret->hands = (uint8_t)(!class_known ? TASK_HANDS_UNKNOWN
-                           : stat.flags & PF_NO_SETAFFINITY
+    ret->hands = (uint8_t)(stat.flags & PF_NO_SETAFFINITY
                                ? TASK_HANDS_PER_CPU
                                : probe_mask_judge(probe, world, &world->processes[process], ret));
     return 0;

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Whose hands are on a thread, by its mask. */
+
+#include "probe-test.h"
+
+/* All of a process's masks are looked at in each of these small worlds. */
+static void put_mask(Bench *b, pid_t pid, const char *mask)
+{
+    put_thread(b, &(FakeTask){.pid = pid, .tid = pid, .mask = mask});
+}
+
+static CpuMask mask(Bench *b, const char *list)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    CpuMask interned;
+
+    assert_int_equal(parse_list(list, PARSE_CPU_MAX, set), 0);
+    interned = intern_mask(b->world->pool, set);
+    hwloc_bitmap_free(set);
+    return interned;
+}
+
+/* As if we had confined the process to node 0. */
+static void confine(Bench *b, pid_t pid, const char *home)
+{
+    Group *group = &b->world->groups[bench_process(b, pid)->group.i];
+    Task *task = bench_task(b, pid, pid);
+
+    group->home = mask(b, home);
+    group->home_nodes = mask(b, "0");
+    task->original = task->allowed;
+    task->allowed = mask(b, home);
+    put_mask(b, pid, home);
+}
+
+static void make(Bench *b)
+{
+    bench_make(b);
+    put_process(b, &(FakeTask){.pid = 100});
+    bench_start(b, NULL);
+    bench_discover(b);
+    assert_int_equal(bench_task(b, 100, 100)->hands, TASK_HANDS_FREE);
+}
+
+static void test_foreign(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    put_mask(&b, 100, "1-2");
+    bench_discover(&b);
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FOREIGN);
+    assert_mask(bench_task(&b, 100, 100)->allowed, "1-2");
+    assert_false(bench_process(&b, 100)->yielded);
+    put_mask(&b, 100, "0-3");
+    bench_discover(&b);
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
+}
+
+static void test_repinned(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    confine(&b, 100, "0-1");
+    bench_discover(&b);
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
+    assert_false(bench_process(&b, 100)->yielded);
+
+    put_mask(&b, 100, "1");
+    bench_discover(&b);
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_REPINNED);
+    assert_mask(bench_task(&b, 100, 100)->allowed, "1");
+    assert_mask(bench_task(&b, 100, 100)->original, "0-3");
+    assert_true(bench_process(&b, 100)->yielded);
+
+    /* For good, whatever comes. */
+    put_mask(&b, 100, "0-1");
+    bench_discover(&b);
+    bench_sample(&b);
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_REPINNED);
+    assert_true(bench_process(&b, 100)->yielded);
+}
+
+/* Opening the mask to the whole cpuset by hand is a re-pinning as well. */
+static void test_repinned_wide(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    confine(&b, 100, "0-1");
+    put_mask(&b, 100, "0-3");
+    bench_discover(&b);
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_REPINNED);
+}
+
+/* What the kernel makes of a mask when the cpuset or the CPUs change is nobody's doing. */
+static void test_cpuset_changes(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    confine(&b, 100, "0-1");
+    put(&b, "sys/fs/cgroup/app.slice/cpuset.cpus.effective", "1-3\n");
+    put_mask(&b, 100, "1-3"); /* before Linux 6.2: the whole of it */
+    bench_discover(&b);
+    assert_mask(bench_process(&b, 100)->cpuset, "1-3");
+    assert_mask(bench_task(&b, 100, 100)->allowed, "1-3");
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
+    assert_false(bench_process(&b, 100)->yielded);
+}
+
+/* The same when it was moved to another cgroup, which is not looked at in every pass. */
+static void test_cgroup_changes(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    put(&b, "sys/fs/cgroup/small.slice/cpuset.cpus.effective", "1\n");
+    for (int i = 0; i < 8; i++) { /* at every place in the roll */
+        confine(&b, 100, "0-1");
+        bench_task(&b, 100, 100)->original = mask(&b, "0-3");
+        put(&b, "proc/100/cgroup", "0::/app.slice/app.service\n");
+        bench_discover(&b);
+        bench_process(&b, 100)->cpuset = mask(&b, "0-3");
+
+        put(&b, "proc/100/cgroup", "0::/small.slice/x.service\n");
+        put_mask(&b, 100, "1");
+        bench_discover(&b);
+        assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
+        assert_false(bench_process(&b, 100)->yielded);
+        assert_mask(bench_process(&b, 100)->cpuset, "1");
+        assert_mask(bench_task(&b, 100, 100)->allowed, "1");
+    }
+}
+
+static void test_cpus_change(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    confine(&b, 100, "0-1");
+    put(&b, "sys/devices/system/cpu/online", "0,2-3\n");
+    bench_discover(&b); /* the mask still says 0-1, and is cut to what is online */
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
+    assert_mask(bench_task(&b, 100, 100)->allowed, "0");
+    put(&b, "sys/devices/system/cpu/online", "0-3\n");
+    bench_discover(&b);
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
+    assert_mask(bench_task(&b, 100, 100)->allowed, "0-1");
+    assert_false(bench_process(&b, 100)->yielded);
+}
+
+/* Threads born under a mask of ours are ours, also under one with a lent CPU; other narrow masks are somebody's wish. */
+static void test_inherited(void **state)
+{
+    static const struct {
+        pid_t tid;
+        const char *mask;
+        TaskHands hands;
+    } rows[] = {
+        {101, "0-1", TASK_HANDS_FREE},    {102, "0-1,3", TASK_HANDS_FREE},  {103, "1", TASK_HANDS_FOREIGN},
+        {104, "1-2", TASK_HANDS_FOREIGN}, {105, "2-3", TASK_HANDS_FOREIGN},
+    };
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    confine(&b, 100, "0-1");
+    put_process(&b, &(FakeTask){.pid = 100, .n_threads = 6, .mask = "0-1"});
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        put_thread(&b, &(FakeTask){.pid = 100, .tid = rows[i].tid, .mask = rows[i].mask});
+    bench_discover(&b);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        assert_int_equal(bench_task(&b, 100, rows[i].tid)->hands, rows[i].hands);
+        assert_mask(bench_task(&b, 100, rows[i].tid)->allowed, rows[i].mask);
+        assert_null(bench_task(&b, 100, rows[i].tid)->original);
+    }
+}
+
+/* A child process has the mask of its parent's group. */
+static void test_inherited_by_child(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    confine(&b, 100, "0-1");
+    put_process(&b, &(FakeTask){.pid = 200, .parent = 100, .mask = "0-1"});
+    put_process(&b, &(FakeTask){.pid = 201, .parent = 1, .mask = "0-1"});
+    bench_discover(&b);
+    assert_int_equal(bench_task(&b, 200, 200)->hands, TASK_HANDS_FREE);
+    assert_int_equal(bench_task(&b, 201, 201)->hands, TASK_HANDS_FOREIGN);
+}
+
+/* A mask that cannot be read: no action, even if all else can (I10). */
+static void test_unreadable(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    put(&b, "proc/100/task/100/status", "Cpus_allowed_list:\t0-3\n");
+    bench_discover(&b);
+    bench_sample(&b);
+    bench_sample(&b);
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_UNKNOWN);
+    put_mask(&b, 100, "0-3");
+    bench_discover(&b);
+    bench_sample(&b);
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_foreign),        cmocka_unit_test(test_repinned),
+        cmocka_unit_test(test_repinned_wide),  cmocka_unit_test(test_cpuset_changes),
+        cmocka_unit_test(test_cgroup_changes), cmocka_unit_test(test_cpus_change),
+        cmocka_unit_test(test_inherited),      cmocka_unit_test(test_inherited_by_child),
+        cmocka_unit_test(test_unreadable),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
