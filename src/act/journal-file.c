@@ -91,9 +91,13 @@ int journal_file_open(const char *path, JournalFile *ret, char **ret_error)
     if (r < 0)
         return r;
 
-    file.length = st.st_size;
-    *ret = file;
-    file = JOURNAL_FILE_NULL;
+    *ret = (JournalFile){
+        .path = TAKE_PTR(file.path),
+        .name = file.name,
+        .dir_fd = TAKE_FD(file.dir_fd),
+        .fd = TAKE_FD(file.fd),
+        .length = st.st_size,
+    };
     return 0;
 }
 

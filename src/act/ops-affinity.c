@@ -182,7 +182,7 @@ static void closedir_p(DIR **dir)
 static int next_number(DIR *dir, pid_t *ret)
 {
     struct dirent *entry;
-    int32_t v;
+    int32_t v = 0;
 
     for (;;) {
         errno = 0;
@@ -270,7 +270,7 @@ int affinity_list_processes(void *context, ActProcess **ret, size_t *ret_n)
     if (!dir)
         return -errno;
     while ((r = next_number(dir, &pid)) > 0) {
-        ProcStat stat;
+        ProcStat stat = {0};
 
         /* What cannot be read cannot be judged, and so is left alone. */
         if (read_number(root_fd, pid, &stat) != 0 || (stat.flags & PROCSTAT_FLAG_KTHREAD))
