@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <systemd/sd-daemon.h>
 
 static const char *const config_directories[] = {CONFIG_DIRECTORIES, NULL};
 
@@ -231,41 +232,53 @@ static bool same_cpus(hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
     return hwloc_bitmap_isequal(a, b);
 }
 
+/* Takes over what was loaded. An error here ends the daemon: it is between two states. */
+static int swap(Manager *manager, Config *config, PolicySet *policies)
+{
+    bool rebuild = config->max_tasks != manager->config->max_tasks ||
+                   !same_cpus(config->reserved_cpus, manager->config->reserved_cpus);
+    PaceSettings pace = {
+        .fast_usec = config->fast_tick_usec,
+        .slow_usec = config->slow_tick_usec,
+        .max_cpu_permille = config->max_cpu_permille,
+    };
+    int r;
+
+    if (config->dry_run != manager->config->dry_run && !manager->options.dry_run)
+        log_warning(manager->log, NUMAPLACE_MESSAGE_CONFIG, "DryRun= is taken over at the next start only");
+    config_free(manager->config);
+    manager->config = config;
+    policy_set_unref(manager->policies);
+    manager->policies = policies;
+    pace_set(&manager->pace, &pace);
+
+    r = manager_sync_workloads(manager);
+    if (r == 0 && rebuild)
+        r = manager_rebuild(manager, manager->world->topology);
+    return r;
+}
+
 int manager_reload(Manager *manager, char **ret_error)
 {
     CLEANUP(config_free_p) Config *config = NULL;
     CLEANUP(policy_set_unref_p) PolicySet *policies = NULL;
-    PaceSettings pace;
-    bool rebuild;
     int r;
 
+    (void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, time_now_usec());
     r = manager_load(manager, manager->world->topology, &config, &policies, ret_error);
+    (void)sd_notify(0, "READY=1");
     if (r < 0) {
         manager->statistics.n_reload_failures++;
         log_error(manager->log, NUMAPLACE_MESSAGE_RELOAD_FAILED,
                   "reload failed, keeping the previous configuration and policies");
         return r;
     }
-    if (config->dry_run != manager->config->dry_run && !manager->options.dry_run)
-        log_warning(manager->log, NUMAPLACE_MESSAGE_CONFIG, "DryRun= is taken over at the next start only");
-
-    rebuild = config->max_tasks != manager->config->max_tasks ||
-              !same_cpus(config->reserved_cpus, manager->config->reserved_cpus);
-    config_free(manager->config);
-    manager->config = TAKE_PTR(config);
-    policy_set_unref(manager->policies);
-    manager->policies = TAKE_PTR(policies);
-
-    pace = (PaceSettings){.fast_usec = manager->config->fast_tick_usec,
-                          .slow_usec = manager->config->slow_tick_usec,
-                          .max_cpu_permille = manager->config->max_cpu_permille};
-    pace_set(&manager->pace, &pace);
-
-    r = manager_sync_workloads(manager);
-    if (r == 0 && rebuild)
-        r = manager_rebuild(manager, manager->world->topology);
-    if (r < 0)
+    r = swap(manager, TAKE_PTR(config), TAKE_PTR(policies));
+    if (r < 0) {
+        log_error(manager->log, NUMAPLACE_MESSAGE_RELOAD_FAILED, "stopping: %s", strerror(-r));
+        (void)sd_event_exit(manager->event, r);
         return r;
+    }
     manager->statistics.n_reloads++;
     pace_now(&manager->pace, time_now_usec());
     manager_arm(manager);

@@ -145,7 +145,7 @@ void manager_subject(Manager *manager, const ProbeSubject *from, PolicySubject *
 int manager_load(Manager *manager, const Topology *topology, Config **ret_config, PolicySet **ret_policies,
                  char **ret_error);
 
-/* Reload: load, then swap. On error nothing has changed. */
+/* Reload: load, then swap. On -EBADMSG nothing has changed; any other error ends the daemon. */
 int manager_reload(Manager *manager, char **ret_error);
 
 /* Makes World and Probe for `topology` with the present configuration, carrying over what must survive: pauses, buckets,
