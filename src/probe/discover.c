@@ -172,8 +172,7 @@ static int ask(Probe *probe, World *world, Subject *subject, SeenProcess *seen, 
         return take(probe, world, subject, seen, policy, now_usec);
 
     process = world_process(world, subject->pid);
-    /* LATER says that only a Min...= key stands in the way: who is in stays in. */
-    if (process && decision == PROBE_DECISION_IGNORE) {
+    if (process) {
         process->workload = WORKLOAD_NONE;
         process->group = GROUP_NONE;
     }
@@ -290,7 +289,7 @@ static void settle(World *world, pid_t pid, const SeenProcess *seen)
     Process *process = world_process(world, pid);
 
     if (process && !process->gone &&
-        (!seen || (seen->decision == PROBE_DECISION_IGNORE && !changed_by_us(world, process))))
+        (!seen || (seen->decision != PROBE_DECISION_TAKE && !changed_by_us(world, process))))
         probe_process_gone(world, process);
 }
 

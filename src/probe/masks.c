@@ -201,7 +201,7 @@ static void refresh_class(Probe *probe, World *world, const Process *process, Ta
 static int refresh_task(Probe *probe, World *world, Process *process, SeenProcess *seen, Task *task)
 {
     Reader *reader = &probe->readers.slots[task->reader];
-    CpuMask now;
+    CpuMask now = task->allowed;
     int r = probe_mask_read(probe, world, process, task->tid, &now);
 
     if (r == -ENOMEM)

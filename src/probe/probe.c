@@ -196,6 +196,11 @@ void probe_set_wants(Probe *probe, unsigned wants)
     probe->ask_all = true;
 }
 
+void probe_ask_again(Probe *probe)
+{
+    probe->ask_all = true;
+}
+
 bool probe_topology_changed(Probe *probe)
 {
     return probe_cpus_changed(probe);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Sensing: from a kernel (or a captured tree of its files) to a World. Reads only below its root directory, except that the live
- * probe asks sched_getaffinity(2) for masks. Everything about a task that exits meanwhile is an outcome, not an error. */
+ * probe asks sched_getaffinity(2) and sched_getscheduler(2). Everything about a task that exits meanwhile is an outcome, not an error. */
 
 #include "base/util.h"
 #include "world/world.h"
@@ -45,14 +45,18 @@ typedef struct ProbeSubject {
     uint32_t n_threads, cpu_permille;
 } ProbeSubject;
 
+/* Answers to whether a process is to be in the World. One that is in and is not TAKE any more loses its workload and
+ * group at once, and leaves when no mask of ours is on it. */
 typedef enum ProbeDecision {
     PROBE_DECISION_IGNORE, /* ask again only when its name, cgroup or program changed */
     PROBE_DECISION_LATER,  /* ask again at every discovery */
-    PROBE_DECISION_TAKE,   /* put it into the World; *ret_policy says which policy */
+    PROBE_DECISION_TAKE,   /* put it into the World; *ret_policy says which policy. Asked again like IGNORE */
 } ProbeDecision;
 
 typedef struct ProbeCallbacks {
-    /* Decides about a process; called at discovery, also again for one that is in the World already. */
+    /* Decides about a process; called at discovery, once, and again as the decision says. Never for kernel threads,
+     * zombies and `self`. A changed name of a process in the World is seen at the next discovery, every other change
+     * within eight. */
     ProbeDecision (*decide)(void *userdata, const ProbeSubject *subject, size_t *ret_policy);
     /* Puts a process that was taken into its group: group_assign(). Returns 0 or -ENOMEM. */
     int (*assign)(void *userdata, World *world, Process *process, size_t policy);
@@ -60,12 +64,13 @@ typedef struct ProbeCallbacks {
 } ProbeCallbacks;
 
 typedef struct ProbeOptions {
-    int root_fd;                   /* borrowed */
-    bool live;                     /* root is this machine: sched_getaffinity(2) may be used */
-    pid_t self;                    /* never taken (I2); 0: none */
-    unsigned wants;                /* PROBE_WANTS_... */
-    uint32_t max_tasks;            /* MaxTasks=; further ones are counted, not sampled */
-    uint32_t max_kept_open;        /* descriptors kept open; 0: from RLIMIT_NOFILE */
+    int root_fd;        /* borrowed */
+    bool live;          /* root is this machine: sched_getaffinity(2) may be used */
+    pid_t self;         /* never taken (I2); 0: none */
+    unsigned wants;     /* PROBE_WANTS_... */
+    uint32_t max_tasks; /* MaxTasks=; further ones are counted, not sampled */
+    uint32_t
+        max_kept_open; /* descriptors kept open; 0: 256 less than RLIMIT_NOFILE. Each costs the kernel 6 KiB */
     hwloc_const_bitmap_t reserved; /* ReservedCPUs=: never used for lends; may be NULL. Copied */
 } ProbeOptions;
 
@@ -77,7 +82,7 @@ typedef struct ProbeStatistics {
     uint64_t n_reads;      /* task files read */
     uint64_t n_gone;       /* tasks that exited under our hands */
     uint64_t n_unparsable; /* foreign text skipped */
-    uint64_t n_over_limit; /* tasks beyond max_tasks */
+    uint64_t n_over_limit; /* tasks beyond max_tasks, as of the last discovery */
     uint64_t n_kept_open;  /* descriptors now kept open */
     uint64_t n_quiet;      /* tasks sampled only at discovery, because they sleep */
 } ProbeStatistics;
@@ -92,12 +97,27 @@ const ProbeStatistics *probe_statistics(const Probe *probe);
 /* Changes what decide() is told, after a reload; everything is asked again at the next discovery. */
 void probe_set_wants(Probe *probe, unsigned wants);
 
+/* Has decide() asked about everything at the next discovery, when it would answer differently for another reason. */
+void probe_ask_again(Probe *probe);
+
 /* The slow half: finds and matches processes and threads, re-reads masks, cpusets and names, drops what is gone
- * (world_compact()). Returns 0, -ENOMEM, or -errno when /proc itself cannot be read. */
+ * (world_compact()), and brings the World's `now` and its sums up to date. Hands of a thread:
+ *   - FOREIGN: narrower than its cpuset, and neither the home of its group or its parent's group nor that and one CPU;
+ *   - REPINNED, and its process yielded: changed by us, and the mask is neither ours nor the kernel's doing after a
+ *     change of CPUs or cpuset. For good;
+ *   - UNKNOWN: its mask or times could not be read; until they can (I10).
+ * Masks are cut to what is online. Those changed by us are read every time, of the others 2000 in turn.
+ * Returns 0, -ENOMEM, or -errno when /proc itself cannot be read. */
 int probe_discover(Probe *probe, World *world, uint64_t now_usec);
 
-/* The fast half: loads of CPUs and of the tasks in the World; tick number, now and interval of the World advance.
- * Returns 0, or -errno when the CPU times cannot be read (the World is then marked partial). */
+/* The fast half: loads of CPUs and of the tasks in the World; tick number, now and interval of the World advance, its
+ * sums are brought up to date. A task's first sample leaves it `fresh`. Not everything is read every time:
+ *   - a task without run time in eight samples has zero load until the sample after the next discovery, except that
+ *     it is watched (512 per tick, in turn) while a CPU of its group's home is lent;
+ *   - last_cpu is that of this tick for holders of a lease, and in turn (32 and one per CPU) for tasks that wait at
+ *     least 50 permille; for all others it is where they were seen last;
+ *   - without /proc/schedstat the wait of a CPU is that of the tasks seen last on it; not known without one.
+ * Returns 0, -ENOMEM, or -errno when the CPU times cannot be read (the World is then marked partial). */
 int probe_sample(Probe *probe, World *world, uint64_t now_usec);
 
 /* Reads one process the way a discovery would, whether or not it is managed, and hands what was read to `look_at`, whose

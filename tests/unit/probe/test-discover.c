@@ -189,8 +189,8 @@ static void test_tid_is_reused(void **state)
     assert_string_equal(bench_task(&b, 100, 101)->comm, "new");
 }
 
-/* No policy wants it any more: it stays until our masks are off it. */
-static void test_dismissed(void **state)
+/* No policy wants it (now): it stays until our masks are off it. */
+static void dismiss(ProbeDecision decision)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
 
@@ -201,8 +201,8 @@ static void test_dismissed(void **state)
     bench_discover(&b);
     bench_task(&b, 100, 100)->original = bench_task(&b, 100, 100)->allowed;
 
-    b.decision = PROBE_DECISION_IGNORE;
-    probe_set_wants(b.probe, 0);
+    b.decision = decision;
+    probe_ask_again(b.probe);
     for (int i = 0; i < 10; i++) {
         bench_discover(&b);
         assert_int_equal(bench_process(&b, 100)->workload.i, -1);
@@ -212,7 +212,17 @@ static void test_dismissed(void **state)
     bench_task(&b, 100, 100)->original = NULL;
     bench_discover(&b);
     assert_null(world_process(b.world, 100));
-    assert_int_equal(b.n_asked, 4);
+    assert_int_equal(b.n_asked, decision == PROBE_DECISION_IGNORE ? 4 : 2 + 11 * 2);
+
+    b.decision = PROBE_DECISION_TAKE;
+    bench_discover(&b);
+    assert_int_equal(b.world->n_processes, decision == PROBE_DECISION_LATER ? 2 : 0);
+}
+
+static void test_dismissed(void **state)
+{
+    dismiss(PROBE_DECISION_IGNORE);
+    dismiss(PROBE_DECISION_LATER);
 }
 
 static void test_process_numbers(void **state)
