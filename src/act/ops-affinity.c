@@ -203,7 +203,7 @@ int affinity_list_threads(void *context, pid_t pid, uint64_t start_ticks, TaskKe
     CLEANUP_FREE TaskKey *keys = NULL;
     size_t n = 0, capacity = 0;
     char path[64];
-    pid_t tid;
+    pid_t tid = 0;
 
     r = check_identity(root_fd, (TaskKey){.pid = pid, .tid = pid, .start_ticks = start_ticks});
     if (r != 0)
@@ -265,7 +265,7 @@ int affinity_list_processes(void *context, ActProcess **ret, size_t *ret_n)
     CLEANUP(closedir_p) DIR *dir = open_directory(root_fd, "proc");
     CLEANUP_FREE ActProcess *processes = NULL;
     size_t n = 0, capacity = 0;
-    pid_t pid;
+    pid_t pid = 0;
 
     if (!dir)
         return -errno;
