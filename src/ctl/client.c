@@ -40,8 +40,16 @@ static char *make_address(const char *path)
     return address;
 }
 
+static bool is_hang_up(int error)
+{
+    return error == -ECONNRESET || error == -ENOTCONN || error == -EPIPE;
+}
+
+/* The connection may break while it is made, too: a daemon that ends, or that has no room for one more client. */
 static CtlExit fail_connect(const char *path, int error)
 {
+    if (is_hang_up(error))
+        return client_fail(error);
     if (error == -ENOENT || error == -ECONNREFUSED)
         return ctl_fail(CTL_EXIT_NOT_RUNNING,
                         "cannot connect to numaplaced at %s: %s. Is numaplaced running?", path,
@@ -72,7 +80,7 @@ CtlExit client_connect(const CtlOptions *options, sd_bus **ret)
 
 CtlExit client_fail(int error)
 {
-    if (error == -ECONNRESET || error == -ENOTCONN || error == -EPIPE)
+    if (is_hang_up(error))
         return ctl_fail(CTL_EXIT_NOT_RUNNING, "numaplaced closed the connection");
     if (error == -ETIMEDOUT)
         return ctl_fail(CTL_EXIT_FAILURE, "numaplaced did not answer within %llu s",

@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""numaplacectl against a running daemon: every verb, as a table and as JSON with the keys of numaplace/bus.h.
+
+The daemon only watches (--dry-run) pretend nodes, so it needs no rights and changes nothing, whatever else runs here.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import ctllib
+from ctllib import CTL, SOURCE
+
+DAEMON = os.environ["NUMAPLACED"]
+SPINNER = os.environ["NUMAPLACE_SPINNER"]
+
+POLICY = """[Match]
+Comm=nothing
+
+[Match]
+Environment=NUMAPLACE_TEST={tag}
+
+[Workload]
+Description=Under test
+MinAgeSec=0
+
+[Placement]
+Mode=fixed
+Nodes=0
+"""
+
+
+def documented_keys(kind):
+    """The keys that numaplace/bus.h promises for a dictionary."""
+    text = (SOURCE / "include/numaplace/bus.h").read_text(encoding="ascii")
+    section = re.search(rf"^ \* {kind}\n((?: \*   .*\n)+)", text, re.MULTILINE).group(1)
+    section = re.sub(r"\([^()]*\)", "", section.replace("\n *   ", " "))
+    return set(re.findall(r"\b([a-z]\w*) (?:aa\{sv\}|a\{st\}|as|au|[bistu])(?=[,:;\s]|$)", section))
+
+
+class Daemon(ctllib.CtlTest):
+    @classmethod
+    def setUpClass(cls):
+        if len(os.sched_getaffinity(0)) < 2:
+            raise unittest.SkipTest("one CPU cannot be split into two pretend nodes")
+        cls.run_dir = pathlib.Path(tempfile.mkdtemp(prefix="numaplacectl-"))
+        cls.addClassCleanup(shutil.rmtree, cls.run_dir, ignore_errors=True)
+        policies = cls.run_dir / "policy.d"
+        policies.mkdir()
+        cls.policy = policies / "10-test.policy"
+        cls.policy.write_text(POLICY.format(tag=os.getpid()), encoding="ascii")
+        (cls.run_dir / "numaplaced.conf").write_text("", encoding="ascii")
+
+        cls.spinner = subprocess.Popen([SPINNER, "--threads=2", "--duty-usec=1000", "--period-usec=20000"],
+                                       env={**os.environ, "NUMAPLACE_TEST": str(os.getpid())})
+        cls.addClassCleanup(cls.end, cls.spinner)
+        cls.log = open(cls.run_dir / "log", "w+b")
+        cls.addClassCleanup(cls.log.close)
+        cls.daemon = subprocess.Popen(
+            [DAEMON, "--dry-run", f"--runtime-dir={cls.run_dir}", f"--config={cls.run_dir}/numaplaced.conf",
+             f"--policy-dir={policies}", "--rehearse=2"], stdout=cls.log, stderr=cls.log)
+        cls.addClassCleanup(cls.end, cls.daemon)
+        cls.socket = f"--socket={cls.run_dir}/bus"
+        cls.wait_until(lambda: any(w["tasks"] for w in cls.try_json("workloads")), "the workload's threads are seen")
+        cls.wait_until(lambda: cls.try_json("moves"), "its home is decided")
+
+    @staticmethod
+    def end(child):
+        if child.poll() is None:
+            child.send_signal(signal.SIGTERM)
+        child.wait(timeout=30)
+
+    @classmethod
+    def try_json(cls, *args):
+        done = ctllib.run(cls.socket, "--json=short", *args)
+        return json.loads(done.stdout) if done.returncode == 0 else []
+
+    @classmethod
+    def wait_until(cls, condition, what):
+        deadline = time.monotonic() + 20
+        while not condition():
+            if cls.daemon.poll() is not None or time.monotonic() > deadline:
+                cls.log.seek(0)
+                raise AssertionError(f"not within 20 s: {what}\n{cls.log.read().decode(errors='replace')}")
+            time.sleep(0.05)
+
+    def json(self, *args):
+        """One JSON value; live numbers differ between two runs, so the two forms are not compared here."""
+        value = json.loads(self.ctl(self.socket, "--json=pretty", *args))
+        short = self.ctl(self.socket, "--json=short", *args)
+        self.assertEqual(short.count("\n"), 1)
+        self.assertIs(type(json.loads(short)), type(value))
+        return value
+
+    def has_keys(self, value, kind, without=()):
+        expected = documented_keys(kind) - set(without)
+        self.assertGreaterEqual(len(expected), 5)
+        self.assertEqual(expected - set(value), set(), f"missing in {kind}")
+
+    def test_status(self):
+        status = self.json("status")
+        self.has_keys(status, "status")
+        self.assertEqual((status["pid"], status["rehearsal"], status["mode"], status["workloads"]),
+                         (self.daemon.pid, 2, "dry-run", 1))
+        text = self.ctl(self.socket, "status")
+        self.assertIn(f"pid {self.daemon.pid}: running, dry-run\n", text)
+        self.assertIn("2 pretend nodes", text)
+        self.assertIn("1 policy, 1 workload, ", text)
+
+    def test_workloads(self):
+        workload, = self.json("workloads")
+        self.has_keys(workload, "workload", without=("lent", "refusals"))
+        self.assertEqual((workload["name"], workload["mode"], workload["processes"]), ("10-test", "fixed", 1))
+        lines = self.ctl(self.socket, "workloads").splitlines()
+        self.assertEqual([line.split()[0] for line in lines], ["WORKLOAD", "10-test"])
+
+    def test_show(self):
+        workload = self.json("show", "10-test")
+        self.assertEqual(workload["description"], "Under test")
+        self.has_keys(workload["groups"][0], "group")
+        for refusal in workload["refusals"]:
+            self.has_keys(refusal, "refusal")
+        text = self.ctl(self.socket, "show", "10-test")
+        self.assertTrue(text.startswith("10-test - Under test\n"), text)
+        self.assertIn("Mode=fixed", text)
+        self.assertIn("\nGroups:\n", text)
+
+    def test_tasks(self):
+        tasks = self.json("tasks", "10-test")
+        for task in tasks:
+            self.has_keys(task, "task")
+        self.assertEqual({task["pid"] for task in tasks}, {self.spinner.pid})
+        self.assertEqual({task["tid"] for task in tasks},
+                         {int(tid) for tid in os.listdir(f"/proc/{self.spinner.pid}/task")})
+        self.assertEqual(self.ctl(self.socket, "tasks", "10-test", "--no-legend").count("\n"), len(tasks))
+
+    def test_explain_process(self):
+        explanation = self.json("explain", str(self.spinner.pid))
+        self.assertEqual((explanation["kind"], explanation["managed"], explanation["policy"]),
+                         ("process", True, "10-test"))
+        self.assertEqual((explanation["policy_section"], explanation["policy_file"], explanation["policy_line"]),
+                         (2, str(self.policy), 4))
+        text = self.ctl(self.socket, "explain", str(self.spinner.pid))
+        self.assertIn(f"10-test, by [Match] section 2, {self.policy}:4\n", text)
+        self.assertIn("\nThreads:\n", text)
+        self.assertIn(f"set-home spinner[{self.spinner.pid}]", text)
+
+    def test_explain_others(self):
+        self.assertEqual(self.json("explain", "10-test")["kind"], "workload")
+        self.assertTrue(self.ctl(self.socket, "explain", "10-test").startswith("10-test: "))
+        self.assertFalse(self.json("explain", str(os.getpid()))["managed"])
+        self.assertEqual(self.json("explain", str(self.daemon.pid))["verdict"], "self")
+
+    def test_moves(self):
+        moves = self.json("moves")
+        for move in moves:
+            self.has_keys(move, "move")
+        sequences = [move["sequence"] for move in moves]
+        self.assertEqual(sequences, sorted(set(sequences)))
+        self.assertEqual(len(self.json("moves", "-n", "1")), 1)
+        self.assertEqual(self.json("moves", "--lines=0"), [])
+        self.assertRegex(self.ctl(self.socket, "moves", "-n1"), r"^\d\d:\d\d:\d\d\.\d{3} \S+ +.*\n$")
+
+    def follow(self, *args):
+        child = subprocess.Popen([CTL, self.socket, "moves", "-f", *args], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True)
+        self.addCleanup(child.stderr.close)
+        self.addCleanup(child.stdout.close)
+        self.addCleanup(self.end, child)
+        return child
+
+    def test_follow_shows_the_last_ones_and_is_interrupted(self):
+        child = self.follow("--json=short")
+        self.assertGreaterEqual(json.loads(child.stdout.readline())["sequence"], 1)
+        child.send_signal(signal.SIGINT)
+        self.assertEqual(child.wait(timeout=10), -signal.SIGINT)
+
+    def test_follow_ends_when_nobody_reads(self):
+        child = self.follow("-n0")
+        child.stdout.close()
+        self.assertEqual(child.wait(timeout=10), 0)
+
+    def test_pause_and_resume(self):
+        def paused():
+            return self.try_json("workloads")[0]["paused"]
+
+        self.assertEqual(self.ctl(self.socket, "pause", "10-test"), "")
+        self.assertTrue(paused())
+        self.assertEqual(self.ctl(self.socket, "resume", "10-test"), "")
+        self.assertFalse(paused())
+        self.ctl(self.socket, "pause", "--all")
+        self.assertTrue(paused())
+        self.ctl(self.socket, "resume", "--all")
+        self.assertFalse(paused())
+
+    def test_release_and_resume_a_process(self):
+        pid = str(self.spinner.pid)
+        self.ctl(self.socket, "release", pid)
+        self.wait_until(lambda: self.json("explain", pid)["verdict"] == "released", "it is released")
+        self.ctl(self.socket, "resume", pid)
+        self.wait_until(lambda: self.json("explain", pid)["managed"], "it is taken back")
+
+    def test_reload(self):
+        self.assertEqual(self.ctl(self.socket, "reload"), "")
+        bad = self.policy.parent / "20-bad.policy"
+        bad.write_text("[Placement]\nMode=sideways\n", encoding="ascii")
+        try:
+            self.fails(self.socket, "reload", code=1, says="20-bad.policy:2: ")
+            self.assertEqual(len(self.json("workloads")), 1)
+        finally:
+            bad.unlink()
+        self.ctl(self.socket, "reload")
+
+    def test_no_such_subject(self):
+        for args in (["show", "nosuch"], ["tasks", "nosuch"], ["explain", "nosuch"], ["pause", "nosuch"],
+                     ["resume", "nosuch"], ["release", "nosuch"], ["explain", "999999999"]):
+            with self.subTest(args=args):
+                self.fails(self.socket, *args, code=4, says=args[1])
+
+    def test_goes_on_after_a_name_that_failed(self):
+        done = ctllib.run(self.socket, "pause", "nosuch", "10-test")
+        self.assertEqual(done.returncode, 4)
+        self.assertTrue(self.try_json("workloads")[0]["paused"])
+        self.ctl(self.socket, "resume", "10-test")
+
+    def test_empty_name_is_not_everything(self):
+        self.fails(self.socket, "pause", "", code=2, says="--all is everything")
+        self.assertFalse(self.try_json("workloads")[0]["paused"])
+
+
+class Leaving(unittest.TestCase):
+    def test_follow_says_that_the_daemon_ended(self):
+        Daemon.setUpClass()
+        try:
+            child = subprocess.Popen([CTL, Daemon.socket, "moves", "-f"], stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE, text=True)
+            child.stdout.readline()
+            Daemon.end(Daemon.daemon)
+            _, err = child.communicate(timeout=10)
+            self.assertEqual(child.returncode, 3)
+            self.assertIn("numaplaced closed the connection", err)
+        finally:
+            Daemon.doClassCleanups()
+
+
+if __name__ == "__main__":
+    program = unittest.main(exit=False)
+    if program.result.testsRun == 0 and program.result.skipped:
+        print(program.result.skipped[0][1])
+        sys.exit(77)
+    sys.exit(not program.result.wasSuccessful())
