@@ -116,6 +116,7 @@ class Demo:
         self.moves: list[dict] = []
         self.started = time.monotonic()
         self.daemon = None
+        self.follower = None
         self.daemon_cpu_sec = 0.0
         self.daemon_wall_sec = 0.0
 
@@ -191,7 +192,7 @@ class Demo:
                 self.log.seek(0)
                 raise DemoError("numaplaced did not start: " + self.log.read().decode(errors="replace").strip())
             time.sleep(0.02)
-        self.follower = self.spawn(
+        self.follower = self.spawn(  # shows what is done, and why, as it happens
             [self.program("src/ctl/numaplacectl"), f"--socket={self.directory / 'bus'}", "--json=short", "moves", "-f"],
             stdout=subprocess.PIPE, text=True)
         threading.Thread(target=self.follow, daemon=True).start()
@@ -204,7 +205,8 @@ class Demo:
                 move["kind"], move["kind"])
             where = f" CPU {move['cpu']}" if move.get("cpu", -1) >= 0 else f" CPUs {move['to']}"
             who = f"{move['workload']} {move['pid']}" + (f"/{move['tid']}" if move.get("tid") else "")
-            self.say(f"  {what} {who}{where}: {move['text']} ({move['value']} against {move['limit']})")
+            why = f" ({move['value']} against {move['limit']})" if move["limit"] else ""
+            self.say(f"  {what} {who}{where}: {move['text']}{why}")
 
     def wait_moves(self, action: str, workload: str, n: int, since: float, seconds: float) -> list[dict]:
         """Waits until n moves of this kind have happened since the instant; returns those there are in the end."""
@@ -227,6 +229,9 @@ class Demo:
                        for p in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"))
             self.daemon_cpu_sec = nsec / 1e9
             self.daemon_wall_sec = time.monotonic() - self.daemon_started
+        if self.follower:
+            self.follower.terminate()
+            self.follower.wait()
         self.daemon.terminate()
         self.daemon.wait(timeout=20)
 
