@@ -80,7 +80,7 @@ static ssize_t read_unkept(Probe *probe, const World *world, const Task *task, R
     if (n < 0)
         return -errno;
     if (readers_keep(&probe->readers, reader, fd))
-        fd = -1;
+        (void)TAKE_FD(fd);
     return n;
 }
 

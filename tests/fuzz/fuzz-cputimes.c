@@ -8,8 +8,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Whatever the counters are, a CPU is not busy for longer than the time that passed and one step of the counter, which
- * holds as long as idle time does not run backwards by more than it can. */
+/* Whatever the counters were before: in a tick in which the idle time stands still, a CPU is not busy for longer than
+ * the tick was. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1);
