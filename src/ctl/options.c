@@ -288,8 +288,10 @@ static CtlExit check_use(const CtlCommand *command, unsigned given)
 {
     const CtlVerbRow *verb = command->verb;
     const CtlOptions *options = &command->options;
-    unsigned wrong = given & ~(verb->accepts | ACCEPTS_COMMON);
+    unsigned wrong;
 
+    assert(verb);
+    wrong = given & ~(verb->accepts | ACCEPTS_COMMON);
     if (wrong)
         return ctl_fail(CTL_EXIT_USAGE, "--%s is not for %s. See numaplacectl --help.",
                         option_rows[__builtin_ctz(wrong)].name, verb->name);
