@@ -161,12 +161,14 @@ static int check_hands(const Check *check, const CheckAction *x)
 /* Whether a RECALL or RELEASE earlier in the plan takes the CPU of this lease back. */
 static bool is_taken_back(const Check *check, const Lease *lease)
 {
+    const Task *task = world_task(check->world, lease->task);
+
     for (size_t i = 0; i < check->plan->n_actions; i++) {
         const PlanAction *a = &check->plan->actions[i];
 
         if (a->subject.pid != lease->task.pid)
             continue;
-        if (a->kind == PLAN_KIND_RELEASE ||
+        if ((a->kind == PLAN_KIND_RELEASE && task && planner_can_put_back(task)) ||
             (a->kind == PLAN_KIND_RECALL && a->subject.tid == lease->task.tid && a->cpu.i == lease->cpu.i))
             return true;
     }
@@ -184,16 +186,11 @@ static int check_lend_cpu(const Check *check, const CheckAction *x)
     if (load->cooldown_until_usec > check->plan->now_usec)
         return broken(check, x, "I7: CPU %d is cooling down", x->a->cpu.i);
     for (size_t i = 0; i < check->world->n_leases; i++)
-        if (check->world->leases[i].cpu.i == x->a->cpu.i && !is_taken_back(check, &check->world->leases[i]))
+        if (check->world->leases[i].cpu.i == x->a->cpu.i)
             return broken(check, x, "CPU %d is lent already", x->a->cpu.i);
     for (size_t i = 0; i < x->index; i++)
         if (check->plan->actions[i].kind == PLAN_KIND_LEND && check->plan->actions[i].cpu.i == x->a->cpu.i)
             return broken(check, x, "CPU %d is lent twice", x->a->cpu.i);
-    for (size_t i = 0; i < x->index; i++)
-        if (check->plan->actions[i].kind == PLAN_KIND_RECALL &&
-            check->plan->actions[i].rule == PLAN_RULE_OWNER_WAITS &&
-            check->plan->actions[i].cpu.i == x->a->cpu.i)
-            return broken(check, x, "I7: CPU %d was just taken back for its owner", x->a->cpu.i);
     return 0;
 }
 

@@ -19,13 +19,18 @@ typedef struct Commit {
     const PolicySet *policies;
     const PlanLimits *limits;
     const Plan *plan;
-    bool released;
 } Commit;
 
-static void end_lease(World *world, const Task *task)
+/* The CPU can be lent again from the next tick on, unless its owner wants more. */
+static void end_lease(const Commit *c, const Task *task)
 {
-    if (task->lease >= 0)
-        world_remove_lease(world, (size_t)task->lease);
+    CpuLoad *cpu;
+
+    if (task->lease < 0)
+        return;
+    cpu = &c->world->cpus[c->world->leases[task->lease].cpu.i];
+    cpu->cooldown_until_usec = MAX(cpu->cooldown_until_usec, c->plan->now_usec + 1);
+    world_remove_lease(c->world, (size_t)task->lease);
 }
 
 /* The tasks an action is about: one, or all of a process. NULL when they are not in the World any more. */
@@ -65,10 +70,10 @@ static void home_tasks(const Commit *c, const PlanAction *action, const Process 
 
         if (!home_covers(c, action, process, task))
             continue;
+        if (!task->original || task->allowed != action->to)
+            task->wait_before_permille = 0;
         if (!task->original)
             task->original = action->original;
-        if (task->allowed != action->to)
-            task->wait_before_permille = 0;
         task->allowed = action->to;
     }
 }
@@ -138,26 +143,25 @@ static void cool_down(const Commit *c, const PlanAction *action, uint64_t since_
 
 static void done_recall(const Commit *c, const PlanAction *action, Task *task)
 {
-    if (task->lease >= 0) {
-        if (action->rule == PLAN_RULE_OWNER_WAITS)
-            cool_down(c, action, c->world->leases[task->lease].since_usec);
-        world_remove_lease(c->world, (size_t)task->lease);
-    }
+    if (task->lease >= 0 && action->rule == PLAN_RULE_OWNER_WAITS)
+        cool_down(c, action, c->world->leases[task->lease].since_usec);
+    end_lease(c, task);
     task->allowed = action->to;
     task->last_move_usec = c->plan->now_usec;
     c->world->workloads[action->workload.i].n_recalls++;
+    if (action->home_nodes)
+        home_group(c, action);
 }
 
 /* Also when act found foreign masks: what carried ours has been put back, and the rest is not ours. */
 static void done_release(Commit *c, const PlanAction *action, Task *tasks, size_t n)
 {
-    c->released = true;
     for (size_t i = 0; i < n; i++) {
         Task *task = &tasks[i];
 
-        if (task->hands == TASK_HANDS_UNKNOWN || task->hands == TASK_HANDS_DENIED)
+        if (!planner_can_put_back(task))
             continue;
-        end_lease(c->world, task);
+        end_lease(c, task);
         if ((task->hands == TASK_HANDS_FREE && task->allowed == action->from) ||
             (task->hands != TASK_HANDS_REPINNED && task->original)) {
             task->allowed = task->original ? task->original : action->to;
@@ -195,7 +199,7 @@ static void apply_gone(const Commit *c, const PlanAction *action, Process *proce
     if (action->subject.tid == 0)
         process->gone = true;
     for (size_t i = 0; i < n; i++) {
-        end_lease(c->world, &tasks[i]);
+        end_lease(c, &tasks[i]);
         tasks[i].gone = true;
     }
 }
@@ -207,7 +211,7 @@ static void apply_foreign(Commit *c, const PlanAction *action, const Process *pr
     if (action->kind == PLAN_KIND_RELEASE) {
         done_release(c, action, tasks, n);
     } else if (action->subject.tid != 0) {
-        end_lease(c->world, tasks);
+        end_lease(c, tasks);
         tasks->hands = TASK_HANDS_UNKNOWN;
     } else {
         for (size_t i = 0; i < n; i++)
@@ -288,22 +292,32 @@ static void commit_passes(const Commit *c, const PlanOutcome *outcomes)
     }
 }
 
-/* A group none of whose threads carries our masks any more has no home. */
-static int forget_homes(World *world)
+/* Whether the release means the whole group: others leave a home that is still right for the rest of it. */
+static bool ends_home(const PlanAction *action)
 {
-    CLEANUP_FREE bool *ours = calloc(MAX(world->n_groups, (size_t)1), sizeof(*ours));
+    return action->kind == PLAN_KIND_RELEASE &&
+           (action->rule == PLAN_RULE_WORKLOAD_GONE || action->rule == PLAN_RULE_PAUSED);
+}
+
+/* A released group none of whose threads carries our masks any more has no home. */
+static int forget_homes(const Commit *c)
+{
+    CLEANUP_FREE bool *ours = calloc(MAX(c->world->n_groups, (size_t)1), sizeof(*ours));
 
     if (!ours)
         return -ENOMEM;
-    for (size_t i = 0; i < world->n_tasks; i++) {
-        int32_t group = world->processes[world->tasks[i].process.i].group.i;
+    for (size_t i = 0; i < c->world->n_tasks; i++) {
+        int32_t group = c->world->processes[c->world->tasks[i].process.i].group.i;
 
-        if (group >= 0 && world->tasks[i].original)
+        if (group >= 0 && c->world->tasks[i].original)
             ours[group] = true;
     }
-    for (size_t i = 0; i < world->n_groups; i++)
-        if (!ours[i])
-            world->groups[i].home = world->groups[i].home_nodes = NULL;
+    for (size_t i = 0; i < c->plan->n_actions; i++) {
+        Group *group = world_group_by_id(c->world, c->plan->actions[i].group_id);
+
+        if (ends_home(&c->plan->actions[i]) && group && !ours[group - c->world->groups])
+            group->home = group->home_nodes = NULL;
+    }
     return 0;
 }
 
@@ -320,8 +334,8 @@ int plan_commit(World *world, const PolicySet *policies, const PlanLimits *limit
     for (size_t i = 0; i < plan->n_actions && r == 0; i++)
         r = apply(&c, &plan->actions[i], outcomes ? outcomes[i] : PLAN_OUTCOME_DONE);
     commit_passes(&c, outcomes);
-    if (r == 0 && c.released)
-        r = forget_homes(world);
+    if (r == 0 && plan->n_actions > 0 && plan->actions[0].kind == PLAN_KIND_RELEASE)
+        r = forget_homes(&c);
     if (plan->n_actions > 0)
         world_sum(world);
     return r;

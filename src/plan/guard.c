@@ -21,7 +21,8 @@ bool guard_residency(const Policy *policy, const Task *task, uint64_t now_usec, 
 {
     uint64_t since = now_usec > task->last_move_usec ? now_usec - task->last_move_usec : 0;
 
-    if (task->last_move_usec == 0 || since >= policy->min_residency_usec)
+    /* Never twice at one instant, even with MinResidencySec=0: loads measured before a move say nothing after it. */
+    if (task->last_move_usec == 0 || since >= MAX(policy->min_residency_usec, 1U))
         return false;
     *ret_value = since;
     return true;

@@ -144,11 +144,15 @@ void home_decide(Planner *p)
 
 /* Confining */
 
-static bool needs_home(const Process *process, const Task *task, CpuMask due)
+/* Also for threads that are right already: when they were born so, and when they came from another group with the same
+ * home, of which this one has to learn. */
+static bool needs_home(const Planner *p, const Process *process, const Task *task, CpuMask due)
 {
+    bool learn = p->world->groups[process->group.i].home != p->s->groups[process->group.i].home;
+
     if (task->lease >= 0)
         return false;
-    return task->allowed != due || (!task->original && due != process->cpuset);
+    return task->allowed != due || ((!task->original || learn) && due != process->cpuset);
 }
 
 /* The mask it has now. For one born with the right mask: what it would have had if it were not our child. */
@@ -212,11 +216,11 @@ static void need_add(HomeNeed *need, CpuMask from)
         need->from[need->n_from++] = from;
 }
 
-static void collect_needs(const Process *process, const Policy *policy, const Task *tasks, size_t n,
-                          CpuMask due, HomeNeed *need)
+static void collect_needs(const Planner *p, const Process *process, const Policy *policy, const Task *tasks,
+                          size_t n, CpuMask due, HomeNeed *need)
 {
     for (size_t i = 0; i < n; i++)
-        if (planner_placeable(policy, process, &tasks[i]) && needs_home(process, &tasks[i], due)) {
+        if (planner_placeable(policy, process, &tasks[i]) && needs_home(p, process, &tasks[i], due)) {
             need_add(need, mask_from(process, &tasks[i], due));
             need->apart |= tasks[i].hands == TASK_HANDS_FOREIGN;
         }
@@ -231,7 +235,7 @@ static void home_threads(Planner *p, const Process *process, const Policy *polic
                          size_t n, CpuMask due)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!planner_placeable(policy, process, &tasks[i]) || !needs_home(process, &tasks[i], due))
+        if (!planner_placeable(policy, process, &tasks[i]) || !needs_home(p, process, &tasks[i], due))
             continue;
         if (!planner_has_budget(p)) {
             planner_refuse_process(p, MECHANISM, PLAN_REASON_BUDGET, process, p->n_spent,
@@ -252,12 +256,7 @@ static void home_process(Planner *p, const Process *process, CpuMask due)
     size_t n;
 
     tasks = &p->world->tasks[world_process_tasks(p->world, process, &n)];
-    collect_needs(process, policy, tasks, n, due, &need);
-    /* All its threads are right already, but the group does not know its home: they came from a group with the same. */
-    if (need.n_from == 0 && due != process->cpuset &&
-        p->world->groups[process->group.i].home != p->s->groups[process->group.i].home &&
-        p->s->processes[process - p->world->processes].ours)
-        need_add(&need, process->cpuset);
+    collect_needs(p, process, policy, tasks, n, due, &need);
     if (need.n_from == 0)
         return;
     if (age < policy->min_age_usec) {

@@ -63,7 +63,7 @@ static const NameText reasons[PLAN_REASON_MAX] = {
                                     "The CPU is not expected to stay idle long enough to pay for "
                                     "the move (IdleCostRatio=)."},
     [PLAN_REASON_RESIDENCY] = {"residency", "It was moved less than MinResidencySec= ago."},
-    [PLAN_REASON_COOLDOWN] = {"cooldown", "The CPU was taken back for its owner a short time ago."},
+    [PLAN_REASON_COOLDOWN] = {"cooldown", "The CPU was taken back a short time ago."},
     [PLAN_REASON_LOCALITY] = {"locality", "Leaving the node is put off for NiceTries= passes."},
     [PLAN_REASON_BACKOFF] = {"backoff",
                              "The last passes changed nothing; the next one is later (BackoffMax=)."},

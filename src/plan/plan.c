@@ -180,6 +180,17 @@ bool planner_placeable(const Policy *policy, const Process *process, const Task 
             (task->original || (policy && policy->foreign_affinity == POLICY_FOREIGN_OVERRIDE)));
 }
 
+bool planner_can_put_back(const Task *task)
+{
+    return task->hands != TASK_HANDS_UNKNOWN && task->hands != TASK_HANDS_DENIED;
+}
+
+void planner_take_back(Planner *p, CpuIx cpu)
+{
+    p->s->cpus[cpu.i].lease = -1;
+    p->s->cpus[cpu.i].cooling = true;
+}
+
 uint32_t planner_distance(const Topology *topology, CpuMask nodes, NodeIx node)
 {
     uint32_t nearest = 0;

@@ -66,7 +66,7 @@ typedef enum PlanReason {
     PLAN_REASON_MAX_DISTANCE,   /* value: distance; limit: MaxDistance= (P3, I8) */
     PLAN_REASON_IDLE_TOO_SHORT, /* value: expected idle usec; limit: IdleCostRatio= x action cost (P2) */
     PLAN_REASON_RESIDENCY,      /* value: usec since its last move; limit: MinResidencySec= (P7, I7) */
-    PLAN_REASON_COOLDOWN,       /* the CPU was recalled for its owner a short time ago */
+    PLAN_REASON_COOLDOWN,       /* the CPU was recalled a short time ago, mostly for its owner */
     PLAN_REASON_LOCALITY,       /* veto; value: vetoes so far; limit: NiceTries= (P7) */
     PLAN_REASON_BACKOFF,        /* value: ticks left; limit: the present back-off (P7) */
     PLAN_REASON_BUDGET,         /* action budget of this tick */
@@ -90,7 +90,7 @@ typedef struct PlanAction {
     CpuMask
         original; /* SET_HOME: what to put back one day, for threads of which that is not known yet. A thread
                            whose parent was ours was born with our mask, and its own is not what `from` says */
-    CpuMask home_nodes; /* SET_HOME: NodeIx bitmap of the home */
+    CpuMask home_nodes; /* SET_HOME, and RECALL to a changed home: NodeIx bitmap of the home */
     CpuIx cpu;          /* LEND, RECALL: the CPU concerned */
     bool cross_node;
     uint32_t distance;   /* LEND: from the thread's home node; 10 on the same node */

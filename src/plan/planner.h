@@ -22,7 +22,7 @@
 typedef struct PlannerCpu {
     int32_t lease; /* index into World.leases; -1: not lent, or taken back by this plan */
     bool idle;     /* P1, and not lent */
-    bool cooling;  /* taken back for its owner, a short time ago or by this plan */
+    bool cooling;  /* taken back a short time ago, or by this plan */
     bool claimed;  /* idle at the home of a thread that was just sent back there */
     bool owned;    /* in the home of a group whose own threads wait */
     uint32_t
@@ -127,6 +127,13 @@ int planner_order_compare(const void *a, const void *b);
 /* Whether a task may be placed at all (I2, I10). `policy` may be NULL. A thread pinned by somebody else is only ours with
  * ForeignAffinity=override, and then until it is released. */
 bool planner_placeable(const Policy *policy, const Process *process, const Task *task);
+
+/* Whether a release of its process reaches the task: the kernel did not refuse us, and its mask is known (I10). */
+bool planner_can_put_back(const Task *task);
+
+/* The CPU is not lent any more. It counts as idle when it is, but is not lent again by this plan: the action that takes
+ * it back may fail, and a lend must not depend on that. plan_commit() sees to the rest of this instant (I9). */
+void planner_take_back(Planner *p, CpuIx cpu);
 
 /* Distance from the nearest node of `nodes` to `node`; 0 when `nodes` is empty. */
 uint32_t planner_distance(const Topology *topology, CpuMask nodes, NodeIx node);

@@ -87,9 +87,10 @@ static void emit_recall(Planner *p, const RecallSubject *s, PlanRule rule, uint6
         .mechanism = MECHANISM,
         .subject = s->lease->task,
         .workload = s->process->workload,
-        .group_id = s->lease->group_id,
+        .group_id = p->world->groups[s->process->group.i].id,
         .from = s->task->allowed,
         .to = s->due,
+        .home_nodes = rule == PLAN_RULE_HOME_CHANGED ? p->s->groups[s->process->group.i].home_nodes : NULL,
         .cpu = s->lease->cpu,
         .cross_node = s->lease->cross_node,
         .value = (uint32_t)MIN(value, UINT32_MAX),
@@ -97,7 +98,7 @@ static void emit_recall(Planner *p, const RecallSubject *s, PlanRule rule, uint6
     };
 
     if (planner_act(p, &action))
-        p->s->cpus[s->lease->cpu.i].lease = -1;
+        planner_take_back(p, s->lease->cpu);
 }
 
 /* What a load says about a lease is only true when the lease is older than the measurement. */
@@ -106,12 +107,26 @@ static bool is_measured(const Planner *p, const Lease *lease)
     return !p->world->partial && lease->since_tick < p->world->tick;
 }
 
+/* The thread's group has another home now, or it is in another group. A lent CPU that is part of the home is what a recall
+ * that failed at that time leaves behind. */
+static bool has_moved(const Planner *p, const RecallSubject *s)
+{
+    const Group *group = &p->world->groups[s->process->group.i];
+
+    return group->id != s->lease->group_id || group->home != p->s->groups[s->process->group.i].home ||
+           hwloc_bitmap_isset(s->due, (unsigned)s->lease->cpu.i);
+}
+
 static void recall_one(Planner *p, const RecallSubject *s)
 {
     const CpuLoad *load = &p->world->cpus[s->lease->cpu.i];
     uint64_t now = p->world->now_usec;
     uint32_t wait;
 
+    if (has_moved(p, s)) {
+        emit_recall(p, s, PLAN_RULE_HOME_CHANGED, 0, 0);
+        return;
+    }
     if (!load->online || !load->usable ||
         !hwloc_bitmap_isset(s->process->cpuset, (unsigned)s->lease->cpu.i)) {
         emit_recall(p, s, PLAN_RULE_CPU_GONE, 0, 0);
@@ -121,16 +136,10 @@ static void recall_one(Planner *p, const RecallSubject *s)
         emit_recall(p, s, PLAN_RULE_PAUSED, 0, 0);
         return;
     }
-    if (s->process->group.i < 0 || p->world->groups[s->process->group.i].id != s->lease->group_id ||
-        p->world->groups[s->process->group.i].home != p->s->groups[s->process->group.i].home) {
-        emit_recall(p, s, PLAN_RULE_HOME_CHANGED, 0, 0);
-        return;
-    }
     if (is_measured(p, s->lease)) {
         wait = owner_wait(p, s);
         if (wait >= OWNER_WAIT_PERMILLE) {
             emit_recall(p, s, PLAN_RULE_OWNER_WAITS, wait, OWNER_WAIT_PERMILLE);
-            p->s->cpus[s->lease->cpu.i].cooling = true;
             return;
         }
     }

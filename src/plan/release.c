@@ -40,8 +40,7 @@ static const Task *representative(const World *world, const Process *process)
     for (size_t i = first; i < first + n; i++) {
         const Task *task = &world->tasks[i];
 
-        if (task->gone || !task->original || task->hands == TASK_HANDS_DENIED ||
-            task->hands == TASK_HANDS_UNKNOWN)
+        if (task->gone || !task->original || !planner_can_put_back(task))
             continue;
         if (task->lease < 0 && task->hands != TASK_HANDS_REPINNED)
             return task;
@@ -53,9 +52,12 @@ static const Task *representative(const World *world, const Process *process)
 
 static void free_leases(Planner *p, const Process *process)
 {
-    for (size_t i = 0; i < p->world->n_leases; i++)
-        if (p->world->leases[i].task.pid == process->pid)
-            p->s->cpus[p->world->leases[i].cpu.i].lease = -1;
+    for (size_t i = 0; i < p->world->n_leases; i++) {
+        const Task *task = world_task(p->world, p->world->leases[i].task);
+
+        if (task && planner_can_put_back(task) && &p->world->processes[task->process.i] == process)
+            planner_take_back(p, p->world->leases[i].cpu);
+    }
 }
 
 static void release_process(Planner *p, size_t index, PlanRule rule)

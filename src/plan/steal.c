@@ -27,10 +27,12 @@ static bool is_at_home(const Task *task, CpuMask due)
     return due && task->original && task->allowed == due;
 }
 
-/* The thread was lent a CPU after this tick's loads were measured. */
-static bool is_freshly_lent(const World *world, const Task *task)
+/* The thread was lent a CPU after this tick's loads were measured, and this plan leaves it. */
+static bool is_freshly_lent(const Planner *p, const Task *task)
 {
-    return task->lease >= 0 && world->leases[task->lease].since_tick >= world->tick;
+    const Lease *lease = task->lease >= 0 ? &p->world->leases[task->lease] : NULL;
+
+    return lease && lease->since_tick >= p->world->tick && p->s->cpus[lease->cpu.i].lease >= 0;
 }
 
 static void gather_task(Planner *p, size_t index)
@@ -47,7 +49,8 @@ static void gather_task(Planner *p, size_t index)
     policy = p->s->workloads[process->workload.i].policy;
     if (!g->home || !planner_placeable(policy, process, task))
         return;
-    if (task->lease >= 0 && !is_freshly_lent(p->world, task))
+    /* What a borrower waits is not waited at home, also when it was sent back at this instant. */
+    if (task->lease >= 0 ? !is_freshly_lent(p, task) : task->last_move_usec == p->world->now_usec)
         return;
 
     g->backlog += task->wait_permille;
@@ -81,7 +84,7 @@ static void discount_fresh_leases(Planner *p)
         const Process *process;
         PlannerGroup *g;
 
-        if (!task || !is_freshly_lent(p->world, task))
+        if (!task || !is_freshly_lent(p, task))
             continue;
         process = &p->world->processes[task->process.i];
         if (process->group.i < 0)
@@ -229,6 +232,13 @@ static bool serve(Planner *p, StealPass *pass, size_t task_index)
         return true;
     }
 
+    /* Recalls of this plan may have freed a CPU at home since the candidates were gathered. */
+    if (hwloc_bitmap_intersects(p->s->processes[s.task->process.i].due, p->s->idle)) {
+        found = nearest_blocked((NearestFind){.cpu = CPU_NONE}, PLAN_REASON_HOME_HAS_IDLE, 0, 0);
+        refuse(p, pass, &s, &found);
+        return true;
+    }
+
     found = nearest_find(p, &s, true);
     if (found.cpu.i >= 0 && found.cross_node) {
         PlanReason reason = cross_node_reason(p, pass);
@@ -337,8 +347,10 @@ static void order_groups(Planner *p)
         const Group *group = &p->world->groups[i];
         const Policy *policy;
 
-        if (!s->groups[i].home || s->groups[i].home != group->home ||
-            p->world->workloads[group->workload.i].paused)
+        if (!s->groups[i].home || p->world->workloads[group->workload.i].paused)
+            continue;
+        /* A home of this instant: nothing has been measured under it. */
+        if (s->groups[i].home != group->home || group->last_home_usec >= p->world->now_usec)
             continue;
         policy = s->workloads[group->workload.i].policy;
         if (!policy->steal || p->world->partial) {
@@ -376,7 +388,7 @@ void steal_lend(Planner *p)
 
     find_donors(p);
     order_groups(p);
-    if (s->n_donors > 0)
+    if (s->n_donors > 0 && s->n_candidates > 0)
         qsort(s->candidates, s->n_candidates, sizeof(*s->candidates), compare_candidates);
 
     for (size_t i = 0; i < s->n_order && p->error == 0; i++) {

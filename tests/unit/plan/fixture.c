@@ -240,12 +240,13 @@ void fixture_model(Fixture *f, const uint16_t *demand)
             if ((task->lease >= 0) != (lent == 1))
                 continue;
             task->last_cpu = model_cpu(f, task, wanted);
-            wanted[task->last_cpu.i] += demand[k];
+            if (task->last_cpu.i >= 0)
+                wanted[task->last_cpu.i] += demand[k];
         }
 
     for (size_t i = 0; i < w->n_tasks; i++) {
-        uint32_t all = MAX(wanted[w->tasks[i].last_cpu.i], 1000U);
-        uint64_t run = tick_nsec * demand[i] / all;
+        int32_t cpu = w->tasks[i].last_cpu.i;
+        uint64_t run = cpu >= 0 ? tick_nsec * demand[i] / MAX(wanted[cpu], 1000U) : 0;
 
         load_task(&w->tasks[i], run, tick_nsec * demand[i] / 1000 - run, tick_nsec);
     }
