@@ -41,7 +41,6 @@ static void reset_load(CpuLoad *cpu)
 int probe_cpus_refresh(Probe *probe, World *world)
 {
     hwloc_bitmap_t online = probe->scratch;
-    bool first = hwloc_bitmap_iszero(probe->online);
     int r = read_list(probe, "sys/devices/system/cpu/online", online);
 
     if (r == -ENOMEM)
@@ -49,11 +48,8 @@ int probe_cpus_refresh(Probe *probe, World *world)
     /* Without the file (no hotplug in this kernel) every CPU there is is online. */
     if (r < 0 && hwloc_bitmap_copy(online, world->topology->all_cpus) < 0)
         return -ENOMEM;
-    if (hwloc_bitmap_xor(probe->changed, probe->online, online) < 0 ||
-        hwloc_bitmap_copy(probe->online, online) < 0)
+    if (hwloc_bitmap_copy(probe->online, online) < 0)
         return -ENOMEM;
-    if (first)
-        hwloc_bitmap_zero(probe->changed);
 
     /* Absent before Linux 4.2 and empty nearly always. */
     r = read_list(probe, "sys/devices/system/cpu/isolated", probe->isolated);

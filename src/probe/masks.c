@@ -151,15 +151,11 @@ TaskHands probe_mask_judge(Probe *probe, World *world, const Process *process, c
     return TASK_HANDS_FOREIGN;
 }
 
-/* Whether the kernel may have made `now` out of the mask we gave: CPUs came or went, or the cpuset changed (which before
- * Linux 6.2 gives every thread the whole of it). */
-static bool is_kernels(Probe *probe, World *world, Process *process, SeenProcess *seen, CpuMask before,
-                       CpuMask now)
+/* Whether the kernel may have changed the mask we gave: the cpuset is another one, or its CPUs went or came back (a cpuset
+ * is cut to what is online). Before Linux 6.2 every thread then gets the whole of it. Masks and cpusets are not read at the
+ * same time, so the cpuset is looked at again before somebody is blamed. */
+static bool is_kernels(Probe *probe, World *world, Process *process, SeenProcess *seen)
 {
-    if (hwloc_bitmap_xor(probe->scratch, before, now) < 0 ||
-        hwloc_bitmap_isincluded(probe->scratch, probe->changed))
-        return true;
-    /* Masks and cpusets are not read at the same time, so look again before somebody is blamed. */
     if (!seen->cpuset_changed && probe_cpuset_again(probe, world, process) != 0)
         seen->cpuset_changed = true;
     return seen->cpuset_changed;
@@ -169,12 +165,11 @@ static void mask_changed(Probe *probe, World *world, Process *process, SeenProce
                          CpuMask now)
 {
     Reader *reader = &probe->readers.slots[task->reader];
-    CpuMask before = task->allowed;
 
     task->allowed = now;
     if (!task->original) {
         probe_task_set_hands(reader, task, probe_mask_judge(probe, world, process, task));
-    } else if (!is_kernels(probe, world, process, seen, before, now)) {
+    } else if (!is_kernels(probe, world, process, seen)) {
         probe_task_set_hands(reader, task, TASK_HANDS_REPINNED);
         process->yielded = true;
     }

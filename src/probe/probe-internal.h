@@ -49,7 +49,6 @@ struct Probe {
     /* cpus.c */
     hwloc_bitmap_t reserved;
     hwloc_bitmap_t online, isolated; /* as at the last discovery */
-    hwloc_bitmap_t changed;          /* CPUs that went online or offline since the one before */
     hwloc_bitmap_t known_online;     /* as at the last probe_topology_changed() */
     hwloc_bitmap_t known_own;
     CpusetCache *cpusets;

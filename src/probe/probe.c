@@ -84,8 +84,8 @@ static uint32_t descriptor_limit(const ProbeOptions *options)
 static int allocate(Probe *probe)
 {
     hwloc_bitmap_t *bitmaps[] = {
-        &probe->reserved,     &probe->online,    &probe->isolated, &probe->changed,
-        &probe->known_online, &probe->known_own, &probe->mask,     &probe->scratch,
+        &probe->reserved,  &probe->online, &probe->isolated, &probe->known_online,
+        &probe->known_own, &probe->mask,   &probe->scratch,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(bitmaps); i++) {
@@ -160,7 +160,6 @@ Probe *probe_free(Probe *probe)
     hwloc_bitmap_free(probe->reserved);
     hwloc_bitmap_free(probe->online);
     hwloc_bitmap_free(probe->isolated);
-    hwloc_bitmap_free(probe->changed);
     hwloc_bitmap_free(probe->known_online);
     hwloc_bitmap_free(probe->known_own);
     hwloc_bitmap_free(probe->mask);

@@ -178,6 +178,21 @@ static void test_inherited(void **state)
     }
 }
 
+/* One lent CPU, not two. */
+static void test_inherited_with_lent_cpu(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    confine(&b, 100, "0");
+    put_process(&b, &(FakeTask){.pid = 100, .n_threads = 3, .mask = "0"});
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 101, .mask = "0,2"});
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 102, .mask = "0,2-3"});
+    bench_discover(&b);
+    assert_int_equal(bench_task(&b, 100, 101)->hands, TASK_HANDS_FREE);
+    assert_int_equal(bench_task(&b, 100, 102)->hands, TASK_HANDS_FOREIGN);
+}
+
 /* A child process has the mask of its parent's group. */
 static void test_inherited_by_child(void **state)
 {
@@ -212,10 +227,15 @@ static void test_unreadable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_foreign),        cmocka_unit_test(test_repinned),
-        cmocka_unit_test(test_repinned_wide),  cmocka_unit_test(test_cpuset_changes),
-        cmocka_unit_test(test_cgroup_changes), cmocka_unit_test(test_cpus_change),
-        cmocka_unit_test(test_inherited),      cmocka_unit_test(test_inherited_by_child),
+        cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_repinned),
+        cmocka_unit_test(test_repinned_wide),
+        cmocka_unit_test(test_cpuset_changes),
+        cmocka_unit_test(test_cgroup_changes),
+        cmocka_unit_test(test_cpus_change),
+        cmocka_unit_test(test_inherited),
+        cmocka_unit_test(test_inherited_by_child),
+        cmocka_unit_test(test_inherited_with_lent_cpu),
         cmocka_unit_test(test_unreadable),
     };
 

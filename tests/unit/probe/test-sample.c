@@ -183,6 +183,21 @@ static void test_last_cpu_is_not_read_for_nothing(void **state)
     assert_int_equal(probe_statistics(b.probe)->n_reads - n_reads, 2);
 }
 
+/* Reading stat for it shows that the number is another thread's now. */
+static void test_tid_is_reused(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b, NULL);
+    bench_sample(&b);
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 101, .n_threads = 2, .cpu = 3, .start = 7});
+    put_schedstat(&b, 100, 101, 50, 50);
+    bench_sample(&b);
+    assert_true(bench_task(&b, 100, 101)->gone);
+    assert_int_equal(bench_task(&b, 100, 101)->last_cpu.i, 1);
+    assert_false(bench_task(&b, 100, 100)->gone);
+}
+
 static void sleep_ticks(Bench *b, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
@@ -299,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_cpu_times_unreadable),
         cmocka_unit_test(test_wait_of_threads),
         cmocka_unit_test(test_last_cpu_is_not_read_for_nothing),
+        cmocka_unit_test(test_tid_is_reused),
         cmocka_unit_test(test_quiet),
         cmocka_unit_test(test_quiet_owner_is_watched),
         cmocka_unit_test(test_descriptor_limit),
