@@ -204,13 +204,24 @@ uint32_t planner_distance(const Topology *topology, CpuMask nodes, NodeIx node)
     return nearest;
 }
 
+/* Whether there is anything the group could ever be lent: its policy lets it steal, and its home leaves usable CPUs out.
+ * A group that has all of them is the kernel's business, however long its threads wait. */
+static bool may_borrow(const Planner *p, size_t index)
+{
+    const PlannerGroup *g = &p->s->groups[index];
+    WorkloadIx workload = p->world->groups[index].workload;
+
+    return g->home && p->s->workloads[workload.i].policy->steal &&
+           !hwloc_bitmap_isincluded(p->s->usable, g->home);
+}
+
 static bool is_pressed(const Planner *p)
 {
     if (p->world->n_leases > 0 ||
         (p->plan->n_actions > 0 && p->plan->actions[p->plan->n_actions - 1].kind == PLAN_KIND_LEND))
         return true;
     for (size_t i = 0; i < p->world->n_groups; i++)
-        if (p->s->groups[i].home && p->s->groups[i].max_wait >= PRESSED_WAIT_PERMILLE)
+        if (p->s->groups[i].max_wait >= PRESSED_WAIT_PERMILLE && may_borrow(p, i))
             return true;
     return false;
 }

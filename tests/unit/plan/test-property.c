@@ -145,7 +145,9 @@ static void random_cpu(Fixture *f, Random *r, CpuLoad *c, Mood mood)
     c->online = mood != MOOD_OFF && chance(r, 97);
     c->usable = c->online && chance(r, 97);
     c->wait_known = chance(r, 90);
-    c->busy_permille = (uint16_t)(mood == MOOD_CROWDED ? 1000 : mood == MOOD_IDLE ? roll(r, 49) : roll(r, 1001));
+    c->busy_permille = (uint16_t)(mood == MOOD_CROWDED ? 1000
+                                  : mood == MOOD_IDLE  ? roll(r, 49)
+                                                       : roll(r, 1001));
     c->busy_before_permille = (uint16_t)(chance(r, 97) ? c->busy_permille : roll(r, 1001));
     c->wait_permille = (uint16_t)(chance(r, 90) ? 0 : roll(r, 2000));
     c->wait_before_permille = (uint16_t)roll(r, 2000);
@@ -170,7 +172,8 @@ static void random_cpus(Fixture *f, Random *r, const Renaming *renaming)
 {
     for (uint32_t i = 0; i < f->world->topology->n_nodes; i++) {
         hwloc_const_bitmap_t cpus = f->world->topology->nodes[renaming->to[i]].cpus;
-        Mood mood = chance(r, 75) ? is_wanted(f, renaming->to[i]) ? MOOD_CROWDED : MOOD_IDLE : (Mood)roll(r, 4);
+        Mood mood =
+            chance(r, 75) ? is_wanted(f, renaming->to[i]) ? MOOD_CROWDED : MOOD_IDLE : (Mood)roll(r, 4);
 
         for (int cpu = hwloc_bitmap_first(cpus); cpu >= 0; cpu = hwloc_bitmap_next(cpus, cpu))
             random_cpu(f, r, &f->world->cpus[cpu], mood);
@@ -360,7 +363,8 @@ static void test_worlds(void **state)
         if (!cut && f.plan.n_actions > 0) {
             CLEANUP_FREE char *text = plan_format(f.world, &f.plan);
 
-            (void)fprintf(stderr, "# again:\n%s# after:\n%s", text, once); /* longer than what cmocka prints */
+            (void)fprintf(stderr, "# again:\n%s# after:\n%s", text,
+                          once); /* longer than what cmocka prints */
             fail_msg("I9: world %u is not settled", (unsigned)seed);
         }
 

@@ -132,7 +132,8 @@ static void test_lease_ended(void **state)
     fixture_assert_settled(&f, false);
     f.world->leases[0].until_usec = f.world->now_usec;
     assert_recalled(&f, PLAN_RULE_LEASE_ENDED);
-    assert_int_equal(f.world->cpus[8].cooldown_until_usec, f.world->now_usec + 1); /* no more than this instant */
+    assert_int_equal(f.world->cpus[8].cooldown_until_usec,
+                     f.world->now_usec + 1); /* no more than this instant */
     fixture_done(&f);
 }
 

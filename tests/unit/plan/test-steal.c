@@ -345,6 +345,32 @@ static void test_no_home(void **state)
     fixture_done(&f);
 }
 
+/* A home that leaves no CPU out, or a policy that does not steal: nothing can be lent, so the fast tick is not kept. */
+static void test_nothing_to_borrow(void **state)
+{
+    static const char *const policies[] = {
+        "[Placement]\nMode=fixed\nNodes=0,1\n",
+        "[Placement]\nMode=fixed\nNodes=0\n[Steal]\nSteal=no\n",
+        "[Placement]\nMode=fixed\nNodes=0\n",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
+        Fixture f;
+
+        fixture_init(&f, TWO_SHARDS);
+        fixture_policy(&f, "a", policies[i]);
+        fixture_process(&f, 10, "a", NULL);
+        for (pid_t tid = 10; tid < 30; tid++)
+            fixture_task(&f, 10, tid, 900);
+        fixture_cpus(&f, 0, 15, 1000, 1000);
+        fixture_home(&f);
+        fixture_tick(&f);
+        fixture_plan(&f, false);
+        assert_int_equal(f.plan.pressed, i == 2);
+        fixture_done(&f);
+    }
+}
+
 /* The gate: expected idle time against the cost of a move. */
 static void test_idle_too_short(void **state)
 {
@@ -472,14 +498,15 @@ static void test_outcomes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_s_steal2),        cmocka_unit_test(test_s_veto),
-        cmocka_unit_test(test_veto_resets),     cmocka_unit_test(test_wish),
-        cmocka_unit_test(test_action),          cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_node_limit),      cmocka_unit_test(test_max_distance),
-        cmocka_unit_test(test_cpuset),          cmocka_unit_test(test_not_considered),
-        cmocka_unit_test(test_no_home),         cmocka_unit_test(test_idle_too_short),
-        cmocka_unit_test(test_residency),       cmocka_unit_test(test_backoff),
-        cmocka_unit_test(test_owners_who_wait), cmocka_unit_test(test_outcomes),
+        cmocka_unit_test(test_s_steal2),       cmocka_unit_test(test_s_veto),
+        cmocka_unit_test(test_veto_resets),    cmocka_unit_test(test_wish),
+        cmocka_unit_test(test_action),         cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_node_limit),     cmocka_unit_test(test_max_distance),
+        cmocka_unit_test(test_cpuset),         cmocka_unit_test(test_not_considered),
+        cmocka_unit_test(test_no_home),        cmocka_unit_test(test_nothing_to_borrow),
+        cmocka_unit_test(test_idle_too_short), cmocka_unit_test(test_residency),
+        cmocka_unit_test(test_backoff),        cmocka_unit_test(test_owners_who_wait),
+        cmocka_unit_test(test_outcomes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
