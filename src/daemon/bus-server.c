@@ -167,7 +167,9 @@ static int client_start(BusClient *client, int *fd)
                                  server->vtable, client);
     if (r < 0)
         return r;
-    return sd_bus_attach_event(client->bus, server->event, SD_EVENT_PRIORITY_IDLE);
+    /* Of one priority with the ticks: taken in turns, neither a storm of requests nor ticks that take longer than their
+     * interval, on a machine with hundreds of runnable tasks, keep the other waiting. */
+    return sd_bus_attach_event(client->bus, server->event, SD_EVENT_PRIORITY_NORMAL);
 }
 
 static bool client_may_enter(const BusServer *server, uid_t uid)
@@ -287,10 +289,6 @@ int bus_server_new(sd_event *event, Log *log, const char *path, const sd_bus_vta
     if (r < 0)
         return r;
     r = sd_event_add_io(event, &server->listen_source, server->fd, EPOLLIN, on_connection, server);
-    if (r < 0)
-        return r;
-    /* Behind the ticks: whoever asks must not delay a recall. */
-    r = sd_event_source_set_priority(server->listen_source, SD_EVENT_PRIORITY_IDLE);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(server);

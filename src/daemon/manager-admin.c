@@ -141,8 +141,11 @@ static int release_process(Manager *manager, pid_t pid)
     r = restore_process(manager, pid);
     if (r < 0)
         return r == -ENOMEM ? r : -EREMOTEIO;
-    /* It leaves the World before another plan can be made for it. */
+    /* It leaves the World before another plan can be made for it; the next discovery asks everybody once more, and from
+     * then on decide() hears of it each time. */
+    probe_set_wants(manager->probe, manager->policies->wants);
     r = probe_discover(manager->probe, manager->world, time_now_usec());
+    probe_set_wants(manager->probe, manager->policies->wants);
     return r == -ENOMEM ? r : 0;
 }
 

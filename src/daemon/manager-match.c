@@ -31,9 +31,10 @@ ProbeDecision manager_decide(void *userdata, const ProbeSubject *subject, size_t
     PolicyVerdict verdict;
     size_t policy = SIZE_MAX;
 
-    /* Asked again each time, so that Resume brings it back and its end is noticed. */
+    /* IGNORE makes it leave the World. LATER keeps it out and has it asked about each time, so that its end is noticed and
+     * Resume brings it back. */
     if (task_set_find(manager->released, subject->pid, subject->start_ticks))
-        return PROBE_DECISION_LATER;
+        return world_process(manager->world, subject->pid) ? PROBE_DECISION_IGNORE : PROBE_DECISION_LATER;
 
     manager_subject(manager, subject, &about);
     verdict = policy_match(manager->policies, &about, &policy);

@@ -190,11 +190,11 @@ static void tell_features(Manager *manager)
         log_notice(manager->log, id, "no cgroup v2 hierarchy in charge: cpusets are taken from version 1");
 }
 
-/* The journal's own words, and an error that main() has an exit status for. */
+/* The journal's own words, and an error that main() has an exit status for: -EUCLEAN when it must not be believed. */
 static int journal_failed(Manager *manager, int error, const char *what)
 {
     log_error(manager->log, NUMAPLACE_MESSAGE_JOURNAL, "%s", what ? what : strerror(-error));
-    return what ? -EUCLEAN : error;
+    return error == -EPERM ? -EUCLEAN : error;
 }
 
 /* Puts back what a predecessor that did not stop cleanly has left. */

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the tests of the running daemon share: a daemon of their own on a directory of their own, workloads that only its
+policies match, and waiting for things to become true.
+
+Nothing here sleeps for a fixed time to let something happen, and nothing asserts how long something took: wait_until()
+polls until a generous deadline, which only a hang reaches.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import uuid
+
+SOURCE = pathlib.Path(os.environ["NUMAPLACE_SOURCE"])
+DAEMON = os.environ["NUMAPLACED"]
+CTL = os.environ["NUMAPLACECTL"]
+SPINNER = os.environ["NUMAPLACE_SPINNER"]
+FORKER = os.environ["NUMAPLACE_FORKER"]
+
+# A sanitized build, on a machine that is building at the same time.
+DEADLINE_SEC = 60
+
+# Exit statuses of numaplaced(8).
+FAILED, USAGE, CONFIG, RUNNING, NOT_RESTORED, JOURNAL = 1, 2, 3, 4, 5, 6
+
+
+def wait_until(what, predicate, deadline_sec=DEADLINE_SEC):
+    """Polls until predicate() is true and returns its value."""
+    end = time.monotonic() + deadline_sec
+    while True:
+        value = predicate()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {deadline_sec} s for: {what}")
+        time.sleep(0.05)
+
+
+def affinity(pid):
+    """{tid: Cpus_allowed_list} of the threads of a process that are there now."""
+    masks = {}
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                text = pathlib.Path(f"/proc/{pid}/task/{tid}/status").read_text(encoding="utf-8", errors="replace")
+                for line in text.splitlines():
+                    if line.startswith("Cpus_allowed_list:"):
+                        masks[int(tid)] = line.split()[1]
+    return masks
+
+
+def own_cpus():
+    return sorted(os.sched_getaffinity(0))
+
+
+def one_node():
+    nodes = pathlib.Path("/sys/devices/system/node")
+    return len(list(nodes.glob("node[0-9]*"))) <= 1
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise unittest.SkipTest("needs root")
+
+
+def need_program(name):
+    if not shutil.which(name):
+        raise unittest.SkipTest(f"needs {name}")
+
+
+def need_placing():
+    """Placing for real: root, and at least two CPUs on one node to make two pretend nodes of."""
+    need_root()
+    if len(own_cpus()) < 2:
+        raise unittest.SkipTest("needs two CPUs")
+    if not one_node():
+        raise unittest.SkipTest("needs a machine with one node, to rehearse on")
+
+
+class Workload:
+    """A program with a mark in its environment, by which the test's policy knows it and its children."""
+
+    def __init__(self, test, argv, env_mark, **popen):
+        env = dict(os.environ, NUMAPLACE_TEST=env_mark)
+        self.process = subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, **popen)
+        self.pid = self.process.pid
+        test.addCleanup(self.end)
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(DEADLINE_SEC)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def masks(self):
+        return set(affinity(self.pid).values())
+
+    def alive(self):
+        return self.process.poll() is None
+
+
+class Daemon:
+    """numaplaced on a runtime directory of its own."""
+
+    def __init__(self, test, *args, wrap=(), env=None, runtime=None, policies=None, rehearse=True, **popen):
+        self.test = test
+        self.runtime = runtime or test.runtime
+        self.argv = [*wrap, DAEMON, f"--runtime-dir={self.runtime}", f"--config={test.config}",
+                     f"--policy-dir={policies or test.policies}", *args]
+        if rehearse and one_node() and len(own_cpus()) >= 2:
+            self.argv.append("--rehearse=2")
+        self.log_path = test.directory / f"log-{uuid.uuid4().hex[:8]}"
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            env=dict(os.environ, **(env or {})), **popen)
+        test.addCleanup(self.kill)
+
+    def log(self):
+        return self.log_path.read_text(encoding="utf-8", errors="replace")
+
+    def says(self, text):
+        return text in self.log()
+
+    def ready(self):
+        wait_until("the daemon to be ready", lambda: self.says(": ready (") or self.process.poll() is not None)
+        self.test.assertIsNone(self.process.poll(), self.log())
+        return self
+
+    def fails(self, status, *says):
+        """It ends by itself with this status, and its last line says why."""
+        self.process.wait(DEADLINE_SEC)
+        log = self.log()
+        self.test.assertEqual(self.process.returncode, status, log)
+        for text in says:
+            self.test.assertIn(text, log)
+        self.test.assertNotIn("AddressSanitizer", log)
+        return log
+
+    def stop(self, signal_number=signal.SIGTERM, status=0):
+        self.process.send_signal(signal_number)
+        self.process.wait(DEADLINE_SEC)
+        self.test.assertEqual(self.process.returncode, status, self.log())
+        return self.log()
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def ctl_run(self, *args):
+        return subprocess.run([CTL, f"--socket={self.runtime}/bus", *args], capture_output=True, text=True,
+                              timeout=DEADLINE_SEC, check=False)
+
+    def ctl(self, *args):
+        """The answer as JSON; fails the test when the command fails."""
+        run = self.ctl_run("--json=short", *args)
+        self.test.assertEqual(run.returncode, 0, f"{args}: {run.stderr}\n{self.log()}")
+        return json.loads(run.stdout) if run.stdout.strip() else None
+
+
+class DaemonTest(unittest.TestCase):
+    """A directory with a configuration, and a policy that gives node 0 to what carries this test's mark."""
+
+    def setUp(self):
+        # Paths of sockets must be short.
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="np-test-"))
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        self.directory.chmod(0o755)
+        self.runtime = self.directory / "run"
+        self.policies = self.directory / "policy.d"
+        self.policies.mkdir()
+        self.config = self.directory / "numaplaced.conf"
+        self.config.write_text("[Daemon]\nSlowTickSec=200ms\nMaxCPU=50%\n", encoding="ascii")
+        self.mark = uuid.uuid4().hex
+        self.full = self.list_of(own_cpus())
+        self.addCleanup(os.sched_setaffinity, 0, own_cpus())
+
+    @staticmethod
+    def list_of(cpus):
+        """The kernel's list form of a set of CPUs."""
+        parts, cpus = [], sorted(cpus)
+        while cpus:
+            run = 1
+            while run < len(cpus) and cpus[run] == cpus[0] + run:
+                run += 1
+            parts.append(str(cpus[0]) if run == 1 else f"{cpus[0]}-{cpus[run - 1]}")
+            cpus = cpus[run:]
+        return ",".join(parts)
+
+    def write_policy(self, name="50-test", mark=None, **sections):
+        """Mode=fixed on node 0 with stealing, for what carries the mark."""
+        text = f"[Match]\nEnvironment=NUMAPLACE_TEST={mark or self.mark}\n"
+        values = {
+            "Workload": {"MinAgeSec": "0"},
+            "Placement": {"Mode": "fixed", "Nodes": "0", "MinResidencySec": "0"},
+            "Steal": {"Steal": "yes", "Scope": "machine"},
+        }
+        for section, keys in sections.items():
+            values.setdefault(section, {}).update(keys)
+        for section, keys in values.items():
+            text += f"[{section}]\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
+        (self.policies / f"{name}.policy").write_text(text, encoding="ascii")
+
+    def daemon(self, *args, **kwargs):
+        return Daemon(self, *args, **kwargs)
+
+    def spinner(self, *args, mark=None, **popen):
+        """By default asleep: what is tested is masks, not load."""
+        args = args or ("--asleep",)
+        return Workload(self, [SPINNER, *args], mark or self.mark, **popen)
+
+    def wait_home(self, daemon, workload):
+        """Waits until every thread of a workload is confined, and returns the masks."""
+        wait_until("the workload to be placed",
+                   lambda: workload.masks() and self.full not in workload.masks() or not workload.alive() or
+                   daemon.process.poll() is not None)
+        self.assertTrue(workload.alive())
+        self.assertIsNone(daemon.process.poll(), daemon.log())
+        return workload.masks()
+
+    def wait_full(self, workload):
+        wait_until("the workload to be put back", lambda: workload.masks() == {self.full})
+
+
+class NotifySocket:
+    """The service manager's end of sd_notify(3)."""
+
+    def __init__(self, test):
+        self.path = str(test.directory / "notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.socket.settimeout(0.2)
+        self.lines = []
+        test.addCleanup(self.socket.close)
+
+    def wait_for(self, prefix):
+        def poll():
+            with contextlib.suppress(TimeoutError):
+                self.lines += self.socket.recv(4096).decode().splitlines()
+            found = [line for line in self.lines if line.startswith(prefix)]
+            if found:
+                self.lines = self.lines[self.lines.index(found[0]) + 1:]
+            return found
+
+        return wait_until(f"{prefix} on the notify socket", poll)[0]
+
+
+def main():
+    """Runs the tests of the calling file; exit status 77 when every one was skipped."""
+    program = unittest.main(module="__main__", verbosity=2, exit=False)
+    result = program.result
+    if result.wasSuccessful() and result.testsRun and len(result.skipped) == result.testsRun:
+        sys.exit(77)
+    sys.exit(0 if result.wasSuccessful() else 1)

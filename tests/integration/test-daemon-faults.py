@@ -1,0 +1,325 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Journals that cannot be believed, file systems that are full, users that are not root."""
+
+import os
+import pathlib
+import shlex
+import subprocess
+
+import lib
+
+
+class Journal(lib.DaemonTest):
+    """What the next start makes of the journal of a daemon that was killed."""
+
+    def setUp(self):
+        lib.need_placing()
+        super().setUp()
+        self.write_policy()
+        self.journal = self.runtime / "journal"
+
+    def crash(self, threads=5):
+        daemon = self.daemon().ready()
+        workload = self.spinner("--asleep", f"--threads={threads}")
+        lib.wait_until("the threads", lambda: len(lib.affinity(workload.pid)) == threads + 1)
+        self.wait_home(daemon, workload)
+        daemon.kill()
+        (self.policies / "50-test.policy").unlink()  # the next one only puts back
+        return workload
+
+    def test_damaged(self):
+        workload = self.crash()
+        lines = self.journal.read_bytes().splitlines(keepends=True)
+        self.assertGreater(len(lines), 1)
+        self.journal.write_bytes(b"".join([*lines, b"\x00\xff garbage\n", b"more garbage\n"]))
+        self.daemon().fails(lib.JOURNAL, "journal:")
+        # Everything that could be read was put back, and the next start is a clean one.
+        self.assertEqual(workload.masks(), {self.full})
+        self.assertTrue((self.runtime / "journal.corrupt").exists())
+        self.daemon().ready().stop()
+
+    def test_cut_short(self):
+        daemon = self.daemon().ready()
+        workloads = [self.spinner("--asleep", "--threads=3") for _ in range(4)]
+        for workload in workloads:
+            self.wait_home(daemon, workload)
+        daemon.kill()
+        (self.policies / "50-test.policy").unlink()
+        self.journal.write_bytes(self.journal.read_bytes()[:-3])
+        self.daemon().ready().stop()
+        # The crash that cuts a line short comes before the change it announces. Here the change was made, so the one
+        # process of the lost line is taken for one that somebody else pinned.
+        left = [workload for workload in workloads if workload.masks() != {self.full}]
+        self.assertLessEqual(len(left), 1)
+
+    def test_not_a_journal(self):
+        for content in (b"", b"\0" * 4096, b"\x7fELF" * 1000, b"x" * 10_000_000):
+            with self.subTest(content=content[:4]):
+                self.runtime.mkdir(exist_ok=True)
+                self.journal.write_bytes(content)
+                self.journal.chmod(0o600)
+                daemon = self.daemon()
+                lib.wait_until("an answer", lambda daemon=daemon: daemon.process.poll() is not None or
+                               daemon.says(": ready ("))
+                if daemon.process.poll() is None:
+                    self.assertEqual(content, b"")  # an empty file is a journal in which nothing is
+                    daemon.stop()
+                else:
+                    daemon.fails(lib.JOURNAL, str(self.journal))
+                self.daemon().ready().stop()  # it was put aside
+
+    def test_of_somebody_else(self):
+        workload = self.crash()
+        masks = workload.masks()
+        os.chown(self.journal, 65534, 65534)
+        log = self.daemon().fails(lib.JOURNAL, str(self.journal))
+        self.assertEqual(log.count("\n"), 1, log)
+        self.assertEqual(workload.masks(), masks)  # nothing in it was believed
+        os.chown(self.journal, 0, 0)
+        self.daemon().ready().stop()
+        self.assertEqual(workload.masks(), {self.full})
+
+    def test_writable_by_others(self):
+        workload = self.crash()
+        masks = workload.masks()
+        self.journal.chmod(0o666)
+        self.daemon().fails(lib.JOURNAL, str(self.journal))
+        self.assertEqual(workload.masks(), masks)
+        self.journal.chmod(0o600)
+        self.daemon().ready().stop()
+        self.assertEqual(workload.masks(), {self.full})
+
+    def test_a_link_or_a_directory(self):
+        self.runtime.mkdir()
+        target = self.directory / "target"
+        target.write_text("")
+        self.journal.symlink_to(target)
+        self.daemon().process.wait(lib.DEADLINE_SEC)
+        self.assertEqual(target.read_text(), "")
+        self.journal.unlink()
+        self.journal.mkdir()
+        daemon = self.daemon()
+        daemon.process.wait(lib.DEADLINE_SEC)
+        self.assertNotEqual(daemon.process.returncode, 0)
+        self.assertIn(str(self.journal), daemon.log())
+
+    def test_pids_that_belong_to_others_now(self):
+        workload = self.crash()
+        workload.end()
+        innocent = self.spinner("--asleep", preexec_fn=lambda: os.sched_setaffinity(0, {lib.own_cpus()[0]}))
+        mask = innocent.masks()
+        self.journal.write_text(self.journal.read_text().replace(str(workload.pid), str(innocent.pid)))
+        daemon = self.daemon()
+        lib.wait_until("an answer", lambda: daemon.process.poll() is not None or daemon.says(": ready ("))
+        self.assertEqual(innocent.masks(), mask)  # its start time is another one
+
+
+class Full(lib.DaemonTest):
+    """A /run without room, in a mount namespace of its own."""
+
+    def setUp(self):
+        lib.need_placing()
+        lib.need_program("unshare")
+        super().setUp()
+        self.write_policy()
+        self.mount = self.directory / "full"
+        self.mount.mkdir()
+        self.runtime = self.mount / "run"
+        if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "-o", "size=64k", "none", str(self.mount)],
+                          capture_output=True, check=False).returncode != 0:
+            self.skipTest("no private mounts here")
+
+    def wrap(self, prepare=":"):
+        script = (f"mount -t tmpfs -o size=64k none {shlex.quote(str(self.mount))} && {prepare} && exec \"$@\"")
+        return ["unshare", "-m", "--propagation=private", "sh", "-c", script, "sh"]
+
+    def test_full_before_the_start(self):
+        mount = shlex.quote(str(self.mount))
+        daemon = self.daemon(wrap=self.wrap(f"{{ cat /dev/zero > {mount}/fill 2>/dev/null; :; }}"))
+        log = daemon.fails(lib.FAILED, str(self.runtime))
+        self.assertIn("No space left on device", log)
+        self.assertEqual(log.count("\n"), 1, log)
+
+    def test_full_while_running(self):
+        daemon = self.daemon(wrap=self.wrap()).ready()
+        inside = pathlib.Path(f"/proc/{daemon.process.pid}/root{self.mount}")
+        with open(inside / "fill", "wb", buffering=0) as f:
+            try:
+                while True:
+                    f.write(b"\0" * 4096)
+            except OSError:
+                pass
+        # The last page of the journal has room for some thirty processes.
+        workloads = [self.spinner("--asleep") for _ in range(80)]
+        lib.wait_until("the journal to be full", lambda: daemon.says("unjournalled"))
+        masks = set().union(*(workload.masks() for workload in workloads))
+        self.assertIn(self.full, masks)  # what cannot be written down is not done
+        self.assertIsNone(daemon.process.poll())
+        (inside / "fill").unlink()
+        for workload in workloads:  # and it goes on when there is room again
+            self.wait_home(daemon, workload)
+        daemon.stop()
+        self.assertEqual(set().union(*(workload.masks() for workload in workloads)), {self.full})
+
+    def test_read_only(self):
+        mount = shlex.quote(str(self.mount))
+        daemon = self.daemon(wrap=self.wrap(f"mount -o remount,ro none {mount}"))
+        log = daemon.fails(lib.FAILED, str(self.runtime), "Read-only file system")
+        self.assertEqual(log.count("\n"), 1, log)
+
+
+class NotPermitted(lib.DaemonTest):
+    """Another user's daemon observes only, and says so once."""
+
+    def test_observes(self):
+        lib.need_root()
+        lib.need_program("setpriv")
+        if subprocess.run(["setpriv", "--reuid=65534", lib.DAEMON, "--version"], capture_output=True,
+                          check=False).returncode != 0:
+            self.skipTest("the build directory cannot be entered by other users")
+        self.write_policy()
+        # Environments of others cannot be read either.
+        (self.policies / "40-name.policy").write_text(
+            f"[Match]\nComm=np{self.mark[:8]}\n[Workload]\nMinAgeSec=0\n[Placement]\nMode=fixed\nNodes=0\n")
+        self.runtime.mkdir()
+        os.chown(self.runtime, 65534, 65534)
+        workload = self.spinner("--asleep", f"--name=np{self.mark[:8]}")
+        daemon = self.daemon(wrap=["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]).ready()
+        self.assertEqual(daemon.ctl("status")["mode"], "observe")
+        lib.wait_until("a refusal", lambda: daemon.ctl("status")["refused"]["observe"] > 0)
+        explanation = daemon.ctl("explain", str(workload.pid))
+        self.assertEqual((explanation["managed"], explanation["verdict"]), (True, "observe"))
+        self.assertEqual(workload.masks(), {self.full})
+        log = daemon.stop()
+        self.assertEqual(log.count("observing only"), 1, log)
+        self.assertFalse((self.runtime / "journal").exists())
+
+    def test_the_standard_directory_is_out_of_reach(self):
+        lib.need_root()
+        lib.need_program("setpriv")
+        if subprocess.run(["setpriv", "--reuid=65534", lib.DAEMON, "--version"], capture_output=True,
+                          check=False).returncode != 0:
+            self.skipTest("the build directory cannot be entered by other users")
+        daemon = self.daemon(wrap=["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
+        log = daemon.fails(lib.FAILED, str(self.runtime), "Permission denied")
+        self.assertLessEqual(log.count("\n"), 2, log)
+
+    def test_plans_once_without_rights(self):
+        lib.need_root()
+        lib.need_program("setpriv")
+        if subprocess.run(["setpriv", "--reuid=65534", lib.DAEMON, "--version"], capture_output=True,
+                          check=False).returncode != 0:
+            self.skipTest("the build directory cannot be entered by other users")
+        daemon = self.daemon("--once", "--dry-run",
+                             wrap=["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
+        daemon.process.wait(lib.DEADLINE_SEC)
+        self.assertEqual(daemon.process.returncode, 0, daemon.log())
+        self.assertIn("plan tick=", daemon.log())
+
+
+class DryRun(lib.DaemonTest):
+    """I11: looking makes no changing system call."""
+
+    # Whatever changes where tasks run or where memory is, and what files are called.
+    CHANGING = ("sched_setaffinity", "sched_setattr", "sched_setscheduler", "setpriority", "ioprio_set", "move_pages",
+                "migrate_pages", "mbind", "set_mempolicy", "set_mempolicy_home_node", "process_madvise", "ptrace",
+                "kill", "tgkill", "tkill", "pidfd_send_signal", "cgroup", "mount", "umount2", "rename", "renameat",
+                "renameat2", "process_vm_writev")
+
+    def setUp(self):
+        lib.need_program("strace")
+        super().setUp()
+        if subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("strace does not work here")
+        self.write_policy()
+        self.trace = self.directory / "trace"
+
+    def calls(self):
+        """{name: number} of a strace -c table."""
+        calls = {}
+        for line in self.trace.read_text().splitlines():
+            words = line.split()
+            if len(words) >= 5 and words[0][0].isdigit() and words[-1] != "total":
+                calls[words[-1]] = int(words[3])
+        return calls
+
+    def test_daemon(self):
+        workload = self.spinner(f"--threads={len(lib.own_cpus())}")
+        daemon = self.daemon("--dry-run", wrap=["strace", "-f", "-c", "-o", str(self.trace)]).ready()
+        lib.wait_until("a decision", lambda: any(m["outcome"] == "skipped" for m in daemon.ctl("moves")))
+        tick = daemon.ctl("status")["tick"]
+        lib.wait_until("some ticks", lambda: daemon.ctl("status")["tick"] > tick + 5)
+        pid = daemon.ctl("status")["pid"]
+        os.kill(pid, 15)
+        daemon.process.wait(lib.DEADLINE_SEC)
+        calls = self.calls()
+        self.assertIn("sched_getaffinity", calls)  # the table was read right
+        self.assertEqual([name for name in self.CHANGING if name in calls], [])
+        self.assertEqual(workload.masks(), {self.full})
+        self.assertFalse((self.runtime / "journal").exists())
+
+    def test_once_writes_nothing(self):
+        self.spinner("--asleep")
+        daemon = self.daemon("--dry-run", "--once", wrap=[
+            "strace", "-f", "-o", str(self.trace), "-e",
+            "trace=openat,open,creat,mkdir,mkdirat,unlink,unlinkat,link,symlink,chmod,fchmod,chown,bind,socket"])
+        daemon.process.wait(lib.DEADLINE_SEC)
+        self.assertEqual(daemon.process.returncode, 0, daemon.log())
+        self.assertIn("set-home", daemon.log())
+        trace = self.trace.read_text()
+        self.assertIn("openat(", trace)
+        for line in trace.splitlines():
+            if "openat(" in line or "open(" in line:
+                # A pressure trigger is armed by writing to it; it ends with its descriptor.
+                self.assertTrue("O_RDONLY" in line or "O_PATH" in line or "pressure" in line, line)
+            else:
+                self.assertFalse(any(f" {name}" in line for name in ("mkdir", "unlink", "bind(", "chmod", "chown",
+                                                                     "creat(", "link(", "symlink(")), line)
+        self.assertFalse(self.runtime.exists())
+
+    def test_outcomes_are_shown(self):
+        workload = self.spinner("--asleep")
+        daemon = self.daemon("--dry-run").ready()
+        move = lib.wait_until("a decision", lambda: [m for m in daemon.ctl("moves") if m["pid"] == workload.pid])[0]
+        self.assertEqual((move["kind"], move["outcome"]), ("set-home", "skipped"))
+        # The same wish at every slow tick is one entry with a count.
+        lib.wait_until("it to be counted", lambda: [m for m in daemon.ctl("moves") if m["pid"] == workload.pid and
+                                                    m["count"] > 2])
+        self.assertEqual(workload.masks(), {self.full})
+        daemon.stop()
+
+
+class Captured(lib.DaemonTest):
+    """A captured tree in place of this machine."""
+
+    def test_plan_of_another_machine(self):
+        (self.policies / "50-all.policy").write_text(
+            "[Match]\nComm=*\n[Workload]\nMinAgeSec=0\n[Placement]\nMode=fixed\nNodes=0\n")
+        trees = sorted((lib.SOURCE / "tests/fixtures/probe").iterdir())
+        self.assertGreater(len(trees), 2)
+        for tree in trees:
+            with self.subTest(tree=tree.name):
+                daemon = self.daemon(f"--root={tree}", "--synthetic=numa:2 core:2 pu:1", "--once", rehearse=False)
+                daemon.process.wait(lib.DEADLINE_SEC)
+                log = daemon.log()
+                self.assertEqual(daemon.process.returncode, 0, log)
+                self.assertIn("plan tick=", log)
+        daemon = self.daemon(f"--root={lib.SOURCE / 'tests/fixtures/probe/debian12'}",
+                             "--synthetic=numa:2 core:2 pu:1", "--once", rehearse=False)
+        daemon.process.wait(lib.DEADLINE_SEC)
+        self.assertIn("set-home rule=fixed-home P3 pid=812 ", daemon.log())
+        self.assertIn("refused reason=foreign-affinity P3 pid=900 tid=902 ", daemon.log())
+
+    def test_served(self):
+        tree = lib.SOURCE / "tests/fixtures/probe/debian12"
+        daemon = self.daemon(f"--root={tree}", "--synthetic=numa:2 core:2 pu:1", rehearse=False).ready()
+        status = daemon.ctl("status")
+        self.assertEqual((status["mode"], status["origin"], status["nodes"], status["cpus"]),
+                         ("dry-run", "synthetic", 2, 4))
+        self.assertEqual(daemon.ctl("explain", "812")["comm"], "postgres")
+        daemon.stop()
+
+
+if __name__ == "__main__":
+    lib.main()

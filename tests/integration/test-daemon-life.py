@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Start, ready, reload, stop; and every way not to start."""
+
+import os
+import signal
+import subprocess
+
+import lib
+
+
+class CommandLine(lib.DaemonTest):
+    def run_daemon(self, *args):
+        return subprocess.run([lib.DAEMON, *args], capture_output=True, text=True, timeout=lib.DEADLINE_SEC,
+                              check=False)
+
+    def test_usage_errors(self):
+        for args, says in {
+            ("--frobnicate",): "--frobnicate",
+            ("-x",): "-x",
+            ("--config",): "--config",
+            ("extra",): "extra",
+            ("--rehearse=1",): "--rehearse=1",
+            ("--rehearse=many",): "--rehearse=many",
+            ("--rehearse=-2",): "--rehearse=-2",
+            ("--synthetic=numa:2 pu:2",): "--dry-run",
+            ("--topology-xml=/x",): "--dry-run",
+            ("--dry-run", "--topology-xml=/x", "--synthetic=numa:2 pu:2"): "exclude each other",
+            ("--root=/tmp",): "--topology-xml",
+            ("--policy-dir=/x",) * 65: "--policy-dir",
+        }.items():
+            with self.subTest(args=args):
+                run = self.run_daemon(*args)
+                self.assertEqual(run.returncode, lib.USAGE, run.stderr)
+                self.assertEqual(run.stderr.count("\n"), 1, run.stderr)
+                self.assertIn(says, run.stderr)
+
+    def test_help_and_version(self):
+        run = self.run_daemon("--help")
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertIn("--rehearse", run.stdout)
+        run = self.run_daemon("--version")
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertRegex(run.stdout, r"^numaplaced \d+\.\d+")
+
+
+class BadInput(lib.DaemonTest):
+    def test_bad_configuration(self):
+        for text, says in {
+            b"[Daemon]\nFastTickSec=1 parsec\n": "numaplaced.conf:2: ",
+            b"[Daemon]\nMaxTasks=-1\n": "numaplaced.conf:2: ",
+            b"[Daemon]\nMaxTasks=99999999999999999999\n": "numaplaced.conf:2: ",
+            b"[Daemon]\nDryRun\n": "numaplaced.conf:2: ",
+            b"[Daemon]\nDryRun=\0yes\n": "numaplaced.conf",
+            b"\x7fELF\x02\x01\x01\0\0\0": "numaplaced.conf",
+            b"x" * 10_000_000: "numaplaced.conf",
+        }.items():
+            with self.subTest(text=text[:30]):
+                self.config.write_bytes(text)
+                self.daemon().fails(lib.CONFIG, says)
+                self.assertFalse(self.runtime.exists(), "nothing may be made before the files are good")
+
+    def test_missing_configuration(self):
+        self.config.unlink()
+        self.daemon().fails(lib.CONFIG, "numaplaced.conf")
+
+    def test_bad_policies(self):
+        (self.policies / "10-bad.policy").write_text("[Match]\nComm=x\n[Placement]\nMode=sideways\n")
+        (self.policies / "20-bad.policy").write_text("[Match]\nComm=x\n[Placement]\nMode=fixed\nNodes=77\n")
+        log = self.daemon().fails(lib.CONFIG, "10-bad.policy:4: ", "20-bad.policy")
+        self.assertIn("77", log)
+
+    def test_unknown_keys_only_warn(self):
+        self.config.write_text("[Daemon]\nFastTack=1s\n")
+        daemon = self.daemon("--dry-run").ready()
+        self.assertTrue(daemon.says("numaplaced.conf:2: "))
+        daemon.stop()
+
+    def test_too_many_workloads(self):
+        self.config.write_text("[Daemon]\nMaxWorkloads=2\n")
+        for i in range(3):
+            self.write_policy(f"5{i}-test")
+        self.daemon("--dry-run").fails(lib.CONFIG, "MaxWorkloads=2")
+
+
+class Life(lib.DaemonTest):
+    def test_ready_and_stop(self):
+        notify = lib.NotifySocket(self)
+        daemon = self.daemon("--dry-run", env={"NOTIFY_SOCKET": notify.path})
+        notify.wait_for("READY=1")
+        notify.wait_for("STATUS=dry-run")
+        self.assertEqual(daemon.ctl("status")["mode"], "dry-run")
+        daemon.stop()
+        notify.wait_for("STOPPING=1")
+        self.assertFalse((self.runtime / "bus").exists())
+
+    def test_watchdog_is_fed(self):
+        notify = lib.NotifySocket(self)
+        daemon = self.daemon("--dry-run", env={"NOTIFY_SOCKET": notify.path, "WATCHDOG_USEC": "500000"})
+        for _ in range(3):
+            notify.wait_for("WATCHDOG=1")
+        daemon.ready().stop()
+
+    def test_interrupt_stops_too(self):
+        self.daemon("--dry-run").ready().stop(signal.SIGINT)
+
+    def test_second_daemon(self):
+        first = self.daemon("--dry-run").ready()
+        log = self.daemon("--dry-run").fails(lib.RUNNING, f"another numaplaced (pid {first.process.pid})")
+        self.assertEqual(log.count("\n"), 1, log)
+        self.assertIsNone(first.process.poll())
+        first.ctl("status")  # its socket was not taken away
+        first.stop()
+
+    def test_restart_over_a_stale_socket(self):
+        first = self.daemon("--dry-run").ready()
+        first.kill()
+        self.assertTrue((self.runtime / "bus").exists())
+        self.daemon("--dry-run").ready().stop()
+
+    def test_unusable_runtime_directories(self):
+        regular = self.directory / "file"
+        regular.write_text("")
+        open_to_all = self.directory / "open"
+        open_to_all.mkdir()
+        open_to_all.chmod(0o777)
+        link = self.directory / "link"
+        link.symlink_to("/tmp")
+        for path in (regular, open_to_all, link, self.directory / "a/b/c", self.directory / ("x" * 200)):
+            with self.subTest(path=path):
+                log = self.daemon("--dry-run", runtime=path).fails(lib.FAILED)
+                self.assertEqual(log.count("\n"), 1, log)
+                self.assertIn(str(path), log)
+
+    def test_runtime_directory_of_somebody_else(self):
+        lib.need_root()
+        self.runtime.mkdir()
+        os.chown(self.runtime, 65534, 65534)
+        self.daemon("--dry-run").fails(lib.FAILED, "belongs to user 65534")
+
+    def test_rehearsal_of_too_many_nodes(self):
+        self.daemon("--dry-run", "--rehearse=100000", rehearse=False).fails(lib.FAILED, "topology")
+
+
+class Reload(lib.DaemonTest):
+    def setUp(self):
+        super().setUp()
+        self.write_policy("50-one")
+
+    def names(self, daemon):
+        return [w["name"] for w in daemon.ctl("workloads")]
+
+    def test_hangup_takes_new_policies(self):
+        notify = lib.NotifySocket(self)
+        daemon = self.daemon("--dry-run", env={"NOTIFY_SOCKET": notify.path}).ready()
+        notify.wait_for("READY=1")
+        self.write_policy("60-two", mark="other")
+        daemon.process.send_signal(signal.SIGHUP)
+        notify.wait_for("RELOADING=1")
+        notify.wait_for("MONOTONIC_USEC=")
+        notify.wait_for("READY=1")
+        self.assertEqual(self.names(daemon), ["50-one", "60-two"])
+        daemon.stop()
+
+    def test_bad_reload_changes_nothing(self):
+        daemon = self.daemon("--dry-run").ready()
+        (self.policies / "60-bad.policy").write_text("[Match]\nComm=x\n[Steal]\nLeaseSec=never\n")
+        run = daemon.ctl_run("reload")
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("60-bad.policy:4: ", run.stderr)
+        self.assertTrue(daemon.says("60-bad.policy:4: "))
+        self.assertTrue(daemon.says("keeping the previous configuration and policies"))
+        self.assertEqual(self.names(daemon), ["50-one"])
+
+        (self.policies / "60-bad.policy").unlink()
+        self.config.write_text("[Daemon]\nFastTickSec=never\n")
+        self.assertNotEqual(daemon.ctl_run("reload").returncode, 0)
+        status = daemon.ctl("status")
+        self.assertEqual((status["reloads"], status["reload_failures"]), (0, 2))
+        self.config.write_text("[Daemon]\nFastTickSec=50ms\nMaxTasks=1000\nReservedCPUs=0\n")
+        daemon.ctl_run("reload").check_returncode()
+        status = daemon.ctl("status")
+        self.assertEqual((status["reloads"], status["fast_tick_setting_usec"]), (1, 50000))
+        daemon.stop()
+
+    def test_pauses_survive_a_reload(self):
+        daemon = self.daemon("--dry-run").ready()
+        daemon.ctl_run("pause", "50-one").check_returncode()
+        self.config.write_text("[Daemon]\nMaxTasks=777\n")  # makes World and Probe anew
+        self.write_policy("40-new", mark="other")
+        daemon.ctl_run("reload").check_returncode()
+        self.assertEqual({w["name"]: w["paused"] for w in daemon.ctl("workloads")},
+                         {"40-new": False, "50-one": True})
+        daemon.stop()
+
+
+class Rights(lib.DaemonTest):
+    """Reading is for everyone, changing is not."""
+
+    def test_others_may_only_read(self):
+        lib.need_root()
+        lib.need_program("setpriv")
+        daemon = self.daemon("--dry-run").ready()
+        other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        if subprocess.run([*other, lib.CTL, "--version"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("the build directory cannot be entered by other users")
+
+        def ctl(*args):
+            return subprocess.run([*other, lib.CTL, f"--socket={self.runtime}/bus", *args], capture_output=True,
+                                  text=True, timeout=lib.DEADLINE_SEC, check=False)
+
+        self.assertEqual(ctl("status").returncode, 0)
+        for args in (("pause", "--all"), ("resume", "--all"), ("release", "--all"), ("reload",)):
+            run = ctl(*args)
+            self.assertNotEqual(run.returncode, 0, args)
+            self.assertIn("may only look", run.stderr)
+        self.assertEqual(daemon.ctl("status")["state"], "running")
+        daemon.stop()
+
+
+if __name__ == "__main__":
+    lib.main()

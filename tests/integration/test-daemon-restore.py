@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Everything that is done is undone: on stop, after a crash, on release, and while processes come and go."""
+
+import contextlib
+import os
+import pathlib
+import re
+import struct
+
+import lib
+
+
+class Restore(lib.DaemonTest):
+    def setUp(self):
+        lib.need_placing()
+        super().setUp()
+        self.write_policy()
+
+    def lent(self, daemon):
+        """Busy threads, more than the home has CPUs, until one of them has a CPU from outside."""
+        busy = self.spinner(f"--threads={len(lib.own_cpus())}")
+        self.wait_home(daemon, busy)
+        lib.wait_until("a CPU to be lent", lambda: daemon.ctl("status")["leases"] > 0)
+        return busy
+
+    def test_stop_restores(self):
+        daemon = self.daemon().ready()
+        idle = self.spinner("--asleep", "--threads=5")
+        self.wait_home(daemon, idle)
+        busy = self.lent(daemon)
+        log = daemon.stop()
+        self.assertEqual(idle.masks(), {self.full}, log)
+        self.assertEqual(busy.masks(), {self.full}, log)
+        self.assertIn("put back", log)
+
+    def test_kill_and_restart_restores(self):
+        daemon = self.daemon().ready()
+        idle = self.spinner("--asleep", "--threads=5")
+        self.wait_home(daemon, idle)
+        busy = self.lent(daemon)
+        daemon.kill()
+        self.assertNotIn(self.full, idle.masks())
+
+        # No policy: the next daemon only puts back.
+        (self.policies / "50-test.policy").unlink()
+        daemon = self.daemon().ready()
+        self.assertEqual(idle.masks(), {self.full}, daemon.log())
+        self.assertEqual(busy.masks(), {self.full}, daemon.log())
+        self.assertTrue(daemon.says("an earlier daemon had placed"))
+        daemon.stop()
+        self.assertEqual(idle.masks() | busy.masks(), {self.full})
+
+    def test_kill_restart_and_stop_restores(self):
+        daemon = self.daemon().ready()
+        idle = self.spinner("--asleep", "--threads=5")
+        self.wait_home(daemon, idle)
+        daemon.kill()
+        daemon = self.daemon().ready()
+        self.wait_home(daemon, idle)  # placed anew
+        daemon.stop()
+        self.assertEqual(idle.masks(), {self.full})
+
+    def test_keep_on_stop(self):
+        self.config.write_text("[Daemon]\nKeepOnStop=yes\nSlowTickSec=200ms\n", encoding="ascii")
+        daemon = self.daemon().ready()
+        idle = self.spinner("--asleep", "--threads=3")
+        self.wait_home(daemon, idle)
+        daemon.stop()
+        self.assertNotIn(self.full, idle.masks())
+        self.config.write_text("", encoding="ascii")
+        (self.policies / "50-test.policy").unlink()
+        self.daemon().ready().stop()
+        self.assertEqual(idle.masks(), {self.full})
+
+    def test_once_puts_back(self):
+        idle = self.spinner("--asleep", "--threads=3")
+        daemon = self.daemon("--once")
+        daemon.process.wait(lib.DEADLINE_SEC)
+        self.assertEqual(daemon.process.returncode, 0, daemon.log())
+        self.assertIn(str(idle.pid), daemon.log())
+        self.assertEqual(idle.masks(), {self.full})
+
+    def test_policy_removed_releases(self):
+        daemon = self.daemon().ready()
+        idle = self.spinner("--asleep", "--threads=3")
+        self.wait_home(daemon, idle)
+        (self.policies / "50-test.policy").unlink()
+        daemon.ctl_run("reload").check_returncode()
+        self.wait_full(idle)
+        self.assertEqual(daemon.ctl("workloads"), [])
+        daemon.stop()
+
+    def test_settings_that_make_everything_anew(self):
+        daemon = self.daemon().ready()
+        idle = self.spinner("--asleep", "--threads=3")
+        home = self.wait_home(daemon, idle)
+        self.config.write_text("[Daemon]\nMaxTasks=5000\nSlowTickSec=200ms\n", encoding="ascii")
+        daemon.ctl_run("reload").check_returncode()
+        self.assertEqual(self.wait_home(daemon, idle), home)
+        daemon.stop()
+        self.assertEqual(idle.masks(), {self.full})
+
+
+class Release(lib.DaemonTest):
+    def setUp(self):
+        lib.need_placing()
+        super().setUp()
+        self.write_policy()
+
+    def test_release_of_a_workload(self):
+        daemon = self.daemon().ready()
+        idle = self.spinner("--asleep", "--threads=3")
+        home = self.wait_home(daemon, idle)
+        daemon.ctl_run("release", "50-test").check_returncode()
+        self.assertEqual(idle.masks(), {self.full})  # when the answer comes, it is done
+        self.assertTrue(daemon.ctl("workloads")[0]["paused"])
+        tick = daemon.ctl("status")["tick"]
+        lib.wait_until("some more ticks", lambda: daemon.ctl("status")["tick"] > tick + 3)
+        self.assertEqual(idle.masks(), {self.full})  # and stays
+        daemon.ctl_run("resume", "50-test").check_returncode()
+        self.assertEqual(self.wait_home(daemon, idle), home)
+        daemon.stop()
+        self.assertEqual(idle.masks(), {self.full})
+
+    def test_release_of_everything(self):
+        daemon = self.daemon().ready()
+        idle = self.spinner("--asleep", "--threads=3")
+        self.wait_home(daemon, idle)
+        daemon.ctl_run("release", "--all").check_returncode()
+        self.assertEqual(idle.masks(), {self.full})
+        late = self.spinner("--asleep")
+        lib.wait_until("the new process to be seen",
+                       lambda: daemon.ctl("explain", str(late.pid))["managed"])
+        self.assertEqual(late.masks(), {self.full})
+        daemon.ctl_run("resume", "--all").check_returncode()
+        self.wait_home(daemon, late)
+        daemon.stop()
+        self.assertEqual(idle.masks() | late.masks(), {self.full})
+
+    def test_release_of_one_process(self):
+        daemon = self.daemon().ready()
+        one, other = self.spinner("--asleep", "--threads=3"), self.spinner("--asleep")
+        self.wait_home(daemon, one)
+        home = self.wait_home(daemon, other)
+        daemon.ctl_run("release", str(one.pid)).check_returncode()
+        self.assertEqual(one.masks(), {self.full})
+        self.assertEqual(daemon.ctl("explain", str(one.pid))["verdict"], "released")
+        tick = daemon.ctl("status")["tick"]
+        lib.wait_until("some more ticks", lambda: daemon.ctl("status")["tick"] > tick + 3)
+        self.assertEqual(one.masks(), {self.full})
+        self.assertEqual(other.masks(), home)
+        daemon.ctl_run("resume", str(one.pid)).check_returncode()
+        self.assertEqual(self.wait_home(daemon, one), home)
+        daemon.stop()
+        self.assertEqual(one.masks() | other.masks(), {self.full})
+
+    def test_pause_keeps_the_home_and_recalls(self):
+        daemon = self.daemon().ready()
+        busy = self.spinner(f"--threads={len(lib.own_cpus())}")
+        self.wait_home(daemon, busy)
+        lib.wait_until("a CPU to be lent", lambda: daemon.ctl("status")["leases"] > 0)
+        daemon.ctl_run("pause", "50-test").check_returncode()
+        lib.wait_until("the lease to be recalled", lambda: daemon.ctl("status")["leases"] == 0)
+        self.assertEqual(len(busy.masks()), 1)
+        self.assertNotIn(self.full, busy.masks())
+        daemon.stop()
+        self.assertEqual(busy.masks(), {self.full})
+
+    def test_unknown_names(self):
+        daemon = self.daemon().ready()
+        for verb in ("pause", "resume", "release"):
+            run = daemon.ctl_run(verb, "no-such-workload")
+            self.assertNotEqual(run.returncode, 0)
+            self.assertIn("no-such-workload", run.stderr)
+        self.assertNotEqual(daemon.ctl_run("release", "1").returncode, 0)
+        self.assertNotEqual(daemon.ctl_run("explain", "4194305").returncode, 0)
+        daemon.stop()
+
+
+class Churn(lib.DaemonTest):
+    """200 processes that fork and exit at full speed: some ten thousand a second."""
+
+    def setUp(self):
+        lib.need_placing()
+        super().setUp()
+        self.write_policy()
+        # A name of its own, so that one read of one file tells both whose process it is and what its mask is.
+        self.comm = f"fork{self.mark[:8]}"
+        (self.directory / self.comm).symlink_to(lib.FORKER)
+        self.n_seen = 0
+
+    def narrow(self):
+        """Masks other than the full one, of those that live long enough to be read."""
+        masks = {}
+        for pid in os.listdir("/proc"):
+            with contextlib.suppress(OSError):
+                if not pid.isdigit():
+                    continue
+                status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+                if f"Name:\t{self.comm}\n" in status:
+                    self.n_seen += 1
+                    mask = re.search(r"^Cpus_allowed_list:\s*(\S+)$", status, re.MULTILINE).group(1)
+                    if mask != self.full:
+                        masks[int(pid)] = mask
+        return masks
+
+    def forks(self, counter):
+        return struct.unpack("<Q", counter.read_bytes()[:8])[0]
+
+    def churn(self):
+        counter = self.directory / "forks"
+        forker = lib.Workload(self, [str(self.directory / self.comm), "--processes=200",
+                                     f"--counter-file={counter}"], self.mark)
+        lib.wait_until("the forks to begin", lambda: counter.exists() and counter.stat().st_size >= 8 and
+                       self.forks(counter) > 200)
+        return forker, counter
+
+    def check_restored(self, counter):
+        """Looks again and again while they go on forking: a mask that was missed would be inherited for ever."""
+        self.n_seen = 0
+        for _ in range(20):
+            self.assertEqual(self.narrow(), {})
+            before = self.forks(counter)
+            lib.wait_until("more forks", lambda before=before: self.forks(counter) > before + 500)
+        self.assertGreater(self.n_seen, 200)
+
+    def test_stop_restores(self):
+        _, counter = self.churn()
+        daemon = self.daemon().ready()
+        lib.wait_until("some to be placed", lambda: self.narrow())
+        before = self.forks(counter)
+        lib.wait_until("some thousand forks", lambda: self.forks(counter) > before + 3000)
+        daemon.stop()
+        self.check_restored(counter)
+
+    def test_kill_and_restart_restores(self):
+        _, counter = self.churn()
+        daemon = self.daemon().ready()
+        lib.wait_until("some to be placed", lambda: self.narrow())
+        daemon.kill()
+        before = self.forks(counter)
+        lib.wait_until("generations to pass", lambda: self.forks(counter) > before + 2000)
+        (self.policies / "50-test.policy").unlink()
+        daemon = self.daemon().ready()
+        self.check_restored(counter)
+        daemon.stop()
+        self.check_restored(counter)
+
+    def test_release_restores(self):
+        _, counter = self.churn()
+        daemon = self.daemon().ready()
+        lib.wait_until("some to be placed", lambda: self.narrow())
+        daemon.ctl_run("release", "--all").check_returncode()
+        self.check_restored(counter)
+        daemon.stop()
+        self.check_restored(counter)
+
+
+if __name__ == "__main__":
+    lib.main()
