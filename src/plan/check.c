@@ -31,14 +31,14 @@ typedef struct CheckAction {
     const Group *group; /* NULL: none */
 } CheckAction;
 
-__attribute__((format(printf, 3, 4))) static int broken(const Check *check, const CheckAction *x,
-                                                        const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void broken(const Check *check, const CheckAction *x,
+                                                         const char *format, ...)
 {
     CLEANUP_FREE char *what = NULL;
     va_list ap;
 
     if (!check->ret_what)
-        return -EUCLEAN;
+        return;
     va_start(ap, format);
     if (vasprintf(&what, format, ap) < 0)
         what = NULL;
@@ -48,8 +48,9 @@ __attribute__((format(printf, 3, 4))) static int broken(const Check *check, cons
                       (int)x->a->subject.pid, (int)x->a->subject.tid, what)
            : asprintf(check->ret_what, "%s", what)) < 0)
         *check->ret_what = NULL;
-    return -EUCLEAN;
 }
+
+#define BROKEN(...) (broken(__VA_ARGS__), -EUCLEAN)
 
 static bool rule_fits(PlanKind kind, PlanRule rule)
 {
@@ -68,6 +69,7 @@ static bool rule_fits(PlanKind kind, PlanRule rule)
     case PLAN_RULE_WORKLOAD_GONE:
     case PLAN_RULE_REPINNED:
     case PLAN_RULE_HOME_GONE:
+    case PLAN_RULE_ANEW:
         return kind == PLAN_KIND_RELEASE;
     case PLAN_RULE_PAUSED:
         return kind == PLAN_KIND_RELEASE || kind == PLAN_KIND_RECALL;
@@ -95,16 +97,16 @@ static int find_subject(const Check *check, CheckAction *x)
 
     x->process = world_process(check->world, a->subject.pid);
     if (!x->process || x->process->gone)
-        return broken(check, x, "its process is not there");
+        return BROKEN(check, x, "its process is not there");
     if (a->subject.tid == 0) {
         if (x->process->start_ticks != a->subject.start_ticks)
-            return broken(check, x, "its process is another one");
+            return BROKEN(check, x, "its process is another one");
         x->tasks = check->world->tasks + world_process_tasks(check->world, x->process, &x->n_tasks);
     } else {
         x->tasks = world_task(check->world, a->subject);
         x->n_tasks = 1;
         if (!x->tasks || x->tasks->gone)
-            return broken(check, x, "its thread is not there");
+            return BROKEN(check, x, "its thread is not there");
     }
     x->policy = group_policy(check->world, check->policies, x->process->workload);
     x->group = x->process->group.i >= 0 ? &check->world->groups[x->process->group.i] : NULL;
@@ -116,18 +118,18 @@ static int check_shape(const Check *check, CheckAction *x)
     const PlanAction *a = x->a;
 
     if (a->kind < 0 || a->kind >= PLAN_KIND_MAX)
-        return broken(check, NULL, "action %zu is of no kind", x->index);
+        return BROKEN(check, NULL, "action %zu is of no kind", x->index);
     if (x->index > 0 && kind_order(x->a[-1].kind) > kind_order(a->kind))
-        return broken(check, x, "it is out of order");
+        return BROKEN(check, x, "it is out of order");
     if (!rule_fits(a->kind, a->rule))
-        return broken(check, x, "rule %s does not fit", plan_rule_name(a->rule));
+        return BROKEN(check, x, "rule %s does not fit", plan_rule_name(a->rule));
     if (a->mechanism == 0)
-        return broken(check, x, "no mechanism is named");
+        return BROKEN(check, x, "no mechanism is named");
     if (!a->from || !a->to || hwloc_bitmap_iszero(a->to))
-        return broken(check, x, "a mask is missing or empty");
+        return BROKEN(check, x, "a mask is missing or empty");
     if ((a->kind == PLAN_KIND_LEND || a->kind == PLAN_KIND_RECALL) &&
         (a->subject.tid == 0 || !topology_cpu(check->world->topology, a->cpu)))
-        return broken(check, x, "it needs a thread and a CPU");
+        return BROKEN(check, x, "it needs a thread and a CPU");
     return find_subject(check, x);
 }
 
@@ -139,11 +141,11 @@ static int check_hands(const Check *check, const CheckAction *x)
     if (x->a->kind == PLAN_KIND_RELEASE) {
         for (size_t i = 0; i < x->n_tasks; i++)
             any |= x->tasks[i].original != NULL;
-        return any ? 0 : broken(check, x, "there is nothing to put back");
+        return any ? 0 : BROKEN(check, x, "there is nothing to put back");
     }
 
     if (!x->process->cpuset || !hwloc_bitmap_isincluded(x->a->to, x->process->cpuset))
-        return broken(check, x, "I1: outside the cpuset");
+        return BROKEN(check, x, "I1: outside the cpuset");
     for (size_t i = 0; i < x->n_tasks; i++) {
         const Task *task = &x->tasks[i];
         bool hit = task->allowed == x->a->from || task->allowed == x->a->to || x->a->subject.tid != 0;
@@ -153,9 +155,9 @@ static int check_hands(const Check *check, const CheckAction *x)
         if (planner_placeable(x->policy, x->process, task))
             any |= hit;
         else if (hit || !task->allowed || task->hands == TASK_HANDS_UNKNOWN)
-            return broken(check, x, "I2, I10: thread %d must be left alone", (int)task->tid);
+            return BROKEN(check, x, "I2, I10: thread %d must be left alone", (int)task->tid);
     }
-    return any ? 0 : broken(check, x, "it is about no thread");
+    return any ? 0 : BROKEN(check, x, "it is about no thread");
 }
 
 /* Whether a RECALL or RELEASE earlier in the plan takes the CPU of this lease back. */
@@ -180,17 +182,17 @@ static int check_lend_cpu(const Check *check, const CheckAction *x)
     const CpuLoad *load = &check->world->cpus[x->a->cpu.i];
 
     if (!load->online || !load->usable)
-        return broken(check, x, "CPU %d is not usable", x->a->cpu.i);
+        return BROKEN(check, x, "CPU %d is not usable", x->a->cpu.i);
     if (load->busy_permille >= LOAD_IDLE_PERMILLE || load->busy_before_permille >= LOAD_IDLE_PERMILLE)
-        return broken(check, x, "CPU %d is not idle", x->a->cpu.i);
+        return BROKEN(check, x, "CPU %d is not idle", x->a->cpu.i);
     if (load->cooldown_until_usec > check->plan->now_usec)
-        return broken(check, x, "I7: CPU %d is cooling down", x->a->cpu.i);
+        return BROKEN(check, x, "I7: CPU %d is cooling down", x->a->cpu.i);
     for (size_t i = 0; i < check->world->n_leases; i++)
         if (check->world->leases[i].cpu.i == x->a->cpu.i)
-            return broken(check, x, "CPU %d is lent already", x->a->cpu.i);
+            return BROKEN(check, x, "CPU %d is lent already", x->a->cpu.i);
     for (size_t i = 0; i < x->index; i++)
         if (check->plan->actions[i].kind == PLAN_KIND_LEND && check->plan->actions[i].cpu.i == x->a->cpu.i)
-            return broken(check, x, "CPU %d is lent twice", x->a->cpu.i);
+            return BROKEN(check, x, "CPU %d is lent twice", x->a->cpu.i);
     return 0;
 }
 
@@ -210,16 +212,16 @@ static int check_lend_distance(const Check *check, const CheckAction *x)
         }
     }
     if (x->a->cross_node != cross)
-        return broken(check, x, "cross_node is wrong");
+        return BROKEN(check, x, "cross_node is wrong");
     if (x->a->distance < nearest || x->a->distance > farthest)
-        return broken(check, x, "no home node is %" PRIu32 " away", x->a->distance);
+        return BROKEN(check, x, "no home node is %" PRIu32 " away", x->a->distance);
     if (cross && n_nodes > x->policy->node_limit)
-        return broken(check, x, "I8: %" PRIu32 " nodes, NodeLimit %" PRIu32, n_nodes, x->policy->node_limit);
+        return BROKEN(check, x, "I8: %" PRIu32 " nodes, NodeLimit %" PRIu32, n_nodes, x->policy->node_limit);
     if (cross && x->a->distance > x->policy->max_distance)
-        return broken(check, x, "I8: distance %" PRIu32 ", MaxDistance %" PRIu32, x->a->distance,
+        return BROKEN(check, x, "I8: distance %" PRIu32 ", MaxDistance %" PRIu32, x->a->distance,
                       x->policy->max_distance);
     if (cross && x->policy->scope != POLICY_SCOPE_MACHINE)
-        return broken(check, x, "it is beyond Scope=");
+        return BROKEN(check, x, "it is beyond Scope=");
     return 0;
 }
 
@@ -231,34 +233,34 @@ static int check_lend(const Check *check, const CheckAction *x)
     int weight;
 
     if (!x->group || !x->group->home || x->a->group_id != x->group->id)
-        return broken(check, x, "its group has no home");
+        return BROKEN(check, x, "its group has no home");
     if (!x->policy || !x->policy->steal)
-        return broken(check, x, "its policy says Steal=no");
+        return BROKEN(check, x, "its policy says Steal=no");
     if (task->lease >= 0)
-        return broken(check, x, "the thread has a CPU already");
+        return BROKEN(check, x, "the thread has a CPU already");
     if (!task->original || task->allowed != x->a->from)
-        return broken(check, x, "the thread does not carry our mask");
+        return BROKEN(check, x, "the thread does not carry our mask");
     weight = hwloc_bitmap_weight(x->a->from);
     if (hwloc_bitmap_isset(x->a->from, (unsigned)x->a->cpu.i) ||
         !hwloc_bitmap_isset(x->a->to, (unsigned)x->a->cpu.i) ||
         !hwloc_bitmap_isincluded(x->a->from, x->a->to) || hwloc_bitmap_weight(x->a->to) != weight + 1)
-        return broken(check, x, "it must add exactly CPU %d", x->a->cpu.i);
+        return BROKEN(check, x, "it must add exactly CPU %d", x->a->cpu.i);
     if (task->last_move_usec > 0 && now - task->last_move_usec < x->policy->min_residency_usec)
-        return broken(check, x, "I7: moved %" PRIu64 " usec ago", now - task->last_move_usec);
+        return BROKEN(check, x, "I7: moved %" PRIu64 " usec ago", now - task->last_move_usec);
     for (size_t i = 0; i < x->index; i++)
         if (check->plan->actions[i].subject.pid == x->a->subject.pid &&
             check->plan->actions[i].subject.tid == x->a->subject.tid)
-            return broken(check, x, "I7: the thread is in this plan twice");
+            return BROKEN(check, x, "I7: the thread is in this plan twice");
     if (task->wait_permille < x->policy->wait_permille ||
         task->wait_before_permille < x->policy->wait_permille)
-        return broken(check, x, "the thread does not wait");
+        return BROKEN(check, x, "the thread does not wait");
     for (int cpu = hwloc_bitmap_first(x->a->from); cpu >= 0; cpu = hwloc_bitmap_next(x->a->from, cpu)) {
         bool lent = false;
 
         for (size_t i = 0; i < check->world->n_leases; i++)
             lent |= check->world->leases[i].cpu.i == cpu && !is_taken_back(check, &check->world->leases[i]);
         if (!lent && overload_cpu_is_idle(&check->world->cpus[cpu]))
-            return broken(check, x, "CPU %d of its home is idle", cpu);
+            return BROKEN(check, x, "CPU %d of its home is idle", cpu);
     }
     return 0;
 }
@@ -270,20 +272,20 @@ static int check_recall(const Check *check, const CheckAction *x)
     uint64_t now = check->plan->now_usec;
 
     if (task->lease < 0)
-        return broken(check, x, "the thread has no CPU to take back");
+        return BROKEN(check, x, "the thread has no CPU to take back");
     lease = &check->world->leases[task->lease];
     if (lease->cpu.i != x->a->cpu.i)
-        return broken(check, x, "the thread was lent CPU %d", lease->cpu.i);
+        return BROKEN(check, x, "the thread was lent CPU %d", lease->cpu.i);
     if (task->allowed != x->a->from)
-        return broken(check, x, "the thread has another mask");
+        return BROKEN(check, x, "the thread has another mask");
     if (x->a->rule != PLAN_RULE_HOME_CHANGED && hwloc_bitmap_isset(x->a->to, (unsigned)lease->cpu.i))
-        return broken(check, x, "the thread would keep the CPU");
+        return BROKEN(check, x, "the thread would keep the CPU");
     if (x->a->rule == PLAN_RULE_LEASE_ENDED && now < lease->until_usec)
-        return broken(check, x, "the lease has not ended");
+        return BROKEN(check, x, "the lease has not ended");
     if (x->a->rule == PLAN_RULE_DEMAND_FELL &&
         task->run_permille + task->wait_permille >= LOAD_IDLE_PERMILLE &&
         now - task->last_move_usec < x->policy->min_residency_usec)
-        return broken(check, x, "I7: moved %" PRIu64 " usec ago", now - task->last_move_usec);
+        return BROKEN(check, x, "I7: moved %" PRIu64 " usec ago", now - task->last_move_usec);
     return 0;
 }
 
@@ -294,11 +296,11 @@ static int check_home(const Check *check, const CheckAction *x)
 
     if (!x->policy || x->policy->mode != POLICY_MODE_FIXED || !x->a->home_nodes ||
         hwloc_bitmap_iszero(x->a->home_nodes))
-        return broken(check, x, "no policy gives it a home");
+        return BROKEN(check, x, "no policy gives it a home");
     if (!x->a->original)
-        return broken(check, x, "nothing to put back is named");
+        return BROKEN(check, x, "nothing to put back is named");
     if (x->process->yielded)
-        return broken(check, x, "the process was yielded");
+        return BROKEN(check, x, "the process was yielded");
 
     cpus = hwloc_bitmap_alloc();
     if (!cpus || topology_nodes_to_cpus(check->world->topology, x->a->home_nodes, cpus) < 0) {
@@ -307,7 +309,7 @@ static int check_home(const Check *check, const CheckAction *x)
     }
     inside = hwloc_bitmap_isincluded(x->a->to, cpus);
     hwloc_bitmap_free(cpus);
-    return inside ? 0 : broken(check, x, "the mask is not inside the home's nodes");
+    return inside ? 0 : BROKEN(check, x, "the mask is not inside the home's nodes");
 }
 
 static int check_action(const Check *check, size_t index)
@@ -321,7 +323,7 @@ static int check_action(const Check *check, size_t index)
         return r;
     if ((x.a->kind == PLAN_KIND_SET_HOME || x.a->kind == PLAN_KIND_LEND) && x.process->workload.i >= 0 &&
         check->world->workloads[x.process->workload.i].paused)
-        return broken(check, &x, "its workload is paused");
+        return BROKEN(check, &x, "its workload is paused");
 
     switch (x.a->kind) {
     case PLAN_KIND_SET_HOME:
@@ -357,16 +359,16 @@ static int check_caps(const Check *check)
         if (n > 0 && policy &&
             n * 1000 > cap_level(&w->workloads[k].cross_node, policy->cross_node_moves_per_sec,
                                  policy->cross_node_burst, check->plan->now_usec))
-            return broken(check, NULL, "I4: %zu lends across nodes by %s", n, w->workloads[k].name);
+            return BROKEN(check, NULL, "I4: %zu lends across nodes by %s", n, w->workloads[k].name);
     }
-    return n_host * 1000 > host ? broken(check, NULL, "I4: %zu lends across nodes", n_host) : 0;
+    return n_host * 1000 > host ? BROKEN(check, NULL, "I4: %zu lends across nodes", n_host) : 0;
 }
 
 int plan_check(const World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
                char **ret_what)
 {
     const Check check = {
-        .world = (World *)(uintptr_t)world,
+        .world = (World *)(uintptr_t)world, /* NOLINT: only read, see above */
         .policies = policies,
         .limits = limits,
         .plan = plan,
@@ -376,9 +378,9 @@ int plan_check(const World *world, const PolicySet *policies, const PlanLimits *
     int r;
 
     if (plan->tick != world->tick || plan->now_usec != world->now_usec)
-        return broken(&check, NULL, "the plan is of another instant");
+        return BROKEN(&check, NULL, "the plan is of another instant");
     if (limits->observe && plan->n_actions > 0)
-        return broken(&check, NULL, "I11: an action while only observing");
+        return BROKEN(&check, NULL, "I11: an action while only observing");
     for (size_t i = 0; i < plan->n_actions; i++) {
         r = check_action(&check, i);
         if (r < 0)
@@ -386,6 +388,6 @@ int plan_check(const World *world, const PolicySet *policies, const PlanLimits *
         n_spent += plan->actions[i].kind == PLAN_KIND_SET_HOME || plan->actions[i].kind == PLAN_KIND_LEND;
     }
     if (n_spent > PLAN_ACTIONS_PER_TICK)
-        return broken(&check, NULL, "P7: %zu actions in one tick", n_spent);
+        return BROKEN(&check, NULL, "P7: %zu actions in one tick", n_spent);
     return check_caps(&check);
 }

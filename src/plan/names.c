@@ -34,6 +34,8 @@ static const NameText rules[PLAN_RULE_MAX] = {
                             "Somebody else changed the CPU affinity of the process; it is left alone "
                             "from now on."},
     [PLAN_RULE_HOME_GONE] = {"home-gone", "Its home has no usable CPU left inside its cpuset."},
+    [PLAN_RULE_ANEW] =
+        {"anew", "The CPUs of the machine or the daemon's settings changed; everything is placed anew."},
 };
 
 static const NameText reasons[PLAN_REASON_MAX] = {

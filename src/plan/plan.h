@@ -38,6 +38,7 @@ typedef enum PlanRule {
     PLAN_RULE_PAUSED,        /* release or recall: by the administrator */
     PLAN_RULE_REPINNED,      /* release: somebody else changed a mask of the process */
     PLAN_RULE_HOME_GONE,     /* release: the home has no usable CPU left inside the cpuset */
+    PLAN_RULE_ANEW,          /* release: the CPUs of the machine, or what is sensed of them, changed */
     PLAN_RULE_MAX,
     PLAN_RULE_INVALID = -EINVAL,
 } PlanRule;
