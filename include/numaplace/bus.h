@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Names on the bus. Methods that describe something return dictionaries (a{sv}, or aa{sv} for a list), so that keys
- * can be added without breaking clients; `numaplacectl --json` prints exactly these keys. */
+/* Names on the bus. Methods that describe something return dictionaries (a{sv}, or aa{sv} for a list), so
+ * that keys can be added without breaking clients; `numaplacectl --json` prints exactly these keys. */
 
 #define NUMAPLACE_BUS_NAME              "org.numaplace1"
 #define NUMAPLACE_BUS_PATH              "/org/numaplace1"
@@ -26,43 +26,46 @@
  *   ListCpus() -> aa{sv}                              keys: cpu, ascending
  *   ListWorkloads() -> aa{sv}                         keys: workload, in the order policies are tried
  *   GetWorkload(s name) -> a{sv}                      keys: workload, and groups, leases, refusals
- *   ListTasks(s name, i pid, i tid, u max) -> aa{sv}  keys: task. Those behind (pid, tid), ascending; start with 0, 0 and
- *                                                     go on with the last one returned until the reply is empty
+ *   ListTasks(s name, i pid, i tid, u max) -> aa{sv}  keys: task. Those behind (pid, tid), ascending: start
+ *                                                     with 0, 0, go on with the last one until the
+ *                                                     reply is empty
  *   Explain(s pid_or_name) -> a{sv}                   keys: explanation
- *   ListMoves(t after, u max) -> aa{sv}               keys: move. The oldest ones kept whose sequence is above `after`
- *   Pause(s name), Resume(s name), Release(s name)    a workload or, for Resume and Release, a pid; "" is everything
- *   Reload()                                          BadPolicy, with the first message, when nothing was changed
- *   signal Moved(a{sv})                               keys: move. At most 64 per tick; a gap in `sequence` means that some
- *                                                     were left out: ListMoves has them
+ *   ListMoves(t after, u max) -> aa{sv}               keys: move. The oldest with a sequence above `after`
+ *   Pause(s name), Resume(s name), Release(s name)    a workload; for Resume and Release also a pid; "" is
+ *                                                     everything
+ *   Reload()                                          BadPolicy, with the first message: nothing has changed
+ *   signal Moved(a{sv})                               keys: move. At most 64 per tick, fewer with many
+ *                                                     clients; after a gap in `sequence` ask ListMoves
  *
- * `max` is cut at NUMAPLACE_BUS_PAGE_MAX; 0 means that many. Pause, Resume, Release and Reload are for root and for the user
- * the daemon runs as; anyone else gets NotPermitted.
+ * `max` is cut at NUMAPLACE_BUS_PAGE_MAX; 0 means that many. Pause, Resume, Release and Reload are for root
+ * and for the user the daemon runs as; anyone else gets NotPermitted.
  *
- * Conventions: CPU and node sets are strings in the kernel's list form ("0-3,8"), "" is the empty set or "none"; nodes are
- * operating-system numbers. Loads are in permille of one CPU. Instants (`time_usec`) are CLOCK_MONOTONIC microseconds,
- * `realtime_usec` is CLOCK_REALTIME. Foreign text (comm, cgroup) is UTF-8 with everything else, control characters and the
- * backslash written as \xNN. Integers are u unless said.
+ * Conventions: CPU and node sets are strings in the kernel's list form ("0-3,8"), "" is the empty set or
+ * "none"; nodes are operating-system numbers. Loads are in permille of one CPU. Instants (`time_usec`) are
+ * CLOCK_MONOTONIC microseconds, `realtime_usec` is CLOCK_REALTIME. Foreign text (comm, cgroup) is UTF-8
+ * with everything else, control characters, and a backslash before an x, written as \xNN. Integers are u
+ * unless said.
  *
  * status
- *   version s, pid i, state s ("running", "paused"), mode s ("active", "observe", "dry-run"),
- *   rehearsal u (pretend nodes, 0: real), origin s ("live", "xml", "synthetic", "rehearsal"), nodes u, cpus u,
+ *   version s, pid i, state s ("running", "paused"), mode s ("active", "observe", "dry-run"), rehearsal u
+ *   (pretend nodes, 0: real), origin s ("live", "xml", "synthetic", "rehearsal"), nodes u, cpus u,
  *   uptime_usec t, tick t, time_usec t, pressed b (someone waits or a lease runs: fast ticks), partial b,
- *   fast_tick_usec t and slow_tick_usec t (intervals now), fast_tick_setting_usec t, slow_tick_setting_usec t,
- *   stretch_permille u (1000: MaxCPU= does not slow the ticks down; 2000: twice as slow),
- *   policies u, workloads u, groups u, processes u, tasks u, leases u, overloaded u, idle u (CPUs, P1),
- *   schedstat b, schedstat_version u, task_schedstat b, psi b, psi_trigger b, numa b, cgroup s ("none", "v1", "hybrid", "v2"),
- *   cpuset_v1 b,
- *   cpu_usec t (the daemon's CPU time), probe_cpu_usec t, plan_cpu_usec t, act_cpu_usec t, managed_cpu_usec t (of all
- *   managed tasks), cpu_permille u (of one CPU, moving mean), max_cpu_permille u,
- *   search_ppm u (plan_cpu_usec in millionths of managed_cpu_usec), action_cost_usec t, rss_bytes t,
- *   lends t, recalls t, homes t, releases t (carried out since start), outcomes a{st} (by name), refused a{st} (by reason),
- *   moves t (sequence of the newest one), reloads t, reload_failures t, topology_reloads t, foreign_restores t (threads left
- *   as somebody else pinned them), log_suppressed t, clients u, clients_refused t,
- *   reads t, gone t, unparsable t, over_limit t, kept_open t, quiet t (ProbeStatistics),
- *   config s (file, "" when there is none), runtime_directory s, policy_directories as
+ *   fast_tick_usec t and slow_tick_usec t (intervals now), fast_tick_setting_usec t, slow_tick_setting_usec
+ *   t, stretch_permille u (1000: MaxCPU= does not slow the ticks down; 2000: twice as slow), policies u,
+ *   workloads u, groups u, processes u, tasks u, leases u, overloaded u, idle u (CPUs, P1), schedstat b,
+ *   schedstat_version u, task_schedstat b, psi b, psi_trigger b, numa b, cgroup s ("none", "v1", "hybrid",
+ *   "v2"), cpuset_v1 b, cpu_usec t (the daemon's CPU time), probe_cpu_usec t, plan_cpu_usec t, act_cpu_usec
+ *   t, managed_cpu_usec t (of all managed tasks), cpu_permille u (of one CPU, moving mean),
+ *   max_cpu_permille u, search_ppm u (plan_cpu_usec in millionths of managed_cpu_usec), action_cost_usec t,
+ *   rss_bytes t, lends t, recalls t, homes t, releases t (carried out since start), outcomes a{st} (by
+ *   name), refused a{st} (by reason), moves t (sequence of the newest one), reloads t, reload_failures t,
+ *   topology_reloads t, foreign_restores t (threads left as somebody else pinned them), log_suppressed t,
+ *   clients u, clients_refused t, reads t, gone t, unparsable t, over_limit t, kept_open t, quiet t
+ *   (ProbeStatistics), config s (file, "" when there is none), runtime_directory s, policy_directories as
  *
  * topology
- *   origin s, source s, rehearsal u, restricted b, distances_known b, cpus s, n_cpus u, n_nodes u, n_llcs u, n_cores u,
+ *   origin s, source s, rehearsal u, restricted b, distances_known b, cpus s, n_cpus u, n_nodes u, n_llcs
+ *   u, n_cores u,
  *   nodes aa{sv}: node u, cpus s, n_cpus u, memory_bytes t
  *   distances au: row-major over `nodes`, 10 is local
  *   llcs aa{sv}: cpus s, nodes s
@@ -71,13 +74,14 @@
  *
  * cpu
  *   cpu u, node u, llc u, core u, online b, usable b, busy_permille u, wait_permille u, wait_known b,
- *   idle_usec t (length of the present idle spell, 0: not idle), lent_pid i, lent_tid i (0: not lent), cooldown_left_usec t
+ *   idle_usec t (length of the present idle spell, 0: not idle), lent_pid i, lent_tid i (0: not lent),
+ *   cooldown_left_usec t
  *
  * workload
  *   name s, description s, path s (policy file), mode s, act s, group_by s, steal b, scope s, paused b,
- *   processes u, tasks u, groups u, leases u, run_permille u, wait_permille u, lends t, recalls t,
- *   home s (CPUs), home_nodes s (of all its groups together)
- *   GetWorkload only: groups aa{sv} (group), lent aa{sv} (lease), refusals aa{sv} (refusal)
+ *   processes u, tasks u, groups u, leases u, run_permille u, wait_permille u, lends t, recalls t, home s
+ *   (CPUs), home_nodes s (of all its groups together)
+ *   GetWorkload instead and besides: groups aa{sv} (group), lent aa{sv} (lease), refusals aa{sv} (refusal)
  *   Those of Mode=none are not listed: they are not workloads.
  *
  * group
@@ -88,33 +92,35 @@
  *   pid i, tid i, comm s, cpu u, node u, cross_node b, group t, age_usec t, left_usec t, since_tick t
  *
  * task
- *   pid i, tid i, comm s, process s (comm of the process), start_ticks t, uid u, unit s, cgroup s, class s ("normal", "idle",
- *   "realtime", "deadline", "ext"), hands s ("free", "foreign", "repinned", "per-cpu", "class", "denied", "unknown"),
- *   last_cpu i, node i (of last_cpu; -1: not known), run_permille u, wait_permille u, run_mean_permille u, wait_mean_permille u,
- *   allowed s, original s ("" when not changed by the daemon), lent_cpu i (-1: none), group t, workload s,
- *   last_move_usec t (instant, 0: never)
+ *   pid i, tid i, comm s, process s (comm of the process), start_ticks t, uid u, unit s, cgroup s, class s
+ *   ("normal", "idle", "realtime", "deadline", "ext"), hands s ("free", "foreign", "repinned", "per-cpu",
+ *   "class", "denied", "unknown"), last_cpu i, node i (of last_cpu; -1: not known), run_permille u,
+ *   wait_permille u, run_mean_permille u, wait_mean_permille u, allowed s, original s ("" when not changed
+ *   by the daemon), lent_cpu i (-1: none), group t, workload s, last_move_usec t (instant, 0: never)
  *
  * move
- *   sequence t, time_usec t, realtime_usec t, tick t, kind s ("set-home", "lend", "recall", "release"), rule s, text s (the rule in
- *   a sentence), mechanism u (the N of P<N>), outcome s ("done", "gone", "foreign", "retry", "refused", "unjournalled",
- *   "skipped"), count u (how often in a row; above 1 only when not "done"), pid i, tid i (0: the whole process), start_ticks t,
- *   comm s, workload s, group t, from s, to s (CPU masks), cpu i (-1: none), node i (of cpu), home_nodes s, cross_node b,
- *   distance u, lease_usec t, value u, limit u (the numbers that decided)
+ *   sequence t, time_usec t, realtime_usec t, tick t, kind s ("set-home", "lend", "recall", "release"),
+ *   rule s, text s (the rule in a sentence), mechanism u (the N of P<N>), outcome s ("done", "gone",
+ *   "foreign", "retry", "refused", "unjournalled", "skipped"), count u (how often in a row; above 1 only
+ *   when not "done"), pid i, tid i (0: the whole process), start_ticks t, comm s, workload s, group t, from
+ *   s, to s (CPU masks), cpu i (-1: none), node i (of cpu), home_nodes s, cross_node b, distance u,
+ *   lease_usec t, value u, limit u (the numbers that decided)
  *
  * refusal
- *   reason s, text s, mechanism u, count t, time_usec t (of the last), tick t, pid i (0: the group as a whole), tid i (0: the
- *   process), workload s, group t, cpu i (-1: none), value t, limit t
+ *   reason s, text s, mechanism u, count t, time_usec t (of the last), tick t, pid i (0: the group as a
+ *   whole), tid i (0: the process), workload s, group t, cpu i (-1: none), value t, limit t
  *
  * explanation
- *   subject s (as asked), kind s ("process", "workload"), managed b,
- *   verdict s ("managed", "paused", "released", "mode-none", "no-policy", "later", "self", "kernel-thread", or the reason or hands
- *   that keep it from being placed: "foreign-affinity", "repinned", ...), text s (the verdict in one sentence),
+ *   subject s (as asked), kind s ("process", "workload"), managed b, verdict s ("managed", "released",
+ *   "later", "pending", "self", "out-of-reach" (kernel threads), or the reason that keeps it from being
+ *   placed: "no-policy", "mode-none", "paused", "foreign-affinity", "repinned", ...), text s (the verdict
+ *   in one sentence),
  *   actions aa{sv} (move, oldest first), refusals aa{sv} (refusal, oldest first)
- *   processes: pid i, comm s, uid u, unit s, cgroup s, policy s, policy_path s,
- *   policy_section u, policy_file s and policy_line u (the [Match] section it falls under, from 1, and where that stands; absent
- *   when the process is of another kind by now), workload s, group t, group_key s, home s,
- *   home_nodes s, cpuset s, evidence s ("run-and-wait", "run-only": what is known of its load), tasks aa{sv} (task, at most 64),
- *   n_tasks u, lent aa{sv} (lease)
+ *   processes: pid i, comm s, uid u, unit s, cgroup s, policy s, policy_path s, policy_section u,
+ *   policy_file s and policy_line u (the [Match] section it falls under, from 1, and where that stands;
+ *   absent when the process is of another kind by now), workload s, group t, group_key s, home s,
+ *   home_nodes s, cpuset s, evidence s ("run-and-wait", "run-only": what is known of its load), tasks
+ *   aa{sv} (task, at most 64), n_tasks u, lent aa{sv} (lease)
  *   workloads: all of "workload" with groups and lent
  *   A key that does not apply is absent.
  */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Nothing here waits: sockets are non-blocking, sd-bus queues what cannot be sent, and a queue that grows ends the
- * client. A client cannot be freed inside its own callback, so ended ones are marked and reaped by a deferred event.
+/* Nothing here waits: sockets are non-blocking, sd-bus queues what cannot be sent, and a queue that grows
+ * ends the client. A client cannot be freed inside its own callback, so ended ones are marked and reaped by a
+ * deferred event.
  *
- * The weak place: sd-bus takes messages of up to 128 MiB from anyone and offers no way to lower that; the memory is only
- * reserved until the bytes arrive. Limits on clients bound it, MemoryMax= of the unit bounds it for good. */
+ * The weak place: sd-bus takes messages of up to 128 MiB from anyone and offers no way to lower that; the
+ * memory is only reserved until the bytes arrive. Limits on clients bound it, MemoryMax= of the unit bounds
+ * it for good. */
 
 #include "daemon/bus-server.h"
 
@@ -167,8 +169,8 @@ static int client_start(BusClient *client, int *fd)
                                  server->vtable, client);
     if (r < 0)
         return r;
-    /* Of one priority with the ticks: taken in turns, neither a storm of requests nor ticks that take longer than their
-     * interval, on a machine with hundreds of runnable tasks, keep the other waiting. */
+    /* Of one priority with the ticks: taken in turns, neither a storm of requests nor ticks that take longer
+     * than their interval, on a machine with hundreds of runnable tasks, keep the other waiting. */
     return sd_bus_attach_event(client->bus, server->event, SD_EVENT_PRIORITY_NORMAL);
 }
 

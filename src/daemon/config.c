@@ -11,7 +11,8 @@
 
 const char *const config_numa_balancing_names[] = {"leave", "off", NULL};
 
-/* Below 10 ms a tick is mostly the kernel's own tick (1-10 ms) and noise; above 10 s nothing could be called a lease. */
+/* Below 10 ms a tick is mostly the kernel's own tick (1-10 ms) and noise; above 10 s nothing could be called
+ * a lease. */
 static const ConfRange fast_tick_range = {.min = 10 * USEC_PER_MSEC, .max = 10 * USEC_PER_SEC};
 /* Discovery reads the whole of /proc: ten times a second would cost more than it could find. */
 static const ConfRange slow_tick_range = {.min = 100 * USEC_PER_MSEC, .max = 600 * USEC_PER_SEC};

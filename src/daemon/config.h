@@ -48,9 +48,9 @@ extern const size_t config_n_keys;
 
 extern const char *const config_numa_balancing_names[];
 
-/* Reads the configuration: `path` alone, or (NULL) the files found in `directories` (NULL-terminated, first wins) with
- * their drop-ins. No file at all is fine, a `path` that cannot be read is not. On success *ret holds a Config of its own.
- * Returns 0, -EBADMSG (see `report`; nothing is returned), or -ENOMEM. */
+/* Reads the configuration: `path` alone, or (NULL) the files found in `directories` (NULL-terminated, first
+ * wins) with their drop-ins. No file at all is fine, a `path` that cannot be read is not. On success *ret
+ * holds a Config of its own. Returns 0, -EBADMSG (see `report`; nothing is returned), or -ENOMEM. */
 int config_load(const char *path, const char *const *directories, Config **ret, ConfReport *report);
 
 /* Parses one text over `config`, for the tests and the fuzzer. Returns as conf_parse() does. */

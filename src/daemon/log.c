@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A terminal, a file and a container's log collector get plain lines; the journal gets fields that can be filtered by
- * workload and rule. A record is written with one write(2), so that lines of several programs do not mix. */
+/* A terminal, a file and a container's log collector get plain lines; the journal gets fields that can be
+ * filtered by workload and rule. A record is written with one write(2), so that lines of several programs do
+ * not mix. */
 
 #include "daemon/log.h"
 
@@ -18,8 +19,8 @@
 
 #define LOG_TEXT_MAX 4096U
 
-/* JOURNAL_STREAM= holds device and inode of the journal's socket; comparing them is how a program whose standard
- * error was redirected since learns it. */
+/* JOURNAL_STREAM= holds device and inode of the journal's socket; comparing them is how a program whose
+ * standard error was redirected since learns it. */
 static bool stderr_is_journal(void)
 {
     const char *s = getenv("JOURNAL_STREAM");

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <syslog.h>
 
-/* Change records per LOG_RATE_USEC; the rest is counted and told in the next one that gets through. A machine where
- * thousands of threads change hands must not fill the journal: the bus keeps every move. */
+/* Change records per LOG_RATE_USEC; the rest is counted and told in the next one that gets through. A machine
+ * where thousands of threads change hands must not fill the journal: the bus keeps every move. */
 #define LOG_RATE_BURST 200U
 #define LOG_RATE_USEC  (10ULL * 1000000ULL)
 
@@ -25,7 +25,8 @@ typedef struct Log {
     uint64_t suppressed; /* held back since start */
 } Log;
 
-/* The structured fields of one record, "NAME=value"; names in capitals, as journal fields are. Zeroed: none. */
+/* The structured fields of one record, "NAME=value"; names in capitals, as journal fields are. Zeroed: none.
+ */
 typedef struct LogFields {
     size_t n;
     uint16_t ends[LOG_FIELDS_MAX]; /* where in `text` each ends */
@@ -39,13 +40,14 @@ void log_fields_add(LogFields *fields, const char *name, const char *format, ...
 /* Finds out where standard error leads (JOURNAL_STREAM=, sd_journal_send(3)). */
 void log_init(Log *log);
 
-/* One record. `message_id` (NUMAPLACE_MESSAGE_...) and `fields` may be NULL. The text must be one line; control characters
- * in it are written as \xNN, so that a process name cannot forge a line. Never fails: a log that cannot be written is
- * lost. */
+/* One record. `message_id` (NUMAPLACE_MESSAGE_...) and `fields` may be NULL. The text must be one line;
+ * control characters in it are written as \xNN, so that a process name cannot forge a line. Never fails: a
+ * log that cannot be written is lost. */
 void log_record(Log *log, int priority, const char *message_id, const LogFields *fields, const char *format,
                 ...) __attribute__((format(printf, 5, 6)));
 
-/* Whether one more rate-limited record may be written at `now_usec`; *ret_held is how many were held back before it. */
+/* Whether one more rate-limited record may be written at `now_usec`; *ret_held is how many were held back
+ * before it. */
 bool log_rate(Log *log, uint64_t now_usec, uint32_t *ret_held);
 
 #define log_error(log, id, ...)   log_record(log, LOG_ERR, id, NULL, __VA_ARGS__)

@@ -193,8 +193,8 @@ static void raise_descriptor_limit(void)
     }
 }
 
-/* One thread needs one arena. With fixed thresholds large arrays are mapped, so that the memory of ten thousand threads
- * goes back to the kernel when they are gone. */
+/* One thread needs one arena. With fixed thresholds large arrays are mapped, so that the memory of ten
+ * thousand threads goes back to the kernel when they are gone. */
 static void tune_malloc(void)
 {
     (void)mallopt(M_ARENA_MAX, 1);

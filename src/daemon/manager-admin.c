@@ -2,12 +2,12 @@
 
 /* What an administrator can ask for by hand.
  *
- *   pause    nothing new is done; leases are recalled by the next plan; homes stay, so that going on costs nothing
+ *   pause    nothing new is done; leases are recalled by the next plan; homes stay, to go on at no cost
  *   release  everything done to it is put back, now, and it is left alone
  *   resume   undoes both
  *
- * A workload remembers this itself (Workload.paused). A single process is taken out of its workload: decide() says
- * "later" for it, so it leaves the World at the next discovery. */
+ * A workload remembers this itself (Workload.paused). A single process is taken out of its workload: decide()
+ * says "later" for it, so it leaves the World at the next discovery. */
 
 #include "base/parse.h"
 #include "base/time.h"
@@ -27,7 +27,8 @@ bool manager_is_pid(const char *text, pid_t *ret)
     return true;
 }
 
-/* The workloads a name stands for: one, or all for "". Workload names that look like numbers win over pids. */
+/* The workloads a name stands for: one, or all for "". Workload names that look like numbers win over pids.
+ */
 static int set_paused(Manager *manager, const char *name, bool paused)
 {
     if (!*name) {
@@ -95,8 +96,8 @@ static void keep_process(Plan *plan, pid_t pid)
     plan->n_actions = n;
 }
 
-/* Puts back through a plan, so that the World knows, and then from the journal, which also knows children that have
- * inherited a mask. pid 0: all of the workload. */
+/* Puts back through a plan, so that the World knows, and then from the journal, which also knows children
+ * that have inherited a mask. pid 0: all of the workload. */
 static int put_back(Manager *manager, WorkloadIx workload, pid_t pid)
 {
     Plan plan = {0};
@@ -141,8 +142,8 @@ static int release_process(Manager *manager, pid_t pid)
     r = restore_process(manager, pid);
     if (r < 0)
         return r == -ENOMEM ? r : -EREMOTEIO;
-    /* It leaves the World before another plan can be made for it; the next discovery asks everybody once more, and from
-     * then on decide() hears of it each time. */
+    /* It leaves the World before another plan can be made for it; the next discovery asks everybody once
+     * more, and from then on decide() hears of it each time. */
     probe_set_wants(manager->probe, manager->policies->wants);
     r = probe_discover(manager->probe, manager->world, time_now_usec());
     probe_set_wants(manager->probe, manager->policies->wants);

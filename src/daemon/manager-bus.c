@@ -219,8 +219,8 @@ static int method_reload(sd_bus_message *message, void *userdata, sd_bus_error *
     return r < 0 ? r : sd_bus_reply_method_return(message, NULL);
 }
 
-/* Reading is for everyone who can connect; sd-bus must not ask for privileges itself, since on a private socket it has no
- * bus daemon to ask. */
+/* Reading is for everyone who can connect; sd-bus must not ask for privileges itself, since on a private
+ * socket it has no bus daemon to ask. */
 #define READ   SD_BUS_VTABLE_UNPRIVILEGED
 #define CHANGE SD_BUS_VTABLE_UNPRIVILEGED /* checked by bus_client_privileged() */
 

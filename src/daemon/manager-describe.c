@@ -31,7 +31,8 @@ static uint64_t until(uint64_t now_usec, uint64_t then_usec)
     return then_usec > now_usec ? then_usec - now_usec : 0;
 }
 
-/* Resident memory of this process; statm is in pages, the second number is resident. 0 when it cannot be read. */
+/* Resident memory of this process; statm is in pages, the second number is resident. 0 when it cannot be
+ * read. */
 static uint64_t rss_bytes(void)
 {
     unsigned long long size, resident = 0;
@@ -298,8 +299,8 @@ static void bitmap_free_p(hwloc_bitmap_t *set)
     hwloc_bitmap_free(*set);
 }
 
-/* The homes of all groups of a workload together, and how many leases they hold; their number unless a list of them
- * follows under the same key. */
+/* The homes of all groups of a workload together, and how many leases they hold; their number unless a list
+ * of them follows under the same key. */
 static void workload_groups(Dict *dict, const Manager *manager, WorkloadIx workload, bool with_number)
 {
     CLEANUP(bitmap_free_p) hwloc_bitmap_t home = hwloc_bitmap_alloc();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Answers: from the manager's state to the dictionaries of include/numaplace/bus.h. Nothing here changes anything. Errors
- * stay in the Dict. */
+/* Answers: from the manager's state to the dictionaries of include/numaplace/bus.h. Nothing here changes
+ * anything. Errors stay in the Dict. */
 
 #include "daemon/dict.h"
 #include "daemon/manager.h"
@@ -35,7 +35,7 @@ WorkloadIx describe_workload_index(const Manager *manager, const Workload *workl
 
 /* manager-explain.c */
 
-/* Why a process or a workload is where it is: everything done to it and refused. The process may be one that is not
- * managed. Return 0, or -ESRCH when there is no such process. */
+/* Why a process or a workload is where it is: everything done to it and refused. The process may be one that
+ * is not managed. Return 0, or -ESRCH when there is no such process. */
 int describe_explain_process(Dict *dict, Manager *manager, const char *asked, pid_t pid);
 int describe_explain_workload(Dict *dict, Manager *manager, const char *asked, const Workload *workload);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* "Why is it there, and why not elsewhere?" The answer is put together from what is known at three places: the World (how
- * it is now), the ring of moves (what was done and refused), and, for a process nobody manages, a look at it as discovery
- * would take one. */
+/* "Why is it there, and why not elsewhere?" The answer is put together from what is known at three places:
+ * the World (how it is now), the ring of moves (what was done and refused), and, for a process nobody
+ * manages, a look at it as discovery would take one. */
 
 #include "daemon/manager-describe.h"
 #include "numaplace/bus.h"
@@ -203,7 +203,8 @@ static int on_policy_look(void *userdata, const ProbeSubject *subject)
     return 0;
 }
 
-/* The policy of a managed process. What it was matched by is not kept for thousands of them, but looked at again. */
+/* The policy of a managed process. What it was matched by is not kept for thousands of them, but looked at
+ * again. */
 static void put_policy_of(Dict *dict, Manager *manager, const Policy *policy, pid_t pid)
 {
     PolicyLook look = {.dict = dict, .manager = manager, .policy = policy};

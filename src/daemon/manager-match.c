@@ -31,8 +31,8 @@ ProbeDecision manager_decide(void *userdata, const ProbeSubject *subject, size_t
     PolicyVerdict verdict;
     size_t policy = SIZE_MAX;
 
-    /* IGNORE makes it leave the World. LATER keeps it out and has it asked about each time, so that its end is noticed and
-     * Resume brings it back. */
+    /* IGNORE makes it leave the World. LATER keeps it out and has it asked about each time, so that its end
+     * is noticed and Resume brings it back. */
     if (task_set_find(manager->released, subject->pid, subject->start_ticks))
         return world_process(manager->world, subject->pid) ? PROBE_DECISION_IGNORE : PROBE_DECISION_LATER;
 
@@ -41,7 +41,8 @@ ProbeDecision manager_decide(void *userdata, const ProbeSubject *subject, size_t
     if (policy == SIZE_MAX || verdict == POLICY_VERDICT_NO)
         return verdict == POLICY_VERDICT_LATER ? PROBE_DECISION_LATER : PROBE_DECISION_IGNORE;
 
-    /* Mode=none is a match that says hands off. With LATER in front of it, an earlier policy may still take over. */
+    /* Mode=none is a match that says hands off. With LATER in front of it, an earlier policy may still take
+     * over. */
     if (manager->policies->policies[policy]->mode == POLICY_MODE_NONE)
         return verdict == POLICY_VERDICT_LATER ? PROBE_DECISION_LATER : PROBE_DECISION_IGNORE;
     *ret_policy = policy;

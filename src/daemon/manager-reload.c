@@ -2,11 +2,12 @@
 
 /* New configuration, policies or topology under a running daemon.
  *
- * Files are read into fresh objects and swapped in only when all of them are good. When the CPUs of the machine changed,
- * or a setting that the sensing was built with, World and Probe are made anew instead of being repaired: everything that
- * was placed is put back, and the next slow tick places it again on the machine as it is now. That costs one round of
- * mask changes on an event as rare as a CPU going offline, and needs no code that renumbers CPUs, nodes, homes and leases
- * inside a World, which could only be tested by pulling CPUs. What must outlive it is carried over by name. */
+ * Files are read into fresh objects and swapped in only when all of them are good. When the CPUs of the
+ * machine changed, or a setting that the sensing was built with, World and Probe are made anew instead of
+ * being repaired: everything that was placed is put back, and the next slow tick places it again on the
+ * machine as it is now. That costs one round of mask changes on an event as rare as a CPU going offline, and
+ * needs no code that renumbers CPUs, nodes, homes and leases inside a World, which could only be tested by
+ * pulling CPUs. What must outlive it is carried over by name. */
 
 #include "base/time.h"
 #include "daemon/manager.h"
@@ -134,7 +135,8 @@ static int probe_make(Manager *manager, Probe **ret)
     return probe_new(&options, &callbacks, ret);
 }
 
-/* What a World knows that cannot be seen again: workloads by name, buckets, numbers that must not be reused. */
+/* What a World knows that cannot be seen again: workloads by name, buckets, numbers that must not be reused.
+ */
 static int carry_over(Manager *manager, const World *from, World *to)
 {
     to->tick = from->tick;
@@ -163,13 +165,13 @@ static int carry_over(Manager *manager, const World *from, World *to)
     return 0;
 }
 
-/* Puts everything back through the plan, so that the World, the ring of moves and the log agree with the machine. What a plan
- * does not know of (children that inherited a mask) is put back from the journal. */
-static int put_everything_back(Manager *manager, PlanRule rule)
+/* Puts everything back through the plan, so that the World, the ring of moves and the log agree with the
+ * machine. What a plan does not know of (children that inherited a mask) is put back from the journal. */
+static int put_everything_back(Manager *manager)
 {
     Plan plan = {0};
     size_t restored = 0, left = 0;
-    int r = plan_release(manager->world, WORKLOAD_NONE, rule, &plan);
+    int r = plan_release(manager->world, WORKLOAD_NONE, PLAN_RULE_ANEW, &plan);
 
     if (r == 0)
         r = manager_carry_out(manager, &plan);
@@ -199,7 +201,7 @@ int manager_rebuild(Manager *manager, Topology *topology)
         return r;
 
     if (manager->world) {
-        r = put_everything_back(manager, PLAN_RULE_CPU_GONE);
+        r = put_everything_back(manager);
         if (r == -ENOMEM)
             return r;
         manager->yielded = yielded;

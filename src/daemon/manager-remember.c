@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What became of a plan, told to everyone who wants to know: the ring of moves for explain, the log, and the clients that
- * follow. A storm of moves must not become a storm of records and signals, so both are bounded; the ring has them all. */
+/* What became of a plan, told to everyone who wants to know: the ring of moves for explain, the log, and the
+ * clients that follow. A storm of moves must not become a storm of records and signals, so both are bounded;
+ * the ring has them all. */
 
 #include "base/parse.h"
 #include "base/time.h"

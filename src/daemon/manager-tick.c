@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One turn of the wheel. Its parts are timed separately, in CPU time of this thread: how much of the daemon's cost is
- * reading /proc, deciding, or changing masks is the first question when it costs too much (MaxCPU=), and the share of
- * deciding in the managed tasks' own CPU time is the "search time" that stealing was always judged by (P1). */
+/* One turn of the wheel. Its parts are timed separately, in CPU time of this thread: how much of the daemon's
+ * cost is reading /proc, deciding, or changing masks is the first question when it costs too much (MaxCPU=),
+ * and the share of deciding in the managed tasks' own CPU time is the "search time" that stealing was always
+ * judged by (P1). */
 
 #include "base/time.h"
 #include "daemon/manager.h"
+#include "numaplace/messages.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,7 +43,8 @@ int manager_carry_out(Manager *manager, Plan *plan)
 }
 
 #ifndef NDEBUG
-/* A plan that breaks an invariant must not be carried out; in a debug build that is a bug to be shown at once. */
+/* A plan that breaks an invariant must not be carried out; in a debug build that is a bug to be shown at
+ * once. */
 static bool plan_is_sound(Manager *manager, const PlanLimits *limits)
 {
     CLEANUP_FREE char *what = NULL;
@@ -72,7 +75,20 @@ static void note_sensing(Manager *manager, const char *what, int r)
     manager->tick_error = r;
 }
 
-/* Finds processes and, when CPUs came or went, the new topology. *ret_found is false when /proc could not be read. */
+/* Says that MaxTasks= is reached, once until it no longer is. */
+static void note_limit(Manager *manager)
+{
+    uint64_t n = probe_statistics(manager->probe)->n_over_limit;
+
+    if (n > 0 && !manager->over_limit)
+        log_warning(manager->log, NUMAPLACE_MESSAGE_LIMIT,
+                    "MaxTasks=%" PRIu32 " is reached, leaving %" PRIu64 " threads alone",
+                    manager->config->max_tasks, n);
+    manager->over_limit = n > 0;
+}
+
+/* Finds processes and, when CPUs came or went, the new topology. *ret_found is false when /proc could not be
+ * read. */
 static int sense_slow(Manager *manager, uint64_t now_usec, bool *ret_found)
 {
     bool changes = manager->world->topology->origin == TOPOLOGY_ORIGIN_LIVE ||
@@ -91,6 +107,7 @@ static int sense_slow(Manager *manager, uint64_t now_usec, bool *ret_found)
     if (r < 0)
         note_sensing(manager, "/proc", r);
     task_set_sweep(manager->released);
+    note_limit(manager);
     return 0;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The life of the daemon. The order of the start matters: nothing is created before the command line, the configuration
- * and the policies are known to be good; nothing is changed before the lock is held; and what a predecessor left is put
- * back before the first look at the machine, or its masks would be taken for somebody's own wish. */
+/* The life of the daemon. The order of the start matters: nothing is created before the command line, the
+ * configuration and the policies are known to be good; nothing is changed before the lock is held; and what a
+ * predecessor left is put back before the first look at the machine, or its masks would be taken for
+ * somebody's own wish. */
 
 #include "daemon/manager.h"
 
@@ -190,7 +191,8 @@ static void tell_features(Manager *manager)
         log_notice(manager->log, id, "no cgroup v2 hierarchy in charge: cpusets are taken from version 1");
 }
 
-/* The journal's own words, and an error that main() has an exit status for: -EUCLEAN when it must not be believed. */
+/* The journal's own words, and an error that main() has an exit status for: -EUCLEAN when it must not be
+ * believed. */
 static int journal_failed(Manager *manager, int error, const char *what)
 {
     log_error(manager->log, NUMAPLACE_MESSAGE_JOURNAL, "%s", what ? what : strerror(-error));
@@ -403,7 +405,8 @@ Manager *manager_free(Manager *manager)
     return NULL;
 }
 
-/* Puts everything back, unless it is to be kept. SIGTERM and SIGINT are blocked meanwhile: a second one changes nothing. */
+/* Puts everything back, unless it is to be kept. SIGTERM and SIGINT are blocked meanwhile: a second one
+ * changes nothing. */
 static int stop(Manager *manager)
 {
     size_t restored = 0, left = 0;

@@ -3,14 +3,16 @@
 
 /* The manager owns everything there is at run time and turns the wheel: sense, plan, act, remember.
  *
- *   main.c        arguments --> ManagerOptions
- *   manager.c     life: start, event sources, stop
- *   manager-tick.c    one tick
+ *   main.c               arguments --> ManagerOptions
+ *   manager.c            life: start, event sources, stop
+ *   manager-tick.c       one tick
  *   manager-remember.c   what became of a plan: ring, log, signals
- *   manager-match.c   which policy a process is under (what probe asks)
- *   manager-reload.c  new configuration, policies or topology
- *   manager-admin.c   pause, resume, release
- *   manager-describe.c, manager-bus.c   answers on the bus
+ *   manager-match.c      which policy a process is under (what probe asks)
+ *   manager-reload.c     new configuration, policies or topology
+ *   manager-admin.c      pause, resume, release
+ *   manager-describe.c   answers on the bus: what there is
+ *   manager-explain.c    and why
+ *   manager-bus.c        the methods they are called by
  */
 
 #include "act/act.h"
@@ -32,15 +34,16 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-/* Signals per tick to all clients together; more moves than that are fetched with ListMoves. A signal takes some 20 us
- * to build, so this is 10 ms of a tick at worst. */
+/* Signals per tick to all clients together; more moves than that are fetched with ListMoves. A signal takes
+ * some 20 us to build, so this is 10 ms of a tick at worst. */
 #define MANAGER_SIGNALS_PER_TICK   512U
 #define MANAGER_SIGNALS_PER_CLIENT 64U /* as include/numaplace/bus.h says */
 
 /* Processes the administrator took out one by one; a limit against scripts that never resume. */
 #define MANAGER_RELEASED_MAX 4096U
 
-/* What a program that plans once needs to see first: a base line, and the two ticks an overload takes (P1). */
+/* What a program that plans once needs to see first: a base line, and the two ticks an overload takes (P1).
+ */
 #define MANAGER_ONCE_TICKS 3U
 
 /* What was asked for on the command line. Strings are borrowed and outlive the manager. */
@@ -104,18 +107,19 @@ typedef struct Manager {
     uint64_t started_usec;
     uint64_t signals_sent; /* in this tick */
     char status[160];      /* STATUS= as told last */
+    bool over_limit;       /* MaxTasks= was reached at the last discovery */
     int tick_error;        /* last errno of sensing, so that a lasting failure is said once */
     ManagerStatistics statistics;
 } Manager;
 
-/* Reads the configuration, checks what the program needs, takes the lock, restores what a predecessor left, and gets
- * ready to run. What is wrong is logged, in one line each; returns 0 or -errno. */
+/* Reads the configuration, checks what the program needs, takes the lock, restores what a predecessor left,
+ * and gets ready to run. What is wrong is logged, in one line each; returns 0 or -errno. */
 int manager_new(const ManagerOptions *options, Log *log, Manager **ret);
 Manager *manager_free(Manager *manager);
 DEFINE_CLEANUP(Manager *, manager_free)
 
-/* Runs until a signal, or (options.once) until the plan was printed, and puts everything back. Returns 0, or -errno when something
- * could not be put back or the loop broke. */
+/* Runs until a signal, or (options.once) until the plan was printed, and puts everything back. Returns 0, or
+ * -errno when something could not be put back or the loop broke. */
 int manager_run(Manager *manager);
 
 PlanLimits manager_limits(const Manager *manager, bool slow_tick);
@@ -123,13 +127,15 @@ PlanLimits manager_limits(const Manager *manager, bool slow_tick);
 /* Sets the timer to pace.due_usec: after each tick, and when somebody asked for an earlier one. */
 void manager_arm(Manager *manager);
 
-/* One tick: sense, plan, act, remember, and arm the next. Returns 0, or -errno that ends the daemon (-ENOMEM). */
+/* One tick: sense, plan, act, remember, and arm the next. Returns 0, or -errno that ends the daemon
+ * (-ENOMEM). */
 int manager_tick(Manager *manager);
 
 /* Carries out `plan` and folds it back: what a tick and an administrator's release have in common. */
 int manager_carry_out(Manager *manager, Plan *plan);
 
-/* manager-remember.c: ring, log, signals and counters. The first also needs manager->outcomes. Return 0 or -ENOMEM. */
+/* manager-remember.c: ring, log, signals and counters. The first also needs manager->outcomes. Return 0 or
+ * -ENOMEM. */
 int manager_remember_actions(Manager *manager, const Plan *plan);
 int manager_remember_refusals(Manager *manager, const Plan *plan);
 
@@ -140,16 +146,17 @@ int manager_assign(void *userdata, World *world, Process *process, size_t policy
 /* Fills what policies look at from what was read. `user` stays NULL while no policy names users. */
 void manager_subject(Manager *manager, const ProbeSubject *from, PolicySubject *ret);
 
-/* Loads configuration and policies without touching the manager. Every message goes to the log; the first error also to
- * *ret_error (malloc'd; may be NULL). Returns 0, -EBADMSG, or -ENOMEM. */
+/* Loads configuration and policies without touching the manager. Every message goes to the log; the first
+ * error also to *ret_error (malloc'd; may be NULL). Returns 0, -EBADMSG, or -ENOMEM. */
 int manager_load(Manager *manager, const Topology *topology, Config **ret_config, PolicySet **ret_policies,
                  char **ret_error);
 
 /* Reload: load, then swap. On -EBADMSG nothing has changed; any other error ends the daemon. */
 int manager_reload(Manager *manager, char **ret_error);
 
-/* Makes World and Probe for `topology` with the present configuration, carrying over what must survive: pauses, buckets,
- * counters, group numbers, yielded processes. Everything that was placed is put back first. On error the old ones stay. */
+/* Makes World and Probe for `topology` with the present configuration, carrying over what must survive:
+ * pauses, buckets, counters, group numbers, yielded processes. Everything that was placed is put back first.
+ * On error the old ones stay. */
 int manager_rebuild(Manager *manager, Topology *topology);
 
 /* The topology changed: reads it anew and rebuilds; on failure the old one is kept and the log says so. */
@@ -158,8 +165,8 @@ int manager_reload_topology(Manager *manager);
 /* Makes Workloads mirror the policies in force. */
 int manager_sync_workloads(Manager *manager);
 
-/* What an administrator asked for. `name` is a workload, a pid (release, resume), or "" for everything. Return 0,
- * or a positive ManagerAdmin, or -errno (-EREMOTEIO: something could not be put back). */
+/* What an administrator asked for. `name` is a workload, a pid (release, resume), or "" for everything.
+ * Return 0, or a positive ManagerAdmin, or -errno (-EREMOTEIO: something could not be put back). */
 typedef enum ManagerAdmin {
     MANAGER_E_NO_SUCH_WORKLOAD = 1,
     MANAGER_E_NO_SUCH_PROCESS,

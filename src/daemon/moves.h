@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What was done and what was refused, kept for explain: a ring of actions and the last refusals of each subject. Both are
- * bounded; the oldest goes first. */
+/* What was done and what was refused, kept for explain: a ring of actions and the last refusals of each
+ * subject. Both are bounded; the oldest goes first. */
 
 #include "base/intern.h"
 #include "base/util.h"
@@ -61,8 +61,8 @@ Moves *moves_new(void);
 Moves *moves_free(Moves *moves);
 DEFINE_CLEANUP(Moves *, moves_free)
 
-/* Notes an action and what became of it. *ret_new is set to the entry when it is a new one, and to NULL when it was counted
- * on an entry that says the same (never for DONE). Returns 0 or -ENOMEM. */
+/* Notes an action and what became of it. *ret_new is set to the entry when it is a new one, and to NULL when
+ * it was counted on an entry that says the same (never for DONE). Returns 0 or -ENOMEM. */
 int moves_add(Moves *moves, World *world, const PlanAction *action, PlanOutcome outcome,
               uint64_t realtime_usec, const Move **ret_new);
 
@@ -78,6 +78,6 @@ const Move *moves_next(const Moves *moves, uint64_t after);
 /* The oldest refusal kept; go on with its `newer`. */
 const MoveRefusal *moves_refusals(const Moves *moves);
 
-/* Forgets the topology the masks were made for: after a change of CPUs, old node numbers mean nothing. Sequence numbers
- * go on. */
+/* Forgets the topology the masks were made for: after a change of CPUs, old node numbers mean nothing.
+ * Sequence numbers go on. */
 void moves_forget_nodes(Moves *moves);

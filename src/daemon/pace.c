@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The daemon's own cost is bounded by solving for the interval instead of steering towards it: with a mean cost Cf of a
- * fast tick, Cs of what a slow tick adds, and the intervals If and Is one would like, the share is Cf/If + Cs/Is, and
- * stretching both by share / MaxCPU brings it to MaxCPU exactly. A controller that nudged the interval until the
- * measured share fits would swing, because each cost is seen only once per interval.
+/* The daemon's own cost is bounded by solving for the interval instead of steering towards it: with a mean
+ * cost Cf of a fast tick, Cs of what a slow tick adds, and the intervals If and Is one would like, the share
+ * is Cf/If + Cs/Is, and stretching both by share / MaxCPU brings it to MaxCPU exactly. A controller that
+ * nudged the interval until the measured share fits would swing, because each cost is seen only once per
+ * interval.
  *
- * Example: a fast tick costs 2 ms, a slow one 5 ms more; 100 ms and 1 s are wanted: 2/100 + 5/1000 = 25 permille. With
- * MaxCPU=1% (10 permille) the factor is 2.5: 250 ms and 2.5 s. */
+ * Example: a fast tick costs 2 ms, a slow one 5 ms more; 100 ms and 1 s are wanted: 2/100 + 5/1000 = 25
+ * permille. With MaxCPU=1% (10 permille) the factor is 2.5: 250 ms and 2.5 s. */
 
 #include "daemon/pace.h"
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* When the next tick is due: fast while somebody waits, slower the longer nobody does, and never dearer than MaxCPU=. */
+/* When the next tick is due: fast while somebody waits, slower the longer nobody does, and never dearer than
+ * MaxCPU=. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Both ticks back off to this when everything is asleep: a workload that wakes up without pressure (and so without a
- * PSI event) is seen no later. A larger value would be set by configuration, not by backing off. */
+/* Both ticks back off to this when everything is asleep: a workload that wakes up without pressure (and so
+ * without a PSI event) is seen no later. A larger value would be set by configuration, not by backing off. */
 #define PACE_IDLE_MAX_USEC 2000000ULL
 
-/* MaxCPU= stretches intervals at most to this, so that a daemon that cannot afford its machine still answers. */
+/* MaxCPU= stretches intervals at most to this, so that a daemon that cannot afford its machine still answers.
+ */
 #define PACE_STRETCH_MAX_USEC 60000000ULL
 
 typedef struct PaceSettings {
@@ -36,17 +38,17 @@ void pace_init(Pace *pace, const PaceSettings *settings);
 /* Takes new settings after a reload; costs are kept. */
 void pace_set(Pace *pace, const PaceSettings *settings);
 
-/* Whether the tick that starts now is a slow one too. One that would be due within half a fast interval is drawn in, so
- * that an idle daemon wakes once for both. */
+/* Whether the tick that starts now is a slow one too. One that would be due within half a fast interval is
+ * drawn in, so that an idle daemon wakes once for both. */
 bool pace_slow_due(const Pace *pace, uint64_t now_usec);
 
-/* A tick that began at `now_usec` is over: `pressed` is the plan's, `asleep` says that no managed task ran, costs are CPU
- * time (slow_nsec 0: it was not a slow one). Sets due_usec. */
+/* A tick that began at `now_usec` is over: `pressed` is the plan's, `asleep` says that no managed task ran,
+ * costs are CPU time (slow_nsec 0: it was not a slow one). Sets due_usec. */
 void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, bool pressed, bool asleep, uint64_t fast_nsec,
                  uint64_t slow_nsec);
 
-/* Somebody stalled (PSI): back to the fast interval, counted from the last tick, so that a storm of events does not make
- * ticks shorter than FastTickSec=. */
+/* Somebody stalled (PSI): back to the fast interval, counted from the last tick, so that a storm of events
+ * does not make ticks shorter than FastTickSec=. */
 void pace_wake(Pace *pace);
 
 /* The administrator changed something: the next tick is a slow one, and due now. */

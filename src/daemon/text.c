@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The kernel gives names as the program set them: "evil\nname", half a UTF-8 character cut at 15 bytes, anything but NUL.
- * sd-bus rejects a whole message for one such byte, and a newline would start a forged log line. */
+/* The kernel gives names as the program set them: "evil\nname", half a UTF-8 character cut at 15 bytes,
+ * anything but NUL. sd-bus rejects a whole message for one such byte, and a newline would start a forged log
+ * line. */
 
 #include "daemon/text.h"
 
@@ -11,8 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Length of the well-formed UTF-8 sequence at `s`, 0 when there is none. Over-long forms, surrogates and what lies above
- * U+10FFFF are not well-formed. Short sequences end at the terminator, which is no continuation byte. */
+/* Length of the well-formed UTF-8 sequence at `s`, 0 when there is none. Over-long forms, surrogates and what
+ * lies above U+10FFFF are not well-formed. Short sequences end at the terminator, which is no continuation
+ * byte. */
 static size_t utf8_length(const unsigned char *s)
 {
     uint32_t c;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The private socket: many clients, silent clients, clients that ask and never read. A vtable of its own stands in for
- * the manager's. */
+/* The private socket: many clients, silent clients, clients that ask and never read. A vtable of its own
+ * stands in for the manager's. */
 
 #include "daemon-test.h"
 #include "daemon/bus-server.h"
@@ -228,8 +228,8 @@ static void test_a_client_that_asks_without_reading_is_ended(void **state)
 {
     Fixture *f = *state;
     int fd = connect_deaf(f);
-    CLEANUP(sd_bus_message_unrefp) sd_bus_message *call = NULL;
-    /* Little endian, method call, version 1; no body; serial 1; 79 bytes of fields: path, member, interface. */
+    /* Little endian, method call, version 1; no body; serial 1; 79 bytes of fields: path, member, interface.
+     */
     static const char raw[96] = "l\1\0\1\0\0\0\0\1\0\0\0\117\0\0\0"
                                 "\1\1o\0\17\0\0\0/org/numaplace1\0"
                                 "\3\1s\0\11\0\0\0GetStatus\0\0\0\0\0\0\0"

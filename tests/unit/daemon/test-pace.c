@@ -161,7 +161,8 @@ static void test_no_limit_does_not_stretch(void **state)
     assert_int_equal(pace_fast_usec(&pace), 100 * MS);
 }
 
-/* Whatever ticks cost, their share at the intervals chosen stays within the limit (unless the bound is hit). */
+/* Whatever ticks cost, their share at the intervals chosen stays within the limit (unless the bound is hit).
+ */
 static void test_property_share_stays_below_limit(void **state)
 {
     uint64_t seed = 1;
