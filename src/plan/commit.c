@@ -292,11 +292,12 @@ static void commit_passes(const Commit *c, const PlanOutcome *outcomes)
     }
 }
 
-/* Whether the release means the whole group: others leave a home that is still right for the rest of it. */
+/* Whether the release means the whole group. One process that leaves, or finds no CPU, leaves a home that is still
+ * right for the rest. */
 static bool ends_home(const PlanAction *action)
 {
-    return action->kind == PLAN_KIND_RELEASE &&
-           (action->rule == PLAN_RULE_WORKLOAD_GONE || action->rule == PLAN_RULE_PAUSED);
+    return action->kind == PLAN_KIND_RELEASE && action->rule != PLAN_RULE_REPINNED &&
+           action->rule != PLAN_RULE_HOME_GONE;
 }
 
 /* A released group none of whose threads carries our masks any more has no home. */

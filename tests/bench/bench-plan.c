@@ -27,6 +27,7 @@ static bool arg_json = false;
 
 typedef struct Bench {
     World *world;
+    Policy *policy;
     PolicySet policies;
     PlanLimits limits;
     Plan plan;
@@ -48,14 +49,11 @@ static int bench_policy(Bench *b)
     ConfReport report = {0};
     int r;
 
-    b->policies.policies = calloc(1, sizeof(*b->policies.policies));
-    if (!b->policies.policies)
-        return -ENOMEM;
-    r = policy_parse("bench", text, strlen(text), "bench", NULL, &b->policies.policies[0], &report);
+    r = policy_parse("bench", text, strlen(text), "bench", NULL, &b->policy, &report);
     conf_report_done(&report);
     if (r < 0)
         return r;
-    b->policies.n_policies = 1;
+    b->policies = (PolicySet){.policies = &b->policy, .n_policies = 1};
     return group_sync_workloads(b->world, &b->policies);
 }
 
@@ -122,9 +120,7 @@ static void bench_done(Bench *b)
 {
     plan_done(&b->plan);
     b->world = world_free(b->world);
-    for (size_t i = 0; i < b->policies.n_policies; i++)
-        policy_free(b->policies.policies[i]);
-    free(b->policies.policies);
+    policy_free(b->policy);
 }
 
 /* Node 0 busy; of node 1 the first half as said, the rest busy. */

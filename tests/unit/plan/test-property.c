@@ -119,14 +119,14 @@ static void random_policy(Fixture *f, Random *r, const Renaming *renaming, unsig
         p->act = POLICY_ACT_OBSERVE;
     p->foreign_affinity = chance(r, 20) ? POLICY_FOREIGN_OVERRIDE : POLICY_FOREIGN_RESPECT;
     p->min_age_usec = chance(r, 20) ? 8000000 : 0;
-    p->min_residency_usec = roll(r, 3) * 500000;
+    p->min_residency_usec = 500000ULL * roll(r, 3);
     p->steal = chance(r, 90);
     p->scope = (int)(chance(r, 70) ? POLICY_SCOPE_MACHINE : roll(r, POLICY_SCOPE_MAX));
     p->node_limit = chance(r, 60) ? 8 : 2;
     p->max_distance = chance(r, 60) ? 254 : 15 + roll(r, 20);
     p->wait_permille = 100 + roll(r, 400);
     p->idle_cost_ratio = chance(r, 80) ? 10 : 100000;
-    p->lease_usec = 1000000 + roll(r, 3) * 1000000;
+    p->lease_usec = 1000000 + 1000000ULL * roll(r, 3);
     p->cross_node_moves_per_sec = 1 + roll(r, 8);
     p->cross_node_burst = 1 + roll(r, 8);
     p->nice_tries = roll(r, 3);
@@ -315,7 +315,7 @@ static void random_world(Fixture *f, uint64_t seed, const Renaming *renaming)
         at = fixture_process(f, (pid_t)(100 * (i + 1)), name, NULL);
         if (chance(&r, 30))
             f->world->processes[at].cpuset = random_mask(f, &r, 70);
-        f->world->processes[at].first_seen_usec += roll(&r, 10) * 1000000;
+        f->world->processes[at].first_seen_usec += 1000000ULL * roll(&r, 10);
     }
     random_homes(f, &r, renaming);
     for (unsigned i = 0; i < n_processes; i++) {
@@ -377,7 +377,7 @@ static void test_worlds(void **state)
     /* The worlds are worth something: nearly everything happens in them. */
     for (int i = 0; i < PLAN_KIND_MAX; i++)
         assert_in_range(n_kind[i], 200, UINT64_MAX);
-    for (int i = 0; i < PLAN_RULE_MAX; i++)
+    for (int i = 0; i <= PLAN_RULE_HOME_GONE; i++) /* those behind are given to plan_release() */
         assert_in_range(n_rule[i], 10, UINT64_MAX);
     for (int i = 0; i < PLAN_REASON_MAX; i++)
         if (n_refused[i] == 0 && i != PLAN_REASON_NO_POLICY && i != PLAN_REASON_MODE_NONE &&
