@@ -30,9 +30,11 @@ class Daemon:
     def __enter__(self) -> "Daemon":
         self.log = open(self.directory / "log", "w+b")
         self.process = subprocess.Popen(self.argv, stdout=self.log, stderr=self.log)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not (self.directory / "bus").exists():
             if self.process.poll() is not None or time.monotonic() > deadline:
+                self.process.terminate()
+                self.process.wait()
                 self.log.seek(0)
                 sys.exit("numaplaced did not start: " + self.log.read().decode(errors="replace").strip())
             time.sleep(0.02)
