@@ -134,9 +134,12 @@ class Demo:
             print(f"{time.monotonic() - self.started:6.2f} s  {text}", flush=True)
 
     def ctl(self, *args: str) -> str:
-        return subprocess.run(
-            [self.program("src/ctl/numaplacectl"), f"--socket={self.directory / 'bus'}", *args],
-            check=True, stdout=subprocess.PIPE, text=True, timeout=10).stdout
+        try:
+            return subprocess.run(
+                [self.program("src/ctl/numaplacectl"), f"--socket={self.directory / 'bus'}", *args],
+                check=True, stdout=subprocess.PIPE, text=True, timeout=30).stdout
+        except subprocess.SubprocessError as error:
+            raise DemoError(f"numaplacectl {' '.join(args)}: {error}") from error
 
     # Setting up
 
