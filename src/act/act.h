@@ -11,7 +11,8 @@
 
 typedef struct Act Act;
 
-/* How effects reach the machine. All functions return 0, a negative errno for what broke, or a positive ActResult. */
+/* How effects reach the machine. All functions return 0, a negative errno for what broke, or a positive
+ * ActResult. */
 typedef enum ActResult {
     ACT_E_GONE = 1, /* the task exited, or its number belongs to another one now */
     ACT_E_REFUSED,  /* for good: EPERM, EACCES, EINVAL */
@@ -32,27 +33,44 @@ typedef struct ActBirthMark {
     pid_t last;     /* the last task number given out */
 } ActBirthMark;
 
+/* A quick walk over all processes. */
+typedef struct ActWalk {
+    /* Whether a process whose first thread has this mask is of interest. Nothing else is known of it yet: who
+     * bears the number now may not be who was listed. */
+    bool (*wants)(void *userdata, hwloc_const_bitmap_t mask);
+    void (*visit)(void *userdata, const ActProcess *process);
+    void *userdata;
+    size_t n_gone; /* set: listed, but gone before they were looked at */
+} ActWalk;
+
 typedef struct ActOps {
     const char *name; /* "affinity", "dry-run", "record" */
     bool changes;     /* false: nothing reaches the machine, and nothing is journalled */
     /* CPUs that are online: masks are compared within them, since the kernel shows no others. */
     int (*get_online)(void *context, hwloc_bitmap_t ret);
     int (*get_mask)(void *context, TaskKey task, hwloc_bitmap_t ret);
-    /* Sets the mask of one thread; `via`, unless NULL, is set just before, to force the thread onto those CPUs. When
-     * `via` was set and `mask` could not be, `via` stays. An infinite `mask` means all there are. */
+    /* Sets the mask of one thread; `via`, unless NULL, is set just before, to force the thread onto those
+     * CPUs. When `via` was set and `mask` could not be, `via` stays. An infinite `mask` means all there are.
+     */
     int (*set_mask)(void *context, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask);
     /* Thread numbers of a process and their start times, malloc'd; ACT_E_GONE when it exited. */
     int (*list_threads)(void *context, pid_t pid, uint64_t start_ticks, TaskKey **ret, size_t *ret_n);
     /* All processes, ascending pid, malloc'd. */
     int (*list_processes)(void *context, ActProcess **ret, size_t *ret_n);
-    /* One task by its number; of a thread that leads no process, `pid` is the thread's number, `parent` its process's
-     * parent. */
+    /* Visits those that are wanted one by one as they are met, so that little time goes by in between. */
+    int (*walk)(void *context, ActWalk *walk);
+    /* One task by its number; of a thread that leads no process, `pid` is the thread's number, `parent` its
+     * process's parent. */
     int (*read_process)(void *context, pid_t pid, ActProcess *ret);
     int (*birth_mark)(void *context, ActBirthMark *ret);
+    /* Whether a thread may be in the middle of making a child: it runs, waits for a CPU, or sleeps
+     * uninterruptibly. `ret_ticks` is its CPU time, in the unit of start times. */
+    int (*may_fork)(void *context, TaskKey task, bool *ret, uint64_t *ret_ticks);
 } ActOps;
 
-/* The real thing: sched_setaffinity(2) on the tasks below the root's /proc, start time checked before and after. The
- * context is an `int *`, the descriptor of the root; act_new() supplies its own when it is given NULL. */
+/* The real thing: sched_setaffinity(2) on the tasks below the root's /proc, start time checked before and
+ * after. The context is an `int *`, the descriptor of the root; act_new() supplies its own when it is given
+ * NULL. */
 extern const ActOps act_ops_affinity;
 /* Reads masks as above, changes nothing (I11). */
 extern const ActOps act_ops_dry_run;
@@ -67,33 +85,39 @@ typedef struct ActStatistics {
     uint64_t n_torn;             /* 1: the journal's last line was cut short by a crash and was dropped */
 } ActStatistics;
 
-/* `journal_path` NULL: no journal (only with ops that change nothing; with these the journal is never opened).
- * `root_fd` is borrowed. The journal's directory must exist.
+/* `journal_path` NULL: no journal (only with ops that change nothing; with these the journal is never
+ * opened). `root_fd` is borrowed. The journal's directory must exist.
  *
- * Returns 0 or -errno; then, if the journal is the reason, *ret_error is a malloc'd sentence naming the file, else NULL:
- * -EPERM for a file that somebody else could have written or may write. ACT_E_CORRUPT: *ret_error says which line is
- * damaged ("FILE:LINE: expected ..."), the damaged file is kept as FILE.corrupt, and *ret is valid and holds every entry
- * that could be read: call act_restore(), report, and exit. */
+ * Returns 0 or -errno; then, if the journal is the reason, *ret_error is a malloc'd sentence naming the file,
+ * else NULL: -EPERM for a file that somebody else could have written or may write. ACT_E_CORRUPT: *ret_error
+ * says which line is damaged ("FILE:LINE: expected ..."), the damaged file is kept as FILE.corrupt, and *ret
+ * is valid and holds every entry that could be read: call act_restore(), report, and exit. */
 int act_new(const ActOps *ops, void *context, int root_fd, const char *journal_path, Act **ret,
             char **ret_error);
 /* Closes the journal; does not restore. */
 Act *act_free(Act *act);
 DEFINE_CLEANUP(Act *, act_free)
 
-/* Carries the plan out in order; writes one outcome per action. Process-wide actions go over the thread directory until a
- * pass finds no thread without the mask, since threads are born meanwhile; a thread whose mask is neither `from` nor one
- * of ours is somebody else's and left alone, and FOREIGN is the outcome only if all of them are. Call it in every tick,
- * also with an empty plan: it looks after what earlier moves left behind (act/passage.h). Returns 0, or -ENOMEM (every
- * action that was not tried has outcome RETRY then). */
+/* Carries the plan out in order; writes one outcome per action. Process-wide actions go over the thread
+ * directory until a pass finds no thread without the mask, since threads are born meanwhile; a thread whose
+ * mask is neither `from` nor one of ours is somebody else's and left alone, and FOREIGN is the outcome only
+ * if all of them are. Call it in every tick, also with an empty plan: it looks after what earlier moves left
+ * behind (act/passage.h). Returns 0, or -ENOMEM (every action that was not tried has outcome RETRY then). */
 int act_execute(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes);
 
-/* Puts back the masks of everything in the journal, or only of one process (pid > 0): also children that inherited ours.
- * Counts threads put back in *ret_restored and threads left as somebody else pinned them in *ret_left (both may be NULL).
- * Returns 0, or -errno when something could not be put back; it stays in the journal then. */
+/* Puts back the masks of everything in the journal, or only of one process (pid > 0): also children that
+ * inherited ours. Counts threads put back in *ret_restored and threads left as somebody else pinned them in
+ * *ret_left (both may be NULL). Returns 0, or -errno when something could not be put back; it stays in the
+ * journal then. */
 int act_restore(Act *act, pid_t pid, size_t *ret_restored, size_t *ret_left);
 
-/* Mean cost of one mask change so far, at least 1 once known; before the first one, what act_measure() found by setting the calling
- * thread's mask to what it is. Ops that change nothing measure nothing: 0, not known. */
+/* The same at high priority and, as long as it says that tasks were born faster than it could look, again. Of
+ * several tries the threads put back are added up, and those left are the last try's. */
+int act_restore_persistently(Act *act, pid_t pid, size_t *ret_restored, size_t *ret_left);
+
+/* Mean cost of one mask change so far, at least 1 once known; before the first one, what act_measure() found
+ * by setting the calling thread's mask to what it is. Ops that change nothing measure nothing: 0, not known.
+ */
 uint64_t act_cost_usec(const Act *act);
 int act_measure(Act *act);
 

@@ -6,8 +6,8 @@
 #include "act/act.h"
 #include "act/journal.h"
 
-/* Passes over threads or processes that keep multiplying. Each pass finds only what was born of the leftovers of the one
- * before, so three or four do; a program that still gets away after these is tried again later. */
+/* Passes over threads or processes that keep multiplying. Each pass finds only what was born of the leftovers
+ * of the one before, so three or four do; a program that still gets away after these is tried again later. */
 #define ACT_PASSES_MAX 16U
 
 struct Act {
@@ -22,11 +22,13 @@ struct Act {
     hwloc_bitmap_t scratch; /* of act_mask_same() */
 };
 
-/* Reads which CPUs are online, at the start of each piece of work. When that fails all CPUs count as online. */
+/* Reads which CPUs are online, at the start of each piece of work. When that fails all CPUs count as online.
+ */
 void act_refresh(Act *act);
 
-/* Whether two masks allow the same online CPUs. The kernel shows a mask without its offline CPUs, and so may what it is
- * compared with; and masks that both allow everything are the same, whatever they say of CPUs that do not exist. */
+/* Whether two masks allow the same online CPUs. The kernel shows a mask without its offline CPUs, and so may
+ * what it is compared with; and masks that both allow everything are the same, whatever they say of CPUs that
+ * do not exist. */
 bool act_mask_same(Act *act, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b);
 
 /* Whether a thread (of `process`, or born of it) can have this mask from us and nobody else. */
@@ -35,22 +37,35 @@ bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_
 /* ops->set_mask(), counted and timed. */
 int act_set_mask(Act *act, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask);
 
-/* Gives a thread back what it had. CPUs that it had and that are no more are no reason to fail: then it gets all. */
+/* Gives a thread back what it had. CPUs that it had and that are no more are no reason to fail: then it gets
+ * all. */
 int act_set_original(Act *act, TaskKey task, JournalOriginal original);
 
-/* Writes down what the kernel made of our masks in processes whose cpuset is not what it was. 0 or -ENOMEM. */
+/* Writes down what the kernel made of our masks in processes whose cpuset is not what it was. 0 or -ENOMEM.
+ */
 int act_follow_cpusets(Act *act, const World *world);
 
 /* Drops what the journal needs no more, when that pays. */
 int act_compact(Act *act);
 
-/* Putting back, in three steps: begin, any number of processes, and finish, which looks for their children once for all of
- * them. Children that are managed themselves in `world` (may be NULL) are left alone: they have actions of their own. */
+/* Putting back, in three steps: begin, any number of processes, and finish, which looks for their children
+ * once for all of them. Children that are managed themselves in `world` (may be NULL) are left alone: they
+ * have actions of their own. */
+/* A thread put back while it may have been making a child: that child got our mask when the call began, and
+ * is seen when it ends. */
+typedef struct RestoreSuspect {
+    TaskKey task;
+    uint64_t ticks; /* CPU time when it was put back */
+} RestoreSuspect;
+
 typedef struct Restore {
     Act *act;
     const World *world;
     hwloc_bitmap_t have;
     size_t n_restored, n_left;
+    bool vanished; /* in this pass: a task was gone before it could be looked at */
+    RestoreSuspect *suspects;
+    size_t n_suspects, suspects_capacity;
     int error; /* the first -errno: something could not be put back */
 } Restore;
 

@@ -18,6 +18,8 @@ const ActOps act_ops_dry_run = {
     .set_mask = dry_run_set_mask,
     .list_threads = affinity_list_threads,
     .list_processes = affinity_list_processes,
+    .walk = affinity_walk,
     .read_process = affinity_read_process,
     .birth_mark = affinity_birth_mark,
+    .may_fork = affinity_may_fork,
 };

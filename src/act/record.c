@@ -374,6 +374,28 @@ static int record_list_processes(void *context, ActProcess **ret, size_t *ret_n)
     return 0;
 }
 
+static int record_walk(void *context, ActWalk *walk)
+{
+    ActRecord *record = context;
+
+    walk->n_gone = 0;
+    for (size_t i = 0; i < record->n_threads; i++) {
+        const RecordThread *thread = &record->threads[i];
+
+        if (thread->key.tid == thread->key.pid && walk->wants(walk->userdata, thread->mask))
+            walk->visit(walk->userdata, &thread->process);
+    }
+    return 0;
+}
+
+/* A child is there at once. */
+static int record_may_fork(void *context, TaskKey task, bool *ret, uint64_t *ret_ticks)
+{
+    *ret = false;
+    *ret_ticks = 0;
+    return 0;
+}
+
 static int record_read_process(void *context, pid_t pid, ActProcess *ret)
 {
     const RecordThread *thread = find(context, pid);
@@ -402,6 +424,8 @@ const ActOps act_ops_record = {
     .set_mask = record_set_mask,
     .list_threads = record_list_threads,
     .list_processes = record_list_processes,
+    .walk = record_walk,
     .read_process = record_read_process,
     .birth_mark = record_birth_mark,
+    .may_fork = record_may_fork,
 };

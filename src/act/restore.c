@@ -1,20 +1,38 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Putting back goes the way the masks went: first the threads of the processes in the journal, then the processes born of
- * these, which inherited a mask without being written down (act/lineage.h). Both in passes, until one finds nothing: as long
- * as one thread still has our mask, it can hand it on.
+/* Putting back goes the way the masks went: first the threads of the processes in the journal, then the
+ * processes born of these, which inherited a mask without being written down (act/lineage.h). Both in passes,
+ * until one finds nothing: as long as one thread still has our mask, it can hand it on.
  *
- * Only a mask that is exactly one of ours is replaced. A thread that its user pinned meanwhile keeps what it has. A thread
- * that began its life under our mask gets its process's original, although its creator may have had another one. */
+ * Only a mask that is exactly one of ours is replaced. A thread that its user pinned meanwhile keeps what it
+ * has. A thread that began its life under our mask gets its process's original, although its creator may have
+ * had another one. */
 
 #include "act/internal.h"
 #include "act/lineage.h"
+#include "base/time.h"
+
+#include <time.h>
+
+/* A chain of processes that live shorter than a round takes escapes it with some chance p, and all of these
+ * with p to this power. */
+#define QUIET_ROUNDS 4U
+
+/* More CPU time than fork(2) uses: a task that has run for so long since is out of it. Waiting for a lock in
+ * it, behind hundreds of others that fork, can take seconds. */
+#define SUSPECT_TICKS 2U
+#define SETTLE_USEC   (10U * USEC_PER_SEC)
+
+/* Before each pass; a sweep over a thousand processes takes a millisecond. */
+#define SWEEPS_MAX 64U
 
 /* Remembers the first failure and returns it as -errno. That a task exited is none. */
 static int failed(Restore *restore, int r)
 {
-    if (r == ACT_E_GONE)
+    if (r == ACT_E_GONE) {
+        restore->vanished = true;
         return 0;
+    }
     if (r > 0)
         r = r == ACT_E_REFUSED ? -EPERM : -EAGAIN;
     if (restore->error == 0)
@@ -33,6 +51,38 @@ int restore_begin(Act *act, const World *world, Restore *ret)
         act->journal->processes[i].selected = false;
     *ret = restore;
     return 0;
+}
+
+/* Notes a thread just put back, if it may be making a child. */
+static int suspect(Restore *restore, TaskKey task)
+{
+    RestoreSuspect entry = {.task = task};
+    bool may = false;
+
+    if (restore->act->ops->may_fork(restore->act->context, task, &may, &entry.ticks) != 0 || !may)
+        return 0;
+    if (!GROW(restore->suspects, restore->suspects_capacity, restore->n_suspects + 1))
+        return -ENOMEM;
+    restore->suspects[restore->n_suspects++] = entry;
+    return 0;
+}
+
+/* Drops those that have come out of the call they may have been in: they sleep, have ended, or have used more
+ * CPU time than any such call takes. */
+static void clear_suspects(Restore *restore)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < restore->n_suspects; i++) {
+        RestoreSuspect *entry = &restore->suspects[i];
+        uint64_t ticks = 0;
+        bool may = false;
+
+        if (restore->act->ops->may_fork(restore->act->context, entry->task, &may, &ticks) == 0 && may &&
+            ticks < entry->ticks + SUSPECT_TICKS)
+            restore->suspects[n++] = *entry;
+    }
+    restore->n_suspects = n;
 }
 
 /* Gives one thread back what `entry` says, if its mask is ours. 1: it did; 0: nothing to do; -errno. */
@@ -54,7 +104,7 @@ static int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey
     if (r != 0)
         return failed(restore, r);
     restore->n_restored++;
-    return 1;
+    return suspect(restore, task) < 0 ? failed(restore, -ENOMEM) : 1;
 }
 
 /* One pass over the threads of one process in the journal. As restore_thread(); the last failure wins. */
@@ -86,13 +136,14 @@ int restore_process(Restore *restore, JournalProcess *entry)
     entry->selected = true;
     for (unsigned pass = 1; r > 0 && pass < ACT_PASSES_MAX; pass++)
         r = restore_process_pass(restore, entry);
-    /* Who is left was left by the first pass; a later one would count those, too, that got all of a smaller cpuset. */
+    /* Who is left was left by the first pass; a later one would count those, too, that got all of a smaller
+     * cpuset. */
     restore->n_left = n_left;
     return r > 0 ? failed(restore, -EAGAIN) : r;
 }
 
-/* A process that is not in the journal: every thread with a mask it can have from one that is. Returns whether one was
- * put back. */
+/* A process that is not in the journal: every thread with a mask it can have from one that is. Returns
+ * whether one was put back. */
 static bool restore_child(Restore *restore, const Lineage *lineage, const ActProcess *process)
 {
     Act *act = restore->act;
@@ -106,7 +157,9 @@ static bool restore_child(Restore *restore, const Lineage *lineage, const ActPro
     for (size_t i = 0; i < n; i++) {
         const JournalProcess *entry;
 
-        if (act->ops->get_mask(act->context, threads[i], restore->have) != 0)
+        r = act->ops->get_mask(act->context, threads[i], restore->have);
+        restore->vanished |= r == ACT_E_GONE;
+        if (r != 0)
             continue;
         entry = lineage_find(act, lineage, process, threads[i], restore->have);
         if (entry)
@@ -137,23 +190,132 @@ static bool restore_children_pass(Restore *restore, const Lineage *lineage)
     return changed;
 }
 
+/* Passes look at everything, also at threads, but between listing a process and setting its mask they let
+ * milliseconds go by. A chain of processes, each of which forks the next one and exits, is never met alive.
+ * So the sweeps come first: they look at first threads only, and set a mask as soon as they see it. */
+
+typedef struct Sweep {
+    Restore *restore;
+    CpuMask *masks; /* all that were applied to what is to be put back */
+    size_t n_masks, masks_capacity;
+    hwloc_const_bitmap_t have; /* the mask of the process about to be visited */
+    bool changed;
+} Sweep;
+
+static int sweep_add_mask(Sweep *sweep, CpuMask mask)
+{
+    for (size_t i = 0; i < sweep->n_masks; i++)
+        if (sweep->masks[i] == mask)
+            return 0;
+    if (!GROW(sweep->masks, sweep->masks_capacity, sweep->n_masks + 1))
+        return -ENOMEM;
+    sweep->masks[sweep->n_masks++] = mask;
+    return 0;
+}
+
+static int sweep_gather(Sweep *sweep)
+{
+    const Journal *journal = sweep->restore->act->journal;
+
+    for (size_t i = 0; i < journal->n_processes; i++)
+        for (size_t k = 0; journal->processes[i].selected && k < journal->processes[i].n_applied; k++)
+            if (sweep_add_mask(sweep, journal->processes[i].applied[k]) < 0)
+                return -ENOMEM;
+    return 0;
+}
+
+static bool sweep_wants(void *userdata, hwloc_const_bitmap_t mask)
+{
+    Sweep *sweep = userdata;
+
+    sweep->have = mask;
+    for (size_t i = 0; i < sweep->n_masks; i++)
+        if (act_mask_same(sweep->restore->act, sweep->masks[i], mask))
+            return true;
+    return false;
+}
+
+static void sweep_visit(void *userdata, const ActProcess *process)
+{
+    Sweep *sweep = userdata;
+    Restore *restore = sweep->restore;
+    const Lineage ask = {.selected = true};
+    TaskKey task = {.pid = process->pid, .tid = process->pid, .start_ticks = process->start_ticks};
+    JournalProcess *entry;
+
+    /* Those in the journal were put back as far as they are to be. */
+    if (is_member(restore, process) ||
+        journal_process(restore->act->journal, process->pid, process->start_ticks))
+        return;
+    entry = lineage_find(restore->act, &ask, process, task, sweep->have);
+    if (entry)
+        sweep->changed |= restore_thread(restore, entry, task) > 0;
+}
+
+/* A quiet pass or sweep says that nothing is there, unless some of those listed were gone before they could
+ * be looked at: each may have handed its mask on to a child that was not listed yet. Then only several of
+ * them in a row say so. */
+static bool is_over(unsigned n_quiet, bool vanished)
+{
+    return n_quiet >= QUIET_ROUNDS || (n_quiet > 0 && !vanished);
+}
+
+/* Does what it can; the passes behind it find out what that was. */
+static int restore_sweeps(Restore *restore)
+{
+    Sweep sweep = {.restore = restore};
+    ActWalk walk = {.wants = sweep_wants, .visit = sweep_visit, .userdata = &sweep};
+    unsigned n_quiet = 0;
+    int r = sweep_gather(&sweep);
+
+    for (unsigned i = 0; r == 0 && i < SWEEPS_MAX && !is_over(n_quiet, walk.n_gone > 0 || restore->vanished);
+         i++) {
+        sweep.changed = restore->vanished = false;
+        r = restore->act->ops->walk(restore->act->context, &walk);
+        n_quiet = sweep.changed ? 0 : n_quiet + 1;
+    }
+    free(sweep.masks);
+    return r < 0 ? failed(restore, r) : 0;
+}
+
+/* Nothing tells that a call has ended in another process, so this looks again after a moment. */
+static void wait_a_moment(void)
+{
+    const struct timespec moment = {.tv_nsec = 2000000};
+
+    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
+}
+
 static int restore_children(Restore *restore)
 {
-    for (unsigned pass = 0; pass < ACT_PASSES_MAX; pass++) {
-        CLEANUP(lineage_done) Lineage lineage = {0};
-        int r = lineage_init(restore->act, &lineage);
+    uint64_t deadline = time_now_usec() + SETTLE_USEC;
+    unsigned n_quiet = 0;
 
+    for (unsigned pass = 0; pass < ACT_PASSES_MAX || (restore->n_suspects > 0 && time_now_usec() < deadline);
+         pass++) {
+        CLEANUP(lineage_done) Lineage lineage = {0};
+        int r = restore_sweeps(restore);
+
+        if (r == 0)
+            r = lineage_init(restore->act, &lineage);
         if (r < 0)
             return failed(restore, r);
         lineage.selected = true;
-        if (!restore_children_pass(restore, &lineage))
+        restore->vanished = false;
+        n_quiet = restore_children_pass(restore, &lineage) ? 0 : n_quiet + 1;
+        if (!is_over(n_quiet, restore->vanished))
+            continue;
+        clear_suspects(restore);
+        if (restore->n_suspects == 0)
             return 0;
+        wait_a_moment();
     }
-    return failed(restore, -EAGAIN);
+    /* Who hangs in a call for so long, on a dead network disk perhaps, is not waited for. */
+    return n_quiet > 0 ? 0 : failed(restore, -EAGAIN);
 }
 
-/* Notes that the selected processes have their own masks again. A failure to write that down is no failure to put back: at
- * worst the next start looks at them once more. */
+/* Notes that the selected processes have their own masks again. A failure to write that down is no failure to
+ * put back: at worst the next start looks at them once more. */
 static void note_released(Restore *restore)
 {
     Journal *journal = restore->act->journal;
@@ -174,6 +336,8 @@ int restore_finish(Restore *restore)
         note_released(restore);
     hwloc_bitmap_free(restore->have);
     restore->have = NULL;
+    free(restore->suspects);
+    restore->suspects = NULL;
     return r;
 }
 
