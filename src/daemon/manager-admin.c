@@ -114,7 +114,7 @@ static int put_back(Manager *manager, WorkloadIx workload, pid_t pid)
 static int restore_process(Manager *manager, pid_t pid)
 {
     size_t restored = 0, left = 0;
-    int r = act_restore(manager->act, pid, &restored, &left);
+    int r = act_restore_persistently(manager->act, pid, &restored, &left);
 
     manager->statistics.n_foreign_restores += left;
     if (r < 0)
