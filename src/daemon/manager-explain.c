@@ -50,7 +50,7 @@ static bool move_is_of(const Story *story, const Move *move)
 {
     if (story->pid > 0)
         return key_is_of(story, &move->subject);
-    return move->workload && strcmp(move->workload, story->workload) == 0;
+    return move->workload && story->workload && strcmp(move->workload, story->workload) == 0;
 }
 
 static bool refusal_is_of(const Story *story, const MoveRefusal *refusal)
@@ -58,7 +58,7 @@ static bool refusal_is_of(const Story *story, const MoveRefusal *refusal)
     if (story->pid > 0)
         return key_is_of(story, &refusal->subject) ||
                (refusal->subject.pid == 0 && story->group_id && refusal->group_id == story->group_id);
-    return refusal->workload && strcmp(refusal->workload, story->workload) == 0;
+    return refusal->workload && story->workload && strcmp(refusal->workload, story->workload) == 0;
 }
 
 static void put_moves(Dict *dict, const Manager *manager, const Story *story)

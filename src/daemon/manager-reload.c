@@ -51,7 +51,7 @@ static int check_workloads(const Config *config, const PolicySet *policies, Conf
     size_t n = count_workloads(policies);
     const Policy *last = policies->n_policies > 0 ? policies->policies[policies->n_policies - 1] : NULL;
 
-    if (n <= config->max_workloads)
+    if (n <= config->max_workloads || !last)
         return 0;
     conf_report_add(report, CONF_SEVERITY_ERROR, last->n_files > 0 ? last->files[0] : last->name, 0,
                     "%zu policies with a Mode= other than none, expected at most MaxWorkloads=%" PRIu32, n,

@@ -153,7 +153,7 @@ static int add_pressure(Manager *manager)
     r = sd_event_source_set_io_fd_own(manager->psi_source, 1);
     if (r < 0)
         return r;
-    fd = -1;
+    (void)TAKE_FD(fd);
     return 0;
 }
 
