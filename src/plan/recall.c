@@ -11,8 +11,9 @@
  * everybody wait some percent now and then, and a false recall costs the borrower MinResidencySec=.
  *
  * Who waits there? The borrower itself, unless the kernel has moved it home, which its mask allows: waiting at home is
- * not the owner's doing. The CPU's own wait time less the borrower's. Sampled tasks that ran there last. The largest
- * counts.
+ * not the owner's doing. The CPU's own wait time less the borrower's. Sampled tasks that ran there last. And any thread
+ * at home on the lent CPU, wherever it waits: two threads of the owner that wake on one CPU share it, while the
+ * kernel sees two CPUs with one or two runnable threads each, no imbalance it would mend. The largest counts.
  *
  * Residency (I7): a recall for the owner, at the end of a lease, from a CPU that is gone, and of a thread that sleeps
  * is not bound by it. Only the recall that merely tidies up, because there is room at home, is. */
@@ -70,6 +71,21 @@ static uint32_t owner_wait(const Planner *p, const RecallSubject *s)
     uint32_t cpu = load->wait_known && load->wait_permille > own ? load->wait_permille - own : 0;
 
     return MAX(MAX(own, cpu), p->s->cpus[s->lease->cpu.i].wait_others);
+}
+
+/* The longest wait among the threads of the groups whose home holds the CPU. All guests of a home go when one of its
+ * threads waits: the owner comes first, but in a home of many CPUs this gives back more than is needed. */
+static uint32_t home_wait(const Planner *p, const RecallSubject *s)
+{
+    uint32_t wait = 0;
+
+    for (size_t i = 0; i < p->world->n_groups; i++) {
+        const PlannerGroup *g = &p->s->groups[i];
+
+        if (g->owner_wait > wait && g->home && hwloc_bitmap_isset(g->home, (unsigned)s->lease->cpu.i))
+            wait = g->owner_wait;
+    }
+    return wait;
 }
 
 static bool is_asleep(const Task *task)
@@ -137,7 +153,7 @@ static void recall_one(Planner *p, const RecallSubject *s)
         return;
     }
     if (is_measured(p, s->lease)) {
-        wait = owner_wait(p, s);
+        wait = MAX(owner_wait(p, s), home_wait(p, s));
         if (wait >= OWNER_WAIT_PERMILLE) {
             emit_recall(p, s, PLAN_RULE_OWNER_WAITS, wait, OWNER_WAIT_PERMILLE);
             return;
@@ -153,13 +169,22 @@ static void recall_one(Planner *p, const RecallSubject *s)
                     ASLEEP_PERMILLE);
 }
 
-/* Sums, per CPU, the waiting of the sampled tasks that ran there last and are not its borrower. */
+/* Sums, per CPU, the waiting of the sampled tasks that ran there last and are not its borrower, and finds, per group, the
+ * longest wait of a thread that is lent nothing. */
 static void sum_waits(Planner *p)
 {
     for (size_t i = 0; i < p->world->n_tasks; i++) {
         const Task *task = &p->world->tasks[i];
+        const Process *process = &p->world->processes[task->process.i];
 
-        if (task->gone || task->fresh || !topology_cpu(p->world->topology, task->last_cpu))
+        if (task->gone || task->fresh)
+            continue;
+        if (process->group.i >= 0 && task->lease < 0) {
+            PlannerGroup *g = &p->s->groups[process->group.i];
+
+            g->owner_wait = MAX(g->owner_wait, task->wait_permille);
+        }
+        if (!topology_cpu(p->world->topology, task->last_cpu))
             continue;
         if (task->lease >= 0 && p->world->leases[task->lease].cpu.i == task->last_cpu.i)
             continue;

@@ -68,7 +68,7 @@ static void assert_recalled(Fixture *f, PlanRule rule)
     fixture_assert_settled(f, false);
 }
 
-/* The three ways the owner is seen. */
+/* The ways the owner is seen. */
 static void test_owner_waits(void **state)
 {
     Fixture f;
@@ -86,12 +86,22 @@ static void test_owner_waits(void **state)
     assert_recalled(&f, PLAN_RULE_OWNER_WAITS);
     fixture_done(&f);
 
-    make_lent(&f);
-    fixture_find(&f, 20, 20)->last_cpu = (CpuIx){8}; /* a sampled thread that ran there */
-    fixture_find(&f, 20, 20)->wait_permille = 100;
-    f.world->cpus[8].wait_known = false;
-    assert_recalled(&f, PLAN_RULE_OWNER_WAITS);
-    fixture_done(&f);
+    /* A thread at home there, on whichever of its CPUs it waits: the guests go, both of them. */
+    for (int cpu = 8; cpu < 12; cpu += 3) {
+        make_lent(&f);
+        fixture_find(&f, 20, 20)->last_cpu = (CpuIx){cpu};
+        fixture_find(&f, 20, 20)->wait_permille = 99;
+        fixture_assert_settled(&f, false);
+        fixture_find(&f, 20, 20)->wait_permille = 100;
+        f.world->cpus[8].wait_known = false;
+        fixture_plan(&f, false);
+        assert_int_equal(fixture_count(&f, PLAN_KIND_RECALL), 2);
+        assert_int_equal(fixture_action(&f, PLAN_KIND_RECALL, 0)->rule, PLAN_RULE_OWNER_WAITS);
+        assert_int_equal(fixture_action(&f, PLAN_KIND_RECALL, 1)->rule, PLAN_RULE_OWNER_WAITS);
+        fixture_commit(&f, NULL);
+        fixture_assert_settled(&f, false);
+        fixture_done(&f);
+    }
 
     make_lent(&f);
     fixture_find(&f, 10, 10)->last_cpu = CPU_NONE; /* not known: taken as on the lent CPU */
