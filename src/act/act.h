@@ -111,7 +111,7 @@ int act_execute(Act *act, const World *world, const Plan *plan, PlanOutcome *out
  * journal then. */
 int act_restore(Act *act, pid_t pid, size_t *ret_restored, size_t *ret_left);
 
-/* The same at high priority and, as long as it says that tasks were born faster than it could look, again. Of
+/* The same and, as long as it says that tasks were born faster than it could look, again. Of
  * several tries the threads put back are added up, and those left are the last try's. */
 int act_restore_persistently(Act *act, pid_t pid, size_t *ret_restored, size_t *ret_left);
 

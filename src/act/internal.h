@@ -66,6 +66,7 @@ typedef struct Restore {
     bool vanished; /* in this pass: a task was gone before it could be looked at */
     RestoreSuspect *suspects;
     size_t n_suspects, suspects_capacity;
+    int nice_before;
     int error; /* the first -errno: something could not be put back */
 } Restore;
 

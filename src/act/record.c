@@ -17,6 +17,7 @@ typedef struct RecordThread {
     hwloc_bitmap_t mask, cpuset;
     ActResult failure;
     unsigned n_failures; /* still to come */
+    bool busy;
 } RecordThread;
 
 struct ActRecord {
@@ -195,6 +196,14 @@ bool act_record_pin(ActRecord *record, pid_t tid, const char *mask)
     RecordThread *thread = find(record, tid);
 
     return thread && parse_list(mask, PARSE_CPU_MAX, thread->mask) == 0;
+}
+
+void act_record_set_busy(ActRecord *record, pid_t tid)
+{
+    RecordThread *thread = find(record, tid);
+
+    if (thread)
+        thread->busy = true;
 }
 
 void act_record_fail(ActRecord *record, pid_t tid, ActResult result, unsigned times)
@@ -388,10 +397,15 @@ static int record_walk(void *context, ActWalk *walk)
     return 0;
 }
 
-/* A child is there at once. */
 static int record_may_fork(void *context, TaskKey task, bool *ret, uint64_t *ret_ticks)
 {
-    *ret = false;
+    const RecordThread *thread;
+
+    call_hook(context, ACT_RECORD_MAY_FORK, task);
+    thread = find_task(context, task);
+    if (!thread)
+        return ACT_E_GONE;
+    *ret = thread->busy;
     *ret_ticks = 0;
     return 0;
 }

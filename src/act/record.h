@@ -14,6 +14,7 @@ typedef enum ActRecordOp {
     ACT_RECORD_GET_MASK,
     ACT_RECORD_SET_VIA,  /* before a thread is narrowed */
     ACT_RECORD_SET_MASK, /* before its mask is set; after the narrowing, if there is one */
+    ACT_RECORD_MAY_FORK,
 } ActRecordOp;
 
 /* Called before an operation takes effect; may change the machine. */
@@ -35,6 +36,8 @@ bool act_record_add_process(ActRecord *record, pid_t pid, pid_t parent, pid_t pg
 /* A thread or process born of a thread: mask (and session) are inherited. */
 bool act_record_clone(ActRecord *record, pid_t creator, pid_t tid);
 bool act_record_fork(ActRecord *record, pid_t creator, pid_t pid);
+/* Makes the thread look as if it might be making a child. */
+void act_record_set_busy(ActRecord *record, pid_t tid);
 bool act_record_set_cpuset(ActRecord *record, pid_t pid, const char *cpuset);
 /* The new session of a daemon: its parent is 1 then. */
 void act_record_detach(ActRecord *record, pid_t pid);

@@ -6,6 +6,7 @@ import contextlib
 import os
 import pathlib
 import re
+import signal
 import struct
 
 import lib
@@ -179,12 +180,9 @@ class Release(lib.DaemonTest):
 
 
 class Churn(lib.DaemonTest):
-    """200 processes that fork and exit at full speed: some ten thousand a second.
+    """200 processes, all of them placed, that begin to fork and exit at full speed: some ten thousand a second."""
 
-    Fewer where the daemon is built with sanitizers: it is then so many times slower, and the chains are not.
-    """
-
-    N_CHAINS = int(os.environ.get("NUMAPLACE_FORK_CHAINS", "200"))
+    N_CHAINS = 200
 
     def setUp(self):
         lib.need_placing()
@@ -193,74 +191,73 @@ class Churn(lib.DaemonTest):
         # A name of its own, so that one read of one file tells both whose process it is and what its mask is.
         self.comm = f"fork{self.mark[:8]}"
         (self.directory / self.comm).symlink_to(lib.FORKER)
-        self.n_seen = 0
+        self.counter = self.directory / "forks"
 
-    def narrow(self):
-        """Masks other than the full one, of those that live long enough to be read."""
-        masks = {}
+    def look(self):
+        """How many there are that live long enough to be read, and those of them whose mask is not the full one."""
+        narrow, n_seen = {}, 0
         for pid in os.listdir("/proc"):
             with contextlib.suppress(OSError):
                 if not pid.isdigit():
                     continue
                 status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
                 if f"Name:\t{self.comm}\n" in status:
-                    self.n_seen += 1
+                    n_seen += 1
                     mask = re.search(r"^Cpus_allowed_list:\s*(\S+)$", status, re.MULTILINE).group(1)
                     # One that is exiting has given up its program already, and hands nothing on.
                     if mask != self.full and os.readlink(f"/proc/{pid}/exe"):
-                        masks[int(pid)] = mask
-        return masks
+                        narrow[int(pid)] = mask
+        return narrow, n_seen
 
-    def forks(self, counter):
-        return struct.unpack("<Q", counter.read_bytes()[:8])[0]
+    def forks(self):
+        return struct.unpack("<Q", self.counter.read_bytes()[:8])[0]
+
+    def wait_forks(self, n):
+        before = self.forks()
+        lib.wait_until(f"{n} more forks", lambda: self.forks() > before + n)
 
     def churn(self):
-        counter = self.directory / "forks"
+        """A daemon, and chains that all begin below its mask."""
         forker = lib.Workload(self, [str(self.directory / self.comm), f"--processes={self.N_CHAINS}",
-                                     f"--counter-file={counter}"], self.mark)
-        lib.wait_until("the forks to begin", lambda: counter.exists() and counter.stat().st_size >= 8 and
-                       self.forks(counter) > self.N_CHAINS)
-        return forker, counter
+                                     f"--counter-file={self.counter}", "--hold"], self.mark)
+        daemon = self.daemon().ready()
+        # With the first process, which waits for the others.
+        lib.wait_until("all to be placed", lambda: len(self.look()[0]) == self.N_CHAINS + 1)
+        os.kill(forker.pid, signal.SIGUSR1)
+        self.wait_forks(20 * self.N_CHAINS)
+        self.assertTrue(self.look()[0])
+        return daemon
 
-    def check_restored(self, counter):
+    def check_restored(self):
         """Looks again and again while they go on forking: a mask that was missed would be inherited for ever."""
-        self.n_seen = 0
+        n_seen = 0
         for _ in range(20):
-            self.assertEqual(self.narrow(), {})
-            before = self.forks(counter)
-            lib.wait_until("more forks", lambda before=before: self.forks(counter) > before + 500)
-        self.assertGreater(self.n_seen, self.N_CHAINS)
+            narrow, n = self.look()
+            self.assertEqual(narrow, {})
+            n_seen += n
+            self.wait_forks(500)
+        self.assertGreater(n_seen, self.N_CHAINS)
 
     def test_stop_restores(self):
-        _, counter = self.churn()
-        daemon = self.daemon().ready()
-        lib.wait_until("some to be placed", lambda: self.narrow())
-        before = self.forks(counter)
-        lib.wait_until("some thousand forks", lambda: self.forks(counter) > before + 3000)
-        daemon.stop()
-        self.check_restored(counter)
+        self.churn().stop()
+        self.check_restored()
 
     def test_kill_and_restart_restores(self):
-        _, counter = self.churn()
-        daemon = self.daemon().ready()
-        lib.wait_until("some to be placed", lambda: self.narrow())
-        daemon.kill()
-        before = self.forks(counter)
-        lib.wait_until("generations to pass", lambda: self.forks(counter) > before + 2000)
+        self.churn().kill()
+        self.wait_forks(2000)
         (self.policies / "50-test.policy").unlink()
         daemon = self.daemon().ready()
-        self.check_restored(counter)
+        self.check_restored()
         daemon.stop()
-        self.check_restored(counter)
+        self.check_restored()
 
     def test_release_restores(self):
-        _, counter = self.churn()
-        daemon = self.daemon().ready()
-        lib.wait_until("some to be placed", lambda: self.narrow())
-        daemon.ctl_run("release", "--all").check_returncode()
-        self.check_restored(counter)
+        daemon = self.churn()
+        run = daemon.ctl_run("release", "--all")
+        self.assertEqual(run.returncode, 0, run.stderr + daemon.log())
+        self.check_restored()
         daemon.stop()
-        self.check_restored(counter)
+        self.check_restored()
 
 
 if __name__ == "__main__":

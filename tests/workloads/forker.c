@@ -4,7 +4,7 @@
  *
  * N chains: in each, a process forks its successor and exits, so that process numbers change all the time, parents are
  * gone at once and only session and process group stay. The first 8 bytes of the counter file count the forks; with
- * --limit the chains end there. SIGTERM to the first process ends all chains (through the shared stop flag behind the counter), and it
+ * --limit the chains end there. With --hold the heads of the chains sleep until SIGUSR1 comes to the first process. SIGTERM to the first process ends all chains (through the shared stop flag behind the counter), and it
  * waits until they are gone. */
 
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 typedef struct Shared {
     _Atomic uint64_t n_forks;
     _Atomic uint32_t stop;
+    _Atomic uint32_t go;
 } Shared;
 
 static Shared *shared;
@@ -31,11 +33,20 @@ static void on_stop(int signal_number)
 {
     (void)signal_number;
     atomic_store(&shared->stop, 1);
+    atomic_store(&shared->go, 1);
+}
+
+static void on_go(int signal_number)
+{
+    (void)signal_number;
+    atomic_store(&shared->go, 1);
 }
 
 /* Runs one chain; the first process forks and leaves the rest to its children. */
 static void chain(pid_t first, uint64_t limit)
 {
+    while (!atomic_load(&shared->go) && kill(first, 0) == 0)
+        (void)usleep(10000);
     for (;;) {
         pid_t pid;
 
@@ -73,13 +84,15 @@ int main(int argc, char **argv)
         {"processes", required_argument, NULL, 'p'},
         {"counter-file", required_argument, NULL, 'c'},
         {"limit", required_argument, NULL, 'l'},
+        {"hold", no_argument, NULL, 'h'},
         {0},
     };
-    struct sigaction action = {.sa_handler = on_stop};
+    struct sigaction action = {.sa_handler = on_stop}, go = {.sa_handler = on_go};
     unsigned long n_processes = 1, limit = 0;
     const char *counter_file = NULL;
     pid_t first = getpid();
     int c, fd = -1;
+    bool hold = false;
 
     while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
         switch (c) {
@@ -91,6 +104,9 @@ int main(int argc, char **argv)
             break;
         case 'l':
             limit = number(optarg);
+            break;
+        case 'h':
+            hold = true;
             break;
         default:
             return 2;
@@ -110,6 +126,8 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
 
+    atomic_store(&shared->go, !hold);
+
     /* Orphans of the chains come to this process, which can so wait for the last of them. */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     /* Two hundred fork faster than one can wait(): the zombies would use up all process numbers. Ignored children leave
@@ -117,6 +135,7 @@ int main(int argc, char **argv)
     (void)signal(SIGCHLD, SIG_IGN);
     (void)sigaction(SIGTERM, &action, NULL);
     (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGUSR1, &go, NULL);
 
     for (unsigned long i = 0; i < n_processes; i++) {
         pid_t pid = fork();

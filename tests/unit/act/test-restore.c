@@ -176,6 +176,32 @@ static void test_forks_without_end(void **state)
         assert_mask(f, pid, "0-7");
 }
 
+static void end_of_fork(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
+{
+    unsigned *n_asked = userdata;
+
+    if (op != ACT_RECORD_MAY_FORK || ++*n_asked != 3)
+        return;
+    assert_true(act_record_fork(record, 100, 200));
+    assert_true(act_record_pin(record, 200, "0-3"));
+    act_record_exit(record, 100);
+}
+
+/* A fork that was under way when its process was put back: the child has the mask of before and is born, by a process that
+ * is gone then, after everything was looked at. */
+static void test_fork_under_way(void **state)
+{
+    Fixture *f = *state;
+    unsigned n_asked = 0;
+
+    act_record_set_busy(f->record, 100);
+    act_record_set_hook(f->record, end_of_fork, &n_asked);
+    assert_int_equal(act_restore(f->act, 0, NULL, NULL), 0);
+    assert_in_range(n_asked, 3, 100);
+    assert_mask(f, 100, "gone");
+    assert_mask(f, 200, "0-7");
+}
+
 /* Thousands of processes come and go; a child of the first outlives it, and its entry. */
 static void test_compaction(void **state)
 {
@@ -213,7 +239,8 @@ int main(void)
         TEST(test_threads),           TEST(test_children),
         TEST(test_parent_gone),       TEST(test_one),
         TEST(test_failure_stays),     TEST(test_original_gone),
-        TEST(test_forks_without_end), TEST(test_compaction),
+        TEST(test_forks_without_end), TEST(test_fork_under_way),
+        TEST(test_compaction),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
