@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Lines that count their visitors.
+ *
+ * A visit is one load and one store of the same line, the cheapest access that cannot be removed and that
+ * leaves a trace. The walk is sequential: an emulated guest has no prefetcher, so that every line costs its
+ * full latency there; on real hardware the walk is limited by bandwidth instead. */
+
+#include "lines.h"
+
+#include <string.h>
+
+_Static_assert(sizeof(Line) == 64, "a line is a cache line");
+
+uint32_t line_seal(const Line *line)
+{
+    uint64_t n = (uintptr_t)line / sizeof(Line);
+
+    n = (n ^ (n >> 33)) *
+        0xff51afd7ed558ccdULL; /* the finalizer of MurmurHash3, Austin Appleby, public domain */
+    n = (n ^ (n >> 33)) * 0xc4ceb9fe1a85ec53ULL;
+    return (uint32_t)(n ^ (n >> 33));
+}
+
+void lines_fill(WorkPart part, unsigned region)
+{
+    Line *lines = (Line *)(void *)part.start;
+
+    for (size_t i = 0; i < part.bytes / sizeof(Line); i++)
+        lines[i] = (Line){.seal = line_seal(&lines[i])};
+}
+
+void lines_visit(const WorkThread *thread, WorkPart part, size_t block)
+{
+    Line *lines = (Line *)(void *)part.start + block * LINES_PER_BLOCK;
+    unsigned slot = thread->index % LINE_SLOTS;
+
+    for (size_t i = 0; i < LINES_PER_BLOCK; i++)
+        lines[i].visits[slot]++;
+}
+
+void lines_walk(WorkThread *thread)
+{
+    WorkPart part = thread->parts[0];
+    size_t n_blocks = part.bytes / WORK_BLOCK_BYTES, block = n_blocks * thread->index / thread->n_threads;
+
+    while (work_more(thread)) {
+        lines_visit(thread, part, block);
+        block = (block + 1) % n_blocks;
+    }
+}
+
+/* `only`: the slot that may have counted, or LINE_SLOTS for all. */
+static uint64_t add_up(WorkPart part, unsigned only, uint64_t *n_errors)
+{
+    const Line *lines = (const Line *)(const void *)part.start;
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < part.bytes / sizeof(Line); i++) {
+        bool good = lines[i].seal == line_seal(&lines[i]);
+
+        for (unsigned slot = 0; slot < LINE_SLOTS; slot++) {
+            sum += lines[i].visits[slot];
+            good = good && (only == LINE_SLOTS || slot == only || lines[i].visits[slot] == 0);
+        }
+        *n_errors += !good;
+    }
+    return sum;
+}
+
+uint64_t lines_sum(WorkPart part, uint64_t *n_errors)
+{
+    return add_up(part, LINE_SLOTS, n_errors);
+}
+
+void lines_check(WorkThread *thread)
+{
+    for (unsigned region = 0; region < WORK_REGIONS_MAX; region++)
+        thread->sum += add_up(thread->shares[region], LINE_SLOTS, &thread->n_errors);
+}
+
+void lines_check_slices(WorkThread *thread)
+{
+    for (unsigned region = 0; region < WORK_REGIONS_MAX; region++)
+        thread->sum += add_up(thread->shares[region], thread->index % LINE_SLOTS, &thread->n_errors);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The line of the result. README.md says what the keys mean. */
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "room.h"
+
+static void print_bool(const char *key, bool value)
+{
+    (void)printf(",\"%s\":%s", key, value ? "true" : "false");
+}
+
+static void print_u64(const char *key, uint64_t value)
+{
+    (void)printf(",\"%s\":%" PRIu64, key, value);
+}
+
+/* Without `known` the value is null. */
+static void print_double(const char *key, double value, bool known)
+{
+    if (known)
+        (void)printf(",\"%s\":%.6f", key, value);
+    else
+        (void)printf(",\"%s\":null", key);
+}
+
+static double seconds(uint64_t nsec)
+{
+    return (double)nsec / 1e9;
+}
+
+static void print_shares(const char *when, const PlaceShares *shares)
+{
+    double n = (double)shares->n_pages;
+    bool known = shares->n_pages > 0;
+    unsigned last = 0;
+    char key[32];
+
+    (void)snprintf(key, sizeof(key), "local_%s", when);
+    print_double(key, (double)shares->n_local / n, known);
+    (void)snprintf(key, sizeof(key), "remote_%s", when);
+    print_double(key, (double)(shares->n_pages - shares->n_local) / n, known);
+    if (!known) {
+        (void)printf(",\"nodes_%s\":null", when);
+        return;
+    }
+    for (unsigned node = 0; node < ROOM_NODES_MAX; node++)
+        if (shares->by_node[node] > 0)
+            last = node;
+    (void)printf(",\"nodes_%s\":[", when);
+    for (unsigned node = 0; node <= last; node++)
+        (void)printf("%s%.6f", node ? "," : "", (double)shares->by_node[node] / n);
+    (void)printf("]");
+}
+
+static void print_work(const Room *room)
+{
+    uint64_t steps = 0, sum = 0;
+
+    for (unsigned i = 0; i < room->n_threads; i++) {
+        steps += room->threads[i].thread.steps;
+        sum += room->threads[i].thread.sum;
+    }
+    print_u64("operations", steps * room->shape->step_operations);
+    (void)printf(",\"unit\":\"%s\",\"operations_of\":[", room->shape->unit);
+    for (unsigned i = 0; i < room->n_threads; i++)
+        (void)printf("%s%" PRIu64, i ? "," : "",
+                     room->threads[i].thread.steps * room->shape->step_operations);
+    (void)printf("]");
+    print_u64("sum", sum);
+}
+
+/* Means over the threads that completed a pass; the shortest and the longest of all. */
+static void print_passes(const Room *room)
+{
+    uint64_t n = 0, first = 0, last = 0, min = UINT64_MAX, max = 0;
+
+    for (unsigned i = 0; i < room->n_threads; i++) {
+        const RoomPasses *passes = &room->threads[i].passes;
+
+        if (passes->n == 0)
+            continue;
+        n++;
+        first += passes->first_nsec;
+        last += passes->last_nsec;
+        min = passes->min_nsec < min ? passes->min_nsec : min;
+        max = passes->max_nsec > max ? passes->max_nsec : max;
+    }
+    print_double("pass_first_s", seconds(first) / (double)n, n > 0);
+    print_double("pass_last_s", seconds(last) / (double)n, n > 0);
+    print_double("pass_min_s", seconds(min), n > 0);
+    print_double("pass_max_s", seconds(max), n > 0);
+}
+
+static void print_changes(const Room *room)
+{
+    uint64_t n_threads = 0, n_changes = 0, nsec = 0;
+
+    for (unsigned i = 0; i < room->n_threads; i++) {
+        const RoomThread *thread = &room->threads[i];
+
+        n_changes += thread->n_changes;
+        n_threads += thread->n_changes > 0;
+        nsec += thread->n_changes > 0 ? thread->change_nsec - room->start_nsec : 0;
+    }
+    print_u64("changes", n_changes);
+    print_double("first_change_s", seconds(nsec) / (double)n_threads, n_threads > 0);
+}
+
+static uint64_t bytes_of_all(const Room *room)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; i < room->n_threads; i++)
+        for (unsigned region = 0; region < WORK_REGIONS_MAX; region++)
+            bytes += room->threads[i].thread.shares[region].bytes;
+    return bytes;
+}
+
+void room_print(const Room *room, const RoomResult *result)
+{
+    uint64_t end = room->start_nsec;
+
+    for (unsigned i = 0; i < room->n_threads; i++)
+        end = room->threads[i].end_nsec > end ? room->threads[i].end_nsec : end;
+
+    (void)printf("{\"workload\":\"%s\"", room->shape->name);
+    print_double("seconds", seconds(end - room->start_nsec), true);
+    print_work(room);
+    print_bool("complete", result->complete);
+    print_u64("processes", room->options.processes);
+    print_u64("threads", room->n_threads);
+    print_u64("bytes", bytes_of_all(room));
+    (void)printf(",\"placement\":\"%s\"", room->options.placement_text);
+    print_bool("bind", room->options.bind);
+    print_shares("start", &result->start);
+    print_shares("end", &result->end);
+    print_double("converged_s", seconds(result->converged_nsec), result->converged_nsec > 0);
+    print_u64("samples", result->n_samples);
+    print_passes(room);
+    print_changes(room);
+    (void)printf("}\n");
+}

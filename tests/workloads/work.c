@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The frame of a measured workload.
+ *
+ *   first process                     each process (the first itself when there is only one)
+ *   -------------                     ------------------------------------------------------
+ *   forks                             maps its regions, its main thread fills them, makes the threads
+ *   waits for all    <-- n_ready ---  threads wait
+ *   GO               -------------->  run
+ *   samples, waits   <- n_finished -  threads wait
+ *   CHECK            -------------->  check
+ *   waits for all    <- n_checked --  threads end, the process ends
+ *
+ * The first process watches instead of working: it is asleep but for the samples. A process that ends early,
+ * by whatever reason, makes it kill the others and fail; should it be killed itself, the others die with
+ * it. */
+
+#include "work.h"
+
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "room.h"
+
+/* When the first sample is taken: the threads then run where the kernel first wants them. */
+#define SETTLE_NSEC UINT64_C(50000000)
+
+/* How long a signal may go unnoticed that comes just before a wait begins. */
+#define WAIT_MAX_NSEC UINT64_C(200000000)
+
+static Room *room;
+
+uint64_t room_now_nsec(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+void room_wait(_Atomic uint32_t *word, uint32_t value, uint64_t until_nsec)
+{
+    uint32_t seen = atomic_load(word);
+    uint64_t now = room_now_nsec(), nsec = WAIT_MAX_NSEC;
+    struct timespec timeout;
+
+    if (seen >= value || (until_nsec && until_nsec <= now))
+        return;
+    if (until_nsec && until_nsec - now < nsec)
+        nsec = until_nsec - now;
+    timeout = (struct timespec){.tv_nsec = (long)nsec};
+    (void)syscall(SYS_futex, word, FUTEX_WAIT, seen, &timeout, NULL, 0);
+}
+
+void room_wake(_Atomic uint32_t *word)
+{
+    (void)syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+void work_fail(const char *what, int error)
+{
+    (void)fprintf(stderr, "%s: %s: %s\n", room->shape->name, what, strerror(error));
+    _exit(EXIT_FAILURE);
+}
+
+/* The room is shared: whichever process gets the signal, all stop. */
+static void on_stop(int signal_number)
+{
+    (void)signal_number;
+    atomic_store(&room->interrupted, 1);
+    atomic_store(&room->stop, 1);
+}
+
+/* Only interrupts a wait. */
+static void on_child(int signal_number)
+{
+    (void)signal_number;
+}
+
+/* Waits until all threads have counted themselves in `count`; false when a process is gone. */
+static bool wait_all(_Atomic uint32_t *count)
+{
+    while (atomic_load(count) < room->n_threads) {
+        room_wait(count, room->n_threads, 0);
+        if (!fork_all_alive(room))
+            return false;
+    }
+    return true;
+}
+
+static void set_state(RoomState state)
+{
+    atomic_store(&room->state, state);
+    room_wake(&room->state);
+}
+
+/* 95 % of the pages are local, and stay so. */
+static void judge(const PlaceShares *shares, uint64_t now, RoomResult *result)
+{
+    bool local = shares->n_pages > 0 && shares->n_local * 100 >= shares->n_pages * 95;
+
+    result->n_samples++;
+    if (!local)
+        result->converged_nsec = 0;
+    else if (!result->converged_nsec)
+        result->converged_nsec = now - room->start_nsec;
+}
+
+/* From GO until all threads have finished. */
+static bool watch(RoomResult *result)
+{
+    const RoomOptions *options = &room->options;
+    uint64_t period = options->sample_hz > 0 ? (uint64_t)(1e9 / options->sample_hz) : 0;
+    uint64_t next = room->start_nsec + SETTLE_NSEC;
+    uint64_t deadline = options->seconds_nsec ? room->start_nsec + options->seconds_nsec : UINT64_MAX;
+    bool first = true;
+
+    for (;;) {
+        bool finished = atomic_load(&room->n_finished) >= room->n_threads;
+        uint64_t now = room_now_nsec();
+        PlaceShares shares;
+
+        if (!fork_all_alive(room))
+            return false;
+        if (now >= deadline) {
+            atomic_store(&room->stop, 1);
+            deadline = UINT64_MAX;
+        }
+        if (now >= next || (finished && first)) {
+            place_query(room, &shares);
+            if (first)
+                result->start = shares;
+            if (period)
+                judge(&shares, now, result);
+            first = false;
+            next = period ? now + period : UINT64_MAX;
+        }
+        if (finished)
+            return true;
+        room_wait(&room->n_finished, room->n_threads, next < deadline ? next : deadline);
+    }
+}
+
+/* The sums of the data say the same as the threads. */
+static bool data_good(void)
+{
+    uint64_t steps = 0, sum = 0, n_errors = 0;
+
+    for (unsigned i = 0; i < room->n_threads; i++) {
+        steps += room->threads[i].thread.steps;
+        sum += room->threads[i].thread.sum;
+        n_errors += room->threads[i].thread.n_errors;
+    }
+    if (n_errors > 0)
+        (void)fprintf(stderr, "%s: %llu places in the data are damaged\n", room->shape->name,
+                      (unsigned long long)n_errors);
+    else if (sum != steps * room->shape->step_sum)
+        (void)fprintf(stderr, "%s: the data add up to %llu instead of %llu\n", room->shape->name,
+                      (unsigned long long)sum, (unsigned long long)(steps * room->shape->step_sum));
+    return n_errors == 0 && sum == steps * room->shape->step_sum;
+}
+
+/* What the first process does beside or instead of working. */
+static bool direct(RoomResult *result)
+{
+    if (!wait_all(&room->n_ready))
+        return false;
+    room->start_nsec = room_now_nsec();
+    set_state(ROOM_GO);
+    if (!watch(result))
+        return false;
+    result->complete = !atomic_load(&room->interrupted);
+    place_query(room, &result->end);
+    if (room->options.sample_hz > 0)
+        judge(&result->end, room_now_nsec(), result);
+    set_state(ROOM_CHECK);
+    if (!wait_all(&room->n_checked))
+        return false;
+    set_state(ROOM_END);
+    return true;
+}
+
+static bool run_all(RoomResult *result)
+{
+    if (room->options.processes == 1) {
+        room->pids[0] = getpid();
+        room_start_process(room, 0);
+        if (!direct(result))
+            return false;
+        room_end_process(room);
+        return true;
+    }
+    if (!fork_all(room) || !direct(result)) {
+        fork_kill_all(room);
+        return false;
+    }
+    return fork_reap_all(room);
+}
+
+static void make_room(const WorkShape *shape, const RoomOptions *options)
+{
+    unsigned n_threads = options->processes * options->threads;
+    double steps = (double)shape->steps * options->scale;
+    void *p = mmap(NULL, sizeof(Room) + n_threads * sizeof(RoomThread), PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (p == MAP_FAILED) {
+        perror(shape->name);
+        exit(EXIT_FAILURE);
+    }
+    room = p;
+    room->shape = shape;
+    room->options = *options;
+    room->n_threads = n_threads;
+    room->home = place_home();
+    for (unsigned i = 0; i < n_threads; i++) {
+        RoomThread *thread = &room->threads[i];
+
+        thread->process = i / options->threads;
+        thread->thread.index = i % options->threads;
+        thread->thread.n_threads = options->threads;
+        thread->thread.extra = options->extra;
+        thread->quota = options->seconds_nsec ? UINT64_MAX : steps < 1 ? 1 : (uint64_t)steps;
+        thread->used = (1U << shape->n_regions) - 1;
+    }
+}
+
+int work_main(const WorkShape *shape, int argc, char **argv)
+{
+    struct sigaction stop = {.sa_handler = on_stop}, child = {.sa_handler = on_child};
+    RoomOptions options;
+    RoomResult result = {0};
+
+    room_options(shape, argc, argv, &options);
+    make_room(shape, &options);
+    (void)sigaction(SIGTERM, &stop, NULL);
+    (void)sigaction(SIGINT, &stop, NULL);
+    (void)sigaction(SIGCHLD, &child, NULL);
+    if (!run_all(&result) || !data_good())
+        return EXIT_FAILURE;
+    room_print(room, &result);
+    return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
