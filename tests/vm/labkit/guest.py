@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""One guest, from power-on to power-off or to its time limit. It never outlives the program that started it."""
+
+import pathlib
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass, field
+
+from . import LabError, Unavailable, machine, tap
+from .image import Image
+
+QEMU = "qemu-system-x86_64"
+# rep movsb goes byte by byte under TCG (erms, fsrm); five-level page tables and SMAP cost time and show nothing here.
+CPU = "max,-erms,-fsrm,-la57,-smap"
+KERNEL_ARGS = ("console=ttyS0 quiet panic=-1 oops=panic psi=1 schedstats=enable mitigations=off tsc=reliable "
+               "clocksource=tsc nowatchdog random.trust_cpu=on systemd.show_status=0 systemd.getty_auto=no")
+POLL_SEC = 0.2
+TAIL_LINES = 25
+
+
+@dataclass
+class Ended:
+    """How a guest went. `reason` says why it was killed, or that it went without powering off; empty when all was well."""
+
+    output: tap.Output
+    console: pathlib.Path
+    seconds: float
+    reason: str = ""
+    boot_seconds: float | None = None
+
+    def console_tail(self) -> list[str]:
+        return tail(self.console)
+
+
+@dataclass
+class Guest:
+    image: Image
+    machine: machine.Machine
+    disk: pathlib.Path
+    logs: pathlib.Path
+    kernel_args: str = ""
+    plugin: str = ""
+    limit_sec: int = 120
+    boot_limit_sec: int = 120
+    on_line: object = None
+    lines_seen: int = field(default=0, init=False)
+
+    def argv(self, interactive: bool = False) -> list[str]:
+        args = [QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "q35,graphics=off",
+                "-accel", "tcg,thread=multi", "-cpu", CPU, *machine.qemu_arguments(self.machine),
+                "-kernel", str(self.image.kernel), "-initrd", str(self.image.initrd),
+                "-append", f"{KERNEL_ARGS} {self.kernel_args}".strip(),
+                "-drive", f"file={self.image.root},format=raw,if=none,id=root,snapshot=on,cache=unsafe",
+                "-device", "virtio-blk-pci,drive=root",
+                "-drive", f"file={self.disk},format=raw,if=none,id=lab,readonly=on",
+                "-device", "virtio-blk-pci,drive=lab", "-device", "virtio-serial-pci",
+                "-chardev", f"file,id=out,path={self.logs / 'output'}", "-device", "virtserialport,chardev=out,name=lab"]
+        if interactive:
+            args += ["-chardev", "stdio,id=tty,signal=off", "-serial", "chardev:tty"]
+        else:
+            args += ["-serial", f"file:{self.logs / 'console'}"]
+        if self.plugin:
+            args += ["-plugin", self.plugin]
+        return args
+
+    def run(self) -> Ended:
+        """Runs the guest and waits for its end."""
+        for name in ("output", "console"):
+            (self.logs / name).write_bytes(b"")
+        start = time.monotonic()
+        with open(self.logs / "qemu", "wb") as log:
+            # The parent's death is the guest's: a killed test must not leave a guest behind.
+            process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *self.argv()], stdin=subprocess.DEVNULL,
+                                       stdout=log, stderr=log)
+        try:
+            return self.watch(process, start)
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+    def watch(self, process: subprocess.Popen, start: float) -> Ended:
+        ended = Ended(tap.Output(), self.logs / "console", 0)
+        self.lines_seen = 0
+        while True:
+            over = process.poll() is not None
+            self.read(ended, over, time.monotonic() - start)
+            ended.seconds = time.monotonic() - start
+            if over:
+                ended.reason = self.judge(process.returncode)
+                return ended
+            if not ended.output.begun and ended.seconds > self.boot_limit_sec:
+                ended.reason = f"not booted after {self.boot_limit_sec} s: killed"
+                return ended
+            if ended.output.begun and ended.seconds - ended.boot_seconds > self.limit_sec:
+                ended.reason = f"still running {self.limit_sec} s after the job began: killed"
+                return ended
+            time.sleep(POLL_SEC)
+
+    def read(self, ended: Ended, over: bool, now: float) -> None:
+        """Takes the whole lines that have come since; the last one may lack its end when the guest is gone."""
+        text = (self.logs / "output").read_text(encoding="utf-8", errors="replace")
+        lines = text.split("\n")
+        lines = lines if over and lines[-1] else lines[:-1]
+        for line in lines[self.lines_seen:]:
+            ended.output.feed(line.rstrip())
+            if ended.output.begun and ended.boot_seconds is None:
+                ended.boot_seconds = now
+            if self.on_line:
+                self.on_line(line.rstrip())
+        self.lines_seen = len(lines)
+
+    def judge(self, status: int) -> str:
+        if status:
+            said = (self.logs / "qemu").read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
+            return "\n".join([f"QEMU ended with status {status}", *said])
+        # The kernel's last words when it was asked to power off; a panic reboots, which ends QEMU just as well.
+        if "reboot: Power down" not in (self.logs / "console").read_text(encoding="utf-8", errors="replace"):
+            return "the guest went without powering off"
+        return ""
+
+
+def tail(path: pathlib.Path) -> list[str]:
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return [line.rstrip() for line in lines if line.strip()][-TAIL_LINES:]
+
+
+def version() -> tuple[int, int]:
+    """QEMU's version; raises Unavailable when it is not there."""
+    for name in (QEMU, "setpriv"):
+        if not shutil.which(name):
+            raise Unavailable(f"{name} is not installed (./dev setup)")
+    text = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False).stdout
+    words = text.split()
+    try:
+        major, minor = words[words.index("version") + 1].split(".")[:2]
+        return int(major), int(minor)
+    except (ValueError, IndexError):
+        raise LabError(f"{QEMU} --version says: {text.strip()}") from None

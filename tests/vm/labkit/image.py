@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Root file system, kernel and initial RAM disk of a suite, from Debian's packages and nothing else.
+
+An image is three files named after the suite and a hash of everything it is made of, so it is built again when the recipe
+changes. Nothing is installed on the host and no root is needed: mmdebstrap and mke2fs run in a user namespace, if they must.
+"""
+
+import fcntl
+import hashlib
+import lzma
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+
+from . import IMAGES, VM, LabError, Unavailable, cpio, note
+
+MIRROR = "http://deb.debian.org/debian"
+SECURITY = "http://security.debian.org/debian-security"
+KEYRING = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+
+# systemd brings no udev, so there is none. python3-minimal lacks json, subprocess and unittest.
+PACKAGES = ("systemd-sysv", "python3", "util-linux", "procps", "numactl", "numad", "rt-tests", "strace")
+# In the initial RAM disk, with what they depend on. crc32c is asked for by ext4 without depending on it.
+MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "ext4", "crc32c_generic")
+RECIPE_FILES = ("customize.sh", "init", "lab.service")
+
+# Unpacks the tar of the packages, takes the kernel out, and makes a file system of the rest. One script, since it must run in
+# one user namespace. The 256 MB are for what a job writes; a job that wants more finds the disk full.
+DISK_SCRIPT = """
+    set -eu
+    export PATH="$PATH:/usr/sbin:/sbin"
+    cd "$1"
+    mkdir root
+    tar -C root --exclude='./dev/*' -xf root.tar
+    mv root/lab-boot boot
+    size=$(du -sm root | cut -f 1)
+    mke2fs -q -t ext4 -O ^has_journal -m 0 -d root root.ext4 $((size * 11 / 10 + 256))m
+    rm -rf root
+"""
+
+
+@dataclass(frozen=True)
+class Image:
+    suite: str
+    root: pathlib.Path
+    kernel: pathlib.Path
+    initrd: pathlib.Path
+
+    def complete(self) -> bool:
+        return all(path.exists() for path in (self.root, self.kernel, self.initrd))
+
+
+def need_programs(*names: str) -> None:
+    for name in names:
+        if not shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
+            raise Unavailable(f"{name} is not installed (./dev setup)")
+
+
+def recipe_hash(suite: str) -> str:
+    parts = [" ".join((*bootstrap_argv(suite, pathlib.Path("root.tar")), DISK_SCRIPT, *MODULES)).encode()]
+    for path in (*(VM / "image" / name for name in RECIPE_FILES), pathlib.Path(cpio.__file__)):
+        parts.append(path.read_bytes())
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
+
+
+def find(suite: str) -> Image:
+    stem = IMAGES / f"{suite}-{recipe_hash(suite)}"
+    return Image(suite, stem.with_suffix(".ext4"), stem.with_suffix(".kernel"), stem.with_suffix(".initrd"))
+
+
+def ensure(suite: str) -> Image:
+    """The image of a suite; builds it when there is none, one process at a time."""
+    image = find(suite)
+    if image.complete():
+        return image
+    need_programs("mmdebstrap", "mke2fs", "tar", "unshare")
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    with open(IMAGES / f"{suite}.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not image.complete():
+            build(image)
+    return image
+
+
+def build(image: Image) -> None:
+    note(f"building the image of {image.suite}, once; this takes a few minutes and needs the network")
+    with tempfile.TemporaryDirectory(prefix=f"{image.suite}-", dir=IMAGES) as name:
+        work = pathlib.Path(name)
+        log = IMAGES / f"{image.suite}.log"
+        log.unlink(missing_ok=True)
+        run_logged(bootstrap_argv(image.suite, work / "root.tar"), log, Unavailable)
+        run_logged([*as_owner(), "sh", "-c", DISK_SCRIPT, "sh", str(work)], log, LabError)
+        boot = work / "boot"
+        (work / "initrd").write_bytes(make_initrd(boot))
+        kernel = next((boot / "boot").glob("vmlinuz-*"))
+        for old in IMAGES.glob(f"{image.suite}-*.*"):
+            old.unlink()
+        kernel.rename(image.kernel)
+        (work / "initrd").rename(image.initrd)
+        (work / "root.ext4").rename(image.root)
+    note(f"built {image.root}")
+
+
+def run_logged(argv: list[str], log: pathlib.Path, error: type[LabError]) -> None:
+    with open(log, "ab") as out:
+        status = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False).returncode
+    if status:
+        tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:]
+        raise error("\n".join([f"{argv[0]} failed with status {status}; the end of {log}:", *tail]))
+
+
+def bootstrap_argv(suite: str, tar: pathlib.Path) -> list[str]:
+    """The packages of a suite as a tar file. Sources are given in full: the host's are none of the guest's business."""
+    argv = ["mmdebstrap", "--mode=auto", "--variant=minbase", "--architectures=amd64", f"--include={','.join(PACKAGES)}",
+            "--aptopt=Acquire::Retries \"3\"", "--aptopt=APT::Install-Recommends \"false\"",
+            "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
+            f"--customize-hook='{VM}/image/customize.sh' \"$1\""]
+    if KEYRING.exists():
+        argv.append(f"--keyring={KEYRING}")
+    return [*argv, suite, str(tar), f"deb {MIRROR} {suite} main", f"deb {SECURITY} {suite}-security main"]
+
+
+def as_owner() -> list[str]:
+    """A prefix under which files may be given to any user: nothing for root, a user namespace for others."""
+    return [] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--map-auto", "--"]
+
+
+#
+# Initial RAM disk
+#
+
+
+def modules_needed(files: dict[str, pathlib.Path], builtin: set[str]) -> list[str]:
+    """MODULES and what they depend on, each after its dependencies."""
+    order: list[str] = []
+
+    def add(name: str) -> None:
+        if name in builtin or name in order:
+            return
+        if name not in files:
+            raise LabError(f"the kernel has no module {name}")
+        for dependency in module_depends(read_module(files[name])):
+            add(dependency)
+        order.append(name)
+
+    for name in MODULES:
+        # Newer kernels have no crc32c_generic: it is part of the library that ext4 depends on.
+        if name != "crc32c_generic" or name in files:
+            add(name)
+    return order
+
+
+def read_module(path: pathlib.Path) -> bytes:
+    data = path.read_bytes()
+    return lzma.decompress(data) if path.suffix == ".xz" else data
+
+
+def module_depends(data: bytes) -> list[str]:
+    """A module names its dependencies in a string of its own, so no depmod is needed."""
+    match = re.search(rb"\0depends=([^\0]*)\0", data)
+    return [name.replace("-", "_") for name in match[1].decode().split(",") if name] if match else []
+
+
+def module_name(path: str) -> str:
+    return pathlib.Path(path).name.split(".ko")[0].replace("-", "_")
+
+
+def make_initrd(boot: pathlib.Path) -> bytes:
+    tree = next(path for top in ("lib/modules", "usr/lib/modules") for path in boot.glob(f"{top}/*"))
+    files = {module_name(str(path)): path for path in tree.rglob("*.ko*")}
+    builtin = {module_name(line) for line in (tree / "modules.builtin").read_text(encoding="ascii").splitlines()}
+    order = modules_needed(files, builtin)
+    busybox = next(path for path in boot.glob("**/bin/busybox"))
+    content = {"init": (VM / "image" / "init").read_bytes(), "busybox": busybox.read_bytes(),
+               "modules.order": "".join(f"{name}.ko\n" for name in order).encode()}
+    content.update({f"{name}.ko": read_module(files[name]) for name in order})
+    return cpio.archive(content)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What a job says: TAP, JSON results, and the lab's own first and last line."""
+
+import re
+from dataclasses import dataclass, field
+
+BEGIN = "lab: begin"
+END = re.compile(r"^lab: end (\d+)$")
+PLAN = re.compile(r"^1\.\.(\d+)\s*(#\s*skip\b.*)?$", re.IGNORECASE)
+POINT = re.compile(r"^(not )?ok\b(.*)$")
+SKIP = re.compile(r"#\s*skip\b(.*)$", re.IGNORECASE)
+
+
+@dataclass
+class Output:
+    """Several programs may each print a plan: the sum of the plans is what must have been tested."""
+
+    begun: bool = False
+    status: int | None = None
+    planned: int | None = None
+    points: int = 0
+    failed: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
+
+    def feed(self, line: str) -> None:
+        if line == BEGIN:
+            self.begun = True
+        elif match := END.match(line):
+            self.status = int(match[1])
+        elif line.startswith("{"):
+            self.results.append(line)
+        elif match := PLAN.match(line):
+            self.planned = (self.planned or 0) + int(match[1])
+            if match[1] == "0" and match[2]:
+                self.skipped.append(match[2].lstrip("# "))
+        elif match := POINT.match(line):
+            self.points += 1
+            # cmocka up to 1.1.5 calls a skipped test "not ok".
+            if SKIP.search(match[2]):
+                self.skipped.append(line)
+            elif match[1]:
+                self.failed.append(line)
+
+    def problems(self) -> list[str]:
+        """Why the job did not pass; empty when it did."""
+        found = list(self.failed)
+        if not self.begun:
+            return ["the guest never reached the job"]
+        if self.status is None:
+            found.append("the job never ended")
+        elif self.status:
+            found.append(f"the job ended with status {self.status}")
+        if self.planned is None:
+            found.append("no TAP plan")
+        elif self.planned != self.points:
+            found.append(f"{self.points} tests of {self.planned} planned")
+        return found
+
+    def all_skipped(self) -> bool:
+        return bool(self.skipped) and len(self.skipped) >= self.points
+
+
+def parse(text: str) -> Output:
+    output = Output()
+    for line in text.splitlines():
+        output.feed(line.rstrip())
+    return output
