@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* numaplaced.conf. What is accepted is within the ranges its manual gives, and a file read twice gives the same settings as
+ * read once, whatever it repeats. */
+
+#include "base/time.h"
+#include "base/util.h"
+#include "daemon/config.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(bool condition)
+{
+    if (!condition)
+        abort();
+}
+
+static int parse(Config *config, const uint8_t *data, size_t size)
+{
+    ConfReport report = {0};
+    int r = config_parse(config, (const char *)data, size, "f", &report);
+
+    check(r == 0 || r == -EBADMSG || r == -ENOMEM);
+    check((r == -EBADMSG) == (report.n_errors > 0));
+    conf_report_done(&report);
+    return r;
+}
+
+static void check_ranges(const Config *config)
+{
+    check(config->fast_tick_usec >= 10 * USEC_PER_MSEC && config->fast_tick_usec <= 10 * USEC_PER_SEC);
+    check(config->slow_tick_usec >= 100 * USEC_PER_MSEC && config->slow_tick_usec <= 600 * USEC_PER_SEC);
+    check(config->max_cpu_permille >= 1 && config->max_cpu_permille <= 1000);
+    check(config->max_tasks >= 1 && config->max_tasks <= 4194304);
+    check(config->max_workloads >= 1 && config->max_workloads <= 1024);
+    check(config->numa_balancing >= 0 && config->numa_balancing < CONFIG_NUMA_BALANCING_MAX);
+    check(config->cross_node_moves_per_sec <= 1000000);
+    check(config->cross_node_burst >= 1 && config->cross_node_burst <= 1000000);
+}
+
+static bool same_set(hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
+{
+    return a == b || (a && b && hwloc_bitmap_isequal(a, b));
+}
+
+static bool same(const Config *a, const Config *b)
+{
+    return a->fast_tick_usec == b->fast_tick_usec && a->slow_tick_usec == b->slow_tick_usec &&
+           a->max_cpu_permille == b->max_cpu_permille && same_set(a->reserved_cpus, b->reserved_cpus) &&
+           a->dry_run == b->dry_run && a->keep_on_stop == b->keep_on_stop &&
+           a->numa_balancing == b->numa_balancing && a->max_tasks == b->max_tasks &&
+           a->max_workloads == b->max_workloads &&
+           a->cross_node_moves_per_sec == b->cross_node_moves_per_sec &&
+           a->cross_node_burst == b->cross_node_burst;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    CLEANUP(config_free_p) Config *once = NULL, *twice = NULL;
+
+    if (config_new(&once) < 0 || config_new(&twice) < 0)
+        return 0;
+    if (parse(once, data, size) < 0)
+        return 0;
+    check_ranges(once);
+    check(parse(twice, data, size) == 0 && parse(twice, data, size) == 0);
+    check(same(once, twice));
+    return 0;
+}
