@@ -187,7 +187,7 @@ static void *run(void *argument)
 
 void room_start_process(Room *shared, unsigned process)
 {
-    RoomThread *first = &shared->threads[process * shared->options.threads];
+    RoomThread *first = &shared->threads[(size_t)process * shared->options.threads];
     int r;
 
     room = shared;

@@ -44,10 +44,10 @@ static void run(WorkThread *thread)
         double *a = block_of(thread->parts[A], step % n_blocks);
         const double *b = block_of(thread->parts[B], step % n_blocks);
         const double *c = block_of(thread->parts[C], step % n_blocks);
-        double pass = (double)(step / n_blocks + 1);
+        uint64_t pass = step / n_blocks + 1;
 
         for (size_t i = 0; i < PER_BLOCK; i++)
-            a[i] = b[i] + pass * c[i];
+            a[i] = b[i] + (double)pass * c[i];
     }
 }
 

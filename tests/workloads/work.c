@@ -151,20 +151,20 @@ static bool watch(RoomResult *result)
 /* The sums of the data say the same as the threads. */
 static bool data_good(void)
 {
-    uint64_t steps = 0, sum = 0, n_errors = 0;
+    unsigned long long steps = 0, sum = 0, n_errors = 0, expected;
 
     for (unsigned i = 0; i < room->n_threads; i++) {
         steps += room->threads[i].thread.steps;
         sum += room->threads[i].thread.sum;
         n_errors += room->threads[i].thread.n_errors;
     }
+    expected = steps * room->shape->step_sum;
     if (n_errors > 0)
-        (void)fprintf(stderr, "%s: %llu places in the data are damaged\n", room->shape->name,
-                      (unsigned long long)n_errors);
-    else if (sum != steps * room->shape->step_sum)
-        (void)fprintf(stderr, "%s: the data add up to %llu instead of %llu\n", room->shape->name,
-                      (unsigned long long)sum, (unsigned long long)(steps * room->shape->step_sum));
-    return n_errors == 0 && sum == steps * room->shape->step_sum;
+        (void)fprintf(stderr, "%s: %llu places in the data are damaged\n", room->shape->name, n_errors);
+    else if (sum != expected)
+        (void)fprintf(stderr, "%s: the data add up to %llu instead of %llu\n", room->shape->name, sum,
+                      expected);
+    return n_errors == 0 && sum == expected;
 }
 
 /* What the first process does beside or instead of working. */
