@@ -81,6 +81,8 @@ def parse(name: str, section: configparser.SectionProxy) -> Machine:
 
 def check(machine: Machine) -> None:
     nodes = machine.nodes
+    if machine.threads < 1 or machine.llcs < 1:
+        raise LabError("Threads= and LLCs=: expected a number above 0")
     populated = {count for count in machine.cpus if count}
     if len(populated) != 1:
         # QEMU's sockets are all alike, and a node is a socket, so that it has a cache of its own.

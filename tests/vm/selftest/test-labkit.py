@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the lab reads and writes, without a guest: machine files, case files, TAP, initial RAM disks."""
+
+import configparser
+import io
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+VM = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(VM))
+
+from labkit import LabError, case, cpio, machine, tap  # noqa: E402
+
+
+class Tap(unittest.TestCase):
+    def problems(self, *lines: str) -> list[str]:
+        return tap.parse("\n".join(lines)).problems()
+
+    def test_pass(self):
+        self.assertEqual(self.problems("lab: begin", "1..2", "ok 1", "# note", "ok 2 - b", "", "lab: end 0"), [])
+
+    def test_two_plans(self):
+        self.assertEqual(self.problems("lab: begin", "1..1", "ok 1", "1..1", "ok 1", "lab: end 0"), [])
+
+    def test_fail(self):
+        for lines, expected in (
+                ((), "the guest never reached the job"),
+                (("lab: begin", "1..1", "ok 1"), "the job never ended"),
+                (("lab: begin", "1..1", "ok 1", "lab: end 3"), "the job ended with status 3"),
+                (("lab: begin", "ok 1", "lab: end 0"), "no TAP plan"),
+                (("lab: begin", "1..2", "ok 1", "lab: end 0"), "1 tests of 2 planned"),
+                (("lab: begin", "1..1", "not ok 1 - x", "lab: end 0"), "not ok 1 - x"),
+        ):
+            self.assertEqual(self.problems(*lines), [expected])
+
+    def test_skip(self):
+        one = tap.parse("lab: begin\n1..2\nok 1 # SKIP no\nok 2\nlab: end 0")
+        self.assertEqual((one.problems(), one.all_skipped()), ([], False))
+        # cmocka up to 1.1.5 says "not ok" of what it skips.
+        every = tap.parse("lab: begin\n1..1\nnot ok 1 # SKIP x\n1..0 # SKIP y\nlab: end 0")
+        self.assertEqual((every.problems(), every.all_skipped()), ([], True))
+
+    def test_results(self):
+        self.assertEqual(tap.parse('{"a": 1}\n{"b": 2}').results, ['{"a": 1}', '{"b": 2}'])
+
+
+class Machines(unittest.TestCase):
+    def parse(self, text: str) -> machine.Machine:
+        parser = configparser.ConfigParser(interpolation=None)
+        parser.read_string("[Machine]\n" + text)
+        found = machine.parse("test", parser["Machine"])
+        machine.check(found)
+        return found
+
+    def test_all_load(self):
+        self.assertGreaterEqual(len(machine.names()), 9)
+        for name in machine.names():
+            self.assertEqual(machine.load(name).name, name)
+
+    def test_arguments(self):
+        shape = self.parse("Nodes=3\nCPUs=2 2 0\nThreads=2\nMemoryMB=64 0 32\nDistances=10 20 30\n 20 10 31\n 30 31 10")
+        argv = machine.qemu_arguments(shape)
+        self.assertIn("4,sockets=2,dies=1,cores=1,threads=2", argv)
+        for word in ("96M", "node,nodeid=0,cpus=0-1,memdev=mem0", "node,nodeid=1,cpus=2-3", "node,nodeid=2,memdev=mem2",
+                     "dist,src=1,dst=2,val=31", "dist,src=2,dst=0,val=30"):
+            self.assertIn(word, argv)
+        self.assertEqual(machine.cost_arguments(shape), "nodes=64:0:32,cpus=0:0:1:1,dist=10:20:30/20:10:31/30:31:10")
+
+    def test_refused(self):
+        good = {"Nodes": "2", "CPUs": "2", "MemoryMB": "64", "Distances": "10 20\n 20 10"}
+        self.parse("\n".join(f"{k}={v}" for k, v in good.items()))
+        for key, value in (("Nodes", "0"), ("Nodes", "x"), ("CPUs", "2 1"), ("CPUs", "0"), ("CPUs", "2 2 2"),
+                           ("CPUs", "-1"), ("Threads", "4"), ("Threads", "0"), ("LLCs", "3"), ("MemoryMB", "0"), ("MemoryMB", "99999"),
+                           ("Distances", "10 20"), ("Distances", "20 20\n 20 10"), ("Distances", "10 10\n 20 10"),
+                           ("Distances", "10 255\n 20 10"), ("Colour", "red")):
+            text = "\n".join(f"{k}={v}" for k, v in {**good, key: value}.items())
+            with self.subTest(key=key, value=value), self.assertRaises((LabError, ValueError)):
+                self.parse(text)
+
+    def test_no_such(self):
+        with self.assertRaisesRegex(LabError, "no machine 'x': expected one of"):
+            machine.load("x")
+
+
+class Cases(unittest.TestCase):
+    def parse(self, text: str) -> case.Case:
+        parser = configparser.ConfigParser(interpolation=None)
+        parser.read_file(io.StringIO("[Case]\n" + text))
+        return case.parse("test", parser["Case"])
+
+    def test_all_load(self):
+        for name in case.names():
+            for machine_name in case.load(name).machines:
+                machine.load(machine_name)
+
+    def test_keys(self):
+        found = self.parse("Description=d\nMachine=2x2 4x1\nSuites=trixie\nCost=yes\nLimitSec=7\nCommand=a\n  b")
+        self.assertEqual((found.machines, found.suites, found.cost, found.limit_sec), (["2x2", "4x1"], ["trixie"], True, 7))
+        self.assertEqual(found.command, "a\nb\n")
+        self.assertEqual(self.parse("Description=d\nMachine=all\nCommand=a").machines, machine.names())
+
+    def test_refused(self):
+        for text in ("Machine=2x2\nCommand=a", "Description=d\nCommand=a", "Description=d\nMachine=2x2",
+                     "Description=d\nMachine=2x2\nCommand=a\nSuites=sid", "Description=d\nMachine=2x2\nCommand=a\nLimit=3"):
+            with self.subTest(text=text), self.assertRaises((LabError, KeyError)):
+                self.parse(text)
+
+
+@unittest.skipUnless(shutil.which("cpio"), "needs cpio")
+class Cpio(unittest.TestCase):
+    def test_archive(self):
+        data = cpio.archive({"init": b"#!/busybox sh\n", "odd": b"x"})
+        with tempfile.TemporaryDirectory() as name:
+            listed = subprocess.run(["cpio", "-t"], input=data, capture_output=True, check=True).stdout.decode().split()
+            self.assertEqual(listed, ["dev", "root", "dev/console", "init", "odd"])
+            subprocess.run(["cpio", "-i", "init", "odd"], input=data, cwd=name, capture_output=True, check=True)
+            self.assertEqual((pathlib.Path(name) / "init").read_bytes(), b"#!/busybox sh\n")
+            self.assertEqual((pathlib.Path(name) / "odd").read_bytes(), b"x")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
