@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Search order of configuration files: /etc before /run before /usr/lib, as systemd does it. */
+/* Search order of configuration files: /etc, /run, /usr/local/lib, /usr/lib, as systemd does it. */
 
 #include "conf/ini.h"
 

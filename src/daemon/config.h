@@ -14,7 +14,8 @@
 #define CONFIG_NAME "numaplaced.conf"
 
 /* The directories of numaplaced.conf and numaplaced.conf.d/, first wins. */
-#define CONFIG_DIRECTORIES "/etc/numaplace", "/run/numaplace", "/usr/lib/numaplace"
+#define CONFIG_DIRECTORIES \
+    "/etc/numaplace", "/run/numaplace", "/usr/local/lib/numaplace", "/usr/lib/numaplace"
 
 typedef enum ConfigNumaBalancing {
     CONFIG_NUMA_BALANCING_LEAVE, /* kernel.numa_balancing is not touched */

@@ -20,7 +20,9 @@
 #define POLICY_NODES_MAX   1024U /* node numbers are below this: CONFIG_NODES_SHIFT is at most 10 */
 
 /* The directories of policy files, first wins. Relative to a root in tests. */
-#define POLICY_DIRECTORIES "/etc/numaplace/policy.d", "/run/numaplace/policy.d", "/usr/lib/numaplace/policy.d"
+#define POLICY_DIRECTORIES                                                                     \
+    "/etc/numaplace/policy.d", "/run/numaplace/policy.d", "/usr/local/lib/numaplace/policy.d", \
+        "/usr/lib/numaplace/policy.d"
 
 /* The names in the files, in this order, are policy_*_names[]. */
 typedef enum PolicyGroupBy {
