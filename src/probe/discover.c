@@ -6,8 +6,8 @@
  *     decision IGNORE                               one in eight is read again; asked when its identity changed
  *     decision LATER                                read and asked every time
  *     in the World                                  stat is read every time (CPU time, memory, number of threads); threads are
- *                                                   listed when their number is not what the World has; one in eight
- *                                                   is looked at in full
+ *                                                   listed when their number is not what the World has; the names of
+ *                                                   one in eight are read again
  *
  * Listing threads only when their number changed loses nothing: one that ended is noticed by the next sample, and then the
  * numbers differ. It saves most of the pass with a process of ten thousand threads, where listing takes milliseconds.
@@ -188,6 +188,16 @@ static int give_up(int r, const Process *process, const SeenProcess *old)
     return probe_error_is_gone(r) || !process || !old ? 1 : 0;
 }
 
+/* The first thread bears the name of its process. */
+static void name_first_thread(World *world, const Process *process, const char *comm)
+{
+    size_t n, first = world_process_tasks(world, process, &n);
+
+    for (size_t i = first; i < first + n; i++)
+        if (world->tasks[i].tid == process->pid)
+            (void)snprintf(world->tasks[i].comm, sizeof(world->tasks[i].comm), "%s", comm);
+}
+
 /* Looks at a process in full. Returns 0, 1 when it is to be forgotten, or -ENOMEM. */
 static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, SeenProcess *seen,
                 uint64_t now_usec)
@@ -229,6 +239,9 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
     if (r < 0)
         return r;
     refresh_numbers(probe, process, &subject.stat, subject.cpu_permille);
+    name_first_thread(world, process, subject.stat.comm);
+    if (subject.stat.num_threads == count_threads(world, process))
+        return 0;
     return probe_threads_refresh(probe, world, (size_t)(process - world->processes), &subject);
 }
 

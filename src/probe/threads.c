@@ -225,7 +225,8 @@ void probe_threads_validate(Probe *probe, World *world)
     for (size_t i = 0; i < n; i++) {
         Task *task = &world->tasks[(probe->thread_cursor + i) % world->n_tasks];
 
-        if (!task->gone)
+        /* That of a first thread is its process's, which every pass reads. */
+        if (!task->gone && task->tid != world->processes[task->process.i].pid)
             validate(probe, world, task);
     }
     probe->thread_cursor = world->n_tasks > 0 ? (probe->thread_cursor + n) % world->n_tasks : 0;

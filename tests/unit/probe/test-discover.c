@@ -69,6 +69,7 @@ static void test_identity_changes(void **state)
     bench_discover(&b);
     assert_int_equal(b.n_asked, 4);
     assert_string_equal(bench_process(&b, 100)->comm, "other");
+    assert_string_equal(bench_task(&b, 100, 100)->comm, "other");
 }
 
 static void test_wants(void **state)
