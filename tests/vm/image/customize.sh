@@ -7,16 +7,19 @@
 set -eu
 root=$1
 
-# The job is the only thing that runs. Without udev no device unit ever appears, so nothing may wait for one: no fstab, no
-# console logins. numad's package enables its service, which would take part in every measurement.
+# The job is the only thing that runs, and soon. Without udev no device unit ever appears, so nothing may wait for one: no
+# fstab, no console logins. numad's package enables its service, which would take part in every measurement.
 : > "$root/etc/fstab"
 cp "$(dirname "$0")/lab.service" "$root/etc/systemd/system/lab.service"
 mkdir -p "$root/etc/systemd/system/multi-user.target.wants" "$root/lab"
 ln -sf ../lab.service "$root/etc/systemd/system/multi-user.target.wants/lab.service"
 ln -sf /lib/systemd/system/multi-user.target "$root/etc/systemd/system/default.target"
-for unit in numad.service getty@.service serial-getty@.service e2scrub_reap.service e2scrub_all.timer \
-    apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer fstrim.timer systemd-update-utmp.service \
-    systemd-networkd.service systemd-random-seed.service systemd-pstore.service systemd-firstboot.service; do
+for unit in numad.service getty@.service getty-static.service serial-getty@.service modprobe@.service \
+    e2scrub_reap.service e2scrub_all.timer apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer fstrim.timer \
+    dev-hugepages.mount dev-mqueue.mount sys-kernel-tracing.mount kmod-static-nodes.service \
+    systemd-firstboot.service systemd-journal-flush.service systemd-modules-load.service systemd-networkd.service \
+    systemd-pstore.service systemd-random-seed.service systemd-remount-fs.service systemd-sysusers.service \
+    systemd-update-utmp.service systemd-update-utmp-runlevel.service systemd-user-sessions.service; do
     ln -sf /dev/null "$root/etc/systemd/system/$unit"
 done
 echo lab > "$root/etc/hostname"

@@ -11,8 +11,9 @@ from . import LabError, Unavailable, machine, tap
 from .image import Image
 
 QEMU = "qemu-system-x86_64"
-# rep movsb goes byte by byte under TCG (erms, fsrm); five-level page tables and SMAP cost time and show nothing here.
-CPU = "max,-erms,-fsrm,-la57,-smap"
+# rep movsb goes byte by byte under TCG (erms, fsrm); five-level page tables and SMAP cost time and show nothing here. The
+# kernel believes the threads of a core, and several caches in a socket, of Intel's CPUs only.
+CPU = "max,vendor=GenuineIntel,-erms,-fsrm,-la57,-smap"
 KERNEL_ARGS = ("console=ttyS0 quiet panic=-1 oops=panic psi=1 schedstats=enable mitigations=off tsc=reliable "
                "clocksource=tsc nowatchdog random.trust_cpu=on systemd.show_status=0 systemd.getty_auto=no")
 POLL_SEC = 0.2

@@ -61,7 +61,8 @@ def need_programs(*names: str) -> None:
 
 
 def recipe_hash(suite: str) -> str:
-    parts = [" ".join((*bootstrap_argv(suite, pathlib.Path("root.tar")), DISK_SCRIPT, *MODULES)).encode()]
+    words = (*bootstrap_argv(suite, pathlib.Path("root.tar"), "recipe"), DISK_SCRIPT, *MODULES)
+    parts = [" ".join(words).encode()]
     for path in (*(VM / "image" / name for name in RECIPE_FILES), pathlib.Path(cpio.__file__)):
         parts.append(path.read_bytes())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
@@ -89,11 +90,10 @@ def ensure(suite: str) -> Image:
 def build(image: Image) -> None:
     note(f"building the image of {image.suite}, once; this takes a few minutes and needs the network")
     with tempfile.TemporaryDirectory(prefix=f"{image.suite}-", dir=IMAGES) as name:
-        work = pathlib.Path(name)
-        log = IMAGES / f"{image.suite}.log"
+        work, log = pathlib.Path(name), IMAGES / f"{image.suite}.log"
         log.unlink(missing_ok=True)
-        run_logged(bootstrap_argv(image.suite, work / "root.tar"), log, Unavailable)
-        run_logged([*as_owner(), "sh", "-c", DISK_SCRIPT, "sh", str(work)], log, LabError)
+        bootstrap(image.suite, work, log)
+        run_logged([*as_owner(), "sh", "-c", DISK_SCRIPT, "sh", name], log, LabError)
         boot = work / "boot"
         (work / "initrd").write_bytes(make_initrd(boot))
         kernel = next((boot / "boot").glob("vmlinuz-*"))
@@ -105,23 +105,44 @@ def build(image: Image) -> None:
     note(f"built {image.root}")
 
 
-def run_logged(argv: list[str], log: pathlib.Path, error: type[LabError]) -> None:
+def bootstrap(suite: str, work: pathlib.Path, log: pathlib.Path) -> None:
+    """Makes WORK/root.tar. The recipe is copied to where the users of a namespace may read it, whatever the home directory's
+    mode; for the same reason only root unpacks in `work`, where everything is removed in the end, whatever happens."""
+    with tempfile.TemporaryDirectory(prefix="lab-recipe-") as recipe:
+        for name in RECIPE_FILES:
+            shutil.copy(VM / "image" / name, recipe)
+        pathlib.Path(recipe).chmod(0o755)
+        work.chmod(0o755)
+        env = dict(os.environ, TMPDIR=str(work)) if os.geteuid() == 0 else None
+        run_logged(private(bootstrap_argv(suite, work / "root.tar", recipe)), log, Unavailable, env)
+
+
+def run_logged(argv: list[str], log: pathlib.Path, error: type[LabError], env: dict | None = None) -> None:
     with open(log, "ab") as out:
-        status = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False).returncode
+        status = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, check=False).returncode
     if status:
         tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:]
         raise error("\n".join([f"{argv[0]} failed with status {status}; the end of {log}:", *tail]))
 
 
-def bootstrap_argv(suite: str, tar: pathlib.Path) -> list[str]:
+def bootstrap_argv(suite: str, tar: pathlib.Path, recipe: str) -> list[str]:
     """The packages of a suite as a tar file. Sources are given in full: the host's are none of the guest's business."""
     argv = ["mmdebstrap", "--mode=auto", "--variant=minbase", "--architectures=amd64", f"--include={','.join(PACKAGES)}",
             "--aptopt=Acquire::Retries \"3\"", "--aptopt=APT::Install-Recommends \"false\"",
             "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
-            f"--customize-hook='{VM}/image/customize.sh' \"$1\""]
+            f"--customize-hook={recipe}/customize.sh \"$1\""]
     if KEYRING.exists():
         argv.append(f"--keyring={KEYRING}")
     return [*argv, suite, str(tar), f"deb {MIRROR} {suite} main", f"deb {SECURITY} {suite}-security main"]
+
+
+def private(argv: list[str]) -> list[str]:
+    """For root: in namespaces of its own, so that mounts and helpers go with a build that is killed. Users' mmdebstrap does
+    that by itself."""
+    unshare = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]
+    if os.geteuid() == 0 and subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode == 0:
+        return [*unshare, *argv]
+    return argv
 
 
 def as_owner() -> list[str]:

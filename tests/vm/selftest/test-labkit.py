@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the lab reads and writes, without a guest: machine files, case files, TAP, initial RAM disks."""
+"""What the lab reads and writes, without a guest: machine files, case files, TAP, initial RAM disks.
+
+usage: test-labkit.py CASE/SUITE..   all that meson runs
+"""
 
 import configparser
 import io
@@ -14,6 +17,9 @@ VM = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(VM))
 
 from labkit import LabError, case, cpio, machine, tap  # noqa: E402
+
+
+BUILT_IN = sys.argv[1:]
 
 
 class Tap(unittest.TestCase):
@@ -97,6 +103,10 @@ class Cases(unittest.TestCase):
             for machine_name in case.load(name).machines:
                 machine.load(machine_name)
 
+    def test_meson_runs_all(self):
+        self.assertEqual(sorted(f"{name}/{suite}" for name in case.names() for suite in case.load(name).suites),
+                         sorted(BUILT_IN))
+
     def test_keys(self):
         found = self.parse("Description=d\nMachine=2x2 4x1\nSuites=trixie\nCost=yes\nLimitSec=7\nCommand=a\n  b")
         self.assertEqual((found.machines, found.suites, found.cost, found.limit_sec), (["2x2", "4x1"], ["trixie"], True, 7))
@@ -123,4 +133,4 @@ class Cpio(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    unittest.main(argv=sys.argv[:1], verbosity=2)
