@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The measured workloads on real nodes: memory starts where --placement says, threads run where --bind says, and
+what is said of pages is true. Balancing is off, so that nobody else moves anything."""
+
+import json
+import subprocess
+import time
+import unittest
+
+import tap
+
+MACHINE = tap.info()["machine"]
+CPUS = MACHINE["cpus"]
+MEMORY = [node for node, mb in enumerate(MACHINE["memory_mb"]) if mb]
+LAST = len(CPUS) - 1
+N_CPUS = sum(map(len, CPUS))
+DEADLINE_SEC = 60
+
+# Every thread has memory of its own, or shares it with threads that are bound to the same node.
+PLACEABLE = ["multi-heap", "numa01", "numa01-thread-alloc", "numa02", "phase-changer", "stream"]
+ALL = [*PLACEABLE, "reader"]
+
+
+def run(*argv):
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=DEADLINE_SEC)
+    return json.loads(done.stdout)
+
+
+def all_on(node):
+    return [0] * node + [1]
+
+
+def share_on(result, node, when="start"):
+    shares = result[f"nodes_{when}"]
+    return shares[node] if node < len(shares) else 0
+
+
+class Start(unittest.TestCase):
+    def test_main_is_the_node_of_the_first_cpu(self):
+        for name in ALL:
+            for node in (0, LAST):
+                cpus = ",".join(str(cpu) for cpus in CPUS[node:] for cpu in cpus)
+                with self.subTest(name=name, cpus=cpus):
+                    result = run("taskset", "-c", cpus, name, "--scale=0.02")
+                    self.assertEqual(result["nodes_start"], all_on(node))
+
+    def test_main_leaves_a_policy_alone(self):
+        result = run("numactl", f"--membind={LAST}", "numa01", "--scale=0.02")
+        self.assertEqual(result["nodes_start"], all_on(LAST))
+
+    def test_node(self):
+        for name in ALL:
+            for node in MEMORY:
+                with self.subTest(name=name, node=node):
+                    result = run(name, "--scale=0.02", f"--placement=node:{node}")
+                    self.assertEqual(result["nodes_start"], all_on(node))
+
+    def test_interleave(self):
+        for name in ALL:
+            with self.subTest(name=name):
+                result = run(name, "--scale=0.02", "--placement=interleave")
+                for node in MEMORY:
+                    self.assertAlmostEqual(share_on(result, node), 1 / len(MEMORY), delta=0.1)
+
+    def test_bound_and_local(self):
+        for name in PLACEABLE:
+            with self.subTest(name=name):
+                result = run(name, "--scale=0.02", "--placement=local", "--bind", "--sample")
+                self.assertEqual((result["local_start"], result["local_end"]), (1, 1))
+                self.assertGreater(result["converged_s"], 0)
+
+    def test_bound_and_misplaced(self):
+        """All is on one node, and the threads are spread: as many are local as there are on that node."""
+        for name in ALL:
+            with self.subTest(name=name):
+                result = run(name, "--scale=0.02", "--placement=node:0", "--bind", "--sample")
+                self.assertEqual(result["local_start"], len(CPUS[0]) / N_CPUS)
+                self.assertIsNone(result["converged_s"])
+
+
+class Watch(unittest.TestCase):
+    def start(self, *args):
+        """A workload on the last node with all of its memory on node 0."""
+        cpus = ",".join(map(str, CPUS[LAST]))
+        argv = ["taskset", "-c", cpus, *args, "--placement=node:0", "--seconds=600", "--sample=10"]
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def wait_work(self, process):
+        """Until its threads work, and have for as long as a few samples take."""
+        end, seen = time.monotonic() + DEADLINE_SEC, None
+        while time.monotonic() < end:
+            with open(f"/proc/{process.pid}/stat", encoding="ascii") as stat:
+                fields = stat.read().rpartition(")")[2].split()
+            threads, ticks = int(fields[17]), int(fields[11])
+            if threads > 1:
+                seen = ticks if seen is None else seen
+                if ticks >= seen + 50:
+                    return
+            time.sleep(0.05)
+        self.fail("it does not work")
+
+    def test_moved_memory_converges(self):
+        process = self.start("numa02", "--bytes=16M")
+        self.wait_work(process)
+        subprocess.run(["migratepages", str(process.pid), "0", str(LAST)], check=True, timeout=DEADLINE_SEC)
+        self.wait_work(process)
+        process.terminate()
+        result = json.loads(process.communicate(timeout=DEADLINE_SEC)[0])
+        self.assertEqual((result["local_start"], result["local_end"]), (0, 1))
+        self.assertEqual(result["nodes_start"], all_on(0))
+        self.assertEqual(result["nodes_end"], all_on(LAST))
+        self.assertGreater(result["converged_s"], 0.05)
+        self.assertLess(result["converged_s"], result["seconds"])
+
+    def test_memory_that_stays_does_not(self):
+        process = self.start("numa02", "--bytes=16M")
+        self.wait_work(process)
+        process.terminate()
+        result = json.loads(process.communicate(timeout=DEADLINE_SEC)[0])
+        self.assertEqual((result["local_start"], result["local_end"], result["converged_s"]), (0, 0, None))
+        self.assertGreater(result["samples"], 1)
+
+
+if __name__ == "__main__":
+    tap.main()
