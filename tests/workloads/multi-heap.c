@@ -50,7 +50,7 @@ int main(int argc, char **argv)
         .threads_max = LINE_SLOTS,
         .bytes = (size_t)32 << 20,
         .n_regions = 1,
-        .steps = 28672,
+        .steps = 18432,
         .pass_steps = 512,
         .step_operations = BATCH,
         .step_sum = (uint64_t)BATCH * CHAIN,

@@ -112,7 +112,7 @@ int main(int argc, char **argv)
         .processes = 4,
         .threads = 8,
         .threads_step = 2,
-        .steps = 20000,
+        .steps = 10000,
         .pass_steps = 1000,
         .step_operations = 1,
         .step_sum = 1,

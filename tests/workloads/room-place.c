@@ -84,9 +84,9 @@ static int wanted(const Room *room, NodeMask *ret)
         ret->bits[node / LONG_BITS] = 1UL << (node % LONG_BITS);
         return MPOL_BIND;
     case PLACEMENT_MAIN:
-        /* The main threads of several processes would start on different nodes on some runs and not on others,
-         * and one may be moved while it touches: the node of the first CPU is preferred, which is the same on
-         * every run. Under a policy that somebody else has set (numactl) the user knows better. */
+        /* The main threads of several processes would start on different nodes on some runs and not on
+         * others, and one may be moved while it touches: the node of the first CPU is preferred, which is the
+         * same on every run. Under a policy that somebody else has set (numactl) the user knows better. */
         if (before.mode != MPOL_DEFAULT || !place_has_memory(node))
             return MPOL_DEFAULT;
         ret->bits[node / LONG_BITS] = 1UL << (node % LONG_BITS);
@@ -109,7 +109,8 @@ int place_begin(const Room *room)
         r = set_policy(mode, &mask);
         before.changed = r == 0;
     }
-    /* A kernel without nodes has no policies and many a container forbids them: the touch alone decides then. */
+    /* A kernel without nodes has no policies and many a container forbids them: the touch alone decides
+     * then. */
     if ((r == -ENOSYS || r == -EPERM) &&
         (room->options.placement == PLACEMENT_MAIN || room->options.placement == PLACEMENT_LOCAL))
         return 0;
@@ -204,6 +205,7 @@ void place_query(const Room *room, PlaceShares *ret)
 
         for (size_t k = 0; k < SAMPLE_PAGES; k++)
             pages[k] = sampled_page(thread, used, k);
+        ret->n_asked += SAMPLE_PAGES;
         if (syscall(SYS_move_pages, room->pids[thread->process], (unsigned long)SAMPLE_PAGES, pages, NULL,
                     status, 0) < 0)
             continue; /* not counted; without any count the result says null */

@@ -79,7 +79,8 @@ typedef struct Room {
 
 /* Where the sampled pages are. A page counts once for each thread that uses it. */
 typedef struct PlaceShares {
-    uint64_t n_pages, n_local;
+    uint64_t n_asked;
+    uint64_t n_pages, n_local; /* that the kernel knew */
     uint64_t by_node[ROOM_NODES_MAX];
 } PlaceShares;
 

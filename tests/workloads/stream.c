@@ -79,7 +79,7 @@ int main(int argc, char **argv)
         .processes = 1,
         .bytes = (size_t)48 << 20,
         .n_regions = 3,
-        .steps = 6144,
+        .steps = 4096,
         .step_operations = 1,
         .step_sum = 1,
         .fill = fill,

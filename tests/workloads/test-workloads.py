@@ -23,22 +23,22 @@ DEADLINE_SEC = 120
 
 # Steps of a thread at --scale=1, operations in a step, and what an operation adds to the sum of the data.
 WORK = {
-    "multi-heap": (28672, 64, 8),
+    "multi-heap": (18432, 64, 8),
     "numa01": (20480, 1, 1024),
     "numa01-thread-alloc": (20480, 1, 1024),
     "numa02": (20480, 1, 1024),
     "phase-changer": (20480, 1, 1024),
-    "ping-pong": (20000, 1, 1),
+    "ping-pong": (10000, 1, 1),
     "reader": (20480, 1, 1),
-    "stream": (6144, 1, 1),
+    "stream": (4096, 1, 1),
 }
 MULTI_PROCESS = {"multi-heap", "numa01", "numa01-thread-alloc", "ping-pong"}
 
 KEYS = {
     "workload", "seconds", "operations", "unit", "operations_of", "sum", "complete", "processes", "threads",
-    "bytes", "placement", "bind", "local_start", "remote_start", "nodes_start", "local_end", "remote_end",
-    "nodes_end", "converged_s", "samples", "pass_first_s", "pass_last_s", "pass_min_s", "pass_max_s",
-    "changes", "first_change_s",
+    "bytes", "placement", "bind", "local_start", "remote_start", "nodes_start", "local_end",
+    "remote_end", "nodes_end", "converged_s", "samples", "pass_first_s", "pass_last_s", "pass_min_s",
+    "pass_max_s", "changes", "first_change_s",
 }
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The measured workloads on real nodes: memory starts where --placement says, threads run where --bind says, and
-what is said of pages is true. Balancing is off, so that nobody else moves anything."""
+"""The measured workloads on real nodes: memory starts where --placement says, threads run where --bind
+says, and what is said of pages is true. Balancing is off, so that nobody else moves anything."""
 
 import json
 import subprocess
