@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the tests of the cost model share: a configuration from a line of text. */
+
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define COST_TEST_WORDS_MAX 24
+
+/* Two nodes of 64 MiB with two CPUs each, twice as far as near; latencies 100 and 200 ns, LLC 20, no scaling. */
+#define COST_TEST_2X2 "nodes=64:64 cpus=0:0:1:1 dist=10:20/20:10 local=100 remote=200 llclat=20 scale=1"
+
+/* config_parse() of words parted by blanks, which are kept in `text`. */
+static inline int parse_words(char *text, Config *ret, char *error, size_t size)
+{
+    char *words[COST_TEST_WORDS_MAX], *rest = NULL;
+    int n = 0;
+
+    for (char *w = strtok_r(text, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) {
+        assert_true(n < COST_TEST_WORDS_MAX);
+        words[n++] = w;
+    }
+    return config_parse(n, words, ret, error, size);
+}
+
+/* The same for words that are right. The configuration names no output. */
+static inline Config config_of(const char *text)
+{
+    char copy[512], error[256];
+    Config c;
+
+    assert_true((size_t)snprintf(copy, sizeof(copy), "%s", text) < sizeof(copy));
+    if (parse_words(copy, &c, error, sizeof(error)) < 0)
+        fail_msg("%s", error);
+    return c;
+}
