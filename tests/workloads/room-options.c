@@ -129,6 +129,7 @@ static void usage(const WorkShape *shape)
         (void)printf("  --sample[=HZ]     watch where the pages are, so often per second (5)\n");
     }
     (void)printf("  --bind            bind each thread to a node's CPUs\n");
+    (void)printf("  --window=N        first number of the marks for a priced guest, or none (0)\n");
     if (shape->extra.name)
         (void)printf("  --%s%s  %s\n", shape->extra.name, shape->extra.flag ? "" : "=N", shape->extra.help);
 }
@@ -160,6 +161,10 @@ static void read_one(const WorkShape *shape, int c, RoomOptions *options)
         break;
     case 'H':
         options->sample_hz = optarg ? fraction("sample", optarg, HZ_MAX) : 5;
+        break;
+    case 'w':
+        options->window =
+            strcmp(optarg, "none") == 0 ? -1 : (int)number("window", optarg, 0, ROOM_WINDOW_MAX);
         break;
     case OPTION_EXTRA:
         options->extra = optarg ? number(shape->extra.name, optarg, shape->extra.min, shape->extra.max) : 1;
@@ -196,6 +201,7 @@ static void make_table(const WorkShape *shape, struct option *table)
         {"scale", required_argument, NULL, 's'},
         {"seconds", required_argument, NULL, 'S'},
         {"bind", no_argument, NULL, 'B'},
+        {"window", required_argument, NULL, 'w'},
         {"help", no_argument, NULL, 'h'},
     };
     static const struct option with_memory[] = {

@@ -135,6 +135,10 @@ void room_print(const Room *room, const RoomResult *result)
     print_u64("bytes", bytes_of_all(room));
     (void)printf(",\"placement\":\"%s\"", room->options.placement_text);
     print_bool("bind", room->options.bind);
+    if (room->options.window < 0)
+        (void)printf(",\"window\":null");
+    else
+        print_u64("window", (uint64_t)room->options.window);
     print_shares("start", &result->start);
     print_shares("end", &result->end);
     print_double("converged_s", seconds(result->converged_nsec), result->converged_nsec > 0);

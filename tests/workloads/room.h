@@ -11,6 +11,7 @@
 #define ROOM_PROCESSES_MAX 64u
 #define ROOM_THREADS_MAX   1024u /* of a process */
 #define ROOM_NODES_MAX     128u
+#define ROOM_WINDOW_MAX    254u /* the second mark has the next number */
 
 typedef enum PlacementKind {
     PLACEMENT_MAIN,       /* the main thread touches everything first, on one node */
@@ -29,6 +30,7 @@ typedef struct RoomOptions {
     const char *placement_text;
     bool bind;
     double sample_hz; /* 0: only at start and end */
+    int window;       /* number of the first of its two marks; negative: none */
     uint64_t extra;
 } RoomOptions;
 

@@ -36,7 +36,7 @@ MULTI_PROCESS = {"multi-heap", "numa01", "numa01-thread-alloc", "ping-pong"}
 
 KEYS = {
     "workload", "seconds", "operations", "unit", "operations_of", "sum", "complete", "processes", "threads",
-    "bytes", "placement", "bind", "local_start", "remote_start", "nodes_start", "local_end",
+    "bytes", "placement", "bind", "window", "local_start", "remote_start", "nodes_start", "local_end",
     "remote_end", "nodes_end", "converged_s", "samples", "pass_first_s", "pass_last_s", "pass_min_s",
     "pass_max_s", "changes", "first_change_s",
 }
@@ -201,6 +201,12 @@ class Work(Case):
         self.assertLessEqual(result["pass_last_s"], result["pass_max_s"])
         self.assertLessEqual(result["pass_max_s"], result["seconds"])
 
+    def test_window(self):
+        for window, number in ((), 0), (("--window=254",), 254), (("--window=none",), None):
+            with self.subTest(window=window):
+                result = self.result(*window, "--processes=2", "--threads=2", "--scale=0.01")
+                self.assertEqual(result["window"], number)
+
     def test_bound_threads(self):
         result = self.result("--bind", "--processes=2", "--threads=2", "--scale=0.01")
         self.assertIs(result["bind"], True)
@@ -361,7 +367,7 @@ class End(Case):
 class Arguments(Case):
     BAD = ["--threads=0", "--threads=x", "--threads=-1", "--threads=2.5", "--threads=99999",
            "--processes=0", "--processes=65", "--scale=0", "--scale=-1", "--scale=nan", "--scale=x",
-           "--seconds=0", "--seconds=inf", "--nonsense", "word", "--bind=1"]
+           "--seconds=0", "--seconds=inf", "--nonsense", "word", "--bind=1", "--window=255", "--window=x"]
     BAD_WITH_MEMORY = ["--bytes=0", "--bytes=1Q", "--bytes=M", "--bytes=63K --threads=2", "--bytes=-1M",
                        "--placement=there", "--placement=node:", "--placement=node:127", "--sample=0",
                        "--sample=x"]

@@ -28,12 +28,15 @@
 #include <unistd.h>
 
 #include "room.h"
+#include "window.h"
 
 /* When the first sample is taken: the threads then run where the kernel first wants them. */
 #define SETTLE_NSEC UINT64_C(50000000)
 
 /* How long a signal may go unnoticed that comes just before a wait begins. */
 #define WAIT_MAX_NSEC UINT64_C(200000000)
+
+_Static_assert(ROOM_WINDOW_MAX + 1 < WINDOW_MARKS, "both marks of a window");
 
 static Room *room;
 
@@ -168,14 +171,37 @@ static bool data_good(void)
     return n_errors == 0 && sum == expected;
 }
 
+/* In a guest whose memory has prices, only the measured part pays them, and its counters stand between two
+ * marks. */
+static void open_window(void)
+{
+    if (room->options.window < 0)
+        return;
+    window_on();
+    window_mark((unsigned)room->options.window);
+}
+
+static void close_window(void)
+{
+    if (room->options.window < 0)
+        return;
+    window_mark((unsigned)room->options.window + 1);
+    window_off();
+}
+
 /* What the first process does beside or instead of working. */
 static bool direct(RoomResult *result)
 {
+    bool finished;
+
     if (!wait_all(&room->n_ready))
         return false;
+    open_window();
     room->start_nsec = room_now_nsec();
     set_state(ROOM_GO);
-    if (!watch(result))
+    finished = watch(result);
+    close_window();
+    if (!finished)
         return false;
     result->complete = !atomic_load(&room->interrupted);
     place_query(room, &result->end);
