@@ -3,7 +3,8 @@
 """The VM lab: runs cases in multi-node guests. `./dev lab` is this program; README.md tells how to write a case.
 
 usage: lab.py build [SUITE..] | run CASE.. | shell [MACHINE] | list
-Exit status of run: 0 all passed, 1 something failed, 77 everything was skipped (with CI=true that is 1).
+Exit status of run: 0 passed, 1 something failed, 77 everything was skipped, or the lab cannot run here (with CI=true that
+is a failure).
 """
 
 import argparse

@@ -27,7 +27,7 @@ class Case:
     cost: bool = False
     cost_args: str = ""
     limit_sec: int = 120
-    boot_limit_sec: int = 120
+    boot_limit_sec: int = 180
 
 
 @dataclass
@@ -80,7 +80,7 @@ def parse(name: str, section: configparser.SectionProxy) -> Case:
         raise LabError(f"Machine= and Suites=: expected machines, and suites out of {' '.join(SUITES)}")
     return Case(name, section["Description"], machines, suites, section["Command"].strip() + "\n",
                 section.get("KernelArgs", ""), section.getboolean("Cost", False), section.get("CostArgs", ""),
-                section.getint("LimitSec", 120), section.getint("BootLimitSec", 120))
+                section.getint("LimitSec", 120), section.getint("BootLimitSec", 180))
 
 
 def plugin_option(case: Case, shape: machine.Machine, build: pathlib.Path, logs: pathlib.Path) -> str:
@@ -130,7 +130,7 @@ def run_guest(vm: guest.Guest, result: Result) -> guest.Ended:
             return ended
         (vm.logs / "console").rename(vm.logs / f"console-boot{result.boots}")
         note(f"{result.suite}/{result.name}: boot {result.boots} ended before the job began, booting again; its console's end:")
-        for line in guest.tail(vm.logs / f"console-boot{result.boots}"):
+        for line in guest.tail(vm.logs / f"console-boot{result.boots}", guest.RETRY_TAIL_LINES):
             note(f"| {line}")
         result.boots += 1
 

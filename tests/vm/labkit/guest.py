@@ -15,9 +15,13 @@ QEMU = "qemu-system-x86_64"
 # kernel believes the threads of a core, and several caches in a socket, of Intel's CPUs only.
 CPU = "max,vendor=GenuineIntel,-erms,-fsrm,-la57,-smap"
 KERNEL_ARGS = ("console=ttyS0 quiet panic=-1 oops=panic psi=1 schedstats=enable mitigations=off tsc=reliable "
-               "clocksource=tsc nowatchdog random.trust_cpu=on systemd.show_status=0 systemd.getty_auto=no")
+               "clocksource=tsc nowatchdog nokaslr random.trust_cpu=on systemd.show_status=0 systemd.getty_auto=no")
 POLL_SEC = 0.2
-TAIL_LINES = 25
+# A job that floods the host ends before the host's disk is full.
+SAID_BYTES_MAX = 64 << 20
+# A panic is followed by the registers and the calls that led to it.
+TAIL_LINES = 60
+RETRY_TAIL_LINES = 25
 
 
 @dataclass
@@ -43,12 +47,12 @@ class Guest:
     kernel_args: str = ""
     plugin: str = ""
     limit_sec: int = 120
-    boot_limit_sec: int = 120
+    boot_limit_sec: int = 180
     on_line: object = None
-    lines_seen: int = field(default=0, init=False)
+    rest: str = field(default="", init=False)
 
     def argv(self, interactive: bool = False) -> list[str]:
-        args = [QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "q35,graphics=off",
+        args = [QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "q35",
                 "-accel", "tcg,thread=multi", "-cpu", CPU, *machine.qemu_arguments(self.machine),
                 "-kernel", str(self.image.kernel), "-initrd", str(self.image.initrd),
                 "-append", f"{KERNEL_ARGS} {self.kernel_args}".strip(),
@@ -67,6 +71,7 @@ class Guest:
 
     def run(self) -> Ended:
         """Runs the guest and waits for its end."""
+        self.rest = ""
         for name in ("output", "console"):
             (self.logs / name).write_bytes(b"")
         start = time.monotonic()
@@ -83,34 +88,37 @@ class Guest:
 
     def watch(self, process: subprocess.Popen, start: float) -> Ended:
         ended = Ended(tap.Output(), self.logs / "console", 0)
-        self.lines_seen = 0
-        while True:
-            over = process.poll() is not None
-            self.read(ended, over, time.monotonic() - start)
-            ended.seconds = time.monotonic() - start
-            if over:
-                ended.reason = self.judge(process.returncode)
-                return ended
-            if not ended.output.begun and ended.seconds > self.boot_limit_sec:
-                ended.reason = f"not booted after {self.boot_limit_sec} s: killed"
-                return ended
-            if ended.output.begun and ended.seconds - ended.boot_seconds > self.limit_sec:
-                ended.reason = f"still running {self.limit_sec} s after the job began: killed"
-                return ended
-            time.sleep(POLL_SEC)
+        with open(self.logs / "output", encoding="utf-8", errors="replace", newline="\n") as output:
+            while True:
+                over = process.poll() is not None
+                ended.seconds = time.monotonic() - start
+                self.take_lines(output, ended, over)
+                ended.reason = self.judge(process.returncode) if over else self.limit_reached(ended)
+                if over or ended.reason:
+                    return ended
+                time.sleep(POLL_SEC)
 
-    def read(self, ended: Ended, over: bool, now: float) -> None:
-        """Takes the whole lines that have come since; the last one may lack its end when the guest is gone."""
-        text = (self.logs / "output").read_text(encoding="utf-8", errors="replace")
-        lines = text.split("\n")
-        lines = lines if over and lines[-1] else lines[:-1]
-        for line in lines[self.lines_seen:]:
+    def take_lines(self, output, ended: Ended, over: bool) -> None:
+        """Takes what has come since. A line is judged when it is whole, or will never be."""
+        lines = (self.rest + output.read()).split("\n")
+        self.rest = lines.pop()
+        if over and self.rest:
+            lines.append(self.rest)
+        for line in lines:
             ended.output.feed(line.rstrip())
             if ended.output.begun and ended.boot_seconds is None:
-                ended.boot_seconds = now
+                ended.boot_seconds = ended.seconds
             if self.on_line:
-                self.on_line(line.rstrip())
-        self.lines_seen = len(lines)
+                self.on_line(printable(line.rstrip()))
+
+    def limit_reached(self, ended: Ended) -> str:
+        if any((self.logs / name).stat().st_size > SAID_BYTES_MAX for name in ("output", "console")):
+            return f"more than {SAID_BYTES_MAX >> 20} MB of output: killed"
+        if not ended.output.begun:
+            return f"not booted after {self.boot_limit_sec} s: killed" if ended.seconds > self.boot_limit_sec else ""
+        if ended.seconds - ended.boot_seconds > self.limit_sec:
+            return f"still running {self.limit_sec} s after the job began: killed"
+        return ""
 
     def judge(self, status: int) -> str:
         if status:
@@ -122,9 +130,14 @@ class Guest:
         return ""
 
 
-def tail(path: pathlib.Path) -> list[str]:
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    return [line.rstrip() for line in lines if line.strip()][-TAIL_LINES:]
+def tail(path: pathlib.Path, count: int = TAIL_LINES) -> list[str]:
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    return [printable(line.rstrip()) for line in lines if line.strip()][-count:]
+
+
+def printable(line: str) -> str:
+    """What a guest says reaches a terminal without control characters."""
+    return "".join(c if c.isprintable() or c == "\t" else "?" for c in line)
 
 
 def version() -> tuple[int, int]:
