@@ -43,6 +43,12 @@ typedef struct ActWalk {
     size_t n_gone; /* set: listed, but gone before they were looked at */
 } ActWalk;
 
+typedef enum ActFork {
+    ACT_FORK_NO,
+    ACT_FORK_RUNNING, /* perhaps: it runs or waits for a CPU */
+    ACT_FORK_BLOCKED, /* perhaps: it sleeps uninterruptibly */
+} ActFork;
+
 typedef struct ActOps {
     const char *name; /* "affinity", "dry-run", "record" */
     bool changes;     /* false: nothing reaches the machine, and nothing is journalled */
@@ -63,9 +69,9 @@ typedef struct ActOps {
      * process's parent. */
     int (*read_process)(void *context, pid_t pid, ActProcess *ret);
     int (*birth_mark)(void *context, ActBirthMark *ret);
-    /* Whether a thread may be in the middle of making a child: it runs, waits for a CPU, or sleeps
-     * uninterruptibly. `ret_ticks` is its CPU time, in the unit of start times. */
-    int (*may_fork)(void *context, TaskKey task, bool *ret, uint64_t *ret_ticks);
+    /* Whether a thread may be in the middle of making a child. `ret_ticks` is its CPU time, in the unit of start
+     * times. */
+    int (*may_fork)(void *context, TaskKey task, ActFork *ret, uint64_t *ret_ticks);
 } ActOps;
 
 /* The real thing: sched_setaffinity(2) on the tasks below the root's /proc, start time checked before and

@@ -373,7 +373,7 @@ int affinity_birth_mark(void *context, ActBirthMark *ret)
     return 0;
 }
 
-int affinity_may_fork(void *context, TaskKey task, bool *ret, uint64_t *ret_ticks)
+int affinity_may_fork(void *context, TaskKey task, ActFork *ret, uint64_t *ret_ticks)
 {
     ProcStat stat = {0};
     int r = read_thread_stat(context_root(context), task.pid, task.tid, &stat);
@@ -382,7 +382,7 @@ int affinity_may_fork(void *context, TaskKey task, bool *ret, uint64_t *ret_tick
         r = ACT_E_GONE;
     if (r != 0)
         return r;
-    *ret = stat.state == 'R' || stat.state == 'D';
+    *ret = stat.state == 'R' ? ACT_FORK_RUNNING : stat.state == 'D' ? ACT_FORK_BLOCKED : ACT_FORK_NO;
     *ret_ticks = stat.utime_ticks + stat.stime_ticks;
     return 0;
 }

@@ -12,7 +12,7 @@ int affinity_list_processes(void *context, ActProcess **ret, size_t *ret_n);
 int affinity_walk(void *context, ActWalk *walk);
 int affinity_read_process(void *context, pid_t pid, ActProcess *ret);
 int affinity_birth_mark(void *context, ActBirthMark *ret);
-int affinity_may_fork(void *context, TaskKey task, bool *ret, uint64_t *ret_ticks);
+int affinity_may_fork(void *context, TaskKey task, ActFork *ret, uint64_t *ret_ticks);
 
 /* What an errno of a task's system call or file means: GONE, REFUSED or RETRY. */
 ActResult affinity_result(int error);

@@ -397,7 +397,7 @@ static int record_walk(void *context, ActWalk *walk)
     return 0;
 }
 
-static int record_may_fork(void *context, TaskKey task, bool *ret, uint64_t *ret_ticks)
+static int record_may_fork(void *context, TaskKey task, ActFork *ret, uint64_t *ret_ticks)
 {
     const RecordThread *thread;
 
@@ -405,7 +405,7 @@ static int record_may_fork(void *context, TaskKey task, bool *ret, uint64_t *ret
     thread = find_task(context, task);
     if (!thread)
         return ACT_E_GONE;
-    *ret = thread->busy;
+    *ret = thread->busy ? ACT_FORK_RUNNING : ACT_FORK_NO;
     *ret_ticks = 0;
     return 0;
 }

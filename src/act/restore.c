@@ -30,9 +30,14 @@
 /* More CPU time than fork(2) uses: a task that has run for so long since is out of it. Waiting for a lock in
  * it, behind hundreds of others that fork, can take seconds. */
 #define SUSPECT_TICKS 2U
-#define SETTLE_USEC   (10U * USEC_PER_SEC)
 
-#define RESTORE_TRIES 16U
+/* Two hundred that fork and share ancestors queue up for one lock, whose holder waits for a CPU among all of them: the last
+ * was seen to come out after half a minute. So it is waited for as long as one after the other does. When nothing happens
+ * for so long, those who still sleep in the kernel hang there for another reason, on a dead network disk perhaps. */
+#define STUCK_USEC  (10U * USEC_PER_SEC)
+#define SETTLE_USEC (40U * USEC_PER_SEC)
+
+#define RESTORE_TRIES 2U
 
 /* Before each pass; a sweep over a thousand processes takes a millisecond. */
 #define SWEEPS_MAX 64U
@@ -71,9 +76,10 @@ int restore_begin(Act *act, const World *world, Restore *ret)
 static int suspect(Restore *restore, TaskKey task)
 {
     RestoreSuspect entry = {.task = task};
-    bool may = false;
+    ActFork fork = ACT_FORK_NO;
 
-    if (restore->act->ops->may_fork(restore->act->context, task, &may, &entry.ticks) != 0 || !may)
+    if (restore->act->ops->may_fork(restore->act->context, task, &fork, &entry.ticks) != 0 ||
+        fork == ACT_FORK_NO)
         return 0;
     if (!GROW(restore->suspects, restore->suspects_capacity, restore->n_suspects + 1))
         return -ENOMEM;
@@ -81,22 +87,28 @@ static int suspect(Restore *restore, TaskKey task)
     return 0;
 }
 
-/* Drops those that have come out of the call they may have been in: they sleep, have ended, or have used more
- * CPU time than any such call takes. */
-static void clear_suspects(Restore *restore)
+/* Whether it has come out of the call it may have been in: it sleeps, has ended, or has used more CPU time than any such
+ * call takes. */
+static bool is_cleared(const Restore *restore, const RestoreSuspect *entry, bool patient)
 {
-    size_t n = 0;
+    ActFork fork = ACT_FORK_NO;
+    uint64_t ticks = 0;
 
-    for (size_t i = 0; i < restore->n_suspects; i++) {
-        RestoreSuspect *entry = &restore->suspects[i];
-        uint64_t ticks = 0;
-        bool may = false;
+    return restore->act->ops->may_fork(restore->act->context, entry->task, &fork, &ticks) != 0 ||
+           fork == ACT_FORK_NO || ticks >= entry->ticks + SUSPECT_TICKS ||
+           (fork == ACT_FORK_BLOCKED && !patient);
+}
 
-        if (restore->act->ops->may_fork(restore->act->context, entry->task, &may, &ticks) == 0 && may &&
-            ticks < entry->ticks + SUSPECT_TICKS)
-            restore->suspects[n++] = *entry;
-    }
+/* Returns whether there was one to drop. */
+static bool clear_suspects(Restore *restore, bool patient)
+{
+    size_t n = 0, n_before = restore->n_suspects;
+
+    for (size_t i = 0; i < n_before; i++)
+        if (!is_cleared(restore, &restore->suspects[i], patient))
+            restore->suspects[n++] = restore->suspects[i];
     restore->n_suspects = n;
+    return n < n_before;
 }
 
 /* Gives one thread back what `entry` says, if its mask is ours. 1: it did; 0: nothing to do; -errno. */
@@ -221,6 +233,7 @@ static int sweep_add_mask(Sweep *sweep, CpuMask mask)
     for (size_t i = 0; i < sweep->n_masks; i++)
         if (sweep->masks[i] == mask)
             return 0;
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): elements are pointers */
     if (!GROW(sweep->masks, sweep->masks_capacity, sweep->n_masks + 1))
         return -ENOMEM;
     sweep->masks[sweep->n_masks++] = mask;
@@ -314,37 +327,48 @@ static void wait_a_moment(void)
     (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
 }
 
+/* Sweeps, and one pass. Returns whether nothing was found, or -errno. */
+static int restore_round(Restore *restore, unsigned *n_quiet)
+{
+    CLEANUP(lineage_done) Lineage lineage = {0};
+    int r = restore_sweeps(restore);
+
+    if (r == 0)
+        r = lineage_init(restore->act, &lineage);
+    if (r < 0)
+        return r;
+    lineage.selected = true;
+    restore->vanished = false;
+    *n_quiet = restore_children_pass(restore, &lineage) ? 0 : *n_quiet + 1;
+    return is_over(*n_quiet, restore->vanished);
+}
+
 /* It is over when a round finds nothing that began when no call was under way any more that can still bring a child: one
  * that ends during a round may do so behind it. */
 static int restore_children(Restore *restore)
 {
-    uint64_t deadline = time_now_usec() + SETTLE_USEC;
+    uint64_t begin = time_now_usec(), now = begin, progress = begin;
     unsigned n_quiet = 0;
 
-    for (unsigned pass = 0; pass < ACT_PASSES_MAX || (restore->n_suspects > 0 && time_now_usec() < deadline);
+    for (unsigned pass = 0; pass < ACT_PASSES_MAX || (restore->n_suspects > 0 && now < begin + SETTLE_USEC);
          pass++) {
-        CLEANUP(lineage_done) Lineage lineage = {0};
-        bool settled;
+        size_t n_restored = restore->n_restored;
+        bool settled, cleared = clear_suspects(restore, now < progress + STUCK_USEC);
         int r;
 
-        clear_suspects(restore);
         settled = restore->n_suspects == 0;
-        r = restore_sweeps(restore);
-        if (r == 0)
-            r = lineage_init(restore->act, &lineage);
+        r = restore_round(restore, &n_quiet);
         if (r < 0)
             return failed(restore, r);
-        lineage.selected = true;
-        restore->vanished = false;
-        n_quiet = restore_children_pass(restore, &lineage) ? 0 : n_quiet + 1;
-        if (!is_over(n_quiet, restore->vanished))
-            continue;
-        if (settled && restore->n_suspects == 0)
+        if (r > 0 && settled && restore->n_suspects == 0)
             return 0;
-        wait_a_moment();
+        if (r > 0)
+            wait_a_moment();
+        now = time_now_usec();
+        if (cleared || restore->n_restored > n_restored)
+            progress = now;
     }
-    /* Who hangs in a call for so long, on a dead network disk perhaps, is not waited for. */
-    return n_quiet > 0 ? 0 : failed(restore, -EAGAIN);
+    return failed(restore, -EAGAIN);
 }
 
 /* Notes that the selected processes have their own masks again. A failure to write that down is no failure to
