@@ -21,8 +21,8 @@ DEADLINE_SEC = 300
 HEADING = re.compile(r"^(passed|failed|skipped): (\S+) \(")
 
 
-def lab_argv(*cases: str) -> list[str]:
-    return [sys.executable, str(VM / "lab.py"), "run", *cases, "--cases-dir", str(VM / "selftest"), "--build", str(BUILD)]
+def lab_argv(case: str, directory: str) -> list[str]:
+    return [sys.executable, str(VM / "lab.py"), "run", case, "--cases-dir", str(VM / directory), "--build", str(BUILD)]
 
 
 def guests() -> list[int]:
@@ -51,7 +51,7 @@ class Verdicts(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.run_all = subprocess.run(lab_argv("all"), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        cls.run_all = subprocess.run(lab_argv("all", "selftest"), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         print(cls.run_all.stdout, cls.run_all.stderr, sep="\n")
         cls.reports, current = {}, []
         for line in cls.run_all.stdout.splitlines():
@@ -85,7 +85,7 @@ class Verdicts(unittest.TestCase):
         self.failed("bookworm/hang", "still running 3 s after the job began: killed", "lab: about to hang")
 
     def test_never_ready(self):
-        self.failed("bookworm/never-ready", "not booted after 20 s: killed", "systemd")
+        self.failed("bookworm/never-ready", "not booted after 20 s, ", "systemd")
 
     def test_no_boot(self):
         self.failed("bookworm/no-boot", "the guest never reached the job", "Kernel panic")
@@ -124,14 +124,18 @@ class Killed(unittest.TestCase):
     """The guest goes with the program that started it, however that goes."""
 
     def begin(self) -> subprocess.Popen:
-        lab = subprocess.Popen(lab_argv("hang"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        argv = lab_argv("sleeps", "selftest/killed")
+        lab = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         self.addCleanup(lab.stdout.close)
         self.addCleanup(lab.wait)
         self.addCleanup(lab.kill)
-        wait_until("a guest", lambda: guests() or lab.poll() is not None)
-        if lab.poll() is not None:
-            self.fail(f"the lab ended by itself: {lab.stdout.read()}")
-        return lab
+        said = []
+        for line in lab.stdout:
+            said.append(line)
+            if line.strip() == "lab: begin":
+                self.assertEqual(len(guests()), 1)
+                return lab
+        return self.fail(f"the lab ended by itself: {said}")
 
     def end(self, lab: subprocess.Popen, signal_number: int) -> None:
         lab.send_signal(signal_number)
