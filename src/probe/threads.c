@@ -75,12 +75,14 @@ void probe_process_gone(World *world, Process *process)
 static int read_thread(Probe *probe, World *world, size_t process, const Subject *subject, pid_t tid,
                        Task *ret)
 {
-    ProcStat stat;
+    ProcStat stat = subject->stat; /* but for CPU times, it is that of the first thread */
     char path[32];
-    int r;
+    int r = 0;
 
-    (void)snprintf(path, sizeof(path), "task/%d/stat", (int)tid);
-    r = subject_read_stat(probe, subject->fd, path, &stat);
+    if (tid != subject->pid) {
+        (void)snprintf(path, sizeof(path), "task/%d/stat", (int)tid);
+        r = subject_read_stat(probe, subject->fd, path, &stat);
+    }
     if (r < 0)
         return r;
 
@@ -139,11 +141,20 @@ static int add_thread(Probe *probe, World *world, size_t process, const Subject 
                         : 0; /* -EEXIST: its number was another's until just now; the next pass takes it in */
 }
 
+/* Most processes have one thread, and its number is theirs; the next pass sees that there are more. */
 static int list_threads(Probe *probe, const Subject *subject)
 {
-    int fd = openat(subject->fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
     DIR *dir;
+    int fd, r;
 
+    if (subject->stat.num_threads == 1) {
+        if (!GROW(probe->tids, probe->tids_capacity, 1))
+            return -ENOMEM;
+        probe->tids[0] = subject->pid;
+        probe->n_tids = 1;
+        return 0;
+    }
+    fd = openat(subject->fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
     dir = fdopendir(fd);
