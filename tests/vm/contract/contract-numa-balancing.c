@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 
 #define SYSCTL  "/proc/sys/kernel/numa_balancing"
 #define KNOBS   "/sys/kernel/debug/sched/numa_balancing"
@@ -45,6 +46,7 @@ static int teardown(void **state)
 typedef struct Pair {
     volatile pid_t tid[2];
     char *pages;
+    unsigned from; /* the node they start on */
     volatile bool go;
 } Pair;
 
@@ -63,10 +65,17 @@ static void *pair_thread(void *userdata)
     return NULL;
 }
 
+/* The child touches its pages itself: those shared with a parent may be copied, to where the copier runs. */
 static void pair_main(void *userdata)
 {
+    unsigned long from = (unsigned long)BIT(pair->from);
     pthread_t thread;
 
+    if (syscall(SYS_set_mempolicy, MPOL_BIND, &from, 65UL) < 0)
+        _exit(1);
+    pages_touch(pair->pages, N_PAGES);
+    if (syscall(SYS_set_mempolicy, MPOL_DEFAULT, NULL, 0UL) < 0)
+        _exit(1);
     if (pthread_create(&thread, NULL, pair_thread, (void *)&pair->tid[1]) != 0)
         _exit(1);
     (void)pair_thread((void *)&pair->tid[0]);
@@ -87,16 +96,15 @@ static uint64_t whole_nodes(void)
 static pid_t begin(unsigned on, unsigned from, const char *mode)
 {
     uint64_t cpus = file_list("/sys/devices/system/node/node%u/cpulist", on);
-    char *p;
     pid_t pid;
 
     assert_int_equal(file_write(mode, SYSCTL), 0);
     pair = shared_alloc(sizeof(*pair));
-    p = pages_on(from, N_PAGES);
-    pair->pages = p;
+    pair->pages = pages_map(N_PAGES);
+    pair->from = from;
     pid = child_start(pair_main, NULL);
     assert_true(eventually(pair_ready, NULL));
-    pages_unmap(p, (size_t)N_PAGES * PAGE);
+    assert_int_equal(pages_count(pid, pair->pages, N_PAGES, (int)from), N_PAGES);
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(mask_set(pair->tid[i], cpus), 0);
     pair->go = true;

@@ -7,7 +7,7 @@
 
 #include <linux/mempolicy.h>
 
-#define PAGE 4096U
+#define PAGE ((size_t)4096)
 #define HUGE ((size_t)2 << 20)
 
 /* Nodes that have memory. */

@@ -29,7 +29,7 @@ bool kernel_since(unsigned major, unsigned minor)
     return a > major || (a == major && b >= minor);
 }
 
-static void say(const char *format, va_list args)
+__attribute__((format(printf, 1, 0))) static void say(const char *format, va_list args)
 {
     (void)printf("# ");
     (void)vprintf(format, args);
