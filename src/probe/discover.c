@@ -5,9 +5,10 @@
  *     not seen before, or its number was reused     read, asked about
  *     decision IGNORE                               one in eight is read again; asked when its identity changed
  *     decision LATER                                read and asked every time
- *     in the World                                  stat is read every time (CPU time, memory, number of threads); threads are
- *                                                   listed when their number is not what the World has; the names of
- *                                                   one in eight are read again
+ *     in the World                                  stat is read (CPU time, memory, number of threads), of one to two
+ *                                                   hundred of them each time; threads are listed when their number
+ *                                                   is not what the World has; the names of one in eight are read
+ *                                                   again
  *
  * Listing threads only when their number changed loses nothing: one that ended is noticed by the next sample, and then the
  * numbers differ. It saves most of the pass with a process of ten thousand threads, where listing takes milliseconds.
@@ -245,25 +246,29 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
     return probe_threads_refresh(probe, world, (size_t)(process - world->processes), &subject);
 }
 
-/* The short look at a process in the World. Returns 0; 1: it needs the full one; -ENOMEM. */
+static int refresh_cpuset(Probe *probe, World *world, Process *process, SeenProcess *seen)
+{
+    CpuMask cpuset;
+    int r = probe_cpuset(probe, world, seen->cpuset_path, &cpuset);
+
+    if (r < 0)
+        return r;
+    seen->cpuset_changed = cpuset != process->cpuset;
+    process->cpuset = cpuset;
+    return 0;
+}
+
+/* The short look at a process in the World. Returns 0; 1: it needs the full one. */
 static int glance(Probe *probe, World *world, Process *process, SeenProcess *seen, uint64_t now_usec)
 {
     ProcStat stat;
     char path[32];
-    CpuMask cpuset;
-    int r;
 
     (void)snprintf(path, sizeof(path), "%d/stat", (int)process->pid);
     if (subject_read_stat(probe, probe->proc_fd, path, &stat) < 0 ||
         stat.start_ticks != process->start_ticks || strcmp(stat.comm, process->comm) != 0 ||
         is_gone_state(&stat) || stat.num_threads != count_threads(world, process))
         return 1;
-    r = probe_cpuset(probe, world, seen->cpuset_path, &cpuset);
-    if (r < 0)
-        return r;
-
-    seen->cpuset_changed = cpuset != process->cpuset;
-    process->cpuset = cpuset;
     refresh_numbers(probe, process, &stat, cpu_permille(probe, seen, &stat, now_usec));
     note_numbers(seen, &stat, now_usec);
     return 0;
@@ -273,16 +278,20 @@ static int glance(Probe *probe, World *world, Process *process, SeenProcess *see
 static int visit(Probe *probe, World *world, pid_t pid, const SeenProcess *old, SeenProcess *seen,
                  uint64_t now_usec)
 {
+    size_t share = 1 + world->n_processes / GLANCES_PER_PASS;
     bool turn = (uint64_t)pid % DISCOVER_ROLL == probe->n_passes % DISCOVER_ROLL;
     Process *process = world_process(world, pid);
     int r = 1;
 
     if (process && process->gone)
         return 1;
-    if (process && seen->cpuset_path && seen->decision != PROBE_DECISION_LATER && !turn && !probe->ask_all)
-        r = glance(probe, world, process, seen, now_usec);
-    else if (!process && old && old->decision == PROBE_DECISION_IGNORE && !turn &&
-             (!probe->ask_all || old->out_of_reach))
+    if (process && seen->cpuset_path && seen->decision != PROBE_DECISION_LATER && !turn && !probe->ask_all) {
+        r = refresh_cpuset(probe, world, process, seen);
+        if (r == 0 && (uint64_t)pid % share == probe->n_passes % share)
+            r = glance(probe, world, process, seen, now_usec);
+    }
+    if (!process && old && old->decision == PROBE_DECISION_IGNORE && !turn &&
+        (!probe->ask_all || old->out_of_reach))
         return 0;
     if (r != 1)
         return r;

@@ -16,6 +16,9 @@
 /* One of so many known processes is looked at again at each discovery: a reused pid or an exec is seen within eight. */
 #define DISCOVER_ROLL 8U
 
+/* Processes of the World of which stat is read per discovery, in round numbers; 8 us each. */
+#define GLANCES_PER_PASS 128U
+
 /* Masks of threads not changed by us that are read again per discovery; 0.3 us each. */
 #define MASKS_PER_PASS 2000U
 
