@@ -151,11 +151,32 @@ TaskHands probe_mask_judge(Probe *probe, World *world, const Process *process, c
     return TASK_HANDS_FOREIGN;
 }
 
-/* Whether the kernel may have changed the mask we gave: the cpuset is another one, or its CPUs went or came back (a cpuset
- * is cut to what is online). Before Linux 6.2 every thread then gets the whole of it. Masks and cpusets are not read at the
- * same time, so the cpuset is looked at again before somebody is blamed. */
-static bool is_kernels(Probe *probe, World *world, Process *process, SeenProcess *seen)
+/* Since 6.2 the kernel remembers what was asked for and cuts it to the cpuset (commit 8f9ea86fdf99). Before, each thread gets
+ * all of its cpuset whenever something is done to one: also when the controller is switched on, or when the process moves
+ * to a cgroup with the same CPUs. */
+static bool forgets_masks(Probe *probe)
 {
+    char text[64];
+    unsigned major, minor;
+
+    if (probe->mask_memory == PROBE_MASK_MEMORY_UNKNOWN) {
+        ssize_t n = root_read(probe->proc_fd, "sys/kernel/osrelease", text, sizeof(text));
+        bool old =
+            n > 0 && sscanf(text, "%u.%u", &major, &minor) == 2 && (major < 6 || (major == 6 && minor < 2));
+
+        probe->mask_memory = old ? PROBE_MASK_MEMORY_NONE : PROBE_MASK_MEMORY_KEPT;
+    }
+    return probe->mask_memory == PROBE_MASK_MEMORY_NONE;
+}
+
+/* Whether the kernel may have changed the mask we gave: the cpuset is another one, or its CPUs went or came back (a cpuset
+ * is cut to what is online). Masks and cpusets are not read at the same time, so the cpuset is looked at again before
+ * somebody is blamed. Where a kernel forgets masks, all of the cpuset is nobody's wish; that somebody who opens a mask by
+ * hand sees it closed again is the lesser evil. */
+static bool is_kernels(Probe *probe, World *world, Process *process, SeenProcess *seen, CpuMask now)
+{
+    if (now == process->cpuset && forgets_masks(probe))
+        return true;
     if (!seen->cpuset_changed && probe_cpuset_again(probe, world, process) != 0)
         seen->cpuset_changed = true;
     return seen->cpuset_changed;
@@ -169,7 +190,7 @@ static void mask_changed(Probe *probe, World *world, Process *process, SeenProce
     task->allowed = now;
     if (!task->original) {
         probe_task_set_hands(reader, task, probe_mask_judge(probe, world, process, task));
-    } else if (!is_kernels(probe, world, process, seen)) {
+    } else if (!is_kernels(probe, world, process, seen, now)) {
         probe_task_set_hands(reader, task, TASK_HANDS_REPINNED);
         process->yielded = true;
     }

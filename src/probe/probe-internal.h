@@ -39,6 +39,12 @@
 
 typedef struct CpusetCache CpusetCache;
 
+typedef enum ProbeMaskMemory {
+    PROBE_MASK_MEMORY_UNKNOWN, /* not asked yet */
+    PROBE_MASK_MEMORY_NONE,
+    PROBE_MASK_MEMORY_KEPT,
+} ProbeMaskMemory;
+
 struct Probe {
     ProbeOptions options;
     ProbeCallbacks callbacks;
@@ -70,7 +76,8 @@ struct Probe {
     /* masks.c */
     hwloc_bitmap_t mask, scratch;
     unsigned long *mask_words, *mask_last; /* the kernel's form; the one before */
-    size_t mask_last_bytes;                /* 0: none */
+    ProbeMaskMemory mask_memory;
+    size_t mask_last_bytes; /* 0: none */
     CpuMask mask_last_interned;
     size_t mask_cursor;
 

@@ -95,6 +95,24 @@ static void test_repinned_wide(void **state)
     assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_REPINNED);
 }
 
+/* But before Linux 6.2 the kernel does that, also when no cpuset has other CPUs than before. */
+static void test_reset_by_old_kernel(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    put(&b, "proc/sys/kernel/osrelease", "6.1.0-52-cloud-amd64\n");
+    confine(&b, 100, "0-1");
+    put_mask(&b, 100, "0-3");
+    bench_discover(&b);
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
+    assert_mask(bench_task(&b, 100, 100)->allowed, "0-3");
+    assert_false(bench_process(&b, 100)->yielded);
+    put_mask(&b, 100, "0-2");
+    bench_discover(&b);
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_REPINNED);
+}
+
 /* What the kernel makes of a mask when the cpuset or the CPUs change is nobody's doing. */
 static void test_cpuset_changes(void **state)
 {
@@ -230,6 +248,7 @@ int main(void)
         cmocka_unit_test(test_foreign),
         cmocka_unit_test(test_repinned),
         cmocka_unit_test(test_repinned_wide),
+        cmocka_unit_test(test_reset_by_old_kernel),
         cmocka_unit_test(test_cpuset_changes),
         cmocka_unit_test(test_cgroup_changes),
         cmocka_unit_test(test_cpus_change),
