@@ -201,6 +201,9 @@ int manager_rebuild(Manager *manager, Topology *topology)
         return r;
 
     if (manager->world) {
+        r = probe_topology_adopt(probe, manager->probe);
+        if (r < 0)
+            return r;
         r = put_everything_back(manager);
         if (r == -ENOMEM)
             return r;

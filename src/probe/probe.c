@@ -204,3 +204,11 @@ bool probe_topology_changed(Probe *probe)
 {
     return probe_cpus_changed(probe);
 }
+
+int probe_topology_adopt(Probe *probe, const Probe *before)
+{
+    if (hwloc_bitmap_copy(probe->known_online, before->known_online) < 0 ||
+        hwloc_bitmap_copy(probe->known_own, before->known_own) < 0)
+        return -ENOMEM;
+    return 0;
+}

@@ -129,3 +129,7 @@ int probe_look(Probe *probe, pid_t pid, unsigned wants,
 
 /* Online CPUs or this process's cpuset changed since the last call: time to load the topology anew. */
 bool probe_topology_changed(Probe *probe);
+
+/* Takes over from `before`, which `probe` is to replace, what the last probe_topology_changed() is compared with. The
+ * topology that goes with a new probe was loaded before it was made, and what changed in between must not get lost. */
+int probe_topology_adopt(Probe *probe, const Probe *before);

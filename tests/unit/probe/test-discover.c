@@ -296,6 +296,27 @@ static void test_own_cpuset_changes(void **state)
     assert_false(probe_topology_changed(b.probe));
 }
 
+/* A CPU that comes while a topology is loaded is not in it, and the Probe made after that must not take it for known. */
+static void test_cpus_change_before_a_new_probe(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    Probe *before;
+
+    bench_make(&b);
+    put(&b, "sys/devices/system/cpu/online", "0-1\n");
+    bench_start(&b, NULL);
+    put(&b, "sys/devices/system/cpu/online", "0-2\n");
+    assert_true(probe_topology_changed(b.probe)); /* here the topology is loaded, of three CPUs */
+    put(&b, "sys/devices/system/cpu/online", "0-3\n");
+    before = b.probe;
+    b.world = world_free(b.world);
+    bench_start(&b, NULL);
+    assert_int_equal(probe_topology_adopt(b.probe, before), 0);
+    probe_free(before);
+    assert_true(probe_topology_changed(b.probe));
+    assert_false(probe_topology_changed(b.probe));
+}
+
 /* A World of its own is filled anew, and the old one's descriptors are given back. */
 static void test_world_is_replaced(void **state)
 {
@@ -363,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_process_numbers),
         cmocka_unit_test(test_hotplug),
         cmocka_unit_test(test_own_cpuset_changes),
+        cmocka_unit_test(test_cpus_change_before_a_new_probe),
         cmocka_unit_test(test_world_is_replaced),
         cmocka_unit_test(test_no_growth),
     };
