@@ -31,7 +31,7 @@
 #define NODES_MAX   64
 #define LAPS_MAX    100
 #define LINE_BYTES  64
-#define PIECE_LINES 4096UL
+#define PIECE_LINES 16384UL
 
 static unsigned long arg_kib =
     8192; /* eight times the LLC of the cost model: no line lasts until the next lap */
@@ -275,7 +275,7 @@ static void chase_node(const Nodes *nodes, int memory, bool *first)
 static void usage(FILE *to)
 {
     fputs("usage: chase [--kib N] [--laps N] [--charge]\n"
-          "  --kib N    size of each buffer, a multiple of 256 (default 8192)\n"
+          "  --kib N    size of each buffer, a multiple of 1024 (default 8192)\n"
           "  --laps N   timed laps per pair (default 5, at most 100)\n"
           "  --charge   have the cost plugin charge for the laps only\n",
           to);
@@ -306,7 +306,7 @@ static void parse_arguments(int argc, char **argv)
 
     while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
         if (c == 'k') {
-            arg_kib = number(optarg, 256, 1UL << 22);
+            arg_kib = number(optarg, 1024, 1UL << 22);
         } else if (c == 'l') {
             arg_laps = number(optarg, 1, LAPS_MAX);
         } else if (c == 'c') {
