@@ -86,8 +86,11 @@ static int on_pressure(sd_event_source *source, int fd, uint32_t revents, void *
                     PACE_IDLE_MAX_USEC / USEC_PER_SEC);
         return sd_event_source_set_enabled(source, SD_EVENT_OFF);
     }
-    pace_wake(&manager->pace);
-    manager_arm(manager);
+    /* Where nobody can be helped, a tick would find out no more than the next one that is due anyway. */
+    if (manager->plan.may_borrow) {
+        pace_wake(&manager->pace);
+        manager_arm(manager);
+    }
     return 0;
 }
 

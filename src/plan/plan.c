@@ -215,6 +215,14 @@ static bool may_borrow(const Planner *p, size_t index)
            !hwloc_bitmap_isincluded(p->s->usable, g->home);
 }
 
+static bool any_may_borrow(const Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_groups; i++)
+        if (may_borrow(p, i))
+            return true;
+    return false;
+}
+
 static bool is_pressed(const Planner *p)
 {
     if (p->world->n_leases > 0 ||
@@ -238,6 +246,7 @@ static void compute(Planner *p)
         home_set(p);
     steal_lend(p);
     p->plan->pressed = is_pressed(p);
+    p->plan->may_borrow = any_may_borrow(p);
 }
 
 /* Only looking: all there is to say is who would have been considered. */
@@ -256,7 +265,7 @@ static void plan_start(Plan *plan, const World *world)
     plan->now_usec = world->now_usec;
     plan->n_actions = plan->n_refusals = plan->n_passes = 0;
     memset(plan->n_refused, 0, sizeof(plan->n_refused));
-    plan->pressed = false;
+    plan->pressed = plan->may_borrow = false;
     plan->n_overloaded = plan->n_idle = 0;
 }
 

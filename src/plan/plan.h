@@ -131,6 +131,7 @@ typedef struct Plan {
     PlanPass *passes;
     size_t n_passes, passes_capacity;
     bool pressed;                  /* someone waits, or a lease runs: keep the fast tick */
+    bool may_borrow;               /* some group could be lent a CPU: pressure is worth a tick */
     uint32_t n_overloaded, n_idle; /* CPUs (P1) */
     PlanScratch *scratch;          /* working memory, kept from plan to plan */
 } Plan;

@@ -164,6 +164,7 @@ static void test_action(void **state)
     assert_ptr_equal(a->from, fixture_mask(&f, "0-7"));
     assert_ptr_equal(a->to, fixture_mask(&f, "0-8"));
     assert_true(f.plan.pressed);
+    assert_true(f.plan.may_borrow);
 
     fixture_commit(&f, NULL);
     task = fixture_find(&f, 10, 11);
@@ -367,6 +368,7 @@ static void test_nothing_to_borrow(void **state)
         fixture_tick(&f);
         fixture_plan(&f, false);
         assert_int_equal(f.plan.pressed, i == 2);
+        assert_int_equal(f.plan.may_borrow, i == 2);
         fixture_done(&f);
     }
 }
