@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The VM lab: runs cases in multi-node guests. `./dev lab` is this program; README.md tells how to write a case.
 
-usage: lab.py build [SUITE..] | run CASE.. | shell [MACHINE] | list
+usage: lab.py build [SUITE..] | run CASE.. | bench placement | shell [MACHINE] | list
 Exit status of run: 0 passed, 1 something failed, 77 everything was skipped, or the lab cannot run here (with CI=true that
 is a failure).
 """
@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 
-from labkit import SUITES, LabError, Unavailable, case, guest, image, machine, note
+from labkit import SUITES, LabError, Unavailable, bench_placement, case, guest, image, machine, note
 
 SKIP = 77
 
@@ -110,7 +110,12 @@ def parse_arguments() -> argparse.Namespace:
     shell.add_argument("--cost", action="store_true", help="with the cost plugin")
     shell.set_defaults(call=cmd_shell)
 
-    for verb in (run, shell):
+    bench = verbs.add_parser("bench", help="run a benchmark in guests")
+    bench.add_argument("name", choices=["placement"])
+    bench_placement.add_arguments(bench)
+    bench.set_defaults(call=bench_placement.main)
+
+    for verb in (run, shell, bench):
         verb.add_argument("--build", type=pathlib.Path, required=True, help="a build directory with -Dvm=true")
     verbs.add_parser("list", help="list cases and machines").set_defaults(call=cmd_list)
     return parser.parse_args()
