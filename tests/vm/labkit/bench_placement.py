@@ -85,6 +85,17 @@ def collect(rows: dict[tuple[str, str], Row], pairs: list[dict], results: list[s
         rows[key].errors.append(f"not run: {problem or 'the guest did not say why'}")
 
 
+def check_work(rows: list[Row]) -> None:
+    """Times of a workload compare when the work was the same: the runs that did another amount than most have failed."""
+    for workload in {row.workload for row in rows}:
+        mine = [row for row in rows if row.workload == workload]
+        done = [run["operations"] for row in mine for run in row.runs]
+        usual = statistics.mode(done) if done else 0
+        for row in mine:
+            row.errors += [f"{run['operations']} operations, others did {usual}" for run in row.runs if run["operations"] != usual]
+            row.runs = [run for run in row.runs if run["operations"] == usual]
+
+
 def median(values: list) -> float | None:
     """None is "never": more than any number."""
     middle = statistics.median(math.inf if value is None else value for value in values)
@@ -184,6 +195,7 @@ def main(args) -> int:
         cost = result.logs / "cost"
         lines = cost.read_text(encoding="ascii").splitlines() if cost.exists() else []
         collect(rows, pairs, result.results, lines, "; ".join(result.problems))
+    check_work(list(rows.values()))
     lines = [figures(row, rows.get((row.workload, REFERENCE))) for row in rows.values()]
     if args.json:
         for line in lines:

@@ -84,6 +84,14 @@ class Rows(unittest.TestCase):
             row = self.collect(results, cost, "the job never ended")
             self.assertEqual((row.runs, row.errors), ([], [expected]))
 
+    def test_other_work(self):
+        rows = [bench.Row("numa01", "none", [run(1, operations=4), run(1, operations=4)]),
+                bench.Row("numa01", "kernel", [run(1, operations=2), run(1, operations=4)]),
+                bench.Row("numa02", "none", [run(1, operations=2)])]
+        bench.check_work(rows)
+        self.assertEqual([len(row.runs) for row in rows], [2, 1, 1])
+        self.assertEqual([row.errors for row in rows], [[], ["2 operations, others did 4"], []])
+
     def test_figures(self):
         more = {"remote_share": 0.5}
         row = bench.Row("numa01", "none", [run(3.0, converged_s=1, **more), run(5.0, **more), run(4.0, converged_s=2, **more)])
