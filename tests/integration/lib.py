@@ -238,7 +238,8 @@ class DaemonTest(unittest.TestCase):
         return workload.masks()
 
     def wait_lent(self, daemon):
-        wait_until("a CPU to be lent", lambda: daemon.ctl("status")["leases"] > 0)
+        # Only an idle CPU is lent, and something else may use them all for a while.
+        wait_until("a CPU to be lent", lambda: daemon.ctl("status")["leases"] > 0, 4 * DEADLINE_SEC)
 
     def wait_full(self, workload):
         wait_until("the workload to be put back", lambda: workload.masks() == {self.full})
