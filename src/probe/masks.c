@@ -169,6 +169,17 @@ static bool forgets_masks(Probe *probe)
     return probe->mask_memory == PROBE_MASK_MEMORY_NONE;
 }
 
+/* Whether the mask that a thread was given is still what we know of it, although it is shown without a CPU. A CPU on its
+ * way offline is left out of what sched_getaffinity(2) says before it is out of the list of online CPUs; /proc shows the
+ * mask as it was set. */
+static bool is_uncut(Probe *probe, World *world, const Process *process, const Task *task, CpuMask before)
+{
+    CpuMask set;
+
+    return probe->options.live && read_captured(probe, world, process->pid, task->tid, &set) == 0 &&
+           set == before;
+}
+
 /* Whether the kernel may have changed the mask we gave: the cpuset is another one, or its CPUs went or came back (a cpuset
  * is cut to what is online). Masks and cpusets are not read at the same time, so the cpuset is looked at again before
  * somebody is blamed. Where a kernel forgets masks, all of the cpuset is nobody's wish; that somebody who opens a mask by
@@ -186,11 +197,13 @@ static void mask_changed(Probe *probe, World *world, Process *process, SeenProce
                          CpuMask now)
 {
     Reader *reader = &probe->readers.slots[task->reader];
+    CpuMask before = task->allowed;
 
     task->allowed = now;
     if (!task->original) {
         probe_task_set_hands(reader, task, probe_mask_judge(probe, world, process, task));
-    } else if (!is_kernels(probe, world, process, seen, now)) {
+    } else if (!is_kernels(probe, world, process, seen, now) &&
+               !is_uncut(probe, world, process, task, before)) {
         probe_task_set_hands(reader, task, TASK_HANDS_REPINNED);
         process->yielded = true;
     }
