@@ -4,6 +4,7 @@
 import json
 import pathlib
 import sys
+import time
 import traceback
 import unittest
 
@@ -18,6 +19,14 @@ class Result(unittest.TestResult):
         super().__init__()
         self.number = 0
         self.bad = set()
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.started = time.monotonic()
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        self.say(f"# {time.monotonic() - self.started:.1f} s")
 
     def say(self, line: str) -> None:
         print(line, flush=True)
@@ -53,8 +62,10 @@ class Result(unittest.TestResult):
             self.bad.add(test)
 
 
-def main() -> None:
-    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+def main(*modules) -> None:
+    """Runs the tests of the program itself, or of these modules."""
+    load = unittest.defaultTestLoader.loadTestsFromModule
+    suite = unittest.TestSuite(load(module) for module in modules or [sys.modules["__main__"]])
     print(f"1..{suite.countTestCases()}", flush=True)
     result = Result()
     suite.run(result)
