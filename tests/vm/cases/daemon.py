@@ -2,7 +2,9 @@
 """numaplaced under systemd as PID 1, as a service that says when it is ready."""
 
 import json
+import os
 import pathlib
+import signal
 import subprocess
 
 import lib
@@ -27,10 +29,10 @@ class Service(lib.DaemonTest):
         self.addCleanup(systemctl, "reset-failed", UNIT)
         self.addCleanup(systemctl, "stop", UNIT)
 
-    def start(self):
+    def start(self, *properties: str):
         """Returns when the service manager knows that the service is ready, since it is of Type=notify."""
         run = subprocess.run(["systemd-run", f"--unit={UNIT}", "--service-type=notify", "--property=RuntimeDirectory=numaplace",
-                              lib.DAEMON, f"--config={self.config}", f"--policy-dir={self.policies}"],
+                              "--property=RuntimeDirectoryPreserve=yes", *(f"--property={p}" for p in properties), lib.DAEMON, f"--config={self.config}", f"--policy-dir={self.policies}"],
                              capture_output=True, text=True, check=False)
         self.assertEqual(run.returncode, 0, run.stderr + self.log())
 
@@ -62,6 +64,37 @@ class Service(lib.DaemonTest):
         self.assertEqual(show("Result"), "success", self.log())
         self.assertEqual(workload.masks(), {self.full})
         self.assertTrue(workload.alive())
+
+    def test_reload(self):
+        """Policies of now are in force when the service manager has the reload behind it."""
+        workload = self.spinner("--asleep")
+        self.start("ExecReload=kill -HUP $MAINPID")
+        lib.wait_until("the workload to be on node 1", lambda: workload.masks() == {self.node_cpus(1)})
+        self.write_policy(Placement={"Nodes": "0"})
+        systemctl("reload", UNIT)
+        lib.wait_until("the workload to be on node 0", lambda: workload.masks() == {self.node_cpus(0)})
+        self.assertEqual(show("ActiveState"), "active", self.log())
+        self.assertEqual(self.ask("status")["reloads"], 1)
+        systemctl("stop", UNIT)
+        self.assertEqual(workload.masks(), {self.full}, self.log())
+
+    def test_watchdog(self):
+        """It is fed while the loop turns. When it does not, the daemon is killed, and the next one puts back."""
+        workload = self.spinner("--asleep")
+        self.start("WatchdogSec=5s", "TimeoutAbortSec=1s")
+        lib.wait_until("the workload to be on node 1", lambda: workload.masks() == {self.node_cpus(1)})
+        for _ in range(3):
+            fed = show("WatchdogTimestampMonotonic")
+            lib.wait_until("the watchdog to be fed", lambda: show("WatchdogTimestampMonotonic") != fed)
+        self.assertEqual(show("ActiveState"), "active", self.log())
+        os.kill(int(show("MainPID")), signal.SIGSTOP)
+        lib.wait_until("the daemon to be killed", lambda: show("ActiveState") == "failed")
+        self.assertEqual(show("Result"), "watchdog", self.log())
+        self.assertEqual(workload.masks(), {self.node_cpus(1)})
+        systemctl("reset-failed", UNIT)
+        (self.policies / "50-test.policy").unlink()
+        self.start()
+        self.assertEqual(workload.masks(), {self.full}, self.log())
 
 
 if __name__ == "__main__":
