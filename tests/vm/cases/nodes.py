@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the cases on real nodes share: a daemon, its homes and what it lent, with nothing else going on.
+
+This program and the daemon stay on one CPU, the keeper. Emulated CPUs are slow: what they do would make another CPU look
+busy, and would be lent around.
+"""
+
+import os
+import pathlib
+
+import lib
+import tap
+
+MACHINE = tap.info()["machine"]
+KEEPER = 0
+# Long enough that an idle CPU, whose kernel threads take a while here, counts as idle in most of them.
+TICK = "300ms"
+
+
+def cpus_of(text: str) -> set[int]:
+    """The kernel's list form, as "0-2,5"."""
+    found: set[int] = set()
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def node_cpus(node: int) -> set[int]:
+    """What the kernel says now: CPUs that are offline belong to no node."""
+    return cpus_of(pathlib.Path(f"/sys/devices/system/node/node{node}/cpulist").read_text(encoding="ascii"))
+
+
+def distances(node: int) -> list[int]:
+    return [int(word) for word in pathlib.Path(f"/sys/devices/system/node/node{node}/distance").read_text().split()]
+
+
+def nodes_with_cpus() -> list[int]:
+    return lib.cpu_nodes()
+
+
+def last_cpu(pid: int, tid: int) -> int:
+    """Where a thread runs, or ran last."""
+    stat = pathlib.Path(f"/proc/{pid}/task/{tid}/stat").read_text(encoding="utf-8", errors="replace")
+    return int(stat[stat.rindex(")") + 2:].split()[36])
+
+
+class NodesTest(lib.DaemonTest):
+    KEEPER = KEEPER
+    SETTINGS = f"[Daemon]\nFastTickSec={TICK}\nSlowTickSec={TICK}\nMaxCPU=50%\n"
+
+    def setUp(self):
+        super().setUp()
+        self.config.write_text(self.SETTINGS, encoding="ascii")
+        self.everything = lib.own_cpus()
+        os.sched_setaffinity(0, {self.KEEPER})  # put back by a cleanup of the base
+
+    def write_policy(self, *args, **sections):
+        """Without the pauses after a pass in which no CPU was idle, which here is chance."""
+        limits = {"NiceTries": "0", "BackoffMax": "0", **sections.pop("Limits", {})}
+        super().write_policy(*args, Limits=limits, **sections)
+
+    def workload(self, *args, **kwargs):
+        """A spinner that may use every CPU."""
+        return self.spinner(*args, preexec_fn=lambda: os.sched_setaffinity(0, self.everything), **kwargs)
+
+    def wait_home(self, daemon, workload):
+        try:
+            return super().wait_home(daemon, workload)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{daemon.ctl('explain', str(workload.pid))}\n{daemon.log()}") from None
+
+    def wait_lent(self, daemon):
+        try:
+            super().wait_lent(daemon)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{daemon.ctl_run('explain', '50-test').stdout}\n{daemon.log()}") from None
+
+    def leases(self, daemon, policy="50-test"):
+        return daemon.ctl("show", policy)["lent"]
+
+    def moves(self, daemon, kind, after=0):
+        return [m for m in daemon.ctl("moves") if m["kind"] == kind and m["outcome"] == "done" and m["sequence"] > after]
+
+    def refusals(self, daemon, reason, policy="50-test"):
+        return [r for r in daemon.ctl("show", policy)["refusals"] if r["reason"] == reason]
+
+    def ticks(self, daemon, n=4):
+        tick = daemon.ctl("status")["tick"]
+        lib.wait_until(f"{n} ticks", lambda: daemon.ctl("status")["tick"] >= tick + n)
