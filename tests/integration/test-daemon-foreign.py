@@ -140,9 +140,10 @@ class Names(lib.DaemonTest):
         for name, workload in workloads.items():
             with self.subTest(name=name):
                 self.wait_home(daemon, workload)
-                explanation = daemon.ctl("explain", str(workload.pid))
                 shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name)
-                self.assertEqual(explanation["comm"].replace("\\x5c", "\\"), shown)
+                # It may have been met before it gave itself that name.
+                lib.wait_until(f"the name {shown}", lambda pid=workload.pid, shown=shown: daemon.ctl(
+                    "explain", str(pid))["comm"].replace("\\x5c", "\\") == shown)
                 self.assertEqual(daemon.ctl_run("explain", str(workload.pid)).returncode, 0)
         self.assertEqual(len(daemon.ctl("tasks", "50-test")) >= len(workloads), True)
         log = daemon.stop()
