@@ -41,6 +41,7 @@
 
 /* Before each pass; a sweep over a thousand processes takes a millisecond. */
 #define SWEEPS_MAX 64U
+#define SWEEPS_MIN 2U
 
 /* Remembers the first failure and returns it as -errno. That a task exited is none. */
 static int failed(Restore *restore, int r)
@@ -287,18 +288,11 @@ static bool is_over(unsigned n_quiet, bool vanished)
     return n_quiet >= QUIET_ROUNDS || (n_quiet > 0 && !vanished);
 }
 
-/* One sweep. The numbers of successors are higher than those of their parents and so still ahead of it, except when the
- * numbers begin anew meanwhile; then it counts as one that missed somebody. */
-static int sweep_once(Restore *restore, ActWalk *walk)
+/* A successor has a higher number than its parent and so is still ahead of a sweep, except for one time after the numbers
+ * began anew, when it may be born behind. The next sweep meets it. */
+static bool sweeps_are_over(unsigned n_quiet, bool vanished)
 {
-    const Act *act = restore->act;
-    ActBirthMark before = {0}, after = {0};
-    int r, q = act->ops->birth_mark(act->context, &before);
-
-    r = act->ops->walk(act->context, walk);
-    if (q != 0 || act->ops->birth_mark(act->context, &after) != 0 || after.last < before.last)
-        restore->vanished = true;
-    return r;
+    return n_quiet >= SWEEPS_MIN && is_over(n_quiet, vanished);
 }
 
 /* Does what it can; the passes behind it find out what that was. */
@@ -309,10 +303,10 @@ static int restore_sweeps(Restore *restore)
     unsigned n_quiet = 0;
     int r = sweep_gather(&sweep);
 
-    for (unsigned i = 0; r == 0 && i < SWEEPS_MAX && !is_over(n_quiet, walk.n_gone > 0 || restore->vanished);
-         i++) {
+    for (unsigned i = 0;
+         r == 0 && i < SWEEPS_MAX && !sweeps_are_over(n_quiet, walk.n_gone > 0 || restore->vanished); i++) {
         sweep.changed = restore->vanished = false;
-        r = sweep_once(restore, &walk);
+        r = restore->act->ops->walk(restore->act->context, &walk);
         n_quiet = sweep.changed ? 0 : n_quiet + 1;
     }
     free(sweep.masks);
