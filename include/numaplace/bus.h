@@ -60,8 +60,8 @@
  *   rss_bytes t, lends t, recalls t, homes t, releases t (carried out since start), outcomes a{st} (by
  *   name), refused a{st} (by reason), moves t (sequence of the newest one), reloads t, reload_failures t,
  *   topology_reloads t, foreign_restores t (threads left as somebody else pinned them), log_suppressed t,
- *   clients u, clients_refused t, reads t, gone t, unparsable t, over_limit t, kept_open t, quiet t
- *   (ProbeStatistics), config s (file, "" when there is none), runtime_directory s, policy_directories as
+ *   clients u, clients_refused t, reads t, gone t, unparsable t, reads_put_off t, over_limit t, kept_open
+ *   t, quiet t (ProbeStatistics), config s (file, "" when there is none), runtime_directory s, policy_directories as
  *
  * topology
  *   origin s, source s, rehearsal u, restricted b, distances_known b, cpus s, n_cpus u, n_nodes u, n_llcs

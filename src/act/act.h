@@ -111,15 +111,21 @@ DEFINE_CLEANUP(Act *, act_free)
  * behind (act/passage.h). Returns 0, or -ENOMEM (every action that was not tried has outcome RETRY then). */
 int act_execute(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes);
 
-/* Puts back the masks of everything in the journal, or only of one process (pid > 0): also children that
- * inherited ours. Counts threads put back in *ret_restored and threads left as somebody else pinned them in
+/* Whose masks are put back. */
+typedef struct ActSelection {
+    bool (*wants)(void *userdata, pid_t pid);
+    void *userdata;
+} ActSelection;
+
+/* Puts back the masks of everything in the journal, or only of selected processes (`selection` not NULL): also of children
+ * that inherited theirs. Counts threads put back in *ret_restored and threads left as somebody else pinned them in
  * *ret_left (both may be NULL). Returns 0, or -errno when something could not be put back; it stays in the
  * journal then. */
-int act_restore(Act *act, pid_t pid, size_t *ret_restored, size_t *ret_left);
+int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
 
 /* The same and, as long as it says that tasks were born faster than it could look, again. Of
  * several tries the threads put back are added up, and those left are the last try's. */
-int act_restore_persistently(Act *act, pid_t pid, size_t *ret_restored, size_t *ret_left);
+int act_restore_persistently(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
 
 /* Mean cost of one mask change so far, at least 1 once known; before the first one, what act_measure() found
  * by setting the calling thread's mask to what it is. Ops that change nothing measure nothing: 0, not known.

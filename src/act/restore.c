@@ -393,16 +393,16 @@ int restore_finish(Restore *restore)
     return r;
 }
 
-static int restore_journalled(Act *act, pid_t pid, Restore *ret)
+static int restore_journalled(Act *act, const ActSelection *selection, Restore *ret)
 {
     Journal *journal = act->journal;
     int r = restore_begin(act, NULL, ret);
 
     if (r < 0)
         return r;
-    for (size_t i = journal_first(journal, pid); i < journal->n_processes; i++) {
-        if (pid > 0 && journal->processes[i].pid != pid)
-            break;
+    for (size_t i = 0; i < journal->n_processes; i++) {
+        if (selection && !selection->wants(selection->userdata, journal->processes[i].pid))
+            continue;
         /* Released ones are selected, too: what is left of their children is put back now. */
         journal->processes[i].selected = true;
         if (journal->processes[i].released_ticks == 0)
@@ -412,14 +412,14 @@ static int restore_journalled(Act *act, pid_t pid, Restore *ret)
     return ret->error;
 }
 
-int act_restore(Act *act, pid_t pid, size_t *ret_restored, size_t *ret_left)
+int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left)
 {
     Restore restore = {0};
     int r = 0;
 
     if (act->journal)
-        r = restore_journalled(act, pid, &restore);
-    if (r == 0 && pid == 0 && act->journal)
+        r = restore_journalled(act, selection, &restore);
+    if (r == 0 && !selection && act->journal)
         (void)journal_compact(act->journal, NULL, 0); /* nothing is under our masks any more */
     if (ret_restored)
         *ret_restored = restore.n_restored;
@@ -428,13 +428,13 @@ int act_restore(Act *act, pid_t pid, size_t *ret_restored, size_t *ret_left)
     return r;
 }
 
-int act_restore_persistently(Act *act, pid_t pid, size_t *ret_restored, size_t *ret_left)
+int act_restore_persistently(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left)
 {
     size_t restored = 0, n = 0, left = 0;
     int r = -EAGAIN;
 
     for (unsigned i = 0; r == -EAGAIN && i < RESTORE_TRIES; i++, restored += n)
-        r = act_restore(act, pid, &n, &left);
+        r = act_restore(act, selection, &n, &left);
     *ret_restored = restored;
     *ret_left = left;
     return r;

@@ -83,6 +83,9 @@ static CtlExit match_pid(const CtlOptions *options, const PolicySet *set, pid_t 
     if (r == PROBE_E_OUT_OF_REACH)
         return ctl_fail(CTL_EXIT_FAILURE,
                         "%d is a kernel thread or a zombie: never placed, whatever policies say", pid);
+    if (r == -EAGAIN)
+        return ctl_fail(CTL_EXIT_FAILURE,
+                        "process %d keeps its command line or environment locked: try again", pid);
     if (r < 0)
         return ctl_fail(CTL_EXIT_FAILURE, "process %d cannot be read: %s", pid, strerror(-r));
     *ret = look.report;

@@ -15,6 +15,7 @@
 #include "numaplace/messages.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 bool manager_is_pid(const char *text, pid_t *ret)
 {
@@ -111,17 +112,41 @@ static int put_back(Manager *manager, WorkloadIx workload, pid_t pid)
     return r;
 }
 
-static int restore_process(Manager *manager, pid_t pid)
+/* What is released: one process, a workload, or everything. */
+typedef struct Released {
+    World *world;
+    WorkloadIx workload;
+    pid_t pid;
+} Released;
+
+static bool is_released(void *userdata, pid_t pid)
 {
+    const Released *released = userdata;
+    const Process *process = released->pid > 0 ? NULL : world_process(released->world, pid);
+
+    return released->pid > 0 ? pid == released->pid : process && process->workload.i == released->workload.i;
+}
+
+/* `what` is for the log: who could not be put back. */
+static int restore(Manager *manager, Released *released, const char *what)
+{
+    const ActSelection selection = {.wants = is_released, .userdata = released};
     size_t restored = 0, left = 0;
-    int r = act_restore_persistently(manager->act, pid, &restored, &left);
+    int r = act_restore_persistently(manager->act, released ? &selection : NULL, &restored, &left);
 
     manager->statistics.n_foreign_restores += left;
     if (r < 0)
         log_error(manager->log, NUMAPLACE_MESSAGE_NOT_RESTORED,
-                  "some threads%s%.0d could not be put back; they stay in the undo journal",
-                  pid > 0 ? " of process " : "", (int)pid);
+                  "not all threads of %s could be put back; they stay in the undo journal", what);
     return r;
+}
+
+static int restore_pid(Manager *manager, pid_t pid)
+{
+    char what[32];
+
+    (void)snprintf(what, sizeof(what), "process %d", (int)pid);
+    return restore(manager, &(Released){.pid = pid}, what);
 }
 
 static int release_process(Manager *manager, pid_t pid)
@@ -139,7 +164,7 @@ static int release_process(Manager *manager, pid_t pid)
     r = put_back(manager, process->workload, pid);
     if (r < 0)
         return r;
-    r = restore_process(manager, pid);
+    r = restore_pid(manager, pid);
     if (r < 0)
         return r == -ENOMEM ? r : -EREMOTEIO;
     /* It leaves the World before another plan can be made for it; the next discovery asks everybody once
@@ -161,13 +186,10 @@ static int release_workload(Manager *manager, const char *name)
     r = put_back(manager, ix, 0);
     if (r < 0)
         return r;
-    if (!*name) {
-        r = restore_process(manager, 0);
-    } else {
-        for (size_t i = 0; r == 0 && i < manager->world->n_processes; i++)
-            if (manager->world->processes[i].workload.i == ix.i)
-                r = restore_process(manager, manager->world->processes[i].pid);
-    }
+    if (!*name)
+        r = restore(manager, NULL, "all workloads");
+    else
+        r = restore(manager, &(Released){.world = manager->world, .workload = ix}, name);
     return r < 0 && r != -ENOMEM ? -EREMOTEIO : r;
 }
 

@@ -147,6 +147,7 @@ static void status_probe(Dict *dict, const ProbeStatistics *statistics)
     dict_u64(dict, "reads", statistics->n_reads);
     dict_u64(dict, "gone", statistics->n_gone);
     dict_u64(dict, "unparsable", statistics->n_unparsable);
+    dict_u64(dict, "reads_put_off", statistics->n_put_off);
     dict_u64(dict, "over_limit", statistics->n_over_limit);
     dict_u64(dict, "kept_open", statistics->n_kept_open);
     dict_u64(dict, "quiet", statistics->n_quiet);

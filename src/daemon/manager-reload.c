@@ -178,7 +178,7 @@ static int put_everything_back(Manager *manager)
     plan_done(&plan);
     if (r < 0)
         return r;
-    r = act_restore_persistently(manager->act, 0, &restored, &left);
+    r = act_restore_persistently(manager->act, NULL, &restored, &left);
     manager->statistics.n_foreign_restores += left;
     return r;
 }

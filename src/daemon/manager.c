@@ -206,7 +206,7 @@ static int journal_failed(Manager *manager, int error, const char *what)
 static int recover(Manager *manager)
 {
     size_t restored = 0, left = 0;
-    int r = act_restore_persistently(manager->act, 0, &restored, &left);
+    int r = act_restore_persistently(manager->act, NULL, &restored, &left);
 
     manager->statistics.n_foreign_restores += left;
     if (restored > 0 || left > 0)
@@ -422,7 +422,7 @@ static int stop(Manager *manager)
                    "stopped; placements stay as they are (KeepOnStop=yes) until the next start");
         return 0;
     }
-    r = act_restore_persistently(manager->act, 0, &restored, &left);
+    r = act_restore_persistently(manager->act, NULL, &restored, &left);
     if (r < 0) {
         log_error(
             manager->log, NUMAPLACE_MESSAGE_NOT_RESTORED,

@@ -180,8 +180,8 @@ static int ask(Probe *probe, World *world, Subject *subject, SeenProcess *seen, 
     return 0;
 }
 
-/* What a failed read means: a process that is gone is forgotten (1), also one nobody knows yet; one in the World stays as
- * it is until it can be read. */
+/* What a failed read means: a process that is gone is forgotten (1), also one nobody knows yet, so that the next pass asks;
+ * one in the World stays as it is until it can be read. */
 static int give_up(int r, const Process *process, const SeenProcess *old)
 {
     if (r == -ENOMEM)
@@ -229,6 +229,10 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
     if (!same || probe->ask_all || old->identity != subject.identity ||
         old->decision == PROBE_DECISION_LATER || (old->decision == PROBE_DECISION_TAKE && !process))
         r = ask(probe, world, &subject, seen, now_usec);
+    if (r == -EAGAIN && process) {
+        seen->identity = 0; /* asked again at its next turn */
+        return 0;
+    }
     if (r < 0)
         return give_up(r, process, old);
     seen->identity = subject.identity;
@@ -383,6 +387,8 @@ int probe_discover(Probe *probe, World *world, uint64_t now_usec)
     world->now_usec = now_usec;
     probe->n_passes++;
     probe->statistics.n_over_limit = 0;
+    if (probe->aside)
+        aside_refill(probe->aside);
     probe_masks_forget(probe);
     probe_cpusets_clear(probe);
 

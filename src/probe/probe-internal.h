@@ -4,6 +4,7 @@
 /* What the files of this room share. Nothing outside it includes this, except its benchmark. */
 
 #include "base/procstat.h"
+#include "probe/aside.h"
 #include "probe/cgroup.h"
 #include "probe/cpu-load.h"
 #include "probe/probe.h"
@@ -93,6 +94,7 @@ struct Probe {
 
     /* subject.c */
     char *command_line, *environment; /* [SUBJECT_TEXT_SIZE], when wanted */
+    Aside *aside;
     char exe[PATH_MAX], cgroup_text[CGROUP_TEXT_SIZE], status_text[32768];
 };
 
@@ -132,7 +134,7 @@ int subject_open(Probe *probe, pid_t pid, Subject *ret);
 void subject_close(Subject *subject);
 /* Cgroup, unit, program: what its identity is made of. The strings live in the Probe until the next subject. */
 int subject_read_identity(Probe *probe, Subject *subject, unsigned wants);
-/* The rest. The strings live as long. */
+/* The rest. The strings live as long. -EAGAIN: not to be had now without waiting for the process. */
 int subject_read_facts(Probe *probe, Subject *subject, unsigned wants, ProbeSubject *ret);
 /* The rest, and the decision on it. */
 int subject_decide(Probe *probe, Subject *subject, ProbeDecision *ret_decision, size_t *ret_policy);

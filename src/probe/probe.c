@@ -173,6 +173,7 @@ Probe *probe_free(Probe *probe)
     free(probe->group_lends);
     free(probe->command_line);
     free(probe->environment);
+    probe->aside = aside_free(probe->aside);
     if (probe->proc)
         (void)closedir(probe->proc);
     free(probe);

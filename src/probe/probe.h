@@ -82,6 +82,7 @@ typedef struct ProbeStatistics {
     uint64_t n_reads;      /* task files read */
     uint64_t n_gone;       /* tasks that exited under our hands */
     uint64_t n_unparsable; /* foreign text skipped */
+    uint64_t n_put_off;    /* command lines and environments whose process kept the reader waiting */
     uint64_t n_over_limit; /* tasks beyond max_tasks, as of the last discovery */
     uint64_t n_kept_open;  /* descriptors now kept open */
     uint64_t n_quiet;      /* tasks sampled only at discovery, because they sleep */
@@ -122,7 +123,8 @@ int probe_sample(Probe *probe, World *world, uint64_t now_usec);
 
 /* Reads one process the way a discovery would, whether or not it is managed, and hands what was read to `look_at`, whose
  * result is returned; for explain. The strings end with the call. -ESRCH: there is no such process. PROBE_E_OUT_OF_REACH:
- * a kernel thread, a zombie or the daemon itself, about which decide() is never asked. */
+ * a kernel thread, a zombie or the daemon itself, about which decide() is never asked. -EAGAIN: its command line or
+ * environment is wanted and cannot be had now without waiting for the process. */
 #define PROBE_E_OUT_OF_REACH 1
 int probe_look(Probe *probe, pid_t pid, unsigned wants,
                int (*look_at)(void *userdata, const ProbeSubject *subject), void *userdata);

@@ -95,34 +95,46 @@ int subject_read_identity(Probe *probe, Subject *subject, unsigned wants)
     return 0;
 }
 
-/* Reads a file of NUL-separated strings as far as it fits. Returns its length, 0 when it cannot be read. */
-static size_t read_strings(const Subject *subject, const char *file, char **buf)
+/* Reads a file of NUL-separated strings as far as it fits. Returns its length, 0 when it cannot be read, or -EAGAIN when that
+ * takes longer: then it has to be asked again. */
+static ssize_t read_strings(Probe *probe, const Subject *subject, const char *file, char **buf)
 {
+    const AsideKey key = {
+        .file = file,
+        .identity = subject->identity,
+        .start_ticks = subject->stat.start_ticks,
+        .pid = subject->pid,
+    };
     ssize_t n;
 
     if (!*buf)
         *buf = malloc(SUBJECT_TEXT_SIZE);
-    if (!*buf)
-        return 0;
-    n = root_read(subject->fd, file, *buf, SUBJECT_TEXT_SIZE);
+    if (!*buf || (!probe->aside && aside_new(SUBJECT_TEXT_SIZE, &probe->aside) < 0))
+        return -ENOMEM;
+    n = aside_read(probe->aside, subject->fd, &key, *buf);
     if (n == -EFBIG) {
         n = (ssize_t)SUBJECT_TEXT_SIZE - 1;
         (*buf)[n] = '\0';
     }
-    return n > 0 ? (size_t)n : 0;
+    if (n == -EAGAIN)
+        probe->statistics.n_put_off++;
+    return n < 0 && n != -EAGAIN && n != -ENOMEM ? 0 : n;
 }
 
-/* The command line with blanks between the arguments; NULL when there is none. */
-static const char *read_command_line(Probe *probe, const Subject *subject)
+/* The command line with blanks between the arguments; NULL when there is none. 0, or as read_strings(). */
+static int read_command_line(Probe *probe, const Subject *subject, const char **ret)
 {
-    size_t n = read_strings(subject, "cmdline", &probe->command_line);
+    ssize_t n = read_strings(probe, subject, "cmdline", &probe->command_line);
 
+    if (n < 0)
+        return (int)n;
     while (n > 0 && probe->command_line[n - 1] == '\0')
         n--;
-    for (size_t i = 0; i < n; i++)
+    for (ssize_t i = 0; i < n; i++)
         if (probe->command_line[i] == '\0')
             probe->command_line[i] = ' ';
-    return n > 0 ? probe->command_line : NULL;
+    *ret = n > 0 ? probe->command_line : NULL;
+    return 0;
 }
 
 int subject_read_facts(Probe *probe, Subject *subject, unsigned wants, ProbeSubject *ret)
@@ -151,11 +163,18 @@ int subject_read_facts(Probe *probe, Subject *subject, unsigned wants, ProbeSubj
         return -EINVAL;
     }
     subject->uid = facts.uid = status.uid;
-    if (wants & PROBE_WANTS_COMMAND_LINE)
-        facts.command_line = read_command_line(probe, subject);
+    if (wants & PROBE_WANTS_COMMAND_LINE) {
+        int r = read_command_line(probe, subject, &facts.command_line);
+
+        if (r < 0)
+            return r;
+    }
     if (wants & PROBE_WANTS_ENVIRONMENT) {
-        facts.environment_len = read_strings(subject, "environ", &probe->environment);
-        facts.environment = facts.environment_len > 0 ? probe->environment : NULL;
+        n = read_strings(probe, subject, "environ", &probe->environment);
+        if (n < 0)
+            return (int)n;
+        facts.environment_len = (size_t)n;
+        facts.environment = n > 0 ? probe->environment : NULL;
     }
     *ret = facts;
     return 0;

@@ -172,7 +172,7 @@ class Daemon:
     def ctl(self, *args):
         """The answer as JSON; fails the test when the command fails."""
         run = self.ctl_run("--json=short", *args)
-        self.test.assertEqual(run.returncode, 0, f"{args}: {run.stderr}\n{self.log()}")
+        self.test.assertEqual(run.returncode, 0, f"{self.log()}\n{args}: {run.stderr}")
         return json.loads(run.stdout) if run.stdout.strip() else None
 
 

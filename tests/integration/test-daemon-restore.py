@@ -254,7 +254,7 @@ class Churn(lib.DaemonTest):
     def test_release_restores(self):
         daemon = self.churn()
         run = daemon.ctl_run("release", "--all")
-        self.assertEqual(run.returncode, 0, run.stderr + daemon.log())
+        self.assertEqual(run.returncode, 0, daemon.log() + run.stderr)
         self.check_restored()
         daemon.stop()
         self.check_restored()

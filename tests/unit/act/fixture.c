@@ -130,7 +130,7 @@ void fixture_restore(Fixture *f, size_t restored, size_t left)
 {
     size_t n_restored = SIZE_MAX, n_left = SIZE_MAX;
 
-    assert_int_equal(act_restore(f->act, 0, &n_restored, &n_left), 0);
+    assert_int_equal(act_restore(f->act, NULL, &n_restored, &n_left), 0);
     assert_int_equal(n_restored, restored);
     assert_int_equal(n_left, left);
 }

@@ -207,7 +207,7 @@ static void restart(Live *live)
 
 static void restore(Live *live)
 {
-    assert_int_equal(act_restore(live->act, 0, NULL, NULL), 0);
+    assert_int_equal(act_restore(live->act, NULL, NULL, NULL), 0);
 }
 
 static void assert_threads_have(Live *live, pid_t pid, size_t n_threads, hwloc_const_bitmap_t mask)

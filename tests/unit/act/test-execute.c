@@ -520,7 +520,7 @@ static void test_dry_run(void **state)
     assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, NULL, NULL, -1), PLAN_OUTCOME_SKIPPED);
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-2", "0-3", -1), PLAN_OUTCOME_FOREIGN);
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 999, 0, "0-7", "0-3", -1), PLAN_OUTCOME_GONE);
-    assert_int_equal(act_restore(f->act, 0, NULL, NULL), 0);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
     assert_int_equal(act_measure(f->act), 0);
     assert_int_equal(act_cost_usec(f->act), 0);
     assert_string_equal(act_record_log(f->record), "");

@@ -100,9 +100,16 @@ static void test_parent_gone(void **state)
     assert_mask(f, 501, "0-3");
 }
 
+static bool is_pid(void *userdata, pid_t pid)
+{
+    return pid == *(const pid_t *)userdata;
+}
+
 static void test_one(void **state)
 {
     Fixture *f = *state;
+    pid_t one = 100;
+    const ActSelection selection = {.wants = is_pid, .userdata = &one};
     size_t restored, left;
 
     assert_true(act_record_add_process(f->record, 400, 1, 400, "0-7"));
@@ -110,7 +117,7 @@ static void test_one(void **state)
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 400, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
     assert_true(act_record_fork(f->record, 100, 200));
     assert_true(act_record_fork(f->record, 400, 401));
-    assert_int_equal(act_restore(f->act, 100, &restored, &left), 0);
+    assert_int_equal(act_restore(f->act, &selection, &restored, &left), 0);
     assert_int_equal(restored, 3);
     assert_int_equal(left, 0);
     assert_mask(f, 100, "0-7");
@@ -127,12 +134,12 @@ static void test_failure_stays(void **state)
     Fixture *f = *state;
 
     act_record_fail(f->record, 100, ACT_E_REFUSED, 100);
-    assert_int_equal(act_restore(f->act, 0, NULL, NULL), -EPERM);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), -EPERM);
     assert_mask(f, 100, "0-3");
     assert_mask(f, 101, "0-7");
     act_record_fail(f->record, 100, ACT_E_RETRY, 1);
     restart(f);
-    assert_int_equal(act_restore(f->act, 0, NULL, NULL), -EAGAIN);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), -EAGAIN);
     fixture_restore(f, 1, 0);
     assert_mask(f, 100, "0-7");
 }
@@ -168,10 +175,10 @@ static void test_forks_without_end(void **state)
     pid_t next = 200;
 
     act_record_set_hook(f->record, fork_at_each_pass, &next);
-    assert_int_equal(act_restore(f->act, 0, NULL, NULL), -EAGAIN);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), -EAGAIN);
     assert_int_equal(next, 200 + ACT_PASSES_MAX);
     act_record_set_hook(f->record, NULL, NULL);
-    assert_int_equal(act_restore(f->act, 0, NULL, NULL), 0);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
     for (pid_t pid = 200; pid < next; pid++)
         assert_mask(f, pid, "0-7");
 }
@@ -196,7 +203,7 @@ static void test_fork_under_way(void **state)
 
     act_record_set_busy(f->record, 100);
     act_record_set_hook(f->record, end_of_fork, &n_asked);
-    assert_int_equal(act_restore(f->act, 0, NULL, NULL), 0);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
     assert_in_range(n_asked, 3, 100);
     assert_mask(f, 100, "gone");
     assert_mask(f, 200, "0-7");

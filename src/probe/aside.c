@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "probe/aside.h"
+
+#include "base/root.h"
+#include "base/time.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* A wait that was shorter is not taken from the budget: so every read that does not hang is made, however many. */
+#define SHORT_WAIT_USEC 1000U
+
+typedef enum SlotState {
+    SLOT_FREE,
+    SLOT_ASKED,
+    SLOT_ANSWERED,
+} SlotState;
+
+/* One thread and its question. */
+typedef struct Slot {
+    Aside *aside;
+    pthread_t thread;
+    pthread_cond_t asked;
+    SlotState state;
+    AsideKey key;
+    char file[16];
+    int dir_fd;
+    ssize_t n;
+    char *text;
+    uint64_t answered; /* counts up, to find the oldest answer */
+    bool started;
+} Slot;
+
+struct Aside {
+    pthread_mutex_t lock;
+    pthread_cond_t answered;
+    size_t size;
+    uint64_t budget_usec, n_answers;
+    bool ending;
+    Slot slots[ASIDE_THREADS];
+};
+
+static void *run(void *userdata)
+{
+    Slot *slot = userdata;
+    Aside *aside = slot->aside;
+
+    (void)pthread_mutex_lock(&aside->lock);
+    for (;;) {
+        ssize_t n;
+
+        while (slot->state != SLOT_ASKED && !aside->ending)
+            (void)pthread_cond_wait(&slot->asked, &aside->lock);
+        if (slot->state != SLOT_ASKED)
+            break;
+        (void)pthread_mutex_unlock(&aside->lock);
+        n = root_read(slot->dir_fd, slot->file, slot->text, aside->size);
+        (void)close(slot->dir_fd);
+        (void)pthread_mutex_lock(&aside->lock);
+        slot->n = n;
+        slot->answered = ++aside->n_answers;
+        slot->state = SLOT_ANSWERED;
+        (void)pthread_cond_signal(&aside->answered);
+    }
+    (void)pthread_mutex_unlock(&aside->lock);
+    return NULL;
+}
+
+int aside_new(size_t size, Aside **ret)
+{
+    Aside *aside = calloc(1, sizeof(*aside));
+    pthread_condattr_t attributes;
+
+    if (!aside)
+        return -ENOMEM;
+    aside->size = size;
+    aside->budget_usec = ASIDE_BUDGET_USEC;
+    /* None of these allocates or fails with glibc. */
+    (void)pthread_mutex_init(&aside->lock, NULL);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&aside->answered, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+    for (size_t i = 0; i < ASIDE_THREADS; i++) {
+        aside->slots[i].aside = aside;
+        (void)pthread_cond_init(&aside->slots[i].asked, NULL);
+    }
+    *ret = aside;
+    return 0;
+}
+
+/* Lets threads end. Returns whether all could. */
+static bool end_threads(Aside *aside)
+{
+    bool all = true;
+
+    (void)pthread_mutex_lock(&aside->lock);
+    aside->ending = true;
+    for (size_t i = 0; i < ASIDE_THREADS; i++) {
+        Slot *slot = &aside->slots[i];
+
+        if (!slot->started)
+            continue;
+        if (slot->state == SLOT_ASKED) {
+            (void)pthread_detach(slot->thread);
+            all = false;
+            continue;
+        }
+        (void)pthread_cond_signal(&slot->asked);
+        (void)pthread_mutex_unlock(&aside->lock);
+        (void)pthread_join(slot->thread, NULL);
+        (void)pthread_mutex_lock(&aside->lock);
+        free(slot->text);
+        slot->text = NULL;
+        slot->started = false;
+    }
+    (void)pthread_mutex_unlock(&aside->lock);
+    return all;
+}
+
+Aside *aside_free(Aside *aside)
+{
+    if (aside && end_threads(aside)) {
+        for (size_t i = 0; i < ASIDE_THREADS; i++)
+            (void)pthread_cond_destroy(&aside->slots[i].asked);
+        (void)pthread_cond_destroy(&aside->answered);
+        (void)pthread_mutex_destroy(&aside->lock);
+        free(aside);
+    }
+    return NULL;
+}
+
+/* Signals are for the event loop. */
+static int start(Slot *slot)
+{
+    sigset_t all, before;
+    int r;
+
+    if (slot->started)
+        return 0;
+    slot->text = malloc(slot->aside->size);
+    if (!slot->text)
+        return -ENOMEM;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    r = pthread_create(&slot->thread, NULL, run, slot);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (r != 0) {
+        free(slot->text);
+        slot->text = NULL;
+        return -r;
+    }
+    slot->started = true;
+    return 0;
+}
+
+static bool same_key(const Slot *slot, const AsideKey *key)
+{
+    return slot->state != SLOT_FREE && slot->key.pid == key->pid &&
+           slot->key.start_ticks == key->start_ticks && slot->key.identity == key->identity &&
+           strcmp(slot->file, key->file) == 0;
+}
+
+static Slot *find(Aside *aside, const AsideKey *key)
+{
+    for (size_t i = 0; i < ASIDE_THREADS; i++)
+        if (same_key(&aside->slots[i], key))
+            return &aside->slots[i];
+    return NULL;
+}
+
+/* A free one, or else that with the oldest answer, which nobody came back for. NULL: all hang. */
+static Slot *find_room(Aside *aside)
+{
+    Slot *best = NULL;
+
+    for (size_t i = 0; i < ASIDE_THREADS; i++) {
+        Slot *slot = &aside->slots[i];
+
+        if (slot->state == SLOT_FREE)
+            return slot;
+        if (slot->state == SLOT_ANSWERED && (!best || slot->answered < best->answered))
+            best = slot;
+    }
+    return best;
+}
+
+static int put_question(Slot *slot, int dir_fd, const AsideKey *key)
+{
+    int fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0), r;
+
+    if (fd < 0)
+        return -errno;
+    r = start(slot);
+    if (r < 0) {
+        (void)close(fd);
+        return r;
+    }
+    slot->dir_fd = fd;
+    slot->key = *key;
+    (void)snprintf(slot->file, sizeof(slot->file), "%s", key->file);
+    slot->state = SLOT_ASKED;
+    (void)pthread_cond_signal(&slot->asked);
+    return 0;
+}
+
+static void await(Aside *aside, const Slot *slot)
+{
+    uint64_t begin = time_now_usec(), end = begin + MIN(ASIDE_WAIT_USEC, aside->budget_usec), waited;
+    const struct timespec until = {
+        .tv_sec = (time_t)(end / USEC_PER_SEC),
+        .tv_nsec = (long)(end % USEC_PER_SEC * NSEC_PER_USEC),
+    };
+    int r = 0;
+
+    while (slot->state == SLOT_ASKED && r == 0)
+        r = pthread_cond_timedwait(&aside->answered, &aside->lock, &until);
+    waited = time_now_usec() - begin;
+    if (waited > SHORT_WAIT_USEC)
+        aside->budget_usec -= MIN(waited, aside->budget_usec);
+}
+
+static ssize_t read_locked(Aside *aside, int dir_fd, const AsideKey *key, char *buf)
+{
+    Slot *slot = find(aside, key);
+
+    if (!slot) {
+        int r;
+
+        slot = find_room(aside);
+        if (!slot)
+            return -EAGAIN;
+        r = put_question(slot, dir_fd, key);
+        if (r < 0)
+            return r;
+        await(aside, slot);
+    }
+    if (slot->state == SLOT_ASKED)
+        return -EAGAIN;
+    slot->state = SLOT_FREE;
+    if (slot->n > 0 || slot->n == -EFBIG)
+        (void)memcpy(buf, slot->text, slot->n > 0 ? (size_t)slot->n + 1 : aside->size);
+    return slot->n;
+}
+
+ssize_t aside_read(Aside *aside, int dir_fd, const AsideKey *key, char *buf)
+{
+    ssize_t n;
+
+    (void)pthread_mutex_lock(&aside->lock);
+    n = read_locked(aside, dir_fd, key, buf);
+    (void)pthread_mutex_unlock(&aside->lock);
+    return n;
+}
+
+void aside_refill(Aside *aside)
+{
+    aside->budget_usec = ASIDE_BUDGET_USEC;
+}
+
+size_t aside_n_hanging(Aside *aside)
+{
+    size_t n = 0;
+
+    (void)pthread_mutex_lock(&aside->lock);
+    for (size_t i = 0; i < ASIDE_THREADS; i++)
+        n += aside->slots[i].state == SLOT_ASKED;
+    (void)pthread_mutex_unlock(&aside->lock);
+    return n;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Reads that hang: a FIFO is opened only when somebody writes. */
+
+#include "probe-test.h"
+
+#include "probe/aside.h"
+
+#define TEXT_SIZE 64U
+
+typedef struct Fixture {
+    char path[64];
+    int fd;
+    Aside *aside;
+} Fixture;
+
+static int set_up(void **state)
+{
+    static Fixture fixture;
+
+    (void)snprintf(fixture.path, sizeof(fixture.path), "/tmp/numaplace-aside-XXXXXX");
+    if (!mkdtemp(fixture.path))
+        return -1;
+    fixture.fd = open(fixture.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    *state = &fixture;
+    return fixture.fd < 0 ? -1 : aside_new(TEXT_SIZE, &fixture.aside);
+}
+
+static int tear_down(void **state)
+{
+    Fixture *fixture = *state;
+    static const char *const names[] = {"text", "fifo0", "fifo1", "fifo2", "fifo3", "fifo4"};
+
+    fixture->aside = aside_free(fixture->aside);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        (void)unlinkat(fixture->fd, names[i], 0);
+    (void)close(fixture->fd);
+    return rmdir(fixture->path);
+}
+
+static void put_text(const Fixture *fixture, const char *name, const char *text, size_t n)
+{
+    int fd = openat(fixture->fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, n), (ssize_t)n);
+    (void)close(fd);
+}
+
+static void put_fifo(const Fixture *fixture, const char *name)
+{
+    assert_int_equal(mkfifoat(fixture->fd, name, 0600), 0);
+}
+
+static AsideKey key_of(const char *file)
+{
+    return (AsideKey){.file = file, .pid = 100, .start_ticks = 1000, .identity = 1};
+}
+
+static ssize_t ask(const Fixture *fixture, AsideKey key, char *buf)
+{
+    return aside_read(fixture->aside, fixture->fd, &key, buf);
+}
+
+/* Lets a hanging read end. pread(2) of a FIFO fails, which is an answer, too. */
+static void let_go(const Fixture *fixture, const char *name)
+{
+    int fd = openat(fixture->fd, name, O_WRONLY | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    (void)close(fd);
+}
+
+static void wait_hanging(const Fixture *fixture, size_t n)
+{
+    while (aside_n_hanging(fixture->aside) != n)
+        (void)usleep(1000);
+}
+
+static void test_reads(void **state)
+{
+    const Fixture *fixture = *state;
+    char buf[TEXT_SIZE] = "";
+
+    put_text(fixture, "text", "A=1\0B=2", 8);
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(ask(fixture, key_of("text"), buf), 8);
+        assert_memory_equal(buf, "A=1\0B=2", 9);
+    }
+    assert_int_equal(ask(fixture, key_of("nothing"), buf), -ENOENT);
+    put_text(fixture, "text", "", 0);
+    assert_int_equal(ask(fixture, key_of("text"), buf), 0);
+}
+
+static void test_cuts(void **state)
+{
+    const Fixture *fixture = *state;
+    char text[2 * TEXT_SIZE], buf[TEXT_SIZE] = "";
+
+    (void)memset(text, 'x', sizeof(text));
+    put_text(fixture, "text", text, sizeof(text));
+    assert_int_equal(ask(fixture, key_of("text"), buf), -EFBIG);
+    assert_memory_equal(buf, text, TEXT_SIZE - 1);
+}
+
+/* What hangs is put off, also when asked again; others are read meanwhile; the answer comes when it has come. */
+static void test_hangs(void **state)
+{
+    const Fixture *fixture = *state;
+    char buf[TEXT_SIZE] = "";
+    ssize_t n;
+
+    put_text(fixture, "text", "x", 1);
+    put_fifo(fixture, "fifo0");
+    assert_int_equal(ask(fixture, key_of("fifo0"), buf), -EAGAIN);
+    assert_int_equal(aside_n_hanging(fixture->aside), 1);
+    assert_int_equal(ask(fixture, key_of("fifo0"), buf), -EAGAIN);
+    assert_int_equal(aside_n_hanging(fixture->aside), 1);
+    assert_int_equal(ask(fixture, key_of("text"), buf), 1);
+
+    let_go(fixture, "fifo0");
+    wait_hanging(fixture, 0);
+    n = ask(fixture, key_of("fifo0"), buf);
+    assert_int_equal(n, -ESPIPE);
+}
+
+/* Not the answer to the question about a process that had the same number, or has become another program. */
+static void test_late_answer_is_not_for_others(void **state)
+{
+    const Fixture *fixture = *state;
+    AsideKey later = key_of("fifo0"), other = key_of("fifo0");
+    char buf[TEXT_SIZE] = "";
+
+    later.start_ticks++;
+    other.identity++;
+    put_fifo(fixture, "fifo0");
+    assert_int_equal(ask(fixture, key_of("fifo0"), buf), -EAGAIN);
+    let_go(fixture, "fifo0");
+    wait_hanging(fixture, 0);
+    assert_int_equal(ask(fixture, later, buf), -EAGAIN); /* hangs anew */
+    assert_int_equal(ask(fixture, other, buf), -EAGAIN);
+    assert_int_equal(aside_n_hanging(fixture->aside), 2);
+    let_go(fixture, "fifo0");
+    wait_hanging(fixture, 0);
+}
+
+static void test_all_hang(void **state)
+{
+    static const char *const names[] = {"fifo0", "fifo1", "fifo2", "fifo3", "fifo4"};
+    const Fixture *fixture = *state;
+    char buf[TEXT_SIZE] = "";
+
+    put_text(fixture, "text", "x", 1);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        put_fifo(fixture, names[i]);
+        aside_refill(fixture->aside);
+        assert_int_equal(ask(fixture, key_of(names[i]), buf), -EAGAIN);
+    }
+    assert_int_equal(aside_n_hanging(fixture->aside), ASIDE_THREADS);
+    assert_int_equal(ask(fixture, key_of("text"), buf), -EAGAIN);
+
+    /* The place of an answer nobody comes back for is given away. */
+    let_go(fixture, names[0]);
+    wait_hanging(fixture, ASIDE_THREADS - 1);
+    assert_int_equal(ask(fixture, key_of("text"), buf), 1);
+    for (size_t i = 1; i < ASIDE_THREADS; i++)
+        let_go(fixture, names[i]);
+    wait_hanging(fixture, 0);
+}
+
+/* A discovery goes on past a process whose environment hangs, and takes it when that can be read. */
+static void test_discovery(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    int fd, fifo;
+
+    bench_make(&b);
+    put_process(&b, &(FakeTask){.pid = 100});
+    put_process(&b, &(FakeTask){.pid = 101});
+    put(&b, "proc/101/environ", "A=1");
+    fd = openat(b.root_fd, "proc/100", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(mkfifoat(fd, "environ", 0600), 0);
+    bench_start(&b, NULL);
+    b.decision = PROBE_DECISION_TAKE;
+    probe_set_wants(b.probe, PROBE_WANTS_ENVIRONMENT);
+    bench_discover(&b);
+    assert_null(world_process(b.world, 100));
+    assert_non_null(world_process(b.world, 101));
+    bench_discover(&b);
+    assert_null(world_process(b.world, 100));
+    assert_int_equal(probe_statistics(b.probe)->n_put_off, 2);
+    assert_int_equal(b.n_asked, 1);
+
+    fifo = openat(fd, "environ", O_WRONLY | O_CLOEXEC);
+    (void)close(fifo);
+    (void)close(fd);
+    for (int i = 0; i < 1000 && !world_process(b.world, 100); i++) {
+        (void)usleep(1000);
+        bench_discover(&b);
+    }
+    assert_non_null(world_process(b.world, 100));
+}
+
+/* One that is known already stays when it cannot be asked again. */
+static void test_known_stays(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    int fd, fifo;
+
+    bench_make(&b);
+    put_process(&b, &(FakeTask){.pid = 100});
+    put(&b, "proc/100/environ", "A=1");
+    bench_start(&b, NULL);
+    b.decision = PROBE_DECISION_TAKE;
+    probe_set_wants(b.probe, PROBE_WANTS_ENVIRONMENT);
+    bench_discover(&b);
+    assert_non_null(world_process(b.world, 100));
+
+    fd = openat(b.root_fd, "proc/100", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(unlinkat(fd, "environ", 0), 0);
+    assert_int_equal(mkfifoat(fd, "environ", 0600), 0);
+    b.decision = PROBE_DECISION_IGNORE;
+    probe_set_wants(b.probe, PROBE_WANTS_ENVIRONMENT);
+    bench_discover(&b);
+    assert_non_null(world_process(b.world, 100));
+    assert_int_equal(b.n_asked, 1);
+
+    fifo = openat(fd, "environ", O_WRONLY | O_CLOEXEC);
+    (void)close(fifo);
+    (void)close(fd);
+    for (int i = 0; i < 1000 && b.n_asked == 1; i++) {
+        (void)usleep(1000);
+        bench_discover(&b);
+    }
+    assert_int_equal(b.n_asked, 2);
+    assert_null(world_process(b.world, 100));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_reads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_cuts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_hangs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_late_answer_is_not_for_others, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_all_hang, set_up, tear_down),
+        cmocka_unit_test(test_discovery),
+        cmocka_unit_test(test_known_stays),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
