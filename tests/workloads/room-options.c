@@ -126,6 +126,8 @@ static void usage(const WorkShape *shape)
     if (shape->layout != WORK_NONE) {
         (void)printf("  --bytes=SIZE      %s (%zuM)\n", shape->bytes_of, shape->bytes >> 20);
         (void)printf("  --placement=WHERE where memory starts: main, interleave, local or node:N (main)\n");
+        (void)printf(
+            "  --ballast=SIZE    more memory of each process that is only touched at the start (none)\n");
         (void)printf("  --sample[=HZ]     watch where the pages are, so often per second (5)\n");
     }
     (void)printf("  --bind            bind each thread to a node's CPUs\n");
@@ -158,6 +160,9 @@ static void read_one(const WorkShape *shape, int c, RoomOptions *options)
         break;
     case 'B':
         options->bind = true;
+        break;
+    case 'A':
+        options->ballast_bytes = size("ballast", optarg);
         break;
     case 'H':
         options->sample_hz = optarg ? fraction("sample", optarg, HZ_MAX) : 5;
@@ -207,6 +212,7 @@ static void make_table(const WorkShape *shape, struct option *table)
     static const struct option with_memory[] = {
         {"bytes", required_argument, NULL, 'b'},
         {"placement", required_argument, NULL, 'P'},
+        {"ballast", required_argument, NULL, 'A'},
         {"sample", optional_argument, NULL, 'H'},
     };
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -130,6 +131,15 @@ static void fill(const RoomThread *thread)
         room->shape->fill(thread->thread.shares[region], region);
 }
 
+/* For who places only processes that have much memory. */
+static void touch_ballast(void)
+{
+    size_t bytes = room->options.ballast_bytes;
+
+    if (bytes > 0)
+        memset(map_region(bytes), 1, bytes);
+}
+
 static void fill_all(const RoomThread *first)
 {
     int r = place_begin(room);
@@ -138,6 +148,7 @@ static void fill_all(const RoomThread *first)
         work_fail("placing memory", -r);
     for (unsigned i = 0; room->options.placement != PLACEMENT_LOCAL && i < room->options.threads; i++)
         fill(&first[i]);
+    touch_ballast();
     place_end();
 }
 

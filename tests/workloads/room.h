@@ -28,6 +28,7 @@ typedef struct RoomOptions {
     PlacementKind placement;
     unsigned placement_node;
     const char *placement_text;
+    size_t ballast_bytes; /* of each process; nobody uses it after it was touched */
     bool bind;
     double sample_hz; /* 0: only at start and end */
     int window;       /* number of the first of its two marks; negative: none */

@@ -292,6 +292,19 @@ class Placement(Case):
         self.assertEqual(result["bytes"], (12 if NAME == "numa01-thread-alloc" else 3) << 20)
         self.assertEqual(result["operations_of"], self.expected(1, 4, 0.005))
 
+    def test_ballast(self):
+        """It is resident, and not part of what is worked on or asked for."""
+        for option, mb in ([], 0), (["--ballast=96M"], 96):
+            running = Running(self, "--seconds=600", "--processes=1", "--threads=2", "--bytes=12M", *option)
+            running.wait_threads(1, 2)
+            status = pathlib.Path(f"/proc/{running.pid}/status").read_text(encoding="utf-8", errors="replace")
+            resident = next(int(line.split()[1]) >> 10 for line in status.splitlines() if line.startswith("VmRSS:"))
+            self.assertGreaterEqual(resident, mb)
+            self.assertLess(resident, mb + 90)
+            running.process.terminate()
+            result = self.parse(*running.finish())
+            self.assertEqual(result["bytes"], (24 if NAME == "numa01-thread-alloc" else 12) << 20)
+
 
 @unittest.skipUnless(has_memory(), "has no memory worth damaging")
 class Damage(Case):

@@ -9,17 +9,12 @@ import unittest
 import tap
 
 NODES = pathlib.Path("/sys/devices/system/node")
-# Runs that are compared, one after the other. Before the first there is one that does not count: translations were thrown
+# Runs that are compared, one after the other; before the first there is one that does not count: translations were thrown
 # away when prices were switched on, the host gives the guest its memory only now, and the last units of the boot still run.
-# Others follow while a pair's last ones differ, because something took the host's CPUs: of each pair, the first that agree
-# in a row are taken. A plugin that does not keep to its prices never gets as many.
 ROUNDS = 5
-ROUNDS_MAX = 15
-LAPS = 3
+LAPS = 5
 # A lap around the 64 pairs of 8 nodes takes 5 s.
 NODES_LARGE = 8
-ROUNDS_LARGE = 3
-ROUNDS_MAX_LARGE = 6
 LAPS_LARGE = 2
 # What the lab promises: ratios of remote to local latency within 10 %, runs within 5 % of each other.
 RATIO_ERROR_MAX = 0.10
@@ -52,26 +47,14 @@ def spread(values: list[float]) -> float:
     return (max(values) - min(values)) / median(values)
 
 
-def agreeing(values: list[float], count: int) -> list[float]:
-    """The first `count` in a row that agree, or the last ones."""
-    rows = [values[i:i + count] for i in range(len(values) - count + 1)]
-    return next((row for row in rows if spread(row) < SPREAD_MAX), rows[-1])
-
-
 class Calibration(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.distances = distances()
-        large = len(cls.distances) >= NODES_LARGE
-        count, most, laps = (ROUNDS_LARGE, ROUNDS_MAX_LARGE, LAPS_LARGE) if large else (ROUNDS, ROUNDS_MAX, LAPS)
+        laps = LAPS_LARGE if len(cls.distances) >= NODES_LARGE else LAPS
         chase(laps)
-        rounds = [chase(laps) for _ in range(count)]
-        while True:
-            cls.runs = {pair: agreeing([nsec[pair] for nsec in rounds], count) for pair in rounds[0]}
-            if max(map(spread, cls.runs.values())) < SPREAD_MAX or len(rounds) == most:
-                break
-            rounds.append(chase(laps))
-        cls.disturbed = len(rounds) - count
+        rounds = [chase(laps) for _ in range(ROUNDS)]
+        cls.runs = {pair: [nsec[pair] for nsec in rounds] for pair in rounds[0]}
         cls.nsec = {pair: median(runs) for pair, runs in cls.runs.items()}
         cls.report()
 
@@ -81,7 +64,7 @@ class Calibration(unittest.TestCase):
             distance, local = cls.distances[cpu][memory], cls.nsec[cpu, cpu]
             print(json.dumps({"workload": "chase", "machine": tap.info()["machine"]["name"], "cpu_node": cpu,
                               "memory_node": memory, "distance": distance, "runs": cls.runs[cpu, memory],
-                              "rounds_more": cls.disturbed, "median_nsec": nsec,
+                              "median_nsec": nsec,
                               "spread": round(spread(cls.runs[cpu, memory]), 4), "ratio": round(nsec / local, 3),
                               "configured_ratio": distance / 10}), flush=True)
 
