@@ -12,7 +12,7 @@ import sys
 import lint
 
 # The rooms that decide: values in, values out.
-PURE = "base conf topo world policy plan".split()
+PURE = "base conf topo world policy plan sim".split()
 
 # (rooms; files excepted; what may not be called; why). Names are followed by "(" unless they are the streams, which
 # may not even be named.
@@ -22,7 +22,7 @@ CALLS = [
         (),
         r"(?:v?printf|v?dprintf|puts|putchar|perror|warnx?|errx?|v?syslog|sd_journal_\w+|sd_notifyf?)\s*\("
         r"|(?:stdout|stderr)\b",
-        "base to plan return errors, they do not log",
+        "base to plan and sim return errors, they do not log",
     ),
     (
         PURE,
@@ -31,7 +31,7 @@ CALLS = [
         "of the rooms that decide only base/time.c reads clocks",
     ),
     (
-        ["conf", "topo", "world", "policy", "plan"],
+        ["conf", "topo", "world", "policy", "plan", "sim"],
         (),
         r"time_(?:now_usec|thread_cpu_nsec)\s*\(",
         "time is a parameter here",
