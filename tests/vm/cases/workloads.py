@@ -7,6 +7,7 @@ import subprocess
 import time
 import unittest
 
+import lib
 import tap
 
 MACHINE = tap.info()["machine"]
@@ -14,7 +15,6 @@ CPUS = MACHINE["cpus"]
 MEMORY = [node for node, mb in enumerate(MACHINE["memory_mb"]) if mb]
 LAST = len(CPUS) - 1
 N_CPUS = sum(map(len, CPUS))
-DEADLINE_SEC = 60
 
 # Every thread has memory of its own, or shares it with threads that are bound to the same node.
 PLACEABLE = ["multi-heap", "numa01", "numa01-thread-alloc", "numa02", "phase-changer", "stream"]
@@ -22,7 +22,7 @@ ALL = [*PLACEABLE, "reader"]
 
 
 def run(*argv):
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=DEADLINE_SEC)
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=lib.DEADLINE_SEC)
     return json.loads(done.stdout)
 
 
@@ -91,7 +91,7 @@ class Watch(unittest.TestCase):
 
     def wait_work(self, process):
         """Until its threads work, and have for as long as a few samples take."""
-        end, seen = time.monotonic() + DEADLINE_SEC, None
+        end, seen = time.monotonic() + lib.DEADLINE_SEC, None
         while time.monotonic() < end:
             with open(f"/proc/{process.pid}/stat", encoding="ascii") as stat:
                 fields = stat.read().rpartition(")")[2].split()
@@ -106,10 +106,10 @@ class Watch(unittest.TestCase):
     def test_moved_memory_converges(self):
         process = self.start("numa02", "--bytes=16M")
         self.wait_work(process)
-        subprocess.run(["migratepages", str(process.pid), "0", str(LAST)], check=True, timeout=DEADLINE_SEC)
+        subprocess.run(["migratepages", str(process.pid), "0", str(LAST)], check=True, timeout=lib.DEADLINE_SEC)
         self.wait_work(process)
         process.terminate()
-        result = json.loads(process.communicate(timeout=DEADLINE_SEC)[0])
+        result = json.loads(process.communicate(timeout=lib.DEADLINE_SEC)[0])
         self.assertEqual((result["local_start"], result["local_end"]), (0, 1))
         self.assertEqual(result["nodes_start"], all_on(0))
         self.assertEqual(result["nodes_end"], all_on(LAST))
@@ -120,7 +120,7 @@ class Watch(unittest.TestCase):
         process = self.start("numa02", "--bytes=16M")
         self.wait_work(process)
         process.terminate()
-        result = json.loads(process.communicate(timeout=DEADLINE_SEC)[0])
+        result = json.loads(process.communicate(timeout=lib.DEADLINE_SEC)[0])
         self.assertEqual((result["local_start"], result["local_end"], result["converged_s"]), (0, 0, None))
         self.assertGreater(result["samples"], 1)
 

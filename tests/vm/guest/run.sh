@@ -7,6 +7,7 @@
 export PATH=/lab/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
 export PYTHONPATH=/lab/integration:/lab/cases PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 export CMOCKA_MESSAGE_OUTPUT=TAP NUMAPLACE_SOURCE=/lab NUMAPLACED=/lab/bin/numaplaced
+export NUMAPLACE_DEADLINE_SEC=240
 export NUMAPLACECTL=/lab/bin/numaplacectl NUMAPLACE_SPINNER=/lab/bin/spinner NUMAPLACE_FORKER=/lab/bin/forker
 cd /lab || exit 1
 

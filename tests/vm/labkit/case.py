@@ -80,7 +80,7 @@ def parse(name: str, section: configparser.SectionProxy) -> Case:
         raise LabError(f"Machine= and Suites=: expected machines, and suites out of {' '.join(SUITES)}")
     return Case(name, section["Description"], machines, suites, section["Command"].strip() + "\n",
                 section.get("KernelArgs", ""), section.getboolean("Cost", False), section.get("CostArgs", ""),
-                section.getint("LimitSec", 120), section.getint("BootLimitSec", 150))
+                section.getint("LimitSec", 300), section.getint("BootLimitSec", 150))
 
 
 def plugin_option(case: Case, shape: machine.Machine, build: pathlib.Path, logs: pathlib.Path) -> str:
