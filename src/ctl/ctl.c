@@ -13,16 +13,12 @@
 
 CtlExit ctl_fail(CtlExit code, const char *format, ...)
 {
-    CLEANUP_FREE char *text = NULL, *printable = NULL;
+    CLEANUP_FREE char *printable = NULL;
     va_list ap;
-    int r;
 
     va_start(ap, format);
-    r = vasprintf(&text, format, ap);
+    printable = text_vprintable(format, ap);
     va_end(ap);
-    if (r < 0)
-        text = NULL; /* vasprintf() leaves it undefined */
-    printable = text ? text_printable(text) : NULL;
     (void)fprintf(stderr, "numaplacectl: %s\n", printable ? printable : "out of memory");
     return code;
 }

@@ -9,6 +9,7 @@
 #include "conf/utf8.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <wchar.h>
 #include <wctype.h>
@@ -77,6 +78,17 @@ char *text_printable(const char *s)
     }
     *out = '\0';
     return result;
+}
+
+char *text_vprintable(const char *format, va_list ap)
+{
+    CLEANUP_FREE char *text = NULL;
+
+    if (vasprintf(&text, format, ap) < 0) {
+        text = NULL; /* it is undefined then */
+        return NULL;
+    }
+    return text_printable(text);
 }
 
 size_t text_width(const char *s)

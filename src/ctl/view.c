@@ -170,32 +170,24 @@ CtlExit view_print_list(const CtlOptions *options, json_object *list, const View
 
 void view_line(const char *title, const char *format, ...)
 {
-    CLEANUP_FREE char *text = NULL, *printable = NULL;
+    CLEANUP_FREE char *printable = NULL;
     va_list ap;
-    int r;
 
     va_start(ap, format);
-    r = vasprintf(&text, format, ap);
+    printable = text_vprintable(format, ap);
     va_end(ap);
-    if (r < 0)
-        text = NULL; /* vasprintf() leaves it undefined */
-    printable = text ? text_printable(text) : NULL;
     (void)printf("%*s%s %s\n", TITLE_WIDTH, title, *title ? ":" : " ",
                  printable ? printable : "(out of memory)");
 }
 
 void view_say(const char *colour, const char *format, ...)
 {
-    CLEANUP_FREE char *text = NULL, *printable = NULL;
+    CLEANUP_FREE char *printable = NULL;
     va_list ap;
-    int r;
 
     va_start(ap, format);
-    r = vasprintf(&text, format, ap);
+    printable = text_vprintable(format, ap);
     va_end(ap);
-    if (r < 0)
-        text = NULL; /* vasprintf() leaves it undefined */
-    printable = text ? text_printable(text) : NULL;
     (void)printf("%s%s%s", colour ? colour : "", printable ? printable : "(out of memory)",
                  colour ? STYLE_RESET : "");
 }
