@@ -69,7 +69,7 @@ static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_LOCALITY] = {"locality", "Leaving the node is put off for NiceTries= passes."},
     [PLAN_REASON_BACKOFF] = {"backoff",
                              "The last passes changed nothing; the next one is later (BackoffMax=)."},
-    [PLAN_REASON_BUDGET] = {"budget", "This tick's budget of actions is used up."},
+    [PLAN_REASON_BUDGET] = {"budget", "This tick's budget of actions or of searches is used up."},
     [PLAN_REASON_RATE_WORKLOAD] = {"rate-workload", "The workload's moves across nodes are used up "
                                                     "(CrossNodeMovesPerSec=, CrossNodeBurst=)."},
     [PLAN_REASON_RATE_HOST] = {"rate-host", "The machine's moves across nodes are used up."},

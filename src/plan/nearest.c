@@ -4,9 +4,9 @@
  * last, same LLC, same node, then other nodes by distance; of equals the lowest number. Node numbers play no part, so
  * that renaming nodes renames the result (I12).
  *
- * A walk over all idle CPUs for each thread: there are at most PLAN_ACTIONS_PER_TICK successful ones in a tick and
- * about as many failures (STEAL_FAILURES_MAX), and the walk over 256 CPUs takes a few microseconds. Lists per LLC and
- * node, kept up to date from tick to tick, would be faster and more code. */
+ * A walk over all idle CPUs for each thread: a few microseconds for 256 of them, and there are at most
+ * STEAL_SEARCHES_MAX in a tick. Lists per LLC and node, kept up to date from tick to tick, would be faster and more
+ * code. */
 
 #include "plan/planner.h"
 

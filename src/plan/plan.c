@@ -16,15 +16,17 @@
 
 static bool prepare_arrays(PlanScratch *s, const World *world)
 {
-    size_t n_cpus = MAX(world->topology->cpu_limit, 1U);
+    size_t n_cpus = MAX(world->topology->cpu_limit, 1U), n_nodes = MAX(world->topology->n_nodes, 1U);
 
     if (!GROW(s->cpus, s->cpus_capacity, n_cpus) || !GROW(s->donors, s->donors_capacity, n_cpus) ||
+        !GROW(s->node_waits, s->node_waits_capacity, n_nodes) ||
         !GROW(s->workloads, s->workloads_capacity, MAX(world->n_workloads, 1U)) ||
         !GROW(s->groups, s->groups_capacity, MAX(world->n_groups, 1U)) ||
         !GROW(s->processes, s->processes_capacity, MAX(world->n_processes, 1U)))
         return false;
 
     memset(s->cpus, 0, n_cpus * sizeof(*s->cpus));
+    memset(s->node_waits, 0, n_nodes * sizeof(*s->node_waits));
     memset(s->workloads, 0, world->n_workloads * sizeof(*s->workloads));
     memset(s->groups, 0, world->n_groups * sizeof(*s->groups));
     memset(s->processes, 0, world->n_processes * sizeof(*s->processes));
@@ -308,6 +310,7 @@ void plan_done(Plan *plan)
         hwloc_bitmap_free(s->set);
         hwloc_bitmap_free(s->nodes);
         free(s->cpus);
+        free(s->node_waits);
         free(s->workloads);
         free(s->groups);
         free(s->processes);

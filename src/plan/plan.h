@@ -70,7 +70,7 @@ typedef enum PlanReason {
     PLAN_REASON_COOLDOWN,       /* the CPU was recalled a short time ago, mostly for its owner */
     PLAN_REASON_LOCALITY,       /* veto; value: vetoes so far; limit: NiceTries= (P7) */
     PLAN_REASON_BACKOFF,        /* value: ticks left; limit: the present back-off (P7) */
-    PLAN_REASON_BUDGET,         /* action budget of this tick */
+    PLAN_REASON_BUDGET,         /* actions, or searches for an idle CPU, of this tick (P7) */
     PLAN_REASON_RATE_WORKLOAD,  /* cross-node bucket of the workload (I4) */
     PLAN_REASON_RATE_HOST,      /* cross-node bucket of the host (I4) */
     PLAN_REASON_CPUSET,         /* the idle CPUs are outside its cpuset (I1) */

@@ -77,15 +77,9 @@ static uint32_t owner_wait(const Planner *p, const RecallSubject *s)
  * threads waits: the owner comes first, but in a home of many CPUs this gives back more than is needed. */
 static uint32_t home_wait(const Planner *p, const RecallSubject *s)
 {
-    uint32_t wait = 0;
+    const TopologyCpu *cpu = topology_cpu(p->world->topology, s->lease->cpu);
 
-    for (size_t i = 0; i < p->world->n_groups; i++) {
-        const PlannerGroup *g = &p->s->groups[i];
-
-        if (g->owner_wait > wait && g->home && hwloc_bitmap_isset(g->home, (unsigned)s->lease->cpu.i))
-            wait = g->owner_wait;
-    }
-    return wait;
+    return cpu ? p->s->node_waits[cpu->node.i] : 0;
 }
 
 static bool is_asleep(const Task *task)
@@ -192,11 +186,26 @@ static void sum_waits(Planner *p)
     }
 }
 
+/* A home is whole nodes, so what its owner waits is the same for all CPUs of a node. */
+static void sum_node_waits(Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_groups; i++) {
+        const PlannerGroup *g = &p->s->groups[i];
+
+        if (g->owner_wait == 0 || !g->home_nodes)
+            continue;
+        for (int node = hwloc_bitmap_first(g->home_nodes); node >= 0;
+             node = hwloc_bitmap_next(g->home_nodes, node))
+            p->s->node_waits[node] = MAX(p->s->node_waits[node], g->owner_wait);
+    }
+}
+
 void recall_due(Planner *p)
 {
     if (p->world->n_leases == 0)
         return;
     sum_waits(p);
+    sum_node_waits(p);
     for (size_t i = 0; i < p->world->n_leases; i++) {
         RecallSubject s;
 

@@ -52,11 +52,13 @@ static const Task *representative(const World *world, const Process *process)
 
 static void free_leases(Planner *p, const Process *process)
 {
-    for (size_t i = 0; i < p->world->n_leases; i++) {
-        const Task *task = world_task(p->world, p->world->leases[i].task);
+    size_t n, first = world_process_tasks(p->world, process, &n);
 
-        if (task && planner_can_put_back(task) && &p->world->processes[task->process.i] == process)
-            planner_take_back(p, p->world->leases[i].cpu);
+    for (size_t i = first; i < first + n; i++) {
+        const Task *task = &p->world->tasks[i];
+
+        if (task->lease >= 0 && planner_can_put_back(task))
+            planner_take_back(p, p->world->leases[task->lease].cpu);
     }
 }
 

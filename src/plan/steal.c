@@ -240,6 +240,7 @@ static bool serve(Planner *p, StealPass *pass, size_t task_index)
     }
 
     found = nearest_find(p, &s, true);
+    p->n_searches++;
     if (found.cpu.i >= 0 && found.cross_node) {
         PlanReason reason = cross_node_reason(p, pass);
         NearestFind local;
@@ -247,6 +248,7 @@ static bool serve(Planner *p, StealPass *pass, size_t task_index)
         if (reason != PLAN_REASON_INVALID) {
             pass->vetoed |= reason == PLAN_REASON_LOCALITY;
             local = nearest_find(p, &s, false);
+            p->n_searches++;
             found = local.cpu.i >= 0
                         ? local
                         : nearest_blocked(found, reason, pass->group->n_vetoes,
@@ -260,14 +262,25 @@ static bool serve(Planner *p, StealPass *pass, size_t task_index)
     return lend(p, pass, &s, &found);
 }
 
+/* Room in this tick for another try? When not, says so. */
+static bool has_room(Planner *p, const StealPass *pass)
+{
+    if (planner_has_budget(p) && p->n_searches < STEAL_SEARCHES_MAX)
+        return true;
+    if (planner_has_budget(p))
+        planner_refuse_group(p, MECHANISM, PLAN_REASON_BUDGET, pass->group, p->n_searches,
+                             STEAL_SEARCHES_MAX);
+    else
+        planner_refuse_group(p, MECHANISM, PLAN_REASON_BUDGET, pass->group, p->n_spent,
+                             PLAN_ACTIONS_PER_TICK);
+    return false;
+}
+
 static GuardPass run_pass(Planner *p, StealPass *pass, const PlannerCandidate *candidates, size_t n)
 {
     for (size_t i = 0; i < n && pass->n_lent < pass->wish; i++) {
-        if (!planner_has_budget(p)) {
-            planner_refuse_group(p, MECHANISM, PLAN_REASON_BUDGET, pass->group, p->n_spent,
-                                 PLAN_ACTIONS_PER_TICK);
+        if (!has_room(p, pass))
             break;
-        }
         if (p->s->n_donors == 0) {
             planner_refuse_group(p, MECHANISM, PLAN_REASON_NO_IDLE_CPU, pass->group, pass->g->max_wait,
                                  pass->w->policy->wait_permille);
@@ -319,7 +332,8 @@ static bool consider(Planner *p, StealPass *pass)
                              pass->group->backoff_ticks);
         return false;
     }
-    return true;
+    /* Nor is a pass that is not begun for lack of room: its turn comes in the next tick. */
+    return has_room(p, pass);
 }
 
 static int compare_candidates(const void *a, const void *b)
@@ -333,7 +347,18 @@ static int compare_candidates(const void *a, const void *b)
     return x->task < y->task ? -1 : x->task > y->task;
 }
 
-/* Groups with a home and leave to steal, those that lack most first. */
+/* Those that lack most first, but groups whose last pass was in vain after the others, and of these first the one
+ * whose next pass has been due for longest: so a tick that runs out of searches does not end at the same group every time. */
+static uint64_t order_key(const Group *group, uint64_t backlog)
+{
+    const uint64_t ahead = 1ULL << 63;
+
+    if (group->backoff_ticks == 0)
+        return ahead + MIN(backlog, ahead - 1);
+    return ahead - 1 - MIN(group->backoff_until_tick, ahead - 1);
+}
+
+/* Groups with a home and leave to steal. */
 static void order_groups(Planner *p)
 {
     PlanScratch *s = p->s;
@@ -360,8 +385,8 @@ static void order_groups(Planner *p)
                                      s->groups[i].max_wait, policy->wait_permille);
             continue;
         }
-        s->order[s->n_order++] =
-            (PlannerOrder){.key = s->groups[i].backlog, .tie = group->id, .index = (uint32_t)i};
+        s->order[s->n_order++] = (PlannerOrder){
+            .key = order_key(group, s->groups[i].backlog), .tie = group->id, .index = (uint32_t)i};
     }
     qsort(s->order, s->n_order, sizeof(*s->order), planner_order_compare);
 }
