@@ -13,8 +13,8 @@ const SimModel sim_model_default = {
      * socket, which is at distance 21. */
     .local_latency_nsec = 80,
     .remote_latency_nsec = 135,
-    /* STREAM on one socket with six channels of DDR4-2933, 141 GB/s at their best. */
-    .node_bandwidth = 105000000000,
+    /* STREAM gets about 105 GB/s from six channels of DDR4-2933, whose best is 141. */
+    .node_bandwidth = 100ULL << 30,
     /* Intel on hyper-threading: 15 to 30 % more from a core with both threads busy. */
     .smt_permille = 610,
 
@@ -43,7 +43,7 @@ const SimModel sim_model_default = {
     .noise_permille = 10,
 };
 
-static void workload_done(SimWorkload *w)
+void sim_workload_done(SimWorkload *w)
 {
     free(w->name);
     free(w->comm);
@@ -65,7 +65,7 @@ SimSpec *sim_spec_free(SimSpec *spec)
     if (!spec)
         return NULL;
     for (size_t i = 0; i < spec->n_workloads; i++)
-        workload_done(&spec->workloads[i]);
+        sim_workload_done(&spec->workloads[i]);
     for (size_t i = 0; i < spec->n_variants; i++)
         variant_done(&spec->variants[i]);
     for (size_t i = 0; i < spec->n_expects; i++)

@@ -201,8 +201,8 @@ typedef struct SimExpect {
     size_t workload;                  /* index, or SIZE_MAX: the machine */
     uint32_t variants[SIM_TERMS_MAX]; /* indices */
     size_t n_variants;
-    SimCompare compare; /* SIM_EXPECT_ORDER: LESS */
-    double limit;       /* not of SIM_EXPECT_ORDER */
+    SimCompare compare; /* SIM_EXPECT_ORDER: MORE */
+    double limit;       /* SIM_EXPECT_ORDER: 1 */
     char *text;         /* "Ratio=throughput lend none >= 1.45" */
     uint32_t line;
 } SimExpect;
@@ -223,6 +223,9 @@ typedef struct SimSpec {
     SimExpect *expects;
     size_t n_expects;
 } SimSpec;
+
+/* Frees what a workload holds. */
+void sim_workload_done(SimWorkload *w);
 
 SimSpec *sim_spec_free(SimSpec *spec);
 DEFINE_CLEANUP(SimSpec *, sim_spec_free)
