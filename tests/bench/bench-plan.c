@@ -1,31 +1,76 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What one plan costs, for a World of many threads on a machine of two nodes, in the states that differ most:
+/* What one plan costs, in the states of a World that differ most:
  *
+ *   homes      a slow tick in which every process is new
  *   calm       everybody has a home and nobody waits
  *   crowded    all threads wait, and no CPU is idle
- *   lend       all threads of node 0 wait, and half of node 1 is idle: the full search, up to the budget of a tick
+ *   lend       all threads wait, and half of the CPUs outside the home are idle: the full search, up to the budget of a tick
  *   refused    the same, but every idle CPU is cooling down: as many searches in vain as are made
- *   homes      a slow tick in which every process is new
+ *   leased     all these CPUs are lent, to threads that go on waiting
+ *   released   the same, and no policy wants anybody any more
+ *   walk       no plan: one walk over all threads (world_sum()), for comparison
  *
- * There is nothing to compare with: a plan's cost is its own. The World is the same in every run. */
+ * First for one size. Then how it grows: 1,000 to 100,000 threads on 1,024 CPUs in 16 nodes, once as one group and once
+ * with each process a group, held against n log n: `ratio` is the cost over what n log n would make of that of 1,000
+ * threads, and `growth` the p of the best fit cost ~ (n log n)^p over all sizes; up to 1 it is no worse. `last` is the
+ * same between the last two sizes alone, where what is fixed (walks over 1,024 CPUs) weighs least.
+ *
+ * The World is the same in every run. Only the CPU time of this thread counts, so that other load disturbs little. */
 
+#include "base/time.h"
 #include "plan/group.h"
 #include "plan/plan.h"
 
 #include <getopt.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define THREADS_PER_PROCESS 50U
+#define GROWTH_CPUS         1024U
+#define GROWTH_NODES        16U
+#define GROWTH_RUNS_SHARE   5U /* large Worlds take long: a fifth of the runs */
 
 static unsigned arg_threads = 10000;
 static unsigned arg_cpus = 256;
 static unsigned arg_runs = 101;
 static bool arg_json = false;
+static bool arg_growth = true;
+
+typedef enum Case {
+    CASE_HOMES,
+    CASE_CALM,
+    CASE_CROWDED,
+    CASE_LEND,
+    CASE_REFUSED,
+    CASE_LEASED,
+    CASE_RELEASED,
+    CASE_WALK,
+    CASE_MAX,
+} Case;
+
+static const char *const case_names[CASE_MAX] = {
+    [CASE_HOMES] = "homes",     [CASE_CALM] = "calm",     [CASE_CROWDED] = "crowded",   [CASE_LEND] = "lend",
+    [CASE_REFUSED] = "refused", [CASE_LEASED] = "leased", [CASE_RELEASED] = "released", [CASE_WALK] = "walk",
+};
+
+static const unsigned growth_threads[] = {1000, 3000, 10000, 30000, 100000};
+#define N_SIZES ARRAY_SIZE(growth_threads)
+
+typedef struct Shape {
+    unsigned threads, cpus, nodes;
+    const char *group_by;
+    unsigned runs;
+} Shape;
+
+typedef struct Result {
+    double usec;
+    size_t n_actions, n_refusals;
+} Result;
 
 typedef struct Bench {
+    Shape shape;
     World *world;
     Policy *policy;
     PolicySet policies;
@@ -33,22 +78,17 @@ typedef struct Bench {
     Plan plan;
 } Bench;
 
-static double now_usec(void)
-{
-    struct timespec ts = {0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
-}
-
 static int bench_policy(Bench *b)
 {
-    static const char text[] = "[Match]\nComm=*\n[Workload]\nGroupBy=workload\n"
-                               "[Placement]\nMode=fixed\nNodes=0\n[Limits]\nNiceTries=0\n"
-                               "CrossNodeMovesPerSec=100000\nCrossNodeBurst=100000\n";
+    char text[512];
     ConfReport report = {0};
     int r;
 
+    (void)snprintf(text, sizeof(text),
+                   "[Match]\nComm=*\n[Workload]\nGroupBy=%s\n[Placement]\nMode=fixed\nNodes=0-%u\n"
+                   "[Steal]\nNodeLimit=%u\nLeaseSec=1h\n"
+                   "[Limits]\nNiceTries=0\nCrossNodeMovesPerSec=100000\nCrossNodeBurst=100000\n",
+                   b->shape.group_by, b->shape.nodes / 2 - 1, b->shape.nodes);
     r = policy_parse("bench", text, strlen(text), "bench", NULL, &b->policy, &report);
     conf_report_done(&report);
     if (r < 0)
@@ -64,13 +104,13 @@ static int bench_tasks(Bench *b)
 
     if (!all)
         return -ENOMEM;
-    for (unsigned i = 0; i < arg_threads; i++) {
+    for (unsigned i = 0; i < b->shape.threads; i++) {
         pid_t pid = (pid_t)(1 + i - i % THREADS_PER_PROCESS);
         Task task = {
             .tid = (pid_t)(1 + i),
             .start_ticks = 1,
             .comm = "bench",
-            .last_cpu = {(int32_t)(i % (arg_cpus / 2))},
+            .last_cpu = {(int32_t)(i % (b->shape.cpus / 2))},
             .run_permille = 10,
             .allowed = all,
             .lease = -1,
@@ -101,7 +141,8 @@ static int bench_make(Bench *b)
     char synthetic[64];
     int r;
 
-    (void)snprintf(synthetic, sizeof(synthetic), "numa:2 l3:1 core:%u pu:1", arg_cpus / 2);
+    (void)snprintf(synthetic, sizeof(synthetic), "numa:%u l3:1 core:%u pu:1", b->shape.nodes,
+                   b->shape.cpus / b->shape.nodes);
     r = topology_load(&(TopologyOptions){.synthetic = synthetic}, &topology, &error);
     if (r < 0)
         return r;
@@ -123,11 +164,13 @@ static void bench_done(Bench *b)
     policy_free(b->policy);
 }
 
-/* Node 0 busy; of node 1 the first half as said, the rest busy. */
+/* The home busy; of the rest the first half as said, the other busy. */
 static void set_cpus(World *w, bool idle, bool cooling)
 {
-    for (uint32_t i = 0; i < w->topology->cpu_limit; i++) {
-        bool is_idle = idle && i >= arg_cpus / 2 && i < arg_cpus * 3 / 4;
+    uint32_t n = w->topology->cpu_limit;
+
+    for (uint32_t i = 0; i < n; i++) {
+        bool is_idle = idle && i >= n / 2 && i < n * 3 / 4;
 
         w->cpus[i] = (CpuLoad){
             .online = true,
@@ -158,66 +201,208 @@ static int compare_doubles(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static int run_case(Bench *b, const char *name, bool slow)
+/* Measures one plan on the World as it is; no policies: a walk over it. */
+static int measure(Bench *b, const PolicySet *policies, bool slow, Result *ret)
 {
-    CLEANUP_FREE double *usec = calloc(arg_runs, sizeof(*usec));
-    double median;
+    CLEANUP_FREE double *usec = calloc(b->shape.runs, sizeof(*usec));
 
     if (!usec)
         return -ENOMEM;
     b->limits.slow_tick = slow;
-    for (unsigned i = 0; i < arg_runs; i++) {
-        double start = now_usec();
-        int r = plan_compute(b->world, &b->policies, &b->limits, &b->plan);
+    for (unsigned i = 0; i < b->shape.runs; i++) {
+        uint64_t start = time_thread_cpu_nsec();
+        int r = 0;
 
+        if (policies)
+            r = plan_compute(b->world, policies, &b->limits, &b->plan);
+        else
+            world_sum(b->world);
         if (r < 0)
             return r;
-        usec[i] = now_usec() - start;
+        usec[i] = (double)(time_thread_cpu_nsec() - start) / 1e3;
     }
-    qsort(usec, arg_runs, sizeof(*usec), compare_doubles);
-    median = usec[arg_runs / 2];
-    if (arg_json)
-        (void)printf(
-            "{\"bench\":\"plan\",\"case\":\"%s\",\"metric\":\"plan_usec\",\"unit\":\"us\",\"value\":%.1f,"
-            "\"baseline\":null,\"ratio\":null,\"runs\":%u}\n",
-            name, median, arg_runs);
-    else
-        (void)printf("%-10s %10.1f us  %4zu actions  %4zu refusals kept\n", name, median, b->plan.n_actions,
-                     b->plan.n_refusals);
+    qsort(usec, b->shape.runs, sizeof(*usec), compare_doubles);
+    *ret = (Result){
+        .usec = usec[b->shape.runs / 2],
+        .n_actions = policies ? b->plan.n_actions : 0,
+        .n_refusals = policies ? b->plan.n_refusals : 0,
+    };
     return 0;
 }
 
-static int run(Bench *b)
+/* Carries plans out, tick after tick and budget by budget, until there is nothing left to do. */
+static int settle(Bench *b, bool slow)
 {
+    b->limits.slow_tick = slow;
+    for (;;) {
+        int r = plan_compute(b->world, &b->policies, &b->limits, &b->plan);
+
+        if (r < 0 || b->plan.n_actions == 0)
+            return r;
+        r = plan_commit(b->world, &b->policies, &b->limits, &b->plan, NULL);
+        if (r < 0)
+            return r;
+        b->world->tick++;
+        b->world->now_usec += b->world->interval_usec;
+    }
+}
+
+static int run_cases(Bench *b, Result results[CASE_MAX])
+{
+    PolicySet nobody = {0};
     int r = bench_make(b);
 
     if (r < 0)
         return r;
     set_cpus(b->world, false, false);
-    r = run_case(b, "homes", true);
-
-    /* Confine everybody, budget by budget. */
-    while (r == 0 && b->plan.n_actions > 0) {
-        r = plan_commit(b->world, &b->policies, &b->limits, &b->plan, NULL);
-        if (r == 0)
-            r = plan_compute(b->world, &b->policies, &b->limits, &b->plan);
-    }
-    b->world->groups[0].last_home_usec = 0;
+    r = measure(b, &b->policies, true, &results[CASE_HOMES]);
     if (r == 0)
-        r = run_case(b, "calm", false);
+        r = settle(b, true);
+    if (r == 0)
+        r = measure(b, &b->policies, false, &results[CASE_CALM]);
     if (r == 0) {
         set_waits(b->world, 300);
-        r = run_case(b, "crowded", false);
+        r = measure(b, &b->policies, false, &results[CASE_CROWDED]);
     }
     if (r == 0) {
         set_cpus(b->world, true, false);
-        r = run_case(b, "lend", false);
+        r = measure(b, &b->policies, false, &results[CASE_LEND]);
     }
     if (r == 0) {
         set_cpus(b->world, true, true);
-        r = run_case(b, "refused", false);
+        r = measure(b, &b->policies, false, &results[CASE_REFUSED]);
     }
+    if (r == 0) {
+        set_cpus(b->world, true, false);
+        r = settle(b, false);
+    }
+    if (r == 0)
+        r = measure(b, &b->policies, false, &results[CASE_LEASED]);
+    if (r == 0)
+        r = measure(b, &nobody, false, &results[CASE_RELEASED]);
+    return r == 0 ? measure(b, NULL, false, &results[CASE_WALK]) : r;
+}
+
+static int run_shape(const Shape *shape, Result results[CASE_MAX])
+{
+    Bench b = {.shape = *shape};
+    int r = run_cases(&b, results);
+
+    bench_done(&b);
     return r;
+}
+
+/* One size */
+
+static int run_size(void)
+{
+    Shape shape = {arg_threads, arg_cpus, 2, "workload", arg_runs};
+    Result results[CASE_MAX];
+    int r = run_shape(&shape, results);
+
+    if (r < 0)
+        return r;
+    for (int i = 0; i < CASE_MAX; i++)
+        if (arg_json)
+            (void)printf("{\"bench\":\"plan\",\"case\":\"%s\",\"metric\":\"plan_usec\",\"unit\":\"us\","
+                         "\"value\":%.1f,\"baseline\":null,\"ratio\":null,\"runs\":%u,"
+                         "\"threads\":%u,\"cpus\":%u,\"nodes\":2,\"group_by\":\"workload\"}\n",
+                         case_names[i], results[i].usec, arg_runs, arg_threads, arg_cpus);
+        else
+            (void)printf("%-10s %10.1f us  %4zu actions  %4zu refusals kept\n", case_names[i],
+                         results[i].usec, results[i].n_actions, results[i].n_refusals);
+    return 0;
+}
+
+/* Growth */
+
+static double n_log_n(unsigned n)
+{
+    return n * log2(n);
+}
+
+/* The slope of log(cost) over log(n log n), by least squares, over the sizes from `first` on. */
+static double fit(const Result results[N_SIZES][CASE_MAX], Case which, size_t first)
+{
+    double n = (double)(N_SIZES - first), sx = 0, sy = 0, sxx = 0, sxy = 0;
+
+    for (size_t i = first; i < N_SIZES; i++) {
+        double x = log(n_log_n(growth_threads[i])), y = log(results[i][which].usec);
+
+        sx += x;
+        sy += y;
+        sxx += x * x;
+        sxy += x * y;
+    }
+    return (n * sxy - sx * sy) / (n * sxx - sx * sx);
+}
+
+/* Cost per n log n, of that of the smallest World. */
+static double ratio(const Result results[N_SIZES][CASE_MAX], Case which, size_t size)
+{
+    return results[size][which].usec / n_log_n(growth_threads[size]) /
+           (results[0][which].usec / n_log_n(growth_threads[0]));
+}
+
+static void print_growth_json(const Shape *shape, const Result results[N_SIZES][CASE_MAX], Case which)
+{
+    double all = fit(results, which, 0), last = fit(results, which, N_SIZES - 2);
+
+    for (size_t i = 0; i < N_SIZES; i++)
+        (void)printf("{\"bench\":\"plan\",\"case\":\"%s\",\"metric\":\"plan_usec\",\"unit\":\"us\","
+                     "\"value\":%.1f,\"baseline\":%.1f,\"ratio\":%.3f,\"runs\":%u,"
+                     "\"threads\":%u,\"cpus\":%u,\"nodes\":%u,\"group_by\":\"%s\"}\n",
+                     case_names[which], results[i][which].usec,
+                     results[0][which].usec * n_log_n(growth_threads[i]) / n_log_n(growth_threads[0]),
+                     ratio(results, which, i), shape->runs, growth_threads[i], shape->cpus, shape->nodes,
+                     shape->group_by);
+    (void)printf(
+        "{\"bench\":\"plan\",\"case\":\"%s\",\"metric\":\"growth\",\"unit\":\"power of n log n\","
+        "\"value\":%.3f,\"baseline\":1.0,\"ratio\":%.3f,\"runs\":%u,\"last\":%.3f,\"group_by\":\"%s\","
+        "\"no_worse_than_nlogn\":%s}\n",
+        case_names[which], all, all, shape->runs, last, shape->group_by, all <= 1.0 ? "true" : "false");
+}
+
+static void print_growth(const Shape *shape, const Result results[N_SIZES][CASE_MAX], Case which)
+{
+    (void)printf("%-9s %-10s", shape->group_by, case_names[which]);
+    for (size_t i = 0; i < N_SIZES; i++)
+        (void)printf(" %9.0f (%4.2f)", results[i][which].usec, ratio(results, which, i));
+    (void)printf("  %5.2f %5.2f\n", fit(results, which, 0), fit(results, which, N_SIZES - 2));
+}
+
+static int run_growth(const char *group_by)
+{
+    Shape shape = {0, GROWTH_CPUS, GROWTH_NODES, group_by, MAX(arg_runs / GROWTH_RUNS_SHARE, 1U)};
+    static Result results[N_SIZES][CASE_MAX];
+
+    for (size_t i = 0; i < N_SIZES; i++) {
+        int r;
+
+        shape.threads = growth_threads[i];
+        r = run_shape(&shape, results[i]);
+        if (r < 0)
+            return r;
+    }
+    for (int i = 0; i < CASE_MAX; i++)
+        (arg_json ? print_growth_json : print_growth)(&shape, results, (Case)i);
+    return 0;
+}
+
+static int run(void)
+{
+    int r = run_size();
+
+    if (r < 0 || !arg_growth)
+        return r;
+    if (!arg_json) {
+        (void)printf("\n%-9s %-10s", "GroupBy=", "us (ratio)");
+        for (size_t i = 0; i < N_SIZES; i++)
+            (void)printf(" %9u threads", growth_threads[i]);
+        (void)printf("\n");
+    }
+    r = run_growth("workload");
+    return r < 0 ? r : run_growth("process");
 }
 
 static bool parse_count(const char *text, unsigned least, unsigned most, unsigned *ret)
@@ -234,11 +419,9 @@ static bool parse_count(const char *text, unsigned least, unsigned most, unsigne
 static bool parse_options(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"threads", required_argument, NULL, 't'},
-        {"cpus", required_argument, NULL, 'c'},
-        {"runs", required_argument, NULL, 'r'},
-        {"json", no_argument, NULL, 'j'},
-        {NULL, 0, NULL, 0},
+        {"threads", required_argument, NULL, 't'}, {"cpus", required_argument, NULL, 'c'},
+        {"runs", required_argument, NULL, 'r'},    {"json", no_argument, NULL, 'j'},
+        {"no-growth", no_argument, NULL, 'g'},     {NULL, 0, NULL, 0},
     };
     bool ok = true;
     int c;
@@ -246,6 +429,8 @@ static bool parse_options(int argc, char **argv)
     while (ok && (c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
         if (c == 'j')
             arg_json = true;
+        else if (c == 'g')
+            arg_growth = false;
         else
             ok = c == 't'   ? parse_count(optarg, 1, 1000000, &arg_threads)
                  : c == 'c' ? parse_count(optarg, 4, 4096, &arg_cpus)
@@ -257,15 +442,14 @@ static bool parse_options(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    Bench b = {0};
     int r;
 
     if (!parse_options(argc, argv)) {
-        (void)fprintf(stderr, "usage: %s [--threads=N] [--cpus=N] [--runs=N] [--json]\n", argv[0]);
+        (void)fprintf(stderr, "usage: %s [--threads=N] [--cpus=N] [--runs=N] [--no-growth] [--json]\n",
+                      argv[0]);
         return EXIT_FAILURE;
     }
-    r = run(&b);
-    bench_done(&b);
+    r = run();
     if (r < 0)
         (void)fprintf(stderr, "bench plan: %s\n", strerror(-r));
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
