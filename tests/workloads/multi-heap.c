@@ -2,8 +2,9 @@
 
 /* Processes that each work on a heap of their own, at random places.
  *
- * An operation follows a chain of a few lines; each line leads to the next, so that no latency hides behind
- * another one. Right is one heap per node with its process. All heaps start on one node, because the main
+ * An operation picks an object of the size of a page and follows a chain of a few of its lines; each line leads to the next, so
+ * that no latency hides behind another one. Did it pick every line from the whole heap, an emulated CPU would spend most
+ * of the time in looking up addresses, and how long that takes differs from boot to boot. Right is one heap per node with its process. All heaps start on one node, because the main
  * thread of each process touches its heap first. Usually run with --seconds, and what counts is the
  * operations. */
 
@@ -12,16 +13,24 @@
 /* Lines an operation visits, as one that looks up and changes an object of a data base might. */
 #define CHAIN 8u
 
+#define OBJECT_LINES 64u
+
 /* Operations between two looks at the stop flag. */
 #define BATCH 64u
 
-static void operate(Line *lines, size_t n_lines, unsigned slot, uint64_t *state)
+static uint64_t next_random(uint64_t *state)
 {
-    for (unsigned i = 0; i < CHAIN; i++) {
-        Line *line;
+    *state = *state * 6364136223846793005ULL + 1442695040888963407ULL; /* Knuth's MMIX generator */
+    return *state >> 33;
+}
 
-        *state = *state * 6364136223846793005ULL + 1442695040888963407ULL; /* Knuth's MMIX generator */
-        line = &lines[(*state >> 33) % n_lines];
+static void operate(Line *lines, size_t n_objects, unsigned slot, uint64_t *state)
+{
+    Line *object = &lines[next_random(state) % n_objects * OBJECT_LINES];
+
+    for (unsigned i = 0; i < CHAIN; i++) {
+        Line *line = &object[next_random(state) % OBJECT_LINES];
+
         line->visits[slot]++;
         *state += line->seal;
     }
@@ -30,12 +39,12 @@ static void operate(Line *lines, size_t n_lines, unsigned slot, uint64_t *state)
 static void run(WorkThread *thread)
 {
     Line *lines = (Line *)(void *)thread->parts[0].start;
-    size_t n_lines = thread->parts[0].bytes / sizeof(Line);
+    size_t n_objects = thread->parts[0].bytes / sizeof(Line) / OBJECT_LINES;
     uint64_t state = thread->index + 1;
 
     while (work_more(thread))
         for (unsigned i = 0; i < BATCH; i++)
-            operate(lines, n_lines, thread->index % LINE_SLOTS, &state);
+            operate(lines, n_objects, thread->index % LINE_SLOTS, &state);
 }
 
 int main(int argc, char **argv)
