@@ -324,7 +324,8 @@ static double n_log_n(unsigned n)
 /* The slope of log(cost) over log(n log n), by least squares, over the sizes from `first` on. */
 static double fit(const Result results[N_SIZES][CASE_MAX], Case which, size_t first)
 {
-    double n = (double)(N_SIZES - first), sx = 0, sy = 0, sxx = 0, sxy = 0;
+    size_t n_sizes = N_SIZES - first;
+    double n = (double)n_sizes, sx = 0, sy = 0, sxx = 0, sxy = 0;
 
     for (size_t i = first; i < N_SIZES; i++) {
         double x = log(n_log_n(growth_threads[i])), y = log(results[i][which].usec);
