@@ -90,16 +90,35 @@ static int take_metric(ExpectParser *p, SimExpect *e)
     return workload ? take_workload(p, workload, e) : -ENOMEM;
 }
 
-static int take_variant(ExpectParser *p, SimExpect *e)
+static int find_variant(ExpectParser *p, const char *name, uint32_t *ret)
 {
-    const char *name = take(p);
-
     for (size_t i = 0; i < p->spec->n_variants; i++)
         if (!strcmp(p->spec->variants[i].name, name)) {
-            e->variants[e->n_variants++] = (uint32_t)i;
+            *ret = (uint32_t)i;
             return 0;
         }
     return expected(p, "expected a variant of this scenario, not: %s", name);
+}
+
+static int take_variant(ExpectParser *p, SimExpect *e)
+{
+    e->divisors[e->n_variants] = UINT32_MAX;
+    return find_variant(p, take(p), &e->variants[e->n_variants++]);
+}
+
+/* "VARIANT" or "VARIANT/VARIANT". No name holds a slash. */
+static int take_term(ExpectParser *p, SimExpect *e)
+{
+    const char *word = take(p), *slash = strchr(word, '/');
+    CLEANUP_FREE char *name = slash ? strndup(word, (size_t)(slash - word)) : strdup(word);
+    size_t i = e->n_variants++;
+    int r;
+
+    e->divisors[i] = UINT32_MAX;
+    if (!name)
+        return -ENOMEM;
+    r = find_variant(p, name, &e->variants[i]);
+    return r == 0 && slash ? find_variant(p, slash + 1, &e->divisors[i]) : r;
 }
 
 /* The variant may be left out when there is only one: then a comparison follows. */
@@ -133,7 +152,7 @@ static int take_limit(ExpectParser *p, SimExpect *e)
 
 static int take_order(ExpectParser *p, SimExpect *e)
 {
-    int r = take_variant(p, e);
+    int r = take_term(p, e);
 
     while (r == 0 && (p->next < p->n_words || e->n_variants < 2)) {
         const char *op = take(p);
@@ -142,7 +161,7 @@ static int take_order(ExpectParser *p, SimExpect *e)
             return expected(p, "expected < between two variants, not: %s", op);
         if (e->n_variants == SIM_TERMS_MAX)
             return expected(p, "expected at most %u variants", SIM_TERMS_MAX);
-        r = take_variant(p, e);
+        r = take_term(p, e);
     }
     e->compare = SIM_COMPARE_MORE;
     e->limit = 1;

@@ -5,7 +5,8 @@
  *
  *     Value=METRIC [VARIANT] OP NUMBER           the metric of one variant
  *     Ratio=METRIC VARIANT VARIANT OP NUMBER     the first divided by the second, of the same seed
- *     Order=METRIC VARIANT < VARIANT < ...       rising from variant to variant, of the same seed
+ *     Order=METRIC TERM < TERM < ...             rising from term to term, of the same seed; a TERM is VARIANT, or
+ *                                                VARIANT/VARIANT, the quotient of two
  *     Range=METRIC [VARIANT] OP NUMBER           (largest - smallest) / mean over the seeds
  *
  * METRIC is the name of a metric, with (WORKLOAD) behind it when it is that of one workload. OP is <, <=, ==, >= or >. With

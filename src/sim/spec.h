@@ -178,7 +178,7 @@ typedef enum SimOver {
 typedef enum SimExpectKind {
     SIM_EXPECT_VALUE, /* the metric in one variant */
     SIM_EXPECT_RATIO, /* the metric in the first variant divided by that in the second */
-    SIM_EXPECT_ORDER, /* the metric rises from variant to variant */
+    SIM_EXPECT_ORDER, /* the metric, or its quotient in two variants, rises from term to term */
     SIM_EXPECT_RANGE, /* (largest - smallest) / mean over the seeds, in one variant */
     SIM_EXPECT_MAX,
     SIM_EXPECT_INVALID = -EINVAL,
@@ -200,6 +200,7 @@ typedef struct SimExpect {
     SimMetric metric;
     size_t workload;                  /* index, or SIZE_MAX: the machine */
     uint32_t variants[SIM_TERMS_MAX]; /* indices */
+    uint32_t divisors[SIM_TERMS_MAX]; /* SIM_EXPECT_ORDER: indices; UINT32_MAX: not divided */
     size_t n_variants;
     SimCompare compare; /* SIM_EXPECT_ORDER: MORE */
     double limit;       /* SIM_EXPECT_ORDER: 1 */

@@ -93,12 +93,14 @@ static int judge_median(const SimTable *table, const SimExpect *e, double *ret)
     double v[SIM_TERMS_MAX] = {0};
 
     for (size_t i = 0; i < e->n_variants; i++) {
-        SimSummary s;
+        SimSummary s, divisor = {.median = 1};
         int r = sim_table_summary(table, e->variants[i], e->metric, e->workload, &s);
 
+        if (r == 0 && e->divisors[i] != UINT32_MAX)
+            r = sim_table_summary(table, e->divisors[i], e->metric, e->workload, &divisor);
         if (r < 0)
             return r;
-        v[i] = s.median;
+        v[i] = s.median / divisor.median;
     }
     *ret = combine(e, v);
     return 0;
@@ -108,8 +110,11 @@ static double judge_seed(const SimTable *table, const SimExpect *e, size_t seed)
 {
     double v[SIM_TERMS_MAX] = {0};
 
-    for (size_t i = 0; i < e->n_variants; i++)
+    for (size_t i = 0; i < e->n_variants; i++) {
         v[i] = sim_table_get(table, e->variants[i], seed, e->metric, e->workload);
+        if (e->divisors[i] != UINT32_MAX)
+            v[i] /= sim_table_get(table, e->divisors[i], seed, e->metric, e->workload);
+    }
     return combine(e, v);
 }
 

@@ -101,6 +101,8 @@ static const char *const slips[][3] = {
     {"Ratio", "run none == 1", "expected a variant of this scenario, not: =="},
     {"Order", "run none", "expected < between two variants, not: "},
     {"Order", "run none > lend", "expected < between two variants, not: >"},
+    {"Order", "run none < lend/", "expected a variant of this scenario, not: "},
+    {"Order", "run none/some < lend", "expected a variant of this scenario, not: some"},
     {"Order", "run none <", "expected a variant of this scenario, not: "},
 };
 
@@ -156,6 +158,11 @@ static void test_order(void **state)
     assert_false(judge("Order", "makespan-usec none < lend < bound", SIM_OVER_EVERY).held);
     assert_false(judge("Order", "lends(jvm) none < lend", SIM_OVER_EVERY).held);
     assert_true(judge("Order", "lends none < lend < bound", SIM_OVER_EVERY).held);
+    /* 1/2 < 1 < 2/1; and about 0.57 < 1.76, of medians 0.53 and 1.87 */
+    assert_true(judge("Order", "lends lend/bound < lend < bound/lend", SIM_OVER_EVERY).held);
+    assert_true(judge("Order", "makespan-usec bound/none < none/bound", SIM_OVER_EVERY).held);
+    assert_true(judge("Order", "makespan-usec bound/none < none/bound", SIM_OVER_MEDIAN).held);
+    assert_false(judge("Order", "makespan-usec none/bound < bound/none", SIM_OVER_MEDIAN).held);
 }
 
 static void test_range(void **state)
