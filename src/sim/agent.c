@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The daemon's wheel, with the same parts in the same order as the real one's: look for processes (slow ticks), sample, plan, act,
+ * fold back. The plan_ functions are those of the daemon, unchanged; only what stands for the kernel differs.
+ *
+ * The tick has a fixed length. The real daemon's backs off while nobody waits, and grows with what it costs. */
+
+#include "sim/agent.h"
+#include "plan/group.h"
+
+/* The real daemon's defaults, CrossNodeMovesPerSec= and CrossNodeBurst=. */
+#define CROSS_NODE_MOVES_PER_SEC 100U
+#define CROSS_NODE_BURST         400U
+
+int agent_new(Engine *e, Agent **ret)
+{
+    CLEANUP(agent_free_p) Agent *agent = calloc(1, sizeof(*agent));
+    int r;
+
+    if (!agent)
+        return -ENOMEM;
+    agent->threads = calloc(MAX(e->n_threads, 1U), sizeof(*agent->threads));
+    agent->cpus = calloc(e->topology->cpu_limit, sizeof(*agent->cpus));
+    if (!agent->threads || !agent->cpus)
+        return -ENOMEM;
+    r = world_new(e->spec->topology, &agent->world);
+    if (r < 0)
+        return r;
+    for (uint32_t i = 0; i < e->topology->cpu_limit; i++)
+        agent->world->cpus[i].online = agent->world->cpus[i].usable = e->cpus[i].present;
+    agent->world->action_cost_usec = MAX(e->constants->action_nsec / NSEC_PER_USEC, (uint64_t)1);
+    r = group_sync_workloads(agent->world, e->variant->policies);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(agent);
+    return 0;
+}
+
+Agent *agent_free(Agent *agent)
+{
+    if (!agent)
+        return NULL;
+    plan_done(&agent->plan);
+    (void)world_free(agent->world);
+    free(agent->outcomes);
+    free(agent->threads);
+    free(agent->cpus);
+    free(agent);
+    return NULL;
+}
+
+static void count_tick(Engine *e, Agent *agent, SimTick *tick)
+{
+    const Plan *plan = &agent->plan;
+    int64_t *count = agent->count;
+
+    count[SIM_METRIC_TICKS]++;
+    count[SIM_METRIC_OVERLOADED] = plan->n_overloaded;
+    count[SIM_METRIC_OVERLOADED_MAX] = MAX(count[SIM_METRIC_OVERLOADED_MAX], (int64_t)plan->n_overloaded);
+    agent->overloaded_sum += plan->n_overloaded;
+    for (int i = 0; i < PLAN_REASON_MAX; i++)
+        count[SIM_METRIC_REFUSALS] += (int64_t)plan->n_refused[i];
+    count[SIM_METRIC_VETOES] += (int64_t)plan->n_refused[PLAN_REASON_LOCALITY];
+    tick->n_overloaded = plan->n_overloaded;
+    tick->n_actions = (uint32_t)plan->n_actions;
+}
+
+/* The same limits as the daemon has unless it is configured. */
+static PlanLimits limits_of(bool slow)
+{
+    return (PlanLimits){
+        .slow_tick = slow,
+        .cross_node_moves_per_sec = CROSS_NODE_MOVES_PER_SEC,
+        .cross_node_burst = CROSS_NODE_BURST,
+    };
+}
+
+static int decide_and_act(Engine *e, Agent *agent, bool slow, SimTick *tick)
+{
+    const PolicySet *policies = e->variant->policies;
+    uint64_t (*clock_nsec)(void) = e->hooks ? e->hooks->clock_nsec : NULL;
+    uint64_t start = clock_nsec ? clock_nsec() : 0;
+    PlanLimits limits = limits_of(slow);
+    int r;
+
+    r = plan_compute(agent->world, policies, &limits, &agent->plan);
+    if (r < 0)
+        return r;
+    tick->plan_nsec = clock_nsec ? clock_nsec() - start : 0;
+#ifndef NDEBUG
+    if (plan_check(agent->world, policies, &limits, &agent->plan, NULL) < 0)
+        return -EUCLEAN;
+#endif
+    count_tick(e, agent, tick);
+    if (!GROW(agent->outcomes, agent->outcomes_capacity, agent->plan.n_actions + 1))
+        return -ENOMEM;
+    act_plan(e, agent, agent->outcomes);
+    limits = limits_of(false);
+    r = plan_commit(agent->world, policies, &limits, &agent->plan, agent->outcomes);
+    tick->n_leases = (uint32_t)agent->world->n_leases;
+    return r;
+}
+
+int agent_tick(Engine *e, Agent *agent, SimTick *tick)
+{
+    uint64_t slow_nsec = e->constants->slow_tick_usec * NSEC_PER_USEC;
+    bool slow = agent->n_ticks++ == 0 || e->now_nsec >= agent->slow_nsec + slow_nsec;
+    int r;
+
+    if (slow) {
+        agent->slow_nsec = e->now_nsec;
+        r = sense_discover(e, agent);
+        if (r < 0)
+            return r;
+    }
+    r = sense_sample(e, agent);
+    if (r < 0)
+        return r;
+    return decide_and_act(e, agent, slow, tick);
+}
+
+void agent_report(const Agent *agent, int64_t *values)
+{
+    for (int i = 0; i < SIM_METRIC_MAX; i++)
+        values[i] += agent->count[i];
+    if (agent->count[SIM_METRIC_TICKS] > 0)
+        values[SIM_METRIC_OVERLOADED_MEAN] =
+            (int64_t)(agent->overloaded_sum * 1000) / agent->count[SIM_METRIC_TICKS];
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The simulated daemon's parts share these; private to this room. */
+
+#include "sim/engine.h"
+
+/* A World never says 0 for an instant that was: its clock has run for a while when the scenario starts. */
+#define AGENT_UPTIME_USEC (1000 * USEC_PER_SEC)
+
+/* The counters of a thread as they were read last. */
+typedef struct AgentThread {
+    uint64_t run_nsec, wait_nsec, read_nsec;
+    bool read;  /* once, at least */
+    bool known; /* it is in the World, or was */
+} AgentThread;
+
+typedef struct AgentCpu {
+    uint64_t busy_nsec, wait_nsec;
+} AgentCpu;
+
+/* Process numbers are given out like the kernel does: a launcher, then its threads. */
+static inline pid_t agent_pid(const Engine *e, uint32_t family)
+{
+    return (pid_t)(2 + e->families[family].first + family);
+}
+
+/* The family of a process number, or NULL. */
+Family *agent_family(const Engine *e, pid_t pid);
+
+static inline pid_t agent_tid(const Engine *e, uint32_t thread)
+{
+    const Family *family = &e->families[e->threads[thread].process];
+
+    return agent_pid(e, e->threads[thread].process) + 1 + (pid_t)(thread - family->first);
+}

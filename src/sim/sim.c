@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The loop: the earliest event, its handler, the CPUs that must choose anew. And every tick the daemon, whose plan_ functions
+ * are the real ones.
+ *
+ * What the model does not have, and so cannot show:
+ * - Caches are a time lost when a thread moves, bounded by how long it has run where it was. No sharing, no conflicts, no
+ *   prefetching; memory accesses are spread evenly over a region.
+ * - Load is the number of runnable threads. No decaying averages, no priorities, no groups with shares or quotas, no classes
+ *   but the fair one, no frequencies, no thermal limits, no unequal CPUs.
+ * - The kernel rotates an odd thread among equally loaded CPUs; here it stays where it is. Its domains overlap on machines
+ *   with more than two distances; here a level compares single nodes.
+ * - Interrupts, system calls and the daemon's own use of CPUs take no CPU away. A page moves in the time of whoever
+ *   touches it.
+ * - Memory never runs out, is never swapped, and has no huge pages. The kernel moves pages to threads, not threads to
+ *   pages: preferred nodes and swaps (P6, P11) are left out, and so is the adapting scan period (P10).
+ * - Threads do not use locks, and no I/O; messages are never lost and never queue for longer than their receiver takes.
+ * - Everything the daemon asks for is permitted, nothing it reads fails, and its ticks come on time. */
+
+#include "sim/engine.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static int sentence(char **ret, int r, const char *text, uint64_t number)
+{
+    if (asprintf(ret, "%s%" PRIu64, text, number) < 0)
+        *ret = NULL;
+    return r;
+}
+
+/* Counts run until all threads have ended, or to the end of time. */
+static bool is_over(const Engine *e)
+{
+    return e->n_alive == 0;
+}
+
+static int tick(Engine *e)
+{
+    SimTick tick = {0};
+    int r = 0;
+
+    for (uint32_t i = 0; i < e->topology->cpu_limit; i++)
+        cpu_account(e, i);
+    if (e->agent)
+        r = agent_tick(e, e->agent, &tick);
+    if (r == 0)
+        r = picture_tick(e, &tick);
+    if (r == 0 && e->hooks && e->hooks->progress &&
+        !e->hooks->progress(e->hooks->userdata, e->now_nsec / NSEC_PER_USEC, e->spec->duration_usec))
+        r = -ECANCELED;
+    heap_set(&e->heap, e->item_tick, e->now_nsec + e->constants->fast_tick_usec * NSEC_PER_USEC);
+    return r;
+}
+
+static int handle(Engine *e, uint32_t item)
+{
+    if (item < e->item_thread)
+        cpu_event(e, item);
+    else if (item < e->item_family)
+        thread_timer(e, item - e->item_thread);
+    else if (item < e->item_balance)
+        fork_event(e, item - e->item_family);
+    else if (item < e->item_scan)
+        balance_event(e, item - e->item_balance);
+    else if (item < e->item_memory)
+        scan_event(e, item - e->item_scan);
+    else if (item < e->item_tick)
+        memory_event(e);
+    else
+        return tick(e);
+    return 0;
+}
+
+static int run(Engine *e, char **ret_error)
+{
+    while (!is_over(e)) {
+        uint32_t item;
+        uint64_t when = heap_pop(&e->heap, &item);
+        int r;
+
+        if (when > e->end_nsec) {
+            e->now_nsec = e->end_nsec;
+            break;
+        }
+        e->now_nsec = when;
+        e->item = item;
+        if (++e->n_events > e->n_events_max)
+            return sentence(ret_error, -EOVERFLOW, "more events than a run may have: ", e->n_events_max);
+        r = handle(e, item);
+        cpu_settle(e);
+        if (r == -EUCLEAN)
+            return sentence(ret_error, r, "the plan breaks an invariant, at microsecond ",
+                            e->now_nsec / NSEC_PER_USEC);
+        if (r < 0)
+            return r;
+        if (e->error)
+            return e->error;
+    }
+    for (uint32_t i = 0; i < e->topology->cpu_limit; i++)
+        cpu_account(e, i);
+    return 0;
+}
+
+static int build_and_run(Engine *e, char **ret_error)
+{
+    int r = build_engine(e, ret_error);
+
+    if (r == 0)
+        r = picture_start(e);
+    if (r == 0 && e->variant->daemon)
+        r = agent_new(e, &e->agent);
+    if (r == 0)
+        r = run(e, ret_error);
+    return r < 0 ? r : picture_finish(e);
+}
+
+int sim_run(const SimSpec *spec, size_t variant, uint64_t seed, const SimHooks *hooks, SimResult **ret,
+            char **ret_error)
+{
+    Engine e = {
+        .spec = spec,
+        .variant = &spec->variants[variant],
+        .constants = &spec->model,
+        .topology = spec->topology,
+        .kernel = &spec->variants[variant].kernel,
+        .hooks = hooks,
+        .seed = seed,
+        .n_events_max = ENGINE_EVENTS_MAX,
+    };
+    int r;
+
+    assert(variant < spec->n_variants);
+    *ret_error = NULL;
+    r = build_and_run(&e, ret_error);
+    if (r == 0)
+        *ret = TAKE_PTR(e.result);
+    (void)sim_result_free(e.result);
+    (void)agent_free(e.agent);
+    build_done(&e);
+    return r;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The life of a thread. It runs bursts, with pauses in between that end by themselves or when another thread wakes it.
+ *
+ * Wake relations are circles: a pair, or all threads of a process. The first half of a circle sends: run a burst, put yourself into
+ * the inbox of a thread of the second half, each in turn, and sleep. The second half answers: run a burst, wake who is
+ * first in the inbox, go on with the next or sleep. So there are as many messages under way as there are senders. A sender
+ * that has done its work leaves; answerers leave when there is no sender any more. */
+
+#include "sim/engine.h"
+
+typedef struct Circle {
+    uint32_t first; /* thread */
+    uint32_t n, n_senders;
+} Circle;
+
+/* n_senders 0: it is alone. */
+static Circle circle_of(const Engine *e, uint32_t index)
+{
+    const Thread *thread = &e->threads[index];
+    const SimWorkload *w = engine_workload(e, thread);
+    const Family *family = &e->families[thread->process];
+    uint32_t place = index - family->first;
+    uint32_t size = w->wake == SIM_WAKE_PAIR ? 2 : w->wake == SIM_WAKE_GROUP ? w->n_threads : 1;
+    uint32_t start = place - place % size, n = MIN(size, w->n_threads - start);
+
+    return (Circle){.first = family->first + start, .n = n, .n_senders = n / 2};
+}
+
+static bool is_answerer(const Circle *circle, uint32_t index)
+{
+    return circle->n_senders > 0 && index - circle->first >= circle->n_senders;
+}
+
+bool thread_may_run(const Thread *thread, uint32_t cpu)
+{
+    return thread->allowed_all || hwloc_bitmap_isset(thread->allowed, cpu);
+}
+
+void thread_note_move(Engine *e, Thread *thread, uint32_t from, uint32_t to, MoveCause cause)
+{
+    static const SimMetric levels[TOPOLOGY_LEVEL_MAX] = {
+        [TOPOLOGY_LEVEL_SAME] = SIM_METRIC_MOVES_SMT,      [TOPOLOGY_LEVEL_SMT] = SIM_METRIC_MOVES_SMT,
+        [TOPOLOGY_LEVEL_LLC] = SIM_METRIC_MOVES_LLC,       [TOPOLOGY_LEVEL_NODE] = SIM_METRIC_MOVES_NODE,
+        [TOPOLOGY_LEVEL_MACHINE] = SIM_METRIC_MOVES_CROSS,
+    };
+    static const SimMetric causes[] = {
+        [MOVE_CAUSE_WAKE] = SIM_METRIC_MOVES_CROSS_WAKE,
+        [MOVE_CAUSE_PULL] = SIM_METRIC_MOVES_CROSS_PULL,
+        [MOVE_CAUSE_DAEMON] = SIM_METRIC_MOVES_CROSS_DAEMON,
+    };
+    int64_t *count = e->tallies[thread->workload].count;
+    TopologyLevel level = topology_level(e->topology, (CpuIx){(int32_t)from}, (CpuIx){(int32_t)to});
+
+    thread->recent_cpu = (int32_t)from;
+    if (cause == MOVE_CAUSE_SCENARIO)
+        return;
+    count[SIM_METRIC_MOVES]++;
+    count[levels[level]]++;
+    if (level != TOPOLOGY_LEVEL_MACHINE)
+        return;
+    count[causes[cause]]++;
+    e->row_moves_cross++;
+    if (engine_counts_late(e))
+        count[SIM_METRIC_MOVES_CROSS_LATE]++;
+}
+
+/*
+ * Running
+ */
+
+static void start_burst(Engine *e, Thread *thread)
+{
+    const SimWorkload *w = engine_workload(e, thread);
+    uint64_t burst = random_time(&e->random_burst, &w->burst);
+
+    thread->burst = burst == 0 ? thread->life_left : MIN(burst, thread->life_left);
+    thread->work_left = thread->burst;
+}
+
+/* A cache that the thread has not filled cannot be lost. */
+static uint64_t refill_nsec(const Engine *e, const Thread *thread)
+{
+    const Cpu *from, *to = &e->cpus[thread->cpu];
+
+    if (thread->warm_cpu < 0 || thread->warm_cpu == thread->cpu)
+        return 0;
+    from = &e->cpus[thread->warm_cpu];
+    if (from->core == to->core)
+        return 0;
+    return MIN(from->shard == to->shard ? e->constants->refill_llc_nsec : e->constants->refill_nsec,
+               thread->warm_nsec);
+}
+
+void thread_dispatched(Engine *e, uint32_t index, bool switched)
+{
+    Thread *thread = &e->threads[index];
+
+    if (switched)
+        thread->debt_nsec += e->constants->switch_nsec;
+    thread->debt_nsec += refill_nsec(e, thread);
+    if (thread->warm_cpu != thread->cpu)
+        thread->warm_nsec = 0;
+    thread->warm_cpu = thread->cpu;
+}
+
+/*
+ * Sleeping and waking
+ */
+
+static void sleep_now(Engine *e, uint32_t index)
+{
+    cpu_dequeue(e, index);
+    e->threads[index].state = THREAD_STATE_ASLEEP;
+    e->threads[index].slept_nsec = e->now_nsec;
+}
+
+/* At most one slice of credit, however long it slept. */
+static void give_credit(const Engine *e, Thread *thread)
+{
+    int64_t slice = (int64_t)(e->constants->slice_usec * NSEC_PER_USEC);
+    uint64_t slept = e->now_nsec - thread->slept_nsec;
+
+    if (slept >= (uint64_t)(2 * slice))
+        thread->vruntime = MIN(thread->vruntime, -slice);
+    else
+        thread->vruntime -= (int64_t)slept;
+    thread->vruntime = CLAMP(thread->vruntime, -slice, slice);
+}
+
+static void wake(Engine *e, uint32_t index, int32_t waker)
+{
+    Thread *thread = &e->threads[index];
+    bool sync = waker >= 0 && engine_workload(e, thread)->wake_sync;
+    uint32_t from = (uint32_t)thread->cpu, to = wake_select(e, index, waker, sync);
+
+    give_credit(e, thread);
+    if (waker >= 0 && e->cpus[waker].shard != e->cpus[to].shard)
+        thread->debt_nsec += e->constants->wake_remote_nsec;
+    start_burst(e, thread);
+    cpu_enqueue(e, to, index);
+    if (to != from)
+        thread_note_move(e, thread, from, to, MOVE_CAUSE_WAKE);
+}
+
+void thread_timer(Engine *e, uint32_t index)
+{
+    Circle circle = circle_of(e, index);
+
+    if (e->threads[index].state == THREAD_STATE_ASLEEP &&
+        (!is_answerer(&circle, index) || e->threads[index].inbox_first >= 0))
+        wake(e, index, ENGINE_NONE);
+}
+
+/*
+ * Circles
+ */
+
+static bool is_alive(const Thread *thread)
+{
+    return thread->state != THREAD_STATE_ENDED;
+}
+
+static void ends(Engine *e, uint32_t index)
+{
+    Thread *thread = &e->threads[index];
+    Tally *tally = &e->tallies[thread->workload];
+
+    if (thread->state == THREAD_STATE_RUNNING)
+        cpu_dequeue(e, index);
+    heap_set(&e->heap, e->item_thread + index, HEAP_NEVER);
+    thread->state = THREAD_STATE_ENDED;
+    e->families[thread->process].n_alive--;
+    e->n_alive--;
+    tally->n_alive--;
+    tally->ended_nsec = e->now_nsec;
+}
+
+/* Whom a sender wakes next; ENGINE_NONE: all have ended. */
+static int32_t next_answerer(const Engine *e, const Circle *circle, uint32_t sender)
+{
+    uint32_t n = circle->n - circle->n_senders;
+    uint32_t start = e->threads[sender].n_sent + sender - circle->first;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = circle->first + circle->n_senders + (start + i) % n;
+
+        if (is_alive(&e->threads[at]))
+            return (int32_t)at;
+    }
+    return ENGINE_NONE;
+}
+
+static void send(Engine *e, uint32_t from, uint32_t to)
+{
+    Thread *target = &e->threads[to];
+
+    e->threads[from].inbox_next = ENGINE_NONE;
+    if (target->inbox_first < 0)
+        target->inbox_first = (int32_t)from;
+    else
+        e->threads[target->inbox_last].inbox_next = (int32_t)from;
+    target->inbox_last = (int32_t)from;
+    if (target->state == THREAD_STATE_ASLEEP)
+        wake(e, to, e->threads[from].cpu);
+}
+
+static void answer(Engine *e, uint32_t index)
+{
+    Thread *thread = &e->threads[index];
+    int32_t sender = thread->inbox_first;
+
+    if (sender < 0)
+        return;
+    thread->inbox_first = e->threads[sender].inbox_next;
+    if (e->threads[sender].state == THREAD_STATE_ASLEEP)
+        wake(e, (uint32_t)sender, thread->cpu);
+}
+
+/* Answerers nobody will send anything any more. */
+static void dismiss(Engine *e, const Circle *circle)
+{
+    for (uint32_t i = circle->first; i < circle->first + circle->n_senders; i++)
+        if (is_alive(&e->threads[i]))
+            return;
+    for (uint32_t i = circle->first + circle->n_senders; i < circle->first + circle->n; i++)
+        if (e->threads[i].state == THREAD_STATE_ASLEEP && e->threads[i].inbox_first < 0)
+            ends(e, i);
+}
+
+static void work_is_done(Engine *e, uint32_t index, const Circle *circle)
+{
+    if (is_answerer(circle, index))
+        while (e->threads[index].inbox_first >= 0)
+            answer(e, index);
+    ends(e, index);
+    if (circle->n_senders > 0 && !is_answerer(circle, index))
+        dismiss(e, circle);
+}
+
+static void pause_alone(Engine *e, uint32_t index)
+{
+    Thread *thread = &e->threads[index];
+    const SimWorkload *w = engine_workload(e, thread);
+    uint64_t pause = w->wake == SIM_WAKE_NONE ? random_time(&e->random_burst, &w->sleep) : 0;
+
+    if (pause == 0) {
+        start_burst(e, thread);
+        return;
+    }
+    sleep_now(e, index);
+    heap_set(&e->heap, e->item_thread + index, e->now_nsec + pause);
+}
+
+static void pause_sender(Engine *e, uint32_t index, const Circle *circle)
+{
+    int32_t to = next_answerer(e, circle, index);
+
+    if (to < 0) {
+        start_burst(e, &e->threads[index]);
+        return;
+    }
+    e->threads[index].n_sent++;
+    send(e, index, (uint32_t)to);
+    sleep_now(e, index);
+}
+
+static void pause_answerer(Engine *e, uint32_t index)
+{
+    answer(e, index);
+    if (e->threads[index].inbox_first >= 0)
+        start_burst(e, &e->threads[index]);
+    else
+        sleep_now(e, index);
+}
+
+void thread_burst_done(Engine *e, uint32_t index)
+{
+    Thread *thread = &e->threads[index];
+    Circle circle = circle_of(e, index);
+
+    e->tallies[thread->workload].count[SIM_METRIC_OPS]++;
+    if (thread->life_left != UINT64_MAX)
+        thread->life_left -= thread->burst;
+    if (thread->life_left == 0)
+        work_is_done(e, index, &circle);
+    else if (circle.n_senders == 0)
+        pause_alone(e, index);
+    else if (is_answerer(&circle, index))
+        pause_answerer(e, index);
+    else
+        pause_sender(e, index, &circle);
+    if (circle.n_senders > 0 && is_answerer(&circle, index) && thread->state == THREAD_STATE_ASLEEP)
+        dismiss(e, &circle);
+}
+
+void thread_born(Engine *e, uint32_t index, uint32_t cpu)
+{
+    Thread *thread = &e->threads[index];
+    const SimWorkload *w = engine_workload(e, thread);
+    Circle circle = circle_of(e, index);
+
+    thread->cpu = (int32_t)cpu;
+    thread->state = THREAD_STATE_ASLEEP;
+    thread->slept_nsec = e->now_nsec;
+    if (w->asleep_usec > 0) {
+        uint64_t when = e->families[thread->process].start_nsec + w->asleep_usec * NSEC_PER_USEC;
+
+        heap_set(&e->heap, e->item_thread + index, MAX(when, e->now_nsec));
+        return;
+    }
+    if (is_answerer(&circle, index) && thread->inbox_first < 0)
+        return;
+    thread->vruntime = (int64_t)(e->constants->slice_usec * NSEC_PER_USEC);
+    start_burst(e, thread);
+    cpu_enqueue(e, cpu, index);
+}
+
+/*
+ * Masks
+ */
+
+/* The CPU of the mask that the kernel moves a thread to: one after the other. */
+static int32_t any_cpu(Engine *e, CpuMask mask)
+{
+    int n = hwloc_bitmap_weight(mask), at = -1;
+
+    for (uint32_t i = n > 0 ? 1 + e->rotor++ % (uint32_t)n : 0; i > 0; i--)
+        at = hwloc_bitmap_next(mask, at);
+    return at;
+}
+
+void thread_set_mask(Engine *e, uint32_t index, CpuMask mask, int32_t via)
+{
+    Thread *thread = &e->threads[index];
+    int32_t to;
+
+    thread->allowed = mask;
+    thread->allowed_all = hwloc_bitmap_isincluded(e->topology->all_cpus, mask);
+    if (thread->state != THREAD_STATE_QUEUED && thread->state != THREAD_STATE_RUNNING)
+        return;
+    if (via < 0 && thread_may_run(thread, (uint32_t)thread->cpu))
+        return;
+    to = via >= 0 ? via : any_cpu(e, mask);
+    if (to >= 0 && topology_cpu(e->topology, (CpuIx){to}))
+        cpu_move(e, index, (uint32_t)to, MOVE_CAUSE_DAEMON);
+}

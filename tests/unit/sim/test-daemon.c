@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The simulated daemon: what it sees (S-OVL), and what its plans do to the model (S-STEAL2). */
+
+#include "engine-test.h"
+
+static const char ovl[] = "[Scenario]\nDurationSec=1s\n"
+                          "[Machine]\nSynthetic=numa:1 l3:1 core:20 pu:1\n"
+                          "[Workload w25]\nThreads=25\n[Workload w20]\nThreads=20\n"
+                          "[Variant many]\nWorkloads=w25\n[Variant enough]\nWorkloads=w20\n";
+
+/* 25 spinners on 20 CPUs: 5 of them are overloaded from the second tick on; 20 spinners: none is. */
+static void test_overload(void **state)
+{
+    CLEANUP(sim_spec_free_p) SimSpec *spec = engine_parse(ovl);
+
+    for (uint64_t seed = 1; seed <= ENGINE_SEEDS; seed++) {
+        CLEANUP(sim_result_free_p) SimResult *many = engine_run(spec, 0, seed);
+        CLEANUP(sim_result_free_p) SimResult *enough = engine_run(spec, 1, seed);
+
+        assert_int_equal(many->n_ticks, 10);
+        assert_int_equal(many->ticks[0].n_overloaded, 0);
+        for (size_t i = 1; i < many->n_ticks; i++)
+            assert_int_equal(many->ticks[i].n_overloaded, 5);
+        assert_int_equal(engine_value(many, SIM_METRIC_BUSY), 1000);
+        assert_int_equal(engine_value(many, SIM_METRIC_WAIT), 5000);
+        assert_int_equal(engine_value(enough, SIM_METRIC_OVERLOADED_MAX), 0);
+        assert_int_equal(engine_value(enough, SIM_METRIC_WAIT), 0);
+    }
+}
+
+static const char steal2[] =
+    "[Scenario]\nDurationSec=10s\nSettleSec=1s\n"
+    "[Machine]\nSynthetic=pack:2 [numa] l3:1 core:8 pu:1\n"
+    "[Workload w]\nThreads=12\nStartNodes=0\n"
+    "[Policy p Match]\nComm=w\n[Policy p Placement]\nMode=fixed\nNodes=0\n"
+    "[Policy p Workload]\nMinAgeSec=0\n[Policy p Limits]\nNiceTries=0\n[Policy p Steal]\nLeaseSec=1min\n"
+    "[Policy q Match]\nComm=w\n[Policy q Placement]\nMode=fixed\nNodes=0\n"
+    "[Policy q Workload]\nMinAgeSec=0\n[Policy q Steal]\nSteal=no\n"
+    "[Variant lend]\nPolicies=p\n[Variant confined]\nPolicies=q\n";
+
+static uint64_t used(const SimResult *result, size_t tick)
+{
+    return *sim_result_used(result, tick, 0) + *sim_result_used(result, tick, 1);
+}
+
+/* 12 spinners in a home of 8 CPUs beside 8 idle ones: 12 CPUs are used after three ticks in which they wait, and nothing moves
+ * any more. */
+static void test_steal(void **state)
+{
+    CLEANUP(sim_spec_free_p) SimSpec *spec = engine_parse(steal2);
+
+    for (uint64_t seed = 1; seed <= ENGINE_SEEDS; seed++) {
+        CLEANUP(sim_result_free_p) SimResult *lend = engine_run(spec, 0, seed);
+        CLEANUP(sim_result_free_p) SimResult *confined = engine_run(spec, 1, seed);
+
+        assert_int_equal(used(confined, 50), 8000);
+        assert_int_equal(engine_value(confined, SIM_METRIC_LENDS), 0);
+        assert_in_range(used(lend, 4), 11990, 12000);
+        assert_in_range(used(lend, lend->n_ticks - 1), 11999, 12000);
+        assert_int_equal(engine_value(lend, SIM_METRIC_LENDS), 4);
+        assert_int_equal(engine_value(lend, SIM_METRIC_LENDS_CROSS), 4);
+        assert_int_equal(engine_value(lend, SIM_METRIC_ACTIONS_LATE), 0);
+        assert_int_equal(engine_value(lend, SIM_METRIC_MOVES_CROSS_LATE), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_overload),
+        cmocka_unit_test(test_steal),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
