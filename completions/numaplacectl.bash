@@ -17,7 +17,7 @@ __numaplacectl_policies()
 _numaplacectl()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local verbs="status topology workloads show tasks explain moves policy pause resume release reload"
+    local verbs="status topology workloads show tasks explain moves policy pause resume release simulate reload"
     local common="-h --help --version --socket= --json= --no-legend"
     local verb="" sub="" word options="" i
 
@@ -33,7 +33,7 @@ _numaplacectl()
             mapfile -t COMPREPLY < <(compgen -W "pretty short off" -- "$cur")
             return
             ;;
-        --socket | --xml)
+        --plot | --socket | --xml)
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return
             ;;
@@ -41,7 +41,7 @@ _numaplacectl()
             mapfile -t COMPREPLY < <(compgen -d -- "$cur")
             return
             ;;
-        -n | --lines | --rehearse | --synthetic)
+        -n | --lines | --rehearse | --seeds | --synthetic)
             return
             ;;
     esac
@@ -59,6 +59,7 @@ _numaplacectl()
         "topology ") options="--xml= --synthetic= --rehearse= --whole-machine" ;;
         "moves ") options="-f --follow -n --lines=" ;;
         "pause " | "resume " | "release ") options="--all" ;;
+        "simulate ") options="--policy-dir= --seeds= --plot=" ;;
         "policy cat") options="--effective --policy-dir= --root=" ;;
         "policy verify") options="--policy-dir= --root= --xml= --synthetic= --rehearse= --whole-machine" ;;
         "policy "?*) options="--policy-dir= --root=" ;;
@@ -73,7 +74,7 @@ _numaplacectl()
         " ") mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur") ;;
         "policy ") mapfile -t COMPREPLY < <(compgen -W "list cat verify match" -- "$cur") ;;
         "policy cat") mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_policies)" -- "$cur") ;;
-        "policy verify") mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        "policy verify" | "simulate ") mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
         "policy match") mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
         "show " | "tasks " | "explain " | "pause " | "resume " | "release ")
             mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_workloads)" -- "$cur")

@@ -14,8 +14,8 @@
  * when it is not CTL_EXIT_OK. */
 typedef enum CtlExit {
     CTL_EXIT_OK = 0,
-    CTL_EXIT_FAILURE = 1,     /* something did not work, or `policy verify` found errors */
-    CTL_EXIT_USAGE = 2,       /* the command line is wrong; nothing was done */
+    CTL_EXIT_FAILURE = 1, /* something did not work, `policy verify` found errors, an expectation failed */
+    CTL_EXIT_USAGE = 2,   /* the command line is wrong; nothing was done */
     CTL_EXIT_NOT_RUNNING = 3, /* no daemon answers, as systemctl has it */
     CTL_EXIT_NOT_FOUND = 4,   /* no such workload, process or policy */
 } CtlExit;
@@ -43,6 +43,8 @@ typedef struct CtlOptions {
     const char *root; /* where policies and processes are looked for, "/" unless given */
     const char *policy_dirs[CTL_POLICY_DIRS_MAX + 1]; /* NULL-terminated; empty: the built-in search path */
     size_t n_policy_dirs;
+    uint32_t seeds;   /* 0: as the scenario says */
+    const char *plot; /* file to draw into, or NULL */
 } CtlOptions;
 
 /* One verb. `argv` holds its arguments only. */
@@ -62,6 +64,7 @@ CtlExit verb_policy_match(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_pause(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_resume(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_release(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_simulate(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_reload(const CtlOptions *options, int argc, char **argv);
 
 /* Says one line on standard error, "numaplacectl: ...", made printable. Returns `code`. */

@@ -7,6 +7,7 @@
 #include "ctl/options.h"
 
 #include "base/parse.h"
+#include "sim/spec.h"
 
 #include "numaplace/paths.h"
 
@@ -29,6 +30,8 @@ typedef enum OptionId {
     OPTION_EFFECTIVE,
     OPTION_POLICY_DIR,
     OPTION_ROOT,
+    OPTION_SEEDS,
+    OPTION_PLOT,
     OPTION_MAX,
 } OptionId;
 
@@ -62,6 +65,8 @@ static const OptionRow option_rows[OPTION_MAX] = {
     [OPTION_EFFECTIVE] = {"effective", 0, NULL, "policy cat: every key with its value in force"},
     [OPTION_POLICY_DIR] = {"policy-dir", 0, "DIR", "directory of policies, repeatable, first wins"},
     [OPTION_ROOT] = {"root", 0, "DIR", "look for policies and processes below DIR"},
+    [OPTION_SEEDS] = {"seeds", 0, "N", "simulate: N seeds instead of the scenario's"},
+    [OPTION_PLOT] = {"plot", 0, "FILE", "simulate: draw the first seed into an SVG file"},
 };
 
 static const CtlVerbRow verb_rows[] = {
@@ -83,6 +88,8 @@ static const CtlVerbRow verb_rows[] = {
     {"resume", "[WORKLOAD|PID...]", 0, -1, ACCEPTS(ALL), "end a pause or a release", verb_resume},
     {"release", "[WORKLOAD|PID...]", 0, -1, ACCEPTS(ALL), "put its threads back and leave it alone",
      verb_release},
+    {"simulate", "FILE", 1, 1, ACCEPTS(POLICY_DIR) | ACCEPTS(SEEDS) | ACCEPTS(PLOT),
+     "run a scenario on a model of a machine", verb_simulate},
     {"reload", "", 0, 0, 0, "read configuration and policies again", verb_reload},
 };
 
@@ -102,7 +109,7 @@ static CtlExit print_help(void)
         (void)printf("  %c%c%c %-27s  %s\n", row->letter ? '-' : ' ', row->letter ? row->letter : ' ',
                      row->letter ? ',' : ' ', name, row->help);
     }
-    (void)printf("\ntopology and the policy verbs need neither a running daemon nor root.\n"
+    (void)printf("\ntopology, simulate and the policy verbs need neither a running daemon nor root.\n"
                  "Exit codes: 0 done, 1 failure, 2 wrong usage, 3 daemon not running, 4 no such subject.\n"
                  "See numaplacectl(1).\n");
     return CTL_EXIT_OK;
@@ -131,6 +138,16 @@ static CtlExit parse_number(OptionId id, const char *value, uint32_t *ret)
     if (parse_u32(value, ret) < 0)
         return ctl_fail(CTL_EXIT_USAGE, "--%s=%s: expected a number from 0 to %u", option_rows[id].name,
                         value, UINT32_MAX);
+    return CTL_EXIT_OK;
+}
+
+static CtlExit parse_seeds(const char *value, uint32_t *ret)
+{
+    uint32_t v;
+
+    if (parse_u32(value, &v) < 0 || v == 0 || v > SIM_SEEDS_MAX)
+        return ctl_fail(CTL_EXIT_USAGE, "--seeds=%s: expected a number from 1 to %u", value, SIM_SEEDS_MAX);
+    *ret = v;
     return CTL_EXIT_OK;
 }
 
@@ -180,6 +197,11 @@ static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
         return add_policy_dir(options, value);
     case OPTION_ROOT:
         options->root = value;
+        break;
+    case OPTION_SEEDS:
+        return parse_seeds(value, &options->seeds);
+    case OPTION_PLOT:
+        options->plot = value;
         break;
     default: /* --help and --version end the run */
         break;

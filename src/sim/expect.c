@@ -126,6 +126,7 @@ static int take_only_variant(ExpectParser *p, SimExpect *e)
 {
     if (p->spec->n_variants > 1 || p->next == p->n_words || find(sim_compare_names, p->words[p->next]) < 0)
         return take_variant(p, e);
+    e->divisors[0] = UINT32_MAX;
     e->variants[e->n_variants++] = 0;
     return 0;
 }

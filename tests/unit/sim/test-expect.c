@@ -78,6 +78,8 @@ static void test_parse(void **state)
 
     e = expect(&spec_single, "Value", "lends == 5");
     assert_int_equal(e.n_variants, 1);
+    assert_int_equal(e.variants[0], 0);
+    assert_int_equal(e.divisors[0], UINT32_MAX);
     assert_int_equal(e.workload, SIZE_MAX);
     free(e.text);
 }

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""numaplacectl simulate: files that are wrong, tables, JSON, exit codes, progress, the picture. What scenarios show is the suite
+sim's business."""
+
+import os
+import pty
+import shutil
+import subprocess
+import unittest
+import xml.etree.ElementTree
+
+import ctllib
+from ctllib import CTL
+
+SCENARIO = """
+[Scenario]
+Description=Two and six threads on four CPUs
+DurationSec=1s
+Seeds=3
+
+[Machine]
+Synthetic=pack:2 [numa] l3:1 core:2 pu:1
+
+[Workload few]
+Threads=2
+
+[Workload many]
+Threads=6
+BurstSec=exponential 5ms
+SleepSec=exponential 1ms
+
+[Policy first Match]
+Comm=many
+[Policy first Workload]
+MinAgeSec=0
+[Policy first Placement]
+Mode=fixed
+Nodes=0
+
+[Variant few]
+Daemon=no
+Workloads=few
+
+[Variant many]
+Daemon=no
+
+[Variant placed]
+
+[Expect]
+Value=run(few) few == 2000
+Order=busy few < many
+Value=homes placed == 1
+"""
+
+
+class Simulate(ctllib.CtlTest):
+    def scenario(self, text=SCENARIO, name="a.scenario"):
+        path = self.directory() / name
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    def complains(self, text, *lines):
+        path = self.scenario(text)
+        done = ctllib.run("simulate", path)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertEqual(done.stderr.splitlines(), [f"numaplacectl: {path}:{line}" for line in lines])
+
+    def test_usage(self):
+        self.fails("simulate", code=2, says="simulate takes FILE")
+        self.fails("simulate", "a", "b", code=2, says="simulate takes FILE")
+        self.fails("simulate", "a", "--seeds=0", code=2, says="--seeds=0: expected a number from 1 to 10000")
+        self.fails("simulate", "a", "--seeds=10001", code=2, says="expected a number from 1 to 10000")
+        self.fails("simulate", "a", "--follow", code=2, says="--follow is not for simulate")
+        self.fails("status", "--plot=x", code=2, says="--plot is not for status")
+
+    def test_bad_files(self):
+        self.fails("simulate", "/nonexistent", code=1, says="/nonexistent: cannot be read: No such file")
+        self.complains("[Machine]\nPreset=x5-8\n[Workload w]\nTreads=3\nThreads=none\n",
+                       "4: expected a key of [Workload], see numaplace.scenario(5), not: Treads=",
+                       "5: Threads= takes a number from 1 to 200000, not: none")
+        self.complains("[Machine]\nPreset=x5-8\n[Workload w]\n[Expect]\nValue=runs == 5\nRatio=run a b > 1\n",
+                       "5: expected a metric of numaplace.scenario(5), not: runs",
+                       "6: expected a variant of this scenario, not: a")
+
+    def test_table(self):
+        out = self.ctl("simulate", self.scenario())
+        self.assertIn("Two and six threads on four CPUs", out)
+        self.assertRegex(out, r"\nMETRIC +few +many +placed\n")
+        self.assertRegex(out, r"\nrun +2000 +\d+")
+        self.assertRegex(out, r"\nValue=run\(few\) few == 2000 +held +3/3 +2000\n")
+        self.assertNotIn("\nlends(", out)
+        out = self.ctl("simulate", self.scenario(), "--no-legend")
+        self.assertTrue(out.startswith("ops "), out)
+        self.assertNotIn("EXPECTATION", out)
+
+    def test_json(self):
+        path = self.scenario()
+        value = self.ctl_json("simulate", path)
+        self.assertEqual((value["scenario"], value["seeds"], value["held"]), ("a", 3, True))
+        self.assertEqual([(v["name"], v["daemon"]) for v in value["variants"]],
+                         [("few", False), ("many", False), ("placed", True)])
+        self.assertEqual(value["variants"][0]["machine"]["run"], {"low": 2000, "median": 2000, "high": 2000})
+        self.assertEqual(set(value["variants"][0]["workloads"]), {"few", "many"})
+        # Nothing ends in this scenario: the makespan is infinite.
+        self.assertIsNone(value["variants"][0]["machine"]["makespan-usec"]["median"])
+        self.assertEqual([e["held"] for e in value["expectations"]], [True, True, True])
+        # The same seeds give the same bytes; another number of seeds is another table.
+        self.assertEqual(self.ctl("--json=short", "simulate", path), self.ctl("--json=short", "simulate", path))
+        self.assertEqual(self.ctl_json("simulate", path, "--seeds=5")["seeds"], 5)
+
+    def test_failed_expectation(self):
+        path = self.scenario(SCENARIO + "Value=run(few) few == 1999\n[Expect median]\nRange=run(few) few < 1\n")
+        done = ctllib.run("simulate", path)
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        self.assertRegex(done.stdout, r"\nValue=run\(few\) few == 1999 +failed +0/3 +2000\n")
+        self.assertRegex(done.stdout, r"\nRange=run\(few\) few < 1 +held +1/1 +0\n")
+        value = self.ctl_json("simulate", path, code=1)
+        self.assertFalse(value["held"])
+        self.assertEqual([e["held"] for e in value["expectations"]], [True, True, True, False, True])
+        self.assertEqual([e["over"] for e in value["expectations"]], ["every"] * 4 + ["median"])
+
+    def test_policy_dir(self):
+        policies = self.directory()
+        (policies / "10-few.policy").write_text(
+            "[Match]\nComm=few\n[Workload]\nMinAgeSec=0\n[Placement]\nMode=fixed\nNodes=1\n", encoding="ascii")
+        path = self.scenario(SCENARIO.partition("[Expect]")[0])
+        for option in ("--policy-dir", "--policy"):
+            placed = self.ctl_json("simulate", path, option, str(policies))["variants"][2]["workloads"]
+            self.assertEqual(placed["many"]["homes"]["median"], 0)
+            self.assertEqual(placed["few"]["homes"]["median"], 1)
+        (policies / "10-few.policy").write_text("[Placement]\nMode=sideways\n", encoding="ascii")
+        self.fails("simulate", path, f"--policy-dir={policies}", code=1, says="10-few.policy:2: ")
+
+    def test_progress(self):
+        controller, terminal = pty.openpty()
+        path = self.scenario()
+        with subprocess.Popen([CTL, "simulate", path], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=terminal) as process:
+            os.close(terminal)
+            shown = b""
+            while True:
+                try:
+                    data = os.read(controller, 4096)
+                except OSError:
+                    break
+                if not data:
+                    break
+                shown += data
+            self.assertEqual(process.wait(timeout=60), 0)
+        os.close(controller)
+        self.assertIn(b"9 of 9 runs, 100%", shown)
+        self.assertTrue(shown.endswith(b"\r\x1b[K"))
+
+    def test_plot_needs_gnuplot(self):
+        picture = self.directory() / "a.svg"
+        picture.write_text("old", encoding="ascii")
+        empty = self.directory()
+        done = ctllib.run("simulate", self.scenario(), f"--plot={picture}", env={"PATH": str(empty)})
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, "numaplacectl: --plot= needs gnuplot, which is not installed\n")
+        self.assertEqual(picture.read_text(encoding="ascii"), "old")
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+    def test_plot(self):
+        picture = self.directory() / "a.svg"
+        self.ctl("simulate", self.scenario(), f"--plot={picture}")
+        root = xml.etree.ElementTree.parse(picture).getroot()
+        self.assertTrue(root.tag.endswith("svg"))
+        text = "".join(root.itertext())
+        for title in ("few, node 0", "placed, node 1", "many", "seconds"):
+            self.assertIn(title, text)
+        done = ctllib.run("simulate", self.scenario(), "--plot=/nonexistent/a.svg")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/nonexistent/a.svg: cannot be written: No such file", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
