@@ -15,6 +15,7 @@ N_NODES = len(nodes.nodes_with_cpus())
 DISTANCES = nodes.distances(HOME)
 OTHERS = [node for node in nodes.nodes_with_cpus() if node != HOME]
 NEAR, FAR = min(DISTANCES[node] for node in OTHERS), max(DISTANCES)
+NEAR_CPUS = set().union(*(nodes.node_cpus(node) for node in OTHERS if DISTANCES[node] == NEAR))
 # Of the nearest, the one that is lent of first.
 OWNER = min(node for node in OTHERS if DISTANCES[node] == NEAR and nodes.KEEPER not in nodes.node_cpus(node))
 
@@ -59,8 +60,7 @@ class Steal(nodes.NodesTest):
     def test_nearest_first(self):
         """Which CPUs are idle in a tick is not known, but of those the nearest go first. It is waited for a tick in which
         some of every distance go."""
-        near = set().union(*(nodes.node_cpus(node) for node in OTHERS if DISTANCES[node] == NEAR))
-        daemon, busy = self.start(len(near) + 2 if NEAR < FAR else 2)
+        daemon, busy = self.start(len(NEAR_CPUS) + 2 if NEAR < FAR else 2)
         expected = {DISTANCES[node] for node in OTHERS}
         lib.wait_until("CPUs of all distances to be lent in one tick",
                        lambda: any({m["distance"] for m in moves} == expected
@@ -98,8 +98,7 @@ class Steal(nodes.NodesTest):
     def test_max_distance_between_two_levels(self):
         if NEAR == FAR:
             self.skipTest("all nodes are equally far")
-        near = set().union(*(nodes.node_cpus(node) for node in OTHERS if DISTANCES[node] == NEAR))
-        daemon, busy = self.start(len(near) + 2, MaxDistance="")  # 30 by default
+        daemon, busy = self.start(len(NEAR_CPUS) + 2, MaxDistance="")  # 30 by default
         self.wait_lent(daemon)
         refused = lib.wait_until("the far ones to be refused", lambda: self.refusals(daemon, "max-distance"))
         self.assertEqual({(r["value"], r["limit"]) for r in refused}, {(FAR, 30)})
@@ -125,12 +124,13 @@ class Recall(nodes.NodesTest):
 
     def test_within_two_ticks(self):
         owned = nodes.node_cpus(OWNER)
-        self.write_policy(Placement={"Nodes": str(HOME)})
+        self.write_policy(Placement={"Nodes": str(HOME)}, Steal={"MaxDistance": str(NEAR)})
         self.write_policy("60-owner", mark=self.mark + "o", Placement={"Nodes": str(OWNER)}, Steal={"Steal": "no"})
         daemon = self.daemon().ready()
         owner = self.workload("--asleep", f"--threads={2 * len(owned)}", mark=self.mark + "o")
         self.wait_home(daemon, owner)
-        busy = self.workload(f"--threads={len(HOME_CPUS) + len(owned) + 2}")
+        # More than there are CPUs that near: with fewer, which CPUs they are lent would be chance.
+        busy = self.workload(f"--threads={len(HOME_CPUS | NEAR_CPUS) + 2}")
         self.wait_home(daemon, busy)
         lib.wait_until("all CPUs of the owner to be lent", lambda: len(self.leases_on(daemon, owned)) == len(owned))
 
