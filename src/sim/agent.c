@@ -49,7 +49,8 @@ Agent *agent_free(Agent *agent)
     return NULL;
 }
 
-static void count_tick(Engine *e, Agent *agent, SimTick *tick)
+/* Before the plan is folded back: a veto is one more than the group had. */
+static void count_tick(Agent *agent, SimTick *tick)
 {
     const Plan *plan = &agent->plan;
     int64_t *count = agent->count;
@@ -60,7 +61,11 @@ static void count_tick(Engine *e, Agent *agent, SimTick *tick)
     agent->overloaded_sum += plan->n_overloaded;
     for (int i = 0; i < PLAN_REASON_MAX; i++)
         count[SIM_METRIC_REFUSALS] += (int64_t)plan->n_refused[i];
-    count[SIM_METRIC_VETOES] += (int64_t)plan->n_refused[PLAN_REASON_LOCALITY];
+    for (size_t i = 0; i < plan->n_passes; i++) {
+        const Group *group = world_group_by_id(agent->world, plan->passes[i].group_id);
+
+        count[SIM_METRIC_VETOES] += group && plan->passes[i].n_vetoes > group->n_vetoes;
+    }
     tick->n_overloaded = plan->n_overloaded;
     tick->n_actions = (uint32_t)plan->n_actions;
 }
@@ -91,7 +96,7 @@ static int decide_and_act(Engine *e, Agent *agent, bool slow, SimTick *tick)
     if (plan_check(agent->world, policies, &limits, &agent->plan, NULL) < 0)
         return -EUCLEAN;
 #endif
-    count_tick(e, agent, tick);
+    count_tick(agent, tick);
     if (!GROW(agent->outcomes, agent->outcomes_capacity, agent->plan.n_actions + 1))
         return -ENOMEM;
     act_plan(e, agent, agent->outcomes);

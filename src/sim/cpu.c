@@ -174,7 +174,7 @@ static void leaves_idle(const Engine *e, Cpu *cpu)
     if (spell == 0 && cpu->last_ran >= 0)
         return; /* it was not idle, but looked for work and found some */
     cpu->busy_since_nsec = e->now_nsec;
-    cpu->busy_by = e->item;
+    cpu->busy_by = e->actor;
     if (spell >= cpu->idle_mean_nsec)
         cpu->idle_mean_nsec = MIN(cpu->idle_mean_nsec + (spell - cpu->idle_mean_nsec) / 8, IDLE_MEAN_MAX);
     else
@@ -233,7 +233,7 @@ bool cpu_seems_idle(const Engine *e, uint32_t index)
     const Cpu *cpu = &e->cpus[index];
 
     return cpu_n_runnable(cpu) == 0 ||
-           (!e->kernel->idle_claim && cpu->busy_since_nsec == e->now_nsec && cpu->busy_by != e->item);
+           (!e->kernel->idle_claim && cpu->busy_since_nsec == e->now_nsec && cpu->busy_by != e->actor);
 }
 
 bool cpu_seems_idle_core(const Engine *e, uint32_t index)
@@ -355,6 +355,7 @@ void cpu_event(Engine *e, uint32_t index)
     Cpu *cpu = &e->cpus[index];
     Thread *thread;
 
+    e->actor = index;
     cpu_account(e, index);
     cpu_touch(e, index);
     if (cpu->current < 0)

@@ -16,7 +16,7 @@
 #include "sim/sim.h"
 #include "sim/spec.h"
 
-/* Bound of a run: some ten minutes of computing. */
+/* Bound of a run unless one is given: at some 5 million in a second, minutes of computing. */
 #define ENGINE_EVENTS_MAX 1000000000ULL
 #define ENGINE_NONE       (-1)
 
@@ -81,10 +81,11 @@ typedef struct Thread {
     uint64_t run_nsec;    /* sums */
     uint64_t wait_nsec;
 
-    /* Wake relations: who has woken it and wants an answer, first come first served. */
-    int32_t inbox_first, inbox_last; /* threads */
-    int32_t inbox_next;              /* of the thread whose inbox this one is in */
-    uint32_t n_sent;                 /* whom it has woken last, by place in its circle */
+    /* Wake relations, see thread.c. */
+    uint32_t n_sent;                   /* a sender's messages so far */
+    uint32_t n_messages;               /* a receiver's that are not dealt with */
+    int32_t first_sender, last_sender; /* senders that wait for it */
+    int32_t next_sender;               /* the one that waits behind this one */
     int32_t recent_cpu;
     int32_t wakee;
     uint64_t n_flips, flips_nsec; /* P4, wake_wide */
@@ -104,7 +105,7 @@ typedef struct Cpu {
     uint64_t idle_since_nsec;
     uint64_t idle_mean_nsec;  /* rq->avg_idle (P2) */
     uint64_t busy_since_nsec; /* instant an idle spell ended; UINT64_MAX: none has */
-    uint32_t busy_by;         /* item whose event ended it */
+    uint32_t busy_by;         /* CPU that ended it by putting a thread here */
     uint32_t pace;            /* of the running thread */
     bool present;
     bool idling;  /* it has looked for work and found none */
@@ -225,7 +226,7 @@ typedef struct Engine {
 
     /* First item of each kind; those of CPUs are their numbers. */
     uint32_t item_thread, item_family, item_balance, item_scan, item_memory, item_tick;
-    uint32_t item; /* whose event is being handled */
+    uint32_t actor; /* CPU on which what is happening now happens */
     uint32_t n_shards, n_nodes, n_cores, n_balances;
     uint32_t n_crowded; /* CPUs with two or more runnable threads */
     uint32_t resched_first, n_resched;
@@ -280,7 +281,7 @@ static inline uint32_t cpu_n_runnable(const Cpu *cpu)
     return (uint32_t)cpu->n_queued + (cpu->current >= 0);
 }
 
-/* What the kernel takes for an idle CPU. Without SimKernel.idle_claim, also one that somebody else has chosen in this very
+/* What the kernel takes for an idle CPU. Without SimKernel.idle_claim, also one that another CPU has chosen in this very
  * instant. */
 bool cpu_seems_idle(const Engine *e, uint32_t cpu);
 /* All CPUs of its core do. */

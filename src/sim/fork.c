@@ -139,14 +139,17 @@ uint32_t fork_select(Engine *e, uint32_t index, uint32_t parent)
  * Launchers
  */
 
-/* Every so many threads of a process go to the next node with CPUs once they have touched their memory. */
-static uint32_t displaced(const Engine *e, const Thread *thread, uint32_t place, uint32_t cpu)
+/* Whether the thread at that place in its process leaves the node where its memory is: every so many do. */
+static bool is_displaced(const SimWorkload *w, uint64_t place)
 {
-    uint32_t permille = engine_workload(e, thread)->displaced_permille;
+    return (place + 1) * w->displaced_permille / 1000 != place * w->displaced_permille / 1000;
+}
+
+/* A CPU of the next node that the thread may use; the same CPU when there is none. */
+static uint32_t next_node_cpu(const Engine *e, const Thread *thread, uint32_t cpu)
+{
     uint32_t node = (uint32_t)e->cpus[cpu].node;
 
-    if ((uint64_t)(place + 1) * permille / 1000 == (uint64_t)place * permille / 1000)
-        return cpu;
     for (uint32_t i = 1; i < e->n_nodes; i++) {
         const Span *next = &e->nodes[(node + i) % e->n_nodes];
 
@@ -154,6 +157,24 @@ static uint32_t displaced(const Engine *e, const Thread *thread, uint32_t place,
             return choose_cpu(e, thread, next);
     }
     return cpu;
+}
+
+static void displace(Engine *e, const Family *family)
+{
+    const SimWorkload *w = &e->spec->workloads[family->workload];
+
+    for (uint32_t i = 0; i < w->n_threads; i++) {
+        Thread *thread = &e->threads[family->first + i];
+        uint32_t to;
+
+        if (!is_displaced(w, i) || thread->state == THREAD_STATE_ENDED)
+            continue;
+        to = next_node_cpu(e, thread, (uint32_t)thread->cpu);
+        if (thread->state == THREAD_STATE_ASLEEP)
+            thread->cpu = (int32_t)to;
+        else
+            cpu_move(e, family->first + i, to, MOVE_CAUSE_SCENARIO);
+    }
 }
 
 static void fork_one(Engine *e, uint32_t index, Family *family)
@@ -184,7 +205,8 @@ static void fork_one(Engine *e, uint32_t index, Family *family)
     e->tallies[family->workload].forked[e->cpus[cpu].node]++;
     thread->cpu = (int32_t)cpu;
     memory_touch(e, index, (uint32_t)e->cpus[cpu].node);
-    cpu = displaced(e, thread, family->n_forked, cpu);
+    if (w->displaced_usec == 0 && is_displaced(w, family->n_forked))
+        cpu = next_node_cpu(e, thread, cpu);
     family->n_forked++;
     e->n_unborn--;
     thread_born(e, index, cpu);
@@ -195,9 +217,18 @@ void fork_event(Engine *e, uint32_t index)
     Family *family = &e->families[index];
     const SimWorkload *w = &e->spec->workloads[family->workload];
     uint32_t n = w->stagger_usec > 0 ? 1 : w->n_threads;
+    uint64_t next = HEAP_NEVER;
 
+    e->actor = (uint32_t)family->launcher_cpu;
+    if (family->n_forked == w->n_threads) {
+        displace(e, family);
+        return;
+    }
     for (uint32_t i = 0; i < n && !e->error; i++)
         fork_one(e, family->first + family->n_forked, family);
     if (family->n_forked < w->n_threads)
-        heap_set(&e->heap, e->item_family + index, e->now_nsec + w->stagger_usec * NSEC_PER_USEC);
+        next = e->now_nsec + w->stagger_usec * NSEC_PER_USEC;
+    else if (w->displaced_permille > 0 && w->displaced_usec > 0)
+        next = MAX(family->start_nsec + w->displaced_usec * NSEC_PER_USEC, e->now_nsec);
+    heap_set(&e->heap, e->item_family + index, next);
 }

@@ -57,14 +57,13 @@ static uint64_t scale(uint64_t value, uint64_t fraction)
 
 uint64_t random_time(Random *random, const SimDist *dist)
 {
-    uint64_t a = dist->a_usec * NSEC_PER_USEC, b = dist->b_usec * NSEC_PER_USEC;
+    uint64_t a = dist->a_usec * NSEC_PER_USEC, b = dist->b_usec * NSEC_PER_USEC, time = a;
 
-    switch (dist->kind) {
-    case SIM_DIST_UNIFORM:
-        return MAX(a + (b > a ? scale(b - a, random_even(random)) : 0), (uint64_t)1);
-    case SIM_DIST_EXPONENTIAL:
-        return MAX(scale(a, random_exponential(random)), (uint64_t)1);
-    default:
+    if (dist->kind == SIM_DIST_UNIFORM)
+        time = a + (b > a ? scale(b - a, random_even(random)) : 0);
+    else if (dist->kind == SIM_DIST_EXPONENTIAL)
+        time = scale(a, random_exponential(random));
+    else
         return a;
-    }
+    return MAX(time, (uint64_t)1);
 }

@@ -84,7 +84,6 @@ static int run(Engine *e, char **ret_error)
             break;
         }
         e->now_nsec = when;
-        e->item = item;
         if (++e->n_events > e->n_events_max)
             return sentence(ret_error, -EOVERFLOW, "more events than a run may have: ", e->n_events_max);
         r = handle(e, item);
@@ -126,7 +125,7 @@ int sim_run(const SimSpec *spec, size_t variant, uint64_t seed, const SimHooks *
         .kernel = &spec->variants[variant].kernel,
         .hooks = hooks,
         .seed = seed,
-        .n_events_max = ENGINE_EVENTS_MAX,
+        .n_events_max = hooks && hooks->events_max > 0 ? hooks->events_max : ENGINE_EVENTS_MAX,
     };
     int r;
 

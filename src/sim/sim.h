@@ -45,7 +45,7 @@ typedef enum SimMetric {
     SIM_METRIC_OVERLOADED_MEAN, /* machine only: mean over its ticks, thousandths of a CPU */
     SIM_METRIC_TICKS,           /* machine only: plans computed */
     SIM_METRIC_REFUSALS,        /* machine only */
-    SIM_METRIC_VETOES,          /* machine only: refusals for locality (P7) */
+    SIM_METRIC_VETOES,          /* machine only: passes that locality turned down (P7) */
 
     /* Memory. */
     SIM_METRIC_PAGES_MOVED, /* 4 KiB pages moved between nodes */
@@ -105,13 +105,15 @@ const uint32_t *sim_result_used(const SimResult *result, size_t tick, uint32_t n
 SimResult *sim_result_free(SimResult *result);
 DEFINE_CLEANUP(SimResult *, sim_result_free)
 
-/* All members may be NULL. */
+/* All members may be zero. */
 typedef struct SimHooks {
     void *userdata;
     /* Called once per tick; false ends the run with -ECANCELED. */
     bool (*progress)(void *userdata, uint64_t done_usec, uint64_t total_usec);
     /* CPU time of this thread, to measure what plans cost. */
     uint64_t (*clock_nsec)(void);
+    /* Bound of events; 0: a thousand million, some minutes of computing. */
+    uint64_t events_max;
 } SimHooks;
 
 /* Runs variant `variant` (an index into the scenario's) with `seed`. Returns 0; -ENOMEM; -EINVAL for a scenario that cannot

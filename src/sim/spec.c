@@ -22,6 +22,9 @@ const SimModel sim_model_default = {
     .switch_nsec = 1500,
     /* An interrupt between processors, 1 us, and the way out of C1, 2 us in the kernel's intel_idle table. */
     .wake_remote_nsec = 3000,
+    /* A message on a Unix socket: 4 of the sk_buff, 2 of data and 1 of what follows them, 3 of the sockets (queue, memory
+     * account, wait queue). */
+    .message_lines = 10,
     /* 256 KiB at 20 GB/s from the last-level cache. */
     .refill_llc_nsec = 13000,
     /* A core's 1.4 MiB of the last-level cache at the 10 GB/s one core gets from memory. */

@@ -59,6 +59,7 @@ typedef struct SimModel {
 
     uint64_t switch_nsec;      /* one context switch */
     uint64_t wake_remote_nsec; /* a wake-up from another LLC: interrupt and idle exit */
+    uint32_t message_lines;    /* cache lines that sender and receiver of a message take from each other */
     uint64_t
         refill_llc_nsec;   /* lost by a thread that ran elsewhere in its LLC: first- and second-level cache */
     uint64_t refill_nsec;  /* lost by a thread that comes to another LLC */
@@ -103,8 +104,9 @@ typedef struct SimKernel {
 typedef enum SimWake {
     SIM_WAKE_NONE, /* pauses end by themselves */
     SIM_WAKE_PAIR, /* threads 2k and 2k+1 of a process: each runs a burst, wakes the other and sleeps until woken */
-    SIM_WAKE_GROUP, /* first half of a process's threads wake, in turn, each of the second half, which answers by waking
-                       the one that woke it: hackbench */
+    SIM_WAKE_GROUP, /* the first half of a process's threads sends a message to one of the second half after each burst,
+                       each in turn; these run a burst per message and sleep when there is none: hackbench. A sender
+                       waits only while the receiver's socket is full, see thread.c */
     SIM_WAKE_MAX,
     SIM_WAKE_INVALID = -EINVAL,
 } SimWake;
@@ -148,7 +150,8 @@ typedef struct SimWorkload {
     uint64_t bandwidth;       /* bytes per second a thread moves at full speed; 0: none worth counting */
     int touch;                /* SimTouch */
     uint32_t
-        displaced_permille; /* share of a process's threads that go to the next node after they touched */
+        displaced_permille;  /* share of a process's threads that go to the next node after they touched */
+    uint64_t displaced_usec; /* so long after the process started; 0: at once */
 
     /* Where it may run. NULL: everywhere. */
     hwloc_bitmap_t cpuset;     /* CPUs its cpuset allows (I1) */

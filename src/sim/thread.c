@@ -2,12 +2,18 @@
 
 /* The life of a thread. It runs bursts, with pauses in between that end by themselves or when another thread wakes it.
  *
- * Wake relations are circles: a pair, or all threads of a process. The first half of a circle sends: run a burst, put yourself into
- * the inbox of a thread of the second half, each in turn, and sleep. The second half answers: run a burst, wake who is
- * first in the inbox, go on with the next or sleep. So there are as many messages under way as there are senders. A sender
- * that has done its work leaves; answerers leave when there is no sender any more. */
+ * Wake relations are circles: a pair, or all threads of a process. The first half of a circle sends a message after each burst, the
+ * second half receives: a burst for each message, and sleep when there is none. A sender of a pair waits for its message to
+ * be dealt with; one of a group goes on, each message to the next receiver, and waits only while that one's socket is
+ * full. Senders end when they have done their work, receivers when nobody will send them anything any more. */
 
 #include "sim/engine.h"
+
+/* Messages a receiver's socket takes before its senders must wait, and how few must be left for them to go on. A Unix
+ * socket has net.core.wmem_default, 212992 bytes; 100 bytes, as hackbench sends them, are accounted as 768; and writers
+ * are woken when three quarters are free. */
+#define MESSAGES_MAX 277U
+#define MESSAGES_LOW (MESSAGES_MAX / 4)
 
 typedef struct Circle {
     uint32_t first; /* thread */
@@ -27,7 +33,7 @@ static Circle circle_of(const Engine *e, uint32_t index)
     return (Circle){.first = family->first + start, .n = n, .n_senders = n / 2};
 }
 
-static bool is_answerer(const Circle *circle, uint32_t index)
+static bool is_receiver(const Circle *circle, uint32_t index)
 {
     return circle->n_senders > 0 && index - circle->first >= circle->n_senders;
 }
@@ -147,19 +153,16 @@ void thread_timer(Engine *e, uint32_t index)
 {
     Circle circle = circle_of(e, index);
 
+    /* Its timer is that of the CPU it fell asleep on. */
+    e->actor = (uint32_t)e->threads[index].cpu;
     if (e->threads[index].state == THREAD_STATE_ASLEEP &&
-        (!is_answerer(&circle, index) || e->threads[index].inbox_first >= 0))
+        (!is_receiver(&circle, index) || e->threads[index].n_messages > 0))
         wake(e, index, ENGINE_NONE);
 }
 
 /*
  * Circles
  */
-
-static bool is_alive(const Thread *thread)
-{
-    return thread->state != THREAD_STATE_ENDED;
-}
 
 static void ends(Engine *e, uint32_t index)
 {
@@ -176,66 +179,88 @@ static void ends(Engine *e, uint32_t index)
     tally->ended_nsec = e->now_nsec;
 }
 
-/* Whom a sender wakes next; ENGINE_NONE: all have ended. */
-static int32_t next_answerer(const Engine *e, const Circle *circle, uint32_t sender)
+/* Whom a sender sends to next; there is one, because receivers do not end before it. */
+static uint32_t next_receiver(const Engine *e, const Circle *circle, uint32_t sender)
 {
     uint32_t n = circle->n - circle->n_senders;
-    uint32_t start = e->threads[sender].n_sent + sender - circle->first;
 
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t at = circle->first + circle->n_senders + (start + i) % n;
-
-        if (is_alive(&e->threads[at]))
-            return (int32_t)at;
-    }
-    return ENGINE_NONE;
+    return circle->first + circle->n_senders + (e->threads[sender].n_sent + sender - circle->first) % n;
 }
 
-static void send(Engine *e, uint32_t from, uint32_t to)
+/* The sender sleeps until the receiver has room. */
+static void wait_for(Engine *e, uint32_t sender, uint32_t receiver)
 {
+    Thread *target = &e->threads[receiver];
+
+    e->threads[sender].next_sender = ENGINE_NONE;
+    if (target->first_sender < 0)
+        target->first_sender = (int32_t)sender;
+    else
+        e->threads[target->last_sender].next_sender = (int32_t)sender;
+    target->last_sender = (int32_t)sender;
+    sleep_now(e, sender);
+}
+
+/* The lines of a message have been in the other one's cache. In one LLC that is part of the burst. */
+static void pay_message(Engine *e, Thread *sender, Thread *receiver)
+{
+    const Cpu *from = &e->cpus[sender->cpu], *to = &e->cpus[receiver->cpu];
+    uint64_t pace = e->latency[(size_t)from->node * e->n_nodes + (size_t)to->node], nsec;
+
+    if (from->shard == to->shard)
+        return;
+    nsec = e->constants->message_lines * (e->constants->local_latency_nsec * pace >> ENGINE_PACE_BITS);
+    sender->debt_nsec += nsec;
+    receiver->debt_nsec += nsec;
+}
+
+static void pause_sender(Engine *e, uint32_t index, const Circle *circle)
+{
+    bool pair = engine_workload(e, &e->threads[index])->wake == SIM_WAKE_PAIR;
+    uint32_t to = next_receiver(e, circle, index);
     Thread *target = &e->threads[to];
 
-    e->threads[from].inbox_next = ENGINE_NONE;
-    if (target->inbox_first < 0)
-        target->inbox_first = (int32_t)from;
-    else
-        e->threads[target->inbox_last].inbox_next = (int32_t)from;
-    target->inbox_last = (int32_t)from;
+    e->threads[index].n_sent++;
+    target->n_messages++;
     if (target->state == THREAD_STATE_ASLEEP)
-        wake(e, to, e->threads[from].cpu);
+        wake(e, to, e->threads[index].cpu);
+    if (target->state != THREAD_STATE_UNBORN)
+        pay_message(e, &e->threads[index], target);
+    if (pair || target->n_messages > MESSAGES_MAX)
+        wait_for(e, index, to);
+    else
+        start_burst(e, &e->threads[index]);
 }
 
-static void answer(Engine *e, uint32_t index)
+static void pause_receiver(Engine *e, uint32_t index)
 {
     Thread *thread = &e->threads[index];
-    int32_t sender = thread->inbox_first;
+    int32_t sender = thread->first_sender;
+    bool pair = engine_workload(e, thread)->wake == SIM_WAKE_PAIR;
 
-    if (sender < 0)
-        return;
-    thread->inbox_first = e->threads[sender].inbox_next;
-    if (e->threads[sender].state == THREAD_STATE_ASLEEP)
+    thread->n_messages--;
+    while (sender >= 0 && (pair || thread->n_messages <= MESSAGES_LOW)) {
+        thread->first_sender = e->threads[sender].next_sender;
         wake(e, (uint32_t)sender, thread->cpu);
+        if (pair)
+            pay_message(e, thread, &e->threads[sender]);
+        sender = thread->first_sender;
+    }
+    if (thread->n_messages > 0)
+        start_burst(e, thread);
+    else
+        sleep_now(e, index);
 }
 
-/* Answerers nobody will send anything any more. */
+/* Receivers whom nobody will send anything any more. */
 static void dismiss(Engine *e, const Circle *circle)
 {
     for (uint32_t i = circle->first; i < circle->first + circle->n_senders; i++)
-        if (is_alive(&e->threads[i]))
+        if (e->threads[i].state != THREAD_STATE_ENDED)
             return;
     for (uint32_t i = circle->first + circle->n_senders; i < circle->first + circle->n; i++)
-        if (e->threads[i].state == THREAD_STATE_ASLEEP && e->threads[i].inbox_first < 0)
+        if (e->threads[i].state == THREAD_STATE_ASLEEP && e->threads[i].n_messages == 0)
             ends(e, i);
-}
-
-static void work_is_done(Engine *e, uint32_t index, const Circle *circle)
-{
-    if (is_answerer(circle, index))
-        while (e->threads[index].inbox_first >= 0)
-            answer(e, index);
-    ends(e, index);
-    if (circle->n_senders > 0 && !is_answerer(circle, index))
-        dismiss(e, circle);
 }
 
 static void pause_alone(Engine *e, uint32_t index)
@@ -252,45 +277,24 @@ static void pause_alone(Engine *e, uint32_t index)
     heap_set(&e->heap, e->item_thread + index, e->now_nsec + pause);
 }
 
-static void pause_sender(Engine *e, uint32_t index, const Circle *circle)
-{
-    int32_t to = next_answerer(e, circle, index);
-
-    if (to < 0) {
-        start_burst(e, &e->threads[index]);
-        return;
-    }
-    e->threads[index].n_sent++;
-    send(e, index, (uint32_t)to);
-    sleep_now(e, index);
-}
-
-static void pause_answerer(Engine *e, uint32_t index)
-{
-    answer(e, index);
-    if (e->threads[index].inbox_first >= 0)
-        start_burst(e, &e->threads[index]);
-    else
-        sleep_now(e, index);
-}
-
 void thread_burst_done(Engine *e, uint32_t index)
 {
     Thread *thread = &e->threads[index];
     Circle circle = circle_of(e, index);
+    bool receives = is_receiver(&circle, index);
 
     e->tallies[thread->workload].count[SIM_METRIC_OPS]++;
-    if (thread->life_left != UINT64_MAX)
+    if (thread->life_left != UINT64_MAX && !receives)
         thread->life_left -= thread->burst;
     if (thread->life_left == 0)
-        work_is_done(e, index, &circle);
-    else if (circle.n_senders == 0)
-        pause_alone(e, index);
-    else if (is_answerer(&circle, index))
-        pause_answerer(e, index);
-    else
+        ends(e, index);
+    else if (receives)
+        pause_receiver(e, index);
+    else if (circle.n_senders > 0)
         pause_sender(e, index, &circle);
-    if (circle.n_senders > 0 && is_answerer(&circle, index) && thread->state == THREAD_STATE_ASLEEP)
+    else
+        pause_alone(e, index);
+    if (circle.n_senders > 0)
         dismiss(e, &circle);
 }
 
@@ -309,7 +313,7 @@ void thread_born(Engine *e, uint32_t index, uint32_t cpu)
         heap_set(&e->heap, e->item_thread + index, MAX(when, e->now_nsec));
         return;
     }
-    if (is_answerer(&circle, index) && thread->inbox_first < 0)
+    if (is_receiver(&circle, index) && thread->n_messages == 0)
         return;
     thread->vruntime = (int64_t)(e->constants->slice_usec * NSEC_PER_USEC);
     start_burst(e, thread);
