@@ -135,25 +135,32 @@ static int make_result(const SimTable *table, json_object **ret, bool *ret_held)
  * Tables
  */
 
-/* "1.49", or with a range "1.49 [1.47..1.52]"; `null` is what a number that is none stands for. */
+/* Whole numbers as they are, others with as many digits as anybody reads; `null` is what a number that is none stands for. */
+static void format_number(json_object *summary, const char *key, const char *null, char *buf, size_t size)
+{
+    json_object *value = NULL;
+    double v;
+
+    if (!json_object_object_get_ex(summary, key, &value) || !value) {
+        (void)snprintf(buf, size, "%s", null);
+        return;
+    }
+    v = json_object_get_double(value);
+    (void)snprintf(buf, size, v == floor(v) ? "%.0f" : v >= 100 ? "%.1f" : "%.4g", v);
+}
+
+/* "1.49", or with a range "1.49 [1.47..1.52]". */
 static void add_summary_cell(Table *table, json_object *summary, const char *null)
 {
-    char text[3][32];
-    static const char *const keys[] = {"low", "median", "high"};
+    char low[32], median[32], high[32];
 
-    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-        json_object *value = NULL;
-
-        if (json_object_object_get_ex(summary, keys[i], &value) && value)
-            (void)snprintf(text[i], sizeof(text[i]), "%.*g",
-                           json_object_is_type(value, json_type_int) ? 16 : 5, json_object_get_double(value));
-        else
-            (void)snprintf(text[i], sizeof(text[i]), "%s", null);
-    }
-    if (!strcmp(text[0], text[2]))
-        table_add(table, NULL, text[1]);
+    format_number(summary, "low", null, low, sizeof(low));
+    format_number(summary, "median", null, median, sizeof(median));
+    format_number(summary, "high", null, high, sizeof(high));
+    if (!strcmp(low, high))
+        table_add(table, NULL, median);
     else
-        table_addf(table, NULL, "%s [%s..%s]", text[1], text[0], text[2]);
+        table_addf(table, NULL, "%s [%s..%s]", median, low, high);
 }
 
 static json_object *member(json_object *object, const char *key)

@@ -81,7 +81,7 @@ int sim_dist_parse(const char *value, void *field, const void *arg)
 #define LATENCY "nanoseconds from 1 to 100000"
 
 static const ConfRange range_text = {0, 512};
-static const ConfRange range_duration = {100 * USEC_PER_MSEC, LONGEST_USEC};
+static const ConfRange range_duration = {10 * USEC_PER_MSEC, LONGEST_USEC};
 static const ConfRange range_span = {0, LONGEST_USEC};
 static const ConfRange range_seeds = {1, SIM_SEEDS_MAX};
 static const ConfRange range_latency = {1, 100000};
@@ -101,7 +101,7 @@ const ConfKey sim_scenario_keys[] = {
     {"Scenario", "Description", conf_parse_string, &range_text, SPEC(description), "",
      "at most 512 bytes of text", true},
     {"Scenario", "DurationSec", conf_parse_span, &range_duration, SPEC(duration_usec), "10s",
-     "a time span from 100ms to 1h", true},
+     "a time span from 10ms to 1h", true},
     {"Scenario", "SettleSec", conf_parse_span, &range_span, SPEC(settle_usec), "0", SPAN, true},
     {"Scenario", "Seeds", conf_parse_u32, &range_seeds, SPEC(n_seeds), "20", "a number from 1 to 10000",
      true},
