@@ -57,7 +57,7 @@ static uint64_t scale(uint64_t value, uint64_t fraction)
 
 uint64_t random_time(Random *random, const SimDist *dist)
 {
-    uint64_t a = dist->a_usec * NSEC_PER_USEC, b = dist->b_usec * NSEC_PER_USEC, time = a;
+    uint64_t a = dist->a_usec * NSEC_PER_USEC, b = dist->b_usec * NSEC_PER_USEC, time;
 
     if (dist->kind == SIM_DIST_UNIFORM)
         time = a + (b > a ? scale(b - a, random_even(random)) : 0);

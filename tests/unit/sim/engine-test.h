@@ -4,6 +4,7 @@
 /* Runs scenarios from text. */
 
 #include "../conf/conf-test.h"
+#include "sim/engine.h"
 #include "sim/scenario.h"
 #include "sim/sim.h"
 
@@ -34,4 +35,20 @@ static inline SimResult *engine_run(const SimSpec *spec, size_t variant, uint64_
 static inline int64_t engine_value(const SimResult *result, SimMetric metric)
 {
     return sim_result_get(result, metric, SIZE_MAX);
+}
+
+/* The engine before its first event. Not to be copied. */
+static inline void engine_build(const SimSpec *spec, size_t variant, uint64_t seed, Engine *ret)
+{
+    CLEANUP_FREE char *error = NULL;
+
+    *ret = (Engine){
+        .spec = spec,
+        .variant = &spec->variants[variant],
+        .constants = &spec->model,
+        .topology = spec->topology,
+        .kernel = &spec->variants[variant].kernel,
+        .seed = seed,
+    };
+    assert_int_equal(build_engine(ret, &error), 0);
 }

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The kernel's own rules: fork placement (P5), wake-ups (P4), stealing (P2), balancing (P7), scans (P9). */
+
+#include "engine-test.h"
+
+/*
+ * Forks
+ */
+
+static uint32_t allowed(const char *preset, const char *rule, uint32_t domain)
+{
+    CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
+    char text[128];
+    Engine e;
+    uint32_t n;
+
+    (void)snprintf(text, sizeof(text), "[Machine]\nPreset=%s\n[Kernel]\nForkImbalance=%s\n[Workload w]\n",
+                   preset, rule);
+    spec = engine_parse(text);
+    engine_build(spec, 0, 1, &e);
+    assert_true(domain < spec->topology->n_domains);
+    n = fork_allowed(&e, &spec->topology->domains[domain]);
+    build_done(&e);
+    return n;
+}
+
+/* The numbers of the series: half, where a node is one LLC; the same, where it has several. */
+static void test_fork_allowed(void **state)
+{
+    assert_int_equal(allowed("xeon-2x40", "new", 1), 5);
+    assert_int_equal(allowed("xeon-2x40", "old", 1), 10);
+    assert_int_equal(allowed("x5-8", "new", 1), 4);
+    assert_int_equal(allowed("x5-8", "old", 1), 9);
+    assert_int_equal(allowed("x5-8", "new", 2), 8);
+    assert_int_equal(allowed("x5-8", "old", 2), 18);
+    assert_int_equal(allowed("zen3-nps1", "new", 1), 8);
+    assert_int_equal(allowed("zen3-nps1", "old", 1), 8);
+}
+
+/* Where 16 forks go: 0 for the launcher's node, 1 for the other. */
+static void fork_16(const char *rule, const char *more, uint64_t seed, char ret[17])
+{
+    CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
+    char text[160];
+    int32_t home;
+    Engine e;
+
+    (void)snprintf(text, sizeof(text),
+                   "[Machine]\nPreset=xeon-2x40\n[Kernel]\nForkImbalance=%s\n[Workload w]\nThreads=16\n%s",
+                   rule, more);
+    spec = engine_parse(text);
+    engine_build(spec, 0, seed, &e);
+    home = e.cpus[e.families[0].launcher_cpu].node;
+    fork_event(&e, 0);
+    assert_int_equal(e.error, 0);
+    for (unsigned i = 0; i < 16; i++)
+        ret[i] = (char)('0' + (e.cpus[e.threads[i].cpu].node != home));
+    ret[16] = '\0';
+    build_done(&e);
+}
+
+static void test_fork_sequence(void **state)
+{
+    char nodes[17];
+
+    for (uint64_t seed = 1; seed <= ENGINE_SEEDS; seed++) {
+        fork_16("new", "", seed, nodes);
+        assert_string_equal(nodes, "0001010111010101");
+        fork_16("old", "", seed, nodes);
+        assert_string_equal(nodes, "0000000000111111");
+        fork_16("new", "AsleepSec=1s\n", seed, nodes);
+        assert_string_equal(nodes, "0000000000000000");
+        fork_16("old", "AsleepSec=1s\n", seed, nodes);
+        assert_string_equal(nodes, "0000000000000000");
+    }
+}
+
+/* S-PUSH: eight arrivals on 2 LLCs of 4 cores of 2 CPUs get a core each, nine do not; and only when a choice is seen at once. */
+static void push(const char *claim, unsigned n, uint64_t seed, unsigned ret_on_core[8])
+{
+    CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
+    char text[200];
+    Engine e;
+
+    (void)snprintf(text, sizeof(text),
+                   "[Machine]\nSynthetic=pack:1 [numa] l3:2 core:4 pu:2\n[Kernel]\nIdleClaim=%s\n"
+                   "[Workload w]\nProcesses=%u\n",
+                   claim, n);
+    spec = engine_parse(text);
+    engine_build(spec, 0, seed, &e);
+    memset(ret_on_core, 0, 8 * sizeof(*ret_on_core));
+    for (unsigned i = 0; i < n; i++)
+        fork_event(&e, i);
+    for (unsigned i = 0; i < n; i++)
+        ret_on_core[e.cpus[e.threads[i].cpu].core]++;
+    build_done(&e);
+}
+
+static unsigned n_shared(const unsigned on_core[8])
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < 8; i++)
+        n += on_core[i] > 1;
+    return n;
+}
+
+static void test_push(void **state)
+{
+    unsigned on_core[8], n_blind = 0;
+
+    for (uint64_t seed = 1; seed <= ENGINE_SEEDS; seed++) {
+        push("yes", 8, seed, on_core);
+        assert_int_equal(n_shared(on_core), 0);
+        push("yes", 9, seed, on_core);
+        assert_int_equal(n_shared(on_core), 1);
+        push("no", 8, seed, on_core);
+        n_blind += n_shared(on_core) > 0;
+    }
+    assert_int_equal(n_blind, ENGINE_SEEDS);
+}
+
+/*
+ * Wake-ups
+ */
+
+static void test_n_scan(void **state)
+{
+    assert_int_equal(wake_n_scan(16, 0), 16);
+    assert_int_equal(wake_n_scan(16, 8), 10);
+    assert_int_equal(wake_n_scan(16, 12), 3);
+    assert_int_equal(wake_n_scan(100, 86), 0);
+    assert_int_equal(wake_n_scan(16, 16), 0);
+}
+
+/* Two nodes of four CPUs, and the threads of one process, of which the test says where they are. */
+static const char two_nodes[] = "[Machine]\nSynthetic=pack:2 [numa] l3:1 core:4 pu:1 distances=10,%u,%u,10\n"
+                                "[Kernel]\nWakeAffine=%s\n[Workload w]\nThreads=8\nAsleepSec=1s\n";
+
+typedef struct Bed {
+    SimSpec *spec;
+    Engine e;
+} Bed;
+
+static void bed_make(Bed *bed, unsigned distance, const char *affine)
+{
+    char text[256];
+
+    (void)snprintf(text, sizeof(text), two_nodes, distance, distance, affine);
+    bed->spec = engine_parse(text);
+    engine_build(bed->spec, 0, 1, &bed->e);
+    for (uint32_t i = 0; i < 8; i++)
+        bed->e.threads[i].state = THREAD_STATE_ASLEEP;
+    bed->e.now_nsec = 1000000;
+}
+
+static void bed_done(Bed *bed)
+{
+    build_done(&bed->e);
+    bed->spec = sim_spec_free(bed->spec);
+}
+
+static void put(Bed *bed, uint32_t thread, uint32_t cpu)
+{
+    bed->e.threads[thread].work_left = UINT64_MAX;
+    cpu_enqueue(&bed->e, cpu, thread);
+    cpu_settle(&bed->e);
+    bed->e.now_nsec += 1000000;
+}
+
+/* The waker runs on CPU 0, alone or not; the wakee slept on CPU 4, of the other node. */
+static uint32_t woken_on(unsigned distance, const char *affine, bool sync, bool alone, bool old_cpu_busy)
+{
+    Bed bed;
+    uint32_t cpu;
+
+    bed_make(&bed, distance, affine);
+    put(&bed, 0, 0);
+    if (!alone)
+        put(&bed, 1, 0);
+    if (old_cpu_busy)
+        put(&bed, 2, 4);
+    bed.e.threads[3].cpu = 4;
+    cpu = wake_select(&bed.e, 3, 0, sync);
+    bed_done(&bed);
+    return cpu;
+}
+
+static void test_wake_affine(void **state)
+{
+    /* About to sleep, and alone: near the waker, on an idle CPU of its LLC. */
+    assert_int_equal(woken_on(20, "yes", true, true, false), 1);
+    /* Not alone, or not about to sleep: where it was, which is idle. */
+    assert_int_equal(woken_on(20, "yes", true, false, false), 4);
+    assert_int_equal(woken_on(20, "yes", false, true, false), 4);
+    /* Where it was is busy: one runnable there is more than none here. */
+    assert_int_equal(woken_on(20, "yes", true, true, true), 1);
+    /* Two here and one there. */
+    assert_int_equal(woken_on(20, "yes", false, false, true), 5);
+    /* Too far, or switched off. */
+    assert_int_equal(woken_on(31, "yes", true, true, false), 4);
+    assert_int_equal(woken_on(20, "no", true, true, false), 4);
+}
+
+/* Who wakes threads of which each wakes others has no place near all of them. */
+static void test_wake_wide(void **state)
+{
+    Bed bed;
+
+    bed_make(&bed, 20, "yes");
+    put(&bed, 0, 0);
+    bed.e.threads[3].cpu = 4;
+    bed.e.threads[0].n_flips = 16; /* the LLC has four CPUs */
+    bed.e.threads[3].n_flips = 4;
+    assert_int_equal(wake_select(&bed.e, 3, 0, true), 4);
+    bed.e.threads[3].n_flips = 3;
+    assert_int_equal(wake_select(&bed.e, 3, 0, true), 1);
+    bed_done(&bed);
+}
+
+/* A mask that was narrowed meanwhile: a CPU of it on the same node, else any. */
+static void test_wake_masked(void **state)
+{
+    hwloc_bitmap_t mask = hwloc_bitmap_alloc();
+    Bed bed;
+
+    assert_non_null(mask);
+    bed_make(&bed, 20, "yes");
+    bed.e.threads[3].cpu = 4;
+    (void)hwloc_bitmap_set(mask, 2);
+    (void)hwloc_bitmap_set(mask, 6);
+    thread_set_mask(&bed.e, 3, intern_mask(bed.e.pool, mask), ENGINE_NONE);
+    assert_int_equal(wake_select(&bed.e, 3, ENGINE_NONE, false), 6);
+    hwloc_bitmap_clr(mask, 6);
+    thread_set_mask(&bed.e, 3, intern_mask(bed.e.pool, mask), ENGINE_NONE);
+    assert_int_equal(wake_select(&bed.e, 3, ENGINE_NONE, false), 2);
+    hwloc_bitmap_free(mask);
+    bed_done(&bed);
+}
+
+/*
+ * Balancing
+ */
+
+/* 12 spinners born on a node of 8 CPUs: with balancing all 12 have a CPU within a second, without it they stay. */
+static void test_balance(void **state)
+{
+    CLEANUP(sim_spec_free_p)
+    SimSpec *spec =
+        engine_parse("[Scenario]\nDurationSec=2s\n[Machine]\nSynthetic=pack:2 [numa] l3:1 core:8 pu:1\n"
+                     "[Workload w]\nThreads=12\nStartNodes=0\n"
+                     "[Variant on]\nDaemon=no\n[Variant off]\nDaemon=no\nBalance=no\n");
+
+    for (uint64_t seed = 1; seed <= ENGINE_SEEDS; seed++) {
+        CLEANUP(sim_result_free_p) SimResult *on = engine_run(spec, 0, seed);
+        CLEANUP(sim_result_free_p) SimResult *off = engine_run(spec, 1, seed);
+
+        assert_int_equal(on->ticks[9].n_crowded, 0);
+        assert_in_range(engine_value(on, SIM_METRIC_MOVES_CROSS_PULL), 4, 6);
+        assert_int_equal(engine_value(off, SIM_METRIC_RUN), 8000);
+        assert_int_equal(engine_value(off, SIM_METRIC_MOVES), 0);
+    }
+}
+
+/* S-STEAL1 in small: one group of hackbench on one LLC. CPUs that idle for too short a time to be balanced idle less, unless the
+ * machine has more nodes than the limit (P3). */
+static void test_steal(void **state)
+{
+    CLEANUP(sim_spec_free_p)
+    SimSpec *spec =
+        engine_parse("[Scenario]\nDurationSec=200ms\n[Machine]\nSynthetic=pack:2 [numa] l3:1 core:10 pu:2\n"
+                     "[Workload g]\nThreads=40\nNodes=0\nWake=group\nBurstSec=exponential 2us\n"
+                     "[Variant none]\nDaemon=no\n[Variant steal]\nDaemon=no\nSteal=yes\n"
+                     "[Variant limit]\nDaemon=no\nSteal=yes\nStealNodeLimit=1\n");
+
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        CLEANUP(sim_result_free_p) SimResult *none = engine_run(spec, 0, seed);
+        CLEANUP(sim_result_free_p) SimResult *steal = engine_run(spec, 1, seed);
+        CLEANUP(sim_result_free_p) SimResult *limit = engine_run(spec, 2, seed);
+        int64_t before = engine_value(none, SIM_METRIC_BUSY), after = engine_value(steal, SIM_METRIC_BUSY);
+
+        assert_true(after * 100 > before * 110);
+        assert_true(engine_value(steal, SIM_METRIC_OPS) > engine_value(none, SIM_METRIC_OPS));
+        assert_int_equal(engine_value(limit, SIM_METRIC_OPS), engine_value(none, SIM_METRIC_OPS));
+    }
+}
+
+/*
+ * Scans
+ */
+
+/* S-VMA: half of the threads leave their memory when the first passes are over. */
+static void test_scan(void **state)
+{
+    CLEANUP(sim_spec_free_p)
+    SimSpec *spec =
+        engine_parse("[Scenario]\nDurationSec=2min\n[Machine]\nPreset=cascade-lake\n"
+                     "[Kernel]\nNumaBalancing=yes\nForceComplete=no\n"
+                     "[Workload w]\nProcesses=2\nThreads=16\nWorkSec=45s\nPrivateMemory=192M\n"
+                     "MemoryBound=100%\nDisplaced=50%\nDisplacedSec=15s\n"
+                     "[Variant unforced]\nDaemon=no\n[Variant forced]\nDaemon=no\nForceComplete=yes\n");
+
+    for (uint64_t seed = 1; seed <= ENGINE_SEEDS; seed++) {
+        CLEANUP(sim_result_free_p) SimResult *unforced = engine_run(spec, 0, seed);
+        CLEANUP(sim_result_free_p) SimResult *forced = engine_run(spec, 1, seed);
+
+        assert_int_equal(engine_value(forced, SIM_METRIC_COVERAGE), 1000);
+        assert_in_range(engine_value(unforced, SIM_METRIC_COVERAGE), 1, 200);
+        assert_true(engine_value(forced, SIM_METRIC_MAKESPAN_USEC) * 100 <
+                    engine_value(unforced, SIM_METRIC_MAKESPAN_USEC) * 80);
+        assert_true(engine_value(forced, SIM_METRIC_LOCAL) > 980);
+        assert_true(engine_value(forced, SIM_METRIC_PAGES_MOVED) >
+                    engine_value(unforced, SIM_METRIC_PAGES_MOVED));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fork_allowed), cmocka_unit_test(test_fork_sequence),
+        cmocka_unit_test(test_push),         cmocka_unit_test(test_n_scan),
+        cmocka_unit_test(test_wake_affine),  cmocka_unit_test(test_wake_wide),
+        cmocka_unit_test(test_wake_masked),  cmocka_unit_test(test_balance),
+        cmocka_unit_test(test_steal),        cmocka_unit_test(test_scan),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
