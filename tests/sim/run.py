@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Runs a scenario of this directory, whose expectations must hold for at least 20 seeds, and its twins: the same with its
+mechanism switched off, whose expectations must fail. A scenario that holds without what it is about shows nothing.
+
+usage: run.py NUMAPLACECTL NAME        the scenario NAME.scenario and its twins
+       run.py --complete NAME...       every scenario of this directory is among the names, and has a twin
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).parent
+SEEDS_MIN = 20
+SEEDS_TWIN = 5  # one seed that fails would do
+
+# What switches the mechanism off: line of the scenario -> line of the twin, wherever it stands. The first element says what
+# that is.
+TWINS = {
+    "s-fork": [
+        ("the new rule allows what the old one did", {"ForkImbalance=new": "ForkImbalance=old"}),
+        ("threads are awake when they are born", {"AsleepSec=50ms": "AsleepSec=0"}),
+    ],
+    "s-hyst": [
+        ("no veto", {"NiceTries=2": "NiceTries=0"}),
+    ],
+    "s-ovl": [
+        ("nobody looks at the CPUs", {"Daemon=yes": "Daemon=no"}),
+    ],
+    "s-push": [
+        ("nobody claims a core", {"IdleClaim=yes": "IdleClaim=no"}),
+    ],
+    "s-steal1": [
+        ("no stealing", {"Steal=yes": "Steal=no"}),
+    ],
+    "s-steal2": [
+        ("no lending", {"Steal=yes": "Steal=no"}),
+        ("nothing lent beyond the node", {"Scope=machine": "Scope=node"}),
+    ],
+    "s-veto": [
+        ("no veto", {"NiceTries=2": "NiceTries=0", "NiceTries=5": "NiceTries=0"}),
+    ],
+    "s-vma": [
+        ("no scan is completed by force", {"ForceComplete=yes": "ForceComplete=no"}),
+    ],
+    "s-wa": [
+        ("groups have no home", {"Mode=fixed": "Mode=none"}),
+        ("stealing on any number of nodes", {"StealNodeLimit=2": "StealNodeLimit=8"}),
+    ],
+}
+
+
+def simulate(ctl, path, *options):
+    """The JSON value of a run."""
+    run = subprocess.run([ctl, "--json=short", "simulate", str(path), *options], capture_output=True, text=True,
+                         check=False)
+    # 1 is for a failed expectation too; a scenario that cannot be run has no value to print.
+    if run.returncode not in (0, 1) or not run.stdout:
+        sys.exit(f"{path}: {run.stderr}")
+    value = json.loads(run.stdout)
+    assert value["held"] == (run.returncode == 0), run
+    return value
+
+
+def complain(value, what):
+    print(f"# {what}")
+    for e in value["expectations"]:
+        print(f"#   line {e['line']}: {'held' if e['held'] else 'FAILED'}: {e['text']}: {e['cases_held']} of {e['cases']}, "
+              f"found {e['median']} [{e['low']}..{e['high']}]")
+    return 1
+
+
+def run_scenario(ctl, path):
+    value = simulate(ctl, path)
+    if value["seeds"] < SEEDS_MIN or not value["expectations"]:
+        return complain(value, f"{path.name}: expected at least {SEEDS_MIN} seeds and one expectation")
+    if not value["held"]:
+        return complain(value, f"{path.name}: its expectations must hold")
+    print(f"# {path.name}: {len(value['expectations'])} expectations hold for {value['seeds']} seeds")
+    return 0
+
+
+def twin_text(path, switches):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for line in switches:
+        if line not in lines:
+            sys.exit(f"{path}: the twin changes a line that is not there: {line}")
+    return "".join(switches.get(line, line) + "\n" for line in lines)
+
+
+def run_twin(ctl, path, what, switches):
+    with tempfile.TemporaryDirectory(prefix="numaplace-sim-") as directory:
+        twin = pathlib.Path(directory) / path.name
+        twin.write_text(twin_text(path, switches), encoding="utf-8")
+        value = simulate(ctl, twin, f"--seeds={SEEDS_TWIN}")
+    if value["held"]:
+        return complain(value, f"{path.name}, {what}: its expectations must fail")
+    failed = sum(not e["held"] for e in value["expectations"])
+    print(f"# {path.name}, {what}: {failed} of {len(value['expectations'])} expectations fail")
+    return 0
+
+
+def complete(names):
+    there = {path.stem for path in HERE.glob("*.scenario")}
+    if there != set(names):
+        sys.exit(f"not run, or not there: {sorted(there ^ set(names))}")
+    if not there or not all(TWINS.get(name) for name in there) or set(TWINS) != there:
+        sys.exit(f"without a twin, or a twin without scenario: {sorted(set(TWINS) ^ there)}")
+
+
+def main():
+    if sys.argv[1:2] == ["--complete"]:
+        return complete(sys.argv[2:])
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    ctl, name = sys.argv[1:]
+    path = HERE / f"{name}.scenario"
+    failures = run_scenario(ctl, path)
+    for what, switches in TWINS[name]:
+        failures += run_twin(ctl, path, what, switches)
+    return 1 if failures else 0
+
+
+sys.exit(main())
