@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* How often to look at the memory of a task: range (P8) and adaptation (P10) of the period between two windows.
+ * Source: task_scan_min(), task_scan_start(), task_scan_max(), task_numa_work() and update_task_scan_period() of Linux,
+ * restated. */
+
+#include "base/ids.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Settings of a policy: ScanMinSec=, ScanMaxSec=, ScanSize=. */
+typedef struct ScanPeriodLimits {
+    uint64_t min_usec;     /* for all memory of a task, below 2^40; 1 s in the kernel */
+    uint64_t max_usec;     /* the same; 60 s */
+    uint64_t window_bytes; /* looked at in one window, at least 1; 256 MB */
+} ScanPeriodLimits;
+
+/* A group's averages (P11). */
+typedef struct ScanPeriodGroup {
+    uint64_t n_tasks;
+    uint64_t private_faults, shared_faults;
+} ScanPeriodGroup;
+
+typedef struct ScanPeriodRange {
+    uint64_t n_windows; /* to see all memory once, at least 1 */
+    uint64_t min_usec;  /* between two windows */
+    uint64_t start_usec;
+    uint64_t max_usec;
+} ScanPeriodRange;
+
+/* The range for a process with so much resident memory. In a group (NULL: none) that shares much, longer: each member's
+ * scan is seen by all. */
+ScanPeriodRange scan_period_range(const ScanPeriodLimits *limits, uint64_t rss_bytes,
+                                  const ScanPeriodGroup *group);
+
+/* Accesses seen since the period was last adapted, each below 2^60. */
+typedef struct ScanPeriodSeen {
+    uint64_t local, remote;
+    uint64_t private_faults, shared_faults;
+    uint64_t n_failed; /* page moves that failed */
+} ScanPeriodSeen;
+
+/* The next period. It is doubled when nothing was seen or moves failed. With `strict_kernel` also when everything was
+ * remote and private, which the kernel does by its choice of what stands for "nothing": local and shared accesses.
+ * Otherwise tenths are added when 70 % or more are private, or else local, and taken away when less are. */
+uint64_t scan_period_adapt(const ScanPeriodRange *range, uint64_t period_usec, const ScanPeriodSeen *seen,
+                           bool strict_kernel);
+
+/* The period after a task moved: back to the start when it left its preferred node (NODE_NONE: it has none) or had none
+ * to go to; unchanged when it went to it, or is still on its way. */
+uint64_t scan_period_after_move(const ScanPeriodRange *range, uint64_t period_usec, NodeIx from, NodeIx to,
+                                NodeIx preferred);
+
+/* When the next window may start, after one that took `cost_usec`: at least 32 times that lie between two, which keeps
+ * scanning below 1/33 of the time, 3 %. */
+uint64_t scan_period_next(uint64_t now_usec, uint64_t period_usec, uint64_t cost_usec);
