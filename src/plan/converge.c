@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The strength of convergence (P16): the largest node's share of the fault averages. It closes two loops: what has
+ * converged is looked at less, and is left where it is.
+ *
+ * Strength 256 of 1024 (four nodes alike) asks for windows of 392 MB, 512 for 272, 768 for 152, 921 for 80, 1024 for
+ * 32: twelve times less work once all is together. The averages forget half per sequence, so two sequences after a
+ * phase change (four nodes alike again) the strength is 448, and windows are 302 MB.
+ *
+ * Between thaw and freeze nothing changes, which keeps a group at 0.9 from freezing and thawing in turns. */
+
+#include "plan/converge.h"
+
+#include "base/util.h"
+
+#define MEGABYTE         (UINT64_C(1) << 20)
+#define WINDOW_MIN_MB    32U
+#define WINDOW_SPREAD_MB 480U /* 512 - 32, v18's limits */
+
+uint32_t converge_strength(const Faults *f, NodeIx *ret_node)
+{
+    uint64_t total = faults_total(f), most = 0;
+    NodeIx node = NODE_NONE;
+
+    for (uint32_t i = 0; i < f->n_nodes; i++) {
+        NodeIx this = {(int32_t)i};
+
+        if (faults_memory(f, this) > most) {
+            most = faults_memory(f, this);
+            node = this;
+        }
+    }
+    *ret_node = node;
+    return total ? (uint32_t)(most * CONVERGE_ONE / total) : 0;
+}
+
+bool converge_is_frozen(bool frozen, uint32_t strength)
+{
+    return strength >= (frozen ? CONVERGE_THAW : CONVERGE_FREEZE);
+}
+
+uint64_t converge_window_bytes(uint32_t strength)
+{
+    uint32_t missing = CONVERGE_ONE - MIN(strength, CONVERGE_ONE);
+
+    return (WINDOW_MIN_MB + WINDOW_SPREAD_MB * missing / CONVERGE_ONE) * MEGABYTE;
+}
+
+bool converge_may_evict(bool victim_frozen, bool for_frozen)
+{
+    return !victim_frozen || for_frozen;
+}
+
+bool converge_may_move(NodeIx converged, NodeIx to, uint32_t n_failed, uint32_t nice_tries)
+{
+    return converged.i < 0 || converged.i == to.i || n_failed > nice_tries;
+}

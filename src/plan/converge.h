@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* How far a task or group has come together on one node, and what follows from it (P16).
+ * Source: numa/core v18 (Ingo Molnar, 2012), restated; freezing and thawing are ours. */
+
+#include "world/faults.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CONVERGE_ONE    1024U /* everything on one node */
+#define CONVERGE_FREEZE 921U  /* 0.90, as in v18 */
+#define CONVERGE_THAW   768U  /* 0.75: far enough below that a steady mixture cannot cross both */
+
+/* The share of the strongest node, 0..CONVERGE_ONE; 0 for a table without accesses. The node goes to *ret_node
+ * (NODE_NONE for such a table; the lowest in a tie). */
+uint32_t converge_strength(const Faults *f, NodeIx *ret_node);
+
+/* Whether what was frozen or not is so now. */
+bool converge_is_frozen(bool frozen, uint32_t strength);
+
+/* Bytes to look at in one window of a scan: 32 MB when converged, 512 MB when not at all; in steps of 1 MB. */
+uint64_t converge_window_bytes(uint32_t strength);
+
+/* Whether a group may be made to leave its node for another one: a frozen one only for a frozen one. */
+bool converge_may_evict(bool victim_frozen, bool for_frozen);
+
+/* Whether a balancer may move a task to node `to`. One that has converged on `converged` (NODE_NONE: not) goes only
+ * there, unless balancing failed more than `nice_tries` times. */
+bool converge_may_move(NodeIx converged, NodeIx to, uint32_t n_failed, uint32_t nice_tries);

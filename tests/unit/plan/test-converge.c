@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* P16: strength of convergence, freezing, windows (S-FEED). */
+
+#include "fixture.h"
+#include "plan/converge.h"
+#include "score-test.h"
+
+#define MEGABYTE (UINT64_C(1) << 20)
+
+static uint32_t strength_of(uint64_t a, uint64_t b, uint64_t c, uint64_t d, int32_t expected_node)
+{
+    uint32_t strength;
+    NodeIx node;
+    Faults f;
+
+    TABLE(&f, a, b, c, d);
+    strength = converge_strength(&f, &node);
+    assert_int_equal(node.i, expected_node);
+    faults_done(&f);
+    return strength;
+}
+
+static void test_strength(void **state)
+{
+    assert_int_equal(strength_of(0, 0, 0, 0, -1), 0);
+    assert_int_equal(strength_of(5, 5, 5, 5, 0), 256);
+    assert_int_equal(strength_of(0, 5, 5, 0, 1), 512);
+    assert_int_equal(strength_of(0, 1, 0, 3, 3), 768);
+    assert_int_equal(strength_of(90, 10, 0, 0, 0), 921);
+    assert_int_equal(strength_of(0, 0, 7, 0, 2), 1024);
+}
+
+static void test_windows(void **state)
+{
+    assert_int_equal(converge_window_bytes(256), 392 * MEGABYTE);
+    assert_int_equal(converge_window_bytes(512), 272 * MEGABYTE);
+    assert_int_equal(converge_window_bytes(768), 152 * MEGABYTE);
+    assert_int_equal(converge_window_bytes(921), 80 * MEGABYTE);
+    assert_int_equal(converge_window_bytes(1024), 32 * MEGABYTE);
+    assert_int_equal(converge_window_bytes(0), 512 * MEGABYTE);
+}
+
+static void test_freeze(void **state)
+{
+    assert_true(converge_is_frozen(false, 921));
+    assert_false(converge_is_frozen(false, 920));
+    assert_true(converge_is_frozen(true, 768));
+    assert_false(converge_is_frozen(true, 767));
+
+    /* A mixture that wavers about 0.9 freezes once. */
+    for (unsigned i = 0, changes = 0, frozen = 0; i < 100; i++) {
+        bool now = converge_is_frozen(frozen, i % 2 ? 940 : 900);
+
+        changes += now != frozen;
+        frozen = now;
+        assert_in_range(changes, 0, 1);
+    }
+}
+
+static void test_rank(void **state)
+{
+    assert_false(converge_may_evict(true, false));
+    assert_true(converge_may_evict(true, true));
+    assert_true(converge_may_evict(false, false));
+    assert_true(converge_may_evict(false, true));
+
+    assert_true(converge_may_move(NODE_NONE, (NodeIx){1}, 0, 2));
+    assert_true(converge_may_move((NodeIx){1}, (NodeIx){1}, 0, 2));
+    assert_false(converge_may_move((NodeIx){0}, (NodeIx){1}, 2, 2));
+    assert_true(converge_may_move((NodeIx){0}, (NodeIx){1}, 3, 2));
+}
+
+/* One sequence of a task whose accesses go to nodes as given. */
+static uint32_t sequence(Faults *f, const uint64_t accesses[4])
+{
+    NodeIx node;
+
+    for (int32_t i = 0; i < 4; i++)
+        faults_accessed(f, (NodeIx){i}, FAULTS_KIND_SHARED, accesses[i]);
+    faults_fold(f, 1000000, NULL);
+    return converge_strength(f, &node);
+}
+
+/* S-FEED: what is looked at falls twelvefold from spread to together, and is back above 250 MB two sequences after a
+ * new phase; what was frozen is thawed by then. */
+static void test_s_feed(void **state)
+{
+    const uint64_t spread[] = {2500, 2500, 2500, 2500}, together[] = {0, 0, 10000, 0};
+    uint64_t before, after;
+    bool frozen = false;
+    uint32_t strength = 0;
+    Faults f;
+
+    assert_int_equal(faults_init(&f, 4), 0);
+    for (unsigned i = 0; i < 10; i++)
+        strength = sequence(&f, spread);
+    before = converge_window_bytes(strength);
+    for (unsigned i = 0; i < 12; i++)
+        frozen = converge_is_frozen(frozen, strength = sequence(&f, together));
+    after = converge_window_bytes(strength);
+    assert_true(frozen);
+    assert_int_equal(before / after, 12);
+
+    for (unsigned i = 0; i < 2; i++)
+        frozen = converge_is_frozen(frozen, strength = sequence(&f, spread));
+    assert_false(frozen);
+    assert_true(converge_window_bytes(strength) > 250 * MEGABYTE);
+    faults_done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_strength), cmocka_unit_test(test_windows), cmocka_unit_test(test_freeze),
+        cmocka_unit_test(test_rank),     cmocka_unit_test(test_s_feed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
