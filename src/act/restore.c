@@ -37,6 +37,11 @@
 #define STUCK_USEC  (10U * USEC_PER_SEC)
 #define SETTLE_USEC (40U * USEC_PER_SEC)
 
+/* Between two looks; longer ones when nothing has happened for QUIET_USEC. */
+#define QUIET_USEC      USEC_PER_SEC
+#define MOMENT_MIN_USEC 2000U
+#define MOMENT_MAX_USEC 200000U
+
 #define RESTORE_TRIES 2U
 
 /* Before each pass; a sweep over a thousand processes takes a millisecond. */
@@ -313,10 +318,13 @@ static int restore_sweeps(Restore *restore)
     return r < 0 ? failed(restore, r) : 0;
 }
 
-/* Nothing tells that a call has ended in another process, so this looks again after a moment. */
-static void wait_a_moment(void)
+/* Nothing tells that a call has ended in another process, so this looks again after a moment: a short one, or chains that keep our
+ * mask escape for longer. When nothing has happened for a while, only a quarter of the time is for looking: whoever is waited
+ * for may wait for this very CPU, and at our priority would hardly ever get it. */
+static void wait_a_moment(uint64_t round_usec, bool progress)
 {
-    const struct timespec moment = {.tv_nsec = 2000000};
+    uint64_t usec = progress ? MOMENT_MIN_USEC : CLAMP(3 * round_usec, MOMENT_MIN_USEC, MOMENT_MAX_USEC);
+    const struct timespec moment = {.tv_nsec = (long)(usec * NSEC_PER_USEC)};
 
     (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
 }
@@ -347,6 +355,7 @@ static int restore_children(Restore *restore)
     for (unsigned pass = 0; pass < ACT_PASSES_MAX || (restore->n_suspects > 0 && now < begin + SETTLE_USEC);
          pass++) {
         size_t n_restored = restore->n_restored;
+        uint64_t before = now;
         bool settled, cleared = clear_suspects(restore, now < progress + STUCK_USEC);
         int r;
 
@@ -356,11 +365,12 @@ static int restore_children(Restore *restore)
             return failed(restore, r);
         if (r > 0 && settled && restore->n_suspects == 0)
             return 0;
-        if (r > 0)
-            wait_a_moment();
         now = time_now_usec();
         if (cleared || restore->n_restored > n_restored)
             progress = now;
+        if (r > 0)
+            wait_a_moment(now - before, now < progress + QUIET_USEC);
+        now = time_now_usec();
     }
     return failed(restore, -EAGAIN);
 }
