@@ -68,11 +68,11 @@ static CtlExit match_pid(const CtlOptions *options, const PolicySet *set, pid_t 
     CLEANUP_CLOSE int root_fd = root_open(options->root);
     CLEANUP(probe_free_p) Probe *probe = NULL;
     Look look = {.options = options, .set = set};
+    bool live = strcmp(options->root, "/") == 0;
     int r = root_fd;
 
     if (r >= 0)
-        r = probe_new(&(ProbeOptions){.root_fd = root_fd, .live = !strcmp(options->root, "/")}, &callbacks,
-                      &probe);
+        r = probe_new(&(ProbeOptions){.root_fd = root_fd, .live = live, .aside = live}, &callbacks, &probe);
     if (r < 0)
         return ctl_fail(CTL_EXIT_FAILURE, "%s: cannot read processes: %s", options->root, strerror(-r));
 

@@ -125,6 +125,7 @@ static int probe_make(Manager *manager, Probe **ret)
     ProbeOptions options = {
         .root_fd = manager->root_fd,
         .live = strcmp(manager->options.root, "/") == 0,
+        .aside = strcmp(manager->options.root, "/") == 0,
         .self = getpid(),
         .wants = manager->policies ? manager->policies->wants : 0,
         .max_tasks = manager->config->max_tasks,

@@ -64,8 +64,10 @@ typedef struct ProbeCallbacks {
 } ProbeCallbacks;
 
 typedef struct ProbeOptions {
-    int root_fd;        /* borrowed */
-    bool live;          /* root is this machine: sched_getaffinity(2) may be used */
+    int root_fd; /* borrowed */
+    bool live;   /* root is this machine: sched_getaffinity(2) may be used */
+    bool
+        aside; /* reads that a process can make hang are made aside (probe/aside.h); of no use in captured trees */
     pid_t self;         /* never taken (I2); 0: none */
     unsigned wants;     /* PROBE_WANTS_... */
     uint32_t max_tasks; /* MaxTasks=; further ones are counted, not sampled */

@@ -99,6 +99,7 @@ int subject_read_identity(Probe *probe, Subject *subject, unsigned wants)
  * takes longer: then it has to be asked again. */
 static ssize_t read_strings(Probe *probe, const Subject *subject, const char *file, char **buf)
 {
+    size_t size = SUBJECT_TEXT_SIZE;
     const AsideKey key = {
         .file = file,
         .identity = subject->identity,
@@ -108,12 +109,13 @@ static ssize_t read_strings(Probe *probe, const Subject *subject, const char *fi
     ssize_t n;
 
     if (!*buf)
-        *buf = malloc(SUBJECT_TEXT_SIZE);
-    if (!*buf || (!probe->aside && aside_new(SUBJECT_TEXT_SIZE, &probe->aside) < 0))
+        *buf = malloc(size);
+    if (!*buf || (probe->options.aside && !probe->aside && aside_new(size, &probe->aside) < 0))
         return -ENOMEM;
-    n = aside_read(probe->aside, subject->fd, &key, *buf);
+    n = probe->aside ? aside_read(probe->aside, subject->fd, &key, *buf)
+                     : root_read(subject->fd, file, *buf, size);
     if (n == -EFBIG) {
-        n = (ssize_t)SUBJECT_TEXT_SIZE - 1;
+        n = (ssize_t)size - 1;
         (*buf)[n] = '\0';
     }
     if (n == -EAGAIN)
