@@ -57,7 +57,7 @@ static void write_panel(FILE *out, const SimSpec *spec, uint32_t variant, uint32
 
     (void)fprintf(out, "set title '%s, node %u'\nset yrange [0:%u]\nset ytics %u\nset key %s\nplot ",
                   spec->variants[variant].name, spec->topology->nodes[node].os_index, n_cpus,
-                  (n_cpus + 3) / 4, legend ? "at screen 0.99,0.99 right top horizontal" : "off");
+                  (n_cpus + 3) / 4, legend ? "at screen 0.99,0.99 right top vertical maxrows 1" : "off");
     for (size_t w = spec->n_workloads; w-- > 0;)
         (void)fprintf(out, "$v%un%u using 1:%zu with filledcurves y1=0 linetype %zu title '%s'%s", variant,
                       node, w + 2, w + 1, spec->workloads[w].name, w > 0 ? ", " : "\n");
