@@ -198,6 +198,8 @@ static void check_memory(ScenarioDraft *d, WorkloadDraft *w)
                     v->name);
     if (v->private_bytes == 0 && v->displaced_permille > 0)
         DRAFT_ERROR(d, w->line, "expected PrivateMemory= for workload %s, which has Displaced=", v->name);
+    if (v->displaced_usec > 0 && v->displaced_permille == 0)
+        DRAFT_ERROR(d, w->line, "expected Displaced= for workload %s, which has DisplacedSec=", v->name);
 }
 
 /* What policies can match. */

@@ -129,6 +129,7 @@ static const char *const slips[][2] = {
      "error f:3: expected an even number of Threads= for workload w, which wake each other\n"},
     {GOOD "MemoryBound=10%\n",
      "error f:3: expected PrivateMemory= or SharedMemory= for workload w, which uses memory\n"},
+    {GOOD "DisplacedSec=1s\n", "error f:3: expected Displaced= for workload w, which has DisplacedSec=\n"},
     {GOOD "Nodes=1-2\n", "error f:3: Nodes= of workload w names a node the machine has not: 2\n"},
     {GOOD "CPUs=0\nNodes=0\n", "error f:3: expected one of CPUs= and Nodes= for workload w\n"},
     {GOOD "CPUs=8\n",
