@@ -17,7 +17,7 @@
 #define IMBALANCE_PERCENT 117U
 #define NICE_TRIES_LLC    1U
 #define NICE_TRIES_NUMA   2U
-#define MOVES_MAX         32U /* sysctl_sched_nr_migrate */
+#define MOVES_MAX         32U /* sysctl_sched_nr_migrate: threads looked at, and moved, in one look */
 #define STEAL_COST_NSEC   10000U
 #define NSEC_PER_MSEC     1000000ULL
 
@@ -57,7 +57,7 @@ static bool find_waiting(const Engine *e, const Pull *pull, uint32_t to, uint32_
 
         if (cpu->n_queued <= most || pull->from->cpus[i] == to || cpu_n_runnable(cpu) < 2)
             continue;
-        for (size_t k = cpu->n_queued; k > 0; k--)
+        for (size_t k = cpu->n_queued; k > 0 && k + MOVES_MAX > cpu->n_queued; k--)
             if (may_move(e, pull, cpu->queue[k - 1], to)) {
                 most = cpu->n_queued;
                 *ret_thread = cpu->queue[k - 1];

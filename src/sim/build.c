@@ -5,6 +5,7 @@
 #include "sim/engine.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define PAGE_BYTES    4096U
 #define NSEC_PER_MSEC 1000000ULL
@@ -196,7 +197,16 @@ static uint64_t pages_of(uint64_t bytes)
     return MIN((bytes + PAGE_BYTES - 1) / PAGE_BYTES, (uint64_t)1 << 30);
 }
 
-static int count_all(Engine *e)
+/* Numbers of pages by region and node; more would be memory for nothing. */
+#define PAGES_MAX (64U << 20)
+
+static int refuse(const char *text, char **ret_error)
+{
+    *ret_error = strdup(text);
+    return -EINVAL;
+}
+
+static int count_all(Engine *e, char **ret_error)
 {
     uint64_t families = 0, threads = 0, regions = 0;
 
@@ -212,7 +222,9 @@ static int count_all(Engine *e)
         e->any_bandwidth |= w->bandwidth > 0 && w->memory_permille > 0;
     }
     if (threads > SIM_THREADS_MAX)
-        return -EINVAL;
+        return refuse("expected fewer threads", ret_error);
+    if (regions > PAGES_MAX / e->n_nodes)
+        return refuse("expected fewer regions of memory, or fewer nodes", ret_error);
     e->families = calloc(MAX(families, (uint64_t)1), sizeof(*e->families));
     e->threads = calloc(MAX(threads, (uint64_t)1), sizeof(*e->threads));
     e->regions = calloc(MAX(regions, (uint64_t)1), sizeof(*e->regions));
@@ -275,6 +287,7 @@ static void add_family(Engine *e, const SimWorkload *w, size_t workload, CpuMask
         .shared = ENGINE_NONE,
         .private_first = ENGINE_NONE,
         .n_alive = w->n_threads,
+        .n_senders = w->n_threads / 2,
         .rss_pages = pages_of(w->shared_bytes) + w->n_threads * pages_of(w->private_bytes),
         .cpuset = cpuset,
     };
@@ -384,7 +397,7 @@ int build_engine(Engine *e, char **ret_error)
     if (r == 0)
         r = build_tallies(e);
     if (r == 0)
-        r = count_all(e);
+        r = count_all(e, ret_error);
     for (size_t i = 0; r == 0 && i < e->spec->n_workloads; i++)
         if (runs(e, i))
             r = build_workload(e, i, ret_error);

@@ -144,6 +144,7 @@ typedef struct Family {
     int32_t shared; /* region */
     int32_t private_first;
     uint32_t n_alive;
+    uint32_t n_senders; /* that have not ended */
     uint64_t rss_pages;
     uint64_t seen_nsec,
         seen_run_nsec; /* when the daemon looked for processes last, and their run time then */

@@ -6,8 +6,9 @@
 
 #include <string.h>
 
-/* Rows of a picture; a long run gives each several ticks. */
-#define ROWS_MAX 2048U
+/* Rows of a picture, and numbers in it; a long run gives each row several ticks. */
+#define ROWS_MAX    2048U
+#define NUMBERS_MAX (16U << 20)
 
 int picture_start(Engine *e)
 {
@@ -46,7 +47,8 @@ int picture_tick(Engine *e, SimTick *tick)
 {
     SimResult *result = e->result;
     size_t n = e->n_nodes * result->n_workloads;
-    uint64_t row_nsec = MAX(e->end_nsec / ROWS_MAX, (uint64_t)1), length = e->now_nsec - e->row_nsec;
+    uint64_t rows = CLAMP(NUMBERS_MAX / MAX(n, (size_t)1), (size_t)1, (size_t)ROWS_MAX);
+    uint64_t row_nsec = MAX(e->end_nsec / rows, (uint64_t)1), length = e->now_nsec - e->row_nsec;
 
     e->row_plan_nsec += tick->plan_nsec;
     e->row_actions += tick->n_actions;

@@ -232,7 +232,21 @@ static void pause_sender(Engine *e, uint32_t index, const Circle *circle)
         start_burst(e, &e->threads[index]);
 }
 
-static void pause_receiver(Engine *e, uint32_t index)
+/* Whether somebody may still send something. */
+static bool has_senders(const Engine *e, const Circle *circle)
+{
+    const Thread *first = &e->threads[circle->first];
+
+    return engine_workload(e, first)->wake == SIM_WAKE_PAIR ? first->state != THREAD_STATE_ENDED
+                                                            : e->families[first->process].n_senders > 0;
+}
+
+static bool is_done(const Thread *receiver)
+{
+    return receiver->state == THREAD_STATE_ASLEEP && receiver->n_messages == 0;
+}
+
+static void pause_receiver(Engine *e, uint32_t index, const Circle *circle)
 {
     Thread *thread = &e->threads[index];
     int32_t sender = thread->first_sender;
@@ -250,16 +264,21 @@ static void pause_receiver(Engine *e, uint32_t index)
         start_burst(e, thread);
     else
         sleep_now(e, index);
+    if (is_done(thread) && !has_senders(e, circle))
+        ends(e, index);
 }
 
-/* Receivers whom nobody will send anything any more. */
-static void dismiss(Engine *e, const Circle *circle)
+/* A thread has done all its work; receivers it was the last to send to, and which have nothing to do, end with it. */
+static void retire(Engine *e, uint32_t index, const Circle *circle)
 {
-    for (uint32_t i = circle->first; i < circle->first + circle->n_senders; i++)
-        if (e->threads[i].state != THREAD_STATE_ENDED)
-            return;
+    ends(e, index);
+    if (circle->n_senders == 0)
+        return;
+    e->families[e->threads[index].process].n_senders--;
+    if (has_senders(e, circle))
+        return;
     for (uint32_t i = circle->first + circle->n_senders; i < circle->first + circle->n; i++)
-        if (e->threads[i].state == THREAD_STATE_ASLEEP && e->threads[i].n_messages == 0)
+        if (is_done(&e->threads[i]))
             ends(e, i);
 }
 
@@ -287,15 +306,13 @@ void thread_burst_done(Engine *e, uint32_t index)
     if (thread->life_left != UINT64_MAX && !receives)
         thread->life_left -= thread->burst;
     if (thread->life_left == 0)
-        ends(e, index);
+        retire(e, index, &circle);
     else if (receives)
-        pause_receiver(e, index);
+        pause_receiver(e, index, &circle);
     else if (circle.n_senders > 0)
         pause_sender(e, index, &circle);
     else
         pause_alone(e, index);
-    if (circle.n_senders > 0)
-        dismiss(e, &circle);
 }
 
 void thread_born(Engine *e, uint32_t index, uint32_t cpu)
@@ -307,6 +324,10 @@ void thread_born(Engine *e, uint32_t index, uint32_t cpu)
     thread->cpu = (int32_t)cpu;
     thread->state = THREAD_STATE_ASLEEP;
     thread->slept_nsec = e->now_nsec;
+    if (is_receiver(&circle, index) && thread->n_messages == 0 && !has_senders(e, &circle)) {
+        ends(e, index);
+        return;
+    }
     if (w->asleep_usec > 0) {
         uint64_t when = e->families[thread->process].start_nsec + w->asleep_usec * NSEC_PER_USEC;
 

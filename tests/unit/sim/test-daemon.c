@@ -65,11 +65,102 @@ static void test_steal(void **state)
     }
 }
 
+/* Home of two nodes of four CPUs each, under policies that lend at once. */
+#define TWO_NODES "[Machine]\nSynthetic=pack:2 [numa] l3:1 core:4 pu:1\n"
+#define HOME(name, node)                                                                \
+    "[Policy " name " Match]\nComm=" name "\n[Policy " name " Workload]\nMinAgeSec=0\n" \
+    "[Policy " name " Placement]\nMode=fixed\nNodes=" node "\n[Policy " name " Limits]\nNiceTries=0\n"
+
+/* What b lent to a is taken back when b's own threads come, and they have their node for themselves after two ticks. */
+static void test_recall(void **state)
+{
+    CLEANUP(sim_spec_free_p)
+    SimSpec *spec = engine_parse("[Scenario]\nDurationSec=6s\n" TWO_NODES "[Workload a]\nThreads=6\n"
+                                 "[Workload b]\nThreads=4\nStartSec=3s\n" HOME("a", "0") HOME("b", "1"));
+
+    for (uint64_t seed = 1; seed <= ENGINE_SEEDS; seed++) {
+        CLEANUP(sim_result_free_p) SimResult *result = engine_run(spec, 0, seed);
+
+        assert_int_equal(sim_result_get(result, SIM_METRIC_LENDS, 0), 2);
+        assert_int_equal(sim_result_get(result, SIM_METRIC_RECALLS, 0), 2);
+        assert_int_equal(sim_result_get(result, SIM_METRIC_LENDS, 1), 0);
+        assert_in_range(sim_result_used(result, 25, 1)[0], 1999, 2000);
+        assert_int_equal(sim_result_used(result, 45, 1)[0], 0);
+        assert_in_range(sim_result_used(result, 45, 1)[1], 3999, 4000);
+        assert_in_range(sim_result_used(result, 45, 0)[0], 3999, 4000);
+    }
+}
+
+/* Who has pinned itself is left alone, and so is who no policy wants. */
+static void test_hands_off(void **state)
+{
+    CLEANUP(sim_spec_free_p)
+    SimSpec *spec =
+        engine_parse("[Scenario]\nDurationSec=2s\n" TWO_NODES "[Workload a]\nThreads=3\nAffinity=5-7\n"
+                     "[Workload other]\nThreads=3\nStartNodes=1\n" HOME("a", "0"));
+    CLEANUP(sim_result_free_p) SimResult *result = engine_run(spec, 0, 1);
+
+    assert_int_equal(engine_value(result, SIM_METRIC_HOMES), 0);
+    assert_int_equal(engine_value(result, SIM_METRIC_LENDS), 0);
+    assert_int_equal(sim_result_used(result, 15, 1)[0] + sim_result_used(result, 15, 0)[0], 3000);
+    assert_int_equal(sim_result_used(result, 15, 0)[0], 0);
+}
+
+/* Threads born after their process got a home are born in it. */
+static void test_born_later(void **state)
+{
+    CLEANUP(sim_spec_free_p)
+    SimSpec *spec = engine_parse("[Scenario]\nDurationSec=5s\nSettleSec=1200ms\n" TWO_NODES
+                                 "[Workload a]\nThreads=4\nForkSec=1s\n" HOME("a", "0"));
+
+    for (uint64_t seed = 1; seed <= ENGINE_SEEDS; seed++) {
+        CLEANUP(sim_result_free_p) SimResult *result = engine_run(spec, 0, seed);
+
+        assert_int_equal(engine_value(result, SIM_METRIC_MOVES_CROSS_LATE), 0);
+        for (size_t i = 12; i < result->n_ticks; i++)
+            assert_int_equal(*sim_result_used(result, i, 1), 0);
+        assert_int_equal(*sim_result_used(result, 45, 0), 4000);
+    }
+}
+
+/* A policy that asks for a size is asked again until the process has it. */
+static void test_match_later(void **state)
+{
+    CLEANUP(sim_spec_free_p)
+    SimSpec *spec = engine_parse("[Scenario]\nDurationSec=5s\n" TWO_NODES
+                                 "[Workload a]\nThreads=4\nForkSec=1s\nStartNodes=1\n"
+                                 "[Policy p Match]\nUnit=a.service\nSlice=sim.slice\nMinThreads=5\n"
+                                 "[Policy p Workload]\nMinAgeSec=0\n"
+                                 "[Policy p Placement]\nMode=fixed\nNodes=0\n");
+    CLEANUP(sim_result_free_p) SimResult *result = engine_run(spec, 0, 1);
+
+    assert_int_equal(engine_value(result, SIM_METRIC_HOMES), 1);
+    assert_int_equal(*sim_result_used(result, 15, 1), 2000);
+    assert_in_range(*sim_result_used(result, 45, 0), 3999, 4000);
+}
+
+/* A workload that has ended leaves nothing behind. */
+static void test_end(void **state)
+{
+    CLEANUP(sim_spec_free_p)
+    SimSpec *spec =
+        engine_parse("[Scenario]\nDurationSec=10s\n" TWO_NODES "[Workload a]\nThreads=6\nWorkSec=2s\n"
+                     "[Workload b]\nBurstSec=1ms\nSleepSec=1ms\nStartNodes=1\n" HOME("a", "0"));
+    CLEANUP(sim_result_free_p) SimResult *result = engine_run(spec, 0, 1);
+
+    assert_in_range(sim_result_get(result, SIM_METRIC_MAKESPAN_USEC, 0), 2000000, 2500000);
+    assert_int_equal(result->ticks[result->n_ticks - 1].n_leases, 0);
+    assert_int_equal(result->ticks[result->n_ticks - 1].n_overloaded, 0);
+    assert_int_equal(sim_result_get(result, SIM_METRIC_MAKESPAN_USEC, SIZE_MAX), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_overload),
-        cmocka_unit_test(test_steal),
+        cmocka_unit_test(test_overload),   cmocka_unit_test(test_steal),
+        cmocka_unit_test(test_recall),     cmocka_unit_test(test_hands_off),
+        cmocka_unit_test(test_born_later), cmocka_unit_test(test_match_later),
+        cmocka_unit_test(test_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

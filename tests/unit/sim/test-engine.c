@@ -152,6 +152,26 @@ static void test_pair(void **state)
     assert_in_range(value_of(text, SIM_METRIC_OPS, SIZE_MAX), 1000000 / 12, 1000000 / 10);
 }
 
+/* Whoever sends has an end, and so have those who receive, whenever they are born. */
+static void test_circles_end(void **state)
+{
+    static const char *const more[] = {"Wake=group\nThreads=8\n", "Wake=group\nThreads=6\nForkSec=3ms\n",
+                                       "Wake=pair\nThreads=6\n", "Wake=pair\nThreads=6\nForkSec=3ms\n",
+                                       "Wake=group\nThreads=6\nAsleepSec=2ms\n"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(more); i++) {
+        char text[256];
+        int64_t end;
+
+        (void)snprintf(text, sizeof(text),
+                       "[Scenario]\nDurationSec=1s\n[Machine]\nSynthetic=pack:2 [numa] l3:1 core:2 pu:1\n"
+                       "[Workload w]\nBurstSec=exponential 20us\nWorkSec=2ms\n%s",
+                       more[i]);
+        end = value_of(text, SIM_METRIC_MAKESPAN_USEC, SIZE_MAX);
+        assert_in_range(end, 2000, 30000);
+    }
+}
+
 static bool stop_at_third(void *userdata, uint64_t done_usec, uint64_t total_usec)
 {
     unsigned *n = userdata;
@@ -183,7 +203,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_repeatable), cmocka_unit_test(test_sums), cmocka_unit_test(test_fair),
         cmocka_unit_test(test_sleeper),    cmocka_unit_test(test_smt),  cmocka_unit_test(test_remote),
-        cmocka_unit_test(test_bandwidth),  cmocka_unit_test(test_pair), cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_bandwidth),  cmocka_unit_test(test_pair), cmocka_unit_test(test_circles_end),
+        cmocka_unit_test(test_bounds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
