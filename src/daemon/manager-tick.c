@@ -93,6 +93,7 @@ static int sense_slow(Manager *manager, uint64_t now_usec, bool *ret_found)
 {
     bool changes = manager->world->topology->origin == TOPOLOGY_ORIGIN_LIVE ||
                    manager->world->topology->origin == TOPOLOGY_ORIGIN_REHEARSAL;
+    uint64_t n_put_off;
     int r;
 
     if (probe_topology_changed(manager->probe) && changes) {
@@ -100,7 +101,9 @@ static int sense_slow(Manager *manager, uint64_t now_usec, bool *ret_found)
         if (r < 0)
             return r;
     }
+    n_put_off = probe_statistics(manager->probe)->n_put_off;
     r = probe_discover(manager->probe, manager->world, now_usec);
+    manager->put_off = probe_statistics(manager->probe)->n_put_off > n_put_off;
     *ret_found = r == 0;
     if (r == -ENOMEM)
         return r;
@@ -160,10 +163,20 @@ static int decide_and_act(Manager *manager, bool slow, uint64_t *cpu_nsec)
     return r;
 }
 
+/* --once plans once, on its last tick: when loads are known, and everybody who can be asked was. */
+static bool is_early(const Manager *manager)
+{
+    uint64_t tick = manager->world->tick;
+
+    return manager->options.once &&
+           (tick < MANAGER_ONCE_TICKS || (manager->put_off && tick < MANAGER_ONCE_TICKS_MAX));
+}
+
 int manager_tick(Manager *manager)
 {
     uint64_t now = time_now_usec(), start = time_thread_cpu_nsec(), slow_cost = 0, cpu, run;
-    bool slow = pace_slow_due(&manager->pace, now), found = true;
+    bool slow = pace_slow_due(&manager->pace, now) || (manager->options.once && manager->put_off);
+    bool found = true;
     int r, sampled;
 
     manager->signals_sent = 0;
@@ -187,7 +200,7 @@ int manager_tick(Manager *manager)
     manager->statistics.managed_cpu_usec += run * manager->world->interval_usec / 1000;
 
     /* The last of its ticks also looks for homes, whether or not it would have been a slow one. */
-    if (!manager->options.once || manager->world->tick >= MANAGER_ONCE_TICKS) {
+    if (!is_early(manager)) {
         r = decide_and_act(manager, (slow && found) || manager->options.once, &cpu);
         if (r < 0)
             return r;

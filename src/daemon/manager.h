@@ -46,6 +46,9 @@
  */
 #define MANAGER_ONCE_TICKS 3U
 
+/* How long it waits for who cannot be read yet (probe/aside.h). */
+#define MANAGER_ONCE_TICKS_MAX 30U
+
 /* What was asked for on the command line. Strings are borrowed and outlive the manager. */
 typedef struct ManagerOptions {
     const char *config_path;               /* NULL: search */
@@ -107,6 +110,7 @@ typedef struct Manager {
     uint64_t started_usec;
     uint64_t signals_sent; /* in this tick */
     char status[160];      /* STATUS= as told last */
+    bool put_off;          /* the last discovery has not asked about everybody */
     bool over_limit;       /* MaxTasks= was reached at the last discovery */
     int tick_error;        /* last errno of sensing, so that a lasting failure is said once */
     ManagerStatistics statistics;
