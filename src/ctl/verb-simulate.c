@@ -122,7 +122,7 @@ static int make_result(const SimTable *table, json_object **ret, bool *ret_held)
 
     if (json_set_text(result, "scenario", spec->name) < 0 ||
         json_set_text(result, "description", spec->description) < 0 ||
-        json_set_text(result, "machine", spec->topology->source) < 0 ||
+        json_set_text(result, "machine", spec->machine) < 0 ||
         json_set(result, "seeds", json_object_new_uint64(spec->n_seeds)) < 0 ||
         json_set(result, "duration_usec", json_object_new_uint64(spec->duration_usec)) < 0 ||
         add_variants(result, table) < 0 || add_expectations(result, table, ret_held) < 0)

@@ -96,6 +96,10 @@ static int resolve_machine(ScenarioDraft *d)
     if (r < 0)
         DRAFT_ERROR(d, m->line, "expected a machine: %s", error ? error : strerror(-r));
     d->spec->model = m->model;
+    if (d->spec->topology) {
+        d->spec->machine = strdup(m->preset ? m->preset : d->spec->topology->source);
+        return d->spec->machine ? 0 : -ENOMEM;
+    }
     return 0;
 }
 

@@ -78,6 +78,7 @@ SimSpec *sim_spec_free(SimSpec *spec)
     free(spec->expects);
     free(spec->name);
     free(spec->description);
+    free(spec->machine);
     (void)topology_unref(spec->topology);
     free(spec);
     return NULL;

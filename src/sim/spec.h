@@ -218,6 +218,7 @@ typedef struct SimSpec {
     uint64_t settle_usec;   /* what happens later counts as late */
     uint32_t n_seeds;
 
+    char *machine;      /* the preset's name, or where the machine is from */
     Topology *topology; /* owned reference */
     SimModel model;
     SimWorkload *workloads;

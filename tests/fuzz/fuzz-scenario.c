@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Scenario files. One that is accepted holds what its type promises, its expectations can be judged, and the beginning of it can
- * be run, twice with the same result. */
+/* Scenario files. One that is accepted holds what its type promises, and its expectations can be judged. fuzz-sim runs
+ * them. */
 
-#include "base/time.h"
 #include "base/util.h"
 #include "sim/expect.h"
 #include "sim/scenario.h"
@@ -56,52 +55,6 @@ static void judge(const SimSpec *spec)
     }
 }
 
-/* Whether a run is over in a moment. */
-static bool is_small(const SimSpec *spec)
-{
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < spec->n_workloads; i++)
-        n += (uint64_t)spec->workloads[i].n_processes * spec->workloads[i].n_threads;
-    return n <= 64 && spec->topology->n_cpus <= 64;
-}
-
-/* Long enough for a few ticks of the daemon, unless bursts are so short that this would take seconds. */
-static uint64_t short_duration(const SimSpec *spec)
-{
-    uint64_t most = 400 * USEC_PER_MSEC;
-
-    for (size_t i = 0; i < spec->n_workloads; i++)
-        if (spec->workloads[i].burst.a_usec > 0)
-            most = MIN(most, spec->workloads[i].burst.a_usec * 500);
-    return MIN(most, spec->duration_usec);
-}
-
-static SimResult *run(const SimSpec *spec, size_t variant)
-{
-    CLEANUP_FREE char *error = NULL;
-    SimResult *result = NULL;
-    int r = sim_run(spec, variant, 1, NULL, &result, &error);
-
-    check((r == 0) == (result != NULL));
-    check(r == 0 || r == -EINVAL);
-    return result;
-}
-
-static void run_twice(SimSpec *spec)
-{
-    if (!is_small(spec))
-        return;
-    spec->duration_usec = short_duration(spec);
-    for (size_t i = 0; i < MIN(spec->n_variants, 4U); i++) {
-        CLEANUP(sim_result_free_p) SimResult *result = run(spec, i), *again = run(spec, i);
-
-        check(!result == !again);
-        if (result)
-            check(memcmp(result->values, again->values, sim_table_row(spec) * sizeof(int64_t)) == 0);
-    }
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
@@ -115,6 +68,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     check_spec(spec);
     judge(spec);
-    run_twice(spec);
     return 0;
 }

@@ -98,6 +98,7 @@ class Simulate(ctllib.CtlTest):
         path = self.scenario()
         value = self.ctl_json("simulate", path)
         self.assertEqual((value["scenario"], value["seeds"], value["held"]), ("a", 3, True))
+        self.assertEqual(value["machine"], "pack:2 [numa] l3:1 core:2 pu:1")
         self.assertEqual([(v["name"], v["daemon"]) for v in value["variants"]],
                          [("few", False), ("many", False), ("placed", True)])
         self.assertEqual(value["variants"][0]["machine"]["run"], {"low": 2000, "median": 2000, "high": 2000})

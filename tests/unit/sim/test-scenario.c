@@ -54,6 +54,18 @@ static void test_defaults(void **state)
     assert_int_equal(spec->n_expects, 0);
 }
 
+static void test_machine(void **state)
+{
+    CLEANUP(sim_spec_free_p)
+    SimSpec *spec = parse("[Machine]\nPreset=zen3-nps4\nLocalLatencyNSec=100\nNodeBandwidth=20G\n" WORKLOAD);
+
+    assert_string_equal(spec->machine, "zen3-nps4");
+    assert_int_equal(spec->topology->n_nodes, 8);
+    assert_int_equal(spec->model.local_latency_nsec, 100);
+    assert_int_equal(spec->model.node_bandwidth, 20ULL << 30);
+    assert_int_equal(spec->model.remote_latency_nsec, sim_model_default.remote_latency_nsec);
+}
+
 static void test_workload(void **state)
 {
     CLEANUP(sim_spec_free_p)
@@ -232,8 +244,9 @@ static void test_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults), cmocka_unit_test(test_workload), cmocka_unit_test(test_variants),
-        cmocka_unit_test(test_slips),    cmocka_unit_test(test_several),  cmocka_unit_test(test_files),
+        cmocka_unit_test(test_defaults), cmocka_unit_test(test_machine), cmocka_unit_test(test_workload),
+        cmocka_unit_test(test_variants), cmocka_unit_test(test_slips),   cmocka_unit_test(test_several),
+        cmocka_unit_test(test_files),
     };
 
     return cmocka_run_group_tests_name("sim/scenario", tests, NULL, NULL);
