@@ -401,7 +401,7 @@ int build_engine(Engine *e, char **ret_error)
     for (size_t i = 0; r == 0 && i < e->spec->n_workloads; i++)
         if (runs(e, i))
             r = build_workload(e, i, ret_error);
-    e->n_alive = e->n_unborn = e->n_threads;
+    e->n_alive = e->n_threads;
     return r < 0 ? r : build_heap(e);
 }
 

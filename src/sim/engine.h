@@ -231,7 +231,7 @@ typedef struct Engine {
     uint32_t n_shards, n_nodes, n_cores, n_balances;
     uint32_t n_crowded; /* CPUs with two or more runnable threads */
     uint32_t resched_first, n_resched;
-    uint32_t n_threads, n_alive, n_unborn, n_families, n_regions;
+    uint32_t n_threads, n_alive, n_families, n_regions;
     uint32_t rotor; /* of the kernel's choice among the CPUs of a mask */
     uint32_t row_moves_cross, row_actions;
     int error; /* -ENOMEM once an array could not grow */

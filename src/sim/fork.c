@@ -208,7 +208,6 @@ static void fork_one(Engine *e, uint32_t index, Family *family)
     if (w->displaced_usec == 0 && is_displaced(w, family->n_forked))
         cpu = next_node_cpu(e, thread, cpu);
     family->n_forked++;
-    e->n_unborn--;
     thread_born(e, index, cpu);
 }
 

@@ -198,13 +198,29 @@ static void test_bounds(void **state)
     assert_null(result);
 }
 
+/* Memory for the model itself has a limit too. */
+static void test_too_large(void **state)
+{
+    CLEANUP(sim_spec_free_p)
+    SimSpec *spec = engine_parse("[Machine]\nSynthetic=pack:400 [numa] l3:1 core:1 pu:1\n"
+                                 "[Workload w]\nThreads=200000\nPrivateMemory=4K\n");
+    SimResult *result = NULL;
+    char *error = NULL;
+
+    assert_int_equal(sim_run(spec, 0, 1, NULL, &result, &error), -EINVAL);
+    assert_string_equal(error, "expected fewer regions of memory, or fewer nodes");
+    free(error);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_repeatable), cmocka_unit_test(test_sums), cmocka_unit_test(test_fair),
-        cmocka_unit_test(test_sleeper),    cmocka_unit_test(test_smt),  cmocka_unit_test(test_remote),
-        cmocka_unit_test(test_bandwidth),  cmocka_unit_test(test_pair), cmocka_unit_test(test_circles_end),
-        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_repeatable),  cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_fair),        cmocka_unit_test(test_sleeper),
+        cmocka_unit_test(test_smt),         cmocka_unit_test(test_remote),
+        cmocka_unit_test(test_bandwidth),   cmocka_unit_test(test_pair),
+        cmocka_unit_test(test_circles_end), cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_too_large),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
