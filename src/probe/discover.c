@@ -3,6 +3,8 @@
 /* One pass over /proc. Most processes are nobody's business, so the pass is built around not reading them:
  *
  *     not seen before, or its number was reused     read, asked about
+ *     seen once                                     read again; asked when its identity changed: it may have been met
+ *                                                   between fork and exec
  *     decision IGNORE                               one in eight is read again; asked when its identity changed
  *     decision LATER                                read and asked every time
  *     in the World                                  stat is read (CPU time, memory, number of threads), of one to two
@@ -215,6 +217,7 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
         return 1; /* the number was reused; whoever has it now is met at the next pass */
     subject.cpu_permille = cpu_permille(probe, old, &subject.stat, now_usec);
     note_numbers(seen, &subject.stat, now_usec);
+    seen->fresh = !same;
 
     if (is_out_of_reach(probe, &subject)) {
         seen->decision = PROBE_DECISION_IGNORE;
@@ -294,7 +297,7 @@ static int visit(Probe *probe, World *world, pid_t pid, const SeenProcess *old, 
         if (r == 0 && (uint64_t)pid % share == probe->n_passes % share)
             r = glance(probe, world, process, seen, now_usec);
     }
-    if (!process && old && old->decision == PROBE_DECISION_IGNORE && !turn &&
+    if (!process && old && old->decision == PROBE_DECISION_IGNORE && !old->fresh && !turn &&
         (!probe->ask_all || old->out_of_reach))
         return 0;
     if (r != 1)
@@ -333,7 +336,7 @@ static int visit_all(Probe *probe, World *world, uint64_t now_usec)
 
         if (old)
             old->cpuset_path = NULL; /* it is the new entry's now */
-        seen.cpuset_changed = false;
+        seen.fresh = seen.cpuset_changed = false;
         r = visit(probe, world, pid, old, &seen, now_usec);
         settle(world, pid, r == 0 ? &seen : NULL);
         if (r == 0)

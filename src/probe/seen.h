@@ -15,6 +15,7 @@ typedef struct SeenProcess {
     pid_t pid;
     uint8_t decision;    /* ProbeDecision */
     bool out_of_reach;   /* never to be asked about: a kernel thread, a zombie, the daemon itself */
+    bool fresh;          /* looked at for the first time in this pass */
     bool cpuset_changed; /* in the present pass */
     uint32_t n_threads;  /* when it was last read */
     uint64_t start_ticks;

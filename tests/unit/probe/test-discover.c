@@ -72,6 +72,26 @@ static void test_identity_changes(void **state)
     assert_string_equal(bench_task(&b, 100, 100)->comm, "other");
 }
 
+/* Whatever its number, a process that was met between fork and exec is known by its program at the next discovery. */
+static void test_met_before_exec(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    bench_make(&b);
+    for (pid_t pid = 100; pid < 108; pid++)
+        put_process(&b, &(FakeTask){.pid = pid, .comm = "sh"});
+    bench_start(&b, NULL);
+    b.decision = PROBE_DECISION_IGNORE;
+    bench_discover(&b);
+    assert_int_equal(b.n_asked, 8);
+    for (pid_t pid = 100; pid < 108; pid++)
+        put_process(&b, &(FakeTask){.pid = pid, .comm = "java"});
+    b.decision = PROBE_DECISION_TAKE;
+    bench_discover(&b);
+    assert_int_equal(b.n_asked, 16);
+    assert_int_equal(b.world->n_processes, 8);
+}
+
 static void test_wants(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -375,6 +395,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_asked_once),
         cmocka_unit_test(test_identity_changes),
+        cmocka_unit_test(test_met_before_exec),
         cmocka_unit_test(test_wants),
         cmocka_unit_test(test_pid_is_reused),
         cmocka_unit_test(test_ignored_pid_is_reused),
