@@ -85,8 +85,8 @@ static int note_setting(Policy *p, uint32_t key, bool reset, unsigned line, Conf
 
     while (i < p->n_settings && p->settings[i].key < key)
         i++;
-    s = p->settings + i;
-    if (i < p->n_settings && s->key == key) {
+    if (i < p->n_settings && p->settings[i].key == key) {
+        s = &p->settings[i];
         if (s->file == file)
             conf_report_add(report, CONF_SEVERITY_WARNING, p->files[file], line,
                             "%s= was set in line %u already; this one counts", policy_keys[key].name,
