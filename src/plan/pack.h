@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Which nodes each group is to live on, all groups of the machine considered together: compress, spread and flip (P15) under
+ * the rules of load of P5 and P6. A pure function of numbers; it knows neither World nor policies.
+ *
+ * Units: loads and demands are permille of a CPU, demand is run time plus runnable wait. A demand by run time alone would
+ * shrink a group that starves, and the next packing would put it where it starves more. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PACK_NODES_MAX  64U        /* nodes of a machine, those without CPUs counted */
+#define PACK_GROUPS_MAX 4096U      /* with more the costs could overflow */
+#define PACK_DEMAND_MAX (1U << 22) /* permille: what is more is cut to this, of capacities and demands */
+
+/* A set of nodes: bit i is PackProblem.nodes[i]. */
+typedef uint64_t PackNodes;
+
+typedef struct PackNode {
+    uint32_t capacity_permille; /* of its usable CPUs; 0: it has none and is in no result */
+    uint64_t free_bytes;        /* memory that may still come here: what is free, less the headroom */
+    uint32_t
+        key; /* breaks ties, lower first; distinct. Its lowest CPU, which stays when nodes are renamed (I12) */
+} PackNode;
+
+typedef enum PackMode {
+    PACK_MODE_COMPRESS,   /* as few and as near nodes as fit; its need of bandwidth counts for nothing */
+    PACK_MODE_AUTO,       /* the same, but spread where bandwidth is worth more than being together */
+    PACK_MODE_SPREAD,     /* as many nodes as help; that its threads are apart costs nothing */
+    PACK_MODE_INTERLEAVE, /* the same, and where its memory is now costs nothing */
+    PACK_MODE_MAX,
+} PackMode;
+
+typedef struct PackGroup {
+    uint64_t id; /* breaks ties, lower first; distinct */
+    PackMode mode;
+    uint32_t demand_permille;
+    uint32_t
+        bandwidth_permille; /* share of its demand that presses on the memory controllers; 0: light, or no evidence of
+                                     it (S-SHELL). Mode spread and interleave: taken as 1000 */
+    uint32_t min_gain_permille; /* the share of its memory accesses that must become local for a move (P6) */
+    uint32_t max_nodes;         /* 0: no limit */
+    PackNodes home;             /* where it lives now; 0: nowhere yet */
+    PackNodes allowed;          /* the widest it may have: its cpuset and Nodes= */
+    const uint64_t *memory_bytes; /* [n_nodes]; NULL: not known */
+    bool
+        stays; /* fixed, frozen or within its residency: it keeps its home, or without one roams over `allowed` */
+    bool
+        young; /* MinAgeSec= not reached: it may get a first home, as small as fits; one that it has it keeps */
+} PackGroup;
+
+typedef struct PackProblem {
+    const PackNode *nodes;
+    const uint32_t *distances; /* [n_nodes * n_nodes], row-major, 10 = local */
+    uint32_t n_nodes;
+    uint32_t
+        allowed_imbalance_permille; /* what may press on one node's memory before it counts (P5, imb_numa_nr) */
+    const PackGroup *groups;
+    uint32_t n_groups;
+} PackProblem;
+
+/* What a packing costs. The unit is 1/64 of a permille of a CPU whose memory is one unit of distance further away than
+ * local; `far` is the largest distance of the machine less 10, at least 1. Sums over all groups:
+ *
+ *   remote    weight x mean of (distance - 10) from a node of its set to its memory, in bytes, as things are now. The weight of
+ *             a group is its demand: what waits for memory are threads; bytes of different groups cannot be compared
+ *   split     weight x mean of (distance - 10) between two nodes of its set, the same node twice included
+ *   move      weight x far x min_gain_permille / 1000, when a home changes
+ *
+ * and over all nodes, each group's demand poured over its set, groups of few nodes first, in proportion to the room it
+ * finds there:
+ *
+ *   overload  32 x far x (demand beyond 108 % of the capacity): up to there P6 calls a node fully busy, not overloaded. By 32 a
+ *             group that needs 112 % of a node is better off on two, as far apart as nodes can be and with all memory on the
+ *             first; and one is sent away from all its memory for an overload of a 32nd of its demand: what fits comes first
+ *   shortage  the same for memory that finds no room, of all memory the node can have, as if it were so much of its CPUs
+ *   crowd     8 x far x (bandwidth beyond the allowed imbalance)^2 / capacity. By it 16 tasks that all need bandwidth,
+ *             on one node of 40 CPUs with all their memory, are better off on two in spite of remote and split, and 13 are
+ *             not (S-FORK; one node saturates at 8)
+ *   even      far / 64 x load^2 / capacity: between otherwise equal nodes the one with more room. Never more than about 3 %
+ *             of the weight, what MinGainPermille= takes for noise */
+typedef struct PackCost {
+    uint64_t remote, split, move, overload, shortage, crowd, even;
+    uint64_t total;
+} PackCost;
+
+/* Packs all groups: ret_sets[i] are the nodes of groups[i], 0: none (nowhere allowed, or it stays and has no home). The order
+ * of nodes and groups plays no part, their keys and ids decide among equals. Packing again with these sets as homes
+ * gives them again; were it not for the bounded work, which a very large problem could exceed, a cheaper packing.
+ *
+ * The least cost is not guaranteed (the problem is NP-hard), bounded work is. Returns 0, -ENOMEM, -E2BIG beyond the limits
+ * above, or -EINVAL: a key or id twice, or `home` or `allowed` has nodes the machine has not. */
+int pack_solve(const PackProblem *problem, PackNodes *ret_sets);
+
+/* What a given packing costs; errors as above. */
+int pack_cost(const PackProblem *problem, const PackNodes *sets, PackCost *ret);

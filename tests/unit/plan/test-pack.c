@@ -1,0 +1,674 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Packing: what single terms of the cost do, the examples of the texts, and random instances against brute force. */
+
+#include "fixture.h"
+#include "plan/pack.h"
+
+#include <string.h>
+
+#define N_EXACT      500U  /* random instances that are also solved exactly */
+#define N_SEARCHED   150U  /* and larger ones */
+#define COMBINATIONS 4096U /* packings of one instance that brute force looks at */
+#define NODES        8U
+#define GROUPS       40U
+#define MIB          (1024ULL * 1024)
+#define GIB          (1024ULL * MIB)
+#define ALL_OF(n)    ((1ULL << (n)) - 1)
+
+typedef struct Instance {
+    PackNode nodes[NODES];
+    uint32_t distances[NODES * NODES];
+    PackGroup groups[GROUPS];
+    uint64_t memory[GROUPS][NODES];
+    PackProblem problem;
+    PackNodes sets[GROUPS];
+} Instance;
+
+static void instance_init(Instance *in, uint32_t n_nodes, uint32_t capacity, uint32_t far)
+{
+    memset(in, 0, sizeof(*in));
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        in->nodes[i] = (PackNode){.capacity_permille = capacity, .free_bytes = 1024 * GIB, .key = i};
+        for (uint32_t k = 0; k < n_nodes; k++)
+            in->distances[i * n_nodes + k] = i == k ? 10 : far;
+    }
+    in->problem = (PackProblem){.nodes = in->nodes,
+                                .distances = in->distances,
+                                .n_nodes = n_nodes,
+                                .allowed_imbalance_permille = 1000,
+                                .groups = in->groups};
+}
+
+/* With memory[node] GiB on each node; NULL: not known. */
+static PackGroup *add_group(Instance *in, uint32_t demand, const uint64_t *gib)
+{
+    uint32_t i = in->problem.n_groups++;
+
+    in->groups[i] = (PackGroup){.id = i + 1,
+                                .mode = PACK_MODE_AUTO,
+                                .demand_permille = demand,
+                                .min_gain_permille = 30,
+                                .allowed = ALL_OF(in->problem.n_nodes)};
+    if (gib) {
+        for (uint32_t k = 0; k < in->problem.n_nodes; k++)
+            in->memory[i][k] = gib[k] * GIB;
+        in->groups[i].memory_bytes = in->memory[i];
+    }
+    return &in->groups[i];
+}
+
+static void solve(Instance *in)
+{
+    assert_int_equal(pack_solve(&in->problem, in->sets), 0);
+}
+
+static uint64_t cost_of(const Instance *in, const PackNodes *sets)
+{
+    PackCost cost;
+
+    assert_int_equal(pack_cost(&in->problem, sets, &cost), 0);
+    return cost.total;
+}
+
+static void go_home(Instance *in)
+{
+    for (uint32_t i = 0; i < in->problem.n_groups; i++)
+        if (in->sets[i])
+            in->groups[i].home = in->sets[i];
+}
+
+static void assert_stable(Instance *in)
+{
+    PackNodes before[GROUPS];
+
+    memcpy(before, in->sets, sizeof(before));
+    go_home(in);
+    solve(in);
+    assert_memory_equal(before, in->sets, in->problem.n_groups * sizeof(*before));
+}
+
+/* The terms */
+
+static void test_terms(void **state)
+{
+    Instance in;
+    PackCost cost;
+
+    /* 8 CPUs, all of 4 GiB on the other node, 20 apart: 8000 x 10 x 64. Moved, 30 permille of 8000 x 10 x 64. 64 CPU^2 of 8. */
+    instance_init(&in, 2, 8000, 20);
+    add_group(&in, 8000, (uint64_t[]){0, 4})->home = 2;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
+    assert_int_equal(cost.remote, 5120000);
+    assert_int_equal(cost.split, 0);
+    assert_int_equal(cost.move, 153600);
+    assert_int_equal(cost.overload + cost.shortage + cost.crowd, 0);
+    assert_in_range(cost.even, 79900, 80000);
+    assert_int_equal(cost.total, cost.remote + cost.move + cost.even);
+
+    /* On both: half of the memory is remote, and half of all pairs of threads. */
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
+    assert_int_equal(cost.remote, 2560000);
+    assert_int_equal(cost.split, 2560000);
+    assert_in_range(cost.even, 39900, 40000);
+
+    /* 10 CPUs on 8: 8640 are not overloaded, 1360 x 32 x 10 x 64. */
+    in.groups[0].demand_permille = 10000;
+    in.groups[0].home = 0;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){2}, &cost), 0);
+    assert_int_equal(cost.overload, 27852800);
+    assert_int_equal(cost.remote + cost.move, 0);
+
+    /* All of it needs bandwidth: 9 CPUs beyond the one allowed, 81 / 8 CPUs. */
+    in.groups[0].bandwidth_permille = 1000;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){2}, &cost), 0);
+    assert_in_range(cost.crowd, 10120ULL * 8 * 10 * 64, 10125ULL * 8 * 10 * 64);
+
+    /* 1 GiB more than the 3 that node 0 can have: as a third of its CPUs. */
+    in.nodes[0].free_bytes = 3 * GIB;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
+    assert_in_range(cost.shortage / (32ULL * 10 * 64), 2665, 2667);
+}
+
+/* The example of pack-cost.c: what is wide flows around what is not. */
+static void test_pours(void **state)
+{
+    Instance in;
+    PackCost cost;
+
+    instance_init(&in, 2, 8000, 20);
+    add_group(&in, 12000, NULL);
+    add_group(&in, 4000, NULL);
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3, 1}, &cost), 0);
+    assert_int_equal(cost.overload, 0);
+    solve(&in);
+    assert_int_equal(in.sets[0], 3);
+    assert_int_equal(in.sets[1], 1);
+    assert_stable(&in);
+}
+
+/* Rules */
+
+static void test_follows_memory(void **state)
+{
+    Instance in;
+
+    instance_init(&in, 4, 8000, 20);
+    add_group(&in, 4000, (uint64_t[]){0, 0, 9, 1});
+    add_group(&in, 4000, (uint64_t[]){0, 0, 9, 1});
+    add_group(&in, 4000, (uint64_t[]){0, 0, 6, 4}); /* it loses least elsewhere */
+    solve(&in);
+    assert_int_equal(in.sets[0], 4);
+    assert_int_equal(in.sets[1], 4);
+    assert_int_equal(in.sets[2], 8);
+    assert_stable(&in);
+}
+
+/* As few and as near nodes as fit: 12 CPUs on a machine of two sockets of two nodes. */
+static void test_near_nodes(void **state)
+{
+    Instance in;
+
+    instance_init(&in, 4, 8000, 30);
+    for (uint32_t i = 0; i < 4; i++)
+        in.distances[i * 4 + (i ^ 2)] = 15; /* 0 and 2, 1 and 3 */
+    add_group(&in, 12000, NULL)->mode = PACK_MODE_COMPRESS;
+    add_group(&in, 12000, (uint64_t[]){0, 0, 1, 0})->mode = PACK_MODE_COMPRESS;
+    solve(&in);
+    assert_int_equal(in.sets[0], 2 | 8);
+    assert_int_equal(in.sets[1], 1 | 4);
+
+    in.problem.n_groups = 1;
+    in.groups[0].demand_permille = 8640; /* fully busy, not overloaded (P6) */
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    in.groups[0].demand_permille = 8700;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1 | 4);
+    in.groups[0].demand_permille = 100000; /* fits nowhere: least overload */
+    solve(&in);
+    assert_int_equal(in.sets[0], 15);
+    in.groups[0].max_nodes = 2;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1 | 4);
+    in.groups[0].allowed = 2 | 4;
+    solve(&in);
+    assert_int_equal(in.sets[0], 2 | 4);
+    in.groups[0].allowed = 0;
+    solve(&in);
+    assert_int_equal(in.sets[0], 0);
+}
+
+/* The weight of overload, where it is least: all memory on one node, all nodes equally far. */
+static void test_feasible_first(void **state)
+{
+    Instance in;
+
+    instance_init(&in, 2, 8000, 20);
+    add_group(&in, 8900, (uint64_t[]){1, 0});
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    in.groups[0].demand_permille = 8960;
+    solve(&in);
+    assert_int_equal(in.sets[0], 3);
+
+    in.groups[0].demand_permille = 8000;
+    add_group(&in, 1000, (uint64_t[]){1, 0});
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    assert_int_equal(in.sets[1], 2);
+}
+
+static void test_headroom(void **state)
+{
+    Instance in;
+
+    instance_init(&in, 2, 8000, 20);
+    in.nodes[0].free_bytes = 4 * GIB;
+    add_group(&in, 2000, (uint64_t[]){6, 5});
+    solve(&in);
+    assert_int_equal(in.sets[0], 2); /* most of it is on node 0, but 5 GiB more are not for 4 */
+    in.nodes[0].free_bytes = 5 * GIB;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+
+    /* What leaves makes room: one of two exchanges is possible only with the other. */
+    instance_init(&in, 2, 8000, 20);
+    in.nodes[0].free_bytes = in.nodes[1].free_bytes = 0;
+    add_group(&in, 8000, (uint64_t[]){2, 6})->home = 1;
+    add_group(&in, 8000, (uint64_t[]){6, 2})->home = 2;
+    solve(&in);
+    assert_int_equal(in.sets[0], 2);
+    assert_int_equal(in.sets[1], 1);
+
+    /* Nodes without memory or without CPUs: nothing is divided by nothing, and a result has CPUs. */
+    instance_init(&in, 3, 8000, 20);
+    in.nodes[0].free_bytes = 0;
+    in.nodes[2].capacity_permille = 0;
+    in.distances[1 * 3 + 2] = in.distances[2 * 3 + 1] = 12;
+    add_group(&in, 8000, (uint64_t[]){0, 0, 8});
+    solve(&in);
+    assert_int_equal(in.sets[0], 2);
+    in.nodes[0].capacity_permille = in.nodes[1].capacity_permille = 0;
+    solve(&in);
+    assert_int_equal(in.sets[0], 0);
+}
+
+static void test_stays(void **state)
+{
+    Instance in;
+
+    instance_init(&in, 2, 8000, 20);
+    add_group(&in, 8000, (uint64_t[]){0, 1})->home = 1; /* all it wants is there */
+    in.groups[0].stays = true;
+    add_group(&in, 8000, (uint64_t[]){1, 0});
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    assert_int_equal(in.sets[1], 2);
+    in.groups[0].stays = false;
+    solve(&in);
+    assert_int_equal(in.sets[0], 2);
+    assert_int_equal(in.sets[1], 1);
+
+    /* One that roams fills what room others leave, and gets no home. */
+    in.groups[0] = (PackGroup){.id = 9, .demand_permille = 8000, .allowed = 1, .stays = true};
+    in.groups[1].memory_bytes = NULL;
+    solve(&in);
+    assert_int_equal(in.sets[0], 0);
+    assert_int_equal(in.sets[1], 2);
+}
+
+/* MinGainPermille=: 30 more permille become local, or 29. */
+static void test_hysteresis(void **state)
+{
+    Instance in;
+
+    instance_init(&in, 2, 8000, 20);
+    add_group(&in, 4000, (uint64_t[]){0, 0})->home = 1;
+    for (uint64_t gib = 500; gib < 560; gib++) {
+        in.memory[0][0] = (1000 - gib) * GIB;
+        in.memory[0][1] = gib * GIB;
+        solve(&in);
+        assert_int_equal(in.sets[0], 2 * gib - 1000 <= 30 ? 1 : 2);
+    }
+}
+
+/* S-FORK: 16 tasks that need bandwidth on two nodes of 40 CPUs, memory where they started. S-SHELL: not what needs none, nor
+ * what is young. */
+static void test_spreading(void **state)
+{
+    Instance in;
+
+    instance_init(&in, 2, 40000, 21);
+    in.problem.allowed_imbalance_permille = 5000;
+    add_group(&in, 16000, (uint64_t[]){8, 0})->home = 1;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    in.groups[0].bandwidth_permille = 1000;
+    solve(&in);
+    assert_int_equal(in.sets[0], 3);
+    assert_stable(&in);
+    in.groups[0].home = 1;
+    in.groups[0].demand_permille = 13000;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    in.groups[0].demand_permille = 14000;
+    solve(&in);
+    assert_int_equal(in.sets[0], 3);
+    in.groups[0].young = true;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    in.groups[0].home = 0;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1); /* a first home, on its memory */
+    in.groups[0].mode = PACK_MODE_SPREAD;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    in.groups[0].young = false;
+    in.groups[0].bandwidth_permille = 0;
+    solve(&in);
+    assert_int_equal(in.sets[0], 3); /* the policy says that it helps */
+    in.groups[0].mode = PACK_MODE_COMPRESS;
+    in.groups[0].bandwidth_permille = 1000;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    in.groups[0].mode = PACK_MODE_AUTO;
+    in.groups[0].demand_permille = 5000; /* the allowed imbalance (P5) */
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+
+    /* 64 short shells of one CPU each without evidence: none is on more than one node, whatever the mode. */
+    instance_init(&in, 2, 8000, 21);
+    for (uint32_t i = 0; i < GROUPS; i++) {
+        add_group(&in, 300, i % 2 ? (uint64_t[]){1, 0} : NULL)->young = true;
+        in.groups[i].mode = (PackMode)(i % PACK_MODE_MAX);
+        in.groups[i].bandwidth_permille = 1000;
+    }
+    solve(&in);
+    for (uint32_t i = 0; i < GROUPS; i++)
+        assert_int_equal(in.sets[i] & (in.sets[i] - 1), 0);
+}
+
+/* Texts */
+
+/* S-JVM: four groups of eight threads, shuffled over four nodes of eight CPUs: one node each. */
+static void test_jvm(void **state)
+{
+    uint64_t random = 20121118;
+
+    for (unsigned round = 0; round < 50; round++) {
+        PackNodes all = 0;
+        Instance in;
+
+        instance_init(&in, 4, 8000, 20);
+        for (uint32_t i = 0; i < 4; i++) {
+            add_group(&in, 8000, (uint64_t[]){0, 0, 0, 0});
+            for (uint32_t thread = 0; thread < 8; thread++)
+                in.memory[i][fixture_random(&random, 4)] += GIB;
+            in.groups[i].home = 15;
+        }
+        solve(&in);
+        for (uint32_t i = 0; i < 4; i++) {
+            assert_int_equal(in.sets[i] & (in.sets[i] - 1), 0);
+            all |= in.sets[i];
+        }
+        assert_int_equal(all, 15);
+        assert_stable(&in);
+    }
+}
+
+/* S-FLIP, for groups, which here are only threads: node 0 runs G1 (3) G2 (2) G4 (1), node 1 runs G1 (3) G3 (2) G5 (1). After T6<->T11, T7<->T4 and T8<->T5
+ * node 0 has all of G1 and node 1 the rest, and it is stable. */
+static void test_flip(void **state)
+{
+    Instance in;
+
+    instance_init(&in, 2, 6000, 20);
+    add_group(&in, 6000, NULL)->home = 3;
+    add_group(&in, 2000, NULL)->home = 1;
+    add_group(&in, 2000, NULL)->home = 2;
+    add_group(&in, 1000, NULL)->home = 1;
+    add_group(&in, 1000, NULL)->home = 2;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    for (uint32_t i = 1; i < 5; i++)
+        assert_int_equal(in.sets[i], 2);
+    assert_stable(&in);
+}
+
+/* S-WA: 16 pairs that must not be torn, on eight nodes: two to a node. */
+static void test_pairs(void **state)
+{
+    unsigned count[NODES] = {0};
+    Instance in;
+
+    instance_init(&in, 8, 4000, 21);
+    for (uint32_t i = 0; i < 16; i++)
+        add_group(&in, 2000, NULL);
+    solve(&in);
+    for (uint32_t i = 0; i < 16; i++) {
+        assert_int_equal(in.sets[i] & (in.sets[i] - 1), 0);
+        count[__builtin_ctzll(in.sets[i])]++;
+    }
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_equal(count[i], 2);
+    assert_stable(&in);
+}
+
+/* Random instances */
+
+static PackNodes random_nodes(uint64_t *random, uint32_t n)
+{
+    return (PackNodes)fixture_random(random, 1U << n);
+}
+
+static void random_machine(Instance *in, uint64_t *random, uint32_t n_nodes)
+{
+    static const uint32_t steps[] = {12, 16, 20, 21, 22, 31, 32};
+
+    instance_init(in, n_nodes, 8000, 20);
+    in->problem.allowed_imbalance_permille = 1000 + fixture_random(random, 3) * 1000;
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        in->nodes[i].capacity_permille = fixture_random(random, 8) ? 8000 : fixture_random(random, 4) * 4000;
+        in->nodes[i].free_bytes = (4 + fixture_random(random, 40)) * GIB;
+        for (uint32_t k = 0; k < i; k++)
+            in->distances[i * n_nodes + k] = in->distances[k * n_nodes + i] =
+                steps[fixture_random(random, ARRAY_SIZE(steps))];
+    }
+}
+
+static void random_group(Instance *in, uint64_t *random, uint32_t load)
+{
+    uint32_t n = in->problem.n_nodes;
+    PackGroup *group = add_group(in, 1 + fixture_random(random, load), NULL);
+
+    if (fixture_random(random, 4)) {
+        group->memory_bytes = in->memory[in->problem.n_groups - 1];
+        for (uint32_t k = 0; k < n; k++)
+            in->memory[in->problem.n_groups - 1][k] =
+                fixture_random(random, 2) ? fixture_random(random, 8192) * MIB : 0;
+    }
+    group->mode = (PackMode)fixture_random(random, PACK_MODE_MAX);
+    group->bandwidth_permille = fixture_random(random, 3) ? 0 : fixture_random(random, 1001);
+    group->max_nodes = fixture_random(random, 3);
+    group->home = fixture_random(random, 2) ? random_nodes(random, n) : 0;
+    group->stays = fixture_random(random, 8) == 0;
+    if (fixture_random(random, 4) == 0)
+        group->allowed = random_nodes(random, n);
+}
+
+/* Those with CPUs: what sets are made of. */
+static PackNodes with_cpus(const Instance *in, PackNodes nodes)
+{
+    for (uint32_t i = 0; i < in->problem.n_nodes; i++)
+        if (in->nodes[i].capacity_permille == 0)
+            nodes &= ~(1ULL << i);
+    return nodes;
+}
+
+/* Whether a group may have exactly this set; 0 only when there is nothing else. */
+static bool may_have(const Instance *in, const PackGroup *group, PackNodes set)
+{
+    PackNodes allowed = with_cpus(in, group->allowed), home = with_cpus(in, group->home);
+
+    if (group->stays)
+        return set == home;
+    if (!allowed)
+        return set == 0;
+    return set && !(set & ~allowed) &&
+           (!group->max_nodes || (unsigned)__builtin_popcountll(set) <= group->max_nodes);
+}
+
+static uint32_t n_choices(const Instance *in, const PackGroup *group)
+{
+    uint32_t n = 0;
+
+    for (PackNodes set = 0; set <= ALL_OF(in->problem.n_nodes); set++)
+        n += may_have(in, group, set);
+    return n;
+}
+
+static uint64_t brute_force(const Instance *in, PackNodes *sets, uint32_t group)
+{
+    uint64_t least = UINT64_MAX;
+
+    if (group == in->problem.n_groups)
+        return cost_of(in, sets);
+    for (PackNodes set = 0; set <= ALL_OF(in->problem.n_nodes); set++)
+        if (may_have(in, &in->groups[group], set)) {
+            uint64_t cost;
+
+            sets[group] = set;
+            cost = brute_force(in, sets, group + 1);
+            least = MIN(least, cost);
+        }
+    return least;
+}
+
+/* As many groups as brute force can do, on machines from nearly idle to overloaded. */
+static void random_small(Instance *in, uint64_t *random)
+{
+    uint32_t load = 2000 + fixture_random(random, 12000);
+    uint64_t combinations = 1;
+
+    random_machine(in, random, 2 + fixture_random(random, 3));
+    while (in->problem.n_groups < 9) {
+        random_group(in, random, load);
+        combinations *= n_choices(in, &in->groups[in->problem.n_groups - 1]);
+        if (combinations > COMBINATIONS)
+            break;
+    }
+    in->problem.n_groups -= combinations > COMBINATIONS;
+}
+
+static void test_near_optimum(void **state)
+{
+    uint64_t random = 31415926;
+
+    for (unsigned round = 0; round < N_EXACT; round++) {
+        PackNodes sets[GROUPS];
+        uint64_t cost, least;
+        Instance in;
+
+        random_small(&in, &random);
+        solve(&in);
+        for (uint32_t i = 0; i < in.problem.n_groups; i++)
+            assert_true(may_have(&in, &in.groups[i], in.sets[i]));
+        cost = cost_of(&in, in.sets);
+        least = brute_force(&in, sets, 0);
+        assert_true(cost >= least);
+        assert_true(cost * 100 <= least * 105);
+    }
+}
+
+static void random_large(Instance *in, uint64_t *random)
+{
+    uint32_t n_groups = 10 + fixture_random(random, GROUPS - 10), load = 500 + fixture_random(random, 4000);
+
+    random_machine(in, random, 2 + fixture_random(random, NODES - 1));
+    for (uint32_t i = 0; i < n_groups; i++) {
+        random_group(in, random, load);
+        in->groups[i].young = fixture_random(random, 8) == 0;
+    }
+}
+
+static void test_stable(void **state)
+{
+    uint64_t random = 27182818;
+
+    for (unsigned round = 0; round < N_SEARCHED; round++) {
+        Instance in;
+
+        random_large(&in, &random);
+        solve(&in);
+        assert_stable(&in);
+    }
+}
+
+static void shuffle(uint64_t *random, uint32_t *order, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = i;
+    for (uint32_t i = n; i > 1; i--) {
+        uint32_t k = fixture_random(random, i), swap = order[k];
+
+        order[k] = order[i - 1];
+        order[i - 1] = swap;
+    }
+}
+
+static PackNodes rename_set(const uint32_t *to, PackNodes set)
+{
+    PackNodes renamed = 0;
+
+    for (; set; set &= set - 1)
+        renamed |= 1ULL << to[__builtin_ctzll(set)];
+    return renamed;
+}
+
+/* The same instance with nodes and groups in another order; keys and ids go along. */
+static void rename_all(const Instance *in, const uint32_t *node_to, const uint32_t *group_to, Instance *ret)
+{
+    uint32_t n = in->problem.n_nodes;
+
+    *ret = *in;
+    ret->problem.nodes = ret->nodes;
+    ret->problem.distances = ret->distances;
+    ret->problem.groups = ret->groups;
+    for (uint32_t i = 0; i < n; i++) {
+        ret->nodes[node_to[i]] = in->nodes[i];
+        for (uint32_t k = 0; k < n; k++)
+            ret->distances[node_to[i] * n + node_to[k]] = in->distances[i * n + k];
+    }
+    for (uint32_t i = 0; i < in->problem.n_groups; i++) {
+        PackGroup *group = &ret->groups[group_to[i]];
+
+        *group = in->groups[i];
+        group->home = rename_set(node_to, group->home);
+        group->allowed = rename_set(node_to, group->allowed);
+        for (uint32_t k = 0; k < n; k++)
+            ret->memory[group_to[i]][node_to[k]] = in->memory[i][k];
+        if (group->memory_bytes)
+            group->memory_bytes = ret->memory[group_to[i]];
+    }
+}
+
+/* I12 */
+static void test_renaming(void **state)
+{
+    uint64_t random = 16180339;
+
+    for (unsigned round = 0; round < N_SEARCHED; round++) {
+        uint32_t node_to[NODES], group_to[GROUPS];
+        Instance in, renamed;
+
+        random_large(&in, &random);
+        shuffle(&random, node_to, in.problem.n_nodes);
+        shuffle(&random, group_to, in.problem.n_groups);
+        rename_all(&in, node_to, group_to, &renamed);
+        solve(&in);
+        solve(&renamed);
+        for (uint32_t i = 0; i < in.problem.n_groups; i++)
+            assert_int_equal(renamed.sets[group_to[i]], rename_set(node_to, in.sets[i]));
+    }
+}
+
+static void test_errors(void **state)
+{
+    Instance in;
+    PackCost cost;
+
+    instance_init(&in, 2, 8000, 20);
+    solve(&in); /* no groups */
+    add_group(&in, 1000, NULL);
+    add_group(&in, 1000, NULL)->id = 1;
+    assert_int_equal(pack_solve(&in.problem, in.sets), -EINVAL);
+    in.groups[1].id = 2;
+    in.nodes[1].key = 0;
+    assert_int_equal(pack_solve(&in.problem, in.sets), -EINVAL);
+    in.nodes[1].key = 1;
+    in.groups[1].home = 4;
+    assert_int_equal(pack_cost(&in.problem, in.sets, &cost), -EINVAL);
+    in.groups[1].home = 0;
+    in.problem.n_nodes = PACK_NODES_MAX + 1;
+    assert_int_equal(pack_solve(&in.problem, in.sets), -E2BIG);
+    in.problem.n_nodes = 2;
+    in.problem.n_groups = PACK_GROUPS_MAX + 1;
+    assert_int_equal(pack_solve(&in.problem, in.sets), -E2BIG);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_terms),          cmocka_unit_test(test_pours),
+        cmocka_unit_test(test_follows_memory), cmocka_unit_test(test_near_nodes),
+        cmocka_unit_test(test_feasible_first), cmocka_unit_test(test_headroom),
+        cmocka_unit_test(test_stays),          cmocka_unit_test(test_hysteresis),
+        cmocka_unit_test(test_spreading),      cmocka_unit_test(test_jvm),
+        cmocka_unit_test(test_flip),           cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_near_optimum),   cmocka_unit_test(test_stable),
+        cmocka_unit_test(test_renaming),       cmocka_unit_test(test_errors),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
