@@ -44,7 +44,7 @@ typedef struct PackGroup {
     uint32_t max_nodes;         /* 0: no limit */
     PackNodes home;             /* where it lives now; 0: nowhere yet */
     PackNodes allowed;          /* the widest it may have: its cpuset and Nodes= */
-    const uint64_t *memory_bytes; /* [n_nodes]; NULL: not known */
+    const uint64_t *memory_bytes; /* [n_nodes], below 2^50 each; NULL: not known */
     bool
         stays; /* fixed, frozen or within its residency: it keeps its home, or without one roams over `allowed` */
     bool

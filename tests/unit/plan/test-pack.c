@@ -337,7 +337,7 @@ static void test_spreading(void **state)
     solve(&in);
     assert_int_equal(in.sets[0], 1);
 
-    /* 64 short shells of one CPU each without evidence: none is on more than one node, whatever the mode. */
+    /* Short shells: none is on more than one node, whatever the mode and the evidence say. */
     instance_init(&in, 2, 8000, 21);
     for (uint32_t i = 0; i < GROUPS; i++) {
         add_group(&in, 300, i % 2 ? (uint64_t[]){1, 0} : NULL)->young = true;
