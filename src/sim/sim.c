@@ -10,8 +10,8 @@
  *   but the fair one, no frequencies, no thermal limits, no unequal CPUs.
  * - The kernel rotates an odd thread among equally loaded CPUs; here it stays where it is. Its domains overlap on machines
  *   with more than two distances; here a level compares single nodes.
- * - Interrupts, system calls and the daemon's own use of CPUs take no CPU away. A page moves in the time of whoever
- *   touches it.
+ * - Interrupts, system calls and the daemon's own use of CPUs take no CPU away; where it needs much, as in an emulated guest, a
+ *   workload of the scenario stands for the daemon. A page moves in the time of whoever touches it.
  * - Memory never runs out, is never swapped, and has no huge pages. The kernel moves pages to threads, not threads to
  *   pages: preferred nodes and swaps (P6, P11) are left out, and so is the adapting scan period (P10).
  * - Threads do not use locks, and no I/O; messages are never lost and never queue for longer than their receiver takes.

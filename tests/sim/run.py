@@ -17,9 +17,24 @@ HERE = pathlib.Path(__file__).parent
 SEEDS_MIN = 20
 SEEDS_TWIN = 5  # one seed that fails would do
 
+# Of the scenarios that are held against the lab.
+LAB_TWINS = [
+    ("all memory is near", {"RemoteLatencyNSec=900": "RemoteLatencyNSec=450"}),
+    ("threads touch their own memory first, where they run", {"FirstTouch=process": "FirstTouch=thread", "StartNodes=0": ""}),
+    ("no lending", {"Scope=machine": "Steal=no"}),
+]
+BUSY_DAEMON_TWIN = ("the daemon takes no CPU from those it places", {"Workloads=free daemon": "Workloads=free"})
+
 # What switches the mechanism off: line of the scenario -> line of the twin, wherever it stands. The first element says what
 # that is.
 TWINS = {
+    "lab-multi-heap": LAB_TWINS,
+    "lab-numa01": LAB_TWINS,
+    "lab-numa01-thread-alloc": [*LAB_TWINS, BUSY_DAEMON_TWIN],
+    "lab-numa02": [*LAB_TWINS, BUSY_DAEMON_TWIN],
+    "lab-steal": [
+        ("no lending", {"LeaseSec=60s": "Steal=no"}),
+    ],
     "s-fork": [
         ("the new rule allows what the old one did", {"ForkImbalance=new": "ForkImbalance=old"}),
         ("threads are awake when they are born", {"AsleepSec=50ms": "AsleepSec=0"}),
