@@ -47,6 +47,7 @@ static void account_running(Engine *e, Cpu *cpu, uint64_t nsec)
     thread->run_nsec += nsec;
     thread->vruntime += (int64_t)nsec;
     thread->warm_nsec += nsec;
+    thread->warm_llc_nsec += nsec;
     thread->ran_nsec = e->now_nsec;
     thread->debt_nsec -= debt;
     if (nsec == debt)

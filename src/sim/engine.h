@@ -72,8 +72,9 @@ typedef struct Thread {
     uint64_t work_left; /* of it */
     uint64_t life_left; /* work until it ends; UINT64_MAX: never */
     uint64_t debt_nsec; /* time that it will run without getting on: switches, cold caches, faults */
-    uint64_t warm_nsec; /* it has run here for so long, and cannot lose more cache than that filled */
-    int32_t warm_cpu;   /* where its cache is warm */
+    /* For so long it has run on this core and in this LLC, and cannot lose more cache than that filled. */
+    uint64_t warm_nsec, warm_llc_nsec;
+    int32_t warm_cpu; /* where its cache is warm */
 
     uint64_t queued_nsec; /* instant it began to wait */
     uint64_t ran_nsec;    /* instant it ran last */

@@ -94,8 +94,23 @@ static uint64_t refill_nsec(const Engine *e, const Thread *thread)
     from = &e->cpus[thread->warm_cpu];
     if (from->core == to->core)
         return 0;
-    return MIN(from->shard == to->shard ? e->constants->refill_llc_nsec : e->constants->refill_nsec,
-               thread->warm_nsec);
+    return from->shard == to->shard ? MIN(e->constants->refill_llc_nsec, thread->warm_nsec)
+                                    : MIN(e->constants->refill_nsec, thread->warm_llc_nsec);
+}
+
+/* What is warm is where it runs now. */
+static void move_warmth(Engine *e, Thread *thread)
+{
+    const Cpu *from, *to = &e->cpus[thread->cpu];
+
+    if (thread->warm_cpu >= 0) {
+        from = &e->cpus[thread->warm_cpu];
+        if (from->shard != to->shard)
+            thread->warm_llc_nsec = 0;
+        if (from->core != to->core)
+            thread->warm_nsec = 0;
+    }
+    thread->warm_cpu = thread->cpu;
 }
 
 void thread_dispatched(Engine *e, uint32_t index, bool switched)
@@ -105,9 +120,7 @@ void thread_dispatched(Engine *e, uint32_t index, bool switched)
     if (switched)
         thread->debt_nsec += e->constants->switch_nsec;
     thread->debt_nsec += refill_nsec(e, thread);
-    if (thread->warm_cpu != thread->cpu)
-        thread->warm_nsec = 0;
-    thread->warm_cpu = thread->cpu;
+    move_warmth(e, thread);
 }
 
 /*
