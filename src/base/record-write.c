@@ -58,6 +58,14 @@ static void write_numbers(FILE *out, const RecordNumbers *numbers)
         (void)fprintf(out, "%s%" PRIu32, i ? "," : "", numbers->values[i]);
 }
 
+static void write_numbers64(FILE *out, const RecordNumbers64 *numbers)
+{
+    if (numbers->n == 0)
+        (void)fputc('-', out);
+    for (size_t i = 0; i < numbers->n; i++)
+        (void)fprintf(out, "%s%" PRIu64, i ? "," : "", numbers->values[i]);
+}
+
 static void write_value(FILE *out, const RecordField *field, const void *value)
 {
     switch (field->type) {
@@ -94,6 +102,9 @@ static void write_value(FILE *out, const RecordField *field, const void *value)
         break;
     case RECORD_NUMBERS:
         write_numbers(out, value);
+        break;
+    case RECORD_NUMBERS64:
+        write_numbers64(out, value);
         break;
     case RECORD_TYPE_MAX:
     case RECORD_TYPE_INVALID:

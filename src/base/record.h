@@ -19,22 +19,23 @@
 /* Limits against hostile text. */
 #define RECORD_TEXT_MAX   (128UL << 20) /* bytes of text; a hundred thousand tasks take a quarter of it */
 #define RECORD_POOL_MAX   (64UL << 20)  /* bytes of strings and masks interned for one reader */
-#define RECORD_LIST_MAX   4096U         /* numbers in one RECORD_NUMBERS */
+#define RECORD_LIST_MAX   4096U         /* numbers in one RECORD_NUMBERS or RECORD_NUMBERS64 */
 #define RECORD_FIELDS_MAX 64U           /* rows of a table */
 
 typedef enum RecordType {
-    RECORD_BOOL,    /* bool */
-    RECORD_ENUM8,   /* uint8_t holding an index into `names` */
-    RECORD_ENUM,    /* int-sized enum; the same */
-    RECORD_U16,     /* uint16_t */
-    RECORD_U32,     /* uint32_t */
-    RECORD_U64,     /* uint64_t */
-    RECORD_INDEX,   /* int32_t, pid_t, or one of the index structs of base/ids.h: -1 or more */
-    RECORD_CHARS,   /* char[size], terminated */
-    RECORD_TEXT,    /* char *, malloc'd; a value read replaces (and frees) the old one */
-    RECORD_STRING,  /* const char *, interned */
-    RECORD_MASK,    /* CpuMask, interned; finite */
-    RECORD_NUMBERS, /* RecordNumbers; "10,21,21,10" */
+    RECORD_BOOL,      /* bool */
+    RECORD_ENUM8,     /* uint8_t holding an index into `names` */
+    RECORD_ENUM,      /* int-sized enum; the same */
+    RECORD_U16,       /* uint16_t */
+    RECORD_U32,       /* uint32_t */
+    RECORD_U64,       /* uint64_t */
+    RECORD_INDEX,     /* int32_t, pid_t, or one of the index structs of base/ids.h: -1 or more */
+    RECORD_CHARS,     /* char[size], terminated */
+    RECORD_TEXT,      /* char *, malloc'd; a value read replaces (and frees) the old one */
+    RECORD_STRING,    /* const char *, interned */
+    RECORD_MASK,      /* CpuMask, interned; finite */
+    RECORD_NUMBERS,   /* RecordNumbers; "10,21,21,10" */
+    RECORD_NUMBERS64, /* RecordNumbers64; the same, or "-" for none */
     RECORD_TYPE_MAX,
     RECORD_TYPE_INVALID = -EINVAL,
 } RecordType;
@@ -54,7 +55,13 @@ typedef struct RecordNumbers {
     size_t n, capacity;
 } RecordNumbers;
 
+typedef struct RecordNumbers64 {
+    uint64_t *values;
+    size_t n, capacity;
+} RecordNumbers64;
+
 void record_numbers_done(RecordNumbers *numbers);
+void record_numbers64_done(RecordNumbers64 *numbers);
 
 /* Writes one line. Errors (memory, when `out` is from open_memstream()) stay in the stream: see ferror(). */
 void record_write(FILE *out, const char *kind, const RecordField *fields, size_t n, const void *object);

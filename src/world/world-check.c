@@ -69,6 +69,16 @@ static int check_cpus(const Check *check)
     return 0;
 }
 
+static int check_nodes(const Check *check)
+{
+    const World *w = check->world;
+
+    for (uint32_t i = 0; i < w->topology->n_nodes; i++)
+        if (w->nodes[i].free_bytes > (w->nodes[i].free_known ? WORLD_MEMORY_MAX : 0))
+            return broken(check, "node %" PRIu32 " has more free memory than can be", i);
+    return 0;
+}
+
 static int check_workloads(const Check *check)
 {
     const World *w = check->world;
@@ -122,6 +132,11 @@ static int check_process(const Check *check, const Process *p)
         return broken(check, "process %d is in a group that is not there", p->pid);
     if (p->group.i >= 0 && w->groups[p->group.i].workload.i != p->workload.i)
         return broken(check, "process %d is in a group of another workload", p->pid);
+    if (!p->node_bytes != !p->node_bytes_usec || p->node_bytes_usec > w->now_usec)
+        return broken(check, "the memory of process %d was not measured, or was after now", p->pid);
+    for (uint32_t i = 0; p->node_bytes && i < w->topology->n_nodes; i++)
+        if (p->node_bytes[i] > WORLD_MEMORY_MAX)
+            return broken(check, "process %d has more memory than can be", p->pid);
     return 0;
 }
 
@@ -206,6 +221,8 @@ static int check_all(const Check *check)
     r = check_bucket(check, &w->cross_node);
     if (r == 0)
         r = check_cpus(check);
+    if (r == 0)
+        r = check_nodes(check);
     if (r == 0)
         r = check_workloads(check);
     for (size_t i = 0; r == 0 && i < w->n_groups; i++)

@@ -62,8 +62,10 @@ static void drop_processes_and_tasks(World *world, const GroupIx *map)
             world->tasks[n_tasks] = world->tasks[t];
             world->tasks[n_tasks++].process.i = (int32_t)n_processes;
         }
-        if (gone)
+        if (gone) {
+            free(p->node_bytes);
             continue;
+        }
         if (p->group.i >= 0)
             p->group = map[p->group.i];
         world->processes[n_processes++] = *p;

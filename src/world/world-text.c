@@ -6,6 +6,7 @@
  *     topology ... (see topo/topology-text.c)
  *     world now_usec=5000000 tick=50 interval_usec=100000 ...
  *     load cpu=0 online=yes usable=yes wait_known=yes busy_permille=1000 ...
+ *     memory node=0 free_bytes=1073741824
  *     workload name="jvm" policy=0 ...
  *     group id=1 workload=0 key="" home=0-1 home_nodes=0 ...
  *     process pid=100 comm="java" cgroup="/a\x20b" workload=0 group=0 ...
@@ -69,6 +70,17 @@ static const RecordField load_fields[] = {
     {"cooldown_ticks", RECORD_U32, offsetof(LoadRow, load.cooldown_ticks)},
 };
 
+/* What is free is only written of nodes where it is known. */
+typedef struct MemoryRow {
+    NodeIx node;
+    uint64_t free_bytes;
+} MemoryRow;
+
+static const RecordField memory_fields[] = {
+    {"node", RECORD_INDEX, offsetof(MemoryRow, node), true},
+    {"free_bytes", RECORD_U64, offsetof(MemoryRow, free_bytes), true},
+};
+
 static const RecordField workload_fields[] = {
     {"name", RECORD_STRING, offsetof(Workload, name), true},
     {"policy", RECORD_U32, offsetof(Workload, policy)},
@@ -101,24 +113,32 @@ static const RecordField group_fields[] = {
     {"gone", RECORD_BOOL, offsetof(Group, gone)},
 };
 
+/* The list of a process has no length of its own: one number for each node. */
+typedef struct ProcessRow {
+    Process process;
+    RecordNumbers64 node_bytes;
+} ProcessRow;
+
 static const RecordField process_fields[] = {
-    {"pid", RECORD_INDEX, offsetof(Process, pid), true},
-    {"parent", RECORD_INDEX, offsetof(Process, parent)},
-    {"start_ticks", RECORD_U64, offsetof(Process, start_ticks)},
-    {"first_seen_usec", RECORD_U64, offsetof(Process, first_seen_usec)},
-    {"uid", RECORD_U32, offsetof(Process, uid)},
-    {"comm", RECORD_STRING, offsetof(Process, comm), true},
-    {"cgroup", RECORD_STRING, offsetof(Process, cgroup), true},
-    {"unit", RECORD_STRING, offsetof(Process, unit)},
-    {"slice", RECORD_STRING, offsetof(Process, slice)},
-    {"cpuset", RECORD_MASK, offsetof(Process, cpuset)},
-    {"rss_bytes", RECORD_U64, offsetof(Process, rss_bytes)},
-    {"n_threads", RECORD_U32, offsetof(Process, n_threads)},
-    {"cpu_permille", RECORD_U32, offsetof(Process, cpu_permille)},
-    {"workload", RECORD_INDEX, offsetof(Process, workload)},
-    {"group", RECORD_INDEX, offsetof(Process, group)},
-    {"gone", RECORD_BOOL, offsetof(Process, gone)},
-    {"yielded", RECORD_BOOL, offsetof(Process, yielded)},
+    {"pid", RECORD_INDEX, offsetof(ProcessRow, process.pid), true},
+    {"parent", RECORD_INDEX, offsetof(ProcessRow, process.parent)},
+    {"start_ticks", RECORD_U64, offsetof(ProcessRow, process.start_ticks)},
+    {"first_seen_usec", RECORD_U64, offsetof(ProcessRow, process.first_seen_usec)},
+    {"uid", RECORD_U32, offsetof(ProcessRow, process.uid)},
+    {"comm", RECORD_STRING, offsetof(ProcessRow, process.comm), true},
+    {"cgroup", RECORD_STRING, offsetof(ProcessRow, process.cgroup), true},
+    {"unit", RECORD_STRING, offsetof(ProcessRow, process.unit)},
+    {"slice", RECORD_STRING, offsetof(ProcessRow, process.slice)},
+    {"cpuset", RECORD_MASK, offsetof(ProcessRow, process.cpuset)},
+    {"rss_bytes", RECORD_U64, offsetof(ProcessRow, process.rss_bytes)},
+    {"node_bytes", RECORD_NUMBERS64, offsetof(ProcessRow, node_bytes)},
+    {"node_bytes_usec", RECORD_U64, offsetof(ProcessRow, process.node_bytes_usec)},
+    {"n_threads", RECORD_U32, offsetof(ProcessRow, process.n_threads)},
+    {"cpu_permille", RECORD_U32, offsetof(ProcessRow, process.cpu_permille)},
+    {"workload", RECORD_INDEX, offsetof(ProcessRow, process.workload)},
+    {"group", RECORD_INDEX, offsetof(ProcessRow, process.group)},
+    {"gone", RECORD_BOOL, offsetof(ProcessRow, process.gone)},
+    {"yielded", RECORD_BOOL, offsetof(ProcessRow, process.yielded)},
 };
 
 /* A task names its process by pid, not by index. Its lease is known from the lease lines. */
@@ -163,25 +183,42 @@ static const RecordField lease_fields[] = {
 #define WRITE(out, kind, fields, object) record_write(out, kind, fields, ARRAY_SIZE(fields), object)
 #define READ(reader, fields, object)     record_read(reader, fields, ARRAY_SIZE(fields), object)
 
-static void dump_all(const World *world, FILE *out)
+static void dump_machine(const World *world, FILE *out)
 {
+    const Topology *topology = world->topology;
     uint32_t version = TEXT_VERSION;
 
     WRITE(out, "format", format_fields, &version);
-    topology_write(world->topology, out);
+    topology_write(topology, out);
     WRITE(out, "world", world_fields, world);
-    for (uint32_t i = 0; i < world->topology->cpu_limit; i++) {
+    for (uint32_t i = 0; i < topology->cpu_limit; i++) {
         LoadRow row = {.cpu = {(int32_t)i}, .load = world->cpus[i]};
 
-        if (world->topology->cpus[i].present)
+        if (topology->cpus[i].present)
             WRITE(out, "load", load_fields, &row);
     }
+    for (uint32_t i = 0; i < topology->n_nodes; i++) {
+        MemoryRow row = {.node = {(int32_t)i}, .free_bytes = world->nodes[i].free_bytes};
+
+        if (world->nodes[i].free_known)
+            WRITE(out, "memory", memory_fields, &row);
+    }
+}
+
+static void dump_all(const World *world, FILE *out)
+{
+    dump_machine(world, out);
     for (size_t i = 0; i < world->n_workloads; i++)
         WRITE(out, "workload", workload_fields, &world->workloads[i]);
     for (size_t i = 0; i < world->n_groups; i++)
         WRITE(out, "group", group_fields, &world->groups[i]);
-    for (size_t i = 0; i < world->n_processes; i++)
-        WRITE(out, "process", process_fields, &world->processes[i]);
+    for (size_t i = 0; i < world->n_processes; i++) {
+        ProcessRow row = {.process = world->processes[i]};
+
+        row.node_bytes.values = row.process.node_bytes;
+        row.node_bytes.n = row.process.node_bytes ? world->topology->n_nodes : 0;
+        WRITE(out, "process", process_fields, &row);
+    }
     for (size_t i = 0; i < world->n_tasks; i++) {
         TaskRow row = {.task = world->tasks[i]};
 
@@ -225,6 +262,19 @@ static int load_cpu_line(RecordReader *reader, World *world)
     return 0;
 }
 
+static int load_memory_line(RecordReader *reader, World *world)
+{
+    MemoryRow row = {.node = NODE_NONE};
+    int r = READ(reader, memory_fields, &row);
+
+    if (r < 0)
+        return r;
+    if (row.node.i < 0 || row.node.i >= (int32_t)world->topology->n_nodes)
+        return record_expected(reader, "node= one of the %u nodes of the topology", world->topology->n_nodes);
+    world->nodes[row.node.i] = (NodeLoad){.free_bytes = row.free_bytes, .free_known = true};
+    return 0;
+}
+
 static int load_workload_line(RecordReader *reader, World *world)
 {
     Workload row = {0};
@@ -263,22 +313,39 @@ static int load_group_line(RecordReader *reader, World *world)
     return 0;
 }
 
+/* Takes a process in whose line is good. */
+static int load_process(RecordReader *reader, World *world, const ProcessRow *row)
+{
+    const Process *process = &row->process;
+    pid_t last = world->n_processes ? world->processes[world->n_processes - 1].pid : 0;
+    size_t n = row->node_bytes.n;
+    int r;
+
+    if (!process->comm || !process->cgroup || world->n_processes == WORLD_TEXT_ENTRIES_MAX)
+        return record_expected(reader, "at most %u processes, with comm and cgroup", WORLD_TEXT_ENTRIES_MAX);
+    if (process->pid <= last)
+        return record_expected(reader, "processes in ascending order of pid=");
+    if (process->workload.i >= (int64_t)world->n_workloads || process->group.i >= (int64_t)world->n_groups)
+        return record_expected(reader, "workload= and group= of lines before, or -1");
+    if ((n > 0) != (process->node_bytes_usec > 0) || (n > 0 && n != world->topology->n_nodes))
+        return record_expected(reader, "node_bytes= of %u numbers with node_bytes_usec=, or neither",
+                               world->topology->n_nodes);
+    r = world_add_process(world, process);
+    if (r < 0 || n == 0)
+        return MIN(r, 0);
+    return world_set_process_memory(world, &world->processes[r], row->node_bytes.values,
+                                    process->node_bytes_usec);
+}
+
 static int load_process_line(RecordReader *reader, World *world)
 {
-    Process row = {.workload = WORKLOAD_NONE, .group = GROUP_NONE};
-    pid_t last = world->n_processes ? world->processes[world->n_processes - 1].pid : 0;
+    ProcessRow row = {.process = {.workload = WORKLOAD_NONE, .group = GROUP_NONE}};
     int r = READ(reader, process_fields, &row);
 
-    if (r < 0)
-        return r;
-    if (!row.comm || !row.cgroup || world->n_processes == WORLD_TEXT_ENTRIES_MAX)
-        return record_expected(reader, "at most %u processes, with comm and cgroup", WORLD_TEXT_ENTRIES_MAX);
-    if (row.pid <= last)
-        return record_expected(reader, "processes in ascending order of pid=");
-    if (row.workload.i >= (int64_t)world->n_workloads || row.group.i >= (int64_t)world->n_groups)
-        return record_expected(reader, "workload= and group= of lines before, or -1");
-    r = world_add_process(world, &row);
-    return MIN(r, 0);
+    if (r == 0)
+        r = load_process(reader, world, &row);
+    record_numbers64_done(&row.node_bytes);
+    return r;
 }
 
 static int load_task_line(RecordReader *reader, World *world)
@@ -325,8 +392,9 @@ static const struct {
     const char *kind;
     int (*load)(RecordReader *reader, World *world);
 } sections[] = {
-    {"load", load_cpu_line},        {"workload", load_workload_line}, {"group", load_group_line},
-    {"process", load_process_line}, {"task", load_task_line},         {"lease", load_lease_line},
+    {"load", load_cpu_line},    {"memory", load_memory_line},   {"workload", load_workload_line},
+    {"group", load_group_line}, {"process", load_process_line}, {"task", load_task_line},
+    {"lease", load_lease_line},
 };
 
 static int load_head(RecordReader *reader, World **ret)
@@ -364,7 +432,8 @@ static int load_sections(RecordReader *reader, World *world)
         }
     if (r == 0 && reader->kind)
         r = record_expected(
-            reader, "load, workload, group, process, task, lease in this order, not \"%.40s\"", reader->kind);
+            reader, "load, memory, workload, group, process, task, lease in this order, not \"%.40s\"",
+            reader->kind);
     return r;
 }
 

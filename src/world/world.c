@@ -21,7 +21,8 @@ int world_new(Topology *topology, World **ret)
         return -ENOMEM;
     world->pool = intern_pool_new();
     world->cpus = calloc(MAX(topology->cpu_limit, 1U), sizeof(*world->cpus));
-    if (!world->pool || !world->cpus)
+    world->nodes = calloc(MAX(topology->n_nodes, 1U), sizeof(*world->nodes));
+    if (!world->pool || !world->cpus || !world->nodes)
         return -ENOMEM;
 
     world->topology = topology_ref(topology);
@@ -34,7 +35,10 @@ World *world_free(World *world)
 {
     if (!world)
         return NULL;
+    for (size_t i = 0; i < world->n_processes; i++)
+        free(world->processes[i].node_bytes);
     free(world->cpus);
+    free(world->nodes);
     free(world->workloads);
     free(world->groups);
     free(world->processes);
@@ -117,8 +121,34 @@ int world_add_process(World *world, const Process *value)
     memmove(world->processes + at + 1, world->processes + at,
             (world->n_processes - at) * sizeof(*world->processes));
     world->processes[at] = *value;
+    world->processes[at].node_bytes = NULL;
+    world->processes[at].node_bytes_usec = 0;
     world->n_processes++;
     return (int)at;
+}
+
+int world_set_process_memory(const World *world, Process *process, const uint64_t *bytes,
+                             uint64_t measured_usec)
+{
+    size_t n = world->topology->n_nodes;
+
+    assert(!bytes || measured_usec > 0);
+
+    if (!bytes) {
+        free(process->node_bytes);
+        process->node_bytes = NULL;
+        process->node_bytes_usec = 0;
+        return 0;
+    }
+    if (!process->node_bytes) {
+        process->node_bytes = calloc(MAX(n, (size_t)1), sizeof(*process->node_bytes));
+        if (!process->node_bytes)
+            return -ENOMEM;
+    }
+    for (size_t i = 0; i < n; i++)
+        process->node_bytes[i] = MIN(bytes[i], WORLD_MEMORY_MAX);
+    process->node_bytes_usec = measured_usec;
+    return 0;
 }
 
 int world_add_task(World *world, const Task *value)

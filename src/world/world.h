@@ -85,6 +85,10 @@ typedef struct Process {
     const char *slice;  /* innermost systemd slice, or NULL */
     CpuMask cpuset;     /* CPUs its cpuset lets it use: the outer bound (I1); NULL: not known */
     uint64_t rss_bytes;
+    /* Residency (evidence D): [topology->n_nodes], how much of its memory that placement can follow lies on each node,
+     * up to WORLD_MEMORY_MAX. NULL: not known. Owned; see world_set_process_memory(). */
+    uint64_t *node_bytes;
+    uint64_t node_bytes_usec; /* when that was measured; 0 exactly when it is not known */
     uint32_t n_threads;
     uint32_t cpu_permille; /* CPU time used over the last slow tick, in permille of one CPU */
     WorkloadIx workload;
@@ -158,6 +162,17 @@ typedef struct CpuLoad {
     uint32_t cooldown_ticks; /* of the last cool-down, in MinResidencySec=; doubled at each relapse (P7) */
 } CpuLoad;
 
+/* Memory of one node. */
+typedef struct NodeLoad {
+    /* What may still be put there at no cost to others: what is free, and file pages nobody used lately that need not be
+     * written first. Up to WORLD_MEMORY_MAX; 0 when it is not known. Watermarks and headroom are not taken off. */
+    uint64_t free_bytes;
+    bool free_known;
+} NodeLoad;
+
+/* Bytes of one process or node, 32 TiB; more counts as that. Sums over all of a World fit into 64 bits. */
+#define WORLD_MEMORY_MAX (1ULL << 45)
+
 typedef struct World {
     Topology *topology; /* owned reference */
     InternPool *pool;   /* owns every interned string and mask in here */
@@ -168,7 +183,8 @@ typedef struct World {
     bool partial;              /* some input could not be read in this tick (I10) */
     Bucket cross_node;         /* of the whole host */
 
-    CpuLoad *cpus; /* [topology->cpu_limit] */
+    CpuLoad *cpus;   /* [topology->cpu_limit] */
+    NodeLoad *nodes; /* [topology->n_nodes] */
     Workload *workloads;
     size_t n_workloads, workloads_capacity;
     Group *groups; /* ascending id */
@@ -195,14 +211,19 @@ int world_compact(World *world);
 /* Adds an entry in its sorted place; later indices move up, and references to them inside the World follow. Appending (keys
  * in ascending order) is O(1). Return the index, -EEXIST when the key is there already (pid; pid and tid; name; the
  * CPU is lent or the task has a lease), or -ENOMEM. The pointers inside `value` must be interned in world->pool; `key`
- * and `name` are interned here. A new task has no lease, whatever `value` says. world_add_lease(): -ESRCH when the
- * World has no such task. */
+ * and `name` are interned here. A new process has no node_bytes and a new task no lease, whatever `value` says.
+ * world_add_lease(): -ESRCH when the World has no such task. */
 int world_add_process(World *world, const Process *value);
 int world_add_task(World *world, const Task *value);
 int world_add_group(World *world, WorkloadIx workload, const char *key);
 int world_add_workload(World *world, const char *name, uint32_t policy);
 int world_add_lease(World *world, const Lease *value);
 void world_remove_lease(World *world, size_t index);
+
+/* Says where the memory of a process lies: a copy of bytes[topology->n_nodes], each cut to WORLD_MEMORY_MAX, as measured
+ * at `measured_usec`, which is not 0. NULL: not known any more. Returns 0 or -ENOMEM (what was known stays). */
+int world_set_process_memory(const World *world, Process *process, const uint64_t *bytes,
+                             uint64_t measured_usec);
 
 /* Look-ups; NULL when there is none. */
 Process *world_process(World *world, pid_t pid);
@@ -232,8 +253,9 @@ int world_check(const World *world, char **ret_what);
 /* The text form: complete, stable, one line per entry, for records, goldens and scenarios; malloc'd, NULL when memory is
  * out. Only Task.reader is left out: it names something in the process that wrote the text.
  *
- * The lines and their order: format, topology ..., world, load (one per CPU), workload, group, process, task, lease; for
- * the form of a line see base/record.h. Keys are named after the members; those left out are 0, no, NULL or none.
+ * The lines and their order: format, topology ..., world, load (one per CPU), memory (one per node whose free memory is
+ * known), workload, group, process, task, lease; for the form of a line see base/record.h. Keys are named after the
+ * members; those left out are 0, no, NULL or none.
  * Workloads and groups are named by their index, tasks and leases by pid and tid.
  *
  * world_load() needs no other input; it returns 0, -ENOMEM, or -EINVAL with a malloc'd "line N: expected ..." in

@@ -31,6 +31,7 @@ typedef struct Thing {
     const char *string;
     CpuMask mask;
     RecordNumbers numbers;
+    RecordNumbers64 numbers64;
 } Thing;
 
 static const RecordField fields[] = {
@@ -46,12 +47,14 @@ static const RecordField fields[] = {
     {"string", RECORD_STRING, offsetof(Thing, string)},
     {"mask", RECORD_MASK, offsetof(Thing, mask)},
     {"numbers", RECORD_NUMBERS, offsetof(Thing, numbers)},
+    {"numbers64", RECORD_NUMBERS64, offsetof(Thing, numbers64)},
 };
 
 static void thing_done(Thing *thing)
 {
     free(thing->text);
     record_numbers_done(&thing->numbers);
+    record_numbers64_done(&thing->numbers64);
 }
 
 static char *write_thing(const Thing *thing)
@@ -90,10 +93,10 @@ static int read_thing(InternPool *pool, const char *text, Thing *thing, char **r
 #define FULL                                                                                    \
     "thing flag=yes color8=green color=green u16=65535 u32=4294967295 "                         \
     "u64=18446744073709551615 index=-1 chars=\"a \\xff\" text=\"\\x22\\x5c\" string=\"\\x0a\" " \
-    "mask=0-3,7,9-10 numbers=10,0,21\n"
+    "mask=0-3,7,9-10 numbers=10,0,21 numbers64=0,18446744073709551615\n"
 #define EMPTY                                                                                  \
     "thing flag=no color8=red color=red u16=0 u32=0 u64=0 index=0 chars=\"\" text=- string=- " \
-    "mask=- numbers=1\n"
+    "mask=- numbers=1 numbers64=-\n"
 
 static void test_round_trip(void **state)
 {
@@ -156,6 +159,10 @@ static void test_bad(void **state)
          "line 1: expected numbers= at most 4096 numbers with commas between them, not \"\""},
         {"thing numbers=1,,2",
          "line 1: expected numbers= at most 4096 numbers with commas between them, not \"\""},
+        {"thing numbers=4294967296",
+         "line 1: expected numbers= at most 4096 numbers with commas between them, not \"4294967296\""},
+        {"thing numbers64=1,-",
+         "line 1: expected numbers64= at most 4096 numbers with commas between them, not \"-\""},
         {"thing mask=3-1",
          "line 1: expected mask= a list such as 0-3,8 of numbers up to 65535, or empty, not \"3-1\""},
     };

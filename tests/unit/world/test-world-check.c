@@ -27,6 +27,8 @@ HARM(bucket, world->cross_node.updated_usec = world->now_usec + 1)
 HARM(cpu_usable, world->cpus[3].online = false)
 HARM(cpu_busy, world->cpus[3].busy_permille = 1001)
 HARM(cpu_idle, world->cpus[3].idle_since_usec = world->now_usec + 1)
+HARM(node_unknown, world->nodes[1].free_bytes = 1)
+HARM(node_bytes, world->nodes[0] = ((NodeLoad){WORLD_MEMORY_MAX + 1, true}))
 HARM(workload_name, world->workloads[0].name = "elsewhere")
 HARM(workload_twice, world->workloads[1].name = world->workloads[0].name)
 HARM(workload_bucket, world->workloads[1].cross_node.updated_usec = world->now_usec + 1)
@@ -42,6 +44,12 @@ HARM(process_name, world->processes[1].comm = NULL)
 HARM(process_workload, world->processes[1].workload.i = 2)
 HARM(process_group, world->processes[1].group.i = 2)
 HARM(process_other, world->processes[1].group.i = 0)
+HARM(process_unmeasured, world->processes[1].node_bytes_usec = 1)
+HARM(process_measured_later,
+     assert_int_equal(world_set_process_memory(world, &world->processes[1], (uint64_t[]){0, 0}, 1000001), 0))
+HARM(process_memory,
+     assert_int_equal(world_set_process_memory(world, &world->processes[1], (uint64_t[]){0, 0}, 1), 0);
+     world->processes[1].node_bytes[1] = WORLD_MEMORY_MAX + 1)
 HARM(task_process, world->tasks[2].process.i = 2)
 HARM(task_order, world->tasks[1].tid = 100)
 HARM(task_class, world->tasks[1].task_class = TASK_CLASS_MAX)
@@ -70,6 +78,8 @@ static void test_harm(void **state)
         {harm_cpu_usable, "CPU 3 is usable but not online"},
         {harm_cpu_busy, "CPU 3 is more than busy"},
         {harm_cpu_idle, "CPU 3 is idle since after now"},
+        {harm_node_unknown, "node 1 has more free memory than can be"},
+        {harm_node_bytes, "node 0 has more free memory than can be"},
         {harm_workload_name, "the name of workload 0 is not interned"},
         {harm_workload_twice, "workloads 0 and 1 have the same name"},
         {harm_workload_bucket, "a bucket was updated after now"},
@@ -85,6 +95,9 @@ static void test_harm(void **state)
         {harm_process_workload, "process 200 is of a workload that is not there"},
         {harm_process_group, "process 200 is in a group that is not there"},
         {harm_process_other, "process 200 is in a group of another workload"},
+        {harm_process_unmeasured, "the memory of process 200 was not measured, or was after now"},
+        {harm_process_measured_later, "the memory of process 200 was not measured, or was after now"},
+        {harm_process_memory, "process 200 has more memory than can be"},
         {harm_task_process, "task 200 is of no process"},
         {harm_task_order, "task 100 is out of order"},
         {harm_task_class, "task 101 has an impossible class or hands"},

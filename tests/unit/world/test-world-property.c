@@ -67,6 +67,18 @@ static void step_lease(World *world, uint64_t *seed)
     assert_true(r >= 0 || r == -EEXIST);
 }
 
+static void step_memory(World *world, uint64_t *seed)
+{
+    const uint64_t bytes[] = {random_next(seed), random_next(seed)};
+
+    world->nodes[pick(seed, 2)] = (NodeLoad){.free_bytes = bytes[0], .free_known = true};
+    if (world->n_processes > 0)
+        assert_int_equal(world_set_process_memory(world,
+                                                  &world->processes[pick(seed, (int)world->n_processes)],
+                                                  pick(seed, 4) ? bytes : NULL, world->now_usec),
+                         0);
+}
+
 static void step_gone(World *world, uint64_t *seed)
 {
     if (world->n_tasks > 0)
@@ -142,7 +154,7 @@ static void history(uint64_t seed)
         assert_int_equal(world_add_workload(world, names[i], (uint32_t)i), i);
     }
     for (int step = 0; step < STEPS; step++) {
-        int what = pick(&seed, 20);
+        int what = pick(&seed, 22);
 
         if (what < 14)
             step_add(world, &seed);
@@ -150,6 +162,8 @@ static void history(uint64_t seed)
             step_lease(world, &seed);
         else if (what < 19)
             step_gone(world, &seed);
+        else if (what < 21)
+            step_memory(world, &seed);
         else
             assert_int_equal(world_compact(world), 0);
         sample_check(world);

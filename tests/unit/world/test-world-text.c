@@ -27,6 +27,7 @@ static void test_round_trip(void **state)
     world->partial = true;
     world->cross_node = (Bucket){54, 55};
     world->cpus[2] = (CpuLoad){true, false, true, 1, 2, 3, 4, 5, 6, 7, 8};
+    world->nodes[1] = (NodeLoad){76, true};
     world->workloads[1].paused = true;
     world->workloads[1].cross_node = (Bucket){56, 57};
     world->workloads[1].n_lends = 58;
@@ -42,6 +43,7 @@ static void test_round_trip(void **state)
     world->processes[1].slice = intern_string(world->pool, "s.slice");
     world->processes[1].cpuset = sample_mask(world, "");
     world->processes[1].rss_bytes = UINT64_MAX;
+    assert_int_equal(world_set_process_memory(world, &world->processes[1], (uint64_t[]){73, 74}, 75), 0);
     world->processes[1].n_threads = 66;
     world->processes[1].cpu_permille = 67;
     world->processes[1].yielded = true;
@@ -70,6 +72,13 @@ static void test_round_trip(void **state)
     assert_int_equal(copy->next_group_id, 3);
     assert_int_equal(copy->cpus[2].cooldown_ticks, 8);
     assert_false(copy->cpus[2].usable);
+    assert_false(copy->nodes[0].free_known);
+    assert_true(copy->nodes[1].free_known);
+    assert_int_equal(copy->nodes[1].free_bytes, 76);
+    assert_null(copy->processes[0].node_bytes);
+    assert_int_equal(copy->processes[1].node_bytes[0], 73);
+    assert_int_equal(copy->processes[1].node_bytes[1], 74);
+    assert_int_equal(copy->processes[1].node_bytes_usec, 75);
     assert_string_equal(copy->workloads[1].name, "db");
     assert_int_equal(copy->workloads[0].run_permille, 700);
     assert_int_equal(copy->groups[1].backoff_until_tick, 64);
@@ -164,13 +173,26 @@ static void test_bad(void **state)
         {HEAD "workload name=\"\xc3\xb6\"\n",
          "line 8: expected printable ASCII, with other bytes in quotes as \\xNN"},
         {HEAD WORKLOAD "\r\n", "line 9: expected printable ASCII, with other bytes in quotes as \\xNN"},
+        {HEAD "memory node=1 free_bytes=1\n", "line 8: expected node= one of the 1 nodes of the topology"},
+        {HEAD "memory node=0\n", "line 8: expected free_bytes="},
+        {HEAD "memory node=0 free_bytes=35184372088833\n",
+         "line 8: expected a consistent world before this line, but node 0 has more free memory than can be"},
+        {HEAD "process pid=5 comm=\"\" cgroup=\"/\" node_bytes=1,2 node_bytes_usec=1\n",
+         "line 8: expected node_bytes= of 1 numbers with node_bytes_usec=, or neither"},
+        {HEAD "process pid=5 comm=\"\" cgroup=\"/\" node_bytes=1\n",
+         "line 8: expected node_bytes= of 1 numbers with node_bytes_usec=, or neither"},
+        {HEAD "process pid=5 comm=\"\" cgroup=\"/\" node_bytes_usec=1\n",
+         "line 8: expected node_bytes= of 1 numbers with node_bytes_usec=, or neither"},
+        {HEAD "process pid=5 comm=\"\" cgroup=\"/\" node_bytes=1 node_bytes_usec=10\n",
+         "line 8: expected a consistent world before this line, but the memory of process 5 was not measured, or "
+         "was after now"},
         {HEAD "load cpu=2\n", "line 8: expected cpu= a CPU of the topology"},
         {HEAD "load cpu=1 usable=yes\n",
          "line 8: expected a consistent world before this line, but CPU 1 is usable but not online"},
         {HEAD WORKLOAD "load cpu=1\n",
-         "line 9: expected load, workload, group, process, task, lease in this order, not \"load\""},
+         "line 9: expected load, memory, workload, group, process, task, lease in this order, not \"load\""},
         {HEAD "nonsense\n",
-         "line 8: expected load, workload, group, process, task, lease in this order, not \"nonsense\""},
+         "line 8: expected load, memory, workload, group, process, task, lease in this order, not \"nonsense\""},
         {HEAD WORKLOAD GROUP GROUP, "line 10: expected groups in ascending order of id="},
         {HEAD WORKLOAD "group id=2 workload=0 key=\"\"\n",
          "line 9: expected a consistent world before this line, but group id 2 was never given out"},

@@ -163,6 +163,37 @@ static void test_compact(void **state)
     assert_int_equal(world->groups[0].id, 3); /* ids are not used again */
 }
 
+static void test_memory(void **state)
+{
+    CLEANUP(world_free_p) World *world = sample_world();
+    const uint64_t bytes[] = {1, UINT64_MAX}, others[] = {3, 4};
+    Process copy;
+
+    assert_null(world->processes[0].node_bytes);
+    assert_int_equal(world_set_process_memory(world, &world->processes[0], bytes, 5), 0);
+    assert_int_equal(world->processes[0].node_bytes[0], 1);
+    assert_int_equal(world->processes[0].node_bytes[1], WORLD_MEMORY_MAX);
+    assert_int_equal(world->processes[0].node_bytes_usec, 5);
+    assert_int_equal(world_set_process_memory(world, &world->processes[1], others, 6), 0);
+    sample_check(world);
+
+    /* It follows its process to another place, and stays with it. */
+    copy = world->processes[0];
+    copy.pid = 150;
+    assert_int_equal(world_add_process(world, &copy), 1);
+    assert_null(world->processes[1].node_bytes);
+    assert_int_equal(world->processes[1].node_bytes_usec, 0);
+    assert_int_equal(world->processes[2].node_bytes[0], 3);
+    world->processes[0].gone = true;
+    assert_int_equal(world_compact(world), 0);
+    sample_check(world);
+    assert_int_equal(world->processes[1].node_bytes[1], 4);
+
+    assert_int_equal(world_set_process_memory(world, &world->processes[1], NULL, 0), 0);
+    assert_null(world->processes[1].node_bytes);
+    sample_check(world);
+}
+
 static void test_crowd(void **state)
 {
     CLEANUP(world_free_p) World *world = sample_empty();
@@ -189,10 +220,15 @@ static void test_crowd(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lookups),          cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_add_out_of_order), cmocka_unit_test(test_add_twice),
-        cmocka_unit_test(test_leases),           cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_compact),          cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_lookups),
+        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_add_out_of_order),
+        cmocka_unit_test(test_add_twice),
+        cmocka_unit_test(test_leases),
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_compact),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_crowd),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
