@@ -2,7 +2,6 @@
 
 #include "probe/aside.h"
 
-#include "base/root.h"
 #include "base/time.h"
 
 #include <fcntl.h>
@@ -39,7 +38,7 @@ typedef struct Slot {
 struct Aside {
     pthread_mutex_t lock;
     pthread_cond_t answered;
-    size_t size;
+    AsideOptions options;
     uint64_t budget_usec, n_answers;
     bool ending;
     Slot slots[ASIDE_THREADS];
@@ -59,7 +58,7 @@ static void *run(void *userdata)
         if (slot->state != SLOT_ASKED)
             break;
         (void)pthread_mutex_unlock(&aside->lock);
-        n = root_read(slot->dir_fd, slot->file, slot->text, aside->size);
+        n = aside->options.read(slot->dir_fd, slot->file, slot->text, aside->options.size);
         (void)close(slot->dir_fd);
         (void)pthread_mutex_lock(&aside->lock);
         slot->n = n;
@@ -71,15 +70,15 @@ static void *run(void *userdata)
     return NULL;
 }
 
-int aside_new(size_t size, Aside **ret)
+int aside_new(const AsideOptions *options, Aside **ret)
 {
     Aside *aside = calloc(1, sizeof(*aside));
     pthread_condattr_t attributes;
 
     if (!aside)
         return -ENOMEM;
-    aside->size = size;
-    aside->budget_usec = ASIDE_BUDGET_USEC;
+    aside->options = *options;
+    aside->budget_usec = options->budget_usec;
     /* None of these allocates or fails with glibc. */
     (void)pthread_mutex_init(&aside->lock, NULL);
     (void)pthread_condattr_init(&attributes);
@@ -143,7 +142,7 @@ static int start(Slot *slot)
 
     if (slot->started)
         return 0;
-    slot->text = malloc(slot->aside->size);
+    slot->text = malloc(slot->aside->options.size);
     if (!slot->text)
         return -ENOMEM;
     (void)sigfillset(&all);
@@ -211,7 +210,7 @@ static int put_question(Slot *slot, int dir_fd, const AsideKey *key)
 
 static void await(Aside *aside, const Slot *slot)
 {
-    uint64_t begin = time_now_usec(), end = begin + MIN(ASIDE_WAIT_USEC, aside->budget_usec), waited;
+    uint64_t begin = time_now_usec(), end = begin + MIN(aside->options.wait_usec, aside->budget_usec), waited;
     const struct timespec until = {
         .tv_sec = (time_t)(end / USEC_PER_SEC),
         .tv_nsec = (long)(end % USEC_PER_SEC * NSEC_PER_USEC),
@@ -244,7 +243,7 @@ static ssize_t read_locked(Aside *aside, int dir_fd, const AsideKey *key, char *
         return -EAGAIN;
     slot->state = SLOT_FREE;
     if (slot->n > 0 || slot->n == -EFBIG)
-        (void)memcpy(buf, slot->text, slot->n > 0 ? (size_t)slot->n + 1 : aside->size);
+        (void)memcpy(buf, slot->text, slot->n > 0 ? (size_t)slot->n + 1 : aside->options.size);
     return slot->n;
 }
 
@@ -260,7 +259,7 @@ ssize_t aside_read(Aside *aside, int dir_fd, const AsideKey *key, char *buf)
 
 void aside_refill(Aside *aside)
 {
-    aside->budget_usec = ASIDE_BUDGET_USEC;
+    aside->budget_usec = aside->options.budget_usec;
 }
 
 size_t aside_n_hanging(Aside *aside)

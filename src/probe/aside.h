@@ -6,8 +6,8 @@
  * What /proc shows of the memory of a process (cmdline, environ) is read under a lock which that process holds itself while
  * it forks, maps or faults: for seconds when hundreds fork at once and queue for a lock of their ancestor, for ever when
  * somebody wants it so (a page of its arguments behind userfaultfd(2) or on a dead network disk). Nothing tells beforehand.
- * So such a file is read by a thread set aside for it. The caller waits for a moment, and asks again later for what has
- * not come by then; other processes go on meanwhile. */
+ * Some (numa_maps) takes long because there is much of it. So such a file is read by a thread set aside for it. The
+ * caller waits for a moment, and asks again later for what has not come by then; other processes go on meanwhile. */
 
 #include "base/util.h"
 
@@ -17,13 +17,19 @@
 /* So many reads may hang at a time; further ones are put off. */
 #define ASIDE_THREADS 4U
 
-/* How long one read is waited for. One that does not hang takes some 30 microseconds. */
-#define ASIDE_WAIT_USEC 20000U
-
-/* How long all reads together are waited for until aside_refill(). */
-#define ASIDE_BUDGET_USEC 100000U
-
 typedef struct Aside Aside;
+
+/* Reads `file` below `dir_fd` into `buf` of `size` bytes, of which it uses one less and terminates them. Returns their
+ * number; -EFBIG when the file did not fit and `buf` is full; or -errno. root_read() is one. Called in a thread of its
+ * own, so it may only use what it is given. */
+typedef ssize_t (*AsideReader)(int dir_fd, const char *file, char *buf, size_t size);
+
+typedef struct AsideOptions {
+    AsideReader read;
+    size_t size;          /* of what it may leave */
+    uint32_t wait_usec;   /* how long one read is waited for */
+    uint32_t budget_usec; /* how long all reads together are until aside_refill() */
+} AsideOptions;
 
 /* Who reads what: an answer that came late is given only to the same question. */
 typedef struct AsideKey {
@@ -32,15 +38,15 @@ typedef struct AsideKey {
     pid_t pid;
 } AsideKey;
 
-/* Texts have up to `size` bytes. Threads begin with the first reads. 0 or -errno. */
-int aside_new(size_t size, Aside **ret);
+/* Threads begin with the first reads. 0 or -errno. */
+int aside_new(const AsideOptions *options, Aside **ret);
 
 /* A thread whose read hangs cannot be ended but by the end of the process: what it uses is left to it. Returns NULL. */
 Aside *aside_free(Aside *aside);
 DEFINE_CLEANUP(Aside *, aside_free)
 
-/* As root_read() of `key->file` below `dir_fd` into `buf` of the size given to aside_new(), where -EFBIG has filled it.
- * -EAGAIN: there is no answer yet; ask again. */
+/* What the reader says of `key->file` below `dir_fd`; `buf` has the size given to aside_new(). -EAGAIN: there is no answer
+ * yet; ask again. */
 ssize_t aside_read(Aside *aside, int dir_fd, const AsideKey *key, char *buf);
 
 /* Lets as long be waited again; called once per pass. */

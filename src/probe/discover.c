@@ -238,6 +238,8 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
     }
     if (r < 0)
         return give_up(r, process, old);
+    if (!same || old->identity != subject.identity)
+        seen->memory_due_usec = seen->memory_cost_usec = 0; /* another program, another memory */
     seen->identity = subject.identity;
 
     process = world_process(world, pid);
@@ -409,6 +411,8 @@ int probe_discover(Probe *probe, World *world, uint64_t now_usec)
     r = probe_masks_refresh(probe, world);
     if (r == 0)
         r = compact(probe, world);
+    if (r == 0)
+        r = probe_memory_refresh(probe, world);
     if (r < 0)
         return r;
 

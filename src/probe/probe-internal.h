@@ -96,6 +96,14 @@ struct Probe {
     char *command_line, *environment; /* [SUBJECT_TEXT_SIZE], when wanted */
     Aside *aside;
     char exe[PATH_MAX], cgroup_text[CGROUP_TEXT_SIZE], status_text[32768];
+
+    /* residency.c */
+    Aside *memory_aside;
+    char *memory_text;    /* a NumaMapsReading */
+    size_t *memory_due;   /* processes of the World, by index */
+    uint64_t *node_bytes; /* [n_nodes] */
+    size_t memory_due_capacity, node_bytes_capacity;
+    pid_t memory_cursor; /* who was looked at last */
 };
 
 /* Whether a read failed because the task is not there any more. */
@@ -147,6 +155,10 @@ void probe_threads_validate(Probe *probe, World *world);
 void probe_process_gone(World *world, Process *process);
 /* Reads the numbers that name the entries of a directory, ascending. 0 or -errno. */
 int probe_list_numbers(DIR *dir, pid_t **array, size_t *capacity, size_t *ret_n);
+
+/* residency.c: looks where the memory of some processes lies, and what the nodes have left. World.now is this
+ * discovery's, and nobody in it is gone. 0 or -ENOMEM. */
+int probe_memory_refresh(Probe *probe, World *world);
 
 /* masks.c: affinity masks and whose hands are on them. */
 int probe_mask_read(Probe *probe, World *world, const Process *process, pid_t tid, CpuMask *ret);

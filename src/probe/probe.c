@@ -173,6 +173,10 @@ Probe *probe_free(Probe *probe)
     free(probe->group_lends);
     free(probe->command_line);
     free(probe->environment);
+    free(probe->memory_text);
+    free(probe->memory_due);
+    free(probe->node_bytes);
+    probe->memory_aside = aside_free(probe->memory_aside);
     probe->aside = aside_free(probe->aside);
     if (probe->proc)
         (void)closedir(probe->proc);

@@ -60,6 +60,9 @@ typedef struct ProbeCallbacks {
     ProbeDecision (*decide)(void *userdata, const ProbeSubject *subject, size_t *ret_policy);
     /* Puts a process that was taken into its group: group_assign(). Returns 0 or -ENOMEM. */
     int (*assign)(void *userdata, World *world, Process *process, size_t policy);
+    /* Whether Process.node_bytes is wanted; asked about each process of a workload at each discovery. Where nobody's is,
+     * nothing is read for it, nor for NodeLoad. NULL: nobody's. */
+    bool (*wants_memory)(void *userdata, const World *world, const Process *process);
     void *userdata;
 } ProbeCallbacks;
 
@@ -81,13 +84,15 @@ typedef struct ProbeOptions {
 #define PROBE_WANTS_ENVIRONMENT  (1U << 2)
 
 typedef struct ProbeStatistics {
-    uint64_t n_reads;      /* task files read */
-    uint64_t n_gone;       /* tasks that exited under our hands */
-    uint64_t n_unparsable; /* foreign text skipped */
-    uint64_t n_put_off;    /* command lines and environments whose process kept the reader waiting */
-    uint64_t n_over_limit; /* tasks beyond max_tasks, as of the last discovery */
-    uint64_t n_kept_open;  /* descriptors now kept open */
-    uint64_t n_quiet;      /* tasks sampled only at discovery, because they sleep */
+    uint64_t n_reads;         /* task files read */
+    uint64_t n_gone;          /* tasks that exited under our hands */
+    uint64_t n_unparsable;    /* foreign text skipped */
+    uint64_t n_put_off;       /* reads that did not come at once: command lines, environments, numa_maps */
+    uint64_t n_over_limit;    /* tasks beyond max_tasks, as of the last discovery */
+    uint64_t n_kept_open;     /* descriptors now kept open */
+    uint64_t n_quiet;         /* tasks sampled only at discovery, because they sleep */
+    uint64_t n_memory_reads;  /* of numa_maps */
+    uint64_t memory_cpu_nsec; /* CPU time of these, which is of other threads */
 } ProbeStatistics;
 
 int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Probe **ret);
@@ -109,6 +114,7 @@ void probe_ask_again(Probe *probe);
  *   - REPINNED, and its process yielded: changed by us, and the mask is neither ours nor the kernel's doing after a
  *     change of CPUs or cpuset. For good;
  *   - UNKNOWN: its mask or times could not be read; until they can (I10).
+ * Memory of processes is looked at when they are seen first, then less and less often (probe/residency.h).
  * Masks are cut to what is online. Those changed by us are read every time, of the others 2000 in turn.
  * Returns 0, -ENOMEM, or -errno when /proc itself cannot be read. */
 int probe_discover(Probe *probe, World *world, uint64_t now_usec);

@@ -22,7 +22,9 @@ typedef struct SeenProcess {
     uint64_t identity;  /* hash of its name, cgroup and program */
     uint64_t cpu_ticks; /* CPU time used, at read_usec */
     uint64_t read_usec;
-    char *cpuset_path; /* in the hierarchy of the cpuset controller; NULL unless managed. Owned */
+    uint64_t memory_due_usec;  /* when to look where its memory lies; 0: not done yet */
+    uint32_t memory_cost_usec; /* CPU time that took; 0: the same */
+    char *cpuset_path;         /* in the hierarchy of the cpuset controller; NULL unless managed. Owned */
 } SeenProcess;
 
 typedef struct SeenTable {

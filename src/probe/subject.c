@@ -4,6 +4,7 @@
  * given away, the handle says ESRCH; so the facts of two processes never mix. */
 
 #include "base/root.h"
+#include "base/time.h"
 #include "probe/probe-internal.h"
 #include "probe/taskstat.h"
 
@@ -95,6 +96,20 @@ int subject_read_identity(Probe *probe, Subject *subject, unsigned wants)
     return 0;
 }
 
+/* The thread that reads texts aside. A read that does not hang takes some 30 microseconds; the tick waits 20 ms for one,
+ * and 100 ms for all. 0 or -errno. */
+static int make_aside(Probe *probe)
+{
+    const AsideOptions options = {
+        .read = root_read,
+        .size = SUBJECT_TEXT_SIZE,
+        .wait_usec = 20 * USEC_PER_MSEC,
+        .budget_usec = 100 * USEC_PER_MSEC,
+    };
+
+    return probe->options.aside && !probe->aside ? aside_new(&options, &probe->aside) : 0;
+}
+
 /* Reads a file of NUL-separated strings as far as it fits. Returns its length, 0 when it cannot be read, or -EAGAIN when that
  * takes longer: then it has to be asked again. */
 static ssize_t read_strings(Probe *probe, const Subject *subject, const char *file, char **buf)
@@ -110,7 +125,7 @@ static ssize_t read_strings(Probe *probe, const Subject *subject, const char *fi
 
     if (!*buf)
         *buf = malloc(size);
-    if (!*buf || (probe->options.aside && !probe->aside && aside_new(size, &probe->aside) < 0))
+    if (!*buf || make_aside(probe) < 0)
         return -ENOMEM;
     n = probe->aside ? aside_read(probe->aside, subject->fd, &key, *buf)
                      : root_read(subject->fd, file, *buf, size);

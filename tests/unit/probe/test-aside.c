@@ -17,13 +17,15 @@ typedef struct Fixture {
 static int set_up(void **state)
 {
     static Fixture fixture;
+    const AsideOptions options = {
+        .read = root_read, .size = TEXT_SIZE, .wait_usec = 20000, .budget_usec = 100000};
 
     (void)snprintf(fixture.path, sizeof(fixture.path), "/tmp/numaplace-aside-XXXXXX");
     if (!mkdtemp(fixture.path))
         return -1;
     fixture.fd = open(fixture.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     *state = &fixture;
-    return fixture.fd < 0 ? -1 : aside_new(TEXT_SIZE, &fixture.aside);
+    return fixture.fd < 0 ? -1 : aside_new(&options, &fixture.aside);
 }
 
 static int tear_down(void **state)

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Where the memory of the processes lies that are to be placed, and how much the nodes have left.
+ *
+ * numa_maps is read aside (probe/aside.h): it may be megabytes and take seconds, and the process can hang its reader. The
+ * thread hands back sums only. What takes longer than a moment is asked for again at the next discovery.
+ *
+ * A reading is a dozen system calls (directory, stat, numa_maps) and two more for each page of text; readings are spaced
+ * by what they cost, and one discovery makes no more than a few milliseconds of them, in turn. Where nobody's memory is
+ * wanted there is no system call at all. */
+
+#include "probe/residency.h"
+
+#include "base/root.h"
+#include "base/time.h"
+#include "probe/node-memory.h"
+#include "probe/numa-maps.h"
+#include "probe/probe-internal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+/* CPU time of the readings of one discovery; the last one may exceed it. Once a second that is half a percent, which
+ * only a crowd of new processes takes. */
+#define PASS_NSEC (NSEC_PER_SEC / 200)
+
+/* A reading that takes longer is fetched at the next discovery, and so are all after so many such waits. Less than for texts:
+ * these are long because they are large, not because something is wrong. */
+#define WAIT_USEC   5000U
+#define BUDGET_USEC 20000U
+
+uint64_t residency_wait_usec(uint64_t age_usec, uint64_t cost_usec, double roots)
+{
+    double wait = sqrt((double)cost_usec) * roots * RESIDENCY_SHARE;
+
+    if (age_usec < RESIDENCY_OLD_USEC)
+        return MAX(MAX(age_usec, RESIDENCY_YOUNG_USEC), cost_usec * RESIDENCY_YOUNG_SHARE);
+    /* A day, so that nothing overflows. */
+    return MAX(RESIDENCY_OLD_USEC, (uint64_t)MIN(wait, 86400.0 * USEC_PER_SEC));
+}
+
+/* The readings of one discovery. */
+typedef struct Pass {
+    Probe *probe;
+    World *world;
+    double roots; /* of the costs of all whose memory is wanted */
+    size_t n_wanted;
+    uint64_t spent_nsec;
+    size_t n_late;
+} Pass;
+
+static double root(const SeenProcess *seen)
+{
+    return sqrt((double)seen->memory_cost_usec);
+}
+
+/* Without memory this cannot fail. */
+static void forget(const World *world, Process *process)
+{
+    (void)world_set_process_memory(world, process, NULL, 0);
+}
+
+static int take(Pass *pass, Process *process, SeenProcess *seen, const NumaMapsReading *reading)
+{
+    Probe *probe = pass->probe;
+    const Topology *topology = pass->world->topology;
+    uint64_t now = pass->world->now_usec;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++) {
+        uint32_t os = topology->nodes[i].os_index;
+
+        probe->node_bytes[i] = os < NUMA_MAPS_NODES_MAX ? reading->maps.bytes[os] : 0;
+    }
+    pass->spent_nsec += reading->cost_nsec;
+    probe->statistics.memory_cpu_nsec += reading->cost_nsec;
+    probe->statistics.n_memory_reads++;
+
+    pass->roots -= root(seen);
+    seen->memory_cost_usec = (uint32_t)CLAMP(reading->cost_nsec / NSEC_PER_USEC, 1U, UINT32_MAX);
+    pass->roots += root(seen);
+    seen->memory_due_usec =
+        now + residency_wait_usec(now - process->first_seen_usec, seen->memory_cost_usec, pass->roots);
+    return world_set_process_memory(pass->world, process, probe->node_bytes, now);
+}
+
+/* What was known is true as of when it was measured, but not for ever. */
+static void come_back(Pass *pass, Process *process, const SeenProcess *seen)
+{
+    pass->n_late++;
+    pass->probe->statistics.n_put_off++;
+    if (pass->world->now_usec > seen->memory_due_usec + RESIDENCY_OLD_USEC)
+        forget(pass->world, process);
+}
+
+static ssize_t read_text(Probe *probe, const Process *process, const SeenProcess *seen)
+{
+    const AsideKey key = {
+        .file = "numa_maps",
+        .identity = seen->identity,
+        .start_ticks = process->start_ticks,
+        .pid = process->pid,
+    };
+    CLEANUP(subject_close) Subject subject = {.fd = -1};
+    int r = subject_open(probe, process->pid, &subject);
+
+    if (r < 0)
+        return r;
+    if (subject.stat.start_ticks != process->start_ticks)
+        return -ESRCH;
+    probe->statistics.n_reads++;
+    return probe->memory_aside
+               ? aside_read(probe->memory_aside, subject.fd, &key, probe->memory_text)
+               : numa_maps_read(subject.fd, key.file, probe->memory_text, sizeof(NumaMapsReading) + 1);
+}
+
+/* What cannot be read is not known (I10): the process is gone, or not ours to see. */
+static int read_one(Pass *pass, Process *process, SeenProcess *seen)
+{
+    ssize_t n = read_text(pass->probe, process, seen);
+
+    if (n == -ENOMEM)
+        return -ENOMEM;
+    if (n == -EAGAIN) {
+        come_back(pass, process, seen);
+        return 0;
+    }
+    if (n < 0) {
+        pass->probe->statistics.n_unparsable += n == -EINVAL;
+        seen->memory_due_usec = pass->world->now_usec + RESIDENCY_OLD_USEC;
+        forget(pass->world, process);
+        return 0;
+    }
+    return take(pass, process, seen, (const NumaMapsReading *)(const void *)pass->probe->memory_text);
+}
+
+/* Finds whose memory is wanted, and of whom it is due. */
+static int find_due(Pass *pass, size_t *ret_n)
+{
+    Probe *probe = pass->probe;
+    const ProbeCallbacks *callbacks = &probe->callbacks;
+    size_t hint = 0, n = 0;
+
+    for (size_t i = 0; i < pass->world->n_processes; i++) {
+        Process *process = &pass->world->processes[i];
+        const SeenProcess *seen = seen_find(&probe->seen, process->pid, &hint);
+
+        if (!seen || process->workload.i < 0 ||
+            !callbacks->wants_memory(callbacks->userdata, pass->world, process)) {
+            forget(pass->world, process);
+            continue;
+        }
+        pass->n_wanted++;
+        pass->roots += root(seen);
+        if (seen->memory_due_usec > pass->world->now_usec)
+            continue;
+        if (!GROW(probe->memory_due, probe->memory_due_capacity, n + 1))
+            return -ENOMEM;
+        probe->memory_due[n++] = i;
+    }
+    *ret_n = n;
+    return 0;
+}
+
+/* Reads in turn, going on behind the one that was read last, until it has cost enough. */
+static int read_due(Pass *pass, size_t n)
+{
+    Probe *probe = pass->probe;
+    size_t first = 0;
+
+    while (first < n && pass->world->processes[probe->memory_due[first]].pid <= probe->memory_cursor)
+        first++;
+    for (size_t i = 0; i < n && pass->spent_nsec < PASS_NSEC && pass->n_late < ASIDE_THREADS; i++) {
+        Process *process = &pass->world->processes[probe->memory_due[(first + i) % n]];
+        size_t hint = 0;
+        int r = read_one(pass, process, seen_find(&probe->seen, process->pid, &hint));
+
+        if (r < 0)
+            return r;
+        probe->memory_cursor = process->pid;
+    }
+    return 0;
+}
+
+static NodeLoad read_node(Probe *probe, uint32_t os_index)
+{
+    char path[64];
+    NodeMemory memory;
+
+    (void)snprintf(path, sizeof(path), "sys/devices/system/node/node%" PRIu32 "/meminfo", os_index);
+    if (root_read(probe->options.root_fd, path, probe->status_text, sizeof(probe->status_text)) < 0)
+        return (NodeLoad){0};
+    if (node_memory_parse(probe->status_text, &memory) < 0) {
+        probe->statistics.n_unparsable++;
+        return (NodeLoad){0};
+    }
+    return (NodeLoad){.free_bytes = MIN(node_memory_available(&memory), WORLD_MEMORY_MAX),
+                      .free_known = true};
+}
+
+static int prepare(Probe *probe, const World *world)
+{
+    const AsideOptions options = {
+        .read = numa_maps_read,
+        .size = sizeof(NumaMapsReading) + 1,
+        .wait_usec = WAIT_USEC,
+        .budget_usec = BUDGET_USEC,
+    };
+    int r = 0;
+
+    if (!probe->memory_text)
+        probe->memory_text = malloc(options.size);
+    if (!probe->memory_text || !GROW(probe->node_bytes, probe->node_bytes_capacity, world->topology->n_nodes))
+        return -ENOMEM;
+    if (probe->options.aside && !probe->memory_aside)
+        r = aside_new(&options, &probe->memory_aside);
+    if (probe->memory_aside)
+        aside_refill(probe->memory_aside);
+    return r;
+}
+
+int probe_memory_refresh(Probe *probe, World *world)
+{
+    Pass pass = {.probe = probe, .world = world};
+    size_t n = 0;
+    int r = 0;
+
+    if (!probe->callbacks.wants_memory)
+        return 0;
+    r = find_due(&pass, &n);
+    if (r < 0)
+        return r;
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
+        world->nodes[i] =
+            pass.n_wanted > 0 ? read_node(probe, world->topology->nodes[i].os_index) : (NodeLoad){0};
+    if (n == 0)
+        return 0;
+    r = prepare(probe, world);
+    return r < 0 ? r : read_due(&pass, n);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* When the memory of whom is looked at, and what becomes of it. */
+
+#include "probe-test.h"
+
+#include "base/time.h"
+#include "probe/residency.h"
+
+#include <math.h>
+
+#define KB 1024ULL
+
+static bool wants_all(void *userdata, const World *world, const Process *process)
+{
+    return true;
+}
+
+static bool wants_except(void *userdata, const World *world, const Process *process)
+{
+    const Bench *b = userdata;
+
+    return process->pid != b->except;
+}
+
+typedef bool (*Wants)(void *userdata, const World *world, const Process *process);
+
+static void start(Bench *b, Wants wants, bool aside)
+{
+    const ProbeOptions options = {.root_fd = b->root_fd, .max_tasks = 1000, .aside = aside};
+    const ProbeCallbacks callbacks = {
+        .decide = bench_decide, .assign = bench_assign, .wants_memory = wants, .userdata = b};
+
+    b->world = bench_world();
+    b->now = 10 * SEC;
+    b->decision = PROBE_DECISION_TAKE;
+    assert_int_equal(probe_new(&options, &callbacks, &b->probe), 0);
+}
+
+static void put_maps(Bench *b, pid_t pid, unsigned n0, unsigned n1)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "proc/%d/numa_maps", (int)pid);
+    put(b, path, "7f00 default anon=%u N0=%u N1=%u kernelpagesize_kB=4\n", n0 + n1, n0, n1);
+}
+
+static void put_node(Bench *b, unsigned node, unsigned free_kb)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "sys/devices/system/node/node%u/meminfo", node);
+    put(b, path,
+        "Node %u MemFree: %u kB\nNode %u Inactive(file): 10 kB\nNode %u Dirty: 4 kB\nNode %u Writeback: 0 kB\n",
+        node, free_kb, node, node, node);
+}
+
+static void make(Bench *b)
+{
+    bench_make(b);
+    put_process(b, &(FakeTask){.pid = 100});
+    put_process(b, &(FakeTask){.pid = 101});
+    put_maps(b, 100, 1, 2);
+    put_maps(b, 101, 3, 0);
+    put_node(b, 0, 100);
+    put_node(b, 1, 200);
+}
+
+static void test_known_at_once(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    const Process *process;
+
+    make(&b);
+    start(&b, wants_all, false);
+    bench_discover(&b);
+    process = bench_process(&b, 100);
+    assert_non_null(process->node_bytes);
+    assert_int_equal(process->node_bytes[0], 4 * KB);
+    assert_int_equal(process->node_bytes[1], 8 * KB);
+    assert_int_equal(process->node_bytes_usec, b.now);
+    assert_int_equal(bench_process(&b, 101)->node_bytes[0], 12 * KB);
+    assert_true(b.world->nodes[1].free_known);
+    assert_int_equal(b.world->nodes[0].free_bytes, 106 * KB);
+    assert_int_equal(b.world->nodes[1].free_bytes, 206 * KB);
+    assert_int_equal(probe_statistics(b.probe)->n_memory_reads, 2);
+    assert_true(probe_statistics(b.probe)->memory_cpu_nsec > 0);
+}
+
+/* First at once, then whenever the age has doubled, then every ten seconds. */
+static void test_pace(void **state)
+{
+    static const unsigned at[] = {0, 1, 2, 4, 8, 16, 26, 36, 46};
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    size_t n = 0;
+
+    make(&b);
+    take_away(&b, "proc/101");
+    start(&b, wants_all, false);
+    for (unsigned second = 0; second < 50; second++) {
+        put_maps(&b, 100, second, 0);
+        bench_discover(&b);
+        if (n < ARRAY_SIZE(at) && second == at[n])
+            n++;
+        assert_int_equal(probe_statistics(b.probe)->n_memory_reads, n);
+        assert_int_equal(bench_process(&b, 100)->node_bytes[0], at[n - 1] * 4 * KB);
+    }
+    assert_int_equal(n, ARRAY_SIZE(at));
+}
+
+/* Where nobody's memory is wanted, nothing is read and nothing is known. */
+static void test_not_wanted(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    start(&b, NULL, false);
+    bench_discover(&b);
+    assert_null(bench_process(&b, 100)->node_bytes);
+    assert_false(b.world->nodes[0].free_known);
+    assert_int_equal(probe_statistics(b.probe)->n_memory_reads, 0);
+}
+
+static void test_wanted_no_more(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    start(&b, wants_except, false);
+    bench_discover(&b);
+    b.except = 100;
+    b.except_decision = PROBE_DECISION_TAKE;
+    bench_discover(&b);
+    assert_null(bench_process(&b, 100)->node_bytes);
+    assert_non_null(bench_process(&b, 101)->node_bytes);
+    assert_true(b.world->nodes[0].free_known);
+
+    take_away(&b, "proc/101");
+    bench_discover(&b);
+    assert_false(b.world->nodes[0].free_known);
+}
+
+/* What cannot be read is not known, and costs no more than a try every ten seconds. */
+static void test_unreadable(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    uint64_t n_reads;
+
+    make(&b);
+    take_away(&b, "proc/101/numa_maps");
+    put(&b, "sys/devices/system/node/node1/meminfo", "Node 1 MemFree: much\n");
+    start(&b, wants_all, false);
+    bench_discover(&b);
+    assert_null(bench_process(&b, 101)->node_bytes);
+    assert_true(b.world->nodes[0].free_known);
+    assert_false(b.world->nodes[1].free_known);
+
+    put_maps(&b, 101, 1, 1);
+    n_reads = probe_statistics(b.probe)->n_memory_reads;
+    for (int i = 0; i < 9; i++)
+        bench_discover(&b);
+    assert_null(bench_process(&b, 101)->node_bytes);
+    assert_true(probe_statistics(b.probe)->n_memory_reads > n_reads);
+    bench_discover(&b);
+    assert_non_null(bench_process(&b, 101)->node_bytes);
+
+    /* And what was known is known no more when it no longer can be read, or makes no sense. */
+    put(&b, "proc/100/numa_maps", "nonsense\n");
+    for (int i = 0; i < 10; i++)
+        bench_discover(&b);
+    assert_null(bench_process(&b, 100)->node_bytes);
+    assert_true(probe_statistics(b.probe)->n_unparsable > 0);
+}
+
+/* exec(2): another program has other memory. */
+static void test_other_program(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    start(&b, wants_all, false);
+    for (int i = 0; i < 20; i++)
+        bench_discover(&b);
+    put_process(&b, &(FakeTask){.pid = 100, .comm = "other"});
+    put_maps(&b, 100, 9, 9);
+    bench_discover(&b);
+    assert_int_equal(bench_process(&b, 100)->node_bytes[0], 36 * KB);
+}
+
+/* One that hangs is not known; the others are, and the discovery goes on. What comes late is taken then. */
+static void test_hangs(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    int fd, fifo;
+
+    make(&b);
+    take_away(&b, "proc/100/numa_maps");
+    fd = openat(b.root_fd, "proc/100", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(mkfifoat(fd, "numa_maps", 0600), 0);
+    start(&b, wants_all, true);
+    do {
+        (void)usleep(1000);
+        bench_discover(&b);
+    } while (!bench_process(&b, 101)->node_bytes);
+    assert_null(bench_process(&b, 100)->node_bytes);
+    assert_true(probe_statistics(b.probe)->n_put_off >= 1);
+
+    fifo = openat(fd, "numa_maps", O_WRONLY | O_CLOEXEC);
+    assert_int_equal(write(fifo, "7f00 default anon=5 N1=5 kernelpagesize_kB=4\n", 45), 45);
+    (void)close(fifo);
+    (void)close(fd);
+    do {
+        (void)usleep(1000);
+        bench_discover(&b);
+    } while (!bench_process(&b, 100)->node_bytes);
+    assert_int_equal(bench_process(&b, 100)->node_bytes[1], 20 * KB);
+}
+
+/* Waits */
+
+static void test_waits(void **state)
+{
+    double roots = sqrt(1200000) + 100 * sqrt(50);
+
+    assert_int_equal(residency_wait_usec(0, 50, roots), RESIDENCY_YOUNG_USEC);
+    assert_int_equal(residency_wait_usec(3 * SEC, 50, roots), 3 * SEC);
+    assert_int_equal(residency_wait_usec(3 * SEC, 1200000, roots), 120 * SEC);
+    assert_int_equal(residency_wait_usec(60 * SEC, 50, sqrt(50)), RESIDENCY_OLD_USEC);
+    /* The example of the header. */
+    assert_int_equal(residency_wait_usec(60 * SEC, 1200000, roots) / (60 * SEC), 32);
+    assert_int_equal(residency_wait_usec(60 * SEC, 50, roots) / SEC, 12);
+    assert_int_equal(residency_wait_usec(60 * SEC, UINT64_MAX, 1e9), 86400 * SEC);
+}
+
+/* Whatever they cost, all of them together keep to their share. */
+static void test_share(void **state)
+{
+    uint64_t costs[200], seed = 1;
+    double roots = 0, share = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(costs); i++) {
+        seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+        costs[i] = 1 + (seed >> 33) % (1ULL << (seed >> 60));
+        roots += sqrt((double)costs[i]);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(costs); i++)
+        share += (double)costs[i] / (double)residency_wait_usec(60 * SEC, costs[i], roots);
+    assert_true(share < 1.001 / RESIDENCY_SHARE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_known_at_once), cmocka_unit_test(test_pace),
+        cmocka_unit_test(test_not_wanted),    cmocka_unit_test(test_wanted_no_more),
+        cmocka_unit_test(test_unreadable),    cmocka_unit_test(test_other_program),
+        cmocka_unit_test(test_hangs),         cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_share),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
