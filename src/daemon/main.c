@@ -34,6 +34,7 @@ static const char *arg_root = "/";
 static TopologyOptions arg_topology;
 static bool arg_dry_run = false;
 static bool arg_once = false;
+static bool arg_restore = false;
 
 static const char *const default_policy_directories[] = {POLICY_DIRECTORIES, NULL};
 
@@ -49,6 +50,7 @@ static void help(void)
                  "     --runtime-dir=DIR    Socket, undo journal and lock (default %s)\n"
                  "     --dry-run            Decide, but change nothing\n"
                  "     --once               Plan once, print the plan, put everything back and exit\n"
+                 "     --restore            Put back what an earlier daemon left, and exit\n"
                  "     --rehearse=N         Split this one-node machine into N pretend nodes\n"
                  "     --whole-machine      Also CPUs outside the cpuset of this process\n"
                  "     --root=DIR           Read a captured kernel tree; implies --dry-run, needs one of:\n"
@@ -73,6 +75,7 @@ enum {
     OPT_WHOLE_MACHINE,
     OPT_DRY_RUN,
     OPT_ONCE,
+    OPT_RESTORE,
 };
 
 static const struct option options[] = {
@@ -88,6 +91,7 @@ static const struct option options[] = {
     {"whole-machine", no_argument, NULL, OPT_WHOLE_MACHINE},
     {"dry-run", no_argument, NULL, OPT_DRY_RUN},
     {"once", no_argument, NULL, OPT_ONCE},
+    {"restore", no_argument, NULL, OPT_RESTORE},
     {0},
 };
 
@@ -134,6 +138,9 @@ static int take_option(int option, char *const *argv)
     case OPT_ONCE:
         arg_once = true;
         return 0;
+    case OPT_RESTORE:
+        arg_restore = true;
+        return 0;
     case ':':
         return usage_error("option '%s' needs a value; try --help", argv[optind - 1]);
     default:
@@ -147,6 +154,8 @@ static int check_options(void)
 
     if (arg_topology.xml && arg_topology.synthetic)
         return usage_error("--topology-xml= and --synthetic= exclude each other");
+    if (arg_restore && (arg_once || arg_dry_run))
+        return usage_error("--restore excludes --once, --dry-run and --root=");
     if (elsewhere && !arg_dry_run)
         return usage_error(
             "--topology-xml= and --synthetic= describe another machine: expected --dry-run with them");
@@ -243,9 +252,13 @@ int main(int argc, char **argv)
         .dry_run = arg_dry_run,
         .once = arg_once,
     };
-    r = manager_new(&manager_options, &log, &manager);
-    if (r == 0)
-        r = manager_run(manager);
+    if (arg_restore) {
+        r = manager_restore(&manager_options, &log);
+    } else {
+        r = manager_new(&manager_options, &log, &manager);
+        if (r == 0)
+            r = manager_run(manager);
+    }
     if (r == -ENOMEM)
         log_error(&log, NULL, "out of memory");
     return status_of(r);

@@ -132,9 +132,8 @@ static int restore(Manager *manager, Released *released, const char *what)
 {
     const ActSelection selection = {.wants = is_released, .userdata = released};
     size_t restored = 0, left = 0;
-    int r = act_restore_persistently(manager->act, released ? &selection : NULL, &restored, &left);
+    int r = manager_put_back(manager, released ? &selection : NULL, &restored, &left);
 
-    manager->statistics.n_foreign_restores += left;
     if (r < 0)
         log_error(manager->log, NUMAPLACE_MESSAGE_NOT_RESTORED,
                   "not all threads of %s could be put back; they stay in the undo journal", what);

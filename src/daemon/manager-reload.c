@@ -17,7 +17,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <systemd/sd-daemon.h>
 
 static const char *const config_directories[] = {CONFIG_DIRECTORIES, NULL};
 
@@ -179,9 +178,7 @@ static int put_everything_back(Manager *manager)
     plan_done(&plan);
     if (r < 0)
         return r;
-    r = act_restore_persistently(manager->act, NULL, &restored, &left);
-    manager->statistics.n_foreign_restores += left;
-    return r;
+    return manager_put_back(manager, NULL, &restored, &left);
 }
 
 int manager_rebuild(Manager *manager, Topology *topology)
@@ -270,10 +267,10 @@ int manager_reload(Manager *manager, char **ret_error)
     CLEANUP(policy_set_unref_p) PolicySet *policies = NULL;
     int r;
 
-    (void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, time_now_usec());
+    manager_notify_reloading();
     r = manager_load(manager, manager->world->topology, &config, &policies, ret_error);
-    (void)sd_notify(0, "READY=1");
     if (r < 0) {
+        manager_notify_ready(manager);
         manager->statistics.n_reload_failures++;
         log_error(manager->log, NUMAPLACE_MESSAGE_RELOAD_FAILED,
                   "reload failed, keeping the previous configuration and policies");
@@ -285,6 +282,7 @@ int manager_reload(Manager *manager, char **ret_error)
         (void)sd_event_exit(manager->event, r);
         return r;
     }
+    manager_notify_ready(manager);
     manager->statistics.n_reloads++;
     pace_now(&manager->pace, time_now_usec());
     manager_arm(manager);

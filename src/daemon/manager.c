@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <systemd/sd-daemon.h>
 
 /* Wake when some task was stalled for a tenth of the shortest window the kernel takes. */
 #define PSI_STALL_USEC  50000ULL
@@ -37,29 +36,16 @@ const char *manager_mode_name(ManagerMode mode)
 
 void manager_arm(Manager *manager)
 {
-    uint64_t interval = pace_fast_usec(&manager->pace);
+    uint64_t interval = pace_fast_usec(&manager->pace), due = manager->pace.due_usec;
 
     if (!manager->tick_source)
         return;
-    (void)sd_event_source_set_time(manager->tick_source, manager->pace.due_usec);
+    if (manager->watchdog_usec > 0)
+        due = MIN(due, manager->pace.last_fast_usec + manager->watchdog_usec / 2);
+    (void)sd_event_source_set_time(manager->tick_source, due);
     /* A hundredth late does not matter and lets wake-ups coincide with others. */
     (void)sd_event_source_set_time_accuracy(manager->tick_source, MAX(interval / 100, USEC_PER_MSEC));
     (void)sd_event_source_set_enabled(manager->tick_source, SD_EVENT_ONESHOT);
-}
-
-/* Tells the service manager, when there is something new to tell. */
-static void notify_status(Manager *manager)
-{
-    const World *world = manager->world;
-    char text[sizeof(manager->status)];
-
-    (void)snprintf(text, sizeof(text), "%s%s: %zu workloads, %zu processes, %zu CPUs lent",
-                   manager_mode_name(manager->mode), manager->paused ? ", paused" : "", world->n_workloads,
-                   world->n_processes, world->n_leases);
-    if (strcmp(text, manager->status) == 0)
-        return;
-    (void)strcpy(manager->status, text); /* NOLINT: same size */
-    (void)sd_notifyf(0, "STATUS=%s", text);
 }
 
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
@@ -71,7 +57,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
         log_error(manager->log, NULL, "stopping: %s", strerror(-r));
         return sd_event_exit(manager->event, r);
     }
-    notify_status(manager);
+    manager_notify_ticked(manager);
     manager_arm(manager);
     return 0;
 }
@@ -202,32 +188,33 @@ static int journal_failed(Manager *manager, int error, const char *what)
     return error == -EPERM ? -EUCLEAN : error;
 }
 
-/* Puts back what a predecessor that did not stop cleanly has left. */
+/* Puts back what a predecessor that did not stop cleanly has left. Returns 0, -ENOMEM, or -EREMOTEIO after saying that not
+ * everything could be. */
 static int recover(Manager *manager)
 {
     size_t restored = 0, left = 0;
-    int r = act_restore_persistently(manager->act, NULL, &restored, &left);
+    int r = manager_put_back(manager, NULL, &restored, &left);
 
-    manager->statistics.n_foreign_restores += left;
     if (restored > 0 || left > 0)
         log_notice(manager->log, NUMAPLACE_MESSAGE_RECOVERED,
                    "put back %zu threads an earlier daemon had placed, left %zu as somebody else pinned them",
                    restored, left);
-    if (r == -ENOMEM)
+    if (r >= 0 || r == -ENOMEM)
         return r;
-    if (r < 0)
-        log_error(manager->log, NUMAPLACE_MESSAGE_NOT_RESTORED,
-                  "some threads an earlier daemon had placed could not be put back (%s); they stay in the "
-                  "undo journal",
-                  strerror(-r));
-    return 0;
+    log_error(manager->log, NUMAPLACE_MESSAGE_NOT_RESTORED,
+              "some threads an earlier daemon had placed could not be put back (%s); they stay in the "
+              "undo journal",
+              strerror(-r));
+    return -EREMOTEIO;
 }
 
-static int make_act(Manager *manager)
+/* Opens the journal and puts back what is in it. What could not be put back is no reason not to start: -EREMOTEIO is for
+ * who wants nothing else. */
+static int open_act(Manager *manager)
 {
     const ActOps *ops = manager->mode == MANAGER_MODE_ACTIVE ? &act_ops_affinity : &act_ops_dry_run;
     CLEANUP_FREE char *path = NULL, *error = NULL;
-    int r;
+    int r, r2;
 
     if (ops->changes && asprintf(&path, "%s/journal", manager->options.runtime_directory) < 0) {
         path = NULL;
@@ -236,15 +223,10 @@ static int make_act(Manager *manager)
     r = act_new(ops, NULL, manager->root_fd, path, &manager->act, &error);
     if (r < 0)
         return journal_failed(manager, r, error);
-    if (ops->changes) {
-        int r2 = recover(manager);
-
-        if (r2 < 0)
-            return r2;
-    }
-    if (r == ACT_E_CORRUPT)
+    r2 = ops->changes ? recover(manager) : 0;
+    if (r == ACT_E_CORRUPT && r2 != -ENOMEM)
         return journal_failed(manager, -EUCLEAN, error);
-    return act_measure(manager->act);
+    return r2;
 }
 
 /* The runtime directory and its lock; not for a program that only looks once. */
@@ -294,18 +276,23 @@ static int listen_for_clients(Manager *manager)
     return r;
 }
 
+static int open_kernel_root(Manager *manager)
+{
+    manager->root_fd = root_open(manager->options.root);
+    if (manager->root_fd < 0)
+        log_error(manager->log, NULL, "cannot open the root directory %s: %s", manager->options.root,
+                  strerror(-manager->root_fd));
+    return MIN(manager->root_fd, 0);
+}
+
 static int read_files(Manager *manager, Topology **ret_topology)
 {
     CLEANUP(topology_unref_p) Topology *topology = NULL;
     CLEANUP_FREE char *error = NULL;
-    int r;
+    int r = open_kernel_root(manager);
 
-    manager->root_fd = root_open(manager->options.root);
-    if (manager->root_fd < 0) {
-        log_error(manager->log, NULL, "cannot open the root directory %s: %s", manager->options.root,
-                  strerror(-manager->root_fd));
-        return manager->root_fd;
-    }
+    if (r < 0)
+        return r;
     r = topology_load(&manager->options.topology, &topology, &error);
     if (r < 0) {
         log_error(manager->log, NULL, "cannot read the topology: %s", error ? error : strerror(-r));
@@ -333,7 +320,10 @@ static int make_state(Manager *manager, Topology *topology)
     manager->moves = moves_new();
     if (!manager->users || !manager->released || !manager->moves)
         return -ENOMEM;
-    r = make_act(manager);
+    r = open_act(manager);
+    if (r < 0 && r != -EREMOTEIO)
+        return r;
+    r = act_measure(manager->act);
     if (r < 0)
         return r;
     r = manager_rebuild(manager, topology);
@@ -342,19 +332,48 @@ static int make_state(Manager *manager, Topology *topology)
     return r;
 }
 
+/* Nothing but what it was asked. Returns NULL when memory is out. */
+static Manager *manager_alloc(const ManagerOptions *options, Log *log)
+{
+    Manager *manager = calloc(1, sizeof(*manager));
+
+    if (!manager)
+        return NULL;
+    manager->options = *options;
+    manager->log = log;
+    manager->root_fd = manager->runtime_fd = manager->lock_fd = -1;
+    manager->started_usec = time_now_usec();
+    manager_notify_init(manager);
+    return manager;
+}
+
+int manager_restore(const ManagerOptions *options, Log *log)
+{
+    CLEANUP(manager_free_p) Manager *manager = manager_alloc(options, log);
+    int r;
+
+    if (!manager)
+        return -ENOMEM;
+    if (!act_permitted()) {
+        log_error(log, NULL, "not permitted to place tasks of others (CAP_SYS_NICE is missing)");
+        return -EPERM;
+    }
+    r = open_kernel_root(manager);
+    if (r < 0)
+        return r;
+    manager->mode = MANAGER_MODE_ACTIVE;
+    r = take_lock(manager);
+    return r < 0 ? r : open_act(manager);
+}
+
 int manager_new(const ManagerOptions *options, Log *log, Manager **ret)
 {
-    CLEANUP(manager_free_p) Manager *manager = calloc(1, sizeof(*manager));
+    CLEANUP(manager_free_p) Manager *manager = manager_alloc(options, log);
     CLEANUP(topology_unref_p) Topology *topology = NULL;
     int r;
 
     if (!manager)
         return -ENOMEM;
-    manager->options = *options;
-    manager->log = log;
-    manager->root_fd = manager->runtime_fd = manager->lock_fd = -1;
-    manager->started_usec = time_now_usec();
-
     r = read_files(manager, &topology);
     if (r < 0)
         return r;
@@ -366,9 +385,6 @@ int manager_new(const ManagerOptions *options, Log *log, Manager **ret)
     if (r < 0)
         return r;
     r = sd_event_new(&manager->event);
-    if (r < 0)
-        return r;
-    r = sd_event_set_watchdog(manager->event, 1);
     if (r < 0)
         return r;
     r = add_sources(manager);
@@ -422,7 +438,7 @@ static int stop(Manager *manager)
                    "stopped; placements stay as they are (KeepOnStop=yes) until the next start");
         return 0;
     }
-    r = act_restore_persistently(manager->act, NULL, &restored, &left);
+    r = manager_put_back(manager, NULL, &restored, &left);
     if (r < 0) {
         log_error(
             manager->log, NUMAPLACE_MESSAGE_NOT_RESTORED,
@@ -448,9 +464,9 @@ int manager_run(Manager *manager)
                    topology->rehearsal ? "rehearsal " : "", manager->policies->n_policies,
                    manager->world->n_workloads);
     }
-    (void)sd_notify(0, "READY=1");
+    manager_notify_ready(manager);
     r = sd_event_loop(manager->event);
-    (void)sd_notify(0, "STOPPING=1");
+    manager_notify_stopping();
     r2 = stop(manager);
     return r < 0 ? r : r2;
 }

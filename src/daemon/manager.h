@@ -6,6 +6,7 @@
  *   main.c               arguments --> ManagerOptions
  *   manager.c            life: start, event sources, stop
  *   manager-tick.c       one tick
+ *   manager-notify.c     what the service manager is told
  *   manager-remember.c   what became of a plan: ring, log, signals
  *   manager-match.c      which policy a process is under (what probe asks)
  *   manager-reload.c     new configuration, policies or topology
@@ -108,11 +109,13 @@ typedef struct Manager {
     TaskSet *yielded;  /* re-pinned ones, carried over while the World is made anew; else NULL */
     bool paused;       /* everything, also workloads still to come */
     uint64_t started_usec;
-    uint64_t signals_sent; /* in this tick */
-    char status[160];      /* STATUS= as told last */
-    bool put_off;          /* the last discovery has not asked about everybody */
-    bool over_limit;       /* MaxTasks= was reached at the last discovery */
-    int tick_error;        /* last errno of sensing, so that a lasting failure is said once */
+    uint64_t signals_sent;  /* in this tick */
+    uint64_t watchdog_usec; /* within which the service manager wants to hear of a tick, 0: it does not */
+    uint64_t fed_usec;      /* when it was told last */
+    char status[160];       /* STATUS= as told last */
+    bool put_off;           /* the last discovery has not asked about everybody */
+    bool over_limit;        /* MaxTasks= was reached at the last discovery */
+    int tick_error;         /* last errno of sensing, so that a lasting failure is said once */
     ManagerStatistics statistics;
 } Manager;
 
@@ -121,6 +124,11 @@ typedef struct Manager {
 int manager_new(const ManagerOptions *options, Log *log, Manager **ret);
 Manager *manager_free(Manager *manager);
 DEFINE_CLEANUP(Manager *, manager_free)
+
+/* Puts back what a daemon that is not running any more has left (KeepOnStop=, a crash), and nothing else: neither the
+ * configuration nor policies are read. Returns 0, or -errno after saying why; -EREMOTEIO when something could not be
+ * put back, and stays in the journal. */
+int manager_restore(const ManagerOptions *options, Log *log);
 
 /* Runs until a signal, or (options.once) until the plan was printed, and puts everything back. Returns 0, or
  * -errno when something could not be put back or the loop broke. */
@@ -137,6 +145,18 @@ int manager_tick(Manager *manager);
 
 /* Carries out `plan` and folds it back: what a tick and an administrator's release have in common. */
 int manager_carry_out(Manager *manager, Plan *plan);
+
+/* manager-notify.c: sd_notify(3); without a service manager nothing happens. The watchdog is fed by ticks, and
+ * manager_arm() has two of them in its time, because a loop that turns without ticking is as good as one that hangs. */
+void manager_notify_init(Manager *manager);
+void manager_notify_ready(Manager *manager);
+void manager_notify_reloading(void);
+void manager_notify_stopping(void);
+void manager_notify_ticked(Manager *manager);
+
+/* Puts back the masks of a selection of processes (NULL: of all), as act_restore_persistently() does: up to 80 s beside
+ * a storm of forks. The watchdog is fed first, so that what went before does not count. */
+int manager_put_back(Manager *manager, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
 
 /* manager-remember.c: ring, log, signals and counters. The first also needs manager->outcomes. Return 0 or
  * -ENOMEM. */

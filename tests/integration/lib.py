@@ -254,12 +254,15 @@ class NotifySocket:
         self.socket.bind(self.path)
         self.socket.settimeout(0.2)
         self.lines = []
+        self.heard = []  # everything, also what wait_for() has gone past
         test.addCleanup(self.socket.close)
 
     def wait_for(self, prefix):
         def poll():
             with contextlib.suppress(TimeoutError):
-                self.lines += self.socket.recv(4096).decode().splitlines()
+                lines = self.socket.recv(4096).decode().splitlines()
+                self.lines += lines
+                self.heard += lines
             found = [line for line in self.lines if line.startswith(prefix)]
             if found:
                 self.lines = self.lines[self.lines.index(found[0]) + 1:]

@@ -27,6 +27,8 @@ class CommandLine(lib.DaemonTest):
             ("--topology-xml=/x",): "--dry-run",
             ("--dry-run", "--topology-xml=/x", "--synthetic=numa:2 pu:2"): "exclude each other",
             ("--root=/tmp",): "--topology-xml",
+            ("--restore", "--once"): "--restore",
+            ("--restore", "--dry-run"): "--restore",
             ("--policy-dir=/x",) * 65: "--policy-dir",
         }.items():
             with self.subTest(args=args):
@@ -94,12 +96,30 @@ class Life(lib.DaemonTest):
         notify.wait_for("STOPPING=1")
         self.assertFalse((self.runtime / "bus").exists())
 
-    def test_watchdog_is_fed(self):
+    def test_watchdog_is_fed_by_ticks(self):
+        """Also with nothing to do, when there would be one in two seconds."""
         notify = lib.NotifySocket(self)
-        daemon = self.daemon("--dry-run", env={"NOTIFY_SOCKET": notify.path, "WATCHDOG_USEC": "500000"})
-        for _ in range(3):
+        daemon = self.daemon("--dry-run", env={"NOTIFY_SOCKET": notify.path, "WATCHDOG_USEC": "500000"}).ready()
+        ticks = []
+        for _ in range(10):
             notify.wait_for("WATCHDOG=1")
-        daemon.ready().stop()
+            ticks.append(daemon.ctl("status"))
+        self.assertGreaterEqual(ticks[-1]["tick"] - ticks[0]["tick"], 9)
+        self.assertGreater(ticks[-1]["fast_tick_usec"], 500000)
+        daemon.stop()
+
+    def test_no_watchdog_is_not_fed(self):
+        notify = lib.NotifySocket(self)
+        self.daemon("--dry-run", env={"NOTIFY_SOCKET": notify.path}).ready().stop()
+        notify.wait_for("STOPPING=1")
+        self.assertNotIn("WATCHDOG=1", notify.heard)
+
+    def test_watchdog_of_somebody_else_is_not_fed(self):
+        notify = lib.NotifySocket(self)
+        env = {"NOTIFY_SOCKET": notify.path, "WATCHDOG_USEC": "500000", "WATCHDOG_PID": "1"}
+        self.daemon("--dry-run", env=env).ready().stop()
+        notify.wait_for("STOPPING=1")
+        self.assertNotIn("WATCHDOG=1", notify.heard)
 
     def test_interrupt_stops_too(self):
         self.daemon("--dry-run").ready().stop(signal.SIGINT)
@@ -158,6 +178,13 @@ class Reload(lib.DaemonTest):
         daemon.process.send_signal(signal.SIGHUP)
         notify.wait_for("RELOADING=1")
         notify.wait_for("MONOTONIC_USEC=")
+        notify.wait_for("READY=1")
+        notify.wait_for("STATUS=dry-run: 2 workloads")
+        self.assertEqual(self.names(daemon), ["50-one", "60-two"])
+        # A reload that fails is over, too.
+        (self.policies / "70-bad.policy").write_text("[Match]\nComm=x\n[Steal]\nLeaseSec=never\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        notify.wait_for("RELOADING=1")
         notify.wait_for("READY=1")
         self.assertEqual(self.names(daemon), ["50-one", "60-two"])
         daemon.stop()

@@ -8,6 +8,7 @@ import pathlib
 import re
 import signal
 import struct
+import subprocess
 
 import lib
 
@@ -73,6 +74,30 @@ class Restore(lib.DaemonTest):
         (self.policies / "50-test.policy").unlink()
         self.daemon().ready().stop()
         self.assertEqual(idle.masks(), {self.full})
+
+    def restore(self):
+        """What --restore says, and its exit status."""
+        run = subprocess.run([lib.DAEMON, f"--runtime-dir={self.runtime}", "--restore"], capture_output=True, text=True,
+                             timeout=4 * lib.DEADLINE_SEC, check=False)
+        return run.returncode, run.stderr
+
+    def test_restore_needs_no_good_files(self):
+        daemon = self.daemon().ready()
+        idle = self.spinner("--asleep", "--threads=3")
+        self.wait_home(daemon, idle)
+        n = len(lib.affinity(idle.pid))
+        status, says = self.restore()
+        self.assertEqual(status, lib.RUNNING, says)
+        self.assertIn(f"another numaplaced (pid {daemon.process.pid})", says)
+        self.assertNotIn(self.full, idle.masks())
+
+        daemon.kill()
+        self.config.write_text("[Daemon]\nMaxTasks=none of these\n", encoding="ascii")
+        status, says = self.restore()
+        self.assertEqual(status, 0, says)
+        self.assertIn(f"put back {n} threads an earlier daemon had placed", says)
+        self.assertEqual(idle.masks(), {self.full})
+        self.assertEqual(self.restore(), (0, ""))
 
     def test_once_puts_back(self):
         idle = self.spinner("--asleep", "--threads=3")
