@@ -56,6 +56,11 @@ static bool rule_fits(PlanKind kind, PlanRule rule)
 {
     switch (rule) {
     case PLAN_RULE_FIXED_HOME:
+    case PLAN_RULE_FIRST_HOME:
+    case PLAN_RULE_COMPRESS:
+    case PLAN_RULE_SPREAD:
+    case PLAN_RULE_REHOME:
+    case PLAN_RULE_REVERT:
     case PLAN_RULE_NEW_MEMBER:
         return kind == PLAN_KIND_SET_HOME;
     case PLAN_RULE_IDLE_NEARBY:
@@ -68,6 +73,7 @@ static bool rule_fits(PlanKind kind, PlanRule rule)
         return kind == PLAN_KIND_RECALL;
     case PLAN_RULE_WORKLOAD_GONE:
     case PLAN_RULE_REPINNED:
+    case PLAN_RULE_ROAMS:
     case PLAN_RULE_HOME_GONE:
     case PLAN_RULE_ANEW:
         return kind == PLAN_KIND_RELEASE;
@@ -294,7 +300,7 @@ static int check_home(const Check *check, const CheckAction *x)
     hwloc_bitmap_t cpus;
     bool inside;
 
-    if (!x->policy || x->policy->mode != POLICY_MODE_FIXED || !x->a->home_nodes ||
+    if (!x->policy || x->policy->mode == POLICY_MODE_NONE || !x->a->home_nodes ||
         hwloc_bitmap_iszero(x->a->home_nodes))
         return BROKEN(check, x, "no policy gives it a home");
     if (!x->a->original)

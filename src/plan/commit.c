@@ -78,23 +78,6 @@ static void home_tasks(const Commit *c, const PlanAction *action, const Process 
     }
 }
 
-static void home_group(const Commit *c, const PlanAction *action)
-{
-    Group *group = world_group_by_id(c->world, action->group_id);
-    hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
-    CpuMask home = NULL;
-
-    if (group && group->home_nodes != action->home_nodes && cpus &&
-        topology_nodes_to_cpus(c->world->topology, action->home_nodes, cpus) == 0)
-        home = intern_mask(c->world->pool, cpus);
-    if (home) {
-        group->home = home;
-        group->home_nodes = action->home_nodes;
-        group->last_home_usec = c->plan->now_usec;
-    }
-    hwloc_bitmap_free(cpus);
-}
-
 static int done_lend(const Commit *c, const PlanAction *action, Task *task)
 {
     const Policy *policy = group_policy(c->world, c->policies, action->workload);
@@ -149,8 +132,6 @@ static void done_recall(const Commit *c, const PlanAction *action, Task *task)
     task->allowed = action->to;
     task->last_move_usec = c->plan->now_usec;
     c->world->workloads[action->workload.i].n_recalls++;
-    if (action->home_nodes)
-        home_group(c, action);
 }
 
 /* Also when act found foreign masks: what carried ours has been put back, and the rest is not ours. */
@@ -176,7 +157,6 @@ static int apply_done(Commit *c, const PlanAction *action, Process *process, Tas
     switch (action->kind) {
     case PLAN_KIND_SET_HOME:
         home_tasks(c, action, process, tasks, n);
-        home_group(c, action);
         break;
     case PLAN_KIND_LEND:
         return done_lend(c, action, tasks);
@@ -218,7 +198,6 @@ static void apply_foreign(Commit *c, const PlanAction *action, const Process *pr
             if (home_covers(c, action, process, &tasks[i]) && tasks[i].allowed == action->to &&
                 !tasks[i].original)
                 tasks[i].original = action->original;
-        home_group(c, action);
     }
 }
 
@@ -254,6 +233,68 @@ static int apply(Commit *c, const PlanAction *action, PlanOutcome outcome)
         break; /* nothing was changed, and nothing learned */
     }
     return 0;
+}
+
+/* Homes */
+
+/* Whether the group was to be confined, or let go, and nothing came of it. Threads of others in its processes are no
+ * failure. */
+static bool home_failed(const Commit *c, const PlanOutcome *outcomes, uint64_t group_id)
+{
+    bool planned = false;
+
+    for (size_t i = 0; outcomes && i < c->plan->n_actions; i++) {
+        const PlanAction *action = &c->plan->actions[i];
+
+        if (action->group_id != group_id || action->kind == PLAN_KIND_LEND)
+            continue;
+        if (outcomes[i] == PLAN_OUTCOME_DONE || outcomes[i] == PLAN_OUTCOME_FOREIGN)
+            return false;
+        planned = true;
+    }
+    return planned;
+}
+
+/* Back where it was before PingPongSec= is over, or because it was worse elsewhere: it stays there for as long. */
+static void move_group(const Commit *c, Group *group, const PlanHome *home, bool unsettled)
+{
+    const Policy *policy = group_policy(c->world, c->policies, group->workload);
+    uint64_t now = c->plan->now_usec, pause = policy ? MAX(policy->ping_pong_usec, policy->settle_usec) : 0;
+    uint64_t since = now - MIN(group->last_home_usec, now);
+    bool returns = group->last_home_usec > 0 && since < pause && home->home_nodes == group->before_nodes;
+
+    if ((home->reverts || returns) && __builtin_add_overflow(now, pause, &group->frozen_until_usec))
+        group->frozen_until_usec = UINT64_MAX;
+    group->before_nodes = group->home_nodes;
+    group->before_wait_permille = home->wait_permille;
+    if (!policy || policy->mode == POLICY_MODE_FIXED || policy->settle_usec == 0 || home->reverts ||
+        __builtin_add_overflow(now, policy->settle_usec, &group->judge_usec))
+        group->judge_usec = 0;
+    group->home = home->home;
+    group->home_nodes = home->home_nodes;
+    group->roams = !home->home;
+    group->last_home_usec = unsettled ? 0 : now;
+}
+
+/* When one of several homes fails, the others may have been meant as an exchange with it: the next plan is free to undo them,
+ * without regard to MinResidencySec= (P6). */
+static void commit_homes(const Commit *c, const PlanOutcome *outcomes)
+{
+    bool any_failed = false;
+
+    for (size_t i = 0; i < c->plan->n_homes; i++)
+        any_failed |= home_failed(c, outcomes, c->plan->homes[i].group_id);
+    for (size_t i = 0; i < c->plan->n_homes; i++) {
+        const PlanHome *home = &c->plan->homes[i];
+        Group *group = world_group_by_id(c->world, home->group_id);
+
+        if (!group || home_failed(c, outcomes, home->group_id))
+            continue;
+        if (home->judged)
+            group->judge_usec = 0;
+        else
+            move_group(c, group, home, any_failed);
+    }
 }
 
 /* Guards */
@@ -334,6 +375,7 @@ int plan_commit(World *world, const PolicySet *policies, const PlanLimits *limit
 
     for (size_t i = 0; i < plan->n_actions && r == 0; i++)
         r = apply(&c, &plan->actions[i], outcomes ? outcomes[i] : PLAN_OUTCOME_DONE);
+    commit_homes(&c, outcomes);
     commit_passes(&c, outcomes);
     if (r == 0 && plan->n_actions > 0 && plan->actions[0].kind == PLAN_KIND_RELEASE)
         r = forget_homes(&c);

@@ -65,6 +65,17 @@ static void put_refusal(FILE *out, const World *world, const PlanRefusal *refusa
     (void)fprintf(out, " value=%" PRIu64 " limit=%" PRIu64 "\n", refusal->value, refusal->limit);
 }
 
+static void put_home(FILE *out, const World *world, const PlanHome *home)
+{
+    (void)fprintf(out, "home group=%" PRIu64, home->group_id);
+    if (home->home_nodes)
+        put_nodes(out, world->topology, home->home_nodes);
+    else
+        (void)fputs(" roams", out);
+    (void)fprintf(out, " wait=%" PRIu32 "%s%s\n", home->wait_permille, home->judged ? " judged" : "",
+                  home->reverts ? " reverts" : "");
+}
+
 static void put_plan(FILE *out, const World *world, const Plan *plan)
 {
     (void)fprintf(
@@ -78,6 +89,8 @@ static void put_plan(FILE *out, const World *world, const Plan *plan)
         if (plan->n_refused[i] > 0)
             (void)fprintf(out, "count reason=%s n=%" PRIu64 "\n", plan_reason_name((PlanReason)i),
                           plan->n_refused[i]);
+    for (size_t i = 0; i < plan->n_homes; i++)
+        put_home(out, world, &plan->homes[i]);
     for (size_t i = 0; i < plan->n_passes; i++)
         (void)fprintf(
             out, "pass group=%" PRIu64 " vetoes=%" PRIu32 " backoff=%" PRIu32 " until-tick=%" PRIu64 "\n",

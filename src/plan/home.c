@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Homes: groups are confined to the nodes their policy names (Mode=fixed, Nodes=), after Sistare's finding that groups
- * which roam drag each other across nodes (P3).
+ * which roam drag each other across nodes (P3), or to those that choose.c finds for them (P15).
  *
  * A home is the CPUs of whole nodes. What a thread is due is its home cut by the cpuset of its process (I1) and by
  * what is usable now, so a home shrinks and grows as CPUs go and come. The masks follow on slow ticks: a home is meant
@@ -13,10 +13,11 @@
  * its own. Threads born with a mask of ours get an action too although their mask is right already: only what is in
  * the journal can be put back. */
 
+#include "plan/choose.h"
 #include "plan/group.h"
-#include "plan/planner.h"
 
-#define MECHANISM 3 /* P3 */
+#define MECHANISM_FIXED 3  /* P3 */
+#define MECHANISM_PACK  15 /* P15 */
 
 /* Different masks of one process dealt with in one tick; more wait for the next. */
 #define FROM_MAX 8U
@@ -29,10 +30,14 @@ static PlanReason workload_blocked(const Policy *policy)
         return PLAN_REASON_MODE_NONE;
     if (policy->act == POLICY_ACT_OBSERVE)
         return PLAN_REASON_OBSERVE;
-    if (policy->mode != POLICY_MODE_FIXED ||
-        (policy->act != POLICY_ACT_AUTO && policy->act != POLICY_ACT_AFFINITY))
+    if (policy->act != POLICY_ACT_AUTO && policy->act != POLICY_ACT_AFFINITY)
         return PLAN_REASON_NOT_ACTIVE;
-    return policy->nodes ? PLAN_REASON_INVALID : PLAN_REASON_NO_HOME;
+    return policy->nodes || choose_mode(policy) ? PLAN_REASON_INVALID : PLAN_REASON_NO_HOME;
+}
+
+static uint8_t mechanism_of(const Policy *policy)
+{
+    return policy && choose_mode(policy) ? MECHANISM_PACK : MECHANISM_FIXED;
 }
 
 int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_bitmap_t ret)
@@ -64,7 +69,7 @@ static void decide_workload(Planner *p, size_t index)
 
     w->policy = group_policy(p->world, p->policies, (WorkloadIx){(int32_t)index});
     w->blocked = workload_blocked(w->policy);
-    if (w->blocked != PLAN_REASON_INVALID || !p->limits->slow_tick)
+    if (w->blocked != PLAN_REASON_INVALID || !p->limits->slow_tick || choose_mode(w->policy))
         return;
 
     if (home_nodes_of_policy(p->world->topology, w->policy, p->s->nodes) < 0 ||
@@ -74,6 +79,53 @@ static void decide_workload(Planner *p, size_t index)
     }
     w->home_nodes = intern_nonempty(p, p->s->nodes);
     w->home = intern_nonempty(p, p->s->set);
+}
+
+/* Nodes that choose.c found. */
+static void take_chosen(Planner *p, PlannerGroup *g)
+{
+    g->home = g->home_nodes = NULL;
+    if (g->roams || g->chosen == 0)
+        return;
+    hwloc_bitmap_zero(p->s->nodes);
+    for (uint32_t i = 0; i < p->world->topology->n_nodes; i++)
+        if ((g->chosen >> i & 1) != 0 && hwloc_bitmap_set(p->s->nodes, i) < 0)
+            p->error = -ENOMEM;
+    if (topology_nodes_to_cpus(p->world->topology, p->s->nodes, p->s->set) < 0)
+        p->error = -ENOMEM;
+    g->home_nodes = intern_nonempty(p, p->s->nodes);
+    g->home = intern_nonempty(p, p->s->set);
+}
+
+static PlanRule home_rule(const Group *group, const PlannerGroup *g, const PlannerWorkload *w)
+{
+    int before = group->home_nodes ? hwloc_bitmap_weight(group->home_nodes) : 0;
+    int after = g->home_nodes ? hwloc_bitmap_weight(g->home_nodes) : 0;
+
+    if (!choose_mode(w->policy))
+        return PLAN_RULE_FIXED_HOME;
+    if (g->reverts)
+        return PLAN_RULE_REVERT;
+    if (!group->home)
+        return group->roams ? PLAN_RULE_COMPRESS : PLAN_RULE_FIRST_HOME;
+    return after < before ? PLAN_RULE_COMPRESS : after > before ? PLAN_RULE_SPREAD : PLAN_RULE_REHOME;
+}
+
+/* A paused group keeps the home it has, and so does any group between slow ticks. */
+static void decide_home(Planner *p, const Group *group, PlannerGroup *g, const PlannerWorkload *w,
+                        bool decides)
+{
+    g->home = group->home;
+    g->home_nodes = group->home_nodes;
+    g->roams = group->roams && choose_mode(w->policy);
+    if (decides && g->packed) {
+        g->roams = g->chosen_all;
+        take_chosen(p, g);
+    } else if (decides && !choose_mode(w->policy)) {
+        g->home = w->home;
+        g->home_nodes = w->home_nodes;
+    }
+    g->rule = home_rule(group, g, w);
 }
 
 static void decide_group(Planner *p, size_t index)
@@ -89,22 +141,30 @@ static void decide_group(Planner *p, size_t index)
     w = &p->s->workloads[group->workload.i];
     g->blocked = w->blocked;
     if (g->blocked != PLAN_REASON_INVALID) {
-        planner_refuse_group(p, MECHANISM, g->blocked, group, 0, 0);
+        planner_refuse_group(p, mechanism_of(w->policy), g->blocked, group, 0, 0);
         return;
     }
 
-    /* A paused group keeps the home it has, and so does any group between slow ticks. */
     paused = p->world->workloads[group->workload.i].paused;
     decides = p->limits->slow_tick && !paused && !p->world->partial;
-    g->home = decides ? w->home : group->home;
-    g->home_nodes = decides ? w->home_nodes : group->home_nodes;
+    decide_home(p, group, g, w, decides);
     if (paused)
-        planner_refuse_group(p, MECHANISM, PLAN_REASON_PAUSED, group, 0, 0);
+        planner_refuse_group(p, mechanism_of(w->policy), PLAN_REASON_PAUSED, group, 0, 0);
+    else if (g->roams || g->idle)
+        planner_refuse_group(p, MECHANISM_PACK, g->roams ? PLAN_REASON_NO_HOME : PLAN_REASON_IDLE, group,
+                             g->wants, 0);
 
+    if (g->roams || g->idle || (choose_mode(w->policy) && g->n_placeable == 0 && !g->home))
+        return;
+    if (decides && choose_mode(w->policy) && !g->packed) {
+        planner_refuse_group(p, MECHANISM_PACK, PLAN_REASON_BUDGET, group, CHOOSE_GROUPS_MAX,
+                             CHOOSE_GROUPS_MAX);
+        return;
+    }
     if (g->home ? !p->world->partial && !hwloc_bitmap_intersects(g->home, p->s->usable) : decides) {
         g->blocked = PLAN_REASON_NO_CPUS;
         g->home = g->home_nodes = NULL;
-        planner_refuse_group(p, MECHANISM, PLAN_REASON_NO_CPUS, group, 0, 0);
+        planner_refuse_group(p, mechanism_of(w->policy), PLAN_REASON_NO_CPUS, group, 0, 0);
     }
 }
 
@@ -129,6 +189,8 @@ void home_decide(Planner *p)
 {
     for (size_t i = 0; i < p->world->n_workloads; i++)
         decide_workload(p, i);
+    if (p->limits->slow_tick && !p->world->partial && choose_homes(p) < 0)
+        p->error = -ENOMEM;
     for (size_t i = 0; i < p->world->n_groups; i++)
         decide_group(p, i);
     for (size_t i = 0; i < p->world->n_processes; i++) {
@@ -144,15 +206,10 @@ void home_decide(Planner *p)
 
 /* Confining */
 
-/* Also for threads that are right already: when they were born so, and when they came from another group with the same
- * home, of which this one has to learn. */
-static bool needs_home(const Planner *p, const Process *process, const Task *task, CpuMask due)
+/* Also for a thread that was born right: only what is in the journal can be put back. */
+static bool needs_home(const Process *process, const Task *task, CpuMask due)
 {
-    bool learn = p->world->groups[process->group.i].home != p->s->groups[process->group.i].home;
-
-    if (task->lease >= 0)
-        return false;
-    return task->allowed != due || ((!task->original || learn) && due != process->cpuset);
+    return task->lease < 0 && (task->allowed != due || (!task->original && due != process->cpuset));
 }
 
 /* The mask it has now. For one born with the right mask: what it would have had if it were not our child. */
@@ -186,8 +243,8 @@ static bool emit_home(Planner *p, const Process *process, const Task *task, CpuM
 
     return planner_act(p, &(PlanAction){
                               .kind = PLAN_KIND_SET_HOME,
-                              .rule = group->home == g->home ? PLAN_RULE_NEW_MEMBER : PLAN_RULE_FIXED_HOME,
-                              .mechanism = MECHANISM,
+                              .rule = group->home == g->home ? PLAN_RULE_NEW_MEMBER : g->rule,
+                              .mechanism = mechanism_of(p->s->workloads[process->workload.i].policy),
                               .subject = task ? world_task_key(p->world, task) : planner_process_key(process),
                               .workload = process->workload,
                               .group_id = group->id,
@@ -216,11 +273,11 @@ static void need_add(HomeNeed *need, CpuMask from)
         need->from[need->n_from++] = from;
 }
 
-static void collect_needs(const Planner *p, const Process *process, const Policy *policy, const Task *tasks,
-                          size_t n, CpuMask due, HomeNeed *need)
+static void collect_needs(const Process *process, const Policy *policy, const Task *tasks, size_t n,
+                          CpuMask due, HomeNeed *need)
 {
     for (size_t i = 0; i < n; i++)
-        if (planner_placeable(policy, process, &tasks[i]) && needs_home(p, process, &tasks[i], due)) {
+        if (planner_placeable(policy, process, &tasks[i]) && needs_home(process, &tasks[i], due)) {
             need_add(need, mask_from(process, &tasks[i], due));
             need->apart |= tasks[i].hands == TASK_HANDS_FOREIGN;
         }
@@ -231,15 +288,21 @@ static void collect_needs(const Planner *p, const Process *process, const Policy
                 need->apart = true;
 }
 
+static void refuse_process(Planner *p, PlanReason reason, const Process *process, uint64_t value,
+                           uint64_t limit)
+{
+    planner_refuse_process(p, mechanism_of(p->s->workloads[process->workload.i].policy), reason, process,
+                           value, limit);
+}
+
 static void home_threads(Planner *p, const Process *process, const Policy *policy, const Task *tasks,
                          size_t n, CpuMask due)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!planner_placeable(policy, process, &tasks[i]) || !needs_home(p, process, &tasks[i], due))
+        if (!planner_placeable(policy, process, &tasks[i]) || !needs_home(process, &tasks[i], due))
             continue;
         if (!planner_has_budget(p)) {
-            planner_refuse_process(p, MECHANISM, PLAN_REASON_BUDGET, process, p->n_spent,
-                                   PLAN_ACTIONS_PER_TICK);
+            refuse_process(p, PLAN_REASON_BUDGET, process, p->n_spent, PLAN_ACTIONS_PER_TICK);
             return;
         }
         if (!emit_home(p, process, &tasks[i], mask_from(process, &tasks[i], due), due))
@@ -247,7 +310,9 @@ static void home_threads(Planner *p, const Process *process, const Policy *polic
     }
 }
 
-static void home_process(Planner *p, const Process *process, CpuMask due)
+/* Returns whether the process is at home or on its way. A home of Mode=fixed waits until a process is old enough; one that
+ * was chosen does not, because memory is first touched early (P4), and only the choice of another one does. */
+static bool home_process(Planner *p, const Process *process, CpuMask due)
 {
     const Policy *policy = p->s->workloads[process->workload.i].policy;
     uint64_t age = p->world->now_usec - MIN(process->first_seen_usec, p->world->now_usec);
@@ -256,26 +321,26 @@ static void home_process(Planner *p, const Process *process, CpuMask due)
     size_t n;
 
     tasks = &p->world->tasks[world_process_tasks(p->world, process, &n)];
-    collect_needs(p, process, policy, tasks, n, due, &need);
+    collect_needs(process, policy, tasks, n, due, &need);
     if (need.n_from == 0)
-        return;
-    if (age < policy->min_age_usec) {
-        planner_refuse_process(p, MECHANISM, PLAN_REASON_TOO_YOUNG, process, age, policy->min_age_usec);
-        return;
+        return true;
+    if (age < policy->min_age_usec && !choose_mode(policy)) {
+        refuse_process(p, PLAN_REASON_TOO_YOUNG, process, age, policy->min_age_usec);
+        return false;
     }
     if (need.apart) {
         home_threads(p, process, policy, tasks, n, due);
-        return;
+        return true;
     }
     for (size_t i = 0; i < need.n_from; i++) {
         if (!planner_has_budget(p)) {
-            planner_refuse_process(p, MECHANISM, PLAN_REASON_BUDGET, process, p->n_spent,
-                                   PLAN_ACTIONS_PER_TICK);
-            return;
+            refuse_process(p, PLAN_REASON_BUDGET, process, p->n_spent, PLAN_ACTIONS_PER_TICK);
+            break;
         }
         if (!emit_home(p, process, NULL, need.from[i], due))
-            return;
+            break;
     }
+    return true;
 }
 
 /* Why a thread of a confined group is left alone, for explain. */
@@ -292,37 +357,66 @@ static void refuse_hands(Planner *p, const Policy *policy, const Process *proces
     };
 
     if (!task->gone && !planner_placeable(policy, process, task))
-        planner_refuse_task(p, MECHANISM, reasons[task->hands], task, 0, 0);
+        planner_refuse_task(p, mechanism_of(policy), reasons[task->hands], task, 0, 0);
+}
+
+/* Groups that are confined, or would be if any of their threads could be. */
+static bool has_reasons(const Planner *p, const Process *process)
+{
+    const PlannerGroup *g = &p->s->groups[process->group.i];
+
+    return g->home || (g->blocked == PLAN_REASON_INVALID && g->n_placeable == 0 &&
+                       choose_mode(p->s->workloads[process->workload.i].policy));
+}
+
+static void home_member(Planner *p, const Process *process, PlannerGroup *g, CpuMask due)
+{
+    if (process->yielded)
+        refuse_process(p, PLAN_REASON_REPINNED, process, 0, 0);
+    else if (p->world->partial || !process->cpuset)
+        refuse_process(p, PLAN_REASON_UNREADABLE, process, 0, 0);
+    else if (!due)
+        refuse_process(p, PLAN_REASON_NO_CPUS, process, 0, 0);
+    else if (home_process(p, process, due))
+        g->enters = true;
+}
+
+/* A group has another home as soon as one of its processes is on its way there. */
+static void keep_homes(Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_groups; i++) {
+        const Group *group = &p->world->groups[i];
+        const PlannerGroup *g = &p->s->groups[i];
+        bool other = g->home ? g->enters && g->home != group->home : g->roams && !group->roams;
+
+        if (!group->gone && (other || g->judged))
+            planner_home(p, &(PlanHome){
+                                .group_id = group->id,
+                                .home = other ? g->home : group->home,
+                                .home_nodes = other ? g->home_nodes : group->home_nodes,
+                                .wait_permille = choose_wait_permille(g),
+                                .judged = !other,
+                                .reverts = g->reverts,
+                            });
+    }
 }
 
 void home_set(Planner *p)
 {
     for (size_t i = 0; i < p->world->n_processes; i++) {
         const Process *process = &p->world->processes[i];
-        const PlannerGroup *g;
 
-        if (process->gone || process->group.i < 0)
-            continue;
-        g = &p->s->groups[process->group.i];
-        if (!g->home || p->world->workloads[process->workload.i].paused)
-            continue;
-        if (process->yielded) {
-            planner_refuse_process(p, MECHANISM, PLAN_REASON_REPINNED, process, 0, 0);
-        } else if (p->world->partial || !process->cpuset) {
-            planner_refuse_process(p, MECHANISM, PLAN_REASON_UNREADABLE, process, 0, 0);
-        } else if (!p->s->processes[i].due) {
-            planner_refuse_process(p, MECHANISM, PLAN_REASON_NO_CPUS, process, 0, 0);
-        } else {
-            home_process(p, process, p->s->processes[i].due);
-        }
+        if (!process->gone && process->group.i >= 0 && p->s->groups[process->group.i].home &&
+            !p->world->workloads[process->workload.i].paused)
+            home_member(p, process, &p->s->groups[process->group.i], p->s->processes[i].due);
     }
+    keep_homes(p);
 
     for (size_t i = 0; i < p->world->n_tasks; i++) {
         const Task *task = &p->world->tasks[i];
         const Process *process = &p->world->processes[task->process.i];
 
-        if (!process->gone && !process->yielded && process->group.i >= 0 &&
-            p->s->groups[process->group.i].home)
+        if (!process->gone && !process->yielded && process->group.i >= 0 && has_reasons(p, process))
             refuse_hands(p, p->s->workloads[process->workload.i].policy, process, task);
     }
 }

@@ -18,6 +18,11 @@ static const char *const kinds[PLAN_KIND_MAX] = {
 
 static const NameText rules[PLAN_RULE_MAX] = {
     [PLAN_RULE_FIXED_HOME] = {"fixed-home", "The policy names its nodes (Mode=fixed, Nodes=)."},
+    [PLAN_RULE_FIRST_HOME] = {"first-home", "Its first home: the fewest near nodes that have room for it."},
+    [PLAN_RULE_COMPRESS] = {"compress", "Fewer nodes have room for it now."},
+    [PLAN_RULE_SPREAD] = {"spread", "It needs more nodes."},
+    [PLAN_RULE_REHOME] = {"rehome", "It is better off on other nodes: nearer to its memory, or in exchange."},
+    [PLAN_RULE_REVERT] = {"revert", "Its threads wait longer there than they did before (SettleSec=)."},
     [PLAN_RULE_NEW_MEMBER] = {"new-member", "It joined a group that has a home."},
     [PLAN_RULE_IDLE_NEARBY] = {"idle-nearby", "It waits for a CPU while one outside its home is idle."},
     [PLAN_RULE_OWNER_WAITS] = {"owner-waits", "Somebody waits for the lent CPU: its owner is back."},
@@ -33,6 +38,7 @@ static const NameText rules[PLAN_RULE_MAX] = {
     [PLAN_RULE_REPINNED] = {"repinned",
                             "Somebody else changed the CPU affinity of the process; it is left alone "
                             "from now on."},
+    [PLAN_RULE_ROAMS] = {"roams", "It needs all nodes: the kernel places its threads."},
     [PLAN_RULE_HOME_GONE] = {"home-gone", "Its home has no usable CPU left inside its cpuset."},
     [PLAN_RULE_ANEW] =
         {"anew", "The CPUs of the machine or the daemon's settings changed; everything is placed anew."},
@@ -54,6 +60,7 @@ static const NameText reasons[PLAN_REASON_MAX] = {
                                 "It could not be read completely, so nothing is decided about it."},
     [PLAN_REASON_NOT_ACTIVE] = {"not-active", "The mechanism behind its Mode= or Act= is not active yet."},
     [PLAN_REASON_NO_HOME] = {"no-home", "It is not confined: the kernel can use every CPU it may use."},
+    [PLAN_REASON_IDLE] = {"idle", "It hardly runs: a home would gain it nothing."},
     [PLAN_REASON_NOT_OVERLOADED] = {"not-overloaded", "Its threads do not wait long enough (WaitPermille=)."},
     [PLAN_REASON_HOME_HAS_IDLE] = {"home-has-idle", "A CPU of its home is idle, which the kernel can use."},
     [PLAN_REASON_NO_IDLE_CPU] = {"no-idle-cpu", "No CPU outside its home is idle and free to be lent."},

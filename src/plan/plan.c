@@ -154,6 +154,15 @@ void planner_refuse_task(Planner *p, uint8_t mechanism, PlanReason reason, const
                       });
 }
 
+void planner_home(Planner *p, const PlanHome *home)
+{
+    if (!GROW(p->plan->homes, p->plan->homes_capacity, p->plan->n_homes + 1)) {
+        p->error = -ENOMEM;
+        return;
+    }
+    p->plan->homes[p->plan->n_homes++] = *home;
+}
+
 bool planner_has_budget(const Planner *p)
 {
     return p->n_spent < PLAN_ACTIONS_PER_TICK;
@@ -265,7 +274,7 @@ static void plan_start(Plan *plan, const World *world)
 {
     plan->tick = world->tick;
     plan->now_usec = world->now_usec;
-    plan->n_actions = plan->n_refusals = plan->n_passes = 0;
+    plan->n_actions = plan->n_refusals = plan->n_passes = plan->n_homes = 0;
     memset(plan->n_refused, 0, sizeof(plan->n_refused));
     plan->pressed = plan->may_borrow = false;
     plan->n_overloaded = plan->n_idle = 0;
@@ -317,10 +326,14 @@ void plan_done(Plan *plan)
         free(s->candidates);
         free(s->order);
         free(s->donors);
+        free(s->pack_groups);
+        free(s->pack_sets);
+        free(s->node_sums);
         free(s);
     }
     free(plan->actions);
     free(plan->refusals);
     free(plan->passes);
+    free(plan->homes);
     *plan = (Plan){0};
 }

@@ -26,17 +26,23 @@ typedef enum PlanKind {
 
 /* Why an action was decided. */
 typedef enum PlanRule {
-    PLAN_RULE_FIXED_HOME,    /* Mode=fixed, Nodes= */
-    PLAN_RULE_NEW_MEMBER,    /* a process or thread of a group that has a home already */
-    PLAN_RULE_IDLE_NEARBY,   /* an idle CPU, and the thread waits (P2) */
-    PLAN_RULE_OWNER_WAITS,   /* recall: the CPU's owner is back */
-    PLAN_RULE_LEASE_ENDED,   /* recall: LeaseSec= is over */
-    PLAN_RULE_DEMAND_FELL,   /* recall: the home has room again, or the thread sleeps */
-    PLAN_RULE_CPU_GONE,      /* recall: offline, reserved, or outside the thread's cpuset now */
+    PLAN_RULE_FIXED_HOME,  /* Mode=fixed, Nodes= */
+    PLAN_RULE_FIRST_HOME,  /* its first home: the fewest near nodes that fit it (P15) */
+    PLAN_RULE_COMPRESS,    /* fewer nodes fit it now, or are better for all (P15) */
+    PLAN_RULE_SPREAD,      /* it needs more nodes (P15) */
+    PLAN_RULE_REHOME,      /* other nodes, as many as before: where its memory is, or an exchange (P6, P15) */
+    PLAN_RULE_REVERT,      /* back where it was: its threads wait longer now than before */
+    PLAN_RULE_NEW_MEMBER,  /* a process or thread of a group that has a home already */
+    PLAN_RULE_IDLE_NEARBY, /* an idle CPU, and the thread waits (P2) */
+    PLAN_RULE_OWNER_WAITS, /* recall: the CPU's owner is back */
+    PLAN_RULE_LEASE_ENDED, /* recall: LeaseSec= is over */
+    PLAN_RULE_DEMAND_FELL, /* recall: the home has room again, or the thread sleeps */
+    PLAN_RULE_CPU_GONE,    /* recall: offline, reserved, or outside the thread's cpuset now */
     PLAN_RULE_HOME_CHANGED,  /* recall: the thread has another home now */
     PLAN_RULE_WORKLOAD_GONE, /* release: no policy gives it a home any more */
     PLAN_RULE_PAUSED,        /* release or recall: by the administrator */
     PLAN_RULE_REPINNED,      /* release: somebody else changed a mask of the process */
+    PLAN_RULE_ROAMS,         /* release: it needs all nodes; the kernel places its threads */
     PLAN_RULE_HOME_GONE,     /* release: the home has no usable CPU left inside the cpuset */
     PLAN_RULE_ANEW,          /* release: the CPUs of the machine, or what is sensed of them, changed */
     PLAN_RULE_MAX,
@@ -58,6 +64,7 @@ typedef enum PlanReason {
     PLAN_REASON_UNREADABLE,       /* I10 */
     PLAN_REASON_NOT_ACTIVE,       /* a Mode= or Act= whose mechanism is not active yet */
     PLAN_REASON_NO_HOME,          /* not confined by us: the kernel can use every CPU it may use */
+    PLAN_REASON_IDLE,             /* it hardly runs, and is not worth a home */
     PLAN_REASON_NOT_OVERLOADED,   /* value: the longest wait of its threads; limit: WaitPermille= */
     PLAN_REASON_HOME_HAS_IDLE,    /* the kernel can still use an idle CPU at home */
     PLAN_REASON_NO_IDLE_CPU,
@@ -91,7 +98,7 @@ typedef struct PlanAction {
     CpuMask
         original; /* SET_HOME: what to put back one day, for threads of which that is not known yet. A thread
                            whose parent was ours was born with our mask, and its own is not what `from` says */
-    CpuMask home_nodes; /* SET_HOME, and RECALL to a changed home: NodeIx bitmap of the home */
+    CpuMask home_nodes; /* SET_HOME, and RECALL to a changed home: NodeIx bitmap of the home, to be shown */
     CpuIx cpu;          /* LEND, RECALL: the CPU concerned */
     bool cross_node;
     uint32_t distance;   /* LEND: from the thread's home node; 10 on the same node */
@@ -118,6 +125,16 @@ typedef struct PlanPass {
     uint64_t backoff_until_tick;
 } PlanPass;
 
+/* Another home for a group; plan_commit() keeps it, unless everything this plan was to do for it failed. */
+typedef struct PlanHome {
+    uint64_t group_id;
+    CpuMask home; /* CPUs; NULL: it roams */
+    CpuMask home_nodes;
+    uint32_t wait_permille; /* of the CPU time its threads want, what they wait now */
+    bool judged;            /* the home is the one it has, and proved to be no worse than the last one */
+    bool reverts;           /* it is the one before: the last one proved to be worse */
+} PlanHome;
+
 typedef struct PlanScratch PlanScratch;
 
 typedef struct Plan {
@@ -130,6 +147,8 @@ typedef struct Plan {
     uint64_t n_refused[PLAN_REASON_MAX]; /* all, also those not kept */
     PlanPass *passes;
     size_t n_passes, passes_capacity;
+    PlanHome *homes;
+    size_t n_homes, homes_capacity;
     bool pressed;                  /* someone waits, or a lease runs: keep the fast tick */
     bool may_borrow;               /* some group could be lent a CPU: pressure is worth a tick */
     uint32_t n_overloaded, n_idle; /* CPUs (P1) */

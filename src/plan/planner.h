@@ -10,6 +10,7 @@
  * CPUs are classified after the recalls that must be, so that this plan and the next one, computed on the same World
  * with these recalls carried out, see the same idle CPUs (I9). */
 
+#include "plan/pack.h"
 #include "plan/plan.h"
 
 /* P1: a CPU on which threads wait this long is overloaded, when they do on two consecutive ticks. */
@@ -36,7 +37,7 @@ typedef struct PlannerCpu {
 typedef struct PlannerWorkload {
     const Policy *policy; /* NULL: none */
     PlanReason blocked;   /* why its groups get no home; PLAN_REASON_INVALID: they do */
-    CpuMask home;         /* what the policy wants; only on slow ticks */
+    CpuMask home;         /* what Mode=fixed wants; only on slow ticks */
     CpuMask home_nodes;
     size_t n_lent; /* across nodes, by this plan */
 } PlannerWorkload;
@@ -46,6 +47,9 @@ typedef struct PlannerGroup {
         blocked;  /* why it has no home; PLAN_REASON_INVALID: it has, or gets one at the next slow tick */
     CpuMask home; /* what it has when this plan is carried out; NULL: none */
     CpuMask home_nodes;
+    PlanRule rule;      /* why it has another home than before */
+    bool roams;         /* it needs all nodes, and is not confined for that */
+    bool enters;        /* this plan begins to confine its processes to a home that is new */
     CpuMask due_cpuset; /* the cpuset last asked about, and the answer */
     CpuMask due;
     uint64_t backlog;    /* permille of CPUs its threads wait for */
@@ -54,6 +58,19 @@ typedef struct PlannerGroup {
     uint32_t max_wait;
     uint32_t owner_wait; /* longest wait of a thread that is lent nothing; only while leases run */
     bool waits;          /* some thread waits, on this tick */
+
+    /* choose.c, on slow ticks. Sums over its threads in permille of a CPU */
+    uint64_t wants, wants_now; /* run and wait, on average and in this tick */
+    uint64_t ran;              /* in this tick */
+    uint32_t n_threads, n_placeable;
+    PackNodes allowed, chosen;
+    uint64_t waits_mean; /* what of `wants` is waiting */
+    bool memory_known;
+    bool reverts;    /* its last change of home proved to be for the worse */
+    bool judged;     /* it did not */
+    bool packed;     /* `chosen` is the answer */
+    bool chosen_all; /* it is all nodes */
+    bool idle;       /* it wants too little to be given a home */
 } PlannerGroup;
 
 typedef struct PlannerProcess {
@@ -93,6 +110,12 @@ struct PlanScratch {
     CpuIx *donors; /* idle CPUs, ascending */
     size_t n_donors, donors_capacity;
     hwloc_bitmap_t usable, idle, set, nodes;
+    PackGroup *pack_groups; /* by place in `order` */
+    size_t pack_groups_capacity;
+    PackNodes *pack_sets;
+    size_t pack_sets_capacity;
+    uint64_t *node_sums; /* twice [n_groups * n_nodes]: what ran where, and memory */
+    size_t node_sums_capacity;
 };
 
 typedef struct Planner {
@@ -117,6 +140,7 @@ int planner_prepare(Planner *p);
 bool planner_act(Planner *p, const PlanAction *action);
 void planner_refuse(Planner *p, const PlanRefusal *refusal);
 void planner_pass(Planner *p, const PlanPass *pass);
+void planner_home(Planner *p, const PlanHome *home);
 
 /* Shorthands: a refusal about a group, and about one of its processes or threads. */
 void planner_refuse_group(Planner *p, uint8_t mechanism, PlanReason reason, const Group *group,

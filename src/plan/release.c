@@ -22,6 +22,8 @@ static PlanRule release_rule(const Planner *p, const Process *process, const Pla
     if (process->yielded)
         return PLAN_RULE_REPINNED;
     g = &p->s->groups[process->group.i];
+    if (g->roams)
+        return PLAN_RULE_ROAMS;
     if (g->blocked == PLAN_REASON_NO_CPUS)
         return PLAN_RULE_HOME_GONE;
     if (g->blocked != PLAN_REASON_INVALID)

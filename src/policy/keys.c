@@ -95,7 +95,7 @@ const ConfKey policy_keys[] = {
     {"Workload", "ForeignAffinity", conf_parse_enum, policy_foreign_names, FIELD(foreign_affinity), "respect",
      "respect or override", true},
     {"Workload", "ExpectWidth", conf_parse_u32, &range_cpus, FIELD(expect_width), "0",
-     "a number of CPUs up to 65536, 0 when not known", false},
+     "a number of CPUs up to 65536, 0 when not known", true},
     /* One slow tick: what lives shorter than that gains nothing from being placed (P5, S-SHELL). */
     {"Workload", "MinAgeSec", conf_parse_span, &range_span, FIELD(min_age_usec), "1s", SPAN, true},
 
@@ -104,17 +104,17 @@ const ConfKey policy_keys[] = {
     {"Placement", "Nodes", conf_parse_list, &range_nodes, FIELD(nodes), "", "node numbers such as 0-1,4",
      true},
     {"Placement", "MaxNodes", conf_parse_u32, &range_max_nodes, FIELD(max_nodes), "0",
-     "a number of nodes up to 1024, 0 for no limit", false},
+     "a number of nodes up to 1024, 0 for no limit", true},
     /* Early moves are good, late ones are bad (P3). */
-    {"Placement", "SettleSec", conf_parse_span, &range_span, FIELD(settle_usec), "10s", SPAN, false},
+    {"Placement", "SettleSec", conf_parse_span, &range_span, FIELD(settle_usec), "10s", SPAN, true},
     /* The kernel's 500 us of task_hot (P7), at the scale of ticks. */
     {"Placement", "MinResidencySec", conf_parse_span, &range_span, FIELD(min_residency_usec), "1s", SPAN,
      true},
     {"Placement", "MinGainPermille", conf_parse_u32, &range_permille, FIELD(min_gain_permille), "30",
-     "a number from 0 to 1000", false}, /* SMALLIMP (P6) */
+     "a number from 0 to 1000", true}, /* SMALLIMP (P6) */
     {"Placement", "AllowedImbalance", parse_imbalance, &range_cpus, FIELD(allowed_imbalance), "auto",
-     "auto or a number of CPUs up to 65536", false}, /* P5 */
-    {"Placement", "PingPongSec", conf_parse_span, &range_span, FIELD(ping_pong_usec), "1min", SPAN, false},
+     "auto or a number of CPUs up to 65536", true}, /* P5 */
+    {"Placement", "PingPongSec", conf_parse_span, &range_span, FIELD(ping_pong_usec), "1min", SPAN, true},
 
     {"Steal", "Steal", conf_parse_bool, NULL, FIELD(steal), "yes", BOOL, true},
     {"Steal", "Scope", conf_parse_enum, policy_scope_names, FIELD(scope), "machine",
@@ -133,7 +133,7 @@ const ConfKey policy_keys[] = {
 
     {"Memory", "Follow", conf_parse_bool, NULL, FIELD(follow), "yes", BOOL, false},
     {"Memory", "Evidence", conf_parse_enum, policy_evidence_names, FIELD(evidence), "auto",
-     "auto, perf, write, kernel, damon or residency", false},
+     "auto, perf, write, kernel, damon or residency", true},
     {"Memory", "RateLimit", conf_parse_bytes, &range_rate, FIELD(rate_limit_bytes), "0",
      "bytes per second such as 1280M, 0 for no limit", false},                                     /* P20 */
     {"Memory", "ForceComplete", conf_parse_bool, NULL, FIELD(force_complete), "yes", BOOL, false}, /* P9 */

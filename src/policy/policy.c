@@ -42,12 +42,12 @@ bool policy_setting_active(const Policy *policy, const PolicySetting *setting)
 
     if (!key->active)
         return false;
-    if (key->offset == offsetof(Policy, mode))
-        return policy->mode == POLICY_MODE_NONE || policy->mode == POLICY_MODE_FIXED;
     if (key->offset == offsetof(Policy, group_by))
         return policy->group_by != POLICY_GROUP_BY_SHARED_MEMORY;
     if (key->offset == offsetof(Policy, act))
         return policy->act != POLICY_ACT_UNIT && policy->act != POLICY_ACT_CPUSET;
+    if (key->offset == offsetof(Policy, evidence))
+        return policy->evidence == POLICY_EVIDENCE_AUTO || policy->evidence == POLICY_EVIDENCE_RESIDENCY;
     return true;
 }
 

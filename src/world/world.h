@@ -106,6 +106,12 @@ typedef struct Group {
     CpuMask home_nodes; /* NodeIx bitmap; NULL exactly when home is */
     uint64_t first_seen_usec;
     uint64_t last_home_usec; /* when the home was last changed */
+    bool roams; /* it needs all nodes, so it was decided to leave it to the kernel: `home` is NULL */
+    /* The last change of its home. */
+    CpuMask before_nodes;          /* where it lived before; NULL: nowhere */
+    uint32_t before_wait_permille; /* of the CPU time its threads wanted then, what they waited */
+    uint64_t judge_usec;           /* when that is held against what they wait now; 0: it has been */
+    uint64_t frozen_until_usec;    /* it went back and forth, or had to go back: it stays until then */
     uint32_t n_tasks;
     uint32_t run_permille; /* sums over its tasks, this tick */
     uint32_t wait_permille;

@@ -97,7 +97,7 @@ static void test_homes(void **state)
     BREAKS(make_homes, "I2, I10", f.world->processes[0].yielded = true);
     BREAKS(make_homes, "about no thread", f.plan.actions[0].from = fixture_mask(&f, "9"));
     BREAKS(make_homes, "inside the home's nodes", f.plan.actions[0].to = fixture_mask(&f, "0-8"));
-    BREAKS(make_homes, "no policy", f.policies->policies[0]->mode = POLICY_MODE_AUTO);
+    BREAKS(make_homes, "no policy", f.policies->policies[0]->mode = POLICY_MODE_NONE);
     BREAKS(make_homes, "nothing to put back", f.plan.actions[0].original = NULL);
 }
 

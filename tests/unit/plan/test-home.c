@@ -96,10 +96,6 @@ static void test_refused(void **state)
         const char *policy;
         PlanReason reason;
     } cases[] = {
-        {"[Placement]\nMode=auto\n", PLAN_REASON_NOT_ACTIVE},
-        {"[Placement]\nMode=compress\n", PLAN_REASON_NOT_ACTIVE},
-        {"[Placement]\nMode=spread\n", PLAN_REASON_NOT_ACTIVE},
-        {"[Placement]\nMode=interleave\n", PLAN_REASON_NOT_ACTIVE},
         {FIXED0 "[Workload]\nAct=cpuset\n", PLAN_REASON_NOT_ACTIVE},
         {FIXED0 "[Workload]\nAct=observe\n", PLAN_REASON_OBSERVE},
         {"[Placement]\nMode=fixed\nNodes=7\n", PLAN_REASON_NO_CPUS},
@@ -302,7 +298,7 @@ static void test_release_mode_changed(void **state)
     Fixture f;
 
     make_homed(&f);
-    f.policies->policies[0]->mode = POLICY_MODE_AUTO;
+    f.policies->policies[0]->mode = POLICY_MODE_NONE;
     assert_release(&f, PLAN_RULE_WORKLOAD_GONE);
     assert_null(f.world->groups[0].home);
     fixture_done(&f);

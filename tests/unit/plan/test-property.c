@@ -113,10 +113,16 @@ static void random_policy(Fixture *f, Random *r, const Renaming *renaming, unsig
                    group_by[roll(r, 3)]);
     p = fixture_policy(f, name, text);
     random_nodes(f->world->topology, r, renaming, p->nodes);
-    if (chance(r, 10))
-        p->mode = POLICY_MODE_AUTO;
+    if (chance(r, 30))
+        p->mode = (int)(POLICY_MODE_AUTO + roll(r, POLICY_MODE_FIXED - POLICY_MODE_AUTO));
+    if (p->mode != POLICY_MODE_FIXED && chance(r, 60))
+        assert_int_equal(hwloc_bitmap_set_range(p->nodes, 0, (int)f->world->topology->n_nodes - 1), 0);
+    p->expect_width = chance(r, 10) ? roll(r, 20) : 0;
+    p->max_nodes = chance(r, 20) ? 1 + roll(r, 3) : 0;
+    p->settle_usec = 1000000ULL * roll(r, 5);
+    p->ping_pong_usec = 10000000ULL * roll(r, 3);
     if (chance(r, 5))
-        p->act = POLICY_ACT_OBSERVE;
+        p->act = (int)(chance(r, 50) ? POLICY_ACT_OBSERVE : POLICY_ACT_CPUSET);
     p->foreign_affinity = chance(r, 20) ? POLICY_FOREIGN_OVERRIDE : POLICY_FOREIGN_RESPECT;
     p->min_age_usec = chance(r, 20) ? 8000000 : 0;
     p->min_residency_usec = 500000ULL * roll(r, 3);
@@ -162,7 +168,8 @@ static void random_cpu(Fixture *f, Random *r, CpuLoad *c, Mood mood)
 static bool is_wanted(const Fixture *f, uint32_t node)
 {
     for (size_t i = 0; i < f->policies->n_policies; i++)
-        if (hwloc_bitmap_isset(f->policies->policies[i]->nodes, node))
+        if (f->policies->policies[i]->mode == POLICY_MODE_FIXED &&
+            hwloc_bitmap_isset(f->policies->policies[i]->nodes, node))
             return true;
     return false;
 }
@@ -200,12 +207,44 @@ static void random_homes(Fixture *f, Random *r, const Renaming *renaming)
             assert_int_equal(topology_nodes_to_cpus(w->topology, nodes, cpus), 0);
             g->home_nodes = intern(f, TAKE_PTR(nodes));
             g->home = intern(f, TAKE_PTR(cpus));
+            g->last_home_usec = w->now_usec - 1000000ULL * roll(r, 20);
+            g->judge_usec = chance(r, 30) ? w->now_usec - 1000000 + roll(r, 2000000) : 0;
+            g->before_wait_permille = roll(r, 500);
+            g->frozen_until_usec = chance(r, 10) ? w->now_usec + 1000000 : 0;
             g->n_vetoes = roll(r, 3);
             g->backoff_ticks = roll(r, 4);
             g->backoff_until_tick = w->tick - 2 + roll(r, 5);
         }
+        g->roams = !g->home && chance(r, 40);
+        if (chance(r, 50)) {
+            hwloc_bitmap_t before = hwloc_bitmap_alloc();
+
+            assert_non_null(before);
+            random_nodes(w->topology, r, renaming, before);
+            g->before_nodes = intern(f, before);
+        }
         hwloc_bitmap_free(nodes);
         hwloc_bitmap_free(cpus);
+    }
+}
+
+/* Of half of the processes; and of some nodes it is known how much is free. */
+static void random_memory(Fixture *f, Random *r, const Renaming *renaming)
+{
+    World *w = f->world;
+
+    for (uint32_t i = 0; i < w->topology->n_nodes; i++)
+        w->nodes[renaming->to[i]] =
+            (NodeLoad){.free_known = chance(r, 80), .free_bytes = (uint64_t)roll(r, 4000) << 20};
+    for (uint32_t i = 0; i < w->topology->n_nodes; i++)
+        w->nodes[i].free_bytes = w->nodes[i].free_known ? w->nodes[i].free_bytes : 0;
+    for (size_t i = 0; i < w->n_processes; i++) {
+        uint64_t bytes[NODES_MAX] = {0};
+
+        for (uint32_t n = 0; n < w->topology->n_nodes; n++)
+            bytes[renaming->to[n]] = chance(r, 50) ? (uint64_t)roll(r, 2000) << 20 : 0;
+        if (chance(r, 50))
+            assert_int_equal(world_set_process_memory(w, &w->processes[i], bytes, w->now_usec), 0);
     }
 }
 
@@ -318,6 +357,7 @@ static void random_world(Fixture *f, uint64_t seed, const Renaming *renaming)
         f->world->processes[at].first_seen_usec += 1000000ULL * roll(&r, 10);
     }
     random_homes(f, &r, renaming);
+    random_memory(f, &r, renaming);
     for (unsigned i = 0; i < n_processes; i++) {
         unsigned n = 1 + roll(&r, 12);
 
@@ -360,7 +400,7 @@ static void test_worlds(void **state)
         cut = f.plan.n_refused[PLAN_REASON_BUDGET] > 0;
         fixture_commit(&f, NULL);
         fixture_plan(&f, f.limits.slow_tick);
-        if (!cut && f.plan.n_actions > 0) {
+        if (!cut && f.plan.n_actions + f.plan.n_homes > 0) {
             CLEANUP_FREE char *text = plan_format(f.world, &f.plan);
 
             (void)fprintf(stderr, "# again:\n%s# after:\n%s", text,

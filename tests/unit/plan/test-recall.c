@@ -265,7 +265,7 @@ static void test_release(void **state)
     Fixture f;
 
     make_lent(&f);
-    f.policies->policies[0]->mode = POLICY_MODE_AUTO;
+    f.policies->policies[0]->mode = POLICY_MODE_NONE;
     fixture_plan(&f, false);
     assert_int_equal(f.plan.n_actions, 1);
     assert_int_equal(f.plan.actions[0].kind, PLAN_KIND_RELEASE);

@@ -341,7 +341,8 @@ static void test_no_home(void **state)
     fixture_process(&f, 10, "a", NULL);
     for (pid_t tid = 10; tid < 30; tid++)
         fixture_task(&f, 10, tid, 900);
-    assert_refused(&f, PLAN_REASON_NOT_ACTIVE);
+    fixture_home(&f);
+    assert_refused(&f, PLAN_REASON_NO_HOME);
     assert_false(f.plan.pressed);
     fixture_done(&f);
 }

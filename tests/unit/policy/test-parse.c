@@ -311,8 +311,8 @@ static void test_settings(void **state)
         unsigned line;
         bool active;
     } expected[] = {
-        {"Workload", "GroupBy", 10, false},   {"Workload", "Act", 11, false}, {"Placement", "Mode", 7, false},
-        {"Placement", "SettleSec", 8, false}, {"Steal", "Steal", 13, true},   {"Steal", "Scope", 2, true},
+        {"Workload", "GroupBy", 10, false},  {"Workload", "Act", 11, false}, {"Placement", "Mode", 7, true},
+        {"Placement", "SettleSec", 8, true}, {"Steal", "Steal", 13, true},   {"Steal", "Scope", 2, true},
     };
 
     assert_int_equal(p->lease_usec, 30000000);
@@ -337,14 +337,14 @@ static void test_active_choices(void **state)
         const char *section, *name, *value;
         bool active;
     } cases[] = {
-        {"Placement", "Mode", "none", true},        {"Placement", "Mode", "fixed\nNodes=0", true},
-        {"Placement", "Mode", "auto", false},       {"Placement", "Mode", "spread", false},
-        {"Placement", "Mode", "interleave", false}, {"Workload", "GroupBy", "workload", true},
-        {"Workload", "GroupBy", "cgroup", true},    {"Workload", "GroupBy", "process", true},
-        {"Workload", "Act", "auto", true},          {"Workload", "Act", "observe", true},
-        {"Workload", "Act", "affinity", true},      {"Workload", "Act", "cpuset", false},
-        {"Steal", "NodeLimit", "3", true},          {"Memory", "Follow", "yes", false},
-        {"Limits", "NiceTries", "3", true},         {"Workload", "ExpectWidth", "3", false},
+        {"Placement", "Mode", "none", true},       {"Placement", "Mode", "fixed\nNodes=0", true},
+        {"Placement", "Mode", "auto", true},       {"Placement", "Mode", "spread", true},
+        {"Placement", "Mode", "interleave", true}, {"Workload", "GroupBy", "workload", true},
+        {"Workload", "GroupBy", "cgroup", true},   {"Workload", "GroupBy", "process", true},
+        {"Workload", "Act", "auto", true},         {"Workload", "Act", "observe", true},
+        {"Workload", "Act", "affinity", true},     {"Workload", "Act", "cpuset", false},
+        {"Steal", "NodeLimit", "3", true},         {"Memory", "Follow", "yes", false},
+        {"Limits", "NiceTries", "3", true},        {"Workload", "ExpectWidth", "3", true},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Homes that are chosen: where groups go, when they stay, and that the order they came in plays no part. */
+
+#include "fixture.h"
+
+#include "base/util.h"
+
+#include <string.h>
+
+#define EACH "[Workload]\nGroupBy=process\n"
+#define AUTO EACH "[Placement]\nMode=auto\n"
+/* Two nodes of two CPUs, and four of eight. */
+#define SMALL "numa:2 l3:1 core:2 pu:1 distances=10,20,20,10"
+#define FOUR  "numa:4 l3:1 core:8 pu:1 distances=10,20,20,20,20,10,20,20,20,20,10,20,20,20,20,10"
+
+#define MIB ((uint64_t)1 << 20)
+
+/* A process with threads that use a whole CPU each, on CPUs from `cpu` on, in turns over the machine. */
+static void add_job(Fixture *f, pid_t pid, unsigned n_threads, int cpu, int step)
+{
+    fixture_process(f, pid, "a", NULL);
+    for (unsigned i = 0; i < n_threads; i++)
+        fixture_task(f, pid, pid + (pid_t)i, 0)->last_cpu.i =
+            (cpu + (int)i * step) % (int)f->world->topology->cpu_limit;
+}
+
+static void set_memory(Fixture *f, pid_t pid, const uint64_t *mib)
+{
+    CLEANUP_FREE uint64_t *bytes = calloc(f->world->topology->n_nodes, sizeof(*bytes));
+
+    assert_non_null(bytes);
+    for (uint32_t i = 0; i < f->world->topology->n_nodes; i++)
+        bytes[i] = mib[i] * MIB;
+    assert_int_equal(
+        world_set_process_memory(f->world, world_process(f->world, pid), bytes, f->world->now_usec), 0);
+}
+
+static const Group *group_of(Fixture *f, pid_t pid)
+{
+    return &f->world->groups[world_process(f->world, pid)->group.i];
+}
+
+static void assert_nodes(Fixture *f, pid_t pid, const char *nodes)
+{
+    const Group *group = group_of(f, pid);
+
+    if (nodes) {
+        assert_ptr_equal(group->home_nodes, fixture_mask(f, nodes));
+        assert_false(group->roams);
+    } else {
+        assert_null(group->home_nodes);
+    }
+}
+
+static void seconds(Fixture *f, uint64_t n)
+{
+    f->world->now_usec += n * 1000000;
+    f->world->tick += n * 10;
+}
+
+/* Makes all its threads want another share of a CPU from now on. */
+static void set_demand(Fixture *f, pid_t pid, uint16_t run, uint16_t wait)
+{
+    size_t n, first = world_process_tasks(f->world, world_process(f->world, pid), &n);
+
+    for (size_t i = first; i < first + n; i++) {
+        Task *task = &f->world->tasks[i];
+
+        task->run_permille = task->run_before_permille = task->run_ewma_permille = run;
+        task->wait_permille = task->wait_before_permille = task->wait_ewma_permille = wait;
+    }
+}
+
+/* What fits a node is bound at first sight, where most of its memory is; known or guessed by where it ran. */
+static void test_first_home(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, SMALL);
+    fixture_policy(&f, "a", AUTO);
+    add_job(&f, 100, 2, 0, 1);
+    add_job(&f, 200, 2, 0, 1);
+    set_memory(&f, 100, (uint64_t[]){1, 30});
+    set_memory(&f, 200, (uint64_t[]){30, 1});
+
+    fixture_plan(&f, false);
+    assert_int_equal(f.plan.n_actions, 0);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 2);
+    assert_int_equal(f.plan.actions[0].rule, PLAN_RULE_FIRST_HOME);
+    assert_int_equal(f.plan.actions[0].mechanism, 15);
+    fixture_commit(&f, NULL);
+    assert_nodes(&f, 100, "1");
+    assert_nodes(&f, 200, "0");
+    assert_ptr_equal(fixture_find(&f, 100, 101)->allowed, fixture_mask(&f, "2-3"));
+    fixture_assert_settled(&f, true);
+
+    fixture_done(&f);
+    fixture_init(&f, SMALL);
+    fixture_policy(&f, "a", AUTO);
+    add_job(&f, 100, 2, 2, 1);
+    fixture_plan(&f, true);
+    fixture_commit(&f, NULL);
+    assert_nodes(&f, 100, "1");
+    fixture_assert_settled(&f, true);
+    fixture_done(&f);
+}
+
+/* A group too wide for a node roams when that takes the whole machine, and comes together when it shrinks. */
+static void test_wide_and_back(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, SMALL);
+    fixture_policy(&f, "a", "[Placement]\nMode=auto\n[Workload]\nMinAgeSec=0\n");
+    add_job(&f, 100, 4, 0, 1);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 0);
+    assert_int_equal(f.plan.n_refused[PLAN_REASON_NO_HOME], 1);
+    fixture_commit(&f, NULL);
+    assert_nodes(&f, 100, NULL);
+    assert_true(group_of(&f, 100)->roams);
+
+    set_demand(&f, 100, 400, 0);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 0); /* MinResidencySec= */
+    seconds(&f, 2);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 1);
+    assert_int_equal(f.plan.actions[0].rule, PLAN_RULE_COMPRESS);
+    fixture_commit(&f, NULL);
+    assert_nodes(&f, 100, "0");
+    fixture_assert_settled(&f, true);
+
+    /* It starves: what it runs has not grown, what it waits has. */
+    set_demand(&f, 100, 500, 500);
+    fixture_assert_settled(&f, true);
+    seconds(&f, 2);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 1);
+    assert_int_equal(f.plan.actions[0].kind, PLAN_KIND_RELEASE);
+    assert_int_equal(f.plan.actions[0].rule, PLAN_RULE_ROAMS);
+    fixture_commit(&f, NULL);
+    assert_true(group_of(&f, 100)->roams);
+    assert_ptr_equal(fixture_find(&f, 100, 102)->allowed, fixture_mask(&f, NULL));
+    fixture_assert_settled(&f, true);
+    fixture_done(&f);
+}
+
+/* As many nodes as it needs, near ones; fewer again later. */
+static void test_spread_and_compress(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, "numa:4 l3:1 core:2 pu:1 distances=10,16,32,32,16,10,32,32,32,32,10,16,32,32,16,10");
+    fixture_policy(&f, "a", "[Placement]\nMode=compress\n");
+    add_job(&f, 100, 4, 4, 1);
+    set_memory(&f, 100, (uint64_t[]){0, 0, 0, 50});
+    set_demand(&f, 100, 400, 0);
+    fixture_home(&f);
+    assert_nodes(&f, 100, "3");
+
+    set_demand(&f, 100, 500, 400);
+    seconds(&f, 2);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.actions[0].rule, PLAN_RULE_SPREAD);
+    fixture_commit(&f, NULL);
+    assert_nodes(&f, 100, "2-3");
+    fixture_assert_settled(&f, true);
+
+    set_demand(&f, 100, 300, 0);
+    seconds(&f, 2);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.actions[0].rule, PLAN_RULE_COMPRESS);
+    fixture_commit(&f, NULL);
+    assert_nodes(&f, 100, "3");
+    fixture_done(&f);
+}
+
+/* Helpers that sleep at start are counted when the policy says how wide it will be; idle groups are left alone. */
+static void test_expected_and_idle(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, FOUR);
+    fixture_policy(&f, "a", "[Placement]\nMode=auto\n[Workload]\nMinAgeSec=0\nExpectWidth=14\n");
+    add_job(&f, 100, 14, 8, 1);
+    set_demand(&f, 100, 10, 0);
+    fixture_plan(&f, true);
+    fixture_commit(&f, NULL);
+    assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 2);
+    fixture_done(&f);
+
+    fixture_init(&f, FOUR);
+    fixture_policy(&f, "a", AUTO);
+    add_job(&f, 100, 4, 8, 1);
+    set_demand(&f, 100, 10, 0);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 0);
+    assert_int_equal(f.plan.n_refused[PLAN_REASON_IDLE], 1);
+
+    /* It has one: it keeps it, wherever else there is more room. */
+    set_demand(&f, 100, 900, 0);
+    fixture_home(&f);
+    assert_nodes(&f, 100, "1");
+    set_demand(&f, 100, 1, 0);
+    seconds(&f, 60);
+    fixture_assert_settled(&f, true);
+    assert_nodes(&f, 100, "1");
+    fixture_done(&f);
+}
+
+/* S-SHELL: what is young may get a home, and is not spread. */
+static void test_young(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, FOUR);
+    fixture_policy(&f, "a", "[Placement]\nMode=auto\n[Workload]\nMinAgeSec=5s\n");
+    add_job(&f, 100, 4, 16, 1);
+    fixture_home(&f);
+    assert_nodes(&f, 100, "2");
+    for (pid_t tid = 104; tid < 116; tid++)
+        fixture_task(&f, 100, tid, 0)->allowed = fixture_mask(&f, "16-23");
+    set_demand(&f, 100, 500, 500);
+    seconds(&f, 2);
+    fixture_plan(&f, true);
+    fixture_commit(&f, NULL);
+    assert_nodes(&f, 100, "2");
+    seconds(&f, 5);
+    fixture_plan(&f, true);
+    fixture_commit(&f, NULL);
+    assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 2);
+    fixture_done(&f);
+}
+
+/* What is not ours to decide: Nodes=, MaxNodes=, the cpuset, a pause, an incomplete World (I1, I10). */
+static void test_bounds(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, FOUR);
+    fixture_policy(&f, "a",
+                   "[Placement]\nMode=compress\nNodes=1-2\n[Workload]\nMinAgeSec=0\nGroupBy=process\n");
+    add_job(&f, 100, 2, 0, 1);
+    fixture_process(&f, 200, "a", "16-31");
+    fixture_task(&f, 200, 200, 0)->last_cpu.i = 16;
+    set_memory(&f, 200, (uint64_t[]){0, 0, 0, 50});
+    fixture_process(&f, 300, "a", "0-7");
+    fixture_task(&f, 300, 300, 0)->last_cpu.i = 0;
+    f.world->partial = true;
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 0);
+    f.world->partial = false;
+    f.world->workloads[0].paused = true;
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 0);
+    f.world->workloads[0].paused = false;
+    fixture_plan(&f, true);
+    fixture_commit(&f, NULL);
+    assert_nodes(&f, 200, "2");
+    assert_nodes(&f, 300, NULL); /* its cpuset has none of Nodes= */
+    assert_int_equal(f.plan.n_refused[PLAN_REASON_NO_CPUS], 1);
+    assert_true(hwloc_bitmap_isincluded(group_of(&f, 100)->home_nodes, fixture_mask(&f, "1-2")));
+    fixture_done(&f);
+
+    fixture_init(&f, FOUR);
+    fixture_policy(&f, "a", "[Placement]\nMode=auto\nMaxNodes=1\n[Workload]\nMinAgeSec=0\n");
+    add_job(&f, 100, 20, 0, 1);
+    fixture_plan(&f, true);
+    fixture_commit(&f, NULL);
+    assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 1);
+    fixture_done(&f);
+}
+
+/* S-SWAP: two groups each at the other's place are exchanged in one plan when both gain; with less than MinGainPermille=
+ * they stay; and what nobody could be given for it stays too. */
+static void test_exchange(void **state)
+{
+    static const struct {
+        uint64_t mib[2];
+        bool swapped;
+    } cases[] = {{{0, 1000}, true}, {{490, 510}, false}, {{1000, 0}, false}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const uint64_t *mib = cases[i].mib;
+        Fixture f;
+
+        fixture_init(&f, SMALL);
+        fixture_policy(&f, "a", AUTO);
+        add_job(&f, 100, 2, 0, 1);
+        add_job(&f, 200, 2, 2, 1);
+        fixture_home(&f);
+        assert_nodes(&f, 100, "0");
+        assert_nodes(&f, 200, "1");
+        set_memory(&f, 100, (uint64_t[]){mib[0], mib[1]});
+        set_memory(&f, 200, (uint64_t[]){mib[1], mib[0]});
+        seconds(&f, 2);
+        fixture_plan(&f, true);
+        assert_int_equal(f.plan.n_actions, cases[i].swapped ? 2 : 0);
+        if (cases[i].swapped) {
+            assert_int_equal(f.plan.actions[0].rule, PLAN_RULE_REHOME);
+            fixture_commit(&f, NULL);
+            assert_nodes(&f, 100, "1");
+            assert_nodes(&f, 200, "0");
+            fixture_assert_settled(&f, true);
+        }
+        fixture_done(&f);
+    }
+}
+
+/* One half of an exchange fails: the other is undone, although it has only just moved. */
+static void test_half_exchange(void **state)
+{
+    PlanOutcome outcomes[] = {PLAN_OUTCOME_DONE, PLAN_OUTCOME_REFUSED};
+    Fixture f;
+
+    fixture_init(&f, SMALL);
+    fixture_policy(&f, "a", AUTO);
+    add_job(&f, 100, 2, 0, 1);
+    add_job(&f, 200, 2, 2, 1);
+    fixture_home(&f);
+    set_memory(&f, 100, (uint64_t[]){0, 1000});
+    set_memory(&f, 200, (uint64_t[]){1000, 0});
+    seconds(&f, 2);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 2);
+    fixture_commit(&f, outcomes);
+    assert_nodes(&f, 100, "1");
+    assert_nodes(&f, 200, "1"); /* the kernel said no */
+    fixture_tick(&f);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 1);
+    assert_int_equal(f.plan.actions[0].subject.pid, 100);
+    fixture_commit(&f, NULL);
+    assert_nodes(&f, 100, "0");
+    fixture_done(&f);
+}
+
+/* S-JVM: four groups of eight threads, shuffled over four nodes of eight CPUs, memory and all. Each comes together on a node
+ * of its own, in one plan of four actions, and nothing moves for 100 ticks. */
+static void test_jvm(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, FOUR);
+    fixture_policy(&f, "a", AUTO);
+    for (pid_t i = 0; i < 4; i++) {
+        add_job(&f, 100 * (i + 1), 8, (int)i, 4);
+        set_memory(&f, 100 * (i + 1), (uint64_t[]){250, 250, 250, 250});
+    }
+    fixture_cpus(&f, 0, 31, 1000, 0);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 4);
+    fixture_commit(&f, NULL);
+    for (pid_t i = 0; i < 4; i++) {
+        assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100 * (i + 1))->home_nodes), 1);
+        for (pid_t k = 0; k < i; k++)
+            assert_ptr_not_equal(group_of(&f, 100 * (i + 1))->home, group_of(&f, 100 * (k + 1))->home);
+    }
+    for (unsigned i = 0; i < 100; i++) {
+        fixture_tick(&f);
+        fixture_plan(&f, i % 10 == 0);
+        assert_int_equal(f.plan.n_actions, 0);
+    }
+    fixture_done(&f);
+}
+
+/* S-FLIP, the groups of the text: node 0 runs G1's T1 to T3, G2's T4 and T5, G4's T11, node 1 G1's T6 to T8, G3's T9 and
+ * T10, G5's T12. What changes places is what the text exchanges: T6, T7 and T8 with T11, T4 and T5. */
+static void test_flip(void **state)
+{
+    static const struct {
+        pid_t pid;
+        int cpus[6];
+        unsigned n;
+        const char *nodes;
+    } groups[] = {
+        {100, {0, 1, 2, 6, 7, 8}, 6, "0"},
+        {200, {3, 4}, 2, "1"},
+        {300, {9, 10}, 2, "1"},
+        {400, {5}, 1, "1"},
+        {500, {11}, 1, "1"},
+    };
+    Fixture f;
+
+    fixture_init(&f, "numa:2 l3:1 core:6 pu:1 distances=10,20,20,10");
+    fixture_policy(&f, "a", AUTO);
+    for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
+        add_job(&f, groups[i].pid, groups[i].n, 0, 1);
+        for (unsigned k = 0; k < groups[i].n; k++)
+            fixture_find(&f, groups[i].pid, groups[i].pid + (pid_t)k)->last_cpu.i = groups[i].cpus[k];
+    }
+    fixture_cpus(&f, 0, 11, 1000, 0);
+    fixture_plan(&f, true);
+    fixture_commit(&f, NULL);
+    for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
+        assert_nodes(&f, groups[i].pid, groups[i].nodes);
+    fixture_assert_settled(&f, true);
+    fixture_done(&f);
+}
+
+/* S-RETRY: a hundred that all start at once are all placed in the first passes, and alike whatever their order. */
+static void test_retry(void **state)
+{
+    static const unsigned strides[] = {1, 37, 99};
+    char *first = NULL;
+
+    for (size_t i = 0; i < ARRAY_SIZE(strides); i++) {
+        char nodes[101] = "";
+        Fixture f;
+
+        fixture_init(&f, "numa:8 l3:1 core:16 pu:1");
+        fixture_policy(&f, "a", AUTO);
+        for (unsigned k = 0; k < 100; k++) {
+            pid_t pid = (pid_t)(1000 + k * strides[i] % 100);
+
+            add_job(&f, pid, 1, 0, 1);
+        }
+        for (unsigned tick = 0; tick < 2; tick++) /* 64 actions in each */
+            fixture_home(&f);
+        for (unsigned k = 0; k < 100; k++) {
+            assert_non_null(group_of(&f, (pid_t)(1000 + k))->home_nodes);
+            assert_int_equal(hwloc_bitmap_weight(group_of(&f, (pid_t)(1000 + k))->home_nodes), 1);
+            nodes[hwloc_bitmap_first(group_of(&f, (pid_t)(1000 + k))->home_nodes)]++;
+        }
+        for (unsigned k = 0; k < 8; k++) {
+            assert_in_range(nodes[k], 12, 13);
+            nodes[k] = (char)('0' + nodes[k]);
+        }
+        if (!first)
+            first = strdup(nodes);
+        assert_string_equal(nodes, first);
+        fixture_done(&f);
+    }
+    free(first);
+}
+
+/* S-HYST: two equal nodes and a task more or less on each, for 600 ticks. */
+static void test_hysteresis(void **state)
+{
+    unsigned n_moves = 0;
+    uint64_t seed = 7;
+    Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", AUTO);
+    for (pid_t i = 0; i < 14; i++)
+        add_job(&f, 100 + i, 1, (int)i, 1);
+    fixture_home(&f);
+    for (unsigned tick = 0; tick < 600; tick++) {
+        uint16_t demand[14];
+
+        for (size_t i = 0; i < ARRAY_SIZE(demand); i++)
+            demand[i] = i < 12 ? 1000 : (uint16_t)(1000 * fixture_random(&seed, 2));
+        fixture_model(&f, demand);
+        fixture_plan(&f, tick % 10 == 0);
+        n_moves += (unsigned)fixture_count(&f, PLAN_KIND_SET_HOME);
+        fixture_commit(&f, NULL);
+    }
+    assert_in_range(n_moves, 0, 1);
+    fixture_done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_home),
+        cmocka_unit_test(test_wide_and_back),
+        cmocka_unit_test(test_spread_and_compress),
+        cmocka_unit_test(test_expected_and_idle),
+        cmocka_unit_test(test_young),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_exchange),
+        cmocka_unit_test(test_half_exchange),
+        cmocka_unit_test(test_jvm),
+        cmocka_unit_test(test_flip),
+        cmocka_unit_test(test_retry),
+        cmocka_unit_test(test_hysteresis),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
