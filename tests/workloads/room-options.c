@@ -91,13 +91,15 @@ static void placement(const char *text, RoomOptions *options)
         options->placement = PLACEMENT_INTERLEAVE;
     else if (strcmp(text, "local") == 0)
         options->placement = PLACEMENT_LOCAL;
+    else if (strcmp(text, "process") == 0)
+        options->placement = PLACEMENT_PROCESS;
     else if (strncmp(text, "node:", 5) == 0) {
         options->placement = PLACEMENT_NODE;
         options->placement_node = (unsigned)number("placement", text + 5, 0, ROOM_NODES_MAX - 1);
         if (!place_has_memory(options->placement_node))
             refuse("--placement: node %u has no memory this program may use", options->placement_node);
     } else
-        refuse("--placement: '%s' is none of main, interleave, local, node:N", text);
+        refuse("--placement: '%s' is none of main, interleave, local, process, node:N", text);
 }
 
 /* The CPUs the program may use, shared out among the processes. */
@@ -125,7 +127,8 @@ static void usage(const WorkShape *shape)
     (void)printf("  --seconds=S       work that long and count, instead of a fixed amount of work\n");
     if (shape->layout != WORK_NONE) {
         (void)printf("  --bytes=SIZE      %s (%zuM)\n", shape->bytes_of, shape->bytes >> 20);
-        (void)printf("  --placement=WHERE where memory starts: main, interleave, local or node:N (main)\n");
+        (void)printf(
+            "  --placement=WHERE where memory starts: main, interleave, local, process or node:N (main)\n");
         (void)printf(
             "  --ballast=SIZE    more memory of each process that is only touched at the start (none)\n");
         (void)printf("  --sample[=HZ]     watch where the pages are, so often per second (5)\n");

@@ -67,8 +67,21 @@ bool place_has_memory(unsigned node)
     return allowed(&mask) ? mask_has(&mask, node) : node == 0;
 }
 
+/* Of the nodes with memory, the one that is process / processes of the way. */
+static unsigned node_of_process(const Room *room, unsigned process)
+{
+    unsigned nodes[ROOM_NODES_MAX], n = 0;
+    NodeMask mask;
+
+    if (allowed(&mask))
+        for (unsigned node = 0; node < ROOM_NODES_MAX; node++)
+            if (mask_has(&mask, node))
+                nodes[n++] = node;
+    return n > 0 ? nodes[(uint64_t)process * n / room->options.processes] : 0;
+}
+
 /* The policy the options want during the touch; MPOL_DEFAULT: none. */
-static int wanted(const Room *room, NodeMask *ret)
+static int wanted(const Room *room, unsigned process, NodeMask *ret)
 {
     unsigned node = room->home;
 
@@ -79,8 +92,10 @@ static int wanted(const Room *room, NodeMask *ret)
     case PLACEMENT_INTERLEAVE:
         (void)allowed(ret);
         return MPOL_INTERLEAVE;
+    case PLACEMENT_PROCESS:
     case PLACEMENT_NODE:
-        node = room->options.placement_node;
+        node = room->options.placement == PLACEMENT_NODE ? room->options.placement_node
+                                                         : node_of_process(room, process);
         ret->bits[node / LONG_BITS] = 1UL << (node % LONG_BITS);
         return MPOL_BIND;
     case PLACEMENT_MAIN:
@@ -95,7 +110,7 @@ static int wanted(const Room *room, NodeMask *ret)
     return MPOL_DEFAULT;
 }
 
-int place_begin(const Room *room)
+int place_begin(const Room *room, unsigned process)
 {
     NodeMask mask;
     int mode, r;
@@ -103,7 +118,7 @@ int place_begin(const Room *room)
     before.changed = false;
     r = syscall(SYS_get_mempolicy, &before.mode, before.mask.bits, MASK_BITS, NULL, 0) < 0 ? -errno : 0;
     if (r == 0) {
-        mode = wanted(room, &mask);
+        mode = wanted(room, process, &mask);
         if (mode == MPOL_DEFAULT)
             return 0;
         r = set_policy(mode, &mask);

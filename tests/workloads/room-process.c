@@ -142,7 +142,7 @@ static void touch_ballast(void)
 
 static void fill_all(const RoomThread *first)
 {
-    int r = place_begin(room);
+    int r = place_begin(room, first->process);
 
     if (r < 0)
         work_fail("placing memory", -r);

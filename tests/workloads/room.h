@@ -17,6 +17,7 @@ typedef enum PlacementKind {
     PLACEMENT_MAIN,       /* the main thread touches everything first, on one node */
     PLACEMENT_INTERLEAVE, /* page by page over all nodes */
     PLACEMENT_LOCAL,      /* each thread touches its share first */
+    PLACEMENT_PROCESS,    /* that of process i of n on node i * nodes / n */
     PLACEMENT_NODE,       /* on node `placement_node` */
 } PlacementKind;
 
@@ -107,7 +108,7 @@ bool place_has_memory(unsigned node);
 
 /* Makes what the calling thread touches first go where the options want it; place_end() gives back the policy
  * it had. Returns -errno when that is not possible. */
-int place_begin(const Room *room);
+int place_begin(const Room *room, unsigned process);
 void place_end(void);
 
 /* Lets the calling thread run only on the CPUs of the node that is its by its number among all

@@ -23,7 +23,7 @@ DEADLINE_SEC = 120
 
 # Steps of a thread at --scale=1, operations in a step, and what an operation adds to the sum of the data.
 WORK = {
-    "multi-heap": (18432, 64, 8),
+    "multi-heap": (40960, 8, 64),
     "numa01": (20480, 1, 1024),
     "numa01-thread-alloc": (20480, 1, 1024),
     "numa02": (20480, 1, 1024),
@@ -258,6 +258,11 @@ class Placement(Case):
         for node in nodes_with_memory():
             with self.subTest(node=node):
                 self.assertEqual(self.placed(f"node:{node}")["nodes_start"], [0] * node + [1])
+
+    def test_process(self):
+        nodes = nodes_with_memory()[:2]
+        shares = self.placed("process")["nodes_start"]
+        self.assertEqual([shares[node] for node in nodes], [1 / len(nodes)] * len(nodes))
 
     def test_interleave(self):
         nodes = nodes_with_memory()

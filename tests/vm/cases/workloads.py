@@ -55,6 +55,11 @@ class Start(unittest.TestCase):
                     result = run(name, "--scale=0.02", f"--placement=node:{node}")
                     self.assertEqual(result["nodes_start"], all_on(node))
 
+    def test_process(self):
+        result = run("numa01", "--scale=0.02", "--placement=process", f"--processes={len(MEMORY)}")
+        for node in MEMORY:
+            self.assertEqual(share_on(result, node), 1 / len(MEMORY))
+
     def test_interleave(self):
         for name in ALL:
             with self.subTest(name=name):

@@ -18,6 +18,7 @@ from . import SUITES, LabError, case, note
 WORKLOADS = ("numa01", "numa01-thread-alloc", "numa02", "multi-heap", "stream", "ping-pong", "phase-changer", "reader")
 SYSTEMS = ("none", "kernel", "kernel-tuned", "numad", "numaplace", "hard")
 REFERENCE = "hard"
+MEMORY = ("main", "process")
 # Two marks for each run; 254 and 255 are the warm-up's.
 WINDOWS_MAX = 127
 # By far more than any run takes, with --scale=1.
@@ -36,14 +37,14 @@ class Row:
     errors: list[str] = field(default_factory=list)
 
 
-def plan(workloads: list[str], systems: list[str], number: int, scale: float) -> list[dict]:
+def plan(workloads: list[str], systems: list[str], number: int, scale: float, memory: str) -> list[dict]:
     """The runs of a round, in order."""
     first = number % len(systems)
     turned = systems[first:] + systems[:first]
     pairs = [(workload, system) for workload in workloads for system in turned]
     if len(pairs) > WINDOWS_MAX:
         raise LabError(f"{len(pairs)} pairs of workload and system: expected up to {WINDOWS_MAX}")
-    return [{"workload": workload, "system": system, "window": 2 * i, "scale": scale}
+    return [{"workload": workload, "system": system, "window": 2 * i, "scale": scale, "memory": memory}
             for i, (workload, system) in enumerate(pairs)]
 
 
@@ -179,6 +180,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", choices=SUITES, default=SUITES[0])
     parser.add_argument("--runs", type=int, default=3, help="rounds, a guest each (3)")
     parser.add_argument("--scale", type=float, default=1, help="amount of work: 1 takes some 10 s a run")
+    parser.add_argument("--memory", choices=MEMORY, default=MEMORY[0],
+                        help="where it starts: all on one node, or that of each process on a node of its own (main)")
     parser.add_argument("--kernel-args", default="", help="added to the kernel's command line")
     parser.add_argument("--cost-args", default="", help="more words for the cost plugin")
     parser.add_argument("--json", action="store_true", help="a JSON line for each row instead of a table")
@@ -190,7 +193,7 @@ def main(args) -> int:
         raise LabError("--runs and --scale: expected a number above 0")
     rows = {(workload, system): Row(workload, system) for workload in workloads for system in systems}
     for number in range(args.runs):
-        pairs = plan(workloads, systems, number, args.scale)
+        pairs = plan(workloads, systems, number, args.scale, args.memory)
         result = run_round(number, pairs, args)
         cost = result.logs / "cost"
         lines = cost.read_text(encoding="ascii").splitlines() if cost.exists() else []
@@ -199,7 +202,8 @@ def main(args) -> int:
     lines = [figures(row, rows.get((row.workload, REFERENCE))) for row in rows.values()]
     if args.json:
         for line in lines:
-            print(json.dumps({"machine": args.machine, "suite": args.suite, "scale": args.scale, **line}), flush=True)
+            print(json.dumps({"machine": args.machine, "suite": args.suite, "scale": args.scale, "memory": args.memory,
+                              **line}), flush=True)
     else:
         print(table(lines), flush=True)
     failed = [line for line in lines if line["failed"]]

@@ -26,17 +26,17 @@ def run(seconds: float, window: int = 0, system: str = "none", **more) -> dict:
 
 class Plan(unittest.TestCase):
     def test_rounds_turn(self):
-        firsts = [bench.plan(["numa01"], ["none", "kernel", "hard"], number, 1)[0]["system"] for number in range(4)]
+        firsts = [bench.plan(["numa01"], ["none", "kernel", "hard"], number, 1, "main")[0]["system"] for number in range(4)]
         self.assertEqual(firsts, ["none", "kernel", "hard", "none"])
 
     def test_every_pair_once(self):
-        pairs = bench.plan(list(bench.WORKLOADS), list(bench.SYSTEMS), 1, 0.5)
+        pairs = bench.plan(list(bench.WORKLOADS), list(bench.SYSTEMS), 1, 0.5, "main")
         self.assertEqual(len({(pair["workload"], pair["system"]) for pair in pairs}), len(bench.WORKLOADS) * len(bench.SYSTEMS))
         self.assertEqual([pair["window"] for pair in pairs], list(range(0, 2 * len(pairs), 2)))
 
     def test_too_many(self):
         with self.assertRaises(LabError):
-            bench.plan([str(number) for number in range(bench.WINDOWS_MAX + 1)], ["none"], 0, 1)
+            bench.plan([str(number) for number in range(bench.WINDOWS_MAX + 1)], ["none"], 0, 1, "main")
 
     def test_names(self):
         self.assertEqual(bench.names("hard,none", bench.SYSTEMS, "--systems"), ["hard", "none"])
@@ -65,7 +65,7 @@ class Windows(unittest.TestCase):
 
 class Rows(unittest.TestCase):
     def collect(self, results: list[dict], cost: list[str], problem: str = "") -> bench.Row:
-        pairs = bench.plan(["numa01"], ["none"], 0, 1)
+        pairs = bench.plan(["numa01"], ["none"], 0, 1, "main")
         rows = {("numa01", "none"): bench.Row("numa01", "none")}
         bench.collect(rows, pairs, [json.dumps(result) for result in results], cost, problem)
         return rows["numa01", "none"]

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Homes that the daemon chooses on real nodes: processes go to their memory, groups have as many nodes as they need."""
+
+import os
+import pathlib
+import subprocess
+
+import lib
+import nodes
+
+PROCESS = {"GroupBy": "process"}
+AUTO = {"Mode": "auto", "Nodes": ""}
+NODES = nodes.nodes_with_cpus()
+PER_NODE = min(len(nodes.node_cpus(node)) for node in NODES)
+
+
+class Numa01(lib.Workload):
+    """Processes that each work with a node's worth of threads on memory that starts on a node of its own."""
+
+    def __init__(self, test, *args):
+        argv = ["numa01", f"--processes={len(NODES)}", f"--threads={PER_NODE}", "--seconds=600", "--bytes=4M", *args]
+        super().__init__(test, argv, test.mark, stdout=subprocess.DEVNULL,
+                         preexec_fn=lambda: os.sched_setaffinity(0, test.everything))
+        self.pids = lib.wait_until("its processes", self.all_pids)
+
+    def all_pids(self):
+        """The first one and those it has forked, in their order. All threads must be there."""
+        path = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        pids = [self.pid, *map(int, path.read_text(encoding="ascii").split())]
+        return len(pids) == len(NODES) and all(len(lib.affinity(pid)) >= PER_NODE for pid in pids) and pids
+
+
+class Homes(nodes.NodesTest):
+    def home(self, daemon, pid):
+        return daemon.ctl("explain", str(pid)).get("home_nodes", "")
+
+    def assert_masks(self, pid, cpus):
+        for tid, mask in lib.affinity(pid).items():
+            self.assertEqual(mask, self.list_of(cpus), f"{pid}/{tid}")
+
+    def test_processes_go_to_their_memory(self):
+        self.write_policy(Workload=PROCESS, Placement=AUTO, Steal={"Steal": "no"})
+        daemon = self.daemon().ready()
+        work = Numa01(self, "--placement=process")
+        expected = [str(node) for node in NODES]
+        lib.wait_until("each process on the node of its memory",
+                       lambda: [self.home(daemon, pid) for pid in work.pids] == expected)
+        for pid, node in zip(work.pids, NODES):
+            self.assert_masks(pid, nodes.node_cpus(node))
+        # They are where they belong: nothing is changed any more.
+        before = daemon.ctl("status")["moves"]
+        self.ticks(daemon, 20)
+        self.assertEqual(daemon.ctl("status")["moves"], before)
+        daemon.stop()
+        for pid in work.pids:
+            self.assert_masks(pid, self.everything)
+
+    def test_no_node_twice(self):
+        """All memory is on one node, which has room for one of them: the others get a node each."""
+        self.write_policy(Workload=PROCESS, Placement=AUTO, Steal={"Steal": "no"})
+        daemon = self.daemon().ready()
+        work = Numa01(self, f"--placement=node:{NODES[0]}")
+        expected = sorted(str(node) for node in NODES)
+        lib.wait_until("a node for each process",
+                       lambda: sorted(self.home(daemon, pid) for pid in work.pids) == expected)
+        daemon.stop()
+
+    def test_as_many_nodes_as_it_needs(self):
+        self.write_policy(Workload={"GroupBy": "workload", "MinAgeSec": "0"}, Placement={**AUTO, "SettleSec": "1h"},
+                          Steal={"Steal": "no"})
+        daemon = self.daemon().ready()
+        small = self.workload(f"--threads={PER_NODE}")
+        lib.wait_until("a home of one node", lambda: self.home(daemon, small.pid) in map(str, NODES))
+        home = self.home(daemon, small.pid)
+        self.assert_masks(small.pid, nodes.node_cpus(int(home)))
+        large = self.workload(f"--threads={PER_NODE}")
+        if len(NODES) > 2:
+            lib.wait_until("a home of two nodes", lambda: len(nodes.cpus_of(self.home(daemon, small.pid))) == 2)
+            self.assertEqual(self.home(daemon, large.pid), self.home(daemon, small.pid))
+        else:
+            lib.wait_until("the whole machine", lambda: small.masks() == large.masks() == {self.full})
+        large.end()
+        # Not before PingPongSec= when that is there and back.
+        if len(NODES) > 2:
+            lib.wait_until("a home of one node again", lambda: self.home(daemon, small.pid) in map(str, NODES))
+        daemon.stop()
+        self.assertEqual(small.masks(), {self.full})
+
+
+if __name__ == "__main__":
+    lib.main()
