@@ -61,7 +61,9 @@
  *   name), refused a{st} (by reason), moves t (sequence of the newest one), reloads t, reload_failures t,
  *   topology_reloads t, foreign_restores t (threads left as somebody else pinned them), log_suppressed t,
  *   clients u, clients_refused t, reads t, gone t, unparsable t, reads_put_off t, over_limit t, kept_open
- *   t, quiet t (ProbeStatistics), config s (file, "" when there is none), runtime_directory s, policy_directories as
+ *   t, quiet t, memory_reads t (of where memory lies), memory_cpu_usec t (what they cost; not in cpu_usec)
+ *   (ProbeStatistics), free aa{sv} (of each node: node u, bytes t; unused, or clean file pages nobody used lately; empty
+ *   while nobody's memory is looked at), config s (file, "" when there is none), runtime_directory s, policy_directories as
  *
  * topology
  *   origin s, source s, rehearsal u, restricted b, distances_known b, cpus s, n_cpus u, n_nodes u, n_llcs
@@ -80,13 +82,18 @@
  * workload
  *   name s, description s, path s (policy file), mode s, act s, group_by s, steal b, scope s, paused b,
  *   processes u, tasks u, groups u, leases u, run_permille u, wait_permille u, lends t, recalls t, home s
- *   (CPUs), home_nodes s (of all its groups together)
+ *   (CPUs), home_nodes s (of all its groups together), memory...
  *   GetWorkload instead and besides: groups aa{sv} (group), lent aa{sv} (lease), refusals aa{sv} (refusal)
  *   Those of Mode=none are not listed: they are not workloads.
  *
  * group
- *   id t, key s, home s, home_nodes s, tasks u, run_permille u, wait_permille u, leases u, age_usec t,
+ *   id t, key s, home s, home_nodes s, memory..., tasks u, run_permille u, wait_permille u, leases u, age_usec t,
  *   home_age_usec t (0: it has none), vetoes u, backoff_ticks u, backoff_left_ticks t
+ *
+ * memory...
+ *   memory aa{sv}: node u, bytes t (nodes without any are left out), memory_evidence s ("residency": how much of it lies
+ *   where, not who uses it; "": not known), memory_age_usec t (of the oldest reading), memory_unknown u (processes of
+ *   which it is not known)
  *
  * lease
  *   pid i, tid i, comm s, cpu u, node u, cross_node b, group t, age_usec t, left_usec t, since_tick t
@@ -94,7 +101,8 @@
  * task
  *   pid i, tid i, comm s, process s (comm of the process), start_ticks t, uid u, unit s, cgroup s, class s
  *   ("normal", "idle", "realtime", "deadline", "ext"), hands s ("free", "foreign", "repinned", "per-cpu",
- *   "class", "denied", "unknown"), last_cpu i, node i (of last_cpu; -1: not known), run_permille u,
+ *   "class", "denied", "unknown"), last_cpu i, node i (of last_cpu; -1: not known), memory_node i
+ *   (that with most of its process's memory; -1: not known), run_permille u,
  *   wait_permille u, run_mean_permille u, wait_mean_permille u, allowed s, original s ("" when not changed
  *   by the daemon), lent_cpu i (-1: none), group t, workload s, last_move_usec t (instant, 0: never)
  *
@@ -119,7 +127,7 @@
  *   processes: pid i, comm s, uid u, unit s, cgroup s, policy s, policy_path s, policy_section u,
  *   policy_file s and policy_line u (the [Match] section it falls under, from 1, and where that stands;
  *   absent when the process is of another kind by now), workload s, group t, group_key s, home s,
- *   home_nodes s, cpuset s, evidence s ("run-and-wait", "run-only": what is known of its load), tasks
+ *   home_nodes s, memory..., cpuset s, evidence s ("run-and-wait", "run-only": what is known of its load), tasks
  *   aa{sv} (task, at most 64), n_tasks u, lent aa{sv} (lease)
  *   workloads: all of "workload" with groups and lent
  *   A key that does not apply is absent.

@@ -64,6 +64,7 @@ static void print_place(json_object *explanation)
                   view_string(explanation, "home_nodes"));
     else if (view_bool(explanation, "managed"))
         view_line("Home", "none: the kernel may use every CPU of its cpuset");
+    view_memory_line(explanation);
     print_string(explanation, "Cpuset", "cpuset");
     print_string(explanation, "Evidence", "evidence");
 }

@@ -114,6 +114,15 @@ static void print_cost(json_object *status)
         view_span((uint64_t)number(status, "action_cost_usec"), action, sizeof(action)));
 }
 
+/* Known only while somebody's memory is looked at. */
+static void print_free(json_object *status)
+{
+    CLEANUP_FREE char *text = view_member(status, "free", VIEW_MEMORY);
+
+    if (view_length(view_list(status, "free")) > 0)
+        view_line("Free memory", "%s", text ? text : "?");
+}
+
 static void print_kernel(json_object *status)
 {
     bool psi = view_bool(status, "psi");
@@ -151,6 +160,7 @@ CtlExit verb_status(const CtlOptions *options, int argc, char **argv)
     if (code == CTL_EXIT_OK)
         code = print_counters(status, "Refused", "refused");
     print_cost(status);
+    print_free(status);
     print_kernel(status);
     return code;
 }

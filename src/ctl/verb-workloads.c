@@ -33,6 +33,7 @@ static const ViewColumn group_columns[] = {
     {"KEY", "key", VIEW_TEXT},
     {"NODES", "home_nodes", VIEW_TEXT},
     {"CPUS", "home", VIEW_TEXT},
+    {"MEMORY", "memory", VIEW_MEMORY},
     {"THREADS", "tasks", VIEW_NUMBER},
     {"RUN", "run_permille", VIEW_CPUS},
     {"WAIT", "wait_permille", VIEW_CPUS},
@@ -58,6 +59,7 @@ static const ViewColumn task_columns[] = {
     {"WAIT", "wait_permille", VIEW_PERMILLE},
     {"CPU", "last_cpu", VIEW_NUMBER},
     {"NODE", "node", VIEW_NUMBER},
+    {"MEMORY", "memory_node", VIEW_NUMBER},
     {"ALLOWED", "allowed", VIEW_TEXT},
     {"ORIGINAL", "original", VIEW_TEXT},
     {"LENT", "lent_cpu", VIEW_NUMBER},
@@ -94,6 +96,7 @@ static void print_workload(const CtlOptions *options, json_object *workload)
         view_line("Home", "CPUs %s on nodes %s", home, view_string(workload, "home_nodes"));
     else
         view_line("Home", "none: not confined");
+    view_memory_line(workload);
     view_line("Load", "runs %.2f CPUs, waits for %.2f; %" PRId64 " %s, %" PRId64 " %s",
               (double)view_number(workload, "run_permille", 0) / 1000,
               (double)view_number(workload, "wait_permille", 0) / 1000, processes,

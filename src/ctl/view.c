@@ -99,6 +99,22 @@ char *view_span(uint64_t usec, char *buf, size_t size)
     return buf;
 }
 
+static char *view_memory(json_object *list)
+{
+    CLEANUP(view_text_done) ViewText text = {0};
+    char buf[64];
+
+    if (view_length(list) == 0)
+        return strdup("-");
+    for (size_t i = 0; i < view_length(list); i++) {
+        json_object *node = json_object_array_get_idx(list, i);
+
+        view_text_add(&text, "%s%" PRId64 ": %s", i ? ", " : "", view_number(node, "node", 0),
+                      view_bytes((uint64_t)view_number(node, "bytes", 0), buf, sizeof(buf)));
+    }
+    return text.failed ? NULL : TAKE_PTR(text.text);
+}
+
 char *view_member(json_object *object, const char *key, ViewKind kind)
 {
     json_object *value = member(object, key);
@@ -127,6 +143,8 @@ char *view_member(json_object *object, const char *key, ViewKind kind)
         break;
     case VIEW_BOOL:
         return strdup(json_object_get_boolean(value) ? "yes" : "no");
+    case VIEW_MEMORY:
+        return view_memory(view_list(object, key));
     }
     return strdup(buf);
 }
@@ -141,7 +159,8 @@ CtlExit view_print_table(const CtlOptions *options, json_object *list, const Vie
     for (size_t c = 0; c < n_columns; c++)
         table_columns[c] = (TableColumn){
             .title = columns[c].title,
-            .right = columns[c].kind != VIEW_TEXT && columns[c].kind != VIEW_BOOL,
+            .right = columns[c].kind != VIEW_TEXT && columns[c].kind != VIEW_BOOL &&
+                     columns[c].kind != VIEW_MEMORY,
         };
     if (table_new(table_columns, n_columns, &table) < 0)
         return ctl_fail_oom();
@@ -178,6 +197,21 @@ void view_line(const char *title, const char *format, ...)
     va_end(ap);
     (void)printf("%*s%s %s\n", TITLE_WIDTH, title, *title ? ":" : " ",
                  printable ? printable : "(out of memory)");
+}
+
+void view_memory_line(json_object *object)
+{
+    CLEANUP_FREE char *text = view_member(object, "memory", VIEW_MEMORY);
+    int64_t unknown = view_number(object, "memory_unknown", 0);
+    char age[64], more[64] = "";
+
+    if (!*view_string(object, "memory_evidence"))
+        return;
+    if (unknown > 0)
+        (void)snprintf(more, sizeof(more), "; of %" PRId64 " %s not known", unknown,
+                       view_noun(unknown, "process", "processes"));
+    view_line("Memory", "%s (%s, %s old%s)", text ? text : "?", view_string(object, "memory_evidence"),
+              view_span((uint64_t)view_number(object, "memory_age_usec", 0), age, sizeof(age)), more);
 }
 
 void view_say(const char *colour, const char *format, ...)

@@ -13,6 +13,7 @@ typedef enum ViewKind {
     VIEW_BYTES,    /* with a binary unit */
     VIEW_SPAN,     /* microseconds, the two largest units */
     VIEW_BOOL,     /* yes or no */
+    VIEW_MEMORY,   /* a list of {node, bytes}, as "0: 1.5 GiB, 1: 200 MiB" */
 } ViewKind;
 
 typedef struct ViewColumn {
@@ -47,6 +48,9 @@ CtlExit view_print_list(const CtlOptions *options, json_object *list, const View
 /* The same table, whatever options->json says. */
 CtlExit view_print_table(const CtlOptions *options, json_object *list, const ViewColumn *columns,
                          size_t n_columns);
+
+/* Writes the line "Memory" of what has the keys memory...; nothing when it was not looked at. */
+void view_memory_line(json_object *object);
 
 /* Writes a "     Title: text" line, titles right-aligned as systemctl status has them, or indented text when title is "".
  * The text is made printable. */

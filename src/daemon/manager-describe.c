@@ -151,6 +151,8 @@ static void status_probe(Dict *dict, const ProbeStatistics *statistics)
     dict_u64(dict, "over_limit", statistics->n_over_limit);
     dict_u64(dict, "kept_open", statistics->n_kept_open);
     dict_u64(dict, "quiet", statistics->n_quiet);
+    dict_u64(dict, "memory_reads", statistics->n_memory_reads);
+    dict_u64(dict, "memory_cpu_usec", statistics->memory_cpu_nsec / NSEC_PER_USEC);
 }
 
 void describe_status(Dict *dict, Manager *manager)
@@ -175,6 +177,7 @@ void describe_status(Dict *dict, Manager *manager)
     dict_u32(dict, "clients", bus ? bus->n_clients : 0);
     dict_u64(dict, "clients_refused", bus ? bus->n_refused : 0);
     status_probe(dict, probe_statistics(manager->probe));
+    describe_free_memory(dict, manager->world);
     dict_string(dict, "config", manager->config->path);
     dict_string(dict, "runtime_directory", manager->options.runtime_directory);
     dict_strings(dict, "policy_directories", manager->options.policy_directories);
@@ -328,6 +331,7 @@ static void workload_groups(Dict *dict, const Manager *manager, WorkloadIx workl
     dict_u32(dict, "leases", n_leases);
     dict_cpus(dict, "home", home);
     dict_nodes(dict, "home_nodes", manager->world->topology, nodes);
+    describe_memory(dict, manager->world, workload, GROUP_NONE);
 }
 
 static void workload_keys(Dict *dict, const Manager *manager, const Workload *workload)
@@ -381,6 +385,7 @@ static void list_groups(Dict *dict, const Manager *manager, const char *key, Wor
         dict_string(dict, "key", group->key);
         dict_cpus(dict, "home", group->home);
         dict_nodes(dict, "home_nodes", world->topology, group->home_nodes);
+        describe_memory(dict, world, workload, (GroupIx){(int32_t)i});
         dict_u32(dict, "tasks", group->n_tasks);
         dict_u32(dict, "run_permille", group->run_permille);
         dict_u32(dict, "wait_permille", group->wait_permille);
@@ -488,6 +493,7 @@ void describe_task(Dict *dict, const Manager *manager, const Task *task)
     dict_string(dict, "hands", hands_names[task->hands]);
     dict_i32(dict, "last_cpu", task->last_cpu.i);
     dict_node_of(dict, "node", world->topology, task->last_cpu);
+    dict_i32(dict, "memory_node", describe_memory_node(world, process));
     dict_u32(dict, "run_permille", task->run_permille);
     dict_u32(dict, "wait_permille", task->wait_permille);
     dict_u32(dict, "run_mean_permille", task->run_ewma_permille);

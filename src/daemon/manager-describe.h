@@ -33,6 +33,14 @@ void describe_refusal(Dict *dict, const MoveRefusal *refusal);
 void describe_refusals_of(Dict *dict, const Manager *manager, const char *key, const Workload *workload);
 WorkloadIx describe_workload_index(const Manager *manager, const Workload *workload);
 
+/* describe-memory.c: the keys memory... of a workload or (`group` not none) of one of its groups, and of a process. */
+void describe_memory(Dict *dict, const World *world, WorkloadIx workload, GroupIx group);
+void describe_memory_of_process(Dict *dict, const World *world, const Process *process);
+/* The key "free". */
+void describe_free_memory(Dict *dict, const World *world);
+/* The operating-system number of the node with most of a process's memory; -1: not known. */
+int32_t describe_memory_node(const World *world, const Process *process);
+
 /* manager-explain.c */
 
 /* Why a process or a workload is where it is: everything done to it and refused. The process may be one that

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The answers to what probe asks about each process: is it ours, and which policy is it under? */
+/* The answers to what probe asks about each process: is it ours, which policy is it under, and is it of interest where
+ * its memory lies? */
 
 #include "daemon/manager.h"
 #include "plan/group.h"
+
+#include <string.h>
 
 void manager_subject(Manager *manager, const ProbeSubject *from, PolicySubject *ret)
 {
@@ -56,4 +59,17 @@ int manager_assign(void *userdata, World *world, Process *process, size_t policy
     if (manager->yielded && task_set_find(manager->yielded, process->pid, process->start_ticks))
         process->yielded = true;
     return group_assign(world, manager->policies, process, policy);
+}
+
+/* Pretend nodes have no memory, and those of a description are not this machine's. On one node there is nothing to choose
+ * from; who names the evidence is shown it all the same. */
+bool manager_wants_memory(void *userdata, const World *world, const Process *process)
+{
+    const Manager *manager = userdata;
+    const Topology *topology = world->topology;
+    const Policy *policy = group_policy(world, manager->policies, process->workload);
+    bool real = topology->origin == TOPOLOGY_ORIGIN_LIVE ||
+                (topology->origin == TOPOLOGY_ORIGIN_XML && strcmp(manager->options.root, "/") != 0);
+
+    return real && policy && (topology->n_nodes > 1 || policy->evidence == POLICY_EVIDENCE_RESIDENCY);
 }

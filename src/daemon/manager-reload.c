@@ -130,7 +130,12 @@ static int probe_make(Manager *manager, Probe **ret)
         .max_tasks = manager->config->max_tasks,
         .reserved = manager->config->reserved_cpus,
     };
-    ProbeCallbacks callbacks = {.decide = manager_decide, .assign = manager_assign, .userdata = manager};
+    ProbeCallbacks callbacks = {
+        .decide = manager_decide,
+        .assign = manager_assign,
+        .wants_memory = manager_wants_memory,
+        .userdata = manager,
+    };
 
     return probe_new(&options, &callbacks, ret);
 }

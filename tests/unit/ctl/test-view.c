@@ -77,6 +77,9 @@ static void test_members(void **state)
     check_member("{'a':false}", "a", VIEW_BOOL, "no");
     check_member("{'a':2048}", "a", VIEW_BYTES, "2.0 KiB");
     check_member("{'a':2000000}", "a", VIEW_SPAN, "2 s");
+    check_member("{'a':[]}", "a", VIEW_MEMORY, "-");
+    check_member("{'a':[{'node':0,'bytes':1024},{'node':4,'bytes':2048}]}", "a", VIEW_MEMORY,
+                 "0: 1.0 KiB, 4: 2.0 KiB");
 }
 
 static void test_getters(void **state)

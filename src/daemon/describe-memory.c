@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Where memory lies, summed over whatever is asked about. So far it is known from residency alone (evidence D): by
+ * process, and how much, not who uses it. */
+
+#include "daemon/manager-describe.h"
+
+#include "policy/policy.h"
+
+typedef struct MemorySum {
+    uint64_t *bytes;      /* [n_nodes] */
+    uint64_t oldest_usec; /* of the readings */
+    uint32_t n_known, n_unknown;
+} MemorySum;
+
+static void add(MemorySum *sum, const Topology *topology, const Process *process)
+{
+    if (!process->node_bytes) {
+        sum->n_unknown++;
+        return;
+    }
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        sum->bytes[i] += process->node_bytes[i];
+    sum->oldest_usec =
+        sum->n_known > 0 ? MIN(sum->oldest_usec, process->node_bytes_usec) : process->node_bytes_usec;
+    sum->n_known++;
+}
+
+static void put_node(Dict *dict, const World *world, uint32_t node, uint64_t bytes)
+{
+    dict_begin(dict);
+    dict_u32(dict, "node", world->topology->nodes[node].os_index);
+    dict_u64(dict, "bytes", bytes);
+    dict_end(dict);
+}
+
+static void put(Dict *dict, const World *world, const MemorySum *sum)
+{
+    uint64_t age = sum->n_known > 0 ? world->now_usec - MIN(sum->oldest_usec, world->now_usec) : 0;
+
+    dict_list_begin(dict, "memory");
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
+        if (sum->bytes[i] > 0)
+            put_node(dict, world, i, sum->bytes[i]);
+    dict_list_end(dict, "memory");
+    dict_string(dict, "memory_evidence",
+                sum->n_known > 0 ? policy_evidence_names[POLICY_EVIDENCE_RESIDENCY] : NULL);
+    dict_u64(dict, "memory_age_usec", age);
+    dict_u32(dict, "memory_unknown", sum->n_unknown);
+}
+
+/* The array of a sum, or NULL with the error in the Dict. */
+static uint64_t *new_bytes(Dict *dict, const World *world)
+{
+    uint64_t *bytes = calloc(MAX(world->topology->n_nodes, 1U), sizeof(*bytes));
+
+    if (!bytes && dict->error == 0)
+        dict->error = -ENOMEM;
+    return bytes;
+}
+
+void describe_memory(Dict *dict, const World *world, WorkloadIx workload, GroupIx group)
+{
+    CLEANUP_FREE uint64_t *bytes = new_bytes(dict, world);
+    MemorySum sum = {.bytes = bytes};
+
+    if (!bytes)
+        return;
+    for (size_t i = 0; i < world->n_processes; i++) {
+        const Process *process = &world->processes[i];
+
+        if (!process->gone && process->workload.i == workload.i &&
+            (group.i < 0 || process->group.i == group.i))
+            add(&sum, world->topology, process);
+    }
+    put(dict, world, &sum);
+}
+
+void describe_memory_of_process(Dict *dict, const World *world, const Process *process)
+{
+    CLEANUP_FREE uint64_t *bytes = new_bytes(dict, world);
+    MemorySum sum = {.bytes = bytes};
+
+    if (!bytes)
+        return;
+    add(&sum, world->topology, process);
+    put(dict, world, &sum);
+}
+
+void describe_free_memory(Dict *dict, const World *world)
+{
+    dict_list_begin(dict, "free");
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
+        if (world->nodes[i].free_known)
+            put_node(dict, world, i, world->nodes[i].free_bytes);
+    dict_list_end(dict, "free");
+}
+
+int32_t describe_memory_node(const World *world, const Process *process)
+{
+    uint32_t best = 0;
+
+    for (uint32_t i = 1; process->node_bytes && i < world->topology->n_nodes; i++)
+        if (process->node_bytes[i] > process->node_bytes[best])
+            best = i;
+    return process->node_bytes && process->node_bytes[best] > 0
+               ? (int32_t)world->topology->nodes[best].os_index
+               : -1;
+}
