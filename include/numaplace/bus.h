@@ -8,6 +8,16 @@
 #define NUMAPLACE_BUS_PATH              "/org/numaplace1"
 #define NUMAPLACE_BUS_INTERFACE_MANAGER "org.numaplace1.Manager"
 
+/* Below it one object for each workload, whose name sd_bus_path_encode(3) makes a path of; an ObjectManager at
+ * NUMAPLACE_BUS_PATH lists them. */
+#define NUMAPLACE_BUS_PATH_WORKLOADS     "/org/numaplace1/workload"
+#define NUMAPLACE_BUS_INTERFACE_WORKLOAD "org.numaplace1.Workload"
+
+/* What polkit is asked on the system bus when somebody who is not root wants to change something: everything, or one
+ * workload or process, whose name is the detail "workload". Who may do the first may do the second. */
+#define NUMAPLACE_ACTION_MANAGE   "org.numaplace1.manage"
+#define NUMAPLACE_ACTION_OVERRIDE "org.numaplace1.override"
+
 /* Errors of the manager's methods. Every method may also fail with org.freedesktop.DBus.Error.NoMemory. */
 #define NUMAPLACE_ERROR_NO_SUCH_WORKLOAD "org.numaplace1.Error.NoSuchWorkload"
 #define NUMAPLACE_ERROR_NO_SUCH_PROCESS  "org.numaplace1.Error.NoSuchProcess"
@@ -36,9 +46,19 @@
  *   Reload()                                          BadPolicy, with the first message: nothing has changed
  *   signal Moved(a{sv})                               keys: move. At most 64 per tick, fewer with many
  *                                                     clients; after a gap in `sequence` ask ListMoves
+ *   signal Refused(a{st})                             how often each reason was met since the last one; at
+ *                                                     most every 10 s
+ *   properties Version s, Mode s (as `mode` of status), Paused b (everything), Workloads u (their number)
+ *
+ * org.numaplace1.Workload, one object each; InterfacesAdded and InterfacesRemoved when policies come and go
+ *   Get() -> a{sv}                                    as GetWorkload
+ *   Pause(), Resume(), Release()
+ *   properties Name s, Description s, Paused b, Home s (CPUs), HomeNodes s, Processes u, Tasks u, Lends t,
+ *   Recalls t. Paused, Home and HomeNodes, and Paused and Workloads above, have change signals; the others
+ *   change all the time, or never.
  *
  * `max` is cut at NUMAPLACE_BUS_PAGE_MAX; 0 means that many. Pause, Resume, Release and Reload are for root
- * and for the user the daemon runs as; anyone else gets NotPermitted.
+ * and for the user the daemon runs as, and on the system bus for whom polkit lets; anyone else gets NotPermitted.
  *
  * Conventions: CPU and node sets are strings in the kernel's list form ("0-3,8"), "" is the empty set or
  * "none"; nodes are operating-system numbers. Loads are in permille of one CPU. Instants (`time_usec`) are
@@ -60,6 +80,7 @@
  *   rss_bytes t, lends t, recalls t, homes t, releases t (carried out since start), outcomes a{st} (by
  *   name), refused a{st} (by reason), moves t (sequence of the newest one), reloads t, reload_failures t,
  *   topology_reloads t, foreign_restores t (threads left as somebody else pinned them), log_suppressed t,
+ *   system_bus b (clients are served there, too),
  *   clients u, clients_refused t, reads t, gone t, unparsable t, reads_put_off t, over_limit t, kept_open
  *   t, quiet t, memory_reads t (of where memory lies), memory_cpu_usec t (what they cost; not in cpu_usec)
  *   (ProbeStatistics), free aa{sv} (of each node: node u, bytes t; unused, or clean file pages nobody used lately; empty

@@ -10,7 +10,6 @@
 
 #include "daemon/bus-server.h"
 
-#include "numaplace/bus.h"
 #include "numaplace/messages.h"
 
 #include <fcntl.h>
@@ -19,10 +18,12 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+typedef struct BusClient BusClient;
+
 struct BusClient {
     BusServer *server;
+    BusPeer peer;
     sd_bus *bus;
-    uid_t uid;
     bool dead;
     BusClient *next;
 };
@@ -34,26 +35,11 @@ struct BusServer {
     int fd;
     sd_event_source *listen_source;
     sd_event_source *reap_source;
-    const sd_bus_vtable *vtable;
+    BusAddObjects add;
     void *userdata;
     BusClient *clients;
     BusServerStatistics statistics;
 };
-
-void *bus_client_userdata(const BusClient *client)
-{
-    return client->server->userdata;
-}
-
-uid_t bus_client_uid(const BusClient *client)
-{
-    return client->uid;
-}
-
-bool bus_client_privileged(const BusClient *client)
-{
-    return client->uid == 0 || client->uid == geteuid();
-}
 
 const BusServerStatistics *bus_server_statistics(const BusServer *server)
 {
@@ -120,7 +106,7 @@ static bool client_is_stuck(BusClient *client, uint64_t limit)
         return false;
     client->server->statistics.n_disconnected++;
     log_notice(client->server->log, NUMAPLACE_MESSAGE_LIMIT,
-               "a client of user %u left %llu messages unread, disconnecting it", (unsigned)client->uid,
+               "a client of user %u left %llu messages unread, disconnecting it", (unsigned)client->peer.uid,
                (unsigned long long)n);
     client_end(client);
     return true;
@@ -165,8 +151,7 @@ static int client_start(BusClient *client, int *fd)
                             "org.freedesktop.DBus.Local", "Disconnected", on_disconnected, client);
     if (r < 0)
         return r;
-    r = sd_bus_add_object_vtable(client->bus, NULL, NUMAPLACE_BUS_PATH, NUMAPLACE_BUS_INTERFACE_MANAGER,
-                                 server->vtable, client);
+    r = server->add(client->bus, &client->peer);
     if (r < 0)
         return r;
     /* Of one priority with the ticks: taken in turns, neither a storm of requests nor ticks that take longer
@@ -181,7 +166,7 @@ static bool client_may_enter(const BusServer *server, uid_t uid)
     if (uid == 0)
         return server->statistics.n_clients < BUS_SERVER_CLIENTS_MAX;
     for (const BusClient *c = server->clients; c; c = c->next)
-        n_user += c->uid == uid;
+        n_user += c->peer.uid == uid;
     return n_user < BUS_SERVER_CLIENTS_PER_USER &&
            server->statistics.n_clients < BUS_SERVER_CLIENTS_MAX - BUS_SERVER_CLIENTS_FOR_ROOT;
 }
@@ -208,7 +193,7 @@ static int server_admit(BusServer *server, int *fd)
     if (!client)
         return -ENOMEM;
     client->server = server;
-    client->uid = cred.uid;
+    client->peer = (BusPeer){.userdata = server->userdata, .uid = cred.uid};
     r = client_start(client, fd);
     if (r < 0)
         return r;
@@ -264,7 +249,7 @@ static int server_listen(BusServer *server)
     return 0;
 }
 
-int bus_server_new(sd_event *event, Log *log, const char *path, const sd_bus_vtable *vtable, void *userdata,
+int bus_server_new(sd_event *event, Log *log, const char *path, BusAddObjects add, void *userdata,
                    BusServer **ret)
 {
     CLEANUP(bus_server_free_p) BusServer *server = calloc(1, sizeof(*server));
@@ -275,7 +260,7 @@ int bus_server_new(sd_event *event, Log *log, const char *path, const sd_bus_vta
     server->fd = -1;
     server->event = sd_event_ref(event);
     server->log = log;
-    server->vtable = vtable;
+    server->add = add;
     server->userdata = userdata;
     server->path = strdup(path);
     if (!server->path)
@@ -319,28 +304,13 @@ BusServer *bus_server_free(BusServer *server)
     return NULL;
 }
 
-static int client_emit(BusClient *client, const char *path, const char *interface, const char *member,
-                       BusServerFill fill, void *userdata)
-{
-    CLEANUP(sd_bus_message_unrefp) sd_bus_message *message = NULL;
-    int r = sd_bus_message_new_signal(client->bus, &message, path, interface, member);
-
-    if (r < 0)
-        return r;
-    r = fill(message, userdata);
-    if (r < 0)
-        return r;
-    return sd_bus_send(client->bus, message, NULL);
-}
-
-void bus_server_emit(BusServer *server, const char *path, const char *interface, const char *member,
-                     BusServerFill fill, void *userdata)
+void bus_server_tell(BusServer *server, BusTell tell, void *userdata)
 {
     for (BusClient *client = server->clients; client; client = client->next) {
         if (client_is_stuck(client, BUS_SERVER_UNREAD_MAX))
             continue;
         /* Not connected yet, or no longer: such a client asks ListMoves for what it missed. */
         if (sd_bus_is_ready(client->bus) > 0)
-            (void)client_emit(client, path, interface, member, fill, userdata);
+            tell(client->bus, userdata);
     }
 }

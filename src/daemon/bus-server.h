@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The private socket: peer-to-peer D-Bus without a bus daemon. Each client is one sd_bus with the manager's
- * vtable. */
+/* The private socket: peer-to-peer D-Bus without a bus daemon. Each client is one sd_bus with all
+ * objects. */
 
 #include "base/util.h"
+#include "daemon/bus-peer.h"
 #include "daemon/log.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
-#include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
 /* Clients at once. The last ones are kept for root, and one user other than root gets only some, so that
@@ -27,7 +26,6 @@
 #define BUS_SERVER_REQUESTS_UNREAD_MAX 64U
 
 typedef struct BusServer BusServer;
-typedef struct BusClient BusClient;
 
 typedef struct BusServerStatistics {
     uint32_t n_clients;
@@ -35,26 +33,16 @@ typedef struct BusServerStatistics {
     uint64_t n_disconnected; /* for not reading */
 } BusServerStatistics;
 
-/* Listens at `path` (mode 0666; a left-over socket there is replaced, the caller holds the lock). The vtable
- * is served at the manager's path and interface with `userdata` found by bus_client_userdata(). Returns 0 or
- * -errno; -ENAMETOOLONG when the path does not fit a socket address. `event` and `log` are borrowed. */
-int bus_server_new(sd_event *event, Log *log, const char *path, const sd_bus_vtable *vtable, void *userdata,
+/* Listens at `path` (mode 0666; a left-over socket there is replaced, the caller holds the lock). `add` is called for each
+ * client; the peer it is given holds `userdata`. Returns 0 or -errno; -ENAMETOOLONG when the path does not fit a socket
+ * address. `event` and `log` are borrowed. */
+int bus_server_new(sd_event *event, Log *log, const char *path, BusAddObjects add, void *userdata,
                    BusServer **ret);
 /* Removes the socket and hangs up, without waiting for anybody. */
 BusServer *bus_server_free(BusServer *server);
 DEFINE_CLEANUP(BusServer *, bus_server_free)
 
-/* What a handler of the vtable is given as its userdata is the BusClient. */
-void *bus_client_userdata(const BusClient *client);
-
-/* Whether the client may change things: root, or the user the daemon runs as, by the socket's peer
- * credentials. */
-bool bus_client_privileged(const BusClient *client);
-uid_t bus_client_uid(const BusClient *client);
-
-/* Calls `fill` to build and send one signal per client; a client that does not read is disconnected. */
-typedef int (*BusServerFill)(sd_bus_message *message, void *userdata);
-void bus_server_emit(BusServer *server, const char *path, const char *interface, const char *member,
-                     BusServerFill fill, void *userdata);
+/* Calls `tell` for each client; one that does not read what it is sent is disconnected instead. */
+void bus_server_tell(BusServer *server, BusTell tell, void *userdata);
 
 const BusServerStatistics *bus_server_statistics(const BusServer *server);

@@ -35,6 +35,7 @@ static TopologyOptions arg_topology;
 static bool arg_dry_run = false;
 static bool arg_once = false;
 static bool arg_restore = false;
+static int arg_system_bus = -1; /* -1: where the runtime directory is the standard one */
 
 static const char *const default_policy_directories[] = {POLICY_DIRECTORIES, NULL};
 
@@ -51,6 +52,8 @@ static void help(void)
                  "     --dry-run            Decide, but change nothing\n"
                  "     --once               Plan once, print the plan, put everything back and exit\n"
                  "     --restore            Put back what an earlier daemon left, and exit\n"
+                 "     --system-bus=BOOL    Be org.numaplace1 on the system bus; by default only on the\n"
+                 "                          standard runtime directory\n"
                  "     --rehearse=N         Split this one-node machine into N pretend nodes\n"
                  "     --whole-machine      Also CPUs outside the cpuset of this process\n"
                  "     --root=DIR           Read a captured kernel tree; implies --dry-run, needs one of:\n"
@@ -76,6 +79,7 @@ enum {
     OPT_DRY_RUN,
     OPT_ONCE,
     OPT_RESTORE,
+    OPT_SYSTEM_BUS,
 };
 
 static const struct option options[] = {
@@ -92,6 +96,7 @@ static const struct option options[] = {
     {"dry-run", no_argument, NULL, OPT_DRY_RUN},
     {"once", no_argument, NULL, OPT_ONCE},
     {"restore", no_argument, NULL, OPT_RESTORE},
+    {"system-bus", required_argument, NULL, OPT_SYSTEM_BUS},
     {0},
 };
 
@@ -100,6 +105,16 @@ static int add_policy_directory(const char *path)
     if (arg_n_policy_directories >= POLICY_DIRECTORIES_MAX)
         return usage_error("--policy-dir= given more than %u times", POLICY_DIRECTORIES_MAX);
     arg_policy_directories[arg_n_policy_directories++] = path;
+    return 0;
+}
+
+static int take_system_bus(const char *text)
+{
+    bool yes;
+
+    if (parse_bool(text, &yes) < 0)
+        return usage_error("--system-bus=%s: expected yes or no", text);
+    arg_system_bus = yes;
     return 0;
 }
 
@@ -141,6 +156,8 @@ static int take_option(int option, char *const *argv)
     case OPT_RESTORE:
         arg_restore = true;
         return 0;
+    case OPT_SYSTEM_BUS:
+        return take_system_bus(optarg);
     case ':':
         return usage_error("option '%s' needs a value; try --help", argv[optind - 1]);
     default:
@@ -251,6 +268,8 @@ int main(int argc, char **argv)
         .topology = arg_topology,
         .dry_run = arg_dry_run,
         .once = arg_once,
+        .system_bus = arg_system_bus < 0 ? strcmp(arg_runtime_directory, NUMAPLACE_RUNTIME_DIRECTORY) == 0
+                                         : arg_system_bus,
     };
     if (arg_restore) {
         r = manager_restore(&manager_options, &log);

@@ -43,6 +43,7 @@ static int set_paused(Manager *manager, const char *name, bool paused)
             return MANAGER_E_NO_SUCH_WORKLOAD;
         workload->paused = paused;
     }
+    manager->objects_changed = true;
     /* The next plan acts on it, and it is not kept waiting. */
     pace_now(&manager->pace, time_now_usec());
     manager_arm(manager);

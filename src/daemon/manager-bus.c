@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Only what a method is called and who may call it; what it says is in manager-describe.c, what it does in
- * manager-admin.c and manager-reload.c. */
+ * manager-admin.c and manager-reload.c, and what properties are worth and when they change in manager-objects.c. */
 
 #include "daemon/manager-bus.h"
 
+#include "daemon/bus-authorize.h"
 #include "daemon/manager-describe.h"
-#include "daemon/manager.h"
+#include "daemon/manager-objects.h"
 #include "numaplace/bus.h"
 
 #include <string.h>
 
 static Manager *manager_of(void *userdata)
 {
-    return bus_client_userdata(userdata);
+    const BusPeer *peer = userdata;
+
+    return peer->userdata;
 }
 
 static uint32_t page(uint32_t max)
@@ -151,26 +154,14 @@ static int method_list_moves(sd_bus_message *message, void *userdata, sd_bus_err
     return reply_send(&dict);
 }
 
-static int not_permitted(void *userdata, sd_bus_error *error)
-{
-    return sd_bus_error_setf(error, NUMAPLACE_ERROR_NOT_PERMITTED,
-                             "user %u may only look: changing is for root and for the user of the daemon",
-                             (unsigned)bus_client_uid(userdata));
-}
+typedef int (*Administer)(Manager *manager, const char *name);
 
-/* Pause, Resume and Release: one name, no answer but success. */
-static int administer(sd_bus_message *message, void *userdata, sd_bus_error *error,
-                      int (*method)(Manager *manager, const char *name))
+/* Does it and answers: no answer but success. */
+static int administer(sd_bus_message *message, void *userdata, sd_bus_error *error, const char *name,
+                      Administer method)
 {
-    const char *name;
-    int r;
+    int r = method(manager_of(userdata), name);
 
-    if (!bus_client_privileged(userdata))
-        return not_permitted(userdata, error);
-    r = sd_bus_message_read(message, "s", &name);
-    if (r < 0)
-        return r;
-    r = method(manager_of(userdata), name);
     switch (r) {
     case 0:
         return sd_bus_reply_method_return(message, NULL);
@@ -191,53 +182,169 @@ static int administer(sd_bus_message *message, void *userdata, sd_bus_error *err
     }
 }
 
+/* Pause, Resume and Release of the manager: one name, "" for everything. */
+static int administer_named(sd_bus_message *message, void *userdata, sd_bus_error *error, Administer method,
+                            sd_bus_message_handler_t self)
+{
+    const char *name;
+    int r = sd_bus_message_read(message, "s", &name);
+
+    if (r < 0)
+        return r;
+    r = bus_authorize(message, userdata, *name ? NUMAPLACE_ACTION_OVERRIDE : NUMAPLACE_ACTION_MANAGE, name,
+                      self, error);
+    if (r <= 0)
+        return r < 0 ? r : 1;
+    return administer(message, userdata, error, name, method);
+}
+
 static int method_pause(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
-    return administer(message, userdata, error, manager_pause);
+    return administer_named(message, userdata, error, manager_pause, method_pause);
 }
 
 static int method_resume(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
-    return administer(message, userdata, error, manager_resume);
+    return administer_named(message, userdata, error, manager_resume, method_resume);
 }
 
 static int method_release(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
-    return administer(message, userdata, error, manager_release);
+    return administer_named(message, userdata, error, manager_release, method_release);
 }
 
 static int method_reload(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
     CLEANUP_FREE char *what = NULL;
-    int r;
+    int r = bus_authorize(message, userdata, NUMAPLACE_ACTION_MANAGE, "", method_reload, error);
 
-    if (!bus_client_privileged(userdata))
-        return not_permitted(userdata, error);
+    if (r <= 0)
+        return r < 0 ? r : 1;
     r = manager_reload(manager_of(userdata), &what);
     if (r == -EBADMSG)
         return sd_bus_error_setf(error, NUMAPLACE_ERROR_BAD_POLICY, "%s", what ? what : "see the log");
     return r < 0 ? r : sd_bus_reply_method_return(message, NULL);
 }
 
-/* Reading is for everyone who can connect; sd-bus must not ask for privileges itself, since on a private
- * socket it has no bus daemon to ask. */
-#define READ   SD_BUS_VTABLE_UNPRIVILEGED
-#define CHANGE SD_BUS_VTABLE_UNPRIVILEGED /* checked by bus_client_privileged() */
+/* The workload a call was sent to. sd-bus has asked for it just before, but polkit's answer may have come after a reload
+ * without it. */
+static const Workload *workload_of(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    const char *path = sd_bus_message_get_path(message);
+    const Workload *workload = manager_object_workload(manager_of(userdata), path);
 
-const sd_bus_vtable manager_vtable[] = {
+    if (!workload)
+        (void)no_such_workload(error, path);
+    return workload;
+}
+
+static int workload_method_get(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    const Workload *workload = workload_of(message, userdata, error);
+    Dict dict;
+
+    if (!workload)
+        return -sd_bus_error_get_errno(error);
+    dict = reply_new(message);
+    describe_workload(&dict, manager_of(userdata), workload);
+    return reply_send(&dict);
+}
+
+static int administer_object(sd_bus_message *message, void *userdata, sd_bus_error *error, Administer method,
+                             sd_bus_message_handler_t self)
+{
+    const Workload *workload = workload_of(message, userdata, error);
+    int r;
+
+    if (!workload)
+        return -sd_bus_error_get_errno(error);
+    r = bus_authorize(message, userdata, NUMAPLACE_ACTION_OVERRIDE, workload->name, self, error);
+    if (r <= 0)
+        return r < 0 ? r : 1;
+    return administer(message, userdata, error, workload->name, method);
+}
+
+static int workload_method_pause(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    return administer_object(message, userdata, error, manager_pause, workload_method_pause);
+}
+
+static int workload_method_resume(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    return administer_object(message, userdata, error, manager_resume, workload_method_resume);
+}
+
+static int workload_method_release(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    return administer_object(message, userdata, error, manager_release, workload_method_release);
+}
+
+/* Reading is for everyone who can connect. Changing is asked about by bus_authorize(): sd-bus itself would look for
+ * CAP_SYS_ADMIN, and wait for the bus to say who has it. */
+#define READ   SD_BUS_VTABLE_UNPRIVILEGED
+#define CHANGE SD_BUS_VTABLE_UNPRIVILEGED
+
+#define METHOD(name, in, in_names, out, out_names, handler, flags) \
+    SD_BUS_METHOD_WITH_NAMES(name, in, in_names, out, out_names, handler, flags)
+
+static const sd_bus_vtable manager_vtable[] = {
     SD_BUS_VTABLE_START(0),
-    SD_BUS_METHOD("GetStatus", "", "a{sv}", method_get_status, READ),
-    SD_BUS_METHOD("GetTopology", "", "a{sv}", method_get_topology, READ),
-    SD_BUS_METHOD("ListCpus", "", "aa{sv}", method_list_cpus, READ),
-    SD_BUS_METHOD("ListWorkloads", "", "aa{sv}", method_list_workloads, READ),
-    SD_BUS_METHOD("GetWorkload", "s", "a{sv}", method_get_workload, READ),
-    SD_BUS_METHOD("ListTasks", "siiu", "aa{sv}", method_list_tasks, READ),
-    SD_BUS_METHOD("Explain", "s", "a{sv}", method_explain, READ),
-    SD_BUS_METHOD("ListMoves", "tu", "aa{sv}", method_list_moves, READ),
-    SD_BUS_METHOD("Pause", "s", "", method_pause, CHANGE),
-    SD_BUS_METHOD("Resume", "s", "", method_resume, CHANGE),
-    SD_BUS_METHOD("Release", "s", "", method_release, CHANGE),
-    SD_BUS_METHOD("Reload", "", "", method_reload, CHANGE),
-    SD_BUS_SIGNAL("Moved", "a{sv}", 0),
+    METHOD("GetStatus", "", "", "a{sv}", SD_BUS_PARAM(status), method_get_status, READ),
+    METHOD("GetTopology", "", "", "a{sv}", SD_BUS_PARAM(topology), method_get_topology, READ),
+    METHOD("ListCpus", "", "", "aa{sv}", SD_BUS_PARAM(cpus), method_list_cpus, READ),
+    METHOD("ListWorkloads", "", "", "aa{sv}", SD_BUS_PARAM(workloads), method_list_workloads, READ),
+    METHOD("GetWorkload", "s", SD_BUS_PARAM(name), "a{sv}", SD_BUS_PARAM(workload), method_get_workload,
+           READ),
+    METHOD("ListTasks", "siiu", SD_BUS_PARAM(name) SD_BUS_PARAM(pid) SD_BUS_PARAM(tid) SD_BUS_PARAM(max),
+           "aa{sv}", SD_BUS_PARAM(tasks), method_list_tasks, READ),
+    METHOD("Explain", "s", SD_BUS_PARAM(pid_or_name), "a{sv}", SD_BUS_PARAM(explanation), method_explain,
+           READ),
+    METHOD("ListMoves", "tu", SD_BUS_PARAM(after) SD_BUS_PARAM(max), "aa{sv}", SD_BUS_PARAM(moves),
+           method_list_moves, READ),
+    METHOD("Pause", "s", SD_BUS_PARAM(name), "", "", method_pause, CHANGE),
+    METHOD("Resume", "s", SD_BUS_PARAM(name), "", "", method_resume, CHANGE),
+    METHOD("Release", "s", SD_BUS_PARAM(name), "", "", method_release, CHANGE),
+    METHOD("Reload", "", "", "", "", method_reload, CHANGE),
+    SD_BUS_SIGNAL_WITH_NAMES("Moved", "a{sv}", SD_BUS_PARAM(move), 0),
+    SD_BUS_SIGNAL_WITH_NAMES("Refused", "a{st}", SD_BUS_PARAM(refused), 0),
+    SD_BUS_PROPERTY("Version", "s", manager_object_get, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+    SD_BUS_PROPERTY("Mode", "s", manager_object_get, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+    SD_BUS_PROPERTY("Paused", "b", manager_object_get, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+    SD_BUS_PROPERTY("Workloads", "u", manager_object_get, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
     SD_BUS_VTABLE_END,
 };
+
+static const sd_bus_vtable workload_vtable[] = {
+    SD_BUS_VTABLE_START(0),
+    METHOD("Get", "", "", "a{sv}", SD_BUS_PARAM(workload), workload_method_get, READ),
+    METHOD("Pause", "", "", "", "", workload_method_pause, CHANGE),
+    METHOD("Resume", "", "", "", "", workload_method_resume, CHANGE),
+    METHOD("Release", "", "", "", "", workload_method_release, CHANGE),
+    SD_BUS_PROPERTY("Name", "s", manager_object_get_workload, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+    SD_BUS_PROPERTY("Description", "s", manager_object_get_workload, 0, 0),
+    SD_BUS_PROPERTY("Paused", "b", manager_object_get_workload, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+    SD_BUS_PROPERTY("Home", "s", manager_object_get_workload, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+    SD_BUS_PROPERTY("HomeNodes", "s", manager_object_get_workload, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+    SD_BUS_PROPERTY("Processes", "u", manager_object_get_workload, 0, 0),
+    SD_BUS_PROPERTY("Tasks", "u", manager_object_get_workload, 0, 0),
+    SD_BUS_PROPERTY("Lends", "t", manager_object_get_workload, 0, 0),
+    SD_BUS_PROPERTY("Recalls", "t", manager_object_get_workload, 0, 0),
+    SD_BUS_VTABLE_END,
+};
+
+int manager_bus_add(sd_bus *bus, BusPeer *peer)
+{
+    int r = sd_bus_add_object_vtable(bus, NULL, NUMAPLACE_BUS_PATH, NUMAPLACE_BUS_INTERFACE_MANAGER,
+                                     manager_vtable, peer);
+
+    if (r < 0)
+        return r;
+    r = sd_bus_add_fallback_vtable(bus, NULL, NUMAPLACE_BUS_PATH_WORKLOADS, NUMAPLACE_BUS_INTERFACE_WORKLOAD,
+                                   workload_vtable, manager_object_find, peer);
+    if (r < 0)
+        return r;
+    r = sd_bus_add_node_enumerator(bus, NULL, NUMAPLACE_BUS_PATH_WORKLOADS, manager_object_list, peer);
+    if (r < 0)
+        return r;
+    return sd_bus_add_object_manager(bus, NULL, NUMAPLACE_BUS_PATH);
+}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The methods of org.numaplace1.Manager; include/numaplace/bus.h is their manual. */
+/* What is served on the buses: the manager and one object per workload; include/numaplace/bus.h is their manual. */
 
-#include <systemd/sd-bus.h>
+#include "daemon/bus-peer.h"
 
-/* Its userdata is the BusClient, whose userdata is the Manager. */
-extern const sd_bus_vtable manager_vtable[];
+/* BusAddObjects; the peer's userdata is the Manager. */
+int manager_bus_add(sd_bus *bus, BusPeer *peer);

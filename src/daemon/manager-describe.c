@@ -174,6 +174,7 @@ void describe_status(Dict *dict, Manager *manager)
     status_features(dict, probe_features(manager->probe));
     status_cost(dict, manager);
     status_actions(dict, manager);
+    dict_bool(dict, "system_bus", manager->system_bus && bus_system_ready(manager->system_bus));
     dict_u32(dict, "clients", bus ? bus->n_clients : 0);
     dict_u64(dict, "clients_refused", bus ? bus->n_refused : 0);
     status_probe(dict, probe_statistics(manager->probe));

@@ -113,6 +113,7 @@ int manager_sync_workloads(Manager *manager)
         return r;
     for (size_t i = 0; manager->paused && i < manager->world->n_workloads; i++)
         manager->world->workloads[i].paused = true;
+    manager->objects_changed = true;
     probe_set_wants(manager->probe, manager->policies->wants);
     manager->policies_name_users = policies_name_users(manager->policies);
     user_cache_clear(manager->users);

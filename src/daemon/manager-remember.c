@@ -101,32 +101,45 @@ typedef struct MoveSignal {
     const Move *move;
 } MoveSignal;
 
-static int fill_signal(sd_bus_message *message, void *userdata)
+static void tell_moved(sd_bus *bus, void *userdata)
 {
     const MoveSignal *signal = userdata;
-    Dict dict = {.message = message};
+    CLEANUP(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+    Dict dict = {0};
 
+    dict.error = MIN(sd_bus_message_new_signal(bus, &message, NUMAPLACE_BUS_PATH,
+                                               NUMAPLACE_BUS_INTERFACE_MANAGER, "Moved"),
+                     0);
+    dict.message = message;
     describe_move(&dict, signal->manager, signal->move);
-    return dict.error;
+    if (dict.error == 0)
+        (void)sd_bus_send(bus, message, NULL);
+}
+
+static uint32_t count_connections(const Manager *manager)
+{
+    uint32_t n = manager->bus ? bus_server_statistics(manager->bus)->n_clients : 0;
+
+    return n + (manager->system_bus && bus_system_ready(manager->system_bus) ? 1 : 0);
 }
 
 static void emit_move(Manager *manager, const Move *move)
 {
-    uint32_t n_clients = manager->bus ? bus_server_statistics(manager->bus)->n_clients : 0;
+    uint32_t n = count_connections(manager);
     MoveSignal signal = {.manager = manager, .move = move};
 
-    if (n_clients == 0 || manager->signals_sent >=
-                              MIN(MANAGER_SIGNALS_PER_CLIENT, MAX(MANAGER_SIGNALS_PER_TICK / n_clients, 1U)))
+    if (n == 0 ||
+        manager->signals_sent >= MIN(MANAGER_SIGNALS_PER_CLIENT, MAX(MANAGER_SIGNALS_PER_TICK / n, 1U)))
         return;
     manager->signals_sent++;
-    bus_server_emit(manager->bus, NUMAPLACE_BUS_PATH, NUMAPLACE_BUS_INTERFACE_MANAGER, "Moved", fill_signal,
-                    &signal);
+    manager_tell(manager, tell_moved, &signal);
 }
 
 int manager_remember_actions(Manager *manager, const Plan *plan)
 {
     uint64_t realtime = plan->n_actions > 0 ? realtime_usec() : 0;
 
+    manager->objects_changed = manager->objects_changed || plan->n_actions > 0;
     for (size_t i = 0; i < plan->n_actions; i++) {
         PlanOutcome outcome = manager->outcomes[i];
         const Move *move = NULL;

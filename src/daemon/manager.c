@@ -10,6 +10,7 @@
 #include "base/root.h"
 #include "base/time.h"
 #include "daemon/manager-bus.h"
+#include "daemon/manager-objects.h"
 #include "daemon/runtime-dir.h"
 #include "numaplace/messages.h"
 #include "probe/psi.h"
@@ -58,6 +59,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
         return sd_event_exit(manager->event, r);
     }
     manager_notify_ticked(manager);
+    manager_objects_tell(manager);
     manager_arm(manager);
     return 0;
 }
@@ -270,10 +272,14 @@ static int listen_for_clients(Manager *manager)
         path = NULL;
         return -ENOMEM;
     }
-    r = bus_server_new(manager->event, manager->log, path, manager_vtable, manager, &manager->bus);
-    if (r < 0)
+    r = bus_server_new(manager->event, manager->log, path, manager_bus_add, manager, &manager->bus);
+    if (r < 0) {
         log_error(manager->log, NULL, "cannot listen on %s: %s", path, strerror(-r));
-    return r;
+        return r;
+    }
+    if (!manager->options.system_bus)
+        return 0;
+    return bus_system_new(manager->event, manager->log, manager_bus_add, manager, &manager->system_bus);
 }
 
 static int open_kernel_root(Manager *manager)
@@ -402,6 +408,8 @@ Manager *manager_free(Manager *manager)
     if (!manager)
         return NULL;
     bus_server_free(manager->bus);
+    bus_system_free(manager->system_bus);
+    object_views_free(manager->views);
     sd_event_source_disable_unref(manager->tick_source);
     sd_event_source_disable_unref(manager->psi_source);
     for (size_t i = 0; i < ARRAY_SIZE(manager->signal_sources); i++)

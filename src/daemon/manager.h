@@ -13,12 +13,14 @@
  *   manager-admin.c      pause, resume, release
  *   manager-describe.c   answers on the bus: what there is
  *   manager-explain.c    and why
+ *   manager-objects.c    the objects on the buses, and telling when they change
  *   manager-bus.c        the methods they are called by
  */
 
 #include "act/act.h"
 #include "base/util.h"
 #include "daemon/bus-server.h"
+#include "daemon/bus-system.h"
 #include "daemon/config.h"
 #include "daemon/log.h"
 #include "daemon/moves.h"
@@ -59,6 +61,7 @@ typedef struct ManagerOptions {
     TopologyOptions topology;
     bool dry_run;
     bool once; /* plan once, print the plan on standard output, stop */
+    bool system_bus;
 } ManagerOptions;
 
 typedef enum ManagerMode {
@@ -105,9 +108,12 @@ typedef struct Manager {
     Pace pace;
     Moves *moves;
     BusServer *bus;
-    TaskSet *released; /* processes the administrator took out */
-    TaskSet *yielded;  /* re-pinned ones, carried over while the World is made anew; else NULL */
-    bool paused;       /* everything, also workloads still to come */
+    BusSystem *system_bus; /* NULL: it is not served */
+    struct ObjectViews *views;
+    bool objects_changed; /* what clients are told about objects may have changed */
+    TaskSet *released;    /* processes the administrator took out */
+    TaskSet *yielded;     /* re-pinned ones, carried over while the World is made anew; else NULL */
+    bool paused;          /* everything, also workloads still to come */
     uint64_t started_usec;
     uint64_t signals_sent;  /* in this tick */
     uint64_t watchdog_usec; /* within which the service manager wants to hear of a tick, 0: it does not */
@@ -157,6 +163,10 @@ void manager_notify_ticked(Manager *manager);
 /* Puts back the masks of a selection of processes (NULL: of all), as act_restore_persistently() does: up to 80 s beside
  * a storm of forks. The watchdog is fed first, so that what went before does not count. */
 int manager_put_back(Manager *manager, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
+
+/* manager-objects.c: calls `tell` for every connection of both buses. */
+void manager_tell(Manager *manager, BusTell tell, void *userdata);
+struct ObjectViews *object_views_free(struct ObjectViews *views);
 
 /* manager-remember.c: ring, log, signals and counters. The first also needs manager->outcomes. Return 0 or
  * -ENOMEM. */

@@ -15,10 +15,12 @@
 
 static int method_get_status(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
-    int *n_calls = bus_client_userdata(userdata);
+    const BusPeer *peer = userdata;
+    int *n_calls = peer->userdata;
     char text[4096];
 
-    assert_true(bus_client_privileged(userdata)); /* the same user */
+    assert_int_equal(peer->uid, geteuid());
+    assert_null(peer->requests);
     (*n_calls)++;
     memset(text, 'x', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
@@ -31,6 +33,12 @@ static const sd_bus_vtable vtable[] = {
     SD_BUS_SIGNAL("Moved", "s", 0),
     SD_BUS_VTABLE_END,
 };
+
+static int add_objects(sd_bus *bus, BusPeer *peer)
+{
+    return sd_bus_add_object_vtable(bus, NULL, NUMAPLACE_BUS_PATH, NUMAPLACE_BUS_INTERFACE_MANAGER, vtable,
+                                    peer);
+}
 
 typedef struct Fixture {
     sd_event *event;
@@ -51,7 +59,7 @@ static int setup(void **state)
     assert_non_null(mkdtemp(f->directory));
     (void)snprintf(f->path, sizeof(f->path), "%s/bus", f->directory);
     assert_true(sd_event_new(&f->event) >= 0);
-    assert_int_equal(bus_server_new(f->event, &f->log, f->path, vtable, &f->n_calls, &f->server), 0);
+    assert_int_equal(bus_server_new(f->event, &f->log, f->path, add_objects, &f->n_calls, &f->server), 0);
     *state = f;
     return 0;
 }
@@ -117,15 +125,14 @@ static int count_signal(sd_bus_message *message, void *userdata, sd_bus_error *e
     return 0;
 }
 
-static int fill_hello(sd_bus_message *message, void *userdata)
+static void tell_hello(sd_bus *bus, void *userdata)
 {
-    return sd_bus_message_append(message, "s", "hello");
+    (void)sd_bus_emit_signal(bus, NUMAPLACE_BUS_PATH, NUMAPLACE_BUS_INTERFACE_MANAGER, "Moved", "s", "hello");
 }
 
 static void emit(Fixture *f)
 {
-    bus_server_emit(f->server, NUMAPLACE_BUS_PATH, NUMAPLACE_BUS_INTERFACE_MANAGER, "Moved", fill_hello,
-                    NULL);
+    bus_server_tell(f->server, tell_hello, NULL);
 }
 
 static void test_call_and_hang_up(void **state)
@@ -255,7 +262,7 @@ static void test_a_path_that_does_not_fit(void **state)
     memset(path, 'x', sizeof(path) - 1);
     path[0] = '/';
     path[sizeof(path) - 1] = '\0';
-    assert_int_equal(bus_server_new(f->event, &f->log, path, vtable, f, &server), -ENAMETOOLONG);
+    assert_int_equal(bus_server_new(f->event, &f->log, path, add_objects, f, &server), -ENAMETOOLONG);
     assert_null(server);
 }
 
