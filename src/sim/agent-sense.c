@@ -185,6 +185,7 @@ static int meet_threads(Engine *e, Agent *agent, const Family *family, pid_t pid
 int sense_discover(Engine *e, Agent *agent)
 {
     World *world = agent->world;
+    int r = 0;
 
     world->now_usec = AGENT_UPTIME_USEC + e->now_nsec / NSEC_PER_USEC;
     for (uint32_t i = 0; i < e->topology->cpu_limit; i++)
@@ -193,7 +194,6 @@ int sense_discover(Engine *e, Agent *agent)
         Family *family = &e->families[i];
         pid_t pid = agent_pid(e, i);
         Process *process;
-        int r = 0;
 
         if (family->n_forked == 0)
             continue;
@@ -212,7 +212,8 @@ int sense_discover(Engine *e, Agent *agent)
         if (r < 0)
             return r;
     }
-    return world_compact(world);
+    r = world_compact(world);
+    return r < 0 ? r : sense_memory(e, agent);
 }
 
 /*

@@ -8,6 +8,8 @@
 #include "sim/agent.h"
 #include "plan/group.h"
 
+#include <string.h>
+
 /* The real daemon's defaults, CrossNodeMovesPerSec= and CrossNodeBurst=. */
 #define CROSS_NODE_MOVES_PER_SEC 100U
 #define CROSS_NODE_BURST         400U
@@ -21,7 +23,9 @@ int agent_new(Engine *e, Agent **ret)
         return -ENOMEM;
     agent->threads = calloc(MAX(e->n_threads, 1U), sizeof(*agent->threads));
     agent->cpus = calloc(e->topology->cpu_limit, sizeof(*agent->cpus));
-    if (!agent->threads || !agent->cpus)
+    agent->families = calloc(MAX(e->n_families, 1U), sizeof(*agent->families));
+    agent->node_bytes = calloc(e->n_nodes, sizeof(*agent->node_bytes));
+    if (!agent->threads || !agent->cpus || !agent->families || !agent->node_bytes)
         return -ENOMEM;
     r = world_new(e->spec->topology, &agent->world);
     if (r < 0)
@@ -43,8 +47,11 @@ Agent *agent_free(Agent *agent)
     plan_done(&agent->plan);
     (void)world_free(agent->world);
     free(agent->outcomes);
+    free(agent->changes);
     free(agent->threads);
     free(agent->cpus);
+    free(agent->families);
+    free(agent->node_bytes);
     free(agent);
     return NULL;
 }
@@ -68,6 +75,34 @@ static void count_tick(Agent *agent, SimTick *tick)
     }
     tick->n_overloaded = plan->n_overloaded;
     tick->n_actions = (uint32_t)plan->n_actions;
+}
+
+/* After the plan was folded back: homes that it changed indeed. */
+static int count_homes(const Engine *e, Agent *agent)
+{
+    int64_t *count = agent->count;
+    size_t known = agent->changes_capacity;
+
+    if (!GROW(agent->changes, agent->changes_capacity, agent->world->next_group_id + 1))
+        return -ENOMEM;
+    if (known < agent->changes_capacity)
+        memset(agent->changes + known, 0, (agent->changes_capacity - known) * sizeof(*agent->changes));
+    for (size_t i = 0; i < agent->plan.n_homes; i++) {
+        const PlanHome *home = &agent->plan.homes[i];
+        const Group *group = world_group_by_id(agent->world, home->group_id);
+
+        if (home->judged || !group || group->home != home->home)
+            continue;
+        count[SIM_METRIC_HOME_CHANGES]++;
+        count[SIM_METRIC_REVERTS] += home->reverts;
+        if (!engine_counts_late(e))
+            continue;
+        count[SIM_METRIC_HOME_CHANGES_LATE]++;
+        agent->changes[group->id]++;
+        count[SIM_METRIC_HOME_CHANGES_MOST] =
+            MAX(count[SIM_METRIC_HOME_CHANGES_MOST], agent->changes[group->id]);
+    }
+    return 0;
 }
 
 /* The same limits as the daemon has unless it is configured. */
@@ -103,7 +138,7 @@ static int decide_and_act(Engine *e, Agent *agent, bool slow, SimTick *tick)
     limits = limits_of(false);
     r = plan_commit(agent->world, policies, &limits, &agent->plan, agent->outcomes);
     tick->n_leases = (uint32_t)agent->world->n_leases;
-    return r;
+    return r < 0 ? r : count_homes(e, agent);
 }
 
 int agent_tick(Engine *e, Agent *agent, SimTick *tick)

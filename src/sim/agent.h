@@ -15,6 +15,13 @@ typedef struct AgentThread {
     bool known; /* it is in the World, or was */
 } AgentThread;
 
+/* Of a process: looks at its memory. */
+typedef struct AgentFamily {
+    uint64_t due_usec;  /* of the next one */
+    uint64_t cost_usec; /* CPU time of the last one */
+    bool late;          /* one has begun that takes long */
+} AgentFamily;
+
 typedef struct AgentCpu {
     uint64_t busy_nsec, wait_nsec;
 } AgentCpu;

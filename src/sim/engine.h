@@ -164,7 +164,8 @@ typedef struct Tally {
     uint64_t work_nsec;
     uint64_t access_work, access_local; /* work that waited for memory, and for local memory */
     uint64_t n_passes, coverage_sum;
-    uint32_t *forked; /* [n_nodes] */
+    uint64_t n_born, n_together; /* threads, and those on their process's main node, at the end */
+    uint32_t *forked;            /* [n_nodes] */
     uint32_t n_alive;
     uint64_t ended_nsec;
 } Tally;
@@ -177,9 +178,14 @@ typedef struct Agent {
     size_t outcomes_capacity;
     uint64_t n_ticks;
     uint64_t sampled_nsec;
-    struct AgentThread *threads; /* [Engine.n_threads] */
-    struct AgentCpu *cpus;       /* [topology->cpu_limit] */
+    struct AgentThread *threads;  /* [Engine.n_threads] */
+    struct AgentCpu *cpus;        /* [topology->cpu_limit] */
+    struct AgentFamily *families; /* [Engine.n_families] */
+    uint64_t *node_bytes;         /* [n_nodes], for sense_memory() */
+    pid_t looked_at;              /* the process whose memory was looked at last */
     uint32_t stat_cursor;
+    int64_t *changes; /* by group number: of its home, after the settle time */
+    size_t changes_capacity;
     bool slow; /* the present tick */
     uint64_t slow_nsec;
     int64_t count[SIM_METRIC_MAX];
@@ -366,6 +372,10 @@ void agent_report(const Agent *agent, int64_t *values);
 
 int sense_discover(Engine *e, Agent *agent);
 int sense_sample(Engine *e, Agent *agent);
+
+/* agent-memory.c: what probe would know of memory */
+
+int sense_memory(Engine *e, Agent *agent);
 
 /* agent-act.c: what act would do */
 

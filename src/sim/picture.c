@@ -106,6 +106,30 @@ static void finish_forked(const Engine *e, const uint32_t *forked, int64_t *valu
     values[SIM_METRIC_FORKED_MIN] = least == INT64_MAX ? 0 : least;
 }
 
+/* How many threads were born, and how many of them ran last on the node where most of their process did. */
+static int count_together(Engine *e)
+{
+    CLEANUP_FREE uint64_t *nodes = calloc(e->n_nodes, sizeof(*nodes));
+
+    if (!nodes)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < e->n_families; i++) {
+        const Family *family = &e->families[i];
+        Tally *tally = &e->tallies[family->workload];
+        uint64_t most = 0;
+
+        memset(nodes, 0, e->n_nodes * sizeof(*nodes));
+        for (uint32_t k = family->first; k < family->first + family->n_forked; k++) {
+            uint64_t n = ++nodes[e->cpus[e->threads[k].cpu].node];
+
+            most = MAX(most, n);
+        }
+        tally->n_born += family->n_forked;
+        tally->n_together += most;
+    }
+    return 0;
+}
+
 /* Numbers that follow from the sums of a tally. */
 static void finish_row(const Engine *e, const Tally *tally, uint64_t run, uint64_t wait, int64_t *values)
 {
@@ -119,6 +143,7 @@ static void finish_row(const Engine *e, const Tally *tally, uint64_t run, uint64
     values[SIM_METRIC_MAKESPAN_USEC] = tally->n_alive > 0 ? 0 : (int64_t)(tally->ended_nsec / NSEC_PER_USEC);
     values[SIM_METRIC_LOCAL] =
         tally->access_work > 0 ? permille(tally->access_local, tally->access_work) : 1000;
+    values[SIM_METRIC_TOGETHER] = tally->n_born > 0 ? permille(tally->n_together, tally->n_born) : 1000;
     values[SIM_METRIC_COVERAGE] = tally->n_passes > 0 ? (int64_t)(tally->coverage_sum / tally->n_passes) : 0;
     finish_forked(e, tally->forked, values);
 }
@@ -132,6 +157,8 @@ static void add_tally(const Engine *e, Tally *sum, const Tally *tally)
     sum->access_local += tally->access_local;
     sum->n_passes += tally->n_passes;
     sum->coverage_sum += tally->coverage_sum;
+    sum->n_born += tally->n_born;
+    sum->n_together += tally->n_together;
     sum->n_alive += tally->n_alive;
     sum->ended_nsec = MAX(sum->ended_nsec, tally->ended_nsec);
     for (uint32_t i = 0; i < e->n_nodes; i++)
@@ -143,9 +170,12 @@ int picture_finish(Engine *e)
     SimResult *result = e->result;
     Tally sum = {.forked = calloc(e->n_nodes, sizeof(*sum.forked))};
     uint64_t run_sum = 0, wait_sum = 0;
+    int r = count_together(e);
 
-    if (!sum.forked)
+    if (r < 0 || !sum.forked) {
+        free(sum.forked);
         return -ENOMEM;
+    }
     for (uint32_t i = 0; i < result->n_workloads; i++) {
         uint64_t run, wait;
 

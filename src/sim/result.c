@@ -21,7 +21,12 @@ const char *const sim_metric_names[] = {
     [SIM_METRIC_MOVES_CROSS_WAKE] = "moves-cross-wake",
     [SIM_METRIC_MOVES_CROSS_PULL] = "moves-cross-pull",
     [SIM_METRIC_MOVES_CROSS_DAEMON] = "moves-cross-daemon",
+    [SIM_METRIC_TOGETHER] = "together",
     [SIM_METRIC_HOMES] = "homes",
+    [SIM_METRIC_HOME_CHANGES] = "home-changes",
+    [SIM_METRIC_HOME_CHANGES_LATE] = "home-changes-late",
+    [SIM_METRIC_HOME_CHANGES_MOST] = "home-changes-most",
+    [SIM_METRIC_REVERTS] = "reverts",
     [SIM_METRIC_LENDS] = "lends",
     [SIM_METRIC_LENDS_CROSS] = "lends-cross",
     [SIM_METRIC_RECALLS] = "recalls",
@@ -48,6 +53,10 @@ bool sim_metric_is_machine(SimMetric metric)
 {
     switch (metric) {
     case SIM_METRIC_BUSY:
+    case SIM_METRIC_HOME_CHANGES:
+    case SIM_METRIC_HOME_CHANGES_LATE:
+    case SIM_METRIC_HOME_CHANGES_MOST:
+    case SIM_METRIC_REVERTS:
     case SIM_METRIC_ACTIONS_LATE:
     case SIM_METRIC_OVERLOADED:
     case SIM_METRIC_OVERLOADED_MAX:

@@ -32,9 +32,14 @@ typedef enum SimMetric {
     SIM_METRIC_MOVES_CROSS_WAKE,   /* between nodes, at a wake-up (P4) */
     SIM_METRIC_MOVES_CROSS_PULL,   /* between nodes, by the kernel's balancing (P7) */
     SIM_METRIC_MOVES_CROSS_DAEMON, /* between nodes, because of a mask */
+    SIM_METRIC_TOGETHER, /* threads that are, at the end, on the node where most of their process are; permille */
 
     /* The daemon. */
-    SIM_METRIC_HOMES, /* actions carried out, by kind */
+    SIM_METRIC_HOMES,             /* actions carried out, by kind */
+    SIM_METRIC_HOME_CHANGES,      /* machine only: groups that got another home, their first one included */
+    SIM_METRIC_HOME_CHANGES_LATE, /* machine only: after the settle time */
+    SIM_METRIC_HOME_CHANGES_MOST, /* machine only: after the settle time, of the group that had most */
+    SIM_METRIC_REVERTS,           /* machine only: homes given up because threads waited longer there */
     SIM_METRIC_LENDS,
     SIM_METRIC_LENDS_CROSS, /* between nodes */
     SIM_METRIC_RECALLS,

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What the simulated daemon knows of memory. */
+
+#include "engine-test.h"
+#include "sim/agent.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+/* Memory */
+
+static const char memory[] = "[Machine]\nSynthetic=pack:2 [numa(memory=4GiB)] l3:1 core:4 pu:1\n"
+                             "[Workload small]\nThreads=2\nPrivateMemory=1M\nSharedMemory=3M\nStartNodes=1\n"
+                             "[Workload large]\nThreads=1\nPrivateMemory=1G\nStartNodes=0\n"
+                             "[Workload none]\n"
+                             "[Policy p Match]\nComm=*\n[Policy p Workload]\nGroupBy=process\n";
+
+/* The daemon's look for processes so long after the start. */
+static void discover(Engine *e, Agent *agent, uint64_t msec)
+{
+    e->now_nsec = msec * 1000000;
+    assert_int_equal(sense_discover(e, agent), 0);
+}
+
+static const Process *process_of(const Engine *e, Agent *agent, uint32_t family)
+{
+    return world_process(agent->world, agent_pid(e, family));
+}
+
+/* What is small is known at once; what takes long to read at the next look; then each is read when its age has doubled. */
+static void test_memory(void **state)
+{
+    CLEANUP(sim_spec_free_p) SimSpec *spec = engine_parse(memory);
+    CLEANUP(agent_free_p) Agent *agent = NULL;
+    const Process *small;
+    uint64_t first;
+    Engine e;
+
+    engine_build(spec, 0, 1, &e);
+    assert_int_equal(agent_new(&e, &agent), 0);
+    for (uint32_t i = 0; i < e.n_families; i++)
+        fork_event(&e, i);
+
+    discover(&e, agent, 100);
+    small = process_of(&e, agent, 0);
+    assert_int_equal(small->node_bytes[0], 0);
+    assert_int_equal(small->node_bytes[1], 5 * MIB);
+    assert_null(process_of(&e, agent, 1)->node_bytes);
+    assert_null(process_of(&e, agent, 2)->node_bytes); /* nothing to be known */
+    assert_int_equal(agent->world->nodes[0].free_bytes, 3072 * MIB);
+    assert_int_equal(agent->world->nodes[1].free_bytes, 4091 * MIB);
+
+    discover(&e, agent, 1100);
+    assert_int_equal(process_of(&e, agent, 1)->node_bytes[0], 1024 * MIB);
+    first = process_of(&e, agent, 0)->node_bytes_usec;
+    assert_int_equal(first, agent->world->now_usec);
+
+    /* 1 GiB takes 12 ms: no more than one part in a hundred of the time is spent on it. */
+    memory_pages(&e, e.families[0].shared)[0] = memory_pages(&e, e.families[0].shared)[1];
+    memory_pages(&e, e.families[0].shared)[1] = 0;
+    discover(&e, agent, 1900);
+    assert_int_equal(process_of(&e, agent, 0)->node_bytes[1], 5 * MIB);
+    assert_int_equal(process_of(&e, agent, 0)->node_bytes_usec, first);
+    discover(&e, agent, 2200);
+    assert_int_equal(process_of(&e, agent, 0)->node_bytes[0], 3 * MIB);
+    assert_int_equal(process_of(&e, agent, 0)->node_bytes[1], 2 * MIB);
+    assert_int_equal(process_of(&e, agent, 1)->node_bytes_usec, first);
+
+    agent = agent_free(agent);
+    build_done(&e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
