@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What the mover reads, and how it reckons: mappings, mounts, room on a node, pace and rate. */
+
+#include "act/mover-maps.h"
+#include "act/mover-pace.h"
+#include "act/mover-room.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include <cmocka.h>
+
+#define MIB (UINT64_C(1) << 20)
+
+/*
+ * Mappings
+ */
+
+static const char mountinfo[] = "22 28 0:20 / /sys rw,nosuid shared:7 - sysfs sysfs rw\n"
+                                "24 28 0:5 / /dev rw,nosuid shared:2 - devtmpfs udev rw,size=8k\n"
+                                "26 24 0:22 / /dev/shm rw,nosuid shared:3 master:1 - tmpfs tmpfs rw\n"
+                                "27 24 0:23 / /dev/hugepages rw - hugetlbfs hugetlbfs rw,pagesize=2M\n"
+                                "28 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+                                "29 28 0:24 / /a\\040- rw - tmpfs none rw\n"
+                                "30 28 0:25 /tmpfs /b rw - tmpfsx none rw\n"
+                                "nonsense\n"
+                                "31 28 x:y / /c rw - tmpfs none rw\n"
+                                "32 28 0:26 / /d rw";
+
+static MoverMounts mounts_of(const char *text)
+{
+    MoverMounts mounts = {.internal = makedev(0, 1)};
+
+    assert_int_equal(mover_mounts_parse(text, &mounts), 0);
+    return mounts;
+}
+
+static void test_mounts(void **state)
+{
+    CLEANUP(mover_mounts_done) MoverMounts mounts = mounts_of(mountinfo);
+
+    assert_int_equal(mounts.n, 3);
+    assert_int_equal(mounts.list[0].device, makedev(0, 0x16));
+    assert_int_equal(mounts.list[0].kind, MOVER_KIND_SHMEM);
+    assert_int_equal(mounts.list[1].kind, MOVER_KIND_HUGETLB);
+    assert_int_equal(mounts.list[2].device, makedev(0, 24));
+}
+
+static void test_no_mounts(void **state)
+{
+    CLEANUP(mover_mounts_done) MoverMounts mounts = mounts_of("");
+
+    assert_int_equal(mounts.n, 0);
+}
+
+static void test_kinds(void **state)
+{
+    static const struct {
+        const char *device, *path;
+        MoverKind kind;
+    } rows[] = {
+        {"00:00 0", "", MOVER_KIND_ANON},
+        {"00:00 0", "[heap]", MOVER_KIND_ANON},
+        {"00:00 0", "[stack]", MOVER_KIND_ANON},
+        {"00:00 0", "[anon:glibc: malloc]", MOVER_KIND_ANON},
+        {"00:00 0", "[vdso]", MOVER_KIND_DEVICE},
+        {"00:00 0", "[vvar]", MOVER_KIND_DEVICE},
+        {"00:00 0", "[uprobes]", MOVER_KIND_DEVICE},
+        {"00:01 7", "/memfd:x (deleted)", MOVER_KIND_SHMEM},
+        {"00:01 0", "/SYSV00000000 (deleted)", MOVER_KIND_SHMEM},
+        {"00:01 3", "/dev/zero (deleted)", MOVER_KIND_SHMEM},
+        {"00:01 3", "[anon_shmem:x]", MOVER_KIND_SHMEM},
+        {"00:16 9", "/dev/shm/PostgreSQL.1", MOVER_KIND_SHMEM},
+        {"00:18 9", "/a - /file", MOVER_KIND_SHMEM},
+        {"00:0f 7", "/memfd:x (deleted)", MOVER_KIND_HUGETLB},
+        {"00:0f 0", "/SYSV00000000 (deleted)", MOVER_KIND_HUGETLB},
+        {"00:0f 8", "/anon_hugepage (deleted)", MOVER_KIND_HUGETLB},
+        {"00:17 8", "/dev/hugepages/vm", MOVER_KIND_HUGETLB},
+        {"00:05 6", "/dev/mem", MOVER_KIND_DEVICE},
+        {"00:16 6", "/dev/nvidia0", MOVER_KIND_DEVICE}, /* the /dev of a container */
+        {"00:0e 1", "anon_inode:[perf_event]", MOVER_KIND_DEVICE},
+        {"00:08 5", "socket:[12]", MOVER_KIND_DEVICE},
+        {"08:01 5", "/usr/lib/libc.so.6", MOVER_KIND_FILE},
+        {"00:1a 5", "/d/file", MOVER_KIND_FILE},   /* of a mount whose line is cut */
+        {"00:19 5", "/b/file", MOVER_KIND_FILE},   /* tmpfsx is no tmpfs */
+        {"00:2a 5", "/over/lay", MOVER_KIND_FILE}, /* in no list */
+    };
+    CLEANUP(mover_mounts_done) MoverMounts mounts = mounts_of(mountinfo);
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        char line[256];
+        const char *text = line;
+        MoverMapping mapping;
+
+        (void)snprintf(line, sizeof(line), "7f2c00000000-7f2c40000000 rw-p 00000000 %s      %s\n",
+                       rows[i].device, rows[i].path);
+        assert_int_equal(mover_maps_next(&text, &mounts, &mapping), 1);
+        if (mapping.kind != rows[i].kind)
+            fail_msg("%s %s: kind %d", rows[i].device, rows[i].path, mapping.kind);
+        assert_int_equal(mapping.start, 0x7f2c00000000);
+        assert_int_equal(mapping.end, 0x7f2c40000000);
+        assert_true(mapping.accessible);
+        assert_int_equal(mover_maps_next(&text, &mounts, &mapping), 0);
+    }
+}
+
+/* The last line may lack its end; what is not understood is told, and passed over. */
+static void test_lines(void **state)
+{
+    const char *text = "1000-2000 ---p 00000000 00:00 0\n"
+                       "1000 rw-p 00000000 00:00 0\n"
+                       "3000-2000 rw-p 00000000 00:00 0\n"
+                       "2000-2000 rw-p 00000000 00:00 0\n"
+                       "\n"
+                       "2000-3000 rw-p 00000000 00:00\n"
+                       "2000-3000 rw 00000000 00:00 0\n"
+                       "2000-3000 rw-p 00000000 0000 0\n"
+                       "2000-10000000000000000 rw-p 00000000 00:00 0\n"
+                       "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]\n"
+                       "2000-3000 r--s 00000000 00:00 0";
+    CLEANUP(mover_mounts_done) MoverMounts mounts = {0};
+    MoverMapping mapping = {.start = 1};
+
+    assert_int_equal(mover_maps_next(&text, &mounts, &mapping), 1);
+    assert_false(mapping.accessible);
+    for (size_t i = 0; i < 8; i++) {
+        mapping.start = 77;
+        assert_int_equal(mover_maps_next(&text, &mounts, &mapping), -EINVAL);
+        assert_int_equal(mapping.start, 77);
+    }
+    assert_int_equal(mover_maps_next(&text, &mounts, &mapping), 1);
+    assert_true(mapping.accessible);
+    assert_int_equal(mapping.kind, MOVER_KIND_DEVICE);
+    assert_int_equal(mover_maps_next(&text, &mounts, &mapping), 1);
+    assert_int_equal(mapping.end, 0x3000);
+    assert_int_equal(mover_maps_next(&text, &mounts, &mapping), 0);
+}
+
+/*
+ * Room
+ */
+
+static const char meminfo[] = "Node 1 MemTotal:       16777216 kB\n"
+                              "Node 1 MemFree:         2097152 kB\n"
+                              "Node 1 MemUsed:        14680064 kB\n"
+                              "Node 1 Active(file):    3000000 kB\n"
+                              "Node 1 Inactive(file):  1048576 kB\n"
+                              "Node 1 Dirty:               512 kB\n"
+                              "Node 1 Writeback:           512 kB\n"
+                              "Node 1 WritebackTmp:          7 kB\n"
+                              "Node 1 HugePages_Total:     0\n";
+
+static void test_meminfo(void **state)
+{
+    MoverMeminfo memory;
+
+    assert_int_equal(mover_meminfo_parse(meminfo, &memory), 0);
+    assert_int_equal(memory.total_bytes, 16384 * MIB);
+    assert_int_equal(memory.free_bytes, 2048 * MIB);
+    assert_int_equal(memory.cache_bytes, 1023 * MIB);
+    assert_int_equal(mover_meminfo_parse("", &memory), -EINVAL);
+    assert_int_equal(mover_meminfo_parse("Node 1 MemTotal: 1 kB\nNode 1 MemFree: 1 kB\n", &memory), -EINVAL);
+}
+
+/* Nothing is guessed when one number is wrong. */
+static void test_meminfo_broken(void **state)
+{
+    static const char *const values[] = {"x", "-1", "1x", "", "99999999999999999999", "2000000000000000"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+        char text[512];
+        MoverMeminfo memory;
+
+        (void)snprintf(
+            text, sizeof(text),
+            "Node 1 MemTotal: 5 kB\nNode 1 MemFree: %s kB\nNode 1 Inactive(file): 1 kB\nNode 1 Dirty: 1 kB\n"
+            "Node 1 Writeback: 1 kB\n",
+            values[i]);
+        assert_int_equal(mover_meminfo_parse(text, &memory), -EINVAL);
+    }
+}
+
+static const char zoneinfo[] = "Node 0, zone      DMA\n"
+                               "  per-node stats\n"
+                               "      nr_inactive_anon 474256\n"
+                               "  pages free     3840\n"
+                               "        boost    0\n"
+                               "        min      21\n"
+                               "        low      26\n"
+                               "        high     31\n"
+                               "        spanned  4095\n"
+                               "  pagesets\n"
+                               "    cpu: 0\n"
+                               "              count:    0\n"
+                               "              high:     14\n"
+                               "Node 0, zone   Normal\n"
+                               "  pages free     3840\n"
+                               "        high     1000\n"
+                               "Node 1, zone   Normal\n"
+                               "  pages free     3840\n"
+                               "        high     5000\n"
+                               "Node 10, zone   Normal\n"
+                               "        high     7\n";
+
+static void test_zoneinfo(void **state)
+{
+    uint64_t pages;
+
+    assert_int_equal(mover_zoneinfo_parse(zoneinfo, 0, &pages), 0);
+    assert_int_equal(pages, 1031);
+    assert_int_equal(mover_zoneinfo_parse(zoneinfo, 1, &pages), 0);
+    assert_int_equal(pages, 5000);
+    assert_int_equal(mover_zoneinfo_parse(zoneinfo, 10, &pages), 0);
+    assert_int_equal(pages, 7);
+    pages = 99;
+    assert_int_equal(mover_zoneinfo_parse(zoneinfo, 2, &pages), -EINVAL);
+    assert_int_equal(mover_zoneinfo_parse("", 0, &pages), -EINVAL);
+    assert_int_equal(pages, 99);
+}
+
+static void test_room(void **state)
+{
+    const MoverMeminfo memory = {.total_bytes = 1000 * MIB, .free_bytes = 300 * MIB, .cache_bytes = 50 * MIB};
+    MoverGuard guard = {.high_bytes = 20 * MIB};
+
+    assert_int_equal(mover_room(&memory, &guard), 280 * MIB);
+    guard.headroom_percent = 10;
+    assert_int_equal(mover_room(&memory, &guard), 180 * MIB);
+    guard.reserve_bytes = 100 * MIB;
+    assert_int_equal(mover_room(&memory, &guard), 80 * MIB);
+    guard.spend_cache = true;
+    assert_int_equal(mover_room(&memory, &guard), 130 * MIB);
+    guard.reserve_bytes = UINT64_MAX;
+    assert_int_equal(mover_room(&memory, &guard), 0);
+    guard = (MoverGuard){.high_bytes = 301 * MIB};
+    assert_int_equal(mover_room(&memory, &guard), 0);
+    guard = (MoverGuard){.headroom_percent = 100};
+    assert_int_equal(mover_room(&memory, &guard), 0);
+}
+
+/*
+ * Pace
+ */
+
+static void test_pace(void **state)
+{
+    /* The example of the header of mover-pace.c. */
+    assert_int_equal(mover_pace_next(64, 64, 100, 8192), 128);
+    assert_int_equal(mover_pace_next(128, 128, 40000, 8192), 32);
+    /* Just right. */
+    assert_int_equal(mover_pace_next(128, 128, MOVER_AIM_USEC, 8192), 128);
+    /* Bounds. */
+    assert_int_equal(mover_pace_next(64, 64, 0, 100), 100);
+    assert_int_equal(mover_pace_next(1, 1, UINT64_MAX, 8192), 1);
+    /* A short call is no reason for longer ones, but for shorter ones. */
+    assert_int_equal(mover_pace_next(64, 10, 10, 8192), 64);
+    assert_int_equal(mover_pace_next(64, 10, 50000, 8192), 2);
+}
+
+/* Calls come to take what they should, whatever a page costs, and never take longer than twice that. */
+static void test_pace_settles(void **state)
+{
+    static const uint64_t costs[] = {1, 3, 40, 150};
+
+    for (size_t i = 0; i < ARRAY_SIZE(costs); i++) {
+        uint32_t limit = 64;
+
+        for (size_t k = 0; k < 20; k++) {
+            assert_true(limit * costs[i] <= 2ULL * MOVER_AIM_USEC);
+            limit = mover_pace_next(limit, limit, limit * costs[i], 65536);
+        }
+        assert_in_range(limit * costs[i], MOVER_AIM_USEC - costs[i], MOVER_AIM_USEC);
+    }
+}
+
+#define RATE (UINT64_C(1280) * 1000000)
+
+static void test_bucket(void **state)
+{
+    MoverBucket bucket = {0};
+    uint64_t now = 1000;
+
+    assert_int_equal(mover_bucket_burst(RATE), 128000000);
+    assert_int_equal(mover_bucket_wait(&bucket, RATE, 128000000, now), 0);
+    mover_bucket_take(&bucket, RATE, 128000000, now);
+    /* 1.28 MB take a millisecond. */
+    assert_int_equal(mover_bucket_wait(&bucket, RATE, 1280000, now), 1000);
+    assert_int_equal(mover_bucket_wait(&bucket, RATE, 1280000, now + 999), 1);
+    assert_int_equal(mover_bucket_wait(&bucket, RATE, 1280000, now + 1000), 0);
+    /* It does not fill above the burst, and a clock that goes back fills nothing. */
+    assert_int_equal(mover_bucket_wait(&bucket, RATE, 128000000, now + 3600000000), 0);
+    assert_int_equal(mover_bucket_wait(&bucket, RATE, 1280000, 0), 1000);
+    /* A lower rate keeps only its own burst of what was saved up. */
+    mover_bucket_take(&bucket, RATE, 0, now + 3600000000);
+    mover_bucket_take(&bucket, RATE / 10, 12800000, now + 3600000000);
+    assert_int_equal(mover_bucket_wait(&bucket, RATE / 10, 1280, now + 3600000000), 10);
+    /* However low the rate, a huge page fits. */
+    assert_int_equal(mover_bucket_burst(1), 2 * MIB);
+}
+
+/* Over any time no more than burst + rate * time (I5): 16 GiB at 1280 MB a second take 13.4 s, the burst off. */
+static void test_bucket_over_time(void **state)
+{
+    const uint64_t total = 16384 * MIB, one = 2 * MIB;
+    MoverBucket bucket = {0};
+    uint64_t began = 1, now = began;
+
+    for (uint64_t gone = 0; gone < total; gone += one) {
+        now += mover_bucket_wait(&bucket, RATE, one, now);
+        mover_bucket_take(&bucket, RATE, one, now);
+        assert_true(gone + one <= mover_bucket_burst(RATE) + RATE / 1000000 * (now - began) + one);
+    }
+    assert_in_range(now - began, (total - 128000000) / 1280, (total - 128000000) / 1280 + 20000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mounts),   cmocka_unit_test(test_no_mounts),
+        cmocka_unit_test(test_kinds),    cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_meminfo),  cmocka_unit_test(test_meminfo_broken),
+        cmocka_unit_test(test_zoneinfo), cmocka_unit_test(test_room),
+        cmocka_unit_test(test_pace),     cmocka_unit_test(test_pace_settles),
+        cmocka_unit_test(test_bucket),   cmocka_unit_test(test_bucket_over_time),
+    };
+
+    return cmocka_run_group_tests_name("act/mover-text", tests, NULL, NULL);
+}
