@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Jobs: orders, and their parts, one for each node. */
+
+#include "act/mover-internal.h"
+
+#include <string.h>
+#include <utlist.h>
+
+void mover_account_add(MoverAccount *to, const MoverAccount *account)
+{
+    to->moved_bytes += account->moved_bytes;
+    for (size_t i = 0; i < MOVER_REASON_MAX; i++)
+        to->refused_bytes[i] += account->refused_bytes[i];
+    to->n_huge += account->n_huge;
+    to->n_calls += account->n_calls;
+    to->blocked_usec += account->blocked_usec;
+    to->longest_usec = MAX(to->longest_usec, account->longest_usec);
+    to->n_asked += account->n_asked;
+    to->asked_usec += account->asked_usec;
+}
+
+MoverJob *mover_job_unref(MoverJob *job)
+{
+    if (!job || --job->n_ref > 0)
+        return NULL;
+    for (uint32_t i = 0; job->parts && i < job->n_parts; i++) {
+        walk_free(job->parts[i].walk);
+        hwloc_bitmap_free(job->parts[i].accept_os);
+    }
+    free(job->parts);
+    free(job->ranges);
+    hwloc_bitmap_free(job->to_nodes);
+    free(job);
+    return NULL;
+}
+
+/* Where the memory of a part may stay: only on its node when it is to be striped, else on any of the nodes. */
+static int fill_accept(const Mover *mover, const MoverJob *job, NodeIx node, hwloc_bitmap_t ret)
+{
+    const TopologyNode *nodes = mover->topology->nodes;
+
+    if (job->order.stripe)
+        return hwloc_bitmap_only(ret, nodes[node.i].os_index);
+    for (int i = hwloc_bitmap_first(job->to_nodes); i >= 0; i = hwloc_bitmap_next(job->to_nodes, i))
+        if (hwloc_bitmap_set(ret, nodes[i].os_index) < 0)
+            return -1;
+    return 0;
+}
+
+/* One part for each node, in ascending order. */
+static int make_parts(const Mover *mover, MoverJob *job)
+{
+    int node = hwloc_bitmap_first(job->to_nodes);
+
+    job->n_parts = (uint32_t)hwloc_bitmap_weight(job->to_nodes);
+    job->parts = calloc(job->n_parts, sizeof(*job->parts));
+    if (!job->parts)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < job->n_parts; i++) {
+        MoverPart *part = &job->parts[i];
+
+        *part = (MoverPart){.job = job, .index = i, .node = {node}, .accept_os = hwloc_bitmap_alloc()};
+        if (!part->accept_os || fill_accept(mover, job, part->node, part->accept_os) < 0)
+            return -ENOMEM;
+        node = hwloc_bitmap_next(job->to_nodes, node);
+    }
+    return 0;
+}
+
+int mover_job_new(const Mover *mover, const MoverOrder *order, MoverJob **ret)
+{
+    CLEANUP(mover_job_unref_p) MoverJob *job = calloc(1, sizeof(*job));
+    int r;
+
+    if (!job)
+        return -ENOMEM;
+    job->n_ref = 1;
+    job->order = *order;
+    job->to_nodes = hwloc_bitmap_dup(order->to_nodes);
+    if (!job->to_nodes)
+        return -ENOMEM;
+    if (order->n_ranges > 0) {
+        job->ranges = calloc(order->n_ranges, sizeof(*job->ranges));
+        if (!job->ranges)
+            return -ENOMEM;
+        (void)memcpy(job->ranges, order->ranges, order->n_ranges * sizeof(*job->ranges));
+    }
+    job->order.ranges = job->ranges;
+    job->order.to_nodes = job->to_nodes;
+    job->result = (MoverResult){
+        .userdata = order->userdata,
+        .pid = order->pid,
+        .start_ticks = order->start_ticks,
+    };
+    r = make_parts(mover, job);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(job);
+    return 0;
+}
+
+static bool are_nodes(const Topology *topology, hwloc_const_bitmap_t nodes)
+{
+    int last = nodes ? hwloc_bitmap_last(nodes) : -1; /* -1: empty, or infinite */
+
+    if (last < 0 || last >= (int)topology->n_nodes)
+        return false;
+    for (int i = hwloc_bitmap_first(nodes); i >= 0; i = hwloc_bitmap_next(nodes, i))
+        if (topology->nodes[i].memory_bytes == 0)
+            return false;
+    return true;
+}
+
+int mover_job_check(const Mover *mover, const MoverOrder *order)
+{
+    if (order->n_ranges > MOVER_RANGES_MAX)
+        return -E2BIG;
+    if (order->pid <= 0 || order->headroom_percent > 100 || !are_nodes(mover->topology, order->to_nodes))
+        return -EINVAL;
+    for (size_t i = 0; i < order->n_ranges; i++)
+        if (order->ranges[i].start >= order->ranges[i].end ||
+            (i > 0 && order->ranges[i].start < order->ranges[i - 1].end))
+            return -EINVAL;
+    return 0;
+}
+
+void mover_part_finish(Mover *mover, MoverPart *part, MoverOutcome outcome, int error)
+{
+    const uint64_t one = 1;
+    MoverJob *job = part->job;
+    MoverResult *result = &job->result;
+
+    part->over = true;
+    mover_account_add(&result->account, &part->account);
+    mover_account_add(&mover->total.account, &part->account);
+    if (outcome > result->outcome) {
+        result->outcome = outcome;
+        result->error = error;
+    }
+    if (++job->n_over < job->n_parts)
+        return;
+    mover->total.n_outcome[result->outcome]++;
+    DL_DELETE(mover->jobs, job);
+    DL_APPEND(mover->finished, job);
+    /* It cannot fail: its count is far from its end. */
+    (void)!write(mover->event_fd, &one, sizeof(one));
+}
+
+void mover_part_queue(Mover *mover, MoverPart *part)
+{
+    DL_APPEND(mover->seats[part->node.i].queue, part);
+    part->queued = true;
+}
+
+MoverPart *mover_part_unqueue(Mover *mover, MoverPart *part)
+{
+    DL_DELETE(mover->seats[part->node.i].queue, part);
+    part->queued = false;
+    return part;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The threads that move, one for each node. A thread holds the lock but in its walk's steps, where it has its part, that part's
+ * walk and its WalkNode for itself. */
+
+#include "act/mover-internal.h"
+#include "base/time.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <utlist.h>
+
+void mover_worker_free(MoverWorker *worker)
+{
+    walk_node_done(&worker->tools);
+    (void)pthread_cond_destroy(&worker->wake);
+    free(worker);
+}
+
+/* Called with the lock held by the last one to go, which then nobody else wants. */
+static void destroy(Mover *mover)
+{
+    (void)pthread_mutex_unlock(&mover->lock);
+    (void)pthread_mutex_destroy(&mover->lock);
+    (void)pthread_cond_destroy(&mover->left);
+    close_p(&mover->root_fd);
+    close_p(&mover->event_fd);
+    free(mover->seats);
+    free(mover);
+}
+
+void mover_unref_and_unlock(Mover *mover)
+{
+    if (--mover->n_ref == 0)
+        destroy(mover);
+    else
+        (void)pthread_mutex_unlock(&mover->lock);
+}
+
+static bool must_stop(const MoverWorker *worker)
+{
+    return worker->given_up || worker->mover->ending || (worker->part && worker->part->job->cancelled);
+}
+
+static bool host_go_on(void *userdata, const MoverAccount *account)
+{
+    MoverWorker *worker = userdata;
+    Mover *mover = worker->mover;
+    bool r;
+
+    (void)pthread_mutex_lock(&mover->lock);
+    if (!worker->given_up)
+        worker->part->account = *account;
+    worker->heard_usec = time_now_usec();
+    worker->tools.rate_bytes = mover->rate_bytes;
+    r = !must_stop(worker);
+    (void)pthread_mutex_unlock(&mover->lock);
+    return r;
+}
+
+static void host_pause(void *userdata, uint64_t usec)
+{
+    MoverWorker *worker = userdata;
+    Mover *mover = worker->mover;
+    uint64_t end = time_now_usec() + usec;
+    const struct timespec until = {
+        .tv_sec = (time_t)(end / USEC_PER_SEC),
+        .tv_nsec = (long)(end % USEC_PER_SEC * NSEC_PER_USEC),
+    };
+    int r = 0;
+
+    (void)pthread_mutex_lock(&mover->lock);
+    worker->waiting = true;
+    while (!must_stop(worker) && r == 0)
+        r = pthread_cond_timedwait(&worker->wake, &mover->lock, &until);
+    worker->waiting = false;
+    worker->heard_usec = time_now_usec();
+    (void)pthread_mutex_unlock(&mover->lock);
+}
+
+static bool step(MoverWorker *worker, MoverPart *part, MoverOutcome *ret_outcome, int *ret_error)
+{
+    const WalkHost host = {.go_on = host_go_on, .pause = host_pause, .userdata = worker};
+
+    if (!part->walk) {
+        *ret_error =
+            walk_new(&part->job->order, part->accept_os, part->index, part->job->n_parts, &part->walk);
+        if (*ret_error < 0) {
+            *ret_outcome = MOVER_FAILED;
+            return false;
+        }
+    }
+    return walk_step(part->walk, &worker->tools, &host, ret_outcome, ret_error);
+}
+
+/* Failing is no reason not to move. */
+static void count_unsettled(Mover *mover, int r)
+{
+    if (r == 0)
+        return;
+    (void)pthread_mutex_lock(&mover->lock);
+    mover->total.n_unsettled++;
+    (void)pthread_mutex_unlock(&mover->lock);
+}
+
+/* Takes a step of the first part in the queue. Called and returns with the lock held. */
+static void work(MoverWorker *worker)
+{
+    Mover *mover = worker->mover;
+    MoverPart *part = mover_part_unqueue(mover, mover->seats[worker->node.i].queue);
+    MoverOutcome outcome = MOVER_DONE;
+    int error = 0, nice = part->job->order.nice;
+    bool more;
+
+    worker->part = part;
+    worker->waiting = false;
+    worker->heard_usec = time_now_usec();
+    (void)pthread_mutex_unlock(&mover->lock);
+    if (nice != worker->nice)
+        count_unsettled(mover, mover->ops->set_nice(mover->context, nice));
+    worker->nice = nice;
+    more = step(worker, part, &outcome, &error);
+    (void)pthread_mutex_lock(&mover->lock);
+    worker->waiting = true;
+    if (worker->given_up) {
+        mover_job_unref(part->job);
+        return;
+    }
+    worker->part = NULL;
+    if (part->walk)
+        part->account = *walk_account(part->walk);
+    if (more)
+        mover_part_queue(mover, part);
+    else
+        mover_part_finish(mover, part, outcome, error);
+}
+
+static void *run(void *userdata)
+{
+    MoverWorker *worker = userdata;
+    Mover *mover = worker->mover;
+    hwloc_const_bitmap_t cpus = mover->topology->nodes[worker->node.i].cpus;
+
+    /* A node of memory only has none: anywhere, then. */
+    if (!hwloc_bitmap_iszero(cpus))
+        count_unsettled(mover, mover->ops->set_cpus(mover->context, cpus));
+    (void)pthread_mutex_lock(&mover->lock);
+    while (!must_stop(worker)) {
+        if (mover->seats[worker->node.i].queue)
+            work(worker);
+        else
+            (void)pthread_cond_wait(&worker->wake, &mover->lock);
+    }
+    worker->left = true;
+    (void)pthread_cond_signal(&mover->left);
+    if (worker->given_up) {
+        mover->n_hanging--;
+        mover_worker_free(worker);
+    }
+    mover_unref_and_unlock(mover);
+    return NULL;
+}
+
+/* Signals are for the event loop. */
+static int start_thread(MoverWorker *worker)
+{
+    sigset_t all, before;
+    char name[16];
+    int r;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    r = pthread_create(&worker->thread, NULL, run, worker);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (r != 0)
+        return -r;
+    (void)snprintf(name, sizeof(name), "mover/%" PRIu32, worker->tools.os_index % 100000);
+    (void)pthread_setname_np(worker->thread, name);
+    return 0;
+}
+
+void mover_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t attributes;
+
+    /* None of these allocates or fails with glibc. */
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(cond, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+}
+
+int mover_worker_need(Mover *mover, NodeIx node)
+{
+    MoverSeat *seat = &mover->seats[node.i];
+    MoverWorker *worker;
+    int r;
+
+    if (seat->worker)
+        return 0;
+    worker = calloc(1, sizeof(*worker));
+    if (!worker)
+        return -ENOMEM;
+    worker->mover = mover;
+    worker->node = node;
+    worker->waiting = true;
+    mover_cond_init(&worker->wake);
+    worker->tools = (WalkNode){
+        .ops = mover->ops,
+        .context = mover->context,
+        .os_index = mover->topology->nodes[node.i].os_index,
+        .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+        .memory_device = mover->memory_device,
+        .vast_bytes = mover->vast_bytes,
+    };
+    r = walk_node_init(&worker->tools);
+    if (r == 0)
+        r = start_thread(worker);
+    if (r < 0) {
+        mover_worker_free(worker);
+        return r;
+    }
+    mover->n_ref++;
+    seat->worker = worker;
+    return 0;
+}
+
+void mover_worker_give_up(Mover *mover, MoverWorker *worker)
+{
+    worker->given_up = true;
+    worker->part->job->n_ref++;
+    mover->n_hanging++;
+    mover->seats[worker->node.i].worker = NULL;
+    (void)pthread_detach(worker->thread);
+    mover_part_finish(mover, worker->part, MOVER_HUNG, 0);
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What bounds an order's way through the memory of a process, and what ends it, on a machine in memory. */
+
+#include "mover-walk-fixture.h"
+
+/*
+ * Room and rate
+ */
+
+/* S-OOM: nothing moves into the headroom, and what would have is counted. */
+static void test_headroom(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 256 * MIB, 0);
+    /* The machine's watermark is 64 MiB, and a tenth of its node 1638.4 MiB. */
+    const uint64_t keep = 64 * MIB + 16384 * MIB / 100 * 10;
+
+    f->order.headroom_percent = 10;
+    f->machine.free_bytes[1] = keep + 100 * MIB;
+    assert_int_equal(walk_run(f), MOVER_NO_ROOM);
+    assert_true(f->machine.free_bytes[1] >= keep);
+    assert_true(f->machine.free_bytes[1] <= keep + BLOCK);
+    assert_int_equal(f->account.moved_bytes, machine_count(&f->machine, heap, 1) * f->machine.page_bytes);
+    assert_true(f->account.refused_bytes[MOVER_REASON_HEADROOM] > 0);
+
+    /* With the guard off it would have come. */
+    f->order.headroom_percent = 0;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages);
+}
+
+static void test_headroom_of_huge_pages(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 256 * MIB, 0);
+
+    heap->huge = true;
+    f->machine.free_bytes[1] = 64 * MIB + 11 * MIB;
+    assert_int_equal(walk_run(f), MOVER_NO_ROOM);
+    assert_int_equal(f->account.moved_bytes, 10 * MIB);
+    assert_int_equal(f->account.n_huge, 5);
+    assert_int_equal(f->machine.free_bytes[1], 65 * MIB);
+}
+
+/* Cold page cache counts only where the order says so; so does what the group will grow by. */
+static void test_room_by_order(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 32 * MIB, 0);
+
+    f->machine.free_bytes[1] = 60 * MIB;
+    f->machine.cache_bytes[1] = 100 * MIB;
+    assert_int_equal(walk_run(f), MOVER_NO_ROOM);
+    assert_int_equal(f->account.n_calls, 0);
+    f->order.spend_cache = true;
+    f->order.reserve_bytes = 96 * MIB;
+    assert_int_equal(walk_run(f), MOVER_NO_ROOM);
+    assert_int_equal(f->account.n_calls, 0);
+    f->order.reserve_bytes = 0;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages);
+}
+
+/* S-RATE. */
+static void test_rate(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 512 * MIB, 0);
+    uint64_t began = f->machine.now_usec, took;
+
+    heap->huge = true;
+    f->order.rate_bytes = 128000000;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    took = f->machine.now_usec - began;
+    assert_in_range(took, (512 * MIB - 12800000) / 128, 512 * MIB / 128 + 20000);
+
+    /* The host's rate holds when it is the lower one, and both are off when they are 0. */
+    memset(heap->node, 0, heap->n_pages);
+    f->node.rate_bytes = 64000000;
+    began = f->machine.now_usec;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    took = f->machine.now_usec - began;
+    assert_in_range(took, (512 * MIB - 12800000) / 64, 512 * MIB / 64 + 20000);
+
+    memset(heap->node, 0, heap->n_pages);
+    f->node.rate_bytes = f->order.rate_bytes = 0;
+    f->paused_usec = 0;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(f->paused_usec, 0);
+}
+
+/* Calls take what they should, whatever pages cost. */
+static void test_pace(void **state)
+{
+    static const uint64_t costs[] = {1, 4, 50, 150};
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 256 * MIB, 0);
+
+    for (size_t i = 0; i < ARRAY_SIZE(costs); i++) {
+        memset(heap->node, 0, heap->n_pages);
+        walk_reset_node(f);
+        f->machine.page_usec = costs[i];
+        assert_int_equal(walk_run(f), MOVER_DONE);
+        assert_true(f->account.longest_usec <= 20000);
+        /* The blocked time is that of the copies, and most calls are long ones. */
+        assert_int_equal(f->account.blocked_usec, heap->n_pages * costs[i]);
+    }
+}
+
+/* Huge pages that take 90 ms each, as in an emulated machine, are moved one at a time. */
+static void test_pace_of_huge_pages(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 64 * MIB, 0);
+
+    heap->huge = true;
+    f->machine.huge_usec = 90000;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(f->account.longest_usec, 90000);
+    assert_int_equal(f->account.n_calls, 32);
+
+    memset(heap->node, 0, heap->n_pages);
+    f->machine.huge_usec = 250;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_true(f->account.n_calls < 32);
+}
+
+/*
+ * Small processes
+ */
+
+static void test_migrate(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, MIB / 8, 0);
+
+    heap->node[3] = 2;
+    heap->node[4] = -1;
+    heap->node[5] = 1;
+    heap->flags[6] = MACHINE_SHARED;
+    f->machine.rss_pages = 60;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(f->machine.n_migrates, 1);
+    assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages - 2);
+    assert_int_equal(f->account.moved_bytes, (heap->n_pages - 3) * f->machine.page_bytes);
+    assert_int_equal(f->account.refused_bytes[MOVER_REASON_SHARED], f->machine.page_bytes);
+
+    /* Nothing elsewhere: no call. */
+    heap->flags[6] = 0;
+    heap->node[6] = 1;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(f->machine.n_migrates, 1);
+    assert_int_equal(f->account.n_calls, 0);
+}
+
+/* Who is not small, or must not be moved as a whole, is moved the other way. */
+static void test_no_migrate(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, MIB / 8, 0);
+    const MoverRange range = {HEAP, HEAP + MIB};
+    static const char *const why[] = {"ranges", "shared", "rss", "room", "refused", "hugetlb"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(why); i++) {
+        unsigned before = f->machine.n_migrates;
+
+        memset(heap->node, 0, heap->n_pages);
+        f->node.pages_limit = 64;
+        f->machine.rss_pages = i == 2 ? 65 : 60;
+        f->order.ranges = i == 0 ? &range : NULL;
+        f->order.n_ranges = i == 0;
+        f->order.shared = i == 1;
+        f->machine.free_bytes[1] = 64 * MIB + (i == 3 ? 16 * f->machine.page_bytes : 64 * MIB);
+        f->machine.migrate_error = i == 4 ? -EPERM : 0;
+        if (i == 5)
+            machine_map(&f->machine, "400000-600000 rw-s 00000000 00:0f 5 /anon_hugepage (deleted)\n");
+        assert_int_equal(walk_run(f), i == 3 ? MOVER_NO_ROOM : MOVER_DONE);
+        assert_int_equal(f->machine.n_migrates - before, i == 4);
+        if (i != 3)
+            assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages);
+        else
+            assert_int_equal(machine_count(&f->machine, heap, 1), 16);
+    }
+}
+
+/*
+ * What ends an order
+ */
+
+static void test_gone(void **state)
+{
+    WalkFixture *f = *state;
+
+    (void)machine_add(&f->machine, HEAP, 64 * MIB, 0);
+    f->order.start_ticks++;
+    assert_int_equal(walk_run(f), MOVER_GONE);
+    assert_int_equal(f->machine.n_asks, 0);
+    f->order.start_ticks--;
+    f->order.pid = MACHINE_PID + 1;
+    assert_int_equal(walk_run(f), MOVER_GONE);
+    assert_int_equal(f->machine.n_asks, 0);
+}
+
+/* What a call does after the process has died is not counted. */
+static void test_dies_meanwhile(void **state)
+{
+    WalkFixture *f = *state;
+
+    (void)machine_add(&f->machine, HEAP, 64 * MIB, 0);
+    f->machine.die_in_move = 1;
+    assert_int_equal(walk_run(f), MOVER_GONE);
+    assert_int_equal(f->account.moved_bytes, 0);
+    assert_int_equal(f->machine.n_moves, 1);
+}
+
+/* Whichever call is stopped at, what was done is told, and nothing is done after that. */
+static void test_cancel_anywhere(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 16 * MIB, 0);
+    unsigned n_all;
+
+    heap->flags[100] = MACHINE_PINNED;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    n_all = f->n_go_on;
+    assert_true(n_all > 10);
+    for (unsigned i = 1; i < n_all; i++) {
+        memset(heap->node, 0, heap->n_pages);
+        f->n_go_on = 0;
+        f->stop_after = i;
+        f->machine.moved_bytes = 0;
+        if (walk_run(f) != MOVER_CANCELLED)
+            break; /* the pace is another one by now */
+        assert_int_equal(f->n_go_on, i + 1);
+        assert_int_equal(f->account.moved_bytes, f->machine.moved_bytes);
+    }
+}
+
+/* Each errno, in asking and in moving. */
+static void test_errors(void **state)
+{
+    static const struct {
+        int error;
+        MoverOutcome outcome;
+    } rows[] = {
+        {-ESRCH, MOVER_GONE},    {-EACCES, MOVER_OUTSIDE}, {-EPERM, MOVER_DENIED},  {-EINVAL, MOVER_DENIED},
+        {-ENODEV, MOVER_FAILED}, {-EFAULT, MOVER_FAILED},  {-ENOSYS, MOVER_FAILED},
+    };
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 64 * MIB, 0);
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        for (unsigned k = 1; k < 4; k++) {
+            memset(heap->node, 0, heap->n_pages);
+            f->machine.fail_move = k;
+            f->machine.move_error = rows[i].error;
+            assert_int_equal(walk_run(f), rows[i].outcome);
+            assert_int_equal(f->error, rows[i].outcome == MOVER_FAILED ? rows[i].error : 0);
+
+            memset(heap->node, 0, heap->n_pages);
+            f->machine.fail_ask = k;
+            f->machine.ask_error = rows[i].error;
+            assert_int_equal(walk_run(f), rows[i].outcome);
+        }
+}
+
+/* A reading that fails or makes no sense leads to no move (I10). */
+static void test_unreadable(void **state)
+{
+    static const struct {
+        const char *path;
+        int error;
+        MoverOutcome outcome;
+    } rows[] = {
+        {"maps", -ENOENT, MOVER_GONE},        {"maps", -ESRCH, MOVER_GONE},
+        {"maps", -EACCES, MOVER_DENIED},      {"maps", -EFBIG, MOVER_FAILED},
+        {"zoneinfo", -EIO, MOVER_FAILED},     {"meminfo", -ENOENT, MOVER_FAILED},
+        {"mountinfo", -ENOMEM, MOVER_FAILED},
+    };
+    WalkFixture *f = *state;
+
+    (void)machine_add(&f->machine, HEAP, 64 * MIB, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        f->machine.fail_path = rows[i].path;
+        f->machine.fail_read = 1;
+        f->machine.read_error = rows[i].error;
+        assert_int_equal(walk_run(f), rows[i].outcome);
+        assert_int_equal(f->machine.n_moves, 0);
+    }
+    f->machine.open_error = -EMFILE;
+    assert_int_equal(walk_run(f), MOVER_FAILED);
+    assert_int_equal(f->error, -EMFILE);
+}
+
+/* A node that is no more has no watermark. */
+static void test_no_such_node(void **state)
+{
+    WalkFixture *f = *state;
+
+    (void)machine_add(&f->machine, HEAP, 64 * MIB, 0);
+    f->node.os_index = 9;
+    assert_int_equal(walk_run(f), MOVER_FAILED);
+    assert_int_equal(f->error, -EINVAL);
+    assert_int_equal(f->machine.n_moves, 0);
+}
+
+/* When the kernel says again and again that it has no memory, that is believed. */
+static long always_exhausted(void *context, pid_t pid, size_t n, void **pages, const int *nodes, int *status,
+                             bool shared)
+{
+    return nodes ? -ENOMEM : machine_ops.move_pages(context, pid, n, pages, nodes, status, shared);
+}
+
+static void test_exhausted(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 64 * MIB, 0);
+    MoverOps ops = machine_ops;
+
+    ops.move_pages = always_exhausted;
+    f->node.ops = &ops;
+    assert_int_equal(walk_run(f), MOVER_NO_ROOM);
+    assert_int_equal(machine_count(&f->machine, heap, 0), heap->n_pages);
+    assert_true(f->account.refused_bytes[MOVER_REASON_NO_MEMORY] > 0);
+    assert_int_equal(f->account.n_calls, WALK_TRIES);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, walk_setup, walk_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_headroom),
+        TEST(test_headroom_of_huge_pages),
+        TEST(test_room_by_order),
+        TEST(test_rate),
+        TEST(test_pace),
+        TEST(test_pace_of_huge_pages),
+        TEST(test_migrate),
+        TEST(test_no_migrate),
+        TEST(test_gone),
+        TEST(test_dies_meanwhile),
+        TEST(test_cancel_anywhere),
+        TEST(test_errors),
+        TEST(test_unreadable),
+        TEST(test_no_such_node),
+        TEST(test_exhausted),
+    };
+
+    return cmocka_run_group_tests_name("act/mover-limits", tests, NULL, NULL);
+}

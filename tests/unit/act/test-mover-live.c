@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The real calls, on a child of this test. With one node, memory is "moved" to where it is, which the kernel takes for done;
+ * with several it really goes there and back. The child knows whether it is still what it was. */
+
+#include "act/mover-walk.h"
+#include "base/procstat.h"
+#include "base/root.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#define PRIVATE_BYTES ((size_t)24 << 20)
+#define SHARED_BYTES  ((size_t)3 << 20)
+#define WAIT_MS       60000
+
+typedef struct Live {
+    int root_fd;
+    Topology *topology;
+    hwloc_bitmap_t to;
+    MoverOrder order;
+    pid_t child;
+    int go; /* closed: the child looks at its memory and ends */
+} Live;
+
+/*
+ * The child
+ */
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return *state >> 16;
+}
+
+static void fill(uint64_t *words, size_t bytes, uint64_t seed)
+{
+    for (size_t i = 0; i < bytes / sizeof(*words); i++)
+        words[i] = next_random(&seed);
+}
+
+static bool is_filled(const uint64_t *words, size_t bytes, uint64_t seed)
+{
+    for (size_t i = 0; i < bytes / sizeof(*words); i++)
+        if (words[i] != next_random(&seed))
+            return false;
+    return true;
+}
+
+static void *map_shared(void)
+{
+    int fd = memfd_create("shared", MFD_CLOEXEC);
+
+    if (fd < 0 || ftruncate(fd, (off_t)SHARED_BYTES) < 0)
+        _exit(3);
+    return mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+}
+
+static void child_main(int ready, int go)
+{
+    uint64_t *private, *shared;
+    char c = 0;
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    private = mmap(NULL, PRIVATE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    shared = map_shared();
+    if (private == MAP_FAILED || shared == MAP_FAILED)
+        _exit(3);
+    /* Half of it in huge pages, if there are any. */
+    (void)madvise(private, PRIVATE_BYTES / 2, MADV_HUGEPAGE);
+    fill(private, PRIVATE_BYTES, 1);
+    fill(shared, SHARED_BYTES, 2);
+    if (mlock(private, 4096) < 0 && errno != EPERM && errno != ENOMEM)
+        _exit(3);
+    if (write(ready, &c, 1) != 1)
+        _exit(3);
+    while (read(go, &c, 1) < 0 && errno == EINTR)
+        continue;
+    _exit(is_filled(private, PRIVATE_BYTES, 1) && is_filled(shared, SHARED_BYTES, 2) ? 0 : 1);
+}
+
+static uint64_t start_of(const Live *live, pid_t pid)
+{
+    char path[64], text[PROCSTAT_TEXT_SIZE];
+    ProcStat stat;
+
+    (void)snprintf(path, sizeof(path), "proc/%d/stat", pid);
+    assert_true(root_read(live->root_fd, path, text, sizeof(text)) > 0);
+    assert_int_equal(procstat_parse(text, &stat), 0);
+    return stat.start_ticks;
+}
+
+static void start_child(Live *live)
+{
+    int ready[2], go[2];
+    char c;
+
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+    live->child = fork();
+    assert_true(live->child >= 0);
+    if (live->child == 0) {
+        (void)close(go[1]);
+        child_main(ready[1], go[0]);
+    }
+    (void)close(ready[1]);
+    (void)close(go[0]);
+    live->go = go[1];
+    assert_int_equal(read(ready[0], &c, 1), 1);
+    (void)close(ready[0]);
+    live->order.pid = live->child;
+    live->order.start_ticks = start_of(live, live->child);
+}
+
+/* The child's memory is what it wrote. */
+static void end_child(Live *live)
+{
+    int status;
+
+    (void)close(live->go);
+    live->go = -1;
+    assert_int_equal(waitpid(live->child, &status, 0), live->child);
+    live->child = 0;
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/*
+ * Fixture
+ */
+
+/* Whether pages may be asked for and moved here at all; containers forbid it. */
+static bool is_allowed(void)
+{
+    static char page[4096];
+    void *pages[1] = {page};
+    int root_fd = -1, status = -1;
+
+    page[0] = 1;
+    return mover_ops_kernel.move_pages(&root_fd, getpid(), 1, pages, NULL, &status, false) == 0 &&
+           status >= 0;
+}
+
+static int setup(void **state)
+{
+    const TopologyOptions options = {.whole_machine = true};
+    Live *live = calloc(1, sizeof(*live));
+    char *error = NULL;
+
+    if (!live)
+        return -1;
+    *state = live;
+    live->go = -1;
+    live->root_fd = root_open("/");
+    live->to = hwloc_bitmap_alloc();
+    if (live->root_fd < 0 || !live->to || topology_load(&options, &live->topology, &error) < 0)
+        return -1;
+    live->order.to_nodes = live->to;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    Live *live = *state;
+
+    if (live->child > 0) {
+        (void)kill(live->child, SIGKILL);
+        (void)waitpid(live->child, NULL, 0);
+    }
+    if (live->go >= 0)
+        (void)close(live->go);
+    topology_unref(live->topology);
+    hwloc_bitmap_free(live->to);
+    (void)close(live->root_fd);
+    free(live);
+    return 0;
+}
+
+/* The first node with memory, after `after`; -1: there is none. */
+static int memory_node(const Live *live, int after)
+{
+    for (uint32_t i = (uint32_t)(after + 1); i < live->topology->n_nodes; i++)
+        if (live->topology->nodes[i].memory_bytes > 0)
+            return (int)i;
+    return -1;
+}
+
+static MoverResult carry_out(Live *live, int node)
+{
+    Mover *mover = NULL;
+    MoverResult result;
+    struct pollfd pfd;
+    uint64_t id;
+
+    assert_int_equal(hwloc_bitmap_only(live->to, (unsigned)node), 0);
+    assert_int_equal(mover_new(NULL, NULL, live->root_fd, live->topology, &mover), 0);
+    assert_int_equal(mover_submit(mover, &live->order, &id), 0);
+    pfd = (struct pollfd){.fd = mover_fd(mover), .events = POLLIN};
+    assert_int_equal(poll(&pfd, 1, WAIT_MS), 1);
+    assert_int_equal(mover_collect(mover, &result), 1);
+    assert_int_equal(result.id, id);
+    mover_free(mover);
+    return result;
+}
+
+/*
+ * Tests
+ */
+
+static void test_order(void **state)
+{
+    Live *live = *state;
+    MoverResult result;
+
+    if (!is_allowed())
+        skip();
+    start_child(live);
+    result = carry_out(live, memory_node(live, -1));
+    assert_int_equal(result.outcome, MOVER_DONE);
+    assert_true(result.account.n_asked > 0);
+    /* Programs, libraries and the kernel's own pages are in every process. */
+    assert_true(result.account.refused_bytes[MOVER_REASON_FILE] > 0);
+    assert_true(result.account.refused_bytes[MOVER_REASON_DEVICE] > 0);
+    assert_int_equal(result.account.refused_bytes[MOVER_REASON_FOREIGN], 0);
+    assert_int_equal(result.account.refused_bytes[MOVER_REASON_OTHER], 0);
+    if (memory_node(live, memory_node(live, -1)) < 0) {
+        assert_int_equal(result.account.moved_bytes, 0);
+        assert_int_equal(result.account.n_calls, 0);
+    }
+    end_child(live);
+}
+
+static void test_there_and_back(void **state)
+{
+    Live *live = *state;
+    int here = memory_node(live, -1), there = memory_node(live, here);
+    MoverResult result;
+
+    if (!is_allowed() || there < 0)
+        skip();
+    start_child(live);
+    (void)carry_out(live, here);
+    for (int i = 0; i < 4; i++) {
+        result = carry_out(live, i % 2 ? here : there);
+        assert_int_equal(result.outcome, MOVER_DONE);
+        assert_true(result.account.moved_bytes >= PRIVATE_BYTES + SHARED_BYTES);
+        assert_true(result.account.longest_usec > 0);
+    }
+    end_child(live);
+}
+
+/* A number that is somebody else's by now, or nobody's, is not touched. */
+static void test_gone(void **state)
+{
+    Live *live = *state;
+
+    if (!is_allowed())
+        skip();
+    start_child(live);
+    live->order.start_ticks++;
+    assert_int_equal(carry_out(live, memory_node(live, -1)).outcome, MOVER_GONE);
+    live->order.start_ticks--;
+    end_child(live);
+    assert_int_equal(carry_out(live, memory_node(live, -1)).outcome, MOVER_GONE);
+}
+
+/* One that has exited, but that nobody has waited for. */
+static void test_zombie(void **state)
+{
+    Live *live = *state;
+    siginfo_t info;
+
+    if (!is_allowed())
+        skip();
+    start_child(live);
+    assert_int_equal(kill(live->child, SIGKILL), 0);
+    assert_int_equal(waitid(P_PID, (id_t)live->child, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(carry_out(live, memory_node(live, -1)).outcome, MOVER_GONE);
+}
+
+static bool go_on(void *userdata, const MoverAccount *account)
+{
+    return true;
+}
+
+static void no_pause(void *userdata, uint64_t usec)
+{
+}
+
+/* Everything is named to the kernel as if it were elsewhere: what is there already, it calls moved. */
+static MoverAccount walk_all(Live *live, uint32_t pages_limit, unsigned *ret_steps)
+{
+    const WalkHost host = {.go_on = go_on, .pause = no_pause};
+    WalkNode node = {
+        .ops = &mover_ops_kernel,
+        .context = &live->root_fd,
+        .os_index = live->topology->nodes[memory_node(live, -1)].os_index,
+        .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+        .vast_bytes = UINT64_MAX,
+    };
+    hwloc_bitmap_t accept = hwloc_bitmap_alloc();
+    MoverOutcome outcome = MOVER_OUTCOME_INVALID;
+    MoverAccount account;
+    Walk *walk = NULL;
+    int error = 0;
+
+    assert_non_null(accept);
+    assert_int_equal(mover_ops_kernel.memory_device(NULL, &node.memory_device), 0);
+    assert_int_equal(walk_node_init(&node), 0);
+    node.pages_limit = pages_limit;
+    assert_int_equal(walk_new(&live->order, accept, 0, 1, &walk), 0);
+    while (walk_step(walk, &node, &host, &outcome, &error))
+        (*ret_steps)++;
+    assert_int_equal(error, 0);
+    assert_int_equal(outcome, MOVER_DONE);
+    account = *walk_account(walk);
+    walk_free(walk);
+    walk_node_done(&node);
+    hwloc_bitmap_free(accept);
+    return account;
+}
+
+static void test_same_node(void **state)
+{
+    Live *live = *state;
+    MoverAccount account;
+    unsigned n_steps = 0;
+
+    if (!is_allowed() || memory_node(live, memory_node(live, -1)) >= 0)
+        skip();
+    start_child(live);
+    account = walk_all(live, 64, &n_steps);
+    assert_true(n_steps > 1);
+    assert_true(account.n_calls > 1);
+    assert_true(account.moved_bytes >= PRIVATE_BYTES);
+    assert_int_equal(account.refused_bytes[MOVER_REASON_OTHER], 0);
+    end_child(live);
+}
+
+static uint64_t effective_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+
+    assert_int_equal(syscall(SYS_capget, &header, data), 0);
+    return data[0].effective | (uint64_t)data[1].effective << 32;
+}
+
+/* migrate_pages(2), by a thread that puts a capability down for it, and has it again after. */
+static void test_migrate(void **state)
+{
+    Live *live = *state;
+    uint64_t before = effective_capabilities();
+    hwloc_bitmap_t from = hwloc_bitmap_alloc();
+    uint32_t os_index = live->topology->nodes[memory_node(live, -1)].os_index;
+    pid_t pid;
+
+    assert_non_null(from);
+    if (!is_allowed()) {
+        hwloc_bitmap_free(from);
+        skip();
+    }
+    start_child(live);
+    pid = live->child;
+    assert_int_equal(hwloc_bitmap_only(from, os_index), 0);
+    assert_true(mover_ops_kernel.migrate_pages(&live->root_fd, pid, from, os_index) >= 0);
+    assert_int_equal(effective_capabilities(), before);
+    /* There is no such node: the call's own error, and the capability is there again, too. */
+    assert_true(mover_ops_kernel.migrate_pages(&live->root_fd, pid, from, 4000) < 0);
+    assert_int_equal(mover_ops_kernel.migrate_pages(&live->root_fd, pid, from, 1000000), -E2BIG);
+    assert_int_equal(effective_capabilities(), before);
+    end_child(live);
+    assert_int_equal(mover_ops_kernel.migrate_pages(&live->root_fd, pid, from, os_index), -ESRCH);
+    assert_int_equal(effective_capabilities(), before);
+    hwloc_bitmap_free(from);
+}
+
+static void test_open_process(void **state)
+{
+    Live *live = *state;
+    uint64_t own = start_of(live, getpid());
+    int fd = mover_ops_kernel.open_process(&live->root_fd, getpid(), own);
+
+    assert_true(fd >= 0);
+    assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    assert_true(mover_ops_kernel.is_alive(&live->root_fd, fd));
+    (void)close(fd);
+    assert_int_equal(mover_ops_kernel.open_process(&live->root_fd, getpid(), own + 1), -ESRCH);
+    assert_int_equal(mover_ops_kernel.open_process(&live->root_fd, 1 << 22, own), -ESRCH);
+}
+
+/* What can be read of this machine makes sense. */
+static void test_room(void **state)
+{
+    Live *live = *state;
+    uint32_t os_index = live->topology->nodes[memory_node(live, -1)].os_index;
+    CLEANUP_FREE char *meminfo = NULL, *zoneinfo = NULL;
+    MoverMeminfo memory;
+    uint64_t high = 0;
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "sys/devices/system/node/node%u/meminfo", os_index);
+    if (mover_ops_kernel.read_file(&live->root_fd, path, MOVER_MEMINFO_SIZE, &meminfo) < 0)
+        skip();
+    assert_int_equal(mover_meminfo_parse(meminfo, &memory), 0);
+    assert_true(memory.total_bytes > 0 && memory.free_bytes <= memory.total_bytes);
+    assert_true(memory.cache_bytes <= memory.total_bytes);
+    assert_int_equal(mover_ops_kernel.read_file(&live->root_fd, "proc/zoneinfo", (size_t)4 << 20, &zoneinfo),
+                     0);
+    assert_int_equal(mover_zoneinfo_parse(zoneinfo, os_index, &high), 0);
+    assert_true(high > 0 && high * 4096 < memory.total_bytes);
+}
+
+/* A thread of the mover keeps to its node and its nice value, and leaves ours alone. */
+static void test_thread(void **state)
+{
+    Live *live = *state;
+    int before = getpriority(PRIO_PROCESS, 0);
+
+    if (!is_allowed())
+        skip();
+    start_child(live);
+    live->order.nice = 19;
+    assert_int_equal(carry_out(live, memory_node(live, -1)).outcome, MOVER_DONE);
+    assert_int_equal(getpriority(PRIO_PROCESS, 0), before);
+    end_child(live);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_order),        TEST(test_there_and_back), TEST(test_gone),
+        TEST(test_zombie),       TEST(test_same_node),      TEST(test_migrate),
+        TEST(test_open_process), TEST(test_room),           TEST(test_thread),
+    };
+
+    return cmocka_run_group_tests_name("act/mover-live", tests, NULL, NULL);
+}

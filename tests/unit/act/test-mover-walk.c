@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What an order's way through the memory of a process moves, and what refuses, on a machine in memory. */
+
+#include "mover-walk-fixture.h"
+
+/*
+ * What is moved
+ */
+
+static void test_small_pages(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 64 * MIB, 0);
+
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages);
+    assert_int_equal(f->account.moved_bytes, 64 * MIB);
+    assert_int_equal(f->account.n_huge, 0);
+    assert_int_equal(walk_refused(f), 0);
+    /* Once more: nothing to do, and few questions. */
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(f->account.n_calls, 0);
+    assert_int_equal(f->account.n_asked, 32 * 5);
+}
+
+/* A huge page is one question of nine and one name. */
+static void test_huge_pages(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 64 * MIB, 0);
+
+    heap->huge = true;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages);
+    assert_int_equal(f->account.moved_bytes, 64 * MIB);
+    assert_int_equal(f->account.n_huge, 32);
+    assert_int_equal(f->account.n_asked, 32 * 9);
+    assert_int_equal(walk_refused(f), 0);
+}
+
+/* What begins and ends inside of blocks, and has holes. */
+static void test_odd_pieces(void **state)
+{
+    WalkFixture *f = *state;
+    uint64_t page = f->machine.page_bytes;
+    MachineArea *heap = machine_add(&f->machine, HEAP + BLOCK - 3 * page, 2 * BLOCK, 0);
+    MachineArea *one = machine_add(&f->machine, HEAP + 100 * BLOCK, page, 3);
+    MachineArea *stack = machine_add(&f->machine, HEAP + 200 * BLOCK, 4 * BLOCK, -1);
+
+    heap->node[5] = -1;
+    heap->node[6] = 1;
+    heap->node[7] = 2;
+    stack->node[stack->n_pages - 2] = 0; /* only the end of a stack is used */
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages - 1);
+    assert_int_equal(machine_count(&f->machine, one, 1), 1);
+    assert_int_equal(machine_count(&f->machine, stack, 1), 1);
+    assert_int_equal(f->account.moved_bytes, (heap->n_pages - 2 + 2) * page);
+}
+
+/* Pages that alternate between nodes are not taken for a block that is all on one. */
+static void test_interleaved(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 64 * MIB, 0);
+
+    for (size_t i = 1; i < heap->n_pages; i += 2)
+        heap->node[i] = 1;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages);
+    assert_int_equal(f->account.moved_bytes, 32 * MIB);
+}
+
+/* What is on one of the nodes that will do stays. */
+static void test_accepted_nodes(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 32 * MIB, 0);
+
+    assert_int_equal(hwloc_bitmap_set(f->accept, 2), 0);
+    memset(heap->node, 2, heap->n_pages / 2);
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(machine_count(&f->machine, heap, 2), heap->n_pages / 2);
+    assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages / 2);
+}
+
+/* S-ILV: each part moves its own blocks, by their address. */
+static void test_parts(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 32 * MIB, 0);
+    size_t per_block = walk_pages(f, BLOCK);
+    uint64_t first = HEAP / BLOCK % 2;
+
+    machine_map(&f->machine, "1000-5000 r--p 00000000 08:01 5  /usr/lib/x\n");
+    assert_int_equal(walk_run_part(f, 1, 2), MOVER_DONE);
+    assert_int_equal(f->account.refused_bytes[MOVER_REASON_FILE], 0);
+    for (size_t i = 0; i < heap->n_pages; i++)
+        assert_int_equal(heap->node[i], (i / per_block + first) % 2);
+    assert_int_equal(f->account.moved_bytes, 16 * MIB);
+    /* One of them tells what cannot be moved. */
+    assert_int_equal(walk_run_part(f, 0, 2), MOVER_DONE);
+    assert_int_equal(f->account.refused_bytes[MOVER_REASON_FILE], 0x4000);
+}
+
+static void test_ranges(void **state)
+{
+    WalkFixture *f = *state;
+    uint64_t page = f->machine.page_bytes;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 32 * MIB, 0);
+    MachineArea *other = machine_add(&f->machine, HEAP + 32 * MIB, 4 * MIB, 0);
+    const MoverRange ranges[] = {
+        {0x1000, 0x2000},
+        {HEAP + 1, HEAP + 2},             /* one page */
+        {HEAP + 4 * MIB, HEAP + 8 * MIB}, /* two blocks */
+        {HEAP + 31 * MIB + page - 1, HEAP + 33 * MIB + 1} /* over the border */,
+        {HEAP + 40 * MIB, UINT64_MAX},
+    };
+
+    f->order.ranges = ranges;
+    f->order.n_ranges = ARRAY_SIZE(ranges);
+    machine_map(&f->machine, "700000000000-700000004000 r--p 00000000 08:01 5  /usr/lib/x\n");
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(heap->node[0], 1);
+    assert_int_equal(heap->node[1], 0);
+    assert_int_equal(machine_count(&f->machine, heap, 1), 1 + walk_pages(f, 4 * MIB) + walk_pages(f, MIB));
+    assert_int_equal(machine_count(&f->machine, other, 1), walk_pages(f, MIB) + 1);
+    assert_int_equal(walk_refused(f), 0);
+}
+
+/* What cannot be moved is refused by name, and left alone. */
+static void test_kinds(void **state)
+{
+    WalkFixture *f = *state;
+
+    f->machine.mountinfo = "26 24 0:22 / /dev/shm rw - tmpfs tmpfs rw\n";
+    machine_map(&f->machine, "100000-200000 rw-p 00000000 00:00 0 [heap]\n"
+                             "300000-301000 r--p 00000000 08:01 5 /usr/lib/x\n"
+                             "400000-600000 rw-s 00000000 00:0f 5 /anon_hugepage (deleted)\n"
+                             "700000-703000 rw-s 00000000 00:05 5 /dev/mem\n"
+                             "800000-900000 rw-s 00000000 00:16 5 /dev/shm/x\n"
+                             "rubbish\n"
+                             "a00000-b00000 ---p 00000000 00:00 0\n"
+                             "10000000000-30000000000 rw-p 00000000 00:00 0\n");
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(f->account.refused_bytes[MOVER_REASON_FILE], 0x1000);
+    assert_int_equal(f->account.refused_bytes[MOVER_REASON_HUGETLB], 0x200000);
+    assert_int_equal(f->account.refused_bytes[MOVER_REASON_DEVICE], 0x3000);
+    assert_int_equal(f->account.refused_bytes[MOVER_REASON_FOREIGN], f->machine.page_bytes);
+    assert_int_equal(f->account.refused_bytes[MOVER_REASON_VAST], UINT64_C(1) << 41);
+    assert_int_equal(f->account.n_calls, 0);
+    /* [heap] and the segment: samples, then page by page. */
+    assert_int_equal(f->account.n_asked, 2 * (5 + walk_pages(f, MIB)));
+}
+
+/* Without its mounts, what is on a tmpfs counts as a file. */
+static void test_no_mountinfo(void **state)
+{
+    WalkFixture *f = *state;
+
+    f->machine.mountinfo = NULL;
+    machine_map(&f->machine, "800000-900000 rw-s 00000000 00:16 5 /dev/shm/x\n");
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(f->account.refused_bytes[MOVER_REASON_FILE], 0x100000);
+}
+
+/*
+ * What refuses
+ */
+
+static void test_pinned(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 64 * MIB, 0);
+    static const size_t pinned[] = {0, 1, 700, 701, 5000, 16000};
+
+    if (f->machine.page_bytes != 4096)
+        skip();
+    for (size_t i = 0; i < ARRAY_SIZE(pinned); i++)
+        heap->flags[pinned[i]] = MACHINE_PINNED;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    /* All but these came, though the kernel stopped at each of them. */
+    assert_int_equal(machine_count(&f->machine, heap, 0), ARRAY_SIZE(pinned));
+    assert_int_equal(f->account.moved_bytes, 64 * MIB - ARRAY_SIZE(pinned) * 4096);
+    assert_int_equal(f->account.refused_bytes[MOVER_REASON_BUSY], ARRAY_SIZE(pinned) * 4096);
+    /* Tried three times in all, and no more: two pauses. */
+    assert_int_equal(f->paused_usec, (WALK_TRIES - 1) * WALK_AGAIN_USEC);
+    assert_true(f->account.n_calls < 64);
+}
+
+/* The kernel speaks of a page that cannot be queued, and then stops because of one before it. */
+static void test_pinned_before_others(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, BLOCK, 0);
+
+    for (size_t i = 2; i < heap->n_pages; i += 4) {
+        heap->flags[i] = MACHINE_PINNED;
+        heap->flags[i + 1] = MACHINE_SHARED;
+    }
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages / 2);
+    assert_int_equal(f->account.refused_bytes[MOVER_REASON_BUSY], BLOCK / 4);
+    assert_int_equal(f->account.refused_bytes[MOVER_REASON_SHARED], BLOCK / 4);
+}
+
+/* What was busy only for a moment comes later. */
+static void test_busy_for_a_moment(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 8 * MIB, 0);
+    bool more = true;
+
+    memset(heap->flags, MACHINE_BUSY, 10);
+    assert_int_equal(walk_new(&f->order, f->accept, 0, 1, &f->walk), 0);
+    while (more) {
+        more = walk_step(f->walk, &f->node, &f->host, &f->outcome, &f->error);
+        if (f->machine.moved_bytes > 0)
+            memset(heap->flags, 0, heap->n_pages);
+    }
+    f->account = *walk_account(f->walk);
+    assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages);
+    assert_int_equal(f->account.moved_bytes, 8 * MIB);
+    assert_int_equal(walk_refused(f), 0);
+}
+
+static void test_shared(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 8 * MIB, 0);
+
+    memset(heap->flags, MACHINE_SHARED, heap->n_pages);
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(machine_count(&f->machine, heap, 0), heap->n_pages);
+    assert_int_equal(f->account.refused_bytes[MOVER_REASON_SHARED], 8 * MIB);
+    /* There is no use in trying that again. */
+    assert_int_equal(f->paused_usec, 0);
+
+    f->order.shared = true;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages);
+    assert_int_equal(walk_refused(f), 0);
+}
+
+/* A huge page that is pinned refuses as a whole; its neighbours come. */
+static void test_huge_pinned(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 32 * MIB, 0);
+    size_t per_block = walk_pages(f, BLOCK);
+
+    heap->huge = true;
+    memset(heap->flags + 3 * per_block, MACHINE_PINNED, per_block);
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(machine_count(&f->machine, heap, 0), per_block);
+    assert_int_equal(f->account.moved_bytes, 30 * MIB);
+    assert_int_equal(f->account.n_huge, 15);
+    assert_int_equal(f->account.refused_bytes[MOVER_REASON_BUSY], BLOCK);
+}
+
+/* Naming each page of a huge one, where it is not seen that it is one, moves it once. */
+static void test_huge_by_all_names(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 4 * MIB, 0);
+    const MoverRange range = {HEAP + f->machine.page_bytes, HEAP + 4 * MIB - 1};
+
+    heap->huge = true;
+    f->order.ranges = &range;
+    f->order.n_ranges = 1;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages);
+    assert_int_equal(f->machine.moved_bytes, 4 * MIB);
+    assert_int_equal(walk_refused(f), 0);
+}
+
+static void test_no_memory(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 8 * MIB, 0);
+
+    f->machine.fail_move = 1;
+    f->machine.move_error = -ENOMEM;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages);
+    assert_int_equal(walk_refused(f), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, walk_setup, walk_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_small_pages),
+        TEST(test_huge_pages),
+        TEST(test_odd_pieces),
+        TEST(test_interleaved),
+        TEST(test_accepted_nodes),
+        TEST(test_parts),
+        TEST(test_ranges),
+        TEST(test_kinds),
+        TEST(test_no_mountinfo),
+        TEST(test_pinned),
+        TEST(test_pinned_before_others),
+        TEST(test_busy_for_a_moment),
+        TEST(test_shared),
+        TEST(test_huge_pinned),
+        TEST(test_huge_by_all_names),
+        TEST(test_no_memory),
+    };
+
+    return cmocka_run_group_tests_name("act/mover-walk", tests, NULL, NULL);
+}
