@@ -139,6 +139,56 @@ uint32_t fork_select(Engine *e, uint32_t index, uint32_t parent)
  * Launchers
  */
 
+/* One of the CPUs of a mask, drawn at random: an idle one if there is one. */
+static uint32_t random_cpu(Engine *e, CpuMask mask)
+{
+    uint32_t n_idle = 0, n = 0, idle = 0, any = 0;
+
+    for (int i = hwloc_bitmap_first(mask); i >= 0; i = hwloc_bitmap_next(mask, i)) {
+        uint32_t cpu = (uint32_t)i;
+
+        if (random_below(&e->random_place, ++n) == 0)
+            any = cpu;
+        if (cpu_n_runnable(&e->cpus[cpu]) == 0 && random_below(&e->random_place, ++n_idle) == 0)
+            idle = cpu;
+    }
+    return n_idle > 0 ? idle : any;
+}
+
+/* CPUs a thread is born on: those of StartNodes= that it may use, or where there are none, all that it may use. */
+static CpuMask birth_mask(Engine *e, const Thread *thread, const SimWorkload *w)
+{
+    CpuMask mask = thread->allowed;
+    hwloc_bitmap_t both;
+
+    if (!w->start_cpus || !hwloc_bitmap_intersects(w->start_cpus, mask))
+        return mask;
+    both = hwloc_bitmap_alloc();
+    mask = both && hwloc_bitmap_and(both, w->start_cpus, mask) == 0 ? intern_mask(e->pool, both) : NULL;
+    hwloc_bitmap_free(both);
+    if (!mask)
+        e->error = -ENOMEM;
+    return mask ? mask : thread->allowed;
+}
+
+static uint32_t birth_cpu(Engine *e, uint32_t index, const Family *family)
+{
+    const SimWorkload *w = &e->spec->workloads[family->workload];
+    Thread *thread = &e->threads[index];
+    CpuMask allowed = thread->allowed, mask = birth_mask(e, thread, w);
+    bool all = thread->allowed_all;
+    uint32_t cpu;
+
+    if (w->shuffled)
+        return random_cpu(e, mask);
+    thread->allowed = mask;
+    thread->allowed_all = all && mask == allowed;
+    cpu = fork_select(e, index, (uint32_t)family->launcher_cpu);
+    thread->allowed = allowed;
+    thread->allowed_all = all;
+    return cpu;
+}
+
 /* Whether the thread at that place in its process leaves the node where its memory is: every so many do. */
 static bool is_displaced(const SimWorkload *w, uint64_t place)
 {
@@ -181,27 +231,14 @@ static void fork_one(Engine *e, uint32_t index, Family *family)
 {
     const SimWorkload *w = &e->spec->workloads[family->workload];
     Thread *thread = &e->threads[index];
-    CpuMask allowed, start = NULL;
     uint32_t cpu;
-    bool all;
 
     if (family->born) {
         thread->allowed = family->born;
         thread->allowed_all = false;
         thread->given = true;
     }
-    allowed = thread->allowed;
-    all = thread->allowed_all;
-    if (w->start_cpus && hwloc_bitmap_intersects(w->start_cpus, allowed))
-        start = intern_mask(e->pool, w->start_cpus);
-    if (start) {
-        thread->allowed = start;
-        thread->allowed_all = false;
-    }
-    cpu = fork_select(e, index, (uint32_t)family->launcher_cpu);
-    thread->allowed = allowed;
-    thread->allowed_all = all;
-
+    cpu = birth_cpu(e, index, family);
     e->tallies[family->workload].forked[e->cpus[cpu].node]++;
     thread->cpu = (int32_t)cpu;
     memory_touch(e, index, (uint32_t)e->cpus[cpu].node);

@@ -169,6 +169,7 @@ const ConfKey sim_scenario_keys[] = {
      "CPU numbers such as 0-3,8", true},
     {"Workload", "StartNodes", conf_parse_list, &range_nodes, offsetof(WorkloadDraft, start_nodes), "",
      "node numbers such as 0-1,4", true},
+    {"Workload", "Shuffled", conf_parse_bool, NULL, WORKLOAD(shuffled), "no", BOOL, true},
 
     {"Variant", "Daemon", conf_parse_bool, NULL, VARIANT(daemon), "yes", BOOL, true},
     {"Variant", "Policies", conf_parse_string, NULL, VARIANT(policies), "",

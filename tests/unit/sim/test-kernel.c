@@ -76,6 +76,38 @@ static void test_fork_sequence(void **state)
     }
 }
 
+/* Threads are born where StartNodes= and what they may use agree, or anywhere at random, each on a CPU of its own. */
+static void test_birth(void **state)
+{
+    CLEANUP(sim_spec_free_p)
+    SimSpec *spec =
+        engine_parse("[Machine]\nSynthetic=pack:2 [numa] l3:1 core:4 pu:1\n"
+                     "[Workload a]\nThreads=2\nCPUs=2-5\nStartNodes=0\n"
+                     "[Workload b]\nThreads=8\nShuffled=yes\n"
+                     "[Variant a]\nDaemon=no\nWorkloads=a\n[Variant b]\nDaemon=no\nWorkloads=b\n");
+    uint32_t first = 0;
+
+    for (uint64_t seed = 1; seed <= ENGINE_SEEDS; seed++) {
+        uint32_t taken = 0;
+        Engine e;
+
+        engine_build(spec, 0, seed, &e);
+        fork_event(&e, 0);
+        for (uint32_t i = 0; i < 2; i++)
+            assert_in_range(e.threads[i].cpu, 2, 3);
+        build_done(&e);
+
+        engine_build(spec, 1, seed, &e);
+        fork_event(&e, 0);
+        for (uint32_t i = 0; i < 8; i++)
+            taken |= 1U << e.threads[i].cpu;
+        assert_int_equal(taken, 0xff);
+        first |= 1U << e.threads[0].cpu;
+        build_done(&e);
+    }
+    assert_true(__builtin_popcount(first) > 4);
+}
+
 /* S-PUSH: eight arrivals on 2 LLCs of 4 cores of 2 CPUs get a core each, nine do not; and only when a choice is seen at once. */
 static void push(const char *claim, unsigned n, uint64_t seed, unsigned ret_on_core[8])
 {
@@ -319,10 +351,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fork_allowed), cmocka_unit_test(test_fork_sequence),
-        cmocka_unit_test(test_push),         cmocka_unit_test(test_n_scan),
-        cmocka_unit_test(test_wake_affine),  cmocka_unit_test(test_wake_wide),
-        cmocka_unit_test(test_wake_masked),  cmocka_unit_test(test_balance),
-        cmocka_unit_test(test_steal),        cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_birth),        cmocka_unit_test(test_push),
+        cmocka_unit_test(test_n_scan),       cmocka_unit_test(test_wake_affine),
+        cmocka_unit_test(test_wake_wide),    cmocka_unit_test(test_wake_masked),
+        cmocka_unit_test(test_balance),      cmocka_unit_test(test_steal),
+        cmocka_unit_test(test_scan),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
