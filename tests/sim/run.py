@@ -28,6 +28,13 @@ BUSY_DAEMON_TWIN = ("the daemon takes no CPU from those it places", {"Workloads=
 # What switches the mechanism off: line of the scenario -> line of the twin, wherever it stands. The first element says what
 # that is.
 TWINS = {
+    "homes-grow": [
+        ("nobody has a home", {"Mode=auto": "Mode=none"}),
+        ("never a second node", {"Mode=auto": "Mode=auto\nMaxNodes=1"}),
+    ],
+    "homes-revert": [
+        ("what was done is not looked at again", {"SettleSec=5s": "SettleSec=1h"}),
+    ],
     "lab-multi-heap": LAB_TWINS,
     "lab-numa01": LAB_TWINS,
     "lab-numa01-thread-alloc": [*LAB_TWINS, BUSY_DAEMON_TWIN],
@@ -42,11 +49,17 @@ TWINS = {
     "s-hyst": [
         ("no veto", {"NiceTries=2": "NiceTries=0"}),
     ],
+    "s-jvm": [
+        ("nobody has a home", {"Mode=auto": "Mode=none"}),
+    ],
     "s-ovl": [
         ("nobody looks at the CPUs", {"Daemon=yes": "Daemon=no"}),
     ],
     "s-push": [
         ("nobody claims a core", {"IdleClaim=yes": "IdleClaim=no"}),
+    ],
+    "s-shell": [
+        ("short jobs are spread", {"Mode=auto": "Mode=interleave"}),
     ],
     "s-steal1": [
         ("no stealing", {"Steal=yes": "Steal=no"}),
