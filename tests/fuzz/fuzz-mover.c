@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "act/mover-maps.h"
+#include "act/mover-room.h"
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+/* What was understood is a range of addresses, and means the same when it is written anew. */
+static void check_mapping(const MoverMapping *mapping)
+{
+    MoverMounts none = {0};
+    MoverMapping again;
+    char line[128];
+    const char *text = line;
+
+    check(mapping->start < mapping->end && mapping->kind >= 0 && mapping->kind < MOVER_KIND_MAX);
+    (void)snprintf(line, sizeof(line), "%" PRIx64 "-%" PRIx64 " %s 00000000 00:00 0\n", mapping->start,
+                   mapping->end, mapping->accessible ? "rw-p" : "---p");
+    check(mover_maps_next(&text, &none, &again) == 1 && *text == '\0');
+    check(again.start == mapping->start && again.end == mapping->end &&
+          again.accessible == mapping->accessible);
+}
+
+static void check_maps(const char *text)
+{
+    CLEANUP(mover_mounts_done) MoverMounts mounts = {.internal = 1};
+    const char *at = text, *before = text;
+    MoverMapping mapping;
+    int r;
+
+    if (mover_mounts_parse(text, &mounts) < 0)
+        return;
+    for (size_t i = 0; i < mounts.n; i++)
+        check(mounts.list[i].kind == MOVER_KIND_SHMEM || mounts.list[i].kind == MOVER_KIND_HUGETLB);
+    while ((r = mover_maps_next(&at, &mounts, &mapping)) != 0) {
+        check(at > before && at <= text + strlen(text));
+        before = at;
+        if (r > 0)
+            check_mapping(&mapping);
+    }
+}
+
+static void check_room(const char *text)
+{
+    MoverMeminfo memory;
+    uint64_t high;
+
+    if (mover_zoneinfo_parse(text, 0, &high) == 0)
+        check(high <= UINT64_C(1) << 48);
+    if (mover_meminfo_parse(text, &memory) == 0) {
+        const MoverGuard guard = {.headroom_percent = 10, .high_bytes = 4096, .spend_cache = true};
+
+        check(mover_room(&memory, &guard) <= memory.free_bytes + memory.cache_bytes);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = malloc(size + 1);
+
+    if (!text)
+        return 0;
+    memcpy(text, data, size);
+    text[size] = '\0';
+    check_maps(text);
+    check_room(text);
+    free(text);
+    return 0;
+}
