@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define OVERLOAD_WEIGHT 32U /* reasons in pack.h */
+#define SIBLINGS_WEIGHT (PACK_SCALE * 3 / 4)
 #define CROWD_WEIGHT    8U
 #define CUT             16U /* times the capacity */
 
@@ -32,6 +33,11 @@ static uint64_t square(const PackSite *site, uint64_t load)
 static uint64_t overload_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
     return load->cpu > site->limit ? (load->cpu - site->limit) * OVERLOAD_WEIGHT * PACK_SCALE * p->far : 0;
+}
+
+static uint64_t siblings_cost(const Pack *p, const PackSite *site, const PackLoad *load)
+{
+    return load->cpu > site->cores ? (load->cpu - site->cores) * SIBLINGS_WEIGHT * p->far : 0;
 }
 
 static uint64_t shortage_cost(const Pack *p, const PackSite *site, const PackLoad *load)
@@ -58,8 +64,8 @@ static uint64_t even_cost(const Pack *p, const PackSite *site, const PackLoad *l
 
 static uint64_t site_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
-    return overload_cost(p, site, load) + shortage_cost(p, site, load) + crowd_cost(p, site, load) +
-           even_cost(p, site, load);
+    return overload_cost(p, site, load) + siblings_cost(p, site, load) + shortage_cost(p, site, load) +
+           crowd_cost(p, site, load) + even_cost(p, site, load);
 }
 
 static uint64_t remote_cost(const Pack *p, uint32_t item, PackNodes set)
@@ -193,7 +199,7 @@ uint64_t pack_load_cost(Pack *p)
     return cost;
 }
 
-/* The machine as one large site: a sum of overloads is never below the overload of the sum, and by Cauchy and Schwarz a sum of
+/* The machine as one large site: a sum of overloads is never below the overload of the sum, nor one of loads beyond the cores, and by Cauchy and Schwarz a sum of
  * x^2 / c is never below (sum of x)^2 / (sum of c). All memory fits. */
 uint64_t pack_load_least(const Pack *p)
 {
@@ -208,11 +214,13 @@ uint64_t pack_load_least(const Pack *p)
     for (uint32_t i = 0; i < p->n_sites; i++) {
         machine.capacity += p->sites[i].capacity;
         machine.limit += p->sites[i].limit;
+        machine.cores += p->sites[i].cores;
     }
     load.heavy -=
         MIN(load.heavy, p->allowed_imbalance * (p->n_sites - 1)); /* crowd_cost() takes off one more */
     machine.per_capacity = (1ULL << 32) / MAX(machine.capacity, 1U);
-    return overload_cost(p, &machine, &load) + crowd_cost(p, &machine, &load) + even_cost(p, &machine, &load);
+    return overload_cost(p, &machine, &load) + siblings_cost(p, &machine, &load) +
+           crowd_cost(p, &machine, &load) + even_cost(p, &machine, &load);
 }
 
 /* Booking: the same with wide groups divided by capacity, which adds up. */
@@ -357,12 +365,13 @@ int pack_cost(const PackProblem *problem, const PackNodes *sets, PackCost *ret)
     pour_all(&p, loads);
     for (uint32_t i = 0; i < p.n_sites; i++) {
         cost.overload += overload_cost(&p, &p.sites[i], &loads[i]);
+        cost.siblings += siblings_cost(&p, &p.sites[i], &loads[i]);
         cost.shortage += shortage_cost(&p, &p.sites[i], &loads[i]);
         cost.crowd += crowd_cost(&p, &p.sites[i], &loads[i]);
         cost.even += even_cost(&p, &p.sites[i], &loads[i]);
     }
-    cost.total =
-        cost.remote + cost.split + cost.move + cost.overload + cost.shortage + cost.crowd + cost.even;
+    cost.total = cost.remote + cost.split + cost.move + cost.overload + cost.siblings + cost.shortage +
+                 cost.crowd + cost.even;
     pack_close(&p);
     *ret = cost;
     return 0;

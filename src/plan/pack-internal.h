@@ -15,6 +15,7 @@ typedef struct PackSite {
     uint32_t index; /* into PackProblem.nodes */
     uint32_t key;
     uint64_t capacity, limit; /* permille; limit: above it, it is overloaded */
+    uint64_t cores;           /* permille; above it, threads share cores */
     uint64_t per_capacity;    /* 2^32 / capacity */
     uint64_t memory_kib;      /* that all groups together may have here; 0: not counted */
     uint64_t per_memory;      /* permille of CPUs that stand for a KiB too much, times 2^32 */
@@ -28,6 +29,7 @@ typedef struct PackItem {
     uint32_t index; /* into PackProblem.groups */
     uint64_t id;
     uint64_t demand, weight; /* permille */
+    uint64_t pull;           /* of its weight, what being near its memory counts; permille */
     uint64_t heavy;          /* of its demand, what presses on memory */
     uint32_t bandwidth;      /* the same in permille */
     uint64_t memory_kib;     /* that follows it */

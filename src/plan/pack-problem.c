@@ -11,7 +11,9 @@
 
 #define OVERLOAD_PERCENT 108U /* half the imbalance_pct of a NUMA domain, 117 (P6) */
 #define DISTANCE_HERE    10U
-#define WEIGHT_MIN       100U /* permille: a group that sleeps now wants to wake beside its memory */
+#define WEIGHT_MIN       100U         /* permille: a group that sleeps now wants to wake beside its memory */
+#define SPREAD_PULL      250U         /* permille (pack.h) */
+#define CORES_UNKNOWN    (1ULL << 40) /* more than any load: 4096 groups of PACK_DEMAND_MAX are 2^34 */
 #define KIB              1024U
 
 static int compare_sites(const void *a, const void *b)
@@ -58,6 +60,7 @@ static int make_sites(Pack *p)
             return -EINVAL;
         site->capacity = MIN(node->capacity_permille, PACK_DEMAND_MAX);
         site->limit = site->capacity * OVERLOAD_PERCENT / 100;
+        site->cores = node->cores_permille ? node->cores_permille : CORES_UNKNOWN;
         site->per_capacity = (1ULL << 32) / site->capacity;
         for (uint32_t k = 0; k < problem->n_groups; k++)
             if (has_memory(&problem->groups[k]))
@@ -99,7 +102,7 @@ static void make_remote(const Pack *p, const PackItem *item, const uint64_t *byt
         for (uint32_t k = 0; k < p->problem->n_nodes; k++)
             sum += bytes[k] / KIB * excess(p->problem, p->sites[i].index, k);
         /* The mean times 1024 first, so that 2^40 KiB and a demand of PACK_DEMAND_MAX stay below 2^64. */
-        ret[i] = sum * 1024 / total * item->weight / (1024 / PACK_SCALE);
+        ret[i] = sum * 1024 / total * item->weight * item->pull / (1024 / PACK_SCALE * 1000);
     }
 }
 
@@ -123,6 +126,16 @@ static uint32_t fewest_nodes(const Pack *p, const PackItem *item, uint32_t limit
     return n;
 }
 
+/* What an interleaved group has is divided over its nodes wherever it is now. */
+static uint64_t pull_permille(const PackGroup *group, bool spreads)
+{
+    uint64_t pull = 1000 - MIN(group->memory_discount_permille, 1000U);
+
+    if (!spreads)
+        return pull;
+    return group->mode == PACK_MODE_INTERLEAVE ? 0 : pull * SPREAD_PULL / 1000;
+}
+
 static void make_item(const Pack *p, PackItem *item)
 {
     const PackGroup *group = &p->problem->groups[item->index];
@@ -130,6 +143,7 @@ static void make_item(const Pack *p, PackItem *item)
 
     item->demand = MIN(group->demand_permille, PACK_DEMAND_MAX);
     item->weight = MAX(item->demand, WEIGHT_MIN);
+    item->pull = pull_permille(group, spreads);
     item->bandwidth = spreads                         ? 1000
                       : group->mode == PACK_MODE_AUTO ? MIN(group->bandwidth_permille, 1000U)
                                                       : 0;
@@ -146,7 +160,8 @@ static void make_item(const Pack *p, PackItem *item)
         item->max_nodes = fewest_nodes(p, item, item->max_nodes);
     item->may_split = spreads || item->heavy > p->allowed_imbalance;
     for (PackNodes rest = item->allowed; rest; rest &= rest - 1)
-        item->may_split |= item->demand > p->sites[__builtin_ctzll(rest)].limit;
+        item->may_split |=
+            item->demand > MIN(p->sites[__builtin_ctzll(rest)].limit, p->sites[__builtin_ctzll(rest)].cores);
     for (uint32_t i = 0; has_memory(group) && i < p->problem->n_nodes; i++)
         item->memory_kib += group->memory_bytes[i] / KIB;
 }
@@ -169,8 +184,7 @@ static int make_items(Pack *p)
         if (i > 0 && item->id == item[-1].id)
             return -EINVAL;
         make_item(p, item);
-        /* What an interleaved group has is divided over its nodes wherever it is now. */
-        if (has_memory(group) && !(group->mode == PACK_MODE_INTERLEAVE && item->free_split))
+        if (has_memory(group) && item->pull > 0)
             make_remote(p, item, group->memory_bytes, &p->remote[(size_t)i * p->n_sites]);
     }
     for (uint32_t i = 0; i < p->n_items; i++)

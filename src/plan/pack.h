@@ -20,15 +20,18 @@ typedef uint64_t PackNodes;
 
 typedef struct PackNode {
     uint32_t capacity_permille; /* of its usable CPUs; 0: it has none and is in no result */
-    uint64_t free_bytes;        /* memory that may still come here: what is free, less the headroom */
+    /* 1000 for each of its cores that has a usable CPU, less what others use; 0: not told, and it never counts that two threads
+     * share a core */
+    uint32_t cores_permille;
+    uint64_t free_bytes; /* memory that may still come here: what is free, less the headroom */
     uint32_t
         key; /* breaks ties, lower first; distinct. Its lowest CPU, which stays when nodes are renamed (I12) */
 } PackNode;
 
 typedef enum PackMode {
-    PACK_MODE_COMPRESS,   /* as few and as near nodes as fit; its need of bandwidth counts for nothing */
-    PACK_MODE_AUTO,       /* the same, but spread where bandwidth is worth more than being together */
-    PACK_MODE_SPREAD,     /* as many nodes as help; that its threads are apart costs nothing */
+    PACK_MODE_COMPRESS, /* as few and as near nodes as fit; its need of bandwidth counts for nothing */
+    PACK_MODE_AUTO,     /* the same, but spread where bandwidth is worth more than being together */
+    PACK_MODE_SPREAD, /* as many nodes as help; that its threads are apart costs nothing, and memory is to follow */
     PACK_MODE_INTERLEAVE, /* the same, and where its memory is now costs nothing */
     PACK_MODE_MAX,
 } PackMode;
@@ -45,6 +48,9 @@ typedef struct PackGroup {
     PackNodes home;             /* where it lives now; 0: nowhere yet */
     PackNodes allowed;          /* the widest it may have: its cpuset and Nodes= */
     const uint64_t *memory_bytes; /* [n_nodes], below 2^50 each; NULL: not known */
+    /* How much less than usual it counts to be near this memory, up to 1000: not at all. For what is only guessed, or so little
+     * that caches hold it: threads are not far from what they rarely fetch */
+    uint32_t memory_discount_permille;
     bool
         stays; /* fixed, frozen or within its residency: it keeps its home, or without one roams over `allowed` */
     bool
@@ -65,7 +71,11 @@ typedef struct PackProblem {
  * local; `far` is the largest distance of the machine less 10, at least 1. Sums over all groups:
  *
  *   remote    weight x mean of (distance - 10) from a node of its set to its memory, in bytes, as things are now. The weight of
- *             a group is its demand: what waits for memory are threads; bytes of different groups cannot be compared
+ *             a group is its demand: what waits for memory are threads; bytes of different groups cannot be compared. Less
+ *             memory_discount_permille of that, and in Mode=spread a quarter of what remains: memory is to follow the threads.
+ *             By a quarter 16 such groups of one thread, born on one of two nodes of 40 CPUs, end 8 and 8: on the ninth
+ *             `crowd` saves 8 x (4^2 + 2^2 - 2 x 3^2) / 40 = 0.4, and a third would not be less than that while the averages
+ *             of new threads are still rising
  *   split     weight x mean of (distance - 10) between two nodes of its set, the same node twice included
  *   move      weight x far x min_gain_permille / 1000, when a home changes
  *
@@ -75,14 +85,18 @@ typedef struct PackProblem {
  *   overload  32 x far x (demand beyond 108 % of the capacity): up to there P6 calls a node fully busy, not overloaded. By 32 a
  *             group that needs 112 % of a node is better off on two, as far apart as nodes can be and with all memory on the
  *             first; and one is sent away from all its memory for an overload of a 32nd of its demand: what fits comes first
- *   shortage  the same for memory that finds no room, of all memory the node can have, as if it were so much of its CPUs
+ *   siblings  3/4 x far x (demand beyond its cores). A thread beside a busy sibling runs at 0.6 of its speed, about what far
+ *             memory makes of one that does little but wait for memory (80 : 135 ns). So a group prefers cores elsewhere to
+ *             siblings here (P4: idle core, idle CPU, least loaded) when its memory does not hold it; but one with all of
+ *             its memory here stays, which 1 would leave to chance
+ *   shortage  as overload, for memory that finds no room, of all memory the node can have, as if it were so much of its CPUs
  *   crowd     8 x far x (bandwidth beyond the allowed imbalance)^2 / capacity. By it 16 tasks that all need bandwidth,
  *             on one node of 40 CPUs with all their memory, are better off on two in spite of remote and split, and 13 are
  *             not (S-FORK; one node saturates at 8)
  *   even      far / 64 x load^2 / capacity: between otherwise equal nodes the one with more room. Never more than about 3 %
  *             of the weight, what MinGainPermille= takes for noise */
 typedef struct PackCost {
-    uint64_t remote, split, move, overload, shortage, crowd, even;
+    uint64_t remote, split, move, overload, siblings, shortage, crowd, even;
     uint64_t total;
 } PackCost;
 

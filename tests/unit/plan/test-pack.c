@@ -44,6 +44,40 @@ static void test_terms(void **state)
     in.nodes[0].free_bytes = 3 * GIB;
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
     assert_in_range(cost.shortage / (32ULL * 10 * 64), 2665, 2667);
+
+    /* 10 CPUs on 4 cores: 6000 x 3/4 x 10 x 64; on both nodes, 5 and 5, where the other was not told its cores. */
+    assert_int_equal(cost.siblings, 0);
+    in.nodes[0].cores_permille = 4000;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
+    assert_int_equal(cost.siblings, 2880000);
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
+    assert_int_equal(cost.siblings, 480000);
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){2}, &cost), 0);
+    assert_int_equal(cost.siblings, 0);
+}
+
+/* How much being near memory counts: less for what is guessed, a quarter for Mode=spread, and that of what is left. */
+static void test_pull(void **state)
+{
+    static const uint32_t expected[] = {[PACK_MODE_COMPRESS] = 1000,
+                                        [PACK_MODE_AUTO] = 1000,
+                                        [PACK_MODE_SPREAD] = 250,
+                                        [PACK_MODE_INTERLEAVE] = 0};
+    Instance in;
+    PackCost cost;
+
+    instance_init(&in, 2, 8000, 20);
+    add_group(&in, 4000, (uint64_t[]){0, 3});
+    for (uint32_t discount = 0; discount <= 1200; discount += 200)
+        for (uint32_t mode = 0; mode < PACK_MODE_MAX; mode++) {
+            in.groups[0].mode = (PackMode)mode;
+            in.groups[0].memory_discount_permille = discount;
+            assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
+            assert_int_equal(cost.remote,
+                             expected[mode] * (1000 - MIN(discount, 1000U)) / 1000 * 4 * 10 * 64);
+            assert_int_equal(pack_cost(&in.problem, (PackNodes[]){2}, &cost), 0);
+            assert_int_equal(cost.remote, 0);
+        }
 }
 
 /* The example of pack-cost.c: what is wide flows around what is not. */
@@ -265,6 +299,95 @@ static void test_spreading(void **state)
         assert_int_equal(in.sets[i] & (in.sets[i] - 1), 0);
 }
 
+/* How many groups are on each node; all have one. */
+static void count_groups(const Instance *in, unsigned *ret_counts)
+{
+    memset(ret_counts, 0, NODES * sizeof(*ret_counts));
+    for (uint32_t i = 0; i < in->problem.n_groups; i++) {
+        assert_int_equal(__builtin_popcountll(in->sets[i]), 1);
+        ret_counts[__builtin_ctzll(in->sets[i])]++;
+    }
+}
+
+/* S-FORK with a group for each task, all born on node 0: even halves where the policy says spread, also while the averages of new
+ * tasks rise; in Mode=auto what is light stays. */
+static void test_fork_groups(void **state)
+{
+    for (uint32_t demand = 740; demand <= 1000; demand += 20) {
+        unsigned counts[NODES];
+        Instance in;
+
+        instance_init(&in, 2, 40000, 21);
+        in.problem.allowed_imbalance_permille = 5000;
+        for (uint32_t i = 0; i < 16; i++) {
+            add_group(&in, demand, (uint64_t[]){1, 0})->mode = PACK_MODE_SPREAD;
+            in.groups[i].home = 1;
+            in.groups[i].max_nodes = 1;
+        }
+        solve(&in);
+        count_groups(&in, counts);
+        assert_int_equal(counts[0], 8);
+        assert_stable(&in);
+
+        for (uint32_t i = 0; i < 16; i++) {
+            in.groups[i].mode = PACK_MODE_AUTO;
+            in.groups[i].home = i % 2;
+        }
+        solve(&in);
+        count_groups(&in, counts);
+        assert_int_equal(counts[0], 16);
+    }
+}
+
+/* P4's order, idle core, idle CPU, least loaded, for groups: cores of other nodes before siblings here, unless memory holds
+ * them here. Nodes of 18 cores with two CPUs each, groups of 8. */
+static void test_siblings(void **state)
+{
+    unsigned counts[NODES];
+    Instance in;
+
+    instance_init(&in, 8, 36000, 20);
+    for (uint32_t i = 0; i < 8; i++)
+        in.nodes[i].cores_permille = 18000;
+    for (uint32_t i = 0; i < 16; i++) {
+        add_group(&in, 8000, (uint64_t[]){1, 1, 0, 0, 0, 0, 0, 0});
+        in.groups[i].memory_discount_permille = 800; /* a guess: where the kernel had put them */
+    }
+    solve(&in);
+    count_groups(&in, counts);
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_equal(counts[i], 2);
+    assert_stable(&in);
+
+    /* Four that have all their memory on one node, and are there. */
+    in.problem.n_groups = 4;
+    for (uint32_t i = 0; i < 4; i++) {
+        in.groups[i].memory_discount_permille = 0;
+        in.groups[i].home = 1;
+        in.memory[i][1] = 0;
+    }
+    solve(&in);
+    count_groups(&in, counts);
+    assert_int_equal(counts[0], 4);
+
+    /* A third of it elsewhere holds two of them less than siblings drive them: 6 CPUs are without a core, then 14. */
+    for (uint32_t i = 0; i < 4; i++) {
+        in.memory[i][0] = 2 * GIB;
+        in.memory[i][1] = GIB;
+    }
+    solve(&in);
+    count_groups(&in, counts);
+    assert_int_equal(counts[0], 2);
+    assert_int_equal(counts[1], 2);
+    assert_stable(&in);
+
+    /* A group of its own is not torn for cores, and where cores are not told, nothing but evenness counts. */
+    in.problem.n_groups = 1;
+    in.groups[0] = (PackGroup){.id = 1, .demand_permille = 36000, .mode = PACK_MODE_AUTO, .allowed = 255};
+    solve(&in);
+    assert_int_equal(__builtin_popcountll(in.sets[0]), 1);
+}
+
 /* Texts */
 
 /* S-JVM: four groups of eight threads, shuffled over four nodes of eight CPUs: one node each. */
@@ -358,13 +481,14 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_terms),          cmocka_unit_test(test_pours),
-        cmocka_unit_test(test_follows_memory), cmocka_unit_test(test_near_nodes),
-        cmocka_unit_test(test_feasible_first), cmocka_unit_test(test_headroom),
-        cmocka_unit_test(test_stays),          cmocka_unit_test(test_hysteresis),
-        cmocka_unit_test(test_spreading),      cmocka_unit_test(test_jvm),
-        cmocka_unit_test(test_flip),           cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_terms),      cmocka_unit_test(test_pours),
+        cmocka_unit_test(test_pull),       cmocka_unit_test(test_fork_groups),
+        cmocka_unit_test(test_siblings),   cmocka_unit_test(test_follows_memory),
+        cmocka_unit_test(test_near_nodes), cmocka_unit_test(test_feasible_first),
+        cmocka_unit_test(test_headroom),   cmocka_unit_test(test_stays),
+        cmocka_unit_test(test_hysteresis), cmocka_unit_test(test_spreading),
+        cmocka_unit_test(test_jvm),        cmocka_unit_test(test_flip),
+        cmocka_unit_test(test_pairs),      cmocka_unit_test(test_errors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
