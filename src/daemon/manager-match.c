@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The answers to what probe asks about each process: is it ours, which policy is it under, and is it of interest where
- * its memory lies? */
+/* The answers to what probe asks about each process: is it ours, which policy is it under, and what is wanted of its
+ * memory? */
 
 #include "daemon/manager.h"
 #include "plan/group.h"
@@ -61,15 +61,26 @@ int manager_assign(void *userdata, World *world, Process *process, size_t policy
     return group_assign(world, manager->policies, process, policy);
 }
 
-/* Pretend nodes have no memory, and those of a description are not this machine's. On one node there is nothing to choose
- * from; who names the evidence is shown it all the same. */
-bool manager_wants_memory(void *userdata, const World *world, const Process *process)
+/* Pretend nodes have no memory, and those of a description are not this machine's. */
+static bool nodes_are_real(const Manager *manager, const Topology *topology)
+{
+    return topology->origin == TOPOLOGY_ORIGIN_LIVE ||
+           (topology->origin == TOPOLOGY_ORIGIN_XML && strcmp(manager->options.root, "/") != 0);
+}
+
+/* On one node there is nothing to choose from; who names the evidence is shown it all the same. */
+unsigned manager_wants_memory(void *userdata, const World *world, const Process *process)
 {
     const Manager *manager = userdata;
-    const Topology *topology = world->topology;
     const Policy *policy = group_policy(world, manager->policies, process->workload);
-    bool real = topology->origin == TOPOLOGY_ORIGIN_LIVE ||
-                (topology->origin == TOPOLOGY_ORIGIN_XML && strcmp(manager->options.root, "/") != 0);
+    unsigned wants = 0;
 
-    return real && policy && (topology->n_nodes > 1 || policy->evidence == POLICY_EVIDENCE_RESIDENCY);
+    if (!policy)
+        return 0;
+    if (nodes_are_real(manager, world->topology) &&
+        (world->topology->n_nodes > 1 || policy->evidence == POLICY_EVIDENCE_RESIDENCY))
+        wants |= PROBE_MEMORY_NODES;
+    if (policy->group_by == POLICY_GROUP_BY_SHARED_MEMORY)
+        wants |= PROBE_MEMORY_SHARED;
+    return wants;
 }

@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "daemon/manager.h"
 #include "numaplace/messages.h"
+#include "plan/sharing.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -105,6 +106,8 @@ static int sense_slow(Manager *manager, uint64_t now_usec, bool *ret_found)
     r = probe_discover(manager->probe, manager->world, now_usec);
     manager->put_off = probe_statistics(manager->probe)->n_put_off > n_put_off;
     *ret_found = r == 0;
+    if (r == 0)
+        r = sharing_group(manager->world, manager->policies);
     if (r == -ENOMEM)
         return r;
     if (r < 0)

@@ -176,7 +176,7 @@ int manager_remember_refusals(Manager *manager, const Plan *plan);
 /* What probe asks (ProbeCallbacks); userdata is the Manager. */
 ProbeDecision manager_decide(void *userdata, const ProbeSubject *subject, size_t *ret_policy);
 int manager_assign(void *userdata, World *world, Process *process, size_t policy);
-bool manager_wants_memory(void *userdata, const World *world, const Process *process);
+unsigned manager_wants_memory(void *userdata, const World *world, const Process *process);
 
 /* Fills what policies look at from what was read. `user` stays NULL while no policy names users. */
 void manager_subject(Manager *manager, const ProbeSubject *from, PolicySubject *ret);

@@ -113,7 +113,6 @@ int group_sync_workloads(World *world, const PolicySet *policies)
     return 0;
 }
 
-/* Sharing of memory is not measured yet. Until it is, nothing is known to be shared between processes. */
 static const char *group_key(const Policy *policy, const Process *process, char *buf, size_t size)
 {
     switch (policy->group_by) {
@@ -142,9 +141,22 @@ static int find_group(World *world, WorkloadIx workload, const char *key)
     return world_add_group(world, workload, interned);
 }
 
+/* Who shares memory with whom is found out afterwards (plan/sharing.h). Until then a process is by itself, in a group that is
+ * made for it: one of its number may be that of others who shared memory with an earlier bearer of it. */
+static int find_own_group(World *world, WorkloadIx workload, const Process *process, const char *key)
+{
+    GroupIx group = process->group;
+
+    if (group.i >= 0 && process->workload.i == workload.i && !world->groups[group.i].gone)
+        return group.i;
+    return world_add_group(world, workload, key);
+}
+
 int group_assign(World *world, const PolicySet *policies, Process *process, size_t policy_index)
 {
     WorkloadIx workload = WORKLOAD_NONE;
+    const Policy *policy;
+    const char *key;
     char buf[16];
     int group;
 
@@ -157,8 +169,10 @@ int group_assign(World *world, const PolicySet *policies, Process *process, size
         return 0;
     }
 
-    group =
-        find_group(world, workload, group_key(policies->policies[policy_index], process, buf, sizeof(buf)));
+    policy = policies->policies[policy_index];
+    key = group_key(policy, process, buf, sizeof(buf));
+    group = policy->group_by == POLICY_GROUP_BY_SHARED_MEMORY ? find_own_group(world, workload, process, key)
+                                                              : find_group(world, workload, key);
     if (group < 0)
         return group;
     process->workload = workload;

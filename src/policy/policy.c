@@ -42,8 +42,6 @@ bool policy_setting_active(const Policy *policy, const PolicySetting *setting)
 
     if (!key->active)
         return false;
-    if (key->offset == offsetof(Policy, group_by))
-        return policy->group_by != POLICY_GROUP_BY_SHARED_MEMORY;
     if (key->offset == offsetof(Policy, act))
         return policy->act != POLICY_ACT_UNIT && policy->act != POLICY_ACT_CPUSET;
     if (key->offset == offsetof(Policy, evidence))

@@ -19,6 +19,7 @@
 #include "base/util.h"
 #include "probe/lines.h"
 #include "probe/scan.h"
+#include "probe/shared-maps.h"
 #include "world/world.h"
 
 #include <string.h>
@@ -36,16 +37,6 @@ typedef struct Mapping {
     uint64_t n_maps;
     uint64_t page_bytes;
 } Mapping;
-
-static bool is_shared_memory(const char *path)
-{
-    static const char *const prefixes[] = {"/memfd:", "/SYSV", "/dev/zero", "/dev/shm/"};
-
-    for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
-        if (scan_word(&path, prefixes[i]))
-            return true;
-    return false;
-}
 
 static bool scan_count(const char **p, uint64_t *ret)
 {
@@ -71,7 +62,7 @@ static int read_word(const char *word, Mapping *mapping)
         return r;
     }
     if (scan_word(&word, "file=")) {
-        mapping->shared |= is_shared_memory(word);
+        mapping->shared |= shared_maps_is_memory(word);
         return 0;
     }
     if (scan_word(&word, "anon="))

@@ -46,6 +46,12 @@ typedef enum ProbeMaskMemory {
     PROBE_MASK_MEMORY_KEPT,
 } ProbeMaskMemory;
 
+/* A process of the World whose memory is to be looked at now. */
+typedef struct MemoryDue {
+    uint32_t process;
+    uint32_t wants; /* PROBE_MEMORY_... */
+} MemoryDue;
+
 struct Probe {
     ProbeOptions options;
     ProbeCallbacks callbacks;
@@ -99,8 +105,8 @@ struct Probe {
 
     /* residency.c */
     Aside *memory_aside;
-    char *memory_text;    /* a NumaMapsReading */
-    size_t *memory_due;   /* processes of the World, by index */
+    char *memory_text; /* a NumaMapsReading or SharedMapsReading */
+    MemoryDue *memory_due;
     uint64_t *node_bytes; /* [n_nodes] */
     size_t memory_due_capacity, node_bytes_capacity;
     pid_t memory_cursor; /* who was looked at last */

@@ -60,11 +60,14 @@ typedef struct ProbeCallbacks {
     ProbeDecision (*decide)(void *userdata, const ProbeSubject *subject, size_t *ret_policy);
     /* Puts a process that was taken into its group: group_assign(). Returns 0 or -ENOMEM. */
     int (*assign)(void *userdata, World *world, Process *process, size_t policy);
-    /* Whether Process.node_bytes is wanted; asked about each process of a workload at each discovery. Where nobody's is,
-     * nothing is read for it, nor for NodeLoad. NULL: nobody's. */
-    bool (*wants_memory)(void *userdata, const World *world, const Process *process);
+    /* What is wanted of the memory of a process, PROBE_MEMORY_...; asked about each process of a workload at each
+     * discovery. What nobody wants is not read. NULL: nothing. */
+    unsigned (*wants_memory)(void *userdata, const World *world, const Process *process);
     void *userdata;
 } ProbeCallbacks;
+
+#define PROBE_MEMORY_NODES  (1U << 0) /* Process.node_bytes, and World.nodes */
+#define PROBE_MEMORY_SHARED (1U << 1) /* Process.shared */
 
 typedef struct ProbeOptions {
     int root_fd; /* borrowed */

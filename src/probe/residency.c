@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Where the memory of the processes lies that are to be placed, and how much the nodes have left.
+/* Where the memory of the processes lies that are to be placed, which of it they share, and how much the nodes have left.
  *
- * numa_maps is read aside (probe/aside.h): it may be megabytes and take seconds, and the process can hang its reader. The
- * thread hands back sums only. What takes longer than a moment is asked for again at the next discovery.
+ * numa_maps and maps are read aside (probe/aside.h): they may be megabytes and take seconds, and the process can hang its
+ * reader. The thread hands back sums only. What takes longer than a moment is asked for again at the next discovery.
  *
- * A reading is a dozen system calls (directory, stat, numa_maps) and two more for each page of text; readings are spaced
+ * A reading is a dozen system calls (directory, stat, file) and two more for each page of text; readings are spaced
  * by what they cost, and one discovery makes no more than a few milliseconds of them, in turn. Where nobody's memory is
  * wanted there is no system call at all. */
 
@@ -16,10 +16,12 @@
 #include "probe/node-memory.h"
 #include "probe/numa-maps.h"
 #include "probe/probe-internal.h"
+#include "probe/shared-maps.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* CPU time of the readings of one discovery; the last one may exceed it. Once a second that is half a percent, which
  * only a crowd of new processes takes. */
@@ -29,6 +31,9 @@
  * these are long because they are large, not because something is wrong. */
 #define WAIT_USEC   5000U
 #define BUDGET_USEC 20000U
+
+/* A reading of either kind, and what ends a text. */
+#define TEXT_SIZE (MAX(sizeof(NumaMapsReading), sizeof(SharedMapsReading)) + 1)
 
 uint64_t residency_wait_usec(uint64_t age_usec, uint64_t cost_usec, double roots)
 {
@@ -44,8 +49,8 @@ uint64_t residency_wait_usec(uint64_t age_usec, uint64_t cost_usec, double roots
 typedef struct Pass {
     Probe *probe;
     World *world;
-    double roots; /* of the costs of all whose memory is wanted */
-    size_t n_wanted;
+    double roots;   /* of the costs of all of whom something is wanted */
+    unsigned wants; /* of anybody */
     uint64_t spent_nsec;
     size_t n_late;
 } Pass;
@@ -55,33 +60,85 @@ static double root(const SeenProcess *seen)
     return sqrt((double)seen->memory_cost_usec);
 }
 
-/* Without memory this cannot fail. */
-static void forget(const World *world, Process *process)
+/* Forgets what is not in `kept`. Without memory to be had this cannot fail. */
+static void forget(const World *world, Process *process, unsigned kept)
 {
-    (void)world_set_process_memory(world, process, NULL, 0);
+    if (!(kept & PROBE_MEMORY_NODES))
+        (void)world_set_process_memory(world, process, NULL, 0);
+    if (!(kept & PROBE_MEMORY_SHARED))
+        process->shared = NULL;
 }
 
-static int take(Pass *pass, Process *process, SeenProcess *seen, const NumaMapsReading *reading)
+/* Either in the thread set aside, or here. */
+static ssize_t read_file(int dir_fd, const char *file, char *buf, size_t size)
 {
-    Probe *probe = pass->probe;
+    return strcmp(file, "maps") == 0 ? shared_maps_read(dir_fd, file, buf, size)
+                                     : numa_maps_read(dir_fd, file, buf, size);
+}
+
+/* Leaves a reading in memory_text. Returns 0, or -EAGAIN: not yet; -errno. */
+static int read_maps(Probe *probe, const Subject *subject, const SeenProcess *seen, const char *file)
+{
+    const AsideKey key = {
+        .file = file,
+        .identity = seen->identity,
+        .start_ticks = seen->start_ticks,
+        .pid = seen->pid,
+    };
+    ssize_t n = probe->memory_aside ? aside_read(probe->memory_aside, subject->fd, &key, probe->memory_text)
+                                    : read_file(subject->fd, file, probe->memory_text, TEXT_SIZE);
+
+    probe->statistics.n_reads++;
+    return n < 0 ? (int)n : 0;
+}
+
+static int take_nodes(const Pass *pass, Process *process, uint64_t *cost_nsec)
+{
+    const NumaMapsReading *reading = (const NumaMapsReading *)(const void *)pass->probe->memory_text;
     const Topology *topology = pass->world->topology;
-    uint64_t now = pass->world->now_usec;
+    uint64_t *bytes = pass->probe->node_bytes;
 
     for (uint32_t i = 0; i < topology->n_nodes; i++) {
         uint32_t os = topology->nodes[i].os_index;
 
-        probe->node_bytes[i] = os < NUMA_MAPS_NODES_MAX ? reading->maps.bytes[os] : 0;
+        bytes[i] = os < NUMA_MAPS_NODES_MAX ? reading->maps.bytes[os] : 0;
     }
-    pass->spent_nsec += reading->cost_nsec;
-    probe->statistics.memory_cpu_nsec += reading->cost_nsec;
-    probe->statistics.n_memory_reads++;
+    *cost_nsec += reading->cost_nsec;
+    return world_set_process_memory(pass->world, process, bytes, pass->world->now_usec);
+}
 
-    pass->roots -= root(seen);
-    seen->memory_cost_usec = (uint32_t)CLAMP(reading->cost_nsec / NSEC_PER_USEC, 1U, UINT32_MAX);
-    pass->roots += root(seen);
-    seen->memory_due_usec =
-        now + residency_wait_usec(now - process->first_seen_usec, seen->memory_cost_usec, pass->roots);
-    return world_set_process_memory(pass->world, process, probe->node_bytes, now);
+static int take_shared(const Pass *pass, Process *process, uint64_t *cost_nsec)
+{
+    const SharedMapsReading *reading = (const SharedMapsReading *)(const void *)pass->probe->memory_text;
+    char text[SHARED_MAPS_TEXT_SIZE];
+
+    *cost_nsec += reading->cost_nsec;
+    process->shared = NULL;
+    if (reading->maps.n == 0)
+        return 0;
+    process->shared = intern_string(pass->world->pool, shared_maps_format(&reading->maps, text));
+    return process->shared ? 0 : -ENOMEM;
+}
+
+static int read_wanted(const Pass *pass, Process *process, const SeenProcess *seen, unsigned wants,
+                       uint64_t *cost_nsec)
+{
+    CLEANUP(subject_close) Subject subject = {.fd = -1};
+    int r = subject_open(pass->probe, process->pid, &subject);
+
+    if (r == 0 && subject.stat.start_ticks != process->start_ticks)
+        r = -ESRCH;
+    if (r == 0 && wants & PROBE_MEMORY_NODES) {
+        r = read_maps(pass->probe, &subject, seen, "numa_maps");
+        if (r == 0)
+            r = take_nodes(pass, process, cost_nsec);
+    }
+    if (r == 0 && wants & PROBE_MEMORY_SHARED) {
+        r = read_maps(pass->probe, &subject, seen, "maps");
+        if (r == 0)
+            r = take_shared(pass, process, cost_nsec);
+    }
+    return r;
 }
 
 /* What was known is true as of when it was measured, but not for ever. */
@@ -90,51 +147,47 @@ static void come_back(Pass *pass, Process *process, const SeenProcess *seen)
     pass->n_late++;
     pass->probe->statistics.n_put_off++;
     if (pass->world->now_usec > seen->memory_due_usec + RESIDENCY_OLD_USEC)
-        forget(pass->world, process);
+        forget(pass->world, process, PROBE_MEMORY_SHARED);
 }
 
-static ssize_t read_text(Probe *probe, const Process *process, const SeenProcess *seen)
+/* Says when to look again. */
+static void space(Pass *pass, const Process *process, SeenProcess *seen, uint64_t cost_nsec)
 {
-    const AsideKey key = {
-        .file = "numa_maps",
-        .identity = seen->identity,
-        .start_ticks = process->start_ticks,
-        .pid = process->pid,
-    };
-    CLEANUP(subject_close) Subject subject = {.fd = -1};
-    int r = subject_open(probe, process->pid, &subject);
+    uint64_t now = pass->world->now_usec;
 
-    if (r < 0)
-        return r;
-    if (subject.stat.start_ticks != process->start_ticks)
-        return -ESRCH;
-    probe->statistics.n_reads++;
-    return probe->memory_aside
-               ? aside_read(probe->memory_aside, subject.fd, &key, probe->memory_text)
-               : numa_maps_read(subject.fd, key.file, probe->memory_text, sizeof(NumaMapsReading) + 1);
+    pass->spent_nsec += cost_nsec;
+    pass->probe->statistics.memory_cpu_nsec += cost_nsec;
+    pass->probe->statistics.n_memory_reads++;
+
+    pass->roots -= root(seen);
+    seen->memory_cost_usec = (uint32_t)CLAMP(cost_nsec / NSEC_PER_USEC, 1U, UINT32_MAX);
+    pass->roots += root(seen);
+    seen->memory_due_usec =
+        now + residency_wait_usec(now - process->first_seen_usec, seen->memory_cost_usec, pass->roots);
 }
 
-/* What cannot be read is not known (I10): the process is gone, or not ours to see. */
-static int read_one(Pass *pass, Process *process, SeenProcess *seen)
+/* Where memory lies that cannot be read is not known (I10): the process is gone, or not ours to see. Whom it shares some with
+ * stays as it was, or it would be taken out of its group. */
+static int read_one(Pass *pass, Process *process, SeenProcess *seen, unsigned wants)
 {
-    ssize_t n = read_text(pass->probe, process, seen);
+    uint64_t cost_nsec = 0;
+    int r = read_wanted(pass, process, seen, wants, &cost_nsec);
 
-    if (n == -ENOMEM)
+    if (r == -ENOMEM)
         return -ENOMEM;
-    if (n == -EAGAIN) {
+    if (r == -EAGAIN) {
         come_back(pass, process, seen);
-        return 0;
-    }
-    if (n < 0) {
-        pass->probe->statistics.n_unparsable += n == -EINVAL;
+    } else if (r < 0) {
+        pass->probe->statistics.n_unparsable += r == -EINVAL;
         seen->memory_due_usec = pass->world->now_usec + RESIDENCY_OLD_USEC;
-        forget(pass->world, process);
-        return 0;
+        forget(pass->world, process, PROBE_MEMORY_SHARED);
+    } else {
+        space(pass, process, seen, cost_nsec);
     }
-    return take(pass, process, seen, (const NumaMapsReading *)(const void *)pass->probe->memory_text);
+    return 0;
 }
 
-/* Finds whose memory is wanted, and of whom it is due. */
+/* Finds of whom something is wanted, and of whom it is due. */
 static int find_due(Pass *pass, size_t *ret_n)
 {
     Probe *probe = pass->probe;
@@ -144,19 +197,20 @@ static int find_due(Pass *pass, size_t *ret_n)
     for (size_t i = 0; i < pass->world->n_processes; i++) {
         Process *process = &pass->world->processes[i];
         const SeenProcess *seen = seen_find(&probe->seen, process->pid, &hint);
+        unsigned wants = seen && process->workload.i >= 0
+                             ? callbacks->wants_memory(callbacks->userdata, pass->world, process)
+                             : 0;
 
-        if (!seen || process->workload.i < 0 ||
-            !callbacks->wants_memory(callbacks->userdata, pass->world, process)) {
-            forget(pass->world, process);
+        forget(pass->world, process, wants);
+        if (!wants)
             continue;
-        }
-        pass->n_wanted++;
+        pass->wants |= wants;
         pass->roots += root(seen);
         if (seen->memory_due_usec > pass->world->now_usec)
             continue;
         if (!GROW(probe->memory_due, probe->memory_due_capacity, n + 1))
             return -ENOMEM;
-        probe->memory_due[n++] = i;
+        probe->memory_due[n++] = (MemoryDue){(uint32_t)i, wants};
     }
     *ret_n = n;
     return 0;
@@ -168,12 +222,13 @@ static int read_due(Pass *pass, size_t n)
     Probe *probe = pass->probe;
     size_t first = 0;
 
-    while (first < n && pass->world->processes[probe->memory_due[first]].pid <= probe->memory_cursor)
+    while (first < n && pass->world->processes[probe->memory_due[first].process].pid <= probe->memory_cursor)
         first++;
     for (size_t i = 0; i < n && pass->spent_nsec < PASS_NSEC && pass->n_late < ASIDE_THREADS; i++) {
-        Process *process = &pass->world->processes[probe->memory_due[(first + i) % n]];
+        MemoryDue due = probe->memory_due[(first + i) % n];
+        Process *process = &pass->world->processes[due.process];
         size_t hint = 0;
-        int r = read_one(pass, process, seen_find(&probe->seen, process->pid, &hint));
+        int r = read_one(pass, process, seen_find(&probe->seen, process->pid, &hint), due.wants);
 
         if (r < 0)
             return r;
@@ -201,8 +256,8 @@ static NodeLoad read_node(Probe *probe, uint32_t os_index)
 static int prepare(Probe *probe, const World *world)
 {
     const AsideOptions options = {
-        .read = numa_maps_read,
-        .size = sizeof(NumaMapsReading) + 1,
+        .read = read_file,
+        .size = TEXT_SIZE,
         .wait_usec = WAIT_USEC,
         .budget_usec = BUDGET_USEC,
     };
@@ -230,9 +285,14 @@ int probe_memory_refresh(Probe *probe, World *world)
     r = find_due(&pass, &n);
     if (r < 0)
         return r;
-    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
-        world->nodes[i] =
-            pass.n_wanted > 0 ? read_node(probe, world->topology->nodes[i].os_index) : (NodeLoad){0};
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++) {
+        NodeLoad memory = {0};
+
+        if (pass.wants & PROBE_MEMORY_NODES)
+            memory = read_node(probe, world->topology->nodes[i].os_index);
+        world->nodes[i].free_bytes = memory.free_bytes;
+        world->nodes[i].free_known = memory.free_known;
+    }
     if (n == 0)
         return 0;
     r = prepare(probe, world);

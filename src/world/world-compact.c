@@ -94,6 +94,7 @@ static void sweep_pool(World *world)
         intern_mark_string(pool, p->cgroup);
         intern_mark_string(pool, p->unit);
         intern_mark_string(pool, p->slice);
+        intern_mark_string(pool, p->shared);
         intern_mark_mask(pool, p->cpuset);
     }
     /* Two passes: neighbours mostly share each of the two, which the pool answers without a search. */

@@ -134,6 +134,7 @@ static const RecordField process_fields[] = {
     {"cgroup", RECORD_STRING, offsetof(ProcessRow, process.cgroup), true},
     {"unit", RECORD_STRING, offsetof(ProcessRow, process.unit)},
     {"slice", RECORD_STRING, offsetof(ProcessRow, process.slice)},
+    {"shared", RECORD_STRING, offsetof(ProcessRow, process.shared)},
     {"cpuset", RECORD_MASK, offsetof(ProcessRow, process.cpuset)},
     {"rss_bytes", RECORD_U64, offsetof(ProcessRow, process.rss_bytes)},
     {"node_bytes", RECORD_NUMBERS64, offsetof(ProcessRow, node_bytes)},

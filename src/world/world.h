@@ -83,6 +83,7 @@ typedef struct Process {
     const char *cgroup; /* path in the unified (or cpu) hierarchy, "/" at least */
     const char *unit;   /* innermost systemd unit of that path, or NULL */
     const char *slice;  /* innermost systemd slice, or NULL */
+    const char *shared; /* names of shared memory it maps, one blank between two; NULL: not known, or none */
     CpuMask cpuset;     /* CPUs its cpuset lets it use: the outer bound (I1); NULL: not known */
     uint64_t rss_bytes;
     /* Residency (evidence D): [topology->n_nodes], how much of its memory that placement can follow lies on each node,

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Where the memory of a process lies is found out and shown, and nothing is read where nobody wants to know."""
+"""Where the memory of a process lies, and with whom it shares it, is found out and shown; and nothing is read where nobody
+wants to know."""
 
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -106,6 +109,32 @@ class Memory(lib.DaemonTest):
         half = self.total(self.known(daemon, "the memory of the second", "explain", str(second.pid)))
         self.assertGreaterEqual(half, SHARED // 2)
         self.assertLess(half, SHARED // 2 + 32 * MIB)
+        daemon.stop()
+
+    def test_sharers_are_a_group(self):
+        """S-GRP: four that share memory and four that do not are one group of four and four of one."""
+        self.write_policy(Workload={"Act": "observe", "GroupBy": "shared-memory"})
+        program = ("import mmap, os, signal, sys\n"
+                   "for i in range(3):\n"
+                   "    if os.fork() == 0:\n"
+                   "        break\n"
+                   "if sys.argv[1] == 'shared':\n"
+                   "    memory = mmap.mmap(FD, 65536)\n"
+                   "signal.pause()\n")
+        shared = "import os\nFD = os.memfd_create('shared')\nos.ftruncate(FD, 65536)\n" + program
+        for kind, text in (("shared", shared), ("private", program)):
+            workload = lib.Workload(self, [sys.executable, "-c", text, kind], self.mark, start_new_session=True)
+            self.addCleanup(os.killpg, workload.pid, signal.SIGKILL)
+        daemon = self.daemon("--dry-run").ready()
+
+        def sizes():
+            groups = {}
+            for task in daemon.ctl("tasks", "50-test"):
+                groups[task["group"]] = groups.get(task["group"], 0) + 1
+            return sorted(groups.values())
+
+        lib.wait_until("the groups", lambda: sizes() == [1, 1, 1, 1, 4])
+        self.assertEqual(daemon.ctl("status")["homes"], 0)
         daemon.stop()
 
     def test_not_wanted(self):

@@ -311,7 +311,7 @@ static void test_settings(void **state)
         unsigned line;
         bool active;
     } expected[] = {
-        {"Workload", "GroupBy", 10, false},  {"Workload", "Act", 11, false}, {"Placement", "Mode", 7, true},
+        {"Workload", "GroupBy", 10, true},   {"Workload", "Act", 11, false}, {"Placement", "Mode", 7, true},
         {"Placement", "SettleSec", 8, true}, {"Steal", "Steal", 13, true},   {"Steal", "Scope", 2, true},
     };
 
@@ -345,6 +345,8 @@ static void test_active_choices(void **state)
         {"Workload", "Act", "affinity", true},     {"Workload", "Act", "cpuset", false},
         {"Steal", "NodeLimit", "3", true},         {"Memory", "Follow", "yes", false},
         {"Limits", "NiceTries", "3", true},        {"Workload", "ExpectWidth", "3", true},
+        {"Memory", "Evidence", "auto", true},      {"Memory", "Evidence", "residency", true},
+        {"Memory", "Evidence", "write", false},    {"Workload", "GroupBy", "shared-memory", true},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -11,19 +11,19 @@
 
 #define KB 1024ULL
 
-static bool wants_all(void *userdata, const World *world, const Process *process)
+static unsigned wants_all(void *userdata, const World *world, const Process *process)
 {
-    return true;
+    return PROBE_MEMORY_NODES;
 }
 
-static bool wants_except(void *userdata, const World *world, const Process *process)
+static unsigned wants_except(void *userdata, const World *world, const Process *process)
 {
     const Bench *b = userdata;
 
-    return process->pid != b->except;
+    return process->pid != b->except ? PROBE_MEMORY_NODES : 0;
 }
 
-typedef bool (*Wants)(void *userdata, const World *world, const Process *process);
+typedef unsigned (*Wants)(void *userdata, const World *world, const Process *process);
 
 static void start(Bench *b, Wants wants, bool aside)
 {

@@ -41,6 +41,7 @@ HARM(group_half, world->groups[0].home_nodes = NULL)
 HARM(group_nodes, world->groups[0].home_nodes = sample_mask(world, "2"))
 HARM(process_order, world->processes[1].pid = 100)
 HARM(process_name, world->processes[1].comm = NULL)
+HARM(process_shared, world->processes[1].shared = "0:1:77")
 HARM(process_workload, world->processes[1].workload.i = 2)
 HARM(process_group, world->processes[1].group.i = 2)
 HARM(process_other, world->processes[1].group.i = 0)
@@ -92,6 +93,7 @@ static void test_harm(void **state)
         {harm_group_nodes, "group 1 has a home outside the topology"},
         {harm_process_order, "process 100 is out of order"},
         {harm_process_name, "a name or mask of process 200 is not interned"},
+        {harm_process_shared, "a name or mask of process 200 is not interned"},
         {harm_process_workload, "process 200 is of a workload that is not there"},
         {harm_process_group, "process 200 is in a group that is not there"},
         {harm_process_other, "process 200 is in a group of another workload"},

@@ -41,6 +41,7 @@ static void test_round_trip(void **state)
     world->processes[1].uid = UINT32_MAX;
     world->processes[1].unit = intern_string(world->pool, "u.service");
     world->processes[1].slice = intern_string(world->pool, "s.slice");
+    world->processes[1].shared = intern_string(world->pool, "0:1:77");
     world->processes[1].cpuset = sample_mask(world, "");
     world->processes[1].rss_bytes = UINT64_MAX;
     assert_int_equal(world_set_process_memory(world, &world->processes[1], (uint64_t[]){73, 74}, 75), 0);
@@ -85,6 +86,7 @@ static void test_round_trip(void **state)
     assert_null(copy->groups[1].home);
     assert_int_equal(hwloc_bitmap_last(copy->groups[0].home), 3);
     assert_string_equal(copy->processes[1].slice, "s.slice");
+    assert_string_equal(copy->processes[1].shared, "0:1:77");
     assert_null(copy->processes[0].unit);
     assert_int_equal(hwloc_bitmap_weight(copy->processes[1].cpuset), 0);
     assert_int_equal(copy->tasks[2].hands, TASK_HANDS_PER_CPU);

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A line:
+ *
+ *     7f2c00000000-7f2c40000000 rw-s 00000000 00:01 1024                       /memfd:heap (deleted)
+ *
+ * The file system and the number of the inode in it are those of one piece of memory on the whole machine, whatever
+ * name each process has for it. */
+
+#include "probe/shared-maps.h"
+
+#include "base/time.h"
+#include "base/util.h"
+#include "probe/lines.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool scan_hex(const char **p, uint64_t *ret)
+{
+    size_t n = strspn(*p, "0123456789abcdef");
+    uint64_t v = 0;
+
+    if (n == 0 || n > 16)
+        return false;
+    for (; n > 0; n--, (*p)++)
+        v = v << 4 | (uint64_t)(**p <= '9' ? **p - '0' : **p - 'a' + 10);
+    *ret = v;
+    return true;
+}
+
+/* Fills in what the line says; *ret_shared: it is a shared mapping. */
+static bool scan_line(const char *line, SharedObject *ret, bool *ret_shared, const char **ret_path)
+{
+    uint64_t number, major, minor;
+
+    if (!scan_hex(&line, &number) || *line++ != '-' || !scan_hex(&line, &number) || *line++ != ' ' ||
+        strspn(line, "rwxsp-") != 4)
+        return false;
+    *ret_shared = line[3] == 's';
+    line += 4;
+    if (*line++ != ' ' || !scan_hex(&line, &number) || *line++ != ' ' || !scan_hex(&line, &major) ||
+        *line++ != ':' || !scan_hex(&line, &minor) || *line++ != ' ' || !scan_u64(&line, &ret->inode) ||
+        major > UINT32_MAX || minor > UINT32_MAX || (*line != ' ' && *line != '\0'))
+        return false;
+    ret->major = (uint32_t)major;
+    ret->minor = (uint32_t)minor;
+    *ret_path = line + strspn(line, " ");
+    return true;
+}
+
+static int compare(const SharedObject *a, const SharedObject *b)
+{
+    if (a->major != b->major)
+        return a->major < b->major ? -1 : 1;
+    if (a->minor != b->minor)
+        return a->minor < b->minor ? -1 : 1;
+    return (a->inode > b->inode) - (a->inode < b->inode);
+}
+
+int shared_maps_add(SharedMaps *maps, const char *line)
+{
+    SharedObject object;
+    const char *path;
+    bool shared;
+    uint32_t at;
+
+    if (!scan_line(line, &object, &shared, &path))
+        return -EINVAL;
+    if (!shared || !shared_maps_is_memory(path))
+        return 0;
+
+    for (at = maps->n; at > 0 && compare(&maps->objects[at - 1], &object) > 0; at--)
+        ;
+    if (at == SHARED_MAPS_MAX || (at > 0 && compare(&maps->objects[at - 1], &object) == 0))
+        return 0;
+    maps->n = MIN(maps->n + 1, SHARED_MAPS_MAX);
+    memmove(maps->objects + at + 1, maps->objects + at, (maps->n - at - 1) * sizeof(object));
+    maps->objects[at] = object;
+    return 0;
+}
+
+char *shared_maps_format(const SharedMaps *maps, char buf[static SHARED_MAPS_TEXT_SIZE])
+{
+    size_t len = 0;
+
+    /* Twice eight hexadecimal digits, twenty decimal ones, and three separators. */
+    static_assert(SHARED_MAPS_MAX * 39 < SHARED_MAPS_TEXT_SIZE, "the text may not fit");
+
+    buf[0] = '\0';
+    for (uint32_t i = 0; i < maps->n; i++)
+        len += (size_t)snprintf(buf + len, SHARED_MAPS_TEXT_SIZE - len, "%s%" PRIx32 ":%" PRIx32 ":%" PRIu64,
+                                i ? " " : "", maps->objects[i].major, maps->objects[i].minor,
+                                maps->objects[i].inode);
+    return buf;
+}
+
+static int add_line(void *userdata, const char *line)
+{
+    SharedMapsReading *reading = userdata;
+
+    return shared_maps_add(&reading->maps, line);
+}
+
+ssize_t shared_maps_read(int dir_fd, const char *file, char *buf, size_t size)
+{
+    uint64_t begin_nsec = time_thread_cpu_nsec();
+    SharedMapsReading reading = {0};
+    int r;
+
+    assert(size > sizeof(reading));
+
+    r = lines_read(dir_fd, file, add_line, &reading);
+    if (r < 0)
+        return r;
+    reading.cost_nsec = time_thread_cpu_nsec() - begin_nsec;
+    memcpy(buf, &reading, sizeof(reading));
+    buf[sizeof(reading)] = '\0';
+    return (ssize_t)sizeof(reading);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Who shares memory is one group (P12, S-GRP). */
+
+#include "fixture.h"
+#include "plan/sharing.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SHARING "[Placement]\nMode=fixed\nNodes=0\n[Workload]\nGroupBy=shared-memory\n"
+
+/* What a process maps, NULL: nothing known. */
+static void shares(Fixture *f, pid_t pid, const char *words)
+{
+    Process *process = world_process(f->world, pid);
+
+    process->shared = words ? intern_string(f->world->pool, words) : NULL;
+    if (words)
+        assert_non_null(process->shared);
+}
+
+static void add(Fixture *f, pid_t pid, const char *words)
+{
+    fixture_process(f, pid, "w", NULL);
+    shares(f, pid, words);
+}
+
+static void group(Fixture *f)
+{
+    CLEANUP_FREE char *what = NULL;
+
+    assert_int_equal(sharing_group(f->world, f->policies), 0);
+    if (world_check(f->world, &what) < 0)
+        fail_msg("%s", what);
+}
+
+static uint64_t group_of(Fixture *f, pid_t pid)
+{
+    return f->world->groups[world_process(f->world, pid)->group.i].id;
+}
+
+/* Groups with a member. */
+static size_t count(const Fixture *f)
+{
+    size_t n = 0;
+
+    for (size_t g = 0; g < f->world->n_groups; g++)
+        for (size_t i = 0; i < f->world->n_processes; i++)
+            if (!f->world->processes[i].gone && f->world->processes[i].group.i == (int32_t)g) {
+                n++;
+                break;
+            }
+    return n;
+}
+
+/* S-GRP: four processes share one piece of memory, four have their own: exactly one group of four. */
+static void test_s_grp(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "w", SHARING);
+    for (pid_t pid = 1; pid <= 8; pid++)
+        add(&f, pid, pid % 2 ? "0:1:77" : NULL);
+    assert_int_equal(count(&f), 8); /* before anybody has looked */
+    group(&f);
+    assert_int_equal(count(&f), 5);
+    for (pid_t pid = 3; pid <= 7; pid += 2)
+        assert_int_equal(group_of(&f, pid), group_of(&f, 1));
+    for (pid_t pid = 2; pid <= 8; pid += 2)
+        assert_int_not_equal(group_of(&f, pid), group_of(&f, 1));
+
+    /* Looking again changes nothing, and empty groups go. */
+    assert_int_equal(world_compact(f.world), 0);
+    assert_int_equal(f.world->n_groups, 5);
+    group(&f);
+    assert_int_equal(f.world->n_groups, 5);
+    assert_int_equal(count(&f), 5);
+    fixture_done(&f);
+}
+
+/* 1 and 2 share, 2 and 3 share: so 1 and 3 belong together. 77 of another device is other memory. */
+static void test_chain(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "w", SHARING);
+    add(&f, 1, "0:1:7 0:1:77");
+    add(&f, 2, "0:1:8 0:1:77");
+    add(&f, 3, "0:1:8 0:2:9");
+    add(&f, 4, "0:2:77");
+    add(&f, 5, "0:1:777");
+    group(&f);
+    assert_int_equal(count(&f), 3);
+    assert_int_equal(group_of(&f, 1), group_of(&f, 2));
+    assert_int_equal(group_of(&f, 1), group_of(&f, 3));
+    fixture_done(&f);
+}
+
+/* Workloads are placed apart, whatever they share; and other policies group otherwise. */
+static void test_within_workload(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "v", SHARING);
+    fixture_policy(&f, "w", SHARING);
+    fixture_policy(&f, "x", "[Placement]\nMode=fixed\nNodes=0\n[Workload]\nGroupBy=process\n");
+    add(&f, 1, "0:1:77");
+    add(&f, 2, "0:1:77");
+    fixture_process(&f, 3, "v", NULL);
+    fixture_process(&f, 4, "x", NULL);
+    fixture_process(&f, 5, "x", NULL);
+    for (pid_t pid = 3; pid <= 5; pid++)
+        shares(&f, pid, "0:1:77");
+    group(&f);
+    assert_int_equal(count(&f), 4);
+    assert_int_equal(group_of(&f, 1), group_of(&f, 2));
+    fixture_done(&f);
+}
+
+/* A group is the same while members come and go, and keeps its home. */
+static void test_goes_on(void **state)
+{
+    uint64_t id;
+    Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "w", SHARING);
+    for (pid_t pid = 11; pid <= 13; pid++) {
+        add(&f, pid, "0:1:77");
+        fixture_task(&f, pid, pid, 0);
+    }
+    group(&f);
+    fixture_home(&f);
+    id = group_of(&f, 11);
+    assert_non_null(world_group_by_id(f.world, id)->home);
+
+    /* One comes in front, the first one leaves. */
+    add(&f, 5, "0:1:77");
+    fixture_task(&f, 5, 5, 0);
+    world_process(f.world, 11)->gone = true;
+    group(&f);
+    assert_int_equal(world_compact(f.world), 0);
+    for (size_t i = 0; i < f.world->n_processes; i++)
+        assert_int_equal(f.world->groups[f.world->processes[i].group.i].id, id);
+    assert_int_equal(count(&f), 1);
+
+    /* A number that is used again is somebody else's. */
+    add(&f, 11, NULL);
+    group(&f);
+    assert_int_not_equal(group_of(&f, 11), id);
+    fixture_done(&f);
+}
+
+/* The oldest of two groups goes on with the members of both; of a group that falls apart the larger part does. */
+static void test_join_and_split(void **state)
+{
+    uint64_t older, newer;
+    Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "w", SHARING);
+    add(&f, 4, "0:1:7");
+    add(&f, 5, "0:1:7");
+    group(&f);
+    older = group_of(&f, 4);
+    for (pid_t pid = 1; pid <= 3; pid++)
+        add(&f, pid, "0:1:8");
+    group(&f);
+    newer = group_of(&f, 1);
+    assert_true(older < newer);
+
+    shares(&f, 3, "0:1:7 0:1:8");
+    group(&f);
+    for (pid_t pid = 1; pid <= 5; pid++)
+        assert_int_equal(group_of(&f, pid), older);
+
+    shares(&f, 3, "0:1:8");
+    group(&f);
+    for (pid_t pid = 1; pid <= 3; pid++)
+        assert_int_equal(group_of(&f, pid), older);
+    assert_int_equal(group_of(&f, 4), group_of(&f, 5));
+    assert_int_not_equal(group_of(&f, 4), older);
+
+    /* Being asked about again does not take anybody out of his group. */
+    assert_int_equal(group_assign(f.world, f.policies, world_process(f.world, 2), 0), 0);
+    assert_int_equal(group_of(&f, 2), older);
+    fixture_done(&f);
+}
+
+/* Random sharing, against joining by hand until nothing changes. */
+static void test_random(void **state)
+{
+    uint64_t seed = 1;
+
+    for (int round = 0; round < 200; round++) {
+        uint64_t label[24], words[24];
+        bool changed = true;
+        Fixture f;
+
+        fixture_init(&f, TWO_SHARDS);
+        fixture_policy(&f, "w", SHARING);
+        for (int i = 0; i < 24; i++) {
+            char text[64] = "";
+
+            words[i] = 1ULL << fixture_random(&seed, 30) | 1ULL << fixture_random(&seed, 30);
+            for (int k = 0; k < 30; k++)
+                if (words[i] & 1ULL << k)
+                    (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s0:1:%d",
+                                   *text ? " " : "", k);
+            add(&f, i + 1, text);
+            label[i] = (uint64_t)i;
+        }
+        while (changed) {
+            changed = false;
+            for (int i = 0; i < 24; i++)
+                for (int k = 0; k < 24; k++)
+                    if ((words[i] & words[k]) && label[k] < label[i]) {
+                        label[i] = label[k];
+                        changed = true;
+                    }
+        }
+        group(&f);
+        for (int i = 0; i < 24; i++)
+            for (int k = 0; k < 24; k++)
+                assert_int_equal(group_of(&f, i + 1) == group_of(&f, k + 1), label[i] == label[k]);
+        fixture_done(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_s_grp),           cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_within_workload), cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_join_and_split),  cmocka_unit_test(test_random),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
