@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What is installed is packaged, what is packaged is installed, and all packages have the version of the project.
+
+usage: packaging.py SOURCE_ROOT BUILD_ROOT
+"""
+
+import fnmatch
+import json
+import re
+import subprocess
+import sys
+
+import lint
+
+# As Fedora has them; %name is known to the spec.
+MACROS = {
+    "_bindir": "/usr/bin",
+    "_sbindir": "/usr/sbin",
+    "_prefix": "/usr",
+    "_datadir": "/usr/share",
+    "_includedir": "/usr/include",
+    "_mandir": "/usr/share/man",
+    "_sysconfdir": "/etc",
+    "_unitdir": "/lib/systemd/system",
+    "_presetdir": "/lib/systemd/system-preset",
+    "name": "numaplace",
+}
+
+
+def installed(build):
+    """Paths as with --prefix=/usr, wherever systemd's directory is here."""
+    run = subprocess.run(["meson", "introspect", "--installed", "--buildoptions", build], capture_output=True, text=True,
+                         check=True)
+    found = json.loads(run.stdout)
+    prefix = next(option["value"] for option in found["buildoptions"] if option["name"] == "prefix")
+    paths = {re.sub(rf"^{re.escape(prefix)}/", "/usr/", path) for path in found["installed"].values()}
+    return {re.sub(r"^/usr/lib/systemd/(system|system-preset)/", r"/lib/systemd/\1/", path) for path in paths}
+
+
+def debian_patterns(texts):
+    """First words of .install files and the like."""
+    return {"/" + line.split()[0] for text in texts for line in text.splitlines() if line and not line.startswith("#")}
+
+
+def spec_patterns(spec):
+    patterns, inside = set(), False
+    for line in spec.splitlines():
+        if line.startswith("%"):
+            inside = line.startswith("%files") or inside and not re.match(r"%(changelog|post|pre|package)", line)
+        if not inside or re.match(r"%(files|license|doc|dir)\b", line) or not line:
+            continue
+        patterns.add(re.sub(r"%\{(\w+)\}", lambda macro: MACROS[macro[1]], line).rstrip("/"))
+    return patterns
+
+
+def check_list(where, patterns, paths):
+    def covers(pattern, path):
+        return fnmatch.fnmatch(path, pattern) or path.startswith(pattern.rstrip("/") + "/")
+
+    for path in sorted(paths):
+        if not any(covers(pattern, path) for pattern in patterns):
+            yield f"{where}: {path} is installed, but not packaged"
+    for pattern in sorted(patterns):
+        if not any(covers(pattern, path) for path in paths):
+            yield f"{where}: {pattern} is packaged, but not installed"
+
+
+def check_versions(read):
+    version = re.search(r"^ *version: '(.*)',", read("meson.build"), re.MULTILINE)[1]
+    for path, pattern in {
+        "packaging/debian/changelog": r"\Anumaplace \((.*?)\)",
+        "packaging/rpm/numaplace.spec": r"^Version: *(\S+)$",
+        "packaging/kubernetes/numaplace.yaml": r"image: numaplace:(\S+)$",
+    }.items():
+        found = re.search(pattern, read(path), re.MULTILINE)
+        if not found or found[1] != version:
+            yield f"{path}: version {found[1] if found else 'unknown'}, expected {version}"
+
+
+def test_ourselves(read):
+    lint.self_test(
+        lambda patterns, paths: check_list("list", patterns, paths),
+        [
+            (({"/usr/bin/x", "/usr/share/man"}, {"/usr/bin/x", "/usr/share/man/man1/x.1"}), None),
+            (({"/usr/share/man/man1/x.1*"}, {"/usr/share/man/man1/x.1"}), None),
+            (({"/usr/bin/x"}, {"/usr/bin/x", "/usr/bin/xy"}), "/usr/bin/xy is installed, but not packaged"),
+            (({"/usr/bin/x", "/usr/bin/y"}, {"/usr/bin/x"}), "/usr/bin/y is packaged, but not installed"),
+        ],
+    )
+    spec = "%files\n%license LICENSE\n%{_bindir}/x\n%dir %{_sysconfdir}/x\n\n%files devel\n%{_includedir}/%{name}/\n%changelog\n* me\n"
+    if spec_patterns(spec) != {"/usr/bin/x", "/usr/include/numaplace"}:
+        sys.exit(f"self-test: spec_patterns() gave {spec_patterns(spec)}")
+    lint.self_test(
+        check_versions,
+        [((read,), None), ((lambda path: read(path).replace("(0", "(99.0"),), "packaging/debian/changelog: version 99.0")],
+    )
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    root, build = sys.argv[1:]
+
+    def read(path):
+        return lint.read(root, path)
+
+    test_ourselves(read)
+    paths = installed(build)
+    debian = [read(f"packaging/debian/{name}") for name in ("numaplace.install", "numaplace-dev.install", "not-installed")]
+    problems = [*check_versions(read), *check_list("packaging/debian", debian_patterns(debian), paths)]
+    problems += check_list("packaging/rpm/numaplace.spec", spec_patterns(read("packaging/rpm/numaplace.spec")), paths)
+    lint.finish(problems, len(paths))
+
+
+main()
