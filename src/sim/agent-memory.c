@@ -107,11 +107,10 @@ static void look_at_nodes(const Engine *e, Agent *agent)
     for (uint32_t i = 0; i < e->n_families; i++)
         if (e->families[i].n_alive > 0)
             (void)add_family(e, &e->families[i], agent->node_bytes);
-    for (uint32_t i = 0; i < e->n_nodes; i++)
-        agent->world->nodes[i] = (NodeLoad){
-            .free_bytes = free_bytes(e->topology, i, agent->node_bytes[i]),
-            .free_known = true,
-        };
+    for (uint32_t i = 0; i < e->n_nodes; i++) {
+        agent->world->nodes[i].free_bytes = free_bytes(e->topology, i, agent->node_bytes[i]);
+        agent->world->nodes[i].free_known = true;
+    }
 }
 
 static AgentFamily *seen_of(const Pass *pass, const Process *process)
