@@ -3,11 +3,11 @@
 /* Homes the policy leaves to us (Mode=auto, compress, spread, interleave): every group the machine has becomes one of a
  * packing problem (P15, plan/pack.h), and the answer is its home. This file is the translation there and back.
  *
- * - What a group wants is what its threads ran and waited on average. One without a home yet is taken by this tick too,
+ * - What a group wants is what its threads run and wait on average, with its peaks for a while (load_groups()). One without a home yet is taken by this tick too,
  *   because an average of a group that has just begun says nothing; and ExpectWidth= is the least (P5: threads that sleep
  *   at start are invisible to whoever looks at the load alone).
- * - What others use, who are not ours to place, goes wherever the kernel finds room. So it is taken from all nodes in
- *   proportion, and only as whole CPUs: a share that changes from tick to tick must not move anybody.
+ * - What others use, who are not ours to place, is taken off the nodes where they run, as an average over some time: a share
+ *   that changes from tick to tick must not move anybody.
  * - A group whose memory is not known has it where its threads ran last, as long as it has no home (memory is where it was
  *   first touched), and at its home from then on.
  * - Groups that hardly run get no home, which costs system calls and gives them nothing; one that they have they keep.
@@ -25,6 +25,9 @@
 /* Of the CPU time threads want, so much more waiting than before is worse, and less is noise. */
 #define WORSE_PERMILLE 100U
 
+/* For so long a group is new, and its first home need not wait for a slow tick. */
+#define NEW_USEC 2000000U
+
 /* Bytes of a group, more than any machine has; what pack_solve() takes. */
 #define MEMORY_MAX ((1ULL << 50) - 1)
 
@@ -41,9 +44,8 @@ static PackMode pack_mode(const Policy *policy)
     case POLICY_MODE_COMPRESS:
         return PACK_MODE_COMPRESS;
     case POLICY_MODE_SPREAD:
+    case POLICY_MODE_INTERLEAVE: /* as long as memory stays where it is, that counts */
         return PACK_MODE_SPREAD;
-    case POLICY_MODE_INTERLEAVE:
-        return PACK_MODE_INTERLEAVE;
     default:
         return PACK_MODE_AUTO;
     }
@@ -61,7 +63,7 @@ static PackNodes nodes_of(CpuMask set)
 
 /* Loads */
 
-/* Sums over the tasks of each group, into PlannerGroup, and per node into `ran`. */
+/* Sums over the tasks of each group, into PlannerGroup, and what ran on which node into `ran`. */
 static void gather_loads(Planner *p, uint64_t *ran)
 {
     const Topology *topology = p->world->topology;
@@ -75,26 +77,45 @@ static void gather_loads(Planner *p, uint64_t *ran)
         if (task->gone || process->gone || process->group.i < 0)
             continue;
         g = &p->s->groups[process->group.i];
-        g->n_threads++;
         g->n_placeable +=
             planner_placeable(group_policy(p->world, p->policies, process->workload), process, task);
-        g->ran += task->run_permille;
-        g->wants_now += task->run_permille + task->wait_permille;
-        g->waits_mean += task->wait_ewma_permille;
-        g->wants += task->run_ewma_permille + task->wait_ewma_permille;
+        /* What it runs on a CPU it was lent, it runs for want of one at home. */
+        g->waits_mean += task->wait_ewma_permille + (task->lease >= 0 ? task->run_ewma_permille : 0);
         if (cpu)
             ran[(size_t)process->group.i * topology->n_nodes + (size_t)cpu->node.i] +=
                 MAX(task->run_permille, task->run_ewma_permille);
     }
 }
 
+static uint32_t share_permille(uint64_t part, uint64_t whole)
+{
+    return whole > 0 ? (uint32_t)(part * 1000 / whole) : 0;
+}
+
+/* Which part of what they want the threads of each group wait for, and those of all others. */
+static void compare_waits(Planner *p)
+{
+    uint64_t wants = 0, waits = 0;
+
+    for (size_t i = 0; i < p->world->n_groups; i++) {
+        wants += p->world->groups[i].want_permille;
+        waits += p->s->groups[i].waits_mean;
+    }
+    for (size_t i = 0; i < p->world->n_groups; i++) {
+        PlannerGroup *g = &p->s->groups[i];
+
+        g->wait_permille = share_permille(g->waits_mean, p->world->groups[i].want_permille);
+        g->others_permille = share_permille(waits - g->waits_mean, wants - p->world->groups[i].want_permille);
+    }
+}
+
 static uint32_t group_demand(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
-    const PlannerGroup *g = &p->s->groups[index];
     /* Also one that was given its home at this instant, so that a plan made again is the same (I9). */
     bool settled = (group->home || group->roams) && group->last_home_usec < p->world->now_usec;
-    uint64_t demand = settled ? g->wants : MAX(g->wants, g->wants_now);
+    uint64_t average = group->demand_permille > 0 ? group->demand_permille : group->want_permille;
+    uint64_t demand = settled ? average : MAX(average, group->run_permille + (uint64_t)group->wait_permille);
     uint64_t expected = p->s->workloads[group->workload.i].policy->expect_width * 1000ULL;
 
     return (uint32_t)MIN(MAX(demand, expected), PACK_DEMAND_MAX);
@@ -102,20 +123,31 @@ static uint32_t group_demand(const Planner *p, size_t index)
 
 /* Nodes */
 
-/* What is not known is taken as if nothing were used: a packing that is a little too hopeful does no harm, because pages
- * that find no room stay where they are. */
+/* What is not known is taken as if nothing were used, and where not even sizes are told (descriptions of machines) as
+ * enough: a packing that is too hopeful does no harm, because pages that find no room stay where they are. */
 static uint64_t free_memory(const World *world, uint32_t node)
 {
-    return world->nodes[node].free_known ? world->nodes[node].free_bytes
-                                         : world->topology->nodes[node].memory_bytes;
+    uint64_t size = world->topology->nodes[node].memory_bytes;
+
+    for (uint32_t i = 0; i < world->topology->n_nodes && size == 0; i++)
+        if (world->topology->nodes[i].memory_bytes > 0)
+            return 0;
+    return world->nodes[node].free_known ? world->nodes[node].free_bytes : size > 0 ? size : WORLD_MEMORY_MAX;
 }
 
-/* CPUs of each node that may be used, and what of them all is left by those who are not packed. */
-static void fill_nodes(Planner *p, PackNode *nodes, uint64_t ran_by_groups)
+/* What others leave. A node full of them keeps a little, or nobody could be there at all. */
+static uint32_t left_by_others(uint32_t permille, uint32_t others)
+{
+    return MAX(permille - MIN(others, permille), permille / 10);
+}
+
+/* The CPUs and cores of each node that may be used, and what of them others leave. */
+static int fill_nodes(const Planner *p, PackNode *nodes)
 {
     const Topology *topology = p->world->topology;
-    uint64_t busy = 0, capacity = 0, others;
+    hwloc_bitmap_t cores = p->s->set;
 
+    hwloc_bitmap_zero(cores);
     for (uint32_t i = 0; i < topology->n_nodes; i++)
         nodes[i] = (PackNode){.key = UINT32_MAX - i, .free_bytes = free_memory(p->world, i)};
     for (uint32_t i = topology->cpu_limit; i > 0; i--) {
@@ -124,13 +156,18 @@ static void fill_nodes(Planner *p, PackNode *nodes, uint64_t ran_by_groups)
         if (!cpu || !hwloc_bitmap_isset(p->s->usable, i - 1))
             continue;
         nodes[cpu->node.i].capacity_permille += 1000;
+        nodes[cpu->node.i].cores_permille += hwloc_bitmap_isset(cores, (unsigned)cpu->core.i) ? 0 : 1000;
         nodes[cpu->node.i].key = i - 1;
-        capacity += 1000;
-        busy += p->world->cpus[i - 1].busy_permille;
+        if (hwloc_bitmap_set(cores, (unsigned)cpu->core.i) < 0)
+            return -ENOMEM;
     }
-    others = busy > ran_by_groups ? (busy - ran_by_groups) / 1000 * 1000 : 0;
-    for (uint32_t i = 0; i < topology->n_nodes && capacity > 0; i++)
-        nodes[i].capacity_permille -= (uint32_t)(nodes[i].capacity_permille * others / capacity);
+    for (uint32_t i = 0; i < topology->n_nodes; i++) {
+        uint32_t others = p->world->nodes[i].others_permille;
+
+        nodes[i].capacity_permille = left_by_others(nodes[i].capacity_permille, others);
+        nodes[i].cores_permille = left_by_others(nodes[i].cores_permille, others);
+    }
+    return 0;
 }
 
 /* Nodes any process of a group may use; the last cpuset asked about is mostly the next one. */
@@ -188,6 +225,19 @@ static void gather_memory(Planner *p, uint64_t *memory)
     }
 }
 
+/* Less than this fits the caches of a few cores; who has less is not far from it wherever it runs. */
+#define MEMORY_MIN ((uint64_t)32 << 20)
+
+/* How much less it counts to be near memory: it decides between equal nodes at least. */
+static uint32_t memory_discount(const PlannerGroup *g, const uint64_t *memory, uint32_t n_nodes)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < n_nodes; i++)
+        sum += memory[i];
+    return g->memory_known ? (uint32_t)(900 - MIN(sum, MEMORY_MIN) * 900 / MEMORY_MIN) : 900;
+}
+
 /* Only proportions count here, and the numbers are too small to take room from anybody. */
 static void guess_memory(const Group *group, uint32_t n_nodes, const uint64_t *ran, uint64_t *memory)
 {
@@ -197,29 +247,44 @@ static void guess_memory(const Group *group, uint32_t n_nodes, const uint64_t *r
 
 /* Groups */
 
+static bool is_young(const Planner *p, const Group *group, const Policy *policy)
+{
+    return p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < policy->min_age_usec;
+}
+
+/* What is to be spread is left alone as long as it is young: in a small home its threads would leave their memory. */
 static bool wants_home(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
+    const Policy *policy = p->s->workloads[group->workload.i].policy;
 
-    return group->home || group->roams || group_demand(p, index) >= IDLE_PERMILLE;
+    if (group->home || group->roams)
+        return true;
+    return group_demand(p, index) >= IDLE_PERMILLE &&
+           (pack_mode(policy) != PACK_MODE_SPREAD || !is_young(p, group, policy));
+}
+
+/* How long a new home is kept: until it has been judged. One in which threads wait, or that was chosen before it was known
+ * where the memory is, may prove to be wrong at once. */
+static uint64_t residency_usec(const Group *group, const PlannerGroup *g, const Policy *policy)
+{
+    bool doubtful = g->wait_permille > WORSE_PERMILLE || (group->guessed && g->memory_known);
+
+    return MAX(doubtful ? policy->min_residency_usec : MAX(policy->min_residency_usec, policy->settle_usec),
+               1U);
 }
 
 /* Whether it must stay where it is, for now. */
 static bool group_stays(const Planner *p, const Group *group, const Policy *policy, uint32_t demand)
 {
+    const PlannerGroup *g = &p->s->groups[group - p->world->groups];
     uint64_t now = p->world->now_usec;
 
     if (!group->home && !group->roams)
         return false;
-    return !choose_mode(policy) || p->s->groups[group - p->world->groups].n_placeable == 0 ||
-           p->world->workloads[group->workload.i].paused || demand < IDLE_PERMILLE ||
-           now < group->frozen_until_usec ||
-           now - MIN(group->last_home_usec, now) < MAX(policy->min_residency_usec, 1U);
-}
-
-uint32_t choose_wait_permille(const PlannerGroup *g)
-{
-    return g->wants > 0 ? (uint32_t)(g->waits_mean * 1000 / g->wants) : 0;
+    return !choose_mode(policy) || g->n_placeable == 0 || p->world->workloads[group->workload.i].paused ||
+           demand < IDLE_PERMILLE || now < group->frozen_until_usec ||
+           now - MIN(group->last_home_usec, now) < residency_usec(group, g, policy);
 }
 
 /* Where it lives now, and where it lived before; roaming is all nodes. Groups of Mode=fixed are where their policy sends them in
@@ -240,14 +305,23 @@ static PackNodes former_set(const Group *group, PackNodes with_cpus)
     return before ? before : with_cpus;
 }
 
-/* Measure and revert: SettleSec= after a change its threads must not wait longer than before it. Where that was no home, it
- * goes back to roaming. */
-static void judge(const Planner *p, const Group *group, PlannerGroup *g, PackNodes with_cpus)
+/* Measure and revert: SettleSec= after a change its threads must not wait longer than before it. What all others wait longer
+ * too is not the home's doing, nor what came with more work. Where the former home was none, it goes back to roaming. */
+static void judge(const Planner *p, const Group *group, PlannerGroup *g, const PackGroup *pack,
+                  PackNodes with_cpus)
 {
+    uint32_t others = g->others_permille > group->before_others_permille
+                          ? g->others_permille - group->before_others_permille
+                          : 0;
+    PackNodes former = former_set(group, with_cpus);
+
     if (group->judge_usec == 0 || p->world->now_usec < group->judge_usec)
         return;
-    g->reverts = choose_wait_permille(g) > group->before_wait_permille + WORSE_PERMILLE &&
-                 former_set(group, with_cpus) != present_set(p, group, with_cpus);
+    g->reverts =
+        g->wait_permille > group->before_wait_permille + others + WORSE_PERMILLE &&
+        group->demand_permille <= group->before_demand_permille + group->before_demand_permille / 4 &&
+        former != pack->home && (former & ~pack->allowed) == 0 &&
+        (uint32_t)__builtin_popcountll(former) <= pack->max_nodes;
     g->judged = !g->reverts;
 }
 
@@ -256,24 +330,29 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
     const Group *group = &p->world->groups[index];
     PlannerGroup *g = &p->s->groups[index];
     const Policy *policy = p->s->workloads[group->workload.i].policy;
-    uint64_t age = p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec);
-    uint32_t demand = group_demand(p, index), threads = MAX(g->n_threads, 1U);
-
-    if (choose_mode(policy) && policy->settle_usec > 0 && !p->world->workloads[group->workload.i].paused)
-        judge(p, group, g, with_cpus);
-    return (PackGroup){
+    uint32_t threads = MAX(group->n_tasks, 1U);
+    PackGroup pack = {
         .id = group->id,
         .mode = pack_mode(policy),
-        .demand_permille = demand,
+        .demand_permille = group_demand(p, index),
         .min_gain_permille = policy->min_gain_permille,
         /* More nodes than threads help nobody. */
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
-        .home = g->reverts ? former_set(group, with_cpus) : present_set(p, group, with_cpus),
+        .home = present_set(p, group, with_cpus),
         .allowed = g->allowed & nodes_of_policy(p->world->topology, policy) & with_cpus,
         .memory_bytes = memory,
-        .stays = g->reverts || group_stays(p, group, policy, demand),
-        .young = age < policy->min_age_usec,
+        .memory_discount_permille = memory_discount(g, memory, p->world->topology->n_nodes),
+        .young = is_young(p, group, policy),
     };
+
+    pack.stays = group_stays(p, group, policy, pack.demand_permille);
+    if (choose_mode(policy) && policy->settle_usec > 0 && !p->world->workloads[group->workload.i].paused)
+        judge(p, group, g, &pack, with_cpus);
+    if (g->reverts) {
+        pack.home = former_set(group, with_cpus);
+        pack.stays = true;
+    }
+    return pack;
 }
 
 /* Which groups take part: all that have or want a home; those that want most when they are too many. */
@@ -378,11 +457,48 @@ static bool any_chooses(const Planner *p)
     return false;
 }
 
+/* Whether it is known of some process where its memory is. */
+static bool has_memory(const Planner *p, size_t index)
+{
+    for (size_t i = 0; i < p->world->n_processes; i++)
+        if (p->world->processes[i].group.i == (int32_t)index && p->world->processes[i].node_bytes)
+            return true;
+    return false;
+}
+
+/* Processes of a policy that chooses were found a short time ago and have no home yet. */
+static bool is_new(const Planner *p, const Group *group)
+{
+    const Policy *policy = group_policy(p->world, p->policies, group->workload);
+    uint64_t now = p->world->now_usec;
+
+    return !group->gone && !group->home && !group->roams && policy && choose_mode(policy) &&
+           (policy->act == POLICY_ACT_AUTO || policy->act == POLICY_ACT_AFFINITY) &&
+           now - MIN(group->first_seen_usec, now) < NEW_USEC;
+}
+
+bool choose_early(const Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_groups; i++)
+        if (p->world->groups[i].want_permille >= IDLE_PERMILLE && is_new(p, &p->world->groups[i]) &&
+            has_memory(p, i))
+            return true;
+    return false;
+}
+
+bool choose_waits(const Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_groups; i++)
+        if (is_new(p, &p->world->groups[i]))
+            return true;
+    return false;
+}
+
 int choose_homes(Planner *p)
 {
     const Topology *topology = p->world->topology;
     PackNode nodes[PACK_NODES_MAX];
-    uint64_t *ran, *memory, ran_by_groups = 0;
+    uint64_t *ran, *memory;
 
     /* With more nodes no group gets a home but by Mode=fixed: no machine has them. */
     if (!any_chooses(p) || topology->n_nodes > PACK_NODES_MAX)
@@ -392,6 +508,7 @@ int choose_homes(Planner *p)
     ran = p->s->node_sums;
     memory = ran + p->world->n_groups * topology->n_nodes;
     gather_loads(p, ran);
+    compare_waits(p);
     gather_memory(p, memory);
     if (gather_allowed(p) < 0)
         return -ENOMEM;
@@ -399,11 +516,11 @@ int choose_homes(Planner *p)
     for (size_t i = 0; i < p->s->n_order; i++) {
         size_t index = p->s->order[i].index;
 
-        ran_by_groups += p->s->groups[index].ran;
         if (!p->s->groups[index].memory_known)
             guess_memory(&p->world->groups[index], topology->n_nodes, ran + index * topology->n_nodes,
                          memory + index * topology->n_nodes);
     }
-    fill_nodes(p, nodes, ran_by_groups);
+    if (fill_nodes(p, nodes) < 0)
+        return -ENOMEM;
     return pack(p, nodes, memory);
 }

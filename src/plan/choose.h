@@ -12,9 +12,11 @@
 /* Whether a policy leaves the choice of nodes to us. */
 bool choose_mode(const Policy *policy);
 
-/* Of the CPU time its threads want, what they wait; permille. */
-uint32_t choose_wait_permille(const PlannerGroup *g);
+/* A new group need not wait for a slow tick: whether one is to be given its first home now, and whether one is to be looked at
+ * again as soon as there are loads. */
+bool choose_early(const Planner *p);
+bool choose_waits(const Planner *p);
 
-/* Finds the nodes of every group of such a policy, into PlannerGroup: on slow ticks, when the World is complete. Groups of
+/* Finds the nodes of every group of such a policy, into PlannerGroup: in ticks in which homes are looked at, when the World is complete. Groups of
  * Mode=fixed with a home take part as what they are, a load. Returns 0 or -ENOMEM. */
 int choose_homes(Planner *p);

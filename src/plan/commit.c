@@ -14,6 +14,9 @@
 #include "plan/group.h"
 #include "plan/planner.h"
 
+/* So many changes of a home within PingPongSec= are enough. */
+#define CHANGES_MAX 4U
+
 typedef struct Commit {
     World *world;
     const PolicySet *policies;
@@ -255,21 +258,40 @@ static bool home_failed(const Commit *c, const PlanOutcome *outcomes, uint64_t g
     return planned;
 }
 
-/* Back where it was before PingPongSec= is over, or because it was worse elsewhere: it stays there for as long. */
+/* Whether it has changed its home too often within PingPongSec=, wherever it went. There and back is two changes. */
+static bool count_change(Group *group, uint64_t now, uint64_t pause)
+{
+    if (group->n_changes == 0 || now - MIN(group->changes_since_usec, now) >= pause) {
+        group->n_changes = 0;
+        group->changes_since_usec = now;
+    }
+    group->n_changes++;
+    return group->n_changes >= CHANGES_MAX;
+}
+
+static uint64_t add_usec(uint64_t a, uint64_t b)
+{
+    return b < UINT64_MAX - a ? a + b : UINT64_MAX;
+}
+
 static void move_group(const Commit *c, Group *group, const PlanHome *home, bool unsettled)
 {
     const Policy *policy = group_policy(c->world, c->policies, group->workload);
     uint64_t now = c->plan->now_usec, pause = policy ? MAX(policy->ping_pong_usec, policy->settle_usec) : 0;
-    uint64_t since = now - MIN(group->last_home_usec, now);
-    bool returns = group->last_home_usec > 0 && since < pause && home->home_nodes == group->before_nodes;
+    bool chosen = policy && policy->mode != POLICY_MODE_FIXED, first = group->last_home_usec == 0;
+    bool returns =
+        !first && now - MIN(group->last_home_usec, now) < pause && home->home_nodes == group->before_nodes;
+    bool restless = chosen && !first && count_change(group, now, pause);
 
-    if ((home->reverts || returns) && __builtin_add_overflow(now, pause, &group->frozen_until_usec))
-        group->frozen_until_usec = UINT64_MAX;
+    if (chosen && (home->reverts || returns || restless))
+        group->frozen_until_usec = add_usec(now, pause);
     group->before_nodes = group->home_nodes;
     group->before_wait_permille = home->wait_permille;
-    if (!policy || policy->mode == POLICY_MODE_FIXED || policy->settle_usec == 0 || home->reverts ||
-        __builtin_add_overflow(now, policy->settle_usec, &group->judge_usec))
-        group->judge_usec = 0;
+    group->before_others_permille = home->others_permille;
+    group->before_demand_permille = group->demand_permille;
+    group->guessed = home->guessed;
+    group->judge_usec =
+        chosen && policy->settle_usec > 0 && !home->reverts ? add_usec(now, policy->settle_usec) : 0;
     group->home = home->home;
     group->home_nodes = home->home_nodes;
     group->roams = !home->home;

@@ -72,8 +72,8 @@ static void put_home(FILE *out, const World *world, const PlanHome *home)
         put_nodes(out, world->topology, home->home_nodes);
     else
         (void)fputs(" roams", out);
-    (void)fprintf(out, " wait=%" PRIu32 "%s%s\n", home->wait_permille, home->judged ? " judged" : "",
-                  home->reverts ? " reverts" : "");
+    (void)fprintf(out, " wait=%" PRIu32 " others=%" PRIu32 "%s%s\n", home->wait_permille,
+                  home->others_permille, home->judged ? " judged" : "", home->reverts ? " reverts" : "");
 }
 
 static void put_plan(FILE *out, const World *world, const Plan *plan)

@@ -69,7 +69,7 @@ static void decide_workload(Planner *p, size_t index)
 
     w->policy = group_policy(p->world, p->policies, (WorkloadIx){(int32_t)index});
     w->blocked = workload_blocked(w->policy);
-    if (w->blocked != PLAN_REASON_INVALID || !p->limits->slow_tick || choose_mode(w->policy))
+    if (w->blocked != PLAN_REASON_INVALID || !p->homes || choose_mode(w->policy))
         return;
 
     if (home_nodes_of_policy(p->world->topology, w->policy, p->s->nodes) < 0 ||
@@ -146,13 +146,13 @@ static void decide_group(Planner *p, size_t index)
     }
 
     paused = p->world->workloads[group->workload.i].paused;
-    decides = p->limits->slow_tick && !paused && !p->world->partial;
+    decides = p->homes && !paused && !p->world->partial;
     decide_home(p, group, g, w, decides);
     if (paused)
         planner_refuse_group(p, mechanism_of(w->policy), PLAN_REASON_PAUSED, group, 0, 0);
     else if (g->roams || g->idle)
         planner_refuse_group(p, MECHANISM_PACK, g->roams ? PLAN_REASON_NO_HOME : PLAN_REASON_IDLE, group,
-                             g->wants, 0);
+                             group->want_permille, 0);
 
     if (g->roams || g->idle || (choose_mode(w->policy) && g->n_placeable == 0 && !g->home))
         return;
@@ -189,7 +189,7 @@ void home_decide(Planner *p)
 {
     for (size_t i = 0; i < p->world->n_workloads; i++)
         decide_workload(p, i);
-    if (p->limits->slow_tick && !p->world->partial && choose_homes(p) < 0)
+    if (p->homes && !p->world->partial && choose_homes(p) < 0)
         p->error = -ENOMEM;
     for (size_t i = 0; i < p->world->n_groups; i++)
         decide_group(p, i);
@@ -394,7 +394,9 @@ static void keep_homes(Planner *p)
                                 .group_id = group->id,
                                 .home = other ? g->home : group->home,
                                 .home_nodes = other ? g->home_nodes : group->home_nodes,
-                                .wait_permille = choose_wait_permille(g),
+                                .wait_permille = g->wait_permille,
+                                .others_permille = g->others_permille,
+                                .guessed = !g->memory_known,
                                 .judged = !other,
                                 .reverts = g->reverts,
                             });

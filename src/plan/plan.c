@@ -6,7 +6,7 @@
  * Cost: a few walks over the tasks, and n log n only over those that wait. Nothing is allocated per thread; arrays
  * stay with the Plan and only ever grow. */
 
-#include "plan/planner.h"
+#include "plan/choose.h"
 
 #include <string.h>
 
@@ -247,16 +247,17 @@ static bool is_pressed(const Planner *p)
 
 static void compute(Planner *p)
 {
+    p->homes = p->limits->slow_tick || choose_early(p);
     home_decide(p);
     release_all(p);
     recall_due(p);
     overload_classify(p);
     steal_gather(p);
     recall_to_idle_homes(p);
-    if (p->limits->slow_tick)
+    if (p->homes)
         home_set(p);
     steal_lend(p);
-    p->plan->pressed = is_pressed(p);
+    p->plan->pressed = is_pressed(p) || choose_waits(p);
     p->plan->may_borrow = any_may_borrow(p);
 }
 

@@ -130,9 +130,11 @@ typedef struct PlanHome {
     uint64_t group_id;
     CpuMask home; /* CPUs; NULL: it roams */
     CpuMask home_nodes;
-    uint32_t wait_permille; /* of the CPU time its threads want, what they wait now */
-    bool judged;            /* the home is the one it has, and proved to be no worse than the last one */
-    bool reverts;           /* it is the one before: the last one proved to be worse */
+    uint32_t wait_permille;   /* of the CPU time its threads want, what they wait now */
+    uint32_t others_permille; /* the same of all other groups */
+    bool guessed;             /* where its memory is was not known */
+    bool judged;              /* the home is the one it has, and proved to be no worse than the last one */
+    bool reverts;             /* it is the one before: the last one proved to be worse */
 } PlanHome;
 
 typedef struct PlanScratch PlanScratch;

@@ -60,11 +60,11 @@ typedef struct PlannerGroup {
     bool waits;          /* some thread waits, on this tick */
 
     /* choose.c, on slow ticks. Sums over its threads in permille of a CPU */
-    uint64_t wants, wants_now; /* run and wait, on average and in this tick */
-    uint64_t ran;              /* in this tick */
-    uint32_t n_threads, n_placeable;
+    uint32_t n_placeable;
     PackNodes allowed, chosen;
-    uint64_t waits_mean; /* what of `wants` is waiting */
+    uint64_t waits_mean;      /* what of Group.want_permille is waiting */
+    uint32_t wait_permille;   /* the share of it */
+    uint32_t others_permille; /* the same of all other groups */
     bool memory_known;
     bool reverts;    /* its last change of home proved to be for the worse */
     bool judged;     /* it did not */
@@ -124,6 +124,7 @@ typedef struct Planner {
     const PlanLimits *limits;
     Plan *plan;
     PlanScratch *s;
+    bool homes;           /* homes are looked at in this tick */
     uint32_t n_cpu_nodes; /* nodes that have CPUs: what NodeLimit= counts (P3) */
     size_t n_spent;       /* of the action budget */
     size_t n_lent_host;   /* across nodes, by this plan */

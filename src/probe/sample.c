@@ -329,5 +329,7 @@ int probe_sample(Probe *probe, World *world, uint64_t now_usec)
     if (r == 0)
         r = fold_cpus(probe, world);
     world_sum(world);
+    load_groups(world);
+    load_nodes(world);
     return r;
 }

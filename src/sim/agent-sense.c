@@ -304,5 +304,7 @@ int sense_sample(Engine *e, Agent *agent)
             sample_thread(e, agent, &world->tasks[i]);
     sample_last_cpus(e, agent);
     world_sum(world);
+    load_groups(world);
+    load_nodes(world);
     return 0;
 }

@@ -47,8 +47,12 @@ void load_task(Task *task, uint64_t run_nsec, uint64_t wait_nsec, uint64_t inter
     task->wait_before_permille = task->wait_permille;
     task->run_permille = one_cpu_permille(run_nsec, interval_nsec);
     task->wait_permille = one_cpu_permille(wait_nsec, interval_nsec);
-    task->run_ewma_permille = (uint16_t)load_ewma(task->run_ewma_permille, task->run_permille);
-    task->wait_ewma_permille = (uint16_t)load_ewma(task->wait_ewma_permille, task->wait_permille);
+    /* The first is taken whole: an average that begins at 0 would make a new group small when it is placed. */
+    task->run_ewma_permille =
+        task->fresh ? task->run_permille : (uint16_t)load_ewma(task->run_ewma_permille, task->run_permille);
+    task->wait_ewma_permille = task->fresh
+                                   ? task->wait_permille
+                                   : (uint16_t)load_ewma(task->wait_ewma_permille, task->wait_permille);
 }
 
 /* `start_usec` is where the tick began that has just been measured. */
@@ -83,4 +87,71 @@ void load_cpu(CpuLoad *cpu, uint64_t now_usec, uint64_t busy_nsec, uint64_t wait
     cpu->wait_permille = wait_known ? load_permille(wait_nsec, interval_nsec) : 0;
     cpu->wait_known = wait_known;
     follow_idle(cpu, now_usec > interval_usec ? now_usec - interval_usec : 0);
+}
+
+void load_groups(World *world)
+{
+    uint64_t passed = MIN(world->interval_usec, LOAD_HOLD_USEC);
+
+    for (size_t i = 0; i < world->n_groups; i++) {
+        Group *g = &world->groups[i];
+        uint32_t noise = MAX(g->demand_permille / 10, 100U);
+
+        if (g->want_permille > g->demand_permille + noise) {
+            g->demand_permille = g->want_permille;
+        } else if (g->want_permille + noise < g->demand_permille) {
+            uint64_t excess = g->demand_permille - g->want_permille;
+
+            g->demand_permille -= (uint32_t)((excess * passed + LOAD_HOLD_USEC - 1) / LOAD_HOLD_USEC);
+        }
+    }
+}
+
+/* Takes what a placed group ran off what its nodes were busy: all off one node, or off several in proportion. */
+static void take_off(const World *world, const Group *g)
+{
+    NodeLoad *nodes = world->nodes;
+    uint64_t sum = 0, ran = g->run_permille;
+
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
+        if (g->roams || hwloc_bitmap_isset(g->home_nodes, i))
+            sum += nodes[i].left_permille;
+    ran = MIN(ran, sum);
+    for (uint32_t i = 0; i < world->topology->n_nodes && sum > 0; i++)
+        if (g->roams || hwloc_bitmap_isset(g->home_nodes, i))
+            nodes[i].left_permille -= (uint32_t)(nodes[i].left_permille * ran / sum);
+}
+
+static bool has_one_node(const Group *g)
+{
+    return g->home_nodes && hwloc_bitmap_weight(g->home_nodes) == 1;
+}
+
+void load_nodes(World *world)
+{
+    uint64_t passed = MIN(world->interval_usec, LOAD_HOLD_USEC);
+
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
+        world->nodes[i].left_permille = 0;
+    for (uint32_t i = 0; i < world->topology->cpu_limit; i++) {
+        const TopologyCpu *cpu = topology_cpu(world->topology, (CpuIx){(int32_t)i});
+
+        if (cpu && world->cpus[i].usable)
+            world->nodes[cpu->node.i].left_permille += world->cpus[i].busy_permille;
+    }
+    /* First those of which it is known where they ran. */
+    for (int one = 1; one >= 0; one--)
+        for (size_t i = 0; i < world->n_groups; i++) {
+            const Group *g = &world->groups[i];
+
+            if (!g->gone && (g->home_nodes || g->roams) && has_one_node(g) == (one == 1))
+                take_off(world, g);
+        }
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++) {
+        NodeLoad *node = &world->nodes[i];
+        int64_t step = ((int64_t)node->left_permille - node->others_permille) * (int64_t)passed /
+                       (int64_t)LOAD_HOLD_USEC;
+
+        node->others_permille = (uint32_t)(node->others_permille + step);
+    }
 }

@@ -24,6 +24,17 @@ uint32_t load_ewma(uint32_t old, uint32_t sample);
  * and changes nothing. */
 void load_task(Task *task, uint64_t run_nsec, uint64_t wait_nsec, uint64_t interval_nsec);
 
+/* What groups need, after world_sum(): as much as their threads want on average, and a peak for a while. Someone who wants
+ * more and less in turns is to have a home for more, and not another one each time; so it falls by a LOAD_HOLD_USEC-th of the
+ * difference in each microsecond of World.interval_usec. A difference of less than a tenth, or a tenth of a CPU, is noise and
+ * changes nothing. */
+#define LOAD_HOLD_USEC 15000000U
+void load_groups(World *world);
+
+/* What CPUs of each node are busy with besides groups that have a home or roam, after world_sum(): an average over some
+ * LOAD_HOLD_USEC, so that who comes and goes is not counted. */
+void load_nodes(World *world);
+
 /* Folds one tick's busy and wait time of a CPU into it and follows its idle spells: one starts with the first idle tick,
  * and its length goes into the average when a busy tick has ended it; the first is taken whole. Busy is cut at 1000,
  * wait is not. `wait_known` false: wait is taken as 0 and marked unknown. An empty interval changes nothing. */

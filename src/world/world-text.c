@@ -70,15 +70,17 @@ static const RecordField load_fields[] = {
     {"cooldown_ticks", RECORD_U32, offsetof(LoadRow, load.cooldown_ticks)},
 };
 
-/* What is free is only written of nodes where it is known. */
+/* Only of nodes of which something is known. */
 typedef struct MemoryRow {
     NodeIx node;
-    uint64_t free_bytes;
+    NodeLoad load;
 } MemoryRow;
 
 static const RecordField memory_fields[] = {
     {"node", RECORD_INDEX, offsetof(MemoryRow, node), true},
-    {"free_bytes", RECORD_U64, offsetof(MemoryRow, free_bytes), true},
+    {"free_known", RECORD_BOOL, offsetof(MemoryRow, load.free_known)},
+    {"free_bytes", RECORD_U64, offsetof(MemoryRow, load.free_bytes)},
+    {"others_permille", RECORD_U32, offsetof(MemoryRow, load.others_permille)},
 };
 
 static const RecordField workload_fields[] = {
@@ -106,11 +108,18 @@ static const RecordField group_fields[] = {
     {"roams", RECORD_BOOL, offsetof(Group, roams)},
     {"before_nodes", RECORD_MASK, offsetof(Group, before_nodes)},
     {"before_wait_permille", RECORD_U32, offsetof(Group, before_wait_permille)},
+    {"before_others_permille", RECORD_U32, offsetof(Group, before_others_permille)},
+    {"before_demand_permille", RECORD_U32, offsetof(Group, before_demand_permille)},
+    {"guessed", RECORD_BOOL, offsetof(Group, guessed)},
     {"judge_usec", RECORD_U64, offsetof(Group, judge_usec)},
+    {"n_changes", RECORD_U32, offsetof(Group, n_changes)},
+    {"changes_since_usec", RECORD_U64, offsetof(Group, changes_since_usec)},
     {"frozen_until_usec", RECORD_U64, offsetof(Group, frozen_until_usec)},
     {"n_tasks", RECORD_U32, offsetof(Group, n_tasks)},
     {"run_permille", RECORD_U32, offsetof(Group, run_permille)},
     {"wait_permille", RECORD_U32, offsetof(Group, wait_permille)},
+    {"want_permille", RECORD_U32, offsetof(Group, want_permille)},
+    {"demand_permille", RECORD_U32, offsetof(Group, demand_permille)},
     {"n_leases", RECORD_U32, offsetof(Group, n_leases)},
     {"n_vetoes", RECORD_U32, offsetof(Group, n_vetoes)},
     {"backoff_ticks", RECORD_U32, offsetof(Group, backoff_ticks)},
@@ -204,9 +213,9 @@ static void dump_machine(const World *world, FILE *out)
             WRITE(out, "load", load_fields, &row);
     }
     for (uint32_t i = 0; i < topology->n_nodes; i++) {
-        MemoryRow row = {.node = {(int32_t)i}, .free_bytes = world->nodes[i].free_bytes};
+        MemoryRow row = {.node = {(int32_t)i}, .load = world->nodes[i]};
 
-        if (world->nodes[i].free_known)
+        if (row.load.free_known || row.load.others_permille > 0)
             WRITE(out, "memory", memory_fields, &row);
     }
 }
@@ -277,7 +286,7 @@ static int load_memory_line(RecordReader *reader, World *world)
         return r;
     if (row.node.i < 0 || row.node.i >= (int32_t)world->topology->n_nodes)
         return record_expected(reader, "node= one of the %u nodes of the topology", world->topology->n_nodes);
-    world->nodes[row.node.i] = (NodeLoad){.free_bytes = row.free_bytes, .free_known = true};
+    world->nodes[row.node.i] = row.load;
     return 0;
 }
 

@@ -329,7 +329,7 @@ static void clear_sums(World *world)
     for (size_t i = 0; i < world->n_groups; i++) {
         Group *g = &world->groups[i];
 
-        g->n_tasks = g->run_permille = g->wait_permille = g->n_leases = 0;
+        g->n_tasks = g->run_permille = g->wait_permille = g->want_permille = g->n_leases = 0;
     }
 }
 
@@ -364,6 +364,7 @@ void world_sum(World *world)
             g->n_tasks++;
             g->run_permille += t->run_permille;
             g->wait_permille += t->wait_permille;
+            g->want_permille += t->run_ewma_permille + t->wait_ewma_permille;
         }
     }
 

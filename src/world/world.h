@@ -109,13 +109,20 @@ typedef struct Group {
     uint64_t last_home_usec; /* when the home was last changed */
     bool roams; /* it needs all nodes, so it was decided to leave it to the kernel: `home` is NULL */
     /* The last change of its home. */
-    CpuMask before_nodes;          /* where it lived before; NULL: nowhere */
-    uint32_t before_wait_permille; /* of the CPU time its threads wanted then, what they waited */
-    uint64_t judge_usec;           /* when that is held against what they wait now; 0: it has been */
-    uint64_t frozen_until_usec;    /* it went back and forth, or had to go back: it stays until then */
+    CpuMask before_nodes;            /* where it lived before; NULL: nowhere */
+    uint32_t before_wait_permille;   /* of the CPU time its threads wanted then, what they waited */
+    uint32_t before_others_permille; /* the same of all other groups */
+    uint32_t before_demand_permille; /* and its demand */
+    bool guessed;                    /* where its memory is was not known when its home was chosen */
+    uint64_t judge_usec;             /* when that is held against what they wait now; 0: it has been */
+    uint32_t n_changes;              /* of its home, since: */
+    uint64_t changes_since_usec;
+    uint64_t frozen_until_usec; /* it went back and forth, or had to go back: it stays until then */
     uint32_t n_tasks;
     uint32_t run_permille; /* sums over its tasks, this tick */
     uint32_t wait_permille;
+    uint32_t want_permille;   /* sum of the averages of both */
+    uint32_t demand_permille; /* the same, rising at once and falling slowly; see load_groups() */
     uint32_t n_leases;
     /* Guards (P7). */
     uint32_t n_vetoes;      /* consecutive passes in which locality vetoed a cross-node lend */
@@ -175,6 +182,8 @@ typedef struct NodeLoad {
      * written first. Up to WORLD_MEMORY_MAX; 0 when it is not known. Watermarks and headroom are not taken off. */
     uint64_t free_bytes;
     bool free_known;
+    uint32_t others_permille; /* what runs there that is not placed by us, on average; see load_nodes() */
+    uint32_t left_permille;   /* the same of this tick */
 } NodeLoad;
 
 /* Bytes of one process or node, 32 TiB; more counts as that. Sums over all of a World fit into 64 bits. */
@@ -260,8 +269,8 @@ int world_check(const World *world, char **ret_what);
 /* The text form: complete, stable, one line per entry, for records, goldens and scenarios; malloc'd, NULL when memory is
  * out. Only Task.reader is left out: it names something in the process that wrote the text.
  *
- * The lines and their order: format, topology ..., world, load (one per CPU), memory (one per node whose free memory is
- * known), workload, group, process, task, lease; for the form of a line see base/record.h. Keys are named after the
+ * The lines and their order: format, topology ..., world, load (one per CPU), memory (one per node of which
+ * something is known), workload, group, process, task, lease; for the form of a line see base/record.h. Keys are named after the
  * members; those left out are 0, no, NULL or none.
  * Workloads and groups are named by their index, tasks and leases by pid and tid.
  *

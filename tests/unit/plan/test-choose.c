@@ -84,7 +84,9 @@ static void test_first_home(void **state)
     set_memory(&f, 100, (uint64_t[]){1, 30});
     set_memory(&f, 200, (uint64_t[]){30, 1});
 
-    fixture_plan(&f, false);
+    for (size_t i = 0; i < f.world->n_groups; i++)
+        f.world->groups[i].first_seen_usec -= 10000000;
+    fixture_plan(&f, false); /* not new: on slow ticks */
     assert_int_equal(f.plan.n_actions, 0);
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 2);
@@ -100,7 +102,10 @@ static void test_first_home(void **state)
     fixture_init(&f, SMALL);
     fixture_policy(&f, "a", AUTO);
     add_job(&f, 100, 2, 2, 1);
-    fixture_plan(&f, true);
+    fixture_plan(&f, false);
+    assert_int_equal(f.plan.n_actions, 0); /* new, but nothing is known of its memory */
+    set_memory(&f, 100, (uint64_t[]){1, 30});
+    fixture_plan(&f, false);
     fixture_commit(&f, NULL);
     assert_nodes(&f, 100, "1");
     fixture_assert_settled(&f, true);
@@ -127,10 +132,13 @@ static void test_wide_and_back(void **state)
     assert_int_equal(f.plan.n_actions, 0); /* MinResidencySec= */
     seconds(&f, 2);
     fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 0); /* nobody waits: not before SettleSec= */
+    seconds(&f, 9);
+    fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 1);
     assert_int_equal(f.plan.actions[0].rule, PLAN_RULE_COMPRESS);
     fixture_commit(&f, NULL);
-    assert_nodes(&f, 100, "0");
+    assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 1);
     fixture_assert_settled(&f, true);
 
     /* It starves: what it runs has not grown, what it waits has. */
@@ -170,7 +178,7 @@ static void test_spread_and_compress(void **state)
     fixture_assert_settled(&f, true);
 
     set_demand(&f, 100, 300, 0);
-    seconds(&f, 2);
+    seconds(&f, 11);
     fixture_plan(&f, true);
     assert_int_equal(f.plan.actions[0].rule, PLAN_RULE_COMPRESS);
     fixture_commit(&f, NULL);
@@ -334,7 +342,68 @@ static void test_half_exchange(void **state)
     assert_int_equal(f.plan.n_actions, 1);
     assert_int_equal(f.plan.actions[0].subject.pid, 100);
     fixture_commit(&f, NULL);
-    assert_nodes(&f, 100, "0");
+    assert_ptr_not_equal(group_of(&f, 100)->home_nodes, fixture_mask(&f, "1"));
+    fixture_done(&f);
+}
+
+/* Measure and revert: SettleSec= after it was sent to its memory a group waits for somebody who is pinned there, more than
+ * all others do. It goes back, and stays for PingPongSec=. */
+static void test_revert(void **state)
+{
+    for (int worse = 0; worse < 2; worse++) {
+        Fixture f;
+
+        fixture_init(&f, SMALL);
+        fixture_policy(&f, "a", AUTO);
+        add_job(&f, 100, 2, 0, 1);
+        fixture_home(&f);
+        set_memory(&f, 100, (uint64_t[]){0, 1000});
+        seconds(&f, 2);
+        fixture_home(&f);
+        assert_nodes(&f, 100, "1");
+        assert_int_equal(group_of(&f, 100)->judge_usec, group_of(&f, 100)->last_home_usec + 10000000);
+        set_demand(&f, 100, worse ? 500 : 950, worse ? 500 : 50);
+        seconds(&f, 8);
+        fixture_assert_settled(&f, true);
+        seconds(&f, 3);
+        fixture_plan(&f, true);
+        assert_int_equal(f.plan.n_actions, worse);
+        fixture_commit(&f, NULL);
+        assert_int_equal(group_of(&f, 100)->judge_usec, 0);
+        if (worse) {
+            assert_int_equal(f.plan.actions[0].rule, PLAN_RULE_REVERT);
+            assert_nodes(&f, 100, "0");
+            seconds(&f, 50);
+            fixture_assert_settled(&f, true);
+            seconds(&f, 15);
+            fixture_plan(&f, true);
+            assert_int_equal(f.plan.n_actions, 1);
+        }
+        fixture_done(&f);
+    }
+}
+
+/* PingPongSec=: memory that is said to be here and there does not make a group follow for ever. */
+static void test_restless(void **state)
+{
+    unsigned n_moves = 0;
+    Fixture f;
+
+    fixture_init(&f, FOUR);
+    fixture_policy(&f, "a", EACH "[Placement]\nMode=auto\nSettleSec=1s\nPingPongSec=10min\n");
+    add_job(&f, 100, 2, 0, 1);
+    fixture_home(&f);
+    for (unsigned i = 1; i < 100; i++) {
+        uint64_t mib[4] = {0};
+
+        mib[i % 4] = 1000;
+        set_memory(&f, 100, mib);
+        seconds(&f, 5);
+        fixture_plan(&f, true);
+        n_moves += (unsigned)fixture_count(&f, PLAN_KIND_SET_HOME);
+        fixture_commit(&f, NULL);
+    }
+    assert_int_equal(n_moves, 4);
     fixture_done(&f);
 }
 
@@ -474,6 +543,8 @@ int main(void)
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_exchange),
         cmocka_unit_test(test_half_exchange),
+        cmocka_unit_test(test_revert),
+        cmocka_unit_test(test_restless),
         cmocka_unit_test(test_jvm),
         cmocka_unit_test(test_flip),
         cmocka_unit_test(test_retry),

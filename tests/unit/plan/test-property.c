@@ -208,7 +208,7 @@ static void random_homes(Fixture *f, Random *r, const Renaming *renaming)
             g->home_nodes = intern(f, TAKE_PTR(nodes));
             g->home = intern(f, TAKE_PTR(cpus));
             g->last_home_usec = w->now_usec - 1000000ULL * roll(r, 20);
-            g->judge_usec = chance(r, 30) ? w->now_usec - 1000000 + roll(r, 2000000) : 0;
+            g->judge_usec = chance(r, 70) ? w->now_usec - 1000000 + roll(r, 2000000) : 0;
             g->before_wait_permille = roll(r, 500);
             g->frozen_until_usec = chance(r, 10) ? w->now_usec + 1000000 : 0;
             g->n_vetoes = roll(r, 3);

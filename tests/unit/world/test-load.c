@@ -123,12 +123,80 @@ static void test_idle_at_boot(void **state)
     assert_int_equal(cpu.idle_ewma_usec, UINT32_MAX);
 }
 
+/* Rises at once, and falls by a fifteenth of the difference in each second. */
+static void test_groups(void **state)
+{
+    CLEANUP(world_free_p) World *world = sample_empty();
+    Group *g;
+
+    assert_int_equal(world_add_workload(world, "w", 0), 0);
+    assert_int_equal(world_add_group(world, (WorkloadIx){0}, ""), 0);
+    g = &world->groups[0];
+    world->interval_usec = 1000000;
+    g->want_permille = 3000;
+    load_groups(world);
+    assert_int_equal(g->demand_permille, 3000);
+    g->want_permille = 1500;
+    load_groups(world);
+    assert_int_equal(g->demand_permille, 2900);
+    g->want_permille = 3190; /* within a tenth */
+    load_groups(world);
+    assert_int_equal(g->demand_permille, 2900);
+    g->want_permille = 3200;
+    load_groups(world);
+    assert_int_equal(g->demand_permille, 3200);
+    g->want_permille = 2880;
+    load_groups(world);
+    assert_int_equal(g->demand_permille, 3200);
+    g->want_permille = 0;
+    for (unsigned i = 0; i < 300; i++)
+        load_groups(world);
+    assert_in_range(g->demand_permille, 1, 100); /* the rest is noise */
+    world->interval_usec = UINT64_MAX;         /* after a suspend */
+    g->want_permille = 700;
+    load_groups(world);
+    g->want_permille = 0;
+    load_groups(world);
+    assert_int_equal(g->demand_permille, 0);
+}
+
+/* What groups with a home ran is not others', nor is what a roaming one ran, wherever that was. */
+static void test_nodes(void **state)
+{
+    CLEANUP(world_free_p) World *world = sample_empty();
+
+    assert_int_equal(world_add_workload(world, "w", 0), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(world_add_group(world, (WorkloadIx){0}, i == 0 ? "a" : i == 1 ? "b" : "c"), i);
+    for (uint32_t i = 0; i < world->topology->cpu_limit; i++)
+        world->cpus[i] = (CpuLoad){.online = true, .usable = true, .busy_permille = 500};
+    world->interval_usec = LOAD_HOLD_USEC;
+    world->groups[0].home = sample_mask(world, "0-3");
+    world->groups[0].home_nodes = sample_mask(world, "0");
+    world->groups[0].run_permille = 1200;
+    world->groups[1].roams = true;
+    world->groups[1].run_permille = 1400;
+    world->groups[2].run_permille = 1000; /* has no home: others */
+    load_nodes(world);
+    assert_int_equal(world->nodes[0].others_permille,
+                     400); /* 800 of 2800 are left after the first, half of it after the second */
+    assert_int_equal(world->nodes[1].others_permille, 1000);
+
+    /* It is an average. */
+    world->interval_usec = LOAD_HOLD_USEC / 10;
+    world->groups[1].run_permille = 0;
+    load_nodes(world);
+    assert_int_equal(world->nodes[0].others_permille, 440);
+    assert_int_equal(world->nodes[1].others_permille, 1100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_permille),    cmocka_unit_test(test_ewma),
         cmocka_unit_test(test_task),        cmocka_unit_test(test_cpu),
         cmocka_unit_test(test_idle_spells), cmocka_unit_test(test_idle_at_boot),
+        cmocka_unit_test(test_groups),      cmocka_unit_test(test_nodes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
