@@ -344,7 +344,8 @@ static int build_tallies(Engine *e)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
         e->tallies[i].forked = calloc(e->n_nodes, sizeof(*e->tallies[i].forked));
-        if (!e->tallies[i].forked)
+        e->tallies[i].late_nsec = calloc(e->n_nodes, sizeof(*e->tallies[i].late_nsec));
+        if (!e->tallies[i].forked || !e->tallies[i].late_nsec)
             return -ENOMEM;
     }
     return 0;
@@ -409,8 +410,10 @@ void build_done(Engine *e)
 {
     for (uint32_t i = 0; e->cpus && i < e->topology->cpu_limit; i++)
         free(e->cpus[i].queue);
-    for (size_t i = 0; e->tallies && i < e->spec->n_workloads; i++)
+    for (size_t i = 0; e->tallies && i < e->spec->n_workloads; i++) {
         free(e->tallies[i].forked);
+        free(e->tallies[i].late_nsec);
+    }
     heap_done(&e->heap);
     (void)intern_pool_free(e->pool);
     free(e->cpus);

@@ -44,6 +44,8 @@ static void account_running(Engine *e, Cpu *cpu, uint64_t nsec)
 
     cpu->busy_nsec += nsec;
     e->used[(size_t)cpu->node * e->spec->n_workloads + thread->workload] += nsec;
+    if (engine_counts_late(e))
+        e->tallies[thread->workload].late_nsec[cpu->node] += nsec;
     thread->run_nsec += nsec;
     thread->vruntime += (int64_t)nsec;
     thread->warm_nsec += nsec;

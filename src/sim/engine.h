@@ -166,6 +166,7 @@ typedef struct Tally {
     uint64_t n_passes, coverage_sum;
     uint64_t n_born, n_together; /* threads, and those on their process's main node, at the end */
     uint32_t *forked;            /* [n_nodes] */
+    uint64_t *late_nsec;         /* [n_nodes]: run time after the settle time */
     uint32_t n_alive;
     uint64_t ended_nsec;
 } Tally;

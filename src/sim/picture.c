@@ -130,6 +130,17 @@ static int count_together(Engine *e)
     return 0;
 }
 
+static int64_t node_most(const Engine *e, const uint64_t *nsec)
+{
+    uint64_t most = 0, all = 0;
+
+    for (uint32_t i = 0; i < e->n_nodes; i++) {
+        most = MAX(most, nsec[i]);
+        all += nsec[i];
+    }
+    return permille(most, all);
+}
+
 /* Numbers that follow from the sums of a tally. */
 static void finish_row(const Engine *e, const Tally *tally, uint64_t run, uint64_t wait, int64_t *values)
 {
@@ -143,6 +154,7 @@ static void finish_row(const Engine *e, const Tally *tally, uint64_t run, uint64
     values[SIM_METRIC_MAKESPAN_USEC] = tally->n_alive > 0 ? 0 : (int64_t)(tally->ended_nsec / NSEC_PER_USEC);
     values[SIM_METRIC_LOCAL] =
         tally->access_work > 0 ? permille(tally->access_local, tally->access_work) : 1000;
+    values[SIM_METRIC_NODE_MOST] = node_most(e, tally->late_nsec);
     values[SIM_METRIC_TOGETHER] = tally->n_born > 0 ? permille(tally->n_together, tally->n_born) : 1000;
     values[SIM_METRIC_COVERAGE] = tally->n_passes > 0 ? (int64_t)(tally->coverage_sum / tally->n_passes) : 0;
     finish_forked(e, tally->forked, values);
@@ -161,21 +173,23 @@ static void add_tally(const Engine *e, Tally *sum, const Tally *tally)
     sum->n_together += tally->n_together;
     sum->n_alive += tally->n_alive;
     sum->ended_nsec = MAX(sum->ended_nsec, tally->ended_nsec);
-    for (uint32_t i = 0; i < e->n_nodes; i++)
+    for (uint32_t i = 0; i < e->n_nodes; i++) {
         sum->forked[i] += tally->forked[i];
+        sum->late_nsec[i] += tally->late_nsec[i];
+    }
 }
 
 int picture_finish(Engine *e)
 {
     SimResult *result = e->result;
-    Tally sum = {.forked = calloc(e->n_nodes, sizeof(*sum.forked))};
+    CLEANUP_FREE uint32_t *forked = calloc(e->n_nodes, sizeof(*forked));
+    CLEANUP_FREE uint64_t *late_nsec = calloc(e->n_nodes, sizeof(*late_nsec));
+    Tally sum = {.forked = forked, .late_nsec = late_nsec};
     uint64_t run_sum = 0, wait_sum = 0;
     int r = count_together(e);
 
-    if (r < 0 || !sum.forked) {
-        free(sum.forked);
+    if (r < 0 || !forked || !late_nsec)
         return -ENOMEM;
-    }
     for (uint32_t i = 0; i < result->n_workloads; i++) {
         uint64_t run, wait;
 
@@ -186,7 +200,6 @@ int picture_finish(Engine *e)
         wait_sum += wait;
     }
     finish_row(e, &sum, run_sum, wait_sum, result->values);
-    free(sum.forked);
     if (e->agent)
         agent_report(e->agent, result->values);
     result->values[SIM_METRIC_BUSY] = permille(run_sum, MAX(e->now_nsec, (uint64_t)1)) / e->topology->n_cpus;

@@ -21,6 +21,7 @@ const char *const sim_metric_names[] = {
     [SIM_METRIC_MOVES_CROSS_WAKE] = "moves-cross-wake",
     [SIM_METRIC_MOVES_CROSS_PULL] = "moves-cross-pull",
     [SIM_METRIC_MOVES_CROSS_DAEMON] = "moves-cross-daemon",
+    [SIM_METRIC_NODE_MOST] = "node-most",
     [SIM_METRIC_TOGETHER] = "together",
     [SIM_METRIC_HOMES] = "homes",
     [SIM_METRIC_HOME_CHANGES] = "home-changes",

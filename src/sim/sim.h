@@ -32,6 +32,7 @@ typedef enum SimMetric {
     SIM_METRIC_MOVES_CROSS_WAKE,   /* between nodes, at a wake-up (P4) */
     SIM_METRIC_MOVES_CROSS_PULL,   /* between nodes, by the kernel's balancing (P7) */
     SIM_METRIC_MOVES_CROSS_DAEMON, /* between nodes, because of a mask */
+    SIM_METRIC_NODE_MOST, /* share of the CPU time after the settle time that was on the node with most; permille */
     SIM_METRIC_TOGETHER, /* threads that are, at the end, on the node where most of their process are; permille */
 
     /* The daemon. */

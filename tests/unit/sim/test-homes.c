@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the simulated daemon knows of memory. */
+/* What the simulated daemon knows of memory, and what is measured of homes. */
 
 #include "engine-test.h"
 #include "sim/agent.h"
@@ -70,10 +70,40 @@ static void test_memory(void **state)
     build_done(&e);
 }
 
+/* Two threads on the node with the memory, two on the other. */
+static const char apart[] =
+    "[Scenario]\nDurationSec=10s\nSettleSec=5s\n"
+    "[Machine]\nSynthetic=pack:2 [numa(memory=4GiB)] l3:1 core:4 pu:1\n"
+    "[Workload a]\nThreads=4\nPrivateMemory=32M\nMemoryBound=50%\nStartNodes=0\nDisplaced=50%\nFirstTouch=process\n"
+    "[Policy p Match]\nComm=a\n[Policy p Placement]\nMode=auto\n"
+    "[Variant none]\nDaemon=no\n[Variant homes]\n";
+
+static void test_metrics(void **state)
+{
+    CLEANUP(sim_spec_free_p) SimSpec *spec = engine_parse(apart);
+
+    for (uint64_t seed = 1; seed <= ENGINE_SEEDS; seed++) {
+        CLEANUP(sim_result_free_p) SimResult *none = engine_run(spec, 0, seed);
+        CLEANUP(sim_result_free_p) SimResult *homes = engine_run(spec, 1, seed);
+
+        assert_int_equal(engine_value(none, SIM_METRIC_TOGETHER), 500);
+        assert_int_equal(engine_value(none, SIM_METRIC_NODE_MOST), 500);
+        assert_int_equal(engine_value(none, SIM_METRIC_HOME_CHANGES), 0);
+        assert_int_equal(sim_result_get(homes, SIM_METRIC_TOGETHER, 0), 1000);
+        assert_int_equal(sim_result_get(homes, SIM_METRIC_NODE_MOST, 0), 1000);
+        assert_int_equal(engine_value(homes, SIM_METRIC_HOME_CHANGES), 1);
+        assert_int_equal(engine_value(homes, SIM_METRIC_HOME_CHANGES_LATE), 0);
+        assert_int_equal(engine_value(homes, SIM_METRIC_HOME_CHANGES_MOST), 0);
+        assert_int_equal(engine_value(homes, SIM_METRIC_REVERTS), 0);
+        assert_int_equal(engine_value(homes, SIM_METRIC_MOVES_CROSS_DAEMON), 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_metrics),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
