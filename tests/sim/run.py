@@ -35,6 +35,10 @@ TWINS = {
     "homes-revert": [
         ("what was done is not looked at again", {"SettleSec=5s": "SettleSec=1h"}),
     ],
+    "homes-wide": [
+        ("nobody has a home", {"Mode=auto": "Mode=none"}),
+        ("homes for all together", {"GroupBy=process": "GroupBy=workload"}),
+    ],
     "lab-multi-heap": LAB_TWINS,
     "lab-numa01": LAB_TWINS,
     "lab-numa01-thread-alloc": [*LAB_TWINS, BUSY_DAEMON_TWIN],
@@ -46,8 +50,18 @@ TWINS = {
         ("the new rule allows what the old one did", {"ForkImbalance=new": "ForkImbalance=old"}),
         ("threads are awake when they are born", {"AsleepSec=50ms": "AsleepSec=0"}),
     ],
+    "s-flip": [
+        ("nobody has a home", {"Mode=auto": "Mode=none"}),
+    ],
+    "s-fork-homes": [
+        ("nobody has a home", {"Mode=spread": "Mode=none"}),
+        ("nobody is spread", {"Mode=spread": "Mode=compress"}),
+    ],
     "s-hyst": [
         ("no veto", {"NiceTries=2": "NiceTries=0"}),
+    ],
+    "s-hyst-homes": [
+        ("any gain is enough", {"MinGainPermille=30": "MinGainPermille=0"}),
     ],
     "s-jvm": [
         ("nobody has a home", {"Mode=auto": "Mode=none"}),
