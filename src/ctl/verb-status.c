@@ -138,6 +138,8 @@ static void print_kernel(json_object *status)
                                                  : "PSI without triggers",
               view_string(status, "cgroup"), view_bool(status, "cpuset_v1") ? ", cpuset v1" : "",
               view_bool(status, "numa") ? "NUMA" : "one node");
+    view_line("Clients", "%" PRId64 " at the socket, %s", number(status, "clients"),
+              view_bool(status, "system_bus") ? "others on the system bus" : "not on the system bus");
     view_line("Config", "%s",
               *view_string(status, "config") ? view_string(status, "config") : "built-in defaults");
 }
