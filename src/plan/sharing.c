@@ -97,6 +97,8 @@ static void join(const Sharing *s, int32_t a, int32_t b)
 
 static int list_shares(Sharing *s)
 {
+    const Process *last = NULL;
+
     for (size_t i = 0; i < s->world->n_processes; i++) {
         const Process *process = &s->world->processes[i];
         const char *word = process->shared;
@@ -105,6 +107,12 @@ static int list_shares(Sharing *s)
         if (!concerns(s, process))
             continue;
         s->members[i].leader = (int32_t)i;
+        /* A thousand workers forked by one parent mostly map what the one before does, and the text is interned. */
+        if (word && last && last->shared == word && last->workload.i == process->workload.i) {
+            s->members[i].leader = (int32_t)(last - s->world->processes);
+            continue;
+        }
+        last = process;
         while (word && *word) {
             size_t len = strcspn(word, " ");
 
