@@ -3,8 +3,8 @@
 #
 # Runs the contract tests named, or those for any machine with two nodes. Each prints a plan of its own; the lab adds them up.
 
-[ $# -gt 0 ] || set -- affinity cpuset hint-faults hotplug identity migrate-pages move-pages numa-balancing psi schedstat \
-    systemd
+[ $# -gt 0 ] || set -- affinity cpuset hint-faults hotplug identity migrate-pages move-pages numa-balancing numa-maps psi \
+    schedstat systemd
 status=0
 for name; do
     "contract-$name" || status=1
