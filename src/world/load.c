@@ -102,7 +102,8 @@ void load_groups(World *world)
         } else if (g->want_permille + noise < g->demand_permille) {
             uint64_t excess = g->demand_permille - g->want_permille;
 
-            g->demand_permille -= (uint32_t)((excess * passed + LOAD_HOLD_USEC - 1) / LOAD_HOLD_USEC);
+            excess -= (excess * passed + LOAD_HOLD_USEC - 1) / LOAD_HOLD_USEC;
+            g->demand_permille = g->want_permille + (excess > noise ? (uint32_t)excess : 0);
         }
     }
 }

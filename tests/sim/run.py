@@ -23,7 +23,6 @@ LAB_TWINS = [
     ("threads touch their own memory first, where they run", {"FirstTouch=process": "FirstTouch=thread", "StartNodes=0": ""}),
     ("no lending", {"Scope=machine": "Steal=no"}),
 ]
-BUSY_DAEMON_TWIN = ("the daemon takes no CPU from those it places", {"Workloads=free daemon": "Workloads=free"})
 
 # What switches the mechanism off: line of the scenario -> line of the twin, wherever it stands. The first element says what
 # that is.
@@ -41,8 +40,8 @@ TWINS = {
     ],
     "lab-multi-heap": LAB_TWINS,
     "lab-numa01": LAB_TWINS,
-    "lab-numa01-thread-alloc": [*LAB_TWINS, BUSY_DAEMON_TWIN],
-    "lab-numa02": [*LAB_TWINS, BUSY_DAEMON_TWIN],
+    "lab-numa01-thread-alloc": LAB_TWINS,
+    "lab-numa02": LAB_TWINS,
     "lab-steal": [
         ("no lending", {"LeaseSec=60s": "Steal=no"}),
     ],
@@ -87,6 +86,10 @@ TWINS = {
     ],
     "s-vma": [
         ("no scan is completed by force", {"ForceComplete=yes": "ForceComplete=no"}),
+    ],
+    "s-wa-homes": [
+        ("groups have no home", {"Mode=compress": "Mode=none"}),
+        ("all groups have one home", {"GroupBy=process": "GroupBy=workload"}),
     ],
     "s-wa": [
         ("groups have no home", {"Mode=fixed": "Mode=none"}),
