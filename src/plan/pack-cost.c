@@ -87,7 +87,7 @@ static uint64_t split_cost(const Pack *p, const PackItem *item, PackNodes set)
     for (PackNodes a = set; a; a &= a - 1)
         for (PackNodes b = a & (a - 1); b; b &= b - 1)
             sum += p->excess[(size_t)__builtin_ctzll(a) * p->n_sites + (size_t)__builtin_ctzll(b)];
-    return item->weight * PACK_SCALE * sum / (n * n);
+    return item->weight * PACK_SCALE * sum / (n * n) + item->weight * p->far * (n - 1) / 2;
 }
 
 static uint64_t move_cost(const PackItem *item, PackNodes set)

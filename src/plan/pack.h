@@ -76,7 +76,9 @@ typedef struct PackProblem {
  *             By a quarter 16 such groups of one thread, born on one of two nodes of 40 CPUs, end 8 and 8: on the ninth
  *             `crowd` saves 8 x (4^2 + 2^2 - 2 x 3^2) / 40 = 0.4, and a third would not be less than that while the averages
  *             of new threads are still rising
- *   split     weight x mean of (distance - 10) between two nodes of its set, the same node twice included
+ *   split     weight x mean of (distance - 10) between two nodes of its set, the same node twice included; and far / 128 for
+ *             each node more than one, or else a group with all its memory on node 0 would be as well off on both as on
+ *             node 1 alone, and noise would decide
  *   move      weight x far x min_gain_permille / 1000, when a home changes
  *
  * and over all nodes, each group's demand poured over its set, groups of few nodes first, in proportion to the room it

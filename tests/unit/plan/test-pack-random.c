@@ -21,6 +21,8 @@ static void random_machine(Instance *in, uint64_t *random, uint32_t n_nodes)
     in->problem.allowed_imbalance_permille = 1000 + fixture_random(random, 3) * 1000;
     for (uint32_t i = 0; i < n_nodes; i++) {
         in->nodes[i].capacity_permille = fixture_random(random, 8) ? 8000 : fixture_random(random, 4) * 4000;
+        in->nodes[i].cores_permille =
+            fixture_random(random, 2) ? in->nodes[i].capacity_permille / (1 + fixture_random(random, 2)) : 0;
         in->nodes[i].free_bytes = (4 + fixture_random(random, 40)) * GIB;
         for (uint32_t k = 0; k < i; k++)
             in->distances[i * n_nodes + k] = in->distances[k * n_nodes + i] =
@@ -39,6 +41,7 @@ static void random_group(Instance *in, uint64_t *random, uint32_t load)
             in->memory[in->problem.n_groups - 1][k] =
                 fixture_random(random, 2) ? fixture_random(random, 8192) * MIB : 0;
     }
+    group->memory_discount_permille = fixture_random(random, 3) ? 0 : fixture_random(random, 1001);
     group->mode = (PackMode)fixture_random(random, PACK_MODE_MAX);
     group->bandwidth_permille = fixture_random(random, 3) ? 0 : fixture_random(random, 1001);
     group->max_nodes = fixture_random(random, 3);
@@ -143,17 +146,29 @@ static void random_large(Instance *in, uint64_t *random)
     }
 }
 
+/* Small problems and large ones, on which the steps are used up; with groups that stay at home, that roam, and that are young. */
 static void test_stable(void **state)
 {
     uint64_t random = 27182818;
+    unsigned n_stay = 0, n_roam = 0, n_young = 0;
 
-    for (unsigned round = 0; round < N_SEARCHED; round++) {
+    for (unsigned round = 0; round < 4 * N_SEARCHED; round++) {
         Instance in;
 
-        random_large(&in, &random);
+        if (round % 4)
+            random_small(&in, &random);
+        else
+            random_large(&in, &random);
+        for (uint32_t i = 0; i < in.problem.n_groups; i++) {
+            in.groups[i].young = fixture_random(&random, 6) == 0;
+            n_stay += in.groups[i].stays && in.groups[i].home;
+            n_roam += in.groups[i].stays && !in.groups[i].home;
+            n_young += in.groups[i].young;
+        }
         solve(&in);
         assert_stable(&in);
     }
+    assert_true(n_stay > N_SEARCHED && n_roam > N_SEARCHED && n_young > N_SEARCHED);
 }
 
 static void shuffle(uint64_t *random, uint32_t *order, uint32_t n)
@@ -210,7 +225,7 @@ static void test_renaming(void **state)
     uint64_t random = 16180339;
 
     for (unsigned round = 0; round < N_SEARCHED; round++) {
-        uint32_t node_to[NODES], group_to[GROUPS];
+        uint32_t node_to[NODES] = {0}, group_to[GROUPS] = {0};
         Instance in, renamed;
 
         random_large(&in, &random);

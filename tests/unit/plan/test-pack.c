@@ -22,10 +22,10 @@ static void test_terms(void **state)
     assert_in_range(cost.even, 79900, 80000);
     assert_int_equal(cost.total, cost.remote + cost.move + cost.even);
 
-    /* On both: half of the memory is remote, and half of all pairs of threads. */
+    /* On both: half of the memory is remote, and half of all pairs of threads; and a 128th for the second node. */
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
     assert_int_equal(cost.remote, 2560000);
-    assert_int_equal(cost.split, 2560000);
+    assert_int_equal(cost.split, 2560000 + 40000);
     assert_in_range(cost.even, 39900, 40000);
 
     /* 10 CPUs on 8: 8640 are not overloaded, 1360 x 32 x 10 x 64. */
@@ -147,6 +147,21 @@ static void test_near_nodes(void **state)
     in.groups[0].allowed = 0;
     solve(&in);
     assert_int_equal(in.sets[0], 0);
+}
+
+/* All memory on node 0, which has no room: on both costs as much, but the smaller set wins, however even the other would be. */
+static void test_smaller_set(void **state)
+{
+    Instance in;
+
+    instance_init(&in, 2, 8000, 20);
+    add_group(&in, 8600, NULL)->allowed = 1;
+    for (uint32_t demand = 8500; demand > 0; demand -= 500) {
+        in.problem.n_groups = 1;
+        add_group(&in, demand, (uint64_t[]){1, 0});
+        solve(&in);
+        assert_int_equal(in.sets[1], 2);
+    }
 }
 
 /* The weight of overload, where it is least: all memory on one node, all nodes equally far. */
@@ -481,14 +496,15 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_terms),      cmocka_unit_test(test_pours),
-        cmocka_unit_test(test_pull),       cmocka_unit_test(test_fork_groups),
-        cmocka_unit_test(test_siblings),   cmocka_unit_test(test_follows_memory),
-        cmocka_unit_test(test_near_nodes), cmocka_unit_test(test_feasible_first),
-        cmocka_unit_test(test_headroom),   cmocka_unit_test(test_stays),
-        cmocka_unit_test(test_hysteresis), cmocka_unit_test(test_spreading),
-        cmocka_unit_test(test_jvm),        cmocka_unit_test(test_flip),
-        cmocka_unit_test(test_pairs),      cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_terms),          cmocka_unit_test(test_pours),
+        cmocka_unit_test(test_pull),           cmocka_unit_test(test_fork_groups),
+        cmocka_unit_test(test_siblings),       cmocka_unit_test(test_smaller_set),
+        cmocka_unit_test(test_follows_memory), cmocka_unit_test(test_near_nodes),
+        cmocka_unit_test(test_feasible_first), cmocka_unit_test(test_headroom),
+        cmocka_unit_test(test_stays),          cmocka_unit_test(test_hysteresis),
+        cmocka_unit_test(test_spreading),      cmocka_unit_test(test_jvm),
+        cmocka_unit_test(test_flip),           cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_errors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
