@@ -164,12 +164,7 @@ static WalkBlockState state_of(const Walk *w, const WalkBlock *block, const int 
     }
     if (same && wrong && is_aligned(w, block))
         return WALK_BLOCK_WHOLE;
-    if (wrong || block->thorough)
-        return WALK_BLOCK_PAGES;
-    for (size_t i = 0; i < PROBES; i++)
-        if (status[i] < 0 && status[i] != status[0])
-            return WALK_BLOCK_PAGES; /* there in part */
-    return WALK_BLOCK_PLACED;
+    return wrong || block->thorough ? WALK_BLOCK_PAGES : WALK_BLOCK_PLACED;
 }
 
 static MoverOutcome probe_blocks(Walk *w)
@@ -235,8 +230,7 @@ static MoverOutcome move_whole(Walk *w)
             w->blocks[i].state = WALK_BLOCK_PAGES; /* unless it turns out to be huge */
         }
     outcome = walk_pour(w, n, WALK_BLOCK_BYTES, &n);
-    if (outcome == MOVER_GONE)
-        return outcome;
+    /* However it ended: what was moved counts. */
     found = find_huge(w, n);
     return outcome == MOVER_DONE ? found : outcome;
 }

@@ -7,6 +7,7 @@
 #include "base/time.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
@@ -206,6 +207,7 @@ int mover_worker_need(Mover *mover, NodeIx node)
     worker->mover = mover;
     worker->node = node;
     worker->waiting = true;
+    worker->nice = INT_MAX; /* not known: it is the daemon's */
     mover_cond_init(&worker->wake);
     worker->tools = (WalkNode){
         .ops = mover->ops,

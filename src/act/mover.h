@@ -48,8 +48,8 @@ typedef enum MoverReason {
     MOVER_REASON_HUGETLB, /* huge pages that were set aside: there are none elsewhere to move to */
     MOVER_REASON_DEVICE,  /* a device, or pages of the kernel itself */
     MOVER_REASON_VAST, /* larger than the machine's memory: looking for the few pages in there takes too long */
-    MOVER_REASON_FOREIGN,   /* a line of maps that is not understood; counted as one page */
-    MOVER_REASON_SHARED,    /* other processes map it too, and MoverOrder.shared is not set */
+    MOVER_REASON_FOREIGN, /* a line of maps that is not understood; counted as one page */
+    MOVER_REASON_SHARED, /* mapped more than once, mostly by other processes, and MoverOrder.shared is not set */
     MOVER_REASON_BUSY,      /* refused again and again: pinned by a device, or under I/O */
     MOVER_REASON_NO_MEMORY, /* the kernel found no page for it */
     MOVER_REASON_HEADROOM,  /* the node would have too little left (P19) */

@@ -292,6 +292,8 @@ static long machine_move_pages(void *context, pid_t pid, size_t n, void **pages,
     } else {
         machine->n_moves++;
         machine->most_pages = MAX(machine->most_pages, n);
+        if (!machine->dead)
+            machine->moved_alive = machine->moved_bytes;
         if (due(&machine->die_in_move))
             machine->dead = true;
         r = due(&machine->fail_move) ? machine->move_error

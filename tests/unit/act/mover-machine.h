@@ -62,6 +62,7 @@ typedef struct Machine {
     unsigned n_moves, n_asks, n_migrates, n_settled;
     size_t most_pages;    /* in one move */
     uint64_t most_bytes;  /* really moved by one */
+    uint64_t moved_alive; /* in all, before the process died */
     uint64_t moved_bytes; /* in all */
     int nice;
 } Machine;

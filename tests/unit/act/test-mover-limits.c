@@ -126,6 +126,24 @@ static void test_pace_of_huge_pages(void **state)
     assert_true(f->account.n_calls < 32);
 }
 
+/* Also where only some of what might be huge is. */
+static void test_pace_of_mixed_pages(void **state)
+{
+    WalkFixture *f = *state;
+
+    for (size_t i = 0; i < MACHINE_AREAS; i++)
+        machine_add(&f->machine, HEAP + i * 2 * BLOCK, 2 * BLOCK, 0)->huge = i % 2;
+    f->node.blocks_limit = WALK_BLOCKS;
+    f->machine.huge_usec = 90000;
+    f->machine.page_usec = 10;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_true(f->account.longest_usec > 20000);
+    for (size_t i = 0; i < MACHINE_AREAS; i++)
+        memset(f->machine.areas[i].node, 0, f->machine.areas[i].n_pages);
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_in_range(f->account.longest_usec, 90000, 90020);
+}
+
 /*
  * Small processes
  */
@@ -202,16 +220,24 @@ static void test_gone(void **state)
     assert_int_equal(f->machine.n_asks, 0);
 }
 
-/* What a call does after the process has died is not counted. */
+/* What a call did to whoever has the number by then is not counted, and there is no other one. */
 static void test_dies_meanwhile(void **state)
 {
     WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 64 * MIB, 0);
 
-    (void)machine_add(&f->machine, HEAP, 64 * MIB, 0);
-    f->machine.die_in_move = 1;
-    assert_int_equal(walk_run(f), MOVER_GONE);
-    assert_int_equal(f->account.moved_bytes, 0);
-    assert_int_equal(f->machine.n_moves, 1);
+    heap->flags[777] = MACHINE_PINNED;
+    for (unsigned i = 1; i < 40; i++) {
+        memset(heap->node, 0, heap->n_pages);
+        f->machine.dead = false;
+        f->machine.die_in_move = i;
+        f->machine.n_moves = 0;
+        f->machine.moved_bytes = 0;
+        walk_reset_node(f);
+        assert_int_equal(walk_run(f), MOVER_GONE);
+        assert_int_equal(f->machine.n_moves, i);
+        assert_true(f->account.moved_bytes <= f->machine.moved_alive);
+    }
 }
 
 /* Whichever call is stopped at, what was done is told, and nothing is done after that. */
@@ -336,6 +362,7 @@ int main(void)
         TEST(test_rate),
         TEST(test_pace),
         TEST(test_pace_of_huge_pages),
+        TEST(test_pace_of_mixed_pages),
         TEST(test_migrate),
         TEST(test_no_migrate),
         TEST(test_gone),

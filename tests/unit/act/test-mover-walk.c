@@ -287,6 +287,80 @@ static void test_no_memory(void **state)
     assert_int_equal(walk_refused(f), 0);
 }
 
+/*
+ * Anything
+ */
+
+static uint32_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (uint32_t)(*state >> 33);
+}
+
+/* Pages here and there, of all kinds; a huge page is of one kind. */
+static void fill_area(const WalkFixture *f, MachineArea *area, uint64_t *seed)
+{
+    static const uint8_t flags[] = {MACHINE_PINNED, MACHINE_BUSY, MACHINE_SHARED};
+    size_t n = area->huge ? walk_pages(f, BLOCK) : 1;
+    uint32_t n_odd = next_random(seed) % 3 == 0 ? 0 : 1 + next_random(seed) % 50;
+
+    for (size_t i = 0; i < area->n_pages; i += n) {
+        int8_t node = (int8_t)(next_random(seed) % 100 < 80 ? 0 : (int)(next_random(seed) % 5) - 1);
+        bool odd = next_random(seed) % 1000 < n_odd * n;
+
+        memset(area->node + i, node, n);
+        memset(area->flags + i, odd ? flags[next_random(seed) % 3] : 0, n);
+    }
+}
+
+/* Bytes elsewhere that have the flag. */
+static uint64_t flagged(const WalkFixture *f, const MachineArea *area, unsigned flag)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < area->n_pages; i++)
+        n += area->node[i] >= 0 && area->node[i] != 1 && (area->flags[i] & flag);
+    return n * f->machine.page_bytes;
+}
+
+/* Everything comes that can, what cannot is counted by its name, and the counts are those of the machine. */
+static void test_random(void **state)
+{
+    WalkFixture *f = *state;
+    uint64_t seed = 1, page = f->machine.page_bytes;
+    MachineArea *areas[6];
+
+    for (size_t i = 0; i < ARRAY_SIZE(areas); i++) {
+        uint64_t blocks = 1 + next_random(&seed) % 7, start = HEAP + i * 64 * MIB;
+
+        areas[i] = machine_add(&f->machine, start + (i % 2 ? 0 : 5 * page),
+                               blocks * BLOCK - (i == 4 ? 9 * page : 0), 0);
+        areas[i]->huge = i % 2;
+    }
+    for (unsigned round = 0; round < 300; round++) {
+        uint64_t busy = 0, shared = 0;
+
+        for (size_t i = 0; i < ARRAY_SIZE(areas); i++) {
+            fill_area(f, areas[i], &seed);
+            busy += flagged(f, areas[i], MACHINE_PINNED | MACHINE_BUSY);
+            shared += flagged(f, areas[i], MACHINE_SHARED);
+        }
+        for (size_t i = 0; i < MACHINE_NODES; i++)
+            f->machine.free_bytes[i] = 8192 * MIB;
+        f->machine.moved_bytes = 0;
+        assert_int_equal(walk_run(f), MOVER_DONE);
+        for (size_t i = 0; i < ARRAY_SIZE(areas); i++)
+            for (size_t k = 0; k < areas[i]->n_pages; k++)
+                if (areas[i]->node[k] >= 0 && areas[i]->node[k] != 1 && areas[i]->flags[k] == 0)
+                    fail_msg("round %u: page %zu of area %zu stayed on node %d", round, k, i,
+                             areas[i]->node[k]);
+        assert_int_equal(f->account.moved_bytes, f->machine.moved_bytes);
+        assert_int_equal(f->account.refused_bytes[MOVER_REASON_BUSY], busy);
+        assert_int_equal(f->account.refused_bytes[MOVER_REASON_SHARED], shared);
+        assert_int_equal(walk_refused(f), busy + shared);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, walk_setup, walk_teardown)
@@ -307,6 +381,7 @@ int main(void)
         TEST(test_huge_pinned),
         TEST(test_huge_by_all_names),
         TEST(test_no_memory),
+        TEST(test_random),
     };
 
     return cmocka_run_group_tests_name("act/mover-walk", tests, NULL, NULL);

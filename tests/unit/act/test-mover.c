@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdio.h>
 
 #define HEAP    UINT64_C(0x7f0000000000)
 #define WAIT_MS 60000
@@ -19,22 +20,40 @@ typedef struct Fixture {
     Mover *mover;
     hwloc_bitmap_t to;
     MoverOrder order;
-    unsigned n_threads; /* at the start */
 } Fixture;
 
 /* Not on the heap: a thread that hangs when its mover is gone still uses it. */
 static Fixture fixture;
 
-static unsigned count_threads(void)
+/* Whether threads of a mover are about, by their name. */
+static bool any_threads(void)
 {
     DIR *dir = opendir("/proc/self/task");
-    unsigned n = 0;
+    bool any = false;
+    struct dirent *entry;
 
     assert_non_null(dir);
-    while (readdir(dir))
-        n++;
+    while ((entry = readdir(dir))) {
+        char path[300], name[16] = "";
+        FILE *file;
+
+        (void)snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
+        file = entry->d_name[0] == '.' ? NULL : fopen(path, "re");
+        any = any || (file && fgets(name, sizeof(name), file) && strncmp(name, "mover/", 6) == 0);
+        if (file)
+            (void)fclose(file);
+    }
     (void)closedir(dir);
-    return n;
+    return any;
+}
+
+/* Waits for what hung and came back to go. Its last words to the machine were under the lock. */
+static void await_no_threads(Fixture *f)
+{
+    while (any_threads())
+        (void)sched_yield();
+    (void)pthread_mutex_lock(&f->machine.lock);
+    (void)pthread_mutex_unlock(&f->machine.lock);
 }
 
 static int setup(void **state)
@@ -44,7 +63,6 @@ static int setup(void **state)
     char *error = NULL;
 
     machine_init(&f->machine);
-    f->n_threads = count_threads();
     f->to = hwloc_bitmap_alloc();
     *state = f;
     if (!f->to || hwloc_bitmap_only(f->to, 1) < 0 || topology_load(&options, &f->topology, &error) < 0)
@@ -59,9 +77,7 @@ static int teardown(void **state)
     Fixture *f = *state;
 
     f->mover = mover_free(f->mover);
-    /* What hung and came back is about to go. */
-    while (count_threads() > f->n_threads)
-        (void)sched_yield();
+    await_no_threads(f);
     f->topology = topology_unref(f->topology);
     hwloc_bitmap_free(f->to);
     machine_done(&f->machine);
@@ -384,8 +400,7 @@ static void test_end_while_hanging(void **state)
     await_hanging(f, 1);
     f->mover = mover_free(f->mover);
     set_hanging(f, false);
-    while (count_threads() > f->n_threads)
-        (void)sched_yield();
+    await_no_threads(f);
     /* It came back, took note of what was done, and went. */
     assert_int_equal(f->machine.n_moves, 1);
 }
