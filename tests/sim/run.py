@@ -87,13 +87,13 @@ TWINS = {
     "s-vma": [
         ("no scan is completed by force", {"ForceComplete=yes": "ForceComplete=no"}),
     ],
-    "s-wa-homes": [
-        ("groups have no home", {"Mode=compress": "Mode=none"}),
-        ("all groups have one home", {"GroupBy=process": "GroupBy=workload"}),
-    ],
     "s-wa": [
         ("groups have no home", {"Mode=fixed": "Mode=none"}),
         ("stealing on any number of nodes", {"StealNodeLimit=2": "StealNodeLimit=8"}),
+    ],
+    "s-wa-homes": [
+        ("groups have no home", {"Mode=compress": "Mode=none"}),
+        ("all groups have one home", {"GroupBy=process": "GroupBy=workload"}),
     ],
 }
 
