@@ -109,12 +109,14 @@
  *
  * group
  *   id t, key s, home s, home_nodes s, memory..., tasks u, run_permille u, wait_permille u, leases u, age_usec t,
- *   home_age_usec t (0: it has none), vetoes u, backoff_ticks u, backoff_left_ticks t
+ *   home_age_usec t (0: it has none), roams b (it needs all nodes, and is not confined for that), demand_permille u (the
+ *   CPUs' worth a home is chosen for), frozen_usec t (its home stays so long for going back and forth), vetoes u,
+ *   backoff_ticks u, backoff_left_ticks t
  *
  * memory...
  *   memory aa{sv}: node u, bytes t (nodes without any are left out), memory_evidence s ("residency": how much of it lies
  *   where, not who uses it; "": not known), memory_age_usec t (of the oldest reading), memory_unknown u (processes of
- *   which it is not known)
+ *   which it is not known), memory_strength_permille u (the share of the node with most; P16)
  *
  * lease
  *   pid i, tid i, comm s, cpu u, node u, cross_node b, group t, age_usec t, left_usec t, since_tick t

@@ -34,6 +34,18 @@ static void put_node(Dict *dict, const World *world, uint32_t node, uint64_t byt
     dict_end(dict);
 }
 
+/* How far it has come together on one node (P16). */
+static uint32_t strength_permille(const World *world, const MemorySum *sum)
+{
+    uint64_t all = 0, most = 0;
+
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++) {
+        all += sum->bytes[i];
+        most = MAX(most, sum->bytes[i]);
+    }
+    return all > 0 ? (uint32_t)(most / MAX(all / 1000, 1U)) : 0;
+}
+
 static void put(Dict *dict, const World *world, const MemorySum *sum)
 {
     uint64_t age = sum->n_known > 0 ? world->now_usec - MIN(sum->oldest_usec, world->now_usec) : 0;
@@ -47,6 +59,7 @@ static void put(Dict *dict, const World *world, const MemorySum *sum)
                 sum->n_known > 0 ? policy_evidence_names[POLICY_EVIDENCE_RESIDENCY] : NULL);
     dict_u64(dict, "memory_age_usec", age);
     dict_u32(dict, "memory_unknown", sum->n_unknown);
+    dict_u32(dict, "memory_strength_permille", MIN(strength_permille(world, sum), 1000U));
 }
 
 /* The array of a sum, or NULL with the error in the Dict. */

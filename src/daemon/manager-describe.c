@@ -393,6 +393,9 @@ static void list_groups(Dict *dict, const Manager *manager, const char *key, Wor
         dict_u32(dict, "leases", group->n_leases);
         dict_u64(dict, "age_usec", since(world->now_usec, group->first_seen_usec));
         dict_u64(dict, "home_age_usec", group->home ? since(world->now_usec, group->last_home_usec) : 0);
+        dict_bool(dict, "roams", group->roams);
+        dict_u32(dict, "demand_permille", group->demand_permille);
+        dict_u64(dict, "frozen_usec", until(world->now_usec, group->frozen_until_usec));
         dict_u32(dict, "vetoes", group->n_vetoes);
         dict_u32(dict, "backoff_ticks", group->backoff_ticks);
         dict_u64(dict, "backoff_left_ticks", until(world->tick, group->backoff_until_tick));
