@@ -34,6 +34,13 @@ class Homes(nodes.NodesTest):
     def home(self, daemon, pid):
         return daemon.ctl("explain", str(pid)).get("home_nodes", "")
 
+    def wait_homes(self, daemon, work, wanted):
+        try:
+            lib.wait_until("all at home", lambda: wanted([self.home(daemon, pid) for pid in work.pids]))
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{daemon.ctl_run('show', '50-test').stdout}\n"
+                                 f"{daemon.ctl_run('moves').stdout}\n{daemon.log()}") from None
+
     def moves_of(self, daemon, work):
         """Without those of the program that has forked them, which waits."""
         return [move for move in daemon.ctl("moves") if move["pid"] in work.pids]
@@ -47,8 +54,7 @@ class Homes(nodes.NodesTest):
         daemon = self.daemon().ready()
         work = Numa01(self, "--placement=process")
         expected = [str(node) for node in NODES]
-        lib.wait_until("each process on the node of its memory",
-                       lambda: [self.home(daemon, pid) for pid in work.pids] == expected)
+        self.wait_homes(daemon, work, lambda homes: homes == expected)
         for pid, node in zip(work.pids, NODES):
             self.assert_masks(pid, nodes.node_cpus(node))
         # They are where they belong: nothing is changed any more.
@@ -65,8 +71,7 @@ class Homes(nodes.NodesTest):
         daemon = self.daemon().ready()
         work = Numa01(self, f"--placement=node:{NODES[0]}")
         expected = sorted(str(node) for node in NODES)
-        lib.wait_until("a node for each process",
-                       lambda: sorted(self.home(daemon, pid) for pid in work.pids) == expected)
+        self.wait_homes(daemon, work, lambda homes: sorted(homes) == expected)
         daemon.stop()
 
     def test_as_many_nodes_as_it_needs(self):
