@@ -61,3 +61,9 @@ void mover_bucket_take(MoverBucket *bucket, uint64_t rate_bytes, uint64_t bytes,
     bucket->level_bytes = level - MIN(level, bytes);
     bucket->updated_usec = MAX(now_usec, 1U);
 }
+
+/* When it is looked at next, it is cut to the burst. */
+void mover_bucket_return(MoverBucket *bucket, uint64_t bytes)
+{
+    bucket->level_bytes += MIN(bytes, UINT64_MAX - bucket->level_bytes);
+}

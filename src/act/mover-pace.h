@@ -29,3 +29,6 @@ uint64_t mover_bucket_wait(const MoverBucket *bucket, uint64_t rate_bytes, uint6
 
 /* Takes them out. */
 void mover_bucket_take(MoverBucket *bucket, uint64_t rate_bytes, uint64_t bytes, uint64_t now_usec);
+
+/* Puts back what was taken and not used. */
+void mover_bucket_return(MoverBucket *bucket, uint64_t bytes);

@@ -86,18 +86,23 @@ size_t walk_keep_misplaced(Walk *w, size_t n)
  * Moving
  */
 
+uint64_t walk_rate(const Walk *w)
+{
+    uint64_t host = w->node->rate_bytes, own = w->order->rate_bytes;
+
+    return host == 0 || (own != 0 && own < host) ? own : host;
+}
+
 MoverOutcome walk_admit(Walk *w, size_t n, uint64_t bytes, size_t *ret_n)
 {
     WalkNode *node = w->node;
     uint32_t limit = bytes == WALK_BLOCK_BYTES ? node->blocks_limit : node->pages_limit;
-    uint64_t rate = w->order->rate_bytes, wait;
+    uint64_t rate = walk_rate(w), wait;
     CLEANUP_FREE char *text = NULL;
     MoverMeminfo memory;
     char path[64];
     int r;
 
-    if (node->rate_bytes != 0 && (rate == 0 || node->rate_bytes < rate))
-        rate = node->rate_bytes;
     n = MIN(n, limit);
     if (rate != 0)
         n = MIN(n, mover_bucket_burst(rate) / bytes);

@@ -79,6 +79,8 @@ void walk_put_page(WalkNode *node, size_t *n, uint64_t address, size_t block);
 size_t walk_keep_misplaced(Walk *w, size_t n);
 /* Fills status[first..first + n) for the same of the node's pages. */
 MoverOutcome walk_ask(Walk *w, size_t first, size_t n, int *status);
+/* Bytes a second that hold for it; 0: no limit. */
+uint64_t walk_rate(const Walk *w);
 /* How many of `n` pages of `bytes` each may be moved by the next call, waiting for the bucket if there is one. NO_ROOM: none. */
 MoverOutcome walk_admit(Walk *w, size_t n, uint64_t bytes, size_t *ret_n);
 void walk_count_call(Walk *w, uint64_t took_usec);

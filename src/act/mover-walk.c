@@ -213,6 +213,7 @@ static MoverOutcome find_huge(Walk *w, size_t n)
         w->account.n_huge += huge;
         n_huge += huge;
     }
+    mover_bucket_return(&node->bucket, (n_moved - n_huge) * (WALK_BLOCK_BYTES - node->page_bytes));
     /* The time small pages took says nothing of huge ones. */
     if (n_huge == n && n > 0)
         node->blocks_limit = node->blocks_next;
@@ -291,10 +292,14 @@ static void put_block(Walk *w, const WalkBlock *block)
         .start = block->start, .n_pages = block->n_pages, .tries = block->tries, .thorough = block->thorough};
 }
 
-/* The next blocks of the regions. */
+/* The next blocks of the regions. With a rate, not more than may go at once: what is taken out of the bucket for a huge page
+ * that turns out to be small ones then fits in again. */
 static void take_next(Walk *w)
 {
-    while (w->n_blocks < WALK_BLOCKS && w->region < w->n_regions) {
+    uint64_t rate = walk_rate(w);
+    size_t n = rate == 0 ? WALK_BLOCKS : MIN(WALK_BLOCKS, mover_bucket_burst(rate) / WALK_BLOCK_BYTES);
+
+    while (w->n_blocks < n && w->region < w->n_regions) {
         const WalkRegion *region = &w->regions[w->region];
         uint64_t start = MAX(w->at, region->start);
         uint64_t bytes = MIN(region->end - start, WALK_BLOCK_BYTES - start % WALK_BLOCK_BYTES);
