@@ -199,8 +199,8 @@ uint64_t pack_load_cost(Pack *p)
     return cost;
 }
 
-/* The machine as one large site: a sum of overloads is never below the overload of the sum, nor one of loads beyond the cores, and by Cauchy and Schwarz a sum of
- * x^2 / c is never below (sum of x)^2 / (sum of c). All memory fits. */
+/* The machine as one large site: a sum of overloads is never below the overload of the sum, nor a sum of loads beyond the cores,
+ * and by Cauchy and Schwarz a sum of x^2 / c is never below (sum of x)^2 / (sum of c). All memory fits. */
 uint64_t pack_load_least(const Pack *p)
 {
     PackLoad load = {0};
