@@ -27,6 +27,10 @@ LAB_TWINS = [
 # What switches the mechanism off: line of the scenario -> line of the twin, wherever it stands. The first element says what
 # that is.
 TWINS = {
+    "homes-churn": [
+        ("nobody has a home", {"Mode=auto": "Mode=none"}),
+        ("all groups have one home", {"GroupBy=process": "GroupBy=workload"}),
+    ],
     "homes-grow": [
         ("nobody has a home", {"Mode=auto": "Mode=none"}),
         ("never a second node", {"Mode=auto": "Mode=auto\nMaxNodes=1"}),
