@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What comes before the walk proper: is it the process that is meant, what is there to look at, how much must stay free; and the
- * short way for small processes. */
+/* What comes before the walk proper: is it the process that is meant, what is there to look at, how much must stay
+ * free; and the short way for small processes. */
 
 #include "act/mover-maps.h"
 #include "act/mover-walk-internal.h"
@@ -12,7 +12,8 @@
 /* Mappings up to this size are looked at page by page. */
 #define THOROUGH_BYTES (8U * WALK_BLOCK_BYTES)
 
-/* Texts of the kernel: a process has at most some 65530 mappings of a hundred bytes, unless somebody raised the limit. */
+/* Texts of the kernel: a process has at most some 65530 mappings of a hundred bytes, unless somebody raised the
+ * limit. */
 #define MAPS_MAX      ((size_t)64 << 20)
 #define MOUNTINFO_MAX ((size_t)4 << 20)
 #define ZONEINFO_MAX  ((size_t)4 << 20)
@@ -141,8 +142,8 @@ static MoverOutcome read_regions(Walk *w)
  * Small processes
  */
 
-/* Whether all the memory there may be can be asked for in one call, and all the process has, programs and libraries included,
- * be moved in one. */
+/* Whether all the memory there may be can be asked for in one call, and all the process has, programs and libraries
+ * included, be moved in one. */
 static bool is_small(Walk *w)
 {
     CLEANUP_FREE char *text = NULL;
@@ -178,8 +179,8 @@ static MoverOutcome find_misplaced(Walk *w, hwloc_bitmap_t from_os, size_t *ret_
     return MOVER_DONE;
 }
 
-/* Moves a small process by one migrate_pages(2), which takes along what it touches in between, and its own pages of files. What
- * that leaves, the walk that follows moves or has refused by name. */
+/* Moves a small process by one migrate_pages(2), which takes along what it touches in between, and its own pages of
+ * files. What that leaves, the walk that follows moves or has refused by name. */
 static MoverOutcome migrate_small(Walk *w, hwloc_bitmap_t from_os)
 {
     WalkNode *node = w->node;

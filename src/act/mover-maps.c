@@ -6,10 +6,10 @@
  *     7f2c50000000-7f2c50100000 rw-s 00000000 00:01 2061   /memfd:heap (deleted)
  *     7f2c60000000-7f2c60020000 r--p 00000000 08:01 1311   /usr/lib/libc.so.6
  *
- * Shared memory is not told from a file by its name: anybody may call a file /memfd:x. The device number is certain. That
- * of the kernel's own mount is the one a memfd of ours has; those of other tmpfs are in the target's mountinfo. Names
- * only tell what is left apart: a memfd or a SysV segment that is not on that mount can only be of huge pages. Asking
- * the file system itself, by fstatfs(2) behind map_files, was rejected: it may be a dead server's. */
+ * Shared memory is not told from a file by its name: anybody may call a file /memfd:x. The device number is certain.
+ * That of the kernel's own mount is the one a memfd of ours has; those of other tmpfs are in the target's mountinfo.
+ * Names only tell what is left apart: a memfd or a SysV segment that is not on that mount can only be of huge pages.
+ * Asking the file system itself, by fstatfs(2) behind map_files, was rejected: it may be a dead server's. */
 
 #include "act/mover-maps.h"
 

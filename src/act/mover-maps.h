@@ -3,8 +3,8 @@
 
 /* /proc/PID/maps: which memory of a process can be moved at all, and why the rest cannot.
  *
- * maps and not numa_maps: both name the mappings, but numa_maps looks at every page of each under the target's lock (3 ms
- * for 256 MiB of small pages, in one piece), and where pages are is asked by the block anyway. */
+ * maps and not numa_maps: both name the mappings, but numa_maps looks at every page of each under the target's lock (3
+ * ms for 256 MiB of small pages, in one piece), and where pages are is asked by the block anyway. */
 
 #include "base/util.h"
 
@@ -42,10 +42,10 @@ typedef struct MoverMounts {
 
 void mover_mounts_done(MoverMounts *mounts);
 
-/* Adds those of /proc/PID/mountinfo. Lines that are not of its form are skipped: what is on an unknown file system counts
- * as a file and stays. Returns 0 or -ENOMEM. */
+/* Adds those of /proc/PID/mountinfo. Lines that are not of its form are skipped: what is on an unknown file system
+ * counts as a file and stays. Returns 0 or -ENOMEM. */
 int mover_mounts_parse(const char *text, MoverMounts *mounts);
 
-/* Reads the next line of maps at *text and moves past it. Returns 1; 0 at the end; -EINVAL for a line that is not of its
- * form (*text is past it, *ret untouched). */
+/* Reads the next line of maps at *text and moves past it. Returns 1; 0 at the end; -EINVAL for a line that is not of
+ * its form (*text is past it, *ret untouched). */
 int mover_maps_next(const char **text, const MoverMounts *mounts, MoverMapping *ret);

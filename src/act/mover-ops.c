@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Both calls take a bare number, and numbers are used again; so a descriptor of the process is held. Whoever finds it alive
- * before a call and after it has had that process in between: a number is not given away before its process is dead.
+/* Both calls take a bare number, and numbers are used again; so a descriptor of the process is held. Whoever finds it
+ * alive before a call and after it has had that process in between: a number is not given away before its process is
+ * dead.
  *
  * migrate_pages(2) moves what others map as well if the caller has CAP_SYS_NICE, which a daemon that places has: the C
  * library of every process would follow whichever small process moved last. It would also move memory out of the
@@ -26,8 +27,8 @@
 
 #define WORD_BITS (8U * sizeof(unsigned long))
 
-/* What libnuma hands to the kernel is as long as the kernel's own node masks: at most 1024 bits; four times that if it could
- * not find out. */
+/* What libnuma hands to the kernel is as long as the kernel's own node masks: at most 1024 bits; four times that if it
+ * could not find out. */
 #define MASK_WORDS (4096U / WORD_BITS + 1U)
 #define CPU_WORDS  ((PARSE_CPU_MAX + 1U) / WORD_BITS)
 

@@ -11,8 +11,8 @@
 #include <sys/types.h>
 
 typedef struct MoverOps {
-    /* A descriptor that stands for this very process, to be closed by the caller. -ESRCH: it is gone, or its number belongs
-     * to another one. */
+    /* A descriptor that stands for this very process, to be closed by the caller. -ESRCH: it is gone, or its number
+     * belongs to another one. */
     int (*open_process)(void *context, pid_t pid, uint64_t start_ticks);
     /* Whether it has not exited. As long as that is so, its number is nobody else's. */
     bool (*is_alive)(void *context, int process_fd);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Pacing. Example: 64 pages took 100 us, so 6400 would take 10 ms; but it goes up by doubling only, since the first pages may
- * have been the cheap ones: 128. If those take 40 ms, 32 are next.
+/* Pacing. Example: 64 pages took 100 us, so 6400 would take 10 ms; but it goes up by doubling only, since the first
+ * pages may have been the cheap ones: 128. If those take 40 ms, 32 are next.
  *
- * The bucket: at 1280 MB a second 128 MB may go at once, and after that 1.28 MB each millisecond. Over any time T no more
- * than burst + rate * T goes (I5). Rates may change from one job to the next, and what was saved up at a higher rate is
- * cut to the lower one's burst. */
+ * The bucket: at 1280 MB a second 128 MB may go at once, and after that 1.28 MB each millisecond. Over any time T no
+ * more than burst + rate * T goes (I5). Rates may change from one job to the next, and what was saved up at a higher
+ * rate is cut to the lower one's burst. */
 
 #include "act/mover-pace.h"
 

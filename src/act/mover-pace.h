@@ -6,16 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One call moves so much that it takes this long. Half of the 20 ms it may take: while a page is copied, whoever touches it
- * waits; and what the last call took is only a guess at what the next one will. */
+/* One call moves so much that it takes this long. Half of the 20 ms it may take: while a page is copied, whoever
+ * touches it waits; and what the last call took is only a guess at what the next one will. */
 #define MOVER_AIM_USEC 10000U
 
-/* The number of pages for the next call after one of `n` that took `took_usec`: what would have taken MOVER_AIM_USEC, but at
- * most twice `limit`, which was in force; between 1 and `max`. */
+/* The number of pages for the next call after one of `n` that took `took_usec`: what would have taken MOVER_AIM_USEC,
+ * but at most twice `limit`, which was in force; between 1 and `max`. */
 uint32_t mover_pace_next(uint32_t limit, size_t n, uint64_t took_usec, uint32_t max);
 
-/* A token bucket in bytes. All zero: never used, and full. Source: the rate limit of balancenuma (2012), 128 MB in 100 ms;
- * restated. */
+/* A token bucket in bytes. All zero: never used, and full. Source: the rate limit of balancenuma (2012), 128 MB in 100
+ * ms; restated. */
 typedef struct MoverBucket {
     uint64_t level_bytes;
     uint64_t updated_usec;

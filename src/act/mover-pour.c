@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Asking where pages are, and moving them: in calls that take some ten milliseconds, within what the rate and the room on the node
- * allow. The calls themselves are told of in tests/vm/contract/contract-move-pages.c. */
+/* Asking where pages are, and moving them: in calls that take some ten milliseconds, within what the rate and the room
+ * on the node allow. The calls themselves are told of in tests/vm/contract/contract-move-pages.c. */
 
 #include "act/mover-walk-internal.h"
 
@@ -128,9 +128,9 @@ MoverOutcome walk_admit(Walk *w, size_t n, uint64_t bytes, size_t *ret_n)
     return MOVER_DONE;
 }
 
-/* After a call that left pages. The kernel queues pages that follow each other and moves them together. When that leaves
- * some, it says nothing of any page of that queue, and does not even look at what comes after the one behind it, of
- * which it speaks. So: the silence from the first page nothing is said of to the next of which something is, is what
+/* After a call that left pages. The kernel queues pages that follow each other and moves them together. When that
+ * leaves some, it says nothing of any page of that queue, and does not even look at what comes after the one behind it,
+ * of which it speaks. So: the silence from the first page nothing is said of to the next of which something is, is what
  * was tried; now it is asked which of those came along. What is behind was not tried. Returns, in *ret_n, how many
  * of the `n` were. */
 static MoverOutcome settle(Walk *w, size_t first, size_t n, int error, size_t *ret_n)
@@ -165,8 +165,8 @@ void walk_count_call(Walk *w, uint64_t took_usec)
     w->account.longest_usec = MAX(w->account.longest_usec, took_usec);
 }
 
-/* How many the next call may move. Of what is called huge not all may be; so that limit goes down at once, but up only when
- * all were. */
+/* How many the next call may move. Of what is called huge not all may be; so that limit goes down at once, but up only
+ * when all were. */
 static void set_pace(WalkNode *node, size_t n, uint64_t bytes, uint64_t took_usec)
 {
     if (bytes != WALK_BLOCK_BYTES) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Example: a node of 16 GiB with 2 GiB free and a high watermark of 100 MiB, of which 10 % stay free: 2048 - 100 - 1638 =
- * 310 MiB may come.
+/* Example: a node of 16 GiB with 2 GiB free and a high watermark of 100 MiB, of which 10 % stay free: 2048 - 100 - 1638
+ * = 310 MiB may come.
  *
  * By the kernel's rule the page cache counts as used. Where it fills the node, nothing may come then, although the
  * kernel would drop cold, clean pages for whoever asks: hence spend_cache, for the caller to choose. */

@@ -2,8 +2,9 @@
 #pragma once
 
 /* How much may still come to a node (P19).
- * Source: migrate_balanced_pgdat() of Linux and "OOM-aware page migration" of numa/core v18, restated: pages move into what is
- * free above the high watermark, so that moving wakes no reclaim; and a share of the node stays free besides. */
+ * Source: migrate_balanced_pgdat() of Linux and "OOM-aware page migration" of numa/core v18, restated: pages move into
+ * what is free above the high watermark, so that moving wakes no reclaim; and a share of the node stays free
+ * besides. */
 
 #include "base/util.h"
 
@@ -18,7 +19,8 @@ typedef struct MoverMeminfo {
     uint64_t cache_bytes; /* file pages that nobody used lately and that are clean */
 } MoverMeminfo;
 
-/* Parses one whole /sys/devices/system/node/nodeN/meminfo. 0, or -EINVAL when a number is missing or not of its form. */
+/* Parses one whole /sys/devices/system/node/nodeN/meminfo. 0, or -EINVAL when a number is missing or not of its
+ * form. */
 int mover_meminfo_parse(const char *text, MoverMeminfo *ret);
 
 /* The high watermarks of the zones of one node in /proc/zoneinfo, in pages. 0, or -EINVAL when the node has none. */

@@ -81,7 +81,8 @@ size_t walk_keep_misplaced(Walk *w, size_t n);
 MoverOutcome walk_ask(Walk *w, size_t first, size_t n, int *status);
 /* Bytes a second that hold for it; 0: no limit. */
 uint64_t walk_rate(const Walk *w);
-/* How many of `n` pages of `bytes` each may be moved by the next call, waiting for the bucket if there is one. NO_ROOM: none. */
+/* How many of `n` pages of `bytes` each may be moved by the next call, waiting for the bucket if there is one. NO_ROOM:
+ * none. */
 MoverOutcome walk_admit(Walk *w, size_t n, uint64_t bytes, size_t *ret_n);
 void walk_count_call(Walk *w, uint64_t took_usec);
 /* Moves pages[0..n) of `bytes` each (of huge ones, the first page is named) in as many calls as that takes. Always sets

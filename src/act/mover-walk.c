@@ -21,9 +21,9 @@
  *                                  done, or again later
  *
  * So a huge page costs nine questions and one move, and a block of small pages a question each. Where the samples say
- * "in place" or "not there", a page that is elsewhere is missed; in mappings of up to 16 MB (stacks, arenas, what an order names
- * by the block), where it would be a large share, nothing is left out. What the process maps or touches later is not
- * seen either: that is a next order.
+ * "in place" or "not there", a page that is elsewhere is missed; in mappings of up to 16 MB (stacks, arenas, what an
+ * order names by the block), where it would be a large share, nothing is left out. What the process maps or touches
+ * later is not seen either: that is a next order.
  *
  * A block that refuses in part comes again when everything else is done: WALK_TRIES. */
 
@@ -31,8 +31,8 @@
 
 #define PROBES 5U
 
-/* What one call moves at first: 64 small pages, or one huge one. The cost of either is not known, and may be fifty times the
- * usual in an emulated machine. */
+/* What one call moves at first: 64 small pages, or one huge one. The cost of either is not known, and may be fifty
+ * times the usual in an emulated machine. */
 #define PAGES_LIMIT_FIRST  64U
 #define BLOCKS_LIMIT_FIRST 1U
 
@@ -181,8 +181,8 @@ static MoverOutcome probe_blocks(Walk *w)
     return outcome;
 }
 
-/* Of the blocks whose first pages, pages[0..n) of the node, were to be moved: which moved as a whole. A refusal says nothing about
- * the rest of the block. */
+/* Of the blocks whose first pages, pages[0..n) of the node, were to be moved: which moved as a whole. A refusal says
+ * nothing about the rest of the block. */
 static MoverOutcome find_huge(Walk *w, size_t n)
 {
     WalkNode *node = w->node;
@@ -292,8 +292,8 @@ static void put_block(Walk *w, const WalkBlock *block)
         .start = block->start, .n_pages = block->n_pages, .tries = block->tries, .thorough = block->thorough};
 }
 
-/* The next blocks of the regions. With a rate, not more than may go at once: what is taken out of the bucket for a huge page
- * that turns out to be small ones then fits in again. */
+/* The next blocks of the regions. With a rate, not more than may go at once: what is taken out of the bucket for a huge
+ * page that turns out to be small ones then fits in again. */
 static void take_next(Walk *w)
 {
     uint64_t rate = walk_rate(w);

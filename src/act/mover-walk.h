@@ -30,8 +30,8 @@ typedef struct WalkHost {
     void *userdata;
 } WalkHost;
 
-/* What walks to one node share and hand on to the next: what they learned of the cost of moving, the bucket, and room to
- * work in. One step at a time. */
+/* What walks to one node share and hand on to the next: what they learned of the cost of moving, the bucket, and room
+ * to work in. One step at a time. */
 typedef struct WalkNode {
     const MoverOps *ops;
     void *context;
@@ -49,22 +49,23 @@ typedef struct WalkNode {
     uint8_t *owner; /* of each page: which block of the step */
 } WalkNode;
 
-/* Fills in what begins with a value of its own, and allocates. The members up to vast_bytes must be set. 0 or -ENOMEM. */
+/* Fills in what begins with a value of its own, and allocates. The members up to vast_bytes must be set. 0 or
+ * -ENOMEM. */
 int walk_node_init(WalkNode *node);
 void walk_node_done(WalkNode *node);
 
 typedef struct Walk Walk;
 
-/* `order` and `accept_os` are borrowed for the life of the walk. Only the blocks whose address divided by their size leaves
- * `part` when divided by `n_parts` are moved; what lies on one of accept_os stays. 0 or -ENOMEM. */
+/* `order` and `accept_os` are borrowed for the life of the walk. Only the blocks whose address divided by their size
+ * leaves `part` when divided by `n_parts` are moved; what lies on one of accept_os stays. 0 or -ENOMEM. */
 int walk_new(const MoverOrder *order, hwloc_const_bitmap_t accept_os, uint32_t part, uint32_t n_parts,
              Walk **ret);
 Walk *walk_free(Walk *walk);
 DEFINE_CLEANUP(Walk *, walk_free)
 
-/* Does a part of it, some ten or twenty milliseconds long unless the kernel or the rate takes longer; `node` and `host` may be
- * others in each step. Returns whether there is more to do; if not, *ret_outcome says how it ended and *ret_error is
- * its error. */
+/* Does a part of it, some ten or twenty milliseconds long unless the kernel or the rate takes longer; `node` and `host`
+ * may be others in each step. Returns whether there is more to do; if not, *ret_outcome says how it ended and
+ * *ret_error is its error. */
 bool walk_step(Walk *walk, WalkNode *node, const WalkHost *host, MoverOutcome *ret_outcome, int *ret_error);
 
 const MoverAccount *walk_account(const Walk *walk);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The threads that move, one for each node. A thread holds the lock but in its walk's steps, where it has its part, that part's
- * walk and its WalkNode for itself. */
+/* The threads that move, one for each node. A thread holds the lock but in its walk's steps, where it has its part,
+ * that part's walk and its WalkNode for itself. */
 
 #include "act/mover-internal.h"
 #include "base/time.h"

@@ -9,9 +9,9 @@
  *                 |
  *                 `--> finished jobs --> collect
  *
- * One lock guards everything but what a worker has in hand: its walk and its WalkNode. Steps take turns, so that a small
- * order does not wait for a large one. A worker that hangs in the kernel cannot be ended: it is given up, and keeps the
- * job it was at and the mover itself (n_ref) alive until it comes back, or for ever. */
+ * One lock guards everything but what a worker has in hand: its walk and its WalkNode. Steps take turns, so that a
+ * small order does not wait for a large one. A worker that hangs in the kernel cannot be ended: it is given up, and
+ * keeps the job it was at and the mover itself (n_ref) alive until it comes back, or for ever. */
 
 #include "act/mover-internal.h"
 #include "base/time.h"

@@ -3,17 +3,17 @@
 
 /* Moving memory to nodes (P18, P19, P20), beside the event loop.
  *
- * A page takes a microsecond to move and a huge one a quarter of a millisecond, so a process takes seconds. The caller only submits
- * orders, and is told through a descriptor when one is over. Each node has one thread that moves memory to it, runs on its
- * CPUs (a copy that is written nearby is made a quarter faster), and takes orders in turns.
+ * A page takes a microsecond to move and a huge one a quarter of a millisecond, so a process takes seconds. The caller
+ * only submits orders, and is told through a descriptor when one is over. Each node has one thread that moves memory to
+ * it, runs on its CPUs (a copy is made in a fifth less time where it is written), and takes orders in turns.
  *
  * There is no journal here, and nothing to undo: wherever a page lies, its content is the same to its process. At any
  * instant, and so after SIGKILL in the midst of a call too, each page is on its old node or on its new one, whole; the
  * call that is under way is finished by the kernel. Who wants memory back where it was orders it there.
  *
- * What is not moved, and is counted by name: MoverReason. The mover does not look at memory policies (mbind(2)), evidence or
- * pressure: whoever gives orders does. Locked memory is moved like any other: mlock(2) promises that it stays in
- * memory, not where. */
+ * What is not moved, and is counted by name: MoverReason. The mover does not look at memory policies (mbind(2)),
+ * evidence or pressure: whoever gives orders does. Locked memory is moved like any other: mlock(2) promises that it
+ * stays in memory, not where. */
 
 #include "act/mover-ops.h"
 #include "topo/topology.h"
@@ -32,8 +32,8 @@
 /* How long mover_free() waits for calls under way. They take 20 ms, if they do not hang. */
 #define MOVER_END_USEC 500000U
 
-/* A thread that has not come back from the kernel for so long hangs: the target's lock is held by somebody who does not let it
- * go (a mapping of a dead server's file is enough). */
+/* A thread that has not come back from the kernel for so long hangs: the target's lock is held by somebody who does not
+ * let it go (a mapping of a dead server's file is enough). */
 #define MOVER_HANG_USEC 10000000U
 
 /* So many threads may be given up as hanging; nothing is moved to the node of the next one before it comes back. */
@@ -44,12 +44,12 @@ typedef struct Mover Mover;
 /* Why memory stayed where it was. Of the first five, which are properties of a mapping, the length of the mapping is
  * counted, of the others what lies elsewhere. */
 typedef enum MoverReason {
-    MOVER_REASON_FILE,    /* a file: its pages are the page cache's, and everybody's */
-    MOVER_REASON_HUGETLB, /* huge pages that were set aside: there are none elsewhere to move to */
-    MOVER_REASON_DEVICE,  /* a device, or pages of the kernel itself */
-    MOVER_REASON_VAST, /* larger than the machine's memory: looking for the few pages in there takes too long */
-    MOVER_REASON_FOREIGN, /* a line of maps that is not understood; counted as one page */
-    MOVER_REASON_SHARED, /* mapped more than once, mostly by other processes, and MoverOrder.shared is not set */
+    MOVER_REASON_FILE,      /* a file: its pages are the page cache's, and everybody's */
+    MOVER_REASON_HUGETLB,   /* huge pages that were set aside: there are none elsewhere to move to */
+    MOVER_REASON_DEVICE,    /* a device, or pages of the kernel itself */
+    MOVER_REASON_VAST,      /* larger than the machine's memory: looking through it takes too long */
+    MOVER_REASON_FOREIGN,   /* a line of maps that is not understood; counted as one page */
+    MOVER_REASON_SHARED,    /* mapped more than once, mostly by others; see MoverOrder.shared */
     MOVER_REASON_BUSY,      /* refused again and again: pinned by a device, or under I/O */
     MOVER_REASON_NO_MEMORY, /* the kernel found no page for it */
     MOVER_REASON_HEADROOM,  /* the node would have too little left (P19) */
@@ -85,8 +85,7 @@ typedef struct MoverOrder {
     /* NodeIx; at least one, all with memory. Several: a block of 2 MB that has to move goes to the one its address
      * divided by 2 MB, modulo their number, points at: the same block always to the same. */
     hwloc_const_bitmap_t to_nodes;
-    bool
-        stripe; /* P17: what lies on another one of to_nodes than that is moved, too. Otherwise it is in place. */
+    bool stripe; /* P17: also what lies on another of to_nodes than that; else it may stay there */
 
     bool shared; /* also pages that others map (needs CAP_SYS_NICE); they move for all of them */
     int nice;    /* of the thread that moves, -20..19 */
@@ -120,28 +119,28 @@ typedef struct MoverResult {
 typedef struct MoverStatistics {
     MoverAccount account; /* of all orders, those under way included */
     uint64_t n_outcome[MOVER_OUTCOME_MAX];
-    size_t n_orders;  /* not over */
-    size_t n_hanging; /* threads given up, that have not come back */
-    uint64_t
-        n_unsettled; /* times a thread could not be given its CPUs or its nice value; it moved all the same */
-    uint64_t rate_bytes; /* what mover_set_rate() said */
+    size_t n_orders;      /* not over, or not collected */
+    size_t n_hanging;     /* threads given up that have not come back */
+    uint64_t n_unsettled; /* times a thread did not get its CPUs or nice value; it moves all the same */
+    uint64_t rate_bytes;  /* what mover_set_rate() said */
 } MoverStatistics;
 
-/* `ops` and `context` NULL: the real system calls, on files below `root_fd` (a copy of it is kept). With others `root_fd` is
- * not looked at, and their context must outlive threads that hang, which may be as long as the process. Takes a reference of the topology. 0 or
- * -errno; -EOPNOTSUPP: in a rehearsal memory has no place. Threads begin with the first orders. */
+/* `ops` and `context` NULL: the real system calls, on files below `root_fd` (a copy of it is kept). With others
+ * `root_fd` is not looked at, and their context must outlive threads that hang, which may be as long as the process.
+ * Takes a reference of the topology. 0 or -errno; -EOPNOTSUPP: in a rehearsal memory has no place. Threads begin with
+ * the first orders. */
 int mover_new(const MoverOps *ops, void *context, int root_fd, Topology *topology, Mover **ret);
 
-/* Cancels everything, waits for the calls under way as long as MOVER_END_USEC, and leaves those that hang to themselves: what
- * their threads use is freed when they come back, if they do. Returns NULL. */
+/* Cancels everything, waits for the calls under way as long as MOVER_END_USEC, and leaves those that hang to
+ * themselves: what their threads use is freed when they come back, if they do. Returns NULL. */
 Mover *mover_free(Mover *mover);
 DEFINE_CLEANUP(Mover *, mover_free)
 
 /* Readable when there is something to collect. */
 int mover_fd(const Mover *mover);
 
-/* Takes an order and gives it a number, never 0. Never waits. 0; -ENOBUFS: too many are waiting; -E2BIG: too many ranges;
- * -EINVAL: not of the form above; -ENOMEM, -EAGAIN: no thread to be had. */
+/* Takes an order and gives it a number, never 0. Never waits. 0; -ENOBUFS: too many are waiting; -E2BIG: too many
+ * ranges; -EINVAL: not of the form above; -ENOMEM, -EAGAIN: no thread to be had. */
 int mover_submit(Mover *mover, const MoverOrder *order, uint64_t *ret_id);
 
 /* The order ends after the call that is under way; its result comes as always. 0, or -ESRCH when it is over. */
@@ -153,12 +152,12 @@ int mover_look(Mover *mover, uint64_t id, MoverAccount *ret);
 /* Takes the next result. 1; 0: there is none. */
 int mover_collect(Mover *mover, MoverResult *ret);
 
-/* Gives up threads that hang, and goes on with new ones; their orders end as HUNG. To be called now and then, as in each slow
- * tick; what hangs cannot say so. */
+/* Gives up threads that hang, and goes on with new ones; their orders end as HUNG. To be called now and then, as in
+ * each slow tick; what hangs cannot say so. */
 void mover_tend(Mover *mover, uint64_t now_usec);
 
-/* Bytes a second that all orders together may move to one node; 0, as at the start: no limit. The lower one of this and the
- * order's holds. */
+/* Bytes a second that all orders together may move to one node; 0, as at the start: no limit. The lower one of this and
+ * the order's holds. */
 void mover_set_rate(Mover *mover, uint64_t rate_bytes);
 
 void mover_statistics(Mover *mover, MoverStatistics *ret);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A machine in memory for the mover: four nodes, one process, and a clock that only system calls move. Its move_pages(2)
- * does what tests/vm/contract/contract-move-pages.c found the kernel to do, and what it leaves undone, too. */
+/* A machine in memory for the mover: four nodes, one process, and a clock that only system calls move. Its
+ * move_pages(2) does what tests/vm/contract/contract-move-pages.c found the kernel to do, and what it leaves undone,
+ * too. */
 
 #include "act/mover.h"
 

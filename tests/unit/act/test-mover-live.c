@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The real calls, on a child of this test. With one node, memory is "moved" to where it is, which the kernel takes for done;
- * with several it really goes there and back. The child knows whether it is still what it was. */
+/* The real calls, on a child of this test. With one node, memory is "moved" to where it is, which the kernel takes for
+ * done; with several it really goes there and back. The child knows whether it is still what it was. */
 
 #include "act/mover-walk.h"
 #include "base/procstat.h"

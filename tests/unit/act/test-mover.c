@@ -332,7 +332,8 @@ static void test_full(void **state)
     assert_int_equal(statistics.n_outcome[MOVER_DONE], MOVER_ORDERS_MAX);
 }
 
-/* A thread that hangs is given up after a time; another one takes over, and the first does no harm when it comes back. */
+/* A thread that hangs is given up after a time; another one takes over, and the first does no harm when it comes
+ * back. */
 static void test_hanging_call(void **state)
 {
     Fixture *f = *state;
