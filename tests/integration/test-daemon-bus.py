@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """org.numaplace1 on a system bus: a dbus-daemon of the test's own, with the bus policy that is installed."""
 
+import contextlib
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -12,6 +14,7 @@ from xml.etree import ElementTree
 import lib
 
 POLKIT = os.environ["NUMAPLACE_FAKE_POLKIT"]
+STORM = os.environ["NUMAPLACE_BUS_STORM"]
 
 # What every system bus has: nobody may have a name or call anybody, unless a file of his says so.
 CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
@@ -39,6 +42,9 @@ CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configurat
         <allow send_destination="org.freedesktop.PolicyKit1"/>
     </policy>
     <include>{policy}</include>
+    <limit name="max_connections_per_user">4096</limit>
+    <limit name="max_completed_connections">4096</limit>
+    <limit name="max_incomplete_connections">4096</limit>
 </busconfig>
 """
 
@@ -329,6 +335,38 @@ class Signals(BusTest):
         heard("InterfacesRemoved", "/org/numaplace1/workload/_360_2dnew")
         monitor.terminate()
         daemon.stop()
+
+
+class Storm(BusTest):
+    def test_placing_goes_on(self):
+        """A thousand clients that listen and ask; afterwards everything is as before."""
+        self.start_bus()
+        daemon = self.served(self.daemon_on_bus())
+        before = self.answers("GetStatus")[0]
+        storm = subprocess.Popen([STORM, "1000", "2000", "2"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                                 env=dict(os.environ, **self.env))
+        self.addCleanup(storm.stdout.close)
+        self.addCleanup(self.stop_bus, storm)
+        ticks = []
+        while storm.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                storm.wait(0.5)
+            ticks.append(daemon.ctl("status")["tick"])
+            daemon.ctl_run("pause" if len(ticks) % 2 else "resume", "50-test").check_returncode()
+        said = json.loads(storm.stdout.read())
+        self.assertEqual(storm.returncode, 0, said)
+        self.assertEqual((said["pending"], said["replies"] + said["errors"]), (0, said["calls"]), said)
+        self.assertGreater(said["replies"], 0)
+        # Each pause and resume is a signal to each of them.
+        self.assertGreater(said["signals"], 1000)
+        # Each of them asks for a tick, and gets it.
+        self.assertGreaterEqual(ticks[-1] - ticks[0], len(ticks) - 1)
+        after = self.answers("GetStatus")[0]
+        self.assertTrue(after["system_bus"]["data"])
+        # Sanitizers keep what was freed.
+        if b"__asan_init" not in pathlib.Path(lib.DAEMON).read_bytes():
+            self.assertLess(after["rss_bytes"]["data"], before["rss_bytes"]["data"] + (4 << 20))
+        self.assertNotIn("went away", daemon.stop())
 
 
 if __name__ == "__main__":

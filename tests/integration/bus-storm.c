@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Many clients of the system bus that all listen and all ask: a load that no sane set of programs makes, to show that placing
+ * goes on under it. Prints one line of JSON.
+ *
+ * usage: bus-storm CLIENTS CALLS_PER_SECOND SECONDS */
+
+#include "base/parse.h"
+#include "base/time.h"
+#include "base/util.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+
+#define ROUND_USEC (10 * USEC_PER_MSEC)
+/* How long answers may take when nothing is asked any more. */
+#define REST_USEC (60 * USEC_PER_SEC)
+/* The bus itself refuses more than 128 unanswered calls of one client. */
+#define PENDING_MAX 64U
+
+typedef struct Client {
+    struct Storm *storm;
+    sd_bus *bus;
+    uint32_t n_pending;
+} Client;
+
+typedef struct Storm {
+    sd_event *event;
+    Client *clients;
+    uint32_t n_clients, n_listening, rate, seconds, next;
+    uint64_t begin_usec, end_usec;
+    uint64_t n_calls, n_replies, n_errors, n_signals, n_held, n_pending;
+} Storm;
+
+static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+    Client *client = userdata;
+
+    client->n_pending--;
+    client->storm->n_pending--;
+    if (sd_bus_message_is_method_error(reply, NULL))
+        client->storm->n_errors++;
+    else
+        client->storm->n_replies++;
+    return 1;
+}
+
+static int on_signal(sd_bus_message *signal, void *userdata, sd_bus_error *error)
+{
+    Client *client = userdata;
+
+    client->storm->n_signals++;
+    return 0;
+}
+
+static int ask(Client *client)
+{
+    Storm *storm = client->storm;
+    int r;
+
+    if (client->n_pending >= PENDING_MAX) {
+        storm->n_held++;
+        return 0;
+    }
+    r = sd_bus_call_method_async(client->bus, NULL, "org.numaplace1", "/org/numaplace1",
+                                 "org.numaplace1.Manager", "GetStatus", on_reply, client, "");
+    if (r < 0)
+        return r;
+    client->n_pending++;
+    storm->n_pending++;
+    storm->n_calls++;
+    return 0;
+}
+
+static int on_round(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    Storm *storm = userdata;
+    uint64_t now = time_now_usec(), due;
+    int r = 0;
+
+    if (now >= storm->end_usec && (storm->n_pending == 0 || now >= storm->end_usec + REST_USEC))
+        return sd_event_exit(storm->event, 0);
+    due = (MIN(now, storm->end_usec) - storm->begin_usec) * storm->rate / USEC_PER_SEC;
+    while (r >= 0 && storm->n_calls + storm->n_held < due)
+        r = ask(&storm->clients[storm->next++ % storm->n_clients]);
+    if (r < 0)
+        return sd_event_exit(storm->event, r);
+    r = sd_event_source_set_time(source, now + ROUND_USEC);
+    return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+/* The storm begins when all are connected and listen. */
+static int on_listening(sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+    Client *client = userdata;
+    Storm *storm = client->storm;
+    int r;
+
+    if (sd_bus_message_is_method_error(reply, NULL))
+        return sd_event_exit(storm->event, -ECONNREFUSED);
+    if (++storm->n_listening < storm->n_clients)
+        return 1;
+    storm->begin_usec = time_now_usec();
+    storm->end_usec = storm->begin_usec + storm->seconds * USEC_PER_SEC;
+    r = sd_event_add_time(storm->event, NULL, CLOCK_MONOTONIC, storm->begin_usec, USEC_PER_MSEC, on_round,
+                          storm);
+    return r < 0 ? sd_event_exit(storm->event, r) : 1;
+}
+
+static int connect_client(Storm *storm, Client *client)
+{
+    int r;
+
+    client->storm = storm;
+    r = sd_bus_open_system(&client->bus);
+    if (r < 0)
+        return r;
+    r = sd_bus_match_signal_async(client->bus, NULL, "org.numaplace1", NULL, NULL, NULL, on_signal,
+                                  on_listening, client);
+    return r < 0 ? r : sd_bus_attach_event(client->bus, storm->event, 0);
+}
+
+static int run(Storm *storm)
+{
+    int r = sd_event_new(&storm->event);
+
+    for (uint32_t i = 0; r >= 0 && i < storm->n_clients; i++)
+        r = connect_client(storm, &storm->clients[i]);
+    return r < 0 ? r : sd_event_loop(storm->event);
+}
+
+int main(int argc, char **argv)
+{
+    CLEANUP_FREE Client *clients = NULL;
+    Storm storm = {0};
+    int r;
+
+    if (argc != 4 || parse_u32(argv[1], &storm.n_clients) < 0 || parse_u32(argv[2], &storm.rate) < 0 ||
+        parse_u32(argv[3], &storm.seconds) < 0 || storm.n_clients == 0)
+        return 2;
+    clients = calloc(storm.n_clients, sizeof(*clients));
+    if (!clients)
+        return 1;
+    storm.clients = clients;
+    r = run(&storm);
+    (void)printf("{\"calls\": %" PRIu64 ", \"replies\": %" PRIu64 ", \"errors\": %" PRIu64
+                 ", \"signals\": %" PRIu64 ", \"held\": %" PRIu64 ", \"pending\": %" PRIu64 "}\n",
+                 storm.n_calls, storm.n_replies, storm.n_errors, storm.n_signals, storm.n_held,
+                 storm.n_pending);
+    for (uint32_t i = 0; i < storm.n_clients; i++)
+        sd_bus_close_unref(clients[i].bus);
+    sd_event_unref(storm.event);
+    return r < 0 ? 1 : 0;
+}
