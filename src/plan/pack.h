@@ -79,7 +79,8 @@ typedef struct PackProblem {
  *   split     weight x mean of (distance - 10) between two nodes of its set, the same node twice included; and far / 128 for
  *             each node more than one, or else a group with all its memory on node 0 would be as well off on both as on
  *             node 1 alone, and noise would decide
- *   move      weight x far x min_gain_permille / 1000, when a home changes
+ *   move      weight x far x min_gain_permille / 1000, when a home changes; of the whole weight, so the less memory counts, the
+ *             more of it must become local
  *
  * and over all nodes, each group's demand poured over its set, groups of few nodes first, in proportion to the room it
  * finds there:
