@@ -15,6 +15,7 @@
  * - Memory never runs out, is never swapped, and has no huge pages. The kernel moves pages to threads, not threads to
  *   pages: preferred nodes and swaps (P6, P11) are left out, and so is the adapting scan period (P10).
  * - Threads do not use locks, and no I/O; messages are never lost and never queue for longer than their receiver takes.
+ * - No process shares memory with another one.
  * - Everything the daemon asks for is permitted, nothing it reads fails, and its ticks come on time. */
 
 #include "sim/engine.h"
