@@ -40,7 +40,8 @@ def installed(build):
 
 def debian_patterns(texts):
     """First words of .install files and the like."""
-    return {"/" + line.split()[0] for text in texts for line in text.splitlines() if line and not line.startswith("#")}
+    lines = [line for text in texts for line in text.splitlines() if line and not line.startswith("#")]
+    return {"/" + line.split()[0].replace("${env:SYSTEMD_DIR}", "lib/systemd") for line in lines}
 
 
 def spec_patterns(spec):
