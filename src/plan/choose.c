@@ -3,9 +3,9 @@
 /* Homes the policy leaves to us (Mode=auto, compress, spread, interleave): every group the machine has becomes one of a
  * packing problem (P15, plan/pack.h), and the answer is its home. This file is the translation there and back.
  *
- * - What a group wants is what its threads run and wait on average, with its peaks for a while (load_groups()). One without a home yet is taken by this tick too,
- *   because an average of a group that has just begun says nothing; and ExpectWidth= is the least (P5: threads that sleep
- *   at start are invisible to whoever looks at the load alone).
+ * - What a group wants is what its threads run and wait on average, with its peaks for a while (load_groups()). One without a
+ *   home yet is taken by this tick too, because an average of a group that has just begun says nothing; and ExpectWidth= is
+ *   the least (P5: threads that sleep at start are invisible to whoever looks at the load alone).
  * - What others use, who are not ours to place, is taken off the nodes where they run, as an average over some time: a share
  *   that changes from tick to tick must not move anybody.
  * - A group whose memory is not known has it where its threads ran last, as long as it has no home (memory is where it was
