@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The capabilities of the unit are enough to place tasks of other users, and none of them is too many."""
+"""The capabilities of the unit are enough to place tasks of other users, and none of them is too many; and its filter lets
+through what the daemon calls."""
 
+import os
 import pathlib
 import re
+import signal
 import subprocess
 
 import lib
@@ -74,6 +77,52 @@ class Capabilities(lib.DaemonTest):
                 self.assertFalse(daemon.ctl("explain", str(others.pid))["managed"])
                 self.assertEqual(others.masks(), {self.full})
                 daemon.stop()
+
+
+class SystemCalls(lib.DaemonTest):
+    """What a daemon calls in its life is what the filter of the unit lets through."""
+
+    def setUp(self):
+        lib.need_placing()
+        for name in ("strace", "systemd-analyze"):
+            lib.need_program(name)
+        super().setUp()
+        if subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("strace does not work here")
+        self.write_policy()
+
+    def members(self, name):
+        """The system calls of a filter's word."""
+        if not name.startswith("@"):
+            return {name}
+        run = subprocess.run(["systemd-analyze", "--no-pager", "syscall-filter", name], capture_output=True, text=True, check=True)
+        words = {line.strip() for line in run.stdout.splitlines() if line.startswith(" ") and "#" not in line}
+        return set().union(*(self.members(word) for word in words))
+
+    def allowed(self):
+        unit = (lib.SOURCE / "units/numaplaced.service.in").read_text(encoding="utf-8")
+        calls = self.members("@default")
+        for words in re.findall(r"^SystemCallFilter=(.*)$", unit, re.MULTILINE):
+            found = set().union(*(self.members(word) for word in words.lstrip("~").split()))
+            calls = calls - found if words.startswith("~") else calls | found
+        return calls
+
+    def test_filter(self):
+        trace = self.directory / "trace"
+        busy = self.spinner(f"--threads={len(lib.own_cpus())}")
+        # A sanitized build looks for leaks with ptrace, which strace has already.
+        daemon = self.daemon(wrap=["strace", "-f", "-qq", "-o", str(trace)], env={"ASAN_OPTIONS": "detect_leaks=0"}).ready()
+        self.wait_home(daemon, busy)
+        daemon.ctl_run("release", "50-test").check_returncode()
+        daemon.ctl_run("reload").check_returncode()
+        os.kill(daemon.ctl("status")["pid"], signal.SIGTERM)
+        daemon.process.wait(lib.DEADLINE_SEC)
+        calls = set(re.findall(r"^\d+ +(?:<\.\.\. )?([a-z_0-9]+)(?:\(| resumed)", trace.read_text(errors="replace"), re.MULTILINE))
+        self.assertIn("sched_setaffinity", calls)  # the trace was read right
+        allowed = self.allowed()
+        self.assertNotIn("ptrace", allowed)
+        self.assertIn("capset", allowed)
+        self.assertEqual(calls - allowed, set())
 
 
 if __name__ == "__main__":

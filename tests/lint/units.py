@@ -20,8 +20,8 @@ UNIT = "units/numaplaced.service.in"
 # The exposure of `systemd-analyze security` that must not be passed, in tenths.
 EXPOSURE_MAX = 20
 
-# What the code does that needs a capability, or a system call that @system-service lacks. On both sides: what is granted
-# must be used, what is used must be granted.
+# What the code does that needs a capability, or a system call that the other filters shut out. What is granted must be used,
+# what is used must be granted.
 NEEDS = [
     ("CAP_SYS_NICE", None, r"SYS_sched_setaffinity|\b(?:sched_setaffinity|move_pages|numa_move_pages)\s*\("),
     ("CAP_SYS_PTRACE", None, r'"(?:exe|environ|numa_maps)"'),
@@ -30,6 +30,7 @@ NEEDS = [
     ("CAP_SYS_RESOURCE", None, r"proc/pressure/cpu"),
     ("CAP_PERFMON", "perf_event_open", r"\bSYS_perf_event_open\b|__NR_perf_event_open\b"),
     ("CAP_SYS_ADMIN", None, r"\b(?:mount|setns|unshare)\s*\("),
+    (None, "capset", r"\bSYS_capset\b"),
 ]
 
 
@@ -46,12 +47,16 @@ def check_needs(unit, code):
         yield f"{UNIT}: {capability} is granted, but tests/lint/units.py does not know what for"
     for capability, call, pattern in NEEDS:
         users = [path for path, text in code.items() if re.search(pattern, text)]
+        if users and call and call not in filters:
+            yield f"{UNIT}: {call} is not in SystemCallFilter=, but {users[0]} needs it"
+        if call in filters and not users:
+            yield f"{UNIT}: {call} is in SystemCallFilter=, but nothing in src needs it"
+        if not capability:
+            continue
         if capability in granted and not users:
             yield f"{UNIT}: {capability} is granted, but nothing in src needs it"
         if users and capability not in granted:
             yield f"{UNIT}: {capability} is not granted, but {users[0]} needs it"
-        if users and call and call not in filters:
-            yield f"{UNIT}: {call} is not in SystemCallFilter=, but {users[0]} needs it"
         if capability in granted and not re.search(rf"^#   {capability}\s+\S", unit, re.MULTILINE):
             yield f"{UNIT}: {capability} is not explained in a comment"
 
@@ -118,6 +123,7 @@ def test_ourselves(read):
             ((nice, {"src/probe/x.c": 'f("clear_refs")', **places}), "CAP_DAC_OVERRIDE is not granted, but src/probe/x.c"),
             ((perf, samples), "perf_event_open is not in SystemCallFilter="),
             ((perf + "SystemCallFilter=perf_event_open\n", samples), None),
+            ((nice + "SystemCallFilter=capset\n", places), "capset is in SystemCallFilter=, but nothing"),
         ],
     )
     good = f"[Service]\nExecStart={sys.executable}\n"
