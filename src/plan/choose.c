@@ -474,8 +474,8 @@ static bool is_new(const Planner *p, const Group *group)
     const Policy *policy = group_policy(p->world, p->policies, group->workload);
     uint64_t now = p->world->now_usec;
 
-    return !group->gone && !group->home && !group->roams && policy && choose_mode(policy) &&
-           (policy->act == POLICY_ACT_AUTO || policy->act == POLICY_ACT_AFFINITY) &&
+    return p->n_cpu_nodes > 1 && !group->gone && !group->home && !group->roams && policy &&
+           choose_mode(policy) && (policy->act == POLICY_ACT_AUTO || policy->act == POLICY_ACT_AFFINITY) &&
            now - MIN(group->first_seen_usec, now) < NEW_USEC;
 }
 
