@@ -20,6 +20,10 @@
  * dies meanwhile closes the connection. */
 #define CHANGE_TIMEOUT_USEC (180 * USEC_PER_SEC)
 
+/* A process may hold what the daemon wants to read of it, mostly for a moment: it is asked again, for two seconds. */
+#define AGAIN_MAX  20U
+#define AGAIN_USEC 100000U
+
 /* "unix:path=..." with the path escaped as the D-Bus specification wants it. */
 static char *make_address(const char *path)
 {
@@ -83,6 +87,9 @@ CtlExit client_fail(int error)
 {
     if (is_hang_up(error))
         return ctl_fail(CTL_EXIT_NOT_RUNNING, "numaplaced closed the connection");
+    if (error == -EAGAIN)
+        return ctl_fail(CTL_EXIT_FAILURE,
+                        "the process keeps its command line or environment locked: try again");
     if (error == -ETIMEDOUT)
         return ctl_fail(CTL_EXIT_FAILURE, "numaplaced did not answer in time");
     return ctl_fail(CTL_EXIT_FAILURE, "talking to numaplaced: %s", strerror(-error));
@@ -107,7 +114,13 @@ static CtlExit call(sd_bus *bus, sd_bus_message *message, json_object **ret)
     CLEANUP_MESSAGE sd_bus_message *reply = NULL;
     int r;
 
-    r = sd_bus_call(bus, message, ret ? CALL_TIMEOUT_USEC : CHANGE_TIMEOUT_USEC, &error, &reply);
+    for (unsigned n = 0;; n++) {
+        r = sd_bus_call(bus, message, ret ? CALL_TIMEOUT_USEC : CHANGE_TIMEOUT_USEC, &error, &reply);
+        if (r != -EAGAIN || n == AGAIN_MAX)
+            break;
+        sd_bus_error_free(&error);
+        (void)usleep(AGAIN_USEC);
+    }
     if (r < 0)
         return fail_call(r, &error);
     if (!ret)
