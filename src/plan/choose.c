@@ -135,11 +135,11 @@ static uint64_t free_memory(const World *world, uint32_t node)
     return world->nodes[node].free_known ? world->nodes[node].free_bytes : size > 0 ? size : WORLD_MEMORY_MAX;
 }
 
-/* What others leave. They count by whole CPUs: to wait for a CPU now and then costs less than to be away from memory. A node
+/* What others leave. They count by whole CPUs, to the nearest: to wait for a CPU now and then costs less than to be away from memory. A node
  * full of them keeps a little, or nobody could be there at all. */
 static uint32_t left_by_others(uint32_t permille, uint32_t others)
 {
-    others = others / 1000 * 1000;
+    others = (others + 500) / 1000 * 1000;
     return MAX(permille - MIN(others, permille), permille / 10);
 }
 

@@ -150,9 +150,11 @@ void load_nodes(World *world)
         }
     for (uint32_t i = 0; i < world->topology->n_nodes; i++) {
         NodeLoad *node = &world->nodes[i];
-        int64_t step = ((int64_t)node->left_permille - node->others_permille) * (int64_t)passed /
-                       (int64_t)LOAD_HOLD_USEC;
+        int64_t off = (int64_t)node->left_permille - node->others_permille;
+        /* Rounded towards the sample, so that it gets there. */
+        int64_t step =
+            (int64_t)((uint64_t)(off < 0 ? -off : off) * passed + LOAD_HOLD_USEC - 1) / LOAD_HOLD_USEC;
 
-        node->others_permille = (uint32_t)(node->others_permille + step);
+        node->others_permille = (uint32_t)(node->others_permille + (off < 0 ? -step : step));
     }
 }

@@ -219,6 +219,23 @@ static void test_expected_and_idle(void **state)
     fixture_done(&f);
 }
 
+/* A CPU that somebody else uses all the time is not there; less than half of one does not count. */
+static void test_others(void **state)
+{
+    for (unsigned others = 300; others <= 1000; others += 700) {
+        Fixture f;
+
+        fixture_init(&f, FOUR);
+        fixture_policy(&f, "a", "[Placement]\nMode=auto\n[Workload]\nMinAgeSec=0\n");
+        add_job(&f, 100, 8, 8, 1);
+        for (uint32_t i = 0; i < 4; i++)
+            f.world->nodes[i].others_permille = others;
+        fixture_home(&f);
+        assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), others < 500 ? 1 : 2);
+        fixture_done(&f);
+    }
+}
+
 /* S-SHELL: what is young may get a home, and is not spread. */
 static void test_young(void **state)
 {
@@ -539,6 +556,7 @@ int main(void)
         cmocka_unit_test(test_wide_and_back),
         cmocka_unit_test(test_spread_and_compress),
         cmocka_unit_test(test_expected_and_idle),
+        cmocka_unit_test(test_others),
         cmocka_unit_test(test_young),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_exchange),

@@ -188,6 +188,18 @@ static void test_nodes(void **state)
     load_nodes(world);
     assert_int_equal(world->nodes[0].others_permille, 440);
     assert_int_equal(world->nodes[1].others_permille, 1100);
+
+    /* Ticks of 100 ms get there too, from both sides: one steady CPU is one CPU. */
+    world->interval_usec = 100000;
+    world->groups[0].run_permille = 1000;
+    world->groups[1].run_permille = 0;
+    for (unsigned i = 0; i < 3000; i++)
+        load_nodes(world);
+    assert_int_equal(world->nodes[0].others_permille, 1000);
+    world->groups[0].run_permille = 2000;
+    for (unsigned i = 0; i < 3000; i++)
+        load_nodes(world);
+    assert_int_equal(world->nodes[0].others_permille, 0);
 }
 
 int main(void)
