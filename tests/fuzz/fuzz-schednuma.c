@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "probe/sched-numa.h"
+
+#include "base/util.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char *format(const SchedNuma *numa)
+{
+    size_t size = 1024 + (size_t)numa->n_nodes * 256, n;
+    char *text = malloc(size);
+
+    if (!text)
+        return NULL;
+    n = (size_t)snprintf(text, size,
+                         "mm->numa_scan_seq : %" PRIu32 "\nnuma_preferred_nid : %" PRId32
+                         "\ntotal_numa_faults : %" PRIu64 "\ncurrent_node=0, numa_group_id=%d\n",
+                         numa->scan_sequence, numa->preferred_node, numa->total_faults, numa->group);
+    for (uint32_t i = 0; i < numa->n_nodes; i++) {
+        const SchedNumaNode *node = &numa->nodes[i];
+
+        n += (size_t)snprintf(text + n, size - n,
+                              "numa_faults node=%" PRIu32 " task_private=%" PRIu64 " task_shared=%" PRIu64
+                              " group_private=%" PRIu64 " group_shared=%" PRIu64 "\n",
+                              node->node, node->task_private, node->task_shared, node->group_private,
+                              node->group_shared);
+    }
+    return text;
+}
+
+/* parse(format(x)) == x. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static SchedNuma numa, again;
+    CLEANUP_FREE char *text = malloc(size + 1), *formatted = NULL;
+    pid_t group;
+
+    if (!text)
+        return 0;
+    memcpy(text, data, size);
+    text[size] = '\0';
+    if (sched_numa_parse_status(text, &group) == 0 && group < 0)
+        abort();
+    if (sched_numa_parse(text, &numa) < 0)
+        return 0;
+    formatted = format(&numa);
+    if (!formatted)
+        return 0;
+    if (sched_numa_parse(formatted, &again) < 0 || again.n_nodes != numa.n_nodes ||
+        again.preferred_node != numa.preferred_node || again.group != numa.group ||
+        again.total_faults != numa.total_faults || again.scan_sequence != numa.scan_sequence ||
+        memcmp(again.nodes, numa.nodes, numa.n_nodes * sizeof(*numa.nodes)) != 0)
+        abort();
+    return 0;
+}
