@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Who touches which memory of a process: samples of its threads, by block of 2 MB and by thread (P11, P13, P14, P18).
+ *
+ * Samples come in rounds. In a round a page tells at most once who touched it, so a huge page has one sample, and a block of
+ * small pages up to 512. So that both mean the same, a block counts for TOUCHES_ROUND in each round it was touched in,
+ * shared out among its samples. Sensing fills it in, as it does the fault averages. */
+
+#include "base/ids.h"
+#include "world/buddy.h"
+#include "world/faults.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define TOUCHES_BLOCK_BYTES (2ULL << 20)
+#define TOUCHES_ROUND       512U /* small pages in a block */
+
+/* Limits of one table: 128 GiB of touched memory in 6 MiB, threads, and samples of one round. What is beyond is counted and
+ * left out. */
+#define TOUCHES_BLOCKS_MAX  65536U
+#define TOUCHES_THREADS_MAX 4096U
+#define TOUCHES_SAMPLES_MAX 65536U
+
+/* Owners remembered of a block; it has one or is shared, and who takes part beyond these does not matter. */
+#define TOUCHES_OWNERS 3U
+
+/* A block that nobody touched in so many rounds is forgotten. */
+#define TOUCHES_ROUNDS_KEPT 32U
+
+/* Three rounds tell private memory from shared, and of a thread so many samples are too few to say anything of it:
+ * measured on threads that share all and on such that share nothing. Owned is what one thread has 85 % of. */
+#define TOUCHES_ROUNDS_MIN     3U
+#define TOUCHES_SAMPLES_MIN    6U
+#define TOUCHES_OWNED_PERMILLE 850U
+
+typedef struct TouchOwner {
+    pid_t tid;       /* 0: none */
+    uint32_t weight; /* of each round it is touched in; halved before the next: below 2 x TOUCHES_ROUND */
+} TouchOwner;
+
+typedef struct TouchBlock {
+    uint64_t address;    /* in it, where it was touched last */
+    NodeIx node;         /* where it lies; NODE_NONE: not known. Whoever asks the kernel sets it */
+    NodeIx last_node;    /* from where it was touched last; NODE_NONE: not known */
+    pid_t last_tid;      /* by whom; of several in one round by who did most, then by the lowest. 0: by
+                                          one that is forgotten */
+    uint32_t n_rounds;   /* it was touched in */
+    uint32_t last_round; /* the last one, as Touches.n_rounds was */
+    TouchOwner owners[TOUCHES_OWNERS]; /* by weight, then tid */
+} TouchBlock;
+
+typedef struct TouchThread {
+    TaskKey key;
+    Faults faults; /* accesses in small pages, by where the memory lies */
+    Buddy buddy;
+    uint64_t n_samples;            /* since it was added or forgotten */
+    uint64_t n_blocks;             /* blocks of rounds, likewise */
+    uint64_t now[FAULTS_KIND_MAX]; /* in the present round, of blocks whose last one to touch them is known */
+} TouchThread;
+
+/* One sample. */
+typedef struct Touch {
+    uint64_t address;
+    pid_t tid;
+    NodeIx cpu_node; /* where the thread ran; NODE_NONE: not known */
+} Touch;
+
+typedef struct Touches {
+    TouchBlock *blocks; /* ascending address */
+    size_t n_blocks, blocks_capacity;
+    TouchThread *threads; /* ascending tid */
+    size_t n_threads, threads_capacity;
+    Touch *samples; /* of the present round; private to touches.c */
+    size_t n_samples, samples_capacity;
+    uint32_t n_nodes;
+    uint32_t n_rounds;  /* with a sample in them */
+    uint64_t n_taken;   /* samples, since the start */
+    uint64_t n_foreign; /* of threads that are not in the table */
+    uint64_t n_dropped; /* beyond a limit */
+} Touches;
+
+/* For a machine with so many nodes. Nothing can fail. */
+void touches_init(Touches *touches, uint32_t n_nodes);
+void touches_done(Touches *touches);
+
+/* Adds a thread, and removes one with all that is known of it. 0; -EEXIST, -ENOENT; -ENOMEM; -E2BIG: too many. */
+int touches_add_thread(Touches *touches, TaskKey key);
+int touches_remove_thread(Touches *touches, pid_t tid);
+TouchThread *touches_thread(Touches *touches, pid_t tid);
+
+/* Forgets what a thread did, when it begins or ends to be busy: the one that touched everything first would hide for seconds who
+ * really uses it. -ENOENT: there is no such thread. */
+int touches_forget_thread(Touches *touches, pid_t tid);
+
+/* Takes in a sample of the present round. 0 (also when it was left out), or -ENOMEM. */
+int touches_add(Touches *touches, const Touch *touch);
+
+/* Brings the samples of the round into the blocks: new ones are added, with no node, and `address` is where each was touched
+ * last. Now is the time to say where they lie, all of them: one that was elsewhere in the last round may have been moved,
+ * and one that was nowhere may be there. 0; or -ENOMEM, and the round's samples are lost. */
+int touches_gather(Touches *touches);
+
+/* Counts the round, which took `period_usec`, after touches_gather(), and ends it. A touch is private when nobody else
+ * touched the block in this round or was the last to touch it before. Only located blocks count for threads. A round
+ * without samples is none: it changes nothing. Returns whether it was one. */
+bool touches_fold(Touches *touches, uint64_t period_usec);
+
+/* The thread the block belongs to, 0: it has been seen too rarely, or is shared. */
+pid_t touches_owner(const TouchBlock *block);
+
+typedef struct TouchesSummary {
+    size_t n_judged;           /* blocks touched in TOUCHES_ROUNDS_MIN rounds or more */
+    size_t n_shared;           /* of these, without an owner */
+    size_t n_local, n_remote;  /* located blocks, by whether they lie where they were touched from last */
+    uint32_t overlap_permille; /* n_shared of n_judged; 0 when there are none */
+} TouchesSummary;
+
+TouchesSummary touches_summary(const Touches *touches);
+
+/* Private or shared, from what is known of all its blocks; unknown for a thread with too few samples: one that walks in
+ * step behind another never faults, and is not private for that. */
+BuddyClass touches_thread_class(const TouchThread *thread);
+
+/* Asserts orders and limits; for tests. */
+bool touches_check(const Touches *touches);

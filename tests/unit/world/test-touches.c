@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Who touches which memory. */
+
+#include "world/touches.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define N_NODES 2U
+#define BLOCK   TOUCHES_BLOCK_BYTES
+#define BASE    (512 * BLOCK)
+
+static Touches touches;
+
+static int setup(void **state)
+{
+    touches_init(&touches, N_NODES);
+    for (pid_t tid = 11; tid <= 14; tid++)
+        assert_int_equal(touches_add_thread(&touches, (TaskKey){11, tid, 5}), 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    touches_done(&touches);
+    return 0;
+}
+
+/* Threads 11 and 12 run on node 0, 13 and 14 on node 1. */
+static void touch(pid_t tid, uint64_t address)
+{
+    const Touch value = {address, tid, {tid <= 12 ? 0 : 1}};
+
+    assert_int_equal(touches_add(&touches, &value), 0);
+}
+
+static bool end_round(int32_t node)
+{
+    bool any;
+
+    assert_int_equal(touches_gather(&touches), 0);
+    for (size_t i = 0; i < touches.n_blocks; i++)
+        touches.blocks[i].node.i = node;
+    any = touches_fold(&touches, 100000);
+    assert_true(touches_check(&touches));
+    return any;
+}
+
+static uint64_t average(pid_t tid, int32_t node, FaultsKind kind)
+{
+    return touches_thread(&touches, tid)->faults.nodes[node].memory[kind];
+}
+
+static void test_blocks(void **state)
+{
+    /* In no order, several in one block. */
+    touch(11, BASE + 3 * BLOCK + 4096);
+    touch(12, BASE + 5);
+    touch(11, BASE + 3 * BLOCK + 8192);
+    touch(12, BASE + BLOCK - 1);
+    touch(11, BASE + BLOCK);
+    assert_true(end_round(1));
+    assert_int_equal(touches.n_blocks, 3);
+    assert_int_equal(touches.blocks[0].address, BASE + BLOCK - 1);
+    assert_int_equal(touches.blocks[0].last_tid, 12);
+    assert_int_equal(touches.blocks[1].address, BASE + BLOCK);
+    assert_int_equal(touches.blocks[2].address, BASE + 3 * BLOCK + 8192);
+    assert_int_equal(touches.blocks[2].owners[0].tid, 11);
+    assert_int_equal(touches.blocks[2].owners[0].weight, TOUCHES_ROUND);
+    assert_int_equal(touches.blocks[2].last_node.i, 0);
+    /* A block counts as much whatever the number of its samples. */
+    assert_int_equal(average(11, 1, FAULTS_KIND_PRIVATE), 2 * TOUCHES_ROUND);
+    assert_int_equal(average(12, 1, FAULTS_KIND_PRIVATE), TOUCHES_ROUND);
+    assert_int_equal(average(12, 0, FAULTS_KIND_PRIVATE), 0);
+    assert_int_equal(touches_thread(&touches, 11)->n_samples, 3);
+    assert_int_equal(touches_thread(&touches, 11)->n_blocks, 2);
+
+    /* The next round is merged with what is there. */
+    touch(13, BASE + 2 * BLOCK);
+    touch(12, BASE + 1);
+    touch(12, BASE - 1);
+    touch(12, BASE + 9 * BLOCK);
+    assert_true(end_round(0));
+    assert_int_equal(touches.n_blocks, 6);
+    assert_int_equal(touches.blocks[1].n_rounds, 2);
+    assert_int_equal(touches.blocks[1].owners[0].weight, TOUCHES_ROUND / 2 + TOUCHES_ROUND);
+    assert_int_equal(touches.blocks[3].last_tid, 13);
+    assert_int_equal(touches.blocks[5].last_round, 2);
+    assert_int_equal(touches.n_taken, 9);
+}
+
+static void test_no_round(void **state)
+{
+    touch(11, BASE);
+    assert_true(end_round(0));
+    assert_false(end_round(0));
+    assert_int_equal(touches.n_rounds, 1);
+    assert_int_equal(average(11, 0, FAULTS_KIND_PRIVATE), TOUCHES_ROUND);
+}
+
+/* Blocks of one's own, and blocks that two take in turns. */
+static void test_private_and_shared(void **state)
+{
+    for (unsigned round = 0; round < 4; round++) {
+        for (unsigned i = 0; i < 8; i++) {
+            touch(11, BASE + i * BLOCK);
+            touch(round % 2 == 0 ? 13 : 14, BASE + (100 + i) * BLOCK);
+        }
+        assert_true(end_round(1));
+        if (round + 1 < TOUCHES_ROUNDS_MIN) {
+            assert_int_equal(touches_summary(&touches).n_judged, 0);
+            assert_int_equal(touches_owner(&touches.blocks[0]), 0);
+        }
+    }
+    assert_int_equal(touches_owner(&touches.blocks[0]), 11);
+    assert_int_equal(touches_owner(&touches.blocks[15]), 0);
+    assert_int_equal(touches_summary(&touches).n_judged, 16);
+    assert_int_equal(touches_summary(&touches).overlap_permille, 500);
+    /* Those of 11 lie elsewhere. */
+    assert_int_equal(touches_summary(&touches).n_remote, 8);
+    assert_int_equal(touches_summary(&touches).n_local, 8);
+
+    assert_int_equal(touches_thread_class(touches_thread(&touches, 11)), BUDDY_CLASS_PRIVATE);
+    assert_int_equal(touches_thread_class(touches_thread(&touches, 13)), BUDDY_CLASS_SHARED);
+    assert_int_equal(touches_thread_class(touches_thread(&touches, 14)), BUDDY_CLASS_SHARED);
+    assert_int_equal(touches_thread_class(touches_thread(&touches, 12)), BUDDY_CLASS_UNKNOWN);
+    /* On their own node, and the later one has the earlier as its buddy. */
+    assert_int_equal(touches_thread(&touches, 14)->buddy.buddy.tid, 13);
+    assert_int_equal(touches_thread(&touches, 13)->buddy.buddy.tid, 0);
+    assert_true(buddy_are(touches_thread(&touches, 13)->key, &touches_thread(&touches, 13)->buddy,
+                          touches_thread(&touches, 14)->key, &touches_thread(&touches, 14)->buddy));
+    assert_false(buddy_are(touches_thread(&touches, 11)->key, &touches_thread(&touches, 11)->buddy,
+                           touches_thread(&touches, 14)->key, &touches_thread(&touches, 14)->buddy));
+}
+
+/* Two in one block in one round: shared, by halves. */
+static void test_together(void **state)
+{
+    for (unsigned round = 0; round < 3; round++) {
+        touch(11, BASE);
+        touch(12, BASE + 4096);
+        touch(12, BASE + 8192);
+        touch(12, BASE + 12288);
+        assert_true(end_round(0));
+    }
+    assert_int_equal(touches.blocks[0].last_tid, 12);
+    assert_int_equal(touches_owner(&touches.blocks[0]), 0);
+    assert_int_equal(average(11, 0, FAULTS_KIND_PRIVATE), 0);
+    /* 128, 64 + 128, 96 + 128. */
+    assert_int_equal(average(11, 0, FAULTS_KIND_SHARED), 224);
+    assert_int_equal(touches_summary(&touches).overlap_permille, 1000);
+}
+
+/* The thread that touched everything first does not hide for long who uses it, and not at all when it is forgotten. */
+static void test_forgotten(void **state)
+{
+    for (unsigned round = 0; round < 5; round++) {
+        touch(11, BASE);
+        assert_true(end_round(0));
+    }
+    assert_int_equal(touches_owner(&touches.blocks[0]), 11);
+    assert_int_equal(touches_forget_thread(&touches, 11), 0);
+    assert_true(touches_check(&touches));
+    assert_int_equal(touches_owner(&touches.blocks[0]), 0);
+    assert_int_equal(average(11, 0, FAULTS_KIND_PRIVATE), 0);
+    touch(12, BASE);
+    assert_true(end_round(0));
+    assert_int_equal(touches_owner(&touches.blocks[0]), 12);
+    assert_int_equal(average(12, 0, FAULTS_KIND_PRIVATE), TOUCHES_ROUND);
+
+    assert_int_equal(touches_remove_thread(&touches, 12), 0);
+    assert_null(touches_thread(&touches, 12));
+    assert_int_equal(touches_remove_thread(&touches, 12), -ENOENT);
+    assert_int_equal(touches_forget_thread(&touches, 12), -ENOENT);
+    assert_int_equal(touches.blocks[0].last_tid, 0);
+    assert_int_equal(touches.n_threads, 3);
+    assert_non_null(touches_thread(&touches, 13));
+}
+
+/* A new owner takes a block over in two rounds, and an intruder does not in one. */
+static void test_changes_hands(void **state)
+{
+    for (unsigned round = 0; round < 8; round++) {
+        touch(11, BASE);
+        assert_true(end_round(0));
+    }
+    touch(13, BASE);
+    assert_true(end_round(0));
+    assert_int_equal(touches_owner(&touches.blocks[0]), 0);
+    for (unsigned round = 0; round < 2; round++) {
+        touch(13, BASE);
+        assert_true(end_round(0));
+    }
+    assert_int_equal(touches_owner(&touches.blocks[0]), 13);
+}
+
+/* A thread that ends between its sample and the fold. */
+static void test_ends_in_the_round(void **state)
+{
+    touch(11, BASE);
+    touch(12, BASE);
+    assert_int_equal(touches_remove_thread(&touches, 11), 0);
+    assert_true(end_round(0));
+    assert_int_equal(touches.blocks[0].owners[0].tid, 12);
+    assert_int_equal(touches.blocks[0].owners[1].tid, 0);
+    touch(11, BASE);
+    assert_int_equal(touches.n_foreign, 1);
+    assert_false(end_round(0));
+    assert_int_equal(touches_add_thread(&touches, (TaskKey){11, 12, 6}), -EEXIST);
+}
+
+/* Where a block lies is not known: it has an owner, and nobody's averages change. */
+static void test_nowhere(void **state)
+{
+    for (unsigned round = 0; round < 3; round++) {
+        touch(11, BASE);
+        assert_true(end_round(-1));
+    }
+    assert_int_equal(touches_owner(&touches.blocks[0]), 11);
+    assert_int_equal(faults_total(&touches_thread(&touches, 11)->faults), 0);
+    assert_int_equal(touches_summary(&touches).n_local + touches_summary(&touches).n_remote, 0);
+}
+
+static void test_old_blocks(void **state)
+{
+    touch(11, BASE);
+    assert_true(end_round(0));
+    for (unsigned round = 0; round < TOUCHES_ROUNDS_KEPT; round++) {
+        assert_int_equal(touches.blocks[0].address, BASE);
+        touch(11, BASE + BLOCK);
+        assert_true(end_round(0));
+    }
+    assert_int_equal(touches.n_blocks, 1);
+    assert_int_equal(touches.blocks[0].address, BASE + BLOCK);
+}
+
+static void test_limits(void **state)
+{
+    for (unsigned i = 0; i < TOUCHES_SAMPLES_MAX + 3; i++)
+        touch(11, BASE + i * 4096ULL);
+    assert_int_equal(touches.n_dropped, 3);
+    assert_true(end_round(0));
+    assert_int_equal(touches.n_blocks, TOUCHES_SAMPLES_MAX / 512);
+
+    for (unsigned i = 0; i < TOUCHES_SAMPLES_MAX; i++)
+        touch(11, BASE + i * BLOCK);
+    assert_true(end_round(0));
+    assert_int_equal(touches.n_blocks, TOUCHES_BLOCKS_MAX);
+    /* The lowest ones have room; those known are counted as before. */
+    touch(11, BASE - BLOCK);
+    touch(11, BASE + BLOCK);
+    assert_true(end_round(0));
+    assert_int_equal(touches.n_blocks, TOUCHES_BLOCKS_MAX);
+    assert_int_equal(touches.n_dropped, 4);
+    assert_int_equal(touches.blocks[1].n_rounds, 3);
+
+    for (pid_t tid = 100; touches.n_threads < TOUCHES_THREADS_MAX; tid++)
+        assert_int_equal(touches_add_thread(&touches, (TaskKey){11, tid, 5}), 0);
+    assert_int_equal(touches_add_thread(&touches, (TaskKey){11, 99, 5}), -E2BIG);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_blocks, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_round, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_private_and_shared, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_together, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_forgotten, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_changes_hands, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ends_in_the_round, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nowhere, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_old_blocks, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
+    };
+
+    return cmocka_run_group_tests_name("world/touches", tests, NULL, NULL);
+}
