@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A line:
- *
- *     7f2c00000000-7f2c40000000 rw-s 00000000 00:01 1024                       /memfd:heap (deleted)
- *
- * The file system and the number of the inode in it are those of one piece of memory on the whole machine, whatever
+/* The file system and the number of the inode in it are those of one piece of memory on the whole machine, whatever
  * name each process has for it. */
 
 #include "probe/shared-maps.h"
 
+#include "base/procmaps.h"
 #include "base/time.h"
 #include "base/util.h"
 #include "probe/lines.h"
@@ -16,39 +13,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-static bool scan_hex(const char **p, uint64_t *ret)
-{
-    size_t n = strspn(*p, "0123456789abcdef");
-    uint64_t v = 0;
-
-    if (n == 0 || n > 16)
-        return false;
-    for (; n > 0; n--, (*p)++)
-        v = v << 4 | (uint64_t)(**p <= '9' ? **p - '0' : **p - 'a' + 10);
-    *ret = v;
-    return true;
-}
-
-/* Fills in what the line says; *ret_shared: it is a shared mapping. */
-static bool scan_line(const char *line, SharedObject *ret, bool *ret_shared, const char **ret_path)
-{
-    uint64_t number, major, minor;
-
-    if (!scan_hex(&line, &number) || *line++ != '-' || !scan_hex(&line, &number) || *line++ != ' ' ||
-        strspn(line, "rwxsp-") != 4)
-        return false;
-    *ret_shared = line[3] == 's';
-    line += 4;
-    if (*line++ != ' ' || !scan_hex(&line, &number) || *line++ != ' ' || !scan_hex(&line, &major) ||
-        *line++ != ':' || !scan_hex(&line, &minor) || *line++ != ' ' || !scan_u64(&line, &ret->inode) ||
-        major > UINT32_MAX || minor > UINT32_MAX || (*line != ' ' && *line != '\0'))
-        return false;
-    ret->major = (uint32_t)major;
-    ret->minor = (uint32_t)minor;
-    *ret_path = line + strspn(line, " ");
-    return true;
-}
 
 static int compare(const SharedObject *a, const SharedObject *b)
 {
@@ -62,14 +26,14 @@ static int compare(const SharedObject *a, const SharedObject *b)
 int shared_maps_add(SharedMaps *maps, const char *line)
 {
     SharedObject object;
-    const char *path;
-    bool shared;
+    ProcMaps mapping;
     uint32_t at;
 
-    if (!scan_line(line, &object, &shared, &path))
+    if (procmaps_parse(line, &mapping) < 0)
         return -EINVAL;
-    if (!shared || !shared_maps_is_memory(path))
+    if (!mapping.shared || !shared_maps_is_memory(mapping.path))
         return 0;
+    object = (SharedObject){.major = mapping.major, .minor = mapping.minor, .inode = mapping.inode};
 
     for (at = maps->n; at > 0 && compare(&maps->objects[at - 1], &object) > 0; at--)
         ;
