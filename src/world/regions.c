@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Both lists are in order, so inheriting is one walk over both:
+ *
+ *     before   |---- A ----|      |---- B ----|---- C ----|
+ *     now      |-- A --|-- A --|  |------- B and C -------|  |-- new --|
+ *
+ * Both halves of A know what A knew, also where they grew; the joined region was last looked at when the one of B and C was that
+ * has not been for longer, and both filters are in its own. */
+
+#include "world/regions.h"
+
+#include "base/util.h"
+
+const char *const region_kind_names[] = {
+    [REGION_KIND_ANON] = "anon",       [REGION_KIND_SHMEM] = "shmem",   [REGION_KIND_FILE] = "file",
+    [REGION_KIND_HUGETLB] = "hugetlb", [REGION_KIND_DEVICE] = "device", [REGION_KIND_MAX] = NULL,
+};
+
+void regions_done(MemoryRegions *regions)
+{
+    free(regions->list);
+    *regions = (MemoryRegions){0};
+}
+
+int regions_add(MemoryRegions *regions, const MemoryRegion *region)
+{
+    uint64_t last = regions->n > 0 ? regions->list[regions->n - 1].end : 0;
+
+    if (region->start < last || region->start >= region->end)
+        return -EINVAL;
+    if (regions->n >= REGIONS_MAX)
+        return -E2BIG;
+    if (!GROW(regions->list, regions->capacity, regions->n + 1))
+        return -ENOMEM;
+    regions->list[regions->n++] = *region;
+    return 0;
+}
+
+static bool is_same(const MemoryRegion *a, const MemoryRegion *b)
+{
+    return a->start < b->end && b->start < a->end && a->device == b->device && a->inode == b->inode;
+}
+
+static void take_over(MemoryRegion *now, const MemoryRegion *before)
+{
+    RegionScan *scan = &now->scan;
+    const RegionScan *old = &before->scan;
+
+    if (now->resident_bytes == REGION_RESIDENT_UNKNOWN && now->start == before->start &&
+        now->end == before->end)
+        now->resident_bytes = before->resident_bytes;
+    if (!old->known)
+        return;
+    if (!scan->known) {
+        *scan = *old;
+        return;
+    }
+    scan->first_sequence = MIN(scan->first_sequence, old->first_sequence);
+    scan->done_sequence = MIN(scan->done_sequence, old->done_sequence);
+    scan->next_usec = MIN(scan->next_usec, old->next_usec);
+    scan->forget_usec = MIN(scan->forget_usec, old->forget_usec);
+    scan->active[0] |= old->active[0];
+    scan->active[1] |= old->active[1];
+}
+
+void regions_inherit(MemoryRegions *now, const MemoryRegions *before)
+{
+    size_t first = 0;
+
+    for (size_t i = 0; i < now->n; i++) {
+        MemoryRegion *region = &now->list[i];
+
+        while (first < before->n && before->list[first].end <= region->start)
+            first++;
+        for (size_t k = first; k < before->n && before->list[k].start < region->end; k++)
+            if (is_same(region, &before->list[k]))
+                take_over(region, &before->list[k]);
+    }
+}
+
+size_t regions_from(const MemoryRegions *regions, uint64_t address)
+{
+    size_t low = 0, high = regions->n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (regions->list[middle].end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+MemoryRegion *regions_find(const MemoryRegions *regions, uint64_t address)
+{
+    size_t i = regions_from(regions, address);
+
+    return i < regions->n && regions->list[i].start <= address ? &regions->list[i] : NULL;
+}
