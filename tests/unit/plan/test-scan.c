@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* P8 and P9: what of a process's memory is looked at next (S-VMA, S-SETTLE). */
+
+#include "fixture.h"
+#include "plan/scan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define MEGABYTE (UINT64_C(1) << 20)
+#define SECOND   UINT64_C(1000000)
+#define GAP      (UINT64_C(1) << 40) /* between the starts of regions */
+
+typedef struct Space {
+    MemoryRegions regions;
+    Scan scan;
+    ScanRules rules;
+    ScanWindow window;
+    uint64_t now_usec;
+} Space;
+
+static void space_init(Space *space, bool force_complete)
+{
+    *space = (Space){
+        .rules = {.window_bytes = 256 * MEGABYTE, .force_complete = force_complete},
+        .now_usec = 1000 * SECOND,
+    };
+}
+
+static void space_done(Space *space)
+{
+    regions_done(&space->regions);
+    scan_window_done(&space->window);
+}
+
+/* Private, readable and writable memory, all of it present as far as is known. */
+static MemoryRegion *add(Space *space, uint64_t bytes)
+{
+    MemoryRegion region = {
+        .start = (space->regions.n + 1) * GAP,
+        .end = (space->regions.n + 1) * GAP + bytes,
+        .kind = REGION_KIND_ANON,
+        .readable = true,
+        .writable = true,
+        .resident_bytes = REGION_RESIDENT_UNKNOWN,
+    };
+
+    assert_int_equal(regions_add(&space->regions, &region), 0);
+    return &space->regions.list[space->regions.n - 1];
+}
+
+static const ScanWindow *step(Space *space, uint64_t after_usec)
+{
+    space->now_usec += after_usec;
+    assert_int_equal(scan_step(&space->scan, &space->regions, &space->rules, space->now_usec, &space->window),
+                     0);
+    return &space->window;
+}
+
+/* How often each reason was given in the last step, in their order, as "1 0 0 0 0 0 0 0". */
+static void reasons_are(const Space *space, const char *expected)
+{
+    char text[128] = "";
+    size_t len = 0;
+
+    for (int i = 0; i < SCAN_REASON_MAX; i++)
+        len +=
+            (size_t)snprintf(text + len, sizeof(text) - len, "%s%" PRIu32, i ? " " : "", space->window.n[i]);
+    assert_string_equal(text, expected);
+}
+
+static void test_names(void **state)
+{
+    static const char *const names[] = {"unsuitable",    "shared_ro",    "inaccessible",        "scan_delay",
+                                        "seq_completed", "pid_inactive", "ignore_pid_inactive", "forced"};
+
+    for (int i = 0; i < SCAN_REASON_MAX; i++)
+        assert_string_equal(scan_reason_names[i], names[i]);
+    assert_null(scan_reason_names[SCAN_REASON_MAX]);
+}
+
+/* Each region fails its test and all that come behind; the first one counts. */
+static void test_order(void **state)
+{
+    Space space;
+    MemoryRegion *region;
+
+    space_init(&space, false);
+    (void)add(&space, MEGABYTE); /* what is looked at */
+    step(&space, 0);
+    assert_true(space.window.ended);
+
+    region = add(&space, MEGABYTE);
+    region->kind = REGION_KIND_HUGETLB;
+    region->inode = 3;
+    region->writable = false;
+    region = add(&space, MEGABYTE);
+    region->kind = REGION_KIND_DEVICE;
+    region->readable = region->writable = false;
+    region = add(&space, MEGABYTE);
+    region->bound = true;
+    region = add(&space, MEGABYTE);
+    region->kind = REGION_KIND_FILE;
+    region->inode = 4;
+    region->writable = false;
+    region = add(&space, MEGABYTE);
+    region->readable = region->writable = false;
+    (void)add(&space, MEGABYTE); /* new */
+    step(&space, 0);
+    reasons_are(&space, "3 1 1 2 0 0 0 0");
+    assert_int_equal(space.window.n_ranges, 0);
+
+    /* A delay later only those that are never looked at are left out. */
+    step(&space, SCAN_DELAY_USEC - 1);
+    reasons_are(&space, "3 1 1 2 0 0 0 0");
+    step(&space, 1);
+    reasons_are(&space, "3 1 1 0 0 0 0 0");
+    assert_int_equal(space.window.n_ranges, 2);
+    assert_int_equal(space.scan.n[SCAN_REASON_UNSUITABLE], 9);
+    space_done(&space);
+}
+
+/* A guard of a file is not readable: it is no read-only file. */
+static void test_guard_of_file(void **state)
+{
+    Space space;
+    MemoryRegion *region;
+
+    space_init(&space, true);
+    region = add(&space, MEGABYTE);
+    region->kind = REGION_KIND_FILE;
+    region->inode = 4;
+    region->readable = region->writable = false;
+    step(&space, 0);
+    reasons_are(&space, "0 0 1 0 0 0 0 0");
+    space_done(&space);
+}
+
+static void count_windows(uint64_t rss_mb, uint64_t n_windows)
+{
+    Space space;
+    uint64_t at = 0, n = 0;
+
+    space_init(&space, false);
+    (void)add(&space, rss_mb / 3 * MEGABYTE);
+    (void)add(&space, (rss_mb - rss_mb / 3) * MEGABYTE);
+    do {
+        step(&space, 0);
+        n++;
+        assert_true(space.window.present_bytes <= 256 * MEGABYTE + SCAN_ALIGN_BYTES);
+        for (size_t i = 0; i < space.window.n_ranges; i++) {
+            assert_true(space.window.ranges[i].start >= at);
+            at = space.window.ranges[i].end;
+        }
+    } while (!space.window.ended);
+    assert_int_equal(n, n_windows);
+    assert_int_equal(space.scan.scanned_bytes, rss_mb * MEGABYTE);
+    assert_int_equal(scan_coverage_permille(&space.scan), 1000);
+    space_done(&space);
+}
+
+/* As many as P8 has for the period. */
+static void test_windows(void **state)
+{
+    count_windows(100, 1);
+    count_windows(1024, 4);
+    count_windows(16384, 64);
+    count_windows(65536, 256);
+}
+
+/* What is not there costs no budget, but eight windows of addresses are enough for one step. */
+static void test_virtual(void **state)
+{
+    Space space;
+    MemoryRegion *region;
+
+    space_init(&space, false);
+    region = add(&space, 3072 * MEGABYTE);
+    region->resident_bytes = 0;
+    step(&space, 0);
+    assert_int_equal(space.window.virtual_bytes, 2048 * MEGABYTE);
+    assert_int_equal(space.window.present_bytes, 0);
+    assert_false(space.window.ended);
+    step(&space, 0);
+    assert_int_equal(space.window.virtual_bytes, 1024 * MEGABYTE);
+    assert_true(space.window.ended);
+
+    /* Half of it is there. */
+    region->resident_bytes = 1536 * MEGABYTE;
+    step(&space, 2 * SECOND);
+    assert_int_equal(space.window.virtual_bytes, 512 * MEGABYTE);
+    assert_int_equal(space.window.present_bytes, 256 * MEGABYTE);
+    space_done(&space);
+}
+
+/* Two sequences look at everything; then only at what is used, and by force at one region per step. */
+static void test_forced(void **state)
+{
+    Space space;
+
+    space_init(&space, true);
+    for (int i = 0; i < 3; i++)
+        (void)add(&space, 300 * MEGABYTE);
+    space.rules.window_bytes = 1000 * MEGABYTE;
+    for (int i = 0; i < 2; i++) {
+        step(&space, 2 * SECOND);
+        reasons_are(&space, "0 0 0 0 0 0 0 0");
+        assert_true(space.window.ended);
+    }
+
+    /* Somebody is seen in the second one. */
+    scan_accessed(&space.regions, 2 * GAP + 4096, 77);
+    step(&space, SECOND);
+    reasons_are(&space, "0 0 0 0 0 2 0 1");
+    assert_int_equal(space.window.n_ranges, 2);
+    assert_int_equal(space.window.ranges[0].start, 2 * GAP);
+    assert_int_equal(space.window.ranges[1].start, GAP);
+    assert_false(space.window.ended);
+
+    /* The second was done, the third is left. */
+    step(&space, SECOND);
+    reasons_are(&space, "0 0 0 0 1 1 0 1");
+    assert_int_equal(space.window.n_ranges, 1);
+    assert_int_equal(space.window.ranges[0].start, 3 * GAP);
+    assert_true(space.window.ended);
+    assert_int_equal(space.scan.n_covered, 3);
+
+    /* Without force the others are left out, and the sequence is over at once. */
+    space.rules.force_complete = false;
+    step(&space, SECOND);
+    assert_int_equal(space.window.n_ranges, 1);
+    assert_true(space.window.ended);
+    assert_int_equal(scan_coverage_permille(&space.scan), 333);
+    space_done(&space);
+}
+
+/* A forced region that is larger than the window is gone on with. */
+static void test_forced_large(void **state)
+{
+    Space space;
+
+    space_init(&space, true);
+    (void)add(&space, 600 * MEGABYTE);
+    (void)add(&space, MEGABYTE);
+    for (int i = 0; i < 2; i++)
+        do
+            step(&space, SECOND);
+        while (!space.window.ended);
+
+    step(&space, SECOND);
+    reasons_are(&space, "0 0 0 0 0 2 0 1");
+    step(&space, SECOND);
+    reasons_are(&space, "0 0 0 0 0 0 1 0");
+    assert_int_equal(space.window.ranges[0].start, GAP + 256 * MEGABYTE);
+    step(&space, SECOND);
+    reasons_are(&space, "0 0 0 0 0 1 1 1");
+    assert_true(space.window.ended);
+    assert_int_equal(space.scan.n_covered, 2);
+    space_done(&space);
+}
+
+/* Who was seen is forgotten after four to eight delays; a scan for one thread looks at what that one used. */
+static void test_filter(void **state)
+{
+    Space space;
+
+    space_init(&space, false);
+    (void)add(&space, MEGABYTE);
+    step(&space, SECOND);
+    step(&space, SECOND);
+    scan_accessed(&space.regions, GAP, 77);
+    space.rules.tid = 78;
+    step(&space, SECOND);
+    assert_int_equal(space.window.n_ranges, 0);
+    space.rules.tid = 77;
+    step(&space, SECOND);
+    assert_int_equal(space.window.n_ranges, 1);
+    step(&space, 4 * SECOND); /* ages once */
+    assert_int_equal(space.window.n_ranges, 1);
+    step(&space, 4 * SECOND);
+    assert_int_equal(space.window.n_ranges, 0);
+
+    scan_accessed(&space.regions, GAP, 77);
+    step(&space, 3600 * SECOND);
+    assert_int_equal(space.window.n_ranges, 0);
+    scan_accessed(&space.regions, 5 * GAP, 77); /* nobody's */
+    space_done(&space);
+}
+
+/* An address space that changes under the scan. */
+static void test_changes(void **state)
+{
+    Space space;
+    MemoryRegions old;
+
+    space_init(&space, true);
+    (void)add(&space, 600 * MEGABYTE);
+    step(&space, 0);
+    old = space.regions;
+    space.regions = (MemoryRegions){0};
+    (void)add(&space, 100 * MEGABYTE); /* where the scan is there is nothing any more */
+    (void)add(&space, 100 * MEGABYTE);
+    regions_inherit(&space.regions, &old);
+    regions_done(&old);
+    step(&space, 0);
+    assert_int_equal(space.window.n_ranges, 2);
+    assert_int_equal(space.window.ranges[0].start, 2 * GAP);
+    assert_int_equal(space.window.ranges[1].start, GAP);
+    assert_true(space.window.ended);
+
+    regions_done(&space.regions);
+    step(&space, 0);
+    assert_true(space.window.ended);
+    assert_int_equal(space.window.n_ranges, 0);
+    assert_int_equal(scan_coverage_permille(&space.scan), 0);
+    space_done(&space);
+}
+
+/*
+ * S-VMA
+ */
+
+#define THREADS 16U
+
+static uint32_t random_below(uint64_t *seed, uint32_t below)
+{
+    *seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (uint32_t)((*seed >> 33) % below);
+}
+
+/* One process of sixteen threads with a region each, all of which use theirs all the time. A scan is for a thread drawn at
+ * random. Returns the mean coverage of sequences 3 to `n`. */
+static uint32_t run_vma(uint64_t seed, bool force_complete, uint64_t n)
+{
+    uint64_t sum = 0;
+    Space space;
+
+    space_init(&space, force_complete);
+    for (uint32_t i = 0; i < THREADS; i++)
+        (void)add(&space, 192 * MEGABYTE);
+    while (space.scan.sequence < n) {
+        space.rules.tid = 100 + (pid_t)random_below(&seed, THREADS);
+        step(&space, SECOND / 10);
+        for (size_t i = 0; i < space.window.n_ranges; i++) {
+            uint64_t start = space.window.ranges[i].start;
+
+            scan_accessed(&space.regions, start, 99 + (pid_t)(start / GAP));
+        }
+        if (space.window.ended && space.scan.sequence > 2)
+            sum += scan_coverage_permille(&space.scan);
+    }
+    space_done(&space);
+    return (uint32_t)(sum / (n - 2));
+}
+
+/* Without force a sequence covers the regions whose owner happens to scan: a sixteenth, somewhat more by bits that threads
+ * share, and the longer the less, since an owner who has not scanned for long is forgotten for good. */
+static void test_vma(void **state)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        uint32_t early = run_vma(seed, false, 40), late = run_vma(seed, false, 2000);
+
+        assert_int_equal(run_vma(seed, true, 20), 1000);
+        assert_in_range(early, 62, 125);
+        assert_true(late < early / 2);
+    }
+}
+
+/*
+ * P10
+ */
+
+/* 1 GB, from the start to the longest period while all is local and private, and back when it is remote and shared. */
+static void test_settle(void **state)
+{
+    static const ScanPeriodLimits kernel = {1000000, 60000000, 256 * MEGABYTE};
+    static const ScanPeriodSeen settled = {.local = 100, .private_faults = 100},
+                                moved = {.remote = 100, .shared_faults = 100};
+    ScanPeriodRange range = scan_period_range(&kernel, 1024 * MEGABYTE, NULL);
+    Scan scan = {0};
+    int n;
+
+    scan_pace(&scan, &range, NULL, 5000, 100);
+    assert_int_equal(scan.period_usec, 250000);
+    assert_int_equal(scan.next_usec, 5000 + 250000 + 3200);
+    for (n = 0; scan.period_usec < range.max_usec; n++)
+        scan_pace(&scan, &range, &settled, 0, 0);
+    assert_in_range(n, 10, 20);
+    scan_pace(&scan, &range, NULL, 0, 0);
+    assert_int_equal(scan.period_usec, 15000000);
+    for (n = 0; scan.period_usec > range.min_usec; n++)
+        scan_pace(&scan, &range, &moved, 0, 0);
+    assert_in_range(n, 1, 4);
+
+    /* It grows, and the period of before is out of its range. */
+    scan.period_usec = 15000000;
+    range = scan_period_range(&kernel, 16384 * MEGABYTE, NULL);
+    scan_pace(&scan, &range, NULL, 0, 0);
+    assert_int_equal(scan.period_usec, 937500);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),         cmocka_unit_test(test_order),
+        cmocka_unit_test(test_guard_of_file), cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_virtual),       cmocka_unit_test(test_forced),
+        cmocka_unit_test(test_forced_large),  cmocka_unit_test(test_filter),
+        cmocka_unit_test(test_changes),       cmocka_unit_test(test_vma),
+        cmocka_unit_test(test_settle),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
