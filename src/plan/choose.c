@@ -247,6 +247,20 @@ static void guess_memory(const Group *group, uint32_t n_nodes, const uint64_t *r
         memory[i] = group->home_nodes ? (uint64_t)hwloc_bitmap_isset(group->home_nodes, i) : ran[i];
 }
 
+/* Among nodes that are as good, a group that has no home yet stays where it runs (P4): as if one page of 128 were there. That
+ * is less than `even`, so the node with more room comes first. */
+static void lean_on_present(uint32_t n_nodes, const uint64_t *ran, uint64_t *memory)
+{
+    uint64_t sum = 0, all = 0;
+
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        sum += memory[i];
+        all += ran[i];
+    }
+    for (uint32_t i = 0; i < n_nodes && all > 0; i++)
+        memory[i] = MIN(memory[i] + sum / 128 / all * ran[i], MEMORY_MAX);
+}
+
 /* Groups */
 
 static bool is_young(const Planner *p, const Group *group, const Policy *policy)
@@ -516,11 +530,13 @@ int choose_homes(Planner *p)
         return -ENOMEM;
     select_groups(p);
     for (size_t i = 0; i < p->s->n_order; i++) {
-        size_t index = p->s->order[i].index;
+        size_t index = p->s->order[i].index, first = index * topology->n_nodes;
+        const Group *group = &p->world->groups[index];
 
         if (!p->s->groups[index].memory_known)
-            guess_memory(&p->world->groups[index], topology->n_nodes, ran + index * topology->n_nodes,
-                         memory + index * topology->n_nodes);
+            guess_memory(group, topology->n_nodes, ran + first, memory + first);
+        else if (!group->home && !group->roams)
+            lean_on_present(topology->n_nodes, ran + first, memory + first);
     }
     if (fill_nodes(p, nodes) < 0)
         return -ENOMEM;

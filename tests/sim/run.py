@@ -72,8 +72,20 @@ TWINS = {
     "s-ovl": [
         ("nobody looks at the CPUs", {"Daemon=yes": "Daemon=no"}),
     ],
+    "s-pref": [
+        ("nobody has a home", {"Mode=compress": "Mode=none"}),
+        ("each for itself", {"GroupBy=workload": "GroupBy=process"}),
+    ],
     "s-push": [
         ("nobody claims a core", {"IdleClaim=yes": "IdleClaim=no"}),
+    ],
+    "s-push-homes": [
+        ("nobody has a home", {"Mode=auto": "Mode=none"}),
+        ("homes where they were born", {"Mode=auto": "Mode=auto\nNodes=0"}),
+    ],
+    "s-retry": [
+        ("nobody has a home", {"Mode=spread": "Mode=none"}),
+        ("the first try is far ahead", {"MinAgeSec=0": "MinAgeSec=1h"}),
     ],
     "s-shell": [
         ("short jobs are spread", {"Mode=auto": "Mode=interleave"}),
@@ -84,6 +96,9 @@ TWINS = {
     "s-steal2": [
         ("no lending", {"Steal=yes": "Steal=no"}),
         ("nothing lent beyond the node", {"Scope=machine": "Scope=node"}),
+    ],
+    "s-swap": [
+        ("nobody has a home", {"Mode=auto": "Mode=none"}),
     ],
     "s-veto": [
         ("no veto", {"NiceTries=2": "NiceTries=0", "NiceTries=5": "NiceTries=0"}),

@@ -2,75 +2,9 @@
 
 /* Homes that are chosen: where groups go, when they stay, and that the order they came in plays no part. */
 
-#include "fixture.h"
-
-#include "base/util.h"
+#include "choose-test.h"
 
 #include <string.h>
-
-#define EACH "[Workload]\nGroupBy=process\n"
-#define AUTO EACH "[Placement]\nMode=auto\n"
-/* Two nodes of two CPUs, and four of eight. */
-#define SMALL "numa:2 l3:1 core:2 pu:1 distances=10,20,20,10"
-#define FOUR  "numa:4 l3:1 core:8 pu:1 distances=10,20,20,20,20,10,20,20,20,20,10,20,20,20,20,10"
-
-#define MIB ((uint64_t)1 << 20)
-
-/* A process with threads that use a whole CPU each, on CPUs from `cpu` on, in turns over the machine. */
-static void add_job(Fixture *f, pid_t pid, unsigned n_threads, int cpu, int step)
-{
-    fixture_process(f, pid, "a", NULL);
-    for (unsigned i = 0; i < n_threads; i++)
-        fixture_task(f, pid, pid + (pid_t)i, 0)->last_cpu.i =
-            (cpu + (int)i * step) % (int)f->world->topology->cpu_limit;
-}
-
-static void set_memory(Fixture *f, pid_t pid, const uint64_t *mib)
-{
-    CLEANUP_FREE uint64_t *bytes = calloc(f->world->topology->n_nodes, sizeof(*bytes));
-
-    assert_non_null(bytes);
-    for (uint32_t i = 0; i < f->world->topology->n_nodes; i++)
-        bytes[i] = mib[i] * MIB;
-    assert_int_equal(
-        world_set_process_memory(f->world, world_process(f->world, pid), bytes, f->world->now_usec), 0);
-}
-
-static const Group *group_of(Fixture *f, pid_t pid)
-{
-    return &f->world->groups[world_process(f->world, pid)->group.i];
-}
-
-static void assert_nodes(Fixture *f, pid_t pid, const char *nodes)
-{
-    const Group *group = group_of(f, pid);
-
-    if (nodes) {
-        assert_ptr_equal(group->home_nodes, fixture_mask(f, nodes));
-        assert_false(group->roams);
-    } else {
-        assert_null(group->home_nodes);
-    }
-}
-
-static void seconds(Fixture *f, uint64_t n)
-{
-    f->world->now_usec += n * 1000000;
-    f->world->tick += n * 10;
-}
-
-/* Makes all its threads want another share of a CPU from now on. */
-static void set_demand(Fixture *f, pid_t pid, uint16_t run, uint16_t wait)
-{
-    size_t n, first = world_process_tasks(f->world, world_process(f->world, pid), &n);
-
-    for (size_t i = first; i < first + n; i++) {
-        Task *task = &f->world->tasks[i];
-
-        task->run_permille = task->run_before_permille = task->run_ewma_permille = run;
-        task->wait_permille = task->wait_before_permille = task->wait_ewma_permille = wait;
-    }
-}
 
 /* What fits a node is bound at first sight, where most of its memory is; known or guessed by where it ran. */
 static void test_first_home(void **state)

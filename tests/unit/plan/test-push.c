@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* P4: where new groups get their first homes (S-PUSH): idle core, idle CPU, least loaded, and where they run. */
+
+#include "choose-test.h"
+
+/* Two nodes of four cores of two CPUs. */
+#define CORES "numa:2 l3:1 core:4 pu:2 distances=10,20,20,10"
+
+static unsigned count_on(Fixture *f, pid_t first, unsigned n, const char *nodes)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        count += group_of(f, first + (pid_t)i)->home_nodes == fixture_mask(f, nodes);
+    return count;
+}
+
+/* S-PUSH: eight arrivals in one tick, all born on node 0, get as many cores; a ninth shares one, on the node where it runs. */
+static void test_s_push(void **state)
+{
+    for (unsigned n = 8; n <= 9; n++) {
+        Fixture f;
+
+        fixture_init(&f, CORES);
+        fixture_policy(&f, "a", AUTO);
+        for (unsigned i = 0; i < n; i++) {
+            add_job(&f, (pid_t)(100 + i), 1, (int)(i % 8), 1);
+            set_memory(&f, (pid_t)(100 + i), (uint64_t[]){1, 0});
+        }
+        fixture_plan(&f, true);
+        assert_int_equal(fixture_count(&f, PLAN_KIND_SET_HOME), n);
+        fixture_commit(&f, NULL);
+        assert_int_equal(count_on(&f, 100, n, "0"), n == 8 ? 4 : 5);
+        assert_int_equal(count_on(&f, 100, n, "1"), 4);
+        fixture_assert_settled(&f, true);
+        fixture_done(&f);
+    }
+}
+
+/* Cores that others use all the time are not idle. */
+static void test_busy_cores(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, CORES);
+    fixture_policy(&f, "a", AUTO);
+    f.world->nodes[0].others_permille = 3000;
+    for (pid_t pid = 100; pid < 105; pid++)
+        add_job(&f, pid, 1, 0, 1);
+    fixture_home(&f);
+    assert_int_equal(count_on(&f, 100, 5, "0"), 1);
+    assert_int_equal(count_on(&f, 100, 5, "1"), 4);
+    fixture_done(&f);
+}
+
+/* Idle CPUs before waiting: when no core is left, the siblings of both nodes are used up before anybody shares a CPU. */
+static void test_idle_cpus(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, CORES);
+    fixture_policy(&f, "a", AUTO);
+    for (pid_t pid = 100; pid < 116; pid++)
+        add_job(&f, pid, 1, 0, 1);
+    fixture_home(&f);
+    assert_int_equal(count_on(&f, 100, 16, "0"), 8);
+    assert_int_equal(count_on(&f, 100, 16, "1"), 8);
+    fixture_done(&f);
+}
+
+/* Among equals it stays where it runs: neither the number of a group nor that of a node moves it. */
+static void test_stays(void **state)
+{
+    for (int left = 0; left < 2; left++) {
+        Fixture f;
+
+        fixture_init(&f, TWO_SHARDS);
+        fixture_policy(&f, "a", AUTO);
+        add_job(&f, 100, 8, left ? 0 : 8, 1);
+        add_job(&f, 200, 8, left ? 8 : 0, 1);
+        set_memory(&f, 100, (uint64_t[]){512, 512});
+        set_memory(&f, 200, (uint64_t[]){512, 512});
+        fixture_home(&f);
+        assert_nodes(&f, 100, left ? "0" : "1");
+        assert_nodes(&f, 200, left ? "1" : "0");
+        fixture_done(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_s_push),
+        cmocka_unit_test(test_busy_cores),
+        cmocka_unit_test(test_idle_cpus),
+        cmocka_unit_test(test_stays),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
