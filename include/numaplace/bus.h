@@ -110,8 +110,9 @@
  * group
  *   id t, key s, home s, home_nodes s, memory..., tasks u, run_permille u, wait_permille u, leases u, age_usec t,
  *   home_age_usec t (0: it has none), roams b (it needs all nodes, and is not confined for that), demand_permille u (the
- *   CPUs' worth a home is chosen for), frozen_usec t (its home stays so long for going back and forth), vetoes u,
- *   backoff_ticks u, backoff_left_ticks t
+ *   CPUs' worth a home is chosen for), frozen_usec t (its home stays so long for going back and forth), converged b (it
+ *   stays for having its memory there: nine tenths to begin with, three quarters later; P16), vetoes u, backoff_ticks u,
+ *   backoff_left_ticks t
  *
  * memory...
  *   memory aa{sv}: node u, bytes t (nodes without any are left out), memory_evidence s ("residency": how much of it lies

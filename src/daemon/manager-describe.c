@@ -396,6 +396,7 @@ static void list_groups(Dict *dict, const Manager *manager, const char *key, Wor
         dict_bool(dict, "roams", group->roams);
         dict_u32(dict, "demand_permille", group->demand_permille);
         dict_u64(dict, "frozen_usec", until(world->now_usec, group->frozen_until_usec));
+        dict_bool(dict, "converged", group->converged);
         dict_u32(dict, "vetoes", group->n_vetoes);
         dict_u32(dict, "backoff_ticks", group->backoff_ticks);
         dict_u64(dict, "backoff_left_ticks", until(world->tick, group->backoff_until_tick));

@@ -14,6 +14,7 @@
  * - A group that needs every node is not confined: it roams, and that is a decision as lasting as a home. */
 
 #include "plan/choose.h"
+#include "plan/freeze.h"
 #include "plan/group.h"
 #include "plan/pack.h"
 
@@ -437,6 +438,7 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
 
         s->pack_groups[i] = pack_group(p, index, memory + index * topology->n_nodes, with_cpus);
     }
+    freeze_groups(p, nodes);
     r = pack_solve(&problem, s->pack_sets);
     if (r < 0)
         return r;

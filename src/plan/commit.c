@@ -319,6 +319,16 @@ static void commit_homes(const Commit *c, const PlanOutcome *outcomes)
     }
 }
 
+static void commit_freezes(const Commit *c)
+{
+    for (size_t i = 0; i < c->plan->n_freezes; i++) {
+        Group *group = world_group_by_id(c->world, c->plan->freezes[i].group_id);
+
+        if (group)
+            group->converged = c->plan->freezes[i].frozen;
+    }
+}
+
 /* Guards */
 
 /* Lends that all failed make it a pass that changed nothing: try again later, not in every tick. */
@@ -398,6 +408,7 @@ int plan_commit(World *world, const PolicySet *policies, const PlanLimits *limit
     for (size_t i = 0; i < plan->n_actions && r == 0; i++)
         r = apply(&c, &plan->actions[i], outcomes ? outcomes[i] : PLAN_OUTCOME_DONE);
     commit_homes(&c, outcomes);
+    commit_freezes(&c);
     commit_passes(&c, outcomes);
     if (r == 0 && plan->n_actions > 0 && plan->actions[0].kind == PLAN_KIND_RELEASE)
         r = forget_homes(&c);

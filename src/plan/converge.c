@@ -34,6 +34,21 @@ uint32_t converge_strength(const Faults *f, NodeIx *ret_node)
     return total ? (uint32_t)(most * CONVERGE_ONE / total) : 0;
 }
 
+uint32_t converge_share(const uint64_t *amounts, uint32_t n_nodes, NodeIx *ret_node)
+{
+    uint64_t total = 0, most = 0;
+
+    *ret_node = NODE_NONE;
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        total += amounts[i];
+        if (amounts[i] > most) {
+            most = amounts[i];
+            ret_node->i = (int32_t)i;
+        }
+    }
+    return total ? (uint32_t)(most * CONVERGE_ONE / total) : 0;
+}
+
 bool converge_is_frozen(bool frozen, uint32_t strength)
 {
     return strength >= (frozen ? CONVERGE_THAW : CONVERGE_FREEZE);

@@ -17,6 +17,9 @@
  * (NODE_NONE for such a table; the lowest in a tie). */
 uint32_t converge_strength(const Faults *f, NodeIx *ret_node);
 
+/* The same of amounts per node, below 2^50 each: bytes that lie there. */
+uint32_t converge_share(const uint64_t *amounts, uint32_t n_nodes, NodeIx *ret_node);
+
 /* Whether what was frozen or not is so now. */
 bool converge_is_frozen(bool frozen, uint32_t strength);
 

@@ -91,6 +91,10 @@ static void put_plan(FILE *out, const World *world, const Plan *plan)
                           plan->n_refused[i]);
     for (size_t i = 0; i < plan->n_homes; i++)
         put_home(out, world, &plan->homes[i]);
+    for (size_t i = 0; i < plan->n_freezes; i++)
+        (void)fprintf(out, "%s group=%" PRIu64 " strength=%" PRIu32 "\n",
+                      plan->freezes[i].frozen ? "freeze" : "thaw", plan->freezes[i].group_id,
+                      plan->freezes[i].strength);
     for (size_t i = 0; i < plan->n_passes; i++)
         (void)fprintf(
             out, "pass group=%" PRIu64 " vetoes=%" PRIu32 " backoff=%" PRIu32 " until-tick=%" PRIu64 "\n",

@@ -163,6 +163,15 @@ void planner_home(Planner *p, const PlanHome *home)
     p->plan->homes[p->plan->n_homes++] = *home;
 }
 
+void planner_freeze(Planner *p, const PlanFreeze *freeze)
+{
+    if (!GROW(p->plan->freezes, p->plan->freezes_capacity, p->plan->n_freezes + 1)) {
+        p->error = -ENOMEM;
+        return;
+    }
+    p->plan->freezes[p->plan->n_freezes++] = *freeze;
+}
+
 bool planner_has_budget(const Planner *p)
 {
     return p->n_spent < PLAN_ACTIONS_PER_TICK;
@@ -275,7 +284,7 @@ static void plan_start(Plan *plan, const World *world)
 {
     plan->tick = world->tick;
     plan->now_usec = world->now_usec;
-    plan->n_actions = plan->n_refusals = plan->n_passes = plan->n_homes = 0;
+    plan->n_actions = plan->n_refusals = plan->n_passes = plan->n_homes = plan->n_freezes = 0;
     memset(plan->n_refused, 0, sizeof(plan->n_refused));
     plan->pressed = plan->may_borrow = false;
     plan->n_overloaded = plan->n_idle = 0;
@@ -336,5 +345,6 @@ void plan_done(Plan *plan)
     free(plan->refusals);
     free(plan->passes);
     free(plan->homes);
+    free(plan->freezes);
     *plan = (Plan){0};
 }

@@ -137,6 +137,13 @@ typedef struct PlanHome {
     bool reverts;             /* it is the one before: the last one proved to be worse */
 } PlanHome;
 
+/* A group that has converged on its home, or has not any more (P16); plan_commit() keeps it. */
+typedef struct PlanFreeze {
+    uint64_t group_id;
+    bool frozen;
+    uint32_t strength; /* as in plan/converge.h, of 1024 */
+} PlanFreeze;
+
 typedef struct PlanScratch PlanScratch;
 
 typedef struct Plan {
@@ -151,6 +158,8 @@ typedef struct Plan {
     size_t n_passes, passes_capacity;
     PlanHome *homes;
     size_t n_homes, homes_capacity;
+    PlanFreeze *freezes;
+    size_t n_freezes, freezes_capacity;
     bool pressed;                  /* someone waits, or a lease runs: keep the fast tick */
     bool may_borrow;               /* some group could be lent a CPU: pressure is worth a tick */
     uint32_t n_overloaded, n_idle; /* CPUs (P1) */

@@ -142,6 +142,7 @@ bool planner_act(Planner *p, const PlanAction *action);
 void planner_refuse(Planner *p, const PlanRefusal *refusal);
 void planner_pass(Planner *p, const PlanPass *pass);
 void planner_home(Planner *p, const PlanHome *home);
+void planner_freeze(Planner *p, const PlanFreeze *freeze);
 
 /* Shorthands: a refusal about a group, and about one of its processes or threads. */
 void planner_refuse_group(Planner *p, uint8_t mechanism, PlanReason reason, const Group *group,

@@ -115,6 +115,7 @@ static const RecordField group_fields[] = {
     {"n_changes", RECORD_U32, offsetof(Group, n_changes)},
     {"changes_since_usec", RECORD_U64, offsetof(Group, changes_since_usec)},
     {"frozen_until_usec", RECORD_U64, offsetof(Group, frozen_until_usec)},
+    {"converged", RECORD_BOOL, offsetof(Group, converged)},
     {"n_tasks", RECORD_U32, offsetof(Group, n_tasks)},
     {"run_permille", RECORD_U32, offsetof(Group, run_permille)},
     {"wait_permille", RECORD_U32, offsetof(Group, wait_permille)},

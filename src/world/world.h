@@ -108,6 +108,7 @@ typedef struct Group {
     uint64_t first_seen_usec;
     uint64_t last_home_usec; /* when the home was last changed */
     bool roams; /* it needs all nodes, so it was decided to leave it to the kernel: `home` is NULL */
+    bool converged; /* its memory has come together at its home, and it stays for that (P16) */
     /* The last change of its home. */
     CpuMask before_nodes;            /* where it lived before; NULL: nowhere */
     uint32_t before_wait_permille;   /* of the CPU time its threads wanted then, what they waited */

@@ -31,6 +31,9 @@ TWINS = {
         ("nobody has a home", {"Mode=auto": "Mode=none"}),
         ("all groups have one home", {"GroupBy=process": "GroupBy=workload"}),
     ],
+    "homes-freeze": [
+        ("it has too little memory to converge", {"PrivateMemory=64M": "PrivateMemory=15M"}),
+    ],
     "homes-grow": [
         ("nobody has a home", {"Mode=auto": "Mode=none"}),
         ("never a second node", {"Mode=auto": "Mode=auto\nMaxNodes=1"}),

@@ -211,6 +211,7 @@ static void random_homes(Fixture *f, Random *r, const Renaming *renaming)
             g->judge_usec = chance(r, 70) ? w->now_usec - 1000000 + roll(r, 2000000) : 0;
             g->before_wait_permille = roll(r, 500);
             g->frozen_until_usec = chance(r, 10) ? w->now_usec + 1000000 : 0;
+            g->converged = g->id % 3 == 0;
             g->n_vetoes = roll(r, 3);
             g->backoff_ticks = roll(r, 4);
             g->backoff_until_tick = w->tick - 2 + roll(r, 5);

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* P16: groups that have converged keep their homes, and who is evicted for whom. */
+
+#include "choose-test.h"
+
+/* Two threads of `pid` on node 0 with this much of their memory there, MiB; the rest is on node 1. */
+static void add_small(Fixture *f, pid_t pid, uint64_t here, uint64_t there)
+{
+    add_job(f, pid, 2, 0, 1);
+    set_memory(f, pid, (uint64_t[]){here, there});
+}
+
+/* Eight threads that gain more by all of node 0 than two lose by leaving it. */
+static void add_large(Fixture *f, pid_t pid)
+{
+    add_job(f, pid, 8, 8, 1);
+    set_memory(f, pid, (uint64_t[]){900, 300});
+}
+
+static const PlanFreeze *freeze_of(const Fixture *f, pid_t pid)
+{
+    uint64_t id = f->world->groups[world_process(f->world, pid)->group.i].id;
+
+    for (size_t i = 0; i < f->plan.n_freezes; i++)
+        if (f->plan.freezes[i].group_id == id)
+            return &f->plan.freezes[i];
+    return NULL;
+}
+
+static void plan_homes(Fixture *f)
+{
+    seconds(f, 11);
+    fixture_plan(f, true);
+    fixture_commit(f, NULL);
+}
+
+/* Frozen at 0.90, at a home of its own; thawed below 0.75, and not between. */
+static void test_freeze_and_thaw(void **state)
+{
+    static const struct {
+        uint64_t here; /* of 1024 MiB */
+        bool converged, changes;
+    } steps[] = {
+        {920, false, false}, {921, true, true},   {1024, true, false}, {768, true, false},
+        {767, false, true},  {900, false, false}, {1000, true, true},
+    };
+    Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", AUTO);
+    add_small(&f, 100, 920, 104);
+    fixture_home(&f);
+    assert_nodes(&f, 100, "0");
+    for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+        set_memory(&f, 100, (uint64_t[]){steps[i].here, 1024 - steps[i].here});
+        seconds(&f, 11);
+        fixture_plan(&f, true);
+        assert_int_equal(freeze_of(&f, 100) != NULL, steps[i].changes);
+        if (steps[i].changes)
+            assert_int_equal(freeze_of(&f, 100)->strength, steps[i].here);
+        fixture_commit(&f, NULL);
+        assert_int_equal(group_of(&f, 100)->converged, steps[i].converged);
+        fixture_assert_settled(&f, true);
+        fixture_plan(&f, true);
+        assert_int_equal(f.plan.n_freezes, 0);
+    }
+    fixture_done(&f);
+}
+
+/* Not frozen: at home away from its memory, with memory that caches hold, over two nodes, or to be spread. */
+static void test_not_frozen(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", AUTO);
+    fixture_policy(&f, "b", EACH "MinAgeSec=0\n[Placement]\nMode=spread\nMaxNodes=1\n");
+    fixture_process(&f, 100, "a", "0-7"); /* it may not be where its memory is */
+    fixture_task(&f, 100, 100, 0)->last_cpu.i = 0;
+    set_memory(&f, 100, (uint64_t[]){0, 1024});
+    add_small(&f, 200, 31, 0);
+    fixture_process(&f, 300, "b", NULL);
+    fixture_task(&f, 300, 300, 0)->last_cpu.i = 0;
+    set_memory(&f, 300, (uint64_t[]){1024, 0});
+    fixture_home(&f);
+    assert_nodes(&f, 100, "0");
+    assert_nodes(&f, 200, "0");
+    assert_nodes(&f, 300, "0");
+    plan_homes(&f);
+    for (pid_t pid = 100; pid <= 300; pid += 100)
+        assert_false(group_of(&f, pid)->converged);
+    set_memory(&f, 200, (uint64_t[]){32, 0});
+    plan_homes(&f);
+    assert_true(group_of(&f, 200)->converged);
+    fixture_done(&f);
+}
+
+/* One that has not converged, and wants the node, does not drive it away; without nine tenths there it goes. */
+static void test_no_eviction(void **state)
+{
+    for (int converged = 0; converged < 2; converged++) {
+        Fixture f;
+
+        fixture_init(&f, TWO_SHARDS);
+        fixture_policy(&f, "a", AUTO);
+        add_small(&f, 100, converged ? 1000 : 850, converged ? 24 : 174);
+        fixture_home(&f);
+        plan_homes(&f);
+        assert_nodes(&f, 100, "0");
+        assert_int_equal(group_of(&f, 100)->converged, converged);
+        add_large(&f, 200);
+        plan_homes(&f);
+        assert_nodes(&f, 100, converged ? "0" : "1");
+        assert_nodes(&f, 200, converged ? "1" : "0");
+        fixture_assert_settled(&f, true);
+        fixture_done(&f);
+    }
+}
+
+/* For another that has converged it may be evicted: of two that do not fit any more the larger one is held. */
+static void test_eviction_by_frozen(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", AUTO);
+    add_job(&f, 100, 5, 0, 1);
+    add_job(&f, 200, 6, 0, 1);
+    for (pid_t pid = 100; pid <= 200; pid += 100) {
+        set_memory(&f, pid, (uint64_t[]){1024, 0});
+        set_demand(&f, pid, 600, 0);
+    }
+    fixture_home(&f);
+    plan_homes(&f);
+    for (pid_t pid = 100; pid <= 200; pid += 100) {
+        assert_nodes(&f, pid, "0");
+        assert_true(group_of(&f, pid)->converged);
+        set_demand(&f, pid, 500, 500);
+    }
+    plan_homes(&f);
+    assert_nodes(&f, 200, "0");
+    assert_nodes(&f, 100, "1");
+    plan_homes(&f); /* away from its memory, and no further */
+    assert_nodes(&f, 100, "1");
+    assert_false(group_of(&f, 100)->converged);
+    assert_true(group_of(&f, 200)->converged);
+    fixture_done(&f);
+}
+
+/* What has outgrown its node leaves it, however converged. */
+static void test_outgrown(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, FOUR);
+    fixture_policy(&f, "a", AUTO);
+    add_job(&f, 100, 12, 0, 1);
+    set_memory(&f, 100, (uint64_t[]){1024, 0, 0, 0});
+    set_demand(&f, 100, 500, 0);
+    fixture_home(&f);
+    plan_homes(&f);
+    assert_nodes(&f, 100, "0");
+    assert_true(group_of(&f, 100)->converged);
+    set_demand(&f, 100, 600, 400);
+    plan_homes(&f);
+    assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 2);
+    plan_homes(&f);
+    assert_false(group_of(&f, 100)->converged);
+    fixture_done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_freeze_and_thaw), cmocka_unit_test(test_not_frozen),
+        cmocka_unit_test(test_no_eviction),     cmocka_unit_test(test_eviction_by_frozen),
+        cmocka_unit_test(test_outgrown),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
