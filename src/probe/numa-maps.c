@@ -30,14 +30,6 @@
 /* 16 GiB, the largest huge page of any architecture. */
 #define PAGE_KB_MAX (1ULL << 24)
 
-typedef struct Mapping {
-    bool shared;    /* memory that exists only to be shared: all of it counts */
-    uint64_t anon;  /* pages */
-    uint64_t pages; /* on all nodes */
-    uint64_t n_maps;
-    uint64_t page_bytes;
-} Mapping;
-
 static bool scan_count(const char **p, uint64_t *ret)
 {
     return scan_u64(p, ret) && *ret < PAGES_MAX && (**p == ' ' || **p == '\0');
@@ -52,7 +44,7 @@ static int scan_node(const char *word, uint64_t *ret_node, uint64_t *ret_pages)
 }
 
 /* Takes in what one word says; most say nothing that is wanted here. 0 or -EINVAL. */
-static int read_word(const char *word, Mapping *mapping)
+static int read_word(const char *word, NumaMapsLine *mapping)
 {
     uint64_t node, pages, kb;
     int r = scan_node(word, &node, &pages);
@@ -76,7 +68,7 @@ static int read_word(const char *word, Mapping *mapping)
         return 0;
     }
     if (scan_word(&word, "huge") && (*word == ' ' || *word == '\0'))
-        mapping->shared = true;
+        mapping->shared = mapping->huge = true;
     return 0;
 }
 
@@ -86,11 +78,25 @@ static const char *next_word(const char *word)
     return word + strspn(word, " ");
 }
 
-static int read_line(const char *words, Mapping *ret)
+/* The kernel's own balancing works with no policy, and with one that asks for it. */
+static bool is_bound(const char *policy)
 {
-    Mapping mapping = {.n_maps = 1};
+    size_t len = strcspn(policy, " ");
 
-    for (const char *word = words; *word; word = next_word(word)) {
+    return !(len == 7 && strncmp(policy, "default", len) == 0) && !memmem(policy, len, "balancing", 9);
+}
+
+int numa_maps_parse(const char *line, NumaMapsLine *ret)
+{
+    NumaMapsLine mapping = {.n_maps = 1};
+    size_t len = strspn(line, "0123456789abcdef");
+
+    if (len == 0 || len > 16 || line[len] != ' ')
+        return -EINVAL;
+    mapping.address = strtoull(line, NULL, 16);
+    mapping.words = next_word(line);
+    mapping.bound = is_bound(mapping.words);
+    for (const char *word = mapping.words; *word; word = next_word(word)) {
         int r = read_word(word, &mapping);
 
         if (r < 0)
@@ -104,17 +110,13 @@ static int read_line(const char *words, Mapping *ret)
 
 int numa_maps_add(NumaMaps *maps, const char *line)
 {
-    size_t address = strspn(line, "0123456789abcdef");
-    Mapping mapping;
-    int r;
+    NumaMapsLine mapping;
+    int r = numa_maps_parse(line, &mapping);
 
-    if (address == 0 || line[address] != ' ')
-        return -EINVAL;
-    r = read_line(next_word(line), &mapping);
     if (r < 0)
         return r;
 
-    for (const char *word = next_word(line); mapping.pages > 0 && *word; word = next_word(word)) {
+    for (const char *word = mapping.words; mapping.pages > 0 && *word; word = next_word(word)) {
         uint64_t node, pages, *sum;
 
         if (scan_node(word, &node, &pages) != 0)

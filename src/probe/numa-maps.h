@@ -9,6 +9,7 @@
  * Not counted is the page cache: programs, libraries and data files are shared with everybody, and their pages go where
  * they are read first. Nor are pages of a tmpfs elsewhere: nothing in this file tells them from a disk's. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -18,6 +19,22 @@
 typedef struct NumaMaps {
     uint64_t bytes[NUMA_MAPS_NODES_MAX]; /* by operating-system node number, up to WORLD_MEMORY_MAX */
 } NumaMaps;
+
+/* What one line says of a mapping. */
+typedef struct NumaMapsLine {
+    uint64_t address;  /* its start */
+    const char *words; /* behind the address */
+    uint64_t pages;    /* on all nodes */
+    uint64_t anon;     /* of them, not of a file */
+    uint64_t n_maps;   /* of the page that most map */
+    uint64_t page_bytes;
+    bool bound;  /* a memory policy was set for it, or for its process, other than the kernel's default */
+    bool shared; /* memory that exists only to be shared: all of it counts */
+    bool huge;   /* of hugetlbfs */
+} NumaMapsLine;
+
+/* Parses one line, without its newline. Returns 0, or -EINVAL when it is not of the form; *ret is then untouched. */
+int numa_maps_parse(const char *line, NumaMapsLine *ret);
 
 /* Adds one line, without its newline. Returns 0, or -EINVAL when it is not of the form (nothing is added). */
 int numa_maps_add(NumaMaps *maps, const char *line);
