@@ -16,4 +16,5 @@
 #define NUMAPLACE_MESSAGE_TOPOLOGY_CHANGED "995c557522fe4a3aa1dcc2099193e4fd"
 #define NUMAPLACE_MESSAGE_ADMINISTRATOR    "948db4612a5c408393a0ba8b25140f9f" /* pause, resume, release */
 #define NUMAPLACE_MESSAGE_LIMIT            "2fc79b7b40884bf290afb606ff417768" /* a limit was reached */
+#define NUMAPLACE_MESSAGE_MEMORY           "eb4f593c1c394db1b9847bae7e4387bc" /* an order to move memory is over */
 #define NUMAPLACE_MESSAGE_JOURNAL          "031c23be86c4473793fcba88f1ec99d0" /* the undo journal cannot be used */

@@ -56,6 +56,11 @@ Act *act_free(Act *act)
     return NULL;
 }
 
+void act_set_orders(Act *act, Orders *orders)
+{
+    act->orders = orders;
+}
+
 void act_refresh(Act *act)
 {
     if (act->ops->get_online(act->context, act->online) < 0)

@@ -5,6 +5,7 @@
  *
  * Every change is in the journal before it is made (I3); what cannot be written down is not done. */
 
+#include "act/orders.h"
 #include "plan/plan.h"
 
 #include <stdint.h>
@@ -100,6 +101,10 @@ typedef struct ActStatistics {
  * is valid and holds every entry that could be read: call act_restore(), report, and exit. */
 int act_new(const ActOps *ops, void *context, int root_fd, const char *journal_path, Act **ret,
             char **ret_error);
+/* Who carries out orders to move memory; borrowed, and needed as long as plans are executed. NULL, as at the start: they
+ * are skipped. */
+void act_set_orders(Act *act, Orders *orders);
+
 /* Closes the journal; does not restore. */
 Act *act_free(Act *act);
 DEFINE_CLEANUP(Act *, act_free)

@@ -339,6 +339,16 @@ static int release(Work *work)
     return r == -EPERM ? PLAN_OUTCOME_REFUSED : outcome_of(r);
 }
 
+/* Nothing is written down: wherever a page lies, its content is the same to its process. */
+static int move_pages_of(Work *work)
+{
+    if (work->process.start_ticks != work->action->subject.start_ticks)
+        return PLAN_OUTCOME_GONE;
+    if (!work->act->ops->changes || !work->act->orders)
+        return PLAN_OUTCOME_SKIPPED;
+    return orders_give(work->act->orders, work->action);
+}
+
 static int execute_action(Work *work)
 {
     Act *act = work->act;
@@ -355,6 +365,8 @@ static int execute_action(Work *work)
         return recall(work);
     case PLAN_KIND_RELEASE:
         return release(work);
+    case PLAN_KIND_MOVE_PAGES:
+        return move_pages_of(work);
     case PLAN_KIND_MAX:
     case PLAN_KIND_INVALID:
         break;

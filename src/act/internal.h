@@ -15,6 +15,7 @@ struct Act {
     void *context;
     int root_fd;
     Journal *journal; /* NULL: ops change nothing */
+    Orders *orders;
     ActStatistics statistics;
     uint64_t measured_usec;
     hwloc_bitmap_t all;     /* infinite: every CPU there is */

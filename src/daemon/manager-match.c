@@ -4,6 +4,7 @@
  * memory? */
 
 #include "daemon/manager.h"
+#include "plan/follow.h"
 #include "plan/group.h"
 
 #include <string.h>
@@ -61,8 +62,7 @@ int manager_assign(void *userdata, World *world, Process *process, size_t policy
     return group_assign(world, manager->policies, process, policy);
 }
 
-/* Pretend nodes have no memory, and those of a description are not this machine's. */
-static bool nodes_are_real(const Manager *manager, const Topology *topology)
+bool manager_has_memory(const Manager *manager, const Topology *topology)
 {
     return topology->origin == TOPOLOGY_ORIGIN_LIVE ||
            (topology->origin == TOPOLOGY_ORIGIN_XML && strcmp(manager->options.root, "/") != 0);
@@ -77,10 +77,12 @@ unsigned manager_wants_memory(void *userdata, const World *world, const Process 
 
     if (!policy)
         return 0;
-    if (nodes_are_real(manager, world->topology) &&
+    if (manager_has_memory(manager, world->topology) &&
         (world->topology->n_nodes > 1 || policy->evidence == POLICY_EVIDENCE_RESIDENCY))
         wants |= PROBE_MEMORY_NODES;
     if (policy->group_by == POLICY_GROUP_BY_SHARED_MEMORY)
         wants |= PROBE_MEMORY_SHARED;
+    if ((wants & PROBE_MEMORY_NODES) && follow_wants_look(world, process))
+        wants |= PROBE_MEMORY_AGAIN;
     return wants;
 }

@@ -160,6 +160,7 @@ static int carry_over(Manager *manager, const World *from, World *to)
         to->workloads[r].cross_node = old->cross_node;
         to->workloads[r].n_lends = old->n_lends;
         to->workloads[r].n_recalls = old->n_recalls;
+        to->workloads[r].memory = old->memory;
     }
     for (size_t i = 0; i < from->n_processes; i++)
         if (from->processes[i].yielded && !from->processes[i].gone) {
@@ -219,6 +220,7 @@ int manager_rebuild(Manager *manager, Topology *topology)
     }
 
     /* From here on the new ones are in force; an error ends the daemon. */
+    manager_memory_stop(manager);
     probe_free(manager->probe);
     world_free(manager->world);
     manager->world = TAKE_PTR(world);
@@ -226,6 +228,7 @@ int manager_rebuild(Manager *manager, Topology *topology)
     r = manager_sync_workloads(manager);
     if (r < 0)
         goto fail;
+    manager_memory_start(manager);
     r = probe_discover(manager->probe, manager->world, now);
     if (r != -ENOMEM)
         r = 0; /* the next tick says what is wrong */

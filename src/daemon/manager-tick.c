@@ -207,6 +207,7 @@ int manager_tick(Manager *manager)
         r = decide_and_act(manager, (slow && found) || manager->options.once, &cpu);
         if (r < 0)
             return r;
+        manager_memory_ticked(manager, slow);
         if (manager->options.once)
             return sd_event_exit(manager->event, 0);
     }

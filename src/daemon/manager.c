@@ -396,6 +396,7 @@ int manager_new(const ManagerOptions *options, Log *log, Manager **ret)
     r = add_sources(manager);
     if (r < 0)
         return r;
+    manager_memory_start(manager);
     r = listen_for_clients(manager);
     if (r < 0)
         return r;
@@ -414,6 +415,7 @@ Manager *manager_free(Manager *manager)
     sd_event_source_disable_unref(manager->psi_source);
     for (size_t i = 0; i < ARRAY_SIZE(manager->signal_sources); i++)
         sd_event_source_disable_unref(manager->signal_sources[i]);
+    manager_memory_stop(manager);
     sd_event_unref(manager->event);
     plan_done(&manager->plan);
     free(manager->outcomes);
@@ -475,6 +477,7 @@ int manager_run(Manager *manager)
     manager_notify_ready(manager);
     r = sd_event_loop(manager->event);
     manager_notify_stopping();
+    manager_memory_stop(manager);
     r2 = stop(manager);
     return r < 0 ? r : r2;
 }

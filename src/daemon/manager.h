@@ -7,6 +7,7 @@
  *   manager.c            life: start, event sources, stop
  *   manager-tick.c       one tick
  *   manager-notify.c     what the service manager is told
+ *   manager-memory.c     memory under way to homes
  *   manager-remember.c   what became of a plan: ring, log, signals
  *   manager-match.c      which policy a process is under (what probe asks)
  *   manager-reload.c     new configuration, policies or topology
@@ -101,6 +102,8 @@ typedef struct Manager {
     World *world;
     Probe *probe;
     Act *act;
+    Orders *orders; /* NULL: memory is not moved */
+    sd_event_source *memory_source;
     Plan plan; /* of the last tick */
     PlanOutcome *outcomes;
     size_t outcomes_capacity;
@@ -177,6 +180,16 @@ int manager_remember_refusals(Manager *manager, const Plan *plan);
 ProbeDecision manager_decide(void *userdata, const ProbeSubject *subject, size_t *ret_policy);
 int manager_assign(void *userdata, World *world, Process *process, size_t policy);
 unsigned manager_wants_memory(void *userdata, const World *world, const Process *process);
+
+/* Whether memory has a place on these nodes: pretend nodes have none, and those of a description are not this machine's. */
+bool manager_has_memory(const Manager *manager, const Topology *topology);
+
+/* manager-memory.c: orders to move memory, which last longer than ticks. What could not be set up is said, and then no
+ * memory is moved. Stopping cancels all of them, and takes MOVER_END_USEC at most. */
+void manager_memory_start(Manager *manager);
+void manager_memory_stop(Manager *manager);
+/* At the end of a tick: cancels what is not wanted any more. */
+void manager_memory_ticked(Manager *manager, bool slow);
 
 /* Fills what policies look at from what was read. `user` stays NULL while no policy names users. */
 void manager_subject(Manager *manager, const ProbeSubject *from, PolicySubject *ret);

@@ -79,6 +79,8 @@ static bool rule_fits(PlanKind kind, PlanRule rule)
         return kind == PLAN_KIND_RELEASE;
     case PLAN_RULE_PAUSED:
         return kind == PLAN_KIND_RELEASE || kind == PLAN_KIND_RECALL;
+    case PLAN_RULE_FOLLOW_HOME:
+        return kind == PLAN_KIND_MOVE_PAGES;
     default:
         return false;
     }
@@ -88,10 +90,8 @@ static bool rule_fits(PlanKind kind, PlanRule rule)
 static int kind_order(PlanKind kind)
 {
     static const int orders[PLAN_KIND_MAX] = {
-        [PLAN_KIND_RELEASE] = 0,
-        [PLAN_KIND_RECALL] = 1,
-        [PLAN_KIND_SET_HOME] = 2,
-        [PLAN_KIND_LEND] = 3,
+        [PLAN_KIND_RELEASE] = 0, [PLAN_KIND_RECALL] = 1,     [PLAN_KIND_SET_HOME] = 2,
+        [PLAN_KIND_LEND] = 3,    [PLAN_KIND_MOVE_PAGES] = 4,
     };
 
     return orders[kind];
@@ -131,7 +131,7 @@ static int check_shape(const Check *check, CheckAction *x)
         return BROKEN(check, x, "rule %s does not fit", plan_rule_name(a->rule));
     if (a->mechanism == 0)
         return BROKEN(check, x, "no mechanism is named");
-    if (!a->from || !a->to || hwloc_bitmap_iszero(a->to))
+    if (a->kind != PLAN_KIND_MOVE_PAGES && (!a->from || !a->to || hwloc_bitmap_iszero(a->to)))
         return BROKEN(check, x, "a mask is missing or empty");
     if ((a->kind == PLAN_KIND_LEND || a->kind == PLAN_KIND_RECALL) &&
         (a->subject.tid == 0 || !topology_cpu(check->world->topology, a->cpu)))
@@ -144,6 +144,8 @@ static int check_hands(const Check *check, const CheckAction *x)
 {
     bool any = false;
 
+    if (x->a->kind == PLAN_KIND_MOVE_PAGES)
+        return 0;
     if (x->a->kind == PLAN_KIND_RELEASE) {
         for (size_t i = 0; i < x->n_tasks; i++)
             any |= x->tasks[i].original != NULL;
@@ -318,6 +320,67 @@ static int check_home(const Check *check, const CheckAction *x)
     return inside ? 0 : BROKEN(check, x, "the mask is not inside the home's nodes");
 }
 
+/* The home of a group when this plan is carried out. */
+static CpuMask home_after(const Check *check, const Group *group)
+{
+    for (size_t i = 0; i < check->plan->n_homes; i++)
+        if (check->plan->homes[i].group_id == group->id)
+            return check->plan->homes[i].home_nodes;
+    return group->home_nodes;
+}
+
+/* I7, I10, and what an order is. */
+static int check_move(const Check *check, const CheckAction *x)
+{
+    const PlanMemory *memory = &x->a->memory;
+    CpuMask home = x->group ? home_after(check, x->group) : NULL;
+
+    if (x->a->subject.tid != 0 || x->a->from || x->a->to)
+        return BROKEN(check, x, "memory is a process's, and has no mask of CPUs");
+    if (!x->policy || !x->policy->follow)
+        return BROKEN(check, x, "its policy says Follow=no");
+    if (!home || !memory->to || !memory->from || hwloc_bitmap_iszero(memory->to) ||
+        !hwloc_bitmap_isincluded(memory->to, home) || hwloc_bitmap_intersects(memory->from, home))
+        return BROKEN(check, x, "memory moves elsewhere than home");
+    if (x->process->yielded)
+        return BROKEN(check, x, "the process was yielded");
+    if (!x->process->node_bytes || x->process->node_bytes_usec <= x->process->memory.over_usec)
+        return BROKEN(check, x, "I10: where its memory is is not known");
+    if (x->process->memory.to)
+        return BROKEN(check, x, "I7: its memory is under way");
+    if (check->plan->now_usec < x->process->memory.until_usec)
+        return BROKEN(check, x, "I7: its memory was moved a short time ago");
+    if (check->world->kernel_balances)
+        return BROKEN(check, x, "the kernel moves memory itself");
+    for (size_t i = 0; i < x->index; i++)
+        if (check->plan->actions[i].kind == PLAN_KIND_MOVE_PAGES &&
+            check->plan->actions[i].subject.pid == x->a->subject.pid)
+            return BROKEN(check, x, "I7: it is in this plan twice");
+    return 0;
+}
+
+/* I5, as far as a plan goes: the mover looks again before each call. */
+static int check_move_room(const Check *check, const CheckAction *x)
+{
+    const World *w = check->world;
+    const PlanMemory *memory = &x->a->memory;
+    bool room = false;
+
+    if (memory->headroom_percent != x->policy->headroom_percent ||
+        memory->rate_bytes != x->policy->rate_limit_bytes)
+        return BROKEN(check, x, "I5: other limits than its policy's");
+    for (int i = hwloc_bitmap_first(memory->to); i >= 0; i = hwloc_bitmap_next(memory->to, i))
+        room |= w->nodes[i].free_known &&
+                w->nodes[i].free_bytes > w->topology->nodes[i].memory_bytes / 100 * memory->headroom_percent;
+    if (!room)
+        return BROKEN(check, x, "I5: there is no room");
+    for (size_t i = 0; i < w->n_processes && memory->rate_bytes > 0; i++)
+        if (w->processes[i].workload.i == x->a->workload.i && w->processes[i].memory.to &&
+            !w->processes[i].gone && hwloc_bitmap_intersects(w->processes[i].memory.to, memory->to))
+            return BROKEN(check, x, "I5: process %d is given the rate already", (int)w->processes[i].pid);
+    return 0;
+}
+
 static int check_action(const Check *check, size_t index)
 {
     CheckAction x = {.index = index, .a = &check->plan->actions[index]};
@@ -327,7 +390,7 @@ static int check_action(const Check *check, size_t index)
         r = check_hands(check, &x);
     if (r < 0)
         return r;
-    if ((x.a->kind == PLAN_KIND_SET_HOME || x.a->kind == PLAN_KIND_LEND) && x.process->workload.i >= 0 &&
+    if (planner_spends(x.a->kind) && x.process->workload.i >= 0 &&
         check->world->workloads[x.process->workload.i].paused)
         return BROKEN(check, &x, "its workload is paused");
 
@@ -341,6 +404,9 @@ static int check_action(const Check *check, size_t index)
         return r < 0 ? r : check_lend_distance(check, &x);
     case PLAN_KIND_RECALL:
         return check_recall(check, &x);
+    case PLAN_KIND_MOVE_PAGES:
+        r = check_move(check, &x);
+        return r < 0 ? r : check_move_room(check, &x);
     default:
         return 0;
     }
@@ -391,7 +457,7 @@ int plan_check(const World *world, const PolicySet *policies, const PlanLimits *
         r = check_action(&check, i);
         if (r < 0)
             return r;
-        n_spent += plan->actions[i].kind == PLAN_KIND_SET_HOME || plan->actions[i].kind == PLAN_KIND_LEND;
+        n_spent += planner_spends(plan->actions[i].kind);
     }
     if (n_spent > PLAN_ACTIONS_PER_TICK)
         return BROKEN(&check, NULL, "P7: %zu actions in one tick", n_spent);

@@ -23,9 +23,6 @@
 /* Wanting less than this, a group gets no home, and keeps the one it has: the bound that makes a CPU idle. */
 #define IDLE_PERMILLE 50U
 
-/* Of the CPU time threads want, so much more waiting than before is worse, and less is noise. */
-#define WORSE_PERMILLE 100U
-
 /* For so long a group is new, and its first home need not wait for a slow tick. */
 #define NEW_USEC 2000000U
 
@@ -219,7 +216,10 @@ static void gather_memory(Planner *p, uint64_t *memory)
     for (size_t i = 0; i < p->world->n_processes; i++) {
         const Process *process = &p->world->processes[i];
 
-        if (process->gone || process->group.i < 0 || !process->node_bytes)
+        if (process->gone || process->group.i < 0)
+            continue;
+        p->s->groups[process->group.i].moves |= process->memory.to != NULL;
+        if (!process->node_bytes)
             continue;
         p->s->groups[process->group.i].memory_known = true;
         for (uint32_t n = 0; n < n_nodes; n++)
@@ -285,13 +285,13 @@ static bool wants_home(const Planner *p, size_t index)
  * where the memory is, may prove to be wrong at once. */
 static uint64_t residency_usec(const Group *group, const PlannerGroup *g, const Policy *policy)
 {
-    bool doubtful = g->wait_permille > WORSE_PERMILLE || (group->guessed && g->memory_known);
+    bool doubtful = g->wait_permille > PLANNER_WORSE_PERMILLE || (group->guessed && g->memory_known);
 
     return MAX(doubtful ? policy->min_residency_usec : MAX(policy->min_residency_usec, policy->settle_usec),
                1U);
 }
 
-/* Whether it must stay where it is, for now. */
+/* Whether it must stay where it is, for now. No decision is made on what is about to change: while its memory is under way. */
 static bool group_stays(const Planner *p, const Group *group, const Policy *policy, uint32_t demand)
 {
     const PlannerGroup *g = &p->s->groups[group - p->world->groups];
@@ -300,7 +300,7 @@ static bool group_stays(const Planner *p, const Group *group, const Policy *poli
     if (!group->home && !group->roams)
         return false;
     return !choose_mode(policy) || g->n_placeable == 0 || p->world->workloads[group->workload.i].paused ||
-           demand < IDLE_PERMILLE || now < group->frozen_until_usec ||
+           demand < IDLE_PERMILLE || now < group->frozen_until_usec || g->moves ||
            now - MIN(group->last_home_usec, now) < residency_usec(group, g, policy);
 }
 
@@ -332,10 +332,10 @@ static void judge(const Planner *p, const Group *group, PlannerGroup *g, const P
                           : 0;
     PackNodes former = former_set(group, with_cpus);
 
-    if (group->judge_usec == 0 || p->world->now_usec < group->judge_usec)
+    if (group->judge_usec == 0 || p->world->now_usec < group->judge_usec || g->moves)
         return;
     g->reverts =
-        g->wait_permille > group->before_wait_permille + others + WORSE_PERMILLE &&
+        g->wait_permille > group->before_wait_permille + others + PLANNER_WORSE_PERMILLE &&
         group->demand_permille <= group->before_demand_permille + group->before_demand_permille / 4 &&
         former != pack->home && (former & ~pack->allowed) == 0 &&
         (uint32_t)__builtin_popcountll(former) <= pack->max_nodes;

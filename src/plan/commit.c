@@ -169,6 +169,9 @@ static int apply_done(Commit *c, const PlanAction *action, Process *process, Tas
     case PLAN_KIND_RELEASE:
         done_release(c, action, tasks, n);
         break;
+    case PLAN_KIND_MOVE_PAGES:
+        follow_begun(c->world, group_policy(c->world, c->policies, action->workload), action, process);
+        break;
     default:
         break;
     }
@@ -207,7 +210,7 @@ static void apply_foreign(Commit *c, const PlanAction *action, const Process *pr
 static void apply_refused(const Commit *c, const PlanAction *action, const Process *process, Task *tasks,
                           size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && action->kind != PLAN_KIND_MOVE_PAGES; i++)
         if (action->kind != PLAN_KIND_SET_HOME || home_covers(c, action, process, &tasks[i]))
             tasks[i].hands = TASK_HANDS_DENIED;
 }
@@ -249,7 +252,8 @@ static bool home_failed(const Commit *c, const PlanOutcome *outcomes, uint64_t g
     for (size_t i = 0; outcomes && i < c->plan->n_actions; i++) {
         const PlanAction *action = &c->plan->actions[i];
 
-        if (action->group_id != group_id || action->kind == PLAN_KIND_LEND)
+        if (action->group_id != group_id || action->kind == PLAN_KIND_LEND ||
+            action->kind == PLAN_KIND_MOVE_PAGES)
             continue;
         if (outcomes[i] == PLAN_OUTCOME_DONE || outcomes[i] == PLAN_OUTCOME_FOREIGN)
             return false;

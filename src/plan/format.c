@@ -17,9 +17,9 @@ static void put_mask(FILE *out, const char *label, CpuMask mask)
         (void)fprintf(out, " %s=%s", label, text ? text : "?");
 }
 
-static void put_nodes(FILE *out, const Topology *topology, CpuMask nodes)
+static void put_nodes(FILE *out, const char *label, const Topology *topology, CpuMask nodes)
 {
-    const char *separator = " nodes=";
+    const char *separator = label;
 
     for (int i = nodes ? hwloc_bitmap_first(nodes) : -1; i >= 0; i = hwloc_bitmap_next(nodes, i)) {
         (void)fprintf(out, "%s%" PRIu32, separator, topology->nodes[i].os_index);
@@ -40,6 +40,17 @@ static void put_subject(FILE *out, const World *world, TaskKey subject, Workload
         (void)fprintf(out, " group=%" PRIu64, group_id);
 }
 
+static void put_memory(FILE *out, const Topology *topology, const PlanMemory *memory)
+{
+    put_nodes(out, " from-nodes=", topology, memory->from);
+    put_nodes(out, " to-nodes=", topology, memory->to);
+    (void)fprintf(out,
+                  " bytes=%" PRIu64 " reserve=%" PRIu64 " headroom=%" PRIu32 "%% rate=%" PRIu64
+                  " nice=%d shared=%s",
+                  memory->bytes, memory->reserve_bytes, memory->headroom_percent, memory->rate_bytes,
+                  memory->nice, memory->shared ? "yes" : "no");
+}
+
 static void put_action(FILE *out, const World *world, const PlanAction *action)
 {
     (void)fprintf(out, "%s rule=%s P%u", plan_kind_name(action->kind), plan_rule_name(action->rule),
@@ -48,11 +59,13 @@ static void put_action(FILE *out, const World *world, const PlanAction *action)
     put_mask(out, "from", action->from);
     put_mask(out, "to", action->to);
     put_mask(out, "original", action->original);
-    put_nodes(out, world->topology, action->home_nodes);
+    put_nodes(out, " nodes=", world->topology, action->home_nodes);
     if (action->cpu.i >= 0)
         (void)fprintf(out, " cpu=%d cross-node=%s", action->cpu.i, action->cross_node ? "yes" : "no");
     if (action->kind == PLAN_KIND_LEND)
         (void)fprintf(out, " distance=%" PRIu32 " lease=%" PRIu64 "us", action->distance, action->lease_usec);
+    if (action->kind == PLAN_KIND_MOVE_PAGES)
+        put_memory(out, world->topology, &action->memory);
     (void)fprintf(out, " value=%" PRIu32 " limit=%" PRIu32 "\n", action->value, action->limit);
 }
 
@@ -69,7 +82,7 @@ static void put_home(FILE *out, const World *world, const PlanHome *home)
 {
     (void)fprintf(out, "home group=%" PRIu64, home->group_id);
     if (home->home_nodes)
-        put_nodes(out, world->topology, home->home_nodes);
+        put_nodes(out, " nodes=", world->topology, home->home_nodes);
     else
         (void)fputs(" roams", out);
     (void)fprintf(out, " wait=%" PRIu32 " others=%" PRIu32 "%s%s\n", home->wait_permille,

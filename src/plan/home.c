@@ -378,7 +378,7 @@ static void home_member(Planner *p, const Process *process, PlannerGroup *g, Cpu
     else if (!due)
         refuse_process(p, PLAN_REASON_NO_CPUS, process, 0, 0);
     else if (home_process(p, process, due))
-        g->enters = true;
+        g->enters = p->s->processes[process - p->world->processes].at_home = true;
 }
 
 /* A group has another home as soon as one of its processes is on its way there. */

@@ -10,10 +10,9 @@ typedef struct NameText {
 } NameText;
 
 static const char *const kinds[PLAN_KIND_MAX] = {
-    [PLAN_KIND_SET_HOME] = "set-home",
-    [PLAN_KIND_LEND] = "lend",
-    [PLAN_KIND_RECALL] = "recall",
-    [PLAN_KIND_RELEASE] = "release",
+    [PLAN_KIND_SET_HOME] = "set-home",     [PLAN_KIND_LEND] = "lend",
+    [PLAN_KIND_RECALL] = "recall",         [PLAN_KIND_RELEASE] = "release",
+    [PLAN_KIND_MOVE_PAGES] = "move-pages",
 };
 
 static const NameText rules[PLAN_RULE_MAX] = {
@@ -42,6 +41,7 @@ static const NameText rules[PLAN_RULE_MAX] = {
     [PLAN_RULE_HOME_GONE] = {"home-gone", "Its home has no usable CPU left inside its cpuset."},
     [PLAN_RULE_ANEW] =
         {"anew", "The CPUs of the machine or the daemon's settings changed; everything is placed anew."},
+    [PLAN_RULE_FOLLOW_HOME] = {"follow-home", "Some of its memory is outside the nodes of its home."},
 };
 
 static const NameText reasons[PLAN_REASON_MAX] = {
@@ -82,6 +82,19 @@ static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_RATE_HOST] = {"rate-host", "The machine's moves across nodes are used up."},
     [PLAN_REASON_CPUSET] = {"cpuset", "The idle CPUs are outside its cpuset."},
     [PLAN_REASON_NO_CPUS] = {"no-cpus", "Nodes= has no usable CPU inside its cpuset."},
+    [PLAN_REASON_REHEARSAL] = {"rehearsal", "The nodes are pretended: memory has no place on them."},
+    [PLAN_REASON_FOLLOW_OFF] = {"follow-off", "Its policy says Follow=no: memory stays where it is."},
+    [PLAN_REASON_EVIDENCE] = {"evidence", "It is not known yet where its memory is now."},
+    [PLAN_REASON_MEMORY_NEAR] = {"memory-near",
+                                 "Too little of its memory is outside its home to be worth moving."},
+    [PLAN_REASON_UNSETTLED] = {"unsettled", "Its home may prove wrong yet; its memory waits for that."},
+    [PLAN_REASON_KERNEL_BALANCES] = {"kernel-balances",
+                                     "The kernel moves memory by itself (kernel.numa_balancing)."},
+    [PLAN_REASON_MEMORY_PRESSURE] = {"memory-pressure", "Others wait for memory (MaxPressure=)."},
+    [PLAN_REASON_HEADROOM] = {"headroom", "The nodes of its home have no room for it (HeadroomPercent=)."},
+    [PLAN_REASON_RATE_MEMORY] = {"rate-memory",
+                                 "Memory of another process of the workload is under way, and together "
+                                 "they would exceed RateLimit=."},
 };
 
 static const char *const outcomes[PLAN_OUTCOME_MAX] = {

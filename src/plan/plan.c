@@ -73,6 +73,11 @@ int planner_prepare(Planner *p)
     return 0;
 }
 
+bool planner_spends(PlanKind kind)
+{
+    return kind == PLAN_KIND_SET_HOME || kind == PLAN_KIND_LEND || kind == PLAN_KIND_MOVE_PAGES;
+}
+
 bool planner_act(Planner *p, const PlanAction *action)
 {
     if (!GROW(p->plan->actions, p->plan->actions_capacity, p->plan->n_actions + 1)) {
@@ -80,7 +85,7 @@ bool planner_act(Planner *p, const PlanAction *action)
         return false;
     }
     p->plan->actions[p->plan->n_actions++] = *action;
-    if (action->kind == PLAN_KIND_SET_HOME || action->kind == PLAN_KIND_LEND)
+    if (planner_spends(action->kind))
         p->n_spent++;
     return true;
 }
@@ -245,9 +250,11 @@ static bool any_may_borrow(const Planner *p)
 
 static bool is_pressed(const Planner *p)
 {
-    if (p->world->n_leases > 0 ||
-        (p->plan->n_actions > 0 && p->plan->actions[p->plan->n_actions - 1].kind == PLAN_KIND_LEND))
+    if (p->world->n_leases > 0)
         return true;
+    for (size_t i = 0; i < p->plan->n_actions; i++)
+        if (p->plan->actions[i].kind == PLAN_KIND_LEND)
+            return true;
     for (size_t i = 0; i < p->world->n_groups; i++)
         if (p->s->groups[i].max_wait >= PRESSED_WAIT_PERMILLE && may_borrow(p, i))
             return true;
@@ -266,6 +273,8 @@ static void compute(Planner *p)
     if (p->homes)
         home_set(p);
     steal_lend(p);
+    if (p->homes)
+        follow_homes(p);
     p->plan->pressed = is_pressed(p) || choose_waits(p);
     p->plan->may_borrow = any_may_borrow(p);
 }
@@ -339,6 +348,7 @@ void plan_done(Plan *plan)
         free(s->pack_groups);
         free(s->pack_sets);
         free(s->node_sums);
+        free(s->node_incoming);
         free(s);
     }
     free(plan->actions);

@@ -16,10 +16,11 @@
 #define PLAN_REFUSALS_MAX     256U /* kept per plan; the rest is only counted */
 
 typedef enum PlanKind {
-    PLAN_KIND_SET_HOME, /* confine a process to its group's home */
-    PLAN_KIND_LEND,     /* let one thread use one idle CPU outside its home */
-    PLAN_KIND_RECALL,   /* take it back: the thread's mask is its home again */
-    PLAN_KIND_RELEASE,  /* put back what was there before we came: whole process, or one thread */
+    PLAN_KIND_SET_HOME,   /* confine a process to its group's home */
+    PLAN_KIND_LEND,       /* let one thread use one idle CPU outside its home */
+    PLAN_KIND_RECALL,     /* take it back: the thread's mask is its home again */
+    PLAN_KIND_RELEASE,    /* put back what was there before we came: whole process, or one thread */
+    PLAN_KIND_MOVE_PAGES, /* have the memory of a process moved to its home; it takes as long as it takes */
     PLAN_KIND_MAX,
     PLAN_KIND_INVALID = -EINVAL,
 } PlanKind;
@@ -45,6 +46,7 @@ typedef enum PlanRule {
     PLAN_RULE_ROAMS,         /* release: it needs all nodes; the kernel places its threads */
     PLAN_RULE_HOME_GONE,     /* release: the home has no usable CPU left inside the cpuset */
     PLAN_RULE_ANEW,          /* release: the CPUs of the machine, or what is sensed of them, changed */
+    PLAN_RULE_FOLLOW_HOME,   /* move-pages: memory outside the nodes of its home (P18) */
     PLAN_RULE_MAX,
     PLAN_RULE_INVALID = -EINVAL,
 } PlanRule;
@@ -82,9 +84,29 @@ typedef enum PlanReason {
     PLAN_REASON_RATE_HOST,      /* cross-node bucket of the host (I4) */
     PLAN_REASON_CPUSET,         /* the idle CPUs are outside its cpuset (I1) */
     PLAN_REASON_NO_CPUS,        /* Nodes= has no usable CPU inside the cpuset */
+    PLAN_REASON_REHEARSAL,      /* memory has no place there */
+    PLAN_REASON_FOLLOW_OFF,     /* Follow=no */
+    PLAN_REASON_EVIDENCE,    /* where its memory is now is not known; value: age of what is, limit: in usec */
+    PLAN_REASON_MEMORY_NEAR, /* value: bytes elsewhere; limit: what is too little to be worth it (P18) */
+    PLAN_REASON_UNSETTLED,   /* its home may prove wrong; value: age, or waiting, against the limit */
+    PLAN_REASON_KERNEL_BALANCES, /* kernel.numa_balancing moves memory */
+    PLAN_REASON_MEMORY_PRESSURE, /* value: permille; limit: MaxPressure= (P19) */
+    PLAN_REASON_HEADROOM,        /* value: bytes of room in its home; limit: least that is worth it (P19) */
+    PLAN_REASON_RATE_MEMORY,     /* another process of the workload uses up RateLimit= (P20, I5) */
     PLAN_REASON_MAX,
     PLAN_REASON_INVALID = -EINVAL,
 } PlanReason;
+
+/* What is to be done about memory. */
+typedef struct PlanMemory {
+    CpuMask from;                       /* NodeIx bitmap: nodes outside `to` where some of it is */
+    CpuMask to;                         /* NodeIx bitmap; to several it is spread by blocks */
+    uint64_t bytes;                     /* that are outside, as far as is known */
+    uint64_t reserve_bytes, rate_bytes; /* P19, P20: stay free on each node; a second, to each node */
+    uint32_t headroom_percent;          /* P19: of each node stays free besides */
+    int nice;                           /* of who moves */
+    bool shared;                        /* also what others map */
+} PlanMemory;
 
 typedef struct PlanAction {
     PlanKind kind;
@@ -94,7 +116,7 @@ typedef struct PlanAction {
     WorkloadIx workload;
     uint64_t group_id;
     CpuMask from; /* the mask the subject must have now; anything else is somebody else's doing */
-    CpuMask to;   /* the mask it gets. Interned in the World's pool */
+    CpuMask to;   /* the mask it gets. Interned in the World's pool. Of MOVE_PAGES both are NULL */
     CpuMask
         original; /* SET_HOME: what to put back one day, for threads of which that is not known yet. A thread
                            whose parent was ours was born with our mask, and its own is not what `from` says */
@@ -103,7 +125,8 @@ typedef struct PlanAction {
     bool cross_node;
     uint32_t distance;   /* LEND: from the thread's home node; 10 on the same node */
     uint64_t lease_usec; /* LEND */
-    uint32_t value;      /* the number that decided: wait, busy, or idle permille */
+    PlanMemory memory;   /* MOVE_PAGES */
+    uint32_t value;      /* the number that decided: wait, busy, or idle permille; MiB */
     uint32_t limit;      /* what it was held against */
 } PlanAction;
 
@@ -149,7 +172,7 @@ typedef struct PlanScratch PlanScratch;
 typedef struct Plan {
     uint64_t tick;
     uint64_t now_usec;
-    PlanAction *actions; /* in the order to be carried out: releases, recalls, homes, lends */
+    PlanAction *actions; /* in the order to be carried out: releases, recalls, homes, lends, memory */
     size_t n_actions, actions_capacity;
     PlanRefusal *refusals;
     size_t n_refusals, refusals_capacity;
@@ -201,7 +224,7 @@ typedef enum PlanOutcome {
 int plan_commit(World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
                 const PlanOutcome *outcomes);
 
-/* Asserts I1, I2, I4, I7, I8, I10 and the shape of a plan against the World it was made for. 0, or -EUCLEAN and a malloc'd
+/* Asserts I1, I2, I4, I5, I7, I8, I10 and the shape of a plan against the World it was made for. 0, or -EUCLEAN and a malloc'd
  * sentence in *ret_what. Tests and debug builds. */
 int plan_check(const World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
                char **ret_what);

@@ -5,7 +5,7 @@
  *
  * The order is the order in which later parts must see what earlier ones decided:
  *
- *     planner_prepare --> release --> recall (must) --> overload --> recall (may) --> home --> steal
+ *     planner_prepare --> release --> recall (must) --> overload --> recall (may) --> home --> steal --> follow
  *
  * CPUs are classified after the recalls that must be, so that this plan and the next one, computed on the same World
  * with these recalls carried out, see the same idle CPUs (I9). */
@@ -23,6 +23,9 @@
 /* How many of these walks a tick may make for all groups together, in vain or not: four for each action. Without it a
  * thousand small groups would each make theirs: with 100,000 threads in 2,000 groups on 1,024 CPUs a plan took 400 ms. */
 #define STEAL_SEARCHES_MAX 256U
+
+/* Of the CPU time threads want, so much more waiting than before is worse, and less is noise. */
+#define PLANNER_WORSE_PERMILLE 100U
 
 typedef struct PlannerCpu {
     int32_t lease; /* index into World.leases; -1: not lent, or taken back by this plan */
@@ -66,11 +69,14 @@ typedef struct PlannerGroup {
     uint32_t wait_permille;   /* the share of it */
     uint32_t others_permille; /* the same of all other groups */
     bool memory_known;
+    bool moves;      /* memory of it is under way */
     bool reverts;    /* its last change of home proved to be for the worse */
     bool judged;     /* it did not */
     bool packed;     /* `chosen` is the answer */
     bool chosen_all; /* it is all nodes */
     bool idle;       /* it wants too little to be given a home */
+
+    uint64_t grown_bytes; /* follow.c, on slow ticks: sum over its processes */
 } PlannerGroup;
 
 typedef struct PlannerProcess {
@@ -78,6 +84,7 @@ typedef struct PlannerProcess {
     bool ours;      /* some thread has a mask from us */
     bool released;  /* by this plan */
     bool home_idle; /* some CPU of `due` is idle */
+    bool at_home;   /* or on its way there, by this plan; slow ticks only */
 } PlannerProcess;
 
 typedef struct PlannerCandidate {
@@ -116,6 +123,8 @@ struct PlanScratch {
     size_t pack_sets_capacity;
     uint64_t *node_sums; /* twice [n_groups * n_nodes]: what ran where, and memory */
     size_t node_sums_capacity;
+    uint64_t *node_incoming; /* per node: memory on its way there */
+    size_t node_incoming_capacity;
 };
 
 typedef struct Planner {
@@ -152,7 +161,8 @@ void planner_refuse_task(Planner *p, uint8_t mechanism, PlanReason reason, const
 void planner_refuse_process(Planner *p, uint8_t mechanism, PlanReason reason, const Process *process,
                             uint64_t value, uint64_t limit);
 
-/* Room in the action budget of this tick (P7)? */
+/* Whether actions of this kind count against the budget of the tick (P7), and whether there is room in it. */
+bool planner_spends(PlanKind kind);
 bool planner_has_budget(const Planner *p);
 
 TaskKey planner_process_key(const Process *process);
@@ -209,6 +219,13 @@ void recall_to_idle_homes(Planner *p);
 /* Gathers who waits; after overload_classify(). */
 void steal_gather(Planner *p);
 void steal_lend(Planner *p);
+
+/* follow.c: P18, P19, P20 */
+
+/* Orders memory home; slow ticks only. */
+void follow_homes(Planner *p);
+/* The order was taken. `policy` may be NULL. */
+void follow_begun(World *world, const Policy *policy, const PlanAction *action, Process *process);
 
 /* nearest.c: P2, P3 */
 

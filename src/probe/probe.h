@@ -66,8 +66,11 @@ typedef struct ProbeCallbacks {
     void *userdata;
 } ProbeCallbacks;
 
-#define PROBE_MEMORY_NODES  (1U << 0) /* Process.node_bytes, and World.nodes */
+#define PROBE_MEMORY_NODES \
+    (1U << 0) /* Process.node_bytes, and of the World nodes, pressure and who balances */
 #define PROBE_MEMORY_SHARED (1U << 1) /* Process.shared */
+#define PROBE_MEMORY_AGAIN \
+    (1U << 2) /* what is known is out of date: look at this discovery, whenever that is due */
 
 typedef struct ProbeOptions {
     int root_fd; /* borrowed */

@@ -16,6 +16,8 @@
 #include "probe/node-memory.h"
 #include "probe/numa-maps.h"
 #include "probe/probe-internal.h"
+#include "probe/psi.h"
+#include "probe/scan.h"
 #include "probe/shared-maps.h"
 
 #include <inttypes.h>
@@ -206,7 +208,7 @@ static int find_due(Pass *pass, size_t *ret_n)
             continue;
         pass->wants |= wants;
         pass->roots += root(seen);
-        if (seen->memory_due_usec > pass->world->now_usec)
+        if (seen->memory_due_usec > pass->world->now_usec && !(wants & PROBE_MEMORY_AGAIN))
             continue;
         if (!GROW(probe->memory_due, probe->memory_due_capacity, n + 1))
             return -ENOMEM;
@@ -253,6 +255,26 @@ static NodeLoad read_node(Probe *probe, uint32_t os_index)
                       .free_known = true};
 }
 
+/* Without the file the kernel cannot. Bit 1 is for tiers of memory, which are not nodes to be placed on. */
+#define BALANCES_NODES 1U
+
+static bool read_balances(const Probe *probe)
+{
+    char text[32];
+    const char *p = text;
+    uint64_t value;
+
+    return root_read(probe->options.root_fd, "proc/sys/kernel/numa_balancing", text, sizeof(text)) >= 0 &&
+           scan_u64(&p, &value) && (value & BALANCES_NODES) != 0;
+}
+
+static uint32_t read_pressure(const Probe *probe)
+{
+    Psi psi;
+
+    return psi_read(probe->options.root_fd, "proc/pressure/memory", &psi) == 0 ? psi.some.avg10_permille : 0;
+}
+
 static int prepare(Probe *probe, const World *world)
 {
     const AsideOptions options = {
@@ -293,6 +315,8 @@ int probe_memory_refresh(Probe *probe, World *world)
         world->nodes[i].free_bytes = memory.free_bytes;
         world->nodes[i].free_known = memory.free_known;
     }
+    world->kernel_balances = (pass.wants & PROBE_MEMORY_NODES) != 0 && read_balances(probe);
+    world->memory_pressure_permille = pass.wants & PROBE_MEMORY_NODES ? read_pressure(probe) : 0;
     if (n == 0)
         return 0;
     r = prepare(probe, world);

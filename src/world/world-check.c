@@ -117,6 +117,22 @@ static int check_group(const Check *check, const Group *g)
     return 0;
 }
 
+static int check_move(const Check *check, const Process *p)
+{
+    const CpuMask nodes[] = {p->memory.to, p->memory.last, p->memory.before};
+
+    for (size_t i = 0; i < ARRAY_SIZE(nodes); i++)
+        if (!mask_ok(check, nodes[i]) ||
+            (nodes[i] && (hwloc_bitmap_iszero(nodes[i]) ||
+                          hwloc_bitmap_last(nodes[i]) >= (int)check->world->topology->n_nodes)))
+            return broken(check, "memory of process %d moves outside the topology", p->pid);
+    if (p->memory.to && p->memory.to != p->memory.last)
+        return broken(check, "memory of process %d moves elsewhere than it was sent last", p->pid);
+    if (!p->memory.to && p->memory.todo_bytes > 0)
+        return broken(check, "memory of process %d is to be moved by nobody", p->pid);
+    return 0;
+}
+
 static int check_process(const Check *check, const Process *p)
 {
     const World *w = check->world;
@@ -138,7 +154,9 @@ static int check_process(const Check *check, const Process *p)
     for (uint32_t i = 0; p->node_bytes && i < w->topology->n_nodes; i++)
         if (p->node_bytes[i] > WORLD_MEMORY_MAX)
             return broken(check, "process %d has more memory than can be", p->pid);
-    return 0;
+    if (!p->node_bytes && p->grown_bytes > 0)
+        return broken(check, "memory of process %d grew that is not known", p->pid);
+    return check_move(check, p);
 }
 
 static int check_task(const Check *check, const Task *t)

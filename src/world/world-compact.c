@@ -96,6 +96,9 @@ static void sweep_pool(World *world)
         intern_mark_string(pool, p->slice);
         intern_mark_string(pool, p->shared);
         intern_mark_mask(pool, p->cpuset);
+        intern_mark_mask(pool, p->memory.to);
+        intern_mark_mask(pool, p->memory.last);
+        intern_mark_mask(pool, p->memory.before);
     }
     /* Two passes: neighbours mostly share each of the two, which the pool answers without a search. */
     for (size_t i = 0; i < world->n_tasks; i++)

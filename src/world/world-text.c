@@ -47,6 +47,8 @@ static const RecordField world_fields[] = {
     {"partial", RECORD_BOOL, offsetof(World, partial)},
     {"cross_node_level_milli", RECORD_U64, offsetof(World, cross_node.level_milli)},
     {"cross_node_updated_usec", RECORD_U64, offsetof(World, cross_node.updated_usec)},
+    {"kernel_balances", RECORD_BOOL, offsetof(World, kernel_balances)},
+    {"memory_pressure_permille", RECORD_U32, offsetof(World, memory_pressure_permille)},
     {"next_group_id", RECORD_U64, offsetof(World, next_group_id), true},
 };
 
@@ -95,6 +97,10 @@ static const RecordField workload_fields[] = {
     {"wait_permille", RECORD_U32, offsetof(Workload, wait_permille)},
     {"n_lends", RECORD_U64, offsetof(Workload, n_lends)},
     {"n_recalls", RECORD_U64, offsetof(Workload, n_recalls)},
+    {"memory_orders", RECORD_U64, offsetof(Workload, memory.n_orders)},
+    {"moved_bytes", RECORD_U64, offsetof(Workload, memory.moved_bytes)},
+    {"refused_bytes", RECORD_U64, offsetof(Workload, memory.refused_bytes)},
+    {"blocked_usec", RECORD_U64, offsetof(Workload, memory.blocked_usec)},
 };
 
 static const RecordField group_fields[] = {
@@ -122,6 +128,10 @@ static const RecordField group_fields[] = {
     {"want_permille", RECORD_U32, offsetof(Group, want_permille)},
     {"demand_permille", RECORD_U32, offsetof(Group, demand_permille)},
     {"n_leases", RECORD_U32, offsetof(Group, n_leases)},
+    {"memory_orders", RECORD_U64, offsetof(Group, memory.n_orders)},
+    {"moved_bytes", RECORD_U64, offsetof(Group, memory.moved_bytes)},
+    {"refused_bytes", RECORD_U64, offsetof(Group, memory.refused_bytes)},
+    {"blocked_usec", RECORD_U64, offsetof(Group, memory.blocked_usec)},
     {"n_vetoes", RECORD_U32, offsetof(Group, n_vetoes)},
     {"backoff_ticks", RECORD_U32, offsetof(Group, backoff_ticks)},
     {"backoff_until_tick", RECORD_U64, offsetof(Group, backoff_until_tick)},
@@ -149,6 +159,16 @@ static const RecordField process_fields[] = {
     {"rss_bytes", RECORD_U64, offsetof(ProcessRow, process.rss_bytes)},
     {"node_bytes", RECORD_NUMBERS64, offsetof(ProcessRow, node_bytes)},
     {"node_bytes_usec", RECORD_U64, offsetof(ProcessRow, process.node_bytes_usec)},
+    {"grown_bytes", RECORD_U64, offsetof(ProcessRow, process.grown_bytes)},
+    {"moving_to", RECORD_MASK, offsetof(ProcessRow, process.memory.to)},
+    {"todo_bytes", RECORD_U64, offsetof(ProcessRow, process.memory.todo_bytes)},
+    {"moved_to", RECORD_MASK, offsetof(ProcessRow, process.memory.last)},
+    {"moved_from", RECORD_MASK, offsetof(ProcessRow, process.memory.before)},
+    {"moved_since_usec", RECORD_U64, offsetof(ProcessRow, process.memory.since_usec)},
+    {"moved_over_usec", RECORD_U64, offsetof(ProcessRow, process.memory.over_usec)},
+    {"moved_until_usec", RECORD_U64, offsetof(ProcessRow, process.memory.until_usec)},
+    {"stuck_bytes", RECORD_U64, offsetof(ProcessRow, process.memory.stuck_bytes)},
+    {"n_vain", RECORD_U32, offsetof(ProcessRow, process.memory.n_vain)},
     {"n_threads", RECORD_U32, offsetof(ProcessRow, process.n_threads)},
     {"cpu_permille", RECORD_U32, offsetof(ProcessRow, process.cpu_permille)},
     {"workload", RECORD_INDEX, offsetof(ProcessRow, process.workload)},
@@ -335,7 +355,7 @@ static int load_process(RecordReader *reader, World *world, const ProcessRow *ro
     const Process *process = &row->process;
     pid_t last = world->n_processes ? world->processes[world->n_processes - 1].pid : 0;
     size_t n = row->node_bytes.n;
-    int r;
+    int at, r;
 
     if (!process->comm || !process->cgroup || world->n_processes == WORLD_TEXT_ENTRIES_MAX)
         return record_expected(reader, "at most %u processes, with comm and cgroup", WORLD_TEXT_ENTRIES_MAX);
@@ -346,11 +366,13 @@ static int load_process(RecordReader *reader, World *world, const ProcessRow *ro
     if ((n > 0) != (process->node_bytes_usec > 0) || (n > 0 && n != world->topology->n_nodes))
         return record_expected(reader, "node_bytes= of %u numbers with node_bytes_usec=, or neither",
                                world->topology->n_nodes);
-    r = world_add_process(world, process);
-    if (r < 0 || n == 0)
-        return MIN(r, 0);
-    return world_set_process_memory(world, &world->processes[r], row->node_bytes.values,
-                                    process->node_bytes_usec);
+    at = world_add_process(world, process);
+    if (at < 0 || n == 0)
+        return MIN(at, 0);
+    r = world_set_process_memory(world, &world->processes[at], row->node_bytes.values,
+                                 process->node_bytes_usec);
+    world->processes[at].grown_bytes = process->grown_bytes;
+    return r;
 }
 
 static int load_process_line(RecordReader *reader, World *world)

@@ -123,18 +123,31 @@ int world_add_process(World *world, const Process *value)
     world->processes[at] = *value;
     world->processes[at].node_bytes = NULL;
     world->processes[at].node_bytes_usec = 0;
+    world->processes[at].grown_bytes = 0;
     world->n_processes++;
     return (int)at;
+}
+
+/* Nodes are few enough for their sum to fit. */
+static uint64_t sum_memory(const uint64_t *bytes, size_t n)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += MIN(bytes[i], WORLD_MEMORY_MAX);
+    return sum;
 }
 
 int world_set_process_memory(const World *world, Process *process, const uint64_t *bytes,
                              uint64_t measured_usec)
 {
     size_t n = world->topology->n_nodes;
+    uint64_t grown = 0;
 
     assert(!bytes || measured_usec > 0);
 
     if (!bytes) {
+        process->grown_bytes = 0;
         free(process->node_bytes);
         process->node_bytes = NULL;
         process->node_bytes_usec = 0;
@@ -144,10 +157,13 @@ int world_set_process_memory(const World *world, Process *process, const uint64_
         process->node_bytes = calloc(MAX(n, (size_t)1), sizeof(*process->node_bytes));
         if (!process->node_bytes)
             return -ENOMEM;
+    } else {
+        grown = sum_memory(bytes, n) - MIN(sum_memory(process->node_bytes, n), sum_memory(bytes, n));
     }
     for (size_t i = 0; i < n; i++)
         process->node_bytes[i] = MIN(bytes[i], WORLD_MEMORY_MAX);
     process->node_bytes_usec = measured_usec;
+    process->grown_bytes = grown;
     return 0;
 }
 

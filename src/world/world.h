@@ -73,6 +73,27 @@ typedef struct Task {
     uint64_t last_move_usec; /* when we last changed its mask */
 } Task;
 
+/* Bringing the memory of a process to its home (P18), an order at a time. Nodes are NodeIx bitmaps. */
+typedef struct MemoryMove {
+    CpuMask to;           /* an order is under way, to these; NULL: none is */
+    uint64_t todo_bytes;  /* of it, to be moved yet */
+    CpuMask last;         /* where the last one went; NULL: there was none */
+    CpuMask before;       /* where its memory was before that went somewhere else */
+    uint64_t since_usec;  /* when the last one was given */
+    uint64_t over_usec;   /* when one was over last */
+    uint64_t until_usec;  /* no other one before (I7) */
+    uint64_t stuck_bytes; /* that the last one could not move */
+    uint32_t n_vain;      /* how many in a row moved nothing */
+} MemoryMove;
+
+/* What became of such orders. */
+typedef struct MemoryAccount {
+    uint64_t n_orders; /* that are over */
+    uint64_t moved_bytes;
+    uint64_t refused_bytes; /* should have moved, and could not */
+    uint64_t blocked_usec;  /* so long at most was somebody kept from memory that was under way */
+} MemoryAccount;
+
 typedef struct Process {
     pid_t pid;
     pid_t parent;
@@ -90,6 +111,8 @@ typedef struct Process {
      * up to WORLD_MEMORY_MAX. NULL: not known. Owned; see world_set_process_memory(). */
     uint64_t *node_bytes;
     uint64_t node_bytes_usec; /* when that was measured; 0 exactly when it is not known */
+    uint64_t grown_bytes;     /* how much more that is than what was known before */
+    MemoryMove memory;
     uint32_t n_threads;
     uint32_t cpu_permille; /* CPU time used over the last slow tick, in permille of one CPU */
     WorkloadIx workload;
@@ -107,7 +130,7 @@ typedef struct Group {
     CpuMask home_nodes; /* NodeIx bitmap; NULL exactly when home is */
     uint64_t first_seen_usec;
     uint64_t last_home_usec; /* when the home was last changed */
-    bool roams; /* it needs all nodes, so it was decided to leave it to the kernel: `home` is NULL */
+    bool roams;     /* it needs all nodes, so it was decided to leave it to the kernel: `home` is NULL */
     bool converged; /* its memory has come together at its home, and it stays for that (P16) */
     /* The last change of its home. */
     CpuMask before_nodes;            /* where it lived before; NULL: nowhere */
@@ -125,6 +148,7 @@ typedef struct Group {
     uint32_t want_permille;   /* sum of the averages of both */
     uint32_t demand_permille; /* the same, rising at once and falling slowly; see load_groups() */
     uint32_t n_leases;
+    MemoryAccount memory; /* of its processes, since it was first seen */
     /* Guards (P7). */
     uint32_t n_vetoes;      /* consecutive passes in which locality vetoed a cross-node lend */
     uint32_t backoff_ticks; /* 0, or 1..32: passes to skip after one that changed nothing */
@@ -149,6 +173,7 @@ typedef struct Workload {
     uint32_t wait_permille;
     uint64_t n_lends; /* since start */
     uint64_t n_recalls;
+    MemoryAccount memory; /* the same */
 } Workload;
 
 /* One CPU lent to one thread of a group whose home does not hold that CPU (P2). */
@@ -200,6 +225,10 @@ typedef struct World {
     bool partial;              /* some input could not be read in this tick (I10) */
     Bucket cross_node;         /* of the whole host */
 
+    /* Known only while somebody's memory is looked at. */
+    bool kernel_balances; /* kernel.numa_balancing: the kernel moves memory to threads by itself */
+    uint32_t memory_pressure_permille; /* of the last ten seconds, somebody waited for memory */
+
     CpuLoad *cpus;   /* [topology->cpu_limit] */
     NodeLoad *nodes; /* [topology->n_nodes] */
     Workload *workloads;
@@ -238,7 +267,8 @@ int world_add_lease(World *world, const Lease *value);
 void world_remove_lease(World *world, size_t index);
 
 /* Says where the memory of a process lies: a copy of bytes[topology->n_nodes], each cut to WORLD_MEMORY_MAX, as measured
- * at `measured_usec`, which is not 0. NULL: not known any more. Returns 0 or -ENOMEM (what was known stays). */
+ * at `measured_usec`, which is not 0. NULL: not known any more. Sets grown_bytes, too. Returns 0 or -ENOMEM (what was
+ * known stays). */
 int world_set_process_memory(const World *world, Process *process, const uint64_t *bytes,
                              uint64_t measured_usec);
 
