@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* How: samples of a round are sorted by address, and so are blocks and regions. One walk over all of them takes a unit at
+ * a time, which is what of a block of BlockSize= lies in one region, asks plan/pages.h about it as the kernel asks
+ * of a page, and joins what moves.
+ *
+ * A worked example, blocks of 2 MB. A huge page has one sample per round. One thread on node 1 uses it, and it lies on
+ * node 0: it moves in the first round while the process is young, and later in the second, since "twice in a row" needs the
+ * round before. Used by nodes 0 and 1 in turns, half each: one round in two asks for the node that the round before asked
+ * for, and then the balance decides, which is even: it stays. A block of small pages, of which one half is used
+ * from node 0 and the other from node 1, has samples from both in each round: mixed, and it stays, whatever the order.
+ *
+ * The kernel takes a page for private when one task asked for it twice in a row, which of two that share it by halves is
+ * every other time. Here nobody else may have been there in the last ten rounds, for that is how long a block
+ * remembers its owners.
+ *
+ * What it does badly: a block of small pages of which one only was touched looks like a huge page. Moving in vain then
+ * costs 2 MB, and only that one page's user gains.
+ *
+ * With BlockSize= other than 2 MB: smaller units share what is known of the block they are in, larger ones need all their
+ * blocks to say the same. */
+
+#include "plan/blocks.h"
+
+#include "base/util.h"
+#include "plan/active.h"
+#include "plan/pages.h"
+
+#include <string.h>
+
+const char *const blocks_verdict_names[] = {
+    [BLOCKS_MOVE] = "move",
+    [BLOCKS_LOCAL] = "local",
+    [BLOCKS_UNKNOWN] = "unknown",
+    [BLOCKS_MIXED] = "mixed",
+    [BLOCKS_OTHER_NODE] = "other-node",
+    [BLOCKS_BALANCED] = "balanced",
+    [BLOCKS_OUTSIDE] = "outside",
+    [BLOCKS_FILE] = "file",
+    [BLOCKS_HUGETLB] = "hugetlb",
+    [BLOCKS_DEVICE] = "device",
+    [BLOCKS_BUSY] = "busy",
+    [BLOCKS_BOUND] = "bound",
+    [BLOCKS_GONE] = "gone",
+    [BLOCKS_VERDICT_MAX] = NULL,
+};
+
+/* What counts for one block in a round. */
+#define BLOCK_WEIGHT ((uint64_t)TOUCHES_ROUND)
+
+/* Averages keep seven eighths, as in numa/core v17, and so show eight times the rate. With halves as in the kernel, which
+ * counts thousands of faults, the chance of 64 samples makes even use look uneven by a quarter in every twentieth round. */
+#define KEEP 8U
+
+typedef struct Unit {
+    const MemoryRegion *region; /* NULL: none */
+    uint64_t start, end;
+    size_t first, n; /* samples */
+    size_t block;    /* its first one in Touches.blocks */
+    NodeIx to;       /* who uses it; NODE_NONE: several nodes, or not known */
+    NodeIx from;     /* where it lies, as far as it is not at `to`; NODE_NONE: not known */
+    bool voted;      /* somebody's node is known */
+    pid_t tid;       /* 0: several */
+    bool last_known, last_here, last_own; /* of the round before, as in PagesAccess */
+} Unit;
+
+typedef struct Judge {
+    Blocks *blocks;
+    const Touches *touches;
+    const MemoryRegions *regions;
+    const BlocksRules *rules;
+    hwloc_const_bitmap_t active;
+    size_t region, block, tried; /* cursors */
+} Judge;
+
+int blocks_init(Blocks *blocks, uint32_t n_nodes)
+{
+    uint64_t *numbers = calloc((size_t)MAX(n_nodes, 1U) * 5, sizeof(*numbers));
+
+    if (!numbers)
+        return -ENOMEM;
+    *blocks = (Blocks){
+        .n_nodes = n_nodes,
+        .use = numbers,
+        .memory = numbers + n_nodes,
+        .use_now = numbers + (size_t)n_nodes * 2,
+        .memory_now = numbers + (size_t)n_nodes * 3,
+        .votes = numbers + (size_t)n_nodes * 4,
+    };
+    return 0;
+}
+
+void blocks_done(Blocks *blocks)
+{
+    free(blocks->use); /* and the other arrays by node behind it */
+    free(blocks->moves);
+    free(blocks->samples);
+    free(blocks->tried);
+    free(blocks->tried_now);
+    *blocks = (Blocks){0};
+}
+
+/*
+ * A unit
+ */
+
+static bool is_node(const Judge *judge, NodeIx node)
+{
+    return node.i >= 0 && (uint32_t)node.i < judge->blocks->n_nodes;
+}
+
+/* The unit that begins with sample `first`. */
+static Unit unit_at(Judge *judge, size_t first)
+{
+    const Touch *samples = judge->blocks->samples;
+    uint64_t address = samples[first].address, size = judge->rules->block_bytes;
+    Unit unit = {.first = first, .n = 1, .start = address & ~(size - 1), .to = NODE_NONE, .from = NODE_NONE};
+    const MemoryRegion *list = judge->regions->list;
+
+    unit.end = unit.start + size < unit.start ? UINT64_MAX : unit.start + size;
+    while (judge->region < judge->regions->n && list[judge->region].end <= address)
+        judge->region++;
+    if (judge->region < judge->regions->n && list[judge->region].start <= address) {
+        unit.region = &list[judge->region];
+        unit.start = MAX(unit.start, unit.region->start);
+        unit.end = MIN(unit.end, unit.region->end);
+    } else if (judge->region < judge->regions->n) {
+        unit.end = MIN(unit.end, list[judge->region].start);
+    }
+    while (first + unit.n < judge->touches->n_samples && samples[first + unit.n].address < unit.end)
+        unit.n++;
+    return unit;
+}
+
+/* Whose it is in this round. */
+static void vote(Judge *judge, Unit *unit)
+{
+    uint64_t *votes = judge->blocks->votes, n = 0;
+    uint32_t best = 0;
+
+    memset(votes, 0, judge->blocks->n_nodes * sizeof(*votes));
+    unit->tid = judge->blocks->samples[unit->first].tid;
+    for (size_t i = unit->first; i < unit->first + unit->n; i++) {
+        const Touch *touch = &judge->blocks->samples[i];
+
+        if (touch->tid != unit->tid)
+            unit->tid = 0;
+        if (!is_node(judge, touch->cpu_node))
+            continue;
+        votes[touch->cpu_node.i]++;
+        n++;
+    }
+    for (uint32_t i = 1; i < judge->blocks->n_nodes; i++)
+        if (votes[i] > votes[best])
+            best = i;
+    unit->voted = n > 0;
+    if (n > 0 && votes[best] * BLOCKS_AGREE_DEN >= n * BLOCKS_AGREE_NUM)
+        unit->to = (NodeIx){(int32_t)best};
+    for (uint32_t i = 0; n > 0 && i < judge->blocks->n_nodes; i++)
+        votes[i] = votes[i] * BLOCK_WEIGHT / n;
+}
+
+/* What was known before of the blocks it touches, and where they lie. */
+static void recall(Judge *judge, Unit *unit)
+{
+    const Touches *touches = judge->touches;
+    size_t at = judge->block;
+
+    unit->last_here = unit->last_own = true;
+    for (size_t i = unit->first; i < unit->first + unit->n; i++) {
+        uint64_t number = judge->blocks->samples[i].address / TOUCHES_BLOCK_BYTES;
+        const TouchBlock *block;
+
+        while (at < touches->n_blocks && touches->blocks[at].address / TOUCHES_BLOCK_BYTES < number)
+            at++;
+        if (at == touches->n_blocks || touches->blocks[at].address / TOUCHES_BLOCK_BYTES != number)
+            continue;
+        block = &touches->blocks[at];
+        unit->last_known |= block->last_node.i >= 0;
+        unit->last_here &= unit->to.i >= 0 && block->last_node.i == unit->to.i;
+        unit->last_own &= unit->tid != 0 && block->last_tid == unit->tid && block->owners[1].tid == 0;
+        if (is_node(judge, block->node) && (unit->from.i < 0 || unit->from.i == unit->to.i))
+            unit->from = block->node;
+    }
+    judge->block = MIN(at, touches->n_blocks);
+}
+
+/*
+ * Verdicts
+ */
+
+static BlocksVerdict judge_region(const MemoryRegion *region)
+{
+    if (!region)
+        return BLOCKS_GONE;
+    if (region->kind == REGION_KIND_FILE)
+        return BLOCKS_FILE;
+    if (region->kind == REGION_KIND_HUGETLB)
+        return BLOCKS_HUGETLB;
+    if (region->kind == REGION_KIND_DEVICE)
+        return BLOCKS_DEVICE;
+    return region->bound ? BLOCKS_BOUND : BLOCKS_MOVE;
+}
+
+static BlocksVerdict judge_access(const Judge *judge, const Unit *unit)
+{
+    const Blocks *blocks = judge->blocks;
+    const PagesAccess access = {
+        .last_known = unit->last_known,
+        .last_own = unit->last_own,
+        .last_here = unit->last_here,
+        .to_has_memory = hwloc_bitmap_isset(judge->rules->to_nodes, (unsigned)unit->to.i),
+        .has_preferred = true,
+        .n_sequences = judge->touches->n_rounds,
+        .two_stage = judge->rules->two_stage,
+        .has_group = judge->touches->n_threads > 1,
+        .cpu_from = blocks->use[unit->from.i],
+        .cpu_to = blocks->use[unit->to.i],
+        .memory_from = blocks->memory[unit->from.i],
+        .memory_to = blocks->memory[unit->to.i],
+    };
+    PagesVerdict verdict = pages_judge(&access);
+
+    if (pages_moves(verdict))
+        return BLOCKS_MOVE;
+    if (verdict == PAGES_STAY_NO_MEMORY)
+        return BLOCKS_OUTSIDE;
+    return verdict == PAGES_STAY_OTHER_NODE ? BLOCKS_OTHER_NODE : BLOCKS_BALANCED;
+}
+
+static BlocksVerdict judge_unit(const Judge *judge, const Unit *unit)
+{
+    BlocksVerdict verdict = judge_region(unit->region);
+
+    if (verdict != BLOCKS_MOVE)
+        return verdict;
+    if (!unit->voted)
+        return BLOCKS_UNKNOWN;
+    if (unit->to.i < 0)
+        return BLOCKS_MIXED;
+    if (unit->from.i < 0)
+        return BLOCKS_UNKNOWN;
+    return unit->from.i == unit->to.i ? BLOCKS_LOCAL : judge_access(judge, unit);
+}
+
+/*
+ * What did not go
+ */
+
+static int remember(Blocks *blocks, uint64_t start, uint32_t n)
+{
+    if (!GROW(blocks->tried_now, blocks->tried_now_capacity, blocks->n_tried_now + 1))
+        return -ENOMEM;
+    blocks->tried_now[blocks->n_tried_now++] = (BlocksTried){.start = start, .n = n};
+    return 0;
+}
+
+/* Keeps what is remembered of blocks before `start`. */
+static int pass_tried(Judge *judge, uint64_t start)
+{
+    Blocks *blocks = judge->blocks;
+
+    for (; judge->tried < blocks->n_tried && blocks->tried[judge->tried].start < start; judge->tried++) {
+        int r = remember(blocks, blocks->tried[judge->tried].start, blocks->tried[judge->tried].n);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Counts how often a block was to move: what is local now is forgotten. *verdict may become BLOCKS_BUSY. 0 or -ENOMEM. */
+static int note_tried(Judge *judge, const Unit *unit, BlocksVerdict *verdict)
+{
+    Blocks *blocks = judge->blocks;
+    int r = pass_tried(judge, unit->start);
+    uint32_t n = 0;
+
+    if (r < 0)
+        return r;
+    if (judge->tried < blocks->n_tried && blocks->tried[judge->tried].start == unit->start)
+        n = blocks->tried[judge->tried++].n;
+    if (*verdict == BLOCKS_MOVE && n >= BLOCKS_TRIES)
+        *verdict = BLOCKS_BUSY;
+    else if (*verdict == BLOCKS_MOVE)
+        n++;
+    else if (*verdict == BLOCKS_LOCAL || *verdict == BLOCKS_GONE)
+        n = 0;
+    return n > 0 ? remember(blocks, unit->start, n) : 0;
+}
+
+static void swap_tried(Blocks *blocks)
+{
+    BlocksTried *list = blocks->tried;
+    size_t capacity = blocks->tried_capacity;
+
+    blocks->tried = blocks->tried_now;
+    blocks->n_tried = blocks->n_tried_now;
+    blocks->tried_capacity = blocks->tried_now_capacity;
+    blocks->tried_now = list;
+    blocks->n_tried_now = 0;
+    blocks->tried_now_capacity = capacity;
+}
+
+/*
+ * A round
+ */
+
+/* The average says at once what a move will make of it: the blocks behind are judged by that. */
+static int add_move(Blocks *blocks, const Unit *unit)
+{
+    BlocksRange *last = blocks->n_moves > 0 ? &blocks->moves[blocks->n_moves - 1] : NULL;
+    uint64_t weight = MIN(KEEP * BLOCK_WEIGHT, blocks->memory[unit->from.i]);
+
+    blocks->memory[unit->from.i] -= weight;
+    blocks->memory[unit->to.i] += weight;
+
+    if (last && last->end == unit->start && last->to.i == unit->to.i) {
+        last->end = unit->end;
+        return 0;
+    }
+    if (!GROW(blocks->moves, blocks->moves_capacity, blocks->n_moves + 1))
+        return -ENOMEM;
+    blocks->moves[blocks->n_moves++] = (BlocksRange){unit->start, unit->end, unit->to};
+    return 0;
+}
+
+/* For the averages and the period of scans (P10). */
+static void count(const Judge *judge, const Unit *unit)
+{
+    Blocks *blocks = judge->blocks;
+    bool is_private = unit->tid != 0 && (!unit->last_known || unit->last_own);
+    FaultsKind kind = is_private ? FAULTS_KIND_PRIVATE : FAULTS_KIND_SHARED;
+
+    for (uint32_t i = 0; unit->voted && i < blocks->n_nodes; i++)
+        blocks->use_now[i] += blocks->votes[i];
+    if (unit->from.i >= 0)
+        blocks->memory_now[unit->from.i] += BLOCK_WEIGHT;
+    if (is_private)
+        blocks->seen.private_faults++;
+    else
+        blocks->seen.shared_faults++;
+    if (unit->from.i < 0 || unit->to.i < 0)
+        return;
+    if (active_is_local(judge->active, kind, unit->to, unit->from))
+        blocks->seen.local++;
+    else
+        blocks->seen.remote++;
+}
+
+static int judge_all(Judge *judge)
+{
+    Blocks *blocks = judge->blocks;
+    Unit unit;
+    int r;
+
+    for (size_t i = 0; i < judge->touches->n_samples; i += unit.n) {
+        BlocksVerdict verdict;
+
+        unit = unit_at(judge, i);
+        vote(judge, &unit);
+        recall(judge, &unit);
+        verdict = judge_unit(judge, &unit);
+        r = note_tried(judge, &unit, &verdict);
+        if (r == 0 && verdict == BLOCKS_MOVE)
+            r = add_move(blocks, &unit);
+        if (r < 0)
+            return r;
+        blocks->n[verdict]++;
+        count(judge, &unit);
+    }
+    return pass_tried(judge, UINT64_MAX);
+}
+
+static int compare_samples(const void *va, const void *vb)
+{
+    const Touch *a = va, *b = vb;
+
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    if (a->tid != b->tid)
+        return a->tid < b->tid ? -1 : 1;
+    return (a->cpu_node.i > b->cpu_node.i) - (a->cpu_node.i < b->cpu_node.i);
+}
+
+static int begin(Blocks *blocks, const Touches *touches, hwloc_bitmap_t active)
+{
+    blocks->n_moves = blocks->n_tried_now = 0;
+    blocks->seen = (ScanPeriodSeen){0};
+    memset(blocks->use_now, 0, blocks->n_nodes * sizeof(*blocks->use_now));
+    memset(blocks->memory_now, 0, blocks->n_nodes * sizeof(*blocks->memory_now));
+    if (!GROW(blocks->samples, blocks->samples_capacity, touches->n_samples + 1))
+        return -ENOMEM;
+    memcpy(blocks->samples, touches->samples, touches->n_samples * sizeof(*blocks->samples));
+    qsort(blocks->samples, touches->n_samples, sizeof(*blocks->samples), compare_samples);
+    return active_nodes(blocks->use, blocks->n_nodes, active);
+}
+
+static uint64_t average(uint64_t before, uint64_t now)
+{
+    return before - before / KEEP + now;
+}
+
+static void end(Blocks *blocks)
+{
+    swap_tried(blocks);
+    for (uint32_t i = 0; i < blocks->n_nodes; i++) {
+        blocks->use[i] = average(blocks->use[i], blocks->use_now[i]);
+        blocks->memory[i] = average(blocks->memory[i], blocks->memory_now[i]);
+    }
+}
+
+int blocks_judge(Blocks *blocks, const Touches *touches, const MemoryRegions *regions,
+                 const BlocksRules *rules)
+{
+    hwloc_bitmap_t active = hwloc_bitmap_alloc();
+    Judge judge = {
+        .blocks = blocks, .touches = touches, .regions = regions, .rules = rules, .active = active};
+    int r = active ? begin(blocks, touches, active) : -ENOMEM;
+
+    if (touches->n_samples > 0 && r == 0) {
+        r = judge_all(&judge);
+        if (r == 0)
+            end(blocks);
+        else
+            blocks->n_moves = 0;
+    }
+    hwloc_bitmap_free(active);
+    return r;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Which memory of a process goes to whom that uses it: the page filter (P13) over blocks (P18).
+ * Source: should_numa_migrate_memory() of Linux and numa/core v18 (Ingo Molnar, 2012), restated.
+ *
+ * A round of samples (world/touches.h) is judged once it was gathered and its blocks were located, before it is folded. Of each
+ * block that was touched it is said whether it moves, and why not. What moves comes out as ranges for an order of
+ * the mover; so do blocks of a node that is full, which the mover refuses. */
+
+#include "plan/scan-period.h"
+#include "world/regions.h"
+#include "world/touches.h"
+
+#include <hwloc/bitmap.h>
+
+/* Seven samples of eight must come from one node, or the block is mixed. v18 asks four pages of a block; here all that were
+ * touched in the round speak, which are up to 512. */
+#define BLOCKS_AGREE_NUM 7U
+#define BLOCKS_AGREE_DEN 8U
+
+/* A block that was to move so often, and is elsewhere still, is let be. */
+#define BLOCKS_TRIES 3U
+
+typedef enum BlocksVerdict {
+    BLOCKS_MOVE,
+    BLOCKS_LOCAL,      /* it lies where it is used */
+    BLOCKS_UNKNOWN,    /* it is not known where it lies, or from where it is used */
+    BLOCKS_MIXED,      /* used from several nodes in this round */
+    BLOCKS_OTHER_NODE, /* used from another node in the round before: not yet twice in a row (TwoStage=) */
+    BLOCKS_BALANCED,   /* shared, and it would not match memory and use better by a quarter */
+    BLOCKS_OUTSIDE,    /* used from a node that its memory may not go to */
+
+    /* Refused by the words of the mover, which would refuse it too. Locked memory moves. */
+    BLOCKS_FILE,
+    BLOCKS_HUGETLB,
+    BLOCKS_DEVICE,
+    BLOCKS_BUSY,  /* pinned, as far as one can see: it did not go */
+    BLOCKS_BOUND, /* a memory policy chose its nodes; the mover does not look at those */
+    BLOCKS_GONE,  /* not in any region: unmapped since it was touched */
+    BLOCKS_VERDICT_MAX,
+    BLOCKS_VERDICT_INVALID = -EINVAL,
+} BlocksVerdict;
+
+typedef struct BlocksRules {
+    uint64_t block_bytes;          /* BlockSize=: a power of two from 4096 */
+    bool two_stage;                /* TwoStage= */
+    hwloc_const_bitmap_t to_nodes; /* NodeIx; nodes of its home, those with memory */
+} BlocksRules;
+
+typedef struct BlocksRange {
+    uint64_t start, end; /* addresses, in one region each */
+    NodeIx to;
+} BlocksRange;
+
+typedef struct BlocksTried {
+    uint64_t start;
+    uint32_t n;
+} BlocksTried;
+
+/* Of one process. */
+typedef struct Blocks {
+    /* Of the last round. */
+    BlocksRange *moves; /* ascending, neighbours of one destination joined */
+    size_t n_moves, moves_capacity;
+    ScanPeriodSeen seen; /* blocks; a shared one between active nodes is local (P12) */
+
+    uint64_t n[BLOCKS_VERDICT_MAX]; /* blocks judged, since the start */
+    uint64_t *use, *memory;         /* [n_nodes]: averages of where its blocks are used, and where they lie */
+
+    /* Private to blocks.c. */
+    uint32_t n_nodes;
+    uint64_t *use_now, *memory_now, *votes; /* [n_nodes] */
+    Touch *samples;                         /* of the round, by address */
+    size_t samples_capacity;
+    BlocksTried *tried, *tried_now; /* ascending */
+    size_t n_tried, tried_capacity, n_tried_now, tried_now_capacity;
+} Blocks;
+
+/* Returns 0 or -ENOMEM. */
+int blocks_init(Blocks *blocks, uint32_t n_nodes);
+void blocks_done(Blocks *blocks);
+
+/* Judges a round; `touches` has n_nodes, too. 0; or -ENOMEM, and nothing is to be moved. */
+int blocks_judge(Blocks *blocks, const Touches *touches, const MemoryRegions *regions,
+                 const BlocksRules *rules);
+
+/* "move", "other-node", "hugetlb"; NULL-terminated. Part of the interface: never changed. */
+extern const char *const blocks_verdict_names[];

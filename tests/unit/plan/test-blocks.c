@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* P13 and P18: which blocks of a process move (S-2STAGE, S-PINGPONG, S-2M). */
+
+#include "fixture.h"
+#include "plan/blocks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define BLOCK   TOUCHES_BLOCK_BYTES
+#define PAGE    UINT64_C(4096)
+#define HEAP    (UINT64_C(1) << 32)
+#define N_NODES 2U
+#define A       101 /* threads */
+#define B       102
+#define LATE    10 /* rounds after which a process is not young any more */
+
+typedef struct Bench {
+    Blocks blocks;
+    Touches touches;
+    MemoryRegions regions;
+    BlocksRules rules;
+    hwloc_bitmap_t nodes;
+    NodeIx where[256]; /* of blocks, from HEAP on */
+    uint64_t n_moved;
+} Bench;
+
+static MemoryRegion *add_region(Bench *b, uint64_t start, uint64_t bytes, RegionKind kind)
+{
+    const MemoryRegion region = {
+        .start = start, .end = start + bytes, .kind = kind, .readable = true, .writable = true};
+
+    assert_int_equal(regions_add(&b->regions, &region), 0);
+    return &b->regions.list[b->regions.n - 1];
+}
+
+/* A heap of 256 blocks on node 0, and threads A and B. */
+static void bench_init(Bench *b)
+{
+    *b = (Bench){.rules = {.block_bytes = BLOCK, .two_stage = true}, .nodes = hwloc_bitmap_alloc()};
+    assert_int_equal(blocks_init(&b->blocks, N_NODES), 0);
+    touches_init(&b->touches, N_NODES);
+    assert_int_equal(touches_add_thread(&b->touches, (TaskKey){.pid = 100, .tid = A}), 0);
+    assert_int_equal(touches_add_thread(&b->touches, (TaskKey){.pid = 100, .tid = B}), 0);
+    (void)add_region(b, HEAP, ARRAY_SIZE(b->where) * BLOCK, REGION_KIND_ANON);
+    hwloc_bitmap_set_range(b->nodes, 0, N_NODES - 1);
+    b->rules.to_nodes = b->nodes;
+}
+
+static void bench_done(Bench *b)
+{
+    blocks_done(&b->blocks);
+    touches_done(&b->touches);
+    regions_done(&b->regions);
+    hwloc_bitmap_free(b->nodes);
+}
+
+static void touch(Bench *b, uint64_t address, pid_t tid, int32_t node)
+{
+    const Touch one = {.address = address, .tid = tid, .cpu_node = {node}};
+
+    assert_int_equal(touches_add(&b->touches, &one), 0);
+}
+
+/* One sample, as of a huge page. */
+static void touch_block(Bench *b, uint64_t block, pid_t tid, int32_t node)
+{
+    touch(b, HEAP + block * BLOCK + 5 * PAGE, tid, node);
+}
+
+/* Ends a round without moving anything. */
+static void judge(Bench *b)
+{
+    assert_int_equal(touches_gather(&b->touches), 0);
+    for (size_t i = 0; i < b->touches.n_blocks; i++) {
+        uint64_t number = (b->touches.blocks[i].address - HEAP) / BLOCK;
+
+        if (number < ARRAY_SIZE(b->where))
+            b->touches.blocks[i].node = b->where[number];
+    }
+    assert_int_equal(blocks_judge(&b->blocks, &b->touches, &b->regions, &b->rules), 0);
+    (void)touches_fold(&b->touches, 1000000);
+}
+
+static void follow(Bench *b)
+{
+    for (size_t i = 0; i < b->blocks.n_moves; i++) {
+        const BlocksRange *move = &b->blocks.moves[i];
+
+        for (uint64_t at = move->start; at < move->end; at += BLOCK, b->n_moved++)
+            b->where[(at - HEAP) / BLOCK] = move->to;
+    }
+}
+
+/* Rounds in which somebody touches what lies where he is, far from what a test looks at. */
+static void grow_old(Bench *b)
+{
+    for (int i = 0; i < LATE; i++) {
+        b->where[254].i = 0;
+        b->where[255].i = 1;
+        touch_block(b, 254, A, 0);
+        touch_block(b, 255, B, 1);
+        judge(b);
+        assert_int_equal(b->blocks.n_moves, 0);
+    }
+}
+
+static void moves_are(const Bench *b, const char *expected)
+{
+    char text[256] = "";
+    size_t len = 0;
+
+    for (size_t i = 0; i < b->blocks.n_moves; i++) {
+        const BlocksRange *move = &b->blocks.moves[i];
+
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%" PRIx64 "-%" PRIx64 ":%d", i ? " " : "",
+                                (move->start - HEAP) / PAGE, (move->end - HEAP) / PAGE, (int)move->to.i);
+    }
+    assert_string_equal(text, expected);
+}
+
+/* Young memory follows at once; old memory when it was asked for twice in a row. */
+static void test_twice(void **state)
+{
+    Bench b;
+
+    bench_init(&b);
+    touch_block(&b, 3, A, 1);
+    touch_block(&b, 4, A, 1);
+    touch_block(&b, 5, B, 0);
+    judge(&b);
+    moves_are(&b, "600-a00:1");
+    grow_old(&b);
+
+    touch_block(&b, 3, B, 1);
+    judge(&b);
+    assert_int_equal(b.blocks.n[BLOCKS_OTHER_NODE], 0); /* A asked from there before */
+    b.where[6].i = 1;
+    for (int i = 0; i < 3; i++) {
+        touch_block(&b, 6, A, i == 0);
+        judge(&b);
+        moves_are(&b, i == 2 ? "c00-e00:0" : "");
+    }
+    assert_int_equal(b.blocks.n[BLOCKS_OTHER_NODE], 1);
+
+    b.rules.two_stage = false;
+    touch_block(&b, 6, A, 1);
+    judge(&b);
+    touch_block(&b, 6, A, 0);
+    judge(&b);
+    moves_are(&b, "c00-e00:0");
+    bench_done(&b);
+}
+
+static uint32_t random_below(uint64_t *seed, uint32_t below)
+{
+    *seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (uint32_t)((*seed >> 33) % below);
+}
+
+/* Samples of a huge page of one thread that is on node 1 for `permille` of the rounds; returns in how many it would move
+ * there. */
+static uint32_t count_moves(uint64_t seed, uint32_t permille, uint32_t n_rounds, bool two_stage)
+{
+    uint32_t n = 0;
+    Bench b;
+
+    bench_init(&b);
+    b.rules.two_stage = two_stage;
+    grow_old(&b);
+    for (uint32_t i = 0; i < n_rounds; i++) {
+        touch_block(&b, 7, A, random_below(&seed, 1000) < permille);
+        judge(&b);
+        n += b.blocks.n_moves > 0;
+        b.blocks.n_tried = 0; /* it is left where it is, and must not become busy */
+    }
+    bench_done(&b);
+    return n;
+}
+
+/* S-2STAGE: the chance is the square of the share. */
+static void test_two_stage(void **state)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        assert_in_range(count_moves(seed, 50, 4000, true), 0, 25);       /* 0.0025: 10 */
+        assert_in_range(count_moves(seed, 250, 4000, true), 190, 310);   /* 0.0625: 250 */
+        assert_in_range(count_moves(seed, 900, 4000, true), 3140, 3340); /* 0.81: 3240 */
+        assert_in_range(count_moves(seed, 250, 4000, false), 900, 1100);
+    }
+}
+
+/* So many threads, half of them on either node, share 64 huge pages, each as often as the others, and half of them lie on
+ * either node. Whoever comes first in a round has the sample. Returns the samples from afar. */
+static uint64_t share(Bench *b, uint64_t seed, uint32_t n_threads)
+{
+    uint64_t n = 0;
+
+    bench_init(b);
+    for (uint32_t i = 2; i < n_threads; i++)
+        assert_int_equal(touches_add_thread(&b->touches, (TaskKey){.pid = 100, .tid = A + (pid_t)i}), 0);
+    for (int32_t i = 0; i < 64; i++)
+        b->where[i].i = i % 2;
+    for (int round = 0; round < 200; round++) {
+        for (uint32_t i = 0; i < 64; i++) {
+            uint32_t thread = random_below(&seed, n_threads);
+
+            n += b->where[i].i != (int32_t)(thread % 2);
+            touch_block(b, i, A + (pid_t)thread, (int32_t)(thread % 2));
+        }
+        judge(b);
+        if (round > LATE)
+            follow(b);
+    }
+    return n;
+}
+
+/* S-PINGPONG: memory that two nodes use alike stays. Two threads now and then look like one, to whom it is private. */
+static void test_ping_pong(void **state)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        Bench b;
+
+        assert_true(share(&b, seed, 16) > 6000);
+        assert_int_equal(b.n_moved, 0);
+        bench_done(&b);
+        assert_true(share(&b, seed, 2) > 6000);
+        assert_in_range(b.n_moved, 0, 30);
+        bench_done(&b);
+    }
+}
+
+/* S-2M: blocks of small pages. The first is used from node 1, the second from either node by halves, of the third one page in
+ * eight is used from node 0: it is not mixed, but shared. */
+static void test_pages(void **state)
+{
+    Bench b;
+
+    bench_init(&b);
+    grow_old(&b);
+    for (int round = 0; round < 3; round++) {
+        for (uint64_t i = 0; i < 512; i++) {
+            touch(&b, HEAP + 8 * BLOCK + i * PAGE, A, 1);
+            touch(&b, HEAP + 10 * BLOCK + i * PAGE, i < 256 ? B : A, i >= 256);
+            touch(&b, HEAP + 12 * BLOCK + i * PAGE, i % 8 > 0 ? A : B, i % 8 > 0);
+        }
+        judge(&b);
+        moves_are(&b, round == 0 ? "" : "1000-1200:1");
+    }
+    assert_int_equal(b.blocks.n[BLOCKS_MIXED], 3);
+    assert_int_equal(b.blocks.n[BLOCKS_BALANCED], 4); /* and the first one in its first round */
+
+    /* Smaller units tell the halves apart; larger ones hold what is mixed in any of them. */
+    b.rules.block_bytes = BLOCK / 2;
+    for (int round = 0; round < 2; round++) {
+        touch(&b, HEAP + 14 * BLOCK + 300 * PAGE, A, 1);
+        judge(&b);
+    }
+    moves_are(&b, "1d00-1e00:1");
+    b.rules.block_bytes = BLOCK * 8;
+    for (int round = 0; round < 3; round++) {
+        for (uint64_t i = 0; i < 8; i++)
+            touch_block(&b, 32 + i, A, round > 0 || i % 2 == 0);
+        judge(&b);
+        moves_are(&b, round == 2 ? "4000-5000:1" : "");
+    }
+    bench_done(&b);
+}
+
+static void test_refused(void **state)
+{
+    static const BlocksVerdict verdicts[] = {BLOCKS_FILE, BLOCKS_HUGETLB, BLOCKS_DEVICE, BLOCKS_BOUND,
+                                             BLOCKS_GONE};
+    const uint64_t base = HEAP * 2;
+    Bench b;
+
+    bench_init(&b);
+    (void)add_region(&b, base, BLOCK, REGION_KIND_FILE);
+    (void)add_region(&b, base + BLOCK, BLOCK, REGION_KIND_HUGETLB);
+    (void)add_region(&b, base + 2 * BLOCK, BLOCK, REGION_KIND_DEVICE);
+    add_region(&b, base + 3 * BLOCK, BLOCK, REGION_KIND_ANON)->bound = true;
+    for (uint64_t i = 0; i < ARRAY_SIZE(verdicts); i++)
+        touch(&b, base + i * BLOCK, A, 1);
+    touch_block(&b, 0, A, -1); /* nobody knows from where */
+    judge(&b);
+    moves_are(&b, "");
+    for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++)
+        assert_int_equal(b.blocks.n[verdicts[i]], 1);
+    assert_int_equal(b.blocks.n[BLOCKS_UNKNOWN], 1);
+
+    /* Outside of the home; then where nobody knows. */
+    hwloc_bitmap_clr(b.nodes, 1);
+    touch_block(&b, 0, A, 1);
+    judge(&b);
+    assert_int_equal(b.blocks.n[BLOCKS_OUTSIDE], 1);
+    hwloc_bitmap_set(b.nodes, 1);
+    b.where[0] = NODE_NONE;
+    touch_block(&b, 0, A, 1);
+    judge(&b);
+    assert_int_equal(b.blocks.n[BLOCKS_UNKNOWN], 2);
+    bench_done(&b);
+}
+
+/* A page that does not go is let be, until it is where it belongs. A neighbour in between keeps its own count. */
+static void test_busy(void **state)
+{
+    Bench b;
+
+    bench_init(&b);
+    for (uint32_t i = 0; i < BLOCKS_TRIES; i++) {
+        touch_block(&b, 20, A, 1);
+        if (i == 1)
+            touch_block(&b, 21, A, 1);
+        judge(&b);
+        moves_are(&b, i == 1 ? "2800-2c00:1" : "2800-2a00:1");
+    }
+    touch_block(&b, 20, A, 1);
+    touch_block(&b, 21, A, 1);
+    judge(&b);
+    moves_are(&b, "2a00-2c00:1");
+    assert_int_equal(b.blocks.n[BLOCKS_BUSY], 1);
+
+    touch_block(&b, 20, A, 0);
+    judge(&b);
+    for (int i = 0; i < 2; i++) {
+        touch_block(&b, 20, A, 1);
+        judge(&b);
+    }
+    moves_are(&b, "2800-2a00:1");
+    bench_done(&b);
+}
+
+/* A block whose ends lie in two regions is two units, and so are their moves. */
+static void test_regions(void **state)
+{
+    const uint64_t at = HEAP + 30 * BLOCK;
+    Bench b;
+
+    bench_init(&b);
+    b.regions.n = 0;
+    (void)add_region(&b, HEAP, 30 * BLOCK + 3 * PAGE, REGION_KIND_ANON);
+    (void)add_region(&b, at + 4 * PAGE, 4 * PAGE, REGION_KIND_ANON);
+    (void)add_region(&b, at + 8 * PAGE, BLOCK, REGION_KIND_FILE);
+    touch(&b, at, B, 1);
+    touch(&b, at + 3 * PAGE, A, 1); /* the gap */
+    touch(&b, at + 4 * PAGE, A, 1);
+    touch(&b, at + 7 * PAGE, B, 1);
+    touch(&b, at + 8 * PAGE, A, 1);
+    judge(&b);
+    moves_are(&b, "3c00-3c03:1 3c04-3c08:1");
+    assert_int_equal(b.blocks.n[BLOCKS_GONE], 1);
+    assert_int_equal(b.blocks.n[BLOCKS_FILE], 1);
+    bench_done(&b);
+}
+
+/* What the period of scans is paced by. */
+static void test_seen(void **state)
+{
+    Bench b;
+
+    bench_init(&b);
+    touch_block(&b, 1, A, 0);
+    touch_block(&b, 2, A, 1);
+    judge(&b);
+    assert_int_equal(b.blocks.seen.local, 1);
+    assert_int_equal(b.blocks.seen.remote, 1);
+    assert_int_equal(b.blocks.seen.private_faults, 2);
+    touch_block(&b, 1, B, 1);
+    touch_block(&b, 2, A, 1);
+    judge(&b);
+    assert_int_equal(b.blocks.seen.private_faults, 1);
+    assert_int_equal(b.blocks.seen.shared_faults, 1);
+    assert_int_equal(b.blocks.seen.local,
+                     1); /* both nodes are active: a shared block is no more local elsewhere */
+    assert_int_equal(b.blocks.seen.remote, 1);
+    judge(&b);
+    assert_int_equal(b.blocks.seen.private_faults, 0);
+    bench_done(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_twice),   cmocka_unit_test(test_two_stage), cmocka_unit_test(test_ping_pong),
+        cmocka_unit_test(test_pages),   cmocka_unit_test(test_refused),   cmocka_unit_test(test_busy),
+        cmocka_unit_test(test_regions), cmocka_unit_test(test_seen),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
