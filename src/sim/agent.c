@@ -163,6 +163,7 @@ void agent_report(const Agent *agent, int64_t *values)
 {
     for (int i = 0; i < SIM_METRIC_MAX; i++)
         values[i] += agent->count[i];
+    values[SIM_METRIC_GROUPS] = (int64_t)agent->world->next_group_id - 1; /* numbers begin with 1 */
     if (agent->count[SIM_METRIC_TICKS] > 0)
         values[SIM_METRIC_OVERLOADED_MEAN] =
             (int64_t)(agent->overloaded_sum * 1000) / agent->count[SIM_METRIC_TICKS];

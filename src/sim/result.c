@@ -27,6 +27,7 @@ const char *const sim_metric_names[] = {
     [SIM_METRIC_HOME_CHANGES] = "home-changes",
     [SIM_METRIC_HOME_CHANGES_LATE] = "home-changes-late",
     [SIM_METRIC_HOME_CHANGES_MOST] = "home-changes-most",
+    [SIM_METRIC_GROUPS] = "groups",
     [SIM_METRIC_REVERTS] = "reverts",
     [SIM_METRIC_LENDS] = "lends",
     [SIM_METRIC_LENDS_CROSS] = "lends-cross",
@@ -57,6 +58,7 @@ bool sim_metric_is_machine(SimMetric metric)
     case SIM_METRIC_HOME_CHANGES:
     case SIM_METRIC_HOME_CHANGES_LATE:
     case SIM_METRIC_HOME_CHANGES_MOST:
+    case SIM_METRIC_GROUPS:
     case SIM_METRIC_REVERTS:
     case SIM_METRIC_ACTIONS_LATE:
     case SIM_METRIC_OVERLOADED:

@@ -40,6 +40,7 @@ typedef enum SimMetric {
     SIM_METRIC_HOME_CHANGES,      /* machine only: groups that got another home, their first one included */
     SIM_METRIC_HOME_CHANGES_LATE, /* machine only: after the settle time */
     SIM_METRIC_HOME_CHANGES_MOST, /* machine only: after the settle time, of the group that had most */
+    SIM_METRIC_GROUPS,            /* machine only: groups that were there at some time */
     SIM_METRIC_REVERTS,           /* machine only: homes given up because threads waited longer there */
     SIM_METRIC_LENDS,
     SIM_METRIC_LENDS_CROSS, /* between nodes */

@@ -23,7 +23,7 @@ SCENARIO = re.compile(r"\bS-[A-Z0-9]+\b")
 COMMANDS = [
     (re.compile(r"^meson test (\w+)/([\w-]+)$"), lambda m: f"tests/unit/{m[1]}/test-{m[2]}.c"),
     (re.compile(r"^\./dev lab run ([\w-]+)$"), lambda m: f"tests/vm/cases/{m[1]}.case"),
-    (re.compile(r"^\./dev bench (tick|plan|pack|sim)\b"), lambda m: f"tests/bench/bench-{m[1]}.c"),
+    (re.compile(r"^\./dev bench (tick|plan|pack|sim|homes)\b"), lambda m: f"tests/bench/bench-{m[1]}.c"),
     (re.compile(r"^\./dev bench ([\w-]+)"), lambda m: f"tests/bench/{m[1]}.py"),
     (re.compile(r"^\./dev run\b"), lambda m: "tests/demo/demo.py"),
     (re.compile(r"^numaplacectl simulate (\S+)"), lambda m: m[1]),

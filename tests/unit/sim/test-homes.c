@@ -94,6 +94,8 @@ static void test_metrics(void **state)
         assert_int_equal(engine_value(homes, SIM_METRIC_HOME_CHANGES), 1);
         assert_int_equal(engine_value(homes, SIM_METRIC_HOME_CHANGES_LATE), 0);
         assert_int_equal(engine_value(homes, SIM_METRIC_HOME_CHANGES_MOST), 0);
+        assert_int_equal(engine_value(homes, SIM_METRIC_GROUPS), 1);
+        assert_int_equal(engine_value(none, SIM_METRIC_GROUPS), 0);
         assert_int_equal(engine_value(homes, SIM_METRIC_REVERTS), 0);
         assert_int_equal(engine_value(homes, SIM_METRIC_MOVES_CROSS_DAEMON), 2);
     }
