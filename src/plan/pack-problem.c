@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define OVERLOAD_PERCENT 108U /* half the imbalance_pct of a NUMA domain, 117 (P6) */
+#define OVERLOAD_MIN     500U /* reasons in pack.h */
 #define DISTANCE_HERE    10U
 #define WEIGHT_MIN       100U         /* permille: a group that sleeps now wants to wake beside its memory */
 #define SPREAD_PULL      250U         /* permille (pack.h) */
@@ -59,7 +60,7 @@ static int make_sites(Pack *p)
         if (i > 0 && site->key == site[-1].key)
             return -EINVAL;
         site->capacity = MIN(node->capacity_permille, PACK_DEMAND_MAX);
-        site->limit = site->capacity * OVERLOAD_PERCENT / 100;
+        site->limit = MAX(site->capacity * OVERLOAD_PERCENT / 100, site->capacity + OVERLOAD_MIN);
         site->cores = node->cores_permille ? node->cores_permille : CORES_UNKNOWN;
         site->per_capacity = (1ULL << 32) / site->capacity;
         for (uint32_t k = 0; k < problem->n_groups; k++)
