@@ -175,6 +175,11 @@ static bool is_early(const Manager *manager)
            (tick < MANAGER_ONCE_TICKS || (manager->put_off && tick < MANAGER_ONCE_TICKS_MAX));
 }
 
+bool manager_newcomers(const Manager *manager, uint64_t now_usec)
+{
+    return pace_may_discover(&manager->pace, now_usec) && probe_newcomers(manager->probe);
+}
+
 int manager_tick(Manager *manager)
 {
     uint64_t now = time_now_usec(), start = time_thread_cpu_nsec(), slow_cost = 0, cpu, run;
@@ -183,7 +188,7 @@ int manager_tick(Manager *manager)
     int r, sampled;
 
     manager->signals_sent = 0;
-    if (slow) {
+    if (slow || manager_newcomers(manager, now)) {
         r = sense_slow(manager, now, &found);
         if (r < 0)
             return r;

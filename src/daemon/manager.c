@@ -35,25 +35,45 @@ const char *manager_mode_name(ManagerMode mode)
     return names[mode];
 }
 
+static uint64_t tick_due(const Manager *manager)
+{
+    uint64_t due = manager->pace.due_usec;
+
+    return manager->watchdog_usec > 0 ? MIN(due, manager->pace.last_fast_usec + manager->watchdog_usec / 2)
+                                      : due;
+}
+
 void manager_arm(Manager *manager)
 {
-    uint64_t interval = pace_fast_usec(&manager->pace), due = manager->pace.due_usec;
+    uint64_t interval = pace_fast_usec(&manager->pace), due = tick_due(manager);
 
     if (!manager->tick_source)
         return;
-    if (manager->watchdog_usec > 0)
-        due = MIN(due, manager->pace.last_fast_usec + manager->watchdog_usec / 2);
+    if (!manager->options.once)
+        due = MIN(due, manager->glanced_usec + manager->config->fast_tick_usec);
     (void)sd_event_source_set_time(manager->tick_source, due);
     /* A hundredth late does not matter and lets wake-ups coincide with others. */
     (void)sd_event_source_set_time_accuracy(manager->tick_source, MAX(interval / 100, USEC_PER_MSEC));
     (void)sd_event_source_set_enabled(manager->tick_source, SD_EVENT_ONESHOT);
 }
 
+/* When no tick is due: whether there is nobody new to have one for. That costs three system calls. */
+static bool may_sleep_on(const Manager *manager)
+{
+    return manager->glanced_usec < tick_due(manager) && !manager_newcomers(manager, manager->glanced_usec);
+}
+
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 {
     Manager *manager = userdata;
-    int r = manager_tick(manager);
+    int r;
 
+    manager->glanced_usec = time_now_usec();
+    if (!manager->options.once && may_sleep_on(manager)) {
+        manager_arm(manager);
+        return 0;
+    }
+    r = manager_tick(manager);
     if (r < 0) {
         log_error(manager->log, NULL, "stopping: %s", strerror(-r));
         return sd_event_exit(manager->event, r);

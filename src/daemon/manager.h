@@ -119,6 +119,7 @@ typedef struct Manager {
     bool paused;          /* everything, also workloads still to come */
     uint64_t started_usec;
     uint64_t signals_sent;  /* in this tick */
+    uint64_t glanced_usec;  /* when the timer last ran, for a tick or to see whether somebody is new */
     uint64_t watchdog_usec; /* within which the service manager wants to hear of a tick, 0: it does not */
     uint64_t fed_usec;      /* when it was told last */
     char status[160];       /* STATUS= as told last */
@@ -145,8 +146,12 @@ int manager_run(Manager *manager);
 
 PlanLimits manager_limits(const Manager *manager, bool slow_tick);
 
-/* Sets the timer to pace.due_usec: after each tick, and when somebody asked for an earlier one. */
+/* Sets the timer to pace.due_usec, or to FastTickSec= from now, to see whether somebody is new: after each tick, and when
+ * somebody asked for an earlier one. */
 void manager_arm(Manager *manager);
+
+/* Whether processes have begun that can be looked for now, at the cost of three system calls. */
+bool manager_newcomers(const Manager *manager, uint64_t now_usec);
 
 /* One tick: sense, plan, act, remember, and arm the next. Returns 0, or -errno that ends the daemon
  * (-ENOMEM). */

@@ -6,6 +6,9 @@
  * nudged the interval until the measured share fits would swing, because each cost is seen only once per
  * interval.
  *
+ * That is the limit of a daemon that lives from hand to mouth. What MaxCPU= allowed and was not used is saved; with half a
+ * minute's worth or more there is no stretch, and it grows to the whole as savings dwindle.
+ *
  * Example: a fast tick costs 2 ms, a slow one 5 ms more; 100 ms and 1 s are wanted: 2/100 + 5/1000 = 25
  * permille. With MaxCPU=1% (10 permille) the factor is 2.5: 250 ms and 2.5 s. */
 
@@ -33,16 +36,39 @@ static uint64_t stretch(const Pace *pace, uint64_t usec)
     return MAX(usec, MIN(stretched, PACE_STRETCH_MAX_USEC));
 }
 
+/* A usec of time is worth so many nsec of CPU time as MaxCPU= has permille. */
+static int64_t savings_max(const Pace *pace)
+{
+    return (int64_t)(PACE_SAVING_USEC * pace->settings.max_cpu_permille);
+}
+
+static bool has_savings(const Pace *pace)
+{
+    return pace->saved_nsec > savings_max(pace) / 2;
+}
+
+static void save(Pace *pace, uint64_t now_usec, uint64_t cost_nsec)
+{
+    uint64_t since = pace->last_fast_usec > 0 ? MIN(pace->last_fast_usec, now_usec) : now_usec;
+    uint64_t elapsed = MIN(now_usec - since, PACE_SAVING_USEC);
+    int64_t saved = pace->saved_nsec + (int64_t)(elapsed * pace->settings.max_cpu_permille),
+            most = savings_max(pace);
+
+    saved = MIN(saved, most) - (int64_t)MIN(cost_nsec, (uint64_t)most);
+    pace->saved_nsec = MAX(saved, -most / 2);
+}
+
 static void update_stretch(Pace *pace)
 {
-    uint64_t limit_ppm = (uint64_t)pace->settings.max_cpu_permille * 1000;
-    uint64_t share = share_ppm(pace);
+    uint64_t limit_ppm = (uint64_t)pace->settings.max_cpu_permille * 1000, share = share_ppm(pace), whole;
+    int64_t half = savings_max(pace) / 2;
 
-    if (!limit_ppm || share <= limit_ppm)
-        pace->stretch_permille = 1000;
-    else
-        pace->stretch_permille =
-            (uint32_t)MIN((share * 1000 + limit_ppm - 1) / limit_ppm, (uint64_t)UINT32_MAX);
+    pace->stretch_permille = 1000;
+    if (!limit_ppm || share <= limit_ppm || has_savings(pace))
+        return;
+    whole = MIN((share * 1000 + limit_ppm - 1) / limit_ppm, (uint64_t)UINT32_MAX / 4);
+    pace->stretch_permille +=
+        (uint32_t)((double)(whole - 1000) * (double)(half - pace->saved_nsec) / (double)half);
 }
 
 static void update_due(Pace *pace)
@@ -57,6 +83,7 @@ void pace_init(Pace *pace, const PaceSettings *settings)
 {
     *pace = (Pace){.stretch_permille = 1000};
     pace_set(pace, settings);
+    pace->saved_nsec = savings_max(pace);
 }
 
 void pace_set(Pace *pace, const PaceSettings *settings)
@@ -65,6 +92,7 @@ void pace_set(Pace *pace, const PaceSettings *settings)
     pace->settings = *settings;
     pace->fast_wish_usec = settings->fast_usec;
     pace->slow_wish_usec = settings->slow_usec;
+    pace->saved_nsec = MIN(pace->saved_nsec, savings_max(pace));
     update_stretch(pace);
     update_due(pace);
 }
@@ -93,6 +121,20 @@ bool pace_slow_due(const Pace *pace, uint64_t now_usec)
     return now_usec + pace_fast_usec(pace) / 2 >= pace->last_slow_usec + pace_slow_usec(pace);
 }
 
+bool pace_may_discover(const Pace *pace, uint64_t now_usec)
+{
+    uint64_t limit_ppm = (uint64_t)pace->settings.max_cpu_permille * 1000,
+             wait = pace->settings.slow_usec / PACE_DISCOVERIES;
+    uint64_t fast_ppm = pace->fast_cost_nsec * 1000 / pace_fast_usec(pace);
+
+    /* In the unit of share_ppm(): what fast ticks leave of the limit is there for discoveries. */
+    if (limit_ppm > 0 && !has_savings(pace) && fast_ppm >= limit_ppm)
+        return false;
+    if (limit_ppm > 0 && !has_savings(pace))
+        wait = MAX(wait, pace->slow_cost_nsec * 1000 / (limit_ppm - fast_ppm));
+    return now_usec >= pace->last_discovery_usec + wait;
+}
+
 /* Doubles up to the idle maximum, but never goes below what was configured. */
 static uint64_t back_off(uint64_t wish, uint64_t setting)
 {
@@ -102,11 +144,15 @@ static uint64_t back_off(uint64_t wish, uint64_t setting)
 void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, bool pressed, bool asleep, uint64_t fast_nsec,
                  uint64_t slow_nsec)
 {
+    save(pace, now_usec, fast_nsec + slow_nsec);
     pace->last_fast_usec = now_usec;
     pace->fast_cost_nsec = mean(pace->fast_cost_nsec, fast_nsec);
+    if (slow || slow_nsec > 0) {
+        pace->last_discovery_usec = now_usec;
+        pace->slow_cost_nsec = mean(pace->slow_cost_nsec, slow_nsec);
+    }
     if (slow) {
         pace->last_slow_usec = now_usec;
-        pace->slow_cost_nsec = mean(pace->slow_cost_nsec, slow_nsec);
         pace->slow_wish_usec =
             asleep ? back_off(pace->slow_wish_usec, pace->settings.slow_usec) : pace->settings.slow_usec;
     }

@@ -15,6 +15,13 @@
  */
 #define PACE_STRETCH_MAX_USEC 60000000ULL
 
+/* Processes that are new are found up to so many times as often as SlowTickSec= says, if that can be afforded. */
+#define PACE_DISCOVERIES 4U
+
+/* MaxCPU= holds on average over this time: what was not used of it is saved, and a daemon that has much to do at once, when
+ * work begins, need not be slow just then. */
+#define PACE_SAVING_USEC 60000000ULL
+
 typedef struct PaceSettings {
     uint64_t fast_usec;        /* FastTickSec= */
     uint64_t slow_usec;        /* SlowTickSec= */
@@ -27,9 +34,11 @@ typedef struct Pace {
     uint64_t slow_wish_usec;
     uint64_t fast_cost_nsec;   /* moving mean of what one fast tick costs, weight 1/8 */
     uint64_t slow_cost_nsec;   /* what a slow tick costs on top */
+    int64_t saved_nsec;        /* of what MaxCPU= allows, not used yet; or used too much, up to half a minute's worth */
     uint32_t stretch_permille; /* factor both are stretched by, 1000 = none */
     uint64_t last_fast_usec;   /* instants; 0: none yet */
     uint64_t last_slow_usec;
+    uint64_t last_discovery_usec;
     uint64_t due_usec; /* of the next tick */
 } Pace;
 
@@ -42,8 +51,11 @@ void pace_set(Pace *pace, const PaceSettings *settings);
  * drawn in, so that an idle daemon wakes once for both. */
 bool pace_slow_due(const Pace *pace, uint64_t now_usec);
 
-/* A tick that began at `now_usec` is over: `pressed` is the plan's, `asleep` says that no managed task ran,
- * costs are CPU time (slow_nsec 0: it was not a slow one). Sets due_usec. */
+/* Whether processes that are new may be looked for at once, between two slow ticks, within MaxCPU=. */
+bool pace_may_discover(const Pace *pace, uint64_t now_usec);
+
+/* A tick that began at `now_usec` is over: `pressed` is the plan's, `asleep` says that no managed task ran, costs are CPU
+ * time. slow_nsec is that of finding processes, which slow ticks do and others may; 0: this one did not. Sets due_usec. */
 void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, bool pressed, bool asleep, uint64_t fast_nsec,
                  uint64_t slow_nsec);
 

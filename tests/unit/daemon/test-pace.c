@@ -13,6 +13,13 @@
 
 static const PaceSettings defaults = {.fast_usec = 100 * MS, .slow_usec = 1000 * MS, .max_cpu_permille = 10};
 
+/* Nothing saved: what a daemon is that has been busy for long. */
+static void init_poor(Pace *pace)
+{
+    pace_init(pace, &defaults);
+    pace->saved_nsec = 0;
+}
+
 /* One tick at `now` that costs nothing. */
 static void tick(Pace *pace, uint64_t now, bool pressed, bool asleep)
 {
@@ -125,7 +132,8 @@ static void test_cost_stretches_both_ticks_to_the_limit(void **state)
     Pace pace;
 
     /* The example of pace.c: 2 ms per fast tick and 5 ms more per slow one, 1 % of a CPU. */
-    pace_init(&pace, &defaults);
+    init_poor(&pace);
+    pace.saved_nsec = 7 * MS * 1000;
     pace_ticked(&pace, now, true, true, false, 2 * MS * 1000, 5 * MS * 1000);
     assert_int_equal(pace.stretch_permille, 2500);
     assert_int_equal(pace_fast_usec(&pace), 250 * MS);
@@ -138,7 +146,7 @@ static void test_stretch_is_bounded_and_ends(void **state)
     uint64_t now = 1000 * USEC_PER_SEC;
     Pace pace;
 
-    pace_init(&pace, &defaults);
+    init_poor(&pace);
     pace_ticked(&pace, now, true, true, false, 60 * NSEC_PER_SEC, 0);
     assert_int_equal(pace_fast_usec(&pace), PACE_STRETCH_MAX_USEC);
 
@@ -148,6 +156,37 @@ static void test_stretch_is_bounded_and_ends(void **state)
     }
     assert_int_equal(pace.stretch_permille, 1000);
     assert_int_equal(pace_fast_usec(&pace), 100 * MS);
+}
+
+/* What begins may cost more than MaxCPU= for a while, but not on average over a minute. */
+static void test_savings(void **state)
+{
+    uint64_t start = 1000 * USEC_PER_SEC, now = start, spent = 0, unstretched = 0;
+    Pace pace;
+
+    pace_init(&pace, &defaults);
+    for (int i = 0; i < 10000; i++) {
+        bool slow = pace_slow_due(&pace, now);
+        uint64_t cost = slow ? 7 * MS * 1000 : 2 * MS * 1000;
+
+        pace_ticked(&pace, now, slow, true, false, 2 * MS * 1000, slow ? 5 * MS * 1000 : 0);
+        spent += cost;
+        assert_true(spent <= (PACE_SAVING_USEC + now - start) * 10 + 7 * MS * 1000);
+        if (pace.stretch_permille == 1000 && unstretched == now - start)
+            unstretched = pace.due_usec - start;
+        now = pace.due_usec;
+    }
+    /* 25 ms a second of which 10 are earned: half of the 600 ms saved last 20 s. */
+    assert_true(unstretched > 19 * USEC_PER_SEC && unstretched < 21 * USEC_PER_SEC);
+    assert_in_range(pace.stretch_permille, 2400, 2500);
+    assert_true(now - start > 10000 * 200 * MS);
+
+    /* Half a minute without work, and it is back. */
+    for (int i = 0; i < 40; i++) {
+        pace_ticked(&pace, now, true, false, true, 0, 0);
+        now += USEC_PER_SEC;
+    }
+    assert_int_equal(pace.stretch_permille, 1000);
 }
 
 static void test_no_limit_does_not_stretch(void **state)
@@ -174,7 +213,7 @@ static void test_property_share_stays_below_limit(void **state)
         seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
         fast = seed >> 40;              /* up to 17 ms */
         slow = (seed >> 8) & 0x3ffffff; /* up to 67 ms */
-        pace_init(&pace, &defaults);
+        init_poor(&pace);
         pace_ticked(&pace, 1000 * USEC_PER_SEC, true, true, false, fast, slow);
         share_ppm = fast * 1000 / pace_fast_usec(&pace) + slow * 1000 / pace_slow_usec(&pace);
         assert_true(share_ppm <= 10010); /* rounding of the factor */
@@ -206,6 +245,33 @@ static void test_now_makes_the_next_tick_slow(void **state)
     assert_int_equal(pace.due_usec, now + 1);
 }
 
+/* Between slow ticks a quarter of their interval apart, and no more than MaxCPU= allows. */
+static void test_may_discover(void **state)
+{
+    uint64_t now = 1000 * USEC_PER_SEC;
+    Pace pace;
+
+    init_poor(&pace);
+    pace_ticked(&pace, now, true, false, false, 0, 0);
+    assert_false(pace_may_discover(&pace, now + 249 * MS));
+    assert_true(pace_may_discover(&pace, now + 250 * MS));
+
+    /* One in between counts for those that follow, but not for slow ticks. */
+    pace_ticked(&pace, now + 250 * MS, false, false, false, 0, 4 * MS * 1000);
+    assert_false(pace_may_discover(&pace, now + 499 * MS));
+    assert_false(pace_slow_due(&pace, now + 700 * MS));
+    assert_true(pace_slow_due(&pace, now + 1000 * MS));
+
+    /* 4 ms are a hundredth of 400 ms; with fast ticks that take half of MaxCPU= already, of 800 ms. */
+    assert_false(pace_may_discover(&pace, now + 649 * MS));
+    assert_true(pace_may_discover(&pace, now + 650 * MS));
+    pace.fast_cost_nsec = pace_fast_usec(&pace) * 5;
+    assert_false(pace_may_discover(&pace, now + 1049 * MS));
+    assert_true(pace_may_discover(&pace, now + 1050 * MS));
+    pace.fast_cost_nsec *= 2;
+    assert_false(pace_may_discover(&pace, now + 100 * USEC_PER_SEC));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,10 +284,12 @@ int main(void)
         cmocka_unit_test(test_a_long_setting_is_not_backed_off_below),
         cmocka_unit_test(test_cost_stretches_both_ticks_to_the_limit),
         cmocka_unit_test(test_stretch_is_bounded_and_ends),
+        cmocka_unit_test(test_savings),
         cmocka_unit_test(test_no_limit_does_not_stretch),
         cmocka_unit_test(test_property_share_stays_below_limit),
         cmocka_unit_test(test_settings_take_effect_at_once),
         cmocka_unit_test(test_now_makes_the_next_tick_slow),
+        cmocka_unit_test(test_may_discover),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
