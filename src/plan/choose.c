@@ -3,8 +3,8 @@
 /* Homes the policy leaves to us (Mode=auto, compress, spread, interleave): every group the machine has becomes one of a
  * packing problem (P15, plan/pack.h), and the answer is its home. This file is the translation there and back.
  *
- * - What a group wants is what its threads run and wait on average, with its peaks for a while (load_groups()). One without a
- *   home yet is taken by this tick too, because an average of a group that has just begun says nothing; and ExpectWidth= is
+ * - What a group wants is what its threads run and wait on average, with its peaks for a while (load_groups()). One that is
+ *   new is taken by this tick too, because an average of a group that has just begun says nothing; and ExpectWidth= is
  *   the least (P5: threads that sleep at start are invisible to whoever looks at the load alone).
  * - What others use, who are not ours to place, is taken off the nodes where they run, as an average over some time: a share
  *   that changes from tick to tick must not move anybody.
@@ -113,7 +113,9 @@ static uint32_t group_demand(const Planner *p, size_t index)
     /* Also one that was given its home at this instant, so that a plan made again is the same (I9). */
     bool settled = (group->home || group->roams) && group->last_home_usec < p->world->now_usec;
     uint64_t average = group->demand_permille > 0 ? group->demand_permille : group->want_permille;
-    uint64_t demand = settled ? average : MAX(average, group->run_permille + (uint64_t)group->wait_permille);
+    bool begins = p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < NEW_USEC;
+    uint64_t now = group->run_permille + (uint64_t)group->wait_permille;
+    uint64_t demand = begins && !settled ? MAX(average, now) : average;
     uint64_t expected = p->s->workloads[group->workload.i].policy->expect_width * 1000ULL;
 
     return (uint32_t)MIN(MAX(demand, expected), PACK_DEMAND_MAX);
@@ -219,6 +221,7 @@ static void gather_memory(Planner *p, uint64_t *memory)
         if (process->gone || process->group.i < 0)
             continue;
         p->s->groups[process->group.i].moves |= process->memory.to != NULL;
+        p->s->groups[process->group.i].awaits_memory |= process->memory_awaited;
         if (!process->node_bytes)
             continue;
         p->s->groups[process->group.i].memory_known = true;
@@ -372,6 +375,23 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
     return pack;
 }
 
+/* Processes of a policy that chooses were found a short time ago and have no home yet. */
+static bool is_new(const Planner *p, const Group *group)
+{
+    const Policy *policy = group_policy(p->world, p->policies, group->workload);
+    uint64_t now = p->world->now_usec;
+
+    return p->n_cpu_nodes > 1 && !group->gone && !group->home && !group->roams && policy &&
+           choose_mode(policy) && (policy->act == POLICY_ACT_AUTO || policy->act == POLICY_ACT_AFFINITY) &&
+           now - MIN(group->first_seen_usec, now) < NEW_USEC;
+}
+
+/* Its first home need not be a guess: where its memory is will be known in a moment. */
+static bool awaits_memory(const Planner *p, size_t index)
+{
+    return p->s->groups[index].awaits_memory && is_new(p, &p->world->groups[index]);
+}
+
 /* Which groups take part: all that have or want a home; those that want most when they are too many. */
 static void select_groups(Planner *p)
 {
@@ -386,6 +406,9 @@ static void select_groups(Planner *p)
             s->workloads[group->workload.i].blocked != PLAN_REASON_INVALID)
             continue;
         policy = s->workloads[group->workload.i].policy;
+        s->groups[i].put_off = choose_mode(policy) && awaits_memory(p, i);
+        if (s->groups[i].put_off)
+            continue;
         if (!wants_home(p, i)) {
             s->groups[i].idle = choose_mode(policy);
             continue;
@@ -475,24 +498,14 @@ static bool any_chooses(const Planner *p)
     return false;
 }
 
-/* Whether it is known of some process where its memory is. */
+/* Whether where its memory is is known, as far as that can be. */
 static bool has_memory(const Planner *p, size_t index)
 {
     for (size_t i = 0; i < p->world->n_processes; i++)
-        if (p->world->processes[i].group.i == (int32_t)index && p->world->processes[i].node_bytes)
-            return true;
-    return false;
-}
-
-/* Processes of a policy that chooses were found a short time ago and have no home yet. */
-static bool is_new(const Planner *p, const Group *group)
-{
-    const Policy *policy = group_policy(p->world, p->policies, group->workload);
-    uint64_t now = p->world->now_usec;
-
-    return p->n_cpu_nodes > 1 && !group->gone && !group->home && !group->roams && policy &&
-           choose_mode(policy) && (policy->act == POLICY_ACT_AUTO || policy->act == POLICY_ACT_AFFINITY) &&
-           now - MIN(group->first_seen_usec, now) < NEW_USEC;
+        if (p->world->processes[i].group.i == (int32_t)index && p->world->processes[i].memory_awaited &&
+            !p->world->processes[i].gone)
+            return false;
+    return true;
 }
 
 bool choose_early(const Planner *p)

@@ -154,7 +154,7 @@ static void decide_group(Planner *p, size_t index)
         planner_refuse_group(p, MECHANISM_PACK, g->roams ? PLAN_REASON_NO_HOME : PLAN_REASON_IDLE, group,
                              group->want_permille, 0);
 
-    if (g->roams || g->idle || (choose_mode(w->policy) && g->n_placeable == 0 && !g->home))
+    if (g->roams || g->idle || g->put_off || (choose_mode(w->policy) && g->n_placeable == 0 && !g->home))
         return;
     if (decides && choose_mode(w->policy) && !g->packed) {
         planner_refuse_group(p, MECHANISM_PACK, PLAN_REASON_BUDGET, group, CHOOSE_GROUPS_MAX,

@@ -69,12 +69,14 @@ typedef struct PlannerGroup {
     uint32_t wait_permille;   /* the share of it */
     uint32_t others_permille; /* the same of all other groups */
     bool memory_known;
-    bool moves;      /* memory of it is under way */
-    bool reverts;    /* its last change of home proved to be for the worse */
-    bool judged;     /* it did not */
-    bool packed;     /* `chosen` is the answer */
-    bool chosen_all; /* it is all nodes */
-    bool idle;       /* it wants too little to be given a home */
+    bool moves;         /* memory of it is under way */
+    bool awaits_memory; /* of a process it is not known yet, but soon */
+    bool put_off;       /* its first home, for that reason */
+    bool reverts;       /* its last change of home proved to be for the worse */
+    bool judged;        /* it did not */
+    bool packed;        /* `chosen` is the answer */
+    bool chosen_all;    /* it is all nodes */
+    bool idle;          /* it wants too little to be given a home */
 
     uint64_t grown_bytes; /* follow.c, on slow ticks: sum over its processes */
 } PlannerGroup;

@@ -391,6 +391,7 @@ int probe_discover(Probe *probe, World *world, uint64_t now_usec)
 
     world->now_usec = now_usec;
     probe->n_passes++;
+    probe->last_pid = probe_last_pid(probe->options.root_fd);
     probe->statistics.n_over_limit = 0;
     if (probe->aside)
         aside_refill(probe->aside);

@@ -76,6 +76,7 @@ struct Probe {
     pid_t *tids;
     size_t n_tids, tids_capacity;
     uint64_t n_passes;
+    pid_t last_pid; /* see probe_last_pid() */
     size_t thread_cursor;
     bool ask_all;
     bool sample_all; /* a discovery has been made: quiet threads are due */
@@ -110,6 +111,7 @@ struct Probe {
     uint64_t *node_bytes; /* [n_nodes] */
     size_t memory_due_capacity, node_bytes_capacity;
     pid_t memory_cursor; /* who was looked at last */
+    bool memory_first;   /* somebody was to be looked at for the first time */
 };
 
 /* Whether a read failed because the task is not there any more. */
@@ -117,6 +119,9 @@ static inline bool probe_error_is_gone(int r)
 {
     return r == -ENOENT || r == -ESRCH;
 }
+
+/* The number given out last when a process or thread began; 0: not known. */
+pid_t probe_last_pid(int root_fd);
 
 /* cpus.c: online and usable CPUs of the World, and the cpusets of processes. */
 int probe_cpus_refresh(Probe *probe, World *world);
@@ -165,6 +170,8 @@ int probe_list_numbers(DIR *dir, pid_t **array, size_t *capacity, size_t *ret_n)
 /* residency.c: looks where the memory of some processes lies, and what the nodes have left. World.now is this
  * discovery's, and nobody in it is gone. 0 or -ENOMEM. */
 int probe_memory_refresh(Probe *probe, World *world);
+/* Between two discoveries: goes on with those of whom nothing is known yet, without waiting for answers. 0 or -ENOMEM. */
+int probe_memory_catch_up(Probe *probe, World *world);
 
 /* masks.c: affinity masks and whose hands are on them. */
 int probe_mask_read(Probe *probe, World *world, const Process *process, pid_t tid, CpuMask *ret);

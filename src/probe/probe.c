@@ -205,6 +205,27 @@ void probe_ask_again(Probe *probe)
     probe->ask_all = true;
 }
 
+/* "0.20 0.18 0.12 1/80 11206" */
+pid_t probe_last_pid(int root_fd)
+{
+    char text[128];
+    const char *last;
+    uint32_t pid;
+
+    if (root_read(root_fd, "proc/loadavg", text, sizeof(text)) < 0)
+        return 0;
+    text[strcspn(text, "\n")] = '\0';
+    last = strrchr(text, ' ');
+    return last && parse_u32(last + 1, &pid) == 0 && pid <= INT32_MAX ? (pid_t)pid : 0;
+}
+
+bool probe_newcomers(const Probe *probe)
+{
+    pid_t last = probe_last_pid(probe->options.root_fd);
+
+    return last > 0 && last != probe->last_pid;
+}
+
 bool probe_topology_changed(Probe *probe)
 {
     return probe_cpus_changed(probe);

@@ -114,6 +114,9 @@ void probe_set_wants(Probe *probe, unsigned wants);
 /* Has decide() asked about everything at the next discovery, when it would answer differently for another reason. */
 void probe_ask_again(Probe *probe);
 
+/* Whether processes or threads have begun since the last discovery, anywhere on the machine, as far as /proc/loadavg tells. */
+bool probe_newcomers(const Probe *probe);
+
 /* The slow half: finds and matches processes and threads, re-reads masks, cpusets and names, drops what is gone
  * (world_compact()), and brings the World's `now` and its sums up to date. Hands of a thread:
  *   - FOREIGN: narrower than its cpuset, and neither the home of its group or its parent's group nor that and one CPU;

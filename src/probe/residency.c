@@ -3,7 +3,8 @@
 /* Where the memory of the processes lies that are to be placed, which of it they share, and how much the nodes have left.
  *
  * numa_maps and maps are read aside (probe/aside.h): they may be megabytes and take seconds, and the process can hang its
- * reader. The thread hands back sums only. What takes longer than a moment is asked for again at the next discovery.
+ * reader. The thread hands back sums only. What takes longer than a moment is asked for again at the next discovery; of
+ * processes of which nothing is known yet, at the next tick, because their first home waits for it.
  *
  * A reading is a dozen system calls (directory, stat, file) and two more for each page of text; readings are spaced
  * by what they cost, and one discovery makes no more than a few milliseconds of them, in turn. Where nobody's memory is
@@ -26,8 +27,9 @@
 #include <string.h>
 
 /* CPU time of the readings of one discovery; the last one may exceed it. Once a second that is half a percent, which
- * only a crowd of new processes takes. */
-#define PASS_NSEC (NSEC_PER_SEC / 200)
+ * only a crowd of new processes takes; in the ticks between, which go on with the crowd, a fifth of that each. */
+#define PASS_NSEC     (NSEC_PER_SEC / 200)
+#define CATCH_UP_NSEC (PASS_NSEC / 5)
 
 /* A reading that takes longer is fetched at the next discovery, and so are all after so many such waits. Less than for texts:
  * these are long because they are large, not because something is wrong. */
@@ -53,6 +55,7 @@ typedef struct Pass {
     World *world;
     double roots;   /* of the costs of all of whom something is wanted */
     unsigned wants; /* of anybody */
+    bool first;     /* only those who have never been looked at */
     uint64_t spent_nsec;
     size_t n_late;
 } Pass;
@@ -186,6 +189,7 @@ static int read_one(Pass *pass, Process *process, SeenProcess *seen, unsigned wa
     } else {
         space(pass, process, seen, cost_nsec);
     }
+    process->memory_awaited = seen->memory_due_usec == 0;
     return 0;
 }
 
@@ -196,6 +200,7 @@ static int find_due(Pass *pass, size_t *ret_n)
     const ProbeCallbacks *callbacks = &probe->callbacks;
     size_t hint = 0, n = 0;
 
+    probe->memory_first = false;
     for (size_t i = 0; i < pass->world->n_processes; i++) {
         Process *process = &pass->world->processes[i];
         const SeenProcess *seen = seen_find(&probe->seen, process->pid, &hint);
@@ -203,12 +208,16 @@ static int find_due(Pass *pass, size_t *ret_n)
                              ? callbacks->wants_memory(callbacks->userdata, pass->world, process)
                              : 0;
 
-        forget(pass->world, process, wants);
+        if (!pass->first)
+            forget(pass->world, process, wants);
+        process->memory_awaited = wants & PROBE_MEMORY_NODES && seen->memory_due_usec == 0;
         if (!wants)
             continue;
         pass->wants |= wants;
         pass->roots += root(seen);
-        if (seen->memory_due_usec > pass->world->now_usec && !(wants & PROBE_MEMORY_AGAIN))
+        probe->memory_first |= seen->memory_due_usec == 0;
+        if (pass->first ? seen->memory_due_usec > 0
+                        : seen->memory_due_usec > pass->world->now_usec && !(wants & PROBE_MEMORY_AGAIN))
             continue;
         if (!GROW(probe->memory_due, probe->memory_due_capacity, n + 1))
             return -ENOMEM;
@@ -222,11 +231,12 @@ static int find_due(Pass *pass, size_t *ret_n)
 static int read_due(Pass *pass, size_t n)
 {
     Probe *probe = pass->probe;
+    uint64_t limit_nsec = pass->first ? CATCH_UP_NSEC : PASS_NSEC;
     size_t first = 0;
 
     while (first < n && pass->world->processes[probe->memory_due[first].process].pid <= probe->memory_cursor)
         first++;
-    for (size_t i = 0; i < n && pass->spent_nsec < PASS_NSEC && pass->n_late < ASIDE_THREADS; i++) {
+    for (size_t i = 0; i < n && pass->spent_nsec < limit_nsec && pass->n_late < ASIDE_THREADS; i++) {
         MemoryDue due = probe->memory_due[(first + i) % n];
         Process *process = &pass->world->processes[due.process];
         size_t hint = 0;
@@ -321,4 +331,16 @@ int probe_memory_refresh(Probe *probe, World *world)
         return 0;
     r = prepare(probe, world);
     return r < 0 ? r : read_due(&pass, n);
+}
+
+int probe_memory_catch_up(Probe *probe, World *world)
+{
+    Pass pass = {.probe = probe, .world = world, .first = true};
+    size_t n = 0;
+    int r;
+
+    if (!probe->memory_first)
+        return 0;
+    r = find_due(&pass, &n);
+    return r < 0 || n == 0 ? r : read_due(&pass, n);
 }

@@ -322,7 +322,9 @@ int probe_sample(Probe *probe, World *world, uint64_t now_usec)
     r = cpu_loads_read(&probe->cpus, now_usec * NSEC_PER_USEC);
     world->partial = r < 0;
 
-    s = sample_tasks(probe, world);
+    s = probe->sample_all ? 0 : probe_memory_catch_up(probe, world); /* a discovery has looked itself */
+    if (s == 0)
+        s = sample_tasks(probe, world);
     if (s < 0)
         return s;
     sample_last_cpus(probe, world);

@@ -4,7 +4,8 @@
  *
  * What a look finds is exact, but looks are rare, and rarer the more there is to look at. As in probe: a process is looked
  * at when it is seen first, then whenever its age has doubled, and when it is old every ten seconds or less often; one discovery
- * spends no more than a few milliseconds on it, and what takes long is there at the next one. */
+ * spends no more than a few milliseconds on it, and what takes long is there at the next one; what was never looked at is gone
+ * on with in every tick. */
 
 #include "sim/agent.h"
 
@@ -18,13 +19,14 @@
 #define LOOK_NSEC          50000U
 
 /* As in probe/residency.h and probe/residency.c. */
-#define YOUNG_USEC  900000U
-#define OLD_USEC    10000000U
-#define SHARE       1000U
-#define YOUNG_SHARE 100U
-#define PASS_NSEC   5000000U
-#define WAIT_NSEC   5000000U
-#define LATE_MAX    4U
+#define YOUNG_USEC    900000U
+#define OLD_USEC      10000000U
+#define SHARE         1000U
+#define YOUNG_SHARE   100U
+#define PASS_NSEC     5000000U
+#define CATCH_UP_NSEC 1000000U
+#define WAIT_NSEC     5000000U
+#define LATE_MAX      4U
 
 typedef struct Pass {
     Engine *e;
@@ -32,6 +34,7 @@ typedef struct Pass {
     double roots; /* of what looking at each process costs */
     uint64_t spent_nsec;
     uint32_t n_late;
+    bool first; /* only those who have never been looked at */
 } Pass;
 
 static uint64_t add_region(const Engine *e, int32_t region, uint64_t *bytes)
@@ -130,23 +133,26 @@ static int look_at_processes(Pass *pass)
     for (size_t i = 0; i < world->n_processes && r == 0; i++) {
         Process *process = &world->processes[(first + i) % world->n_processes];
 
-        if (seen_of(pass, process)->due_usec > world->now_usec)
+        if (seen_of(pass, process)->due_usec > (pass->first ? 0 : world->now_usec))
             continue;
-        if (pass->spent_nsec >= PASS_NSEC || pass->n_late >= LATE_MAX)
-            break;
+        process->memory_awaited = seen_of(pass, process)->due_usec == 0;
+        if (pass->spent_nsec >= (pass->first ? CATCH_UP_NSEC : PASS_NSEC) || pass->n_late >= LATE_MAX)
+            continue;
         r = look(pass, process, seen_of(pass, process));
+        process->memory_awaited = seen_of(pass, process)->due_usec == 0;
         pass->agent->looked_at = process->pid;
     }
     return r;
 }
 
-int sense_memory(Engine *e, Agent *agent)
+int sense_memory(Engine *e, Agent *agent, bool first)
 {
-    Pass pass = {.e = e, .agent = agent};
+    Pass pass = {.e = e, .agent = agent, .first = first};
 
     if (e->n_nodes < 2 || agent->world->n_processes == 0)
         return 0;
-    look_at_nodes(e, agent);
+    if (!first)
+        look_at_nodes(e, agent);
     for (size_t i = 0; i < agent->world->n_processes; i++)
         pass.roots += sqrt((double)seen_of(&pass, &agent->world->processes[i])->cost_usec);
     return look_at_processes(&pass);

@@ -213,7 +213,7 @@ int sense_discover(Engine *e, Agent *agent)
             return r;
     }
     r = world_compact(world);
-    return r < 0 ? r : sense_memory(e, agent);
+    return r < 0 ? r : sense_memory(e, agent, false);
 }
 
 /*

@@ -154,6 +154,8 @@ int agent_tick(Engine *e, Agent *agent, SimTick *tick)
             return r;
     }
     r = sense_sample(e, agent);
+    if (r == 0 && !slow)
+        r = sense_memory(e, agent, true);
     if (r < 0)
         return r;
     return decide_and_act(e, agent, slow, tick);

@@ -376,7 +376,8 @@ int sense_sample(Engine *e, Agent *agent);
 
 /* agent-memory.c: what probe would know of memory */
 
-int sense_memory(Engine *e, Agent *agent);
+/* `first`: only of processes of which nothing is known. 0 or -ENOMEM. */
+int sense_memory(Engine *e, Agent *agent, bool first);
 
 /* agent-act.c: what act would do */
 

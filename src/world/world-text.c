@@ -169,6 +169,7 @@ static const RecordField process_fields[] = {
     {"moved_until_usec", RECORD_U64, offsetof(ProcessRow, process.memory.until_usec)},
     {"stuck_bytes", RECORD_U64, offsetof(ProcessRow, process.memory.stuck_bytes)},
     {"n_vain", RECORD_U32, offsetof(ProcessRow, process.memory.n_vain)},
+    {"memory_awaited", RECORD_BOOL, offsetof(ProcessRow, process.memory_awaited)},
     {"n_threads", RECORD_U32, offsetof(ProcessRow, process.n_threads)},
     {"cpu_permille", RECORD_U32, offsetof(ProcessRow, process.cpu_permille)},
     {"workload", RECORD_INDEX, offsetof(ProcessRow, process.workload)},

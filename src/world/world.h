@@ -113,6 +113,7 @@ typedef struct Process {
     uint64_t node_bytes_usec; /* when that was measured; 0 exactly when it is not known */
     uint64_t grown_bytes;     /* how much more that is than what was known before */
     MemoryMove memory;
+    bool memory_awaited;      /* that is being found out for the first time: a moment later it is known */
     uint32_t n_threads;
     uint32_t cpu_permille; /* CPU time used over the last slow tick, in permille of one CPU */
     WorkloadIx workload;

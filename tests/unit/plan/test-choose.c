@@ -36,13 +36,28 @@ static void test_first_home(void **state)
     fixture_init(&f, SMALL);
     fixture_policy(&f, "a", AUTO);
     add_job(&f, 100, 2, 2, 1);
-    fixture_plan(&f, false);
-    assert_int_equal(f.plan.n_actions, 0); /* new, but nothing is known of its memory */
+    world_process(f.world, 100)->memory_awaited = true;
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 0); /* new, and soon it is known where its memory is */
     set_memory(&f, 100, (uint64_t[]){1, 30});
+    world_process(f.world, 100)->memory_awaited = false;
     fixture_plan(&f, false);
     fixture_commit(&f, NULL);
     assert_nodes(&f, 100, "1");
     fixture_assert_settled(&f, true);
+    fixture_done(&f);
+
+    /* What does not come is not waited for: where it ran will do. */
+    fixture_init(&f, SMALL);
+    fixture_policy(&f, "a", AUTO);
+    add_job(&f, 100, 2, 2, 1);
+    world_process(f.world, 100)->memory_awaited = true;
+    seconds(&f, 3);
+    fixture_plan(&f, false);
+    assert_int_equal(f.plan.n_actions, 0);
+    fixture_plan(&f, true);
+    fixture_commit(&f, NULL);
+    assert_nodes(&f, 100, "1");
     fixture_done(&f);
 }
 

@@ -390,6 +390,25 @@ static void test_no_growth(void **state)
     }
 }
 
+static void test_newcomers(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    bench_make(&b);
+    put(&b, "proc/loadavg", "0.20 0.18 0.12 1/80 11206\n");
+    bench_start(&b, NULL);
+    bench_discover(&b);
+    assert_false(probe_newcomers(b.probe));
+    put(&b, "proc/loadavg", "1.20 0.18 0.12 2/80 11206\n");
+    assert_false(probe_newcomers(b.probe));
+    put(&b, "proc/loadavg", "1.20 0.18 0.12 2/80 117\n");
+    assert_true(probe_newcomers(b.probe));
+    bench_discover(&b);
+    assert_false(probe_newcomers(b.probe));
+    put(&b, "proc/loadavg", "many\n");
+    assert_false(probe_newcomers(b.probe));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -408,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_cpus_change_before_a_new_probe),
         cmocka_unit_test(test_world_is_replaced),
         cmocka_unit_test(test_no_growth),
+        cmocka_unit_test(test_newcomers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

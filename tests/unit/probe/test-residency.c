@@ -216,6 +216,38 @@ static void test_hangs(void **state)
     assert_int_equal(bench_process(&b, 100)->node_bytes[1], 20 * KB);
 }
 
+/* Who is new need not wait for the next discovery; who is not, must. */
+static void test_catch_up(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    uint64_t n_reads;
+    int fd, fifo;
+
+    make(&b);
+    take_away(&b, "proc/100/numa_maps");
+    fd = openat(b.root_fd, "proc/100", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(mkfifoat(fd, "numa_maps", 0600), 0);
+    start(&b, wants_all, true);
+    bench_discover(&b);
+    assert_true(bench_process(&b, 100)->memory_awaited);
+    fifo = openat(fd, "numa_maps", O_WRONLY | O_CLOEXEC);
+    assert_int_equal(write(fifo, "7f00 default anon=5 N1=5 kernelpagesize_kB=4\n", 45), 45);
+    (void)close(fifo);
+    (void)close(fd);
+    bench_sample(&b); /* that of the discovery */
+    assert_true(bench_process(&b, 100)->memory_awaited);
+    do {
+        (void)usleep(1000);
+        bench_sample(&b);
+    } while (bench_process(&b, 100)->memory_awaited || bench_process(&b, 101)->memory_awaited);
+    assert_int_equal(bench_process(&b, 100)->node_bytes[1], 20 * KB);
+
+    n_reads = probe_statistics(b.probe)->n_memory_reads;
+    for (int i = 0; i < 100; i++)
+        bench_sample(&b);
+    assert_int_equal(probe_statistics(b.probe)->n_memory_reads, n_reads);
+}
+
 /* Waits */
 
 static void test_waits(void **state)
@@ -254,8 +286,8 @@ int main(void)
         cmocka_unit_test(test_known_at_once), cmocka_unit_test(test_pace),
         cmocka_unit_test(test_not_wanted),    cmocka_unit_test(test_wanted_no_more),
         cmocka_unit_test(test_unreadable),    cmocka_unit_test(test_other_program),
-        cmocka_unit_test(test_hangs),         cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_share),
+        cmocka_unit_test(test_hangs),         cmocka_unit_test(test_catch_up),
+        cmocka_unit_test(test_waits),         cmocka_unit_test(test_share),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
