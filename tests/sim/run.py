@@ -38,6 +38,10 @@ TWINS = {
         ("nobody has a home", {"Mode=auto": "Mode=none"}),
         ("never a second node", {"Mode=auto": "Mode=auto\nMaxNodes=1"}),
     ],
+    "homes-loans": [
+        ("nothing is lent", {"Scope=machine": "Steal=no"}),
+        ("never a second node", {"Mode=auto": "Mode=auto\nMaxNodes=1"}),
+    ],
     "homes-revert": [
         ("what was done is not looked at again", {"SettleSec=5s": "SettleSec=1h"}),
     ],
