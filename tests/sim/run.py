@@ -40,7 +40,7 @@ TWINS = {
     ],
     "homes-loans": [
         ("nothing is lent", {"Scope=machine": "Steal=no"}),
-        ("never a second node", {"Mode=auto": "Mode=auto\nMaxNodes=1"}),
+        ("never a second node", {"Policies=job": "Policies=bound"}),
     ],
     "homes-revert": [
         ("what was done is not looked at again", {"SettleSec=5s": "SettleSec=1h"}),
