@@ -347,7 +347,7 @@ int scan_step(Scan *scan, MemoryRegions *regions, const ScanRules *rules, uint64
     return 0;
 }
 
-void scan_accessed(MemoryRegions *regions, uint64_t address, pid_t tid)
+void scan_note_access(MemoryRegions *regions, uint64_t address, pid_t tid)
 {
     MemoryRegion *region = regions_find(regions, address);
 

@@ -7,7 +7,7 @@
  *
  * A scan goes through the regions in turn, a window at a time. Once through is a sequence. To look at a range is to find
  * out where its pages are and who uses them, by whatever evidence there is; that is the caller's, and so is to say
- * afterwards who was seen (scan_accessed()). */
+ * afterwards who was seen (scan_note_access()). */
 
 #include "plan/scan-period.h"
 #include "world/regions.h"
@@ -84,7 +84,7 @@ int scan_step(Scan *scan, MemoryRegions *regions, const ScanRules *rules, uint64
 
 /* A thread was seen to use memory at an address. The filter is the kernel's, 64 bits for all threads: of 32 threads one
  * that was not there is taken for another that was in 40 % of the cases. */
-void scan_accessed(MemoryRegions *regions, uint64_t address, pid_t tid);
+void scan_note_access(MemoryRegions *regions, uint64_t address, pid_t tid);
 
 /* After a window that took `cost_usec`: adapts the period (`seen` NULL: nothing is known of who uses what, and the
  * period stays) and sets when the next one may start. */

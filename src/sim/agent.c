@@ -24,6 +24,7 @@ int agent_new(Engine *e, Agent **ret)
     agent->threads = calloc(MAX(e->n_threads, 1U), sizeof(*agent->threads));
     agent->cpus = calloc(e->topology->cpu_limit, sizeof(*agent->cpus));
     agent->families = calloc(MAX(e->n_families, 1U), sizeof(*agent->families));
+    agent->n_families = e->n_families;
     agent->node_bytes = calloc(e->n_nodes, sizeof(*agent->node_bytes));
     if (!agent->threads || !agent->cpus || !agent->families || !agent->node_bytes)
         return -ENOMEM;
@@ -46,6 +47,8 @@ Agent *agent_free(Agent *agent)
         return NULL;
     plan_done(&agent->plan);
     (void)world_free(agent->world);
+    for (uint32_t i = 0; agent->families && i < agent->n_families; i++)
+        agent_scan_done(agent->families[i].scan);
     free(agent->outcomes);
     free(agent->changes);
     free(agent->threads);
@@ -156,6 +159,8 @@ int agent_tick(Engine *e, Agent *agent, SimTick *tick)
     r = sense_sample(e, agent);
     if (r == 0 && !slow)
         r = sense_memory(e, agent, true);
+    if (r == 0)
+        r = agent_scan(e, agent);
     if (r < 0)
         return r;
     return decide_and_act(e, agent, slow, tick);

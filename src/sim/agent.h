@@ -3,6 +3,8 @@
 
 /* The simulated daemon's parts share these; private to this room. */
 
+#include "plan/blocks.h"
+#include "plan/scan.h"
 #include "sim/engine.h"
 
 /* A World never says 0 for an instant that was: its clock has run for a while when the scenario starts. */
@@ -15,8 +17,23 @@ typedef struct AgentThread {
     bool known; /* it is in the World, or was */
 } AgentThread;
 
+/* Of a process whose memory is looked at by faults; see agent-scan.c. */
+typedef struct AgentScan {
+    MemoryRegions regions;
+    Scan scan;
+    ScanWindow window;
+    Touches touches;
+    Blocks blocks;
+    uint64_t *first_block; /* by region, among: */
+    NodeIx *nodes;         /* of its blocks */
+    bool *marked;          /* those that fault at the next access */
+    uint64_t n_marked;
+    uint32_t n_threads; /* of the family, that are in `touches` */
+} AgentScan;
+
 /* Of a process: looks at its memory. */
 typedef struct AgentFamily {
+    AgentScan *scan; /* NULL: none */
     uint64_t due_usec;  /* of the next one */
     uint64_t cost_usec; /* CPU time of the last one */
     bool late;          /* one has begun that takes long */
@@ -41,3 +58,5 @@ static inline pid_t agent_tid(const Engine *e, uint32_t thread)
 
     return agent_pid(e, e->threads[thread].process) + 1 + (pid_t)(thread - family->first);
 }
+
+void agent_scan_done(AgentScan *scan);

@@ -182,6 +182,7 @@ typedef struct Agent {
     struct AgentThread *threads;  /* [Engine.n_threads] */
     struct AgentCpu *cpus;        /* [topology->cpu_limit] */
     struct AgentFamily *families; /* [Engine.n_families] */
+    uint32_t n_families;
     uint64_t *node_bytes;         /* [n_nodes], for sense_memory() */
     pid_t looked_at;              /* the process whose memory was looked at last */
     uint32_t stat_cursor;
@@ -356,6 +357,8 @@ int32_t memory_node(const Engine *e, const Thread *thread);
 /* scan.c: P8, P9, P13 */
 
 void scan_event(Engine *e, uint32_t family);
+/* Regions of a family are numbered: shared first, then its threads' own. ENGINE_NONE: it has no more. */
+int32_t scan_region_at(const Engine *e, const Family *family, uint32_t i);
 /* The thread accessed a region so many times while running on `node`. */
 void scan_accessed(Engine *e, Thread *thread, int32_t region, uint32_t node, uint64_t n_accesses);
 
@@ -364,7 +367,7 @@ void scan_accessed(Engine *e, Thread *thread, int32_t region, uint32_t node, uin
 int agent_new(Engine *e, Agent **ret);
 Agent *agent_free(Agent *agent);
 DEFINE_CLEANUP(Agent *, agent_free)
-/* One tick: sense, plan, act. Fills in the daemon's part of `tick`. 0, -ENOMEM, or -EUCLEAN: the plan is broken. */
+/* One tick: sense, look at memory, plan, act. Fills in the daemon's part of `tick`. 0, -ENOMEM, or -EUCLEAN: the plan is broken. */
 int agent_tick(Engine *e, Agent *agent, SimTick *tick);
 /* Adds the daemon's own counters to those of the machine. */
 void agent_report(const Agent *agent, int64_t *values);
@@ -378,6 +381,13 @@ int sense_sample(Engine *e, Agent *agent);
 
 /* `first`: only of processes of which nothing is known. 0 or -ENOMEM. */
 int sense_memory(Engine *e, Agent *agent, bool first);
+
+/* agent-scan.c: who uses which memory (P8 to P10, P13, P18) */
+
+/* The next window of each process whose turn it is. 0 or -ENOMEM. */
+int agent_scan(Engine *e, Agent *agent);
+/* The same as scan_accessed(), for what the daemon protected. */
+void agent_accessed(Engine *e, Thread *thread, int32_t region, uint32_t node, uint64_t n_accesses);
 
 /* agent-act.c: what act would do */
 

@@ -137,8 +137,11 @@ static void used_region(Engine *e, Thread *thread, int32_t region, uint32_t node
     e->row_local += local;
     for (uint32_t i = 0; bytes > 0 && i < e->n_nodes; i++)
         e->traffic[i] += bytes / n * pages[i] + bytes % n * pages[i] / n;
+    work /= MAX(e->constants->local_latency_nsec, 1U);
     if (e->kernel->numa_balancing)
-        scan_accessed(e, thread, region, node, work / MAX(e->constants->local_latency_nsec, 1U));
+        scan_accessed(e, thread, region, node, work);
+    if (e->agent)
+        agent_accessed(e, thread, region, node, work);
 }
 
 void memory_used(Engine *e, Thread *thread, uint32_t node, uint64_t work)

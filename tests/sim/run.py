@@ -113,6 +113,10 @@ TWINS = {
     "s-vma": [
         ("no scan is completed by force", {"ForceComplete=yes": "ForceComplete=no"}),
     ],
+    "s-vma-daemon": [
+        ("no scan is completed by force", {"ForceComplete=yes": "ForceComplete=no"}),
+        ("nobody looks who uses what", {"Evidence=write": "Evidence=residency"}),
+    ],
     "s-wa": [
         ("groups have no home", {"Mode=fixed": "Mode=none"}),
         ("stealing on any number of nodes", {"StealNodeLimit=2": "StealNodeLimit=8"}),

@@ -210,7 +210,7 @@ static void test_forced(void **state)
     }
 
     /* Somebody is seen in the second one. */
-    scan_accessed(&space.regions, 2 * GAP + 4096, 77);
+    scan_note_access(&space.regions, 2 * GAP + 4096, 77);
     step(&space, SECOND);
     reasons_are(&space, "0 0 0 0 0 2 0 1");
     assert_int_equal(space.window.n_ranges, 2);
@@ -269,7 +269,7 @@ static void test_filter(void **state)
     (void)add(&space, MEGABYTE);
     step(&space, SECOND);
     step(&space, SECOND);
-    scan_accessed(&space.regions, GAP, 77);
+    scan_note_access(&space.regions, GAP, 77);
     space.rules.tid = 78;
     step(&space, SECOND);
     assert_int_equal(space.window.n_ranges, 0);
@@ -281,10 +281,10 @@ static void test_filter(void **state)
     step(&space, 4 * SECOND);
     assert_int_equal(space.window.n_ranges, 0);
 
-    scan_accessed(&space.regions, GAP, 77);
+    scan_note_access(&space.regions, GAP, 77);
     step(&space, 3600 * SECOND);
     assert_int_equal(space.window.n_ranges, 0);
-    scan_accessed(&space.regions, 5 * GAP, 77); /* nobody's */
+    scan_note_access(&space.regions, 5 * GAP, 77); /* nobody's */
     space_done(&space);
 }
 
@@ -345,7 +345,7 @@ static uint32_t run_vma(uint64_t seed, bool force_complete, uint64_t n)
         for (size_t i = 0; i < space.window.n_ranges; i++) {
             uint64_t start = space.window.ranges[i].start;
 
-            scan_accessed(&space.regions, start, 99 + (pid_t)(start / GAP));
+            scan_note_access(&space.regions, start, 99 + (pid_t)(start / GAP));
         }
         if (space.window.ended && space.scan.sequence > 2)
             sum += scan_coverage_permille(&space.scan);

@@ -202,7 +202,7 @@ static void test_time(void **state)
     }
 
     young = child_map(&child);
-    scan_accessed(&look.regions, used, child.pid);
+    scan_note_access(&look.regions, used, child.pid);
     look_step(&look, &child, 2 * SEC);
     assert_int_equal(look.window.n[SCAN_REASON_SCAN_DELAY], 1);
     assert_true(look.window.n[SCAN_REASON_PID_INACTIVE] > 0);
