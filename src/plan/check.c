@@ -297,8 +297,19 @@ static int check_recall(const Check *check, const CheckAction *x)
     return 0;
 }
 
+/* The home of a group when this plan is carried out. */
+static CpuMask home_after(const Check *check, const Group *group)
+{
+    for (size_t i = 0; i < check->plan->n_homes; i++)
+        if (check->plan->homes[i].group_id == group->id)
+            return check->plan->homes[i].home_nodes;
+    return group->home_nodes;
+}
+
+/* I6 here: what changes places are homes, and no thread goes elsewhere than its group. */
 static int check_home(const Check *check, const CheckAction *x)
 {
+    CpuMask home = x->group ? home_after(check, x->group) : NULL;
     hwloc_bitmap_t cpus;
     bool inside;
 
@@ -307,6 +318,8 @@ static int check_home(const Check *check, const CheckAction *x)
         return BROKEN(check, x, "no policy gives it a home");
     if (!x->a->original)
         return BROKEN(check, x, "nothing to put back is named");
+    if (!home || !hwloc_bitmap_isequal(home, x->a->home_nodes))
+        return BROKEN(check, x, "I6: it leaves its group");
     if (x->process->yielded)
         return BROKEN(check, x, "the process was yielded");
 
@@ -318,15 +331,6 @@ static int check_home(const Check *check, const CheckAction *x)
     inside = hwloc_bitmap_isincluded(x->a->to, cpus);
     hwloc_bitmap_free(cpus);
     return inside ? 0 : BROKEN(check, x, "the mask is not inside the home's nodes");
-}
-
-/* The home of a group when this plan is carried out. */
-static CpuMask home_after(const Check *check, const Group *group)
-{
-    for (size_t i = 0; i < check->plan->n_homes; i++)
-        if (check->plan->homes[i].group_id == group->id)
-            return check->plan->homes[i].home_nodes;
-    return group->home_nodes;
 }
 
 /* I7, I10, and what an order is. */
@@ -436,6 +440,21 @@ static int check_caps(const Check *check)
     return n_host * 1000 > host ? BROKEN(check, NULL, "I4: %zu lends across nodes", n_host) : 0;
 }
 
+/* I6: a group has one home, so nothing is exchanged inside it. */
+static int check_homes(const Check *check)
+{
+    for (size_t i = 0; i < check->plan->n_homes; i++) {
+        uint64_t id = check->plan->homes[i].group_id;
+
+        if (!world_group_by_id(check->world, id))
+            return BROKEN(check, NULL, "a home for group %" PRIu64 ", which is not there", id);
+        for (size_t k = 0; k < i; k++)
+            if (check->plan->homes[k].group_id == id)
+                return BROKEN(check, NULL, "I6: two homes for group %" PRIu64, id);
+    }
+    return 0;
+}
+
 int plan_check(const World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
                char **ret_what)
 {
@@ -461,5 +480,6 @@ int plan_check(const World *world, const PolicySet *policies, const PlanLimits *
     }
     if (n_spent > PLAN_ACTIONS_PER_TICK)
         return BROKEN(&check, NULL, "P7: %zu actions in one tick", n_spent);
-    return check_caps(&check);
+    r = check_homes(&check);
+    return r < 0 ? r : check_caps(&check);
 }

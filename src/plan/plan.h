@@ -224,7 +224,7 @@ typedef enum PlanOutcome {
 int plan_commit(World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
                 const PlanOutcome *outcomes);
 
-/* Asserts I1, I2, I4, I5, I7, I8, I10 and the shape of a plan against the World it was made for. 0, or -EUCLEAN and a malloc'd
+/* Asserts I1, I2, I4, I5, I6, I7, I8, I10 and the shape of a plan against the World it was made for. 0, or -EUCLEAN and a malloc'd
  * sentence in *ret_what. Tests and debug builds. */
 int plan_check(const World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
                char **ret_what);

@@ -99,6 +99,10 @@ static void test_homes(void **state)
     BREAKS(make_homes, "inside the home's nodes", f.plan.actions[0].to = fixture_mask(&f, "0-8"));
     BREAKS(make_homes, "no policy", f.policies->policies[0]->mode = POLICY_MODE_NONE);
     BREAKS(make_homes, "nothing to put back", f.plan.actions[0].original = NULL);
+    BREAKS(make_homes, "I6: it leaves its group", f.plan.actions[0].home_nodes = fixture_mask(&f, "1"));
+    BREAKS(make_homes, "I6: it leaves its group", f.plan.n_homes = 0);
+    BREAKS(make_homes, "I6: two homes", f.plan.homes[f.plan.n_homes++] = f.plan.homes[0]);
+    BREAKS(make_homes, "not there", f.plan.homes[0].group_id += 7, f.plan.n_actions = 0);
 }
 
 static void test_lends(void **state)
