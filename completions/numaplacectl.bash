@@ -17,7 +17,7 @@ __numaplacectl_policies()
 _numaplacectl()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local verbs="status topology workloads show tasks explain moves policy pause resume release simulate reload"
+    local verbs="status topology workloads show tasks explain moves policy pause resume release run simulate reload"
     local common="-h --help --version --socket= --json= --no-legend"
     local verb="" sub="" word options="" i
 
@@ -37,6 +37,10 @@ _numaplacectl()
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return
             ;;
+        --policy)
+            mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_policies)" -- "$cur")
+            return
+            ;;
         --policy-dir | --root)
             mapfile -t COMPREPLY < <(compgen -d -- "$cur")
             return
@@ -48,6 +52,11 @@ _numaplacectl()
 
     for ((i = 1; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
+        # Behind run and its options another program's words begin.
+        if [[ $verb == run && $word != -* && $word != = && ${COMP_WORDS[i - 1]} != @(=|--policy|--policy-dir|--socket|--json|--rehearse) ]]; then
+            declare -F _command_offset > /dev/null && _command_offset "$i"
+            return
+        fi
         if [[ -z $verb && " $verbs " == *" $word "* ]]; then
             verb=$word
         elif [[ $verb == policy && -z $sub && $word != -* ]]; then
@@ -59,6 +68,7 @@ _numaplacectl()
         "topology ") options="--xml= --synthetic= --rehearse= --whole-machine" ;;
         "moves ") options="-f --follow -n --lines=" ;;
         "pause " | "resume " | "release ") options="--all" ;;
+        "run ") options="--policy= --no-daemon --policy-dir= --rehearse=" ;;
         "simulate ") options="--policy-dir= --seeds= --plot=" ;;
         "policy cat") options="--effective --policy-dir= --root=" ;;
         "policy verify") options="--policy-dir= --root= --xml= --synthetic= --rehearse= --whole-machine" ;;
@@ -75,7 +85,7 @@ _numaplacectl()
         "policy ") mapfile -t COMPREPLY < <(compgen -W "list cat verify match" -- "$cur") ;;
         "policy cat") mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_policies)" -- "$cur") ;;
         "policy verify" | "simulate ") mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-        "policy match") mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
+        "policy match" | "run ") mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
         "show " | "tasks " | "explain " | "pause " | "resume " | "release ")
             mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_workloads)" -- "$cur")
             ;;

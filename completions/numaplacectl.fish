@@ -10,7 +10,7 @@ function __numaplacectl_policies
     numaplacectl policy list --no-legend 2>/dev/null | sed 's/ .*//'
 end
 
-set -l verbs status topology workloads show tasks explain moves policy pause resume release simulate reload
+set -l verbs status topology workloads show tasks explain moves policy pause resume release run simulate reload
 set -l policy_verbs list cat verify match
 set -l no_verb "not __fish_seen_subcommand_from $verbs"
 set -l in_policy "__fish_seen_subcommand_from policy"
@@ -28,6 +28,7 @@ complete -c numaplacectl -n $no_verb -a policy -d 'List, show, check and try pol
 complete -c numaplacectl -n $no_verb -a pause -d 'Lend it nothing more'
 complete -c numaplacectl -n $no_verb -a resume -d 'End a pause or a release'
 complete -c numaplacectl -n $no_verb -a release -d 'Put its threads back and leave it alone'
+complete -c numaplacectl -n $no_verb -a run -d 'Start a command under a policy'
 complete -c numaplacectl -n $no_verb -a simulate -d 'Run a scenario on a model of a machine'
 complete -c numaplacectl -n $no_verb -a reload -d 'Read configuration and policies again'
 
@@ -37,6 +38,7 @@ complete -c numaplacectl -n "$in_policy; and __fish_seen_subcommand_from verify"
 complete -c numaplacectl -n "__fish_seen_subcommand_from simulate" -F
 complete -c numaplacectl -n "$in_policy; and __fish_seen_subcommand_from match" \
     -a '(__fish_complete_pids; __fish_complete_command)'
+complete -c numaplacectl -n "__fish_seen_subcommand_from run" -a '(__fish_complete_subcommand --fcs-skip=2)'
 complete -c numaplacectl -n "__fish_seen_subcommand_from show tasks explain pause resume release" \
     -a '(__numaplacectl_workloads)'
 
@@ -50,10 +52,12 @@ complete -c numaplacectl -n "__fish_seen_subcommand_from moves" -s f -l follow -
 complete -c numaplacectl -n "__fish_seen_subcommand_from moves" -s n -l lines -x -d 'Only the last ones'
 complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify" -l xml -r -F -d 'A machine saved by hwloc'
 complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify" -l synthetic -x -d 'A machine described'
-complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify" -l rehearse -x -d 'Pretend nodes'
+complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify run" -l rehearse -x -d 'Pretend nodes'
 complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify" -l whole-machine -d 'Also what is not ours'
 complete -c numaplacectl -n "__fish_seen_subcommand_from cat" -l effective -d 'Values in force'
 complete -c numaplacectl -n "__fish_seen_subcommand_from simulate" -l seeds -x -d 'Number of seeds'
 complete -c numaplacectl -n "__fish_seen_subcommand_from simulate" -l plot -r -F -d 'Draw into this file'
-complete -c numaplacectl -n "__fish_seen_subcommand_from policy simulate" -l policy-dir -r -a '(__fish_complete_directories)' -d 'Directory of policies'
+complete -c numaplacectl -n "__fish_seen_subcommand_from run" -l policy -x -a '(__numaplacectl_policies)' -d 'Policy to start it under'
+complete -c numaplacectl -n "__fish_seen_subcommand_from run" -l no-daemon -d 'Apply what needs no daemon'
+complete -c numaplacectl -n "__fish_seen_subcommand_from policy simulate run" -l policy-dir -r -a '(__fish_complete_directories)' -d 'Directory of policies'
 complete -c numaplacectl -n $in_policy -l root -r -a '(__fish_complete_directories)' -d 'Look below this directory'

@@ -43,6 +43,11 @@
  *   ListMoves(t after, u max) -> aa{sv}               keys: move. The oldest with a sequence above `after`
  *   Pause(s name), Resume(s name), Release(s name)    a workload; for Resume and Release also a pid; "" is
  *                                                     everything
+ *   AssignProcess(i pid, t start_ticks, s policy, b starting) -> a{sv}
+ *                                                     keys: assignment. Puts a process, and what it starts from then
+ *                                                     on, under a policy, whatever its [Match] sections say; answered by
+ *                                                     the tick that has placed it. `starting`: it will give itself the
+ *                                                     memory policy of the answer. Only its owner and root may
  *   Reload()                                          BadPolicy, with the first message: nothing has changed
  *   signal Moved(a{sv})                               keys: move. At most 64 per tick, fewer with many
  *                                                     clients; after a gap in `sequence` ask ListMoves
@@ -57,7 +62,7 @@
  *   Recalls t. Paused, Home and HomeNodes, and Paused and Workloads above, have change signals; the others
  *   change all the time, or never.
  *
- * `max` is cut at NUMAPLACE_BUS_PAGE_MAX; 0 means that many. Pause, Resume, Release and Reload are for root
+ * `max` is cut at NUMAPLACE_BUS_PAGE_MAX; 0 means that many. Pause, Resume, Release, AssignProcess and Reload are for root
  * and for the user the daemon runs as, and on the system bus for whom polkit lets; anyone else gets NotPermitted.
  *
  * Conventions: CPU and node sets are strings in the kernel's list form ("0-3,8"), "" is the empty set or
@@ -72,7 +77,8 @@
  *   uptime_usec t, tick t, time_usec t, pressed b (someone waits or a lease runs: fast ticks), partial b,
  *   fast_tick_usec t and slow_tick_usec t (intervals now), fast_tick_setting_usec t, slow_tick_setting_usec
  *   t, stretch_permille u (1000: MaxCPU= does not slow the ticks down; 2000: twice as slow), policies u,
- *   workloads u, groups u, processes u, tasks u, leases u, overloaded u, idle u (CPUs, P1), schedstat b,
+ *   workloads u, groups u, processes u, tasks u, leases u, assigned u (processes under a policy by AssignProcess),
+ *   assigned_refused t (at a limit), overloaded u, idle u (CPUs, P1), schedstat b,
  *   schedstat_version u, task_schedstat b, psi b, psi_trigger b, numa b, cgroup s ("none", "v1", "hybrid",
  *   "v2"), cpuset_v1 b, cpu_usec t (the daemon's CPU time), probe_cpu_usec t, plan_cpu_usec t, act_cpu_usec
  *   t, managed_cpu_usec t (of all managed tasks), cpu_permille u (of one CPU, moving mean),
@@ -122,6 +128,10 @@
  * lease
  *   pid i, tid i, comm s, cpu u, node u, cross_node b, group t, age_usec t, left_usec t, since_tick t
  *
+ * assignment
+ *   policy s, mode s, managed b (false: Mode=none, or MaxTasks= is reached), placed b (its threads are at home), home s,
+ *   home_nodes s, stripe s (nodes its memory is to be interleaved over, "": it is not)
+ *
  * task
  *   pid i, tid i, comm s, process s (comm of the process), start_ticks t, uid u, unit s, cgroup s, class s
  *   ("normal", "idle", "realtime", "deadline", "ext"), hands s ("free", "foreign", "repinned", "per-cpu",
@@ -148,7 +158,8 @@
  *   placed: "no-policy", "mode-none", "paused", "foreign-affinity", "repinned", ...), text s (the verdict
  *   in one sentence),
  *   actions aa{sv} (move, oldest first), refusals aa{sv} (refusal, oldest first)
- *   processes: pid i, comm s, uid u, unit s, cgroup s, policy s, policy_path s, policy_section u,
+ *   processes: pid i, comm s, uid u, unit s, cgroup s, assigned b (it, or who started it, by AssignProcess), stripe s (the
+ *   nodes its memory is interleaved over since then, "": it is not; P17), policy s, policy_path s, policy_section u,
  *   policy_file s and policy_line u (the [Match] section it falls under, from 1, and where that stands;
  *   absent when the process is of another kind by now), workload s, group t, group_key s, home s,
  *   home_nodes s, memory..., cpuset s, evidence s ("run-and-wait", "run-only": what is known of its load), tasks

@@ -95,8 +95,7 @@ CtlExit client_fail(int error)
     return ctl_fail(CTL_EXIT_FAILURE, "talking to numaplaced: %s", strerror(-error));
 }
 
-/* An error the daemon answered with, or one of the connection. */
-static CtlExit fail_call(int r, const sd_bus_error *error)
+CtlExit client_fail_call(int r, const sd_bus_error *error)
 {
     CtlExit code = CTL_EXIT_FAILURE;
 
@@ -122,7 +121,7 @@ static CtlExit call(sd_bus *bus, sd_bus_message *message, json_object **ret)
         (void)usleep(AGAIN_USEC);
     }
     if (r < 0)
-        return fail_call(r, &error);
+        return client_fail_call(r, &error);
     if (!ret)
         return CTL_EXIT_OK;
     r = bus_json_read(reply, ret);

@@ -32,5 +32,8 @@ CtlExit client_call(sd_bus *bus, const char *method, json_object **ret, const ch
 /* Says what an error of the connection means: exit code NOT_RUNNING when nobody is there any more. */
 CtlExit client_fail(int error);
 
+/* Says what a call failed with: what the daemon answered, or else what became of the connection. */
+CtlExit client_fail_call(int r, const sd_bus_error *error);
+
 /* Connects, calls one method with at most one string argument (NULL: none) and hands out its result. */
 CtlExit client_query(const CtlOptions *options, const char *method, const char *argument, json_object **ret);

@@ -18,6 +18,10 @@ typedef enum CtlExit {
     CTL_EXIT_USAGE = 2,   /* the command line is wrong; nothing was done */
     CTL_EXIT_NOT_RUNNING = 3, /* no daemon answers, as systemctl has it */
     CTL_EXIT_NOT_FOUND = 4,   /* no such workload, process or policy */
+    /* run, as timeout(1) and env(1) have it: */
+    CTL_EXIT_RUN_FAILURE = 125,   /* it failed itself, before the command was started */
+    CTL_EXIT_RUN_CANNOT = 126,    /* the command was found and cannot be run */
+    CTL_EXIT_RUN_NOT_FOUND = 127, /* the command was not found */
 } CtlExit;
 
 typedef enum CtlJson {
@@ -45,6 +49,9 @@ typedef struct CtlOptions {
     size_t n_policy_dirs;
     uint32_t seeds;   /* 0: as the scenario says */
     const char *plot; /* file to draw into, or NULL */
+    const char *policy; /* run: its name, or NULL */
+    bool no_daemon;
+    bool sigpipe_ignored; /* when this program was started: what `run` hands on */
 } CtlOptions;
 
 /* One verb. `argv` holds its arguments only. */
@@ -65,6 +72,7 @@ CtlExit verb_pause(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_resume(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_release(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_simulate(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_run(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_reload(const CtlOptions *options, int argc, char **argv);
 
 /* Says one line on standard error, "numaplacectl: ...", made printable. Returns `code`. */

@@ -40,13 +40,16 @@ static CtlExit finish_output(CtlExit code)
 int main(int argc, char **argv)
 {
     CtlCommand command;
+    bool sigpipe_ignored;
     CtlExit code;
 
     hold_standard_descriptors();
-    (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is then an error of write(), see above */
+    sigpipe_ignored =
+        signal(SIGPIPE, SIG_IGN) == SIG_IGN; /* a closed pipe is an error of write(), see above */
     (void)setlocale(LC_CTYPE, "");
 
     code = options_parse(argc, argv, &command);
+    command.options.sigpipe_ignored = sigpipe_ignored;
     if (command.verb)
         code = command.verb->run(&command.options, command.argc, command.argv);
     return (int)finish_output(code);

@@ -32,6 +32,8 @@ typedef enum OptionId {
     OPTION_ROOT,
     OPTION_SEEDS,
     OPTION_PLOT,
+    OPTION_POLICY,
+    OPTION_NO_DAEMON,
     OPTION_MAX,
 } OptionId;
 
@@ -67,6 +69,8 @@ static const OptionRow option_rows[OPTION_MAX] = {
     [OPTION_ROOT] = {"root", 0, "DIR", "look for policies and processes below DIR"},
     [OPTION_SEEDS] = {"seeds", 0, "N", "simulate: N seeds instead of the scenario's"},
     [OPTION_PLOT] = {"plot", 0, "FILE", "simulate: draw the first seed into an SVG file"},
+    [OPTION_POLICY] = {"policy", 0, "NAME", "run: the policy to start the command under"},
+    [OPTION_NO_DAEMON] = {"no-daemon", 0, NULL, "run: apply what needs no daemon, and ask none"},
 };
 
 static const CtlVerbRow verb_rows[] = {
@@ -88,6 +92,9 @@ static const CtlVerbRow verb_rows[] = {
     {"resume", "[WORKLOAD|PID...]", 0, -1, ACCEPTS(ALL), "end a pause or a release", verb_resume},
     {"release", "[WORKLOAD|PID...]", 0, -1, ACCEPTS(ALL), "put its threads back and leave it alone",
      verb_release},
+    {"run", "COMMAND [ARG...]", 1, -1,
+     ACCEPTS(POLICY) | ACCEPTS(NO_DAEMON) | ACCEPTS(POLICY_DIR) | ACCEPTS(REHEARSE),
+     "start a command under a policy", verb_run},
     {"simulate", "FILE", 1, 1, ACCEPTS(POLICY_DIR) | ACCEPTS(SEEDS) | ACCEPTS(PLOT),
      "run a scenario on a model of a machine", verb_simulate},
     {"reload", "", 0, 0, 0, "read configuration and policies again", verb_reload},
@@ -110,7 +117,8 @@ static CtlExit print_help(void)
                      row->letter ? ',' : ' ', name, row->help);
     }
     (void)printf("\ntopology, simulate and the policy verbs need neither a running daemon nor root.\n"
-                 "Exit codes: 0 done, 1 failure, 2 wrong usage, 3 daemon not running, 4 no such subject.\n"
+                 "Exit codes: 0 done, 1 failure, 2 wrong usage, 3 daemon not running, 4 no such subject;\n"
+                 "of run: the command's, or 125 failure, 126 cannot be run, 127 not found.\n"
                  "See numaplacectl(1).\n");
     return CTL_EXIT_OK;
 }
@@ -203,15 +211,22 @@ static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
     case OPTION_PLOT:
         options->plot = value;
         break;
+    case OPTION_POLICY:
+        options->policy = value;
+        break;
+    case OPTION_NO_DAEMON:
+        options->no_daemon = true;
+        break;
     default: /* --help and --version end the run */
         break;
     }
     return CTL_EXIT_OK;
 }
 
-/* Fills what getopt_long() wants; it returns 256 + OptionId. */
+/* Fills what getopt_long() wants; it returns 256 + OptionId, and stops at every word that is no option. */
 static void make_getopt(struct option *long_options, char *letters)
 {
+    *letters++ = '+';
     *letters++ = ':';
     for (int i = 0; i < OPTION_MAX; i++) {
         long_options[i] = (struct option){
@@ -247,28 +262,53 @@ static CtlExit fail_option(int c, char **argv)
     return ctl_fail(CTL_EXIT_USAGE, "%s %s. See numaplacectl --help.", argv[optind - 1], what);
 }
 
-static CtlExit parse_options(int argc, char **argv, CtlOptions *options, unsigned *ret_given)
+static CtlExit take_option(int c, char **argv, CtlOptions *options, unsigned *given)
+{
+    OptionId id;
+
+    if (c == '?' || c == ':')
+        return fail_option(c, argv);
+    id = c >= 256 ? (OptionId)(c - 256) : option_by_letter(c);
+    *given |= 1U << id;
+    return set_option(options, id, optarg);
+}
+
+static bool is_run(const char *word)
+{
+    return word && !strcmp(word, "run");
+}
+
+/* Options and words in any order, except that all behind the command of `run` is the command's. The words are moved to the
+ * front, from argv[1] on; *ret_n is their number. */
+static CtlExit parse_options(int argc, char **argv, CtlOptions *options, unsigned *ret_given, int *ret_n)
 {
     struct option long_options[OPTION_MAX + 1] = {0};
-    char letters[2 * OPTION_MAX + 2];
-    unsigned given = 0;
-    int c;
+    char letters[2 * OPTION_MAX + 3];
+    bool rest = false;
+    int n = 0;
 
+    *ret_given = 0;
     make_getopt(long_options, letters);
     opterr = 0;
-    while ((c = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
-        OptionId id;
-        CtlExit code;
+    while (!rest) {
+        int before = optind, c = getopt_long(argc, argv, letters, long_options, NULL);
 
-        if (c == '?' || c == ':')
-            return fail_option(c, argv);
-        id = c >= 256 ? (OptionId)(c - 256) : option_by_letter(c);
-        given |= 1U << id;
-        code = set_option(options, id, optarg);
-        if (code != CTL_EXIT_OK)
-            return code;
+        if (c >= 0) {
+            CtlExit code = take_option(c, argv, options, ret_given);
+
+            if (code != CTL_EXIT_OK)
+                return code;
+            continue;
+        }
+        if (optind == argc)
+            break;
+        rest = optind > before || (n == 1 && is_run(argv[1])); /* it went past "--", or has come to the command */
+        argv[1 + n++] = argv[optind++];
     }
-    *ret_given = given;
+    while (rest && optind < argc)
+        argv[1 + n++] = argv[optind++];
+    argv[1 + n] = NULL;
+    *ret_n = n;
     return CTL_EXIT_OK;
 }
 
@@ -336,7 +376,7 @@ static bool want_colour(void)
     return isatty(STDOUT_FILENO) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
 }
 
-CtlExit options_parse(int argc, char **argv, CtlCommand *ret)
+static CtlExit parse(int argc, char **argv, CtlCommand *ret)
 {
     CtlCommand command = {
         .options =
@@ -348,10 +388,9 @@ CtlExit options_parse(int argc, char **argv, CtlCommand *ret)
             },
     };
     unsigned given = 0;
-    CtlExit code;
+    int n = 0;
+    CtlExit code = parse_options(argc, argv, &command.options, &given, &n);
 
-    *ret = (CtlCommand){0};
-    code = parse_options(argc, argv, &command.options, &given);
     if (code != CTL_EXIT_OK)
         return code;
     if (given & ACCEPTS(HELP))
@@ -359,7 +398,7 @@ CtlExit options_parse(int argc, char **argv, CtlCommand *ret)
     if (given & ACCEPTS(VERSION))
         return print_version();
 
-    code = find_verb(&command, argc - optind, argv + optind);
+    code = find_verb(&command, n, argv + 1);
     if (code != CTL_EXIT_OK)
         return code;
     code = check_use(&command, given);
@@ -367,4 +406,14 @@ CtlExit options_parse(int argc, char **argv, CtlCommand *ret)
         return code;
     *ret = command;
     return CTL_EXIT_OK;
+}
+
+CtlExit options_parse(int argc, char **argv, CtlCommand *ret)
+{
+    CtlExit code;
+
+    *ret = (CtlCommand){0};
+    code = parse(argc, argv, ret);
+    /* What the command may say itself is not for us to say. */
+    return code == CTL_EXIT_USAGE && argc > 1 && is_run(argv[1]) ? CTL_EXIT_RUN_FAILURE : code;
 }

@@ -22,5 +22,5 @@ typedef struct CtlCommand {
     char **argv;
 } CtlCommand;
 
-/* Parses the command line (argv may be reordered). Prints the help or version itself. */
+/* Parses the command line (argv is reordered). Prints the help or version itself. */
 CtlExit options_parse(int argc, char **argv, CtlCommand *ret);

@@ -44,7 +44,10 @@ static void print_policy(json_object *explanation)
 
     if (!*view_string(explanation, "policy"))
         return;
-    if (section > 0)
+    if (view_bool(explanation, "assigned"))
+        view_line("Policy", "%s, assigned by name (%s)", view_string(explanation, "policy"),
+                  view_string(explanation, "policy_path"));
+    else if (section > 0)
         view_line("Policy", "%s, by [Match] section %" PRId64 ", %s:%" PRId64,
                   view_string(explanation, "policy"), section, view_string(explanation, "policy_file"),
                   view_number(explanation, "policy_line", 0));
@@ -65,6 +68,9 @@ static void print_place(json_object *explanation)
     else if (view_bool(explanation, "managed"))
         view_line("Home", "none: the kernel may use every CPU of its cpuset");
     view_memory_line(explanation);
+    if (*view_string(explanation, "stripe"))
+        view_line("Stripe", "new memory is interleaved over nodes %s since its start (P17)",
+                  view_string(explanation, "stripe"));
     print_string(explanation, "Cpuset", "cpuset");
     print_string(explanation, "Evidence", "evidence");
 }

@@ -239,3 +239,14 @@ int bus_authorize(sd_bus_message *message, BusPeer *peer, const char *action, co
                                  "too many changes wait for an answer about who wants them; try again later");
     return request_new(message, peer, action, workload, handler);
 }
+
+bool bus_is_owner(const sd_bus_message *message, const BusPeer *peer, uid_t owner)
+{
+    uid_t uid = peer->uid;
+
+    for (const BusRequest *request = peer->requests ? peer->requests->first : NULL; request;
+         request = request->next)
+        if (request->message == message)
+            uid = request->uid;
+    return uid == owner || is_privileged(uid);
+}

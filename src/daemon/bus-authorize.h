@@ -5,6 +5,7 @@
 
 #include "daemon/bus-peer.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Changes that wait for an answer at a time: of all callers of the system bus, and of one. */
@@ -30,3 +31,7 @@ void bus_requests_clear(BusRequests *requests);
  * Returns >0 when it may, 0 when that is being asked (the handler returns 1 then), -errno with `error` set when not. */
 int bus_authorize(sd_bus_message *message, BusPeer *peer, const char *action, const char *workload,
                   sd_bus_message_handler_t handler, sd_bus_error *error);
+
+/* Whether the caller of a message for which bus_authorize() returned >0 may also do what is only for `owner`: the owner may, and
+ * root and the daemon's own user. */
+bool bus_is_owner(const sd_bus_message *message, const BusPeer *peer, uid_t owner);

@@ -10,6 +10,8 @@
 #include "daemon/manager-objects.h"
 #include "numaplace/bus.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static Manager *manager_of(void *userdata)
@@ -226,6 +228,62 @@ static int method_reload(sd_bus_message *message, void *userdata, sd_bus_error *
     return r < 0 ? r : sd_bus_reply_method_return(message, NULL);
 }
 
+static int read_assignment(sd_bus_message *message, Assignment *ret, bool *ret_starting)
+{
+    const char *policy;
+    int32_t pid;
+    int starting;
+    int r = sd_bus_message_read(message, "itsb", &pid, &ret->start_ticks, &policy, &starting);
+
+    if (r < 0)
+        return r;
+    ret->pid = pid;
+    *ret_starting = starting;
+    /* A name that was cut is that of no policy: the longest has one byte less. */
+    (void)snprintf(ret->policy, sizeof(ret->policy), "%s", strlen(policy) <= POLICY_NAME_MAX ? policy : "");
+    return 0;
+}
+
+/* Answered after the next tick, by manager_answer_assigned(). */
+static int method_assign_process(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    Manager *manager = manager_of(userdata);
+    Assignment who = {0};
+    bool starting;
+    uid_t owner;
+    int r = read_assignment(message, &who, &starting);
+
+    if (r < 0)
+        return r;
+    r = bus_authorize(message, userdata, NUMAPLACE_ACTION_OVERRIDE, who.policy, method_assign_process, error);
+    if (r <= 0)
+        return r < 0 ? r : 1;
+    r = manager_process_owner(manager, who.pid, who.start_ticks, &owner);
+    if (r == -ESRCH)
+        return sd_bus_error_setf(error, NUMAPLACE_ERROR_NO_SUCH_PROCESS,
+                                 "there is no process %d that started at %" PRIu64, (int)who.pid,
+                                 who.start_ticks);
+    if (r < 0)
+        return r;
+    if (!bus_is_owner(message, userdata, owner))
+        return sd_bus_error_setf(error, NUMAPLACE_ERROR_NOT_PERMITTED, "process %d is somebody else's",
+                                 (int)who.pid);
+    r = manager_assign_process(manager, message, &who, starting);
+    switch (r) {
+    case 0:
+        return 1;
+    case MANAGER_E_NO_SUCH_POLICY:
+        return sd_bus_error_setf(error, NUMAPLACE_ERROR_NO_SUCH_WORKLOAD, "there is no policy '%s'",
+                                 who.policy);
+    case MANAGER_E_LIMIT:
+        return sd_bus_error_setf(error, NUMAPLACE_ERROR_LIMIT,
+                                 "%u processes are assigned to policies already, or %u calls wait",
+                                 ASSIGNMENTS_MAX, MANAGER_ASSIGNING_MAX);
+    default:
+        return r;
+    }
+}
+
 /* The workload a call was sent to. sd-bus has asked for it just before, but polkit's answer may have come after a reload
  * without it. */
 static const Workload *workload_of(sd_bus_message *message, void *userdata, sd_bus_error *error)
@@ -305,6 +363,9 @@ static const sd_bus_vtable manager_vtable[] = {
     METHOD("Resume", "s", SD_BUS_PARAM(name), "", "", method_resume, CHANGE),
     METHOD("Release", "s", SD_BUS_PARAM(name), "", "", method_release, CHANGE),
     METHOD("Reload", "", "", "", "", method_reload, CHANGE),
+    METHOD("AssignProcess", "itsb",
+           SD_BUS_PARAM(pid) SD_BUS_PARAM(start_ticks) SD_BUS_PARAM(policy) SD_BUS_PARAM(starting), "a{sv}",
+           SD_BUS_PARAM(assignment), method_assign_process, CHANGE),
     SD_BUS_SIGNAL_WITH_NAMES("Moved", "a{sv}", SD_BUS_PARAM(move), 0),
     SD_BUS_SIGNAL_WITH_NAMES("Refused", "a{st}", SD_BUS_PARAM(refused), 0),
     SD_BUS_PROPERTY("Version", "s", manager_object_get, 0, SD_BUS_VTABLE_PROPERTY_CONST),

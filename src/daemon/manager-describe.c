@@ -82,6 +82,8 @@ static void status_counts(Dict *dict, const Manager *manager)
     dict_u32(dict, "processes", (uint32_t)world->n_processes);
     dict_u32(dict, "tasks", (uint32_t)world->n_tasks);
     dict_u32(dict, "leases", (uint32_t)world->n_leases);
+    dict_u32(dict, "assigned", (uint32_t)assignments_count(manager->assigned));
+    dict_u64(dict, "assigned_refused", assignments_refused(manager->assigned));
     dict_u32(dict, "overloaded", manager->plan.n_overloaded);
     dict_u32(dict, "idle", manager->plan.n_idle);
 }

@@ -213,6 +213,20 @@ static void put_policy_of(Dict *dict, Manager *manager, const Policy *policy, pi
         put_policy(dict, manager, policy, NULL);
 }
 
+/* An assigned process is under its policy whatever the [Match] sections of that say. */
+static void put_assignment(Dict *dict, Manager *manager, const Policy *policy, const Process *process)
+{
+    const Assignment *assignment =
+        assignments_find(manager->assigned, process->pid, process->start_ticks);
+
+    dict_bool(dict, "assigned", assignment);
+    dict_string(dict, "stripe", assignment ? assignment->stripe : NULL);
+    if (assignment)
+        put_policy(dict, manager, policy, NULL);
+    else
+        put_policy_of(dict, manager, policy, process->pid);
+}
+
 static void explain_managed(Dict *dict, Manager *manager, const char *asked, const Process *process)
 {
     const World *world = manager->world;
@@ -227,7 +241,7 @@ static void explain_managed(Dict *dict, Manager *manager, const char *asked, con
     dict_u32(dict, "uid", process->uid);
     dict_string(dict, "unit", process->unit);
     dict_string(dict, "cgroup", process->cgroup);
-    put_policy_of(dict, manager, manager->policies->policies[workload->policy], process->pid);
+    put_assignment(dict, manager, manager->policies->policies[workload->policy], process);
     dict_string(dict, "workload", workload->name);
     dict_u64(dict, "group", story.group_id);
     dict_string(dict, "group_key", group ? group->key : NULL);

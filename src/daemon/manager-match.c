@@ -33,7 +33,7 @@ ProbeDecision manager_decide(void *userdata, const ProbeSubject *subject, size_t
     Manager *manager = userdata;
     PolicySubject about;
     PolicyVerdict verdict;
-    size_t policy = SIZE_MAX;
+    size_t policy = manager_assigned_policy(manager, subject);
 
     /* IGNORE makes it leave the World. LATER keeps it out and has it asked about each time, so that its end
      * is noticed and Resume brings it back. */
@@ -41,7 +41,7 @@ ProbeDecision manager_decide(void *userdata, const ProbeSubject *subject, size_t
         return world_process(manager->world, subject->pid) ? PROBE_DECISION_IGNORE : PROBE_DECISION_LATER;
 
     manager_subject(manager, subject, &about);
-    verdict = policy_match(manager->policies, &about, &policy);
+    verdict = policy == SIZE_MAX ? policy_match(manager->policies, &about, &policy) : POLICY_VERDICT_YES;
     if (policy == SIZE_MAX || verdict == POLICY_VERDICT_NO)
         return verdict == POLICY_VERDICT_LATER ? PROBE_DECISION_LATER : PROBE_DECISION_IGNORE;
 
@@ -59,6 +59,7 @@ int manager_assign(void *userdata, World *world, Process *process, size_t policy
 
     if (manager->yielded && task_set_find(manager->yielded, process->pid, process->start_ticks))
         process->yielded = true;
+    process->assigned = assignments_find(manager->assigned, process->pid, process->start_ticks);
     return group_assign(world, manager->policies, process, policy);
 }
 

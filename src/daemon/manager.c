@@ -79,6 +79,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
         return sd_event_exit(manager->event, r);
     }
     manager_notify_ticked(manager);
+    manager_answer_assigned(manager);
     manager_objects_tell(manager);
     manager_arm(manager);
     return 0;
@@ -343,9 +344,13 @@ static int make_state(Manager *manager, Topology *topology)
     pace_init(&manager->pace, &pace);
     manager->users = user_cache_new();
     manager->released = task_set_new();
+    manager->assigned = assignments_new();
     manager->moves = moves_new();
-    if (!manager->users || !manager->released || !manager->moves)
+    if (!manager->users || !manager->released || !manager->assigned || !manager->moves)
         return -ENOMEM;
+    r = manager_assignments_load(manager);
+    if (r < 0)
+        return r;
     r = open_act(manager);
     if (r < 0 && r != -EREMOTEIO)
         return r;
@@ -428,6 +433,7 @@ Manager *manager_free(Manager *manager)
 {
     if (!manager)
         return NULL;
+    manager_assignments_done(manager);
     bus_server_free(manager->bus);
     bus_system_free(manager->system_bus);
     object_views_free(manager->views);
@@ -444,6 +450,7 @@ Manager *manager_free(Manager *manager)
     world_free(manager->world);
     moves_free(manager->moves);
     task_set_free(manager->released);
+    assignments_free(manager->assigned);
     user_cache_free(manager->users);
     policy_set_unref(manager->policies);
     config_free(manager->config);

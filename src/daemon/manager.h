@@ -12,6 +12,7 @@
  *   manager-match.c      which policy a process is under (what probe asks)
  *   manager-reload.c     new configuration, policies or topology
  *   manager-admin.c      pause, resume, release
+ *   manager-assign.c     processes assigned to a policy by name
  *   manager-describe.c   answers on the bus: what there is
  *   manager-explain.c    and why
  *   manager-objects.c    the objects on the buses, and telling when they change
@@ -20,6 +21,7 @@
 
 #include "act/act.h"
 #include "base/util.h"
+#include "daemon/assignments.h"
 #include "daemon/bus-server.h"
 #include "daemon/bus-system.h"
 #include "daemon/config.h"
@@ -45,6 +47,9 @@
 
 /* Processes the administrator took out one by one; a limit against scripts that never resume. */
 #define MANAGER_RELEASED_MAX 4096U
+
+/* Calls of AssignProcess that wait for the tick that carries them out; each is a message of a client. */
+#define MANAGER_ASSIGNING_MAX 256U
 
 /* What a program that plans once needs to see first: a base line, and the two ticks an overload takes (P1).
  */
@@ -115,8 +120,11 @@ typedef struct Manager {
     struct ObjectViews *views;
     bool objects_changed; /* what clients are told about objects may have changed */
     TaskSet *released;    /* processes the administrator took out */
-    TaskSet *yielded;     /* re-pinned ones, carried over while the World is made anew; else NULL */
-    bool paused;          /* everything, also workloads still to come */
+    Assignments *assigned;
+    struct Assigning *assigning; /* calls that wait for a tick */
+    size_t n_assigning, assigning_capacity;
+    TaskSet *yielded; /* re-pinned ones, carried over while the World is made anew; else NULL */
+    bool paused;      /* everything, also workloads still to come */
     uint64_t started_usec;
     uint64_t signals_sent;  /* in this tick */
     uint64_t glanced_usec;  /* when the timer last ran, for a tick or to see whether somebody is new */
@@ -224,11 +232,33 @@ typedef enum ManagerAdmin {
     MANAGER_E_NO_SUCH_WORKLOAD = 1,
     MANAGER_E_NO_SUCH_PROCESS,
     MANAGER_E_LIMIT,
+    MANAGER_E_NO_SUCH_POLICY,
 } ManagerAdmin;
 
 int manager_pause(Manager *manager, const char *name);
 int manager_resume(Manager *manager, const char *name);
 int manager_release(Manager *manager, const char *name);
+
+/* manager-assign.c */
+
+/* Whether a process with this number and start time is there, and whose it is. -ESRCH: not; or -errno. */
+int manager_process_owner(Manager *manager, pid_t pid, uint64_t start_ticks, uid_t *ret);
+
+/* Puts a process under a policy by its name and has it placed in the next tick, which is due at once; `call` is answered then.
+ * `starting`: the process will give itself the memory policy it is answered, for itself and its descendants. Returns 0,
+ * MANAGER_E_NO_SUCH_POLICY, MANAGER_E_LIMIT, or -ENOMEM. */
+int manager_assign_process(Manager *manager, sd_bus_message *call, const Assignment *who, bool starting);
+/* Answers the calls that wait. */
+void manager_answer_assigned(Manager *manager);
+
+/* The policy a process is assigned to: its index, SIZE_MAX when none is or there is none of that name any more. */
+size_t manager_assigned_policy(Manager *manager, const ProbeSubject *subject);
+
+/* After a discovery: forgets who has ended, and keeps the rest for the next daemon. */
+void manager_assignments_keep(Manager *manager);
+/* At the start: takes over what the daemon before has kept. Returns 0 or -ENOMEM. */
+int manager_assignments_load(Manager *manager);
+void manager_assignments_done(Manager *manager);
 
 /* Whether the text is a process number, and which. */
 bool manager_is_pid(const char *text, pid_t *ret);

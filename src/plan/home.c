@@ -310,8 +310,8 @@ static void home_threads(Planner *p, const Process *process, const Policy *polic
     }
 }
 
-/* Returns whether the process is at home or on its way. A home of Mode=fixed waits until a process is old enough; one that
- * was chosen does not, because memory is first touched early (P4), and only the choice of another one does. */
+/* Returns whether the process is at home or on its way. A home of Mode=fixed waits until a process is old enough, unless
+ * somebody assigned it; one that was chosen does not, because memory is first touched early (P4), and only the choice of another one does. */
 static bool home_process(Planner *p, const Process *process, CpuMask due)
 {
     const Policy *policy = p->s->workloads[process->workload.i].policy;
@@ -324,7 +324,7 @@ static bool home_process(Planner *p, const Process *process, CpuMask due)
     collect_needs(process, policy, tasks, n, due, &need);
     if (need.n_from == 0)
         return true;
-    if (age < policy->min_age_usec && !choose_mode(policy)) {
+    if (age < policy->min_age_usec && !choose_mode(policy) && !process->assigned) {
         refuse_process(p, PLAN_REASON_TOO_YOUNG, process, age, policy->min_age_usec);
         return false;
     }

@@ -226,6 +226,35 @@ bool probe_newcomers(const Probe *probe)
     return last > 0 && last != probe->last_pid;
 }
 
+static int compare_pid(const void *key, const void *entry)
+{
+    pid_t a = *(const pid_t *)key, b = ((const SeenProcess *)entry)->pid;
+
+    return (a > b) - (a < b);
+}
+
+static SeenProcess *find_seen(const Probe *probe, pid_t pid)
+{
+    return probe->seen.n > 0
+               ? bsearch(&pid, probe->seen.entries, probe->seen.n, sizeof(*probe->seen.entries), compare_pid)
+               : NULL;
+}
+
+void probe_ask_about(Probe *probe, pid_t pid)
+{
+    SeenProcess *seen = find_seen(probe, pid);
+
+    if (seen) /* who was not met yet is asked about anyway */
+        seen->decision = PROBE_DECISION_LATER;
+}
+
+bool probe_met(const Probe *probe, pid_t pid, uint64_t start_ticks)
+{
+    const SeenProcess *seen = find_seen(probe, pid);
+
+    return seen && seen->start_ticks == start_ticks;
+}
+
 bool probe_topology_changed(Probe *probe)
 {
     return probe_cpus_changed(probe);

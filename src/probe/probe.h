@@ -36,6 +36,7 @@ typedef enum ProbeCgroupLayout {
 /* A process about to be matched: what was read of it. */
 typedef struct ProbeSubject {
     pid_t pid, parent;
+    pid_t group, session; /* process group and session */
     uint64_t start_ticks;
     uid_t uid;
     const char *comm, *exe, *command_line, *cgroup, *unit, *slice;
@@ -116,6 +117,12 @@ void probe_ask_again(Probe *probe);
 
 /* Whether processes or threads have begun since the last discovery, anywhere on the machine, as far as /proc/loadavg tells. */
 bool probe_newcomers(const Probe *probe);
+
+/* Has decide() asked about one process at the next discovery, for the same reason. */
+void probe_ask_about(Probe *probe, pid_t pid);
+
+/* Whether the last discovery met this process, managed or not. */
+bool probe_met(const Probe *probe, pid_t pid, uint64_t start_ticks);
 
 /* The slow half: finds and matches processes and threads, re-reads masks, cpusets and names, drops what is gone
  * (world_compact()), and brings the World's `now` and its sums up to date. Hands of a thread:

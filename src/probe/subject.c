@@ -160,6 +160,8 @@ int subject_read_facts(Probe *probe, Subject *subject, unsigned wants, ProbeSubj
     ProbeSubject facts = {
         .pid = subject->pid,
         .parent = subject->stat.ppid,
+        .group = subject->stat.pgrp,
+        .session = subject->stat.session,
         .start_ticks = subject->stat.start_ticks,
         .comm = subject->stat.comm,
         .exe = subject->exe,

@@ -176,6 +176,7 @@ static const RecordField process_fields[] = {
     {"group", RECORD_INDEX, offsetof(ProcessRow, process.group)},
     {"gone", RECORD_BOOL, offsetof(ProcessRow, process.gone)},
     {"yielded", RECORD_BOOL, offsetof(ProcessRow, process.yielded)},
+    {"assigned", RECORD_BOOL, offsetof(ProcessRow, process.assigned)},
 };
 
 /* A task names its process by pid, not by index. Its lease is known from the lease lines. */

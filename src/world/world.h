@@ -119,7 +119,8 @@ typedef struct Process {
     WorkloadIx workload;
     GroupIx group;
     bool gone;
-    bool yielded; /* somebody re-pinned it while managed: hands off until it ends */
+    bool yielded;  /* somebody re-pinned it while managed: hands off until it ends */
+    bool assigned; /* to its workload by name: nothing about it is waited for */
 } Process;
 
 /* The tasks placed as one. */
