@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The VM lab: runs cases in multi-node guests. `./dev lab` is this program; README.md tells how to write a case.
 
-usage: lab.py build [SUITE..] | run CASE.. | bench placement | shell [MACHINE] | list
+usage: lab.py build [SUITE..] | package [SUITE..] | run CASE.. | bench placement | shell [MACHINE] | list
 Exit status of run: 0 passed, 1 something failed, 77 everything was skipped, or the lab cannot run here (with CI=true that
 is a failure).
 """
@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 
-from labkit import SUITES, LabError, Unavailable, bench_placement, case, guest, image, machine, note
+from labkit import SUITES, LabError, Unavailable, bench_placement, case, guest, image, machine, note, package
 
 SKIP = 77
 
@@ -23,6 +23,14 @@ def cmd_build(args) -> int:
     guest.version()
     for suite in args.suites or SUITES:
         print(image.ensure(suite).root)
+    return 0
+
+
+def cmd_package(args) -> int:
+    for suite in args.suites or SUITES:
+        debs = package.ensure(suite)
+        print(package.lintian(suite))
+        print(*debs, sep="\n")
     return 0
 
 
@@ -95,6 +103,10 @@ def parse_arguments() -> argparse.Namespace:
     build = verbs.add_parser("build", help="build the images")
     build.add_argument("suites", nargs="*", metavar="SUITE", choices=[*SUITES, []])
     build.set_defaults(call=cmd_build)
+
+    packages = verbs.add_parser("package", help="build the Debian packages in a clean root, and check them with lintian")
+    packages.add_argument("suites", nargs="*", metavar="SUITE", choices=[*SUITES, []])
+    packages.set_defaults(call=cmd_package)
 
     run = verbs.add_parser("run", help="run cases, or all")
     run.add_argument("cases", nargs="+", metavar="CASE")

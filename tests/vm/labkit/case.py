@@ -7,9 +7,9 @@ import pathlib
 import tempfile
 from dataclasses import dataclass, field
 
-from . import SUITES, VM, LabError, guest, image, machine, note, pack
+from . import SUITES, VM, LabError, guest, image, machine, note, pack, package
 
-KEYS = {"description", "machine", "suites", "kernelargs", "cost", "costargs", "limitsec", "bootlimitsec", "command"}
+KEYS = {"description", "machine", "suites", "kernelargs", "cost", "costargs", "limitsec", "bootlimitsec", "image", "boots", "command"}
 # Some boots fail under multi-threaded TCG: 6.12 oopses early on while it patches its text, and QEMU 7.2 has been seen to hang
 # and to abort in msix_table_mmio_write(). A boot is repeated only when the job had not begun: a job that ends its guest has
 # failed.
@@ -28,6 +28,8 @@ class Case:
     cost_args: str = ""
     limit_sec: int = 120
     boot_limit_sec: int = 150
+    image: str = ""
+    boots: int = 1
 
 
 @dataclass
@@ -78,9 +80,13 @@ def parse(name: str, section: configparser.SectionProxy) -> Case:
     suites = section.get("Suites", " ".join(SUITES)).split()
     if not machines or not suites or set(suites) - set(SUITES):
         raise LabError(f"Machine= and Suites=: expected machines, and suites out of {' '.join(SUITES)}")
+    variant = section.get("Image", "")
+    if variant not in ("", *image.EXTRA):
+        raise LabError(f"Image=: expected one of {' '.join(image.EXTRA)}, or nothing")
     return Case(name, section["Description"], machines, suites, section["Command"].strip() + "\n",
                 section.get("KernelArgs", ""), section.getboolean("Cost", False), section.get("CostArgs", ""),
-                section.getint("LimitSec", 300), section.getint("BootLimitSec", 150))
+                section.getint("LimitSec", 300), section.getint("BootLimitSec", 150),
+                variant, section.getint("Boots", 1))
 
 
 def plugin_option(case: Case, shape: machine.Machine, build: pathlib.Path, logs: pathlib.Path) -> str:
@@ -99,11 +105,12 @@ def prepare(case: Case, machine_name: str, suite: str, build: pathlib.Path, work
     """The guest of a case, not started yet. `work` is for the second disk."""
     shape = machine.load(machine_name)
     qemu = guest.version()
-    disk_image = image.ensure(suite)
+    disk_image = image.ensure(suite, case.image)
+    packages = package.ensure(suite) if case.image == "service" else []
     info = {"suite": suite, "case": case.name, "machine": shape.describe(), "cost": case.cost, "qemu": list(qemu)}
-    disk = pack.make_disk(build, info, case.command, work)
+    disk = pack.make_disk(build, info, case.command, packages, work)
     return guest.Guest(disk_image, shape, disk, logs, case.kernel_args, plugin_option(case, shape, build, logs),
-                       case.limit_sec, case.boot_limit_sec)
+                       case.limit_sec, case.boot_limit_sec, case.boots)
 
 
 def run(case: Case, machine_name: str, suite: str, build: pathlib.Path, on_line=None) -> Result:

@@ -52,12 +52,13 @@ class Guest:
     plugin: str = ""
     limit_sec: int = 120
     boot_limit_sec: int = 150
+    boots: int = 1
     on_line: object = None
     rest: str = field(default="", init=False)
 
     # Without MSI-X (vectors=0): QEMU 7.2 aborts in some boots while the kernel masks its table (msix_table_mmio_write).
     def argv(self, interactive: bool = False) -> list[str]:
-        args = [QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "q35",
+        args = [QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35",
                 "-accel", "tcg,thread=multi", "-cpu", CPU, *machine.qemu_arguments(self.machine),
                 "-kernel", str(self.image.kernel), "-initrd", str(self.image.initrd),
                 "-append", f"{KERNEL_ARGS} {self.kernel_args}".strip(),
@@ -66,6 +67,8 @@ class Guest:
                 "-drive", f"file={self.disk},format=raw,if=none,id=lab,readonly=on",
                 "-device", "virtio-blk-pci,drive=lab,vectors=0", "-device", "virtio-serial-pci,vectors=0",
                 "-chardev", f"file,id=out,path={self.logs / 'output'}", "-device", "virtserialport,chardev=out,name=lab"]
+        if self.boots == 1:
+            args.append("-no-reboot")
         if interactive:
             args += ["-chardev", "stdio,id=tty,signal=off", "-serial", "chardev:tty"]
         else:
@@ -92,7 +95,7 @@ class Guest:
             process.wait()
 
     def watch(self, process: subprocess.Popen, start: float) -> Ended:
-        ended = Ended(tap.Output(), self.logs / "console", 0)
+        ended = Ended(tap.Output(self.boots), self.logs / "console", 0)
         with open(self.logs / "output", encoding="utf-8", errors="replace", newline="\n") as output:
             while True:
                 over = process.poll() is not None

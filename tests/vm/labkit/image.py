@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Root file system, kernel and initial RAM disk of a suite, from Debian's packages and nothing else.
 
-An image is three files named after the suite and a hash of everything it is made of, so it is built again when the recipe
-changes. Nothing is installed on the host and no root is needed: mmdebstrap and mke2fs run in a user namespace, if they must.
+An image is three files named after the suite, what it has more than others, and a hash of everything it is made of, so it is
+built again when the recipe changes. Nothing is installed on the host and no root is needed: mmdebstrap and mke2fs run in a user namespace, if they must.
 """
 
 import fcntl
@@ -24,6 +24,14 @@ KEYRING = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 # systemd brings no udev, so there is none. python3-minimal lacks json, subprocess and unittest.
 PACKAGES = ("systemd-sysv", "python3", "util-linux", "procps", "numactl", "numad", "rt-tests", "strace")
+# What an image has more, when a case asks for it (Image=): a bus daemon alone makes the boot of every guest longer.
+# service: what the package of numaplace depends on and talks to. Both bus daemons are tried: Debian 12 gets the usual one.
+EXTRA = {
+    "service": {
+        "bookworm": ("dbus", "polkitd", "libhwloc15", "libjson-c5"),
+        "trixie": ("dbus-broker", "polkitd", "libhwloc15", "libjson-c5"),
+    },
+}
 # In the initial RAM disk, with what they depend on. crc32c is asked for by ext4 without depending on it.
 MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "ext4", "crc32c_generic")
 RECIPE_FILES = ("customize.sh", "init", "lab.service")
@@ -46,6 +54,8 @@ DISK_SCRIPT = """
 @dataclass(frozen=True)
 class Image:
     suite: str
+    variant: str
+    name: str
     root: pathlib.Path
     kernel: pathlib.Path
     initrd: pathlib.Path
@@ -60,27 +70,32 @@ def need_programs(*names: str) -> None:
             raise Unavailable(f"{name} is not installed (./dev setup)")
 
 
-def recipe_hash(suite: str) -> str:
-    words = (*bootstrap_argv(suite, pathlib.Path("root.tar"), "recipe"), DISK_SCRIPT, *MODULES)
+def packages(suite: str, variant: str) -> tuple[str, ...]:
+    return (*PACKAGES, *EXTRA[variant][suite]) if variant else PACKAGES
+
+
+def recipe_hash(suite: str, variant: str) -> str:
+    words = (*bootstrap_argv(suite, packages(suite, variant), pathlib.Path("root.tar"), "recipe"), DISK_SCRIPT, *MODULES)
     parts = [" ".join(words).encode()]
     for path in (*(VM / "image" / name for name in RECIPE_FILES), pathlib.Path(cpio.__file__)):
         parts.append(path.read_bytes())
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
 
 
-def find(suite: str) -> Image:
-    stem = IMAGES / f"{suite}-{recipe_hash(suite)}"
-    return Image(suite, stem.with_suffix(".ext4"), stem.with_suffix(".kernel"), stem.with_suffix(".initrd"))
+def find(suite: str, variant: str) -> Image:
+    name = f"{suite}-{variant}" if variant else suite
+    stem = IMAGES / f"{name}-{recipe_hash(suite, variant)}"
+    return Image(suite, variant, name, stem.with_suffix(".ext4"), stem.with_suffix(".kernel"), stem.with_suffix(".initrd"))
 
 
-def ensure(suite: str) -> Image:
-    """The image of a suite; builds it when there is none, one process at a time."""
-    image = find(suite)
+def ensure(suite: str, variant: str = "") -> Image:
+    """The image of a suite, with the packages of EXTRA[variant]; builds it when there is none, one process at a time."""
+    image = find(suite, variant)
     if image.complete():
         return image
     need_programs("mmdebstrap", "mke2fs", "tar", "unshare")
     IMAGES.mkdir(parents=True, exist_ok=True)
-    with open(IMAGES / f"{suite}.lock", "w", encoding="ascii") as lock:
+    with open(IMAGES / f"{image.name}.lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not image.complete():
             build(image)
@@ -88,16 +103,17 @@ def ensure(suite: str) -> Image:
 
 
 def build(image: Image) -> None:
-    note(f"building the image of {image.suite}, once; this takes a few minutes and needs the network")
-    with tempfile.TemporaryDirectory(prefix=f"{image.suite}-", dir=IMAGES) as name:
-        work, log = pathlib.Path(name), IMAGES / f"{image.suite}.log"
+    note(f"building the image {image.name}, once; this takes a few minutes and needs the network")
+    with tempfile.TemporaryDirectory(prefix=f"{image.name}-", dir=IMAGES) as name:
+        work, log = pathlib.Path(name), IMAGES / f"{image.name}.log"
         log.unlink(missing_ok=True)
-        bootstrap(image.suite, work, log)
+        bootstrap(image, work, log)
         run_logged([*as_owner(), "sh", "-c", DISK_SCRIPT, "sh", name], log, LabError)
         boot = work / "boot"
         (work / "initrd").write_bytes(make_initrd(boot))
         kernel = next((boot / "boot").glob("vmlinuz-*"))
-        for old in IMAGES.glob(f"{image.suite}-*.*"):
+        # Older ones of this name, and none of a longer name: a hash has twelve digits.
+        for old in IMAGES.glob(f"{image.name}-{12 * '?'}.*"):
             old.unlink()
         kernel.rename(image.kernel)
         (work / "initrd").rename(image.initrd)
@@ -105,7 +121,7 @@ def build(image: Image) -> None:
     note(f"built {image.root}")
 
 
-def bootstrap(suite: str, work: pathlib.Path, log: pathlib.Path) -> None:
+def bootstrap(image: Image, work: pathlib.Path, log: pathlib.Path) -> None:
     """Makes WORK/root.tar. The recipe is copied to where the users of a namespace may read it, whatever the home directory's
     mode; for the same reason only root unpacks in `work`, where everything is removed in the end, whatever happens."""
     with tempfile.TemporaryDirectory(prefix="lab-recipe-") as recipe:
@@ -114,7 +130,8 @@ def bootstrap(suite: str, work: pathlib.Path, log: pathlib.Path) -> None:
         pathlib.Path(recipe).chmod(0o755)
         work.chmod(0o755)
         env = dict(os.environ, TMPDIR=str(work)) if os.geteuid() == 0 else None
-        run_logged(private(bootstrap_argv(suite, work / "root.tar", recipe)), log, Unavailable, env)
+        argv = bootstrap_argv(image.suite, packages(image.suite, image.variant), work / "root.tar", recipe)
+        run_logged(private(argv), log, Unavailable, env)
 
 
 def run_logged(argv: list[str], log: pathlib.Path, error: type[LabError], env: dict | None = None) -> None:
@@ -125,9 +142,9 @@ def run_logged(argv: list[str], log: pathlib.Path, error: type[LabError], env: d
         raise error("\n".join([f"{argv[0]} failed with status {status}; the end of {log}:", *tail]))
 
 
-def bootstrap_argv(suite: str, tar: pathlib.Path, recipe: str) -> list[str]:
+def bootstrap_argv(suite: str, wanted: tuple[str, ...], tar: pathlib.Path, recipe: str) -> list[str]:
     """The packages of a suite as a tar file. Sources are given in full: the host's are none of the guest's business."""
-    argv = ["mmdebstrap", "--mode=auto", "--variant=minbase", "--architectures=amd64", f"--include={','.join(PACKAGES)}",
+    argv = ["mmdebstrap", "--mode=auto", "--variant=minbase", "--architectures=amd64", f"--include={','.join(wanted)}",
             "--aptopt=Acquire::Retries \"3\"", "--aptopt=APT::Install-Recommends \"false\"",
             "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
             f"--customize-hook={recipe}/customize.sh \"$1\""]

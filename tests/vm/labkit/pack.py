@@ -52,9 +52,9 @@ def copy_program(source: pathlib.Path, target: pathlib.Path) -> None:
     target.chmod(0o755)
 
 
-def stage(build: pathlib.Path, info: dict, command: str, root: pathlib.Path) -> None:
+def stage(build: pathlib.Path, info: dict, command: str, packages: list[pathlib.Path], root: pathlib.Path) -> None:
     """Lays /lab out in a directory."""
-    for name in ("bin", "lib"):
+    for name in ("bin", "lib", "packages"):
         (root / name).mkdir(parents=True)
     wanted: dict[str, str] = {}
     for program in programs(build):
@@ -62,6 +62,8 @@ def stage(build: pathlib.Path, info: dict, command: str, root: pathlib.Path) -> 
         wanted.update(libraries(program))
     for name, path in wanted.items():
         shutil.copy(path, root / "lib" / name)
+    for path in packages:
+        shutil.copy(path, root / "packages" / path.name)
     shutil.copytree(SOURCE / "policies", root / "policies")
     ignore = shutil.ignore_patterns("__pycache__", "meson.build", "*.case")
     shutil.copytree(SOURCE / "tests" / "integration", root / "integration", ignore=ignore)
@@ -71,10 +73,11 @@ def stage(build: pathlib.Path, info: dict, command: str, root: pathlib.Path) -> 
     (root / "command").write_text(command, encoding="utf-8")
 
 
-def make_disk(build: pathlib.Path, info: dict, command: str, work: pathlib.Path) -> pathlib.Path:
+def make_disk(build: pathlib.Path, info: dict, command: str, packages: list[pathlib.Path],
+              work: pathlib.Path) -> pathlib.Path:
     """Packs /lab into a file system image below `work`."""
     root, disk = work / "lab", work / "lab.ext4"
-    stage(build, info, command, root)
+    stage(build, info, command, packages, root)
     size_mb = sum(path.stat().st_size for path in root.rglob("*") if path.is_file()) // (1 << 20) * 11 // 10 + 8
     # Everything belongs to root in the guest, whoever packs it.
     prefix = [] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--"]

@@ -13,9 +13,11 @@ SKIP = re.compile(r"#\s*skip\b(.*)$", re.IGNORECASE)
 
 @dataclass
 class Output:
-    """Several programs may each print a plan: the sum of the plans is what must have been tested."""
+    """Several programs may each print a plan: the sum of the plans is what must have been tested. The job may begin several
+    times, when the guest is booted again in between: `boots`."""
 
-    begun: bool = False
+    boots: int = 1
+    begins: int = 0
     status: int | None = None
     planned: int | None = None
     points: int = 0
@@ -25,7 +27,7 @@ class Output:
 
     def feed(self, line: str) -> None:
         if line == BEGIN:
-            self.begun = True
+            self.begins += 1
         elif match := END.match(line):
             self.status = int(match[1])
         elif line.startswith("{"):
@@ -42,11 +44,17 @@ class Output:
             elif match[1]:
                 self.failed.append(line)
 
+    @property
+    def begun(self) -> bool:
+        return self.begins > 0
+
     def problems(self) -> list[str]:
         """Why the job did not pass; empty when it did."""
         found = list(self.failed)
         if not self.begun:
             return ["the guest never reached the job"]
+        if self.begins != self.boots:
+            found.append(f"the job began {self.begins} times, expected {self.boots}")
         if self.status is None:
             found.append("the job never ended")
         elif self.status:
@@ -61,8 +69,8 @@ class Output:
         return bool(self.skipped) and len(self.skipped) >= self.points
 
 
-def parse(text: str) -> Output:
-    output = Output()
+def parse(text: str, boots: int = 1) -> Output:
+    output = Output(boots)
     for line in text.splitlines():
         output.feed(line.rstrip())
     return output

@@ -32,6 +32,12 @@ class Tap(unittest.TestCase):
     def test_two_plans(self):
         self.assertEqual(self.problems("lab: begin", "1..1", "ok 1", "1..1", "ok 1", "lab: end 0"), [])
 
+    def test_boots(self):
+        once, twice = "1..1\nok 1\nlab: end 0", "lab: begin\n1..1\nok 1\nlab: begin\n1..1\nok 1\nlab: end 0"
+        self.assertEqual(tap.parse(twice, boots=2).problems(), [])
+        self.assertEqual(tap.parse(twice).problems(), ["the job began 2 times, expected 1"])
+        self.assertEqual(tap.parse("lab: begin\n" + once, boots=2).problems(), ["the job began 1 times, expected 2"])
+
     def test_fail(self):
         for lines, expected in (
                 ((), "the guest never reached the job"),
@@ -111,11 +117,15 @@ class Cases(unittest.TestCase):
         found = self.parse("Description=d\nMachine=2x2 4x1\nSuites=trixie\nCost=yes\nLimitSec=7\nCommand=a\n  b")
         self.assertEqual((found.machines, found.suites, found.cost, found.limit_sec), (["2x2", "4x1"], ["trixie"], True, 7))
         self.assertEqual(found.command, "a\nb\n")
+        self.assertEqual((found.image, found.boots), ("", 1))
+        found = self.parse("Description=d\nMachine=2x2\nImage=service\nBoots=2\nCommand=a")
+        self.assertEqual((found.image, found.boots), ("service", 2))
         self.assertEqual(self.parse("Description=d\nMachine=all\nCommand=a").machines, machine.names())
 
     def test_refused(self):
         for text in ("Machine=2x2\nCommand=a", "Description=d\nCommand=a", "Description=d\nMachine=2x2",
-                     "Description=d\nMachine=2x2\nCommand=a\nSuites=sid", "Description=d\nMachine=2x2\nCommand=a\nLimit=3"):
+                     "Description=d\nMachine=2x2\nCommand=a\nSuites=sid", "Description=d\nMachine=2x2\nCommand=a\nImage=x",
+                     "Description=d\nMachine=2x2\nCommand=a\nLimit=3"):
             with self.subTest(text=text), self.assertRaises((LabError, KeyError)):
                 self.parse(text)
 

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Does to a process of another user what the daemon does, or is there to do, and says what was refused.
+
+usage: sandbox.py PID [perf]   perf: also samples page faults, if the unit is meant to allow that"""
+
+import ctypes
+import mmap
+import os
+import pathlib
+import struct
+import sys
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+# Of x86-64, which the lab's guests are.
+CAPGET, CAPSET, MIGRATE_PAGES, MOVE_PAGES, PERF_EVENT_OPEN = 125, 126, 256, 279, 298
+MPOL_MF_MOVE, MPOL_MF_MOVE_ALL = 2, 4
+
+
+def syscall(number: int, *args) -> int:
+    words = [ctypes.c_long(arg) if isinstance(arg, int) else arg for arg in args]
+    result = LIBC.syscall(ctypes.c_long(number), *words)
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
+
+
+def read(pid: int) -> None:
+    """What only its owner, or who might trace it, may read."""
+    process = pathlib.Path(f"/proc/{pid}")
+    os.readlink(process / "exe")
+    for name in ("environ", "cmdline", "numa_maps", "maps", "smaps_rollup", "schedstat", "cgroup"):
+        if not (process / name).read_bytes():
+            raise OSError(f"{name} is empty")
+
+
+def affinity(pid: int) -> None:
+    """The mask it has, so that nobody takes it for somebody else's."""
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        os.sched_setaffinity(int(tid), os.sched_getaffinity(int(tid)))
+
+
+def stack(pid: int) -> int:
+    """A page that is there."""
+    for line in pathlib.Path(f"/proc/{pid}/maps").read_text(encoding="utf-8").splitlines():
+        if line.endswith("[stack]"):
+            return int(line.split()[0].partition("-")[2], 16) - mmap.PAGESIZE
+    raise OSError("no stack")
+
+
+def move_page(pid: int, page: int, node: int | None, flags: int) -> int:
+    """Returns the node the page is on then."""
+    pages, status = (ctypes.c_void_p * 1)(page), (ctypes.c_int * 1)(-1)
+    nodes = None if node is None else (ctypes.c_int * 1)(node)
+    syscall(MOVE_PAGES, pid, 1, pages, nodes, status, flags)
+    if status[0] < 0:
+        raise OSError(-status[0], os.strerror(-status[0]))
+    return status[0]
+
+
+def move_pages(pid: int, flags: int) -> None:
+    page = stack(pid)
+    for _ in range(2):
+        wanted = 1 - move_page(pid, page, None, 0)
+        if move_page(pid, page, wanted, flags) != wanted or move_page(pid, page, None, 0) != wanted:
+            raise OSError("the page did not move")
+
+
+def migrate_pages(pid: int) -> None:
+    page = stack(pid)
+    node = move_page(pid, page, None, 0)
+    sets = [(ctypes.c_ulong * 1)(1 << n) for n in (node, 1 - node)]
+    syscall(MIGRATE_PAGES, pid, 65, *sets)
+    if move_page(pid, page, None, 0) == node:
+        raise OSError("the page did not move")
+
+
+def capabilities() -> None:
+    """A thread puts some down, and takes them up again."""
+    head, data = ctypes.create_string_buffer(struct.pack("Ii", 0x20080522, 0)), ctypes.create_string_buffer(24)
+    syscall(CAPGET, head, data)
+    syscall(CAPSET, head, data)
+
+
+def pressure() -> None:
+    """A window that only the privileged may have."""
+    with open("/proc/pressure/cpu", "r+b", buffering=0) as file:
+        file.write(b"some 50000 500000\0")
+
+
+def page_faults(pid: int) -> None:
+    """Samples of page faults, with their addresses, through a ring in memory."""
+    # type, size, config, sample_period, sample_type (TID, ADDR), read_format, flags (exclude_kernel)
+    attr = ctypes.create_string_buffer(struct.pack("=IIQQQQQ", 1, 128, 2, 1, 1 << 1 | 1 << 3, 0, 1 << 5), 128)
+    fd = syscall(PERF_EVENT_OPEN, attr, pid, -1, -1, 8)
+    mmap.mmap(fd, 9 * mmap.PAGESIZE).close()
+    os.close(fd)
+
+
+def main() -> None:
+    pid, bad = int(sys.argv[1]), 0
+    checks = {"read /proc/PID": lambda: read(pid), "sched_setaffinity": lambda: affinity(pid),
+              "move_pages": lambda: move_pages(pid, MPOL_MF_MOVE), "move_pages of shared ones": lambda: move_pages(pid, MPOL_MF_MOVE_ALL),
+              "migrate_pages": lambda: migrate_pages(pid), "capset": capabilities, "pressure stall events": pressure}
+    if "perf" in sys.argv:
+        checks["perf_event_open"] = lambda: page_faults(pid)
+    for name, check in checks.items():
+        try:
+            check()
+            print(f"{name}: works")
+        except OSError as error:
+            bad += 1
+            print(f"{name}: {error}")
+    sys.exit(1 if bad else 0)
+
+
+main()

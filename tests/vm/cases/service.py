@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The second boot of the case `service`: what an administrator does with the package, from the boot to the purge.
+
+The classes are run in the order of their names."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import unittest
+
+import lib
+import servicelib as service
+import tap
+from servicelib import DAEMON, NOBODY, WORK, ask, node_cpus, run, show, systemctl, wait_masks, work_masks
+
+BUS = "org.numaplace1"
+PATH = "/org/numaplace1"
+MANAGER = (BUS, PATH, "org.numaplace1.Manager")
+# As the policy's file, which begins with a digit; that is escaped in the object's name.
+WORKLOAD = "50-work"
+OBJECT = f"{PATH}/workload/_350_2dwork"
+RULES = pathlib.Path("/etc/polkit-1/rules.d/50-lab.rules")
+
+
+class Boot(unittest.TestCase):
+    def test_at_boot(self):
+        """The service is started, and places what the boot has started, too."""
+        lib.wait_until("the service to run", lambda: service.is_active(DAEMON))
+        wait_masks(node_cpus(1))
+        self.assertEqual(show(DAEMON, "NRestarts"), "0")
+        lib.wait_until("the daemon to be on the system bus", lambda: ask("status")["system_bus"])
+
+
+class ServiceTest(unittest.TestCase):
+    """The service runs, and the workload is on node 1."""
+
+    def setUp(self):
+        service.write_policy(1)
+        # Also forgets how often it was started.
+        systemctl("reset-failed")
+        systemctl("start", WORK, DAEMON)
+        systemctl("reload", DAEMON)
+        wait_masks(node_cpus(1))
+
+
+class Bus(ServiceTest):
+    def call(self, *words: str, prefix=(), status=0) -> str:
+        return run(*prefix, "busctl", "--json=short", "call", *MANAGER, *words, status=status).stdout
+
+    def paused(self) -> list[str]:
+        return [workload["name"] for workload in ask("workloads") if workload["paused"]]
+
+    def introspect(self, path: str) -> str:
+        return re.sub(" +", " ", run(*NOBODY, "busctl", "--no-pager", "introspect", BUS, path).stdout)
+
+    def test_introspect(self):
+        text = self.introspect(PATH)
+        for line in (".GetStatus method - a{sv}", ".Pause method s -", ".Moved signal a{sv} -", ".Refused signal a{st} -",
+                     ".GetManagedObjects method - a{oa{sa{sv}}}", ".Workloads property u 1 emits-change"):
+            self.assertIn(f"\n{line}", text)
+        self.assertIn(OBJECT, run("busctl", "--no-pager", "tree", BUS).stdout)
+        self.assertIn(f'\n.Home property s "{node_cpus(1)}" emits-change', self.introspect(OBJECT))
+
+    def test_monitor(self):
+        """A move is told to whoever listens, and so is the new home."""
+        said = pathlib.Path("/run/lab-monitor")
+        with open(said, "wb") as file:
+            monitor = subprocess.Popen(["busctl", "monitor", "--json=short", BUS], stdout=file, stderr=subprocess.DEVNULL)
+        self.addCleanup(lambda: (monitor.kill(), monitor.wait()))
+        # Not all versions say when they have begun to listen.
+        lib.wait_until("the monitor to hear of a call", lambda: self.call("GetStatus") and self.heard(said, "GetStatus"))
+        service.write_policy(0)
+        systemctl("reload", DAEMON)
+        for member in ("Moved", "PropertiesChanged"):
+            lib.wait_until(f"{member} to tell the home", lambda member=member: any(
+                f'"{node_cpus(0)}"' in text for text in self.heard(said, member)))
+        wait_masks(node_cpus(0))
+
+    @staticmethod
+    def heard(said: pathlib.Path, member: str) -> list[str]:
+        """The contents of the messages of this name."""
+        # The last line may not be whole yet.
+        messages = [json.loads(line) for line in said.read_text(encoding="utf-8").split("\n")[:-1]]
+        return [json.dumps(message["payload"]["data"]) for message in messages if message.get("member") == member]
+
+    def test_activation(self):
+        """A call starts the service, whoever calls."""
+        systemctl("stop", DAEMON)
+        self.assertIn('"mode"', self.call("GetStatus", prefix=NOBODY))
+        self.assertTrue(service.is_active(DAEMON))
+
+    def test_others_may_read(self):
+        self.assertIn(f'"{WORKLOAD}"', self.call("ListWorkloads", prefix=NOBODY))
+        self.assertIn(WORKLOAD, run(*NOBODY, service.CTL, "workloads").stdout)
+        self.assertIn("set-home", run(*NOBODY, service.CTL, "--json=short", "moves").stdout)
+
+    def test_others_may_not_change(self):
+        for words in (("Pause", "s", ""), ("Pause", "s", WORKLOAD), ("Release", "s", WORKLOAD), ("Reload",)):
+            with self.subTest(words=words):
+                self.call(*words, prefix=NOBODY, status=1)
+        self.assertNotEqual(run(*NOBODY, service.CTL, "pause", WORKLOAD, status=None).returncode, 0)
+        self.assertEqual((self.paused(), ask("status")["state"]), ([], "running"))
+        self.assertEqual(work_masks(), {node_cpus(1)})
+
+    def test_rule_of_polkit(self):
+        """One user may change one workload."""
+        self.addCleanup(RULES.unlink)
+        RULES.write_text(f"""polkit.addRule(function(action, subject) {{
+            if (action.id == "org.numaplace1.override" && action.lookup("workload") == "{WORKLOAD}" && subject.user == "nobody")
+                return polkit.Result.YES;
+        }});\n""", encoding="ascii")
+        pause = (*NOBODY, "busctl", "call", *MANAGER, "Pause", "s")
+        lib.wait_until("polkit to have read its rules", lambda: run(*pause, WORKLOAD, status=None).returncode == 0)
+        self.assertEqual(self.paused(), [WORKLOAD])
+        run(*pause, "", status=1)
+        self.assertEqual(ask("status")["state"], "running")
+        self.call("Release", "s", WORKLOAD, prefix=NOBODY)
+        self.assertEqual(work_masks(), {service.online()})
+        self.call("Resume", "s", WORKLOAD, prefix=NOBODY)
+        wait_masks(node_cpus(1))
+
+
+class Confinement(ServiceTest):
+    """What the unit shuts out is nothing the daemon needs."""
+
+    def test_verify(self):
+        found = run("systemd-analyze", "--no-pager", "--man=no", "verify", DAEMON)
+        self.assertEqual((found.stdout + found.stderr).strip(), "")
+
+    def test_exposure(self):
+        line = run("systemd-analyze", "--no-pager", "security", DAEMON).stdout.strip().splitlines()[-1]
+        print(f"# {line}")
+        self.assertLessEqual(float(re.search(r": ([0-9.]+) ", line)[1]), 2.0)
+
+    def test_reading(self):
+        """Program and environment of another user's process were read, or it were not placed."""
+        status = ask("status")
+        for key in ("schedstat", "task_schedstat", "psi", "psi_trigger", "numa"):
+            self.assertTrue(status[key], key)
+        self.assertEqual(status["outcomes"].get("refused", 0), 0)
+        lib.wait_until("it to be known where its memory lies", lambda: ask("workloads")[0]["memory_evidence"])
+        self.assertGreater(sum(node["bytes"] for node in ask("workloads")[0]["memory"]), 0)
+
+    def test_calls(self):
+        """A program that calls what the daemon calls or may call, in a copy of the unit."""
+        text = pathlib.Path(show(DAEMON, "FragmentPath")).read_text(encoding="utf-8")
+        text = re.sub(r"^(Exec|Restart|Watchdog|RuntimeDirectory|Type|Alias).*\n", "", text, flags=re.MULTILINE)
+        command = ["/usr/bin/python3", "/lab/cases/sandbox.py", show(WORK, "MainPID")]
+        if "perf_event_open" in show(DAEMON, "SystemCallFilter"):
+            command.append("perf")
+        copy = pathlib.Path("/run/systemd/system/np-sandbox.service")
+        copy.write_text(text.replace("[Service]", f"[Service]\nType=oneshot\nExecStart={' '.join(command)}", 1), encoding="utf-8")
+        self.addCleanup(copy.unlink)
+        systemctl("daemon-reload")
+        systemctl("start", copy.name, status=None)
+        run("journalctl", "--sync")
+        said = run("journalctl", "--no-pager", "-o", "cat", "-u", copy.name).stdout
+        print("".join(f"# {line}\n" for line in said.splitlines()), end="")
+        self.assertEqual(show(copy.name, "Result"), "success")
+
+
+class Life(ServiceTest):
+    def test_reload_of_a_broken_file(self):
+        """The policy from before stays in force, and the journal says which line is wrong."""
+        since = service.cursor()
+        service.write_policy("banana")
+        systemctl("reload", DAEMON, status=1)
+        self.assertTrue(service.is_active(DAEMON))
+        self.assertEqual(work_masks(), {node_cpus(1)})
+        said = service.records(since)
+        self.assertEqual([record["MESSAGE_ID"] for record in said],
+                         [service.messages()[name] for name in ("CONFIG", "RELOAD_FAILED")], said)
+        self.assertIn("50-work.policy:", said[0]["MESSAGE"])
+        # What is started now is placed by the policy from before.
+        systemctl("restart", WORK)
+        wait_masks(node_cpus(1))
+        service.write_policy(0)
+        systemctl("reload", DAEMON)
+        wait_masks(node_cpus(0))
+
+    def test_killed(self):
+        """The service manager starts it again, and that puts back first: without a policy the workload is as before."""
+        since, pid = service.cursor(), show(DAEMON, "MainPID")
+        (service.POLICIES / "50-work.policy").unlink()
+        os.kill(int(pid), signal.SIGKILL)
+        lib.wait_until("another daemon", lambda: show(DAEMON, "MainPID") not in ("0", pid) and service.is_active(DAEMON))
+        self.assertEqual(work_masks(), {service.online()})
+        self.assertIn(service.messages()["RECOVERED"], [record.get("MESSAGE_ID") for record in service.records(since)])
+
+    def test_stopped(self):
+        systemctl("stop", DAEMON)
+        self.assertEqual(work_masks(), {service.online()})
+        self.assertEqual(show(DAEMON, "Result"), "success")
+
+    def test_started_late(self):
+        systemctl("stop", DAEMON)
+        systemctl("restart", WORK)
+        self.assertEqual(work_masks(), {service.online()})
+        systemctl("start", DAEMON)
+        wait_masks(node_cpus(1))
+
+
+class Story(ServiceTest):
+    """journalctl -t numaplaced."""
+
+    def test_of_a_change(self):
+        """A few lines, each with its id."""
+        since, ids = service.cursor(), service.messages()
+        service.write_policy(0)
+        systemctl("reload", DAEMON)
+        wait_masks(node_cpus(0))
+        told = lib.wait_until("the move to be told", lambda: [
+            record for record in service.records(since) if record.get("MESSAGE_ID") == ids["ACTION"]])
+        self.assertEqual(told[0]["NUMAPLACE_WORKLOAD"], WORKLOAD)
+        story = service.records(since)
+        print("".join(f"# {record['MESSAGE']}\n" for record in story), end="")
+        self.assertLessEqual(len(story), 4)
+        self.assertEqual([record["MESSAGE"] for record in story if record.get("MESSAGE_ID") not in ids.values()], [])
+
+    def test_catalog(self):
+        """Every id has its explanation, and what it leaves to the record is filled in."""
+        listed = run("journalctl", "--list-catalog").stdout
+        for name, message_id in service.messages().items():
+            self.assertIn(message_id, listed, name)
+        text = service.journal("-x", "-n", "200")
+        self.assertIn("Subject: Task placement has started", text)
+        self.assertRegex(text, rf"Subject: set-home of workload {WORKLOAD} \(rule ")
+        self.assertNotRegex(text, r"@NUMAPLACE_\w+@")
+
+
+class Uninstall(unittest.TestCase):
+    """Afterwards everything is as it was before the package was installed, while a placement was in force."""
+
+    def check(self, verb: str, configuration: str, before_removal=lambda: None):
+        systemctl("start", WORK)
+        run("dpkg", "--purge", "numaplace")
+        before = service.State()
+        self.assertEqual(work_masks(), {service.online()})
+        run("dpkg", "-i", *service.PACKAGES)
+        service.CONFIG.write_text(configuration, encoding="ascii")
+        service.write_policy(1)
+        systemctl("reset-failed")
+        systemctl("restart", DAEMON)
+        wait_masks(node_cpus(1))
+        before_removal()
+        run("dpkg", verb, "numaplace")
+        self.assertEqual(before.changes(), [])
+        self.assertEqual(work_masks(), {service.online()})
+        self.assertEqual(systemctl("is-active", DAEMON, status=None), "inactive")
+
+    def test_purged(self):
+        self.check("--purge", "")
+        for path in ("/run/numaplace", "/usr/lib/numaplace", "/usr/sbin/numaplaced"):
+            self.assertFalse(os.path.exists(path), path)
+        # What an administrator wrote stays his.
+        self.assertTrue((service.POLICIES / "50-work.policy").exists())
+
+    def test_removed(self):
+        self.check("--remove", "")
+
+    def test_removed_after_a_crash(self):
+        """Nobody is left to put back, and what was placed is only known from the journal."""
+        def crash():
+            systemctl("kill", "--signal=KILL", DAEMON)
+            systemctl("stop", DAEMON)
+            self.assertEqual(work_masks(), {node_cpus(1)})
+
+        self.check("--purge", "", crash)
+
+    def test_removed_with_placements_kept(self):
+        self.check("--purge", "[Daemon]\nKeepOnStop=yes\n")
+
+
+if __name__ == "__main__":
+    try:
+        tap.main()
+    except SystemExit as end:
+        if end.code:
+            print("".join(f"# {line}\n" for line in service.journal("-n", "60").splitlines()))
+        sys.exit(end.code)
