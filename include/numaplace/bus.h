@@ -83,14 +83,19 @@
  *   "v2"), cpuset_v1 b, cpu_usec t (the daemon's CPU time), probe_cpu_usec t, plan_cpu_usec t, act_cpu_usec
  *   t, managed_cpu_usec t (of all managed tasks), cpu_permille u (of one CPU, moving mean),
  *   max_cpu_permille u, search_ppm u (plan_cpu_usec in millionths of managed_cpu_usec), action_cost_usec t,
- *   rss_bytes t, lends t, recalls t, homes t, releases t (carried out since start), outcomes a{st} (by
+ *   rss_bytes t, lends t, recalls t, homes t, releases t, memory_orders t (carried out since start; of orders: given), outcomes a{st} (by
  *   name), refused a{st} (by reason), moves t (sequence of the newest one), reloads t, reload_failures t,
  *   topology_reloads t, foreign_restores t (threads left as somebody else pinned them), log_suppressed t,
  *   system_bus b (clients are served there, too),
  *   clients u, clients_refused t, reads t, gone t, unparsable t, reads_put_off t, over_limit t, kept_open
  *   t, quiet t, memory_reads t (of where memory lies), memory_cpu_usec t (what they cost; not in cpu_usec)
  *   (ProbeStatistics), free aa{sv} (of each node: node u, bytes t; unused, or clean file pages nobody used lately; empty
- *   while nobody's memory is looked at), config s (file, "" when there is none), runtime_directory s, policy_directories as
+ *   while nobody's memory is looked at), memory_moves b (memory is moved at all), kernel_balances b (kernel.numa_balancing moves
+ *   it), memory_pressure_permille u (the kernel's mean of ten seconds), memory_moving u (orders), memory_moved_bytes t,
+ *   memory_huge_pages t, memory_blocked_usec t and memory_longest_usec t (calls that moved, all and the longest: so long at most
+ *   was somebody kept from memory), memory_rate_bytes t (a second, to each node, while others wait for memory; 0: no
+ *   limit), memory_hanging u (threads), memory_outcomes a{st} (orders, by how they ended), memory_refused a{st} (bytes, by
+ *   why they stayed), config s (file, "" when there is none), runtime_directory s, policy_directories as
  *
  * topology
  *   origin s, source s, rehearsal u, restricted b, distances_known b, cpus s, n_cpus u, n_nodes u, n_llcs
@@ -123,7 +128,10 @@
  * memory...
  *   memory aa{sv}: node u, bytes t (nodes without any are left out), memory_evidence s ("residency": how much of it lies
  *   where, not who uses it; "": not known), memory_age_usec t (of the oldest reading), memory_unknown u (processes of
- *   which it is not known), memory_strength_permille u (the share of the node with most; P16)
+ *   which it is not known), memory_strength_permille u (the share of the node with most; P16), memory_follows b (it goes
+ *   where the home is), memory_moving u (processes whose memory is under way), memory_todo_bytes t (of it, to be moved yet);
+ *   not of a process: memory_orders t (that are over), memory_moved_bytes t, memory_refused_bytes t (that should have moved and
+ *   could not), memory_blocked_usec t
  *
  * lease
  *   pid i, tid i, comm s, cpu u, node u, cross_node b, group t, age_usec t, left_usec t, since_tick t
@@ -141,12 +149,13 @@
  *   by the daemon), lent_cpu i (-1: none), group t, workload s, last_move_usec t (instant, 0: never)
  *
  * move
- *   sequence t, time_usec t, realtime_usec t, tick t, kind s ("set-home", "lend", "recall", "release"),
+ *   sequence t, time_usec t, realtime_usec t, tick t, kind s ("set-home", "lend", "recall", "release",
+ *   "move-pages": that the order was taken is what "done" says),
  *   rule s, text s (the rule in a sentence), mechanism u (the N of P<N>), outcome s ("done", "gone",
  *   "foreign", "retry", "refused", "unjournalled", "skipped"), count u (how often in a row; above 1 only
  *   when not "done"), pid i, tid i (0: the whole process), start_ticks t, comm s, workload s, group t, from
- *   s, to s (CPU masks), cpu i (-1: none), node i (of cpu), home_nodes s, cross_node b, distance u,
- *   lease_usec t, value u, limit u (the numbers that decided)
+ *   s, to s (CPU masks), cpu i (-1: none), node i (of cpu), home_nodes s, from_nodes s and to_nodes s
+ *   and bytes t (memory), cross_node b, distance u, lease_usec t, value u, limit u (the numbers that decided; of memory, MiB)
  *
  * refusal
  *   reason s, text s, mechanism u, count t, time_usec t (of the last), tick t, pid i (0: the group as a

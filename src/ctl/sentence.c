@@ -17,19 +17,23 @@ typedef enum Unit {
     UNIT_PERMILLE,
     UNIT_USEC,
     UNIT_MSEC,
+    UNIT_BYTES,
+    UNIT_MIB,
 } Unit;
 
 static const Unit rule_units[PLAN_RULE_MAX] = {
-    [PLAN_RULE_IDLE_NEARBY] = UNIT_PERMILLE,
-    [PLAN_RULE_OWNER_WAITS] = UNIT_PERMILLE,
-    [PLAN_RULE_LEASE_ENDED] = UNIT_MSEC,
-    [PLAN_RULE_DEMAND_FELL] = UNIT_PERMILLE,
+    [PLAN_RULE_IDLE_NEARBY] = UNIT_PERMILLE, [PLAN_RULE_OWNER_WAITS] = UNIT_PERMILLE,
+    [PLAN_RULE_LEASE_ENDED] = UNIT_MSEC,     [PLAN_RULE_DEMAND_FELL] = UNIT_PERMILLE,
+    [PLAN_RULE_FOLLOW_HOME] = UNIT_MIB,
 };
 
 static const Unit reason_units[PLAN_REASON_MAX] = {
     [PLAN_REASON_TOO_YOUNG] = UNIT_USEC,       [PLAN_REASON_NOT_OVERLOADED] = UNIT_PERMILLE,
     [PLAN_REASON_NO_IDLE_CPU] = UNIT_PERMILLE, [PLAN_REASON_HOME_HAS_IDLE] = UNIT_PERMILLE,
     [PLAN_REASON_IDLE_TOO_SHORT] = UNIT_USEC,  [PLAN_REASON_RESIDENCY] = UNIT_USEC,
+    [PLAN_REASON_EVIDENCE] = UNIT_USEC,        [PLAN_REASON_MEMORY_NEAR] = UNIT_BYTES,
+    [PLAN_REASON_HEADROOM] = UNIT_BYTES,       [PLAN_REASON_MEMORY_PRESSURE] = UNIT_PERMILLE,
+    [PLAN_REASON_RATE_MEMORY] = UNIT_BYTES,
 };
 
 static Unit unit_of_rule(const char *name)
@@ -61,6 +65,12 @@ static void add_number(ViewText *ret, uint64_t number, Unit unit)
         break;
     case UNIT_MSEC:
         view_text_add(ret, "%s", view_span(number * USEC_PER_MSEC, buf, sizeof(buf)));
+        break;
+    case UNIT_BYTES:
+        view_text_add(ret, "%s", view_bytes(number, buf, sizeof(buf)));
+        break;
+    case UNIT_MIB:
+        view_text_add(ret, "%s", view_bytes(number << 20, buf, sizeof(buf)));
         break;
     default:
         view_text_add(ret, "%" PRIu64, number);
@@ -119,7 +129,11 @@ static void add_where(ViewText *ret, json_object *move)
     if (cpu >= 0)
         view_text_add(ret, " CPU %" PRId64 " (node %" PRId64 "%s)", cpu, view_number(move, "node", -1),
                       view_bool(move, "cross_node") ? ", not its own" : "");
-    view_text_add(ret, " %s -> %s", view_string(move, "from"), view_string(move, "to"));
+    if (!strcmp(view_string(move, "kind"), plan_kind_name(PLAN_KIND_MOVE_PAGES)))
+        view_text_add(ret, " memory of nodes %s -> %s", view_string(move, "from_nodes"),
+                      view_string(move, "to_nodes"));
+    else
+        view_text_add(ret, " %s -> %s", view_string(move, "from"), view_string(move, "to"));
     if (!strcmp(view_string(move, "kind"), plan_kind_name(PLAN_KIND_LEND)))
         view_text_add(ret, " for %s",
                       view_span((uint64_t)view_number(move, "lease_usec", 0), buf, sizeof(buf)));

@@ -63,8 +63,9 @@ static void print_place(json_object *explanation)
     if (view_number(explanation, "group", 0) > 0)
         view_line("Group", "%" PRId64 "%s%s", view_number(explanation, "group", 0), *key ? ", " : "", key);
     if (*view_string(explanation, "home"))
-        view_line("Home", "CPUs %s on nodes %s; memory stays where it is", view_string(explanation, "home"),
-                  view_string(explanation, "home_nodes"));
+        view_line("Home", "CPUs %s on nodes %s; memory %s", view_string(explanation, "home"),
+                  view_string(explanation, "home_nodes"),
+                  view_bool(explanation, "memory_follows") ? "follows" : "stays where it is");
     else if (view_bool(explanation, "managed"))
         view_line("Home", "none: the kernel may use every CPU of its cpuset");
     view_memory_line(explanation);

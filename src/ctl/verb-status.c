@@ -67,6 +67,7 @@ static void print_actions(json_object *status)
     add_count(&actions, status, "recalls", "recall", "recalls");
     add_count(&actions, status, "homes", "home", "homes");
     add_count(&actions, status, "releases", "release", "releases");
+    add_count(&actions, status, "memory_orders", "order to move memory", "orders to move memory");
     add_count(&actions, status, "foreign_restores", "thread left as somebody else pinned it",
               "threads left as somebody else pinned them");
     view_line("Since start", "%s", actions.failed ? "(out of memory)" : actions.text);
@@ -123,6 +124,18 @@ static void print_free(json_object *status)
         view_line("Free memory", "%s", text ? text : "?");
 }
 
+static void print_memory(json_object *status)
+{
+    char moved[64], longest[64];
+
+    if (number(status, "memory_moved_bytes") == 0 && number(status, "memory_moving") == 0)
+        return;
+    view_line("Moved", "%s; %" PRId64 " %s under way; the longest call took %s",
+              view_bytes((uint64_t)number(status, "memory_moved_bytes"), moved, sizeof(moved)),
+              number(status, "memory_moving"), view_noun(number(status, "memory_moving"), "order", "orders"),
+              view_span((uint64_t)number(status, "memory_longest_usec"), longest, sizeof(longest)));
+}
+
 static void print_kernel(json_object *status)
 {
     bool psi = view_bool(status, "psi");
@@ -162,7 +175,10 @@ CtlExit verb_status(const CtlOptions *options, int argc, char **argv)
     if (code == CTL_EXIT_OK)
         code = print_counters(status, "Refused", "refused");
     print_cost(status);
+    if (code == CTL_EXIT_OK)
+        code = print_counters(status, "Not moved", "memory_refused");
     print_free(status);
+    print_memory(status);
     print_kernel(status);
     return code;
 }

@@ -199,6 +199,28 @@ void view_line(const char *title, const char *format, ...)
                  printable ? printable : "(out of memory)");
 }
 
+/* "48 MB in 2 orders, 1 MB could not be; 12 MB under way" */
+static void view_moving_line(json_object *object)
+{
+    int64_t orders = view_number(object, "memory_orders", 0),
+            moving = view_number(object, "memory_moving", 0);
+    uint64_t refused = (uint64_t)view_number(object, "memory_refused_bytes", 0);
+    CLEANUP(view_text_done) ViewText text = {0};
+    char buf[64];
+
+    if (orders > 0)
+        view_text_add(&text, "%s in %" PRId64 " %s",
+                      view_bytes((uint64_t)view_number(object, "memory_moved_bytes", 0), buf, sizeof(buf)),
+                      orders, view_noun(orders, "order", "orders"));
+    if (orders > 0 && refused > 0)
+        view_text_add(&text, ", %s could not be", view_bytes(refused, buf, sizeof(buf)));
+    if (moving > 0)
+        view_text_add(&text, "%s%s under way", orders > 0 ? "; " : "",
+                      view_bytes((uint64_t)view_number(object, "memory_todo_bytes", 0), buf, sizeof(buf)));
+    if (text.len > 0 && !text.failed)
+        view_line("Moved", "%s", text.text);
+}
+
 void view_memory_line(json_object *object)
 {
     CLEANUP_FREE char *text = view_member(object, "memory", VIEW_MEMORY);
@@ -212,6 +234,7 @@ void view_memory_line(json_object *object)
                        view_noun(unknown, "process", "processes"));
     view_line("Memory", "%s (%s, %s old%s)", text ? text : "?", view_string(object, "memory_evidence"),
               view_span((uint64_t)view_number(object, "memory_age_usec", 0), age, sizeof(age)), more);
+    view_moving_line(object);
 }
 
 void view_say(const char *colour, const char *format, ...)

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Where memory lies, summed over whatever is asked about. So far it is known from residency alone (evidence D): by
- * process, and how much, not who uses it. */
+/* Where memory lies, summed over whatever is asked about, and what is done about it. So far it is known from residency alone
+ * (evidence D): by process, and how much, not who uses it. */
 
 #include "daemon/manager-describe.h"
 
+#include "plan/group.h"
 #include "policy/policy.h"
 
 typedef struct MemorySum {
     uint64_t *bytes;      /* [n_nodes] */
     uint64_t oldest_usec; /* of the readings */
     uint32_t n_known, n_unknown;
+    uint64_t todo_bytes; /* of orders under way */
+    uint32_t n_moving;
 } MemorySum;
 
 static void add(MemorySum *sum, const Topology *topology, const Process *process)
 {
+    sum->todo_bytes += process->memory.todo_bytes;
+    sum->n_moving += process->memory.to != NULL;
     if (!process->node_bytes) {
         sum->n_unknown++;
         return;
@@ -46,8 +51,17 @@ static uint32_t strength_permille(const World *world, const MemorySum *sum)
     return all > 0 ? (uint32_t)(most / MAX(all / 1000, 1U)) : 0;
 }
 
-static void put(Dict *dict, const World *world, const MemorySum *sum)
+/* Whether memory of this workload goes where its homes are. */
+static bool follows(const Manager *manager, WorkloadIx workload)
 {
+    const Policy *policy = group_policy(manager->world, manager->policies, workload);
+
+    return policy && policy->follow && manager->orders && !manager->world->kernel_balances;
+}
+
+static void put(Dict *dict, const Manager *manager, WorkloadIx workload, const MemorySum *sum)
+{
+    const World *world = manager->world;
     uint64_t age = sum->n_known > 0 ? world->now_usec - MIN(sum->oldest_usec, world->now_usec) : 0;
 
     dict_list_begin(dict, "memory");
@@ -60,6 +74,17 @@ static void put(Dict *dict, const World *world, const MemorySum *sum)
     dict_u64(dict, "memory_age_usec", age);
     dict_u32(dict, "memory_unknown", sum->n_unknown);
     dict_u32(dict, "memory_strength_permille", MIN(strength_permille(world, sum), 1000U));
+    dict_bool(dict, "memory_follows", follows(manager, workload));
+    dict_u32(dict, "memory_moving", sum->n_moving);
+    dict_u64(dict, "memory_todo_bytes", sum->todo_bytes);
+}
+
+static void put_account(Dict *dict, const MemoryAccount *account)
+{
+    dict_u64(dict, "memory_orders", account->n_orders);
+    dict_u64(dict, "memory_moved_bytes", account->moved_bytes);
+    dict_u64(dict, "memory_refused_bytes", account->refused_bytes);
+    dict_u64(dict, "memory_blocked_usec", account->blocked_usec);
 }
 
 /* The array of a sum, or NULL with the error in the Dict. */
@@ -72,8 +97,9 @@ static uint64_t *new_bytes(Dict *dict, const World *world)
     return bytes;
 }
 
-void describe_memory(Dict *dict, const World *world, WorkloadIx workload, GroupIx group)
+void describe_memory(Dict *dict, const Manager *manager, WorkloadIx workload, GroupIx group)
 {
+    const World *world = manager->world;
     CLEANUP_FREE uint64_t *bytes = new_bytes(dict, world);
     MemorySum sum = {.bytes = bytes};
 
@@ -86,18 +112,20 @@ void describe_memory(Dict *dict, const World *world, WorkloadIx workload, GroupI
             (group.i < 0 || process->group.i == group.i))
             add(&sum, world->topology, process);
     }
-    put(dict, world, &sum);
+    put(dict, manager, workload, &sum);
+    put_account(dict, group.i < 0 ? &world->workloads[workload.i].memory : &world->groups[group.i].memory);
 }
 
-void describe_memory_of_process(Dict *dict, const World *world, const Process *process)
+void describe_memory_of_process(Dict *dict, const Manager *manager, const Process *process)
 {
+    const World *world = manager->world;
     CLEANUP_FREE uint64_t *bytes = new_bytes(dict, world);
     MemorySum sum = {.bytes = bytes};
 
     if (!bytes)
         return;
     add(&sum, world->topology, process);
-    put(dict, world, &sum);
+    put(dict, manager, process->workload, &sum);
 }
 
 void describe_free_memory(Dict *dict, const World *world)
@@ -119,4 +147,35 @@ int32_t describe_memory_node(const World *world, const Process *process)
     return process->node_bytes && process->node_bytes[best] > 0
                ? (int32_t)world->topology->nodes[best].os_index
                : -1;
+}
+
+static const char *outcome_name(int value)
+{
+    return mover_outcome_names[value];
+}
+
+static const char *reason_name(int value)
+{
+    return mover_reason_names[value];
+}
+
+void describe_mover(Dict *dict, const Manager *manager)
+{
+    MoverStatistics statistics = {0};
+    const MoverAccount *account = &statistics.account;
+
+    if (manager->orders)
+        mover_statistics(orders_mover(manager->orders), &statistics);
+    dict_bool(dict, "memory_moves", manager->orders != NULL);
+    dict_bool(dict, "kernel_balances", manager->world->kernel_balances);
+    dict_u32(dict, "memory_pressure_permille", manager->world->memory_pressure_permille);
+    dict_u32(dict, "memory_moving", (uint32_t)statistics.n_orders);
+    dict_u64(dict, "memory_moved_bytes", account->moved_bytes);
+    dict_u64(dict, "memory_huge_pages", account->n_huge);
+    dict_u64(dict, "memory_blocked_usec", account->blocked_usec);
+    dict_u64(dict, "memory_longest_usec", account->longest_usec);
+    dict_u64(dict, "memory_rate_bytes", statistics.rate_bytes);
+    dict_u32(dict, "memory_hanging", (uint32_t)statistics.n_hanging);
+    dict_counters(dict, "memory_outcomes", statistics.n_outcome, MOVER_OUTCOME_MAX, outcome_name);
+    dict_counters(dict, "memory_refused", account->refused_bytes, MOVER_REASON_MAX, reason_name);
 }

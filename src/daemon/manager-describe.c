@@ -134,6 +134,7 @@ static void status_actions(Dict *dict, const Manager *manager)
     dict_u64(dict, "recalls", statistics->n_done[PLAN_KIND_RECALL]);
     dict_u64(dict, "homes", statistics->n_done[PLAN_KIND_SET_HOME]);
     dict_u64(dict, "releases", statistics->n_done[PLAN_KIND_RELEASE]);
+    dict_u64(dict, "memory_orders", statistics->n_done[PLAN_KIND_MOVE_PAGES]);
     dict_counters(dict, "outcomes", statistics->n_outcome, PLAN_OUTCOME_MAX, outcome_name);
     dict_counters(dict, "refused", statistics->n_refused, PLAN_REASON_MAX, reason_name);
     dict_u64(dict, "moves", moves_last(manager->moves));
@@ -181,6 +182,7 @@ void describe_status(Dict *dict, Manager *manager)
     dict_u64(dict, "clients_refused", bus ? bus->n_refused : 0);
     status_probe(dict, probe_statistics(manager->probe));
     describe_free_memory(dict, manager->world);
+    describe_mover(dict, manager);
     dict_string(dict, "config", manager->config->path);
     dict_string(dict, "runtime_directory", manager->options.runtime_directory);
     dict_strings(dict, "policy_directories", manager->options.policy_directories);
@@ -334,7 +336,7 @@ static void workload_groups(Dict *dict, const Manager *manager, WorkloadIx workl
     dict_u32(dict, "leases", n_leases);
     dict_cpus(dict, "home", home);
     dict_nodes(dict, "home_nodes", manager->world->topology, nodes);
-    describe_memory(dict, manager->world, workload, GROUP_NONE);
+    describe_memory(dict, manager, workload, GROUP_NONE);
 }
 
 static void workload_keys(Dict *dict, const Manager *manager, const Workload *workload)
@@ -388,7 +390,7 @@ static void list_groups(Dict *dict, const Manager *manager, const char *key, Wor
         dict_string(dict, "key", group->key);
         dict_cpus(dict, "home", group->home);
         dict_nodes(dict, "home_nodes", world->topology, group->home_nodes);
-        describe_memory(dict, world, workload, (GroupIx){(int32_t)i});
+        describe_memory(dict, manager, workload, (GroupIx){(int32_t)i});
         dict_u32(dict, "tasks", group->n_tasks);
         dict_u32(dict, "run_permille", group->run_permille);
         dict_u32(dict, "wait_permille", group->wait_permille);
@@ -562,6 +564,9 @@ void describe_move(Dict *dict, const Manager *manager, const Move *move)
     dict_i32(dict, "cpu", move->cpu.i);
     dict_node_of(dict, "node", topology, move->cpu);
     dict_nodes(dict, "home_nodes", topology, move->home_nodes);
+    dict_nodes(dict, "from_nodes", topology, move->memory_from);
+    dict_nodes(dict, "to_nodes", topology, move->memory_to);
+    dict_u64(dict, "bytes", move->memory_bytes);
     dict_bool(dict, "cross_node", move->cross_node);
     dict_u32(dict, "distance", move->distance);
     dict_u64(dict, "lease_usec", move->lease_usec);

@@ -34,8 +34,10 @@ void describe_refusals_of(Dict *dict, const Manager *manager, const char *key, c
 WorkloadIx describe_workload_index(const Manager *manager, const Workload *workload);
 
 /* describe-memory.c: the keys memory... of a workload or (`group` not none) of one of its groups, and of a process. */
-void describe_memory(Dict *dict, const World *world, WorkloadIx workload, GroupIx group);
-void describe_memory_of_process(Dict *dict, const World *world, const Process *process);
+void describe_memory(Dict *dict, const Manager *manager, WorkloadIx workload, GroupIx group);
+void describe_memory_of_process(Dict *dict, const Manager *manager, const Process *process);
+/* What all orders to move memory have come to, and what speaks against giving any. */
+void describe_mover(Dict *dict, const Manager *manager);
 /* The key "free". */
 void describe_free_memory(Dict *dict, const World *world);
 /* The operating-system number of the node with most of a process's memory; -1: not known. */

@@ -67,11 +67,46 @@ static void fill_fields(LogFields *fields, const Move *move)
     add_mask(fields, "NUMAPLACE_TO", move->to);
 }
 
+/* Node numbers as the kernel's, malloc'd. */
+static char *format_nodes(const Topology *topology, CpuMask nodes)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    if (!out)
+        return NULL;
+    for (int i = nodes ? hwloc_bitmap_first(nodes) : -1; i >= 0; i = hwloc_bitmap_next(nodes, i))
+        (void)fprintf(out, "%s%" PRIu32, ftell(out) > 0 ? "," : "", topology->nodes[i].os_index);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* What went from where to where: masks, or memory. */
+static char *format_way(const Manager *manager, const Move *move)
+{
+    const Topology *topology = manager->world->topology;
+    bool memory = move->kind == PLAN_KIND_MOVE_PAGES;
+    CLEANUP_FREE char *from = memory       ? format_nodes(topology, move->memory_from)
+                              : move->from ? format_list(move->from, PARSE_CPU_MAX)
+                                           : NULL;
+    CLEANUP_FREE char *to = memory     ? format_nodes(topology, move->memory_to)
+                            : move->to ? format_list(move->to, PARSE_CPU_MAX)
+                                       : NULL;
+    char *text = NULL;
+
+    if (asprintf(&text, "%s %s -> %s", memory ? "memory of nodes" : "CPUs", from ? from : "?",
+                 to ? to : "?") < 0)
+        return NULL;
+    return text;
+}
+
 /* "jvm lend: java[100/107], CPU 3, CPUs 0-1 -> 0-1,3 (800 against 250, P2): It waits for a CPU while ..." */
 static void log_move(Manager *manager, const Move *move)
 {
-    CLEANUP_FREE char *from = move->from ? format_list(move->from, PARSE_CPU_MAX) : NULL;
-    CLEANUP_FREE char *to = move->to ? format_list(move->to, PARSE_CPU_MAX) : NULL;
+    CLEANUP_FREE char *way = NULL;
     char thread[16] = "", cpu[24] = "", outcome[24] = "", held[48] = "";
     LogFields fields = {0};
     uint32_t n_held;
@@ -88,12 +123,13 @@ static void log_move(Manager *manager, const Move *move)
     if (n_held > 0)
         (void)snprintf(held, sizeof(held), " (%" PRIu32 " records were held back)", n_held);
 
+    way = format_way(manager, move);
     fill_fields(&fields, move);
     log_record(manager->log, move_priority(move->outcome), NUMAPLACE_MESSAGE_ACTION, &fields,
-               "%s %s: %s[%d%s],%s CPUs %s -> %s (%" PRIu32 " against %" PRIu32 ", P%u)%s: %s%s",
+               "%s %s: %s[%d%s],%s %s (%" PRIu32 " against %" PRIu32 ", P%u)%s: %s%s",
                move->workload ? move->workload : "-", plan_kind_name(move->kind), move->comm,
-               (int)move->subject.pid, thread, cpu, from ? from : "?", to ? to : "?", move->value,
-               move->limit, move->mechanism, outcome, plan_rule_text(move->rule), held);
+               (int)move->subject.pid, thread, cpu, way ? way : "?", move->value, move->limit,
+               move->mechanism, outcome, plan_rule_text(move->rule), held);
 }
 
 typedef struct MoveSignal {

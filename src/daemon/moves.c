@@ -101,6 +101,8 @@ static void sweep(Moves *moves)
         intern_mark_mask(moves->pool, moves->ring[i].from);
         intern_mark_mask(moves->pool, moves->ring[i].to);
         intern_mark_mask(moves->pool, moves->ring[i].home_nodes);
+        intern_mark_mask(moves->pool, moves->ring[i].memory_from);
+        intern_mark_mask(moves->pool, moves->ring[i].memory_to);
     }
     for (const MoveRefusal *r = moves->oldest; r; r = r->newer)
         intern_mark_string(moves->pool, r->workload);
@@ -185,6 +187,7 @@ int moves_add(Moves *moves, World *world, const PlanAction *action, PlanOutcome 
         .limit = action->limit,
         .mechanism = action->mechanism,
         .cross_node = action->cross_node,
+        .memory_bytes = action->memory.bytes,
     };
 
     if (outcome != PLAN_OUTCOME_DONE) {
@@ -206,6 +209,8 @@ int moves_add(Moves *moves, World *world, const PlanAction *action, PlanOutcome 
         sweep(moves);
     if (!keep_mask(moves, action->from, &move.from) || !keep_mask(moves, action->to, &move.to) ||
         !keep_mask(moves, action->home_nodes, &move.home_nodes) ||
+        !keep_mask(moves, action->memory.from, &move.memory_from) ||
+        !keep_mask(moves, action->memory.to, &move.memory_to) ||
         !keep_string(moves, workload_name(world, action->workload), &move.workload))
         return -ENOMEM;
     copy_comm(world, &action->subject, move.comm);
@@ -286,7 +291,7 @@ void moves_forget_nodes(Moves *moves)
     Entry *e, *next;
 
     for (size_t i = 0; i < moves->n_ring; i++)
-        moves->ring[i].home_nodes = NULL;
+        moves->ring[i].home_nodes = moves->ring[i].memory_from = moves->ring[i].memory_to = NULL;
     HASH_ITER (hh, moves->by_key, e, next)
         drop_refusal(moves, e);
 }

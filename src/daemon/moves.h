@@ -30,8 +30,10 @@ typedef struct Move {
     char comm[WORLD_COMM_SIZE];
     const char *workload; /* interned here */
     uint64_t group_id;
-    CpuMask from, to;   /* interned here */
-    CpuMask home_nodes; /* NodeIx bitmap at that time, or NULL */
+    CpuMask from, to;               /* interned here */
+    CpuMask home_nodes;             /* NodeIx bitmap at that time, or NULL */
+    CpuMask memory_from, memory_to; /* the same; of memory that moves */
+    uint64_t memory_bytes;
     CpuIx cpu;
     uint64_t lease_usec;
     uint32_t distance, value, limit;

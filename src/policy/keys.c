@@ -131,18 +131,18 @@ const ConfKey policy_keys[] = {
     {"Steal", "LeaseSec", conf_parse_span, &range_lease, FIELD(lease_usec), "30s",
      "a time span such as 30s, from 1s to 1d", true},
 
-    {"Memory", "Follow", conf_parse_bool, NULL, FIELD(follow), "yes", BOOL, false},
+    {"Memory", "Follow", conf_parse_bool, NULL, FIELD(follow), "yes", BOOL, true},
     {"Memory", "Evidence", conf_parse_enum, policy_evidence_names, FIELD(evidence), "auto",
      "auto, perf, write, kernel, damon or residency", true},
     {"Memory", "RateLimit", conf_parse_bytes, &range_rate, FIELD(rate_limit_bytes), "0",
-     "bytes per second such as 1280M, 0 for no limit", false},                                     /* P20 */
+     "bytes per second such as 1280M, 0 for no limit", true},                                      /* P20 */
     {"Memory", "ForceComplete", conf_parse_bool, NULL, FIELD(force_complete), "yes", BOOL, false}, /* P9 */
     {"Memory", "TwoStage", conf_parse_bool, NULL, FIELD(two_stage), "yes", BOOL, false},           /* P13 */
     {"Memory", "BlockSize", conf_parse_bytes, &range_block, FIELD(block_size_bytes), "2M",
      "a power of two from 4K to 1G", false}, /* P18 */
     /* Room for what is allocated while pages move (P19). */
     {"Memory", "HeadroomPercent", conf_parse_u32, &range_headroom, FIELD(headroom_percent), "10",
-     "a number from 0 to 90", false},
+     "a number from 0 to 90", true},
     {"Memory", "ScanMinSec", conf_parse_span, &range_scan, FIELD(scan_min_usec), "1s",
      "a time span from 100ms to 1h", false}, /* scan_period_min_ms (P8) */
     {"Memory", "ScanMaxSec", conf_parse_span, &range_scan, FIELD(scan_max_usec), "1min",
@@ -151,7 +151,7 @@ const ConfKey policy_keys[] = {
      "a size from 1M to 1T", false}, /* scan_size_mb (P8) */
     /* Of memory.pressure, some: a tenth of the time spent waiting for memory is no time to move it (P19). */
     {"Memory", "MaxPressure", conf_parse_permille, &range_permille, FIELD(max_pressure_permille), "10%",
-     "a share of time such as 10%", false},
+     "a share of time such as 10%", true},
 
     /* Both far below what a wrong decision would cost: 16 moves of 20 us are 0.03 % of a CPU. */
     {"Limits", "CrossNodeMovesPerSec", conf_parse_u32, &range_moves, FIELD(cross_node_moves_per_sec), "16",

@@ -343,7 +343,7 @@ static void test_active_choices(void **state)
         {"Workload", "GroupBy", "cgroup", true},   {"Workload", "GroupBy", "process", true},
         {"Workload", "Act", "auto", true},         {"Workload", "Act", "observe", true},
         {"Workload", "Act", "affinity", true},     {"Workload", "Act", "cpuset", false},
-        {"Steal", "NodeLimit", "3", true},         {"Memory", "Follow", "yes", false},
+        {"Steal", "NodeLimit", "3", true},         {"Memory", "Follow", "yes", true},
         {"Limits", "NiceTries", "3", true},        {"Workload", "ExpectWidth", "3", true},
         {"Memory", "Evidence", "auto", true},      {"Memory", "Evidence", "residency", true},
         {"Memory", "Evidence", "write", false},    {"Workload", "GroupBy", "shared-memory", true},

@@ -15,14 +15,14 @@ from . import SOURCE, VM, LabError
 
 INTERPRETER = b"/lib64/ld-linux-x86-64.so.2"
 OUR_INTERPRETER = b"/lab/lib/ld.so"
-# Directories of a build directory whose programs are taken.
-PROGRAMS = ("src/daemon", "src/ctl", "tests/workloads", "tests/vm/contract")
+# Directories of a build directory whose programs are taken, and single programs.
+PROGRAMS = ("src/daemon/*", "src/ctl/*", "tests/workloads/*", "tests/vm/contract/*", "tests/unit/act/test-act-mover-live")
 
 
 def programs(build: pathlib.Path) -> list[pathlib.Path]:
     found = []
-    for directory in PROGRAMS:
-        for path in sorted((build / directory).glob("*")):
+    for pattern in PROGRAMS:
+        for path in sorted(build.glob(pattern)):
             if path.is_file() and os.access(path, os.X_OK) and path.read_bytes()[:4] == b"\x7fELF" and ".so" not in path.name:
                 found.append(path)
     if not any(path.name == "numaplaced" for path in found):

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Memory that follows its home: what is ordered, what is not and why, and what becomes of it. */
+
+#include "fixture.h"
+#include "plan/follow.h"
+
+#define FIXED0 "[Placement]\nMode=fixed\nNodes=0\n"
+#define AUTO   "[Placement]\nMode=auto\n"
+#define MIB    ((uint64_t)1 << 20)
+#define SEC    ((uint64_t)1000000)
+
+/* So much of the process on each node, as of now. */
+static void set_memory(Fixture *f, pid_t pid, uint64_t on_0, uint64_t on_1)
+{
+    const uint64_t bytes[] = {on_0, on_1};
+
+    assert_int_equal(
+        world_set_process_memory(f->world, world_process(f->world, pid), bytes, f->world->now_usec), 0);
+}
+
+static void add_process(Fixture *f, pid_t pid)
+{
+    fixture_process(f, pid, "a", NULL);
+    fixture_task(f, pid, pid, 0);
+    fixture_task(f, pid, pid + 1, 0);
+}
+
+/* A policy, 4 GiB free on each node of 8, and process 10 with 64 MiB on node 1. */
+static void setup(Fixture *f, const char *policy)
+{
+    fixture_init(f, TWO_SHARDS);
+    for (uint32_t i = 0; i < 2; i++) {
+        f->world->topology->nodes[i].memory_bytes = 8192 * MIB;
+        f->world->nodes[i].free_bytes = 4096 * MIB;
+        f->world->nodes[i].free_known = true;
+    }
+    fixture_policy(f, "a", policy);
+    add_process(f, 10);
+    set_memory(f, 10, 0, 64 * MIB);
+}
+
+static MemoryMove *move_of(Fixture *f, pid_t pid)
+{
+    return &world_process(f->world, pid)->memory;
+}
+
+static void end_order(Fixture *f, pid_t pid, FollowEnd end, uint64_t moved, uint64_t refused)
+{
+    const Process *process = world_process(f->world, pid);
+
+    follow_over(f->world, f->policies,
+                &(FollowResult){
+                    .subject = {.pid = pid, .start_ticks = process->start_ticks},
+                    .group_id = f->world->groups[process->group.i].id,
+                    .end = end,
+                    .time_usec = f->world->now_usec,
+                    .moved_bytes = moved,
+                    .refused_bytes = refused,
+                    .blocked_usec = 7,
+                });
+}
+
+static void wait_usec(Fixture *f, uint64_t usec)
+{
+    f->world->now_usec += usec;
+    f->world->tick++;
+}
+
+/* The plan gives no order for process 10, for this reason and no other. */
+static void assert_refused(Fixture *f, PlanReason reason)
+{
+    size_t n = 0;
+
+    fixture_plan(f, true);
+    assert_int_equal(fixture_count(f, PLAN_KIND_MOVE_PAGES), 0);
+    for (size_t i = 0; i < f->plan.n_refusals; i++)
+        if (f->plan.refusals[i].mechanism >= 18) {
+            assert_int_equal(f->plan.refusals[i].reason, reason);
+            n++;
+        }
+    assert_int_equal(n, 1);
+}
+
+static void test_follows(void **state)
+{
+    const PlanAction *a;
+    Fixture f;
+
+    setup(&f, FIXED0);
+    fixture_plan(&f, false);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 0);
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_SET_HOME), 1);
+    a = fixture_action(&f, PLAN_KIND_MOVE_PAGES, 0);
+    assert_int_equal(a->subject.pid, 10);
+    assert_ptr_equal(a->memory.from, fixture_mask(&f, "1"));
+    assert_ptr_equal(a->memory.to, fixture_mask(&f, "0"));
+    assert_int_equal(a->memory.bytes, 64 * MIB);
+    assert_int_equal(a->memory.reserve_bytes, 0);
+    assert_int_equal(a->memory.headroom_percent, 10);
+    assert_false(a->memory.shared);
+    fixture_commit(&f, NULL);
+    fixture_assert_settled(&f, true);
+    assert_ptr_equal(move_of(&f, 10)->to, fixture_mask(&f, "0"));
+
+    /* It is under way. */
+    wait_usec(&f, SEC);
+    follow_progress(f.world, a->subject, 24 * MIB);
+    assert_int_equal(move_of(&f, 10)->todo_bytes, 40 * MIB);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 0);
+    end_order(&f, 10, FOLLOW_END_DONE, 63 * MIB, MIB);
+    assert_null(move_of(&f, 10)->to);
+    assert_int_equal(f.world->groups[0].memory.moved_bytes, 63 * MIB);
+    assert_int_equal(f.world->groups[0].memory.refused_bytes, MIB);
+    assert_int_equal(f.world->workloads[0].memory.n_orders, 1);
+    assert_int_equal(f.world->workloads[0].memory.blocked_usec, 7);
+
+    /* What was known before says nothing now. */
+    assert_true(follow_wants_look(f.world, world_process(f.world, 10)));
+    assert_refused(&f, PLAN_REASON_EVIDENCE);
+    wait_usec(&f, 2 * SEC);
+    set_memory(&f, 10, 63 * MIB, MIB);
+    assert_false(follow_wants_look(f.world, world_process(f.world, 10)));
+    assert_refused(&f, PLAN_REASON_MEMORY_NEAR);
+    set_memory(&f, 10, 64 * MIB, 0);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_refused[PLAN_REASON_MEMORY_NEAR], 0);
+    fixture_done(&f);
+}
+
+/* Of a home of two nodes it is not known which one a block is for: what lies on either stays. */
+static void test_never_inside_the_home(void **state)
+{
+    Fixture f;
+
+    setup(&f, "[Placement]\nMode=fixed\nNodes=0-1\n");
+    fixture_plan(&f, true);
+    fixture_commit(&f, NULL);
+    assert_non_null(f.world->groups[0].home);
+    wait_usec(&f, SEC);
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 0);
+    fixture_done(&f);
+}
+
+static void test_refusals(void **state)
+{
+    TopologyOrigin origin;
+    Task *task;
+    Fixture f;
+
+    setup(&f, FIXED0);
+    f.policies->policies[0]->follow = false;
+    assert_refused(&f, PLAN_REASON_FOLLOW_OFF);
+    f.policies->policies[0]->follow = true;
+
+    f.policies->policies[0]->evidence = POLICY_EVIDENCE_WRITE;
+    assert_refused(&f, PLAN_REASON_NOT_ACTIVE);
+    f.policies->policies[0]->evidence = POLICY_EVIDENCE_RESIDENCY;
+
+    f.world->kernel_balances = true;
+    assert_refused(&f, PLAN_REASON_KERNEL_BALANCES);
+    f.world->kernel_balances = false;
+
+    f.world->memory_pressure_permille = 101;
+    assert_refused(&f, PLAN_REASON_MEMORY_PRESSURE);
+    f.world->memory_pressure_permille = 100;
+
+    origin = f.world->topology->origin;
+    f.world->topology->rehearsal = 2;
+    f.world->topology->origin = TOPOLOGY_ORIGIN_REHEARSAL;
+    assert_refused(&f, PLAN_REASON_REHEARSAL);
+    f.world->topology->rehearsal = 0;
+    f.world->topology->origin = origin;
+
+    task = fixture_find(&f, 10, 11);
+    task->hands = TASK_HANDS_FOREIGN;
+    task->allowed = fixture_mask(&f, "8-9");
+    assert_refused(&f, PLAN_REASON_FOREIGN_AFFINITY);
+    task->allowed = fixture_mask(&f, "0-1"); /* at home all the same */
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+    task->hands = TASK_HANDS_FREE;
+    task->allowed = fixture_mask(&f, NULL);
+
+    move_of(&f, 10)->until_usec = f.world->now_usec + 1;
+    assert_refused(&f, PLAN_REASON_RESIDENCY);
+    move_of(&f, 10)->until_usec = f.world->now_usec;
+
+    wait_usec(&f, 3 * SEC);
+    assert_refused(&f, PLAN_REASON_EVIDENCE); /* older than the home, which is of this plan */
+    assert_int_equal(world_set_process_memory(f.world, world_process(f.world, 10), NULL, 0), 0);
+    assert_refused(&f, PLAN_REASON_EVIDENCE);
+    set_memory(&f, 10, 0, 64 * MIB);
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+    fixture_done(&f);
+}
+
+/* P19: a tenth of 8 GiB stays free, and what the group grew by. */
+static void test_headroom(void **state)
+{
+    const uint64_t keep = 8192 * MIB / 100 * 10;
+    Fixture f;
+
+    setup(&f, FIXED0);
+    f.world->nodes[0].free_bytes = keep + 2 * MIB;
+    assert_refused(&f, PLAN_REASON_HEADROOM);
+    f.world->nodes[0].free_bytes = keep + 3 * MIB;
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+
+    set_memory(&f, 10, 0, 74 * MIB);
+    assert_refused(&f, PLAN_REASON_HEADROOM);
+    f.world->nodes[0].free_bytes = keep + 13 * MIB;
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_action(&f, PLAN_KIND_MOVE_PAGES, 0)->memory.reserve_bytes, 10 * MIB);
+
+    f.world->nodes[0] = (NodeLoad){0};
+    assert_refused(&f, PLAN_REASON_HEADROOM);
+    fixture_done(&f);
+}
+
+/* What is on its way takes room, too. */
+static void test_headroom_is_shared(void **state)
+{
+    Fixture f;
+
+    setup(&f, FIXED0);
+    add_process(&f, 20);
+    set_memory(&f, 20, 0, 64 * MIB);
+    f.world->nodes[0].free_bytes = 8192 * MIB / 100 * 10 + 65 * MIB;
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+    assert_int_equal(f.plan.n_refused[PLAN_REASON_HEADROOM], 1);
+    fixture_commit(&f, NULL);
+    fixture_assert_settled(&f, true);
+    end_order(&f, 10, FOLLOW_END_CANCELLED, 0, 0);
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_action(&f, PLAN_KIND_MOVE_PAGES, 0)->subject.pid, 20);
+    fixture_done(&f);
+}
+
+/* P20 */
+static void test_rate(void **state)
+{
+    Fixture f;
+
+    setup(&f, FIXED0 "[Memory]\nRateLimit=128M\n");
+    add_process(&f, 20);
+    set_memory(&f, 20, 0, 64 * MIB);
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+    assert_int_equal(f.plan.n_refused[PLAN_REASON_RATE_MEMORY], 1);
+    assert_int_equal(fixture_action(&f, PLAN_KIND_MOVE_PAGES, 0)->memory.rate_bytes, 128 * MIB);
+    fixture_commit(&f, NULL);
+    fixture_assert_settled(&f, true);
+    end_order(&f, 10, FOLLOW_END_DONE, 64 * MIB, 0);
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_action(&f, PLAN_KIND_MOVE_PAGES, 0)->subject.pid, 20);
+
+    f.world->memory_pressure_permille = 9;
+    assert_int_equal(follow_rate(f.world), 0);
+    f.world->memory_pressure_permille = 50;
+    assert_int_equal(follow_rate(f.world), 1280 * MIB);
+    f.world->memory_pressure_permille = 500;
+    assert_int_equal(follow_rate(f.world), 128 * MIB);
+    fixture_done(&f);
+}
+
+/* I7: in vain the pause doubles; what failed for good is not tried for PingPongSec=. */
+static void test_pauses(void **state)
+{
+    Fixture f;
+
+    setup(&f, FIXED0);
+    for (uint64_t pause = 2 * SEC; pause <= 32 * SEC; pause *= 2) {
+        fixture_plan(&f, true);
+        assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+        fixture_commit(&f, NULL);
+        end_order(&f, 10, FOLLOW_END_NO_ROOM, 0, 0);
+        wait_usec(&f, pause - 1);
+        set_memory(&f, 10, 0, 64 * MIB);
+        assert_refused(&f, PLAN_REASON_RESIDENCY);
+        wait_usec(&f, 1);
+        set_memory(&f, 10, 0, 64 * MIB);
+    }
+    fixture_plan(&f, true);
+    fixture_commit(&f, NULL);
+    end_order(&f, 10, FOLLOW_END_DONE, MIB, 40 * MIB);
+    assert_int_equal(move_of(&f, 10)->until_usec, f.world->now_usec + SEC);
+    wait_usec(&f, 5 * SEC);
+    set_memory(&f, 10, 23 * MIB, 41 * MIB);
+    assert_refused(&f, PLAN_REASON_MEMORY_NEAR); /* what could not be moved is no reason */
+    set_memory(&f, 10, 20 * MIB, 44 * MIB);
+    fixture_plan(&f, true);
+    fixture_commit(&f, NULL);
+    end_order(&f, 10, FOLLOW_END_FAILED, MIB, 0);
+    assert_int_equal(move_of(&f, 10)->until_usec, f.world->now_usec + 60 * SEC);
+    fixture_done(&f);
+}
+
+/* I7: there, back, and then not again for PingPongSec=. */
+static void test_ping_pong(void **state)
+{
+    Fixture f;
+
+    setup(&f, FIXED0);
+    for (int i = 0; i < 2; i++) {
+        fixture_plan(&f, true);
+        assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+        fixture_commit(&f, NULL);
+        end_order(&f, 10, FOLLOW_END_DONE, 64 * MIB, 0);
+        wait_usec(&f, 2 * SEC);
+        set_memory(&f, 10, i == 0 ? 64 * MIB : 0, i == 0 ? 0 : 64 * MIB);
+        hwloc_bitmap_only(f.policies->policies[0]->nodes, i == 0 ? 1 : 0);
+    }
+    assert_refused(&f, PLAN_REASON_RESIDENCY);
+    wait_usec(&f, 60 * SEC);
+    set_memory(&f, 10, 0, 64 * MIB);
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+    fixture_done(&f);
+}
+
+/* A home that may prove wrong. */
+static void test_unsettled(void **state)
+{
+    Group *g;
+    Fixture f;
+
+    setup(&f, AUTO);
+    g = &f.world->groups[0];
+    g->home = fixture_mask(&f, "0-7");
+    g->home_nodes = fixture_mask(&f, "0");
+    g->last_home_usec = f.world->now_usec - SEC / 2;
+    g->frozen_until_usec = f.world->now_usec + 60 * SEC;
+    g->guessed = true;
+    assert_refused(&f, PLAN_REASON_UNSETTLED);
+    g->last_home_usec -= SEC;
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+
+    g->judge_usec = f.world->now_usec + 5 * SEC;
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+    for (pid_t tid = 10; tid <= 11; tid++) {
+        fixture_find(&f, 10, tid)->wait_ewma_permille = 300;
+        fixture_find(&f, 10, tid)->run_ewma_permille = 700;
+    }
+    world_sum(f.world);
+    g->want_permille = 2000;
+    assert_refused(&f, PLAN_REASON_UNSETTLED);
+    g->before_wait_permille = 250; /* no more than before */
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+    fixture_done(&f);
+}
+
+/* As long as memory is under way its home is not given up for where it came from. */
+static void test_home_stays(void **state)
+{
+    Fixture f;
+
+    for (int moves = 0; moves < 2; moves++) {
+        setup(&f, AUTO);
+        set_memory(&f, 10, 1024 * MIB, 0);
+        fixture_home(&f);
+        assert_ptr_equal(f.world->groups[0].home_nodes, fixture_mask(&f, "0"));
+        wait_usec(&f, 60 * SEC);
+        f.world->groups[0].demand_permille = f.world->groups[0].want_permille = 2000;
+        set_memory(&f, 10, 0, 1024 * MIB);
+        move_of(&f, 10)->to = move_of(&f, 10)->last = moves ? fixture_mask(&f, "0") : NULL;
+        fixture_plan(&f, true);
+        assert_int_equal(fixture_count(&f, PLAN_KIND_SET_HOME), !moves);
+        fixture_done(&f);
+    }
+}
+
+static void test_holds(void **state)
+{
+    Process *p;
+    Group *g;
+    Fixture f;
+
+    setup(&f, FIXED0);
+    p = world_process(f.world, 10);
+    assert_false(follow_holds(f.world, f.policies, p));
+    fixture_plan(&f, true);
+    fixture_commit(&f, NULL);
+    p = world_process(f.world, 10);
+    g = &f.world->groups[0];
+    assert_true(follow_holds(f.world, f.policies, p));
+
+    g->home_nodes = fixture_mask(&f, "0-1");
+    assert_false(follow_holds(f.world, f.policies, p));
+    f.world->topology->nodes[1].memory_bytes = 0;
+    assert_true(follow_holds(f.world, f.policies, p));
+    f.world->workloads[0].paused = true;
+    assert_false(follow_holds(f.world, f.policies, p));
+    f.world->workloads[0].paused = false;
+    f.world->memory_pressure_permille = 101;
+    assert_false(follow_holds(f.world, f.policies, p));
+    f.world->memory_pressure_permille = 0;
+    f.policies->policies[0]->follow = false;
+    assert_false(follow_holds(f.world, f.policies, p));
+    fixture_done(&f);
+}
+
+/* An order that was not taken, or whose home was not, leaves nothing behind. */
+static void test_not_taken(void **state)
+{
+    PlanOutcome outcomes[2] = {PLAN_OUTCOME_DONE, PLAN_OUTCOME_RETRY};
+    Fixture f;
+
+    setup(&f, FIXED0);
+    fixture_plan(&f, true);
+    fixture_commit(&f, outcomes);
+    assert_null(move_of(&f, 10)->to);
+    assert_int_equal(fixture_find(&f, 10, 10)->hands, TASK_HANDS_FREE);
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+    outcomes[0] = PLAN_OUTCOME_REFUSED;
+    fixture_commit(&f, outcomes);
+    assert_int_equal(fixture_find(&f, 10, 10)->hands, TASK_HANDS_FREE);
+    fixture_done(&f);
+
+    setup(&f, FIXED0);
+    fixture_plan(&f, true);
+    outcomes[0] = PLAN_OUTCOME_RETRY;
+    outcomes[1] = PLAN_OUTCOME_DONE;
+    fixture_commit(&f, outcomes);
+    assert_null(f.world->groups[0].home);
+    assert_false(follow_holds(f.world, f.policies, world_process(f.world, 10)));
+    fixture_done(&f);
+}
+
+/* plan_check() sees what is wrong. */
+static void test_check(void **state)
+{
+    PlanMemory *memory;
+    MemoryMove *move;
+    Fixture f;
+
+    setup(&f, FIXED0 "[Memory]\nRateLimit=128M\n");
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.actions[1].kind, PLAN_KIND_MOVE_PAGES);
+    memory = &f.plan.actions[1].memory;
+    move = move_of(&f, 10);
+#define ASSERT_BROKEN(change, restore)                                                         \
+    do {                                                                                       \
+        change;                                                                                \
+        assert_int_equal(plan_check(f.world, f.policies, &f.limits, &f.plan, NULL), -EUCLEAN); \
+        restore;                                                                               \
+        assert_int_equal(plan_check(f.world, f.policies, &f.limits, &f.plan, NULL), 0);        \
+    } while (0)
+    ASSERT_BROKEN(memory->to = fixture_mask(&f, "1"), memory->to = fixture_mask(&f, "0"));
+    ASSERT_BROKEN(memory->from = fixture_mask(&f, "0"), memory->from = fixture_mask(&f, "1"));
+    ASSERT_BROKEN(memory->rate_bytes = 0, memory->rate_bytes = 128 * MIB);
+    ASSERT_BROKEN(memory->headroom_percent = 9, memory->headroom_percent = 10);
+    ASSERT_BROKEN(f.world->nodes[0].free_bytes = 8192 * MIB / 100 * 10,
+                  f.world->nodes[0].free_bytes = 4096 * MIB);
+    ASSERT_BROKEN(move->until_usec = f.world->now_usec + 1, move->until_usec = 0);
+    ASSERT_BROKEN(move->over_usec = f.world->now_usec, move->over_usec = 0);
+    ASSERT_BROKEN(move->to = fixture_mask(&f, "0"), move->to = NULL);
+    ASSERT_BROKEN(f.world->kernel_balances = true, f.world->kernel_balances = false);
+    ASSERT_BROKEN(f.policies->policies[0]->follow = false, f.policies->policies[0]->follow = true);
+    ASSERT_BROKEN(f.plan.actions[1].subject.tid = 10, f.plan.actions[1].subject.tid = 0);
+    fixture_done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_follows),
+        cmocka_unit_test(test_never_inside_the_home),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_headroom),
+        cmocka_unit_test(test_headroom_is_shared),
+        cmocka_unit_test(test_rate),
+        cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_ping_pong),
+        cmocka_unit_test(test_unsettled),
+        cmocka_unit_test(test_home_stays),
+        cmocka_unit_test(test_holds),
+        cmocka_unit_test(test_not_taken),
+        cmocka_unit_test(test_check),
+    };
+
+    return cmocka_run_group_tests_name("plan/follow", tests, NULL, NULL);
+}

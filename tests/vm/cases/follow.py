@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Memory that lies on the wrong node when its process gets a home: it arrives there, and is what it was."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import lib
+import nodes
+import tap
+
+FAR, HOME = 0, 1
+MB = 48
+HASHER = pathlib.Path(__file__).with_name("hasher.py")
+# So slow that there is time to do something meanwhile.
+SLOW = "4M"
+
+
+def memory(pid):
+    """Bytes on each node of what it has written or shares."""
+    pages = {FAR: 0, HOME: 0}
+    for line in pathlib.Path(f"/proc/{pid}/numa_maps").read_text(encoding="utf-8", errors="replace").splitlines():
+        words = line.split()
+        if any(word.startswith("anon=") for word in words):
+            size = next(int(word.partition("=")[2]) for word in words if word.startswith("kernelpagesize_kB="))
+            for node in pages:
+                pages[node] += size * sum(int(word.partition("=")[2]) for word in words if word.startswith(f"N{node}="))
+    return {node: n << 10 for node, n in pages.items()}
+
+
+class Follow(nodes.NodesTest):
+    def setUp(self):
+        super().setUp()
+        # The kernel would move memory by itself, and then it is left to it.
+        self.balancing = pathlib.Path("/proc/sys/kernel/numa_balancing")
+        self.balancing.write_text("0", encoding="ascii")
+
+    def hasher(self):
+        """With its memory on the far node."""
+        state = self.directory / "rounds"
+        state.unlink(missing_ok=True)
+        cpus = ",".join(map(str, sorted(nodes.node_cpus(FAR))))
+        work = lib.Workload(self, [sys.executable, str(HASHER), str(MB), cpus, str(state)], self.mark,
+                            preexec_fn=self.everywhere)
+        work.state = state
+        self.rounds(work, 1)
+        self.assertGreaterEqual(memory(work.pid)[FAR], MB << 20)
+        return work
+
+    def everywhere(self):
+        os.sched_setaffinity(0, self.everything)
+
+    def rounds(self, work, n):
+        """Waits until it has looked at all of its memory so often again, and found it to be right."""
+        def count():
+            return int(work.state.read_text(encoding="ascii")) if work.state.exists() else 0
+
+        end = count() + n
+        lib.wait_until(f"{n} rounds", lambda: count() >= end or not work.alive())
+        self.assertTrue(work.alive(), "memory is not what it was")
+
+    def fixed(self, **memory_keys):
+        self.write_policy(Placement={"Mode": "fixed", "Nodes": str(HOME)}, Steal={"Steal": "no"}, Memory=memory_keys)
+
+    def wait(self, daemon, what, predicate):
+        try:
+            return lib.wait_until(what, predicate)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{daemon.ctl_run('explain', '50-test').stdout}\n{daemon.log()}") from None
+
+    def arrived(self, pid):
+        at = memory(pid)
+        return at[HOME] * 20 >= 19 * (at[HOME] + at[FAR])
+
+    def wait_half(self, daemon, work):
+        """Until some of its memory has arrived, and some has not."""
+        self.wait(daemon, "a part of the memory to arrive", lambda: memory(work.pid)[HOME] > 4 << 20)
+        self.assertGreater(memory(work.pid)[FAR], 8 << 20)
+
+    def test_to_a_home(self):
+        self.fixed()
+        work = self.hasher()
+        daemon = self.daemon().ready()
+        self.wait(daemon, "its memory to arrive", lambda: self.arrived(work.pid))
+        self.rounds(work, 2)
+        self.wait(daemon, "the order to be over", lambda: daemon.says(": done, moved"))
+        # Once is enough.
+        self.ticks(daemon, 20)
+        orders = self.moves(daemon, "move-pages")
+        self.assertLessEqual(len(orders), 2, orders)
+        self.assertEqual(orders[0]["pid"], work.pid)
+        daemon.stop()
+        self.rounds(work, 1)
+
+    def test_to_a_chosen_home(self):
+        """Two processes, all memory on one node: one of them goes to the other node, and its memory with it."""
+        self.write_policy(Workload={"GroupBy": "process"}, Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"})
+        argv = ["numa01", "--processes=2", "--threads=2", "--seconds=600", "--bytes=16M", f"--placement=node:{FAR}"]
+        work = lib.Workload(self, argv, self.mark, stdout=subprocess.DEVNULL, preexec_fn=self.everywhere)
+        children = pathlib.Path(f"/proc/{work.pid}/task/{work.pid}/children")
+        lib.wait_until("its processes", lambda: len(children.read_text().split()) == 2 and all(
+            sum(memory(int(word)).values()) >= 16 << 20 for word in children.read_text().split()))
+        pids = [int(word) for word in children.read_text().split()]
+        daemon = self.daemon().ready()
+        self.wait(daemon, "one of them with its memory on each node", lambda: sorted(
+            max(memory(pid), key=lambda node, pid=pid: memory(pid)[node]) for pid in pids) == [FAR, HOME])
+        for pid in pids:
+            home = daemon.ctl("explain", str(pid))["home_nodes"]
+            at = memory(pid)
+            self.assertEqual(home, str(max(at, key=lambda node, at=at: at[node])))
+        daemon.stop()
+
+    def test_killed_in_the_midst(self):
+        self.fixed(RateLimit=SLOW)
+        work = self.hasher()
+        daemon = self.daemon().ready()
+        self.wait_half(daemon, work)
+        daemon.process.send_signal(signal.SIGKILL)
+        daemon.process.wait()
+        self.rounds(work, 3)
+        self.assertGreaterEqual(sum(memory(work.pid).values()), MB << 20)
+        # The next one goes on with it.
+        self.fixed()
+        daemon = self.daemon().ready()
+        self.wait(daemon, "the rest to arrive", lambda: self.arrived(work.pid))
+        self.rounds(work, 2)
+        daemon.stop()
+
+    def test_stopped_in_the_midst(self):
+        self.fixed(RateLimit=SLOW)
+        work = self.hasher()
+        daemon = self.daemon().ready()
+        self.wait_half(daemon, work)
+        daemon.stop()
+        at = memory(work.pid)
+        self.rounds(work, 2)
+        self.assertEqual(memory(work.pid)[HOME] >> 20, at[HOME] >> 20, "somebody moves on")
+        self.assertEqual(work.masks(), {self.full})
+
+    def test_released_in_the_midst(self):
+        self.fixed(RateLimit=SLOW)
+        work = self.hasher()
+        daemon = self.daemon().ready()
+        self.wait_half(daemon, work)
+        daemon.ctl_run("release", "50-test")
+        self.wait(daemon, "the order to be cancelled", lambda: daemon.says(": cancelled, moved"))
+        self.rounds(work, 2)
+        daemon.stop()
+
+    def test_stays(self):
+        """With Follow=no, and where the kernel moves memory."""
+        self.fixed(Follow="no")
+        work = self.hasher()
+        daemon = self.daemon().ready()
+        self.wait(daemon, "a refusal", lambda: self.refusals(daemon, "follow-off"))
+        daemon.stop()
+        self.fixed()
+        self.balancing.write_text("1", encoding="ascii")
+        try:
+            daemon = self.daemon().ready()
+            # Where it balances, it may be done first.
+            self.wait(daemon, "a refusal", lambda: self.refusals(daemon, "kernel-balances") or self.arrived(work.pid))
+            self.assertEqual(self.moves(daemon, "move-pages"), [])
+            daemon.stop()
+        finally:
+            self.balancing.write_text("0", encoding="ascii")
+        self.rounds(work, 1)
+
+    def test_mover(self):
+        """The mover's own tests, which have two nodes here."""
+        run = subprocess.run(["test-act-mover-live"], capture_output=True, text=True, check=False, timeout=lib.DEADLINE_SEC * 4)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertRegex(run.stdout, r"(?m)^ok \d+ - test_there_and_back$", run.stdout)
+
+
+if __name__ == "__main__":
+    tap.main()
