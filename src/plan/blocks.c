@@ -5,14 +5,16 @@
  * of a page, and joins what moves.
  *
  * A worked example, blocks of 2 MB. A huge page has one sample per round. One thread on node 1 uses it, and it lies on
- * node 0: it moves in the first round while the process is young, and later in the second, since "twice in a row" needs the
- * round before. Used by nodes 0 and 1 in turns, half each: one round in two asks for the node that the round before asked
- * for, and then the balance decides, which is even: it stays. A block of small pages, of which one half is used
- * from node 0 and the other from node 1, has samples from both in each round: mixed, and it stays, whatever the order.
+ * node 0. In the first round nobody is known to have asked before, so it counts as shared: it moves if that brings memory
+ * and use into balance. From the fourth round on it is known to be the thread's own, and moves. Used by nodes 0 and 1 in
+ * turns, half each: one round in two asks for the node that the round before asked for, and then the balance decides,
+ * which is even: it stays. A block of small pages, of which one half is used from node 0 and the other from node 1, has
+ * samples from both in each round: mixed, and it stays, whatever the order.
  *
- * The kernel takes a page for private when one task asked for it twice in a row, which of two that share it by halves is
- * every other time. Here nobody else may have been there in the last ten rounds, for that is how long a block
- * remembers its owners.
+ * The kernel lets all move that is asked for in the first four sequences, and takes a page for private when one task asked
+ * for it twice in a row, which of two that share it by halves is every other time. A sampler may begin in the midst
+ * of a life, and has few samples. So here nobody else may have been there as long as a block remembers; and until that
+ * is ten rounds, its word counts only in a process of which few blocks are shared.
  *
  * What it does badly: a block of small pages of which one only was touched looks like a huge page. Moving in vain then
  * costs 2 MB, and only that one page's user gains.
@@ -26,6 +28,7 @@
 #include "plan/active.h"
 #include "plan/pages.h"
 
+#include <math.h>
 #include <string.h>
 
 const char *const blocks_verdict_names[] = {
@@ -48,9 +51,18 @@ const char *const blocks_verdict_names[] = {
 /* What counts for one block in a round. */
 #define BLOCK_WEIGHT ((uint64_t)TOUCHES_ROUND)
 
-/* Averages keep seven eighths, as in numa/core v17, and so show eight times the rate. With halves as in the kernel, which
- * counts thousands of faults, the chance of 64 samples makes even use look uneven by a quarter in every twentieth round. */
+/* Averages are over eight rounds, as in numa/core v17, and show eight times the rate. Two, as in the kernel, are too few for
+ * samples that are not counted in thousands. */
 #define KEEP 8U
+
+/* What is used more than this many standard deviations above what it might be is certain. Of 64 blocks that two nodes use
+ * alike one round in twenty looks uneven by a quarter. */
+#define CERTAIN 3.0
+
+/* After so many rounds without another thread a block is private whatever the others are: a weight of TOUCHES_ROUND,
+ * halved in each round, is gone. Before, when no more than this share of the blocks is shared. */
+#define SURE_ROUNDS    10U
+#define SHARE_PERMILLE 250U
 
 typedef struct Unit {
     const MemoryRegion *region; /* NULL: none */
@@ -70,6 +82,7 @@ typedef struct Judge {
     const MemoryRegions *regions;
     const BlocksRules *rules;
     hwloc_const_bitmap_t active;
+    bool few_shared;             /* of its blocks */
     size_t region, block, tried; /* cursors */
 } Judge;
 
@@ -160,6 +173,11 @@ static void vote(Judge *judge, Unit *unit)
         votes[i] = votes[i] * BLOCK_WEIGHT / n;
 }
 
+static bool is_alone(const Judge *judge, const TouchBlock *block)
+{
+    return block->owners[1].tid == 0 && (judge->few_shared || block->n_rounds >= SURE_ROUNDS);
+}
+
 /* What was known before of the blocks it touches, and where they lie. */
 static void recall(Judge *judge, Unit *unit)
 {
@@ -178,7 +196,7 @@ static void recall(Judge *judge, Unit *unit)
         block = &touches->blocks[at];
         unit->last_known |= block->last_node.i >= 0;
         unit->last_here &= unit->to.i >= 0 && block->last_node.i == unit->to.i;
-        unit->last_own &= unit->tid != 0 && block->last_tid == unit->tid && block->owners[1].tid == 0;
+        unit->last_own &= unit->tid != 0 && block->last_tid == unit->tid && is_alone(judge, block);
         if (is_node(judge, block->node) && (unit->from.i < 0 || unit->from.i == unit->to.i))
             unit->from = block->node;
     }
@@ -202,6 +220,15 @@ static BlocksVerdict judge_region(const MemoryRegion *region)
     return region->bound ? BLOCKS_BOUND : BLOCKS_MOVE;
 }
 
+/* An average less what chance may have added, if it was counted in single blocks. */
+static uint64_t certain(const Blocks *blocks, uint64_t use)
+{
+    double n = (double)use / (double)(KEEP * BLOCK_WEIGHT) * blocks->n_rounds;
+    double most = n - CERTAIN * sqrt(n);
+
+    return most > 0 ? (uint64_t)((double)use * most / n) : 0;
+}
+
 static BlocksVerdict judge_access(const Judge *judge, const Unit *unit)
 {
     const Blocks *blocks = judge->blocks;
@@ -211,11 +238,11 @@ static BlocksVerdict judge_access(const Judge *judge, const Unit *unit)
         .last_here = unit->last_here,
         .to_has_memory = hwloc_bitmap_isset(judge->rules->to_nodes, (unsigned)unit->to.i),
         .has_preferred = true,
-        .n_sequences = judge->touches->n_rounds,
+        .n_sequences = PAGES_EARLY_SEQUENCES + 1, /* never early */
         .two_stage = judge->rules->two_stage,
         .has_group = judge->touches->n_threads > 1,
         .cpu_from = blocks->use[unit->from.i],
-        .cpu_to = blocks->use[unit->to.i],
+        .cpu_to = certain(blocks, blocks->use[unit->to.i]),
         .memory_from = blocks->memory[unit->from.i],
         .memory_to = blocks->memory[unit->to.i],
     };
@@ -396,17 +423,19 @@ static int begin(Blocks *blocks, const Touches *touches, hwloc_bitmap_t active)
     return active_nodes(blocks->use, blocks->n_nodes, active);
 }
 
-static uint64_t average(uint64_t before, uint64_t now)
+/* The mean of the rounds so far, then a decaying one. */
+static uint64_t average(uint64_t before, uint64_t now, uint32_t n_rounds)
 {
-    return before - before / KEEP + now;
+    return before - before / n_rounds + now * KEEP / n_rounds;
 }
 
 static void end(Blocks *blocks)
 {
     swap_tried(blocks);
+    blocks->n_rounds = MIN(blocks->n_rounds + 1, KEEP);
     for (uint32_t i = 0; i < blocks->n_nodes; i++) {
-        blocks->use[i] = average(blocks->use[i], blocks->use_now[i]);
-        blocks->memory[i] = average(blocks->memory[i], blocks->memory_now[i]);
+        blocks->use[i] = average(blocks->use[i], blocks->use_now[i], blocks->n_rounds);
+        blocks->memory[i] = average(blocks->memory[i], blocks->memory_now[i], blocks->n_rounds);
     }
 }
 
@@ -416,8 +445,10 @@ int blocks_judge(Blocks *blocks, const Touches *touches, const MemoryRegions *re
     hwloc_bitmap_t active = hwloc_bitmap_alloc();
     Judge judge = {
         .blocks = blocks, .touches = touches, .regions = regions, .rules = rules, .active = active};
+    TouchesSummary summary = touches_summary(touches);
     int r = active ? begin(blocks, touches, active) : -ENOMEM;
 
+    judge.few_shared = summary.n_judged > 0 && summary.overlap_permille <= SHARE_PERMILLE;
     if (touches->n_samples > 0 && r == 0) {
         r = judge_all(&judge);
         if (r == 0)

@@ -66,10 +66,11 @@ typedef struct Blocks {
     ScanPeriodSeen seen; /* blocks; a shared one between active nodes is local (P12) */
 
     uint64_t n[BLOCKS_VERDICT_MAX]; /* blocks judged, since the start */
-    uint64_t *use, *memory;         /* [n_nodes]: averages of where its blocks are used, and where they lie */
+    uint64_t *use, *memory;         /* [n_nodes]: averages: where its blocks are used, and where they lie */
 
     /* Private to blocks.c. */
     uint32_t n_nodes;
+    uint32_t n_rounds;                      /* in the averages; stops at what they keep */
     uint64_t *use_now, *memory_now, *votes; /* [n_nodes] */
     Touch *samples;                         /* of the round, by address */
     size_t samples_capacity;

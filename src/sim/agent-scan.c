@@ -4,8 +4,8 @@
  * chooses ranges, which are protected; whoever writes there next faults, and is a sample; at the next window the samples are
  * judged by plan/blocks.h, and what is to move is moved. The plan_ parts are those of the daemon, unchanged.
  *
- * All memory is in huge pages, so a block has one sample per round, from whoever is the first to come by in the model: of
- * memory that several threads share that is the one accounted first. Only ranges of the scan are protected, while
+ * All memory is in huge pages, so a block has one sample per round, of memory that several threads share from one drawn
+ * among those that run. Only ranges of the scan are protected, while
  * clear_refs(5) protects everything at once. Which block is where is kept here: a region of the model knows sums only. */
 
 #include "sim/agent.h"
@@ -144,12 +144,24 @@ static int find_threads(const Engine *e, AgentScan *scan, const Family *family, 
  * Samples
  */
 
-static void take_sample(Engine *e, AgentScan *scan, Thread *thread, uint64_t address, uint32_t node)
+/* Who is the first to come by: one of the running threads of the process; for what is its own, the thread itself. */
+static Thread *first_user(Engine *e, const Family *family, Thread *thread, bool shared)
+{
+    uint32_t n = 1;
+
+    for (uint32_t i = family->first; shared && i < family->first + family->n_forked; i++)
+        if (&e->threads[i] != thread && e->threads[i].state == THREAD_STATE_RUNNING &&
+            random_below(&e->random_scan, ++n) == 0)
+            thread = &e->threads[i];
+    return thread;
+}
+
+static void take_sample(Engine *e, AgentScan *scan, Thread *thread, uint64_t address)
 {
     const Touch touch = {
         .address = address,
         .tid = agent_tid(e, engine_index(e, thread)),
-        .cpu_node = {(int32_t)node},
+        .cpu_node = {e->cpus[thread->cpu].node},
     };
 
     if (touches_add(&scan->touches, &touch) < 0)
@@ -159,7 +171,7 @@ static void take_sample(Engine *e, AgentScan *scan, Thread *thread, uint64_t add
     e->tallies[thread->workload].count[SIM_METRIC_HINT_FAULTS]++;
 }
 
-void agent_accessed(Engine *e, Thread *thread, int32_t region, uint32_t node, uint64_t n_accesses)
+void agent_accessed(Engine *e, Thread *thread, int32_t region, uint64_t n_accesses)
 {
     const Family *family = &e->families[thread->process];
     AgentScan *scan = e->agent->families[thread->process].scan;
@@ -180,7 +192,8 @@ void agent_accessed(Engine *e, Thread *thread, int32_t region, uint32_t node, ui
             continue;
         *marked = false;
         scan->n_marked--;
-        take_sample(e, scan, thread, region_address(k) + (uint64_t)at * BLOCK_BYTES, node);
+        take_sample(e, scan, first_user(e, family, thread, region == family->shared),
+                    region_address(k) + (uint64_t)at * BLOCK_BYTES);
     }
 }
 

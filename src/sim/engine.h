@@ -387,7 +387,7 @@ int sense_memory(Engine *e, Agent *agent, bool first);
 /* The next window of each process whose turn it is. 0 or -ENOMEM. */
 int agent_scan(Engine *e, Agent *agent);
 /* The same as scan_accessed(), for what the daemon protected. */
-void agent_accessed(Engine *e, Thread *thread, int32_t region, uint32_t node, uint64_t n_accesses);
+void agent_accessed(Engine *e, Thread *thread, int32_t region, uint64_t n_accesses);
 
 /* agent-act.c: what act would do */
 

@@ -141,7 +141,7 @@ static void used_region(Engine *e, Thread *thread, int32_t region, uint32_t node
     if (e->kernel->numa_balancing)
         scan_accessed(e, thread, region, node, work);
     if (e->agent)
-        agent_accessed(e, thread, region, node, work);
+        agent_accessed(e, thread, region, work);
 }
 
 void memory_used(Engine *e, Thread *thread, uint32_t node, uint64_t work)

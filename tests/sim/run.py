@@ -83,6 +83,10 @@ TWINS = {
         ("nobody has a home", {"Mode=compress": "Mode=none"}),
         ("each for itself", {"GroupBy=workload": "GroupBy=process"}),
     ],
+    "s-ping-pong": [
+        ("one thread uses it all", {"Threads=16": "Threads=1"}),
+        ("nobody looks who uses what", {"Evidence=write": "Evidence=residency"}),
+    ],
     "s-push": [
         ("nobody claims a core", {"IdleClaim=yes": "IdleClaim=no"}),
     ],

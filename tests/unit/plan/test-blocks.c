@@ -120,36 +120,61 @@ static void moves_are(const Bench *b, const char *expected)
     assert_string_equal(text, expected);
 }
 
-/* Young memory follows at once; old memory when it was asked for twice in a row. */
+/* Memory of one thread follows when it was asked for twice in a row, once it is known to be its own. */
 static void test_twice(void **state)
 {
     Bench b;
 
     bench_init(&b);
-    touch_block(&b, 3, A, 1);
-    touch_block(&b, 4, A, 1);
-    touch_block(&b, 5, B, 0);
-    judge(&b);
-    moves_are(&b, "600-a00:1");
     grow_old(&b);
+    for (int i = 0; i < 2; i++) {
+        touch_block(&b, 3, A, 1);
+        touch_block(&b, 4, A, 1);
+        touch_block(&b, 5, B, 0);
+        judge(&b);
+        moves_are(&b, i == 0 ? "" : "600-a00:1");
+    }
+    assert_int_equal(b.blocks.n[BLOCKS_BALANCED], 2);
 
-    touch_block(&b, 3, B, 1);
-    judge(&b);
-    assert_int_equal(b.blocks.n[BLOCKS_OTHER_NODE], 0); /* A asked from there before */
+    /* From one node, then from another one. */
     b.where[6].i = 1;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         touch_block(&b, 6, A, i == 0);
         judge(&b);
-        moves_are(&b, i == 2 ? "c00-e00:0" : "");
+        moves_are(&b, i >= 2 ? "c00-e00:0" : "");
     }
     assert_int_equal(b.blocks.n[BLOCKS_OTHER_NODE], 1);
-
     b.rules.two_stage = false;
-    touch_block(&b, 6, A, 1);
+    b.where[7].i = 1;
+    touch_block(&b, 7, A, 1);
     judge(&b);
-    touch_block(&b, 6, A, 0);
+    touch_block(&b, 7, A, 0);
     judge(&b);
-    moves_are(&b, "c00-e00:0");
+    moves_are(&b, "e00-1000:0");
+
+    /* Another thread was there: it is not its own any more. */
+    for (int i = 0; i < 2; i++) {
+        touch_block(&b, 7, i == 0 ? B : A, 0);
+        judge(&b);
+        moves_are(&b, "");
+    }
+    bench_done(&b);
+}
+
+/* Memory that a whole process touched on one node is brought into balance with its use, before anything is known of who
+ * owns what, and no further. */
+static void test_balance(void **state)
+{
+    Bench b;
+
+    bench_init(&b);
+    for (int round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < 64; i++)
+            touch_block(&b, i, (round + i / 2) % 2 ? A : B, i % 2);
+        judge(&b);
+        follow(&b);
+    }
+    assert_in_range(b.n_moved, 24, 32);
     bench_done(&b);
 }
 
@@ -209,8 +234,7 @@ static uint64_t share(Bench *b, uint64_t seed, uint32_t n_threads)
             touch_block(b, i, A + (pid_t)thread, (int32_t)(thread % 2));
         }
         judge(b);
-        if (round > LATE)
-            follow(b);
+        follow(b);
     }
     return n;
 }
@@ -307,6 +331,11 @@ static void test_busy(void **state)
     Bench b;
 
     bench_init(&b);
+    grow_old(&b);
+    for (uint64_t i = 20; i <= 21; i++) {
+        touch_block(&b, i, A, 1);
+        judge(&b);
+    }
     for (uint32_t i = 0; i < BLOCKS_TRIES; i++) {
         touch_block(&b, 20, A, 1);
         if (i == 1)
@@ -341,15 +370,17 @@ static void test_regions(void **state)
     (void)add_region(&b, HEAP, 30 * BLOCK + 3 * PAGE, REGION_KIND_ANON);
     (void)add_region(&b, at + 4 * PAGE, 4 * PAGE, REGION_KIND_ANON);
     (void)add_region(&b, at + 8 * PAGE, BLOCK, REGION_KIND_FILE);
-    touch(&b, at, B, 1);
-    touch(&b, at + 3 * PAGE, A, 1); /* the gap */
-    touch(&b, at + 4 * PAGE, A, 1);
-    touch(&b, at + 7 * PAGE, B, 1);
-    touch(&b, at + 8 * PAGE, A, 1);
-    judge(&b);
-    moves_are(&b, "3c00-3c03:1 3c04-3c08:1");
-    assert_int_equal(b.blocks.n[BLOCKS_GONE], 1);
-    assert_int_equal(b.blocks.n[BLOCKS_FILE], 1);
+    for (int i = 0; i < 5; i++) {
+        touch(&b, at, A, 1);
+        touch(&b, at + 3 * PAGE, A, 1); /* the gap */
+        touch(&b, at + 4 * PAGE, A, 1);
+        touch(&b, at + 7 * PAGE, A, 1);
+        touch(&b, at + 8 * PAGE, A, 1);
+        judge(&b);
+        moves_are(&b, i < 3 ? "" : "3c00-3c03:1 3c04-3c08:1");
+    }
+    assert_int_equal(b.blocks.n[BLOCKS_GONE], 5);
+    assert_int_equal(b.blocks.n[BLOCKS_FILE], 5);
     bench_done(&b);
 }
 
@@ -359,6 +390,7 @@ static void test_seen(void **state)
     Bench b;
 
     bench_init(&b);
+    grow_old(&b);
     touch_block(&b, 1, A, 0);
     touch_block(&b, 2, A, 1);
     judge(&b);
@@ -381,9 +413,9 @@ static void test_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_twice),   cmocka_unit_test(test_two_stage), cmocka_unit_test(test_ping_pong),
-        cmocka_unit_test(test_pages),   cmocka_unit_test(test_refused),   cmocka_unit_test(test_busy),
-        cmocka_unit_test(test_regions), cmocka_unit_test(test_seen),
+        cmocka_unit_test(test_twice),     cmocka_unit_test(test_balance), cmocka_unit_test(test_two_stage),
+        cmocka_unit_test(test_ping_pong), cmocka_unit_test(test_pages),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_busy),      cmocka_unit_test(test_regions), cmocka_unit_test(test_seen),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
