@@ -122,12 +122,10 @@ static bool is_node(const Judge *judge, NodeIx node)
     return node.i >= 0 && (uint32_t)node.i < judge->blocks->n_nodes;
 }
 
-/* The unit that begins with sample `first`. */
-static Unit unit_at(Judge *judge, size_t first)
+/* What of the block at an address lies in one region with it. */
+static Unit unit_of(Judge *judge, uint64_t address, uint64_t size)
 {
-    const Touch *samples = judge->blocks->samples;
-    uint64_t address = samples[first].address, size = judge->rules->block_bytes;
-    Unit unit = {.first = first, .n = 1, .start = address & ~(size - 1), .to = NODE_NONE, .from = NODE_NONE};
+    Unit unit = {.start = address & ~(size - 1), .to = NODE_NONE, .from = NODE_NONE};
     const MemoryRegion *list = judge->regions->list;
 
     unit.end = unit.start + size < unit.start ? UINT64_MAX : unit.start + size;
@@ -140,16 +138,38 @@ static Unit unit_at(Judge *judge, size_t first)
     } else if (judge->region < judge->regions->n) {
         unit.end = MIN(unit.end, list[judge->region].start);
     }
+    return unit;
+}
+
+/* The unit that begins with sample `first`. */
+static Unit unit_at(Judge *judge, size_t first)
+{
+    const Touch *samples = judge->blocks->samples;
+    Unit unit = unit_of(judge, samples[first].address, judge->rules->block_bytes);
+
+    unit.first = first;
+    unit.n = 1;
     while (first + unit.n < judge->touches->n_samples && samples[first + unit.n].address < unit.end)
         unit.n++;
     return unit;
+}
+
+/* The node that seven eighths of `n` votes are for. */
+static NodeIx elect(const Blocks *blocks, uint64_t n)
+{
+    uint32_t best = 0;
+
+    for (uint32_t i = 1; i < blocks->n_nodes; i++)
+        if (blocks->votes[i] > blocks->votes[best])
+            best = i;
+    return n > 0 && blocks->votes[best] * BLOCKS_AGREE_DEN >= n * BLOCKS_AGREE_NUM ? (NodeIx){(int32_t)best}
+                                                                                   : NODE_NONE;
 }
 
 /* Whose it is in this round. */
 static void vote(Judge *judge, Unit *unit)
 {
     uint64_t *votes = judge->blocks->votes, n = 0;
-    uint32_t best = 0;
 
     memset(votes, 0, judge->blocks->n_nodes * sizeof(*votes));
     unit->tid = judge->blocks->samples[unit->first].tid;
@@ -163,12 +183,8 @@ static void vote(Judge *judge, Unit *unit)
         votes[touch->cpu_node.i]++;
         n++;
     }
-    for (uint32_t i = 1; i < judge->blocks->n_nodes; i++)
-        if (votes[i] > votes[best])
-            best = i;
     unit->voted = n > 0;
-    if (n > 0 && votes[best] * BLOCKS_AGREE_DEN >= n * BLOCKS_AGREE_NUM)
-        unit->to = (NodeIx){(int32_t)best};
+    unit->to = elect(judge->blocks, n);
     for (uint32_t i = 0; n > 0 && i < judge->blocks->n_nodes; i++)
         votes[i] = votes[i] * BLOCK_WEIGHT / n;
 }
@@ -255,7 +271,8 @@ static BlocksVerdict judge_access(const Judge *judge, const Unit *unit)
     return verdict == PAGES_STAY_OTHER_NODE ? BLOCKS_OTHER_NODE : BLOCKS_BALANCED;
 }
 
-static BlocksVerdict judge_unit(const Judge *judge, const Unit *unit)
+/* All that is said by where it lies and who uses it; BLOCKS_MOVE: nothing is said against it. */
+static BlocksVerdict judge_nodes(const Unit *unit)
 {
     BlocksVerdict verdict = judge_region(unit->region);
 
@@ -267,7 +284,14 @@ static BlocksVerdict judge_unit(const Judge *judge, const Unit *unit)
         return BLOCKS_MIXED;
     if (unit->from.i < 0)
         return BLOCKS_UNKNOWN;
-    return unit->from.i == unit->to.i ? BLOCKS_LOCAL : judge_access(judge, unit);
+    return unit->from.i == unit->to.i ? BLOCKS_LOCAL : BLOCKS_MOVE;
+}
+
+static BlocksVerdict judge_unit(const Judge *judge, const Unit *unit)
+{
+    BlocksVerdict verdict = judge_nodes(unit);
+
+    return verdict == BLOCKS_MOVE ? judge_access(judge, unit) : verdict;
 }
 
 /*
@@ -439,23 +463,97 @@ static void end(Blocks *blocks)
     }
 }
 
+/*
+ * By owners
+ */
+
+/* The unit of a block, asked for by its owners from where they live. */
+static Unit unit_of_owners(Judge *judge, const TouchBlock *block, const BlocksThreads *threads)
+{
+    Unit unit = unit_of(judge, block->address, TOUCHES_BLOCK_BYTES);
+    uint64_t *votes = judge->blocks->votes, n = 0;
+
+    memset(votes, 0, judge->blocks->n_nodes * sizeof(*votes));
+    for (size_t i = 0; i < TOUCHES_OWNERS; i++) {
+        const TouchOwner *owner = &block->owners[i];
+        NodeIx node = owner->tid ? threads->node_of(threads->userdata, owner->tid) : NODE_NONE;
+
+        n += owner->weight;
+        if (is_node(judge, node))
+            votes[node.i] += owner->weight;
+    }
+    unit.voted = n > 0 && (!judge->rules->two_stage || block->n_rounds >= TOUCHES_ROUNDS_MIN);
+    unit.to = elect(judge->blocks, n);
+    if (is_node(judge, block->node))
+        unit.from = block->node;
+    unit.tid = touches_owner(block);
+    return unit;
+}
+
+static BlocksVerdict judge_owners(const Judge *judge, const Unit *unit)
+{
+    BlocksVerdict verdict = judge_nodes(unit);
+
+    if (verdict == BLOCKS_MOVE && !hwloc_bitmap_isset(judge->rules->to_nodes, (unsigned)unit->to.i))
+        return BLOCKS_OUTSIDE;
+    return verdict;
+}
+
+static int judge_all_owners(Judge *judge, const BlocksThreads *threads)
+{
+    for (size_t i = 0; i < judge->touches->n_blocks; i++) {
+        const TouchBlock *block = &judge->touches->blocks[i];
+        Unit unit = unit_of_owners(judge, block, threads);
+        BlocksVerdict verdict = judge_owners(judge, &unit);
+        int r = note_tried(judge, &unit, &verdict);
+
+        if (r == 0 && verdict == BLOCKS_MOVE)
+            r = add_move(judge->blocks, &unit);
+        if (r < 0)
+            return r;
+        judge->blocks->n[verdict]++;
+        if (block->last_round == judge->touches->n_rounds)
+            count(judge, &unit);
+    }
+    return pass_tried(judge, UINT64_MAX);
+}
+
+/*
+ * Beginning and end
+ */
+
+/* `threads` NULL: by the samples of the round. */
+static int run(Judge *judge, const BlocksThreads *threads)
+{
+    Blocks *blocks = judge->blocks;
+    TouchesSummary summary = touches_summary(judge->touches);
+    hwloc_bitmap_t active = hwloc_bitmap_alloc();
+    int r = active ? begin(blocks, judge->touches, active) : -ENOMEM;
+
+    judge->active = active;
+    judge->few_shared = summary.n_judged > 0 && summary.overlap_permille <= SHARE_PERMILLE;
+    if (r == 0)
+        r = threads ? judge_all_owners(judge, threads) : judge_all(judge);
+    if (r < 0)
+        blocks->n_moves = 0;
+    else if (threads || judge->touches->n_samples > 0)
+        end(blocks);
+    hwloc_bitmap_free(active);
+    return r;
+}
+
 int blocks_judge(Blocks *blocks, const Touches *touches, const MemoryRegions *regions,
                  const BlocksRules *rules)
 {
-    hwloc_bitmap_t active = hwloc_bitmap_alloc();
-    Judge judge = {
-        .blocks = blocks, .touches = touches, .regions = regions, .rules = rules, .active = active};
-    TouchesSummary summary = touches_summary(touches);
-    int r = active ? begin(blocks, touches, active) : -ENOMEM;
+    Judge judge = {.blocks = blocks, .touches = touches, .regions = regions, .rules = rules};
 
-    judge.few_shared = summary.n_judged > 0 && summary.overlap_permille <= SHARE_PERMILLE;
-    if (touches->n_samples > 0 && r == 0) {
-        r = judge_all(&judge);
-        if (r == 0)
-            end(blocks);
-        else
-            blocks->n_moves = 0;
-    }
-    hwloc_bitmap_free(active);
-    return r;
+    return run(&judge, NULL);
+}
+
+int blocks_judge_owners(Blocks *blocks, const Touches *touches, const MemoryRegions *regions,
+                        const BlocksRules *rules, const BlocksThreads *threads)
+{
+    Judge judge = {.blocks = blocks, .touches = touches, .regions = regions, .rules = rules};
+
+    return run(&judge, threads);
 }

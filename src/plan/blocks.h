@@ -25,8 +25,8 @@
 typedef enum BlocksVerdict {
     BLOCKS_MOVE,
     BLOCKS_LOCAL,      /* it lies where it is used */
-    BLOCKS_UNKNOWN,    /* it is not known where it lies, or from where it is used */
-    BLOCKS_MIXED,      /* used from several nodes in this round */
+    BLOCKS_UNKNOWN,    /* it is not known where it lies, or (long enough) from where it is used */
+    BLOCKS_MIXED,      /* used from several nodes */
     BLOCKS_OTHER_NODE, /* used from another node in the round before: not yet twice in a row (TwoStage=) */
     BLOCKS_BALANCED,   /* shared, and it would not match memory and use better by a quarter */
     BLOCKS_OUTSIDE,    /* used from a node that its memory may not go to */
@@ -82,9 +82,24 @@ typedef struct Blocks {
 int blocks_init(Blocks *blocks, uint32_t n_nodes);
 void blocks_done(Blocks *blocks);
 
+/* On which node a thread lives or runs; NODE_NONE: not known. */
+typedef struct BlocksThreads {
+    NodeIx (*node_of)(void *userdata, pid_t tid);
+    void *userdata;
+} BlocksThreads;
+
 /* Judges a round; `touches` has n_nodes, too. 0; or -ENOMEM, and nothing is to be moved. */
 int blocks_judge(Blocks *blocks, const Touches *touches, const MemoryRegions *regions,
                  const BlocksRules *rules);
+
+/* Judges what is known after a round was folded, when the samples are gone, and where threads live is known better than from
+ * where they were seen: all blocks, by who owns them. A block goes where seven eighths of its owners' weights are at home,
+ * whether one thread or all that share it live there; with two_stage once it was touched in TOUCHES_ROUNDS_MIN rounds. Threads of
+ * one process on different nodes so get their own memory, and what they share stays. Blocks are those of `touches`,
+ * whatever BlockSize= says. To be asked once per round, and not while what it said last is under way: a block that is
+ * still elsewhere counts as tried. Same returns. */
+int blocks_judge_owners(Blocks *blocks, const Touches *touches, const MemoryRegions *regions,
+                        const BlocksRules *rules, const BlocksThreads *threads);
 
 /* "move", "other-node", "hugetlb"; NULL-terminated. Part of the interface: never changed. */
 extern const char *const blocks_verdict_names[];

@@ -410,12 +410,82 @@ static void test_seen(void **state)
     bench_done(&b);
 }
 
+/* Where threads live: A on node 0, B on node 1, others nowhere. */
+static NodeIx home_of(void *userdata, pid_t tid)
+{
+    unsigned *n_asked = userdata;
+
+    (*n_asked)++;
+    return (NodeIx){tid == A ? 0 : tid == B ? 1 : -1};
+}
+
+static void judge_homes(Bench *b)
+{
+    unsigned n_asked = 0;
+    const BlocksThreads threads = {home_of, &n_asked};
+
+    assert_int_equal(touches_gather(&b->touches), 0);
+    for (size_t i = 0; i < b->touches.n_blocks; i++)
+        b->touches.blocks[i].node = b->where[(b->touches.blocks[i].address - HEAP) / BLOCK];
+    (void)touches_fold(&b->touches, 1000000);
+    assert_int_equal(blocks_judge_owners(&b->blocks, &b->touches, &b->regions, &b->rules, &threads), 0);
+    assert_true(n_asked > 0);
+}
+
+/* By owners: threads of one process get their own memory where they live, wherever they were seen; what two nodes share
+ * stays, and what two threads of one node share goes there. */
+static void test_owners(void **state)
+{
+    const pid_t c = B + 1;
+    Bench b;
+
+    bench_init(&b);
+    assert_int_equal(touches_add_thread(&b.touches, (TaskKey){.pid = 100, .tid = c}), 0);
+    for (int round = 0; round < 4; round++) {
+        touch_block(&b, 1, B, 0);
+        touch_block(&b, 2, B, 0);
+        touch_block(&b, 3, A, 0);
+        for (uint64_t i = 0; i < 8; i++) {
+            touch(&b, HEAP + 4 * BLOCK + i * PAGE, i % 2 ? A : B, 0);
+            touch(&b, HEAP + 5 * BLOCK + i * PAGE, c, 0);
+            touch(&b, HEAP + 6 * BLOCK + i * PAGE, i == 0 && round == 0 ? A : B, 1);
+        }
+        judge_homes(&b);
+        moves_are(&b, round < 2 ? "" : "200-600:1 c00-e00:1");
+    }
+    assert_int_equal(b.blocks.n[BLOCKS_MIXED], 4); /* 4, and 5 for nobody knows where that one lives */
+    assert_int_equal(b.blocks.n[BLOCKS_LOCAL], 2);
+    assert_int_equal(b.blocks.seen.remote, 3);
+
+    /* Nobody is sent out of the home; and what does not go is let be. */
+    hwloc_bitmap_clr(b.nodes, 1);
+    touch_block(&b, 1, B, 0);
+    judge_homes(&b);
+    moves_are(&b, "");
+    assert_int_equal(b.blocks.n[BLOCKS_OUTSIDE], 3);
+    hwloc_bitmap_set(b.nodes, 1);
+    for (int i = 0; i < 2; i++) {
+        touch_block(&b, 1, B, 0);
+        judge_homes(&b);
+    }
+    moves_are(&b, "");
+    assert_int_equal(b.blocks.n[BLOCKS_BUSY], 3);
+
+    /* At the first sight of it. */
+    b.rules.two_stage = false;
+    touch_block(&b, 20, B, 0);
+    judge_homes(&b);
+    moves_are(&b, "2800-2a00:1");
+    bench_done(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_twice),     cmocka_unit_test(test_balance), cmocka_unit_test(test_two_stage),
         cmocka_unit_test(test_ping_pong), cmocka_unit_test(test_pages),   cmocka_unit_test(test_refused),
         cmocka_unit_test(test_busy),      cmocka_unit_test(test_regions), cmocka_unit_test(test_seen),
+        cmocka_unit_test(test_owners),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
