@@ -80,7 +80,9 @@
  *   workloads u, groups u, processes u, tasks u, leases u, assigned u (processes under a policy by AssignProcess),
  *   assigned_refused t (at a limit), overloaded u, idle u (CPUs, P1), schedstat b,
  *   schedstat_version u, task_schedstat b, psi b, psi_trigger b, numa b, cgroup s ("none", "v1", "hybrid",
- *   "v2"), cpuset_v1 b, cpu_usec t (the daemon's CPU time), probe_cpu_usec t, plan_cpu_usec t, act_cpu_usec
+ *   "v2"), cpuset_v1 b, fence_units b (Act=unit can be had), fence_cpusets s ("none", "v1", "v2": Act=cpuset),
+ *   forgets_masks b (a kernel on which threads forget their masks when a cpuset changes), fences u, fences_up u (cpusets
+ *   that are a home now), cpu_usec t (the daemon's CPU time), probe_cpu_usec t, plan_cpu_usec t, act_cpu_usec
  *   t, managed_cpu_usec t (of all managed tasks), cpu_permille u (of one CPU, moving mean),
  *   max_cpu_permille u, search_ppm u (plan_cpu_usec in millionths of managed_cpu_usec), action_cost_usec t,
  *   rss_bytes t, lends t, recalls t, homes t, releases t, memory_orders t (carried out since start; of orders: given), outcomes a{st} (by
@@ -120,7 +122,8 @@
  *
  * group
  *   id t, key s, home s, home_nodes s, memory..., tasks u, run_permille u, wait_permille u, leases u, age_usec t,
- *   home_age_usec t (0: it has none), roams b (it needs all nodes, and is not confined for that), demand_permille u (the
+ *   home_age_usec t (0: it has none), means... (how it is kept at home: means s, "affinity" or, around that, "unit",
+ *   "cgroup2" or "cgroup1"; means_reason s and means_text s why that, means_error s), roams b (it needs all nodes, and is not confined for that), demand_permille u (the
  *   CPUs' worth a home is chosen for), frozen_usec t (its home stays so long for going back and forth), converged b (it
  *   stays for having its memory there: nine tenths to begin with, three quarters later; P16), vetoes u, backoff_ticks u,
  *   backoff_left_ticks t
@@ -171,7 +174,7 @@
  *   nodes its memory is interleaved over since then, "": it is not; P17), policy s, policy_path s, policy_section u,
  *   policy_file s and policy_line u (the [Match] section it falls under, from 1, and where that stands;
  *   absent when the process is of another kind by now), workload s, group t, group_key s, home s,
- *   home_nodes s, memory..., cpuset s, evidence s ("run-and-wait", "run-only": what is known of its load), tasks
+ *   home_nodes s, memory..., means..., cpuset s (without what we made of it), evidence s ("run-and-wait", "run-only": what is known of its load), tasks
  *   aa{sv} (task, at most 64), n_tasks u, lent aa{sv} (lease)
  *   workloads: all of "workload" with groups and lent
  *   A key that does not apply is absent.

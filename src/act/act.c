@@ -39,6 +39,9 @@ int act_new(const ActOps *ops, void *context, int root_fd, const char *journal_p
         if (r < 0)
             return r;
         act->statistics.n_torn = act->journal->torn;
+        act->fences = fences_new(act->journal, root_fd);
+        if (!act->fences)
+            return -ENOMEM;
     }
     *ret = TAKE_PTR(act);
     return r;
@@ -48,6 +51,7 @@ Act *act_free(Act *act)
 {
     if (!act)
         return NULL;
+    fences_free(act->fences);
     journal_free(act->journal);
     hwloc_bitmap_free(act->all);
     hwloc_bitmap_free(act->online);
@@ -156,6 +160,35 @@ const Process *act_world_process(const World *world, pid_t pid)
             high = middle;
     }
     return NULL;
+}
+
+void act_sense_fences(Act *act)
+{
+    if (act->fences)
+        fences_sense(act->fences);
+}
+
+int act_follow_fences(Act *act, const World *world, ActWants wants, void *userdata)
+{
+    return act->fences ? fences_follow(act->fences, world, wants, userdata) : 0;
+}
+
+bool act_fence_bound(const Act *act, const char *path, hwloc_bitmap_t ret)
+{
+    return act->fences && fences_bound(act->fences, path, ret);
+}
+
+ActMeans act_means(const Act *act, uint64_t group_id)
+{
+    return act->fences ? fences_means(act->fences, group_id) : (ActMeans){.why = ACT_WHY_POLICY};
+}
+
+void act_host(const Act *act, ActHost *ret)
+{
+    if (act->fences)
+        fences_host(act->fences, ret);
+    else
+        *ret = (ActHost){0};
 }
 
 static int measure(Act *act, hwloc_bitmap_t have)

@@ -132,6 +132,81 @@ int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, s
  * several tries the threads put back are added up, and those left are the last try's. */
 int act_restore_persistently(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
 
+/* Fences: cpusets of whole cgroups around what the masks say; see act/fence.h. */
+
+typedef enum ActFenceKind {
+    ACT_FENCE_NONE,
+    ACT_FENCE_UNIT,    /* AllowedCPUs= of a unit, by its service manager */
+    ACT_FENCE_CGROUP2, /* cpuset.cpus of a cgroup nobody else manages */
+    ACT_FENCE_CGROUP1,
+    ACT_FENCE_MAX,
+    ACT_FENCE_INVALID = -EINVAL,
+} ActFenceKind;
+
+/* What a policy asks for (Act=). */
+typedef enum ActWish {
+    ACT_WISH_AFFINITY, /* no fence */
+    ACT_WISH_AUTO,     /* where that is safe, and the cgroup nobody else's */
+    ACT_WISH_UNIT,
+    ACT_WISH_CPUSET,
+} ActWish;
+
+/* Why a group has no fence, or has it down. */
+typedef enum ActWhy {
+    ACT_WHY_UP,        /* it is up */
+    ACT_WHY_POLICY,    /* Act=affinity */
+    ACT_WHY_NO_HOME,   /* nothing to keep it in */
+    ACT_WHY_HOST,      /* no cpuset controller, or no service manager that uses it */
+    ACT_WHY_NO_UNIT,   /* not in a unit */
+    ACT_WHY_NESTED,    /* a unit of another manager: of a user, or inside a container */
+    ACT_WHY_CONTAINER, /* of a container, and not asked for */
+    ACT_WHY_ROOT,      /* in the root cgroup */
+    ACT_WHY_MANAGED,   /* the cgroup is the service manager's */
+    ACT_WHY_FORGETS,   /* a kernel that forgets masks, and not asked for */
+    ACT_WHY_SHARED,    /* the cgroup holds others, too */
+    ACT_WHY_HANDS,     /* a thread in it must be left alone */
+    ACT_WHY_SETTLING,  /* some thread is not at home yet */
+    ACT_WHY_WIDE,      /* its home is all it may use anyway */
+    ACT_WHY_BORROWS,   /* it borrows, or did a moment ago */
+    ACT_WHY_CHANGING,  /* on its way up or down */
+    ACT_WHY_FOREIGN,   /* somebody else changed the cpuset again and again */
+    ACT_WHY_REFUSED,   /* it could not be changed: see `error` */
+    ACT_WHY_MAX,
+    ACT_WHY_INVALID = -EINVAL,
+} ActWhy;
+
+/* How the home of a group is kept: with masks always, and with a fence of this kind if `why` is UP. */
+typedef struct ActMeans {
+    ActFenceKind kind;
+    ActWhy why;
+    int error; /* REFUSED: errno */
+} ActMeans;
+
+/* What can be fenced on this host. */
+typedef struct ActHost {
+    bool systemd;     /* it is the service manager, and uses cgroup v2 with cpusets */
+    bool cpuset2;     /* the cpuset controller is on version 2 */
+    bool cpuset1;     /* or on version 1 */
+    bool forgets;     /* the kernel forgets masks when a cpuset changes */
+    uint32_t n_up;    /* fences that are up */
+    uint32_t n_known; /* all of them */
+} ActHost;
+
+typedef ActWish (*ActWants)(void *userdata, const World *world, WorkloadIx workload);
+
+/* Looks where fences stand; before each discovery. */
+void act_sense_fences(Act *act);
+/* Raises and lowers fences; after each discovery. Returns 0 or -ENOMEM. */
+int act_follow_fences(Act *act, const World *world, ActWants wants, void *userdata);
+/* The CPUs that the cgroup at `path`, in the hierarchy of the cpuset controller, has without our fence; false: there
+ * is none. */
+bool act_fence_bound(const Act *act, const char *path, hwloc_bitmap_t ret);
+ActMeans act_means(const Act *act, uint64_t group_id);
+void act_host(const Act *act, ActHost *ret);
+const char *act_fence_name(ActFenceKind kind); /* "affinity", "unit", "cgroup2", "cgroup1" */
+const char *act_why_name(ActWhy why);
+const char *act_why_text(ActWhy why);
+
 /* Mean cost of one mask change so far, at least 1 once known; before the first one, what act_measure() found
  * by setting the calling thread's mask to what it is. Ops that change nothing measure nothing: 0, not known.
  */

@@ -171,7 +171,13 @@ static int set_home_thread(Work *work, TaskKey task, size_t *n_changed)
     r = look_up(work, task, &ours);
     if (r != 0)
         return r;
-    if (act_mask_same(act, work->have, work->action->to) || (ours && has_lease(work, task)))
+    if (act_mask_same(act, work->have, work->action->to)) {
+        /* A thread from outside that a fence keeps in shows the home as its mask, and would lose it with the fence. */
+        if (act->fences && fences_hold(act->fences, work->process.pid))
+            (void)act_set_mask(act, task, NULL, work->action->to);
+        return PLAN_OUTCOME_DONE;
+    }
+    if (ours && has_lease(work, task))
         return PLAN_OUTCOME_DONE;
     if (!ours && !act_mask_same(act, work->have, work->action->from))
         return PLAN_OUTCOME_FOREIGN;
@@ -349,6 +355,16 @@ static int move_pages_of(Work *work)
     return orders_give(work->act->orders, work->action);
 }
 
+/* Whether nothing cuts what the action is to give. */
+static bool is_admitted(const Work *work)
+{
+    const PlanAction *action = work->action;
+
+    return !work->act->fences || action->kind == PLAN_KIND_MOVE_PAGES ||
+           fences_admit(work->act->fences, work->process.pid,
+                        action->kind == PLAN_KIND_RELEASE ? NULL : action->to);
+}
+
 static int execute_action(Work *work)
 {
     Act *act = work->act;
@@ -356,6 +372,8 @@ static int execute_action(Work *work)
 
     if (r != 0)
         return outcome_of(r);
+    if (!is_admitted(work))
+        return PLAN_OUTCOME_RETRY;
     switch (work->action->kind) {
     case PLAN_KIND_SET_HOME:
         return set_home(work);

@@ -4,6 +4,7 @@
 /* What the files of this room share. */
 
 #include "act/act.h"
+#include "act/fence.h"
 #include "act/journal.h"
 
 /* Passes over threads or processes that keep multiplying. Each pass finds only what was born of the leftovers
@@ -15,6 +16,7 @@ struct Act {
     void *context;
     int root_fd;
     Journal *journal; /* NULL: ops change nothing */
+    Fences *fences;   /* the same */
     Orders *orders;
     ActStatistics statistics;
     uint64_t measured_usec;

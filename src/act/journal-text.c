@@ -21,6 +21,11 @@ typedef struct MaskLine {
     CpuMask mask;
 } MaskLine;
 
+typedef struct FencedLine {
+    const char *name;
+    CpuMask cpus;
+} FencedLine;
+
 static const RecordField header_fields[] = {
     {"version", RECORD_U32, offsetof(Header, version), .required = true},
     {"boot", RECORD_CHARS, offsetof(Header, boot), .required = true, .size = sizeof(((Header *)0)->boot)},
@@ -66,6 +71,23 @@ static const RecordField released_fields[] = {
     {"ticks", RECORD_U64, offsetof(JournalProcess, released_ticks), .required = true},
 };
 
+static const char *const fence_names[] = {"none", "unit", "cgroup2", "cgroup1", NULL};
+
+static_assert(ARRAY_SIZE(fence_names) == ACT_FENCE_MAX + 1, "one name per value");
+
+static const RecordField fence_fields[] = {
+    {"kind", RECORD_ENUM, offsetof(JournalFence, kind), .required = true, .names = fence_names},
+    {"name", RECORD_STRING, offsetof(JournalFence, name), .required = true},
+    {"path", RECORD_STRING, offsetof(JournalFence, path), .required = true},
+    {"before", RECORD_MASK, offsetof(JournalFence, before), .required = true},
+};
+
+/* The second one is not in an "unfenced" line. */
+static const RecordField fenced_fields[] = {
+    {"name", RECORD_STRING, offsetof(FencedLine, name), .required = true},
+    {"cpus", RECORD_MASK, offsetof(FencedLine, cpus), .required = true},
+};
+
 /* Writing */
 
 void journal_text_process(FILE *out, const JournalProcess *process)
@@ -95,6 +117,25 @@ void journal_text_released(FILE *out, const JournalProcess *process)
     record_write(out, "released", released_fields, ARRAY_SIZE(released_fields), process);
 }
 
+void journal_text_fence(FILE *out, const JournalFence *fence)
+{
+    record_write(out, "fence", fence_fields, ARRAY_SIZE(fence_fields), fence);
+}
+
+void journal_text_fenced(FILE *out, const char *name, hwloc_const_bitmap_t cpus)
+{
+    FencedLine line = {.name = name, .cpus = cpus};
+
+    record_write(out, "fenced", fenced_fields, ARRAY_SIZE(fenced_fields), &line);
+}
+
+void journal_text_unfenced(FILE *out, const char *name)
+{
+    FencedLine line = {.name = name};
+
+    record_write(out, "unfenced", fenced_fields, 1, &line);
+}
+
 char *journal_format(const Journal *journal, size_t *ret_len)
 {
     CLEANUP_FREE char *text = NULL;
@@ -121,6 +162,13 @@ char *journal_format(const Journal *journal, size_t *ret_len)
         journal_text_passage(out, &journal->passages[i]);
         if (journal->passages[i].settled)
             (void)fputs("settled\n", out);
+    }
+    for (size_t i = 0; i < journal->n_fences; i++) {
+        const JournalFence *fence = &journal->fences[i];
+
+        journal_text_fence(out, fence);
+        for (size_t k = 0; k < fence->n_given; k++)
+            journal_text_fenced(out, fence->name, fence->given[k]);
     }
     failed = ferror(out) != 0;
     return fclose(out) != 0 || failed ? NULL : TAKE_PTR(text);
@@ -276,6 +324,79 @@ static int take_released(Journal *journal, RecordReader *reader)
     return 0;
 }
 
+/* A path of a cgroup, or the name of a unit: nothing that could lead elsewhere. */
+static bool is_fence(const JournalFence *fence)
+{
+    return fence->kind != ACT_FENCE_NONE && fence->name && *fence->name && fence->path && fence->before &&
+           *fence->path == '/' && !strstr(fence->path, "/..") &&
+           (fence->kind == ACT_FENCE_UNIT ? !strchr(fence->name, '/')
+                                          : strcmp(fence->name, fence->path) == 0);
+}
+
+static int take_fence(Journal *journal, RecordReader *reader)
+{
+    JournalFence value = {0}, *known;
+    int r = record_read(reader, fence_fields, ARRAY_SIZE(fence_fields), &value);
+
+    if (r < 0)
+        return r;
+    if (!is_fence(&value))
+        return record_expected(reader, "a kind, the name of a unit or cgroup, its path and CPUs");
+
+    known = journal_fence(journal, value.name);
+    if (known) {
+        value.given = known->given;
+        value.n_given = known->n_given;
+        *known = value;
+        return 0;
+    }
+    if (!GROW(journal->fences, journal->fences_capacity, journal->n_fences + 1))
+        return -ENOMEM;
+    journal->fences[journal->n_fences++] = value;
+    return 0;
+}
+
+static int take_fenced(Journal *journal, RecordReader *reader)
+{
+    FencedLine value = {0};
+    JournalFence *fence;
+    CpuMask *given;
+    int r = record_read(reader, fenced_fields, ARRAY_SIZE(fenced_fields), &value);
+
+    if (r < 0)
+        return r;
+    fence = value.name ? journal_fence(journal, value.name) : NULL;
+    if (!fence)
+        return record_expected(reader, "a fence line before the fenced line");
+    if (!is_mask(value.cpus))
+        return record_expected(reader, "a set with a CPU in it");
+    for (uint32_t i = 0; i < fence->n_given; i++)
+        if (fence->given[i] == value.cpus)
+            return 0;
+    given = realloc(fence->given, (fence->n_given + 1) * sizeof(CpuMask));
+    if (!given)
+        return -ENOMEM;
+    fence->given = given;
+    fence->given[fence->n_given++] = value.cpus;
+    return 0;
+}
+
+static int take_unfenced(Journal *journal, RecordReader *reader)
+{
+    FencedLine value = {0};
+    JournalFence *fence;
+    int r = record_read(reader, fenced_fields, 1, &value);
+
+    if (r < 0)
+        return r;
+    fence = value.name ? journal_fence(journal, value.name) : NULL;
+    if (!fence)
+        return record_expected(reader, "a fence line before the unfenced line");
+    free(fence->given);
+    *fence = journal->fences[--journal->n_fences];
+    return 0;
+}
+
 void journal_drop_settled(Journal *journal)
 {
     size_t n = 0;
@@ -300,8 +421,14 @@ static int take_line(Journal *journal, RecordReader *reader)
         return take_passage(journal, reader);
     if (record_is(reader, "released"))
         return take_released(journal, reader);
+    if (record_is(reader, "fence"))
+        return take_fence(journal, reader);
+    if (record_is(reader, "fenced"))
+        return take_fenced(journal, reader);
+    if (record_is(reader, "unfenced"))
+        return take_unfenced(journal, reader);
     if (!record_is(reader, "settled") && !record_is(reader, "checked"))
-        return record_expected(reader, "process, thread, mask, narrow, settled, checked or released");
+        return record_expected(reader, "a record that numaplaced(8) names, not \"%.20s\"", reader->kind);
 
     r = record_read(reader, NULL, 0, NULL);
     if (r < 0)

@@ -145,6 +145,9 @@ Journal *journal_free(Journal *journal)
     free(journal->processes);
     free(journal->threads);
     free(journal->passages);
+    for (size_t i = 0; i < journal->n_fences; i++)
+        free(journal->fences[i].given);
+    free(journal->fences);
     intern_pool_free(journal->pool);
     free(journal->boot_id);
     journal_file_done(&journal->file);
@@ -266,6 +269,66 @@ int journal_note_released(Journal *journal, JournalProcess *process, uint64_t ti
     return append_and_note(journal, out, &text, &len);
 }
 
+JournalFence *journal_fence(const Journal *journal, const char *name)
+{
+    for (size_t i = 0; i < journal->n_fences; i++)
+        if (strcmp(journal->fences[i].name, name) == 0)
+            return &journal->fences[i];
+    return NULL;
+}
+
+int journal_note_fence(Journal *journal, ActFenceKind kind, const char *name, const char *path,
+                       hwloc_const_bitmap_t before)
+{
+    const JournalFence value = {.kind = kind, .name = name, .path = path, .before = before};
+    const JournalFence *known = journal_fence(journal, name);
+    CLEANUP_FREE char *text = NULL;
+    size_t len = 0;
+    FILE *out;
+
+    if (known && known->kind == kind && strcmp(known->path, path) == 0 &&
+        hwloc_bitmap_isequal(known->before, before))
+        return 0;
+    out = open_memstream(&text, &len);
+    if (!out)
+        return -ENOMEM;
+    journal_text_fence(out, &value);
+    return append_and_note(journal, out, &text, &len);
+}
+
+int journal_note_fenced(Journal *journal, const char *name, hwloc_const_bitmap_t cpus)
+{
+    const JournalFence *known = journal_fence(journal, name);
+    CLEANUP_FREE char *text = NULL;
+    size_t len = 0;
+    FILE *out;
+
+    assert(known);
+    for (uint32_t i = 0; i < known->n_given; i++)
+        if (hwloc_bitmap_isequal(known->given[i], cpus))
+            return 0;
+    out = open_memstream(&text, &len);
+    if (!out)
+        return -ENOMEM;
+    journal_text_fenced(out, name, cpus);
+    return append_and_note(journal, out, &text, &len);
+}
+
+int journal_note_unfenced(Journal *journal, const char *name)
+{
+    CLEANUP_FREE char *text = NULL;
+    size_t len = 0;
+    FILE *out;
+
+    if (!journal_fence(journal, name))
+        return 0;
+    out = open_memstream(&text, &len);
+    if (!out)
+        return -ENOMEM;
+    journal_text_unfenced(out, name);
+    return append_and_note(journal, out, &text, &len);
+}
+
 size_t journal_first(const Journal *journal, pid_t pid)
 {
     size_t low = 0, high = journal->n_processes;
@@ -374,6 +437,15 @@ static void drop_dead(Journal *journal, const ActProcess *living, size_t n)
     }
     for (size_t i = 0; i < threads; i++)
         intern_mark_mask(journal->pool, journal->threads[i].original.mask);
+    for (size_t i = 0; i < journal->n_fences; i++) {
+        const JournalFence *fence = &journal->fences[i];
+
+        intern_mark_string(journal->pool, fence->name);
+        intern_mark_string(journal->pool, fence->path);
+        intern_mark_mask(journal->pool, fence->before);
+        for (size_t k = 0; k < fence->n_given; k++)
+            intern_mark_mask(journal->pool, fence->given[k]);
+    }
     intern_pool_sweep(journal->pool);
 }
 

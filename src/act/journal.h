@@ -14,6 +14,9 @@
  *   settled
  *   checked
  *   released pid=N start=N ticks=N                             put back; what was born later is not ours
+ *   fence kind=unit name="x.service" path="/system.slice/x.service" before=LIST     CPUs of a whole cgroup as they were
+ *   fenced name="x.service" cpus=LIST                          CPUs it got from us
+ *   unfenced name="x.service"                                  put back
  *
  * A task is named by its number and its start time, so a number used again names nobody. A journal of another boot names
  * nobody at all and is started anew. */
@@ -58,6 +61,15 @@ typedef struct JournalPassage {
     bool settled; /* the thread itself is wide again */
 } JournalPassage;
 
+/* A cgroup whose cpuset was changed (act/fence.h). */
+typedef struct JournalFence {
+    ActFenceKind kind;
+    const char *name, *path;
+    CpuMask before; /* empty: it had no CPUs of its own, but all of the levels above */
+    CpuMask *given; /* every set it got from us */
+    uint32_t n_given;
+} JournalFence;
+
 typedef struct Journal {
     JournalFile file;
     char *boot_id;
@@ -68,6 +80,8 @@ typedef struct Journal {
     size_t n_threads, threads_capacity;
     JournalPassage *passages; /* in the order they were begun, since the last "checked" */
     size_t n_passages, passages_capacity;
+    JournalFence *fences; /* in no order: there are few */
+    size_t n_fences, fences_capacity;
     size_t n_kept; /* processes at the last compaction */
     size_t n_lines;
     bool torn; /* the last line had no end and was dropped */
@@ -104,6 +118,14 @@ int journal_note_settled(Journal *journal);
 int journal_note_checked(Journal *journal);
 void journal_drop_settled(Journal *journal);
 int journal_note_released(Journal *journal, JournalProcess *process, uint64_t ticks);
+
+/* Writes down what of this is not written yet: what a cpuset was, and what it is about to become. Return as above. */
+int journal_note_fence(Journal *journal, ActFenceKind kind, const char *name, const char *path,
+                       hwloc_const_bitmap_t before);
+int journal_note_fenced(Journal *journal, const char *name, hwloc_const_bitmap_t cpus);
+int journal_note_unfenced(Journal *journal, const char *name);
+/* NULL: there is none. Valid until the next journal_note_...(). */
+JournalFence *journal_fence(const Journal *journal, const char *name);
 
 /* The entry of that very process, or NULL. Valid until the next journal_note_...(). */
 JournalProcess *journal_process(const Journal *journal, pid_t pid, uint64_t start_ticks);

@@ -425,10 +425,15 @@ static int restore_journalled(Act *act, const ActSelection *selection, Restore *
 int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left)
 {
     Restore restore = {0};
-    int r = 0;
+    int r = 0, q = 0;
 
+    /* Fences first, all of them: they would cut what is put back, and those still wanted come up again. */
+    if (act->fences)
+        q = fences_restore(act->fences);
     if (act->journal)
         r = restore_journalled(act, selection, &restore);
+    if (r == 0)
+        r = q;
     if (r == 0 && !selection && act->journal)
         (void)journal_compact(act->journal, NULL, 0); /* nothing is under our masks any more */
     if (ret_restored)

@@ -56,6 +56,16 @@ static void print_policy(json_object *explanation)
                   view_string(explanation, "policy_path"));
 }
 
+/* Masks always; and what is around them. */
+static void print_means(json_object *explanation)
+{
+    const char *means = view_string(explanation, "means"), *error = view_string(explanation, "means_error");
+
+    if (*means && *view_string(explanation, "home"))
+        view_line("Means", "%s: %s%s%s", means, view_string(explanation, "means_text"), *error ? " " : "",
+                  error);
+}
+
 static void print_place(json_object *explanation)
 {
     const char *key = view_string(explanation, "group_key");
@@ -69,6 +79,7 @@ static void print_place(json_object *explanation)
     else if (view_bool(explanation, "managed"))
         view_line("Home", "none: the kernel may use every CPU of its cpuset");
     view_memory_line(explanation);
+    print_means(explanation);
     if (*view_string(explanation, "stripe"))
         view_line("Stripe", "new memory is interleaved over nodes %s since its start (P17)",
                   view_string(explanation, "stripe"));

@@ -151,6 +151,10 @@ static void print_kernel(json_object *status)
                                                  : "PSI without triggers",
               view_string(status, "cgroup"), view_bool(status, "cpuset_v1") ? ", cpuset v1" : "",
               view_bool(status, "numa") ? "NUMA" : "one node");
+    view_line("Means", "affinity%s%s; %" PRId64 " of %" PRId64 " fences up",
+              view_bool(status, "fence_units") ? ", units" : "",
+              !strcmp(view_string(status, "fence_cpusets"), "none") ? "" : ", cpusets",
+              number(status, "fences_up"), number(status, "fences"));
     view_line("Clients", "%" PRId64 " at the socket, %s", number(status, "clients"),
               view_bool(status, "system_bus") ? "others on the system bus" : "not on the system bus");
     view_line("Config", "%s",

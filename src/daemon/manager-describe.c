@@ -5,6 +5,7 @@
 #include "daemon/manager-describe.h"
 
 #include "base/time.h"
+#include "daemon/manager-fence.h"
 #include "numaplace/bus.h"
 
 #include <stdio.h>
@@ -175,6 +176,7 @@ void describe_status(Dict *dict, Manager *manager)
     status_pacing(dict, manager);
     status_counts(dict, manager);
     status_features(dict, probe_features(manager->probe));
+    describe_host(dict, manager);
     status_cost(dict, manager);
     status_actions(dict, manager);
     dict_bool(dict, "system_bus", manager->system_bus && bus_system_ready(manager->system_bus));
@@ -398,6 +400,7 @@ static void list_groups(Dict *dict, const Manager *manager, const char *key, Wor
         dict_u64(dict, "age_usec", since(world->now_usec, group->first_seen_usec));
         dict_u64(dict, "home_age_usec", group->home ? since(world->now_usec, group->last_home_usec) : 0);
         dict_bool(dict, "roams", group->roams);
+        describe_means(dict, manager, group->id);
         dict_u32(dict, "demand_permille", group->demand_permille);
         dict_u64(dict, "frozen_usec", until(world->now_usec, group->frozen_until_usec));
         dict_bool(dict, "converged", group->converged);

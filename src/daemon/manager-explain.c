@@ -5,6 +5,7 @@
  * manages, a look at it as discovery would take one. */
 
 #include "daemon/manager-describe.h"
+#include "daemon/manager-fence.h"
 #include "numaplace/bus.h"
 
 #include <stdio.h>
@@ -247,6 +248,7 @@ static void explain_managed(Dict *dict, Manager *manager, const char *asked, con
     dict_string(dict, "group_key", group ? group->key : NULL);
     dict_cpus(dict, "home", group ? group->home : NULL);
     dict_nodes(dict, "home_nodes", world->topology, group ? group->home_nodes : NULL);
+    describe_means(dict, manager, story.group_id);
     dict_cpus(dict, "cpuset", process->cpuset);
     dict_string(dict, "evidence",
                 probe_features(manager->probe)->task_schedstat ? "run-and-wait" : "run-only");

@@ -10,6 +10,7 @@
  * pulling CPUs. What must outlive it is carried over by name. */
 
 #include "base/time.h"
+#include "daemon/manager-fence.h"
 #include "daemon/manager.h"
 #include "numaplace/messages.h"
 #include "plan/group.h"
@@ -135,6 +136,7 @@ static int probe_make(Manager *manager, Probe **ret)
         .decide = manager_decide,
         .assign = manager_assign,
         .wants_memory = manager_wants_memory,
+        .bound = manager_fence_bound,
         .userdata = manager,
     };
 

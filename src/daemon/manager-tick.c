@@ -6,6 +6,7 @@
  * judged by (P1). */
 
 #include "base/time.h"
+#include "daemon/manager-fence.h"
 #include "daemon/manager.h"
 #include "numaplace/messages.h"
 #include "plan/sharing.h"
@@ -103,11 +104,14 @@ static int sense_slow(Manager *manager, uint64_t now_usec, bool *ret_found)
             return r;
     }
     n_put_off = probe_statistics(manager->probe)->n_put_off;
+    act_sense_fences(manager->act);
     r = probe_discover(manager->probe, manager->world, now_usec);
     manager->put_off = probe_statistics(manager->probe)->n_put_off > n_put_off;
     *ret_found = r == 0;
     if (r == 0)
         r = sharing_group(manager->world, manager->policies);
+    if (r == 0)
+        r = manager_follow_fences(manager);
     if (r == -ENOMEM)
         return r;
     if (r < 0)

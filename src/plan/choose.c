@@ -382,7 +382,7 @@ static bool is_new(const Planner *p, const Group *group)
     uint64_t now = p->world->now_usec;
 
     return p->n_cpu_nodes > 1 && !group->gone && !group->home && !group->roams && policy &&
-           choose_mode(policy) && (policy->act == POLICY_ACT_AUTO || policy->act == POLICY_ACT_AFFINITY) &&
+           choose_mode(policy) && policy->act != POLICY_ACT_OBSERVE &&
            now - MIN(group->first_seen_usec, now) < NEW_USEC;
 }
 

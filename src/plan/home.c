@@ -30,8 +30,6 @@ static PlanReason workload_blocked(const Policy *policy)
         return PLAN_REASON_MODE_NONE;
     if (policy->act == POLICY_ACT_OBSERVE)
         return PLAN_REASON_OBSERVE;
-    if (policy->act != POLICY_ACT_AUTO && policy->act != POLICY_ACT_AFFINITY)
-        return PLAN_REASON_NOT_ACTIVE;
     return policy->nodes || choose_mode(policy) ? PLAN_REASON_INVALID : PLAN_REASON_NO_HOME;
 }
 

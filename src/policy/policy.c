@@ -42,8 +42,6 @@ bool policy_setting_active(const Policy *policy, const PolicySetting *setting)
 
     if (!key->active)
         return false;
-    if (key->offset == offsetof(Policy, act))
-        return policy->act != POLICY_ACT_UNIT && policy->act != POLICY_ACT_CPUSET;
     if (key->offset == offsetof(Policy, evidence))
         return policy->evidence == POLICY_EVIDENCE_AUTO || policy->evidence == POLICY_EVIDENCE_RESIDENCY;
     return true;

@@ -121,6 +121,8 @@ static int read_cpuset(Probe *probe, const char *path, hwloc_bitmap_t ret)
 
     if (r == -ENOMEM)
         return r;
+    if (probe->callbacks.bound && probe->callbacks.bound(probe->callbacks.userdata, path, ret))
+        r = 0;
     if (r == 0 && hwloc_bitmap_intersects(ret, probe->online))
         return hwloc_bitmap_and(ret, ret, probe->online) < 0 ? -ENOMEM : 0;
     return hwloc_bitmap_copy(ret, probe->online) < 0 ? -ENOMEM : 0;

@@ -203,7 +203,7 @@ static void test_corrupt(void **state)
     Fixture *f = *state;
 
 #define CORRUPT(text, sentence, n) assert_corrupt(f, text, sizeof(text) - 1, sentence, n)
-    CORRUPT(HEADER "hello\n" BODY, "2: expected process, thread, mask, narrow, settled, checked or released",
+    CORRUPT(HEADER "hello\n" BODY, "2: expected a record that numaplaced(8) names, not \"hello\"",
             3);
     CORRUPT(BODY, "1: expected \"journal version=1 boot=...\"", 2);
     CORRUPT("journal version=2 boot=\"" BOOT "\"\n" BODY, "1: expected version=1, not 2", 3);

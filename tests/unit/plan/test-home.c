@@ -96,7 +96,6 @@ static void test_refused(void **state)
         const char *policy;
         PlanReason reason;
     } cases[] = {
-        {FIXED0 "[Workload]\nAct=cpuset\n", PLAN_REASON_NOT_ACTIVE},
         {FIXED0 "[Workload]\nAct=observe\n", PLAN_REASON_OBSERVE},
         {"[Placement]\nMode=fixed\nNodes=7\n", PLAN_REASON_NO_CPUS},
         {FIXED0 "[Workload]\nMinAgeSec=1min\n", PLAN_REASON_TOO_YOUNG},

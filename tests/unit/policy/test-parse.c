@@ -311,7 +311,7 @@ static void test_settings(void **state)
         unsigned line;
         bool active;
     } expected[] = {
-        {"Workload", "GroupBy", 10, true},   {"Workload", "Act", 11, false}, {"Placement", "Mode", 7, true},
+        {"Workload", "GroupBy", 10, true},   {"Workload", "Act", 11, true}, {"Placement", "Mode", 7, true},
         {"Placement", "SettleSec", 8, true}, {"Steal", "Steal", 13, true},   {"Steal", "Scope", 2, true},
     };
 
@@ -342,7 +342,7 @@ static void test_active_choices(void **state)
         {"Placement", "Mode", "interleave", true}, {"Workload", "GroupBy", "workload", true},
         {"Workload", "GroupBy", "cgroup", true},   {"Workload", "GroupBy", "process", true},
         {"Workload", "Act", "auto", true},         {"Workload", "Act", "observe", true},
-        {"Workload", "Act", "affinity", true},     {"Workload", "Act", "cpuset", false},
+        {"Workload", "Act", "affinity", true},     {"Workload", "Act", "cpuset", true},
         {"Steal", "NodeLimit", "3", true},         {"Memory", "Follow", "yes", true},
         {"Limits", "NiceTries", "3", true},        {"Workload", "ExpectWidth", "3", true},
         {"Memory", "Evidence", "auto", true},      {"Memory", "Evidence", "residency", true},

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Where fences can be: what the host has, and which cgroup a process is in. Reads only. */
+
+#include "act/act.h"
+
+#include <limits.h>
+
+typedef struct FencePlace {
+    ActFenceKind kind;
+    char name[PATH_MAX]; /* the unit, or the path once more */
+    char path[PATH_MAX]; /* in the hierarchy of the cpuset controller */
+} FencePlace;
+
+void fence_host_read(int root_fd, ActHost *ret);
+
+/* The cgroup that can be fenced for this process, or why there is none: 0 or an ActWhy. */
+ActWhy fence_place(int root_fd, const ActHost *host, const Process *process, ActWish wish, FencePlace *ret);
+
+/* One list file of a cgroup ("cpuset.cpus"); an empty or missing one is the empty set. 0, -ENOENT when there is no such
+ * cgroup, or -errno. */
+int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *file, hwloc_bitmap_t ret);
+
+/* What the levels above leave to a cgroup; everything when they do not say. 0 or -ENOMEM. */
+int fence_read_above(int root_fd, ActFenceKind kind, const char *path, hwloc_bitmap_t ret);
+
+/* Writes cpuset.cpus: a FenceOps.set() whose context is an `int *`, the root. */
+int fence_write_v1(void *context, const char *path, hwloc_const_bitmap_t cpus);
+int fence_write_v2(void *context, const char *path, hwloc_const_bitmap_t cpus);
+
+/* Whether every process in a cgroup, or in one below it, is wanted. -errno when that cannot be said. */
+int fence_all(int root_fd, ActFenceKind kind, const char *path, bool (*wants)(void *userdata, pid_t pid),
+              void *userdata);

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Homes of whole units as AllowedCPUs=, by the service manager's own socket: there is no D-Bus daemon here. And of
+delegated cgroups, whose cpuset is written directly."""
+
+import os
+import pathlib
+import subprocess
+import uuid
+
+import lib
+import nodes
+import tap
+
+HOME = 1
+lib.DEADLINE_SEC = 40
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+# What the manager sets for the second one is the unit's for good, and so is the drop-in; this one only for this boot.
+UNITS = pathlib.Path("/run/systemd/system")
+
+
+def systemctl(*args):
+    run = subprocess.run(["systemctl", *args], capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        raise AssertionError(f"systemctl {' '.join(args)}: {run.stderr}")
+    return run.stdout.strip()
+
+
+class Units(nodes.NodesTest):
+    def setUp(self):
+        super().setUp()
+        self.home = nodes.node_cpus(HOME)
+        self.name = f"lab-{uuid.uuid4().hex[:8]}.service"
+        self.file = UNITS / self.name
+
+    def policy(self, act="unit", steal="no", **workload):
+        self.write_policy(Workload={"Act": act, "GroupBy": "workload", **workload}, Placement={"Nodes": str(HOME)},
+                          Steal={"Steal": steal})
+
+    def unit(self, *args, settings=""):
+        """A service of spinners with a unit file, as an administrator makes it."""
+        argv = " ".join([lib.SPINNER, *(args or ("--asleep", "--threads=3"))])
+        self.file.write_text(f"[Service]\nExecStart={argv}\nEnvironment=NUMAPLACE_TEST={self.mark}\n{settings}",
+                             encoding="ascii")
+        self.addCleanup(systemctl, "daemon-reload")
+        self.addCleanup(self.file.unlink)
+        systemctl("daemon-reload")
+        return self.start()
+
+    def start(self):
+        systemctl("start", self.name)
+        self.addCleanup(systemctl, "stop", self.name)
+        return lib.wait_until("its process", lambda: int(self.show("MainPID")))
+
+    def show(self, name):
+        return systemctl("show", "--value", "-p", name, self.name)
+
+    def allowed(self):
+        """As the manager shows it: ranges with blanks between them."""
+        return self.show("AllowedCPUs").replace(" ", ",")
+
+    def wait_allowed(self, cpus):
+        expected = self.list_of(cpus) if cpus else ""
+        lib.wait_until(f"AllowedCPUs={expected}", lambda: self.allowed() == expected)
+
+    def means(self, daemon, pid):
+        explained = daemon.ctl("explain", str(pid))
+        return explained.get("means", ""), explained.get("means_reason", "")
+
+    def wait_means(self, daemon, pid, *expected):
+        try:
+            lib.wait_until(f"{expected}", lambda: self.means(daemon, pid) == expected)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{daemon.ctl_run('explain', str(pid)).stdout}\n"
+                                 f"{systemctl('show', self.name)}\n{daemon.log()}") from None
+
+    def wait_masks(self, pid, cpus):
+        lib.wait_until(f"the masks {sorted(cpus)}", lambda: set(lib.affinity(pid).values()) == {self.list_of(cpus)})
+
+    def wait_up(self, daemon, pid):
+        self.wait_means(daemon, pid, "unit", "up")
+        self.assertEqual(self.allowed(), self.list_of(self.home))
+        self.assertEqual(set(lib.affinity(pid).values()), {self.list_of(self.home)})
+
+    def test_up_and_put_back(self):
+        self.policy()
+        pid = self.unit()
+        daemon = self.daemon().ready()
+        self.wait_up(daemon, pid)
+        status = daemon.ctl("status")
+        self.assertTrue(status["fence_units"])
+        self.assertEqual(status["fences_up"], 1)
+        daemon.stop()
+        self.assertEqual(self.allowed(), "")
+        self.wait_masks(pid, self.everything)
+
+    def test_killed(self):
+        self.policy()
+        pid = self.unit()
+        daemon = self.daemon().ready()
+        self.wait_up(daemon, pid)
+        daemon.kill()
+        self.assertEqual(self.allowed(), self.list_of(self.home))
+        # The next one finds it as it was before the first, and starts over.
+        daemon = self.daemon().ready()
+        self.wait_up(daemon, pid)
+        daemon.kill()
+        self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
+        self.assertEqual(self.allowed(), "")
+        self.wait_masks(pid, self.everything)
+
+    def test_stopped_and_started(self):
+        """What is stopped loses it, and what is started again gets it anew."""
+        self.policy()
+        pid = self.unit()
+        daemon = self.daemon().ready()
+        self.wait_up(daemon, pid)
+        systemctl("stop", self.name)
+        self.wait_allowed(())
+        self.assertEqual(daemon.ctl("status")["fences_up"], 0)
+        pid = self.start()
+        self.wait_up(daemon, pid)
+        # Stopped while nobody looks: the next start of the daemon, or this, puts it back.
+        daemon.kill()
+        systemctl("stop", self.name)
+        self.assertEqual(self.allowed(), self.list_of(self.home))
+        self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
+        self.assertEqual(self.allowed(), "")
+
+    def test_reload_of_the_manager(self):
+        self.policy()
+        pid = self.unit()
+        daemon = self.daemon().ready()
+        self.wait_up(daemon, pid)
+        systemctl("daemon-reload")
+        self.ticks(daemon)
+        self.wait_up(daemon, pid)
+        # Here all connections to it are lost.
+        systemctl("daemon-reexec")
+        self.ticks(daemon)
+        self.wait_up(daemon, pid)
+        daemon.stop()
+        self.assertEqual(self.allowed(), "")
+
+    def test_administrators_bound(self):
+        """What the unit file allows is never exceeded, and is what is put back."""
+        bound = {min(self.everything), *list(self.home)[:1]}
+        self.policy()
+        pid = self.unit(settings=f"AllowedCPUs={self.list_of(bound)}\n")
+        daemon = self.daemon().ready()
+        self.wait_means(daemon, pid, "unit", "up")
+        self.assertEqual(self.allowed(), self.list_of(bound & self.home))
+        daemon.stop()
+        self.assertEqual(self.allowed(), self.list_of(bound))
+        self.wait_masks(pid, bound)
+
+    def test_changed_by_the_administrator(self):
+        bound = {min(self.everything), *list(self.home)[:1]}
+        self.policy()
+        pid = self.unit()
+        daemon = self.daemon().ready()
+        self.wait_up(daemon, pid)
+        systemctl("set-property", "--runtime", self.name, f"AllowedCPUs={self.list_of(bound)}")
+        self.wait_means(daemon, pid, "affinity", "foreign")
+        self.assertEqual(self.allowed(), self.list_of(bound))
+        self.wait_masks(pid, bound & self.home)
+        daemon.stop()
+        self.assertEqual(self.allowed(), self.list_of(bound))
+
+    def test_down_for_lends(self):
+        self.policy(steal="yes")
+        pid = self.unit(f"--threads={len(self.home) + 1}")
+        daemon = self.daemon().ready()
+        self.wait_lent(daemon)
+        self.wait_allowed(())
+        self.assertEqual(self.means(daemon, pid)[0], "affinity")
+        systemctl("kill", "--signal=USR1", self.name)  # it falls asleep
+        self.wait_up(daemon, pid)
+        daemon.stop()
+        self.assertEqual(self.allowed(), "")
+
+    def test_delegated(self):
+        """Below a unit with Delegate=, where systemd has no say, the cpuset is written directly."""
+        self.policy(act="cpuset")
+        self.file.write_text("[Service]\nExecStart=sleep infinity\nDelegate=yes\n", encoding="ascii")
+        self.addCleanup(self.file.unlink)
+        systemctl("daemon-reload")
+        self.start()
+        top = CGROUPS / self.show("ControlGroup").strip("/")
+        for name in ("keep", "work"):
+            (top / name).mkdir()
+        for pid in (top / "cgroup.procs").read_text(encoding="ascii").split():
+            (top / "keep" / "cgroup.procs").write_text(pid, encoding="ascii")
+        (top / "cgroup.subtree_control").write_text("+cpuset", encoding="ascii")
+        procs, cpus = top / "work" / "cgroup.procs", top / "work" / "cpuset.cpus"
+        work = self.spinner("--asleep", "--threads=3", preexec_fn=lambda: (
+            os.sched_setaffinity(0, self.everything), procs.write_text("0", encoding="ascii")))
+        daemon = self.daemon().ready()
+        self.wait_means(daemon, work.pid, "cgroup2", "up")
+        self.assertEqual(cpus.read_text(encoding="ascii").strip(), self.list_of(self.home))
+        daemon.kill()
+        self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
+        # The kernel does not take the last CPUs from a cgroup in which something runs: all of them are the same.
+        self.assertIn(cpus.read_text(encoding="ascii").strip(), ("", self.full))
+        self.assertEqual(work.masks(), {self.full})
+
+    def test_what_belongs_to_systemd(self):
+        self.policy(act="cpuset")
+        pid = self.unit()
+        daemon = self.daemon().ready()
+        self.wait_means(daemon, pid, "affinity", "managed")
+        self.wait_masks(pid, self.home)
+        self.assertEqual(self.allowed(), "")
+        daemon.stop()
+
+
+if __name__ == "__main__":
+    tap.main()
