@@ -63,7 +63,7 @@ TouchThread *touches_thread(Touches *touches, pid_t tid)
 int touches_add_thread(Touches *touches, TaskKey key)
 {
     size_t at = thread_place(touches, key.tid);
-    TouchThread thread = {.key = key};
+    TouchThread thread = {.key = key, .preferred = NODE_NONE};
     int r;
 
     if (at < touches->n_threads && touches->threads[at].key.tid == key.tid)

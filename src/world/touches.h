@@ -57,8 +57,10 @@ typedef struct TouchThread {
     TaskKey key;
     Faults faults; /* accesses in small pages, by where the memory lies */
     Buddy buddy;
-    uint64_t n_samples;            /* since it was added or forgotten */
-    uint64_t n_blocks;             /* blocks of rounds, likewise */
+    NodeIx preferred;   /* where the kernel would have it, if its own faults are the evidence; NODE_NONE */
+    pid_t kernel_group; /* and the number of the group that it has put it into (P12); 0: none */
+    uint64_t n_samples; /* since it was added or forgotten */
+    uint64_t n_blocks;  /* blocks of rounds, likewise */
     uint64_t now[FAULTS_KIND_MAX]; /* in the present round, of blocks whose last one to touch them is known */
 } TouchThread;
 

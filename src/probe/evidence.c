@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "probe/evidence.h"
+
+#include "base/root.h"
+#include "base/time.h"
+#include "probe/hint-pace.h"
+#include "probe/probe-internal.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const evidence_names[] = {"perf", "write", "kernel", "damon", "residency", NULL};
+static_assert(ARRAY_SIZE(evidence_names) == EVIDENCE_MAX + 1, "one name per value");
+
+struct EvidenceSession {
+    const EvidenceOps *ops;
+    void *context;
+    Touches touches;
+};
+
+static const EvidenceOps *const all_ops[] = {&evidence_perf, &evidence_write, &evidence_kernel};
+
+/* As good as no evidence of who uses it: it can always be had. DAMON says nothing of threads, and is not read yet. */
+int evidence_detect(int root_fd, bool live, EvidenceMachine *ret)
+{
+    EvidenceMachine machine = {.abilities[EVIDENCE_RESIDENCY].works = true,
+                               .stall_usec = HINT_PACE_STALL_USEC};
+
+    (void)snprintf(machine.abilities[EVIDENCE_DAMON].why_not, EVIDENCE_WHY_SIZE,
+                   "it does not tell threads apart, and is not read");
+    for (size_t i = 0; i < ARRAY_SIZE(all_ops); i++)
+        all_ops[i]->detect(root_fd, live, &machine);
+    *ret = machine;
+    return 0;
+}
+
+/* The order of preference. */
+static EvidenceKind candidate(const EvidenceMachine *machine, int i)
+{
+    if (machine->kernel_balances && i == EVIDENCE_WRITE)
+        return EVIDENCE_KERNEL;
+    if (machine->kernel_balances && i == EVIDENCE_KERNEL)
+        return EVIDENCE_WRITE;
+    return (EvidenceKind)i;
+}
+
+EvidenceKind evidence_choose(const EvidenceMachine *machine, EvidenceKind wanted)
+{
+    assert(wanted >= 0 && wanted <= EVIDENCE_MAX);
+    if (wanted < EVIDENCE_MAX)
+        return machine->abilities[wanted].works ? wanted : EVIDENCE_RESIDENCY;
+    for (int i = 0; i < EVIDENCE_RESIDENCY; i++) {
+        EvidenceKind kind = candidate(machine, i);
+
+        if (machine->abilities[kind].works)
+            return kind;
+    }
+    return EVIDENCE_RESIDENCY;
+}
+
+char *evidence_explain(const EvidenceMachine *machine, EvidenceKind wanted)
+{
+    EvidenceKind chosen = evidence_choose(machine, wanted);
+    CLEANUP_FREE char *text = NULL;
+    size_t len;
+    FILE *f = open_memstream(&text, &len);
+
+    if (!f)
+        return NULL;
+    (void)fputs(evidence_names[chosen], f);
+    for (int i = 0, n = 0; i < EVIDENCE_RESIDENCY; i++) {
+        EvidenceKind kind = candidate(machine, i);
+
+        if (kind == chosen)
+            break;
+        if (wanted == EVIDENCE_MAX || wanted == kind)
+            (void)fprintf(f, "%s not %s: %s", n++ == 0 ? ";" : ",", evidence_names[kind],
+                          machine->abilities[kind].why_not);
+    }
+    return fclose(f) == 0 ? TAKE_PTR(text) : NULL;
+}
+
+int evidence_begin(const EvidenceMachine *machine, EvidenceKind kind, const EvidenceTarget *target,
+                   EvidenceSession **ret)
+{
+    EvidenceSession *session;
+    int r;
+
+    if (kind != EVIDENCE_WRITE && kind != EVIDENCE_KERNEL)
+        return -EOPNOTSUPP;
+    if (!machine->abilities[kind].works)
+        return -EOPNOTSUPP;
+    session = calloc(1, sizeof(*session));
+    if (!session)
+        return -ENOMEM;
+    session->ops = kind == EVIDENCE_WRITE ? &evidence_write : &evidence_kernel;
+    touches_init(&session->touches, target->topology->n_nodes);
+    r = session->ops->begin(target, machine, &session->context);
+    if (r != 0) {
+        free(session);
+        return r;
+    }
+    *ret = session;
+    return 0;
+}
+
+EvidenceSession *evidence_end(EvidenceSession *session)
+{
+    if (session) {
+        session->ops->end(session->context);
+        touches_done(&session->touches);
+        free(session);
+    }
+    return NULL;
+}
+
+int evidence_round(EvidenceSession *session, const EvidenceNow *now, EvidenceRound *ret)
+{
+    uint64_t begin = time_thread_cpu_nsec();
+    EvidenceRound round = {0};
+    int r = session->ops->round(session->context, now, &session->touches, &round);
+
+    if (r != 0)
+        return r;
+    round.cost_usec = (time_thread_cpu_nsec() - begin) / NSEC_PER_USEC;
+    *ret = round;
+    return 0;
+}
+
+EvidenceKind evidence_kind(const EvidenceSession *session)
+{
+    return session->ops->kind;
+}
+
+Touches *evidence_touches(EvidenceSession *session)
+{
+    return &session->touches;
+}
+
+/*
+ * Processes and threads
+ */
+
+int evidence_look(const EvidenceTarget *target, int proc_fd, uint64_t *ret_rss_pages)
+{
+    char text[PROCSTAT_TEXT_SIZE];
+    ProcStat stat;
+    ssize_t n = root_read(proc_fd, "stat", text, sizeof(text));
+
+    if (n < 0)
+        return probe_error_is_gone((int)n) ? EVIDENCE_E_GONE : (int)n;
+    if (procstat_parse(text, &stat) < 0)
+        return -EINVAL;
+    if (stat.start_ticks != target->start_ticks || stat.state == 'Z' || stat.state == 'X')
+        return EVIDENCE_E_GONE;
+    *ret_rss_pages = stat.rss_pages;
+    return 0;
+}
+
+int evidence_open_process(const EvidenceTarget *target)
+{
+    CLEANUP_CLOSE int fd = -1;
+    uint64_t rss;
+    char path[32];
+    int r;
+
+    (void)snprintf(path, sizeof(path), "proc/%d", target->pid);
+    fd = openat(target->root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return probe_error_is_gone(-errno) ? -ESRCH : -errno;
+    r = evidence_look(target, fd, &rss);
+    if (r != 0)
+        return r < 0 ? r : -ESRCH;
+    return TAKE_FD(fd);
+}
+
+static int add_thread(int proc_fd, pid_t pid, pid_t tid, Touches *touches)
+{
+    char path[32], text[PROCSTAT_TEXT_SIZE];
+    ProcStat stat;
+    ssize_t n;
+
+    (void)snprintf(path, sizeof(path), "task/%d/stat", tid);
+    n = root_read(proc_fd, path, text, sizeof(text));
+    if (n < 0)
+        return probe_error_is_gone((int)n) ? 0 : (int)n;
+    if (procstat_parse(text, &stat) < 0)
+        return 0;
+    return touches_add_thread(touches, (TaskKey){pid, tid, stat.start_ticks});
+}
+
+static int list_threads(int proc_fd, pid_t **tids, size_t *capacity, size_t *ret_n)
+{
+    int fd = openat(proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+    DIR *dir;
+
+    if (fd < 0)
+        return probe_error_is_gone(-errno) ? EVIDENCE_E_GONE : -errno;
+    dir = fdopendir(fd);
+    if (!dir) {
+        r = -errno;
+        (void)close(fd);
+        return r;
+    }
+    r = probe_list_numbers(dir, tids, capacity, ret_n);
+    (void)closedir(dir);
+    return r == 0 && *ret_n == 0 ? EVIDENCE_E_GONE : r;
+}
+
+/* Numbers of threads are used again late, so one that is born and ends between two rounds under the number of another is taken
+ * for that: it counts for its samples only. */
+int evidence_follow_threads(int proc_fd, pid_t pid, Touches *touches, pid_t **tids, size_t *capacity,
+                            size_t *ret_n)
+{
+    int r = list_threads(proc_fd, tids, capacity, ret_n);
+    size_t t = 0;
+
+    if (r != 0)
+        return r;
+    for (size_t i = 0; i < touches->n_threads;) {
+        pid_t tid = touches->threads[i].key.tid;
+
+        while (t < *ret_n && (*tids)[t] < tid)
+            t++;
+        if (t < *ret_n && (*tids)[t] == tid)
+            i++;
+        else
+            (void)touches_remove_thread(touches, tid);
+    }
+    for (size_t i = 0; i < *ret_n; i++) {
+        if (touches_thread(touches, (*tids)[i]))
+            continue;
+        r = add_thread(proc_fd, pid, (*tids)[i], touches);
+        if (r < 0 && r != -E2BIG)
+            return r;
+    }
+    return 0;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Rounds beside the event loop, of the kernel's own faults, from files. */
+
+#include "probe-test.h"
+#include "probe/evidence-crew.h"
+
+#include <sched.h>
+
+static Bench b;
+static EvidenceCrew *crew;
+
+static void put_sched(pid_t pid, unsigned faults)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "proc/%d/task/%d/sched", pid, pid);
+    put(&b, path,
+        "x (1, #threads: 1)\nmm->numa_scan_seq : 7\nnuma_preferred_nid : 1\ntotal_numa_faults : %u\n"
+        "current_node=0, numa_group_id=0\n"
+        "numa_faults node=1 task_private=%u task_shared=0 group_private=0 group_shared=0\n",
+        faults, faults);
+}
+
+static void put_member(pid_t pid)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "proc/%d/stat", pid);
+    put_stat(&b, path, pid, &(FakeTask){.pid = pid, .start = (unsigned)pid * 10});
+    put_thread(&b, &(FakeTask){.pid = pid, .tid = pid});
+    put_sched(pid, 100);
+}
+
+static int setup(void **state)
+{
+    const EvidenceMachine machine = {.abilities[EVIDENCE_KERNEL].works = true};
+
+    bench_make(&b);
+    b.world = bench_world();
+    return evidence_crew_new(&machine, b.root_fd, b.world->topology, &crew);
+}
+
+static int teardown(void **state)
+{
+    crew = evidence_crew_free(crew);
+    bench_close(&b);
+    return 0;
+}
+
+static int add(pid_t pid)
+{
+    const EvidenceSubject subject = {
+        .kind = EVIDENCE_KERNEL, .pid = pid, .parent = 1, .start_ticks = (uint64_t)pid * 10};
+
+    return evidence_crew_add(crew, &subject);
+}
+
+/* What was found. */
+typedef struct Found {
+    EvidenceReport report;
+    uint64_t faults;
+    bool touches;
+} Found;
+
+static int look_at(void *userdata, const EvidenceReport *report, Touches *touches)
+{
+    Found *found = userdata;
+
+    found->report = *report;
+    found->touches = touches != NULL;
+    found->faults = touches && touches->n_threads > 0 ? touches->threads[0].n_samples : 0;
+    return 42;
+}
+
+static Found look(pid_t pid)
+{
+    Found found = {0};
+    int r;
+
+    do {
+        (void)sched_yield();
+        r = evidence_crew_look(crew, pid, look_at, &found);
+    } while (r == -EAGAIN);
+    assert_int_equal(r, 42);
+    return found;
+}
+
+/* Waits for so many rounds, or for the end. */
+static Found wait_rounds(pid_t pid, uint64_t n)
+{
+    Found found;
+
+    do
+        found = look(pid);
+    while (found.report.n_rounds < n && found.report.outcome == 0);
+    return found;
+}
+
+static void test_rounds(void **state)
+{
+    const EvidenceNow now = {.period_usec = 1, .cpu_permille = 1000};
+    Found found;
+
+    put_member(500);
+    put_member(501);
+    assert_int_equal(add(500), 0);
+    assert_int_equal(add(500), -EEXIST);
+    assert_int_equal(add(501), 0);
+    assert_true(evidence_crew_tell(crew, 500, &now) >= 0);
+    assert_int_equal(evidence_crew_tell(crew, 502, &now), -ENOENT);
+    found = wait_rounds(500, 1);
+    assert_int_equal(found.report.kind, EVIDENCE_KERNEL);
+    assert_int_equal(found.faults, 100);
+    assert_int_equal(wait_rounds(501, 1).faults, 100);
+    put_sched(500, 200);
+    found = wait_rounds(500, look(500).report.n_rounds + 2);
+    assert_int_equal(found.faults, 200);
+    assert_int_equal(found.report.n_samples, found.report.n_rounds);
+    assert_int_equal(found.report.n_protected, 0);
+    assert_true(evidence_crew_cost_usec(crew) >= found.report.cost_usec);
+}
+
+static void test_over(void **state)
+{
+    Found found = {0};
+
+    assert_int_equal(add(600), 0);
+    found = wait_rounds(600, 1);
+    assert_int_equal(found.report.outcome, EVIDENCE_E_GONE);
+    assert_false(found.touches);
+    assert_int_equal(evidence_crew_drop(crew, 600), 0);
+    assert_int_equal(evidence_crew_drop(crew, 600), -ENOENT);
+    assert_int_equal(evidence_crew_look(crew, 600, look_at, &found), -ENOENT);
+    /* At once, whether or not the old one has been cleared away. */
+    put_member(600);
+    assert_int_equal(add(600), 0);
+    assert_int_equal(wait_rounds(600, 1).report.outcome, 0);
+}
+
+/* A process that keeps its reader waiting does not keep the others. */
+static void test_hangs(void **state)
+{
+    char path[128];
+    int r, fd;
+
+    put_member(500);
+    put_member(501);
+    (void)snprintf(path, sizeof(path), "%s/proc/500/stat", b.path);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(add(500), 0);
+    assert_int_equal(add(501), 0);
+    assert_int_equal(wait_rounds(501, 1).report.outcome, 0);
+    do {
+        Found found;
+
+        (void)sched_yield();
+        r = evidence_crew_look(crew, 500, look_at, &found);
+    } while (r != -EAGAIN);
+    assert_int_equal(evidence_crew_drop(crew, 500), 0);
+    assert_int_equal(wait_rounds(501, 1).report.outcome, 0);
+    /* It lets go. */
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    (void)close(fd);
+}
+
+static void test_limit(void **state)
+{
+    for (pid_t pid = 1000; pid < 1000 + (pid_t)EVIDENCE_CREW_MAX; pid++)
+        assert_int_equal(add(pid), 0);
+    assert_int_equal(add(999), -E2BIG);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_rounds, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_hangs, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_limit, setup, teardown),
+    };
+
+    return cmocka_run_group_tests_name("probe/evidence-crew", tests, NULL, NULL);
+}

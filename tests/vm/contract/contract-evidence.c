@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Not of the kernel alone: what looking at memory makes of it. Processes whose threads write memory of their own or the same are
+ * looked at as the daemon would, by write hint faults and by what the kernel's balancing tells. */
+
+#include "base/root.h"
+#include "base/time.h"
+#include "memory.h"
+#include "probe/evidence.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <sys/mount.h>
+#include <time.h>
+
+#undef ARRAY_SIZE
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+#define N_THREADS 4U
+#define N_BLOCKS  8U /* of each thread, or for all */
+#define N_ROUNDS  8U
+
+#define BALANCING "/proc/sys/kernel/numa_balancing"
+#define KNOBS     "/sys/kernel/debug/sched/numa_balancing"
+
+typedef enum Mode {
+    MODE_OWN,
+    MODE_SHARED,
+    MODE_GROW, /* own, and always more of it */
+} Mode;
+
+/* What the child's threads do. */
+typedef struct Team {
+    Mode mode;
+    bool huge;
+    unsigned node;
+    char *volatile buffer[N_THREADS];
+    volatile pid_t tid[N_THREADS];
+    volatile uint64_t pass[N_THREADS];     /* made so far */
+    volatile uint64_t limit;               /* no more passes than that */
+    volatile uint64_t gap_usec[N_THREADS]; /* the longest that 16 writes took, since it was set to 0 */
+} Team;
+
+typedef struct Member {
+    Team *team;
+    unsigned index;
+} Member;
+
+static int root_fd = -1;
+static Topology *topology;
+static EvidenceMachine machine;
+
+static void write_pages(Team *team, unsigned index, volatile char *p, size_t bytes)
+{
+    uint64_t before = time_now_usec();
+
+    for (size_t at = 0, n = 0; at < bytes; at += PAGE, n++) {
+        uint64_t now;
+
+        p[at + index]++;
+        if (n % 16 != 15)
+            continue;
+        now = time_now_usec();
+        if (now - before > team->gap_usec[index])
+            team->gap_usec[index] = now - before;
+        before = now;
+    }
+}
+
+/* Those that share begin at different blocks, so that each comes first in some. */
+static void work(Team *team, unsigned index)
+{
+    volatile char *p = team->buffer[index];
+
+    if (team->mode == MODE_SHARED) {
+        size_t half = (team->pass[index] + index) % N_BLOCKS * HUGE;
+
+        write_pages(team, index, p + half, N_BLOCKS * HUGE - half);
+        write_pages(team, index, p, half);
+    } else {
+        write_pages(team, index, p, N_BLOCKS * HUGE);
+    }
+}
+
+static void *member_main(void *userdata)
+{
+    const Member *member = userdata;
+    Team *team = member->team;
+    unsigned index = member->index;
+
+    team->tid[index] = gettid();
+    for (;;) {
+        if (team->pass[index] >= team->limit) {
+            nap();
+            continue;
+        }
+        if (team->mode == MODE_GROW)
+            pages_touch(pages_map(512), 512);
+        work(team, index);
+        team->pass[index]++;
+    }
+    return NULL;
+}
+
+static char *make_buffer(const Team *team)
+{
+    return team->huge ? huge_on(team->node, N_BLOCKS) : pages_on(team->node, N_BLOCKS * HUGE / PAGE);
+}
+
+static void team_main(void *userdata)
+{
+    static Member members[N_THREADS];
+    Team *team = userdata;
+    pthread_t thread;
+
+    /* The main thread touches everything first, as programs do. */
+    for (unsigned i = 0; i < N_THREADS; i++)
+        team->buffer[i] = i > 0 && team->mode == MODE_SHARED ? team->buffer[0] : make_buffer(team);
+    for (unsigned i = 0; i < N_THREADS; i++) {
+        members[i] = (Member){.team = team, .index = i};
+        if (pthread_create(&thread, NULL, member_main, &members[i]) != 0)
+            _exit(1);
+    }
+    for (;;)
+        (void)pause();
+}
+
+static bool team_done(void *userdata)
+{
+    const Team *team = userdata;
+
+    for (unsigned i = 0; i < N_THREADS; i++)
+        if (team->pass[i] < team->limit)
+            return false;
+    return true;
+}
+
+static uint64_t team_gap(Team *team)
+{
+    uint64_t gap = 0;
+
+    for (unsigned i = 0; i < N_THREADS; i++) {
+        gap = MAX(gap, team->gap_usec[i]);
+        team->gap_usec[i] = 0;
+    }
+    return gap;
+}
+
+static pid_t team_start(Mode mode, bool huge, Team **ret)
+{
+    Team *team = shared_alloc(sizeof(*team));
+    pid_t pid;
+
+    team->mode = mode;
+    team->huge = huge;
+    team->node = bit_last(memory_nodes());
+    team->limit = UINT64_MAX / 4;
+    pid = child_start(team_main, team);
+    while (team->pass[N_THREADS - 1] < 2)
+        nap();
+    *ret = team;
+    return pid;
+}
+
+static EvidenceTarget target_of(pid_t pid)
+{
+    TaskStat stat;
+
+    assert_true(task_stat(pid, &stat));
+    return (EvidenceTarget){
+        .root_fd = root_fd, .topology = topology, .pid = pid, .start_ticks = stat.start_ticks};
+}
+
+static void wait_until(uint64_t usec)
+{
+    while (time_now_usec() < usec)
+        nap();
+}
+
+static void need_write(void)
+{
+    if (!machine.abilities[EVIDENCE_WRITE].works)
+        contract_skip("no write hint faults: %s", machine.abilities[EVIDENCE_WRITE].why_not);
+}
+
+/*
+ * Rounds
+ */
+
+typedef struct Sums {
+    unsigned n_protected;
+    uint64_t begin_usec, end_usec;
+    uint64_t cost_usec, target_usec, protect_usec, protect_max_usec, n_samples, n_lost;
+    size_t least_blocks; /* seen in one round */
+} Sums;
+
+static size_t blocks_of_round(const Touches *touches)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < touches->n_blocks; i++)
+        n += touches->blocks[i].last_round == touches->n_rounds;
+    return n;
+}
+
+/* Looks at the process until so many rounds have been counted. */
+static Sums look(EvidenceSession *session, unsigned n_rounds, uint32_t cpu_permille)
+{
+    const Touches *touches = evidence_touches(session);
+    Sums sums = {.begin_usec = time_now_usec(), .least_blocks = SIZE_MAX};
+    uint32_t until = touches->n_rounds + n_rounds;
+
+    while (touches->n_rounds < until) {
+        EvidenceNow now = {.now_usec = time_now_usec(), .period_usec = 100000, .cpu_permille = cpu_permille};
+        EvidenceRound round;
+
+        assert_int_equal(evidence_round(session, &now, &round), 0);
+        sums.n_protected += round.protect_usec > 0;
+        sums.cost_usec += round.cost_usec;
+        sums.target_usec += round.target_usec;
+        sums.protect_usec += round.protect_usec;
+        sums.protect_max_usec = MAX(sums.protect_max_usec, round.protect_usec);
+        sums.n_samples += round.n_samples;
+        sums.n_lost += round.n_lost;
+        if (round.counted && touches->n_rounds > 1)
+            sums.least_blocks = MIN(sums.least_blocks, blocks_of_round(touches));
+        wait_until(round.due_usec);
+    }
+    sums.end_usec = time_now_usec();
+    return sums;
+}
+
+static void tell(const char *what, const Sums *sums, const Touches *touches)
+{
+    TouchesSummary summary = touches_summary(touches);
+    uint64_t usec = sums->end_usec - sums->begin_usec;
+
+    contract_note("%s: %u rounds in %" PRIu64
+                  " ms, %zu blocks, at least %zu in a round, %zu judged, overlap %" PRIu32
+                  " permille, %" PRIu64 " samples, %" PRIu64 " lost",
+                  what, touches->n_rounds, usec / 1000, touches->n_blocks, sums->least_blocks,
+                  summary.n_judged, summary.overlap_permille, sums->n_samples, sums->n_lost);
+    contract_note("%s: protected %u times, mean %" PRIu64 " us, worst %" PRIu64 " us; cost of ours %" PRIu64
+                  " us, of the process %" PRIu64 " us, %" PRIu64 " permille of one CPU",
+                  what, sums->n_protected, sums->protect_usec / MAX(sums->n_protected, 1),
+                  sums->protect_max_usec, sums->cost_usec, sums->target_usec,
+                  sums->target_usec * 1000 / MAX(usec, 1));
+}
+
+/* Which thread's buffer an address is in; N_THREADS: none's. */
+static unsigned buffer_of(const Team *team, uint64_t address)
+{
+    for (unsigned i = 0; i < N_THREADS; i++)
+        if (address - (uint64_t)(uintptr_t)team->buffer[i] < N_BLOCKS * HUGE)
+            return i;
+    return N_THREADS;
+}
+
+/* The blocks of the buffers, those that have the right owner, and those that lie on that node. */
+static void check_blocks(const Team *team, const Touches *touches, size_t *ret_n, size_t *ret_owned,
+                         size_t *ret_there)
+{
+    NodeIx node = topology_node_by_os(topology, team->node);
+
+    *ret_n = *ret_owned = *ret_there = 0;
+    for (size_t i = 0; i < touches->n_blocks; i++) {
+        const TouchBlock *block = &touches->blocks[i];
+        unsigned index = buffer_of(team, block->address);
+        pid_t owner = touches_owner(block);
+
+        if (index == N_THREADS)
+            continue;
+        ++*ret_n;
+        *ret_there += block->node.i == node.i;
+        *ret_owned += owner == team->tid[index];
+        /* Memory of its own is never taken for that of another. */
+        if (team->mode == MODE_OWN && team->huge)
+            assert_true(owner == 0 || owner == team->tid[index]);
+    }
+}
+
+/*
+ * Write hint faults
+ */
+
+/* The worst time that a few writes took, without and with being looked at; for who reads the log. */
+static void tell_gaps(Team *team, const char *what)
+{
+    uint64_t alone, looked_at = team_gap(team);
+
+    wait_until(time_now_usec() + USEC_PER_SEC);
+    alone = team_gap(team);
+    contract_note("%s: the longest that 16 writes took: %" PRIu64 " us, not looked at %" PRIu64 " us", what,
+                  looked_at, alone);
+}
+
+static void look_at_team(Mode mode, bool huge, const char *what)
+{
+    CLEANUP(evidence_end_p) EvidenceSession *session = NULL;
+    uint64_t huge_before = vmstat("thp_fault_alloc"), splits;
+    size_t n, n_owned, n_there;
+    EvidenceTarget target;
+    Touches *touches;
+    Team *team;
+    Sums sums;
+
+    need_write();
+    target = target_of(team_start(mode, huge, &team));
+    if (huge && vmstat("thp_fault_alloc") < huge_before + N_BLOCKS)
+        contract_skip("no transparent huge pages to be had");
+    splits = vmstat("thp_split_pmd");
+    assert_int_equal(evidence_begin(&machine, EVIDENCE_WRITE, &target, &session), 0);
+    touches = evidence_touches(session);
+    (void)team_gap(team);
+    sums = look(session, N_ROUNDS, 2000);
+    tell_gaps(team, what);
+    tell(what, &sums, touches);
+    check_blocks(team, touches, &n, &n_owned, &n_there);
+    contract_note("%s: of %zu blocks of theirs %zu have an owner, %zu are where they should be", what, n,
+                  n_owned, n_there);
+    assert_true(touches_check(touches));
+    assert_int_equal(n, n_there);
+    if (huge)
+        assert_int_equal(vmstat("thp_split_pmd"), splits);
+    if (mode == MODE_OWN) {
+        assert_true(n >= (size_t)N_THREADS * N_BLOCKS * 3 / 4);
+        assert_true(n_owned * 4 >= n * 3);
+        for (unsigned i = 0; i < N_THREADS; i++)
+            assert_int_equal(touches_thread_class(touches_thread(touches, team->tid[i])),
+                             BUDDY_CLASS_PRIVATE);
+    } else {
+        assert_true(n_owned * 2 < n);
+    }
+}
+
+static void test_own_huge(void **state)
+{
+    look_at_team(MODE_OWN, true, "own, huge");
+}
+
+static void test_own_small(void **state)
+{
+    look_at_team(MODE_OWN, false, "own, small");
+}
+
+static void test_shared_huge(void **state)
+{
+    look_at_team(MODE_SHARED, true, "shared, huge");
+}
+
+static void test_shared_small(void **state)
+{
+    look_at_team(MODE_SHARED, false, "shared, small");
+}
+
+/* Nothing is protected while pages are moved or memory is touched first. */
+static void test_held(void **state)
+{
+    CLEANUP(evidence_end_p) EvidenceSession *session = NULL;
+    EvidenceNow now = {.period_usec = 100000, .cpu_permille = 2000, .moving = true};
+    unsigned n_held = 0;
+    EvidenceTarget target;
+    EvidenceRound round;
+    Team *team;
+
+    need_write();
+    target = target_of(team_start(MODE_GROW, false, &team));
+    assert_int_equal(evidence_begin(&machine, EVIDENCE_WRITE, &target, &session), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        now.now_usec = time_now_usec();
+        assert_int_equal(evidence_round(session, &now, &round), 0);
+        assert_int_equal(round.held, EVIDENCE_HELD_MOVING);
+        assert_int_equal(round.protect_usec, 0);
+    }
+    now.moving = false;
+    for (unsigned i = 0; i < 5; i++) {
+        uint64_t pass = team->pass[0];
+
+        while (team->pass[0] < pass + 4)
+            nap();
+        now.now_usec = time_now_usec();
+        assert_int_equal(evidence_round(session, &now, &round), 0);
+        n_held += round.held == EVIDENCE_HELD_GROWING;
+        if (round.held == EVIDENCE_HELD_GROWING) {
+            assert_int_equal(round.protect_usec, 0);
+            assert_true(round.n_samples + round.n_lost > 0); /* first touches */
+        }
+    }
+    assert_true(n_held >= 3);
+}
+
+/* Whoever uses soft-dirty bits is left alone, unless the policy insists. */
+static void test_tracked_before(void **state)
+{
+    CLEANUP(evidence_end_p) EvidenceSession *session = NULL;
+    EvidenceTarget target;
+    Team *team;
+
+    need_write();
+    target = target_of(team_start(MODE_OWN, false, &team));
+    assert_int_equal(evidence_begin(&machine, EVIDENCE_WRITE, &target, &session), 0);
+    session = evidence_end(session);
+    assert_int_equal(file_write("4", "/proc/%d/clear_refs", target.pid), 0);
+    assert_int_equal(evidence_begin(&machine, EVIDENCE_WRITE, &target, &session), EVIDENCE_E_TRACKED);
+    target.insist = true;
+    assert_int_equal(evidence_begin(&machine, EVIDENCE_WRITE, &target, &session), 0);
+}
+
+static void test_tracked_meanwhile(void **state)
+{
+    CLEANUP(evidence_end_p) EvidenceSession *session = NULL;
+    EvidenceTarget target;
+    Team *team;
+    int r = 0;
+
+    need_write();
+    target = target_of(team_start(MODE_OWN, false, &team));
+    assert_int_equal(evidence_begin(&machine, EVIDENCE_WRITE, &target, &session), 0);
+    (void)look(session, 3, 2000);
+    for (unsigned i = 0; i < 10 && r == 0; i++) {
+        EvidenceNow now = {.period_usec = 100000, .cpu_permille = 2000};
+        EvidenceRound round;
+
+        team->limit = team->pass[0] + 2;
+        for (unsigned k = 1; k < N_THREADS; k++)
+            team->limit = MAX(team->limit, team->pass[k] + 2);
+        assert_true(eventually(team_done, team));
+        assert_int_equal(file_write("4", "/proc/%d/clear_refs", target.pid), 0);
+        now.now_usec = time_now_usec();
+        r = evidence_round(session, &now, &round);
+    }
+    assert_int_equal(r, EVIDENCE_E_TRACKED);
+}
+
+static void test_gone(void **state)
+{
+    CLEANUP(evidence_end_p) EvidenceSession *session = NULL;
+    EvidenceNow now = {.now_usec = time_now_usec(), .cpu_permille = 1000};
+    EvidenceTarget target;
+    EvidenceRound round;
+    Team *team;
+
+    need_write();
+    target = target_of(team_start(MODE_OWN, false, &team));
+    assert_int_equal(evidence_begin(&machine, EVIDENCE_WRITE, &target, &session), 0);
+    assert_int_equal(evidence_round(session, &now, &round), 0);
+    child_end(target.pid);
+    assert_int_equal(evidence_round(session, &now, &round), EVIDENCE_E_GONE);
+    session = evidence_end(session);
+    assert_int_equal(evidence_begin(&machine, EVIDENCE_WRITE, &target, &session), EVIDENCE_E_GONE);
+}
+
+/*
+ * The kernel's own
+ */
+
+static char balancing_before[16], knobs_before[3][16];
+static const char *const knobs[3] = {"scan_delay_ms", "scan_period_min_ms", "scan_period_max_ms"};
+
+static int balancing_setup(void **state)
+{
+    const char *text = file_read(BALANCING);
+
+    if (!file_exists("/lab/info.json") || !text)
+        return 0;
+    (void)snprintf(balancing_before, sizeof(balancing_before), "%s", text);
+    if (!file_exists(KNOBS))
+        (void)mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL);
+    for (size_t i = 0; i < ARRAY_SIZE(knobs); i++) {
+        text = file_read(KNOBS "/%s", knobs[i]);
+        (void)snprintf(knobs_before[i], sizeof(knobs_before[i]), "%s", text ? text : "");
+        (void)file_write("100", KNOBS "/%s", knobs[i]);
+    }
+    return file_write("1", BALANCING);
+}
+
+static int balancing_teardown(void **state)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(knobs); i++)
+        if (*knobs_before[i])
+            (void)file_write(knobs_before[i], KNOBS "/%s", knobs[i]);
+    if (*balancing_before)
+        (void)file_write(balancing_before, BALANCING);
+    return children_teardown(state);
+}
+
+typedef struct Balanced {
+    EvidenceSession *session;
+    const Team *team;
+    NodeIx node;
+} Balanced;
+
+/* All threads prefer the node they run on. That they become a group in time is for contract-numa-balancing. */
+static bool is_told(void *userdata)
+{
+    const Balanced *balanced = userdata;
+    EvidenceNow now = {.now_usec = time_now_usec(), .period_usec = 100000, .cpu_permille = 2000};
+    Touches *touches = evidence_touches(balanced->session);
+    EvidenceRound round;
+
+    assert_int_equal(evidence_round(balanced->session, &now, &round), 0);
+    assert_int_equal(round.protect_usec, 0);
+    for (unsigned i = 0; i < N_THREADS; i++) {
+        const TouchThread *thread = touches_thread(touches, balanced->team->tid[i]);
+
+        assert_non_null(thread);
+        if (thread->preferred.i != balanced->node.i || thread->n_samples == 0 ||
+            faults_memory(&thread->faults, balanced->node) == 0 ||
+            touches_thread_class(thread) == BUDDY_CLASS_UNKNOWN)
+            return false;
+    }
+    return true;
+}
+
+static void test_kernel(void **state)
+{
+    CLEANUP(evidence_end_p) EvidenceSession *session = NULL;
+    Balanced balanced = {0};
+    EvidenceMachine here;
+    EvidenceTarget target;
+    bool told;
+    Team *team;
+
+    need_guest();
+    need_nodes(2);
+    if (!*balancing_before)
+        contract_skip("no kernel.numa_balancing");
+    assert_int_equal(evidence_detect(root_fd, true, &here), 0);
+    assert_true(here.kernel_balances);
+    assert_int_equal(evidence_choose(&here, EVIDENCE_MAX), EVIDENCE_KERNEL);
+    target = target_of(team_start(MODE_SHARED, false, &team));
+    for (unsigned i = 0; i < N_THREADS; i++)
+        assert_int_equal(
+            mask_set(team->tid[i], file_list("/sys/devices/system/node/node%u/cpulist", team->node)), 0);
+    assert_int_equal(evidence_begin(&here, EVIDENCE_KERNEL, &target, &session), 0);
+    balanced = (Balanced){session, team, topology_node_by_os(topology, team->node)};
+    told = eventually(is_told, &balanced);
+    for (unsigned i = 0; i < N_THREADS; i++) {
+        const TouchThread *thread = touches_thread(evidence_touches(session), team->tid[i]);
+
+        assert_non_null(thread);
+        contract_note("kernel: thread %d prefers node %d, should %d; group %d, %" PRIu64 " faults, class %d",
+                      thread->key.tid, thread->preferred.i, balanced.node.i, thread->kernel_group,
+                      thread->n_samples, thread->buddy.class);
+    }
+    assert_true(told);
+}
+
+/*
+ * Detection
+ */
+
+static void test_detection(void **state)
+{
+    CLEANUP_FREE char *text = evidence_explain(&machine, EVIDENCE_MAX);
+    EvidenceKind chosen = evidence_choose(&machine, EVIDENCE_MAX);
+
+    assert_non_null(text);
+    contract_note("evidence here: %s", text);
+    contract_note("a fault costs %" PRIu32 " ns, protecting a page %" PRIu32 " ns", machine.fault_nsec,
+                  machine.protect_nsec);
+    assert_true(machine.abilities[chosen].works);
+    /* The kernels of the lab have what it takes. */
+    if (file_exists("/lab/info.json"))
+        assert_true(machine.abilities[EVIDENCE_WRITE].works);
+}
+
+static int setup(void **state)
+{
+    const TopologyOptions options = {.whole_machine = true};
+    CLEANUP_FREE char *error = NULL;
+
+    root_fd = root_open("/");
+    if (root_fd < 0 || topology_load(&options, &topology, &error) < 0)
+        return -1;
+    if (evidence_detect(root_fd, true, &machine) < 0)
+        return -1;
+    /* Where the host is busy everything takes many times as long, and this is not about that. */
+    machine.stall_usec = USEC_PER_SEC;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    topology = topology_unref(topology);
+    return close(root_fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_detection),
+        cmocka_unit_test_teardown(test_own_huge, children_teardown),
+        cmocka_unit_test_teardown(test_own_small, children_teardown),
+        cmocka_unit_test_teardown(test_shared_huge, children_teardown),
+        cmocka_unit_test_teardown(test_shared_small, children_teardown),
+        cmocka_unit_test_teardown(test_held, children_teardown),
+        cmocka_unit_test_teardown(test_tracked_before, children_teardown),
+        cmocka_unit_test_teardown(test_tracked_meanwhile, children_teardown),
+        cmocka_unit_test_teardown(test_gone, children_teardown),
+        cmocka_unit_test_setup_teardown(test_kernel, balancing_setup, balancing_teardown),
+    };
+
+    return cmocka_run_group_tests_name("contract-evidence", tests, setup, teardown);
+}
