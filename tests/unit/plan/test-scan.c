@@ -368,6 +368,99 @@ static void test_vma(void **state)
 }
 
 /*
+ * Random spaces
+ */
+
+static MemoryRegion random_region(uint64_t *seed, uint64_t start)
+{
+    uint64_t bytes = (1 + random_below(seed, 600)) * MEGABYTE;
+
+    return (MemoryRegion){
+        .start = start,
+        .end = start + bytes,
+        .kind = (RegionKind)random_below(seed, REGION_KIND_MAX),
+        .inode = random_below(seed, 3),
+        .readable = random_below(seed, 4) > 0,
+        .writable = random_below(seed, 4) > 0,
+        .bound = random_below(seed, 8) == 0,
+        .resident_bytes =
+            random_below(seed, 2) ? REGION_RESIDENT_UNKNOWN : random_below(seed, 600) * MEGABYTE,
+    };
+}
+
+/* Mappings come, go, and change. */
+static void change(Space *space, uint64_t *seed)
+{
+    MemoryRegions before = space->regions;
+
+    space->regions = (MemoryRegions){0};
+    for (uint64_t start = GAP, i = 0; i < 12; i++) {
+        MemoryRegion region = random_region(seed, start);
+        const MemoryRegion *old = regions_find(&before, start);
+
+        if (old && random_below(seed, 4) > 0) {
+            region.kind = old->kind;
+            region.inode = old->inode;
+            region.bound = old->bound;
+        }
+        if (random_below(seed, 6) > 0)
+            assert_int_equal(regions_add(&space->regions, &region), 0);
+        start = region.end + random_below(seed, 3) * MEGABYTE;
+    }
+    regions_inherit(&space->regions, &before);
+    regions_done(&before);
+}
+
+/* Every range lies in one region that may be looked at, is not empty, and ends where a huge page or the region does; a step
+ * takes no more than its budget and one huge page of each region it ends in. */
+static void check_window(const Space *space)
+{
+    const ScanWindow *window = &space->window;
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < window->n_ranges; i++) {
+        const ScanRange *range = &window->ranges[i];
+        const MemoryRegion *region = regions_find(&space->regions, range->start);
+
+        assert_non_null(region);
+        assert_true(range->start < range->end && range->end <= region->end);
+        assert_true(range->end == region->end || range->end % SCAN_ALIGN_BYTES == 0);
+        assert_true(region->kind != REGION_KIND_HUGETLB && region->kind != REGION_KIND_DEVICE &&
+                    !region->bound);
+        assert_true(region->readable || region->writable || region->executable);
+        sum += range->end - range->start;
+    }
+    assert_int_equal(sum, window->virtual_bytes);
+    assert_true(window->present_bytes <= space->rules.window_bytes + SCAN_ALIGN_BYTES);
+    assert_true(sum <= space->rules.window_bytes * SCAN_VIRTUAL_FACTOR + SCAN_ALIGN_BYTES);
+}
+
+/* A sequence that is completed by force ends, and has covered everything. */
+static void test_random(void **state)
+{
+    for (uint64_t i = 1; i <= 300; i++) {
+        uint64_t seed = i;
+        uint32_t n_since = 0;
+        Space space;
+
+        space_init(&space, true);
+        for (int round = 0; round < 300; round++) {
+            if (round < 100 && round % 10 == 0)
+                change(&space, &seed);
+            if (random_below(&seed, 2))
+                scan_note_access(&space.regions, GAP + random_below(&seed, 4000) * MEGABYTE, 100);
+            step(&space, SECOND / 10);
+            check_window(&space);
+            if (space.window.ended)
+                assert_int_equal(space.scan.n_covered, space.scan.n_eligible);
+            n_since = space.window.ended ? 0 : n_since + 1;
+            assert_true(n_since < 100);
+        }
+        space_done(&space);
+    }
+}
+
+/*
  * P10
  */
 
@@ -408,7 +501,7 @@ int main(void)
         cmocka_unit_test(test_virtual),       cmocka_unit_test(test_forced),
         cmocka_unit_test(test_forced_large),  cmocka_unit_test(test_filter),
         cmocka_unit_test(test_changes),       cmocka_unit_test(test_vma),
-        cmocka_unit_test(test_settle),
+        cmocka_unit_test(test_random),        cmocka_unit_test(test_settle),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
