@@ -78,7 +78,7 @@ static PlanOutcome act_process(Engine *e, const Agent *agent, Family *family, co
     return done ? PLAN_OUTCOME_DONE : PLAN_OUTCOME_FOREIGN;
 }
 
-static PlanOutcome act_one(Engine *e, const Agent *agent, const PlanAction *action, uint32_t *ret_workload)
+static PlanOutcome act_one(Engine *e, Agent *agent, const PlanAction *action, uint32_t *ret_workload)
 {
     Family *family = agent_family(e, action->subject.pid);
     uint32_t index;
@@ -86,6 +86,8 @@ static PlanOutcome act_one(Engine *e, const Agent *agent, const PlanAction *acti
     if (!family || family->n_alive == 0)
         return PLAN_OUTCOME_GONE;
     *ret_workload = family->workload;
+    if (action->kind == PLAN_KIND_MOVE_PAGES)
+        return agent_order(e, agent, action);
     if (action->subject.tid == 0)
         return act_process(e, agent, family, action);
     index = family->first + (uint32_t)(action->subject.tid - action->subject.pid - 1);
@@ -117,7 +119,7 @@ void act_plan(Engine *e, Agent *agent, PlanOutcome *outcomes)
         uint32_t workload = 0;
 
         outcomes[i] = act_one(e, agent, action, &workload);
-        if (outcomes[i] == PLAN_OUTCOME_DONE)
+        if (outcomes[i] == PLAN_OUTCOME_DONE && action->kind != PLAN_KIND_MOVE_PAGES)
             count(e, agent, action, workload);
     }
 }

@@ -7,6 +7,7 @@
  * spends no more than a few milliseconds on it, and what takes long is there at the next one; what was never looked at is gone
  * on with in every tick. */
 
+#include "plan/follow.h"
 #include "sim/agent.h"
 
 #include <math.h>
@@ -133,7 +134,8 @@ static int look_at_processes(Pass *pass)
     for (size_t i = 0; i < world->n_processes && r == 0; i++) {
         Process *process = &world->processes[(first + i) % world->n_processes];
 
-        if (seen_of(pass, process)->due_usec > (pass->first ? 0 : world->now_usec))
+        if (seen_of(pass, process)->due_usec > (pass->first ? 0 : world->now_usec) &&
+            (pass->first || !follow_wants_look(world, process)))
             continue;
         process->memory_awaited = seen_of(pass, process)->due_usec == 0;
         if (pass->spent_nsec >= (pass->first ? CATCH_UP_NSEC : PASS_NSEC) || pass->n_late >= LATE_MAX)

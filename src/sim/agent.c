@@ -26,7 +26,8 @@ int agent_new(Engine *e, Agent **ret)
     agent->families = calloc(MAX(e->n_families, 1U), sizeof(*agent->families));
     agent->n_families = e->n_families;
     agent->node_bytes = calloc(e->n_nodes, sizeof(*agent->node_bytes));
-    if (!agent->threads || !agent->cpus || !agent->families || !agent->node_bytes)
+    agent->node_nsec = calloc(e->n_nodes, sizeof(*agent->node_nsec));
+    if (!agent->threads || !agent->cpus || !agent->families || !agent->node_bytes || !agent->node_nsec)
         return -ENOMEM;
     r = world_new(e->spec->topology, &agent->world);
     if (r < 0)
@@ -55,6 +56,7 @@ Agent *agent_free(Agent *agent)
     free(agent->cpus);
     free(agent->families);
     free(agent->node_bytes);
+    free(agent->node_nsec);
     free(agent);
     return NULL;
 }
@@ -150,6 +152,7 @@ int agent_tick(Engine *e, Agent *agent, SimTick *tick)
     bool slow = agent->n_ticks++ == 0 || e->now_nsec >= agent->slow_nsec + slow_nsec;
     int r;
 
+    agent_move(e, agent);
     if (slow) {
         agent->slow_nsec = e->now_nsec;
         r = sense_discover(e, agent);

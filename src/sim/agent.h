@@ -31,9 +31,19 @@ typedef struct AgentScan {
     uint32_t n_threads; /* of the family, that are in `touches` */
 } AgentScan;
 
+/* An order to move memory. */
+typedef struct AgentOrder {
+    CpuMask to; /* NodeIx bitmap; NULL: none is under way */
+    TaskKey subject;
+    uint64_t group_id;
+    uint64_t rate_bytes, reserve_bytes, moved_pages;
+    uint32_t headroom_percent;
+} AgentOrder;
+
 /* Of a process: looks at its memory. */
 typedef struct AgentFamily {
-    AgentScan *scan; /* NULL: none */
+    AgentOrder order;
+    AgentScan *scan;    /* NULL: none */
     uint64_t due_usec;  /* of the next one */
     uint64_t cost_usec; /* CPU time of the last one */
     bool late;          /* one has begun that takes long */
@@ -42,6 +52,11 @@ typedef struct AgentFamily {
 typedef struct AgentCpu {
     uint64_t busy_nsec, wait_nsec;
 } AgentCpu;
+
+/* Memory under way goes on: what has been moved since this was called last. */
+void agent_move(Engine *e, Agent *agent);
+/* Takes an order. */
+PlanOutcome agent_order(Engine *e, Agent *agent, const PlanAction *action);
 
 /* Process numbers are given out like the kernel does: a launcher, then its threads. */
 static inline pid_t agent_pid(const Engine *e, uint32_t family)

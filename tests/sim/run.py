@@ -94,6 +94,10 @@ TWINS = {
         ("nobody has a home", {"Mode=auto": "Mode=none"}),
         ("homes where they were born", {"Mode=auto": "Mode=auto\nNodes=0"}),
     ],
+    "s-rate": [
+        ("memory stays", {"RateLimit=128M": "RateLimit=128M\nFollow=no"}),
+        ("no rate", {"RateLimit=128M": "RateLimit=0"}),
+    ],
     "s-retry": [
         ("nobody has a home", {"Mode=spread": "Mode=none"}),
         ("the first try is far ahead", {"MinAgeSec=0": "MinAgeSec=1h"}),
