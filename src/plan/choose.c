@@ -345,7 +345,19 @@ static void judge(const Planner *p, const Group *group, PlannerGroup *g, const P
     g->judged = !g->reverts;
 }
 
-static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memory, PackNodes with_cpus)
+/* What of the demands of all groups the machine can give: when that is less than all, every group gets less wherever it is, and
+ * a home need not hold more. */
+typedef struct Share {
+    uint64_t demands, capacity; /* permille */
+} Share;
+
+static uint32_t fair_share(const Share *share, uint32_t demand)
+{
+    return share->demands > share->capacity ? (uint32_t)(demand * share->capacity / share->demands) : demand;
+}
+
+static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memory, const Share *share,
+                            PackNodes with_cpus)
 {
     const Group *group = &p->world->groups[index];
     PlannerGroup *g = &p->s->groups[index];
@@ -354,7 +366,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
     PackGroup pack = {
         .id = group->id,
         .mode = pack_mode(policy),
-        .demand_permille = group_demand(p, index),
+        .demand_permille = fair_share(share, group_demand(p, index)),
         .min_gain_permille = policy->min_gain_permille,
         /* More nodes than threads help nobody. */
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
@@ -365,7 +377,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .young = is_young(p, group, policy),
     };
 
-    pack.stays = group_stays(p, group, policy, pack.demand_permille);
+    pack.stays = group_stays(p, group, policy, group_demand(p, index));
     if (choose_mode(policy) && policy->settle_usec > 0 && !p->world->workloads[group->workload.i].paused)
         judge(p, group, g, &pack, with_cpus);
     if (g->reverts) {
@@ -444,6 +456,7 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
     const Topology *topology = p->world->topology;
     PlanScratch *s = p->s;
     PackNodes with_cpus = 0;
+    Share share = {0};
     PackProblem problem = {
         .nodes = nodes,
         .distances = topology->distances,
@@ -456,10 +469,14 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
 
     for (uint32_t i = 0; i < topology->n_nodes; i++)
         with_cpus |= nodes[i].capacity_permille > 0 ? (PackNodes)1 << i : 0;
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        share.capacity += nodes[i].capacity_permille;
+    for (size_t i = 0; i < s->n_order; i++)
+        share.demands += group_demand(p, s->order[i].index);
     for (size_t i = 0; i < s->n_order; i++) {
         size_t index = s->order[i].index;
 
-        s->pack_groups[i] = pack_group(p, index, memory + index * topology->n_nodes, with_cpus);
+        s->pack_groups[i] = pack_group(p, index, memory + index * topology->n_nodes, &share, with_cpus);
     }
     freeze_groups(p, nodes);
     r = pack_solve(&problem, s->pack_sets);
