@@ -47,7 +47,7 @@ NodeLimit=1024
 MaxDistance=254
 """
 # An emulated guest takes ten times as long for the same, so that the daemon would slow down to stay below its 1 %.
-CONFIG = "[Daemon]\nMaxCPU=2%\n"
+CONFIG = "[Daemon]\nMaxCPU=5%\n"
 NO_MEMORY = ("ping-pong",)
 # How many processes the workloads are made of that share out the CPUs among their threads.
 PROCESSES = {"numa01": 2, "numa01-thread-alloc": 2, "multi-heap": 2}
