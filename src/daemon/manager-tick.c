@@ -186,6 +186,12 @@ bool manager_newcomers(const Manager *manager, uint64_t now_usec)
     return pace_may_discover(&manager->pace, now_usec) && probe_newcomers(manager->probe);
 }
 
+bool manager_has_room(const Manager *manager, uint64_t now_usec)
+{
+    return manager->plan.full && pace_may_tick(&manager->pace, now_usec) &&
+           probe_room(manager->probe, manager->world);
+}
+
 int manager_tick(Manager *manager)
 {
     uint64_t now = time_now_usec(), start = time_thread_cpu_nsec(), slow_cost = 0, cpu, run;
@@ -222,7 +228,8 @@ int manager_tick(Manager *manager)
         if (manager->options.once)
             return sd_event_exit(manager->event, 0);
     }
-    pace_ticked(&manager->pace, now, slow, manager->plan.pressed || manager->options.once,
+    pace_ticked(&manager->pace, now, slow,
+                (manager->plan.pressed && !manager->plan.full) || manager->options.once,
                 run < ASLEEP_PERMILLE && !manager->options.once, cpu - start - slow_cost, slow_cost);
     return 0;
 }

@@ -57,10 +57,12 @@ void manager_arm(Manager *manager)
     (void)sd_event_source_set_enabled(manager->tick_source, SD_EVENT_ONESHOT);
 }
 
-/* When no tick is due: whether there is nobody new to have one for. That costs three system calls. */
+/* When no tick is due: whether there is nobody new to have one for, and nobody to be helped. That costs three system calls, or
+ * six. */
 static bool may_sleep_on(const Manager *manager)
 {
-    return manager->glanced_usec < tick_due(manager) && !manager_newcomers(manager, manager->glanced_usec);
+    return manager->glanced_usec < tick_due(manager) && !manager_newcomers(manager, manager->glanced_usec) &&
+           !manager_has_room(manager, manager->glanced_usec);
 }
 
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
@@ -96,7 +98,7 @@ static int on_pressure(sd_event_source *source, int fd, uint32_t revents, void *
         return sd_event_source_set_enabled(source, SD_EVENT_OFF);
     }
     /* Where nobody can be helped, a tick would find out no more than the next one that is due anyway. */
-    if (manager->plan.may_borrow) {
+    if (manager->plan.may_borrow && !manager->plan.full) {
         pace_wake(&manager->pace);
         manager_arm(manager);
     }

@@ -161,6 +161,9 @@ void manager_arm(Manager *manager);
 /* Whether processes have begun that can be looked for now, at the cost of three system calls. */
 bool manager_newcomers(const Manager *manager, uint64_t now_usec);
 
+/* Whether threads wait that may be lent a CPU, and one has become idle, so that a tick would help now. As dear. */
+bool manager_has_room(const Manager *manager, uint64_t now_usec);
+
 /* One tick: sense, plan, act, remember, and arm the next. Returns 0, or -errno that ends the daemon
  * (-ENOMEM). */
 int manager_tick(Manager *manager);

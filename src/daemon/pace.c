@@ -135,6 +135,11 @@ bool pace_may_discover(const Pace *pace, uint64_t now_usec)
     return now_usec >= pace->last_discovery_usec + wait;
 }
 
+bool pace_may_tick(const Pace *pace, uint64_t now_usec)
+{
+    return now_usec >= pace->last_fast_usec + stretch(pace, pace->settings.fast_usec);
+}
+
 /* Doubles up to the idle maximum, but never goes below what was configured. */
 static uint64_t back_off(uint64_t wish, uint64_t setting)
 {

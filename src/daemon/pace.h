@@ -54,6 +54,9 @@ bool pace_slow_due(const Pace *pace, uint64_t now_usec);
 /* Whether processes that are new may be looked for at once, between two slow ticks, within MaxCPU=. */
 bool pace_may_discover(const Pace *pace, uint64_t now_usec);
 
+/* Whether there may be a tick now, earlier than due: FastTickSec= after the last one, within MaxCPU=. */
+bool pace_may_tick(const Pace *pace, uint64_t now_usec);
+
 /* A tick that began at `now_usec` is over: `pressed` is the plan's, `asleep` says that no managed task ran, costs are CPU
  * time. slow_nsec is that of finding processes, which slow ticks do and others may; 0: this one did not. Sets due_usec. */
 void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, bool pressed, bool asleep, uint64_t fast_nsec,

@@ -248,13 +248,18 @@ static bool any_may_borrow(const Planner *p)
     return false;
 }
 
-static bool is_pressed(const Planner *p)
+static bool lends(const Planner *p)
 {
     if (p->world->n_leases > 0)
         return true;
     for (size_t i = 0; i < p->plan->n_actions; i++)
         if (p->plan->actions[i].kind == PLAN_KIND_LEND)
             return true;
+    return false;
+}
+
+static bool borrower_waits(const Planner *p)
+{
     for (size_t i = 0; i < p->world->n_groups; i++)
         if (p->s->groups[i].max_wait >= PRESSED_WAIT_PERMILLE && may_borrow(p, i))
             return true;
@@ -275,7 +280,9 @@ static void compute(Planner *p)
     steal_lend(p);
     if (p->homes)
         follow_homes(p);
-    p->plan->pressed = is_pressed(p) || choose_waits(p);
+    p->plan->pressed = lends(p) || choose_waits(p);
+    p->plan->full = !p->plan->pressed && p->plan->n_idle == 0 && borrower_waits(p);
+    p->plan->pressed |= borrower_waits(p);
     p->plan->may_borrow = any_may_borrow(p);
 }
 
@@ -295,7 +302,7 @@ static void plan_start(Plan *plan, const World *world)
     plan->now_usec = world->now_usec;
     plan->n_actions = plan->n_refusals = plan->n_passes = plan->n_homes = plan->n_freezes = 0;
     memset(plan->n_refused, 0, sizeof(plan->n_refused));
-    plan->pressed = plan->may_borrow = false;
+    plan->pressed = plan->full = plan->may_borrow = false;
     plan->n_overloaded = plan->n_idle = 0;
 }
 

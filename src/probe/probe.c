@@ -205,18 +205,30 @@ void probe_ask_again(Probe *probe)
     probe->ask_all = true;
 }
 
-/* "0.20 0.18 0.12 1/80 11206" */
-pid_t probe_last_pid(int root_fd)
+/* "0.20 0.18 0.12 1/80 11206": threads runnable now, of how many, and the number given out last. */
+static bool read_loadavg(int root_fd, uint32_t *ret_running, uint32_t *ret_last)
 {
-    char text[128];
-    const char *last;
-    uint32_t pid;
+    char text[128], *running, *last;
 
     if (root_read(root_fd, "proc/loadavg", text, sizeof(text)) < 0)
-        return 0;
+        return false;
     text[strcspn(text, "\n")] = '\0';
     last = strrchr(text, ' ');
-    return last && parse_u32(last + 1, &pid) == 0 && pid <= INT32_MAX ? (pid_t)pid : 0;
+    if (!last)
+        return false;
+    *last++ = '\0';
+    running = strrchr(text, ' ');
+    if (!running)
+        return false;
+    running[strcspn(running, "/")] = '\0';
+    return parse_u32(running + 1, ret_running) == 0 && parse_u32(last, ret_last) == 0;
+}
+
+pid_t probe_last_pid(int root_fd)
+{
+    uint32_t running, last;
+
+    return read_loadavg(root_fd, &running, &last) && last <= INT32_MAX ? (pid_t)last : 0;
 }
 
 bool probe_newcomers(const Probe *probe)
@@ -224,6 +236,15 @@ bool probe_newcomers(const Probe *probe)
     pid_t last = probe_last_pid(probe->options.root_fd);
 
     return last > 0 && last != probe->last_pid;
+}
+
+bool probe_room(const Probe *probe, const World *world)
+{
+    uint32_t running, last, n_online = 0;
+
+    for (uint32_t i = 0; i < world->topology->cpu_limit; i++)
+        n_online += world->cpus[i].online;
+    return read_loadavg(probe->options.root_fd, &running, &last) && running < n_online + 1;
 }
 
 static int compare_pid(const void *key, const void *entry)

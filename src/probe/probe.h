@@ -127,6 +127,10 @@ void probe_ask_about(Probe *probe, pid_t pid);
 /* Whether the last discovery met this process, managed or not. */
 bool probe_met(const Probe *probe, pid_t pid, uint64_t start_ticks);
 
+/* Whether fewer threads are runnable at this instant than there are CPUs online, as far as /proc/loadavg tells, besides the one
+ * that asks. */
+bool probe_room(const Probe *probe, const World *world);
+
 /* The slow half: finds and matches processes and threads, re-reads masks, cpusets and names, drops what is gone
  * (world_compact()), and brings the World's `now` and its sums up to date. Hands of a thread:
  *   - FOREIGN: narrower than its cpuset, and neither the home of its group or its parent's group nor that and one CPU;

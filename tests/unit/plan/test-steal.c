@@ -370,6 +370,13 @@ static void test_nothing_to_borrow(void **state)
         fixture_plan(&f, false);
         assert_int_equal(f.plan.pressed, i == 2);
         assert_int_equal(f.plan.may_borrow, i == 2);
+        assert_int_equal(f.plan.full, i == 2); /* all CPUs are busy */
+        fixture_cpus(&f, 15, 15, 0, 0);
+        fixture_tick(&f);
+        fixture_cpus(&f, 15, 15, 0, 0);
+        fixture_plan(&f, false);
+        assert_int_equal(f.plan.pressed, i == 2);
+        assert_false(f.plan.full);
         fixture_done(&f);
     }
 }

@@ -405,8 +405,15 @@ static void test_newcomers(void **state)
     assert_true(probe_newcomers(b.probe));
     bench_discover(&b);
     assert_false(probe_newcomers(b.probe));
+
+    /* Four CPUs, and one of the five is who asks. */
+    put(&b, "proc/loadavg", "1.20 0.18 0.12 4/80 117\n");
+    assert_true(probe_room(b.probe, b.world));
+    put(&b, "proc/loadavg", "1.20 0.18 0.12 5/80 117\n");
+    assert_false(probe_room(b.probe, b.world));
     put(&b, "proc/loadavg", "many\n");
     assert_false(probe_newcomers(b.probe));
+    assert_false(probe_room(b.probe, b.world));
 }
 
 int main(void)
