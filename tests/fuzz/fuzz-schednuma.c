@@ -33,6 +33,19 @@ static char *format(const SchedNuma *numa)
     return text;
 }
 
+static bool same_nodes(const SchedNuma *a, const SchedNuma *b)
+{
+    if (a->n_nodes != b->n_nodes)
+        return false;
+    for (uint32_t i = 0; i < a->n_nodes; i++)
+        if (a->nodes[i].node != b->nodes[i].node || a->nodes[i].task_private != b->nodes[i].task_private ||
+            a->nodes[i].task_shared != b->nodes[i].task_shared ||
+            a->nodes[i].group_private != b->nodes[i].group_private ||
+            a->nodes[i].group_shared != b->nodes[i].group_shared)
+            return false;
+    return true;
+}
+
 /* parse(format(x)) == x. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -51,10 +64,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     formatted = format(&numa);
     if (!formatted)
         return 0;
-    if (sched_numa_parse(formatted, &again) < 0 || again.n_nodes != numa.n_nodes ||
-        again.preferred_node != numa.preferred_node || again.group != numa.group ||
-        again.total_faults != numa.total_faults || again.scan_sequence != numa.scan_sequence ||
-        memcmp(again.nodes, numa.nodes, numa.n_nodes * sizeof(*numa.nodes)) != 0)
+    if (sched_numa_parse(formatted, &again) < 0 || again.preferred_node != numa.preferred_node ||
+        again.group != numa.group || again.total_faults != numa.total_faults ||
+        again.scan_sequence != numa.scan_sequence || !same_nodes(&again, &numa))
         abort();
     return 0;
 }
