@@ -172,6 +172,53 @@ static void test_unreadable(void **state)
     assert_true(probe_statistics(b.probe)->n_unparsable > 0);
 }
 
+static unsigned wants_again(void *userdata, const World *world, const Process *process)
+{
+    const Bench *b = userdata;
+
+    return PROBE_MEMORY_NODES | (process->pid == b->except ? PROBE_MEMORY_AGAIN : 0);
+}
+
+/* What is out of date is looked at, due or not. */
+static void test_again(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    start(&b, wants_again, false);
+    for (int i = 0; i < 20; i++)
+        bench_discover(&b);
+    put_maps(&b, 100, 7, 0);
+    put_maps(&b, 101, 7, 0);
+    b.except = 100;
+    b.except_decision = PROBE_DECISION_TAKE;
+    bench_discover(&b);
+    assert_int_equal(bench_process(&b, 100)->node_bytes[0], 28 * KB);
+    assert_int_equal(bench_process(&b, 100)->grown_bytes, 16 * KB);
+    assert_int_equal(bench_process(&b, 101)->node_bytes[0], 12 * KB);
+}
+
+/* Who else moves memory, and who waits for some. */
+static void test_memory_of_the_machine(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    start(&b, wants_all, false);
+    bench_discover(&b);
+    assert_false(b.world->kernel_balances);
+    assert_int_equal(b.world->memory_pressure_permille, 0);
+    put(&b, "proc/sys/kernel/numa_balancing", "1\n");
+    put(&b, "proc/pressure/memory",
+        "some avg10=12.34 avg60=0.00 avg300=0.00 total=9\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
+    bench_discover(&b);
+    assert_true(b.world->kernel_balances);
+    assert_int_equal(b.world->memory_pressure_permille, 123);
+    put(&b, "proc/sys/kernel/numa_balancing", "2\n"); /* tiers */
+    bench_discover(&b);
+    assert_false(b.world->kernel_balances);
+}
+
 /* exec(2): another program has other memory. */
 static void test_other_program(void **state)
 {
@@ -288,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_unreadable),    cmocka_unit_test(test_other_program),
         cmocka_unit_test(test_hangs),         cmocka_unit_test(test_catch_up),
         cmocka_unit_test(test_waits),         cmocka_unit_test(test_share),
+        cmocka_unit_test(test_again),         cmocka_unit_test(test_memory_of_the_machine),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
