@@ -13,9 +13,8 @@
 
 #include "base/util.h"
 
-#define MEGABYTE         (UINT64_C(1) << 20)
-#define WINDOW_MIN_MB    32U
-#define WINDOW_SPREAD_MB 480U /* 512 - 32, v18's limits */
+#define MEGABYTE     (UINT64_C(1) << 20)
+#define WINDOW_SHARE 16U /* 512 / 32, v18's limits */
 
 uint32_t converge_strength(const Faults *f, NodeIx *ret_node)
 {
@@ -54,11 +53,32 @@ bool converge_is_frozen(bool frozen, uint32_t strength)
     return strength >= (frozen ? CONVERGE_THAW : CONVERGE_FREEZE);
 }
 
-uint64_t converge_window_bytes(uint32_t strength)
+uint32_t converge_touches(const Touches *touches, NodeIx *ret_node)
+{
+    uint64_t total = 0, most = 0;
+
+    *ret_node = NODE_NONE;
+    for (uint32_t i = 0; i < touches->n_nodes; i++) {
+        uint64_t sum = 0;
+
+        for (size_t k = 0; k < touches->n_threads; k++)
+            sum += faults_memory(&touches->threads[k].faults, (NodeIx){(int32_t)i});
+        total += sum;
+        if (sum > most) {
+            most = sum;
+            ret_node->i = (int32_t)i;
+        }
+    }
+    return total ? (uint32_t)(most * CONVERGE_ONE / total) : 0;
+}
+
+uint64_t converge_window_bytes(uint64_t most_bytes, uint32_t strength)
 {
     uint32_t missing = CONVERGE_ONE - MIN(strength, CONVERGE_ONE);
+    uint64_t least = most_bytes / WINDOW_SHARE;
 
-    return (WINDOW_MIN_MB + WINDOW_SPREAD_MB * missing / CONVERGE_ONE) * MEGABYTE;
+    least += (most_bytes - least) / CONVERGE_ONE * missing;
+    return MAX(least / MEGABYTE * MEGABYTE, MIN(most_bytes, 2 * MEGABYTE));
 }
 
 bool converge_may_evict(bool victim_frozen, bool for_frozen)

@@ -5,6 +5,7 @@
  * Source: numa/core v18 (Ingo Molnar, 2012), restated; freezing and thawing are ours. */
 
 #include "world/faults.h"
+#include "world/touches.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,8 +24,12 @@ uint32_t converge_share(const uint64_t *amounts, uint32_t n_nodes, NodeIx *ret_n
 /* Whether what was frozen or not is so now. */
 bool converge_is_frozen(bool frozen, uint32_t strength);
 
-/* Bytes to look at in one window of a scan: 32 MB when converged, 512 MB when not at all; in steps of 1 MB. */
-uint64_t converge_window_bytes(uint32_t strength);
+/* The same of all threads of a process together, by the averages of what they were seen to access. */
+uint32_t converge_touches(const Touches *touches, NodeIx *ret_node);
+
+/* Bytes to look at in one window of a scan: `most_bytes` when it has not converged at all, a sixteenth of that when it has, in steps of
+ * 1 MB, and 2 MB at least where there are so many. With 512 MB these are v18's 512 to 32 MB. */
+uint64_t converge_window_bytes(uint64_t most_bytes, uint32_t strength);
 
 /* Whether a group may be made to leave its node for another one: a frozen one only for a frozen one. */
 bool converge_may_evict(bool victim_frozen, bool for_frozen);

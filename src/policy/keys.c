@@ -149,6 +149,7 @@ const ConfKey policy_keys[] = {
      "a time span from 100ms to 1h", false}, /* scan_period_max_ms (P8) */
     {"Memory", "ScanSize", conf_parse_bytes, &range_scan_size, FIELD(scan_size_bytes), "256M",
      "a size from 1M to 1T", false}, /* scan_size_mb (P8) */
+    {"Memory", "ScanFeedback", conf_parse_bool, NULL, FIELD(scan_feedback), "yes", BOOL, false}, /* P16 */
     /* Of memory.pressure, some: a tenth of the time spent waiting for memory is no time to move it (P19). */
     {"Memory", "MaxPressure", conf_parse_permille, &range_permille, FIELD(max_pressure_permille), "10%",
      "a share of time such as 10%", true},

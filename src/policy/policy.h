@@ -158,6 +158,7 @@ typedef struct Policy {
     uint64_t scan_min_usec;
     uint64_t scan_max_usec;
     uint64_t scan_size_bytes;
+    bool scan_feedback;
     uint32_t max_pressure_permille;
 
     /* [Limits] */

@@ -10,6 +10,7 @@
 
 #include "sim/agent.h"
 
+#include "plan/converge.h"
 #include "plan/group.h"
 
 #include <string.h>
@@ -92,10 +93,11 @@ static int find_regions(const Engine *e, AgentScan *scan, const Family *family)
 
         if (!e->regions[index].touched)
             continue;
-        if (!regions_find(&scan->regions, region.start))
+        if (!regions_find(&scan->regions, region.start) || family->phase != scan->phase)
             place_blocks(e, scan, k, index);
         r = regions_add(&now, &region);
     }
+    scan->phase = family->phase;
     regions_inherit(&now, &scan->regions);
     regions_done(&scan->regions);
     scan->regions = now;
@@ -287,10 +289,10 @@ static void catch_up(Engine *e, const Family *family)
 
 static int look(Engine *e, AgentScan *scan, const Family *family, const Policy *policy, uint64_t now_usec)
 {
-    const ScanRules rules = {.window_bytes = policy->scan_size_bytes,
-                             .force_complete = policy->force_complete};
+    ScanRules rules = {.window_bytes = policy->scan_size_bytes, .force_complete = policy->force_complete};
     const ScanPeriodLimits limits = {policy->scan_min_usec, policy->scan_max_usec, policy->scan_size_bytes};
     ScanPeriodRange range = scan_period_range(&limits, family->rss_pages * PAGE_BYTES, NULL);
+    NodeIx node;
     int r;
 
     catch_up(e, family);
@@ -298,12 +300,16 @@ static int look(Engine *e, AgentScan *scan, const Family *family, const Policy *
     if (r < 0)
         return r;
     (void)touches_fold(&scan->touches, MAX(scan->scan.period_usec, 1U));
+    if (policy->scan_feedback)
+        rules.window_bytes =
+            converge_window_bytes(policy->scan_size_bytes, converge_touches(&scan->touches, &node));
     r = scan_step(&scan->scan, &scan->regions, &rules, now_usec, &scan->window);
     if (r < 0)
         return r;
     for (size_t i = 0; i < scan->window.n_ranges; i++)
         mark(scan, &scan->window.ranges[i]);
     count_window(e, scan, family);
+    e->tallies[family->workload].count[SIM_METRIC_SCAN_WINDOW] = (int64_t)(rules.window_bytes >> 20);
     scan_pace(&scan->scan, &range, &scan->blocks.seen, now_usec, 0);
     return 0;
 }

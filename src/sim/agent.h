@@ -29,6 +29,7 @@ typedef struct AgentScan {
     bool *marked;          /* those that fault at the next access */
     uint64_t n_marked;
     uint32_t n_threads; /* of the family, that are in `touches` */
+    bool phase;         /* as of the family */
 } AgentScan;
 
 /* An order to move memory. */

@@ -147,6 +147,7 @@ typedef struct Family {
     uint32_t n_alive;
     uint32_t n_senders; /* that have not ended */
     uint64_t rss_pages;
+    bool phase; /* its threads use other memory than at first */
     uint64_t seen_nsec,
         seen_run_nsec; /* when the daemon looked for processes last, and their run time then */
     CpuMask cpuset;    /* what its cpuset allows */
@@ -345,6 +346,8 @@ void balance_event(Engine *e, uint32_t balance);
 
 /* First touch, by a thread that runs on `node`. */
 void memory_touch(Engine *e, uint32_t thread, uint32_t node);
+/* All memory of a process is other memory now, on all nodes alike. */
+void memory_scatter(Engine *e, const Family *family);
 /* Time a unit of the thread's work takes on that node because of memory, as a pace. */
 uint32_t memory_pace(const Engine *e, const Thread *thread, uint32_t node);
 /* `work` was done there: counts accesses, traffic and hinting faults. */

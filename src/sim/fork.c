@@ -227,6 +227,18 @@ static void displace(Engine *e, const Family *family)
     }
 }
 
+/* A new phase: up to now its threads ran at the speed that the old memory gave them. */
+static void begin_phase(Engine *e, Family *family)
+{
+    for (uint32_t i = family->first; i < family->first + family->n_forked; i++)
+        if (e->threads[i].state == THREAD_STATE_RUNNING) {
+            cpu_account(e, (uint32_t)e->threads[i].cpu);
+            cpu_touch(e, (uint32_t)e->threads[i].cpu);
+        }
+    memory_scatter(e, family);
+    family->phase = true;
+}
+
 static void fork_one(Engine *e, uint32_t index, Family *family)
 {
     const SimWorkload *w = &e->spec->workloads[family->workload];
@@ -257,13 +269,18 @@ void fork_event(Engine *e, uint32_t index)
 
     e->actor = (uint32_t)family->launcher_cpu;
     if (family->n_forked == w->n_threads) {
-        displace(e, family);
+        if (w->phase_usec > 0)
+            begin_phase(e, family);
+        else
+            displace(e, family);
         return;
     }
     for (uint32_t i = 0; i < n && !e->error; i++)
         fork_one(e, family->first + family->n_forked, family);
     if (family->n_forked < w->n_threads)
         next = e->now_nsec + w->stagger_usec * NSEC_PER_USEC;
+    else if (w->phase_usec > 0)
+        next = MAX(family->start_nsec + w->phase_usec * NSEC_PER_USEC, e->now_nsec);
     else if (w->displaced_permille > 0 && w->displaced_usec > 0)
         next = MAX(family->start_nsec + w->displaced_usec * NSEC_PER_USEC, e->now_nsec);
     heap_set(&e->heap, e->item_family + index, next);

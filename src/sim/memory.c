@@ -31,27 +31,40 @@ static int32_t own_region(const Engine *e, const Thread *thread)
                : family->private_first + (int32_t)(engine_index(e, thread) - family->first);
 }
 
-static void touch(Engine *e, int32_t index, uint32_t node, bool interleave)
+/* Puts all pages of a region on the nodes that have memory, in equal parts. False: none is known to have any. */
+static bool interleave_pages(Engine *e, int32_t index)
 {
-    Region *region;
-    uint32_t *pages, n = 0, k = 0;
+    uint64_t n_pages = e->regions[index].n_pages;
+    uint32_t *pages = memory_pages(e, index), n = 0, k = 0;
 
-    if (index < 0 || e->regions[index].touched)
-        return;
-    region = &e->regions[index];
-    region->touched = true;
-    pages = memory_pages(e, index);
     for (uint32_t i = 0; i < e->n_nodes; i++)
         n += e->topology->nodes[i].memory_bytes > 0;
-    if (!interleave || n == 0) {
-        pages[node] = (uint32_t)region->n_pages;
-        return;
+    for (uint32_t i = 0; i < e->n_nodes && n > 0; i++) {
+        bool has = e->topology->nodes[i].memory_bytes > 0;
+
+        pages[i] = has ? (uint32_t)(n_pages / n + (k < n_pages % n)) : 0;
+        k += has;
     }
-    for (uint32_t i = 0; i < e->n_nodes; i++) {
-        if (e->topology->nodes[i].memory_bytes == 0)
-            continue;
-        pages[i] = (uint32_t)(region->n_pages / n + (k < region->n_pages % n));
-        k++;
+    return n > 0;
+}
+
+static void touch(Engine *e, int32_t index, uint32_t node, bool interleave)
+{
+    if (index < 0 || e->regions[index].touched)
+        return;
+    e->regions[index].touched = true;
+    if (!interleave || !interleave_pages(e, index))
+        memory_pages(e, index)[node] = (uint32_t)e->regions[index].n_pages;
+}
+
+void memory_scatter(Engine *e, const Family *family)
+{
+    int32_t index;
+
+    for (uint32_t i = 0; (index = scan_region_at(e, family, i)) >= 0; i++) {
+        e->regions[index].n_marked = 0;
+        if (e->regions[index].touched)
+            (void)interleave_pages(e, index);
     }
 }
 

@@ -42,6 +42,7 @@ const char *const sim_metric_names[] = {
     [SIM_METRIC_VETOES] = "vetoes",
     [SIM_METRIC_PAGES_MOVED] = "pages-moved",
     [SIM_METRIC_SCANS] = "scans",
+    [SIM_METRIC_SCAN_WINDOW] = "scan-window",
     [SIM_METRIC_COVERAGE] = "coverage",
     [SIM_METRIC_HINT_FAULTS] = "hint-faults",
     [SIM_METRIC_SKIPS] = "skips",

@@ -161,6 +161,7 @@ const ConfKey sim_scenario_keys[] = {
     {"Workload", "Displaced", conf_parse_permille, &range_permille, WORKLOAD(displaced_permille), "0%", SHARE,
      true},
     {"Workload", "DisplacedSec", conf_parse_span, &range_span, WORKLOAD(displaced_usec), "0", SPAN, true},
+    {"Workload", "PhaseSec", conf_parse_span, &range_span, WORKLOAD(phase_usec), "0", SPAN, true},
     {"Workload", "CPUs", conf_parse_list, &range_cpus, WORKLOAD(cpuset), "", "CPU numbers such as 0-3,8",
      true},
     {"Workload", "Nodes", conf_parse_list, &range_nodes, offsetof(WorkloadDraft, nodes), "",

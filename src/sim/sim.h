@@ -57,6 +57,7 @@ typedef enum SimMetric {
     /* Memory. */
     SIM_METRIC_PAGES_MOVED, /* 4 KiB pages moved between nodes */
     SIM_METRIC_SCANS,       /* ranges marked for hinting faults (P9) */
+    SIM_METRIC_SCAN_WINDOW, /* what the daemon's last window took in at most, MB, one process of a workload (P16) */
     SIM_METRIC_COVERAGE,    /* regions marked per pass over a process, mean permille (P9) */
     SIM_METRIC_HINT_FAULTS, /* taken, in 4 KiB pages */
     SIM_METRIC_SKIPS,       /* regions left out because no thread was known to use them (P9) */

@@ -153,6 +153,10 @@ typedef struct SimWorkload {
         displaced_permille;  /* share of a process's threads that go to the next node after they touched */
     uint64_t displaced_usec; /* so long after the process started; 0: at once */
 
+    uint64_t
+        phase_usec; /* so long after a process started its threads begin to use other memory, as much, which lies on all
+                            nodes alike; 0: never */
+
     /* Where it may run. NULL: everywhere. */
     hwloc_bitmap_t cpuset;     /* CPUs its cpuset allows (I1) */
     hwloc_bitmap_t affinity;   /* CPUs it gave itself: a foreign mask for the daemon */

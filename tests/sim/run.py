@@ -56,6 +56,11 @@ TWINS = {
     "lab-steal": [
         ("no lending", {"LeaseSec=60s": "Steal=no"}),
     ],
+    "s-feed": [
+        ("nobody comes together", {"Mode=compress": "Mode=fixed\nNodes=0-3"}),
+        ("no feedback", {"ScanSize=512M": "ScanSize=512M\nScanFeedback=no"}),
+        ("no new phase", {"PhaseSec=40s": "PhaseSec=0"}),
+    ],
     "s-fork": [
         ("the new rule allows what the old one did", {"ForkImbalance=new": "ForkImbalance=old"}),
         ("threads are awake when they are born", {"AsleepSec=50ms": "AsleepSec=0"}),

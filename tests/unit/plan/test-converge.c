@@ -31,14 +31,51 @@ static void test_strength(void **state)
     assert_int_equal(strength_of(0, 0, 7, 0, 2), 1024);
 }
 
+/* One sequence of a task whose accesses go to nodes as given. */
+static uint32_t sequence(Faults *f, const uint64_t accesses[4])
+{
+    NodeIx node;
+
+    for (int32_t i = 0; i < 4; i++)
+        faults_accessed(f, (NodeIx){i}, FAULTS_KIND_SHARED, accesses[i]);
+    faults_fold(f, 1000000, NULL);
+    return converge_strength(f, &node);
+}
+
+/* A process is the sum of its threads. */
+static void test_touches(void **state)
+{
+    const uint64_t accesses[3][4] = {{100, 0, 0, 0}, {0, 700, 0, 0}, {100, 100, 0, 0}};
+    NodeIx node;
+    Touches t;
+
+    touches_init(&t, 4);
+    assert_int_equal(converge_touches(&t, &node), 0);
+    assert_int_equal(node.i, -1);
+    for (pid_t tid = 1; tid <= 3; tid++) {
+        assert_int_equal(touches_add_thread(&t, (TaskKey){.pid = 1, .tid = tid, .start_ticks = 1}), 0);
+        (void)sequence(&touches_thread(&t, tid)->faults, accesses[tid - 1]);
+    }
+    assert_int_equal(converge_touches(&t, &node), 800 * 1024 / 1000);
+    assert_int_equal(node.i, 1);
+    touches_done(&t);
+}
+
 static void test_windows(void **state)
 {
-    assert_int_equal(converge_window_bytes(256), 392 * MEGABYTE);
-    assert_int_equal(converge_window_bytes(512), 272 * MEGABYTE);
-    assert_int_equal(converge_window_bytes(768), 152 * MEGABYTE);
-    assert_int_equal(converge_window_bytes(921), 80 * MEGABYTE);
-    assert_int_equal(converge_window_bytes(1024), 32 * MEGABYTE);
-    assert_int_equal(converge_window_bytes(0), 512 * MEGABYTE);
+    assert_int_equal(converge_window_bytes(512 * MEGABYTE, 256), 392 * MEGABYTE);
+    assert_int_equal(converge_window_bytes(512 * MEGABYTE, 512), 272 * MEGABYTE);
+    assert_int_equal(converge_window_bytes(512 * MEGABYTE, 768), 152 * MEGABYTE);
+    assert_int_equal(converge_window_bytes(512 * MEGABYTE, 921), 80 * MEGABYTE);
+    assert_int_equal(converge_window_bytes(512 * MEGABYTE, 1024), 32 * MEGABYTE);
+    assert_int_equal(converge_window_bytes(512 * MEGABYTE, 0), 512 * MEGABYTE);
+
+    /* Another ScanSize= scales both ends. */
+    assert_int_equal(converge_window_bytes(256 * MEGABYTE, 1024), 16 * MEGABYTE);
+    assert_int_equal(converge_window_bytes(256 * MEGABYTE, 512), 136 * MEGABYTE);
+    assert_int_equal(converge_window_bytes(16 * MEGABYTE, 1024), 2 * MEGABYTE);
+    assert_int_equal(converge_window_bytes(MEGABYTE, 1024), MEGABYTE);
+    assert_int_equal(converge_window_bytes(UINT64_C(1) << 40, 0), UINT64_C(1) << 40);
 }
 
 static void test_freeze(void **state)
@@ -71,17 +108,6 @@ static void test_rank(void **state)
     assert_true(converge_may_move((NodeIx){0}, (NodeIx){1}, 3, 2));
 }
 
-/* One sequence of a task whose accesses go to nodes as given. */
-static uint32_t sequence(Faults *f, const uint64_t accesses[4])
-{
-    NodeIx node;
-
-    for (int32_t i = 0; i < 4; i++)
-        faults_accessed(f, (NodeIx){i}, FAULTS_KIND_SHARED, accesses[i]);
-    faults_fold(f, 1000000, NULL);
-    return converge_strength(f, &node);
-}
-
 /* S-FEED: what is looked at falls twelvefold from spread to together, and is back above 250 MB two sequences after a
  * new phase; what was frozen is thawed by then. */
 static void test_s_feed(void **state)
@@ -95,25 +121,25 @@ static void test_s_feed(void **state)
     assert_int_equal(faults_init(&f, 4), 0);
     for (unsigned i = 0; i < 10; i++)
         strength = sequence(&f, spread);
-    before = converge_window_bytes(strength);
+    before = converge_window_bytes(512 * MEGABYTE, strength);
     for (unsigned i = 0; i < 12; i++)
         frozen = converge_is_frozen(frozen, strength = sequence(&f, together));
-    after = converge_window_bytes(strength);
+    after = converge_window_bytes(512 * MEGABYTE, strength);
     assert_true(frozen);
     assert_int_equal(before / after, 12);
 
     for (unsigned i = 0; i < 2; i++)
         frozen = converge_is_frozen(frozen, strength = sequence(&f, spread));
     assert_false(frozen);
-    assert_true(converge_window_bytes(strength) > 250 * MEGABYTE);
+    assert_true(converge_window_bytes(512 * MEGABYTE, strength) > 250 * MEGABYTE);
     faults_done(&f);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_strength), cmocka_unit_test(test_windows), cmocka_unit_test(test_freeze),
-        cmocka_unit_test(test_rank),     cmocka_unit_test(test_s_feed),
+        cmocka_unit_test(test_strength), cmocka_unit_test(test_touches), cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_freeze),   cmocka_unit_test(test_rank),    cmocka_unit_test(test_s_feed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,6 +116,7 @@ static void draw_settings(uint64_t *state, Policy *p)
     p->headroom_percent = draw_u32(state, 0, 90);
     p->scan_min_usec = draw_range(state, 100000, 1800000000);
     p->scan_max_usec = draw_range(state, 1800000000, 3600000000);
+    p->scan_feedback = draw(state) % 2;
     p->scan_size_bytes = draw_range(state, 1 << 20, 1ULL << 40);
     p->max_pressure_permille = draw_u32(state, 0, 1000);
     p->cross_node_moves_per_sec = draw_u32(state, 1, 100000);
@@ -214,6 +215,7 @@ static void assert_policy_equal(const Policy *a, const Policy *b)
     assert_int_equal(a->scan_min_usec, b->scan_min_usec);
     assert_int_equal(a->scan_max_usec, b->scan_max_usec);
     assert_int_equal(a->scan_size_bytes, b->scan_size_bytes);
+    assert_int_equal(a->scan_feedback, b->scan_feedback);
     assert_int_equal(a->max_pressure_permille, b->max_pressure_permille);
     assert_int_equal(a->cross_node_moves_per_sec, b->cross_node_moves_per_sec);
     assert_int_equal(a->cross_node_burst, b->cross_node_burst);
@@ -258,7 +260,7 @@ static void test_text(void **state)
         "[Steal]\nSteal=yes\nScope=machine\nNodeLimit=2\nMaxDistance=30\nWaitPermille=250\n"
         "IdleCostRatio=10\nLeaseSec=30s\n\n"
         "[Memory]\nFollow=yes\nEvidence=auto\nRateLimit=0\nForceComplete=yes\nTwoStage=yes\nBlockSize=2M\n"
-        "HeadroomPercent=10\nScanMinSec=1s\nScanMaxSec=1min\nScanSize=256M\nMaxPressure=10%\n\n"
+        "HeadroomPercent=10\nScanMinSec=1s\nScanMaxSec=1min\nScanSize=256M\nScanFeedback=yes\nMaxPressure=10%\n\n"
         "[Limits]\nCrossNodeMovesPerSec=16\nCrossNodeBurst=64\nNiceTries=2\nBackoffMax=32\n";
     CLEANUP(policy_free_p) Policy *policy = NULL;
     CLEANUP_FREE char *printed = NULL;

@@ -98,7 +98,7 @@ static void test_all_keys(void **state)
                       "WaitPermille=100\nIdleCostRatio=20\nLeaseSec=10s\n"
                       "[Memory]\nFollow=no\nEvidence=damon\nRateLimit=1280M\n"
                       "ForceComplete=no\nTwoStage=no\nBlockSize=4K\nHeadroomPercent=20\n"
-                      "ScanMinSec=100ms\nScanMaxSec=2min\nScanSize=64M\nMaxPressure=2.5%\n"
+                      "ScanMinSec=100ms\nScanMaxSec=2min\nScanSize=64M\nScanFeedback=no\nMaxPressure=2.5%\n"
                       "[Limits]\nCrossNodeMovesPerSec=1\nCrossNodeBurst=2\nNiceTries=3\n"
                       "BackoffMax=8\n",
                       NULL, "");
@@ -135,6 +135,7 @@ static void test_all_keys(void **state)
     assert_int_equal(p->scan_min_usec, 100000);
     assert_int_equal(p->scan_max_usec, 120000000);
     assert_int_equal(p->scan_size_bytes, 64 << 20);
+    assert_false(p->scan_feedback);
     assert_int_equal(p->max_pressure_permille, 25);
     assert_int_equal(p->cross_node_moves_per_sec, 1);
     assert_int_equal(p->cross_node_burst, 2);
