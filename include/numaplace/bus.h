@@ -97,7 +97,9 @@
  *   memory_huge_pages t, memory_blocked_usec t and memory_longest_usec t (calls that moved, all and the longest: so long at most
  *   was somebody kept from memory), memory_rate_bytes t (a second, to each node, while others wait for memory; 0: no
  *   limit), memory_hanging u (threads), memory_outcomes a{st} (orders, by how they ended), memory_refused a{st} (bytes, by
- *   why they stayed), config s (file, "" when there is none), runtime_directory s, policy_directories as
+ *   why they stayed), neighbours aa{sv} (who else decides about CPUs and memory: name s, out of numad,
+ *   numa-balancing, sched-ext, isolated-cpus, cpuset-partition, nohz-full, kubelet-cpu-manager, tuned and irqbalance, detail
+ *   s, and text s, what is done about it), config s (file, "" when there is none), runtime_directory s, policy_directories as
  *
  * topology
  *   origin s, source s, rehearsal u, restricted b, distances_known b, cpus s, n_cpus u, n_nodes u, n_llcs

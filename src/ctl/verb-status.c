@@ -161,6 +161,20 @@ static void print_kernel(json_object *status)
               *view_string(status, "config") ? view_string(status, "config") : "built-in defaults");
 }
 
+/* Who else decides about CPUs and memory, and what is done about it. */
+static void print_neighbours(json_object *status)
+{
+    json_object *neighbours = view_list(status, "neighbours");
+
+    for (size_t i = 0; i < view_length(neighbours); i++) {
+        json_object *neighbour = json_object_array_get_idx(neighbours, i);
+        const char *detail = view_string(neighbour, "detail");
+
+        view_line(i == 0 ? "Beside" : "", "%s%s%s%s: %s", view_string(neighbour, "name"), *detail ? " (" : "",
+                  detail, *detail ? ")" : "", view_string(neighbour, "text"));
+    }
+}
+
 CtlExit verb_status(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *status = NULL;
@@ -184,5 +198,6 @@ CtlExit verb_status(const CtlOptions *options, int argc, char **argv)
     print_free(status);
     print_memory(status);
     print_kernel(status);
+    print_neighbours(status);
     return code;
 }

@@ -68,6 +68,11 @@ int manager_pause(Manager *manager, const char *name)
     return r;
 }
 
+void manager_stand_back(Manager *manager)
+{
+    (void)set_paused(manager, "", true);
+}
+
 int manager_resume(Manager *manager, const char *name)
 {
     pid_t pid;

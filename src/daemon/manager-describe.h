@@ -43,6 +43,9 @@ void describe_free_memory(Dict *dict, const World *world);
 /* The operating-system number of the node with most of a process's memory; -1: not known. */
 int32_t describe_memory_node(const World *world, const Process *process);
 
+/* manager-neighbours.c: the key "neighbours". */
+void describe_neighbours(Dict *dict, const Manager *manager);
+
 /* manager-explain.c */
 
 /* Why a process or a workload is where it is: everything done to it and refused. The process may be one that

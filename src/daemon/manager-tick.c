@@ -120,7 +120,7 @@ static int sense_slow(Manager *manager, uint64_t now_usec, bool *ret_found)
     if (*ret_found)
         manager_assignments_keep(manager);
     note_limit(manager);
-    return 0;
+    return manager_neighbours_look(manager, now_usec);
 }
 
 static uint64_t managed_run_permille(const World *world)

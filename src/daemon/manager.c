@@ -423,6 +423,9 @@ int manager_new(const ManagerOptions *options, Log *log, Manager **ret)
     r = add_sources(manager);
     if (r < 0)
         return r;
+    r = manager_neighbours_look(manager, time_now_usec());
+    if (r < 0)
+        return r;
     manager_memory_start(manager);
     r = listen_for_clients(manager);
     if (r < 0)

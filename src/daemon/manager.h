@@ -32,6 +32,7 @@
 #include "daemon/user-cache.h"
 #include "plan/plan.h"
 #include "policy/policy.h"
+#include "probe/neighbours.h"
 #include "probe/probe.h"
 #include "topo/topology.h"
 #include "world/world.h"
@@ -126,14 +127,16 @@ typedef struct Manager {
     TaskSet *yielded; /* re-pinned ones, carried over while the World is made anew; else NULL */
     bool paused;      /* everything, also workloads still to come */
     uint64_t started_usec;
-    uint64_t signals_sent;  /* in this tick */
-    uint64_t glanced_usec;  /* when the timer last ran, for a tick or to see whether somebody is new */
-    uint64_t watchdog_usec; /* within which the service manager wants to hear of a tick, 0: it does not */
-    uint64_t fed_usec;      /* when it was told last */
-    char status[160];       /* STATUS= as told last */
-    bool put_off;           /* the last discovery has not asked about everybody */
-    bool over_limit;        /* MaxTasks= was reached at the last discovery */
-    int tick_error;         /* last errno of sensing, so that a lasting failure is said once */
+    uint64_t signals_sent;    /* in this tick */
+    uint64_t glanced_usec;    /* when the timer last ran, for a tick or to see whether somebody is new */
+    uint64_t watchdog_usec;   /* within which the service manager wants to hear of a tick, 0: it does not */
+    uint64_t fed_usec;        /* when it was told last */
+    uint64_t neighbours_usec; /* when it was looked who else is there, 0: never */
+    Neighbours neighbours;    /* as seen then */
+    char status[160];         /* STATUS= as told last */
+    bool put_off;             /* the last discovery has not asked about everybody */
+    bool over_limit;          /* MaxTasks= was reached at the last discovery */
+    int tick_error;           /* last errno of sensing, so that a lasting failure is said once */
     ManagerStatistics statistics;
 } Manager;
 
@@ -182,6 +185,10 @@ void manager_notify_ticked(Manager *manager);
 /* Puts back the masks of a selection of processes (NULL: of all), as act_restore_persistently() does: up to 80 s beside
  * a storm of forks. The watchdog is fed first, so that what went before does not count. */
 int manager_put_back(Manager *manager, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
+
+/* manager-neighbours.c: looks who else decides about CPUs and memory, at most once in ten seconds, says what has changed, and
+ * pauses everything when numad is new among them. Returns 0 or -ENOMEM. */
+int manager_neighbours_look(Manager *manager, uint64_t now_usec);
 
 /* manager-objects.c: calls `tell` for every connection of both buses. */
 void manager_tell(Manager *manager, BusTell tell, void *userdata);
@@ -239,6 +246,8 @@ typedef enum ManagerAdmin {
 } ManagerAdmin;
 
 int manager_pause(Manager *manager, const char *name);
+/* As manager_pause() of everything, not by an administrator, and without a word. */
+void manager_stand_back(Manager *manager);
 int manager_resume(Manager *manager, const char *name);
 int manager_release(Manager *manager, const char *name);
 

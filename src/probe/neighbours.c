@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* One small function for each, all of the same form: it fills in the detail and returns whether the neighbour is there.
+ *
+ * A daemon is not looked for among all processes, which would cost more than everything else here together: it leaves its
+ * number in /run, and a process of that number and name is the daemon. */
+
+#include "probe/neighbours.h"
+
+#include "base/parse.h"
+#include "base/root.h"
+#include "base/util.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Lists of thousands of CPUs without two neighbours among them. */
+#define FILE_MAX (64U << 10)
+
+static void bitmap_free_p(hwloc_bitmap_t *set)
+{
+    hwloc_bitmap_free(*set);
+}
+
+typedef struct KindRow {
+    const char *name, *text;
+    int (*find)(int root_fd, char *detail); /* 1: there, 0: not, -ENOMEM */
+} KindRow;
+
+/* The whole file without its last newline; NULL in *ret when it is not there, or not like that. Returns 0 or -ENOMEM. */
+static int read_line(int root_fd, const char *path, char **ret)
+{
+    size_t len;
+    int r = root_read_alloc(root_fd, path, FILE_MAX, ret, &len);
+
+    if (r < 0) {
+        *ret = NULL;
+        return r == -ENOMEM ? r : 0;
+    }
+    if (len > 0 && (*ret)[len - 1] == '\n')
+        (*ret)[len - 1] = '\0';
+    return 0;
+}
+
+static void describe(char *detail, const char *text)
+{
+    if (snprintf(detail, NEIGHBOUR_DETAIL_SIZE, "%s", text) >= (int)NEIGHBOUR_DETAIL_SIZE)
+        memcpy(detail + NEIGHBOUR_DETAIL_SIZE - sizeof("..."), "...", sizeof("..."));
+}
+
+/* Whether the process has the name; the detail is its number. */
+static int is_process(int root_fd, const char *pid, const char *comm, char *detail)
+{
+    CLEANUP_FREE char *found = NULL;
+    char path[64];
+    uint32_t number;
+    int r;
+
+    if (parse_u32(pid, &number) < 0)
+        return 0;
+    (void)snprintf(path, sizeof(path), "proc/%u/comm", (unsigned)number);
+    r = read_line(root_fd, path, &found);
+    if (r < 0 || !found || strcmp(found, comm) != 0)
+        return r;
+    (void)snprintf(detail, NEIGHBOUR_DETAIL_SIZE, "pid %u", (unsigned)number);
+    return 1;
+}
+
+static int find_by_pid_file(int root_fd, const char *path, const char *comm, char *detail)
+{
+    CLEANUP_FREE char *pid = NULL;
+    int r = read_line(root_fd, path, &pid);
+
+    return r < 0 || !pid ? r : is_process(root_fd, pid, comm, detail);
+}
+
+static int find_numad(int root_fd, char *detail)
+{
+    return find_by_pid_file(root_fd, "run/numad.pid", "numad", detail);
+}
+
+static int find_tuned(int root_fd, char *detail)
+{
+    return find_by_pid_file(root_fd, "run/tuned/tuned.pid", "tuned", detail);
+}
+
+/* Its socket has its number in the name: irqbalance812.sock. */
+static int find_irqbalance(int root_fd, char *detail)
+{
+    int fd = openat(root_fd, "run/irqbalance", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    int r = 0;
+
+    if (!dir) {
+        if (fd >= 0)
+            (void)close(fd);
+        return 0;
+    }
+    while (r == 0 && (entry = readdir(dir))) {
+        char pid[16] = "";
+        int end = 0;
+
+        if (sscanf(entry->d_name, "irqbalance%15[0-9].sock%n", pid, &end) == 1 && end > 0 &&
+            !entry->d_name[end])
+            r = is_process(root_fd, pid, "irqbalance", detail);
+    }
+    (void)closedir(dir);
+    return r;
+}
+
+static int find_numa_balancing(int root_fd, char *detail)
+{
+    CLEANUP_FREE char *value = NULL;
+    int r = read_line(root_fd, "proc/sys/kernel/numa_balancing", &value);
+
+    if (r < 0 || !value || strcmp(value, "0") == 0)
+        return r;
+    describe(detail, value);
+    return 1;
+}
+
+static int find_sched_ext(int root_fd, char *detail)
+{
+    CLEANUP_FREE char *state = NULL, *ops = NULL;
+    int r = read_line(root_fd, "sys/kernel/sched_ext/state", &state);
+
+    if (r < 0 || !state || strcmp(state, "enabled") != 0)
+        return r;
+    r = read_line(root_fd, "sys/kernel/sched_ext/root/ops", &ops);
+    describe(detail, ops ? ops : "");
+    return r < 0 ? r : 1;
+}
+
+/* A file with a list of CPUs, which is empty, or "(null)", when there are none. */
+static int find_list(int root_fd, const char *path, char *detail)
+{
+    CLEANUP_FREE char *list = NULL;
+    int r = read_line(root_fd, path, &list);
+
+    if (r < 0 || !list || *list < '0' || *list > '9')
+        return r;
+    describe(detail, list);
+    return 1;
+}
+
+static int find_isolated(int root_fd, char *detail)
+{
+    return find_list(root_fd, "sys/devices/system/cpu/isolated", detail);
+}
+
+static int find_nohz_full(int root_fd, char *detail)
+{
+    return find_list(root_fd, "sys/devices/system/cpu/nohz_full", detail);
+}
+
+/* What is online, and not in the cpuset that everybody else is in. */
+static int find_partition(int root_fd, char *detail)
+{
+    CLEANUP_FREE char *online = NULL, *left = NULL, *list = NULL;
+    CLEANUP(bitmap_free_p) hwloc_bitmap_t all = hwloc_bitmap_alloc(), rest = hwloc_bitmap_alloc();
+    int r = all && rest ? read_line(root_fd, "sys/devices/system/cpu/online", &online) : -ENOMEM;
+
+    if (r == 0)
+        r = read_line(root_fd, "sys/fs/cgroup/cpuset.cpus.effective", &left);
+    if (r < 0 || !online || !left || !*left)
+        return r;
+    if (parse_list(online, PARSE_CPU_MAX, all) < 0 || parse_list(left, PARSE_CPU_MAX, rest) < 0)
+        return 0;
+    if (hwloc_bitmap_andnot(all, all, rest) < 0)
+        return -ENOMEM;
+    if (hwloc_bitmap_iszero(all))
+        return 0;
+    list = format_list(all, PARSE_CPU_MAX);
+    if (!list)
+        return -ENOMEM;
+    describe(detail, list);
+    return 1;
+}
+
+static int find_cpu_manager(int root_fd, char *detail)
+{
+    CLEANUP_FREE char *state = NULL;
+    int r = read_line(root_fd, "var/lib/kubelet/cpu_manager_state", &state);
+
+    if (r < 0 || !state || !strstr(state, "\"policyName\":\"static\""))
+        return r;
+    describe(detail, "static");
+    return 1;
+}
+
+static const KindRow rows[] = {
+    [NEIGHBOUR_NUMAD] = {"numad", "everything is paused when it is first seen", find_numad},
+    [NEIGHBOUR_NUMA_BALANCING] = {"numa-balancing", "memory is left to the kernel", find_numa_balancing},
+    [NEIGHBOUR_SCHED_EXT] = {"sched-ext", "it keeps to homes, but need not use what is lent", find_sched_ext},
+    [NEIGHBOUR_ISOLATED] = {"isolated-cpus", "never used", find_isolated},
+    [NEIGHBOUR_PARTITION] = {"cpuset-partition", "used only by those in it", find_partition},
+    [NEIGHBOUR_NOHZ_FULL] = {"nohz-full", "used as others are, unless they are isolated, too",
+                             find_nohz_full},
+    [NEIGHBOUR_CPU_MANAGER] = {"kubelet-cpu-manager", "containers keep to the CPUs it gives them",
+                               find_cpu_manager},
+    [NEIGHBOUR_TUNED] = {"tuned", "what it pins is left alone", find_tuned},
+    [NEIGHBOUR_IRQBALANCE] = {"irqbalance", "interrupts are left to it", find_irqbalance},
+};
+
+static_assert(ARRAY_SIZE(rows) == NEIGHBOUR_MAX, "a neighbour has no row");
+
+int neighbours_read(int root_fd, Neighbours *ret)
+{
+    Neighbours found = {0};
+
+    for (int i = 0; i < NEIGHBOUR_MAX; i++) {
+        int r = rows[i].find(root_fd, found.of[i].detail);
+
+        if (r < 0)
+            return r;
+        found.of[i].present = r > 0;
+    }
+    *ret = found;
+    return 0;
+}
+
+const char *neighbour_name(NeighbourKind kind)
+{
+    return rows[kind].name;
+}
+
+const char *neighbour_text(NeighbourKind kind)
+{
+    return rows[kind].text;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Who else decides where tasks run, where their memory is, or which CPUs are to be had on this machine. */
+
+#include <errno.h>
+#include <stdbool.h>
+
+/* Longer lists of CPUs end in "...". */
+#define NEIGHBOUR_DETAIL_SIZE 128U
+
+/* The order they are shown in. */
+typedef enum NeighbourKind {
+    NEIGHBOUR_NUMAD,
+    NEIGHBOUR_NUMA_BALANCING, /* kernel.numa_balancing is not 0 */
+    NEIGHBOUR_SCHED_EXT,      /* the scheduler is a BPF program */
+    NEIGHBOUR_ISOLATED,       /* isolcpus= */
+    NEIGHBOUR_PARTITION,      /* CPUs that a cpuset partition has taken from everybody else */
+    NEIGHBOUR_NOHZ_FULL,
+    NEIGHBOUR_CPU_MANAGER, /* of the kubelet, with its static policy */
+    NEIGHBOUR_TUNED,
+    NEIGHBOUR_IRQBALANCE,
+    NEIGHBOUR_MAX,
+    NEIGHBOUR_INVALID = -EINVAL,
+} NeighbourKind;
+
+typedef struct Neighbour {
+    bool present;
+    char detail[NEIGHBOUR_DETAIL_SIZE]; /* "pid 812", a list of CPUs, a value; may be "" */
+} Neighbour;
+
+typedef struct Neighbours {
+    Neighbour of[NEIGHBOUR_MAX];
+} Neighbours;
+
+/* Reads some ten small files below `root_fd`. Daemons are found by the file or the socket with their number that they keep in
+ * /run, so one that is run by hand without is not. What cannot be read is not there. Returns 0 or -ENOMEM. */
+int neighbours_read(int root_fd, Neighbours *ret);
+
+/* "numad", "numa-balancing", ...; and what numaplace does about it, as an end of "numad: ...". */
+const char *neighbour_name(NeighbourKind kind);
+const char *neighbour_text(NeighbourKind kind);

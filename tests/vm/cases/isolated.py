@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Beside others who decide about CPUs. Isolated CPUs are in every cpuset and in nobody's mask, and stay in nobody's: the last
+CPU of each node is isolated by the kernel's command line, and a partition isolates one more. Beside numad nothing is placed."""
+
+import contextlib
+import os
+import pathlib
+import subprocess
+
+import lib
+import nodes
+import tap
+
+ISOLATED = nodes.cpus_of(pathlib.Path("/sys/devices/system/cpu/isolated").read_text(encoding="ascii"))
+HOME = 1
+HOME_CPUS = nodes.node_cpus(HOME) - ISOLATED
+OTHER_CPUS = nodes.node_cpus(0) - ISOLATED - {nodes.KEEPER}
+
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+
+
+class Neighbours(nodes.NodesTest):
+    def test_the_kernel_isolates(self):
+        """What the others rely on."""
+        self.assertEqual(ISOLATED, {3, 7})
+        self.assertFalse(ISOLATED & set(self.everything))
+
+    @staticmethod
+    def neighbours(daemon):
+        """Who else is there, by name."""
+        return {found["name"]: found["detail"] for found in daemon.ctl("status")["neighbours"]}
+
+    def test_said(self):
+        daemon = self.daemon().ready()
+        found = self.neighbours(daemon)
+        self.assertEqual((found["isolated-cpus"], found["nohz-full"]), ("3,7", "3,7"))
+        self.assertNotIn("cpuset-partition", found)
+        self.assertIn("isolated-cpus (3,7): never used", daemon.ctl_run("status").stdout)
+        daemon.stop()
+
+    def test_beside_numad(self):
+        """Nothing new is placed from when it is seen, and again when an administrator says so."""
+        self.write_policy(Placement={"Nodes": str(HOME)})
+        daemon = self.daemon().ready()
+        first = self.workload("--asleep")
+        self.wait_home(daemon, first)
+        # It looks at processes in five minutes at the earliest.
+        subprocess.run(["numad", "-i", "300"], check=True)
+        self.addCleanup(self.end_numad)
+        lib.wait_until("numad to be seen", lambda: "numad" in self.neighbours(daemon))
+        self.assertEqual(daemon.ctl("status")["state"], "paused")
+        second = self.workload("--asleep")
+        self.ticks(daemon)
+        self.assertEqual((first.masks(), second.masks()), ({self.list_of(HOME_CPUS)}, {self.full}))
+        self.assertIn("numad runs", daemon.log())
+        self.end_numad()
+        lib.wait_until("numad to be gone", lambda: "numad" not in self.neighbours(daemon))
+        self.assertEqual(daemon.ctl("status")["state"], "paused")
+        daemon.ctl_run("resume", "--all").check_returncode()
+        self.wait_home(daemon, second)
+        daemon.stop()
+        self.assertEqual((first.masks(), second.masks()), ({self.full}, {self.full}))
+
+    @staticmethod
+    def end_numad():
+        subprocess.run(["numad", "-i", "0"], check=False)
+
+    def test_homes_and_lends(self):
+        """Three threads at home, two more than it has CPUs: the CPUs that are idle elsewhere are lent, but for the isolated."""
+        self.write_policy(Placement={"Nodes": str(HOME)})
+        daemon = self.daemon().ready()
+        busy = self.workload(f"--threads={len(HOME_CPUS) + 2}")
+        self.wait_home(daemon, busy)
+        self.wait_lent(daemon)
+        self.ticks(daemon, 10)
+        for move in daemon.ctl("moves"):
+            self.assertFalse(nodes.cpus_of(move["to"]) & ISOLATED, move)
+        self.assertLessEqual({move["cpu"] for move in self.moves(daemon, "lend")}, OTHER_CPUS | {nodes.KEEPER})
+        for mask in busy.masks():
+            self.assertFalse(nodes.cpus_of(mask) & ISOLATED, mask)
+        daemon.stop()
+        self.assertEqual(busy.masks(), {self.full})
+
+    def test_chosen_homes(self):
+        """The daemon chooses among what may be used: of each node, all but the isolated."""
+        self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Workload={"GroupBy": "process"})
+        daemon = self.daemon().ready()
+        groups = [self.workload("--threads=2") for _ in range(2)]
+        for group in groups:
+            self.wait_home(daemon, group)
+        usable = {self.list_of(nodes.node_cpus(node) - ISOLATED) for node in (0, 1)}
+        self.ticks(daemon)
+        for group in groups:
+            self.assertEqual(group.masks() - usable, set())
+        daemon.stop()
+
+    def test_pinned_to_one(self):
+        """Who was put there by hand is left there, and so is who was given a choice with one of them in it."""
+        self.write_policy(Placement={"Nodes": str(HOME)})
+        one, some = {max(ISOLATED)}, {min(HOME_CPUS), max(ISOLATED)}
+        pinned = [self.spinner("--asleep", preexec_fn=lambda cpus=cpus: os.sched_setaffinity(0, cpus)) for cpus in (one, some)]
+        daemon = self.daemon().ready()
+        self.wait_home(daemon, self.workload("--asleep"))
+        self.ticks(daemon)
+        for workload, cpus in zip(pinned, (one, some)):
+            self.assertEqual(workload.masks(), {self.list_of(cpus)})
+            self.assertIn(daemon.ctl("explain", str(workload.pid))["verdict"], ("per-cpu", "foreign-affinity"))
+        daemon.stop()
+
+    def partition(self, cpu):
+        """Takes a CPU away from everybody else, until the end of the test."""
+        group = CGROUPS / f"part-{self.mark[:8]}"
+        (CGROUPS / "cgroup.subtree_control").write_text("+cpuset", encoding="ascii")
+        group.mkdir()
+        self.addCleanup(self.end_partition, group)
+        (group / "cpuset.cpus").write_text(str(cpu), encoding="ascii")
+        (group / "cpuset.cpus.partition").write_text("isolated", encoding="ascii")
+        self.assertEqual((group / "cpuset.cpus.partition").read_text(encoding="ascii").strip(), "isolated")
+        return group
+
+    @staticmethod
+    def end_partition(group):
+        with contextlib.suppress(FileNotFoundError):
+            (group / "cpuset.cpus.partition").write_text("member", encoding="ascii")
+            group.rmdir()
+
+    def test_partition(self):
+        """Homes follow what a partition leaves, in both directions. In the end the workload may use what it could without the
+        daemon: before Linux 6.2 the kernel opens masks to the isolated, too, whenever a cpuset changes."""
+        self.write_policy(Placement={"Nodes": str(HOME)})
+        daemon = self.daemon().ready()
+        workload, other = self.workload("--asleep"), self.workload("--asleep", mark="other")
+        wait = lambda cpus: lib.wait_until(f"the home {cpus}", lambda: workload.masks() == {self.list_of(cpus)})
+        wait(HOME_CPUS)
+        taken = max(HOME_CPUS)
+        group = self.partition(taken)
+        wait(HOME_CPUS - {taken})
+        lib.wait_until("the partition to be seen", lambda: self.neighbours(daemon).get("cpuset-partition") == str(taken))
+        self.ticks(daemon)
+        self.assertEqual(workload.masks(), {self.list_of(HOME_CPUS - {taken})})
+        self.end_partition(group)
+        wait(HOME_CPUS)
+        daemon.stop()
+        self.assertEqual(workload.masks(), other.masks())
+
+
+if __name__ == "__main__":
+    tap.main()
