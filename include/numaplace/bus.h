@@ -76,7 +76,8 @@
  *   (pretend nodes, 0: real), origin s ("live", "xml", "synthetic", "rehearsal"), nodes u, cpus u,
  *   uptime_usec t, tick t, time_usec t, pressed b (someone waits or a lease runs: fast ticks), partial b,
  *   fast_tick_usec t and slow_tick_usec t (intervals now), fast_tick_setting_usec t, slow_tick_setting_usec
- *   t, stretch_permille u (1000: MaxCPU= does not slow the ticks down; 2000: twice as slow), policies u,
+ *   t, stretch_permille u (1000: MaxCPU= does not slow the ticks down; 2000: twice as slow), tick_late_max_usec t (what a tick was
+ *   late at most, since start), policies u,
  *   workloads u, groups u, processes u, tasks u, leases u, assigned u (processes under a policy by AssignProcess),
  *   assigned_refused t (at a limit), overloaded u, idle u (CPUs, P1), schedstat b,
  *   schedstat_version u, task_schedstat b, psi b, psi_trigger b, numa b, cgroup s ("none", "v1", "hybrid",
@@ -89,7 +90,7 @@
  *   name), refused a{st} (by reason), moves t (sequence of the newest one), reloads t, reload_failures t,
  *   topology_reloads t, foreign_restores t (threads left as somebody else pinned them), log_suppressed t,
  *   system_bus b (clients are served there, too),
- *   clients u, clients_refused t, reads t, gone t, unparsable t, reads_put_off t, over_limit t, kept_open
+ *   clients u, clients_max u, clients_refused t (at a limit), clients_disconnected t (for not reading), reads t, gone t, unparsable t, reads_put_off t, over_limit t, kept_open
  *   t, quiet t, memory_reads t (of where memory lies), memory_cpu_usec t (what they cost; not in cpu_usec)
  *   (ProbeStatistics), free aa{sv} (of each node: node u, bytes t; unused, or clean file pages nobody used lately; empty
  *   while nobody's memory is looked at), memory_moves b (memory is moved at all), kernel_balances b (kernel.numa_balancing moves

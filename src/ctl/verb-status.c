@@ -155,7 +155,8 @@ static void print_kernel(json_object *status)
               view_bool(status, "fence_units") ? ", units" : "",
               !strcmp(view_string(status, "fence_cpusets"), "none") ? "" : ", cpusets",
               number(status, "fences_up"), number(status, "fences"));
-    view_line("Clients", "%" PRId64 " at the socket, %s", number(status, "clients"),
+    view_line("Clients", "%" PRId64 " of at most %" PRId64 " at the socket, %s", number(status, "clients"),
+              number(status, "clients_max"),
               view_bool(status, "system_bus") ? "others on the system bus" : "not on the system bus");
     view_line("Config", "%s",
               *view_string(status, "config") ? view_string(status, "config") : "built-in defaults");

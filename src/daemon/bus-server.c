@@ -10,6 +10,7 @@
 
 #include "daemon/bus-server.h"
 
+#include "daemon/bus-connection.h"
 #include "numaplace/messages.h"
 
 #include <fcntl.h>
@@ -17,6 +18,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+
+/* Connections that wait to be admitted or turned away. When there is no room for one more, connecting fails at once, for the
+ * administrator too; a thousand are dealt with in some 50 ms. */
+#define BACKLOG 1024
 
 typedef struct BusClient BusClient;
 
@@ -46,16 +51,11 @@ const BusServerStatistics *bus_server_statistics(const BusServer *server)
     return &server->statistics;
 }
 
-/* Hangs up. sd_bus_close() alone: flushing would wait for the client. */
 static BusClient *client_free(BusClient *client)
 {
     if (!client)
         return NULL;
-    if (client->bus) {
-        sd_bus_detach_event(client->bus);
-        sd_bus_close(client->bus);
-        sd_bus_unref(client->bus);
-    }
+    (void)bus_connection_end(client->bus);
     free(client);
     return NULL;
 }
@@ -121,6 +121,13 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *err
 static int client_start(BusClient *client, int *fd)
 {
     BusServer *server = client->server;
+    const BusConnection connection = {
+        .on_message = on_message,
+        .on_disconnected = on_disconnected,
+        .userdata = client,
+        .add = server->add,
+        .peer = &client->peer,
+    };
     sd_id128_t id;
     int r;
 
@@ -144,19 +151,8 @@ static int client_start(BusClient *client, int *fd)
     r = sd_bus_start(client->bus);
     if (r < 0)
         return r;
-    r = sd_bus_add_filter(client->bus, NULL, on_message, client);
-    if (r < 0)
-        return r;
-    r = sd_bus_match_signal(client->bus, NULL, NULL, "/org/freedesktop/DBus/Local",
-                            "org.freedesktop.DBus.Local", "Disconnected", on_disconnected, client);
-    if (r < 0)
-        return r;
-    r = server->add(client->bus, &client->peer);
-    if (r < 0)
-        return r;
-    /* Of one priority with the ticks: taken in turns, neither a storm of requests nor ticks that take longer
-     * than their interval, on a machine with hundreds of runnable tasks, keep the other waiting. */
-    return sd_bus_attach_event(client->bus, server->event, SD_EVENT_PRIORITY_NORMAL);
+    r = bus_connection_serve(client->bus, &connection);
+    return r < 0 ? r : bus_connection_attach(client->bus, server->event);
 }
 
 static bool client_may_enter(const BusServer *server, uid_t uid)
@@ -239,7 +235,7 @@ static int server_listen(BusServer *server)
         return -errno;
     if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
         return -errno;
-    if (chmod(server->path, 0666) < 0 || listen(fd, 32) < 0) {
+    if (chmod(server->path, 0666) < 0 || listen(fd, BACKLOG) < 0) {
         int error = errno;
 
         (void)unlink(server->path);

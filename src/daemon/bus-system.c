@@ -15,6 +15,7 @@
 
 #include "base/time.h"
 #include "daemon/bus-authorize.h"
+#include "daemon/bus-connection.h"
 #include "numaplace/bus.h"
 #include "numaplace/messages.h"
 
@@ -54,11 +55,7 @@ static void hang_up(BusSystem *system)
 {
     bus_requests_clear(&system->requests);
     system->drain_source = sd_event_source_disable_unref(system->drain_source);
-    if (system->bus) {
-        sd_bus_detach_event(system->bus);
-        sd_bus_close(system->bus);
-        system->bus = sd_bus_unref(system->bus);
-    }
+    system->bus = bus_connection_end(system->bus);
     system->ready = false;
 }
 
@@ -107,12 +104,6 @@ static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
     return 1;
 }
 
-static int attach(BusSystem *system)
-{
-    /* Of one priority with the ticks, as the clients of the private socket are. */
-    return sd_bus_attach_event(system->bus, system->event, SD_EVENT_PRIORITY_NORMAL);
-}
-
 /* The bus takes something again. sd-bus first writes what it can, and then reads one message. */
 static int on_writable(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
@@ -126,7 +117,7 @@ static int on_writable(sd_event_source *source, int fd, uint32_t revents, void *
         return 0;
     system->drain_source = sd_event_source_disable_unref(system->drain_source);
     if (r >= 0 && !system->lost)
-        r = attach(system);
+        r = bus_connection_attach(system->bus, system->event);
     if (r < 0)
         wait_for_bus(system, strerror(-r));
     return 0;
@@ -160,24 +151,24 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *err
 
 static int connect_bus(BusSystem *system)
 {
+    const BusConnection connection = {
+        .on_message = on_message,
+        .on_disconnected = on_disconnected,
+        .userdata = system,
+        .add = system->add,
+        .peer = &system->peer,
+    };
     int r = sd_bus_open_system(&system->bus);
 
     if (r < 0)
         return r;
-    r = sd_bus_add_filter(system->bus, NULL, on_message, system);
-    if (r < 0)
-        return r;
-    r = sd_bus_match_signal(system->bus, NULL, NULL, "/org/freedesktop/DBus/Local",
-                            "org.freedesktop.DBus.Local", "Disconnected", on_disconnected, system);
-    if (r < 0)
-        return r;
-    r = system->add(system->bus, &system->peer);
+    r = bus_connection_serve(system->bus, &connection);
     if (r < 0)
         return r;
     r = sd_bus_request_name_async(system->bus, NULL, NUMAPLACE_BUS_NAME, 0, on_name, system);
     if (r < 0)
         return r;
-    return attach(system);
+    return bus_connection_attach(system->bus, system->event);
 }
 
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)

@@ -71,6 +71,7 @@ static void status_pacing(Dict *dict, const Manager *manager)
     dict_u64(dict, "fast_tick_setting_usec", manager->config->fast_tick_usec);
     dict_u64(dict, "slow_tick_setting_usec", manager->config->slow_tick_usec);
     dict_u32(dict, "stretch_permille", manager->pace.stretch_permille);
+    dict_u64(dict, "tick_late_max_usec", manager->statistics.tick_late_usec);
 }
 
 static void status_counts(Dict *dict, const Manager *manager)
@@ -181,7 +182,9 @@ void describe_status(Dict *dict, Manager *manager)
     status_actions(dict, manager);
     dict_bool(dict, "system_bus", manager->system_bus && bus_system_ready(manager->system_bus));
     dict_u32(dict, "clients", bus ? bus->n_clients : 0);
+    dict_u32(dict, "clients_max", BUS_SERVER_CLIENTS_MAX);
     dict_u64(dict, "clients_refused", bus ? bus->n_refused : 0);
+    dict_u64(dict, "clients_disconnected", bus ? bus->n_disconnected : 0);
     status_probe(dict, probe_statistics(manager->probe));
     describe_free_memory(dict, manager->world);
     describe_mover(dict, manager);

@@ -71,6 +71,9 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
     int r;
 
     manager->glanced_usec = time_now_usec();
+    if (usec > 0) /* the first one is due at the beginning of time */
+        manager->statistics.tick_late_usec =
+            MAX(manager->statistics.tick_late_usec, manager->glanced_usec - MIN(usec, manager->glanced_usec));
     if (!manager->options.once && may_sleep_on(manager)) {
         manager_arm(manager);
         return 0;

@@ -88,6 +88,7 @@ typedef struct ManagerStatistics {
     uint64_t n_refused[PLAN_REASON_MAX];
     uint64_t n_reloads, n_reload_failures, n_topology_reloads;
     uint64_t n_foreign_restores;
+    uint64_t tick_late_usec; /* what the timer of a tick was late at most */
 } ManagerStatistics;
 
 typedef struct Manager {

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Many clients of the system bus that all listen and all ask: a load that no sane set of programs makes, to show that placing
- * goes on under it. Prints one line of JSON.
+/* Many clients, of the system bus or of the private socket, that all listen and all ask: a load that no sane set of programs
+ * makes, to show that placing goes on under it. Prints one line of JSON.
  *
- * usage: bus-storm CLIENTS CALLS_PER_SECOND SECONDS */
+ * usage: bus-storm CLIENTS CALLS_PER_SECOND SECONDS [ADDRESS-OF-THE-SOCKET] */
 
 #include "base/parse.h"
 #include "base/time.h"
 #include "base/util.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
@@ -24,12 +26,14 @@ typedef struct Client {
     struct Storm *storm;
     sd_bus *bus;
     uint32_t n_pending;
+    bool ready, dead;
 } Client;
 
 typedef struct Storm {
     sd_event *event;
     Client *clients;
-    uint32_t n_clients, n_listening, rate, seconds, next;
+    const char *address; /* NULL: the system bus */
+    uint32_t n_clients, n_ready, n_dead, rate, seconds, next;
     uint64_t begin_usec, end_usec;
     uint64_t n_calls, n_replies, n_errors, n_signals, n_held, n_pending;
 } Storm;
@@ -64,14 +68,26 @@ static int ask(Client *client)
         storm->n_held++;
         return 0;
     }
-    r = sd_bus_call_method_async(client->bus, NULL, "org.numaplace1", "/org/numaplace1",
-                                 "org.numaplace1.Manager", "GetStatus", on_reply, client, "");
+    r = sd_bus_call_method_async(client->bus, NULL, storm->address ? NULL : "org.numaplace1",
+                                 "/org/numaplace1", "org.numaplace1.Manager", "GetStatus", on_reply, client,
+                                 "");
     if (r < 0)
         return r;
     client->n_pending++;
     storm->n_pending++;
     storm->n_calls++;
     return 0;
+}
+
+/* In turns, those who were let in. There is one, or the storm is over. */
+static Client *next_client(Storm *storm)
+{
+    Client *client;
+
+    do
+        client = &storm->clients[storm->next++ % storm->n_clients];
+    while (client->dead);
+    return client;
 }
 
 static int on_round(sd_event_source *source, uint64_t usec, void *userdata)
@@ -84,29 +100,76 @@ static int on_round(sd_event_source *source, uint64_t usec, void *userdata)
         return sd_event_exit(storm->event, 0);
     due = (MIN(now, storm->end_usec) - storm->begin_usec) * storm->rate / USEC_PER_SEC;
     while (r >= 0 && storm->n_calls + storm->n_held < due)
-        r = ask(&storm->clients[storm->next++ % storm->n_clients]);
+        r = ask(next_client(storm));
     if (r < 0)
         return sd_event_exit(storm->event, r);
     r = sd_event_source_set_time(source, now + ROUND_USEC);
     return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* The storm begins when all are connected and listen. */
-static int on_listening(sd_bus_message *reply, void *userdata, sd_bus_error *error)
+/* The storm begins when all are connected and listen, or have been turned away. */
+static int client_ready(Client *client)
 {
-    Client *client = userdata;
     Storm *storm = client->storm;
     int r;
 
-    if (sd_bus_message_is_method_error(reply, NULL))
-        return sd_event_exit(storm->event, -ECONNREFUSED);
-    if (++storm->n_listening < storm->n_clients)
-        return 1;
+    if (client->ready)
+        return 0;
+    client->ready = true;
+    if (++storm->n_ready < storm->n_clients)
+        return 0;
     storm->begin_usec = time_now_usec();
     storm->end_usec = storm->begin_usec + storm->seconds * USEC_PER_SEC;
     r = sd_event_add_time(storm->event, NULL, CLOCK_MONOTONIC, storm->begin_usec, USEC_PER_MSEC, on_round,
                           storm);
-    return r < 0 ? sd_event_exit(storm->event, r) : 1;
+    return r < 0 ? sd_event_exit(storm->event, r) : 0;
+}
+
+static int on_listening(sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+    Client *client = userdata;
+
+    /* What fails for the lack of a connection is counted below. */
+    if (sd_bus_message_is_method_error(reply, NULL))
+        return client->storm->address ? 1 : sd_event_exit(client->storm->event, -ECONNREFUSED);
+    return client_ready(client);
+}
+
+static int client_lost(Client *client)
+{
+    Storm *storm = client->storm;
+
+    client->dead = true;
+    storm->n_pending -= client->n_pending;
+    client->n_pending = 0;
+    sd_bus_detach_event(client->bus);
+    if (++storm->n_dead == storm->n_clients)
+        return sd_event_exit(storm->event, -ECONNRESET);
+    return client_ready(client);
+}
+
+static int on_disconnected(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    return client_lost(userdata);
+}
+
+/* On the system bus what is listened to has to be said; on the socket everything is heard. */
+static int listen_to(Client *client)
+{
+    int r;
+
+    if (!client->storm->address)
+        return sd_bus_match_signal_async(client->bus, NULL, "org.numaplace1", NULL, NULL, NULL, on_signal,
+                                         on_listening, client);
+    r = sd_bus_match_signal(client->bus, NULL, NULL, "/org/freedesktop/DBus/Local",
+                            "org.freedesktop.DBus.Local", "Disconnected", on_disconnected, client);
+    if (r < 0)
+        return r;
+    r = sd_bus_match_signal(client->bus, NULL, NULL, NULL, "org.numaplace1.Manager", NULL, on_signal, client);
+    if (r < 0)
+        return r;
+    return sd_bus_call_method_async(client->bus, NULL, NULL, "/org/numaplace1", "org.freedesktop.DBus.Peer",
+                                    "Ping", on_listening, client, "");
 }
 
 static int connect_client(Storm *storm, Client *client)
@@ -114,11 +177,20 @@ static int connect_client(Storm *storm, Client *client)
     int r;
 
     client->storm = storm;
-    r = sd_bus_open_system(&client->bus);
-    if (r < 0)
-        return r;
-    r = sd_bus_match_signal_async(client->bus, NULL, "org.numaplace1", NULL, NULL, NULL, on_signal,
-                                  on_listening, client);
+    if (storm->address) {
+        r = sd_bus_new(&client->bus);
+        if (r >= 0)
+            r = sd_bus_set_address(client->bus, storm->address);
+        if (r >= 0)
+            r = sd_bus_start(client->bus);
+    } else {
+        r = sd_bus_open_system(&client->bus);
+    }
+    if (r >= 0)
+        r = listen_to(client);
+    /* Who is turned away at once does not get so far. */
+    if (storm->address && (r == -ECONNRESET || r == -EPIPE || r == -ENOTCONN))
+        return client_lost(client);
     return r < 0 ? r : sd_bus_attach_event(client->bus, storm->event, 0);
 }
 
@@ -137,18 +209,20 @@ int main(int argc, char **argv)
     Storm storm = {0};
     int r;
 
-    if (argc != 4 || parse_u32(argv[1], &storm.n_clients) < 0 || parse_u32(argv[2], &storm.rate) < 0 ||
-        parse_u32(argv[3], &storm.seconds) < 0 || storm.n_clients == 0)
+    if (argc < 4 || argc > 5 || parse_u32(argv[1], &storm.n_clients) < 0 ||
+        parse_u32(argv[2], &storm.rate) < 0 || parse_u32(argv[3], &storm.seconds) < 0 || storm.n_clients == 0)
         return 2;
     clients = calloc(storm.n_clients, sizeof(*clients));
     if (!clients)
         return 1;
     storm.clients = clients;
+    storm.address = argv[4]; /* NULL at the end of argv */
     r = run(&storm);
     (void)printf("{\"calls\": %" PRIu64 ", \"replies\": %" PRIu64 ", \"errors\": %" PRIu64
-                 ", \"signals\": %" PRIu64 ", \"held\": %" PRIu64 ", \"pending\": %" PRIu64 "}\n",
+                 ", \"signals\": %" PRIu64 ", \"held\": %" PRIu64 ", \"pending\": %" PRIu64
+                 ", \"turned_away\": %" PRIu32 "}\n",
                  storm.n_calls, storm.n_replies, storm.n_errors, storm.n_signals, storm.n_held,
-                 storm.n_pending);
+                 storm.n_pending, storm.n_dead);
     for (uint32_t i = 0; i < storm.n_clients; i++)
         sd_bus_close_unref(clients[i].bus);
     sd_event_unref(storm.event);

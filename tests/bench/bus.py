@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A storm of clients on the private socket while a workload waits for CPUs: how late ticks get, and what memory is left behind.
+
+Every client listens to all signals and asks for the status again and again. The targets: no tick later than its interval, so
+that no two are more than twice the interval apart, and the resident set back within 5 % of what it was.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import time
+
+from benchlib import Daemon, Output, child
+
+POLICY = """[Match]
+Environment=NUMAPLACE_BENCH=bus
+
+[Workload]
+MinAgeSec=0
+
+[Placement]
+Mode=fixed
+Nodes=0
+
+[Steal]
+Steal=yes
+Scope=machine
+"""
+
+
+def settled_rss(daemon: Daemon) -> int:
+    """When it has not changed for three seconds."""
+    last, same = daemon.rss_bytes(), 0
+    while same < 3:
+        time.sleep(1)
+        now = daemon.rss_bytes()
+        last, same = now, same + 1 if now == last else 0
+    return last
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="./dev bench bus", description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--clients", type=int, default=1000)
+    parser.add_argument("--rate", type=int, default=10000, help="calls per second of all clients together")
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    build = args.build.resolve()
+    out = Output("bus", args.json)
+    options = ["--rehearse=2"] if not pathlib.Path("/sys/devices/system/node/node1").exists() else []
+    spinner = [str(build / "tests/workloads/spinner"), "--threads", str(len(os.sched_getaffinity(0)) // 2 + 1)]
+    with Daemon(build, POLICY, options) as daemon, child(spinner, env=dict(os.environ, NUMAPLACE_BENCH="bus")):
+        # The first storm fills the caches of the allocator, of which every later one has the use.
+        storm = [str(build / "tests/integration/bus-storm"), str(args.clients), str(args.rate)]
+        subprocess.run([*storm, "2", f"unix:path={daemon.directory / 'bus'}"], check=True, stdout=subprocess.DEVNULL, timeout=120)
+        before, rss = daemon.ctl_json("status"), settled_rss(daemon)
+        run = subprocess.run([*storm, str(args.seconds), f"unix:path={daemon.directory / 'bus'}"], check=True,
+                             stdout=subprocess.PIPE, text=True, timeout=args.seconds + 120)
+        said, status = json.loads(run.stdout), daemon.ctl_json("status")
+        after = settled_rss(daemon)
+    ticks = status["tick"] - before["tick"]
+    out.figure("storm", "clients", "served", args.clients - said["turned_away"], args.clients, 1)
+    out.figure("storm", "replies", "calls", said["replies"], args.rate * args.seconds, 1,
+               f"  {said['held']} not asked, {said['pending']} never answered")
+    out.figure("storm", "ticks", "ticks", ticks, None, 1)
+    out.figure("storm", "tick_late_max", "us", status["tick_late_max_usec"], status["fast_tick_setting_usec"], 1,
+               "  baseline: FastTickSec=")
+    out.figure("storm", "cpu", "permille", status["cpu_permille"], status["max_cpu_permille"], 1, "  ticks only; MaxCPU=")
+    out.figure("storm", "rss_end", "bytes", after, rss, 1)
+
+
+if __name__ == "__main__":
+    main()

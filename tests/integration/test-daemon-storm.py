@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Clients of the private socket that nobody would want: whatever they do, processes are found and placed, and who asks properly
+is answered."""
+
+import json
+import os
+import socket
+import subprocess
+
+import lib
+
+STORM = os.environ["NUMAPLACE_BUS_STORM"]
+
+AUTH = b"\0AUTH EXTERNAL " + str(os.geteuid()).encode().hex().encode() + b"\r\nBEGIN\r\n"
+# Of a call of Ping: the path, and the name of the method.
+FIELDS = b"\1\1o\0\x0f\0\0\0/org/numaplace1\0\3\1s\0\4\0\0\0Ping\0"
+
+
+def ping(serial=1):
+    """Little endian, method call, a body of 0 bytes."""
+    numbers = b"".join(number.to_bytes(4, "little") for number in (0, serial, len(FIELDS)))
+    return b"l\1\0\1" + numbers + FIELDS + b"\0" * (-len(FIELDS) % 8)
+
+
+PING = ping()
+
+
+class Storm(lib.DaemonTest):
+    def setUp(self):
+        lib.need_placing()
+        super().setUp()
+        self.write_policy()
+        self.running = self.daemon().ready()
+        self.before = self.running.ctl("status")
+
+    def open(self):
+        client = socket.socket(socket.AF_UNIX)
+        self.addCleanup(client.close)
+        client.connect(str(self.running.runtime / "bus"))
+        return client
+
+    def authenticated(self):
+        client = self.open()
+        client.settimeout(lib.DEADLINE_SEC)
+        client.sendall(AUTH)
+        self.assertTrue(client.recv(4096).startswith(b"OK "))
+        return client
+
+    def hung_up(self, client):
+        try:
+            while client.recv(4096):
+                pass
+        except ConnectionResetError:
+            pass
+
+    def status(self, key):
+        return self.running.ctl("status")[key]
+
+    def placing_goes_on(self):
+        """Something new is found and placed."""
+        workload = self.spinner()
+        self.wait_home(self.running, workload)
+        workload.end()
+
+    def all_gone(self):
+        # The one that asks is a client itself.
+        lib.wait_until("the last client to be gone", lambda: self.status("clients") == 1)
+
+    def test_flood(self):
+        """A thousand that listen and ask: some are served, the others are turned away and counted."""
+        storm = subprocess.Popen([STORM, "1000", "5000", "3", f"unix:path={self.running.runtime}/bus"], stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, text=True)
+        self.addCleanup(storm.stdout.close)
+        self.addCleanup(storm.wait)
+        self.addCleanup(storm.kill)
+        workload = self.spinner()
+        self.wait_home(self.running, workload)
+        said = json.loads(storm.stdout.read())
+        self.assertEqual(storm.wait(), 0, said)
+        self.assertEqual((said["pending"], said["replies"] + said["errors"]), (0, said["calls"]), said)
+        self.assertGreater(said["replies"], 0)
+        limit = self.before["clients_max"]
+        self.assertGreaterEqual(said["turned_away"], 1000 - limit)
+        self.assertLess(said["turned_away"], 1000)
+        self.all_gone()
+        self.assertGreaterEqual(self.status("clients_refused"), said["turned_away"])
+        self.assertIn("too many clients", self.running.log())
+        self.assertLess(self.running.log().count("too many clients"), 5)
+        self.running.stop()
+
+    def test_half_messages(self):
+        """They stay as long as they like, and hold nobody up; some hang up in the middle of a message."""
+        waiting = [self.open() for _ in range(20)]
+        for i, client in enumerate(waiting):
+            client.sendall(AUTH[:i * len(AUTH) // 20])
+        waiting += [self.authenticated() for _ in range(20)]
+        for i, client in enumerate(waiting[20:]):
+            client.sendall(PING[:i * len(PING) // 20])
+        self.assertGreaterEqual(self.status("clients"), 40)
+        self.placing_goes_on()
+        for round_ in range(10):
+            for i in range(8):
+                client = self.authenticated()
+                client.sendall(PING[:(round_ * 8 + i) % len(PING)])
+                client.close()
+        self.placing_goes_on()
+        for client in waiting:
+            client.close()
+        self.all_gone()
+        self.running.stop()
+
+    def test_what_is_no_message(self):
+        """Who talks another language is hung up on."""
+        client = self.authenticated()
+        client.sendall(PING)
+        self.assertEqual(client.recv(4096)[:1], b"l")  # an answer; what follows differs from this in little
+        for words in (b"x" * 64, b"l\1\0\1" + b"\xff" * 60, PING[:12] + b"\xff" * 4 + PING[16:]):
+            client = self.authenticated()
+            client.sendall(words)
+            self.hung_up(client)
+        client = self.open()
+        client.settimeout(lib.DEADLINE_SEC)
+        client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        self.hung_up(client)
+        self.placing_goes_on()
+        self.all_gone()
+        self.running.stop()
+
+    def test_who_does_not_read(self):
+        """Its answers are not kept for ever: it is ended, and that is counted."""
+        client = self.authenticated()
+        serial = 1
+        try:
+            while serial < 200000:
+                serial += 1
+                client.sendall(ping(serial))
+        except (ConnectionResetError, BrokenPipeError):
+            pass
+        self.assertLess(serial, 200000)
+        self.all_gone()
+        self.assertEqual(self.status("clients_disconnected"), self.before["clients_disconnected"] + 1)
+        self.placing_goes_on()
+        self.running.stop()
+
+
+if __name__ == "__main__":
+    lib.main()
