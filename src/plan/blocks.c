@@ -64,6 +64,10 @@ const char *const blocks_verdict_names[] = {
 #define SURE_ROUNDS    10U
 #define SHARE_PERMILLE 250U
 
+/* Of the weights of a block's owners; a round of somebody else is less after eight rounds. Three rounds in a row, which
+ * two that share have every fourth time, are not enough. */
+#define OWNERS_MAY_DIFFER 256U
+
 typedef struct Unit {
     const MemoryRegion *region; /* NULL: none */
     uint64_t start, end;
@@ -154,16 +158,15 @@ static Unit unit_at(Judge *judge, size_t first)
     return unit;
 }
 
-/* The node that seven eighths of `n` votes are for. */
-static NodeIx elect(const Blocks *blocks, uint64_t n)
+/* The node that all of `n` votes are for, but one part in `may_differ`. */
+static NodeIx elect(const Blocks *blocks, uint64_t n, uint32_t may_differ)
 {
     uint32_t best = 0;
 
     for (uint32_t i = 1; i < blocks->n_nodes; i++)
         if (blocks->votes[i] > blocks->votes[best])
             best = i;
-    return n > 0 && blocks->votes[best] * BLOCKS_AGREE_DEN >= n * BLOCKS_AGREE_NUM ? (NodeIx){(int32_t)best}
-                                                                                   : NODE_NONE;
+    return n > 0 && (n - blocks->votes[best]) * may_differ <= n ? (NodeIx){(int32_t)best} : NODE_NONE;
 }
 
 /* Whose it is in this round. */
@@ -184,14 +187,20 @@ static void vote(Judge *judge, Unit *unit)
         n++;
     }
     unit->voted = n > 0;
-    unit->to = elect(judge->blocks, n);
+    unit->to = elect(judge->blocks, n, BLOCKS_MAY_DIFFER);
     for (uint32_t i = 0; n > 0 && i < judge->blocks->n_nodes; i++)
         votes[i] = votes[i] * BLOCK_WEIGHT / n;
 }
 
+/* Whether who was seen there is who uses it. */
+static bool is_known(const Judge *judge, const TouchBlock *block)
+{
+    return block->n_rounds >= (judge->few_shared ? 1 : SURE_ROUNDS);
+}
+
 static bool is_alone(const Judge *judge, const TouchBlock *block)
 {
-    return block->owners[1].tid == 0 && (judge->few_shared || block->n_rounds >= SURE_ROUNDS);
+    return block->owners[1].tid == 0 && is_known(judge, block);
 }
 
 /* What was known before of the blocks it touches, and where they lie. */
@@ -482,8 +491,9 @@ static Unit unit_of_owners(Judge *judge, const TouchBlock *block, const BlocksTh
         if (is_node(judge, node))
             votes[node.i] += owner->weight;
     }
-    unit.voted = n > 0 && (!judge->rules->two_stage || block->n_rounds >= TOUCHES_ROUNDS_MIN);
-    unit.to = elect(judge->blocks, n);
+    unit.voted = n > 0 && (!judge->rules->two_stage ||
+                           (block->n_rounds >= TOUCHES_ROUNDS_MIN && is_known(judge, block)));
+    unit.to = elect(judge->blocks, n, OWNERS_MAY_DIFFER);
     if (is_node(judge, block->node))
         unit.from = block->node;
     unit.tid = touches_owner(block);

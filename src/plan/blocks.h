@@ -14,10 +14,9 @@
 
 #include <hwloc/bitmap.h>
 
-/* Seven samples of eight must come from one node, or the block is mixed. v18 asks four pages of a block; here all that were
- * touched in the round speak, which are up to 512. */
-#define BLOCKS_AGREE_NUM 7U
-#define BLOCKS_AGREE_DEN 8U
+/* Of so many samples of a block one may come from another node, or it is mixed. v18 asks four pages of a block; here all
+ * that were touched in the round speak, which are up to 512. */
+#define BLOCKS_MAY_DIFFER 8U
 
 /* A block that was to move so often, and is elsewhere still, is let be. */
 #define BLOCKS_TRIES 3U
@@ -93,8 +92,8 @@ int blocks_judge(Blocks *blocks, const Touches *touches, const MemoryRegions *re
                  const BlocksRules *rules);
 
 /* Judges what is known after a round was folded, when the samples are gone, and where threads live is known better than from
- * where they were seen: all blocks, by who owns them. A block goes where seven eighths of its owners' weights are at home,
- * whether one thread or all that share it live there; with two_stage once it was touched in TOUCHES_ROUNDS_MIN rounds. Threads of
+ * where they were seen: all blocks, by who owns them. A block goes where all its owners live,
+ * be it one thread or all that share it; with two_stage once it was touched in TOUCHES_ROUNDS_MIN rounds. Threads of
  * one process on different nodes so get their own memory, and what they share stays. Blocks are those of `touches`,
  * whatever BlockSize= says. To be asked once per round, and not while what it said last is under way: a block that is
  * still elsewhere counts as tried. Same returns. */
