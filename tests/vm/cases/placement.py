@@ -49,8 +49,8 @@ MaxDistance=254
 # An emulated guest takes ten times as long for the same, so that the daemon would slow down to stay below its 1 %.
 CONFIG = "[Daemon]\nMaxCPU=5%\n"
 NO_MEMORY = ("ping-pong",)
-# How many processes the workloads are made of that share out the CPUs among their threads.
-PROCESSES = {"numa01": 2, "numa01-thread-alloc": 2, "multi-heap": 2}
+# How many processes the workloads are made of that share out the CPUs among their threads; 0: one for each node.
+PROCESSES = {"numa01": 2, "numa01-thread-alloc": 2, "multi-heap": 0}
 RUN_LIMIT_SEC = 300
 START_SEC = 60
 
@@ -61,6 +61,10 @@ def wait_for(what, predicate):
         if time.monotonic() > end:
             raise RuntimeError(f"waited {START_SEC} s for {what}")
         time.sleep(0.05)
+
+
+def processes(workload):
+    return PROCESSES.get(workload, 1) or sum(bool(cpus) for cpus in tap.info()["machine"]["cpus"])
 
 
 def cpu_sec(pid):
@@ -75,7 +79,7 @@ class System:
 
     def __init__(self, workload):
         self.workload = workload
-        self.processes = PROCESSES.get(workload, 1)
+        self.processes = processes(workload)
         self.stack = contextlib.ExitStack()
 
     def __enter__(self):
@@ -208,7 +212,9 @@ def run_workload(workload, scale, window, arguments=()):
     argv = [workload, f"--scale={scale}", f"--window={window}", *arguments]
     if workload not in NO_MEMORY:
         # The default follows from the CPUs the program may use, which is for the system under test to change.
-        argv += ["--sample", f"--threads={os.cpu_count() // PROCESSES.get(workload, 1)}"]
+        argv += ["--sample", f"--threads={os.cpu_count() // processes(workload)}"]
+        if workload in PROCESSES:
+            argv += [f"--processes={processes(workload)}"]
     run = subprocess.run(argv, capture_output=True, text=True, timeout=RUN_LIMIT_SEC, check=False)
     if run.returncode:
         raise RuntimeError(f"{workload}: status {run.returncode}: {run.stderr.strip()}")
