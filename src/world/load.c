@@ -33,6 +33,17 @@ uint32_t load_ewma(uint32_t old, uint32_t sample)
     return (uint32_t)(old + step);
 }
 
+/* An average over time, not over ticks: one of a second counts as ten of 100 ms, or what is young would be taken for small as long
+ * as ticks are slow. After 32 nothing of the old value is left. */
+static uint16_t load_mean(uint16_t old, uint16_t sample, uint64_t interval_nsec)
+{
+    uint64_t n = CLAMP((interval_nsec + LOAD_EWMA_NSEC / 2) / LOAD_EWMA_NSEC, 1U, 32U);
+
+    for (uint64_t i = 0; i < n && old != sample; i++)
+        old = (uint16_t)load_ewma(old, sample);
+    return old;
+}
+
 static uint16_t one_cpu_permille(uint64_t delta_nsec, uint64_t interval_nsec)
 {
     return MIN(load_permille(delta_nsec, interval_nsec), LOAD_FULL_PERMILLE);
@@ -48,11 +59,12 @@ void load_task(Task *task, uint64_t run_nsec, uint64_t wait_nsec, uint64_t inter
     task->run_permille = one_cpu_permille(run_nsec, interval_nsec);
     task->wait_permille = one_cpu_permille(wait_nsec, interval_nsec);
     /* The first is taken whole: an average that begins at 0 would make a new group small when it is placed. */
-    task->run_ewma_permille =
-        task->fresh ? task->run_permille : (uint16_t)load_ewma(task->run_ewma_permille, task->run_permille);
+    task->run_ewma_permille = task->fresh
+                                  ? task->run_permille
+                                  : load_mean(task->run_ewma_permille, task->run_permille, interval_nsec);
     task->wait_ewma_permille = task->fresh
                                    ? task->wait_permille
-                                   : (uint16_t)load_ewma(task->wait_ewma_permille, task->wait_permille);
+                                   : load_mean(task->wait_ewma_permille, task->wait_permille, interval_nsec);
 }
 
 /* `start_usec` is where the tick began that has just been measured. */

@@ -20,8 +20,9 @@ uint16_t load_permille(uint64_t delta_nsec, uint64_t interval_nsec);
 /* new = old + (sample - old)/8, rounded towards the sample, so that it gets there (the weight of rq->avg_idle). */
 uint32_t load_ewma(uint32_t old, uint32_t sample);
 
-/* Folds one tick's run and wait of a task into it (this tick, the tick before, averages). An empty interval says nothing
- * and changes nothing. */
+/* Folds one tick's run and wait of a task into it: this tick, the tick before, and averages, into which it goes by load_ewma()
+ * once for each LOAD_EWMA_NSEC it was long. An empty interval says nothing and changes nothing. */
+#define LOAD_EWMA_NSEC 100000000U
 void load_task(Task *task, uint64_t run_nsec, uint64_t wait_nsec, uint64_t interval_nsec);
 
 /* What groups need, after world_sum(): as much as their threads want on average, and a peak for a while. Someone who wants

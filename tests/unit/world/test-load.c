@@ -202,13 +202,29 @@ static void test_nodes(void **state)
     assert_int_equal(world->nodes[0].others_permille, 0);
 }
 
+/* One tick of a second is worth ten of a tenth; after a long one nothing is left of what was. */
+static void test_long_ticks(void **state)
+{
+    Task one = {.run_ewma_permille = 100, .wait_ewma_permille = 900}, ten = one;
+
+    load_task(&one, TICK * 10, 0, TICK * 10);
+    for (int i = 0; i < 10; i++)
+        load_task(&ten, TICK, 0, TICK);
+    assert_int_equal(one.run_ewma_permille, ten.run_ewma_permille);
+    assert_int_equal(one.wait_ewma_permille, ten.wait_ewma_permille);
+    assert_in_range(one.run_ewma_permille, 750, 770); /* 1000 - 900 * (7/8)^10 */
+    load_task(&one, TICK * 100, 0, TICK * 100);
+    assert_in_range(one.run_ewma_permille, 990, 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_permille),    cmocka_unit_test(test_ewma),
-        cmocka_unit_test(test_task),        cmocka_unit_test(test_cpu),
-        cmocka_unit_test(test_idle_spells), cmocka_unit_test(test_idle_at_boot),
-        cmocka_unit_test(test_groups),      cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_permille),     cmocka_unit_test(test_ewma),
+        cmocka_unit_test(test_task),         cmocka_unit_test(test_long_ticks),
+        cmocka_unit_test(test_cpu),          cmocka_unit_test(test_idle_spells),
+        cmocka_unit_test(test_idle_at_boot), cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_nodes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
