@@ -115,6 +115,7 @@ class Storm(lib.DaemonTest):
         client = self.authenticated()
         client.sendall(PING)
         self.assertEqual(client.recv(4096)[:1], b"l")  # an answer; what follows differs from this in little
+        client.close()
         for words in (b"x" * 64, b"l\1\0\1" + b"\xff" * 60, PING[:12] + b"\xff" * 4 + PING[16:]):
             client = self.authenticated()
             client.sendall(words)
