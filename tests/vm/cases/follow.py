@@ -16,6 +16,19 @@ MB = 48
 HASHER = pathlib.Path(__file__).with_name("hasher.py")
 # So slow that there is time to do something meanwhile.
 SLOW = "4M"
+# Of the home's memory that is in use already.
+FULL_PERCENT = 95
+# Takes memory where it runs, until so many bytes of node argv[1] are left.
+BALLAST = """
+import mmap, pathlib, signal, sys
+path = pathlib.Path(f"/sys/devices/system/node/node{sys.argv[1]}/meminfo")
+kept = []
+while int(path.read_text().split("MemFree:")[1].split()[0]) << 10 > int(sys.argv[2]):
+    kept.append(mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+    kept[-1].write(b"x" * (1 << 20))
+print("full", flush=True)
+signal.pause()
+"""
 
 
 def memory(pid):
@@ -30,6 +43,16 @@ def memory(pid):
     return {node: n << 10 for node, n in pages.items()}
 
 
+def node_memory(node, what):
+    text = pathlib.Path(f"/sys/devices/system/node/node{node}/meminfo").read_text(encoding="ascii")
+    return int(text.split(f" {what}:")[1].split()[0]) << 10
+
+
+def kernel_count(name):
+    words = pathlib.Path("/proc/vmstat").read_text(encoding="ascii").split()
+    return int(words[words.index(name) + 1])
+
+
 class Follow(nodes.NodesTest):
     def setUp(self):
         super().setUp()
@@ -37,16 +60,16 @@ class Follow(nodes.NodesTest):
         self.balancing = pathlib.Path("/proc/sys/kernel/numa_balancing")
         self.balancing.write_text("0", encoding="ascii")
 
-    def hasher(self):
+    def hasher(self, mb=MB):
         """With its memory on the far node."""
         state = self.directory / "rounds"
         state.unlink(missing_ok=True)
         cpus = ",".join(map(str, sorted(nodes.node_cpus(FAR))))
-        work = lib.Workload(self, [sys.executable, str(HASHER), str(MB), cpus, str(state)], self.mark,
+        work = lib.Workload(self, [sys.executable, str(HASHER), str(mb), cpus, str(state)], self.mark,
                             preexec_fn=self.everywhere)
         work.state = state
         self.rounds(work, 1)
-        self.assertGreaterEqual(memory(work.pid)[FAR], MB << 20)
+        self.assertGreaterEqual(memory(work.pid)[FAR], mb << 20)
         return work
 
     def everywhere(self):
@@ -167,6 +190,34 @@ class Follow(nodes.NodesTest):
         finally:
             self.balancing.write_text("0", encoding="ascii")
         self.rounds(work, 1)
+
+    def test_no_room(self):
+        """S-OOM: twice what is free wants to a node that is nearly full. It stays, and nobody is killed. Without headroom it
+        comes, and the node is fuller than it should be."""
+        total = node_memory(HOME, "MemTotal")
+        left = total * (100 - FULL_PERCENT) // 100
+        ballast = lib.Workload(self, [sys.executable, "-c", BALLAST, str(HOME), str(left)], "ballast",
+                               stdout=subprocess.PIPE, preexec_fn=lambda: os.sched_setaffinity(0, nodes.node_cpus(HOME)))
+        self.addCleanup(ballast.process.stdout.close)
+        self.assertEqual(ballast.process.stdout.readline(), b"full\n")
+        before = {name: kernel_count(name) for name in ("oom_kill", "pswpout")}
+        work = self.hasher(2 * left >> 20)
+
+        self.fixed()
+        daemon = self.daemon().ready()
+        self.wait(daemon, "a refusal", lambda: self.refusals(daemon, "headroom"))
+        self.ticks(daemon, 10)
+        self.assertEqual(self.moves(daemon, "move-pages"), [])
+        self.assertGreater(node_memory(HOME, "MemFree"), left * 4 // 5)
+        daemon.stop()
+
+        self.fixed(HeadroomPercent="0")
+        daemon = self.daemon().ready()
+        self.wait(daemon, "the node to be too full", lambda: node_memory(HOME, "MemFree") < left * 4 // 5)
+        self.rounds(work, 1)
+        daemon.stop()
+        self.assertTrue(ballast.alive())
+        self.assertEqual({name: kernel_count(name) for name in before}, before)
 
     def test_mover(self):
         """The mover's own tests, which have two nodes here."""
