@@ -7,7 +7,8 @@
 #include "world/world.h"
 
 /* Brings the groups of workloads under such policies up to date with Process.shared: processes of one workload that map the
- * same memory, directly or through others, are one group; a process that shares none is a group of its own.
+ * same memory or have threads in one group of the kernel's balancing, directly or through others, are one group; a
+ * process of which nothing like that is known is a group of its own.
  *
  * A group stays the same while its members come and go. Where sharers were of several groups, the oldest goes on; where a group
  * falls apart, the most numerous part is what it was, among equals that with the lowest pid. Groups that are left empty

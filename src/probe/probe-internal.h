@@ -173,6 +173,15 @@ int probe_memory_refresh(Probe *probe, World *world);
 /* Between two discoveries: goes on with those of whom nothing is known yet, without waiting for answers. 0 or -ENOMEM. */
 int probe_memory_catch_up(Probe *probe, World *world);
 
+/* kernel-groups.c: the groups that the kernel's balancing has put threads of the process into (Ngid, P12), as words for
+ * Process.shared, each with a blank before it: " ngid:711"; of so many threads and groups at most. Returns the CPU time
+ * it took in nanoseconds. */
+#define KERNEL_GROUPS_THREADS   16U
+#define KERNEL_GROUPS_MAX       8U
+#define KERNEL_GROUPS_TEXT_SIZE 160U
+uint64_t probe_kernel_groups(Probe *probe, const World *world, const Process *process, const Subject *subject,
+                             char *buf);
+
 /* masks.c: affinity masks and whose hands are on them. */
 int probe_mask_read(Probe *probe, World *world, const Process *process, pid_t tid, CpuMask *ret);
 TaskHands probe_mask_judge(Probe *probe, World *world, const Process *process, const Task *task);

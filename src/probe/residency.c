@@ -112,16 +112,19 @@ static int take_nodes(const Pass *pass, Process *process, uint64_t *cost_nsec)
     return world_set_process_memory(pass->world, process, bytes, pass->world->now_usec);
 }
 
-static int take_shared(const Pass *pass, Process *process, uint64_t *cost_nsec)
+static int take_shared(const Pass *pass, Process *process, const Subject *subject, uint64_t *cost_nsec)
 {
     const SharedMapsReading *reading = (const SharedMapsReading *)(const void *)pass->probe->memory_text;
-    char text[SHARED_MAPS_TEXT_SIZE];
+    char text[SHARED_MAPS_TEXT_SIZE + KERNEL_GROUPS_TEXT_SIZE];
 
     *cost_nsec += reading->cost_nsec;
     process->shared = NULL;
-    if (reading->maps.n == 0)
+    (void)shared_maps_format(&reading->maps, text);
+    if (pass->world->kernel_balances)
+        *cost_nsec += probe_kernel_groups(pass->probe, pass->world, process, subject, text + strlen(text));
+    if (*text == '\0')
         return 0;
-    process->shared = intern_string(pass->world->pool, shared_maps_format(&reading->maps, text));
+    process->shared = intern_string(pass->world->pool, text + (*text == ' '));
     return process->shared ? 0 : -ENOMEM;
 }
 
@@ -141,7 +144,7 @@ static int read_wanted(const Pass *pass, Process *process, const SeenProcess *se
     if (r == 0 && wants & PROBE_MEMORY_SHARED) {
         r = read_maps(pass->probe, &subject, seen, "maps");
         if (r == 0)
-            r = take_shared(pass, process, cost_nsec);
+            r = take_shared(pass, process, &subject, cost_nsec);
     }
     return r;
 }
@@ -325,7 +328,7 @@ int probe_memory_refresh(Probe *probe, World *world)
         world->nodes[i].free_bytes = memory.free_bytes;
         world->nodes[i].free_known = memory.free_known;
     }
-    world->kernel_balances = (pass.wants & PROBE_MEMORY_NODES) != 0 && read_balances(probe);
+    world->kernel_balances = pass.wants != 0 && read_balances(probe);
     world->memory_pressure_permille = pass.wants & PROBE_MEMORY_NODES ? read_pressure(probe) : 0;
     if (n == 0)
         return 0;

@@ -104,8 +104,10 @@ typedef struct Process {
     const char *cgroup; /* path in the unified (or cpu) hierarchy, "/" at least */
     const char *unit;   /* innermost systemd unit of that path, or NULL */
     const char *slice;  /* innermost systemd slice, or NULL */
-    const char *shared; /* names of shared memory it maps, one blank between two; NULL: not known, or none */
-    CpuMask cpuset;     /* CPUs its cpuset lets it use: the outer bound (I1); NULL: not known */
+    /* Names of shared memory it maps and of groups the kernel's balancing has put its threads into, one blank between two;
+     * NULL: not known, or none. */
+    const char *shared;
+    CpuMask cpuset; /* CPUs its cpuset lets it use: the outer bound (I1); NULL: not known */
     uint64_t rss_bytes;
     /* Residency (evidence D): [topology->n_nodes], how much of its memory that placement can follow lies on each node,
      * up to WORLD_MEMORY_MAX. NULL: not known. Owned; see world_set_process_memory(). */
@@ -113,7 +115,7 @@ typedef struct Process {
     uint64_t node_bytes_usec; /* when that was measured; 0 exactly when it is not known */
     uint64_t grown_bytes;     /* how much more that is than what was known before */
     MemoryMove memory;
-    bool memory_awaited;      /* that is being found out for the first time: a moment later it is known */
+    bool memory_awaited; /* that is being found out for the first time: a moment later it is known */
     uint32_t n_threads;
     uint32_t cpu_permille; /* CPU time used over the last slow tick, in permille of one CPU */
     WorkloadIx workload;

@@ -16,6 +16,11 @@ static unsigned wants_all(void *userdata, const World *world, const Process *pro
     return PROBE_MEMORY_NODES;
 }
 
+static unsigned wants_shared(void *userdata, const World *world, const Process *process)
+{
+    return PROBE_MEMORY_SHARED;
+}
+
 static unsigned wants_except(void *userdata, const World *world, const Process *process)
 {
     const Bench *b = userdata;
@@ -219,6 +224,37 @@ static void test_memory_of_the_machine(void **state)
     assert_false(b.world->kernel_balances);
 }
 
+/* The kernel's groups are among what is shared, while it makes any. */
+static void test_kernel_groups(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    static const char status[] = "Name:\tx\nNgid:\t%d\nUid:\t0\t0\t0\t0\nCpus_allowed_list:\t0-3\n";
+
+    make(&b);
+    put(&b, "proc/100/maps", "1000-2000 rw-p 00000000 00:00 0 \n");
+    put(&b, "proc/101/maps", "1000-2000 rw-s 00000000 00:01 1024 /memfd:x (deleted)\n");
+    put_process(&b, &(FakeTask){.pid = 101, .n_threads = 2});
+    put_thread(&b, &(FakeTask){.pid = 101, .tid = 102});
+    put(&b, "proc/100/task/100/status", status, 711);
+    put(&b, "proc/101/task/101/status", status, 711);
+    put(&b, "proc/101/task/102/status", status, 102);
+    start(&b, wants_shared, false);
+    bench_discover(&b);
+    assert_null(bench_process(&b, 100)->shared);
+    assert_string_equal(bench_process(&b, 101)->shared, "0:1:1024");
+
+    put(&b, "proc/sys/kernel/numa_balancing", "1\n");
+    for (unsigned i = 0; i < 3; i++)
+        bench_discover(&b);
+    assert_string_equal(bench_process(&b, 100)->shared, "ngid:711");
+    assert_string_equal(bench_process(&b, 101)->shared, "0:1:1024 ngid:102 ngid:711");
+
+    put(&b, "proc/100/task/100/status", status, 0);
+    for (unsigned i = 0; i < 10; i++)
+        bench_discover(&b);
+    assert_null(bench_process(&b, 100)->shared);
+}
+
 /* exec(2): another program has other memory. */
 static void test_other_program(void **state)
 {
@@ -336,6 +372,7 @@ int main(void)
         cmocka_unit_test(test_hangs),         cmocka_unit_test(test_catch_up),
         cmocka_unit_test(test_waits),         cmocka_unit_test(test_share),
         cmocka_unit_test(test_again),         cmocka_unit_test(test_memory_of_the_machine),
+        cmocka_unit_test(test_kernel_groups),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
