@@ -92,7 +92,7 @@ typedef struct Judge {
 
 int blocks_init(Blocks *blocks, uint32_t n_nodes)
 {
-    uint64_t *numbers = calloc((size_t)MAX(n_nodes, 1U) * 5, sizeof(*numbers));
+    uint64_t *numbers = calloc((size_t)MAX(n_nodes, 1U) * 4, sizeof(*numbers));
 
     if (!numbers)
         return -ENOMEM;
@@ -101,8 +101,7 @@ int blocks_init(Blocks *blocks, uint32_t n_nodes)
         .use = numbers,
         .memory = numbers + n_nodes,
         .use_now = numbers + (size_t)n_nodes * 2,
-        .memory_now = numbers + (size_t)n_nodes * 3,
-        .votes = numbers + (size_t)n_nodes * 4,
+        .votes = numbers + (size_t)n_nodes * 3,
     };
     return 0;
 }
@@ -366,14 +365,14 @@ static void swap_tried(Blocks *blocks)
  * A round
  */
 
-/* The average says at once what a move will make of it: the blocks behind are judged by that. */
+/* What is to move counts at once: the blocks behind are judged by that. */
 static int add_move(Blocks *blocks, const Unit *unit)
 {
     BlocksRange *last = blocks->n_moves > 0 ? &blocks->moves[blocks->n_moves - 1] : NULL;
-    uint64_t weight = MIN(KEEP * BLOCK_WEIGHT, blocks->memory[unit->from.i]);
+    uint64_t n = MIN(blocks->memory[unit->from.i], 1U);
 
-    blocks->memory[unit->from.i] -= weight;
-    blocks->memory[unit->to.i] += weight;
+    blocks->memory[unit->from.i] -= n;
+    blocks->memory[unit->to.i] += n;
 
     if (last && last->end == unit->start && last->to.i == unit->to.i) {
         last->end = unit->end;
@@ -394,8 +393,6 @@ static void count(const Judge *judge, const Unit *unit)
 
     for (uint32_t i = 0; unit->voted && i < blocks->n_nodes; i++)
         blocks->use_now[i] += blocks->votes[i];
-    if (unit->from.i >= 0)
-        blocks->memory_now[unit->from.i] += BLOCK_WEIGHT;
     if (is_private)
         blocks->seen.private_faults++;
     else
@@ -443,12 +440,24 @@ static int compare_samples(const void *va, const void *vb)
     return (a->cpu_node.i > b->cpu_node.i) - (a->cpu_node.i < b->cpu_node.i);
 }
 
+/* Of all blocks that are known, not only of this round's: a window of a scan may show one node's memory only. */
+static void count_memory(Blocks *blocks, const Touches *touches)
+{
+    memset(blocks->memory, 0, blocks->n_nodes * sizeof(*blocks->memory));
+    for (size_t i = 0; i < touches->n_blocks; i++) {
+        int32_t node = touches->blocks[i].node.i;
+
+        if (node >= 0 && (uint32_t)node < blocks->n_nodes)
+            blocks->memory[node]++;
+    }
+}
+
 static int begin(Blocks *blocks, const Touches *touches, hwloc_bitmap_t active)
 {
     blocks->n_moves = blocks->n_tried_now = 0;
     blocks->seen = (ScanPeriodSeen){0};
     memset(blocks->use_now, 0, blocks->n_nodes * sizeof(*blocks->use_now));
-    memset(blocks->memory_now, 0, blocks->n_nodes * sizeof(*blocks->memory_now));
+    count_memory(blocks, touches);
     if (!GROW(blocks->samples, blocks->samples_capacity, touches->n_samples + 1))
         return -ENOMEM;
     memcpy(blocks->samples, touches->samples, touches->n_samples * sizeof(*blocks->samples));
@@ -466,10 +475,8 @@ static void end(Blocks *blocks)
 {
     swap_tried(blocks);
     blocks->n_rounds = MIN(blocks->n_rounds + 1, KEEP);
-    for (uint32_t i = 0; i < blocks->n_nodes; i++) {
+    for (uint32_t i = 0; i < blocks->n_nodes; i++)
         blocks->use[i] = average(blocks->use[i], blocks->use_now[i], blocks->n_rounds);
-        blocks->memory[i] = average(blocks->memory[i], blocks->memory_now[i], blocks->n_rounds);
-    }
 }
 
 /*

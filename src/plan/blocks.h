@@ -69,9 +69,9 @@ typedef struct Blocks {
 
     /* Private to blocks.c. */
     uint32_t n_nodes;
-    uint32_t n_rounds;                      /* in the averages; stops at what they keep */
-    uint64_t *use_now, *memory_now, *votes; /* [n_nodes] */
-    Touch *samples;                         /* of the round, by address */
+    uint32_t n_rounds;         /* in the average; stops at what it keeps */
+    uint64_t *use_now, *votes; /* [n_nodes] */
+    Touch *samples;            /* of the round, by address */
     size_t samples_capacity;
     BlocksTried *tried, *tried_now; /* ascending */
     size_t n_tried, tried_capacity, n_tried_now, tried_now_capacity;
