@@ -428,7 +428,8 @@ static int take_line(Journal *journal, RecordReader *reader)
     if (record_is(reader, "unfenced"))
         return take_unfenced(journal, reader);
     if (!record_is(reader, "settled") && !record_is(reader, "checked"))
-        return record_expected(reader, "a record that numaplaced(8) names, not \"%.20s\"", reader->kind);
+        return record_expected(reader, "process, thread, mask, narrow, settled, checked, released, "
+                                       "fence, fenced or unfenced");
 
     r = record_read(reader, NULL, 0, NULL);
     if (r < 0)

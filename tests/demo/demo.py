@@ -11,6 +11,9 @@ rehearsal of two). A has as many busy threads as the machine has CPUs, B as many
   3. The daemon stops: every thread must have the mask it had before (restored).
 
 Only processes started here are managed: the policies match a variable in their environment. Ctrl-C restores too.
+
+With --act=cpuset each workload runs in a cgroup of its own, where the cpuset controller is on version 1. Its cpuset must be the
+home before anybody is busy, and what it was at the end.
 """
 
 import argparse
@@ -68,6 +71,41 @@ def allowed(pid: int) -> dict[int, str]:
     return out
 
 
+class Cpuset:
+    """A cgroup of version 1 beside this program's own, with the same CPUs."""
+
+    CONTROLLER = pathlib.Path("/sys/fs/cgroup/cpuset")
+
+    def __init__(self, name: str):
+        own = pathlib.Path("/proc/self/cpuset").read_text(encoding="ascii").strip().strip("/")
+        self.parent = self.CONTROLLER / own
+        self.path = self.parent / name
+        try:
+            self.path.mkdir()
+            for file in ("cpuset.mems", "cpuset.cpus"):
+                (self.path / file).write_text((self.parent / file).read_text(encoding="ascii"), encoding="ascii")
+        except OSError as error:
+            raise DemoError(f"--act=cpuset needs the cpuset controller of cgroup v1: {error}") from error
+        self.before = self.cpus()
+
+    def cpus(self) -> str:
+        return (self.path / "cpuset.cpus").read_text(encoding="ascii").strip()
+
+    def enter(self) -> None:
+        (self.path / "cgroup.procs").write_text("0", encoding="ascii")
+
+    def remove(self) -> None:
+        """When everything in it has ended, which takes the kernel a moment longer than wait(2)."""
+        for _ in range(200):
+            try:
+                return self.path.rmdir()
+            except FileNotFoundError:
+                return None
+            except OSError:
+                time.sleep(0.01)
+        raise DemoError(f"{self.path} cannot be removed")
+
+
 class Workload:
     """Threads that count what they get done; woken and put to sleep by a signal."""
 
@@ -77,10 +115,11 @@ class Workload:
         self.awake = False
         self.counters = demo.directory / f"{self.name}.counters"
         env = dict(os.environ, NUMAPLACE_DEMO=f"{demo.tag}-{letter}")
+        self.cpuset = demo.cpuset(f"numaplace-demo-{demo.tag}-{letter}")
         self.process = demo.spawn(
             [demo.program("tests/workloads/spinner"), "--threads", str(n_threads), "--name", self.name,
              "--counter-file", str(self.counters), "--asleep"],
-            env=env)
+            preexec_fn=self.cpuset.enter if self.cpuset else None, env=env)
         deadline = time.monotonic() + 10
         while not (self.counters.exists() and self.counters.stat().st_size >= 8 * n_threads
                    and len(os.listdir(f"/proc/{self.process.pid}/task")) > n_threads):
@@ -107,8 +146,10 @@ class Workload:
 
 
 class Demo:
-    def __init__(self, build: pathlib.Path, quiet: bool):
+    def __init__(self, build: pathlib.Path, quiet: bool, act: str = "auto"):
         self.build = build
+        self.act = act
+        self.cpusets: list[Cpuset] = []
         self.quiet = quiet
         self.tag = f"{os.getpid()}"
         self.children: list[subprocess.Popen] = []
@@ -123,9 +164,20 @@ class Demo:
     def program(self, path: str) -> str:
         return str(self.build / path)
 
-    def spawn(self, argv: list[str], **kwargs) -> subprocess.Popen:
+    def cpuset(self, name: str) -> Cpuset | None:
+        if self.act != "cpuset":
+            return None
+        self.cpusets.append(Cpuset(name))
+        return self.cpusets[-1]
+
+    def spawn(self, argv: list[str], preexec_fn=None, **kwargs) -> subprocess.Popen:
+        def prepare():
+            die_with_parent()
+            if preexec_fn:
+                preexec_fn()
+
         # A new session: Ctrl-C reaches this program alone, which then ends the others in order.
-        child = subprocess.Popen(argv, preexec_fn=die_with_parent, start_new_session=True, **kwargs)
+        child = subprocess.Popen(argv, preexec_fn=prepare, start_new_session=True, **kwargs)
         self.children.append(child)
         return child
 
@@ -170,7 +222,8 @@ class Demo:
         for letter, nodes in (("a", nodes_a), ("b", nodes_b)):
             (directory / f"10-demo-{letter}.policy").write_text(
                 f"[Match]\nEnvironment=NUMAPLACE_DEMO={self.tag}-{letter}\n\n"
-                f"[Workload]\nDescription=Demonstration workload {letter.upper()}\nMinAgeSec=0\n\n"
+                f"[Workload]\nDescription=Demonstration workload {letter.upper()}\nMinAgeSec=0\n"
+                f"Act={self.act}\n\n"
                 f"[Placement]\nMode=fixed\nNodes={nodes}\n\n"
                 # The machine may have more nodes than stealing is for by default; here that is the point.
                 f"[Steal]\nSteal=yes\nNodeLimit={max(2, n_nodes)}\nMaxDistance=254\nLeaseSec=60s\n",
@@ -246,6 +299,8 @@ class Demo:
             if child.poll() is None:
                 child.kill()
             child.wait()
+        for cpuset in self.cpusets:
+            cpuset.remove()
         shutil.rmtree(self.directory, ignore_errors=True)
 
     # The three parts
@@ -299,8 +354,23 @@ class Demo:
             raise DemoError("nothing was lent, so nothing could be recalled")
         return statistics.median(ratios), max(ticks), statistics.median(alone_all), statistics.median(shared_all)
 
+    def wait_fences(self, workloads: list[Workload]) -> None:
+        """Until each cpuset is a home, if that is what they are there for."""
+        deadline = time.monotonic() + 10
+        for workload in workloads:
+            while workload.cpuset and workload.cpuset.cpus() == workload.cpuset.before:
+                if time.monotonic() > deadline:
+                    raise DemoError(f"the cpuset of {workload.name} did not become its home")
+                time.sleep(0.02)
+            if workload.cpuset:
+                self.say(f"the cpuset of {workload.name} is its home, CPUs {workload.cpuset.cpus()}")
+
     def restored(self, workloads: list[Workload]) -> bool:
         ok = True
+        for cpuset in self.cpusets:
+            if cpuset.cpus() != cpuset.before:
+                self.say(f"{cpuset.path} had CPUs {cpuset.before}, now {cpuset.cpus()}")
+                ok = False
         for workload in workloads:
             now = allowed(workload.process.pid)
             for tid, mask in workload.before.items():
@@ -323,6 +393,7 @@ class Demo:
         self.start_daemon(options, self.write_policies(nodes_a, nodes_b, n_nodes))
         self.wait_moves("set-home", self.workload_name("a"), 1, 0, 5.0)
         self.wait_moves("set-home", self.workload_name("b"), 1, 0, 5.0)
+        self.wait_fences([a, b])
 
         steal_ratio = self.steal_ratio(a, cpus_b)
         owner_ratio, ticks, alone, shared = self.owner(a, b, cpus_b)
@@ -366,6 +437,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev run", description="Steal, recall and restore on this machine.")
     parser.add_argument("--build", default="build", type=pathlib.Path, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object on the last line")
+    parser.add_argument("--act", default="auto", choices=["auto", "affinity", "cpuset"],
+                        help="by which means (Act= of the policies)")
     args = parser.parse_args()
 
     def interrupt(signum, frame):
@@ -373,7 +446,7 @@ def main() -> int:
 
     signal.signal(signal.SIGTERM, interrupt)
     signal.signal(signal.SIGHUP, interrupt)
-    demo = Demo(args.build.resolve(), quiet=False)
+    demo = Demo(args.build.resolve(), quiet=False, act=args.act)
     status = 0
     try:
         result = demo.run()

@@ -203,8 +203,10 @@ static void test_corrupt(void **state)
     Fixture *f = *state;
 
 #define CORRUPT(text, sentence, n) assert_corrupt(f, text, sizeof(text) - 1, sentence, n)
-    CORRUPT(HEADER "hello\n" BODY, "2: expected a record that numaplaced(8) names, not \"hello\"",
-            3);
+    CORRUPT(
+        HEADER "hello\n" BODY,
+        "2: expected process, thread, mask, narrow, settled, checked, released, fence, fenced or unfenced",
+        3);
     CORRUPT(BODY, "1: expected \"journal version=1 boot=...\"", 2);
     CORRUPT("journal version=2 boot=\"" BOOT "\"\n" BODY, "1: expected version=1, not 2", 3);
     CORRUPT(HEADER "mask pid=5 start=1 mask=0\n" BODY,
@@ -214,7 +216,56 @@ static void test_corrupt(void **state)
     CORRUPT("\177ELF\2\1\1", "1: expected \"journal version=1 boot=...\"", 0);
     CORRUPT(HEADER "process pid=0 start=1 group=1 session=1 original=1 whole=no\n",
             "2: expected a process number and a mask with a CPU in it", 0);
+#define BAD_FENCE "2: expected a kind, the name of a unit or cgroup, its path and CPUs"
+    CORRUPT(HEADER "fence kind=none name=\"a\" path=\"/a\" before=empty\n", BAD_FENCE, 0);
+    CORRUPT(HEADER "fence kind=unit name=\"../a\" path=\"/a\" before=empty\n", BAD_FENCE, 0);
+    CORRUPT(HEADER "fence kind=cgroup2 name=\"/b\" path=\"/a\" before=empty\n", BAD_FENCE, 0);
+    CORRUPT(HEADER "fence kind=cgroup1 name=\"/../a\" path=\"/../a\" before=1\n", BAD_FENCE, 0);
+    CORRUPT(HEADER "fenced name=\"a\" cpus=1\n", "2: expected a fence line before the fenced line", 0);
+    CORRUPT(HEADER "unfenced name=\"a\"\n", "2: expected a fence line before the unfenced line", 0);
+    CORRUPT(HEADER "fence kind=unit name=\"a\" path=\"/a\" before=1\nfenced name=\"a\" cpus=empty\n",
+            "3: expected a set with a CPU in it", 0);
+#undef BAD_FENCE
 #undef CORRUPT
+}
+
+/* What is noted is in the file, is read again, and outlives a compaction. */
+static void test_fences(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP(journal_free_p) Journal *journal = NULL;
+    CLEANUP_FREE char *error = NULL;
+    static const char text[] =
+        HEADER "fence kind=unit name=\"x.service\" path=\"/s.slice/x.service\" before=empty\n"
+               "fenced name=\"x.service\" cpus=0-3\n"
+               "fenced name=\"x.service\" cpus=4-7\n";
+
+    assert_int_equal(open_journal(f, &journal, &error), 0);
+    assert_int_equal(
+        journal_note_fence(journal, ACT_FENCE_UNIT, "x.service", "/s.slice/x.service", fixture_mask(f, "")),
+        0);
+    for (unsigned i = 0; i < 2; i++) { /* the second time nothing new is said */
+        assert_int_equal(journal_note_fenced(journal, "x.service", fixture_mask(f, "0-3")), 0);
+        assert_int_equal(journal_note_fenced(journal, "x.service", fixture_mask(f, "4-7")), 0);
+    }
+    assert_file(f, "", text);
+    journal = journal_free(journal);
+    assert_int_equal(open_journal(f, &journal, &error), 0);
+    assert_int_equal(journal_compact(journal, NULL, 0), 0);
+    assert_file(f, "", text);
+    assert_int_equal(journal_fence(journal, "x.service")->n_given, 2);
+    assert_null(journal_fence(journal, "y.service"));
+
+    /* Another value before: the sets that it got stay known. */
+    assert_int_equal(
+        journal_note_fence(journal, ACT_FENCE_UNIT, "x.service", "/s.slice/x.service", fixture_mask(f, "1")),
+        0);
+    assert_int_equal(journal_fence(journal, "x.service")->n_given, 2);
+    assert_int_equal(journal_note_unfenced(journal, "x.service"), 0);
+    assert_int_equal(journal_note_unfenced(journal, "x.service"), 0);
+    journal = journal_free(journal);
+    assert_int_equal(open_journal(f, &journal, &error), 0);
+    assert_int_equal(journal->n_fences, 0);
 }
 
 static void test_nul_line(void **state)
@@ -357,10 +408,10 @@ static void test_replace_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_new),           TEST(test_round_trip), TEST(test_later_lines_win),
-        TEST(test_torn),          TEST(test_corrupt),    TEST(test_nul_line),
-        TEST(test_too_large),     TEST(test_other_boot), TEST(test_not_trusted),
-        TEST(test_foreign_owner), TEST(test_no_boot_id), TEST(test_replace_fails),
+        TEST(test_new),           TEST(test_round_trip),  TEST(test_later_lines_win), TEST(test_torn),
+        TEST(test_corrupt),       TEST(test_fences),      TEST(test_nul_line),        TEST(test_too_large),
+        TEST(test_other_boot),    TEST(test_not_trusted), TEST(test_foreign_owner),   TEST(test_no_boot_id),
+        TEST(test_replace_fails),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

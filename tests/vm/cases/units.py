@@ -12,7 +12,6 @@ import nodes
 import tap
 
 HOME = 1
-lib.DEADLINE_SEC = 40
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 # What the manager sets for the second one is the unit's for good, and so is the drop-in; this one only for this boot.
 UNITS = pathlib.Path("/run/systemd/system")
