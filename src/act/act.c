@@ -180,7 +180,7 @@ bool act_fence_bound(const Act *act, const char *path, hwloc_bitmap_t ret)
 
 ActMeans act_means(const Act *act, uint64_t group_id)
 {
-    return act->fences ? fences_means(act->fences, group_id) : (ActMeans){.why = ACT_WHY_POLICY};
+    return act->fences ? fences_means(act->fences, group_id) : (ActMeans){.why = ACT_WHY_SETTLING};
 }
 
 void act_host(const Act *act, ActHost *ret)

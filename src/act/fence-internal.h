@@ -56,13 +56,17 @@ struct Fences {
     FenceGroup *groups; /* ascending id */
     size_t n_groups, groups_capacity;
     hwloc_bitmap_t possible; /* every CPU the kernel could ever have; empty: not known */
-    hwloc_bitmap_t scratch;
+    hwloc_bitmap_t online;
+    hwloc_bitmap_t scratch, difference; /* the second one of fence_alike() */
 };
 
 /* Fences come down for so long after a lend, another home, or somebody else's change: a unit's file is not to be written
  * twice a second. */
 #define FENCE_REST_USEC (10U * USEC_PER_SEC)
 
+/* Whether two sets are the same but for CPUs that are offline: from a cpuset of version 1 the kernel takes these, and never
+ * gives them back. */
+bool fence_alike(const Fences *fences, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b);
 Fence *fence_find(const Fences *fences, const char *name);
 /* Makes one that is down. 0, -ENOMEM, or another -errno when the cgroup cannot be read. */
 int fence_add(Fences *fences, const FencePlace *place, Fence **ret);

@@ -265,9 +265,22 @@ static int write_list(int root_fd, ActFenceKind kind, const char *path, hwloc_co
     return write(fd, *list ? list : "\n", *list ? strlen(list) : 1) < 0 ? -errno : 0;
 }
 
+/* CPUs that are offline are refused, and were taken away when they went. */
 int fence_write_v1(void *context, const char *path, hwloc_const_bitmap_t cpus)
 {
-    return write_list(*(const int *)context, ACT_FENCE_CGROUP1, path, cpus);
+    int root_fd = *(const int *)context, r = write_list(root_fd, ACT_FENCE_CGROUP1, path, cpus);
+    hwloc_bitmap_t there;
+
+    if (r != -EINVAL)
+        return r;
+    there = hwloc_bitmap_alloc();
+    if (!there)
+        return -ENOMEM;
+    if (fence_read_above(root_fd, ACT_FENCE_CGROUP1, path, there) == 0 &&
+        hwloc_bitmap_and(there, there, cpus) == 0 && !hwloc_bitmap_iszero(there))
+        r = write_list(root_fd, ACT_FENCE_CGROUP1, path, there);
+    hwloc_bitmap_free(there);
+    return r;
 }
 
 int fence_write_v2(void *context, const char *path, hwloc_const_bitmap_t cpus)

@@ -48,22 +48,31 @@ static Fence *fence_free(Fence *fence)
 
 DEFINE_CLEANUP(Fence *, fence_free)
 
+/* What cannot be read stays as it was. */
+static void read_cpus(const Fences *fences, const char *path, hwloc_bitmap_t ret)
+{
+    char text[4096];
+
+    if (root_read(fences->root_fd, path, text, sizeof(text)) > 0)
+        (void)parse_list(text, PARSE_CPU_MAX, ret);
+}
+
 Fences *fences_new(Journal *journal, int root_fd)
 {
     CLEANUP(fences_free_p) Fences *fences = calloc(1, sizeof(*fences));
-    char possible[4096];
 
     if (!fences)
         return NULL;
     fences->journal = journal;
     fences->root_fd = root_fd;
     fences->scratch = hwloc_bitmap_alloc();
+    fences->difference = hwloc_bitmap_alloc();
     fences->possible = hwloc_bitmap_alloc();
+    fences->online = hwloc_bitmap_alloc_full();
     fences->units = fence_units_new(NULL);
-    if (!fences->scratch || !fences->possible || !fences->units)
+    if (!fences->scratch || !fences->difference || !fences->possible || !fences->online || !fences->units)
         return NULL;
-    if (root_read(root_fd, "sys/devices/system/cpu/possible", possible, sizeof(possible)) > 0)
-        (void)parse_list(possible, PARSE_CPU_MAX, fences->possible);
+    read_cpus(fences, "sys/devices/system/cpu/possible", fences->possible);
     fence_host_read(root_fd, &fences->host);
     fences_set_ops(fences, ACT_FENCE_UNIT, &fence_ops_unit, fences->units);
     fences_set_ops(fences, ACT_FENCE_CGROUP2, &ops_v2, &fences->root_fd);
@@ -81,7 +90,9 @@ Fences *fences_free(Fences *fences)
     free(fences->groups);
     fence_units_free(fences->units);
     hwloc_bitmap_free(fences->scratch);
+    hwloc_bitmap_free(fences->difference);
     hwloc_bitmap_free(fences->possible);
+    hwloc_bitmap_free(fences->online);
     free(fences);
     return NULL;
 }
@@ -89,6 +100,14 @@ Fences *fences_free(Fences *fences)
 void fences_set_ops(Fences *fences, ActFenceKind kind, const FenceOps *ops, void *context)
 {
     fences->means[kind] = (FenceMeans){.ops = ops, .context = context};
+}
+
+bool fence_alike(const Fences *fences, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
+{
+    if (hwloc_bitmap_iszero(a) != hwloc_bitmap_iszero(b))
+        return false;
+    return hwloc_bitmap_isequal(a, b) || (hwloc_bitmap_xor(fences->difference, a, b) == 0 &&
+                                          !hwloc_bitmap_intersects(fences->difference, fences->online));
 }
 
 Fence *fence_find(const Fences *fences, const char *name)
@@ -145,7 +164,7 @@ static int ask(Fences *fences, Fence *fence, hwloc_const_bitmap_t cpus, FenceSta
 /* The cgroup has what somebody else gave it. */
 static void yield(Fences *fences, Fence *fence, hwloc_const_bitmap_t now)
 {
-    bool known = hwloc_bitmap_isequal(now, fence->before);
+    bool known = fence_alike(fences, now, fence->before);
 
     enter(fence, FENCE_DOWN);
     fence->n_foreign++;
@@ -173,17 +192,17 @@ static hwloc_const_bitmap_t way_down(const Fences *fences, hwloc_const_bitmap_t 
 static bool is_back(const Fences *fences, hwloc_const_bitmap_t before, hwloc_const_bitmap_t now)
 {
     if (!hwloc_bitmap_iszero(before))
-        return hwloc_bitmap_isequal(before, now);
+        return fence_alike(fences, before, now);
     return hwloc_bitmap_iszero(now) ||
            (!hwloc_bitmap_iszero(fences->possible) && hwloc_bitmap_isincluded(fences->possible, now));
 }
 
 /* It is back in effect; whether nothing more is to be waited for. */
-static bool is_back_to_the_letter(const Fences *fences, Fence *fence)
+static bool is_back_to_the_letter(const Fences *fences, Fence *fence, bool empty)
 {
     const FenceMeans *means = &fences->means[fence->kind];
 
-    if (!hwloc_bitmap_iszero(fence->before) || hwloc_bitmap_iszero(fences->scratch))
+    if (empty || !hwloc_bitmap_iszero(fence->before))
         return true;
     fence->letter = true;
     return means->ops->set(means->context, fence->name, fence->before) < 0 ||
@@ -194,19 +213,21 @@ static void settle_rising(Fences *fences, Fence *fence, int r, int now)
 {
     if (r < 0)
         refuse(fence, r, FENCE_DOWN);
-    else if (now == 0 && hwloc_bitmap_isequal(fences->scratch, fence->target))
+    else if (now == 0 && fence_alike(fences, fences->scratch, fence->target))
         enter(fence, FENCE_UP);
 }
 
 static void settle_falling(Fences *fences, Fence *fence, int r, int now)
 {
-    /* What does not run any more has nothing to be put back, or will not be asked again. */
-    bool done = fence->letter || r == -ENOENT || now == -ENOENT;
+    bool gone = now == -ENOENT; /* a unit that does not run has its property all the same */
+    bool done = fence->letter || r == -ENOENT;
 
-    if (!done && r < 0)
+    if (!done && r < 0) {
         refuse(fence, r, FENCE_UP);
-    else if (done || (now == 0 && is_back(fences, fence->before, fences->scratch) &&
-                      is_back_to_the_letter(fences, fence)))
+        return;
+    }
+    if (done || ((gone || (now == 0 && is_back(fences, fence->before, fences->scratch))) &&
+                 is_back_to_the_letter(fences, fence, now == 0 && hwloc_bitmap_iszero(fences->scratch))))
         enter(fence, FENCE_DOWN);
 }
 
@@ -234,15 +255,15 @@ static void settle(Fences *fences, Fence *fence)
     if (fence->state == FENCE_RISING || fence->state == FENCE_FALLING)
         settle_change(fences, fence);
     else if (fence->state == FENCE_UP && read_now(fences, fence, fences->scratch) == 0 &&
-             !hwloc_bitmap_isequal(fences->scratch, fence->target))
+             !fence_alike(fences, fences->scratch, fence->target))
         yield(fences, fence, fences->scratch);
 }
 
 /* Whether these are CPUs that the cgroup has from us. */
-static bool is_ours(const JournalFence *entry, hwloc_const_bitmap_t cpus)
+static bool is_ours(const Fences *fences, const JournalFence *entry, hwloc_const_bitmap_t cpus)
 {
     for (uint32_t i = 0; entry && i < entry->n_given; i++)
-        if (hwloc_bitmap_isequal(cpus, entry->given[i]))
+        if (fence_alike(fences, cpus, entry->given[i]))
             return true;
     return false;
 }
@@ -252,7 +273,7 @@ int fence_read_before(Fences *fences, Fence *fence)
     const JournalFence *entry = journal_fence(fences->journal, fence->name);
     int r = read_now(fences, fence, fences->scratch);
     bool known =
-        entry && (is_ours(entry, fences->scratch) || is_back(fences, entry->before, fences->scratch));
+        entry && (is_ours(fences, entry, fences->scratch) || is_back(fences, entry->before, fences->scratch));
 
     if (r == 0 && hwloc_bitmap_copy(fence->before, known ? entry->before : fences->scratch) < 0)
         r = -ENOMEM;
@@ -339,6 +360,7 @@ void fence_lower(Fences *fences, Fence *fence)
 
 void fences_sense(Fences *fences)
 {
+    read_cpus(fences, "sys/devices/system/cpu/online", fences->online);
     for (size_t i = 0; i < fences->n_fences; i++) {
         Fence *fence = fences->fences[i];
 
@@ -426,7 +448,7 @@ static bool is_somebody_elses(const Fences *fences, const JournalFence *entry)
 {
     /* What does not run cannot be asked; but a unit still has its property then. */
     return fence_read(fences->root_fd, entry->kind, entry->path, "cpuset.cpus", fences->scratch) == 0 &&
-           !is_ours(entry, fences->scratch);
+           !is_ours(fences, entry, fences->scratch);
 }
 
 static Progress restore_ask(const Fences *fences, const JournalFence *entry)
@@ -501,6 +523,7 @@ int fences_restore(Fences *fences)
 
     if (!progress)
         return -ENOMEM;
+    read_cpus(fences, "sys/devices/system/cpu/online", fences->online);
     n_left = restore_all(fences, progress);
     for (size_t i = fences->n_fences; i-- > 0;) {
         Fence *fence = fences->fences[i];

@@ -187,6 +187,14 @@ int probe_cpuset_again(Probe *probe, World *world, Process *process)
     return r;
 }
 
+bool probe_cpuset_leaves(Probe *probe, const char *path, hwloc_const_bitmap_t mask)
+{
+    return cgroup_cpuset(probe->options.root_fd, (ProbeCgroupLayout)probe->features.cgroup,
+                         probe->features.cpuset_v1, path, probe->scratch) == 0 &&
+           hwloc_bitmap_and(probe->scratch, probe->scratch, probe->online) == 0 &&
+           hwloc_bitmap_isequal(probe->scratch, mask);
+}
+
 void probe_cpusets_clear(Probe *probe)
 {
     CpusetCache *e, *next;

@@ -132,6 +132,12 @@ static bool is_given(Probe *probe, const World *world, GroupIx group, CpuMask cp
     return hwloc_bitmap_weight(mask) - hwloc_bitmap_weight(home) <= 1;
 }
 
+static bool is_home(Probe *probe, const World *world, const Process *process, CpuMask mask)
+{
+    return is_given(probe, world, process->group, process->cpuset, mask) &&
+           hwloc_bitmap_isequal(probe->scratch, mask);
+}
+
 TaskHands probe_mask_judge(Probe *probe, World *world, const Process *process, const Task *task)
 {
     const Process *parent = world_process(world, process->parent);
@@ -186,7 +192,10 @@ static bool is_uncut(Probe *probe, World *world, const Process *process, const T
  * hand sees it closed again is the lesser evil. */
 static bool is_kernels(Probe *probe, World *world, Process *process, SeenProcess *seen, CpuMask now)
 {
-    if (now == process->cpuset && forgets_masks(probe))
+    /* A cpuset of ours goes to its new value in more than one step, and masks go with it. */
+    if (forgets_masks(probe) && (now == process->cpuset ||
+                                 (seen->cpuset_path && probe_cpuset_leaves(probe, seen->cpuset_path, now)) ||
+                                 is_home(probe, world, process, now)))
         return true;
     if (!seen->cpuset_changed && probe_cpuset_again(probe, world, process) != 0)
         seen->cpuset_changed = true;

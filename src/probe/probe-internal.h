@@ -129,6 +129,8 @@ bool probe_cpus_changed(Probe *probe);
 /* CPUs that the cpuset at `path` leaves, cut to online ones; read once per discovery. 0 or -ENOMEM. */
 int probe_cpuset(Probe *probe, World *world, const char *path, CpuMask *ret);
 void probe_cpusets_clear(Probe *probe);
+/* Whether `mask` is just what the cpuset at `path` leaves now, whatever it is said to be without this daemon. */
+bool probe_cpuset_leaves(Probe *probe, const char *path, hwloc_const_bitmap_t mask);
 /* Reads the cpuset of a process anew, because a mask contradicts it. 0: unchanged; 1: changed, and put into the
  * World; <0: could not be read. */
 int probe_cpuset_again(Probe *probe, World *world, Process *process);

@@ -160,9 +160,11 @@ static int setup(void **state)
     Tree *t = calloc(1, sizeof(*t));
     char *error = NULL;
 
-    assert_non_null(t);
+    if (!t)
+        return -1;
     (void)snprintf(t->directory, sizeof(t->directory), "/tmp/numaplace-fence-XXXXXX");
-    assert_non_null(mkdtemp(t->directory));
+    if (!mkdtemp(t->directory))
+        return -1;
     (void)snprintf(t->journal_path, sizeof(t->journal_path), "%s/journal", t->directory);
     t->root_fd = open(t->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(t->root_fd >= 0);
@@ -413,6 +415,22 @@ static void test_foreign(void **state)
     assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "2-5");
 }
 
+/* The kernel takes offline CPUs from a cpuset of version 1, from ours as well as from what it was. */
+static void test_offline(void **state)
+{
+    Tree *t = *state;
+
+    tick(t);
+    write_file(t, "sys/devices/system/cpu/online", "0-2,4-7\n");
+    write_file(t, V1 "a/cpuset.cpus", "0-2\n");
+    tick(t);
+    assert_why(t, ACT_WHY_UP);
+    crash(t);
+    start(t);
+    assert_int_equal(fences_restore(t->fences), 0);
+    assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7"); /* the test's files take everything */
+}
+
 static void test_crash(void **state)
 {
     Tree *t = *state;
@@ -520,11 +538,9 @@ static void test_unit_refused(void **state)
     assert_string_equal(t->asked, "x.service=0-3;");
 }
 
-static void test_unit_stopped(void **state)
+static void stop_unit(Tree *t, const char *before, const char *asked)
 {
-    Tree *t = *state;
-
-    write_file(t, "sys/fs/cgroup" UNIT_PATH "/cpuset.cpus", "0-6\n");
+    write_file(t, "sys/fs/cgroup" UNIT_PATH "/cpuset.cpus", before);
     tick(t);
     t->result = 0;
     write_file(t, "sys/fs/cgroup" UNIT_PATH "/cpuset.cpus", "0-3\n");
@@ -535,11 +551,24 @@ static void test_unit_stopped(void **state)
     assert_int_equal(unlinkat(t->root_fd, "sys/fs/cgroup" UNIT_PATH "/cpuset.cpus", 0), 0);
     assert_int_equal(unlinkat(t->root_fd, "sys/fs/cgroup" UNIT_PATH "/cgroup.procs", 0), 0);
     assert_int_equal(unlinkat(t->root_fd, "sys/fs/cgroup" UNIT_PATH, AT_REMOVEDIR), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        tick(t);
+        t->result = 0;
+    }
     tick(t);
-    assert_string_equal(t->asked, "x.service=0-3;x.service=0-6;");
-    t->result = 0;
-    tick(t);
+    assert_string_equal(t->asked, asked);
     assert_int_equal(t->journal->n_fences, 0);
+}
+
+/* The manager keeps the property of a unit that does not run. */
+static void test_unit_stopped(void **state)
+{
+    stop_unit(*state, "0-6\n", "x.service=0-3;x.service=0-6;");
+}
+
+static void test_unit_stopped_unbound(void **state)
+{
+    stop_unit(*state, "\n", "x.service=0-3;x.service=0-7;x.service=;");
 }
 
 static void test_place(void **state)
@@ -604,12 +633,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_wide, setup_v1, teardown),
         cmocka_unit_test_setup_teardown(test_reserved, setup_v1, teardown),
         cmocka_unit_test_setup_teardown(test_foreign, setup_v1, teardown),
+        cmocka_unit_test_setup_teardown(test_offline, setup_v1, teardown),
         cmocka_unit_test_setup_teardown(test_crash, setup_v1, teardown),
         cmocka_unit_test_setup_teardown(test_left_over, setup_v1, teardown),
         cmocka_unit_test_setup_teardown(test_forgets, setup_v1, teardown),
         cmocka_unit_test_setup_teardown(test_unit, setup_unit, teardown),
         cmocka_unit_test_setup_teardown(test_unit_refused, setup_unit, teardown),
         cmocka_unit_test_setup_teardown(test_unit_stopped, setup_unit, teardown),
+        cmocka_unit_test_setup_teardown(test_unit_stopped_unbound, setup_unit, teardown),
         cmocka_unit_test_setup_teardown(test_place, setup_unit, teardown),
     };
 
