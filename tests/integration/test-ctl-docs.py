@@ -5,13 +5,16 @@
 --help is printed from the tables that the command line is parsed with, so it is what the others are held against.
 """
 
+import os
+import pathlib
 import re
 import shutil
 import subprocess
 import unittest
 
 import ctllib
-from ctllib import SOURCE
+import shells
+from ctllib import CTL, SOURCE
 
 
 def help_tables():
@@ -100,6 +103,8 @@ class Docs(unittest.TestCase):
         self.assertIn("--follow", self.complete("moves", "--"))
         self.assertNotIn("--follow", self.complete("status", "--"))
         self.assertEqual(self.complete("policy", "cat", "--eff"), {"--effective"})
+        self.assertEqual(self.complete("run", "--pol"), {"--policy=", "--policy-dir="})
+        self.assertEqual(self.complete("run", "--no-daemon", "status", "--no"), set())  # another program's option
 
     def test_zsh(self):
         text = self.read("completions/_numaplacectl")
@@ -119,6 +124,34 @@ class Docs(unittest.TestCase):
         self.assertEqual({f"--{name}" for name in re.findall(r" -l ([\w-]+)", text) if name not in
                           ("verbs", "policy_verbs", "no_verb", "in_policy")}, set(self.options))
         self.assertEqual({f"-{c}" for c in re.findall(r" -s (\w) ", text)}, self.letters)
+
+    def offers(self, offer):
+        """What a shell offers for the last word of some lines; its helpers ask the program that is tested."""
+        self.assertEqual(offer("numaplacectl re"), {"resume", "release", "reload"})
+        self.assertEqual(offer("numaplacectl policy "), self.policy_verbs())
+        self.assertEqual(offer("numaplacectl status --no"), {"--no-legend"})
+        self.assertEqual(offer("numaplacectl run --pol"), {"--policy", "--policy-dir"})
+        self.assertIn("--follow", offer("numaplacectl moves --"))
+        self.assertNotIn("--follow", offer("numaplacectl status --"))
+        # Behind run comes the command line of another program, here itself.
+        self.assertEqual(offer("numaplacectl run numaplacectl re"), {"resume", "release", "reload"})
+
+    def environment(self):
+        return {**os.environ, "PATH": f"{pathlib.Path(CTL).parent}:{os.environ['PATH']}"}
+
+    @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
+    def test_zsh_completes(self):
+        with shells.Zsh(SOURCE / "completions", self.environment()) as zsh:
+            self.offers(zsh.offers)
+            self.assertEqual(zsh.offers("numaplacectl --json="), {"pretty", "short", "off"})
+
+    @unittest.skipUnless(shutil.which("fish"), "fish is not installed")
+    def test_fish_completes(self):
+        def offer(line):
+            return shells.fish(SOURCE / "completions", line, self.environment())
+
+        self.offers(offer)
+        self.assertEqual(offer("numaplacectl --json="), {f"--json={mode}" for mode in ("pretty", "short", "off")})
 
     def test_syntax(self):
         for shell, path in (("bash", "numaplacectl.bash"), ("zsh", "_numaplacectl"), ("fish", "numaplacectl.fish")):

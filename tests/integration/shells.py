@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What zsh and fish offer for the last word of a command line, asked of the shells themselves."""
+
+import os
+import pathlib
+import pty
+import select
+import subprocess
+import time
+
+DEADLINE_SEC = 60
+
+
+def fish(completions: pathlib.Path, line: str, env: dict) -> set[str]:
+    """The first column of what it lists."""
+    script = 'source "$argv[1]"; complete -C "$argv[2]"'
+    run = subprocess.run(["fish", "-N", "-c", script, str(completions / "numaplacectl.fish"), line], stdin=subprocess.DEVNULL,
+                         capture_output=True, text=True, check=True, timeout=DEADLINE_SEC, env=env)
+    return {offered.split("\t")[0] for offered in run.stdout.splitlines()}
+
+
+class Zsh:
+    """An interactive zsh on a terminal of its own: completion is part of its line editor. Use as a context manager."""
+
+    SETUP = ("PS1=; PS2=; RPS1=; setopt no_beep no_prompt_cr no_prompt_sp no_auto_menu list_packed; unset zle_bracketed_paste; "
+             "fpath=({completions} $fpath); autoload -Uz compinit; compinit -u -D; zstyle ':completion:*' list-max 1000; "
+             "zstyle ':completion:*' list-prompt ''; LISTMAX=1000; COLUMNS=400; LINES=200; bindkey '^D' list-choices; "
+             "bindkey '^U' kill-whole-line")
+
+    def __init__(self, completions: pathlib.Path, env: dict):
+        self.setup = self.SETUP.format(completions=completions)
+        self.env = env
+        self.count = 0
+
+    def __enter__(self) -> "Zsh":
+        pid, self.fd = pty.fork()
+        if pid == 0:
+            os.execvpe("zsh", ["zsh", "-f", "-i"], {**self.env, "TERM": "dumb"})
+        self.pid = pid
+        self.say(self.setup)
+        return self
+
+    def __exit__(self, *exc) -> None:
+        os.write(self.fd, b"\x15exit\n")
+        os.close(self.fd)
+        os.waitpid(self.pid, 0)
+
+    def say(self, line: str) -> str:
+        """Everything it writes until it has carried out the line; a question for the end follows each."""
+        self.count += 1
+        os.write(self.fd, f"{line}\nprint end-$(( {self.count} + 1000 ))\n".encode())
+        return self.until(f"end-{self.count + 1000}")
+
+    def until(self, what: str) -> str:
+        text, end = "", time.monotonic() + DEADLINE_SEC
+        while what not in text:
+            if not select.select([self.fd], [], [], max(0.0, end - time.monotonic()))[0]:
+                raise AssertionError(f"zsh did not say {what}: {text}")
+            text += os.read(self.fd, 65536).decode(errors="replace")
+        return text
+
+    def offers(self, line: str) -> set[str]:
+        """The words of the list it shows, without what explains them: that stands between the line and the line again."""
+        os.write(self.fd, line.encode() + b"\x04")
+        lines = [shown.strip() for shown in self.say("\x15").replace("\r", "").split("\n")]
+        offered = set()
+        for shown in lines[1:]:
+            if shown.startswith(line.strip()):
+                return offered
+            offered |= {shown.split()[0]} if " -- " in shown else set(shown.split())
+        return set()
