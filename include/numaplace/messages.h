@@ -17,6 +17,5 @@
 #define NUMAPLACE_MESSAGE_ADMINISTRATOR    "948db4612a5c408393a0ba8b25140f9f" /* pause, resume, release */
 #define NUMAPLACE_MESSAGE_LIMIT            "2fc79b7b40884bf290afb606ff417768" /* a limit was reached */
 #define NUMAPLACE_MESSAGE_MEMORY           "eb4f593c1c394db1b9847bae7e4387bc" /* an order to move memory is over */
-#define NUMAPLACE_MESSAGE_NEIGHBOUR \
-    "08a58e1f3d32496783c4ab7b1e43727c" /* another who decides of CPUs or memory */
-#define NUMAPLACE_MESSAGE_JOURNAL "031c23be86c4473793fcba88f1ec99d0" /* the undo journal cannot be used */
+#define NUMAPLACE_MESSAGE_NEIGHBOUR        "08a58e1f3d32496783c4ab7b1e43727c" /* another who places tasks */
+#define NUMAPLACE_MESSAGE_JOURNAL          "031c23be86c4473793fcba88f1ec99d0" /* the undo journal cannot be used */
