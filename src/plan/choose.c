@@ -536,9 +536,20 @@ bool choose_early(const Planner *p)
 
 bool choose_waits(const Planner *p)
 {
-    for (size_t i = 0; i < p->world->n_groups; i++)
-        if (is_new(p, &p->world->groups[i]))
+    const World *world = p->world;
+
+    for (size_t i = 0; i < world->n_groups; i++)
+        if (world->groups[i].want_permille >= IDLE_PERMILLE && is_new(p, &world->groups[i]))
             return true;
+    /* Of the others what they do is known from the next tick on, and where their memory is soon. */
+    for (size_t i = 0; i < world->n_tasks; i++) {
+        const Task *task = &world->tasks[i];
+        const Process *process = &world->processes[task->process.i];
+
+        if (!task->gone && (task->fresh || process->memory_awaited) && process->group.i >= 0 &&
+            is_new(p, &world->groups[process->group.i]))
+            return true;
+    }
     return false;
 }
 
