@@ -17,13 +17,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/resource.h>
 
 /* Processes that were looked at once and are remembered for that: older ones are forgotten first. */
 #define MARKS_MAX 1024U
-
-/* Who has locked the address space of somebody else must not wait for a CPU: as the threads that move memory. */
-#define CREW_NICE (-10)
 
 /* At the end, a round under way gets that long. */
 #define END_USEC 500000U
@@ -175,8 +171,6 @@ static void *run(void *userdata)
 {
     EvidenceCrew *crew = userdata;
 
-    /* Without the right to it, it is as nice as the others. */
-    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), CREW_NICE);
     (void)pthread_mutex_lock(&crew->lock);
     while (!crew->ending) {
         uint64_t until;

@@ -15,8 +15,8 @@
 
 typedef struct EvidenceCrew EvidenceCrew;
 
-/* `root_fd` is duplicated, a reference to the topology is taken. Threads begin with the first process, and have a nice value
- * of -10 if that is allowed. 0 or -errno. */
+/* `root_fd` is duplicated, a reference to the topology is taken. Threads begin with the first process. 0 or
+ * -errno. */
 int evidence_crew_new(const EvidenceMachine *machine, int root_fd, Topology *topology, EvidenceCrew **ret);
 
 /* Rounds under way that hang cannot be ended: what they use is left to them. Returns NULL. */
