@@ -17,7 +17,7 @@
 #include <systemd/sd-event.h>
 
 #define ROUND_USEC (10 * USEC_PER_MSEC)
-/* How long answers may take when nothing is asked any more. */
+/* How long connecting may take, and answers when nothing is asked any more. */
 #define REST_USEC (60 * USEC_PER_SEC)
 /* The bus itself refuses more than 128 unanswered calls of one client. */
 #define PENDING_MAX 64U
@@ -194,10 +194,20 @@ static int connect_client(Storm *storm, Client *client)
     return r < 0 ? r : sd_bus_attach_event(client->bus, storm->event, 0);
 }
 
+/* A client that is neither let in nor turned away is a failure, not a reason to wait for ever. */
+static int on_late(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    Storm *storm = userdata;
+
+    return storm->begin_usec == 0 ? sd_event_exit(storm->event, -ETIMEDOUT) : 0;
+}
+
 static int run(Storm *storm)
 {
     int r = sd_event_new(&storm->event);
 
+    if (r >= 0)
+        r = sd_event_add_time_relative(storm->event, NULL, CLOCK_MONOTONIC, REST_USEC, 0, on_late, storm);
     for (uint32_t i = 0; r >= 0 && i < storm->n_clients; i++)
         r = connect_client(storm, &storm->clients[i]);
     return r < 0 ? r : sd_event_loop(storm->event);
