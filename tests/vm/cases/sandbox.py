@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Does to a process of another user what the daemon does, or is there to do, and says what was refused.
 
-usage: sandbox.py PID [perf]   perf: also samples page faults, if the unit is meant to allow that"""
+usage: sandbox.py PID [perf]   perf: also what it takes to see page faults, if the unit is meant to allow that"""
 
 import ctypes
 import mmap
@@ -87,8 +87,17 @@ def pressure() -> None:
         file.write(b"some 50000 500000\0")
 
 
+def write_protect(pid: int) -> None:
+    """Soft-dirty bits: what is cleared is seen when it is written to."""
+    pathlib.Path(f"/proc/{pid}/clear_refs").write_text("4", encoding="ascii")
+    with open(f"/proc/{pid}/pagemap", "rb", buffering=0) as file:
+        file.seek(stack(pid) // mmap.PAGESIZE * 8)
+        if len(file.read(8)) != 8:
+            raise OSError("pagemap is too short")
+
+
 def page_faults(pid: int) -> None:
-    """Samples of page faults, with their addresses, through a ring in memory."""
+    """Samples of its page faults, with their addresses, through a ring in memory."""
     # type, size, config, sample_period, sample_type (TID, ADDR), read_format, flags (exclude_kernel)
     attr = ctypes.create_string_buffer(struct.pack("=IIQQQQQ", 1, 128, 2, 1, 1 << 1 | 1 << 3, 0, 1 << 5), 128)
     fd = syscall(PERF_EVENT_OPEN, attr, pid, -1, -1, 8)
@@ -102,7 +111,7 @@ def main() -> None:
               "move_pages": lambda: move_pages(pid, MPOL_MF_MOVE), "move_pages of shared ones": lambda: move_pages(pid, MPOL_MF_MOVE_ALL),
               "migrate_pages": lambda: migrate_pages(pid), "capset": capabilities, "pressure stall events": pressure}
     if "perf" in sys.argv:
-        checks["perf_event_open"] = lambda: page_faults(pid)
+        checks |= {"perf_event_open": lambda: page_faults(pid), "clear_refs and pagemap": lambda: write_protect(pid)}
     for name, check in checks.items():
         try:
             check()

@@ -40,6 +40,7 @@ Exe=/lab/bin/spinner
 Environment=NUMAPLACE_TEST=of-the-unit
 [Workload]
 MinAgeSec=0
+Act=%s
 [Placement]
 Mode=fixed
 Nodes=%s
@@ -86,8 +87,13 @@ def wait_masks(cpus: str) -> None:
     lib.wait_until(f"{WORK} to have the CPUs {cpus}", lambda: work_masks() == {cpus}, 60)
 
 
-def write_policy(nodes: int | str) -> None:
-    (POLICIES / "50-work.policy").write_text(POLICY % nodes, encoding="ascii")
+def write_policy(nodes: int | str, act: str = "affinity") -> None:
+    (POLICIES / "50-work.policy").write_text(POLICY % (act, nodes), encoding="ascii")
+
+
+def wait_allowed(cpus: str) -> None:
+    """As the manager shows the unit's AllowedCPUs=; a fence goes up some seconds after the home was given."""
+    lib.wait_until(f"{WORK} to have AllowedCPUs={cpus}", lambda: show(WORK, "AllowedCPUs").replace(" ", ",") == cpus)
 
 
 #
@@ -145,7 +151,9 @@ def properties() -> dict[str, str]:
 
 
 def dropins() -> set[str]:
-    return {str(path) for top in ("/run/systemd", "/etc/systemd") for path in pathlib.Path(top).rglob("*.d/*.conf")}
+    """Those that set something: what was set for this boot is unset by one that says nothing."""
+    return {str(path) for top in ("/run/systemd", "/etc/systemd") for path in pathlib.Path(top).rglob("*.d/*.conf")
+            if re.search(r"^\w+=.", path.read_text(encoding="utf-8"), re.MULTILINE)}
 
 
 class State:
