@@ -16,7 +16,7 @@
 #define PACE_STRETCH_MAX_USEC 60000000ULL
 
 /* Processes that are new are found up to so many times as often as SlowTickSec= says, if that can be afforded. */
-#define PACE_DISCOVERIES 4U
+#define PACE_DISCOVERIES 10U
 
 /* MaxCPU= holds on average over this time: what was not used of it is saved, and a daemon that has much to do at once, when
  * work begins, need not be slow just then. */

@@ -245,7 +245,7 @@ static void test_now_makes_the_next_tick_slow(void **state)
     assert_int_equal(pace.due_usec, now + 1);
 }
 
-/* Between slow ticks a quarter of their interval apart, and no more than MaxCPU= allows. */
+/* Between slow ticks a tenth of their interval apart, and no more than MaxCPU= allows. */
 static void test_may_discover(void **state)
 {
     uint64_t now = 1000 * USEC_PER_SEC;
@@ -253,23 +253,26 @@ static void test_may_discover(void **state)
 
     init_poor(&pace);
     pace_ticked(&pace, now, true, false, false, 0, 0);
-    assert_false(pace_may_discover(&pace, now + 249 * MS));
-    assert_true(pace_may_discover(&pace, now + 250 * MS));
+    assert_false(pace_may_discover(&pace, now + 99 * MS));
+    assert_true(pace_may_discover(&pace, now + 100 * MS));
 
     /* One in between counts for those that follow, but not for slow ticks. */
-    pace_ticked(&pace, now + 250 * MS, false, false, false, 0, 4 * MS * 1000);
-    assert_false(pace_may_discover(&pace, now + 499 * MS));
+    pace_ticked(&pace, now + 100 * MS, false, false, false, 0, 4 * MS * 1000);
     assert_false(pace_slow_due(&pace, now + 700 * MS));
     assert_true(pace_slow_due(&pace, now + 1000 * MS));
 
     /* 4 ms are a hundredth of 400 ms; with fast ticks that take half of MaxCPU= already, of 800 ms. */
-    assert_false(pace_may_discover(&pace, now + 649 * MS));
-    assert_true(pace_may_discover(&pace, now + 650 * MS));
+    assert_false(pace_may_discover(&pace, now + 499 * MS));
+    assert_true(pace_may_discover(&pace, now + 500 * MS));
     pace.fast_cost_nsec = pace_fast_usec(&pace) * 5;
-    assert_false(pace_may_discover(&pace, now + 1049 * MS));
-    assert_true(pace_may_discover(&pace, now + 1050 * MS));
+    assert_false(pace_may_discover(&pace, now + 899 * MS));
+    assert_true(pace_may_discover(&pace, now + 900 * MS));
     pace.fast_cost_nsec *= 2;
     assert_false(pace_may_discover(&pace, now + 100 * USEC_PER_SEC));
+
+    /* Savings are there to be spent. */
+    pace.saved_nsec = (int64_t)PACE_SAVING_USEC * 10;
+    assert_true(pace_may_discover(&pace, now + 200 * MS));
 }
 
 int main(void)
