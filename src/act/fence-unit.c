@@ -4,8 +4,7 @@
  * The manager carries out what it was asked in the order it was asked.
  *
  * The property is set for this boot only. The manager keeps it in a drop-in below /run, so it also holds when the unit is
- * started again, and after a daemon-reload; where the administrator's own unit file has AllowedCPUs=, a reload unites the
- * two, which is seen in the cgroup as somebody else's change. */
+ * started again, and after a daemon-reload. */
 
 #include "act/fence-unit.h"
 

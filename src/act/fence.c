@@ -348,8 +348,11 @@ void fence_lower(Fences *fences, Fence *fence)
 {
     rest(fence, FENCE_REST_USEC);
     if (fence->state == FENCE_UP || fence->state == FENCE_RISING) {
-        int r = ask(fences, fence, way_down(fences, fence->before), FENCE_FALLING);
+        /* Where nothing runs, nothing forbids the last step. */
+        bool gone = read_now(fences, fence, fences->scratch) == -ENOENT;
+        int r = ask(fences, fence, gone ? fence->before : way_down(fences, fence->before), FENCE_FALLING);
 
+        fence->letter = gone;
         if (r == -ENOENT || r == -ENODEV)
             enter(fence, FENCE_DOWN); /* the cgroup is gone, and with it what it had */
     }
