@@ -60,7 +60,8 @@ static int make_sites(Pack *p)
         if (i > 0 && site->key == site[-1].key)
             return -EINVAL;
         site->capacity = MIN(node->capacity_permille, PACK_DEMAND_MAX);
-        site->limit = MAX(site->capacity * OVERLOAD_PERCENT / 100, site->capacity + OVERLOAD_MIN);
+        site->limit = MAX(site->capacity * OVERLOAD_PERCENT / 100,
+                          site->capacity + MIN(OVERLOAD_MIN, site->capacity / 4));
         site->cores = node->cores_permille ? node->cores_permille : CORES_UNKNOWN;
         site->per_capacity = (1ULL << 32) / site->capacity;
         for (uint32_t k = 0; k < problem->n_groups; k++)

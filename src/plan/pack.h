@@ -87,7 +87,8 @@ typedef struct PackProblem {
  *
  *   overload  32 x far x (demand beyond 108 % of the capacity): up to there P6 calls a node fully busy, not overloaded. Half a
  *             CPU is never an overload: beside groups that fill a node of two CPUs, a thread that wakes now and then would
- *             else send one of them away from its memory. By 32 a group that needs 112 % of a node is better off on two, as far apart as nodes can be and with all memory on the
+ *             else send one of them away from its memory. (A quarter of the node at most: on two nodes of one CPU three threads
+ *             are one too many.) By 32 a group that needs 112 % of a node is better off on two, as far apart as nodes can be and with all memory on the
  *             first; and one is sent away from all its memory for an overload of a 32nd of its demand: what fits comes first
  *   siblings  3/4 x far x (demand beyond its cores). A thread beside a busy sibling runs at 0.6 of its speed, about what far
  *             memory makes of one that does little but wait for memory (80 : 135 ns). So a group prefers cores elsewhere to

@@ -181,6 +181,16 @@ static void test_feasible_first(void **state)
     solve(&in);
     assert_int_equal(in.sets[0], 1);
     assert_int_equal(in.sets[1], 2);
+
+    /* Half a CPU too much on a node of two is no overload, on each of two nodes of one it is. */
+    instance_init(&in, 4, 2000, 20);
+    add_group(&in, 2500, (uint64_t[]){1, 0, 0, 0});
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    instance_init(&in, 4, 1000, 20);
+    add_group(&in, 3000, (uint64_t[]){1, 1, 0, 0});
+    solve(&in);
+    assert_int_equal(__builtin_popcountll(in.sets[0]), 3);
 }
 
 static void test_headroom(void **state)
