@@ -446,23 +446,19 @@ typedef enum Progress {
     PROGRESS_FAILED,
 } Progress;
 
-/* Whether the cgroup has something else now than we ever gave it. */
-static bool is_somebody_elses(const Fences *fences, const JournalFence *entry)
-{
-    /* What does not run cannot be asked; but a unit still has its property then. */
-    return fence_read(fences->root_fd, entry->kind, entry->path, "cpuset.cpus", fences->scratch) == 0 &&
-           !is_ours(fences, entry, fences->scratch);
-}
-
 static Progress restore_ask(const Fences *fences, const JournalFence *entry)
 {
     const FenceMeans *means = &fences->means[entry->kind];
-    int r;
+    int now = fence_read(fences->root_fd, entry->kind, entry->path, "cpuset.cpus", fences->scratch), r;
 
-    if (is_somebody_elses(fences, entry))
+    /* Somebody else's. What does not run cannot be asked; but a unit still has its property then. */
+    if (now == 0 && !is_ours(fences, entry, fences->scratch))
         return PROGRESS_DONE;
-    r = means->ops->set(means->context, entry->name, way_down(fences, entry->before));
-    return r == 0 ? PROGRESS_ASKED : r == -ENOENT || r == -ENODEV ? PROGRESS_DONE : PROGRESS_FAILED;
+    r = means->ops->set(means->context, entry->name,
+                        now == -ENOENT ? entry->before : way_down(fences, entry->before));
+    if (r < 0)
+        return r == -ENOENT || r == -ENODEV ? PROGRESS_DONE : PROGRESS_FAILED;
+    return now == -ENOENT ? PROGRESS_LETTER : PROGRESS_ASKED;
 }
 
 static Progress restore_check(const Fences *fences, const JournalFence *entry, Progress now)
