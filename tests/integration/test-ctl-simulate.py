@@ -126,10 +126,9 @@ class Simulate(ctllib.CtlTest):
         (policies / "10-few.policy").write_text(
             "[Match]\nComm=few\n[Workload]\nMinAgeSec=0\n[Placement]\nMode=fixed\nNodes=1\n", encoding="ascii")
         path = self.scenario(SCENARIO.partition("[Expect]")[0])
-        for option in ("--policy-dir", "--policy"):
-            placed = self.ctl_json("simulate", path, option, str(policies))["variants"][2]["workloads"]
-            self.assertEqual(placed["many"]["homes"]["median"], 0)
-            self.assertEqual(placed["few"]["homes"]["median"], 1)
+        placed = self.ctl_json("simulate", path, "--policy-dir", str(policies))["variants"][2]["workloads"]
+        self.assertEqual(placed["many"]["homes"]["median"], 0)
+        self.assertEqual(placed["few"]["homes"]["median"], 1)
         (policies / "10-few.policy").write_text("[Placement]\nMode=sideways\n", encoding="ascii")
         self.fails("simulate", path, f"--policy-dir={policies}", code=1, says="10-few.policy:2: ")
 

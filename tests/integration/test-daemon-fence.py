@@ -113,8 +113,8 @@ class Fence(lib.DaemonTest):
         work = self.inside("--threads=3")
         daemon = self.daemon().ready()
         lib.wait_until("a lend", lambda: daemon.ctl("status")["leases"] > 0 or None, 4 * lib.DEADLINE_SEC)
+        self.wait_means(daemon, work, "affinity", "borrows")
         self.assertEqual(self.cpus(), self.before)
-        self.assertEqual(self.means(daemon, work), ("affinity", "borrows"))
         home = daemon.ctl("explain", str(work.pid))["home"]
         self.assertIn(home, work.masks())
         work.process.send_signal(signal.SIGUSR1)  # it falls asleep
