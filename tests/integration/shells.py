@@ -6,6 +6,7 @@ import pathlib
 import pty
 import select
 import subprocess
+import tempfile
 import time
 
 DEADLINE_SEC = 60
@@ -20,49 +21,63 @@ def fish(completions: pathlib.Path, line: str, env: dict) -> set[str]:
 
 
 class Zsh:
-    """An interactive zsh on a terminal of its own: completion is part of its line editor. Use as a context manager."""
+    """An interactive zsh on a terminal of its own: completion is part of its line editor. Use as a context manager.
 
-    SETUP = ("PS1=; PS2=; RPS1=; setopt no_beep no_prompt_cr no_prompt_sp no_auto_menu list_packed; unset zle_bracketed_paste; "
-             "fpath=({completions} $fpath); autoload -Uz compinit; compinit -u -D; zstyle ':completion:*' list-max 1000; "
-             "zstyle ':completion:*' list-prompt ''; LISTMAX=1000; COLUMNS=400; LINES=200; bindkey '^D' list-choices; "
-             "bindkey '^U' kill-whole-line")
+    Each prompt has a number. What is written before a prompt is there would go through a terminal that still edits lines
+    itself, where ^D and ^U mean something else."""
+
+    SETUP = """RPS1= n=0
+precmd() { (( n++ )); PS1="ready-$n:" }
+setopt no_beep no_prompt_cr no_prompt_sp no_auto_menu list_packed
+unset zle_bracketed_paste
+fpath=({completions} $fpath)
+autoload -Uz compinit
+compinit -u -D
+zstyle ':completion:*' list-max 1000
+zstyle ':completion:*' list-prompt ''
+LISTMAX=1000 COLUMNS=400 LINES=200
+bindkey '^D' list-choices
+bindkey '^U' kill-whole-line
+"""
 
     def __init__(self, completions: pathlib.Path, env: dict):
-        self.setup = self.SETUP.format(completions=completions)
+        self.setup = self.SETUP.replace("{completions}", str(completions))
         self.env = env
-        self.count = 0
+        self.count = 1
 
     def __enter__(self) -> "Zsh":
+        self.home = tempfile.TemporaryDirectory(prefix="numaplace-zsh-")
+        (pathlib.Path(self.home.name) / ".zshrc").write_text(self.setup, encoding="ascii")
         pid, self.fd = pty.fork()
         if pid == 0:
-            os.execvpe("zsh", ["zsh", "-f", "-i"], {**self.env, "TERM": "dumb"})
+            os.execvpe("zsh", ["zsh", "-d", "-i"], {**self.env, "TERM": "dumb", "ZDOTDIR": self.home.name})
         self.pid = pid
-        self.say(self.setup)
+        self.until_prompt()
         return self
 
     def __exit__(self, *exc) -> None:
         os.write(self.fd, b"\x15exit\n")
         os.close(self.fd)
         os.waitpid(self.pid, 0)
+        self.home.cleanup()
 
-    def say(self, line: str) -> str:
-        """Everything it writes until it has carried out the line; a question for the end follows each."""
-        self.count += 1
-        os.write(self.fd, f"{line}\nprint end-$(( {self.count} + 1000 ))\n".encode())
-        return self.until(f"end-{self.count + 1000}")
+    def prompt(self) -> str:
+        return f"ready-{self.count}:"
 
-    def until(self, what: str) -> str:
+    def until_prompt(self) -> str:
         text, end = "", time.monotonic() + DEADLINE_SEC
-        while what not in text:
+        while self.prompt() not in text:
             if not select.select([self.fd], [], [], max(0.0, end - time.monotonic()))[0]:
-                raise AssertionError(f"zsh did not say {what}: {text}")
+                raise AssertionError(f"zsh did not say {self.prompt()}: {text}")
             text += os.read(self.fd, 65536).decode(errors="replace")
         return text
 
     def offers(self, line: str) -> set[str]:
         """The words of the list it shows, without what explains them: that stands between the line and the line again."""
-        os.write(self.fd, line.encode() + b"\x04")
-        lines = [shown.strip() for shown in self.say("\x15").replace("\r", "").split("\n")]
+        here = self.prompt()
+        os.write(self.fd, line.encode() + b"\x04\x15\n")
+        self.count += 1
+        lines = [shown.removeprefix(here).strip() for shown in self.until_prompt().replace("\r", "").split("\n")]
         offered = set()
         for shown in lines[1:]:
             if shown.startswith(line.strip()):
