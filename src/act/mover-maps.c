@@ -13,6 +13,9 @@
 
 #include "act/mover-maps.h"
 
+#include "base/procmaps.h"
+#include "base/scan.h"
+
 #include <string.h>
 #include <sys/sysmacros.h>
 
@@ -22,50 +25,6 @@
 static bool starts_with(const char *s, const char *prefix)
 {
     return strncmp(s, prefix, strlen(prefix)) == 0;
-}
-
-/* Reads digits of `base`, 10 or 16, at *p and moves past them. */
-static bool scan_number(const char **p, unsigned base, uint64_t *ret)
-{
-    const char *s = *p;
-    uint64_t v = 0;
-
-    for (;; s++) {
-        unsigned digit;
-
-        if (*s >= '0' && *s <= '9')
-            digit = (unsigned)(*s - '0');
-        else if (base == 16 && *s >= 'a' && *s <= 'f')
-            digit = (unsigned)(*s - 'a') + 10;
-        else
-            break;
-        if (__builtin_mul_overflow(v, base, &v) || __builtin_add_overflow(v, digit, &v))
-            return false;
-    }
-    if (s == *p)
-        return false;
-    *p = s;
-    *ret = v;
-    return true;
-}
-
-static bool scan_char(const char **p, char c)
-{
-    if (**p != c)
-        return false;
-    (*p)++;
-    return true;
-}
-
-static bool scan_device(const char **p, unsigned base, uint64_t *ret)
-{
-    uint64_t major_number, minor_number;
-
-    if (!scan_number(p, base, &major_number) || !scan_char(p, ':') || !scan_number(p, base, &minor_number) ||
-        major_number > UINT32_MAX || minor_number > UINT32_MAX)
-        return false;
-    *ret = makedev((unsigned)major_number, (unsigned)minor_number);
-    return true;
 }
 
 /* Moves past a word and the blanks behind it. */
@@ -113,13 +72,14 @@ static bool at_end(const char *p)
 /* "36 35 0:24 /a /b rw,noatime master:1 - tmpfs tmpfs rw": the device is the third word, the type follows the "-". */
 static int parse_mount(const char *line, MoverMounts *mounts)
 {
-    uint64_t device;
+    uint64_t major_number, minor_number;
     MoverKind kind;
 
     for (int i = 0; i < 2; i++)
         if (!skip_word(&line))
             return 0;
-    if (!scan_device(&line, 10, &device) || !scan_char(&line, ' '))
+    if (!scan_u64(&line, &major_number) || !scan_word(&line, ":") || !scan_u64(&line, &minor_number) ||
+        !scan_word(&line, " ") || major_number > UINT32_MAX || minor_number > UINT32_MAX)
         return 0;
     while (!at_end(line) && !starts_with(line, "- "))
         if (!skip_word(&line))
@@ -131,7 +91,10 @@ static int parse_mount(const char *line, MoverMounts *mounts)
         return 0;
     if (!GROW(mounts->list, mounts->capacity, mounts->n + 1))
         return -ENOMEM;
-    mounts->list[mounts->n++] = (MoverMount){.device = device, .kind = kind};
+    mounts->list[mounts->n++] = (MoverMount){
+        .device = makedev((unsigned)major_number, (unsigned)minor_number),
+        .kind = kind,
+    };
     return 0;
 }
 
@@ -165,46 +128,37 @@ static MoverKind kind_of_path(const char *path, uint64_t device, const MoverMoun
     return MOVER_KIND_FILE;
 }
 
-static MoverKind kind_of(const char *path, uint64_t device, uint64_t inode, const MoverMounts *mounts)
+static MoverKind kind_of(const ProcMaps *maps, const MoverMounts *mounts)
 {
+    const char *path = maps->path;
+
     if (*path == '/')
-        return kind_of_path(path, device, mounts);
-    if (inode == 0 && (at_end(path) || starts_with(path, "[heap]") || starts_with(path, "[stack") ||
-                       starts_with(path, "[anon:")))
+        return kind_of_path(path, makedev(maps->major, maps->minor), mounts);
+    if (maps->inode == 0 && (at_end(path) || starts_with(path, "[heap]") || starts_with(path, "[stack") ||
+                             starts_with(path, "[anon:")))
         return MOVER_KIND_ANON;
     if (starts_with(path, "[anon_shmem:"))
         return MOVER_KIND_SHMEM;
     return MOVER_KIND_DEVICE;
 }
 
-static int parse_mapping(const char *p, const MoverMounts *mounts, MoverMapping *ret)
-{
-    uint64_t start, end, device, inode;
-    const char *mode;
-
-    if (!scan_number(&p, 16, &start) || !scan_char(&p, '-') || !scan_number(&p, 16, &end) || start >= end ||
-        !scan_char(&p, ' '))
-        return -EINVAL;
-    mode = p;
-    if (!skip_word(&p) || p - mode < 5 || !skip_word(&p) || !scan_device(&p, 16, &device) ||
-        !scan_char(&p, ' ') || !scan_number(&p, 10, &inode))
-        return -EINVAL;
-    p += strspn(p, " ");
-    *ret = (MoverMapping){
-        .start = start,
-        .end = end,
-        .kind = kind_of(p, device, inode, mounts),
-        .accessible = mode[0] != '-' || mode[1] != '-' || mode[2] != '-',
-    };
-    return 1;
-}
-
 int mover_maps_next(const char **text, const MoverMounts *mounts, MoverMapping *ret)
 {
     const char *line = *text;
+    ProcMaps maps;
+    int r;
 
     if (!*line)
         return 0;
     *text = next_line(line);
-    return parse_mapping(line, mounts, ret);
+    r = procmaps_parse(line, &maps);
+    if (r < 0)
+        return r;
+    *ret = (MoverMapping){
+        .start = maps.start,
+        .end = maps.end,
+        .kind = kind_of(&maps, mounts),
+        .accessible = maps.readable || maps.writable || maps.executable,
+    };
+    return 1;
 }

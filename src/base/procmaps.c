@@ -8,11 +8,12 @@
 
 #include "base/procmaps.h"
 
+#include "base/scan.h"
 #include "base/util.h"
 
 #include <string.h>
 
-static bool scan_number(const char **p, unsigned base, uint64_t *ret)
+static bool scan_hex(const char **p, uint64_t *ret)
 {
     const char *s = *p;
     uint64_t v = 0;
@@ -22,12 +23,13 @@ static bool scan_number(const char **p, unsigned base, uint64_t *ret)
 
         if (*s >= '0' && *s <= '9')
             digit = (unsigned)(*s - '0');
-        else if (base == 16 && *s >= 'a' && *s <= 'f')
+        else if (*s >= 'a' && *s <= 'f')
             digit = (unsigned)(*s - 'a') + 10;
         else
             break;
-        if (__builtin_mul_overflow(v, base, &v) || __builtin_add_overflow(v, digit, &v))
+        if (v > UINT64_MAX >> 4)
             return false;
+        v = v << 4 | digit;
     }
     if (s == *p)
         return false;
@@ -39,7 +41,7 @@ static bool scan_number(const char **p, unsigned base, uint64_t *ret)
 /* A number and the character behind it. */
 static bool scan_field(const char **p, uint64_t *ret, char behind)
 {
-    return scan_number(p, 16, ret) && *(*p)++ == behind;
+    return scan_hex(p, ret) && *(*p)++ == behind;
 }
 
 int procmaps_parse(const char *line, ProcMaps *ret)
@@ -56,8 +58,8 @@ int procmaps_parse(const char *line, ProcMaps *ret)
     maps.shared = line[3] == 's';
     line += 4;
     if (*line++ != ' ' || !scan_field(&line, &offset, ' ') || !scan_field(&line, &major, ':') ||
-        !scan_field(&line, &minor, ' ') || !scan_number(&line, 10, &maps.inode) || major > UINT32_MAX ||
-        minor > UINT32_MAX || (*line != ' ' && *line != '\0'))
+        !scan_field(&line, &minor, ' ') || !scan_u64(&line, &maps.inode) || major > UINT32_MAX ||
+        minor > UINT32_MAX || (*line != ' ' && *line != '\n' && *line != '\0'))
         return -EINVAL;
     maps.major = (uint32_t)major;
     maps.minor = (uint32_t)minor;

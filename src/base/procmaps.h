@@ -12,8 +12,9 @@ typedef struct ProcMaps {
     bool shared; /* MAP_SHARED; the memory need not be used by others */
     uint32_t major, minor;
     uint64_t inode;   /* with the device, the identity of a file; 0: no file */
-    const char *path; /* in the line; "" without one */
+    const char *path; /* in the line, to its end; empty without one */
 } ProcMaps;
 
-/* Parses a line without its newline. Returns 0, or -EINVAL when it is not of the form; *ret is then untouched. */
+/* Parses a line, which ends with the text or a newline. Returns 0, or -EINVAL when it is not of the form; *ret is then
+ * untouched. */
 int procmaps_parse(const char *line, ProcMaps *ret);

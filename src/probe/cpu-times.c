@@ -22,8 +22,8 @@
 #include "probe/cpu-times.h"
 
 #include "base/parse.h"
+#include "base/scan.h"
 #include "base/util.h"
-#include "probe/scan.h"
 
 /* The rest of "cpuN user nice system idle iowait ...\n"; the fields behind iowait came one by one with Linux 2.6. */
 static int scan_cpu(const char **p, CpuTime *ret)

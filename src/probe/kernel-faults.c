@@ -9,10 +9,10 @@
  * 6.6 us per thread and round. */
 
 #include "base/root.h"
+#include "base/scan.h"
 #include "base/time.h"
 #include "probe/evidence.h"
 #include "probe/probe-internal.h"
-#include "probe/scan.h"
 #include "probe/sched-numa.h"
 
 #include <stdio.h>

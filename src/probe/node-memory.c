@@ -4,8 +4,8 @@
 
 #include "probe/node-memory.h"
 
+#include "base/scan.h"
 #include "base/util.h"
-#include "probe/scan.h"
 
 #include <string.h>
 

@@ -6,8 +6,8 @@
 #include "probe/psi.h"
 
 #include "base/root.h"
+#include "base/scan.h"
 #include "base/util.h"
-#include "probe/scan.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

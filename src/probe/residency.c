@@ -13,12 +13,12 @@
 #include "probe/residency.h"
 
 #include "base/root.h"
+#include "base/scan.h"
 #include "base/time.h"
 #include "probe/node-memory.h"
 #include "probe/numa-maps.h"
 #include "probe/probe-internal.h"
 #include "probe/psi.h"
-#include "probe/scan.h"
 #include "probe/shared-maps.h"
 
 #include <inttypes.h>

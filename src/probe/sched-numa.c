@@ -14,8 +14,8 @@
 
 #include "probe/sched-numa.h"
 
+#include "base/scan.h"
 #include "base/util.h"
-#include "probe/scan.h"
 
 #include <string.h>
 

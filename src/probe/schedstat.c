@@ -13,8 +13,8 @@
 #include "probe/schedstat.h"
 
 #include "base/parse.h"
+#include "base/scan.h"
 #include "base/util.h"
-#include "probe/scan.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 
 /* /proc/PID/maps: which shared memory a process maps, to tell who works together (P12). */
 
-#include "probe/scan.h"
+#include "base/scan.h"
 
 #include <stdint.h>
 #include <sys/types.h>

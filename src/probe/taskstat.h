@@ -3,7 +3,7 @@
 
 /* What is read of one thread besides its stat (base/procstat.h): schedstat and status. */
 
-#include "probe/scan.h"
+#include "base/scan.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * none is kept open, a rolling re-read of start times does. */
 
 #include "base/root.h"
+#include "base/scan.h"
 #include "probe/probe-internal.h"
-#include "probe/scan.h"
 
 #include <fcntl.h>
 #include <stdio.h>

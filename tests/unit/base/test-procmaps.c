@@ -33,6 +33,8 @@ static void test_good(void **state)
     assert_int_equal(
         procmaps_parse("ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]", &maps), 0);
     assert_int_equal(maps.end, 0xffffffffff601000);
+    assert_int_equal(procmaps_parse("1000-2000 r--p 00000000 00:00 0\n3000", &maps), 0);
+    assert_string_equal(maps.path, "\n3000");
 }
 
 static void test_bad(void **state)
@@ -48,6 +50,7 @@ static void test_bad(void **state)
         "7f2c00000000-7f2c40000000 rw-s 00000000 00:01 x /memfd:heap",
         "7f2c00000000-7f2c40000000 rw-s 00000000 00:01 1024/memfd:heap",
         "7f2c00000000-7f2c40000000 rw-s 00000000 00:01 18446744073709551616 /memfd:heap",
+        "2000-3000 r--p 00000000 00:00\n1 /x",
         "10000000000000000-20000000000000000 rw-s 00000000 00:01 1 /memfd:heap",
     };
     ProcMaps maps = {.inode = 7};
