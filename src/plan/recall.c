@@ -163,8 +163,15 @@ static void recall_one(Planner *p, const RecallSubject *s)
                     ASLEEP_PERMILLE);
 }
 
+/* Not what it waited on a loan, which it may have come back from at this instant, nor where somebody else sent it. */
+static bool waited_at_home(const Planner *p, const Process *process, const Task *task)
+{
+    return process->group.i >= 0 && !process->yielded && task->lease < 0 &&
+           task->last_move_usec != p->world->now_usec;
+}
+
 /* Sums, per CPU, the waiting of the sampled tasks that ran there last and are not its borrower, and finds, per group, the
- * longest wait of a thread that is lent nothing. */
+ * longest wait at home. */
 static void sum_waits(Planner *p)
 {
     for (size_t i = 0; i < p->world->n_tasks; i++) {
@@ -173,7 +180,7 @@ static void sum_waits(Planner *p)
 
         if (task->gone || task->fresh)
             continue;
-        if (process->group.i >= 0 && task->lease < 0) {
+        if (waited_at_home(p, process, task)) {
             PlannerGroup *g = &p->s->groups[process->group.i];
 
             g->owner_wait = MAX(g->owner_wait, task->wait_permille);

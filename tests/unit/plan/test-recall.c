@@ -46,6 +46,7 @@ static void make_lent(Fixture *f)
 /* Asserts that exactly CPU 8 is taken back, and for what. */
 static void assert_recalled(Fixture *f, PlanRule rule)
 {
+    size_t n_leases = f->world->n_leases;
     const PlanAction *a;
 
     fixture_plan(f, false);
@@ -61,7 +62,7 @@ static void assert_recalled(Fixture *f, PlanRule rule)
     assert_ptr_equal(a->from, fixture_mask(f, "0-8"));
     assert_ptr_equal(a->to, fixture_mask(f, "0-7"));
     fixture_commit(f, NULL);
-    assert_int_equal(f->world->n_leases, 1);
+    assert_int_equal(f->world->n_leases, n_leases - 1);
     assert_ptr_equal(fixture_find(f, 10, 10)->allowed, fixture_mask(f, "0-7"));
     assert_int_equal(fixture_find(f, 10, 10)->lease, -1);
     assert_int_equal(f->world->workloads[0].n_recalls, 1);
@@ -110,9 +111,52 @@ static void test_owner_waits(void **state)
     fixture_done(&f);
 }
 
+/* Each home has a guest from the other. What the one that is sent home waited on its loan, it did not wait at home: that is
+ * no reason for the other to go, in the plan of the same instant (I9). */
+static void test_waited_on_loan(void **state)
+{
+    Task *guest;
+    Fixture f;
+
+    make_lent(&f);
+    guest = fixture_task(&f, 20, 21, 0);
+    guest->original = fixture_mask(&f, "0-15");
+    guest->allowed = fixture_mask(&f, "2,8-15");
+    guest->last_cpu = (CpuIx){2};
+    assert_true(world_add_lease(f.world, &(Lease){
+                                             .task = world_task_key(f.world, guest),
+                                             .group_id = 2,
+                                             .cpu = {2},
+                                             .cross_node = true,
+                                             .since_usec = f.world->now_usec - 1000000,
+                                             .until_usec = f.world->now_usec + 1000000,
+                                             .since_tick = f.world->tick - 10,
+                                         }) >= 0);
+    fixture_cpus(&f, 0, 15, 1000, 0);
+    fixture_assert_settled(&f, false);
+
+    fixture_find(&f, 10, 10)->wait_permille = 500;
+    assert_recalled(&f, PLAN_RULE_OWNER_WAITS);
+    fixture_tick(&f);
+    fixture_find(&f, 10, 10)->last_cpu = (CpuIx){3}; /* waits there now */
+    fixture_plan(&f, false);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_RECALL), 1);
+    assert_int_equal(fixture_action(&f, PLAN_KIND_RECALL, 0)->subject.tid, 21);
+    fixture_done(&f);
+}
+
 static void test_not_the_owner(void **state)
 {
     Fixture f;
+
+    /* Sent there by somebody else: the CPUs of the home are of no use to it. */
+    make_lent(&f);
+    f.world->processes[1].yielded = true;
+    fixture_find(&f, 20, 20)->hands = TASK_HANDS_REPINNED;
+    fixture_find(&f, 20, 20)->wait_permille = 600;
+    fixture_plan(&f, false);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_RECALL), 0);
+    fixture_done(&f);
 
     /* The kernel moved it home, where it waits for its own. */
     make_lent(&f);
@@ -317,12 +361,13 @@ static void test_two_ticks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_owner_waits),  cmocka_unit_test(test_not_the_owner),
-        cmocka_unit_test(test_lease_ended),  cmocka_unit_test(test_asleep),
-        cmocka_unit_test(test_room_at_home), cmocka_unit_test(test_farthest_first),
-        cmocka_unit_test(test_cpu_gone),     cmocka_unit_test(test_paused),
-        cmocka_unit_test(test_home_changed), cmocka_unit_test(test_release),
-        cmocka_unit_test(test_hands),        cmocka_unit_test(test_two_ticks),
+        cmocka_unit_test(test_owner_waits),    cmocka_unit_test(test_waited_on_loan),
+        cmocka_unit_test(test_not_the_owner),  cmocka_unit_test(test_lease_ended),
+        cmocka_unit_test(test_asleep),         cmocka_unit_test(test_room_at_home),
+        cmocka_unit_test(test_farthest_first), cmocka_unit_test(test_cpu_gone),
+        cmocka_unit_test(test_paused),         cmocka_unit_test(test_home_changed),
+        cmocka_unit_test(test_release),        cmocka_unit_test(test_hands),
+        cmocka_unit_test(test_two_ticks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
