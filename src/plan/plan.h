@@ -64,7 +64,7 @@ typedef enum PlanReason {
     PLAN_REASON_CLASS,            /* I2 */
     PLAN_REASON_DENIED,           /* the kernel refused before */
     PLAN_REASON_UNREADABLE,       /* I10 */
-    PLAN_REASON_NOT_ACTIVE,       /* a Mode= or Act= whose mechanism is not active yet */
+    PLAN_REASON_NOT_ACTIVE,       /* an Evidence= whose mechanism is not active yet */
     PLAN_REASON_NO_HOME,          /* not confined by us: the kernel can use every CPU it may use */
     PLAN_REASON_IDLE,             /* it hardly runs, and is not worth a home */
     PLAN_REASON_NOT_OVERLOADED,   /* value: the longest wait of its threads; limit: WaitPermille= */
