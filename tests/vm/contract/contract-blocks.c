@@ -5,18 +5,14 @@
  * says what goes where, and the mover moves it. */
 
 #include "act/mover.h"
-#include "base/root.h"
 #include "base/time.h"
+#include "machine.h"
 #include "memory.h"
 #include "plan/blocks.h"
-#include "probe/evidence.h"
 #include "probe/region-maps.h"
+#include "threads.h"
 
 #include <fcntl.h>
-#include <pthread.h>
-
-#undef ARRAY_SIZE
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 #define N_THREADS 2U
 /* Huge pages, of each thread and for both; small ones take their time, above all in a guest. */
@@ -35,15 +31,6 @@ typedef struct Team {
     volatile bool checked[N_THREADS], good[N_THREADS];
 } Team;
 
-typedef struct Member {
-    Team *team;
-    unsigned index;
-} Member;
-
-static int root_fd = -1;
-static Topology *topology;
-static EvidenceMachine machine;
-
 static void write_all(volatile char *p, size_t bytes, unsigned index)
 {
     for (size_t at = 0; at < bytes; at += PAGE)
@@ -59,11 +46,9 @@ static bool check_all(const volatile char *p, size_t bytes, unsigned index, uint
     return true;
 }
 
-static void *member_main(void *userdata)
+static void member_main(void *userdata, unsigned index)
 {
-    const Member *member = userdata;
-    Team *team = member->team;
-    unsigned index = member->index;
+    Team *team = userdata;
     uint64_t n = 0;
 
     team->tid[index] = gettid();
@@ -76,27 +61,18 @@ static void *member_main(void *userdata)
     }
     team->good[index] = check_all(team->own[index], OWN_BYTES, index, n);
     team->checked[index] = true;
-    return NULL;
 }
 
 static void team_main(void *userdata)
 {
-    static Member members[N_THREADS];
     Team *team = userdata;
-    pthread_t thread;
 
     team->both = huge_on(team->node[0], BOTH_BYTES / HUGE);
     for (unsigned i = 0; i < N_THREADS; i++) {
         team->own[i] = huge_on(team->node[1 - i], OWN_BYTES / HUGE);
         memset(team->own[i], 0, OWN_BYTES);
     }
-    for (unsigned i = 0; i < N_THREADS; i++) {
-        members[i] = (Member){.team = team, .index = i};
-        if (pthread_create(&thread, NULL, member_main, &members[i]) != 0)
-            _exit(1);
-    }
-    for (;;)
-        (void)pause();
+    threads_run(N_THREADS, member_main, team);
 }
 
 static bool has_begun(void *userdata)
@@ -136,7 +112,7 @@ static NodeIx node_of(void *userdata, pid_t tid)
 
     for (unsigned i = 0; i < N_THREADS; i++)
         if (team->tid[i] == tid)
-            return topology_node_by_os(topology, team->node[i]);
+            return topology_node_by_os(machine.topology, team->node[i]);
     return NODE_NONE;
 }
 
@@ -167,7 +143,7 @@ static void judge(Blocks *blocks, EvidenceSession *session, Team *team, pid_t pi
 
     assert_non_null(nodes);
     for (unsigned i = 0; i < N_THREADS; i++)
-        hwloc_bitmap_set(nodes, (unsigned)topology_node_by_os(topology, team->node[i]).i);
+        hwloc_bitmap_set(nodes, (unsigned)topology_node_by_os(machine.topology, team->node[i]).i);
     (void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
     dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(region_maps_read(dir_fd, true, NULL, &regions), 0);
@@ -202,7 +178,7 @@ static void carry_out(const Blocks *blocks, Mover *mover, const EvidenceTarget *
     MoverRange *ranges = calloc(blocks->n_moves + 1, sizeof(*ranges));
 
     assert_true(node && ranges);
-    for (uint32_t i = 0; i < topology->n_nodes; i++) {
+    for (uint32_t i = 0; i < machine.topology->n_nodes; i++) {
         MoverOrder order = {
             .pid = target->pid, .start_ticks = target->start_ticks, .ranges = ranges, .to_nodes = node};
         uint64_t id;
@@ -230,21 +206,17 @@ static void test_follow(void **state)
     const size_t n_pages = OWN_BYTES / PAGE, n_shared = BOTH_BYTES / PAGE;
     CLEANUP(evidence_end_p) EvidenceSession *session = NULL;
     CLEANUP(mover_free_p) Mover *mover = NULL;
-    EvidenceTarget target = {.root_fd = root_fd, .topology = topology};
+    EvidenceTarget target;
     size_t shared = 0;
     Blocks blocks;
-    TaskStat stat;
     Team *team;
 
     need_nodes(2);
-    if (!machine.abilities[EVIDENCE_WRITE].works)
-        contract_skip("no write hint faults: %s", machine.abilities[EVIDENCE_WRITE].why_not);
-    target.pid = team_start(&team);
-    assert_true(task_stat(target.pid, &stat));
-    target.start_ticks = stat.start_ticks;
-    assert_int_equal(mover_new(NULL, NULL, root_fd, topology, &mover), 0);
-    assert_int_equal(evidence_begin(&machine, EVIDENCE_WRITE, &target, &session), 0);
-    assert_int_equal(blocks_init(&blocks, topology->n_nodes), 0);
+    need_write();
+    target = machine_target(team_start(&team));
+    assert_int_equal(mover_new(NULL, NULL, machine.root_fd, machine.topology, &mover), 0);
+    assert_int_equal(evidence_begin(&machine.evidence, EVIDENCE_WRITE, &target, &session), 0);
+    assert_int_equal(blocks_init(&blocks, machine.topology->n_nodes), 0);
     for (unsigned i = 0; i < N_THREADS; i++)
         assert_int_equal(count(team, target.pid, i, team->node[i]), 0);
 
@@ -270,31 +242,11 @@ static void test_follow(void **state)
     blocks_done(&blocks);
 }
 
-static int setup(void **state)
-{
-    const TopologyOptions options = {.whole_machine = true};
-    CLEANUP_FREE char *error = NULL;
-
-    root_fd = root_open("/");
-    if (root_fd < 0 || topology_load(&options, &topology, &error) < 0 ||
-        evidence_detect(root_fd, true, &machine) < 0)
-        return -1;
-    /* Where the host is busy everything takes many times as long, and this is not about that. */
-    machine.stall_usec = USEC_PER_SEC;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    topology = topology_unref(topology);
-    return close(root_fd);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_follow, children_teardown),
     };
 
-    return cmocka_run_group_tests_name("contract-blocks", tests, setup, teardown);
+    return cmocka_run_group_tests_name("contract-blocks", tests, machine_setup, machine_teardown);
 }

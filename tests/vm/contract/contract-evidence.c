@@ -3,188 +3,23 @@
 /* Not of the kernel alone: what looking at memory makes of it. Processes whose threads write memory of their own or the same are
  * looked at as the daemon would, by write hint faults and by what the kernel's balancing tells. */
 
-#include "base/root.h"
+#include "balancing.h"
 #include "base/time.h"
 #include "groups.h"
+#include "machine.h"
 #include "memory.h"
-#include "probe/evidence.h"
 #include "probe/hint-rings.h"
+#include "team.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <sys/mount.h>
-#include <time.h>
 
-#undef ARRAY_SIZE
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-
-#define N_THREADS 4U
-#define N_BLOCKS  8U /* of each thread, or for all */
-#define N_ROUNDS  8U
-
-#define BALANCING "/proc/sys/kernel/numa_balancing"
-#define KNOBS     "/sys/kernel/debug/sched/numa_balancing"
-
-typedef enum Mode {
-    MODE_OWN,
-    MODE_SHARED,
-    MODE_GROW, /* own, and always more of it */
-} Mode;
-
-/* What the child's threads do. */
-typedef struct Team {
-    Mode mode;
-    bool huge;
-    unsigned node;
-    char *volatile buffer[N_THREADS];
-    volatile pid_t tid[N_THREADS];
-    volatile uint64_t pass[N_THREADS];     /* made so far */
-    volatile uint64_t limit[N_THREADS];    /* no more passes than that */
-    volatile uint64_t gap_usec[N_THREADS]; /* the longest that 16 writes took, since it was set to 0 */
-} Team;
-
-typedef struct Member {
-    Team *team;
-    unsigned index;
-} Member;
-
-static int root_fd = -1;
-static Topology *topology;
-static EvidenceMachine machine;
-
-static void write_pages(Team *team, unsigned index, volatile char *p, size_t bytes)
-{
-    uint64_t before = time_now_usec();
-
-    for (size_t at = 0, n = 0; at < bytes; at += PAGE, n++) {
-        uint64_t now;
-
-        p[at + index]++;
-        if (n % 16 != 15)
-            continue;
-        now = time_now_usec();
-        if (now - before > team->gap_usec[index])
-            team->gap_usec[index] = now - before;
-        before = now;
-    }
-}
-
-/* Those that share begin at different blocks, so that each comes first in some. */
-static void work(Team *team, unsigned index)
-{
-    volatile char *p = team->buffer[index];
-
-    if (team->mode == MODE_SHARED) {
-        size_t half = (team->pass[index] + index) % N_BLOCKS * HUGE;
-
-        write_pages(team, index, p + half, N_BLOCKS * HUGE - half);
-        write_pages(team, index, p, half);
-    } else {
-        write_pages(team, index, p, N_BLOCKS * HUGE);
-    }
-}
-
-static void *member_main(void *userdata)
-{
-    const Member *member = userdata;
-    Team *team = member->team;
-    unsigned index = member->index;
-
-    team->tid[index] = gettid();
-    for (;;) {
-        if (team->pass[index] >= team->limit[index]) {
-            nap();
-            continue;
-        }
-        if (team->mode == MODE_GROW)
-            pages_touch(pages_map(512), 512);
-        work(team, index);
-        team->pass[index]++;
-    }
-    return NULL;
-}
-
-static char *make_buffer(const Team *team)
-{
-    return team->huge ? huge_on(team->node, N_BLOCKS) : pages_on(team->node, N_BLOCKS * HUGE / PAGE);
-}
-
-static void team_main(void *userdata)
-{
-    static Member members[N_THREADS];
-    Team *team = userdata;
-    pthread_t thread;
-
-    /* The main thread touches everything first, as programs do. */
-    for (unsigned i = 0; i < N_THREADS; i++)
-        team->buffer[i] = i > 0 && team->mode == MODE_SHARED ? team->buffer[0] : make_buffer(team);
-    for (unsigned i = 0; i < N_THREADS; i++) {
-        members[i] = (Member){.team = team, .index = i};
-        if (pthread_create(&thread, NULL, member_main, &members[i]) != 0)
-            _exit(1);
-    }
-    for (;;)
-        (void)pause();
-}
-
-static bool team_done(void *userdata)
-{
-    const Team *team = userdata;
-
-    for (unsigned i = 0; i < N_THREADS; i++)
-        if (team->pass[i] < team->limit[i])
-            return false;
-    return true;
-}
-
-static uint64_t team_gap(Team *team)
-{
-    uint64_t gap = 0;
-
-    for (unsigned i = 0; i < N_THREADS; i++) {
-        gap = MAX(gap, team->gap_usec[i]);
-        team->gap_usec[i] = 0;
-    }
-    return gap;
-}
-
-static pid_t team_start(Mode mode, bool huge, Team **ret)
-{
-    Team *team = shared_alloc(sizeof(*team));
-    pid_t pid;
-
-    team->mode = mode;
-    team->huge = huge;
-    team->node = bit_last(memory_nodes());
-    for (unsigned i = 0; i < N_THREADS; i++)
-        team->limit[i] = UINT64_MAX;
-    pid = child_start(team_main, team);
-    while (team->pass[N_THREADS - 1] < 2)
-        nap();
-    *ret = team;
-    return pid;
-}
-
-static EvidenceTarget target_of(pid_t pid)
-{
-    TaskStat stat;
-
-    assert_true(task_stat(pid, &stat));
-    return (EvidenceTarget){
-        .root_fd = root_fd, .topology = topology, .pid = pid, .start_ticks = stat.start_ticks};
-}
+#define N_ROUNDS 8U
 
 static void wait_until(uint64_t usec)
 {
     while (time_now_usec() < usec)
         nap();
-}
-
-static void need_write(void)
-{
-    if (!machine.abilities[EVIDENCE_WRITE].works)
-        contract_skip("no write hint faults: %s", machine.abilities[EVIDENCE_WRITE].why_not);
 }
 
 /*
@@ -251,20 +86,20 @@ static void tell(const char *what, const Sums *sums, const Touches *touches)
                   sums->target_usec * 1000 / MAX(usec, 1));
 }
 
-/* Which thread's buffer an address is in; N_THREADS: none's. */
+/* Which thread's buffer an address is in; TEAM_THREADS: none's. */
 static unsigned buffer_of(const Team *team, uint64_t address)
 {
-    for (unsigned i = 0; i < N_THREADS; i++)
-        if (address - (uint64_t)(uintptr_t)team->buffer[i] < N_BLOCKS * HUGE)
+    for (unsigned i = 0; i < TEAM_THREADS; i++)
+        if (address - (uint64_t)(uintptr_t)team->buffer[i] < TEAM_BLOCKS * HUGE)
             return i;
-    return N_THREADS;
+    return TEAM_THREADS;
 }
 
 /* The blocks of the buffers, those that have the right owner, and those that lie on that node. */
 static void check_blocks(const Team *team, const Touches *touches, size_t *ret_n, size_t *ret_owned,
                          size_t *ret_there)
 {
-    NodeIx node = topology_node_by_os(topology, team->node);
+    NodeIx node = topology_node_by_os(machine.topology, team->node);
 
     *ret_n = *ret_owned = *ret_there = 0;
     for (size_t i = 0; i < touches->n_blocks; i++) {
@@ -272,13 +107,13 @@ static void check_blocks(const Team *team, const Touches *touches, size_t *ret_n
         unsigned index = buffer_of(team, block->address);
         pid_t owner = touches_owner(block);
 
-        if (index == N_THREADS)
+        if (index == TEAM_THREADS)
             continue;
         ++*ret_n;
         *ret_there += block->node.i == node.i;
         *ret_owned += owner == team->tid[index];
         /* Memory of its own is never taken for that of another. */
-        if (team->mode == MODE_OWN && team->huge)
+        if (team->mode == TEAM_OWN && team->huge)
             assert_true(owner == 0 || owner == team->tid[index]);
     }
 }
@@ -298,7 +133,7 @@ static void tell_gaps(Team *team, const char *what)
                   looked_at, alone);
 }
 
-static void look_at_team(Mode mode, bool huge, const char *what)
+static void look_at_team(TeamMode mode, bool huge, const char *what)
 {
     CLEANUP(evidence_end_p) EvidenceSession *session = NULL;
     uint64_t huge_before = vmstat("thp_fault_alloc"), splits;
@@ -309,11 +144,11 @@ static void look_at_team(Mode mode, bool huge, const char *what)
     Sums sums;
 
     need_write();
-    target = target_of(team_start(mode, huge, &team));
-    if (huge && vmstat("thp_fault_alloc") < huge_before + N_BLOCKS)
+    target = machine_target(team_start(mode, huge, &team));
+    if (huge && vmstat("thp_fault_alloc") < huge_before + TEAM_BLOCKS)
         contract_skip("no transparent huge pages to be had");
     splits = vmstat("thp_split_pmd");
-    assert_int_equal(evidence_begin(&machine, EVIDENCE_WRITE, &target, &session), 0);
+    assert_int_equal(evidence_begin(&machine.evidence, EVIDENCE_WRITE, &target, &session), 0);
     touches = evidence_touches(session);
     (void)team_gap(team);
     /* Small pages cost so much in a guest that rounds at the right pace would take half a minute. */
@@ -327,10 +162,10 @@ static void look_at_team(Mode mode, bool huge, const char *what)
     assert_int_equal(n, n_there);
     if (huge)
         assert_int_equal(vmstat("thp_split_pmd"), splits);
-    if (mode == MODE_OWN) {
-        assert_true(n >= (size_t)N_THREADS * N_BLOCKS * 3 / 4);
+    if (mode == TEAM_OWN) {
+        assert_true(n >= (size_t)TEAM_THREADS * TEAM_BLOCKS * 3 / 4);
         assert_true(n_owned * 4 >= n * 3);
-        for (unsigned i = 0; i < N_THREADS; i++)
+        for (unsigned i = 0; i < TEAM_THREADS; i++)
             assert_int_equal(touches_thread_class(touches_thread(touches, team->tid[i])),
                              BUDDY_CLASS_PRIVATE);
     } else {
@@ -340,22 +175,22 @@ static void look_at_team(Mode mode, bool huge, const char *what)
 
 static void test_own_huge(void **state)
 {
-    look_at_team(MODE_OWN, true, "own, huge");
+    look_at_team(TEAM_OWN, true, "own, huge");
 }
 
 static void test_own_small(void **state)
 {
-    look_at_team(MODE_OWN, false, "own, small");
+    look_at_team(TEAM_OWN, false, "own, small");
 }
 
 static void test_shared_huge(void **state)
 {
-    look_at_team(MODE_SHARED, true, "shared, huge");
+    look_at_team(TEAM_SHARED, true, "shared, huge");
 }
 
 static void test_shared_small(void **state)
 {
-    look_at_team(MODE_SHARED, false, "shared, small");
+    look_at_team(TEAM_SHARED, false, "shared, small");
 }
 
 /* Nothing is protected while pages are moved or memory is touched first. */
@@ -369,8 +204,8 @@ static void test_held(void **state)
     Team *team;
 
     need_write();
-    target = target_of(team_start(MODE_GROW, false, &team));
-    assert_int_equal(evidence_begin(&machine, EVIDENCE_WRITE, &target, &session), 0);
+    target = machine_target(team_start(TEAM_GROW, false, &team));
+    assert_int_equal(evidence_begin(&machine.evidence, EVIDENCE_WRITE, &target, &session), 0);
     for (unsigned i = 0; i < 3; i++) {
         now.now_usec = time_now_usec();
         assert_int_equal(evidence_round(session, &now, &round), 0);
@@ -402,13 +237,14 @@ static void test_tracked_before(void **state)
     Team *team;
 
     need_write();
-    target = target_of(team_start(MODE_OWN, false, &team));
-    assert_int_equal(evidence_begin(&machine, EVIDENCE_WRITE, &target, &session), 0);
+    target = machine_target(team_start(TEAM_OWN, false, &team));
+    assert_int_equal(evidence_begin(&machine.evidence, EVIDENCE_WRITE, &target, &session), 0);
     session = evidence_end(session);
     assert_int_equal(file_write("4", "/proc/%d/clear_refs", target.pid), 0);
-    assert_int_equal(evidence_begin(&machine, EVIDENCE_WRITE, &target, &session), EVIDENCE_E_TRACKED);
+    assert_int_equal(evidence_begin(&machine.evidence, EVIDENCE_WRITE, &target, &session),
+                     EVIDENCE_E_TRACKED);
     target.insist = true;
-    assert_int_equal(evidence_begin(&machine, EVIDENCE_WRITE, &target, &session), 0);
+    assert_int_equal(evidence_begin(&machine.evidence, EVIDENCE_WRITE, &target, &session), 0);
 }
 
 static void test_tracked_meanwhile(void **state)
@@ -419,14 +255,14 @@ static void test_tracked_meanwhile(void **state)
     int r = 0;
 
     need_write();
-    target = target_of(team_start(MODE_OWN, false, &team));
-    assert_int_equal(evidence_begin(&machine, EVIDENCE_WRITE, &target, &session), 0);
+    target = machine_target(team_start(TEAM_OWN, false, &team));
+    assert_int_equal(evidence_begin(&machine.evidence, EVIDENCE_WRITE, &target, &session), 0);
     (void)look(session, 3, 20000);
     for (unsigned i = 0; i < 10 && r == 0; i++) {
         EvidenceNow now = {.period_usec = 100000, .cpu_permille = 2000};
         EvidenceRound round;
 
-        for (unsigned k = 0; k < N_THREADS; k++)
+        for (unsigned k = 0; k < TEAM_THREADS; k++)
             team->limit[k] = team->pass[k] + 2;
         assert_true(eventually(team_done, team));
         assert_int_equal(file_write("4", "/proc/%d/clear_refs", target.pid), 0);
@@ -445,13 +281,13 @@ static void test_gone(void **state)
     Team *team;
 
     need_write();
-    target = target_of(team_start(MODE_OWN, false, &team));
-    assert_int_equal(evidence_begin(&machine, EVIDENCE_WRITE, &target, &session), 0);
+    target = machine_target(team_start(TEAM_OWN, false, &team));
+    assert_int_equal(evidence_begin(&machine.evidence, EVIDENCE_WRITE, &target, &session), 0);
     assert_int_equal(evidence_round(session, &now, &round), 0);
     child_end(target.pid);
     assert_int_equal(evidence_round(session, &now, &round), EVIDENCE_E_GONE);
     session = evidence_end(session);
-    assert_int_equal(evidence_begin(&machine, EVIDENCE_WRITE, &target, &session), EVIDENCE_E_GONE);
+    assert_int_equal(evidence_begin(&machine.evidence, EVIDENCE_WRITE, &target, &session), EVIDENCE_E_GONE);
 }
 
 /*
@@ -461,7 +297,7 @@ static void test_gone(void **state)
 typedef struct Heard {
     const Team *team;
     pid_t pid;
-    size_t n_own[N_THREADS], n_others;
+    size_t n_own[TEAM_THREADS], n_others;
 } Heard;
 
 static int hear(void *userdata, const FaultSample *sample)
@@ -469,7 +305,7 @@ static int hear(void *userdata, const FaultSample *sample)
     Heard *heard = userdata;
     bool own = false;
 
-    for (unsigned i = 0; i < N_THREADS; i++)
+    for (unsigned i = 0; i < TEAM_THREADS; i++)
         if (sample->tid == heard->team->tid[i]) {
             assert_int_equal(sample->pid, heard->pid);
             heard->n_own[i]++;
@@ -483,24 +319,24 @@ static int hear(void *userdata, const FaultSample *sample)
 static void listen_to_cpus(pid_t pid, Team *team, int cgroup_fd, HintRingsScope scope, Heard *ret)
 {
     const HintRingsOptions options = {
-        .n_cpus = topology->cpu_limit, .cgroup_fd = cgroup_fd, .max_threads = N_THREADS - 1};
+        .n_cpus = machine.topology->cpu_limit, .cgroup_fd = cgroup_fd, .max_threads = TEAM_THREADS - 1};
     CLEANUP(hint_rings_free_p) HintRings *rings = NULL;
     HintRingsCount count;
-    pid_t tids[N_THREADS];
+    pid_t tids[TEAM_THREADS];
     uint64_t pass;
     int r;
 
-    for (unsigned i = 0; i < N_THREADS; i++)
+    for (unsigned i = 0; i < TEAM_THREADS; i++)
         tids[i] = team->tid[i];
     assert_int_equal(hint_rings_new(&options, &rings), 0);
-    r = hint_rings_follow(rings, tids, N_THREADS);
+    r = hint_rings_follow(rings, tids, TEAM_THREADS);
     if (r == -EACCES || r == -EPERM)
         contract_skip("no page-fault events: %s", strerror(-r));
     assert_int_equal(r, 0);
     assert_int_equal(hint_rings_scope(rings), scope);
-    assert_int_equal(hint_rings_n(rings), topology->n_cpus);
+    assert_int_equal(hint_rings_n(rings), machine.topology->n_cpus);
     *ret = (Heard){.team = team, .pid = pid};
-    for (unsigned i = 0; i < N_THREADS; i++) {
+    for (unsigned i = 0; i < TEAM_THREADS; i++) {
         pass = team->pass[i];
         while (team->pass[i] < pass + 2) {
             nap();
@@ -511,7 +347,7 @@ static void listen_to_cpus(pid_t pid, Team *team, int cgroup_fd, HintRingsScope 
     assert_int_equal(hint_rings_read(rings, hear, ret, &count), 0);
     contract_note("rings of CPUs: %zu, %zu, %zu and %zu samples of theirs, %zu of others, one of %" PRIu32,
                   ret->n_own[0], ret->n_own[1], ret->n_own[2], ret->n_own[3], ret->n_others, count.period);
-    for (unsigned i = 0; i < N_THREADS; i++)
+    for (unsigned i = 0; i < TEAM_THREADS; i++)
         assert_true(ret->n_own[i] > 0);
 }
 
@@ -519,7 +355,7 @@ static void test_rings_of_cpus(void **state)
 {
     Heard heard;
     Team *team;
-    pid_t pid = team_start(MODE_GROW, false, &team);
+    pid_t pid = team_start(TEAM_GROW, false, &team);
 
     listen_to_cpus(pid, team, -1, HINT_RINGS_MACHINE, &heard);
 }
@@ -533,7 +369,7 @@ static void test_rings_of_a_group(void **state)
 
     groups_begin();
     group_make("heard");
-    pid = team_start(MODE_GROW, false, &team);
+    pid = team_start(TEAM_GROW, false, &team);
     assert_int_equal(group_join("heard", pid), 0);
     fd = open(GROUPS_ROOT "/heard", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(fd >= 0);
@@ -545,33 +381,9 @@ static void test_rings_of_a_group(void **state)
  * The kernel's own
  */
 
-static char balancing_before[16], knobs_before[3][16];
-static const char *const knobs[3] = {"scan_delay_ms", "scan_period_min_ms", "scan_period_max_ms"};
-
-static int balancing_setup(void **state)
+static int balanced_teardown(void **state)
 {
-    const char *text = file_read(BALANCING);
-
-    if (!file_exists("/lab/info.json") || !text)
-        return 0;
-    (void)snprintf(balancing_before, sizeof(balancing_before), "%s", text);
-    if (!file_exists(KNOBS))
-        (void)mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL);
-    for (size_t i = 0; i < ARRAY_SIZE(knobs); i++) {
-        text = file_read(KNOBS "/%s", knobs[i]);
-        (void)snprintf(knobs_before[i], sizeof(knobs_before[i]), "%s", text ? text : "");
-        (void)file_write("100", KNOBS "/%s", knobs[i]);
-    }
-    return 0;
-}
-
-static int balancing_teardown(void **state)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(knobs); i++)
-        if (*knobs_before[i])
-            (void)file_write(knobs_before[i], KNOBS "/%s", knobs[i]);
-    if (*balancing_before)
-        (void)file_write(balancing_before, BALANCING);
+    (void)balancing_teardown(state);
     return children_teardown(state);
 }
 
@@ -591,7 +403,7 @@ static bool is_told(void *userdata)
 
     assert_int_equal(evidence_round(balanced->session, &now, &round), 0);
     assert_int_equal(round.protect_usec, 0);
-    for (unsigned i = 0; i < N_THREADS; i++) {
+    for (unsigned i = 0; i < TEAM_THREADS; i++) {
         const TouchThread *thread = touches_thread(touches, balanced->team->tid[i]);
 
         assert_non_null(thread);
@@ -612,23 +424,21 @@ static void test_kernel(void **state)
     bool told;
     Team *team;
 
-    need_guest();
+    need_balancing();
     need_nodes(2);
-    if (!*balancing_before)
-        contract_skip("no kernel.numa_balancing");
     /* At home before anybody counts, or where they were first would be preferred for long. */
-    target = target_of(team_start(MODE_SHARED, false, &team));
-    for (unsigned i = 0; i < N_THREADS; i++)
+    target = machine_target(team_start(TEAM_SHARED, false, &team));
+    for (unsigned i = 0; i < TEAM_THREADS; i++)
         assert_int_equal(
             mask_set(team->tid[i], file_list("/sys/devices/system/node/node%u/cpulist", team->node)), 0);
-    assert_int_equal(file_write("1", BALANCING), 0);
-    assert_int_equal(evidence_detect(root_fd, true, &here), 0);
+    assert_int_equal(balancing_set("1"), 0);
+    assert_int_equal(evidence_detect(machine.root_fd, true, &here), 0);
     assert_true(here.kernel_balances);
     assert_int_equal(evidence_choose(&here, EVIDENCE_MAX), EVIDENCE_KERNEL);
     assert_int_equal(evidence_begin(&here, EVIDENCE_KERNEL, &target, &session), 0);
-    balanced = (Balanced){session, team, topology_node_by_os(topology, team->node)};
+    balanced = (Balanced){session, team, topology_node_by_os(machine.topology, team->node)};
     told = eventually(is_told, &balanced);
-    for (unsigned i = 0; i < N_THREADS; i++) {
+    for (unsigned i = 0; i < TEAM_THREADS; i++) {
         const TouchThread *thread = touches_thread(evidence_touches(session), team->tid[i]);
 
         assert_non_null(thread);
@@ -645,38 +455,17 @@ static void test_kernel(void **state)
 
 static void test_detection(void **state)
 {
-    CLEANUP_FREE char *text = evidence_explain(&machine, EVIDENCE_MAX);
-    EvidenceKind chosen = evidence_choose(&machine, EVIDENCE_MAX);
+    CLEANUP_FREE char *text = evidence_explain(&machine.evidence, EVIDENCE_MAX);
+    EvidenceKind chosen = evidence_choose(&machine.evidence, EVIDENCE_MAX);
 
     assert_non_null(text);
     contract_note("evidence here: %s", text);
-    contract_note("a fault costs %" PRIu32 " ns, protecting a page %" PRIu32 " ns", machine.fault_nsec,
-                  machine.protect_nsec);
-    assert_true(machine.abilities[chosen].works);
+    contract_note("a fault costs %" PRIu32 " ns, protecting a page %" PRIu32 " ns",
+                  machine.evidence.fault_nsec, machine.evidence.protect_nsec);
+    assert_true(machine.evidence.abilities[chosen].works);
     /* The kernels of the lab have what it takes. */
     if (file_exists("/lab/info.json"))
-        assert_true(machine.abilities[EVIDENCE_WRITE].works);
-}
-
-static int setup(void **state)
-{
-    const TopologyOptions options = {.whole_machine = true};
-    CLEANUP_FREE char *error = NULL;
-
-    root_fd = root_open("/");
-    if (root_fd < 0 || topology_load(&options, &topology, &error) < 0)
-        return -1;
-    if (evidence_detect(root_fd, true, &machine) < 0)
-        return -1;
-    /* Where the host is busy everything takes many times as long, and this is not about that. */
-    machine.stall_usec = USEC_PER_SEC;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    topology = topology_unref(topology);
-    return close(root_fd);
+        assert_true(machine.evidence.abilities[EVIDENCE_WRITE].works);
 }
 
 int main(void)
@@ -693,8 +482,8 @@ int main(void)
         cmocka_unit_test_teardown(test_gone, children_teardown),
         cmocka_unit_test_teardown(test_rings_of_cpus, children_teardown),
         cmocka_unit_test_teardown(test_rings_of_a_group, groups_teardown),
-        cmocka_unit_test_setup_teardown(test_kernel, balancing_setup, balancing_teardown),
+        cmocka_unit_test_setup_teardown(test_kernel, balancing_setup, balanced_teardown),
     };
 
-    return cmocka_run_group_tests_name("contract-evidence", tests, setup, teardown);
+    return cmocka_run_group_tests_name("contract-evidence", tests, machine_setup, machine_teardown);
 }

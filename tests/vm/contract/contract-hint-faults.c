@@ -4,10 +4,10 @@
  * software event on page faults tells thread, address and CPU of each write that runs into it. */
 
 #include "memory.h"
+#include "threads.h"
 
 #include <fcntl.h>
 #include <linux/perf_event.h>
-#include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -34,11 +34,6 @@ typedef struct Team {
     uint64_t cpus;
 } Team;
 
-typedef struct Member {
-    Team *team;
-    unsigned index;
-} Member;
-
 static size_t buffer_bytes(const Team *team)
 {
     return team->huge ? N_BLOCKS * HUGE : (size_t)N_PAGES * PAGE;
@@ -54,38 +49,27 @@ static void work_once(const Team *team, volatile char *p)
             (void)p[at];
 }
 
-static void *member_main(void *userdata)
+static void member_main(void *userdata, unsigned index)
 {
-    const Member *member = userdata;
-    Team *team = member->team;
+    Team *team = userdata;
     char *p = team->huge ? huge_map(N_BLOCKS) : pages_map(N_PAGES);
     uint64_t round = 0;
 
     memset(p, 1, buffer_bytes(team));
-    team->buffer[member->index] = p;
-    team->tid[member->index] = gettid();
+    team->buffer[index] = p;
+    team->tid[index] = gettid();
     for (;; nap()) {
         if (team->round == round)
             continue;
         round = team->round;
         work_once(team, p);
-        team->done[member->index] = round;
+        team->done[index] = round;
     }
-    return NULL;
 }
 
 static void team_main(void *userdata)
 {
-    static Member members[N_THREADS];
-    pthread_t thread;
-
-    for (unsigned i = 0; i < N_THREADS; i++) {
-        members[i] = (Member){.team = userdata, .index = i};
-        if (pthread_create(&thread, NULL, member_main, &members[i]) != 0)
-            _exit(1);
-    }
-    for (;;)
-        (void)pause();
+    threads_run(N_THREADS, member_main, userdata);
 }
 
 static bool team_ready(void *userdata)

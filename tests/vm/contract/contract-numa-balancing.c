@@ -3,44 +3,13 @@
 /* What the kernel's own NUMA balancing tells of a task: faults by node and the preferred node in /proc/PID/sched, and
  * its group, Ngid, in /proc/PID/status. */
 
+#include "balancing.h"
 #include "memory.h"
 
 #include <pthread.h>
-#include <sys/mount.h>
 #include <sys/syscall.h>
 
-#define SYSCTL  "/proc/sys/kernel/numa_balancing"
-#define KNOBS   "/sys/kernel/debug/sched/numa_balancing"
 #define N_PAGES 2048U
-
-static char sysctl_before[16], knobs_before[3][16];
-static const char *const knobs[3] = {"scan_delay_ms", "scan_period_min_ms", "scan_period_max_ms"};
-
-static int setup(void **state)
-{
-    const char *text = file_read(SYSCTL);
-
-    if (!file_exists("/lab/info.json") || !text)
-        return 0;
-    (void)snprintf(sysctl_before, sizeof(sysctl_before), "%s", text);
-    if (!file_exists(KNOBS))
-        (void)mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL);
-    for (size_t i = 0; i < ARRAY_SIZE(knobs); i++) {
-        text = file_read(KNOBS "/%s", knobs[i]);
-        (void)snprintf(knobs_before[i], sizeof(knobs_before[i]), "%s", text ? text : "");
-        /* Less than a second, so that this need not last long. */
-        (void)file_write("100", KNOBS "/%s", knobs[i]);
-    }
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(knobs); i++)
-        if (*knobs_before[i])
-            (void)file_write(knobs_before[i], KNOBS "/%s", knobs[i]);
-    return *sysctl_before ? file_write(sysctl_before, SYSCTL) : 0;
-}
 
 /* Two threads that write and read the same pages all the time. */
 typedef struct Pair {
@@ -98,7 +67,7 @@ static pid_t begin(unsigned on, unsigned from, const char *mode)
     uint64_t cpus = file_list("/sys/devices/system/node/node%u/cpulist", on);
     pid_t pid;
 
-    assert_int_equal(file_write(mode, SYSCTL), 0);
+    assert_int_equal(balancing_set(mode), 0);
     pair = shared_alloc(sizeof(*pair));
     pair->pages = pages_map(N_PAGES);
     pair->from = from;
@@ -111,11 +80,9 @@ static pid_t begin(unsigned on, unsigned from, const char *mode)
     return pid;
 }
 
-static void need_balancing(void)
+static void need_two_nodes(void)
 {
-    need_guest();
-    if (!*sysctl_before)
-        contract_skip("no kernel.numa_balancing");
+    need_balancing();
     if (bit_count(whole_nodes()) < 2)
         contract_skip("two nodes with CPUs and memory are needed");
 }
@@ -181,7 +148,7 @@ static void test_told(void **state)
     Wanted wanted;
     unsigned from;
 
-    need_balancing();
+    need_two_nodes();
     from = bit_first(whole_nodes());
     wanted.node = bit_last(whole_nodes());
     wanted.pid = begin(wanted.node, from, "1");
@@ -211,7 +178,7 @@ static void test_switched_off(void **state)
     Wanted wanted;
     unsigned from;
 
-    need_balancing();
+    need_two_nodes();
     if (!file_read("/proc/self/schedstat"))
         contract_skip("no /proc/PID/schedstat");
     from = bit_first(whole_nodes());
@@ -232,5 +199,5 @@ int main(void)
         cmocka_unit_test_teardown(test_switched_off, children_teardown),
     };
 
-    return cmocka_run_group_tests_name("contract-numa-balancing", tests, setup, teardown);
+    return cmocka_run_group_tests_name("contract-numa-balancing", tests, balancing_setup, balancing_teardown);
 }
