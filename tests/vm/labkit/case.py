@@ -4,6 +4,7 @@
 import configparser
 import json
 import pathlib
+import re
 import tempfile
 from dataclasses import dataclass, field
 
@@ -12,8 +13,10 @@ from . import SUITES, VM, LabError, guest, image, machine, note, pack, package
 KEYS = {"description", "machine", "suites", "kernelargs", "cost", "costargs", "limitsec", "bootlimitsec", "image", "boots", "command"}
 # Some boots fail under multi-threaded TCG: 6.12 oopses early on while it patches its text, and QEMU 7.2 has been seen to hang
 # and to abort in msix_table_mmio_write(). A boot is repeated only when the job had not begun: a job that ends its guest has
-# failed.
+# failed. But the kernel patches its text later, too, when something is switched on, and then can meet the breakpoint that it has
+# set meanwhile: nothing a job does makes it oops in that way.
 RETRIES_MAX = 2
+PATCHED = re.compile(r"\bOops: int3: |\bint3: 0000 \[#1\]")
 
 
 @dataclass(frozen=True)
@@ -129,15 +132,20 @@ def run(case: Case, machine_name: str, suite: str, build: pathlib.Path, on_line=
     return result
 
 
+def hit_own_breakpoint(console: pathlib.Path) -> bool:
+    return bool(PATCHED.search(console.read_text(encoding="utf-8", errors="replace")))
+
+
 def run_guest(vm: guest.Guest, result: Result) -> guest.Ended:
     while True:
         ended = vm.run()
         result.seconds += ended.seconds
-        if ended.output.begun or result.boots > RETRIES_MAX:
+        patched = ended.reason and hit_own_breakpoint(vm.logs / "console")
+        if (ended.output.begun and not patched) or result.boots > RETRIES_MAX:
             return ended
         (vm.logs / "console").rename(vm.logs / f"console-boot{result.boots}")
-        note(f"{result.suite}/{result.name}: boot {result.boots} ended before the job began, booting again: "
-             f"{ended.reason}; its console's end:")
+        why = "oopsed over its own breakpoint" if patched else "ended before the job began"
+        note(f"{result.suite}/{result.name}: boot {result.boots} {why}, booting again: {ended.reason}; its console's end:")
         for line in guest.tail(vm.logs / f"console-boot{result.boots}", guest.RETRY_TAIL_LINES):
             note(f"| {line}")
         result.boots += 1

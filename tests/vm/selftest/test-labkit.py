@@ -5,12 +5,14 @@ usage: test-labkit.py CASE/SUITE..   all that meson runs
 """
 
 import configparser
+import contextlib
 import io
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 
 VM = pathlib.Path(__file__).resolve().parent.parent
@@ -131,6 +133,39 @@ class Cases(unittest.TestCase):
 
 
 @unittest.skipUnless(shutil.which("cpio"), "needs cpio")
+class Retries(unittest.TestCase):
+    OOPS = "[    9.446454] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI\n"
+
+    def boots(self, *guests):
+        """How many of these guests are booted: what each leaves on its console, whether its job began, how it ended."""
+        with tempfile.TemporaryDirectory() as directory:
+            logs = pathlib.Path(directory)
+            rest = list(guests)
+
+            def run():
+                console, begun, reason = rest.pop(0)
+                (logs / "console").write_text(console, encoding="ascii")
+                return types.SimpleNamespace(seconds=1, reason=reason, output=types.SimpleNamespace(begun=begun))
+
+            result = case.Result("a", "bookworm", logs)
+            with contextlib.redirect_stderr(io.StringIO()):
+                case.run_guest(types.SimpleNamespace(run=run, logs=logs), result)
+            self.assertEqual(result.boots + len(rest), len(guests))
+            return result.boots
+
+    def test_boots(self):
+        good, early = ("fine\n", True, ""), ("fine\n", False, "the guest ended")
+        self.assertEqual(self.boots(good, good), 1)
+        self.assertEqual(self.boots(early, good), 2)
+        self.assertEqual(self.boots(early, early, early, good), 3)
+
+    def test_jobs(self):
+        good, panics = ("fine\n", True, ""), ("Kernel panic - not syncing: sysrq\n", True, "the guest ended")
+        self.assertEqual(self.boots(panics, good), 1)
+        self.assertEqual(self.boots((self.OOPS, True, "the guest ended"), good), 2)
+        self.assertEqual(self.boots((self.OOPS, True, ""), good), 1)
+
+
 class Cpio(unittest.TestCase):
     def test_archive(self):
         data = cpio.archive({"init": b"#!/busybox sh\n", "odd": b"x"})
