@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "fence-tree.h"
+
+#include "act/fence-place.h"
+#include "base/parse.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void tree_write(const Tree *t, const char *path, const char *text)
+{
+    char up[PATH_MAX];
+    int fd;
+
+    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        (void)snprintf(up, sizeof(up), "%.*s", (int)(slash - path), path);
+        assert_true(mkdirat(t->root_fd, up, 0755) == 0 || errno == EEXIST);
+    }
+    fd = openat(t->root_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    (void)close(fd);
+}
+
+/* What writing to a file of cgroups leaves in it: here the rest of a longer text before would stay. */
+static int set_file(Tree *t, const char *base, const char *path, hwloc_const_bitmap_t cpus)
+{
+    CLEANUP_FREE char *list = format_list(cpus, PARSE_CPU_MAX);
+    char file[PATH_MAX];
+
+    assert_non_null(list);
+    (void)snprintf(file, sizeof(file), "%s%s/cpuset.cpus", base, path + 1);
+    if (faccessat(t->root_fd, file, F_OK, 0) != 0)
+        return -ENOENT;
+    tree_write(t, file, list);
+    return 0;
+}
+
+static int set_v1(void *context, const char *path, hwloc_const_bitmap_t cpus)
+{
+    return set_file(context, TREE_V1, path, cpus);
+}
+
+static int set_v2(void *context, const char *path, hwloc_const_bitmap_t cpus)
+{
+    return set_file(context, TREE_V2, path, cpus);
+}
+
+static int set_unit(void *context, const char *name, hwloc_const_bitmap_t cpus)
+{
+    CLEANUP_FREE char *list = format_list(cpus, PARSE_CPU_MAX);
+    size_t len;
+    Tree *t = context;
+
+    assert_non_null(list);
+    len = strlen(t->asked);
+    (void)snprintf(t->asked + len, sizeof(t->asked) - len, "%s=%s;", name, list);
+    t->result = -EINPROGRESS;
+    return 0;
+}
+
+static int result_unit(void *context, const char *name)
+{
+    return ((Tree *)context)->result;
+}
+
+static const FenceOps ops_v1 = {.set = set_v1}, ops_v2 = {.set = set_v2},
+                      ops_unit = {.set = set_unit, .result = result_unit};
+
+void tree_start(Tree *t)
+{
+    char *error = NULL;
+
+    assert_int_equal(journal_open(t->journal_path, t->root_fd, &t->journal, &error), 0);
+    assert_null(error);
+    t->fences = fences_new(t->journal, t->root_fd);
+    assert_non_null(t->fences);
+    fences_set_ops(t->fences, ACT_FENCE_CGROUP1, &ops_v1, t);
+    fences_set_ops(t->fences, ACT_FENCE_CGROUP2, &ops_v2, t);
+    fences_set_ops(t->fences, ACT_FENCE_UNIT, &ops_unit, t);
+}
+
+void tree_crash(Tree *t)
+{
+    t->fences = fences_free(t->fences);
+    t->journal = journal_free(t->journal);
+}
+
+CpuMask tree_mask(const Tree *t, const char *list)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    CpuMask interned;
+
+    assert_int_equal(parse_list(list, PARSE_CPU_MAX, set), 0);
+    interned = intern_mask(t->world->pool, set);
+    assert_non_null(interned);
+    hwloc_bitmap_free(set);
+    return interned;
+}
+
+/* A process with one thread, at home on CPUs 0-3 of eight. */
+static void add_process(Tree *t, pid_t pid, const char *cgroup, const char *unit)
+{
+    Process process = {
+        .pid = pid,
+        .start_ticks = 1,
+        .comm = intern_string(t->world->pool, "w"),
+        .cgroup = intern_string(t->world->pool, cgroup),
+        .unit = intern_string(t->world->pool, unit),
+        .cpuset = tree_mask(t, "0-7"),
+        .workload = {0},
+        .group = {0},
+    };
+    int at = world_add_process(t->world, &process);
+
+    assert_true(at >= 0);
+    assert_true(world_add_task(t->world, &(Task){
+                                             .tid = pid,
+                                             .process = {at},
+                                             .start_ticks = 1,
+                                             .hands = TASK_HANDS_FREE,
+                                             .allowed = tree_mask(t, "0-3"),
+                                             .original = tree_mask(t, "0-7"),
+                                             .lease = -1,
+                                         }) >= 0);
+}
+
+static int setup(void **state)
+{
+    TopologyOptions options = {.synthetic = "numa:2 pu:4"};
+    Tree *t = calloc(1, sizeof(*t));
+    char *error = NULL;
+
+    if (!t)
+        return -1;
+    (void)snprintf(t->directory, sizeof(t->directory), "/tmp/numaplace-fence-XXXXXX");
+    if (!mkdtemp(t->directory))
+        return -1;
+    (void)snprintf(t->journal_path, sizeof(t->journal_path), "%s/journal", t->directory);
+    t->root_fd = open(t->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(t->root_fd >= 0);
+    tree_write(t, "proc/sys/kernel/random/boot_id", "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee\n");
+    tree_write(t, "proc/sys/kernel/osrelease", "6.12.1-test\n");
+    tree_write(t, "sys/devices/system/cpu/possible", "0-7\n");
+
+    assert_int_equal(topology_load(&options, &t->topology, &error), 0);
+    assert_int_equal(world_new(t->topology, &t->world), 0);
+    for (unsigned i = 0; i < t->topology->cpu_limit; i++)
+        t->world->cpus[i].online = t->world->cpus[i].usable = true;
+    assert_int_equal(world_add_workload(t->world, "w", 0), 0);
+    assert_int_equal(world_add_group(t->world, (WorkloadIx){0}, ""), 0);
+    t->world->groups[0].home = tree_mask(t, "0-3");
+    t->world->groups[0].home_nodes = tree_mask(t, "0");
+    t->wish = ACT_WISH_AUTO;
+    *state = t;
+    return 0;
+}
+
+int tree_setup_v1(void **state)
+{
+    Tree *t;
+
+    assert_int_equal(setup(state), 0);
+    t = *state;
+    tree_write(t, TREE_V1 "cpuset.cpus", "0-7\n");
+    tree_write(t, TREE_V1 "a/cpuset.cpus", "0-7\n");
+    tree_write(t, TREE_V1 "a/cgroup.procs", "100\n101\n");
+    for (pid_t pid = 100; pid <= 101; pid++) {
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "proc/%d/cpuset", pid);
+        tree_write(t, path, "/a\n");
+        add_process(t, pid, "/", NULL);
+    }
+    t->wish = ACT_WISH_CPUSET;
+    tree_start(t);
+    return 0;
+}
+
+int tree_setup_unit(void **state)
+{
+    Tree *t;
+
+    assert_int_equal(setup(state), 0);
+    t = *state;
+    tree_write(t, "run/systemd/system/x", "");
+    tree_write(t, TREE_V2 "cgroup.controllers", "cpuset cpu io\n");
+    tree_write(t, TREE_V2 "cpuset.cpus.effective", "0-7\n");
+    tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cgroup.procs", "100\n");
+    add_process(t, 100, TREE_UNIT, "x.service");
+    tree_start(t);
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    return remove(path);
+}
+
+int tree_teardown(void **state)
+{
+    Tree *t = *state;
+
+    tree_crash(t);
+    world_free(t->world);
+    topology_unref(t->topology);
+    (void)close(t->root_fd);
+    (void)nftw(t->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    free(t);
+    return 0;
+}
+
+static ActWish wish_of(void *userdata, const World *world, WorkloadIx workload)
+{
+    return ((const Tree *)userdata)->wish;
+}
+
+void tree_tick(Tree *t)
+{
+    fences_sense(t->fences);
+    assert_int_equal(fences_follow(t->fences, t->world, wish_of, t), 0);
+}
+
+void tree_assert_cpus(const Tree *t, ActFenceKind kind, const char *path, const char *expected)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    char *list;
+
+    assert_int_equal(fence_read(t->root_fd, kind, path, "cpuset.cpus", set), 0);
+    list = format_list(set, PARSE_CPU_MAX);
+    assert_string_equal(list, expected);
+    free(list);
+    hwloc_bitmap_free(set);
+}
+
+void tree_assert_why(const Tree *t, ActWhy expected)
+{
+    assert_string_equal(act_why_name(fences_means(t->fences, t->world->groups[0].id).why),
+                        act_why_name(expected));
+}
+
+void tree_assert_bound(const Tree *t, const char *path, const char *expected)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    CLEANUP_FREE char *list = NULL;
+
+    assert_int_equal(fences_bound(t->fences, path, set), expected != NULL);
+    list = format_list(set, PARSE_CPU_MAX);
+    if (expected)
+        assert_string_equal(list, expected);
+    hwloc_bitmap_free(set);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A made-up tree of cgroups on a machine of two nodes with four CPUs each, a World whose one group is at home on the first,
+ * and fences that write to the tree. */
+
+#include "act/fence.h"
+#include "act/journal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* Where cgroups of either version are, below the root, and the cgroup of the unit x.service. */
+#define TREE_V2   "sys/fs/cgroup/"
+#define TREE_V1   "sys/fs/cgroup/cpuset/"
+#define TREE_UNIT "/system.slice/x.service"
+
+typedef struct Tree {
+    char directory[64];
+    char journal_path[128];
+    int root_fd;
+    Topology *topology;
+    World *world;
+    Journal *journal;
+    Fences *fences;
+    ActWish wish;
+    /* A service manager that answers when it is told to. */
+    char asked[512];
+    int result;
+} Tree;
+
+/* cmocka's set-up: processes 100 and 101 in a cpuset of version 1, /a, and a policy that wishes for cpusets; or process 100 in the
+ * unit, and a policy that wishes for nothing in particular. */
+int tree_setup_v1(void **state);
+int tree_setup_unit(void **state);
+int tree_teardown(void **state);
+
+/* The fences of a new process, after one that ended without a word. */
+void tree_start(Tree *t);
+void tree_crash(Tree *t);
+
+/* Writes a file of the tree, and makes the directories above it. */
+void tree_write(const Tree *t, const char *path, const char *text);
+/* A mask that lives as long as the World. */
+CpuMask tree_mask(const Tree *t, const char *list);
+void tree_tick(Tree *t);
+
+/* What stands in cpuset.cpus. */
+void tree_assert_cpus(const Tree *t, ActFenceKind kind, const char *path, const char *expected);
+/* Why the group is fenced, or is not. */
+void tree_assert_why(const Tree *t, ActWhy expected);
+/* What fences_bound() shows; NULL: that there is no fence. */
+void tree_assert_bound(const Tree *t, const char *path, const char *expected);
