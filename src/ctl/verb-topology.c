@@ -8,14 +8,6 @@
 
 #include <string.h>
 
-static const char *const origin_names[] = {
-    [TOPOLOGY_ORIGIN_LIVE] = "live",
-    [TOPOLOGY_ORIGIN_XML] = "xml",
-    [TOPOLOGY_ORIGIN_SYNTHETIC] = "synthetic",
-    [TOPOLOGY_ORIGIN_REHEARSAL] = "rehearsal",
-};
-_Static_assert(ARRAY_SIZE(origin_names) == TOPOLOGY_ORIGIN_MAX, "name every origin");
-
 static int set_number(json_object *object, const char *key, uint64_t value)
 {
     return json_set(object, key, json_object_new_uint64(value));
@@ -120,7 +112,7 @@ static int topology_to_json(const Topology *topology, const char *text, json_obj
 {
     CLEANUP_JSON json_object *object = json_object_new_object();
 
-    if (!object || json_set_text(object, "origin", origin_names[topology->origin]) < 0 ||
+    if (!object || json_set_text(object, "origin", topology_origin_names[topology->origin]) < 0 ||
         json_set_text(object, "source", topology->source) < 0 ||
         set_number(object, "rehearsal", topology->rehearsal) < 0 ||
         set_bool(object, "restricted", topology->restricted) < 0 ||

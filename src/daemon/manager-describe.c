@@ -11,13 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const origin_names[] = {"live", "xml", "synthetic", "rehearsal"};
 static const char *const cgroup_names[] = {"none", "v1", "hybrid", "v2"};
 static const char *const class_names[] = {"normal", "idle", "realtime", "deadline", "ext"};
 static const char *const hands_names[] = {"free",  "foreign", "repinned", "per-cpu",
                                           "class", "denied",  "unknown"};
 
-static_assert(ARRAY_SIZE(origin_names) == TOPOLOGY_ORIGIN_MAX, "a topology origin has no name");
 static_assert(ARRAY_SIZE(cgroup_names) == PROBE_CGROUP_MAX, "a cgroup layout has no name");
 static_assert(ARRAY_SIZE(class_names) == TASK_CLASS_MAX, "a task class has no name");
 static_assert(ARRAY_SIZE(hands_names) == TASK_HANDS_MAX, "a TaskHands has no name");
@@ -171,7 +169,7 @@ void describe_status(Dict *dict, Manager *manager)
     dict_string(dict, "state", manager->paused ? "paused" : "running");
     dict_string(dict, "mode", manager_mode_name(manager->mode));
     dict_u32(dict, "rehearsal", topology->rehearsal);
-    dict_string(dict, "origin", origin_names[topology->origin]);
+    dict_string(dict, "origin", topology_origin_names[topology->origin]);
     dict_u32(dict, "nodes", topology->n_nodes);
     dict_u32(dict, "cpus", topology->n_cpus);
     status_pacing(dict, manager);
@@ -247,7 +245,7 @@ void describe_topology(Dict *dict, Manager *manager)
     if (!text && dict->error == 0)
         dict->error = -ENOMEM;
     dict_begin(dict);
-    dict_string(dict, "origin", origin_names[topology->origin]);
+    dict_string(dict, "origin", topology_origin_names[topology->origin]);
     dict_string(dict, "source", topology->source);
     dict_u32(dict, "rehearsal", topology->rehearsal);
     dict_bool(dict, "restricted", topology->restricted);

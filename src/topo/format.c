@@ -13,13 +13,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static const char *const origin_names[] = {
+const char *const topology_origin_names[] = {
     [TOPOLOGY_ORIGIN_LIVE] = "live",
     [TOPOLOGY_ORIGIN_XML] = "xml",
     [TOPOLOGY_ORIGIN_SYNTHETIC] = "synthetic",
     [TOPOLOGY_ORIGIN_REHEARSAL] = "rehearsal",
+    [TOPOLOGY_ORIGIN_MAX] = NULL,
 };
-_Static_assert(ARRAY_SIZE(origin_names) == TOPOLOGY_ORIGIN_MAX, "name every origin");
+_Static_assert(ARRAY_SIZE(topology_origin_names) == TOPOLOGY_ORIGIN_MAX + 1, "name every origin");
 
 static int print_list(FILE *f, hwloc_const_bitmap_t set)
 {
@@ -138,7 +139,7 @@ static int print_all(FILE *f, const Topology *topology)
     CoreTable table = {NULL};
     int r;
 
-    (void)fprintf(f, "origin: %s\n", origin_names[topology->origin]);
+    (void)fprintf(f, "origin: %s\n", topology_origin_names[topology->origin]);
     if (topology->rehearsal)
         (void)fprintf(f, "rehearsal: %u pretend nodes\n", topology->rehearsal);
     (void)fprintf(f, "machine: %u CPUs, %u cores, %u LLCs, %u nodes\n", topology->n_cpus, topology->n_cores,

@@ -17,16 +17,8 @@
 
 #include <string.h>
 
-static const char *const origin_names[] = {
-    [TOPOLOGY_ORIGIN_LIVE] = "live",
-    [TOPOLOGY_ORIGIN_XML] = "xml",
-    [TOPOLOGY_ORIGIN_SYNTHETIC] = "synthetic",
-    [TOPOLOGY_ORIGIN_REHEARSAL] = "rehearsal",
-    [TOPOLOGY_ORIGIN_MAX] = NULL,
-};
-
 static const RecordField topology_fields[] = {
-    {"origin", RECORD_ENUM, offsetof(Topology, origin), true, 0, origin_names},
+    {"origin", RECORD_ENUM, offsetof(Topology, origin), true, 0, topology_origin_names},
     {"source", RECORD_TEXT, offsetof(Topology, source), true},
     {"rehearsal", RECORD_U32, offsetof(Topology, rehearsal)},
     {"restricted", RECORD_BOOL, offsetof(Topology, restricted)},

@@ -20,6 +20,9 @@ typedef enum TopologyOrigin {
     TOPOLOGY_ORIGIN_INVALID = -EINVAL,
 } TopologyOrigin;
 
+/* By TopologyOrigin, and NULL behind the last. */
+extern const char *const topology_origin_names[];
+
 typedef enum TopologyLevel {
     TOPOLOGY_LEVEL_SAME, /* the same CPU */
     TOPOLOGY_LEVEL_SMT,  /* another hardware thread of the same core */
