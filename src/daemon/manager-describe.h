@@ -7,7 +7,9 @@
 #include "daemon/dict.h"
 #include "daemon/manager.h"
 
+/* describe-status.c */
 void describe_status(Dict *dict, Manager *manager);
+
 void describe_topology(Dict *dict, Manager *manager);
 void describe_cpus(Dict *dict, Manager *manager);
 void describe_workloads(Dict *dict, Manager *manager);
