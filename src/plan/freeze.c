@@ -50,11 +50,12 @@ static bool is_frozen(const Planner *p, const Group *group, const PackGroup *pac
            converge_is_frozen(group->converged, *ret_strength);
 }
 
-/* Bound to its node by its policy, its cpuset or the kernel: it can be nowhere else. */
-static bool is_bound(const Planner *p, size_t index, const PackGroup *pack)
+/* The node it is bound to by its policy, its cpuset or the kernel, also when it has no home yet: it can be nowhere else. 0: none. */
+static PackNodes bound_to(const Planner *p, size_t index, const PackGroup *pack)
 {
-    return is_one_node(pack->home) &&
-           (pack->allowed == pack->home || (pack->stays && p->s->groups[index].n_placeable == 0));
+    if (is_one_node(pack->allowed) && (!pack->stays || pack->home == pack->allowed))
+        return pack->allowed;
+    return is_one_node(pack->home) && pack->stays && p->s->groups[index].n_placeable == 0 ? pack->home : 0;
 }
 
 /* They take their room first. */
@@ -62,9 +63,10 @@ static void hold_bound(const Planner *p, uint64_t *held)
 {
     for (size_t i = 0; i < p->s->n_order; i++) {
         const PackGroup *pack = &p->s->pack_groups[i];
+        PackNodes node = bound_to(p, p->s->order[i].index, pack);
 
-        if (is_bound(p, p->s->order[i].index, pack))
-            held[__builtin_ctzll(pack->home)] += pack->demand_permille;
+        if (node != 0)
+            held[__builtin_ctzll(node)] += pack->demand_permille;
     }
 }
 
@@ -82,7 +84,7 @@ void freeze_groups(Planner *p, const PackNode *nodes)
 
         if (frozen != group->converged)
             planner_freeze(p, &(PlanFreeze){.group_id = group->id, .frozen = frozen, .strength = strength});
-        if (!frozen || is_bound(p, index, pack))
+        if (!frozen || bound_to(p, index, pack) != 0)
             continue;
         node = (uint32_t)__builtin_ctzll(pack->home);
         if (held[node] + pack->demand_permille > (uint64_t)nodes[node].capacity_permille * FULL_PERCENT / 100)

@@ -170,12 +170,35 @@ static void test_outgrown(void **state)
     fixture_done(&f);
 }
 
+/* One that can be nowhere else takes its room first, also before it has been given its home. */
+static void test_bound(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", AUTO);
+    add_job(&f, 100, 6, 0, 1);
+    set_memory(&f, 100, (uint64_t[]){1024, 0});
+    fixture_home(&f);
+    plan_homes(&f);
+    assert_nodes(&f, 100, "0");
+    assert_true(group_of(&f, 100)->converged);
+    fixture_process(&f, 200, "a", "0-7");
+    for (pid_t tid = 200; tid < 206; tid++)
+        fixture_task(&f, 200, tid, 0);
+    plan_homes(&f);
+    assert_nodes(&f, 200, "0");
+    assert_nodes(&f, 100, "1");
+    fixture_assert_settled(&f, true);
+    fixture_done(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_freeze_and_thaw), cmocka_unit_test(test_not_frozen),
         cmocka_unit_test(test_no_eviction),     cmocka_unit_test(test_eviction_by_frozen),
-        cmocka_unit_test(test_outgrown),
+        cmocka_unit_test(test_outgrown),        cmocka_unit_test(test_bound),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
