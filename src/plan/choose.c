@@ -61,6 +61,16 @@ static PackNodes nodes_of(CpuMask set)
 
 /* Loads */
 
+/* Whether it had a CPU on loan while this was measured. A plan made again at the same instant (I9) sees loans that the first one
+ * began, and threads that it sent home. */
+static bool was_on_loan(const Planner *p, const Process *process, const Task *task)
+{
+    if (process->yielded)
+        return false;
+    return task->lease >= 0 ? p->world->leases[task->lease].since_tick < p->world->tick
+                            : task->original && task->last_move_usec == p->world->now_usec;
+}
+
 /* Sums over the tasks of each group, into PlannerGroup, and what ran on which node into `ran`. */
 static void gather_loads(Planner *p, uint64_t *ran)
 {
@@ -78,7 +88,8 @@ static void gather_loads(Planner *p, uint64_t *ran)
         g->n_placeable +=
             planner_placeable(group_policy(p->world, p->policies, process->workload), process, task);
         /* What it runs on a CPU it was lent, it runs for want of one at home. */
-        g->waits_mean += task->wait_ewma_permille + (task->lease >= 0 ? task->run_ewma_permille : 0);
+        g->waits_mean +=
+            task->wait_ewma_permille + (was_on_loan(p, process, task) ? task->run_ewma_permille : 0);
         if (cpu)
             ran[(size_t)process->group.i * topology->n_nodes + (size_t)cpu->node.i] +=
                 MAX(task->run_permille, task->run_ewma_permille);
@@ -107,15 +118,22 @@ static void compare_waits(Planner *p)
     }
 }
 
+/* Whether it had a home, or roamed, before this instant: one that was given its first home now is as new for a plan made
+ * again (I9). */
+static bool is_settled(const Planner *p, const Group *group)
+{
+    bool first = !group->before_nodes && group->n_changes == 0;
+
+    return (group->home || group->roams) && (!first || group->last_home_usec < p->world->now_usec);
+}
+
 static uint32_t group_demand(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
-    /* Also one that was given its home at this instant, so that a plan made again is the same (I9). */
-    bool settled = (group->home || group->roams) && group->last_home_usec < p->world->now_usec;
     uint64_t average = group->demand_permille > 0 ? group->demand_permille : group->want_permille;
     bool begins = p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < NEW_USEC;
     uint64_t now = group->run_permille + (uint64_t)group->wait_permille;
-    uint64_t demand = begins && !settled ? MAX(average, now) : average;
+    uint64_t demand = begins && !is_settled(p, group) ? MAX(average, now) : average;
     uint64_t expected = p->s->workloads[group->workload.i].policy->expect_width * 1000ULL;
 
     return (uint32_t)MIN(MAX(demand, expected), PACK_DEMAND_MAX);
@@ -294,12 +312,15 @@ static uint64_t residency_usec(const Group *group, const PlannerGroup *g, const 
                1U);
 }
 
-/* Whether it must stay where it is, for now. No decision is made on what is about to change: while its memory is under way. */
+/* Whether it must stay where it is, for now, or go where Mode=fixed sends it in this plan. No decision is made on what is about to
+ * change: while its memory is under way. */
 static bool group_stays(const Planner *p, const Group *group, const Policy *policy, uint32_t demand)
 {
     const PlannerGroup *g = &p->s->groups[group - p->world->groups];
     uint64_t now = p->world->now_usec;
 
+    if (!choose_mode(policy) && p->s->workloads[group->workload.i].home_nodes)
+        return true;
     if (!group->home && !group->roams)
         return false;
     return !choose_mode(policy) || g->n_placeable == 0 || p->world->workloads[group->workload.i].paused ||

@@ -285,7 +285,7 @@ static void move_group(const Commit *c, Group *group, const PlanHome *home, bool
     bool chosen = policy && policy->mode != POLICY_MODE_FIXED, first = group->last_home_usec == 0;
     bool returns =
         !first && now - MIN(group->last_home_usec, now) < pause && home->home_nodes == group->before_nodes;
-    bool restless = chosen && !first && count_change(group, now, pause);
+    bool restless = !first && count_change(group, now, pause);
 
     if (chosen && (home->reverts || returns || restless))
         group->frozen_until_usec = add_usec(now, pause);

@@ -359,6 +359,44 @@ static void test_unsettled(void **state)
     fixture_done(&f);
 }
 
+/* Who comes home from a loan at this instant has not found a CPU there yet. */
+static void test_back_from_loan(void **state)
+{
+    Task *task;
+    Group *g;
+    Fixture f;
+
+    setup(&f, AUTO);
+    g = &f.world->groups[0];
+    g->home = fixture_mask(&f, "0-7");
+    g->home_nodes = fixture_mask(&f, "0");
+    g->last_home_usec = f.world->now_usec - 2 * SEC;
+    g->judge_usec = f.world->now_usec + 5 * SEC;
+    task = fixture_find(&f, 10, 11);
+    task->original = fixture_mask(&f, NULL);
+    task->allowed = fixture_mask(&f, "0-8");
+    task->last_cpu.i = 8;
+    assert_true(world_add_lease(f.world, &(Lease){
+                                             .task = world_task_key(f.world, task),
+                                             .group_id = g->id,
+                                             .cpu = {8},
+                                             .cross_node = true,
+                                             .since_usec = f.world->now_usec - SEC,
+                                             .until_usec = f.world->now_usec + SEC,
+                                             .since_tick = f.world->tick - 10,
+                                         }) >= 0);
+    assert_refused(&f, PLAN_REASON_UNSETTLED);
+    f.world->cpus[8].usable = false;
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_RECALL), 1);
+    fixture_commit(&f, NULL);
+    fixture_assert_settled(&f, true);
+    fixture_tick(&f);
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+    fixture_done(&f);
+}
+
 /* As long as memory is under way its home is not given up for where it came from. */
 static void test_home_stays(void **state)
 {
@@ -483,6 +521,7 @@ int main(void)
         cmocka_unit_test(test_pauses),
         cmocka_unit_test(test_ping_pong),
         cmocka_unit_test(test_unsettled),
+        cmocka_unit_test(test_back_from_loan),
         cmocka_unit_test(test_home_stays),
         cmocka_unit_test(test_holds),
         cmocka_unit_test(test_not_taken),

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Homes that are chosen beside homes that are fixed: what the others take is the same before they go there and after. */
+
+#include "choose-test.h"
+
+/* Where Mode=fixed sends a group it takes its room in the same plan: half of it on each node, not all of it on one. */
+static void test_fixed_neighbour(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", AUTO);
+    fixture_policy(&f, "b", EACH "ExpectWidth=6\n[Placement]\nMode=fixed\nNodes=0-1\n");
+    add_job(&f, 100, 5, 0, 1);
+    set_memory(&f, 100, (uint64_t[]){64, 0});
+    add_job(&f, 300, 5, 8, 1);
+    set_memory(&f, 300, (uint64_t[]){0, 64});
+    fixture_process(&f, 200, "b", NULL);
+    fixture_task(&f, 200, 200, 0); /* one thread would be packed onto one node */
+    set_memory(&f, 200, (uint64_t[]){512, 0});
+    seconds(&f, 11);
+    fixture_plan(&f, true);
+    fixture_commit(&f, NULL);
+    assert_nodes(&f, 100, "0");
+    assert_nodes(&f, 300, "1");
+    fixture_assert_settled(&f, true);
+    fixture_done(&f);
+}
+
+/* A group that has begun a moment ago and is sent to another home wants no more after that than before: nobody has to make
+ * room in a plan of the same instant (I9). */
+static void test_moved_young(void **state)
+{
+    Fixture f;
+    Group *g;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", AUTO);
+    fixture_policy(&f, "b", EACH "[Placement]\nMode=fixed\nNodes=1\n");
+    add_job(&f, 100, 6, 0, 1);
+    set_memory(&f, 100, (uint64_t[]){64, 0});
+    fixture_process(&f, 200, "b", NULL);
+    for (pid_t tid = 200; tid < 208; tid++)
+        fixture_task(&f, 200, tid, 0)->run_ewma_permille = 250;
+    fixture_plan(&f, true);
+    fixture_commit(&f, NULL);
+    assert_nodes(&f, 100, "0");
+    assert_nodes(&f, 200, "1");
+
+    g = &f.world->groups[world_process(f.world, 200)->group.i];
+    seconds(&f, 11);
+    g->first_seen_usec = f.world->now_usec - 1000000;
+    hwloc_bitmap_only(f.policies->policies[1]->nodes, 0);
+    fixture_plan(&f, true);
+    fixture_commit(&f, NULL);
+    assert_nodes(&f, 100, "0");
+    assert_nodes(&f, 200, "0");
+    fixture_assert_settled(&f, true);
+    fixture_done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fixed_neighbour),
+        cmocka_unit_test(test_moved_young),
+    };
+
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
