@@ -194,7 +194,7 @@ static void random_homes(Fixture *f, Random *r, const Renaming *renaming)
             assert_int_equal(topology_nodes_to_cpus(w->topology, nodes, cpus), 0);
             g->home_nodes = intern(f, TAKE_PTR(nodes));
             g->home = intern(f, TAKE_PTR(cpus));
-            g->last_home_usec = w->now_usec - 1000000ULL * random_roll(r, 20);
+            g->last_home_usec = w->now_usec - 1000000ULL * (1 + random_roll(r, 20));
             g->judge_usec = random_chance(r, 70) ? w->now_usec - 1000000 + random_roll(r, 2000000) : 0;
             g->before_wait_permille = random_roll(r, 500);
             g->frozen_until_usec = random_chance(r, 10) ? w->now_usec + 1000000 : 0;
@@ -204,6 +204,8 @@ static void random_homes(Fixture *f, Random *r, const Renaming *renaming)
             g->backoff_until_tick = w->tick - 2 + random_roll(r, 5);
         }
         g->roams = !g->home && random_chance(r, 40);
+        if (g->roams)
+            g->last_home_usec = w->now_usec - 1000000ULL * (1 + random_roll(r, 20));
         if (random_chance(r, 50)) {
             hwloc_bitmap_t before = hwloc_bitmap_alloc();
 
@@ -300,7 +302,7 @@ static void random_lease(Fixture *f, Random *r, Process *p, Task *task)
         .cpu = {(int32_t)cpu},
         .since_usec = w->now_usec - random_roll(r, 3000000),
         .until_usec = w->now_usec - 200000 + random_roll(r, 3000000),
-        .since_tick = w->tick - random_roll(r, 20),
+        .since_tick = w->tick - 1 - random_roll(r, 20),
     };
 
     if (hwloc_bitmap_isset(w->groups[p->group.i].home, cpu) || !hwloc_bitmap_isset(p->cpuset, cpu))
