@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Homes the policy leaves to us (Mode=auto, compress, spread, interleave): every group the machine has becomes one of a
- * packing problem (P15, plan/pack.h), and the answer is its home. This file is the translation there and back.
+ * packing problem (P15, plan/pack.h), and the answer is its home. This file is the translation there and back; what the nodes
+ * offer is in choose-nodes.c, and where memory lies in choose-memory.c.
  *
  * - What a group wants is what its threads run and wait on average, with its peaks for a while (load_groups()). One that is
  *   new is taken by this tick too, because an average of a group that has just begun says nothing; and ExpectWidth= is
  *   the least (P5: threads that sleep at start are invisible to whoever looks at the load alone).
- * - What others use, who are not ours to place, is taken off the nodes where they run, as an average over some time: a share
- *   that changes from tick to tick must not move anybody.
- * - A group whose memory is not known has it where its threads ran last, as long as it has no home (memory is where it was
- *   first touched), and at its home from then on.
  * - Groups that hardly run get no home, which costs system calls and gives them nothing; one that they have they keep.
  * - A group that needs every node is not confined: it roams, and that is a decision as lasting as a home. */
 
 #include "plan/choose.h"
+#include "plan/choose-memory.h"
+#include "plan/choose-nodes.h"
 #include "plan/freeze.h"
 #include "plan/group.h"
 #include "plan/pack.h"
@@ -25,9 +24,6 @@
 
 /* For so long a group is new, and its first home need not wait for a slow tick. */
 #define NEW_USEC 2000000U
-
-/* Bytes of a group, more than any machine has; what pack_solve() takes. */
-#define MEMORY_MAX ((1ULL << 50) - 1)
 
 static_assert(CHOOSE_GROUPS_MAX <= PACK_GROUPS_MAX, "more groups than can be packed");
 
@@ -139,150 +135,6 @@ static uint32_t group_demand(const Planner *p, size_t index)
     return (uint32_t)MIN(MAX(demand, expected), PACK_DEMAND_MAX);
 }
 
-/* Nodes */
-
-/* What is not known is taken as if nothing were used, and where not even sizes are told (descriptions of machines) as
- * enough: a packing that is too hopeful does no harm, because pages that find no room stay where they are. */
-static uint64_t free_memory(const World *world, uint32_t node)
-{
-    uint64_t size = world->topology->nodes[node].memory_bytes;
-
-    for (uint32_t i = 0; i < world->topology->n_nodes && size == 0; i++)
-        if (world->topology->nodes[i].memory_bytes > 0)
-            return 0;
-    return world->nodes[node].free_known ? world->nodes[node].free_bytes : size > 0 ? size : WORLD_MEMORY_MAX;
-}
-
-/* What others leave. They count by whole CPUs, to the nearest: to wait for a CPU now and then costs less than to be away from memory. A node
- * full of them keeps a little, or nobody could be there at all. */
-static uint32_t left_by_others(uint32_t permille, uint32_t others)
-{
-    others = (others + 500) / 1000 * 1000;
-    return MAX(permille - MIN(others, permille), permille / 10);
-}
-
-/* The CPUs and cores of each node that may be used, and what of them others leave. */
-static int fill_nodes(const Planner *p, PackNode *nodes)
-{
-    const Topology *topology = p->world->topology;
-    hwloc_bitmap_t cores = p->s->set;
-
-    hwloc_bitmap_zero(cores);
-    for (uint32_t i = 0; i < topology->n_nodes; i++)
-        nodes[i] = (PackNode){.key = UINT32_MAX - i, .free_bytes = free_memory(p->world, i)};
-    for (uint32_t i = topology->cpu_limit; i > 0; i--) {
-        const TopologyCpu *cpu = topology_cpu(topology, (CpuIx){(int32_t)i - 1});
-
-        if (!cpu || !hwloc_bitmap_isset(p->s->usable, i - 1))
-            continue;
-        nodes[cpu->node.i].capacity_permille += 1000;
-        nodes[cpu->node.i].cores_permille += hwloc_bitmap_isset(cores, (unsigned)cpu->core.i) ? 0 : 1000;
-        nodes[cpu->node.i].key = i - 1;
-        if (hwloc_bitmap_set(cores, (unsigned)cpu->core.i) < 0)
-            return -ENOMEM;
-    }
-    for (uint32_t i = 0; i < topology->n_nodes; i++) {
-        uint32_t others = p->world->nodes[i].others_permille;
-
-        nodes[i].capacity_permille = left_by_others(nodes[i].capacity_permille, others);
-        nodes[i].cores_permille = left_by_others(nodes[i].cores_permille, others);
-    }
-    return 0;
-}
-
-/* Nodes any process of a group may use; the last cpuset asked about is mostly the next one. */
-static int gather_allowed(Planner *p)
-{
-    CpuMask last = NULL;
-    PackNodes nodes = 0;
-
-    for (size_t i = 0; i < p->world->n_processes; i++) {
-        const Process *process = &p->world->processes[i];
-
-        if (process->gone || process->group.i < 0 || !process->cpuset)
-            continue;
-        if (process->cpuset != last) {
-            last = process->cpuset;
-            nodes = 0;
-            for (uint32_t n = 0; n < p->world->topology->n_nodes; n++) {
-                if (hwloc_bitmap_and(p->s->set, last, p->world->topology->nodes[n].cpus) < 0)
-                    return -ENOMEM;
-                if (hwloc_bitmap_intersects(p->s->set, p->s->usable))
-                    nodes |= (PackNodes)1 << n;
-            }
-        }
-        p->s->groups[process->group.i].allowed |= nodes;
-    }
-    return 0;
-}
-
-static PackNodes nodes_of_policy(const Topology *topology, const Policy *policy)
-{
-    PackNodes nodes = 0;
-
-    for (uint32_t i = 0; i < topology->n_nodes; i++)
-        if (!policy->nodes || hwloc_bitmap_isset(policy->nodes, topology->nodes[i].os_index))
-            nodes |= (PackNodes)1 << i;
-    return nodes;
-}
-
-/* Memory */
-
-/* What is known of the memory of the group's processes. */
-static void gather_memory(Planner *p, uint64_t *memory)
-{
-    uint32_t n_nodes = p->world->topology->n_nodes;
-
-    for (size_t i = 0; i < p->world->n_processes; i++) {
-        const Process *process = &p->world->processes[i];
-
-        if (process->gone || process->group.i < 0)
-            continue;
-        p->s->groups[process->group.i].moves |= process->memory.to != NULL;
-        p->s->groups[process->group.i].awaits_memory |= process->memory_awaited;
-        if (!process->node_bytes)
-            continue;
-        p->s->groups[process->group.i].memory_known = true;
-        for (uint32_t n = 0; n < n_nodes; n++)
-            memory[(size_t)process->group.i * n_nodes + n] =
-                MIN(memory[(size_t)process->group.i * n_nodes + n] + process->node_bytes[n], MEMORY_MAX);
-    }
-}
-
-/* Less than this fits the caches of a few cores; who has less is not far from it wherever it runs. */
-#define MEMORY_MIN ((uint64_t)32 << 20)
-
-/* How much less it counts to be near memory: it decides between equal nodes at least. */
-static uint32_t memory_discount(const PlannerGroup *g, const uint64_t *memory, uint32_t n_nodes)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; i < n_nodes; i++)
-        sum += memory[i];
-    return g->memory_known ? (uint32_t)(900 - MIN(sum, MEMORY_MIN) * 900 / MEMORY_MIN) : 900;
-}
-
-/* Only proportions count here, and the numbers are too small to take room from anybody. */
-static void guess_memory(const Group *group, uint32_t n_nodes, const uint64_t *ran, uint64_t *memory)
-{
-    for (uint32_t i = 0; i < n_nodes; i++)
-        memory[i] = group->home_nodes ? (uint64_t)hwloc_bitmap_isset(group->home_nodes, i) : ran[i];
-}
-
-/* Among nodes that are as good, a group that has no home yet stays where it runs (P4): as if one page of 128 were there. That
- * is less than `even`, so the node with more room comes first. */
-static void lean_on_present(uint32_t n_nodes, const uint64_t *ran, uint64_t *memory)
-{
-    uint64_t sum = 0, all = 0;
-
-    for (uint32_t i = 0; i < n_nodes; i++) {
-        sum += memory[i];
-        all += ran[i];
-    }
-    for (uint32_t i = 0; i < n_nodes && all > 0; i++)
-        memory[i] = MIN(memory[i] + sum / 128 / all * ran[i], MEMORY_MAX);
-}
-
 /* Groups */
 
 static bool is_young(const Planner *p, const Group *group, const Policy *policy)
@@ -392,9 +244,9 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         /* More nodes than threads help nobody. */
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
         .home = present_set(p, group, with_cpus),
-        .allowed = g->allowed & nodes_of_policy(p->world->topology, policy) & with_cpus,
+        .allowed = g->allowed & choose_nodes_of_policy(p->world->topology, policy) & with_cpus,
         .memory_bytes = memory,
-        .memory_discount_permille = memory_discount(g, memory, p->world->topology->n_nodes),
+        .memory_discount_permille = choose_memory_discount(g, memory, p->world->topology->n_nodes),
         .young = is_young(p, group, policy),
     };
 
@@ -589,20 +441,12 @@ int choose_homes(Planner *p)
     memory = ran + p->world->n_groups * topology->n_nodes;
     gather_loads(p, ran);
     compare_waits(p);
-    gather_memory(p, memory);
-    if (gather_allowed(p) < 0)
+    choose_memory_gather(p, memory);
+    if (choose_nodes_allowed(p) < 0)
         return -ENOMEM;
     select_groups(p);
-    for (size_t i = 0; i < p->s->n_order; i++) {
-        size_t index = p->s->order[i].index, first = index * topology->n_nodes;
-        const Group *group = &p->world->groups[index];
-
-        if (!p->s->groups[index].memory_known)
-            guess_memory(group, topology->n_nodes, ran + first, memory + first);
-        else if (!group->home && !group->roams)
-            lean_on_present(topology->n_nodes, ran + first, memory + first);
-    }
-    if (fill_nodes(p, nodes) < 0)
+    choose_memory_complete(p, ran, memory);
+    if (choose_nodes_offer(p, nodes) < 0)
         return -ENOMEM;
     return pack(p, nodes, memory);
 }
