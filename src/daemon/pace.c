@@ -55,7 +55,7 @@ static void save(Pace *pace, uint64_t now_usec, uint64_t cost_nsec)
             most = savings_max(pace);
 
     saved = MIN(saved, most) - (int64_t)MIN(cost_nsec, (uint64_t)most);
-    pace->saved_nsec = MAX(saved, -most / 2);
+    pace->saved_nsec = MAX(saved, -most / 10);
 }
 
 static void update_stretch(Pace *pace)

@@ -34,7 +34,7 @@ typedef struct Pace {
     uint64_t slow_wish_usec;
     uint64_t fast_cost_nsec;   /* moving mean of what one fast tick costs, weight 1/8 */
     uint64_t slow_cost_nsec;   /* what a slow tick costs on top */
-    int64_t saved_nsec;        /* of what MaxCPU= allows, not used yet; or used too much, up to half a minute's worth */
+    int64_t saved_nsec;        /* of what MaxCPU= allows, not used yet; or used too much, up to six seconds' worth */
     uint32_t stretch_permille; /* factor both are stretched by, 1000 = none */
     uint64_t last_fast_usec;   /* instants; 0: none yet */
     uint64_t last_slow_usec;

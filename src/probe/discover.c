@@ -30,6 +30,9 @@ static bool is_gone_state(const ProcStat *stat)
     return (stat->state == 'Z' || stat->state == 'X') && stat->num_threads <= 1;
 }
 
+/* A process is met when it has been forked, and may take that long to call exec(2) and be another program. */
+#define FRESH_USEC 3000000U
+
 /* Nobody may be asked about these (I2). */
 static bool is_out_of_reach(const Probe *probe, const Subject *subject)
 {
@@ -217,7 +220,9 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
         return 1; /* the number was reused; whoever has it now is met at the next pass */
     subject.cpu_permille = cpu_permille(probe, old, &subject.stat, now_usec);
     note_numbers(seen, &subject.stat, now_usec);
-    seen->fresh = !same;
+    if (!same)
+        seen->met_usec = probe->n_passes > 1 ? now_usec : 0; /* who was there before us has called exec(2) */
+    seen->fresh = !same || now_usec < seen->met_usec + FRESH_USEC;
 
     if (is_out_of_reach(probe, &subject)) {
         seen->decision = PROBE_DECISION_IGNORE;

@@ -92,6 +92,30 @@ static void test_met_before_exec(void **state)
     assert_int_equal(b.world->n_processes, 8);
 }
 
+/* Seen in several passes before it calls exec(2), and all the same not only in its turn. */
+static void test_long_before_exec(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    pid_t pid;
+
+    bench_make(&b);
+    bench_start(&b, NULL);
+    bench_discover(&b);
+    b.decision = PROBE_DECISION_IGNORE;
+    for (pid = 100; pid < 108; pid++)
+        put_process(&b, &(FakeTask){.pid = pid, .comm = "sh"});
+    bench_discover(&b);
+    bench_discover(&b);
+    assert_int_equal(b.n_asked, 8);
+    for (pid = 100; pid < 108; pid++)
+        put_process(&b, &(FakeTask){.pid = pid, .comm = "java"});
+    b.decision = PROBE_DECISION_TAKE;
+    b.now += 60 * SEC; /* passes may be far apart */
+    bench_discover(&b);
+    assert_int_equal(b.n_asked, 16);
+    assert_int_equal(b.world->n_processes, 8);
+}
+
 static void test_wants(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -422,6 +446,7 @@ int main(void)
         cmocka_unit_test(test_asked_once),
         cmocka_unit_test(test_identity_changes),
         cmocka_unit_test(test_met_before_exec),
+        cmocka_unit_test(test_long_before_exec),
         cmocka_unit_test(test_wants),
         cmocka_unit_test(test_pid_is_reused),
         cmocka_unit_test(test_ignored_pid_is_reused),
