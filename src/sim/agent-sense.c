@@ -244,8 +244,10 @@ static void sample_thread(Engine *e, Agent *agent, Task *task)
     if (thread->state == THREAD_STATE_QUEUED)
         wait += e->now_nsec - thread->queued_nsec;
     if (seen->read) {
-        load_task(task, noisy(e, run - seen->run_nsec, interval), noisy(e, wait - seen->wait_nsec, interval),
-                  interval);
+        /* One draw after the other: compilers differ in which argument they work out first. */
+        uint64_t waited = noisy(e, wait - seen->wait_nsec, interval);
+
+        load_task(task, noisy(e, run - seen->run_nsec, interval), waited, interval);
         task->fresh = false;
     }
     *seen = (AgentThread){
@@ -291,12 +293,14 @@ int sense_sample(Engine *e, Agent *agent)
     for (uint32_t i = 0; i < e->topology->cpu_limit; i++) {
         AgentCpu *seen = &agent->cpus[i];
         const Cpu *cpu = &e->cpus[i];
+        uint64_t waited;
 
         if (!cpu->present)
             continue;
         cpu_account(e, i);
+        waited = noisy(e, cpu->wait_nsec - seen->wait_nsec, interval);
         load_cpu(&world->cpus[i], world->now_usec, noisy(e, cpu->busy_nsec - seen->busy_nsec, interval),
-                 noisy(e, cpu->wait_nsec - seen->wait_nsec, interval), true, interval);
+                 waited, true, interval);
         *seen = (AgentCpu){.busy_nsec = cpu->busy_nsec, .wait_nsec = cpu->wait_nsec};
     }
     for (size_t i = 0; i < world->n_tasks; i++)
