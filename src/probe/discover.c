@@ -235,7 +235,9 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
     if (r < 0)
         return give_up(r, process, old);
     if (!same || probe->ask_all || old->identity != subject.identity ||
-        old->decision == PROBE_DECISION_LATER || (old->decision == PROBE_DECISION_TAKE && !process))
+        old->decision == PROBE_DECISION_LATER || (old->decision == PROBE_DECISION_TAKE && !process) ||
+        /* In the midst of exec(2) it has its new name already, and no command line yet. */
+        (old->fresh && old->met_usec > 0))
         r = ask(probe, world, &subject, seen, now_usec);
     if (r == -EAGAIN && process) {
         seen->identity = 0; /* asked again at its next turn */
