@@ -270,16 +270,28 @@ static void test_other_program(void **state)
     assert_int_equal(bench_process(&b, 100)->node_bytes[0], 36 * KB);
 }
 
+/* Who reads where the memory of process 100 lies waits until there is an answer: five pages on node 1. */
+static void hang(Bench *b)
+{
+    take_away(b, "proc/100/numa_maps");
+    assert_int_equal(mkfifoat(b->root_fd, "proc/100/numa_maps", 0600), 0);
+}
+
+static void answer(const Bench *b)
+{
+    int fifo = openat(b->root_fd, "proc/100/numa_maps", O_WRONLY | O_CLOEXEC);
+
+    assert_int_equal(write(fifo, "7f00 default anon=5 N1=5 kernelpagesize_kB=4\n", 45), 45);
+    (void)close(fifo);
+}
+
 /* One that hangs is not known; the others are, and the discovery goes on. What comes late is taken then. */
 static void test_hangs(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
-    int fd, fifo;
 
     make(&b);
-    take_away(&b, "proc/100/numa_maps");
-    fd = openat(b.root_fd, "proc/100", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_int_equal(mkfifoat(fd, "numa_maps", 0600), 0);
+    hang(&b);
     start(&b, wants_all, true);
     do {
         (void)usleep(1000);
@@ -288,10 +300,7 @@ static void test_hangs(void **state)
     assert_null(bench_process(&b, 100)->node_bytes);
     assert_true(probe_statistics(b.probe)->n_put_off >= 1);
 
-    fifo = openat(fd, "numa_maps", O_WRONLY | O_CLOEXEC);
-    assert_int_equal(write(fifo, "7f00 default anon=5 N1=5 kernelpagesize_kB=4\n", 45), 45);
-    (void)close(fifo);
-    (void)close(fd);
+    answer(&b);
     do {
         (void)usleep(1000);
         bench_discover(&b);
@@ -304,19 +313,13 @@ static void test_catch_up(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
     uint64_t n_reads;
-    int fd, fifo;
 
     make(&b);
-    take_away(&b, "proc/100/numa_maps");
-    fd = openat(b.root_fd, "proc/100", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_int_equal(mkfifoat(fd, "numa_maps", 0600), 0);
+    hang(&b);
     start(&b, wants_all, true);
     bench_discover(&b);
     assert_true(bench_process(&b, 100)->memory_awaited);
-    fifo = openat(fd, "numa_maps", O_WRONLY | O_CLOEXEC);
-    assert_int_equal(write(fifo, "7f00 default anon=5 N1=5 kernelpagesize_kB=4\n", 45), 45);
-    (void)close(fifo);
-    (void)close(fd);
+    answer(&b);
     bench_sample(&b); /* that of the discovery */
     assert_true(bench_process(&b, 100)->memory_awaited);
     do {
