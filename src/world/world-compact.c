@@ -57,8 +57,10 @@ static void drop_processes_and_tasks(World *world, const GroupIx *map)
         bool gone = p->gone;
 
         for (; t < world->n_tasks && world->tasks[t].process.i == (int32_t)i; t++) {
-            if (gone || world->tasks[t].gone)
+            if (gone || world->tasks[t].gone) {
+                free(world->tasks[t].use);
                 continue;
+            }
             world->tasks[n_tasks] = world->tasks[t];
             world->tasks[n_tasks++].process.i = (int32_t)n_processes;
         }

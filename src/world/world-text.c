@@ -183,6 +183,8 @@ static const RecordField process_fields[] = {
 typedef struct TaskRow {
     pid_t pid;
     Task task;
+    TaskUse use; /* all of it but the pages */
+    RecordNumbers64 pages;
 } TaskRow;
 
 static const RecordField task_fields[] = {
@@ -204,6 +206,11 @@ static const RecordField task_fields[] = {
     {"allowed", RECORD_MASK, offsetof(TaskRow, task.allowed)},
     {"original", RECORD_MASK, offsetof(TaskRow, task.original)},
     {"last_move_usec", RECORD_U64, offsetof(TaskRow, task.last_move_usec)},
+    {"home_node", RECORD_INDEX, offsetof(TaskRow, task.home_node)},
+    {"use_pages", RECORD_NUMBERS64, offsetof(TaskRow, pages)},
+    {"use_usec", RECORD_U64, offsetof(TaskRow, use.measured_usec)},
+    {"use_private_permille", RECORD_U16, offsetof(TaskRow, use.private_permille)},
+    {"buddy", RECORD_INDEX, offsetof(TaskRow, use.buddy)},
 };
 
 static const RecordField lease_fields[] = {
@@ -261,6 +268,11 @@ static void dump_all(const World *world, FILE *out)
         TaskRow row = {.task = world->tasks[i]};
 
         row.pid = world->processes[row.task.process.i].pid;
+        if (row.task.use) {
+            row.use = *row.task.use;
+            row.pages.values = row.task.use->pages;
+            row.pages.n = world->topology->n_nodes;
+        }
         WRITE(out, "task", task_fields, &row);
     }
     for (size_t i = 0; i < world->n_leases; i++)
@@ -388,26 +400,45 @@ static int load_process_line(RecordReader *reader, World *world)
     return r;
 }
 
-static int load_task_line(RecordReader *reader, World *world)
+/* Takes a task in whose line is good. */
+static int load_task(RecordReader *reader, World *world, TaskRow *row)
 {
-    TaskRow row = {.task = {.last_cpu = CPU_NONE, .lease = -1}};
     const Task *last = world->n_tasks ? &world->tasks[world->n_tasks - 1] : NULL;
-    const Process *process;
-    int r = READ(reader, task_fields, &row);
+    const Process *process = world_process(world, row->pid);
+    size_t n = row->pages.n;
+    int at;
 
-    if (r < 0)
-        return r;
     if (world->n_tasks == WORLD_TEXT_ENTRIES_MAX)
         return record_expected(reader, "at most %u tasks", WORLD_TEXT_ENTRIES_MAX);
-    process = world_process(world, row.pid);
     if (!process)
         return record_expected(reader, "pid= a process of a line before");
-    row.task.process.i = (int32_t)(process - world->processes);
-    if (row.task.tid <= 0 || (last && (row.task.process.i < last->process.i ||
-                                       (row.task.process.i == last->process.i && row.task.tid <= last->tid))))
+    row->task.process.i = (int32_t)(process - world->processes);
+    if (row->task.tid <= 0 ||
+        (last && (row->task.process.i < last->process.i ||
+                  (row->task.process.i == last->process.i && row->task.tid <= last->tid))))
         return record_expected(reader, "tasks in ascending order of pid= and tid=");
-    r = world_add_task(world, &row.task);
-    return MIN(r, 0);
+    if ((n > 0) != (row->use.measured_usec > 0) || (n > 0 && n != world->topology->n_nodes) ||
+        row->use.private_permille > 1000)
+        return record_expected(reader, "use_pages= of %u numbers with use_usec=, or neither",
+                               world->topology->n_nodes);
+    at = world_add_task(world, &row->task);
+    if (at < 0)
+        return at;
+    world->tasks[at].home_node = row->task.home_node;
+    return n == 0 ? 0
+                  : world_set_task_use(world, &world->tasks[at], row->pages.values, row->use.private_permille,
+                                       row->use.buddy, row->use.measured_usec);
+}
+
+static int load_task_line(RecordReader *reader, World *world)
+{
+    TaskRow row = {.task = {.last_cpu = CPU_NONE, .lease = -1, .home_node = NODE_NONE}};
+    int r = READ(reader, task_fields, &row);
+
+    if (r == 0)
+        r = load_task(reader, world, &row);
+    record_numbers64_done(&row.pages);
+    return r;
 }
 
 static int load_lease_line(RecordReader *reader, World *world)

@@ -37,6 +37,8 @@ World *world_free(World *world)
         return NULL;
     for (size_t i = 0; i < world->n_processes; i++)
         free(world->processes[i].node_bytes);
+    for (size_t i = 0; i < world->n_tasks; i++)
+        free(world->tasks[i].use);
     free(world->cpus);
     free(world->nodes);
     free(world->workloads);
@@ -182,8 +184,34 @@ int world_add_task(World *world, const Task *value)
     memmove(world->tasks + at + 1, world->tasks + at, (world->n_tasks - at) * sizeof(*world->tasks));
     world->tasks[at] = *value;
     world->tasks[at].lease = -1;
+    world->tasks[at].home_node = NODE_NONE;
+    world->tasks[at].use = NULL;
     world->n_tasks++;
     return (int)at;
+}
+
+int world_set_task_use(const World *world, Task *task, const uint64_t *pages, uint32_t private_permille,
+                       pid_t buddy, uint64_t measured_usec)
+{
+    size_t n = world->topology->n_nodes;
+
+    assert(!pages || (measured_usec > 0 && private_permille <= 1000));
+
+    if (!pages) {
+        free(task->use);
+        task->use = NULL;
+        return 0;
+    }
+    if (!task->use)
+        task->use = malloc(sizeof(*task->use) + n * sizeof(task->use->pages[0]));
+    if (!task->use)
+        return -ENOMEM;
+    task->use->measured_usec = measured_usec;
+    task->use->private_permille = (uint16_t)private_permille;
+    task->use->buddy = buddy;
+    for (size_t i = 0; i < n; i++)
+        task->use->pages[i] = MIN(pages[i], WORLD_PAGES_MAX);
+    return 0;
 }
 
 int world_add_group(World *world, WorkloadIx workload, const char *key)

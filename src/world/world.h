@@ -50,6 +50,15 @@ typedef enum TaskHands {
     TASK_HANDS_INVALID = -EINVAL,
 } TaskHands;
 
+/* What is known of the memory a thread uses, by evidence that sees threads (P11, P14). */
+typedef struct TaskUse {
+    uint64_t measured_usec;    /* not 0 */
+    uint16_t private_permille; /* of what it uses, only it uses so much */
+    pid_t buddy;               /* the thread of its process that it shares most with; 0: none */
+    uint64_t pages[]; /* [topology->n_nodes]: averages of what it uses, by the node where that lies; up to
+                                  WORLD_PAGES_MAX each */
+} TaskUse;
+
 typedef struct Task {
     pid_t tid;
     ProcessIx process;
@@ -70,6 +79,8 @@ typedef struct Task {
     CpuMask allowed;         /* the mask it has now, as last read or set by us; NULL: not known */
     CpuMask original;        /* the mask to put back; NULL: not changed by us */
     int32_t lease;           /* index into World.leases, -1: not lent a CPU */
+    NodeIx home_node;        /* where it lives in a home of several nodes; NODE_NONE: anywhere in the home */
+    TaskUse *use;            /* NULL: not known. Owned; see world_set_task_use() */
     uint64_t last_move_usec; /* when we last changed its mask */
 } Task;
 
@@ -218,6 +229,7 @@ typedef struct NodeLoad {
 
 /* Bytes of one process or node, 32 TiB; more counts as that. Sums over all of a World fit into 64 bits. */
 #define WORLD_MEMORY_MAX (1ULL << 45)
+#define WORLD_PAGES_MAX  (WORLD_MEMORY_MAX >> 12)
 
 typedef struct World {
     Topology *topology; /* owned reference */
@@ -261,7 +273,8 @@ int world_compact(World *world);
 /* Adds an entry in its sorted place; later indices move up, and references to them inside the World follow. Appending (keys
  * in ascending order) is O(1). Return the index, -EEXIST when the key is there already (pid; pid and tid; name; the
  * CPU is lent or the task has a lease), or -ENOMEM. The pointers inside `value` must be interned in world->pool; `key`
- * and `name` are interned here. A new process has no node_bytes and a new task no lease, whatever `value` says.
+ * and `name` are interned here. A new process has no node_bytes and a new task no lease, home node and use, whatever
+ * `value` says.
  * world_add_lease(): -ESRCH when the World has no such task. */
 int world_add_process(World *world, const Process *value);
 int world_add_task(World *world, const Task *value);
@@ -275,6 +288,11 @@ void world_remove_lease(World *world, size_t index);
  * known stays). */
 int world_set_process_memory(const World *world, Process *process, const uint64_t *bytes,
                              uint64_t measured_usec);
+
+/* Says what is known of the memory a thread uses: `pages` [topology->n_nodes], and the others as in TaskUse. NULL:
+ * nothing any more. Returns 0 or -ENOMEM (what was known stays). */
+int world_set_task_use(const World *world, Task *task, const uint64_t *pages, uint32_t private_permille,
+                       pid_t buddy, uint64_t measured_usec);
 
 /* Look-ups; NULL when there is none. */
 Process *world_process(World *world, pid_t pid);

@@ -58,6 +58,8 @@ static void test_round_trip(void **state)
     world->tasks[2].wait_ewma_permille = 71;
     world->tasks[2].allowed = NULL;
     world->tasks[2].last_move_usec = 72;
+    world->tasks[2].home_node = (NodeIx){1};
+    assert_int_equal(world_set_task_use(world, &world->tasks[2], (uint64_t[]){77, 78}, 79, 80, 81), 0);
 
     text = world_dump(world);
     assert_non_null(text);
@@ -76,6 +78,14 @@ static void test_round_trip(void **state)
     assert_false(copy->nodes[0].free_known);
     assert_true(copy->nodes[1].free_known);
     assert_int_equal(copy->nodes[1].free_bytes, 76);
+    assert_null(copy->tasks[0].use);
+    assert_int_equal(copy->tasks[0].home_node.i, -1);
+    assert_int_equal(copy->tasks[2].home_node.i, 1);
+    assert_int_equal(copy->tasks[2].use->pages[0], 77);
+    assert_int_equal(copy->tasks[2].use->pages[1], 78);
+    assert_int_equal(copy->tasks[2].use->private_permille, 79);
+    assert_int_equal(copy->tasks[2].use->buddy, 80);
+    assert_int_equal(copy->tasks[2].use->measured_usec, 81);
     assert_null(copy->processes[0].node_bytes);
     assert_int_equal(copy->processes[1].node_bytes[0], 73);
     assert_int_equal(copy->processes[1].node_bytes[1], 74);
@@ -180,6 +190,10 @@ static void test_bad(void **state)
          "line 8: expected a consistent world before this line, but node 0 has more free memory than can be"},
         {HEAD "process pid=5 comm=\"\" cgroup=\"/\" node_bytes=1,2 node_bytes_usec=1\n",
          "line 8: expected node_bytes= of 1 numbers with node_bytes_usec=, or neither"},
+        {HEAD WORKLOAD GROUP PROCESS "task pid=5 tid=5 use_pages=1,2 use_usec=1\n",
+         "line 11: expected use_pages= of 1 numbers with use_usec=, or neither"},
+        {HEAD WORKLOAD GROUP PROCESS "task pid=5 tid=5 home_node=1\n",
+         "line 12: expected a consistent world before this line, but task 5 lives on an impossible node"},
         {HEAD "process pid=5 comm=\"\" cgroup=\"/\" node_bytes=1\n",
          "line 8: expected node_bytes= of 1 numbers with node_bytes_usec=, or neither"},
         {HEAD "process pid=5 comm=\"\" cgroup=\"/\" node_bytes_usec=1\n",
