@@ -193,7 +193,7 @@ static void test_bad(void **state)
         {HEAD WORKLOAD GROUP PROCESS "task pid=5 tid=5 use_pages=1,2 use_usec=1\n",
          "line 11: expected use_pages= of 1 numbers with use_usec=, or neither"},
         {HEAD WORKLOAD GROUP PROCESS "task pid=5 tid=5 home_node=1\n",
-         "line 12: expected a consistent world before this line, but task 5 lives on an impossible node"},
+         "line 11: expected a consistent world before this line, but task 5 lives on an impossible node"},
         {HEAD "process pid=5 comm=\"\" cgroup=\"/\" node_bytes=1\n",
          "line 8: expected node_bytes= of 1 numbers with node_bytes_usec=, or neither"},
         {HEAD "process pid=5 comm=\"\" cgroup=\"/\" node_bytes_usec=1\n",
