@@ -62,6 +62,7 @@ static bool rule_fits(PlanKind kind, PlanRule rule)
     case PLAN_RULE_REHOME:
     case PLAN_RULE_REVERT:
     case PLAN_RULE_NEW_MEMBER:
+    case PLAN_RULE_OWN_NODE:
         return kind == PLAN_KIND_SET_HOME;
     case PLAN_RULE_IDLE_NEARBY:
         return kind == PLAN_KIND_LEND;
@@ -210,7 +211,10 @@ static int check_lend_distance(const Check *check, const CheckAction *x)
     const Topology *t = check->world->topology;
     NodeIx node = topology_cpu(t, x->a->cpu)->node;
     uint32_t n_nodes = 0, nearest = UINT32_MAX, farthest = 0;
-    bool cross = !hwloc_bitmap_isset(x->group->home_nodes, (unsigned)node.i);
+    bool apart = x->tasks->home_node.i >= 0 &&
+                 hwloc_bitmap_isset(x->group->home_nodes, (unsigned)x->tasks->home_node.i);
+    bool cross =
+        apart ? node.i != x->tasks->home_node.i : !hwloc_bitmap_isset(x->group->home_nodes, (unsigned)node.i);
 
     for (uint32_t i = 0; i < t->n_nodes; i++) {
         n_nodes += t->nodes[i].n_cpus > 0;

@@ -323,6 +323,22 @@ static void commit_homes(const Commit *c, const PlanOutcome *outcomes)
     }
 }
 
+/* Threads that got their first node, or lost it, have not been exchanged. */
+static void commit_threads(const Commit *c)
+{
+    for (size_t i = 0; i < c->plan->n_threads; i++) {
+        const PlanThread *thread = &c->plan->threads[i];
+        Task *task = world_task(c->world, thread->task);
+        int32_t group = task ? c->world->processes[task->process.i].group.i : -1;
+
+        if (!task)
+            continue;
+        if (group >= 0 && task->home_node.i >= 0 && thread->home_node.i >= 0)
+            c->world->groups[group].apart_usec = c->plan->now_usec;
+        task->home_node = thread->home_node;
+    }
+}
+
 static void commit_freezes(const Commit *c)
 {
     for (size_t i = 0; i < c->plan->n_freezes; i++) {
@@ -412,6 +428,7 @@ int plan_commit(World *world, const PolicySet *policies, const PlanLimits *limit
     for (size_t i = 0; i < plan->n_actions && r == 0; i++)
         r = apply(&c, &plan->actions[i], outcomes ? outcomes[i] : PLAN_OUTCOME_DONE);
     commit_homes(&c, outcomes);
+    commit_threads(&c);
     commit_freezes(&c);
     commit_passes(&c, outcomes);
     if (r == 0 && plan->n_actions > 0 && plan->actions[0].kind == PLAN_KIND_RELEASE)

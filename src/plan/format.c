@@ -104,6 +104,9 @@ static void put_plan(FILE *out, const World *world, const Plan *plan)
                           plan->n_refused[i]);
     for (size_t i = 0; i < plan->n_homes; i++)
         put_home(out, world, &plan->homes[i]);
+    for (size_t i = 0; i < plan->n_threads; i++)
+        (void)fprintf(out, "thread pid=%d tid=%d node=%d\n", (int)plan->threads[i].task.pid,
+                      (int)plan->threads[i].task.tid, plan->threads[i].home_node.i);
     for (size_t i = 0; i < plan->n_freezes; i++)
         (void)fprintf(out, "%s group=%" PRIu64 " strength=%" PRIu32 "\n",
                       plan->freezes[i].frozen ? "freeze" : "thaw", plan->freezes[i].group_id,

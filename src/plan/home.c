@@ -16,8 +16,9 @@
 #include "plan/choose.h"
 #include "plan/group.h"
 
-#define MECHANISM_FIXED 3  /* P3 */
-#define MECHANISM_PACK  15 /* P15 */
+#define MECHANISM_FIXED    3  /* P3 */
+#define MECHANISM_PACK     15 /* P15 */
+#define MECHANISM_CONVERGE 11 /* P11 */
 
 /* Different masks of one process dealt with in one tick; more wait for the next. */
 #define FROM_MAX 8U
@@ -117,7 +118,7 @@ static void decide_home(Planner *p, const Group *group, PlannerGroup *g, const P
     g->home_nodes = group->home_nodes;
     g->roams = group->roams && choose_mode(w->policy);
     if (decides && g->packed) {
-        g->roams = g->chosen_all;
+        g->roams = g->chosen_all && !thread_homes_known(p, (size_t)(group - p->world->groups));
         take_chosen(p, g);
     } else if (decides && !choose_mode(w->policy)) {
         g->home = w->home;
@@ -197,6 +198,9 @@ void home_decide(Planner *p)
         if (!process->gone && process->group.i >= 0)
             p->s->processes[i].due = due_mask(p, &p->s->groups[process->group.i], process->cpuset);
     }
+    if (p->homes && !p->world->partial && thread_homes_decide(p) < 0)
+        p->error = -ENOMEM;
+    thread_homes_masks(p);
     for (size_t i = 0; i < p->world->n_tasks; i++)
         if (!p->world->tasks[i].gone && p->world->tasks[i].original)
             p->s->processes[p->world->tasks[i].process.i].ours = true;
@@ -238,11 +242,14 @@ static bool emit_home(Planner *p, const Process *process, const Task *task, CpuM
 {
     const Group *group = &p->world->groups[process->group.i];
     const PlannerGroup *g = &p->s->groups[process->group.i];
+    bool apart = task && p->s->tasks[task - p->world->tasks].apart;
+    PlanRule rule = apart ? PLAN_RULE_OWN_NODE : group->home == g->home ? PLAN_RULE_NEW_MEMBER : g->rule;
 
     return planner_act(p, &(PlanAction){
                               .kind = PLAN_KIND_SET_HOME,
-                              .rule = group->home == g->home ? PLAN_RULE_NEW_MEMBER : g->rule,
-                              .mechanism = mechanism_of(p->s->workloads[process->workload.i].policy),
+                              .rule = rule,
+                              .mechanism = apart ? MECHANISM_CONVERGE
+                                                 : mechanism_of(p->s->workloads[process->workload.i].policy),
                               .subject = task ? world_task_key(p->world, task) : planner_process_key(process),
                               .workload = process->workload,
                               .group_id = group->id,
@@ -271,14 +278,18 @@ static void need_add(HomeNeed *need, CpuMask from)
         need->from[need->n_from++] = from;
 }
 
-static void collect_needs(const Process *process, const Policy *policy, const Task *tasks, size_t n,
-                          CpuMask due, HomeNeed *need)
+static void collect_needs(const Planner *p, const Process *process, const Policy *policy, const Task *tasks,
+                          size_t n, CpuMask due, HomeNeed *need)
 {
-    for (size_t i = 0; i < n; i++)
-        if (planner_placeable(policy, process, &tasks[i]) && needs_home(process, &tasks[i], due)) {
-            need_add(need, mask_from(process, &tasks[i], due));
+    const PlannerTask *planned = &p->s->tasks[tasks - p->world->tasks];
+
+    for (size_t i = 0; i < n; i++) {
+        need->apart |= planned[i].apart && !tasks[i].gone;
+        if (planner_placeable(policy, process, &tasks[i]) && needs_home(process, &tasks[i], planned[i].due)) {
+            need_add(need, mask_from(process, &tasks[i], planned[i].due));
             need->apart |= tasks[i].hands == TASK_HANDS_FOREIGN;
         }
+    }
     for (size_t i = 0; i < n && !need->apart; i++)
         for (size_t k = 0; k < need->n_from; k++)
             if (!tasks[i].gone && !planner_placeable(policy, process, &tasks[i]) &&
@@ -294,9 +305,11 @@ static void refuse_process(Planner *p, PlanReason reason, const Process *process
 }
 
 static void home_threads(Planner *p, const Process *process, const Policy *policy, const Task *tasks,
-                         size_t n, CpuMask due)
+                         size_t n)
 {
     for (size_t i = 0; i < n; i++) {
+        CpuMask due = p->s->tasks[&tasks[i] - p->world->tasks].due;
+
         if (!planner_placeable(policy, process, &tasks[i]) || !needs_home(process, &tasks[i], due))
             continue;
         if (!planner_has_budget(p)) {
@@ -319,7 +332,7 @@ static bool home_process(Planner *p, const Process *process, CpuMask due)
     size_t n;
 
     tasks = &p->world->tasks[world_process_tasks(p->world, process, &n)];
-    collect_needs(process, policy, tasks, n, due, &need);
+    collect_needs(p, process, policy, tasks, n, due, &need);
     if (need.n_from == 0)
         return true;
     if (age < policy->min_age_usec && !choose_mode(policy) && !process->assigned) {
@@ -327,7 +340,7 @@ static bool home_process(Planner *p, const Process *process, CpuMask due)
         return false;
     }
     if (need.apart) {
-        home_threads(p, process, policy, tasks, n, due);
+        home_threads(p, process, policy, tasks, n);
         return true;
     }
     for (size_t i = 0; i < need.n_from; i++) {

@@ -42,6 +42,8 @@ static const NameText rules[PLAN_RULE_MAX] = {
     [PLAN_RULE_ANEW] =
         {"anew", "The CPUs of the machine or the daemon's settings changed; everything is placed anew."},
     [PLAN_RULE_FOLLOW_HOME] = {"follow-home", "Some of its memory is outside the nodes of its home."},
+    [PLAN_RULE_OWN_NODE] = {"own-node",
+                            "Of the nodes of its home, this one has the memory it uses, or will have."},
 };
 
 static const NameText reasons[PLAN_REASON_MAX] = {

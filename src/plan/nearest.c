@@ -14,7 +14,7 @@ NearestSeeker nearest_seeker(const Planner *p, size_t task_index)
 {
     const Task *task = &p->world->tasks[task_index];
     const Process *process = &p->world->processes[task->process.i];
-    CpuMask due = p->s->processes[task->process.i].due;
+    CpuMask due = p->s->tasks[task_index].due;
     bool known = topology_cpu(p->world->topology, task->last_cpu) &&
                  hwloc_bitmap_isset(due, (unsigned)task->last_cpu.i);
 
@@ -23,6 +23,7 @@ NearestSeeker nearest_seeker(const Planner *p, size_t task_index)
         .process = process,
         .g = &p->s->groups[process->group.i],
         .policy = p->s->workloads[process->workload.i].policy,
+        .home_node = p->s->tasks[task_index].apart ? p->s->tasks[task_index].home_node : NODE_NONE,
         .origin = known ? task->last_cpu : CPU_NONE,
     };
 }
@@ -32,7 +33,8 @@ static NearestFind measure(const Planner *p, const NearestSeeker *s, CpuIx cpu)
 {
     const Topology *topology = p->world->topology;
     NodeIx node = topology->cpus[cpu.i].node;
-    bool at_home = hwloc_bitmap_isset(s->g->home_nodes, (unsigned)node.i);
+    bool at_home = s->home_node.i >= 0 ? node.i == s->home_node.i
+                                       : hwloc_bitmap_isset(s->g->home_nodes, (unsigned)node.i);
     NearestFind f = {.cpu = cpu, .reason = PLAN_REASON_INVALID, .cross_node = !at_home};
 
     if (s->origin.i >= 0) {
@@ -40,7 +42,8 @@ static NearestFind measure(const Planner *p, const NearestSeeker *s, CpuIx cpu)
         f.distance = topology_distance(topology, topology->cpus[s->origin.i].node, node);
     } else {
         f.level = at_home ? TOPOLOGY_LEVEL_NODE : TOPOLOGY_LEVEL_MACHINE;
-        f.distance = planner_distance(topology, s->g->home_nodes, node);
+        f.distance = s->home_node.i >= 0 ? topology_distance(topology, s->home_node, node)
+                                         : planner_distance(topology, s->g->home_nodes, node);
     }
     return f;
 }

@@ -22,7 +22,9 @@ static bool prepare_arrays(PlanScratch *s, const World *world)
         !GROW(s->node_waits, s->node_waits_capacity, n_nodes) ||
         !GROW(s->workloads, s->workloads_capacity, MAX(world->n_workloads, 1U)) ||
         !GROW(s->groups, s->groups_capacity, MAX(world->n_groups, 1U)) ||
-        !GROW(s->processes, s->processes_capacity, MAX(world->n_processes, 1U)))
+        !GROW(s->processes, s->processes_capacity, MAX(world->n_processes, 1U)) ||
+        !GROW(s->tasks, s->tasks_capacity, MAX(world->n_tasks, 1U)) ||
+        !GROW(s->node_due, s->node_due_capacity, n_nodes))
         return false;
 
     memset(s->cpus, 0, n_cpus * sizeof(*s->cpus));
@@ -30,6 +32,10 @@ static bool prepare_arrays(PlanScratch *s, const World *world)
     memset(s->workloads, 0, world->n_workloads * sizeof(*s->workloads));
     memset(s->groups, 0, world->n_groups * sizeof(*s->groups));
     memset(s->processes, 0, world->n_processes * sizeof(*s->processes));
+    memset(s->node_due, 0, n_nodes * sizeof(s->node_due[0]));
+    s->node_due_of = NULL;
+    for (size_t i = 0; i < world->n_tasks; i++)
+        s->tasks[i] = (PlannerTask){.home_node = world->tasks[i].home_node, .unit = UINT32_MAX};
     s->n_candidates = s->n_order = s->n_donors = 0;
     return true;
 }
@@ -168,6 +174,15 @@ void planner_home(Planner *p, const PlanHome *home)
     p->plan->homes[p->plan->n_homes++] = *home;
 }
 
+void planner_thread(Planner *p, const PlanThread *thread)
+{
+    if (!GROW(p->plan->threads, p->plan->threads_capacity, p->plan->n_threads + 1)) {
+        p->error = -ENOMEM;
+        return;
+    }
+    p->plan->threads[p->plan->n_threads++] = *thread;
+}
+
 void planner_freeze(Planner *p, const PlanFreeze *freeze)
 {
     if (!GROW(p->plan->freezes, p->plan->freezes_capacity, p->plan->n_freezes + 1)) {
@@ -237,7 +252,7 @@ static bool may_borrow(const Planner *p, size_t index)
     WorkloadIx workload = p->world->groups[index].workload;
 
     return g->home && p->s->workloads[workload.i].policy->steal &&
-           !hwloc_bitmap_isincluded(p->s->usable, g->home);
+           (g->apart || !hwloc_bitmap_isincluded(p->s->usable, g->home));
 }
 
 static bool any_may_borrow(const Planner *p)
@@ -301,6 +316,7 @@ static void plan_start(Plan *plan, const World *world)
     plan->tick = world->tick;
     plan->now_usec = world->now_usec;
     plan->n_actions = plan->n_refusals = plan->n_passes = plan->n_homes = plan->n_freezes = 0;
+    plan->n_threads = 0;
     memset(plan->n_refused, 0, sizeof(plan->n_refused));
     plan->pressed = plan->full = plan->may_borrow = false;
     plan->n_overloaded = plan->n_idle = 0;
@@ -349,6 +365,11 @@ void plan_done(Plan *plan)
         free(s->workloads);
         free(s->groups);
         free(s->processes);
+        free(s->tasks);
+        free(s->units);
+        free(s->unit_use);
+        free(s->unit_nodes);
+        free(s->node_due);
         free(s->candidates);
         free(s->order);
         free(s->donors);
@@ -363,5 +384,6 @@ void plan_done(Plan *plan)
     free(plan->passes);
     free(plan->homes);
     free(plan->freezes);
+    free(plan->threads);
     *plan = (Plan){0};
 }

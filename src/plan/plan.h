@@ -47,6 +47,7 @@ typedef enum PlanRule {
     PLAN_RULE_HOME_GONE,     /* release: the home has no usable CPU left inside the cpuset */
     PLAN_RULE_ANEW,          /* release: the CPUs of the machine, or what is sensed of them, changed */
     PLAN_RULE_FOLLOW_HOME,   /* move-pages: memory outside the nodes of its home (P18) */
+    PLAN_RULE_OWN_NODE,      /* a thread: of the nodes of its home, the one with the memory it uses (P11) */
     PLAN_RULE_MAX,
     PLAN_RULE_INVALID = -EINVAL,
 } PlanRule;
@@ -160,6 +161,12 @@ typedef struct PlanHome {
     bool reverts;             /* it is the one before: the last one proved to be worse */
 } PlanHome;
 
+/* Another node for a thread within the home of its process; plan_commit() keeps it. */
+typedef struct PlanThread {
+    TaskKey task;
+    NodeIx home_node; /* NODE_NONE: all of the home */
+} PlanThread;
+
 /* A group that has converged on its home, or has not any more (P16); plan_commit() keeps it. */
 typedef struct PlanFreeze {
     uint64_t group_id;
@@ -181,6 +188,8 @@ typedef struct Plan {
     size_t n_passes, passes_capacity;
     PlanHome *homes;
     size_t n_homes, homes_capacity;
+    PlanThread *threads;
+    size_t n_threads, threads_capacity;
     PlanFreeze *freezes;
     size_t n_freezes, freezes_capacity;
     bool pressed;                  /* someone waits, or a lease runs: keep the fast tick */

@@ -5,7 +5,7 @@
  *
  * The order is the order in which later parts must see what earlier ones decided:
  *
- *     planner_prepare --> release --> recall (must) --> overload --> recall (may) --> home --> steal --> follow
+ *     planner_prepare --> homes --> release --> recall (must) --> overload --> recall (may) --> home --> steal --> follow
  *
  * CPUs are classified after the recalls that must be, so that this plan and the next one, computed on the same World
  * with these recalls carried out, see the same idle CPUs (I9). */
@@ -76,6 +76,7 @@ typedef struct PlannerGroup {
     bool judged;        /* it did not */
     bool packed;        /* `chosen` is the answer */
     bool chosen_all;    /* it is all nodes */
+    bool apart;         /* some of its threads live on one node of several */
     bool idle;          /* it wants too little to be given a home */
 
     uint64_t grown_bytes; /* follow.c, on slow ticks: sum over its processes */
@@ -88,6 +89,25 @@ typedef struct PlannerProcess {
     bool home_idle; /* some CPU of `due` is idle */
     bool at_home;   /* or on its way there, by this plan; slow ticks only */
 } PlannerProcess;
+
+typedef struct PlannerTask {
+    CpuMask due;      /* the mask it is to have; NULL: none */
+    NodeIx home_node; /* NODE_NONE: anywhere in the home */
+    bool apart;       /* `due` is less than its process's, for that */
+    bool waits;       /* on this tick, and it is apart: what it waits for is on its node */
+    uint32_t unit;    /* thread-homes.c; UINT32_MAX: none */
+} PlannerTask;
+
+/* Threads that belong together (thread-homes.c). */
+typedef struct PlannerUnit {
+    uint64_t regret;         /* of what it uses, what would not be local on its second best node */
+    uint32_t demand;         /* permille */
+    uint32_t order;          /* place of what it uses in `unit_use` */
+    int32_t now;             /* where it lives, -1: not on one node */
+    int32_t node, node_anew; /* where it is to live */
+    bool free;               /* too large for one node */
+    bool settled;
+} PlannerUnit;
 
 typedef struct PlannerCandidate {
     uint32_t group;
@@ -112,6 +132,17 @@ struct PlanScratch {
     size_t groups_capacity;
     PlannerProcess *processes;
     size_t processes_capacity;
+    PlannerTask *tasks;
+    size_t tasks_capacity;
+    PlannerUnit *units;
+    size_t units_capacity;
+    uint64_t *unit_use; /* [units * n_nodes] */
+    size_t unit_use_capacity;
+    int32_t *unit_nodes;
+    size_t unit_nodes_capacity;
+    CpuMask *node_due; /* [n_nodes], of the process mask `node_due_of` */
+    size_t node_due_capacity;
+    CpuMask node_due_of;
     PlannerCandidate *candidates;
     size_t n_candidates, candidates_capacity;
     PlannerOrder *order;
@@ -154,6 +185,7 @@ void planner_refuse(Planner *p, const PlanRefusal *refusal);
 void planner_pass(Planner *p, const PlanPass *pass);
 void planner_home(Planner *p, const PlanHome *home);
 void planner_freeze(Planner *p, const PlanFreeze *freeze);
+void planner_thread(Planner *p, const PlanThread *thread);
 
 /* Shorthands: a refusal about a group, and about one of its processes or threads. */
 void planner_refuse_group(Planner *p, uint8_t mechanism, PlanReason reason, const Group *group,
@@ -202,6 +234,15 @@ void home_set(Planner *p);
 /* The NodeIx bitmap of Nodes=, nodes that do not exist or have no CPUs left out. 0 or -ENOMEM. */
 int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_bitmap_t ret);
 
+/* thread-homes.c: P11, P14, P15 */
+
+/* Whether what some thread of the group uses is known, so that its threads can live on different nodes. */
+bool thread_homes_known(const Planner *p, size_t group);
+/* Finds the node of each thread in homes of several nodes; slow ticks only. 0 or -ENOMEM. */
+int thread_homes_decide(Planner *p);
+/* The mask each thread is due; after home_decide() knows those of processes. */
+void thread_homes_masks(Planner *p);
+
 /* release.c */
 
 /* Puts back what was done to processes that are to have no home. */
@@ -236,7 +277,8 @@ typedef struct NearestSeeker {
     const Process *process;
     const PlannerGroup *g;
     const Policy *policy;
-    CpuIx origin; /* the CPU it ran on last, when that is one of its own */
+    NodeIx home_node; /* of a thread that lives on one node of the home; else NODE_NONE */
+    CpuIx origin;     /* the CPU it ran on last, when that is one of its own */
 } NearestSeeker;
 
 typedef struct NearestFind {

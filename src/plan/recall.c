@@ -52,7 +52,7 @@ static bool subject_find(Planner *p, size_t index, RecallSubject *ret)
         .task = task,
         .process = process,
         .policy = process->workload.i >= 0 ? p->s->workloads[process->workload.i].policy : NULL,
-        .due = p->s->processes[task->process.i].due,
+        .due = p->s->tasks[task - p->world->tasks].due,
     };
     /* Without a mask to go back to, or when it is not known or not ours any more, this is for a release. */
     return ret->due && ret->policy && task->allowed && planner_placeable(ret->policy, process, task);
@@ -182,8 +182,10 @@ static void sum_waits(Planner *p)
             continue;
         if (waited_at_home(p, process, task)) {
             PlannerGroup *g = &p->s->groups[process->group.i];
+            uint32_t *wait =
+                p->s->tasks[i].apart ? &p->s->node_waits[p->s->tasks[i].home_node.i] : &g->owner_wait;
 
-            g->owner_wait = MAX(g->owner_wait, task->wait_permille);
+            *wait = MAX(*wait, task->wait_permille);
         }
         if (!topology_cpu(p->world->topology, task->last_cpu))
             continue;
@@ -229,7 +231,7 @@ static void claim_for_returned(Planner *p)
 {
     for (size_t i = 0; i < p->world->n_tasks; i++) {
         const Task *task = &p->world->tasks[i];
-        CpuMask due = p->s->processes[task->process.i].due;
+        CpuMask due = p->s->tasks[i].due;
 
         if (task->gone || task->lease >= 0 || !due || task->last_move_usec != p->world->now_usec)
             continue;

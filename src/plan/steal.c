@@ -40,6 +40,7 @@ static void gather_task(Planner *p, size_t index)
     const Task *task = &p->world->tasks[index];
     const Process *process = &p->world->processes[task->process.i];
     const PlannerProcess *pp = &p->s->processes[task->process.i];
+    PlannerTask *t = &p->s->tasks[index];
     const Policy *policy;
     PlannerGroup *g;
 
@@ -56,13 +57,13 @@ static void gather_task(Planner *p, size_t index)
     g->backlog += task->wait_permille;
     g->max_wait = MAX(g->max_wait, task->wait_permille);
     if (task->wait_permille >= policy->wait_permille)
-        g->waits = true;
+        *(t->apart ? &t->waits : &g->waits) = true;
     if (task->lease >= 0 || task->wait_permille < policy->wait_permille ||
-        task->wait_before_permille < policy->wait_permille || !is_at_home(task, pp->due))
+        task->wait_before_permille < policy->wait_permille || !is_at_home(task, t->due))
         return;
 
     g->n_pressed++;
-    if (pp->home_idle)
+    if (t->apart ? hwloc_bitmap_intersects(t->due, p->s->idle) : pp->home_idle)
         return;
     g->n_candidates++;
     if (!GROW(p->s->candidates, p->s->candidates_capacity, p->s->n_candidates + 1)) {
@@ -116,6 +117,9 @@ static void find_donors(Planner *p)
     for (size_t i = 0; i < p->world->n_groups; i++)
         if (s->groups[i].home && s->groups[i].waits && hwloc_bitmap_or(s->set, s->set, s->groups[i].home) < 0)
             p->error = -ENOMEM;
+    for (size_t i = 0; i < p->world->n_tasks; i++)
+        if (s->tasks[i].waits && hwloc_bitmap_or(s->set, s->set, s->tasks[i].due) < 0)
+            p->error = -ENOMEM;
 
     s->n_donors = 0;
     for (int cpu = hwloc_bitmap_first(s->idle); cpu >= 0; cpu = hwloc_bitmap_next(s->idle, cpu)) {
@@ -167,7 +171,7 @@ static PlanReason cross_node_reason(const Planner *p, const StealPass *pass)
 
 static bool lend(Planner *p, StealPass *pass, const NearestSeeker *s, const NearestFind *found)
 {
-    CpuMask due = p->s->processes[s->task->process.i].due, to;
+    CpuMask due = p->s->tasks[s->task - p->world->tasks].due, to;
 
     if (hwloc_bitmap_copy(p->s->set, due) < 0 || hwloc_bitmap_set(p->s->set, (unsigned)found->cpu.i) < 0)
         to = NULL;
@@ -233,7 +237,7 @@ static bool serve(Planner *p, StealPass *pass, size_t task_index)
     }
 
     /* Recalls of this plan may have freed a CPU at home since the candidates were gathered. */
-    if (hwloc_bitmap_intersects(p->s->processes[s.task->process.i].due, p->s->idle)) {
+    if (hwloc_bitmap_intersects(p->s->tasks[task_index].due, p->s->idle)) {
         found = nearest_blocked((NearestFind){.cpu = CPU_NONE}, PLAN_REASON_HOME_HAS_IDLE, 0, 0);
         refuse(p, pass, &s, &found);
         return true;

@@ -111,6 +111,7 @@ static const RecordField group_fields[] = {
     {"home_nodes", RECORD_MASK, offsetof(Group, home_nodes)},
     {"first_seen_usec", RECORD_U64, offsetof(Group, first_seen_usec)},
     {"last_home_usec", RECORD_U64, offsetof(Group, last_home_usec)},
+    {"apart_usec", RECORD_U64, offsetof(Group, apart_usec)},
     {"roams", RECORD_BOOL, offsetof(Group, roams)},
     {"before_nodes", RECORD_MASK, offsetof(Group, before_nodes)},
     {"before_wait_permille", RECORD_U32, offsetof(Group, before_wait_permille)},

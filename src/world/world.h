@@ -145,6 +145,7 @@ typedef struct Group {
     CpuMask home_nodes; /* NodeIx bitmap; NULL exactly when home is */
     uint64_t first_seen_usec;
     uint64_t last_home_usec; /* when the home was last changed */
+    uint64_t apart_usec;     /* when a thread of it last got another node than it had; 0: never */
     bool roams;     /* it needs all nodes, so it was decided to leave it to the kernel: `home` is NULL */
     bool converged; /* its memory has come together at its home, and it stays for that (P16) */
     /* The last change of its home. */

@@ -351,6 +351,41 @@ static void random_task(Fixture *f, Random *r, Process *p, pid_t tid)
         p->yielded = true;
 }
 
+/* What threads use is known in a third of the Worlds; some of them live on a node of their own by then. */
+static void random_uses(Fixture *f, Random *r, const Renaming *renaming)
+{
+    World *w = f->world;
+    bool known = random_chance(r, 35);
+
+    for (size_t i = 0; i < w->n_tasks; i++) {
+        Task *task = &w->tasks[i];
+        uint64_t pages[RANDOM_NODES_MAX];
+        uint32_t node = renaming->to[random_roll(r, w->topology->n_nodes)];
+        pid_t buddy =
+            i > 0 && task[-1].process.i == task->process.i && random_chance(r, 20) ? task[-1].tid : 0;
+        hwloc_bitmap_t set = hwloc_bitmap_alloc();
+
+        assert_non_null(set);
+        for (uint32_t n = 0; n < w->topology->n_nodes; n++)
+            pages[renaming->to[n]] = 1 + random_roll(r, 1000000);
+        if (known && random_chance(r, 80))
+            assert_int_equal(world_set_task_use(w, task, pages, random_roll(r, 1001), buddy, w->now_usec), 0);
+        if (!known || !task->original || task->lease >= 0 || random_chance(r, 50) ||
+            !hwloc_bitmap_isset(w->groups[w->processes[task->process.i].group.i].home_nodes, node)) {
+            hwloc_bitmap_free(set);
+            continue;
+        }
+        assert_int_equal(hwloc_bitmap_and(set, task->allowed, w->topology->nodes[node].cpus), 0);
+        task->home_node.i = (int32_t)node;
+        if (hwloc_bitmap_iszero(set))
+            hwloc_bitmap_free(set);
+        else
+            task->allowed = intern(f, set);
+    }
+    for (size_t i = 0; i < w->n_groups; i++)
+        w->groups[i].apart_usec = random_chance(r, 50) ? 0 : w->now_usec - random_roll(r, 3000000);
+}
+
 void random_world(Fixture *f, uint64_t seed, const Renaming *renaming)
 {
     Random r = {.state = seed * 0x9E3779B97F4A7C15ULL + 1};
@@ -388,6 +423,7 @@ void random_world(Fixture *f, uint64_t seed, const Renaming *renaming)
         for (unsigned k = 0; k < n; k++)
             random_task(f, &r, &f->world->processes[i], (pid_t)(100 * (i + 1) + k));
     }
+    random_uses(f, &(Random){.state = seed * 0xD1342543DE82EF95ULL + 1}, renaming);
     for (size_t i = 0; i < f->world->n_workloads; i++)
         f->world->workloads[i].paused = random_chance(&r, 4);
     f->limits.slow_tick = random_chance(&r, 50);

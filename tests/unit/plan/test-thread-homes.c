@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Threads of one process on different nodes (P11, P14, P15). */
+
+#include "fixture.h"
+
+/* Two nodes of two CPUs. */
+#define SMALL "numa:2 l3:1 core:2 pu:1 distances=10,20,20,10"
+#define AUTO  "[Workload]\nGroupBy=process\n[Placement]\nMode=auto\n"
+
+/* One process with four busy threads, the tids of which are 10 and on. */
+static void init(Fixture *f)
+{
+    fixture_init(f, SMALL);
+    fixture_policy(f, "a", AUTO);
+    fixture_process(f, 10, "a", NULL);
+    for (pid_t tid = 10; tid < 14; tid++)
+        fixture_task(f, 10, tid, 0);
+    fixture_cpus(f, 0, 3, 1000, 0);
+}
+
+static void use(Fixture *f, pid_t tid, uint64_t node0, uint64_t node1, uint32_t private_permille, pid_t buddy)
+{
+    assert_int_equal(world_set_task_use(f->world, fixture_find(f, 10, tid), (uint64_t[]){node0, node1},
+                                        private_permille, buddy, f->world->now_usec),
+                     0);
+}
+
+static void assert_nodes(Fixture *f, const int *nodes)
+{
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(fixture_find(f, 10, 10 + i)->home_node.i, nodes[i]);
+}
+
+static void place(Fixture *f)
+{
+    fixture_plan(f, true);
+    fixture_commit(f, NULL);
+    fixture_assert_settled(f, true);
+}
+
+/* A group that needs all nodes is left to the kernel as long as it is not known what its threads use. */
+static void test_unknown(void **state)
+{
+    Fixture f;
+
+    init(&f);
+    place(&f);
+    assert_true(f.world->groups[0].roams);
+    assert_int_equal(f.plan.n_threads, 0);
+    assert_nodes(&f, (int[]){-1, -1, -1, -1});
+    fixture_done(&f);
+}
+
+/* All memory is on one node: the two threads with most of it stay there, and the others get the other node. */
+static void test_start(void **state)
+{
+    Fixture f;
+
+    init(&f);
+    place(&f);
+    for (pid_t tid = 10; tid < 14; tid++)
+        use(&f, tid, 1000 + (uint64_t)(tid % 2) * 1000, 0, 1000, 0);
+    f.world->now_usec += 2000000;
+    f.world->tick++;
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_SET_HOME), 4);
+    assert_int_equal(fixture_action(&f, PLAN_KIND_SET_HOME, 0)->rule, PLAN_RULE_OWN_NODE);
+    place(&f);
+    assert_nodes(&f, (int[]){1, 0, 1, 0});
+    assert_false(f.world->groups[0].roams);
+    assert_ptr_equal(f.world->groups[0].home, fixture_mask(&f, NULL));
+    assert_ptr_equal(fixture_find(&f, 10, 10)->allowed, fixture_mask(&f, "2-3"));
+    assert_ptr_equal(fixture_find(&f, 10, 11)->allowed, fixture_mask(&f, "0-1"));
+    assert_ptr_equal(fixture_find(&f, 10, 11)->original, fixture_mask(&f, NULL));
+
+    /* What is known no more puts them back into the hands of the kernel. */
+    for (pid_t tid = 10; tid < 14; tid++)
+        assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, tid), NULL, 0, 0, 0), 0);
+    f.world->now_usec += 20000000;
+    f.world->tick++;
+    place(&f);
+    assert_nodes(&f, (int[]){-1, -1, -1, -1});
+    assert_ptr_equal(fixture_find(&f, 10, 10)->allowed, fixture_mask(&f, NULL));
+    fixture_done(&f);
+}
+
+static void start_apart(Fixture *f)
+{
+    init(f);
+    for (pid_t tid = 10; tid < 14; tid++)
+        use(f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 1000, 0);
+    place(f);
+    assert_nodes(f, (int[]){0, 0, 1, 1});
+}
+
+/* Two threads exchange what they work on, and so places, but not before MinResidencySec= nor for less than a tenth. */
+static void test_flip(void **state)
+{
+    Fixture f;
+
+    start_apart(&f);
+    use(&f, 11, 0, 1000, 1000, 0);
+    use(&f, 12, 1000, 0, 1000, 0);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_threads, 2);
+    place(&f);
+    assert_nodes(&f, (int[]){0, 1, 0, 1});
+    assert_int_equal(f.world->groups[0].apart_usec, f.world->now_usec);
+
+    use(&f, 11, 1000, 0, 1000, 0);
+    use(&f, 12, 0, 1000, 1000, 0);
+    f.world->now_usec += 500000;
+    f.world->tick++;
+    place(&f);
+    assert_nodes(&f, (int[]){0, 1, 0, 1});
+    f.world->now_usec += 500000;
+    f.world->tick++;
+    place(&f);
+    assert_nodes(&f, (int[]){0, 0, 1, 1});
+
+    use(&f, 11, 450, 550, 1000, 0);
+    use(&f, 12, 550, 450, 1000, 0);
+    f.world->now_usec += 2000000;
+    f.world->tick++;
+    place(&f);
+    assert_nodes(&f, (int[]){0, 0, 1, 1});
+    fixture_done(&f);
+}
+
+/* Not while its memory is under way: where it lies changes by itself then. */
+static void test_moving(void **state)
+{
+    Fixture f;
+
+    start_apart(&f);
+    f.world->processes[0].memory.to = f.world->processes[0].memory.last = fixture_mask(&f, "0-1");
+    use(&f, 11, 0, 1000, 1000, 0);
+    use(&f, 12, 1000, 0, 1000, 0);
+    place(&f);
+    assert_nodes(&f, (int[]){0, 0, 1, 1});
+    fixture_done(&f);
+}
+
+/* Buddies go together, whatever their own memory says; what all share is of no node. */
+static void test_buddies(void **state)
+{
+    Fixture f;
+
+    init(&f);
+    use(&f, 10, 1000, 0, 1000, 0);
+    use(&f, 11, 0, 400, 200, 10);
+    use(&f, 12, 600, 0, 1000, 0);
+    use(&f, 13, 0, 500, 200, 12);
+    place(&f);
+    assert_nodes(&f, (int[]){0, 0, 1, 1});
+    fixture_done(&f);
+
+    init(&f);
+    for (pid_t tid = 10; tid < 14; tid++)
+        use(&f, tid, 1000, 0, 0, tid > 10 ? tid - 1 : 0);
+    place(&f);
+    assert_nodes(&f, (int[]){-1, -1, -1, -1});
+    fixture_done(&f);
+}
+
+/* A node takes its share of what the threads want, not a share of the threads; six of them on four CPUs are three each. */
+static void test_shares(void **state)
+{
+    int n[2] = {0};
+    Fixture f;
+
+    init(&f);
+    fixture_task(&f, 10, 14, 0);
+    fixture_task(&f, 10, 15, 0);
+    for (pid_t tid = 10; tid < 16; tid++)
+        use(&f, tid, 1000, 0, 1000, 0);
+    place(&f);
+    for (pid_t tid = 10; tid < 16; tid++)
+        n[fixture_find(&f, 10, tid)->home_node.i]++;
+    assert_int_equal(n[0], 3);
+    assert_int_equal(n[1], 3);
+    fixture_done(&f);
+
+    init(&f);
+    for (pid_t tid = 11; tid < 14; tid++) {
+        fixture_find(&f, 10, tid)->run_ewma_permille = 300;
+        fixture_find(&f, 10, tid)->run_permille = 300;
+    }
+    for (pid_t tid = 10; tid < 14; tid++)
+        use(&f, tid, 1000 + (uint64_t)tid, 0, 1000, 0);
+    f.world->groups[0].roams = true; /* 1.9 CPUs would fit on one node */
+    f.world->groups[0].last_home_usec = f.world->now_usec - 1000000;
+    fixture_plan(&f, true);
+    fixture_commit(&f, NULL);
+    assert_nodes(&f, (int[]){1, 0, 0, 0});
+    fixture_done(&f);
+}
+
+/* A thread on its own node that waits is lent the idle CPU of the other node of its home, which is across nodes. */
+static void test_lend(void **state)
+{
+    const PlanAction *lend;
+    Fixture f;
+
+    init(&f);
+    fixture_task(&f, 10, 14, 0);
+    for (pid_t tid = 10; tid < 15; tid++)
+        use(&f, tid, tid < 13 ? 1000 : 0, tid < 13 ? 0 : 1000, 1000, 0);
+    f.policies->policies[0]->nice_tries = 0;
+    place(&f);
+    assert_int_equal(fixture_find(&f, 10, 12)->home_node.i, 0);
+    f.world->now_usec += 2000000;
+    f.world->tick++;
+    fixture_cpu(&f, 3, 0, 0);
+    for (pid_t tid = 10; tid < 13; tid++) {
+        Task *task = fixture_find(&f, 10, tid);
+
+        task->wait_permille = task->wait_before_permille = 333;
+        task->run_permille = 667;
+    }
+    fixture_find(&f, 10, 14)->run_permille = 0;
+    fixture_plan(&f, false);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_LEND), 1);
+    lend = fixture_action(&f, PLAN_KIND_LEND, 0);
+    assert_int_equal(lend->cpu.i, 3);
+    assert_true(lend->cross_node);
+    assert_int_equal(lend->distance, 20);
+    fixture_done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unknown), cmocka_unit_test(test_start),   cmocka_unit_test(test_flip),
+        cmocka_unit_test(test_moving),  cmocka_unit_test(test_buddies), cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_lend),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
