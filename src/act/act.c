@@ -30,8 +30,10 @@ int act_new(const ActOps *ops, void *context, int root_fd, const char *journal_p
     act->context = context ? context : &act->root_fd;
     act->all = hwloc_bitmap_alloc_full();
     act->online = hwloc_bitmap_alloc_full();
+    act->isolated = hwloc_bitmap_alloc();
     act->scratch = hwloc_bitmap_alloc();
-    if (!act->all || !act->online || !act->scratch)
+    act->cpuset = hwloc_bitmap_alloc();
+    if (!act->all || !act->online || !act->isolated || !act->scratch || !act->cpuset)
         return -ENOMEM;
 
     if (ops->changes) {
@@ -55,7 +57,9 @@ Act *act_free(Act *act)
     journal_free(act->journal);
     hwloc_bitmap_free(act->all);
     hwloc_bitmap_free(act->online);
+    hwloc_bitmap_free(act->isolated);
     hwloc_bitmap_free(act->scratch);
+    hwloc_bitmap_free(act->cpuset);
     free(act);
     return NULL;
 }
@@ -69,6 +73,8 @@ void act_refresh(Act *act)
 {
     if (act->ops->get_online(act->context, act->online) < 0)
         hwloc_bitmap_fill(act->online);
+    if (act->ops->get_isolated(act->context, act->isolated) < 0)
+        hwloc_bitmap_zero(act->isolated);
 }
 
 bool act_mask_same(Act *act, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
@@ -89,6 +95,28 @@ static bool from_passage(const JournalPassage *passage, TaskKey task, hwloc_cons
     return task.start_ticks + 1 >= passage->before.ticks;
 }
 
+/* The kernel cuts masks when a cpuset becomes narrower, and when a partition takes CPUs from everybody: to what it leaves of
+ * them. Somebody may have to be put back before that is written down (cut.c). */
+static bool is_cut(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask)
+{
+    bool known = false;
+
+    for (uint32_t i = 0; i < process->n_applied; i++) {
+        hwloc_const_bitmap_t applied = process->applied[i];
+
+        if (!hwloc_bitmap_isincluded(mask, applied))
+            continue;
+        if (!known && act->ops->get_cpuset(act->context, task.pid, act->cpuset) != 0)
+            return false;
+        known = true;
+        if (hwloc_bitmap_andnot(act->scratch, applied, mask) == 0 &&
+            hwloc_bitmap_and(act->scratch, act->scratch, act->online) == 0 &&
+            !hwloc_bitmap_intersects(act->scratch, act->cpuset) && hwloc_bitmap_isincluded(mask, act->cpuset))
+            return true;
+    }
+    return false;
+}
+
 bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask)
 {
     for (uint32_t i = 0; i < process->n_applied; i++)
@@ -101,7 +129,7 @@ bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_
             from_passage(passage, task, mask))
             return true;
     }
-    return false;
+    return is_cut(act, process, task, mask);
 }
 
 int act_set_mask(Act *act, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask)
@@ -118,7 +146,16 @@ int act_set_mask(Act *act, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_b
 
 int act_set_original(Act *act, TaskKey task, JournalOriginal original)
 {
-    int r = act_set_mask(act, task, NULL, original.whole ? act->all : original.mask);
+    hwloc_const_bitmap_t mask = original.mask;
+    int r;
+
+    if (original.whole) {
+        if (hwloc_bitmap_andnot(act->scratch, act->isolated, original.mask) < 0 ||
+            hwloc_bitmap_andnot(act->scratch, act->all, act->scratch) < 0)
+            return -ENOMEM;
+        mask = act->scratch;
+    }
+    r = act_set_mask(act, task, NULL, mask);
 
     /* The kernel does the same to a task whose last CPU goes offline. */
     if (r == ACT_E_REFUSED && !original.whole)

@@ -41,15 +41,23 @@ static int outcome_of(int r)
     return PLAN_OUTCOME_DONE;
 }
 
+/* Whether nothing that is online is missing from the mask, of what this leaves; but for isolated CPUs, which nobody has unasked. */
+static bool has_all(Work *work, hwloc_const_bitmap_t cpus, hwloc_const_bitmap_t mask)
+{
+    return hwloc_bitmap_and(work->scratch, cpus, work->act->online) == 0 &&
+           hwloc_bitmap_andnot(work->scratch, work->scratch, work->act->isolated) == 0 &&
+           !hwloc_bitmap_iszero(work->scratch) && hwloc_bitmap_isincluded(work->scratch, mask);
+}
+
 /* Whether the mask is all that the process may use. */
 static bool is_whole(Work *work, hwloc_const_bitmap_t mask)
 {
     const Process *process = act_world_process(work->world, work->process.pid);
 
-    if (hwloc_bitmap_isincluded(work->act->online, mask))
+    if (has_all(work, work->act->online, mask))
         return true;
     return process && process->start_ticks == work->process.start_ticks && process->cpuset &&
-           act_mask_same(work->act, process->cpuset, mask);
+           has_all(work, process->cpuset, mask);
 }
 
 /* Takes back a change that worked by half: when the thread still has a part of what we gave it. */

@@ -151,16 +151,27 @@ static bool is_below_delegated(int root_fd, const char *path)
     return false;
 }
 
-static ActWhy place_v1(int root_fd, const Process *process, FencePlace *ret)
+/* Where a process is in the hierarchy of the cpuset controller; on version 2, the nearest level where that is switched on. 0
+ * or -errno. */
+static int read_path(int root_fd, pid_t pid, char *ret, size_t size)
 {
     char path[32];
     ssize_t n;
 
-    (void)snprintf(path, sizeof(path), "proc/%d/cpuset", (int)process->pid);
-    n = root_read(root_fd, path, ret->path, sizeof(ret->path));
-    if (n <= 0 || ret->path[0] != '/')
+    (void)snprintf(path, sizeof(path), "proc/%d/cpuset", (int)pid);
+    n = root_read(root_fd, path, ret, size);
+    if (n < 0)
+        return (int)n;
+    if (ret[0] != '/')
+        return -ENOENT;
+    ret[strcspn(ret, "\n")] = '\0';
+    return 0;
+}
+
+static ActWhy place_v1(int root_fd, const Process *process, FencePlace *ret)
+{
+    if (read_path(root_fd, process->pid, ret->path, sizeof(ret->path)) < 0)
         return ACT_WHY_SETTLING; /* it is about to be gone */
-    ret->path[strcspn(ret->path, "\n")] = '\0';
     ret->kind = ACT_FENCE_CGROUP1;
     return ACT_WHY_UP;
 }
@@ -226,6 +237,21 @@ int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *fil
         return 0;
     }
     return n < 0 ? (int)n : parse_list(list, PARSE_CPU_MAX, ret);
+}
+
+int fence_cpuset(int root_fd, pid_t pid, hwloc_bitmap_t ret)
+{
+    bool v1 = exists(root_fd, "sys/fs/cgroup/cpuset/cpuset.cpus");
+    char path[PATH_MAX];
+    int r = read_path(root_fd, pid, path, sizeof(path));
+
+    /* Out of what a cgroup namespace shows. */
+    if (r == 0 && strstr(path, "/.."))
+        r = -ENOENT;
+    if (r == 0)
+        r = fence_read(root_fd, v1 ? ACT_FENCE_CGROUP1 : ACT_FENCE_CGROUP2, path,
+                       v1 ? "cpuset.effective_cpus" : "cpuset.cpus.effective", ret);
+    return r == 0 && hwloc_bitmap_iszero(ret) ? -ENOENT : r;
 }
 
 int fence_read_above(int root_fd, ActFenceKind kind, const char *path, hwloc_bitmap_t ret)

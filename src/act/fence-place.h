@@ -22,6 +22,9 @@ ActWhy fence_place(int root_fd, const ActHost *host, const Process *process, Act
  * cgroup, or -errno. */
 int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *file, hwloc_bitmap_t ret);
 
+/* The CPUs that the cpuset of a process leaves to it. 0, -ENOENT when nothing says so, or -errno. */
+int fence_cpuset(int root_fd, pid_t pid, hwloc_bitmap_t ret);
+
 /* What the levels above leave to a cgroup; everything when they do not say. 0 or -ENOMEM. */
 int fence_read_above(int root_fd, ActFenceKind kind, const char *path, hwloc_bitmap_t ret);
 

@@ -20,13 +20,13 @@ struct Act {
     Orders *orders;
     ActStatistics statistics;
     uint64_t measured_usec;
-    hwloc_bitmap_t all;     /* infinite: every CPU there is */
-    hwloc_bitmap_t online;  /* read anew by act_refresh() */
-    hwloc_bitmap_t scratch; /* of act_mask_same() */
+    hwloc_bitmap_t all;              /* infinite: every CPU there is */
+    hwloc_bitmap_t online, isolated; /* read anew by act_refresh() */
+    hwloc_bitmap_t scratch, cpuset;  /* of act_mask_same() and act_mask_ours() */
 };
 
-/* Reads which CPUs are online, at the start of each piece of work. When that fails all CPUs count as online.
- */
+/* Reads which CPUs are online and isolated, at the start of each piece of work. When that fails all CPUs count as online,
+ * and none as isolated. */
 void act_refresh(Act *act);
 
 /* Whether two masks allow the same online CPUs. The kernel shows a mask without its offline CPUs, and so may
@@ -34,14 +34,15 @@ void act_refresh(Act *act);
  * do not exist. */
 bool act_mask_same(Act *act, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b);
 
-/* Whether a thread (of `process`, or born of it) can have this mask from us and nobody else. */
+/* Whether a thread (of `process`, or born of it) can have this mask from us and nobody else: it is one that was given, or
+ * what the cpuset of the thread leaves of one. */
 bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask);
 
 /* ops->set_mask(), counted and timed. */
 int act_set_mask(Act *act, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask);
 
 /* Gives a thread back what it had. CPUs that it had and that are no more are no reason to fail: then it gets
- * all. */
+ * all. Where it had all there were, it gets all there are, but for isolated ones that it did not have. */
 int act_set_original(Act *act, TaskKey task, JournalOriginal original);
 
 /* Writes down what the kernel made of our masks in processes whose cpuset is not what it was. 0 or -ENOMEM.

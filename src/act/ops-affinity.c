@@ -9,6 +9,7 @@
 
 #include "act/ops-affinity.h"
 
+#include "act/fence-place.h"
 #include "base/parse.h"
 #include "base/procstat.h"
 #include "base/root.h"
@@ -82,12 +83,27 @@ static int check_identity(int root_fd, TaskKey task)
     return stat.start_ticks == task.start_ticks ? 0 : ACT_E_GONE;
 }
 
-int affinity_get_online(void *context, hwloc_bitmap_t ret)
+static int read_cpus(void *context, const char *path, hwloc_bitmap_t ret)
 {
     char text[4096];
-    ssize_t n = root_read(context_root(context), "sys/devices/system/cpu/online", text, sizeof(text));
+    ssize_t n = root_read(context_root(context), path, text, sizeof(text));
 
     return n < 0 ? (int)n : parse_list(text, PARSE_CPU_MAX, ret);
+}
+
+int affinity_get_online(void *context, hwloc_bitmap_t ret)
+{
+    return read_cpus(context, "sys/devices/system/cpu/online", ret);
+}
+
+int affinity_get_isolated(void *context, hwloc_bitmap_t ret)
+{
+    return read_cpus(context, "sys/devices/system/cpu/isolated", ret);
+}
+
+int affinity_get_cpuset(void *context, pid_t pid, hwloc_bitmap_t ret)
+{
+    return fence_cpuset(context_root(context), pid, ret);
 }
 
 static int raw_get(pid_t tid, hwloc_bitmap_t ret)
@@ -391,6 +407,8 @@ const ActOps act_ops_affinity = {
     .name = "affinity",
     .changes = true,
     .get_online = affinity_get_online,
+    .get_isolated = affinity_get_isolated,
+    .get_cpuset = affinity_get_cpuset,
     .get_mask = affinity_get_mask,
     .set_mask = affinity_set_mask,
     .list_threads = affinity_list_threads,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the kernel does with masks, as far as this room relies on it: a mask asked for is cut by the cpuset, an empty
- * result is EINVAL, a mask is shown without its offline CPUs, and a child gets its creator's. That the kernel does so is
+/* What the kernel does with masks, as far as this room relies on it: a mask asked for is cut by the cpuset and, since Linux
+ * 6.2, remembered for when that changes; an empty result is EINVAL, a mask is shown without its offline CPUs, and a child
+ * gets its creator's. That the kernel does so is
  * checked against a real one by the tests of act_ops_affinity. */
 
 #include "act/record.h"
@@ -14,7 +15,7 @@
 typedef struct RecordThread {
     TaskKey key;
     ActProcess process; /* whose thread it is */
-    hwloc_bitmap_t mask, cpuset;
+    hwloc_bitmap_t asked, mask, cpuset;
     ActResult failure;
     unsigned n_failures; /* still to come */
     bool busy;
@@ -23,7 +24,7 @@ typedef struct RecordThread {
 struct ActRecord {
     RecordThread *threads; /* in the order of their birth */
     size_t n_threads, threads_capacity;
-    hwloc_bitmap_t online;
+    hwloc_bitmap_t online, isolated;
     uint64_t ticks;
     pid_t last;
     ActRecordHook hook;
@@ -42,14 +43,17 @@ ActRecord *act_record_new(unsigned n_cpus)
         return NULL;
     record->ticks = 1000;
     record->online = hwloc_bitmap_alloc();
+    record->isolated = hwloc_bitmap_alloc();
     record->log = open_memstream(&record->log_text, &record->log_len);
-    if (!record->online || !record->log || hwloc_bitmap_set_range(record->online, 0, (int)n_cpus - 1) < 0)
+    if (!record->online || !record->isolated || !record->log ||
+        hwloc_bitmap_set_range(record->online, 0, (int)n_cpus - 1) < 0)
         return NULL;
     return TAKE_PTR(record);
 }
 
 static void drop(ActRecord *record, size_t i)
 {
+    hwloc_bitmap_free(record->threads[i].asked);
     hwloc_bitmap_free(record->threads[i].mask);
     hwloc_bitmap_free(record->threads[i].cpuset);
     memmove(&record->threads[i], &record->threads[i + 1],
@@ -65,6 +69,7 @@ ActRecord *act_record_free(ActRecord *record)
         drop(record, record->n_threads - 1);
     free(record->threads);
     hwloc_bitmap_free(record->online);
+    hwloc_bitmap_free(record->isolated);
     if (record->log)
         (void)fclose(record->log);
     free(record->log_text);
@@ -102,18 +107,20 @@ static RecordThread *find_task(const ActRecord *record, TaskKey task)
     return thread;
 }
 
-static bool add(ActRecord *record, pid_t tid, const ActProcess *process, hwloc_const_bitmap_t mask,
-                hwloc_const_bitmap_t cpuset)
+static bool add(ActRecord *record, pid_t tid, const ActProcess *process, hwloc_const_bitmap_t asked,
+                hwloc_const_bitmap_t mask, hwloc_const_bitmap_t cpuset)
 {
     RecordThread thread = {
         .key = {.pid = process->pid, .tid = tid, .start_ticks = record->ticks},
         .process = *process,
+        .asked = hwloc_bitmap_dup(asked),
         .mask = hwloc_bitmap_dup(mask),
         .cpuset = hwloc_bitmap_dup(cpuset),
     };
 
-    if (!thread.mask || !thread.cpuset || find(record, tid) ||
+    if (!thread.asked || !thread.mask || !thread.cpuset || find(record, tid) ||
         !GROW(record->threads, record->threads_capacity, record->n_threads + 1)) {
+        hwloc_bitmap_free(thread.asked);
         hwloc_bitmap_free(thread.mask);
         hwloc_bitmap_free(thread.cpuset);
         return false;
@@ -128,8 +135,8 @@ bool act_record_add_process(ActRecord *record, pid_t pid, pid_t parent, pid_t pg
     ActProcess process = {
         .pid = pid, .parent = parent, .pgrp = pgrp, .session = pgrp, .start_ticks = record->ticks};
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    bool ok =
-        set && parse_list(mask, PARSE_CPU_MAX, set) == 0 && add(record, pid, &process, set, record->online);
+    bool ok = set && parse_list(mask, PARSE_CPU_MAX, set) == 0 &&
+              add(record, pid, &process, set, set, record->online);
 
     hwloc_bitmap_free(set);
     return ok;
@@ -139,7 +146,7 @@ bool act_record_clone(ActRecord *record, pid_t creator, pid_t tid)
 {
     const RecordThread *from = find(record, creator);
 
-    return from && add(record, tid, &from->process, from->mask, from->cpuset);
+    return from && add(record, tid, &from->process, from->asked, from->mask, from->cpuset);
 }
 
 bool act_record_fork(ActRecord *record, pid_t creator, pid_t pid)
@@ -153,7 +160,12 @@ bool act_record_fork(ActRecord *record, pid_t creator, pid_t pid)
     process.parent = from->process.pid;
     process.pid = pid;
     process.start_ticks = record->ticks;
-    return add(record, pid, &process, from->mask, from->cpuset);
+    return add(record, pid, &process, from->asked, from->mask, from->cpuset);
+}
+
+bool act_record_isolate(ActRecord *record, const char *cpus)
+{
+    return parse_list(cpus, PARSE_CPU_MAX, record->isolated) == 0;
 }
 
 bool act_record_set_cpuset(ActRecord *record, pid_t pid, const char *cpuset)
@@ -164,7 +176,7 @@ bool act_record_set_cpuset(ActRecord *record, pid_t pid, const char *cpuset)
         if (thread->key.pid != pid)
             continue;
         if (parse_list(cpuset, PARSE_CPU_MAX, thread->cpuset) < 0 ||
-            hwloc_bitmap_and(thread->mask, thread->mask, thread->cpuset) < 0)
+            hwloc_bitmap_and(thread->mask, thread->asked, thread->cpuset) < 0)
             return false;
         if (hwloc_bitmap_iszero(thread->mask) && hwloc_bitmap_copy(thread->mask, thread->cpuset) < 0)
             return false;
@@ -195,7 +207,8 @@ bool act_record_pin(ActRecord *record, pid_t tid, const char *mask)
 {
     RecordThread *thread = find(record, tid);
 
-    return thread && parse_list(mask, PARSE_CPU_MAX, thread->mask) == 0;
+    return thread && parse_list(mask, PARSE_CPU_MAX, thread->mask) == 0 &&
+           hwloc_bitmap_copy(thread->asked, thread->mask) == 0;
 }
 
 void act_record_set_busy(ActRecord *record, pid_t tid)
@@ -260,6 +273,22 @@ static int record_get_online(void *context, hwloc_bitmap_t ret)
     return hwloc_bitmap_copy(ret, record->online) < 0 ? -ENOMEM : 0;
 }
 
+static int record_get_isolated(void *context, hwloc_bitmap_t ret)
+{
+    const ActRecord *record = context;
+
+    return hwloc_bitmap_copy(ret, record->isolated) < 0 ? -ENOMEM : 0;
+}
+
+static int record_get_cpuset(void *context, pid_t pid, hwloc_bitmap_t ret)
+{
+    const RecordThread *thread = find(context, pid);
+
+    if (!thread)
+        return -ENOENT;
+    return hwloc_bitmap_copy(ret, thread->cpuset) < 0 ? -ENOMEM : 0;
+}
+
 static int record_get_mask(void *context, TaskKey task, hwloc_bitmap_t ret)
 {
     ActRecord *record = context;
@@ -291,7 +320,7 @@ static int set_one(ActRecord *record, TaskKey task, hwloc_const_bitmap_t mask)
     r = ACT_E_REFUSED;
     if (!hwloc_bitmap_intersects(got, record->online))
         goto done;
-    r = hwloc_bitmap_copy(thread->mask, got) < 0 ? -ENOMEM : 0;
+    r = hwloc_bitmap_copy(thread->asked, mask) < 0 || hwloc_bitmap_copy(thread->mask, got) < 0 ? -ENOMEM : 0;
     if (r == 0 && hwloc_bitmap_and(got, mask, record->online) == 0 &&
         !hwloc_bitmap_isincluded(got, thread->mask))
         r = ACT_E_CUT;
@@ -434,6 +463,8 @@ const ActOps act_ops_record = {
     .name = "record",
     .changes = true,
     .get_online = record_get_online,
+    .get_isolated = record_get_isolated,
+    .get_cpuset = record_get_cpuset,
     .get_mask = record_get_mask,
     .set_mask = record_set_mask,
     .list_threads = record_list_threads,

@@ -38,6 +38,8 @@ bool act_record_clone(ActRecord *record, pid_t creator, pid_t tid);
 bool act_record_fork(ActRecord *record, pid_t creator, pid_t pid);
 /* Makes the thread look as if it might be making a child. */
 void act_record_set_busy(ActRecord *record, pid_t tid);
+/* As the kernel's command line would. */
+bool act_record_isolate(ActRecord *record, const char *cpus);
 bool act_record_set_cpuset(ActRecord *record, pid_t pid, const char *cpuset);
 /* The new session of a daemon: its parent is 1 then. */
 void act_record_detach(ActRecord *record, pid_t pid);

@@ -304,6 +304,43 @@ static void test_cpuset_changes(void **state)
     assert_mask(f, 100, "2-7");
 }
 
+/* The same, and everything is to be put back before anybody has seen it. The kernel remembers what it is given. */
+static void test_cpuset_cut_unseen(void **state)
+{
+    Fixture *f = *state;
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_true(act_record_fork(f->record, 100, 110));
+    assert_true(act_record_set_cpuset(f->record, 100, "0-2,4-7"));
+    assert_true(act_record_set_cpuset(f->record, 110, "0-2,4-7"));
+    assert_true(act_record_pin(f->record, 101, "1-2")); /* by somebody */
+    assert_mask(f, 100, "0-2");
+    fixture_crash(f);
+    fixture_start(f);
+    fixture_restore(f, 3, 1);
+    assert_mask(f, 101, "1-2");
+    for (pid_t tid = 100; tid <= 110; tid += 10) {
+        assert_mask(f, tid, "0-2,4-7");
+        assert_true(act_record_set_cpuset(f->record, tid, "0-7"));
+        assert_mask(f, tid, "0-7");
+    }
+}
+
+/* A mask that lacks but isolated CPUs was no choice: it follows the cpuset again, and still has none of them. */
+static void test_cpuset_isolated(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_isolate(f->record, "7"));
+    assert_true(act_record_add_process(f->record, 120, 1, 120, "0-6"));
+    fixture_world_process(f, 120, "0-2,4-7");
+    assert_true(act_record_set_cpuset(f->record, 120, "0-2,4-7"));
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 120, 0, "0-2,4-6", "0-2", -1), PLAN_OUTCOME_DONE);
+    assert_true(act_record_set_cpuset(f->record, 120, "0-7"));
+    fixture_restore(f, 1, 0);
+    assert_mask(f, 120, "0-6");
+}
+
 /* I3: at the very moment of a change, the file says what is changed into what, and what it was. */
 static void check_written(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
 {
@@ -555,6 +592,8 @@ int main(void)
         TEST(test_lend_put_back),
         TEST(test_cut),
         TEST(test_cpuset_changes),
+        TEST(test_cpuset_cut_unseen),
+        TEST(test_cpuset_isolated),
         TEST(test_written_first),
         TEST(test_full_disk),
         TEST(test_release),

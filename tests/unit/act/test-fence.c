@@ -3,6 +3,7 @@
 /* Fences on a made-up tree of cgroups: when they go up and come down, whose value is put back, and where there can be none. */
 
 #include "act/fence-place.h"
+#include "base/parse.h"
 #include "fence-tree.h"
 
 #include <fcntl.h>
@@ -347,6 +348,42 @@ static void test_place(void **state)
     }
 }
 
+static void assert_cpuset(const Tree *t, pid_t pid, const char *expected)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    CLEANUP_FREE char *list = NULL;
+
+    assert_int_equal(fence_cpuset(t->root_fd, pid, set), expected ? 0 : -ENOENT);
+    list = format_list(set, PARSE_CPU_MAX);
+    if (expected)
+        assert_string_equal(list, expected);
+    hwloc_bitmap_free(set);
+}
+
+/* What a cpuset leaves, also when nothing narrows it by hand; nothing is said of who is gone or out of sight. */
+static void test_cpuset_v1(void **state)
+{
+    Tree *t = *state;
+
+    assert_cpuset(t, 100, NULL);
+    tree_write(t, TREE_V1 "a/cpuset.effective_cpus", "0-5\n");
+    assert_cpuset(t, 100, "0-5");
+    tree_write(t, "proc/100/cpuset", "/../b\n");
+    assert_cpuset(t, 100, NULL);
+    assert_cpuset(t, 999, NULL);
+}
+
+static void test_cpuset_v2(void **state)
+{
+    Tree *t = *state;
+
+    tree_write(t, "proc/100/cpuset", TREE_UNIT "\n");
+    tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus.effective", "0-2,4-7\n");
+    assert_cpuset(t, 100, "0-2,4-7");
+    tree_write(t, "proc/100/cpuset", "/\n");
+    assert_cpuset(t, 100, "0-7");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,6 +404,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unit_stopped, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unit_stopped_unbound, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_place, tree_setup_unit, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_cpuset_v1, tree_setup_v1, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_cpuset_v2, tree_setup_unit, tree_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,6 +116,7 @@ class Neighbours(nodes.NodesTest):
         (group / "cpuset.cpus").write_text(str(cpu), encoding="ascii")
         (group / "cpuset.cpus.partition").write_text("isolated", encoding="ascii")
         self.assertEqual((group / "cpuset.cpus.partition").read_text(encoding="ascii").strip(), "isolated")
+        return group
 
     @staticmethod
     def end_partition(group):
@@ -123,20 +124,55 @@ class Neighbours(nodes.NodesTest):
             (group / "cpuset.cpus.partition").write_text("member", encoding="ascii")
             group.rmdir()
 
-    def test_partition(self):
-        """Nobody outside of it is placed on what it has taken."""
+    def placed(self):
+        """A daemon with somebody at home, and somebody else whom no policy matches: what the kernel makes of masks that nobody
+        has touched is what is to be put back."""
         self.write_policy(Placement={"Nodes": str(HOME)})
         daemon = self.daemon().ready()
-        workload = self.workload("--asleep")
-        wait = lambda cpus: lib.wait_until(f"the home {cpus}", lambda: workload.masks() == {self.list_of(cpus)})
-        wait(HOME_CPUS)
+        workload, other = self.workload("--asleep"), self.workload("--asleep", mark="nobody")
+        self.wait_masks(workload, HOME_CPUS)
+        return daemon, workload, other
+
+    def wait_masks(self, workload, cpus):
+        lib.wait_until(f"the masks {sorted(cpus)}", lambda: workload.masks() == {self.list_of(cpus)})
+
+    def take(self, daemon, workload):
+        """A partition that takes a CPU of the home, until the daemon has made do with the rest."""
         taken = max(HOME_CPUS)
-        self.partition(taken)
-        wait(HOME_CPUS - {taken})
+        group = self.partition(taken)
+        self.wait_masks(workload, HOME_CPUS - {taken})
         lib.wait_until("the partition to be seen", lambda: self.neighbours(daemon).get("cpuset-partition") == str(taken))
         self.ticks(daemon)
-        self.assertEqual(workload.masks(), {self.list_of(HOME_CPUS - {taken})})
+        self.wait_masks(workload, HOME_CPUS - {taken})
+        return group
+
+    def test_partition(self):
+        """Nobody outside of it is placed on what it has taken, and home is what it was when it ends."""
+        daemon, workload, other = self.placed()
+        group = self.take(daemon, workload)
+        self.end_partition(group)
+        self.wait_masks(workload, HOME_CPUS)
         daemon.stop()
+        self.assertEqual(workload.masks(), other.masks())
+
+    def test_stopped_beside_a_partition(self):
+        """What is put back is what it would have without us, also when the partition ends later."""
+        daemon, workload, other = self.placed()
+        group = self.take(daemon, workload)
+        daemon.stop()
+        self.assertEqual(workload.masks(), other.masks())
+        self.end_partition(group)
+        self.assertEqual(workload.masks(), other.masks())
+
+    def test_killed_before_a_partition(self):
+        """It takes the CPU while nobody looks."""
+        daemon, workload, other = self.placed()
+        daemon.kill()
+        group = self.partition(max(HOME_CPUS))
+        self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
+        self.assertEqual(workload.masks(), other.masks())
+        self.end_partition(group)
+        self.assertEqual(workload.masks(), other.masks())
 
 
 if __name__ == "__main__":
