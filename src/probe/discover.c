@@ -5,7 +5,8 @@
  *     not seen before, or its number was reused     read, asked about
  *     seen once                                     read again; asked when its identity changed: it may have been met
  *                                                   between fork and exec
- *     decision IGNORE                               one in eight is read again; asked when its identity changed
+ *     decision IGNORE                               one in eight is read again (of kernel threads one in 64); asked when
+ *                                                   its identity changed
  *     decision LATER                                read and asked every time
  *     in the World                                  stat is read (CPU time, memory, number of threads), of one to two
  *                                                   hundred of them each time; threads are listed when their number
@@ -295,7 +296,8 @@ static int visit(Probe *probe, World *world, pid_t pid, const SeenProcess *old, 
                  uint64_t now_usec)
 {
     size_t share = 1 + world->n_processes / GLANCES_PER_PASS;
-    bool turn = (uint64_t)pid % DISCOVER_ROLL == probe->n_passes % DISCOVER_ROLL;
+    uint64_t roll = old && old->out_of_reach ? OUT_OF_REACH_ROLL : DISCOVER_ROLL;
+    bool turn = (uint64_t)pid % roll == probe->n_passes % roll;
     Process *process = world_process(world, pid);
     int r = 1;
 

@@ -17,13 +17,18 @@
 /* One of so many known processes is looked at again at each discovery: a reused pid or an exec is seen within eight. */
 #define DISCOVER_ROLL 8U
 
+/* The same of kernel threads and zombies, of which only a reused pid could make something else; one that is free for a
+ * discovery is forgotten anyway. They are most of what is there on an idle machine. */
+#define OUT_OF_REACH_ROLL 64U
+
 /* Processes of the World of which stat is read per discovery, in round numbers; 8 us each. */
 #define GLANCES_PER_PASS 128U
 
 /* Masks of threads not changed by us that are read again per discovery; 0.3 us each. */
 #define MASKS_PER_PASS 2000U
 
-/* Threads of which stat is read again per discovery, to see reused numbers and new names; 7 us each. */
+/* Threads of which stat is read again per discovery, to see reused numbers and new names; 7 us each. Not more than a share
+ * of them: that a thread has ended is seen when it is sampled. */
 #define THREADS_PER_PASS 64U
 
 /* Threads of which stat (for the last CPU) is read in one tick, besides one for each CPU; 6 us each. */

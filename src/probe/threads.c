@@ -231,7 +231,7 @@ static void validate(Probe *probe, World *world, Task *task)
 
 void probe_threads_validate(Probe *probe, World *world)
 {
-    size_t n = MIN(world->n_tasks, (size_t)THREADS_PER_PASS);
+    size_t n = MIN((world->n_tasks + DISCOVER_ROLL - 1) / DISCOVER_ROLL, (size_t)THREADS_PER_PASS);
 
     for (size_t i = 0; i < n; i++) {
         Task *task = &world->tasks[(probe->thread_cursor + i) % world->n_tasks];
