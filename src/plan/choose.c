@@ -199,7 +199,8 @@ static PackNodes former_set(const Group *group, PackNodes with_cpus)
 }
 
 /* Measure and revert: SettleSec= after a change its threads must not wait longer than before it. What all others wait longer
- * too is not the home's doing, nor what came with more work. Where the former home was none, it goes back to roaming. */
+ * too is not the home's doing, nor what came with more work, and what hardly runs waits by chance. Where the former home was
+ * none, it goes back to roaming. */
 static void judge(const Planner *p, const Group *group, PlannerGroup *g, const PackGroup *pack,
                   PackNodes with_cpus)
 {
@@ -211,6 +212,7 @@ static void judge(const Planner *p, const Group *group, PlannerGroup *g, const P
     if (group->judge_usec == 0 || p->world->now_usec < group->judge_usec || g->moves)
         return;
     g->reverts =
+        group->want_permille >= IDLE_PERMILLE &&
         g->wait_permille > group->before_wait_permille + others + PLANNER_WORSE_PERMILLE &&
         group->demand_permille <= group->before_demand_permille + group->before_demand_permille / 4 &&
         former != pack->home && (former & ~pack->allowed) == 0 &&
