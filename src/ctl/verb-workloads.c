@@ -63,6 +63,7 @@ static const ViewColumn task_columns[] = {
     {"CPU", "last_cpu", VIEW_NUMBER},
     {"NODE", "node", VIEW_NUMBER},
     {"MEMORY", "memory_node", VIEW_NUMBER},
+    {"HOME", "home_node", VIEW_NUMBER},
     {"ALLOWED", "allowed", VIEW_TEXT},
     {"ORIGINAL", "original", VIEW_TEXT},
     {"LENT", "lent_cpu", VIEW_NUMBER},

@@ -341,6 +341,8 @@ void describe_task(Dict *dict, const Manager *manager, const Task *task)
     dict_i32(dict, "last_cpu", task->last_cpu.i);
     dict_node_of(dict, "node", world->topology, task->last_cpu);
     dict_i32(dict, "memory_node", describe_memory_node(world, process));
+    dict_i32(dict, "home_node",
+             task->home_node.i >= 0 ? (int32_t)world->topology->nodes[task->home_node.i].os_index : -1);
     dict_u32(dict, "run_permille", task->run_permille);
     dict_u32(dict, "wait_permille", task->wait_permille);
     dict_u32(dict, "run_mean_permille", task->run_ewma_permille);
