@@ -90,7 +90,7 @@
  *   name), refused a{st} (by reason), moves t (sequence of the newest one), reloads t, reload_failures t,
  *   topology_reloads t, foreign_restores t (threads left as somebody else pinned them), log_suppressed t,
  *   system_bus b (clients are served there, too),
- *   clients u, clients_max u, clients_refused t (at a limit), clients_disconnected t (for not reading), reads t, gone t, unparsable t, reads_put_off t, over_limit t, kept_open
+ *   clients u, clients_max u, clients_refused t (at a limit), clients_disconnected t (to blame for it), reads t, gone t, unparsable t, reads_put_off t, over_limit t, kept_open
  *   t, quiet t, memory_reads t (of where memory lies), memory_cpu_usec t (what they cost; not in cpu_usec)
  *   (ProbeStatistics), free aa{sv} (of each node: node u, bytes t; unused, or clean file pages nobody used lately; empty
  *   while nobody's memory is looked at), memory_moves b (memory is moved at all), kernel_balances b (kernel.numa_balancing moves

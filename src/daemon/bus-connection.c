@@ -15,11 +15,6 @@ int bus_connection_serve(sd_bus *bus, const BusConnection *connection)
     return r < 0 ? r : connection->add(bus, connection->peer);
 }
 
-int bus_connection_attach(sd_bus *bus, sd_event *event)
-{
-    return sd_bus_attach_event(bus, event, SD_EVENT_PRIORITY_NORMAL);
-}
-
 sd_bus *bus_connection_end(sd_bus *bus)
 {
     if (!bus)

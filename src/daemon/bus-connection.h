@@ -5,8 +5,6 @@
 
 #include "daemon/bus-peer.h"
 
-#include <systemd/sd-event.h>
-
 typedef struct BusConnection {
     sd_bus_message_handler_t
         on_message; /* looks at every message before the objects do; >0: they do not get it */
@@ -18,10 +16,6 @@ typedef struct BusConnection {
 
 /* Serves the objects on a connection that is about to be started or was. Returns 0 or -errno. */
 int bus_connection_serve(sd_bus *bus, const BusConnection *connection);
-
-/* Has the event loop turn it. Of one priority with the ticks: taken in turns, neither a storm of requests nor ticks that take
- * longer than their interval, on a machine with hundreds of runnable tasks, keep the other waiting. */
-int bus_connection_attach(sd_bus *bus, sd_event *event);
 
 /* Hangs up and returns NULL. sd_bus_close() alone: flushing would wait for the other end. Takes NULL. */
 sd_bus *bus_connection_end(sd_bus *bus);

@@ -13,24 +13,23 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-/* Clients at once. The last ones are kept for root, and one user other than root gets only some, so that
- * nobody can lock the administrator out by connecting. */
-#define BUS_SERVER_CLIENTS_MAX      64U
-#define BUS_SERVER_CLIENTS_FOR_ROOT 8U
-#define BUS_SERVER_CLIENTS_PER_USER 16U
+/* Clients at once, where RLIMIT_NOFILE is high enough: a quarter of the descriptors is for them. */
+#define BUS_SERVER_CLIENTS_MAX 1100U
+/* The part of the places that is kept for root, and the part one other user gets at most. */
+#define BUS_SERVER_SHARE_OF_ROOT 16U
+#define BUS_SERVER_SHARE_OF_USER 4U
 
-/* Messages a client may leave unread before it is disconnected: a reply or signal that nobody reads would be
- * kept in our memory. A tick sends at most 64 signals; this is several seconds of a storm. */
+/* Signals a client may leave unread before it is disconnected. A tick sends at most 64; this is several seconds of a storm. */
 #define BUS_SERVER_UNREAD_MAX 1024U
-/* The same for replies: a client that asks on without reading is not a slow reader but a broken one. */
-#define BUS_SERVER_REQUESTS_UNREAD_MAX 64U
 
 typedef struct BusServer BusServer;
 
 typedef struct BusServerStatistics {
     uint32_t n_clients;
-    uint64_t n_refused;      /* turned away at a limit */
-    uint64_t n_disconnected; /* for not reading */
+    uint32_t clients_max;
+    uint64_t n_refused; /* turned away at a limit */
+    uint64_t
+        n_disconnected; /* for not reading, for silence before the handshake, for messages that are too long */
 } BusServerStatistics;
 
 /* Listens at `path` (mode 0666; a left-over socket there is replaced, the caller holds the lock). `add` is called for each
@@ -46,3 +45,7 @@ DEFINE_CLEANUP(BusServer *, bus_server_free)
 void bus_server_tell(BusServer *server, BusTell tell, void *userdata);
 
 const BusServerStatistics *bus_server_statistics(const BusServer *server);
+
+/* Clients there may be, and descriptors they take then, with the RLIMIT_NOFILE of now. */
+uint32_t bus_server_clients_max(void);
+uint32_t bus_server_descriptors_max(void);

@@ -51,6 +51,13 @@ bool bus_system_ready(const BusSystem *system)
     return system->ready;
 }
 
+/* Of one priority with the ticks: taken in turns, neither a storm of requests nor ticks that take longer than their interval, on
+ * a machine with hundreds of runnable tasks, keep the other waiting. */
+static int attach(BusSystem *system)
+{
+    return sd_bus_attach_event(system->bus, system->event, SD_EVENT_PRIORITY_NORMAL);
+}
+
 static void hang_up(BusSystem *system)
 {
     bus_requests_clear(&system->requests);
@@ -117,7 +124,7 @@ static int on_writable(sd_event_source *source, int fd, uint32_t revents, void *
         return 0;
     system->drain_source = sd_event_source_disable_unref(system->drain_source);
     if (r >= 0 && !system->lost)
-        r = bus_connection_attach(system->bus, system->event);
+        r = attach(system);
     if (r < 0)
         wait_for_bus(system, strerror(-r));
     return 0;
@@ -168,7 +175,7 @@ static int connect_bus(BusSystem *system)
     r = sd_bus_request_name_async(system->bus, NULL, NUMAPLACE_BUS_NAME, 0, on_name, system);
     if (r < 0)
         return r;
-    return bus_connection_attach(system->bus, system->event);
+    return attach(system);
 }
 
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)

@@ -163,7 +163,7 @@ void describe_status(Dict *dict, Manager *manager)
     status_actions(dict, manager);
     dict_bool(dict, "system_bus", manager->system_bus && bus_system_ready(manager->system_bus));
     dict_u32(dict, "clients", bus ? bus->n_clients : 0);
-    dict_u32(dict, "clients_max", BUS_SERVER_CLIENTS_MAX);
+    dict_u32(dict, "clients_max", bus ? bus->clients_max : 0);
     dict_u64(dict, "clients_refused", bus ? bus->n_refused : 0);
     dict_u64(dict, "clients_disconnected", bus ? bus->n_disconnected : 0);
     status_probe(dict, probe_statistics(manager->probe));

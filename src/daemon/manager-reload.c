@@ -130,6 +130,7 @@ static int probe_make(Manager *manager, Probe **ret)
         .self = getpid(),
         .wants = manager->policies ? manager->policies->wants : 0,
         .max_tasks = manager->config->max_tasks,
+        .descriptors_reserved = bus_server_descriptors_max(),
         .reserved = manager->config->reserved_cpus,
     };
     ProbeCallbacks callbacks = {

@@ -17,7 +17,7 @@
 
 #define MASK_BYTES ((size_t)8192)
 
-/* Descriptors not used for threads: files of a pass, clients, triggers, the journal. */
+/* Descriptors not used for threads: files of a pass, triggers, the journal. Clients come to that. */
 #define DESCRIPTORS_RESERVE 256U
 
 /* Shortest window an unprivileged process may ask for; only whether it works matters here. */
@@ -72,13 +72,14 @@ static void detect(Probe *probe)
 
 static uint32_t descriptor_limit(const ProbeOptions *options)
 {
+    uint64_t reserve = (uint64_t)DESCRIPTORS_RESERVE + options->descriptors_reserved;
     struct rlimit limit;
 
     if (options->max_kept_open > 0)
         return options->max_kept_open;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur <= DESCRIPTORS_RESERVE)
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur <= reserve)
         return 0;
-    return (uint32_t)MIN(limit.rlim_cur - DESCRIPTORS_RESERVE, UINT32_MAX);
+    return (uint32_t)MIN(limit.rlim_cur - reserve, UINT32_MAX);
 }
 
 static int allocate(Probe *probe)

@@ -85,7 +85,8 @@ typedef struct ProbeOptions {
     unsigned wants;     /* PROBE_WANTS_... */
     uint32_t max_tasks; /* MaxTasks=; further ones are counted, not sampled */
     uint32_t
-        max_kept_open; /* descriptors kept open; 0: 256 less than RLIMIT_NOFILE. Each costs the kernel 6 KiB */
+        max_kept_open; /* descriptors kept open; 0: what RLIMIT_NOFILE leaves. Each costs the kernel 6 KiB */
+    uint32_t descriptors_reserved; /* that the caller wants left of RLIMIT_NOFILE, beyond some 200 */
     hwloc_const_bitmap_t reserved; /* ReservedCPUs=: never used for lends; may be NULL. Copied */
 } ProbeOptions;
 

@@ -68,8 +68,10 @@ class Storm(lib.DaemonTest):
         lib.wait_until("the last client to be gone", lambda: self.status("clients") == 1)
 
     def test_flood(self):
-        """A thousand that listen and ask: some are served, the others are turned away and counted."""
-        storm = subprocess.Popen([STORM, "1000", "5000", "3", f"unix:path={self.running.runtime}/bus"], stdin=subprocess.DEVNULL,
+        """More than there may be, that listen and ask: as many as there may be are served, the others are turned away and
+        counted."""
+        limit = self.before["clients_max"]
+        storm = subprocess.Popen([STORM, str(limit + 100), "5000", "3", f"unix:path={self.running.runtime}/bus"], stdin=subprocess.DEVNULL,
                                  stdout=subprocess.PIPE, text=True)
         self.addCleanup(storm.stdout.close)
         self.addCleanup(storm.wait)
@@ -80,9 +82,9 @@ class Storm(lib.DaemonTest):
         self.assertEqual(storm.wait(), 0, said)
         self.assertEqual((said["pending"], said["replies"] + said["errors"]), (0, said["calls"]), said)
         self.assertGreater(said["replies"], 0)
-        limit = self.before["clients_max"]
-        self.assertGreaterEqual(said["turned_away"], 1000 - limit)
-        self.assertLess(said["turned_away"], 1000)
+        # Some places may be free again by then, or be taken by who asks here.
+        self.assertGreater(said["turned_away"], 50)
+        self.assertGreaterEqual(said["served"], limit - 50)
         self.all_gone()
         self.assertGreaterEqual(self.status("clients_refused"), said["turned_away"])
         self.assertIn("too many clients", self.running.log())
@@ -128,9 +130,36 @@ class Storm(lib.DaemonTest):
         self.all_gone()
         self.running.stop()
 
+    def test_few_descriptors(self):
+        """With few of them there are fewer places, and the others do not take the daemon's own."""
+        self.running.stop()
+        running = self.daemon(wrap=["prlimit", "--nofile=256:256"]).ready()
+        limit = running.ctl("status")["clients_max"]
+        self.assertEqual(limit, 256 // 4 // 3)
+        self.running = running
+        clients = [self.open() for _ in range(300)]
+        self.hung_up(clients[-1])
+        for client in clients:
+            client.close()
+        self.all_gone()
+        self.assertGreater(self.status("clients_refused"), 200)
+        self.placing_goes_on()
+        running.stop()
+
+    def test_too_long(self):
+        """Who announces a message longer than any call is hung up on, before anything is kept for it."""
+        for _ in range(20):
+            client = self.authenticated()
+            client.sendall(PING[:4] + (100 << 20).to_bytes(4, "little") + PING[8:])
+            self.hung_up(client)
+        self.assertEqual(self.status("clients_disconnected"), self.before["clients_disconnected"] + 20)
+        self.placing_goes_on()
+        self.running.stop()
+
     def test_who_does_not_read(self):
-        """Its answers are not kept for ever: it is ended, and that is counted."""
+        """It is not served on, and ended after half a minute, and that is counted."""
         client = self.authenticated()
+        client.settimeout(120)
         serial = 1
         try:
             while serial < 200000:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The private socket: many clients, silent clients, clients that ask and never read. A vtable of its own
- * stands in for the manager's. */
+/* The private socket: many clients, silent clients, clients that ask and never read, or all at once. A vtable of its own stands in
+ * for the manager's. */
 
 #include "daemon-test.h"
 #include "daemon/bus-server.h"
@@ -10,18 +10,43 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+
+/* Descriptors there are for this program, and clients there may be then. */
+#define N_FILES   1024U
+#define N_CLIENTS (N_FILES / 4 / 3)
+
+typedef struct Fixture {
+    sd_event *event;
+    Log log;
+    BusServer *server;
+    char directory[64];
+    char path[128];
+    int n_calls;         /* of GetStatus */
+    int n_calls_at_list; /* when ListCpus was called */
+} Fixture;
+
+static int method_list_cpus(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    const BusPeer *peer = userdata;
+    Fixture *f = peer->userdata;
+
+    f->n_calls_at_list = f->n_calls;
+    return sd_bus_reply_method_return(message, "");
+}
 
 static int method_get_status(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
     const BusPeer *peer = userdata;
-    int *n_calls = peer->userdata;
+    Fixture *f = peer->userdata;
     char text[4096];
 
     assert_int_equal(peer->uid, geteuid());
     assert_null(peer->requests);
-    (*n_calls)++;
+    f->n_calls++;
     memset(text, 'x', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
     return sd_bus_reply_method_return(message, "s", text);
@@ -30,6 +55,7 @@ static int method_get_status(sd_bus_message *message, void *userdata, sd_bus_err
 static const sd_bus_vtable vtable[] = {
     SD_BUS_VTABLE_START(0),
     SD_BUS_METHOD("GetStatus", "", "s", method_get_status, SD_BUS_VTABLE_UNPRIVILEGED),
+    SD_BUS_METHOD("ListCpus", "", "", method_list_cpus, SD_BUS_VTABLE_UNPRIVILEGED),
     SD_BUS_SIGNAL("Moved", "s", 0),
     SD_BUS_VTABLE_END,
 };
@@ -40,15 +66,6 @@ static int add_objects(sd_bus *bus, BusPeer *peer)
                                     peer);
 }
 
-typedef struct Fixture {
-    sd_event *event;
-    Log log;
-    BusServer *server;
-    char directory[64];
-    char path[128];
-    int n_calls;
-} Fixture;
-
 static int setup(void **state)
 {
     Fixture *f = calloc(1, sizeof(*f));
@@ -57,9 +74,10 @@ static int setup(void **state)
     f->log.level = LOG_EMERG;
     (void)strcpy(f->directory, "/tmp/test-bus-XXXXXX");
     assert_non_null(mkdtemp(f->directory));
+    assert_int_equal(chmod(f->directory, 0755), 0);
     (void)snprintf(f->path, sizeof(f->path), "%s/bus", f->directory);
     assert_true(sd_event_new(&f->event) >= 0);
-    assert_int_equal(bus_server_new(f->event, &f->log, f->path, add_objects, &f->n_calls, &f->server), 0);
+    assert_int_equal(bus_server_new(f->event, &f->log, f->path, add_objects, f, &f->server), 0);
     *state = f;
     return 0;
 }
@@ -109,10 +127,15 @@ static sd_bus *connect_bus(Fixture *f)
     return bus;
 }
 
-static void send_call(sd_bus *bus)
+static void send_method(sd_bus *bus, const char *method)
 {
     assert_true(sd_bus_call_method_async(bus, NULL, NULL, NUMAPLACE_BUS_PATH, NUMAPLACE_BUS_INTERFACE_MANAGER,
-                                         "GetStatus", NULL, NULL, "") >= 0);
+                                         method, NULL, NULL, "") >= 0);
+}
+
+static void send_call(sd_bus *bus)
+{
+    send_method(bus, "GetStatus");
 }
 
 static int count_signal(sd_bus_message *message, void *userdata, sd_bus_error *error)
@@ -178,18 +201,18 @@ static void test_signal_reaches_every_client(void **state)
 static void test_limit_of_clients(void **state)
 {
     Fixture *f = *state;
-    unsigned limit = geteuid() == 0 ? BUS_SERVER_CLIENTS_MAX : BUS_SERVER_CLIENTS_PER_USER;
-    int fds[BUS_SERVER_CLIENTS_MAX + 10];
+    int fds[N_CLIENTS + 10];
     sd_bus *bus;
 
+    assert_int_equal(bus_server_statistics(f->server)->clients_max, N_CLIENTS);
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
         fds[i] = connect_raw(f);
         if (i % 3 == 0)
             assert_true(write(fds[i], "\0nonsense\r\n\xff\xff\xff\xff", 15) == 15);
         settle(f);
     }
-    assert_true(bus_server_statistics(f->server)->n_clients <= limit);
-    assert_true(bus_server_statistics(f->server)->n_refused > 0);
+    assert_true(bus_server_statistics(f->server)->n_clients <= N_CLIENTS);
+    assert_true(bus_server_statistics(f->server)->n_clients > N_CLIENTS / 2);
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
         assert_int_equal(close(fds[i]), 0);
     settle(f);
@@ -201,6 +224,52 @@ static void test_limit_of_clients(void **state)
     assert_int_equal(f->n_calls, 1);
     sd_bus_close(bus);
     sd_bus_unref(bus);
+}
+
+static void test_one_more_than_the_limit_is_turned_away(void **state)
+{
+    Fixture *f = *state;
+    int fds[N_CLIENTS + 1];
+    char byte;
+
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+        assert_int_equal(bus_server_statistics(f->server)->n_refused, 0);
+        fds[i] = connect_raw(f);
+        settle(f);
+    }
+    assert_int_equal(bus_server_statistics(f->server)->n_clients, N_CLIENTS);
+    assert_int_equal(bus_server_statistics(f->server)->n_refused, 1);
+    assert_int_equal(read(fds[N_CLIENTS], &byte, 1), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+        assert_int_equal(close(fds[i]), 0);
+    settle(f);
+}
+
+/* Two users other than root, who may still come in when they have all they may. */
+static void test_limit_of_a_user(void **state)
+{
+    Fixture *f = *state;
+    const unsigned n_user = N_CLIENTS / BUS_SERVER_SHARE_OF_USER;
+    int fds[2 * N_CLIENTS];
+    sd_bus *bus;
+
+    if (geteuid() != 0)
+        skip();
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+        assert_int_equal(seteuid(i < N_CLIENTS ? 65533 : 65532), 0);
+        fds[i] = connect_raw(f);
+        assert_int_equal(seteuid(0), 0);
+        settle(f);
+        assert_int_equal(bus_server_statistics(f->server)->n_clients,
+                         i < N_CLIENTS ? MIN(i + 1, n_user) : MIN(i + 1 - N_CLIENTS, n_user) + n_user);
+    }
+    bus = connect_bus(f);
+    assert_int_equal(bus_server_statistics(f->server)->n_clients, 2 * n_user + 1);
+    sd_bus_close(bus);
+    sd_bus_unref(bus);
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+        assert_int_equal(close(fds[i]), 0);
+    settle(f);
 }
 
 /* Handshake by hand, so that nothing is read afterwards. */
@@ -230,26 +299,102 @@ static void test_a_client_that_does_not_read_signals_is_ended(void **state)
     assert_int_equal(close(fd), 0);
 }
 
-/* The same call again and again, written by hand. */
-static void test_a_client_that_asks_without_reading_is_ended(void **state)
+/* GetStatus, written by hand. Little endian, method call, version 1; no body; serial 1; 79 bytes of fields: path, member, interface.
+ */
+static const char raw_call[96] = "l\1\0\1\0\0\0\0\1\0\0\0\117\0\0\0"
+                                 "\1\1o\0\17\0\0\0/org/numaplace1\0"
+                                 "\3\1s\0\11\0\0\0GetStatus\0\0\0\0\0\0\0"
+                                 "\2\1s\0\26\0\0\0org.numaplace1.Manager\0";
+
+static size_t read_all(int fd)
+{
+    char bytes[65536];
+    size_t n_bytes = 0;
+
+    for (ssize_t n = 1; n > 0; n_bytes += (size_t)MAX(n, 0))
+        n = read(fd, bytes, sizeof(bytes));
+    return n_bytes;
+}
+
+/* It is not served on, so that it costs nothing, until it does read. */
+static void test_a_client_that_asks_without_reading_waits(void **state)
+{
+    Fixture *f = *state;
+    int fd = connect_deaf(f), n_calls, n_sent = 0;
+
+    while (send(fd, raw_call, sizeof(raw_call), MSG_NOSIGNAL) == sizeof(raw_call) && n_sent++ < 100000)
+        settle(f);
+    assert_int_equal(errno, EAGAIN);
+    n_calls = f->n_calls;
+    assert_in_range(n_calls, 2, n_sent - 1);
+    assert_int_equal(bus_server_statistics(f->server)->n_clients, 1);
+    for (int i = 0; i < 10000 && f->n_calls < n_sent; i++) {
+        (void)read_all(fd);
+        settle(f);
+    }
+    assert_int_equal(f->n_calls, n_sent);
+    assert_int_equal(bus_server_statistics(f->server)->n_disconnected, 0);
+    assert_int_equal(close(fd), 0);
+    settle(f);
+}
+
+/* A turn is one message: who asks once need not wait for who asks much. */
+static void test_turns(void **state)
 {
     Fixture *f = *state;
     int fd = connect_deaf(f);
-    /* Little endian, method call, version 1; no body; serial 1; 79 bytes of fields: path, member, interface.
-     */
-    static const char raw[96] = "l\1\0\1\0\0\0\0\1\0\0\0\117\0\0\0"
-                                "\1\1o\0\17\0\0\0/org/numaplace1\0"
-                                "\3\1s\0\11\0\0\0GetStatus\0\0\0\0\0\0\0"
-                                "\2\1s\0\26\0\0\0org.numaplace1.Manager\0";
+    sd_bus *bus = connect_bus(f);
 
-    for (int i = 0; i < 100000 && bus_server_statistics(f->server)->n_disconnected == 0; i++) {
-        if (send(fd, raw, sizeof(raw), MSG_NOSIGNAL) < 0)
-            assert_true(errno == EPIPE || errno == EAGAIN);
-        settle(f);
-    }
+    for (int i = 0; i < 30; i++)
+        assert_int_equal(send(fd, raw_call, sizeof(raw_call), MSG_NOSIGNAL), sizeof(raw_call));
+    send_method(bus, "ListCpus");
+    settle(f);
+    assert_in_range(f->n_calls_at_list, 0, 3);
+    assert_true(f->n_calls > 10);
+    sd_bus_close(bus);
+    sd_bus_unref(bus);
+    assert_int_equal(close(fd), 0);
+    settle(f);
+}
+
+/* Messages cut anywhere, one ending where the next one begins: nothing is lost, and nothing twice. */
+static void test_messages_in_pieces(void **state)
+{
+    Fixture *f = *state;
+    int fd = connect_deaf(f), n_sent = 0;
+    char bytes[20 * sizeof(raw_call)];
+
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = raw_call[i % sizeof(raw_call)];
+    (void)read_all(fd);
+    for (size_t piece = 1; piece < 200; piece += 37)
+        for (size_t at = 0; at < sizeof(bytes); at += piece) {
+            size_t n = MIN(piece, sizeof(bytes) - at);
+
+            assert_int_equal(send(fd, bytes + at, n, MSG_NOSIGNAL), n);
+            settle(f);
+            n_sent += at + n == sizeof(bytes) ? 20 : 0;
+            assert_int_equal(f->n_calls, n_sent > 0 && at + n == sizeof(bytes) ? n_sent : f->n_calls);
+            (void)read_all(fd);
+        }
+    assert_int_equal(f->n_calls, n_sent);
+    assert_int_equal(close(fd), 0);
+    settle(f);
+}
+
+/* What is announced is not waited for, let alone kept. */
+static void test_a_message_that_is_too_long(void **state)
+{
+    Fixture *f = *state;
+    int fd = connect_deaf(f);
+    char head[sizeof(raw_call)];
+
+    memcpy(head, raw_call, sizeof(head));
+    head[6] = 1; /* 65536 bytes of body */
+    assert_int_equal(send(fd, head, sizeof(head), MSG_NOSIGNAL), sizeof(head));
+    settle(f);
     assert_int_equal(bus_server_statistics(f->server)->n_disconnected, 1);
     assert_int_equal(bus_server_statistics(f->server)->n_clients, 0);
-    assert_true(f->n_calls > 64);
     assert_int_equal(close(fd), 0);
 }
 
@@ -274,10 +419,19 @@ int main(void)
         TEST(test_call_and_hang_up),
         TEST(test_signal_reaches_every_client),
         TEST(test_limit_of_clients),
+        TEST(test_one_more_than_the_limit_is_turned_away),
+        TEST(test_limit_of_a_user),
         TEST(test_a_client_that_does_not_read_signals_is_ended),
-        TEST(test_a_client_that_asks_without_reading_is_ended),
+        TEST(test_a_client_that_asks_without_reading_waits),
+        TEST(test_turns),
+        TEST(test_messages_in_pieces),
+        TEST(test_a_message_that_is_too_long),
         TEST(test_a_path_that_does_not_fit),
     };
 
+    const struct rlimit files = {N_FILES, N_FILES};
+
+    if (setrlimit(RLIMIT_NOFILE, &files) < 0)
+        return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

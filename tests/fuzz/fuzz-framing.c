@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/bus-framing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* How the stream is cut does not matter, and what is waited for is never more than a message may be. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    BusFraming whole = {0}, pieces = {0};
+    int r = bus_framing_take(&whole, data, size), r2 = 0;
+
+    for (size_t i = 0; i < size && r2 == 0; i++) {
+        r2 = bus_framing_take(&pieces, &data[i], 1);
+        if (pieces.left > BUS_FRAMING_MESSAGE_MAX || pieces.n_head >= BUS_FRAMING_HEAD + (r2 < 0))
+            abort();
+    }
+    if (r != r2 || whole.begun != pieces.begun || whole.left != pieces.left || whole.n_head != pieces.n_head)
+        abort();
+    return 0;
+}
