@@ -50,6 +50,24 @@ void lines_walk(WorkThread *thread)
     }
 }
 
+uint64_t lines_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return *state >> 33;
+}
+
+void lines_visit_page(const WorkThread *thread, WorkPart part, uint64_t *state)
+{
+    size_t n_pages = part.bytes / sizeof(Line) / LINES_PER_PAGE;
+    Line *page = (Line *)(void *)part.start + lines_random(state) % n_pages * LINES_PER_PAGE;
+    unsigned slot = thread->index % LINE_SLOTS;
+
+    for (unsigned i = 0; i < LINES_PER_PAGE; i++) {
+        page[i].visits[slot]++;
+        *state += page[i].seal;
+    }
+}
+
 /* `only`: the slot that may have counted, or LINE_SLOTS for all. */
 static uint64_t add_up(WorkPart part, unsigned only, uint64_t *n_errors)
 {

@@ -30,6 +30,14 @@ void lines_visit(const WorkThread *thread, WorkPart part, size_t block);
  * places, or the second one would find every line in the cache that the first one brought there. */
 void lines_walk(WorkThread *thread);
 
+/* Knuth's MMIX generator; any state will do. */
+uint64_t lines_random(uint64_t *state);
+
+/* Visits the lines of one page of the part, picked at random, for the thread. Each line leads to the next, so that no latency
+ * hides behind another one. */
+#define LINES_PER_PAGE 64u
+void lines_visit_page(const WorkThread *thread, WorkPart part, uint64_t *state);
+
 /* Adds up the visits in a part. Lines whose seal is broken count as errors. */
 uint64_t lines_sum(WorkPart part, uint64_t *n_errors);
 

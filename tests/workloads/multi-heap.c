@@ -11,36 +11,16 @@
 
 #include "lines.h"
 
-#define OBJECT_LINES 64u
-
 /* Operations between two looks at the stop flag. */
 #define BATCH 8u
 
-static uint64_t next_random(uint64_t *state)
-{
-    *state = *state * 6364136223846793005ULL + 1442695040888963407ULL; /* Knuth's MMIX generator */
-    return *state >> 33;
-}
-
-static void operate(Line *lines, size_t n_objects, unsigned slot, uint64_t *state)
-{
-    Line *object = &lines[next_random(state) % n_objects * OBJECT_LINES];
-
-    for (unsigned i = 0; i < OBJECT_LINES; i++) {
-        object[i].visits[slot]++;
-        *state += object[i].seal;
-    }
-}
-
 static void run(WorkThread *thread)
 {
-    Line *lines = (Line *)(void *)thread->parts[0].start;
-    size_t n_objects = thread->parts[0].bytes / sizeof(Line) / OBJECT_LINES;
     uint64_t state = thread->index + 1;
 
     while (work_more(thread))
         for (unsigned i = 0; i < BATCH; i++)
-            operate(lines, n_objects, thread->index % LINE_SLOTS, &state);
+            lines_visit_page(thread, thread->parts[0], &state);
 }
 
 int main(int argc, char **argv)
@@ -58,7 +38,7 @@ int main(int argc, char **argv)
         .steps = 40960,
         .pass_steps = 512,
         .step_operations = BATCH,
-        .step_sum = (uint64_t)BATCH * OBJECT_LINES,
+        .step_sum = (uint64_t)BATCH * LINES_PER_PAGE,
         .fill = lines_fill,
         .run = run,
         .check = lines_check,

@@ -22,6 +22,9 @@ enum {
     OPTION_EXTRA = 'X'
 };
 
+const char *const room_bind_names[BIND_MAX] = {
+    [BIND_NONE] = "none", [BIND_RUN] = "run", [BIND_START] = "start", [BIND_LEND] = "lend"};
+
 static const char *name;
 
 __attribute__((format(printf, 1, 2))) static _Noreturn void refuse(const char *format, ...)
@@ -102,6 +105,17 @@ static void placement(const char *text, RoomOptions *options)
         refuse("--placement: '%s' is none of main, interleave, local, process, node:N", text);
 }
 
+static BindKind bind_kind(const WorkShape *shape, const char *text)
+{
+    if (!text || strcmp(text, "run") == 0)
+        return BIND_RUN;
+    if (strcmp(text, "start") == 0)
+        return BIND_START;
+    if (shape->lends && strcmp(text, "lend") == 0)
+        return BIND_LEND;
+    refuse("--bind: '%s' is none of run, start%s", text, shape->lends ? ", lend" : "");
+}
+
 /* The CPUs the program may use, shared out among the processes. */
 static unsigned default_threads(const WorkShape *shape, unsigned processes)
 {
@@ -123,8 +137,13 @@ static void usage(const WorkShape *shape)
         (void)printf("  --threads=N       threads of each process (%u)\n", shape->threads);
     else
         (void)printf("  --threads=N       threads of each process (the CPUs shared out)\n");
-    (void)printf("  --scale=X         amount of work, times the default\n");
-    (void)printf("  --seconds=S       work that long and count, instead of a fixed amount of work\n");
+    if (shape->seconds > 0) {
+        (void)printf("  --seconds=S       work that long and count (%g)\n", shape->seconds);
+        (void)printf("  --scale=X         the same, times the default\n");
+    } else {
+        (void)printf("  --scale=X         amount of work, times the default\n");
+        (void)printf("  --seconds=S       work that long and count, instead of a fixed amount of work\n");
+    }
     if (shape->layout != WORK_NONE) {
         (void)printf("  --bytes=SIZE      %s (%zuM)\n", shape->bytes_of, shape->bytes >> 20);
         (void)printf(
@@ -133,7 +152,8 @@ static void usage(const WorkShape *shape)
             "  --ballast=SIZE    more memory of each process that is only touched at the start (none)\n");
         (void)printf("  --sample[=HZ]     watch where the pages are, so often per second (5)\n");
     }
-    (void)printf("  --bind            bind each thread to a node's CPUs\n");
+    (void)printf("  --bind[=HOW]      bind each thread to a node's CPUs: run, start%s (run)\n",
+                 shape->lends ? ", lend" : "");
     (void)printf("  --window=N        first number of the marks for a priced guest, or none (0)\n");
     if (shape->extra.name)
         (void)printf("  --%s%s  %s\n", shape->extra.name, shape->extra.flag ? "" : "=N", shape->extra.help);
@@ -162,7 +182,7 @@ static void read_one(const WorkShape *shape, int c, RoomOptions *options)
         placement(optarg, options);
         break;
     case 'B':
-        options->bind = true;
+        options->bind = bind_kind(shape, optarg);
         break;
     case 'A':
         options->ballast_bytes = size("ballast", optarg);
@@ -208,7 +228,7 @@ static void make_table(const WorkShape *shape, struct option *table)
         {"threads", required_argument, NULL, 't'},
         {"scale", required_argument, NULL, 's'},
         {"seconds", required_argument, NULL, 'S'},
-        {"bind", no_argument, NULL, 'B'},
+        {"bind", optional_argument, NULL, 'B'},
         {"window", required_argument, NULL, 'w'},
         {"help", no_argument, NULL, 'h'},
     };
@@ -252,6 +272,8 @@ void room_options(const WorkShape *shape, int argc, char **argv, RoomOptions *re
         refuse("--scale and --seconds: expected one of them");
     if (read.scale == 0)
         read.scale = 1;
+    if (shape->seconds > 0 && !read.seconds_nsec)
+        read.seconds_nsec = (uint64_t)(shape->seconds * read.scale * 1e9);
     if (!read.threads)
         read.threads = default_threads(shape, read.processes);
     check_sizes(shape, &read);

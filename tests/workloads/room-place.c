@@ -162,14 +162,15 @@ unsigned place_home(void)
     return node_of_cpu(cpu);
 }
 
-int place_bind(unsigned number, unsigned n_threads)
+int place_bind(unsigned number, unsigned n_threads, cpu_set_t *ret_before)
 {
     bool has_cpus[ROOM_NODES_MAX] = {0};
     unsigned n_nodes = 0, wanted, home;
-    cpu_set_t cpus;
+    cpu_set_t before_cpus, cpus;
 
     if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
         return -errno;
+    before_cpus = cpus;
     for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
         if (CPU_ISSET(cpu, &cpus)) {
             unsigned node = node_of_cpu(cpu);
@@ -184,7 +185,10 @@ int place_bind(unsigned number, unsigned n_threads)
     for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
         if (CPU_ISSET(cpu, &cpus) && node_of_cpu(cpu) != home)
             CPU_CLR(cpu, &cpus);
-    return sched_setaffinity(0, sizeof(cpus), &cpus) < 0 ? -errno : 0;
+    if (sched_setaffinity(0, sizeof(cpus), &cpus) < 0)
+        return -errno;
+    *ret_before = before_cpus;
+    return 0;
 }
 
 /* The i-th of n pages spread evenly over the parts the thread uses. */
@@ -218,11 +222,13 @@ void place_query(const Room *room, PlaceShares *ret)
         void *pages[SAMPLE_PAGES];
         int status[SAMPLE_PAGES];
 
+        if (used == 0)
+            continue;
         for (size_t k = 0; k < SAMPLE_PAGES; k++)
             pages[k] = sampled_page(thread, used, k);
         ret->n_asked += SAMPLE_PAGES;
-        if (syscall(SYS_move_pages, room->pids[thread->process], (unsigned long)SAMPLE_PAGES, pages, NULL,
-                    status, 0) < 0)
+        if (syscall(SYS_move_pages, room->pids[thread->thread.process], (unsigned long)SAMPLE_PAGES, pages,
+                    NULL, status, 0) < 0)
             continue; /* not counted; without any count the result says null */
         for (size_t k = 0; k < SAMPLE_PAGES; k++) {
             if (status[k] < 0 || status[k] >= (int)ROOM_NODES_MAX)

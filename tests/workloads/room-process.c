@@ -15,6 +15,11 @@
 /* Mappings begin at huge pages, so that slices meet the same pages on every run. */
 #define ALIGN_BYTES ((size_t)2 << 20)
 
+const uint64_t room_laps_nsec[WORK_LAPS] = {
+    10000,   20000,    50000,    100000,   200000,    500000,    1000000,   2000000,
+    5000000, 10000000, 20000000, 50000000, 100000000, 200000000, 500000000, 1000000000,
+};
+
 static Room *room;
 static pthread_t *threads;
 
@@ -55,7 +60,7 @@ bool work_more(WorkThread *work_thread)
     /* A thread that never got a CPU still does one step, so that every one has left its trace. */
     if (work_thread->steps > 0 && atomic_load_explicit(&room->stop, memory_order_relaxed))
         return false;
-    work_thread->steps++;
+    atomic_store_explicit(&thread->steps, ++work_thread->steps, memory_order_relaxed);
     return true;
 }
 
@@ -68,13 +73,41 @@ double work_progress(const WorkThread *work_thread)
     return (double)(room_now_nsec() - room->start_nsec) / (double)room->options.seconds_nsec;
 }
 
+bool work_rest(const WorkThread *work_thread, double progress)
+{
+    uint64_t until = room->start_nsec + (uint64_t)(progress * (double)room->options.seconds_nsec);
+
+    while (!atomic_load(&room->stop) && work_progress(work_thread) < progress)
+        room_wait(&room->stop, 1, until);
+    return !atomic_load(&room->stop);
+}
+
+void work_lap(WorkThread *thread)
+{
+    uint64_t now = room_now_nsec(), nsec = now - thread->lap_nsec;
+    bool first = thread->lap_nsec == 0;
+
+    thread->lap_nsec = now;
+    if (first)
+        return;
+    thread->n_laps++;
+    for (unsigned i = 0; i < WORK_LAPS && nsec >= room_laps_nsec[i]; i++)
+        thread->laps[i]++;
+    if (nsec > thread->lap_worst_nsec)
+        thread->lap_worst_nsec = nsec;
+}
+
 void work_use(WorkThread *work_thread, unsigned regions)
 {
     RoomThread *thread = (RoomThread *)work_thread;
+    uint64_t n = thread->n_changes, never = 0;
 
     /* What it uses from the start is no change. */
-    if (work_thread->steps > 0 && thread->n_changes++ == 0)
-        thread->change_nsec = room_now_nsec();
+    if (work_thread->steps > 0 && atomic_load(&thread->used) != regions) {
+        thread->n_changes++;
+        if (n < ROOM_CHANGES_MAX)
+            (void)atomic_compare_exchange_strong(&room->changes_nsec[n], &never, room_now_nsec());
+    }
     atomic_store(&thread->used, regions);
 }
 
@@ -142,7 +175,7 @@ static void touch_ballast(void)
 
 static void fill_all(const RoomThread *first)
 {
-    int r = place_begin(room, first->process);
+    int r = place_begin(room, first->thread.process);
 
     if (r < 0)
         work_fail("placing memory", -r);
@@ -164,17 +197,26 @@ static void wait_state(RoomState state)
         room_wait(&room->state, state, 0);
 }
 
+static void bind_thread(const RoomThread *thread, cpu_set_t *ret_before)
+{
+    unsigned number = (unsigned)(thread - room->threads), n = room->options.threads;
+    int r;
+
+    /* Counted from the other end: of two processes, each lends to the other. */
+    if (room->options.bind == BIND_LEND && thread->thread.index >= n - n / 3)
+        number = room->n_threads - 1 - number;
+    r = place_bind(number, room->n_threads, ret_before);
+    if (r < 0)
+        work_fail("binding a thread", -r);
+}
+
 static void *run(void *argument)
 {
     RoomThread *thread = argument;
-    unsigned number = (unsigned)(thread - room->threads);
+    cpu_set_t before;
 
-    if (room->options.bind) {
-        int r = place_bind(number, room->n_threads);
-
-        if (r < 0)
-            work_fail("binding a thread", -r);
-    }
+    if (room->options.bind != BIND_NONE)
+        bind_thread(thread, &before);
     if (room->options.placement == PLACEMENT_LOCAL)
         fill(thread);
     thread->pass_steps = room->shape->pass_steps;
@@ -185,6 +227,8 @@ static void *run(void *argument)
 
     count_in(&room->n_ready);
     wait_state(ROOM_GO);
+    if (room->options.bind == BIND_START && sched_setaffinity(0, sizeof(before), &before) < 0)
+        work_fail("unbinding a thread", errno);
     thread->passes.begin_nsec = room->start_nsec;
     room->shape->run(&thread->thread);
     thread->end_nsec = room_now_nsec();

@@ -96,17 +96,51 @@ static void print_passes(const Room *room)
 
 static void print_changes(const Room *room)
 {
-    uint64_t n_threads = 0, n_changes = 0, nsec = 0;
+    uint64_t n_changes = 0;
+
+    for (unsigned i = 0; i < room->n_threads; i++)
+        n_changes += room->threads[i].n_changes;
+    print_u64("changes", n_changes);
+    (void)printf(",\"changes_s\":[");
+    for (unsigned i = 0; i < ROOM_CHANGES_MAX && room->changes_nsec[i] > 0; i++)
+        (void)printf("%s%.6f", i ? "," : "", seconds(room->changes_nsec[i] - room->start_nsec));
+    (void)printf("]");
+}
+
+static void print_samples(const Room *room, const RoomResult *result)
+{
+    (void)printf(",\"samples\":[");
+    for (size_t i = 0; i < result->n_samples; i++) {
+        const RoomSample *sample = &result->samples[i];
+
+        (void)printf("%s[%.3f,%" PRIu64 ",", i ? "," : "", seconds(sample->nsec),
+                     sample->steps * room->shape->step_operations);
+        if (sample->local < 0)
+            (void)printf("null]");
+        else
+            (void)printf("%.4f]", sample->local);
+    }
+    (void)printf("]");
+}
+
+static void print_laps(const Room *room)
+{
+    uint64_t n = 0, worst = 0, laps[WORK_LAPS] = {0};
 
     for (unsigned i = 0; i < room->n_threads; i++) {
-        const RoomThread *thread = &room->threads[i];
+        const WorkThread *thread = &room->threads[i].thread;
 
-        n_changes += thread->n_changes;
-        n_threads += thread->n_changes > 0;
-        nsec += thread->n_changes > 0 ? thread->change_nsec - room->start_nsec : 0;
+        n += thread->n_laps;
+        worst = thread->lap_worst_nsec > worst ? thread->lap_worst_nsec : worst;
+        for (unsigned k = 0; k < WORK_LAPS; k++)
+            laps[k] += thread->laps[k];
     }
-    print_u64("changes", n_changes);
-    print_double("first_change_s", seconds(nsec) / (double)n_threads, n_threads > 0);
+    print_double("lap_worst_s", seconds(worst), n > 0);
+    print_u64("laps", n);
+    (void)printf(",\"laps_of_s\":[");
+    for (unsigned k = 0; n > 0 && k < WORK_LAPS; k++)
+        (void)printf("%s[%.5f,%" PRIu64 "]", k ? "," : "", seconds(room_laps_nsec[k]), laps[k]);
+    (void)printf("]");
 }
 
 static uint64_t bytes_of_all(const Room *room)
@@ -121,29 +155,32 @@ static uint64_t bytes_of_all(const Room *room)
 
 void room_print(const Room *room, const RoomResult *result)
 {
-    uint64_t end = room->start_nsec;
+    uint64_t end = room->start_nsec, first_end = UINT64_MAX;
 
-    for (unsigned i = 0; i < room->n_threads; i++)
+    for (unsigned i = 0; i < room->n_threads; i++) {
         end = room->threads[i].end_nsec > end ? room->threads[i].end_nsec : end;
+        first_end = room->threads[i].end_nsec < first_end ? room->threads[i].end_nsec : first_end;
+    }
 
     (void)printf("{\"workload\":\"%s\"", room->shape->name);
     print_double("seconds", seconds(end - room->start_nsec), true);
+    print_double("all_work_s", seconds(first_end - room->start_nsec), true);
     print_work(room);
     print_bool("complete", result->complete);
     print_u64("processes", room->options.processes);
     print_u64("threads", room->n_threads);
     print_u64("bytes", bytes_of_all(room));
     (void)printf(",\"placement\":\"%s\"", room->options.placement_text);
-    print_bool("bind", room->options.bind);
+    (void)printf(",\"bind\":\"%s\"", room_bind_names[room->options.bind]);
     if (room->options.window < 0)
         (void)printf(",\"window\":null");
     else
         print_u64("window", (uint64_t)room->options.window);
     print_shares("start", &result->start);
     print_shares("end", &result->end);
-    print_double("converged_s", seconds(result->converged_nsec), result->converged_nsec > 0);
-    print_u64("samples", result->n_samples);
     print_passes(room);
     print_changes(room);
+    print_laps(room);
+    print_samples(room, result);
     (void)printf("}\n");
 }

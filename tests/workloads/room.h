@@ -3,6 +3,7 @@
 
 /* The inside of the room that work.h is the door of. Workloads do not include this. */
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
@@ -12,6 +13,7 @@
 #define ROOM_THREADS_MAX   1024u /* of a process */
 #define ROOM_NODES_MAX     128u
 #define ROOM_WINDOW_MAX    254u /* the second mark has the next number */
+#define ROOM_CHANGES_MAX   16u  /* whose times are noted */
 
 typedef enum PlacementKind {
     PLACEMENT_MAIN,       /* the main thread touches everything first, on one node */
@@ -20,6 +22,16 @@ typedef enum PlacementKind {
     PLACEMENT_PROCESS,    /* that of process i of n on node i * nodes / n */
     PLACEMENT_NODE,       /* on node `placement_node` */
 } PlacementKind;
+
+typedef enum BindKind {
+    BIND_NONE,
+    BIND_RUN,   /* all the time */
+    BIND_START, /* until the work begins */
+    BIND_LEND,  /* all the time, and those lent where others are */
+    BIND_MAX,
+} BindKind;
+
+extern const char *const room_bind_names[BIND_MAX];
 
 typedef struct RoomOptions {
     unsigned processes, threads; /* threads of each process */
@@ -30,7 +42,7 @@ typedef struct RoomOptions {
     unsigned placement_node;
     const char *placement_text;
     size_t ballast_bytes; /* of each process; nobody uses it after it was touched */
-    bool bind;
+    BindKind bind;
     double sample_hz; /* 0: only at start and end */
     int window;       /* number of the first of its two marks; negative: none */
     uint64_t extra;
@@ -52,14 +64,14 @@ typedef struct RoomPasses {
 /* Each on lines of its own, so that counting costs nobody else anything. */
 typedef struct RoomThread {
     WorkThread thread; /* first: the workload has a pointer to it */
-    unsigned process;
-    uint64_t quota; /* steps to do; UINT64_MAX when time decides */
+    uint64_t quota;    /* steps to do; UINT64_MAX when time decides */
     uint64_t pass_steps, pass_left;
     RoomPasses passes;
     uint64_t end_nsec;
-    uint64_t n_changes, change_nsec; /* of parts; when the first was */
-    _Atomic uint32_t node;           /* where it runs */
-    _Atomic uint32_t used;           /* which parts it uses */
+    uint64_t n_changes;     /* of parts */
+    _Atomic uint64_t steps; /* done, for who watches */
+    _Atomic uint32_t node;  /* where it runs */
+    _Atomic uint32_t used;  /* which parts it uses; none: it is idle */
 } __attribute__((aligned(256))) RoomThread;
 
 /* Shared by all processes of a workload, at the same address. */
@@ -78,6 +90,9 @@ typedef struct Room {
     _Atomic uint32_t stop;        /* the threads end at their next step */
     _Atomic uint32_t interrupted; /* and it is a signal that wants it */
 
+    _Atomic uint64_t
+        changes_nsec[ROOM_CHANGES_MAX]; /* when the first thread changed its parts for the n-th time */
+
     RoomThread threads[];
 } Room;
 
@@ -88,12 +103,21 @@ typedef struct PlaceShares {
     uint64_t by_node[ROOM_NODES_MAX];
 } PlaceShares;
 
+typedef struct RoomSample {
+    uint64_t nsec;  /* since the start */
+    uint64_t steps; /* of all threads */
+    double local;   /* share of the pages; negative: the kernel did not know enough of them */
+} RoomSample;
+
 typedef struct RoomResult {
     PlaceShares start, end;
-    uint64_t n_samples;
-    uint64_t converged_nsec; /* after the start; 0: never */
+    RoomSample *samples;
+    size_t n_samples;
     bool complete;
 } RoomResult;
+
+/* From how many nanoseconds on a lap counts in laps[]. */
+extern const uint64_t room_laps_nsec[WORK_LAPS];
 
 uint64_t room_now_nsec(void);
 
@@ -112,8 +136,8 @@ int place_begin(const Room *room, unsigned process);
 void place_end(void);
 
 /* Lets the calling thread run only on the CPUs of the node that is its by its number among all
- * `n_threads`. */
-int place_bind(unsigned number, unsigned n_threads);
+ * `n_threads`. Its former CPUs are written to `ret_before`. */
+int place_bind(unsigned number, unsigned n_threads, cpu_set_t *ret_before);
 
 /* Asks the kernel where a sample of the pages is that the threads use now. */
 void place_query(const Room *room, PlaceShares *ret);

@@ -17,6 +17,7 @@
 
 #include "work.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdio.h>
@@ -104,17 +105,25 @@ static void set_state(RoomState state)
     room_wake(&room->state);
 }
 
-/* 95 % of the pages are local, and stay so. Pages on their way and those marked for hint faults are nowhere
- * for the kernel; when most are, nothing can be said. */
-static void judge(const PlaceShares *shares, uint64_t now, RoomResult *result)
+/* Pages on their way and those marked for hint faults are nowhere for the kernel; when most are, nothing can be said. */
+static void note_sample(const PlaceShares *shares, uint64_t now, RoomResult *result)
 {
-    result->n_samples++;
-    if (shares->n_pages * 2 <= shares->n_asked)
-        return;
-    if (shares->n_local * 100 < shares->n_pages * 95)
-        result->converged_nsec = 0;
-    else if (!result->converged_nsec)
-        result->converged_nsec = now - room->start_nsec;
+    size_t n = result->n_samples;
+    RoomSample *sample;
+
+    if ((n & (n - 1)) == 0) { /* all places are taken */
+        RoomSample *more = realloc(result->samples, (n ? 2 * n : 1) * sizeof(*more));
+
+        if (!more)
+            work_fail("memory for samples", ENOMEM);
+        result->samples = more;
+    }
+    sample = &result->samples[result->n_samples++];
+    *sample = (RoomSample){.nsec = now - room->start_nsec, .local = -1};
+    for (unsigned i = 0; i < room->n_threads; i++)
+        sample->steps += atomic_load_explicit(&room->threads[i].steps, memory_order_relaxed);
+    if (shares->n_pages * 2 > shares->n_asked)
+        sample->local = (double)shares->n_local / (double)shares->n_pages;
 }
 
 /* From GO until all threads have finished. */
@@ -135,6 +144,7 @@ static bool watch(RoomResult *result)
             return false;
         if (now >= deadline) {
             atomic_store(&room->stop, 1);
+            room_wake(&room->stop);
             deadline = UINT64_MAX;
         }
         if (now >= next || (finished && first)) {
@@ -142,7 +152,7 @@ static bool watch(RoomResult *result)
             if (first)
                 result->start = shares;
             if (period)
-                judge(&shares, now, result);
+                note_sample(&shares, now, result);
             first = false;
             next = period ? now + period : UINT64_MAX;
         }
@@ -206,7 +216,7 @@ static bool direct(RoomResult *result)
     result->complete = !atomic_load(&room->interrupted);
     place_query(room, &result->end);
     if (room->options.sample_hz > 0)
-        judge(&result->end, room_now_nsec(), result);
+        note_sample(&result->end, room_now_nsec(), result);
     set_state(ROOM_CHECK);
     if (!wait_all(&room->n_checked))
         return false;
@@ -250,7 +260,7 @@ static void make_room(const WorkShape *shape, const RoomOptions *options)
     for (unsigned i = 0; i < n_threads; i++) {
         RoomThread *thread = &room->threads[i];
 
-        thread->process = i / options->threads;
+        thread->thread.process = i / options->threads;
         thread->thread.index = i % options->threads;
         thread->thread.n_threads = options->threads;
         thread->thread.extra = options->extra;

@@ -16,6 +16,9 @@
 #define WORK_BLOCK_BYTES ((size_t)64 * 1024)
 #define WORK_REGIONS_MAX 3u
 
+/* How many lengths work_lap() tells apart. */
+#define WORK_LAPS 16u
+
 typedef enum WorkLayout {
     WORK_NONE,    /* no memory worth placing */
     WORK_SHARED,  /* the threads of a process use all of its regions */
@@ -31,6 +34,7 @@ typedef struct WorkPart {
 
 /* One thread, as the workload sees it. */
 typedef struct WorkThread {
+    unsigned process;   /* number of its process */
     unsigned index;     /* in its process */
     unsigned n_threads; /* of its process */
     uint64_t extra;     /* value of the workload's own option */
@@ -42,6 +46,9 @@ typedef struct WorkThread {
     uint64_t own[WORK_REGIONS_MAX]; /* free for the workload: the room neither reads nor writes it */
     uint64_t sum;                   /* check() adds what it found done in the data */
     uint64_t n_errors;              /* run() and check() add what they found damaged */
+
+    /* Of work_lap(): when it was called last, the longest lap, and how many were at least so long. */
+    uint64_t lap_nsec, lap_worst_nsec, n_laps, laps[WORK_LAPS];
 } WorkThread;
 
 /* An option only one workload has. A flag takes no argument and makes the value 1. */
@@ -65,7 +72,9 @@ typedef struct WorkShape {
     size_t bytes;          /* default of --bytes: of a process, or of a thread with WORK_PRIVATE */
     unsigned n_regions;    /* the bytes are shared out among them */
     uint64_t steps;        /* of a thread with --scale=1 */
-    uint64_t pass_steps;   /* steps of a pass, which is timed; 0: one walk over the first part */
+    double seconds;        /* other than 0: there is no such amount, it works so long with --scale=1 */
+    bool lends; /* has --bind=lend: the last third of each process's threads is bound where others are */
+    uint64_t pass_steps;      /* steps of a pass, which is timed; 0: one walk over the first part */
     uint64_t step_operations; /* operations in a step */
     uint64_t step_sum;        /* what a step adds to the sum check() finds */
     WorkExtra extra;
@@ -85,6 +94,12 @@ bool work_more(WorkThread *thread);
 
 /* How far the thread is, 0 to 1: of its work, or of the time. */
 double work_progress(const WorkThread *thread);
+
+/* Sleeps until the work is so far, which must be a matter of time; returns false at its end. */
+bool work_rest(const WorkThread *thread, double progress);
+
+/* Notes how long it is since the thread's last call; the first one only looks at the clock. */
+void work_lap(WorkThread *thread);
 
 /* Says which of its parts the thread uses from now on, one bit for each region; at first all. */
 void work_use(WorkThread *thread, unsigned regions);

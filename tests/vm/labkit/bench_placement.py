@@ -17,14 +17,26 @@ from . import SUITES, LabError, case, note
 
 WORKLOADS = ("numa01", "numa01-thread-alloc", "numa02", "multi-heap", "stream", "ping-pong", "phase-changer", "reader")
 SYSTEMS = ("none", "kernel", "kernel-tuned", "numad", "numaplace", "hard")
-REFERENCE = "hard"
-MEMORY = ("main", "process")
+# By name only: they answer one question each.
+MORE_WORKLOADS = ("uneven", "uneven-swap", "stall", "forker", "hackbench")
+MORE_SYSTEMS = ("numaplace-residency", "numaplace-write", "pinned")
+# Those that work for a time and count.
+TIMED = ("uneven", "uneven-swap", "stall")
+UNBOUND = ("forker", "hackbench")
+LENDING = ("uneven", "uneven-swap")
+BEST, UNPLACED = "hard", "none"
+MEMORY = ("main", "process", "placed")
 # Two marks for each run; 254 and 255 are the warm-up's.
 WINDOWS_MAX = 127
 # By far more than any run takes, with --scale=1.
 RUN_SEC = 60
 LOCAL = ("user_local", "kernel_local", "line_local")
 REMOTE = ("user_remote", "kernel_remote", "line_remote")
+# Of the runs, where they have them, and to how many digits.
+MEDIANS = {"remote_share": 4, "system_cpu_s": 2, "pages_moved": 0, "local90_s": 2, "local95_s": 2, "relocal90_s": 2,
+           "recovered_s": 2, "daemon_cpu_s": 2, "mover_cpu_s": 2}
+HEAD = ("workload", "system", "median, s", "range, s", "to hard", "to none", "after 3 s", "remote", "90 % local, s",
+        "95 % local, s", "system CPU, s", "daemon CPU, s", "pages moved", "")
 
 
 @dataclass
@@ -37,14 +49,18 @@ class Row:
     errors: list[str] = field(default_factory=list)
 
 
-def plan(workloads: list[str], systems: list[str], number: int, scale: float, memory: str) -> list[dict]:
-    """The runs of a round, in order."""
+def applies(workload: str, system: str) -> bool:
+    return workload in LENDING if system == "pinned" else system != BEST or workload not in UNBOUND
+
+
+def plan(workloads: list[str], systems: list[str], number: int, **same) -> list[dict]:
+    """The runs of a round, in order; `same` is said of each."""
     first = number % len(systems)
     turned = systems[first:] + systems[:first]
-    pairs = [(workload, system) for workload in workloads for system in turned]
+    pairs = [(workload, system) for workload in workloads for system in turned if applies(workload, system)]
     if len(pairs) > WINDOWS_MAX:
         raise LabError(f"{len(pairs)} pairs of workload and system: expected up to {WINDOWS_MAX}")
-    return [{"workload": workload, "system": system, "window": 2 * i, "scale": scale, "memory": memory}
+    return [{"workload": workload, "system": system, "window": 2 * i, **same}
             for i, (workload, system) in enumerate(pairs)]
 
 
@@ -67,10 +83,11 @@ def remote_share(counters: dict[str, int]) -> float | None:
     return remote / total if total else None
 
 
-def collect(rows: dict[tuple[str, str], Row], pairs: list[dict], results: list[str], cost: list[str],
+def collect(rows: dict[tuple[str, str], Row], pairs: list[dict], results: list[str], cost: list[str] | None,
             problem: str) -> None:
-    """Adds a round to the rows. What a guest that died did not get to has failed as well."""
-    counters = windows(cost)
+    """Adds a round to the rows; `cost` is None when memory had no price. What a guest that died did not get to has failed as
+    well."""
+    counters = None if cost is None else windows(cost)
     missing = {(pair["workload"], pair["system"]) for pair in pairs}
     for line in results:
         run = json.loads(line)
@@ -78,6 +95,8 @@ def collect(rows: dict[tuple[str, str], Row], pairs: list[dict], results: list[s
         missing.discard(key)
         if "error" in run:
             rows[key].errors.append(run["error"])
+        elif counters is None:
+            rows[key].runs.append(run)
         elif run["window"] not in counters:
             rows[key].errors.append("the cost plugin did not see both marks")
         else:
@@ -88,7 +107,7 @@ def collect(rows: dict[tuple[str, str], Row], pairs: list[dict], results: list[s
 
 def check_work(rows: list[Row]) -> None:
     """Times of a workload compare when the work was the same: the runs that did another amount than most have failed."""
-    for workload in {row.workload for row in rows}:
+    for workload in {row.workload for row in rows} - set(TIMED):
         mine = [row for row in rows if row.workload == workload]
         done = [run["operations"] for row in mine for run in row.runs]
         usual = statistics.mode(done) if done else 0
@@ -107,7 +126,19 @@ def rounded(value: float | None, digits: int) -> float | None:
     return None if value is None else round(value, digits)
 
 
-def figures(row: Row, reference: Row | None) -> dict:
+def cost(run: dict) -> float:
+    return run["seconds"] / run["operations"]
+
+
+def ratio(row: Row, other: Row | None, figure) -> float | None:
+    """Of the medians of a figure of a run; None when it has none in a run of either."""
+    mine, others = ([figure(run) for run in (found.runs if found else [])] for found in (row, other))
+    if not mine or not others or None in mine or None in others:
+        return None
+    return round(statistics.median(mine) / statistics.median(others), 3)
+
+
+def figures(row: Row, best: Row | None, unplaced: Row | None) -> dict:
     """A line of --json."""
     found = {"workload": row.workload, "system": row.system, "runs": len(row.runs), "failed": len(row.errors)}
     if row.errors:
@@ -115,33 +146,60 @@ def figures(row: Row, reference: Row | None) -> dict:
     if not row.runs:
         return found
     seconds = [run["seconds"] for run in row.runs]
-    middle = median(seconds)
-    hard = median([run["seconds"] for run in reference.runs]) if reference and reference.runs else None
-    found |= {"median_s": round(middle, 3), "range_s": round(max(seconds) - min(seconds), 3),
-              "runs_s": [round(value, 3) for value in seconds], "ratio_to_hard": rounded(hard and middle / hard, 3)}
-    for key, digits in (("remote_share", 4), ("system_cpu_s", 2), ("pages_moved", 0), ("converged_s", 2), ("daemon_cpu_s", 2)):
-        found[key] = rounded(median([run[key] for run in row.runs]), digits)
+    found |= {"median_s": round(median(seconds), 3), "range_s": round(max(seconds) - min(seconds), 3),
+              "runs_s": [round(value, 3) for value in seconds],
+              "operations_per_s": round(median([1 / cost(run) for run in row.runs])),
+              "ratio_to_hard": ratio(row, best, cost), "ratio_to_none": ratio(row, unplaced, cost)}
+    for after in ("after_3s", "after_5s"):
+        found[f"throughput_{after}"] = ratio(row, best, lambda run, after=after: run.get(f"rate_{after}"))
+    for key, digits in MEDIANS.items():
+        values = [run[key] for run in row.runs if key in run]
+        if values:
+            found[key] = rounded(median(values), digits)
+    stalls = [run for run in row.runs if "stalls" in run]
+    if stalls:
+        found["stall_worst_s"] = round(max(run["stall_worst_s"] for run in stalls), 5)
+        found["stall_worst_of_s"] = [round(run["stall_worst_s"], 5) for run in stalls]
+        found["stalls"] = [sum(counts) for counts in zip(*(run["stalls"] for run in stalls))]
     notes = dict.fromkeys(run["note"] for run in row.runs if run["note"])
     found["note"] = "; ".join(notes)
     return found
-
-
-HEAD = ("workload", "system", "median, s", "range, s", "to hard", "remote", "95 % local, s", "system CPU, s", "pages moved", "")
 
 
 def cell(value, form: str, missing: str = "-") -> str:
     return missing if value is None else format(value, form)
 
 
+def seconds_or_never(found: dict, key: str) -> str:
+    return cell(found[key], ".2f", "never") if key in found else "-"
+
+
+def remarks(found: dict) -> str:
+    """What only some workloads have to say, and what went wrong."""
+    text = []
+    if found["failed"]:
+        text.append(f"FAILED {found['failed']} of {found['failed'] + found['runs']}: {found['error']}")
+    if found["workload"] in LENDING and found["throughput_after_5s"]:
+        text.append(f"after 5 s x{found['throughput_after_5s']:.2f}")
+    if found["workload"] in LENDING and "recovered_s" in found:
+        text.append(f"seconds to as before the swap: {seconds_or_never(found, 'recovered_s')}")
+    if found["workload"] not in LENDING and "relocal90_s" in found:
+        text.append(f"seconds to 90 % local after a change: {seconds_or_never(found, 'relocal90_s')}")
+    if "stalls" in found:
+        counts = "/".join(map(str, found["stalls"]))
+        text.append(f"worst stall {found['stall_worst_s'] * 1e3:.1f} ms; from 1/5/10/20 ms: {counts}")
+    return "; ".join([*text, *([found["note"]] if found["note"] else [])])
+
+
 def table_row(found: dict) -> list[str]:
     if "median_s" not in found:
-        return [found["workload"], found["system"], *["-"] * 7, f"FAILED: {found['error']}"]
-    failed = f"FAILED {found['failed']} of {found['failed'] + found['runs']}: {found['error']}" if found["failed"] else ""
+        return [found["workload"], found["system"], *["-"] * (len(HEAD) - 3), f"FAILED: {found['error']}"]
     first, last = min(found["runs_s"]), max(found["runs_s"])
     return [found["workload"], found["system"], f"{found['median_s']:.2f}", f"{first:.2f}-{last:.2f}",
-            cell(found["ratio_to_hard"], ".2f"), cell(found["remote_share"], ".1%"), cell(found["converged_s"], ".1f", "never"),
-            cell(found["system_cpu_s"], ".1f"), cell(found["pages_moved"], ".0f"),
-            "; ".join(text for text in (failed, found["note"]) if text)]
+            cell(found["ratio_to_hard"], ".2f"), cell(found["ratio_to_none"], ".2f"), cell(found["throughput_after_3s"], ".3f"),
+            cell(found.get("remote_share"), ".1%"), seconds_or_never(found, "local90_s"), seconds_or_never(found, "local95_s"),
+            cell(found["system_cpu_s"], ".1f"), cell(found["daemon_cpu_s"], ".2f"), cell(found["pages_moved"], ".0f"),
+            remarks(found)]
 
 
 def table(lines: list[dict]) -> str:
@@ -157,7 +215,7 @@ def run_round(number: int, pairs: list[dict], args) -> case.Result:
     command = f"python3 cases/placement.py {shlex.quote(json.dumps(pairs))}\n"
     limit_sec = int(120 + len(pairs) * RUN_SEC * max(args.scale, 0.5))
     found = case.Case(f"bench-placement-{number + 1}", "placement benchmark", [args.machine], [args.suite], command,
-                      kernel_args=args.kernel_args, cost=True, cost_args=args.cost_args, limit_sec=limit_sec)
+                      kernel_args=args.kernel_args, cost=not args.unpriced, cost_args=args.cost_args, limit_sec=limit_sec)
 
     def progress(line: str) -> None:
         if line.startswith(("ok", "not ok")):
@@ -181,25 +239,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=int, default=3, help="rounds, a guest each (3)")
     parser.add_argument("--scale", type=float, default=1, help="amount of work: 1 takes some 10 s a run")
     parser.add_argument("--memory", choices=MEMORY, default=MEMORY[0],
-                        help="where it starts: all on one node, or that of each process on a node of its own (main)")
+                        help="where it starts: all on one node, that of each process on a node of its own, or where its threads "
+                        "are (main)")
+    parser.add_argument("--bytes", default="", help="size of the array or heap, with K, M or G, instead of the workload's own")
+    parser.add_argument("--unpriced", action="store_true", help="all memory is equally fast")
     parser.add_argument("--kernel-args", default="", help="added to the kernel's command line")
     parser.add_argument("--cost-args", default="", help="more words for the cost plugin")
     parser.add_argument("--json", action="store_true", help="a JSON line for each row instead of a table")
 
 
-def main(args) -> int:
-    workloads, systems = names(args.workloads, WORKLOADS, "--workloads"), names(args.systems, SYSTEMS, "--systems")
+def check(workloads: list[str], systems: list[str], args) -> None:
     if args.runs < 1 or not args.scale > 0:
         raise LabError("--runs and --scale: expected a number above 0")
-    rows = {(workload, system): Row(workload, system) for workload in workloads for system in systems}
+    if "stall" in workloads and not (args.unpriced and UNPLACED in systems):
+        # The price of memory is paid in sleeps, and the emulator stalls by itself.
+        raise LabError(f"stall: expected --unpriced, and {UNPLACED} among the systems to compare with")
+    for name in workloads:
+        if not any(applies(name, system) for system in systems):
+            raise LabError(f"{name}: none of {','.join(systems)} applies to it")
+
+
+def main(args) -> int:
+    workloads = names(args.workloads, (*WORKLOADS, *MORE_WORKLOADS), "--workloads")
+    systems = names(args.systems, (*SYSTEMS, *MORE_SYSTEMS), "--systems")
+    check(workloads, systems, args)
+    rows = {(pair["workload"], pair["system"]): Row(pair["workload"], pair["system"]) for pair in plan(workloads, systems, 0)}
     for number in range(args.runs):
-        pairs = plan(workloads, systems, number, args.scale, args.memory)
+        pairs = plan(workloads, systems, number, scale=args.scale, memory=args.memory, bytes=args.bytes)
         result = run_round(number, pairs, args)
-        cost = result.logs / "cost"
-        lines = cost.read_text(encoding="ascii").splitlines() if cost.exists() else []
-        collect(rows, pairs, result.results, lines, "; ".join(result.problems))
+        report = result.logs / "cost"
+        lines = report.read_text(encoding="ascii").splitlines() if report.exists() else []
+        collect(rows, pairs, result.results, None if args.unpriced else lines, "; ".join(result.problems))
     check_work(list(rows.values()))
-    lines = [figures(row, rows.get((row.workload, REFERENCE))) for row in rows.values()]
+    lines = [figures(row, rows.get((row.workload, BEST)), rows.get((row.workload, UNPLACED))) for row in rows.values()]
     if args.json:
         for line in lines:
             print(json.dumps({"machine": args.machine, "suite": args.suite, "scale": args.scale, "memory": args.memory,

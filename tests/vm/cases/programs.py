@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the placement benchmark runs: workloads that measure themselves, and programs that only end."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+
+import series
+import tap
+
+RUN_LIMIT_SEC = 300
+# Often enough to tell a second from half of one.
+SAMPLE_HZ = 10
+# When runs should have settled: uneven loads, and others.
+AFTER_SEC = (3, 5)
+LOCAL = {"local90_s": 0.90, "local95_s": 0.95}
+STALLS_SEC = (0.001, 0.005, 0.010, 0.020)
+
+
+def nodes_with_cpus():
+    return sum(bool(cpus) for cpus in tap.info()["machine"]["cpus"])
+
+
+def run(argv):
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=RUN_LIMIT_SEC, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{argv[0]}: status {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
+class Workload:
+    """A workload of ours. The CPUs are shared out among the threads of its `n_processes`; None: one for each node, 0: it knows
+    better."""
+
+    def __init__(self, name, n_processes=1, memory=True, options=()):
+        self.name = name
+        self.exe = f"/lab/bin/{name}"
+        self.wanted = n_processes
+        self.memory = memory
+        self.options = options
+
+    @property
+    def n_processes(self):
+        return nodes_with_cpus() if self.wanted is None else self.wanted
+
+    def threads(self):
+        return os.cpu_count() // self.n_processes
+
+    def places(self, memory, bind):
+        """Where memory starts, and where the threads run; `bind` is how they are bound, if they are."""
+        if not self.memory:
+            return [f"--bind={bind}"] if bind else []
+        if bind:
+            # Some of those that lend run elsewhere than where their process's memory belongs.
+            return [f"--bind={bind}", f"--placement={'process' if bind == 'lend' else 'local'}"]
+        return ["--bind=start", "--placement=local"] if memory == "placed" else [f"--placement={memory}"]
+
+    def argv(self, pair, bind):
+        argv = [self.name, f"--scale={pair['scale']}", f"--window={pair['window']}", *self.options]
+        argv += self.places(pair["memory"], bind)
+        if self.n_processes:
+            # The defaults follow from the CPUs the program may use, which is for the system under test to change.
+            argv += [f"--threads={self.threads()}", f"--processes={self.n_processes}"]
+        if self.memory:
+            argv += [f"--sample={SAMPLE_HZ}"]
+            argv += [f"--bytes={pair['bytes']}"] if pair.get("bytes") else []
+        return argv
+
+    def run(self, pair, bind="", arguments=()):
+        return figures(json.loads(run([*self.argv(pair, bind), *arguments])))
+
+
+class Uneven(Workload):
+    """Threads for one and a half nodes, of which in every other process a third works."""
+
+    def threads(self):
+        return os.cpu_count() // nodes_with_cpus() * 3 // 2
+
+
+class Program:
+    """Only ends, after work that `--scale` multiplies; from the start to then is its time."""
+
+    memory = False
+    n_processes = 1
+
+    def __init__(self, name, work, argv):
+        self.name = name
+        self.exe = shutil.which(name)
+        self.work = work
+        self.argv = argv
+
+    def run(self, pair, bind="", arguments=()):
+        work = max(1, int(self.work * pair["scale"]))
+        argv = [self.name, *[word.format(work=work) for word in self.argv], *arguments]
+        for mark in ("on", str(pair["window"])):
+            run(["window", mark])
+        start = time.monotonic()
+        run(argv)
+        seconds = time.monotonic() - start
+        for mark in (str(pair["window"] + 1), "off"):
+            run(["window", mark])
+        return {"seconds": seconds, "operations": work, "processes": 1}
+
+
+def figures(result):
+    """What the benchmark wants of a workload's result."""
+    samples, changes = result.pop("samples"), result["changes_s"]
+    # When the first thread has ended, the others are alone, and faster or slower.
+    until = result["all_work_s"]
+    found = {}
+    if samples:
+        found |= {key: series.local_since(samples, share) for key, share in LOCAL.items()}
+        found |= {f"rate_after_{sec}s": series.rate(samples, sec, until) for sec in AFTER_SEC}
+    if samples and changes:
+        times = series.relocal(samples, LOCAL["local90_s"], changes)
+        found["relocal90_s"] = None if None in times else max(times)
+        found["recovered_s"] = series.recovered(samples, changes[0], until)
+    if result["laps"]:
+        found["stall_worst_s"] = result["lap_worst_s"]
+        counts = {round(at_least, 5): n for at_least, n in result["laps_of_s"]}
+        found["stalls"] = [counts[sec] for sec in STALLS_SEC]
+    return {**result, **found}
+
+
+PROGRAMS = {
+    "numa01": Workload("numa01", n_processes=2),
+    "numa01-thread-alloc": Workload("numa01-thread-alloc", n_processes=2),
+    "numa02": Workload("numa02"),
+    "multi-heap": Workload("multi-heap", n_processes=None),
+    "stream": Workload("stream"),
+    "ping-pong": Workload("ping-pong", n_processes=0, memory=False),
+    "phase-changer": Workload("phase-changer"),
+    "reader": Workload("reader"),
+    "uneven": Uneven("uneven", n_processes=None),
+    "uneven-swap": Uneven("uneven", n_processes=None, options=["--swap"]),
+    "stall": Workload("stall"),
+    # Short: a fork has its price in a guest.
+    "forker": Program("forker", 8000, ["--processes=4", "--limit={work}"]),
+    "hackbench": Program("hackbench", 400, ["-s", "512", "-g", "2", "-l", "{work}"]),
+}

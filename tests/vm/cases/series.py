@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the samples of a workload tell: [seconds since the start, operations done, share of local pages or None], in order."""
+
+import math
+
+# What is shorter says nothing about speed: the work is counted in steps of milliseconds.
+RATE_SEC_MIN = 0.5
+WINDOW_SEC = 1
+BEFORE_SEC = 3
+NEARLY = 0.95
+
+
+def local_since(samples: list, share: float, begin: float = 0, end: float = math.inf) -> float | None:
+    """Seconds after `begin` from which on, until `end`, at least this share was local; None: from no sample on."""
+    since = None
+    for at, _, local in samples:
+        if local is None or not begin <= at <= end:
+            continue
+        if local < share:
+            since = None
+        elif since is None:
+            since = at - begin
+    return since
+
+
+def relocal(samples: list, share: float, changes: list[float]) -> list[float | None]:
+    """The same after each change, until the next one or the end."""
+    return [local_since(samples, share, begin, end) for begin, end in zip(changes, [*changes[1:], math.inf])]
+
+
+def rate(samples: list, begin: float, end: float) -> float | None:
+    """Operations per second between the first and the last sample of the time; None when there are not enough."""
+    inside = [sample for sample in samples if begin <= sample[0] <= end]
+    if not inside or inside[-1][0] - inside[0][0] < RATE_SEC_MIN:
+        return None
+    return (inside[-1][1] - inside[0][1]) / (inside[-1][0] - inside[0][0])
+
+
+def recovered(samples: list, change: float, end: float) -> float | None:
+    """Seconds from a change until a second in which as much was done, but for a twentieth, as in those before it."""
+    before = rate(samples, change - BEFORE_SEC, change)
+    for at, _, _ in samples:
+        if change <= at <= end - WINDOW_SEC and before is not None:
+            now = rate(samples, at, at + WINDOW_SEC)
+            if now is not None and now >= NEARLY * before:
+                return at - change
+    return None

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Who places, in the placement benchmark."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+
+import tap
+
+BALANCING = pathlib.Path("/proc/sys/kernel/numa_balancing")
+# Since Linux 5.13; both suites have it.
+TUNABLES = pathlib.Path("/sys/kernel/debug/sched/numa_balancing")
+# Guests are some 5 to 10 times slower than machines and runs take seconds: the delays and periods are a tenth of the defaults.
+TUNED = {"scan_delay_ms": 100, "scan_period_min_ms": 100, "scan_period_max_ms": 2000}
+NUMAD_LOG = pathlib.Path("/var/log/numad.log")
+NUMAD_PID = pathlib.Path("/run/numad.pid")
+# numad does nothing for as long after boot as it waits between two decisions about a process (300 s). The clock it reads
+# is ahead by more than that.
+NUMAD = ["unshare", "--time", "--monotonic", "1000", "--fork", "numad", "-i", "1:2", "-l", "6"]
+# numad looks at no process that has less. What the workloads lack comes as memory that is touched once and then lies idle, where a
+# node has room for it besides 60 % of it that may be the system's and the heaps'.
+NUMAD_MB_MIN = 300
+BALLAST_MB = NUMAD_MB_MIN + 20
+# What an administrator would write who knows nothing but that processes are apart. Jobs are seconds long.
+POLICY = """[Match]
+Exe={exe}
+
+[Workload]
+GroupBy=process
+
+[Placement]
+Mode=auto
+
+[Steal]
+Scope=machine
+NodeLimit=1024
+MaxDistance=254
+
+[Memory]
+Evidence={evidence}
+"""
+# An emulated guest takes ten times as long for the same, so that the daemon would slow down to stay below its 1 %.
+CONFIG = "[Daemon]\nMaxCPU=5%\n"
+START_SEC = 60
+
+
+def wait_for(what, predicate):
+    end = time.monotonic() + START_SEC
+    while not predicate():
+        if time.monotonic() > end:
+            raise RuntimeError(f"waited {START_SEC} s for {what}")
+        time.sleep(0.05)
+
+
+def cpu_sec(directory):
+    """Of a process, or of a thread, by its directory."""
+    fields = (directory / "stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class System:
+    """Nobody places anything. The others say what they do instead; __exit__ puts back."""
+
+    # How the workload binds its threads, and what else it is told.
+    bind = ""
+    arguments = ()
+
+    def __init__(self, program):
+        self.program = program
+        self.stack = contextlib.ExitStack()
+
+    def __enter__(self):
+        self.balancing(0)
+        with contextlib.ExitStack() as stack:
+            self.stack = stack
+            self.start()
+            self.stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exc):
+        self.stack.close()
+        self.balancing(0)
+
+    def balancing(self, value):
+        BALANCING.write_text(str(value), encoding="ascii")
+
+    def start(self):
+        pass
+
+    def daemon_cpu_sec(self):
+        return 0
+
+    def mover_cpu_sec(self):
+        """Of it, what went into moving pages, where the daemon has threads for that."""
+        return 0
+
+    def note(self, result):
+        """Asked when the workload has ended: why the system took no part in the run, if it did not."""
+        return ""
+
+
+class Kernel(System):
+    def start(self):
+        self.balancing(1)
+
+
+class KernelTuned(Kernel):
+    def start(self):
+        for name, value in TUNED.items():
+            path = TUNABLES / name
+            self.stack.callback(path.write_text, path.read_text(encoding="ascii"), encoding="ascii")
+            path.write_text(str(value), encoding="ascii")
+        super().start()
+
+
+class Numad(System):
+    @property
+    def arguments(self):
+        return (f"--ballast={BALLAST_MB}M",) if self.ballasted() else ()
+
+    def ballasted(self):
+        """On the node that memory starts on."""
+        room_mb = tap.info()["machine"]["memory_mb"][0] * 6 // 10
+        return self.program.memory and self.program.n_processes * BALLAST_MB <= room_mb
+
+    def start(self):
+        NUMAD_LOG.unlink(missing_ok=True)
+        self.pid = None
+        self.stack.callback(self.stop)
+        subprocess.run(NUMAD, check=True, timeout=START_SEC)
+        wait_for("numad", NUMAD_PID.exists)
+        self.pid = int(NUMAD_PID.read_text(encoding="ascii"))
+
+    def stop(self):
+        if self.pid is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGTERM)
+        wait_for("numad to end", lambda: not pathlib.Path(f"/proc/{self.pid}").exists())
+        NUMAD_PID.unlink(missing_ok=True)
+
+    def daemon_cpu_sec(self):
+        return cpu_sec(pathlib.Path(f"/proc/{self.pid}"))
+
+    def note(self, result):
+        log = NUMAD_LOG.read_text(encoding="utf-8", errors="replace")
+        ballast = f"{BALLAST_MB} MB of idle ballast in each process" if self.ballasted() else ""
+        if " moved to node(s) " in log:
+            return ballast
+        mb = result.get("bytes", 0) // result["processes"] >> 20
+        why = f"; it looks at none below {NUMAD_MB_MIN} MB, these have {mb}" if mb < NUMAD_MB_MIN and not ballast else ""
+        return f"took no part: numad moved no process{why}{', with ' + ballast if ballast else ''}"
+
+
+class Numaplace(System):
+    evidence = "auto"
+
+    def start(self):
+        directory = pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="np-")))
+        (directory / "policy.d").mkdir()
+        policy = POLICY.format(exe=self.program.exe, evidence=self.evidence)
+        (directory / "policy.d" / "50-bench.policy").write_text(policy, encoding="ascii")
+        (directory / "numaplaced.conf").write_text(CONFIG, encoding="ascii")
+        log = self.stack.enter_context(open(directory / "log", "w+b"))
+        self.bus = directory / "bus"
+        self.process = subprocess.Popen(["numaplaced", f"--runtime-dir={directory}", f"--policy-dir={directory / 'policy.d'}",
+                                         f"--config={directory / 'numaplaced.conf'}"], stdout=log, stderr=log)
+        self.stack.callback(self.stop)
+        wait_for("numaplaced", lambda: self.bus.exists() or self.process.poll() is not None)
+        if self.process.poll() is not None:
+            raise RuntimeError((directory / "log").read_text(encoding="utf-8", errors="replace").strip())
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(START_SEC)
+
+    def daemon_cpu_sec(self):
+        return cpu_sec(pathlib.Path(f"/proc/{self.process.pid}"))
+
+    def mover_cpu_sec(self):
+        tasks = pathlib.Path(f"/proc/{self.process.pid}/task").iterdir()
+        return sum(cpu_sec(task) for task in tasks if (task / "comm").read_text(encoding="ascii").startswith("mover/"))
+
+    def note(self, result):
+        run = subprocess.run(["numaplacectl", f"--socket={self.bus}", "--json=short", "status"], capture_output=True,
+                             text=True, check=True, timeout=START_SEC)
+        return "" if json.loads(run.stdout)["moves"] else "took no part: numaplaced changed nothing"
+
+
+class NumaplaceResidency(Numaplace):
+    evidence = "residency"
+
+
+class NumaplaceWrite(Numaplace):
+    evidence = "write"
+
+
+class Hard(System):
+    bind = "run"
+
+
+class Pinned(System):
+    bind = "lend"
+
+
+SYSTEMS = {"none": System, "kernel": Kernel, "kernel-tuned": KernelTuned, "numad": Numad, "numaplace": Numaplace,
+           "numaplace-residency": NumaplaceResidency, "numaplace-write": NumaplaceWrite, "hard": Hard, "pinned": Pinned}
