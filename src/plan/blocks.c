@@ -86,8 +86,8 @@ typedef struct Judge {
     const MemoryRegions *regions;
     const BlocksRules *rules;
     hwloc_const_bitmap_t active;
-    bool few_shared;             /* of its blocks */
-    size_t region, block, tried; /* cursors */
+    bool few_shared;      /* of its blocks */
+    size_t region, block; /* cursors */
 } Judge;
 
 int blocks_init(Blocks *blocks, uint32_t n_nodes)
@@ -111,8 +111,7 @@ void blocks_done(Blocks *blocks)
     free(blocks->use); /* and the other arrays by node behind it */
     free(blocks->moves);
     free(blocks->samples);
-    free(blocks->tried);
-    free(blocks->tried_now);
+    tries_done(&blocks->tries);
     *blocks = (Blocks){0};
 }
 
@@ -302,63 +301,21 @@ static BlocksVerdict judge_unit(const Judge *judge, const Unit *unit)
     return verdict == BLOCKS_MOVE ? judge_access(judge, unit) : verdict;
 }
 
-/*
- * What did not go
- */
-
-static int remember(Blocks *blocks, uint64_t start, uint32_t n)
-{
-    if (!GROW(blocks->tried_now, blocks->tried_now_capacity, blocks->n_tried_now + 1))
-        return -ENOMEM;
-    blocks->tried_now[blocks->n_tried_now++] = (BlocksTried){.start = start, .n = n};
-    return 0;
-}
-
-/* Keeps what is remembered of blocks before `start`. */
-static int pass_tried(Judge *judge, uint64_t start)
-{
-    Blocks *blocks = judge->blocks;
-
-    for (; judge->tried < blocks->n_tried && blocks->tried[judge->tried].start < start; judge->tried++) {
-        int r = remember(blocks, blocks->tried[judge->tried].start, blocks->tried[judge->tried].n);
-
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
 /* Counts how often a block was to move: what is local now is forgotten. *verdict may become BLOCKS_BUSY. 0 or -ENOMEM. */
 static int note_tried(Judge *judge, const Unit *unit, BlocksVerdict *verdict)
 {
-    Blocks *blocks = judge->blocks;
-    int r = pass_tried(judge, unit->start);
-    uint32_t n = 0;
+    uint32_t n;
+    int r = tries_ask(&judge->blocks->tries, unit->start, &n);
 
     if (r < 0)
         return r;
-    if (judge->tried < blocks->n_tried && blocks->tried[judge->tried].start == unit->start)
-        n = blocks->tried[judge->tried++].n;
     if (*verdict == BLOCKS_MOVE && n >= BLOCKS_TRIES)
         *verdict = BLOCKS_BUSY;
     else if (*verdict == BLOCKS_MOVE)
         n++;
     else if (*verdict == BLOCKS_LOCAL || *verdict == BLOCKS_GONE)
         n = 0;
-    return n > 0 ? remember(blocks, unit->start, n) : 0;
-}
-
-static void swap_tried(Blocks *blocks)
-{
-    BlocksTried *list = blocks->tried;
-    size_t capacity = blocks->tried_capacity;
-
-    blocks->tried = blocks->tried_now;
-    blocks->n_tried = blocks->n_tried_now;
-    blocks->tried_capacity = blocks->tried_now_capacity;
-    blocks->tried_now = list;
-    blocks->n_tried_now = 0;
-    blocks->tried_now_capacity = capacity;
+    return tries_keep(&judge->blocks->tries, unit->start, n);
 }
 
 /*
@@ -426,7 +383,7 @@ static int judge_all(Judge *judge)
         blocks->n[verdict]++;
         count(judge, &unit);
     }
-    return pass_tried(judge, UINT64_MAX);
+    return 0;
 }
 
 static int compare_samples(const void *va, const void *vb)
@@ -454,7 +411,8 @@ static void count_memory(Blocks *blocks, const Touches *touches)
 
 static int begin(Blocks *blocks, const Touches *touches, hwloc_bitmap_t active)
 {
-    blocks->n_moves = blocks->n_tried_now = 0;
+    tries_begin(&blocks->tries);
+    blocks->n_moves = 0;
     blocks->seen = (ScanPeriodSeen){0};
     memset(blocks->use_now, 0, blocks->n_nodes * sizeof(*blocks->use_now));
     count_memory(blocks, touches);
@@ -471,12 +429,16 @@ static uint64_t average(uint64_t before, uint64_t now, uint32_t n_rounds)
     return before - before / n_rounds + now * KEEP / n_rounds;
 }
 
-static void end(Blocks *blocks)
+static int end(Blocks *blocks)
 {
-    swap_tried(blocks);
+    int r = tries_end(&blocks->tries);
+
+    if (r < 0)
+        return r;
     blocks->n_rounds = MIN(blocks->n_rounds + 1, KEEP);
     for (uint32_t i = 0; i < blocks->n_nodes; i++)
         blocks->use[i] = average(blocks->use[i], blocks->use_now[i], blocks->n_rounds);
+    return 0;
 }
 
 /*
@@ -532,7 +494,7 @@ static int judge_all_owners(Judge *judge, const BlocksThreads *threads)
         if (block->last_round == judge->touches->n_rounds)
             count(judge, &unit);
     }
-    return pass_tried(judge, UINT64_MAX);
+    return 0;
 }
 
 /*
@@ -551,10 +513,10 @@ static int run(Judge *judge, const BlocksThreads *threads)
     judge->few_shared = summary.n_judged > 0 && summary.overlap_permille <= SHARE_PERMILLE;
     if (r == 0)
         r = threads ? judge_all_owners(judge, threads) : judge_all(judge);
+    if (r == 0 && (threads || judge->touches->n_samples > 0))
+        r = end(blocks);
     if (r < 0)
         blocks->n_moves = 0;
-    else if (threads || judge->touches->n_samples > 0)
-        end(blocks);
     hwloc_bitmap_free(active);
     return r;
 }

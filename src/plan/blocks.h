@@ -9,6 +9,7 @@
  * the mover; so do blocks of a node that is full, which the mover refuses. */
 
 #include "plan/scan-period.h"
+#include "plan/tries.h"
 #include "world/regions.h"
 #include "world/touches.h"
 
@@ -52,11 +53,6 @@ typedef struct BlocksRange {
     NodeIx to;
 } BlocksRange;
 
-typedef struct BlocksTried {
-    uint64_t start;
-    uint32_t n;
-} BlocksTried;
-
 /* Of one process. */
 typedef struct Blocks {
     /* Of the last round. */
@@ -73,8 +69,7 @@ typedef struct Blocks {
     uint64_t *use_now, *votes; /* [n_nodes] */
     Touch *samples;            /* of the round, by address */
     size_t samples_capacity;
-    BlocksTried *tried, *tried_now; /* ascending */
-    size_t n_tried, tried_capacity, n_tried_now, tried_now_capacity;
+    Tries tries; /* moves of blocks that are elsewhere still */
 } Blocks;
 
 /* Returns 0 or -ENOMEM. */

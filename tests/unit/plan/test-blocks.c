@@ -198,7 +198,7 @@ static uint32_t count_moves(uint64_t seed, uint32_t permille, uint32_t n_rounds,
         touch_block(&b, 7, A, random_below(&seed, 1000) < permille);
         judge(&b);
         n += b.blocks.n_moves > 0;
-        b.blocks.n_tried = 0; /* it is left where it is, and must not become busy */
+        tries_done(&b.blocks.tries); /* it is left where it is, and must not become busy */
     }
     bench_done(&b);
     return n;

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "plan/tries.h"
+
+#include "base/util.h"
+
+#include <stdlib.h>
+
+void tries_done(Tries *tries)
+{
+    free(tries->list);
+    free(tries->now);
+    *tries = (Tries){0};
+}
+
+void tries_begin(Tries *tries)
+{
+    tries->n_now = tries->at = 0;
+}
+
+int tries_keep(Tries *tries, uint64_t start, uint32_t n)
+{
+    if (n == 0)
+        return 0;
+    if (!GROW(tries->now, tries->capacity_now, tries->n_now + 1))
+        return -ENOMEM;
+    tries->now[tries->n_now++] = (TriesEntry){.start = start, .n = n};
+    return 0;
+}
+
+/* Of the addresses below `start`. */
+static int carry(Tries *tries, uint64_t start)
+{
+    for (; tries->at < tries->n && tries->list[tries->at].start < start; tries->at++) {
+        int r = tries_keep(tries, tries->list[tries->at].start, tries->list[tries->at].n);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int tries_ask(Tries *tries, uint64_t start, uint32_t *ret_n)
+{
+    int r = carry(tries, start);
+
+    if (r < 0)
+        return r;
+    *ret_n = 0;
+    if (tries->at < tries->n && tries->list[tries->at].start == start)
+        *ret_n = tries->list[tries->at++].n;
+    return 0;
+}
+
+int tries_end(Tries *tries)
+{
+    int r = carry(tries, UINT64_MAX);
+
+    if (r < 0)
+        return r;
+    *tries = (Tries){
+        .list = tries->now,
+        .n = tries->n_now,
+        .capacity = tries->capacity_now,
+        .now = tries->list,
+        .capacity_now = tries->capacity,
+    };
+    return 0;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What is remembered of tries, against a table that has a place for every address. */
+
+#include "plan/tries.h"
+#include "random-world.h"
+
+#include <string.h>
+
+#define N_ADDRESSES 40U
+#define N_ROUNDS    500U
+
+/* One more at `start`, and what it was before. */
+static uint32_t again(Tries *tries, uint64_t start)
+{
+    uint32_t n = UINT32_MAX;
+
+    assert_int_equal(tries_ask(tries, start, &n), 0);
+    assert_int_equal(tries_keep(tries, start, n + 1), 0);
+    return n;
+}
+
+static void test_rounds(void **state)
+{
+    Tries tries = {0};
+    uint32_t n;
+
+    tries_begin(&tries);
+    assert_int_equal(again(&tries, 20), 0);
+    assert_int_equal(again(&tries, 40), 0);
+    assert_int_equal(tries_end(&tries), 0);
+
+    /* One in front, one forgotten, and one that nobody asks for. */
+    tries_begin(&tries);
+    assert_int_equal(again(&tries, 10), 0);
+    assert_int_equal(tries_ask(&tries, 20, &n), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(tries_keep(&tries, 20, 0), 0);
+    assert_int_equal(tries_end(&tries), 0);
+
+    tries_begin(&tries);
+    assert_int_equal(again(&tries, 10), 1);
+    assert_int_equal(again(&tries, 20), 0);
+    assert_int_equal(again(&tries, 30), 0);
+    assert_int_equal(again(&tries, 40), 1);
+    assert_int_equal(tries_end(&tries), 0);
+    tries_done(&tries);
+}
+
+/* A round that breaks off has not been. */
+static void test_broken_off(void **state)
+{
+    Tries tries = {0};
+
+    tries_begin(&tries);
+    assert_int_equal(again(&tries, 10), 0);
+    assert_int_equal(tries_end(&tries), 0);
+    tries_begin(&tries);
+    assert_int_equal(again(&tries, 5), 0);
+    assert_int_equal(again(&tries, 10), 1);
+    tries_begin(&tries);
+    assert_int_equal(again(&tries, 5), 0);
+    assert_int_equal(again(&tries, 10), 1);
+    assert_int_equal(tries_end(&tries), 0);
+    tries_done(&tries);
+}
+
+static void test_random(void **state)
+{
+    uint32_t known[N_ADDRESSES] = {0};
+    Random random = {.state = 5};
+    Tries tries = {0};
+
+    for (unsigned round = 0; round < N_ROUNDS; round++) {
+        uint32_t now[N_ADDRESSES];
+        bool ends = random_roll(&random, 10) > 0;
+
+        memcpy(now, known, sizeof(now));
+        tries_begin(&tries);
+        for (uint32_t i = 0; i < N_ADDRESSES; i++) {
+            uint32_t n;
+
+            if (random_roll(&random, 3) > 0)
+                continue;
+            assert_int_equal(tries_ask(&tries, i, &n), 0);
+            assert_int_equal(n, known[i]);
+            now[i] = random_roll(&random, 4) > 0 ? n + 1 : 0;
+            assert_int_equal(tries_keep(&tries, i, now[i]), 0);
+        }
+        if (!ends)
+            continue;
+        assert_int_equal(tries_end(&tries), 0);
+        memcpy(known, now, sizeof(known));
+    }
+    tries_done(&tries);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_broken_off),
+        cmocka_unit_test(test_random),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
