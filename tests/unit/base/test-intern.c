@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The pool of strings and masks. Linked with --wrap for malloc() and calloc(), so that each allocation can
- * be made to fail in turn. */
+/* The pool of strings and masks. */
 
+#include "../allocations.h"
 #include "base/intern.h"
 
 #include <setjmp.h>
@@ -11,29 +11,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-/* Allocations left before one fails; negative: none ever does. */
-static int arg_allocations = -1;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-
-static bool out_of_memory(void)
-{
-    return arg_allocations >= 0 && arg_allocations-- == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return out_of_memory() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return out_of_memory() ? NULL : __real_calloc(n, size);
-}
 
 static hwloc_bitmap_t range(unsigned first, int last)
 {
@@ -191,7 +168,7 @@ static void test_out_of_memory(void **state)
         InternPool *pool;
         size_t held = 0;
 
-        arg_allocations = n;
+        allocations_fail_after(n);
         pool = intern_pool_new();
         failed = !pool;
         for (unsigned i = 0; pool && i < ARRAY_SIZE(sets); i++) {
@@ -205,7 +182,7 @@ static void test_out_of_memory(void **state)
             failed = failed || !s || !mask;
             held += (s != NULL) + (mask != NULL);
         }
-        arg_allocations = -1;
+        allocations_fail_after(-1);
         if (!pool)
             continue;
         assert_int_equal(intern_pool_size(pool), held);

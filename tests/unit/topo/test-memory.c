@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Loading with each of our allocations failing in turn: -ENOMEM or a good Topology, nothing in between and nothing
- * leaked (the address sanitizer looks). Linked with --wrap for the allocation functions, so hwloc's own are not
- * touched. */
+ * leaked (the address sanitizer looks). */
 
+#include "../allocations.h"
 #include "topo/topology.h"
 
 #include <setjmp.h>
@@ -12,36 +12,6 @@
 
 #include <cmocka.h>
 
-/* Allocations left before one fails; negative: none ever does. */
-static int arg_allocations = -1;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-
-static bool out_of_memory(void)
-{
-    return arg_allocations >= 0 && arg_allocations-- == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return out_of_memory() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return out_of_memory() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-    return out_of_memory() ? NULL : __real_realloc(p, size);
-}
-
 /* Returns whether it loaded. */
 static bool try(const TopologyOptions *options, int n)
 {
@@ -49,11 +19,11 @@ static bool try(const TopologyOptions *options, int n)
     CLEANUP_FREE char *error = NULL, *text = NULL;
     int r;
 
-    arg_allocations = n;
+    allocations_fail_after(n);
     r = topology_load(options, &topology, &error);
     if (r == 0)
         text = topology_format(topology);
-    arg_allocations = -1;
+    allocations_fail_after(-1);
 
     if (r == 0) {
         assert_int_equal(topology_check(topology), 0);
