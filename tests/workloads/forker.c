@@ -4,8 +4,8 @@
  *
  * N chains: in each, a process forks its successor and exits, so that process numbers change all the time, parents are
  * gone at once and only session and process group stay. The first 8 bytes of the counter file count the forks; with
- * --limit the chains end there. With --hold the heads of the chains sleep until SIGUSR1 comes to the first process. SIGTERM to the first process ends all chains (through the shared stop flag behind the counter), and it
- * waits until they are gone. */
+ * --limit the chains end there. With --hold the heads of the chains sleep until SIGUSR1 comes to the first process.
+ * SIGTERM to it ends all chains (through the shared stop flag behind the counter), and it waits until they are gone. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -78,7 +78,13 @@ static unsigned long number(const char *text)
     return value;
 }
 
-int main(int argc, char **argv)
+typedef struct Options {
+    unsigned long n_processes, limit;
+    const char *counter_file;
+    bool hold;
+} Options;
+
+static bool parse_options(int argc, char **argv, Options *ret)
 {
     static const struct option options[] = {
         {"processes", required_argument, NULL, 'p'},
@@ -87,57 +93,77 @@ int main(int argc, char **argv)
         {"hold", no_argument, NULL, 'h'},
         {0},
     };
-    struct sigaction action = {.sa_handler = on_stop}, go = {.sa_handler = on_go};
-    unsigned long n_processes = 1, limit = 0;
-    const char *counter_file = NULL;
-    pid_t first = getpid();
-    int c, fd = -1;
-    bool hold = false;
+    int c;
 
+    *ret = (Options){.n_processes = 1};
     while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
         switch (c) {
         case 'p':
-            n_processes = number(optarg);
+            ret->n_processes = number(optarg);
             break;
         case 'c':
-            counter_file = optarg;
+            ret->counter_file = optarg;
             break;
         case 'l':
-            limit = number(optarg);
+            ret->limit = number(optarg);
             break;
         case 'h':
-            hold = true;
+            ret->hold = true;
             break;
         default:
-            return 2;
+            return false;
         }
+    return true;
+}
+
+/* What the processes share, in the counter file if there is one. */
+static bool share(const char *counter_file)
+{
+    int fd = -1;
 
     if (counter_file) {
         fd = open(counter_file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
         if (fd < 0 || ftruncate(fd, sizeof(Shared)) < 0) {
             perror(counter_file);
-            return EXIT_FAILURE;
+            return false;
         }
     }
     shared =
         mmap(NULL, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
     if (shared == MAP_FAILED) {
         perror("mmap");
-        return EXIT_FAILURE;
+        return false;
     }
+    return true;
+}
 
-    atomic_store(&shared->go, !hold);
+static void take_signals(void)
+{
+    struct sigaction stop = {.sa_handler = on_stop}, go = {.sa_handler = on_go};
 
     /* Orphans of the chains come to this process, which can so wait for the last of them. */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     /* Two hundred fork faster than one can wait(): the zombies would use up all process numbers. Ignored children leave
-     * none, and wait() below then returns when the last one is gone. */
+     * none, and wait() then returns when the last one is gone. */
     (void)signal(SIGCHLD, SIG_IGN);
-    (void)sigaction(SIGTERM, &action, NULL);
-    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &stop, NULL);
+    (void)sigaction(SIGINT, &stop, NULL);
     (void)sigaction(SIGUSR1, &go, NULL);
+}
 
-    for (unsigned long i = 0; i < n_processes; i++) {
+int main(int argc, char **argv)
+{
+    pid_t first = getpid();
+    Options options;
+
+    if (!parse_options(argc, argv, &options))
+        return 2;
+    if (!share(options.counter_file))
+        return EXIT_FAILURE;
+    atomic_store(&shared->go, !options.hold);
+    take_signals();
+
+    for (unsigned long i = 0; i < options.n_processes; i++) {
         pid_t pid = fork();
 
         if (pid < 0) {
@@ -146,7 +172,7 @@ int main(int argc, char **argv)
             break;
         }
         if (pid == 0)
-            chain(first, limit);
+            chain(first, options.limit);
     }
 
     for (;;)

@@ -15,12 +15,11 @@
 #define PROCESS  "process pid=5 comm=\"p\" cgroup=\"/\" workload=0 group=0\n"
 #define TASK     "task pid=5 tid=5 original=0-1\n"
 
-static void test_round_trip(void **state)
+/* Every member gets a value of its own, so that a forgotten or swapped one shows. */
+static World *odd_world(void)
 {
-    CLEANUP(world_free_p) World *world = sample_world(), *copy = NULL;
-    CLEANUP_FREE char *text = NULL, *again = NULL, *error = NULL;
+    World *world = sample_world();
 
-    /* Every member gets a value of its own, so that a forgotten or swapped one shows. */
     world->tick = 51;
     world->interval_usec = 52;
     world->action_cost_usec = 53;
@@ -60,6 +59,13 @@ static void test_round_trip(void **state)
     world->tasks[2].last_move_usec = 72;
     world->tasks[2].home_node = (NodeIx){1};
     assert_int_equal(world_set_task_use(world, &world->tasks[2], (uint64_t[]){77, 78}, 79, 80, 81), 0);
+    return world;
+}
+
+static void test_round_trip(void **state)
+{
+    CLEANUP(world_free_p) World *world = odd_world(), *copy = NULL;
+    CLEANUP_FREE char *text = NULL, *again = NULL, *error = NULL;
 
     text = world_dump(world);
     assert_non_null(text);
@@ -152,104 +158,102 @@ static void test_defaults(void **state)
     assert_false(world->cpus[1].online);
 }
 
+static const struct {
+    const char *text, *error;
+} bad_cases[] = {
+    {"", "line 1: expected a line \"format version=1\""},
+    {"world now_usec=1\n", "line 1: expected a line \"format version=1\""},
+    {"format version=2\n", "line 1: expected version=1, the only one known"},
+    {"format version=1\n", "line 1: expected a line \"topology ...\""},
+    {"format\n", "line 1: expected version="},
+    {HEAD "group id=1 workload=0 key=\"\"\n", "line 8: expected workload= one of the 0 workloads before"},
+    {HEAD WORKLOAD WORKLOAD, "line 9: expected each name= only once"},
+    {HEAD "workload name=-\n", "line 8: expected at most 4096 workloads, with a name"},
+    {HEAD "workload name=w\n", "line 8: expected name= a string in double quotes"},
+    {HEAD "workload name=\"w\n", "line 8: expected name=\"...\" with other bytes as \\xNN"},
+    {HEAD "workload name=\"\\x0\"\n", "line 8: expected name=\"...\" with other bytes as \\xNN"},
+    {HEAD "workload name=\"\\x00\"\n", "line 8: expected name=\"...\" with other bytes as \\xNN"},
+    {HEAD "workload name=\"\\n\"\n", "line 8: expected name=\"...\" with other bytes as \\xNN"},
+    {HEAD "workload name=\"w\"policy=0\n", "line 8: expected name=\"...\" with other bytes as \\xNN"},
+    {HEAD "workload name=\"w\" policy=-1\n",
+     "line 8: expected policy= a number up to 4294967295, not \"-1\""},
+    {HEAD "workload name=\"w\" policy=4294967296\n",
+     "line 8: expected policy= a number up to 4294967295, not \"4294967296\""},
+    {HEAD "workload name=\"w\" policy=\n", "line 8: expected policy= a number up to 4294967295, not \"\""},
+    {HEAD "workload name=\"w\" policy\n", "line 8: expected key=value, not \"policy\""},
+    {HEAD "workload name=\"w\" paused=1\n", "line 8: expected paused=yes or paused=no, not \"1\""},
+    {HEAD "workload name=\"w\" color=1\n", "line 8: expected a key that workload has, not color="},
+    {HEAD "workload name=\"w\" name=\"v\"\n", "line 8: expected name= only once"},
+    {HEAD "workload policy=1\n", "line 8: expected name="},
+    {HEAD "workload name=\"\xc3\xb6\"\n",
+     "line 8: expected printable ASCII, with other bytes in quotes as \\xNN"},
+    {HEAD WORKLOAD "\r\n", "line 9: expected printable ASCII, with other bytes in quotes as \\xNN"},
+    {HEAD "memory node=1 free_bytes=1\n", "line 8: expected node= one of the 1 nodes of the topology"},
+    {HEAD "memory node=0 free_known=yes free_bytes=35184372088833\n",
+     "line 8: expected a consistent world before this line, but node 0 has more free memory than can be"},
+    {HEAD "process pid=5 comm=\"\" cgroup=\"/\" node_bytes=1,2 node_bytes_usec=1\n",
+     "line 8: expected node_bytes= of 1 numbers with node_bytes_usec=, or neither"},
+    {HEAD WORKLOAD GROUP PROCESS "task pid=5 tid=5 use_pages=1,2 use_usec=1\n",
+     "line 11: expected use_pages= of 1 numbers with use_usec=, or neither"},
+    {HEAD WORKLOAD GROUP PROCESS "task pid=5 tid=5 home_node=1\n",
+     "line 11: expected a consistent world before this line, but task 5 lives on an impossible node"},
+    {HEAD "process pid=5 comm=\"\" cgroup=\"/\" node_bytes=1\n",
+     "line 8: expected node_bytes= of 1 numbers with node_bytes_usec=, or neither"},
+    {HEAD "process pid=5 comm=\"\" cgroup=\"/\" node_bytes_usec=1\n",
+     "line 8: expected node_bytes= of 1 numbers with node_bytes_usec=, or neither"},
+    {HEAD "process pid=5 comm=\"\" cgroup=\"/\" node_bytes=1 node_bytes_usec=10\n",
+     "line 8: expected a consistent world before this line, but the memory of process 5 was not measured, or "
+     "was after now"},
+    {HEAD "load cpu=2\n", "line 8: expected cpu= a CPU of the topology"},
+    {HEAD "load cpu=1 usable=yes\n",
+     "line 8: expected a consistent world before this line, but CPU 1 is usable but not online"},
+    {HEAD WORKLOAD "load cpu=1\n",
+     "line 9: expected load, memory, workload, group, process, task, lease in this order, not \"load\""},
+    {HEAD "nonsense\n",
+     "line 8: expected load, memory, workload, group, process, task, lease in this order, not \"nonsense\""},
+    {HEAD WORKLOAD GROUP GROUP, "line 10: expected groups in ascending order of id="},
+    {HEAD WORKLOAD "group id=2 workload=0 key=\"\"\n",
+     "line 9: expected a consistent world before this line, but group id 2 was never given out"},
+    {HEAD WORKLOAD "group id=1 workload=0 key=\"\" home=1-0\n",
+     "line 9: expected home= a list such as 0-3,8 of numbers up to 65535, or empty, not \"1-0\""},
+    {HEAD WORKLOAD "group id=1 workload=0 key=\"\" home=\n",
+     "line 9: expected home= a list such as 0-3,8 of numbers up to 65535, or empty, not \"\""},
+    {HEAD WORKLOAD "group id=1 workload=0 key=\"\" home=65536\n",
+     "line 9: expected home= a list such as 0-3,8 of numbers up to 65535, or empty, not \"65536\""},
+    {HEAD WORKLOAD GROUP PROCESS PROCESS, "line 11: expected processes in ascending order of pid="},
+    {HEAD PROCESS, "line 8: expected workload= and group= of lines before, or -1"},
+    {HEAD "process pid=5 comm=- cgroup=\"/\"\n",
+     "line 8: expected at most 262144 processes, with comm and cgroup"},
+    {HEAD "process pid=5 comm=\"\" cgroup=\"/\" group=-2\n",
+     "line 8: expected group= a number from -1 to 2147483647, not \"-2\""},
+    {HEAD WORKLOAD GROUP PROCESS TASK TASK, "line 12: expected tasks in ascending order of pid= and tid="},
+    {HEAD TASK, "line 8: expected pid= a process of a line before"},
+    {HEAD WORKLOAD GROUP PROCESS "task pid=5 tid=5 class=fair\n",
+     "line 11: expected class= a name such as normal, not \"fair\""},
+    {HEAD WORKLOAD GROUP PROCESS "task pid=5 tid=5 comm=\"1234567890123456\"\n",
+     "line 11: expected comm= at most 15 bytes, not 16"},
+    {HEAD WORKLOAD GROUP PROCESS "task pid=5 tid=5 run_permille=65536\n",
+     "line 11: expected run_permille= a number up to 65535, not \"65536\""},
+    {HEAD WORKLOAD GROUP PROCESS TASK "lease cpu=1 pid=5 tid=6 group_id=1\n",
+     "line 12: expected pid=, tid= and start_ticks= of a task line before"},
+    {HEAD WORKLOAD GROUP PROCESS TASK
+     "lease cpu=0 pid=5 tid=5 group_id=1\nlease cpu=1 pid=5 tid=5 group_id=1\n",
+     "line 13: expected at most one lease for a task"},
+    {HEAD WORKLOAD GROUP PROCESS TASK
+     "lease cpu=1 pid=5 tid=5 group_id=1\nlease cpu=1 pid=5 tid=5 group_id=1\n",
+     "line 13: expected leases in ascending order of cpu="},
+};
+
 static void test_bad(void **state)
 {
-    static const struct {
-        const char *text, *error;
-    } cases[] = {
-        {"", "line 1: expected a line \"format version=1\""},
-        {"world now_usec=1\n", "line 1: expected a line \"format version=1\""},
-        {"format version=2\n", "line 1: expected version=1, the only one known"},
-        {"format version=1\n", "line 1: expected a line \"topology ...\""},
-        {"format\n", "line 1: expected version="},
-        {HEAD "group id=1 workload=0 key=\"\"\n", "line 8: expected workload= one of the 0 workloads before"},
-        {HEAD WORKLOAD WORKLOAD, "line 9: expected each name= only once"},
-        {HEAD "workload name=-\n", "line 8: expected at most 4096 workloads, with a name"},
-        {HEAD "workload name=w\n", "line 8: expected name= a string in double quotes"},
-        {HEAD "workload name=\"w\n", "line 8: expected name=\"...\" with other bytes as \\xNN"},
-        {HEAD "workload name=\"\\x0\"\n", "line 8: expected name=\"...\" with other bytes as \\xNN"},
-        {HEAD "workload name=\"\\x00\"\n", "line 8: expected name=\"...\" with other bytes as \\xNN"},
-        {HEAD "workload name=\"\\n\"\n", "line 8: expected name=\"...\" with other bytes as \\xNN"},
-        {HEAD "workload name=\"w\"policy=0\n", "line 8: expected name=\"...\" with other bytes as \\xNN"},
-        {HEAD "workload name=\"w\" policy=-1\n",
-         "line 8: expected policy= a number up to 4294967295, not \"-1\""},
-        {HEAD "workload name=\"w\" policy=4294967296\n",
-         "line 8: expected policy= a number up to 4294967295, not \"4294967296\""},
-        {HEAD "workload name=\"w\" policy=\n",
-         "line 8: expected policy= a number up to 4294967295, not \"\""},
-        {HEAD "workload name=\"w\" policy\n", "line 8: expected key=value, not \"policy\""},
-        {HEAD "workload name=\"w\" paused=1\n", "line 8: expected paused=yes or paused=no, not \"1\""},
-        {HEAD "workload name=\"w\" color=1\n", "line 8: expected a key that workload has, not color="},
-        {HEAD "workload name=\"w\" name=\"v\"\n", "line 8: expected name= only once"},
-        {HEAD "workload policy=1\n", "line 8: expected name="},
-        {HEAD "workload name=\"\xc3\xb6\"\n",
-         "line 8: expected printable ASCII, with other bytes in quotes as \\xNN"},
-        {HEAD WORKLOAD "\r\n", "line 9: expected printable ASCII, with other bytes in quotes as \\xNN"},
-        {HEAD "memory node=1 free_bytes=1\n", "line 8: expected node= one of the 1 nodes of the topology"},
-        {HEAD "memory node=0 free_known=yes free_bytes=35184372088833\n",
-         "line 8: expected a consistent world before this line, but node 0 has more free memory than can be"},
-        {HEAD "process pid=5 comm=\"\" cgroup=\"/\" node_bytes=1,2 node_bytes_usec=1\n",
-         "line 8: expected node_bytes= of 1 numbers with node_bytes_usec=, or neither"},
-        {HEAD WORKLOAD GROUP PROCESS "task pid=5 tid=5 use_pages=1,2 use_usec=1\n",
-         "line 11: expected use_pages= of 1 numbers with use_usec=, or neither"},
-        {HEAD WORKLOAD GROUP PROCESS "task pid=5 tid=5 home_node=1\n",
-         "line 11: expected a consistent world before this line, but task 5 lives on an impossible node"},
-        {HEAD "process pid=5 comm=\"\" cgroup=\"/\" node_bytes=1\n",
-         "line 8: expected node_bytes= of 1 numbers with node_bytes_usec=, or neither"},
-        {HEAD "process pid=5 comm=\"\" cgroup=\"/\" node_bytes_usec=1\n",
-         "line 8: expected node_bytes= of 1 numbers with node_bytes_usec=, or neither"},
-        {HEAD "process pid=5 comm=\"\" cgroup=\"/\" node_bytes=1 node_bytes_usec=10\n",
-         "line 8: expected a consistent world before this line, but the memory of process 5 was not measured, or "
-         "was after now"},
-        {HEAD "load cpu=2\n", "line 8: expected cpu= a CPU of the topology"},
-        {HEAD "load cpu=1 usable=yes\n",
-         "line 8: expected a consistent world before this line, but CPU 1 is usable but not online"},
-        {HEAD WORKLOAD "load cpu=1\n",
-         "line 9: expected load, memory, workload, group, process, task, lease in this order, not \"load\""},
-        {HEAD "nonsense\n",
-         "line 8: expected load, memory, workload, group, process, task, lease in this order, not \"nonsense\""},
-        {HEAD WORKLOAD GROUP GROUP, "line 10: expected groups in ascending order of id="},
-        {HEAD WORKLOAD "group id=2 workload=0 key=\"\"\n",
-         "line 9: expected a consistent world before this line, but group id 2 was never given out"},
-        {HEAD WORKLOAD "group id=1 workload=0 key=\"\" home=1-0\n",
-         "line 9: expected home= a list such as 0-3,8 of numbers up to 65535, or empty, not \"1-0\""},
-        {HEAD WORKLOAD "group id=1 workload=0 key=\"\" home=\n",
-         "line 9: expected home= a list such as 0-3,8 of numbers up to 65535, or empty, not \"\""},
-        {HEAD WORKLOAD "group id=1 workload=0 key=\"\" home=65536\n",
-         "line 9: expected home= a list such as 0-3,8 of numbers up to 65535, or empty, not \"65536\""},
-        {HEAD WORKLOAD GROUP PROCESS PROCESS, "line 11: expected processes in ascending order of pid="},
-        {HEAD PROCESS, "line 8: expected workload= and group= of lines before, or -1"},
-        {HEAD "process pid=5 comm=- cgroup=\"/\"\n",
-         "line 8: expected at most 262144 processes, with comm and cgroup"},
-        {HEAD "process pid=5 comm=\"\" cgroup=\"/\" group=-2\n",
-         "line 8: expected group= a number from -1 to 2147483647, not \"-2\""},
-        {HEAD WORKLOAD GROUP PROCESS TASK TASK,
-         "line 12: expected tasks in ascending order of pid= and tid="},
-        {HEAD TASK, "line 8: expected pid= a process of a line before"},
-        {HEAD WORKLOAD GROUP PROCESS "task pid=5 tid=5 class=fair\n",
-         "line 11: expected class= a name such as normal, not \"fair\""},
-        {HEAD WORKLOAD GROUP PROCESS "task pid=5 tid=5 comm=\"1234567890123456\"\n",
-         "line 11: expected comm= at most 15 bytes, not 16"},
-        {HEAD WORKLOAD GROUP PROCESS "task pid=5 tid=5 run_permille=65536\n",
-         "line 11: expected run_permille= a number up to 65535, not \"65536\""},
-        {HEAD WORKLOAD GROUP PROCESS TASK "lease cpu=1 pid=5 tid=6 group_id=1\n",
-         "line 12: expected pid=, tid= and start_ticks= of a task line before"},
-        {HEAD WORKLOAD GROUP PROCESS TASK
-         "lease cpu=0 pid=5 tid=5 group_id=1\nlease cpu=1 pid=5 tid=5 group_id=1\n",
-         "line 13: expected at most one lease for a task"},
-        {HEAD WORKLOAD GROUP PROCESS TASK
-         "lease cpu=1 pid=5 tid=5 group_id=1\nlease cpu=1 pid=5 tid=5 group_id=1\n",
-         "line 13: expected leases in ascending order of cpu="},
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(bad_cases); i++) {
         CLEANUP_FREE char *error = NULL;
         World *world = NULL;
 
-        assert_int_equal(world_load(cases[i].text, strlen(cases[i].text), &world, &error), -EINVAL);
+        assert_int_equal(world_load(bad_cases[i].text, strlen(bad_cases[i].text), &world, &error), -EINVAL);
         assert_null(world);
         assert_non_null(error);
-        assert_string_equal(error, cases[i].error);
+        assert_string_equal(error, bad_cases[i].error);
     }
 }
 
