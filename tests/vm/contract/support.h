@@ -27,7 +27,7 @@
 bool kernel_since(unsigned major, unsigned minor);
 
 /* Ends the test as skipped, with the reason as a comment before it. */
-__attribute__((format(printf, 1, 2))) void contract_skip(const char *format, ...);
+__attribute__((format(printf, 1, 2), noreturn)) void contract_skip(const char *format, ...);
 /* A line that says what was seen, for who reads the log. */
 __attribute__((format(printf, 1, 2))) void contract_note(const char *format, ...);
 /* Skips unless this is a guest of the lab, where CPUs may be taken offline and settings changed. */
