@@ -3,8 +3,8 @@
 """Runs a scenario of this directory, whose expectations must hold for at least 20 seeds, and its twins: the same with its
 mechanism switched off, whose expectations must fail. A scenario that holds without what it is about shows nothing.
 
-usage: run.py NUMAPLACECTL NAME        the scenario NAME.scenario and its twins
-       run.py --complete NAME...       every scenario of this directory is among the names, and has a twin
+usage: run.py NUMAPLACECTL NAME [SEEDS]    the scenario NAME.scenario and its twins, with no more seeds than that
+       run.py --complete NAME...           every scenario of this directory is among the names, and has a twin
 """
 
 import json
@@ -161,10 +161,11 @@ def complain(value, what):
     return 1
 
 
-def run_scenario(ctl, path):
-    value = simulate(ctl, path)
-    if value["seeds"] < SEEDS_MIN or not value["expectations"]:
-        return complain(value, f"{path.name}: expected at least {SEEDS_MIN} seeds and one expectation")
+def run_scenario(ctl, path, seeds):
+    value = simulate(ctl, path, *([f"--seeds={seeds}"] if seeds else []))
+    least = seeds or SEEDS_MIN
+    if value["seeds"] < least or not value["expectations"]:
+        return complain(value, f"{path.name}: expected at least {least} seeds and one expectation")
     if not value["held"]:
         return complain(value, f"{path.name}: its expectations must hold")
     print(f"# {path.name}: {len(value['expectations'])} expectations hold for {value['seeds']} seeds")
@@ -179,11 +180,11 @@ def twin_text(path, switches):
     return "".join(switches.get(line, line) + "\n" for line in lines)
 
 
-def run_twin(ctl, path, what, switches):
+def run_twin(ctl, path, seeds, what, switches):
     with tempfile.TemporaryDirectory(prefix="numaplace-sim-") as directory:
         twin = pathlib.Path(directory) / path.name
         twin.write_text(twin_text(path, switches), encoding="utf-8")
-        value = simulate(ctl, twin, f"--seeds={SEEDS_TWIN}")
+        value = simulate(ctl, twin, f"--seeds={min(seeds or SEEDS_TWIN, SEEDS_TWIN)}")
     if value["held"]:
         return complain(value, f"{path.name}, {what}: its expectations must fail")
     failed = sum(not e["held"] for e in value["expectations"])
@@ -202,13 +203,14 @@ def complete(names):
 def main():
     if sys.argv[1:2] == ["--complete"]:
         return complete(sys.argv[2:])
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
-    ctl, name = sys.argv[1:]
+    ctl, name = sys.argv[1:3]
+    seeds = int(sys.argv[3]) if len(sys.argv) == 4 else None
     path = HERE / f"{name}.scenario"
-    failures = run_scenario(ctl, path)
+    failures = run_scenario(ctl, path, seeds)
     for what, switches in TWINS[name]:
-        failures += run_twin(ctl, path, what, switches)
+        failures += run_twin(ctl, path, seeds, what, switches)
     return 1 if failures else 0
 
 
