@@ -184,7 +184,9 @@ static const RecordField process_fields[] = {
 typedef struct TaskRow {
     pid_t pid;
     Task task;
-    TaskUse use; /* all of it but the pages */
+    uint64_t use_usec; /* and below: of its TaskUse, which has no fixed size */
+    uint16_t use_private_permille;
+    pid_t buddy;
     RecordNumbers64 pages;
 } TaskRow;
 
@@ -209,9 +211,9 @@ static const RecordField task_fields[] = {
     {"last_move_usec", RECORD_U64, offsetof(TaskRow, task.last_move_usec)},
     {"home_node", RECORD_INDEX, offsetof(TaskRow, task.home_node)},
     {"use_pages", RECORD_NUMBERS64, offsetof(TaskRow, pages)},
-    {"use_usec", RECORD_U64, offsetof(TaskRow, use.measured_usec)},
-    {"use_private_permille", RECORD_U16, offsetof(TaskRow, use.private_permille)},
-    {"buddy", RECORD_INDEX, offsetof(TaskRow, use.buddy)},
+    {"use_usec", RECORD_U64, offsetof(TaskRow, use_usec)},
+    {"use_private_permille", RECORD_U16, offsetof(TaskRow, use_private_permille)},
+    {"buddy", RECORD_INDEX, offsetof(TaskRow, buddy)},
 };
 
 static const RecordField lease_fields[] = {
@@ -270,7 +272,9 @@ static void dump_all(const World *world, FILE *out)
 
         row.pid = world->processes[row.task.process.i].pid;
         if (row.task.use) {
-            row.use = *row.task.use;
+            row.use_usec = row.task.use->measured_usec;
+            row.use_private_permille = row.task.use->private_permille;
+            row.buddy = row.task.use->buddy;
             row.pages.values = row.task.use->pages;
             row.pages.n = world->topology->n_nodes;
         }
@@ -418,8 +422,8 @@ static int load_task(RecordReader *reader, World *world, TaskRow *row)
         (last && (row->task.process.i < last->process.i ||
                   (row->task.process.i == last->process.i && row->task.tid <= last->tid))))
         return record_expected(reader, "tasks in ascending order of pid= and tid=");
-    if ((n > 0) != (row->use.measured_usec > 0) || (n > 0 && n != world->topology->n_nodes) ||
-        row->use.private_permille > 1000)
+    if ((n > 0) != (row->use_usec > 0) || (n > 0 && n != world->topology->n_nodes) ||
+        row->use_private_permille > 1000)
         return record_expected(reader, "use_pages= of %u numbers with use_usec=, or neither",
                                world->topology->n_nodes);
     at = world_add_task(world, &row->task);
@@ -427,8 +431,8 @@ static int load_task(RecordReader *reader, World *world, TaskRow *row)
         return at;
     world->tasks[at].home_node = row->task.home_node;
     return n == 0 ? 0
-                  : world_set_task_use(world, &world->tasks[at], row->pages.values, row->use.private_permille,
-                                       row->use.buddy, row->use.measured_usec);
+                  : world_set_task_use(world, &world->tasks[at], row->pages.values, row->use_private_permille,
+                                       row->buddy, row->use_usec);
 }
 
 static int load_task_line(RecordReader *reader, World *world)
