@@ -183,20 +183,23 @@ typedef enum ActWhy {
 typedef struct ActMeans {
     ActFenceKind kind;
     ActWhy why;
-    int error; /* REFUSED: errno */
+    int error;   /* REFUSED: errno */
+    bool memory; /* its memory is kept in by a fence, too */
 } ActMeans;
 
 /* What can be fenced on this host. */
 typedef struct ActHost {
-    bool systemd;     /* it is the service manager, and uses cgroup v2 with cpusets */
-    bool cpuset2;     /* the cpuset controller is on version 2 */
-    bool cpuset1;     /* or on version 1 */
-    bool forgets;     /* the kernel forgets masks when a cpuset changes */
-    uint32_t n_up;    /* fences that are up */
-    uint32_t n_known; /* all of them */
+    bool systemd;      /* it is the service manager, and uses cgroup v2 with cpusets */
+    bool cpuset2;      /* the cpuset controller is on version 2 */
+    bool cpuset1;      /* or on version 1 */
+    bool forgets;      /* the kernel forgets masks when a cpuset changes */
+    uint32_t n_up;     /* fences that are up */
+    uint32_t n_known;  /* all of them */
+    uint32_t n_memory; /* fences of memory beside them that are up */
 } ActHost;
 
-typedef ActWish (*ActWants)(void *userdata, const World *world, WorkloadIx workload);
+/* *ret_memory: whether its memory is to be kept at home as well. */
+typedef ActWish (*ActWants)(void *userdata, const World *world, WorkloadIx workload, bool *ret_memory);
 
 /* Looks where fences stand; before each discovery. */
 void act_sense_fences(Act *act);

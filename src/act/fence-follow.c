@@ -8,10 +8,7 @@
 
 #include <string.h>
 
-/* Somebody who changes it again and again is not to be fought with. */
-#define FOREIGN_MAX 3U
-
-static FenceGroup *group_entry(Fences *fences, uint64_t id)
+FenceGroup *fence_group(Fences *fences, uint64_t id)
 {
     size_t low = 0, high = fences->n_groups;
 
@@ -30,7 +27,7 @@ static FenceGroup *group_entry(Fences *fences, uint64_t id)
 
 ActMeans fences_means(const Fences *fences, uint64_t group_id)
 {
-    const FenceGroup *entry = group_entry((Fences *)fences, group_id);
+    const FenceGroup *entry = fence_group((Fences *)fences, group_id);
 
     return entry ? entry->means : (ActMeans){.why = ACT_WHY_NO_HOME};
 }
@@ -51,7 +48,7 @@ static int begin_groups(Fences *fences, const World *world)
 
 static void say(Fences *fences, uint64_t group_id, ActFenceKind kind, ActWhy why, int error)
 {
-    FenceGroup *entry = group_entry(fences, group_id);
+    FenceGroup *entry = fence_group(fences, group_id);
 
     if (entry)
         entry->means = (ActMeans){.kind = kind, .why = why, .error = error};
@@ -91,15 +88,16 @@ static ActWhy look_at_tasks(const World *world, const Process *process, hwloc_co
 }
 
 /* Adds a process to the fence of its cgroup. Returns 0 or -ENOMEM. */
-static int join(Fences *fences, const World *world, const Process *process, const FencePlace *place)
+static int join(Fences *fences, const World *world, const Process *process, const FencePlace *place,
+                bool memory)
 {
     const Group *group = &world->groups[process->group.i];
-    Fence *fence = fence_find(fences, place->name);
+    Fence *fence = fence_find(fences, place->name, false);
     ActWhy why;
     int r = 0;
 
     if (!fence)
-        r = fence_add(fences, place, &fence);
+        r = fence_add(fences, place->kind, place->name, place->path, false, &fence);
     if (r < 0) {
         say(fences, group->id, place->kind, ACT_WHY_REFUSED, r);
         return r == -ENOMEM ? r : 0;
@@ -127,8 +125,9 @@ static int join(Fences *fences, const World *world, const Process *process, cons
         why = ACT_WHY_WIDE;
     if (why != ACT_WHY_UP)
         fence->why = why;
+    r = fence_memory_join(fence, world, process, memory);
     fence->members[fence->n_members++] = process->pid; /* processes ascend */
-    return 0;
+    return r;
 }
 
 static int look_at_process(Fences *fences, const World *world, const Process *process, ActWants wants,
@@ -136,6 +135,7 @@ static int look_at_process(Fences *fences, const World *world, const Process *pr
 {
     FencePlace place;
     const Group *group;
+    bool memory = false;
     ActWish wish;
     ActWhy why;
 
@@ -144,10 +144,10 @@ static int look_at_process(Fences *fences, const World *world, const Process *pr
     group = &world->groups[process->group.i];
     if (group->gone || !group->home || world->workloads[group->workload.i].paused)
         return 0;
-    wish = wants(userdata, world, group->workload);
+    wish = wants(userdata, world, group->workload, &memory);
     why = fence_place(fences->root_fd, &fences->host, process, wish, &place);
     if (why == ACT_WHY_UP)
-        return join(fences, world, process, &place);
+        return join(fences, world, process, &place, memory);
     say(fences, group->id, place.kind, why, 0);
     return 0;
 }
@@ -175,7 +175,7 @@ static ActWhy look_at_cgroup(const Fences *fences, Fence *fence)
 {
     int r;
 
-    if (fence->n_foreign >= FOREIGN_MAX)
+    if (fence->n_foreign >= FENCE_FOREIGN_MAX)
         return ACT_WHY_FOREIGN;
     if (time_now_usec() < fence->rest_usec)
         return fence->error < 0 ? ACT_WHY_REFUSED : fence->n_foreign > 0 ? ACT_WHY_FOREIGN : ACT_WHY_BORROWS;
@@ -212,6 +212,8 @@ int fences_follow(Fences *fences, const World *world, ActWants wants, void *user
     for (size_t i = fences->n_fences; r == 0 && i-- > 0;) {
         Fence *fence = fences->fences[i];
 
+        if (fence->memory)
+            continue;
         if (fence->n_members > 0) {
             move(fences, fence);
             continue;
@@ -222,7 +224,7 @@ int fences_follow(Fences *fences, const World *world, ActWants wants, void *user
         if (fence->state == FENCE_DOWN)
             fence_remove(fences, fence);
     }
-    return r;
+    return r == 0 ? fence_memory_follow(fences) : r;
 }
 
 const char *act_fence_name(ActFenceKind kind)

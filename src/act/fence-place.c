@@ -254,7 +254,19 @@ int fence_cpuset(int root_fd, pid_t pid, hwloc_bitmap_t ret)
     return r == 0 && hwloc_bitmap_iszero(ret) ? -ENOENT : r;
 }
 
-int fence_read_above(int root_fd, ActFenceKind kind, const char *path, hwloc_bitmap_t ret)
+static const char *effective_file(ActFenceKind kind, bool memory)
+{
+    if (kind == ACT_FENCE_CGROUP1)
+        return memory ? "cpuset.mems" : "cpuset.cpus";
+    return memory ? "cpuset.mems.effective" : "cpuset.cpus.effective";
+}
+
+int fence_read_effective(int root_fd, ActFenceKind kind, const char *path, bool memory, hwloc_bitmap_t ret)
+{
+    return fence_read(root_fd, kind, path, effective_file(kind, memory), ret);
+}
+
+int fence_read_above(int root_fd, ActFenceKind kind, const char *path, bool memory, hwloc_bitmap_t ret)
 {
     char up[PATH_MAX];
     char *slash;
@@ -264,8 +276,7 @@ int fence_read_above(int root_fd, ActFenceKind kind, const char *path, hwloc_bit
         int r;
 
         *slash = '\0';
-        r = fence_read(root_fd, kind, up, kind == ACT_FENCE_CGROUP1 ? "cpuset.cpus" : "cpuset.cpus.effective",
-                       ret);
+        r = fence_read_effective(root_fd, kind, up, memory, ret);
         if (r == -ENOMEM)
             return r;
         if (r == 0 && !hwloc_bitmap_iszero(ret))
@@ -275,15 +286,16 @@ int fence_read_above(int root_fd, ActFenceKind kind, const char *path, hwloc_bit
     return hwloc_bitmap_isfull(ret) ? 0 : -ENOMEM;
 }
 
-static int write_list(int root_fd, ActFenceKind kind, const char *path, hwloc_const_bitmap_t cpus)
+static int write_list(int root_fd, ActFenceKind kind, const char *path, const char *file,
+                      hwloc_const_bitmap_t set)
 {
-    CLEANUP_FREE char *list = format_list(cpus, PARSE_CPU_MAX);
+    CLEANUP_FREE char *list = format_list(set, PARSE_CPU_MAX);
     CLEANUP_CLOSE int fd = -1;
     char name[PATH_MAX + 64];
 
     if (!list)
         return -ENOMEM;
-    (void)snprintf(name, sizeof(name), "%s%s/cpuset.cpus", mount_point(kind), path);
+    (void)snprintf(name, sizeof(name), "%s%s/%s", mount_point(kind), path, file);
     fd = openat(root_fd, name, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
@@ -294,7 +306,8 @@ static int write_list(int root_fd, ActFenceKind kind, const char *path, hwloc_co
 /* CPUs that are offline are refused, and were taken away when they went. */
 int fence_write_v1(void *context, const char *path, hwloc_const_bitmap_t cpus)
 {
-    int root_fd = *(const int *)context, r = write_list(root_fd, ACT_FENCE_CGROUP1, path, cpus);
+    int root_fd = *(const int *)context,
+        r = write_list(root_fd, ACT_FENCE_CGROUP1, path, "cpuset.cpus", cpus);
     hwloc_bitmap_t there;
 
     if (r != -EINVAL)
@@ -302,16 +315,26 @@ int fence_write_v1(void *context, const char *path, hwloc_const_bitmap_t cpus)
     there = hwloc_bitmap_alloc();
     if (!there)
         return -ENOMEM;
-    if (fence_read_above(root_fd, ACT_FENCE_CGROUP1, path, there) == 0 &&
+    if (fence_read_above(root_fd, ACT_FENCE_CGROUP1, path, false, there) == 0 &&
         hwloc_bitmap_and(there, there, cpus) == 0 && !hwloc_bitmap_iszero(there))
-        r = write_list(root_fd, ACT_FENCE_CGROUP1, path, there);
+        r = write_list(root_fd, ACT_FENCE_CGROUP1, path, "cpuset.cpus", there);
     hwloc_bitmap_free(there);
     return r;
 }
 
 int fence_write_v2(void *context, const char *path, hwloc_const_bitmap_t cpus)
 {
-    return write_list(*(const int *)context, ACT_FENCE_CGROUP2, path, cpus);
+    return write_list(*(const int *)context, ACT_FENCE_CGROUP2, path, "cpuset.cpus", cpus);
+}
+
+int fence_write_memory_v1(void *context, const char *path, hwloc_const_bitmap_t nodes)
+{
+    return write_list(*(const int *)context, ACT_FENCE_CGROUP1, path, "cpuset.mems", nodes);
+}
+
+int fence_write_memory_v2(void *context, const char *path, hwloc_const_bitmap_t nodes)
+{
+    return write_list(*(const int *)context, ACT_FENCE_CGROUP2, path, "cpuset.mems", nodes);
 }
 
 static void closedir_p(DIR **dir)

@@ -25,12 +25,17 @@ int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *fil
 /* The CPUs that the cpuset of a process leaves to it. 0, -ENOENT when nothing says so, or -errno. */
 int fence_cpuset(int root_fd, pid_t pid, hwloc_bitmap_t ret);
 
-/* What the levels above leave to a cgroup; everything when they do not say. 0 or -ENOMEM. */
-int fence_read_above(int root_fd, ActFenceKind kind, const char *path, hwloc_bitmap_t ret);
+/* What a cgroup may use, of CPUs or of nodes of memory; empty when the controller is not switched on there. As fence_read(). */
+int fence_read_effective(int root_fd, ActFenceKind kind, const char *path, bool memory, hwloc_bitmap_t ret);
 
-/* Writes cpuset.cpus: a FenceOps.set() whose context is an `int *`, the root. */
+/* What the levels above leave to a cgroup; everything when they do not say. 0 or -ENOMEM. */
+int fence_read_above(int root_fd, ActFenceKind kind, const char *path, bool memory, hwloc_bitmap_t ret);
+
+/* Write cpuset.cpus or cpuset.mems: FenceOps.set() whose context is an `int *`, the root. */
 int fence_write_v1(void *context, const char *path, hwloc_const_bitmap_t cpus);
 int fence_write_v2(void *context, const char *path, hwloc_const_bitmap_t cpus);
+int fence_write_memory_v1(void *context, const char *path, hwloc_const_bitmap_t nodes);
+int fence_write_memory_v2(void *context, const char *path, hwloc_const_bitmap_t nodes);
 
 /* Whether every process in a cgroup, or in one below it, is wanted. -errno when that cannot be said. */
 int fence_all(int root_fd, ActFenceKind kind, const char *path, bool (*wants)(void *userdata, pid_t pid),

@@ -28,17 +28,20 @@ typedef struct UnitCall {
 } UnitCall;
 
 struct FenceUnits {
+    const char *property;
     sd_bus *bus, *given;
     UnitCall **calls; /* by address, which the answers know */
     size_t n_calls, capacity;
 };
 
-FenceUnits *fence_units_new(sd_bus *bus)
+FenceUnits *fence_units_new(const char *property, sd_bus *bus)
 {
     FenceUnits *units = calloc(1, sizeof(*units));
 
-    if (units)
-        units->given = sd_bus_ref(bus);
+    if (!units)
+        return NULL;
+    units->property = property;
+    units->given = sd_bus_ref(bus);
     return units;
 }
 
@@ -149,21 +152,21 @@ static int add(FenceUnits *units, const char *unit, UnitCall **ret)
     return 0;
 }
 
-/* CPUs as the manager wants them: one bit each, in bytes. */
-static int append_cpus(sd_bus_message *message, hwloc_const_bitmap_t cpus)
+/* CPUs or nodes as the manager wants them: one bit each, in bytes. */
+static int append_set(sd_bus_message *message, hwloc_const_bitmap_t set)
 {
-    int last = hwloc_bitmap_last(cpus);
+    int last = hwloc_bitmap_last(set);
     size_t n = last < 0 ? 0 : (size_t)last / 8 + 1;
     CLEANUP_FREE uint8_t *bytes = calloc(n + 1, 1);
 
     if (!bytes)
         return -ENOMEM;
-    for (int cpu = hwloc_bitmap_first(cpus); cpu >= 0; cpu = hwloc_bitmap_next(cpus, cpu))
-        bytes[cpu / 8] |= (uint8_t)(1U << (cpu % 8));
+    for (int i = hwloc_bitmap_first(set); i >= 0; i = hwloc_bitmap_next(set, i))
+        bytes[i / 8] |= (uint8_t)(1U << (i % 8));
     return sd_bus_message_append_array(message, 'y', bytes, n);
 }
 
-static int append_property(sd_bus_message *message, const char *name, hwloc_const_bitmap_t cpus)
+static int append_property(sd_bus_message *message, const char *name, hwloc_const_bitmap_t set)
 {
     int r = sd_bus_message_open_container(message, 'r', "sv");
 
@@ -172,13 +175,13 @@ static int append_property(sd_bus_message *message, const char *name, hwloc_cons
     if (r >= 0)
         r = sd_bus_message_open_container(message, 'v', "ay");
     if (r >= 0)
-        r = append_cpus(message, cpus);
+        r = append_set(message, set);
     if (r >= 0)
         r = sd_bus_message_close_container(message);
     return r < 0 ? r : sd_bus_message_close_container(message);
 }
 
-static int send_set(FenceUnits *units, UnitCall *call, hwloc_const_bitmap_t cpus)
+static int send_set(FenceUnits *units, UnitCall *call, hwloc_const_bitmap_t set)
 {
     CLEANUP(sd_bus_message_unrefp) sd_bus_message *message = NULL;
     int r = sd_bus_message_new_method_call(units->bus, &message, MANAGER, MANAGER_PATH, MANAGER ".Manager",
@@ -189,7 +192,7 @@ static int send_set(FenceUnits *units, UnitCall *call, hwloc_const_bitmap_t cpus
     if (r >= 0)
         r = sd_bus_message_open_container(message, 'a', "(sv)");
     if (r >= 0)
-        r = append_property(message, "AllowedCPUs", cpus);
+        r = append_property(message, units->property, set);
     if (r >= 0)
         r = sd_bus_message_close_container(message);
     if (r >= 0)
@@ -208,7 +211,7 @@ static void process(FenceUnits *units)
         disconnect(units, r);
 }
 
-static int units_set(void *context, const char *name, hwloc_const_bitmap_t cpus)
+static int units_set(void *context, const char *name, hwloc_const_bitmap_t set)
 {
     FenceUnits *units = context;
     UnitCall *call;
@@ -220,7 +223,7 @@ static int units_set(void *context, const char *name, hwloc_const_bitmap_t cpus)
     if (r == 0)
         r = add(units, name, &call);
     if (r == 0)
-        r = send_set(units, call, cpus);
+        r = send_set(units, call, set);
     if (r == 0)
         process(units);
     return r;

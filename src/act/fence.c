@@ -6,6 +6,7 @@
 
 #include "act/fence.h"
 
+#include "act/fence-dropin.h"
 #include "act/fence-internal.h"
 #include "act/fence-unit.h"
 #include "base/parse.h"
@@ -13,7 +14,6 @@
 #include "base/time.h"
 
 #include <string.h>
-#include <time.h>
 
 /* A change that is not seen after this is taken back. A manager in a daemon-reload can take seconds. */
 #define CHANGE_USEC (5U * USEC_PER_SEC)
@@ -21,16 +21,15 @@
 /* After a change was refused: the next try. */
 #define REFUSED_USEC (60U * USEC_PER_SEC)
 
-/* When everything is put back: for the answers, and for the files after them. */
-#define RESTORE_USEC (3U * USEC_PER_SEC)
-#define MOMENT_USEC  5000U
-
 /* The kernel refuses to take all CPUs of its own from a cgroup in which something runs (ENOSPC). So on the way down one that
  * had none gets all there are, which is the same in effect, and then none: that succeeds where nothing else needs
  * the controller, and where it does not, no harm is done. */
 
-static const FenceOps ops_v1 = {.set = fence_write_v1};
-static const FenceOps ops_v2 = {.set = fence_write_v2};
+static const FenceOps ops_v1[] = {{.set = fence_write_v1}, {.set = fence_write_memory_v1}};
+static const FenceOps ops_v2[] = {{.set = fence_write_v2}, {.set = fence_write_memory_v2}};
+
+static const char *const properties[] = {"AllowedCPUs", "AllowedMemoryNodes"};
+static const char *const files[] = {"cpuset.cpus", "cpuset.mems"};
 
 static Fence *fence_free(Fence *fence)
 {
@@ -42,6 +41,7 @@ static Fence *fence_free(Fence *fence)
     hwloc_bitmap_free(fence->before);
     hwloc_bitmap_free(fence->outer);
     hwloc_bitmap_free(fence->target);
+    hwloc_bitmap_free(fence->nodes);
     free(fence);
     return NULL;
 }
@@ -49,12 +49,33 @@ static Fence *fence_free(Fence *fence)
 DEFINE_CLEANUP(Fence *, fence_free)
 
 /* What cannot be read stays as it was. */
-static void read_cpus(const Fences *fences, const char *path, hwloc_bitmap_t ret)
+static void read_set(const Fences *fences, const char *path, hwloc_bitmap_t ret)
 {
     char text[4096];
 
     if (root_read(fences->root_fd, path, text, sizeof(text)) > 0)
         (void)parse_list(text, PARSE_CPU_MAX, ret);
+}
+
+void fence_read_online(Fences *fences)
+{
+    read_set(fences, "sys/devices/system/cpu/online", fences->online[false]);
+}
+
+/* What there is for CPUs, or for memory. False when memory is out. */
+static bool make_means(Fences *fences, bool memory)
+{
+    fences->possible[memory] = hwloc_bitmap_alloc();
+    fences->online[memory] = hwloc_bitmap_alloc_full();
+    fences->units[memory] = fence_units_new(properties[memory], NULL);
+    if (!fences->possible[memory] || !fences->online[memory] || !fences->units[memory])
+        return false;
+    read_set(fences, memory ? "sys/devices/system/node/possible" : "sys/devices/system/cpu/possible",
+             fences->possible[memory]);
+    fences_set_ops(fences, ACT_FENCE_UNIT, memory, &fence_ops_unit, fences->units[memory]);
+    fences_set_ops(fences, ACT_FENCE_CGROUP2, memory, &ops_v2[memory], &fences->root_fd);
+    fences_set_ops(fences, ACT_FENCE_CGROUP1, memory, &ops_v1[memory], &fences->root_fd);
+    return true;
 }
 
 Fences *fences_new(Journal *journal, int root_fd)
@@ -67,16 +88,9 @@ Fences *fences_new(Journal *journal, int root_fd)
     fences->root_fd = root_fd;
     fences->scratch = hwloc_bitmap_alloc();
     fences->difference = hwloc_bitmap_alloc();
-    fences->possible = hwloc_bitmap_alloc();
-    fences->online = hwloc_bitmap_alloc_full();
-    fences->units = fence_units_new(NULL);
-    if (!fences->scratch || !fences->difference || !fences->possible || !fences->online || !fences->units)
+    if (!fences->scratch || !fences->difference || !make_means(fences, false) || !make_means(fences, true))
         return NULL;
-    read_cpus(fences, "sys/devices/system/cpu/possible", fences->possible);
     fence_host_read(root_fd, &fences->host);
-    fences_set_ops(fences, ACT_FENCE_UNIT, &fence_ops_unit, fences->units);
-    fences_set_ops(fences, ACT_FENCE_CGROUP2, &ops_v2, &fences->root_fd);
-    fences_set_ops(fences, ACT_FENCE_CGROUP1, &ops_v1, &fences->root_fd);
     return TAKE_PTR(fences);
 }
 
@@ -88,48 +102,71 @@ Fences *fences_free(Fences *fences)
         fence_free(fences->fences[i]);
     free(fences->fences);
     free(fences->groups);
-    fence_units_free(fences->units);
+    for (int memory = false; memory <= true; memory++) {
+        fence_units_free(fences->units[memory]);
+        hwloc_bitmap_free(fences->possible[memory]);
+        hwloc_bitmap_free(fences->online[memory]);
+    }
     hwloc_bitmap_free(fences->scratch);
     hwloc_bitmap_free(fences->difference);
-    hwloc_bitmap_free(fences->possible);
-    hwloc_bitmap_free(fences->online);
     free(fences);
     return NULL;
 }
 
-void fences_set_ops(Fences *fences, ActFenceKind kind, const FenceOps *ops, void *context)
+void fences_set_ops(Fences *fences, ActFenceKind kind, bool memory, const FenceOps *ops, void *context)
 {
-    fences->means[kind] = (FenceMeans){.ops = ops, .context = context};
+    fences->means[memory][kind] = (FenceMeans){.ops = ops, .context = context};
 }
 
-bool fence_alike(const Fences *fences, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
+bool fence_alike(const Fences *fences, bool memory, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
 {
     if (hwloc_bitmap_iszero(a) != hwloc_bitmap_iszero(b))
         return false;
-    return hwloc_bitmap_isequal(a, b) || (hwloc_bitmap_xor(fences->difference, a, b) == 0 &&
-                                          !hwloc_bitmap_intersects(fences->difference, fences->online));
+    return hwloc_bitmap_isequal(a, b) ||
+           (hwloc_bitmap_xor(fences->difference, a, b) == 0 &&
+            !hwloc_bitmap_intersects(fences->difference, fences->online[memory]));
 }
 
-Fence *fence_find(const Fences *fences, const char *name)
+Fence *fence_find(const Fences *fences, const char *name, bool memory)
 {
     for (size_t i = 0; i < fences->n_fences; i++)
-        if (strcmp(fences->fences[i]->name, name) == 0)
+        if (fences->fences[i]->memory == memory && strcmp(fences->fences[i]->name, name) == 0)
             return fences->fences[i];
     return NULL;
 }
 
 /* Changing */
 
+int fence_read_now(const Fences *fences, ActFenceKind kind, const char *path, bool memory, hwloc_bitmap_t ret)
+{
+    return fence_read(fences->root_fd, kind, path, files[memory], ret);
+}
+
 static int read_now(const Fences *fences, const Fence *fence, hwloc_bitmap_t ret)
 {
-    return fence_read(fences->root_fd, fence->kind, fence->path, "cpuset.cpus", ret);
+    return fence_read_now(fences, fence->kind, fence->path, fence->memory, ret);
+}
+
+int fence_result(const Fences *fences, ActFenceKind kind, const char *name, bool memory)
+{
+    const FenceMeans *means = &fences->means[memory][kind];
+
+    return means->ops->result ? means->ops->result(means->context, name) : 0;
 }
 
 static int result(const Fences *fences, const Fence *fence)
 {
-    const FenceMeans *means = &fences->means[fence->kind];
+    return fence_result(fences, fence->kind, fence->name, fence->memory);
+}
 
-    return means->ops->result ? means->ops->result(means->context, fence->name) : 0;
+static const FenceMeans *means_of(const Fences *fences, const Fence *fence)
+{
+    return &fences->means[fence->memory][fence->kind];
+}
+
+static bool alike(const Fences *fences, const Fence *fence, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
+{
+    return fence_alike(fences, fence->memory, a, b);
 }
 
 static void enter(Fence *fence, FenceState state)
@@ -145,11 +182,11 @@ static void rest(Fence *fence, uint64_t usec)
     fence->rest_usec = MAX(fence->rest_usec, time_now_usec() + usec);
 }
 
-/* Asks for `cpus`. Returns 0, or -errno when it was refused at once. */
-static int ask(Fences *fences, Fence *fence, hwloc_const_bitmap_t cpus, FenceState state)
+/* Asks for `set`. Returns 0, or -errno when it was refused at once. */
+static int ask(Fences *fences, Fence *fence, hwloc_const_bitmap_t set, FenceState state)
 {
-    const FenceMeans *means = &fences->means[fence->kind];
-    int r = means->ops->set(means->context, fence->name, cpus);
+    const FenceMeans *means = means_of(fences, fence);
+    int r = means->ops->set(means->context, fence->name, set);
 
     if (r < 0) {
         fence->error = r;
@@ -161,18 +198,60 @@ static int ask(Fences *fences, Fence *fence, hwloc_const_bitmap_t cpus, FenceSta
     return 0;
 }
 
+static int note(Fences *fences, const Fence *fence)
+{
+    return journal_note_fence(fences->journal, &(JournalFence){
+                                                   .kind = fence->kind,
+                                                   .name = fence->name,
+                                                   .path = fence->path,
+                                                   .memory = fence->memory,
+                                                   .dropin = fence->dropin,
+                                                   .before = fence->before,
+                                               });
+}
+
+/* Whether a unit has what it has from a drop-in of somebody's. */
+static bool has_dropin(const Fences *fences, const Fence *fence)
+{
+    hwloc_bitmap_t set;
+    bool has;
+
+    if (fence->kind != ACT_FENCE_UNIT)
+        return false;
+    set = hwloc_bitmap_alloc();
+    has = set && fence_dropin_read(fences->root_fd, fence->name, properties[fence->memory], set) == 0 &&
+          alike(fences, fence, set, fence->before);
+    hwloc_bitmap_free(set);
+    return has;
+}
+
+void fence_tidy(Fences *fences, const JournalFence *entry)
+{
+    hwloc_bitmap_t set;
+
+    if (entry->kind != ACT_FENCE_UNIT || entry->dropin)
+        return;
+    set = hwloc_bitmap_alloc();
+    if (set && fence_dropin_read(fences->root_fd, entry->name, properties[entry->memory], set) == 0 &&
+        (fence_is_ours(fences, entry, set) || fence_alike(fences, entry->memory, set, entry->before) ||
+         fence_is_back(fences, entry->memory, entry->before, set)))
+        fence_dropin_remove(fences->root_fd, entry->name, properties[entry->memory]);
+    hwloc_bitmap_free(set);
+}
+
 /* The cgroup has what somebody else gave it. */
 static void yield(Fences *fences, Fence *fence, hwloc_const_bitmap_t now)
 {
-    bool known = fence_alike(fences, now, fence->before);
+    bool known = alike(fences, fence, now, fence->before);
 
     enter(fence, FENCE_DOWN);
     fence->n_foreign++;
     rest(fence, FENCE_REST_USEC);
     if (known || hwloc_bitmap_copy(fence->before, now) < 0)
         return;
+    fence->dropin = has_dropin(fences, fence);
     /* Should that not be written, the old value is put back one day, and only if the cgroup has one of ours then. */
-    (void)journal_note_fence(fences->journal, fence->kind, fence->name, fence->path, fence->before);
+    (void)note(fences, fence);
 }
 
 static void refuse(Fence *fence, int error, FenceState state)
@@ -182,25 +261,25 @@ static void refuse(Fence *fence, int error, FenceState state)
     rest(fence, REFUSED_USEC);
 }
 
-/* What is asked for first on the way down. */
-static hwloc_const_bitmap_t way_down(const Fences *fences, hwloc_const_bitmap_t before)
+hwloc_const_bitmap_t fence_way_down(const Fences *fences, bool memory, hwloc_const_bitmap_t before)
 {
-    return hwloc_bitmap_iszero(before) ? fences->possible : before;
+    return hwloc_bitmap_iszero(before) ? fences->possible[memory] : before;
 }
 
-/* Whether the cgroup is what it was before us, at least in effect. */
-static bool is_back(const Fences *fences, hwloc_const_bitmap_t before, hwloc_const_bitmap_t now)
+bool fence_is_back(const Fences *fences, bool memory, hwloc_const_bitmap_t before, hwloc_const_bitmap_t now)
 {
+    hwloc_const_bitmap_t possible = fences->possible[memory];
+
     if (!hwloc_bitmap_iszero(before))
-        return fence_alike(fences, before, now);
+        return fence_alike(fences, memory, before, now);
     return hwloc_bitmap_iszero(now) ||
-           (!hwloc_bitmap_iszero(fences->possible) && hwloc_bitmap_isincluded(fences->possible, now));
+           (!hwloc_bitmap_iszero(possible) && hwloc_bitmap_isincluded(possible, now));
 }
 
 /* It is back in effect; whether nothing more is to be waited for. */
 static bool is_back_to_the_letter(const Fences *fences, Fence *fence, bool empty)
 {
-    const FenceMeans *means = &fences->means[fence->kind];
+    const FenceMeans *means = means_of(fences, fence);
 
     if (empty || !hwloc_bitmap_iszero(fence->before))
         return true;
@@ -213,7 +292,7 @@ static void settle_rising(Fences *fences, Fence *fence, int r, int now)
 {
     if (r < 0)
         refuse(fence, r, FENCE_DOWN);
-    else if (now == 0 && fence_alike(fences, fences->scratch, fence->target))
+    else if (now == 0 && alike(fences, fence, fences->scratch, fence->target))
         enter(fence, FENCE_UP);
 }
 
@@ -226,8 +305,9 @@ static void settle_falling(Fences *fences, Fence *fence, int r, int now)
         refuse(fence, r, FENCE_UP);
         return;
     }
-    if (done || ((gone || (now == 0 && is_back(fences, fence->before, fences->scratch))) &&
-                 is_back_to_the_letter(fences, fence, now == 0 && hwloc_bitmap_iszero(fences->scratch))))
+    if (done ||
+        ((gone || (now == 0 && fence_is_back(fences, fence->memory, fence->before, fences->scratch))) &&
+         is_back_to_the_letter(fences, fence, now == 0 && hwloc_bitmap_iszero(fences->scratch))))
         enter(fence, FENCE_DOWN);
 }
 
@@ -244,7 +324,7 @@ static void settle_change(Fences *fences, Fence *fence)
         settle_falling(fences, fence, r, now);
     if ((fence->state == FENCE_RISING || fence->state == FENCE_FALLING) && !fence->letter &&
         time_now_usec() > fence->asked_usec + CHANGE_USEC) {
-        (void)ask(fences, fence, way_down(fences, fence->before), FENCE_FALLING);
+        (void)ask(fences, fence, fence_way_down(fences, fence->memory, fence->before), FENCE_FALLING);
         fence->error = -ETIMEDOUT;
         rest(fence, REFUSED_USEC);
     }
@@ -255,45 +335,49 @@ static void settle(Fences *fences, Fence *fence)
     if (fence->state == FENCE_RISING || fence->state == FENCE_FALLING)
         settle_change(fences, fence);
     else if (fence->state == FENCE_UP && read_now(fences, fence, fences->scratch) == 0 &&
-             !fence_alike(fences, fences->scratch, fence->target))
+             !alike(fences, fence, fences->scratch, fence->target))
         yield(fences, fence, fences->scratch);
 }
 
-/* Whether these are CPUs that the cgroup has from us. */
-static bool is_ours(const Fences *fences, const JournalFence *entry, hwloc_const_bitmap_t cpus)
+bool fence_is_ours(const Fences *fences, const JournalFence *entry, hwloc_const_bitmap_t set)
 {
-    for (uint32_t i = 0; entry && i < entry->n_given; i++)
-        if (fence_alike(fences, cpus, entry->given[i]))
+    for (uint32_t i = 0; i < entry->n_given; i++)
+        if (fence_alike(fences, entry->memory, set, entry->given[i]))
             return true;
     return false;
 }
 
 int fence_read_before(Fences *fences, Fence *fence)
 {
-    const JournalFence *entry = journal_fence(fences->journal, fence->name);
+    const JournalFence *entry = journal_fence(fences->journal, fence->name, fence->memory);
     int r = read_now(fences, fence, fences->scratch);
-    bool known =
-        entry && (is_ours(fences, entry, fences->scratch) || is_back(fences, entry->before, fences->scratch));
+    bool known = entry && (fence_is_ours(fences, entry, fences->scratch) ||
+                           fence_is_back(fences, fence->memory, entry->before, fences->scratch));
 
-    if (r == 0 && hwloc_bitmap_copy(fence->before, known ? entry->before : fences->scratch) < 0)
-        r = -ENOMEM;
-    return r;
+    if (r < 0)
+        return r;
+    if (hwloc_bitmap_copy(fence->before, known ? entry->before : fences->scratch) < 0)
+        return -ENOMEM;
+    fence->dropin = known ? entry->dropin : has_dropin(fences, fence);
+    return 0;
 }
 
-int fence_add(Fences *fences, const FencePlace *place, Fence **ret)
+int fence_add(Fences *fences, ActFenceKind kind, const char *name, const char *path, bool memory, Fence **ret)
 {
     CLEANUP(fence_free_p) Fence *fence = calloc(1, sizeof(*fence));
     int r;
 
     if (!fence)
         return -ENOMEM;
-    fence->kind = place->kind;
-    fence->name = strdup(place->name);
-    fence->path = strdup(place->path);
+    fence->kind = kind;
+    fence->memory = memory;
+    fence->name = strdup(name);
+    fence->path = strdup(path);
     fence->before = hwloc_bitmap_alloc();
     fence->outer = hwloc_bitmap_alloc();
     fence->target = hwloc_bitmap_alloc();
-    if (!fence->name || !fence->path || !fence->before || !fence->outer || !fence->target)
+    fence->nodes = hwloc_bitmap_alloc();
+    if (!fence->name || !fence->path || !fence->before || !fence->outer || !fence->target || !fence->nodes)
         return -ENOMEM;
     r = fence_read_before(fences, fence);
     if (r < 0)
@@ -307,9 +391,12 @@ int fence_add(Fences *fences, const FencePlace *place, Fence **ret)
 
 void fence_remove(Fences *fences, Fence *fence)
 {
-    const FenceMeans *means = &fences->means[fence->kind];
+    const JournalFence *entry = journal_fence(fences->journal, fence->name, fence->memory);
+    const FenceMeans *means = means_of(fences, fence);
 
-    (void)journal_note_unfenced(fences->journal, fence->name);
+    if (entry)
+        fence_tidy(fences, entry);
+    (void)journal_note_unfenced(fences->journal, fence->name, fence->memory);
     if (means->ops->forget)
         means->ops->forget(means->context, fence->name);
     for (size_t i = 0; i < fences->n_fences; i++)
@@ -321,7 +408,7 @@ void fence_remove(Fences *fences, Fence *fence)
 /* What is above may change, too. */
 static void read_outer(Fences *fences, Fence *fence)
 {
-    int r = fence_read_above(fences->root_fd, fence->kind, fence->path, fences->scratch);
+    int r = fence_read_above(fences->root_fd, fence->kind, fence->path, fence->memory, fences->scratch);
 
     if (r == 0 && !hwloc_bitmap_iszero(fence->before))
         r = hwloc_bitmap_and(fences->scratch, fences->scratch, fence->before);
@@ -331,10 +418,10 @@ static void read_outer(Fences *fences, Fence *fence)
 
 void fence_raise(Fences *fences, Fence *fence)
 {
-    int r = journal_note_fence(fences->journal, fence->kind, fence->name, fence->path, fence->before);
+    int r = note(fences, fence);
 
     if (r == 0)
-        r = journal_note_fenced(fences->journal, fence->name, fence->target);
+        r = journal_note_fenced(fences->journal, fence->name, fence->memory, fence->target);
     read_outer(fences, fence);
     if (r == 0)
         r = ask(fences, fence, fence->target, FENCE_RISING);
@@ -350,7 +437,9 @@ void fence_lower(Fences *fences, Fence *fence)
     if (fence->state == FENCE_UP || fence->state == FENCE_RISING) {
         /* Where nothing runs, nothing forbids the last step. */
         bool gone = read_now(fences, fence, fences->scratch) == -ENOENT;
-        int r = ask(fences, fence, gone ? fence->before : way_down(fences, fence->before), FENCE_FALLING);
+        int r =
+            ask(fences, fence, gone ? fence->before : fence_way_down(fences, fence->memory, fence->before),
+                FENCE_FALLING);
 
         fence->letter = gone;
         if (r == -ENOENT || r == -ENODEV)
@@ -363,7 +452,7 @@ void fence_lower(Fences *fences, Fence *fence)
 
 void fences_sense(Fences *fences)
 {
-    read_cpus(fences, "sys/devices/system/cpu/online", fences->online);
+    fence_read_online(fences);
     for (size_t i = 0; i < fences->n_fences; i++) {
         Fence *fence = fences->fences[i];
 
@@ -421,7 +510,7 @@ bool fences_bound(const Fences *fences, const char *path, hwloc_bitmap_t ret)
         const Fence *fence = fences->fences[i];
         size_t len = strlen(fence->path);
 
-        if (fence->state != FENCE_DOWN && strncmp(path, fence->path, len) == 0 &&
+        if (!fence->memory && fence->state != FENCE_DOWN && strncmp(path, fence->path, len) == 0 &&
             (path[len] == '\0' || path[len] == '/') && !hwloc_bitmap_iszero(fence->outer))
             return hwloc_bitmap_copy(ret, fence->outer) == 0;
     }
@@ -431,108 +520,11 @@ bool fences_bound(const Fences *fences, const char *path, hwloc_bitmap_t ret)
 void fences_host(const Fences *fences, ActHost *ret)
 {
     *ret = fences->host;
-    ret->n_known = (uint32_t)fences->n_fences;
-    for (size_t i = 0; i < fences->n_fences; i++)
-        ret->n_up += fences->fences[i]->state == FENCE_UP;
-}
+    for (size_t i = 0; i < fences->n_fences; i++) {
+        const Fence *fence = fences->fences[i];
 
-/* Putting back: the journal alone says what there is, since this may be the program that comes after a crash. */
-
-typedef enum Progress {
-    PROGRESS_TO_DO,
-    PROGRESS_ASKED,
-    PROGRESS_LETTER, /* it is back in effect, and asked to be so to the letter */
-    PROGRESS_DONE,
-    PROGRESS_FAILED,
-} Progress;
-
-static Progress restore_ask(const Fences *fences, const JournalFence *entry)
-{
-    const FenceMeans *means = &fences->means[entry->kind];
-    int now = fence_read(fences->root_fd, entry->kind, entry->path, "cpuset.cpus", fences->scratch), r;
-
-    /* Somebody else's. What does not run cannot be asked; but a unit still has its property then. */
-    if (now == 0 && !is_ours(fences, entry, fences->scratch))
-        return PROGRESS_DONE;
-    r = means->ops->set(means->context, entry->name,
-                        now == -ENOENT ? entry->before : way_down(fences, entry->before));
-    if (r < 0)
-        return r == -ENOENT || r == -ENODEV ? PROGRESS_DONE : PROGRESS_FAILED;
-    return now == -ENOENT ? PROGRESS_LETTER : PROGRESS_ASKED;
-}
-
-static Progress restore_check(const Fences *fences, const JournalFence *entry, Progress now)
-{
-    const FenceMeans *means = &fences->means[entry->kind];
-    int r = means->ops->result ? means->ops->result(means->context, entry->name) : 0;
-
-    if (r == -EINPROGRESS)
-        return now;
-    if (r < 0)
-        return r == -ENOENT ? PROGRESS_DONE : PROGRESS_FAILED;
-    if (now == PROGRESS_LETTER)
-        return PROGRESS_DONE;
-    r = fence_read(fences->root_fd, entry->kind, entry->path, "cpuset.cpus", fences->scratch);
-    if (r == 0 && !is_back(fences, entry->before, fences->scratch))
-        return PROGRESS_ASKED;
-    if (!hwloc_bitmap_iszero(entry->before) || (r == 0 && hwloc_bitmap_iszero(fences->scratch)))
-        return PROGRESS_DONE;
-    return means->ops->set(means->context, entry->name, entry->before) == 0 ? PROGRESS_LETTER : PROGRESS_DONE;
-}
-
-static bool is_open(Progress progress)
-{
-    return progress == PROGRESS_ASKED || progress == PROGRESS_LETTER;
-}
-
-/* Asks for everything, then waits for all of it. Returns how many are not known to be back. */
-static size_t restore_all(Fences *fences, Progress *progress)
-{
-    const Journal *journal = fences->journal;
-    const FenceMeans *units = &fences->means[ACT_FENCE_UNIT];
-    uint64_t end = time_now_usec() + RESTORE_USEC;
-    const struct timespec moment = {.tv_nsec = MOMENT_USEC * NSEC_PER_USEC};
-    size_t n_open;
-
-    for (size_t i = 0; i < journal->n_fences; i++)
-        progress[i] = restore_ask(fences, &journal->fences[i]);
-    if (units->ops->wait)
-        units->ops->wait(units->context, RESTORE_USEC);
-    do {
-        n_open = 0;
-        for (size_t i = 0; i < journal->n_fences; i++) {
-            if (is_open(progress[i]))
-                progress[i] = restore_check(fences, &journal->fences[i], progress[i]);
-            n_open += is_open(progress[i]);
-        }
-        if (n_open > 0)
-            (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
-    } while (n_open > 0 && time_now_usec() < end);
-
-    for (size_t i = 0; i < journal->n_fences; i++)
-        n_open += progress[i] == PROGRESS_FAILED;
-    return n_open;
-}
-
-int fences_restore(Fences *fences)
-{
-    Journal *journal = fences->journal;
-    CLEANUP_FREE Progress *progress = calloc(journal->n_fences + 1, sizeof(*progress));
-    size_t n_left;
-
-    if (!progress)
-        return -ENOMEM;
-    read_cpus(fences, "sys/devices/system/cpu/online", fences->online);
-    n_left = restore_all(fences, progress);
-    for (size_t i = fences->n_fences; i-- > 0;) {
-        Fence *fence = fences->fences[i];
-
-        enter(fence, FENCE_DOWN);
-        fence->n_members = 0;
+        ret->n_known += !fence->memory;
+        ret->n_up += !fence->memory && fence->state == FENCE_UP;
+        ret->n_memory += fence->memory && fence->state == FENCE_UP;
     }
-    /* From the end, since one that is noted is replaced by the last. */
-    for (size_t i = journal->n_fences; i-- > 0;)
-        if (progress[i] == PROGRESS_DONE)
-            (void)journal_note_unfenced(journal, journal->fences[i].name);
-    return n_left > 0 ? -EAGAIN : 0;
 }

@@ -15,6 +15,11 @@
  * Where cpusets are files, the states in between last no time. A service manager is asked without waiting, and what
  * became of it is seen in the files. Every change is in the journal first (I3).
  *
+ * A fence of memory (cpuset.mems) stands beside one of CPUs where the policy has fixed its nodes (Mode=fixed) and names the
+ * means. Whoever writes it has all pages that lie elsewhere moved while he waits, and what does not fit in is killed for
+ * it one day. So it is raised only when all memory is at home already, which by then has followed in small steps (act/mover.h); it stays
+ * up while threads are lent a CPU, and comes down with the home.
+ *
  * Before Linux 6.2 a change of the cpuset makes threads forget their masks. So there a fence is only made where the policy
  * names it, and what is in it is not touched between its change and the next discovery. */
 
@@ -25,8 +30,8 @@ typedef struct Fences Fences;
 
 /* How cpusets are changed. Names are of units, or paths in the hierarchy of the cpuset controller. */
 typedef struct FenceOps {
-    /* Asks for these CPUs; none: no limit of its own any more. 0: asked for, or done; -errno. */
-    int (*set)(void *context, const char *name, hwloc_const_bitmap_t cpus);
+    /* Asks for these CPUs or nodes; none: no limit of its own any more. 0: asked for, or done; -errno. */
+    int (*set)(void *context, const char *name, hwloc_const_bitmap_t set);
     /* What became of the last set(): 0, -EINPROGRESS, or -errno; -ENOENT: there is no such unit or cgroup. */
     int (*result)(void *context, const char *name);
     /* Waits until nothing is in progress, at most that long. NULL: nothing ever is. */
@@ -40,8 +45,8 @@ Fences *fences_new(Journal *journal, int root_fd);
 Fences *fences_free(Fences *fences);
 DEFINE_CLEANUP(Fences *, fences_free)
 
-/* For tests: another way of changing cpusets of a kind. */
-void fences_set_ops(Fences *fences, ActFenceKind kind, const FenceOps *ops, void *context);
+/* For tests: another way of changing cpusets of a kind, their CPUs or their memory. */
+void fences_set_ops(Fences *fences, ActFenceKind kind, bool memory, const FenceOps *ops, void *context);
 
 /* Where each fence stands. Before the processes are looked at, or the masks seen may be older than the fences. */
 void fences_sense(Fences *fences);

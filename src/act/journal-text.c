@@ -23,7 +23,8 @@ typedef struct MaskLine {
 
 typedef struct FencedLine {
     const char *name;
-    CpuMask cpus;
+    bool memory;
+    CpuMask set;
 } FencedLine;
 
 static const RecordField header_fields[] = {
@@ -80,12 +81,15 @@ static const RecordField fence_fields[] = {
     {"name", RECORD_STRING, offsetof(JournalFence, name), .required = true},
     {"path", RECORD_STRING, offsetof(JournalFence, path), .required = true},
     {"before", RECORD_MASK, offsetof(JournalFence, before), .required = true},
+    {"memory", RECORD_BOOL, offsetof(JournalFence, memory)},
+    {"dropin", RECORD_BOOL, offsetof(JournalFence, dropin)},
 };
 
-/* The second one is not in an "unfenced" line. */
+/* The last one is not in an "unfenced" line. */
 static const RecordField fenced_fields[] = {
     {"name", RECORD_STRING, offsetof(FencedLine, name), .required = true},
-    {"cpus", RECORD_MASK, offsetof(FencedLine, cpus), .required = true},
+    {"memory", RECORD_BOOL, offsetof(FencedLine, memory)},
+    {"cpus", RECORD_MASK, offsetof(FencedLine, set), .required = true},
 };
 
 /* Writing */
@@ -122,18 +126,18 @@ void journal_text_fence(FILE *out, const JournalFence *fence)
     record_write(out, "fence", fence_fields, ARRAY_SIZE(fence_fields), fence);
 }
 
-void journal_text_fenced(FILE *out, const char *name, hwloc_const_bitmap_t cpus)
+void journal_text_fenced(FILE *out, const char *name, bool memory, hwloc_const_bitmap_t set)
 {
-    FencedLine line = {.name = name, .cpus = cpus};
+    FencedLine line = {.name = name, .memory = memory, .set = set};
 
     record_write(out, "fenced", fenced_fields, ARRAY_SIZE(fenced_fields), &line);
 }
 
-void journal_text_unfenced(FILE *out, const char *name)
+void journal_text_unfenced(FILE *out, const char *name, bool memory)
 {
-    FencedLine line = {.name = name};
+    FencedLine line = {.name = name, .memory = memory};
 
-    record_write(out, "unfenced", fenced_fields, 1, &line);
+    record_write(out, "unfenced", fenced_fields, ARRAY_SIZE(fenced_fields) - 1, &line);
 }
 
 char *journal_format(const Journal *journal, size_t *ret_len)
@@ -168,7 +172,7 @@ char *journal_format(const Journal *journal, size_t *ret_len)
 
         journal_text_fence(out, fence);
         for (size_t k = 0; k < fence->n_given; k++)
-            journal_text_fenced(out, fence->name, fence->given[k]);
+            journal_text_fenced(out, fence->name, fence->memory, fence->given[k]);
     }
     failed = ferror(out) != 0;
     return fclose(out) != 0 || failed ? NULL : TAKE_PTR(text);
@@ -343,7 +347,7 @@ static int take_fence(Journal *journal, RecordReader *reader)
     if (!is_fence(&value))
         return record_expected(reader, "a kind, the name of a unit or cgroup, its path and CPUs");
 
-    known = journal_fence(journal, value.name);
+    known = journal_fence(journal, value.name, value.memory);
     if (known) {
         value.given = known->given;
         value.n_given = known->n_given;
@@ -365,19 +369,19 @@ static int take_fenced(Journal *journal, RecordReader *reader)
 
     if (r < 0)
         return r;
-    fence = value.name ? journal_fence(journal, value.name) : NULL;
+    fence = value.name ? journal_fence(journal, value.name, value.memory) : NULL;
     if (!fence)
         return record_expected(reader, "a fence line before the fenced line");
-    if (!is_mask(value.cpus))
-        return record_expected(reader, "a set with a CPU in it");
+    if (!is_mask(value.set))
+        return record_expected(reader, "a set with something in it");
     for (uint32_t i = 0; i < fence->n_given; i++)
-        if (fence->given[i] == value.cpus)
+        if (fence->given[i] == value.set)
             return 0;
     given = realloc(fence->given, (fence->n_given + 1) * sizeof(CpuMask));
     if (!given)
         return -ENOMEM;
     fence->given = given;
-    fence->given[fence->n_given++] = value.cpus;
+    fence->given[fence->n_given++] = value.set;
     return 0;
 }
 
@@ -385,11 +389,11 @@ static int take_unfenced(Journal *journal, RecordReader *reader)
 {
     FencedLine value = {0};
     JournalFence *fence;
-    int r = record_read(reader, fenced_fields, 1, &value);
+    int r = record_read(reader, fenced_fields, ARRAY_SIZE(fenced_fields) - 1, &value);
 
     if (r < 0)
         return r;
-    fence = value.name ? journal_fence(journal, value.name) : NULL;
+    fence = value.name ? journal_fence(journal, value.name, value.memory) : NULL;
     if (!fence)
         return record_expected(reader, "a fence line before the unfenced line");
     free(fence->given);

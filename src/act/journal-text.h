@@ -13,8 +13,8 @@ void journal_text_mask(FILE *out, pid_t pid, uint64_t start_ticks, hwloc_const_b
 void journal_text_passage(FILE *out, const JournalPassage *passage);
 void journal_text_released(FILE *out, const JournalProcess *process);
 void journal_text_fence(FILE *out, const JournalFence *fence);
-void journal_text_fenced(FILE *out, const char *name, hwloc_const_bitmap_t cpus);
-void journal_text_unfenced(FILE *out, const char *name);
+void journal_text_fenced(FILE *out, const char *name, bool memory, hwloc_const_bitmap_t set);
+void journal_text_unfenced(FILE *out, const char *name, bool memory);
 
 /* Takes in whole lines that this program made just now (no header). 0 or -ENOMEM; some may be taken in then. */
 int journal_text_take(Journal *journal, const char *text, size_t len);

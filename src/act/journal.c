@@ -269,63 +269,61 @@ int journal_note_released(Journal *journal, JournalProcess *process, uint64_t ti
     return append_and_note(journal, out, &text, &len);
 }
 
-JournalFence *journal_fence(const Journal *journal, const char *name)
+JournalFence *journal_fence(const Journal *journal, const char *name, bool memory)
 {
     for (size_t i = 0; i < journal->n_fences; i++)
-        if (strcmp(journal->fences[i].name, name) == 0)
+        if (journal->fences[i].memory == memory && strcmp(journal->fences[i].name, name) == 0)
             return &journal->fences[i];
     return NULL;
 }
 
-int journal_note_fence(Journal *journal, ActFenceKind kind, const char *name, const char *path,
-                       hwloc_const_bitmap_t before)
+int journal_note_fence(Journal *journal, const JournalFence *fence)
 {
-    const JournalFence value = {.kind = kind, .name = name, .path = path, .before = before};
-    const JournalFence *known = journal_fence(journal, name);
+    const JournalFence *known = journal_fence(journal, fence->name, fence->memory);
     CLEANUP_FREE char *text = NULL;
     size_t len = 0;
     FILE *out;
 
-    if (known && known->kind == kind && strcmp(known->path, path) == 0 &&
-        hwloc_bitmap_isequal(known->before, before))
+    if (known && known->kind == fence->kind && strcmp(known->path, fence->path) == 0 &&
+        known->dropin == fence->dropin && hwloc_bitmap_isequal(known->before, fence->before))
         return 0;
     out = open_memstream(&text, &len);
     if (!out)
         return -ENOMEM;
-    journal_text_fence(out, &value);
+    journal_text_fence(out, fence);
     return append_and_note(journal, out, &text, &len);
 }
 
-int journal_note_fenced(Journal *journal, const char *name, hwloc_const_bitmap_t cpus)
+int journal_note_fenced(Journal *journal, const char *name, bool memory, hwloc_const_bitmap_t set)
 {
-    const JournalFence *known = journal_fence(journal, name);
+    const JournalFence *known = journal_fence(journal, name, memory);
     CLEANUP_FREE char *text = NULL;
     size_t len = 0;
     FILE *out;
 
     assert(known);
     for (uint32_t i = 0; i < known->n_given; i++)
-        if (hwloc_bitmap_isequal(known->given[i], cpus))
+        if (hwloc_bitmap_isequal(known->given[i], set))
             return 0;
     out = open_memstream(&text, &len);
     if (!out)
         return -ENOMEM;
-    journal_text_fenced(out, name, cpus);
+    journal_text_fenced(out, name, memory, set);
     return append_and_note(journal, out, &text, &len);
 }
 
-int journal_note_unfenced(Journal *journal, const char *name)
+int journal_note_unfenced(Journal *journal, const char *name, bool memory)
 {
     CLEANUP_FREE char *text = NULL;
     size_t len = 0;
     FILE *out;
 
-    if (!journal_fence(journal, name))
+    if (!journal_fence(journal, name, memory))
         return 0;
     out = open_memstream(&text, &len);
     if (!out)
         return -ENOMEM;
-    journal_text_unfenced(out, name);
+    journal_text_unfenced(out, name, memory);
     return append_and_note(journal, out, &text, &len);
 }
 

@@ -14,9 +14,10 @@
  *   settled
  *   checked
  *   released pid=N start=N ticks=N                             put back; what was born later is not ours
- *   fence kind=unit name="x.service" path="/system.slice/x.service" before=LIST     CPUs of a whole cgroup as they were
- *   fenced name="x.service" cpus=LIST                          CPUs it got from us
- *   unfenced name="x.service"                                  put back
+ *   fence kind=unit name="x.service" path="/system.slice/x.service" before=LIST memory=BOOL dropin=BOOL
+ *                                                     CPUs of a whole cgroup as they were; nodes, with memory=yes
+ *   fenced name="x.service" memory=BOOL cpus=LIST              those it got from us
+ *   unfenced name="x.service" memory=BOOL                      put back
  *
  * A task is named by its number and its start time, so a number used again names nobody. A journal of another boot names
  * nobody at all and is started anew. */
@@ -65,7 +66,9 @@ typedef struct JournalPassage {
 typedef struct JournalFence {
     ActFenceKind kind;
     const char *name, *path;
-    CpuMask before; /* empty: it had no CPUs of its own, but all of the levels above */
+    CpuMask before; /* empty: it had none of its own, but all of the levels above */
+    bool memory;    /* sets are of nodes, not of CPUs */
+    bool dropin;    /* a unit that had a drop-in of somebody's for it, which stays (act/fence-dropin.h) */
     CpuMask *given; /* every set it got from us */
     uint32_t n_given;
 } JournalFence;
@@ -120,12 +123,12 @@ void journal_drop_settled(Journal *journal);
 int journal_note_released(Journal *journal, JournalProcess *process, uint64_t ticks);
 
 /* Writes down what of this is not written yet: what a cpuset was, and what it is about to become. Return as above. */
-int journal_note_fence(Journal *journal, ActFenceKind kind, const char *name, const char *path,
-                       hwloc_const_bitmap_t before);
-int journal_note_fenced(Journal *journal, const char *name, hwloc_const_bitmap_t cpus);
-int journal_note_unfenced(Journal *journal, const char *name);
+int journal_note_fence(Journal *journal,
+                       const JournalFence *fence); /* strings and `before` need not be interned */
+int journal_note_fenced(Journal *journal, const char *name, bool memory, hwloc_const_bitmap_t set);
+int journal_note_unfenced(Journal *journal, const char *name, bool memory);
 /* NULL: there is none. Valid until the next journal_note_...(). */
-JournalFence *journal_fence(const Journal *journal, const char *name);
+JournalFence *journal_fence(const Journal *journal, const char *name, bool memory);
 
 /* The entry of that very process, or NULL. Valid until the next journal_note_...(). */
 JournalProcess *journal_process(const Journal *journal, pid_t pid, uint64_t start_ticks);

@@ -62,8 +62,8 @@ static void print_means(json_object *explanation)
     const char *means = view_string(explanation, "means"), *error = view_string(explanation, "means_error");
 
     if (*means && *view_string(explanation, "home"))
-        view_line("Means", "%s: %s%s%s", means, view_string(explanation, "means_text"), *error ? " " : "",
-                  error);
+        view_line("Means", "%s: %s%s%s%s", means, view_string(explanation, "means_text"), *error ? " " : "",
+                  error, view_bool(explanation, "means_memory") ? " Its memory is kept in, too." : "");
 }
 
 static void print_place(json_object *explanation)

@@ -9,11 +9,14 @@
 
 #include <string.h>
 
-static ActWish manager_wish(void *userdata, const World *world, WorkloadIx workload)
+/* Memory is kept in only where somebody has said by what means and on which nodes, and lets it be moved there. */
+static ActWish manager_wish(void *userdata, const World *world, WorkloadIx workload, bool *ret_memory)
 {
     const Manager *manager = userdata;
     const Policy *policy = group_policy(world, manager->policies, workload);
 
+    *ret_memory = policy && policy->mode == POLICY_MODE_FIXED && policy->follow &&
+                  (policy->act == POLICY_ACT_UNIT || policy->act == POLICY_ACT_CPUSET);
     switch (policy ? (PolicyAct)policy->act : POLICY_ACT_OBSERVE) {
     case POLICY_ACT_AUTO:
         return ACT_WISH_AUTO;
@@ -48,6 +51,7 @@ void describe_host(Dict *dict, const Manager *manager)
     dict_bool(dict, "forgets_masks", host.forgets);
     dict_u32(dict, "fences", host.n_known);
     dict_u32(dict, "fences_up", host.n_up);
+    dict_u32(dict, "memory_fences_up", host.n_memory);
 }
 
 void describe_means(Dict *dict, const Manager *manager, uint64_t group_id)
@@ -58,4 +62,5 @@ void describe_means(Dict *dict, const Manager *manager, uint64_t group_id)
     dict_string(dict, "means_reason", act_why_name(means.why));
     dict_string(dict, "means_text", act_why_text(means.why));
     dict_string(dict, "means_error", means.error > 0 ? strerror(means.error) : "");
+    dict_bool(dict, "means_memory", means.memory);
 }

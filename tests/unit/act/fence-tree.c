@@ -28,13 +28,13 @@ void tree_write(const Tree *t, const char *path, const char *text)
 }
 
 /* What writing to a file of cgroups leaves in it: here the rest of a longer text before would stay. */
-static int set_file(Tree *t, const char *base, const char *path, hwloc_const_bitmap_t cpus)
+static int set_file(Tree *t, const char *base, const char *path, const char *name, hwloc_const_bitmap_t set)
 {
-    CLEANUP_FREE char *list = format_list(cpus, PARSE_CPU_MAX);
+    CLEANUP_FREE char *list = format_list(set, PARSE_CPU_MAX);
     char file[PATH_MAX];
 
     assert_non_null(list);
-    (void)snprintf(file, sizeof(file), "%s%s/cpuset.cpus", base, path + 1);
+    (void)snprintf(file, sizeof(file), "%s%s/%s", base, path + 1, name);
     if (faccessat(t->root_fd, file, F_OK, 0) != 0)
         return -ENOENT;
     tree_write(t, file, list);
@@ -43,25 +43,61 @@ static int set_file(Tree *t, const char *base, const char *path, hwloc_const_bit
 
 static int set_v1(void *context, const char *path, hwloc_const_bitmap_t cpus)
 {
-    return set_file(context, TREE_V1, path, cpus);
+    return set_file(context, TREE_V1, path, "cpuset.cpus", cpus);
 }
 
 static int set_v2(void *context, const char *path, hwloc_const_bitmap_t cpus)
 {
-    return set_file(context, TREE_V2, path, cpus);
+    return set_file(context, TREE_V2, path, "cpuset.cpus", cpus);
+}
+
+static int set_memory_v1(void *context, const char *path, hwloc_const_bitmap_t nodes)
+{
+    return set_file(context, TREE_V1, path, "cpuset.mems", nodes);
+}
+
+static int set_memory_v2(void *context, const char *path, hwloc_const_bitmap_t nodes)
+{
+    return set_file(context, TREE_V2, path, "cpuset.mems", nodes);
+}
+
+/* As a service manager: the cgroup, and a drop-in for this boot. */
+static void obey(Tree *t, bool memory, const char *list)
+{
+    const char *property = memory ? "AllowedMemoryNodes" : "AllowedCPUs";
+    char text[256];
+
+    (void)snprintf(text, sizeof(text), "# A comment\n[Service]\n%s=\n%s=%s\n", property, property, list);
+    tree_write(t, memory ? TREE_DROPIN "AllowedMemoryNodes.conf" : TREE_DROPIN "AllowedCPUs.conf", text);
+    if (faccessat(t->root_fd, "sys/fs/cgroup" TREE_UNIT, F_OK, 0) == 0)
+        tree_write(
+            t, memory ? "sys/fs/cgroup" TREE_UNIT "/cpuset.mems" : "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus",
+            list);
+    t->result = 0;
+}
+
+static int set_property(Tree *t, const char *name, bool memory, hwloc_const_bitmap_t set)
+{
+    CLEANUP_FREE char *list = format_list(set, PARSE_CPU_MAX);
+    size_t len;
+
+    assert_non_null(list);
+    len = strlen(t->asked);
+    (void)snprintf(t->asked + len, sizeof(t->asked) - len, "%s%s=%s;", name, memory ? " memory" : "", list);
+    t->result = -EINPROGRESS;
+    if (t->obeys)
+        obey(t, memory, list);
+    return 0;
 }
 
 static int set_unit(void *context, const char *name, hwloc_const_bitmap_t cpus)
 {
-    CLEANUP_FREE char *list = format_list(cpus, PARSE_CPU_MAX);
-    size_t len;
-    Tree *t = context;
+    return set_property(context, name, false, cpus);
+}
 
-    assert_non_null(list);
-    len = strlen(t->asked);
-    (void)snprintf(t->asked + len, sizeof(t->asked) - len, "%s=%s;", name, list);
-    t->result = -EINPROGRESS;
-    return 0;
+static int set_memory_unit(void *context, const char *name, hwloc_const_bitmap_t nodes)
+{
+    return set_property(context, name, true, nodes);
 }
 
 static int result_unit(void *context, const char *name)
@@ -69,8 +105,10 @@ static int result_unit(void *context, const char *name)
     return ((Tree *)context)->result;
 }
 
-static const FenceOps ops_v1 = {.set = set_v1}, ops_v2 = {.set = set_v2},
-                      ops_unit = {.set = set_unit, .result = result_unit};
+static const FenceOps ops_v1[] = {{.set = set_v1}, {.set = set_memory_v1}},
+                      ops_v2[] = {{.set = set_v2}, {.set = set_memory_v2}},
+                      ops_unit[] = {{.set = set_unit, .result = result_unit},
+                                    {.set = set_memory_unit, .result = result_unit}};
 
 void tree_start(Tree *t)
 {
@@ -80,9 +118,11 @@ void tree_start(Tree *t)
     assert_null(error);
     t->fences = fences_new(t->journal, t->root_fd);
     assert_non_null(t->fences);
-    fences_set_ops(t->fences, ACT_FENCE_CGROUP1, &ops_v1, t);
-    fences_set_ops(t->fences, ACT_FENCE_CGROUP2, &ops_v2, t);
-    fences_set_ops(t->fences, ACT_FENCE_UNIT, &ops_unit, t);
+    for (int memory = false; memory <= true; memory++) {
+        fences_set_ops(t->fences, ACT_FENCE_CGROUP1, memory, &ops_v1[memory], t);
+        fences_set_ops(t->fences, ACT_FENCE_CGROUP2, memory, &ops_v2[memory], t);
+        fences_set_ops(t->fences, ACT_FENCE_UNIT, memory, &ops_unit[memory], t);
+    }
 }
 
 void tree_crash(Tree *t)
@@ -132,7 +172,7 @@ static void add_process(Tree *t, pid_t pid, const char *cgroup, const char *unit
 
 static int setup(void **state)
 {
-    TopologyOptions options = {.synthetic = "numa:2 pu:4"};
+    TopologyOptions options = {.synthetic = "numa:2(memory=1GB) pu:4"};
     Tree *t = calloc(1, sizeof(*t));
     char *error = NULL;
 
@@ -215,9 +255,12 @@ int tree_teardown(void **state)
     return 0;
 }
 
-static ActWish wish_of(void *userdata, const World *world, WorkloadIx workload)
+static ActWish wish_of(void *userdata, const World *world, WorkloadIx workload, bool *ret_memory)
 {
-    return ((const Tree *)userdata)->wish;
+    const Tree *t = userdata;
+
+    *ret_memory = t->wish_memory;
+    return t->wish;
 }
 
 void tree_tick(Tree *t)
@@ -236,6 +279,26 @@ void tree_assert_cpus(const Tree *t, ActFenceKind kind, const char *path, const 
     assert_string_equal(list, expected);
     free(list);
     hwloc_bitmap_free(set);
+}
+
+void tree_assert_memory(const Tree *t, ActFenceKind kind, const char *path, const char *expected)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    CLEANUP_FREE char *list = NULL;
+
+    assert_int_equal(fence_read(t->root_fd, kind, path, "cpuset.mems", set), 0);
+    list = format_list(set, PARSE_CPU_MAX);
+    assert_string_equal(list, expected);
+    hwloc_bitmap_free(set);
+}
+
+void tree_set_memory(Tree *t, uint64_t node_0, uint64_t node_1)
+{
+    for (size_t i = 0; i < t->world->n_processes; i++) {
+        const uint64_t bytes[] = {node_0 << 20, node_1 << 20};
+
+        assert_int_equal(world_set_process_memory(t->world, &t->world->processes[i], bytes, 1), 0);
+    }
 }
 
 void tree_assert_why(const Tree *t, ActWhy expected)

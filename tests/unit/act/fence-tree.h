@@ -17,6 +17,8 @@
 #define TREE_V2   "sys/fs/cgroup/"
 #define TREE_V1   "sys/fs/cgroup/cpuset/"
 #define TREE_UNIT "/system.slice/x.service"
+/* Where its drop-ins are, up to the name of the property. */
+#define TREE_DROPIN "run/systemd/system.control/x.service.d/50-"
 
 typedef struct Tree {
     char directory[64];
@@ -27,7 +29,9 @@ typedef struct Tree {
     Journal *journal;
     Fences *fences;
     ActWish wish;
-    /* A service manager that answers when it is told to. */
+    bool wish_memory;
+    /* A service manager that answers when it is told to, or does at once what it is asked for. */
+    bool obeys;
     char asked[512];
     int result;
 } Tree;
@@ -50,6 +54,10 @@ void tree_tick(Tree *t);
 
 /* What stands in cpuset.cpus. */
 void tree_assert_cpus(const Tree *t, ActFenceKind kind, const char *path, const char *expected);
+/* The same of cpuset.mems. */
+void tree_assert_memory(const Tree *t, ActFenceKind kind, const char *path, const char *expected);
+/* How many MB each process has on each of the two nodes. */
+void tree_set_memory(Tree *t, uint64_t node_0, uint64_t node_1);
 /* Why the group is fenced, or is not. */
 void tree_assert_why(const Tree *t, ActWhy expected);
 /* What fences_bound() shows; NULL: that there is no fence. */

@@ -51,7 +51,7 @@ static int setup(void **state)
     assert_true(sd_bus_set_fd(client, fds[1], fds[1]) >= 0);
     assert_true(sd_bus_set_anonymous(client, true) >= 0);
     assert_true(sd_bus_start(client) >= 0);
-    ends->units = fence_units_new(client);
+    ends->units = fence_units_new("AllowedCPUs", client);
     assert_non_null(ends->units);
     sd_bus_unref(client);
     *state = ends;

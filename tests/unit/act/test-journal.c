@@ -224,7 +224,7 @@ static void test_corrupt(void **state)
     CORRUPT(HEADER "fenced name=\"a\" cpus=1\n", "2: expected a fence line before the fenced line", 0);
     CORRUPT(HEADER "unfenced name=\"a\"\n", "2: expected a fence line before the unfenced line", 0);
     CORRUPT(HEADER "fence kind=unit name=\"a\" path=\"/a\" before=1\nfenced name=\"a\" cpus=empty\n",
-            "3: expected a set with a CPU in it", 0);
+            "3: expected a set with something in it", 0);
 #undef BAD_FENCE
 #undef CORRUPT
 }
@@ -235,34 +235,50 @@ static void test_fences(void **state)
     Fixture *f = *state;
     CLEANUP(journal_free_p) Journal *journal = NULL;
     CLEANUP_FREE char *error = NULL;
-    static const char text[] =
-        HEADER "fence kind=unit name=\"x.service\" path=\"/s.slice/x.service\" before=empty\n"
-               "fenced name=\"x.service\" cpus=0-3\n"
-               "fenced name=\"x.service\" cpus=4-7\n";
+    static const char text[] = HEADER
+        "fence kind=unit name=\"x.service\" path=\"/s.slice/x.service\" before=empty memory=no dropin=yes\n"
+        "fenced name=\"x.service\" memory=no cpus=0-3\n"
+        "fenced name=\"x.service\" memory=no cpus=4-7\n"
+        "fence kind=unit name=\"x.service\" path=\"/s.slice/x.service\" before=0-1 memory=yes dropin=no\n"
+        "fenced name=\"x.service\" memory=yes cpus=1\n";
+    JournalFence cpus = {
+        .kind = ACT_FENCE_UNIT,
+        .name = "x.service",
+        .path = "/s.slice/x.service",
+        .before = fixture_mask(f, ""),
+        .dropin = true,
+    };
+    JournalFence memory = cpus;
 
     assert_int_equal(open_journal(f, &journal, &error), 0);
-    assert_int_equal(
-        journal_note_fence(journal, ACT_FENCE_UNIT, "x.service", "/s.slice/x.service", fixture_mask(f, "")),
-        0);
+    memory.memory = true;
+    memory.dropin = false;
+    memory.before = fixture_mask(f, "0-1");
     for (unsigned i = 0; i < 2; i++) { /* the second time nothing new is said */
-        assert_int_equal(journal_note_fenced(journal, "x.service", fixture_mask(f, "0-3")), 0);
-        assert_int_equal(journal_note_fenced(journal, "x.service", fixture_mask(f, "4-7")), 0);
+        assert_int_equal(journal_note_fence(journal, &cpus), 0);
+        assert_int_equal(journal_note_fenced(journal, "x.service", false, fixture_mask(f, "0-3")), 0);
+        assert_int_equal(journal_note_fenced(journal, "x.service", false, fixture_mask(f, "4-7")), 0);
+        assert_int_equal(journal_note_fence(journal, &memory), 0);
+        assert_int_equal(journal_note_fenced(journal, "x.service", true, fixture_mask(f, "1")), 0);
     }
     assert_file(f, "", text);
     journal = journal_free(journal);
     assert_int_equal(open_journal(f, &journal, &error), 0);
     assert_int_equal(journal_compact(journal, NULL, 0), 0);
     assert_file(f, "", text);
-    assert_int_equal(journal_fence(journal, "x.service")->n_given, 2);
-    assert_null(journal_fence(journal, "y.service"));
+    assert_int_equal(journal_fence(journal, "x.service", false)->n_given, 2);
+    assert_int_equal(journal_fence(journal, "x.service", true)->n_given, 1);
+    assert_null(journal_fence(journal, "y.service", false));
 
     /* Another value before: the sets that it got stay known. */
-    assert_int_equal(
-        journal_note_fence(journal, ACT_FENCE_UNIT, "x.service", "/s.slice/x.service", fixture_mask(f, "1")),
-        0);
-    assert_int_equal(journal_fence(journal, "x.service")->n_given, 2);
-    assert_int_equal(journal_note_unfenced(journal, "x.service"), 0);
-    assert_int_equal(journal_note_unfenced(journal, "x.service"), 0);
+    cpus.before = fixture_mask(f, "1");
+    assert_int_equal(journal_note_fence(journal, &cpus), 0);
+    assert_int_equal(journal_fence(journal, "x.service", false)->n_given, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(journal_note_unfenced(journal, "x.service", false), 0);
+        assert_non_null(journal_fence(journal, "x.service", true));
+    }
+    assert_int_equal(journal_note_unfenced(journal, "x.service", true), 0);
     journal = journal_free(journal);
     assert_int_equal(open_journal(f, &journal, &error), 0);
     assert_int_equal(journal->n_fences, 0);

@@ -57,6 +57,16 @@ class Units(nodes.NodesTest):
         """As the manager shows it: ranges with blanks between them."""
         return self.show("AllowedCPUs").replace(" ", ",")
 
+    def dropins(self):
+        """What was set for this boot."""
+        return sorted(path.name for place in ("system.control", "transient")
+                      for path in pathlib.Path("/run/systemd", place, f"{self.name}.d").glob("*"))
+
+    def check_put_back(self, allowed="", nodes_allowed=""):
+        """As it was, and no drop-in that would override what is written into the unit file."""
+        self.assertEqual((self.allowed(), self.show("AllowedMemoryNodes")), (allowed, nodes_allowed))
+        self.assertEqual(self.dropins(), [])
+
     def wait_allowed(self, cpus):
         expected = self.list_of(cpus) if cpus else ""
         lib.wait_until(f"AllowedCPUs={expected}", lambda: self.allowed() == expected)
@@ -88,9 +98,38 @@ class Units(nodes.NodesTest):
         status = daemon.ctl("status")
         self.assertTrue(status["fence_units"])
         self.assertEqual(status["fences_up"], 1)
+        self.assertEqual(self.dropins()[:1], ["50-AllowedCPUs.conf"])
         daemon.stop()
-        self.assertEqual(self.allowed(), "")
+        self.check_put_back()
         self.wait_masks(pid, self.everything)
+
+    def test_memory(self):
+        """With the nodes fixed, memory is kept in when it is all there."""
+        self.policy()
+        pid = self.unit(settings="AllowedMemoryNodes=0-2\n")
+        daemon = self.daemon().ready()
+        self.wait_up(daemon, pid)
+        lib.wait_until("its memory to be kept in", lambda: self.show("AllowedMemoryNodes") == str(HOME))
+        mems = CGROUPS / self.show("ControlGroup").strip("/") / "cpuset.mems"
+        self.assertEqual(mems.read_text(encoding="ascii").strip(), str(HOME))
+        self.assertTrue(daemon.ctl("explain", str(pid))["means_memory"])
+        self.assertEqual(daemon.ctl("status")["memory_fences_up"], 1)
+        daemon.kill()
+        self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
+        self.check_put_back(nodes_allowed="0-2")
+        self.assertEqual(mems.read_text(encoding="ascii").strip(), "0-2")
+
+    def test_memory_is_not_kept_in(self):
+        """Nor where it is not to be moved."""
+        self.write_policy(Workload={"Act": "unit", "GroupBy": "workload"}, Placement={"Nodes": str(HOME)},
+                          Steal={"Steal": "no"}, Memory={"Follow": "no"})
+        pid = self.unit()
+        daemon = self.daemon().ready()
+        self.wait_up(daemon, pid)
+        self.ticks(daemon, 10)
+        self.assertEqual(self.show("AllowedMemoryNodes"), "")
+        daemon.stop()
+        self.check_put_back()
 
     def test_killed(self):
         self.policy()
@@ -104,8 +143,13 @@ class Units(nodes.NodesTest):
         self.wait_up(daemon, pid)
         daemon.kill()
         self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
-        self.assertEqual(self.allowed(), "")
+        self.check_put_back()
         self.wait_masks(pid, self.everything)
+        # What is written into the unit file from now on is in force.
+        with open(self.file, "a", encoding="ascii") as file:
+            file.write("AllowedCPUs=0-1\n")
+        systemctl("daemon-reload")
+        self.check_put_back("0-1")
 
     def test_stopped_and_started(self):
         """What is stopped loses it, and what is started again gets it anew."""
@@ -123,7 +167,7 @@ class Units(nodes.NodesTest):
         systemctl("stop", self.name)
         self.assertEqual(self.allowed(), self.list_of(self.home))
         self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
-        self.assertEqual(self.allowed(), "")
+        self.check_put_back()
 
     def test_reload_of_the_manager(self):
         self.policy()
@@ -138,7 +182,7 @@ class Units(nodes.NodesTest):
         self.ticks(daemon)
         self.wait_up(daemon, pid)
         daemon.stop()
-        self.assertEqual(self.allowed(), "")
+        self.check_put_back()
 
     def test_administrators_bound(self):
         """What the unit file allows is never exceeded, and is what is put back."""
@@ -149,7 +193,7 @@ class Units(nodes.NodesTest):
         self.wait_means(daemon, pid, "unit", "up")
         self.assertEqual(self.allowed(), self.list_of(bound & self.home))
         daemon.stop()
-        self.assertEqual(self.allowed(), self.list_of(bound))
+        self.check_put_back(self.list_of(bound))
         self.wait_masks(pid, bound)
 
     def test_changed_by_the_administrator(self):
@@ -164,6 +208,8 @@ class Units(nodes.NodesTest):
         self.wait_masks(pid, bound & self.home)
         daemon.stop()
         self.assertEqual(self.allowed(), self.list_of(bound))
+        self.assertEqual(self.dropins(), ["50-AllowedCPUs.conf"])
+        systemctl("revert", self.name)
 
     def test_down_for_lends(self):
         self.policy(steal="yes")
@@ -175,7 +221,7 @@ class Units(nodes.NodesTest):
         systemctl("kill", "--signal=USR1", self.name)  # it falls asleep
         self.wait_up(daemon, pid)
         daemon.stop()
-        self.assertEqual(self.allowed(), "")
+        self.check_put_back()
 
     def test_delegated(self):
         """Below a unit with Delegate=, where systemd has no say, the cpuset is written directly."""

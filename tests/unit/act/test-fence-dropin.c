@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What the service manager keeps of a fence goes when the fence goes; what it keeps of its administrator stays. */
+
+#include "act/fence-dropin.h"
+#include "base/parse.h"
+#include "base/root.h"
+#include "fence-tree.h"
+
+#include <fcntl.h>
+
+#define CPUS_DROPIN TREE_DROPIN "AllowedCPUs.conf"
+
+static bool exists(const Tree *t, const char *path)
+{
+    return faccessat(t->root_fd, path, F_OK, 0) == 0;
+}
+
+static void assert_dropin(const Tree *t, const char *expected)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    CLEANUP_FREE char *list = NULL;
+
+    assert_int_equal(fence_dropin_read(t->root_fd, "x.service", "AllowedCPUs", set), expected ? 0 : -ENOENT);
+    list = format_list(set, PARSE_CPU_MAX);
+    if (expected)
+        assert_string_equal(list, expected);
+    hwloc_bitmap_free(set);
+}
+
+/* The unit at home, its cpuset as it was and, unless NULL, by a drop-in. */
+static void up(Tree *t, const char *before, const char *dropin)
+{
+    t->obeys = true;
+    tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", before);
+    if (dropin)
+        tree_write(t, CPUS_DROPIN, dropin);
+    tree_tick(t);
+    tree_assert_why(t, ACT_WHY_UP);
+    assert_dropin(t, "0-3");
+}
+
+static void restore(Tree *t, const char *expected)
+{
+    assert_int_equal(fences_restore(t->fences), 0);
+    tree_assert_cpus(t, ACT_FENCE_UNIT, TREE_UNIT, expected);
+    assert_int_equal(t->journal->n_fences, 0);
+}
+
+static void test_read(void **state)
+{
+    Tree *t = *state;
+
+    assert_dropin(t, NULL);
+    tree_write(t, "run/systemd/transient/x.service.d/50-AllowedCPUs.conf",
+               "[Service]\nAllowedCPUs=0-1 4 6-7\n");
+    assert_dropin(t, "0-1,4,6-7");
+    tree_write(t, CPUS_DROPIN, "[Service]\nAllowedCPUs=5\nAllowedCPUs=");
+    assert_dropin(t, "");
+    tree_write(t, CPUS_DROPIN, "[Service]\nAllowedCPUsAndMore=5\n");
+    assert_dropin(t, NULL);
+    /* Not only its own is in there. */
+    tree_write(t, TREE_DROPIN "CPUWeight.conf", "[Service]\nCPUWeight=5\n");
+    fence_dropin_remove(t->root_fd, "x.service", "AllowedCPUs");
+    assert_dropin(t, NULL);
+    assert_true(exists(t, TREE_DROPIN "CPUWeight.conf"));
+    assert_false(exists(t, "run/systemd/transient/x.service.d"));
+}
+
+static void test_crash(void **state)
+{
+    Tree *t = *state;
+
+    up(t, "\n", NULL);
+    tree_crash(t);
+    tree_start(t);
+    restore(t, "");
+    assert_dropin(t, NULL);
+    assert_false(exists(t, "run/systemd/system.control/x.service.d"));
+}
+
+/* What the unit file says is in force again, and it alone: no copy of it overrides what will be written there. */
+static void test_bound_in_unit_file(void **state)
+{
+    Tree *t = *state;
+
+    up(t, "0-6\n", NULL);
+    restore(t, "0-6");
+    assert_dropin(t, NULL);
+}
+
+static void test_bound_in_dropin(void **state)
+{
+    Tree *t = *state;
+
+    up(t, "0-6\n", "[Service]\nAllowedCPUs=\nAllowedCPUs=0-6\n");
+    tree_crash(t);
+    tree_start(t);
+    restore(t, "0-6");
+    assert_dropin(t, "0-6");
+}
+
+/* Set by somebody, while we look or do not. */
+static void test_foreign(void **state)
+{
+    Tree *t = *state;
+
+    up(t, "\n", NULL);
+    tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", "2-5\n");
+    tree_write(t, CPUS_DROPIN, "[Service]\nAllowedCPUs=2-5\n");
+    tree_tick(t);
+    tree_assert_why(t, ACT_WHY_FOREIGN);
+    restore(t, "2-5");
+    assert_dropin(t, "2-5");
+}
+
+static void test_foreign_unseen(void **state)
+{
+    Tree *t = *state;
+
+    up(t, "\n", NULL);
+    tree_crash(t);
+    tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", "2-5\n");
+    tree_write(t, CPUS_DROPIN, "[Service]\nAllowedCPUs=2-5\n");
+    tree_start(t);
+    restore(t, "2-5");
+    assert_dropin(t, "2-5");
+}
+
+/* For a lend it stays, since the fence comes up again; killed then, or left alone, nothing does. */
+static void test_down(void **state)
+{
+    Tree *t = *state;
+
+    up(t, "\n", NULL);
+    (void)fences_admit(t->fences, 100, tree_mask(t, "0-4"));
+    t->world->groups[0].n_leases = 1;
+    tree_tick(t);
+    assert_dropin(t, "");
+    tree_crash(t);
+    tree_start(t);
+    restore(t, "");
+    assert_dropin(t, NULL);
+
+    t->world->groups[0].n_leases = 0;
+    tree_tick(t);
+    tree_assert_why(t, ACT_WHY_UP);
+    t->world->workloads[0].paused = true;
+    tree_tick(t);
+    assert_int_equal(t->journal->n_fences, 0);
+    assert_dropin(t, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_read, tree_setup_unit, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_crash, tree_setup_unit, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_bound_in_unit_file, tree_setup_unit, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_bound_in_dropin, tree_setup_unit, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_foreign, tree_setup_unit, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_foreign_unseen, tree_setup_unit, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_down, tree_setup_unit, tree_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
