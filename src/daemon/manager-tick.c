@@ -230,6 +230,7 @@ int manager_tick(Manager *manager)
     }
     pace_ticked(&manager->pace, now, slow,
                 (manager->plan.pressed && !manager->plan.full) || manager->options.once,
-                run < ASLEEP_PERMILLE && !manager->options.once, cpu - start - slow_cost, slow_cost);
+                (run < ASLEEP_PERMILLE || manager->plan.settled) && !manager->options.once,
+                cpu - start - slow_cost, slow_cost);
     return 0;
 }

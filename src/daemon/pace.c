@@ -146,7 +146,7 @@ static uint64_t back_off(uint64_t wish, uint64_t setting)
     return MAX(setting, MIN(wish * 2, PACE_IDLE_MAX_USEC));
 }
 
-void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, bool pressed, bool asleep, uint64_t fast_nsec,
+void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, bool pressed, bool idle, uint64_t fast_nsec,
                  uint64_t slow_nsec)
 {
     save(pace, now_usec, fast_nsec + slow_nsec);
@@ -159,7 +159,7 @@ void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, bool pressed, bool as
     if (slow) {
         pace->last_slow_usec = now_usec;
         pace->slow_wish_usec =
-            asleep ? back_off(pace->slow_wish_usec, pace->settings.slow_usec) : pace->settings.slow_usec;
+            idle ? back_off(pace->slow_wish_usec, pace->settings.slow_usec) : pace->settings.slow_usec;
     }
     pace->fast_wish_usec =
         pressed ? pace->settings.fast_usec : back_off(pace->fast_wish_usec, pace->settings.fast_usec);

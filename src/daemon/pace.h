@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Both ticks back off to this when everything is asleep: a workload that wakes up without pressure (and so
+/* Both ticks back off to this when there is nothing to do: a workload that wakes up without pressure (and so
  * without a PSI event) is seen no later. A larger value would be set by configuration, not by backing off. */
 #define PACE_IDLE_MAX_USEC 2000000ULL
 
@@ -32,9 +32,9 @@ typedef struct Pace {
     PaceSettings settings;
     uint64_t fast_wish_usec; /* present intervals before stretching */
     uint64_t slow_wish_usec;
-    uint64_t fast_cost_nsec;   /* moving mean of what one fast tick costs, weight 1/8 */
-    uint64_t slow_cost_nsec;   /* what a slow tick costs on top */
-    int64_t saved_nsec;        /* of what MaxCPU= allows, not used yet; or used too much, up to six seconds' worth */
+    uint64_t fast_cost_nsec; /* moving mean of what one fast tick costs, weight 1/8 */
+    uint64_t slow_cost_nsec; /* what a slow tick costs on top */
+    int64_t saved_nsec; /* of what MaxCPU= allows, not used yet; or used too much, up to six seconds' worth */
     uint32_t stretch_permille; /* factor both are stretched by, 1000 = none */
     uint64_t last_fast_usec;   /* instants; 0: none yet */
     uint64_t last_slow_usec;
@@ -57,9 +57,9 @@ bool pace_may_discover(const Pace *pace, uint64_t now_usec);
 /* Whether there may be a tick now, earlier than due: FastTickSec= after the last one, within MaxCPU=. */
 bool pace_may_tick(const Pace *pace, uint64_t now_usec);
 
-/* A tick that began at `now_usec` is over: `pressed` is the plan's, `asleep` says that no managed task ran, costs are CPU
- * time. slow_nsec is that of finding processes, which slow ticks do and others may; 0: this one did not. Sets due_usec. */
-void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, bool pressed, bool asleep, uint64_t fast_nsec,
+/* A tick that began at `now_usec` is over: `pressed` is the plan's, `idle` says that no managed task ran or that nothing
+ * about homes was to be changed, costs are CPU time. slow_nsec is that of finding processes, which slow ticks do and others may; 0: this one did not. Sets due_usec. */
+void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, bool pressed, bool idle, uint64_t fast_nsec,
                  uint64_t slow_nsec);
 
 /* Somebody stalled (PSI): back to the fast interval, counted from the last tick, so that a storm of events

@@ -281,6 +281,23 @@ static bool borrower_waits(const Planner *p)
     return false;
 }
 
+/* Whether another look at homes can wait: this one found nothing to be done, nor anything that time alone lets be done. */
+static bool is_settled(const Planner *p)
+{
+    static const PlanReason passing[] = {PLAN_REASON_EVIDENCE,  PLAN_REASON_UNSETTLED,
+                                         PLAN_REASON_RESIDENCY, PLAN_REASON_TOO_YOUNG,
+                                         PLAN_REASON_BUDGET,    PLAN_REASON_RATE_MEMORY};
+    const Plan *plan = p->plan;
+
+    for (size_t i = 0; i < ARRAY_SIZE(passing); i++)
+        if (plan->n_refused[passing[i]] > 0)
+            return false;
+    for (size_t i = 0; i < p->world->n_groups; i++)
+        if (p->s->groups[i].moves || p->s->groups[i].put_off)
+            return false;
+    return plan->n_actions == 0 && plan->n_homes == 0 && plan->n_threads == 0 && plan->n_freezes == 0;
+}
+
 static void compute(Planner *p)
 {
     p->homes = p->limits->slow_tick || choose_early(p);
@@ -299,6 +316,7 @@ static void compute(Planner *p)
     p->plan->full = !p->plan->pressed && p->plan->n_idle == 0 && borrower_waits(p);
     p->plan->pressed |= borrower_waits(p);
     p->plan->may_borrow = any_may_borrow(p);
+    p->plan->settled = p->homes && !choose_waits(p) && is_settled(p);
 }
 
 /* Only looking: all there is to say is who would have been considered. */
@@ -318,7 +336,7 @@ static void plan_start(Plan *plan, const World *world)
     plan->n_actions = plan->n_refusals = plan->n_passes = plan->n_homes = plan->n_freezes = 0;
     plan->n_threads = 0;
     memset(plan->n_refused, 0, sizeof(plan->n_refused));
-    plan->pressed = plan->full = plan->may_borrow = false;
+    plan->pressed = plan->full = plan->may_borrow = plan->settled = false;
     plan->n_overloaded = plan->n_idle = 0;
 }
 

@@ -195,6 +195,7 @@ typedef struct Plan {
     bool pressed;                  /* someone waits, or a lease runs: keep the fast tick */
     bool full;                     /* that is all, and there is no idle CPU to lend: no tick would help */
     bool may_borrow;               /* some group could be lent a CPU: pressure is worth a tick */
+    bool settled;                  /* homes were looked at, and nothing about them was changed or is awaited */
     uint32_t n_overloaded, n_idle; /* CPUs (P1) */
     PlanScratch *scratch;          /* working memory, kept from plan to plan */
 } Plan;
