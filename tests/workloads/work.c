@@ -274,14 +274,16 @@ int work_main(const WorkShape *shape, int argc, char **argv)
     struct sigaction stop = {.sa_handler = on_stop}, child = {.sa_handler = on_child};
     RoomOptions options;
     RoomResult result = {0};
+    bool good;
 
     room_options(shape, argc, argv, &options);
     make_room(shape, &options);
     (void)sigaction(SIGTERM, &stop, NULL);
     (void)sigaction(SIGINT, &stop, NULL);
     (void)sigaction(SIGCHLD, &child, NULL);
-    if (!run_all(&result) || !data_good())
-        return EXIT_FAILURE;
-    room_print(room, &result);
-    return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    good = run_all(&result) && data_good();
+    if (good)
+        room_print(room, &result);
+    free(result.samples);
+    return good && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
