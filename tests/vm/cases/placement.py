@@ -19,6 +19,8 @@ from systems import SYSTEMS, TUNABLES
 # What is told of a run, beside what the whole guest did.
 FIGURES = ("seconds", "operations", "local_end", "local90_s", "local95_s", "rate_after_3s", "rate_after_5s", "relocal90_s",
            "recovered_s", "stall_worst_s", "stalls")
+# Of those that would take long to touch what they have.
+WARM_BYTES = {"stall": "64M", "stall-pair": "64M"}
 
 
 def counters(system):
@@ -51,7 +53,7 @@ def warm_up(pairs):
         if mb:
             PROGRAMS["numa02"].run({**short, "memory": f"node:{number}", "bytes": f"{mb * 6 // 10}M"})
     for workload in dict.fromkeys(pair["workload"] for pair in pairs):
-        PROGRAMS[workload].run({"window": 254, "scale": 0.02, "bytes": "64M" if workload == "stall" else "", "memory": "main"})
+        PROGRAMS[workload].run({"window": 254, "scale": 0.02, "bytes": WARM_BYTES.get(workload, ""), "memory": "main"})
 
 
 def main():

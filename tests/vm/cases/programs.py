@@ -136,6 +136,7 @@ PROGRAMS = {
     "uneven": Uneven("uneven", n_processes=None),
     "uneven-swap": Uneven("uneven", n_processes=None, options=["--swap"]),
     "stall": Workload("stall"),
+    "stall-pair": Workload("stall", n_processes=None),
     # Short: a fork has its price in a guest.
     "forker": Program("forker", 8000, ["--processes=4", "--limit={work}"]),
     "hackbench": Program("hackbench", 400, ["-s", "512", "-g", "2", "-l", "{work}"]),

@@ -18,10 +18,11 @@ from . import SUITES, LabError, case, note
 WORKLOADS = ("numa01", "numa01-thread-alloc", "numa02", "multi-heap", "stream", "ping-pong", "phase-changer", "reader")
 SYSTEMS = ("none", "kernel", "kernel-tuned", "numad", "numaplace", "hard")
 # By name only: they answer one question each.
-MORE_WORKLOADS = ("uneven", "uneven-swap", "stall", "forker", "hackbench")
+MORE_WORKLOADS = ("uneven", "uneven-swap", "stall", "stall-pair", "forker", "hackbench")
 MORE_SYSTEMS = ("numaplace-residency", "numaplace-write", "pinned")
 # Those that work for a time and count.
-TIMED = ("uneven", "uneven-swap", "stall")
+TIMED = ("uneven", "uneven-swap", "stall", "stall-pair")
+STALLS = ("stall", "stall-pair")
 UNBOUND = ("forker", "hackbench")
 LENDING = ("uneven", "uneven-swap")
 BEST, UNPLACED = "hard", "none"
@@ -251,7 +252,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def check(workloads: list[str], systems: list[str], args) -> None:
     if args.runs < 1 or not args.scale > 0:
         raise LabError("--runs and --scale: expected a number above 0")
-    if "stall" in workloads and not (args.unpriced and UNPLACED in systems):
+    if set(STALLS) & set(workloads) and not (args.unpriced and UNPLACED in systems):
         # The price of memory is paid in sleeps, and the emulator stalls by itself.
         raise LabError(f"stall: expected --unpriced, and {UNPLACED} among the systems to compare with")
     for name in workloads:
