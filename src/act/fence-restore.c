@@ -25,8 +25,10 @@ static Progress restore_ask(const Fences *fences, const JournalFence *entry)
     const FenceMeans *means = &fences->means[entry->memory][entry->kind];
     int now = fence_read_now(fences, entry->kind, entry->path, entry->memory, fences->scratch), r;
 
-    /* Somebody else's. What does not run cannot be asked; but a unit still has its property then. */
-    if (now == 0 && !fence_is_ours(fences, entry, fences->scratch))
+    /* Somebody else's. As it was before, it may still be about to change: a service manager writes after it has answered. What
+     * does not run cannot be asked; but a unit still has its property then. */
+    if (now == 0 && !fence_is_ours(fences, entry, fences->scratch) &&
+        !fence_is_back(fences, entry->memory, entry->before, fences->scratch))
         return PROGRESS_DONE;
     r = means->ops->set(means->context, entry->name,
                         now == -ENOENT ? entry->before
@@ -50,7 +52,7 @@ static Progress restore_check(const Fences *fences, const JournalFence *entry, P
     r = fence_read_now(fences, entry->kind, entry->path, entry->memory, fences->scratch);
     if (r == 0 && !fence_is_back(fences, entry->memory, entry->before, fences->scratch))
         return PROGRESS_ASKED;
-    if (!hwloc_bitmap_iszero(entry->before) || (r == 0 && hwloc_bitmap_iszero(fences->scratch)))
+    if (!hwloc_bitmap_iszero(entry->before))
         return PROGRESS_DONE;
     return means->ops->set(means->context, entry->name, entry->before) == 0 ? PROGRESS_LETTER : PROGRESS_DONE;
 }

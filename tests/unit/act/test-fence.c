@@ -249,6 +249,19 @@ static void test_unit(void **state)
     assert_string_equal(t->asked, "x.service=0-3;x.service=0-7;x.service=;");
 }
 
+/* The end comes before the manager has written what it was asked for: it must hear of that, or would write it afterwards. */
+static void test_unit_rising(void **state)
+{
+    Tree *t = *state;
+
+    tree_tick(t);
+    assert_string_equal(t->asked, "x.service=0-3;");
+    t->obeys = true;
+    assert_int_equal(fences_restore(t->fences), 0);
+    assert_string_equal(t->asked, "x.service=0-3;x.service=0-7;x.service=;");
+    assert_int_equal(t->journal->n_fences, 0);
+}
+
 static void test_unit_refused(void **state)
 {
     Tree *t = *state;
@@ -400,6 +413,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_left_over, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_forgets, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unit, tree_setup_unit, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_unit_rising, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unit_refused, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unit_stopped, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unit_stopped_unbound, tree_setup_unit, tree_teardown),
