@@ -155,6 +155,7 @@ static void usage(const WorkShape *shape)
     (void)printf("  --bind[=HOW]      bind each thread to a node's CPUs: run, start%s (run)\n",
                  shape->lends ? ", lend" : "");
     (void)printf("  --window=N        first number of the marks for a priced guest, or none (0)\n");
+    (void)printf("  --window-after=S  so long after the start comes the first mark (0)\n");
     if (shape->extra.name)
         (void)printf("  --%s%s  %s\n", shape->extra.name, shape->extra.flag ? "" : "=N", shape->extra.help);
 }
@@ -194,6 +195,9 @@ static void read_one(const WorkShape *shape, int c, RoomOptions *options)
         options->window =
             strcmp(optarg, "none") == 0 ? -1 : (int)number("window", optarg, 0, ROOM_WINDOW_MAX);
         break;
+    case 'W':
+        options->window_after_nsec = (uint64_t)(fraction("window-after", optarg, SECONDS_MAX) * 1e9);
+        break;
     case OPTION_EXTRA:
         options->extra = optarg ? number(shape->extra.name, optarg, shape->extra.min, shape->extra.max) : 1;
         break;
@@ -224,13 +228,10 @@ static void check_sizes(const WorkShape *shape, const RoomOptions *options)
 static void make_table(const WorkShape *shape, struct option *table)
 {
     static const struct option all[] = {
-        {"processes", required_argument, NULL, 'p'},
-        {"threads", required_argument, NULL, 't'},
-        {"scale", required_argument, NULL, 's'},
-        {"seconds", required_argument, NULL, 'S'},
-        {"bind", optional_argument, NULL, 'B'},
-        {"window", required_argument, NULL, 'w'},
-        {"help", no_argument, NULL, 'h'},
+        {"processes", required_argument, NULL, 'p'},    {"threads", required_argument, NULL, 't'},
+        {"scale", required_argument, NULL, 's'},        {"seconds", required_argument, NULL, 'S'},
+        {"bind", optional_argument, NULL, 'B'},         {"window", required_argument, NULL, 'w'},
+        {"window-after", required_argument, NULL, 'W'}, {"help", no_argument, NULL, 'h'},
     };
     static const struct option with_memory[] = {
         {"bytes", required_argument, NULL, 'b'},

@@ -37,7 +37,8 @@ typedef struct RoomOptions {
     unsigned processes, threads; /* threads of each process */
     size_t bytes;
     double scale;
-    uint64_t seconds_nsec; /* 0: a fixed amount of work */
+    uint64_t seconds_nsec;      /* 0: a fixed amount of work */
+    uint64_t window_after_nsec; /* the first mark comes so long after the start */
     PlacementKind placement;
     unsigned placement_node;
     const char *placement_text;

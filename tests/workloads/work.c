@@ -126,6 +126,15 @@ static void note_sample(const PlaceShares *shares, uint64_t now, RoomResult *res
         sample->local = (double)shares->n_local / (double)shares->n_pages;
 }
 
+/* What comes before is of no interest: whoever places the threads is not done yet. Work that is over sooner has no window. */
+static uint64_t open_late(uint64_t now, uint64_t at)
+{
+    if (now < at)
+        return at;
+    window_mark((unsigned)room->options.window);
+    return UINT64_MAX;
+}
+
 /* From GO until all threads have finished. */
 static bool watch(RoomResult *result)
 {
@@ -133,6 +142,9 @@ static bool watch(RoomResult *result)
     uint64_t period = options->sample_hz > 0 ? (uint64_t)(1e9 / options->sample_hz) : 0;
     uint64_t next = room->start_nsec + SETTLE_NSEC;
     uint64_t deadline = options->seconds_nsec ? room->start_nsec + options->seconds_nsec : UINT64_MAX;
+    uint64_t late = options->window >= 0 && options->window_after_nsec
+                        ? room->start_nsec + options->window_after_nsec
+                        : UINT64_MAX;
     bool first = true;
 
     for (;;) {
@@ -147,6 +159,7 @@ static bool watch(RoomResult *result)
             room_wake(&room->stop);
             deadline = UINT64_MAX;
         }
+        late = open_late(now, late);
         if (now >= next || (finished && first)) {
             place_query(room, &shares);
             if (first)
@@ -158,7 +171,8 @@ static bool watch(RoomResult *result)
         }
         if (finished)
             return true;
-        room_wait(&room->n_finished, room->n_threads, next < deadline ? next : deadline);
+        room_wait(&room->n_finished, room->n_threads,
+                  late < next && late < deadline ? late : (next < deadline ? next : deadline));
     }
 }
 
@@ -188,7 +202,8 @@ static void open_window(void)
     if (room->options.window < 0)
         return;
     window_on();
-    window_mark((unsigned)room->options.window);
+    if (!room->options.window_after_nsec)
+        window_mark((unsigned)room->options.window);
 }
 
 static void close_window(void)

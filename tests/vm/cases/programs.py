@@ -131,6 +131,8 @@ PROGRAMS = {
     "multi-heap": Workload("multi-heap", n_processes=None),
     "stream": Workload("stream"),
     "ping-pong": Workload("ping-pong", n_processes=0, memory=False),
+    # With --scale=4 and more: what is said of it is what came after whoever places threads had half a minute.
+    "ping-pong-settled": Workload("ping-pong", n_processes=0, memory=False, options=["--window-after=30"]),
     "phase-changer": Workload("phase-changer"),
     "reader": Workload("reader"),
     "uneven": Uneven("uneven", n_processes=None),
