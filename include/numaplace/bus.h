@@ -135,7 +135,7 @@
  *   memory aa{sv}: node u, bytes t (nodes without any are left out), memory_evidence s ("residency": how much of it lies
  *   where, not who uses it; "": not known), memory_age_usec t (of the oldest reading), memory_unknown u (processes of
  *   which it is not known), memory_strength_permille u (the share of the node with most; P16), memory_follows b (it goes
- *   where the home is), memory_moving u (processes whose memory is under way), memory_todo_bytes t (of it, to be moved yet);
+ *   where the home is), memory_striped b (and evenly on its nodes; P17), memory_moving u (processes whose memory is under way), memory_todo_bytes t (of it, to be moved yet);
  *   not of a process: memory_orders t (that are over), memory_moved_bytes t, memory_refused_bytes t (that should have moved and
  *   could not), memory_blocked_usec t
  *
@@ -144,7 +144,7 @@
  *
  * assignment
  *   policy s, mode s, managed b (false: Mode=none, or MaxTasks= is reached), placed b (its threads are at home), home s,
- *   home_nodes s, stripe s (nodes its memory is to be interleaved over, "": it is not)
+ *   home_nodes s, stripe s (nodes its new memory is to be interleaved over, "": it is not)
  *
  * task
  *   pid i, tid i, comm s, process s (comm of the process), start_ticks t, uid u, unit s, cgroup s, class s
@@ -174,7 +174,7 @@
  *   in one sentence),
  *   actions aa{sv} (move, oldest first), refusals aa{sv} (refusal, oldest first)
  *   processes: pid i, comm s, uid u, unit s, cgroup s, assigned b (it, or who started it, by AssignProcess), stripe s (the
- *   nodes its memory is interleaved over since then, "": it is not; P17), policy s, policy_path s, policy_section u,
+ *   nodes its new memory is interleaved over since then, "": it is not; P17), policy s, policy_path s, policy_section u,
  *   policy_file s and policy_line u (the [Match] section it falls under, from 1, and where that stands;
  *   absent when the process is of another kind by now), workload s, group t, group_key s, home s,
  *   home_nodes s, memory..., means..., cpuset s (without what we made of it), evidence s ("run-and-wait", "run-only": what is known of its load), tasks

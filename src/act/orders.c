@@ -68,6 +68,7 @@ int orders_give(Orders *orders, const PlanAction *action)
         .pid = action->subject.pid,
         .start_ticks = action->subject.start_ticks,
         .to_nodes = memory->to,
+        .stripe = memory->stripe,
         .shared = memory->shared,
         .nice = memory->nice,
         .headroom_percent = memory->headroom_percent,

@@ -128,14 +128,14 @@ static CtlExit place_by_daemon(const CtlOptions *options)
     return interleave(stripe);
 }
 
-/* The nodes a policy names, or all: their CPUs, and those of them with memory. */
+/* The nodes with CPUs a policy names, or all: their CPUs, and those of them with memory. */
 static int nodes_of(const Policy *policy, const Topology *topology, hwloc_bitmap_t cpus,
                     hwloc_bitmap_t memory)
 {
     for (uint32_t i = 0; i < topology->n_nodes; i++) {
         const TopologyNode *node = &topology->nodes[i];
 
-        if (policy->nodes && !hwloc_bitmap_isset(policy->nodes, node->os_index))
+        if (node->n_cpus == 0 || (policy->nodes && !hwloc_bitmap_isset(policy->nodes, node->os_index)))
             continue;
         if (hwloc_bitmap_or(cpus, cpus, node->cpus) < 0 ||
             (node->memory_bytes > 0 && hwloc_bitmap_set(memory, node->os_index) < 0))

@@ -234,6 +234,8 @@ void view_memory_line(json_object *object)
                        view_noun(unknown, "process", "processes"));
     view_line("Memory", "%s (%s, %s old%s)", text ? text : "?", view_string(object, "memory_evidence"),
               view_span((uint64_t)view_number(object, "memory_age_usec", 0), age, sizeof(age)), more);
+    if (view_bool(object, "memory_striped"))
+        view_line("Striped", "over the nodes of its home, or all that it needs, by 2 MB (P17)");
     view_moving_line(object);
 }
 

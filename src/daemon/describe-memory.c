@@ -59,6 +59,14 @@ static bool follows(const Manager *manager, WorkloadIx workload)
     return policy && policy->follow && manager->orders && !manager->world->kernel_balances;
 }
 
+/* Whether it is dealt out over the nodes of its home, too (P17). */
+static bool stripes(const Manager *manager, WorkloadIx workload)
+{
+    const Policy *policy = group_policy(manager->world, manager->policies, workload);
+
+    return follows(manager, workload) && policy->mode == POLICY_MODE_INTERLEAVE;
+}
+
 static void put(Dict *dict, const Manager *manager, WorkloadIx workload, const MemorySum *sum)
 {
     const World *world = manager->world;
@@ -75,6 +83,7 @@ static void put(Dict *dict, const Manager *manager, WorkloadIx workload, const M
     dict_u32(dict, "memory_unknown", sum->n_unknown);
     dict_u32(dict, "memory_strength_permille", MIN(strength_permille(world, sum), 1000U));
     dict_bool(dict, "memory_follows", follows(manager, workload));
+    dict_bool(dict, "memory_striped", stripes(manager, workload));
     dict_u32(dict, "memory_moving", sum->n_moving);
     dict_u64(dict, "memory_todo_bytes", sum->todo_bytes);
 }

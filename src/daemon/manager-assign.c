@@ -103,7 +103,8 @@ int manager_assign_process(Manager *manager, sd_bus_message *call, const Assignm
     return 0;
 }
 
-/* What its memory is to be interleaved over (P17): the nodes of its home, or, before it has one, those its policy allows.
+/* What its memory is to be interleaved over (P17): the nodes of its home, or, before it has one, those its policy allows. A home
+ * is of nodes with CPUs, and what lies elsewhere is moved there.
  * Malloc'd; NULL when it is not to be, or memory is out. On one node there is nothing to interleave. */
 static char *stripe_of(const Manager *manager, const Process *process, const Policy *policy)
 {
@@ -122,7 +123,7 @@ static char *stripe_of(const Manager *manager, const Process *process, const Pol
                           ? hwloc_bitmap_isset(group->home_nodes, i)
                           : !policy->nodes || hwloc_bitmap_isset(policy->nodes, node->os_index);
 
-        if (wanted && node->memory_bytes > 0)
+        if (wanted && node->n_cpus > 0 && node->memory_bytes > 0)
             (void)hwloc_bitmap_set(nodes, node->os_index); /* one less at worst */
     }
     if (nodes && hwloc_bitmap_weight(nodes) > 1)

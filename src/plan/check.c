@@ -81,6 +81,8 @@ static bool rule_fits(PlanKind kind, PlanRule rule)
     case PLAN_RULE_PAUSED:
         return kind == PLAN_KIND_RELEASE || kind == PLAN_KIND_RECALL;
     case PLAN_RULE_FOLLOW_HOME:
+    case PLAN_RULE_INTERLEAVE:
+    case PLAN_RULE_EVEN_OUT:
         return kind == PLAN_KIND_MOVE_PAGES;
     default:
         return false;
@@ -310,6 +312,14 @@ static CpuMask home_after(const Check *check, const Group *group)
     return group->home_nodes;
 }
 
+static bool roams_after(const Check *check, const Group *group)
+{
+    for (size_t i = 0; i < check->plan->n_homes; i++)
+        if (check->plan->homes[i].group_id == group->id)
+            return !check->plan->homes[i].home;
+    return group->roams;
+}
+
 /* I6 here: what changes places are homes, and no thread goes elsewhere than its group. */
 static int check_home(const Check *check, const CheckAction *x)
 {
@@ -337,18 +347,33 @@ static int check_home(const Check *check, const CheckAction *x)
     return inside ? 0 : BROKEN(check, x, "the mask is not inside the home's nodes");
 }
 
+/* Memory goes home; a stripe also goes from one node of the home to another, and over all nodes when they are the home. */
+static bool goes_home(const Check *check, const CheckAction *x)
+{
+    const PlanMemory *memory = &x->a->memory;
+    bool striped = x->a->rule != PLAN_RULE_FOLLOW_HOME;
+    CpuMask home = x->group ? home_after(check, x->group) : NULL;
+
+    if (!memory->to || !memory->from || hwloc_bitmap_iszero(memory->to) || memory->stripe != striped)
+        return false;
+    if (striped &&
+        (hwloc_bitmap_weight(memory->to) < 2 ||
+         x->policy->mode != (x->a->rule == PLAN_RULE_INTERLEAVE ? POLICY_MODE_INTERLEAVE : POLICY_MODE_AUTO)))
+        return false;
+    if (!home)
+        return striped && x->group && roams_after(check, x->group);
+    return hwloc_bitmap_isincluded(memory->to, home) &&
+           (striped || !hwloc_bitmap_intersects(memory->from, home));
+}
+
 /* I7, I10, and what an order is. */
 static int check_move(const Check *check, const CheckAction *x)
 {
-    const PlanMemory *memory = &x->a->memory;
-    CpuMask home = x->group ? home_after(check, x->group) : NULL;
-
     if (x->a->subject.tid != 0 || x->a->from || x->a->to)
         return BROKEN(check, x, "memory is a process's, and has no mask of CPUs");
     if (!x->policy || !x->policy->follow)
         return BROKEN(check, x, "its policy says Follow=no");
-    if (!home || !memory->to || !memory->from || hwloc_bitmap_iszero(memory->to) ||
-        !hwloc_bitmap_isincluded(memory->to, home) || hwloc_bitmap_intersects(memory->from, home))
+    if (!goes_home(check, x))
         return BROKEN(check, x, "memory moves elsewhere than home");
     if (x->process->yielded)
         return BROKEN(check, x, "the process was yielded");

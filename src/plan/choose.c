@@ -38,7 +38,7 @@ static PackMode pack_mode(const Policy *policy)
     case POLICY_MODE_COMPRESS:
         return PACK_MODE_COMPRESS;
     case POLICY_MODE_SPREAD:
-    case POLICY_MODE_INTERLEAVE: /* as long as memory stays where it is, that counts */
+    case POLICY_MODE_INTERLEAVE: /* memory is dealt out over any nodes, but not for nothing */
         return PACK_MODE_SPREAD;
     default:
         return PACK_MODE_AUTO;

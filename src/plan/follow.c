@@ -15,22 +15,18 @@
  * block, so what has been allocated since counts as well.
  *
  * What it does badly: of a home of several nodes it is not known which of them a block belongs to; where memory moves at
- * all it is spread over them. */
+ * all it is spread over them. Whether it is spread although it lies on them already, stripe.c says (P17). */
 
 #include "plan/follow.h"
 
+#include "plan/follow-internal.h"
 #include "plan/group.h"
-#include "plan/planner.h"
 
 #include <string.h>
 
 #define MECHANISM_BLOCKS   18 /* P18 */
 #define MECHANISM_SHORTAGE 19 /* P19 */
 #define MECHANISM_RATE     20 /* P20 */
-
-/* Less is not worth looking through a process: one block (P18), and one part in so many of all it has. */
-#define FEW_BYTES ((uint64_t)2 << 20)
-#define FEW_PART  50U
 
 /* A home may be younger than what is known of the memory by this: two slow ticks. */
 #define EVIDENCE_USEC 2000000U
@@ -46,17 +42,6 @@
 #define PRESSED_RATE     ((uint64_t)1280 << 20)
 #define PRESSED_PERMILLE 50U
 #define CALM_PERMILLE    10U
-
-/* One process that is considered. */
-typedef struct Follow {
-    Planner *p;
-    const Process *process;
-    const Group *group;
-    const PlannerGroup *g;
-    const Policy *policy;
-    uint64_t outside_bytes, few_bytes;
-    CpuMask from, to; /* NodeIx */
-} Follow;
 
 static bool has_memory(const Topology *topology, uint32_t node)
 {
@@ -78,64 +63,95 @@ static uint32_t count_memory_nodes(const Topology *topology)
     return n;
 }
 
-static CpuMask intern_nodes(const Follow *f, hwloc_const_bitmap_t set)
+static bool has_usable_cpu(const World *world, uint32_t node)
 {
+    for (uint32_t i = 0; i < world->topology->cpu_limit; i++)
+        if (world->topology->cpus[i].present && world->topology->cpus[i].node.i == (int32_t)node &&
+            world->cpus[i].online && world->cpus[i].usable)
+            return true;
+    return false;
+}
+
+/* Whether memory of a group is to lie on the node: it is of its home, or, where the group roams and has none, some thread may
+ * run there. */
+static bool takes_memory(const World *world, CpuMask home_nodes, uint32_t node)
+{
+    return has_memory(world->topology, node) &&
+           (home_nodes ? (bool)hwloc_bitmap_isset(home_nodes, node) : has_usable_cpu(world, node));
+}
+
+static CpuMask intern_nodes(const Planner *p, hwloc_const_bitmap_t set)
+{
+    return hwloc_bitmap_iszero(set) ? NULL : intern_mask(p->world->pool, set);
+}
+
+/* Where memory of a group is to lie; NULL: nowhere. */
+static CpuMask find_nodes(Planner *p, CpuMask home_nodes)
+{
+    hwloc_bitmap_t set = p->s->nodes;
     CpuMask nodes;
 
-    if (hwloc_bitmap_iszero(set))
-        return NULL;
-    nodes = intern_mask(f->p->world->pool, set);
-    if (!nodes)
-        f->p->error = -ENOMEM;
+    hwloc_bitmap_zero(set);
+    for (uint32_t i = 0; i < p->world->topology->n_nodes; i++)
+        if (takes_memory(p->world, home_nodes, i) && hwloc_bitmap_set(set, i) < 0)
+            p->error = -ENOMEM;
+    nodes = intern_nodes(p, set);
+    if (!nodes && !hwloc_bitmap_iszero(set))
+        p->error = -ENOMEM;
     return nodes;
 }
 
-/* Where its memory is to be, and what of it is elsewhere. */
+/* What lies where it should not: outside, or, of what is striped, more than its share on a node. */
 static void find_outside(Follow *f)
 {
     const Topology *topology = f->p->world->topology;
+    uint64_t share = stripe_is(f->rule) ? stripe_share(f) : UINT64_MAX, all = 0;
     hwloc_bitmap_t set = f->p->s->nodes;
-    uint64_t all = 0;
-
-    hwloc_bitmap_zero(set);
-    for (uint32_t i = 0; i < topology->n_nodes; i++)
-        if (hwloc_bitmap_isset(f->g->home_nodes, i) && has_memory(topology, i) &&
-            hwloc_bitmap_set(set, i) < 0)
-            f->p->error = -ENOMEM;
-    f->to = intern_nodes(f, set);
 
     hwloc_bitmap_zero(set);
     for (uint32_t i = 0; f->process->node_bytes && i < topology->n_nodes; i++) {
-        all += f->process->node_bytes[i];
-        if (hwloc_bitmap_isset(f->g->home_nodes, i) || f->process->node_bytes[i] == 0)
+        uint64_t bytes = f->process->node_bytes[i];
+        uint64_t due = f->to && hwloc_bitmap_isset(f->to, i) ? share : 0;
+
+        all += bytes;
+        if (bytes <= due)
             continue;
-        f->outside_bytes += f->process->node_bytes[i];
+        f->outside_bytes += bytes - due;
         if (hwloc_bitmap_set(set, i) < 0)
             f->p->error = -ENOMEM;
     }
-    f->from = intern_nodes(f, set);
-    f->few_bytes = MAX(all / FEW_PART, FEW_BYTES) + f->process->memory.stuck_bytes;
+    f->from = intern_nodes(f->p, set);
+    if (!f->from && f->outside_bytes > 0)
+        f->p->error = -ENOMEM;
+    f->few_bytes = MAX(all / FOLLOW_FEW_PART, FOLLOW_FEW_BYTES) + f->process->memory.stuck_bytes;
 }
 
-static bool refuse(const Follow *f, uint8_t mechanism, PlanReason reason, uint64_t value, uint64_t limit)
+bool follow_refuse(const Follow *f, uint8_t mechanism, PlanReason reason, uint64_t value, uint64_t limit)
 {
     planner_refuse_process(f->p, mechanism, reason, f->process, value, limit);
     return false;
 }
 
-static uint64_t age_usec(const Follow *f, uint64_t then_usec)
+uint64_t follow_age_usec(const Follow *f, uint64_t then_usec)
 {
     return f->p->world->now_usec - MIN(then_usec, f->p->world->now_usec);
+}
+
+uint64_t follow_home_usec(const Follow *f)
+{
+    bool new = f->g->home != f->group->home || f->g->roams != f->group->roams;
+
+    return new ? f->p->world->now_usec : f->group->last_home_usec;
 }
 
 static bool may_follow(const Follow *f)
 {
     if (f->p->world->topology->rehearsal > 0)
-        return refuse(f, MECHANISM_BLOCKS, PLAN_REASON_REHEARSAL, 0, 0);
+        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_REHEARSAL, 0, 0);
     if (!f->policy->follow)
-        return refuse(f, MECHANISM_BLOCKS, PLAN_REASON_FOLLOW_OFF, 0, 0);
+        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_FOLLOW_OFF, 0, 0);
     if (f->policy->evidence != POLICY_EVIDENCE_AUTO && f->policy->evidence != POLICY_EVIDENCE_RESIDENCY)
-        return refuse(f, MECHANISM_BLOCKS, PLAN_REASON_NOT_ACTIVE, 0, 0);
+        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_NOT_ACTIVE, 0, 0);
     return true;
 }
 
@@ -143,22 +159,24 @@ static bool may_follow(const Follow *f)
 static bool is_known(const Follow *f)
 {
     uint64_t measured = f->process->node_bytes_usec, over = f->process->memory.over_usec;
-    uint64_t home = f->g->home != f->group->home ? f->p->world->now_usec : f->group->last_home_usec;
 
-    if (measured == 0 || (over > 0 && measured <= over) || measured + EVIDENCE_USEC < home)
-        return refuse(f, MECHANISM_BLOCKS, PLAN_REASON_EVIDENCE, measured > 0 ? age_usec(f, measured) : 0,
-                      EVIDENCE_USEC);
+    if (measured == 0 || (over > 0 && measured <= over) || measured + EVIDENCE_USEC < follow_home_usec(f))
+        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_EVIDENCE,
+                             measured > 0 ? follow_age_usec(f, measured) : 0, EVIDENCE_USEC);
     return true;
 }
 
 /* Whether there is enough to be worth it. Nothing at all is nothing to speak of. */
 static bool is_worth_it(const Follow *f)
 {
+    bool stripes = stripe_is(f->rule);
+
     if (f->outside_bytes > f->few_bytes)
         return true;
-    return f->outside_bytes > 0
-               ? refuse(f, MECHANISM_BLOCKS, PLAN_REASON_MEMORY_NEAR, f->outside_bytes, f->few_bytes)
-               : false;
+    return f->outside_bytes > 0 ? follow_refuse(f, stripes ? MECHANISM_STRIPE : MECHANISM_BLOCKS,
+                                                stripes ? PLAN_REASON_MEMORY_EVEN : PLAN_REASON_MEMORY_NEAR,
+                                                f->outside_bytes, f->few_bytes)
+                                : false;
 }
 
 /* See above. What a home of this very plan will be like is not known yet. */
@@ -169,13 +187,13 @@ static bool is_sure(const Follow *f)
 
     if (f->policy->mode == POLICY_MODE_FIXED || f->g->home != group->home)
         return true;
-    if (group->guessed && age_usec(f, group->last_home_usec) < f->policy->min_residency_usec)
-        return refuse(f, MECHANISM_BLOCKS, PLAN_REASON_UNSETTLED, age_usec(f, group->last_home_usec),
-                      f->policy->min_residency_usec);
+    if (group->guessed && follow_age_usec(f, group->last_home_usec) < f->policy->min_residency_usec)
+        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_UNSETTLED,
+                             follow_age_usec(f, group->last_home_usec), f->policy->min_residency_usec);
     before += others - MIN(others, group->before_others_permille);
     if (group->judge_usec > 0 && !f->g->judged && f->g->wait_permille > before + PLANNER_WORSE_PERMILLE)
-        return refuse(f, MECHANISM_BLOCKS, PLAN_REASON_UNSETTLED, f->g->wait_permille,
-                      before + PLANNER_WORSE_PERMILLE);
+        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_UNSETTLED, f->g->wait_permille,
+                             before + PLANNER_WORSE_PERMILLE);
     return true;
 }
 
@@ -191,9 +209,9 @@ static bool is_together(const Follow *f, CpuMask due)
         if (task->gone || planner_placeable(f->policy, f->process, task))
             continue;
         if (!task->allowed || task->hands == TASK_HANDS_UNKNOWN)
-            return refuse(f, MECHANISM_BLOCKS, PLAN_REASON_UNREADABLE, 0, 0);
+            return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_UNREADABLE, 0, 0);
         if (!hwloc_bitmap_isincluded(task->allowed, due))
-            return refuse(f, MECHANISM_BLOCKS, PLAN_REASON_FOREIGN_AFFINITY, 0, 0);
+            return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_FOREIGN_AFFINITY, 0, 0);
     }
     return true;
 }
@@ -205,13 +223,14 @@ static bool is_time(const Follow *f)
     const MemoryMove *memory = &f->process->memory;
 
     if (world->kernel_balances)
-        return refuse(f, MECHANISM_BLOCKS, PLAN_REASON_KERNEL_BALANCES, 0, 0);
+        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_KERNEL_BALANCES, 0, 0);
     if (world->memory_pressure_permille > f->policy->max_pressure_permille)
-        return refuse(f, MECHANISM_SHORTAGE, PLAN_REASON_MEMORY_PRESSURE, world->memory_pressure_permille,
-                      f->policy->max_pressure_permille);
+        return follow_refuse(f, MECHANISM_SHORTAGE, PLAN_REASON_MEMORY_PRESSURE,
+                             world->memory_pressure_permille, f->policy->max_pressure_permille);
     if (world->now_usec < memory->until_usec)
-        return refuse(f, MECHANISM_BLOCKS, PLAN_REASON_RESIDENCY, age_usec(f, memory->over_usec),
-                      memory->until_usec - MIN(memory->over_usec, memory->until_usec));
+        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_RESIDENCY,
+                             follow_age_usec(f, memory->over_usec),
+                             memory->until_usec - MIN(memory->over_usec, memory->until_usec));
     return true;
 }
 
@@ -233,15 +252,17 @@ static uint64_t reserve_bytes(const Follow *f)
     return f->to ? f->g->grown_bytes / (uint64_t)hwloc_bitmap_weight(f->to) : 0;
 }
 
+/* Nodes that have more than their share get nothing. */
 static bool has_room(const Follow *f)
 {
-    uint64_t room = 0;
+    uint64_t share = stripe_is(f->rule) ? stripe_share(f) : UINT64_MAX, room = 0;
 
     for (int i = f->to ? hwloc_bitmap_first(f->to) : -1; i >= 0; i = hwloc_bitmap_next(f->to, i))
-        room += node_room(f, (uint32_t)i, reserve_bytes(f));
+        if (f->process->node_bytes[i] < share)
+            room += node_room(f, (uint32_t)i, reserve_bytes(f));
     return room > f->few_bytes ? true
-                               : refuse(f, MECHANISM_SHORTAGE, PLAN_REASON_HEADROOM, room,
-                                        MIN(f->outside_bytes, f->few_bytes));
+                               : follow_refuse(f, MECHANISM_SHORTAGE, PLAN_REASON_HEADROOM, room,
+                                               MIN(f->outside_bytes, f->few_bytes));
 }
 
 /* P20. Each order is given the whole rate, so a workload may have only one for a node at a time. */
@@ -260,8 +281,8 @@ static bool has_rate(const Follow *f)
     for (size_t i = plan->n_actions; i > 0 && plan->actions[i - 1].kind == PLAN_KIND_MOVE_PAGES; i--)
         taken |= plan->actions[i - 1].workload.i == f->process->workload.i &&
                  hwloc_bitmap_intersects(plan->actions[i - 1].memory.to, f->to);
-    return taken ? refuse(f, MECHANISM_RATE, PLAN_REASON_RATE_MEMORY, f->outside_bytes,
-                          f->policy->rate_limit_bytes)
+    return taken ? follow_refuse(f, MECHANISM_RATE, PLAN_REASON_RATE_MEMORY, f->outside_bytes,
+                                 f->policy->rate_limit_bytes)
                  : true;
 }
 
@@ -275,8 +296,8 @@ static void give_order(const Follow *f)
 {
     bool given = planner_act(f->p, &(PlanAction){
                                        .kind = PLAN_KIND_MOVE_PAGES,
-                                       .rule = PLAN_RULE_FOLLOW_HOME,
-                                       .mechanism = MECHANISM_BLOCKS,
+                                       .rule = f->rule,
+                                       .mechanism = stripe_is(f->rule) ? MECHANISM_STRIPE : MECHANISM_BLOCKS,
                                        .subject = planner_process_key(f->process),
                                        .workload = f->process->workload,
                                        .group_id = f->group->id,
@@ -291,6 +312,7 @@ static void give_order(const Follow *f)
                                                .headroom_percent = f->policy->headroom_percent,
                                                .nice = MOVER_NICE,
                                                .shared = f->policy->group_by == POLICY_GROUP_BY_SHARED_MEMORY,
+                                               .stripe = stripe_is(f->rule),
                                            },
                                        .value = (uint32_t)MIN(f->outside_bytes >> 20, UINT32_MAX),
                                        .limit = (uint32_t)MIN(f->few_bytes >> 20, UINT32_MAX),
@@ -300,27 +322,31 @@ static void give_order(const Follow *f)
         speak_for(f->p->s, f->to, f->outside_bytes);
 }
 
-static void follow_process(Planner *p, const Process *process)
+/* `to`: where its memory is to be; `due`: the CPUs of its threads. */
+static void follow_process(Planner *p, const Process *process, CpuMask to, CpuMask due)
 {
-    size_t index = (size_t)(process - p->world->processes);
     Follow f = {
         .p = p,
         .process = process,
         .group = &p->world->groups[process->group.i],
         .g = &p->s->groups[process->group.i],
         .policy = p->s->workloads[process->workload.i].policy,
+        .to = to,
     };
 
     if (!may_follow(&f) || !is_known(&f))
         return;
+    f.rule = stripe_rule(&f);
+    if (f.g->roams && !stripe_is(f.rule))
+        return;
     find_outside(&f);
-    if (!is_worth_it(&f) || !is_together(&f, p->s->processes[index].due) || !is_time(&f) || !is_sure(&f) ||
-        !has_room(&f) || !has_rate(&f))
+    if (!is_worth_it(&f) || !is_together(&f, due) || !is_time(&f) || !is_sure(&f) || !has_room(&f) ||
+        !has_rate(&f))
         return;
     if (planner_has_budget(p))
         give_order(&f);
     else
-        (void)refuse(&f, MECHANISM_BLOCKS, PLAN_REASON_BUDGET, p->n_spent, PLAN_ACTIONS_PER_TICK);
+        (void)follow_refuse(&f, MECHANISM_BLOCKS, PLAN_REASON_BUDGET, p->n_spent, PLAN_ACTIONS_PER_TICK);
 }
 
 /* Growth of groups, and what orders under way will still bring. */
@@ -347,13 +373,33 @@ static bool gather(Planner *p)
     return true;
 }
 
+/* Whether its group needs all nodes, so that its memory may be dealt out over them (P17), and nothing else. */
+static bool roams(const Planner *p, const Process *process)
+{
+    return !process->gone && !process->yielded && process->group.i >= 0 && process->cpuset &&
+           p->s->groups[process->group.i].roams && !p->world->workloads[process->workload.i].paused &&
+           !p->world->partial && stripe_concerns(p, process);
+}
+
 void follow_homes(Planner *p)
 {
+    CpuMask all = NULL;
+
     if (count_memory_nodes(p->world->topology) < 2 || !gather(p))
         return;
-    for (size_t i = 0; i < p->world->n_processes; i++)
-        if (p->s->processes[i].at_home && !p->world->processes[i].memory.to)
-            follow_process(p, &p->world->processes[i]);
+    for (size_t i = 0; i < p->world->n_processes; i++) {
+        const Process *process = &p->world->processes[i];
+
+        if (process->memory.to)
+            continue;
+        if (p->s->processes[i].at_home) {
+            follow_process(p, process, find_nodes(p, p->s->groups[process->group.i].home_nodes),
+                           p->s->processes[i].due);
+        } else if (roams(p, process)) {
+            all = all ? all : find_nodes(p, NULL);
+            follow_process(p, process, all, process->cpuset);
+        }
+    }
 }
 
 /* Afterwards */
@@ -377,6 +423,7 @@ void follow_begun(World *world, const Policy *policy, const PlanAction *action, 
         memory->n_vain = 0;
     }
     memory->to = action->memory.to;
+    memory->stripe = action->memory.stripe;
     memory->todo_bytes = action->memory.bytes;
     memory->since_usec = world->now_usec;
     memory->stuck_bytes = 0;
@@ -397,7 +444,7 @@ static Process *find_process(World *world, TaskKey subject)
     return process && process->start_ticks == subject.start_ticks ? process : NULL;
 }
 
-/* In vain the pause doubles, up to PingPongSec=. */
+/* In vain the pause doubles, up to PingPongSec=. So it does after each stripe over the same nodes: see stripe.c. */
 static uint64_t pause_usec(const MemoryMove *memory, const Policy *policy, FollowEnd end)
 {
     uint64_t longest, pause;
@@ -432,7 +479,8 @@ void follow_over(World *world, const PolicySet *policies, const FollowResult *re
     memory->over_usec = result->time_usec;
     memory->stuck_bytes = result->end == FOLLOW_END_DONE ? result->refused_bytes : 0;
     if (result->end != FOLLOW_END_CANCELLED)
-        memory->n_vain = result->moved_bytes == 0 ? memory->n_vain + (memory->n_vain < UINT32_MAX) : 0;
+        memory->n_vain =
+            result->moved_bytes == 0 || memory->stripe ? memory->n_vain + (memory->n_vain < UINT32_MAX) : 0;
     memory->until_usec =
         MAX(memory->until_usec, add_usec(result->time_usec, pause_usec(memory, policy, result->end)));
 }
@@ -445,11 +493,13 @@ void follow_progress(World *world, TaskKey subject, uint64_t moved_bytes)
         process->memory.todo_bytes -= MIN(process->memory.todo_bytes, moved_bytes);
 }
 
-/* The nodes of its home that have memory, and nothing else. */
-static bool is_home(const Topology *topology, CpuMask home_nodes, CpuMask to)
+/* The nodes that take its memory, and nothing else. */
+static bool is_home(const World *world, const Group *group, CpuMask to)
 {
-    for (uint32_t i = 0; i < topology->n_nodes; i++)
-        if ((hwloc_bitmap_isset(home_nodes, i) && has_memory(topology, i)) != (bool)hwloc_bitmap_isset(to, i))
+    if (!group->home_nodes && !group->roams)
+        return false;
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
+        if (takes_memory(world, group->home_nodes, i) != (bool)hwloc_bitmap_isset(to, i))
             return false;
     return true;
 }
@@ -460,16 +510,16 @@ bool follow_holds(const World *world, const PolicySet *policies, const Process *
     const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
 
     return process->memory.to && !process->gone && !process->yielded && policy && policy->follow && group &&
-           group->home_nodes && !world->workloads[process->workload.i].paused && !world->kernel_balances &&
+           !world->workloads[process->workload.i].paused && !world->kernel_balances &&
            world->memory_pressure_permille <= policy->max_pressure_permille &&
-           is_home(world->topology, group->home_nodes, process->memory.to);
+           is_home(world, group, process->memory.to);
 }
 
 bool follow_wants_look(const World *world, const Process *process)
 {
     const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
 
-    return group && group->home && process->node_bytes && !process->memory.to &&
+    return group && (group->home || group->roams) && process->node_bytes && !process->memory.to &&
            process->node_bytes_usec <= MAX(group->last_home_usec, process->memory.over_usec);
 }
 

@@ -46,9 +46,9 @@ static void put_memory(FILE *out, const Topology *topology, const PlanMemory *me
     put_nodes(out, " to-nodes=", topology, memory->to);
     (void)fprintf(out,
                   " bytes=%" PRIu64 " reserve=%" PRIu64 " headroom=%" PRIu32 "%% rate=%" PRIu64
-                  " nice=%d shared=%s",
+                  " nice=%d shared=%s%s",
                   memory->bytes, memory->reserve_bytes, memory->headroom_percent, memory->rate_bytes,
-                  memory->nice, memory->shared ? "yes" : "no");
+                  memory->nice, memory->shared ? "yes" : "no", memory->stripe ? " stripe=yes" : "");
 }
 
 static void put_action(FILE *out, const World *world, const PlanAction *action)

@@ -44,6 +44,11 @@ static const NameText rules[PLAN_RULE_MAX] = {
     [PLAN_RULE_FOLLOW_HOME] = {"follow-home", "Some of its memory is outside the nodes of its home."},
     [PLAN_RULE_OWN_NODE] = {"own-node",
                             "Of the nodes of its home, this one has the memory it uses, or will have."},
+    [PLAN_RULE_INTERLEAVE] = {"interleave",
+                              "Its memory is to lie on all of its nodes alike (Mode=interleave)."},
+    [PLAN_RULE_EVEN_OUT] = {"even-out",
+                            "Nearly all of its memory is on one of the nodes it runs on, which makes "
+                            "its threads unequal (EvenOut=)."},
 };
 
 static const NameText reasons[PLAN_REASON_MAX] = {
@@ -97,6 +102,12 @@ static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_RATE_MEMORY] = {"rate-memory",
                                  "Memory of another process of the workload is under way, and together "
                                  "they would exceed RateLimit=."},
+    [PLAN_REASON_MEMORY_EVEN] = {"memory-even", "Its memory lies evenly enough on its nodes."},
+    [PLAN_REASON_FITS_NODE] =
+        {"fits-node", "The node that has nearly all of its memory could run it: its threads need not "
+                      "be elsewhere."},
+    [PLAN_REASON_EVEN_OUT_OFF] = {"even-out-off",
+                                  "Its policy says EvenOut=no: memory stays on the node it is on."},
 };
 
 static const char *const outcomes[PLAN_OUTCOME_MAX] = {

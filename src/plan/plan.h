@@ -48,6 +48,8 @@ typedef enum PlanRule {
     PLAN_RULE_ANEW,          /* release: the CPUs of the machine, or what is sensed of them, changed */
     PLAN_RULE_FOLLOW_HOME,   /* move-pages: memory outside the nodes of its home (P18) */
     PLAN_RULE_OWN_NODE,      /* a thread: of the nodes of its home, the one with the memory it uses (P11) */
+    PLAN_RULE_INTERLEAVE,    /* move-pages: Mode=interleave, and some node has too much of it (P17) */
+    PLAN_RULE_EVEN_OUT,      /* move-pages: one of several nodes has nearly all of it (EvenOut=, P17) */
     PLAN_RULE_MAX,
     PLAN_RULE_INVALID = -EINVAL,
 } PlanRule;
@@ -94,15 +96,19 @@ typedef enum PlanReason {
     PLAN_REASON_MEMORY_PRESSURE, /* value: permille; limit: MaxPressure= (P19) */
     PLAN_REASON_HEADROOM,        /* value: bytes of room in its home; limit: least that is worth it (P19) */
     PLAN_REASON_RATE_MEMORY,     /* another process of the workload uses up RateLimit= (P20, I5) */
+    PLAN_REASON_MEMORY_EVEN, /* value: bytes beyond a node's share; limit: what is too little to stripe (P17) */
+    PLAN_REASON_FITS_NODE, /* value: what it runs; limit: more than the node of its memory could run (P17) */
+    PLAN_REASON_EVEN_OUT_OFF, /* EvenOut=no */
     PLAN_REASON_MAX,
     PLAN_REASON_INVALID = -EINVAL,
 } PlanReason;
 
 /* What is to be done about memory. */
 typedef struct PlanMemory {
-    CpuMask from;                       /* NodeIx bitmap: nodes outside `to` where some of it is */
+    CpuMask from;                       /* NodeIx bitmap: nodes that have some of it and should not */
     CpuMask to;                         /* NodeIx bitmap; to several it is spread by blocks */
-    uint64_t bytes;                     /* that are outside, as far as is known */
+    bool stripe;                        /* also what lies on one of `to` (P17); else that stays */
+    uint64_t bytes;                     /* that are elsewhere, or too many on a node, as far as is known */
     uint64_t reserve_bytes, rate_bytes; /* P19, P20: stay free on each node; a second, to each node */
     uint32_t headroom_percent;          /* P19: of each node stays free besides */
     int nice;                           /* of who moves */

@@ -132,6 +132,7 @@ const ConfKey policy_keys[] = {
      "a time span such as 30s, from 1s to 1d", true},
 
     {"Memory", "Follow", conf_parse_bool, NULL, FIELD(follow), "yes", BOOL, true},
+    {"Memory", "EvenOut", conf_parse_bool, NULL, FIELD(even_out), "yes", BOOL, true}, /* P17 */
     {"Memory", "Evidence", conf_parse_enum, policy_evidence_names, FIELD(evidence), "auto",
      "auto, perf, write, kernel, damon or residency", true},
     {"Memory", "RateLimit", conf_parse_bytes, &range_rate, FIELD(rate_limit_bytes), "0",

@@ -149,6 +149,7 @@ typedef struct Policy {
 
     /* [Memory] */
     bool follow;
+    bool even_out;
     int evidence;              /* PolicyEvidence */
     uint64_t rate_limit_bytes; /* per second; 0: off */
     bool force_complete;

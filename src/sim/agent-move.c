@@ -4,7 +4,8 @@
  * the order's rate, as long as the nodes have room. Each node has one mover. It runs before everybody else, on an idle CPU of
  * its node if there is one; else a thread that runs there loses the time.
  *
- * Left out: that pages are refused, and that who touches a page that is under way waits for it. */
+ * Left out: that pages are refused, that who touches a page that is under way waits for it, and of a stripe (P17) that blocks
+ * change places: here a node that has too much of a region gives that away, and nothing comes for it. */
 
 #include "plan/follow.h"
 #include "sim/agent.h"
@@ -24,38 +25,99 @@ static uint64_t room(const Engine *e, const Agent *agent, const AgentOrder *orde
     return (load->free_bytes - MIN(load->free_bytes, keep)) / PAGE_BYTES;
 }
 
-/* Takes up to `n` pages of the family to the node, from outside the order's nodes. Returns how many. */
-static uint64_t take(Engine *e, const Family *family, const AgentOrder *order, uint32_t node, uint64_t n)
+/* How many pages of a region the node may have at most: none outside the order's nodes; of them each an equal part when it
+ * stripes, the first ones what is left over. */
+static uint64_t due_pages(const Engine *e, const AgentOrder *order, int32_t region, uint32_t node)
 {
-    uint64_t taken = 0;
+    uint64_t n_pages = e->regions[region].n_pages;
+    uint64_t n = (uint64_t)hwloc_bitmap_weight(order->to), before = 0;
 
-    for (uint32_t k = 0;; k++) {
-        int32_t region = scan_region_at(e, family, k);
-        uint32_t *pages;
-
-        if (region < 0)
-            return taken;
-        pages = memory_pages(e, region);
-        for (uint32_t i = 0; i < e->n_nodes; i++) {
-            uint32_t some = (uint32_t)MIN((uint64_t)pages[i], n - taken);
-
-            if (hwloc_bitmap_isset(order->to, i))
-                continue;
-            pages[i] -= some;
-            pages[node] += some;
-            taken += some;
-        }
-    }
+    if (!hwloc_bitmap_isset(order->to, node))
+        return 0;
+    if (!order->stripe)
+        return n_pages;
+    for (uint32_t i = 0; i < node; i++)
+        before += (bool)hwloc_bitmap_isset(order->to, i);
+    return n_pages / n + (before < n_pages % n);
 }
 
-static uint64_t count_outside(const Engine *e, const Family *family, const AgentOrder *order)
+/* How many pages of a region are on nodes that may not have so many. */
+static uint64_t misplaced_pages(const Engine *e, const AgentOrder *order, int32_t region)
 {
     uint64_t n = 0;
 
-    for (uint32_t k = 0; scan_region_at(e, family, k) >= 0; k++)
-        for (uint32_t i = 0; i < e->n_nodes; i++)
-            n += hwloc_bitmap_isset(order->to, i) ? 0 : memory_pages(e, scan_region_at(e, family, k))[i];
+    for (uint32_t i = 0; i < e->n_nodes; i++) {
+        uint64_t pages = memory_pages(e, region)[i];
+
+        n += pages - MIN(pages, due_pages(e, order, region, i));
+    }
     return n;
+}
+
+/* What of the region the node may take now: what it lacks when it stripes, else the same part as each node behind it, because blocks
+ * go by their address. */
+static uint64_t fair_pages(const Engine *e, const AgentOrder *order, int32_t region, uint32_t node)
+{
+    uint64_t due = due_pages(e, order, region, node), pages = memory_pages(e, region)[node], n_left = 0;
+
+    if (order->stripe)
+        return due - MIN(pages, due);
+    for (uint32_t i = node; i < e->n_nodes; i++)
+        n_left += (bool)hwloc_bitmap_isset(order->to, i);
+    n_left = MAX(n_left, (uint64_t)1);
+    return (misplaced_pages(e, order, region) + n_left - 1) / n_left;
+}
+
+/* Takes up to `n` pages of the region to the node, from those that have more than they may. Returns how many. */
+static uint64_t take_region(const Engine *e, const AgentOrder *order, int32_t region, uint32_t node,
+                            uint64_t n)
+{
+    uint32_t *pages = memory_pages(e, region);
+    uint64_t taken = 0;
+
+    n = MIN(n, fair_pages(e, order, region, node));
+    for (uint32_t i = 0; i < e->n_nodes; i++) {
+        uint64_t keeps = due_pages(e, order, region, i);
+        uint32_t some = (uint32_t)MIN(pages[i] - MIN((uint64_t)pages[i], keeps), n - taken);
+
+        pages[i] -= some;
+        pages[node] += some;
+        taken += some;
+    }
+    return taken;
+}
+
+/* The same of the family. */
+static uint64_t take(const Engine *e, const Family *family, const AgentOrder *order, uint32_t node,
+                     uint64_t n)
+{
+    uint64_t taken = 0;
+    int32_t region;
+
+    for (uint32_t k = 0; (region = scan_region_at(e, family, k)) >= 0; k++)
+        taken += take_region(e, order, region, node, n - taken);
+    return taken;
+}
+
+static uint64_t count_misplaced(const Engine *e, const Family *family, const AgentOrder *order)
+{
+    uint64_t n = 0;
+    int32_t region;
+
+    for (uint32_t k = 0; (region = scan_region_at(e, family, k)) >= 0; k++)
+        n += misplaced_pages(e, order, region);
+    return n;
+}
+
+/* Whether the node is to get anything: when it stripes, one that has too much does not. */
+static bool lacks(const Engine *e, const Family *family, const AgentOrder *order, uint32_t node)
+{
+    int32_t region;
+
+    for (uint32_t k = 0; (region = scan_region_at(e, family, k)) >= 0; k++)
+        if (fair_pages(e, order, region, node) > 0)
+            return true;
+    return false;
 }
 
 /* The time of the copying is somebody's, unless a CPU of the node is idle. */
@@ -121,13 +183,13 @@ static void move_family(Engine *e, Agent *agent, uint32_t index, uint64_t nsec)
         return;
     }
     for (int i = hwloc_bitmap_first(order->to); i >= 0; i = hwloc_bitmap_next(order->to, i)) {
-        free += room(e, agent, order, (uint32_t)i);
+        free += lacks(e, family, order, (uint32_t)i) ? room(e, agent, order, (uint32_t)i) : 0;
         moved += move_to(e, agent, family, order, (uint32_t)i, nsec);
     }
     order->moved_pages += moved;
     e->tallies[family->workload].count[SIM_METRIC_PAGES_MOVED] += (int64_t)moved;
     follow_progress(agent->world, order->subject, moved * PAGE_BYTES);
-    if (count_outside(e, family, order) == 0)
+    if (count_misplaced(e, family, order) == 0)
         end_order(e, agent, seen, FOLLOW_END_DONE);
     else if (free == 0)
         end_order(e, agent, seen, FOLLOW_END_NO_ROOM);
@@ -173,6 +235,7 @@ PlanOutcome agent_order(Engine *e, Agent *agent, const PlanAction *action)
         .rate_bytes = memory->rate_bytes,
         .reserve_bytes = memory->reserve_bytes,
         .headroom_percent = memory->headroom_percent,
+        .stripe = memory->stripe,
     };
     if (!order->to)
         e->error = -ENOMEM;

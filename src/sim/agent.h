@@ -39,6 +39,7 @@ typedef struct AgentOrder {
     uint64_t group_id;
     uint64_t rate_bytes, reserve_bytes, moved_pages;
     uint32_t headroom_percent;
+    bool stripe;
 } AgentOrder;
 
 /* Of a process: looks at its memory. */

@@ -128,6 +128,8 @@ static int check_move(const Check *check, const Process *p)
             return broken(check, "memory of process %d moves outside the topology", p->pid);
     if (p->memory.to && p->memory.to != p->memory.last)
         return broken(check, "memory of process %d moves elsewhere than it was sent last", p->pid);
+    if (p->memory.stripe && !p->memory.last)
+        return broken(check, "memory of process %d was striped over no nodes", p->pid);
     if (!p->memory.to && p->memory.todo_bytes > 0)
         return broken(check, "memory of process %d is to be moved by nobody", p->pid);
     return 0;

@@ -164,6 +164,7 @@ static const RecordField process_fields[] = {
     {"moving_to", RECORD_MASK, offsetof(ProcessRow, process.memory.to)},
     {"todo_bytes", RECORD_U64, offsetof(ProcessRow, process.memory.todo_bytes)},
     {"moved_to", RECORD_MASK, offsetof(ProcessRow, process.memory.last)},
+    {"striped", RECORD_BOOL, offsetof(ProcessRow, process.memory.stripe)},
     {"moved_from", RECORD_MASK, offsetof(ProcessRow, process.memory.before)},
     {"moved_since_usec", RECORD_U64, offsetof(ProcessRow, process.memory.since_usec)},
     {"moved_over_usec", RECORD_U64, offsetof(ProcessRow, process.memory.over_usec)},

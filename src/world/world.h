@@ -87,6 +87,7 @@ typedef struct Task {
 /* Bringing the memory of a process to its home (P18), an order at a time. Nodes are NodeIx bitmaps. */
 typedef struct MemoryMove {
     CpuMask to;           /* an order is under way, to these; NULL: none is */
+    bool stripe;          /* the last one also moves between them (P17) */
     uint64_t todo_bytes;  /* of it, to be moved yet */
     CpuMask last;         /* where the last one went; NULL: there was none */
     CpuMask before;       /* where its memory was before that went somewhere else */

@@ -78,6 +78,11 @@ TWINS = {
     "s-hyst-homes": [
         ("any gain is enough", {"MinGainPermille=30": "MinGainPermille=0"}),
     ],
+    "s-ilv": [
+        ("nearly all of it may stay on one node", {"Mode=auto": "Mode=auto\n[Policy auto Memory]\nEvenOut=no"}),
+        ("spread, but not dealt out", {"Mode=interleave": "Mode=spread"}),
+        ("the narrow one needs both nodes", {"Threads=8": "Threads=16"}),
+    ],
     "s-jvm": [
         ("nobody has a home", {"Mode=auto": "Mode=none"}),
     ],

@@ -247,6 +247,7 @@ static void random_moves(Fixture *f, Random *r, const Renaming *renaming)
         Policy *p = f->policies->policies[i];
 
         p->follow = random_chance(r, 90);
+        p->even_out = random_chance(r, 70);
         p->evidence = random_chance(r, 95) ? POLICY_EVIDENCE_AUTO : POLICY_EVIDENCE_WRITE;
         p->rate_limit_bytes = random_chance(r, 30) ? 1000000 : 0;
     }
@@ -265,6 +266,7 @@ static void random_moves(Fixture *f, Random *r, const Renaming *renaming)
         p->memory.over_usec = random_chance(r, 10) ? w->now_usec - 1000000 + random_roll(r, 1000000) : 0;
         p->memory.until_usec = random_chance(r, 10) ? w->now_usec - 500000 + random_roll(r, 1000000) : 0;
         p->memory.stuck_bytes = random_chance(r, 10) ? (uint64_t)random_roll(r, 2000) << 20 : 0;
+        p->memory.stripe = random_chance(r, 20);
         p->node_bytes_usec -= p->node_bytes && random_chance(r, 5) ? 3000000 : 0;
         p->grown_bytes = p->node_bytes && random_chance(r, 20) ? (uint64_t)random_roll(r, 500) << 20 : 0;
     }
@@ -386,10 +388,33 @@ static void random_uses(Fixture *f, Random *r, const Renaming *renaming)
         w->groups[i].apart_usec = random_chance(r, 50) ? 0 : w->now_usec - random_roll(r, 3000000);
 }
 
+/* So many threads need some nodes. */
+#define WIDE_THREADS 40U
+
+/* The first process is one that needs some, and nearly all of its memory is on one (P17). */
+static void random_wide(Fixture *f, Random *r, const Renaming *renaming)
+{
+    Process *p = &f->world->processes[0];
+    uint64_t bytes[RANDOM_NODES_MAX] = {0};
+
+    for (size_t i = 0; i < f->policies->n_policies; i++)
+        f->policies->policies[i]->mode = POLICY_MODE_AUTO;
+    for (uint32_t n = 0; n < f->world->topology->n_nodes; n++)
+        bytes[renaming->to[n]] = (uint64_t)random_roll(r, 50) << 20;
+    bytes[renaming->to[random_roll(r, f->world->topology->n_nodes)]] += (uint64_t)2000 << 20;
+    assert_int_equal(world_set_process_memory(f->world, p, bytes, f->world->now_usec), 0);
+    if (p->group.i >= 0 && !f->world->groups[p->group.i].home) {
+        f->world->groups[p->group.i].roams = true;
+        f->world->groups[p->group.i].last_home_usec =
+            f->world->now_usec - 1000000ULL * (1 + random_roll(r, 20));
+    }
+}
+
 void random_world(Fixture *f, uint64_t seed, const Renaming *renaming)
 {
     Random r = {.state = seed * 0x9E3779B97F4A7C15ULL + 1};
     unsigned n_policies, n_processes;
+    bool wide = seed % 8 == 0;
 
     fixture_init(f, machines[random_roll(&r, ARRAY_SIZE(machines))]);
     rename_nodes(f->world->topology, renaming);
@@ -416,10 +441,14 @@ void random_world(Fixture *f, uint64_t seed, const Renaming *renaming)
     }
     random_homes(f, &r, renaming);
     random_memory(f, &r, renaming);
+    if (wide)
+        random_wide(f, &(Random){.state = seed * 0x9FB21C651E98DF25ULL + 1}, renaming);
     random_moves(f, &(Random){.state = seed * 0x2545F4914F6CDD1DULL + 1}, renaming);
     for (unsigned i = 0; i < n_processes; i++) {
-        unsigned n = 1 + random_roll(&r, 12);
+        unsigned n = i == 0 && wide ? 0 : 1 + random_roll(&r, 12);
 
+        for (unsigned k = n; i == 0 && wide && k < WIDE_THREADS; k++)
+            fixture_task(f, 100, (pid_t)(100 + k), 0);
         for (unsigned k = 0; k < n; k++)
             random_task(f, &r, &f->world->processes[i], (pid_t)(100 * (i + 1) + k));
     }

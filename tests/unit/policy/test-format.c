@@ -259,7 +259,7 @@ static void test_text(void **state)
         "MinGainPermille=30\nAllowedImbalance=auto\nPingPongSec=1min\n\n"
         "[Steal]\nSteal=yes\nScope=machine\nNodeLimit=2\nMaxDistance=30\nWaitPermille=250\n"
         "IdleCostRatio=10\nLeaseSec=30s\n\n"
-        "[Memory]\nFollow=yes\nEvidence=auto\nRateLimit=0\nForceComplete=yes\nTwoStage=yes\nBlockSize=2M\n"
+        "[Memory]\nFollow=yes\nEvenOut=yes\nEvidence=auto\nRateLimit=0\nForceComplete=yes\nTwoStage=yes\nBlockSize=2M\n"
         "HeadroomPercent=10\nScanMinSec=1s\nScanMaxSec=1min\nScanSize=256M\nScanFeedback=yes\nMaxPressure=10%\n\n"
         "[Limits]\nCrossNodeMovesPerSec=16\nCrossNodeBurst=64\nNiceTries=2\nBackoffMax=32\n";
     CLEANUP(policy_free_p) Policy *policy = NULL;

@@ -96,7 +96,7 @@ static void test_all_keys(void **state)
                       "PingPongSec=2min\n"
                       "[Steal]\nSteal=no\nScope=llc\nNodeLimit=8\nMaxDistance=21\n"
                       "WaitPermille=100\nIdleCostRatio=20\nLeaseSec=10s\n"
-                      "[Memory]\nFollow=no\nEvidence=damon\nRateLimit=1280M\n"
+                      "[Memory]\nFollow=no\nEvenOut=no\nEvidence=damon\nRateLimit=1280M\n"
                       "ForceComplete=no\nTwoStage=no\nBlockSize=4K\nHeadroomPercent=20\n"
                       "ScanMinSec=100ms\nScanMaxSec=2min\nScanSize=64M\nScanFeedback=no\nMaxPressure=2.5%\n"
                       "[Limits]\nCrossNodeMovesPerSec=1\nCrossNodeBurst=2\nNiceTries=3\n"
@@ -126,6 +126,7 @@ static void test_all_keys(void **state)
     assert_int_equal(p->idle_cost_ratio, 20);
     assert_int_equal(p->lease_usec, 10000000);
     assert_false(p->follow);
+    assert_false(p->even_out);
     assert_int_equal(p->evidence, POLICY_EVIDENCE_DAMON);
     assert_int_equal(p->rate_limit_bytes, 1280ULL << 20);
     assert_false(p->force_complete);
