@@ -11,6 +11,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import tap
 from programs import PROGRAMS
@@ -40,10 +41,12 @@ def measure(pair):
     pathlib.Path("/proc/sys/vm/drop_caches").write_text("3", encoding="ascii")
     with SYSTEMS[pair["system"]](program) as system:
         before = counters(system)
+        begin = time.monotonic()
         result = program.run(pair, system.bind, system.arguments)
+        end = time.monotonic()
         after = counters(system)
         figures = {key: result[key] for key in FIGURES if key in result}
-        return {**figures, "note": system.note(result), **{key: round(after[key] - before[key], 3) for key in after}}
+        return {**figures, **system.moves(begin, end), "note": system.note(result), **{key: round(after[key] - before[key], 3) for key in after}}
 
 
 def warm_up(pairs):

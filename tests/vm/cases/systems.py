@@ -47,6 +47,8 @@ Evidence={evidence}
 # An emulated guest takes ten times as long for the same, so that the daemon would slow down to stay below its 1 %.
 CONFIG = "[Daemon]\nMaxCPU=5%\n"
 START_SEC = 60
+# From then on nobody should get another home or a CPU of another node.
+LATE_SEC = 30
 
 
 def wait_for(what, predicate):
@@ -98,6 +100,10 @@ class System:
     def mover_cpu_sec(self):
         """Of it, what went into moving pages, where the daemon has threads for that."""
         return 0
+
+    def moves(self, begin, end):
+        """Of what the system did to threads between two instants (CLOCK_MONOTONIC): figures for the run."""
+        return {}
 
     def note(self, result):
         """Asked when the workload has ended: why the system took no part in the run, if it did not."""
@@ -186,10 +192,19 @@ class Numaplace(System):
         tasks = pathlib.Path(f"/proc/{self.process.pid}/task").iterdir()
         return sum(cpu_sec(task) for task in tasks if (task / "comm").read_text(encoding="ascii").startswith("mover/"))
 
-    def note(self, result):
-        run = subprocess.run(["numaplacectl", f"--socket={self.bus}", "--json=short", "status"], capture_output=True,
+    def ask(self, *verb):
+        run = subprocess.run(["numaplacectl", f"--socket={self.bus}", "--json=short", *verb], capture_output=True,
                              text=True, check=True, timeout=START_SEC)
-        return "" if json.loads(run.stdout)["moves"] else "took no part: numaplaced changed nothing"
+        return json.loads(run.stdout)
+
+    def moves(self, begin, end):
+        homes = [move["time_usec"] / 1e6 - begin for move in self.ask("moves")
+                 if move["kind"] == "set-home" or (move["kind"] == "lend" and move["cross_node"])]
+        homes = [at for at in homes if 0 <= at <= end - begin]
+        return {"last_home_s": round(max(homes, default=0), 3), "late_homes": sum(at >= LATE_SEC for at in homes)}
+
+    def note(self, result):
+        return "" if self.ask("status")["moves"] else "took no part: numaplaced changed nothing"
 
 
 class NumaplaceResidency(Numaplace):

@@ -35,7 +35,7 @@ LOCAL = ("user_local", "kernel_local", "line_local")
 REMOTE = ("user_remote", "kernel_remote", "line_remote")
 # Of the runs, where they have them, and to how many digits.
 MEDIANS = {"remote_share": 4, "system_cpu_s": 2, "pages_moved": 0, "local90_s": 2, "local95_s": 2, "relocal90_s": 2,
-           "recovered_s": 2, "daemon_cpu_s": 2, "mover_cpu_s": 2}
+           "recovered_s": 2, "last_home_s": 2, "late_homes": 1, "daemon_cpu_s": 2, "mover_cpu_s": 2}
 HEAD = ("workload", "system", "median, s", "range, s", "to hard", "to none", "after 3 s", "remote", "90 % local, s",
         "95 % local, s", "system CPU, s", "daemon CPU, s", "pages moved", "")
 
@@ -184,6 +184,8 @@ def remarks(found: dict) -> str:
         text.append(f"after 5 s x{found['throughput_after_5s']:.2f}")
     if found["workload"] in LENDING and "recovered_s" in found:
         text.append(f"seconds to as before the swap: {seconds_or_never(found, 'recovered_s')}")
+    if found["workload"].startswith("ping-pong") and "late_homes" in found:
+        text.append(f"homes or lends after half a minute: {found['late_homes']:g}")
     if found["workload"] not in LENDING and "relocal90_s" in found:
         text.append(f"seconds to 90 % local after a change: {seconds_or_never(found, 'relocal90_s')}")
     if "stalls" in found:
