@@ -266,7 +266,7 @@ int fence_read_effective(int root_fd, ActFenceKind kind, const char *path, bool 
     return fence_read(root_fd, kind, path, effective_file(kind, memory), ret);
 }
 
-int fence_read_above(int root_fd, ActFenceKind kind, const char *path, bool memory, hwloc_bitmap_t ret)
+int fence_read_above(int root_fd, ActFenceKind kind, const char *path, hwloc_bitmap_t ret)
 {
     char up[PATH_MAX];
     char *slash;
@@ -276,7 +276,7 @@ int fence_read_above(int root_fd, ActFenceKind kind, const char *path, bool memo
         int r;
 
         *slash = '\0';
-        r = fence_read_effective(root_fd, kind, up, memory, ret);
+        r = fence_read_effective(root_fd, kind, up, false, ret);
         if (r == -ENOMEM)
             return r;
         if (r == 0 && !hwloc_bitmap_iszero(ret))
@@ -315,7 +315,7 @@ int fence_write_v1(void *context, const char *path, hwloc_const_bitmap_t cpus)
     there = hwloc_bitmap_alloc();
     if (!there)
         return -ENOMEM;
-    if (fence_read_above(root_fd, ACT_FENCE_CGROUP1, path, false, there) == 0 &&
+    if (fence_read_above(root_fd, ACT_FENCE_CGROUP1, path, there) == 0 &&
         hwloc_bitmap_and(there, there, cpus) == 0 && !hwloc_bitmap_iszero(there))
         r = write_list(root_fd, ACT_FENCE_CGROUP1, path, "cpuset.cpus", there);
     hwloc_bitmap_free(there);

@@ -28,8 +28,8 @@ int fence_cpuset(int root_fd, pid_t pid, hwloc_bitmap_t ret);
 /* What a cgroup may use, of CPUs or of nodes of memory; empty when the controller is not switched on there. As fence_read(). */
 int fence_read_effective(int root_fd, ActFenceKind kind, const char *path, bool memory, hwloc_bitmap_t ret);
 
-/* What the levels above leave to a cgroup; everything when they do not say. 0 or -ENOMEM. */
-int fence_read_above(int root_fd, ActFenceKind kind, const char *path, bool memory, hwloc_bitmap_t ret);
+/* The CPUs that the levels above leave to a cgroup; everything when they do not say. 0 or -ENOMEM. */
+int fence_read_above(int root_fd, ActFenceKind kind, const char *path, hwloc_bitmap_t ret);
 
 /* Write cpuset.cpus or cpuset.mems: FenceOps.set() whose context is an `int *`, the root. */
 int fence_write_v1(void *context, const char *path, hwloc_const_bitmap_t cpus);

@@ -405,10 +405,11 @@ void fence_remove(Fences *fences, Fence *fence)
     fence_free(fence);
 }
 
-/* What is above may change, too. */
+/* What is above may change, too. Of memory nobody asks. */
 static void read_outer(Fences *fences, Fence *fence)
 {
-    int r = fence_read_above(fences->root_fd, fence->kind, fence->path, fence->memory, fences->scratch);
+    int r = fence->memory ? -ENOENT
+                          : fence_read_above(fences->root_fd, fence->kind, fence->path, fences->scratch);
 
     if (r == 0 && !hwloc_bitmap_iszero(fence->before))
         r = hwloc_bitmap_and(fences->scratch, fences->scratch, fence->before);

@@ -151,6 +151,20 @@ static void test_down(void **state)
     assert_dropin(t, NULL);
 }
 
+/* Killed when everything there could be had been asked for, and not yet to have no limit at all. */
+static void test_killed_on_the_way_down(void **state)
+{
+    Tree *t = *state;
+
+    up(t, "\n", NULL);
+    tree_crash(t);
+    tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", "0-7\n");
+    tree_write(t, CPUS_DROPIN, "[Service]\nAllowedCPUs=0-7\n");
+    tree_start(t);
+    restore(t, "");
+    assert_dropin(t, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +175,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_foreign, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_foreign_unseen, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_down, tree_setup_unit, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_killed_on_the_way_down, tree_setup_unit, tree_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
