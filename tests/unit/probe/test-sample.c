@@ -2,6 +2,7 @@
 
 /* Loads over several ticks, in made-up trees. */
 
+#include "base/time.h"
 #include "probe-test.h"
 
 static void make(Bench *b, const ProbeOptions *options)
@@ -44,6 +45,39 @@ static void test_task_loads(void **state)
     assert_int_equal(t->wait_permille, 0);
     assert_int_equal(t->wait_before_permille, 250);
     assert_int_equal(b.world->groups[0].run_permille, 100);
+}
+
+/* A machine that sleeps: counters may have gone on where the clock did not, and a virtual machine that was stopped has it the other
+ * way round. One tick shows no more than a CPU can do, and the next one is right again. */
+static void test_suspended(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    const Task *t;
+
+    make(&b, NULL);
+    put_schedstat(&b, 100, 100, 5000, 300);
+    bench_sample(&b);
+    put_schedstat(&b, 100, 100, 25070, 20325); /* twenty seconds in a tick of 100 ms */
+    put_cpus(&b, 1010, 1000, 1010, 1010);
+    bench_sample(&b);
+    t = bench_task(&b, 100, 100);
+    assert_int_equal(t->run_permille, 1000);
+    assert_int_equal(t->wait_permille, 1000);
+    assert_int_equal(b.world->cpus[0].busy_permille, 0);
+
+    b.now += 3600 * USEC_PER_SEC;
+    put_schedstat(&b, 100, 100, 25140, 20350);
+    put_cpus(&b, 1010, 1000, 1010, 1010);
+    bench_sample(&b);
+    t = bench_task(&b, 100, 100);
+    assert_int_equal(t->run_permille, 0);
+    assert_int_equal(t->wait_permille, 0);
+
+    put_schedstat(&b, 100, 100, 25210, 20375);
+    bench_sample(&b);
+    t = bench_task(&b, 100, 100);
+    assert_int_equal(t->run_permille, 700);
+    assert_int_equal(t->wait_permille, 250);
 }
 
 /* A failed reading takes the hands off for as long as it fails, and what comes back is what was there (I10). */
@@ -308,6 +342,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_task_loads),
+        cmocka_unit_test(test_suspended),
         cmocka_unit_test(test_failed_reading),
         cmocka_unit_test(test_cpu_busy_from_stat),
         cmocka_unit_test(test_cpu_busy_from_both),
