@@ -242,10 +242,13 @@ class Units(nodes.NodesTest):
         daemon = self.daemon().ready()
         self.wait_means(daemon, work.pid, "cgroup2", "up")
         self.assertEqual(cpus.read_text(encoding="ascii").strip(), self.list_of(self.home))
+        mems = top / "work" / "cpuset.mems"
+        lib.wait_until("its memory to be kept in", lambda: mems.read_text(encoding="ascii").strip() == str(HOME))
         daemon.kill()
         self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
         # The kernel does not take the last CPUs from a cgroup in which something runs: all of them are the same.
         self.assertIn(cpus.read_text(encoding="ascii").strip(), ("", self.full))
+        self.assertIn(mems.read_text(encoding="ascii").strip(), ("", "0-3"))
         self.assertEqual(work.masks(), {self.full})
 
     def test_what_belongs_to_systemd(self):
