@@ -5,6 +5,7 @@
 
 #include "base/parse.h"
 #include "base/root.h"
+#include "base/time.h"
 #include "ctl/ctl.h"
 #include "ctl/match-report.h"
 #include "ctl/policy-files.h"
@@ -62,6 +63,10 @@ static int assign_none(void *userdata, World *world, Process *process, size_t po
     return 0;
 }
 
+/* Who asks has time. A process that is just beginning holds its lock for as long as it takes to load its libraries, and where
+ * more want to run than there are CPUs so does one that waits for its turn in the midst of that. */
+#define WAIT_USEC (2 * USEC_PER_SEC)
+
 static CtlExit match_pid(const CtlOptions *options, const PolicySet *set, pid_t pid, json_object **ret)
 {
     static const ProbeCallbacks callbacks = {.decide = ignore_all, .assign = assign_none};
@@ -72,7 +77,9 @@ static CtlExit match_pid(const CtlOptions *options, const PolicySet *set, pid_t 
     int r = root_fd;
 
     if (r >= 0)
-        r = probe_new(&(ProbeOptions){.root_fd = root_fd, .live = live, .aside = live}, &callbacks, &probe);
+        r = probe_new(
+            &(ProbeOptions){.root_fd = root_fd, .live = live, .aside = live, .aside_wait_usec = WAIT_USEC},
+            &callbacks, &probe);
     if (r < 0)
         return ctl_fail(CTL_EXIT_FAILURE, "%s: cannot read processes: %s", options->root, strerror(-r));
 

@@ -81,9 +81,10 @@ typedef struct ProbeOptions {
     bool live;   /* root is this machine: sched_getaffinity(2) may be used */
     bool
         aside; /* reads that a process can make hang are made aside (probe/aside.h); of no use in captured trees */
-    pid_t self;         /* never taken (I2); 0: none */
-    unsigned wants;     /* PROBE_WANTS_... */
-    uint32_t max_tasks; /* MaxTasks=; further ones are counted, not sampled */
+    uint32_t aside_wait_usec; /* how long for one of them, up to 100 s; 0: what a tick can spare, 20 ms */
+    pid_t self;               /* never taken (I2); 0: none */
+    unsigned wants;           /* PROBE_WANTS_... */
+    uint32_t max_tasks;       /* MaxTasks=; further ones are counted, not sampled */
     uint32_t
         max_kept_open; /* descriptors kept open; 0: what RLIMIT_NOFILE leaves. Each costs the kernel 6 KiB */
     uint32_t descriptors_reserved; /* that the caller wants left of RLIMIT_NOFILE, beyond some 200 */

@@ -12,6 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A read that does not hang takes some 30 microseconds. */
+#define TICK_WAIT_USEC (20 * USEC_PER_MSEC)
+
 int subject_read_stat(Probe *probe, int dir_fd, const char *path, ProcStat *ret)
 {
     char text[PROCSTAT_TEXT_SIZE];
@@ -96,15 +99,15 @@ int subject_read_identity(Probe *probe, Subject *subject, unsigned wants)
     return 0;
 }
 
-/* The thread that reads texts aside. A read that does not hang takes some 30 microseconds; the tick waits 20 ms for one,
- * and 100 ms for all. 0 or -errno. */
+/* The thread that reads texts aside. All reads of a tick are waited for five times as long as one. 0 or -errno. */
 static int make_aside(Probe *probe)
 {
+    uint32_t wait = probe->options.aside_wait_usec > 0 ? probe->options.aside_wait_usec : TICK_WAIT_USEC;
     const AsideOptions options = {
         .read = root_read,
         .size = SUBJECT_TEXT_SIZE,
-        .wait_usec = 20 * USEC_PER_MSEC,
-        .budget_usec = 100 * USEC_PER_MSEC,
+        .wait_usec = wait,
+        .budget_usec = 5 * wait,
     };
 
     return probe->options.aside && !probe->aside ? aside_new(&options, &probe->aside) : 0;

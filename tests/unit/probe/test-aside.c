@@ -6,6 +6,8 @@
 
 #include "probe/aside.h"
 
+#include <pthread.h>
+
 #define TEXT_SIZE 64U
 
 typedef struct Fixture {
@@ -250,6 +252,35 @@ static void test_known_stays(void **state)
     assert_int_equal(b.n_asked, 2);
 }
 
+static void *answer_late(void *userdata)
+{
+    const Bench *b = userdata;
+
+    (void)usleep(60000); /* three times as long as a tick would wait */
+    (void)close(openat(b->root_fd, "proc/100/environ", O_WRONLY | O_CLOEXEC));
+    return NULL;
+}
+
+static int look_at(void *userdata, const ProbeSubject *subject)
+{
+    return 7;
+}
+
+/* Who has time is told when the answer comes. */
+static void test_waits(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    pthread_t thread;
+
+    bench_make(&b);
+    put_process(&b, &(FakeTask){.pid = 100});
+    assert_int_equal(mkfifoat(b.root_fd, "proc/100/environ", 0600), 0);
+    bench_start(&b, &(ProbeOptions){.aside = true, .aside_wait_usec = 60000000});
+    assert_int_equal(pthread_create(&thread, NULL, answer_late, &b), 0);
+    assert_int_equal(probe_look(b.probe, 100, PROBE_WANTS_ENVIRONMENT, look_at, NULL), 7);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +291,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_all_hang, set_up, tear_down),
         cmocka_unit_test(test_discovery),
         cmocka_unit_test(test_known_stays),
+        cmocka_unit_test(test_waits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
