@@ -8,13 +8,12 @@ import subprocess
 import tempfile
 import unittest
 
-CTL = os.environ["NUMAPLACECTL"]
-SOURCE = pathlib.Path(os.environ["NUMAPLACE_SOURCE"])
+from lib import CTL, DEADLINE_SEC
 
 
 def run(*args: str, env: dict | None = None, **kwargs) -> subprocess.CompletedProcess:
     """Runs numaplacectl with these arguments; standard output and standard error are text."""
-    return subprocess.run([CTL, *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30,
+    return subprocess.run([CTL, *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_SEC,
                           env={**os.environ, **(env or {})}, check=False, **kwargs)
 
 

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 
-DEADLINE_SEC = 60
+from lib import DEADLINE_SEC
 
 
 def fish(completions: pathlib.Path, line: str, env: dict) -> set[str]:

@@ -5,6 +5,7 @@
 The daemon only watches (--dry-run) pretend nodes, so it needs no rights and changes nothing, whatever else runs here.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -14,14 +15,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 import ctllib
-from ctllib import CTL, SOURCE
-
-DAEMON = os.environ["NUMAPLACED"]
-SPINNER = os.environ["NUMAPLACE_SPINNER"]
+import lib
+from lib import CTL, DAEMON, DEADLINE_SEC, SOURCE, SPINNER
 
 POLICY = """[Match]
 Comm=nothing
@@ -77,7 +75,7 @@ class Daemon(ctllib.CtlTest):
     def end(child):
         if child.poll() is None:
             child.send_signal(signal.SIGTERM)
-        child.wait(timeout=30)
+        child.wait(timeout=DEADLINE_SEC)
 
     @classmethod
     def try_json(cls, *args):
@@ -86,12 +84,12 @@ class Daemon(ctllib.CtlTest):
 
     @classmethod
     def wait_until(cls, condition, what):
-        deadline = time.monotonic() + 20
-        while not condition():
-            if cls.daemon.poll() is not None or time.monotonic() > deadline:
-                cls.log.seek(0)
-                raise AssertionError(f"not within 20 s: {what}\n{cls.log.read().decode(errors='replace')}")
-            time.sleep(0.05)
+        with contextlib.suppress(AssertionError):
+            lib.wait_until(what, lambda: cls.daemon.poll() is not None or condition())
+            if cls.daemon.poll() is None:
+                return
+        cls.log.seek(0)
+        raise AssertionError(f"waited in vain for: {what}\n{cls.log.read().decode(errors='replace')}")
 
     def json(self, *args):
         """One JSON value; live numbers differ between two runs, so the two forms are not compared here."""
@@ -182,12 +180,12 @@ class Daemon(ctllib.CtlTest):
         child = self.follow("--json=short")
         self.assertGreaterEqual(json.loads(child.stdout.readline())["sequence"], 1)
         child.send_signal(signal.SIGINT)
-        self.assertEqual(child.wait(timeout=10), -signal.SIGINT)
+        self.assertEqual(child.wait(timeout=DEADLINE_SEC), -signal.SIGINT)
 
     def test_follow_ends_when_nobody_reads(self):
         child = self.follow("-n0")
         child.stdout.close()
-        self.assertEqual(child.wait(timeout=10), 0)
+        self.assertEqual(child.wait(timeout=DEADLINE_SEC), 0)
 
     def test_pause_and_resume(self):
         def paused():
@@ -245,7 +243,7 @@ class Leaving(unittest.TestCase):
                                      stderr=subprocess.PIPE, text=True)
             child.stdout.readline()
             Daemon.end(Daemon.daemon)
-            _, err = child.communicate(timeout=10)
+            _, err = child.communicate(timeout=DEADLINE_SEC)
             self.assertEqual(child.returncode, 3)
             self.assertIn("numaplaced closed the connection", err)
         finally:

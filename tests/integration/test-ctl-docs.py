@@ -14,7 +14,7 @@ import unittest
 
 import ctllib
 import shells
-from ctllib import CTL, SOURCE
+from lib import CTL, DEADLINE_SEC, SOURCE
 
 
 def help_tables():
@@ -91,7 +91,7 @@ class Docs(unittest.TestCase):
         script = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); compopt() { :; }; _numaplacectl; '
                   'printf "%s\\n" "${COMPREPLY[@]}"')
         run = subprocess.run(["bash", "-c", script, "bash", str(SOURCE / "completions/numaplacectl.bash"),
-                              "numaplacectl", *words], capture_output=True, text=True, timeout=30, check=True)
+                              "numaplacectl", *words], capture_output=True, text=True, timeout=DEADLINE_SEC, check=True)
         return set(run.stdout.split())
 
     @unittest.skipUnless(shutil.which("bash"), "bash is not installed")
@@ -158,7 +158,7 @@ class Docs(unittest.TestCase):
             with self.subTest(shell=shell):
                 if not shutil.which(shell):
                     self.skipTest(f"{shell} is not installed")
-                subprocess.run([shell, "-n", str(SOURCE / "completions" / path)], check=True, timeout=30)
+                subprocess.run([shell, "-n", str(SOURCE / "completions" / path)], check=True, timeout=DEADLINE_SEC)
 
 
 if __name__ == "__main__":

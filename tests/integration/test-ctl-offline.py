@@ -11,7 +11,7 @@ import sys
 import unittest
 
 import ctllib
-from ctllib import CTL, SOURCE
+from lib import CTL, DEADLINE_SEC, SOURCE
 
 TOPO = SOURCE / "tests/fixtures/topo"
 
@@ -293,7 +293,7 @@ class Output(ctllib.CtlTest):
 
     def run_with_stdout(self, stdout, *args):
         return subprocess.run([CTL, *args], stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
-                              text=True, timeout=30, check=False)
+                              text=True, timeout=DEADLINE_SEC, check=False)
 
     def test_reader_that_has_seen_enough(self):
         big = "--synthetic=numa:64 pu:32"
@@ -311,7 +311,7 @@ class Output(ctllib.CtlTest):
         self.assertIn("cannot write to standard output: No space left on device", done.stderr)
 
     def test_closed_stdout(self):
-        done = subprocess.run([CTL, "--help"], stderr=subprocess.PIPE, text=True, timeout=30, check=False,
+        done = subprocess.run([CTL, "--help"], stderr=subprocess.PIPE, text=True, timeout=DEADLINE_SEC, check=False,
                               preexec_fn=lambda: os.close(1))
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot write to standard output: Bad file descriptor", done.stderr)

@@ -11,7 +11,7 @@ import unittest
 import xml.etree.ElementTree
 
 import ctllib
-from ctllib import CTL
+from lib import CTL, DEADLINE_SEC
 
 SCENARIO = """
 [Scenario]
@@ -147,7 +147,7 @@ class Simulate(ctllib.CtlTest):
                 if not data:
                     break
                 shown += data
-            self.assertEqual(process.wait(timeout=60), 0)
+            self.assertEqual(process.wait(timeout=DEADLINE_SEC), 0)
         os.close(controller)
         self.assertIn(b"9 of 9 runs, 100%", shown)
         self.assertTrue(shown.endswith(b"\r\x1b[K"))
