@@ -72,6 +72,23 @@ uint32_t converge_touches(const Touches *touches, NodeIx *ret_node)
     return total ? (uint32_t)(most * CONVERGE_ONE / total) : 0;
 }
 
+uint32_t converge_apart(const World *world, const Process *process)
+{
+    size_t n, first = world_process_tasks(world, process, &n);
+    uint64_t total = 0, local = 0;
+
+    for (size_t i = first; i < first + n; i++) {
+        const Task *task = &world->tasks[i];
+
+        if (task->gone || !task->use || task->home_node.i < 0)
+            continue;
+        for (uint32_t k = 0; k < world->topology->n_nodes; k++)
+            total += task->use->pages[k];
+        local += task->use->pages[task->home_node.i];
+    }
+    return total ? (uint32_t)(local * CONVERGE_ONE / total) : CONVERGE_ONE;
+}
+
 uint64_t converge_window_bytes(uint64_t most_bytes, uint32_t strength)
 {
     uint32_t missing = CONVERGE_ONE - MIN(strength, CONVERGE_ONE);

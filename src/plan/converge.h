@@ -6,6 +6,7 @@
 
 #include "world/faults.h"
 #include "world/touches.h"
+#include "world/world.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,6 +27,10 @@ bool converge_is_frozen(bool frozen, uint32_t strength);
 
 /* The same of all threads of a process together, by the averages of what they were seen to access. */
 uint32_t converge_touches(const Touches *touches, NodeIx *ret_node);
+
+/* Of what the threads of a process use that live on one node each (Task.home_node), the share that is there, 0..CONVERGE_ONE;
+ * CONVERGE_ONE when none does. All memory on one node is not all there is to convergence then. */
+uint32_t converge_apart(const World *world, const Process *process);
 
 /* Bytes to look at in one window of a scan: `most_bytes` when it has not converged at all, a sixteenth of that when it has, in steps of
  * 1 MB, and 2 MB at least where there are so many. With 512 MB these are v18's 512 to 32 MB. */

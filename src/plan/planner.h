@@ -100,7 +100,8 @@ typedef struct PlannerTask {
 
 /* Threads that belong together (thread-homes.c). */
 typedef struct PlannerUnit {
-    uint64_t regret;         /* of what it uses, what would not be local on its second best node */
+    uint64_t pages;          /* it uses */
+    uint64_t regret;         /* of its accesses, what would not be local on its second best node */
     uint32_t demand;         /* permille */
     uint32_t order;          /* place of what it uses in `unit_use` */
     int32_t now;             /* where it lives, -1: not on one node */

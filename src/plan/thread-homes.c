@@ -7,9 +7,10 @@
  * with these to one node and stays there; what many share is of no node, and who uses it stays free in the whole home.
  *
  * Whom to put where is a transport problem: units (threads that belong together) of known demand, nodes that take a
- * share of it as large as their share of the CPUs, and for each unit the memory it has on each node. Solved by regret: the unit that
- * loses most by going elsewhere than to its best node chooses first. So at the start, when all memory is on one node, those
- * with most of it stay, and of the others the memory follows (P13).
+ * share of it as large as their share of the CPUs, and for each unit which part of its accesses goes to which node. How much
+ * it uses does not count but in a tie: what is scanned of it differs from round to round by far more than where it lies. Solved
+ * by regret: the unit that loses most by going elsewhere than to its best node chooses first. So at the start, when
+ * all memory is on one node, those with most of it stay, and of the others the memory follows (P13).
  *
  * An assignment is kept as long as it fits. One made anew replaces it when it puts so much more memory next to its user
  * as the policy's MinGainPermille= asks, and not while memory is under way: threads that have exchanged what
@@ -25,6 +26,13 @@
 /* Of what a thread uses, so much must be its own, or it must have a buddy. */
 #define PRIVATE_PERMILLE 500U
 
+/* Accesses are in permille of a CPU times 2^16, so that nodes are told apart also by threads that hardly run. Pages are below
+ * 2^33, and demands below 2^12. */
+#define USE_SHIFT 16U
+
+/* Regrets less than a tenth of a busy thread apart are the same. */
+#define REGRET_STEP (100ULL << USE_SHIFT)
+
 /* What a new assignment must gain at least, of all that is used. Averages move by some percent from round to round. */
 #define GAIN_PERMILLE 100U
 
@@ -34,7 +42,7 @@ typedef struct ThreadHomes {
     const Policy *policy;
     PlannerUnit *units;
     size_t n;
-    uint64_t *use; /* [n * n_nodes] */
+    uint64_t *use; /* [n * n_nodes], which part of its demand accesses memory there */
     uint32_t n_nodes;
     uint64_t capacity[PACK_NODES_MAX], load[PACK_NODES_MAX]; /* permille; capacity 0: not of the home */
     uint64_t demand, capacity_sum, use_sum;
@@ -103,17 +111,21 @@ static int add_unit(ThreadHomes *h, uint32_t *ret)
 static int gather_thread(ThreadHomes *h, size_t index)
 {
     const Task *task = &h->p->world->tasks[index];
-    uint32_t unit = unit_of_buddy(h, task);
+    uint32_t unit = unit_of_buddy(h, task), demand = MAX(demand_of(task), 1U);
+    uint64_t sum = 0;
     int r = unit == UINT32_MAX ? add_unit(h, &unit) : 0;
 
     if (r < 0)
         return r;
     h->p->s->tasks[index].unit = unit;
-    h->units[unit].demand += MAX(demand_of(task), 1U);
+    h->units[unit].demand += demand;
     if (h->units[unit].now < 0)
         h->units[unit].now = task->home_node.i;
     for (uint32_t i = 0; i < h->n_nodes; i++)
-        h->use[unit * h->n_nodes + i] += task->use->pages[i];
+        sum += task->use->pages[i];
+    h->units[unit].pages += sum;
+    for (uint32_t i = 0; i < h->n_nodes; i++)
+        h->use[unit * h->n_nodes + i] += (task->use->pages[i] * demand << USE_SHIFT) / sum;
     return 0;
 }
 
@@ -184,8 +196,10 @@ static int compare_regret(const void *a, const void *b)
 {
     const PlannerUnit *x = a, *y = b;
 
-    if (x->regret != y->regret)
+    if (x->regret / REGRET_STEP != y->regret / REGRET_STEP)
         return x->regret > y->regret ? -1 : 1;
+    if (x->pages != y->pages)
+        return x->pages > y->pages ? -1 : 1;
     return x->order < y->order ? -1 : x->order > y->order;
 }
 

@@ -49,6 +49,7 @@ void agent_scan_done(AgentScan *scan)
     blocks_done(&scan->blocks);
     free(scan->first_block);
     free(scan->nodes);
+    free(scan->use);
     free(scan->marked);
     free(scan);
 }
@@ -122,7 +123,9 @@ static int scan_new(const Engine *e, const Family *family, AgentScan **ret)
     }
     scan->nodes = calloc(n_blocks + 1, sizeof(*scan->nodes));
     scan->marked = calloc(n_blocks + 1, sizeof(*scan->marked));
-    if (!scan->first_block || !scan->nodes || !scan->marked || blocks_init(&scan->blocks, e->n_nodes) < 0) {
+    scan->use = calloc(e->n_nodes, sizeof(*scan->use));
+    if (!scan->first_block || !scan->use || !scan->nodes || !scan->marked ||
+        blocks_init(&scan->blocks, e->n_nodes) < 0) {
         agent_scan_done(scan);
         return -ENOMEM;
     }
@@ -287,8 +290,30 @@ static void catch_up(Engine *e, const Family *family)
     }
 }
 
-static int look(Engine *e, AgentScan *scan, const Family *family, const Policy *policy, uint64_t now_usec)
+/* What is known of the threads goes to the World, where it gives each a node (plan/thread-homes.c). */
+static int tell_threads(const Agent *agent, const AgentScan *scan, pid_t pid)
 {
+    int r = 0;
+
+    for (size_t i = 0; i < scan->touches.n_threads && r == 0; i++) {
+        const TouchThread *thread = &scan->touches.threads[i];
+        Task *task = world_task_by_tid(agent->world, pid, thread->key.tid);
+        uint64_t all = faults_total(&thread->faults), own = faults_kind(&thread->faults, FAULTS_KIND_PRIVATE);
+
+        if (!task || task->gone || thread->n_samples < TOUCHES_SAMPLES_MIN || all == 0)
+            continue;
+        for (uint32_t n = 0; n < scan->touches.n_nodes; n++)
+            scan->use[n] = faults_memory(&thread->faults, (NodeIx){(int32_t)n});
+        r = world_set_task_use(agent->world, task, scan->use, (uint32_t)(own * 1000 / all),
+                               thread->buddy.buddy.tid, agent->world->now_usec);
+    }
+    return r;
+}
+
+static int look(Engine *e, const Agent *agent, AgentScan *scan, const Family *family, const Policy *policy,
+                pid_t pid)
+{
+    uint64_t now_usec = agent->world->now_usec;
     ScanRules rules = {.window_bytes = policy->scan_size_bytes, .force_complete = policy->force_complete};
     const ScanPeriodLimits limits = {policy->scan_min_usec, policy->scan_max_usec, policy->scan_size_bytes};
     ScanPeriodRange range = scan_period_range(&limits, family->rss_pages * PAGE_BYTES, NULL);
@@ -299,10 +324,12 @@ static int look(Engine *e, AgentScan *scan, const Family *family, const Policy *
     r = judge(e, scan, family, policy);
     if (r < 0)
         return r;
-    (void)touches_fold(&scan->touches, MAX(scan->scan.period_usec, 1U));
+    if (touches_fold(&scan->touches, MAX(scan->scan.period_usec, 1U)) && tell_threads(agent, scan, pid) < 0)
+        return -ENOMEM;
     if (policy->scan_feedback)
-        rules.window_bytes =
-            converge_window_bytes(policy->scan_size_bytes, converge_touches(&scan->touches, &node));
+        rules.window_bytes = converge_window_bytes(
+            policy->scan_size_bytes, MIN(converge_touches(&scan->touches, &node),
+                                         converge_apart(agent->world, world_process(agent->world, pid))));
     r = scan_step(&scan->scan, &scan->regions, &rules, now_usec, &scan->window);
     if (r < 0)
         return r;
@@ -349,7 +376,7 @@ int agent_scan(Engine *e, Agent *agent)
         if (r == 0)
             r = find_threads(e, seen->scan, family, agent_pid(e, i));
         if (r == 0 && seen->scan->regions.n > 0)
-            r = look(e, seen->scan, family, policy, now);
+            r = look(e, agent, seen->scan, family, policy, agent_pid(e, i));
         if (r < 0)
             return r;
     }

@@ -27,6 +27,7 @@ typedef struct AgentScan {
     uint64_t *first_block; /* by region, among: */
     NodeIx *nodes;         /* of its blocks */
     bool *marked;          /* those that fault at the next access */
+    uint64_t *use;         /* [n_nodes], of one thread */
     uint64_t n_marked;
     uint32_t n_threads; /* of the family, that are in `touches` */
     bool phase;         /* as of the family */

@@ -56,6 +56,10 @@ TWINS = {
     "lab-steal": [
         ("no lending", {"LeaseSec=60s": "Steal=no"}),
     ],
+    "s-apart": [
+        ("it is not known whose memory it is", {"Evidence=write": "Evidence=residency"}),
+        ("memory stays where it is", {"Evidence=write": "Evidence=write\nFollow=no"}),
+    ],
     "s-feed": [
         ("nobody comes together", {"Mode=compress": "Mode=fixed\nNodes=0-3"}),
         ("no feedback", {"ScanSize=512M": "ScanSize=512M\nScanFeedback=no"}),
