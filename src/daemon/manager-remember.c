@@ -135,11 +135,13 @@ static void log_move(Manager *manager, const Move *move)
 typedef struct MoveSignal {
     const Manager *manager;
     const Move *move;
+    sd_bus_message
+        *message; /* made for the first client, and sent to the others, too: building takes far longer */
 } MoveSignal;
 
-static void tell_moved(sd_bus *bus, void *userdata)
+/* Returns 0 or -errno. */
+static int make_moved(sd_bus *bus, MoveSignal *signal)
 {
-    const MoveSignal *signal = userdata;
     CLEANUP(sd_bus_message_unrefp) sd_bus_message *message = NULL;
     Dict dict = {0};
 
@@ -149,7 +151,16 @@ static void tell_moved(sd_bus *bus, void *userdata)
     dict.message = message;
     describe_move(&dict, signal->manager, signal->move);
     if (dict.error == 0)
-        (void)sd_bus_send(bus, message, NULL);
+        signal->message = TAKE_PTR(message);
+    return dict.error;
+}
+
+static void tell_moved(sd_bus *bus, void *userdata)
+{
+    MoveSignal *signal = userdata;
+
+    if (signal->message || make_moved(bus, signal) == 0)
+        (void)sd_bus_send(bus, signal->message, NULL);
 }
 
 static uint32_t count_connections(const Manager *manager)
@@ -169,6 +180,7 @@ static void emit_move(Manager *manager, const Move *move)
         return;
     manager->signals_sent++;
     manager_tell(manager, tell_moved, &signal);
+    sd_bus_message_unref(signal.message);
 }
 
 int manager_remember_actions(Manager *manager, const Plan *plan)

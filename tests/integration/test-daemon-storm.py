@@ -67,15 +67,35 @@ class Storm(lib.DaemonTest):
         # The one that asks is a client itself.
         lib.wait_until("the last client to be gone", lambda: self.status("clients") == 1)
 
+    def storm(self, clients, calls, seconds):
+        storm = subprocess.Popen([STORM, str(clients), str(calls), str(seconds), f"unix:path={self.running.runtime}/bus"],
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(storm.stdout.close)
+        self.addCleanup(storm.wait)
+        self.addCleanup(storm.kill)
+        return storm
+
+    def test_all_are_told(self):
+        """Each client hears of a move, the same."""
+        clients = [self.authenticated() for _ in range(20)]
+        workload = self.spinner()
+        self.wait_home(self.running, workload)
+        told = set()
+        for client in clients:
+            said = b""
+            while b"set-home" not in said or b"Moved" not in said:
+                more = client.recv(65536)
+                self.assertTrue(more, "hung up")
+                said += more
+            told.add(said[said.index(b"Moved"):said.index(b"set-home")])
+        self.assertEqual(len(told), 1)
+        self.running.stop()
+
     def test_flood(self):
         """More than there may be, that listen and ask: as many as there may be are served, the others are turned away and
         counted."""
         limit = self.before["clients_max"]
-        storm = subprocess.Popen([STORM, str(limit + 100), "5000", "3", f"unix:path={self.running.runtime}/bus"], stdin=subprocess.DEVNULL,
-                                 stdout=subprocess.PIPE, text=True)
-        self.addCleanup(storm.stdout.close)
-        self.addCleanup(storm.wait)
-        self.addCleanup(storm.kill)
+        storm = self.storm(limit + 100, 5000, 3)
         workload = self.spinner()
         self.wait_home(self.running, workload)
         said = json.loads(storm.stdout.read())
