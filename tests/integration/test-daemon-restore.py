@@ -204,6 +204,18 @@ class Release(lib.DaemonTest):
         daemon.stop()
 
 
+@contextlib.contextmanager
+def first_in_line():
+    """Who looks at two hundred that never sleep would mostly wait for a turn. The daemon has to live with them, we have not."""
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    with contextlib.suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, *before)
+
+
 class Churn(lib.DaemonTest):
     """200 processes, all of them placed, that begin to fork and exit at full speed: some ten thousand a second."""
 
@@ -256,11 +268,12 @@ class Churn(lib.DaemonTest):
     def check_restored(self):
         """Looks again and again while they go on forking: a mask that was missed would be inherited for ever."""
         n_seen = 0
-        for _ in range(20):
-            narrow, n = self.look()
-            self.assertEqual(narrow, {})
-            n_seen += n
-            self.wait_forks(500)
+        with first_in_line():
+            for _ in range(20):
+                narrow, n = self.look()
+                self.assertEqual(narrow, {})
+                n_seen += n
+                self.wait_forks(500)
         self.assertGreater(n_seen, self.N_CHAINS)
 
     def test_stop_restores(self):
