@@ -12,6 +12,7 @@
 
 #include "../unit/sim/random-machine.h"
 #include "base/time.h"
+#include "number.h"
 #include "sim/scenario.h"
 
 #include <getopt.h>
@@ -230,17 +231,6 @@ static int run_machines(void)
     return r;
 }
 
-static bool parse_number(const char *text, unsigned least, unsigned *ret)
-{
-    char *end;
-    unsigned long n = strtoul(text, &end, 10);
-
-    if (*end || end == text || n < least || n > SIM_SEEDS_MAX)
-        return false;
-    *ret = (unsigned)n;
-    return true;
-}
-
 static bool parse_options(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -254,8 +244,8 @@ static bool parse_options(int argc, char **argv)
     while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
         if (c == 'j')
             arg_json = true;
-        else if (c == '?' ||
-                 !(c == 'r' ? parse_number(optarg, 1, &arg_runs) : parse_number(optarg, 0, &arg_machines)))
+        else if (c == '?' || !(c == 'r' ? number_between(optarg, 1, SIM_SEEDS_MAX, &arg_runs)
+                                        : number_between(optarg, 0, SIM_SEEDS_MAX, &arg_machines)))
             return false;
     }
     return true;

@@ -14,6 +14,7 @@
 
 #include "base/time.h"
 #include "base/util.h"
+#include "number.h"
 #include "plan/pack.h"
 
 #include <getopt.h>
@@ -206,20 +207,11 @@ static bool parse_options(int argc, char **argv)
     };
     int c;
 
-    while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-        if (c == 'j') {
+    while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
+        if (c == 'j')
             arg_json = true;
-        } else if (c == 'r') {
-            char *end;
-            unsigned long n = strtoul(optarg, &end, 10);
-
-            if (*end || end == optarg || n < 1 || n > 100000)
-                return false;
-            arg_runs = (unsigned)n;
-        } else {
+        else if (c == '?' || !number_between(optarg, 1, 100000, &arg_runs))
             return false;
-        }
-    }
     return optind == argc;
 }
 

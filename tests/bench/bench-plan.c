@@ -19,6 +19,7 @@
  * The World is the same in every run. Only the CPU time of this thread counts, so that other load disturbs little. */
 
 #include "base/time.h"
+#include "number.h"
 #include "plan/group.h"
 #include "plan/plan.h"
 
@@ -406,17 +407,6 @@ static int run(void)
     return r < 0 ? r : run_growth("process");
 }
 
-static bool parse_count(const char *text, unsigned least, unsigned most, unsigned *ret)
-{
-    char *end;
-    unsigned long v = strtoul(text, &end, 10);
-
-    if (*end || end == text || v < least || v > most)
-        return false;
-    *ret = (unsigned)v;
-    return true;
-}
-
 static bool parse_options(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -433,9 +423,9 @@ static bool parse_options(int argc, char **argv)
         else if (c == 'g')
             arg_growth = false;
         else
-            ok = c == 't'   ? parse_count(optarg, 1, 1000000, &arg_threads)
-                 : c == 'c' ? parse_count(optarg, 4, 4096, &arg_cpus)
-                 : c == 'r' ? parse_count(optarg, 1, 100000, &arg_runs)
+            ok = c == 't'   ? number_between(optarg, 1, 1000000, &arg_threads)
+                 : c == 'c' ? number_between(optarg, 4, 4096, &arg_cpus)
+                 : c == 'r' ? number_between(optarg, 1, 100000, &arg_runs)
                             : false;
     }
     return ok && optind == argc;

@@ -9,6 +9,7 @@
  * which counts for the run and not for the plan. */
 
 #include "base/time.h"
+#include "number.h"
 #include "sim/scenario.h"
 
 #include <getopt.h>
@@ -144,20 +145,11 @@ static bool parse_options(int argc, char **argv)
     };
     int c;
 
-    while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-        if (c == 'j') {
+    while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
+        if (c == 'j')
             arg_json = true;
-        } else if (c == 'r') {
-            char *end;
-            unsigned long n = strtoul(optarg, &end, 10);
-
-            if (*end || end == optarg || n < 1 || n > SIM_SEEDS_MAX)
-                return false;
-            arg_runs = (unsigned)n;
-        } else {
+        else if (c == '?' || !number_between(optarg, 1, SIM_SEEDS_MAX, &arg_runs))
             return false;
-        }
-    }
     return optind + 1 == argc;
 }
 

@@ -10,6 +10,7 @@
 #include "base/root.h"
 #include "base/time.h"
 #include "base/util.h"
+#include "number.h"
 #include "probe/probe-internal.h"
 #include "probe/taskstat.h"
 #include "topo/topology.h"
@@ -322,15 +323,12 @@ static int parse_arguments(int argc, char **argv)
     int c;
 
     while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
-        if (c == 't')
-            arg_threads = (unsigned)strtoul(optarg, NULL, 10);
-        else if (c == 'r')
-            arg_runs = (unsigned)strtoul(optarg, NULL, 10);
-        else if (c == 'j')
+        if (c == 'j')
             arg_json = true;
-        else
+        else if (c == '?' || !(c == 't' ? number_between(optarg, 1, 1000000, &arg_threads)
+                                        : number_between(optarg, 1, 100000, &arg_runs)))
             return -EINVAL;
-    return optind == argc && arg_threads > 0 && arg_runs > 0 ? 0 : -EINVAL;
+    return optind == argc ? 0 : -EINVAL;
 }
 
 int main(int argc, char **argv)

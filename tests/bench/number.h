@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Numbers on the command lines of the benchmarks. */
+
+#include "base/parse.h"
+
+/* A decimal number from `least` to `most`; false: it is none. */
+static inline bool number_between(const char *text, uint32_t least, uint32_t most, uint32_t *ret)
+{
+    uint32_t n;
+
+    if (parse_u32(text, &n) < 0 || n < least || n > most)
+        return false;
+    *ret = n;
+    return true;
+}
