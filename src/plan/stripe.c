@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Interleaving memory of processes that run already (P17). Nobody can give another process a memory policy, but what it has
- * can be dealt out: each block of 2 MB goes to the node its address says, so that all nodes end up with as much.
+/* Interleaving memory of processes that run already (P17). Nobody can give another process a memory policy, but
+ * what it has can be dealt out: each block of 2 MB goes to the node its address says, so that all nodes end up with
+ * as much.
  *
- * Mode=interleave says so. Under Mode=auto, where nobody sees what threads use, it is done where a process needs more CPUs than the node has on which nearly
- * all of its memory is, so that some of its threads run beside it and others far from all of it (EvenOut=). With
- * Evidence D nobody knows who uses what. Three cases look alike:
+ * Mode=interleave says so. Under Mode=auto, where nobody sees what threads use, it is done where a process needs more
+ * CPUs than the node has on which nearly all of its memory is, so that some of its threads run beside it and others
+ * far from all of it (EvenOut=). In evidence D two cases look alike:
  *
- * - all threads use all of it, or each a part that the main thread touched first for them: now the last one is done when a
- *   thread is that is far from everything. Dealt out, all are equally fast;
- * - a few threads have most of it and run beside it: that is right, and dealing out makes them slower. It takes
- *   three times as much of it for those beside it as for the others to look like that.
+ * - all threads use all of it, or each a part that the main thread touched first for them: the last one is done when
+ *   a thread is that is far from everything. Dealt out, all are equally fast;
+ * - a few threads have most of it and run beside it: that is right, and dealing out makes them slower. It takes three
+ *   times as much of it for those beside it as for the others to look like that.
  *
- * Example, m the share of the time that waits for local memory, r what remote memory takes longer: of two threads on two nodes
- * one takes 1, the other 1 - m + m r. Dealt out, both take 1 - m + m (1 + r) / 2. With m = 1 and r = 2, 2 becomes 1.5: a program whose
- * threads have as much to do each is done in three quarters of the time, as with memory that each thread touched itself. A server whose
- * threads take work as they can loses 1 / 1.5 to (1 + 1 / 2) / 2, a ninth; with m = 0.5 it is 17 % and 4 %. So it is worth it unless it is known
- * to be a server of the latter kind, and then it is for its policy to say.
+ * Example, m the share of the time that waits for local memory, r how much longer remote memory takes: of two threads
+ * on two nodes one takes 1, the other 1 - m + m r. Dealt out, both take 1 - m + m (1 + r) / 2. With m = 1 and r = 2,
+ * 2 becomes 1.5: a program whose threads have as much to do each is done in three quarters of the time, as with memory
+ * that each thread touched itself. A server whose threads take work as they can comes from (1 + 1 / 2) / 2 to 1 / 1.5,
+ * a ninth less. With m = 0.5 it is a sixth of the time, and a twenty-fifth of the work. So it is done unless a policy
+ * says that it is a server.
  *
- * Unevenness up to a fiftieth of it all is left alone, so of fifty accesses at most one is on another node than it would be.
- * Blocks that are not full, and how many there are at each end of a mapping, leave some of it. What is uneven after a stripe is so for
- * that reason, or because it came since; so each further one over the same nodes counts as in vain, and comes
- * twice as long after the last.
+ * Unevenness up to a fiftieth of it all is left alone, so of fifty accesses at most one is on another node than it
+ * would be. Blocks that are not full, and mappings that do not begin with one, leave some of it. What is uneven after
+ * a stripe is so for that reason, or because it came since; so each further one over the same nodes counts as in
+ * vain, and comes twice as long after the last.
  *
- * What it does badly: a block goes where its address says, not where there is too little. When two nodes become three, two blocks of three
- * move, where one would do. */
+ * What it does badly: a block goes where its address says, not where there is too little. When two nodes become
+ * three, two blocks of three move, where one would do. */
 
 #include "plan/follow-internal.h"
 
-/* Of all memory, more than so many fourths on one node is nearly all. An even process of two nodes is as far from that as
- * one that lies on a single node. */
+/* Of all memory, more than so many fourths on one node is nearly all. An even process of two nodes is as far from
+ * that as one that lies on a single node. */
 #define MOST_FOURTHS 3U
 
 /* It stays there for more than a slow tick after the threads have come. */

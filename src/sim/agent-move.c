@@ -4,8 +4,8 @@
  * the order's rate, as long as the nodes have room. Each node has one mover. It runs before everybody else, on an idle CPU of
  * its node if there is one; else a thread that runs there loses the time.
  *
- * Left out: that pages are refused, that who touches a page that is under way waits for it, and of a stripe (P17) that blocks
- * change places: here a node that has too much of a region gives that away, and nothing comes for it. */
+ * Left out: that pages are refused, that who touches a page that is under way waits for it, and of a stripe (P17)
+ * that blocks change places: here a node that has too much of a region gives that away, and nothing comes for it. */
 
 #include "plan/follow.h"
 #include "sim/agent.h"
@@ -25,8 +25,8 @@ static uint64_t room(const Engine *e, const Agent *agent, const AgentOrder *orde
     return (load->free_bytes - MIN(load->free_bytes, keep)) / PAGE_BYTES;
 }
 
-/* How many pages of a region the node may have at most: none outside the order's nodes; of them each an equal part when it
- * stripes, the first ones what is left over. */
+/* How many pages of a region the node may have at most: none outside the order's nodes; of them each an equal part
+ * when it stripes, the first ones what is left over. */
 static uint64_t due_pages(const Engine *e, const AgentOrder *order, int32_t region, uint32_t node)
 {
     uint64_t n_pages = e->regions[region].n_pages;
@@ -54,8 +54,8 @@ static uint64_t misplaced_pages(const Engine *e, const AgentOrder *order, int32_
     return n;
 }
 
-/* What of the region the node may take now: what it lacks when it stripes, else the same part as each node behind it, because blocks
- * go by their address. */
+/* What of the region the node may take now: what it lacks when it stripes, else the same part as each node behind
+ * it, because blocks go by their address. */
 static uint64_t fair_pages(const Engine *e, const AgentOrder *order, int32_t region, uint32_t node)
 {
     uint64_t due = due_pages(e, order, region, node), pages = memory_pages(e, region)[node], n_left = 0;
