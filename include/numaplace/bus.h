@@ -98,7 +98,8 @@
  *   memory_huge_pages t, memory_blocked_usec t and memory_longest_usec t (calls that moved, all and the longest: so long at most
  *   was somebody kept from memory), memory_rate_bytes t (a second, to each node, while others wait for memory; 0: no
  *   limit), memory_hanging u (threads), memory_outcomes a{st} (orders, by how they ended), memory_refused a{st} (bytes, by
- *   why they stayed), neighbours aa{sv} (who else decides about CPUs and memory: name s, out of numad,
+ *   why they stayed), use... (of all processes), use_left_out u (processes, for being too many), use_loop_cpu_usec t (of the
+ *   event loop, in cpu_usec), neighbours aa{sv} (who else decides about CPUs and memory: name s, out of numad,
  *   numa-balancing, sched-ext, isolated-cpus, cpuset-partition, nohz-full, kubelet-cpu-manager, tuned and irqbalance, detail
  *   s, and text s, what is done about it), config s (file, "" when there is none), runtime_directory s, policy_directories as
  *
@@ -120,7 +121,7 @@
  *   name s, description s, path s (policy file), mode s, act s, group_by s, steal b, scope s, paused b,
  *   processes u, tasks u, groups u, leases u, run_permille u, wait_permille u, lends t, recalls t, home s
  *   (CPUs), home_nodes s (of all its groups together), memory...
- *   GetWorkload instead and besides: groups aa{sv} (group), lent aa{sv} (lease), refusals aa{sv} (refusal)
+ *   GetWorkload instead and besides: use..., groups aa{sv} (group), lent aa{sv} (lease), refusals aa{sv} (refusal)
  *   Those of Mode=none are not listed: they are not workloads.
  *
  * group
@@ -139,6 +140,17 @@
  *   not of a process: memory_orders t (that are over), memory_moved_bytes t, memory_refused_bytes t (that should have moved and
  *   could not), memory_blocked_usec t
  *
+ * use...
+ *   who uses which memory: use_evidence s ("write", "kernel", "residency": it is not looked at; what a policy gets, if its processes
+ *   need it) and use_why s, use_processes u (looked at), use_failed u (of these, could not be), use_rounds t, use_samples t,
+ *   use_lost t, use_cpu_usec t (the daemon's, not in cpu_usec), use_target_usec t (what it cost those looked at), use_stall_usec t (so long
+ *   at most was one stopped), use_resting t (blocks that were to move, and rest), use_blocks a{st} (judged, by what came of
+ *   it: "move", "local", "unknown", "mixed", "busy", ...), scan_windows t, scan_sequences t, scan_bytes t (addresses), scan_covered_permille u
+ *   (of the regions that could be looked at in the last complete sequence), scan_skipped a{st} (regions left out, or looked at all the
+ *   same, by why: "unsuitable", "shared_ro", "inaccessible", "scan_delay", "seq_completed", "pid_inactive", "ignore_pid_inactive", "forced");
+ *   of a process besides: use_state s ("looking", "not-looked-at", "gone", "tracked": somebody else uses its soft-dirty bits, "too-large", or
+ *   the name of an error), use_shared_permille u (of its blocks, used by several threads)
+ *
  * lease
  *   pid i, tid i, comm s, cpu u, node u, cross_node b, group t, age_usec t, left_usec t, since_tick t
  *
@@ -150,7 +162,9 @@
  *   pid i, tid i, comm s, process s (comm of the process), start_ticks t, uid u, unit s, cgroup s, class s
  *   ("normal", "idle", "realtime", "deadline", "ext"), hands s ("free", "foreign", "repinned", "per-cpu",
  *   "class", "denied", "unknown"), last_cpu i, node i (of last_cpu; -1: not known), memory_node i
- *   (that with most of its process's memory; -1: not known), run_permille u,
+ *   (that with most of its process's memory; -1: not known), use aa{sv} (node u, pages t: what it uses, by where that lies; empty:
+ *   not known), use_private_permille u (of it, used by nobody else), use_buddy i (the thread that it shares most with; 0:
+ *   none), use_age_usec t, home_node i (the node of a home of several that it lives on; -1: any), run_permille u,
  *   wait_permille u, run_mean_permille u, wait_mean_permille u, allowed s, original s ("" when not changed
  *   by the daemon), lent_cpu i (-1: none), group t, workload s, last_move_usec t (instant, 0: never)
  *

@@ -61,10 +61,16 @@ static int outcome_of(int r)
     return r == -ENOBUFS || r == -EAGAIN ? PLAN_OUTCOME_RETRY : PLAN_OUTCOME_REFUSED;
 }
 
+static_assert(sizeof(PlanRange) == sizeof(MoverRange) &&
+                  offsetof(PlanRange, end) == offsetof(MoverRange, end),
+              "a plan's range is the mover's");
+
 int orders_give(Orders *orders, const PlanAction *action)
 {
     const PlanMemory *memory = &action->memory;
     const MoverOrder order = {
+        .ranges = (const MoverRange *)(const void *)memory->ranges,
+        .n_ranges = memory->n_ranges,
         .pid = action->subject.pid,
         .start_ticks = action->subject.start_ticks,
         .to_nodes = memory->to,

@@ -79,6 +79,7 @@ static void print_place(json_object *explanation)
     else if (view_bool(explanation, "managed"))
         view_line("Home", "none: the kernel may use every CPU of its cpuset");
     view_memory_line(explanation);
+    view_use_lines(explanation);
     print_means(explanation);
     if (*view_string(explanation, "stripe"))
         view_line("Stripe", "new memory is interleaved over nodes %s since its start (P17)",

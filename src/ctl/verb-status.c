@@ -8,7 +8,6 @@
 #include "ctl/view.h"
 
 #include <inttypes.h>
-#include <json-c/linkhash.h>
 #include <string.h>
 
 static int64_t number(json_object *status, const char *key)
@@ -71,29 +70,6 @@ static void print_actions(json_object *status)
     add_count(&actions, status, "foreign_restores", "thread left as somebody else pinned it",
               "threads left as somebody else pinned them");
     view_line("Since start", "%s", actions.failed ? "(out of memory)" : actions.text);
-}
-
-/* Named counters that are not zero: "node-limit 12, budget 1". */
-static CtlExit print_counters(json_object *status, const char *title, const char *key)
-{
-    CLEANUP(view_text_done) ViewText text = {0};
-    json_object *counters;
-    json_object_iter it;
-
-    if (!json_object_object_get_ex(status, key, &counters) ||
-        !json_object_is_type(counters, json_type_object))
-        return CTL_EXIT_OK;
-    json_object_object_foreachC(counters, it)
-    {
-        if (json_object_get_uint64(it.val) > 0)
-            view_text_add(&text, "%s%s %" PRIu64, text.len > 0 ? ", " : "", it.key,
-                          json_object_get_uint64(it.val));
-    }
-    if (text.failed)
-        return ctl_fail_oom();
-    if (text.len > 0)
-        view_line(title, "%s", text.text);
-    return CTL_EXIT_OK;
 }
 
 static void print_cost(json_object *status)
@@ -190,14 +166,15 @@ CtlExit verb_status(const CtlOptions *options, int argc, char **argv)
     print_head(options, status);
     print_machine(status);
     print_actions(status);
-    code = print_counters(status, "Outcomes", "outcomes");
+    code = view_counters(status, "Outcomes", "outcomes");
     if (code == CTL_EXIT_OK)
-        code = print_counters(status, "Refused", "refused");
+        code = view_counters(status, "Refused", "refused");
     print_cost(status);
     if (code == CTL_EXIT_OK)
-        code = print_counters(status, "Not moved", "memory_refused");
+        code = view_counters(status, "Not moved", "memory_refused");
     print_free(status);
     print_memory(status);
+    view_use_lines(status);
     print_kernel(status);
     print_neighbours(status);
     return code;

@@ -101,6 +101,7 @@ static void print_workload(const CtlOptions *options, json_object *workload)
     else
         view_line("Home", "none: not confined");
     view_memory_line(workload);
+    view_use_lines(workload);
     view_line("Load", "runs %.2f CPUs, waits for %.2f; %" PRId64 " %s, %" PRId64 " %s",
               (double)view_number(workload, "run_permille", 0) / 1000,
               (double)view_number(workload, "wait_permille", 0) / 1000, processes,
@@ -131,6 +132,11 @@ CtlExit verb_show(const CtlOptions *options, int argc, char **argv)
         return ctl_print_json(options, workload);
 
     print_workload(options, workload);
+    code = view_counters(workload, "Blocks", "use_blocks");
+    if (code == CTL_EXIT_OK)
+        code = view_counters(workload, "Scan skips", "scan_skipped");
+    if (code != CTL_EXIT_OK)
+        return code;
     code = print_section(options, "Groups", view_list(workload, "groups"), group_columns,
                          ARRAY_SIZE(group_columns));
     if (code == CTL_EXIT_OK)

@@ -11,6 +11,7 @@
 #include "ctl/text.h"
 
 #include <inttypes.h>
+#include <json-c/linkhash.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -237,6 +238,42 @@ void view_memory_line(json_object *object)
     if (view_bool(object, "memory_striped"))
         view_line("Striped", "over the nodes of its home, or all that it needs, by 2 MB (P17)");
     view_moving_line(object);
+}
+
+CtlExit view_counters(json_object *object, const char *title, const char *key)
+{
+    CLEANUP(view_text_done) ViewText text = {0};
+    json_object *counters;
+    json_object_iter it;
+
+    if (!json_object_object_get_ex(object, key, &counters) ||
+        !json_object_is_type(counters, json_type_object))
+        return CTL_EXIT_OK;
+    json_object_object_foreachC(counters, it)
+    {
+        if (json_object_get_uint64(it.val) > 0)
+            view_text_add(&text, "%s%s %" PRIu64, text.len > 0 ? ", " : "", it.key,
+                          json_object_get_uint64(it.val));
+    }
+    if (text.failed)
+        return ctl_fail_oom();
+    if (text.len > 0)
+        view_line(title, "%s", text.text);
+    return CTL_EXIT_OK;
+}
+
+void view_use_lines(json_object *object)
+{
+    char cost[64], stall[64];
+
+    if (*view_string(object, "use_why"))
+        view_line("Memory use", "%s", view_string(object, "use_why"));
+    if (view_number(object, "use_processes", 0) == 0)
+        return;
+    view_line("", "%" PRId64 " rounds, %" PRId64 " samples; cost %s, stopped somebody for %s at most",
+              view_number(object, "use_rounds", 0), view_number(object, "use_samples", 0),
+              view_span((uint64_t)view_number(object, "use_target_usec", 0), cost, sizeof(cost)),
+              view_span((uint64_t)view_number(object, "use_stall_usec", 0), stall, sizeof(stall)));
 }
 
 void view_say(const char *colour, const char *format, ...)

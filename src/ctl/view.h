@@ -52,6 +52,12 @@ CtlExit view_print_table(const CtlOptions *options, json_object *list, const Vie
 /* Writes the line "Memory" of what has the keys memory...; nothing when it was not looked at. */
 void view_memory_line(json_object *object);
 
+/* Who uses which memory, and by which evidence that is found out, from the keys use... */
+void view_use_lines(json_object *object);
+
+/* Named counters that are not zero: "node-limit 12, budget 1". */
+CtlExit view_counters(json_object *object, const char *title, const char *key);
+
 /* Writes a "     Title: text" line, titles right-aligned as systemctl status has them, or indented text when title is "".
  * The text is made printable. */
 void view_line(const char *title, const char *format, ...) __attribute__((format(printf, 2, 3)));

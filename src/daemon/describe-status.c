@@ -169,6 +169,7 @@ void describe_status(Dict *dict, Manager *manager)
     status_probe(dict, probe_statistics(manager->probe));
     describe_free_memory(dict, manager->world);
     describe_mover(dict, manager);
+    describe_evidence(dict, manager);
     describe_neighbours(dict, manager);
     dict_string(dict, "config", manager->config->path);
     dict_string(dict, "runtime_directory", manager->options.runtime_directory);

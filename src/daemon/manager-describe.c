@@ -300,6 +300,7 @@ void describe_workload_keys(Dict *dict, Manager *manager, const Workload *worklo
 
     workload_keys(dict, manager, workload);
     workload_groups(dict, manager, ix, false);
+    describe_evidence_of_workload(dict, manager, ix);
     list_groups(dict, manager, "groups", ix);
     describe_leases(dict, manager, "lent", ix, 0);
 }
@@ -341,6 +342,7 @@ void describe_task(Dict *dict, const Manager *manager, const Task *task)
     dict_i32(dict, "last_cpu", task->last_cpu.i);
     dict_node_of(dict, "node", world->topology, task->last_cpu);
     dict_i32(dict, "memory_node", describe_memory_node(world, process));
+    describe_use(dict, manager, task);
     dict_i32(dict, "home_node",
              task->home_node.i >= 0 ? (int32_t)world->topology->nodes[task->home_node.i].os_index : -1);
     dict_u32(dict, "run_permille", task->run_permille);

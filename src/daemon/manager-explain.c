@@ -253,6 +253,7 @@ static void explain_managed(Dict *dict, Manager *manager, const char *asked, con
     dict_string(dict, "evidence",
                 probe_features(manager->probe)->task_schedstat ? "run-and-wait" : "run-only");
     describe_memory_of_process(dict, manager, process);
+    describe_evidence_of_process(dict, manager, process);
     put_tasks(dict, manager, process);
     describe_leases(dict, manager, "lent", process->workload, process->pid);
     put_moves(dict, manager, &story);

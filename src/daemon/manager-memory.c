@@ -6,6 +6,7 @@
  * With another World all orders end: they are about processes it does not know yet. */
 
 #include "base/time.h"
+#include "daemon/manager-evidence.h"
 #include "daemon/manager.h"
 #include "numaplace/messages.h"
 #include "plan/follow.h"
@@ -81,6 +82,7 @@ static int on_memory(sd_event_source *source, int fd, uint32_t revents, void *us
                         .blocked_usec = news.result.account.blocked_usec,
                     });
         tell(manager, &news);
+        manager_evidence_order_over(manager, news.subject);
         manager->objects_changed = true;
     }
     return 0;

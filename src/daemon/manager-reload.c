@@ -10,6 +10,7 @@
  * pulling CPUs. What must outlive it is carried over by name. */
 
 #include "base/time.h"
+#include "daemon/manager-evidence.h"
 #include "daemon/manager-fence.h"
 #include "daemon/manager.h"
 #include "numaplace/messages.h"
@@ -223,6 +224,7 @@ int manager_rebuild(Manager *manager, Topology *topology)
     }
 
     /* From here on the new ones are in force; an error ends the daemon. */
+    manager_evidence_stop(manager);
     manager_memory_stop(manager);
     probe_free(manager->probe);
     world_free(manager->world);
@@ -232,6 +234,7 @@ int manager_rebuild(Manager *manager, Topology *topology)
     if (r < 0)
         goto fail;
     manager_memory_start(manager);
+    manager_evidence_start(manager);
     r = probe_discover(manager->probe, manager->world, now);
     if (r != -ENOMEM)
         r = 0; /* the next tick says what is wrong */
@@ -295,6 +298,7 @@ int manager_reload(Manager *manager, char **ret_error)
         return r;
     }
     manager_notify_ready(manager);
+    manager_evidence_reloaded(manager);
     manager->statistics.n_reloads++;
     pace_now(&manager->pace, time_now_usec());
     manager_arm(manager);

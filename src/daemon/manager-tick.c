@@ -6,6 +6,7 @@
  * judged by (P1). */
 
 #include "base/time.h"
+#include "daemon/manager-evidence.h"
 #include "daemon/manager-fence.h"
 #include "daemon/manager.h"
 #include "numaplace/messages.h"
@@ -225,6 +226,9 @@ int manager_tick(Manager *manager)
         if (r < 0)
             return r;
         manager_memory_ticked(manager, slow);
+        r = manager_evidence_ticked(manager, slow);
+        if (r < 0)
+            return r;
         if (manager->options.once)
             return sd_event_exit(manager->event, 0);
     }

@@ -10,6 +10,7 @@
 #include "base/root.h"
 #include "base/time.h"
 #include "daemon/manager-bus.h"
+#include "daemon/manager-evidence.h"
 #include "daemon/manager-objects.h"
 #include "daemon/runtime-dir.h"
 #include "numaplace/messages.h"
@@ -430,6 +431,7 @@ int manager_new(const ManagerOptions *options, Log *log, Manager **ret)
     if (r < 0)
         return r;
     manager_memory_start(manager);
+    manager_evidence_start(manager);
     r = listen_for_clients(manager);
     if (r < 0)
         return r;
@@ -449,6 +451,7 @@ Manager *manager_free(Manager *manager)
     sd_event_source_disable_unref(manager->psi_source);
     for (size_t i = 0; i < ARRAY_SIZE(manager->signal_sources); i++)
         sd_event_source_disable_unref(manager->signal_sources[i]);
+    manager_evidence_free(manager);
     manager_memory_stop(manager);
     sd_event_unref(manager->event);
     plan_done(&manager->plan);
@@ -512,6 +515,7 @@ int manager_run(Manager *manager)
     manager_notify_ready(manager);
     r = sd_event_loop(manager->event);
     manager_notify_stopping();
+    manager_evidence_stop(manager);
     manager_memory_stop(manager);
     r2 = stop(manager);
     return r < 0 ? r : r2;

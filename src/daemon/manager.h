@@ -8,6 +8,7 @@
  *   manager-tick.c       one tick
  *   manager-notify.c     what the service manager is told
  *   manager-memory.c     memory under way to homes
+ *   manager-evidence.c   who uses which memory
  *   manager-remember.c   what became of a plan: ring, log, signals
  *   manager-match.c      which policy a process is under (what probe asks)
  *   manager-reload.c     new configuration, policies or topology
@@ -111,6 +112,7 @@ typedef struct Manager {
     Act *act;
     Orders *orders; /* NULL: memory is not moved */
     sd_event_source *memory_source;
+    struct ManagerEvidence *evidence; /* NULL: it was not tried who uses which memory */
     Plan plan; /* of the last tick */
     PlanOutcome *outcomes;
     size_t outcomes_capacity;

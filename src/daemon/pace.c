@@ -42,20 +42,26 @@ static int64_t savings_max(const Pace *pace)
     return (int64_t)(PACE_SAVING_USEC * pace->settings.max_cpu_permille);
 }
 
-static bool has_savings(const Pace *pace)
+bool pace_has_savings(const Pace *pace)
 {
     return pace->saved_nsec > savings_max(pace) / 2;
+}
+
+void pace_pay(Pace *pace, uint64_t cost_nsec)
+{
+    int64_t most = savings_max(pace), saved = pace->saved_nsec - (int64_t)MIN(cost_nsec, (uint64_t)most);
+
+    pace->saved_nsec = MAX(saved, -most / 10);
 }
 
 static void save(Pace *pace, uint64_t now_usec, uint64_t cost_nsec)
 {
     uint64_t since = pace->last_fast_usec > 0 ? MIN(pace->last_fast_usec, now_usec) : now_usec;
     uint64_t elapsed = MIN(now_usec - since, PACE_SAVING_USEC);
-    int64_t saved = pace->saved_nsec + (int64_t)(elapsed * pace->settings.max_cpu_permille),
-            most = savings_max(pace);
+    int64_t saved = pace->saved_nsec + (int64_t)(elapsed * pace->settings.max_cpu_permille);
 
-    saved = MIN(saved, most) - (int64_t)MIN(cost_nsec, (uint64_t)most);
-    pace->saved_nsec = MAX(saved, -most / 10);
+    pace->saved_nsec = MIN(saved, savings_max(pace));
+    pace_pay(pace, cost_nsec);
 }
 
 static void update_stretch(Pace *pace)
@@ -64,7 +70,7 @@ static void update_stretch(Pace *pace)
     int64_t half = savings_max(pace) / 2;
 
     pace->stretch_permille = 1000;
-    if (!limit_ppm || share <= limit_ppm || has_savings(pace))
+    if (!limit_ppm || share <= limit_ppm || pace_has_savings(pace))
         return;
     whole = MIN((share * 1000 + limit_ppm - 1) / limit_ppm, (uint64_t)UINT32_MAX / 4);
     pace->stretch_permille +=
@@ -128,9 +134,9 @@ bool pace_may_discover(const Pace *pace, uint64_t now_usec)
     uint64_t fast_ppm = pace->fast_cost_nsec * 1000 / pace_fast_usec(pace);
 
     /* In the unit of share_ppm(): what fast ticks leave of the limit is there for discoveries. */
-    if (limit_ppm > 0 && !has_savings(pace) && fast_ppm >= limit_ppm)
+    if (limit_ppm > 0 && !pace_has_savings(pace) && fast_ppm >= limit_ppm)
         return false;
-    if (limit_ppm > 0 && !has_savings(pace))
+    if (limit_ppm > 0 && !pace_has_savings(pace))
         wait = MAX(wait, pace->slow_cost_nsec * 1000 / (limit_ppm - fast_ppm));
     return now_usec >= pace->last_discovery_usec + wait;
 }

@@ -69,6 +69,12 @@ void pace_wake(Pace *pace);
 /* The administrator changed something: the next tick is a slow one, and due now. */
 void pace_now(Pace *pace, uint64_t now_usec);
 
+/* Something beside the ticks cost so much of what MaxCPU= allows. */
+void pace_pay(Pace *pace, uint64_t cost_nsec);
+
+/* Whether much of it is saved, so that nothing needs to be slow. */
+bool pace_has_savings(const Pace *pace);
+
 /* Intervals as they are now, stretched. */
 uint64_t pace_fast_usec(const Pace *pace);
 uint64_t pace_slow_usec(const Pace *pace);

@@ -536,3 +536,8 @@ int blocks_judge_owners(Blocks *blocks, const Touches *touches, const MemoryRegi
 
     return run(&judge, threads);
 }
+
+void blocks_take_back(Blocks *blocks, uint64_t start, uint64_t end)
+{
+    tries_take_back(&blocks->tries, start, end);
+}

@@ -95,5 +95,8 @@ int blocks_judge(Blocks *blocks, const Touches *touches, const MemoryRegions *re
 int blocks_judge_owners(Blocks *blocks, const Touches *touches, const MemoryRegions *regions,
                         const BlocksRules *rules, const BlocksThreads *threads);
 
+/* Of the last judgement, what lies in [start, end) was not even tried: it does not count as that. */
+void blocks_take_back(Blocks *blocks, uint64_t start, uint64_t end);
+
 /* "move", "other-node", "hugetlb"; NULL-terminated. Part of the interface: never changed. */
 extern const char *const blocks_verdict_names[];

@@ -83,6 +83,7 @@ static bool rule_fits(PlanKind kind, PlanRule rule)
     case PLAN_RULE_FOLLOW_HOME:
     case PLAN_RULE_INTERLEAVE:
     case PLAN_RULE_EVEN_OUT:
+    case PLAN_RULE_FOLLOW_USE:
         return kind == PLAN_KIND_MOVE_PAGES;
     default:
         return false;
@@ -366,18 +367,32 @@ static bool goes_home(const Check *check, const CheckAction *x)
            (striped || !hwloc_bitmap_intersects(memory->from, home));
 }
 
+/* Ranges go to a node of the home, or any where there is none, from another; or are striped over several. */
+static bool goes_to_users(const Check *check, const CheckAction *x)
+{
+    const PlanMemory *memory = &x->a->memory;
+    CpuMask home = x->group ? home_after(check, x->group) : NULL;
+
+    return memory->to && memory->from && !hwloc_bitmap_iszero(memory->to) && memory->n_ranges > 0 &&
+           (!home || hwloc_bitmap_isincluded(memory->to, home)) &&
+           (hwloc_bitmap_weight(memory->to) > 1) == memory->stripe &&
+           (memory->stripe || !hwloc_bitmap_intersects(memory->from, memory->to));
+}
+
 /* I7, I10, and what an order is. */
 static int check_move(const Check *check, const CheckAction *x)
 {
+    bool by_use = x->a->rule == PLAN_RULE_FOLLOW_USE;
+
     if (x->a->subject.tid != 0 || x->a->from || x->a->to)
         return BROKEN(check, x, "memory is a process's, and has no mask of CPUs");
     if (!x->policy || !x->policy->follow)
         return BROKEN(check, x, "its policy says Follow=no");
-    if (!goes_home(check, x))
+    if (by_use ? !goes_to_users(check, x) : !goes_home(check, x))
         return BROKEN(check, x, "memory moves elsewhere than home");
     if (x->process->yielded)
         return BROKEN(check, x, "the process was yielded");
-    if (!x->process->node_bytes || x->process->node_bytes_usec <= x->process->memory.over_usec)
+    if (!by_use && (!x->process->node_bytes || x->process->node_bytes_usec <= x->process->memory.over_usec))
         return BROKEN(check, x, "I10: where its memory is is not known");
     if (x->process->memory.to)
         return BROKEN(check, x, "I7: its memory is under way");

@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What follow.c and stripe.c share: one process whose memory is considered. */
+/* What follow.c, follow-use.c and stripe.c share: one process whose memory is considered. */
 
 #include "plan/planner.h"
+
+#define MECHANISM_FILTER   13 /* P13 */
+#define MECHANISM_STRIPE   17 /* P17 */
+#define MECHANISM_BLOCKS   18 /* P18 */
+#define MECHANISM_SHORTAGE 19 /* P19 */
+#define MECHANISM_RATE     20 /* P20 */
+
+/* The thread that moves takes its CPU from the process it moves for, which runs at half speed as long as its memory is
+ * elsewhere: the sooner over the better. At the same priority it took three times as long. */
+#define FOLLOW_MOVER_NICE (-10)
 
 typedef struct Follow {
     Planner *p;
@@ -30,9 +40,26 @@ uint64_t follow_age_usec(const Follow *f, uint64_t then_usec);
 /* Since when the group lives where it does; now, when this plan decides so. */
 uint64_t follow_home_usec(const Follow *f);
 
-/* stripe.c: P17 */
+bool follow_has_memory(const Topology *topology, uint32_t node);
 
-#define MECHANISM_STRIPE 17
+/* Growth of groups, and what orders under way will still bring. False: memory is out. */
+bool follow_gather(Planner *p);
+
+/* So many bytes are on their way to these nodes. */
+void follow_speak_for(PlanScratch *s, CpuMask nodes, uint64_t bytes);
+
+/* Each refuses if not. What its policy says; what the machine says; P19; P20: each order is given the whole rate, so a
+ * workload may have only one for a node at a time. */
+bool follow_may(const Follow *f);
+bool follow_is_time(const Follow *f);
+bool follow_has_room(const Follow *f);
+bool follow_has_rate(const Follow *f);
+
+/* The share of each node in what the group may grow by until it is looked at again, which is when it is twice as old: by as much
+ * as it grew last. */
+uint64_t follow_reserve_bytes(const Follow *f);
+
+/* stripe.c: P17 */
 
 /* Whether memory of a process whose group roams is considered at all. Says nothing. */
 bool stripe_concerns(const Planner *p, const Process *process);

@@ -24,26 +24,18 @@
 
 #include <string.h>
 
-#define MECHANISM_BLOCKS   18 /* P18 */
-#define MECHANISM_SHORTAGE 19 /* P19 */
-#define MECHANISM_RATE     20 /* P20 */
-
 /* A home may be younger than what is known of the memory by this: two slow ticks. */
 #define EVIDENCE_USEC 2000000U
 
 /* Where MinResidencySec= is 0, an order in vain is followed by a pause all the same, or it could not double. */
 #define PAUSE_MIN_USEC 1000U
 
-/* The thread that moves takes its CPU from the process it moves for, which runs at half speed as long as its memory is
- * elsewhere: the sooner over the better. At the same priority it took three times as long. */
-#define MOVER_NICE (-10)
-
 /* P20: of the rates that were tried there, what is moved when others wait for memory half a tenth of the time. */
 #define PRESSED_RATE     ((uint64_t)1280 << 20)
 #define PRESSED_PERMILLE 50U
 #define CALM_PERMILLE    10U
 
-static bool has_memory(const Topology *topology, uint32_t node)
+bool follow_has_memory(const Topology *topology, uint32_t node)
 {
     if (topology->nodes[node].memory_bytes > 0)
         return true;
@@ -59,7 +51,7 @@ static uint32_t count_memory_nodes(const Topology *topology)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < topology->n_nodes; i++)
-        n += has_memory(topology, i);
+        n += follow_has_memory(topology, i);
     return n;
 }
 
@@ -76,7 +68,7 @@ static bool has_usable_cpu(const World *world, uint32_t node)
  * run there. */
 static bool takes_memory(const World *world, CpuMask home_nodes, uint32_t node)
 {
-    return has_memory(world->topology, node) &&
+    return follow_has_memory(world->topology, node) &&
            (home_nodes ? (bool)hwloc_bitmap_isset(home_nodes, node) : has_usable_cpu(world, node));
 }
 
@@ -144,14 +136,12 @@ uint64_t follow_home_usec(const Follow *f)
     return new ? f->p->world->now_usec : f->group->last_home_usec;
 }
 
-static bool may_follow(const Follow *f)
+bool follow_may(const Follow *f)
 {
     if (f->p->world->topology->rehearsal > 0)
         return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_REHEARSAL, 0, 0);
     if (!f->policy->follow)
         return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_FOLLOW_OFF, 0, 0);
-    if (f->policy->evidence != POLICY_EVIDENCE_AUTO && f->policy->evidence != POLICY_EVIDENCE_RESIDENCY)
-        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_NOT_ACTIVE, 0, 0);
     return true;
 }
 
@@ -216,8 +206,7 @@ static bool is_together(const Follow *f, CpuMask due)
     return true;
 }
 
-/* What the machine says of it. */
-static bool is_time(const Follow *f)
+bool follow_is_time(const Follow *f)
 {
     const World *world = f->p->world;
     const MemoryMove *memory = &f->process->memory;
@@ -245,28 +234,25 @@ static uint64_t node_room(const Follow *f, uint32_t node, uint64_t reserve_bytes
     return have - MIN(have, keep);
 }
 
-/* The share of each node in what the group may grow by until it is looked at again, which is when it is twice as old: by as much
- * as it grew last. */
-static uint64_t reserve_bytes(const Follow *f)
+uint64_t follow_reserve_bytes(const Follow *f)
 {
     return f->to ? f->g->grown_bytes / (uint64_t)hwloc_bitmap_weight(f->to) : 0;
 }
 
 /* Nodes that have more than their share get nothing. */
-static bool has_room(const Follow *f)
+bool follow_has_room(const Follow *f)
 {
     uint64_t share = stripe_is(f->rule) ? stripe_share(f) : UINT64_MAX, room = 0;
 
     for (int i = f->to ? hwloc_bitmap_first(f->to) : -1; i >= 0; i = hwloc_bitmap_next(f->to, i))
-        if (f->process->node_bytes[i] < share)
-            room += node_room(f, (uint32_t)i, reserve_bytes(f));
+        if (share == UINT64_MAX || f->process->node_bytes[i] < share)
+            room += node_room(f, (uint32_t)i, follow_reserve_bytes(f));
     return room > f->few_bytes ? true
                                : follow_refuse(f, MECHANISM_SHORTAGE, PLAN_REASON_HEADROOM, room,
                                                MIN(f->outside_bytes, f->few_bytes));
 }
 
-/* P20. Each order is given the whole rate, so a workload may have only one for a node at a time. */
-static bool has_rate(const Follow *f)
+bool follow_has_rate(const Follow *f)
 {
     const World *world = f->p->world;
     const Plan *plan = f->p->plan;
@@ -286,7 +272,7 @@ static bool has_rate(const Follow *f)
                  : true;
 }
 
-static void speak_for(PlanScratch *s, CpuMask nodes, uint64_t bytes)
+void follow_speak_for(PlanScratch *s, CpuMask nodes, uint64_t bytes)
 {
     for (int i = hwloc_bitmap_first(nodes); i >= 0; i = hwloc_bitmap_next(nodes, i))
         s->node_incoming[i] += bytes / (uint64_t)hwloc_bitmap_weight(nodes);
@@ -307,10 +293,10 @@ static void give_order(const Follow *f)
                                                .from = f->from,
                                                .to = f->to,
                                                .bytes = f->outside_bytes,
-                                               .reserve_bytes = reserve_bytes(f),
+                                               .reserve_bytes = follow_reserve_bytes(f),
                                                .rate_bytes = f->policy->rate_limit_bytes,
                                                .headroom_percent = f->policy->headroom_percent,
-                                               .nice = MOVER_NICE,
+                                               .nice = FOLLOW_MOVER_NICE,
                                                .shared = f->policy->group_by == POLICY_GROUP_BY_SHARED_MEMORY,
                                                .stripe = stripe_is(f->rule),
                                            },
@@ -319,7 +305,7 @@ static void give_order(const Follow *f)
                                    });
 
     if (given)
-        speak_for(f->p->s, f->to, f->outside_bytes);
+        follow_speak_for(f->p->s, f->to, f->outside_bytes);
 }
 
 /* `to`: where its memory is to be; `due`: the CPUs of its threads. */
@@ -334,14 +320,18 @@ static void follow_process(Planner *p, const Process *process, CpuMask to, CpuMa
         .to = to,
     };
 
-    if (!may_follow(&f) || !is_known(&f))
+    if (!follow_may(&f) || !is_known(&f))
         return;
+    if (process->use_awaited) {
+        (void)follow_refuse(&f, MECHANISM_FILTER, PLAN_REASON_USE_AWAITED, 0, 0);
+        return;
+    }
     f.rule = stripe_rule(&f);
     if (f.g->roams && !stripe_is(f.rule))
         return;
     find_outside(&f);
-    if (!is_worth_it(&f) || !is_together(&f, due) || !is_time(&f) || !is_sure(&f) || !has_room(&f) ||
-        !has_rate(&f))
+    if (!is_worth_it(&f) || !is_together(&f, due) || !follow_is_time(&f) || !is_sure(&f) ||
+        !follow_has_room(&f) || !follow_has_rate(&f))
         return;
     if (planner_has_budget(p))
         give_order(&f);
@@ -349,8 +339,7 @@ static void follow_process(Planner *p, const Process *process, CpuMask to, CpuMa
         (void)follow_refuse(&f, MECHANISM_BLOCKS, PLAN_REASON_BUDGET, p->n_spent, PLAN_ACTIONS_PER_TICK);
 }
 
-/* Growth of groups, and what orders under way will still bring. */
-static bool gather(Planner *p)
+bool follow_gather(Planner *p)
 {
     PlanScratch *s = p->s;
     size_t n_nodes = p->world->topology->n_nodes;
@@ -368,7 +357,7 @@ static bool gather(Planner *p)
         if (process->group.i >= 0)
             s->groups[process->group.i].grown_bytes += process->grown_bytes;
         if (process->memory.to)
-            speak_for(s, process->memory.to, process->memory.todo_bytes);
+            follow_speak_for(s, process->memory.to, process->memory.todo_bytes);
     }
     return true;
 }
@@ -385,7 +374,7 @@ void follow_homes(Planner *p)
 {
     CpuMask all = NULL;
 
-    if (count_memory_nodes(p->world->topology) < 2 || !gather(p))
+    if (count_memory_nodes(p->world->topology) < 2 || !follow_gather(p))
         return;
     for (size_t i = 0; i < p->world->n_processes; i++) {
         const Process *process = &p->world->processes[i];
@@ -414,6 +403,13 @@ void follow_begun(World *world, const Policy *policy, const PlanAction *action, 
     MemoryMove *memory = &process->memory;
     uint64_t pause = policy ? MAX(policy->ping_pong_usec, policy->min_residency_usec) : 0;
 
+    memory->to = action->memory.to;
+    memory->by_use = action->memory.ranges != NULL;
+    memory->todo_bytes = action->memory.bytes;
+    memory->since_usec = world->now_usec;
+    memory->stuck_bytes = 0;
+    if (memory->by_use) /* what of it went where is remembered by block (plan/sorting.h) */
+        return;
     if (memory->before == action->memory.to &&
         world->now_usec - MIN(memory->over_usec, world->now_usec) < pause)
         memory->until_usec = add_usec(world->now_usec, pause);
@@ -422,11 +418,7 @@ void follow_begun(World *world, const Policy *policy, const PlanAction *action, 
         memory->last = action->memory.to;
         memory->n_vain = 0;
     }
-    memory->to = action->memory.to;
     memory->stripe = action->memory.stripe;
-    memory->todo_bytes = action->memory.bytes;
-    memory->since_usec = world->now_usec;
-    memory->stuck_bytes = 0;
 }
 
 static void add_account(MemoryAccount *account, const FollowResult *result)
@@ -460,29 +452,36 @@ static uint64_t pause_usec(const MemoryMove *memory, const Policy *policy, Follo
     return MIN(pause, longest);
 }
 
+static void end_order(MemoryMove *memory, const Policy *policy, const FollowResult *result)
+{
+    bool again = memory->stripe && !memory->by_use;
+
+    memory->to = NULL;
+    memory->todo_bytes = 0;
+    memory->over_usec = result->time_usec;
+    memory->stuck_bytes = result->end == FOLLOW_END_DONE && !memory->by_use ? result->refused_bytes : 0;
+    if (result->end != FOLLOW_END_CANCELLED)
+        memory->n_vain =
+            result->moved_bytes == 0 || again ? memory->n_vain + (memory->n_vain < UINT32_MAX) : 0;
+    /* Other parts may go to another node at once. */
+    if (!memory->by_use || result->end != FOLLOW_END_DONE || result->moved_bytes == 0)
+        memory->until_usec =
+            MAX(memory->until_usec, add_usec(result->time_usec, pause_usec(memory, policy, result->end)));
+    memory->by_use = false;
+}
+
 void follow_over(World *world, const PolicySet *policies, const FollowResult *result)
 {
     Process *process = find_process(world, result->subject);
     Group *group = world_group_by_id(world, result->group_id);
     const Policy *policy = group ? group_policy(world, policies, group->workload) : NULL;
-    MemoryMove *memory;
 
     if (group) {
         add_account(&group->memory, result);
         add_account(&world->workloads[group->workload.i].memory, result);
     }
-    if (!process || !process->memory.to)
-        return;
-    memory = &process->memory;
-    memory->to = NULL;
-    memory->todo_bytes = 0;
-    memory->over_usec = result->time_usec;
-    memory->stuck_bytes = result->end == FOLLOW_END_DONE ? result->refused_bytes : 0;
-    if (result->end != FOLLOW_END_CANCELLED)
-        memory->n_vain =
-            result->moved_bytes == 0 || memory->stripe ? memory->n_vain + (memory->n_vain < UINT32_MAX) : 0;
-    memory->until_usec =
-        MAX(memory->until_usec, add_usec(result->time_usec, pause_usec(memory, policy, result->end)));
+    if (process && process->memory.to)
+        end_order(&process->memory, policy, result);
 }
 
 void follow_progress(World *world, TaskKey subject, uint64_t moved_bytes)
@@ -504,6 +503,13 @@ static bool is_home(const World *world, const Group *group, CpuMask to)
     return true;
 }
 
+static bool leads_home(const World *world, const Group *group, const MemoryMove *memory)
+{
+    if (memory->by_use)
+        return !group->home_nodes || hwloc_bitmap_isincluded(memory->to, group->home_nodes);
+    return is_home(world, group, memory->to);
+}
+
 bool follow_holds(const World *world, const PolicySet *policies, const Process *process)
 {
     const Policy *policy = group_policy(world, policies, process->workload);
@@ -512,7 +518,7 @@ bool follow_holds(const World *world, const PolicySet *policies, const Process *
     return process->memory.to && !process->gone && !process->yielded && policy && policy->follow && group &&
            !world->workloads[process->workload.i].paused && !world->kernel_balances &&
            world->memory_pressure_permille <= policy->max_pressure_permille &&
-           is_home(world, group, process->memory.to);
+           leads_home(world, group, &process->memory);
 }
 
 bool follow_wants_look(const World *world, const Process *process)

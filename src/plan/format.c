@@ -49,6 +49,8 @@ static void put_memory(FILE *out, const Topology *topology, const PlanMemory *me
                   " nice=%d shared=%s%s",
                   memory->bytes, memory->reserve_bytes, memory->headroom_percent, memory->rate_bytes,
                   memory->nice, memory->shared ? "yes" : "no", memory->stripe ? " stripe=yes" : "");
+    if (memory->ranges)
+        (void)fprintf(out, " ranges=%zu", memory->n_ranges);
 }
 
 static void put_action(FILE *out, const World *world, const PlanAction *action)

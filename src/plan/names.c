@@ -49,6 +49,8 @@ static const NameText rules[PLAN_RULE_MAX] = {
     [PLAN_RULE_EVEN_OUT] = {"even-out",
                             "Nearly all of its memory is on one of the nodes it runs on, which makes "
                             "its threads unequal (EvenOut=)."},
+    [PLAN_RULE_FOLLOW_USE] = {"follow-use",
+                              "Some of its memory lies elsewhere than the threads that use it."},
 };
 
 static const NameText reasons[PLAN_REASON_MAX] = {
@@ -65,7 +67,6 @@ static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_DENIED] = {"denied", "The kernel refused a change before."},
     [PLAN_REASON_UNREADABLE] = {"unreadable",
                                 "It could not be read completely, so nothing is decided about it."},
-    [PLAN_REASON_NOT_ACTIVE] = {"not-active", "The mechanism behind its Mode= or Act= is not active yet."},
     [PLAN_REASON_NO_HOME] = {"no-home", "It is not confined: the kernel can use every CPU it may use."},
     [PLAN_REASON_IDLE] = {"idle", "It hardly runs: a home would gain it nothing."},
     [PLAN_REASON_NOT_OVERLOADED] = {"not-overloaded", "Its threads do not wait long enough (WaitPermille=)."},
@@ -108,6 +109,8 @@ static const NameText reasons[PLAN_REASON_MAX] = {
                       "be elsewhere."},
     [PLAN_REASON_EVEN_OUT_OFF] = {"even-out-off",
                                   "Its policy says EvenOut=no: memory stays on the node it is on."},
+    [PLAN_REASON_USE_AWAITED] = {"use-awaited",
+                                 "It is being found out who uses which part of its memory (Evidence=)."},
 };
 
 static const char *const outcomes[PLAN_OUTCOME_MAX] = {

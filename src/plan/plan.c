@@ -369,6 +369,20 @@ int plan_release(World *world, WorkloadIx workload, PlanRule rule, Plan *ret)
     return p.error;
 }
 
+int plan_follow_use(World *world, const PolicySet *policies, const PlanLimits *limits, const PlanUse *uses,
+                    size_t n, Plan *ret)
+{
+    Planner p = {.world = world, .policies = policies, .limits = limits, .plan = ret};
+    int r;
+
+    plan_start(ret, world);
+    r = planner_prepare(&p);
+    if (r < 0)
+        return r;
+    follow_uses(&p, uses, n);
+    return p.error;
+}
+
 void plan_done(Plan *plan)
 {
     PlanScratch *s = plan->scratch;

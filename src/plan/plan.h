@@ -50,6 +50,7 @@ typedef enum PlanRule {
     PLAN_RULE_OWN_NODE,      /* a thread: of the nodes of its home, the one with the memory it uses (P11) */
     PLAN_RULE_INTERLEAVE,    /* move-pages: Mode=interleave, and some node has too much of it (P17) */
     PLAN_RULE_EVEN_OUT,      /* move-pages: one of several nodes has nearly all of it (EvenOut=, P17) */
+    PLAN_RULE_FOLLOW_USE,    /* move-pages: memory to the threads that use it (P13, P18), or striped (P17) */
     PLAN_RULE_MAX,
     PLAN_RULE_INVALID = -EINVAL,
 } PlanRule;
@@ -67,7 +68,6 @@ typedef enum PlanReason {
     PLAN_REASON_CLASS,            /* I2 */
     PLAN_REASON_DENIED,           /* the kernel refused before */
     PLAN_REASON_UNREADABLE,       /* I10 */
-    PLAN_REASON_NOT_ACTIVE,       /* an Evidence= whose mechanism is not active yet */
     PLAN_REASON_NO_HOME,          /* not confined by us: the kernel can use every CPU it may use */
     PLAN_REASON_IDLE,             /* it hardly runs, and is not worth a home */
     PLAN_REASON_NOT_OVERLOADED,   /* value: the longest wait of its threads; limit: WaitPermille= */
@@ -99,9 +99,14 @@ typedef enum PlanReason {
     PLAN_REASON_MEMORY_EVEN, /* value: bytes beyond a node's share; limit: what is too little to stripe (P17) */
     PLAN_REASON_FITS_NODE, /* value: what it runs; limit: more than the node of its memory could run (P17) */
     PLAN_REASON_EVEN_OUT_OFF, /* EvenOut=no */
+    PLAN_REASON_USE_AWAITED,  /* who uses which part of it is being found out, and decides (P13) */
     PLAN_REASON_MAX,
     PLAN_REASON_INVALID = -EINVAL,
 } PlanReason;
+
+typedef struct PlanRange {
+    uint64_t start, end; /* addresses */
+} PlanRange;
 
 /* What is to be done about memory. */
 typedef struct PlanMemory {
@@ -113,6 +118,8 @@ typedef struct PlanMemory {
     uint32_t headroom_percent;          /* P19: of each node stays free besides */
     int nice;                           /* of who moves */
     bool shared;                        /* also what others map */
+    const PlanRange *ranges; /* ascending and apart; NULL: all there is. Of who asked for the order */
+    size_t n_ranges;
 } PlanMemory;
 
 typedef struct PlanAction {
@@ -198,10 +205,10 @@ typedef struct Plan {
     size_t n_threads, threads_capacity;
     PlanFreeze *freezes;
     size_t n_freezes, freezes_capacity;
-    bool pressed;                  /* someone waits, or a lease runs: keep the fast tick */
-    bool full;                     /* that is all, and there is no idle CPU to lend: no tick would help */
-    bool may_borrow;               /* some group could be lent a CPU: pressure is worth a tick */
-    bool settled;                  /* homes were looked at, and nothing about them was changed or is awaited */
+    bool pressed;    /* someone waits, or a lease runs: keep the fast tick */
+    bool full;       /* that is all, and there is no idle CPU to lend: no tick would help */
+    bool may_borrow; /* some group could be lent a CPU: pressure is worth a tick */
+    bool settled;    /* homes were looked at, and nothing about them was changed or is awaited */
     uint32_t n_overloaded, n_idle; /* CPUs (P1) */
     PlanScratch *scratch;          /* working memory, kept from plan to plan */
 } Plan;
@@ -218,6 +225,21 @@ typedef struct PlanLimits {
  * in its pool. *ret must be zeroed or a finished Plan, whose memory is used again. Returns 0 or -ENOMEM. */
 int plan_compute(World *world, const PolicySet *policies, const PlanLimits *limits, Plan *ret);
 void plan_done(Plan *plan);
+
+/* Memory of one process to the threads that use it, or striped over the nodes of those that share it. */
+typedef struct PlanUse {
+    TaskKey subject;         /* the process */
+    const PlanRange *ranges; /* borrowed until the plan was carried out */
+    size_t n_ranges;
+    uint64_t bytes;
+    hwloc_const_bitmap_t from, to; /* NodeIx; borrowed */
+    bool stripe;
+} PlanUse;
+
+/* The plan that orders memory to who uses it: of each of `n`, or a refusal for the reasons that it does not follow its
+ * home for (P19, P20, I5, I7). It is carried out and committed as any other plan. Returns 0 or -ENOMEM. */
+int plan_follow_use(World *world, const PolicySet *policies, const PlanLimits *limits, const PlanUse *uses,
+                    size_t n, Plan *ret);
 
 /* The plan that puts back everything done to one workload, or to all of them (WORKLOAD_NONE), under the given rule.
  * It is carried out and committed as any other plan; the caller pauses the workload, or the next plan starts over. */

@@ -268,6 +268,8 @@ void steal_lend(Planner *p);
 
 /* Orders memory home; slow ticks only. */
 void follow_homes(Planner *p);
+/* follow-use.c: orders memory to who uses it. */
+void follow_uses(Planner *p, const PlanUse *uses, size_t n);
 /* The order was taken. `policy` may be NULL. */
 void follow_begun(World *world, const Policy *policy, const PlanAction *action, Process *process);
 

@@ -67,3 +67,10 @@ int tries_end(Tries *tries)
     };
     return 0;
 }
+
+void tries_take_back(Tries *tries, uint64_t start, uint64_t end)
+{
+    for (size_t i = 0; i < tries->n; i++)
+        if (tries->list[i].start >= start && tries->list[i].start < end && tries->list[i].n > 0)
+            tries->list[i].n--;
+}

@@ -35,3 +35,6 @@ int tries_keep(Tries *tries, uint64_t start, uint32_t n);
 /* The round is over: what it wrote is what is known, and the addresses above the last one asked for as they were. 0; or
  * -ENOMEM, and all is as it was before the round. */
 int tries_end(Tries *tries);
+
+/* Between rounds: takes one try back of all that was tried in [start, end). */
+void tries_take_back(Tries *tries, uint64_t start, uint64_t end);

@@ -137,8 +137,8 @@ const ConfKey policy_keys[] = {
      "auto, perf, write, kernel, damon or residency", true},
     {"Memory", "RateLimit", conf_parse_bytes, &range_rate, FIELD(rate_limit_bytes), "0",
      "bytes per second such as 1280M, 0 for no limit", true},                                      /* P20 */
-    {"Memory", "ForceComplete", conf_parse_bool, NULL, FIELD(force_complete), "yes", BOOL, false}, /* P9 */
-    {"Memory", "TwoStage", conf_parse_bool, NULL, FIELD(two_stage), "yes", BOOL, false},           /* P13 */
+    {"Memory", "ForceComplete", conf_parse_bool, NULL, FIELD(force_complete), "yes", BOOL, true}, /* P9 */
+    {"Memory", "TwoStage", conf_parse_bool, NULL, FIELD(two_stage), "yes", BOOL, true},           /* P13 */
     {"Memory", "BlockSize", conf_parse_bytes, &range_block, FIELD(block_size_bytes), "2M",
      "a power of two from 4K to 1G", false}, /* P18 */
     /* Room for what is allocated while pages move (P19). */
@@ -149,8 +149,8 @@ const ConfKey policy_keys[] = {
     {"Memory", "ScanMaxSec", conf_parse_span, &range_scan, FIELD(scan_max_usec), "1min",
      "a time span from 100ms to 1h", false}, /* scan_period_max_ms (P8) */
     {"Memory", "ScanSize", conf_parse_bytes, &range_scan_size, FIELD(scan_size_bytes), "256M",
-     "a size from 1M to 1T", false}, /* scan_size_mb (P8) */
-    {"Memory", "ScanFeedback", conf_parse_bool, NULL, FIELD(scan_feedback), "yes", BOOL, false}, /* P16 */
+     "a size from 1M to 1T", true}, /* scan_size_mb (P8) */
+    {"Memory", "ScanFeedback", conf_parse_bool, NULL, FIELD(scan_feedback), "yes", BOOL, true}, /* P16 */
     /* Of memory.pressure, some: a tenth of the time spent waiting for memory is no time to move it (P19). */
     {"Memory", "MaxPressure", conf_parse_permille, &range_permille, FIELD(max_pressure_permille), "10%",
      "a share of time such as 10%", true},

@@ -38,13 +38,7 @@ const PolicySetting *policy_setting_find(const Policy *policy, const char *secti
 
 bool policy_setting_active(const Policy *policy, const PolicySetting *setting)
 {
-    const ConfKey *key = &policy_keys[setting->key];
-
-    if (!key->active)
-        return false;
-    if (key->offset == offsetof(Policy, evidence))
-        return policy->evidence == POLICY_EVIDENCE_AUTO || policy->evidence == POLICY_EVIDENCE_RESIDENCY;
-    return true;
+    return policy_keys[setting->key].active;
 }
 
 static unsigned policy_wants(const Policy *policy)

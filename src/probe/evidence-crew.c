@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 
 /* Processes that were looked at once and are remembered for that: older ones are forgotten first. */
 #define MARKS_MAX 1024U
@@ -45,7 +46,7 @@ struct EvidenceCrew {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     EvidenceMachine machine;
-    int root_fd;
+    int root_fd, news_fd;
     Topology *topology;
     Entry *entries[EVIDENCE_CREW_MAX]; /* in no order */
     size_t n_entries;
@@ -152,6 +153,8 @@ static void work_on(EvidenceCrew *crew, Entry *entry)
     entry->state = r == 0 ? ENTRY_IDLE : ENTRY_OVER;
     if (r == 0)
         take_in(crew, entry, &round);
+    if (r != 0 || round.counted)
+        (void)eventfd_write(crew->news_fd, 1);
 }
 
 static void await(EvidenceCrew *crew, uint64_t until_usec)
@@ -193,9 +196,14 @@ int evidence_crew_new(const EvidenceMachine *machine, int root_fd, Topology *top
     if (!crew)
         return -ENOMEM;
     crew->root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0);
-    if (crew->root_fd < 0) {
+    crew->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (crew->root_fd < 0 || crew->news_fd < 0) {
+        int r = -errno;
+
+        close_p(&crew->root_fd);
+        close_p(&crew->news_fd);
         free(crew);
-        return -errno;
+        return r;
     }
     crew->machine = *machine;
     crew->topology = topology_ref(topology);
@@ -241,6 +249,7 @@ EvidenceCrew *evidence_crew_free(EvidenceCrew *crew)
         (void)pthread_mutex_destroy(&crew->lock);
         (void)topology_unref(crew->topology);
         (void)close(crew->root_fd);
+        (void)close(crew->news_fd);
         free(crew);
     }
     return NULL;
@@ -352,7 +361,7 @@ int evidence_crew_tell(EvidenceCrew *crew, pid_t pid, const EvidenceNow *now)
 }
 
 int evidence_crew_look(EvidenceCrew *crew, pid_t pid,
-                       int (*look)(void *userdata, const EvidenceReport *report, Touches *touches),
+                       int (*look)(void *userdata, const EvidenceReport *report, EvidenceSession *session),
                        void *userdata)
 {
     Entry *entry;
@@ -361,11 +370,21 @@ int evidence_crew_look(EvidenceCrew *crew, pid_t pid,
     (void)pthread_mutex_lock(&crew->lock);
     entry = find(crew, pid);
     if (entry)
-        r = entry->state == ENTRY_RUNNING
-                ? -EAGAIN
-                : look(userdata, &entry->report, entry->session ? evidence_touches(entry->session) : NULL);
+        r = entry->state == ENTRY_RUNNING ? -EAGAIN : look(userdata, &entry->report, entry->session);
     (void)pthread_mutex_unlock(&crew->lock);
     return r;
+}
+
+int evidence_crew_fd(const EvidenceCrew *crew)
+{
+    return crew->news_fd;
+}
+
+void evidence_crew_clear(EvidenceCrew *crew)
+{
+    eventfd_t n;
+
+    (void)eventfd_read(crew->news_fd, &n);
 }
 
 uint64_t evidence_crew_cost_usec(EvidenceCrew *crew)

@@ -55,11 +55,16 @@ typedef struct EvidenceReport {
     uint64_t protect_max_usec; /* the longest it was held up */
 } EvidenceReport;
 
-/* Lets `look` see what is known of a process; NULL touches: there is no session (yet, or any more). Returns its result; -ENOENT;
+/* Lets `look` see what is known of a process; `session` NULL: there is none (yet, or any more). Returns its result; -ENOENT;
  * -EAGAIN: a round is being made just now, ask again in the next tick. */
 int evidence_crew_look(EvidenceCrew *crew, pid_t pid,
-                       int (*look)(void *userdata, const EvidenceReport *report, Touches *touches),
+                       int (*look)(void *userdata, const EvidenceReport *report, EvidenceSession *session),
                        void *userdata);
+
+/* Readable when a round has counted something, or the looking at a process is over; to be waited for, and cleared before
+ * looking. */
+int evidence_crew_fd(const EvidenceCrew *crew);
+void evidence_crew_clear(EvidenceCrew *crew);
 
 /* CPU time of all rounds so far, those of processes that were dropped, too. */
 uint64_t evidence_crew_cost_usec(EvidenceCrew *crew);

@@ -17,7 +17,7 @@ static_assert(ARRAY_SIZE(evidence_names) == EVIDENCE_MAX + 1, "one name per valu
 struct EvidenceSession {
     const EvidenceOps *ops;
     void *context;
-    Touches touches;
+    EvidenceFinds finds;
 };
 
 static const EvidenceOps *const all_ops[] = {&evidence_perf, &evidence_write, &evidence_kernel};
@@ -96,9 +96,12 @@ int evidence_begin(const EvidenceMachine *machine, EvidenceKind kind, const Evid
     if (!session)
         return -ENOMEM;
     session->ops = kind == EVIDENCE_WRITE ? &evidence_write : &evidence_kernel;
-    touches_init(&session->touches, target->topology->n_nodes);
-    r = session->ops->begin(target, machine, &session->context);
+    touches_init(&session->finds.touches, target->topology->n_nodes);
+    r = evidence_ask(session, &(EvidenceRange){0, UINT64_MAX}, 1);
+    if (r == 0)
+        r = session->ops->begin(target, machine, &session->context);
     if (r != 0) {
+        free(session->finds.asked);
         free(session);
         return r;
     }
@@ -110,7 +113,9 @@ EvidenceSession *evidence_end(EvidenceSession *session)
 {
     if (session) {
         session->ops->end(session->context);
-        touches_done(&session->touches);
+        touches_done(&session->finds.touches);
+        regions_done(&session->finds.regions);
+        free(session->finds.asked);
         free(session);
     }
     return NULL;
@@ -120,7 +125,7 @@ int evidence_round(EvidenceSession *session, const EvidenceNow *now, EvidenceRou
 {
     uint64_t begin = time_thread_cpu_nsec();
     EvidenceRound round = {0};
-    int r = session->ops->round(session->context, now, &session->touches, &round);
+    int r = session->ops->round(session->context, now, &session->finds, &round);
 
     if (r != 0)
         return r;
@@ -136,7 +141,23 @@ EvidenceKind evidence_kind(const EvidenceSession *session)
 
 Touches *evidence_touches(EvidenceSession *session)
 {
-    return &session->touches;
+    return &session->finds.touches;
+}
+
+MemoryRegions *evidence_regions(EvidenceSession *session)
+{
+    return &session->finds.regions;
+}
+
+int evidence_ask(EvidenceSession *session, const EvidenceRange *ranges, size_t n)
+{
+    EvidenceFinds *finds = &session->finds;
+
+    if (!GROW(finds->asked, finds->asked_capacity, n + 1))
+        return -ENOMEM;
+    memcpy(finds->asked, ranges, n * sizeof(*ranges));
+    finds->n_asked = n;
+    return 0;
 }
 
 /*

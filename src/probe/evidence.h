@@ -13,6 +13,7 @@
 
 #include "base/util.h"
 #include "topo/topology.h"
+#include "world/regions.h"
 #include "world/touches.h"
 
 #include <stdbool.h>
@@ -109,6 +110,18 @@ typedef struct EvidenceRound {
     uint64_t target_usec;   /* what it cost the process: that, and its faults */
 } EvidenceRound;
 
+typedef struct EvidenceRange {
+    uint64_t start, end; /* addresses */
+} EvidenceRange;
+
+/* What is known of a process. A kind fills in what it can. */
+typedef struct EvidenceFinds {
+    Touches touches;
+    MemoryRegions regions; /* as of the last round that counted */
+    EvidenceRange *asked;  /* ascending; see evidence_ask() */
+    size_t n_asked, asked_capacity;
+} EvidenceFinds;
+
 typedef struct EvidenceSession EvidenceSession;
 
 /* One kind. Members return 0, -errno, or EVIDENCE_E_...; `context` is theirs. */
@@ -116,7 +129,7 @@ typedef struct EvidenceOps {
     EvidenceKind kind;
     void (*detect)(int root_fd, bool live, EvidenceMachine *machine);
     int (*begin)(const EvidenceTarget *target, const EvidenceMachine *machine, void **ret_context);
-    int (*round)(void *context, const EvidenceNow *now, Touches *touches, EvidenceRound *ret);
+    int (*round)(void *context, const EvidenceNow *now, EvidenceFinds *finds, EvidenceRound *ret);
     void (*end)(void *context);
 } EvidenceOps;
 
@@ -136,6 +149,14 @@ int evidence_round(EvidenceSession *session, const EvidenceNow *now, EvidenceRou
 EvidenceKind evidence_kind(const EvidenceSession *session);
 /* Belongs to the session; nobody else reads it while a round is made. */
 Touches *evidence_touches(EvidenceSession *session);
+
+/* Likewise: what its memory is made of. Of EVIDENCE_WRITE only, after a round that counted; else empty. What a scan notes in
+ * there (RegionScan) is kept. */
+MemoryRegions *evidence_regions(EvidenceSession *session);
+
+/* Which memory the next rounds are to find the place of, besides what is touched: `n` ranges, ascending and apart; copied. At
+ * first all. Of blocks that are neither it is not known where they lie. 0 or -ENOMEM. */
+int evidence_ask(EvidenceSession *session, const EvidenceRange *ranges, size_t n);
 
 /* For the implementations: opens the directory of the process in /proc. Descriptor; -ESRCH: it is gone; -errno. */
 int evidence_open_process(const EvidenceTarget *target);

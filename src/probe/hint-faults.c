@@ -22,6 +22,7 @@
 #include "probe/cgroup.h"
 #include "probe/evidence.h"
 #include "probe/hint-pace.h"
+#include "probe/hint-places.h"
 #include "probe/hint-rings.h"
 #include "probe/hint-trial.h"
 #include "probe/hint-watch.h"
@@ -29,10 +30,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
-
-/* Pages asked for in one call, which holds the lock of the address space shared: 1 ms. */
-#define PLACES_PER_CALL 4096U
 
 /* A process that grows by more between two rounds touches memory for the first time. */
 #define GROWTH_PAGES 512U
@@ -53,8 +50,7 @@ typedef struct HintFaults {
     HintPace pace;
     pid_t *tids;
     size_t tids_capacity;
-    void *pages[PLACES_PER_CALL];
-    int status[PLACES_PER_CALL];
+    HintPlaces places;
     uint64_t rss_pages;
     uint64_t counted_usec; /* when the last round was counted, or the first begun */
     uint64_t rest_until_usec;
@@ -189,29 +185,6 @@ static int take(void *userdata, const FaultSample *sample)
     return touches_add(taking->touches, &touch);
 }
 
-/* Asks where the blocks lie, by the page of each that was touched last. */
-static int locate(HintFaults *faults, Touches *touches)
-{
-    const Topology *topology = faults->target.topology;
-
-    /* Pretend nodes have no memory of their own. */
-    if (topology->rehearsal > 0)
-        return 0;
-    for (size_t from = 0, n; from < touches->n_blocks; from += n) {
-        n = MIN(touches->n_blocks - from, PLACES_PER_CALL);
-        for (size_t i = 0; i < n; i++)
-            faults->pages[i] =
-                (void *)(uintptr_t)touches->blocks[from + i].address; /* NOLINT(performance-no-int-to-ptr) */
-        if (syscall(SYS_move_pages, faults->target.pid, n, faults->pages, NULL, faults->status, 0) < 0)
-            return errno == ESRCH ? EVIDENCE_E_GONE : -errno;
-        for (size_t i = 0; i < n; i++)
-            touches->blocks[from + i].node = faults->status[i] < 0
-                                                 ? NODE_NONE
-                                                 : topology_node_by_os(topology, (uint32_t)faults->status[i]);
-    }
-    return 0;
-}
-
 /* Whether somebody else protects pages, too. Only blocks that were written in earlier rounds say something: a page that was
  * read first after it was protected never has the bit. */
 static int watch(HintFaults *faults, const Touches *touches)
@@ -233,8 +206,9 @@ static int watch(HintFaults *faults, const Touches *touches)
 }
 
 /* Everything up to protecting again. */
-static int count(HintFaults *faults, const EvidenceNow *now, Touches *touches, EvidenceRound *round)
+static int count(HintFaults *faults, const EvidenceNow *now, EvidenceFinds *finds, EvidenceRound *round)
 {
+    Touches *touches = &finds->touches;
     Taking taking = {faults, touches};
     HintRingsCount counted;
     uint64_t faults_made;
@@ -261,8 +235,8 @@ static int count(HintFaults *faults, const EvidenceNow *now, Touches *touches, E
     if (r < 0 && hint_rings_n(faults->rings) == 0)
         return r;
     r = touches_gather(touches);
-    if (r == 0)
-        r = locate(faults, touches);
+    if (r == 0 && touches->n_samples > 0)
+        r = hint_places_find(&faults->places, faults->proc_fd, &faults->target, now->now_usec, finds);
     if (r != 0)
         return r;
     round->counted = touches_fold(touches, now->now_usec - MIN(faults->counted_usec, now->now_usec));
@@ -330,7 +304,7 @@ static int protect(HintFaults *faults, EvidenceRound *round)
     return 0;
 }
 
-static int round_(void *context, const EvidenceNow *now, Touches *touches, EvidenceRound *ret)
+static int round_(void *context, const EvidenceNow *now, EvidenceFinds *finds, EvidenceRound *ret)
 {
     HintFaults *faults = context;
     uint64_t rss_before = faults->rss_pages, period;
@@ -338,7 +312,7 @@ static int round_(void *context, const EvidenceNow *now, Touches *touches, Evide
     int r = evidence_look(&faults->target, faults->proc_fd, &faults->rss_pages);
 
     if (r == 0)
-        r = count(faults, now, touches, ret);
+        r = count(faults, now, finds, ret);
     if (r != 0)
         return r;
     ret->held = held(faults, now, rss_before);
@@ -350,7 +324,7 @@ static int round_(void *context, const EvidenceNow *now, Touches *touches, Evide
     ret->target_usec += ret->protect_usec;
     faults->rest_until_usec = MAX(faults->rest_until_usec,
                                   now->now_usec + hint_pace_rest_usec(ret->target_usec, now->cpu_permille));
-    summary = touches_summary(touches);
+    summary = touches_summary(&finds->touches);
     period = hint_pace_next(&faults->pace, summary.n_local, summary.n_remote);
     ret->due_usec = MAX(now->now_usec + MAX(period, now->period_usec), faults->rest_until_usec);
     return 0;

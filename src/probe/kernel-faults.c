@@ -136,9 +136,10 @@ static int read_thread(KernelFaults *faults, TouchThread *thread)
     return 1;
 }
 
-static int round_(void *context, const EvidenceNow *now, Touches *touches, EvidenceRound *ret)
+static int round_(void *context, const EvidenceNow *now, EvidenceFinds *finds, EvidenceRound *ret)
 {
     KernelFaults *faults = context;
+    Touches *touches = &finds->touches;
     uint64_t cpu_nsec = time_thread_cpu_nsec();
     size_t n;
     int r = evidence_follow_threads(faults->proc_fd, faults->target.pid, touches, &faults->tids,

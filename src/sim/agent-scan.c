@@ -366,6 +366,7 @@ int agent_scan(Engine *e, Agent *agent)
 
         if (!policy || family->n_alive == 0)
             continue;
+        world_process(agent->world, agent_pid(e, i))->use_awaited = true;
         if (!seen->scan)
             r = scan_new(e, family, &seen->scan);
         if (r < 0)

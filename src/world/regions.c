@@ -48,8 +48,11 @@ static void take_over(MemoryRegion *now, const MemoryRegion *before)
     const RegionScan *old = &before->scan;
 
     if (now->resident_bytes == REGION_RESIDENT_UNKNOWN && now->start == before->start &&
-        now->end == before->end)
+        now->end == before->end) {
         now->resident_bytes = before->resident_bytes;
+        now->bound = before->bound;
+        now->kind = before->kind;
+    }
     if (!old->known)
         return;
     if (!scan->known) {

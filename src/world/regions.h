@@ -61,8 +61,8 @@ void regions_done(MemoryRegions *regions);
 int regions_add(MemoryRegions *regions, const MemoryRegion *region);
 
 /* Takes over into `now` what `before` remembers, by overlap. Of several parts the one that was looked at least counts for
- * what is done, and all of them for who is there. Residency is taken over where `now` does not know it, when the
- * region did not change its size. */
+ * what is done, and all of them for who is there. Residency, and what was found out with it (its kind, and whether it is
+ * bound), is taken over where `now` does not know it, when the region did not change its size. */
 void regions_inherit(MemoryRegions *now, const MemoryRegions *before);
 
 /* The region that an address is in, or NULL. */

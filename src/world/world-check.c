@@ -126,11 +126,11 @@ static int check_move(const Check *check, const Process *p)
             (nodes[i] && (hwloc_bitmap_iszero(nodes[i]) ||
                           hwloc_bitmap_last(nodes[i]) >= (int)check->world->topology->n_nodes)))
             return broken(check, "memory of process %d moves outside the topology", p->pid);
-    if (p->memory.to && p->memory.to != p->memory.last)
+    if (p->memory.to && !p->memory.by_use && p->memory.to != p->memory.last)
         return broken(check, "memory of process %d moves elsewhere than it was sent last", p->pid);
     if (p->memory.stripe && !p->memory.last)
         return broken(check, "memory of process %d was striped over no nodes", p->pid);
-    if (!p->memory.to && p->memory.todo_bytes > 0)
+    if (!p->memory.to && (p->memory.todo_bytes > 0 || p->memory.by_use))
         return broken(check, "memory of process %d is to be moved by nobody", p->pid);
     return 0;
 }

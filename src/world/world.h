@@ -96,6 +96,7 @@ typedef struct MemoryMove {
     uint64_t until_usec;  /* no other one before (I7) */
     uint64_t stuck_bytes; /* that the last one could not move */
     uint32_t n_vain;      /* how many in a row moved nothing */
+    bool by_use;          /* the one under way is of parts of it, to the threads that use them */
 } MemoryMove;
 
 /* What became of such orders. */
@@ -128,6 +129,7 @@ typedef struct Process {
     uint64_t grown_bytes;     /* how much more that is than what was known before */
     MemoryMove memory;
     bool memory_awaited; /* that is being found out for the first time: a moment later it is known */
+    bool use_awaited; /* who uses which part of it is being found out; until then it is not moved as a whole */
     uint32_t n_threads;
     uint32_t cpu_permille; /* CPU time used over the last slow tick, in permille of one CPU */
     WorkloadIx workload;

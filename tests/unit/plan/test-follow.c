@@ -156,9 +156,11 @@ static void test_refusals(void **state)
     assert_refused(&f, PLAN_REASON_FOLLOW_OFF);
     f.policies->policies[0]->follow = true;
 
-    f.policies->policies[0]->evidence = POLICY_EVIDENCE_WRITE;
-    assert_refused(&f, PLAN_REASON_NOT_ACTIVE);
-    f.policies->policies[0]->evidence = POLICY_EVIDENCE_RESIDENCY;
+    world_process(f.world, 10)->use_awaited = true;
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 0);
+    assert_int_equal(f.plan.n_refused[PLAN_REASON_USE_AWAITED], 1);
+    world_process(f.world, 10)->use_awaited = false;
 
     f.world->kernel_balances = true;
     assert_refused(&f, PLAN_REASON_KERNEL_BALANCES);

@@ -348,7 +348,8 @@ static void test_active_choices(void **state)
         {"Steal", "NodeLimit", "3", true},         {"Memory", "Follow", "yes", true},
         {"Limits", "NiceTries", "3", true},        {"Workload", "ExpectWidth", "3", true},
         {"Memory", "Evidence", "auto", true},      {"Memory", "Evidence", "residency", true},
-        {"Memory", "Evidence", "write", false},    {"Workload", "GroupBy", "shared-memory", true},
+        {"Memory", "Evidence", "write", true},     {"Workload", "GroupBy", "shared-memory", true},
+        {"Memory", "BlockSize", "4M", false},      {"Memory", "ScanMinSec", "2s", false},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -5,6 +5,7 @@
 #include "probe-test.h"
 #include "probe/evidence-crew.h"
 
+#include <poll.h>
 #include <sched.h>
 
 static Bench b;
@@ -63,8 +64,9 @@ typedef struct Found {
     bool touches;
 } Found;
 
-static int look_at(void *userdata, const EvidenceReport *report, Touches *touches)
+static int look_at(void *userdata, const EvidenceReport *report, EvidenceSession *session)
 {
+    const Touches *touches = session ? evidence_touches(session) : NULL;
     Found *found = userdata;
 
     found->report = *report;
@@ -100,6 +102,7 @@ static Found wait_rounds(pid_t pid, uint64_t n)
 static void test_rounds(void **state)
 {
     const EvidenceNow now = {.period_usec = 1, .cpu_permille = 1000};
+    struct pollfd news = {.fd = evidence_crew_fd(crew), .events = POLLIN};
     Found found;
 
     put_member(500);
@@ -119,16 +122,22 @@ static void test_rounds(void **state)
     assert_int_equal(found.report.n_samples, found.report.n_rounds);
     assert_int_equal(found.report.n_protected, 0);
     assert_true(evidence_crew_cost_usec(crew) >= found.report.cost_usec);
+    assert_int_equal(poll(&news, 1, 0), 1);
 }
 
 static void test_over(void **state)
 {
+    struct pollfd news = {.fd = evidence_crew_fd(crew), .events = POLLIN};
     Found found = {0};
 
     assert_int_equal(add(600), 0);
     found = wait_rounds(600, 1);
     assert_int_equal(found.report.outcome, EVIDENCE_E_GONE);
     assert_false(found.touches);
+    /* It is told, once. */
+    assert_int_equal(poll(&news, 1, 60000), 1);
+    evidence_crew_clear(crew);
+    assert_int_equal(poll(&news, 1, 0), 0);
     assert_int_equal(evidence_crew_drop(crew, 600), 0);
     assert_int_equal(evidence_crew_drop(crew, 600), -ENOENT);
     assert_int_equal(evidence_crew_look(crew, 600, look_at, &found), -ENOENT);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* From what was judged to orders: one destination at a time, the one most of it goes to first. */
+
+#include "plan/planner.h"
+#include "plan/sorting.h"
+
+#include <string.h>
+
+/* NODE_NONE: what is striped is most. */
+static NodeIx largest(const Sorting *sorting)
+{
+    uint64_t *sums = sorting->sums, striped = 0;
+    NodeIx best = NODE_NONE;
+
+    memset(sums, 0, sorting->n_nodes * sizeof(*sums));
+    for (size_t i = 0; i < sorting->n_moves; i++) {
+        const SortingMove *move = &sorting->moves[i];
+
+        *(move->to.i >= 0 ? &sums[move->to.i] : &striped) += move->range.end - move->range.start;
+    }
+    for (uint32_t i = 0; i < sorting->n_nodes; i++)
+        if (sums[i] > (best.i >= 0 ? sums[best.i] : striped))
+            best = (NodeIx){(int32_t)i};
+    return best;
+}
+
+/* Neighbours that lie on different nodes go in one range. */
+static int add_range(Sorting *sorting, const SortingMove *move)
+{
+    PlanRange *last = sorting->n_ranges > 0 ? &sorting->ranges[sorting->n_ranges - 1] : NULL;
+
+    if (move->from.i >= 0 && hwloc_bitmap_set(sorting->from, (unsigned)move->from.i) < 0)
+        return -ENOMEM;
+    if (last && last->end == move->range.start) {
+        last->end = move->range.end;
+        return 0;
+    }
+    if (!GROW(sorting->ranges, sorting->ranges_capacity, sorting->n_ranges + 1))
+        return -ENOMEM;
+    sorting->ranges[sorting->n_ranges++] = move->range;
+    return 0;
+}
+
+static int find_ranges(Sorting *sorting, uint64_t *ret_bytes)
+{
+    int r = 0;
+
+    *ret_bytes = 0;
+    sorting->n_ranges = 0;
+    sorting->ranges_to = largest(sorting);
+    hwloc_bitmap_zero(sorting->from);
+    for (size_t i = 0; i < sorting->n_moves && r == 0; i++) {
+        const SortingMove *move = &sorting->moves[i];
+
+        if (move->to.i != sorting->ranges_to.i)
+            continue;
+        *ret_bytes += move->range.end - move->range.start;
+        r = add_range(sorting, move);
+    }
+    return r;
+}
+
+bool sorting_next(Sorting *sorting, const Process *process, PlanUse *ret)
+{
+    bool striped;
+    uint64_t bytes;
+
+    if (sorting->n_moves == 0 || find_ranges(sorting, &bytes) < 0)
+        return false;
+    striped = sorting->ranges_to.i < 0;
+    if (!striped && hwloc_bitmap_only(sorting->to, (unsigned)sorting->ranges_to.i) < 0)
+        return false;
+    *ret = (PlanUse){
+        .subject = planner_process_key(process),
+        .ranges = sorting->ranges,
+        .n_ranges = sorting->n_ranges,
+        .bytes = bytes,
+        .from = sorting->from,
+        .to = striped ? sorting->home : sorting->to,
+        .stripe = striped,
+    };
+    return true;
+}
+
+static int remember(Sorting *sorting, const SortingMove *move, uint64_t now_usec)
+{
+    uint64_t first = move->range.start / TOUCHES_BLOCK_BYTES,
+             last = (move->range.end - 1) / TOUCHES_BLOCK_BYTES;
+
+    for (uint64_t block = first; block <= last; block++) {
+        if (!GROW(sorting->past, sorting->past_capacity, sorting->n_past + 1))
+            return -ENOMEM;
+        sorting->past[sorting->n_past++] = (SortingPast){block, move->from, now_usec};
+    }
+    return 0;
+}
+
+/* Of each block only the last move is kept. */
+static void tidy(Sorting *sorting)
+{
+    size_t n = 0;
+
+    if (sorting->n_past > 0)
+        qsort(sorting->past, sorting->n_past, sizeof(*sorting->past), sorting_compare_past);
+    for (size_t i = 0; i < sorting->n_past; i++)
+        if (i + 1 == sorting->n_past || sorting->past[i + 1].block != sorting->past[i].block)
+            sorting->past[n++] = sorting->past[i];
+    sorting->n_past = n;
+}
+
+int sorting_taken(Sorting *sorting, uint64_t now_usec)
+{
+    size_t n = 0;
+    int r = 0;
+
+    for (size_t i = 0; i < sorting->n_moves; i++) {
+        SortingMove move = sorting->moves[i];
+
+        if (move.to.i != sorting->ranges_to.i)
+            sorting->moves[n++] = move;
+        else if (r == 0)
+            r = remember(sorting, &move, now_usec);
+    }
+    sorting->n_moves = n;
+    sorting->n_ranges = 0;
+    tidy(sorting);
+    return r;
+}
+
+void sorting_refused(Sorting *sorting)
+{
+    for (size_t i = 0; i < sorting->n_moves; i++)
+        if (sorting->moves[i].to.i >= 0)
+            blocks_take_back(&sorting->blocks, sorting->moves[i].range.start, sorting->moves[i].range.end);
+    sorting->n_moves = sorting->n_ranges = 0;
+}

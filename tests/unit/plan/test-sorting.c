@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Memory of one process, sorted by who uses it: from rounds to plans. */
+
+#include "fixture.h"
+#include "plan/follow.h"
+#include "plan/sorting.h"
+
+#define MIB      ((uint64_t)1 << 20)
+#define SEC      ((uint64_t)1000000)
+#define BLOCK    (2 * MIB)
+#define HEAP     (1 << 30)
+#define N_BLOCKS 16U
+#define PID      10
+#define ON_0     11 /* threads, by where they live */
+#define ON_1     12
+
+typedef struct Bench {
+    Fixture f;
+    Sorting sorting;
+    Touches touches;
+    MemoryRegions regions;
+    Policy *policy;
+    NodeIx where[N_BLOCKS];
+    pid_t user[N_BLOCKS]; /* 0: nobody touches it; -1: both do, in turns */
+    uint32_t n_rounds;
+} Bench;
+
+static Process *process(Bench *b)
+{
+    return world_process(b->f.world, PID);
+}
+
+static SortingLook look(Bench *b)
+{
+    return (SortingLook){b->f.world, process(b), b->policy, &b->touches, &b->regions};
+}
+
+static void add_thread(Bench *b, pid_t tid)
+{
+    fixture_task(&b->f, PID, tid, 0);
+    assert_int_equal(touches_add_thread(&b->touches, (TaskKey){.pid = PID, .tid = tid}), 0);
+}
+
+/* A home of both nodes; all memory on node 0. */
+static void setup(Bench *b)
+{
+    const MemoryRegion heap = {.start = HEAP,
+                               .end = HEAP + N_BLOCKS * BLOCK,
+                               .readable = true,
+                               .writable = true,
+                               .resident_bytes = REGION_RESIDENT_UNKNOWN};
+
+    *b = (Bench){0};
+    fixture_init(&b->f, TWO_SHARDS);
+    for (uint32_t i = 0; i < 2; i++) {
+        b->f.world->topology->nodes[i].memory_bytes = 8192 * MIB;
+        b->f.world->nodes[i].free_bytes = 4096 * MIB;
+        b->f.world->nodes[i].free_known = true;
+    }
+    b->policy = fixture_policy(&b->f, "a", "[Placement]\nMode=fixed\nNodes=0-1\n");
+    fixture_process(&b->f, PID, "a", NULL);
+    touches_init(&b->touches, 2);
+    add_thread(b, ON_0);
+    add_thread(b, ON_1);
+    fixture_home(&b->f);
+    fixture_find(&b->f, PID, ON_0)->home_node.i = 0;
+    fixture_find(&b->f, PID, ON_1)->home_node.i = 1;
+    assert_int_equal(hwloc_bitmap_weight(b->f.world->groups[0].home_nodes), 2);
+    assert_int_equal(regions_add(&b->regions, &heap), 0);
+    assert_int_equal(sorting_init(&b->sorting, 2), 0);
+    for (uint32_t i = 0; i < N_BLOCKS; i++)
+        b->where[i] = (NodeIx){0};
+}
+
+static void done(Bench *b)
+{
+    sorting_done(&b->sorting);
+    touches_done(&b->touches);
+    regions_done(&b->regions);
+    fixture_done(&b->f);
+}
+
+static void touch(Bench *b, uint32_t block, pid_t tid)
+{
+    const Touch touch = {HEAP + block * BLOCK, tid, {tid == ON_0 ? 0 : 1}};
+
+    assert_int_equal(touches_add(&b->touches, &touch), 0);
+}
+
+static void round_(Bench *b)
+{
+    for (uint32_t i = 0; i < N_BLOCKS; i++) {
+        if (b->user[i] > 0)
+            touch(b, i, b->user[i]);
+        else if (b->user[i] < 0)
+            touch(b, i, (b->n_rounds + i) % 2 ? ON_0 : ON_1);
+    }
+    b->n_rounds++;
+    assert_int_equal(touches_gather(&b->touches), 0);
+    for (size_t i = 0; i < b->touches.n_blocks; i++)
+        b->touches.blocks[i].node = b->where[(b->touches.blocks[i].address - HEAP) / BLOCK];
+    assert_true(touches_fold(&b->touches, 100000));
+}
+
+static void rounds(Bench *b, unsigned n)
+{
+    while (n-- > 0)
+        round_(b);
+}
+
+static void judge(Bench *b)
+{
+    const SortingLook what = look(b);
+
+    assert_int_equal(sorting_judge(&b->sorting, &what), 0);
+}
+
+/* Plans the next order; whether it was given. Refusals are in the plan. */
+static bool order(Bench *b, PlanUse *use)
+{
+    char *what = NULL;
+
+    if (!sorting_next(&b->sorting, process(b), use))
+        return false;
+    assert_int_equal(plan_follow_use(b->f.world, b->f.policies, &b->f.limits, use, 1, &b->f.plan), 0);
+    if (plan_check(b->f.world, b->f.policies, &b->f.limits, &b->f.plan, &what) < 0)
+        fail_msg("%s", what);
+    return b->f.plan.n_actions == 1;
+}
+
+/* The order is taken and done at once. */
+static void carry_out(Bench *b, const PlanUse *use)
+{
+    fixture_commit(&b->f, NULL);
+    assert_true(process(b)->memory.by_use);
+    assert_true(follow_holds(b->f.world, b->f.policies, process(b)));
+    assert_int_equal(sorting_taken(&b->sorting, b->f.world->now_usec), 0);
+    for (size_t i = 0; i < use->n_ranges; i++)
+        for (uint64_t at = use->ranges[i].start; at < use->ranges[i].end; at += BLOCK)
+            b->where[(at - HEAP) / BLOCK].i =
+                use->stripe ? (int32_t)(at / BLOCK % 2) : hwloc_bitmap_first(use->to);
+    follow_over(b->f.world, b->f.policies,
+                &(FollowResult){.subject = use->subject,
+                                .group_id = b->f.world->groups[0].id,
+                                .end = FOLLOW_END_DONE,
+                                .time_usec = b->f.world->now_usec,
+                                .moved_bytes = use->bytes});
+    assert_null(process(b)->memory.to);
+}
+
+static void test_own(void **state)
+{
+    const PlanAction *action;
+    PlanUse use;
+    Bench b;
+
+    setup(&b);
+    for (uint32_t i = 0; i < 4; i++)
+        b.user[i] = ON_0;
+    for (uint32_t i = 4; i < 10; i++)
+        b.user[i] = i == 7 ? 0 : ON_1;
+    /* Who was seen twice may be chance. */
+    rounds(&b, 2);
+    judge(&b);
+    assert_false(order(&b, &use));
+    round_(&b);
+    judge(&b);
+    assert_true(order(&b, &use));
+    action = &b.f.plan.actions[0];
+    assert_int_equal(action->rule, PLAN_RULE_FOLLOW_USE);
+    assert_int_equal(use.bytes, 5 * BLOCK);
+    assert_int_equal(use.n_ranges, 2);
+    assert_int_equal(use.ranges[0].start, HEAP + 4 * BLOCK);
+    assert_int_equal(use.ranges[0].end, HEAP + 7 * BLOCK);
+    assert_int_equal(use.ranges[1].start, HEAP + 8 * BLOCK);
+    assert_ptr_equal(action->memory.to, fixture_mask(&b.f, "1"));
+    assert_ptr_equal(action->memory.from, fixture_mask(&b.f, "0"));
+    assert_int_equal(action->memory.headroom_percent, 10);
+    carry_out(&b, &use);
+    assert_false(sorting_next(&b.sorting, process(&b), &use));
+    assert_int_equal(b.f.world->groups[0].memory.moved_bytes, 5 * BLOCK);
+    for (unsigned i = 0; i < SORTING_QUIET; i++) {
+        round_(&b);
+        judge(&b);
+    }
+    assert_int_equal(b.sorting.n_moves, 0);
+    assert_int_equal(b.sorting.n_quiet, SORTING_QUIET);
+    done(&b);
+}
+
+/* I7: what moved stays for MinResidencySec=, and does not go back for PingPongSec=. */
+static void test_rest(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup(&b);
+    b.policy->min_residency_usec = SEC;
+    b.policy->ping_pong_usec = 10 * SEC;
+    b.user[0] = ON_1;
+    rounds(&b, 3);
+    judge(&b);
+    assert_true(order(&b, &use));
+    carry_out(&b, &use);
+    /* Its user goes back to node 0. */
+    fixture_find(&b.f, PID, ON_1)->home_node.i = 0;
+    round_(&b);
+    b.f.world->now_usec += 2 * SEC;
+    judge(&b);
+    assert_int_equal(b.sorting.n_moves, 0);
+    assert_int_equal(b.sorting.n_resting, 1);
+    b.f.world->now_usec += 9 * SEC;
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_ptr_equal(b.f.plan.actions[0].memory.to, fixture_mask(&b.f, "0"));
+    done(&b);
+}
+
+/* What is refused is not tried, and goes as soon as it may. */
+static void test_refused(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup(&b);
+    b.user[0] = ON_1;
+    rounds(&b, 3);
+    b.f.world->nodes[1].free_bytes = 1;
+    for (unsigned i = 0; i < BLOCKS_TRIES + 2; i++) {
+        round_(&b);
+        judge(&b);
+        assert_false(order(&b, &use));
+        assert_int_equal(b.f.plan.n_refused[PLAN_REASON_HEADROOM], 1);
+        sorting_refused(&b.sorting);
+    }
+    b.f.world->nodes[1].free_bytes = 4096 * MIB;
+    b.f.world->kernel_balances = true;
+    judge(&b);
+    assert_false(order(&b, &use));
+    assert_int_equal(b.f.plan.n_refused[PLAN_REASON_KERNEL_BALANCES], 1);
+    sorting_refused(&b.sorting);
+    b.f.world->kernel_balances = false;
+    b.policy->follow = false;
+    judge(&b);
+    assert_false(order(&b, &use));
+    assert_int_equal(b.f.plan.n_refused[PLAN_REASON_FOLLOW_OFF], 1);
+    sorting_refused(&b.sorting);
+    b.policy->follow = true;
+    judge(&b);
+    assert_true(order(&b, &use));
+    done(&b);
+}
+
+/* One destination after the other, the larger one first. */
+static void test_in_turn(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup(&b);
+    for (uint32_t i = 0; i < 6; i++) {
+        b.user[i] = i < 2 ? ON_0 : ON_1;
+        b.where[i].i = i < 2 ? 1 : 0;
+    }
+    rounds(&b, 4);
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_int_equal(use.bytes, 4 * BLOCK);
+    carry_out(&b, &use);
+    assert_true(order(&b, &use));
+    assert_int_equal(use.bytes, 2 * BLOCK);
+    assert_ptr_equal(b.f.plan.actions[0].memory.to, fixture_mask(&b.f, "0"));
+    done(&b);
+}
+
+/* A thread that somebody else sent to a node lives there; one that may be anywhere has no right node. */
+static void test_foreign(void **state)
+{
+    PlanUse use;
+    Task *task;
+    Bench b;
+
+    setup(&b);
+    b.user[0] = ON_1;
+    task = fixture_find(&b.f, PID, ON_1);
+    task->home_node = NODE_NONE;
+    rounds(&b, 3);
+    judge(&b);
+    assert_int_equal(b.sorting.n_moves, 0);
+    task->hands = TASK_HANDS_FOREIGN;
+    task->original = NULL;
+    task->allowed = fixture_mask(&b.f, "8-9");
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_ptr_equal(b.f.plan.actions[0].memory.to, fixture_mask(&b.f, "1"));
+    done(&b);
+}
+
+/* P17: what both nodes use is striped over them when it is most of the process, else it stays. */
+static void test_striped(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup(&b);
+    for (uint32_t i = 0; i < 8; i++)
+        b.user[i] = i < 2 ? -1 : ON_0;
+    rounds(&b, 6);
+    judge(&b);
+    assert_int_equal(b.sorting.n_moves, 0);
+    for (uint32_t i = 2; i < 8; i++)
+        b.user[i] = -1;
+    rounds(&b, 12);
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_true(use.stripe);
+    assert_true(b.f.plan.actions[0].memory.stripe);
+    assert_int_equal(b.f.plan.actions[0].mechanism, 17);
+    assert_int_equal(use.bytes, 4 * BLOCK);
+    carry_out(&b, &use);
+    round_(&b);
+    b.f.world->now_usec += 3600 * SEC;
+    judge(&b);
+    assert_int_equal(b.sorting.n_moves, 0);
+    done(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_own),     cmocka_unit_test(test_rest),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_in_turn), cmocka_unit_test(test_foreign), cmocka_unit_test(test_striped),
+    };
+
+    return cmocka_run_group_tests_name("plan/sorting", tests, NULL, NULL);
+}

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Threads with memory of their own, which know what it holds: each checks and changes its own in turn, for ever, and the program
+ends with status 1 when some of it is not what it should be.
+
+usage: sorter.py THREADS MB CPUS STATE   each thread has MB of memory in huge pages, touched on CPUS; then all run anywhere. STATE is
+                                         a file with a line for each thread: its number, the address of its memory, its rounds
+"""
+
+import ctypes
+import mmap
+import os
+import pathlib
+import sys
+import threading
+import time
+import zlib
+
+BLOCK = 1 << 20
+
+
+class Worker(threading.Thread):
+    def __init__(self, index, size):
+        super().__init__(daemon=True)
+        self.memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.memory.madvise(mmap.MADV_HUGEPAGE)
+        self.view = memoryview(self.memory)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self.view[:] = bytes([index + 1]) * size
+        self.sums = [zlib.crc32(self.view[at:at + BLOCK]) for at in range(0, size, BLOCK)]
+        self.rounds, self.tid, self.good = 0, 0, True
+
+    def run(self):
+        self.tid = threading.get_native_id()
+        while self.good:
+            for i, at in enumerate(range(0, len(self.view), BLOCK)):
+                # Without the lock of the interpreter: threads run side by side.
+                self.good &= zlib.crc32(self.view[at:at + BLOCK]) == self.sums[i]
+                self.view[at:at + 8] = (self.rounds + i).to_bytes(8, "little")
+                self.sums[i] = zlib.crc32(self.view[at:at + BLOCK])
+            self.rounds += 1
+
+
+def main():
+    n, size, state = int(sys.argv[1]), int(sys.argv[2]) << 20, pathlib.Path(sys.argv[4])
+    everywhere = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {int(cpu) for cpu in sys.argv[3].split(",")})
+    workers = [Worker(i, size) for i in range(n)]
+    os.sched_setaffinity(0, everywhere)
+    for worker in workers:
+        worker.start()
+    while all(worker.good for worker in workers):
+        new = state.with_suffix(".new")
+        new.write_text("".join(f"{w.tid} {w.address} {w.rounds}\n" for w in workers if w.tid), encoding="ascii")
+        new.rename(state)
+        time.sleep(0.1)
+    sys.exit(1)
+
+
+main()
