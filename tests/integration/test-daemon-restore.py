@@ -9,6 +9,7 @@ import re
 import signal
 import struct
 import subprocess
+import time
 
 import lib
 
@@ -296,6 +297,61 @@ class Churn(lib.DaemonTest):
         self.check_restored()
         daemon.stop()
         self.check_restored()
+
+
+class AfterSuspension(lib.DaemonTest):
+    """CLOCK_MONOTONIC, by which the daemon lives, stands still while the machine is suspended, and CLOCK_BOOTTIME, by which births are
+    told, does not. In a time namespace it is ahead as well."""
+
+    AHEAD = ("unshare", "--time", "--boottime", "100000")
+    MIN_AGE_SEC = 2
+
+    def setUp(self):
+        lib.need_placing()
+        uptime = subprocess.run([*self.AHEAD, "cat", "/proc/uptime"], capture_output=True, text=True, check=False).stdout
+        if not uptime or float(uptime.split()[0]) < 100000:
+            self.skipTest("no time namespace that a program can enter by execve(2) (Linux 6.1)")
+        super().setUp()
+        self.write_policy(Workload={"MinAgeSec": str(self.MIN_AGE_SEC)})
+
+    def masks(self, *pids):
+        return set().union(*(lib.affinity(pid).values() for pid in pids))
+
+    def parent(self):
+        """Bears a child that no policy matches whenever it is told to."""
+        parent = subprocess.Popen(["sh", "-c", "while read line; do env -u NUMAPLACE_TEST sleep 1000 & echo $!; done"],
+                                  env={**os.environ, "NUMAPLACE_TEST": self.mark}, text=True,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for pipe in (parent.stdin, parent.stdout):
+            self.addCleanup(pipe.close)
+        self.addCleanup(parent.wait)
+        self.addCleanup(parent.kill)
+        return parent
+
+    def child(self, parent):
+        parent.stdin.write("\n")
+        parent.stdin.flush()
+        pid = int(parent.stdout.readline())
+        self.addCleanup(os.kill, pid, signal.SIGKILL)
+        return pid
+
+    def test_births(self):
+        """Nobody is older than he is. Who was born under our masks gets back what its parent had; who was pinned since does not."""
+        parent = self.parent()
+        daemon = self.daemon(wrap=self.AHEAD).ready()
+        lib.wait_until("the parent to be at home", lambda: self.full not in self.masks(parent.pid))
+        children = [self.child(parent) for _ in range(3)]
+        self.assertNotIn(self.full, self.masks(*children))
+        begin = time.monotonic()
+        newcomer = self.spinner()
+        self.wait_home(daemon, newcomer)
+        self.assertGreater(time.monotonic() - begin, self.MIN_AGE_SEC - 0.2)
+        pinned = children.pop()
+        os.sched_setaffinity(pinned, lib.own_cpus()[-1:])
+        daemon.kill()
+        self.daemon("--restore", wrap=self.AHEAD).process.wait(lib.DEADLINE_SEC)
+        self.assertEqual(self.masks(parent.pid, *children) | newcomer.masks(), {self.full})
+        self.assertEqual(self.masks(pinned), {self.list_of(lib.own_cpus()[-1:])})
 
 
 if __name__ == "__main__":
