@@ -25,6 +25,9 @@
 /* For so long a group is new, and its first home need not wait for a slow tick. */
 #define NEW_USEC 2000000U
 
+/* What a program does first, reading and touching its memory, takes no longer, mostly. */
+#define OUTGROWN_USEC 10000000U
+
 static_assert(CHOOSE_GROUPS_MAX <= PACK_GROUPS_MAX, "more groups than can be packed");
 
 bool choose_mode(const Policy *policy)
@@ -154,6 +157,20 @@ static bool wants_home(const Planner *p, size_t index)
            (pack_mode(policy) != PACK_MODE_SPREAD || !is_young(p, group, policy));
 }
 
+/* Its first home was given when it had only begun, and what it has started since does not fit: threads wait there while there are
+ * CPUs elsewhere. Only once, and only as long as it is new. */
+static bool has_outgrown(const Planner *p, const Group *group)
+{
+    uint64_t now = p->world->now_usec, wants = group->run_permille + (uint64_t)group->wait_permille, room;
+
+    if (!group->home || group->before_nodes || group->n_changes > 0 || group->gone ||
+        now - MIN(group->first_seen_usec, now) >= OUTGROWN_USEC || group->last_home_usec >= now ||
+        hwloc_bitmap_isincluded(p->s->usable, group->home))
+        return false;
+    room = (uint64_t)MAX(hwloc_bitmap_weight(group->home), 0) * 1000;
+    return wants > room + room / 4 && group->wait_permille * 4ULL > wants;
+}
+
 /* How long a new home is kept: until it has been judged. One in which threads wait, or that was chosen before it was known
  * where the memory is, may prove to be wrong at once. */
 static uint64_t residency_usec(const Group *group, const PlannerGroup *g, const Policy *policy)
@@ -177,7 +194,8 @@ static bool group_stays(const Planner *p, const Group *group, const Policy *poli
         return false;
     return !choose_mode(policy) || g->n_placeable == 0 || p->world->workloads[group->workload.i].paused ||
            demand < IDLE_PERMILLE || now < group->frozen_until_usec || g->moves ||
-           now - MIN(group->last_home_usec, now) < residency_usec(group, g, policy);
+           (now - MIN(group->last_home_usec, now) < residency_usec(group, g, policy) &&
+            !has_outgrown(p, group));
 }
 
 /* Where it lives now, and where it lived before; roaming is all nodes. Groups of Mode=fixed are where their policy sends them in
@@ -406,6 +424,14 @@ bool choose_early(const Planner *p)
         if (p->world->groups[i].want_permille >= IDLE_PERMILLE && is_new(p, &p->world->groups[i]) &&
             has_memory(p, i))
             return true;
+    for (size_t i = 0; i < p->world->n_groups; i++) {
+        const Group *group = &p->world->groups[i];
+        const Policy *policy = group_policy(p->world, p->policies, group->workload);
+
+        if (policy && choose_mode(policy) && !p->world->workloads[group->workload.i].paused &&
+            has_outgrown(p, group))
+            return true;
+    }
     return false;
 }
 

@@ -350,32 +350,6 @@ static void test_revert(void **state)
     }
 }
 
-/* A plan that decides nothing says so, but not while something is about to change by itself. */
-static void test_settled(void **state)
-{
-    Fixture f;
-
-    fixture_init(&f, SMALL);
-    fixture_policy(&f, "a", AUTO);
-    add_job(&f, 100, 2, 0, 1);
-    fixture_plan(&f, true);
-    assert_false(f.plan.settled); /* its first home */
-    fixture_commit(&f, NULL);
-    seconds(&f, 1);
-    fixture_plan(&f, false);
-    assert_false(f.plan.settled); /* not looked at */
-    fixture_plan(&f, true);
-    assert_false(f.plan.settled); /* where its memory is is not known */
-    set_memory(&f, 100, (uint64_t[]){1000, 0});
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
-    seconds(&f, 1);
-    set_memory(&f, 100, (uint64_t[]){1000, 0});
-    fixture_plan(&f, true);
-    assert_true(f.plan.settled);
-    fixture_done(&f);
-}
-
 /* PingPongSec=: memory that is said to be here and there does not make a group follow for ever. */
 static void test_restless(void **state)
 {
@@ -571,7 +545,6 @@ int main(void)
         cmocka_unit_test(test_exchange),
         cmocka_unit_test(test_half_exchange),
         cmocka_unit_test(test_revert),
-        cmocka_unit_test(test_settled),
         cmocka_unit_test(test_restless),
         cmocka_unit_test(test_jvm),
         cmocka_unit_test(test_flip),
