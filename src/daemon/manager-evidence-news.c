@@ -53,17 +53,16 @@ static int carry_out(Manager *manager, const PlanUse *uses, size_t n)
 /* Orders what is to move and may be ordered: one order for a process at a time. */
 static int give_orders(Manager *manager)
 {
-    ManagerEvidence *evidence = manager->evidence;
+    const ManagerEvidence *evidence = manager->evidence;
+    PlanUse uses[EVIDENCE_CREW_MAX];
     size_t n = 0;
 
-    if (!GROW(evidence->uses, evidence->uses_capacity, evidence->n_watches + 1))
-        return -ENOMEM;
     for (size_t i = 0; i < evidence->n_watches; i++) {
         EvidenceWatch *watch = evidence->watches[i];
         const Process *process = world_process(manager->world, watch->subject.pid);
 
         if (process && process->start_ticks == watch->subject.start_ticks && !process->memory.to &&
-            sorting_next(&watch->sorting, process, &evidence->uses[n]))
+            sorting_next(&watch->sorting, process, &uses[n]))
             n++;
     }
     if (n == 0)
@@ -71,7 +70,7 @@ static int give_orders(Manager *manager)
     /* Soon, so that it is seen whether they still hold. */
     pace_wake(&manager->pace);
     manager_arm(manager);
-    return carry_out(manager, evidence->uses, n);
+    return carry_out(manager, uses, n);
 }
 
 /* When enough is known of who uses what, the plan need not wait for its next slow tick. */

@@ -109,9 +109,7 @@ static void drop(Manager *manager, size_t index)
     if (process && process->start_ticks == watch->subject.start_ticks)
         process->use_awaited = false;
     evidence_watch_free(watch);
-    evidence->n_watches--;
-    memmove(evidence->watches + index, evidence->watches + index + 1,
-            (evidence->n_watches - index) * sizeof(*evidence->watches));
+    evidence->watches[index] = evidence->watches[--evidence->n_watches];
 }
 
 /* Who is gone, is not to be looked at any more or by something else, or could not be looked at a while ago. */
@@ -145,8 +143,10 @@ static int add(Manager *manager, Process *process, EvidenceKind kind)
     EvidenceWatch *watch;
     int r;
 
-    if (!GROW(evidence->watches, evidence->watches_capacity, evidence->n_watches + 1))
-        return -ENOMEM;
+    if (evidence->n_watches == EVIDENCE_CREW_MAX) {
+        evidence->n_left_out++;
+        return 0;
+    }
     watch = evidence_watch_new(subject, kind, about.insist, manager->world->topology->n_nodes,
                                manager->world->now_usec);
     if (!watch)
@@ -359,8 +359,6 @@ void manager_evidence_free(Manager *manager)
     if (!manager->evidence)
         return;
     plan_done(&manager->evidence->plan);
-    free(manager->evidence->watches);
-    free(manager->evidence->uses);
     free(manager->evidence);
     manager->evidence = NULL;
 }

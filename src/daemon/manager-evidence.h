@@ -11,11 +11,9 @@ typedef struct ManagerEvidence {
     bool balanced;      /* World.kernel_balances, when the machine was looked at */
     EvidenceCrew *crew; /* NULL: not started */
     sd_event_source *source;
-    EvidenceWatch **watches; /* in no order */
-    size_t n_watches, watches_capacity;
-    size_t n_left_out; /* processes, at the last slow tick: too many are looked at */
-    PlanUse *uses;
-    size_t uses_capacity;
+    EvidenceWatch *watches[EVIDENCE_CREW_MAX]; /* in no order */
+    size_t n_watches;
+    size_t n_left_out;     /* processes, at the last slow tick: too many are looked at */
     Plan plan;             /* of the last orders */
     uint64_t paid_usec;    /* of what the crew has cost */
     uint64_t take_in_nsec; /* CPU time of the event loop */
