@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Does to a process of another user what the daemon does, or is there to do, and says what was refused.
 
-usage: sandbox.py PID [perf]   perf: also what it takes to see page faults, if the unit is meant to allow that"""
+usage: sandbox.py PID           of any program
+       sandbox.py PID perf      of one that writes to its largest mapping all the time: its page faults are to be seen
+       sandbox.py PID no-perf   they are to be refused"""
 
 import ctypes
 import mmap
@@ -9,6 +11,7 @@ import os
 import pathlib
 import struct
 import sys
+import time
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 # Of x86-64, which the lab's guests are.
@@ -87,22 +90,54 @@ def pressure() -> None:
         file.write(b"some 50000 500000\0")
 
 
-def write_protect(pid: int) -> None:
-    """Soft-dirty bits: what is cleared is seen when it is written to."""
-    pathlib.Path(f"/proc/{pid}/clear_refs").write_text("4", encoding="ascii")
+def page_faults(pid: int) -> int:
+    """A descriptor of samples of its page faults, with their addresses."""
+    # type, size, config, sample_period, sample_type (TID, ADDR), read_format, flags (exclude_kernel)
+    attr = ctypes.create_string_buffer(struct.pack("=IIQQQQQ", 1, 128, 2, 1, 1 << 1 | 1 << 3, 0, 1 << 5), 128)
+    return syscall(PERF_EVENT_OPEN, attr, pid, -1, -1, 8)
+
+
+def largest(pid: int) -> range:
+    lines = pathlib.Path(f"/proc/{pid}/maps").read_text(encoding="utf-8").splitlines()
+    bounds = [line.split()[0].split("-") for line in lines if not line.endswith("]")]
+    return max((range(int(start, 16), int(end, 16)) for start, end in bounds), key=len)
+
+
+def addresses(ring: mmap.mmap) -> list[int]:
+    """Of the samples in a ring that has not turned yet."""
+    found, at = [], mmap.PAGESIZE
+    end = at + struct.unpack_from("=Q", ring, 1024)[0]
+    while at < end:
+        kind, _, size = struct.unpack_from("=IHH", ring, at)
+        if kind == 9:  # PERF_RECORD_SAMPLE
+            found.append(struct.unpack_from("=Q", ring, at + 16)[0])
+        at += size
+    return found
+
+
+def write_faults(pid: int) -> None:
+    """Its memory is made read-only, and who writes to it is seen."""
     with open(f"/proc/{pid}/pagemap", "rb", buffering=0) as file:
         file.seek(stack(pid) // mmap.PAGESIZE * 8)
         if len(file.read(8)) != 8:
             raise OSError("pagemap is too short")
+    fd, memory = page_faults(pid), largest(pid)
+    with mmap.mmap(fd, 9 * mmap.PAGESIZE) as ring:
+        for _ in range(60):
+            pathlib.Path(f"/proc/{pid}/clear_refs").write_text("4", encoding="ascii")
+            time.sleep(0.5)
+            if any(address in memory for address in addresses(ring)):
+                os.close(fd)
+                return
+    raise OSError("no fault was seen")
 
 
-def page_faults(pid: int) -> None:
-    """Samples of its page faults, with their addresses, through a ring in memory."""
-    # type, size, config, sample_period, sample_type (TID, ADDR), read_format, flags (exclude_kernel)
-    attr = ctypes.create_string_buffer(struct.pack("=IIQQQQQ", 1, 128, 2, 1, 1 << 1 | 1 << 3, 0, 1 << 5), 128)
-    fd = syscall(PERF_EVENT_OPEN, attr, pid, -1, -1, 8)
-    mmap.mmap(fd, 9 * mmap.PAGESIZE).close()
-    os.close(fd)
+def no_page_faults(pid: int) -> None:
+    try:
+        os.close(page_faults(pid))
+    except PermissionError:
+        return
+    raise OSError("they are not refused")
 
 
 def main() -> None:
@@ -111,7 +146,9 @@ def main() -> None:
               "move_pages": lambda: move_pages(pid, MPOL_MF_MOVE), "move_pages of shared ones": lambda: move_pages(pid, MPOL_MF_MOVE_ALL),
               "migrate_pages": lambda: migrate_pages(pid), "capset": capabilities, "pressure stall events": pressure}
     if "perf" in sys.argv:
-        checks |= {"perf_event_open": lambda: page_faults(pid), "clear_refs and pagemap": lambda: write_protect(pid)}
+        checks |= {"write faults": lambda: write_faults(pid)}
+    if "no-perf" in sys.argv:
+        checks |= {"perf_event_open is refused": lambda: no_page_faults(pid)}
     for name, check in checks.items():
         try:
             check()

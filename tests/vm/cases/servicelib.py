@@ -33,6 +33,28 @@ Environment=NUMAPLACE_TEST=of-the-unit
 WantedBy=multi-user.target
 """
 
+# 64 MiB of memory, taken when it is told to, and written to for ever.
+MEMORY = "np-memory.service"
+MEMORY_BYTES = 64 << 20
+MEMORY_GO = pathlib.Path("/run/lab-memory-go")
+MEMORY_PROGRAM = f"""import mmap, os, time
+while not os.path.exists("{MEMORY_GO}"):
+    time.sleep(0.1)
+memory = mmap.mmap(-1, {MEMORY_BYTES}, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+while True:
+    for at in range(0, len(memory), mmap.PAGESIZE):
+        memory[at] = 1
+    time.sleep(0.1)
+"""
+MEMORY_POLICY = f"""[Match]
+Unit={MEMORY}
+[Workload]
+MinAgeSec=0
+[Placement]
+Mode=fixed
+Nodes=%s
+"""
+
 # What matches it can only be read by who may look into processes of other users.
 POLICY = f"""[Match]
 Unit={WORK}
@@ -89,6 +111,16 @@ def wait_masks(cpus: str) -> None:
 
 def write_policy(nodes: int | str, act: str = "affinity") -> None:
     (POLICIES / "50-work.policy").write_text(POLICY % (act, nodes), encoding="ascii")
+
+
+def node_bytes(pid: str) -> dict[int, int]:
+    """Of its largest mapping: where the memory is."""
+    found = {}
+    for line in pathlib.Path(f"/proc/{pid}/numa_maps").read_text(encoding="utf-8").splitlines():
+        unit = int((re.search(r"kernelpagesize_kB=(\d+)", line) or [0, 4])[1]) << 10
+        pages = {int(node): int(n) * unit for node, n in re.findall(r" N(\d+)=(\d+)", line)}
+        found = max(found, pages, key=lambda nodes: sum(nodes.values()))
+    return found
 
 
 def wait_allowed(cpus: str) -> None:
