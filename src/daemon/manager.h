@@ -42,8 +42,8 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-/* Signals per tick to all clients together; more moves than that are fetched with ListMoves. A signal takes
- * some 20 us to build, so this is 10 ms of a tick at worst. */
+/* Signals per tick to all clients together, but for one of which everybody hears; more moves than that are fetched with ListMoves.
+ * A signal takes some 20 us to build and 3 us to send, so this is 10 ms of a tick at worst. */
 #define MANAGER_SIGNALS_PER_TICK   512U
 #define MANAGER_SIGNALS_PER_CLIENT 64U /* as include/numaplace/bus.h says */
 
