@@ -43,7 +43,7 @@ class Sorting(nodes.NodesTest):
         BALANCING.write_text(str(int(on)), encoding="ascii")
 
     def policy(self, **memory_keys):
-        self.write_policy(Placement={"Mode": "fixed", "Nodes": "0-1"}, Steal={"Steal": "no"}, Memory=memory_keys)
+        self.write_policy(Placement={"Mode": "spread", "Nodes": ""}, Steal={"Steal": "no"}, Memory=memory_keys)
 
     def sorter(self):
         state = self.directory / "threads"
