@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Memory that lies on the wrong node when its process gets a home: it arrives there, and is what it was."""
+"""Memory that lies on the wrong node when its process gets a home, or on one of several: it arrives there, and is what it was."""
 
 import os
 import pathlib
@@ -134,6 +134,73 @@ class Follow(nodes.NodesTest):
             at = memory(pid)
             self.assertEqual(home, str(max(at, key=lambda node, at=at: at[node])))
         daemon.stop()
+
+    def walker(self, command=(), options=()):
+        """Four threads that walk over one array and count who was where: too many for a node."""
+        argv = [*command, "numa01", "--processes=1", "--threads=4", "--seconds=600", "--bytes=64M", *options]
+        work = lib.Workload(self, argv, self.mark, stdout=subprocess.DEVNULL, preexec_fn=self.everywhere)
+        lib.wait_until("its memory", lambda: sum(memory(work.pid).values()) >= 64 << 20 or not work.alive())
+        return work
+
+    def even(self, pid):
+        at = memory(pid)
+        return abs(at[HOME] - at[FAR]) * 20 <= at[HOME] + at[FAR]
+
+    def ends_well(self, work):
+        """It looks whether its array is what it should be."""
+        work.process.send_signal(signal.SIGTERM)
+        self.assertEqual(work.process.wait(lib.DEADLINE_SEC), 0)
+
+    def assert_settled(self, daemon, rule):
+        """One order of this rule was enough, or two."""
+        self.wait(daemon, "the order to be over", lambda: daemon.says(": done, moved"))
+        self.ticks(daemon, 20)
+        orders = self.moves(daemon, "move-pages")
+        self.assertEqual({order["rule"] for order in orders}, {rule})
+        self.assertLessEqual(len(orders), 2, orders)
+
+    def test_interleave(self):
+        """P17: as much on each node as long as it runs on both, and then all of it on one."""
+        self.write_policy(Placement={"Mode": "interleave", "Nodes": ""}, Steal={"Steal": "no"})
+        work = self.walker(options=[f"--placement=node:{FAR}"])
+        self.assertGreaterEqual(memory(work.pid)[FAR], 64 << 20)
+        daemon = self.daemon().ready()
+        self.wait(daemon, "its memory on both nodes alike", lambda: self.even(work.pid))
+        self.assert_settled(daemon, "interleave")
+        self.assertTrue(self.even(work.pid), memory(work.pid))
+        self.assertTrue(daemon.ctl("explain", str(work.pid))["memory_striped"])
+        self.write_policy(Placement={"Mode": "interleave", "Nodes": str(HOME)}, Steal={"Steal": "no"})
+        daemon.ctl_run("reload")
+        self.wait(daemon, "its memory to come together", lambda: self.arrived(work.pid))
+        daemon.stop()
+        self.ends_well(work)
+
+    def test_interleaved_from_the_start(self):
+        """What numaplacectl run has interleaved is even, and stays as it is."""
+        self.write_policy(mark="nobody", Placement={"Mode": "interleave", "Nodes": ""}, Steal={"Steal": "no"})
+        daemon = self.daemon().ready()
+        work = self.walker([lib.CTL, "run", "--policy=50-test", f"--socket={daemon.runtime}/bus", "--"])
+        self.assertTrue(self.even(work.pid), memory(work.pid))
+        self.wait(daemon, "it to be seen", lambda: daemon.ctl("explain", str(work.pid))["memory"])
+        self.ticks(daemon, 20)
+        self.assertEqual(self.moves(daemon, "move-pages"), [])
+        daemon.stop()
+        self.ends_well(work)
+
+    def test_even_out(self):
+        """P17: under Mode=auto what lies on one node, though it runs on both."""
+        self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"}, Memory={"EvenOut": "no"})
+        work = self.walker(options=[f"--placement=node:{FAR}"])
+        daemon = self.daemon().ready()
+        self.wait(daemon, "a refusal", lambda: self.refusals(daemon, "even-out-off"))
+        daemon.stop()
+        self.assertGreaterEqual(memory(work.pid)[FAR], 64 << 20)
+        self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"})
+        daemon = self.daemon().ready()
+        self.wait(daemon, "its memory on both nodes alike", lambda: self.even(work.pid))
+        self.assert_settled(daemon, "even-out")
+        daemon.stop()
+        self.ends_well(work)
 
     def test_killed_in_the_midst(self):
         self.fixed(RateLimit=SLOW)
