@@ -158,14 +158,14 @@ static bool wants_home(const Planner *p, size_t index)
 }
 
 /* Its first home was given when it had only begun, and what it has started since does not fit: threads wait there while there are
- * CPUs elsewhere. Only once, and only as long as it is new. */
-static bool has_outgrown(const Planner *p, const Group *group)
+ * CPUs elsewhere. Only once, from MinAgeSec= on, and only as long as it is new. */
+static bool has_outgrown(const Planner *p, const Group *group, const Policy *policy)
 {
     uint64_t now = p->world->now_usec, wants = group->run_permille + (uint64_t)group->wait_permille, room;
 
     if (!group->home || group->before_nodes || group->n_changes > 0 || group->gone ||
-        now - MIN(group->first_seen_usec, now) >= OUTGROWN_USEC || group->last_home_usec >= now ||
-        hwloc_bitmap_isincluded(p->s->usable, group->home))
+        is_young(p, group, policy) || now - MIN(group->first_seen_usec, now) >= OUTGROWN_USEC ||
+        group->last_home_usec >= now || hwloc_bitmap_isincluded(p->s->usable, group->home))
         return false;
     room = (uint64_t)MAX(hwloc_bitmap_weight(group->home), 0) * 1000;
     return wants > room + room / 4 && group->wait_permille * 4ULL > wants;
@@ -195,7 +195,7 @@ static bool group_stays(const Planner *p, const Group *group, const Policy *poli
     return !choose_mode(policy) || g->n_placeable == 0 || p->world->workloads[group->workload.i].paused ||
            demand < IDLE_PERMILLE || now < group->frozen_until_usec || g->moves ||
            (now - MIN(group->last_home_usec, now) < residency_usec(group, g, policy) &&
-            !has_outgrown(p, group));
+            !has_outgrown(p, group, policy));
 }
 
 /* Where it lives now, and where it lived before; roaming is all nodes. Groups of Mode=fixed are where their policy sends them in
@@ -429,7 +429,7 @@ bool choose_early(const Planner *p)
         const Policy *policy = group_policy(p->world, p->policies, group->workload);
 
         if (policy && choose_mode(policy) && !p->world->workloads[group->workload.i].paused &&
-            has_outgrown(p, group))
+            has_outgrown(p, group, policy))
             return true;
     }
     return false;

@@ -4,14 +4,14 @@
 
 #include "choose-test.h"
 
-/* A program that was given a node while it read its input has four threads now: it need not wait for a slow tick, nor for
- * MinResidencySec=, but only this once. */
+/* A program that was given a node while it read its input has four threads now: from MinAgeSec= on it need not wait
+ * for a slow tick, nor for MinResidencySec=, but only this once. */
 static void test_outgrown(void **state)
 {
     Fixture f;
 
     fixture_init(&f, SMALL);
-    fixture_policy(&f, "a", AUTO);
+    fixture_policy(&f, "a", AUTO "MinResidencySec=10s\n");
     add_job(&f, 100, 1, 0, 1);
     f.world->processes[0].first_seen_usec = f.world->groups[0].first_seen_usec = f.world->now_usec;
     set_memory(&f, 100, (uint64_t[]){1000, 0});
@@ -27,8 +27,12 @@ static void test_outgrown(void **state)
     fixture_cpus(&f, 0, 1, 1000, 2000);
     world_sum(f.world);
     f.world->groups[0].demand_permille = 4000;
-    f.world->now_usec += 200000;
-    f.world->tick += 2;
+    f.world->now_usec += 800000;
+    f.world->tick += 8;
+    fixture_plan(&f, false);
+    assert_int_equal(f.plan.n_homes, 0); /* MinAgeSec= */
+    f.world->now_usec += 100000;
+    f.world->tick++;
     fixture_plan(&f, false);
     fixture_commit(&f, NULL);
     assert_true(group_of(&f, 100)->roams);
