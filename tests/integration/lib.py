@@ -140,7 +140,8 @@ class Daemon:
         return text in self.log()
 
     def ready(self):
-        wait_until("the daemon to be ready", lambda: self.says(": ready (") or self.process.poll() is not None)
+        # First it puts back what an earlier one left, which takes as long as a stop.
+        wait_until("the daemon to be ready", lambda: self.says(": ready (") or self.process.poll() is not None, 2 * DEADLINE_SEC)
         self.test.assertIsNone(self.process.poll(), self.log())
         return self
 
