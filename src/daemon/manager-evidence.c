@@ -99,6 +99,16 @@ static void await(const EvidenceWatch *watch, const World *world, Process *proce
                            world->now_usec < watch->since_usec + AWAIT_USEC;
 }
 
+/* What was known grows old from here on. */
+static void forget(World *world, Process *process)
+{
+    size_t n, first = world_process_tasks(world, process, &n);
+
+    process->use_awaited = false;
+    for (size_t i = first; i < first + n; i++)
+        (void)world_set_task_use(world, &world->tasks[i], NULL, 0, 0, 0);
+}
+
 static void drop(Manager *manager, size_t index)
 {
     ManagerEvidence *evidence = manager->evidence;
@@ -107,7 +117,7 @@ static void drop(Manager *manager, size_t index)
 
     (void)evidence_crew_drop(evidence->crew, watch->subject.pid);
     if (process && process->start_ticks == watch->subject.start_ticks)
-        process->use_awaited = false;
+        forget(manager->world, process);
     evidence_watch_free(watch);
     evidence->watches[index] = evidence->watches[--evidence->n_watches];
 }
