@@ -226,20 +226,34 @@ static int take_moves(Sorting *sorting, const SortingLook *look)
     return r;
 }
 
-/* Whether threads of several nodes use it, all of which are known. */
+/* Whether it lives in all of a home of several nodes. */
+static bool is_free(const Place *place, pid_t tid)
+{
+    const SortingLook *look = place->look;
+    const Task *task = world_task_by_tid(look->world, look->process->pid, tid);
+
+    return task && !task->gone && planner_placeable(look->policy, look->process, task) &&
+           task->home_node.i < 0 && place->only.i < 0;
+}
+
+/* Whether threads of several nodes use it, all of which are known; threads that are free use it from any. */
 static bool is_shared(Sorting *sorting, const Place *place, const TouchBlock *block)
 {
     uint64_t *votes = sorting->sums, all = 0, most = 0;
 
+    if (touches_owner(block) != 0)
+        return false;
     memset(votes, 0, sorting->n_nodes * sizeof(*votes));
     for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++) {
         NodeIx node = node_of((void *)place, block->owners[i].tid);
 
-        if (node.i < 0)
-            return false;
-        votes[node.i] += block->owners[i].weight;
         all += block->owners[i].weight;
-        most = MAX(most, votes[node.i]);
+        if (node.i >= 0) {
+            votes[node.i] += block->owners[i].weight;
+            most = MAX(most, votes[node.i]);
+        } else if (!is_free(place, block->owners[i].tid)) {
+            return false;
+        }
     }
     return most * 1000 < all * SHARED_PERMILLE;
 }

@@ -326,11 +326,39 @@ static void test_striped(void **state)
     done(&b);
 }
 
+/* Threads that share everything have no node of their own, and use it from any of their home. */
+static void test_striped_for_free_threads(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup(&b);
+    fixture_find(&b.f, PID, ON_0)->home_node = fixture_find(&b.f, PID, ON_1)->home_node = NODE_NONE;
+    for (uint32_t i = 0; i < 8; i++)
+        b.user[i] = ON_0; /* its own, wherever it is */
+    rounds(&b, 12);
+    judge(&b);
+    assert_int_equal(b.sorting.n_moves, 0);
+    for (uint32_t i = 0; i < 8; i++)
+        b.user[i] = -1;
+    rounds(&b, 12);
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_true(use.stripe);
+    assert_int_equal(use.bytes, 4 * BLOCK);
+    done(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_own),     cmocka_unit_test(test_rest),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_in_turn), cmocka_unit_test(test_foreign), cmocka_unit_test(test_striped),
+        cmocka_unit_test(test_own),
+        cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_in_turn),
+        cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_striped),
+        cmocka_unit_test(test_striped_for_free_threads),
     };
 
     return cmocka_run_group_tests_name("plan/sorting", tests, NULL, NULL);
