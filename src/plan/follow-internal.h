@@ -45,8 +45,8 @@ bool follow_has_memory(const Topology *topology, uint32_t node);
 /* Growth of groups, and what orders under way will still bring. False: memory is out. */
 bool follow_gather(Planner *p);
 
-/* So many bytes are on their way to these nodes. */
-void follow_speak_for(PlanScratch *s, CpuMask nodes, uint64_t bytes);
+/* Gives the order: for all of the process, or for what `use` (NULL: all) says. */
+void follow_order(const Follow *f, uint8_t mechanism, const PlanUse *use);
 
 /* Each refuses if not. What its policy says; what the machine says; P19; P20: each order is given the whole rate, so a
  * workload may have only one for a node at a time. */

@@ -33,37 +33,6 @@ static CpuMask intern(Planner *p, hwloc_const_bitmap_t nodes)
     return mask;
 }
 
-static void give_order(const Follow *f, const PlanUse *use)
-{
-    const PlanAction action = {
-        .kind = PLAN_KIND_MOVE_PAGES,
-        .rule = f->rule,
-        .mechanism = use->stripe ? MECHANISM_STRIPE : MECHANISM_FILTER,
-        .subject = planner_process_key(f->process),
-        .workload = f->process->workload,
-        .group_id = f->group->id,
-        .cpu = CPU_NONE,
-        .memory =
-            {
-                .from = f->from,
-                .to = f->to,
-                .bytes = use->bytes,
-                .reserve_bytes = follow_reserve_bytes(f),
-                .rate_bytes = f->policy->rate_limit_bytes,
-                .headroom_percent = f->policy->headroom_percent,
-                .nice = FOLLOW_MOVER_NICE,
-                .shared = f->policy->group_by == POLICY_GROUP_BY_SHARED_MEMORY,
-                .ranges = use->ranges,
-                .n_ranges = use->n_ranges,
-                .stripe = use->stripe,
-            },
-        .value = (uint32_t)MIN(use->bytes >> 20, UINT32_MAX),
-    };
-
-    if (planner_act(f->p, &action))
-        follow_speak_for(f->p->s, f->to, use->bytes);
-}
-
 static void follow_one(Planner *p, const PlanUse *use)
 {
     const Process *process = find_process(p, use->subject);
@@ -80,7 +49,7 @@ static void follow_one(Planner *p, const PlanUse *use)
         !follow_has_room(&f) || !follow_has_rate(&f))
         return;
     if (planner_has_budget(p))
-        give_order(&f, use);
+        follow_order(&f, use->stripe ? MECHANISM_STRIPE : MECHANISM_FILTER, use);
     else
         (void)follow_refuse(&f, MECHANISM_FILTER, PLAN_REASON_BUDGET, p->n_spent, PLAN_ACTIONS_PER_TICK);
 }

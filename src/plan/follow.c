@@ -272,40 +272,43 @@ bool follow_has_rate(const Follow *f)
                  : true;
 }
 
-void follow_speak_for(PlanScratch *s, CpuMask nodes, uint64_t bytes)
+/* So many bytes are on their way to these nodes. */
+static void speak_for(PlanScratch *s, CpuMask nodes, uint64_t bytes)
 {
     for (int i = hwloc_bitmap_first(nodes); i >= 0; i = hwloc_bitmap_next(nodes, i))
         s->node_incoming[i] += bytes / (uint64_t)hwloc_bitmap_weight(nodes);
 }
 
-static void give_order(const Follow *f)
+void follow_order(const Follow *f, uint8_t mechanism, const PlanUse *use)
 {
-    bool given = planner_act(f->p, &(PlanAction){
-                                       .kind = PLAN_KIND_MOVE_PAGES,
-                                       .rule = f->rule,
-                                       .mechanism = stripe_is(f->rule) ? MECHANISM_STRIPE : MECHANISM_BLOCKS,
-                                       .subject = planner_process_key(f->process),
-                                       .workload = f->process->workload,
-                                       .group_id = f->group->id,
-                                       .cpu = CPU_NONE,
-                                       .memory =
-                                           {
-                                               .from = f->from,
-                                               .to = f->to,
-                                               .bytes = f->outside_bytes,
-                                               .reserve_bytes = follow_reserve_bytes(f),
-                                               .rate_bytes = f->policy->rate_limit_bytes,
-                                               .headroom_percent = f->policy->headroom_percent,
-                                               .nice = FOLLOW_MOVER_NICE,
-                                               .shared = f->policy->group_by == POLICY_GROUP_BY_SHARED_MEMORY,
-                                               .stripe = stripe_is(f->rule),
-                                           },
-                                       .value = (uint32_t)MIN(f->outside_bytes >> 20, UINT32_MAX),
-                                       .limit = (uint32_t)MIN(f->few_bytes >> 20, UINT32_MAX),
-                                   });
+    const PlanAction action = {
+        .kind = PLAN_KIND_MOVE_PAGES,
+        .rule = f->rule,
+        .mechanism = mechanism,
+        .subject = planner_process_key(f->process),
+        .workload = f->process->workload,
+        .group_id = f->group->id,
+        .cpu = CPU_NONE,
+        .memory =
+            {
+                .from = f->from,
+                .to = f->to,
+                .bytes = f->outside_bytes,
+                .reserve_bytes = follow_reserve_bytes(f),
+                .rate_bytes = f->policy->rate_limit_bytes,
+                .headroom_percent = f->policy->headroom_percent,
+                .nice = FOLLOW_MOVER_NICE,
+                .shared = f->policy->group_by == POLICY_GROUP_BY_SHARED_MEMORY,
+                .ranges = use ? use->ranges : NULL,
+                .n_ranges = use ? use->n_ranges : 0,
+                .stripe = use ? use->stripe : stripe_is(f->rule),
+            },
+        .value = (uint32_t)MIN(f->outside_bytes >> 20, UINT32_MAX),
+        .limit = (uint32_t)MIN(f->few_bytes >> 20, UINT32_MAX),
+    };
 
-    if (given)
-        follow_speak_for(f->p->s, f->to, f->outside_bytes);
+    if (planner_act(f->p, &action))
+        speak_for(f->p->s, f->to, f->outside_bytes);
 }
 
 /* `to`: where its memory is to be; `due`: the CPUs of its threads. */
@@ -334,7 +337,7 @@ static void follow_process(Planner *p, const Process *process, CpuMask to, CpuMa
         !follow_has_room(&f) || !follow_has_rate(&f))
         return;
     if (planner_has_budget(p))
-        give_order(&f);
+        follow_order(&f, stripe_is(f.rule) ? MECHANISM_STRIPE : MECHANISM_BLOCKS, NULL);
     else
         (void)follow_refuse(&f, MECHANISM_BLOCKS, PLAN_REASON_BUDGET, p->n_spent, PLAN_ACTIONS_PER_TICK);
 }
@@ -357,7 +360,7 @@ bool follow_gather(Planner *p)
         if (process->group.i >= 0)
             s->groups[process->group.i].grown_bytes += process->grown_bytes;
         if (process->memory.to)
-            follow_speak_for(s, process->memory.to, process->memory.todo_bytes);
+            speak_for(s, process->memory.to, process->memory.todo_bytes);
     }
     return true;
 }

@@ -328,9 +328,12 @@ static void observe(Planner *p)
             planner_refuse_group(p, 0, PLAN_REASON_OBSERVE, &p->world->groups[i], 0, 0);
 }
 
-/* Empties a plan, but keeps its memory. */
-static void plan_start(Plan *plan, const World *world)
+/* Empties a plan, but keeps its memory. 0 or -ENOMEM. */
+static int begin(Planner *p)
 {
+    Plan *plan = p->plan;
+    const World *world = p->world;
+
     plan->tick = world->tick;
     plan->now_usec = world->now_usec;
     plan->n_actions = plan->n_refusals = plan->n_passes = plan->n_homes = plan->n_freezes = 0;
@@ -338,15 +341,14 @@ static void plan_start(Plan *plan, const World *world)
     memset(plan->n_refused, 0, sizeof(plan->n_refused));
     plan->pressed = plan->full = plan->may_borrow = plan->settled = false;
     plan->n_overloaded = plan->n_idle = 0;
+    return planner_prepare(p);
 }
 
 int plan_compute(World *world, const PolicySet *policies, const PlanLimits *limits, Plan *ret)
 {
     Planner p = {.world = world, .policies = policies, .limits = limits, .plan = ret};
-    int r;
+    int r = begin(&p);
 
-    plan_start(ret, world);
-    r = planner_prepare(&p);
     if (r < 0)
         return r;
     if (limits->observe)
@@ -359,10 +361,8 @@ int plan_compute(World *world, const PolicySet *policies, const PlanLimits *limi
 int plan_release(World *world, WorkloadIx workload, PlanRule rule, Plan *ret)
 {
     Planner p = {.world = world, .plan = ret};
-    int r;
+    int r = begin(&p);
 
-    plan_start(ret, world);
-    r = planner_prepare(&p);
     if (r < 0)
         return r;
     release_workload(&p, workload, rule);
@@ -373,10 +373,8 @@ int plan_follow_use(World *world, const PolicySet *policies, const PlanLimits *l
                     size_t n, Plan *ret)
 {
     Planner p = {.world = world, .policies = policies, .limits = limits, .plan = ret};
-    int r;
+    int r = begin(&p);
 
-    plan_start(ret, world);
-    r = planner_prepare(&p);
     if (r < 0)
         return r;
     follow_uses(&p, uses, n);
