@@ -120,22 +120,52 @@ int probe_mask_read(Probe *probe, World *world, const Process *process, pid_t ti
                                : read_captured(probe, world, process->pid, tid, ret);
 }
 
-/* Whether `mask` is what this group's threads get from us: its home, cut to the cpuset, and at most one CPU more. */
-static bool is_given(Probe *probe, const World *world, GroupIx group, CpuMask cpuset, CpuMask mask)
+/* Whether `mask` is `home` and at most one CPU more. */
+static bool is_home_and_one(hwloc_const_bitmap_t home, CpuMask mask)
 {
-    hwloc_bitmap_t home = probe->scratch;
+    return !hwloc_bitmap_iszero(home) && hwloc_bitmap_isincluded(home, mask) &&
+           hwloc_bitmap_weight(mask) - hwloc_bitmap_weight(home) <= 1;
+}
 
-    if (group.i < 0 || !world->groups[group.i].home ||
-        hwloc_bitmap_and(home, world->groups[group.i].home, cpuset) < 0 || hwloc_bitmap_iszero(home) ||
-        !hwloc_bitmap_isincluded(home, mask))
-        return false;
-    return hwloc_bitmap_weight(mask) - hwloc_bitmap_weight(home) <= 1;
+/* Whether threads of this process live on one node each. */
+static bool lives_apart(const World *world, const Process *process)
+{
+    size_t n, first = world_process_tasks(world, process, &n);
+
+    for (size_t i = first; i < first + n; i++)
+        if (!world->tasks[i].gone && world->tasks[i].home_node.i >= 0)
+            return true;
+    return false;
+}
+
+/* The same of one node of a home, with which children of a thread begin that lives there. */
+static bool is_node_and_one(Probe *probe, const World *world, CpuMask cpuset, const Group *group,
+                            CpuMask mask)
+{
+    for (int i = hwloc_bitmap_first(group->home_nodes); i >= 0; i = hwloc_bitmap_next(group->home_nodes, i))
+        if (hwloc_bitmap_and(probe->scratch, world->topology->nodes[i].cpus, cpuset) == 0 &&
+            is_home_and_one(probe->scratch, mask))
+            return true;
+    return false;
 }
 
 static bool is_home(Probe *probe, const World *world, const Process *process, CpuMask mask)
 {
-    return is_given(probe, world, process->group, process->cpuset, mask) &&
-           hwloc_bitmap_isequal(probe->scratch, mask);
+    return process->group.i >= 0 && world->groups[process->group.i].home &&
+           hwloc_bitmap_and(probe->scratch, world->groups[process->group.i].home, process->cpuset) == 0 &&
+           !hwloc_bitmap_iszero(probe->scratch) && hwloc_bitmap_isequal(probe->scratch, mask);
+}
+
+/* Whether `mask` is what threads of this process get from us: its home, or a node of it, cut to the cpuset, and at most one
+ * CPU more. */
+static bool is_given(Probe *probe, const World *world, const Process *process, CpuMask cpuset, CpuMask mask)
+{
+    const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
+
+    if (!group || !group->home || hwloc_bitmap_and(probe->scratch, group->home, cpuset) < 0)
+        return false;
+    return is_home_and_one(probe->scratch, mask) ||
+           (lives_apart(world, process) && is_node_and_one(probe, world, cpuset, group, mask));
 }
 
 TaskHands probe_mask_judge(Probe *probe, World *world, const Process *process, const Task *task)
@@ -151,8 +181,8 @@ TaskHands probe_mask_judge(Probe *probe, World *world, const Process *process, c
         return TASK_HANDS_UNKNOWN;
     if (hwloc_bitmap_isincluded(probe->scratch, task->allowed))
         return TASK_HANDS_FREE;
-    if (is_given(probe, world, process->group, process->cpuset, task->allowed) ||
-        (parent && is_given(probe, world, parent->group, process->cpuset, task->allowed)))
+    if (is_given(probe, world, process, process->cpuset, task->allowed) ||
+        (parent && is_given(probe, world, parent, process->cpuset, task->allowed)))
         return TASK_HANDS_FREE;
     return TASK_HANDS_FOREIGN;
 }

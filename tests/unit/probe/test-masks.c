@@ -211,6 +211,37 @@ static void test_inherited_with_lent_cpu(void **state)
     assert_int_equal(bench_task(&b, 100, 102)->hands, TASK_HANDS_FOREIGN);
 }
 
+/* Where threads live on one node each, new ones begin with that of the thread that made them. */
+static void test_inherited_from_a_node(void **state)
+{
+    static const struct {
+        pid_t tid;
+        const char *mask;
+        TaskHands hands[2]; /* while nobody lives apart, and then */
+    } rows[] = {
+        {101, "2-3", {TASK_HANDS_FOREIGN, TASK_HANDS_FREE}},
+        {102,
+         "0,2-3",
+         {TASK_HANDS_FREE, TASK_HANDS_FREE}}, /* the home but for one CPU and one more: by its size */
+        {103, "1-2", {TASK_HANDS_FOREIGN, TASK_HANDS_FOREIGN}},
+    };
+
+    for (int apart = 0; apart < 2; apart++) {
+        CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+        make(&b);
+        confine(&b, 100, "0-3");
+        b.world->groups[bench_process(&b, 100)->group.i].home_nodes = mask(&b, "0-1");
+        bench_task(&b, 100, 100)->home_node.i = apart ? 1 : -1;
+        put_process(&b, &(FakeTask){.pid = 100, .n_threads = 4, .mask = "0-3"});
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+            put_thread(&b, &(FakeTask){.pid = 100, .tid = rows[i].tid, .mask = rows[i].mask});
+        bench_discover(&b);
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+            assert_int_equal(bench_task(&b, 100, rows[i].tid)->hands, rows[i].hands[apart]);
+    }
+}
+
 /* A child process has the mask of its parent's group. */
 static void test_inherited_by_child(void **state)
 {
@@ -255,6 +286,7 @@ int main(void)
         cmocka_unit_test(test_inherited),
         cmocka_unit_test(test_inherited_by_child),
         cmocka_unit_test(test_inherited_with_lent_cpu),
+        cmocka_unit_test(test_inherited_from_a_node),
         cmocka_unit_test(test_unreadable),
     };
 
