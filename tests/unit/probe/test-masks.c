@@ -220,9 +220,7 @@ static void test_inherited_from_a_node(void **state)
         TaskHands hands[2]; /* while nobody lives apart, and then */
     } rows[] = {
         {101, "2-3", {TASK_HANDS_FOREIGN, TASK_HANDS_FREE}},
-        {102,
-         "0,2-3",
-         {TASK_HANDS_FREE, TASK_HANDS_FREE}}, /* the home but for one CPU and one more: by its size */
+        {102, "0,2-3", {TASK_HANDS_FOREIGN, TASK_HANDS_FREE}}, /* with a lent CPU */
         {103, "1-2", {TASK_HANDS_FOREIGN, TASK_HANDS_FOREIGN}},
     };
 
