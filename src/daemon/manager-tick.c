@@ -190,7 +190,7 @@ bool manager_newcomers(const Manager *manager, uint64_t now_usec)
 bool manager_has_room(const Manager *manager, uint64_t now_usec)
 {
     return manager->plan.full && pace_may_tick(&manager->pace, now_usec) &&
-           probe_room(manager->probe, manager->world);
+           probe_room(manager->probe, manager->world, manager->plan.n_waiting);
 }
 
 int manager_tick(Manager *manager)

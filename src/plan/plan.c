@@ -298,6 +298,16 @@ static bool is_settled(const Planner *p)
     return plan->n_actions == 0 && plan->n_homes == 0 && plan->n_threads == 0 && plan->n_freezes == 0;
 }
 
+static uint32_t count_waiting(const Planner *p)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < p->world->n_groups; i++)
+        if (may_borrow(p, i))
+            sum += p->s->groups[i].backlog;
+    return (uint32_t)MIN(sum / 1000, UINT32_MAX);
+}
+
 static void compute(Planner *p)
 {
     p->homes = p->limits->slow_tick || choose_early(p);
@@ -316,7 +326,8 @@ static void compute(Planner *p)
     p->plan->full = !p->plan->pressed && p->plan->n_idle == 0 && borrower_waits(p);
     p->plan->pressed |= borrower_waits(p);
     p->plan->may_borrow = any_may_borrow(p);
-    p->plan->settled = p->homes && !choose_waits(p) && is_settled(p);
+    p->plan->n_waiting = count_waiting(p);
+    p->plan->settled = p->homes && !p->plan->pressed && is_settled(p);
 }
 
 /* Only looking: all there is to say is who would have been considered. */
@@ -340,7 +351,7 @@ static int begin(Planner *p)
     plan->n_threads = 0;
     memset(plan->n_refused, 0, sizeof(plan->n_refused));
     plan->pressed = plan->full = plan->may_borrow = plan->settled = false;
-    plan->n_overloaded = plan->n_idle = 0;
+    plan->n_overloaded = plan->n_idle = plan->n_waiting = 0;
     return planner_prepare(p);
 }
 

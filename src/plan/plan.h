@@ -205,10 +205,11 @@ typedef struct Plan {
     size_t n_threads, threads_capacity;
     PlanFreeze *freezes;
     size_t n_freezes, freezes_capacity;
-    bool pressed;    /* someone waits, or a lease runs: keep the fast tick */
-    bool full;       /* that is all, and there is no idle CPU to lend: no tick would help */
-    bool may_borrow; /* some group could be lent a CPU: pressure is worth a tick */
-    bool settled;    /* homes were looked at, and nothing about them was changed or is awaited */
+    bool pressed;       /* someone waits, or a lease runs: keep the fast tick */
+    bool full;          /* that is all, and there is no idle CPU to lend: no tick would help */
+    uint32_t n_waiting; /* threads' worth of waiting in groups that could be lent a CPU, at their homes */
+    bool may_borrow;    /* some group could be lent a CPU: pressure is worth a tick */
+    bool settled;       /* homes were looked at, and nothing about them was changed or is awaited */
     uint32_t n_overloaded, n_idle; /* CPUs (P1) */
     PlanScratch *scratch;          /* working memory, kept from plan to plan */
 } Plan;

@@ -23,8 +23,9 @@
 /* Averages below this say nothing: a quarter of a huge page. */
 #define USE_MIN 128U
 
-/* Of what a thread uses, so much must be its own, or it must have a buddy. */
-#define PRIVATE_PERMILLE 500U
+/* Of what a thread uses, so much must be its own, or it must have a buddy. In the first rounds, when nobody else has been seen
+ * there yet, more than half of what four threads share looks as if each had it to itself. */
+#define PRIVATE_PERMILLE 750U
 
 /* Accesses are in permille of a CPU times 2^16, so that nodes are told apart also by threads that hardly run. Pages are below
  * 2^33, and demands below 2^12. */

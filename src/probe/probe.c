@@ -239,13 +239,13 @@ bool probe_newcomers(const Probe *probe)
     return last > 0 && last != probe->last_pid;
 }
 
-bool probe_room(const Probe *probe, const World *world)
+bool probe_room(const Probe *probe, const World *world, uint32_t n_waiting)
 {
     uint32_t running, last, n_online = 0;
 
     for (uint32_t i = 0; i < world->topology->cpu_limit; i++)
         n_online += world->cpus[i].online;
-    return read_loadavg(probe->options.root_fd, &running, &last) && running < n_online + 1;
+    return read_loadavg(probe->options.root_fd, &running, &last) && running < n_online + n_waiting + 1;
 }
 
 static int compare_pid(const void *key, const void *entry)

@@ -130,8 +130,8 @@ void probe_ask_about(Probe *probe, pid_t pid);
 bool probe_met(const Probe *probe, pid_t pid, uint64_t start_ticks);
 
 /* Whether fewer threads are runnable at this instant than there are CPUs online, as far as /proc/loadavg tells, besides the one
- * that asks. */
-bool probe_room(const Probe *probe, const World *world);
+ * that asks and `n_waiting` that wait where an idle CPU does not help them. */
+bool probe_room(const Probe *probe, const World *world, uint32_t n_waiting);
 
 /* The slow half: finds and matches processes and threads, re-reads masks, cpusets and names, drops what is gone
  * (world_compact()), and brings the World's `now` and its sums up to date. Hands of a thread:

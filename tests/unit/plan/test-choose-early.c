@@ -64,6 +64,10 @@ static void test_settled(void **state)
     set_memory(&f, 100, (uint64_t[]){1000, 0});
     fixture_plan(&f, true);
     assert_true(f.plan.settled);
+    set_demand(&f, 100, 800, 200);
+    world_sum(f.world);
+    fixture_plan(&f, true);
+    assert_false(f.plan.settled); /* an idle CPU could be lent at any time */
     fixture_done(&f);
 }
 

@@ -432,12 +432,17 @@ static void test_newcomers(void **state)
 
     /* Four CPUs, and one of the five is who asks. */
     put(&b, "proc/loadavg", "1.20 0.18 0.12 4/80 117\n");
-    assert_true(probe_room(b.probe, b.world));
+    assert_true(probe_room(b.probe, b.world, 0));
     put(&b, "proc/loadavg", "1.20 0.18 0.12 5/80 117\n");
-    assert_false(probe_room(b.probe, b.world));
+    assert_false(probe_room(b.probe, b.world, 0));
+    /* Three more wait for one of the CPUs that are taken. */
+    put(&b, "proc/loadavg", "1.20 0.18 0.12 7/80 117\n");
+    assert_true(probe_room(b.probe, b.world, 3));
+    put(&b, "proc/loadavg", "1.20 0.18 0.12 8/80 117\n");
+    assert_false(probe_room(b.probe, b.world, 3));
     put(&b, "proc/loadavg", "many\n");
     assert_false(probe_newcomers(b.probe));
-    assert_false(probe_room(b.probe, b.world));
+    assert_false(probe_room(b.probe, b.world, 0));
 }
 
 int main(void)

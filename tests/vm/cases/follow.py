@@ -188,17 +188,30 @@ class Follow(nodes.NodesTest):
         self.ends_well(work)
 
     def test_even_out(self):
-        """P17: under Mode=auto what lies on one node, though it runs on both."""
-        self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"}, Memory={"EvenOut": "no"})
+        """P17: under Mode=auto what lies on one node, though it runs on both, when nothing is known of who uses it."""
+        memory_keys = {"Evidence": "residency"}
+        self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"},
+                          Memory={**memory_keys, "EvenOut": "no"})
         work = self.walker(options=[f"--placement=node:{FAR}"])
         daemon = self.daemon().ready()
         self.wait(daemon, "a refusal", lambda: self.refusals(daemon, "even-out-off"))
         daemon.stop()
         self.assertGreaterEqual(memory(work.pid)[FAR], 64 << 20)
-        self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"})
+        self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"}, Memory=memory_keys)
         daemon = self.daemon().ready()
         self.wait(daemon, "its memory on both nodes alike", lambda: self.even(work.pid))
         self.assert_settled(daemon, "even-out")
+        daemon.stop()
+        self.ends_well(work)
+
+    def test_striped_by_use(self):
+        """P17: what all threads are seen to write, and none has to itself."""
+        self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"}, Memory={"Evidence": "write"})
+        work = self.walker(options=[f"--placement=node:{FAR}"])
+        self.assertGreaterEqual(memory(work.pid)[FAR], 64 << 20)
+        daemon = self.daemon().ready()
+        self.wait(daemon, "its memory on both nodes alike", lambda: self.even(work.pid))
+        self.assertEqual({order["rule"] for order in self.moves(daemon, "move-pages")}, {"follow-use"})
         daemon.stop()
         self.ends_well(work)
 
