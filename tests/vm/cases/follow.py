@@ -204,17 +204,6 @@ class Follow(nodes.NodesTest):
         daemon.stop()
         self.ends_well(work)
 
-    def test_striped_by_use(self):
-        """P17: what all threads are seen to write, and none has to itself."""
-        self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"}, Memory={"Evidence": "write"})
-        work = self.walker(options=[f"--placement=node:{FAR}"])
-        self.assertGreaterEqual(memory(work.pid)[FAR], 64 << 20)
-        daemon = self.daemon().ready()
-        self.wait(daemon, "its memory on both nodes alike", lambda: self.even(work.pid))
-        self.assertEqual({order["rule"] for order in self.moves(daemon, "move-pages")}, {"follow-use"})
-        daemon.stop()
-        self.ends_well(work)
-
     def test_killed_in_the_midst(self):
         self.fixed(RateLimit=SLOW)
         work = self.hasher()
