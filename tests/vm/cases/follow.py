@@ -146,6 +146,11 @@ class Follow(nodes.NodesTest):
         at = memory(pid)
         return abs(at[HOME] - at[FAR]) * 20 <= at[HOME] + at[FAR]
 
+    def apart(self, pid):
+        """Striped, but for a quarter that may stay where it is."""
+        at = memory(pid)
+        return min(at.values()) * 3 >= sum(at.values())
+
     def ends_well(self, work):
         """It looks whether its array is what it should be."""
         work.process.send_signal(signal.SIGTERM)
@@ -201,6 +206,18 @@ class Follow(nodes.NodesTest):
         daemon = self.daemon().ready()
         self.wait(daemon, "its memory on both nodes alike", lambda: self.even(work.pid))
         self.assert_settled(daemon, "even-out")
+        daemon.stop()
+        self.ends_well(work)
+
+    def test_striped_by_use(self):
+        """P17: what all threads are seen to write, and none has to itself. What mbind(2) has bound would be left alone."""
+        self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"}, Memory={"Evidence": "write"})
+        work = self.walker(options=["--placement=main"])
+        at = memory(work.pid)
+        self.assertGreaterEqual(max(at.values()) * 20, 19 * sum(at.values()), at)
+        daemon = self.daemon().ready()
+        self.wait(daemon, "some of its memory on each node", lambda: self.apart(work.pid))
+        self.assertEqual({order["rule"] for order in self.moves(daemon, "move-pages")}, {"follow-use"})
         daemon.stop()
         self.ends_well(work)
 
