@@ -16,19 +16,18 @@ CPUS = pathlib.Path("/sys/devices/system/cpu")
 # The kernel's version is what the suites are there for.
 RELEASES = {"bookworm": "6.1.", "trixie": "6.12."}
 MB = 1 << 20
-# What the kernel keeps for itself before it counts: its image, a descriptor of 64 bytes for each page of 4 KiB, and, where
-# there is memory above 4 GB, 64 MB that devices can reach.
-IMAGE_MB = 64
-PAGES_PER_DESCRIPTOR_PAGE = 64
+# What the kernel keeps for itself before it counts: its image, and its page descriptors.
+KEPT_MB = 64
+# On machines with memory above 4 GB it sets as much aside for devices, and descriptors of 64 bytes for each 4 KiB outgrow the rest.
+LARGE_MB = 4096
 BOUNCE_MB = 64
+PAGES_PER_DESCRIPTOR_PAGE = 64
 
 
 def left_mb(mb: int) -> int:
     """Of a node's memory, what is left of it at least."""
-    kept = IMAGE_MB + mb // PAGES_PER_DESCRIPTOR_PAGE
-    if sum(MACHINE["memory_mb"]) > 4096:
-        kept += BOUNCE_MB
-    return max(0, mb - kept)
+    large = sum(MACHINE["memory_mb"]) > LARGE_MB
+    return max(0, mb - KEPT_MB - (BOUNCE_MB + mb // PAGES_PER_DESCRIPTOR_PAGE if large else 0))
 
 
 def members(text: str) -> list[int]:
