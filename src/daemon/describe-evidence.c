@@ -157,6 +157,6 @@ void describe_use(Dict *dict, const Manager *manager, const Task *task)
     }
     dict_list_end(dict, "use");
     dict_u32(dict, "use_private_permille", use ? use->private_permille : 0);
-    dict_i32(dict, "use_buddy", use ? use->buddy : 0);
+    dict_i32(dict, "use_buddy", use ? use->buddy.tid : 0);
     dict_u64(dict, "use_age_usec", use ? world->now_usec - MIN(use->measured_usec, world->now_usec) : 0);
 }

@@ -29,9 +29,7 @@ EvidenceWatch *evidence_watch_new(TaskKey subject, EvidenceKind kind, bool insis
     watch->kind = kind;
     watch->insist = insist;
     watch->since_usec = now_usec;
-    watch->pages = calloc(MAX(n_nodes, 1U), sizeof(*watch->pages));
-    if (!watch->pages || sorting_init(&watch->sorting, n_nodes) < 0) {
-        free(watch->pages);
+    if (sorting_init(&watch->sorting, n_nodes) < 0) {
         free(watch);
         return NULL;
     }
@@ -47,7 +45,6 @@ EvidenceWatch *evidence_watch_free(EvidenceWatch *watch)
     free(watch->busy);
     free(watch->busy_now);
     free(watch->asked);
-    free(watch->pages);
     free(watch);
     return NULL;
 }
@@ -98,29 +95,6 @@ static int follow_busy(EvidenceWatch *watch, Touches *touches)
         memcpy(watch->busy, watch->busy_now, watch->n_busy_now * sizeof(*watch->busy));
     watch->n_busy = watch->n_busy_now;
     return 0;
-}
-
-static int tell_thread(const EvidenceWatchLook *look, const TouchThread *thread)
-{
-    uint64_t *pages = look->watch->pages, all = faults_total(&thread->faults);
-    Task *task = world_task(look->world, thread->key);
-    uint64_t own = faults_kind(&thread->faults, FAULTS_KIND_PRIVATE);
-
-    if (!task || task->gone || thread->n_samples < TOUCHES_SAMPLES_MIN || all == 0)
-        return 0;
-    for (uint32_t i = 0; i < look->world->topology->n_nodes; i++)
-        pages[i] = faults_memory(&thread->faults, (NodeIx){(int32_t)i});
-    return world_set_task_use(look->world, task, pages, (uint32_t)(own * 1000 / all), thread->buddy.buddy.tid,
-                              look->world->now_usec);
-}
-
-static int tell_threads(const EvidenceWatchLook *look, const Touches *touches)
-{
-    int r = 0;
-
-    for (size_t i = 0; i < touches->n_threads && r == 0; i++)
-        r = tell_thread(look, &touches->threads[i]);
-    return r;
 }
 
 /*
@@ -194,7 +168,7 @@ int evidence_watch_look(void *userdata, const EvidenceReport *report, EvidenceSe
     watch->n_counted = touches->n_rounds;
     watch->summary = touches_summary(touches);
     look->news = true;
-    r = tell_threads(look, touches);
+    r = touches_tell(touches, look->world, look->world->now_usec);
     if (r == 0)
         r = follow_busy(watch, touches);
     if (r == 0 && watch->kind == EVIDENCE_WRITE)

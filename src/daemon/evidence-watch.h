@@ -25,7 +25,6 @@ typedef struct EvidenceWatch {
     ScanWindow window;
     EvidenceRange *asked;
     size_t asked_capacity;
-    uint64_t *pages; /* [n_nodes] */
     Sorting sorting;
 } EvidenceWatch;
 

@@ -106,7 +106,7 @@ static void forget(World *world, Process *process)
 
     process->use_awaited = false;
     for (size_t i = first; i < first + n; i++)
-        (void)world_set_task_use(world, &world->tasks[i], NULL, 0, 0, 0);
+        (void)world_set_task_use(world, &world->tasks[i], NULL, 0, (TaskKey){0}, 0);
 }
 
 static void drop(Manager *manager, size_t index)

@@ -59,7 +59,7 @@ static bool is_known(const Planner *p, const Process *process, const Task *task,
     uint64_t sum = 0;
 
     if (!task->use || !planner_placeable(policy, process, task) ||
-        (task->use->private_permille < PRIVATE_PERMILLE && task->use->buddy == 0))
+        (task->use->private_permille < PRIVATE_PERMILLE && task->use->buddy.tid == 0))
         return false;
     for (uint32_t i = 0; i < p->world->topology->n_nodes; i++)
         sum += task->use->pages[i];
@@ -85,10 +85,7 @@ bool thread_homes_known(const Planner *p, size_t group)
 static uint32_t unit_of_buddy(const ThreadHomes *h, const Task *task)
 {
     const Planner *p = h->p;
-    const Task *buddy =
-        task->use->buddy > 0
-            ? world_task_by_tid(p->world, p->world->processes[task->process.i].pid, task->use->buddy)
-            : NULL;
+    const Task *buddy = task->use->buddy.tid > 0 ? world_task(p->world, task->use->buddy) : NULL;
 
     return buddy && buddy < task ? p->s->tasks[buddy - p->world->tasks].unit : UINT32_MAX;
 }

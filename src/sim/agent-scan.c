@@ -49,7 +49,6 @@ void agent_scan_done(AgentScan *scan)
     blocks_done(&scan->blocks);
     free(scan->first_block);
     free(scan->nodes);
-    free(scan->use);
     free(scan->marked);
     free(scan);
 }
@@ -123,9 +122,7 @@ static int scan_new(const Engine *e, const Family *family, AgentScan **ret)
     }
     scan->nodes = calloc(n_blocks + 1, sizeof(*scan->nodes));
     scan->marked = calloc(n_blocks + 1, sizeof(*scan->marked));
-    scan->use = calloc(e->n_nodes, sizeof(*scan->use));
-    if (!scan->first_block || !scan->use || !scan->nodes || !scan->marked ||
-        blocks_init(&scan->blocks, e->n_nodes) < 0) {
+    if (!scan->first_block || !scan->nodes || !scan->marked || blocks_init(&scan->blocks, e->n_nodes) < 0) {
         agent_scan_done(scan);
         return -ENOMEM;
     }
@@ -136,7 +133,7 @@ static int scan_new(const Engine *e, const Family *family, AgentScan **ret)
 static int find_threads(const Engine *e, AgentScan *scan, const Family *family, pid_t pid)
 {
     for (; scan->n_threads < family->n_forked; scan->n_threads++) {
-        const TaskKey key = {.pid = pid, .tid = agent_tid(e, family->first + scan->n_threads)};
+        const TaskKey key = {pid, agent_tid(e, family->first + scan->n_threads), agent_start_ticks(family)};
         int r = touches_add_thread(&scan->touches, key);
 
         if (r < 0 && r != -E2BIG)
@@ -290,26 +287,6 @@ static void catch_up(Engine *e, const Family *family)
     }
 }
 
-/* What is known of the threads goes to the World, where it gives each a node (plan/thread-homes.c). */
-static int tell_threads(const Agent *agent, const AgentScan *scan, pid_t pid)
-{
-    int r = 0;
-
-    for (size_t i = 0; i < scan->touches.n_threads && r == 0; i++) {
-        const TouchThread *thread = &scan->touches.threads[i];
-        Task *task = world_task_by_tid(agent->world, pid, thread->key.tid);
-        uint64_t all = faults_total(&thread->faults), own = faults_kind(&thread->faults, FAULTS_KIND_PRIVATE);
-
-        if (!task || task->gone || thread->n_samples < TOUCHES_SAMPLES_MIN || all == 0)
-            continue;
-        for (uint32_t n = 0; n < scan->touches.n_nodes; n++)
-            scan->use[n] = faults_memory(&thread->faults, (NodeIx){(int32_t)n});
-        r = world_set_task_use(agent->world, task, scan->use, (uint32_t)(own * 1000 / all),
-                               thread->buddy.buddy.tid, agent->world->now_usec);
-    }
-    return r;
-}
-
 static int look(Engine *e, const Agent *agent, AgentScan *scan, const Family *family, const Policy *policy,
                 pid_t pid)
 {
@@ -324,7 +301,8 @@ static int look(Engine *e, const Agent *agent, AgentScan *scan, const Family *fa
     r = judge(e, scan, family, policy);
     if (r < 0)
         return r;
-    if (touches_fold(&scan->touches, MAX(scan->scan.period_usec, 1U)) && tell_threads(agent, scan, pid) < 0)
+    if (touches_fold(&scan->touches, MAX(scan->scan.period_usec, 1U)) &&
+        touches_tell(&scan->touches, agent->world, now_usec) < 0)
         return -ENOMEM;
     if (policy->scan_feedback)
         rules.window_bytes = converge_window_bytes(

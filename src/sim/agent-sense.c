@@ -39,7 +39,7 @@ Family *agent_family(const Engine *e, pid_t pid)
  * Processes and threads
  */
 
-static uint64_t start_ticks(const Family *family)
+uint64_t agent_start_ticks(const Family *family)
 {
     return (AGENT_UPTIME_USEC * NSEC_PER_USEC + family->start_nsec) / (NSEC_PER_SEC / TICKS_PER_SEC);
 }
@@ -94,7 +94,7 @@ static int meet(Engine *e, Agent *agent, uint32_t index)
     Process process = {
         .pid = agent_pid(e, index),
         .parent = 1,
-        .start_ticks = start_ticks(family),
+        .start_ticks = agent_start_ticks(family),
         .first_seen_usec = agent->world->now_usec,
         .uid = UID,
         .comm = intern_string(pool, w->comm),
@@ -146,7 +146,7 @@ static int meet_thread(Engine *e, Agent *agent, int32_t process, uint32_t index)
     Task task = {
         .tid = agent_tid(e, index),
         .process = {process},
-        .start_ticks = start_ticks(family),
+        .start_ticks = agent_start_ticks(family),
         .reader = index,
         .hands = (uint8_t)hands_of(family, thread),
         .fresh = true,

@@ -27,7 +27,6 @@ typedef struct AgentScan {
     uint64_t *first_block; /* by region, among: */
     NodeIx *nodes;         /* of its blocks */
     bool *marked;          /* those that fault at the next access */
-    uint64_t *use;         /* [n_nodes], of one thread */
     uint64_t n_marked;
     uint32_t n_threads; /* of the family, that are in `touches` */
     bool phase;         /* as of the family */
@@ -60,6 +59,9 @@ typedef struct AgentCpu {
 void agent_move(Engine *e, Agent *agent);
 /* Takes an order. */
 PlanOutcome agent_order(Engine *e, Agent *agent, const PlanAction *action);
+
+/* Field 22 of the stat of its threads. */
+uint64_t agent_start_ticks(const Family *family);
 
 /* Process numbers are given out like the kernel does: a launcher, then its threads. */
 static inline pid_t agent_pid(const Engine *e, uint32_t family)

@@ -422,6 +422,29 @@ BuddyClass touches_thread_class(const TouchThread *thread)
     return thread->n_samples < TOUCHES_SAMPLES_MIN ? BUDDY_CLASS_UNKNOWN : thread->buddy.class;
 }
 
+static int tell_thread(const TouchThread *thread, World *world, uint64_t *pages, uint64_t now_usec)
+{
+    uint64_t all = faults_total(&thread->faults), own = faults_kind(&thread->faults, FAULTS_KIND_PRIVATE);
+    Task *task = world_task(world, thread->key);
+
+    if (!task || task->gone || thread->n_samples < TOUCHES_SAMPLES_MIN || all == 0)
+        return 0;
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
+        pages[i] = faults_memory(&thread->faults, (NodeIx){(int32_t)i});
+    return world_set_task_use(world, task, pages, (uint32_t)(own * 1000 / all), thread->buddy.buddy,
+                              now_usec);
+}
+
+int touches_tell(const Touches *touches, World *world, uint64_t now_usec)
+{
+    CLEANUP_FREE uint64_t *pages = calloc(MAX(world->topology->n_nodes, 1U), sizeof(*pages));
+    int r = pages ? 0 : -ENOMEM;
+
+    for (size_t i = 0; i < touches->n_threads && r == 0; i++)
+        r = tell_thread(&touches->threads[i], world, pages, now_usec);
+    return r;
+}
+
 bool touches_check(const Touches *touches)
 {
     bool good = touches->n_blocks <= TOUCHES_BLOCKS_MAX && touches->n_threads <= TOUCHES_THREADS_MAX &&

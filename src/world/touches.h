@@ -127,5 +127,9 @@ TouchesSummary touches_summary(const Touches *touches);
  * step behind another never faults, and is not private for that. */
 BuddyClass touches_thread_class(const TouchThread *thread);
 
+/* Says in the World what is known of those threads that it has, too: Task.use. Who has too few samples keeps what was known
+ * before. 0 or -ENOMEM. */
+int touches_tell(const Touches *touches, World *world, uint64_t now_usec);
+
 /* Asserts orders and limits; for tests. */
 bool touches_check(const Touches *touches);

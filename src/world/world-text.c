@@ -189,7 +189,7 @@ typedef struct TaskRow {
     Task task;
     uint64_t use_usec; /* and below: of its TaskUse, which has no fixed size */
     uint16_t use_private_permille;
-    pid_t buddy;
+    TaskKey buddy;
     RecordNumbers64 pages;
 } TaskRow;
 
@@ -216,7 +216,8 @@ static const RecordField task_fields[] = {
     {"use_pages", RECORD_NUMBERS64, offsetof(TaskRow, pages)},
     {"use_usec", RECORD_U64, offsetof(TaskRow, use_usec)},
     {"use_private_permille", RECORD_U16, offsetof(TaskRow, use_private_permille)},
-    {"buddy", RECORD_INDEX, offsetof(TaskRow, buddy)},
+    {"buddy", RECORD_INDEX, offsetof(TaskRow, buddy.tid)},
+    {"buddy_start_ticks", RECORD_U64, offsetof(TaskRow, buddy.start_ticks)},
 };
 
 static const RecordField lease_fields[] = {
@@ -429,6 +430,7 @@ static int load_task(RecordReader *reader, World *world, TaskRow *row)
         row->use_private_permille > 1000)
         return record_expected(reader, "use_pages= of %u numbers with use_usec=, or neither",
                                world->topology->n_nodes);
+    row->buddy.pid = row->buddy.tid > 0 ? row->pid : 0;
     at = world_add_task(world, &row->task);
     if (at < 0)
         return at;

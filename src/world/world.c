@@ -191,7 +191,7 @@ int world_add_task(World *world, const Task *value)
 }
 
 int world_set_task_use(const World *world, Task *task, const uint64_t *pages, uint32_t private_permille,
-                       pid_t buddy, uint64_t measured_usec)
+                       TaskKey buddy, uint64_t measured_usec)
 {
     size_t n = world->topology->n_nodes;
 

@@ -54,7 +54,7 @@ typedef enum TaskHands {
 typedef struct TaskUse {
     uint64_t measured_usec;    /* not 0 */
     uint16_t private_permille; /* of what it uses, only it uses so much */
-    pid_t buddy;               /* the thread of its process that it shares most with; 0: none */
+    TaskKey buddy;             /* the thread of its process that it shares most with; tid 0: none */
     uint64_t pages[]; /* [topology->n_nodes]: averages of what it uses, by the node where that lies; up to
                                   WORLD_PAGES_MAX each */
 } TaskUse;
@@ -129,7 +129,8 @@ typedef struct Process {
     uint64_t grown_bytes;     /* how much more that is than what was known before */
     MemoryMove memory;
     bool memory_awaited; /* that is being found out for the first time: a moment later it is known */
-    bool use_awaited; /* who uses which part of it is being found out; until then it is not moved as a whole */
+    bool
+        use_awaited; /* who uses which part of it is being found out; until then it is not moved as a whole */
     uint32_t n_threads;
     uint32_t cpu_permille; /* CPU time used over the last slow tick, in permille of one CPU */
     WorkloadIx workload;
@@ -296,7 +297,7 @@ int world_set_process_memory(const World *world, Process *process, const uint64_
 /* Says what is known of the memory a thread uses: `pages` [topology->n_nodes], and the others as in TaskUse. NULL:
  * nothing any more. Returns 0 or -ENOMEM (what was known stays). */
 int world_set_task_use(const World *world, Task *task, const uint64_t *pages, uint32_t private_permille,
-                       pid_t buddy, uint64_t measured_usec);
+                       TaskKey buddy, uint64_t measured_usec);
 
 /* Look-ups; NULL when there is none. */
 Process *world_process(World *world, pid_t pid);

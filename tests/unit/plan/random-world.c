@@ -364,8 +364,8 @@ static void random_uses(Fixture *f, Random *r, const Renaming *renaming)
         Task *task = &w->tasks[i];
         uint64_t pages[RANDOM_NODES_MAX];
         uint32_t node = renaming->to[random_roll(r, w->topology->n_nodes)];
-        pid_t buddy =
-            i > 0 && task[-1].process.i == task->process.i && random_chance(r, 20) ? task[-1].tid : 0;
+        bool paired = i > 0 && task[-1].process.i == task->process.i && random_chance(r, 20);
+        TaskKey buddy = paired ? world_task_key(w, &task[-1]) : (TaskKey){0};
         hwloc_bitmap_t set = hwloc_bitmap_alloc();
 
         assert_non_null(set);

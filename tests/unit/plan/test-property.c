@@ -60,7 +60,8 @@ static void test_worlds(void **state)
         assert_in_range(n_kind[i], 100, UINT64_MAX);
     for (int i = 0; i <= PLAN_RULE_HOME_GONE; i++) /* those behind are given to plan_release() */
         assert_in_range(n_rule[i], 10, UINT64_MAX);
-    for (int i = PLAN_RULE_FOLLOW_HOME; i < PLAN_RULE_FOLLOW_USE; i++) /* that is given to plan_follow_use() */
+    for (int i = PLAN_RULE_FOLLOW_HOME; i < PLAN_RULE_FOLLOW_USE;
+         i++) /* that is given to plan_follow_use() */
         assert_in_range(n_rule[i], 10, UINT64_MAX);
     for (int i = 0; i < PLAN_REASON_MAX; i++)
         if (n_refused[i] == 0 && i != PLAN_REASON_REHEARSAL && i != PLAN_REASON_NO_POLICY &&

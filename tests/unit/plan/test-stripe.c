@@ -298,10 +298,10 @@ static void test_even_out_guards(void **state)
     (void)assert_ordered(&f, PLAN_RULE_EVEN_OUT, "0", "0-1", 32);
 
     /* Who is seen to use something can be put next to it. */
-    assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, 17), use, 1000, 0, f.world->now_usec),
-                     0);
+    assert_int_equal(
+        world_set_task_use(f.world, fixture_find(&f, 10, 17), use, 1000, (TaskKey){0}, f.world->now_usec), 0);
     assert_silent(&f);
-    assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, 17), NULL, 0, 0, 0), 0);
+    assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, 17), NULL, 0, (TaskKey){0}, 0), 0);
 
     process = world_process(f.world, 10);
     process->first_seen_usec = f.world->now_usec - SEC + 1;

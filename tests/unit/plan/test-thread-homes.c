@@ -21,8 +21,10 @@ static void init(Fixture *f)
 
 static void use(Fixture *f, pid_t tid, uint64_t node0, uint64_t node1, uint32_t private_permille, pid_t buddy)
 {
+    TaskKey key = buddy > 0 ? world_task_key(f->world, fixture_find(f, 10, buddy)) : (TaskKey){0};
+
     assert_int_equal(world_set_task_use(f->world, fixture_find(f, 10, tid), (uint64_t[]){node0, node1},
-                                        private_permille, buddy, f->world->now_usec),
+                                        private_permille, key, f->world->now_usec),
                      0);
 }
 
@@ -76,7 +78,7 @@ static void test_start(void **state)
 
     /* What is known no more puts them back into the hands of the kernel. */
     for (pid_t tid = 10; tid < 14; tid++)
-        assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, tid), NULL, 0, 0, 0), 0);
+        assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, tid), NULL, 0, (TaskKey){0}, 0), 0);
     f.world->now_usec += 20000000;
     f.world->tick++;
     place(&f);

@@ -58,7 +58,10 @@ static World *odd_world(void)
     world->tasks[2].allowed = NULL;
     world->tasks[2].last_move_usec = 72;
     world->tasks[2].home_node = (NodeIx){1};
-    assert_int_equal(world_set_task_use(world, &world->tasks[2], (uint64_t[]){77, 78}, 79, 80, 81), 0);
+    assert_int_equal(world_set_task_use(world, &world->tasks[2], (uint64_t[]){77, 78}, 79,
+                                        (TaskKey){world->processes[world->tasks[2].process.i].pid, 80, 82},
+                                        81),
+                     0);
     return world;
 }
 
@@ -90,7 +93,9 @@ static void test_round_trip(void **state)
     assert_int_equal(copy->tasks[2].use->pages[0], 77);
     assert_int_equal(copy->tasks[2].use->pages[1], 78);
     assert_int_equal(copy->tasks[2].use->private_permille, 79);
-    assert_int_equal(copy->tasks[2].use->buddy, 80);
+    assert_int_equal(copy->tasks[2].use->buddy.tid, 80);
+    assert_int_equal(copy->tasks[2].use->buddy.start_ticks, 82);
+    assert_int_equal(copy->tasks[2].use->buddy.pid, copy->processes[copy->tasks[2].process.i].pid);
     assert_int_equal(copy->tasks[2].use->measured_usec, 81);
     assert_null(copy->processes[0].node_bytes);
     assert_int_equal(copy->processes[1].node_bytes[0], 73);
