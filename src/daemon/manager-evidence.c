@@ -6,8 +6,8 @@
  *
  *     slow tick --> whom to look at --> crew --> rounds --> news --> World, orders
  *
- * A process is looked at when it has several nodes to live on, so that its threads have a choice, or when its memory lies
- * elsewhere than it lives.
+ * A process is looked at when it has several nodes to live on, so that its threads have a choice. Where the home is one node,
+ * all memory goes there, whoever uses it.
  *
  * Looking changes a process (its pages are protected), so it is done only where something may be changed (I11). */
 
@@ -25,10 +25,6 @@
 
 /* Whom this kind could not look at is tried again after that. */
 #define AGAIN_USEC (60 * USEC_PER_SEC)
-
-/* Elsewhere counts as from here on: as in plan/follow.c. */
-#define FEW_BYTES ((uint64_t)2 << 20)
-#define FEW_PART  50U
 
 /* When nothing is saved of MaxCPU=, rounds have this share of it; ticks have the rest. */
 #define COST_PART 2U
@@ -63,19 +59,6 @@ static bool has_several_nodes(const Group *group)
     return group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1);
 }
 
-static bool is_elsewhere(const World *world, const Process *process, const Group *group)
-{
-    uint64_t all = 0, outside = 0;
-
-    if (!process->node_bytes || !group->home_nodes)
-        return false;
-    for (uint32_t i = 0; i < world->topology->n_nodes; i++) {
-        all += process->node_bytes[i];
-        outside += hwloc_bitmap_isset(group->home_nodes, i) ? 0 : process->node_bytes[i];
-    }
-    return outside > MAX(all / FEW_PART, FEW_BYTES);
-}
-
 /* By which evidence it is looked at; EVIDENCE_RESIDENCY: it is not. */
 static EvidenceKind kind_for(const Manager *manager, const Process *process)
 {
@@ -85,7 +68,7 @@ static EvidenceKind kind_for(const Manager *manager, const Process *process)
 
     if (!policy || !group || group->gone || process->gone || process->yielded ||
         world->workloads[process->workload.i].paused || policy->act == POLICY_ACT_OBSERVE ||
-        (!has_several_nodes(group) && !is_elsewhere(world, process, group)))
+        !has_several_nodes(group))
         return EVIDENCE_RESIDENCY;
     return evidence_choose(&manager->evidence->machine, manager_evidence_wanted(policy));
 }

@@ -289,8 +289,7 @@ class Follow(nodes.NodesTest):
         before = {name: kernel_count(name) for name in ("oom_kill", "pswpout")}
         work = self.hasher(2 * left >> 20)
 
-        # Looking at who uses what takes memory for its buffers, on that node, too.
-        self.fixed(Evidence="residency")
+        self.fixed()
         daemon = self.daemon().ready()
         self.wait(daemon, "a refusal", lambda: self.refusals(daemon, "headroom"))
         self.ticks(daemon, 10)
@@ -298,7 +297,7 @@ class Follow(nodes.NodesTest):
         self.assertGreater(node_memory(HOME, "MemFree"), left * 4 // 5)
         daemon.stop()
 
-        self.fixed(Evidence="residency", HeadroomPercent="0")
+        self.fixed(HeadroomPercent="0")
         daemon = self.daemon().ready()
         self.wait(daemon, "the node to be too full", lambda: node_memory(HOME, "MemFree") < left * 4 // 5)
         self.rounds(work, 1)
