@@ -34,6 +34,22 @@ int fixture_setup(void **state)
     return 0;
 }
 
+int fixture_setup_threads(void **state)
+{
+    Fixture *f;
+
+    if (fixture_setup(state) < 0)
+        return -1;
+    f = *state;
+    fixture_start(f);
+    if (!act_record_add_process(f->record, 100, 1, 100, "0-7") || !act_record_clone(f->record, 100, 101) ||
+        !act_record_clone(f->record, 100, 102))
+        return -1;
+    act_record_advance(f->record, 10);
+    fixture_world_process(f, 100, "0-7");
+    return 0;
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
     return remove(path);

@@ -34,6 +34,8 @@ typedef struct Fixture {
 
 /* cmocka's set-up and tear-down. */
 int fixture_setup(void **state);
+/* The same, started, with process 100 and its threads 100, 101 and 102, which may use all of the eight CPUs. */
+int fixture_setup_threads(void **state);
 int fixture_teardown(void **state);
 
 /* A mask that lives as long as the fixture. */

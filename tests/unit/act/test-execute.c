@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Carrying out actions, on the machine in memory: eight CPUs, process 100 with threads 100, 101, 102 that may use all. */
+/* Carrying out actions, on the machine in memory with process 100, threads 100, 101 and 102. */
 
 #include "fixture.h"
 
@@ -9,22 +9,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-
-static int setup(void **state)
-{
-    Fixture *f;
-
-    if (fixture_setup(state) < 0)
-        return -1;
-    f = *state;
-    fixture_start(f);
-    if (!act_record_add_process(f->record, 100, 1, 100, "0-7") || !act_record_clone(f->record, 100, 101) ||
-        !act_record_clone(f->record, 100, 102))
-        return -1;
-    act_record_advance(f->record, 10);
-    fixture_world_process(f, 100, "0-7");
-    return 0;
-}
 
 static void test_home(void **state)
 {
@@ -274,73 +258,6 @@ static void test_lend_put_back(void **state)
     assert_mask(f, 101, "0-3");
 }
 
-/* The cpuset became narrower after the plan was made. */
-static void test_cut(void **state)
-{
-    Fixture *f = *state;
-
-    assert_true(act_record_set_cpuset(f->record, 100, "0-5"));
-    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-5", "4-7", -1), PLAN_OUTCOME_REFUSED);
-    assert_mask(f, 100, "0-5");
-    assert_mask(f, 101, "0-5");
-    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-5", "6-7", -1), PLAN_OUTCOME_REFUSED);
-    fixture_restore(f, 0, 0);
-}
-
-/* A cpuset that becomes narrower while we are there: what the kernel makes of our mask is still ours. */
-static void test_cpuset_changes(void **state)
-{
-    Fixture *f = *state;
-
-    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
-    fixture_tick(f);
-    assert_true(act_record_set_cpuset(f->record, 100, "2-7"));
-    assert_mask(f, 100, "2-3");
-    f->processes[0].cpuset = fixture_mask(f, "2-7");
-    fixture_tick(f);
-    fixture_crash(f);
-    fixture_start(f);
-    fixture_restore(f, 3, 0);
-    assert_mask(f, 100, "2-7");
-}
-
-/* The same, and everything is to be put back before anybody has seen it. The kernel remembers what it is given. */
-static void test_cpuset_cut_unseen(void **state)
-{
-    Fixture *f = *state;
-
-    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
-    assert_true(act_record_fork(f->record, 100, 110));
-    assert_true(act_record_set_cpuset(f->record, 100, "0-2,4-7"));
-    assert_true(act_record_set_cpuset(f->record, 110, "0-2,4-7"));
-    assert_true(act_record_pin(f->record, 101, "1-2")); /* by somebody */
-    assert_mask(f, 100, "0-2");
-    fixture_crash(f);
-    fixture_start(f);
-    fixture_restore(f, 3, 1);
-    assert_mask(f, 101, "1-2");
-    for (pid_t tid = 100; tid <= 110; tid += 10) {
-        assert_mask(f, tid, "0-2,4-7");
-        assert_true(act_record_set_cpuset(f->record, tid, "0-7"));
-        assert_mask(f, tid, "0-7");
-    }
-}
-
-/* A mask that lacks but isolated CPUs was no choice: it follows the cpuset again, and still has none of them. */
-static void test_cpuset_isolated(void **state)
-{
-    Fixture *f = *state;
-
-    assert_true(act_record_isolate(f->record, "7"));
-    assert_true(act_record_add_process(f->record, 120, 1, 120, "0-6"));
-    fixture_world_process(f, 120, "0-2,4-7");
-    assert_true(act_record_set_cpuset(f->record, 120, "0-2,4-7"));
-    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 120, 0, "0-2,4-6", "0-2", -1), PLAN_OUTCOME_DONE);
-    assert_true(act_record_set_cpuset(f->record, 120, "0-7"));
-    fixture_restore(f, 1, 0);
-    assert_mask(f, 120, "0-6");
-}
-
 /* I3: at the very moment of a change, the file says what is changed into what, and what it was. */
 static void check_written(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
 {
@@ -574,7 +491,7 @@ static void test_journal_needed(void **state)
     assert_null(act);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup_threads, fixture_teardown)
 
 int main(void)
 {
@@ -590,10 +507,6 @@ int main(void)
         TEST(test_lend),
         TEST(test_lend_fails_halfway),
         TEST(test_lend_put_back),
-        TEST(test_cut),
-        TEST(test_cpuset_changes),
-        TEST(test_cpuset_cut_unseen),
-        TEST(test_cpuset_isolated),
         TEST(test_written_first),
         TEST(test_full_disk),
         TEST(test_release),

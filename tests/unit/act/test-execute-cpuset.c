@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Actions on process 100 while somebody changes its cpuset: what the kernel makes of a mask of ours is still ours. */
+
+#include "fixture.h"
+
+/* The cpuset became narrower after the plan was made. */
+static void test_cut(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_set_cpuset(f->record, 100, "0-5"));
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-5", "4-7", -1), PLAN_OUTCOME_REFUSED);
+    assert_mask(f, 100, "0-5");
+    assert_mask(f, 101, "0-5");
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-5", "6-7", -1), PLAN_OUTCOME_REFUSED);
+    fixture_restore(f, 0, 0);
+}
+
+/* A cpuset that becomes narrower while we are there: what the kernel makes of our mask is still ours. */
+static void test_cpuset_changes(void **state)
+{
+    Fixture *f = *state;
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    fixture_tick(f);
+    assert_true(act_record_set_cpuset(f->record, 100, "2-7"));
+    assert_mask(f, 100, "2-3");
+    f->processes[0].cpuset = fixture_mask(f, "2-7");
+    fixture_tick(f);
+    fixture_crash(f);
+    fixture_start(f);
+    fixture_restore(f, 3, 0);
+    assert_mask(f, 100, "2-7");
+}
+
+/* The same, and everything is to be put back before anybody has seen it. The kernel remembers what it is given. */
+static void test_cpuset_cut_unseen(void **state)
+{
+    Fixture *f = *state;
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_true(act_record_fork(f->record, 100, 110));
+    assert_true(act_record_set_cpuset(f->record, 100, "0-2,4-7"));
+    assert_true(act_record_set_cpuset(f->record, 110, "0-2,4-7"));
+    assert_true(act_record_pin(f->record, 101, "1-2")); /* by somebody */
+    assert_mask(f, 100, "0-2");
+    fixture_crash(f);
+    fixture_start(f);
+    fixture_restore(f, 3, 1);
+    assert_mask(f, 101, "1-2");
+    for (pid_t tid = 100; tid <= 110; tid += 10) {
+        assert_mask(f, tid, "0-2,4-7");
+        assert_true(act_record_set_cpuset(f->record, tid, "0-7"));
+        assert_mask(f, tid, "0-7");
+    }
+}
+
+/* A mask that lacks but isolated CPUs was no choice: it follows the cpuset again, and still has none of them. */
+static void test_cpuset_isolated(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_isolate(f->record, "7"));
+    assert_true(act_record_add_process(f->record, 120, 1, 120, "0-6"));
+    fixture_world_process(f, 120, "0-2,4-7");
+    assert_true(act_record_set_cpuset(f->record, 120, "0-2,4-7"));
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 120, 0, "0-2,4-6", "0-2", -1), PLAN_OUTCOME_DONE);
+    assert_true(act_record_set_cpuset(f->record, 120, "0-7"));
+    fixture_restore(f, 1, 0);
+    assert_mask(f, 120, "0-6");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup_threads, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_cut),
+        TEST(test_cpuset_changes),
+        TEST(test_cpuset_cut_unseen),
+        TEST(test_cpuset_isolated),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
