@@ -4,12 +4,7 @@
 
 #include "world/touches.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "sample.h"
 
 #define N_NODES 2U
 #define BLOCK   TOUCHES_BLOCK_BYTES
@@ -136,6 +131,38 @@ static void test_private_and_shared(void **state)
                           touches_thread(&touches, 14)->key, &touches_thread(&touches, 14)->buddy));
     assert_false(buddy_are(touches_thread(&touches, 11)->key, &touches_thread(&touches, 11)->buddy,
                            touches_thread(&touches, 14)->key, &touches_thread(&touches, 14)->buddy));
+}
+
+/* Threads are told apart by when they began: 13 is another one in this World. */
+static void test_told(void **state)
+{
+    CLEANUP(world_free_p) World *world = sample_empty();
+
+    assert_int_equal(sample_process(world, 11, -1, -1), 0);
+    for (pid_t tid = 11; tid <= 14; tid++) {
+        int at = sample_task(world, 11, tid, 0, 0);
+
+        assert_true(at >= 0);
+        world->tasks[at].start_ticks = tid == 13 ? 6 : 5;
+    }
+    for (unsigned round = 0; round < 4; round++) {
+        for (unsigned i = 0; i < 8; i++) {
+            touch(11, BASE + i * BLOCK);
+            touch(round % 2 == 0 ? 13 : 14, BASE + (100 + i) * BLOCK);
+        }
+        assert_true(end_round(1));
+    }
+    assert_int_equal(touches_tell(&touches, world, 77), 0);
+    assert_int_equal(world->tasks[0].use->pages[0], 0);
+    assert_int_equal(world->tasks[0].use->pages[1], average(11, 1, FAULTS_KIND_PRIVATE));
+    assert_int_equal(world->tasks[0].use->private_permille, 1000);
+    assert_int_equal(world->tasks[0].use->buddy.tid, 0);
+    assert_int_equal(world->tasks[0].use->measured_usec, 77);
+    assert_null(world->tasks[1].use); /* it was not seen */
+    assert_null(world->tasks[2].use);
+    assert_true(world->tasks[3].use->private_permille < 500);
+    assert_int_equal(world->tasks[3].use->buddy.tid, 13);
+    assert_int_equal(world->tasks[3].use->buddy.start_ticks, 5);
 }
 
 /* Two in one block in one round: shared, by halves. */
@@ -270,6 +297,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_blocks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_round, setup, teardown),
         cmocka_unit_test_setup_teardown(test_private_and_shared, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_told, setup, teardown),
         cmocka_unit_test_setup_teardown(test_together, setup, teardown),
         cmocka_unit_test_setup_teardown(test_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(test_changes_hands, setup, teardown),
