@@ -68,6 +68,15 @@ CpuMask fixture_mask(Fixture *f, const char *list)
     return mask;
 }
 
+void fixture_memory(Fixture *f)
+{
+    for (uint32_t i = 0; i < f->world->topology->n_nodes; i++) {
+        f->world->topology->nodes[i].memory_bytes = 8ULL << 30;
+        f->world->nodes[i].free_bytes = 4ULL << 30;
+        f->world->nodes[i].free_known = true;
+    }
+}
+
 size_t fixture_process(Fixture *f, pid_t pid, const char *policy, const char *cpuset)
 {
     Process process = {

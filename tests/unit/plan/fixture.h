@@ -39,6 +39,8 @@ size_t fixture_process(Fixture *f, pid_t pid, const char *policy, const char *cp
 Task *fixture_task(Fixture *f, pid_t pid, pid_t tid, uint16_t wait);
 
 CpuMask fixture_mask(Fixture *f, const char *list);
+/* Every node has 8 GiB, half of them free. */
+void fixture_memory(Fixture *f);
 void fixture_cpu(Fixture *f, int cpu, uint16_t busy, uint16_t wait);
 void fixture_cpus(Fixture *f, int first, int last, uint16_t busy, uint16_t wait);
 

@@ -30,11 +30,7 @@ static void add_process(Fixture *f, pid_t pid)
 static void setup(Fixture *f, const char *policy)
 {
     fixture_init(f, TWO_SHARDS);
-    for (uint32_t i = 0; i < 2; i++) {
-        f->world->topology->nodes[i].memory_bytes = 8192 * MIB;
-        f->world->nodes[i].free_bytes = 4096 * MIB;
-        f->world->nodes[i].free_known = true;
-    }
+    fixture_memory(f);
     fixture_policy(f, "a", policy);
     add_process(f, 10);
     set_memory(f, 10, 0, 64 * MIB);

@@ -53,11 +53,7 @@ static void setup(Bench *b)
 
     *b = (Bench){0};
     fixture_init(&b->f, TWO_SHARDS);
-    for (uint32_t i = 0; i < 2; i++) {
-        b->f.world->topology->nodes[i].memory_bytes = 8192 * MIB;
-        b->f.world->nodes[i].free_bytes = 4096 * MIB;
-        b->f.world->nodes[i].free_known = true;
-    }
+    fixture_memory(&b->f);
     b->policy = fixture_policy(&b->f, "a", "[Placement]\nMode=fixed\nNodes=0-1\n");
     fixture_process(&b->f, PID, "a", NULL);
     touches_init(&b->touches, 2);

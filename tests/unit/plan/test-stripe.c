@@ -27,11 +27,7 @@ static void setup(Fixture *f, const char *policy)
     Group *g;
 
     fixture_init(f, FOUR_NODES);
-    for (uint32_t i = 0; i < 4; i++) {
-        f->world->topology->nodes[i].memory_bytes = 8192 * MIB;
-        f->world->nodes[i].free_bytes = 4096 * MIB;
-        f->world->nodes[i].free_known = true;
-    }
+    fixture_memory(f);
     fixture_policy(f, "a", policy);
     fixture_process(f, 10, "a", NULL);
     for (pid_t i = 0; i < N_THREADS; i++) {
