@@ -58,7 +58,8 @@ bool pace_may_discover(const Pace *pace, uint64_t now_usec);
 bool pace_may_tick(const Pace *pace, uint64_t now_usec);
 
 /* A tick that began at `now_usec` is over: `pressed` is the plan's, `idle` says that no managed task ran or that nothing
- * about homes was to be changed, costs are CPU time. slow_nsec is that of finding processes, which slow ticks do and others may; 0: this one did not. Sets due_usec. */
+ * about homes was to be changed, costs are CPU time. slow_nsec is that of finding processes, which slow ticks do and others
+ * may; 0: this one did not. Sets due_usec. */
 void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, bool pressed, bool idle, uint64_t fast_nsec,
                  uint64_t slow_nsec);
 

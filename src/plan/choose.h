@@ -12,9 +12,8 @@
 /* Whether a policy leaves the choice of nodes to us. */
 bool choose_mode(const Policy *policy);
 
-/* A new group need not wait for a slow tick: whether one is to be given its first home now, or another one because it has
- * outgrown that, and whether one is to be looked at
- * again as soon as there are loads. */
+/* A group need not wait for a slow tick: whether a new one is to be given its first home now, or one that has outgrown that another;
+ * and whether one is to be looked at again as soon as there are loads. */
 bool choose_early(const Planner *p);
 bool choose_waits(const Planner *p);
 
