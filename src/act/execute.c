@@ -435,7 +435,9 @@ static int execute(Work *work, const Plan *plan, PlanOutcome *outcomes)
     size_t end;
     int r = 0;
 
-    act_refresh(act);
+    /* Most ticks change nothing and ask about nobody's mask. */
+    if (plan->n_actions > 0 || (act->journal && act->journal->n_passages > 0))
+        act_refresh(act);
     if (act->journal) {
         passage_check(act);
         r = act_follow_cpusets(act, work->world);

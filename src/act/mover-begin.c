@@ -192,13 +192,18 @@ static MoverOutcome migrate_small(Walk *w, hwloc_bitmap_t from_os)
     if (outcome != MOVER_DONE || n == 0)
         return outcome;
     outcome = walk_admit(w, n, node->page_bytes, &some);
-    if (outcome == MOVER_NO_ROOM || some < n)
+    if (outcome == MOVER_NO_ROOM)
         return MOVER_DONE;
     if (outcome != MOVER_DONE)
         return outcome;
+    if (some < n) {
+        walk_leave(w);
+        return MOVER_DONE;
+    }
     began = node->ops->now_usec(node->context);
     r = node->ops->migrate_pages(node->context, w->order->pid, from_os, node->os_index);
     walk_count_call(w, node->ops->now_usec(node->context) - began);
+    walk_leave(w);
     if (!node->ops->is_alive(node->context, w->process_fd))
         return MOVER_GONE;
     if (r < 0)
@@ -227,6 +232,7 @@ MoverOutcome walk_begin(Walk *w)
     from_os = hwloc_bitmap_alloc();
     if (!from_os)
         return walk_fail(w, -ENOMEM);
+    w->small = true;
     outcome = migrate_small(w, from_os);
     hwloc_bitmap_free(from_os);
     return outcome;

@@ -9,15 +9,17 @@
 
 typedef struct MoverJob MoverJob;
 
-/* A job's part for one node. */
+/* One lane of a job to one of its nodes: what one thread does of it. The first lane begins; the others are opened when it
+ * has found enough to do. */
 typedef struct MoverPart {
     MoverJob *job;
-    uint32_t index; /* of the job's parts */
+    uint32_t index; /* of the node, among the job's */
     NodeIx node;
-    hwloc_bitmap_t accept_os;
-    Walk *walk;           /* NULL: not begun */
-    MoverAccount account; /* as it was told last */
-    bool queued, over;
+    hwloc_bitmap_t accept_os; /* of the first lane */
+    Walk *walk;               /* NULL: not begun */
+    MoverAccount account;     /* as it was told last */
+    bool queued;
+    bool open;                     /* has been queued, and is not over */
     struct MoverPart *prev, *next; /* in the queue of the node */
 } MoverPart;
 
@@ -28,8 +30,8 @@ struct MoverJob {
     MoverRange *ranges;
     hwloc_bitmap_t to_nodes;
     bool cancelled;
-    MoverPart *parts;
-    uint32_t n_parts, n_over;
+    MoverPart *parts; /* of each node MOVER_LANES_MAX, in ascending order */
+    uint32_t n_parts, n_open;
     MoverResult result;           /* its account: of parts that are over */
     struct MoverJob *prev, *next; /* in the mover's jobs or finished */
 };
@@ -43,7 +45,7 @@ typedef struct MoverWorker {
     int nice;
     MoverPart *part; /* in hand */
     uint64_t heard_usec;
-    bool waiting;  /* for the bucket, or for work */
+    bool waiting;  /* for the bucket, for room, or for work */
     bool given_up; /* it hangs: it has no node any more, and frees itself */
     bool left;     /* about to end */
 } MoverWorker;
@@ -51,7 +53,11 @@ typedef struct MoverWorker {
 /* What there is for each node. */
 typedef struct MoverSeat {
     MoverPart *queue;
-    MoverWorker *worker; /* NULL: none yet */
+    size_t n_queued;
+    pthread_cond_t work;                   /* something was queued */
+    MoverWorker *workers[MOVER_LANES_MAX]; /* NULL: none there */
+    uint32_t n_lanes;                      /* workers it may have */
+    MoverGate gate;
 } MoverSeat;
 
 struct Mover {
@@ -69,7 +75,8 @@ struct Mover {
     MoverJob *jobs, *finished;
     size_t n_orders, n_hanging;
     MoverStatistics total; /* of parts that are over */
-    MoverSeat *seats;      /* [topology->n_nodes] */
+    MoverSeat *seats;      /* [n_seats], by node */
+    uint32_t n_seats;
 };
 
 void mover_account_add(MoverAccount *to, const MoverAccount *account);
@@ -84,6 +91,8 @@ int mover_job_new(const Mover *mover, const MoverOrder *order, MoverJob **ret);
 MoverJob *mover_job_unref(MoverJob *order);
 DEFINE_CLEANUP(MoverJob *, mover_job_unref)
 
+/* One more part of its job is to be done: queues it, and finds somebody. Its node has a worker. */
+void mover_part_open(Mover *mover, MoverPart *part);
 /* A part is over; when it was the last one, so is the order. */
 void mover_part_finish(Mover *mover, MoverPart *part, MoverOutcome outcome, int error);
 void mover_part_queue(Mover *mover, MoverPart *part);
@@ -96,6 +105,10 @@ MoverPart *mover_part_unqueue(Mover *mover, MoverPart *part);
 
 /* Gives the node a worker, if it has none. 0 or -errno. */
 int mover_worker_need(Mover *mover, NodeIx node);
+/* Something was queued for the node, which has a worker: wakes one that is free, or starts one more if there is none. */
+void mover_worker_call(Mover *mover, NodeIx node);
+/* The one that has the part in hand, or NULL. */
+MoverWorker *mover_worker_of(Mover *mover, const MoverPart *part);
 /* Lets go of a worker that has a part in hand and hangs; the part is over. */
 void mover_worker_give_up(Mover *mover, MoverWorker *worker);
 /* Of one whose thread has ended. */

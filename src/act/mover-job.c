@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Jobs: orders, and their parts, one for each node. */
+/* Jobs: orders, and their parts, some for each node. */
 
 #include "act/mover-internal.h"
 
@@ -24,7 +24,8 @@ MoverJob *mover_job_unref(MoverJob *job)
 {
     if (!job || --job->n_ref > 0)
         return NULL;
-    for (uint32_t i = 0; job->parts && i < job->n_parts; i++) {
+    /* Later lanes use what is the first one's. */
+    for (uint32_t i = job->parts ? job->n_parts : 0; i-- > 0;) {
         walk_free(job->parts[i].walk);
         hwloc_bitmap_free(job->parts[i].accept_os);
     }
@@ -48,24 +49,30 @@ static int fill_accept(const Mover *mover, const MoverJob *job, NodeIx node, hwl
     return 0;
 }
 
-/* One part for each node, in ascending order. */
+static int make_lanes(const Mover *mover, MoverJob *job, uint32_t index, NodeIx node)
+{
+    MoverPart *lanes = &job->parts[(size_t)index * MOVER_LANES_MAX];
+
+    for (uint32_t i = 0; i < MOVER_LANES_MAX; i++)
+        lanes[i] = (MoverPart){.job = job, .index = index, .node = node};
+    lanes->accept_os = hwloc_bitmap_alloc();
+    return lanes->accept_os && fill_accept(mover, job, node, lanes->accept_os) == 0 ? 0 : -ENOMEM;
+}
+
 static int make_parts(const Mover *mover, MoverJob *job)
 {
-    int node = hwloc_bitmap_first(job->to_nodes);
+    uint32_t n_nodes = (uint32_t)hwloc_bitmap_weight(job->to_nodes);
+    int node = -1, r = 0;
 
-    job->n_parts = (uint32_t)hwloc_bitmap_weight(job->to_nodes);
+    job->n_parts = n_nodes * MOVER_LANES_MAX;
     job->parts = calloc(job->n_parts, sizeof(*job->parts));
     if (!job->parts)
         return -ENOMEM;
-    for (uint32_t i = 0; i < job->n_parts; i++) {
-        MoverPart *part = &job->parts[i];
-
-        *part = (MoverPart){.job = job, .index = i, .node = {node}, .accept_os = hwloc_bitmap_alloc()};
-        if (!part->accept_os || fill_accept(mover, job, part->node, part->accept_os) < 0)
-            return -ENOMEM;
+    for (uint32_t i = 0; i < n_nodes && r == 0; i++) {
         node = hwloc_bitmap_next(job->to_nodes, node);
+        r = make_lanes(mover, job, i, (NodeIx){node});
     }
-    return 0;
+    return r;
 }
 
 int mover_job_new(const Mover *mover, const MoverOrder *order, MoverJob **ret)
@@ -131,14 +138,14 @@ void mover_part_finish(Mover *mover, MoverPart *part, MoverOutcome outcome, int 
     MoverJob *job = part->job;
     MoverResult *result = &job->result;
 
-    part->over = true;
+    part->open = false;
     mover_account_add(&result->account, &part->account);
     mover_account_add(&mover->total.account, &part->account);
     if (outcome > result->outcome) {
         result->outcome = outcome;
         result->error = error;
     }
-    if (++job->n_over < job->n_parts)
+    if (--job->n_open > 0)
         return;
     mover->total.n_outcome[result->outcome]++;
     DL_DELETE(mover->jobs, job);
@@ -149,13 +156,27 @@ void mover_part_finish(Mover *mover, MoverPart *part, MoverOutcome outcome, int 
 
 void mover_part_queue(Mover *mover, MoverPart *part)
 {
-    DL_APPEND(mover->seats[part->node.i].queue, part);
+    MoverSeat *seat = &mover->seats[part->node.i];
+
+    DL_APPEND(seat->queue, part);
+    seat->n_queued++;
     part->queued = true;
 }
 
 MoverPart *mover_part_unqueue(Mover *mover, MoverPart *part)
 {
-    DL_DELETE(mover->seats[part->node.i].queue, part);
+    MoverSeat *seat = &mover->seats[part->node.i];
+
+    DL_DELETE(seat->queue, part);
+    seat->n_queued--;
     part->queued = false;
     return part;
+}
+
+void mover_part_open(Mover *mover, MoverPart *part)
+{
+    part->open = true;
+    part->job->n_open++;
+    mover_part_queue(mover, part);
+    mover_worker_call(mover, part->node);
 }

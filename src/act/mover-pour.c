@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Asking where pages are, and moving them: in calls that take some ten milliseconds, within what the rate and the room
- * on the node allow. The calls themselves are told of in tests/vm/contract/contract-move-pages.c. */
+ * on the node allow (act/mover-gate.h). The calls themselves are told of in tests/vm/contract/contract-move-pages.c. */
 
 #include "act/mover-walk-internal.h"
 
@@ -93,39 +93,94 @@ uint64_t walk_rate(const Walk *w)
     return host == 0 || (own != 0 && own < host) ? own : host;
 }
 
-MoverOutcome walk_admit(Walk *w, size_t n, uint64_t bytes, size_t *ret_n)
+/* Pauses; false: to be stopped. */
+static bool pause_for(Walk *w, uint64_t usec)
+{
+    w->host->pause(w->host->userdata, usec);
+    return walk_go_on(w);
+}
+
+static MoverOutcome take_rate(Walk *w, uint64_t rate, uint64_t bytes)
 {
     WalkNode *node = w->node;
-    uint32_t limit = bytes == WALK_BLOCK_BYTES ? node->blocks_limit : node->pages_limit;
-    uint64_t rate = walk_rate(w), wait;
+    uint64_t usec;
+
+    while ((usec = mover_gate_take(node->gate, &node->pass, rate, bytes,
+                                   node->ops->now_usec(node->context))) > 0)
+        if (!pause_for(w, usec)) {
+            mover_gate_forgo(node->gate, &node->pass);
+            return MOVER_CANCELLED;
+        }
+    return MOVER_DONE;
+}
+
+static int read_room(const Walk *w, uint64_t *ret)
+{
+    const WalkNode *node = w->node;
     CLEANUP_FREE char *text = NULL;
     MoverMeminfo memory;
     char path[64];
     int r;
-
-    n = MIN(n, limit);
-    if (rate != 0)
-        n = MIN(n, mover_bucket_burst(rate) / bytes);
-    while (rate != 0 && (wait = mover_bucket_wait(&node->bucket, rate, n * bytes,
-                                                  node->ops->now_usec(node->context))) > 0) {
-        w->host->pause(w->host->userdata, wait);
-        if (!walk_go_on(w))
-            return MOVER_CANCELLED;
-    }
 
     (void)snprintf(path, sizeof(path), "sys/devices/system/node/node%" PRIu32 "/meminfo", node->os_index);
     r = node->ops->read_file(node->context, path, MOVER_MEMINFO_SIZE, &text);
     if (r == 0)
         r = mover_meminfo_parse(text, &memory);
     if (r < 0)
-        return walk_fail(w, r);
-    n = MIN(n, mover_room(&memory, &w->guard) / bytes);
-    if (n == 0)
-        return MOVER_NO_ROOM;
+        return r;
+    *ret = mover_room(&memory, &w->guard);
+    return 0;
+}
+
+/* Room for some of them, 0 unless the outcome is DONE. */
+static MoverOutcome take_room(Walk *w, size_t n, uint64_t bytes, size_t *ret_n)
+{
+    WalkNode *node = w->node;
+
+    *ret_n = 0;
+    for (;;) {
+        uint64_t room;
+        int r;
+
+        mover_gate_look(node->gate, &node->pass);
+        r = read_room(w, &room);
+        if (r < 0)
+            return walk_fail(w, r);
+        *ret_n = mover_gate_enter(node->gate, &node->pass, room, n, bytes);
+        if (*ret_n > 0)
+            return MOVER_DONE;
+        if (room < bytes)
+            return MOVER_NO_ROOM;
+        /* Others are filling it, and may leave some. */
+        if (!pause_for(w, MOVER_AIM_USEC))
+            return MOVER_CANCELLED;
+    }
+}
+
+MoverOutcome walk_admit(Walk *w, size_t n, uint64_t bytes, size_t *ret_n)
+{
+    uint64_t rate = walk_rate(w);
+    MoverOutcome outcome;
+    size_t some;
+
+    n = MIN(n, bytes == WALK_BLOCK_BYTES ? w->node->blocks_limit : w->node->pages_limit);
+    if (rate != 0) {
+        n = MIN(n, mover_bucket_burst(rate) / bytes);
+        outcome = take_rate(w, rate, n * bytes);
+        if (outcome != MOVER_DONE)
+            return outcome;
+    }
+    outcome = take_room(w, n, bytes, &some);
     if (rate != 0)
-        mover_bucket_take(&node->bucket, rate, n * bytes, node->ops->now_usec(node->context));
-    *ret_n = n;
-    return MOVER_DONE;
+        mover_gate_return(w->node->gate, (n - some) * bytes);
+    if (outcome == MOVER_DONE)
+        *ret_n = some;
+    return outcome;
+}
+
+void walk_leave(Walk *w)
+{
+    mover_gate_leave(w->node->gate, &w->node->pass);
 }
 
 /* After a call that left pages. The kernel queues pages that follow each other and moves them together. When that
@@ -220,8 +275,10 @@ MoverOutcome walk_pour(Walk *w, size_t n, uint64_t bytes, size_t *ret_n)
         if (outcome == MOVER_NO_ROOM)
             w->account.refused_bytes[exhausted ? MOVER_REASON_NO_MEMORY : MOVER_REASON_HEADROOM] +=
                 (n - done) * bytes;
-        if (outcome == MOVER_DONE)
+        if (outcome == MOVER_DONE) {
             outcome = call(w, done, some, bytes, &some);
+            walk_leave(w);
+        }
         if (outcome == MOVER_DONE)
             done += some;
     }

@@ -6,6 +6,7 @@
 #include "act/mover-walk.h"
 
 #include <limits.h>
+#include <pthread.h>
 
 /* A status the kernel never gives. */
 #define WALK_UNSAID INT_MIN
@@ -31,6 +32,12 @@ typedef struct WalkRegion {
     bool thorough; /* looked at page by page */
 } WalkRegion;
 
+/* How far the regions were taken. */
+typedef struct WalkPlace {
+    size_t region;
+    uint64_t at; /* the next address in it; 0: its start */
+} WalkPlace;
+
 typedef enum WalkPhase {
     WALK_PHASE_BEGIN,
     WALK_PHASE_ALL,
@@ -38,6 +45,7 @@ typedef enum WalkPhase {
 } WalkPhase;
 
 struct Walk {
+    Walk *lead; /* itself, or the one whose process, guard, regions and place it shares */
     WalkNode *node;
     const MoverOrder *order;
     hwloc_const_bitmap_t accept_os;
@@ -48,11 +56,14 @@ struct Walk {
     int error; /* of MOVER_FAILED */
     MoverGuard guard;
     bool hugetlb;         /* it has such pages */
+    bool small;           /* it was moved as a whole */
     unsigned n_exhausted; /* the last so many calls found no memory */
+    /* Of the lead. Once it has begun, only the place changes: */
     WalkRegion *regions;
     size_t n_regions, regions_capacity;
-    size_t region; /* where we are: the present one, */
-    uint64_t at;   /* and the next address in it; 0: its start */
+    size_t share;         /* blocks to take at a time */
+    pthread_mutex_t lock; /* over: */
+    WalkPlace place;
     WalkBlock *again;
     size_t n_again, again_capacity;
     size_t again_first; /* those before are done */
@@ -64,6 +75,9 @@ struct Walk {
 
 /* mover-begin.c: finds the process and what there is to look at, and moves it at once when it is small. */
 MoverOutcome walk_begin(Walk *w);
+
+/* mover-course.c: takes the next blocks, at most `max`, and hands them to nobody else. */
+void walk_take(Walk *w, size_t max);
 
 /* mover-pour.c. Functions that return an outcome: MOVER_DONE means go on. */
 
@@ -82,8 +96,9 @@ MoverOutcome walk_ask(Walk *w, size_t first, size_t n, int *status);
 /* Bytes a second that hold for it; 0: no limit. */
 uint64_t walk_rate(const Walk *w);
 /* How many of `n` pages of `bytes` each may be moved by the next call, waiting for the bucket if there is one. NO_ROOM:
- * none. */
+ * none. After DONE and that call comes walk_leave(). */
 MoverOutcome walk_admit(Walk *w, size_t n, uint64_t bytes, size_t *ret_n);
+void walk_leave(Walk *w);
 void walk_count_call(Walk *w, uint64_t took_usec);
 /* Moves pages[0..n) of `bytes` each (of huge ones, the first page is named) in as many calls as that takes. Always sets
  * *ret_n: of so many, the first, status[] says what became. */

@@ -79,18 +79,23 @@ int walk_new(const MoverOrder *order, hwloc_const_bitmap_t accept_os, uint32_t p
     w->part = part;
     w->n_parts = n_parts;
     w->process_fd = -1;
+    w->lead = w;
+    w->share = WALK_BLOCKS;
+    (void)pthread_mutex_init(&w->lock, NULL);
     *ret = w;
     return 0;
 }
 
 Walk *walk_free(Walk *w)
 {
-    if (w) {
+    if (!w)
+        return NULL;
+    if (w->lead == w)
         close_p(&w->process_fd);
-        free(w->regions);
-        free(w->again);
-        free(w);
-    }
+    (void)pthread_mutex_destroy(&w->lock);
+    free(w->regions);
+    free(w->again);
+    free(w);
     return NULL;
 }
 
@@ -213,7 +218,7 @@ static MoverOutcome find_huge(Walk *w, size_t n)
         w->account.n_huge += huge;
         n_huge += huge;
     }
-    mover_bucket_return(&node->bucket, (n_moved - n_huge) * (WALK_BLOCK_BYTES - node->page_bytes));
+    mover_gate_return(node->gate, (n_moved - n_huge) * (WALK_BLOCK_BYTES - node->page_bytes));
     /* The time small pages took says nothing of huge ones. */
     if (n_huge == n && n > 0)
         node->blocks_limit = node->blocks_next;
@@ -299,21 +304,7 @@ static void take_next(Walk *w)
     uint64_t rate = walk_rate(w);
     size_t n = rate == 0 ? WALK_BLOCKS : MIN(WALK_BLOCKS, mover_bucket_burst(rate) / WALK_BLOCK_BYTES);
 
-    while (w->n_blocks < n && w->region < w->n_regions) {
-        const WalkRegion *region = &w->regions[w->region];
-        uint64_t start = MAX(w->at, region->start);
-        uint64_t bytes = MIN(region->end - start, WALK_BLOCK_BYTES - start % WALK_BLOCK_BYTES);
-
-        if (start / WALK_BLOCK_BYTES % w->n_parts == w->part)
-            put_block(w, &(WalkBlock){.start = start,
-                                      .n_pages = (uint32_t)(bytes / w->node->page_bytes),
-                                      .thorough = region->thorough});
-        w->at = start + bytes;
-        if (w->at == region->end) {
-            w->region++;
-            w->at = 0;
-        }
-    }
+    walk_take(w, n);
 }
 
 /* The next of those that refused, of one try. */

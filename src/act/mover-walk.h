@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One order's way through the memory of a process, to one node; knows nothing of threads. */
+/* One order's way through the memory of a process, to one node; what threads there are is for others to know. */
 
-#include "act/mover-pace.h"
+#include "act/mover-gate.h"
 #include "act/mover-room.h"
 #include "act/mover.h"
 
@@ -30,11 +30,12 @@ typedef struct WalkHost {
     void *userdata;
 } WalkHost;
 
-/* What walks to one node share and hand on to the next: what they learned of the cost of moving, the bucket, and room
- * to work in. One step at a time. */
+/* What walks to one node hand on to the next, in one thread: what they learned of the cost of moving, and room to work
+ * in. One step at a time. */
 typedef struct WalkNode {
     const MoverOps *ops;
     void *context;
+    MoverGate *gate; /* the node's */
     uint32_t os_index;
     uint64_t page_bytes;
     uint64_t memory_device;             /* MoverOps.memory_device() */
@@ -42,7 +43,7 @@ typedef struct WalkNode {
     uint64_t rate_bytes;                /* of the host; may be changed between steps */
     uint32_t pages_limit, blocks_limit; /* how many small pages, or huge ones, one call may move now */
     uint32_t blocks_next;               /* the latter, as the last call would have it */
-    MoverBucket bucket;
+    MoverPass pass;
     size_t capacity; /* pages in a step */
     void **pages;
     int *nodes, *status, *where;
@@ -60,6 +61,12 @@ typedef struct Walk Walk;
  * leaves `part` when divided by `n_parts` are moved; what lies on one of accept_os stays. 0 or -ENOMEM. */
 int walk_new(const MoverOrder *order, hwloc_const_bitmap_t accept_os, uint32_t part, uint32_t n_parts,
              Walk **ret);
+/* How many walks, itself included, the work of one that has taken its first step is worth, at most `max`: not more than
+ * it has blocks. From now on it takes them in portions small enough for so many. Not during a step. */
+uint32_t walk_share(Walk *lead, uint32_t max);
+/* One more that takes its blocks from those of `lead`, and counts what it does with them alone; what is told of whole
+ * mappings `lead` has counted. To be freed before `lead`; they may take steps at the same time. 0 or -ENOMEM. */
+int walk_join(Walk *lead, Walk **ret);
 Walk *walk_free(Walk *walk);
 DEFINE_CLEANUP(Walk *, walk_free)
 

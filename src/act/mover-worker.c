@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The threads that move, one for each node. A thread holds the lock but in its walk's steps, where it has its part,
+/* The threads that move, a few for each node. A thread holds the lock but in its walk's steps, where it has its part,
  * that part's walk and its WalkNode for itself. */
 
 #include "act/mover-internal.h"
@@ -28,6 +28,10 @@ static void destroy(Mover *mover)
     (void)pthread_cond_destroy(&mover->left);
     close_p(&mover->root_fd);
     close_p(&mover->event_fd);
+    for (uint32_t i = 0; i < mover->n_seats; i++) {
+        (void)pthread_cond_destroy(&mover->seats[i].work);
+        mover_gate_done(&mover->seats[i].gate);
+    }
     free(mover->seats);
     free(mover);
 }
@@ -86,8 +90,8 @@ static bool step(MoverWorker *worker, MoverPart *part, MoverOutcome *ret_outcome
     const WalkHost host = {.go_on = host_go_on, .pause = host_pause, .userdata = worker};
 
     if (!part->walk) {
-        *ret_error =
-            walk_new(&part->job->order, part->accept_os, part->index, part->job->n_parts, &part->walk);
+        *ret_error = walk_new(&part->job->order, part->accept_os, part->index,
+                              part->job->n_parts / MOVER_LANES_MAX, &part->walk);
         if (*ret_error < 0) {
             *ret_outcome = MOVER_FAILED;
             return false;
@@ -106,6 +110,15 @@ static void count_unsettled(Mover *mover, int r)
     (void)pthread_mutex_unlock(&mover->lock);
 }
 
+/* Opens further lanes for a part that has taken its first step. When there is no memory, fewer will do. */
+static void open_lanes(Mover *mover, MoverPart *first)
+{
+    uint32_t n = walk_share(first->walk, mover->seats[first->node.i].n_lanes);
+
+    for (uint32_t i = 1; i < n && walk_join(first->walk, &first[i].walk) == 0; i++)
+        mover_part_open(mover, &first[i]);
+}
+
 /* Takes a step of the first part in the queue. Called and returns with the lock held. */
 static void work(MoverWorker *worker)
 {
@@ -113,7 +126,7 @@ static void work(MoverWorker *worker)
     MoverPart *part = mover_part_unqueue(mover, mover->seats[worker->node.i].queue);
     MoverOutcome outcome = MOVER_DONE;
     int error = 0, nice = part->job->order.nice;
-    bool more;
+    bool begins = !part->walk, more;
 
     worker->part = part;
     worker->waiting = false;
@@ -132,16 +145,20 @@ static void work(MoverWorker *worker)
     worker->part = NULL;
     if (part->walk)
         part->account = *walk_account(part->walk);
-    if (more)
-        mover_part_queue(mover, part);
-    else
+    if (!more) {
         mover_part_finish(mover, part, outcome, error);
+        return;
+    }
+    mover_part_queue(mover, part);
+    if (begins && !part->job->cancelled && !mover->ending)
+        open_lanes(mover, part);
 }
 
 static void *run(void *userdata)
 {
     MoverWorker *worker = userdata;
     Mover *mover = worker->mover;
+    MoverSeat *seat = &mover->seats[worker->node.i];
     hwloc_const_bitmap_t cpus = mover->topology->nodes[worker->node.i].cpus;
 
     /* A node of memory only has none: anywhere, then. */
@@ -149,10 +166,10 @@ static void *run(void *userdata)
         count_unsettled(mover, mover->ops->set_cpus(mover->context, cpus));
     (void)pthread_mutex_lock(&mover->lock);
     while (!must_stop(worker)) {
-        if (mover->seats[worker->node.i].queue)
+        if (seat->queue)
             work(worker);
         else
-            (void)pthread_cond_wait(&worker->wake, &mover->lock);
+            (void)pthread_cond_wait(&seat->work, &mover->lock);
     }
     worker->left = true;
     (void)pthread_cond_signal(&mover->left);
@@ -193,14 +210,12 @@ void mover_cond_init(pthread_cond_t *cond)
     (void)pthread_condattr_destroy(&attributes);
 }
 
-int mover_worker_need(Mover *mover, NodeIx node)
+/* One more, in a place that is free. */
+static int start_worker(Mover *mover, NodeIx node, MoverWorker **place)
 {
-    MoverSeat *seat = &mover->seats[node.i];
     MoverWorker *worker;
     int r;
 
-    if (seat->worker)
-        return 0;
     worker = calloc(1, sizeof(*worker));
     if (!worker)
         return -ENOMEM;
@@ -212,6 +227,7 @@ int mover_worker_need(Mover *mover, NodeIx node)
     worker->tools = (WalkNode){
         .ops = mover->ops,
         .context = mover->context,
+        .gate = &mover->seats[node.i].gate,
         .os_index = mover->topology->nodes[node.i].os_index,
         .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
         .memory_device = mover->memory_device,
@@ -225,16 +241,59 @@ int mover_worker_need(Mover *mover, NodeIx node)
         return r;
     }
     mover->n_ref++;
-    seat->worker = worker;
+    *place = worker;
     return 0;
+}
+
+int mover_worker_need(Mover *mover, NodeIx node)
+{
+    MoverSeat *seat = &mover->seats[node.i];
+
+    for (uint32_t i = 0; i < seat->n_lanes; i++)
+        if (seat->workers[i])
+            return 0;
+    return start_worker(mover, node, &seat->workers[0]);
+}
+
+void mover_worker_call(Mover *mover, NodeIx node)
+{
+    MoverSeat *seat = &mover->seats[node.i];
+    MoverWorker **place = NULL;
+    size_t n_free = 0;
+
+    for (uint32_t i = 0; i < seat->n_lanes; i++) {
+        if (!seat->workers[i])
+            place = &seat->workers[i];
+        else if (!seat->workers[i]->part)
+            n_free++;
+    }
+    /* When it fails, those that are there will do. */
+    if (place && seat->n_queued > n_free && mover->n_ref <= MOVER_THREADS_MAX)
+        (void)start_worker(mover, node, place);
+    (void)pthread_cond_signal(&seat->work);
+}
+
+MoverWorker *mover_worker_of(Mover *mover, const MoverPart *part)
+{
+    MoverSeat *seat = &mover->seats[part->node.i];
+
+    for (uint32_t i = 0; i < seat->n_lanes; i++)
+        if (seat->workers[i] && seat->workers[i]->part == part)
+            return seat->workers[i];
+    return NULL;
 }
 
 void mover_worker_give_up(Mover *mover, MoverWorker *worker)
 {
+    MoverSeat *seat = &mover->seats[worker->node.i];
+
     worker->given_up = true;
     worker->part->job->n_ref++;
     mover->n_hanging++;
-    mover->seats[worker->node.i].worker = NULL;
+    for (uint32_t i = 0; i < seat->n_lanes; i++)
+        if (seat->workers[i] == worker)
+            seat->workers[i] = NULL;
+    mover_gate_leave(&seat->gate, &worker->tools.pass);
     (void)pthread_detach(worker->thread);
     mover_part_finish(mover, worker->part, MOVER_HUNG, 0);
 }

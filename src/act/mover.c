@@ -2,15 +2,16 @@
 
 /* Orders, and the threads that carry them out.
  *
- *     submit --> job --> a part for each node --> the queue of the node --> its worker:
- *                 |                                  ^                      a step of the part's walk
- *                 |                                  `----- more to do -------'       |
- *                 `<---------------------- when all parts are over -------------------'
+ *     submit --> job --> a part for each node --> the queue of the node --> one of its workers:
+ *                 |        |                         ^   ^                  a step of the part's walk
+ *                 |        `-- parts to help it -----'   `-- more to do ------'         |
+ *                 |            if there is enough to do                                 |
+ *                 `<---------------------- when all parts are over ---------------------'
  *                 |
  *                 `--> finished jobs --> collect
  *
- * One lock guards everything but what a worker has in hand: its walk and its WalkNode. Steps take turns, so that a
- * small order does not wait for a large one. A worker that hangs in the kernel cannot be ended: it is given up, and
+ * One lock guards everything but what a worker has in hand: its walk and its WalkNode; what walks share, and the gate
+ * of a node, have their own. Steps take turns, so that a small order does not wait for a large one. A worker that hangs in the kernel cannot be ended: it is given up, and
  * keeps the job it was at and the mover itself (n_ref) alive until it comes back, or for ever. */
 
 #include "act/mover-internal.h"
@@ -53,6 +54,29 @@ static uint64_t memory_of(const Topology *topology)
     return sum;
 }
 
+/* How many threads may move to a node: what its target leaves idle while it waits for its memory is at most a few CPUs, so
+ * half of them, but two if there are two. */
+static uint32_t count_lanes(const Topology *topology, uint32_t node)
+{
+    int n = hwloc_bitmap_weight(topology->nodes[node].cpus);
+
+    return (uint32_t)CLAMP(MAX(n / 2, MIN(n, 2)), 1, (int)MOVER_LANES_MAX);
+}
+
+static int make_seats(Mover *mover)
+{
+    mover->seats = calloc(mover->topology->n_nodes, sizeof(*mover->seats));
+    if (!mover->seats)
+        return -ENOMEM;
+    mover->n_seats = mover->topology->n_nodes;
+    for (uint32_t i = 0; i < mover->n_seats; i++) {
+        mover->seats[i].n_lanes = count_lanes(mover->topology, i);
+        mover_cond_init(&mover->seats[i].work);
+        mover_gate_init(&mover->seats[i].gate);
+    }
+    return 0;
+}
+
 static int open_descriptors(Mover *mover, const MoverOps *ops, int root_fd)
 {
     if (!ops) {
@@ -80,10 +104,11 @@ int mover_new(const MoverOps *ops, void *context, int root_fd, Topology *topolog
     mover->ops = ops ? ops : &mover_ops_kernel;
     mover->context = ops ? context : &mover->root_fd;
     mover->vast_bytes = MAX(memory_of(topology), VAST_BYTES_MIN);
-    mover->seats = calloc(topology->n_nodes, sizeof(*mover->seats));
     (void)pthread_mutex_init(&mover->lock, NULL);
     mover_cond_init(&mover->left);
-    r = mover->seats ? open_descriptors(mover, ops, root_fd) : -ENOMEM;
+    r = make_seats(mover);
+    if (r == 0)
+        r = open_descriptors(mover, ops, root_fd);
     if (r == 0)
         r = mover->ops->memory_device(mover->context, &mover->memory_device);
     if (r < 0) {
@@ -94,7 +119,22 @@ int mover_new(const MoverOps *ops, void *context, int root_fd, Topology *topolog
     return 0;
 }
 
-/* Lets all threads end, and waits for them until the time is up. */
+/* Waits for a thread until the time is up, and from then on for none that is at something. */
+static void end_worker(Mover *mover, MoverWorker *worker, const struct timespec *until, bool *late)
+{
+    while (!worker->left && !*late)
+        *late = pthread_cond_timedwait(&mover->left, &mover->lock, until) != 0;
+    if (!worker->left && worker->part) {
+        mover_worker_give_up(mover, worker);
+        return;
+    }
+    /* Done, or just waking up: nothing it waits for but the lock. */
+    (void)pthread_mutex_unlock(&mover->lock);
+    (void)pthread_join(worker->thread, NULL);
+    (void)pthread_mutex_lock(&mover->lock);
+    mover_worker_free(worker);
+}
+
 static void end_threads(Mover *mover)
 {
     uint64_t end = time_now_usec() + MOVER_END_USEC;
@@ -102,29 +142,19 @@ static void end_threads(Mover *mover)
         .tv_sec = (time_t)(end / USEC_PER_SEC),
         .tv_nsec = (long)(end % USEC_PER_SEC * NSEC_PER_USEC),
     };
-    int r = 0;
+    bool late = false;
 
     mover->ending = true;
-    for (uint32_t i = 0; mover->seats && i < mover->topology->n_nodes; i++)
-        if (mover->seats[i].worker)
-            (void)pthread_cond_signal(&mover->seats[i].worker->wake);
-    for (uint32_t i = 0; mover->seats && i < mover->topology->n_nodes; i++) {
-        MoverWorker *worker = mover->seats[i].worker;
-
-        if (!worker)
-            continue;
-        while (!worker->left && r == 0)
-            r = pthread_cond_timedwait(&mover->left, &mover->lock, &until);
-        if (!worker->left && worker->part) {
-            mover_worker_give_up(mover, worker);
-            continue;
-        }
-        /* Done, or just waking up: nothing it waits for but the lock. */
-        (void)pthread_mutex_unlock(&mover->lock);
-        (void)pthread_join(worker->thread, NULL);
-        (void)pthread_mutex_lock(&mover->lock);
-        mover_worker_free(worker);
+    for (uint32_t i = 0; i < mover->n_seats; i++) {
+        (void)pthread_cond_broadcast(&mover->seats[i].work);
+        for (uint32_t k = 0; k < MOVER_LANES_MAX; k++)
+            if (mover->seats[i].workers[k])
+                (void)pthread_cond_signal(&mover->seats[i].workers[k]->wake);
     }
+    for (uint32_t i = 0; i < mover->n_seats; i++)
+        for (uint32_t k = 0; k < MOVER_LANES_MAX; k++)
+            if (mover->seats[i].workers[k])
+                end_worker(mover, TAKE_PTR(mover->seats[i].workers[k]), &until, &late);
 }
 
 static void free_jobs(MoverJob *first)
@@ -159,16 +189,18 @@ int mover_fd(const Mover *mover)
 void mover_tend(Mover *mover, uint64_t now_usec)
 {
     (void)pthread_mutex_lock(&mover->lock);
-    for (uint32_t i = 0; i < mover->topology->n_nodes; i++) {
+    for (uint32_t i = 0; i < mover->n_seats; i++) {
         MoverSeat *seat = &mover->seats[i];
-        MoverWorker *worker = seat->worker;
+        const NodeIx node = {(int32_t)i};
 
-        if (worker && !worker->waiting && now_usec > worker->heard_usec + MOVER_HANG_USEC &&
-            mover->n_hanging < MOVER_HANGING_MAX)
-            mover_worker_give_up(mover, worker);
+        for (uint32_t k = 0; k < MOVER_LANES_MAX; k++)
+            if (seat->workers[k] && !seat->workers[k]->waiting &&
+                now_usec > seat->workers[k]->heard_usec + MOVER_HANG_USEC &&
+                mover->n_hanging < MOVER_HANGING_MAX)
+                mover_worker_give_up(mover, seat->workers[k]);
         /* When that fails, the next call tries again. */
-        if (seat->queue)
-            (void)mover_worker_need(mover, (NodeIx){(int32_t)i});
+        if (seat->queue && mover_worker_need(mover, node) == 0)
+            mover_worker_call(mover, node);
     }
     (void)pthread_mutex_unlock(&mover->lock);
 }
@@ -177,7 +209,7 @@ static int submit(Mover *mover, MoverJob *job)
 {
     if (mover->n_orders >= MOVER_ORDERS_MAX)
         return -ENOBUFS;
-    for (uint32_t i = 0; i < job->n_parts; i++) {
+    for (uint32_t i = 0; i < job->n_parts; i += MOVER_LANES_MAX) {
         int r = mover_worker_need(mover, job->parts[i].node);
 
         if (r < 0)
@@ -186,10 +218,8 @@ static int submit(Mover *mover, MoverJob *job)
     job->result.id = ++mover->last_id;
     DL_APPEND(mover->jobs, job);
     mover->n_orders++;
-    for (uint32_t i = 0; i < job->n_parts; i++) {
-        mover_part_queue(mover, &job->parts[i]);
-        (void)pthread_cond_signal(&mover->seats[job->parts[i].node.i].worker->wake);
-    }
+    for (uint32_t i = 0; i < job->n_parts; i += MOVER_LANES_MAX)
+        mover_part_open(mover, &job->parts[i]);
     return 0;
 }
 
@@ -228,11 +258,11 @@ static void cancel(Mover *mover, MoverJob *job)
     job->cancelled = true;
     for (uint32_t i = 0; i < job->n_parts; i++) {
         MoverPart *part = &job->parts[i];
-        MoverWorker *worker = mover->seats[part->node.i].worker;
+        MoverWorker *worker = mover_worker_of(mover, part);
 
         if (part->queued)
             mover_part_finish(mover, mover_part_unqueue(mover, part), MOVER_CANCELLED, 0);
-        else if (!part->over && worker)
+        else if (worker)
             (void)pthread_cond_signal(&worker->wake);
     }
 }
@@ -253,7 +283,7 @@ int mover_cancel(Mover *mover, uint64_t id)
 static void add_running(const MoverJob *job, MoverAccount *to)
 {
     for (uint32_t i = 0; i < job->n_parts; i++)
-        if (!job->parts[i].over)
+        if (job->parts[i].open)
             mover_account_add(to, &job->parts[i].account);
 }
 

@@ -24,6 +24,7 @@ void walk_reset_node(WalkFixture *f)
     f->node = (WalkNode){
         .ops = &machine_ops,
         .context = &f->machine,
+        .gate = &f->gate,
         .os_index = 1,
         .page_bytes = f->machine.page_bytes,
         .memory_device = 1,
@@ -39,6 +40,7 @@ int walk_setup(void **state)
     if (!f)
         return -1;
     machine_init(&f->machine);
+    mover_gate_init(&f->gate);
     walk_reset_node(f);
     f->host = (WalkHost){.go_on = go_on, .pause = pause_walk, .userdata = f};
     f->order = (MoverOrder){.pid = MACHINE_PID, .start_ticks = MACHINE_START};
@@ -53,6 +55,7 @@ int walk_teardown(void **state)
 
     walk_free(f->walk);
     walk_node_done(&f->node);
+    mover_gate_done(&f->gate);
     machine_done(&f->machine);
     hwloc_bitmap_free(f->accept);
     free(f);

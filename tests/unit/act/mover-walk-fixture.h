@@ -11,6 +11,7 @@
 
 typedef struct WalkFixture {
     Machine machine;
+    MoverGate gate;
     WalkNode node;
     WalkHost host;
     MoverOrder order;

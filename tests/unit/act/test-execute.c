@@ -491,6 +491,33 @@ static void test_journal_needed(void **state)
     assert_null(act);
 }
 
+static unsigned n_online_reads;
+
+static int count_online(void *context, hwloc_bitmap_t ret)
+{
+    n_online_reads++;
+    return act_ops_record.get_online(context, ret);
+}
+
+/* Ten ticks a second that change nothing cost nothing here. */
+static void test_idle_ticks_read_nothing(void **state)
+{
+    Fixture *f = *state;
+
+    f->ops.get_online = count_online;
+    n_online_reads = 0;
+    fixture_tick(f);
+    assert_int_equal(n_online_reads, 0);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_int_equal(n_online_reads, 1);
+    fixture_tick(f);
+    assert_int_equal(n_online_reads, 1);
+    /* After a lend births are looked for, whose masks are compared. */
+    assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-3", "0-4", 4), PLAN_OUTCOME_DONE);
+    fixture_tick(f);
+    assert_int_equal(n_online_reads, 3);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup_threads, fixture_teardown)
 
 int main(void)
@@ -515,6 +542,7 @@ int main(void)
         TEST(test_crash_in_passage),
         TEST(test_dry_run),
         TEST(test_journal_needed),
+        TEST(test_idle_ticks_read_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

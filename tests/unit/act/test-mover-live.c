@@ -307,9 +307,11 @@ static void no_pause(void *userdata, uint64_t usec)
 static MoverAccount walk_all(Live *live, uint32_t pages_limit, unsigned *ret_steps)
 {
     const WalkHost host = {.go_on = go_on, .pause = no_pause};
+    MoverGate gate;
     WalkNode node = {
         .ops = &mover_ops_kernel,
         .context = &live->root_fd,
+        .gate = &gate,
         .os_index = live->topology->nodes[memory_node(live, -1)].os_index,
         .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
         .vast_bytes = UINT64_MAX,
@@ -323,6 +325,7 @@ static MoverAccount walk_all(Live *live, uint32_t pages_limit, unsigned *ret_ste
     assert_non_null(accept);
     assert_int_equal(mover_ops_kernel.memory_device(NULL, &node.memory_device), 0);
     assert_int_equal(walk_node_init(&node), 0);
+    mover_gate_init(&gate);
     node.pages_limit = pages_limit;
     assert_int_equal(walk_new(&live->order, accept, 0, 1, &walk), 0);
     while (walk_step(walk, &node, &host, &outcome, &error))
@@ -332,6 +335,7 @@ static MoverAccount walk_all(Live *live, uint32_t pages_limit, unsigned *ret_ste
     account = *walk_account(walk);
     walk_free(walk);
     walk_node_done(&node);
+    mover_gate_done(&gate);
     hwloc_bitmap_free(accept);
     return account;
 }
