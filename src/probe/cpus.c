@@ -20,11 +20,11 @@ struct CpusetCache {
     char path[];
 };
 
-/* Reads a list of CPUs below the root; 0, or -errno with `ret` unchanged. */
-static int read_list(const Probe *probe, const char *path, hwloc_bitmap_t ret)
+/* Reads a list of CPUs from a kept-open file, or from none (-errno); 0, or -errno with `ret` unchanged. */
+static int read_list(int fd, hwloc_bitmap_t ret)
 {
     char text[LIST_SIZE];
-    ssize_t n = root_read(probe->options.root_fd, path, text, sizeof(text));
+    ssize_t n = fd < 0 ? fd : root_pread(fd, text, sizeof(text));
 
     return n < 0 ? (int)n : parse_list(text, PARSE_CPU_MAX, ret);
 }
@@ -41,7 +41,7 @@ static void reset_load(CpuLoad *cpu)
 int probe_cpus_refresh(Probe *probe, World *world)
 {
     hwloc_bitmap_t online = probe->scratch;
-    int r = read_list(probe, "sys/devices/system/cpu/online", online);
+    int r = read_list(probe->online_fd, online);
 
     if (r == -ENOMEM)
         return r;
@@ -52,7 +52,7 @@ int probe_cpus_refresh(Probe *probe, World *world)
         return -ENOMEM;
 
     /* Absent before Linux 4.2 and empty nearly always. */
-    r = read_list(probe, "sys/devices/system/cpu/isolated", probe->isolated);
+    r = read_list(probe->isolated_fd, probe->isolated);
     if (r == -ENOMEM)
         return r;
     if (r < 0)
@@ -100,8 +100,12 @@ bool probe_cpus_changed(Probe *probe)
 
     if (hwloc_bitmap_copy(probe->scratch, probe->known_online) < 0)
         return false;
-    (void)read_list(probe, "sys/devices/system/cpu/online", probe->scratch);
+    (void)read_list(probe->online_fd, probe->scratch);
     changed = !hwloc_bitmap_isequal(probe->scratch, probe->known_online);
+    for (int i = hwloc_bitmap_first(probe->known_online); i >= 0;
+         i = hwloc_bitmap_next(probe->known_online, i))
+        if (!hwloc_bitmap_isset(probe->scratch, (unsigned)i))
+            (void)hwloc_bitmap_set(probe->been_away, (unsigned)i);
     (void)hwloc_bitmap_copy(probe->known_online, probe->scratch);
 
     if (hwloc_bitmap_copy(probe->scratch, probe->known_own) < 0)
@@ -167,7 +171,7 @@ int probe_cpuset_again(Probe *probe, World *world, Process *process)
     CpuMask cpuset;
     int r;
 
-    r = read_list(probe, "sys/devices/system/cpu/online", probe->scratch);
+    r = read_list(probe->online_fd, probe->scratch);
     if (r == 0 && !hwloc_bitmap_isequal(probe->scratch, probe->online))
         return 1;
     if (probe->features.cgroup != PROBE_CGROUP_NONE) {
@@ -182,9 +186,7 @@ int probe_cpuset_again(Probe *probe, World *world, Process *process)
     cpuset = intern_mask(world->pool, probe->scratch);
     if (!cpuset)
         return -ENOMEM;
-    r = cpuset != process->cpuset;
-    process->cpuset = cpuset;
-    return r;
+    return probe_cpuset_put(probe, world, process, cpuset);
 }
 
 bool probe_cpuset_leaves(Probe *probe, const char *path, hwloc_const_bitmap_t mask)

@@ -16,6 +16,8 @@
  * Listing threads only when their number changed loses nothing: one that ended is noticed by the next sample, and then the
  * numbers differ. It saves most of the pass with a process of ten thousand threads, where listing takes milliseconds.
  *
+ * /proc itself is listed when somebody has begun since the last time, which /proc/loadavg tells, and in every fourth pass.
+ *
  * A process that no policy wants any more stays in the World, without workload, until no mask of ours is left on it. */
 
 #include "base/root.h"
@@ -110,7 +112,7 @@ static int fill_process(Probe *probe, World *world, const Subject *subject, Seen
     }
     seen->cpuset_changed = process->cpuset && process->cpuset != cpuset;
 
-    process->cpuset = cpuset;
+    (void)probe_cpuset_put(probe, world, process, cpuset);
     process->comm = intern_string(world->pool, subject->stat.comm);
     process->cgroup = intern_string(world->pool, subject->cgroup.main);
     process->unit = *subject->unit.unit ? intern_string(world->pool, subject->unit.unit) : NULL;
@@ -270,8 +272,7 @@ static int refresh_cpuset(Probe *probe, World *world, Process *process, SeenProc
 
     if (r < 0)
         return r;
-    seen->cpuset_changed = cpuset != process->cpuset;
-    process->cpuset = cpuset;
+    seen->cpuset_changed = probe_cpuset_put(probe, world, process, cpuset);
     return 0;
 }
 
@@ -394,21 +395,42 @@ static int compact(Probe *probe, World *world)
     return world_compact(world);
 }
 
+/* Whether the listing of the pass before will do: no number was given out since, and every process of the World is read in
+ * this pass, which shows who has ended. A process that is given its old number when it is restored moves no counter. */
+static bool is_still_listed(const Probe *probe, const World *world, pid_t last_pid)
+{
+    return last_pid > 0 && last_pid == probe->last_pid && world->n_processes < GLANCES_PER_PASS &&
+           probe->n_passes % LIST_ROLL != 0;
+}
+
+static int list_processes(Probe *probe, const World *world)
+{
+    pid_t last_pid = probe_last_pid(probe);
+    int r;
+
+    if (is_still_listed(probe, world, last_pid))
+        return 0;
+    probe->last_pid = 0; /* of half a listing */
+    rewinddir(probe->proc);
+    r = probe_list_numbers(probe->proc, &probe->pids, &probe->pids_capacity, &probe->n_pids);
+    if (r == 0)
+        probe->last_pid = last_pid;
+    return r;
+}
+
 int probe_discover(Probe *probe, World *world, uint64_t now_usec)
 {
     int r;
 
     world->now_usec = now_usec;
     probe->n_passes++;
-    probe->last_pid = probe_last_pid(probe->options.root_fd);
     probe->statistics.n_over_limit = 0;
     if (probe->aside)
         aside_refill(probe->aside);
     probe_masks_forget(probe);
     probe_cpusets_clear(probe);
 
-    rewinddir(probe->proc);
-    r = probe_list_numbers(probe->proc, &probe->pids, &probe->pids_capacity, &probe->n_pids);
+    r = list_processes(probe, world);
     if (r == 0)
         r = probe_cpus_refresh(probe, world);
     if (r == 0)

@@ -4,6 +4,7 @@
  *
  *     mask of a thread we did not change       hands
  *     all of its cpuset                        free
+ *     the same but for CPUs that were away     free, before Linux 6.2
  *     the home of its group (or its parent's),
  *     perhaps and one lent CPU                 free: born under a mask of ours
  *     narrower than its cpuset otherwise       foreign
@@ -168,25 +169,6 @@ static bool is_given(Probe *probe, const World *world, const Process *process, C
            (lives_apart(world, process) && is_node_and_one(probe, world, cpuset, group, mask));
 }
 
-TaskHands probe_mask_judge(Probe *probe, World *world, const Process *process, const Task *task)
-{
-    const Process *parent = world_process(world, process->parent);
-
-    if (task->task_class == TASK_CLASS_DEADLINE)
-        return TASK_HANDS_CLASS;
-    if (task->original)
-        return (TaskHands)task->hands;
-
-    if (hwloc_bitmap_andnot(probe->scratch, process->cpuset, probe->isolated) < 0)
-        return TASK_HANDS_UNKNOWN;
-    if (hwloc_bitmap_isincluded(probe->scratch, task->allowed))
-        return TASK_HANDS_FREE;
-    if (is_given(probe, world, process, process->cpuset, task->allowed) ||
-        (parent && is_given(probe, world, parent, process->cpuset, task->allowed)))
-        return TASK_HANDS_FREE;
-    return TASK_HANDS_FOREIGN;
-}
-
 /* Since 6.2 the kernel remembers what was asked for and cuts it to the cpuset (commit 8f9ea86fdf99). Before, each thread gets
  * all of its cpuset whenever something is done to one: also when the controller is switched on, or when the process moves
  * to a cgroup with the same CPUs. */
@@ -205,6 +187,64 @@ static bool forgets_masks(Probe *probe)
     return probe->mask_memory == PROBE_MASK_MEMORY_NONE;
 }
 
+/* Whether `mask` is all of `cpus`, but for CPUs that were away: where a kernel forgets masks, one that was set meanwhile lacks them for
+ * ever. That may be one we gave back, and whoever wants all other CPUs and not these is not told apart. */
+static bool is_all_but_away(Probe *probe, hwloc_bitmap_t cpus, CpuMask mask)
+{
+    if (hwloc_bitmap_iszero(probe->been_away) || !forgets_masks(probe))
+        return false;
+    return hwloc_bitmap_andnot(cpus, cpus, probe->been_away) == 0 && !hwloc_bitmap_iszero(cpus) &&
+           hwloc_bitmap_isincluded(cpus, mask);
+}
+
+TaskHands probe_mask_judge(Probe *probe, World *world, const Process *process, const Task *task)
+{
+    const Process *parent = world_process(world, process->parent);
+
+    if (task->task_class == TASK_CLASS_DEADLINE)
+        return TASK_HANDS_CLASS;
+    if (task->original)
+        return (TaskHands)task->hands;
+
+    if (hwloc_bitmap_andnot(probe->scratch, process->cpuset, probe->isolated) < 0)
+        return TASK_HANDS_UNKNOWN;
+    if (hwloc_bitmap_isincluded(probe->scratch, task->allowed) ||
+        is_all_but_away(probe, probe->scratch, task->allowed))
+        return TASK_HANDS_FREE;
+    if (is_given(probe, world, process, process->cpuset, task->allowed) ||
+        (parent && is_given(probe, world, parent, process->cpuset, task->allowed)))
+        return TASK_HANDS_FREE;
+    return TASK_HANDS_FOREIGN;
+}
+
+/* What was refused while the cpuset changed may be allowed now, and what looked narrow may be all there is. */
+static void judge_again(Probe *probe, World *world, const Process *process)
+{
+    size_t n, first = world_process_tasks(world, process, &n);
+
+    for (size_t i = first; i < first + n; i++) {
+        Task *task = &world->tasks[i];
+
+        if (task->gone || (task->hands != TASK_HANDS_DENIED && task->hands != TASK_HANDS_FOREIGN))
+            continue;
+        if (!task->original)
+            probe_task_set_hands(&probe->readers.slots[task->reader], task,
+                                 probe_mask_judge(probe, world, process, task));
+        else if (task->hands == TASK_HANDS_DENIED)
+            task->hands = TASK_HANDS_FREE;
+    }
+}
+
+bool probe_cpuset_put(Probe *probe, World *world, Process *process, CpuMask cpuset)
+{
+    bool known = process->cpuset != NULL, other = cpuset != process->cpuset;
+
+    process->cpuset = cpuset;
+    if (known && other)
+        judge_again(probe, world, process);
+    return other;
+}
+
 /* Whether the mask that a thread was given is still what we know of it, although it is shown without a CPU. A CPU on its
  * way offline is left out of what sched_getaffinity(2) says before it is out of the list of online CPUs; /proc shows the
  * mask as it was set. */
@@ -216,20 +256,25 @@ static bool is_uncut(Probe *probe, World *world, const Process *process, const T
            set == before;
 }
 
-/* Whether the kernel may have changed the mask we gave: the cpuset is another one, or its CPUs went or came back (a cpuset
- * is cut to what is online). Masks and cpusets are not read at the same time, so the cpuset is looked at again before
- * somebody is blamed. Where a kernel forgets masks, all of the cpuset is nobody's wish; that somebody who opens a mask by
- * hand sees it closed again is the lesser evil. */
-static bool is_kernels(Probe *probe, World *world, Process *process, SeenProcess *seen, CpuMask now)
+/* Whether the cpuset has become another one in this pass, or its CPUs went or came back (a cpuset is cut to what is online).
+ * Masks and cpusets are not read at the same time, so it is looked at again for a mask that it does not explain. */
+static bool cpuset_moved(Probe *probe, World *world, Process *process, SeenProcess *seen)
 {
-    /* A cpuset of ours goes to its new value in more than one step, and masks go with it. */
-    if (forgets_masks(probe) && (now == process->cpuset ||
-                                 (seen->cpuset_path && probe_cpuset_leaves(probe, seen->cpuset_path, now)) ||
-                                 is_home(probe, world, process, now)))
-        return true;
     if (!seen->cpuset_changed && probe_cpuset_again(probe, world, process) != 0)
         seen->cpuset_changed = true;
     return seen->cpuset_changed;
+}
+
+/* Whether the kernel may have changed the mask we gave. Where it forgets masks, all of the cpuset is nobody's wish; that
+ * somebody who opens a mask by hand sees it closed again is the lesser evil. */
+static bool is_kernels(Probe *probe, World *world, Process *process, SeenProcess *seen, CpuMask now)
+{
+    if (forgets_masks(probe) && (now == process->cpuset || is_home(probe, world, process, now)))
+        return true;
+    if (cpuset_moved(probe, world, process, seen))
+        return true;
+    /* A cpuset of ours goes to its new value in more than one step, and masks go with it. */
+    return forgets_masks(probe) && seen->cpuset_path && probe_cpuset_leaves(probe, seen->cpuset_path, now);
 }
 
 static void mask_changed(Probe *probe, World *world, Process *process, SeenProcess *seen, Task *task,

@@ -21,6 +21,10 @@
  * discovery is forgotten anyway. They are most of what is there on an idle machine. */
 #define OUT_OF_REACH_ROLL 64U
 
+/* /proc is listed in one of so many discoveries although nobody has begun. With a hundred processes that is a fifth of the cost of a
+ * discovery. */
+#define LIST_ROLL 4U
+
 /* Processes of the World of which stat is read per discovery, in round numbers; 8 us each. */
 #define GLANCES_PER_PASS 128U
 
@@ -36,6 +40,9 @@
 
 /* Quiet threads looked at in one tick because a CPU of theirs is lent. */
 #define SAMPLE_QUIET_PER_TICK 512U
+
+/* A CPU that ran less in a tick may be idle soon; an idle one runs 50 permille (P1). */
+#define SAMPLE_BUSY_PERMILLE 500U
 
 /* A thread that waits less does not need its last CPU known. */
 #define SAMPLE_WAIT_PERMILLE 50U
@@ -63,6 +70,9 @@ struct Probe {
     ProbeFeatures features;
     ProbeStatistics statistics;
     int proc_fd;
+    int loadavg_fd; /* looked at ten times a second; -errno: there is none */
+    int online_fd;  /* lists of CPUs, read three times in each discovery; as above */
+    int isolated_fd;
     DIR *proc;
     uint64_t page_bytes;
     uint64_t tick_nsec; /* step of utime and stime */
@@ -71,6 +81,7 @@ struct Probe {
     hwloc_bitmap_t reserved;
     hwloc_bitmap_t online, isolated; /* as at the last discovery */
     hwloc_bitmap_t known_online;     /* as at the last probe_topology_changed() */
+    hwloc_bitmap_t been_away;        /* CPUs that were offline once since the start */
     hwloc_bitmap_t known_own;
     CpusetCache *cpusets;
 
@@ -126,7 +137,7 @@ static inline bool probe_error_is_gone(int r)
 }
 
 /* The number given out last when a process or thread began; 0: not known. */
-pid_t probe_last_pid(int root_fd);
+pid_t probe_last_pid(const Probe *probe);
 
 /* cpus.c: online and usable CPUs of the World, and the cpusets of processes. */
 int probe_cpus_refresh(Probe *probe, World *world);
@@ -193,6 +204,9 @@ uint64_t probe_kernel_groups(Probe *probe, const World *world, const Process *pr
 int probe_mask_read(Probe *probe, World *world, const Process *process, pid_t tid, CpuMask *ret);
 TaskHands probe_mask_judge(Probe *probe, World *world, const Process *process, const Task *task);
 int probe_masks_refresh(Probe *probe, World *world);
+/* Puts the cpuset of a process into the World. When it is another one than before, threads that were foreign or denied
+ * are judged anew: masks and cpusets are read one after the other, and the kernel changes both meanwhile. Whether it is. */
+bool probe_cpuset_put(Probe *probe, World *world, Process *process, CpuMask cpuset);
 /* The interned masks remembered are gone after world_compact(). */
 void probe_masks_forget(Probe *probe);
 TaskClass probe_task_class(uint32_t scheduling_policy);

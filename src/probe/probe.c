@@ -85,8 +85,8 @@ static uint32_t descriptor_limit(const ProbeOptions *options)
 static int allocate(Probe *probe)
 {
     hwloc_bitmap_t *bitmaps[] = {
-        &probe->reserved,  &probe->online, &probe->isolated, &probe->known_online,
-        &probe->known_own, &probe->mask,   &probe->scratch,
+        &probe->reserved,  &probe->online,    &probe->isolated, &probe->known_online,
+        &probe->been_away, &probe->known_own, &probe->mask,     &probe->scratch,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(bitmaps); i++) {
@@ -130,7 +130,8 @@ int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Prob
         return -ENOMEM;
     probe->options = *options;
     probe->callbacks = *callbacks;
-    probe->cpus.stat_fd = probe->cpus.schedstat_fd = -1;
+    probe->cpus.stat_fd = probe->cpus.schedstat_fd = probe->loadavg_fd = -1;
+    probe->online_fd = probe->isolated_fd = -1;
     probe->page_bytes = (uint64_t)(page > 0 ? page : 4096);
     probe->tick_nsec = NSEC_PER_SEC / (uint64_t)(hz > 0 ? hz : 100);
     probe->readers.max_open = descriptor_limit(options);
@@ -143,6 +144,9 @@ int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Prob
     if (r < 0)
         return r;
 
+    probe->loadavg_fd = root_open_file(options->root_fd, "proc/loadavg");
+    probe->online_fd = root_open_file(options->root_fd, "sys/devices/system/cpu/online");
+    probe->isolated_fd = root_open_file(options->root_fd, "sys/devices/system/cpu/isolated");
     detect(probe);
     (void)probe_cpus_changed(probe); /* takes the present state as the known one */
     *ret = TAKE_PTR(probe);
@@ -162,6 +166,7 @@ Probe *probe_free(Probe *probe)
     hwloc_bitmap_free(probe->online);
     hwloc_bitmap_free(probe->isolated);
     hwloc_bitmap_free(probe->known_online);
+    hwloc_bitmap_free(probe->been_away);
     hwloc_bitmap_free(probe->known_own);
     hwloc_bitmap_free(probe->mask);
     hwloc_bitmap_free(probe->scratch);
@@ -179,6 +184,9 @@ Probe *probe_free(Probe *probe)
     free(probe->node_bytes);
     probe->memory_aside = aside_free(probe->memory_aside);
     probe->aside = aside_free(probe->aside);
+    close_p(&probe->loadavg_fd);
+    close_p(&probe->online_fd);
+    close_p(&probe->isolated_fd);
     if (probe->proc)
         (void)closedir(probe->proc);
     free(probe);
@@ -207,11 +215,11 @@ void probe_ask_again(Probe *probe)
 }
 
 /* "0.20 0.18 0.12 1/80 11206": threads runnable now, of how many, and the number given out last. */
-static bool read_loadavg(int root_fd, uint32_t *ret_running, uint32_t *ret_last)
+static bool read_loadavg(const Probe *probe, uint32_t *ret_running, uint32_t *ret_last)
 {
     char text[128], *running, *last;
 
-    if (root_read(root_fd, "proc/loadavg", text, sizeof(text)) < 0)
+    if (probe->loadavg_fd < 0 || root_pread(probe->loadavg_fd, text, sizeof(text)) < 0)
         return false;
     text[strcspn(text, "\n")] = '\0';
     last = strrchr(text, ' ');
@@ -225,16 +233,16 @@ static bool read_loadavg(int root_fd, uint32_t *ret_running, uint32_t *ret_last)
     return parse_u32(running + 1, ret_running) == 0 && parse_u32(last, ret_last) == 0;
 }
 
-pid_t probe_last_pid(int root_fd)
+pid_t probe_last_pid(const Probe *probe)
 {
     uint32_t running, last;
 
-    return read_loadavg(root_fd, &running, &last) && last <= INT32_MAX ? (pid_t)last : 0;
+    return read_loadavg(probe, &running, &last) && last <= INT32_MAX ? (pid_t)last : 0;
 }
 
 bool probe_newcomers(const Probe *probe)
 {
-    pid_t last = probe_last_pid(probe->options.root_fd);
+    pid_t last = probe_last_pid(probe);
 
     return last > 0 && last != probe->last_pid;
 }
@@ -245,7 +253,7 @@ bool probe_room(const Probe *probe, const World *world, uint32_t n_waiting)
 
     for (uint32_t i = 0; i < world->topology->cpu_limit; i++)
         n_online += world->cpus[i].online;
-    return read_loadavg(probe->options.root_fd, &running, &last) && running < n_online + n_waiting + 1;
+    return read_loadavg(probe, &running, &last) && running < n_online + n_waiting + 1;
 }
 
 static int compare_pid(const void *key, const void *entry)
@@ -285,6 +293,7 @@ bool probe_topology_changed(Probe *probe)
 int probe_topology_adopt(Probe *probe, const Probe *before)
 {
     if (hwloc_bitmap_copy(probe->known_online, before->known_online) < 0 ||
+        hwloc_bitmap_copy(probe->been_away, before->been_away) < 0 ||
         hwloc_bitmap_copy(probe->known_own, before->known_own) < 0)
         return -ENOMEM;
     return 0;

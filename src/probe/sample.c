@@ -8,7 +8,8 @@
  *                         watched all the same, some hundred of them per tick in turn, or the owner's return would
  *                         be noticed a slow tick late.
  *   the last CPU          needs stat, six times as dear: read for holders of a lease, and in turn for threads that wait.
- *                         For the others Task.last_cpu is where they were seen last, perhaps long ago.
+ *                         For the others Task.last_cpu is where they were seen last, perhaps long ago; for all of them
+ *                         while the machine is full.
  *
  * Where /proc/schedstat is missing, the wait for a CPU is the sum over the threads seen last on it. That misses
  * threads nobody manages, so it is called known only for a CPU that has such a thread. */
@@ -236,10 +237,29 @@ static void read_last_cpu(Probe *probe, const World *world, Task *task)
         task->last_cpu = (CpuIx){stat.processor};
 }
 
+/* Whether it matters where threads wait: not while all CPUs are busy and none is lent, for then none can be lent or is
+ * to be recalled. A CPU must be idle for two ticks before it is lent, so the first of them is soon enough. */
+static bool needs_last_cpus(const Probe *probe, const World *world)
+{
+    uint64_t busy_nsec = world->interval_usec * SAMPLE_BUSY_PERMILLE; /* a permille of 1 us is 1 ns */
+
+    if (world->n_leases > 0 || !probe->features.schedstat || world->partial)
+        return true;
+    for (uint32_t i = 0; i < MIN(world->topology->cpu_limit, (uint32_t)probe->cpus.n_tracks); i++) {
+        const CpuTrack *track = &probe->cpus.tracks[i];
+
+        if (world->cpus[i].online && (!track->measured || track->busy_delta_nsec < busy_nsec))
+            return true;
+    }
+    return false;
+}
+
 static void sample_last_cpus(Probe *probe, World *world)
 {
     size_t budget = SAMPLE_STATS_PER_TICK + world->topology->n_cpus, i = 0;
 
+    if (!needs_last_cpus(probe, world))
+        return;
     for (size_t l = 0; l < world->n_leases; l++) {
         Task *task = world_task(world, world->leases[l].task);
 

@@ -44,7 +44,7 @@ typedef enum TaskHands {
     TASK_HANDS_REPINNED, /* a mask of ours was changed by somebody else: yielded */
     TASK_HANDS_PER_CPU,  /* pinned to one CPU by the kernel or by itself (I2) */
     TASK_HANDS_CLASS,    /* a scheduling class that is never touched (I2) */
-    TASK_HANDS_DENIED,   /* the kernel refused us */
+    TASK_HANDS_DENIED,   /* the kernel refused us; until its cpuset changes */
     TASK_HANDS_UNKNOWN,  /* a read failed or was partial: no action on it (I10) */
     TASK_HANDS_MAX,
     TASK_HANDS_INVALID = -EINVAL,
@@ -129,8 +129,7 @@ typedef struct Process {
     uint64_t grown_bytes;     /* how much more that is than what was known before */
     MemoryMove memory;
     bool memory_awaited; /* that is being found out for the first time: a moment later it is known */
-    bool
-        use_awaited; /* who uses which part of it is being found out; until then it is not moved as a whole */
+    bool use_awaited;    /* who uses which part is being found out; till then it is not moved as a whole */
     uint32_t n_threads;
     uint32_t cpu_permille; /* CPU time used over the last slow tick, in permille of one CPU */
     WorkloadIx workload;

@@ -443,6 +443,60 @@ static void test_newcomers(void **state)
     put(&b, "proc/loadavg", "many\n");
     assert_false(probe_newcomers(b.probe));
     assert_false(probe_room(b.probe, b.world, 0));
+
+    /* Looked at ten times a second, it stays open. */
+    put(&b, "proc/loadavg", "1.20 0.18 0.12 2/80 118\n");
+    take_away(&b, "proc/loadavg");
+    assert_true(probe_newcomers(b.probe));
+}
+
+/* What is read in every discovery stays open, and is read anew. */
+static void test_lists_of_cpus_stay_open(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    bench_make(&b);
+    put(&b, "sys/devices/system/cpu/online", "0-3\n");
+    put(&b, "sys/devices/system/cpu/isolated", "\n");
+    bench_start(&b, NULL);
+    bench_discover(&b);
+    assert_true(b.world->cpus[2].usable);
+    assert_true(b.world->cpus[3].online);
+    put(&b, "sys/devices/system/cpu/online", "0-2\n");
+    put(&b, "sys/devices/system/cpu/isolated", "2\n");
+    take_away(&b, "sys/devices/system/cpu/online");
+    take_away(&b, "sys/devices/system/cpu/isolated");
+    bench_discover(&b);
+    assert_true(b.world->cpus[2].online);
+    assert_false(b.world->cpus[2].usable);
+    assert_false(b.world->cpus[3].online);
+}
+
+/* The listing of /proc is used again while no number is given out, but not for long; who has ended is found without. */
+static void test_listed_when_somebody_began(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    bench_make(&b);
+    put(&b, "proc/loadavg", "0.20 0.18 0.12 1/80 100\n");
+    put_process(&b, &(FakeTask){.pid = 100});
+    bench_start(&b, NULL);
+    bench_discover(&b); /* the first pass */
+    assert_int_equal(b.world->n_processes, 1);
+    put_process(&b, &(FakeTask){.pid = 101});
+    bench_discover(&b);
+    assert_int_equal(b.world->n_processes, 1);
+    put(&b, "proc/loadavg", "0.20 0.18 0.12 1/80 101\n");
+    bench_discover(&b); /* the third */
+    assert_int_equal(b.world->n_processes, 2);
+    put_process(&b, &(FakeTask){.pid = 102});
+    bench_discover(&b); /* without being told */
+    assert_int_equal(b.world->n_processes, 3);
+    take_away(&b, "proc/100");
+    bench_discover(&b);
+    assert_int_equal(b.world->n_processes, 2);
+    bench_discover(&b);
+    assert_int_equal(b.world->n_processes, 2);
 }
 
 int main(void)
@@ -465,6 +519,8 @@ int main(void)
         cmocka_unit_test(test_world_is_replaced),
         cmocka_unit_test(test_no_growth),
         cmocka_unit_test(test_newcomers),
+        cmocka_unit_test(test_lists_of_cpus_stay_open),
+        cmocka_unit_test(test_listed_when_somebody_began),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

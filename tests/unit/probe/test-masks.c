@@ -113,6 +113,36 @@ static void test_reset_by_old_kernel(void **state)
     assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_REPINNED);
 }
 
+/* Neither does it give a CPU back that was offline when a mask was set, be it by us. Later ones do. */
+static void test_cpu_was_away(void **state)
+{
+    static const struct {
+        const char *release;
+        TaskHands hands;
+    } cases[] = {{"6.1.0-52-cloud-amd64\n", TASK_HANDS_FREE}, {"6.12.0-1-amd64\n", TASK_HANDS_FOREIGN}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+        make(&b);
+        put(&b, "proc/sys/kernel/osrelease", "%s", cases[i].release);
+        put_mask(&b, 100, "0-1,3");
+        bench_discover(&b);
+        assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FOREIGN); /* it was not away */
+        put(&b, "sys/devices/system/cpu/online", "0-1,3\n");
+        assert_true(probe_topology_changed(b.probe));
+        bench_discover(&b);
+        put(&b, "sys/devices/system/cpu/online", "0-3\n");
+        assert_true(probe_topology_changed(b.probe));
+        put_mask(&b, 100, "1,3");
+        bench_discover(&b);
+        assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FOREIGN);
+        put_mask(&b, 100, "0-1,3");
+        bench_discover(&b);
+        assert_int_equal(bench_task(&b, 100, 100)->hands, cases[i].hands);
+    }
+}
+
 /* What the kernel makes of a mask when the cpuset or the CPUs change is nobody's doing. */
 static void test_cpuset_changes(void **state)
 {
@@ -127,6 +157,44 @@ static void test_cpuset_changes(void **state)
     assert_mask(bench_task(&b, 100, 100)->allowed, "1-3");
     assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
     assert_false(bench_process(&b, 100)->yielded);
+}
+
+/* A mask that follows a new cpuset may be read before it. */
+static void test_mask_before_cpuset(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    put_mask(&b, 100, "1-3");
+    bench_discover(&b);
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FOREIGN);
+    put(&b, "sys/fs/cgroup/app.slice/cpuset.cpus.effective", "1-3\n");
+    bench_discover(&b);
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
+    /* Whom somebody pinned stays pinned. */
+    put_mask(&b, 100, "2");
+    bench_discover(&b);
+    put(&b, "sys/fs/cgroup/app.slice/cpuset.cpus.effective", "2-3\n");
+    bench_discover(&b);
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FOREIGN);
+}
+
+/* And we may have been refused a mask of CPUs that it had left. */
+static void test_denied_until_cpuset_changes(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    for (int ours = 0; ours < 2; ours++) {
+        if (ours)
+            confine(&b, 100, "0-1");
+        bench_task(&b, 100, 100)->hands = TASK_HANDS_DENIED;
+        bench_discover(&b);
+        assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_DENIED);
+        put(&b, "sys/fs/cgroup/app.slice/cpuset.cpus.effective", ours ? "0-3\n" : "0-2\n");
+        bench_discover(&b);
+        assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
+    }
 }
 
 /* The same when it was moved to another cgroup, which is not looked at in every pass. */
@@ -278,7 +346,10 @@ int main(void)
         cmocka_unit_test(test_repinned),
         cmocka_unit_test(test_repinned_wide),
         cmocka_unit_test(test_reset_by_old_kernel),
+        cmocka_unit_test(test_cpu_was_away),
         cmocka_unit_test(test_cpuset_changes),
+        cmocka_unit_test(test_mask_before_cpuset),
+        cmocka_unit_test(test_denied_until_cpuset_changes),
         cmocka_unit_test(test_cgroup_changes),
         cmocka_unit_test(test_cpus_change),
         cmocka_unit_test(test_inherited),

@@ -217,6 +217,33 @@ static void test_last_cpu_is_not_read_for_nothing(void **state)
     assert_int_equal(probe_statistics(b.probe)->n_reads - n_reads, 2);
 }
 
+/* Nor is that of who waits while all CPUs are busy: nothing can be lent. */
+static void test_last_cpu_is_not_read_on_a_full_machine(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    uint64_t n_reads;
+
+    bench_make(&b);
+    put_cpu_schedstat(&b, 1000, 0);
+    put_process(&b, &(FakeTask){.pid = 100, .n_threads = 2});
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 101, .n_threads = 2, .cpu = 1});
+    bench_start(&b, NULL);
+    bench_discover(&b);
+    bench_sample(&b);
+    put_schedstat(&b, 100, 100, 50, 50);
+    put_schedstat(&b, 100, 101, 50, 50);
+    n_reads = probe_statistics(b.probe)->n_reads;
+    bench_sample(&b); /* no CPU was idle since */
+    assert_int_equal(probe_statistics(b.probe)->n_reads - n_reads, 2);
+
+    put_cpus(&b, 1008, 1000, 1000, 1000);
+    put_schedstat(&b, 100, 100, 100, 100);
+    put_schedstat(&b, 100, 101, 100, 100);
+    n_reads = probe_statistics(b.probe)->n_reads;
+    bench_sample(&b); /* one was, for four fifths of the tick */
+    assert_int_equal(probe_statistics(b.probe)->n_reads - n_reads, 4);
+}
+
 /* Reading stat for it shows that the number is another thread's now. */
 static void test_tid_is_reused(void **state)
 {
@@ -349,6 +376,7 @@ int main(void)
         cmocka_unit_test(test_cpu_times_unreadable),
         cmocka_unit_test(test_wait_of_threads),
         cmocka_unit_test(test_last_cpu_is_not_read_for_nothing),
+        cmocka_unit_test(test_last_cpu_is_not_read_on_a_full_machine),
         cmocka_unit_test(test_tid_is_reused),
         cmocka_unit_test(test_quiet),
         cmocka_unit_test(test_quiet_owner_is_watched),
