@@ -149,7 +149,8 @@
  *   (of the regions that could be looked at in the last complete sequence), scan_skipped a{st} (regions left out, or looked at all the
  *   same, by why: "unsuitable", "shared_ro", "inaccessible", "scan_delay", "seq_completed", "pid_inactive", "ignore_pid_inactive", "forced");
  *   of a process besides: use_state s ("looking", "not-looked-at", "gone", "tracked": somebody else uses its soft-dirty bits, "too-large", or
- *   the name of an error), use_shared_permille u (of its blocks, used by several threads)
+ *   the name of an error), use_shared_permille u (of its blocks, used by several threads), use_period_usec t (from one round to the
+ *   next, unless their cost wants more; 0: it is not looked at)
  *
  * lease
  *   pid i, tid i, comm s, cpu u, node u, cross_node b, group t, age_usec t, left_usec t, since_tick t

@@ -47,8 +47,8 @@ typedef struct CtlOptions {
     const char *root; /* where policies and processes are looked for, "/" unless given */
     const char *policy_dirs[CTL_POLICY_DIRS_MAX + 1]; /* NULL-terminated; empty: the built-in search path */
     size_t n_policy_dirs;
-    uint32_t seeds;   /* 0: as the scenario says */
-    const char *plot; /* file to draw into, or NULL */
+    uint32_t seeds;     /* 0: as the scenario says */
+    const char *plot;   /* file to draw into, or NULL */
     const char *policy; /* run: its name, or NULL */
     bool no_daemon;
     bool sigpipe_ignored; /* when this program was started: what `run` hands on */

@@ -302,7 +302,8 @@ static CtlExit parse_options(int argc, char **argv, CtlOptions *options, unsigne
         }
         if (optind == argc)
             break;
-        rest = optind > before || (n == 1 && is_run(argv[1])); /* it went past "--", or has come to the command */
+        /* It went past "--", or has come to the command. */
+        rest = optind > before || (n == 1 && is_run(argv[1]));
         argv[1 + n++] = argv[optind++];
     }
     while (rest && optind < argc)

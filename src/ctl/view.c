@@ -264,7 +264,7 @@ CtlExit view_counters(json_object *object, const char *title, const char *key)
 
 void view_use_lines(json_object *object)
 {
-    char cost[64], stall[64];
+    char cost[64], stall[64], period[64];
 
     if (*view_string(object, "use_why"))
         view_line("Memory use", "%s", view_string(object, "use_why"));
@@ -274,6 +274,9 @@ void view_use_lines(json_object *object)
               view_number(object, "use_rounds", 0), view_number(object, "use_samples", 0),
               view_span((uint64_t)view_number(object, "use_target_usec", 0), cost, sizeof(cost)),
               view_span((uint64_t)view_number(object, "use_stall_usec", 0), stall, sizeof(stall)));
+    if (view_number(object, "use_period_usec", 0) > 0)
+        view_line("", "a round every %s, or when its cost allows",
+                  view_span((uint64_t)view_number(object, "use_period_usec", 0), period, sizeof(period)));
 }
 
 void view_say(const char *colour, const char *format, ...)

@@ -137,6 +137,8 @@ void describe_evidence_of_process(Dict *dict, const Manager *manager, const Proc
                 !watch         ? "not-looked-at"
                 : outcome >= 0 ? outcome_names[outcome]
                                : strerrorname_np(-outcome));
+    dict_u64(dict, "use_period_usec",
+             watch && outcome == 0 ? manager_evidence_period_usec(manager, watch) : 0);
     dict_u32(dict, "use_shared_permille", watch ? watch->summary.overlap_permille : 0);
     put(dict, &sum);
 }

@@ -4,7 +4,8 @@
  *
  *     threads --> World (Task.use)
  *     blocks touched --> filters of the regions --> window of the scan: what to ask about besides
- *     blocks --> judged --> orders, if nothing of the last judgement is left and none is under way
+ *     blocks --> judged --> orders, if nothing of the last judgement is left and none is under way; also when threads
+ *                           have got other nodes
  *
  * This is in the event loop and the target is not touched: where blocks lie and what they are part of was found by the
  * thread that made the round. */
@@ -12,11 +13,14 @@
 #include "daemon/evidence-watch.h"
 
 #include "plan/converge.h"
+#include "plan/thread-homes.h"
 
 #include <string.h>
 
-/* From here on a thread counts as busy: it begins or ends to work when its average crosses this. */
+/* From here on a thread counts as busy, until it wants no more than the second. Waiting counts: who has to wait for those that
+ * move his memory has not ended to work. */
 #define BUSY_PERMILLE 500U
+#define IDLE_PERMILLE 250U
 
 EvidenceWatch *evidence_watch_new(TaskKey subject, EvidenceKind kind, bool insist, uint32_t n_nodes,
                                   uint64_t now_usec)
@@ -53,20 +57,40 @@ EvidenceWatch *evidence_watch_free(EvidenceWatch *watch)
  * Threads
  */
 
+/* Of one process. */
+static bool is_same(const TaskKey *a, const TaskKey *b)
+{
+    return a->tid == b->tid && a->start_ticks == b->start_ticks;
+}
+
+static bool is_busy(const Task *task, bool was_busy)
+{
+    uint32_t wants = (uint32_t)task->run_ewma_permille + task->wait_ewma_permille;
+
+    return !task->gone && !task->fresh && wants >= (was_busy ? IDLE_PERMILLE : BUSY_PERMILLE);
+}
+
 int evidence_watch_note_busy(EvidenceWatch *watch, const World *world, const Process *process)
 {
-    size_t n, first = world_process_tasks(world, process, &n);
+    size_t n, first = world_process_tasks(world, process, &n), before = 0, n_now = 0;
+    bool changed = false;
 
-    watch->n_busy_now = 0;
     for (size_t i = first; i < first + n; i++) {
         const Task *task = &world->tasks[i];
+        const TaskKey key = world_task_key(world, task);
 
-        if (task->gone || task->fresh || task->run_ewma_permille < BUSY_PERMILLE)
+        while (before < watch->n_busy && watch->busy[before].tid < task->tid)
+            before++;
+        if (!is_busy(task, before < watch->n_busy && is_same(&watch->busy[before], &key)))
             continue;
-        if (!GROW(watch->busy_now, watch->busy_now_capacity, watch->n_busy_now + 1))
+        if (!GROW(watch->busy_now, watch->busy_now_capacity, n_now + 1))
             return -ENOMEM;
-        watch->busy_now[watch->n_busy_now++] = task->tid;
+        changed |= n_now >= watch->n_busy_now || !is_same(&watch->busy_now[n_now], &key);
+        watch->busy_now[n_now++] = key;
     }
+    if (changed || n_now != watch->n_busy_now)
+        scan_pace_restart(&watch->pace);
+    watch->n_busy_now = n_now;
     return 0;
 }
 
@@ -76,25 +100,40 @@ static void forget_changed(EvidenceWatch *watch, Touches *touches)
     size_t before = 0, now = 0;
 
     while (before < watch->n_busy || now < watch->n_busy_now) {
-        pid_t a = before < watch->n_busy ? watch->busy[before] : INT32_MAX;
-        pid_t b = now < watch->n_busy_now ? watch->busy_now[now] : INT32_MAX;
+        pid_t a = before < watch->n_busy ? watch->busy[before].tid : INT32_MAX;
+        pid_t b = now < watch->n_busy_now ? watch->busy_now[now].tid : INT32_MAX;
 
-        if (a != b)
+        if (a != b || !is_same(&watch->busy[before], &watch->busy_now[now]))
             (void)touches_forget_thread(touches, MIN(a, b));
         before += a <= b;
         now += b <= a;
     }
 }
 
-static int follow_busy(EvidenceWatch *watch, Touches *touches)
+int evidence_watch_follow_busy(EvidenceWatch *watch, Touches *touches)
 {
     if (!GROW(watch->busy, watch->busy_capacity, watch->n_busy_now + 1))
         return -ENOMEM;
-    forget_changed(watch, touches);
+    if (watch->followed)
+        forget_changed(watch, touches);
+    watch->followed = true;
     if (watch->n_busy_now > 0)
         memcpy(watch->busy, watch->busy_now, watch->n_busy_now * sizeof(*watch->busy));
     watch->n_busy = watch->n_busy_now;
     return 0;
+}
+
+bool evidence_watch_has_news(const EvidenceWatch *watch, const World *world, const Process *process,
+                             const Policy *policy)
+{
+    return watch->n_counted >= TOUCHES_ROUNDS_MIN &&
+           thread_homes_n_known(world, policy, process) > watch->n_told;
+}
+
+void evidence_watch_told(EvidenceWatch *watch, const World *world, const Process *process,
+                         const Policy *policy)
+{
+    watch->n_told = thread_homes_n_known(world, policy, process);
 }
 
 /*
@@ -152,7 +191,64 @@ static int sort(const EvidenceWatchLook *look, EvidenceSession *session)
 
     if (look->process->memory.to || sorting->n_moves > 0)
         return 0;
+    look->watch->homes = thread_homes_digest(look->world, look->process);
     return sorting_judge(sorting, &what);
+}
+
+/*
+ * Pacing
+ */
+
+static ScanPeriodRange range_of(const Policy *policy, const Process *process)
+{
+    const ScanPeriodLimits limits = {policy->scan_min_usec, policy->scan_max_usec, policy->scan_size_bytes};
+
+    return scan_period_range(&limits, process->rss_bytes, NULL);
+}
+
+/* What moves because of what was seen is something to be learnt, too. */
+static int set_pace(const EvidenceWatchLook *look, const Touches *touches, bool counted)
+{
+    ScanPaceRound round = {
+        .range = range_of(look->policy, look->process),
+        .strength = converge_use(look->world, look->process, touches),
+    };
+    int r = counted ? scan_pace_read(touches, &round) : 0;
+
+    round.cost_usec = counted ? look->watch->report.last.target_usec : 0;
+    round.learning |= look->process->memory.to || look->watch->sorting.n_moves > 0;
+    if (r == 0)
+        scan_pace_round(&look->watch->pace, &round);
+    return r;
+}
+
+void evidence_watch_note_moved(EvidenceWatch *watch, const World *world, const Process *process,
+                               const Policy *policy)
+{
+    const Group *group = &world->groups[process->group.i];
+    ScanPeriodRange range = range_of(policy, process);
+
+    scan_pace_moved(&watch->pace, &range, scan_pace_moved_usec(group));
+}
+
+/* Whether there was a round for which all was protected; one after a round that was held back shows a part only. */
+static bool is_whole(const EvidenceWatch *watch, const EvidenceReport *report)
+{
+    return report->n_rounds > watch->n_rounds && watch->report.last.held == EVIDENCE_HELD_NOT;
+}
+
+/* Between rounds. */
+static int look_between(const EvidenceWatchLook *look, EvidenceSession *session, bool whole)
+{
+    EvidenceWatch *watch = look->watch;
+    const Touches *touches = evidence_touches(session);
+
+    if (whole)
+        return set_pace(look, touches, false);
+    if (watch->kind == EVIDENCE_WRITE && touches->n_rounds > 0 &&
+        watch->homes != thread_homes_digest(look->world, look->process))
+        return sort(look, session);
+    return 0;
 }
 
 int evidence_watch_look(void *userdata, const EvidenceReport *report, EvidenceSession *session)
@@ -160,20 +256,26 @@ int evidence_watch_look(void *userdata, const EvidenceReport *report, EvidenceSe
     EvidenceWatchLook *look = userdata;
     EvidenceWatch *watch = look->watch;
     Touches *touches = session ? evidence_touches(session) : NULL;
+    bool whole = is_whole(watch, report);
     int r;
 
     watch->report = *report;
-    if (!touches || touches->n_rounds == watch->n_counted)
+    watch->n_rounds = report->n_rounds;
+    if (!touches)
         return 0;
+    if (touches->n_rounds == watch->n_counted)
+        return look_between(look, session, whole);
     watch->n_counted = touches->n_rounds;
     watch->summary = touches_summary(touches);
     look->news = true;
     r = touches_tell(touches, look->world, look->world->now_usec);
     if (r == 0)
-        r = follow_busy(watch, touches);
+        r = evidence_watch_follow_busy(watch, touches);
     if (r == 0 && watch->kind == EVIDENCE_WRITE)
         r = sort(look, session);
     if (r == 0 && watch->kind == EVIDENCE_WRITE)
         r = scan(look, session);
+    if (r == 0 && whole)
+        r = set_pace(look, touches, true);
     return r;
 }

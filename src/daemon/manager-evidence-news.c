@@ -73,13 +73,19 @@ static int give_orders(Manager *manager)
     return carry_out(manager, uses, n);
 }
 
-/* When enough is known of who uses what, the plan need not wait for its next slow tick. */
-static void wake(Manager *manager, EvidenceWatch *watch)
+/* When more is known of who uses what, the plan of homes need not wait for its next slow tick. While rounds are made at full pace,
+ * so are fast ticks: they see whose work begins and ends. */
+static void wake(Manager *manager, const EvidenceWatchLook *look)
 {
-    if (watch->told || watch->n_counted < TOUCHES_ROUNDS_MIN)
+    uint64_t now = time_now_usec();
+
+    if (pace_may_discover(&manager->pace, now) &&
+        evidence_watch_has_news(look->watch, look->world, look->process, look->policy))
+        pace_now(&manager->pace, now);
+    else if (scan_pace_usec(&look->watch->pace) <= SCAN_PACE_FIRST_USEC)
+        pace_wake(&manager->pace);
+    else
         return;
-    watch->told = true;
-    pace_now(&manager->pace, time_now_usec());
     manager_arm(manager);
 }
 
@@ -94,6 +100,7 @@ static int take_in(Manager *manager)
             .process = world_process(manager->world, evidence->watches[i]->subject.pid),
             .now_usec = time_now_usec(),
         };
+        uint64_t period = scan_pace_usec(&look.watch->pace);
         int r;
 
         if (!look.process || look.process->gone || look.process->workload.i < 0 ||
@@ -106,7 +113,9 @@ static int take_in(Manager *manager)
         if (r == -ENOMEM)
             return r;
         if (look.news)
-            wake(manager, look.watch);
+            wake(manager, &look);
+        if (scan_pace_usec(&look.watch->pace) != period)
+            manager_evidence_tell(manager, look.watch, look.process);
     }
     return 0;
 }
@@ -136,14 +145,17 @@ int manager_evidence_on_news(sd_event_source *source, int fd, uint32_t revents, 
 
 void manager_evidence_order_over(Manager *manager, TaskKey subject)
 {
-    const EvidenceWatch *watch = manager_evidence_find(manager, subject.pid);
+    EvidenceWatch *watch = manager_evidence_find(manager, subject.pid);
     const Process *process = world_process(manager->world, subject.pid);
     int r;
 
     if (!watch || !process || process->start_ticks != subject.start_ticks)
         return;
-    manager_evidence_tell(manager, watch, process);
+    /* What was seen meanwhile, and what is left, goes with the next order, as soon as it is known where it lies. */
+    if (process->memory.until_usec <= process->memory.over_usec)
+        scan_pace_restart(&watch->pace);
     r = give_orders(manager);
+    manager_evidence_tell(manager, watch, process);
     if (r < 0)
         (void)fail(manager, r);
 }

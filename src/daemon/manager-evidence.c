@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Who uses which memory: which processes are looked at and by which evidence, and what comes of it. Rounds are made by the
- * threads of a crew, which says through a descriptor when there is something new; ticks look at nothing of this but whom
- * to begin and end with, once per slow tick.
+ * threads of a crew, which says through a descriptor when there is something new; slow ticks say whom to begin and end
+ * with, and all ticks whose threads have begun or ended to work.
  *
  *     slow tick --> whom to look at --> crew --> rounds --> news --> World, orders
+ *         ^                                                   |
+ *         `---- more threads could be given a node -----------'
  *
  * A process is looked at when it has several nodes to live on, so that its threads have a choice. Where the home is one node,
  * all memory goes there, whoever uses it.
@@ -16,6 +18,7 @@
 #include "daemon/evidence-watch.h"
 #include "numaplace/messages.h"
 #include "plan/group.h"
+#include "plan/thread-homes.h"
 
 #include <string.h>
 #include <sys/epoll.h>
@@ -73,13 +76,15 @@ static EvidenceKind kind_for(const Manager *manager, const Process *process)
     return evidence_choose(&manager->evidence->machine, manager_evidence_wanted(policy));
 }
 
-/* Whether its memory is kept from following its home, because who uses it is about to be known. */
+/* Whether its memory is kept from following its home, because who uses it is about to be known. As long as no thread has a node of
+ * its own, that nothing is to be moved says nothing. */
 static void await(const EvidenceWatch *watch, const World *world, Process *process)
 {
-    process->use_awaited = watch->kind == EVIDENCE_WRITE && watch->report.outcome == 0 &&
-                           has_several_nodes(&world->groups[process->group.i]) &&
-                           watch->sorting.n_quiet < SORTING_QUIET &&
-                           world->now_usec < watch->since_usec + AWAIT_USEC;
+    process->use_awaited =
+        watch->kind == EVIDENCE_WRITE && watch->report.outcome == 0 &&
+        has_several_nodes(&world->groups[process->group.i]) &&
+        (watch->sorting.n_quiet < SORTING_QUIET || thread_homes_digest(world, process) == 0) &&
+        world->now_usec < watch->since_usec + AWAIT_USEC;
 }
 
 /* What was known grows old from here on. */
@@ -178,9 +183,9 @@ static int add_some(Manager *manager)
  * What they are told
  */
 
-/* The least time between two rounds: nothing while some of what MaxCPU= allows is saved, else such that all rounds together
- * have their part of it. */
-static uint64_t period_usec(const Manager *manager, const EvidenceWatch *watch)
+/* What MaxCPU= makes of it: nothing while some of what it allows is saved, else such that all rounds together have their part
+ * of it. */
+static uint64_t budget_usec(const Manager *manager, const EvidenceWatch *watch)
 {
     uint64_t cost = watch->report.n_rounds > 0 ? watch->report.cost_usec / watch->report.n_rounds : 0;
     uint32_t permille = manager->config->max_cpu_permille;
@@ -188,6 +193,11 @@ static uint64_t period_usec(const Manager *manager, const EvidenceWatch *watch)
     if (permille == 0 || pace_has_savings(&manager->pace))
         return 0;
     return cost * manager->evidence->n_watches * 1000 * COST_PART / permille;
+}
+
+uint64_t manager_evidence_period_usec(const Manager *manager, const EvidenceWatch *watch)
+{
+    return MAX(scan_pace_usec(&watch->pace), budget_usec(manager, watch));
 }
 
 /* What it runs: that of its threads is known sooner than its own, and what a round may cost is a share of it. */
@@ -205,7 +215,7 @@ static uint32_t cpu_permille(const World *world, const Process *process)
 void manager_evidence_tell(const Manager *manager, const EvidenceWatch *watch, const Process *process)
 {
     const EvidenceNow now = {
-        .period_usec = period_usec(manager, watch),
+        .period_usec = manager_evidence_period_usec(manager, watch),
         .cpu_permille = cpu_permille(manager->world, process),
         .moving = process->memory.to != NULL,
     };
@@ -213,19 +223,40 @@ void manager_evidence_tell(const Manager *manager, const EvidenceWatch *watch, c
     (void)evidence_crew_tell(manager->evidence->crew, watch->subject.pid, &now);
 }
 
-static int tell_all(Manager *manager)
+/* After a plan of homes. */
+static void tell_all(Manager *manager)
 {
+    World *world = manager->world;
+
     for (size_t i = 0; i < manager->evidence->n_watches; i++) {
         EvidenceWatch *watch = manager->evidence->watches[i];
-        Process *process = world_process(manager->world, watch->subject.pid);
-        int r = evidence_watch_note_busy(watch, manager->world, process);
+        Process *process = world_process(world, watch->subject.pid);
+        const Policy *policy = group_policy(world, manager->policies, process->workload);
 
-        if (r < 0)
-            return r;
-        await(watch, manager->world, process);
+        evidence_watch_told(watch, world, process, policy);
+        await(watch, world, process);
+        evidence_watch_note_moved(watch, world, process, policy);
         manager_evidence_tell(manager, watch, process);
     }
-    return 0;
+}
+
+/* Also between slow ticks: what a thread did before it began to work hides who uses what it touched. */
+static int note_busy(Manager *manager)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < manager->evidence->n_watches && r == 0; i++) {
+        EvidenceWatch *watch = manager->evidence->watches[i];
+        const Process *process = world_process(manager->world, watch->subject.pid);
+        uint64_t period = scan_pace_usec(&watch->pace);
+
+        if (!process || process->start_ticks != watch->subject.start_ticks)
+            continue;
+        r = evidence_watch_note_busy(watch, manager->world, process);
+        if (scan_pace_usec(&watch->pace) != period)
+            manager_evidence_tell(manager, watch, process);
+    }
+    return r;
 }
 
 /* Rounds are paid from what ticks are paid from. */
@@ -246,8 +277,10 @@ int manager_evidence_ticked(Manager *manager, bool slow)
     const ManagerEvidence *evidence = manager->evidence;
     int r;
 
-    if (!evidence || !evidence->crew || !slow)
+    if (!evidence || !evidence->crew)
         return 0;
+    if (!slow)
+        return note_busy(manager);
     pay(manager);
     /* The kernel's balancing was switched: another kind may be the best, and pages be ours to move, or not. */
     if (manager->world->kernel_balances != evidence->balanced) {
@@ -258,9 +291,12 @@ int manager_evidence_ticked(Manager *manager, bool slow)
     drop_some(manager);
     r = add_some(manager);
     if (r == 0)
-        r = tell_all(manager);
-    /* Who was in a round when there were news. */
-    return r == 0 ? manager_evidence_take_in(manager) : r;
+        r = note_busy(manager);
+    if (r < 0)
+        return r;
+    tell_all(manager);
+    /* Who was in a round when there were news, or has threads that live elsewhere now. */
+    return manager_evidence_take_in(manager);
 }
 
 /*

@@ -44,5 +44,7 @@ int manager_evidence_take_in(Manager *manager);
 /* The crew has something new; `userdata` is the manager. */
 int manager_evidence_on_news(sd_event_source *source, int fd, uint32_t revents, void *userdata);
 
+/* The least time between two rounds: by what they find (P10), and by what all may cost. */
+uint64_t manager_evidence_period_usec(const Manager *manager, const EvidenceWatch *watch);
 /* manager-evidence.c: tells the crew what has changed about the process of a watch. */
 void manager_evidence_tell(const Manager *manager, const EvidenceWatch *watch, const Process *process);

@@ -217,8 +217,7 @@ static void put_policy_of(Dict *dict, Manager *manager, const Policy *policy, pi
 /* An assigned process is under its policy whatever the [Match] sections of that say. */
 static void put_assignment(Dict *dict, Manager *manager, const Policy *policy, const Process *process)
 {
-    const Assignment *assignment =
-        assignments_find(manager->assigned, process->pid, process->start_ticks);
+    const Assignment *assignment = assignments_find(manager->assigned, process->pid, process->start_ticks);
 
     dict_bool(dict, "assigned", assignment);
     dict_string(dict, "stripe", assignment ? assignment->stripe : NULL);

@@ -197,6 +197,7 @@ int manager_tick(Manager *manager)
 {
     uint64_t now = time_now_usec(), start = time_thread_cpu_nsec(), slow_cost = 0, cpu, run;
     bool slow = pace_slow_due(&manager->pace, now) || (manager->options.once && manager->put_off);
+    uint64_t n_gone;
     bool found = true;
     int r, sampled;
 
@@ -207,6 +208,7 @@ int manager_tick(Manager *manager)
             return r;
         slow_cost = time_thread_cpu_nsec() - start;
     }
+    n_gone = probe_statistics(manager->probe)->n_gone;
     sampled = probe_sample(manager->probe, manager->world, now);
     if (sampled == -ENOMEM)
         return sampled;
@@ -226,7 +228,8 @@ int manager_tick(Manager *manager)
         if (r < 0)
             return r;
         manager_memory_ticked(manager, slow);
-        r = manager_evidence_ticked(manager, slow);
+        /* Who has just got several nodes to live on is looked at from now on. */
+        r = manager_evidence_ticked(manager, slow || manager->plan.n_homes > 0);
         if (r < 0)
             return r;
         if (manager->options.once)
@@ -236,5 +239,7 @@ int manager_tick(Manager *manager)
                 (manager->plan.pressed && !manager->plan.full) || manager->options.once,
                 (run < ASLEEP_PERMILLE || manager->plan.settled) && !manager->options.once,
                 cpu - start - slow_cost, slow_cost);
+    if (probe_statistics(manager->probe)->n_gone > n_gone)
+        pace_ended(&manager->pace);
     return 0;
 }

@@ -58,8 +58,8 @@ void manager_arm(Manager *manager)
     (void)sd_event_source_set_enabled(manager->tick_source, SD_EVENT_ONESHOT);
 }
 
-/* When no tick is due: whether there is nobody new to have one for, and nobody to be helped. That costs three system calls, or
- * six. */
+/* When no tick is due: whether there is nobody new to have one for, and nobody to be helped. That costs a system call, or
+ * two. */
 static bool may_sleep_on(const Manager *manager)
 {
     return manager->glanced_usec < tick_due(manager) && !manager_newcomers(manager, manager->glanced_usec) &&

@@ -113,7 +113,7 @@ typedef struct Manager {
     Orders *orders; /* NULL: memory is not moved */
     sd_event_source *memory_source;
     struct ManagerEvidence *evidence; /* NULL: it was not tried who uses which memory */
-    Plan plan; /* of the last tick */
+    Plan plan;                        /* of the last tick */
     PlanOutcome *outcomes;
     size_t outcomes_capacity;
 
@@ -164,7 +164,7 @@ PlanLimits manager_limits(const Manager *manager, bool slow_tick);
  * somebody asked for an earlier one. */
 void manager_arm(Manager *manager);
 
-/* Whether processes have begun that can be looked for now, at the cost of three system calls. */
+/* Whether processes have begun that can be looked for now, at the cost of a system call. */
 bool manager_newcomers(const Manager *manager, uint64_t now_usec);
 
 /* Whether threads wait that may be lent a CPU, and one has become idle, so that a tick would help now. As dear. */

@@ -180,6 +180,13 @@ void pace_wake(Pace *pace)
     update_due(pace);
 }
 
+void pace_ended(Pace *pace)
+{
+    pace->slow_wish_usec = pace->settings.slow_usec;
+    update_stretch(pace);
+    update_due(pace);
+}
+
 void pace_now(Pace *pace, uint64_t now_usec)
 {
     pace->last_slow_usec = 0;

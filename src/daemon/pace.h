@@ -67,6 +67,9 @@ void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, bool pressed, bool id
  * does not make ticks shorter than FastTickSec=. */
 void pace_wake(Pace *pace);
 
+/* Somebody has ended: homes are looked at SlowTickSec= after the last time, however far that was backed off. */
+void pace_ended(Pace *pace);
+
 /* The administrator changed something: the next tick is a slow one, and due now. */
 void pace_now(Pace *pace, uint64_t now_usec);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* How: samples of a round are sorted by address, and so are blocks and regions. One walk over all of them takes a unit at
- * a time, which is what of a block of BlockSize= lies in one region, asks plan/pages.h about it as the kernel asks
+ * a time, which is what of a block lies in one region, asks plan/pages.h about it as the kernel asks
  * of a page, and joins what moves.
  *
  * A worked example, blocks of 2 MB. A huge page has one sample per round. One thread on node 1 uses it, and it lies on
@@ -17,10 +17,7 @@
  * is ten rounds, its word counts only in a process of which few blocks are shared.
  *
  * What it does badly: a block of small pages of which one only was touched looks like a huge page. Moving in vain then
- * costs 2 MB, and only that one page's user gains.
- *
- * With BlockSize= other than 2 MB: smaller units share what is known of the block they are in, larger ones need all their
- * blocks to say the same. */
+ * costs 2 MB, and only that one page's user gains. */
 
 #include "plan/blocks.h"
 
@@ -64,6 +61,12 @@ const char *const blocks_verdict_names[] = {
 #define SURE_ROUNDS    10U
 #define SHARE_PERMILLE 250U
 
+/* Threads work apart when of so many blocks that were touched again no more than this share was by somebody else. Of two
+ * threads that share all each block is by chance the same one's, and one in thirty such processes looks like that.
+ * Then a block is its user's after one round: who walks through much memory is seen at most blocks once in three rounds. */
+#define APART_MIN      8U
+#define APART_PERMILLE 150U
+
 /* Of the weights of a block's owners; a round of somebody else is less after eight rounds. Three rounds in a row, which
  * two that share have every fourth time, are not enough. */
 #define OWNERS_MAY_DIFFER 256U
@@ -87,6 +90,7 @@ typedef struct Judge {
     const BlocksRules *rules;
     hwloc_const_bitmap_t active;
     bool few_shared;      /* of its blocks */
+    bool apart;           /* its threads work apart */
     size_t region, block; /* cursors */
 } Judge;
 
@@ -125,12 +129,13 @@ static bool is_node(const Judge *judge, NodeIx node)
 }
 
 /* What of the block at an address lies in one region with it. */
-static Unit unit_of(Judge *judge, uint64_t address, uint64_t size)
+static Unit unit_of(Judge *judge, uint64_t address)
 {
-    Unit unit = {.start = address & ~(size - 1), .to = NODE_NONE, .from = NODE_NONE};
+    Unit unit = {.start = address & ~(TOUCHES_BLOCK_BYTES - 1), .to = NODE_NONE, .from = NODE_NONE};
     const MemoryRegion *list = judge->regions->list;
 
-    unit.end = unit.start + size < unit.start ? UINT64_MAX : unit.start + size;
+    if (__builtin_add_overflow(unit.start, TOUCHES_BLOCK_BYTES, &unit.end))
+        unit.end = UINT64_MAX;
     while (judge->region < judge->regions->n && list[judge->region].end <= address)
         judge->region++;
     if (judge->region < judge->regions->n && list[judge->region].start <= address) {
@@ -147,7 +152,7 @@ static Unit unit_of(Judge *judge, uint64_t address, uint64_t size)
 static Unit unit_at(Judge *judge, size_t first)
 {
     const Touch *samples = judge->blocks->samples;
-    Unit unit = unit_of(judge, samples[first].address, judge->rules->block_bytes);
+    Unit unit = unit_of(judge, samples[first].address);
 
     unit.first = first;
     unit.n = 1;
@@ -418,7 +423,8 @@ static int begin(Blocks *blocks, const Touches *touches, hwloc_bitmap_t active)
     count_memory(blocks, touches);
     if (!GROW(blocks->samples, blocks->samples_capacity, touches->n_samples + 1))
         return -ENOMEM;
-    memcpy(blocks->samples, touches->samples, touches->n_samples * sizeof(*blocks->samples));
+    if (touches->n_samples > 0)
+        memcpy(blocks->samples, touches->samples, touches->n_samples * sizeof(*blocks->samples));
     qsort(blocks->samples, touches->n_samples, sizeof(*blocks->samples), compare_samples);
     return active_nodes(blocks->use, blocks->n_nodes, active);
 }
@@ -448,7 +454,7 @@ static int end(Blocks *blocks)
 /* The unit of a block, asked for by its owners from where they live. */
 static Unit unit_of_owners(Judge *judge, const TouchBlock *block, const BlocksThreads *threads)
 {
-    Unit unit = unit_of(judge, block->address, TOUCHES_BLOCK_BYTES);
+    Unit unit = unit_of(judge, block->address);
     uint64_t *votes = judge->blocks->votes, n = 0;
 
     memset(votes, 0, judge->blocks->n_nodes * sizeof(*votes));
@@ -460,7 +466,7 @@ static Unit unit_of_owners(Judge *judge, const TouchBlock *block, const BlocksTh
         if (is_node(judge, node))
             votes[node.i] += owner->weight;
     }
-    unit.voted = n > 0 && (!judge->rules->two_stage ||
+    unit.voted = n > 0 && (!judge->rules->two_stage || judge->apart ||
                            (block->n_rounds >= TOUCHES_ROUNDS_MIN && is_known(judge, block)));
     unit.to = elect(judge->blocks, n, OWNERS_MAY_DIFFER);
     if (is_node(judge, block->node))
@@ -510,6 +516,8 @@ static int run(Judge *judge, const BlocksThreads *threads)
     int r = active ? begin(blocks, judge->touches, active) : -ENOMEM;
 
     judge->active = active;
+    judge->apart =
+        summary.n_again >= APART_MIN && summary.n_others * 1000 <= summary.n_again * APART_PERMILLE;
     judge->few_shared = summary.n_judged > 0 && summary.overlap_permille <= SHARE_PERMILLE;
     if (r == 0)
         r = threads ? judge_all_owners(judge, threads) : judge_all(judge);

@@ -43,7 +43,6 @@ typedef enum BlocksVerdict {
 } BlocksVerdict;
 
 typedef struct BlocksRules {
-    uint64_t block_bytes;          /* BlockSize=: a power of two from 4096 */
     bool two_stage;                /* TwoStage= */
     hwloc_const_bitmap_t to_nodes; /* NodeIx; nodes of its home, those with memory */
 } BlocksRules;
@@ -88,9 +87,9 @@ int blocks_judge(Blocks *blocks, const Touches *touches, const MemoryRegions *re
 
 /* Judges what is known after a round was folded, when the samples are gone, and where threads live is known better than from
  * where they were seen: all blocks, by who owns them. A block goes where all its owners live,
- * be it one thread or all that share it; with two_stage once it was touched in TOUCHES_ROUNDS_MIN rounds. Threads of
- * one process on different nodes so get their own memory, and what they share stays. Blocks are those of `touches`,
- * whatever BlockSize= says. To be asked once per round, and not while what it said last is under way: a block that is
+ * be it one thread or all that share it; with two_stage once it was touched in TOUCHES_ROUNDS_MIN rounds, or once in a
+ * process the threads of which are seen to work apart. Threads of one process on different nodes so get their own memory,
+ * and what they share stays. To be asked once per round, and not while what it said last is under way: a block that is
  * still elsewhere counts as tried. Same returns. */
 int blocks_judge_owners(Blocks *blocks, const Touches *touches, const MemoryRegions *regions,
                         const BlocksRules *rules, const BlocksThreads *threads);

@@ -28,6 +28,12 @@
 /* What a program does first, reading and touching its memory, takes no longer, mostly. */
 #define OUTGROWN_USEC 10000000U
 
+/* One change may have been to where its memory is, which was not known at first. */
+#define OUTGROWN_CHANGES 1U
+
+/* A first home is known to be too small after two fast ticks in it. */
+#define OUTGROWN_AFTER_USEC 200000U
+
 static_assert(CHOOSE_GROUPS_MAX <= PACK_GROUPS_MAX, "more groups than can be packed");
 
 bool choose_mode(const Policy *policy)
@@ -157,18 +163,51 @@ static bool wants_home(const Planner *p, size_t index)
            (pack_mode(policy) != PACK_MODE_SPREAD || !is_young(p, group, policy));
 }
 
-/* Its first home was given when it had only begun, and what it has started since does not fit: threads wait there while there are
- * CPUs elsewhere. Only once, from MinAgeSec= on, and only as long as it is new. */
-static bool has_outgrown(const Planner *p, const Group *group, const Policy *policy)
+/* A quarter of what its threads want, they wait. */
+static bool overflows(uint64_t run_permille, uint64_t wait_permille)
 {
-    uint64_t now = p->world->now_usec, wants = group->run_permille + (uint64_t)group->wait_permille, room;
+    return wait_permille * 4 > run_permille + wait_permille;
+}
 
-    if (!group->home || group->before_nodes || group->n_changes > 0 || group->gone ||
-        is_young(p, group, policy) || now - MIN(group->first_seen_usec, now) >= OUTGROWN_USEC ||
-        group->last_home_usec >= now || hwloc_bitmap_isincluded(p->s->usable, group->home))
-        return false;
-    room = (uint64_t)MAX(hwloc_bitmap_weight(group->home), 0) * 1000;
-    return wants > room + room / 4 && group->wait_permille * 4ULL > wants;
+/* The same of the tick before. */
+static bool overflowed(const World *world, const Group *group)
+{
+    uint64_t run = 0, wait = 0;
+
+    for (size_t i = 0; i < world->n_tasks; i++) {
+        const Task *task = &world->tasks[i];
+        GroupIx g = world->processes[task->process.i].group;
+
+        if (task->gone || g.i < 0 || &world->groups[g.i] != group)
+            continue;
+        run += task->run_before_permille;
+        wait += task->wait_before_permille;
+    }
+    return overflows(run, wait);
+}
+
+static bool is_idle_elsewhere(const Planner *p, CpuMask home)
+{
+    for (int i = hwloc_bitmap_first(p->s->usable); i >= 0; i = hwloc_bitmap_next(p->s->usable, i))
+        if (!hwloc_bitmap_isset(home, (unsigned)i) && p->world->cpus[i].busy_permille < IDLE_PERMILLE)
+            return true;
+    return false;
+}
+
+/* Its first home was given when it had only begun, and what it has started since does not fit, or what others have that
+ * were met at the same time: threads wait there while CPUs elsewhere are idle. That was a guess of ours and is taken back
+ * when two ticks in a row show it to be wrong, whatever MinAgeSec= says of those who have lived somewhere. The same goes
+ * for a second home, given for another reason; only as long as it is new. Threads are counted last, since nothing of that
+ * helps on a full machine. */
+static bool has_outgrown(const Planner *p, const Group *group)
+{
+    uint64_t now = p->world->now_usec;
+
+    return group->home && group->n_changes <= OUTGROWN_CHANGES && !group->gone &&
+           now - MIN(group->first_seen_usec, now) < OUTGROWN_USEC &&
+           now - MIN(group->last_home_usec, now) >= OUTGROWN_AFTER_USEC &&
+           overflows(group->run_permille, group->wait_permille) && is_idle_elsewhere(p, group->home) &&
+           overflowed(p->world, group);
 }
 
 /* How long a new home is kept: until it has been judged. One in which threads wait, or that was chosen before it was known
@@ -195,7 +234,7 @@ static bool group_stays(const Planner *p, const Group *group, const Policy *poli
     return !choose_mode(policy) || g->n_placeable == 0 || p->world->workloads[group->workload.i].paused ||
            demand < IDLE_PERMILLE || now < group->frozen_until_usec || g->moves ||
            (now - MIN(group->last_home_usec, now) < residency_usec(group, g, policy) &&
-            !has_outgrown(p, group, policy));
+            !has_outgrown(p, group));
 }
 
 /* Where it lives now, and where it lived before; roaming is all nodes. Groups of Mode=fixed are where their policy sends them in
@@ -267,7 +306,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .allowed = g->allowed & choose_nodes_of_policy(p->world->topology, policy) & with_cpus,
         .memory_bytes = memory,
         .memory_discount_permille = choose_memory_discount(g, memory, p->world->topology->n_nodes),
-        .young = is_young(p, group, policy),
+        .young = is_young(p, group, policy) && !has_outgrown(p, group),
     };
 
     pack.stays = group_stays(p, group, policy, group_demand(p, index));
@@ -429,7 +468,7 @@ bool choose_early(const Planner *p)
         const Policy *policy = group_policy(p->world, p->policies, group->workload);
 
         if (policy && choose_mode(policy) && !p->world->workloads[group->workload.i].paused &&
-            has_outgrown(p, group, policy))
+            has_outgrown(p, group))
             return true;
     }
     return false;

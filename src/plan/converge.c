@@ -89,6 +89,17 @@ uint32_t converge_apart(const World *world, const Process *process)
     return total ? (uint32_t)(local * CONVERGE_ONE / total) : CONVERGE_ONE;
 }
 
+uint32_t converge_use(const World *world, const Process *process, const Touches *touches)
+{
+    size_t n, first = world_process_tasks(world, process, &n);
+    NodeIx node;
+
+    for (size_t i = first; i < first + n; i++)
+        if (!world->tasks[i].gone && world->tasks[i].home_node.i >= 0)
+            return converge_apart(world, process);
+    return converge_touches(touches, &node);
+}
+
 uint64_t converge_window_bytes(uint64_t most_bytes, uint32_t strength)
 {
     uint32_t missing = CONVERGE_ONE - MIN(strength, CONVERGE_ONE);

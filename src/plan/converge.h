@@ -32,6 +32,9 @@ uint32_t converge_touches(const Touches *touches, NodeIx *ret_node);
  * CONVERGE_ONE when none does. All memory on one node is not all there is to convergence then. */
 uint32_t converge_apart(const World *world, const Process *process);
 
+/* How far what they use has come together: by where the threads live if some live on one node each, else by the node with most. */
+uint32_t converge_use(const World *world, const Process *process, const Touches *touches);
+
 /* Bytes to look at in one window of a scan: `most_bytes` when it has not converged at all, a sixteenth of that when it has, in steps of
  * 1 MB, and 2 MB at least where there are so many. With 512 MB these are v18's 512 to 32 MB. */
 uint64_t converge_window_bytes(uint64_t most_bytes, uint32_t strength);

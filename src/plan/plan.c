@@ -24,6 +24,7 @@ static bool prepare_arrays(PlanScratch *s, const World *world)
         !GROW(s->groups, s->groups_capacity, MAX(world->n_groups, 1U)) ||
         !GROW(s->processes, s->processes_capacity, MAX(world->n_processes, 1U)) ||
         !GROW(s->tasks, s->tasks_capacity, MAX(world->n_tasks, 1U)) ||
+        /* NOLINTNEXTLINE(bugprone-sizeof-expression): elements are pointers */
         !GROW(s->node_due, s->node_due_capacity, n_nodes))
         return false;
 
@@ -32,8 +33,7 @@ static bool prepare_arrays(PlanScratch *s, const World *world)
     memset(s->workloads, 0, world->n_workloads * sizeof(*s->workloads));
     memset(s->groups, 0, world->n_groups * sizeof(*s->groups));
     memset(s->processes, 0, world->n_processes * sizeof(*s->processes));
-    memset(s->node_due, 0, n_nodes * sizeof(s->node_due[0]));
-    s->node_due_of = NULL;
+    s->node_due_of = NULL; /* and so node_due is cleared when it is used first */
     for (size_t i = 0; i < world->n_tasks; i++)
         s->tasks[i] = (PlannerTask){.home_node = world->tasks[i].home_node, .unit = UINT32_MAX};
     s->n_candidates = s->n_order = s->n_donors = 0;
@@ -327,7 +327,7 @@ static void compute(Planner *p)
     p->plan->pressed |= borrower_waits(p);
     p->plan->may_borrow = any_may_borrow(p);
     p->plan->n_waiting = count_waiting(p);
-    p->plan->settled = p->homes && !p->plan->pressed && is_settled(p);
+    p->plan->settled = p->homes && (p->plan->full || !p->plan->pressed) && is_settled(p);
 }
 
 /* Only looking: all there is to say is who would have been considered. */

@@ -16,7 +16,6 @@
 #include "base/util.h"
 
 #define SCAN_RATE_BYTES  (UINT64_C(2560) << 20) /* never faster than this per second */
-#define SCAN_COST_RATIO  32U
 #define PERIOD_SLOTS     10U
 #define PERIOD_THRESHOLD 7U
 
@@ -87,9 +86,4 @@ uint64_t scan_period_after_move(const ScanPeriodRange *range, uint64_t period_us
     bool underway = preferred.i >= 0 && from.i != preferred.i;
 
     return from.i == to.i || underway ? period_usec : range->start_usec;
-}
-
-uint64_t scan_period_next(uint64_t now_usec, uint64_t period_usec, uint64_t cost_usec)
-{
-    return now_usec + period_usec + SCAN_COST_RATIO * cost_usec;
 }

@@ -52,7 +52,3 @@ uint64_t scan_period_adapt(const ScanPeriodRange *range, uint64_t period_usec, c
  * to go to; unchanged when it went to it, or is still on its way. */
 uint64_t scan_period_after_move(const ScanPeriodRange *range, uint64_t period_usec, NodeIx from, NodeIx to,
                                 NodeIx preferred);
-
-/* When the next window may start, after one that took `cost_usec`: at least 32 times that lie between two, which keeps
- * scanning below 1/33 of the time, 3 %. */
-uint64_t scan_period_next(uint64_t now_usec, uint64_t period_usec, uint64_t cost_usec);

@@ -355,17 +355,6 @@ void scan_note_access(MemoryRegions *regions, uint64_t address, pid_t tid)
         region->scan.active[1] |= filter_of(tid);
 }
 
-void scan_pace(Scan *scan, const ScanPeriodRange *range, const ScanPeriodSeen *seen, uint64_t now_usec,
-               uint64_t cost_usec)
-{
-    if (scan->period_usec == 0)
-        scan->period_usec = range->start_usec;
-    else if (seen)
-        scan->period_usec = scan_period_adapt(range, scan->period_usec, seen, false);
-    scan->period_usec = CLAMP(scan->period_usec, range->min_usec, range->max_usec);
-    scan->next_usec = scan_period_next(now_usec, scan->period_usec, cost_usec);
-}
-
 uint32_t scan_coverage_permille(const Scan *scan)
 {
     return scan->n_eligible > 0 ? (uint32_t)((uint64_t)scan->n_covered * 1000 / scan->n_eligible) : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What of a process's memory to look at next (P8, P9).
+/* What of a process's memory to look at next (P9).
  * Source: task_numa_work() and vma_is_accessed() of Linux, and "sched/numa: Complete scanning of partial and inactive
  * VMAs" (f169c62ff7, Mel Gorman, 2023), restated.
  *
@@ -9,7 +9,6 @@
  * out where its pages are and who uses them, by whatever evidence there is; that is the caller's, and so is to say
  * afterwards who was seen (scan_note_access()). */
 
-#include "plan/scan-period.h"
 #include "world/regions.h"
 
 /* scan_delay_ms of the kernel: memory younger than that is not worth a look. */
@@ -54,10 +53,6 @@ typedef struct Scan {
 
     /* Of the last complete sequence: regions that could be looked at, and those that were. */
     uint32_t n_eligible, n_covered;
-
-    /* Pacing (P8, P10). */
-    uint64_t period_usec; /* 0: not paced yet */
-    uint64_t next_usec;   /* of the next window */
 } Scan;
 
 typedef struct ScanRange {
@@ -85,11 +80,6 @@ int scan_step(Scan *scan, MemoryRegions *regions, const ScanRules *rules, uint64
 /* A thread was seen to use memory at an address. The filter is the kernel's, 64 bits for all threads: of 32 threads one
  * that was not there is taken for another that was in 40 % of the cases. */
 void scan_note_access(MemoryRegions *regions, uint64_t address, pid_t tid);
-
-/* After a window that took `cost_usec`: adapts the period (`seen` NULL: nothing is known of who uses what, and the
- * period stays) and sets when the next one may start. */
-void scan_pace(Scan *scan, const ScanPeriodRange *range, const ScanPeriodSeen *seen, uint64_t now_usec,
-               uint64_t cost_usec);
 
 /* Permille of the regions that could be looked at in the last complete sequence; 0 before the first ended. */
 uint32_t scan_coverage_permille(const Scan *scan);

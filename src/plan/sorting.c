@@ -334,8 +334,7 @@ static int stripe(Sorting *sorting, const SortingLook *look)
 
 int sorting_judge(Sorting *sorting, const SortingLook *look)
 {
-    const BlocksRules rules = {
-        .block_bytes = TOUCHES_BLOCK_BYTES, .two_stage = look->policy->two_stage, .to_nodes = sorting->home};
+    const BlocksRules rules = {.two_stage = look->policy->two_stage, .to_nodes = sorting->home};
     int r = find_home(sorting, look);
     Place place = place_of(sorting, look);
     const BlocksThreads threads = {node_of, &place};

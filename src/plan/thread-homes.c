@@ -16,9 +16,11 @@
  * as the policy's MinGainPermille= asks, and not while memory is under way: threads that have exchanged what
  * they work on are exchanged, which is cheaper than moving the memory (task flipping, P15). */
 
+#include "plan/thread-homes.h"
+
 #include "plan/choose.h"
 
-#include <string.h>
+#include <assert.h>
 
 /* Averages below this say nothing: a quarter of a huge page. */
 #define USE_MIN 128U
@@ -54,16 +56,42 @@ static uint32_t demand_of(const Task *task)
     return (uint32_t)task->run_ewma_permille + task->wait_ewma_permille;
 }
 
-static bool is_known(const Planner *p, const Process *process, const Task *task, const Policy *policy)
+static bool is_known(const World *world, const Process *process, const Task *task, const Policy *policy)
 {
     uint64_t sum = 0;
 
     if (!task->use || !planner_placeable(policy, process, task) ||
         (task->use->private_permille < PRIVATE_PERMILLE && task->use->buddy.tid == 0))
         return false;
-    for (uint32_t i = 0; i < p->world->topology->n_nodes; i++)
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
         sum += task->use->pages[i];
     return sum >= USE_MIN;
+}
+
+size_t thread_homes_n_known(const World *world, const Policy *policy, const Process *process)
+{
+    size_t n, first = world_process_tasks(world, process, &n), n_known = 0;
+
+    for (size_t i = first; i < first + n; i++)
+        n_known += is_known(world, process, &world->tasks[i], policy);
+    return n_known;
+}
+
+/* A step of FNV-1a. */
+static uint64_t mix(uint64_t digest, uint64_t value)
+{
+    return (digest ^ value) * 1099511628211U;
+}
+
+uint64_t thread_homes_digest(const World *world, const Process *process)
+{
+    size_t n, first = world_process_tasks(world, process, &n);
+    uint64_t digest = 0;
+
+    for (size_t i = first; i < first + n; i++)
+        if (!world->tasks[i].gone && world->tasks[i].home_node.i >= 0)
+            digest = mix(mix(digest, (uint64_t)world->tasks[i].tid), (uint64_t)world->tasks[i].home_node.i);
+    return digest;
 }
 
 bool thread_homes_known(const Planner *p, size_t group)
@@ -73,7 +101,7 @@ bool thread_homes_known(const Planner *p, size_t group)
         const Process *process = &p->world->processes[task->process.i];
 
         if (task->use && process->group.i == (int32_t)group &&
-            is_known(p, process, task, p->s->workloads[process->workload.i].policy))
+            is_known(p->world, process, task, p->s->workloads[process->workload.i].policy))
             return true;
     }
     return false;
@@ -115,6 +143,7 @@ static int gather_thread(ThreadHomes *h, size_t index)
 
     if (r < 0)
         return r;
+    assert(h->units && unit < h->n);
     h->p->s->tasks[index].unit = unit;
     h->units[unit].demand += demand;
     if (h->units[unit].now < 0)
@@ -139,7 +168,7 @@ static int gather(ThreadHomes *h)
             continue;
         first = world_process_tasks(world, process, &n);
         for (size_t k = first; k < first + n; k++)
-            if (is_known(h->p, process, &world->tasks[k], h->policy) && gather_thread(h, k) < 0)
+            if (is_known(world, process, &world->tasks[k], h->policy) && gather_thread(h, k) < 0)
                 return -ENOMEM;
     }
     return 0;
@@ -390,7 +419,8 @@ static CpuMask node_mask(Planner *p, CpuMask due, NodeIx node)
     PlanScratch *s = p->s;
 
     if (s->node_due_of != due) {
-        memset(s->node_due, 0, p->world->topology->n_nodes * sizeof(s->node_due[0]));
+        for (uint32_t i = 0; i < p->world->topology->n_nodes; i++)
+            s->node_due[i] = NULL;
         s->node_due_of = due;
     }
     if (!s->node_due[node.i]) {

@@ -63,7 +63,6 @@ static const ConfRange range_lease = {USEC_PER_SEC, 86400 * USEC_PER_SEC};
 static const ConfRange range_scan = {100 * USEC_PER_MSEC, 3600 * USEC_PER_SEC};
 static const ConfRange range_scan_size = {1ULL << 20, 1ULL << 40};
 static const ConfRange range_rate = {0, 1ULL << 50};
-static const ConfRange range_block = {4096, 1ULL << 30};
 static const ConfRange range_headroom = {0, 90};
 /* Scope=node is how to say none: a bucket with a rate of 0 would still hold its burst once. */
 static const ConfRange range_moves = {1, 100000};
@@ -136,18 +135,16 @@ const ConfKey policy_keys[] = {
     {"Memory", "Evidence", conf_parse_enum, policy_evidence_names, FIELD(evidence), "auto",
      "auto, perf, write, kernel, damon or residency", true},
     {"Memory", "RateLimit", conf_parse_bytes, &range_rate, FIELD(rate_limit_bytes), "0",
-     "bytes per second such as 1280M, 0 for no limit", true},                                      /* P20 */
+     "bytes per second such as 1280M, 0 for no limit", true},                                     /* P20 */
     {"Memory", "ForceComplete", conf_parse_bool, NULL, FIELD(force_complete), "yes", BOOL, true}, /* P9 */
     {"Memory", "TwoStage", conf_parse_bool, NULL, FIELD(two_stage), "yes", BOOL, true},           /* P13 */
-    {"Memory", "BlockSize", conf_parse_bytes, &range_block, FIELD(block_size_bytes), "2M",
-     "a power of two from 4K to 1G", false}, /* P18 */
     /* Room for what is allocated while pages move (P19). */
     {"Memory", "HeadroomPercent", conf_parse_u32, &range_headroom, FIELD(headroom_percent), "10",
      "a number from 0 to 90", true},
     {"Memory", "ScanMinSec", conf_parse_span, &range_scan, FIELD(scan_min_usec), "1s",
-     "a time span from 100ms to 1h", false}, /* scan_period_min_ms (P8) */
+     "a time span from 100ms to 1h", true}, /* scan_period_min_ms (P8) */
     {"Memory", "ScanMaxSec", conf_parse_span, &range_scan, FIELD(scan_max_usec), "1min",
-     "a time span from 100ms to 1h", false}, /* scan_period_max_ms (P8) */
+     "a time span from 100ms to 1h", true}, /* scan_period_max_ms (P8) */
     {"Memory", "ScanSize", conf_parse_bytes, &range_scan_size, FIELD(scan_size_bytes), "256M",
      "a size from 1M to 1T", true}, /* scan_size_mb (P8) */
     {"Memory", "ScanFeedback", conf_parse_bool, NULL, FIELD(scan_feedback), "yes", BOOL, true}, /* P16 */

@@ -38,7 +38,12 @@ const PolicySetting *policy_setting_find(const Policy *policy, const char *secti
 
 bool policy_setting_active(const Policy *policy, const PolicySetting *setting)
 {
-    return policy_keys[setting->key].active;
+    const ConfKey *key = &policy_keys[setting->key];
+
+    /* Kinds that are looked for and not read. */
+    if (strcmp(key->section, "Memory") == 0 && strcmp(key->name, "Evidence") == 0)
+        return policy->evidence != POLICY_EVIDENCE_PERF && policy->evidence != POLICY_EVIDENCE_DAMON;
+    return key->active;
 }
 
 static unsigned policy_wants(const Policy *policy)

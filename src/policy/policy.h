@@ -154,7 +154,6 @@ typedef struct Policy {
     uint64_t rate_limit_bytes; /* per second; 0: off */
     bool force_complete;
     bool two_stage;
-    uint64_t block_size_bytes;
     uint32_t headroom_percent;
     uint64_t scan_min_usec;
     uint64_t scan_max_usec;

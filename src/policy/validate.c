@@ -102,8 +102,6 @@ static void check_numbers(const Policy *policy, ConfReport *report)
         FAIL(policy, report, "Memory",
              policy_setting_find(policy, "Memory", "ScanMinSec") ? "ScanMinSec" : "ScanMaxSec",
              "ScanMinSec= must not be longer than ScanMaxSec=");
-    if (policy->block_size_bytes & (policy->block_size_bytes - 1))
-        FAIL(policy, report, "Memory", "BlockSize", "BlockSize= must be a power of two");
 }
 
 /* A name longer than the kernel keeps is the usual reason for a policy that never matches. */

@@ -22,6 +22,9 @@
 /* Processes that were looked at once and are remembered for that: older ones are forgotten first. */
 #define MARKS_MAX 1024U
 
+/* Between two rounds while they are held back, at most. */
+#define HELD_USEC 100000U
+
 /* At the end, a round under way gets that long. */
 #define END_USEC 500000U
 
@@ -37,8 +40,10 @@ typedef struct Entry {
     EvidenceNow now;
     EvidenceReport report;
     EvidenceSession *session;
+    uint64_t made_usec; /* when the last round began */
     uint64_t due_usec;
     EntryState state;
+    bool moved; /* its pages were, until after the last round */
     bool dropped;
 } Entry;
 
@@ -96,7 +101,23 @@ static int make_round(const EvidenceCrew *crew, Entry *entry, const EvidenceNow 
     return evidence_round(entry->session, now, round);
 }
 
-static void take_in(EvidenceCrew *crew, Entry *entry, const EvidenceRound *round)
+/* The period may have become another one since the last round. One that was held back had no samples made, so to wait for
+ * long would be in vain. */
+static void set_due(Entry *entry)
+{
+    const EvidenceRound *last = &entry->report.last;
+    uint64_t period = entry->now.period_usec;
+
+    if (entry->report.n_rounds == 0)
+        return;
+    if (last->held != EVIDENCE_HELD_NOT)
+        period = MIN(period, HELD_USEC);
+    if (entry->moved)
+        period = 0;
+    entry->due_usec = MAX(entry->made_usec + period, last->rest_until_usec);
+}
+
+static void take_in(EvidenceCrew *crew, Entry *entry, const EvidenceRound *round, uint64_t made_usec)
 {
     EvidenceReport *report = &entry->report;
 
@@ -109,7 +130,8 @@ static void take_in(EvidenceCrew *crew, Entry *entry, const EvidenceRound *round
     report->target_usec += round->target_usec;
     report->protect_max_usec = MAX(report->protect_max_usec, round->protect_usec);
     crew->cost_usec += round->cost_usec;
-    entry->due_usec = round->due_usec;
+    entry->made_usec = made_usec;
+    set_due(entry);
 }
 
 static void remove_entry(EvidenceCrew *crew, const Entry *entry)
@@ -138,6 +160,7 @@ static void work_on(EvidenceCrew *crew, Entry *entry)
         return;
     }
     entry->state = ENTRY_RUNNING;
+    entry->moved = false;
     crew->n_running++;
     (void)pthread_mutex_unlock(&crew->lock);
     now.now_usec = time_now_usec();
@@ -152,7 +175,7 @@ static void work_on(EvidenceCrew *crew, Entry *entry)
     entry->report.outcome = r;
     entry->state = r == 0 ? ENTRY_IDLE : ENTRY_OVER;
     if (r == 0)
-        take_in(crew, entry, &round);
+        take_in(crew, entry, &round, now.now_usec);
     if (r != 0 || round.counted)
         (void)eventfd_write(crew->news_fd, 1);
 }
@@ -269,6 +292,7 @@ static int start_thread(EvidenceCrew *crew)
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (r != 0)
         return crew->n_threads > 0 ? 0 : -r;
+    (void)pthread_setname_np(crew->threads[crew->n_threads], "looker");
     crew->n_threads++;
     return 0;
 }
@@ -353,8 +377,14 @@ int evidence_crew_tell(EvidenceCrew *crew, pid_t pid, const EvidenceNow *now)
     (void)pthread_mutex_lock(&crew->lock);
     entry = find(crew, pid);
     if (entry) {
+        uint64_t due = entry->due_usec;
+
+        entry->moved |= entry->now.moving && !now->moving;
         entry->now = *now;
         r = entry->state == ENTRY_RUNNING;
+        set_due(entry);
+        if (entry->due_usec < due)
+            (void)pthread_cond_signal(&crew->changed);
     }
     (void)pthread_mutex_unlock(&crew->lock);
     return r;

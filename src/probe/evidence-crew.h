@@ -38,8 +38,8 @@ int evidence_crew_add(EvidenceCrew *crew, const EvidenceSubject *subject);
 /* Ends it, as soon as a round under way lets go. 0 or -ENOENT. */
 int evidence_crew_drop(EvidenceCrew *crew, pid_t pid);
 
-/* Says what has changed: all of `now` but its time. Returns 1 when a round is under way, which does not know it yet, else 0;
- * -ENOENT. */
+/* Says what has changed: all of `now` but its time. The period is from the last round on; when its pages are moved no more,
+ * the next round is made at once. Returns 1 when a round is under way, which does not know it yet, else 0; -ENOENT. */
 int evidence_crew_tell(EvidenceCrew *crew, pid_t pid, const EvidenceNow *now);
 
 /* What is known of the looking itself. */

@@ -130,6 +130,7 @@ int evidence_round(EvidenceSession *session, const EvidenceNow *now, EvidenceRou
     if (r != 0)
         return r;
     round.cost_usec = (time_thread_cpu_nsec() - begin) / NSEC_PER_USEC;
+    round.due_usec = MAX(now->now_usec + now->period_usec, round.rest_until_usec);
     *ret = round;
     return 0;
 }

@@ -82,7 +82,7 @@ typedef struct EvidenceTarget {
 /* What a round is told. */
 typedef struct EvidenceNow {
     uint64_t now_usec;
-    uint64_t period_usec; /* wanted between two rounds */
+    uint64_t period_usec; /* from this round to the next, if its cost allows; plan/scan-pace.h */
     uint32_t
         cpu_permille; /* what the process uses, of one CPU: what its rounds may cost is a share of that */
     bool moving;      /* its pages are being moved, or about to be */
@@ -101,8 +101,9 @@ typedef enum EvidenceHeld {
 /* What one round was. */
 typedef struct EvidenceRound {
     EvidenceHeld held;
-    bool counted;      /* touches_fold() was: there were samples */
-    uint64_t due_usec; /* when to make the next one */
+    bool counted;             /* touches_fold() was: there were samples */
+    uint64_t rest_until_usec; /* the next one is not to be made before, for what this one cost */
+    uint64_t due_usec;        /* when to make it: that, or after the period */
     uint64_t n_samples, n_lost;
     uint32_t sample_period; /* one of so many faults is told */
     uint64_t cost_usec;     /* CPU time of ours */

@@ -35,6 +35,9 @@
 #define GROWTH_PAGES 512U
 #define GROWTH_SHARE 64U
 
+/* Over less time that cannot be told. */
+#define GROWTH_USEC 50000U
+
 /* Blocks looked at for the work of others, and rounds in a row that must show it. */
 #define WATCHED        16U
 #define SUSPICIOUS_MAX 2U
@@ -47,15 +50,16 @@ typedef struct HintFaults {
     EvidenceMachine machine;
     int proc_fd, cgroup_fd;
     HintRings *rings;
-    HintPace pace;
     pid_t *tids;
     size_t tids_capacity;
     HintPlaces places;
     uint64_t rss_pages;
-    uint64_t counted_usec; /* when the last round was counted, or the first begun */
+    uint64_t sized_pages, sized_usec; /* what it was compared with last, and when */
+    uint64_t counted_usec;            /* when the last round was counted, or the first begun */
     uint64_t rest_until_usec;
     uint32_t n_long; /* protections in a row that took too long */
     uint32_t n_suspicious;
+    bool growing;   /* then */
     bool protected; /* at least once */
 } HintFaults;
 
@@ -176,7 +180,8 @@ static int take(void *userdata, const FaultSample *sample)
     const TopologyCpu *cpu = NULL;
     Touch touch = {.address = sample->address, .tid = sample->tid, .cpu_node = NODE_NONE};
 
-    if (sample->pid != taking->faults->target.pid)
+    /* Before pages are protected the only faults are first touches: they say who has set memory up, which may be anybody. */
+    if (sample->pid != taking->faults->target.pid || !taking->faults->protected)
         return 0;
     if (sample->cpu <= INT32_MAX)
         cpu = topology_cpu(taking->faults->target.topology, (CpuIx){(int32_t)sample->cpu});
@@ -276,13 +281,23 @@ static bool too_long(const HintFaults *faults)
     return small_pages(faults) * faults->machine.protect_nsec / NSEC_PER_USEC > faults->machine.stall_usec;
 }
 
-static EvidenceHeld held(const HintFaults *faults, const EvidenceNow *now, uint64_t rss_before)
+static void look_at_growth(HintFaults *faults, uint64_t now_usec)
 {
-    uint64_t growth = faults->rss_pages - MIN(rss_before, faults->rss_pages);
+    uint64_t growth = faults->rss_pages - MIN(faults->sized_pages, faults->rss_pages);
 
+    if (now_usec < faults->sized_usec + GROWTH_USEC)
+        return;
+    faults->growing =
+        faults->sized_usec == 0 || growth > MAX(GROWTH_PAGES, faults->sized_pages / GROWTH_SHARE);
+    faults->sized_pages = faults->rss_pages;
+    faults->sized_usec = now_usec;
+}
+
+static EvidenceHeld held(const HintFaults *faults, const EvidenceNow *now)
+{
     if (now->moving)
         return EVIDENCE_HELD_MOVING;
-    if (growth > MAX(GROWTH_PAGES, rss_before / GROWTH_SHARE))
+    if (faults->growing)
         return EVIDENCE_HELD_GROWING;
     return now->now_usec < faults->rest_until_usec ? EVIDENCE_HELD_EARLY : EVIDENCE_HELD_NOT;
 }
@@ -307,15 +322,14 @@ static int protect(HintFaults *faults, EvidenceRound *round)
 static int round_(void *context, const EvidenceNow *now, EvidenceFinds *finds, EvidenceRound *ret)
 {
     HintFaults *faults = context;
-    uint64_t rss_before = faults->rss_pages, period;
-    TouchesSummary summary;
     int r = evidence_look(&faults->target, faults->proc_fd, &faults->rss_pages);
 
     if (r == 0)
         r = count(faults, now, finds, ret);
     if (r != 0)
         return r;
-    ret->held = held(faults, now, rss_before);
+    look_at_growth(faults, now->now_usec);
+    ret->held = held(faults, now);
     if (ret->held == EVIDENCE_HELD_NOT) {
         r = protect(faults, ret);
         if (r != 0)
@@ -324,9 +338,7 @@ static int round_(void *context, const EvidenceNow *now, EvidenceFinds *finds, E
     ret->target_usec += ret->protect_usec;
     faults->rest_until_usec = MAX(faults->rest_until_usec,
                                   now->now_usec + hint_pace_rest_usec(ret->target_usec, now->cpu_permille));
-    summary = touches_summary(&finds->touches);
-    period = hint_pace_next(&faults->pace, summary.n_local, summary.n_remote);
-    ret->due_usec = MAX(now->now_usec + MAX(period, now->period_usec), faults->rest_until_usec);
+    ret->rest_until_usec = faults->rest_until_usec;
     return 0;
 }
 

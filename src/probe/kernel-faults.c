@@ -159,7 +159,7 @@ static int round_(void *context, const EvidenceNow *now, EvidenceFinds *finds, E
     ret->counted = ret->n_samples > 0;
     ret->sample_period = 1;
     cpu_nsec = time_thread_cpu_nsec() - cpu_nsec;
-    ret->due_usec = now->now_usec + MAX(now->period_usec, cpu_nsec / NSEC_PER_USEC * SHARE);
+    ret->rest_until_usec = now->now_usec + cpu_nsec / NSEC_PER_USEC * SHARE;
     return 0;
 }
 

@@ -242,8 +242,7 @@ static void move_block(Engine *e, AgentScan *scan, const Family *family, uint64_
 static int judge(Engine *e, AgentScan *scan, const Family *family, const Policy *policy)
 {
     hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
-    const BlocksRules rules = {
-        .block_bytes = policy->block_size_bytes, .two_stage = policy->two_stage, .to_nodes = nodes};
+    const BlocksRules rules = {.two_stage = policy->two_stage, .to_nodes = nodes};
     int r = nodes ? touches_gather(&scan->touches) : -ENOMEM;
 
     for (uint32_t i = 0; nodes && i < e->n_nodes; i++)
@@ -287,22 +286,43 @@ static void catch_up(Engine *e, const Family *family)
     }
 }
 
+/* A window is a round here, though it shows a part of the memory only. */
+static int set_pace(const Agent *agent, AgentScan *scan, const Family *family, const Policy *policy,
+                    pid_t pid, bool counted)
+{
+    const ScanPeriodLimits limits = {policy->scan_min_usec, policy->scan_max_usec, policy->scan_size_bytes};
+    const Process *process = world_process(agent->world, pid);
+    ScanPaceRound round = {
+        .range = scan_period_range(&limits, family->rss_pages * PAGE_BYTES, NULL),
+        .strength = converge_use(agent->world, process, &scan->touches),
+    };
+    int r = counted ? scan_pace_read(&scan->touches, &round) : 0;
+
+    if (process->group.i >= 0)
+        scan_pace_moved(&scan->pace, &round.range,
+                        scan_pace_moved_usec(&agent->world->groups[process->group.i]));
+    round.learning |= scan->blocks.n_moves > 0;
+    if (r == 0)
+        scan_pace_round(&scan->pace, &round);
+    return r;
+}
+
 static int look(Engine *e, const Agent *agent, AgentScan *scan, const Family *family, const Policy *policy,
                 pid_t pid)
 {
     uint64_t now_usec = agent->world->now_usec;
     ScanRules rules = {.window_bytes = policy->scan_size_bytes, .force_complete = policy->force_complete};
-    const ScanPeriodLimits limits = {policy->scan_min_usec, policy->scan_max_usec, policy->scan_size_bytes};
-    ScanPeriodRange range = scan_period_range(&limits, family->rss_pages * PAGE_BYTES, NULL);
     NodeIx node;
+    bool counted;
     int r;
 
     catch_up(e, family);
     r = judge(e, scan, family, policy);
     if (r < 0)
         return r;
-    if (touches_fold(&scan->touches, MAX(scan->scan.period_usec, 1U)) &&
-        touches_tell(&scan->touches, agent->world, now_usec) < 0)
+    counted = touches_fold(&scan->touches, MAX(now_usec - scan->looked_usec, 1U));
+    if ((counted && touches_tell(&scan->touches, agent->world, now_usec) < 0) ||
+        set_pace(agent, scan, family, policy, pid, counted) < 0)
         return -ENOMEM;
     if (policy->scan_feedback)
         rules.window_bytes = converge_window_bytes(
@@ -315,7 +335,7 @@ static int look(Engine *e, const Agent *agent, AgentScan *scan, const Family *fa
         mark(scan, &scan->window.ranges[i]);
     count_window(e, scan, family);
     e->tallies[family->workload].count[SIM_METRIC_SCAN_WINDOW] = (int64_t)(rules.window_bytes >> 20);
-    scan_pace(&scan->scan, &range, &scan->blocks.seen, now_usec, 0);
+    scan->looked_usec = now_usec;
     return 0;
 }
 
@@ -349,7 +369,7 @@ int agent_scan(Engine *e, Agent *agent)
             r = scan_new(e, family, &seen->scan);
         if (r < 0)
             return r;
-        if (now < seen->scan->scan.next_usec)
+        if (now < seen->scan->looked_usec + scan_pace_usec(&seen->scan->pace))
             continue;
         r = find_regions(e, seen->scan, family);
         if (r == 0)

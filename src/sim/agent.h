@@ -4,6 +4,7 @@
 /* The simulated daemon's parts share these; private to this room. */
 
 #include "plan/blocks.h"
+#include "plan/scan-pace.h"
 #include "plan/scan.h"
 #include "sim/engine.h"
 
@@ -21,6 +22,8 @@ typedef struct AgentThread {
 typedef struct AgentScan {
     MemoryRegions regions;
     Scan scan;
+    ScanPace pace;
+    uint64_t looked_usec; /* when it was looked at last; 0: never */
     ScanWindow window;
     Touches touches;
     Blocks blocks;

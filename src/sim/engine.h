@@ -184,10 +184,10 @@ typedef struct Agent {
     struct AgentCpu *cpus;        /* [topology->cpu_limit] */
     struct AgentFamily *families; /* [Engine.n_families] */
     uint32_t n_families;
-    uint64_t *node_bytes;         /* [n_nodes], for sense_memory() */
-    uint64_t *node_nsec;          /* [n_nodes]: what the mover of the node has left of this tick */
-    uint64_t moved_nsec;          /* memory under way is where it was then */
-    pid_t looked_at;              /* the process whose memory was looked at last */
+    uint64_t *node_bytes; /* [n_nodes], for sense_memory() */
+    uint64_t *node_nsec;  /* [n_nodes]: what the mover of the node has left of this tick */
+    uint64_t moved_nsec;  /* memory under way is where it was then */
+    pid_t looked_at;      /* the process whose memory was looked at last */
     uint32_t stat_cursor;
     int64_t *changes; /* by group number: of its home, after the settle time */
     size_t changes_capacity;

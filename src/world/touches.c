@@ -401,6 +401,10 @@ TouchesSummary touches_summary(const Touches *touches)
     for (size_t i = 0; i < touches->n_blocks; i++) {
         const TouchBlock *block = &touches->blocks[i];
 
+        if (block->n_rounds > 1 && block->owners[0].tid != 0) {
+            summary.n_again++;
+            summary.n_others += block->owners[1].tid != 0;
+        }
         if (block->n_rounds >= TOUCHES_ROUNDS_MIN) {
             summary.n_judged++;
             summary.n_shared += touches_owner(block) == 0;

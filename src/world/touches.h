@@ -117,6 +117,7 @@ pid_t touches_owner(const TouchBlock *block);
 typedef struct TouchesSummary {
     size_t n_judged;           /* blocks touched in TOUCHES_ROUNDS_MIN rounds or more */
     size_t n_shared;           /* of these, without an owner */
+    size_t n_again, n_others;  /* blocks touched in several rounds; of these, not by one thread only */
     size_t n_local, n_remote;  /* located blocks, by whether they lie where they were touched from last */
     uint32_t overlap_permille; /* n_shared of n_judged; 0 when there are none */
 } TouchesSummary;

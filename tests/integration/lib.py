@@ -33,7 +33,7 @@ DEADLINE_SEC = int(os.environ.get("NUMAPLACE_DEADLINE_SEC", "60"))
 FAILED, USAGE, CONFIG, RUNNING, NOT_RESTORED, JOURNAL = 1, 2, 3, 4, 5, 6
 
 
-def wait_until(what, predicate, deadline_sec=DEADLINE_SEC):
+def wait_until(what, predicate, deadline_sec=DEADLINE_SEC, period_sec=0.05):
     """Polls until predicate() is true and returns its value."""
     end = time.monotonic() + deadline_sec
     while True:
@@ -42,7 +42,7 @@ def wait_until(what, predicate, deadline_sec=DEADLINE_SEC):
             return value
         if time.monotonic() > end:
             raise AssertionError(f"waited {deadline_sec} s for: {what}")
-        time.sleep(0.05)
+        time.sleep(period_sec)
 
 
 def affinity(pid):
@@ -239,8 +239,8 @@ class DaemonTest(unittest.TestCase):
         return workload.masks()
 
     def wait_lent(self, daemon):
-        # Only an idle CPU is lent, and something else may use them all for a while.
-        wait_until("a CPU to be lent", lambda: daemon.ctl("status")["leases"] > 0, 4 * DEADLINE_SEC)
+        # Only an idle CPU is lent, and something else may use them all for a while: who asks too often, in a guest.
+        wait_until("a CPU to be lent", lambda: daemon.ctl("status")["leases"] > 0, 4 * DEADLINE_SEC, 1)
 
     def wait_full(self, workload):
         wait_until("the workload to be put back", lambda: workload.masks() == {self.full})

@@ -199,9 +199,9 @@ class Policies(ctllib.CtlTest):
 
     def test_verify_not_active_yet(self):
         path = self.dir / "20-later.policy"
-        path.write_text("[Match]\nComm=x\n[Workload]\nAct=unit\n[Memory]\nScanMinSec=2s\n", encoding="ascii")
+        path.write_text("[Match]\nComm=x\n[Workload]\nAct=unit\n[Memory]\nEvidence=perf\n", encoding="ascii")
         out = self.ctl("policy", "verify", str(path)).splitlines()
-        self.assertEqual(out, [f"{path}:6: this setting of ScanMinSec= is not active yet",
+        self.assertEqual(out, [f"{path}:6: this setting of Evidence= is not active yet",
                                "1 file, 0 errors, 0 warnings"])
 
     def test_verify_nodes(self):

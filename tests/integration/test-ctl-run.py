@@ -13,7 +13,7 @@ import ctllib
 import lib
 
 # What the command sees of itself first: its mask, before anything of it could have been found.
-MASK = "import os; print(','.join(map(str, sorted(os.sched_getaffinity(0)))))"
+MASK = "import os; print(','.join(map(str, sorted(os.sched_getaffinity(0)))), flush=True)"
 
 
 class Alone(ctllib.CtlTest):
@@ -92,12 +92,16 @@ class Under(lib.DaemonTest):
         return process
 
     def test_from_its_first_instruction(self):
-        done = subprocess.run(self.run_argv(sys.executable, "-c", MASK), capture_output=True, text=True, check=False,
-                              stdin=subprocess.DEVNULL, timeout=lib.DEADLINE_SEC)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        mask = self.list_of(map(int, done.stdout.strip().split(",")))
+        # It waits for its end, since the home of who is over is given up as soon as that is seen.
+        with subprocess.Popen(self.run_argv(sys.executable, "-c", f"{MASK}; input()"), stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            first = process.stdout.readline()
+            home = self.running.ctl("show", "50-test")["home"]
+            rest = process.communicate("\n", timeout=lib.DEADLINE_SEC)
+        self.assertEqual((process.returncode, *rest), (0, "", ""))
+        mask = self.list_of(map(int, first.strip().split(",")))
         self.assertNotEqual(mask, self.full)
-        self.assertEqual(mask, self.running.ctl("show", "50-test")["home"])
+        self.assertEqual(mask, home)
         self.running.stop()
 
     def test_children_and_explain(self):

@@ -19,6 +19,7 @@ def walk(root, start=""):
             if (not d.startswith(".") or d == ".ci")
             and d not in ("__pycache__", "subprojects")
             and os.path.join(at, d) not in DATA
+            and not (at == "" and d.startswith("build"))  # as in .gitignore: packages and the lab's images, too
             and not os.path.exists(os.path.join(where, d, "meson-private"))
         )
         for name in sorted(files):

@@ -116,6 +116,9 @@ TWINS = {
         ("nobody has a home", {"Mode=spread": "Mode=none"}),
         ("the first try is far ahead", {"MinAgeSec=0": "MinAgeSec=1h"}),
     ],
+    "s-settle": [
+        ("the period is always the same", {"ScanMaxSec=1min": "ScanMaxSec=1s"}),
+    ],
     "s-shell": [
         ("short jobs are spread", {"Mode=auto": "Mode=interleave"}),
     ],

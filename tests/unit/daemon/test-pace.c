@@ -82,6 +82,26 @@ static void test_asleep_wakes_once_for_both_ticks(void **state)
     }
 }
 
+static void test_an_end_is_looked_into_within_a_second(void **state)
+{
+    uint64_t now = 1000 * USEC_PER_SEC;
+    Pace pace;
+
+    pace_init(&pace, &defaults);
+    for (int i = 0; i < 20; i++) {
+        tick(&pace, now, false, true);
+        now = pace.due_usec;
+    }
+    tick(&pace, now, false, true);
+    assert_int_equal(pace.due_usec, now + 2000 * MS);
+    pace_ended(&pace);
+    assert_int_equal(pace.due_usec, now + 1000 * MS);
+    assert_true(pace_slow_due(&pace, now + 1000 * MS));
+    /* Once. */
+    tick(&pace, now + 1000 * MS, false, true);
+    assert_int_equal(pace_slow_usec(&pace), 2000 * MS);
+}
+
 static void test_running_keeps_the_slow_tick(void **state)
 {
     uint64_t now = 1000 * USEC_PER_SEC;
@@ -282,6 +302,7 @@ int main(void)
         cmocka_unit_test(test_pressed_keeps_the_fast_tick),
         cmocka_unit_test(test_backs_off_doubling_to_two_seconds),
         cmocka_unit_test(test_asleep_wakes_once_for_both_ticks),
+        cmocka_unit_test(test_an_end_is_looked_into_within_a_second),
         cmocka_unit_test(test_running_keeps_the_slow_tick),
         cmocka_unit_test(test_wake_goes_back_to_fast_but_not_below),
         cmocka_unit_test(test_a_long_setting_is_not_backed_off_below),

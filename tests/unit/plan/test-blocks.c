@@ -38,7 +38,7 @@ static MemoryRegion *add_region(Bench *b, uint64_t start, uint64_t bytes, Region
 /* A heap of 256 blocks on node 0, and threads A and B. */
 static void bench_init(Bench *b)
 {
-    *b = (Bench){.rules = {.block_bytes = BLOCK, .two_stage = true}, .nodes = hwloc_bitmap_alloc()};
+    *b = (Bench){.rules = {.two_stage = true}, .nodes = hwloc_bitmap_alloc()};
     assert_int_equal(blocks_init(&b->blocks, N_NODES), 0);
     touches_init(&b->touches, N_NODES);
     assert_int_equal(touches_add_thread(&b->touches, (TaskKey){.pid = 100, .tid = A}), 0);
@@ -273,21 +273,6 @@ static void test_pages(void **state)
     }
     assert_int_equal(b.blocks.n[BLOCKS_MIXED], 3);
     assert_int_equal(b.blocks.n[BLOCKS_BALANCED], 4); /* and the first one in its first round */
-
-    /* Smaller units tell the halves apart; larger ones hold what is mixed in any of them. */
-    b.rules.block_bytes = BLOCK / 2;
-    for (int round = 0; round < 2; round++) {
-        touch(&b, HEAP + 14 * BLOCK + 300 * PAGE, A, 1);
-        judge(&b);
-    }
-    moves_are(&b, "1d00-1e00:1");
-    b.rules.block_bytes = BLOCK * 8;
-    for (int round = 0; round < 3; round++) {
-        for (uint64_t i = 0; i < 8; i++)
-            touch_block(&b, 32 + i, A, round > 0 || i % 2 == 0);
-        judge(&b);
-        moves_are(&b, round == 2 ? "4000-5000:1" : "");
-    }
     bench_done(&b);
 }
 

@@ -4,9 +4,19 @@
 
 #include "choose-test.h"
 
-/* A program that was given a node while it read its input has four threads now: from MinAgeSec= on it need not wait
- * for a slow tick, nor for MinResidencySec=, but only this once. */
-static void test_outgrown(void **state)
+static void next_tick(Fixture *f)
+{
+    for (size_t i = 0; i < f->world->n_tasks; i++) {
+        f->world->tasks[i].run_before_permille = f->world->tasks[i].run_permille;
+        f->world->tasks[i].wait_before_permille = f->world->tasks[i].wait_permille;
+    }
+    f->world->now_usec += 100000;
+    f->world->tick++;
+}
+
+/* A program that was given a node while it read its input has four threads now: seen twice, it need not wait for a slow tick,
+ * nor for MinAgeSec= and MinResidencySec=, but only in the home it was given first, and in the one after it. */
+static void outgrow(uint32_t n_changes)
 {
     Fixture f;
 
@@ -24,21 +34,72 @@ static void test_outgrown(void **state)
         task->original = fixture_mask(&f, NULL);
     }
     set_demand(&f, 100, 500, 500);
+    for (size_t i = 0; i < f.world->n_tasks; i++)
+        f.world->tasks[i].run_before_permille = f.world->tasks[i].wait_before_permille = 0;
     fixture_cpus(&f, 0, 1, 1000, 2000);
     world_sum(f.world);
     f.world->groups[0].demand_permille = 4000;
-    f.world->now_usec += 800000;
-    f.world->tick += 8;
-    fixture_plan(&f, false);
-    assert_int_equal(f.plan.n_homes, 0); /* MinAgeSec= */
+    f.world->groups[0].n_changes = n_changes;
     f.world->now_usec += 100000;
     f.world->tick++;
     fixture_plan(&f, false);
+    assert_int_equal(f.plan.n_homes, 0); /* in the tick before they had not begun */
+    next_tick(&f);
+    fixture_plan(&f, false);
     fixture_commit(&f, NULL);
-    assert_true(group_of(&f, 100)->roams);
-    assert_int_equal(group_of(&f, 100)->last_home_usec, f.world->now_usec);
+    assert_int_equal(group_of(&f, 100)->roams, n_changes < 2);
+    if (n_changes < 2)
+        assert_int_equal(group_of(&f, 100)->last_home_usec, f.world->now_usec);
     fixture_assert_settled(&f, false);
     fixture_done(&f);
+}
+
+static void test_outgrown(void **state)
+{
+    for (uint32_t n_changes = 0; n_changes < 3; n_changes++)
+        outgrow(n_changes);
+}
+
+/* Two programs that were met with one thread each were given the node of their memory, and have two now. Each would fit it alone. One of
+ * them goes to the other node, if nobody works there. */
+static void crowd(uint16_t busy_permille)
+{
+    Fixture f;
+    unsigned n_moved = 0;
+
+    fixture_init(&f, SMALL);
+    fixture_policy(&f, "a", AUTO "MinResidencySec=10s\n");
+    for (pid_t pid = 100; pid <= 200; pid += 100) {
+        add_job(&f, pid, 1, 0, 1);
+        set_memory(&f, pid, (uint64_t[]){1000, 0});
+    }
+    fixture_home(&f);
+    for (pid_t pid = 100; pid <= 200; pid += 100) {
+        Task *task = fixture_task(&f, pid, pid + 1, 500);
+
+        assert_nodes(&f, pid, "0");
+        task->allowed = fixture_mask(&f, "0-1");
+        task->original = fixture_mask(&f, NULL);
+    }
+    for (pid_t pid = 100; pid <= 200; pid += 100)
+        set_demand(&f, pid, 500, 500);
+    fixture_cpus(&f, 0, 1, 1000, 2000);
+    fixture_cpus(&f, 2, 3, busy_permille, 0);
+    world_sum(f.world);
+    next_tick(&f);
+    next_tick(&f);
+    fixture_plan(&f, false);
+    fixture_commit(&f, NULL);
+    for (pid_t pid = 100; pid <= 200; pid += 100)
+        n_moved += group_of(&f, pid)->home_nodes == fixture_mask(&f, "1");
+    assert_int_equal(n_moved, busy_permille == 0);
+    fixture_done(&f);
+}
+
+static void test_crowded(void **state)
+{
+    crowd(0);
+    crowd(1000);
 }
 
 /* A plan that decides nothing says so, but not while something is about to change by itself. */
@@ -68,6 +129,12 @@ static void test_settled(void **state)
     world_sum(f.world);
     fixture_plan(&f, true);
     assert_false(f.plan.settled); /* an idle CPU could be lent at any time */
+    fixture_cpus(&f, 0, 3, 1000, 0);
+    fixture_tick(&f);
+    fixture_cpus(&f, 0, 3, 1000, 0);
+    fixture_plan(&f, true);
+    assert_true(f.plan.full);
+    assert_true(f.plan.settled); /* there is none, and who waits is told apart by fast ticks */
     fixture_done(&f);
 }
 
@@ -75,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_outgrown),
+        cmocka_unit_test(test_crowded),
         cmocka_unit_test(test_settled),
     };
 

@@ -185,7 +185,7 @@ static void test_others(void **state)
     }
 }
 
-/* S-SHELL: what is young may get a home, and is not spread. */
+/* S-SHELL: what is young may get a home, and is not spread, if it fits but for some waiting. */
 static void test_young(void **state)
 {
     Fixture f;
@@ -197,7 +197,7 @@ static void test_young(void **state)
     assert_nodes(&f, 100, "2");
     for (pid_t tid = 104; tid < 116; tid++)
         fixture_task(&f, 100, tid, 0)->allowed = fixture_mask(&f, "16-23");
-    set_demand(&f, 100, 500, 500);
+    set_demand(&f, 100, 500, 150);
     seconds(&f, 2);
     fixture_plan(&f, true);
     fixture_commit(&f, NULL);

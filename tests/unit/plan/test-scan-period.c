@@ -159,26 +159,11 @@ static void test_after_move(void **state)
     assert_int_equal(scan_period_after_move(&range, 5000, a, a, NODE_NONE), 5000);
 }
 
-/* However costly, no more than 3 % of the time; and never sooner than the period. */
-static void test_next(void **state)
-{
-    uint64_t random = 8;
-
-    for (unsigned i = 0; i < 1000; i++) {
-        uint64_t period = fixture_random(&random, 60000000), cost = fixture_random(&random, 10000000);
-        uint64_t next = scan_period_next(1000, period, cost) - 1000;
-
-        assert_true(next >= period);
-        assert_true(cost * 33 <= cost + next);
-    }
-    assert_int_equal(scan_period_next(1000, 500, 10), 1820);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_range),    cmocka_unit_test(test_group),      cmocka_unit_test(test_adapt),
-        cmocka_unit_test(test_s_settle), cmocka_unit_test(test_after_move), cmocka_unit_test(test_next),
+        cmocka_unit_test(test_s_settle), cmocka_unit_test(test_after_move),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -460,39 +460,6 @@ static void test_random(void **state)
     }
 }
 
-/*
- * P10
- */
-
-/* 1 GB, from the start to the longest period while all is local and private, and back when it is remote and shared. */
-static void test_settle(void **state)
-{
-    static const ScanPeriodLimits kernel = {1000000, 60000000, 256 * MEGABYTE};
-    static const ScanPeriodSeen settled = {.local = 100, .private_faults = 100},
-                                moved = {.remote = 100, .shared_faults = 100};
-    ScanPeriodRange range = scan_period_range(&kernel, 1024 * MEGABYTE, NULL);
-    Scan scan = {0};
-    int n;
-
-    scan_pace(&scan, &range, NULL, 5000, 100);
-    assert_int_equal(scan.period_usec, 250000);
-    assert_int_equal(scan.next_usec, 5000 + 250000 + 3200);
-    for (n = 0; scan.period_usec < range.max_usec; n++)
-        scan_pace(&scan, &range, &settled, 0, 0);
-    assert_in_range(n, 10, 20);
-    scan_pace(&scan, &range, NULL, 0, 0);
-    assert_int_equal(scan.period_usec, 15000000);
-    for (n = 0; scan.period_usec > range.min_usec; n++)
-        scan_pace(&scan, &range, &moved, 0, 0);
-    assert_in_range(n, 1, 4);
-
-    /* It grows, and the period of before is out of its range. */
-    scan.period_usec = 15000000;
-    range = scan_period_range(&kernel, 16384 * MEGABYTE, NULL);
-    scan_pace(&scan, &range, NULL, 0, 0);
-    assert_int_equal(scan.period_usec, 937500);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -501,7 +468,7 @@ int main(void)
         cmocka_unit_test(test_virtual),       cmocka_unit_test(test_forced),
         cmocka_unit_test(test_forced_large),  cmocka_unit_test(test_filter),
         cmocka_unit_test(test_changes),       cmocka_unit_test(test_vma),
-        cmocka_unit_test(test_random),        cmocka_unit_test(test_settle),
+        cmocka_unit_test(test_random),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 /* Threads of one process on different nodes (P11, P14, P15). */
 
 #include "fixture.h"
+#include "plan/thread-homes.h"
 
 /* Two nodes of two CPUs. */
 #define SMALL "numa:2 l3:1 core:2 pu:1 distances=10,20,20,10"
@@ -51,6 +52,35 @@ static void test_unknown(void **state)
     assert_true(f.world->groups[0].roams);
     assert_int_equal(f.plan.n_threads, 0);
     assert_nodes(&f, (int[]){-1, -1, -1, -1});
+    fixture_done(&f);
+}
+
+/* What is asked between plans: of how many it is known, and whether they live elsewhere. */
+static void test_asked(void **state)
+{
+    const Process *process;
+    const Policy *policy;
+    uint64_t apart;
+    Fixture f;
+
+    init(&f);
+    process = world_process(f.world, 10);
+    policy = group_policy(f.world, f.policies, process->workload);
+    assert_int_equal(thread_homes_n_known(f.world, policy, process), 0);
+    assert_int_equal(thread_homes_digest(f.world, process), 0);
+    for (pid_t tid = 10; tid < 14; tid++) {
+        /* One that shares with everybody lives nowhere. */
+        use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, tid == 11 ? 100 : 1000, 0);
+        assert_int_equal(thread_homes_n_known(f.world, policy, process), tid == 10 ? 1 : tid - 10);
+    }
+    place(&f);
+    assert_nodes(&f, (int[]){0, -1, 1, 1});
+    apart = thread_homes_digest(f.world, process);
+    assert_int_not_equal(apart, 0);
+    fixture_find(&f, 10, 13)->home_node.i = 0;
+    assert_int_not_equal(thread_homes_digest(f.world, process), apart);
+    fixture_find(&f, 10, 13)->home_node.i = 1;
+    assert_int_equal(thread_homes_digest(f.world, process), apart);
     fixture_done(&f);
 }
 
@@ -234,9 +264,9 @@ static void test_lend(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unknown), cmocka_unit_test(test_start),   cmocka_unit_test(test_flip),
-        cmocka_unit_test(test_moving),  cmocka_unit_test(test_buddies), cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_lend),
+        cmocka_unit_test(test_unknown), cmocka_unit_test(test_asked),  cmocka_unit_test(test_start),
+        cmocka_unit_test(test_flip),    cmocka_unit_test(test_moving), cmocka_unit_test(test_buddies),
+        cmocka_unit_test(test_shares),  cmocka_unit_test(test_lend),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

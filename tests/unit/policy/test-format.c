@@ -112,7 +112,6 @@ static void draw_settings(uint64_t *state, Policy *p)
     p->rate_limit_bytes = draw_range(state, 0, 1ULL << 50);
     p->force_complete = draw(state) % 2;
     p->two_stage = draw(state) % 2;
-    p->block_size_bytes = 1ULL << draw_range(state, 12, 30);
     p->headroom_percent = draw_u32(state, 0, 90);
     p->scan_min_usec = draw_range(state, 100000, 1800000000);
     p->scan_max_usec = draw_range(state, 1800000000, 3600000000);
@@ -210,7 +209,6 @@ static void assert_policy_equal(const Policy *a, const Policy *b)
     assert_int_equal(a->rate_limit_bytes, b->rate_limit_bytes);
     assert_int_equal(a->force_complete, b->force_complete);
     assert_int_equal(a->two_stage, b->two_stage);
-    assert_int_equal(a->block_size_bytes, b->block_size_bytes);
     assert_int_equal(a->headroom_percent, b->headroom_percent);
     assert_int_equal(a->scan_min_usec, b->scan_min_usec);
     assert_int_equal(a->scan_max_usec, b->scan_max_usec);
@@ -259,7 +257,7 @@ static void test_text(void **state)
         "MinGainPermille=30\nAllowedImbalance=auto\nPingPongSec=1min\n\n"
         "[Steal]\nSteal=yes\nScope=machine\nNodeLimit=2\nMaxDistance=30\nWaitPermille=250\n"
         "IdleCostRatio=10\nLeaseSec=30s\n\n"
-        "[Memory]\nFollow=yes\nEvenOut=yes\nEvidence=auto\nRateLimit=0\nForceComplete=yes\nTwoStage=yes\nBlockSize=2M\n"
+        "[Memory]\nFollow=yes\nEvenOut=yes\nEvidence=auto\nRateLimit=0\nForceComplete=yes\nTwoStage=yes\n"
         "HeadroomPercent=10\nScanMinSec=1s\nScanMaxSec=1min\nScanSize=256M\nScanFeedback=yes\nMaxPressure=10%\n\n"
         "[Limits]\nCrossNodeMovesPerSec=16\nCrossNodeBurst=64\nNiceTries=2\nBackoffMax=32\n";
     CLEANUP(policy_free_p) Policy *policy = NULL;

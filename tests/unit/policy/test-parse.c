@@ -75,7 +75,6 @@ static void test_defaults(void **state)
     assert_int_equal(p->wait_permille, 250);
     assert_int_equal(p->idle_cost_ratio, 10);
     assert_int_equal(p->lease_usec, 30000000);
-    assert_int_equal(p->block_size_bytes, 2 << 20);
     assert_int_equal(p->scan_min_usec, 1000000);
     assert_int_equal(p->scan_max_usec, 60000000);
     assert_int_equal(p->max_pressure_permille, 100);
@@ -97,7 +96,7 @@ static void test_all_keys(void **state)
                       "[Steal]\nSteal=no\nScope=llc\nNodeLimit=8\nMaxDistance=21\n"
                       "WaitPermille=100\nIdleCostRatio=20\nLeaseSec=10s\n"
                       "[Memory]\nFollow=no\nEvenOut=no\nEvidence=damon\nRateLimit=1280M\n"
-                      "ForceComplete=no\nTwoStage=no\nBlockSize=4K\nHeadroomPercent=20\n"
+                      "ForceComplete=no\nTwoStage=no\nHeadroomPercent=20\n"
                       "ScanMinSec=100ms\nScanMaxSec=2min\nScanSize=64M\nScanFeedback=no\nMaxPressure=2.5%\n"
                       "[Limits]\nCrossNodeMovesPerSec=1\nCrossNodeBurst=2\nNiceTries=3\n"
                       "BackoffMax=8\n",
@@ -131,7 +130,6 @@ static void test_all_keys(void **state)
     assert_int_equal(p->rate_limit_bytes, 1280ULL << 20);
     assert_false(p->force_complete);
     assert_false(p->two_stage);
-    assert_int_equal(p->block_size_bytes, 4096);
     assert_int_equal(p->headroom_percent, 20);
     assert_int_equal(p->scan_min_usec, 100000);
     assert_int_equal(p->scan_max_usec, 120000000);
@@ -314,7 +312,7 @@ static void test_settings(void **state)
         bool active;
     } expected[] = {
         {"Workload", "GroupBy", 10, true},   {"Workload", "Act", 11, true}, {"Placement", "Mode", 7, true},
-        {"Placement", "SettleSec", 8, true}, {"Steal", "Steal", 13, true},   {"Steal", "Scope", 2, true},
+        {"Placement", "SettleSec", 8, true}, {"Steal", "Steal", 13, true},  {"Steal", "Scope", 2, true},
     };
 
     assert_int_equal(p->lease_usec, 30000000);
@@ -349,7 +347,8 @@ static void test_active_choices(void **state)
         {"Limits", "NiceTries", "3", true},        {"Workload", "ExpectWidth", "3", true},
         {"Memory", "Evidence", "auto", true},      {"Memory", "Evidence", "residency", true},
         {"Memory", "Evidence", "write", true},     {"Workload", "GroupBy", "shared-memory", true},
-        {"Memory", "BlockSize", "4M", false},      {"Memory", "ScanMinSec", "2s", false},
+        {"Memory", "ScanMinSec", "2s", true},      {"Memory", "Evidence", "perf", false},
+        {"Memory", "Evidence", "damon", false},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -374,6 +373,16 @@ static void test_unknown(void **state)
               "warning f:8: ignoring unknown key in [Limits] (is [Steal] NodeLimit= meant?): NodeLimit=\n");
 
     assert_int_equal(p->node_limit, 2);
+    assert_int_equal(p->n_settings, 0);
+}
+
+/* It was one once, and did nothing. */
+static void test_block_size(void **state)
+{
+    CLEANUP(policy_free_p)
+    Policy *p = parse("[Memory]\nBlockSize=2M\n", NULL,
+                      "warning f:2: ignoring unknown key in [Memory]: BlockSize=\n");
+
     assert_int_equal(p->n_settings, 0);
 }
 
@@ -417,7 +426,6 @@ static void test_contradictions(void **state)
     reject("[Memory]\nScanMinSec=5s\nScanMaxSec=4s\n",
            "error f:2: ScanMinSec= must not be longer than ScanMaxSec=\n");
     reject("[Memory]\nScanMaxSec=500ms\n", "error f:2: ScanMinSec= must not be longer than ScanMaxSec=\n");
-    reject("[Memory]\nBlockSize=3M\n", "error f:2: BlockSize= must be a power of two\n");
 }
 
 static void accept_on(const char *text, const Topology *topology)
@@ -529,6 +537,7 @@ int main(void)
         cmocka_unit_test(test_settings),
         cmocka_unit_test(test_active_choices),
         cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_block_size),
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_contradictions),
         cmocka_unit_test(test_nodes_of_the_machine),

@@ -125,6 +125,47 @@ static void test_rounds(void **state)
     assert_int_equal(poll(&news, 1, 0), 1);
 }
 
+/* What is told between two rounds counts from the last one on: one that would be an hour away is made at once. */
+static void test_period(void **state)
+{
+    EvidenceNow now = {.period_usec = UINT64_C(3600) * 1000000, .cpu_permille = 1000};
+    uint64_t n;
+
+    put_member(500);
+    assert_int_equal(add(500), 0);
+    (void)evidence_crew_tell(crew, 500, &now);
+    (void)wait_rounds(500, 1);
+    while (evidence_crew_tell(crew, 500, &now) == 1)
+        (void)sched_yield();
+    n = look(500).report.n_rounds;
+    for (unsigned i = 0; i < 1000; i++) {
+        (void)sched_yield();
+        assert_int_equal(look(500).report.n_rounds, n);
+    }
+    now.period_usec = 1;
+    assert_int_equal(evidence_crew_tell(crew, 500, &now), 0);
+    assert_true(wait_rounds(500, n + 3).report.n_rounds >= n + 3);
+}
+
+/* Who is looked at seldom is looked at at once when its pages were moved. */
+static void test_moved(void **state)
+{
+    EvidenceNow now = {.period_usec = UINT64_MAX / 4, .cpu_permille = 1000};
+    uint64_t n;
+
+    put_member(500);
+    assert_int_equal(add(500), 0);
+    assert_true(evidence_crew_tell(crew, 500, &now) >= 0);
+    n = wait_rounds(500, 1).report.n_rounds;
+    for (unsigned i = 0; i < 3; i++) {
+        now.moving = true;
+        (void)evidence_crew_tell(crew, 500, &now);
+        now.moving = false;
+        (void)evidence_crew_tell(crew, 500, &now);
+        n = wait_rounds(500, n + 1).report.n_rounds;
+    }
+}
+
 static void test_over(void **state)
 {
     struct pollfd news = {.fd = evidence_crew_fd(crew), .events = POLLIN};
@@ -186,6 +227,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_rounds, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_period, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
         cmocka_unit_test_setup_teardown(test_over, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hangs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limit, setup, teardown),

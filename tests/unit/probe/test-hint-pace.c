@@ -1,43 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* When to make write hint faults again. */
+/* What write hint faults may cost. */
 
-#include "base/util.h"
 #include "probe/hint-pace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
-
-/* Three quiet rounds, then 8/5 each time, up to two seconds; what is remote takes it back at once. */
-static void test_quiet(void **state)
-{
-    static const uint64_t expected[] = {100000, 100000,  160000,  256000,  409600,
-                                        655360, 1048576, 1677721, 2000000, 2000000};
-    HintPace pace = {0};
-
-    for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
-        assert_int_equal(hint_pace_next(&pace, 90, 10), expected[i]);
-    assert_int_equal(hint_pace_next(&pace, 89, 11), HINT_PACE_MIN_USEC);
-    assert_int_equal(hint_pace_next(&pace, 90, 10), HINT_PACE_MIN_USEC);
-    assert_int_equal(hint_pace_next(&pace, 90, 10), HINT_PACE_MIN_USEC);
-    assert_int_equal(hint_pace_next(&pace, 90, 10), 160000);
-}
-
-/* A round that says nothing changes nothing. */
-static void test_silent(void **state)
-{
-    HintPace pace = {0};
-
-    for (unsigned i = 0; i < 10; i++)
-        assert_int_equal(hint_pace_next(&pace, 0, 0), HINT_PACE_MIN_USEC);
-    for (unsigned i = 0; i < 3; i++)
-        (void)hint_pace_next(&pace, 1, 0);
-    assert_int_equal(hint_pace_next(&pace, 0, 0), 160000);
-    assert_int_equal(hint_pace_next(&pace, 1, 0), 256000);
-}
 
 /* 2.5 ms of a process that uses two CPUs may be spent 25 times a second, of one that uses a half six times. */
 static void test_rest(void **state)
@@ -53,8 +25,6 @@ static void test_rest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quiet),
-        cmocka_unit_test(test_silent),
         cmocka_unit_test(test_rest),
     };
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Threads with memory of their own, which know what it holds: each checks and changes its own in turn, for ever, and the program
-ends with status 1 when some of it is not what it should be.
+"""Threads with memory of their own, which know what it holds: each checks and changes its own in turn, for ever, with pauses, and
+the program ends with status 1 when some of it is not what it should be.
 
 usage: sorter.py THREADS MB CPUS STATE   each thread has MB of memory in huge pages, touched on CPUS; then all run anywhere. STATE is
                                          a file with a line for each thread: its number, the address of its memory, its rounds
@@ -16,6 +16,8 @@ import time
 import zlib
 
 BLOCK = 1 << 20
+# After each block. Where all emulated CPUs are busy, whoever protects pages waits for one, which counts as time that it takes.
+PAUSE_SEC = 0.01
 
 
 class Worker(threading.Thread):
@@ -23,6 +25,9 @@ class Worker(threading.Thread):
         super().__init__(daemon=True)
         self.memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self.memory.madvise(mmap.MADV_HUGEPAGE)
+        # Neighbours that differ stay mappings of their own.
+        if index % 2:
+            self.memory.madvise(mmap.MADV_DONTDUMP)
         self.view = memoryview(self.memory)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         self.view[:] = bytes([index + 1]) * size
@@ -37,6 +42,7 @@ class Worker(threading.Thread):
                 self.good &= zlib.crc32(self.view[at:at + BLOCK]) == self.sums[i]
                 self.view[at:at + 8] = (self.rounds + i).to_bytes(8, "little")
                 self.sums[i] = zlib.crc32(self.view[at:at + BLOCK])
+                time.sleep(PAUSE_SEC)
             self.rounds += 1
 
 

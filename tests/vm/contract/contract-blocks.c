@@ -136,7 +136,7 @@ static void judge(Blocks *blocks, EvidenceSession *session, Team *team, pid_t pi
 {
     const BlocksThreads threads = {node_of, team};
     hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
-    BlocksRules rules = {.block_bytes = TOUCHES_BLOCK_BYTES, .two_stage = true, .to_nodes = nodes};
+    BlocksRules rules = {.two_stage = true, .to_nodes = nodes};
     CLEANUP_CLOSE int dir_fd = -1;
     MemoryRegions regions = {0};
     char path[64];

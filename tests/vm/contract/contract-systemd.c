@@ -50,7 +50,18 @@ static void need_systemd(void)
         contract_skip("CPUs 0-3 are needed");
 }
 
-/* Starts a transient unit that sleeps. Returns its process. */
+/* The program, and not what systemd runs before it. */
+static bool sleeps(void *userdata)
+{
+    const pid_t *pid = userdata;
+    const char *comm = file_read("/proc/%d/comm", *pid);
+    TaskStat stat;
+
+    return comm && strncmp(comm, "sleep", strlen("sleep")) == 0 && task_stat(*pid, &stat) &&
+           stat.state == 'S';
+}
+
+/* Starts a transient unit that sleeps, and does when this returns. Returns its process. */
 static pid_t start(const char *unit)
 {
     pid_t pid;
@@ -58,6 +69,7 @@ static pid_t start(const char *unit)
     (void)run("systemd-run --quiet --collect --unit=%s sleep 1000", unit);
     pid = (pid_t)strtol(run("systemctl show --value -p MainPID %s", unit), NULL, 10);
     assert_true(pid > 0);
+    assert_true(eventually(sleeps, &pid));
     return pid;
 }
 

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A process that is looked at: whose work begins and ends, and when a plan should know of it. */
+
+#include "daemon-test.h"
+#include "daemon/evidence-watch.h"
+
+#include <hwloc.h>
+#include <stdio.h>
+
+#define BLOCK  TOUCHES_BLOCK_BYTES
+#define BASE   (1ULL << 30)
+#define PID    10
+#define MAIN   10 /* threads */
+#define WORKER 11
+
+static Topology *topology;
+static World *world;
+static EvidenceWatch *watch;
+static Touches touches;
+
+static const Process *process(void)
+{
+    return world_process(world, PID);
+}
+
+static void add_thread(pid_t tid, uint16_t run)
+{
+    const Task task = {.tid = tid, .start_ticks = (uint64_t)tid, .run_ewma_permille = run};
+
+    assert_true(world_add_task(world, &task) >= 0);
+    assert_int_equal(touches_add_thread(&touches, (TaskKey){PID, tid, (uint64_t)tid}), 0);
+}
+
+static int setup(void **state)
+{
+    const TopologyOptions options = {.synthetic = "numa:2 l3:1 core:2 pu:1"};
+    CLEANUP_FREE char *error = NULL;
+
+    if (topology_load(&options, &topology, &error) < 0)
+        fail_msg("%s", error);
+    assert_int_equal(world_new(topology, &world), 0);
+    world->now_usec = 1000000;
+    assert_int_equal(world_add_process(world, &(Process){.pid = PID,
+                                                         .start_ticks = PID,
+                                                         .comm = intern_string(world->pool, "work"),
+                                                         .workload = WORKLOAD_NONE,
+                                                         .group = {-1}}),
+                     0);
+    touches_init(&touches, 2);
+    add_thread(MAIN, 1000);
+    add_thread(WORKER, 0);
+    watch = evidence_watch_new((TaskKey){.pid = PID, .start_ticks = PID}, EVIDENCE_WRITE, false, 2,
+                               world->now_usec);
+    assert_non_null(watch);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    watch = evidence_watch_free(watch);
+    touches_done(&touches);
+    world = world_free(world);
+    topology = topology_unref(topology);
+    return 0;
+}
+
+static void run(pid_t tid, uint16_t permille)
+{
+    world_task_by_tid(world, PID, tid)->run_ewma_permille = permille;
+}
+
+/* Eight blocks of its own. */
+static void touch(pid_t tid)
+{
+    for (unsigned i = 0; i < 8; i++)
+        assert_int_equal(touches_add(&touches, &(Touch){BASE + ((uint64_t)tid * 8 + i) * BLOCK, tid, {0}}),
+                         0);
+}
+
+/* A round in which both are seen, and what the event loop does after it. */
+static void round_(void)
+{
+    touch(MAIN);
+    touch(WORKER);
+    assert_int_equal(touches_gather(&touches), 0);
+    for (size_t i = 0; i < touches.n_blocks; i++)
+        touches.blocks[i].node.i = 0;
+    assert_true(touches_fold(&touches, 100000));
+    assert_int_equal(evidence_watch_note_busy(watch, world, process()), 0);
+    assert_int_equal(evidence_watch_follow_busy(watch, &touches), 0);
+}
+
+static uint64_t known(pid_t tid)
+{
+    return touches_thread(&touches, tid)->n_samples;
+}
+
+/* Who is at work when it begins keeps what was seen in the first round. */
+static void test_first(void **state)
+{
+    round_();
+    assert_int_equal(known(MAIN), 8);
+    assert_int_equal(known(WORKER), 8);
+    round_();
+    assert_int_equal(known(MAIN), 16);
+}
+
+/* Whose work ends or begins is seen anew, and only then. */
+static void test_forgotten(void **state)
+{
+    round_();
+    run(MAIN, 100);
+    run(WORKER, 900);
+    round_();
+    assert_int_equal(known(MAIN), 0);
+    assert_int_equal(known(WORKER), 0);
+    round_();
+    assert_int_equal(known(MAIN), 8);
+    assert_int_equal(known(WORKER), 8);
+}
+
+static uint64_t period_after_noting(void)
+{
+    watch->pace.period_usec = 5000000;
+    assert_int_equal(evidence_watch_note_busy(watch, world, process()), 0);
+    return scan_pace_usec(&watch->pace);
+}
+
+/* It is looked at as in the beginning then, at once; an average that moves changes nothing. */
+static void test_pace(void **state)
+{
+    round_();
+    run(MAIN, 300);
+    assert_int_equal(period_after_noting(), 5000000);
+    run(WORKER, 300);
+    assert_int_equal(period_after_noting(), 5000000);
+    /* Who waits for a CPU works. */
+    run(MAIN, 0);
+    world_task_by_tid(world, PID, MAIN)->wait_ewma_permille = 300;
+    assert_int_equal(period_after_noting(), 5000000);
+    world_task_by_tid(world, PID, MAIN)->wait_ewma_permille = 0;
+    run(MAIN, 700);
+    run(WORKER, 700);
+    assert_int_equal(period_after_noting(), SCAN_PACE_FIRST_USEC);
+    assert_int_equal(period_after_noting(), 5000000);
+    run(MAIN, 0);
+    assert_int_equal(period_after_noting(), SCAN_PACE_FIRST_USEC);
+    run(MAIN, 700);
+    run(WORKER, 0);
+    assert_int_equal(period_after_noting(), SCAN_PACE_FIRST_USEC);
+}
+
+/* Once three rounds were made, a plan should know of threads that have become known since the last one. */
+static void test_news(void **state)
+{
+    const Policy policy = {.mode = POLICY_MODE_AUTO};
+    Task *worker = world_task_by_tid(world, PID, WORKER);
+
+    watch->n_counted = TOUCHES_ROUNDS_MIN;
+    assert_false(evidence_watch_has_news(watch, world, process(), &policy));
+    assert_int_equal(world_set_task_use(world, worker, (uint64_t[]){1000, 0}, 1000, (TaskKey){0}, 1), 0);
+    assert_true(evidence_watch_has_news(watch, world, process(), &policy));
+    watch->n_counted--;
+    assert_false(evidence_watch_has_news(watch, world, process(), &policy));
+    watch->n_counted++;
+    evidence_watch_told(watch, world, process(), &policy);
+    assert_false(evidence_watch_has_news(watch, world, process(), &policy));
+    assert_int_equal(world_set_task_use(world, world_task_by_tid(world, PID, MAIN), (uint64_t[]){0, 1000},
+                                        1000, (TaskKey){0}, 1),
+                     0);
+    assert_true(evidence_watch_has_news(watch, world, process(), &policy));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_forgotten, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pace, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_news, setup, teardown),
+    };
+
+    return cmocka_run_group_tests_name("daemon/evidence-watch", tests, NULL, NULL);
+}
