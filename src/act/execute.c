@@ -463,17 +463,16 @@ static int execute(Work *work, const Plan *plan, PlanOutcome *outcomes)
 
 int act_execute(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes)
 {
-    Work work = {
-        .act = act,
-        .world = world,
-        .have = hwloc_bitmap_alloc(),
-        .scratch = hwloc_bitmap_alloc(),
-    };
+    Work work = {.act = act, .world = world};
     int r = -ENOMEM;
 
     for (size_t i = 0; i < plan->n_actions; i++)
         outcomes[i] = PLAN_OUTCOME_RETRY;
-    if (work.have && work.scratch)
+    if (plan->n_actions > 0) { /* most ticks have none */
+        work.have = hwloc_bitmap_alloc();
+        work.scratch = hwloc_bitmap_alloc();
+    }
+    if (plan->n_actions == 0 || (work.have && work.scratch))
         r = execute(&work, plan, outcomes);
     for (size_t i = 0; i < plan->n_actions; i++)
         act->statistics.n_outcome[outcomes[i]]++;

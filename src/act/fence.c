@@ -382,6 +382,7 @@ int fence_add(Fences *fences, ActFenceKind kind, const char *name, const char *p
     r = fence_read_before(fences, fence);
     if (r < 0)
         return r;
+    fence_read_online(fences);
     /* NOLINTNEXTLINE(bugprone-sizeof-expression): elements are pointers */
     if (!GROW(fences->fences, fences->fences_capacity, fences->n_fences + 1))
         return -ENOMEM;
@@ -453,7 +454,8 @@ void fence_lower(Fences *fences, Fence *fence)
 
 void fences_sense(Fences *fences)
 {
-    fence_read_online(fences);
+    if (fences->n_fences > 0)
+        fence_read_online(fences);
     for (size_t i = 0; i < fences->n_fences; i++) {
         Fence *fence = fences->fences[i];
 
