@@ -182,15 +182,16 @@ static bool is_early(const Manager *manager)
            (tick < MANAGER_ONCE_TICKS || (manager->put_off && tick < MANAGER_ONCE_TICKS_MAX));
 }
 
-bool manager_newcomers(const Manager *manager, uint64_t now_usec)
+bool manager_glance(Manager *manager, uint64_t now_usec)
 {
-    return pace_may_discover(&manager->pace, now_usec) && probe_newcomers(manager->probe);
-}
+    bool discover = pace_may_discover(&manager->pace, now_usec);
+    bool help = manager->plan.full && pace_may_tick(&manager->pace, now_usec);
 
-bool manager_has_room(const Manager *manager, uint64_t now_usec)
-{
-    return manager->plan.full && pace_may_tick(&manager->pace, now_usec) &&
-           probe_room(manager->probe, manager->world, manager->plan.n_waiting);
+    if (!discover && !help)
+        return false;
+    probe_glance(manager->probe);
+    return (discover && probe_newcomers(manager->probe)) ||
+           (help && probe_room(manager->probe, manager->world, manager->plan.n_waiting));
 }
 
 int manager_tick(Manager *manager)
@@ -202,7 +203,7 @@ int manager_tick(Manager *manager)
     int r, sampled;
 
     manager->signals_sent = 0;
-    if (slow || manager_newcomers(manager, now)) {
+    if (slow || (pace_may_discover(&manager->pace, now) && probe_newcomers(manager->probe))) {
         r = sense_slow(manager, now, &found);
         if (r < 0)
             return r;

@@ -17,6 +17,7 @@
 #include "probe/psi.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,40 +47,29 @@ static uint64_t tick_due(const Manager *manager)
 
 void manager_arm(Manager *manager)
 {
-    uint64_t interval = pace_fast_usec(&manager->pace), due = tick_due(manager);
+    uint64_t interval = pace_fast_usec(&manager->pace);
 
     if (!manager->tick_source)
         return;
-    if (!manager->options.once)
-        due = MIN(due, manager->glanced_usec + manager->config->fast_tick_usec);
-    (void)sd_event_source_set_time(manager->tick_source, due);
+    (void)sd_event_source_set_time(manager->tick_source, tick_due(manager));
     /* A hundredth late does not matter and lets wake-ups coincide with others. */
     (void)sd_event_source_set_time_accuracy(manager->tick_source, MAX(interval / 100, USEC_PER_MSEC));
     (void)sd_event_source_set_enabled(manager->tick_source, SD_EVENT_ONESHOT);
 }
 
-/* When no tick is due: whether there is nobody new to have one for, and nobody to be helped. That costs a system call, or
- * two. */
-static bool may_sleep_on(const Manager *manager)
+/* Nobody listens to events that change nothing: while the machine is full they come all the time, and each is a turn of the loop. */
+static void hear_pressure(Manager *manager)
 {
-    return manager->glanced_usec < tick_due(manager) && !manager_newcomers(manager, manager->glanced_usec) &&
-           !manager_has_room(manager, manager->glanced_usec);
+    bool hear = manager->plan.may_borrow && !manager->plan.full;
+
+    if (manager->psi_source)
+        (void)sd_event_source_set_enabled(manager->psi_source, hear ? SD_EVENT_ON : SD_EVENT_OFF);
 }
 
-static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
+static int turn(Manager *manager)
 {
-    Manager *manager = userdata;
-    int r;
+    int r = manager_tick(manager);
 
-    manager->glanced_usec = time_now_usec();
-    if (usec > 0) /* the first one is due at the beginning of time */
-        manager->statistics.tick_late_usec =
-            MAX(manager->statistics.tick_late_usec, manager->glanced_usec - MIN(usec, manager->glanced_usec));
-    if (!manager->options.once && may_sleep_on(manager)) {
-        manager_arm(manager);
-        return 0;
-    }
-    r = manager_tick(manager);
     if (r < 0) {
         log_error(manager->log, NULL, "stopping: %s", strerror(-r));
         return sd_event_exit(manager->event, r);
@@ -87,8 +77,67 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
     manager_notify_ticked(manager);
     manager_answer_assigned(manager);
     manager_objects_tell(manager);
+    hear_pressure(manager);
     manager_arm(manager);
     return 0;
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    Manager *manager = userdata;
+
+    manager->glanced_usec = time_now_usec();
+    if (usec > 0) /* the first one is due at the beginning of time */
+        manager->statistics.tick_late_usec =
+            MAX(manager->statistics.tick_late_usec, manager->glanced_usec - MIN(usec, manager->glanced_usec));
+    probe_glance(manager->probe);
+    return turn(manager);
+}
+
+/* Waits until there is something for the event loop, and glances meanwhile; a tick that would help is made at once. Ten times a
+ * second, these are two system calls where a timer of the loop would be five. */
+static int wait_and_glance(Manager *manager)
+{
+    struct pollfd poll = {.fd = sd_event_get_fd(manager->event), .events = POLLIN};
+
+    for (;;) {
+        uint64_t now = time_now_usec(), next = manager->glanced_usec + manager->config->fast_tick_usec;
+        uint64_t wait = next > now ? next - now : 0;
+        struct timespec timeout = {.tv_sec = (time_t)(wait / USEC_PER_SEC),
+                                   .tv_nsec = (long)(wait % USEC_PER_SEC * NSEC_PER_USEC)};
+
+        if (wait > 0) {
+            int r = ppoll(&poll, 1, &timeout, NULL);
+
+            if (r != 0)
+                return r < 0 && errno != EINTR ? -errno : 0;
+            now = time_now_usec();
+        }
+        manager->glanced_usec = now;
+        if (manager_glance(manager, now))
+            return turn(manager);
+    }
+}
+
+/* sd_event_loop() with glances in between. */
+static int loop(Manager *manager)
+{
+    int code = 0;
+
+    while (sd_event_get_state(manager->event) != SD_EVENT_FINISHED) {
+        int r = sd_event_prepare(manager->event);
+
+        if (r == 0 && !manager->options.once)
+            r = wait_and_glance(manager);
+        if (r == 0)
+            r = sd_event_wait(manager->event, manager->options.once ? UINT64_MAX : 0);
+        if (r > 0)
+            r = sd_event_dispatch(manager->event);
+        if (r < 0)
+            return r;
+    }
+    (void)sd_event_get_exit_code(manager->event, &code);
+    return code;
 }
 
 static int on_pressure(sd_event_source *source, int fd, uint32_t revents, void *userdata)
@@ -99,13 +148,11 @@ static int on_pressure(sd_event_source *source, int fd, uint32_t revents, void *
         log_warning(manager->log, NUMAPLACE_MESSAGE_MISSING_FEATURE,
                     "pressure events have ended; looking every %llu s when idle instead",
                     PACE_IDLE_MAX_USEC / USEC_PER_SEC);
-        return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        manager->psi_source = sd_event_source_disable_unref(source);
+        return 0;
     }
-    /* Where nobody can be helped, a tick would find out no more than the next one that is due anyway. */
-    if (manager->plan.may_borrow && !manager->plan.full) {
-        pace_wake(&manager->pace);
-        manager_arm(manager);
-    }
+    pace_wake(&manager->pace);
+    manager_arm(manager);
     return 0;
 }
 
@@ -513,7 +560,7 @@ int manager_run(Manager *manager)
                    manager->world->n_workloads);
     }
     manager_notify_ready(manager);
-    r = sd_event_loop(manager->event);
+    r = loop(manager);
     manager_notify_stopping();
     manager_evidence_stop(manager);
     manager_memory_stop(manager);

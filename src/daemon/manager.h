@@ -131,7 +131,7 @@ typedef struct Manager {
     bool paused;      /* everything, also workloads still to come */
     uint64_t started_usec;
     uint64_t signals_sent;    /* in this tick */
-    uint64_t glanced_usec;    /* when the timer last ran, for a tick or to see whether somebody is new */
+    uint64_t glanced_usec;    /* when there last was a tick, or a glance whether one would help */
     uint64_t watchdog_usec;   /* within which the service manager wants to hear of a tick, 0: it does not */
     uint64_t fed_usec;        /* when it was told last */
     uint64_t neighbours_usec; /* when it was looked who else is there, 0: never */
@@ -160,17 +160,14 @@ int manager_run(Manager *manager);
 
 PlanLimits manager_limits(const Manager *manager, bool slow_tick);
 
-/* Sets the timer to pace.due_usec, or to FastTickSec= from now, to see whether somebody is new: after each tick, and when
- * somebody asked for an earlier one. */
+/* Sets the timer to when the next tick is due: after each tick, and when somebody asked for an earlier one. */
 void manager_arm(Manager *manager);
 
-/* Whether processes have begun that can be looked for now, at the cost of a system call. */
-bool manager_newcomers(const Manager *manager, uint64_t now_usec);
+/* Whether a tick would help before one is due: processes have begun that can be looked for now, or threads wait that may be lent a
+ * CPU, and one has become idle. Costs a system call. */
+bool manager_glance(Manager *manager, uint64_t now_usec);
 
-/* Whether threads wait that may be lent a CPU, and one has become idle, so that a tick would help now. As dear. */
-bool manager_has_room(const Manager *manager, uint64_t now_usec);
-
-/* One tick: sense, plan, act, remember, and arm the next. Returns 0, or -errno that ends the daemon
+/* One tick, after a glance: sense, plan, act, remember, and arm the next. Returns 0, or -errno that ends the daemon
  * (-ENOMEM). */
 int manager_tick(Manager *manager);
 

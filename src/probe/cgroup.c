@@ -143,15 +143,14 @@ bool cgroup_cpuset_is_v1(int root_fd)
     return exists(root_fd, "sys/fs/cgroup/cpuset/cpuset.cpus");
 }
 
-/* Reads one list file into `ret`. -ENOENT also when the list is empty: nothing can run in such a group, so that is
- * not what holds for a process found there. */
-static int read_list(int root_fd, const char *directory, const char *path, const char *file,
-                     hwloc_bitmap_t ret)
+/* Reads one list into `ret`. -ENOENT also when it is empty: nothing can run in such a group, so that is not what holds for a
+ * process found there. */
+static int read_list(int fd, hwloc_bitmap_t ret)
 {
-    char name[PATH_MAX], list[LIST_SIZE];
-    int r = snprintf(name, sizeof(name), "%s%s/%s", directory, path, file);
+    char list[LIST_SIZE];
+    int r;
 
-    if (r < 0 || (size_t)r >= sizeof(name) || root_read(root_fd, name, list, sizeof(list)) < 0)
+    if (root_pread(fd, list, sizeof(list)) < 0)
         return -ENOENT;
     r = parse_list(list, PARSE_CPU_MAX, ret);
     if (r == -ENOMEM)
@@ -159,7 +158,24 @@ static int read_list(int root_fd, const char *directory, const char *path, const
     return r == 0 && !hwloc_bitmap_iszero(ret) ? 0 : -ENOENT;
 }
 
-int cgroup_cpuset(int root_fd, ProbeCgroupLayout layout, bool cpuset_v1, const char *path, hwloc_bitmap_t ret)
+static int read_file(int root_fd, const char *directory, const char *path, const char *file, int *kept,
+                     hwloc_bitmap_t ret)
+{
+    CLEANUP_CLOSE int fd = -1;
+    char name[PATH_MAX];
+    int r = snprintf(name, sizeof(name), "%s%s/%s", directory, path, file);
+
+    if (r < 0 || (size_t)r >= sizeof(name))
+        return -ENOENT;
+    fd = root_open_file(root_fd, name);
+    r = fd < 0 ? -ENOENT : read_list(fd, ret);
+    if (r == 0 && kept)
+        *kept = TAKE_FD(fd);
+    return r;
+}
+
+int cgroup_cpuset(int root_fd, ProbeCgroupLayout layout, bool cpuset_v1, const char *path, int *kept,
+                  hwloc_bitmap_t ret)
 {
     const char *directory = cpuset_v1                       ? "sys/fs/cgroup/cpuset"
                             : layout == PROBE_CGROUP_V2     ? "sys/fs/cgroup"
@@ -170,6 +186,12 @@ int cgroup_cpuset(int root_fd, ProbeCgroupLayout layout, bool cpuset_v1, const c
 
     if (!directory || len >= sizeof(up))
         return -ENOENT;
+    if (kept && *kept >= 0) {
+        if (read_list(*kept, ret) == 0)
+            return 0;
+        close_p(kept);
+        *kept = -1;
+    }
     memcpy(up, path, len + 1);
     /* From inside a cgroup namespace a path may lead out of what is mounted, "/../other". Ask its root then. */
     if (strstr(up, "/../") || (len >= 3 && strcmp(up + len - 3, "/..") == 0))
@@ -181,10 +203,10 @@ int cgroup_cpuset(int root_fd, ProbeCgroupLayout layout, bool cpuset_v1, const c
 
         for (len = strlen(up); len > 0 && up[len - 1] == '/'; len--)
             up[len - 1] = '\0';
-        r = read_list(root_fd, directory, up, cpuset_v1 ? "cpuset.effective_cpus" : "cpuset.cpus.effective",
-                      ret);
+        r = read_file(root_fd, directory, up, cpuset_v1 ? "cpuset.effective_cpus" : "cpuset.cpus.effective",
+                      kept, ret);
         if (r == -ENOENT && cpuset_v1) /* before Linux 4.2, and captured trees that lack it */
-            r = read_list(root_fd, directory, up, "cpuset.cpus", ret);
+            r = read_file(root_fd, directory, up, "cpuset.cpus", kept, ret);
         if (r != -ENOENT)
             return r;
         slash = strrchr(up, '/');

@@ -45,8 +45,8 @@ void cpu_loads_done(CpuLoads *loads)
     *loads = (CpuLoads){.stat_fd = -1, .schedstat_fd = -1};
 }
 
-/* Reads a whole kept-open file into loads->text. */
-static int read_text(CpuLoads *loads, int fd)
+/* Reads a whole kept-open file into loads->text. One that is a single record is not asked whether there is more. */
+static int read_text(CpuLoads *loads, int fd, bool single)
 {
     size_t len = 0;
 
@@ -69,6 +69,8 @@ static int read_text(CpuLoads *loads, int fd)
         if (n == 0)
             break;
         len += (size_t)n;
+        if (single && len + 1 < loads->text_capacity)
+            break;
     }
     loads->text[len] = '\0';
     return 0;
@@ -86,7 +88,7 @@ static CpuTrack *track(CpuLoads *loads, uint32_t cpu)
 
 static int read_stat(CpuLoads *loads, uint64_t now_nsec)
 {
-    int r = read_text(loads, loads->stat_fd);
+    int r = read_text(loads, loads->stat_fd, true);
 
     if (r == 0)
         r = cpu_times_parse(loads->text, &loads->times);
@@ -129,7 +131,7 @@ static void fold_schedstat(CpuTrack *t, const SchedstatCpu *cpu, uint64_t now_ns
 
 static int read_schedstat(CpuLoads *loads, uint64_t now_nsec)
 {
-    int r = read_text(loads, loads->schedstat_fd);
+    int r = read_text(loads, loads->schedstat_fd, false);
 
     if (r == 0)
         r = schedstat_parse(loads->text, &loads->schedstat);

@@ -14,9 +14,14 @@
 
 #define LIST_SIZE 24576U /* as in cgroup.c */
 
+/* Files of cpusets that stay open. */
+#define CPUSETS_KEPT 64U
+
 struct CpusetCache {
     UT_hash_handle hh;
-    CpuMask mask;
+    CpuMask mask; /* what was read in this pass; NULL: nothing yet */
+    int fd;       /* of the file that says it; -1: not kept open */
+    bool idle;    /* not asked for in this pass */
     char path[];
 };
 
@@ -41,8 +46,14 @@ static void reset_load(CpuLoad *cpu)
 int probe_cpus_refresh(Probe *probe, World *world)
 {
     hwloc_bitmap_t online = probe->scratch;
-    int r = read_list(probe->online_fd, online);
+    int r;
 
+    /* The same pass has just looked for changes. */
+    if (probe->online_read)
+        r = hwloc_bitmap_copy(online, probe->known_online) < 0 ? -ENOMEM : 0;
+    else
+        r = read_list(probe->online_fd, online);
+    probe->online_read = false;
     if (r == -ENOMEM)
         return r;
     /* Without the file (no hotplug in this kernel) every CPU there is is online. */
@@ -72,26 +83,73 @@ int probe_cpus_refresh(Probe *probe, World *world)
     return 0;
 }
 
-/* Reads and parses the cgroup file of a process. */
-static int read_cgroup(Probe *probe, pid_t pid, CgroupPaths *ret)
+static int open_cgroup(const Probe *probe, pid_t pid)
 {
     char path[64];
-    ssize_t n;
 
     (void)snprintf(path, sizeof(path), "%d/cgroup", (int)pid);
-    n = root_read(probe->proc_fd, path, probe->cgroup_text, sizeof(probe->cgroup_text));
+    return root_open_file(probe->proc_fd, path);
+}
+
+/* Reads and parses the cgroup file of a process. */
+static int read_cgroup(Probe *probe, int fd, CgroupPaths *ret)
+{
+    ssize_t n = fd < 0 ? fd : root_pread(fd, probe->cgroup_text, sizeof(probe->cgroup_text));
+
     return n < 0 ? (int)n : cgroup_parse(probe->cgroup_text, ret);
+}
+
+/* The entry of a cpuset, made when needed; NULL when memory is out. */
+static CpusetCache *find_cpuset(Probe *probe, const char *path)
+{
+    CpusetCache *e = NULL;
+    size_t len = strlen(path);
+
+    HASH_FIND(hh, probe->cpusets, path, len, e);
+    if (!e) {
+        e = calloc(1, sizeof(*e) + len + 1);
+        if (!e)
+            return NULL;
+        e->fd = -1;
+        memcpy(e->path, path, len);
+        HASH_ADD_KEYPTR(hh, probe->cpusets, e->path, len, e);
+        if (!e->hh.tbl) {
+            free(e);
+            return NULL;
+        }
+    }
+    e->idle = false;
+    return e;
+}
+
+/* What a cpuset says. In a captured tree a file that is gone could still be read, and is not kept open. */
+static int read_kept(Probe *probe, CpusetCache *e, hwloc_bitmap_t ret)
+{
+    bool keep = probe->options.live && (e->fd >= 0 || probe->n_cpusets_kept < CPUSETS_KEPT);
+    int r;
+
+    probe->n_cpusets_kept -= e->fd >= 0;
+    r = cgroup_cpuset(probe->options.root_fd, (ProbeCgroupLayout)probe->features.cgroup,
+                      probe->features.cpuset_v1, e->path, keep ? &e->fd : NULL, ret);
+    probe->n_cpusets_kept += e->fd >= 0;
+    return r;
 }
 
 /* The CPUs this process itself is left by its cpuset; unchanged when that cannot be said. */
 static void read_own(Probe *probe, hwloc_bitmap_t ret)
 {
+    CpusetCache *e;
     CgroupPaths paths;
 
-    if (probe->options.self <= 0 || read_cgroup(probe, probe->options.self, &paths) < 0)
+    if (probe->options.self <= 0)
         return;
-    (void)cgroup_cpuset(probe->options.root_fd, (ProbeCgroupLayout)probe->features.cgroup,
-                        probe->features.cpuset_v1, paths.cpuset, ret);
+    if (probe->own_cgroup_fd < 0)
+        probe->own_cgroup_fd = open_cgroup(probe, probe->options.self);
+    if (read_cgroup(probe, probe->own_cgroup_fd, &paths) < 0)
+        return;
+    e = find_cpuset(probe, paths.cpuset);
+    if (e)
+        (void)read_kept(probe, e, ret);
 }
 
 bool probe_cpus_changed(Probe *probe)
@@ -100,7 +158,7 @@ bool probe_cpus_changed(Probe *probe)
 
     if (hwloc_bitmap_copy(probe->scratch, probe->known_online) < 0)
         return false;
-    (void)read_list(probe->online_fd, probe->scratch);
+    probe->online_read = read_list(probe->online_fd, probe->scratch) == 0;
     changed = !hwloc_bitmap_isequal(probe->scratch, probe->known_online);
     for (int i = hwloc_bitmap_first(probe->known_online); i >= 0;
          i = hwloc_bitmap_next(probe->known_online, i))
@@ -116,13 +174,10 @@ bool probe_cpus_changed(Probe *probe)
     return changed;
 }
 
-/* Fills `ret` with the CPUs a cpuset leaves: what it says, of that what is online; all that is online when it says
- * nothing. */
-static int read_cpuset(Probe *probe, const char *path, hwloc_bitmap_t ret)
+/* `ret` has what a cpuset says, if `r` is 0, and is left with what it leaves: of that what is online; all that is online when it
+ * says nothing. */
+static int cut_cpuset(Probe *probe, const char *path, int r, hwloc_bitmap_t ret)
 {
-    int r = cgroup_cpuset(probe->options.root_fd, (ProbeCgroupLayout)probe->features.cgroup,
-                          probe->features.cpuset_v1, path, ret);
-
     if (r == -ENOMEM)
         return r;
     if (probe->callbacks.bound && probe->callbacks.bound(probe->callbacks.userdata, path, ret))
@@ -134,35 +189,19 @@ static int read_cpuset(Probe *probe, const char *path, hwloc_bitmap_t ret)
 
 int probe_cpuset(Probe *probe, World *world, const char *path, CpuMask *ret)
 {
-    CpusetCache *e = NULL;
-    size_t len = strlen(path);
-    int r;
+    CpusetCache *e = find_cpuset(probe, path);
 
-    HASH_FIND(hh, probe->cpusets, path, len, e);
-    if (e) {
-        *ret = e->mask;
-        return 0;
-    }
-
-    r = read_cpuset(probe, path, probe->scratch);
-    if (r < 0)
-        return r;
-    e = calloc(1, sizeof(*e) + len + 1);
     if (!e)
         return -ENOMEM;
-    memcpy(e->path, path, len);
-    e->mask = intern_mask(world->pool, probe->scratch);
     if (!e->mask) {
-        free(e);
-        return -ENOMEM;
-    }
-    HASH_ADD_KEYPTR(hh, probe->cpusets, e->path, len, e);
-    if (!e->hh.tbl) {
-        free(e);
-        return -ENOMEM;
+        int r = cut_cpuset(probe, path, read_kept(probe, e, probe->scratch), probe->scratch);
+
+        if (r < 0)
+            return r;
+        e->mask = intern_mask(world->pool, probe->scratch);
     }
     *ret = e->mask;
-    return 0;
+    return e->mask ? 0 : -ENOMEM;
 }
 
 int probe_cpuset_again(Probe *probe, World *world, Process *process)
@@ -175,11 +214,15 @@ int probe_cpuset_again(Probe *probe, World *world, Process *process)
     if (r == 0 && !hwloc_bitmap_isequal(probe->scratch, probe->online))
         return 1;
     if (probe->features.cgroup != PROBE_CGROUP_NONE) {
-        r = read_cgroup(probe, process->pid, &paths);
+        CLEANUP_CLOSE int fd = open_cgroup(probe, process->pid);
+
+        r = read_cgroup(probe, fd, &paths);
         if (r < 0)
             return r;
     }
-    r = read_cpuset(probe, paths.cpuset, probe->scratch);
+    r = cgroup_cpuset(probe->options.root_fd, (ProbeCgroupLayout)probe->features.cgroup,
+                      probe->features.cpuset_v1, paths.cpuset, NULL, probe->scratch);
+    r = cut_cpuset(probe, paths.cpuset, r, probe->scratch);
     if (r < 0)
         return r;
 
@@ -192,17 +235,58 @@ int probe_cpuset_again(Probe *probe, World *world, Process *process)
 bool probe_cpuset_leaves(Probe *probe, const char *path, hwloc_const_bitmap_t mask)
 {
     return cgroup_cpuset(probe->options.root_fd, (ProbeCgroupLayout)probe->features.cgroup,
-                         probe->features.cpuset_v1, path, probe->scratch) == 0 &&
+                         probe->features.cpuset_v1, path, NULL, probe->scratch) == 0 &&
            hwloc_bitmap_and(probe->scratch, probe->scratch, probe->online) == 0 &&
            hwloc_bitmap_isequal(probe->scratch, mask);
 }
 
-void probe_cpusets_clear(Probe *probe)
+static void close_cpuset(Probe *probe, CpusetCache *e)
+{
+    if (e->fd < 0)
+        return;
+    (void)close(e->fd);
+    e->fd = -1;
+    probe->n_cpusets_kept--;
+}
+
+static void remove_cpuset(Probe *probe, CpusetCache *e)
+{
+    close_cpuset(probe, e);
+    HASH_DEL(probe->cpusets, e);
+    free(e);
+}
+
+void probe_cpusets_forget(Probe *probe)
+{
+    CpusetCache *e, *next;
+
+    HASH_ITER (hh, probe->cpusets, e, next)
+        e->mask = NULL;
+}
+
+/* The nearest file may have become another one when a controller was switched on. It says the same as the one before until somebody
+ * writes to it, and then masks change, for which the cpuset is looked for anew. */
+void probe_cpusets_begin(Probe *probe)
 {
     CpusetCache *e, *next;
 
     HASH_ITER (hh, probe->cpusets, e, next) {
-        HASH_DEL(probe->cpusets, e);
-        free(e);
+        if (e->idle) {
+            remove_cpuset(probe, e);
+            continue;
+        }
+        e->idle = true;
+        e->mask = NULL;
+        if (probe->n_passes % DISCOVER_ROLL == 0)
+            close_cpuset(probe, e);
     }
+}
+
+void probe_cpusets_done(Probe *probe)
+{
+    CpusetCache *e, *next;
+
+    HASH_ITER (hh, probe->cpusets, e, next)
+        remove_cpuset(probe, e);
+    close_p(&probe->own_cgroup_fd);
 }

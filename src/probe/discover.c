@@ -5,8 +5,8 @@
  *     not seen before, or its number was reused     read, asked about
  *     seen once                                     read again; asked when its identity changed: it may have been met
  *                                                   between fork and exec
- *     decision IGNORE                               one in eight is read again (of kernel threads one in 64); asked when
- *                                                   its identity changed
+ *     decision IGNORE                               one in eight is read again (of kernel threads one in 64, when /proc is
+ *                                                   listed); asked when its identity changed
  *     decision LATER                                read and asked every time
  *     in the World                                  stat is read (CPU time, memory, number of threads), of one to two
  *                                                   hundred of them each time; threads are listed when their number
@@ -16,7 +16,7 @@
  * Listing threads only when their number changed loses nothing: one that ended is noticed by the next sample, and then the
  * numbers differ. It saves most of the pass with a process of ten thousand threads, where listing takes milliseconds.
  *
- * /proc itself is listed when somebody has begun since the last time, which /proc/loadavg tells, and in every fourth pass.
+ * /proc itself is listed when somebody has begun since the last time, which /proc/loadavg tells, and in every sixteenth pass.
  *
  * A process that no policy wants any more stays in the World, without workload, until no mask of ours is left on it. */
 
@@ -280,16 +280,22 @@ static int refresh_cpuset(Probe *probe, World *world, Process *process, SeenProc
 static int glance(Probe *probe, World *world, Process *process, SeenProcess *seen, uint64_t now_usec)
 {
     ProcStat stat;
-    char path[32];
 
-    (void)snprintf(path, sizeof(path), "%d/stat", (int)process->pid);
-    if (subject_read_stat(probe, probe->proc_fd, path, &stat) < 0 ||
-        stat.start_ticks != process->start_ticks || strcmp(stat.comm, process->comm) != 0 ||
-        is_gone_state(&stat) || stat.num_threads != count_threads(world, process))
+    if (subject_look_up_stat(probe, process->pid, 0, &stat) < 0 || stat.start_ticks != process->start_ticks ||
+        strcmp(stat.comm, process->comm) != 0 || is_gone_state(&stat) ||
+        stat.num_threads != count_threads(world, process))
         return 1;
     refresh_numbers(probe, process, &stat, cpu_permille(probe, seen, &stat, now_usec));
     note_numbers(seen, &stat, now_usec);
     return 0;
+}
+
+/* Whether it is read again though nothing says that it has changed. */
+static bool is_turn(const Probe *probe, pid_t pid, const SeenProcess *old)
+{
+    if (old && old->out_of_reach)
+        return probe->listed && (uint64_t)pid % OUT_OF_REACH_ROLL == probe->n_lists % OUT_OF_REACH_ROLL;
+    return (uint64_t)pid % DISCOVER_ROLL == probe->n_passes % DISCOVER_ROLL;
 }
 
 /* One process of the listing. Fills in its new entry. Returns 0, 1: forget it; -ENOMEM. */
@@ -297,8 +303,7 @@ static int visit(Probe *probe, World *world, pid_t pid, const SeenProcess *old, 
                  uint64_t now_usec)
 {
     size_t share = 1 + world->n_processes / GLANCES_PER_PASS;
-    uint64_t roll = old && old->out_of_reach ? OUT_OF_REACH_ROLL : DISCOVER_ROLL;
-    bool turn = (uint64_t)pid % roll == probe->n_passes % roll;
+    bool turn = is_turn(probe, pid, old);
     Process *process = world_process(world, pid);
     int r = 1;
 
@@ -391,7 +396,7 @@ static int compact(Probe *probe, World *world)
     probe->statistics.n_kept_open = probe->readers.n_open;
 
     probe_masks_forget(probe);
-    probe_cpusets_clear(probe);
+    probe_cpusets_forget(probe);
     return world_compact(world);
 }
 
@@ -405,11 +410,18 @@ static bool is_still_listed(const Probe *probe, const World *world, pid_t last_p
 
 static int list_processes(Probe *probe, const World *world)
 {
-    pid_t last_pid = probe_last_pid(probe);
+    pid_t last_pid;
     int r;
 
-    if (is_still_listed(probe, world, last_pid))
+    /* Older than the listing is early enough: who has begun in between is taken for new once more. */
+    if (!probe->glanced)
+        probe_glance(probe);
+    probe->glanced = false;
+    last_pid = probe->glance.last_pid;
+    probe->listed = !is_still_listed(probe, world, last_pid);
+    if (!probe->listed)
         return 0;
+    probe->n_lists++;
     probe->last_pid = 0; /* of half a listing */
     rewinddir(probe->proc);
     r = probe_list_numbers(probe->proc, &probe->pids, &probe->pids_capacity, &probe->n_pids);
@@ -428,7 +440,8 @@ int probe_discover(Probe *probe, World *world, uint64_t now_usec)
     if (probe->aside)
         aside_refill(probe->aside);
     probe_masks_forget(probe);
-    probe_cpusets_clear(probe);
+    probe_cpusets_begin(probe);
+    stat_files_begin(&probe->stat_files);
 
     r = list_processes(probe, world);
     if (r == 0)

@@ -10,6 +10,7 @@
 #include "probe/probe.h"
 #include "probe/readers.h"
 #include "probe/seen.h"
+#include "probe/stat-files.h"
 
 #include <dirent.h>
 #include <linux/limits.h>
@@ -17,13 +18,14 @@
 /* One of so many known processes is looked at again at each discovery: a reused pid or an exec is seen within eight. */
 #define DISCOVER_ROLL 8U
 
-/* The same of kernel threads and zombies, of which only a reused pid could make something else; one that is free for a
- * discovery is forgotten anyway. They are most of what is there on an idle machine. */
+/* The same of kernel threads and zombies, of which only a reused pid could make something else; one that is free when /proc is
+ * listed is forgotten anyway, and as long as it is not listed nobody has a number he had not before. They are most of what is there
+ * on an idle machine. */
 #define OUT_OF_REACH_ROLL 64U
 
 /* /proc is listed in one of so many discoveries although nobody has begun. With a hundred processes that is a fifth of the cost of a
- * discovery. */
-#define LIST_ROLL 4U
+ * discovery, and only who was given an old number (a process that is restored) could be missing. */
+#define LIST_ROLL 16U
 
 /* Processes of the World of which stat is read per discovery, in round numbers; 8 us each. */
 #define GLANCES_PER_PASS 128U
@@ -50,6 +52,9 @@
 /* Most of a command line or environment that is matched; what is longer is cut. */
 #define SUBJECT_TEXT_SIZE ((size_t)64 << 10)
 
+/* Nodes, by number, of which the file that says what they have left stays open. */
+#define NODE_FILES 64U
+
 typedef struct CpusetCache CpusetCache;
 
 typedef enum ProbeMaskMemory {
@@ -63,6 +68,12 @@ typedef struct MemoryDue {
     uint32_t process;
     uint32_t wants; /* PROBE_MEMORY_... */
 } MemoryDue;
+
+/* What /proc/loadavg says. */
+typedef struct ProbeGlance {
+    pid_t last_pid;     /* the number given out last when a process or thread began; 0: not known */
+    uint32_t n_running; /* runnable threads; UINT32_MAX: not known */
+} ProbeGlance;
 
 struct Probe {
     ProbeOptions options;
@@ -84,6 +95,9 @@ struct Probe {
     hwloc_bitmap_t been_away;        /* CPUs that were offline once since the start */
     hwloc_bitmap_t known_own;
     CpusetCache *cpusets;
+    uint32_t n_cpusets_kept; /* open */
+    int own_cgroup_fd;       /* <0: not open */
+    bool online_read;        /* known_online is of this pass */
 
     /* discover.c, threads.c */
     SeenTable seen, seen_next;
@@ -91,8 +105,11 @@ struct Probe {
     size_t n_pids, pids_capacity;
     pid_t *tids;
     size_t n_tids, tids_capacity;
-    uint64_t n_passes;
-    pid_t last_pid; /* see probe_last_pid() */
+    uint64_t n_passes, n_lists; /* of which made a new listing */
+    bool listed;                /* this one did */
+    pid_t last_pid;             /* given out last when /proc was listed; 0: not known */
+    ProbeGlance glance;         /* see probe_glance() */
+    bool glanced;               /* since the last discovery */
     size_t thread_cursor;
     bool ask_all;
     bool sample_all; /* a discovery has been made: quiet threads are due */
@@ -118,13 +135,16 @@ struct Probe {
     /* subject.c */
     char *command_line, *environment; /* [SUBJECT_TEXT_SIZE], when wanted */
     Aside *aside;
+    StatFiles stat_files;
     char exe[PATH_MAX], cgroup_text[CGROUP_TEXT_SIZE], status_text[32768];
 
     /* residency.c */
     Aside *memory_aside;
     char *memory_text; /* a NumaMapsReading or SharedMapsReading */
     MemoryDue *memory_due;
-    uint64_t *node_bytes; /* [n_nodes] */
+    uint64_t *node_bytes;     /* [n_nodes] */
+    int node_fds[NODE_FILES]; /* by number of the node: what it has left; <0: not open */
+    int balances_fd, pressure_fd;
     size_t memory_due_capacity, node_bytes_capacity;
     pid_t memory_cursor; /* who was looked at last */
     bool memory_first;   /* somebody was to be looked at for the first time */
@@ -136,15 +156,16 @@ static inline bool probe_error_is_gone(int r)
     return r == -ENOENT || r == -ESRCH;
 }
 
-/* The number given out last when a process or thread began; 0: not known. */
-pid_t probe_last_pid(const Probe *probe);
-
 /* cpus.c: online and usable CPUs of the World, and the cpusets of processes. */
 int probe_cpus_refresh(Probe *probe, World *world);
 bool probe_cpus_changed(Probe *probe);
 /* CPUs that the cpuset at `path` leaves, cut to online ones; read once per discovery. 0 or -ENOMEM. */
 int probe_cpuset(Probe *probe, World *world, const char *path, CpuMask *ret);
-void probe_cpusets_clear(Probe *probe);
+/* A discovery begins: all are to be read, and those the last one did not ask for are forgotten. */
+void probe_cpusets_begin(Probe *probe);
+/* The interned masks are gone after world_compact(). */
+void probe_cpusets_forget(Probe *probe);
+void probe_cpusets_done(Probe *probe);
 /* Whether `mask` is just what the cpuset at `path` leaves now, whatever it is said to be without this daemon. */
 bool probe_cpuset_leaves(Probe *probe, const char *path, hwloc_const_bitmap_t mask);
 /* Reads the cpuset of a process anew, because a mask contradicts it. 0: unchanged; 1: changed, and put into the
@@ -166,6 +187,8 @@ typedef struct Subject {
 
 /* Read a stat file below `dir_fd`. 0, -errno of the read, or -EINVAL (counted as unparsable). */
 int subject_read_stat(Probe *probe, int dir_fd, const char *path, ProcStat *ret);
+/* The same of a process (`tid` 0) or thread that is read again and again, kept open (probe/stat-files.h). */
+int subject_look_up_stat(Probe *probe, pid_t pid, pid_t tid, ProcStat *ret);
 /* Opens a process and reads its stat. */
 int subject_open(Probe *probe, pid_t pid, Subject *ret);
 void subject_close(Subject *subject);
@@ -190,6 +213,7 @@ int probe_list_numbers(DIR *dir, pid_t **array, size_t *capacity, size_t *ret_n)
 int probe_memory_refresh(Probe *probe, World *world);
 /* Between two discoveries: goes on with those of whom nothing is known yet, without waiting for answers. 0 or -ENOMEM. */
 int probe_memory_catch_up(Probe *probe, World *world);
+void probe_memory_done(Probe *probe);
 
 /* kernel-groups.c: the groups that the kernel's balancing has put threads of the process into (Ngid, P12), as words for
  * Process.shared, each with a blank before it: " ngid:711"; of so many threads and groups at most. Returns the CPU time

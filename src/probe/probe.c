@@ -17,8 +17,8 @@
 
 #define MASK_BYTES ((size_t)8192)
 
-/* Descriptors not used for threads: files of a pass, triggers, the journal. Clients come to that. */
-#define DESCRIPTORS_RESERVE 256U
+/* Descriptors not used for threads: files of a pass, others that are kept open, triggers, the journal. Clients come to that. */
+#define DESCRIPTORS_RESERVE 512U
 
 /* Shortest window an unprivileged process may ask for; only whether it works matters here. */
 #define TRIGGER_TRY_STALL_USEC  500000U
@@ -131,7 +131,11 @@ int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Prob
     probe->options = *options;
     probe->callbacks = *callbacks;
     probe->cpus.stat_fd = probe->cpus.schedstat_fd = probe->loadavg_fd = -1;
-    probe->online_fd = probe->isolated_fd = -1;
+    probe->online_fd = probe->isolated_fd = probe->own_cgroup_fd = -1;
+    probe->balances_fd = probe->pressure_fd = -1;
+    for (size_t i = 0; i < NODE_FILES; i++)
+        probe->node_fds[i] = -1;
+    stat_files_init(&probe->stat_files);
     probe->page_bytes = (uint64_t)(page > 0 ? page : 4096);
     probe->tick_nsec = NSEC_PER_SEC / (uint64_t)(hz > 0 ? hz : 100);
     probe->readers.max_open = descriptor_limit(options);
@@ -149,6 +153,7 @@ int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Prob
     probe->isolated_fd = root_open_file(options->root_fd, "sys/devices/system/cpu/isolated");
     detect(probe);
     (void)probe_cpus_changed(probe); /* takes the present state as the known one */
+    probe->online_read = false;
     *ret = TAKE_PTR(probe);
     return 0;
 }
@@ -158,10 +163,11 @@ Probe *probe_free(Probe *probe)
     if (!probe)
         return NULL;
     readers_done(&probe->readers);
+    stat_files_done(&probe->stat_files);
     cpu_loads_done(&probe->cpus);
     seen_done(&probe->seen);
     seen_done(&probe->seen_next);
-    probe_cpusets_clear(probe);
+    probe_cpusets_done(probe);
     hwloc_bitmap_free(probe->reserved);
     hwloc_bitmap_free(probe->online);
     hwloc_bitmap_free(probe->isolated);
@@ -179,10 +185,7 @@ Probe *probe_free(Probe *probe)
     free(probe->group_lends);
     free(probe->command_line);
     free(probe->environment);
-    free(probe->memory_text);
-    free(probe->memory_due);
-    free(probe->node_bytes);
-    probe->memory_aside = aside_free(probe->memory_aside);
+    probe_memory_done(probe);
     probe->aside = aside_free(probe->aside);
     close_p(&probe->loadavg_fd);
     close_p(&probe->online_fd);
@@ -215,8 +218,9 @@ void probe_ask_again(Probe *probe)
 }
 
 /* "0.20 0.18 0.12 1/80 11206": threads runnable now, of how many, and the number given out last. */
-static bool read_loadavg(const Probe *probe, uint32_t *ret_running, uint32_t *ret_last)
+static bool read_loadavg(const Probe *probe, uint32_t *ret_running, pid_t *ret_last)
 {
+    uint32_t number;
     char text[128], *running, *last;
 
     if (probe->loadavg_fd < 0 || root_pread(probe->loadavg_fd, text, sizeof(text)) < 0)
@@ -230,30 +234,34 @@ static bool read_loadavg(const Probe *probe, uint32_t *ret_running, uint32_t *re
     if (!running)
         return false;
     running[strcspn(running, "/")] = '\0';
-    return parse_u32(running + 1, ret_running) == 0 && parse_u32(last, ret_last) == 0;
+    if (parse_u32(running + 1, ret_running) < 0 || parse_u32(last, &number) < 0 || number > INT32_MAX)
+        return false;
+    *ret_last = (pid_t)number;
+    return true;
 }
 
-pid_t probe_last_pid(const Probe *probe)
+void probe_glance(Probe *probe)
 {
-    uint32_t running, last;
+    ProbeGlance glance = {0};
 
-    return read_loadavg(probe, &running, &last) && last <= INT32_MAX ? (pid_t)last : 0;
+    if (!read_loadavg(probe, &glance.n_running, &glance.last_pid))
+        glance = (ProbeGlance){.n_running = UINT32_MAX};
+    probe->glance = glance;
+    probe->glanced = true;
 }
 
 bool probe_newcomers(const Probe *probe)
 {
-    pid_t last = probe_last_pid(probe);
-
-    return last > 0 && last != probe->last_pid;
+    return probe->glance.last_pid > 0 && probe->glance.last_pid != probe->last_pid;
 }
 
 bool probe_room(const Probe *probe, const World *world, uint32_t n_waiting)
 {
-    uint32_t running, last, n_online = 0;
+    uint32_t n_online = 0;
 
     for (uint32_t i = 0; i < world->topology->cpu_limit; i++)
         n_online += world->cpus[i].online;
-    return read_loadavg(probe, &running, &last) && running < n_online + n_waiting + 1;
+    return probe->glance.n_running < n_online + n_waiting + 1;
 }
 
 static int compare_pid(const void *key, const void *entry)

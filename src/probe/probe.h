@@ -87,7 +87,7 @@ typedef struct ProbeOptions {
     uint32_t max_tasks;       /* MaxTasks=; further ones are counted, not sampled */
     uint32_t
         max_kept_open; /* descriptors kept open; 0: what RLIMIT_NOFILE leaves. Each costs the kernel 6 KiB */
-    uint32_t descriptors_reserved; /* that the caller wants left of RLIMIT_NOFILE, beyond some 200 */
+    uint32_t descriptors_reserved; /* that the caller wants left of RLIMIT_NOFILE, beyond some 500 */
     hwloc_const_bitmap_t reserved; /* ReservedCPUs=: never used for lends; may be NULL. Copied */
 } ProbeOptions;
 
@@ -120,6 +120,10 @@ void probe_set_wants(Probe *probe, unsigned wants);
 /* Has decide() asked about everything at the next discovery, when it would answer differently for another reason. */
 void probe_ask_again(Probe *probe);
 
+/* Looks at /proc/loadavg, one small file: probe_newcomers() and probe_room() are as of then. A discovery does so itself when nobody
+ * has since the last one. */
+void probe_glance(Probe *probe);
+
 /* Whether processes or threads have begun since the last discovery, anywhere on the machine, as far as /proc/loadavg tells. */
 bool probe_newcomers(const Probe *probe);
 
@@ -129,7 +133,7 @@ void probe_ask_about(Probe *probe, pid_t pid);
 /* Whether the last discovery met this process, managed or not. */
 bool probe_met(const Probe *probe, pid_t pid, uint64_t start_ticks);
 
-/* Whether fewer threads are runnable at this instant than there are CPUs online, as far as /proc/loadavg tells, besides the one
+/* Whether fewer threads were runnable at that instant than there are CPUs online, as far as /proc/loadavg tells, besides the one
  * that asks and `n_waiting` that wait where an idle CPU does not help them. */
 bool probe_room(const Probe *probe, const World *world, uint32_t n_waiting);
 

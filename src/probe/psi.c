@@ -56,7 +56,7 @@ int psi_parse(const char *text, Psi *ret)
 
 int psi_read(int root_fd, const char *path, Psi *ret)
 {
-    char text[512];
+    char text[PSI_TEXT_SIZE];
     ssize_t n = root_read(root_fd, path, text, sizeof(text));
 
     return n < 0 ? (int)n : psi_parse(text, ret);

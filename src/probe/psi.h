@@ -17,6 +17,9 @@ typedef struct Psi {
     bool has_full;
 } Psi;
 
+/* Room for a pressure file. */
+#define PSI_TEXT_SIZE 512U
+
 /* Parses the text of a pressure file. 0 or -EINVAL. */
 int psi_parse(const char *text, Psi *ret);
 

@@ -252,13 +252,32 @@ static int read_due(Pass *pass, size_t n)
     return 0;
 }
 
+/* Reads a file of the machine that stays open: *fd, which is -1 before; NULL: it does not. In a captured tree a file that is gone
+ * could still be read. */
+static ssize_t read_kept(const Probe *probe, const char *path, int *fd, char *buf, size_t size)
+{
+    ssize_t n;
+
+    if (!fd || !probe->options.live)
+        return root_read(probe->options.root_fd, path, buf, size);
+    if (*fd < 0)
+        *fd = root_open_file(probe->options.root_fd, path);
+    n = *fd < 0 ? *fd : root_pread(*fd, buf, size);
+    if (n < 0) {
+        close_p(fd);
+        *fd = -1;
+    }
+    return n;
+}
+
 static NodeLoad read_node(Probe *probe, uint32_t os_index)
 {
     char path[64];
     NodeMemory memory;
+    int *fd = os_index < NODE_FILES ? &probe->node_fds[os_index] : NULL;
 
     (void)snprintf(path, sizeof(path), "sys/devices/system/node/node%" PRIu32 "/meminfo", os_index);
-    if (root_read(probe->options.root_fd, path, probe->status_text, sizeof(probe->status_text)) < 0)
+    if (read_kept(probe, path, fd, probe->status_text, sizeof(probe->status_text)) < 0)
         return (NodeLoad){0};
     if (node_memory_parse(probe->status_text, &memory) < 0) {
         probe->statistics.n_unparsable++;
@@ -271,21 +290,37 @@ static NodeLoad read_node(Probe *probe, uint32_t os_index)
 /* Without the file the kernel cannot. Bit 1 is for tiers of memory, which are not nodes to be placed on. */
 #define BALANCES_NODES 1U
 
-static bool read_balances(const Probe *probe)
+static bool read_balances(Probe *probe)
 {
     char text[32];
     const char *p = text;
     uint64_t value;
 
-    return root_read(probe->options.root_fd, "proc/sys/kernel/numa_balancing", text, sizeof(text)) >= 0 &&
+    return read_kept(probe, "proc/sys/kernel/numa_balancing", &probe->balances_fd, text, sizeof(text)) >= 0 &&
            scan_u64(&p, &value) && (value & BALANCES_NODES) != 0;
 }
 
-static uint32_t read_pressure(const Probe *probe)
+static uint32_t read_pressure(Probe *probe)
 {
+    char text[PSI_TEXT_SIZE];
     Psi psi;
 
-    return psi_read(probe->options.root_fd, "proc/pressure/memory", &psi) == 0 ? psi.some.avg10_permille : 0;
+    return read_kept(probe, "proc/pressure/memory", &probe->pressure_fd, text, sizeof(text)) >= 0 &&
+                   psi_parse(text, &psi) == 0
+               ? psi.some.avg10_permille
+               : 0;
+}
+
+void probe_memory_done(Probe *probe)
+{
+    for (size_t i = 0; i < NODE_FILES; i++)
+        close_p(&probe->node_fds[i]);
+    close_p(&probe->balances_fd);
+    close_p(&probe->pressure_fd);
+    free(probe->memory_text);
+    free(probe->memory_due);
+    free(probe->node_bytes);
+    probe->memory_aside = aside_free(probe->memory_aside);
 }
 
 static int prepare(Probe *probe, const World *world)

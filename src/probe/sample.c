@@ -222,13 +222,9 @@ static int sample_tasks(Probe *probe, World *world)
 
 static void read_last_cpu(Probe *probe, const World *world, Task *task)
 {
-    char path[64];
     ProcStat stat;
-    int r;
+    int r = subject_look_up_stat(probe, world->processes[task->process.i].pid, task->tid, &stat);
 
-    (void)snprintf(path, sizeof(path), "%d/task/%d/stat", (int)world->processes[task->process.i].pid,
-                   (int)task->tid);
-    r = subject_read_stat(probe, probe->proc_fd, path, &stat);
     if (probe_error_is_gone(r) || (r == 0 && stat.start_ticks != task->start_ticks))
         task_gone(probe, &probe->readers.slots[task->reader], task);
     else if (r < 0)

@@ -15,10 +15,8 @@
 /* A read that does not hang takes some 30 microseconds. */
 #define TICK_WAIT_USEC (20 * USEC_PER_MSEC)
 
-int subject_read_stat(Probe *probe, int dir_fd, const char *path, ProcStat *ret)
+static int take_stat(Probe *probe, const char *text, ssize_t n, ProcStat *ret)
 {
-    char text[PROCSTAT_TEXT_SIZE];
-    ssize_t n = root_read(dir_fd, path, text, sizeof(text));
     int r;
 
     probe->statistics.n_reads++;
@@ -28,6 +26,31 @@ int subject_read_stat(Probe *probe, int dir_fd, const char *path, ProcStat *ret)
     if (r < 0)
         probe->statistics.n_unparsable++;
     return r;
+}
+
+int subject_read_stat(Probe *probe, int dir_fd, const char *path, ProcStat *ret)
+{
+    char text[PROCSTAT_TEXT_SIZE];
+    ssize_t n = root_read(dir_fd, path, text, sizeof(text));
+
+    return take_stat(probe, text, n, ret);
+}
+
+/* In a captured tree a file that is gone could still be read. */
+int subject_look_up_stat(Probe *probe, pid_t pid, pid_t tid, ProcStat *ret)
+{
+    char text[PROCSTAT_TEXT_SIZE], path[64];
+    ssize_t n;
+
+    if (probe->options.live) {
+        n = stat_files_read(&probe->stat_files, probe->proc_fd, pid, tid, text, sizeof(text));
+        return take_stat(probe, text, n, ret);
+    }
+    if (tid > 0)
+        (void)snprintf(path, sizeof(path), "%d/task/%d/stat", (int)pid, (int)tid);
+    else
+        (void)snprintf(path, sizeof(path), "%d/stat", (int)pid);
+    return subject_read_stat(probe, probe->proc_fd, path, ret);
 }
 
 int subject_open(Probe *probe, pid_t pid, Subject *ret)

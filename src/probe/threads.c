@@ -212,13 +212,9 @@ int probe_threads_refresh(Probe *probe, World *world, size_t process, const Subj
 /* Reads a thread's stat again: whether it is still the same one, and what may change, its name. */
 static void validate(Probe *probe, World *world, Task *task)
 {
-    const Process *process = &world->processes[task->process.i];
-    char path[64];
     ProcStat stat;
-    int r;
+    int r = subject_look_up_stat(probe, world->processes[task->process.i].pid, task->tid, &stat);
 
-    (void)snprintf(path, sizeof(path), "%d/task/%d/stat", (int)process->pid, (int)task->tid);
-    r = subject_read_stat(probe, probe->proc_fd, path, &stat);
     if (probe_error_is_gone(r) || (r == 0 && stat.start_ticks != task->start_ticks)) {
         task->gone = true;
         probe->statistics.n_gone++;

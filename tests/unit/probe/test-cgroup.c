@@ -144,7 +144,7 @@ static void expect_cpuset(const char *tree, const char *path, const char *expect
     CLEANUP_CLOSE int fd = open_tree(tree);
     CLEANUP_FREE char *text = NULL;
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    int r = cgroup_cpuset(fd, cgroup_layout(fd), cgroup_cpuset_is_v1(fd), path, set);
+    int r = cgroup_cpuset(fd, cgroup_layout(fd), cgroup_cpuset_is_v1(fd), path, NULL, set);
 
     if (expected) {
         assert_int_equal(r, 0);

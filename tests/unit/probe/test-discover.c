@@ -414,6 +414,12 @@ static void test_no_growth(void **state)
     }
 }
 
+static void glance(Bench *b, const char *loadavg)
+{
+    put(b, "proc/loadavg", "%s", loadavg);
+    probe_glance(b->probe);
+}
+
 static void test_newcomers(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -423,30 +429,40 @@ static void test_newcomers(void **state)
     bench_start(&b, NULL);
     bench_discover(&b);
     assert_false(probe_newcomers(b.probe));
-    put(&b, "proc/loadavg", "1.20 0.18 0.12 2/80 11206\n");
+    glance(&b, "1.20 0.18 0.12 2/80 11206\n");
     assert_false(probe_newcomers(b.probe));
-    put(&b, "proc/loadavg", "1.20 0.18 0.12 2/80 117\n");
+    glance(&b, "1.20 0.18 0.12 2/80 117\n");
+    assert_true(probe_newcomers(b.probe));
+    bench_discover(&b);
+    assert_false(probe_newcomers(b.probe));
+
+    /* Who begins between the glance and the listing is new at the next glance. */
+    glance(&b, "1.20 0.18 0.12 2/80 117\n");
+    put(&b, "proc/loadavg", "1.20 0.18 0.12 2/80 118\n");
+    bench_discover(&b);
+    probe_glance(b.probe);
     assert_true(probe_newcomers(b.probe));
     bench_discover(&b);
     assert_false(probe_newcomers(b.probe));
 
     /* Four CPUs, and one of the five is who asks. */
-    put(&b, "proc/loadavg", "1.20 0.18 0.12 4/80 117\n");
+    glance(&b, "1.20 0.18 0.12 4/80 117\n");
     assert_true(probe_room(b.probe, b.world, 0));
-    put(&b, "proc/loadavg", "1.20 0.18 0.12 5/80 117\n");
+    glance(&b, "1.20 0.18 0.12 5/80 117\n");
     assert_false(probe_room(b.probe, b.world, 0));
     /* Three more wait for one of the CPUs that are taken. */
-    put(&b, "proc/loadavg", "1.20 0.18 0.12 7/80 117\n");
+    glance(&b, "1.20 0.18 0.12 7/80 117\n");
     assert_true(probe_room(b.probe, b.world, 3));
-    put(&b, "proc/loadavg", "1.20 0.18 0.12 8/80 117\n");
+    glance(&b, "1.20 0.18 0.12 8/80 117\n");
     assert_false(probe_room(b.probe, b.world, 3));
-    put(&b, "proc/loadavg", "many\n");
+    glance(&b, "many\n");
     assert_false(probe_newcomers(b.probe));
     assert_false(probe_room(b.probe, b.world, 0));
 
     /* Looked at ten times a second, it stays open. */
-    put(&b, "proc/loadavg", "1.20 0.18 0.12 2/80 118\n");
+    put(&b, "proc/loadavg", "1.20 0.18 0.12 2/80 119\n");
     take_away(&b, "proc/loadavg");
+    probe_glance(b.probe);
     assert_true(probe_newcomers(b.probe));
 }
 
@@ -490,6 +506,10 @@ static void test_listed_when_somebody_began(void **state)
     bench_discover(&b); /* the third */
     assert_int_equal(b.world->n_processes, 2);
     put_process(&b, &(FakeTask){.pid = 102});
+    for (unsigned pass = 4; pass < 16; pass++) {
+        bench_discover(&b);
+        assert_int_equal(b.world->n_processes, 2);
+    }
     bench_discover(&b); /* without being told */
     assert_int_equal(b.world->n_processes, 3);
     take_away(&b, "proc/100");

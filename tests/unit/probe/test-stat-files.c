@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Files that stay open, in a made-up tree: there, what is gone can still be read from who kept it open. */
+
+#include "probe/cgroup.h"
+#include "probe/stat-files.h"
+
+#include "probe-test.h"
+
+static void expect_read(StatFiles *files, const Bench *b, pid_t pid, pid_t tid, const char *expected)
+{
+    char buf[64];
+    ssize_t n = stat_files_read(files, b->root_fd, pid, tid, buf, sizeof(buf));
+
+    if (!expected) {
+        assert_int_equal(n, -ENOENT);
+        return;
+    }
+    assert_int_equal(n, strlen(expected));
+    assert_string_equal(buf, expected);
+}
+
+static void test_kept(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(stat_files_done) StatFiles files;
+
+    stat_files_init(&files);
+    bench_make(&b);
+    put(&b, "100/stat", "process\n");
+    put(&b, "100/task/100/stat", "thread\n");
+    expect_read(&files, &b, 100, 0, "process\n");
+    expect_read(&files, &b, 100, 100, "thread\n");
+    put(&b, "100/stat", "another\n");
+    expect_read(&files, &b, 100, 0, "another\n");
+    take_away(&b, "100");
+    expect_read(&files, &b, 100, 0, "another\n");
+    expect_read(&files, &b, 100, 100, "thread\n");
+    expect_read(&files, &b, 101, 0, NULL);
+
+    /* One of them is read now and then, the other is not. */
+    for (unsigned i = 0; i < 9; i++) {
+        stat_files_begin(&files);
+        expect_read(&files, &b, 100, 0, "another\n");
+    }
+    expect_read(&files, &b, 100, 100, NULL);
+}
+
+/* Who comes later takes the place, and both are read right. */
+static void test_same_place(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(stat_files_done) StatFiles files;
+    char path[32];
+
+    stat_files_init(&files);
+    bench_make(&b);
+    (void)snprintf(path, sizeof(path), "%u/stat", 100 + STAT_FILES);
+    put(&b, "100/stat", "one\n");
+    put(&b, path, "other\n");
+    expect_read(&files, &b, 100, 0, "one\n");
+    expect_read(&files, &b, 100 + STAT_FILES, 0, "other\n");
+    expect_read(&files, &b, 100, 0, "one\n");
+    take_away(&b, path);
+    expect_read(&files, &b, 100 + STAT_FILES, 0, NULL);
+    expect_read(&files, &b, 100, 0, "one\n");
+}
+
+/* A number that is used again: the descriptor says that its task is gone, and the path leads to the new one. */
+static void test_used_again(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(stat_files_done) StatFiles files;
+
+    stat_files_init(&files);
+    bench_make(&b);
+    put(&b, "100/stat", "old\n");
+    expect_read(&files, &b, 100, 0, "old\n");
+    put(&b, "100/stat", "%s", ""); /* nothing: no task has such a file */
+    take_away(&b, "100/stat");
+    put(&b, "100/stat", "new\n");
+    expect_read(&files, &b, 100, 0, "new\n");
+}
+
+static void expect_cpuset(const Bench *b, const char *path, int *kept, const char *expected)
+{
+    CLEANUP_FREE char *text = NULL;
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+
+    assert_int_equal(cgroup_cpuset(b->root_fd, PROBE_CGROUP_V2, false, path, kept, set), 0);
+    text = format_list(set, PARSE_CPU_MAX);
+    assert_string_equal(text, expected);
+    hwloc_bitmap_free(set);
+}
+
+static void test_cpuset(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP_CLOSE int kept = -1;
+
+    bench_make(&b);
+    put(&b, "sys/fs/cgroup/cpuset.cpus.effective", "0-3\n");
+    put(&b, "sys/fs/cgroup/a/cpuset.cpus.effective", "0-1\n");
+    expect_cpuset(&b, "/a/b", &kept, "0-1");
+    assert_true(kept >= 0);
+    put(&b, "sys/fs/cgroup/a/cpuset.cpus.effective", "1\n");
+    expect_cpuset(&b, "/a/b", &kept, "1");
+    /* It says nothing any more, so who does is looked for. */
+    put(&b, "sys/fs/cgroup/a/cpuset.cpus.effective", "\n");
+    expect_cpuset(&b, "/a/b", &kept, "0-3");
+    take_away(&b, "sys/fs/cgroup/cpuset.cpus.effective");
+    expect_cpuset(&b, "/a/b", &kept, "0-3");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_same_place),
+        cmocka_unit_test(test_used_again),
+        cmocka_unit_test(test_cpuset),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
