@@ -148,6 +148,7 @@ static int print_plan(Manager *manager)
 static int decide_and_act(Manager *manager, bool slow, uint64_t *cpu_nsec)
 {
     PlanLimits limits = manager_limits(manager, slow);
+    uint64_t now_nsec;
     int r;
 
     r = plan_compute(manager->world, manager->policies, &limits, &manager->plan);
@@ -158,8 +159,9 @@ static int decide_and_act(Manager *manager, bool slow, uint64_t *cpu_nsec)
         return r;
     if (!plan_is_sound(manager, &limits))
         manager->plan.n_actions = 0;
-    manager->statistics.plan_cpu_nsec += time_thread_cpu_nsec() - *cpu_nsec;
-    *cpu_nsec = time_thread_cpu_nsec();
+    now_nsec = time_thread_cpu_nsec();
+    manager->statistics.plan_cpu_nsec += now_nsec - *cpu_nsec;
+    *cpu_nsec = now_nsec;
 
     if (manager->options.once) {
         r = print_plan(manager);
@@ -168,8 +170,9 @@ static int decide_and_act(Manager *manager, bool slow, uint64_t *cpu_nsec)
     }
     manager->world->action_cost_usec = act_cost_usec(manager->act);
     r = manager_carry_out(manager, &manager->plan);
-    manager->statistics.act_cpu_nsec += time_thread_cpu_nsec() - *cpu_nsec;
-    *cpu_nsec = time_thread_cpu_nsec();
+    now_nsec = time_thread_cpu_nsec();
+    manager->statistics.act_cpu_nsec += now_nsec - *cpu_nsec;
+    *cpu_nsec = now_nsec;
     return r;
 }
 

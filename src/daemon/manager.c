@@ -37,24 +37,13 @@ const char *manager_mode_name(ManagerMode mode)
     return names[mode];
 }
 
-static uint64_t tick_due(const Manager *manager)
-{
-    uint64_t due = manager->pace.due_usec;
-
-    return manager->watchdog_usec > 0 ? MIN(due, manager->pace.last_fast_usec + manager->watchdog_usec / 2)
-                                      : due;
-}
-
 void manager_arm(Manager *manager)
 {
-    uint64_t interval = pace_fast_usec(&manager->pace);
+    const Pace *pace = &manager->pace;
 
-    if (!manager->tick_source)
-        return;
-    (void)sd_event_source_set_time(manager->tick_source, tick_due(manager));
-    /* A hundredth late does not matter and lets wake-ups coincide with others. */
-    (void)sd_event_source_set_time_accuracy(manager->tick_source, MAX(interval / 100, USEC_PER_MSEC));
-    (void)sd_event_source_set_enabled(manager->tick_source, SD_EVENT_ONESHOT);
+    manager->due_usec = pace->due_usec;
+    if (manager->watchdog_usec > 0)
+        manager->due_usec = MIN(pace->due_usec, pace->last_fast_usec + manager->watchdog_usec / 2);
 }
 
 /* Nobody listens to events that change nothing: while the machine is full they come all the time, and each is a turn of the loop. */
@@ -66,60 +55,59 @@ static void hear_pressure(Manager *manager)
         (void)sd_event_source_set_enabled(manager->psi_source, hear ? SD_EVENT_ON : SD_EVENT_OFF);
 }
 
+/* Returns 1, or -errno of the event loop. */
 static int turn(Manager *manager)
 {
     int r = manager_tick(manager);
 
     if (r < 0) {
         log_error(manager->log, NULL, "stopping: %s", strerror(-r));
-        return sd_event_exit(manager->event, r);
+        r = sd_event_exit(manager->event, r);
+        return r < 0 ? r : 1;
     }
     manager_notify_ticked(manager);
     manager_answer_assigned(manager);
     manager_objects_tell(manager);
     hear_pressure(manager);
     manager_arm(manager);
-    return 0;
+    return 1;
 }
 
-static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
+/* A tick that is due, or that a glance says would help: 1; else 0, or -errno. */
+static int turn_if_needed(Manager *manager, uint64_t now_usec)
 {
-    Manager *manager = userdata;
-
-    manager->glanced_usec = time_now_usec();
-    if (usec > 0) /* the first one is due at the beginning of time */
+    manager->glanced_usec = now_usec;
+    if (now_usec < manager->due_usec)
+        return manager_glance(manager, now_usec) ? turn(manager) : 0;
+    if (manager->due_usec > 0) /* the first one is due at the beginning of time */
         manager->statistics.tick_late_usec =
-            MAX(manager->statistics.tick_late_usec, manager->glanced_usec - MIN(usec, manager->glanced_usec));
+            MAX(manager->statistics.tick_late_usec, now_usec - manager->due_usec);
     probe_glance(manager->probe);
     return turn(manager);
 }
 
-/* Waits until there is something for the event loop, and glances meanwhile; a tick that would help is made at once. Ten times a
- * second, these are two system calls where a timer of the loop would be five. */
-static int wait_and_glance(Manager *manager)
+/* Waits until there is something for the event loop (1), or until it is time for a tick (made: 1) or a glance (0); -errno. Ten times a
+ * second, that is two system calls where a timer of the event loop would be five, and four readings of clocks. */
+static int wait_and_turn(Manager *manager)
 {
     struct pollfd poll = {.fd = sd_event_get_fd(manager->event), .events = POLLIN};
+    uint64_t now = time_now_usec(), next = manager->due_usec;
+    struct timespec timeout;
+    int r;
 
-    for (;;) {
-        uint64_t now = time_now_usec(), next = manager->glanced_usec + manager->config->fast_tick_usec;
-        uint64_t wait = next > now ? next - now : 0;
-        struct timespec timeout = {.tv_sec = (time_t)(wait / USEC_PER_SEC),
-                                   .tv_nsec = (long)(wait % USEC_PER_SEC * NSEC_PER_USEC)};
-
-        if (wait > 0) {
-            int r = ppoll(&poll, 1, &timeout, NULL);
-
-            if (r != 0)
-                return r < 0 && errno != EINTR ? -errno : 0;
-            now = time_now_usec();
-        }
-        manager->glanced_usec = now;
-        if (manager_glance(manager, now))
-            return turn(manager);
-    }
+    if (!manager->options.once)
+        next = MIN(next, manager->glanced_usec + manager->config->fast_tick_usec);
+    if (next <= now)
+        return turn_if_needed(manager, now);
+    timeout = (struct timespec){.tv_sec = (time_t)((next - now) / USEC_PER_SEC),
+                                .tv_nsec = (long)((next - now) % USEC_PER_SEC * NSEC_PER_USEC)};
+    r = ppoll(&poll, 1, &timeout, NULL);
+    if (r == 0)
+        return turn_if_needed(manager, time_now_usec());
+    return r < 0 && errno != EINTR ? -errno : 1;
 }
 
-/* sd_event_loop() with glances in between. */
+/* sd_event_loop() with ticks and glances in between. */
 static int loop(Manager *manager)
 {
     int code = 0;
@@ -127,10 +115,13 @@ static int loop(Manager *manager)
     while (sd_event_get_state(manager->event) != SD_EVENT_FINISHED) {
         int r = sd_event_prepare(manager->event);
 
-        if (r == 0 && !manager->options.once)
-            r = wait_and_glance(manager);
-        if (r == 0)
-            r = sd_event_wait(manager->event, manager->options.once ? UINT64_MAX : 0);
+        if (r == 0) {
+            do
+                r = wait_and_turn(manager);
+            while (r == 0);
+            if (r > 0)
+                r = sd_event_wait(manager->event, 0);
+        }
         if (r > 0)
             r = sd_event_dispatch(manager->event);
         if (r < 0)
@@ -226,10 +217,6 @@ static int add_sources(Manager *manager)
 {
     int r = add_signals(manager);
 
-    if (r < 0)
-        return r;
-    r = sd_event_add_time(manager->event, &manager->tick_source, CLOCK_MONOTONIC, 0, USEC_PER_MSEC, on_tick,
-                          manager);
     if (r < 0)
         return r;
     return manager->options.once ? 0 : add_pressure(manager);
@@ -494,7 +481,6 @@ Manager *manager_free(Manager *manager)
     bus_server_free(manager->bus);
     bus_system_free(manager->system_bus);
     object_views_free(manager->views);
-    sd_event_source_disable_unref(manager->tick_source);
     sd_event_source_disable_unref(manager->psi_source);
     for (size_t i = 0; i < ARRAY_SIZE(manager->signal_sources); i++)
         sd_event_source_disable_unref(manager->signal_sources[i]);

@@ -96,7 +96,6 @@ typedef struct Manager {
     ManagerOptions options;
     Log *log;
     sd_event *event;
-    sd_event_source *tick_source;
     sd_event_source *psi_source;
     sd_event_source *signal_sources[3]; /* SIGTERM, SIGINT, SIGHUP */
     int root_fd, runtime_fd, lock_fd;
@@ -131,6 +130,7 @@ typedef struct Manager {
     bool paused;      /* everything, also workloads still to come */
     uint64_t started_usec;
     uint64_t signals_sent;    /* in this tick */
+    uint64_t due_usec;        /* when the next tick is due */
     uint64_t glanced_usec;    /* when there last was a tick, or a glance whether one would help */
     uint64_t watchdog_usec;   /* within which the service manager wants to hear of a tick, 0: it does not */
     uint64_t fed_usec;        /* when it was told last */
@@ -160,7 +160,7 @@ int manager_run(Manager *manager);
 
 PlanLimits manager_limits(const Manager *manager, bool slow_tick);
 
-/* Sets the timer to when the next tick is due: after each tick, and when somebody asked for an earlier one. */
+/* Sets due_usec: after each tick, and when somebody asked for an earlier one. */
 void manager_arm(Manager *manager);
 
 /* Whether a tick would help before one is due: processes have begun that can be looked for now, or threads wait that may be lent a
