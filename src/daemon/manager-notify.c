@@ -20,9 +20,15 @@ void manager_notify_init(Manager *manager)
         manager->watchdog_usec = 0;
 }
 
-static void feed_watchdog(Manager *manager, uint64_t now_usec)
+/* Unless it was told later than `rest_usec` ago. */
+static void feed_watchdog(Manager *manager, uint64_t rest_usec)
 {
+    uint64_t now_usec;
+
     if (manager->watchdog_usec == 0)
+        return;
+    now_usec = time_now_usec();
+    if (now_usec - manager->fed_usec < rest_usec)
         return;
     (void)sd_notify(0, "WATCHDOG=1");
     manager->fed_usec = now_usec;
@@ -61,11 +67,8 @@ void manager_notify_stopping(void)
 
 void manager_notify_ticked(Manager *manager)
 {
-    uint64_t now = time_now_usec();
-
     /* Not ten times a second: with two ticks in its time, it hears of one within three quarters of it. */
-    if (now - manager->fed_usec >= manager->watchdog_usec / 4)
-        feed_watchdog(manager, now);
+    feed_watchdog(manager, manager->watchdog_usec / 4);
     tell_status(manager);
 }
 
@@ -73,7 +76,7 @@ int manager_put_back(Manager *manager, const ActSelection *selection, size_t *re
 {
     int r;
 
-    feed_watchdog(manager, time_now_usec());
+    feed_watchdog(manager, 0);
     r = act_restore_persistently(manager->act, selection, ret_restored, ret_left);
     manager->statistics.n_foreign_restores += *ret_left;
     return r;

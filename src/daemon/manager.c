@@ -87,11 +87,12 @@ static int turn_if_needed(Manager *manager, uint64_t now_usec)
 }
 
 /* Waits until there is something for the event loop (1), or until it is time for a tick (made: 1) or a glance (0); -errno. Ten times a
- * second, that is two system calls where a timer of the event loop would be five, and four readings of clocks. */
-static int wait_and_turn(Manager *manager)
+ * second, that is two system calls where a timer of the event loop would be five, and four readings of clocks, which are system calls
+ * too where programs cannot read the clock. *now_usec is the time, and is brought up to date. */
+static int wait_and_turn(Manager *manager, uint64_t *now_usec)
 {
     struct pollfd poll = {.fd = sd_event_get_fd(manager->event), .events = POLLIN};
-    uint64_t now = time_now_usec(), next = manager->due_usec;
+    uint64_t now = *now_usec, next = manager->due_usec;
     struct timespec timeout;
     int r;
 
@@ -102,8 +103,9 @@ static int wait_and_turn(Manager *manager)
     timeout = (struct timespec){.tv_sec = (time_t)((next - now) / USEC_PER_SEC),
                                 .tv_nsec = (long)((next - now) % USEC_PER_SEC * NSEC_PER_USEC)};
     r = ppoll(&poll, 1, &timeout, NULL);
+    *now_usec = time_now_usec();
     if (r == 0)
-        return turn_if_needed(manager, time_now_usec());
+        return turn_if_needed(manager, *now_usec);
     return r < 0 && errno != EINTR ? -errno : 1;
 }
 
@@ -116,8 +118,10 @@ static int loop(Manager *manager)
         int r = sd_event_prepare(manager->event);
 
         if (r == 0) {
+            uint64_t now = time_now_usec();
+
             do
-                r = wait_and_turn(manager);
+                r = wait_and_turn(manager, &now);
             while (r == 0);
             if (r > 0)
                 r = sd_event_wait(manager->event, 0);
