@@ -8,7 +8,6 @@ import configparser
 import contextlib
 import io
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -132,7 +131,6 @@ class Cases(unittest.TestCase):
                 self.parse(text)
 
 
-@unittest.skipUnless(shutil.which("cpio"), "needs cpio")
 class Retries(unittest.TestCase):
     OOPS = "[    9.446454] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI\n"
 
