@@ -18,6 +18,7 @@ static const ConfRange fast_tick_range = {.min = 10 * USEC_PER_MSEC, .max = 10 *
 static const ConfRange slow_tick_range = {.min = 100 * USEC_PER_MSEC, .max = 600 * USEC_PER_SEC};
 /* Under 0.1 % ticks would be minutes apart; a whole CPU is the most one thread can use. */
 static const ConfRange max_cpu_range = {.min = 1, .max = 1000};
+static const ConfRange idle_cpu_range = {.min = 1, .max = 500};
 static const ConfRange max_tasks_range = {.min = 1, .max = 4194304};  /* PID_MAX_LIMIT */
 static const ConfRange max_workloads_range = {.min = 1, .max = 1024}; /* POLICY_MAX */
 static const ConfRange moves_range = {.min = 0, .max = 1000000};
@@ -30,6 +31,8 @@ const ConfKey config_keys[] = {
      "a time span from 100ms to 10min", true},
     {"Daemon", "MaxCPU", conf_parse_permille, &max_cpu_range, FIELD(max_cpu_permille), "1%",
      "a share of one CPU from 0.1% to 100%", true},
+    {"Daemon", "IdleCPU", conf_parse_permille, &idle_cpu_range, FIELD(idle_permille), "5%",
+     "a share of its time from 0.1% to 50%", true}, /* P1 */
     {"Daemon", "ReservedCPUs", conf_parse_list, NULL, FIELD(reserved_cpus), "",
      "a list of CPUs such as 0-1,8", true},
     {"Daemon", "DryRun", conf_parse_bool, NULL, FIELD(dry_run), "no", "yes or no", true},

@@ -31,6 +31,7 @@ typedef struct Config {
     uint64_t fast_tick_usec;
     uint64_t slow_tick_usec;
     uint32_t max_cpu_permille;    /* of one CPU */
+    uint32_t idle_permille;       /* IdleCPU=: below this a CPU is idle */
     hwloc_bitmap_t reserved_cpus; /* NULL: none */
     bool dry_run;
     bool keep_on_stop;

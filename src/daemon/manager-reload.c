@@ -229,6 +229,7 @@ int manager_rebuild(Manager *manager, Topology *topology)
     probe_free(manager->probe);
     world_free(manager->world);
     manager->world = TAKE_PTR(world);
+    manager->world->idle_permille = manager->config->idle_permille;
     manager->probe = TAKE_PTR(probe);
     r = manager_sync_workloads(manager);
     if (r < 0)
@@ -269,6 +270,7 @@ static int swap(Manager *manager, Config *config, PolicySet *policies)
     policy_set_unref(manager->policies);
     manager->policies = policies;
     pace_set(&manager->pace, &pace);
+    manager->world->idle_permille = config->idle_permille;
 
     r = manager_sync_workloads(manager);
     if (r == 0 && rebuild)

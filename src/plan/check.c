@@ -195,7 +195,8 @@ static int check_lend_cpu(const Check *check, const CheckAction *x)
 
     if (!load->online || !load->usable)
         return BROKEN(check, x, "CPU %d is not usable", x->a->cpu.i);
-    if (load->busy_permille >= LOAD_IDLE_PERMILLE || load->busy_before_permille >= LOAD_IDLE_PERMILLE)
+    if (load->busy_permille >= check->world->idle_permille ||
+        load->busy_before_permille >= check->world->idle_permille)
         return BROKEN(check, x, "CPU %d is not idle", x->a->cpu.i);
     if (load->cooldown_until_usec > check->plan->now_usec)
         return BROKEN(check, x, "I7: CPU %d is cooling down", x->a->cpu.i);
@@ -274,7 +275,7 @@ static int check_lend(const Check *check, const CheckAction *x)
 
         for (size_t i = 0; i < check->world->n_leases; i++)
             lent |= check->world->leases[i].cpu.i == cpu && !is_taken_back(check, &check->world->leases[i]);
-        if (!lent && overload_cpu_is_idle(&check->world->cpus[cpu]))
+        if (!lent && overload_cpu_is_idle(check->world, &check->world->cpus[cpu]))
             return BROKEN(check, x, "CPU %d of its home is idle", cpu);
     }
     return 0;

@@ -12,12 +12,11 @@
  * only when the kernel accounts for it as such. */
 
 #include "plan/planner.h"
-#include "world/load.h"
 
-bool overload_cpu_is_idle(const CpuLoad *cpu)
+bool overload_cpu_is_idle(const World *world, const CpuLoad *cpu)
 {
     return cpu->online && cpu->usable && cpu->idle_since_usec > 0 &&
-           cpu->busy_permille < LOAD_IDLE_PERMILLE && cpu->busy_before_permille < LOAD_IDLE_PERMILLE;
+           cpu->busy_permille < world->idle_permille && cpu->busy_before_permille < world->idle_permille;
 }
 
 bool overload_cpu_is_overloaded(const CpuLoad *cpu)
@@ -40,7 +39,7 @@ void overload_classify(Planner *p)
             continue;
         if (overload_cpu_is_overloaded(load))
             p->plan->n_overloaded++;
-        cpu->idle = cpu->lease < 0 && overload_cpu_is_idle(load);
+        cpu->idle = cpu->lease < 0 && overload_cpu_is_idle(p->world, load);
         if (!cpu->idle)
             continue;
         p->plan->n_idle++;

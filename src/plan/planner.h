@@ -223,7 +223,7 @@ uint32_t planner_distance(const Topology *topology, CpuMask nodes, NodeIx node);
 void overload_classify(Planner *p);
 
 /* One CPU of the World, without regard to leases. */
-bool overload_cpu_is_idle(const CpuLoad *cpu);
+bool overload_cpu_is_idle(const World *world, const CpuLoad *cpu);
 bool overload_cpu_is_overloaded(const CpuLoad *cpu);
 
 /* home.c: homes, new members */

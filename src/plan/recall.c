@@ -294,7 +294,7 @@ static bool recall_home(Planner *p, size_t index)
         return false;
 
     p->s->cpus[idle.i].claimed = true;
-    emit_recall(p, &s, PLAN_RULE_DEMAND_FELL, p->world->cpus[idle.i].busy_permille, LOAD_IDLE_PERMILLE);
+    emit_recall(p, &s, PLAN_RULE_DEMAND_FELL, p->world->cpus[idle.i].busy_permille, p->world->idle_permille);
     return true;
 }
 

@@ -94,6 +94,8 @@ struct Probe {
     hwloc_bitmap_t known_online;     /* as at the last probe_topology_changed() */
     hwloc_bitmap_t been_away;        /* CPUs that were offline once since the start */
     hwloc_bitmap_t known_own;
+    uint64_t own_nsec; /* CPU time of the thread that samples, at the sample before; 0: none yet */
+
     CpusetCache *cpusets;
     uint32_t n_cpusets_kept; /* open */
     int own_cgroup_fd;       /* <0: not open */

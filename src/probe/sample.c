@@ -20,8 +20,11 @@
 #include "probe/taskstat.h"
 #include "world/load.h"
 
+#include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 void probe_task_failed(Reader *reader, Task *task)
 {
@@ -298,15 +301,31 @@ static int sum_wait(Probe *probe, const World *world)
     return 0;
 }
 
+/* What the daemon's loop ran since the tick before, on the CPU where it is now, and has been, mostly. That is no work of the
+ * machine: looking at it would keep a CPU from being idle (P1) that only the look is on. */
+static uint64_t take_own(Probe *probe, unsigned *ret_cpu)
+{
+    uint64_t before = probe->own_nsec;
+    struct timespec ran;
+
+    if (!probe->options.live || getcpu(ret_cpu, NULL) < 0 || clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ran) < 0)
+        return 0;
+    probe->own_nsec = (uint64_t)ran.tv_sec * NSEC_PER_SEC + (uint64_t)ran.tv_nsec;
+    return before > 0 ? probe->own_nsec - MIN(before, probe->own_nsec) : 0;
+}
+
 static int fold_cpus(Probe *probe, World *world)
 {
-    uint64_t interval_nsec = world->interval_usec * NSEC_PER_USEC;
+    uint64_t interval_nsec = world->interval_usec * NSEC_PER_USEC, own_nsec;
+    unsigned own_cpu = UINT_MAX;
     bool summed = false;
     int r;
 
+    own_nsec = take_own(probe, &own_cpu);
+
     for (uint32_t i = 0; i < MIN(world->topology->cpu_limit, (uint32_t)probe->cpus.n_tracks); i++) {
         const CpuTrack *track = &probe->cpus.tracks[i];
-        uint64_t wait_nsec = track->wait_delta_nsec;
+        uint64_t wait_nsec = track->wait_delta_nsec, busy_nsec = track->busy_delta_nsec;
         bool known = track->wait_measured;
 
         if (!track->measured || !world->cpus[i].online)
@@ -319,7 +338,10 @@ static int fold_cpus(Probe *probe, World *world)
             known = probe->cpu_wait_known[i];
             wait_nsec = probe->cpu_wait_nsec[i];
         }
-        load_cpu(&world->cpus[i], world->now_usec, track->busy_delta_nsec, wait_nsec, known, interval_nsec);
+        if (i == own_cpu)
+            busy_nsec -= MIN(busy_nsec, own_nsec);
+        load_cpu(&world->cpus[i], world->now_usec, busy_nsec, wait_nsec, known, interval_nsec,
+                 world->idle_permille);
     }
     return 0;
 }

@@ -300,7 +300,7 @@ int sense_sample(Engine *e, Agent *agent)
         cpu_account(e, i);
         waited = noisy(e, cpu->wait_nsec - seen->wait_nsec, interval);
         load_cpu(&world->cpus[i], world->now_usec, noisy(e, cpu->busy_nsec - seen->busy_nsec, interval),
-                 waited, true, interval);
+                 waited, true, interval, world->idle_permille);
         *seen = (AgentCpu){.busy_nsec = cpu->busy_nsec, .wait_nsec = cpu->wait_nsec};
     }
     for (size_t i = 0; i < world->n_tasks; i++)

@@ -68,9 +68,9 @@ void load_task(Task *task, uint64_t run_nsec, uint64_t wait_nsec, uint64_t inter
 }
 
 /* `start_usec` is where the tick began that has just been measured. */
-static void follow_idle(CpuLoad *cpu, uint64_t start_usec)
+static void follow_idle(CpuLoad *cpu, uint64_t start_usec, uint32_t idle_permille)
 {
-    bool idle = cpu->busy_permille < LOAD_IDLE_PERMILLE;
+    bool idle = cpu->busy_permille < idle_permille;
     uint32_t spell_usec;
 
     if (idle && cpu->idle_since_usec == 0) {
@@ -86,7 +86,7 @@ static void follow_idle(CpuLoad *cpu, uint64_t start_usec)
 }
 
 void load_cpu(CpuLoad *cpu, uint64_t now_usec, uint64_t busy_nsec, uint64_t wait_nsec, bool wait_known,
-              uint64_t interval_nsec)
+              uint64_t interval_nsec, uint32_t idle_permille)
 {
     uint64_t interval_usec = interval_nsec / NSEC_PER_USEC;
 
@@ -98,7 +98,7 @@ void load_cpu(CpuLoad *cpu, uint64_t now_usec, uint64_t busy_nsec, uint64_t wait
     cpu->busy_permille = one_cpu_permille(busy_nsec, interval_nsec);
     cpu->wait_permille = wait_known ? load_permille(wait_nsec, interval_nsec) : 0;
     cpu->wait_known = wait_known;
-    follow_idle(cpu, now_usec > interval_usec ? now_usec - interval_usec : 0);
+    follow_idle(cpu, now_usec > interval_usec ? now_usec - interval_usec : 0, idle_permille);
 }
 
 void load_groups(World *world)

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* Below this a CPU is idle (P1: idle iff busy < 5 %). */
+/* Below this a CPU is idle (P1: idle iff busy < 5 %), and a thread asleep; the default of IdleCPU=. */
 #define LOAD_IDLE_PERMILLE 50
 
 /* One whole CPU. */
@@ -40,4 +40,4 @@ void load_nodes(World *world);
  * and its length goes into the average when a busy tick has ended it; the first is taken whole. Busy is cut at 1000,
  * wait is not. `wait_known` false: wait is taken as 0 and marked unknown. An empty interval changes nothing. */
 void load_cpu(CpuLoad *cpu, uint64_t now_usec, uint64_t busy_nsec, uint64_t wait_nsec, bool wait_known,
-              uint64_t interval_nsec);
+              uint64_t interval_nsec, uint32_t idle_permille);

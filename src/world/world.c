@@ -8,6 +8,8 @@
 
 #include "world/world.h"
 
+#include "world/load.h"
+
 #include <string.h>
 
 /* Ten thousand threads must stay far below 400 bytes each, everything included. */
@@ -27,6 +29,7 @@ int world_new(Topology *topology, World **ret)
 
     world->topology = topology_ref(topology);
     world->next_group_id = 1;
+    world->idle_permille = LOAD_IDLE_PERMILLE;
     *ret = TAKE_PTR(world);
     return 0;
 }

@@ -261,7 +261,7 @@ void fixture_model(Fixture *f, const uint16_t *demand)
     }
     for (uint32_t cpu = 0; cpu < w->topology->cpu_limit; cpu++)
         load_cpu(&w->cpus[cpu], w->now_usec, tick_nsec * MIN(wanted[cpu], 1000U) / 1000,
-                 tick_nsec * (MAX(wanted[cpu], 1000U) - 1000) / 1000, true, tick_nsec);
+                 tick_nsec * (MAX(wanted[cpu], 1000U) - 1000) / 1000, true, tick_nsec, w->idle_permille);
 }
 
 uint32_t fixture_run(Fixture *f, pid_t pid)

@@ -16,7 +16,7 @@ static void spin(Fixture *f, unsigned n)
         unsigned here = n / 20 + (cpu < n % 20);
 
         load_cpu(&f->world->cpus[cpu], f->world->now_usec, here > 0 ? 100 * MSEC_NSEC : 0,
-                 here > 0 ? 100 * MSEC_NSEC * (here - 1) : 0, true, 100 * MSEC_NSEC);
+                 here > 0 ? 100 * MSEC_NSEC * (here - 1) : 0, true, 100 * MSEC_NSEC, f->world->idle_permille);
     }
     fixture_plan(f, false);
 }

@@ -5,6 +5,9 @@
 #include "base/time.h"
 #include "probe-test.h"
 
+#include <sched.h>
+#include <time.h>
+
 static void make(Bench *b, const ProbeOptions *options)
 {
     bench_make(b);
@@ -123,6 +126,42 @@ static void test_cpu_busy_from_stat(void **state)
     assert_int_equal(b.world->cpus[2].busy_permille, 500);
     assert_int_equal(b.world->cpus[0].idle_since_usec, b.now - 2 * TICK);
     assert_int_equal(b.world->cpus[1].idle_since_usec, 0);
+}
+
+/* CPU time of this thread. */
+static uint64_t own_usec(void)
+{
+    struct timespec ran;
+
+    assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ran), 0);
+    return (uint64_t)ran.tv_sec * USEC_PER_SEC + (uint64_t)ran.tv_nsec / NSEC_PER_USEC;
+}
+
+/* What the daemon itself runs keeps no CPU from being idle. */
+static void test_own_time_is_not_busy(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    cpu_set_t before, one;
+    int cpu = 0;
+
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    while (cpu < 4 && !CPU_ISSET(cpu, &before))
+        cpu++;
+    if (cpu == 4)
+        skip(); /* the CPUs of this machine that we may use are not those of the captured one */
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+
+    make(&b, &(ProbeOptions){.live = true});
+    bench_sample(&b);
+    for (uint64_t until = own_usec() + TICK; own_usec() < until;)
+        ;
+    put_cpus(&b, 1000, 1000, 1000, 1000); /* all busy */
+    bench_sample(&b);
+    assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+    for (int i = 0; i < 4; i++)
+        assert_in_range(b.world->cpus[i].busy_permille, i == cpu ? 0 : 800, i == cpu ? 0 : 1000);
 }
 
 static void put_cpu_schedstat(Bench *b, uint64_t run_msec, uint64_t wait_msec)
@@ -372,6 +411,7 @@ int main(void)
         cmocka_unit_test(test_suspended),
         cmocka_unit_test(test_failed_reading),
         cmocka_unit_test(test_cpu_busy_from_stat),
+        cmocka_unit_test(test_own_time_is_not_busy),
         cmocka_unit_test(test_cpu_busy_from_both),
         cmocka_unit_test(test_cpu_times_unreadable),
         cmocka_unit_test(test_wait_of_threads),

@@ -68,19 +68,19 @@ static void test_cpu(void **state)
 {
     CpuLoad cpu = {0};
 
-    load_cpu(&cpu, 1000000, TICK, 3 * TICK, true, TICK);
+    load_cpu(&cpu, 1000000, TICK, 3 * TICK, true, TICK, LOAD_IDLE_PERMILLE);
     assert_int_equal(cpu.busy_permille, 1000);
     assert_int_equal(cpu.wait_permille, 3000); /* three tasks waited; not cut */
     assert_true(cpu.wait_known);
     assert_int_equal(cpu.idle_since_usec, 0);
 
-    load_cpu(&cpu, 1100000, TICK * 2, 3 * TICK, false, TICK);
+    load_cpu(&cpu, 1100000, TICK * 2, 3 * TICK, false, TICK, LOAD_IDLE_PERMILLE);
     assert_int_equal(cpu.busy_permille, 1000);
     assert_int_equal(cpu.wait_permille, 0);
     assert_int_equal(cpu.wait_before_permille, 3000);
     assert_false(cpu.wait_known);
 
-    load_cpu(&cpu, 1200000, 1, 0, true, 0);
+    load_cpu(&cpu, 1200000, 1, 0, true, 0, LOAD_IDLE_PERMILLE);
     assert_int_equal(cpu.busy_before_permille, 1000);
     assert_false(cpu.wait_known);
 }
@@ -90,23 +90,23 @@ static void test_idle_spells(void **state)
     CpuLoad cpu = {0};
 
     /* 4.9 % is idle, 5 % is not. */
-    load_cpu(&cpu, 1000000, TICK * 49 / 1000, 0, true, TICK);
+    load_cpu(&cpu, 1000000, TICK * 49 / 1000, 0, true, TICK, LOAD_IDLE_PERMILLE);
     assert_int_equal(cpu.idle_since_usec, 900000);
-    load_cpu(&cpu, 1100000, 0, 0, true, TICK);
-    load_cpu(&cpu, 1200000, 0, 0, true, TICK);
+    load_cpu(&cpu, 1100000, 0, 0, true, TICK, LOAD_IDLE_PERMILLE);
+    load_cpu(&cpu, 1200000, 0, 0, true, TICK, LOAD_IDLE_PERMILLE);
     assert_int_equal(cpu.idle_since_usec, 900000);
     assert_int_equal(cpu.idle_ewma_usec, 0);
-    load_cpu(&cpu, 1300000, TICK * 50 / 1000, 0, true, TICK);
+    load_cpu(&cpu, 1300000, TICK * 50 / 1000, 0, true, TICK, LOAD_IDLE_PERMILLE);
     assert_int_equal(cpu.idle_since_usec, 0);
     assert_int_equal(cpu.idle_ewma_usec, 300000); /* the first spell whole */
 
-    load_cpu(&cpu, 1400000, 0, 0, true, TICK);
+    load_cpu(&cpu, 1400000, 0, 0, true, TICK, LOAD_IDLE_PERMILLE);
     assert_int_equal(cpu.idle_since_usec, 1300000);
-    load_cpu(&cpu, 1500000, TICK, 0, true, TICK);
+    load_cpu(&cpu, 1500000, TICK, 0, true, TICK, LOAD_IDLE_PERMILLE);
     assert_int_equal(cpu.idle_ewma_usec, 275000); /* 300000 - (300000 - 100000) / 8 */
 
     /* Staying busy ends no spell. */
-    load_cpu(&cpu, 1600000, TICK, 0, true, TICK);
+    load_cpu(&cpu, 1600000, TICK, 0, true, TICK, LOAD_IDLE_PERMILLE);
     assert_int_equal(cpu.idle_ewma_usec, 275000);
 }
 
@@ -115,11 +115,11 @@ static void test_idle_at_boot(void **state)
     CpuLoad cpu = {0};
 
     /* A tick longer than the time since boot would start at 0, which means "not idle". */
-    load_cpu(&cpu, 50000, 0, 0, true, TICK);
+    load_cpu(&cpu, 50000, 0, 0, true, TICK, LOAD_IDLE_PERMILLE);
     assert_int_equal(cpu.idle_since_usec, 1);
 
     /* A spell too long for the average is cut. */
-    load_cpu(&cpu, 1ULL << 40, TICK, 0, true, TICK);
+    load_cpu(&cpu, 1ULL << 40, TICK, 0, true, TICK, LOAD_IDLE_PERMILLE);
     assert_int_equal(cpu.idle_ewma_usec, UINT32_MAX);
 }
 

@@ -34,6 +34,8 @@ class Workload:
     """A workload of ours. The CPUs are shared out among the threads of its `n_processes`; None: one for each node, 0: it knows
     better."""
 
+    sample_hz = SAMPLE_HZ
+
     def __init__(self, name, n_processes=1, memory=True, options=()):
         self.name = name
         self.exe = f"/lab/bin/{name}"
@@ -64,7 +66,7 @@ class Workload:
             # The defaults follow from the CPUs the program may use, which is for the system under test to change.
             argv += [f"--threads={self.threads()}", f"--processes={self.n_processes}"]
         if self.memory:
-            argv += [f"--sample={SAMPLE_HZ}"]
+            argv += [f"--sample={self.sample_hz}"]
             argv += [f"--bytes={pair['bytes']}"] if pair.get("bytes") else []
         return argv
 
@@ -73,7 +75,10 @@ class Workload:
 
 
 class Uneven(Workload):
-    """Threads for one and a half nodes, of which in every other process a third works."""
+    """Threads for one and a half nodes, of which in every other process a third works. Ten samples a second would keep the CPU
+    busy for an eighth that is left to be lent."""
+
+    sample_hz = 2
 
     def threads(self):
         return os.cpu_count() // nodes_with_cpus() * 3 // 2
