@@ -11,6 +11,7 @@
  * - A group that needs every node is not confined: it roams, and that is a decision as lasting as a home. */
 
 #include "plan/choose.h"
+#include "plan/choose-loans.h"
 #include "plan/choose-memory.h"
 #include "plan/choose-nodes.h"
 #include "plan/freeze.h"
@@ -66,16 +67,6 @@ static PackNodes nodes_of(CpuMask set)
 
 /* Loads */
 
-/* Whether it had a CPU on loan while this was measured. A plan made again at the same instant (I9) sees loans that the first one
- * began, and threads that it sent home. */
-static bool was_on_loan(const Planner *p, const Process *process, const Task *task)
-{
-    if (process->yielded)
-        return false;
-    return task->lease >= 0 ? p->world->leases[task->lease].since_tick < p->world->tick
-                            : task->original && task->last_move_usec == p->world->now_usec;
-}
-
 /* Sums over the tasks of each group, into PlannerGroup, and what ran on which node into `ran`. */
 static void gather_loads(Planner *p, uint64_t *ran)
 {
@@ -92,9 +83,7 @@ static void gather_loads(Planner *p, uint64_t *ran)
         g = &p->s->groups[process->group.i];
         g->n_placeable +=
             planner_placeable(group_policy(p->world, p->policies, process->workload), process, task);
-        /* What it runs on a CPU it was lent, it runs for want of one at home. */
-        g->waits_mean +=
-            task->wait_ewma_permille + (was_on_loan(p, process, task) ? task->run_ewma_permille : 0);
+        g->waits_mean += task->wait_ewma_permille;
         if (cpu)
             ran[(size_t)process->group.i * topology->n_nodes + (size_t)cpu->node.i] +=
                 MAX(task->run_permille, task->run_ewma_permille);
@@ -412,6 +401,10 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
     }
     freeze_groups(p, nodes);
     r = pack_solve(&problem, s->pack_sets);
+    if (r < 0)
+        return r;
+    if (choose_loans(p, nodes))
+        r = pack_solve(&problem, s->pack_sets);
     if (r < 0)
         return r;
     for (size_t i = 0; i < s->n_order; i++) {

@@ -132,6 +132,10 @@ TWINS = {
     "s-swap": [
         ("nobody has a home", {"Mode=auto": "Mode=none"}),
     ],
+    "s-uneven": [
+        ("nobody has a home", {"Mode=auto": "Mode=none"}),
+        ("nothing is lent, so it gets both nodes", {"Mode=auto": "Mode=auto\n[Policy p Steal]\nSteal=no"}),
+    ],
     "s-veto": [
         ("no veto", {"NiceTries=2": "NiceTries=0", "NiceTries=5": "NiceTries=0"}),
     ],

@@ -437,39 +437,6 @@ static void test_flip(void **state)
     fixture_done(&f);
 }
 
-/* A group that lives on loans gets a second node instead: what it runs on them it wants. Where its policy allows no second
- * one, it goes on living on them. */
-static void test_loans(void **state)
-{
-    for (int may_spread = 0; may_spread < 2; may_spread++) {
-        uint16_t demand[10];
-        size_t most = 0;
-        Fixture f;
-
-        fixture_init(&f, FOUR);
-        fixture_policy(&f, "a",
-                       "[Placement]\nMode=auto\n[Steal]\nScope=machine\nNodeLimit=4\nLeaseSec=1min\n");
-        f.policies->policies[0]->max_nodes = may_spread ? 0 : 1;
-        add_job(&f, 100, 10, 0, 1);
-        set_memory(&f, 100, (uint64_t[]){1000, 0, 0, 0});
-        set_demand(&f, 100, 700, 0);
-        fixture_home(&f);
-        assert_nodes(&f, 100, "0");
-        for (unsigned tick = 1; tick <= 200; tick++) {
-            for (size_t i = 0; i < ARRAY_SIZE(demand); i++)
-                demand[i] = tick < 20 ? 700 : 1000;
-            fixture_model(&f, demand);
-            fixture_plan(&f, tick % 10 == 0);
-            fixture_commit(&f, NULL);
-            most = MAX(most, f.world->n_leases);
-        }
-        assert_int_equal(most, 2);
-        assert_int_equal(f.world->n_leases, may_spread ? 0 : 2);
-        assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), may_spread ? 2 : 1);
-        fixture_done(&f);
-    }
-}
-
 /* S-RETRY: a hundred that all start at once are all placed in the first passes, and alike whatever their order. */
 static void test_retry(void **state)
 {
@@ -548,7 +515,6 @@ int main(void)
         cmocka_unit_test(test_restless),
         cmocka_unit_test(test_jvm),
         cmocka_unit_test(test_flip),
-        cmocka_unit_test(test_loans),
         cmocka_unit_test(test_retry),
         cmocka_unit_test(test_hysteresis),
     };

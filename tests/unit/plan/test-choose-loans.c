@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* When a group that needs more than a node gets another one, and when single CPUs of it. */
+
+#include "choose-test.h"
+
+#define WIDE    EACH "MinAgeSec=0\n[Placement]\nMode=auto\n[Steal]\n"
+#define BORROWS WIDE "Scope=machine\n"
+
+/* A group that lives on loans gets a second node instead, when that is nobody's: what it runs on them it wants. Where its
+ * policy allows no second one, it goes on living on them. */
+static void test_loans(void **state)
+{
+    for (int may_spread = 0; may_spread < 2; may_spread++) {
+        uint16_t demand[10];
+        size_t most = 0;
+        Fixture f;
+
+        fixture_init(&f, FOUR);
+        fixture_policy(&f, "a",
+                       "[Placement]\nMode=auto\n[Steal]\nScope=machine\nNodeLimit=4\nLeaseSec=1min\n");
+        f.policies->policies[0]->max_nodes = may_spread ? 0 : 1;
+        add_job(&f, 100, 10, 0, 1);
+        set_memory(&f, 100, (uint64_t[]){1000, 0, 0, 0});
+        set_demand(&f, 100, 700, 0);
+        fixture_home(&f);
+        assert_nodes(&f, 100, "0");
+        for (unsigned tick = 1; tick <= 200; tick++) {
+            for (size_t i = 0; i < ARRAY_SIZE(demand); i++)
+                demand[i] = tick < 20 ? 700 : 1000;
+            fixture_model(&f, demand);
+            fixture_plan(&f, tick % 10 == 0);
+            fixture_commit(&f, NULL);
+            most = MAX(most, f.world->n_leases);
+        }
+        assert_int_equal(most, 2);
+        assert_int_equal(f.world->n_leases, may_spread ? 0 : 2);
+        assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), may_spread ? 2 : 1);
+        fixture_done(&f);
+    }
+}
+
+/* Beside somebody who leaves CPUs idle it is lent these. */
+static void test_beside_others(void **state)
+{
+    static const struct {
+        const char *policy;
+        unsigned threads[2];
+        uint64_t mib[2]; /* of the larger one; the smaller one has its memory on the second node */
+        const char *home; /* NULL: both nodes, so it roams */
+    } cases[] = {
+        {BORROWS, {3, 1}, {100, 0}, "0"},
+        {BORROWS, {3, 1}, {0, 100}, "1"},            /* the other one gives way to it */
+        {BORROWS, {3, 0}, {100, 0}, NULL},           /* nobody else is there */
+        {BORROWS, {4, 1}, {100, 0}, NULL},           /* there are not as many as it wants */
+        {BORROWS "Steal=no\n", {3, 1}, {100, 0}, NULL},
+        {BORROWS "NodeLimit=1\n", {3, 1}, {100, 0}, NULL},
+        {BORROWS "MaxDistance=10\n", {3, 1}, {100, 0}, NULL},
+        {WIDE "Scope=node\n", {3, 1}, {100, 0}, NULL},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Fixture f;
+
+        fixture_init(&f, SMALL);
+        fixture_policy(&f, "a", cases[i].policy);
+        add_job(&f, 100, cases[i].threads[0], 0, 1);
+        set_memory(&f, 100, cases[i].mib);
+        if (cases[i].threads[1] > 0) {
+            add_job(&f, 200, cases[i].threads[1], 2, 1);
+            set_memory(&f, 200, (uint64_t[]){0, 100});
+            set_demand(&f, 200, 1000, 0);
+        }
+        set_demand(&f, 100, 1000, 0);
+        fixture_plan(&f, true);
+        fixture_commit(&f, NULL);
+        assert_nodes(&f, 100, cases[i].home);
+        assert_true(group_of(&f, 100)->roams == !cases[i].home);
+        fixture_assert_settled(&f, true);
+        if (cases[i].home) { /* and that is how it stays */
+            seconds(&f, 60);
+            fixture_plan(&f, true);
+            fixture_commit(&f, NULL);
+            assert_nodes(&f, 100, cases[i].home);
+        }
+        fixture_done(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loans),
+        cmocka_unit_test(test_beside_others),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
