@@ -25,6 +25,7 @@
 #define NODES_FEW 4   /* 15 sets: hardly more than a search for the best would look at */
 #define KICK_MAX  8U  /* groups; of a small problem all, which makes it a new start */
 #define KICKS     64U /* in vain, then the search ends */
+#define KICKS_HOME 8U /* the same when everybody is at home, as nearly always */
 
 typedef struct Quest {
     uint32_t item;
@@ -380,9 +381,22 @@ static bool kick(PackSearch *s, uint64_t *cost)
 }
 
 /* What the other moves have no name for: chains, and one group against several. */
+static bool all_at_home(const PackSearch *s)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        const PackItem *item = &s->p->items[s->order[i]];
+
+        if (!item->home || item->set != item->home)
+            return false;
+    }
+    return true;
+}
+
 static bool improve_by_kicking(PackSearch *s, uint64_t *cost)
 {
-    for (uint32_t vain = 0; vain < KICKS && !exhausted(s); vain++) {
+    uint32_t kicks = all_at_home(s) ? KICKS_HOME : KICKS;
+
+    for (uint32_t vain = 0; vain < kicks && !exhausted(s); vain++) {
         shuffle(s);
         if (kick(s, cost))
             return true;
@@ -390,11 +404,38 @@ static bool improve_by_kicking(PackSearch *s, uint64_t *cost)
     return false;
 }
 
+/* No other packing costs less than this: the least cost of loads, what each group costs where it is, and what the one that loses the
+ * least by going elsewhere loses, which is at least the cost of its move. 0: not known, because there are many sets, or somebody would
+ * be better off elsewhere. Settled groups are nearly always found to be so, and looking for more is most of what a plan costs. */
+static uint64_t floor_of_others(PackSearch *s)
+{
+    Pack *p = s->p;
+    uint64_t least = UINT64_MAX;
+
+    for (uint32_t i = 0; i < s->n; i++) {
+        const PackItem *item = &p->items[s->order[i]];
+        uint64_t here = pack_own(p, s->order[i], item->set);
+
+        if (!item->set || __builtin_popcountll(item->allowed) > NODES_FEW)
+            return 0;
+        for (PackNodes set = item->allowed; set; set = (set - 1) & item->allowed) {
+            uint64_t there =
+                set != item->set && pack_fits(item, set) ? pack_own(p, s->order[i], set) : UINT64_MAX;
+
+            if (there < here)
+                return 0;
+            least = MIN(least, there - here);
+        }
+        p->steps++;
+    }
+    return p->own + p->least + MIN(least, UINT64_MAX - p->own - p->least);
+}
+
 uint64_t pack_improve(PackSearch *s)
 {
     uint64_t cost = total_cost(s->p);
 
-    if (s->n == 0)
+    if (s->n == 0 || cost <= floor_of_others(s))
         return cost;
     do
         while (improve_simply(s, &cost) && !exhausted(s))
