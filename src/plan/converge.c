@@ -16,23 +16,6 @@
 #define MEGABYTE     (UINT64_C(1) << 20)
 #define WINDOW_SHARE 16U /* 512 / 32, v18's limits */
 
-uint32_t converge_strength(const Faults *f, NodeIx *ret_node)
-{
-    uint64_t total = faults_total(f), most = 0;
-    NodeIx node = NODE_NONE;
-
-    for (uint32_t i = 0; i < f->n_nodes; i++) {
-        NodeIx this = {(int32_t)i};
-
-        if (faults_memory(f, this) > most) {
-            most = faults_memory(f, this);
-            node = this;
-        }
-    }
-    *ret_node = node;
-    return total ? (uint32_t)(most * CONVERGE_ONE / total) : 0;
-}
-
 uint32_t converge_share(const uint64_t *amounts, uint32_t n_nodes, NodeIx *ret_node)
 {
     uint64_t total = 0, most = 0;
@@ -107,14 +90,4 @@ uint64_t converge_window_bytes(uint64_t most_bytes, uint32_t strength)
 
     least += (most_bytes - least) / CONVERGE_ONE * missing;
     return MAX(least / MEGABYTE * MEGABYTE, MIN(most_bytes, 2 * MEGABYTE));
-}
-
-bool converge_may_evict(bool victim_frozen, bool for_frozen)
-{
-    return !victim_frozen || for_frozen;
-}
-
-bool converge_may_move(NodeIx converged, NodeIx to, uint32_t n_failed, uint32_t nice_tries)
-{
-    return converged.i < 0 || converged.i == to.i || n_failed > nice_tries;
 }

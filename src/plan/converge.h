@@ -4,7 +4,6 @@
 /* How far a task or group has come together on one node, and what follows from it (P16).
  * Source: numa/core v18 (Ingo Molnar, 2012), restated; freezing and thawing are ours. */
 
-#include "world/faults.h"
 #include "world/touches.h"
 #include "world/world.h"
 
@@ -15,17 +14,14 @@
 #define CONVERGE_FREEZE 921U  /* 0.90, as in v18 */
 #define CONVERGE_THAW   768U  /* 0.75: far enough below that a steady mixture cannot cross both */
 
-/* The share of the strongest node, 0..CONVERGE_ONE; 0 for a table without accesses. The node goes to *ret_node
- * (NODE_NONE for such a table; the lowest in a tie). */
-uint32_t converge_strength(const Faults *f, NodeIx *ret_node);
-
-/* The same of amounts per node, below 2^50 each: bytes that lie there. */
+/* The share of the strongest node of amounts per node, below 2^50 each: bytes that lie there, 0..CONVERGE_ONE; 0 when there are none.
+ * The node goes to *ret_node (NODE_NONE when there are none; the lowest in a tie). */
 uint32_t converge_share(const uint64_t *amounts, uint32_t n_nodes, NodeIx *ret_node);
 
 /* Whether what was frozen or not is so now. */
 bool converge_is_frozen(bool frozen, uint32_t strength);
 
-/* The same of all threads of a process together, by the averages of what they were seen to access. */
+/* The share of the strongest node for all threads of a process together, by the averages of what they were seen to access. */
 uint32_t converge_touches(const Touches *touches, NodeIx *ret_node);
 
 /* Of what the threads of a process use that live on one node each (Task.home_node), the share that is there, 0..CONVERGE_ONE;
@@ -38,10 +34,3 @@ uint32_t converge_use(const World *world, const Process *process, const Touches 
 /* Bytes to look at in one window of a scan: `most_bytes` when it has not converged at all, a sixteenth of that when it has, in steps of
  * 1 MB, and 2 MB at least where there are so many. With 512 MB these are v18's 512 to 32 MB. */
 uint64_t converge_window_bytes(uint64_t most_bytes, uint32_t strength);
-
-/* Whether a group may be made to leave its node for another one: a frozen one only for a frozen one. */
-bool converge_may_evict(bool victim_frozen, bool for_frozen);
-
-/* Whether a balancer may move a task to node `to`. One that has converged on `converged` (NODE_NONE: not) goes only
- * there, unless balancing failed more than `nice_tries` times. */
-bool converge_may_move(NodeIx converged, NodeIx to, uint32_t n_failed, uint32_t nice_tries);

@@ -79,11 +79,3 @@ uint64_t scan_period_adapt(const ScanPeriodRange *range, uint64_t period_usec, c
         return MIN(range->max_usec, period_usec * 2);
     return CLAMP(add_slots(period_usec, seen), range->min_usec, range->max_usec);
 }
-
-uint64_t scan_period_after_move(const ScanPeriodRange *range, uint64_t period_usec, NodeIx from, NodeIx to,
-                                NodeIx preferred)
-{
-    bool underway = preferred.i >= 0 && from.i != preferred.i;
-
-    return from.i == to.i || underway ? period_usec : range->start_usec;
-}

@@ -47,8 +47,3 @@ typedef struct ScanPeriodSeen {
  * Otherwise tenths are added when 70 % or more are private, or else local, and taken away when less are. */
 uint64_t scan_period_adapt(const ScanPeriodRange *range, uint64_t period_usec, const ScanPeriodSeen *seen,
                            bool strict_kernel);
-
-/* The period after a task moved: back to the start when it left its preferred node (NODE_NONE: it has none) or had none
- * to go to; unchanged when it went to it, or is still on its way. */
-uint64_t scan_period_after_move(const ScanPeriodRange *range, uint64_t period_usec, NodeIx from, NodeIx to,
-                                NodeIx preferred);

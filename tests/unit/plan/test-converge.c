@@ -4,20 +4,16 @@
 
 #include "fixture.h"
 #include "plan/converge.h"
-#include "score-test.h"
 
 #define MEGABYTE (UINT64_C(1) << 20)
 
 static uint32_t strength_of(uint64_t a, uint64_t b, uint64_t c, uint64_t d, int32_t expected_node)
 {
-    uint32_t strength;
+    const uint64_t amounts[] = {a, b, c, d};
     NodeIx node;
-    Faults f;
+    uint32_t strength = converge_share(amounts, ARRAY_SIZE(amounts), &node);
 
-    TABLE(&f, a, b, c, d);
-    strength = converge_strength(&f, &node);
     assert_int_equal(node.i, expected_node);
-    faults_done(&f);
     return strength;
 }
 
@@ -31,15 +27,16 @@ static void test_strength(void **state)
     assert_int_equal(strength_of(0, 0, 7, 0, 2), 1024);
 }
 
-/* One sequence of a task whose accesses go to nodes as given. */
-static uint32_t sequence(Faults *f, const uint64_t accesses[4])
+/* One sequence of a thread whose accesses go to nodes as given. Returns the strength of all. */
+static uint32_t sequence(Touches *t, pid_t tid, const uint64_t accesses[4])
 {
+    Faults *f = &touches_thread(t, tid)->faults;
     NodeIx node;
 
     for (int32_t i = 0; i < 4; i++)
         faults_accessed(f, (NodeIx){i}, FAULTS_KIND_SHARED, accesses[i]);
     faults_fold(f, 1000000, NULL);
-    return converge_strength(f, &node);
+    return converge_touches(t, &node);
 }
 
 /* A process is the sum of its threads. */
@@ -54,7 +51,7 @@ static void test_touches(void **state)
     assert_int_equal(node.i, -1);
     for (pid_t tid = 1; tid <= 3; tid++) {
         assert_int_equal(touches_add_thread(&t, (TaskKey){.pid = 1, .tid = tid, .start_ticks = 1}), 0);
-        (void)sequence(&touches_thread(&t, tid)->faults, accesses[tid - 1]);
+        (void)sequence(&t, tid, accesses[tid - 1]);
     }
     assert_int_equal(converge_touches(&t, &node), 800 * 1024 / 1000);
     assert_int_equal(node.i, 1);
@@ -95,19 +92,6 @@ static void test_freeze(void **state)
     }
 }
 
-static void test_rank(void **state)
-{
-    assert_false(converge_may_evict(true, false));
-    assert_true(converge_may_evict(true, true));
-    assert_true(converge_may_evict(false, false));
-    assert_true(converge_may_evict(false, true));
-
-    assert_true(converge_may_move(NODE_NONE, (NodeIx){1}, 0, 2));
-    assert_true(converge_may_move((NodeIx){1}, (NodeIx){1}, 0, 2));
-    assert_false(converge_may_move((NodeIx){0}, (NodeIx){1}, 2, 2));
-    assert_true(converge_may_move((NodeIx){0}, (NodeIx){1}, 3, 2));
-}
-
 /* S-FEED: what is looked at falls twelvefold from spread to together, and is back above 250 MB two sequences after a
  * new phase; what was frozen is thawed by then. */
 static void test_s_feed(void **state)
@@ -116,30 +100,31 @@ static void test_s_feed(void **state)
     uint64_t before, after;
     bool frozen = false;
     uint32_t strength = 0;
-    Faults f;
+    Touches t;
 
-    assert_int_equal(faults_init(&f, 4), 0);
+    touches_init(&t, 4);
+    assert_int_equal(touches_add_thread(&t, (TaskKey){.pid = 1, .tid = 1, .start_ticks = 1}), 0);
     for (unsigned i = 0; i < 10; i++)
-        strength = sequence(&f, spread);
+        strength = sequence(&t, 1, spread);
     before = converge_window_bytes(512 * MEGABYTE, strength);
     for (unsigned i = 0; i < 12; i++)
-        frozen = converge_is_frozen(frozen, strength = sequence(&f, together));
+        frozen = converge_is_frozen(frozen, strength = sequence(&t, 1, together));
     after = converge_window_bytes(512 * MEGABYTE, strength);
     assert_true(frozen);
     assert_int_equal(before / after, 12);
 
     for (unsigned i = 0; i < 2; i++)
-        frozen = converge_is_frozen(frozen, strength = sequence(&f, spread));
+        frozen = converge_is_frozen(frozen, strength = sequence(&t, 1, spread));
     assert_false(frozen);
     assert_true(converge_window_bytes(512 * MEGABYTE, strength) > 250 * MEGABYTE);
-    faults_done(&f);
+    touches_done(&t);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_strength), cmocka_unit_test(test_touches), cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_freeze),   cmocka_unit_test(test_rank),    cmocka_unit_test(test_s_feed),
+        cmocka_unit_test(test_freeze),   cmocka_unit_test(test_s_feed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

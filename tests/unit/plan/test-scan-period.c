@@ -145,25 +145,13 @@ static void test_s_settle(void **state)
     }
 }
 
-static void test_after_move(void **state)
-{
-    const ScanPeriodRange range = {.n_windows = 1, .min_usec = 100, .start_usec = 200, .max_usec = 9000};
-    const NodeIx a = {0}, b = {1}, c = {2};
-
-    assert_int_equal(scan_period_after_move(&range, 5000, a, b, a), 200); /* left its node */
-    assert_int_equal(scan_period_after_move(&range, 5000, a, b, NODE_NONE), 200);
-    assert_int_equal(scan_period_after_move(&range, 5000, a, b, b), 5000);
-    assert_int_equal(scan_period_after_move(&range, 5000, a, c, b), 5000);
-    assert_int_equal(scan_period_after_move(&range, 5000, b, c, a), 5000);
-    assert_int_equal(scan_period_after_move(&range, 5000, a, a, a), 5000);
-    assert_int_equal(scan_period_after_move(&range, 5000, a, a, NODE_NONE), 5000);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_range),    cmocka_unit_test(test_group),      cmocka_unit_test(test_adapt),
-        cmocka_unit_test(test_s_settle), cmocka_unit_test(test_after_move),
+        cmocka_unit_test(test_range),
+        cmocka_unit_test(test_group),
+        cmocka_unit_test(test_adapt),
+        cmocka_unit_test(test_s_settle),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
