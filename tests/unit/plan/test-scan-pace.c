@@ -2,13 +2,13 @@
 
 /* P8, P10, P16: first rounds, adapted ones, and what a round says (S-SETTLE). */
 
+#include "../touches-test.h"
 #include "fixture.h"
 #include "plan/converge.h"
 #include "plan/scan-pace.h"
 
 #define MEGABYTE (UINT64_C(1) << 20)
 #define MSEC     UINT64_C(1000)
-#define BLOCK    TOUCHES_BLOCK_BYTES
 
 static const ScanPeriodLimits kernel = {1000000, 60000000, 256 * MEGABYTE};
 
@@ -238,28 +238,9 @@ static void test_moved(void **state)
  * What a round says
  */
 
-static Touches touches;
-
-/* Threads 11 and 12 run on node 0, 13 and 14 on node 1. */
-static int setup(void **state)
+static void touch_block(pid_t tid, uint64_t block)
 {
-    touches_init(&touches, 2);
-    for (pid_t tid = 11; tid <= 14; tid++)
-        assert_int_equal(touches_add_thread(&touches, (TaskKey){11, tid, 5}), 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    touches_done(&touches);
-    return 0;
-}
-
-static void touch(pid_t tid, uint64_t block)
-{
-    const Touch value = {(100 + block) * BLOCK, tid, {tid <= 12 ? 0 : 1}};
-
-    assert_int_equal(touches_add(&touches, &value), 0);
+    touch(tid, (100 + block) * BLOCK);
 }
 
 /* Blocks below 104 lie on node 0, the others on node 1. */
@@ -290,16 +271,16 @@ static void test_private(void **state)
 {
     ScanPaceRound round;
 
-    touch(11, 0);
-    touch(11, 1);
-    touch(11, 4);
-    touch(13, 5);
+    touch_block(11, 0);
+    touch_block(11, 1);
+    touch_block(11, 4);
+    touch_block(13, 5);
     round = end_round();
     assert_seen(&round.seen, 3, 1, 4, 0);
     assert_int_equal(round.n_near, 3);
     assert_int_equal(round.n_far, 1);
     assert_true(round.learning);
-    touch(13, 6);
+    touch_block(13, 6);
     round = end_round();
     assert_seen(&round.seen, 1, 0, 1, 0);
 }
@@ -310,14 +291,14 @@ static void test_shared(void **state)
     ScanPaceRound round;
 
     for (unsigned i = 0; i < 4; i++) {
-        touch(i % 2 ? 11 : 12, 0);
-        touch(i % 2 ? 11 : 12, 4);
+        touch_block(i % 2 ? 11 : 12, 0);
+        touch_block(i % 2 ? 11 : 12, 4);
         round = end_round();
     }
     assert_seen(&round.seen, 1, 1, 0, 2);
     for (unsigned i = 0; i < 4; i++) {
-        touch(i % 2 ? 14 : 11, 0);
-        touch(i % 2 ? 11 : 14, 4);
+        touch_block(i % 2 ? 14 : 11, 0);
+        touch_block(i % 2 ? 11 : 14, 4);
         round = end_round();
     }
     assert_seen(&round.seen, 2, 0, 0, 2);
@@ -333,8 +314,8 @@ static void test_inactive(void **state)
 
     for (unsigned i = 0; i < 4; i++) {
         for (uint64_t k = 8; k < 17; k++)
-            touch(11, k);
-        touch(i % 2 ? 13 : 14, 0);
+            touch_block(11, k);
+        touch_block(i % 2 ? 13 : 14, 0);
         round = end_round();
     }
     assert_seen(&round.seen, 0, 10, 9, 1);

@@ -2,37 +2,10 @@
 
 /* Who touches which memory. */
 
-#include "world/touches.h"
-
+#include "../touches-test.h"
 #include "sample.h"
 
-#define N_NODES 2U
-#define BLOCK   TOUCHES_BLOCK_BYTES
-#define BASE    (512 * BLOCK)
-
-static Touches touches;
-
-static int setup(void **state)
-{
-    touches_init(&touches, N_NODES);
-    for (pid_t tid = 11; tid <= 14; tid++)
-        assert_int_equal(touches_add_thread(&touches, (TaskKey){11, tid, 5}), 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    touches_done(&touches);
-    return 0;
-}
-
-/* Threads 11 and 12 run on node 0, 13 and 14 on node 1. */
-static void touch(pid_t tid, uint64_t address)
-{
-    const Touch value = {address, tid, {tid <= 12 ? 0 : 1}};
-
-    assert_int_equal(touches_add(&touches, &value), 0);
-}
+#define BASE (512 * BLOCK)
 
 static bool end_round(int32_t node)
 {
