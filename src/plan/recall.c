@@ -25,6 +25,10 @@
 
 #define OWNER_WAIT_PERMILLE 100U
 
+/* On a full machine somebody waits for the daemon itself, for as long as it runs: that is not for the loan. Still less than two
+ * threads on one CPU wait. */
+#define OWN_PERMILLE_MAX 300U
+
 /* Run and wait together below this: the borrower sleeps. The same bound that makes a CPU idle. */
 #define ASLEEP_PERMILLE LOAD_IDLE_PERMILLE
 
@@ -131,7 +135,7 @@ static void recall_one(Planner *p, const RecallSubject *s)
 {
     const CpuLoad *load = &p->world->cpus[s->lease->cpu.i];
     uint64_t now = p->world->now_usec;
-    uint32_t wait;
+    uint32_t wait, limit;
 
     if (has_moved(p, s)) {
         emit_recall(p, s, PLAN_RULE_HOME_CHANGED, 0, 0);
@@ -147,9 +151,10 @@ static void recall_one(Planner *p, const RecallSubject *s)
         return;
     }
     if (is_measured(p, s->lease)) {
+        limit = OWNER_WAIT_PERMILLE + MIN(p->world->own_permille, OWN_PERMILLE_MAX);
         wait = MAX(owner_wait(p, s), home_wait(p, s));
-        if (wait >= OWNER_WAIT_PERMILLE) {
-            emit_recall(p, s, PLAN_RULE_OWNER_WAITS, wait, OWNER_WAIT_PERMILLE);
+        if (wait >= limit) {
+            emit_recall(p, s, PLAN_RULE_OWNER_WAITS, wait, limit);
             return;
         }
     }

@@ -322,6 +322,7 @@ static int fold_cpus(Probe *probe, World *world)
     int r;
 
     own_nsec = take_own(probe, &own_cpu);
+    world->own_permille = load_permille(own_nsec, interval_nsec);
 
     for (uint32_t i = 0; i < MIN(world->topology->cpu_limit, (uint32_t)probe->cpus.n_tracks); i++) {
         const CpuTrack *track = &probe->cpus.tracks[i];

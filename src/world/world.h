@@ -243,6 +243,7 @@ typedef struct World {
     uint64_t interval_usec;    /* length of the last tick */
     uint64_t action_cost_usec; /* measured mean cost of one mask change, 0 when not yet measured */
     uint32_t idle_permille;    /* a CPU that was busy for less is idle (P1) */
+    uint32_t own_permille;     /* what the daemon itself ran in the last tick, of a CPU */
     bool partial;              /* some input could not be read in this tick (I10) */
     Bucket cross_node;         /* of the whole host */
 
