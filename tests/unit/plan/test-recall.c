@@ -69,6 +69,27 @@ static void assert_recalled(Fixture *f, PlanRule rule)
     fixture_assert_settled(f, false);
 }
 
+/* Who waits as long as the daemon ran may have waited for the daemon; but not half of a tick. */
+static void test_daemon_in_between(void **state)
+{
+    static const struct {
+        uint32_t own;
+        uint16_t stays, goes;
+    } cases[] = {{0, 99, 100}, {150, 249, 250}, {900, 399, 400}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Fixture f;
+
+        make_lent(&f);
+        f.world->own_permille = cases[i].own;
+        fixture_find(&f, 10, 10)->wait_permille = cases[i].stays;
+        fixture_assert_settled(&f, false);
+        fixture_find(&f, 10, 10)->wait_permille = cases[i].goes;
+        assert_recalled(&f, PLAN_RULE_OWNER_WAITS);
+        fixture_done(&f);
+    }
+}
+
 /* The ways the owner is seen. */
 static void test_owner_waits(void **state)
 {
@@ -361,13 +382,13 @@ static void test_two_ticks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_owner_waits),    cmocka_unit_test(test_waited_on_loan),
-        cmocka_unit_test(test_not_the_owner),  cmocka_unit_test(test_lease_ended),
-        cmocka_unit_test(test_asleep),         cmocka_unit_test(test_room_at_home),
-        cmocka_unit_test(test_farthest_first), cmocka_unit_test(test_cpu_gone),
-        cmocka_unit_test(test_paused),         cmocka_unit_test(test_home_changed),
-        cmocka_unit_test(test_release),        cmocka_unit_test(test_hands),
-        cmocka_unit_test(test_two_ticks),
+        cmocka_unit_test(test_owner_waits),    cmocka_unit_test(test_daemon_in_between),
+        cmocka_unit_test(test_waited_on_loan), cmocka_unit_test(test_not_the_owner),
+        cmocka_unit_test(test_lease_ended),    cmocka_unit_test(test_asleep),
+        cmocka_unit_test(test_room_at_home),   cmocka_unit_test(test_farthest_first),
+        cmocka_unit_test(test_cpu_gone),       cmocka_unit_test(test_paused),
+        cmocka_unit_test(test_home_changed),   cmocka_unit_test(test_release),
+        cmocka_unit_test(test_hands),          cmocka_unit_test(test_two_ticks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
