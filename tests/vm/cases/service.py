@@ -212,7 +212,7 @@ class Fences(ServiceTest):
         service.wait_allowed(node_cpus(1))
         systemctl("stop", DAEMON)
         self.assertIn(show(WORK, "AllowedCPUs"), ("", service.online()))
-        self.assertEqual(service.dropins(), [])
+        self.assertEqual(service.fence_dropins(), [])
         self.assertEqual(work_masks(), {service.online()})
 
     def test_delegated(self):

@@ -128,7 +128,7 @@ def wait_allowed(cpus: str) -> None:
     lib.wait_until(f"{WORK} to have AllowedCPUs={cpus}", lambda: show(WORK, "AllowedCPUs").replace(" ", ",") == cpus)
 
 
-def dropins() -> list[str]:
+def fence_dropins() -> list[str]:
     """What the service manager keeps of fences: below /run, where the sandbox must let it be removed."""
     return [str(path) for path in pathlib.Path("/run/systemd").glob(f"*/{WORK}*.d/50-Allowed*.conf")]
 
