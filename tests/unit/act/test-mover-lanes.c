@@ -4,7 +4,6 @@
 
 #include "mover-fixture.h"
 
-
 /* Two lanes each. */
 static int setup(void **state)
 {
