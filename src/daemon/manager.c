@@ -86,18 +86,24 @@ static int turn_if_needed(Manager *manager, uint64_t now_usec)
     return turn(manager);
 }
 
+/* When the next tick or glance is due. */
+static uint64_t next_look(const Manager *manager)
+{
+    uint64_t glance = manager->glanced_usec + manager->config->fast_tick_usec;
+
+    return manager->options.once ? manager->due_usec : MIN(manager->due_usec, glance);
+}
+
 /* Waits until there is something for the event loop (1), or until it is time for a tick (made: 1) or a glance (0); -errno. Ten times a
  * second, that is two system calls where a timer of the event loop would be five, and four readings of clocks, which are system calls
  * too where programs cannot read the clock. *now_usec is the time, and is brought up to date. */
 static int wait_and_turn(Manager *manager, uint64_t *now_usec)
 {
     struct pollfd poll = {.fd = sd_event_get_fd(manager->event), .events = POLLIN};
-    uint64_t now = *now_usec, next = manager->due_usec;
+    uint64_t now = *now_usec, next = next_look(manager);
     struct timespec timeout;
     int r;
 
-    if (!manager->options.once)
-        next = MIN(next, manager->glanced_usec + manager->config->fast_tick_usec);
     if (next <= now)
         return turn_if_needed(manager, now);
     timeout = (struct timespec){.tv_sec = (time_t)((next - now) / USEC_PER_SEC),
@@ -107,6 +113,18 @@ static int wait_and_turn(Manager *manager, uint64_t *now_usec)
     if (r == 0)
         return turn_if_needed(manager, *now_usec);
     return r < 0 && errno != EINTR ? -errno : 1;
+}
+
+/* As long as clients keep the event loop busy it does not wait; ticks come in between all the same. Returns 1, or -errno. */
+static int turn_between(Manager *manager)
+{
+    uint64_t now = time_now_usec();
+    int r, code;
+
+    if (now < next_look(manager) || sd_event_get_exit_code(manager->event, &code) != -ENODATA)
+        return 1;
+    r = turn_if_needed(manager, now);
+    return r < 0 ? r : 1;
 }
 
 /* sd_event_loop() with ticks and glances in between. */
@@ -125,7 +143,8 @@ static int loop(Manager *manager)
             while (r == 0);
             if (r > 0)
                 r = sd_event_wait(manager->event, 0);
-        }
+        } else if (r > 0)
+            r = turn_between(manager);
         if (r > 0)
             r = sd_event_dispatch(manager->event);
         if (r < 0)

@@ -111,6 +111,17 @@ class Storm(lib.DaemonTest):
         self.assertLess(self.running.log().count("too many clients"), 5)
         self.running.stop()
 
+    def test_ticks_go_on(self):
+        """Also while the event loop has more to do than it can."""
+        workload = self.spinner("--threads=8")
+        self.wait_home(self.running, workload)
+        tick = self.status("tick")
+        said = json.loads(self.storm(800, 50000, 6).stdout.read())
+        self.assertGreater(said["replies"], 0)
+        # A hundred, where the machine has time for them.
+        self.assertGreaterEqual(self.status("tick") - tick, 10)
+        self.running.stop()
+
     def test_half_messages(self):
         """They stay as long as they like, and hold nobody up; some hang up in the middle of a message."""
         waiting = [self.open() for _ in range(20)]
