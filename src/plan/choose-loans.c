@@ -13,7 +13,7 @@
  *
  *   others live there    one that nobody has is given: what is lent is less than what is had;
  *   loans will do        what the group then wants beyond its home fits the CPUs that the others leave idle there, and is no more
- *                        than half of what it has at home;
+ *                        than half of what it has at home, three threads for two CPUs (S-UNEVEN);
  *   it may be lent them  by Steal=, Scope=, NodeLimit= and MaxDistance=;
  *   threads share memory as far as is known. Threads that each use their own are at home on several nodes (thread-homes.c).
  */
@@ -23,7 +23,7 @@
 #include "plan/choose.h"
 #include "plan/pack.h"
 
-/* Wanting less than this on a node, others do not live there. */
+/* Wanting less than this on a node, others do not live there: what of two ticks makes a CPU overloaded (P1). */
 #define LIVES_PERMILLE 250U
 
 /* What is lent is at most such a part of what is had. */
