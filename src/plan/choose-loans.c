@@ -62,7 +62,8 @@ static bool may_borrow(const Planner *p, const Policy *policy, PackNodes home, u
     if (!policy->steal || policy->scope != POLICY_SCOPE_MACHINE || p->n_cpu_nodes > policy->node_limit)
         return false;
     for (PackNodes rest = home; rest; rest &= rest - 1)
-        if (topology->distances[(size_t)__builtin_ctzll(rest) * topology->n_nodes + node] <= policy->max_distance)
+        if (topology->distances[(size_t)__builtin_ctzll(rest) * topology->n_nodes + node] <=
+            policy->max_distance)
             return true;
     return false;
 }

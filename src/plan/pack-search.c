@@ -22,10 +22,10 @@
 
 #include <string.h>
 
-#define NODES_FEW 4   /* 15 sets: hardly more than a search for the best would look at */
-#define KICK_MAX  8U  /* groups; of a small problem all, which makes it a new start */
-#define KICKS     64U /* in vain, then the search ends */
-#define KICKS_HOME 8U /* the same when everybody is at home, as nearly always */
+#define NODES_FEW  4   /* 15 sets: hardly more than a search for the best would look at */
+#define KICK_MAX   8U  /* groups; of a small problem all, which makes it a new start */
+#define KICKS      64U /* in vain, then the search ends */
+#define KICKS_HOME 8U  /* the same when everybody is at home, as nearly always */
 
 typedef struct Quest {
     uint32_t item;

@@ -46,13 +46,13 @@ static void test_beside_others(void **state)
     static const struct {
         const char *policy;
         unsigned threads[2];
-        uint64_t mib[2]; /* of the larger one; the smaller one has its memory on the second node */
+        uint64_t mib[2];  /* of the larger one; the smaller one has its memory on the second node */
         const char *home; /* NULL: both nodes, so it roams */
     } cases[] = {
         {BORROWS, {3, 1}, {100, 0}, "0"},
-        {BORROWS, {3, 1}, {0, 100}, "1"},            /* the other one gives way to it */
-        {BORROWS, {3, 0}, {100, 0}, NULL},           /* nobody else is there */
-        {BORROWS, {4, 1}, {100, 0}, NULL},           /* there are not as many as it wants */
+        {BORROWS, {3, 1}, {0, 100}, "1"},  /* the other one gives way to it */
+        {BORROWS, {3, 0}, {100, 0}, NULL}, /* nobody else is there */
+        {BORROWS, {4, 1}, {100, 0}, NULL}, /* there are not as many as it wants */
         {BORROWS "Steal=no\n", {3, 1}, {100, 0}, NULL},
         {BORROWS "NodeLimit=1\n", {3, 1}, {100, 0}, NULL},
         {BORROWS "MaxDistance=10\n", {3, 1}, {100, 0}, NULL},
