@@ -164,7 +164,7 @@
  *   ("normal", "idle", "realtime", "deadline", "ext"), hands s ("free", "foreign", "repinned", "per-cpu",
  *   "class", "denied", "unknown"), last_cpu i, node i (of last_cpu; -1: not known), memory_node i
  *   (that with most of its process's memory; -1: not known), use aa{sv} (node u, pages t: what it uses, by where that lies; empty:
- *   not known), use_private_permille u (of it, used by nobody else), use_buddy i (the thread that it shares most with; 0:
+ *   not known), use_private_permille u (of it, used by nobody else, at least), use_buddy i (the thread that it shares most with; 0:
  *   none), use_age_usec t, home_node i (the node of a home of several that it lives on; -1: any), run_permille u,
  *   wait_permille u, run_mean_permille u, wait_mean_permille u, allowed s, original s ("" when not changed
  *   by the daemon), lent_cpu i (-1: none), group t, workload s, last_move_usec t (instant, 0: never)

@@ -209,13 +209,14 @@ static ScanPeriodRange range_of(const Policy *policy, const Process *process)
 /* What moves because of what was seen is something to be learnt, too. */
 static int set_pace(const EvidenceWatchLook *look, const Touches *touches, bool counted)
 {
+    const EvidenceRound *last = &look->watch->report.last;
     ScanPaceRound round = {
         .range = range_of(look->policy, look->process),
         .strength = converge_use(look->world, look->process, touches),
     };
     int r = counted ? scan_pace_read(touches, &round) : 0;
 
-    round.cost_usec = counted ? look->watch->report.last.target_usec : 0;
+    round.cost_usec = counted ? MAX(last->target_usec, last->cost_usec) : 0;
     round.learning |= look->process->memory.to || look->watch->sorting.n_moves > 0;
     if (r == 0)
         scan_pace_round(&look->watch->pace, &round);

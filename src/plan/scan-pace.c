@@ -38,7 +38,7 @@
 /* Of what has come together, so much is used from where it is. */
 #define NEAR_PERMILLE 900U
 
-/* Of the time of a process that has settled, rounds take one in so many. */
+/* Once a process has settled, rounds take one in so many of a CPU's time. */
 #define SETTLED_COST_RATIO 200U
 
 static ScanPeriodRange range_for(const ScanPaceRound *round)
@@ -150,7 +150,7 @@ static int find_active(const Touches *touches, hwloc_bitmap_t active)
 /* Who has not been seen often enough to own it has it for himself as long as nobody else was seen there. */
 static FaultsKind kind_of(const TouchBlock *block)
 {
-    return block->owners[1].tid == 0 || touches_owner(block) != 0 ? FAULTS_KIND_PRIVATE : FAULTS_KIND_SHARED;
+    return touches_shared(block) ? FAULTS_KIND_SHARED : FAULTS_KIND_PRIVATE;
 }
 
 static void add_block(const TouchBlock *block, hwloc_const_bitmap_t active, ScanPaceRound *round)

@@ -32,14 +32,14 @@ typedef struct ScanPaceRound {
     ScanPeriodSeen seen;
     uint64_t n_near,
         n_far; /* what was used from the node it lies on, and the rest: without what P12 makes of it */
-    uint64_t cost_usec; /* what it took of the process's time; 0: not known */
+    uint64_t cost_usec; /* what it took of the process's time, or of ours if that is more; 0: not known */
     uint32_t strength;  /* of its convergence, 0..CONVERGE_ONE (P16) */
     bool learning;      /* who uses what is not known yet of much of it, or is being acted upon */
 } ScanPaceRound;
 
 /* After a round. The first ones keep their pace, whatever the range. The next one is at the start of the range; from then
  * on the period is adapted, and at least doubled while nine tenths are in one place and used from there. It does not become longer
- * than it takes for rounds to cost the process half a percent. When less is used from near than before, by more than chance may
+ * than it takes for rounds to cost half a percent of a CPU. When less is used from near than before, by more than chance may
  * do, there are first rounds again: somebody uses other memory than he did. */
 void scan_pace_round(ScanPace *pace, const ScanPaceRound *round);
 

@@ -91,21 +91,26 @@ static int remember(Sorting *sorting, const SortingMove *move, uint64_t now_usec
     for (uint64_t block = first; block <= last; block++) {
         if (!GROW(sorting->past, sorting->past_capacity, sorting->n_past + 1))
             return -ENOMEM;
-        sorting->past[sorting->n_past++] = (SortingPast){block, move->from, now_usec};
+        sorting->past[sorting->n_past++] = (SortingPast){block, move->from, now_usec, 1};
     }
     return 0;
 }
 
-/* Of each block only the last move is kept. */
+/* Of each block only the last move is kept, and how often it was the same one. */
 static void tidy(Sorting *sorting)
 {
     size_t n = 0;
 
     if (sorting->n_past > 0)
         qsort(sorting->past, sorting->n_past, sizeof(*sorting->past), sorting_compare_past);
-    for (size_t i = 0; i < sorting->n_past; i++)
-        if (i + 1 == sorting->n_past || sorting->past[i + 1].block != sorting->past[i].block)
-            sorting->past[n++] = sorting->past[i];
+    for (size_t i = 0; i < sorting->n_past; i++) {
+        SortingPast *past = &sorting->past[i], *next = past + 1;
+
+        if (i + 1 == sorting->n_past || next->block != past->block)
+            sorting->past[n++] = *past;
+        else if (next->from.i == past->from.i)
+            next->n_tries += past->n_tries;
+    }
     sorting->n_past = n;
 }
 

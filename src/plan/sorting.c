@@ -4,7 +4,8 @@
  * thread that somebody else has sent to one node lives there.
  *
  * What threads of several nodes share has no right node. Where most of what is known of a process is of that kind, such
- * blocks are striped over its home, so that no node serves all (P17); else they stay.
+ * blocks are striped over its home, so that no node serves all (P17); else they stay. Of two threads that share all each is the
+ * only one at a block for some rounds, by chance: as long as that may be, such a block goes with the others.
  *
  * Example: 48 blocks on node 0, 20 of them of a thread that lives on node 1, 20 of one on node 0, and both use 8. The 20 go to
  * node 1 in one order; 8 of 48 is not most, and they stay. */
@@ -18,9 +19,15 @@
 /* Blocks of threads on several nodes, of which no node has more than this share of the use, are shared. */
 #define SHARED_PERMILLE 875U
 
-/* They are striped when they are more than half of what is known, and more than a quarter of them lie elsewhere. */
+/* They are striped when they are more than half of what is known, and more than a quarter of them lie elsewhere; then also the
+ * rest, for as long as they are that. */
 #define STRIPE_SHARE 2U
 #define STRIPE_WORTH 4U
+
+/* When so many blocks are known, and most are shared, so are those that one thread was seen at in fewer rounds than show that it
+ * has one for itself. Of two threads that share a block each is the only one there in ten rounds once in five hundred times. */
+#define STRIPE_KNOWN 8U
+#define SURE_ROUNDS  10U
 
 int sorting_init(Sorting *sorting, uint32_t n_nodes)
 {
@@ -137,7 +144,8 @@ static SortingPast *find_past(const Sorting *sorting, uint64_t block)
     return low > 0 && sorting->past[low - 1].block == block ? &sorting->past[low - 1] : NULL;
 }
 
-static bool rests(const Sorting *sorting, const SortingLook *look, uint64_t block, NodeIx to)
+/* What moved a while ago, or did not move though it was to several times. */
+static bool rests(const Sorting *sorting, const SortingLook *look, uint64_t block, NodeIx from, NodeIx to)
 {
     const SortingPast *past = find_past(sorting, block);
     uint64_t age = past ? look->world->now_usec - MIN(past->usec, look->world->now_usec) : 0;
@@ -145,6 +153,7 @@ static bool rests(const Sorting *sorting, const SortingLook *look, uint64_t bloc
     if (!past)
         return false;
     return age < look->policy->min_residency_usec ||
+           (past->n_tries >= BLOCKS_TRIES && from.i == past->from.i) ||
            (to.i == past->from.i && age < look->policy->ping_pong_usec);
 }
 
@@ -207,7 +216,7 @@ static int take_range(Sorting *sorting, const SortingLook *look, const BlocksRan
         move.range.start = move.range.end;
         move.range.end = MIN((block + 1) * TOUCHES_BLOCK_BYTES, range->end);
         move.from = lies_on(look->touches, move.range.start);
-        if (rests(sorting, look, block, move.to)) {
+        if (rests(sorting, look, block, move.from, move.to)) {
             blocks_take_back(&sorting->blocks, move.range.start, move.range.end);
             sorting->n_resting++;
         } else {
@@ -236,13 +245,16 @@ static bool is_free(const Place *place, pid_t tid)
            task->home_node.i < 0 && place->only.i < 0;
 }
 
-/* Whether threads of several nodes use it, all of which are known; threads that are free use it from any. */
-static bool is_shared(Sorting *sorting, const Place *place, const TouchBlock *block)
+typedef enum Use {
+    USE_ONE,     /* threads of one node, or of one that is not known */
+    USE_PERHAPS, /* one thread that is free, which was not seen there often enough */
+    USE_SHARED,  /* threads of several nodes, or several that are free: they use it from any */
+} Use;
+
+static Use use_of(Sorting *sorting, const Place *place, const TouchBlock *block)
 {
     uint64_t *votes = sorting->sums, all = 0, most = 0;
 
-    if (touches_owner(block) != 0)
-        return false;
     memset(votes, 0, sorting->n_nodes * sizeof(*votes));
     for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++) {
         NodeIx node = node_of((void *)place, block->owners[i].tid);
@@ -252,10 +264,14 @@ static bool is_shared(Sorting *sorting, const Place *place, const TouchBlock *bl
             votes[node.i] += block->owners[i].weight;
             most = MAX(most, votes[node.i]);
         } else if (!is_free(place, block->owners[i].tid)) {
-            return false;
+            return USE_ONE;
         }
     }
-    return most * 1000 < all * SHARED_PERMILLE;
+    if (most * 1000 >= all * SHARED_PERMILLE)
+        return USE_ONE;
+    if (touches_shared(block))
+        return USE_SHARED;
+    return block->owners[1].tid == 0 && block->n_rounds < SURE_ROUNDS ? USE_PERHAPS : USE_ONE;
 }
 
 /* Where the mover puts a striped block (MoverOrder.to_nodes). */
@@ -281,28 +297,36 @@ typedef struct Shared {
     size_t n_known, n_shared, n_elsewhere;
 } Shared;
 
-/* Counts, and with `add` says that those that are elsewhere move. */
-static int walk_shared(Sorting *sorting, const SortingLook *look, bool add, Shared *ret)
+static void count_shared(Sorting *sorting, const SortingLook *look, Shared *ret)
+{
+    const Place place = place_of(sorting, look);
+
+    *ret = (Shared){0};
+    for (size_t i = 0; i < look->touches->n_blocks; i++) {
+        const TouchBlock *block = &look->touches->blocks[i];
+
+        if (block->n_rounds < TOUCHES_ROUNDS_MIN)
+            continue;
+        ret->n_known++;
+        if (use_of(sorting, &place, block) != USE_SHARED || !may_stripe(look, block))
+            continue;
+        ret->n_shared++;
+        ret->n_elsewhere += block->node.i >= 0 && block->node.i != stripe_node(sorting, block->address).i;
+    }
+}
+
+static int add_shared(Sorting *sorting, const SortingLook *look, Use least)
 {
     const Place place = place_of(sorting, look);
     int r = 0;
 
-    *ret = (Shared){0};
     for (size_t i = 0; i < look->touches->n_blocks && r == 0; i++) {
         const TouchBlock *block = &look->touches->blocks[i];
         uint64_t number = block->address / TOUCHES_BLOCK_BYTES, start = number * TOUCHES_BLOCK_BYTES;
         NodeIx to = stripe_node(sorting, block->address);
 
-        if (block->n_rounds < TOUCHES_ROUNDS_MIN)
-            continue;
-        ret->n_known++;
-        if (!is_shared(sorting, &place, block) || !may_stripe(look, block))
-            continue;
-        ret->n_shared++;
-        if (block->node.i < 0 || block->node.i == to.i || rests(sorting, look, number, to))
-            continue;
-        ret->n_elsewhere++;
-        if (add)
+        if (block->node.i >= 0 && block->node.i != to.i && may_stripe(look, block) &&
+            use_of(sorting, &place, block) >= least && !rests(sorting, look, number, block->node, to))
             r = add_move(sorting,
                          &(SortingMove){{start, start + TOUCHES_BLOCK_BYTES}, block->node, NODE_NONE});
     }
@@ -323,11 +347,14 @@ static int stripe(Sorting *sorting, const SortingLook *look)
 
     if (hwloc_bitmap_weight(sorting->home) < 2)
         return 0;
-    r = walk_shared(sorting, look, false, &shared);
-    if (r < 0 || shared.n_shared * STRIPE_SHARE <= shared.n_known ||
-        shared.n_elsewhere * STRIPE_WORTH <= shared.n_shared)
-        return r;
-    r = walk_shared(sorting, look, true, &shared);
+    count_shared(sorting, look, &shared);
+    if (shared.n_shared * STRIPE_SHARE <= shared.n_known)
+        sorting->striping = false;
+    else if (shared.n_elsewhere * STRIPE_WORTH > shared.n_shared)
+        sorting->striping = true;
+    if (!sorting->striping)
+        return 0;
+    r = add_shared(sorting, look, shared.n_known >= STRIPE_KNOWN ? USE_PERHAPS : USE_SHARED);
     qsort(sorting->moves, sorting->n_moves, sizeof(*sorting->moves), compare_moves);
     return r;
 }

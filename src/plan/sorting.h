@@ -23,6 +23,7 @@ typedef struct SortingPast {
     uint64_t block; /* address / TOUCHES_BLOCK_BYTES */
     NodeIx from;
     uint64_t usec;
+    uint32_t n_tries; /* moves from there in a row */
 } SortingPast;
 
 typedef struct Sorting {
@@ -38,6 +39,7 @@ typedef struct Sorting {
     uint64_t *sums;                /* [n_nodes] */
     uint32_t n_nodes;
     uint32_t n_quiet;
+    bool striping;      /* what is shared is to be striped */
     uint64_t n_resting; /* blocks that were to move, and rest (I7); since the start */
 } Sorting;
 

@@ -15,8 +15,18 @@
 
 #include "base/util.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Of the weights of a block's owners, less than one part in so many is nobody: a round of somebody else is that after eight. */
+#define SHARED_SHARE 256U
+
+/* What a thread has for itself is taken to be what all of its process have, as if so many blocks said it. */
+#define PRIOR_BLOCKS 2
+
+/* What the averages of Buddy, which keep fifteen sixteenths, show of a block. */
+#define AVERAGE_BLOCK (TOUCHES_ROUND / 16)
 
 void touches_init(Touches *touches, uint32_t n_nodes)
 {
@@ -383,14 +393,28 @@ bool touches_fold(Touches *touches, uint64_t period_usec)
  * What it says
  */
 
-pid_t touches_owner(const TouchBlock *block)
+static uint64_t total_weight(const TouchBlock *block)
 {
     uint64_t total = 0;
 
-    if (block->n_rounds < TOUCHES_ROUNDS_MIN)
-        return 0;
     for (size_t i = 0; i < TOUCHES_OWNERS; i++)
         total += block->owners[i].weight;
+    return total;
+}
+
+bool touches_shared(const TouchBlock *block)
+{
+    uint64_t total = total_weight(block);
+
+    return (total - block->owners[0].weight) * SHARED_SHARE > total;
+}
+
+pid_t touches_owner(const TouchBlock *block)
+{
+    uint64_t total = total_weight(block);
+
+    if (block->n_rounds < TOUCHES_ROUNDS_MIN)
+        return 0;
     return block->owners[0].weight * 1000ULL >= total * TOUCHES_OWNED_PERMILLE ? block->owners[0].tid : 0;
 }
 
@@ -426,7 +450,32 @@ BuddyClass touches_thread_class(const TouchThread *thread)
     return thread->n_samples < TOUCHES_SAMPLES_MIN ? BUDDY_CLASS_UNKNOWN : thread->buddy.class;
 }
 
-static int tell_thread(const TouchThread *thread, World *world, uint64_t *pages, uint64_t now_usec)
+/* What of the blocks that were touched again is private, of all threads; all when there are none, as a first touch is (P11). */
+static double private_part(const Touches *touches)
+{
+    uint64_t own = 0, all = 0;
+
+    for (size_t i = 0; i < touches->n_threads; i++) {
+        own += touches->threads[i].buddy.private_average;
+        all += touches->threads[i].buddy.private_average + touches->threads[i].buddy.shared_average;
+    }
+    return all > 0 ? (double)own / (double)all : 1;
+}
+
+/* What of its use is the thread's own, in permille, at least: the part of the blocks it touched again, less a standard deviation.
+ * `part` is that of all threads, and counts for some blocks. Two threads that share all are each alone at half of the blocks, and at
+ * seven of eight by chance: that is 680 permille then; and where nobody shares anything it is 1000 from the first block on. */
+static uint32_t private_permille(const TouchThread *thread, double part)
+{
+    double own = (double)thread->buddy.private_average / AVERAGE_BLOCK,
+           n = own + (double)thread->buddy.shared_average / AVERAGE_BLOCK + PRIOR_BLOCKS;
+
+    part = (own + part * PRIOR_BLOCKS) / n;
+    return (uint32_t)(MAX(part - sqrt(part * (1 - part) / n), 0.0) * 1000);
+}
+
+static int tell_thread(const Touches *touches, const TouchThread *thread, double part, World *world,
+                       uint64_t *pages, uint64_t now_usec)
 {
     uint64_t all = faults_total(&thread->faults), own = faults_kind(&thread->faults, FAULTS_KIND_PRIVATE);
     Task *task = world_task(world, thread->key);
@@ -435,17 +484,21 @@ static int tell_thread(const TouchThread *thread, World *world, uint64_t *pages,
         return 0;
     for (uint32_t i = 0; i < world->topology->n_nodes; i++)
         pages[i] = faults_memory(&thread->faults, (NodeIx){(int32_t)i});
-    return world_set_task_use(world, task, pages, (uint32_t)(own * 1000 / all), thread->buddy.buddy,
-                              now_usec);
+    /* Of evidence without blocks: as it was counted. */
+    return world_set_task_use(world, task, pages,
+                              touches->n_blocks > 0 ? private_permille(thread, part)
+                                                    : (uint32_t)(own * 1000 / all),
+                              thread->buddy.buddy, now_usec);
 }
 
 int touches_tell(const Touches *touches, World *world, uint64_t now_usec)
 {
     CLEANUP_FREE uint64_t *pages = calloc(MAX(world->topology->n_nodes, 1U), sizeof(*pages));
+    double part = private_part(touches);
     int r = pages ? 0 : -ENOMEM;
 
     for (size_t i = 0; i < touches->n_threads && r == 0; i++)
-        r = tell_thread(&touches->threads[i], world, pages, now_usec);
+        r = tell_thread(touches, &touches->threads[i], part, world, pages, now_usec);
     return r;
 }
 

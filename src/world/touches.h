@@ -114,6 +114,10 @@ bool touches_fold(Touches *touches, uint64_t period_usec);
 /* The thread the block belongs to, 0: it has been seen too rarely, or is shared. */
 pid_t touches_owner(const TouchBlock *block);
 
+/* Whether somebody besides its first owner was there in the last seven rounds or so. Unlike touches_owner(), which is to see soon
+ * that a block has another user, this is not mistaken when one of two is by chance the first three times in a row. */
+bool touches_shared(const TouchBlock *block);
+
 typedef struct TouchesSummary {
     size_t n_judged;           /* blocks touched in TOUCHES_ROUNDS_MIN rounds or more */
     size_t n_shared;           /* of these, without an owner */

@@ -353,6 +353,11 @@ static void test_striped(void **state)
     done(&b);
 }
 
+static void set_free(Bench *b)
+{
+    fixture_find(&b->f, PID, ON_0)->home_node = fixture_find(&b->f, PID, ON_1)->home_node = NODE_NONE;
+}
+
 /* Threads that share everything have no node of their own, and use it from any of their home. */
 static void test_striped_for_free_threads(void **state)
 {
@@ -360,7 +365,7 @@ static void test_striped_for_free_threads(void **state)
     Bench b;
 
     setup(&b);
-    fixture_find(&b.f, PID, ON_0)->home_node = fixture_find(&b.f, PID, ON_1)->home_node = NODE_NONE;
+    set_free(&b);
     for (uint32_t i = 0; i < 8; i++)
         b.user[i] = ON_0; /* its own, wherever it is */
     rounds(&b, 12);
@@ -376,13 +381,77 @@ static void test_striped_for_free_threads(void **state)
     done(&b);
 }
 
+/* When most of eight blocks that are known are shared, so are those at which only one was seen, and not often; what one was seen at ten
+ * times stays. What is found later goes as well, though it is less than a quarter. */
+static void test_striped_with_the_others(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup(&b);
+    set_free(&b);
+    b.user[9] = ON_0;
+    rounds(&b, 10);
+    for (uint32_t i = 0; i < 8; i++)
+        b.user[i] = i < 5 ? -1 : ON_1;
+    rounds(&b, 4);
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_true(use.stripe);
+    assert_int_equal(use.bytes, 4 * BLOCK); /* 1, 3; 5, 7 */
+    carry_out(&b, &use);
+
+    b.user[11] = -1;
+    rounds(&b, 4);
+    b.f.world->now_usec += 3600 * SEC;
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_true(use.stripe);
+    assert_int_equal(use.bytes, BLOCK);
+    done(&b);
+}
+
+/* A block that is to be striped and does not go is let be after three times. */
+static void test_striped_in_vain(void **state)
+{
+    unsigned n_orders = 0;
+    PlanUse use;
+    Bench b;
+
+    setup(&b);
+    set_free(&b);
+    for (uint32_t i = 0; i < 8; i++)
+        b.user[i] = -1;
+    rounds(&b, 8);
+    for (unsigned i = 0; i < 6; i++) {
+        round_(&b);
+        judge(&b);
+        if (order(&b, &use)) {
+            assert_int_equal(use.bytes, 4 * BLOCK);
+            carry_out(&b, &use);
+            for (uint32_t k = 0; k < 8; k++)
+                b.where[k].i = 0;
+            n_orders++;
+        }
+        b.f.world->now_usec += b.policy->min_residency_usec + SEC;
+    }
+    assert_int_equal(n_orders, 3);
+    done(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_own),     cmocka_unit_test(test_apart),
-        cmocka_unit_test(test_rest),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_in_turn), cmocka_unit_test(test_foreign),
-        cmocka_unit_test(test_striped), cmocka_unit_test(test_striped_for_free_threads),
+        cmocka_unit_test(test_own),
+        cmocka_unit_test(test_apart),
+        cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_in_turn),
+        cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_striped),
+        cmocka_unit_test(test_striped_for_free_threads),
+        cmocka_unit_test(test_striped_with_the_others),
+        cmocka_unit_test(test_striped_in_vain),
     };
 
     return cmocka_run_group_tests_name("plan/sorting", tests, NULL, NULL);

@@ -128,7 +128,7 @@ static void test_told(void **state)
     assert_int_equal(touches_tell(&touches, world, 77), 0);
     assert_int_equal(world->tasks[0].use->pages[0], 0);
     assert_int_equal(world->tasks[0].use->pages[1], average(11, 1, FAULTS_KIND_PRIVATE));
-    assert_int_equal(world->tasks[0].use->private_permille, 1000);
+    assert_in_range(world->tasks[0].use->private_permille, 900, 1000);
     assert_int_equal(world->tasks[0].use->buddy.tid, 0);
     assert_int_equal(world->tasks[0].use->measured_usec, 77);
     assert_null(world->tasks[1].use); /* it was not seen */
@@ -264,6 +264,51 @@ static void test_limits(void **state)
     assert_int_equal(touches_add_thread(&touches, (TaskKey){11, 99, 5}), -E2BIG);
 }
 
+/* Two that share all: 11 was alone at five of the six blocks it touched again, which is more than three quarters, by chance. */
+static void test_alone_by_chance(void **state)
+{
+    CLEANUP(world_free_p) World *world = sample_empty();
+
+    assert_int_equal(sample_process(world, 11, -1, -1), 0);
+    for (pid_t tid = 11; tid <= 12; tid++) {
+        int at = sample_task(world, 11, tid, 0, 0);
+
+        assert_true(at >= 0);
+        world->tasks[at].start_ticks = 5;
+    }
+    for (unsigned i = 0; i < 6; i++)
+        touch(11, BASE + i * BLOCK);
+    assert_true(end_round(0));
+    for (unsigned i = 0; i < 6; i++)
+        touch(i == 5 ? 12 : 11, BASE + i * BLOCK);
+    assert_true(end_round(0));
+    for (unsigned i = 0; i < 6; i++)
+        touch(i == 5 ? 11 : 12, BASE + i * BLOCK);
+    assert_true(end_round(0));
+    assert_int_equal(touches_tell(&touches, world, 77), 0);
+    assert_in_range(world->tasks[0].use->private_permille, 500, 700);
+}
+
+/* One of two was there the last three times: it owns the block, which is shared all the same, until the other has not been seen for
+ * long enough. */
+static void test_shared_for_long(void **state)
+{
+    touch(12, BASE);
+    assert_true(end_round(0));
+    assert_false(touches_shared(&touches.blocks[0]));
+    for (unsigned round = 0; round < 3; round++) {
+        touch(11, BASE);
+        assert_true(end_round(0));
+    }
+    assert_int_equal(touches_owner(&touches.blocks[0]), 11);
+    assert_true(touches_shared(&touches.blocks[0]));
+    for (unsigned round = 0; round < 6; round++) {
+        touch(11, BASE);
+        assert_true(end_round(0));
+    }
+    assert_false(touches_shared(&touches.blocks[0]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +316,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_round, setup, teardown),
         cmocka_unit_test_setup_teardown(test_private_and_shared, setup, teardown),
         cmocka_unit_test_setup_teardown(test_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_alone_by_chance, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_shared_for_long, setup, teardown),
         cmocka_unit_test_setup_teardown(test_together, setup, teardown),
         cmocka_unit_test_setup_teardown(test_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(test_changes_hands, setup, teardown),
