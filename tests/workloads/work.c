@@ -126,13 +126,37 @@ static void note_sample(const PlaceShares *shares, uint64_t now, RoomResult *res
         sample->local = (double)shares->n_local / (double)shares->n_pages;
 }
 
-/* What comes before is of no interest: whoever places the threads is not done yet. Work that is over sooner has no window. */
-static uint64_t open_late(uint64_t now, uint64_t at)
+/* A window that begins late is about the settled state. What comes before is of no interest: whoever places the threads is not done yet;
+ * nor is what comes when the first thread has ended, whose CPU is free for others then. Work that is over sooner has no window. */
+typedef struct LateWindow {
+    uint64_t open_nsec; /* when the first mark is due; UINT64_MAX: no more */
+    bool open;
+} LateWindow;
+
+static LateWindow late_window(const RoomOptions *options)
 {
-    if (now < at)
-        return at;
-    window_mark((unsigned)room->options.window);
-    return UINT64_MAX;
+    bool late = options->window >= 0 && options->window_after_nsec;
+
+    return (LateWindow){.open_nsec = late ? room->start_nsec + options->window_after_nsec : UINT64_MAX};
+}
+
+static void tend_late(LateWindow *late, uint64_t now)
+{
+    bool ended = atomic_load(&room->n_finished) > 0;
+
+    if (late->open && ended)
+        window_mark((unsigned)room->options.window + 1);
+    late->open = !ended && (late->open || now >= late->open_nsec);
+    if (now < late->open_nsec && !ended)
+        return;
+    if (now >= late->open_nsec && late->open)
+        window_mark((unsigned)room->options.window);
+    late->open_nsec = UINT64_MAX;
+}
+
+static uint64_t earliest(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
 }
 
 /* From GO until all threads have finished. */
@@ -142,9 +166,7 @@ static bool watch(RoomResult *result)
     uint64_t period = options->sample_hz > 0 ? (uint64_t)(1e9 / options->sample_hz) : 0;
     uint64_t next = room->start_nsec + SETTLE_NSEC;
     uint64_t deadline = options->seconds_nsec ? room->start_nsec + options->seconds_nsec : UINT64_MAX;
-    uint64_t late = options->window >= 0 && options->window_after_nsec
-                        ? room->start_nsec + options->window_after_nsec
-                        : UINT64_MAX;
+    LateWindow late = late_window(options);
     bool first = true;
 
     for (;;) {
@@ -159,7 +181,7 @@ static bool watch(RoomResult *result)
             room_wake(&room->stop);
             deadline = UINT64_MAX;
         }
-        late = open_late(now, late);
+        tend_late(&late, now);
         if (now >= next || (finished && first)) {
             place_query(room, &shares);
             if (first)
@@ -171,8 +193,7 @@ static bool watch(RoomResult *result)
         }
         if (finished)
             return true;
-        room_wait(&room->n_finished, room->n_threads,
-                  late < next && late < deadline ? late : (next < deadline ? next : deadline));
+        room_wait(&room->n_finished, room->n_threads, earliest(late.open_nsec, earliest(next, deadline)));
     }
 }
 
@@ -210,7 +231,8 @@ static void close_window(void)
 {
     if (room->options.window < 0)
         return;
-    window_mark((unsigned)room->options.window + 1);
+    if (!room->options.window_after_nsec)
+        window_mark((unsigned)room->options.window + 1);
     window_off();
 }
 
