@@ -116,14 +116,13 @@ static void cool_down(const Commit *c, const PlanAction *action, uint64_t since_
 {
     const Policy *policy = group_policy(c->world, c->policies, action->workload);
     CpuLoad *cpu = &c->world->cpus[action->cpu.i];
-    uint64_t now = c->plan->now_usec, length;
+    uint64_t now = c->plan->now_usec, held = now - MIN(since_usec, now), interval = c->world->interval_usec;
 
     if (!policy)
         return;
-    cpu->cooldown_ticks = guard_cooldown(cpu, policy, now - MIN(since_usec, now), c->world->interval_usec);
-    if (__builtin_mul_overflow(guard_cooldown_unit(policy, c->world->interval_usec),
-                               (uint64_t)cpu->cooldown_ticks, &length) ||
-        __builtin_add_overflow(now, length, &cpu->cooldown_until_usec))
+    cpu->cooldown_ticks = guard_cooldown(cpu, policy, held, interval);
+    if (__builtin_add_overflow(now, guard_cooldown_usec(cpu, policy, held, interval),
+                               &cpu->cooldown_until_usec))
         cpu->cooldown_until_usec = UINT64_MAX;
 }
 

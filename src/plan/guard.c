@@ -12,8 +12,9 @@
  * A CPU that was recalled for its owner cools down: an owner that wakes every few seconds would otherwise pay a
  * recall's delay each time. The first cool-down is MinResidencySec=, as for a thread that moved. An owner who is back
  * before the lease has lasted as long as the cool-down before it has relapsed, and the length doubles, up to
- * BackoffMax= times MinResidencySec=. Example with 2 s: owner back after 1 s of lease: 2 s; after 1 s again: 4 s;
- * after 1 s: 8 s; then only after a minute: 2 s. */
+ * BackoffMax= times MinResidencySec=. After a lease that lasted several times as long as the first cool-down it is shorter by that: what
+ * the recall costs the owner is a small part of that time whatever comes next. Example with 2 s: owner back after 1 s of lease: 2 s; after
+ * 1 s again: 4 s; after 1 s: 8 s; then only after 20 s: 0.2 s. */
 
 #include "plan/planner.h"
 
@@ -67,4 +68,14 @@ uint32_t guard_cooldown(const CpuLoad *cpu, const Policy *policy, uint64_t held_
         return 1;
     return cpu->cooldown_ticks > policy->backoff_max / 2 ? MAX(policy->backoff_max, 1U)
                                                          : cpu->cooldown_ticks * 2;
+}
+
+uint64_t guard_cooldown_usec(const CpuLoad *cpu, const Policy *policy, uint64_t held_usec,
+                             uint64_t interval_usec)
+{
+    uint64_t unit = guard_cooldown_unit(policy, interval_usec), usec;
+
+    if (cpu->cooldown_ticks <= 1)
+        return MAX(unit / MAX(held_usec / MAX(unit, 1U), 1U), interval_usec);
+    return __builtin_mul_overflow(unit, (uint64_t)cpu->cooldown_ticks, &usec) ? UINT64_MAX : usec;
 }

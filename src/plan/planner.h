@@ -321,6 +321,9 @@ PlanPass guard_after(const Group *group, const Policy *policy, uint64_t tick, Gu
  * one when this lease did not outlive the last cool-down. */
 uint32_t guard_cooldown(const CpuLoad *cpu, const Policy *policy, uint64_t held_usec, uint64_t interval_usec);
 uint64_t guard_cooldown_unit(const Policy *policy, uint64_t interval_usec);
+/* And in microseconds, with `cooldown_ticks` of this one: a single unit is divided by how many the lease lasted. */
+uint64_t guard_cooldown_usec(const CpuLoad *cpu, const Policy *policy, uint64_t held_usec,
+                             uint64_t interval_usec);
 
 /* cap.c: I4 */
 

@@ -25,6 +25,15 @@ static void test_cooldown(void **state)
     assert_int_equal(guard_cooldown(&cpu, &policy, 15999999, FIXTURE_TICK_USEC), 8);
     assert_int_equal(guard_cooldown(&cpu, &policy, 16000000, FIXTURE_TICK_USEC), 1);
 
+    /* In time: as many units, but one is the less the longer the lease was, and never less than a tick. */
+    assert_int_equal(guard_cooldown_usec(&cpu, &policy, 60000000, FIXTURE_TICK_USEC), 16000000);
+    cpu.cooldown_ticks = 1;
+    assert_int_equal(guard_cooldown_usec(&cpu, &policy, 0, FIXTURE_TICK_USEC), 2000000);
+    assert_int_equal(guard_cooldown_usec(&cpu, &policy, 3999999, FIXTURE_TICK_USEC), 2000000);
+    assert_int_equal(guard_cooldown_usec(&cpu, &policy, 20000000, FIXTURE_TICK_USEC), 200000);
+    assert_int_equal(guard_cooldown_usec(&cpu, &policy, UINT64_MAX, FIXTURE_TICK_USEC), FIXTURE_TICK_USEC);
+    assert_int_equal(guard_cooldown_usec(&cpu, &(Policy){0}, 0, 0), 0);
+
     assert_int_equal(guard_cooldown_unit(&policy, FIXTURE_TICK_USEC), 2000000);
     assert_int_equal(guard_cooldown_unit(&(Policy){0}, FIXTURE_TICK_USEC), FIXTURE_TICK_USEC);
 }

@@ -96,6 +96,7 @@ static void test_owner_waits(void **state)
     Fixture f;
 
     make_lent(&f);
+    f.world->leases[0].since_usec = f.world->now_usec - 1999999;
     fixture_find(&f, 10, 10)->wait_permille = 99;
     fixture_assert_settled(&f, false);
     fixture_find(&f, 10, 10)->wait_permille = 100; /* the borrower, on the lent CPU */
