@@ -11,6 +11,16 @@
 /* Less than this fits the caches of a few cores; who has less is not far from it wherever it runs. */
 #define MEMORY_MIN ((uint64_t)32 << 20)
 
+/* Also when it was not looked at since it came: by where it was before, two groups would change places whose memory has just done so,
+ * and all of it would go back. */
+static bool is_on_its_way(const Process *process)
+{
+    const MemoryMove *move = &process->memory;
+
+    return move->to ||
+           (process->node_bytes && move->over_usec > 0 && process->node_bytes_usec <= move->over_usec);
+}
+
 void choose_memory_gather(Planner *p, uint64_t *memory)
 {
     uint32_t n_nodes = p->world->topology->n_nodes;
@@ -20,7 +30,7 @@ void choose_memory_gather(Planner *p, uint64_t *memory)
 
         if (process->gone || process->group.i < 0)
             continue;
-        p->s->groups[process->group.i].moves |= process->memory.to != NULL;
+        p->s->groups[process->group.i].moves |= is_on_its_way(process);
         p->s->groups[process->group.i].awaits_memory |= process->memory_awaited;
         if (!process->node_bytes)
             continue;

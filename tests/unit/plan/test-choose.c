@@ -284,6 +284,31 @@ static void test_exchange(void **state)
     }
 }
 
+/* Memory that has come is to be looked at before anybody goes back to where it was. */
+static void test_just_come(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, SMALL);
+    fixture_policy(&f, "a", AUTO);
+    add_job(&f, 100, 2, 0, 1);
+    add_job(&f, 200, 2, 2, 1);
+    fixture_home(&f);
+    set_memory(&f, 100, (uint64_t[]){0, 1000});
+    set_memory(&f, 200, (uint64_t[]){1000, 0});
+    for (pid_t pid = 100; pid <= 200; pid += 100)
+        world_process(f.world, pid)->memory.over_usec = f.world->now_usec;
+    seconds(&f, 2);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 0);
+
+    set_memory(&f, 100, (uint64_t[]){0, 1000}); /* it has not */
+    set_memory(&f, 200, (uint64_t[]){1000, 0});
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 2);
+    fixture_done(&f);
+}
+
 /* One half of an exchange fails: the other is undone, although it has only just moved. */
 static void test_half_exchange(void **state)
 {
@@ -510,6 +535,7 @@ int main(void)
         cmocka_unit_test(test_young),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_exchange),
+        cmocka_unit_test(test_just_come),
         cmocka_unit_test(test_half_exchange),
         cmocka_unit_test(test_revert),
         cmocka_unit_test(test_restless),
