@@ -13,6 +13,11 @@
 #include "act/internal.h"
 #include "act/lineage.h"
 #include "act/passage.h"
+#include "base/time.h"
+
+/* A group that comes to need all nodes is released while it works, as a part of placing it. Then the search for children is put off for
+ * so long, and made once for all of them: nobody who was in the middle of fork(2) has to be waited for any more. */
+#define SEARCH_USEC (2U * USEC_PER_SEC)
 
 /* What one action works with. */
 typedef struct Work {
@@ -70,6 +75,15 @@ static void take_back(Work *work, TaskKey task, JournalOriginal before)
         (void)act_set_original(work->act, task, before);
 }
 
+/* Who is given masks again has children that are to have them. */
+static void note_home(const Work *work)
+{
+    JournalProcess *entry = journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
+
+    if (entry)
+        entry->roams = false;
+}
+
 /* Gives `task`, whose mask is work->have, the mask of the action. Returns a PlanOutcome or -ENOMEM. */
 static int change(Work *work, TaskKey task, bool ours, const JournalPassage *passage)
 {
@@ -101,6 +115,7 @@ static int change(Work *work, TaskKey task, bool ours, const JournalPassage *pas
         act->statistics.n_journal_failures += r != -ENOMEM;
         return r == -ENOMEM ? r : PLAN_OUTCOME_UNJOURNALLED;
     }
+    note_home(work);
     r = act_set_mask(act, task, via, work->action->to);
     if (r == ACT_E_CUT || (r != 0 && r != ACT_E_GONE && via))
         take_back(work, task, change.original);
@@ -333,6 +348,11 @@ static int enter_process(Work *work)
     return MIN(r, 0);
 }
 
+static bool roams(const PlanAction *action)
+{
+    return action->kind == PLAN_KIND_RELEASE && action->rule == PLAN_RULE_ROAMS && action->subject.tid == 0;
+}
+
 static int release(Work *work)
 {
     JournalProcess *entry;
@@ -349,8 +369,34 @@ static int release(Work *work)
     if (r < 0)
         return outcome_of(r);
     entry = journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
-    r = entry ? restore_process(&work->restore, entry) : 0;
+    if (entry && roams(work->action)) {
+        r = restore_threads(work->act, work->world, entry);
+        entry->roams = true;
+        if (work->act->search_usec == 0)
+            work->act->search_usec = work->world->now_usec + SEARCH_USEC;
+    } else {
+        r = entry ? restore_process(&work->restore, entry) : 0;
+    }
     return r == -EPERM ? PLAN_OUTCOME_REFUSED : outcome_of(r);
+}
+
+/* Puts back the children of those that have roamed for a while. 0 or -ENOMEM; what could not be put back is when we stop. */
+static int search_children(Work *work)
+{
+    Restore restore;
+    int r = restore_begin(work->act, work->world, &restore);
+
+    if (r < 0)
+        return r;
+    work->act->search_usec = 0;
+    for (size_t i = 0; i < work->act->journal->n_processes; i++) {
+        JournalProcess *entry = &work->act->journal->processes[i];
+
+        entry->selected = entry->roams;
+        entry->roams = false;
+    }
+    r = restore_finish(&restore);
+    return r == -ENOMEM ? r : 0;
 }
 
 /* Nothing is written down: wherever a page lies, its content is the same to its process. */
@@ -404,7 +450,7 @@ static int execute_action(Work *work)
 static bool is_release(const Plan *plan, size_t i)
 {
     return i < plan->n_actions && plan->actions[i].kind == PLAN_KIND_RELEASE &&
-           plan->actions[i].subject.tid == 0;
+           plan->actions[i].subject.tid == 0 && !roams(&plan->actions[i]);
 }
 
 /* Releases follow each other in a plan; the search for children, which looks at every process there is, is made once for
@@ -456,6 +502,8 @@ static int execute(Work *work, const Plan *plan, PlanOutcome *outcomes)
         if (r >= 0)
             outcomes[i] = (PlanOutcome)r;
     }
+    if (r >= 0 && act->search_usec > 0 && work->world->now_usec >= act->search_usec)
+        r = search_children(work);
     if (act->journal && act_compact(act) < 0)
         act->statistics.n_journal_failures++;
     return MIN(r, 0);

@@ -20,7 +20,8 @@ struct Act {
     Orders *orders;
     ActStatistics statistics;
     uint64_t measured_usec;
-    hwloc_bitmap_t all;              /* infinite: every CPU there is */
+    uint64_t search_usec; /* when the children of those that roam are put back; 0: nobody's are to be */
+    hwloc_bitmap_t all;   /* infinite: every CPU there is */
     hwloc_bitmap_t online, isolated; /* read anew by act_refresh() */
     hwloc_bitmap_t scratch, cpuset;  /* of act_mask_same() and act_mask_ours() */
 };
@@ -68,6 +69,7 @@ typedef struct Restore {
     hwloc_bitmap_t have;
     size_t n_restored, n_left;
     bool vanished; /* in this pass: a task was gone before it could be looked at */
+    bool later;    /* it is over before anybody looks for children */
     RestoreSuspect *suspects;
     size_t n_suspects, suspects_capacity;
     int nice_before;
@@ -79,6 +81,9 @@ int restore_begin(Act *act, const World *world, Restore *ret);
 int restore_process(Restore *restore, JournalProcess *entry);
 /* Puts the children of the selected entries back, and notes what is released if there was no error at all. */
 int restore_finish(Restore *restore);
+
+/* Only the threads of one process, and its entry stays as it is. 0, -errno, or -ENOMEM. */
+int restore_threads(Act *act, const World *world, JournalProcess *entry);
 
 /* The World's entry of a process, or NULL. */
 const Process *act_world_process(const World *world, pid_t pid);

@@ -136,6 +136,8 @@ static int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey
     if (r != 0)
         return failed(restore, r);
     restore->n_restored++;
+    if (restore->later)
+        return 1;
     return suspect(restore, task) < 0 ? failed(restore, -ENOMEM) : 1;
 }
 
@@ -172,6 +174,15 @@ int restore_process(Restore *restore, JournalProcess *entry)
      * cpuset. */
     restore->n_left = n_left;
     return r > 0 ? failed(restore, -EAGAIN) : r;
+}
+
+int restore_threads(Act *act, const World *world, JournalProcess *entry)
+{
+    Restore restore = {.act = act, .world = world, .have = hwloc_bitmap_alloc(), .later = true};
+    int r = restore.have ? restore_process(&restore, entry) : -ENOMEM;
+
+    hwloc_bitmap_free(restore.have);
+    return r;
 }
 
 /* A process that is not in the journal: every thread with a mask it can have from one that is. Returns
