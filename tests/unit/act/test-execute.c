@@ -349,64 +349,6 @@ static void test_release(void **state)
     assert_mask(f, 300, "0-3");
 }
 
-static void let_roam(Fixture *f)
-{
-    f->plan.n_actions = 1;
-    f->actions[0] = (PlanAction){.kind = PLAN_KIND_RELEASE,
-                                 .rule = PLAN_RULE_ROAMS,
-                                 .subject = act_record_key(f->record, 100),
-                                 .cpu = CPU_NONE};
-    f->actions[0].subject.tid = 0;
-    assert_int_equal(act_execute(f->act, &f->world, &f->plan, f->outcomes), 0);
-    assert_int_equal(f->outcomes[0], PLAN_OUTCOME_DONE);
-}
-
-/* A group that comes to need all nodes: nobody is waited for who may be in fork(2), and children get theirs later. */
-static void test_roams(void **state)
-{
-    Fixture *f = *state;
-
-    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
-    act_record_advance(f->record, 10);
-    assert_true(act_record_fork(f->record, 101, 200));
-    act_record_set_busy(f->record, 101);
-    f->world.now_usec = 1000000;
-    let_roam(f);
-    assert_mask(f, 100, "0-7");
-    assert_mask(f, 102, "0-7");
-    assert_mask(f, 200, "0-3");
-    f->world.now_usec += 1999999;
-    fixture_tick(f);
-    assert_mask(f, 200, "0-3");
-    f->world.now_usec++;
-    fixture_tick(f);
-    assert_mask(f, 200, "0-7");
-
-    /* That was a release like any other. */
-    act_record_advance(f->record, 10);
-    assert_true(act_record_pin(f->record, 100, "0-3"));
-    fixture_restore(f, 0, 0);
-    assert_mask(f, 100, "0-3");
-}
-
-/* One that has a home again has children that are at home. */
-static void test_roamed(void **state)
-{
-    Fixture *f = *state;
-
-    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
-    assert_true(act_record_fork(f->record, 101, 200));
-    let_roam(f);
-    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "4-7", -1), PLAN_OUTCOME_DONE);
-    f->world.now_usec += 10000000;
-    fixture_tick(f);
-    assert_mask(f, 100, "4-7");
-    assert_mask(f, 200, "0-3");
-    fixture_restore(f, 4, 0);
-    assert_mask(f, 101, "0-7");
-    assert_mask(f, 200, "0-7");
-}
-
 /* Members that were born with the mask, and of whom nothing is known yet. */
 static void test_members(void **state)
 {
@@ -595,8 +537,6 @@ int main(void)
         TEST(test_written_first),
         TEST(test_full_disk),
         TEST(test_release),
-        TEST(test_roams),
-        TEST(test_roamed),
         TEST(test_members),
         TEST(test_born_in_passage),
         TEST(test_crash_in_passage),

@@ -209,6 +209,61 @@ static void test_fork_under_way(void **state)
     assert_mask(f, 200, "0-7");
 }
 
+static void let_roam(Fixture *f)
+{
+    f->plan.n_actions = 1;
+    f->actions[0] = (PlanAction){.kind = PLAN_KIND_RELEASE,
+                                 .rule = PLAN_RULE_ROAMS,
+                                 .subject = act_record_key(f->record, 100),
+                                 .cpu = CPU_NONE};
+    f->actions[0].subject.tid = 0;
+    assert_int_equal(act_execute(f->act, &f->world, &f->plan, f->outcomes), 0);
+    assert_int_equal(f->outcomes[0], PLAN_OUTCOME_DONE);
+}
+
+/* A group that comes to need all nodes: nobody is waited for who may be in fork(2), and children get theirs later. */
+static void test_roams(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_fork(f->record, 101, 200));
+    act_record_set_busy(f->record, 101);
+    f->world.now_usec = 1000000;
+    let_roam(f);
+    assert_mask(f, 100, "0-7");
+    assert_mask(f, 101, "0-7");
+    assert_mask(f, 200, "0-3");
+    f->world.now_usec += 1999999;
+    fixture_tick(f);
+    assert_mask(f, 200, "0-3");
+    f->world.now_usec++;
+    fixture_tick(f);
+    assert_mask(f, 200, "0-7");
+
+    /* That was a release like any other. */
+    act_record_advance(f->record, 10);
+    assert_true(act_record_pin(f->record, 100, "0-3"));
+    fixture_restore(f, 0, 0);
+    assert_mask(f, 100, "0-3");
+}
+
+/* One that has a home again has children that are at home. */
+static void test_roamed(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_fork(f->record, 101, 200));
+    let_roam(f);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "4-7", -1), PLAN_OUTCOME_DONE);
+    f->world.now_usec += 10000000;
+    fixture_tick(f);
+    assert_mask(f, 100, "4-7");
+    assert_mask(f, 200, "0-3");
+    fixture_restore(f, 3, 0);
+    assert_mask(f, 100, "0-7");
+    assert_mask(f, 200, "0-7");
+}
+
 /* Thousands of processes come and go; a child of the first outlives it, and its entry. */
 static void test_compaction(void **state)
 {
@@ -243,10 +298,16 @@ static void test_compaction(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_threads),           TEST(test_children),
-        TEST(test_parent_gone),       TEST(test_one),
-        TEST(test_failure_stays),     TEST(test_original_gone),
-        TEST(test_forks_without_end), TEST(test_fork_under_way),
+        TEST(test_threads),
+        TEST(test_children),
+        TEST(test_parent_gone),
+        TEST(test_one),
+        TEST(test_failure_stays),
+        TEST(test_original_gone),
+        TEST(test_forks_without_end),
+        TEST(test_fork_under_way),
+        TEST(test_roams),
+        TEST(test_roamed),
         TEST(test_compaction),
     };
 
