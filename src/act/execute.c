@@ -65,6 +65,17 @@ static bool is_whole(Work *work, hwloc_const_bitmap_t mask)
            has_all(work, process->cpuset, mask);
 }
 
+/* Whether it is what a kernel made of all CPUs that we put back while some were offline, which these forget: that is nobody's choice, also
+ * when they are online again. */
+static bool was_left(const Work *work, hwloc_const_bitmap_t mask)
+{
+    const JournalProcess *entry =
+        journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
+
+    return entry && entry->released_ticks > 0 && entry->original.whole && entry->left &&
+           act_mask_same(work->act, mask, entry->left);
+}
+
 /* Takes back a change that worked by half: when the thread still has a part of what we gave it. */
 static void take_back(Work *work, TaskKey task, JournalOriginal before)
 {
@@ -92,7 +103,8 @@ static int change(Work *work, TaskKey task, bool ours, const JournalPassage *pas
         .process = work->process,
         .task = task,
         .ours = ours,
-        .original = {.mask = work->have, .whole = !ours && is_whole(work, work->have)},
+        .original = {.mask = work->have,
+                     .whole = !ours && (is_whole(work, work->have) || was_left(work, work->have))},
         .mask = work->action->to,
         .passage = passage,
     };

@@ -395,6 +395,9 @@ static void note_released(Restore *restore)
 
     (void)restore->act->ops->birth_mark(restore->act->context, &now);
     for (size_t i = 0; i < journal->n_processes; i++)
+        if (journal->processes[i].selected)
+            journal->processes[i].left = intern_mask(journal->pool, restore->act->online);
+    for (size_t i = 0; i < journal->n_processes; i++)
         if (journal->processes[i].selected && journal->processes[i].released_ticks == 0 &&
             journal_note_released(journal, &journal->processes[i], now.ticks) < 0)
             restore->act->statistics.n_journal_failures++;
