@@ -22,10 +22,8 @@
 /* Processes that were looked at once and are remembered for that: older ones are forgotten first. */
 #define MARKS_MAX 1024U
 
-/* Between two rounds while they are held back, at most; and when that is since its memory grows, as it always seems to at first: in
- * less time that cannot be told. */
-#define HELD_USEC    100000U
-#define GROWING_USEC 50000U
+/* Between two rounds while they are held back, at most. */
+#define HELD_USEC 100000U
 
 /* At the end, a round under way gets that long. */
 #define END_USEC 500000U
@@ -113,7 +111,7 @@ static void set_due(Entry *entry)
     if (entry->report.n_rounds == 0)
         return;
     if (last->held != EVIDENCE_HELD_NOT)
-        period = MIN(period, last->held == EVIDENCE_HELD_GROWING ? GROWING_USEC : HELD_USEC);
+        period = MIN(period, HELD_USEC);
     if (entry->moved)
         period = 0;
     entry->due_usec = MAX(entry->made_usec + period, last->rest_until_usec);
