@@ -383,8 +383,8 @@ static int release(Work *work)
     entry = journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
     if (entry && roams(work->action)) {
         r = restore_threads(work->act, work->world, entry);
-        entry->roams = true;
-        if (work->act->search_usec == 0)
+        entry->roams = r == 0;
+        if (entry->roams && work->act->search_usec == 0)
             work->act->search_usec = work->world->now_usec + SEARCH_USEC;
     } else {
         r = entry ? restore_process(&work->restore, entry) : 0;
@@ -392,7 +392,8 @@ static int release(Work *work)
     return r == -EPERM ? PLAN_OUTCOME_REFUSED : outcome_of(r);
 }
 
-/* Puts back the children of those that have roamed for a while. 0 or -ENOMEM; what could not be put back is when we stop. */
+/* Puts back the children of those that have roamed for a while, and threads that were being born when the others were put back. 0 or
+ * -ENOMEM; what cannot be put back stays in the journal, and is tried again when we stop. */
 static int search_children(Work *work)
 {
     Restore restore;
@@ -404,7 +405,8 @@ static int search_children(Work *work)
     for (size_t i = 0; i < work->act->journal->n_processes; i++) {
         JournalProcess *entry = &work->act->journal->processes[i];
 
-        entry->selected = entry->roams;
+        if (entry->roams)
+            (void)restore_process(&restore, entry);
         entry->roams = false;
     }
     r = restore_finish(&restore);

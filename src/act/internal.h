@@ -82,7 +82,7 @@ int restore_process(Restore *restore, JournalProcess *entry);
 /* Puts the children of the selected entries back, and notes what is released if there was no error at all. */
 int restore_finish(Restore *restore);
 
-/* Only the threads of one process, and its entry stays as it is. 0, -errno, or -ENOMEM. */
+/* Puts back only the threads of one process, and neither waits for its children nor notes that it was released. 0 or -errno. */
 int restore_threads(Act *act, const World *world, JournalProcess *entry);
 
 /* The World's entry of a process, or NULL. */

@@ -181,6 +181,7 @@ int restore_threads(Act *act, const World *world, JournalProcess *entry)
     Restore restore = {.act = act, .world = world, .have = hwloc_bitmap_alloc(), .later = true};
     int r = restore.have ? restore_process(&restore, entry) : -ENOMEM;
 
+    entry->selected = false;
     hwloc_bitmap_free(restore.have);
     return r;
 }
@@ -394,13 +395,15 @@ static void note_released(Restore *restore)
     ActBirthMark now = {.ticks = UINT64_MAX};
 
     (void)restore->act->ops->birth_mark(restore->act->context, &now);
-    for (size_t i = 0; i < journal->n_processes; i++)
-        if (journal->processes[i].selected)
-            journal->processes[i].left = intern_mask(journal->pool, restore->act->online);
-    for (size_t i = 0; i < journal->n_processes; i++)
-        if (journal->processes[i].selected && journal->processes[i].released_ticks == 0 &&
-            journal_note_released(journal, &journal->processes[i], now.ticks) < 0)
+    for (size_t i = 0; i < journal->n_processes; i++) {
+        JournalProcess *entry = &journal->processes[i];
+
+        if (!entry->selected || entry->released_ticks > 0)
+            continue;
+        entry->left = intern_mask(journal->pool, restore->act->online);
+        if (journal_note_released(journal, entry, now.ticks) < 0)
             restore->act->statistics.n_journal_failures++;
+    }
 }
 
 int restore_finish(Restore *restore)

@@ -56,9 +56,7 @@ const char *const blocks_verdict_names[] = {
  * alike one round in twenty looks uneven by a quarter. */
 #define CERTAIN 3.0
 
-/* After so many rounds without another thread a block is private whatever the others are: a weight of TOUCHES_ROUND,
- * halved in each round, is gone. Before, when no more than this share of the blocks is shared. */
-#define SURE_ROUNDS    10U
+/* Before BLOCKS_SURE_ROUNDS a block that one thread was seen at is private when no more than this share of the blocks is shared. */
 #define SHARE_PERMILLE 250U
 
 /* Threads work apart when of so many blocks that were touched again no more than this share was by somebody else. Of two
@@ -66,10 +64,6 @@ const char *const blocks_verdict_names[] = {
  * Then a block is its user's after one round: who walks through much memory is seen at most blocks once in three rounds. */
 #define APART_MIN      8U
 #define APART_PERMILLE 150U
-
-/* Of the weights of a block's owners; a round of somebody else is less after eight rounds. Three rounds in a row, which
- * two that share have every fourth time, are not enough. */
-#define OWNERS_MAY_DIFFER 256U
 
 typedef struct Unit {
     const MemoryRegion *region; /* NULL: none */
@@ -198,7 +192,7 @@ static void vote(Judge *judge, Unit *unit)
 /* Whether who was seen there is who uses it. */
 static bool is_known(const Judge *judge, const TouchBlock *block)
 {
-    return block->n_rounds >= (judge->few_shared ? 1 : SURE_ROUNDS);
+    return block->n_rounds >= (judge->few_shared ? 1 : BLOCKS_SURE_ROUNDS);
 }
 
 static bool is_alone(const Judge *judge, const TouchBlock *block)
@@ -468,7 +462,7 @@ static Unit unit_of_owners(Judge *judge, const TouchBlock *block, const BlocksTh
     }
     unit.voted = n > 0 && (!judge->rules->two_stage || judge->apart ||
                            (block->n_rounds >= TOUCHES_ROUNDS_MIN && is_known(judge, block)));
-    unit.to = elect(judge->blocks, n, OWNERS_MAY_DIFFER);
+    unit.to = elect(judge->blocks, n, TOUCHES_MAY_DIFFER);
     if (is_node(judge, block->node))
         unit.from = block->node;
     unit.tid = touches_owner(block);

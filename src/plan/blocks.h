@@ -19,6 +19,10 @@
  * that were touched in the round speak, which are up to 512. */
 #define BLOCKS_MAY_DIFFER 8U
 
+/* After so many rounds without another thread a block is private whatever the others are: a weight of TOUCHES_ROUND, halved in each
+ * round, is gone. Of two threads that share a block each is the only one there so often once in five hundred times. */
+#define BLOCKS_SURE_ROUNDS 10U
+
 /* A block that was to move so often, and is elsewhere still, is let be. */
 #define BLOCKS_TRIES 3U
 

@@ -25,9 +25,8 @@
 #define STRIPE_WORTH 4U
 
 /* When so many blocks are known, and most are shared, so are those that one thread was seen at in fewer rounds than show that it
- * has one for itself. Of two threads that share a block each is the only one there in ten rounds once in five hundred times. */
+ * has one for itself (BLOCKS_SURE_ROUNDS). As few as show that threads work apart. */
 #define STRIPE_KNOWN 8U
-#define SURE_ROUNDS  10U
 
 int sorting_init(Sorting *sorting, uint32_t n_nodes)
 {
@@ -271,7 +270,7 @@ static Use use_of(Sorting *sorting, const Place *place, const TouchBlock *block)
         return USE_ONE;
     if (touches_shared(block))
         return USE_SHARED;
-    return block->owners[1].tid == 0 && block->n_rounds < SURE_ROUNDS ? USE_PERHAPS : USE_ONE;
+    return block->owners[1].tid == 0 && block->n_rounds < BLOCKS_SURE_ROUNDS ? USE_PERHAPS : USE_ONE;
 }
 
 /* Where the mover puts a striped block (MoverOrder.to_nodes). */

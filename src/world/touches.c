@@ -19,10 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the weights of a block's owners, less than one part in so many is nobody: a round of somebody else is that after eight. */
-#define SHARED_SHARE 256U
-
-/* What a thread has for itself is taken to be what all of its process have, as if so many blocks said it. */
+/* What a thread has for itself is taken to be what all of its process have, as if so many blocks said it. With four, a main thread that
+ * hardly does anything had its own memory in the lab; with none, threads became known one after the other, and memory moved twice (S-APART). */
 #define PRIOR_BLOCKS 2
 
 /* What the averages of Buddy, which keep fifteen sixteenths, show of a block. */
@@ -406,7 +404,7 @@ bool touches_shared(const TouchBlock *block)
 {
     uint64_t total = total_weight(block);
 
-    return (total - block->owners[0].weight) * SHARED_SHARE > total;
+    return (total - block->owners[0].weight) * TOUCHES_MAY_DIFFER > total;
 }
 
 pid_t touches_owner(const TouchBlock *block)

@@ -28,6 +28,10 @@
 /* Owners remembered of a block; it has one or is shared, and who takes part beyond these does not matter. */
 #define TOUCHES_OWNERS 3U
 
+/* Of the weights of a block's owners, one part in so many is nobody: a round of somebody else is less after eight rounds. Three
+ * rounds in a row, which two that share have every fourth time, are not enough. */
+#define TOUCHES_MAY_DIFFER 256U
+
 /* A block that nobody touched in so many rounds is forgotten. */
 #define TOUCHES_ROUNDS_KEPT 32U
 

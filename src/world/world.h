@@ -218,8 +218,7 @@ typedef struct CpuLoad {
     uint64_t idle_since_usec;     /* start of the present idle spell; 0: not idle */
     uint32_t idle_ewma_usec;      /* average length of idle spells, weight 1/8 (as rq->avg_idle, P2) */
     uint64_t cooldown_until_usec; /* recalled for its owner: not lent again before */
-    uint32_t
-        cooldown_ticks; /* of the last cool-down, in MinResidencySec=; doubled at each relapse (P7); 1 may have been less */
+    uint32_t cooldown_ticks; /* of the last cool-down, in MinResidencySec=; doubled at each relapse (P7) */
 } CpuLoad;
 
 /* Memory of one node. */

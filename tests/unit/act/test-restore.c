@@ -233,7 +233,7 @@ static void test_fork_under_way(void **state)
     assert_mask(f, 200, "0-7");
 }
 
-static void let_roam(Fixture *f)
+static PlanOutcome let_roam(Fixture *f)
 {
     f->plan.n_actions = 1;
     f->actions[0] = (PlanAction){.kind = PLAN_KIND_RELEASE,
@@ -242,7 +242,7 @@ static void let_roam(Fixture *f)
                                  .cpu = CPU_NONE};
     f->actions[0].subject.tid = 0;
     assert_int_equal(act_execute(f->act, &f->world, &f->plan, f->outcomes), 0);
-    assert_int_equal(f->outcomes[0], PLAN_OUTCOME_DONE);
+    return f->outcomes[0];
 }
 
 /* A group that comes to need all nodes: nobody is waited for who may be in fork(2), and children get theirs later. */
@@ -253,16 +253,20 @@ static void test_roams(void **state)
     assert_true(act_record_fork(f->record, 101, 200));
     act_record_set_busy(f->record, 101);
     f->world.now_usec = 1000000;
-    let_roam(f);
+    assert_int_equal(let_roam(f), PLAN_OUTCOME_DONE);
     assert_mask(f, 100, "0-7");
     assert_mask(f, 101, "0-7");
     assert_mask(f, 200, "0-3");
+    /* Its birth had begun. */
+    assert_true(act_record_clone(f->record, 100, 102));
+    assert_true(act_record_pin(f->record, 102, "0-3"));
     f->world.now_usec += 1999999;
     fixture_tick(f);
     assert_mask(f, 200, "0-3");
     f->world.now_usec++;
     fixture_tick(f);
     assert_mask(f, 200, "0-7");
+    assert_mask(f, 102, "0-7");
 
     /* That was a release like any other. */
     act_record_advance(f->record, 10);
@@ -271,13 +275,27 @@ static void test_roams(void **state)
     assert_mask(f, 100, "0-3");
 }
 
+/* One that could not be put back is not forgotten with the search for children. */
+static void test_roams_in_vain(void **state)
+{
+    Fixture *f = *state;
+
+    act_record_fail(f->record, 101, ACT_E_RETRY, 1);
+    assert_int_equal(let_roam(f), PLAN_OUTCOME_RETRY);
+    f->world.now_usec += 10000000;
+    fixture_tick(f);
+    assert_mask(f, 101, "0-3");
+    fixture_restore(f, 1, 0);
+    assert_mask(f, 101, "0-7");
+}
+
 /* One that has a home again has children that are at home. */
 static void test_roamed(void **state)
 {
     Fixture *f = *state;
 
     assert_true(act_record_fork(f->record, 101, 200));
-    let_roam(f);
+    assert_int_equal(let_roam(f), PLAN_OUTCOME_DONE);
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "4-7", -1), PLAN_OUTCOME_DONE);
     f->world.now_usec += 10000000;
     fixture_tick(f);
@@ -332,6 +350,7 @@ int main(void)
         TEST(test_fork_under_way),
         TEST(test_released_without_a_cpu),
         TEST(test_roams),
+        TEST(test_roams_in_vain),
         TEST(test_roamed),
         TEST(test_compaction),
     };

@@ -248,6 +248,25 @@ static void test_bounds(void **state)
     fixture_done(&f);
 }
 
+/* Two groups of the size of a node, each at home on one. */
+static void make_pair(Fixture *f)
+{
+    fixture_init(f, SMALL);
+    fixture_policy(f, "a", AUTO);
+    add_job(f, 100, 2, 0, 1);
+    add_job(f, 200, 2, 2, 1);
+    fixture_home(f);
+    assert_nodes(f, 100, "0");
+    assert_nodes(f, 200, "1");
+}
+
+/* In MB: each has so much at home, and so much on the other's node. */
+static void set_pair_memory(Fixture *f, uint64_t first, uint64_t second)
+{
+    set_memory(f, 100, (uint64_t[]){first, second});
+    set_memory(f, 200, (uint64_t[]){second, first});
+}
+
 /* S-SWAP: two groups each at the other's place are exchanged in one plan when both gain; with less than MinGainPermille=
  * they stay; and what nobody could be given for it stays too. */
 static void test_exchange(void **state)
@@ -261,15 +280,8 @@ static void test_exchange(void **state)
         const uint64_t *mib = cases[i].mib;
         Fixture f;
 
-        fixture_init(&f, SMALL);
-        fixture_policy(&f, "a", AUTO);
-        add_job(&f, 100, 2, 0, 1);
-        add_job(&f, 200, 2, 2, 1);
-        fixture_home(&f);
-        assert_nodes(&f, 100, "0");
-        assert_nodes(&f, 200, "1");
-        set_memory(&f, 100, (uint64_t[]){mib[0], mib[1]});
-        set_memory(&f, 200, (uint64_t[]){mib[1], mib[0]});
+        make_pair(&f);
+        set_pair_memory(&f, mib[0], mib[1]);
         seconds(&f, 2);
         fixture_plan(&f, true);
         assert_int_equal(f.plan.n_actions, cases[i].swapped ? 2 : 0);
@@ -289,21 +301,15 @@ static void test_just_come(void **state)
 {
     Fixture f;
 
-    fixture_init(&f, SMALL);
-    fixture_policy(&f, "a", AUTO);
-    add_job(&f, 100, 2, 0, 1);
-    add_job(&f, 200, 2, 2, 1);
-    fixture_home(&f);
-    set_memory(&f, 100, (uint64_t[]){0, 1000});
-    set_memory(&f, 200, (uint64_t[]){1000, 0});
+    make_pair(&f);
+    set_pair_memory(&f, 0, 1000);
     for (pid_t pid = 100; pid <= 200; pid += 100)
         world_process(f.world, pid)->memory.over_usec = f.world->now_usec;
     seconds(&f, 2);
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 0);
 
-    set_memory(&f, 100, (uint64_t[]){0, 1000}); /* it has not */
-    set_memory(&f, 200, (uint64_t[]){1000, 0});
+    set_pair_memory(&f, 0, 1000); /* it has not */
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 2);
     fixture_done(&f);
@@ -315,13 +321,8 @@ static void test_half_exchange(void **state)
     PlanOutcome outcomes[] = {PLAN_OUTCOME_DONE, PLAN_OUTCOME_REFUSED};
     Fixture f;
 
-    fixture_init(&f, SMALL);
-    fixture_policy(&f, "a", AUTO);
-    add_job(&f, 100, 2, 0, 1);
-    add_job(&f, 200, 2, 2, 1);
-    fixture_home(&f);
-    set_memory(&f, 100, (uint64_t[]){0, 1000});
-    set_memory(&f, 200, (uint64_t[]){1000, 0});
+    make_pair(&f);
+    set_pair_memory(&f, 0, 1000);
     seconds(&f, 2);
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 2);
