@@ -455,14 +455,24 @@ static uint64_t pause_usec(const MemoryMove *memory, const Policy *policy, Follo
     return MIN(pause, longest);
 }
 
+/* What of it the next one would not move either. A stripe that found nothing to do has shown that all blocks lie where their
+ * addresses say, however uneven that is. */
+static uint64_t stuck_bytes(const MemoryMove *memory, const FollowResult *result)
+{
+    if (result->end != FOLLOW_END_DONE || memory->by_use)
+        return 0;
+    return memory->stripe && result->moved_bytes == 0 ? MAX(memory->todo_bytes, result->refused_bytes)
+                                                      : result->refused_bytes;
+}
+
 static void end_order(MemoryMove *memory, const Policy *policy, const FollowResult *result)
 {
     bool again = memory->stripe && !memory->by_use;
 
     memory->to = NULL;
+    memory->stuck_bytes = stuck_bytes(memory, result);
     memory->todo_bytes = 0;
     memory->over_usec = result->time_usec;
-    memory->stuck_bytes = result->end == FOLLOW_END_DONE && !memory->by_use ? result->refused_bytes : 0;
     if (result->end != FOLLOW_END_CANCELLED)
         memory->n_vain =
             result->moved_bytes == 0 || again ? memory->n_vain + (memory->n_vain < UINT32_MAX) : 0;

@@ -94,7 +94,7 @@ typedef struct MemoryMove {
     uint64_t since_usec;  /* when the last one was given */
     uint64_t over_usec;   /* when one was over last */
     uint64_t until_usec;  /* no other one before (I7) */
-    uint64_t stuck_bytes; /* that the last one could not move */
+    uint64_t stuck_bytes; /* that the last one could not move, or that lie as dealt out */
     uint32_t n_vain;      /* how many in a row moved nothing */
     bool by_use;          /* the one under way is of parts of it, to the threads that use them */
 } MemoryMove;

@@ -238,6 +238,33 @@ static void test_again(void **state)
     fixture_done(&f);
 }
 
+/* What lies where its addresses say, and is uneven all the same, is not looked through again until more has come. */
+static void test_uneven_by_address(void **state)
+{
+    Fixture f;
+
+    setup(&f, INTERLEAVE);
+    f.policies->policies[0]->min_residency_usec = f.policies->policies[0]->ping_pong_usec = 0;
+    set_memory(&f, 37, 31, 0, 0);
+    (void)assert_ordered(&f, PLAN_RULE_INTERLEAVE, "0", "0-1", 3);
+    fixture_commit(&f, NULL);
+    wait_usec(&f, SEC / 10);
+    end_order(&f, 0);
+    wait_usec(&f, SEC);
+    set_memory(&f, 37, 31, 0, 0);
+    assert_refused(&f, PLAN_REASON_MEMORY_EVEN, 3 * MIB, 5 * MIB);
+    set_memory(&f, 43, 31, 0, 0);
+    (void)assert_ordered(&f, PLAN_RULE_INTERLEAVE, "0", "0-1", 6);
+    /* After one that moved some, all that is uneven counts again. */
+    fixture_commit(&f, NULL);
+    wait_usec(&f, SEC / 10);
+    end_order(&f, 3 * MIB);
+    wait_usec(&f, SEC);
+    set_memory(&f, 40, 34, 0, 0);
+    (void)assert_ordered(&f, PLAN_RULE_INTERLEAVE, "0", "0-1", 3);
+    fixture_done(&f);
+}
+
 static void test_even_out(void **state)
 {
     Fixture f;
@@ -375,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_home_changes),
         cmocka_unit_test(test_roams),
         cmocka_unit_test(test_again),
+        cmocka_unit_test(test_uneven_by_address),
         cmocka_unit_test(test_even_out),
         cmocka_unit_test(test_even_out_guards),
         cmocka_unit_test(test_even_out_by_process),
