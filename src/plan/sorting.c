@@ -19,8 +19,8 @@
 /* Blocks of threads on several nodes, of which no node has more than this share of the use, are shared. */
 #define SHARED_PERMILLE 875U
 
-/* They are striped when they are more than half of what is known, and more than a quarter of them lie elsewhere; then also the
- * rest, for as long as they are that. */
+/* They are striped when they are more than half of all blocks, known or not, and more than a quarter of them lie elsewhere; then
+ * also the rest, for as long as they are that. What all use is known first: threads walk through their own but now and then. */
 #define STRIPE_SHARE 2U
 #define STRIPE_WORTH 4U
 
@@ -293,7 +293,7 @@ static bool may_stripe(const SortingLook *look, const TouchBlock *block)
 }
 
 typedef struct Shared {
-    size_t n_known, n_shared, n_elsewhere;
+    size_t n_all, n_known, n_shared, n_elsewhere;
 } Shared;
 
 static void count_shared(Sorting *sorting, const SortingLook *look, Shared *ret)
@@ -304,6 +304,7 @@ static void count_shared(Sorting *sorting, const SortingLook *look, Shared *ret)
     for (size_t i = 0; i < look->touches->n_blocks; i++) {
         const TouchBlock *block = &look->touches->blocks[i];
 
+        ret->n_all++;
         if (block->n_rounds < TOUCHES_ROUNDS_MIN)
             continue;
         ret->n_known++;
@@ -347,7 +348,7 @@ static int stripe(Sorting *sorting, const SortingLook *look)
     if (hwloc_bitmap_weight(sorting->home) < 2)
         return 0;
     count_shared(sorting, look, &shared);
-    if (shared.n_shared * STRIPE_SHARE <= shared.n_known)
+    if (shared.n_shared * STRIPE_SHARE <= shared.n_all)
         sorting->striping = false;
     else if (shared.n_elsewhere * STRIPE_WORTH > shared.n_shared)
         sorting->striping = true;

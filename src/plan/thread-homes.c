@@ -29,6 +29,10 @@
  * there yet, more than half of what four threads share looks as if each had it to itself. */
 #define PRIVATE_PERMILLE 750U
 
+/* So much is enough to keep a node, and to need no buddy: what two threads share by halves is less. All threads share something, be
+ * it the heap of an interpreter; by that, those with memory of their own would be a chain of buddies. */
+#define PRIVATE_MOSTLY_PERMILLE 500U
+
 /* Accesses are in permille of a CPU times 2^16, so that nodes are told apart also by threads that hardly run. Pages are below
  * 2^33, and demands below 2^12. */
 #define USE_SHIFT 16U
@@ -56,16 +60,24 @@ static uint32_t demand_of(const Task *task)
     return (uint32_t)task->run_ewma_permille + task->wait_ewma_permille;
 }
 
-static bool is_known(const World *world, const Process *process, const Task *task, const Policy *policy)
+/* Whether it is seen what it uses, and so much of that is its own, or it has a buddy. */
+static bool is_seen(const World *world, const Process *process, const Task *task, const Policy *policy,
+                    uint32_t enough)
 {
     uint64_t sum = 0;
 
     if (!task->use || !planner_placeable(policy, process, task) ||
-        (task->use->private_permille < PRIVATE_PERMILLE && task->use->buddy.tid == 0))
+        (task->use->private_permille < enough && task->use->buddy.tid == 0))
         return false;
     for (uint32_t i = 0; i < world->topology->n_nodes; i++)
         sum += task->use->pages[i];
     return sum >= USE_MIN;
+}
+
+static bool is_known(const World *world, const Process *process, const Task *task, const Policy *policy)
+{
+    return is_seen(world, process, task, policy,
+                   task->home_node.i >= 0 ? PRIVATE_MOSTLY_PERMILLE : PRIVATE_PERMILLE);
 }
 
 size_t thread_homes_n_known(const World *world, const Policy *policy, const Process *process)
@@ -101,7 +113,8 @@ bool thread_homes_known(const Planner *p, size_t group)
         const Process *process = &p->world->processes[task->process.i];
 
         if (task->use && process->group.i == (int32_t)group &&
-            is_known(p->world, process, task, p->s->workloads[process->workload.i].policy))
+            is_seen(p->world, process, task, p->s->workloads[process->workload.i].policy,
+                    PRIVATE_MOSTLY_PERMILLE))
             return true;
     }
     return false;
@@ -109,11 +122,12 @@ bool thread_homes_known(const Planner *p, size_t group)
 
 /* Units */
 
-/* The unit of the thread's buddy, which comes before it; UINT32_MAX: there is none. */
+/* The unit of the thread's buddy, which comes before it; UINT32_MAX: there is none, or the thread needs none. */
 static uint32_t unit_of_buddy(const ThreadHomes *h, const Task *task)
 {
     const Planner *p = h->p;
-    const Task *buddy = task->use->buddy.tid > 0 ? world_task(p->world, task->use->buddy) : NULL;
+    const Task *buddy =
+        task->use->private_permille < PRIVATE_MOSTLY_PERMILLE ? world_task(p->world, task->use->buddy) : NULL;
 
     return buddy && buddy < task ? p->s->tasks[buddy - p->world->tasks].unit : UINT32_MAX;
 }

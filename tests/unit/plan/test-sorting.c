@@ -411,6 +411,30 @@ static void test_striped_with_the_others(void **state)
     done(&b);
 }
 
+/* What all use is known first. It is not most as long as there is more of which little is known. */
+static void test_not_striped_too_soon(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup(&b);
+    set_free(&b);
+    for (uint32_t i = 0; i < 8; i++)
+        b.user[i] = -1;
+    rounds(&b, 12);
+    for (uint32_t i = 8; i < 16; i++)
+        b.user[i] = i % 2 ? ON_0 : ON_1;
+    rounds(&b, 2);
+    judge(&b);
+    assert_int_equal(b.sorting.n_moves, 0);
+    b.user[8] = -1;
+    rounds(&b, 8);
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_true(use.stripe);
+    done(&b);
+}
+
 /* A block that is to be striped and does not go is let be after three times. */
 static void test_striped_in_vain(void **state)
 {
@@ -451,6 +475,7 @@ int main(void)
         cmocka_unit_test(test_striped),
         cmocka_unit_test(test_striped_for_free_threads),
         cmocka_unit_test(test_striped_with_the_others),
+        cmocka_unit_test(test_not_striped_too_soon),
         cmocka_unit_test(test_striped_in_vain),
     };
 

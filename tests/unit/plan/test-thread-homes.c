@@ -196,6 +196,27 @@ static void test_buddies(void **state)
     fixture_done(&f);
 }
 
+/* Threads that also share a heap have buddies, and need none when most of what they use is their own; which once they have a node
+ * is less than it takes to get one. */
+static void test_mostly_private(void **state)
+{
+    Fixture f;
+
+    init(&f);
+    for (pid_t tid = 10; tid < 14; tid++)
+        use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, tid == 10 ? 749 : 750, tid > 10 ? tid - 1 : 0);
+    place(&f);
+    assert_nodes(&f, (int[]){-1, 0, 1, 1});
+    use(&f, 10, 1000, 0, 750, 0);
+    place(&f);
+    assert_nodes(&f, (int[]){0, 0, 1, 1});
+    for (pid_t tid = 10; tid < 14; tid++)
+        use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, tid == 10 ? 499 : 500, 0);
+    place(&f);
+    assert_nodes(&f, (int[]){-1, 0, 1, 1});
+    fixture_done(&f);
+}
+
 /* A node takes its share of what the threads want, not a share of the threads; six of them on four CPUs are three each. */
 static void test_shares(void **state)
 {
@@ -264,9 +285,9 @@ static void test_lend(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unknown), cmocka_unit_test(test_asked),  cmocka_unit_test(test_start),
-        cmocka_unit_test(test_flip),    cmocka_unit_test(test_moving), cmocka_unit_test(test_buddies),
-        cmocka_unit_test(test_shares),  cmocka_unit_test(test_lend),
+        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_asked),  cmocka_unit_test(test_start),
+        cmocka_unit_test(test_flip),           cmocka_unit_test(test_moving), cmocka_unit_test(test_buddies),
+        cmocka_unit_test(test_mostly_private), cmocka_unit_test(test_shares), cmocka_unit_test(test_lend),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

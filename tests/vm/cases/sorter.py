@@ -16,6 +16,7 @@ import time
 import zlib
 
 BLOCK = 1 << 20
+HUGE = 2 << 20
 # After each block. Where all emulated CPUs are busy, whoever protects pages waits for one, which counts as time that it takes.
 PAUSE_SEC = 0.01
 
@@ -23,13 +24,15 @@ PAUSE_SEC = 0.01
 class Worker(threading.Thread):
     def __init__(self, index, size):
         super().__init__(daemon=True)
-        self.memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.memory = mmap.mmap(-1, size + HUGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self.memory.madvise(mmap.MADV_HUGEPAGE)
         # Neighbours that differ stay mappings of their own.
         if index % 2:
             self.memory.madvise(mmap.MADV_DONTDUMP)
-        self.view = memoryview(self.memory)
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        # Whole huge pages: what it has of one, and its neighbour the rest, could be next to one of them only.
+        skip = -ctypes.addressof(ctypes.c_char.from_buffer(self.memory)) % HUGE
+        self.view = memoryview(self.memory)[skip:skip + size]
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.view))
         self.view[:] = bytes([index + 1]) * size
         self.sums = [zlib.crc32(self.view[at:at + BLOCK]) for at in range(0, size, BLOCK)]
         self.rounds, self.tid, self.good = 0, 0, True
