@@ -15,7 +15,9 @@ typedef struct MoverPart {
     MoverJob *job;
     uint32_t index; /* of the node, among the job's */
     NodeIx node;
+    bool helps;               /* runs on CPUs of nodes that help */
     hwloc_bitmap_t accept_os; /* of the first lane */
+    hwloc_bitmap_t help_cpus; /* of the first lane; empty: none helps */
     Walk *walk;               /* NULL: not begun */
     MoverAccount account;     /* as it was told last */
     bool queued;
@@ -43,7 +45,8 @@ typedef struct MoverWorker {
     pthread_cond_t wake;
     WalkNode tools;
     int nice;
-    MoverPart *part; /* in hand */
+    uint64_t helps_id; /* it runs on the CPUs that help in this order; 0: on those of its node */
+    MoverPart *part;   /* in hand */
     uint64_t heard_usec;
     bool waiting;  /* for the bucket, for room, or for work */
     bool given_up; /* it hangs: it has no node any more, and frees itself */
@@ -56,7 +59,7 @@ typedef struct MoverSeat {
     size_t n_queued;
     pthread_cond_t work;                   /* something was queued */
     MoverWorker *workers[MOVER_LANES_MAX]; /* NULL: none there */
-    uint32_t n_lanes;                      /* workers it may have */
+    uint32_t n_own;                        /* parts that may be in hand on its CPUs; and as many elsewhere */
     MoverGate gate;
 } MoverSeat;
 

@@ -28,6 +28,7 @@ MoverJob *mover_job_unref(MoverJob *job)
     for (uint32_t i = job->parts ? job->n_parts : 0; i-- > 0;) {
         walk_free(job->parts[i].walk);
         hwloc_bitmap_free(job->parts[i].accept_os);
+        hwloc_bitmap_free(job->parts[i].help_cpus);
     }
     free(job->parts);
     free(job->ranges);
@@ -49,6 +50,17 @@ static int fill_accept(const Mover *mover, const MoverJob *job, NodeIx node, hwl
     return 0;
 }
 
+/* The CPUs of nodes that help a part. */
+static int fill_help(const Mover *mover, const MoverJob *job, NodeIx node, hwloc_bitmap_t ret)
+{
+    hwloc_const_bitmap_t help = job->order.help_nodes;
+
+    for (int i = help ? hwloc_bitmap_first(help) : -1; i >= 0; i = hwloc_bitmap_next(help, i))
+        if (i != node.i && hwloc_bitmap_or(ret, ret, mover->topology->nodes[i].cpus) < 0)
+            return -1;
+    return 0;
+}
+
 static int make_lanes(const Mover *mover, MoverJob *job, uint32_t index, NodeIx node)
 {
     MoverPart *lanes = &job->parts[(size_t)index * MOVER_LANES_MAX];
@@ -56,7 +68,13 @@ static int make_lanes(const Mover *mover, MoverJob *job, uint32_t index, NodeIx 
     for (uint32_t i = 0; i < MOVER_LANES_MAX; i++)
         lanes[i] = (MoverPart){.job = job, .index = index, .node = node};
     lanes->accept_os = hwloc_bitmap_alloc();
-    return lanes->accept_os && fill_accept(mover, job, node, lanes->accept_os) == 0 ? 0 : -ENOMEM;
+    lanes->help_cpus = hwloc_bitmap_alloc();
+    if (!lanes->accept_os || !lanes->help_cpus || fill_accept(mover, job, node, lanes->accept_os) < 0 ||
+        fill_help(mover, job, node, lanes->help_cpus) < 0)
+        return -ENOMEM;
+    for (uint32_t i = 1; i < MOVER_LANES_MAX; i += 2)
+        lanes[i].helps = !hwloc_bitmap_iszero(lanes->help_cpus);
+    return 0;
 }
 
 static int make_parts(const Mover *mover, MoverJob *job)
@@ -101,6 +119,7 @@ int mover_job_new(const Mover *mover, const MoverOrder *order, MoverJob **ret)
         .start_ticks = order->start_ticks,
     };
     r = make_parts(mover, job);
+    job->order.help_nodes = NULL; /* the caller's */
     if (r < 0)
         return r;
     *ret = TAKE_PTR(job);
@@ -111,8 +130,11 @@ static bool are_nodes(const Topology *topology, hwloc_const_bitmap_t nodes)
 {
     int last = nodes ? hwloc_bitmap_last(nodes) : -1; /* -1: empty, or infinite */
 
-    if (last < 0 || last >= (int)topology->n_nodes)
-        return false;
+    return last >= 0 && last < (int)topology->n_nodes;
+}
+
+static bool have_memory(const Topology *topology, hwloc_const_bitmap_t nodes)
+{
     for (int i = hwloc_bitmap_first(nodes); i >= 0; i = hwloc_bitmap_next(nodes, i))
         if (topology->nodes[i].memory_bytes == 0)
             return false;
@@ -123,7 +145,9 @@ int mover_job_check(const Mover *mover, const MoverOrder *order)
 {
     if (order->n_ranges > MOVER_RANGES_MAX)
         return -E2BIG;
-    if (order->pid <= 0 || order->headroom_percent > 100 || !are_nodes(mover->topology, order->to_nodes))
+    if (order->pid <= 0 || order->headroom_percent > 100 || !are_nodes(mover->topology, order->to_nodes) ||
+        !have_memory(mover->topology, order->to_nodes) ||
+        (order->help_nodes && !are_nodes(mover->topology, order->help_nodes)))
         return -EINVAL;
     for (size_t i = 0; i < order->n_ranges; i++)
         if (order->ranges[i].start >= order->ranges[i].end ||

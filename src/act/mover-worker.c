@@ -113,21 +113,52 @@ static void count_unsettled(Mover *mover, int r)
 /* Opens further lanes for a part that has taken its first step. When there is no memory, fewer will do. */
 static void open_lanes(Mover *mover, MoverPart *first)
 {
-    uint32_t n = walk_share(first->walk, mover->seats[first->node.i].n_lanes);
+    uint32_t n_own = mover->seats[first->node.i].n_own, n;
 
+    n = walk_share(first->walk, first[1].helps ? MIN(2 * n_own, MOVER_LANES_MAX) : n_own);
     for (uint32_t i = 1; i < n && walk_join(first->walk, &first[i].walk) == 0; i++)
         mover_part_open(mover, &first[i]);
 }
 
-/* Takes a step of the first part in the queue. Called and returns with the lock held. */
-static void work(MoverWorker *worker)
+/* The first part in the queue for which there is a place on the CPUs it is to run on. Who has one in hand looks again when it is
+ * done, so there is nobody to be woken then. */
+static MoverPart *pick(const MoverSeat *seat)
+{
+    uint32_t n[2] = {0};
+    MoverPart *part;
+
+    for (uint32_t i = 0; i < ARRAY_SIZE(seat->workers); i++)
+        if (seat->workers[i] && seat->workers[i]->part)
+            n[seat->workers[i]->part->helps]++;
+    DL_FOREACH (seat->queue, part)
+        if (n[part->helps] < seat->n_own)
+            return part;
+    return NULL;
+}
+
+/* Goes to the CPUs that the part is to run on. A node of memory only has none: anywhere, then. */
+static void go(MoverWorker *worker, const MoverPart *part)
 {
     Mover *mover = worker->mover;
-    MoverPart *part = mover_part_unqueue(mover, mover->seats[worker->node.i].queue);
+    uint64_t helps_id = part->helps ? part->job->result.id : 0;
+    hwloc_const_bitmap_t cpus = part->helps
+                                    ? part->job->parts[(size_t)part->index * MOVER_LANES_MAX].help_cpus
+                                    : mover->topology->nodes[worker->node.i].cpus;
+
+    if (helps_id != worker->helps_id && !hwloc_bitmap_iszero(cpus))
+        count_unsettled(mover, mover->ops->set_cpus(mover->context, cpus));
+    worker->helps_id = helps_id;
+}
+
+/* Takes a step of the part. Called and returns with the lock held. */
+static void work(MoverWorker *worker, MoverPart *part)
+{
+    Mover *mover = worker->mover;
     MoverOutcome outcome = MOVER_DONE;
     int error = 0, nice = part->job->order.nice;
     bool begins = !part->walk, more;
 
+    (void)mover_part_unqueue(mover, part);
     worker->part = part;
     worker->waiting = false;
     worker->heard_usec = time_now_usec();
@@ -135,6 +166,7 @@ static void work(MoverWorker *worker)
     if (nice != worker->nice)
         count_unsettled(mover, mover->ops->set_nice(mover->context, nice));
     worker->nice = nice;
+    go(worker, part);
     more = step(worker, part, &outcome, &error);
     (void)pthread_mutex_lock(&mover->lock);
     worker->waiting = true;
@@ -159,15 +191,13 @@ static void *run(void *userdata)
     MoverWorker *worker = userdata;
     Mover *mover = worker->mover;
     MoverSeat *seat = &mover->seats[worker->node.i];
-    hwloc_const_bitmap_t cpus = mover->topology->nodes[worker->node.i].cpus;
+    MoverPart *part;
 
-    /* A node of memory only has none: anywhere, then. */
-    if (!hwloc_bitmap_iszero(cpus))
-        count_unsettled(mover, mover->ops->set_cpus(mover->context, cpus));
     (void)pthread_mutex_lock(&mover->lock);
     while (!must_stop(worker)) {
-        if (seat->queue)
-            work(worker);
+        part = pick(seat);
+        if (part)
+            work(worker, part);
         else
             (void)pthread_cond_wait(&seat->work, &mover->lock);
     }
@@ -222,7 +252,8 @@ static int start_worker(Mover *mover, NodeIx node, MoverWorker **place)
     worker->mover = mover;
     worker->node = node;
     worker->waiting = true;
-    worker->nice = INT_MAX; /* not known: it is the daemon's */
+    worker->nice = INT_MAX;        /* not known: it is the daemon's, */
+    worker->helps_id = UINT64_MAX; /* and so are the CPUs */
     mover_cond_init(&worker->wake);
     worker->tools = (WalkNode){
         .ops = mover->ops,
@@ -249,7 +280,7 @@ int mover_worker_need(Mover *mover, NodeIx node)
 {
     MoverSeat *seat = &mover->seats[node.i];
 
-    for (uint32_t i = 0; i < seat->n_lanes; i++)
+    for (uint32_t i = 0; i < ARRAY_SIZE(seat->workers); i++)
         if (seat->workers[i])
             return 0;
     return start_worker(mover, node, &seat->workers[0]);
@@ -261,14 +292,14 @@ void mover_worker_call(Mover *mover, NodeIx node)
     MoverWorker **place = NULL;
     size_t n_free = 0;
 
-    for (uint32_t i = 0; i < seat->n_lanes; i++) {
+    for (uint32_t i = 0; i < ARRAY_SIZE(seat->workers); i++) {
         if (!seat->workers[i])
             place = &seat->workers[i];
         else if (!seat->workers[i]->part)
             n_free++;
     }
     /* When it fails, those that are there will do. */
-    if (place && seat->n_queued > n_free && mover->n_ref <= MOVER_THREADS_MAX)
+    if (place && seat->n_queued > n_free && pick(seat) && mover->n_ref <= MOVER_THREADS_MAX)
         (void)start_worker(mover, node, place);
     (void)pthread_cond_signal(&seat->work);
 }
@@ -277,7 +308,7 @@ MoverWorker *mover_worker_of(Mover *mover, const MoverPart *part)
 {
     MoverSeat *seat = &mover->seats[part->node.i];
 
-    for (uint32_t i = 0; i < seat->n_lanes; i++)
+    for (uint32_t i = 0; i < ARRAY_SIZE(seat->workers); i++)
         if (seat->workers[i] && seat->workers[i]->part == part)
             return seat->workers[i];
     return NULL;
@@ -290,7 +321,7 @@ void mover_worker_give_up(Mover *mover, MoverWorker *worker)
     worker->given_up = true;
     worker->part->job->n_ref++;
     mover->n_hanging++;
-    for (uint32_t i = 0; i < seat->n_lanes; i++)
+    for (uint32_t i = 0; i < ARRAY_SIZE(seat->workers); i++)
         if (seat->workers[i] == worker)
             seat->workers[i] = NULL;
     mover_gate_leave(&seat->gate, &worker->tools.pass);

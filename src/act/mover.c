@@ -54,7 +54,7 @@ static uint64_t memory_of(const Topology *topology)
     return sum;
 }
 
-/* How many threads may move to a node: what its target leaves idle while it waits for its memory is at most a few CPUs, so
+/* How many threads may move to a node on its CPUs: what its target leaves idle while it waits for its memory is at most a few CPUs, so
  * half of them, but two if there are two. */
 static uint32_t count_lanes(const Topology *topology, uint32_t node)
 {
@@ -70,7 +70,7 @@ static int make_seats(Mover *mover)
         return -ENOMEM;
     mover->n_seats = mover->topology->n_nodes;
     for (uint32_t i = 0; i < mover->n_seats; i++) {
-        mover->seats[i].n_lanes = count_lanes(mover->topology, i);
+        mover->seats[i].n_own = count_lanes(mover->topology, i);
         mover_cond_init(&mover->seats[i].work);
         mover_gate_init(&mover->seats[i].gate);
     }

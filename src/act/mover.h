@@ -5,8 +5,8 @@
  *
  * A page takes a microsecond to move and a huge one a quarter of a millisecond, so a process takes seconds. The caller
  * only submits orders, and is told through a descriptor when one is over. Each node has threads that move memory to it
- * (MOVER_LANES_MAX), run on its CPUs (a copy is made in a fifth less time where it is written), and take orders in
- * turns. Of a large order each takes some blocks at a time; a block goes where its address says, whoever takes it.
+ * (MOVER_LANES_MAX), run on its CPUs (a copy is made in a fifth less time where it is written) or on those of nodes
+ * that help, and take orders in turns. Of a large order each takes some blocks at a time; a block goes where its address says, whoever takes it.
  *
  * There is no journal here, and nothing to undo: wherever a page lies, its content is the same to its process. At any
  * instant, and so after SIGKILL in the midst of a call too, each page is on its old node or on its new one, whole; the
@@ -41,8 +41,8 @@
  * comes back. */
 #define MOVER_HANGING_MAX 32U
 
-/* Threads to one node, where it has the CPUs: half as many as CPUs, but two if it has two. More would take the memory's
- * bandwidth, or the CPUs, from the target itself.
+/* Threads to one node, where it has the CPUs: half as many as CPUs, but two if it has two; twice as many, every second one
+ * elsewhere, when other nodes help. More would take the memory's bandwidth, or the CPUs, from the target itself.
  *
  * A thread waits as well as copies, for a CPU on those of a busy target at least; what else it waits for in a call was not
  * measured. Moves of huge pages in an emulated machine of two CPUs a node, on a busy host, took with
@@ -100,7 +100,9 @@ typedef struct MoverOrder {
     /* NodeIx; at least one, all with memory. Several: a block of 2 MB that has to move goes to the one its address
      * divided by 2 MB, modulo their number, points at: the same block always to the same. */
     hwloc_const_bitmap_t to_nodes;
-    bool stripe; /* P17: also what lies on another of to_nodes than that; else it may stay there */
+    hwloc_const_bitmap_t
+        help_nodes; /* NodeIx; their CPUs move, too, as many lanes as the node's; NULL: none */
+    bool stripe;    /* P17: also what lies on another of to_nodes than that; else it may stay there */
 
     bool shared; /* also pages that others map (needs CAP_SYS_NICE); they move for all of them */
     int nice;    /* of the thread that moves, -20..19 */

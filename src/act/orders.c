@@ -74,6 +74,7 @@ int orders_give(Orders *orders, const PlanAction *action)
         .pid = action->subject.pid,
         .start_ticks = action->subject.start_ticks,
         .to_nodes = memory->to,
+        .help_nodes = memory->help,
         .stripe = memory->stripe,
         .shared = memory->shared,
         .nice = memory->nice,

@@ -395,6 +395,8 @@ static int check_move(const Check *check, const CheckAction *x)
         return BROKEN(check, x, "the process was yielded");
     if (!by_use && (!x->process->node_bytes || x->process->node_bytes_usec <= x->process->memory.over_usec))
         return BROKEN(check, x, "I10: where its memory is is not known");
+    if (x->a->memory.help && !hwloc_bitmap_isincluded(x->a->memory.help, x->a->memory.from))
+        return BROKEN(check, x, "nodes help that have none of it");
     if (x->process->memory.to)
         return BROKEN(check, x, "I7: its memory is under way");
     if (check->plan->now_usec < x->process->memory.until_usec)

@@ -55,6 +55,9 @@ bool follow_is_time(const Follow *f);
 bool follow_has_room(const Follow *f);
 bool follow_has_rate(const Follow *f);
 
+/* Of the nodes it comes from, those whose CPUs may help to move it (NodeIx); NULL: none. */
+CpuMask follow_help(const Follow *f);
+
 /* The share of each node in what the group may grow by until it is looked at again, which is when it is twice as old: by as much
  * as it grew last. */
 uint64_t follow_reserve_bytes(const Follow *f);

@@ -293,6 +293,7 @@ void follow_order(const Follow *f, uint8_t mechanism, const PlanUse *use)
             {
                 .from = f->from,
                 .to = f->to,
+                .help = follow_help(f),
                 .bytes = f->outside_bytes,
                 .reserve_bytes = follow_reserve_bytes(f),
                 .rate_bytes = f->policy->rate_limit_bytes,

@@ -112,6 +112,7 @@ typedef struct PlanRange {
 typedef struct PlanMemory {
     CpuMask from;                       /* NodeIx bitmap: nodes that have some of it and should not */
     CpuMask to;                         /* NodeIx bitmap; to several it is spread by blocks */
+    CpuMask help;                       /* NodeIx bitmap: of `from`, those whose CPUs may help; NULL: none */
     bool stripe;                        /* also what lies on one of `to` (P17); else that stays */
     uint64_t bytes;                     /* that are elsewhere, or too many on a node, as far as is known */
     uint64_t reserve_bytes, rate_bytes; /* P19, P20: stay free on each node; a second, to each node */

@@ -331,6 +331,8 @@ static int machine_set_cpus(void *context, hwloc_const_bitmap_t cpus)
 
     (void)pthread_mutex_lock(&machine->lock);
     machine->n_settled++;
+    if (machine->node_cpus > 0)
+        machine->n_settled_on[(unsigned)hwloc_bitmap_first(cpus) / machine->node_cpus]++;
     (void)pthread_mutex_unlock(&machine->lock);
     return machine->settle_error;
 }

@@ -46,6 +46,7 @@ typedef struct Machine {
     char maps[65536];
     const char *mountinfo; /* NULL: cannot be read */
     uint64_t rss_pages;
+    unsigned node_cpus; /* CPUs of a node; 0: n_settled_on is not counted */
     bool dead;
     uint64_t free_bytes[MACHINE_NODES], cache_bytes[MACHINE_NODES];
     uint64_t now_usec, page_usec, huge_usec; /* what moving one takes */
@@ -61,10 +62,12 @@ typedef struct Machine {
 
     /* What was called. */
     unsigned n_moves, n_asks, n_migrates, n_settled;
-    size_t most_pages;    /* in one move */
-    uint64_t most_bytes;  /* really moved by one */
-    uint64_t moved_alive; /* in all, before the process died */
-    uint64_t moved_bytes; /* in all */
+    unsigned
+        n_settled_on[MACHINE_NODES]; /* of n_settled, on CPUs of this node, which has as many as others */
+    size_t most_pages;               /* in one move */
+    uint64_t most_bytes;             /* really moved by one */
+    uint64_t moved_alive;            /* in all, before the process died */
+    uint64_t moved_bytes;            /* in all */
     int nice;
 } Machine;
 

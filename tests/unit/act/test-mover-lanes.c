@@ -62,6 +62,45 @@ static void test_lanes_wide(void **state)
     check_lanes(*state, MOVER_LANES_MAX);
 }
 
+/* With the CPUs of the node that memory leaves: every second thread is on those, and no more threads are on either than without
+ * help. What comes next without it goes on without it. */
+static void check_help(MoverFixture *f, unsigned node_cpus, unsigned n_own, unsigned n_helping)
+{
+    MachineArea *heap = machine_add(&f->machine, HEAP, 128 * MIB, 0);
+    hwloc_bitmap_t help = hwloc_bitmap_alloc();
+
+    assert_non_null(help);
+    assert_int_equal(hwloc_bitmap_set_range(help, 0, 1), 0); /* the second is the one it goes to */
+    f->machine.node_cpus = node_cpus;
+    f->order.help_nodes = help;
+    mover_set_hanging(f, true);
+    (void)mover_order(f);
+    hwloc_bitmap_free(help);
+    f->order.help_nodes = NULL;
+    mover_await_hanging(f, n_own + n_helping);
+    (void)pthread_mutex_lock(&f->machine.lock);
+    assert_int_equal(f->machine.n_settled_on[1], n_own);
+    assert_int_equal(f->machine.n_settled_on[0], n_helping);
+    assert_int_equal(f->machine.n_settled, n_own + n_helping);
+    (void)pthread_mutex_unlock(&f->machine.lock);
+    mover_set_hanging(f, false);
+    assert_int_equal(mover_await(f).account.moved_bytes, 128 * MIB);
+
+    memset(heap->node, 0, heap->n_pages);
+    (void)mover_order(f);
+    assert_int_equal(mover_await(f).account.moved_bytes, 128 * MIB);
+}
+
+static void test_help(void **state)
+{
+    check_help(*state, 2, 2, 2);
+}
+
+static void test_help_wide(void **state)
+{
+    check_help(*state, 16, MOVER_LANES_MAX / 2, MOVER_LANES_MAX / 2);
+}
+
 /* A thread for each block at most. */
 static void test_few_blocks(void **state)
 {
@@ -237,6 +276,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_lanes, setup),
         TEST(test_lanes_wide, setup_wide),
+        TEST(test_help, setup),
+        TEST(test_help_wide, setup_wide),
         TEST(test_few_blocks, setup_wide),
         TEST(test_small_process, setup_wide),
         TEST(test_nodes, setup_wide),

@@ -268,6 +268,37 @@ static void test_rate(void **state)
     fixture_done(&f);
 }
 
+static CpuMask helping(Fixture *f)
+{
+    fixture_plan(f, true);
+    assert_int_equal(fixture_count(f, PLAN_KIND_MOVE_PAGES), 1);
+    return fixture_action(f, PLAN_KIND_MOVE_PAGES, 0)->memory.help;
+}
+
+/* The CPUs of the node it leaves help to move it if others need no more than half of them. */
+static void test_help(void **state)
+{
+    const TopologyNode *node;
+    Fixture f;
+    int first, n;
+
+    setup(&f, FIXED0);
+    node = &f.world->topology->nodes[1];
+    first = hwloc_bitmap_first(node->cpus);
+    n = hwloc_bitmap_weight(node->cpus);
+    assert_ptr_equal(helping(&f), fixture_mask(&f, "1"));
+    fixture_cpus(&f, first, first + n / 2 - 1, 1000, 0);
+    assert_ptr_equal(helping(&f), fixture_mask(&f, "1"));
+    fixture_cpu(&f, first + n / 2, 1000, 0);
+    assert_null(helping(&f));
+    /* Its own threads there are no others. */
+    fixture_find(&f, 10, 11)->last_cpu.i = first;
+    assert_ptr_equal(helping(&f), fixture_mask(&f, "1"));
+    fixture_find(&f, 10, 11)->last_cpu.i = 0;
+    assert_null(helping(&f));
+    fixture_done(&f);
+}
+
 /* I7: in vain the pause doubles; what failed for good is not tried for PingPongSec=. */
 static void test_pauses(void **state)
 {
@@ -503,19 +534,13 @@ static void test_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_follows),
-        cmocka_unit_test(test_never_inside_the_home),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_headroom),
-        cmocka_unit_test(test_headroom_is_shared),
-        cmocka_unit_test(test_rate),
-        cmocka_unit_test(test_pauses),
-        cmocka_unit_test(test_ping_pong),
-        cmocka_unit_test(test_unsettled),
-        cmocka_unit_test(test_on_loan),
-        cmocka_unit_test(test_home_stays),
-        cmocka_unit_test(test_holds),
-        cmocka_unit_test(test_not_taken),
+        cmocka_unit_test(test_follows),   cmocka_unit_test(test_never_inside_the_home),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_help),
+        cmocka_unit_test(test_headroom),  cmocka_unit_test(test_headroom_is_shared),
+        cmocka_unit_test(test_rate),      cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_ping_pong), cmocka_unit_test(test_unsettled),
+        cmocka_unit_test(test_on_loan),   cmocka_unit_test(test_home_stays),
+        cmocka_unit_test(test_holds),     cmocka_unit_test(test_not_taken),
         cmocka_unit_test(test_check),
     };
 
