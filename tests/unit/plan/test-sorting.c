@@ -358,6 +358,15 @@ static void set_free(Bench *b)
     fixture_find(&b->f, PID, ON_0)->home_node = fixture_find(&b->f, PID, ON_1)->home_node = NODE_NONE;
 }
 
+/* Threads that are free share eight blocks. */
+static void setup_shared(Bench *b)
+{
+    setup(b);
+    set_free(b);
+    for (uint32_t i = 0; i < 8; i++)
+        b->user[i] = -1;
+}
+
 /* Threads that share everything have no node of their own, and use it from any of their home. */
 static void test_striped_for_free_threads(void **state)
 {
@@ -417,10 +426,7 @@ static void test_not_striped_too_soon(void **state)
     PlanUse use;
     Bench b;
 
-    setup(&b);
-    set_free(&b);
-    for (uint32_t i = 0; i < 8; i++)
-        b.user[i] = -1;
+    setup_shared(&b);
     rounds(&b, 12);
     for (uint32_t i = 8; i < 16; i++)
         b.user[i] = i % 2 ? ON_0 : ON_1;
@@ -442,10 +448,7 @@ static void test_striped_in_vain(void **state)
     PlanUse use;
     Bench b;
 
-    setup(&b);
-    set_free(&b);
-    for (uint32_t i = 0; i < 8; i++)
-        b.user[i] = -1;
+    setup_shared(&b);
     rounds(&b, 8);
     for (unsigned i = 0; i < 6; i++) {
         round_(&b);
