@@ -112,7 +112,8 @@ class Units(nodes.NodesTest):
         lib.wait_until("its memory to be kept in", lambda: self.show("AllowedMemoryNodes") == str(HOME))
         mems = CGROUPS / self.show("ControlGroup").strip("/") / "cpuset.mems"
         self.assertEqual(mems.read_text(encoding="ascii").strip(), str(HOME))
-        self.assertTrue(daemon.ctl("explain", str(pid))["means_memory"])
+        # The manager does it before it answers.
+        lib.wait_until("the daemon to know that", lambda: daemon.ctl("explain", str(pid))["means_memory"])
         self.assertEqual(daemon.ctl("status")["memory_fences_up"], 1)
         daemon.kill()
         self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
