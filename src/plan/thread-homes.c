@@ -280,13 +280,11 @@ static int32_t best_node(const ThreadHomes *h, const PlannerUnit *unit)
     return best;
 }
 
-static uint64_t settle(ThreadHomes *h, PlannerUnit *unit, int32_t node, bool second)
+static void settle(ThreadHomes *h, PlannerUnit *unit, int32_t node, bool second)
 {
     *(second ? &unit->node_anew : &unit->node) = node;
-    if (node < 0)
-        return 0;
-    h->load[node] += unit->demand;
-    return h->use[(size_t)unit->order * h->n_nodes + (uint32_t)node];
+    if (node >= 0)
+        h->load[node] += unit->demand;
 }
 
 /* Whom to leave where they are: all on a node that without its largest unit has no more than its share, which is what assigning
@@ -309,12 +307,59 @@ static void keep(ThreadHomes *h)
     }
 }
 
+/* Where a unit that is one too many for the CPUs of its node is better off: a node with room for it, and emptier with it than its
+ * own now. -1: nowhere. */
+static int32_t better_node(const ThreadHomes *h, const PlannerUnit *unit, uint32_t node)
+{
+    int32_t best = -1;
+
+    for (uint32_t i = 0; h->load[node] > h->capacity[node] && i < h->n_nodes; i++)
+        if (has_room(h, i, unit->demand) &&
+            (h->load[i] + unit->demand) * h->capacity[node] < h->load[node] * h->capacity[i] &&
+            (best < 0 || is_better(h, unit, i, (uint32_t)best)))
+            best = (int32_t)i;
+    return best;
+}
+
+/* Nodes that are crowded while others have room: the home has grown since, or somebody has left. Who has the least regret goes
+ * first. Each move makes the loads more alike, so there is an end. */
+static void relieve(ThreadHomes *h, bool second)
+{
+    bool any = true;
+
+    while (any) {
+        any = false;
+        for (size_t i = h->n; i-- > 0;) {
+            int32_t *node = second ? &h->units[i].node_anew : &h->units[i].node;
+            int32_t to = *node >= 0 ? better_node(h, &h->units[i], (uint32_t)*node) : -1;
+
+            if (to < 0)
+                continue;
+            h->load[*node] -= h->units[i].demand;
+            h->load[to] += h->units[i].demand;
+            *node = to;
+            any = true;
+        }
+    }
+}
+
+/* What of all that is used lies next to its user. */
+static uint64_t sum_local(const ThreadHomes *h, bool second)
+{
+    uint64_t local = 0;
+
+    for (size_t i = 0; i < h->n; i++) {
+        int32_t node = second ? h->units[i].node_anew : h->units[i].node;
+
+        local += node >= 0 ? h->use[(size_t)h->units[i].order * h->n_nodes + (uint32_t)node] : 0;
+    }
+    return local;
+}
+
 /* Gives every unit a node, in the order of regret; with `anew` without regard to where they are. Returns how much of what
  * is used lies next to its user then. A unit without room goes where least is, which is at most the node's share. */
 static uint64_t assign(ThreadHomes *h, bool anew)
 {
-    uint64_t local = 0;
-
     for (uint32_t i = 0; i < h->n_nodes; i++)
         h->load[i] = 0;
     for (size_t i = 0; i < h->n; i++)
@@ -323,11 +368,12 @@ static uint64_t assign(ThreadHomes *h, bool anew)
         keep(h);
     for (size_t i = 0; i < h->n; i++)
         if (h->units[i].settled)
-            local += settle(h, &h->units[i], h->units[i].now, anew);
+            settle(h, &h->units[i], h->units[i].now, anew);
     for (size_t i = 0; i < h->n; i++)
         if (!h->units[i].settled)
-            local += settle(h, &h->units[i], h->units[i].free ? -1 : best_node(h, &h->units[i]), anew);
-    return local;
+            settle(h, &h->units[i], h->units[i].free ? -1 : best_node(h, &h->units[i]), anew);
+    relieve(h, anew);
+    return sum_local(h, anew);
 }
 
 static bool may_change(const ThreadHomes *h)

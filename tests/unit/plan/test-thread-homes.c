@@ -217,6 +217,31 @@ static void test_mostly_private(void **state)
     fixture_done(&f);
 }
 
+/* When its home grows by a node, one of two threads on one of the others goes there. */
+static void test_home_grows(void **state)
+{
+    Fixture f;
+    int n[4] = {0};
+
+    fixture_init(&f, "numa:4 l3:1 core:1 pu:1");
+    fixture_policy(&f, "a", AUTO);
+    fixture_process(&f, 10, "a", NULL);
+    for (pid_t tid = 10; tid < 14; tid++) {
+        fixture_task(&f, 10, tid, 0);
+        assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, tid), (uint64_t[4]){1000}, 1000,
+                                            (TaskKey){0}, f.world->now_usec),
+                         0);
+        fixture_find(&f, 10, tid)->home_node.i = tid < 13 ? tid - 10 : 0;
+    }
+    fixture_cpus(&f, 0, 3, 1000, 0);
+    place(&f);
+    for (pid_t tid = 10; tid < 14; tid++)
+        n[fixture_find(&f, 10, tid)->home_node.i]++;
+    for (size_t i = 0; i < ARRAY_SIZE(n); i++)
+        assert_int_equal(n[i], 1);
+    fixture_done(&f);
+}
+
 /* A node takes its share of what the threads want, not a share of the threads; six of them on four CPUs are three each. */
 static void test_shares(void **state)
 {
@@ -285,9 +310,11 @@ static void test_lend(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_asked),  cmocka_unit_test(test_start),
-        cmocka_unit_test(test_flip),           cmocka_unit_test(test_moving), cmocka_unit_test(test_buddies),
-        cmocka_unit_test(test_mostly_private), cmocka_unit_test(test_shares), cmocka_unit_test(test_lend),
+        cmocka_unit_test(test_unknown),    cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_start),      cmocka_unit_test(test_flip),
+        cmocka_unit_test(test_moving),     cmocka_unit_test(test_buddies),
+        cmocka_unit_test(test_home_grows), cmocka_unit_test(test_mostly_private),
+        cmocka_unit_test(test_shares),     cmocka_unit_test(test_lend),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
