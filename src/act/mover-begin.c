@@ -45,10 +45,10 @@ static MoverOutcome read_guard(Walk *w)
     return MOVER_DONE;
 }
 
-/* What cannot be moved is counted by one of the walks of an order. */
+/* What cannot be moved is counted by one of the walks of an order: by the only one that has come to it, or the first. */
 static void refuse(Walk *w, MoverReason reason, uint64_t bytes)
 {
-    if (w->part == 0)
+    if (w->part == 0 || (w->order->sent && reason != MOVER_REASON_FOREIGN))
         w->account.refused_bytes[reason] += bytes;
 }
 
@@ -92,7 +92,8 @@ static int add_mapping(Walk *w, const MoverMapping *mapping, size_t *range)
     for (size_t i = *range; i < order->n_ranges && order->ranges[i].start < mapping->end; i++) {
         uint64_t last = (order->ranges[i].end - 1) | ~mask; /* cannot overflow */
         uint64_t start = MAX(order->ranges[i].start & mask, mapping->start);
-        int r = add_region(w, mapping, start, MIN(last, mapping->end - 1) + 1);
+        bool elsewhere = order->sent && order->ranges[i].to.i != w->node->node.i;
+        int r = elsewhere ? 0 : add_region(w, mapping, start, MIN(last, mapping->end - 1) + 1);
 
         if (r < 0)
             return r;

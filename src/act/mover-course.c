@@ -26,7 +26,7 @@ static bool next_block(const Walk *w, uint64_t page_bytes, WalkPlace *place, Wal
         place->at = start + bytes;
         if (place->at == region->end)
             *place = (WalkPlace){.region = place->region + 1};
-        if (start / WALK_BLOCK_BYTES % w->n_parts == w->part) {
+        if (w->order->sent || start / WALK_BLOCK_BYTES % w->n_parts == w->part) {
             *ret = (WalkBlock){
                 .start = start, .n_pages = (uint32_t)(bytes / page_bytes), .thorough = region->thorough};
             return true;

@@ -37,12 +37,12 @@ MoverJob *mover_job_unref(MoverJob *job)
     return NULL;
 }
 
-/* Where the memory of a part may stay: only on its node when it is to be striped, else on any of the nodes. */
+/* Where the memory of a part may stay: only on its node when it is to be striped or was sent there, else on any of the nodes. */
 static int fill_accept(const Mover *mover, const MoverJob *job, NodeIx node, hwloc_bitmap_t ret)
 {
     const TopologyNode *nodes = mover->topology->nodes;
 
-    if (job->order.stripe)
+    if (job->order.stripe || job->order.sent)
         return hwloc_bitmap_only(ret, nodes[node.i].os_index);
     for (int i = hwloc_bitmap_first(job->to_nodes); i >= 0; i = hwloc_bitmap_next(job->to_nodes, i))
         if (hwloc_bitmap_set(ret, nodes[i].os_index) < 0)
@@ -141,17 +141,25 @@ static bool have_memory(const Topology *topology, hwloc_const_bitmap_t nodes)
     return true;
 }
 
+static bool is_range(const MoverOrder *order, size_t i)
+{
+    const MoverRange *range = &order->ranges[i];
+
+    return range->start < range->end && (i == 0 || range->start >= order->ranges[i - 1].end) &&
+           (!order->sent || (range->to.i >= 0 && hwloc_bitmap_isset(order->to_nodes, (unsigned)range->to.i)));
+}
+
 int mover_job_check(const Mover *mover, const MoverOrder *order)
 {
     if (order->n_ranges > MOVER_RANGES_MAX)
         return -E2BIG;
     if (order->pid <= 0 || order->headroom_percent > 100 || !are_nodes(mover->topology, order->to_nodes) ||
         !have_memory(mover->topology, order->to_nodes) ||
-        (order->help_nodes && !are_nodes(mover->topology, order->help_nodes)))
+        (order->help_nodes && !are_nodes(mover->topology, order->help_nodes)) ||
+        (order->sent && (order->n_ranges == 0 || order->stripe)))
         return -EINVAL;
     for (size_t i = 0; i < order->n_ranges; i++)
-        if (order->ranges[i].start >= order->ranges[i].end ||
-            (i > 0 && order->ranges[i].start < order->ranges[i - 1].end))
+        if (!is_range(order, i))
             return -EINVAL;
     return 0;
 }

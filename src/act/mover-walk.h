@@ -36,6 +36,7 @@ typedef struct WalkNode {
     const MoverOps *ops;
     void *context;
     MoverGate *gate; /* the node's */
+    NodeIx node;
     uint32_t os_index;
     uint64_t page_bytes;
     uint64_t memory_device;             /* MoverOps.memory_device() */
@@ -58,7 +59,8 @@ void walk_node_done(WalkNode *node);
 typedef struct Walk Walk;
 
 /* `order` and `accept_os` are borrowed for the life of the walk. Only the blocks whose address divided by their size
- * leaves `part` when divided by `n_parts` are moved; what lies on one of accept_os stays. 0 or -ENOMEM. */
+ * leaves `part` when divided by `n_parts` are moved, or, when the order says where each range goes, those sent to
+ * the node of the steps; what lies on one of accept_os stays. 0 or -ENOMEM. */
 int walk_new(const MoverOrder *order, hwloc_const_bitmap_t accept_os, uint32_t part, uint32_t n_parts,
              Walk **ret);
 /* How many walks, itself included, the work of one that has taken its first step is worth, at most `max`: not more than

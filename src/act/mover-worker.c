@@ -259,6 +259,7 @@ static int start_worker(Mover *mover, NodeIx node, MoverWorker **place)
         .ops = mover->ops,
         .context = mover->context,
         .gate = &mover->seats[node.i].gate,
+        .node = node,
         .os_index = mover->topology->nodes[node.i].os_index,
         .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
         .memory_device = mover->memory_device,

@@ -89,6 +89,7 @@ typedef enum MoverOutcome {
 
 typedef struct MoverRange {
     uint64_t start, end; /* addresses; the pages they touch */
+    NodeIx to;           /* one of to_nodes; counts if the order says `sent` */
 } MoverRange;
 
 typedef struct MoverOrder {
@@ -103,6 +104,7 @@ typedef struct MoverOrder {
     hwloc_const_bitmap_t
         help_nodes; /* NodeIx; their CPUs move, too, as many lanes as the node's; NULL: none */
     bool stripe;    /* P17: also what lies on another of to_nodes than that; else it may stay there */
+    bool sent;      /* each range says where it goes to (MoverRange.to), and all of it does; there are ranges */
 
     bool shared; /* also pages that others map (needs CAP_SYS_NICE); they move for all of them */
     int nice;    /* of the thread that moves, -20..19 */

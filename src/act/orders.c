@@ -62,7 +62,8 @@ static int outcome_of(int r)
 }
 
 static_assert(sizeof(PlanRange) == sizeof(MoverRange) &&
-                  offsetof(PlanRange, end) == offsetof(MoverRange, end),
+                  offsetof(PlanRange, end) == offsetof(MoverRange, end) &&
+                  offsetof(PlanRange, to) == offsetof(MoverRange, to),
               "a plan's range is the mover's");
 
 int orders_give(Orders *orders, const PlanAction *action)
@@ -76,6 +77,7 @@ int orders_give(Orders *orders, const PlanAction *action)
         .to_nodes = memory->to,
         .help_nodes = memory->help,
         .stripe = memory->stripe,
+        .sent = memory->ranges && !memory->stripe,
         .shared = memory->shared,
         .nice = memory->nice,
         .headroom_percent = memory->headroom_percent,

@@ -368,16 +368,26 @@ static bool goes_home(const Check *check, const CheckAction *x)
            (striped || !hwloc_bitmap_intersects(memory->from, home));
 }
 
-/* Ranges go to a node of the home, or any where there is none, from another; or are striped over several. */
+static bool are_sent(const PlanMemory *memory)
+{
+    bool sent = memory->n_ranges > 0;
+
+    for (size_t i = 0; i < memory->n_ranges && sent; i++)
+        sent = memory->stripe ? memory->ranges[i].to.i < 0
+                              : memory->ranges[i].to.i >= 0 &&
+                                    hwloc_bitmap_isset(memory->to, (unsigned)memory->ranges[i].to.i);
+    return sent;
+}
+
+/* Ranges go each to a node of the home, or any where there is none; or are striped over several. */
 static bool goes_to_users(const Check *check, const CheckAction *x)
 {
     const PlanMemory *memory = &x->a->memory;
     CpuMask home = x->group ? home_after(check, x->group) : NULL;
 
-    return memory->to && memory->from && !hwloc_bitmap_iszero(memory->to) && memory->n_ranges > 0 &&
+    return memory->to && memory->from && !hwloc_bitmap_iszero(memory->to) && are_sent(memory) &&
            (!home || hwloc_bitmap_isincluded(memory->to, home)) &&
-           (hwloc_bitmap_weight(memory->to) > 1) == memory->stripe &&
-           (memory->stripe || !hwloc_bitmap_intersects(memory->from, memory->to));
+           (!memory->stripe || hwloc_bitmap_weight(memory->to) > 1);
 }
 
 /* I7, I10, and what an order is. */

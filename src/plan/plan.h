@@ -106,12 +106,13 @@ typedef enum PlanReason {
 
 typedef struct PlanRange {
     uint64_t start, end; /* addresses */
+    NodeIx to;           /* one of the order's nodes; NODE_NONE: striped over them */
 } PlanRange;
 
 /* What is to be done about memory. */
 typedef struct PlanMemory {
     CpuMask from;                       /* NodeIx bitmap: nodes that have some of it and should not */
-    CpuMask to;                         /* NodeIx bitmap; to several it is spread by blocks */
+    CpuMask to;                         /* NodeIx bitmap; to several it is spread by blocks, if it has no ranges */
     CpuMask help;                       /* NodeIx bitmap: of `from`, those whose CPUs may help; NULL: none */
     bool stripe;                        /* also what lies on one of `to` (P17); else that stays */
     uint64_t bytes;                     /* that are elsewhere, or too many on a node, as far as is known */
@@ -119,7 +120,7 @@ typedef struct PlanMemory {
     uint32_t headroom_percent;          /* P19: of each node stays free besides */
     int nice;                           /* of who moves */
     bool shared;                        /* also what others map */
-    const PlanRange *ranges; /* ascending and apart; NULL: all there is. Of who asked for the order */
+    const PlanRange *ranges; /* ascending and apart; NULL: all there is. Of who asked for the order. Striped, or each to its node */
     size_t n_ranges;
 } PlanMemory;
 

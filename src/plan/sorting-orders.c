@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* From what was judged to orders: one destination at a time, the one most of it goes to first. */
+/* From what was judged to orders: one for all that goes to its users, so that all nodes are moved to at the same time, and one
+ * for what is striped, which has no node of its own. The larger one comes first. */
 
 #include "plan/planner.h"
 #include "plan/sorting.h"
 
 #include <string.h>
 
-/* NODE_NONE: what is striped is most. */
-static NodeIx largest(const Sorting *sorting)
+static bool is_striped(const SortingMove *move)
 {
-    uint64_t *sums = sorting->sums, striped = 0;
-    NodeIx best = NODE_NONE;
+    return move->to.i < 0;
+}
 
-    memset(sums, 0, sorting->n_nodes * sizeof(*sums));
-    for (size_t i = 0; i < sorting->n_moves; i++) {
-        const SortingMove *move = &sorting->moves[i];
+static bool is_most_striped(const Sorting *sorting)
+{
+    uint64_t sums[2] = {0};
 
-        *(move->to.i >= 0 ? &sums[move->to.i] : &striped) += move->range.end - move->range.start;
-    }
-    for (uint32_t i = 0; i < sorting->n_nodes; i++)
-        if (sums[i] > (best.i >= 0 ? sums[best.i] : striped))
-            best = (NodeIx){(int32_t)i};
-    return best;
+    for (size_t i = 0; i < sorting->n_moves; i++)
+        sums[is_striped(&sorting->moves[i])] += sorting->moves[i].range.end - sorting->moves[i].range.start;
+    return sums[true] >= sums[false];
 }
 
 /* Neighbours that lie on different nodes go in one range. */
@@ -30,15 +27,16 @@ static int add_range(Sorting *sorting, const SortingMove *move)
 {
     PlanRange *last = sorting->n_ranges > 0 ? &sorting->ranges[sorting->n_ranges - 1] : NULL;
 
-    if (move->from.i >= 0 && hwloc_bitmap_set(sorting->from, (unsigned)move->from.i) < 0)
+    if ((move->from.i >= 0 && hwloc_bitmap_set(sorting->from, (unsigned)move->from.i) < 0) ||
+        (!is_striped(move) && hwloc_bitmap_set(sorting->to, (unsigned)move->to.i) < 0))
         return -ENOMEM;
-    if (last && last->end == move->range.start) {
+    if (last && last->end == move->range.start && last->to.i == move->to.i) {
         last->end = move->range.end;
         return 0;
     }
     if (!GROW(sorting->ranges, sorting->ranges_capacity, sorting->n_ranges + 1))
         return -ENOMEM;
-    sorting->ranges[sorting->n_ranges++] = move->range;
+    sorting->ranges[sorting->n_ranges++] = (PlanRange){move->range.start, move->range.end, move->to};
     return 0;
 }
 
@@ -48,12 +46,13 @@ static int find_ranges(Sorting *sorting, uint64_t *ret_bytes)
 
     *ret_bytes = 0;
     sorting->n_ranges = 0;
-    sorting->ranges_to = largest(sorting);
+    sorting->ranges_striped = is_most_striped(sorting);
     hwloc_bitmap_zero(sorting->from);
+    hwloc_bitmap_zero(sorting->to);
     for (size_t i = 0; i < sorting->n_moves && r == 0; i++) {
         const SortingMove *move = &sorting->moves[i];
 
-        if (move->to.i != sorting->ranges_to.i)
+        if (is_striped(move) != sorting->ranges_striped)
             continue;
         *ret_bytes += move->range.end - move->range.start;
         r = add_range(sorting, move);
@@ -63,13 +62,9 @@ static int find_ranges(Sorting *sorting, uint64_t *ret_bytes)
 
 bool sorting_next(Sorting *sorting, const Process *process, PlanUse *ret)
 {
-    bool striped;
     uint64_t bytes;
 
     if (sorting->n_moves == 0 || find_ranges(sorting, &bytes) < 0)
-        return false;
-    striped = sorting->ranges_to.i < 0;
-    if (!striped && hwloc_bitmap_only(sorting->to, (unsigned)sorting->ranges_to.i) < 0)
         return false;
     *ret = (PlanUse){
         .subject = planner_process_key(process),
@@ -77,8 +72,8 @@ bool sorting_next(Sorting *sorting, const Process *process, PlanUse *ret)
         .n_ranges = sorting->n_ranges,
         .bytes = bytes,
         .from = sorting->from,
-        .to = striped ? sorting->home : sorting->to,
-        .stripe = striped,
+        .to = sorting->ranges_striped ? sorting->home : sorting->to,
+        .stripe = sorting->ranges_striped,
     };
     return true;
 }
@@ -122,7 +117,7 @@ int sorting_taken(Sorting *sorting, uint64_t now_usec)
     for (size_t i = 0; i < sorting->n_moves; i++) {
         SortingMove move = sorting->moves[i];
 
-        if (move.to.i != sorting->ranges_to.i)
+        if (is_striped(&move) != sorting->ranges_striped)
             sorting->moves[n++] = move;
         else if (r == 0)
             r = remember(sorting, &move, now_usec);

@@ -3,8 +3,9 @@
 
 /* Sorting the memory of one process by who uses it (P13, P17, P18): from rounds of samples to orders.
  *
- * A round that was counted is judged block by block (plan/blocks.h). What is to move is ordered for one destination after
- * the other, and only when that is over there is another judgement: a block would count as tried in vain while it waits.
+ * A round that was counted is judged block by block (plan/blocks.h). What is to move is ordered in one order for all nodes, and
+ * what is striped in another, and only when these are over there is another judgement: a block would count as tried in
+ * vain while it waits.
  * What moved rests for MinResidencySec=, and does not go back to where it was within PingPongSec= (I7). */
 
 #include "plan/blocks.h"
@@ -34,7 +35,7 @@ typedef struct Sorting {
     size_t n_past, past_capacity;
     PlanRange *ranges; /* of the order that was asked for last */
     size_t n_ranges, ranges_capacity;
-    NodeIx ranges_to;
+    bool ranges_striped;
     hwloc_bitmap_t home, from, to; /* NodeIx; home: with memory */
     uint64_t *sums;                /* [n_nodes] */
     uint32_t n_nodes;
@@ -60,7 +61,7 @@ typedef struct SortingLook {
  * nothing is to be moved. */
 int sorting_judge(Sorting *sorting, const SortingLook *look);
 
-/* The next order: to the node most of it goes to. Returns whether there is one; it borrows from `sorting`. */
+/* The next order: what goes to users, or is striped, whichever is more. Returns whether there is one; it borrows from `sorting`. */
 bool sorting_next(Sorting *sorting, const Process *process, PlanUse *ret);
 
 /* What became of it: it was taken; or it was not, and nothing that was judged is to be ordered any more. 0 or -ENOMEM: then

@@ -25,6 +25,7 @@ void walk_reset_node(WalkFixture *f)
         .ops = &machine_ops,
         .context = &f->machine,
         .gate = &f->gate,
+        .node = {1},
         .os_index = 1,
         .page_bytes = f->machine.page_bytes,
         .memory_device = 1,

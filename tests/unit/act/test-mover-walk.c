@@ -129,6 +129,32 @@ static void test_ranges(void **state)
     assert_int_equal(walk_refused(f), 0);
 }
 
+/* Ranges go each to its node, and what is sent there from another node of the order leaves that, too. */
+static void test_sent(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *heap = machine_add(&f->machine, HEAP, 8 * MIB, 0);
+    const MoverRange ranges[] = {
+        {HEAP, HEAP + 2 * MIB, {0}},
+        {HEAP + 2 * MIB, HEAP + 3 * MIB, {1}},
+        {HEAP + 5 * MIB, HEAP + 8 * MIB, {1}},
+    };
+
+    f->order.ranges = ranges;
+    f->order.n_ranges = ARRAY_SIZE(ranges);
+    f->order.sent = true;
+    for (size_t i = 0; i < walk_pages(f, MIB); i++)
+        heap->node[i] = 1;
+    machine_map(&f->machine, "700000000000-700000004000 r--p 00000000 08:01 5  /usr/lib/x\n");
+    assert_int_equal(walk_run_part(f, 1, 2), MOVER_DONE);
+    assert_int_equal(f->account.moved_bytes, 4 * MIB);
+    for (size_t i = 0; i < heap->n_pages; i++) {
+        size_t mib = i / walk_pages(f, MIB);
+
+        assert_int_equal(heap->node[i], mib == 0 || mib == 2 || mib >= 5 ? 1 : 0);
+    }
+}
+
 /* What cannot be moved is refused by name, and left alone. */
 static void test_kinds(void **state)
 {
@@ -372,6 +398,7 @@ int main(void)
         TEST(test_accepted_nodes),
         TEST(test_parts),
         TEST(test_ranges),
+        TEST(test_sent),
         TEST(test_kinds),
         TEST(test_no_mountinfo),
         TEST(test_pinned),

@@ -94,8 +94,8 @@ static void test_one_node_full(void **state)
 static void test_bad_orders(void **state)
 {
     static const MoverRange swapped[] = {{2, 3}, {1, 2}}, overlapping[] = {{1, 3}, {2, 4}},
-                            empty[] = {{3, 3}};
-    const MoverRange *const ranges[] = {swapped, overlapping, empty};
+                            empty[] = {{3, 3}}, nowhere[] = {{3, 4, {-1}}};
+    const MoverRange *const ranges[] = {swapped, overlapping, empty, nowhere};
     MoverFixture *f = *state;
     uint64_t id = 77;
     MoverOrder order;
@@ -104,8 +104,12 @@ static void test_bad_orders(void **state)
         order = f->order;
         order.ranges = ranges[i];
         order.n_ranges = i < 2 ? 2 : 1;
+        order.sent = i == 3;
         assert_int_equal(mover_submit(f->mover, &order, &id), -EINVAL);
     }
+    order = f->order;
+    order.sent = true;
+    assert_int_equal(mover_submit(f->mover, &order, &id), -EINVAL);
     order = f->order;
     order.n_ranges = MOVER_RANGES_MAX + 1;
     assert_int_equal(mover_submit(f->mover, &order, &id), -E2BIG);

@@ -135,7 +135,7 @@ static void carry_out(Bench *b, const PlanUse *use)
     for (size_t i = 0; i < use->n_ranges; i++)
         for (uint64_t at = use->ranges[i].start; at < use->ranges[i].end; at += BLOCK)
             b->where[(at - HEAP) / BLOCK].i =
-                use->stripe ? (int32_t)(at / BLOCK % 2) : hwloc_bitmap_first(use->to);
+                use->stripe ? (int32_t)(at / BLOCK % 2) : use->ranges[i].to.i;
     follow_over(b->f.world, b->f.policies,
                 &(FollowResult){.subject = use->subject,
                                 .group_id = b->f.world->groups[0].id,
@@ -279,8 +279,8 @@ static void test_refused(void **state)
     done(&b);
 }
 
-/* One destination after the other, the larger one first. */
-static void test_in_turn(void **state)
+/* All destinations at the same time, each block to its own. */
+static void test_both_ways(void **state)
 {
     PlanUse use;
     Bench b;
@@ -293,11 +293,17 @@ static void test_in_turn(void **state)
     rounds(&b, 4);
     judge(&b);
     assert_true(order(&b, &use));
-    assert_int_equal(use.bytes, 4 * BLOCK);
+    assert_int_equal(use.bytes, 6 * BLOCK);
+    assert_ptr_equal(b.f.plan.actions[0].memory.to, fixture_mask(&b.f, "0-1"));
+    assert_int_equal(use.n_ranges, 2);
+    assert_int_equal(use.ranges[0].end, use.ranges[1].start);
     carry_out(&b, &use);
-    assert_true(order(&b, &use));
-    assert_int_equal(use.bytes, 2 * BLOCK);
-    assert_ptr_equal(b.f.plan.actions[0].memory.to, fixture_mask(&b.f, "0"));
+    for (uint32_t i = 0; i < 6; i++)
+        assert_int_equal(b.where[i].i, i < 2 ? 0 : 1);
+    assert_false(order(&b, &use));
+    rounds(&b, 4);
+    judge(&b);
+    assert_false(order(&b, &use));
     done(&b);
 }
 
@@ -473,7 +479,7 @@ int main(void)
         cmocka_unit_test(test_apart),
         cmocka_unit_test(test_rest),
         cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_in_turn),
+        cmocka_unit_test(test_both_ways),
         cmocka_unit_test(test_foreign),
         cmocka_unit_test(test_striped),
         cmocka_unit_test(test_striped_for_free_threads),
