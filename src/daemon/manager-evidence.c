@@ -57,23 +57,30 @@ EvidenceKind manager_evidence_wanted(const Policy *policy)
  * Whom to look at
  */
 
-static bool has_several_nodes(const Group *group)
-{
-    return group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1);
-}
-
-/* By which evidence it is looked at; EVIDENCE_RESIDENCY: it is not. */
-static EvidenceKind kind_for(const Manager *manager, const Process *process)
+/* By which evidence it is looked at once it has several nodes; EVIDENCE_RESIDENCY: it is not. */
+static EvidenceKind kind_of(const Manager *manager, const Process *process)
 {
     const World *world = manager->world;
     const Policy *policy = group_policy(world, manager->policies, process->workload);
     const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
 
     if (!policy || !group || group->gone || process->gone || process->yielded ||
-        world->workloads[process->workload.i].paused || policy->act == POLICY_ACT_OBSERVE ||
-        !has_several_nodes(group))
+        world->workloads[process->workload.i].paused || policy->act == POLICY_ACT_OBSERVE)
         return EVIDENCE_RESIDENCY;
     return evidence_choose(&manager->evidence->machine, manager_evidence_wanted(policy));
+}
+
+static bool has_several_nodes(const World *world, const Process *process)
+{
+    const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
+
+    return group && (group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1));
+}
+
+/* The same, now. */
+static EvidenceKind kind_for(const Manager *manager, const Process *process)
+{
+    return has_several_nodes(manager->world, process) ? kind_of(manager, process) : EVIDENCE_RESIDENCY;
 }
 
 /* Whether its memory is kept from following its home, because who uses it is about to be known. As long as no thread has a node of
@@ -82,7 +89,7 @@ static void await(const EvidenceWatch *watch, const World *world, Process *proce
 {
     process->use_awaited =
         watch->kind == EVIDENCE_WRITE && watch->report.outcome == 0 &&
-        has_several_nodes(&world->groups[process->group.i]) &&
+        has_several_nodes(world, process) &&
         (watch->sorting.n_quiet < SORTING_QUIET || thread_homes_digest(world, process) == 0) &&
         world->now_usec < watch->since_usec + AWAIT_USEC;
 }
@@ -271,6 +278,19 @@ static void pay(Manager *manager)
 /*
  * Ticks
  */
+
+void manager_evidence_foresee(Manager *manager)
+{
+    const World *world = manager->world;
+
+    if (!manager->evidence || !manager->evidence->crew)
+        return;
+    for (size_t i = 0; i < world->n_processes; i++)
+        if (!manager_evidence_find(manager, world->processes[i].pid))
+            world->processes[i].use_awaited = manager->evidence->n_watches < EVIDENCE_CREW_MAX &&
+                                              !has_several_nodes(world, &world->processes[i]) &&
+                                              kind_of(manager, &world->processes[i]) == EVIDENCE_WRITE;
+}
 
 int manager_evidence_ticked(Manager *manager, bool slow)
 {

@@ -118,6 +118,7 @@ static int sense_slow(Manager *manager, uint64_t now_usec, bool *ret_found)
     if (r < 0)
         note_sensing(manager, "/proc", r);
     task_set_sweep(manager->released);
+    manager_evidence_foresee(manager);
     if (*ret_found)
         manager_assignments_keep(manager);
     note_limit(manager);

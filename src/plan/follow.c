@@ -326,7 +326,7 @@ static void follow_process(Planner *p, const Process *process, CpuMask to, CpuMa
 
     if (!follow_may(&f) || !is_known(&f))
         return;
-    if (process->use_awaited) {
+    if (process->use_awaited && hwloc_bitmap_weight(f.to) > 1) {
         (void)follow_refuse(&f, MECHANISM_FILTER, PLAN_REASON_USE_AWAITED, 0, 0);
         return;
     }

@@ -152,12 +152,6 @@ static void test_refusals(void **state)
     assert_refused(&f, PLAN_REASON_FOLLOW_OFF);
     f.policies->policies[0]->follow = true;
 
-    world_process(f.world, 10)->use_awaited = true;
-    fixture_plan(&f, true);
-    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 0);
-    assert_int_equal(f.plan.n_refused[PLAN_REASON_USE_AWAITED], 1);
-    world_process(f.world, 10)->use_awaited = false;
-
     f.world->kernel_balances = true;
     assert_refused(&f, PLAN_REASON_KERNEL_BALANCES);
     f.world->kernel_balances = false;
@@ -419,6 +413,28 @@ static void test_on_loan(void **state)
     fixture_done(&f);
 }
 
+/* Who uses what decides in a home of several nodes; to the only one all of it goes. */
+static void test_use_awaited(void **state)
+{
+    static const char *const policies[] = {FIXED0, "[Placement]\nMode=fixed\nNodes=1-2\n"};
+    Fixture f;
+
+    for (int i = 0; i < 4; i++) {
+        fixture_init(&f, "numa:4 l3:1 core:4 pu:1");
+        fixture_memory(&f);
+        fixture_policy(&f, "a", policies[i % 2]);
+        add_process(&f, 10);
+        assert_int_equal(world_set_process_memory(f.world, world_process(f.world, 10),
+                                                  (uint64_t[]){0, 0, 0, 64 * MIB}, f.world->now_usec),
+                         0);
+        world_process(f.world, 10)->use_awaited = i >= 2;
+        fixture_plan(&f, true);
+        assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), i == 3 ? 0 : 1);
+        assert_int_equal(f.plan.n_refused[PLAN_REASON_USE_AWAITED], i == 3 ? 1 : 0);
+        fixture_done(&f);
+    }
+}
+
 /* As long as memory is under way its home is not given up for where it came from. */
 static void test_home_stays(void **state)
 {
@@ -535,7 +551,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_follows),   cmocka_unit_test(test_never_inside_the_home),
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_help),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_use_awaited),  cmocka_unit_test(test_help),
         cmocka_unit_test(test_headroom),  cmocka_unit_test(test_headroom_is_shared),
         cmocka_unit_test(test_rate),      cmocka_unit_test(test_pauses),
         cmocka_unit_test(test_ping_pong), cmocka_unit_test(test_unsettled),
