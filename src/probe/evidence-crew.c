@@ -22,8 +22,10 @@
 /* Processes that were looked at once and are remembered for that: older ones are forgotten first. */
 #define MARKS_MAX 1024U
 
-/* Between two rounds while they are held back, at most. */
-#define HELD_USEC 100000U
+/* Between two rounds while they are held back, at most; while memory moves nothing can be done with what they say, and when that is
+ * over there is one at once. */
+#define HELD_USEC        100000U
+#define HELD_MOVING_USEC 300000U
 
 /* At the end, a round under way gets that long. */
 #define END_USEC 500000U
@@ -112,6 +114,8 @@ static void set_due(Entry *entry)
         return;
     if (last->held != EVIDENCE_HELD_NOT)
         period = MIN(period, HELD_USEC);
+    if (entry->now.moving)
+        period = MAX(period, HELD_MOVING_USEC);
     if (entry->moved)
         period = 0;
     entry->due_usec = MAX(entry->made_usec + period, last->rest_until_usec);
