@@ -23,8 +23,9 @@
 #include "plan/choose.h"
 #include "plan/pack.h"
 
-/* Wanting less than this on a node, others do not live there: what of two ticks makes a CPU overloaded (P1). */
-#define LIVES_PERMILLE 250U
+/* Wanting less than this on a node, others do not live there: they run there now and then. Nobody is to go without the node for
+ * their sake. */
+#define LIVES_PERMILLE 500U
 
 /* What is lent is at most such a part of what is had. */
 #define LOANS_PART 2U

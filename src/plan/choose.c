@@ -4,8 +4,8 @@
  * packing problem (P15, plan/pack.h), and the answer is its home. This file is the translation there and back; what the nodes
  * offer is in choose-nodes.c, and where memory lies in choose-memory.c.
  *
- * - What a group wants is what its threads run and wait on average, with its peaks for a while (load_groups()). One that is
- *   new is taken by this tick too, because an average of a group that has just begun says nothing; and ExpectWidth= is
+ * - What a group wants is what its threads run and wait on average, with its peaks for a while (load_groups()), or, of one that is
+ *   new, in the last two ticks, because an average of what has just begun says nothing; and ExpectWidth= is
  *   the least (P5: threads that sleep at start are invisible to whoever looks at the load alone).
  * - Groups that hardly run get no home, which costs system calls and gives them nothing; one that they have they keep.
  * - A group that needs every node is not confined: it roams, and that is a decision as lasting as a home. */
@@ -112,25 +112,13 @@ static void compare_waits(Planner *p)
     }
 }
 
-/* Whether it had a home, or roamed, before this instant: one that was given its first home now is as new for a plan made
- * again (I9). */
-static bool is_settled(const Planner *p, const Group *group)
-{
-    bool first = !group->before_nodes && group->n_changes == 0;
-
-    return (group->home || group->roams) && (!first || group->last_home_usec < p->world->now_usec);
-}
-
 static uint32_t group_demand(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
     uint64_t average = group->demand_permille > 0 ? group->demand_permille : group->want_permille;
-    bool begins = p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < NEW_USEC;
-    uint64_t now = group->run_permille + (uint64_t)group->wait_permille;
-    uint64_t demand = begins && !is_settled(p, group) ? MAX(average, now) : average;
     uint64_t expected = p->s->workloads[group->workload.i].policy->expect_width * 1000ULL;
 
-    return (uint32_t)MIN(MAX(demand, expected), PACK_DEMAND_MAX);
+    return (uint32_t)MIN(MAX(average, expected), PACK_DEMAND_MAX);
 }
 
 /* Groups */
@@ -156,6 +144,12 @@ static bool wants_home(const Planner *p, size_t index)
 static bool overflows(uint64_t run_permille, uint64_t wait_permille)
 {
     return wait_permille * 4 > run_permille + wait_permille;
+}
+
+/* Two fifths of it: two threads on one CPU, or four on two, and hardly by chance. */
+static bool overflows_by_far(uint64_t run_permille, uint64_t wait_permille)
+{
+    return wait_permille * 5 > (run_permille + wait_permille) * 2;
 }
 
 /* The same of the tick before. */
@@ -185,7 +179,7 @@ static bool is_idle_elsewhere(const Planner *p, CpuMask home)
 
 /* Its first home was given when it had only begun, and what it has started since does not fit, or what others have that
  * were met at the same time: threads wait there while CPUs elsewhere are idle. That was a guess of ours and is taken back
- * when two ticks in a row show it to be wrong, whatever MinAgeSec= says of those who have lived somewhere. The same goes
+ * when two ticks in a row show it to be wrong, or one by far, whatever MinAgeSec= says of those who have lived somewhere. The same goes
  * for a second home, given for another reason; only as long as it is new. Threads are counted last, since nothing of that
  * helps on a full machine. */
 static bool has_outgrown(const Planner *p, const Group *group)
@@ -196,7 +190,7 @@ static bool has_outgrown(const Planner *p, const Group *group)
            now - MIN(group->first_seen_usec, now) < OUTGROWN_USEC &&
            now - MIN(group->last_home_usec, now) >= OUTGROWN_AFTER_USEC &&
            overflows(group->run_permille, group->wait_permille) && is_idle_elsewhere(p, group->home) &&
-           overflowed(p->world, group);
+           (overflows_by_far(group->run_permille, group->wait_permille) || overflowed(p->world, group));
 }
 
 /* How long a new home is kept: until it has been judged. One in which threads wait, or that was chosen before it was known

@@ -101,6 +101,12 @@ void load_cpu(CpuLoad *cpu, uint64_t now_usec, uint64_t busy_nsec, uint64_t wait
     follow_idle(cpu, now_usec > interval_usec ? now_usec - interval_usec : 0, idle_permille);
 }
 
+/* Never 0, which is nothing known. */
+static uint32_t young_demand(const Group *g)
+{
+    return MAX(MAX(g->run_permille + g->wait_permille, g->before_permille), 1U);
+}
+
 void load_groups(World *world)
 {
     uint64_t passed = MIN(world->interval_usec, LOAD_HOLD_USEC);
@@ -109,7 +115,9 @@ void load_groups(World *world)
         Group *g = &world->groups[i];
         uint32_t noise = MAX(g->demand_permille / 10, 100U);
 
-        if (g->want_permille > g->demand_permille + noise) {
+        if (world->now_usec - MIN(g->first_seen_usec, world->now_usec) < LOAD_YOUNG_USEC) {
+            g->demand_permille = young_demand(g);
+        } else if (g->want_permille > g->demand_permille + noise) {
             g->demand_permille = g->want_permille;
         } else if (g->want_permille + noise < g->demand_permille) {
             uint64_t excess = g->demand_permille - g->want_permille;
@@ -117,6 +125,7 @@ void load_groups(World *world)
             excess -= (excess * passed + LOAD_HOLD_USEC - 1) / LOAD_HOLD_USEC;
             g->demand_permille = g->want_permille + (excess > noise ? (uint32_t)excess : 0);
         }
+        g->before_permille = g->run_permille + g->wait_permille;
     }
 }
 

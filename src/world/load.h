@@ -28,8 +28,10 @@ void load_task(Task *task, uint64_t run_nsec, uint64_t wait_nsec, uint64_t inter
 /* What groups need, after world_sum(): as much as their threads want on average, and a peak for a while. Someone who wants
  * more and less in turns is to have a home for more, and not another one each time; so it falls by a LOAD_HOLD_USEC-th of the
  * difference in each microsecond of World.interval_usec. A difference of less than a tenth, or a tenth of a CPU, is noise and
- * changes nothing. */
-#define LOAD_HOLD_USEC 15000000U
+ * changes nothing. A group younger than LOAD_YOUNG_USEC needs what it wanted in the last two ticks: a program sets itself up with
+ * one thread and works with others, or by children that it waits for. */
+#define LOAD_HOLD_USEC  15000000U
+#define LOAD_YOUNG_USEC 2000000U
 void load_groups(World *world);
 
 /* What CPUs of each node are busy with besides groups that have a home or roam, after world_sum(): an average over some

@@ -127,6 +127,7 @@ static const RecordField group_fields[] = {
     {"run_permille", RECORD_U32, offsetof(Group, run_permille)},
     {"wait_permille", RECORD_U32, offsetof(Group, wait_permille)},
     {"want_permille", RECORD_U32, offsetof(Group, want_permille)},
+    {"before_permille", RECORD_U32, offsetof(Group, before_permille)},
     {"demand_permille", RECORD_U32, offsetof(Group, demand_permille)},
     {"n_leases", RECORD_U32, offsetof(Group, n_leases)},
     {"memory_orders", RECORD_U64, offsetof(Group, memory.n_orders)},

@@ -129,7 +129,7 @@ typedef struct Process {
     uint64_t grown_bytes;     /* how much more that is than what was known before */
     MemoryMove memory;
     bool memory_awaited; /* that is being found out for the first time: a moment later it is known */
-    bool use_awaited;    /* who uses which part is being found out; till then it is not moved as a whole */
+    bool use_awaited;    /* who uses which part is being found out, or would be; till then it is not dealt out to several nodes */
     uint32_t n_threads;
     uint32_t cpu_permille; /* CPU time used over the last slow tick, in permille of one CPU */
     WorkloadIx workload;
@@ -165,7 +165,8 @@ typedef struct Group {
     uint32_t run_permille; /* sums over its tasks, this tick */
     uint32_t wait_permille;
     uint32_t want_permille;   /* sum of the averages of both */
-    uint32_t demand_permille; /* the same, rising at once and falling slowly; see load_groups() */
+    uint32_t before_permille; /* what it ran and waited in the tick before */
+    uint32_t demand_permille; /* the same as want, rising at once and falling slowly; see load_groups() */
     uint32_t n_leases;
     MemoryAccount memory; /* of its processes, since it was first seen */
     /* Guards (P7). */

@@ -132,7 +132,9 @@ static void test_groups(void **state)
     assert_int_equal(world_add_workload(world, "w", 0), 0);
     assert_int_equal(world_add_group(world, (WorkloadIx){0}, ""), 0);
     g = &world->groups[0];
+    g->first_seen_usec = 0;
     world->interval_usec = 1000000;
+    world->now_usec = LOAD_YOUNG_USEC;
     g->want_permille = 3000;
     load_groups(world);
     assert_int_equal(g->demand_permille, 3000);
@@ -158,6 +160,34 @@ static void test_groups(void **state)
     g->want_permille = 0;
     load_groups(world);
     assert_int_equal(g->demand_permille, 0);
+}
+
+/* One that is young needs what it wanted in the last two ticks, whatever its averages say. */
+static void test_young_group(void **state)
+{
+    CLEANUP(world_free_p) World *world = sample_empty();
+    Group *g;
+
+    assert_int_equal(world_add_workload(world, "w", 0), 0);
+    assert_int_equal(world_add_group(world, (WorkloadIx){0}, ""), 0);
+    g = &world->groups[0];
+    g->first_seen_usec = 0;
+    world->interval_usec = 100000;
+    world->now_usec = LOAD_YOUNG_USEC - 1;
+    g->want_permille = 1900;
+    g->run_permille = 1000;
+    g->wait_permille = 3000;
+    load_groups(world);
+    assert_int_equal(g->demand_permille, 4000);
+    g->run_permille = 500;
+    g->wait_permille = 0;
+    load_groups(world);
+    assert_int_equal(g->demand_permille, 4000);
+    load_groups(world);
+    assert_int_equal(g->demand_permille, 500);
+    world->now_usec++;
+    load_groups(world);
+    assert_int_equal(g->demand_permille, 1900);
 }
 
 /* What groups with a home ran is not others', nor is what a roaming one ran, wherever that was. */
@@ -224,6 +254,7 @@ int main(void)
         cmocka_unit_test(test_task),         cmocka_unit_test(test_long_ticks),
         cmocka_unit_test(test_cpu),          cmocka_unit_test(test_idle_spells),
         cmocka_unit_test(test_idle_at_boot), cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_young_group),
         cmocka_unit_test(test_nodes),
     };
 
