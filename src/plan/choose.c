@@ -35,6 +35,9 @@
 /* A first home is known to be too small after two fast ticks in it. */
 #define OUTGROWN_AFTER_USEC 200000U
 
+/* And after one, when so much is wanted for each of its CPUs. */
+#define FAR_PERMILLE 1750U
+
 static_assert(CHOOSE_GROUPS_MAX <= PACK_GROUPS_MAX, "more groups than can be packed");
 
 bool choose_mode(const Policy *policy)
@@ -146,10 +149,14 @@ static bool overflows(uint64_t run_permille, uint64_t wait_permille)
     return wait_permille * 4 > run_permille + wait_permille;
 }
 
-/* Two fifths of it: two threads on one CPU, or four on two, and hardly by chance. */
-static bool overflows_by_far(uint64_t run_permille, uint64_t wait_permille)
+/* Its own threads want nearly twice what its home has: two on one CPU, or four on two, whatever others do there. */
+static bool overflows_by_far(const Planner *p, const Group *group)
 {
-    return wait_permille * 5 > (run_permille + wait_permille) * 2;
+    uint64_t wants = group->run_permille + (uint64_t)group->wait_permille, n = 0;
+
+    for (int i = hwloc_bitmap_first(group->home); i >= 0; i = hwloc_bitmap_next(group->home, i))
+        n += hwloc_bitmap_isset(p->s->usable, (unsigned)i);
+    return wants >= n * FAR_PERMILLE;
 }
 
 /* The same of the tick before. */
@@ -190,7 +197,7 @@ static bool has_outgrown(const Planner *p, const Group *group)
            now - MIN(group->first_seen_usec, now) < OUTGROWN_USEC &&
            now - MIN(group->last_home_usec, now) >= OUTGROWN_AFTER_USEC &&
            overflows(group->run_permille, group->wait_permille) && is_idle_elsewhere(p, group->home) &&
-           (overflows_by_far(group->run_permille, group->wait_permille) || overflowed(p->world, group));
+           (overflows_by_far(p, group) || overflowed(p->world, group));
 }
 
 /* How long a new home is kept: until it has been judged. One in which threads wait, or that was chosen before it was known

@@ -14,8 +14,8 @@ static void next_tick(Fixture *f)
     f->world->tick++;
 }
 
-/* A program that was given a node while it read its input has four threads now: seen twice, or once when they wait for two fifths
- * of what they want, it need not wait for a slow tick, nor for MinAgeSec= and MinResidencySec=, but only in the home it was given
+/* A program that was given a node while it read its input has four threads now: seen twice, or once when they want nearly
+ * twice what it has, it need not wait for a slow tick, nor for MinAgeSec= and MinResidencySec=, but only in the home it was given
  * first, and in the one after it. */
 static void outgrow(uint32_t n_changes, bool by_far)
 {
@@ -34,7 +34,7 @@ static void outgrow(uint32_t n_changes, bool by_far)
         task->allowed = fixture_mask(&f, "0-1");
         task->original = fixture_mask(&f, NULL);
     }
-    set_demand(&f, 100, by_far ? 500 : 650, by_far ? 500 : 350);
+    set_demand(&f, 100, by_far ? 500 : 450, by_far ? 500 : 400);
     for (size_t i = 0; i < f.world->n_tasks; i++)
         f.world->tasks[i].run_before_permille = f.world->tasks[i].wait_before_permille = 0;
     fixture_cpus(&f, 0, 1, 1000, 2000);
