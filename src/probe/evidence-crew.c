@@ -22,9 +22,9 @@
 /* Processes that were looked at once and are remembered for that: older ones are forgotten first. */
 #define MARKS_MAX 1024U
 
-/* Between two rounds while they are held back, at most; while memory moves nothing can be done with what they say, and when that is
- * over there is one at once. */
-#define HELD_USEC        100000U
+/* Between two rounds while they are held back, at most: whether it has stopped to grow is seen by two of them. While memory moves nothing
+ * can be done with what they say, and when that is over there is one at once. */
+#define HELD_USEC        50000U
 #define HELD_MOVING_USEC 300000U
 
 /* At the end, a round under way gets that long. */
