@@ -57,7 +57,8 @@ EvidenceKind manager_evidence_wanted(const Policy *policy)
  * Whom to look at
  */
 
-/* By which evidence it is looked at once it has several nodes; EVIDENCE_RESIDENCY: it is not. */
+/* By which evidence it is looked at once it has several nodes; EVIDENCE_RESIDENCY: it is not. Memory that is to be interleaved is
+ * dealt out whoever uses it. */
 static EvidenceKind kind_of(const Manager *manager, const Process *process)
 {
     const World *world = manager->world;
@@ -65,7 +66,8 @@ static EvidenceKind kind_of(const Manager *manager, const Process *process)
     const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
 
     if (!policy || !group || group->gone || process->gone || process->yielded ||
-        world->workloads[process->workload.i].paused || policy->act == POLICY_ACT_OBSERVE)
+        world->workloads[process->workload.i].paused || policy->act == POLICY_ACT_OBSERVE ||
+        policy->mode == POLICY_MODE_INTERLEAVE)
         return EVIDENCE_RESIDENCY;
     return evidence_choose(&manager->evidence->machine, manager_evidence_wanted(policy));
 }
