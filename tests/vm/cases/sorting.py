@@ -196,7 +196,8 @@ class Sorting(nodes.NodesTest):
         return seen
 
     def test_killed_while_looking(self):
-        self.policy(Evidence="write")
+        # Also when it has settled, which ends with rounds a minute apart.
+        self.policy(Evidence="write", ScanMinSec="100ms", ScanMaxSec="100ms")
         work = self.sorter()
         spare = SPARE_TRIES
         for instant in KILLS:
