@@ -20,6 +20,12 @@
 #define MECHANISM_PACK     15 /* P15 */
 #define MECHANISM_CONVERGE 11 /* P11 */
 
+/* Memory elsewhere that does not matter: one block (P18). */
+#define FEW_BYTES ((uint64_t)2 << 20)
+
+/* Who ran and waited less did not work in a tick. */
+#define WORK_PERMILLE 50U
+
 /* Different masks of one process dealt with in one tick; more wait for the next. */
 #define FROM_MAX 8U
 
@@ -321,21 +327,48 @@ static void home_threads(Planner *p, const Process *process, const Policy *polic
     }
 }
 
+/* Whether it is all of its group, one thread of it works, and that and all memory is in its home as it is. */
+static bool is_in_place(const Planner *p, const Process *process, const Task *tasks, size_t n, CpuMask due)
+{
+    const PlannerGroup *g = &p->s->groups[process->group.i];
+    uint64_t outside = 0;
+    size_t n_at_work = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (tasks[i].gone || tasks[i].run_permille + tasks[i].wait_permille < WORK_PERMILLE)
+            continue;
+        n_at_work++;
+        if (tasks[i].last_cpu.i < 0 || !hwloc_bitmap_isset(due, (unsigned)tasks[i].last_cpu.i))
+            return false;
+    }
+    if (n_at_work > 1 || p->world->groups[process->group.i].n_tasks != n)
+        return false;
+    for (uint32_t i = 0; process->node_bytes && i < p->world->topology->n_nodes; i++)
+        outside += hwloc_bitmap_isset(g->home_nodes, i) ? 0 : process->node_bytes[i];
+    return process->node_bytes && outside < FEW_BYTES;
+}
+
 /* Returns whether the process is at home or on its way. A home of Mode=fixed waits until a process is old enough, unless
- * somebody assigned it; one that was chosen does not, because memory is first touched early (P4), and only the choice of another one does. */
+ * somebody assigned it; one that was chosen does not, because memory is first touched early (P4), and only the choice of another one does.
+ * But a first one does when the process is there already: it may be setting itself up, for threads that the kernel spreads over
+ * all CPUs if they are let. */
 static bool home_process(Planner *p, const Process *process, CpuMask due)
 {
     const Policy *policy = p->s->workloads[process->workload.i].policy;
     uint64_t age = p->world->now_usec - MIN(process->first_seen_usec, p->world->now_usec);
+    const Group *group = &p->world->groups[process->group.i];
     HomeNeed need = {0};
     const Task *tasks;
     size_t n;
+    bool waits;
 
     tasks = &p->world->tasks[world_process_tasks(p->world, process, &n)];
     collect_needs(p, process, policy, tasks, n, due, &need);
     if (need.n_from == 0)
         return true;
-    if (age < policy->min_age_usec && !choose_mode(policy) && !process->assigned) {
+    waits = choose_mode(policy) ? !group->home && !group->roams && is_in_place(p, process, tasks, n, due)
+                                : !process->assigned;
+    if (age < policy->min_age_usec && waits) {
         refuse_process(p, PLAN_REASON_TOO_YOUNG, process, age, policy->min_age_usec);
         return false;
     }

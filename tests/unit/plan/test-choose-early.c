@@ -23,7 +23,7 @@ static void outgrow(uint32_t n_changes, bool by_far)
 
     fixture_init(&f, SMALL);
     fixture_policy(&f, "a", AUTO "MinResidencySec=10s\n");
-    add_job(&f, 100, 1, 0, 1);
+    add_job(&f, 100, 1, 2, 1);
     f.world->processes[0].first_seen_usec = f.world->groups[0].first_seen_usec = f.world->now_usec;
     set_memory(&f, 100, (uint64_t[]){1000, 0});
     fixture_home(&f);
@@ -62,6 +62,31 @@ static void test_outgrown(void **state)
     for (uint32_t n_changes = 0; n_changes < 3; n_changes++) {
         outgrow(n_changes, false);
         outgrow(n_changes, true);
+    }
+}
+
+/* A process of which one thread works, beside all of its memory, is confined to that only when MinAgeSec= is over: others may be
+ * about to begin. */
+static void test_in_place(void **state)
+{
+    enum { IN_PLACE, ONE_SLEEPS, TWO_THREADS, ELSEWHERE, MEMORY_ELSEWHERE, CASES };
+    Fixture f;
+
+    for (int i = 0; i < CASES; i++) {
+        fixture_init(&f, SMALL);
+        fixture_policy(&f, "a", AUTO);
+        add_job(&f, 100, i == ONE_SLEEPS || i == TWO_THREADS ? 2 : 1, i == ELSEWHERE ? 2 : 0, 1);
+        if (i == ONE_SLEEPS)
+            fixture_find(&f, 100, 101)->run_permille = 0;
+        f.world->processes[0].first_seen_usec = f.world->groups[0].first_seen_usec = f.world->now_usec;
+        set_memory(&f, 100, (uint64_t[]){1000, i == MEMORY_ELSEWHERE ? 3 : 0});
+        fixture_home(&f);
+        assert_nodes(&f, 100, i <= ONE_SLEEPS ? NULL : "0");
+        assert_int_equal(f.plan.n_refused[PLAN_REASON_TOO_YOUNG], i <= ONE_SLEEPS);
+        seconds(&f, 1);
+        fixture_home(&f);
+        assert_nodes(&f, 100, "0");
+        fixture_done(&f);
     }
 }
 
@@ -147,6 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_outgrown),
+        cmocka_unit_test(test_in_place),
         cmocka_unit_test(test_crowded),
         cmocka_unit_test(test_settled),
     };
