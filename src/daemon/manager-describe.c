@@ -408,6 +408,7 @@ void describe_move(Dict *dict, const Manager *manager, const Move *move)
     dict_nodes(dict, "home_nodes", topology, move->home_nodes);
     dict_nodes(dict, "from_nodes", topology, move->memory_from);
     dict_nodes(dict, "to_nodes", topology, move->memory_to);
+    dict_nodes(dict, "help_nodes", topology, move->memory_help);
     dict_u64(dict, "bytes", move->memory_bytes);
     dict_bool(dict, "cross_node", move->cross_node);
     dict_u32(dict, "distance", move->distance);

@@ -103,6 +103,7 @@ static void sweep(Moves *moves)
         intern_mark_mask(moves->pool, moves->ring[i].home_nodes);
         intern_mark_mask(moves->pool, moves->ring[i].memory_from);
         intern_mark_mask(moves->pool, moves->ring[i].memory_to);
+        intern_mark_mask(moves->pool, moves->ring[i].memory_help);
     }
     for (const MoveRefusal *r = moves->oldest; r; r = r->newer)
         intern_mark_string(moves->pool, r->workload);
@@ -211,6 +212,7 @@ int moves_add(Moves *moves, World *world, const PlanAction *action, PlanOutcome 
         !keep_mask(moves, action->home_nodes, &move.home_nodes) ||
         !keep_mask(moves, action->memory.from, &move.memory_from) ||
         !keep_mask(moves, action->memory.to, &move.memory_to) ||
+        !keep_mask(moves, action->memory.help, &move.memory_help) ||
         !keep_string(moves, workload_name(world, action->workload), &move.workload))
         return -ENOMEM;
     copy_comm(world, &action->subject, move.comm);
@@ -290,8 +292,11 @@ void moves_forget_nodes(Moves *moves)
 {
     Entry *e, *next;
 
-    for (size_t i = 0; i < moves->n_ring; i++)
-        moves->ring[i].home_nodes = moves->ring[i].memory_from = moves->ring[i].memory_to = NULL;
+    for (size_t i = 0; i < moves->n_ring; i++) {
+        Move *move = &moves->ring[i];
+
+        move->home_nodes = move->memory_from = move->memory_to = move->memory_help = NULL;
+    }
     HASH_ITER (hh, moves->by_key, e, next)
         drop_refusal(moves, e);
 }

@@ -33,6 +33,7 @@ typedef struct Move {
     CpuMask from, to;               /* interned here */
     CpuMask home_nodes;             /* NodeIx bitmap at that time, or NULL */
     CpuMask memory_from, memory_to; /* the same; of memory that moves */
+    CpuMask memory_help;            /* the same; whose CPUs may help */
     uint64_t memory_bytes;
     CpuIx cpu;
     uint64_t lease_usec;

@@ -17,6 +17,7 @@
 #include "plan/freeze.h"
 #include "plan/group.h"
 #include "plan/pack.h"
+#include "world/load.h"
 
 #include <string.h>
 
@@ -24,7 +25,7 @@
 #define IDLE_PERMILLE 50U
 
 /* For so long a group is new, and its first home need not wait for a slow tick. */
-#define NEW_USEC 2000000U
+#define NEW_USEC LOAD_YOUNG_USEC
 
 /* What a program does first, reading and touching its memory, takes no longer, mostly. */
 #define OUTGROWN_USEC 10000000U
@@ -115,13 +116,17 @@ static void compare_waits(Planner *p)
     }
 }
 
+static uint64_t demand_of(const Group *group)
+{
+    return group->demand_permille > 0 ? group->demand_permille : group->want_permille;
+}
+
 static uint32_t group_demand(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
-    uint64_t average = group->demand_permille > 0 ? group->demand_permille : group->want_permille;
     uint64_t expected = p->s->workloads[group->workload.i].policy->expect_width * 1000ULL;
 
-    return (uint32_t)MIN(MAX(average, expected), PACK_DEMAND_MAX);
+    return (uint32_t)MIN(MAX(demand_of(group), expected), PACK_DEMAND_MAX);
 }
 
 /* Groups */
@@ -179,7 +184,7 @@ static bool overflowed(const World *world, const Group *group)
 static bool is_idle_elsewhere(const Planner *p, CpuMask home)
 {
     for (int i = hwloc_bitmap_first(p->s->usable); i >= 0; i = hwloc_bitmap_next(p->s->usable, i))
-        if (!hwloc_bitmap_isset(home, (unsigned)i) && p->world->cpus[i].busy_permille < IDLE_PERMILLE)
+        if (!hwloc_bitmap_isset(home, (unsigned)i) && overload_cpu_is_idle(p->world, &p->world->cpus[i]))
             return true;
     return false;
 }
@@ -454,7 +459,7 @@ static bool has_memory(const Planner *p, size_t index)
 bool choose_early(const Planner *p)
 {
     for (size_t i = 0; i < p->world->n_groups; i++)
-        if (p->world->groups[i].want_permille >= IDLE_PERMILLE && is_new(p, &p->world->groups[i]) &&
+        if (demand_of(&p->world->groups[i]) >= IDLE_PERMILLE && is_new(p, &p->world->groups[i]) &&
             has_memory(p, i))
             return true;
     for (size_t i = 0; i < p->world->n_groups; i++) {
@@ -473,7 +478,7 @@ bool choose_waits(const Planner *p)
     const World *world = p->world;
 
     for (size_t i = 0; i < world->n_groups; i++)
-        if (world->groups[i].want_permille >= IDLE_PERMILLE && is_new(p, &world->groups[i]))
+        if (demand_of(&world->groups[i]) >= IDLE_PERMILLE && is_new(p, &world->groups[i]))
             return true;
     /* Of the others what they do is known from the next tick on, and where their memory is soon. */
     for (size_t i = 0; i < world->n_tasks; i++) {

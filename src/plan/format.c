@@ -44,6 +44,7 @@ static void put_memory(FILE *out, const Topology *topology, const PlanMemory *me
 {
     put_nodes(out, " from-nodes=", topology, memory->from);
     put_nodes(out, " to-nodes=", topology, memory->to);
+    put_nodes(out, " help-nodes=", topology, memory->help);
     (void)fprintf(out,
                   " bytes=%" PRIu64 " reserve=%" PRIu64 " headroom=%" PRIu32 "%% rate=%" PRIu64
                   " nice=%d shared=%s%s",

@@ -14,14 +14,12 @@
  * the journal can be put back. */
 
 #include "plan/choose.h"
+#include "plan/follow-internal.h"
 #include "plan/group.h"
 
 #define MECHANISM_FIXED    3  /* P3 */
 #define MECHANISM_PACK     15 /* P15 */
 #define MECHANISM_CONVERGE 11 /* P11 */
-
-/* Memory elsewhere that does not matter: one block (P18). */
-#define FEW_BYTES ((uint64_t)2 << 20)
 
 /* Who ran and waited less did not work in a tick. */
 #define WORK_PERMILLE 50U
@@ -345,7 +343,7 @@ static bool is_in_place(const Planner *p, const Process *process, const Task *ta
         return false;
     for (uint32_t i = 0; process->node_bytes && i < p->world->topology->n_nodes; i++)
         outside += hwloc_bitmap_isset(g->home_nodes, i) ? 0 : process->node_bytes[i];
-    return process->node_bytes && outside < FEW_BYTES;
+    return process->node_bytes && outside < FOLLOW_FEW_BYTES;
 }
 
 /* Returns whether the process is at home or on its way. A home of Mode=fixed waits until a process is old enough, unless

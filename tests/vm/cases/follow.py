@@ -116,6 +116,8 @@ class Follow(nodes.NodesTest):
         orders = self.moves(daemon, "move-pages")
         self.assertLessEqual(len(orders), 2, orders)
         self.assertEqual(orders[0]["pid"], work.pid)
+        # Nobody works where it leaves.
+        self.assertEqual(orders[0]["help_nodes"], str(FAR))
         daemon.stop()
         self.rounds(work, 1)
 
