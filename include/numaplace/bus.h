@@ -175,8 +175,8 @@
  *   rule s, text s (the rule in a sentence), mechanism u (the N of P<N>), outcome s ("done", "gone",
  *   "foreign", "retry", "refused", "unjournalled", "skipped"), count u (how often in a row; above 1 only
  *   when not "done"), pid i, tid i (0: the whole process), start_ticks t, comm s, workload s, group t, from
- *   s, to s (CPU masks), cpu i (-1: none), node i (of cpu), home_nodes s, from_nodes s and to_nodes s
- *   and bytes t (memory), cross_node b, distance u, lease_usec t, value u, limit u (the numbers that decided; of memory, MiB)
+ *   s, to s (CPU masks), cpu i (-1: none), node i (of cpu), home_nodes s, from_nodes s, to_nodes s,
+ *   help_nodes s (whose CPUs may help to move) and bytes t (memory), cross_node b, distance u, lease_usec t, value u, limit u (the numbers that decided; of memory, MiB)
  *
  * refusal
  *   reason s, text s, mechanism u, count t, time_usec t (of the last), tick t, pid i (0: the group as a
