@@ -24,7 +24,7 @@
 #include "plan/pack.h"
 
 /* Wanting less than this on a node, others do not live there: they run there now and then. Nobody is to go without the node for
- * their sake. */
+ * their sake. A choice of ours. */
 #define LIVES_PERMILLE 500U
 
 /* What is lent is at most such a part of what is had. */

@@ -36,7 +36,7 @@
 /* A first home is known to be too small after two fast ticks in it. */
 #define OUTGROWN_AFTER_USEC 200000U
 
-/* And after one, when so much is wanted for each of its CPUs. */
+/* And after one, when so much is wanted for each of its CPUs: more than by three threads on two, whom loans may do. A choice of ours. */
 #define FAR_PERMILLE 1750U
 
 static_assert(CHOOSE_GROUPS_MAX <= PACK_GROUPS_MAX, "more groups than can be packed");

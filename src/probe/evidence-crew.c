@@ -23,7 +23,7 @@
 #define MARKS_MAX 1024U
 
 /* Between two rounds while they are held back, at most: whether it has stopped to grow is seen by two of them. While memory moves nothing
- * can be done with what they say, and when that is over there is one at once. */
+ * can be done with what they say, and when that is over there is one at once. Choices of ours. */
 #define HELD_USEC        50000U
 #define HELD_MOVING_USEC 300000U
 
