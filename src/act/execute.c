@@ -65,15 +65,14 @@ static bool is_whole(Work *work, hwloc_const_bitmap_t mask)
            has_all(work, process->cpuset, mask);
 }
 
-/* Whether it is what a kernel made of all CPUs that we put back while some were offline, which these forget: that is nobody's choice, also
- * when they are online again. */
-static bool was_left(const Work *work, hwloc_const_bitmap_t mask)
+/* Whether it is what a kernel before 6.2 made of all CPUs that we put back while some were offline, or on their way back: that is
+ * nobody's choice, also when they are online again. */
+static bool was_left(Work *work, hwloc_const_bitmap_t mask)
 {
     const JournalProcess *entry =
         journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
 
-    return entry && entry->released_ticks > 0 && entry->original.whole && entry->left &&
-           act_mask_same(work->act, mask, entry->left);
+    return entry && entry->left && has_all(work, entry->left, mask);
 }
 
 /* Takes back a change that worked by half: when the thread still has a part of what we gave it. */

@@ -430,6 +430,7 @@ static void drop_dead(Journal *journal, const ActProcess *living, size_t n)
     for (size_t i = 0; i < kept; i++) {
         intern_mark_mask(journal->pool, journal->processes[i].original.mask);
         intern_mark_mask(journal->pool, journal->processes[i].cpuset);
+        intern_mark_mask(journal->pool, journal->processes[i].left);
         for (size_t k = 0; k < journal->processes[i].n_applied; k++)
             intern_mark_mask(journal->pool, journal->processes[i].applied[k]);
     }

@@ -42,9 +42,10 @@ typedef struct JournalProcess {
     JournalOriginal original;
     CpuMask *applied; /* every mask its threads got from us */
     CpuMask cpuset;   /* when its masks were last compared with it; of cut.c, not in the file */
-    CpuMask left;     /* CPUs online when it was released; of restore.c, not in the file */
-    bool selected;    /* to be put back now; of restore.c, not in the file */
-    bool roams; /* its threads were put back, its children are yet to be; of execute.c, not in the file */
+    CpuMask
+        left; /* what threads had that were put back to all CPUs, the last time; of restore.c, not in the file */
+    bool selected; /* to be put back now; of restore.c, not in the file */
+    bool roams;    /* its threads were put back, its children are yet to be; of execute.c, not in the file */
 } JournalProcess;
 
 typedef struct JournalThread {

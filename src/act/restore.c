@@ -141,8 +141,19 @@ static int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey
     return suspect(restore, task) < 0 ? failed(restore, -ENOMEM) : 1;
 }
 
+/* Notes what the kernel made of all CPUs in a thread just put back, which may lack some that were offline a moment ago: a
+ * CPU is in the list of those that are online before it is in the cpusets that masks are cut with. */
+static void note_left(Restore *restore, JournalProcess *entry, TaskKey task)
+{
+    Act *act = restore->act;
+
+    if (act->ops->get_mask(act->context, task, restore->have) == 0 &&
+        (!entry->left || hwloc_bitmap_and(restore->have, restore->have, entry->left) == 0))
+        entry->left = intern_mask(act->journal->pool, restore->have);
+}
+
 /* One pass over the threads of one process in the journal. As restore_thread(); the last failure wins. */
-static int restore_process_pass(Restore *restore, const JournalProcess *entry)
+static int restore_process_pass(Restore *restore, JournalProcess *entry)
 {
     Act *act = restore->act;
     CLEANUP_FREE TaskKey *threads = NULL;
@@ -157,6 +168,8 @@ static int restore_process_pass(Restore *restore, const JournalProcess *entry)
         r = restore_thread(restore, entry, threads[i]);
         if (r < 0)
             error = r;
+        if (r > 0 && journal_original(act->journal, entry, threads[i]).whole)
+            note_left(restore, entry, threads[i]);
         changed |= r > 0;
     }
     return error < 0 ? error : changed;
@@ -164,9 +177,15 @@ static int restore_process_pass(Restore *restore, const JournalProcess *entry)
 
 int restore_process(Restore *restore, JournalProcess *entry)
 {
-    int r = restore_process_pass(restore, entry);
-    size_t n_left = restore->n_left;
+    CpuMask before = entry->left;
+    size_t n_left;
+    int r;
 
+    entry->left = NULL;
+    r = restore_process_pass(restore, entry);
+    if (!entry->left)
+        entry->left = before;
+    n_left = restore->n_left;
     entry->selected = true;
     for (unsigned pass = 1; r > 0 && pass < ACT_PASSES_MAX; pass++)
         r = restore_process_pass(restore, entry);
@@ -400,7 +419,6 @@ static void note_released(Restore *restore)
 
         if (!entry->selected || entry->released_ticks > 0)
             continue;
-        entry->left = intern_mask(journal->pool, restore->act->online);
         if (journal_note_released(journal, entry, now.ticks) < 0)
             restore->act->statistics.n_journal_failures++;
     }

@@ -176,10 +176,18 @@ static int carry_over(Manager *manager, const World *from, World *to)
     return 0;
 }
 
+static bool is_anybody(void *userdata, pid_t pid)
+{
+    (void)userdata;
+    return pid > 0;
+}
+
 /* Puts everything back through the plan, so that the World, the ring of moves and the log agree with the
- * machine. What a plan does not know of (children that inherited a mask) is put back from the journal. */
+ * machine. What a plan does not know of (children that inherited a mask) is put back from the journal. What
+ * the journal knows of processes is kept, as they are given homes again at once. */
 static int put_everything_back(Manager *manager)
 {
+    const ActSelection everybody = {.wants = is_anybody};
     Plan plan = {0};
     size_t restored = 0, left = 0;
     int r = plan_release(manager->world, WORKLOAD_NONE, PLAN_RULE_ANEW, &plan);
@@ -189,7 +197,7 @@ static int put_everything_back(Manager *manager)
     plan_done(&plan);
     if (r < 0)
         return r;
-    return manager_put_back(manager, NULL, &restored, &left);
+    return manager_put_back(manager, &everybody, &restored, &left);
 }
 
 int manager_rebuild(Manager *manager, Topology *topology)
