@@ -136,6 +136,11 @@ static bool is_young(const Planner *p, const Group *group, const Policy *policy)
     return p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < policy->min_age_usec;
 }
 
+static bool is_new(const Planner *p, const Group *group)
+{
+    return p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < NEW_USEC;
+}
+
 /* What is to be spread is left alone as long as it is young: in a small home its threads would leave their memory. */
 static bool wants_home(const Planner *p, size_t index)
 {
@@ -283,19 +288,31 @@ static uint32_t fair_share(const Share *share, uint32_t demand)
     return share->demands > share->capacity ? (uint32_t)(demand * share->capacity / share->demands) : demand;
 }
 
+/* More nodes than threads help nobody, nor more than it wants CPUs where it is to be together: what runs would be on some of them, and
+ * memory on the others would count as near. What the last two ticks say of a new group is off by a part of a CPU. */
+static uint32_t nodes_useful(const Planner *p, size_t index)
+{
+    const Group *group = &p->world->groups[index];
+    const Policy *policy = p->s->workloads[group->workload.i].policy;
+    uint32_t threads = MAX(group->n_tasks, 1U);
+    uint32_t part = is_new(p, group) ? LOAD_FULL_PERMILLE / 2 : LOAD_FULL_PERMILLE;
+    uint32_t cpus = (group_demand(p, index) + part - 1) / LOAD_FULL_PERMILLE;
+
+    return pack_mode(policy) == PACK_MODE_SPREAD ? threads : MIN(threads, MAX(cpus, 1U));
+}
+
 static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memory, const Share *share,
                             PackNodes with_cpus)
 {
     const Group *group = &p->world->groups[index];
     PlannerGroup *g = &p->s->groups[index];
     const Policy *policy = p->s->workloads[group->workload.i].policy;
-    uint32_t threads = MAX(group->n_tasks, 1U);
+    uint32_t threads = nodes_useful(p, index);
     PackGroup pack = {
         .id = group->id,
         .mode = pack_mode(policy),
         .demand_permille = fair_share(share, group_demand(p, index)),
         .min_gain_permille = policy->min_gain_permille,
-        /* More nodes than threads help nobody. */
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
         .home = present_set(p, group, with_cpus),
         .allowed = g->allowed & choose_nodes_of_policy(p->world->topology, policy) & with_cpus,
@@ -315,20 +332,18 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
 }
 
 /* Processes of a policy that chooses were found a short time ago and have no home yet. */
-static bool is_new(const Planner *p, const Group *group)
+static bool is_homeless(const Planner *p, const Group *group)
 {
     const Policy *policy = group_policy(p->world, p->policies, group->workload);
-    uint64_t now = p->world->now_usec;
 
     return p->n_cpu_nodes > 1 && !group->gone && !group->home && !group->roams && policy &&
-           choose_mode(policy) && policy->act != POLICY_ACT_OBSERVE &&
-           now - MIN(group->first_seen_usec, now) < NEW_USEC;
+           choose_mode(policy) && policy->act != POLICY_ACT_OBSERVE && is_new(p, group);
 }
 
 /* Its first home need not be a guess: where its memory is will be known in a moment. */
 static bool awaits_memory(const Planner *p, size_t index)
 {
-    return p->s->groups[index].awaits_memory && is_new(p, &p->world->groups[index]);
+    return p->s->groups[index].awaits_memory && is_homeless(p, &p->world->groups[index]);
 }
 
 /* Which groups take part: all that have or want a home; those that want most when they are too many. */
@@ -459,7 +474,7 @@ static bool has_memory(const Planner *p, size_t index)
 bool choose_early(const Planner *p)
 {
     for (size_t i = 0; i < p->world->n_groups; i++)
-        if (demand_of(&p->world->groups[i]) >= IDLE_PERMILLE && is_new(p, &p->world->groups[i]) &&
+        if (demand_of(&p->world->groups[i]) >= IDLE_PERMILLE && is_homeless(p, &p->world->groups[i]) &&
             has_memory(p, i))
             return true;
     for (size_t i = 0; i < p->world->n_groups; i++) {
@@ -478,7 +493,7 @@ bool choose_waits(const Planner *p)
     const World *world = p->world;
 
     for (size_t i = 0; i < world->n_groups; i++)
-        if (demand_of(&world->groups[i]) >= IDLE_PERMILLE && is_new(p, &world->groups[i]))
+        if (demand_of(&world->groups[i]) >= IDLE_PERMILLE && is_homeless(p, &world->groups[i]))
             return true;
     /* Of the others what they do is known from the next tick on, and where their memory is soon. */
     for (size_t i = 0; i < world->n_tasks; i++) {
@@ -486,7 +501,7 @@ bool choose_waits(const Planner *p)
         const Process *process = &world->processes[task->process.i];
 
         if (!task->gone && (task->fresh || process->memory_awaited) && process->group.i >= 0 &&
-            is_new(p, &world->groups[process->group.i]))
+            is_homeless(p, &world->groups[process->group.i]))
             return true;
     }
     return false;
