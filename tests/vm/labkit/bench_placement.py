@@ -31,6 +31,9 @@ MEMORY = ("main", "process", "placed")
 WINDOWS_MAX = 127
 # By far more than any run takes, with --scale=1.
 RUN_SEC = 60
+BOOT_SEC = 150
+# All CPUs of a guest that counts instructions are one thread of the host.
+COUNTED_SLOWER = 20
 LOCAL = ("user_local", "kernel_local", "line_local")
 REMOTE = ("user_remote", "kernel_remote", "line_remote")
 # Of the runs, where they have them, and to how many digits.
@@ -216,9 +219,11 @@ def table(lines: list[dict]) -> str:
 
 def run_round(number: int, pairs: list[dict], args) -> case.Result:
     command = f"python3 cases/placement.py {shlex.quote(json.dumps(pairs))}\n"
-    limit_sec = int(120 + len(pairs) * RUN_SEC * max(args.scale, 0.5))
+    slower = COUNTED_SLOWER if args.counted else 1
+    limit_sec = int(120 + len(pairs) * RUN_SEC * max(args.scale, 0.5)) * slower
     found = case.Case(f"bench-placement-{number + 1}", "placement benchmark", [args.machine], [args.suite], command,
-                      kernel_args=args.kernel_args, cost=not args.unpriced, cost_args=args.cost_args, limit_sec=limit_sec)
+                      kernel_args=args.kernel_args, cost=not args.unpriced, cost_args=args.cost_args, limit_sec=limit_sec,
+                      boot_limit_sec=BOOT_SEC * slower, counted=args.counted)
 
     def progress(line: str) -> None:
         if line.startswith(("ok", "not ok")):
@@ -246,6 +251,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "are (main)")
     parser.add_argument("--bytes", default="", help="size of the array or heap, with K, M or G, instead of the workload's own")
     parser.add_argument("--unpriced", action="store_true", help="all memory is equally fast")
+    parser.add_argument("--counted", action="store_true",
+                        help="--unpriced, and the guest's time is the instructions that it has run, one a nanosecond")
     parser.add_argument("--kernel-args", default="", help="added to the kernel's command line")
     parser.add_argument("--cost-args", default="", help="more words for the cost plugin")
     parser.add_argument("--json", action="store_true", help="a JSON line for each row instead of a table")
@@ -265,6 +272,7 @@ def check(workloads: list[str], systems: list[str], args) -> None:
 def main(args) -> int:
     workloads = names(args.workloads, (*WORKLOADS, *MORE_WORKLOADS), "--workloads")
     systems = names(args.systems, (*SYSTEMS, *MORE_SYSTEMS), "--systems")
+    args.unpriced |= args.counted
     check(workloads, systems, args)
     rows = {(pair["workload"], pair["system"]): Row(pair["workload"], pair["system"]) for pair in plan(workloads, systems, 0)}
     for number in range(args.runs):

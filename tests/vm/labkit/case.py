@@ -33,6 +33,7 @@ class Case:
     boot_limit_sec: int = 150
     image: str = ""
     boots: int = 1
+    counted: bool = False
 
 
 @dataclass
@@ -113,7 +114,7 @@ def prepare(case: Case, machine_name: str, suite: str, build: pathlib.Path, work
     info = {"suite": suite, "case": case.name, "machine": shape.describe(), "cost": case.cost, "qemu": list(qemu)}
     disk = pack.make_disk(build, info, case.command, packages, work)
     return guest.Guest(disk_image, shape, disk, logs, case.kernel_args, plugin_option(case, shape, build, logs),
-                       case.limit_sec, case.boot_limit_sec, case.boots)
+                       case.limit_sec, case.boot_limit_sec, case.boots, case.counted)
 
 
 def run(case: Case, machine_name: str, suite: str, build: pathlib.Path, on_line=None) -> Result:

@@ -8,7 +8,7 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 
-from . import LabError, Unavailable, machine, tap
+from . import LabError, Unavailable, emulator, machine, tap
 from .image import Image
 
 QEMU = "qemu-system-x86_64"
@@ -20,6 +20,10 @@ CPU = "max,vendor=GenuineIntel,-erms,-fsrm,-la57,-smap"
 KERNEL_ARGS = ("console=ttyS0 quiet panic=-1 oops=panic sysctl.kernel.panic_on_rcu_stall=1 psi=1 schedstats=enable "
                "mitigations=off tsc=reliable clocksource=tsc no_timer_check nowatchdog nokaslr random.trust_cpu=on "
                "systemd.show_status=0 systemd.getty_auto=no")
+MULTI = ("-accel", "tcg,thread=multi")
+# The guest's clock counts instructions, one a nanosecond, and passes over the time in which there are none. CPUs take turns and
+# share that clock, so that each of N busy ones has an N-th of it; what else the host does takes none of it.
+COUNTED = ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off")
 POLL_SEC = 0.2
 # A job that floods the host ends before the host's disk is full.
 SAID_BYTES_MAX = 64 << 20
@@ -53,13 +57,14 @@ class Guest:
     limit_sec: int = 120
     boot_limit_sec: int = 150
     boots: int = 1
+    counted: bool = False
     on_line: object = None
     rest: str = field(default="", init=False)
 
     # Without MSI-X (vectors=0): QEMU 7.2 aborts in some boots while the kernel masks its table (msix_table_mmio_write).
     def argv(self, interactive: bool = False) -> list[str]:
-        args = [QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35",
-                "-accel", "tcg,thread=multi", "-cpu", CPU, *machine.qemu_arguments(self.machine),
+        args = [*(emulator.ensure() if self.counted else [QEMU]), "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35",
+                *(COUNTED if self.counted else MULTI), "-cpu", CPU, *machine.qemu_arguments(self.machine),
                 "-kernel", str(self.image.kernel), "-initrd", str(self.image.initrd),
                 "-append", f"{KERNEL_ARGS} {self.kernel_args}".strip(),
                 "-drive", f"file={self.image.root},format=raw,if=none,id=root,snapshot=on,cache=unsafe",

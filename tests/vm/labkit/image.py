@@ -107,7 +107,7 @@ def build(image: Image) -> None:
     with tempfile.TemporaryDirectory(prefix=f"{image.name}-", dir=IMAGES) as name:
         work, log = pathlib.Path(name), IMAGES / f"{image.name}.log"
         log.unlink(missing_ok=True)
-        bootstrap(image, work, log)
+        bootstrap_image(image, work, log)
         run_logged([*as_owner(), "sh", "-c", DISK_SCRIPT, "sh", name], log, LabError)
         boot = work / "boot"
         (work / "initrd").write_bytes(make_initrd(boot))
@@ -121,17 +121,20 @@ def build(image: Image) -> None:
     note(f"built {image.root}")
 
 
-def bootstrap(image: Image, work: pathlib.Path, log: pathlib.Path) -> None:
+def bootstrap_image(image: Image, work: pathlib.Path, log: pathlib.Path) -> None:
     """Makes WORK/root.tar. The recipe is copied to where the users of a namespace may read it, whatever the home directory's
     mode; for the same reason only root unpacks in `work`, where everything is removed in the end, whatever happens."""
     with tempfile.TemporaryDirectory(prefix="lab-recipe-") as recipe:
         for name in RECIPE_FILES:
             shutil.copy(VM / "image" / name, recipe)
         pathlib.Path(recipe).chmod(0o755)
-        work.chmod(0o755)
-        env = dict(os.environ, TMPDIR=str(work)) if os.geteuid() == 0 else None
-        argv = bootstrap_argv(image.suite, packages(image.suite, image.variant), work / "root.tar", recipe)
-        run_logged(private(argv), log, Unavailable, env)
+        bootstrap(bootstrap_argv(image.suite, packages(image.suite, image.variant), work / "root.tar", recipe), work, log)
+
+
+def bootstrap(argv: list[str], work: pathlib.Path, log: pathlib.Path) -> None:
+    work.chmod(0o755)
+    env = dict(os.environ, TMPDIR=str(work)) if os.geteuid() == 0 else None
+    run_logged(private(argv), log, Unavailable, env)
 
 
 def run_logged(argv: list[str], log: pathlib.Path, error: type[LabError], env: dict | None = None) -> None:
@@ -148,8 +151,12 @@ def bootstrap_argv(suite: str, wanted: tuple[str, ...], tar: pathlib.Path, recip
             "--aptopt=Acquire::Retries \"3\"", "--aptopt=APT::Install-Recommends \"false\"",
             "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
             f"--customize-hook={recipe}/customize.sh \"$1\""]
+    return sources(argv, suite, tar)
+
+
+def sources(argv: list[str], suite: str, tar: pathlib.Path) -> list[str]:
     if KEYRING.exists():
-        argv.append(f"--keyring={KEYRING}")
+        argv = [*argv, f"--keyring={KEYRING}"]
     return [*argv, suite, str(tar), f"deb {MIRROR} {suite} main", f"deb {SECURITY} {suite}-security main"]
 
 

@@ -13,11 +13,12 @@ import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
 
 VM = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(VM))
 
-from labkit import LabError, case, cpio, machine, tap  # noqa: E402
+from labkit import LabError, case, cpio, emulator, guest, image, machine, tap  # noqa: E402
 
 
 BUILT_IN = sys.argv[1:]
@@ -59,6 +60,22 @@ class Tap(unittest.TestCase):
 
     def test_results(self):
         self.assertEqual(tap.parse('{"a": 1}\n{"b": 2}').results, ['{"a": 1}', '{"b": 2}'])
+
+
+class Guests(unittest.TestCase):
+    def argv(self, counted: bool) -> list[str]:
+        disk = pathlib.Path("disk")
+        bare = image.Image("bookworm", "", "bookworm", disk, disk, disk)
+        with unittest.mock.patch.object(emulator, "ensure", return_value=["newer", "-L", "data"]):
+            return guest.Guest(bare, machine.load("2x2"), disk, pathlib.Path("logs"), counted=counted).argv()
+
+    def test_counted(self):
+        """One thread, a clock of instructions, and an emulator in which CPUs that wait for another do not stop it."""
+        self.assertEqual(self.argv(True)[:3], ["newer", "-L", "data"])
+        self.assertIn("shift=0,sleep=off", self.argv(True))
+        self.assertIn("tcg,thread=single", self.argv(True))
+        self.assertEqual(self.argv(False)[0], guest.QEMU)
+        self.assertNotIn("-icount", self.argv(False))
 
 
 class Machines(unittest.TestCase):
