@@ -8,21 +8,27 @@ is a failure).
 """
 
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import signal
 import sys
 import tempfile
+import threading
 
-from labkit import SUITES, LabError, Unavailable, bench_placement, case, guest, image, machine, note, package
+from labkit import SUITES, LabError, Unavailable, bench_placement, case, guest, image, machine, note, package, tour
 
 SKIP = 77
 
 
 def cmd_build(args) -> int:
-    guest.version()
-    for suite in args.suites or SUITES:
-        print(image.ensure(suite).root)
+    """Side by side: each waits for the network or the disk half of the time."""
+    suites = args.suites or SUITES
+    with concurrent.futures.ThreadPoolExecutor(len(suites) + 1) as pool:
+        emulator = pool.submit(guest.version)
+        for built in pool.map(image.ensure, suites):
+            print(built.root)
+        emulator.result()
     return 0
 
 
@@ -42,53 +48,76 @@ def cmd_list(args) -> int:
     return 0
 
 
-def report(result: case.Result) -> None:
-    print(f"{result.verdict}: {result.suite}/{result.name} ({result.points} tests, {result.seconds:.1f} s)", flush=True)
-    for line in result.skipped:
-        print(f"  skipped: {line}")
+def report(result: tour.Result) -> list[str]:
+    name = f"{result.suite}/{result.name}"
+    lines = [f"{result.verdict}: {name} ({result.points} tests, {result.seconds:.1f} s)",
+             *(f"  skipped: {line}" for line in result.skipped)]
     if result.problems:
-        for line in result.problems:
-            print(f"  {line}")
-        print(f"  the end of the console ({result.logs / 'console'}):")
-        for line in result.console_tail:
-            print(f"  | {line}")
-    sys.stdout.flush()
+        lines += [*(f"  {line}" for line in result.problems), f"  the end of the console ({result.guest_logs / 'console'}):",
+                  *(f"  | {line}" for line in result.console_tail)]
+    return lines
 
 
-def run_one(found: case.Case, machine_name: str, suite: str, args) -> case.Result:
-    """What is wrong with one case must not keep the others from running."""
-    print(f"-- {suite}/{found.name} on {machine_name}", flush=True)
-    try:
-        return case.run(found, machine_name, suite, args.build, on_line=lambda line: print(f"  {line}", flush=True))
-    except Unavailable:
-        raise
-    except (LabError, OSError) as error:
-        return case.Result(found.name, suite, args.build / "lab", problems=[str(error)])
+class Runner:
+    """Runs tours, several at a time; what each says is printed in one piece, unless there is only one at a time."""
+
+    def __init__(self, build: pathlib.Path, jobs: int):
+        self.build, self.jobs = build, jobs
+        self.printing = threading.Lock()
+
+    def say(self, lines: list[str]) -> None:
+        with self.printing:
+            print(*lines, sep="\n", flush=True)
+
+    def run(self, one: tour.Tour) -> list[tour.Result]:
+        """What is wrong with one tour must not keep the others from running."""
+        said: list[str] = []
+
+        def on_line(line: str) -> None:
+            if self.jobs == 1:
+                self.say([f"  {line}"])
+            else:
+                said.append(f"  {line}")
+
+        self.say([f"-- {one.title}"])
+        try:
+            results = tour.run(one, self.build, on_line)
+        except Unavailable:
+            raise
+        except (LabError, OSError) as error:
+            logs = self.build / "lab"
+            results = [tour.Result(found.name, one.suite, logs, logs, problems=[str(error)]) for found in one.cases]
+        self.say([*([f"-- {one.title}: said"] if said else []), *said, *(line for result in results for line in report(result))])
+        return results
+
+    def run_all(self, tours: list[tour.Tour]) -> list[tour.Result]:
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            return [result for results in pool.map(self.run, tours) for result in results]
 
 
 def cmd_run(args) -> int:
     directory = args.cases_dir
     wanted = case.names(directory) if args.cases == ["all"] else args.cases
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
-    for found in [case.load(name, directory) for name in wanted]:
-        suites = [suite for suite in found.suites if suite in (args.suite or SUITES)]
-        for suite in suites:
-            for machine_name in args.machine or found.machines:
-                result = run_one(found, machine_name, suite, args)
-                report(result)
-                counts[result.verdict] += 1
+    tours = tour.plan([case.load(name, directory) for name in wanted], args.suite, args.machine)
+    # Guests by the host's clock have a thread for each of their CPUs, and want the host for themselves.
+    by_host = [one for one in tours if not one.cases[0].instruction_nsec]
+    counted = [one for one in tours if one not in by_host]
+    jobs = min(args.jobs or len(os.sched_getaffinity(0)), len(counted) or 1)
+    results = Runner(args.build, jobs).run_all(counted) + Runner(args.build, 1).run_all(by_host)
+    counts = {verdict: sum(result.verdict == verdict for result in results) for verdict in ("passed", "failed", "skipped")}
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
-    if counts["failed"] or not sum(counts.values()):
+    if counts["failed"] or not results:
         return 1
     return 0 if counts["passed"] else SKIP
 
 
 def cmd_shell(args) -> int:
     """A root shell on a machine; Ctrl-D powers it off."""
-    found = case.Case("shell", "a shell", [args.machine], [args.suite], "", kernel_args=args.kernel_args, cost=args.cost)
+    found = case.Case("shell", "a shell", [args.machine], [args.suite], "", kernel_args=args.kernel_args, cost=args.cost,
+                      instruction_nsec=0)
     with tempfile.TemporaryDirectory(prefix="lab-shell-") as name:
         work = pathlib.Path(name)
-        vm = case.prepare(found, args.machine, args.suite, args.build.resolve(), work, work)
+        vm = tour.prepare(tour.Tour(args.suite, args.machine, (found,)), args.build.resolve(), work, work)
         argv = vm.argv(interactive=True)
         note("booting; the shell's end powers the guest off")
         # QEMU puts the terminal into raw mode, so Ctrl-C reaches the guest.
@@ -112,6 +141,7 @@ def parse_arguments() -> argparse.Namespace:
     run.add_argument("cases", nargs="+", metavar="CASE")
     run.add_argument("--suite", action="append", choices=SUITES, help="only this suite")
     run.add_argument("--machine", action="append", help="another machine than the case's")
+    run.add_argument("--jobs", type=int, default=0, help="guests at a time (one for each CPU)")
     run.add_argument("--cases-dir", type=pathlib.Path, default=case.VM / "cases")
     run.set_defaults(call=cmd_run)
 
@@ -133,10 +163,15 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def terminated(*_) -> None:
+    guest.stop.set()
+    sys.exit(1)
+
+
 def main() -> int:
     args = parse_arguments()
     # So that cleaning up is done: a guest is ended where it was started.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, terminated)
     try:
         return args.call(args)
     except Unavailable as error:
@@ -149,6 +184,7 @@ def main() -> int:
         print(f"lab: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
+        guest.stop.set()
         return 130
 
 

@@ -56,12 +56,6 @@ def kernel_count(name):
 
 
 class Follow(nodes.NodesTest):
-    def setUp(self):
-        super().setUp()
-        # The kernel would move memory by itself, and then it is left to it.
-        self.balancing = pathlib.Path("/proc/sys/kernel/numa_balancing")
-        self.balancing.write_text("0", encoding="ascii")
-
     def hasher(self, mb=MB):
         """With its memory on the far node."""
         state = self.directory / "rounds"
@@ -271,7 +265,8 @@ class Follow(nodes.NodesTest):
         self.wait(daemon, "a refusal", lambda: self.refusals(daemon, "follow-off"))
         daemon.stop()
         self.fixed()
-        self.balancing.write_text("1", encoding="ascii")
+        balancing = pathlib.Path("/proc/sys/kernel/numa_balancing")
+        balancing.write_text("1", encoding="ascii")
         try:
             daemon = self.daemon().ready()
             # Where it balances, it may be done first.
@@ -279,7 +274,7 @@ class Follow(nodes.NodesTest):
             self.assertEqual(self.moves(daemon, "move-pages"), [])
             daemon.stop()
         finally:
-            self.balancing.write_text("0", encoding="ascii")
+            balancing.write_text("0", encoding="ascii")
         self.rounds(work, 1)
 
     def test_no_room(self):
@@ -299,12 +294,13 @@ class Follow(nodes.NodesTest):
         self.wait(daemon, "a refusal", lambda: self.refusals(daemon, "headroom"))
         self.ticks(daemon, 10)
         self.assertEqual(self.moves(daemon, "move-pages"), [])
-        self.assertGreater(node_memory(HOME, "MemFree"), left * 4 // 5)
+        # Its interpreter may have a little there; what else is there belongs to others.
+        self.assertLess(memory(work.pid)[HOME], left // 8)
         daemon.stop()
 
         self.fixed(HeadroomPercent="0")
         daemon = self.daemon().ready()
-        self.wait(daemon, "the node to be too full", lambda: node_memory(HOME, "MemFree") < left * 4 // 5)
+        self.wait(daemon, "the node to be too full", lambda: memory(work.pid)[HOME] > left // 2)
         self.rounds(work, 1)
         daemon.stop()
         self.assertTrue(ballast.alive())

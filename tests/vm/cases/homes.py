@@ -44,11 +44,6 @@ def memory_node(pid):
 
 
 class Homes(nodes.NodesTest):
-    def setUp(self):
-        super().setUp()
-        # The kernel would move memory to where threads happen to be.
-        pathlib.Path("/proc/sys/kernel/numa_balancing").write_text("0", encoding="ascii")
-
     def home(self, daemon, pid):
         return daemon.ctl("explain", str(pid)).get("home_nodes", "")
 

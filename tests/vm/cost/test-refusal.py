@@ -6,20 +6,23 @@ usage: test-refusal.py PLUGIN
 """
 
 import os
-import shutil
+import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
 
-QEMU = "qemu-system-x86_64"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from labkit import Unavailable, emulator  # noqa: E402
+
 SHAPE = "nodes=64:64,cpus=0:1,dist=10:20/20:10"
 PLUGIN = sys.argv.pop(1)
 
 
 def start(words: str) -> subprocess.CompletedProcess:
     """Starts a guest without running it; told to quit at once, it has status 0."""
-    argv = [QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-accel", "tcg", "-machine", "q35", "-m", "128M",
+    argv = [*emulator.ensure(), "-nodefaults", "-no-user-config", "-display", "none", "-accel", "tcg", "-machine", "q35", "-m", "128M",
             "-smp", "2", "-S", "-monitor", "stdio", "-plugin", f"{PLUGIN},{words}"]
     return subprocess.run(argv, input="quit\n", capture_output=True, text=True, timeout=60, check=False)
 
@@ -51,8 +54,10 @@ class Refusal(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not shutil.which(QEMU):
-        print(f"SKIP: {QEMU} is not installed (./dev setup)")
+    try:
+        emulator.ensure()
+    except Unavailable as error:
+        print(f"SKIP: {error}")
         # Where all is set up, what cannot be tested is a failure.
         sys.exit(1 if os.environ.get("CI") == "true" else 77)
     unittest.main()

@@ -13,7 +13,7 @@ import shlex
 import statistics
 from dataclasses import dataclass, field
 
-from . import SUITES, LabError, case, note
+from . import SUITES, LabError, case, note, tour
 
 WORKLOADS = ("numa01", "numa01-thread-alloc", "numa02", "multi-heap", "stream", "ping-pong", "phase-changer", "reader")
 SYSTEMS = ("none", "kernel", "kernel-tuned", "numad", "numaplace", "hard")
@@ -34,6 +34,8 @@ RUN_SEC = 60
 BOOT_SEC = 150
 # All CPUs of a guest that counts instructions are one thread of the host.
 COUNTED_SLOWER = 20
+# Nanoseconds of an instruction there: one a cycle of 1 GHz.
+COUNTED_NSEC = 1
 LOCAL = ("user_local", "kernel_local", "line_local")
 REMOTE = ("user_remote", "kernel_remote", "line_remote")
 # Of the runs, where they have them, and to how many digits.
@@ -217,19 +219,19 @@ def table(lines: list[dict]) -> str:
     return "\n".join(text)
 
 
-def run_round(number: int, pairs: list[dict], args) -> case.Result:
+def run_round(number: int, pairs: list[dict], args) -> tour.Result:
     command = f"python3 cases/placement.py {shlex.quote(json.dumps(pairs))}\n"
     slower = COUNTED_SLOWER if args.counted else 1
     limit_sec = int(120 + len(pairs) * RUN_SEC * max(args.scale, 0.5)) * slower
     found = case.Case(f"bench-placement-{number + 1}", "placement benchmark", [args.machine], [args.suite], command,
                       kernel_args=args.kernel_args, cost=not args.unpriced, cost_args=args.cost_args, limit_sec=limit_sec,
-                      boot_limit_sec=BOOT_SEC * slower, counted=args.counted)
+                      boot_limit_sec=BOOT_SEC * slower, instruction_nsec=COUNTED_NSEC if args.counted else 0)
 
     def progress(line: str) -> None:
         if line.startswith(("ok", "not ok")):
             note(f"round {number + 1}: {line}")
 
-    return case.run(found, args.machine, args.suite, args.build, on_line=progress)
+    return tour.run(tour.Tour(args.suite, args.machine, (found,)), args.build, on_line=progress)[0]
 
 
 def names(text: str, known: tuple[str, ...], option: str) -> list[str]:
@@ -278,7 +280,7 @@ def main(args) -> int:
     for number in range(args.runs):
         pairs = plan(workloads, systems, number, scale=args.scale, memory=args.memory, bytes=args.bytes)
         result = run_round(number, pairs, args)
-        report = result.logs / "cost"
+        report = result.guest_logs / "cost"
         lines = report.read_text(encoding="ascii").splitlines() if report.exists() else []
         collect(rows, pairs, result.results, None if args.unpriced else lines, "; ".join(result.problems))
     check_work(list(rows.values()))

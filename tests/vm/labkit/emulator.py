@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A QEMU that can count instructions for guests of more than one CPU, unpacked beside the images.
+"""The QEMU that runs all guests: Debian 13's, unpacked beside the images with the libraries it was built for, whatever the host has.
 
-With -icount a CPU may run until the next timer is due, which is seconds for one that waits for another while it boots; since
-QEMU 8.1 that is divided among the CPUs. Debian 12 has 7.2, so this one is Debian 13's, with the libraries it was built for.
+Guests live by a clock that counts instructions (-icount). There a CPU may run until the next timer is due, which is seconds for one
+that waits for another while it boots; since QEMU 8.1 that is divided among the CPUs. Debian 12 has 7.2.
 """
 
 import fcntl
@@ -40,7 +40,7 @@ def ensure() -> list[str]:
 
 
 def unpack(root: pathlib.Path) -> None:
-    note("unpacking a QEMU that can count, once; this takes a minute and needs the network")
+    note("unpacking the emulator, once; this takes a minute and needs the network")
     with tempfile.TemporaryDirectory(prefix="emulator-", dir=IMAGES) as name:
         work, log = pathlib.Path(name), IMAGES / "emulator.log"
         log.unlink(missing_ok=True)

@@ -1,30 +1,38 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """One guest, from power-on to power-off or to its time limit. It never outlives the program that started it."""
 
+import contextlib
 import os
 import pathlib
 import shutil
 import subprocess
+import threading
 import time
 from dataclasses import dataclass, field
 
 from . import LabError, Unavailable, emulator, machine, tap
 from .image import Image
 
-QEMU = "qemu-system-x86_64"
 # rep movsb goes byte by byte under TCG (erms, fsrm); five-level page tables and SMAP cost time and show nothing here. The
 # kernel believes the threads of a core, and several caches in a socket, of Intel's CPUs only.
-CPU = "max,vendor=GenuineIntel,-erms,-fsrm,-la57,-smap"
+CPU = "max,vendor=GenuineIntel,-erms,-fsrm,-la57,-smap,level=0x1e"
 # A CPU that spins in the kernel ends the boot with a panic, which says where; the job turns that off (guest/run.sh), since a CPU of
 # a starved host seems to do the same.
 KERNEL_ARGS = ("console=ttyS0 quiet panic=-1 oops=panic sysctl.kernel.panic_on_rcu_stall=1 psi=1 schedstats=enable "
                "mitigations=off tsc=reliable clocksource=tsc no_timer_check nowatchdog nokaslr random.trust_cpu=on "
                "systemd.show_status=0 systemd.getty_auto=no")
+# By the host's clock, when prices are paid in it (cost/README.md).
 MULTI = ("-accel", "tcg,thread=multi")
-# The guest's clock counts instructions, one a nanosecond, and passes over the time in which there are none. CPUs take turns and
-# share that clock, so that each of N busy ones has an N-th of it; what else the host does takes none of it.
-COUNTED = ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off")
 POLL_SEC = 0.2
+# A guest that stands still is given up, and so is one whose job does not end: jobs have a limit of their own by the guest's clock
+# (guest/run.sh), which only a guest that is broken fails to keep. Both are seconds of the CPU time that QEMU has had, so that nothing
+# else on the host comes in, and far more than a second of the guest takes on any.
+GUEST_CPU_SEC = 4
+# Without any CPU time for so long, it waits for something that never comes.
+STANDSTILL_SEC = 600
+
+# Set when the lab is to end: guests that threads watch end at once.
+stop = threading.Event()
 # A job that floods the host ends before the host's disk is full.
 SAID_BYTES_MAX = 64 << 20
 # A panic is followed by the registers and the calls that led to it.
@@ -34,13 +42,16 @@ RETRY_TAIL_LINES = 25
 
 @dataclass
 class Ended:
-    """How a guest went. `reason` says why it was killed, or that it went without powering off; empty when all was well."""
+    """How a guest went. `reason` says why it was killed, or that it went without powering off; empty when all was well.
+    `lines`, `job_seconds`: for each job, what it said and how long it took by the host's clock."""
 
-    output: tap.Output
+    series: tap.Series
     console: pathlib.Path
     seconds: float
     reason: str = ""
     boot_seconds: float | None = None
+    lines: list[list[str]] = field(default_factory=list)
+    job_seconds: list[float] = field(default_factory=list)
 
     def console_tail(self) -> list[str]:
         return tail(self.console)
@@ -48,23 +59,25 @@ class Ended:
 
 @dataclass
 class Guest:
+    """`limits_sec`: of each job. `instruction_nsec`: see clock_arguments()."""
+
     image: Image
     machine: machine.Machine
     disk: pathlib.Path
     logs: pathlib.Path
     kernel_args: str = ""
     plugin: str = ""
-    limit_sec: int = 120
+    limits_sec: list[int] = field(default_factory=lambda: [120])
     boot_limit_sec: int = 150
     boots: int = 1
-    counted: bool = False
+    instruction_nsec: int = 0
     on_line: object = None
     rest: str = field(default="", init=False)
 
-    # Without MSI-X (vectors=0): QEMU 7.2 aborts in some boots while the kernel masks its table (msix_table_mmio_write).
+    # Without MSI-X (vectors=0): QEMU 7.2 aborted in some boots while the kernel masks its table (msix_table_mmio_write).
     def argv(self, interactive: bool = False) -> list[str]:
-        args = [*(emulator.ensure() if self.counted else [QEMU]), "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35",
-                *(COUNTED if self.counted else MULTI), "-cpu", CPU, *machine.qemu_arguments(self.machine),
+        args = [*emulator.ensure(), "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35",
+                *clock_arguments(self.instruction_nsec), "-cpu", CPU, *machine.qemu_arguments(self.machine),
                 "-kernel", str(self.image.kernel), "-initrd", str(self.image.initrd),
                 "-append", f"{KERNEL_ARGS} {self.kernel_args}".strip(),
                 "-drive", f"file={self.image.root},format=raw,if=none,id=root,snapshot=on,cache=unsafe",
@@ -100,44 +113,51 @@ class Guest:
             process.wait()
 
     def watch(self, process: subprocess.Popen, start: float) -> Ended:
-        ended = Ended(tap.Output(self.boots), self.logs / "console", 0)
+        count = len(self.limits_sec)
+        ended = Ended(tap.Series(count, self.boots), self.logs / "console", 0, lines=[[] for _ in range(count)])
+        spent = Spent(process.pid, by_host=not self.instruction_nsec)
         with open(self.logs / "output", encoding="utf-8", errors="replace", newline="\n") as output:
             while True:
                 over = process.poll() is not None
                 ended.seconds = time.monotonic() - start
-                self.take_lines(output, ended, over)
-                ended.reason = self.judge(process.returncode) if over else self.limit_reached(process, ended)
+                self.take_lines(output, ended, spent, over)
+                ended.reason = self.judge(process.returncode) if over else self.limit_reached(ended, spent)
                 if over or ended.reason:
                     return ended
-                time.sleep(POLL_SEC)
+                if stop.wait(POLL_SEC):
+                    raise LabError("interrupted")
 
-    def take_lines(self, output, ended: Ended, over: bool) -> None:
+    def take_lines(self, output, ended: Ended, spent: "Spent", over: bool) -> None:
         """Takes what has come since. A line is judged when it is whole, or will never be."""
         lines = (self.rest + output.read()).split("\n")
         self.rest = lines.pop()
         if over and self.rest:
             lines.append(self.rest)
         for line in lines:
-            ended.output.feed(line.rstrip())
-            if ended.output.begun and ended.boot_seconds is None:
+            begun = ended.series.begun
+            number = ended.series.feed(line.rstrip())
+            if ended.series.begun > begun:
+                ended.job_seconds.append(0)
+                spent.begin()
+            if ended.series.begun and ended.boot_seconds is None:
                 ended.boot_seconds = ended.seconds
+            if number is not None:
+                ended.lines[number].append(line.rstrip())
             if self.on_line:
                 self.on_line(printable(line.rstrip()))
+        if ended.job_seconds:
+            ended.job_seconds[-1] = ended.seconds - ended.boot_seconds - sum(ended.job_seconds[:-1])
 
-    def limit_reached(self, process: subprocess.Popen, ended: Ended) -> str:
+    def limit_reached(self, ended: Ended, spent: "Spent") -> str:
         if any((self.logs / name).stat().st_size > SAID_BYTES_MAX for name in ("output", "console")):
             return f"more than {SAID_BYTES_MAX >> 20} MB of output: killed"
-        if not ended.output.begun:
-            return self.not_booted(process.pid) if ended.seconds > self.boot_limit_sec else ""
-        if ended.seconds - ended.boot_seconds > self.limit_sec:
-            return f"still running {self.limit_sec} s after the job began: killed"
-        return ""
-
-    def not_booted(self, pid: int) -> str:
-        """With the CPU time it had, which tells a guest that hangs from one that was starved."""
-        fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        cpu_sec = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        return f"not booted after {self.boot_limit_sec} s, {cpu_sec:.0f} s of them running: killed"
+        if spent.stands_still():
+            return f"no CPU time for {STANDSTILL_SEC} s: killed"
+        seconds = spent.seconds()
+        if not ended.series.begun:
+            return f"not booted after {self.boot_limit_sec} s of CPU time: killed" if seconds > self.boot_limit_sec else ""
+        limit = self.limits_sec[ended.series.begun - 1] * (GUEST_CPU_SEC if self.instruction_nsec else 1)
+        return f"still running {limit} s after the job began: killed" if seconds > limit else ""
 
     def judge(self, status: int) -> str:
         if status:
@@ -147,6 +167,44 @@ class Guest:
         if "reboot: Power down" not in (self.logs / "console").read_text(encoding="utf-8", errors="replace"):
             return "the guest went without powering off"
         return ""
+
+
+class Spent:
+    """What a guest has used since it was started, or since its latest job began: CPU time, or with `by_host` the host's."""
+
+    def __init__(self, pid: int, by_host: bool):
+        self.stat = pathlib.Path(f"/proc/{pid}/stat")
+        self.by_host = by_host
+        self.cpu_sec = self.base = 0.0
+        self.changed = time.monotonic()
+        self.base = self.now()
+
+    def now(self) -> float:
+        """Falls back to what was last known: QEMU may have gone."""
+        with contextlib.suppress(OSError):
+            fields = self.stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            cpu_sec = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            if cpu_sec > self.cpu_sec:
+                self.cpu_sec, self.changed = cpu_sec, time.monotonic()
+        return time.monotonic() if self.by_host else self.cpu_sec
+
+    def begin(self) -> None:
+        self.base = self.now()
+
+    def seconds(self) -> float:
+        return self.now() - self.base
+
+    def stands_still(self) -> bool:
+        self.now()
+        return time.monotonic() - self.changed > STANDSTILL_SEC
+
+
+def clock_arguments(instruction_nsec: int) -> tuple[str, ...]:
+    """The guest's clock counts instructions, so many nanoseconds each, and passes over the time in which there are none. CPUs take turns
+    and share that clock, so that each of N busy ones has an N-th of it; what else the host does takes none of it. 0: the host's."""
+    if not instruction_nsec:
+        return MULTI
+    return ("-accel", "tcg,thread=single", "-icount", f"shift={instruction_nsec.bit_length() - 1},sleep=off")
 
 
 def tail(path: pathlib.Path, count: int = TAIL_LINES) -> list[str]:
@@ -160,14 +218,13 @@ def printable(line: str) -> str:
 
 
 def version() -> tuple[int, int]:
-    """QEMU's version; raises Unavailable when it is not there."""
-    for name in (QEMU, "setpriv"):
-        if not shutil.which(name):
-            raise Unavailable(f"{name} is not installed (./dev setup)")
-    text = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False).stdout
+    """The emulator's version; raises Unavailable when there is none."""
+    if not shutil.which("setpriv"):
+        raise Unavailable("setpriv is not installed (./dev setup)")
+    text = subprocess.run([*emulator.ensure(), "--version"], capture_output=True, text=True, check=False).stdout
     words = text.split()
     try:
         major, minor = words[words.index("version") + 1].split(".")[:2]
         return int(major), int(minor)
     except (ValueError, IndexError):
-        raise LabError(f"{QEMU} --version says: {text.strip()}") from None
+        raise LabError(f"the emulator's --version says: {text.strip()}") from None

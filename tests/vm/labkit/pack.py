@@ -52,7 +52,17 @@ def copy_program(source: pathlib.Path, target: pathlib.Path) -> None:
     target.chmod(0o755)
 
 
-def stage(build: pathlib.Path, info: dict, command: str, packages: list[pathlib.Path], root: pathlib.Path) -> None:
+def stage_jobs(cases, root: pathlib.Path) -> None:
+    """A directory for each job, in the order in which they run; guest/run.sh reads it. Without any it runs a shell."""
+    for number, case in enumerate(case for case in cases if case.command):
+        job = root / "jobs" / f"{number:02}-{case.name}"
+        job.mkdir(parents=True)
+        (job / "command").write_text(case.command, encoding="utf-8")
+        (job / "limit").write_text(f"{case.limit_sec}\n", encoding="ascii")
+        (job / "balancing").write_text(f"{case.balancing:d}\n", encoding="ascii")
+
+
+def stage(build: pathlib.Path, info: dict, cases, packages: list[pathlib.Path], root: pathlib.Path) -> None:
     """Lays /lab out in a directory."""
     for name in ("bin", "lib", "packages"):
         (root / name).mkdir(parents=True)
@@ -70,14 +80,13 @@ def stage(build: pathlib.Path, info: dict, command: str, packages: list[pathlib.
     for name in ("cases", "guest", "selftest"):
         shutil.copytree(VM / name, root / name, ignore=ignore)
     (root / "info.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
-    (root / "command").write_text(command, encoding="utf-8")
+    stage_jobs(cases, root)
 
 
-def make_disk(build: pathlib.Path, info: dict, command: str, packages: list[pathlib.Path],
-              work: pathlib.Path) -> pathlib.Path:
+def make_disk(build: pathlib.Path, info: dict, cases, packages: list[pathlib.Path], work: pathlib.Path) -> pathlib.Path:
     """Packs /lab into a file system image below `work`."""
     root, disk = work / "lab", work / "lab.ext4"
-    stage(build, info, command, packages, root)
+    stage(build, info, cases, packages, root)
     size_mb = sum(path.stat().st_size for path in root.rglob("*") if path.is_file()) // (1 << 20) * 11 // 10 + 8
     # Everything belongs to root in the guest, whoever packs it.
     prefix = [] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--"]

@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 
 BEGIN = "lab: begin"
 END = re.compile(r"^lab: end (\d+)$")
+# What a job left behind, a line each; the guest says it before the end (guest/run.sh).
+LEFT = "lab: left "
+# Of timeout(1), by which the guest ends a job at its limit.
+OVER = 124
 PLAN = re.compile(r"^1\.\.(\d+)\s*(#\s*skip\b.*)?$", re.IGNORECASE)
 POINT = re.compile(r"^(not )?ok\b(.*)$")
 SKIP = re.compile(r"#\s*skip\b(.*)$", re.IGNORECASE)
@@ -24,12 +28,15 @@ class Output:
     failed: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     results: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
 
     def feed(self, line: str) -> None:
         if line == BEGIN:
             self.begins += 1
         elif match := END.match(line):
             self.status = int(match[1])
+        elif line.startswith(LEFT):
+            self.left.append(line.removeprefix(LEFT))
         elif line.startswith("{"):
             self.results.append(line)
         elif match := PLAN.match(line):
@@ -57,16 +64,42 @@ class Output:
             found.append(f"the job began {self.begins} times, expected {self.boots}")
         if self.status is None:
             found.append("the job never ended")
+        elif self.status == OVER:
+            found.append("the job was still running at its limit, or ended with status 124")
         elif self.status:
             found.append(f"the job ended with status {self.status}")
         if self.planned is None:
             found.append("no TAP plan")
         elif self.planned != self.points:
             found.append(f"{self.points} tests of {self.planned} planned")
-        return found
+        return found + [f"left behind: {line}" for line in self.left]
 
     def all_skipped(self) -> bool:
         return bool(self.skipped) and len(self.skipped) >= self.points
+
+
+class Series:
+    """What the jobs of one guest say, one after the other. A job has the guest for itself until its end has come, so a line that
+    looks like the next one's beginning is its own."""
+
+    def __init__(self, count: int, boots: int = 1):
+        self.outputs = [Output(boots) for _ in range(count)]
+        self.current = -1
+
+    def feed(self, line: str) -> int | None:
+        """Returns the number of the job whose line it is."""
+        over = self.current < 0 or self.outputs[self.current].status is not None
+        if over and line == BEGIN and self.current + 1 < len(self.outputs):
+            self.current += 1
+        if self.current < 0:
+            return None
+        self.outputs[self.current].feed(line)
+        return self.current
+
+    @property
+    def begun(self) -> int:
+        """How many have."""
+        return self.current + 1
 
 
 def parse(text: str, boots: int = 1) -> Output:

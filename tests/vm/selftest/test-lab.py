@@ -33,7 +33,7 @@ def guests() -> list[int]:
             argv = (entry / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"qemu-system" in argv[0] and any(str(BUILD / "lab").encode() in word for word in argv):
+        if any(b"qemu-system" in word for word in argv[:4]) and any(str(BUILD / "lab").encode() in word for word in argv):
             found.append(int(entry.name))
     return found
 
@@ -82,10 +82,10 @@ class Verdicts(unittest.TestCase):
         self.failed("bookworm/flood", "more than 64 MB of output: killed", "lab: about to print")
 
     def test_hang(self):
-        self.failed("bookworm/hang", "still running 3 s after the job began: killed", "lab: about to hang")
+        self.failed("bookworm/hang", "the job was still running at its limit", "lab: about to hang")
 
     def test_never_ready(self):
-        self.failed("bookworm/never-ready", "not booted after 20 s, ", "systemd")
+        self.failed("bookworm/never-ready", "not booted after 20 s of CPU time: killed", "systemd")
 
     def test_no_boot(self):
         for suite in ("bookworm", "trixie"):

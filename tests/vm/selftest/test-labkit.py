@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the lab reads and writes, without a guest: machine files, case files, TAP, initial RAM disks.
 
-usage: test-labkit.py CASE/SUITE..   all that meson runs
+usage: test-labkit.py SUITE/MACHINE/CASE..   all that meson runs
 """
 
 import configparser
 import contextlib
 import io
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import types
 import unittest
 import unittest.mock
@@ -18,7 +20,7 @@ import unittest.mock
 VM = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(VM))
 
-from labkit import LabError, case, cpio, emulator, guest, image, machine, tap  # noqa: E402
+from labkit import LabError, case, cpio, emulator, guest, image, machine, tap, tour  # noqa: E402
 
 
 BUILT_IN = sys.argv[1:]
@@ -62,20 +64,90 @@ class Tap(unittest.TestCase):
         self.assertEqual(tap.parse('{"a": 1}\n{"b": 2}').results, ['{"a": 1}', '{"b": 2}'])
 
 
+class Series(unittest.TestCase):
+    def feed(self, count: int, *lines: str) -> tap.Series:
+        series = tap.Series(count)
+        for line in lines:
+            series.feed(line)
+        return series
+
+    def test_one_after_the_other(self):
+        series = self.feed(2, "noise", "lab: begin", "1..1", "ok 1", "lab: end 0", "lab: begin", "1..1", "not ok 1 - x", "lab: end 1")
+        self.assertEqual(series.begun, 2)
+        self.assertEqual([output.problems() for output in series.outputs], [[], ["not ok 1 - x", "the job ended with status 1"]])
+
+    def test_the_guest_goes_under_the_first(self):
+        series = self.feed(3, "lab: begin", "1..1", "ok 1")
+        self.assertEqual(series.begun, 1)
+        self.assertEqual(series.outputs[0].problems(), ["the job never ended"])
+        self.assertFalse(series.outputs[1].begun)
+
+    def test_a_job_cannot_begin_the_next(self):
+        series = self.feed(2, "lab: begin", "1..1", "lab: begin", "ok 1", "lab: end 0")
+        self.assertEqual(series.begun, 1)
+        self.assertEqual(series.outputs[0].problems(), ["the job began 2 times, expected 1"])
+
+    def test_left_and_over(self):
+        series = self.feed(1, "lab: begin", "1..1", "ok 1", "lab: left process: sleep", "lab: end 124")
+        self.assertEqual(series.outputs[0].problems(),
+                         ["the job was still running at its limit, or ended with status 124", "left behind: process: sleep"])
+
+
 class Guests(unittest.TestCase):
-    def argv(self, counted: bool) -> list[str]:
+    def argv(self, **options) -> list[str]:
         disk = pathlib.Path("disk")
         bare = image.Image("bookworm", "", "bookworm", disk, disk, disk)
         with unittest.mock.patch.object(emulator, "ensure", return_value=["newer", "-L", "data"]):
-            return guest.Guest(bare, machine.load("2x2"), disk, pathlib.Path("logs"), counted=counted).argv()
+            return guest.Guest(bare, machine.load("2x2"), disk, pathlib.Path("logs"), **options).argv()
 
-    def test_counted(self):
-        """One thread, a clock of instructions, and an emulator in which CPUs that wait for another do not stop it."""
-        self.assertEqual(self.argv(True)[:3], ["newer", "-L", "data"])
-        self.assertIn("shift=0,sleep=off", self.argv(True))
-        self.assertIn("tcg,thread=single", self.argv(True))
-        self.assertEqual(self.argv(False)[0], guest.QEMU)
-        self.assertNotIn("-icount", self.argv(False))
+    def test_clocks(self):
+        """One thread and a clock of instructions, or a thread for each CPU and the host's."""
+        for nsec, shift in ((1, 0), (2, 1), (8, 3)):
+            argv = self.argv(instruction_nsec=nsec)
+            self.assertEqual(argv[:3], ["newer", "-L", "data"])
+            self.assertIn(f"shift={shift},sleep=off", argv)
+            self.assertIn("tcg,thread=single", argv)
+        argv = self.argv(instruction_nsec=0)
+        self.assertEqual(argv[:3], ["newer", "-L", "data"])
+        self.assertIn("tcg,thread=multi", argv)
+        self.assertNotIn("-icount", argv)
+
+    def test_limits_are_cpu_time(self):
+        """What the host does meanwhile is not in it: of this process, which works, and of one that sleeps."""
+        own = guest.Spent(os.getpid(), by_host=False)
+        while own.seconds() < 0.05:
+            sum(range(10000))
+        with subprocess.Popen(["sleep", "1000"]) as sleeper:
+            spent = guest.Spent(sleeper.pid, by_host=False)
+            before = time.monotonic()
+            while time.monotonic() < before + 0.3:
+                pass
+            self.assertLess(spent.seconds(), 0.1)
+            self.assertGreaterEqual(guest.Spent(sleeper.pid, by_host=True).now(), before)
+            sleeper.kill()
+
+
+class Tours(unittest.TestCase):
+    def make(self, name: str, **keys) -> case.Case:
+        return case.Case(name, "d", keys.pop("machines", ["2x2"]), keys.pop("suites", ["bookworm"]), "true\n", **keys)
+
+    def titles(self, *cases: case.Case, **filters) -> list[str]:
+        return [one.title for one in tour.plan(list(cases), **filters)]
+
+    def test_shared(self):
+        self.assertEqual(self.titles(self.make("a"), self.make("b", machines=["4x1", "2x2"]), self.make("c", suites=["trixie"])),
+                         ["bookworm/2x2: a b", "bookworm/4x1: b", "trixie/2x2: c"])
+
+    def test_filters(self):
+        both = self.make("a", suites=["bookworm", "trixie"])
+        self.assertEqual(self.titles(both, suites=["trixie"]), ["trixie/2x2: a"])
+        self.assertEqual(self.titles(both, suites=["trixie"], machines=["8x1"]), ["trixie/8x1: a"])
+
+    def test_apart(self):
+        for keys in ({"kernel_args": "x"}, {"cost": True}, {"image": "service"}, {"instruction_nsec": 1}, {"alone": True}):
+            with self.subTest(keys=keys):
+                self.assertEqual(self.titles(self.make("a"), self.make("b", **keys), self.make("c")),
+                                 ["bookworm/2x2: a c", "bookworm/2x2: b"])
 
 
 class Machines(unittest.TestCase):
@@ -128,22 +200,24 @@ class Cases(unittest.TestCase):
                 machine.load(machine_name)
 
     def test_meson_runs_all(self):
-        self.assertEqual(sorted(f"{name}/{suite}" for name in case.names() for suite in case.load(name).suites),
-                         sorted(BUILT_IN))
+        self.assertEqual(sorted(f"{suite}/{machine_name}/{name}" for name in case.names() for suite in case.load(name).suites
+                                for machine_name in case.load(name).machines), sorted(BUILT_IN))
 
     def test_keys(self):
         found = self.parse("Description=d\nMachine=2x2 4x1\nSuites=trixie\nCost=yes\nLimitSec=7\nCommand=a\n  b")
         self.assertEqual((found.machines, found.suites, found.cost, found.limit_sec), (["2x2", "4x1"], ["trixie"], True, 7))
         self.assertEqual(found.command, "a\nb\n")
-        self.assertEqual((found.image, found.boots), ("", 1))
+        self.assertEqual((found.image, found.boots, found.alone, found.instruction_nsec), ("", 1, False, 0))
+        found = self.parse("Description=d\nMachine=2x2\nInstructionNSec=4\nNumaBalancing=no\nCommand=a")
+        self.assertEqual((found.instruction_nsec, found.balancing), (4, False))
         found = self.parse("Description=d\nMachine=2x2\nImage=service\nBoots=2\nCommand=a")
-        self.assertEqual((found.image, found.boots), ("service", 2))
+        self.assertEqual((found.image, found.boots, found.alone), ("service", 2, True))
         self.assertEqual(self.parse("Description=d\nMachine=all\nCommand=a").machines, machine.names())
 
     def test_refused(self):
         for text in ("Machine=2x2\nCommand=a", "Description=d\nCommand=a", "Description=d\nMachine=2x2",
                      "Description=d\nMachine=2x2\nCommand=a\nSuites=sid", "Description=d\nMachine=2x2\nCommand=a\nImage=x",
-                     "Description=d\nMachine=2x2\nCommand=a\nLimit=3"):
+                     "Description=d\nMachine=2x2\nCommand=a\nLimit=3", "Description=d\nMachine=2x2\nCommand=a\nInstructionNSec=3"):
             with self.subTest(text=text), self.assertRaises((LabError, KeyError)):
                 self.parse(text)
 
@@ -160,11 +234,11 @@ class Retries(unittest.TestCase):
             def run():
                 console, begun, reason = rest.pop(0)
                 (logs / "console").write_text(console, encoding="ascii")
-                return types.SimpleNamespace(seconds=1, reason=reason, output=types.SimpleNamespace(begun=begun))
+                return types.SimpleNamespace(seconds=1, reason=reason, series=types.SimpleNamespace(begun=begun))
 
-            result = case.Result("a", "bookworm", logs)
+            result = tour.Result("a", "bookworm", logs, logs)
             with contextlib.redirect_stderr(io.StringIO()):
-                case.run_guest(types.SimpleNamespace(run=run, logs=logs), result)
+                tour.boot(types.SimpleNamespace(run=run, logs=logs), result)
             self.assertEqual(result.boots + len(rest), len(guests))
             return result.boots
 
