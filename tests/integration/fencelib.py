@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A cgroup of the test's own on a host whose cpuset controller is on version 1, and what Act=cpuset makes of it."""
+
+import contextlib
+import os
+import pathlib
+import unittest
+import uuid
+
+import lib
+
+CONTROLLER = pathlib.Path("/sys/fs/cgroup/cpuset")
+
+
+def need_cpusets():
+    lib.need_placing()
+    if not (CONTROLLER / "cpuset.cpus").exists():
+        raise unittest.SkipTest("needs the cpuset controller of cgroup v1")
+    own = pathlib.Path("/proc/self/cpuset").read_text(encoding="ascii").strip()
+    if not os.access(CONTROLLER / own.strip("/"), os.W_OK):
+        raise unittest.SkipTest("needs a cpuset to make others in")
+
+
+class FenceTest(lib.DaemonTest):
+    def setUp(self):
+        need_cpusets()
+        super().setUp()
+        own = pathlib.Path("/proc/self/cpuset").read_text(encoding="ascii").strip()
+        self.parent = CONTROLLER / own.strip("/")
+        self.cgroup = self.parent / f"numaplace-test-{uuid.uuid4().hex[:12]}"
+        self.cgroup.mkdir()
+        self.addCleanup(self.remove)
+        for name in ("cpuset.mems", "cpuset.cpus"):
+            (self.cgroup / name).write_text((self.parent / name).read_text(encoding="ascii"), encoding="ascii")
+        self.before = self.cpus()
+
+    def remove(self):
+        with contextlib.suppress(OSError):
+            for pid in (self.cgroup / "cgroup.procs").read_text(encoding="ascii").split():
+                (self.parent / "cgroup.procs").write_text(pid, encoding="ascii")
+        lib.wait_until("an empty cgroup", self.rmdir)
+
+    def rmdir(self):
+        try:
+            self.cgroup.rmdir()
+        except OSError:
+            return False
+        return True
+
+    def cpus(self):
+        return (self.cgroup / "cpuset.cpus").read_text(encoding="ascii").strip()
+
+    def inside(self, *args):
+        """A spinner that is born in the cgroup."""
+        procs = self.cgroup / "cgroup.procs"
+        return self.spinner(*(args or ("--asleep", "--threads=3")),
+                            preexec_fn=lambda: procs.write_text("0", encoding="ascii"))
+
+    def policy(self, **sections):
+        self.write_policy(**{"Workload": {"Act": "cpuset", "GroupBy": "workload"}, **sections})
+
+    def means(self, daemon, work):
+        explained = daemon.ctl("explain", str(work.pid))
+        return explained.get("means", ""), explained.get("means_reason", "")
+
+    def wait_means(self, daemon, work, *expected):
+        try:
+            lib.wait_until(f"{expected}", lambda: self.means(daemon, work) == expected)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{daemon.ctl_run('explain', str(work.pid)).stdout}") from None
+
+    def wait_up(self, daemon, work):
+        self.wait_means(daemon, work, "cgroup1", "up")
+        home = daemon.ctl("explain", str(work.pid))["home"]
+        self.assertEqual(self.cpus(), home)
+        self.assertEqual(work.masks(), {home})
+        self.assertNotEqual(home, self.before)
+
+    def wait_back(self):
+        lib.wait_until("the cpuset as it was", lambda: self.cpus() == self.before)
