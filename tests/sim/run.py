@@ -5,9 +5,12 @@ mechanism switched off, whose expectations must fail. A scenario that holds with
 
 usage: run.py NUMAPLACECTL NAME [SEEDS]    the scenario NAME.scenario, with no more seeds than that, and its twins
        run.py --complete NAME...           every scenario of this directory is among the names, and has a twin
+
+NUMAPLACE_SIM_SEEDS in the environment is a number of seeds, too; the smaller one counts.
 """
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -222,7 +225,8 @@ def main():
     if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
     ctl, name = sys.argv[1:3]
-    seeds = int(sys.argv[3]) if len(sys.argv) == 4 else None
+    limits = [*sys.argv[3:4], *filter(None, [os.environ.get("NUMAPLACE_SIM_SEEDS")])]
+    seeds = min(map(int, limits)) if limits else None
     path = HERE / f"{name}.scenario"
     failures = run_scenario(ctl, path, seeds)
     for what, switches in TWINS[name]:

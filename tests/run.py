@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Runs tests of several build directories, and ends with the ten slowest and the line "N passed, N failed, N skipped".
+
+usage: run.py [--state FILE] STAGE..   a STAGE is DIRECTORY:SUITE,SUITE..
+
+With --state, what has passed is written into FILE and not run again as long as no file of the tree has changed, so that a long run
+can be interrupted and continued. A test counts once for each directory, a case of the VM lab once. Skipped ones are named, because
+a silent skip would pass for success. The exit status is not 0 when something failed, was not run, or nothing ran at all.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import asdict, dataclass, field
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
+VERDICTS = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}
+# A case of the VM lab in the output of a tour (tests/vm/lab.py).
+CASE = re.compile(r"^(passed|failed|skipped): (\S+) \(", re.MULTILINE)
+# Time limits are there for hangs: a machine that others use, too, must not reach them.
+TIMEOUT_MULTIPLIER = 20
+N_SLOWEST = 10
+
+
+@dataclass
+class Outcome:
+    """Of one test. `parts`: what it consists of, (verdict, name); a test that says nothing of parts is one itself."""
+
+    verdict: str
+    seconds: float
+    parts: list = field(default_factory=list)
+
+
+def tree_hash() -> str:
+    """Of everything git would commit."""
+    listed = subprocess.run(["git", "-C", str(SOURCE), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                            capture_output=True, text=True, check=True).stdout
+    total = hashlib.sha256()
+    for name in sorted(filter(None, listed.split("\0"))):
+        path = SOURCE / name
+        content = path.read_bytes() if path.is_file() else b""
+        total.update(f"{name}\0{len(content)}\0".encode() + content)
+    return total.hexdigest()
+
+
+class State:
+    """What is known of an earlier run over the same tree."""
+
+    def __init__(self, path: pathlib.Path | None):
+        self.path, self.tree, self.outcomes = path, "", {}
+        if path:
+            self.tree = tree_hash()
+            self.load()
+
+    def load(self) -> None:
+        try:
+            known = json.loads(self.path.read_text(encoding="utf-8"))
+            if known["tree"] == self.tree:
+                self.outcomes = {key: Outcome(**value) for key, value in known["outcomes"].items()}
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+
+    def save(self, outcomes: dict[str, Outcome]) -> None:
+        if not self.path:
+            return
+        passed = {key: asdict(outcome) for key, outcome in outcomes.items() if outcome.verdict == "passed"}
+        new = self.path.with_suffix(".new")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        new.write_text(json.dumps({"tree": self.tree, "outcomes": passed}), encoding="utf-8")
+        new.rename(self.path)
+
+
+def names_of(directory: str, suites: set[str]) -> list[str]:
+    text = subprocess.run(["meson", "introspect", "--tests", directory], capture_output=True, text=True, check=True).stdout
+    return [test["name"] for test in json.loads(text) if suites & {suite.rpartition(":")[2] for suite in test["suite"]}]
+
+
+def read_log(directory: str) -> dict[str, Outcome]:
+    """What `meson test` has written of those that are over."""
+    outcomes = {}
+    log = pathlib.Path(directory) / "meson-logs" / "testlog.json"
+    for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else ():
+        entry = json.loads(line)
+        # "suites / name", or the name alone.
+        name = entry["name"].rpartition(" / ")[2]
+        parts = [list(match.groups()) for match in CASE.finditer(entry.get("stdout", ""))]
+        outcomes[name] = Outcome(VERDICTS.get(entry["result"], "failed"), entry["duration"], parts)
+    return outcomes
+
+
+def run_stage(directory: str, suites: set[str], known: dict[str, Outcome]) -> tuple[dict[str, Outcome], bool]:
+    """Returns what is known now, and whether it was interrupted."""
+    names = names_of(directory, suites)
+    found = {f"{directory}/{name}": known[f"{directory}/{name}"] for name in names if f"{directory}/{name}" in known}
+    wanted = [name for name in names if f"{directory}/{name}" not in found]
+    if not wanted:
+        return found, False
+    (pathlib.Path(directory) / "meson-logs" / "testlog.json").unlink(missing_ok=True)
+    # One more than CPUs: those of a running daemon mostly wait.
+    jobs = len(os.sched_getaffinity(0)) + 1
+    argv = ["meson", "test", "-C", directory, "--no-rebuild", "--print-errorlogs", f"--num-processes={jobs}",
+            f"--timeout-multiplier={TIMEOUT_MULTIPLIER}", *wanted]
+    with subprocess.Popen(argv) as process:
+        interrupted = wait(process)
+    log = read_log(directory)
+    for name in wanted:
+        if name in log or not interrupted:
+            found[f"{directory}/{name}"] = log.get(name, Outcome("failed", 0, [["failed", "not run"]]))
+    return found, interrupted
+
+
+def wait(process: subprocess.Popen) -> bool:
+    """Until it is over; meson ends its tests when it is told to end. True when it was."""
+    try:
+        process.wait()
+        return False
+    except KeyboardInterrupt:
+        process.terminate()
+        process.wait()
+        return True
+
+
+def report(outcomes: dict[str, Outcome]) -> int:
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    for key, outcome in outcomes.items():
+        parts = outcome.parts or [[outcome.verdict, ""]]
+        # A tour may fail beside its cases.
+        if outcome.verdict == "failed" and not any(verdict == "failed" for verdict, _ in parts):
+            parts = [*parts, ["failed", ""]]
+        for verdict, name in parts:
+            counts[verdict] += 1
+            if verdict != "passed":
+                print(f"{verdict}: {' '.join(filter(None, (key, name)))}")
+    slowest = sorted(outcomes.items(), key=lambda item: -item[1].seconds)[:N_SLOWEST]
+    print("the slowest:", *(f"  {outcome.seconds:7.1f} s  {key}" for key, outcome in slowest), sep="\n")
+    print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped", flush=True)
+    return 1 if counts["failed"] or not counts["passed"] else 0
+
+
+def interrupt(*_) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    arguments, path = sys.argv[1:], None
+    if arguments[:1] == ["--state"] and len(arguments) > 1:
+        path, arguments = pathlib.Path(arguments[1]), arguments[2:]
+    if not arguments or any(":" not in stage for stage in arguments):
+        sys.exit(__doc__)
+    signal.signal(signal.SIGTERM, interrupt)
+    state, outcomes = State(path), {}
+    for stage in arguments:
+        directory, _, suites = stage.partition(":")
+        print(f"-- testing {directory}: {suites.replace(',', ', ')}", file=sys.stderr, flush=True)
+        found, interrupted = run_stage(directory, set(suites.split(",")), state.outcomes)
+        outcomes |= found
+        # What has passed and is not of the stages so far stays known.
+        state.save({**state.outcomes, **outcomes})
+        if interrupted:
+            print("interrupted; the same command goes on from here" if path else "interrupted", file=sys.stderr)
+            return 130
+    return report(outcomes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
