@@ -37,7 +37,9 @@ state()
         [ "$mask" = "$(cat /sys/devices/system/cpu/online)" ] || echo "mask: $mask"
     done
     find /sys/fs/cgroup -type d -name '*numaplace*' | sed 's/^/cgroup: /'
-    find /run/numaplace -type f ! -name lock 2> /dev/null
+    # A journal in which nothing is left to put back has one line.
+    find /run/numaplace -type f ! -name lock ! -name journal 2> /dev/null
+    sed -n 's/^/journal: /; 2,$p' /run/numaplace/journal 2> /dev/null
     ls -d /run/systemd/transient/*numaplace* /run/systemd/system.control/*numaplace* 2> /dev/null
     for pid in $(cat "/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)/cgroup.procs"); do
         if [ "$pid" != $$ ] && [ "$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$pid/status" 2> /dev/null)" != $$ ]; then
