@@ -171,8 +171,8 @@ class Daemon:
                               timeout=DEADLINE_SEC, check=False)
 
     def ctl(self, *args):
-        """The answer as JSON; fails the test when the command fails."""
-        run = self.ctl_run("--json=short", *args)
+        """The answer as JSON; fails the test when the command fails. A process may be held up so long that it cannot be read now."""
+        run = wait_until("an answer", lambda: (run := self.ctl_run("--json=short", *args)) and "try again" not in run.stderr and run)
         self.test.assertEqual(run.returncode, 0, f"{self.log()}\n{args}: {run.stderr}")
         return json.loads(run.stdout) if run.stdout.strip() else None
 
