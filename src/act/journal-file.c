@@ -4,7 +4,14 @@
  * crash of the machine ends every task it speaks of. What write(2) has taken, the next process will read.
  *
  * A record is written with one call; when only part of it finds room, that part is cut off again. If even that fails the
- * tail stays, and is cut off before the next append; a reader drops a last line without an end. */
+ * tail stays, and is cut off before the next append; a reader drops a last line without an end.
+ *
+ * A damaged journal is put aside in four steps, each of which a crash may follow:
+ *
+ *   write journal.new --> unlink journal.corrupt --> link journal as journal.corrupt --> rename journal.new to journal
+ *
+ * Up to the rename the damaged journal is the journal, and the next start begins anew: it unlinks a journal.new, and the second
+ * name of the journal, which is the only one a journal may have. */
 
 #include "act/journal-file.h"
 
@@ -49,6 +56,22 @@ static int open_directory(const char *path, const char *name, int *ret, char **r
     return 0;
 }
 
+/* Takes away the second name that a crash between link and rename has left, and brings *st up to date. Any other second name is
+ * somebody else's, and stays. */
+static int drop_second_name(const JournalFile *file, struct stat *st)
+{
+    CLEANUP_FREE char *corrupt = NULL;
+    struct stat other;
+
+    if (asprintf(&corrupt, "%s.corrupt", file->name) < 0)
+        return -ENOMEM;
+    if (fstatat(file->dir_fd, corrupt, &other, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (other.st_dev != st->st_dev || other.st_ino != st->st_ino)
+        return 0;
+    return unlinkat(file->dir_fd, corrupt, 0) < 0 || fstat(file->fd, st) < 0 ? -errno : 0;
+}
+
 static int check_file(const char *path, const struct stat *st, char **ret_error)
 {
     if (!S_ISREG(st->st_mode))
@@ -87,6 +110,9 @@ int journal_file_open(const char *path, JournalFile *ret, char **ret_error)
         return complain(path, -EPERM, ret_error, "a symbolic link; expected a regular file");
     if (file.fd < 0 || fstat(file.fd, &st) < 0)
         return complain(path, -errno, ret_error, "cannot open it: %s", strerror(errno));
+    r = st.st_nlink == 2 ? drop_second_name(&file, &st) : 0;
+    if (r < 0)
+        return r;
     r = check_file(path, &st, ret_error);
     if (r < 0)
         return r;

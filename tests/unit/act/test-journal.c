@@ -419,15 +419,90 @@ static void test_replace_fails(void **state)
     assert_file(f, "", HEADER);
 }
 
+static void write_file(const Fixture *f, const char *suffix, const char *text)
+{
+    char path[PATH_MAX + 16];
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "%s%s", f->journal, suffix);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    (void)close(fd);
+}
+
+static void remove_file(const Fixture *f, const char *suffix)
+{
+    char path[PATH_MAX + 16];
+
+    (void)snprintf(path, sizeof(path), "%s%s", f->journal, suffix);
+    (void)unlink(path);
+}
+
+/* What a crash leaves after each step of putting a damaged journal aside. The next start takes everything in, and puts it
+ * aside. */
+static void test_put_aside_after_a_crash(void **state)
+{
+    static const struct {
+        const char *fresh, *corrupt; /* NULL: there is none */
+        bool linked;
+    } crashes[] = {
+        {.fresh = ""},                          /* created, nothing written */
+        {.fresh = HEADER "process pid=1"},      /* written in part */
+        {.fresh = HEADER, .corrupt = "before"}, /* written, beside one put aside earlier */
+        {.fresh = HEADER},                      /* and that one is gone */
+        {.fresh = HEADER, .linked = true},      /* the damaged one has both names */
+        {.linked = true},                       /* a full disk after that */
+    };
+    Fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(crashes); i++) {
+        CLEANUP(journal_free_p) Journal *journal = NULL, *again = NULL;
+        CLEANUP_FREE char *error = NULL, *none = NULL;
+        char corrupt[PATH_MAX + 16];
+        struct stat st;
+
+        fixture_write_journal(f, HEADER BODY "garbage\n", strlen(HEADER BODY "garbage\n"));
+        (void)snprintf(corrupt, sizeof(corrupt), "%s.corrupt", f->journal);
+        if (crashes[i].fresh)
+            write_file(f, ".new", crashes[i].fresh);
+        if (crashes[i].corrupt)
+            write_file(f, ".corrupt", crashes[i].corrupt);
+        if (crashes[i].linked)
+            assert_int_equal(link(f->journal, corrupt), 0);
+
+        assert_int_equal(open_journal(f, &journal, &error), ACT_E_CORRUPT);
+        assert_int_equal(journal->n_processes, 3);
+        assert_file(f, ".corrupt", HEADER BODY "garbage\n");
+        assert_int_equal(stat(corrupt, &st), 0);
+        assert_int_equal(st.st_nlink, 1);
+        assert_no_file(f, ".new");
+        assert_int_equal(open_journal(f, &again, &none), 0);
+        assert_int_equal(again->n_processes, 3);
+        remove_file(f, "");
+        remove_file(f, ".corrupt");
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_new),           TEST(test_round_trip),  TEST(test_later_lines_win), TEST(test_torn),
-        TEST(test_corrupt),       TEST(test_fences),      TEST(test_nul_line),        TEST(test_too_large),
-        TEST(test_other_boot),    TEST(test_not_trusted), TEST(test_foreign_owner),   TEST(test_no_boot_id),
+        TEST(test_new),
+        TEST(test_round_trip),
+        TEST(test_later_lines_win),
+        TEST(test_torn),
+        TEST(test_corrupt),
+        TEST(test_fences),
+        TEST(test_nul_line),
+        TEST(test_too_large),
+        TEST(test_other_boot),
+        TEST(test_not_trusted),
+        TEST(test_foreign_owner),
+        TEST(test_no_boot_id),
         TEST(test_replace_fails),
+        TEST(test_put_aside_after_a_crash),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
