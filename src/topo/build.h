@@ -28,10 +28,14 @@ typedef struct Synthetic {
     size_t n_distances;
 } Synthetic;
 
-/* Takes `text` apart and checks what hwloc does not: the matrix and the number of CPUs. Whether the matrix fits the
+/* Takes `text` apart and checks what hwloc does not: the matrix, and how much is asked for. Whether the matrix fits the
  * number of nodes can only be said after hwloc has read the description. 0, -EINVAL or -ENOMEM. */
 int synthetic_parse(const char *text, Synthetic *ret, char **ret_error);
 void synthetic_done(Synthetic *synthetic);
+
+/* Whether hwloc may be given this description (without distances): it is one, and what it asks for is bounded in CPUs, nodes,
+ * levels, indexes and the time it takes. 0 or -EINVAL. */
+int synthetic_check(const char *text, char **ret_error);
 
 /* Fills CPUs, cores, LLCs, nodes and distances of the empty `topology` from a loaded hwloc topology. With `restrict`,
  * CPUs hwloc calls disallowed are left out, and so is the memory of disallowed nodes. 0, -EINVAL or -ENOMEM. */

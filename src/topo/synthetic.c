@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* hwloc's synthetic descriptions know no distances, so ours may end in " distances=10,21,21,10": the matrix row by row.
- * The rest goes to hwloc as it is, after one check: hwloc makes as many objects as it is asked for, so a description
- * such as "pu:4000000000" would take all memory before anything could refuse it. */
+ * The rest goes to hwloc as it is, once it is known to ask for nothing that takes all memory or all day (synthetic-check.c). */
 
 #include "topo/build.h"
 
@@ -13,7 +12,6 @@
 
 #define KEY "distances="
 
-#define CPUS_MAX      (PARSE_CPU_MAX + 1ULL)
 #define DISTANCES_MAX ((size_t)NODES_MAX * NODES_MAX)
 
 static int parse_one(const char *text, size_t len, uint32_t *ret)
@@ -50,39 +48,6 @@ static int parse_matrix(const char *text, Synthetic *synthetic, char **ret_error
     }
 }
 
-/* Multiplies the arities: "pack:2 [numa] l3:1 core:4 pu:2" has 16 CPUs and 2 attached nodes. What is in parentheses
- * and brackets has no arity. Read as loosely as hwloc reads (base 0, blanks optional), because what is missed here gets
- * through; text that is no description at all is left for hwloc to refuse. */
-static int check_size(const char *text, char **ret_error)
-{
-    uint64_t n_cpus = 1, n_attached = 0;
-
-    for (const char *s = text; *s; s++) {
-        uint64_t arity;
-        char *end;
-
-        if (*s == '(' || *s == '[') {
-            n_attached += *s == '[' ? n_cpus : 0;
-            s += strcspn(s, *s == '(' ? ")" : "]");
-            if (!*s)
-                break;
-            continue;
-        }
-        if (!isdigit((unsigned char)*s) || (s > text && isalnum((unsigned char)s[-1])))
-            continue; /* no number, or part of a name as in "l3" */
-        arity = strtoull(s, &end, 0);
-        n_cpus = MIN(arity, CPUS_MAX + 1) * n_cpus;
-        if (n_cpus > CPUS_MAX)
-            return build_fail(ret_error, -EINVAL, "The synthetic description asks for more than %llu CPUs.",
-                              CPUS_MAX);
-        s = end - 1;
-    }
-    if (n_attached > NODES_MAX)
-        return build_fail(ret_error, -EINVAL, "The synthetic description asks for more than %u NUMA nodes.",
-                          NODES_MAX);
-    return 0;
-}
-
 int synthetic_parse(const char *text, Synthetic *ret, char **ret_error)
 {
     const char *key = strstr(text, KEY);
@@ -110,7 +75,7 @@ int synthetic_parse(const char *text, Synthetic *ret, char **ret_error)
         r = matrix ? parse_matrix(matrix, &synthetic, ret_error) : -ENOMEM;
     }
     if (r == 0)
-        r = check_size(synthetic.description, ret_error);
+        r = synthetic_check(synthetic.description, ret_error);
     if (r < 0) {
         synthetic_done(&synthetic);
         return r;

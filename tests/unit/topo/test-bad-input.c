@@ -49,11 +49,66 @@ static void test_synthetic(void **state)
     check_synthetic("numa:4(memory=1GB) l3:1(size=1) pu:99999", "more than 65536 CPUs");
     check_synthetic("numa:2\n70000", "more than 65536 CPUs");
     check_synthetic("numa:2(memory=1)70000", "more than 65536 CPUs");
-    check_synthetic("numa:2((memory=1) pu:0x20000", "more than 65536 CPUs");
+    check_synthetic("numa:2 pu:0x20000", "more than 65536 CPUs");
     check_synthetic("core:500 [numa] [numa] [numa] pu:1", "more than 1024 NUMA nodes");
     check_synthetic("pu:-5", "not a synthetic description");
     check_synthetic("numa:1 pu:2(indexes=0,70000)", "above 65535");
-    check_synthetic("numa:2048 pu:2", "More than 1024 NUMA nodes");
+    check_synthetic("numa:1100 pu:2", "More than 1024 NUMA nodes");
+}
+
+/* What hwloc would read in another way than it looks, and what it would take all day for, all memory, or abort at. */
+static void test_synthetic_hazards(void **state)
+{
+    CLEANUP_FREE char *deep = calloc(200, 8);
+
+    /* 01243, 9902 and pu:2; hidden numbers; a type that is nowhere near its number */
+    check_synthetic("012439902pu:2", "expected a number at \"012439902pu:2\"");
+    check_synthetic("0x12g5 pu:2", "expected a number");
+    check_synthetic("pack(:3000000 pu:2", "expected ':' and a number");
+    check_synthetic("numa:2((memory=1) pu:2", "expected memory=, size=, indexes= or ')'");
+    check_synthetic("numa and 3000000:2 pu:2", "expected ':' and a number");
+    check_synthetic("pack:2 [numa(memory=1] pu:2)", "expected a blank or ')'");
+    check_synthetic("pack:2 [numa pu:2", "expected ']'");
+    check_synthetic("pu: 2", "expected a number");
+    check_synthetic("core:2pu:2", "expected a number");
+
+    /* too much */
+    check_synthetic("pu:16384", "too many objects side by side");
+    check_synthetic("group:4000 group:1 group:1 group:1 pu:1", "too many objects side by side");
+    check_synthetic("pu:4000(indexes=65535)", "too many objects side by side");
+    check_synthetic("pu:2(indexes=4294967295,0)", "index above 65535");
+    check_synthetic("pu:2(indexes=99999999999999999999999,0)", "index above 65535");
+    assert_non_null(deep);
+    for (size_t i = 0; i < 200; i++)
+        (void)strcat(deep, "1 ");
+    check_synthetic(deep, "more than 126 levels");
+
+    /* a product of 0 in 64 bits; a type that comes later */
+    check_synthetic("numa:2 pu:2(indexes=1*65536:1*65536:1*65536:1*65536)", "loops of indexes=");
+    check_synthetic("pu:2(indexes=1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*2)",
+                    "loops of indexes=");
+    check_synthetic("pu:2(indexes=0*2)", "loops of indexes=");
+    check_synthetic("pu:2(indexes=2:1)", "expected '*' and a number");
+    check_synthetic("pack:2(indexes=core) core:2 pu:2", "expected the type of a level before");
+    check_synthetic("pack:2 pu:2(indexes=pack:)", "expected the type of a level before");
+}
+
+/* The largest machines are not among them. */
+static void test_synthetic_large(void **state)
+{
+    static const char *const descriptions[] = {
+        "numa:256 core:16 pu:2", "pack:2 core:2 pu:2(indexes=1*2:2*4)",
+        "(memory=1GB indexes=0) pack:2[numa(memory=1MB)]\ncore:010 0x2"};
+    static const uint32_t n_cpus[] = {8192, 8, 32};
+
+    for (size_t i = 0; i < ARRAY_SIZE(descriptions); i++) {
+        CLEANUP(topology_unref_p) Topology *topology = NULL;
+        CLEANUP_FREE char *error = NULL;
+
+        assert_int_equal(topology_load(&(TopologyOptions){.synthetic = descriptions[i]}, &topology, &error),
+                         0);
+        assert_int_equal(topology->n_cpus, n_cpus[i]);
+    }
 }
 
 static void test_distances(void **state)
@@ -157,9 +212,14 @@ static void test_environment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_synthetic),   cmocka_unit_test(test_distances),
-        cmocka_unit_test(test_rehearsal),   cmocka_unit_test(test_both_sources),
-        cmocka_unit_test(test_xml),         cmocka_unit_test(test_xml_unreadable),
+        cmocka_unit_test(test_synthetic),
+        cmocka_unit_test(test_distances),
+        cmocka_unit_test(test_synthetic_hazards),
+        cmocka_unit_test(test_synthetic_large),
+        cmocka_unit_test(test_rehearsal),
+        cmocka_unit_test(test_both_sources),
+        cmocka_unit_test(test_xml),
+        cmocka_unit_test(test_xml_unreadable),
         cmocka_unit_test(test_environment),
     };
 

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* hwloc's reader of synthetic descriptions trusts them. It makes as many objects as it is asked for, and in the time of their
+ * square when they lie side by side: "pu:8192" takes 18 s, "012439902pu:2" (an octal number, another one behind it, and so 13
+ * million CPUs) hours. It makes bitmaps as long as the highest index: "pu:2(indexes=4294967295,0)" takes 26 s. And it ends the
+ * program by an assertion at "indexes=1*65536:1*65536:1*65536:1*65536", whose product is 0 in 64 bits.
+ *
+ * So what goes there is read here first, by a grammar that leaves no room for a second reading:
+ *
+ *   description  [(attributes)] {level | attached}        blanks and newlines between
+ *   level        [type:]number[(attributes)]              number: decimal, 0x hexadecimal, 0 octal
+ *   attached     [type[(attributes)]]                     the outer brackets are its own
+ *   attributes   memory=SIZE, size=SIZE, indexes=INDEXES  one blank between
+ *   indexes      number{,number} | step*count{:step*count} | type{:type}
+ *
+ * Some texts that hwloc takes, with no blank between levels or words in between, are refused. What the words mean, and whether
+ * levels are in a possible order, is left to hwloc. */
+
+#include "topo/build.h"
+
+#include "base/parse.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#define CPUS_MAX (PARSE_CPU_MAX + 1ULL)
+
+/* hwloc has room for as many (HWLOC_SYNTHETIC_MAX_DEPTH), the machine itself among them. */
+#define LEVELS_MAX 126U
+
+/* An object is compared with those that lie beside it and beside its ancestors, by words of bitmaps. 1024 nodes of 8 CPUs are
+ * 1,200 million such comparisons and take 1.5 s, 256 nodes of 32 CPUs 440 million; what is too much here takes half a second and
+ * more. */
+#define WORK_MAX 536870912ULL
+
+/* As many have a product above CPUS_MAX, unless they do nothing. */
+#define LOOPS_MAX 16U
+
+typedef struct Name {
+    const char *text;
+    size_t len;
+} Name;
+
+typedef struct Check {
+    const char *text; /* all of it */
+    const char *at;
+    char **ret_error;
+    Name names[LEVELS_MAX]; /* types of the levels so far, of those that have one */
+    uint32_t n_levels, n_names;
+    uint64_t n_cpus;    /* objects of the last level */
+    uint64_t n_beside;  /* with how many an object of the last level is compared */
+    uint64_t n_compare; /* all comparisons */
+    uint64_t n_attached;
+    uint64_t index_max;
+} Check;
+
+static int expected(const Check *check, const char *what)
+{
+    return build_fail(check->ret_error, -EINVAL,
+                      "\"%.200s\" is not a synthetic description: expected %s at \"%.32s\".", check->text,
+                      what, check->at);
+}
+
+static size_t name_length(const char *s)
+{
+    size_t n = 0;
+
+    while (isalnum((unsigned char)s[n]))
+        n++;
+    return n;
+}
+
+/* A number as hwloc reads it, but without a sign or blanks before it. */
+static int take_number(Check *check, uint64_t *ret)
+{
+    char *end;
+
+    if (!isdigit((unsigned char)*check->at))
+        return expected(check, "a number");
+    errno = 0;
+    *ret = strtoull(check->at, &end, 0);
+    if (errno == ERANGE)
+        *ret = UINT64_MAX;
+    if (isalnum((unsigned char)*end))
+        return expected(check, "a number");
+    check->at = end;
+    return 0;
+}
+
+/* "0,2,4": hwloc reads these as decimal whatever they begin with. */
+static int check_list(Check *check, size_t len)
+{
+    for (size_t i = 0; i < len;) {
+        uint64_t index = 0;
+
+        for (; i < len && check->at[i] != ','; i++)
+            index = MIN(index * 10 + (uint64_t)(check->at[i] - '0'), CPUS_MAX);
+        i++;
+        if (index > PARSE_CPU_MAX)
+            return build_fail(check->ret_error, -EINVAL, "The synthetic description lists an index above %u.",
+                              PARSE_CPU_MAX);
+        check->index_max = MAX(check->index_max, index);
+    }
+    check->at += len;
+    return 0;
+}
+
+/* "2*4:1*2": whether they fit what they are for is left to hwloc, which then ignores them. */
+static int check_loops(Check *check)
+{
+    uint64_t product = 1;
+
+    for (unsigned n = 0;; n++, check->at++) {
+        uint64_t step, count;
+        int r = take_number(check, &step);
+
+        if (r < 0)
+            return r;
+        if (*check->at != '*')
+            return expected(check, "'*' and a number");
+        check->at++;
+        r = take_number(check, &count);
+        if (r < 0)
+            return r;
+        product *= MIN(count, CPUS_MAX + 1);
+        if (product == 0 || product > CPUS_MAX || step == 0 || step > CPUS_MAX || n >= LOOPS_MAX)
+            return build_fail(check->ret_error, -EINVAL,
+                              "The loops of indexes= in the synthetic description go through no or more than "
+                              "%llu indexes.",
+                              CPUS_MAX);
+        if (*check->at != ':')
+            return 0;
+    }
+}
+
+/* "core:pack": of a type that comes later hwloc would have to count what is above it, and asserts that it does not. */
+static int check_types(Check *check)
+{
+    for (;; check->at++) {
+        size_t len = name_length(check->at);
+        bool found = false;
+
+        for (uint32_t i = 0; len > 0 && i < check->n_names; i++)
+            found |= check->names[i].len == len && strncasecmp(check->names[i].text, check->at, len) == 0;
+        if (!found)
+            return expected(check, "the type of a level before");
+        check->at += len;
+        if (*check->at != ':')
+            return 0;
+    }
+}
+
+static int check_indexes(Check *check)
+{
+    size_t len = strcspn(check->at, " )");
+
+    if (strspn(check->at, "0123456789,") == len)
+        return check_list(check, len);
+    return isdigit((unsigned char)*check->at) ? check_loops(check) : check_types(check);
+}
+
+/* From behind the opening parenthesis to behind the closing one. */
+static int check_attributes(Check *check)
+{
+    static const char memory[] = "memory=", size[] = "size=", indexes[] = "indexes=";
+
+    while (*check->at != ')') {
+        int r = 0;
+
+        if (strncmp(check->at, indexes, strlen(indexes)) == 0) {
+            check->at += strlen(indexes);
+            r = check_indexes(check);
+        } else if (strncmp(check->at, memory, strlen(memory)) == 0) {
+            check->at += strlen(memory);
+            check->at += name_length(check->at);
+        } else if (strncmp(check->at, size, strlen(size)) == 0) {
+            check->at += strlen(size);
+            check->at += name_length(check->at);
+        } else {
+            return expected(check, "memory=, size=, indexes= or ')'");
+        }
+        if (r < 0)
+            return r;
+        if (*check->at == ' ')
+            check->at++;
+        else if (*check->at != ')')
+            return expected(check, "a blank or ')'");
+    }
+    check->at++;
+    return 0;
+}
+
+static int check_size(const Check *check)
+{
+    uint64_t words = MAX(check->n_cpus, check->index_max) / 64 + 1;
+
+    if (check->n_cpus > CPUS_MAX)
+        return build_fail(check->ret_error, -EINVAL,
+                          "The synthetic description asks for more than %llu CPUs.", CPUS_MAX);
+    if (check->n_attached > NODES_MAX)
+        return build_fail(check->ret_error, -EINVAL,
+                          "The synthetic description asks for more than %u NUMA nodes.", NODES_MAX);
+    if (check->n_compare * words > WORK_MAX)
+        return build_fail(check->ret_error, -EINVAL,
+                          "The synthetic description has too many objects side by side: expected more levels "
+                          "above them, or fewer CPUs.");
+    return 0;
+}
+
+/* From behind the opening bracket to behind the closing one: a node to each object of the last level. */
+static int check_attached(Check *check)
+{
+    size_t len = name_length(check->at);
+    int r = 0;
+
+    if (len == 0)
+        return expected(check, "a type");
+    check->at += len;
+    if (*check->at == '(') {
+        check->at++;
+        r = check_attributes(check);
+    }
+    if (r < 0)
+        return r;
+    if (*check->at != ']')
+        return expected(check, "']'");
+    check->at++;
+    check->n_attached += check->n_cpus;
+    check->n_compare += check->n_cpus * check->n_beside;
+    return 0;
+}
+
+static int check_level(Check *check)
+{
+    size_t len = isdigit((unsigned char)*check->at) ? 0 : name_length(check->at);
+    uint64_t arity;
+    int r;
+
+    if (check->n_levels++ >= LEVELS_MAX)
+        return build_fail(check->ret_error, -EINVAL, "The synthetic description has more than %u levels.",
+                          LEVELS_MAX);
+    if (len > 0) {
+        check->names[check->n_names++] = (Name){check->at, len};
+        check->at += len;
+        if (*check->at != ':')
+            return expected(check, "':' and a number");
+        check->at++;
+    }
+    r = take_number(check, &arity);
+    if (r < 0)
+        return r;
+    arity = MIN(arity, CPUS_MAX + 1);
+    check->n_cpus *= arity;
+    check->n_beside += arity;
+    check->n_compare += check->n_cpus * check->n_beside;
+    r = check_size(check);
+    if (r == 0 && *check->at == '(') {
+        check->at++;
+        r = check_attributes(check);
+    }
+    if (r == 0 && *check->at && !strchr(" \n[", *check->at) && check->at[-1] != ')')
+        return expected(check, "a blank");
+    return r;
+}
+
+int synthetic_check(const char *text, char **ret_error)
+{
+    Check check = {.text = text, .at = text, .ret_error = ret_error, .n_cpus = 1, .n_beside = 1};
+    int r = 0;
+
+    if (*check.at == '(') {
+        check.at++;
+        r = check_attributes(&check);
+    }
+    while (r == 0 && *check.at) {
+        if (*check.at == ' ' || *check.at == '\n') {
+            check.at++;
+        } else if (*check.at == '[') {
+            check.at++;
+            r = check_attached(&check);
+        } else {
+            r = check_level(&check);
+        }
+    }
+    return r < 0 ? r : check_size(&check);
+}
