@@ -4,7 +4,10 @@
  * finds is written to a page it shares with us.
  *
  * In a child and not in ourselves, because soft-dirty bits of the daemon might be of use to somebody, and because a kernel that
- * does something else than expected then does it to the child. */
+ * does something else than expected then does it to the child.
+ *
+ * A daemon may be killed while the child lives. The child has no part in what the daemon holds: it closes the descriptors it was
+ * born with, the lock of the runtime directory among them, and ends with its parent. */
 
 #include "probe/hint-trial.h"
 
@@ -15,8 +18,10 @@
 
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 /* Samples of all pages fit into the ring. */
@@ -122,13 +127,23 @@ static void child(HintTrial *trial)
     fail(trial, HINT_TRIAL_WORKS, 0);
 }
 
+void hint_trial_detach(pid_t parent)
+{
+    closefrom(STDERR_FILENO + 1);
+    /* A parent that ended before the first call is told of by the second. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+        _exit(0);
+}
+
 static void run(HintTrial *shared)
 {
-    pid_t pid = fork(), r;
+    pid_t parent = getpid(), pid = fork(), r;
     int status;
 
-    if (pid == 0)
+    if (pid == 0) {
+        hint_trial_detach(parent);
         child(shared);
+    }
     if (pid < 0) {
         shared->error = errno;
         return;

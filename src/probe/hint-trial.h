@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 typedef enum HintTrialOutcome {
     HINT_TRIAL_WORKS,
@@ -28,3 +29,7 @@ typedef struct HintTrial {
 
 /* Forks, and waits for the child: 10 ms, with emulated CPUs ten times that. */
 void hint_trial(HintTrial *ret);
+
+/* In a child that was just forked by the thread `parent` leads: closes all descriptors but the standard ones, and has the child
+ * killed when its parent ends. A child whose parent has ended already exits. */
+void hint_trial_detach(pid_t parent);

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The child of the trial holds nothing of its parent's, and does not outlive it. */
+
+#include "probe-test.h"
+
+#include "probe/hint-trial.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+typedef struct Shared {
+    pid_t child;
+    int signal; /* it gets when its parent ends */
+} Shared;
+
+/* Tells by its standard input that it is there, and stays. */
+static void be_child(Shared *shared, pid_t parent)
+{
+    hint_trial_detach(parent);
+    shared->child = getpid();
+    (void)prctl(PR_GET_PDEATHSIG, &shared->signal);
+    (void)!write(STDIN_FILENO, "", 1);
+    for (;;)
+        (void)pause();
+}
+
+/* Holds a lock, as a daemon does, and has a child. */
+static void be_parent(Shared *shared, const char *path, int said)
+{
+    pid_t self = getpid();
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    if (fd < 0 || flock(fd, LOCK_EX) < 0 || dup2(said, STDIN_FILENO) < 0)
+        _exit(1);
+    (void)close(said);
+    if (fork() == 0)
+        be_child(shared, self);
+    (void)close(STDIN_FILENO); /* who waits for a child that failed hears of its end */
+    for (;;)
+        (void)pause();
+}
+
+static void test_parent_is_killed(void **state)
+{
+    char path[] = "/tmp/numaplace-test-XXXXXX", byte;
+    Shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int fd = mkostemp(path, O_CLOEXEC), said[2], status;
+    pid_t parent;
+
+    assert_true(shared != MAP_FAILED);
+    assert_true(fd >= 0);
+    assert_int_equal(pipe2(said, O_CLOEXEC), 0);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    parent = fork();
+    assert_true(parent >= 0);
+    if (parent == 0)
+        be_parent(shared, path, said[1]);
+    (void)close(said[1]);
+    assert_int_equal(read(said[0], &byte, 1), 1);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), -1); /* its parent's */
+
+    assert_int_equal(kill(parent, SIGKILL), 0);
+    assert_int_equal(waitpid(parent, &status, 0), parent);
+    assert_int_equal(shared->signal, SIGKILL);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+    assert_int_equal(waitpid(shared->child, &status, 0), shared->child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+    (void)close(said[0]);
+    (void)close(fd);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(munmap(shared, sizeof(*shared)), 0);
+}
+
+/* Killed between fork(2) and the child's first call: the child has another parent by then. */
+static void test_parent_is_gone(void **state)
+{
+    pid_t other = getppid(), child = fork();
+    int status;
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        hint_trial_detach(other);
+        _exit(1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* It works without what it closes: whatever there is to be said of this machine, a child was made and has said it. */
+static void test_outcome(void **state)
+{
+    HintTrial trial;
+
+    hint_trial(&trial);
+    assert_int_not_equal(trial.outcome, HINT_TRIAL_NO_CHILD);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parent_is_killed),
+        cmocka_unit_test(test_parent_is_gone),
+        cmocka_unit_test(test_outcome),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
