@@ -6,20 +6,18 @@
 #include "ctl/client.h"
 
 #include "base/time.h"
+#include "ctl/patience.h"
 
 #include "numaplace/bus.h"
 
 #include <ctype.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/socket.h>
 
 /* A daemon that does not answer for ten ticks of its slowest pace is stuck; 25 s, the library's default, is a long
  * time in front of a terminal. */
 #define CALL_TIMEOUT_USEC (10 * USEC_PER_SEC)
-/* What changes something is answered when it is done, and putting back a storm of forks takes its time. A daemon that
- * dies meanwhile closes the connection. */
-#define CHANGE_TIMEOUT_USEC (180 * USEC_PER_SEC)
-
 /* A process may hold what the daemon wants to read of it, mostly for a moment: it is asked again, for two seconds. */
 #define AGAIN_MAX  20U
 #define AGAIN_USEC 100000U
@@ -47,6 +45,93 @@ static char *make_address(const char *path)
     return address;
 }
 
+/* Who listens at the other end; 0: not known. */
+static pid_t peer(sd_bus *bus)
+{
+    struct ucred cred = {0};
+    socklen_t len = sizeof(cred);
+
+    return getsockopt(sd_bus_get_fd(bus), SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 ? 0 : cred.pid;
+}
+
+/* Waits a moment for the daemon to say something. 0, or -ETIMEDOUT when it is no use. */
+static int wait_for_daemon(sd_bus *bus, Patience *patience)
+{
+    ProcStat stat;
+    bool known = patience_read(peer(bus), &stat) == 0;
+    uint64_t usec = patience_look(patience, time_now_usec(), known ? &stat : NULL);
+    int r = usec > 0 ? sd_bus_wait(bus, usec) : -ETIMEDOUT;
+
+    return MIN(r, 0);
+}
+
+/* The library would wait for 90 s for the other side of the handshake, and once more before it closes. */
+static int wait_ready(sd_bus *bus)
+{
+    Patience patience;
+    int r;
+
+    patience_begin(&patience, time_now_usec());
+    for (;;) {
+        r = sd_bus_is_ready(bus);
+        if (r != 0)
+            break;
+        r = sd_bus_process(bus, NULL);
+        if (r == 0)
+            r = wait_for_daemon(bus, &patience);
+        if (r < 0)
+            break;
+    }
+    if (r < 0)
+        sd_bus_close(bus);
+    return MIN(r, 0);
+}
+
+static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+    *(sd_bus_message **)userdata = sd_bus_message_ref(reply);
+    return 1;
+}
+
+static int wait_reply(sd_bus *bus, sd_bus_message *const *reply)
+{
+    Patience patience;
+    int r;
+
+    patience_begin(&patience, time_now_usec());
+    do {
+        r = sd_bus_process(bus, NULL);
+        if (r == 0 && !*reply)
+            r = wait_for_daemon(bus, &patience);
+    } while (r >= 0 && !*reply);
+    return MIN(r, 0);
+}
+
+int client_call_patiently(sd_bus *bus, sd_bus_message *message, sd_bus_error *ret_error, sd_bus_message **ret)
+{
+    CLEANUP_MESSAGE sd_bus_message *reply = NULL;
+    sd_bus_slot *slot = NULL;
+    int r = sd_bus_call_async(bus, &slot, message, on_reply, &reply, UINT64_MAX);
+
+    if (r >= 0)
+        r = wait_reply(bus, &reply);
+    (void)sd_bus_slot_unref(slot);
+    if (r < 0 && r == -ETIMEDOUT)
+        sd_bus_close(bus);
+    if (r < 0)
+        return r;
+    /* The library answers itself then. */
+    if (sd_bus_is_open(bus) <= 0)
+        return -ECONNRESET;
+    if (sd_bus_message_is_method_error(reply, NULL)) {
+        (void)sd_bus_error_copy(ret_error, sd_bus_message_get_error(reply));
+        return -sd_bus_message_get_errno(reply);
+    }
+    if (ret)
+        *ret = TAKE_PTR(reply);
+    return 0;
+}
+
 static bool is_hang_up(int error)
 {
     return error == -ECONNRESET || error == -ENOTCONN || error == -EPIPE;
@@ -55,8 +140,10 @@ static bool is_hang_up(int error)
 /* The connection may break while it is made, too: a daemon that ends, or that has no room for one more client. */
 static CtlExit fail_connect(const char *path, int error)
 {
-    if (is_hang_up(error))
+    if (is_hang_up(error) || error == -ETIMEDOUT)
         return client_fail(error);
+    if (error == -EAGAIN)
+        return ctl_fail(CTL_EXIT_NO_ANSWER, "numaplaced at %s takes no connections", path);
     if (error == -ENOENT || error == -ECONNREFUSED)
         return ctl_fail(CTL_EXIT_NOT_RUNNING,
                         "cannot connect to numaplaced at %s: %s. Is numaplaced running?", path,
@@ -77,6 +164,8 @@ CtlExit client_connect(const CtlOptions *options, sd_bus **ret)
         r = sd_bus_set_address(bus, address);
     if (r >= 0)
         r = sd_bus_start(bus);
+    if (r >= 0)
+        r = wait_ready(bus);
     if (r < 0)
         return fail_connect(options->socket, r);
     *ret = TAKE_PTR(bus);
@@ -91,7 +180,8 @@ CtlExit client_fail(int error)
         return ctl_fail(CTL_EXIT_FAILURE,
                         "the process keeps its command line or environment locked: try again");
     if (error == -ETIMEDOUT)
-        return ctl_fail(CTL_EXIT_FAILURE, "numaplaced did not answer in time");
+        return ctl_fail(CTL_EXIT_NO_ANSWER,
+                        "numaplaced is there and does not answer: it hangs or is stopped");
     return ctl_fail(CTL_EXIT_FAILURE, "talking to numaplaced: %s", strerror(-error));
 }
 
@@ -114,7 +204,9 @@ static CtlExit call(sd_bus *bus, sd_bus_message *message, json_object **ret)
     int r;
 
     for (unsigned n = 0;; n++) {
-        r = sd_bus_call(bus, message, ret ? CALL_TIMEOUT_USEC : CHANGE_TIMEOUT_USEC, &error, &reply);
+        /* What changes something is answered when it is done. */
+        r = ret ? sd_bus_call(bus, message, CALL_TIMEOUT_USEC, &error, &reply)
+                : client_call_patiently(bus, message, &error, NULL);
         if (r != -EAGAIN || n == AGAIN_MAX)
             break;
         sd_bus_error_free(&error);

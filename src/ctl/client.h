@@ -22,14 +22,21 @@ static inline void sd_bus_message_unref_p(sd_bus_message **message)
 #define CLEANUP_BUS     CLEANUP(sd_bus_close_unref_p)
 #define CLEANUP_MESSAGE CLEANUP(sd_bus_message_unref_p)
 
-/* Connects to the socket the options name. */
+/* Connects to the socket the options name, and waits until the daemon has taken the connection, as long as it works
+ * (ctl/patience.h). */
 CtlExit client_connect(const CtlOptions *options, sd_bus **ret);
 
 /* Calls a method of the manager with arguments of the given bus signature ("" for none). `ret` may be NULL when the
  * method returns nothing. */
 CtlExit client_call(sd_bus *bus, const char *method, json_object **ret, const char *types, ...);
 
-/* Says what an error of the connection means: exit code NOT_RUNNING when nobody is there any more. */
+/* As sd_bus_call() without a limit, but returns -ETIMEDOUT when the daemon neither answers nor works. The connection must listen
+ * to no signals: their handlers would be called meanwhile. */
+int client_call_patiently(sd_bus *bus, sd_bus_message *message, sd_bus_error *ret_error,
+                          sd_bus_message **ret);
+
+/* Says what an error of the connection means: exit code NOT_RUNNING when nobody is there any more, NO_ANSWER when nobody
+ * answers. */
 CtlExit client_fail(int error);
 
 /* Says what a call failed with: what the daemon answered, or else what became of the connection. */

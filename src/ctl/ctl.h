@@ -18,6 +18,7 @@ typedef enum CtlExit {
     CTL_EXIT_USAGE = 2,   /* the command line is wrong; nothing was done */
     CTL_EXIT_NOT_RUNNING = 3, /* no daemon answers, as systemctl has it */
     CTL_EXIT_NOT_FOUND = 4,   /* no such workload, process or policy */
+    CTL_EXIT_NO_ANSWER = 5,   /* the daemon is there and does not answer */
     /* run, as timeout(1) and env(1) have it: */
     CTL_EXIT_RUN_FAILURE = 125,   /* it failed itself, before the command was started */
     CTL_EXIT_RUN_CANNOT = 126,    /* the command was found and cannot be run */

@@ -24,7 +24,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* polkit may have somebody type a password. */
+/* On the system bus: polkit may have somebody type a password. */
 #define ASSIGN_TIMEOUT_USEC (120 * USEC_PER_SEC)
 
 static void bitmap_free_p(hwloc_bitmap_t *set)
@@ -75,7 +75,8 @@ static int assign(sd_bus *bus, const char *destination, const char *policy, sd_b
     r = sd_bus_message_set_allow_interactive_authorization(message, 1);
     if (r < 0)
         return r;
-    return sd_bus_call(bus, message, ASSIGN_TIMEOUT_USEC, error, ret);
+    return destination ? sd_bus_call(bus, message, ASSIGN_TIMEOUT_USEC, error, ret)
+                       : client_call_patiently(bus, message, error, ret);
 }
 
 /* Asks on the socket, which is for root and the daemon's own user; of others only the system bus lets polkit be asked. */

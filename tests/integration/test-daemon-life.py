@@ -162,6 +162,31 @@ class Life(lib.DaemonTest):
         self.daemon("--dry-run", "--rehearse=100000", rehearse=False).fails(lib.FAILED, "topology")
 
 
+class Stopped(lib.DaemonTest):
+    """A daemon that is there and does nothing: SIGSTOP, or a debugger."""
+
+    NO_ANSWER = 5  # of numaplacectl(1)
+
+    def test_numaplacectl_gives_up(self):
+        daemon = self.daemon("--dry-run").ready()
+        daemon.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, daemon.process.pid, os.WSTOPPED | os.WNOWAIT)
+        # The command of run has a status of its own.
+        verbs = {("status",): self.NO_ANSWER, ("release", "--all"): self.NO_ANSWER, ("moves", "-f"): self.NO_ANSWER,
+                 ("run", "--policy=x", "true"): 125}
+        runs = [subprocess.Popen([lib.CTL, f"--socket={self.runtime}/bus", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 text=True) for args in verbs]
+        for run, (args, status) in zip(runs, verbs.items()):
+            out, err = run.communicate(timeout=4 * lib.DEADLINE_SEC)
+            with self.subTest(args=args):
+                self.assertEqual((run.returncode, out), (status, ""), err)
+                self.assertEqual(err.count("\n"), 1, err)
+                self.assertIn("does not answer", err)
+        daemon.process.send_signal(signal.SIGCONT)
+        self.assertEqual(daemon.ctl("status")["state"], "running")
+        daemon.stop()
+
+
 class Reload(lib.DaemonTest):
     def setUp(self):
         super().setUp()

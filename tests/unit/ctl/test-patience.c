@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A daemon that works is waited for; one that does nothing is given up. */
+
+#include "base/util.h"
+#include "ctl/patience.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SEC 1000000ULL
+
+/* Looks every half second until it is given up. Returns after how many seconds that was. */
+static uint64_t wait_for(uint64_t works_sec, bool known)
+{
+    Patience patience;
+    uint64_t now = 5 * SEC, left;
+    ProcStat stat = {.utime_ticks = 1000, .stime_ticks = 1000};
+
+    patience_begin(&patience, now);
+    while ((left = patience_look(&patience, now, known ? &stat : NULL)) > 0) {
+        assert_true(left <= PATIENCE_LOOK_USEC);
+        now += left;
+        stat.stime_ticks += now <= (5 + works_sec) * SEC;
+    }
+    return now / SEC - 5;
+}
+
+static void test_stopped(void **state)
+{
+    assert_int_equal(wait_for(0, true), PATIENCE_SILENCE_USEC / SEC);
+}
+
+static void test_not_known(void **state)
+{
+    assert_int_equal(wait_for(1000, false), PATIENCE_SILENCE_USEC / SEC);
+}
+
+static void test_works(void **state)
+{
+    assert_int_equal(wait_for(80, true), 80 + PATIENCE_SILENCE_USEC / SEC);
+    assert_int_equal(wait_for(100000, true), PATIENCE_MAX_USEC / SEC);
+}
+
+static void test_read(void **state)
+{
+    ProcStat stat;
+
+    assert_int_equal(patience_read(0, &stat), -ESRCH);
+    assert_int_equal(patience_read(getpid(), &stat), 0);
+    assert_int_equal(stat.pid, getpid());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_not_known),
+        cmocka_unit_test(test_works),
+        cmocka_unit_test(test_read),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
