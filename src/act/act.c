@@ -64,6 +64,16 @@ Act *act_free(Act *act)
     return NULL;
 }
 
+bool act_kept(const Act *act)
+{
+    return act->journal && act->journal->kept;
+}
+
+int act_note_kept(Act *act, bool kept)
+{
+    return act->journal ? journal_note_kept(act->journal, kept) : 0;
+}
+
 void act_set_orders(Act *act, Orders *orders)
 {
     act->orders = orders;

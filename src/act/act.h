@@ -109,6 +109,23 @@ int act_new(const ActOps *ops, void *context, int root_fd, const char *journal_p
  * are skipped. */
 void act_set_orders(Act *act, Orders *orders);
 
+/* Whether what is in the journal is to stay when this process has ended (KeepOnStop=): said by the one that stops, taken back by
+ * the next that places. act_note_kept() returns 0 or -errno when it could not be written down. */
+bool act_kept(const Act *act);
+int act_note_kept(Act *act, bool kept);
+
+/* What a daemon that is gone has left in place. */
+typedef struct ActLeftover {
+    size_t n_threads; /* with a mask of its */
+    size_t n_cgroups; /* with a cpuset or memory nodes of its, or perhaps so */
+    bool kept;        /* it meant to */
+} ActLeftover;
+
+/* Counts that, for who may not put it back: reads a journal and the machine, and changes and makes nothing. Without a journal all
+ * is 0. `ops` change nothing. 0, or -errno with a sentence in *ret_error or NULL, as act_new(). */
+int act_leftover(const ActOps *ops, void *context, int root_fd, const char *journal_path, ActLeftover *ret,
+                 char **ret_error);
+
 /* Closes the journal; does not restore. */
 Act *act_free(Act *act);
 DEFINE_CLEANUP(Act *, act_free)

@@ -72,22 +72,24 @@ static int drop_second_name(const JournalFile *file, struct stat *st)
     return unlinkat(file->dir_fd, corrupt, 0) < 0 || fstat(file->fd, st) < 0 ? -errno : 0;
 }
 
-static int check_file(const char *path, const struct stat *st, char **ret_error)
+/* `change`: it is to be written to, too. */
+static int check_file(const char *path, const struct stat *st, bool change, char **ret_error)
 {
     if (!S_ISREG(st->st_mode))
         return complain(path, -EPERM, ret_error, "not a regular file");
-    if (st->st_uid != geteuid())
+    if (st->st_uid != geteuid() && (change || st->st_uid != 0))
         return complain(path, -EPERM, ret_error, "owned by user %u; expected user %u", st->st_uid, geteuid());
     if (st->st_mode & (S_IWGRP | S_IWOTH))
         return complain(path, -EPERM, ret_error, "mode %04o; expected no one but its owner able to write it",
                         st->st_mode & 07777);
-    if (st->st_nlink != 1)
+    if (st->st_nlink != 1 && change)
         return complain(path, -EPERM, ret_error, "has %lu names; expected one", (unsigned long)st->st_nlink);
     return 0;
 }
 
-int journal_file_open(const char *path, JournalFile *ret, char **ret_error)
+static int open_file(const char *path, bool change, JournalFile *ret, char **ret_error)
 {
+    const int flags = change ? O_RDWR | O_APPEND | O_CREAT : O_RDONLY;
     CLEANUP(journal_file_done) JournalFile file = JOURNAL_FILE_NULL;
     const char *slash;
     struct stat st;
@@ -104,16 +106,17 @@ int journal_file_open(const char *path, JournalFile *ret, char **ret_error)
     if (r < 0)
         return r;
     /* O_NONBLOCK: a FIFO must not hold us up before it is found not to be a file. */
-    file.fd = openat(file.dir_fd, file.name,
-                     O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    file.fd = openat(file.dir_fd, file.name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    if (file.fd < 0 && errno == ENOENT && !change)
+        return -ENOENT;
     if (file.fd < 0 && errno == ELOOP)
         return complain(path, -EPERM, ret_error, "a symbolic link; expected a regular file");
     if (file.fd < 0 || fstat(file.fd, &st) < 0)
         return complain(path, -errno, ret_error, "cannot open it: %s", strerror(errno));
-    r = st.st_nlink == 2 ? drop_second_name(&file, &st) : 0;
+    r = change && st.st_nlink == 2 ? drop_second_name(&file, &st) : 0;
     if (r < 0)
         return r;
-    r = check_file(path, &st, ret_error);
+    r = check_file(path, &st, change, ret_error);
     if (r < 0)
         return r;
 
@@ -125,6 +128,16 @@ int journal_file_open(const char *path, JournalFile *ret, char **ret_error)
         .length = st.st_size,
     };
     return 0;
+}
+
+int journal_file_open(const char *path, JournalFile *ret, char **ret_error)
+{
+    return open_file(path, true, ret, ret_error);
+}
+
+int journal_file_open_reading(const char *path, JournalFile *ret, char **ret_error)
+{
+    return open_file(path, false, ret, ret_error);
 }
 
 void journal_file_done(JournalFile *file)

@@ -174,6 +174,8 @@ char *journal_format(const Journal *journal, size_t *ret_len)
         for (size_t k = 0; k < fence->n_given; k++)
             journal_text_fenced(out, fence->name, fence->memory, fence->given[k]);
     }
+    if (journal->kept)
+        (void)fputs("kept\n", out);
     failed = ferror(out) != 0;
     return fclose(out) != 0 || failed ? NULL : TAKE_PTR(text);
 }
@@ -411,10 +413,31 @@ void journal_drop_settled(Journal *journal)
     journal->n_passages = n;
 }
 
-static int take_line(Journal *journal, RecordReader *reader)
+/* Those without fields. */
+static int take_word(Journal *journal, RecordReader *reader)
 {
     int r;
 
+    if (!record_is(reader, "settled") && !record_is(reader, "checked") && !record_is(reader, "kept") &&
+        !record_is(reader, "unkept"))
+        return record_expected(reader, "process, thread, mask, narrow, settled, checked, released, "
+                                       "fence, fenced, unfenced, kept or unkept");
+
+    r = record_read(reader, NULL, 0, NULL);
+    if (r < 0)
+        return r;
+    journal->kept = record_is(reader, "kept");
+    if (record_is(reader, "checked"))
+        journal_drop_settled(journal);
+    else if (record_is(reader, "settled") && journal->n_passages > 0)
+        journal->passages[journal->n_passages - 1].settled = true;
+    return 0;
+}
+
+static int take_line(Journal *journal, RecordReader *reader)
+{
+    /* Whoever goes on writing has taken over. */
+    journal->kept = false;
     if (record_is(reader, "process"))
         return take_process(journal, reader);
     if (record_is(reader, "thread"))
@@ -431,18 +454,7 @@ static int take_line(Journal *journal, RecordReader *reader)
         return take_fenced(journal, reader);
     if (record_is(reader, "unfenced"))
         return take_unfenced(journal, reader);
-    if (!record_is(reader, "settled") && !record_is(reader, "checked"))
-        return record_expected(reader, "process, thread, mask, narrow, settled, checked, released, "
-                                       "fence, fenced or unfenced");
-
-    r = record_read(reader, NULL, 0, NULL);
-    if (r < 0)
-        return r;
-    if (record_is(reader, "checked"))
-        journal_drop_settled(journal);
-    else if (journal->n_passages > 0)
-        journal->passages[journal->n_passages - 1].settled = true;
-    return 0;
+    return take_word(journal, reader);
 }
 
 int journal_text_take(Journal *journal, const char *text, size_t len)

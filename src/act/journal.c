@@ -136,6 +136,40 @@ int journal_open(const char *path, int root_fd, Journal **ret, char **ret_error)
     return r;
 }
 
+/* Takes in what the file holds. One of another boot is about nobody. */
+static int load_reading(Journal *journal)
+{
+    CLEANUP_FREE char *text = NULL, *what = NULL;
+    size_t len = 0, good = 0;
+    bool more, foreign;
+    int r = journal_file_read(&journal->file, &text, &len, &more);
+
+    if (r == 0)
+        r = journal_parse(journal, text, len, &good, &foreign, &what);
+    return MIN(r, 0);
+}
+
+int journal_open_reading(const char *path, int root_fd, Journal **ret, char **ret_error)
+{
+    CLEANUP(journal_free_p) Journal *journal = NULL;
+    int r;
+
+    *ret_error = NULL;
+    r = journal_new(&journal);
+    if (r < 0)
+        return r;
+    r = read_boot_id(root_fd, &journal->boot_id, ret_error);
+    if (r < 0)
+        return r;
+    r = journal_file_open_reading(path, &journal->file, ret_error);
+    if (r == 0)
+        r = load_reading(journal);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(journal);
+    return 0;
+}
+
 Journal *journal_free(Journal *journal)
 {
     if (!journal)
@@ -325,6 +359,11 @@ int journal_note_unfenced(Journal *journal, const char *name, bool memory)
         return -ENOMEM;
     journal_text_unfenced(out, name, memory);
     return append_and_note(journal, out, &text, &len);
+}
+
+int journal_note_kept(Journal *journal, bool kept)
+{
+    return journal->kept == kept ? 0 : note_line(journal, kept ? "kept\n" : "unkept\n");
 }
 
 size_t journal_first(const Journal *journal, pid_t pid)

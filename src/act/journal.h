@@ -18,6 +18,8 @@
  *                                                     CPUs of a whole cgroup as they were; nodes, with memory=yes
  *   fenced name="x.service" memory=BOOL cpus=LIST              those it got from us
  *   unfenced name="x.service" memory=BOOL                      put back
+ *   kept                                              everything before is to stay (KeepOnStop=): the last line of a daemon
+ *   unkept                                            no longer, and so is any other line after it
  *
  * A task is named by its number and its start time, so a number used again names nobody. A journal of another boot names
  * nobody at all and is started anew. */
@@ -91,10 +93,14 @@ typedef struct Journal {
     size_t n_kept; /* processes at the last compaction */
     size_t n_lines;
     bool torn; /* the last line had no end and was dropped */
+    bool kept; /* whoever wrote it stopped, and wants it to stay as it is until the next one places */
 } Journal;
 
 /* Opens or starts the journal; `root_fd` is for the boot id. Return as act_new(). */
 int journal_open(const char *path, int root_fd, Journal **ret, char **ret_error);
+/* Reads a journal and neither changes nor makes anything: for who may not, or must not. What is damaged is left out. 0, -ENOENT
+ * when there is none, or -errno as above. */
+int journal_open_reading(const char *path, int root_fd, Journal **ret, char **ret_error);
 Journal *journal_free(Journal *journal);
 DEFINE_CLEANUP(Journal *, journal_free)
 
@@ -132,6 +138,9 @@ int journal_note_fenced(Journal *journal, const char *name, bool memory, hwloc_c
 int journal_note_unfenced(Journal *journal, const char *name, bool memory);
 /* NULL: there is none. Valid until the next journal_note_...(). */
 JournalFence *journal_fence(const Journal *journal, const char *name, bool memory);
+
+/* Whether all of this is to stay when its writer is gone. 0 or -errno of the file. */
+int journal_note_kept(Journal *journal, bool kept);
 
 /* The entry of that very process, or NULL. Valid until the next journal_note_...(). */
 JournalProcess *journal_process(const Journal *journal, pid_t pid, uint64_t start_ticks);

@@ -205,7 +205,7 @@ static void test_corrupt(void **state)
 #define CORRUPT(text, sentence, n) assert_corrupt(f, text, sizeof(text) - 1, sentence, n)
     CORRUPT(
         HEADER "hello\n" BODY,
-        "2: expected process, thread, mask, narrow, settled, checked, released, fence, fenced or unfenced",
+        "2: expected process, thread, mask, narrow, settled, checked, released, fence, fenced, unfenced, kept or unkept",
         3);
     CORRUPT(BODY, "1: expected \"journal version=1 boot=...\"", 2);
     CORRUPT("journal version=2 boot=\"" BOOT "\"\n" BODY, "1: expected version=1, not 2", 3);
@@ -439,6 +439,66 @@ static void remove_file(const Fixture *f, const char *suffix)
     (void)unlink(path);
 }
 
+/* It stays in force as long as nobody writes anything. */
+static void test_kept(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP(journal_free_p) Journal *journal = NULL, *reading = NULL, *again = NULL, *last = NULL;
+    CLEANUP_FREE char *error = NULL;
+
+    assert_int_equal(journal_open_reading(f->journal, f->root_fd, &reading, &error), -ENOENT);
+    assert_null(error);
+    assert_no_file(f, "");
+    fixture_write_journal(f, HEADER BODY, strlen(HEADER BODY));
+    assert_int_equal(open_journal(f, &journal, &error), 0);
+    assert_false(journal->kept);
+    assert_int_equal(journal_note_kept(journal, true), 0);
+    assert_int_equal(journal_note_kept(journal, true), 0);
+    assert_file(f, "", HEADER BODY "kept\n");
+
+    assert_int_equal(journal_open_reading(f->journal, f->root_fd, &reading, &error), 0);
+    assert_true(reading->kept);
+    assert_int_equal(reading->n_processes, 3);
+    assert_int_equal(open_journal(f, &again, &error), 0);
+    assert_true(again->kept);
+    assert_int_equal(journal_note_settled(again), 0);
+    assert_false(again->kept);
+    assert_int_equal(journal_note_kept(again, true), 0);
+    assert_int_equal(journal_note_kept(again, false), 0);
+    assert_file(f, "", HEADER BODY "kept\nsettled\nkept\nunkept\n");
+    assert_int_equal(open_journal(f, &last, &error), 0);
+    assert_false(last->kept);
+}
+
+/* Who only reads changes nothing: not a damaged one, not one of another boot, not one that a crash left with two names. */
+static void test_reading(void **state)
+{
+    static const char other[] = "journal version=1 boot=\"other\"\n" BODY;
+    static const char damaged[] = HEADER BODY "garbage\nkept";
+    Fixture *f = *state;
+    CLEANUP(journal_free_p) Journal *journal = NULL, *foreign = NULL;
+    CLEANUP_FREE char *error = NULL;
+    char corrupt[PATH_MAX + 16];
+
+    fixture_write_journal(f, damaged, strlen(damaged));
+    (void)snprintf(corrupt, sizeof(corrupt), "%s.corrupt", f->journal);
+    assert_int_equal(link(f->journal, corrupt), 0);
+    assert_int_equal(journal_open_reading(f->journal, f->root_fd, &journal, &error), 0);
+    assert_int_equal(journal->n_processes, 3);
+    assert_false(journal->kept);
+    assert_file(f, "", damaged);
+    assert_file(f, ".corrupt", damaged);
+
+    assert_int_equal(unlink(f->journal), 0);
+    fixture_write_journal(f, other, strlen(other));
+    assert_int_equal(journal_open_reading(f->journal, f->root_fd, &foreign, &error), 0);
+    assert_int_equal(foreign->n_processes, 0);
+    assert_file(f, "", other);
+    assert_int_equal(chmod(f->journal, 0666), 0);
+    assert_int_equal(journal_open_reading(f->journal, f->root_fd, &foreign, &error), -EPERM);
+    assert_non_null(strstr(error, "mode 0666"));
+}
+
 /* What a crash leaves after each step of putting a damaged journal aside. The next start takes everything in, and puts it
  * aside. */
 static void test_put_aside_after_a_crash(void **state)
@@ -503,6 +563,8 @@ int main(void)
         TEST(test_no_boot_id),
         TEST(test_replace_fails),
         TEST(test_put_aside_after_a_crash),
+        TEST(test_kept),
+        TEST(test_reading),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

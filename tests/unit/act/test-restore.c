@@ -7,6 +7,7 @@
 #include "act/internal.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 static int setup(void **state)
 {
@@ -52,6 +53,46 @@ static void test_threads(void **state)
     restart(f);
     fixture_restore(f, 0, 0);
     assert_mask(f, 100, "0-3");
+}
+
+static void assert_leftover(Fixture *f, size_t n_threads, bool kept)
+{
+    CLEANUP_FREE char *error = NULL;
+    ActOps ops = f->ops;
+    ActLeftover leftover;
+
+    ops.changes = false;
+    assert_int_equal(act_leftover(&ops, f->record, f->root_fd, f->journal, &leftover, &error), 0);
+    assert_int_equal(leftover.n_threads, n_threads);
+    assert_int_equal(leftover.n_cgroups, 0);
+    assert_int_equal(leftover.kept, kept);
+}
+
+/* Who may only look counts whom a restore would put back. */
+static void test_leftover(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_clone(f->record, 100, 102));
+    assert_true(act_record_pin(f->record, 102, "2"));
+    assert_true(act_record_fork(f->record, 100, 200));
+    assert_true(act_record_clone(f->record, 200, 201));
+    assert_true(act_record_fork(f->record, 100, 240));
+    assert_true(act_record_pin(f->record, 240, "1"));
+    assert_int_equal(act_note_kept(f->act, true), 0);
+    fixture_crash(f);
+    assert_leftover(f, 4, true);
+    assert_mask(f, 200, "0-3");
+
+    fixture_start(f);
+    assert_true(act_kept(f->act));
+    assert_int_equal(act_note_kept(f->act, false), 0);
+    assert_leftover(f, 4, false);
+    fixture_restore(f, 4, 1);
+    assert_leftover(f, 0, false);
+    assert_int_equal(unlink(f->journal), 0);
+    assert_leftover(f, 0, false);
+    assert_int_equal(access(f->journal, F_OK), -1);
 }
 
 static void test_children(void **state)
@@ -357,6 +398,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_threads),
+        TEST(test_leftover),
         TEST(test_children),
         TEST(test_parent_gone),
         TEST(test_one),
