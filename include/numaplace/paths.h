@@ -7,3 +7,5 @@
 #define NUMAPLACE_BUS_SOCKET        "/run/numaplace/bus"     /* private, peer-to-peer D-Bus */
 #define NUMAPLACE_JOURNAL           "/run/numaplace/journal" /* undo journal */
 #define NUMAPLACE_LOCK              "/run/numaplace/lock"    /* held by the running daemon */
+#define NUMAPLACE_HOST_LOCK \
+    "/run/numaplace/host.lock" /* held by the one that places, whatever its runtime directory */

@@ -9,11 +9,14 @@
 #include "base/util.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+
+#define HOST_LOCK "host.lock"
 
 static int fail(int error, char **ret_error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
@@ -28,15 +31,13 @@ static int fail(int error, char **ret_error, const char *format, ...)
     return error;
 }
 
-int runtime_dir_open(const char *path, char **ret_error)
+int runtime_dir_find(const char *path, char **ret_error)
 {
-    CLEANUP_CLOSE int fd = -1;
+    CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
 
-    if (mkdir(path, 0755) < 0 && errno != EEXIST)
-        return fail(-errno, ret_error, "cannot make the runtime directory %s: %s", path, strerror(errno));
-
-    fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return -ENOENT;
     if (fd < 0 || fstat(fd, &st) < 0)
         return fail(-errno, ret_error, "cannot open the runtime directory %s: %s", path, strerror(errno));
     if (st.st_uid != 0 && st.st_uid != geteuid())
@@ -48,37 +49,118 @@ int runtime_dir_open(const char *path, char **ret_error)
     return TAKE_FD(fd);
 }
 
-/* Whom to name: the holder writes its pid into the file, but may not have got there yet. */
-static uint32_t read_holder(int fd)
+int runtime_dir_open(const char *path, char **ret_error)
 {
-    char buf[32];
+    int r;
+
+    if (mkdir(path, 0755) < 0 && errno != EEXIST)
+        return fail(-errno, ret_error, "cannot make the runtime directory %s: %s", path, strerror(errno));
+    r = runtime_dir_find(path, ret_error);
+    if (r == -ENOENT)
+        return fail(r, ret_error, "cannot open the runtime directory %s: %s", path, strerror(-r));
+    return r;
+}
+
+/* The holder of a lock, for messages. It writes its number and its runtime directory into the file, but may not have got there yet, or may only be
+ * passing; then there is what a process wrote that has ended since. */
+typedef struct Holder {
+    uint32_t pid; /* 0: not known */
+    char directory[256];
+} Holder;
+
+static Holder read_holder(int fd)
+{
+    char buf[32 + sizeof(((Holder *)0)->directory)], *line;
     ssize_t n = pread(fd, buf, sizeof(buf) - 1, 0);
-    uint32_t pid = 0;
+    Holder holder = {0};
 
     if (n <= 0)
-        return 0;
+        return holder;
     buf[n] = '\0';
-    buf[strcspn(buf, "\n")] = '\0';
-    return parse_u32(buf, &pid) < 0 ? 0 : pid;
+    line = buf + strcspn(buf, "\n");
+    if (!*line)
+        return holder;
+    *line++ = '\0';
+    if (parse_u32(buf, &holder.pid) < 0 || (kill((pid_t)holder.pid, 0) < 0 && errno == ESRCH))
+        return (Holder){0};
+    line[strcspn(line, "\n")] = '\0';
+    (void)snprintf(holder.directory, sizeof(holder.directory), "%s", line);
+    return holder;
+}
+
+/* Only root, or this user, may open it: to open a file is enough to hold its lock, and so to keep every daemon from starting. */
+static int open_lock(int dir_fd, const char *name, int flags)
+{
+    CLEANUP_CLOSE int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | flags, 0600);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    if ((st.st_mode & 077) && fchmod(fd, 0600) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+/* These are only for messages: a full file system must not matter here. */
+static void write_holder(int fd, const char *directory)
+{
+    char buf[32 + sizeof(((Holder *)0)->directory)];
+    int len = snprintf(buf, sizeof(buf), "%d\n%.250s\n", (int)getpid(), directory);
+
+    if (ftruncate(fd, 0) == 0)
+        (void)!pwrite(fd, buf, (size_t)len, 0);
 }
 
 int runtime_dir_lock(int dir_fd, const char *path, char **ret_error)
 {
-    CLEANUP_CLOSE int fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0644);
-    char buf[32];
-    int len;
+    CLEANUP_CLOSE int fd = open_lock(dir_fd, "lock", O_CREAT);
 
     if (fd < 0)
-        return fail(-errno, ret_error, "cannot open %s/lock: %s", path, strerror(errno));
+        return fail(fd, ret_error, "cannot open %s/lock: %s", path, strerror(-fd));
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK)
             return fail(-errno, ret_error, "cannot lock %s/lock: %s", path, strerror(errno));
-        return fail(-EBUSY, ret_error, "another numaplaced (pid %u) is running on %s", read_holder(fd), path);
+        return fail(-EBUSY, ret_error, "another numaplaced (pid %u) is running on %s", read_holder(fd).pid,
+                    path);
     }
-
-    /* The pid is only for that message: a full file system must not matter here. */
-    len = snprintf(buf, sizeof(buf), "%d\n", (int)getpid());
-    if (ftruncate(fd, 0) == 0)
-        (void)!pwrite(fd, buf, (size_t)len, 0);
+    write_holder(fd, path);
     return TAKE_FD(fd);
+}
+
+static int host_lock(int dir_fd, const char *standard, int flags, int operation, char **ret_error)
+{
+    CLEANUP_CLOSE int fd = open_lock(dir_fd, HOST_LOCK, flags);
+    Holder holder;
+
+    if (fd == -ENOENT)
+        return fd;
+    if (fd < 0)
+        return fail(fd, ret_error, "cannot open %s/" HOST_LOCK ": %s", standard, strerror(-fd));
+    if (flock(fd, operation | LOCK_NB) == 0)
+        return TAKE_FD(fd);
+    if (errno != EWOULDBLOCK)
+        return fail(-errno, ret_error, "cannot lock %s/" HOST_LOCK ": %s", standard, strerror(errno));
+    holder = read_holder(fd);
+    if (holder.pid == 0)
+        return fail(-EBUSY, ret_error, "another numaplaced places tasks on this host, or puts them back");
+    return fail(-EBUSY, ret_error,
+                "another numaplaced (pid %u, on %s) places tasks on this host: there can be one", holder.pid,
+                holder.directory);
+}
+
+int host_lock_take(const char *standard, const char *path, char **ret_error)
+{
+    CLEANUP_CLOSE int dir_fd = runtime_dir_open(standard, ret_error);
+    int fd = dir_fd < 0 ? dir_fd : host_lock(dir_fd, standard, O_CREAT, LOCK_EX, ret_error);
+
+    if (fd >= 0)
+        write_holder(fd, path);
+    return fd;
+}
+
+int host_lock_pass(const char *standard, char **ret_error)
+{
+    CLEANUP_CLOSE int dir_fd = runtime_dir_find(standard, ret_error);
+
+    return dir_fd < 0 ? dir_fd : host_lock(dir_fd, standard, 0, LOCK_SH, ret_error);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which runtime directories are believed, and that there is one daemon on each. */
+/* Which runtime directories are believed, that there is one daemon on each, and one that places on a host. */
 
 #include "base/util.h"
 #include "daemon-test.h"
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static char base[64];
 
@@ -23,6 +24,8 @@ static int teardown(void **state)
     char path[128];
 
     (void)snprintf(path, sizeof(path), "%s/run/lock", base);
+    (void)remove(path);
+    (void)snprintf(path, sizeof(path), "%s/run/host.lock", base);
     (void)remove(path);
     (void)snprintf(path, sizeof(path), "%s/run", base);
     (void)remove(path);
@@ -106,14 +109,120 @@ static void test_one_lock(void **state)
     assert_int_equal(close(lock), 0);
 }
 
+static void test_find_makes_nothing(void **state)
+{
+    CLEANUP_FREE char *error = NULL;
+    char path[128];
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "%s/run", base);
+    assert_int_equal(runtime_dir_find(path, &error), -ENOENT);
+    assert_null(error);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(mkdir(path, 0755), 0);
+    fd = runtime_dir_find(path, &error);
+    assert_true(fd >= 0);
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(chmod(path, 0777), 0);
+    assert_int_equal(runtime_dir_find(path, &error), -EPERM);
+}
+
+/* Who can open a lock can hold it. */
+static void test_lock_is_for_nobody_else(void **state)
+{
+    CLEANUP_FREE char *error = NULL;
+    char path[128], file[160];
+    CLEANUP_CLOSE int fd = open_run(path, sizeof(path), &error);
+    mode_t before = umask(0);
+    struct stat st;
+    FILE *f;
+    int lock;
+
+    (void)snprintf(file, sizeof(file), "%s/lock", path);
+    f = fopen(file, "we");
+    assert_non_null(f);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(chmod(file, 0666), 0);
+    lock = runtime_dir_lock(fd, path, &error);
+    assert_true(lock >= 0);
+    assert_int_equal(fstat(lock, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_int_equal(close(lock), 0);
+    lock = host_lock_take(path, "/elsewhere", &error);
+    assert_true(lock >= 0);
+    assert_int_equal(fstat(lock, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_int_equal(close(lock), 0);
+    (void)umask(before);
+}
+
+static void test_one_on_the_host(void **state)
+{
+    CLEANUP_FREE char *error = NULL, *error2 = NULL, *unused = NULL;
+    char standard[128], who[64];
+    int lock, pass, pass2;
+
+    (void)snprintf(standard, sizeof(standard), "%s/run", base);
+    assert_int_equal(host_lock_pass(standard, &unused), -ENOENT);
+    assert_int_equal(access(standard, F_OK), -1);
+    lock = host_lock_take(standard, "/elsewhere", &unused);
+    assert_true(lock >= 0);
+    assert_int_equal(host_lock_take(standard, "/another", &error), -EBUSY);
+    (void)snprintf(who, sizeof(who), "(pid %d, on /elsewhere)", (int)getpid());
+    assert_non_null(strstr(error, who));
+    assert_int_equal(host_lock_pass(standard, &error2), -EBUSY);
+    assert_string_equal(error, error2);
+    assert_int_equal(close(lock), 0);
+
+    pass = host_lock_pass(standard, &unused);
+    pass2 = host_lock_pass(standard, &unused);
+    assert_true(pass >= 0 && pass2 >= 0);
+    free(error);
+    assert_int_equal(host_lock_take(standard, "/another", &error), -EBUSY);
+    assert_int_equal(close(pass), 0);
+    assert_int_equal(close(pass2), 0);
+    lock = host_lock_take(standard, "/another", &unused);
+    assert_true(lock >= 0);
+    assert_int_equal(close(lock), 0);
+    assert_null(unused);
+}
+
+/* What a holder that is gone has written names nobody. */
+static void test_holder_is_gone(void **state)
+{
+    static const char *const odd[] = {"", "x", "1", "-1\n/a", "99999999\n/gone\n"};
+    CLEANUP_FREE char *unused = NULL;
+    char standard[128];
+    int lock;
+
+    (void)snprintf(standard, sizeof(standard), "%s/run", base);
+    lock = host_lock_take(standard, "/elsewhere", &unused);
+    assert_true(lock >= 0);
+    for (size_t i = 0; i < ARRAY_SIZE(odd); i++) {
+        CLEANUP_FREE char *error = NULL;
+
+        assert_int_equal(ftruncate(lock, 0), 0);
+        assert_int_equal(pwrite(lock, odd[i], strlen(odd[i]), 0), strlen(odd[i]));
+        assert_int_equal(host_lock_take(standard, "/another", &error), -EBUSY);
+        assert_string_equal(error, "another numaplaced places tasks on this host, or puts them back");
+    }
+    assert_int_equal(close(lock), 0);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_makes_and_reuses), TEST(test_refuses_what_others_may_write),
-        TEST(test_refuses_a_link),   TEST(test_refuses_a_file_and_a_missing_parent),
+        TEST(test_makes_and_reuses),
+        TEST(test_refuses_what_others_may_write),
+        TEST(test_refuses_a_link),
+        TEST(test_refuses_a_file_and_a_missing_parent),
         TEST(test_one_lock),
+        TEST(test_find_makes_nothing),
+        TEST(test_lock_is_for_nobody_else),
+        TEST(test_one_on_the_host),
+        TEST(test_holder_is_gone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
