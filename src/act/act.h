@@ -121,7 +121,7 @@ typedef struct ActLeftover {
     bool kept;        /* it meant to */
 } ActLeftover;
 
-/* Counts that, for who may not put it back: reads a journal and the machine, and changes and makes nothing. Without a journal all
+/* Counts that: reads a journal and the machine, and changes and makes nothing. Without a journal all
  * is 0. `ops` change nothing. 0, or -errno with a sentence in *ret_error or NULL, as act_new(). */
 int act_leftover(const ActOps *ops, void *context, int root_fd, const char *journal_path, ActLeftover *ret,
                  char **ret_error);

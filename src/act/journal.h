@@ -93,12 +93,12 @@ typedef struct Journal {
     size_t n_kept; /* processes at the last compaction */
     size_t n_lines;
     bool torn; /* the last line had no end and was dropped */
-    bool kept; /* whoever wrote it stopped, and wants it to stay as it is until the next one places */
+    bool kept; /* the daemon that wrote it stopped, and means it to stay until the next one places */
 } Journal;
 
 /* Opens or starts the journal; `root_fd` is for the boot id. Return as act_new(). */
 int journal_open(const char *path, int root_fd, Journal **ret, char **ret_error);
-/* Reads a journal and neither changes nor makes anything: for who may not, or must not. What is damaged is left out. 0, -ENOENT
+/* Reads a journal and neither changes nor makes anything. What is damaged is left out. 0, -ENOENT
  * when there is none, or -errno as above. */
 int journal_open_reading(const char *path, int root_fd, Journal **ret, char **ret_error);
 Journal *journal_free(Journal *journal);

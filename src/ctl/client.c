@@ -45,7 +45,7 @@ static char *make_address(const char *path)
     return address;
 }
 
-/* Who listens at the other end; 0: not known. */
+/* The process that listens at the other end; 0: not known. */
 static pid_t peer(sd_bus *bus)
 {
     struct ucred cred = {0};

@@ -2,7 +2,7 @@
 
 /* The daemon has one thread that ticks and answers. When it puts back beside a storm of forks it answers nobody for a minute
  * and is well; when it is stopped, or hangs, it never answers. Asking it (Ping) cannot tell the two apart, since the answer would
- * come from the same thread. Its CPU time can: who works uses some. */
+ * come from the same thread. Its CPU time can: a daemon that works uses some. */
 
 #include "ctl/patience.h"
 

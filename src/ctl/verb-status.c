@@ -7,6 +7,8 @@
 #include "ctl/style.h"
 #include "ctl/view.h"
 
+#include "numaplace/paths.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -152,6 +154,24 @@ static void print_neighbours(json_object *status)
     }
 }
 
+/* What nobody has put back: by numaplaced --restore, which needs the lock that this daemon holds. */
+static void print_left(json_object *status)
+{
+    CLEANUP(view_text_done) ViewText left = {0};
+    const char *directory = view_string(status, "runtime_directory");
+    bool standard = !strcmp(directory, NUMAPLACE_RUNTIME_DIRECTORY);
+
+    if (number(status, "left_threads") == 0 && number(status, "left_cgroups") == 0)
+        return;
+    add_count(&left, status, "left_threads", "thread", "threads");
+    add_count(&left, status, "left_cgroups", "cgroup", "cgroups");
+    view_line("Left", "%s had CPUs of an earlier daemon at the start%s",
+              left.failed ? "(out of memory)" : left.text,
+              view_bool(status, "left_kept") ? " (KeepOnStop=yes)" : "");
+    view_line("", "to put them back, stop this daemon and run numaplaced --restore%s%s",
+              standard ? "" : " --runtime-dir=", standard ? "" : directory);
+}
+
 CtlExit verb_status(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *status = NULL;
@@ -164,6 +184,7 @@ CtlExit verb_status(const CtlOptions *options, int argc, char **argv)
         return ctl_print_json(options, status);
 
     print_head(options, status);
+    print_left(status);
     print_machine(status);
     print_actions(status);
     code = view_counters(status, "Outcomes", "outcomes");

@@ -171,6 +171,9 @@ void describe_status(Dict *dict, Manager *manager)
     describe_mover(dict, manager);
     describe_evidence(dict, manager);
     describe_neighbours(dict, manager);
+    dict_u32(dict, "left_threads", (uint32_t)MIN(manager->leftover.n_threads, (size_t)UINT32_MAX));
+    dict_u32(dict, "left_cgroups", (uint32_t)MIN(manager->leftover.n_cgroups, (size_t)UINT32_MAX));
+    dict_bool(dict, "left_kept", manager->leftover.kept);
     dict_string(dict, "config", manager->config->path);
     dict_string(dict, "runtime_directory", manager->options.runtime_directory);
     dict_strings(dict, "policy_directories", manager->options.policy_directories);

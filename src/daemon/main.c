@@ -21,7 +21,7 @@ enum {
     STATUS_FAILED = 1,
     STATUS_USAGE = 2,
     STATUS_CONFIG = 3,       /* configuration or policies are invalid */
-    STATUS_RUNNING = 4,      /* another daemon holds the lock */
+    STATUS_RUNNING = 4,      /* another daemon holds a lock */
     STATUS_NOT_RESTORED = 5, /* something could not be put back */
     STATUS_JOURNAL = 6,      /* the undo journal cannot be used */
 };
@@ -35,6 +35,7 @@ static TopologyOptions arg_topology;
 static bool arg_dry_run = false;
 static bool arg_once = false;
 static bool arg_restore = false;
+static ManagerRestore arg_restore_what = MANAGER_RESTORE_ALL;
 static int arg_system_bus = -1; /* -1: where the runtime directory is the standard one */
 
 static const char *const default_policy_directories[] = {POLICY_DIRECTORIES, NULL};
@@ -51,7 +52,8 @@ static void help(void)
                  "     --runtime-dir=DIR    Socket, undo journal and lock (default %s)\n"
                  "     --dry-run            Decide, but change nothing\n"
                  "     --once               Plan once, print the plan, put everything back and exit\n"
-                 "     --restore            Put back what an earlier daemon left, and exit\n"
+                 "     --restore[=WHAT]     Put back what an earlier daemon left, and exit: all (default),\n"
+                 "                          or after a crash only\n"
                  "     --system-bus=BOOL    Be org.numaplace1 on the system bus; by default only on the\n"
                  "                          standard runtime directory\n"
                  "     --rehearse=N         Split this one-node machine into N pretend nodes\n"
@@ -95,7 +97,7 @@ static const struct option options[] = {
     {"whole-machine", no_argument, NULL, OPT_WHOLE_MACHINE},
     {"dry-run", no_argument, NULL, OPT_DRY_RUN},
     {"once", no_argument, NULL, OPT_ONCE},
-    {"restore", no_argument, NULL, OPT_RESTORE},
+    {"restore", optional_argument, NULL, OPT_RESTORE},
     {"system-bus", required_argument, NULL, OPT_SYSTEM_BUS},
     {0},
 };
@@ -115,6 +117,18 @@ static int take_system_bus(const char *text)
     if (parse_bool(text, &yes) < 0)
         return usage_error("--system-bus=%s: expected yes or no", text);
     arg_system_bus = yes;
+    return 0;
+}
+
+static int take_restore(const char *text)
+{
+    arg_restore = true;
+    if (!text || strcmp(text, "all") == 0)
+        arg_restore_what = MANAGER_RESTORE_ALL;
+    else if (strcmp(text, "crash") == 0)
+        arg_restore_what = MANAGER_RESTORE_CRASH;
+    else
+        return usage_error("--restore=%s: expected all or crash", text);
     return 0;
 }
 
@@ -154,8 +168,7 @@ static int take_option(int option, char *const *argv)
         arg_once = true;
         return 0;
     case OPT_RESTORE:
-        arg_restore = true;
-        return 0;
+        return take_restore(optarg);
     case OPT_SYSTEM_BUS:
         return take_system_bus(optarg);
     case ':':
@@ -272,7 +285,7 @@ int main(int argc, char **argv)
                                          : arg_system_bus,
     };
     if (arg_restore) {
-        r = manager_restore(&manager_options, &log);
+        r = manager_restore(&manager_options, arg_restore_what, &log);
     } else {
         r = manager_new(&manager_options, &log, &manager);
         if (r == 0)

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The life of the daemon. The order of the start matters: nothing is created before the command line, the
- * configuration and the policies are known to be good; nothing is changed before the lock is held; and what a
- * predecessor left is put back before the first look at the machine, or its masks would be taken for
- * somebody's own wish. */
+/* The life of the daemon. The order of the start matters: what a predecessor that crashed has left is put back before
+ * anything else, so that no bad file keeps its masks in place (manager-undo.c); nothing else is created before the command line, the
+ * configuration and the policies are known to be good; nothing is changed before the locks are held; and all of this comes before the
+ * first look at the machine, or masks of a predecessor would be taken for somebody's own wish. */
 
 #include "daemon/manager.h"
 
-#include "base/root.h"
 #include "base/time.h"
 #include "daemon/manager-bus.h"
 #include "daemon/manager-evidence.h"
 #include "daemon/manager-objects.h"
-#include "daemon/runtime-dir.h"
 #include "numaplace/messages.h"
 #include "probe/psi.h"
 
@@ -266,72 +264,6 @@ static void tell_features(Manager *manager)
         log_notice(manager->log, id, "no cgroup v2 hierarchy in charge: cpusets are taken from version 1");
 }
 
-/* The journal's own words, and an error that main() has an exit status for: -EUCLEAN when it must not be
- * believed. */
-static int journal_failed(Manager *manager, int error, const char *what)
-{
-    log_error(manager->log, NUMAPLACE_MESSAGE_JOURNAL, "%s", what ? what : strerror(-error));
-    return error == -EPERM ? -EUCLEAN : error;
-}
-
-/* Puts back what a predecessor that did not stop cleanly has left. Returns 0, -ENOMEM, or -EREMOTEIO after saying that not
- * everything could be. */
-static int recover(Manager *manager)
-{
-    size_t restored = 0, left = 0;
-    int r = manager_put_back(manager, NULL, &restored, &left);
-
-    if (restored > 0 || left > 0)
-        log_notice(manager->log, NUMAPLACE_MESSAGE_RECOVERED,
-                   "put back %zu threads an earlier daemon had placed, left %zu as somebody else pinned them",
-                   restored, left);
-    if (r >= 0 || r == -ENOMEM)
-        return r;
-    log_error(manager->log, NUMAPLACE_MESSAGE_NOT_RESTORED,
-              "some threads an earlier daemon had placed could not be put back (%s); they stay in the "
-              "undo journal",
-              strerror(-r));
-    return -EREMOTEIO;
-}
-
-/* Opens the journal and puts back what is in it. What could not be put back is no reason not to start: -EREMOTEIO is for
- * who wants nothing else. */
-static int open_act(Manager *manager)
-{
-    const ActOps *ops = manager->mode == MANAGER_MODE_ACTIVE ? &act_ops_affinity : &act_ops_dry_run;
-    CLEANUP_FREE char *path = NULL, *error = NULL;
-    int r, r2;
-
-    if (ops->changes && asprintf(&path, "%s/journal", manager->options.runtime_directory) < 0) {
-        path = NULL;
-        return -ENOMEM;
-    }
-    r = act_new(ops, NULL, manager->root_fd, path, &manager->act, &error);
-    if (r < 0)
-        return journal_failed(manager, r, error);
-    r2 = ops->changes ? recover(manager) : 0;
-    if (r == ACT_E_CORRUPT && r2 != -ENOMEM)
-        return journal_failed(manager, -EUCLEAN, error);
-    return r2;
-}
-
-/* The runtime directory and its lock; not for a program that only looks once. */
-static int take_lock(Manager *manager)
-{
-    CLEANUP_FREE char *error = NULL;
-    const char *path = manager->options.runtime_directory;
-
-    if (manager->options.once && manager->mode != MANAGER_MODE_ACTIVE)
-        return 0;
-    manager->runtime_fd = runtime_dir_open(path, &error);
-    if (manager->runtime_fd >= 0)
-        manager->lock_fd = runtime_dir_lock(manager->runtime_fd, path, &error);
-    if (manager->runtime_fd >= 0 && manager->lock_fd >= 0)
-        return 0;
-    log_error(manager->log, NULL, "%s", error ? error : "out of memory");
-    return manager->runtime_fd < 0 ? manager->runtime_fd : manager->lock_fd;
-}
-
 static void choose_mode(Manager *manager)
 {
     if (manager->options.dry_run || manager->config->dry_run) {
@@ -366,24 +298,12 @@ static int listen_for_clients(Manager *manager)
     return bus_system_new(manager->event, manager->log, manager_bus_add, manager, &manager->system_bus);
 }
 
-static int open_kernel_root(Manager *manager)
-{
-    manager->root_fd = root_open(manager->options.root);
-    if (manager->root_fd < 0)
-        log_error(manager->log, NULL, "cannot open the root directory %s: %s", manager->options.root,
-                  strerror(-manager->root_fd));
-    return MIN(manager->root_fd, 0);
-}
-
 static int read_files(Manager *manager, Topology **ret_topology)
 {
     CLEANUP(topology_unref_p) Topology *topology = NULL;
     CLEANUP_FREE char *error = NULL;
-    int r = open_kernel_root(manager);
+    int r = topology_load(&manager->options.topology, &topology, &error);
 
-    if (r < 0)
-        return r;
-    r = topology_load(&manager->options.topology, &topology, &error);
     if (r < 0) {
         log_error(manager->log, NULL, "cannot read the topology: %s", error ? error : strerror(-r));
         return r;
@@ -414,7 +334,7 @@ static int make_state(Manager *manager, Topology *topology)
     r = manager_assignments_load(manager);
     if (r < 0)
         return r;
-    r = open_act(manager);
+    r = manager_open_act(manager);
     if (r < 0 && r != -EREMOTEIO)
         return r;
     r = act_measure(manager->act);
@@ -426,40 +346,6 @@ static int make_state(Manager *manager, Topology *topology)
     return r;
 }
 
-/* Nothing but what it was asked. Returns NULL when memory is out. */
-static Manager *manager_alloc(const ManagerOptions *options, Log *log)
-{
-    Manager *manager = calloc(1, sizeof(*manager));
-
-    if (!manager)
-        return NULL;
-    manager->options = *options;
-    manager->log = log;
-    manager->root_fd = manager->runtime_fd = manager->lock_fd = -1;
-    manager->started_usec = time_now_usec();
-    manager_notify_init(manager);
-    return manager;
-}
-
-int manager_restore(const ManagerOptions *options, Log *log)
-{
-    CLEANUP(manager_free_p) Manager *manager = manager_alloc(options, log);
-    int r;
-
-    if (!manager)
-        return -ENOMEM;
-    if (!act_permitted()) {
-        log_error(log, NULL, "not permitted to place tasks of others (CAP_SYS_NICE is missing)");
-        return -EPERM;
-    }
-    r = open_kernel_root(manager);
-    if (r < 0)
-        return r;
-    manager->mode = MANAGER_MODE_ACTIVE;
-    r = take_lock(manager);
-    return r < 0 ? r : open_act(manager);
-}
-
 int manager_new(const ManagerOptions *options, Log *log, Manager **ret)
 {
     CLEANUP(manager_free_p) Manager *manager = manager_alloc(options, log);
@@ -468,11 +354,17 @@ int manager_new(const ManagerOptions *options, Log *log, Manager **ret)
 
     if (!manager)
         return -ENOMEM;
+    r = manager_open_root(manager);
+    if (r < 0)
+        return r;
+    r = manager_undo_first(manager);
+    if (r < 0 && r != -EREMOTEIO)
+        return r;
     r = read_files(manager, &topology);
     if (r < 0)
         return r;
     choose_mode(manager);
-    r = take_lock(manager);
+    r = manager_lock(manager);
     if (r < 0)
         return r;
     r = make_state(manager, topology);
@@ -521,6 +413,7 @@ Manager *manager_free(Manager *manager)
     user_cache_free(manager->users);
     policy_set_unref(manager->policies);
     config_free(manager->config);
+    close_p(&manager->host_fd);
     close_p(&manager->lock_fd);
     close_p(&manager->runtime_fd);
     close_p(&manager->root_fd);
@@ -537,11 +430,8 @@ static int stop(Manager *manager)
 
     if (manager->mode != MANAGER_MODE_ACTIVE)
         return 0;
-    if (manager->config->keep_on_stop) {
-        log_notice(manager->log, NUMAPLACE_MESSAGE_STOPPED,
-                   "stopped; placements stay as they are (KeepOnStop=yes) until the next start");
-        return 0;
-    }
+    if (manager->config->keep_on_stop)
+        return manager_keep(manager);
     r = manager_put_back(manager, NULL, &restored, &left);
     if (r < 0) {
         log_error(

@@ -5,6 +5,7 @@
  *
  *   main.c               arguments --> ManagerOptions
  *   manager.c            life: start, event sources, stop
+ *   manager-undo.c       what an earlier daemon has left, and the locks
  *   manager-tick.c       one tick
  *   manager-notify.c     what the service manager is told
  *   manager-memory.c     memory under way to homes
@@ -98,7 +99,8 @@ typedef struct Manager {
     sd_event *event;
     sd_event_source *psi_source;
     sd_event_source *signal_sources[3]; /* SIGTERM, SIGINT, SIGHUP */
-    int root_fd, runtime_fd, lock_fd;
+    int root_fd, runtime_fd;
+    int lock_fd, host_fd; /* of the runtime directory, and of the host; -1: not held */
 
     Config *config;
     PolicySet *policies;
@@ -109,7 +111,8 @@ typedef struct Manager {
     World *world;
     Probe *probe;
     Act *act;
-    Orders *orders; /* NULL: memory is not moved */
+    ActLeftover leftover; /* at the start, when it is not put back */
+    Orders *orders;       /* NULL: memory is not moved */
     sd_event_source *memory_source;
     struct ManagerEvidence *evidence; /* NULL: it was not tried who uses which memory */
     Plan plan;                        /* of the last tick */
@@ -143,20 +146,40 @@ typedef struct Manager {
     ManagerStatistics statistics;
 } Manager;
 
-/* Reads the configuration, checks what the program needs, takes the lock, restores what a predecessor left,
+/* Takes the locks, restores what a predecessor left, reads the configuration, checks what the program needs,
  * and gets ready to run. What is wrong is logged, in one line each; returns 0 or -errno. */
 int manager_new(const ManagerOptions *options, Log *log, Manager **ret);
 Manager *manager_free(Manager *manager);
 DEFINE_CLEANUP(Manager *, manager_free)
 
-/* Puts back what a daemon that is not running any more has left (KeepOnStop=, a crash), and nothing else: neither the
- * configuration nor policies are read. Returns 0, or -errno after saying why; -EREMOTEIO when something could not be
- * put back, and stays in the journal. */
-int manager_restore(const ManagerOptions *options, Log *log);
+typedef enum ManagerRestore {
+    MANAGER_RESTORE_ALL,
+    MANAGER_RESTORE_CRASH, /* not what is to stay (KeepOnStop=), and nothing while another daemon runs */
+} ManagerRestore;
+
+/* Puts back what a daemon that is not running any more has left, and nothing else: neither the configuration nor policies are
+ * read. Returns 0, or -errno after saying why; -EREMOTEIO when something could not be put back, and stays in the journal. */
+int manager_restore(const ManagerOptions *options, ManagerRestore what, Log *log);
 
 /* Runs until a signal, or (options.once) until the plan was printed, and puts everything back. Returns 0, or
  * -errno when something could not be put back or the loop broke. */
 int manager_run(Manager *manager);
+
+/* manager-undo.c: the start and the stop. What is wrong is said; all return 0 or -errno, and the second and third -EREMOTEIO when
+ * something could not be put back. */
+
+/* A manager that holds nothing but what it was asked; NULL when memory is out. */
+Manager *manager_alloc(const ManagerOptions *options, Log *log);
+int manager_open_root(Manager *manager);
+/* Before any file is read: takes the locks when there is a journal, and puts back what a crash has left. */
+int manager_undo_first(Manager *manager);
+/* In the mode that is settled now: puts back what was to stay, or counts what is left. */
+int manager_open_act(Manager *manager);
+/* The runtime directory, its lock and that of the host, as far as the mode needs them and they are not held; none for a program that
+ * only looks once. */
+int manager_lock(Manager *manager);
+/* At the stop: everything is to stay. */
+int manager_keep(Manager *manager);
 
 PlanLimits manager_limits(const Manager *manager, bool slow_tick);
 

@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What a dead daemon has left is put back before anything else in a start; and one daemon at most places on a host."""
+
+import os
+import pathlib
+import subprocess
+import unittest
+
+import lib
+
+
+class Crashed(lib.DaemonTest):
+    """A workload whose daemon was killed."""
+
+    def setUp(self):
+        lib.need_placing()
+        super().setUp()
+        self.write_policy()
+
+    def place(self, daemon):
+        workload = self.spinner("--asleep", "--threads=3")
+        self.home = self.wait_home(daemon, workload)
+        self.n = len(lib.affinity(workload.pid))
+        return workload
+
+    def crash(self):
+        daemon = self.daemon().ready()
+        workload = self.place(daemon)
+        daemon.kill()
+        self.assertEqual(workload.masks(), self.home)
+        return workload
+
+    def keep(self):
+        """A clean stop that leaves everything in place."""
+        self.config.write_text("[Daemon]\nKeepOnStop=yes\nSlowTickSec=200ms\n", encoding="ascii")
+        daemon = self.daemon().ready()
+        workload = self.place(daemon)
+        daemon.stop()
+        self.assertEqual(workload.masks(), self.home)
+        return workload
+
+    def break_policies(self):
+        (self.policies / "60-bad.policy").write_text("[Match]\nComm=x\n[Placement]\nMode=sideways\n", encoding="ascii")
+
+    def restore(self, *args, wrap=()):
+        return subprocess.run([*wrap, lib.DAEMON, f"--runtime-dir={self.runtime}", *(args or ("--restore",))],
+                              capture_output=True, text=True, timeout=4 * lib.DEADLINE_SEC, check=False)
+
+
+class First(Crashed):
+    def test_bad_policy(self):
+        workload = self.crash()
+        self.break_policies()
+        log = self.daemon().fails(lib.CONFIG, "60-bad.policy:4: ", f"put back {self.n} threads")
+        self.assertEqual(workload.masks(), {self.full}, log)
+
+    def test_bad_configuration(self):
+        workload = self.crash()
+        self.config.write_text("[Daemon]\nMaxTasks=none of these\n", encoding="ascii")
+        log = self.daemon().fails(lib.CONFIG, "numaplaced.conf:2: ", f"put back {self.n} threads")
+        self.assertEqual(workload.masks(), {self.full}, log)
+
+    def test_configured_not_to_change_anything(self):
+        workload = self.crash()
+        self.config.write_text("[Daemon]\nDryRun=yes\n", encoding="ascii")
+        daemon = self.daemon().ready()
+        self.assertEqual(workload.masks(), {self.full}, daemon.log())
+        self.assertEqual((daemon.ctl("status")["mode"], daemon.ctl("status")["left_threads"]), ("dry-run", 0))
+        daemon.stop()
+
+    def test_policies_that_only_observe(self):
+        workload = self.crash()
+        self.write_policy(Workload={"Act": "observe"})
+        daemon = self.daemon().ready()
+        self.assertEqual(workload.masks(), {self.full}, daemon.log())
+        daemon.stop()
+
+    def test_nothing_is_made(self):
+        self.runtime.mkdir(mode=0o755)
+        self.break_policies()
+        self.daemon().fails(lib.CONFIG)
+        self.assertEqual(list(self.runtime.iterdir()), [])
+
+
+class Left(Crashed):
+    """Who changes nothing says what is left."""
+
+    def check_left(self, workload, daemon, kept=False):
+        status = daemon.ctl("status")
+        self.assertEqual((status["left_threads"], status["left_cgroups"], status["left_kept"]), (self.n, 0, kept))
+        self.assertIn(f"{self.n} threads and 0 cgroups still have the CPUs that an earlier daemon gave them", daemon.log())
+        self.assertIn(f"numaplaced --restore --runtime-dir={self.runtime}", daemon.log())
+        text = daemon.ctl_run("status").stdout
+        self.assertIn(f"{self.n} threads, 0 cgroups had CPUs of an earlier daemon", text)
+        self.assertIn(f"numaplaced --restore --runtime-dir={self.runtime}", text)
+        self.assertEqual(workload.masks(), self.home)
+
+    def test_command_line(self):
+        workload = self.crash()
+        journal = (self.runtime / "journal").read_bytes()
+        daemon = self.daemon("--dry-run").ready()
+        self.check_left(workload, daemon)
+        daemon.stop()
+        self.assertEqual((self.runtime / "journal").read_bytes(), journal)
+        # It is as it says.
+        self.assertEqual(self.restore().returncode, 0)
+        self.assertEqual(workload.masks(), {self.full})
+        daemon = self.daemon("--dry-run").ready()
+        self.assertEqual(daemon.ctl("status")["left_threads"], 0)
+        self.assertNotIn("earlier daemon", daemon.log() + daemon.ctl_run("status").stdout)
+        daemon.stop()
+
+    def no_rights(self):
+        lib.need_program("setpriv")
+        return ["setpriv", "--inh-caps=-all", "--bounding-set=-sys_nice"]
+
+    def test_no_rights(self):
+        wrap = self.no_rights()
+        workload = self.crash()
+        daemon = self.daemon(wrap=wrap).ready()
+        self.assertEqual(daemon.ctl("status")["mode"], "observe")
+        self.check_left(workload, daemon)
+        daemon.stop()
+        run = self.restore(wrap=wrap)
+        self.assertEqual(run.returncode, lib.FAILED, run.stderr)
+        self.assertIn("not permitted", run.stderr)
+        self.assertIn(f"{self.n} threads", run.stderr)
+
+    def test_kept(self):
+        workload = self.keep()
+        daemon = self.daemon("--dry-run").ready()
+        self.check_left(workload, daemon, True)
+        self.assertIn("(KeepOnStop=yes)", daemon.log())
+        self.assertIn("(KeepOnStop=yes)", daemon.ctl_run("status").stdout)
+        daemon.stop()
+
+
+class Kept(Crashed):
+    """KeepOnStop=: placements stay until a daemon starts that places."""
+
+    def test_a_start_that_fails_leaves_them(self):
+        workload = self.keep()
+        self.break_policies()
+        self.daemon().fails(lib.CONFIG, "60-bad.policy:4: ")
+        self.assertEqual(workload.masks(), self.home)
+        self.config.write_text("[Daemon]\nDryRun=yes\n", encoding="ascii")
+        (self.policies / "60-bad.policy").unlink()
+        daemon = self.daemon().ready()
+        self.assertEqual(daemon.ctl("status")["left_threads"], self.n)
+        daemon.stop()
+        self.assertEqual(workload.masks(), self.home)
+        self.config.write_text("", encoding="ascii")
+        (self.policies / "50-test.policy").unlink()
+        self.daemon().ready().stop()
+        self.assertEqual(workload.masks(), {self.full})
+
+    def test_only_by_the_last_daemon(self):
+        workload = self.keep()
+        daemon = self.daemon().ready()
+        self.assertEqual(self.wait_home(daemon, workload), self.home)
+        daemon.kill()
+        self.assertEqual(self.restore("--restore=crash").returncode, 0)
+        self.assertEqual(workload.masks(), {self.full})
+
+    def test_restore_is_asked_for(self):
+        workload = self.keep()
+        self.assertEqual(self.restore("--restore=all").returncode, 0)
+        self.assertEqual(workload.masks(), {self.full})
+
+
+class PutAside(Crashed):
+    """A daemon that is killed at each system call by which it puts a damaged journal aside."""
+
+    CALLS = ("unlinkat", "linkat", "renameat", "fchmod", "ftruncate", "write")
+
+    def setUp(self):
+        lib.need_program("strace")
+        super().setUp()
+        if subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("strace does not work here")
+
+    def killed(self, call, n):
+        """Whether there was an n-th call to be killed at."""
+        run = self.restore(wrap=["strace", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={n}",
+                                 "-E", "ASAN_OPTIONS=detect_leaks=0"])
+        return run.returncode not in (0, lib.JOURNAL)
+
+    def test_next_one_goes_on(self):
+        workload = self.crash()
+        journal = self.runtime / "journal"
+        damaged = journal.read_bytes() + b"garbage\n"
+        home = {tid: os.sched_getaffinity(tid) for tid in lib.affinity(workload.pid)}
+        n_killed = 0
+        for call in self.CALLS:
+            n = 1
+            while True:
+                journal.unlink()
+                journal.write_bytes(damaged)
+                journal.chmod(0o600)
+                for tid, mask in home.items():
+                    os.sched_setaffinity(tid, mask)
+                if not self.killed(call, n):
+                    break
+                with self.subTest(call=call, n=n):
+                    run = self.restore()
+                    self.assertIn(run.returncode, (0, lib.JOURNAL), run.stderr)
+                    self.assertNotIn("names", run.stderr)
+                    self.assertEqual(workload.masks(), {self.full}, run.stderr)
+                    self.assertEqual((self.runtime / "journal.corrupt").read_bytes(), damaged)
+                    self.assertEqual(self.restore().returncode, 0)
+                n += 1
+                n_killed += 1
+        self.assertGreater(n_killed, 4)
+
+
+class Host(lib.DaemonTest):
+    """One daemon places on a host, whatever its runtime directory. All of this happens in a /run of its own, because the lock is in
+    there."""
+
+    def setUp(self):
+        lib.need_root()
+        lib.need_program("nsenter")
+        super().setUp()
+        self.write_policy()
+        script = "mount -t tmpfs none /run && echo mounted && exec cat"
+        self.holder = subprocess.Popen(["unshare", "-m", "--propagation=private", "sh", "-c", script], stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.addCleanup(self.holder.communicate)
+        if self.holder.stdout.readline() != b"mounted\n":
+            self.skipTest("no private mounts here")
+        self.inside = ["nsenter", f"--mount=/proc/{self.holder.pid}/ns/mnt"]
+
+    def here(self, name, *args, rehearse=False):
+        return self.daemon(*args, runtime=self.directory / name, rehearse=rehearse, wrap=self.inside)
+
+    def test_second_one_elsewhere(self):
+        first = self.here("one").ready()
+        log = self.here("two").fails(lib.RUNNING, f"(pid {first.process.pid}, on {self.directory}/one)")
+        self.assertEqual(log.count("\n"), 1, log)
+        first.ctl("status")
+        first.kill()
+        third = self.here("two").ready()
+        self.here("one").fails(lib.RUNNING, f"(pid {third.process.pid}, on {self.directory}/two)")
+        third.stop()
+        self.here("one").ready().stop()
+
+    def test_who_changes_nothing_may_watch(self):
+        first = self.here("one").ready()
+        watching = self.here("two", "--dry-run").ready()
+        self.config.write_text("[Daemon]\nDryRun=yes\n", encoding="ascii")
+        configured = self.here("three").ready()
+        for daemon in (configured, watching, first):
+            daemon.stop()
+
+    def test_restore_elsewhere(self):
+        self.here("one").ready().kill()
+        second = self.here("two").ready()
+
+        def restore(*args):
+            return subprocess.run([*self.inside, lib.DAEMON, f"--runtime-dir={self.directory}/one", *args], capture_output=True,
+                                  text=True, timeout=4 * lib.DEADLINE_SEC, check=False)
+
+        run = restore("--restore")
+        self.assertEqual(run.returncode, lib.RUNNING, run.stderr)
+        self.assertIn(f"(pid {second.process.pid}, on {self.directory}/two)", run.stderr)
+        run = restore("--restore=crash")
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        second.stop()
+        self.assertEqual(restore("--restore").returncode, 0)
+
+    @unittest.skipUnless(lib.one_node() and len(lib.own_cpus()) >= 2, "needs two CPUs on one node")
+    def test_rehearsals(self):
+        """Several side by side, and beside a daemon; but one on the standard directory is a daemon like any other."""
+        real = self.here("one").ready()
+        beside = [self.here(name, rehearse=True).ready() for name in ("two", "three")]
+        for daemon in (*beside, real):
+            daemon.stop()
+        standard = pathlib.Path("/run/numaplace")
+        daemon = self.daemon("--system-bus=no", runtime=standard, wrap=self.inside)
+        bus = pathlib.Path(f"/proc/{daemon.process.pid}/root{standard}/bus")
+        lib.wait_until("the daemon to be ready", lambda: daemon.says(": ready (") or daemon.process.poll() is not None)
+        self.assertTrue(bus.exists(), daemon.log())
+        self.here("one").fails(lib.RUNNING, f"(pid {daemon.process.pid}, on {standard})")
+        daemon.stop()
+
+
+if __name__ == "__main__":
+    lib.main()
