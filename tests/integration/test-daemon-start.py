@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a dead daemon has left is put back before anything else in a start; and one daemon at most places on a host."""
+"""What a dead daemon has left is put back before anything else in a start, and by the unit when nothing starts; and one daemon at
+most places on a host."""
 
 import os
 import pathlib
+import re
+import shlex
 import subprocess
 import unittest
 
@@ -33,7 +36,7 @@ class Crashed(lib.DaemonTest):
 
     def keep(self):
         """A clean stop that leaves everything in place."""
-        self.config.write_text("[Daemon]\nKeepOnStop=yes\nSlowTickSec=200ms\n", encoding="ascii")
+        self.config.write_text("[Daemon]\nKeepOnStop=yes\nSlowTickSec=200ms\nMaxCPU=50%\n", encoding="ascii")
         daemon = self.daemon().ready()
         workload = self.place(daemon)
         daemon.stop()
@@ -167,6 +170,50 @@ class Kept(Crashed):
         workload = self.keep()
         self.assertEqual(self.restore("--restore=all").returncode, 0)
         self.assertEqual(workload.masks(), {self.full})
+
+
+class AfterTheStop(Crashed):
+    """What the unit does when the service has ended, however it has."""
+
+    def stop_post(self):
+        unit = (lib.SOURCE / "units/numaplaced.service.in").read_text(encoding="utf-8")
+        command = re.search(r"^ExecStopPost=@sbindir@/numaplaced (.*)$", unit, re.MULTILINE)[1]
+        return self.restore(*shlex.split(command))
+
+    def check_quiet(self, run):
+        self.assertEqual((run.returncode, run.stdout, run.stderr), (0, "", ""))
+
+    def test_crash(self):
+        workload = self.crash()
+        run = self.stop_post()
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn(f"put back {self.n} threads", run.stderr)
+        self.assertEqual(workload.masks(), {self.full})
+        self.check_quiet(self.stop_post())
+
+    def test_crash_of_one_that_would_have_kept(self):
+        self.config.write_text("[Daemon]\nKeepOnStop=yes\nSlowTickSec=200ms\nMaxCPU=50%\n", encoding="ascii")
+        workload = self.crash()
+        self.assertEqual(self.stop_post().returncode, 0)
+        self.assertEqual(workload.masks(), {self.full})
+
+    def test_kept(self):
+        workload = self.keep()
+        self.check_quiet(self.stop_post())
+        self.assertEqual(workload.masks(), self.home)
+
+    def test_another_daemon(self):
+        daemon = self.daemon().ready()
+        workload = self.place(daemon)
+        self.check_quiet(self.stop_post())
+        self.assertEqual(workload.masks(), self.home)
+        daemon.stop()
+
+    def test_nothing_to_do(self):
+        self.check_quiet(self.stop_post())
+        self.assertFalse(self.runtime.exists())
+        self.daemon().ready().stop()
+        self.check_quiet(self.stop_post())
 
 
 class PutAside(Crashed):
