@@ -6,7 +6,7 @@
 #define NUMAPLACE_MESSAGE_STARTED          "d47338b838fb4e53839ae59232a9964b"
 #define NUMAPLACE_MESSAGE_STOPPED          "92d560f9ce6c4066a8f170e297a2d9d6"
 #define NUMAPLACE_MESSAGE_RECOVERED        "323ab724cef646e094fcdd13028335f6" /* masks a crashed daemon had left */
-#define NUMAPLACE_MESSAGE_LEFTOVER         "8b1ccd310e41408d92fa0418314b41d6" /* masks a dead daemon left, and this one leaves */
+#define NUMAPLACE_MESSAGE_LEFTOVER         "8b1ccd310e41408d92fa0418314b41d6" /* masks it left, still set */
 #define NUMAPLACE_MESSAGE_NOT_RESTORED     "37914c33cefd44f7b4a7dfe67eb9850e"
 #define NUMAPLACE_MESSAGE_MISSING_FEATURE  "6b17e76c621a482894ebd046b265b4cf"
 #define NUMAPLACE_MESSAGE_OBSERVE_ONLY     "db326bdc86f94d11b1c76c8b104ea899"
