@@ -38,7 +38,7 @@ state()
     done
     find /sys/fs/cgroup -type d -name '*numaplace*' | sed 's/^/cgroup: /'
     # A journal in which nothing is left to put back has one line.
-    find /run/numaplace -type f ! -name lock ! -name journal 2> /dev/null
+    find /run/numaplace -type f ! -name '*lock' ! -name journal 2> /dev/null
     sed -n 's/^/journal: /; 2,$p' /run/numaplace/journal 2> /dev/null
     ls -d /run/systemd/transient/*numaplace* /run/systemd/system.control/*numaplace* 2> /dev/null
     for pid in $(cat "/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)/cgroup.procs"); do
