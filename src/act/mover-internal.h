@@ -60,6 +60,7 @@ typedef struct MoverSeat {
     pthread_cond_t work;                   /* something was queued */
     MoverWorker *workers[MOVER_LANES_MAX]; /* NULL: none there */
     uint32_t n_own;                        /* parts that may be in hand on its CPUs; and as many elsewhere */
+    hwloc_bitmap_t cpus;                   /* a copy: a worker that was given up may outlive the topology */
     MoverGate gate;
 } MoverSeat;
 

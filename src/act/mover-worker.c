@@ -30,6 +30,7 @@ static void destroy(Mover *mover)
     close_p(&mover->event_fd);
     for (uint32_t i = 0; i < mover->n_seats; i++) {
         (void)pthread_cond_destroy(&mover->seats[i].work);
+        hwloc_bitmap_free(mover->seats[i].cpus);
         mover_gate_done(&mover->seats[i].gate);
     }
     free(mover->seats);
@@ -143,7 +144,7 @@ static void go(MoverWorker *worker, const MoverPart *part)
     uint64_t helps_id = part->helps ? part->job->result.id : 0;
     hwloc_const_bitmap_t cpus = part->helps
                                     ? part->job->parts[(size_t)part->index * MOVER_LANES_MAX].help_cpus
-                                    : mover->topology->nodes[worker->node.i].cpus;
+                                    : mover->seats[worker->node.i].cpus;
 
     if (helps_id != worker->helps_id && !hwloc_bitmap_iszero(cpus))
         count_unsettled(mover, mover->ops->set_cpus(mover->context, cpus));

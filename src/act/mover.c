@@ -65,6 +65,8 @@ static uint32_t count_lanes(const Topology *topology, uint32_t node)
 
 static int make_seats(Mover *mover)
 {
+    int r = 0;
+
     mover->seats = calloc(mover->topology->n_nodes, sizeof(*mover->seats));
     if (!mover->seats)
         return -ENOMEM;
@@ -73,8 +75,11 @@ static int make_seats(Mover *mover)
         mover->seats[i].n_own = count_lanes(mover->topology, i);
         mover_cond_init(&mover->seats[i].work);
         mover_gate_init(&mover->seats[i].gate);
+        mover->seats[i].cpus = hwloc_bitmap_dup(mover->topology->nodes[i].cpus);
+        if (!mover->seats[i].cpus)
+            r = -ENOMEM;
     }
-    return 0;
+    return r;
 }
 
 static int open_descriptors(Mover *mover, const MoverOps *ops, int root_fd)
@@ -175,7 +180,7 @@ Mover *mover_free(Mover *mover)
     end_threads(mover);
     free_jobs(mover->jobs);
     free_jobs(mover->finished);
-    /* References are for this thread to count; one that hangs does not look at it any more. */
+    /* References are for this thread to count; a worker that was given up does not look at it. */
     mover->topology = topology_unref(mover->topology);
     mover_unref_and_unlock(mover);
     return NULL;

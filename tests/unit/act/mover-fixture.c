@@ -102,6 +102,7 @@ void mover_set_hanging(MoverFixture *f, bool hanging)
 {
     (void)pthread_mutex_lock(&f->machine.lock);
     f->machine.hanging = hanging;
+    f->machine.settling_hangs = false;
     (void)pthread_cond_broadcast(&f->machine.hang);
     (void)pthread_mutex_unlock(&f->machine.lock);
 }

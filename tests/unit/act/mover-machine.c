@@ -328,23 +328,31 @@ static long machine_migrate_pages(void *context, pid_t pid, hwloc_const_bitmap_t
 static int machine_set_cpus(void *context, hwloc_const_bitmap_t cpus)
 {
     Machine *machine = context;
+    int r;
 
     (void)pthread_mutex_lock(&machine->lock);
     machine->n_settled++;
     if (machine->node_cpus > 0)
         machine->n_settled_on[(unsigned)hwloc_bitmap_first(cpus) / machine->node_cpus]++;
+    r = machine->settle_error;
     (void)pthread_mutex_unlock(&machine->lock);
-    return machine->settle_error;
+    return r;
 }
 
 static int machine_set_nice(void *context, int nice)
 {
     Machine *machine = context;
+    int r;
 
     (void)pthread_mutex_lock(&machine->lock);
+    machine->n_waiting++;
+    while (machine->settling_hangs)
+        (void)pthread_cond_wait(&machine->hang, &machine->lock);
+    machine->n_waiting--;
     machine->nice = nice;
+    r = machine->settle_error;
     (void)pthread_mutex_unlock(&machine->lock);
-    return machine->settle_error;
+    return r;
 }
 
 static int machine_memory_device(void *context, uint64_t *ret)

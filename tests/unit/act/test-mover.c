@@ -245,6 +245,24 @@ static void test_end_while_hanging(void **state)
     assert_int_equal(f->machine.n_moves, 1);
 }
 
+/* Nor for a thread that has not begun yet: on a busy machine it may have been off its CPU all the while. It then finds its CPUs
+ * although the topology is gone, and moves nothing. */
+static void test_end_while_settling(void **state)
+{
+    MoverFixture *f = *state;
+
+    (void)machine_add(&f->machine, HEAP, 64 * MIB, 0);
+    f->machine.settling_hangs = true;
+    (void)mover_order(f);
+    mover_await_hanging(f, 1);
+    f->mover = mover_free(f->mover);
+    f->topology = topology_unref(f->topology);
+    mover_set_hanging(f, false);
+    mover_await_no_threads(f);
+    assert_int_equal(f->machine.n_settled, 1);
+    assert_int_equal(f->machine.n_moves, 0);
+}
+
 static void test_end_in_the_midst(void **state)
 {
     MoverFixture *f = *state;
@@ -318,6 +336,7 @@ int main(void)
         TEST(test_hanging_call),
         TEST(test_all_hang),
         TEST(test_end_while_hanging),
+        TEST(test_end_while_settling),
         TEST(test_end_in_the_midst),
         TEST(test_unsettled),
         TEST(test_no_mover),
