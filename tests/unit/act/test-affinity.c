@@ -7,6 +7,8 @@
 #include "base/parse.h"
 #include "base/root.h"
 
+#include "../lone-thread.h"
+
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
@@ -169,6 +171,7 @@ static pid_t make_child(Live *live, ChildKind kind)
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)setsid(); /* what else runs in this session is not to be taken for its relatives */
+    lone_thread();
     for (unsigned i = 0; kind == CHILD_HAS_THREADS && i < 3; i++)
         if (pthread_create(&thread, NULL, wait_for_end, NULL) != 0)
             _exit(1);

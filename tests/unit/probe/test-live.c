@@ -5,32 +5,36 @@
 #include "base/procstat.h"
 #include "base/time.h"
 
+#include "../lone-thread.h"
 #include "probe-test.h"
 
 #include <sched.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
-/* A child that waits for its pipe to be closed. */
+/* A child that waits for its socket to be closed. */
 typedef struct Child {
     pid_t pid;
-    int pipe_fd;
+    int fd;
 } Child;
 
 static Child child_start(void)
 {
     int fds[2];
-    char byte;
+    char byte = 0;
     Child child;
 
-    assert_int_equal(pipe(fds), 0);
-    child = (Child){.pid = fork(), .pipe_fd = fds[1]};
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    child = (Child){.pid = fork(), .fd = fds[1]};
     if (child.pid == 0) {
         (void)close(fds[1]);
-        _exit(read(fds[0], &byte, 1) == 0 ? 0 : 1);
+        lone_thread();
+        _exit(write(fds[0], &byte, 1) == 1 && read(fds[0], &byte, 1) == 0 ? 0 : 1);
     }
     assert_true(child.pid > 0);
     (void)close(fds[0]);
+    assert_int_equal(read(child.fd, &byte, 1), 1); /* it is ready */
     return child;
 }
 
@@ -38,7 +42,7 @@ static void child_stop(Child *child)
 {
     if (child->pid <= 0)
         return;
-    (void)close(child->pipe_fd);
+    (void)close(child->fd);
     (void)kill(child->pid, SIGKILL);
     (void)waitpid(child->pid, NULL, 0);
     child->pid = 0;
