@@ -241,6 +241,18 @@ static void test_end_while_hanging(void **state)
     assert_int_equal(f->machine.n_moves, MOVER_LANES_MAX);
 }
 
+/* All that may be asked of the mover while threads move. */
+static void look_on(MoverFixture *f, uint64_t id)
+{
+    MoverStatistics statistics;
+    MoverAccount account;
+
+    (void)mover_look(f->mover, id, &account);
+    mover_statistics(f->mover, &statistics);
+    mover_set_rate(f->mover, 0);
+    mover_tend(f->mover, 0);
+}
+
 /* Many orders at once, some of them taken back. */
 static void test_many(void **state)
 {
@@ -258,6 +270,7 @@ static void test_many(void **state)
         ids[i] = mover_order(f);
         if (i % 5 == 4)
             (void)mover_cancel(f->mover, ids[i - 2]);
+        look_on(f, ids[i / 2]);
     }
     for (unsigned i = 0; i < ARRAY_SIZE(ids); i++)
         (void)mover_await(f);
