@@ -13,7 +13,7 @@ import pathlib
 import subprocess
 import time
 
-from benchlib import Daemon, Output, child
+from benchlib import HANG_SEC, Daemon, Output, child, n_cpus, nodes_of
 
 POLICY = """[Match]
 Environment=NUMAPLACE_BENCH=bus
@@ -51,15 +51,16 @@ def main() -> None:
     args = parser.parse_args()
     build = args.build.resolve()
     out = Output("bus", args.json)
-    options = ["--rehearse=2"] if not pathlib.Path("/sys/devices/system/node/node1").exists() else []
-    spinner = [str(build / "tests/workloads/spinner"), "--threads", str(len(os.sched_getaffinity(0)) // 2 + 1)]
+    options, _ = nodes_of("bus")
+    spinner = [str(build / "tests/workloads/spinner"), "--threads", str(n_cpus() // 2 + 1)]
     with Daemon(build, POLICY, options) as daemon, child(spinner, env=dict(os.environ, NUMAPLACE_BENCH="bus")):
         # The first storm fills the caches of the allocator, of which every later one has the use.
         storm = [str(build / "tests/integration/bus-storm"), str(args.clients), str(args.rate)]
-        subprocess.run([*storm, "2", f"unix:path={daemon.directory / 'bus'}"], check=True, stdout=subprocess.DEVNULL, timeout=120)
+        subprocess.run([*storm, "2", f"unix:path={daemon.directory / 'bus'}"], check=True, stdout=subprocess.DEVNULL,
+                       timeout=HANG_SEC)
         before, rss = daemon.ctl_json("status"), settled_rss(daemon)
         run = subprocess.run([*storm, str(args.seconds), f"unix:path={daemon.directory / 'bus'}"], check=True,
-                             stdout=subprocess.PIPE, text=True, timeout=args.seconds + 120)
+                             stdout=subprocess.PIPE, text=True, timeout=args.seconds + HANG_SEC)
         said, status = json.loads(run.stdout), daemon.ctl_json("status")
         after = settled_rss(daemon)
     ticks = status["tick"] - before["tick"]

@@ -9,9 +9,10 @@
 import argparse
 import os
 import pathlib
+import sys
 import time
 
-from benchlib import Daemon, Output, child
+from benchlib import Daemon, Output, child, nodes_of
 
 POLICY = """[Match]
 Environment=NUMAPLACE_BENCH=memory
@@ -24,6 +25,9 @@ Mode=fixed
 Nodes=0
 """
 
+# What is managed wants more CPUs than there may be, and is not what is measured: it gives way to the daemon.
+NICE = 19
+
 BASE_BYTES = 16 << 20
 THREAD_BYTES = 400
 
@@ -32,7 +36,7 @@ def threads_case(build: pathlib.Path, out: Output, n: int, minutes: float, optio
     env = dict(os.environ, NUMAPLACE_BENCH="memory")
     with Daemon(build, POLICY, options) as daemon:
         with child([str(build / "tests/workloads/spinner"), "--threads", str(n), "--duty-usec", "50",
-                    "--period-usec", "1000000"], env=env):
+                    "--period-usec", "1000000"], env=env, preexec_fn=lambda: os.nice(NICE)):
             end = time.monotonic() + 60 * minutes
             peak = managed = 0
             while time.monotonic() < end:
@@ -47,10 +51,13 @@ def forks_case(build: pathlib.Path, out: Output, n: int, options: list[str]) -> 
     env = dict(os.environ, NUMAPLACE_BENCH="memory")
     counter = pathlib.Path(os.environ.get("TMPDIR", "/tmp")) / f"numaplace-forks-{os.getpid()}"
     with Daemon(build, POLICY, options) as daemon:
-        with child([str(build / "tests/workloads/forker"), "--processes", "200", "--counter-file", str(counter)], env=env):
+        with child([str(build / "tests/workloads/forker"), "--processes", "200", "--counter-file", str(counter)], env=env,
+                   preexec_fn=lambda: os.nice(NICE)) as forker:
             quarter = None
             while True:
                 time.sleep(0.2)
+                if forker.poll() is not None:
+                    sys.exit(f"./dev bench memory: the forker ended with status {forker.returncode}")
                 forked = int.from_bytes(counter.read_bytes()[:8], "little") if counter.exists() else 0
                 if quarter is None and forked >= n // 4:
                     quarter = daemon.rss_bytes()
@@ -66,14 +73,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="./dev bench memory", description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, default=10000)
-    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--forks", type=int, default=100000)
     parser.add_argument("--case", choices=("threads", "forks", "all"), default="all")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     build = args.build.resolve()
     out = Output("memory", args.json)
-    options = ["--rehearse=2"] if not pathlib.Path("/sys/devices/system/node/node1").exists() else []
+    options, _ = nodes_of("memory")
     if args.case in ("threads", "all"):
         threads_case(build, out, args.threads, args.minutes, options)
     if args.case in ("forks", "all"):

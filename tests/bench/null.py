@@ -13,7 +13,7 @@ import pathlib
 import subprocess
 import time
 
-from benchlib import Daemon, Output, median, n_cpus, spread
+from benchlib import Daemon, Output, median, n_cpus, nodes_of, spread
 
 POLICY = """[Match]
 Environment=NUMAPLACE_BENCH=null
@@ -34,30 +34,35 @@ def run_once(argv: list[str]) -> float:
     return time.monotonic() - start
 
 
+def calibrated(argv: list[str], amount: int, seconds: float) -> list[str]:
+    """The program with so much to do that it takes about so long here, now. Only ratios count, and what takes seconds on one machine
+    takes half an hour for all runs on a small and busy one."""
+    while True:
+        took = run_once([*argv, str(amount)])
+        if took >= seconds / 4:
+            return [*argv, str(max(1, round(amount * seconds / took)))]
+        amount *= 2
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="./dev bench null", description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--groups", default="2,4,8", help="hackbench groups, one case each")
+    parser.add_argument("--seconds", type=float, default=2, help="what one run is to take")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     build = args.build.resolve()
     out = Output("null", args.json)
 
-    online = pathlib.Path("/sys/devices/system/node/online")
-    real_nodes = online.read_text(encoding="ascii").strip() if online.exists() else "0"
-    rehearse = real_nodes == "0" and n_cpus() >= 2
-    options = ["--rehearse=2"] if rehearse else []
-    policy = POLICY.format(nodes="0,1" if rehearse else real_nodes)
+    options, nodes = nodes_of("null")
+    policy = POLICY.format(nodes=nodes)
+    cases = [(f"hackbench-{g}", ["hackbench", "-s", "512", "-g", g, "-l"], 100) for g in args.groups.split(",")]
+    cases.append(("cpu-bound", [str(build / "tests/workloads/spinner"), "--threads", str(2 * n_cpus()), "--work"], 100000000))
 
-    # Loops are chosen so that a run takes some seconds on a small machine; only ratios count.
-    cases = [(f"hackbench-{g}", ["hackbench", "-s", "512", "-g", g, "-l", str(16000 // int(g))])
-             for g in args.groups.split(",")]
-    cases.append(("cpu-bound", [str(build / "tests/workloads/spinner"), "--threads", str(2 * n_cpus()),
-                                "--work", "6000000000"]))
-
-    for name, argv in cases:
-        run_once(argv)  # warm-up
+    for name, program, least in cases:
+        argv = calibrated(program, least, args.seconds)
+        out.note(" ".join([pathlib.Path(argv[0]).name, *argv[1:]]))
         ratios, with_all, without_all, cpu = [], [], [], []
         for pair in range(args.pairs):
             times = {}
