@@ -12,6 +12,11 @@ rehearsal of two). A has as many busy threads as the machine has CPUs, B as many
 
 Only processes started here are managed: the policies match a variable in their environment. Ctrl-C restores too.
 
+What is lent is an idle CPU. Where others use them all, 1 and 2 cannot be shown, and a last line says so and who that is.
+
+Exit status: 0 all was shown, 1 something went wrong or was not restored, 2 bad arguments, 77 not all of it can be shown on this
+machine now (one CPU, or none was idle), 130 interrupted.
+
 With --act=cpuset each workload runs in a cgroup of its own, where the cpuset controller is on version 1. Its cpuset must be the
 home before anybody is busy, and what it was at the end.
 """
@@ -34,17 +39,23 @@ import tempfile
 import threading
 import time
 
-STEAL_PAIRS = 3
-OWNER_PAIRS = 3
+PAIRS = 3
 PHASE_SEC = 2.0
 SETTLE_SEC = 0.6  # after a switch, before counting: six ticks
 FAST_TICK_SEC = 0.1
+HANG_SEC = 60  # only a hang takes longer, also beside builds on two CPUs
+
+NOT_HERE = 77  # exit status
 
 PR_SET_PDEATHSIG = 1
 
 
 class DemoError(Exception):
     """Something that ends the demonstration with one line."""
+
+    def __init__(self, text: str, status: int = 1):
+        super().__init__(text)
+        self.status = status
 
 
 def die_with_parent() -> None:
@@ -69,6 +80,48 @@ def allowed(pid: int) -> dict[int, str]:
             if line.startswith("Cpus_allowed_list:"):
                 out[int(task.name)] = line.split(":", 1)[1].strip()
     return out
+
+
+class Others:
+    """What processes that are not this program's use of the CPUs."""
+
+    def __init__(self, demo: "Demo"):
+        self.demo = demo
+        self.since = time.monotonic()
+        self.before, self.own, self.all = self.ticks()
+
+    def ticks(self) -> tuple[dict[str, int], int, int]:
+        """CPU time so far of each process of others, of this program with what it started, and of the machine."""
+        ours = {os.getpid(), *(child.pid for child in self.demo.children)}
+        others, own = {}, 0
+        for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                head, _, tail = path.read_text(encoding="utf-8", errors="replace").rpartition(")")
+                pid, _, name = head.partition(" (")
+                fields = tail.split()
+                ticks = int(fields[11]) + int(fields[12])
+                # sudo's child is the daemon.
+                if {int(pid), int(fields[1])} & ours:
+                    own += ticks
+                else:
+                    others[f"{name}[{pid}]"] = ticks
+        with open("/proc/stat", encoding="ascii") as file:
+            busy = [int(ticks) for ticks in file.readline().split()[1:9]]
+        return others, own, sum(busy) - busy[3] - busy[4]
+
+    def used(self) -> tuple[float, str]:
+        """CPUs that others used since the beginning, and the names of most of those that are still there."""
+        scale = os.sysconf("SC_CLK_TCK") * (time.monotonic() - self.since)
+        others, own, busy = self.ticks()
+        by_name: dict[str, list[tuple[float, str]]] = {}
+        for process, ticks in others.items():
+            used = (ticks - self.before.get(process, 0)) / scale
+            if used > 0:
+                by_name.setdefault(process.rpartition("[")[0], []).append((used, process))
+        most = sorted(((sum(used for used, _ in found), f"{len(found)} x {name}" if len(found) > 1 else found[0][1])
+                       for name, found in by_name.items()), reverse=True)
+        cpus = max(0.0, (busy - self.all - (own - self.own)) / scale)
+        return cpus, ", ".join(f"{whose} {used:.1f}" for used, whose in most[:3] if used >= 0.05)
 
 
 class Cpuset:
@@ -120,7 +173,7 @@ class Workload:
             [demo.program("tests/workloads/spinner"), "--threads", str(n_threads), "--name", self.name,
              "--counter-file", str(self.counters), "--asleep"],
             preexec_fn=self.cpuset.enter if self.cpuset else None, env=env)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + HANG_SEC
         while not (self.counters.exists() and self.counters.stat().st_size >= 8 * n_threads
                    and len(os.listdir(f"/proc/{self.process.pid}/task")) > n_threads):
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -146,9 +199,10 @@ class Workload:
 
 
 class Demo:
-    def __init__(self, build: pathlib.Path, quiet: bool, act: str = "auto"):
+    def __init__(self, build: pathlib.Path, quiet: bool, act: str = "auto", pairs: int = PAIRS):
         self.build = build
         self.act = act
+        self.pairs = pairs
         self.cpusets: list[Cpuset] = []
         self.quiet = quiet
         self.tag = f"{os.getpid()}"
@@ -189,7 +243,7 @@ class Demo:
         try:
             return subprocess.run(
                 [self.program("src/ctl/numaplacectl"), f"--socket={self.directory / 'bus'}", *args],
-                check=True, stdout=subprocess.PIPE, text=True, timeout=30).stdout
+                check=True, stdout=subprocess.PIPE, text=True, timeout=HANG_SEC).stdout
         except subprocess.SubprocessError as error:
             raise DemoError(f"numaplacectl {' '.join(args)}: {error}") from error
 
@@ -199,7 +253,7 @@ class Demo:
         """Daemon options, the node lists of A and B, and the CPUs in each half."""
         online = sorted(os.sched_getaffinity(0))
         if len(online) < 2:
-            raise DemoError("this machine has one CPU: there is nobody to steal from")
+            raise DemoError("needs two CPUs, one of which is lent, and this program may use one", NOT_HERE)
         nodes = []
         for node in parse_list(pathlib.Path("/sys/devices/system/node/online").read_text(encoding="ascii")
                                if pathlib.Path("/sys/devices/system/node/online").exists() else "0"):
@@ -242,7 +296,7 @@ class Demo:
         self.log = open(self.directory / "log", "w+b")
         self.daemon_started = time.monotonic()
         self.daemon = self.spawn(argv, stderr=self.log, stdout=self.log)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + HANG_SEC
         while not (self.directory / "bus").exists():
             if self.daemon.poll() is not None or time.monotonic() > deadline:
                 self.log.seek(0)
@@ -289,11 +343,14 @@ class Demo:
             self.follower.terminate()
             self.follower.wait()
         self.daemon.terminate()
-        self.daemon.wait(timeout=20)
+        try:
+            self.daemon.wait(timeout=HANG_SEC)
+        except subprocess.TimeoutExpired as error:
+            raise DemoError(f"numaplaced did not stop within {HANG_SEC} s") from error
 
     def close(self) -> None:
         """Ends everything that was started, the daemon first, so that it can restore."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        with contextlib.suppress(DemoError):
             self.stop_daemon()
         for child in reversed(self.children):
             if child.poll() is None:
@@ -305,25 +362,29 @@ class Demo:
 
     # The three parts
 
-    def steal_ratio(self, a: Workload, idle: int) -> float:
+    def steal_ratio(self, a: Workload, idle: int) -> float | None:
+        """None: no CPU was lent."""
         ratios = []
         a.wake(True)
-        for _ in range(STEAL_PAIRS):
+        for _ in range(self.pairs):
             self.ctl("pause", self.workload_name("a"))
             time.sleep(SETTLE_SEC)
             without = a.rate(PHASE_SEC)
             since = time.monotonic()
             self.ctl("resume", self.workload_name("a"))
-            self.wait_moves("lend", self.workload_name("a"), idle, since, 3.0)
+            if not self.wait_moves("lend", self.workload_name("a"), idle, since, 3.0):
+                self.say(f"A: {without:.3g} work/s at home, and no CPU was lent in 3 s")
+                continue
             time.sleep(SETTLE_SEC)
             stealing = a.rate(PHASE_SEC)
             ratios.append(stealing / without)
             self.say(f"A: {without:.3g} work/s at home, {stealing:.3g} with lent CPUs: x{ratios[-1]:.2f}")
-        return statistics.median(ratios)
+        return statistics.median(ratios) if ratios else None
 
-    def owner(self, a: Workload, b: Workload, idle: int) -> tuple[float, int, float, float]:
+    def owner(self, a: Workload, b: Workload, idle: int) -> tuple[float, int, float, float] | None:
+        """None: no CPU was lent."""
         ratios, ticks, alone_all, shared_all = [], [], [], []
-        for _ in range(OWNER_PAIRS):
+        for _ in range(self.pairs):
             a.wake(False)
             time.sleep(SETTLE_SEC)
             b.wake(True)
@@ -334,7 +395,9 @@ class Demo:
             a.wake(True)
             lent = self.wait_moves("lend", self.workload_name("a"), idle, since, 4.0)
             if len(lent) < idle:
-                self.say(f"A was lent {len(lent)} of {idle} idle CPUs in 4 s")
+                self.say(f"A was lent {len(lent)} of {idle} CPUs in 4 s")
+            if not lent:
+                continue
             woken = time.monotonic()
             b.wake(True)
             shared = b.rate(PHASE_SEC)
@@ -346,17 +409,17 @@ class Demo:
             if len(recalled) < len(lent):
                 # Not taken back at all: as many ticks as were waited for.
                 ticks.append(math.ceil((PHASE_SEC + 0.5) / FAST_TICK_SEC))
-            elif recalled:
+            else:
                 ticks.append(max(math.ceil((m["time_usec"] / 1e6 - woken) / FAST_TICK_SEC) for m in recalled))
             self.say(f"B: {alone:.3g} work/s alone, {shared:.3g} waking up on lent CPUs: x{ratios[-1]:.2f}, "
-                     f"recalled within {ticks[-1] if ticks else '-'} ticks")
+                     f"recalled within {ticks[-1]} ticks")
         if not ticks:
-            raise DemoError("nothing was lent, so nothing could be recalled")
+            return None
         return statistics.median(ratios), max(ticks), statistics.median(alone_all), statistics.median(shared_all)
 
     def wait_fences(self, workloads: list[Workload]) -> None:
         """Until each cpuset is a home, if that is what they are there for."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + HANG_SEC
         for workload in workloads:
             while workload.cpuset and workload.cpuset.cpus() == workload.cpuset.before:
                 if time.monotonic() > deadline:
@@ -391,41 +454,56 @@ class Demo:
         a = Workload(self, "a", cpus_a + cpus_b)
         b = Workload(self, "b", cpus_b)
         self.start_daemon(options, self.write_policies(nodes_a, nodes_b, n_nodes))
-        self.wait_moves("set-home", self.workload_name("a"), 1, 0, 5.0)
-        self.wait_moves("set-home", self.workload_name("b"), 1, 0, 5.0)
+        for letter in "ab":
+            if not self.wait_moves("set-home", self.workload_name(letter), 1, 0, HANG_SEC):
+                raise DemoError(f"{self.workload_name(letter)} was not confined to its home")
         self.wait_fences([a, b])
 
+        others = Others(self)
         steal_ratio = self.steal_ratio(a, cpus_b)
-        owner_ratio, ticks, alone, shared = self.owner(a, b, cpus_b)
+        owner = self.owner(a, b, cpus_b)
+        others_cpus, others_names = others.used()
         lends = sum(1 for m in self.moves if m["kind"] == "lend" and m["outcome"] == "done")
         recalls = sum(1 for m in self.moves if m["kind"] == "recall" and m["outcome"] == "done")
         a.wake(True)
         b.wake(True)
         self.stop_daemon()
         return {
-            "steal_ratio": round(steal_ratio, 3),
-            "owner_ratio": round(owner_ratio, 3),
-            "recall_ticks_max": ticks,
+            "steal_ratio": steal_ratio and round(steal_ratio, 3),
+            "owner_ratio": owner and round(owner[0], 3),
+            "recall_ticks_max": owner and owner[1],
             "daemon_cpu_percent": round(100 * self.daemon_cpu_sec / max(self.daemon_wall_sec, 1e-9), 3),
             "restored": self.restored([a, b]),
             "cpus": cpus_a + cpus_b,
             "rehearsal": bool(options),
             "lends": lends,
             "recalls": recalls,
-            "owner_alone_per_sec": round(alone),
-            "owner_shared_per_sec": round(shared),
+            "owner_alone_per_sec": owner and round(owner[2]),
+            "owner_shared_per_sec": owner and round(owner[3]),
+            "others_cpus": round(others_cpus, 2),
+            "others": others_names,
         }
 
 
+def not_shown(result: dict) -> list[str]:
+    """What there is no figure for, because no CPU was lent."""
+    return [what for what, key in (("stealing", "steal_ratio"), ("recall", "owner_ratio")) if result[key] is None]
+
+
 def print_table(result: dict) -> None:
+    def ratio(key: str) -> str:
+        return "-" if result[key] is None else f"{result[key]:.2f}"
+
+    ticks = result["recall_ticks_max"]
     rows = [
-        ("A with stealing / without", f"{result['steal_ratio']:.2f}", "ideal "
+        ("A with stealing / without", ratio("steal_ratio"), "ideal "
          f"{result['cpus'] / (result['cpus'] - result['cpus'] // 2):.2f}"),
-        ("B waking up / B alone", f"{result['owner_ratio']:.2f}", "ideal 1.00"),
-        ("ticks until B's CPUs were back", str(result["recall_ticks_max"]), "at most 2"),
+        ("B waking up / B alone", ratio("owner_ratio"), "ideal 1.00"),
+        ("ticks until B's CPUs were back", "-" if ticks is None else str(ticks), "at most 2"),
         ("lends, recalls", f"{result['lends']}, {result['recalls']}", ""),
         ("daemon CPU time", f"{result['daemon_cpu_percent']:.2f} %", "of one CPU"),
         ("all affinities restored", "yes" if result["restored"] else "NO", ""),
+        ("CPUs that others used meanwhile", f"{result['others_cpus']:.2f}", "the figures are for a machine where it is 0"),
     ]
     print()
     for name, value, remark in rows:
@@ -439,6 +517,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object on the last line")
     parser.add_argument("--act", default="auto", choices=["auto", "affinity", "cpuset"],
                         help="by which means (Act= of the policies)")
+    parser.add_argument("--pairs", default=PAIRS, type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
 
     def interrupt(signum, frame):
@@ -446,7 +525,7 @@ def main() -> int:
 
     signal.signal(signal.SIGTERM, interrupt)
     signal.signal(signal.SIGHUP, interrupt)
-    demo = Demo(args.build.resolve(), quiet=False, act=args.act)
+    demo = Demo(args.build.resolve(), quiet=False, act=args.act, pairs=args.pairs)
     status = 0
     try:
         result = demo.run()
@@ -454,7 +533,14 @@ def main() -> int:
         if args.json:
             print(json.dumps(result), flush=True)
         status = 0 if result["restored"] else 1
+        if not_shown(result):
+            print(f"./dev run: {' and '.join(not_shown(result))} could not be shown, because no CPU was lent: others used "
+                  f"{result['others_cpus']:.1f} of {os.cpu_count()} CPUs ({result['others'] or 'and have ended'})", file=sys.stderr)
+            status = status or NOT_HERE
     except DemoError as error:
+        print(f"./dev run: {error}", file=sys.stderr)
+        status = error.status
+    except OSError as error:
         print(f"./dev run: {error}", file=sys.stderr)
         status = 1
     except KeyboardInterrupt:

@@ -15,6 +15,8 @@ import time
 
 DEMO = pathlib.Path(__file__).with_name("demo.py")
 
+HANG_SEC = 120
+
 
 def descendants_with(tag: str) -> list[int]:
     """Processes that carry the demonstration's variable in their environment."""
@@ -43,13 +45,13 @@ def interrupt(build: str, marker: str) -> None:
         else:
             sys.exit(f"the demonstration ended before it said '{marker}':\n" + "".join(said))
         demo.send_signal(signal.SIGINT)
-        rest, _ = demo.communicate(timeout=60)
+        rest, _ = demo.communicate(timeout=HANG_SEC)
         if demo.returncode != 130:
             sys.exit(f"after '{marker}': exit {demo.returncode}, expected 130:\n" + "".join(said) + rest)
         left = os.listdir(directory)
         if left:
             sys.exit(f"after '{marker}': left behind {left}")
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + HANG_SEC
         while descendants_with(f"NUMAPLACE_DEMO={demo.pid}-"):
             if time.monotonic() > deadline:
                 sys.exit(f"after '{marker}': processes {descendants_with(f'NUMAPLACE_DEMO={demo.pid}-')} still run")
