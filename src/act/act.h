@@ -92,6 +92,7 @@ typedef struct ActStatistics {
     uint64_t n_set_mask; /* mask changes made */
     uint64_t cost_usec;  /* spent in them */
     uint64_t n_outcome[PLAN_OUTCOME_MAX];
+    uint64_t n_left;             /* threads that releases left as somebody else pinned them */
     uint64_t n_journal_failures; /* records that could not be written */
     uint64_t n_torn;             /* 1: the journal's last line was cut short by a crash and was dropped */
 } ActStatistics;

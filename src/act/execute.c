@@ -364,6 +364,15 @@ static bool roams(const PlanAction *action)
     return action->kind == PLAN_KIND_RELEASE && action->rule == PLAN_RULE_ROAMS && action->subject.tid == 0;
 }
 
+/* 0, -errno, or 1: nothing was, because all of it is as somebody else pinned it. */
+static int restore_all_of(Work *work, JournalProcess *entry)
+{
+    size_t restored = work->restore.n_restored, left = work->restore.n_left;
+    int r = restore_process(&work->restore, entry);
+
+    return r == 0 && work->restore.n_restored == restored && work->restore.n_left > left ? 1 : r;
+}
+
 static int release(Work *work)
 {
     JournalProcess *entry;
@@ -386,8 +395,10 @@ static int release(Work *work)
         if (entry->roams && work->act->search_usec == 0)
             work->act->search_usec = work->world->now_usec + SEARCH_USEC;
     } else {
-        r = entry ? restore_process(&work->restore, entry) : 0;
+        r = entry ? restore_all_of(work, entry) : 0;
     }
+    if (r > 0)
+        return PLAN_OUTCOME_FOREIGN;
     return r == -EPERM ? PLAN_OUTCOME_REFUSED : outcome_of(r);
 }
 
@@ -482,6 +493,7 @@ static int execute_releases(Work *work, const Plan *plan, size_t first, size_t e
             outcomes[i] = (PlanOutcome)r;
     }
     q = restore_finish(&work->restore);
+    work->act->statistics.n_left += work->restore.n_left;
     for (size_t i = first; i < end && q < 0; i++)
         if (outcomes[i] == PLAN_OUTCOME_DONE)
             outcomes[i] = PLAN_OUTCOME_RETRY;

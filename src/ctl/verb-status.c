@@ -55,6 +55,9 @@ static void print_machine(json_object *status)
     add_count(&members, status, "groups", "group", "groups");
     add_count(&members, status, "processes", "process", "processes");
     add_count(&members, status, "tasks", "thread", "threads");
+    if (number(status, "pinned") > 0)
+        add_count(&members, status, "pinned", "of them as somebody else pinned it",
+                  "of them as somebody else pinned them");
     view_line("Managed", "%s", members.failed ? "(out of memory)" : members.text);
 }
 

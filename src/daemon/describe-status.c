@@ -55,6 +55,19 @@ static void status_pacing(Dict *dict, const Manager *manager)
     dict_u64(dict, "tick_late_max_usec", manager->statistics.tick_late_usec);
 }
 
+/* Threads of managed processes that are left as somebody else pinned them. */
+static uint32_t count_pinned(const World *world)
+{
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < world->n_tasks; i++) {
+        const Task *task = &world->tasks[i];
+
+        n += !task->gone && (task->hands == TASK_HANDS_FOREIGN || task->hands == TASK_HANDS_REPINNED);
+    }
+    return n;
+}
+
 static void status_counts(Dict *dict, const Manager *manager)
 {
     const World *world = manager->world;
@@ -64,6 +77,7 @@ static void status_counts(Dict *dict, const Manager *manager)
     dict_u32(dict, "groups", (uint32_t)world->n_groups);
     dict_u32(dict, "processes", (uint32_t)world->n_processes);
     dict_u32(dict, "tasks", (uint32_t)world->n_tasks);
+    dict_u32(dict, "pinned", count_pinned(world));
     dict_u32(dict, "leases", (uint32_t)world->n_leases);
     dict_u32(dict, "assigned", (uint32_t)assignments_count(manager->assigned));
     dict_u64(dict, "assigned_refused", assignments_refused(manager->assigned));
@@ -124,7 +138,7 @@ static void status_actions(Dict *dict, const Manager *manager)
     dict_u64(dict, "reloads", statistics->n_reloads);
     dict_u64(dict, "reload_failures", statistics->n_reload_failures);
     dict_u64(dict, "topology_reloads", statistics->n_topology_reloads);
-    dict_u64(dict, "foreign_restores", statistics->n_foreign_restores);
+    dict_u64(dict, "foreign_restores", statistics->n_foreign_restores + act_statistics(manager->act)->n_left);
     dict_u64(dict, "log_suppressed", manager->log->suppressed);
 }
 

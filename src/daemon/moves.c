@@ -215,6 +215,8 @@ int moves_add(Moves *moves, World *world, const PlanAction *action, PlanOutcome 
         !keep_mask(moves, action->memory.help, &move.memory_help) ||
         !keep_string(moves, workload_name(world, action->workload), &move.workload))
         return -ENOMEM;
+    if (action->kind == PLAN_KIND_RELEASE && outcome == PLAN_OUTCOME_FOREIGN)
+        move.to = move.from; /* what it had before was not put back */
     copy_comm(world, &action->subject, move.comm);
 
     moves->last++;

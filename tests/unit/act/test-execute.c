@@ -97,7 +97,9 @@ static void test_foreign(void **state)
     assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 102, "0-3", "0-4", 4), PLAN_OUTCOME_FOREIGN);
     assert_int_equal(fixture_do(f, PLAN_KIND_RECALL, 100, 102, "0-4", "0-3", 4), PLAN_OUTCOME_FOREIGN);
     assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 102, NULL, NULL, -1), PLAN_OUTCOME_FOREIGN);
-    assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, NULL, NULL, -1), PLAN_OUTCOME_DONE);
+    /* Of the whole process nothing is put back either, and that is what it says. */
+    assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, NULL, NULL, -1), PLAN_OUTCOME_FOREIGN);
+    assert_int_equal(act_statistics(f->act)->n_left, 3);
     assert_mask(f, 100, "6");
     assert_mask(f, 101, "5");
     assert_mask(f, 102, "7");

@@ -247,6 +247,26 @@ static void test_forget_nodes(void **state)
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
+/* Of a release that left all threads as somebody else pinned them, nothing went anywhere. */
+static void test_left_as_pinned(void **state)
+{
+    Fixture *f = *state;
+    PlanAction action = lend(f, 100, -1);
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    const Move *move;
+
+    assert_int_equal(hwloc_bitmap_only(set, 1), 0);
+    action.kind = PLAN_KIND_RELEASE;
+    action.rule = PLAN_RULE_REPINNED;
+    action.from = intern_mask(f->world->pool, set);
+    hwloc_bitmap_free(set);
+    move = add(f, &action, PLAN_OUTCOME_FOREIGN);
+    assert_int_equal(hwloc_bitmap_weight(move->from), 1);
+    assert_ptr_equal(move->to, move->from);
+    move = add(f, &action, PLAN_OUTCOME_DONE);
+    assert_int_equal(hwloc_bitmap_weight(move->to), 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +279,7 @@ int main(void)
         TEST(test_refusals_keep_the_last),
         TEST(test_refusals_are_bounded),
         TEST(test_forget_nodes),
+        TEST(test_left_as_pinned),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
