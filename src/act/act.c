@@ -55,6 +55,7 @@ Act *act_free(Act *act)
         return NULL;
     fences_free(act->fences);
     journal_free(act->journal);
+    free(act->undecided);
     hwloc_bitmap_free(act->all);
     hwloc_bitmap_free(act->online);
     hwloc_bitmap_free(act->isolated);
@@ -140,6 +141,21 @@ bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_
             return true;
     }
     return is_cut(act, process, task, mask);
+}
+
+int act_note_change(Act *act, JournalChange *change)
+{
+    const JournalProcess *entry =
+        journal_process(act->journal, change->process.pid, change->process.start_ticks);
+
+    if (!entry || entry->released_ticks > 0) {
+        ActBirthMark now = {0};
+
+        change->place = act->ops->get_place(act->context, change->process.pid);
+        if (change->since_ticks == 0 && act->ops->birth_mark(act->context, &now) == 0)
+            change->since_ticks = now.ticks;
+    }
+    return journal_note_change(act->journal, change);
 }
 
 int act_set_mask(Act *act, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask)

@@ -26,7 +26,12 @@ typedef enum ActResult {
 typedef struct ActProcess {
     pid_t pid, parent, pgrp, session;
     uint64_t start_ticks;
+    bool ended; /* but its parent has not asked for its status yet */
 } ActProcess;
+
+/* Where a process is: a number that two processes have in common when they are in the same cgroups. */
+#define ACT_PLACE_UNKNOWN 0U
+#define ACT_PLACE_ROOT    1U /* in the root of every hierarchy */
 
 /* A point in time that tells apart tasks born before and after it. */
 typedef struct ActBirthMark {
@@ -73,6 +78,10 @@ typedef struct ActOps {
     /* One task by its number; of a thread that leads no process, `pid` is the thread's number, `parent` its
      * process's parent. */
     int (*read_process)(void *context, pid_t pid, ActProcess *ret);
+    /* ACT_PLACE_..., or a larger number. */
+    uint64_t (*get_place)(void *context, pid_t pid);
+    /* Whether it is the first process of a PID namespace, which adopts orphans. */
+    bool (*is_first)(void *context, pid_t pid);
     int (*birth_mark)(void *context, ActBirthMark *ret);
     /* Whether a thread may be in the middle of making a child. `ret_ticks` is its CPU time, in the unit of start
      * times. */
@@ -137,6 +146,11 @@ DEFINE_CLEANUP(Act *, act_free)
  * if all of them are. Call it in every tick, also with an empty plan: it looks after what earlier moves left
  * behind (act/passage.h). Returns 0, or -ENOMEM (every action that was not tried has outcome RETRY then). */
 int act_execute(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes);
+
+/* Judges processes that have begun since the last call, by the rule at the head of act/lineage.c: those that were born with
+ * a mask of ours are written down as heirs of the ones they have it from, those whose user chose the same mask as strangers.
+ * Call it after each discovery. Returns 0 or -ENOMEM. */
+int act_follow_births(Act *act, const TaskKey *processes, size_t n);
 
 /* Whose masks are put back. */
 typedef struct ActSelection {

@@ -85,13 +85,15 @@ static void take_back(Work *work, TaskKey task, JournalOriginal before)
         (void)act_set_original(work->act, task, before);
 }
 
-/* Who is given masks again has children that are to have them. */
+/* Who is given masks again has children that are to have them, and is nobody's heir any more. */
 static void note_home(const Work *work)
 {
     JournalProcess *entry = journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
 
-    if (entry)
+    if (entry) {
         entry->roams = false;
+        entry->from_pid = 0;
+    }
 }
 
 /* Gives `task`, whose mask is work->have, the mask of the action. Returns a PlanOutcome or -ENOMEM. */
@@ -120,7 +122,7 @@ static int change(Work *work, TaskKey task, bool ours, const JournalPassage *pas
         }
     }
 
-    r = journal_note_change(act->journal, &change);
+    r = act_note_change(act, &change);
     if (r < 0) {
         hwloc_bitmap_free(via);
         act->statistics.n_journal_failures += r != -ENOMEM;
@@ -149,7 +151,7 @@ static int enter_member(Work *work, TaskKey task, JournalProcess **ret)
         act_mask_same(work->act, work->have, action->original))
         return 0;
     change.original = (JournalOriginal){.mask = action->original, .whole = is_whole(work, action->original)};
-    r = journal_note_change(work->act->journal, &change);
+    r = act_note_change(work->act, &change);
     if (r == 0)
         *ret = journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
     return r;

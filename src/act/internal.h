@@ -11,6 +11,14 @@
  * of the one before, so three or four do; a program that still gets away after these is tried again later. */
 #define ACT_PASSES_MAX 16U
 
+/* Who was born with a mask of ours, and is not judged yet; of births.c. */
+typedef struct ActUndecided {
+    TaskKey task;
+    uint8_t n_looks;
+} ActUndecided;
+
+#define ACT_UNDECIDED_MAX 256U
+
 struct Act {
     const ActOps *ops;
     void *context;
@@ -20,6 +28,8 @@ struct Act {
     Orders *orders;
     ActStatistics statistics;
     uint64_t measured_usec;
+    ActUndecided *undecided;
+    size_t n_undecided, undecided_capacity;
     uint64_t search_usec; /* when the children of those that roam are put back; 0: nobody's are to be */
     hwloc_bitmap_t all;   /* infinite: every CPU there is */
     hwloc_bitmap_t online, isolated; /* read anew by act_refresh() */
@@ -38,6 +48,9 @@ bool act_mask_same(Act *act, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b);
 /* Whether a thread (of `process`, or born of it) can have this mask from us and nobody else: it is one that was given, or
  * what the cpuset of the thread leaves of one. */
 bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask);
+
+/* journal_note_change(), with the place of a process that is not entered yet, and since when it is, unless that is known. */
+int act_note_change(Act *act, JournalChange *change);
 
 /* ops->set_mask(), counted and timed. */
 int act_set_mask(Act *act, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask);

@@ -37,6 +37,8 @@ static const RecordField process_fields[] = {
     {"start", RECORD_U64, offsetof(JournalProcess, start_ticks), .required = true},
     {"group", RECORD_INDEX, offsetof(JournalProcess, pgrp), .required = true},
     {"session", RECORD_INDEX, offsetof(JournalProcess, session), .required = true},
+    {"place", RECORD_U64, offsetof(JournalProcess, place)},
+    {"since", RECORD_U64, offsetof(JournalProcess, since_ticks)},
     {"original", RECORD_MASK, offsetof(JournalProcess, original.mask), .required = true},
     {"whole", RECORD_BOOL, offsetof(JournalProcess, original.whole), .required = true},
 };
@@ -70,6 +72,11 @@ static const RecordField released_fields[] = {
     {"pid", RECORD_INDEX, offsetof(JournalProcess, pid), .required = true},
     {"start", RECORD_U64, offsetof(JournalProcess, start_ticks), .required = true},
     {"ticks", RECORD_U64, offsetof(JournalProcess, released_ticks), .required = true},
+};
+
+static const RecordField stranger_fields[] = {
+    {"pid", RECORD_INDEX, offsetof(JournalStranger, pid), .required = true},
+    {"start", RECORD_U64, offsetof(JournalStranger, start_ticks), .required = true},
 };
 
 static const char *const fence_names[] = {"none", "unit", "cgroup2", "cgroup1", NULL};
@@ -121,6 +128,11 @@ void journal_text_released(FILE *out, const JournalProcess *process)
     record_write(out, "released", released_fields, ARRAY_SIZE(released_fields), process);
 }
 
+void journal_text_stranger(FILE *out, const JournalStranger *stranger)
+{
+    record_write(out, "stranger", stranger_fields, ARRAY_SIZE(stranger_fields), stranger);
+}
+
 void journal_text_fence(FILE *out, const JournalFence *fence)
 {
     record_write(out, "fence", fence_fields, ARRAY_SIZE(fence_fields), fence);
@@ -167,6 +179,8 @@ char *journal_format(const Journal *journal, size_t *ret_len)
         if (journal->passages[i].settled)
             (void)fputs("settled\n", out);
     }
+    for (size_t i = 0; i < journal->n_strangers; i++)
+        journal_text_stranger(out, &journal->strangers[i]);
     for (size_t i = 0; i < journal->n_fences; i++) {
         const JournalFence *fence = &journal->fences[i];
 
@@ -222,6 +236,8 @@ static int take_process(Journal *journal, RecordReader *reader)
         known->original = value.original;
         known->pgrp = value.pgrp;
         known->session = value.session;
+        known->place = value.place;
+        known->since_ticks = value.since_ticks;
         known->released_ticks = 0;
         return 0;
     }
@@ -330,6 +346,18 @@ static int take_released(Journal *journal, RecordReader *reader)
     return 0;
 }
 
+static int take_stranger(Journal *journal, RecordReader *reader)
+{
+    JournalStranger value = {0};
+    int r = record_read(reader, stranger_fields, ARRAY_SIZE(stranger_fields), &value);
+
+    if (r < 0)
+        return r;
+    if (value.pid <= 0)
+        return record_expected(reader, "a process number");
+    return journal_add_stranger(journal, value);
+}
+
 /* A path of a cgroup, or the name of a unit: nothing that could lead elsewhere. */
 static bool is_fence(const JournalFence *fence)
 {
@@ -421,7 +449,7 @@ static int take_word(Journal *journal, RecordReader *reader)
     if (!record_is(reader, "settled") && !record_is(reader, "checked") && !record_is(reader, "kept") &&
         !record_is(reader, "unkept"))
         return record_expected(reader, "process, thread, mask, narrow, settled, checked, released, "
-                                       "fence, fenced, unfenced, kept or unkept");
+                                       "stranger, fence, fenced, unfenced, kept or unkept");
 
     r = record_read(reader, NULL, 0, NULL);
     if (r < 0)
@@ -448,6 +476,8 @@ static int take_line(Journal *journal, RecordReader *reader)
         return take_passage(journal, reader);
     if (record_is(reader, "released"))
         return take_released(journal, reader);
+    if (record_is(reader, "stranger"))
+        return take_stranger(journal, reader);
     if (record_is(reader, "fence"))
         return take_fence(journal, reader);
     if (record_is(reader, "fenced"))

@@ -179,6 +179,7 @@ Journal *journal_free(Journal *journal)
     free(journal->processes);
     free(journal->threads);
     free(journal->passages);
+    free(journal->strangers);
     for (size_t i = 0; i < journal->n_fences; i++)
         free(journal->fences[i].given);
     free(journal->fences);
@@ -218,7 +219,7 @@ static int append_and_note(Journal *journal, FILE *lines, char **text, size_t *l
     return r < 0 ? r : 0;
 }
 
-static bool is_applied(const JournalProcess *process, hwloc_const_bitmap_t mask)
+bool journal_is_applied(const JournalProcess *process, hwloc_const_bitmap_t mask)
 {
     for (size_t i = 0; i < process->n_applied; i++)
         if (hwloc_bitmap_isequal(process->applied[i], mask))
@@ -229,6 +230,26 @@ static bool is_applied(const JournalProcess *process, hwloc_const_bitmap_t mask)
 static bool same_original(JournalOriginal a, JournalOriginal b)
 {
     return a.whole == b.whole && hwloc_bitmap_isequal(a.mask, b.mask);
+}
+
+/* A thread that has the mask already will not be told from one that gets it. */
+static void write_own(Journal *journal, FILE *out, const JournalProcess *process, const JournalChange *change)
+{
+    JournalOriginal original = {.mask = change->mask};
+
+    for (size_t i = 0; i < change->n_own; i++) {
+        const TaskKey *task = &change->own[i];
+
+        if (process && same_original(journal_original(journal, process, *task), original))
+            continue;
+        journal_text_thread(out, &(JournalThread){
+                                     .pid = change->process.pid,
+                                     .tid = task->tid,
+                                     .start_ticks = change->process.start_ticks,
+                                     .born_ticks = task->start_ticks,
+                                     .original = original,
+                                 });
+    }
 }
 
 /* The lines that are missing for this change. */
@@ -243,10 +264,13 @@ static void write_change(Journal *journal, FILE *out, const JournalChange *chang
                                       .pgrp = p->pgrp,
                                       .session = p->session,
                                       .start_ticks = p->start_ticks,
+                                      .place = change->place,
+                                      .since_ticks = change->since_ticks,
                                       .original = change->original,
                                   });
-    else if (!change->ours &&
-             !same_original(journal_original(journal, process, change->task), change->original))
+    /* Also what the thread had when it was managed before. */
+    if (process && !change->ours &&
+        !same_original(journal_original(journal, process, change->task), change->original))
         journal_text_thread(out, &(JournalThread){
                                      .pid = p->pid,
                                      .tid = change->task.tid,
@@ -254,7 +278,8 @@ static void write_change(Journal *journal, FILE *out, const JournalChange *chang
                                      .born_ticks = change->task.start_ticks,
                                      .original = change->original,
                                  });
-    if (!process || !is_applied(process, change->mask))
+    write_own(journal, out, process, change);
+    if (!process || !journal_is_applied(process, change->mask))
         journal_text_mask(out, p->pid, p->start_ticks, change->mask);
     if (change->passage)
         journal_text_passage(out, change->passage);
@@ -300,6 +325,62 @@ int journal_note_released(Journal *journal, JournalProcess *process, uint64_t ti
         return -ENOMEM;
     released.released_ticks = MAX(ticks, 1U);
     journal_text_released(out, &released);
+    return append_and_note(journal, out, &text, &len);
+}
+
+/* The index of the first stranger that is not before this one. */
+static size_t first_stranger(const Journal *journal, pid_t pid, uint64_t start_ticks)
+{
+    size_t low = 0, high = journal->n_strangers;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const JournalStranger *s = &journal->strangers[middle];
+
+        if (s->pid < pid || (s->pid == pid && s->start_ticks < start_ticks))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool journal_is_stranger(const Journal *journal, pid_t pid, uint64_t start_ticks)
+{
+    size_t at = first_stranger(journal, pid, start_ticks);
+
+    return at < journal->n_strangers && journal->strangers[at].pid == pid &&
+           journal->strangers[at].start_ticks == start_ticks;
+}
+
+int journal_add_stranger(Journal *journal, JournalStranger stranger)
+{
+    size_t at = first_stranger(journal, stranger.pid, stranger.start_ticks);
+
+    if (journal_is_stranger(journal, stranger.pid, stranger.start_ticks) ||
+        journal->n_strangers >= JOURNAL_STRANGERS_MAX)
+        return 0;
+    if (!GROW(journal->strangers, journal->strangers_capacity, journal->n_strangers + 1))
+        return -ENOMEM;
+    memmove(&journal->strangers[at + 1], &journal->strangers[at],
+            (journal->n_strangers - at) * sizeof(*journal->strangers));
+    journal->strangers[at] = stranger;
+    journal->n_strangers++;
+    return 0;
+}
+
+int journal_note_stranger(Journal *journal, pid_t pid, uint64_t start_ticks)
+{
+    CLEANUP_FREE char *text = NULL;
+    size_t len = 0;
+    FILE *out;
+
+    if (journal_is_stranger(journal, pid, start_ticks) || journal->n_strangers >= JOURNAL_STRANGERS_MAX)
+        return 0;
+    out = open_memstream(&text, &len);
+    if (!out)
+        return -ENOMEM;
+    journal_text_stranger(out, &(JournalStranger){.pid = pid, .start_ticks = start_ticks});
     return append_and_note(journal, out, &text, &len);
 }
 
@@ -443,7 +524,7 @@ static bool is_living(const ActProcess *living, size_t n, pid_t pid, uint64_t st
  * until then, there are few. */
 static void drop_dead(Journal *journal, const ActProcess *living, size_t n)
 {
-    size_t kept = 0, threads = 0, passages = 0;
+    size_t kept = 0, threads = 0, passages = 0, strangers = 0;
 
     for (size_t i = 0; i < journal->n_processes; i++) {
         JournalProcess *process = &journal->processes[i];
@@ -464,6 +545,10 @@ static void drop_dead(Journal *journal, const ActProcess *living, size_t n)
         if (journal_process(journal, journal->passages[i].pid, journal->passages[i].start_ticks))
             journal->passages[passages++] = journal->passages[i];
     journal->n_passages = passages;
+    for (size_t i = 0; i < journal->n_strangers; i++)
+        if (is_living(living, n, journal->strangers[i].pid, journal->strangers[i].start_ticks))
+            journal->strangers[strangers++] = journal->strangers[i];
+    journal->n_strangers = strangers;
 
     intern_pool_begin(journal->pool);
     for (size_t i = 0; i < kept; i++) {

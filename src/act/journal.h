@@ -6,14 +6,16 @@
  * The file is text, one record a line, each written before the change it speaks of:
  *
  *   journal version=1 boot="UUID"
- *   process pid=N start=N group=N session=N original=LIST whole=BOOL
- *                                                     the mask its threads had; whole: that is all it may use
+ *   process pid=N start=N group=N session=N place=N since=N original=LIST whole=BOOL
+ *                                                     the mask its threads had; whole: that is all it may use; since: under
+ *                                                     our masks
  *   thread pid=N start=N tid=N born=N original=LIST whole=BOOL      one whose mask was another
  *   mask pid=N start=N mask=LIST                               a mask threads of the process got from us
  *   narrow pid=N start=N tid=N born=N cpu=N ticks=N last=N     see act/passage.h
  *   settled
  *   checked
  *   released pid=N start=N ticks=N                             put back; what was born later is not ours
+ *   stranger pid=N start=N                                     has a mask of ours from its user (act/births.c)
  *   fence kind=unit name="x.service" path="/system.slice/x.service" before=LIST memory=BOOL dropin=BOOL
  *                                                     CPUs of a whole cgroup as they were; nodes, with memory=yes
  *   fenced name="x.service" memory=BOOL cpus=LIST              those it got from us
@@ -35,19 +37,23 @@ typedef struct JournalOriginal {
     bool whole; /* all it may use, so no choice: put back as such, that it may follow its cpuset again */
 } JournalOriginal;
 
-/* What we know of a process, 80 bytes and 8 per mask; kept after it ended, because its children may live. */
+/* What we know of a process, 120 bytes and 8 per mask; kept after it ended, because its children may live. */
 typedef struct JournalProcess {
     pid_t pid, pgrp, session;
     uint32_t n_applied;
     uint64_t start_ticks;
     uint64_t released_ticks; /* 0: under our masks */
+    uint64_t place;          /* ACT_PLACE_..., or its cgroups */
+    uint64_t since_ticks;    /* what was born before has no mask from it; 0: not known */
     JournalOriginal original;
     CpuMask *applied; /* every mask its threads got from us */
     CpuMask cpuset;   /* when its masks were last compared with it; of cut.c, not in the file */
     CpuMask
         left; /* what threads had that were put back to all CPUs, the last time; of restore.c, not in the file */
-    bool selected; /* to be put back now; of restore.c, not in the file */
-    bool roams;    /* its threads were put back, its children are yet to be; of execute.c, not in the file */
+    bool selected;  /* to be put back now; of restore.c, not in the file */
+    bool roams;     /* its threads were put back, its children are yet to be; of execute.c, not in the file */
+    pid_t from_pid; /* an heir of that entry, and put back with it; 0: not. Of lineage.c, not in the file */
+    uint64_t from_ticks;
 } JournalProcess;
 
 typedef struct JournalThread {
@@ -66,6 +72,15 @@ typedef struct JournalPassage {
     ActBirthMark before;
     bool settled; /* the thread itself is wide again */
 } JournalPassage;
+
+/* One that has a mask of ours, and not from us. */
+typedef struct JournalStranger {
+    pid_t pid;
+    uint64_t start_ticks;
+} JournalStranger;
+
+/* A bound on what somebody who pins many processes can make us keep; further ones are judged again when we stop. */
+#define JOURNAL_STRANGERS_MAX 4096U
 
 /* A cgroup whose cpuset was changed (act/fence.h). */
 typedef struct JournalFence {
@@ -88,6 +103,8 @@ typedef struct Journal {
     size_t n_threads, threads_capacity;
     JournalPassage *passages; /* in the order they were begun, since the last "checked" */
     size_t n_passages, passages_capacity;
+    JournalStranger *strangers; /* ascending (pid, start) */
+    size_t n_strangers, strangers_capacity;
     JournalFence *fences; /* in no order: there are few */
     size_t n_fences, fences_capacity;
     size_t n_kept; /* processes at the last compaction */
@@ -120,6 +137,9 @@ typedef struct JournalChange {
     JournalOriginal original;      /* else: the mask it has now (need not be interned) */
     hwloc_const_bitmap_t mask;     /* what it gets; finite */
     const JournalPassage *passage; /* NULL: it gets it at once */
+    uint64_t place, since_ticks;   /* of a process that is not entered yet */
+    const TaskKey *own;            /* other threads of it that have `mask` already, as their user's choice */
+    size_t n_own;
 } JournalChange;
 
 /* Writes down what of this is not written yet. 0, -ENOMEM, or another -errno of the file; nothing is known then. */
@@ -130,6 +150,9 @@ int journal_note_settled(Journal *journal);
 int journal_note_checked(Journal *journal);
 void journal_drop_settled(Journal *journal);
 int journal_note_released(Journal *journal, JournalProcess *process, uint64_t ticks);
+/* Does nothing when there are JOURNAL_STRANGERS_MAX. */
+int journal_note_stranger(Journal *journal, pid_t pid, uint64_t start_ticks);
+bool journal_is_stranger(const Journal *journal, pid_t pid, uint64_t start_ticks);
 
 /* Writes down what of this is not written yet: what a cpuset was, and what it is about to become. Return as above. */
 int journal_note_fence(Journal *journal,
@@ -146,6 +169,8 @@ int journal_note_kept(Journal *journal, bool kept);
 JournalProcess *journal_process(const Journal *journal, pid_t pid, uint64_t start_ticks);
 /* The index of the first entry with that or a higher number. */
 size_t journal_first(const Journal *journal, pid_t pid);
+/* Whether threads of the process got this mask from us, as far as the file says. */
+bool journal_is_applied(const JournalProcess *process, hwloc_const_bitmap_t mask);
 /* What that thread had before us. */
 JournalOriginal journal_original(const Journal *journal, const JournalProcess *process, TaskKey task);
 

@@ -10,6 +10,7 @@
 #include "act/ops-affinity.h"
 
 #include "act/fence-place.h"
+#include "act/place.h"
 #include "base/parse.h"
 #include "base/procstat.h"
 #include "base/root.h"
@@ -25,6 +26,9 @@
 
 /* Some twenty entries. */
 #define WALK_BYTES 512U
+
+/* A path for each of a dozen hierarchies, or 65,536 supplementary groups. */
+#define PLACE_TEXT_MAX (1U << 20)
 
 #define MASK_WORD_BITS (8U * sizeof(unsigned long))
 #define MASK_WORDS     ((PARSE_CPU_MAX + 1U) / MASK_WORD_BITS)
@@ -261,6 +265,8 @@ static ActProcess from_stat(pid_t pid, const ProcStat *stat)
         .pgrp = stat->pgrp,
         .session = stat->session,
         .start_ticks = stat->start_ticks,
+        /* The first thread may end before the others. */
+        .ended = (stat->state == 'Z' || stat->state == 'X') && stat->num_threads <= 1,
     };
 }
 
@@ -366,6 +372,29 @@ int affinity_read_process(void *context, pid_t pid, ActProcess *ret)
     return r;
 }
 
+uint64_t affinity_get_place(void *context, pid_t pid)
+{
+    CLEANUP_FREE char *text = NULL;
+    size_t len;
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "proc/%d/cgroup", pid);
+    return root_read_alloc(context_root(context), path, PLACE_TEXT_MAX, &text, &len) == 0
+               ? place_of_cgroups(text)
+               : ACT_PLACE_UNKNOWN;
+}
+
+bool affinity_is_first(void *context, pid_t pid)
+{
+    CLEANUP_FREE char *text = NULL;
+    size_t len;
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "proc/%d/status", pid);
+    return root_read_alloc(context_root(context), path, PLACE_TEXT_MAX, &text, &len) == 0 &&
+           place_is_first(text);
+}
+
 int affinity_birth_mark(void *context, ActBirthMark *ret)
 {
     char text[256];
@@ -415,6 +444,8 @@ const ActOps act_ops_affinity = {
     .list_processes = affinity_list_processes,
     .walk = affinity_walk,
     .read_process = affinity_read_process,
+    .get_place = affinity_get_place,
+    .is_first = affinity_is_first,
     .birth_mark = affinity_birth_mark,
     .may_fork = affinity_may_fork,
 };

@@ -22,6 +22,8 @@ const ActOps act_ops_dry_run = {
     .list_processes = affinity_list_processes,
     .walk = affinity_walk,
     .read_process = affinity_read_process,
+    .get_place = affinity_get_place,
+    .is_first = affinity_is_first,
     .birth_mark = affinity_birth_mark,
     .may_fork = affinity_may_fork,
 };

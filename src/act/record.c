@@ -18,7 +18,8 @@ typedef struct RecordThread {
     hwloc_bitmap_t asked, mask, cpuset;
     ActResult failure;
     unsigned n_failures; /* still to come */
-    bool busy;
+    bool busy, first;
+    uint64_t place;
 } RecordThread;
 
 struct ActRecord {
@@ -116,6 +117,7 @@ static bool add(ActRecord *record, pid_t tid, const ActProcess *process, hwloc_c
         .asked = hwloc_bitmap_dup(asked),
         .mask = hwloc_bitmap_dup(mask),
         .cpuset = hwloc_bitmap_dup(cpuset),
+        .place = ACT_PLACE_ROOT,
     };
 
     if (!thread.asked || !thread.mask || !thread.cpuset || find(record, tid) ||
@@ -153,6 +155,7 @@ bool act_record_fork(ActRecord *record, pid_t creator, pid_t pid)
 {
     const RecordThread *from = find(record, creator);
     ActProcess process;
+    uint64_t place;
 
     if (!from)
         return false;
@@ -160,7 +163,11 @@ bool act_record_fork(ActRecord *record, pid_t creator, pid_t pid)
     process.parent = from->process.pid;
     process.pid = pid;
     process.start_ticks = record->ticks;
-    return add(record, pid, &process, from->asked, from->mask, from->cpuset);
+    place = from->place;
+    if (!add(record, pid, &process, from->asked, from->mask, from->cpuset))
+        return false;
+    act_record_set_place(record, pid, place);
+    return true;
 }
 
 bool act_record_isolate(ActRecord *record, const char *cpus)
@@ -182,6 +189,28 @@ bool act_record_set_cpuset(ActRecord *record, pid_t pid, const char *cpuset)
             return false;
     }
     return true;
+}
+
+void act_record_setsid(ActRecord *record, pid_t pid)
+{
+    for (size_t i = 0; i < record->n_threads; i++)
+        if (record->threads[i].key.pid == pid)
+            record->threads[i].process.pgrp = record->threads[i].process.session = pid;
+}
+
+void act_record_set_place(ActRecord *record, pid_t pid, uint64_t place)
+{
+    for (size_t i = 0; i < record->n_threads; i++)
+        if (record->threads[i].key.pid == pid)
+            record->threads[i].place = place;
+}
+
+void act_record_set_first(ActRecord *record, pid_t pid)
+{
+    RecordThread *thread = find(record, pid);
+
+    if (thread)
+        thread->first = true;
 }
 
 void act_record_detach(ActRecord *record, pid_t pid)
@@ -451,6 +480,20 @@ static int record_read_process(void *context, pid_t pid, ActProcess *ret)
     return 0;
 }
 
+static uint64_t record_get_place(void *context, pid_t pid)
+{
+    const RecordThread *thread = find(context, pid);
+
+    return thread ? thread->place : ACT_PLACE_UNKNOWN;
+}
+
+static bool record_is_first(void *context, pid_t pid)
+{
+    const RecordThread *thread = find(context, pid);
+
+    return thread && thread->first;
+}
+
 static int record_birth_mark(void *context, ActBirthMark *ret)
 {
     const ActRecord *record = context;
@@ -471,6 +514,8 @@ const ActOps act_ops_record = {
     .list_processes = record_list_processes,
     .walk = record_walk,
     .read_process = record_read_process,
+    .get_place = record_get_place,
+    .is_first = record_is_first,
     .birth_mark = record_birth_mark,
     .may_fork = record_may_fork,
 };

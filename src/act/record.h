@@ -41,6 +41,12 @@ void act_record_set_busy(ActRecord *record, pid_t tid);
 /* As the kernel's command line would. */
 bool act_record_isolate(ActRecord *record, const char *cpus);
 bool act_record_set_cpuset(ActRecord *record, pid_t pid, const char *cpuset);
+/* As setsid(2). */
+void act_record_setsid(ActRecord *record, pid_t pid);
+/* Moves a process to other cgroups, or makes it the first of a PID namespace; children are born where their parent is. At
+ * first all are in the roots. */
+void act_record_set_place(ActRecord *record, pid_t pid, uint64_t place);
+void act_record_set_first(ActRecord *record, pid_t pid);
 /* The new session of a daemon: its parent is 1 then. */
 void act_record_detach(ActRecord *record, pid_t pid);
 /* One thread, or, when it leads a process, all of it. */

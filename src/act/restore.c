@@ -205,6 +205,22 @@ int restore_threads(Act *act, const World *world, JournalProcess *entry)
     return r;
 }
 
+/* Enters a process that was found to have inherited its mask, and puts it back as any other: what is born of it from now on
+ * has an ancestor in the journal. When it cannot be written down that is forgone. Returns the entry, or NULL. */
+static JournalProcess *enter_child(Restore *restore, const ActProcess *process, TaskKey task,
+                                   const JournalProcess *from, hwloc_const_bitmap_t mask)
+{
+    Act *act = restore->act;
+    JournalProcess *entry = journal_process(act->journal, process->pid, process->start_ticks);
+
+    if (!entry && lineage_adopt(act, process, task, from, mask) < 0)
+        act->statistics.n_journal_failures++;
+    entry = journal_process(act->journal, process->pid, process->start_ticks);
+    if (entry)
+        entry->selected = true;
+    return entry;
+}
+
 /* A process that is not in the journal: every thread with a mask it can have from one that is. Returns
  * whether one was put back. */
 static bool restore_child(Restore *restore, const Lineage *lineage, const ActProcess *process)
@@ -218,15 +234,22 @@ static bool restore_child(Restore *restore, const Lineage *lineage, const ActPro
     if (r != 0)
         (void)failed(restore, r);
     for (size_t i = 0; i < n; i++) {
-        const JournalProcess *entry;
+        const JournalProcess *from;
+        JournalProcess *entry;
+        size_t before = restore->n_restored;
 
         r = act->ops->get_mask(act->context, threads[i], restore->have);
         restore->vanished |= r == ACT_E_GONE;
         if (r != 0)
             continue;
-        entry = lineage_find(act, lineage, process, threads[i], restore->have);
-        if (entry)
-            changed |= restore_thread(restore, entry, threads[i]) > 0;
+        from = lineage_find(act, lineage, process, threads[i], restore->have);
+        entry = from ? enter_child(restore, process, threads[i], from, restore->have) : NULL;
+        if (entry) {
+            (void)restore_process(restore, entry);
+            return restore->n_restored > before;
+        }
+        if (from)
+            changed |= restore_thread(restore, from, threads[i]) > 0;
     }
     return changed;
 }
@@ -238,16 +261,30 @@ static bool is_member(const Restore *restore, const ActProcess *process)
     return known && known->start_ticks == process->start_ticks && !known->gone && known->group.i >= 0;
 }
 
+/* Whether one is not looked for among children: it is put back as far as it is to be, or with somebody else. An heir of one
+ * that has ended is not: nobody else will. */
+static bool is_settled(const Restore *restore, const ActProcess *process)
+{
+    const Act *act = restore->act;
+    const JournalProcess *entry = journal_process(act->journal, process->pid, process->start_ticks);
+    ActProcess from;
+
+    if (!entry)
+        return is_member(restore, process);
+    if (entry->selected || entry->released_ticks > 0 || entry->from_pid == 0 || is_member(restore, process))
+        return true;
+    return act->ops->read_process(act->context, entry->from_pid, &from) == 0 &&
+           from.start_ticks == entry->from_ticks && !from.ended;
+}
+
 static bool restore_children_pass(Restore *restore, const Lineage *lineage)
 {
-    const Journal *journal = restore->act->journal;
     bool changed = false;
 
     for (size_t i = 0; i < lineage->n; i++) {
         const ActProcess *process = &lineage->processes[i];
 
-        if (!journal_process(journal, process->pid, process->start_ticks) && !is_member(restore, process) &&
-            lineage_find(restore->act, lineage, process, (TaskKey){0}, NULL))
+        if (!is_settled(restore, process) && lineage_find(restore->act, lineage, process, (TaskKey){0}, NULL))
             changed |= restore_child(restore, lineage, process);
     }
     return changed;
@@ -305,15 +342,18 @@ static void sweep_visit(void *userdata, const ActProcess *process)
     Restore *restore = sweep->restore;
     const Lineage ask = {.selected = true};
     TaskKey task = {.pid = process->pid, .tid = process->pid, .start_ticks = process->start_ticks};
+    const JournalProcess *from;
     JournalProcess *entry;
 
-    /* Those in the journal were put back as far as they are to be. */
-    if (is_member(restore, process) ||
-        journal_process(restore->act->journal, process->pid, process->start_ticks))
+    if (is_settled(restore, process))
         return;
-    entry = lineage_find(restore->act, &ask, process, task, sweep->have);
+    from = lineage_find(restore->act, &ask, process, task, sweep->have);
+    if (!from || restore_thread(restore, from, task) <= 0)
+        return;
+    sweep->changed = true;
+    entry = enter_child(restore, process, task, from, restore->have);
     if (entry)
-        sweep->changed |= restore_thread(restore, entry, task) > 0;
+        (void)restore_process(restore, entry); /* its other threads */
 }
 
 /* A quiet pass or sweep says that nothing is there, unless some of those listed were gone before they could
@@ -424,9 +464,39 @@ static void note_released(Restore *restore)
     }
 }
 
+static bool is_heir(const Restore *restore, const JournalProcess *entry)
+{
+    const JournalProcess *from;
+    ActProcess process = {.pid = entry->pid, .start_ticks = entry->start_ticks};
+
+    if (entry->selected || entry->from_pid == 0 || entry->released_ticks > 0 || is_member(restore, &process))
+        return false;
+    from = journal_process(restore->act->journal, entry->from_pid, entry->from_ticks);
+    return from && from->selected;
+}
+
+/* Puts back who has its mask from one that was put back: heirs, and heirs of these. */
+static void restore_heirs(Restore *restore)
+{
+    const Journal *journal = restore->act->journal;
+    bool found = true;
+
+    for (unsigned i = 0; found && i < ACT_PASSES_MAX; i++) {
+        found = false;
+        for (size_t k = 0; k < journal->n_processes; k++)
+            if (is_heir(restore, &journal->processes[k])) {
+                (void)restore_process(restore, &journal->processes[k]);
+                found = true;
+            }
+    }
+}
+
 int restore_finish(Restore *restore)
 {
-    int r = restore->act->journal->n_processes > 0 ? restore_children(restore) : 0;
+    int r;
+
+    restore_heirs(restore);
+    r = restore->act->journal->n_processes > 0 ? restore_children(restore) : 0;
 
     (void)setpriority(PRIO_PROCESS, 0, restore->nice_before);
     if (restore->error == 0)

@@ -176,6 +176,8 @@ static int release_process(Manager *manager, pid_t pid)
      * more, and from then on decide() hears of it each time. */
     probe_set_wants(manager->probe, manager->policies->wants);
     r = probe_discover(manager->probe, manager->world, time_now_usec());
+    if (r == 0)
+        r = manager_follow_births(manager);
     probe_set_wants(manager->probe, manager->policies->wants);
     return r == -ENOMEM ? r : 0;
 }

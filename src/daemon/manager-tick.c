@@ -45,6 +45,14 @@ int manager_carry_out(Manager *manager, Plan *plan)
     return plan_commit(manager->world, manager->policies, &limits, plan, manager->outcomes);
 }
 
+int manager_follow_births(Manager *manager)
+{
+    size_t n;
+    const TaskKey *born = probe_born(manager->probe, &n);
+
+    return act_follow_births(manager->act, born, n);
+}
+
 #ifndef NDEBUG
 /* A plan that breaks an invariant must not be carried out; in a debug build that is a bug to be shown at
  * once. */
@@ -108,6 +116,8 @@ static int sense_slow(Manager *manager, uint64_t now_usec, bool *ret_found)
     act_sense_fences(manager->act);
     r = probe_discover(manager->probe, manager->world, now_usec);
     manager->put_off = probe_statistics(manager->probe)->n_put_off > n_put_off;
+    if (r == 0)
+        r = manager_follow_births(manager);
     *ret_found = r == 0;
     if (r == 0)
         r = sharing_group(manager->world, manager->policies);

@@ -197,6 +197,9 @@ int manager_tick(Manager *manager);
 /* Carries out `plan` and folds it back: what a tick and an administrator's release have in common. */
 int manager_carry_out(Manager *manager, Plan *plan);
 
+/* Has those judged that the last discovery met first (act_follow_births()). Returns 0 or -ENOMEM. */
+int manager_follow_births(Manager *manager);
+
 /* manager-notify.c: sd_notify(3); without a service manager nothing happens. The watchdog is fed by ticks, and
  * manager_arm() has two of them in its time, because a loop that turns without ticking is as good as one that hangs. */
 void manager_notify_init(Manager *manager);

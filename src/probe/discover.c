@@ -339,16 +339,35 @@ static void settle(World *world, pid_t pid, const SeenProcess *seen)
         probe_process_gone(world, process);
 }
 
+/* One that is met for the first time, or whose number is another's now. */
+static int note_born(Probe *probe, const SeenProcess *old, uint64_t old_start_ticks, const SeenProcess *seen)
+{
+    if (seen->out_of_reach || (old && old_start_ticks == seen->start_ticks))
+        return 0;
+    if (!GROW(probe->born, probe->born_capacity, probe->n_born + 1))
+        return -ENOMEM;
+    probe->born[probe->n_born++] = (TaskKey){.pid = seen->pid, .start_ticks = seen->start_ticks};
+    return 0;
+}
+
+const TaskKey *probe_born(const Probe *probe, size_t *ret_n)
+{
+    *ret_n = probe->n_born;
+    return probe->born;
+}
+
 static int visit_all(Probe *probe, World *world, uint64_t now_usec)
 {
     SeenTable before;
     size_t hint = 0;
 
+    probe->n_born = 0;
     seen_clear(&probe->seen_next);
     for (size_t i = 0; i < probe->n_pids; i++) {
         pid_t pid = probe->pids[i];
         SeenProcess *old = seen_find(&probe->seen, pid, &hint);
         SeenProcess seen = old ? *old : (SeenProcess){.pid = pid};
+        uint64_t start_ticks = seen.start_ticks;
         int r;
 
         if (old)
@@ -356,6 +375,8 @@ static int visit_all(Probe *probe, World *world, uint64_t now_usec)
         seen.fresh = seen.cpuset_changed = false;
         r = visit(probe, world, pid, old, &seen, now_usec);
         settle(world, pid, r == 0 ? &seen : NULL);
+        if (r == 0)
+            r = note_born(probe, old, start_ticks, &seen);
         if (r == 0)
             r = seen_append(&probe->seen_next, &seen);
         if (r != 0)

@@ -105,6 +105,8 @@ struct Probe {
     SeenTable seen, seen_next;
     pid_t *pids; /* ascending */
     size_t n_pids, pids_capacity;
+    TaskKey *born; /* ascending */
+    size_t n_born, born_capacity;
     pid_t *tids;
     size_t n_tids, tids_capacity;
     uint64_t n_passes, n_lists; /* of which made a new listing */

@@ -179,6 +179,7 @@ Probe *probe_free(Probe *probe)
     free(probe->mask_words);
     free(probe->mask_last);
     free(probe->pids);
+    free(probe->born);
     free(probe->tids);
     free(probe->cpu_wait_nsec);
     free(probe->cpu_wait_known);

@@ -130,6 +130,10 @@ bool probe_newcomers(const Probe *probe);
 /* Has decide() asked about one process at the next discovery, for the same reason. */
 void probe_ask_about(Probe *probe, pid_t pid);
 
+/* Processes that the last discovery met for the first time, managed or not, in ascending order; the daemon itself and kernel
+ * threads are not among them. Each has tid 0. Valid until the next discovery. */
+const TaskKey *probe_born(const Probe *probe, size_t *ret_n);
+
 /* Whether the last discovery met this process, managed or not. */
 bool probe_met(const Probe *probe, pid_t pid, uint64_t start_ticks);
 

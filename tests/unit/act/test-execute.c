@@ -20,8 +20,9 @@ static void test_home(void **state)
 
     /* Two lines, however many threads. */
     text = fixture_journal(f);
-    assert_non_null(strstr(text, "\nprocess pid=100 start=1000 group=100 session=100 original=0-7 whole=yes\n"
-                                 "mask pid=100 start=1000 mask=0-3\n"));
+    assert_non_null(strstr(
+        text, "\nprocess pid=100 start=1000 group=100 session=100 place=1 since=1010 original=0-7 whole=yes\n"
+              "mask pid=100 start=1000 mask=0-3\n"));
     assert_null(strstr(text, "thread"));
 
     /* Nothing to do any more. */
@@ -269,8 +270,9 @@ static void check_written(void *userdata, ActRecord *record, ActRecordOp op, Tas
     if (op != ACT_RECORD_SET_MASK && op != ACT_RECORD_SET_VIA)
         return;
     text = fixture_journal(f);
-    assert_non_null(
-        strstr(text, "\nprocess pid=100 start=1000 group=100 session=100 original=0-7 whole=yes\n"));
+    assert_non_null(strstr(
+        text,
+        "\nprocess pid=100 start=1000 group=100 session=100 place=1 since=1010 original=0-7 whole=yes\n"));
     assert_non_null(strstr(text, f->actions[0].to == fixture_mask(f, "0-3") ? "mask=0-3\n" : "mask=0-4\n"));
     if (op == ACT_RECORD_SET_VIA)
         assert_non_null(strstr(text, " tid=101 born=1000 cpu=4 "));

@@ -13,18 +13,20 @@
 
 #define BOOT   "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
 #define HEADER "journal version=1 boot=\"" BOOT "\"\n"
-#define BODY                                                                   \
-    "process pid=100 start=1000 group=100 session=90 original=0-7 whole=yes\n" \
-    "mask pid=100 start=1000 mask=0-3\n"                                       \
-    "mask pid=100 start=1000 mask=0-3,5\n"                                     \
-    "process pid=200 start=1000 group=-1 session=0 original=1,3 whole=no\n"    \
-    "mask pid=200 start=1000 mask=0-3\n"                                       \
-    "released pid=200 start=1000 ticks=77\n"                                   \
-    "process pid=200 start=1500 group=200 session=200 original=0-7 whole=no\n" \
-    "thread pid=100 start=1000 tid=101 born=1001 original=2 whole=no\n"        \
-    "narrow pid=100 start=1000 tid=100 born=1000 cpu=5 ticks=1010 last=4000\n" \
-    "settled\n"                                                                \
-    "narrow pid=100 start=1000 tid=101 born=1001 cpu=6 ticks=1011 last=4001\n"
+#define BODY                                                                                                         \
+    "process pid=100 start=1000 group=100 session=90 place=1 since=1005 original=0-7 whole=yes\n"                    \
+    "mask pid=100 start=1000 mask=0-3\n"                                                                             \
+    "mask pid=100 start=1000 mask=0-3,5\n"                                                                           \
+    "process pid=200 start=1000 group=-1 session=0 place=0 since=0 original=1,3 whole=no\n"                          \
+    "mask pid=200 start=1000 mask=0-3\n"                                                                             \
+    "released pid=200 start=1000 ticks=77\n"                                                                         \
+    "process pid=200 start=1500 group=200 session=200 place=18446744073709551615 since=1501 original=0-7 whole=no\n" \
+    "thread pid=100 start=1000 tid=101 born=1001 original=2 whole=no\n"                                              \
+    "narrow pid=100 start=1000 tid=100 born=1000 cpu=5 ticks=1010 last=4000\n"                                       \
+    "settled\n"                                                                                                      \
+    "narrow pid=100 start=1000 tid=101 born=1001 cpu=6 ticks=1011 last=4001\n"                                       \
+    "stranger pid=50 start=900\n"                                                                                    \
+    "stranger pid=300 start=1600\n"
 
 /* A root whose boot id is known. */
 static int setup(void **state)
@@ -205,14 +207,14 @@ static void test_corrupt(void **state)
 #define CORRUPT(text, sentence, n) assert_corrupt(f, text, sizeof(text) - 1, sentence, n)
     CORRUPT(
         HEADER "hello\n" BODY,
-        "2: expected process, thread, mask, narrow, settled, checked, released, fence, fenced, unfenced, kept or unkept",
+        "2: expected process, thread, mask, narrow, settled, checked, released, stranger, fence, fenced, unfenced, kept or unkept",
         3);
     CORRUPT(BODY, "1: expected \"journal version=1 boot=...\"", 2);
     CORRUPT("journal version=2 boot=\"" BOOT "\"\n" BODY, "1: expected version=1, not 2", 3);
     CORRUPT(HEADER "mask pid=5 start=1 mask=0\n" BODY,
             "2: expected a process line for process 5 before the mask line", 3);
-    CORRUPT(HEADER BODY "mask pid=100 start=1000 mask=empty\n", "13: expected a mask with a CPU in it", 3);
-    CORRUPT(HEADER BODY "released pid=100 start=1000 ticks=0\n", "13: expected ticks= of 1 or more", 3);
+    CORRUPT(HEADER BODY "mask pid=100 start=1000 mask=empty\n", "15: expected a mask with a CPU in it", 3);
+    CORRUPT(HEADER BODY "released pid=100 start=1000 ticks=0\n", "15: expected ticks= of 1 or more", 3);
     CORRUPT("\177ELF\2\1\1", "1: expected \"journal version=1 boot=...\"", 0);
     CORRUPT(HEADER "process pid=0 start=1 group=1 session=1 original=1 whole=no\n",
             "2: expected a process number and a mask with a CPU in it", 0);

@@ -132,7 +132,7 @@ static void test_parent_gone(void **state)
     act_record_advance(f->record, 10);
     act_record_exit(f->record, 100);
     /* The number is used again, by somebody who likes the same CPUs. */
-    assert_true(act_record_add_process(f->record, 100, 1, 500, "0-3"));
+    assert_true(act_record_add_process(f->record, 100, 1, 100, "0-3"));
     assert_true(act_record_fork(f->record, 100, 501));
     restart(f);
     fixture_restore(f, 1, 0);
@@ -383,8 +383,9 @@ static void test_compaction(void **state)
 
     text = fixture_journal(f);
     assert_null(strstr(text, "pid=100 "));
-    assert_non_null(
-        strstr(text, "\nprocess pid=200 start=1020 group=100 session=100 original=0-7 whole=yes\n"));
+    assert_non_null(strstr(
+        text,
+        "\nprocess pid=200 start=1020 group=100 session=100 place=1 since=1020 original=0-7 whole=yes\n"));
     assert_int_equal(act_statistics(f->act)->n_journal_failures, 0);
     restart(f);
     fixture_restore(f, 1, 0);

@@ -466,6 +466,51 @@ static void test_newcomers(void **state)
     assert_true(probe_newcomers(b.probe));
 }
 
+static void assert_born(const Bench *b, const char *expected)
+{
+    char text[128] = "";
+    size_t n;
+    const TaskKey *born = probe_born(b->probe, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(born[i].tid, 0);
+        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "%d/%u ", (int)born[i].pid,
+                       (unsigned)born[i].start_ticks);
+    }
+    assert_string_equal(text, expected);
+}
+
+/* Each process once, whether or not anybody wants it; but for kernel threads. */
+static void test_born(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    bench_make(&b);
+    put_process(&b, &(FakeTask){.pid = 100, .start = 1000});
+    put_process(&b, &(FakeTask){.pid = 101, .start = 1000, .flags = 0x00200000});
+    bench_start(&b, NULL);
+    b.decision = PROBE_DECISION_IGNORE;
+    bench_discover(&b);
+    assert_born(&b, "100/1000 ");
+    bench_discover(&b);
+    assert_born(&b, "");
+    put_process(&b, &(FakeTask){.pid = 102, .start = 2000});
+    put_process(&b, &(FakeTask){.pid = 90, .start = 2000});
+    bench_discover(&b);
+    assert_born(&b, "90/2000 102/2000 ");
+
+    /* One whose number is used again is another one as soon as that is seen. */
+    b.decision = PROBE_DECISION_TAKE;
+    put_process(&b, &(FakeTask){.pid = 103, .start = 2000});
+    bench_discover(&b);
+    assert_born(&b, "103/2000 ");
+    take_away(&b, "proc/103");
+    bench_discover(&b);
+    put_process(&b, &(FakeTask){.pid = 103, .start = 3000});
+    bench_discover(&b);
+    assert_born(&b, "103/3000 ");
+}
+
 /* What is read in every discovery stays open, and is read anew. */
 static void test_lists_of_cpus_stay_open(void **state)
 {
@@ -539,6 +584,7 @@ int main(void)
         cmocka_unit_test(test_world_is_replaced),
         cmocka_unit_test(test_no_growth),
         cmocka_unit_test(test_newcomers),
+        cmocka_unit_test(test_born),
         cmocka_unit_test(test_lists_of_cpus_stay_open),
         cmocka_unit_test(test_listed_when_somebody_began),
     };

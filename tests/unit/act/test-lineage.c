@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Who inherited a mask and who was given it by its user. Process 100, a child of the shell 90, lives on 0-3 of eight CPUs.
+ * Everything is put back after a crash, unless a test says otherwise. */
+
+#include "fixture.h"
+
+#include "act/internal.h"
+#include "act/place.h"
+
+#define ELSEWHERE 77U /* cgroups other than the roots */
+
+static int setup(void **state)
+{
+    Fixture *f;
+
+    if (fixture_setup(state) < 0)
+        return -1;
+    f = *state;
+    fixture_start(f);
+    if (!act_record_add_process(f->record, 1, 0, 1, "0-7") ||
+        !act_record_add_process(f->record, 90, 1, 90, "0-7") || !act_record_fork(f->record, 90, 100))
+        return -1;
+    act_record_advance(f->record, 10);
+    /* Born before 100 gets its mask, of the same session, and pinned: not even a tie. */
+    if (!act_record_fork(f->record, 90, 95) || !act_record_fork(f->record, 95, 96) ||
+        !act_record_pin(f->record, 96, "0-3"))
+        return -1;
+    act_record_exit(f->record, 95);
+    act_record_advance(f->record, 10);
+    fixture_world_process(f, 100, "0-7");
+    if (fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1) != PLAN_OUTCOME_DONE)
+        return -1;
+    act_record_advance(f->record, 10);
+    return 0;
+}
+
+/* fork, setsid, fork; those in between end. */
+static void daemonize(Fixture *f, pid_t creator, pid_t pid)
+{
+    assert_true(act_record_fork(f->record, creator, pid - 1));
+    act_record_setsid(f->record, pid - 1);
+    assert_true(act_record_fork(f->record, pid - 1, pid));
+    act_record_exit(f->record, pid - 1);
+}
+
+static void born(Fixture *f, pid_t pid)
+{
+    TaskKey key = act_record_key(f->record, pid);
+
+    key.tid = 0;
+    assert_int_equal(act_follow_births(f->act, &key, 1), 0);
+}
+
+static void crash_and_restore(Fixture *f)
+{
+    fixture_crash(f);
+    fixture_start(f);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
+    assert_mask(f, 100, "0-7");
+    assert_mask(f, 96, "0-3");
+}
+
+/* Born when no daemon looked, of the session and group of 100, by a shell that lives. */
+static void test_innocent(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_fork(f->record, 90, 200));
+    assert_true(act_record_pin(f->record, 200, "0-3"));
+    assert_true(act_record_fork(f->record, 90, 210)); /* its own session */
+    act_record_setsid(f->record, 210);
+    assert_true(act_record_pin(f->record, 210, "0-3"));
+    assert_true(act_record_fork(f->record, 200, 220)); /* and a child */
+    assert_true(act_record_fork(f->record, 100, 300)); /* an heir beside them */
+    crash_and_restore(f);
+    assert_mask(f, 200, "0-3");
+    assert_mask(f, 210, "0-3");
+    assert_mask(f, 220, "0-3");
+    assert_mask(f, 300, "0-7");
+}
+
+/* The same, when 100 has ended meanwhile and it cannot be its child any more. */
+static void test_innocent_later(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_fork(f->record, 100, 300));
+    act_record_exit(f->record, 100);
+    act_record_advance(f->record, 10);
+    assert_true(act_record_fork(f->record, 90, 200));
+    assert_true(act_record_pin(f->record, 200, "0-3"));
+    fixture_crash(f);
+    fixture_start(f);
+    fixture_restore(f, 1, 0);
+    assert_mask(f, 200, "0-3");
+    assert_mask(f, 300, "0-7");
+}
+
+static void test_daemon(void **state)
+{
+    Fixture *f = *state;
+
+    daemonize(f, 100, 201);
+    assert_true(act_record_fork(f->record, 201, 202));
+    assert_true(act_record_clone(f->record, 202, 203));
+    crash_and_restore(f);
+    assert_mask(f, 201, "0-7");
+    assert_mask(f, 202, "0-7");
+    assert_mask(f, 203, "0-7");
+}
+
+/* One in other cgroups, which inherited what the user of its parent chose. */
+static void test_daemon_of_others(void **state)
+{
+    Fixture *f = *state;
+
+    act_record_set_place(f->record, 90, ELSEWHERE);
+    assert_true(act_record_pin(f->record, 90, "0-3"));
+    daemonize(f, 90, 201);
+    assert_true(act_record_pin(f->record, 90, "0-7"));
+    crash_and_restore(f);
+    assert_mask(f, 201, "0-3");
+}
+
+/* Where cgroups say something, a session of its own is tie enough; in the roots it is not. */
+static void test_place(void **state)
+{
+    Fixture *f = *state;
+
+    act_record_set_place(f->record, 100, ELSEWHERE);
+    assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, NULL, NULL, -1), PLAN_OUTCOME_DONE);
+    act_record_advance(f->record, 10);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_true(act_record_fork(f->record, 100, 201));
+    act_record_detach(f->record, 201);
+    assert_true(act_record_fork(f->record, 100, 211));
+    act_record_detach(f->record, 211);
+    act_record_set_place(f->record, 211, ACT_PLACE_ROOT);
+    crash_and_restore(f);
+    assert_mask(f, 201, "0-7");
+    assert_mask(f, 211, "0-3");
+}
+
+/* A session whose leader lives was begun by that one: what holds for it, holds for those it bore. */
+static void test_leader(void **state)
+{
+    Fixture *f = *state;
+
+    /* 210 leads, 211 bears 212 and ends. */
+    assert_true(act_record_fork(f->record, 90, 210));
+    act_record_setsid(f->record, 210);
+    assert_true(act_record_fork(f->record, 210, 211));
+    assert_true(act_record_fork(f->record, 211, 212));
+    assert_true(act_record_pin(f->record, 212, "0-3"));
+    act_record_exit(f->record, 211);
+    /* The same from 100. */
+    assert_true(act_record_fork(f->record, 100, 220));
+    act_record_setsid(f->record, 220);
+    assert_true(act_record_fork(f->record, 220, 221));
+    assert_true(act_record_fork(f->record, 221, 222));
+    act_record_exit(f->record, 221);
+    crash_and_restore(f);
+    assert_mask(f, 212, "0-3");
+    assert_mask(f, 222, "0-7");
+}
+
+/* Orphans of a container are adopted by its first process, others by one that is known by their session. */
+static void test_reapers(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_fork(f->record, 90, 110));
+    act_record_set_first(f->record, 110);
+    assert_true(act_record_fork(f->record, 110, 120)); /* of the group of 100, and an orphan as it seems */
+    assert_true(act_record_pin(f->record, 120, "0-3"));
+    assert_true(act_record_fork(f->record, 90, 130)); /* the same without it being the first */
+    assert_true(act_record_fork(f->record, 130, 140));
+    assert_true(act_record_pin(f->record, 140, "0-3"));
+    act_record_setsid(f->record, 130);
+    assert_true(act_record_fork(f->record, 130, 150));
+    assert_true(act_record_pin(f->record, 150, "0-3"));
+    crash_and_restore(f);
+    assert_mask(f, 120, "0-7");
+    assert_mask(f, 140, "0-7");
+    assert_mask(f, 150, "0-3");
+}
+
+/* Seen while who bore it lived: not forgotten when nothing ties it any more. */
+static void test_heir_is_remembered(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_fork(f->record, 100, 200));
+    born(f, 200);
+    act_record_detach(f->record, 200);
+    assert_true(act_record_fork(f->record, 200, 210));
+    act_record_detach(f->record, 210);
+    assert_true(act_record_fork(f->record, 200, 220));
+    crash_and_restore(f);
+    assert_mask(f, 200, "0-7");
+    assert_mask(f, 210, "0-3"); /* nobody saw it: a limit */
+    assert_mask(f, 220, "0-7");
+}
+
+static void test_stranger_is_remembered(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP_FREE char *text = NULL;
+
+    assert_true(act_record_fork(f->record, 90, 110));
+    assert_true(act_record_fork(f->record, 110, 200));
+    assert_true(act_record_pin(f->record, 200, "0-3"));
+    born(f, 200);
+    born(f, 200);
+    text = fixture_journal(f);
+    assert_non_null(strstr(text, "\nstranger pid=200 start=1030\n"));
+    assert_null(strstr(strstr(text, "\nstranger") + 1, "\nstranger"));
+    /* Now they look like orphans of the group of 100. */
+    act_record_exit(f->record, 110);
+    assert_true(act_record_fork(f->record, 200, 210));
+    crash_and_restore(f);
+    assert_mask(f, 200, "0-3");
+    assert_mask(f, 210, "0-3");
+}
+
+/* Met while a daemon is in the making: what bore it is an orphan that nothing ties, and ends a moment later. */
+static void test_undecided(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP_FREE char *before = NULL, *after = NULL;
+
+    assert_true(act_record_fork(f->record, 100, 199));
+    act_record_detach(f->record, 199);
+    assert_true(act_record_fork(f->record, 199, 200));
+    born(f, 200);
+    before = fixture_journal(f);
+    assert_null(strstr(before, "pid=200 "));
+    act_record_exit(f->record, 199);
+    assert_int_equal(act_follow_births(f->act, NULL, 0), 0);
+    after = fixture_journal(f);
+    assert_non_null(strstr(after, "\nprocess pid=200 "));
+    act_record_detach(f->record, 200);
+    crash_and_restore(f);
+    assert_mask(f, 200, "0-7");
+}
+
+/* One that stays undecided is not looked at for ever. */
+static void test_undecided_for_long(void **state)
+{
+    Fixture *f = *state;
+
+    for (pid_t pid = 1000; pid < 1300; pid++) {
+        assert_true(act_record_fork(f->record, 100, pid));
+        act_record_detach(f->record, pid);
+        born(f, pid);
+    }
+    assert_in_range(f->act->n_undecided, 1, ACT_UNDECIDED_MAX);
+    for (unsigned i = 0; i < 10; i++)
+        assert_int_equal(act_follow_births(f->act, NULL, 0), 0);
+    assert_int_equal(f->act->n_undecided, 0);
+}
+
+/* Whose mask is not ours is nobody's business, and what is whole neither. */
+static void test_births_of_others(void **state)
+{
+    Fixture *f = *state;
+    size_t n = f->act->journal->n_lines;
+
+    assert_true(act_record_fork(f->record, 90, 200));
+    assert_true(act_record_fork(f->record, 90, 210));
+    assert_true(act_record_pin(f->record, 210, "1"));
+    born(f, 200);
+    born(f, 210);
+    born(f, 100);
+    assert_int_equal(act_follow_births(f->act, &(TaskKey){.pid = 999, .start_ticks = 1}, 1), 0);
+    assert_int_equal(f->act->journal->n_lines, n);
+}
+
+/* Heirs, and heirs of heirs, are put back with the one they have it from, unless they have a home of their own. */
+static void test_release(void **state)
+{
+    Fixture *f = *state;
+
+    for (pid_t pid = 200; pid < 230; pid += 10) {
+        assert_true(act_record_fork(f->record, 100, pid));
+        born(f, pid);
+    }
+    assert_true(act_record_fork(f->record, 200, 201));
+    born(f, 201);
+    act_record_detach(f->record, 200);
+    act_record_detach(f->record, 201);
+    assert_true(act_record_pin(f->record, 210, "1")); /* by its user, meanwhile */
+    fixture_world_process(f, 220, "0-7");
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 220, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, NULL, NULL, -1), PLAN_OUTCOME_DONE);
+    assert_mask(f, 100, "0-7");
+    assert_mask(f, 200, "0-7");
+    assert_mask(f, 201, "0-7");
+    assert_mask(f, 210, "1");
+    assert_mask(f, 220, "0-3");
+    fixture_restore(f, 1, 0);
+    assert_mask(f, 220, "0-7");
+}
+
+/* The one it has the mask from has ended: it goes with others of that group, with which it would not have gone before. */
+static void test_release_of_the_rest(void **state)
+{
+    Fixture *f = *state;
+
+    for (pid_t pid = 110; pid <= 120; pid += 10) {
+        assert_true(act_record_fork(f->record, 100, pid));
+        fixture_world_process(f, pid, "0-7");
+        assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, pid, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    }
+    act_record_advance(f->record, 10);
+    assert_true(act_record_fork(f->record, 110, 200));
+    assert_true(act_record_fork(f->record, 100, 210));
+    born(f, 200);
+    born(f, 210);
+    assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 110, 0, NULL, NULL, -1), PLAN_OUTCOME_DONE);
+    assert_mask(f, 200, "0-7");
+    assert_mask(f, 210, "0-3");
+    act_record_exit(f->record, 100);
+    f->processes[0].gone = true;
+    assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 120, 0, NULL, NULL, -1), PLAN_OUTCOME_DONE);
+    assert_mask(f, 210, "0-7");
+}
+
+/* What is put back has children that nobody met. Their parent has another mask then, and is known by the journal. */
+static void bear_late(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
+{
+    bool *done = userdata;
+
+    if (op == ACT_RECORD_SET_MASK && task.tid == 201 && !*done) {
+        *done = true;
+        assert_true(act_record_fork(record, 201, 150)); /* behind the sweep, by its number */
+        act_record_setsid(record, 150);
+        assert_true(act_record_fork(record, 201, 250));
+        act_record_setsid(record, 250);
+    }
+}
+
+static void test_children_of_restored(void **state)
+{
+    Fixture *f = *state;
+    bool done = false;
+
+    daemonize(f, 100, 201);
+    act_record_exit(f->record, 100);
+    act_record_set_hook(f->record, bear_late, &done);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
+    assert_true(done);
+    assert_mask(f, 201, "0-7");
+    assert_mask(f, 150, "0-7");
+    assert_mask(f, 250, "0-7");
+}
+
+/* A bound on what is kept. */
+static void test_many_strangers(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_fork(f->record, 90, 200));
+    assert_true(act_record_pin(f->record, 200, "0-3"));
+    for (uint64_t i = 0; i < JOURNAL_STRANGERS_MAX + 10; i++)
+        assert_int_equal(journal_note_stranger(f->act->journal, 1000 + (pid_t)i, 1), 0);
+    born(f, 200);
+    assert_int_equal(f->act->journal->n_strangers, JOURNAL_STRANGERS_MAX);
+    crash_and_restore(f);
+    assert_mask(f, 200, "0-3");
+    assert_int_equal(f->act->journal->n_strangers, 0);
+}
+
+static void test_texts(void **state)
+{
+    (void)state;
+    assert_int_equal(place_of_cgroups(""), ACT_PLACE_UNKNOWN);
+    assert_int_equal(place_of_cgroups("0::/\n"), ACT_PLACE_ROOT);
+    assert_int_equal(place_of_cgroups("3:cpuset:/\n1:name=systemd:/\n0::/\n"), ACT_PLACE_ROOT);
+    assert_true(place_of_cgroups("0::/a\n") > ACT_PLACE_ROOT);
+    assert_true(place_of_cgroups("0::/a/\n") > ACT_PLACE_ROOT);
+    assert_int_equal(place_of_cgroups("3:cpuset:/\n0::/a\n"), place_of_cgroups("3:cpuset:/\n0::/a\n"));
+    assert_int_not_equal(place_of_cgroups("3:cpuset:/\n0::/a\n"), place_of_cgroups("3:cpuset:/a\n0::/\n"));
+
+    assert_false(place_is_first(""));
+    assert_false(place_is_first("Name:\ta\nNSpid:\t1\n")); /* of ours, which is known by its number */
+    assert_true(place_is_first("Name:\ta\nNSpid:\t4711\t1\nNSpgid:\t4711\t1\n"));
+    assert_false(place_is_first("Name:\ta\nNSpid:\t4711\t17\n"));
+    assert_true(place_is_first("Name:\ta\nNSpid:\t4711\t17\t1\n"));
+    assert_false(place_is_first("Name:\tNSpid:\t4711\t1\n"));
+    assert_false(place_is_first("Name:\ta\nNSpid:\tx\t1\n"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_innocent),
+        TEST(test_innocent_later),
+        TEST(test_daemon),
+        TEST(test_daemon_of_others),
+        TEST(test_place),
+        TEST(test_leader),
+        TEST(test_reapers),
+        TEST(test_heir_is_remembered),
+        TEST(test_stranger_is_remembered),
+        TEST(test_undecided),
+        TEST(test_undecided_for_long),
+        TEST(test_births_of_others),
+        TEST(test_release),
+        TEST(test_release_of_the_rest),
+        TEST(test_children_of_restored),
+        TEST(test_many_strangers),
+        cmocka_unit_test(test_texts),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
