@@ -13,6 +13,7 @@
 #include "act/internal.h"
 #include "act/lineage.h"
 #include "act/passage.h"
+#include "act/pins.h"
 #include "base/time.h"
 
 /* A group that comes to need all nodes is released while it works, as a part of placing it. Then the search for children is put off for
@@ -122,7 +123,7 @@ static int change(Work *work, TaskKey task, bool ours, const JournalPassage *pas
         }
     }
 
-    r = act_note_change(act, &change);
+    r = pins_note_change(act, work->world, &change);
     if (r < 0) {
         hwloc_bitmap_free(via);
         act->statistics.n_journal_failures += r != -ENOMEM;
@@ -138,20 +139,48 @@ static int change(Work *work, TaskKey task, bool ours, const JournalPassage *pas
     return outcome_of(r);
 }
 
-/* Enters a process that the journal does not know, although the plan says that its threads were born with the mask they
- * are to get: it knows groups, and so members that nothing ties to their ancestors any more. */
-static int enter_member(Work *work, TaskKey task, JournalProcess **ret)
+/* A process that is not under our masks, as far as the journal knows, and has the one that it is to get. Threads from
+ * outside that a fence keeps in show the home as their mask: nobody chose it, and the plan says what they had. */
+static int enter_fenced(Work *work, TaskKey task)
 {
     const PlanAction *action = work->action;
-    JournalChange change = {.process = work->process, .task = task, .mask = work->have};
+    JournalChange change = {
+        .process = work->process,
+        .task = task,
+        .original = {.mask = action->original, .whole = is_whole(work, action->original)},
+        .mask = work->have,
+    };
+
+    return act_note_change(work->act, &change);
+}
+
+/* Else it is a member that little ties to its ancestors any more, or its user chose the mask (pins.c). */
+static int enter_member(Work *work, TaskKey task)
+{
+    const Lineage ask = {.member = true};
+    const JournalProcess *from =
+        journal_process(work->act->journal, work->process.pid, work->process.start_ticks)
+            ? NULL
+            : lineage_find(work->act, &ask, &work->process, task, work->have);
+
+    if (from)
+        return lineage_adopt(work->act, &work->process, task, from, work->have);
+    return pins_note(work->act, work->world, &work->process, task, work->have);
+}
+
+/* Enters such a process. *ret stays when there is nothing to enter. */
+static int enter_as_is(Work *work, TaskKey task, JournalProcess **ret)
+{
+    const PlanAction *action = work->action;
+    bool fenced = work->act->fences && fences_hold(work->act->fences, work->process.pid);
     int r;
 
-    if (action->kind != PLAN_KIND_SET_HOME || !action->original ||
-        !act_mask_same(work->act, work->have, action->to) ||
-        act_mask_same(work->act, work->have, action->original))
+    if (action->kind != PLAN_KIND_SET_HOME || !act_mask_same(work->act, work->have, action->to) ||
+        is_whole(work, work->have))
         return 0;
-    change.original = (JournalOriginal){.mask = action->original, .whole = is_whole(work, action->original)};
-    r = act_note_change(work->act, &change);
+    if (fenced && (!action->original || act_mask_same(work->act, work->have, action->original)))
+        return 0;
+    r = fenced ? enter_fenced(work, task) : enter_member(work, task);
     if (r == 0)
         *ret = journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
     return r;
@@ -169,7 +198,7 @@ static int look_up(Work *work, TaskKey task, bool *ret_ours)
         return 0;
     r = lineage_entry(work->act, &work->process, task, work->have, &entry);
     if (r == 0 && (!entry || entry->released_ticks > 0))
-        r = enter_member(work, task, &entry);
+        r = enter_as_is(work, task, &entry);
     if (r < 0) {
         work->act->statistics.n_journal_failures += r != -ENOMEM;
         return r == -ENOMEM ? r : PLAN_OUTCOME_UNJOURNALLED;

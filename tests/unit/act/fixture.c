@@ -27,6 +27,7 @@ int fixture_setup(void **state)
     f->record = act_record_new(8);
     f->ops = act_ops_record;
     f->world.processes = f->processes;
+    f->world.tasks = f->tasks;
     f->plan.actions = f->actions;
     if (f->root_fd < 0 || !f->pool || !f->record)
         return -1;
@@ -114,6 +115,22 @@ void fixture_world_process(Fixture *f, pid_t pid, const char *cpuset)
         .group = {0},
     };
     f->world.n_processes++;
+}
+
+void fixture_world_task(Fixture *f, pid_t pid, pid_t tid)
+{
+    int32_t process = 0;
+
+    assert_true(f->world.n_tasks < ARRAY_SIZE(f->tasks));
+    while (f->processes[process].pid != pid)
+        process++;
+    f->tasks[f->world.n_tasks++] = (Task){
+        .tid = tid,
+        .process = {process},
+        .start_ticks = act_record_key(f->record, tid).start_ticks,
+        .allowed = fixture_mask(f, act_record_mask(f->record, tid)),
+        .lease = -1,
+    };
 }
 
 PlanOutcome fixture_do(Fixture *f, PlanKind kind, pid_t pid, pid_t tid, const char *from, const char *to,

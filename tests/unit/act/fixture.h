@@ -27,6 +27,7 @@ typedef struct Fixture {
     Act *act;
     World world;
     Process processes[16];
+    Task tasks[16];
     Plan plan;
     PlanAction actions[FIXTURE_ACTIONS];
     PlanOutcome outcomes[FIXTURE_ACTIONS];
@@ -47,6 +48,9 @@ void fixture_crash(Fixture *f);
 
 /* Puts a process into the World. */
 void fixture_world_process(Fixture *f, pid_t pid, const char *cpuset);
+
+/* Puts a thread of it into the World, with the mask that it has now; in ascending order. */
+void fixture_world_task(Fixture *f, pid_t pid, pid_t tid);
 
 /* Carries out one action and returns its outcome. `tid` 0: the whole process. `from`, `to` NULL: none. */
 PlanOutcome fixture_do(Fixture *f, PlanKind kind, pid_t pid, pid_t tid, const char *from, const char *to,
