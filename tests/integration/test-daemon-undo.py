@@ -1,0 +1,294 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Whose mask it is: of who pinned a thread to exactly a home, and of who inherited one, whatever became of its parents."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import lib
+
+# Says its number, and then does what it is told, a line at a time. A child that is to become a daemon ends those who bore it.
+SERVANT = r"""
+import os, sys
+
+def say(text):
+    os.write(1, f"{text}\n".encode())
+
+def wait():
+    os.execvp("sleep", ["sleep", "1000"])
+
+def child():
+    if os.fork() == 0:
+        say(os.getpid())
+        wait()
+
+def session():
+    if os.fork() == 0:
+        os.setsid()
+        say(os.getpid())
+        wait()
+
+def daemon():
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            say(os.getpid())
+            wait()
+        os._exit(0)
+    os.wait()
+
+# Each bears the next one, in a session of its own, and ends.
+def chain():
+    if os.fork() == 0:
+        for _ in range(200):
+            os.setsid()
+            if os.fork() > 0:
+                os._exit(0)
+        say(os.getpid())
+        wait()
+    os.wait()
+
+def orphan():
+    if os.fork() == 0:
+        if os.fork() == 0:
+            say(os.getpid())
+            wait()
+        os._exit(0)
+    os.wait()
+
+say(os.getpid())
+for line in sys.stdin:
+    {"child": child, "session": session, "daemon": daemon, "chain": chain, "orphan": orphan}[line.strip()]()
+"""
+
+
+class Undo(lib.DaemonTest):
+    def setUp(self):
+        lib.need_placing()
+        super().setUp()
+        # By name, so that its children, which are called sleep, are nobody's.
+        self.comm = f"np{self.mark[:10]}"
+        self.interpreter = self.directory / self.comm
+        self.interpreter.symlink_to(os.path.realpath(sys.executable))
+        (self.policies / "50-test.policy").write_text(
+            f"[Match]\nComm={self.comm}\n[Workload]\nMinAgeSec=0\n[Placement]\nMode=fixed\nNodes=0\n", encoding="ascii")
+
+    def servant(self, **popen):
+        servant = subprocess.Popen([str(self.interpreter), "-c", SERVANT], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   text=True, **popen)
+        for pipe in (servant.stdin, servant.stdout):
+            self.addCleanup(pipe.close)
+        self.addCleanup(servant.wait)
+        self.addCleanup(servant.kill)
+        self.assertEqual(int(servant.stdout.readline()), servant.pid)
+        return servant
+
+    def ask(self, servant, what):
+        servant.stdin.write(f"{what}\n")
+        servant.stdin.flush()
+        pid = int(servant.stdout.readline())
+        self.addCleanup(self.end, pid)
+        return pid
+
+    @staticmethod
+    def end(pid):
+        with lib.contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    @staticmethod
+    def masks(*pids):
+        return [",".join(sorted(set(lib.affinity(pid).values()))) for pid in pids]
+
+    def wait_narrow(self, daemon, pid):
+        lib.wait_until("it to be at home", lambda: self.full not in self.masks(pid) or daemon.process.poll() is not None)
+        self.assertIsNone(daemon.process.poll(), daemon.log())
+        return os.sched_getaffinity(pid)
+
+    def ticks(self, daemon, n=3):
+        tick = daemon.ctl("status")["tick"]
+        lib.wait_until("some ticks", lambda: daemon.ctl("status")["tick"] >= tick + n)
+
+    def pinned(self, cpus, **popen):
+        """Somebody else's, a child of this process and of its session."""
+        process = subprocess.Popen(["sleep", "1000"], preexec_fn=lambda: os.sched_setaffinity(0, cpus), **popen)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def over(self, daemon, how):
+        """A clean stop, or a kill and what comes after it."""
+        if how == "stop":
+            daemon.stop()
+            return
+        daemon.kill()
+        if how == "restart":
+            (self.policies / "50-test.policy").unlink(missing_ok=True)
+            self.daemon().ready().stop()
+        else:
+            run = self.daemon("--restore")
+            run.process.wait(lib.DEADLINE_SEC)
+            self.assertEqual(run.process.returncode, 0, run.log())
+
+    WAYS = ("stop", "restart", "restore")
+
+
+class Pins(Undo):
+    """A user's pin that happens to be the home."""
+
+    def test_thread_pinned_to_the_home(self):
+        for how in self.WAYS:
+            with self.subTest(how=how):
+                self.setUp()
+                self.write_policy()
+                probe = self.spinner("--asleep")
+                daemon = self.daemon().ready()
+                home = self.wait_narrow(daemon, probe.pid)
+                daemon.stop()
+                probe.end()
+
+                workload = self.spinner("--asleep", "--threads=3")
+                lib.wait_until("the threads", lambda workload=workload: len(lib.affinity(workload.pid)) == 4)
+                pinned = max(lib.affinity(workload.pid))
+                os.sched_setaffinity(pinned, home)
+                daemon = self.daemon().ready()
+                self.wait_home(daemon, workload)
+                self.ticks(daemon)
+                self.over(daemon, how)
+                masks = lib.affinity(workload.pid)
+                self.assertEqual(masks.pop(pinned), self.list_of(home))
+                self.assertEqual(set(masks.values()), {self.full})
+
+    def test_process_pinned_to_the_home_of_its_group(self):
+        for how in self.WAYS:
+            with self.subTest(how=how):
+                self.setUp()
+                self.write_policy()
+                first = self.spinner("--asleep")
+                daemon = self.daemon().ready()
+                home = self.wait_narrow(daemon, first.pid)
+                second = self.spinner("--asleep", preexec_fn=lambda home=home: os.sched_setaffinity(0, home))
+                lib.wait_until("it to be known", lambda daemon=daemon, second=second: daemon.ctl(
+                    "explain", str(second.pid))["managed"])
+                self.ticks(daemon)
+                self.over(daemon, how)
+                self.assertEqual(first.masks(), {self.full})
+                self.assertEqual(second.masks(), {self.list_of(home)})
+
+    def test_pinned_while_managed(self):
+        """taskset -apc to other CPUs: nothing is put back, and nobody says so."""
+        workload = self.servant()
+        daemon = self.daemon().ready()
+        home = self.wait_narrow(daemon, workload.pid)
+        chosen = set(lib.own_cpus()) - home
+        os.sched_setaffinity(workload.pid, chosen)
+        mask = self.list_of(chosen)
+        move = lib.wait_until("the daemon to yield", lambda: [m for m in daemon.ctl("moves") if m["kind"] == "release"])[0]
+        self.assertEqual((move["outcome"], move["from"], move["to"]), ("foreign", mask, mask))
+        status = daemon.ctl("status")
+        self.assertEqual((status["releases"], status["pinned"], status["foreign_restores"]), (0, 1, 1))
+        says = daemon.ctl_run("status").stdout
+        self.assertIn("1 of them as somebody else pinned it", says)
+        self.assertIn("1 thread left as somebody else pinned it", says)
+        daemon.stop()
+        self.assertEqual(self.masks(workload.pid), [mask])
+
+
+class Strangers(Undo):
+    """Who is pinned to the home of a managed process, in its session, and no child of it."""
+
+    def test_born_after_the_kill(self):
+        for how in ("restart", "restore"):
+            with self.subTest(how=how):
+                self.setUp()
+                servant = self.servant()
+                daemon = self.daemon().ready()
+                home = self.wait_narrow(daemon, servant.pid)
+                daemon.kill()
+                innocent, apart = self.pinned(home), self.pinned(home, start_new_session=True)
+                self.assertEqual(os.getsid(innocent.pid), os.getsid(servant.pid))
+                heirs = [self.ask(servant, what) for what in ("child", "session", "daemon", "orphan")]
+                self.over(daemon, how)
+                self.assertEqual(self.masks(innocent.pid, apart.pid), 2 * [self.list_of(home)])
+                self.assertEqual(self.masks(servant.pid, *heirs), 5 * [self.full])
+
+    def test_whose_parent_ends(self):
+        """Of those seen while who bore them lived, it is not forgotten."""
+        for how in self.WAYS:
+            with self.subTest(how=how):
+                self.setUp()
+                servant = self.servant()
+                daemon = self.daemon().ready()
+                home = self.wait_narrow(daemon, servant.pid)
+                innocent = subprocess.Popen(["sh", "-c", "sleep 1000 >/dev/null & echo $!; read line"], stdin=subprocess.PIPE,
+                                            stdout=subprocess.PIPE, text=True)
+                pid = int(innocent.stdout.readline())
+                self.addCleanup(self.end, pid)
+                os.sched_setaffinity(pid, home)
+                self.ticks(daemon)
+                innocent.communicate("\n")
+                self.assertNotEqual(pathlib.Path(f"/proc/{pid}/stat").read_text().split()[3], str(innocent.pid))
+                self.over(daemon, how)
+                self.assertEqual(self.masks(servant.pid, pid), [self.full, self.list_of(home)])
+
+
+class Heirs(Undo):
+    """Who inherited a mask, and is matched by no policy."""
+
+    KINDS = ("child", "session", "orphan", "daemon", "daemon", "chain")
+
+    def inherited(self, home, heirs):
+        """One that was met before it was called sleep was managed, and is released already."""
+        self.assertLessEqual(set(self.masks(*heirs)), {home, self.full})
+
+    def test_daemons(self):
+        for how in self.WAYS:
+            with self.subTest(how=how):
+                self.setUp()
+                servant = self.servant()
+                daemon = self.daemon().ready()
+                home = self.list_of(self.wait_narrow(daemon, servant.pid))
+                heirs = [self.ask(servant, what) for what in self.KINDS]
+                self.inherited(home, heirs)
+                self.over(daemon, how)
+                self.assertEqual(self.masks(servant.pid, *heirs), (1 + len(heirs)) * [self.full])
+
+    def test_whose_parent_ends(self):
+        """In sessions of their own, and nobody is left who bore them: they were seen before."""
+        for how in self.WAYS:
+            with self.subTest(how=how):
+                self.setUp()
+                servant = self.servant()
+                daemon = self.daemon().ready()
+                home = self.list_of(self.wait_narrow(daemon, servant.pid))
+                heirs = [self.ask(servant, what) for what in self.KINDS]
+                journal = self.runtime / "journal"
+                lib.wait_until("all to be written down", lambda journal=journal, heirs=heirs: all(
+                    f"process pid={pid} " in journal.read_text() for pid in heirs))
+                servant.kill()
+                servant.wait()
+                self.inherited(home, heirs)
+                self.over(daemon, how)
+                self.assertEqual(self.masks(*heirs), len(heirs) * [self.full])
+
+    def test_release(self):
+        servant = self.servant()
+        daemon = self.daemon().ready()
+        home = self.list_of(self.wait_narrow(daemon, servant.pid))
+        heirs = [self.ask(servant, what) for what in self.KINDS]
+        pinned = self.ask(servant, "child")
+        chosen = set(lib.own_cpus()) - os.sched_getaffinity(servant.pid)
+        os.sched_setaffinity(pinned, chosen)
+        self.ticks(daemon)
+        self.inherited(home, heirs)
+        daemon.ctl_run("release", str(servant.pid)).check_returncode()
+        self.assertEqual(self.masks(servant.pid, *heirs), (1 + len(heirs)) * [self.full])
+        self.assertEqual(self.masks(pinned), [self.list_of(chosen)])
+        daemon.stop()
+        self.assertEqual(self.masks(pinned), [self.list_of(chosen)])
+
+
+if __name__ == "__main__":
+    lib.main()
