@@ -75,7 +75,9 @@ class Daemon:
             if run.returncode == 0:
                 return json.loads(run.stdout)
             if self.process.poll() is not None or time.monotonic() > deadline:
-                sys.exit(f"numaplacectl {' '.join(args)}: {run.stderr.strip()}")
+                self.log.seek(0)
+                sys.exit(f"numaplacectl {' '.join(args)}: {run.stderr.strip()}; numaplaced has status {self.process.poll()} and said:\n"
+                         + self.log.read().decode(errors="replace")[-2000:])
 
 
 class Output:

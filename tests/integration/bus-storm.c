@@ -4,7 +4,11 @@
  * makes, to show that placing goes on under it. Prints one line of JSON. Fifty clients share a process: with a thousand in one it
  * would be the storm's own event loop that is measured.
  *
- * usage: bus-storm CLIENTS CALLS_PER_SECOND SECONDS [ADDRESS-OF-THE-SOCKET] */
+ * However slowly they come: nobody asks before all are connected or turned away, and nobody leaves before all have asked and been
+ * answered. With 0 seconds that lasts until SIGTERM, and a line "ready" says when it begins; with a number and an x, until there are
+ * so many answers.
+ *
+ * usage: bus-storm CLIENTS CALLS_PER_SECOND SECONDS|ANSWERSx [ADDRESS-OF-THE-SOCKET] */
 
 #include "base/parse.h"
 #include "base/time.h"
@@ -12,17 +16,20 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
 #define ROUND_USEC (10 * USEC_PER_MSEC)
-/* How long connecting may take, and answers when nothing is asked any more. */
-#define REST_USEC           (60 * USEC_PER_SEC)
+/* How long connecting may take, and answers when nothing is asked any more. Only a hang takes longer. */
+#define REST_USEC           (300 * USEC_PER_SEC)
 #define CLIENTS_PER_PROCESS 50U
 /* The bus itself refuses more than 128 unanswered calls of one client. */
 #define PENDING_MAX 64U
@@ -34,9 +41,21 @@ typedef struct Client {
     bool ready, dead, served;
 } Client;
 
+/* In memory that all processes have. */
+typedef struct Gate {
+    uint32_t n_processes;
+    uint32_t enough; /* answers; 0: never */
+    atomic_uint n_answers;
+    atomic_uint n_in;   /* processes whose clients are connected or turned away */
+    atomic_uint n_over; /* processes whose clients have asked, and been answered */
+    atomic_bool stop;
+} Gate;
+
 /* Of one process. */
 typedef struct Storm {
+    Gate *gate;
     sd_event *event;
+    bool in, over; /* counted at the gate */
     Client *clients;
     const char *address; /* NULL: the system bus */
     pid_t pid;
@@ -55,6 +74,8 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error)
         client->storm->n_errors++;
     else
         client->storm->n_replies++;
+    if (atomic_fetch_add(&client->storm->gate->n_answers, 1) + 1 == client->storm->gate->enough)
+        atomic_store(&client->storm->gate->stop, true);
     client->storm->n_served += !client->served;
     client->served = true;
     return 1;
@@ -99,24 +120,59 @@ static Client *next_client(Storm *storm)
     return client;
 }
 
-static int on_round(sd_event_source *source, uint64_t usec, void *userdata)
+/* The last process to come in opens the gate. */
+static void come_in(Storm *storm)
 {
-    Storm *storm = userdata;
-    uint64_t now = time_now_usec(), due;
+    if (!storm->in && atomic_fetch_add(&storm->gate->n_in, 1) + 1 == storm->gate->n_processes &&
+        storm->seconds == 0)
+        (void)!write(STDOUT_FILENO, "ready\n", strlen("ready\n"));
+    storm->in = true;
+}
+
+static void be_over(Storm *storm)
+{
+    if (!storm->over)
+        (void)atomic_fetch_add(&storm->gate->n_over, 1);
+    storm->over = true;
+}
+
+/* Asks as many as are due by now. */
+static int ask_some(Storm *storm, uint64_t now)
+{
+    uint64_t due;
     int r = 0;
 
-    if (now >= storm->end_usec && (storm->n_pending == 0 || now >= storm->end_usec + REST_USEC))
-        return sd_event_exit(storm->event, 0);
+    if (storm->begin_usec == 0) {
+        storm->begin_usec = now;
+        storm->end_usec = storm->seconds > 0 ? now + (uint64_t)storm->seconds * USEC_PER_SEC : UINT64_MAX;
+    }
+    if (atomic_load(&storm->gate->stop))
+        storm->end_usec = MIN(storm->end_usec, now);
     due = (MIN(now, storm->end_usec) - storm->begin_usec) * storm->rate / USEC_PER_SEC;
     while (r >= 0 && storm->n_calls + storm->n_held < due)
         r = ask(next_client(storm));
-    if (r < 0)
+    return r;
+}
+
+static int on_round(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    Storm *storm = userdata;
+    const Gate *gate = storm->gate;
+    uint64_t now = time_now_usec();
+    int r = 0;
+
+    if (atomic_load(&gate->n_in) == gate->n_processes && !storm->over) {
+        r = ask_some(storm, now);
+        if (now >= storm->end_usec && (storm->n_pending == 0 || now - storm->end_usec >= REST_USEC))
+            be_over(storm);
+    }
+    if (r < 0 || atomic_load(&gate->n_over) == gate->n_processes)
         return sd_event_exit(storm->event, r);
     r = sd_event_source_set_time(source, now + ROUND_USEC);
     return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* The storm begins when all are connected and listen, or have been turned away. */
+/* Its rounds begin when all are connected and listen, or have been turned away. */
 static int client_ready(Client *client)
 {
     Storm *storm = client->storm;
@@ -127,9 +183,8 @@ static int client_ready(Client *client)
     client->ready = true;
     if (++storm->n_ready < storm->n_clients)
         return 0;
-    storm->begin_usec = time_now_usec();
-    storm->end_usec = storm->begin_usec + storm->seconds * USEC_PER_SEC;
-    r = sd_event_add_time(storm->event, NULL, CLOCK_MONOTONIC, storm->begin_usec, USEC_PER_MSEC, on_round,
+    come_in(storm);
+    r = sd_event_add_time(storm->event, NULL, CLOCK_MONOTONIC, time_now_usec(), USEC_PER_MSEC, on_round,
                           storm);
     return r < 0 ? sd_event_exit(storm->event, r) : 0;
 }
@@ -208,7 +263,7 @@ static int on_late(sd_event_source *source, uint64_t usec, void *userdata)
 {
     Storm *storm = userdata;
 
-    return storm->begin_usec == 0 ? sd_event_exit(storm->event, -ETIMEDOUT) : 0;
+    return storm->in ? 0 : sd_event_exit(storm->event, -ETIMEDOUT);
 }
 
 static int run(Storm *storm)
@@ -223,6 +278,9 @@ static int run(Storm *storm)
         r = connect_client(storm, &storm->clients[i]);
     if (r >= 0)
         r = sd_event_loop(storm->event);
+    /* Nobody waits for one that failed, or has nobody left. */
+    come_in(storm);
+    be_over(storm);
     for (uint32_t i = 0; clients && i < storm->n_clients; i++)
         sd_bus_close_unref(clients[i].bus);
     sd_event_unref(storm->event);
@@ -240,7 +298,11 @@ static int start(Storm *storm, const Storm *all, uint32_t i, uint32_t n)
     storm->rate = all->rate * (i + 1) / n - all->rate * i / n;
     pid = fork();
     if (pid == 0) {
-        int r = run(storm);
+        int r;
+
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)signal(SIGTERM, SIG_DFL);
+        r = run(storm);
 
         if (r < 0)
             (void)fprintf(stderr, "bus-storm: %s\n", strerror(-r));
@@ -268,15 +330,28 @@ static int finish(const Storm *storm, Storm *all)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
 }
 
+/* NULL: no memory. */
+static void *share(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
 static int run_all(Storm *all)
 {
     uint32_t n = (all->n_clients + CLIENTS_PER_PROCESS - 1) / CLIENTS_PER_PROCESS, n_started = 0;
-    Storm *storms =
-        mmap(NULL, n * sizeof(*storms), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int r = storms == MAP_FAILED ? -errno : 0;
+    Storm *storms = share(n * sizeof(*storms));
+    int r = storms ? 0 : -ENOMEM;
 
+    all->gate->n_processes = n;
     for (; r >= 0 && n_started < n; n_started += r >= 0)
         r = start(&storms[n_started], all, n_started, n);
+    /* Those that were not started will not come. */
+    for (uint32_t i = n_started; i < n && r < 0; i++) {
+        (void)atomic_fetch_add(&all->gate->n_in, 1);
+        (void)atomic_fetch_add(&all->gate->n_over, 1);
+    }
     for (uint32_t i = 0; i < n_started; i++) {
         int r2 = finish(&storms[i], all);
 
@@ -285,15 +360,40 @@ static int run_all(Storm *all)
     return r;
 }
 
+/* For the handler of SIGTERM. */
+static Gate *the_gate;
+
+static void on_term(int number)
+{
+    atomic_store(&the_gate->stop, true);
+}
+
+/* SECONDS or ANSWERSx. */
+static int parse_end(char *text, Storm *storm)
+{
+    size_t len = strlen(text);
+
+    if (len == 0 || text[len - 1] != 'x')
+        return parse_u32(text, &storm->seconds);
+    text[len - 1] = '\0';
+    storm->seconds = UINT32_MAX;
+    return parse_u32(text, &storm->gate->enough);
+}
+
 int main(int argc, char **argv)
 {
+    const struct sigaction action = {.sa_handler = on_term, .sa_flags = SA_RESTART};
     Storm storm = {0};
     int r;
 
+    storm.gate = the_gate = share(sizeof(*the_gate));
+    if (!the_gate)
+        return 1;
     if (argc < 4 || argc > 5 || parse_u32(argv[1], &storm.n_clients) < 0 ||
-        parse_u32(argv[2], &storm.rate) < 0 || parse_u32(argv[3], &storm.seconds) < 0 || storm.n_clients == 0)
+        parse_u32(argv[2], &storm.rate) < 0 || parse_end(argv[3], &storm) < 0 || storm.n_clients == 0)
         return 2;
     storm.address = argv[4]; /* NULL at the end of argv */
+    (void)sigaction(SIGTERM, &action, NULL);
     r = run_all(&storm);
     (void)printf("{\"calls\": %" PRIu64 ", \"replies\": %" PRIu64 ", \"errors\": %" PRIu64
                  ", \"signals\": %" PRIu64 ", \"held\": %" PRIu64 ", \"pending\": %" PRIu64

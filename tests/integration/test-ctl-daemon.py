@@ -61,6 +61,7 @@ class Daemon(ctllib.CtlTest):
         cls.spinner = subprocess.Popen([SPINNER, "--threads=2", "--duty-usec=1000", "--period-usec=20000"],
                                        env={**os.environ, "NUMAPLACE_TEST": str(os.getpid())})
         cls.addClassCleanup(cls.end, cls.spinner)
+        lib.wait_until("the spinner's threads", lambda: len(os.listdir(f"/proc/{cls.spinner.pid}/task")) == 3)
         cls.log = open(cls.run_dir / "log", "w+b")
         cls.addClassCleanup(cls.log.close)
         cls.daemon = subprocess.Popen(
@@ -114,7 +115,12 @@ class Daemon(ctllib.CtlTest):
         self.assertIn("2 pretend nodes", text)
         self.assertIn("1 policy, 1 workload, ", text)
 
+    def wait_managed(self):
+        """Another test had the process released, or everything read anew."""
+        self.wait_until(lambda: self.try_json("workloads")[0]["tasks"] == 3, "the threads are managed")
+
     def test_workloads(self):
+        self.wait_managed()
         workload, = self.json("workloads")
         self.has_keys(workload, "workload", without=("lent", "refusals"))
         self.assertEqual((workload["name"], workload["mode"], workload["processes"]), ("10-test", "fixed", 1))
@@ -122,6 +128,7 @@ class Daemon(ctllib.CtlTest):
         self.assertEqual([line.split()[0] for line in lines], ["WORKLOAD", "10-test"])
 
     def test_show(self):
+        self.wait_managed()
         workload = self.json("show", "10-test")
         self.assertEqual(workload["description"], "Under test")
         self.has_keys(workload["groups"][0], "group")
@@ -133,6 +140,7 @@ class Daemon(ctllib.CtlTest):
         self.assertIn("\nGroups:\n", text)
 
     def test_tasks(self):
+        self.wait_managed()
         tasks = self.json("tasks", "10-test")
         for task in tasks:
             self.has_keys(task, "task")
@@ -142,6 +150,7 @@ class Daemon(ctllib.CtlTest):
         self.assertEqual(self.ctl(self.socket, "tasks", "10-test", "--no-legend").count("\n"), len(tasks))
 
     def test_explain_process(self):
+        self.wait_managed()
         explanation = self.json("explain", str(self.spinner.pid))
         self.assertEqual((explanation["kind"], explanation["managed"], explanation["policy"]),
                          ("process", True, "10-test"))

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """org.numaplace1 on a system bus: a dbus-daemon of the test's own, with the bus policy that is installed."""
 
-import contextlib
 import json
 import os
 import pathlib
@@ -45,6 +44,7 @@ CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configurat
     <limit name="max_connections_per_user">4096</limit>
     <limit name="max_completed_connections">4096</limit>
     <limit name="max_incomplete_connections">4096</limit>
+    <limit name="auth_timeout">600000</limit>
 </busconfig>
 """
 
@@ -96,7 +96,7 @@ class BusTest(lib.DaemonTest):
         return daemon
 
     def busctl_argv(self, *args):
-        return ["busctl", f"--address={self.address}", "--json=short", *args]
+        return ["busctl", f"--address={self.address}", "--json=short", f"--timeout={2 * lib.DEADLINE_SEC}", *args]
 
     def busctl(self, *args, who=()):
         return subprocess.run([*who, *self.busctl_argv(*args)], capture_output=True, text=True,
@@ -343,24 +343,24 @@ class Storm(BusTest):
         self.start_bus()
         daemon = self.served(self.daemon_on_bus())
         before = self.answers("GetStatus")[0]
-        storm = subprocess.Popen([STORM, "1000", "2000", "2"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+        storm = subprocess.Popen([STORM, "1000", "2000", "0"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
                                  env=dict(os.environ, **self.env))
         self.addCleanup(storm.stdout.close)
         self.addCleanup(self.stop_bus, storm)
-        ticks = []
-        while storm.poll() is None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                storm.wait(0.5)
-            ticks.append(daemon.ctl("status")["tick"])
-            daemon.ctl_run("pause" if len(ticks) % 2 else "resume", "50-test").check_returncode()
+        self.assertEqual(storm.stdout.readline(), "ready\n")
+        for verb in ("pause", "resume") * 2:
+            tick = daemon.ctl("status")["tick"]
+            daemon.ctl_run(verb, "50-test").check_returncode()
+            # It asks for a tick.
+            lib.wait_until("another tick", lambda before=tick: daemon.ctl("status")["tick"] > before)
+        self.assertIsNone(storm.poll())
+        storm.terminate()
         said = json.loads(storm.stdout.read())
-        self.assertEqual(storm.returncode, 0, said)
+        self.assertEqual(storm.wait(), 0, said)
         self.assertEqual((said["pending"], said["replies"] + said["errors"]), (0, said["calls"]), said)
         self.assertGreater(said["replies"], 0)
-        # Each pause and resume is a signal to each of them.
+        # Each pause and resume is a signal to each of them; the last ones may be under way still.
         self.assertGreater(said["signals"], 1000)
-        # Each of them asks for a tick, and gets it.
-        self.assertGreaterEqual(ticks[-1] - ticks[0], len(ticks) - 1)
         after = self.answers("GetStatus")[0]
         self.assertTrue(after["system_bus"]["data"])
         # Sanitizers keep what was freed.

@@ -12,6 +12,10 @@ import lib
 
 STORM = os.environ["NUMAPLACE_BUS_STORM"]
 
+# Between two ticks, 100 ms apart, a storm of 50,000 calls a second gets 5,000 answers. Four times as many:
+# some ticks came late, because others used the CPUs. A loop that forgets its ticks gives as many as are asked for.
+REPLIES_PER_TICK = 20000
+
 AUTH = b"\0AUTH EXTERNAL " + str(os.geteuid()).encode().hex().encode() + b"\r\nBEGIN\r\n"
 # Of a call of Ping: the path, and the name of the method.
 FIELDS = b"\1\1o\0\x0f\0\0\0/org/numaplace1\0\3\1s\0\4\0\0\0Ping\0"
@@ -102,9 +106,9 @@ class Storm(lib.DaemonTest):
         self.assertEqual(storm.wait(), 0, said)
         self.assertEqual((said["pending"], said["replies"] + said["errors"]), (0, said["calls"]), said)
         self.assertGreater(said["replies"], 0)
-        # Some places may be free again by then, or be taken by who asks here.
-        self.assertGreater(said["turned_away"], 50)
-        self.assertGreaterEqual(said["served"], limit - 50)
+        # However slowly they come, no place is free again before the last one has; but a place may be taken by who asks here.
+        self.assertGreaterEqual(said["turned_away"], 100)
+        self.assertGreaterEqual(said["served"], limit - 1)
         self.all_gone()
         self.assertGreaterEqual(self.status("clients_refused"), said["turned_away"])
         self.assertIn("too many clients", self.running.log())
@@ -116,10 +120,9 @@ class Storm(lib.DaemonTest):
         workload = self.spinner("--threads=8")
         self.wait_home(self.running, workload)
         tick = self.status("tick")
-        said = json.loads(self.storm(800, 50000, 6).stdout.read())
-        self.assertGreater(said["replies"], 0)
-        # A hundred, where the machine has time for them.
-        self.assertGreaterEqual(self.status("tick") - tick, 10)
+        said = json.loads(self.storm(800, 50000, f"{5 * REPLIES_PER_TICK}x").stdout.read())
+        self.assertGreaterEqual(said["replies"], 5 * REPLIES_PER_TICK)
+        self.assertLess(said["replies"], REPLIES_PER_TICK * (self.status("tick") - tick))
         self.running.stop()
 
     def test_half_messages(self):
@@ -190,7 +193,7 @@ class Storm(lib.DaemonTest):
     def test_who_does_not_read(self):
         """It is not served on, and ended after half a minute, and that is counted."""
         client = self.authenticated()
-        client.settimeout(120)
+        client.settimeout(10 * lib.DEADLINE_SEC)  # only if it is never hung up on
         serial = 1
         try:
             while serial < 200000:
