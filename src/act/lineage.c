@@ -168,9 +168,11 @@ static bool find_orphan(const Question *q, const ActProcess *process, ActProcess
     ActProcess child = *process, parent;
 
     for (unsigned i = 0; i < GENERATIONS_MAX; i++) {
-        /* Without a parent, or one that has ended just now, it is about to be adopted. A successor to the number is none. */
-        if (child.parent <= 0 || !find_process(q, child.parent, &parent) ||
-            parent.start_ticks > child.start_ticks || may_be_adopted(q, &child, &parent)) {
+        /* Without a parent, or one that has ended just now or is about to, it is about to be adopted. A successor to the number is
+         * none. Who is ending has no group and no session any more; what it bore has. */
+        if (child.parent <= 0 || !find_process(q, child.parent, &parent) || parent.ended ||
+            parent.session < 0 || parent.start_ticks > child.start_ticks ||
+            may_be_adopted(q, &child, &parent)) {
             *ret = child;
             return true;
         }

@@ -198,6 +198,13 @@ void act_record_setsid(ActRecord *record, pid_t pid)
             record->threads[i].process.pgrp = record->threads[i].process.session = pid;
 }
 
+void act_record_set_ending(ActRecord *record, pid_t pid)
+{
+    for (size_t i = 0; i < record->n_threads; i++)
+        if (record->threads[i].key.pid == pid)
+            record->threads[i].process.pgrp = record->threads[i].process.session = -1;
+}
+
 void act_record_set_place(ActRecord *record, pid_t pid, uint64_t place)
 {
     for (size_t i = 0; i < record->n_threads; i++)

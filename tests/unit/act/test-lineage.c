@@ -97,6 +97,23 @@ static void test_innocent_later(void **state)
     assert_mask(f, 300, "0-7");
 }
 
+/* A chain of processes, in other cgroups by now, seen while its last but one is ending. */
+static void test_ending(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_fork(f->record, 100, 201));
+    act_record_set_place(f->record, 201, ELSEWHERE);
+    act_record_exit(f->record, 100);
+    act_record_advance(f->record, 10);
+    assert_true(act_record_fork(f->record, 201, 202));
+    act_record_set_ending(f->record, 201);
+    fixture_crash(f);
+    fixture_start(f);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
+    assert_mask(f, 202, "0-7");
+}
+
 static void test_daemon(void **state)
 {
     Fixture *f = *state;
@@ -399,6 +416,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_innocent),
         TEST(test_innocent_later),
+        TEST(test_ending),
         TEST(test_daemon),
         TEST(test_daemon_of_others),
         TEST(test_place),
