@@ -45,6 +45,7 @@ typedef struct Question {
     hwloc_const_bitmap_t mask; /* NULL: any */
     bool stranger;             /* found out: nobody of ours can be an ancestor */
     bool vanished;             /* meanwhile somebody ended who was asked about */
+    ActProcess known;          /* the one asked about last, in place of a list */
 } Question;
 
 /* How often one is asked about again whose parents end under our eyes. */
@@ -96,12 +97,22 @@ static size_t find_index(const Lineage *lineage, pid_t pid)
     return lineage->n;
 }
 
-static bool find_process(const Question *q, pid_t pid, ActProcess *ret)
+/* Without a list each costs system calls, and who is asked about may fork meanwhile. So the first process of all, which orphans have
+ * for a parent, is not read, and the last one is not read twice. */
+static bool find_process(Question *q, pid_t pid, ActProcess *ret)
 {
     size_t at;
 
-    if (q->lineage->n == 0)
-        return q->act->ops->read_process(q->act->context, pid, ret) == 0;
+    if (q->lineage->n == 0) {
+        if (pid == 1)
+            q->known = (ActProcess){.pid = 1};
+        else if (q->known.pid != pid && q->act->ops->read_process(q->act->context, pid, &q->known) != 0) {
+            q->known = (ActProcess){0};
+            return false;
+        }
+        *ret = q->known;
+        return true;
+    }
     at = find_index(q->lineage, pid);
     if (at < q->lineage->n)
         *ret = q->lineage->processes[at];
@@ -122,7 +133,7 @@ static bool may_have(const Question *q, const JournalProcess *entry, uint64_t bo
            (!q->mask || act_mask_ours(q->act, entry, q->task, q->mask));
 }
 
-static JournalProcess *find_ancestor(const Question *q, const ActProcess *process)
+static JournalProcess *find_ancestor(Question *q, const ActProcess *process)
 {
     ActProcess child = *process, parent;
 
@@ -163,7 +174,7 @@ static bool may_be_adopted(const Question *q, const ActProcess *child, const Act
 
 /* Climbs to the orphan that a process descends from, or is. False: those who bore it live, up to the first of all or to
  * one known to be a stranger. */
-static bool find_orphan(const Question *q, const ActProcess *process, ActProcess *ret)
+static bool find_orphan(Question *q, const ActProcess *process, ActProcess *ret)
 {
     ActProcess child = *process, parent;
 
@@ -185,7 +196,7 @@ static bool find_orphan(const Question *q, const ActProcess *process, ActProcess
 
 /* Whether a group or session of this number is the one that an entry was in, or led, and not a later one: its leader, if that
  * lives, is not younger than what was written down. */
-static bool is_same(const Question *q, const JournalProcess *entry, pid_t number)
+static bool is_same(Question *q, const JournalProcess *entry, pid_t number)
 {
     ActProcess leader;
 
@@ -193,7 +204,7 @@ static bool is_same(const Question *q, const JournalProcess *entry, pid_t number
            leader.start_ticks <= MAX(entry->start_ticks, entry->since_ticks);
 }
 
-static JournalProcess *find_relative(const Question *q, const ActProcess *orphan, bool by_group)
+static JournalProcess *find_relative(Question *q, const ActProcess *orphan, bool by_group)
 {
     const Journal *journal = q->act->journal;
     pid_t number = by_group ? orphan->pgrp : orphan->session;
@@ -212,7 +223,7 @@ static JournalProcess *find_relative(const Question *q, const ActProcess *orphan
 }
 
 /* The leader of its session, if it is still there. */
-static bool find_leader(const Question *q, const ActProcess *process, ActProcess *ret)
+static bool find_leader(Question *q, const ActProcess *process, ActProcess *ret)
 {
     return process->session > 0 && process->session != process->pid &&
            find_process(q, process->session, ret) && ret->start_ticks <= process->start_ticks;
@@ -301,6 +312,7 @@ JournalProcess *lineage_judge(Act *act, const Lineage *lineage, const ActProcess
     for (unsigned i = 0;
          !found && !question.stranger && question.vanished && i < (lineage->n > 0 ? 1 : TRIES_MAX); i++) {
         question.vanished = false;
+        question.known = (ActProcess){0};
         found = find_ancestor(&question, process);
         if (!found)
             found = find_by_orphan(&question, process);
