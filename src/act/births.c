@@ -14,8 +14,9 @@
 
 #include "act/lineage.h"
 
-/* Who bears a daemon ends within milliseconds, and discoveries are a tenth of a second apart at least. */
-#define LOOKS_MAX 8U
+/* Who bears a daemon ends within milliseconds, or seconds where hundreds wait for a CPU. So one is looked at again after 1, 2, 4, ...
+ * discoveries, which costs next to nothing for those of whom nothing is ever found out. */
+#define LOOKS_MAX (1U << 16)
 
 /* The masks that a newcomer can have from us; as a rule there are a few homes. */
 typedef struct GivenMasks {
@@ -90,10 +91,15 @@ static int put_off(Act *act, ActUndecided who)
     return 0;
 }
 
+static bool is_power_of_two(uint32_t n)
+{
+    return (n & (n - 1)) == 0; /* 0, too */
+}
+
 /* What is -errno of the journal is tried again as well. 0 or -ENOMEM. */
 static int follow(Act *act, const GivenMasks *given, ActUndecided who, hwloc_bitmap_t have)
 {
-    int r = follow_birth(act, given, who.task, have);
+    int r = is_power_of_two(who.n_looks) ? follow_birth(act, given, who.task, have) : BIRTH_UNDECIDED;
 
     act->statistics.n_journal_failures += r < 0 && r != -ENOMEM;
     who.n_looks++;

@@ -14,7 +14,7 @@
 /* Who was born with a mask of ours, and is not judged yet; of births.c. */
 typedef struct ActUndecided {
     TaskKey task;
-    uint8_t n_looks;
+    uint32_t n_looks; /* discoveries since */
 } ActUndecided;
 
 #define ACT_UNDECIDED_MAX 256U

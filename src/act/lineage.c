@@ -27,12 +27,13 @@
  * that sees it, and the verdict is in the journal (births.c).
  *
  * What this does badly. Who pins a child of a managed process to exactly the home, or runs a daemon so pinned in a managed
- * process's session or cgroup and ends its parent within a tick, has it widened when numaplace stops. Who forks, calls
- * setsid in the child and ends, all within a tick and in the root cgroups, leaves a child that keeps our mask; so does an
- * orphan below a subreaper of its own session. What the first process started itself looks like an orphan that it adopted: in
- * the session or cgroup of a managed process, which services of a service manager are not. Connectors and performance events would tell of every fork, but cost
- * capabilities, or a buffer for each CPU that overflows in the very storms it is needed for; and they say nothing of what
- * happened while no daemon ran. */
+ * process's session or cgroup and ends its parent within a tick, or pins it when its parents have ended, has it widened when
+ * numaplace stops. Who forks, calls setsid in the child and ends, all within a tick and in the root cgroups, leaves a
+ * child that keeps our mask; so does an orphan below a subreaper of its own session. What the first process started
+ * itself looks like an orphan that it adopted: in the session or cgroup of a managed process, which services of a
+ * service manager are not. Connectors and performance events would tell of every fork, but cost capabilities, or a
+ * buffer for each CPU that overflows in the very storms it is needed for; and they say nothing of what happened while no
+ * daemon ran. */
 
 #include "act/lineage.h"
 
@@ -188,7 +189,8 @@ static bool find_orphan(Question *q, const ActProcess *process, ActProcess *ret)
             *ret = child;
             return true;
         }
-        if (journal_is_stranger(q->act->journal, parent.pid, parent.start_ticks))
+        q->stranger = journal_is_stranger(q->act->journal, parent.pid, parent.start_ticks);
+        if (q->stranger)
             return false;
         child = parent;
     }

@@ -233,12 +233,17 @@ static void test_stranger_is_remembered(void **state)
     text = fixture_journal(f);
     assert_non_null(strstr(text, "\nstranger pid=200 start=1030\n"));
     assert_null(strstr(strstr(text, "\nstranger") + 1, "\nstranger"));
+    /* So is who is born of it. */
+    assert_true(act_record_fork(f->record, 200, 220));
+    born(f, 220);
+    assert_true(journal_is_stranger(f->act->journal, 220, 1030));
     /* Now they look like orphans of the group of 100. */
     act_record_exit(f->record, 110);
     assert_true(act_record_fork(f->record, 200, 210));
     crash_and_restore(f);
     assert_mask(f, 200, "0-3");
     assert_mask(f, 210, "0-3");
+    assert_mask(f, 220, "0-3");
 }
 
 /* Met while a daemon is in the making: what bore it is an orphan that nothing ties, and ends a moment later. */
@@ -251,10 +256,14 @@ static void test_undecided(void **state)
     act_record_detach(f->record, 199);
     assert_true(act_record_fork(f->record, 199, 200));
     born(f, 200);
+    for (unsigned i = 0; i < 8; i++)
+        assert_int_equal(act_follow_births(f->act, NULL, 0), 0);
     before = fixture_journal(f);
     assert_null(strstr(before, "pid=200 "));
     act_record_exit(f->record, 199);
     assert_int_equal(act_follow_births(f->act, NULL, 0), 0);
+    for (unsigned i = 0; i < 8; i++) /* it is asked about less and less often */
+        assert_int_equal(act_follow_births(f->act, NULL, 0), 0);
     after = fixture_journal(f);
     assert_non_null(strstr(after, "\nprocess pid=200 "));
     act_record_detach(f->record, 200);
@@ -273,7 +282,7 @@ static void test_undecided_for_long(void **state)
         born(f, pid);
     }
     assert_in_range(f->act->n_undecided, 1, ACT_UNDECIDED_MAX);
-    for (unsigned i = 0; i < 10; i++)
+    for (unsigned i = 0; i < 66000; i++)
         assert_int_equal(act_follow_births(f->act, NULL, 0), 0);
     assert_int_equal(f->act->n_undecided, 0);
 }
