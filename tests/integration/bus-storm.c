@@ -31,8 +31,8 @@
 /* How long connecting may take, and answers when nothing is asked any more. Only a hang takes longer. */
 #define REST_USEC           (300 * USEC_PER_SEC)
 #define CLIENTS_PER_PROCESS 50U
-/* The bus itself refuses more than 128 unanswered calls of one client. */
-#define PENDING_MAX 64U
+/* The bus itself refuses more than 128 unanswered calls of one client. With a thousand clients this is work for seconds already. */
+#define PENDING_MAX 8U
 
 typedef struct Client {
     struct Storm *storm;
@@ -250,6 +250,8 @@ static int connect_client(Storm *storm, Client *client)
     } else {
         r = sd_bus_open_system(&client->bus);
     }
+    if (r >= 0)
+        r = sd_bus_set_method_call_timeout(client->bus, REST_USEC);
     if (r >= 0)
         r = listen_to(client);
     /* Who is turned away at once does not get so far. */
