@@ -76,8 +76,9 @@
  *   (pretend nodes, 0: real), origin s ("live", "xml", "synthetic", "rehearsal"), nodes u, cpus u,
  *   uptime_usec t, tick t, time_usec t, pressed b (someone waits or a lease runs: fast ticks), partial b,
  *   fast_tick_usec t and slow_tick_usec t (intervals now), fast_tick_setting_usec t, slow_tick_setting_usec
- *   t, stretch_permille u (1000: MaxCPU= does not slow the ticks down; 2000: twice as slow), tick_late_max_usec t (what a tick was
- *   late at most, since start), policies u,
+ *   t, stretch_permille u (1000: MaxCPU= does not slow the ticks down; 2000: twice as slow), tick_late_usec t (what the last
+ *   tick that was due at a time was late), tick_late_max_usec t (at most, since start), tick_cpu_usec t (CPU time that the tick before this
+ *   answer took), tick_cpu_max_usec t, unfinished b (it has left something for the next), policies u,
  *   workloads u, groups u, processes u, tasks u, pinned u (threads of these that are left as somebody else pinned
  *   them), leases u, assigned u (processes under a policy by AssignProcess),
  *   assigned_refused t (at a limit), overloaded u, idle u (CPUs, P1), schedstat b,
@@ -90,6 +91,7 @@
  *   rss_bytes t, lends t, recalls t, homes t, releases t, memory_orders t (carried out since start; of orders: given), outcomes a{st} (by
  *   name), refused a{st} (by reason), moves t (sequence of the newest one), reloads t, reload_failures t,
  *   topology_reloads t, foreign_restores t (threads left as somebody else pinned them, when they were released), log_suppressed t,
+ *   slices t (ticks that left something for the next), slice_threads_max t (threads that one has gone through at most),
  *   system_bus b (clients are served there, too),
  *   clients u, clients_max u, clients_refused t (at a limit), clients_disconnected t (to blame for it), reads t, gone t, unparsable t, reads_put_off t, over_limit t, kept_open
  *   t, quiet t, memory_reads t (of where memory lies), memory_cpu_usec t (what they cost; not in cpu_usec)
@@ -175,7 +177,7 @@
  *   sequence t, time_usec t, realtime_usec t, tick t, kind s ("set-home", "lend", "recall", "release",
  *   "move-pages": that the order was taken is what "done" says),
  *   rule s, text s (the rule in a sentence), mechanism u (the N of P<N>), outcome s ("done", "gone",
- *   "foreign" (left as somebody else pinned it), "retry", "refused", "unjournalled", "skipped"), count u (how often in a row; above 1 only
+ *   "foreign" (left as somebody else pinned it), "retry", "refused", "unjournalled", "skipped", "partly"), count u (how often in a row; above 1 only
  *   when not "done"), pid i, tid i (0: the whole process), start_ticks t, comm s, workload s, group t, from
  *   s, to s (CPU masks), cpu i (-1: none), node i (of cpu), home_nodes s, from_nodes s, to_nodes s,
  *   help_nodes s (whose CPUs may help to move) and bytes t (memory), cross_node b, distance u, lease_usec t, value u, limit u (the numbers that decided; of memory, MiB)

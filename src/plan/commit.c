@@ -254,7 +254,8 @@ static bool home_failed(const Commit *c, const PlanOutcome *outcomes, uint64_t g
         if (action->group_id != group_id || action->kind == PLAN_KIND_LEND ||
             action->kind == PLAN_KIND_MOVE_PAGES)
             continue;
-        if (outcomes[i] == PLAN_OUTCOME_DONE || outcomes[i] == PLAN_OUTCOME_FOREIGN)
+        if (outcomes[i] == PLAN_OUTCOME_DONE || outcomes[i] == PLAN_OUTCOME_FOREIGN ||
+            outcomes[i] == PLAN_OUTCOME_PARTLY)
             return false;
         planned = true;
     }
@@ -414,18 +415,49 @@ static int forget_homes(const Commit *c)
     return 0;
 }
 
-int plan_commit(World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
-                const PlanOutcome *outcomes)
+/* Each part as if it had been an action on that thread. */
+static int apply_parts(Commit *c, const PlanAction *action, const PlanPart *parts, size_t n)
+{
+    PlanAction part = *action;
+    int r = 0;
+
+    for (size_t i = 0; i < n && r == 0; i++) {
+        part.subject = parts[i].task;
+        r = apply(c, &part, parts[i].outcome);
+    }
+    return r;
+}
+
+static int apply_all(Commit *c, const PlanOutcome *outcomes, const PlanPart *parts, size_t n_parts)
+{
+    size_t at = 0;
+    int r = 0;
+
+    for (size_t i = 0; i < c->plan->n_actions && r == 0; i++) {
+        size_t n = 0;
+
+        while (at + n < n_parts && parts[at + n].action == i)
+            n++;
+        if (n > 0)
+            r = apply_parts(c, &c->plan->actions[i], parts + at, n);
+        else
+            r = apply(c, &c->plan->actions[i], outcomes ? outcomes[i] : PLAN_OUTCOME_DONE);
+        at += n;
+    }
+    return r;
+}
+
+int plan_commit_parts(World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
+                      const PlanOutcome *outcomes, const PlanPart *parts, size_t n_parts)
 {
     Commit c = {.world = world, .policies = policies, .limits = limits, .plan = plan};
-    int r = 0;
+    int r;
 
     /* A CPU that was lent must be remembered: make room before anything is written. */
     if (!GROW(world->leases, world->leases_capacity, world->n_leases + plan->n_actions))
         return -ENOMEM;
 
-    for (size_t i = 0; i < plan->n_actions && r == 0; i++)
-        r = apply(&c, &plan->actions[i], outcomes ? outcomes[i] : PLAN_OUTCOME_DONE);
+    r = apply_all(&c, outcomes, parts, n_parts);
     commit_homes(&c, outcomes);
     commit_threads(&c);
     commit_freezes(&c);
@@ -435,4 +467,10 @@ int plan_commit(World *world, const PolicySet *policies, const PlanLimits *limit
     if (plan->n_actions > 0)
         world_sum(world);
     return r;
+}
+
+int plan_commit(World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
+                const PlanOutcome *outcomes)
+{
+    return plan_commit_parts(world, policies, limits, plan, outcomes, NULL, 0);
 }

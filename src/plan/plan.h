@@ -111,16 +111,17 @@ typedef struct PlanRange {
 
 /* What is to be done about memory. */
 typedef struct PlanMemory {
-    CpuMask from;                       /* NodeIx bitmap: nodes that have some of it and should not */
-    CpuMask to;                         /* NodeIx bitmap; to several it is spread by blocks, if it has no ranges */
-    CpuMask help;                       /* NodeIx bitmap: of `from`, those whose CPUs may help; NULL: none */
-    bool stripe;                        /* also what lies on one of `to` (P17); else that stays */
-    uint64_t bytes;                     /* that are elsewhere, or too many on a node, as far as is known */
+    CpuMask from;   /* NodeIx bitmap: nodes that have some of it and should not */
+    CpuMask to;     /* NodeIx bitmap; to several it is spread by blocks, if it has no ranges */
+    CpuMask help;   /* NodeIx bitmap: of `from`, those whose CPUs may help; NULL: none */
+    bool stripe;    /* also what lies on one of `to` (P17); else that stays */
+    uint64_t bytes; /* that are elsewhere, or too many on a node, as far as is known */
     uint64_t reserve_bytes, rate_bytes; /* P19, P20: stay free on each node; a second, to each node */
     uint32_t headroom_percent;          /* P19: of each node stays free besides */
     int nice;                           /* of who moves */
     bool shared;                        /* also what others map */
-    const PlanRange *ranges; /* ascending and apart; NULL: all there is. Of who asked for the order. Striped, or each to its node */
+    const PlanRange *
+        ranges; /* ascending and apart; NULL: all there is. Of who asked for the order. Striped, or each to its node */
     size_t n_ranges;
 } PlanMemory;
 
@@ -257,14 +258,27 @@ typedef enum PlanOutcome {
     PLAN_OUTCOME_REFUSED,      /* the kernel said no for good */
     PLAN_OUTCOME_UNJOURNALLED, /* it could not be written down first, so it was not done (I3) */
     PLAN_OUTCOME_SKIPPED,      /* dry run */
+    PLAN_OUTCOME_PARTLY, /* so far of some of its threads only, see PlanPart; the next plan goes on with it */
     PLAN_OUTCOME_MAX,
     PLAN_OUTCOME_INVALID = -EINVAL,
 } PlanOutcome;
+
+/* What became of one thread, where an action on a whole process was carried out thread by thread. */
+typedef struct PlanPart {
+    size_t action; /* index */
+    TaskKey task;
+    PlanOutcome outcome;
+} PlanPart;
 
 /* Folds a carried-out plan into the World: masks, homes, leases, guards, buckets, counters. `outcomes` has one entry
  * per action; NULL means all DONE (how tests and the simulator apply a plan to its own World, I9). */
 int plan_commit(World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
                 const PlanOutcome *outcomes);
+
+/* The same, with the parts of actions (ascending action). Of an action with parts these say what became of each thread, and
+ * nothing is learnt of the others; one that is PARTLY without any changed nothing. */
+int plan_commit_parts(World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
+                      const PlanOutcome *outcomes, const PlanPart *parts, size_t n_parts);
 
 /* Asserts I1, I2, I4, I5, I6, I7, I8, I10 and the shape of a plan against the World it was made for. 0, or -EUCLEAN and a malloc'd
  * sentence in *ret_what. Tests and debug builds. */
