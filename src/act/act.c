@@ -5,6 +5,7 @@
 #include "act/internal.h"
 #include "act/lineage.h"
 #include "act/ops-affinity.h"
+#include "act/search.h"
 #include "base/time.h"
 
 #include <linux/capability.h>
@@ -53,6 +54,8 @@ Act *act_free(Act *act)
 {
     if (!act)
         return NULL;
+    search_free(act->search);
+    free(act->slice.parts);
     fences_free(act->fences);
     journal_free(act->journal);
     free(act->undecided);

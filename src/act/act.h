@@ -49,6 +49,20 @@ typedef struct ActWalk {
     size_t n_gone; /* set: listed, but gone before they were looked at */
 } ActWalk;
 
+/* A quick walk over the threads of one process, in as many calls as it takes: of a hundred thousand only those are read whose mask
+ * is of interest. Whoever is born or ends between two calls may be missed, and nobody is met twice but for that. */
+typedef struct ActThreadWalk {
+    pid_t pid;
+    uint64_t start_ticks;
+    bool (*wants)(void *userdata, hwloc_const_bitmap_t mask);
+    void (*visit)(void *userdata, TaskKey task);
+    void *userdata;
+    size_t n_max; /* looked at in one call; 0: all that are left */
+    bool more;    /* set: another call goes on */
+    int fd;       /* of the walk; -1 before the first call and when there is no more */
+    size_t at;    /* the same, where there are no descriptors */
+} ActThreadWalk;
+
 typedef enum ActFork {
     ACT_FORK_NO,
     ACT_FORK_RUNNING, /* perhaps: it runs or waits for a CPU */
@@ -71,6 +85,8 @@ typedef struct ActOps {
     int (*set_mask)(void *context, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask);
     /* Thread numbers of a process and their start times, malloc'd; ACT_E_GONE when it exited. */
     int (*list_threads)(void *context, pid_t pid, uint64_t start_ticks, TaskKey **ret, size_t *ret_n);
+    /* Visits those that are wanted; ACT_E_GONE when the process exited. */
+    int (*walk_threads)(void *context, ActThreadWalk *walk);
     /* All processes, ascending pid, malloc'd. */
     int (*list_processes)(void *context, ActProcess **ret, size_t *ret_n);
     /* Visits those that are wanted one by one as they are met, so that little time goes by in between. */
@@ -104,6 +120,8 @@ typedef struct ActStatistics {
     uint64_t n_left;             /* threads that releases left as somebody else pinned them */
     uint64_t n_journal_failures; /* records that could not be written */
     uint64_t n_torn;             /* 1: the journal's last line was cut short by a crash and was dropped */
+    uint64_t n_slices;           /* calls that left something for the next one */
+    uint64_t slice_threads_max;  /* threads gone through in one of them */
 } ActStatistics;
 
 /* `journal_path` NULL: no journal (only with ops that change nothing; with these the journal is never
@@ -147,6 +165,21 @@ DEFINE_CLEANUP(Act *, act_free)
  * behind (act/passage.h). Returns 0, or -ENOMEM (every action that was not tried has outcome RETRY then). */
 int act_execute(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes);
 
+/* The same, as far as a tick can spare the time: until ACT_SLICE_TICK_USEC after it began (World.now), but for ACT_SLICE_USEC, and for
+ * ACT_SLICE_THREADS threads at most. What is not begun is RETRY. A process
+ * of more than ACT_SLICE_LARGE threads is gone through thread by thread, of those that the World says the action is for; what became of
+ * these says act_parts(), and as long as there are more the outcome is PARTLY. Nothing is remembered of it: the next plan asks for the
+ * rest, or for something else. Children of released processes are put back by later calls, a step in each. */
+#define ACT_SLICE_TICK_USEC 50000U
+#define ACT_SLICE_USEC      15000U
+#define ACT_SLICE_THREADS   2048U
+#define ACT_SLICE_LARGE     256U
+int act_execute_slice(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes);
+
+/* Of the last act_execute_slice(): for plan_commit_parts(). Valid until the next. */
+const PlanPart *act_parts(const Act *act, size_t *ret_n);
+/* Whether it left something for the next one, which is to come soon and to look at homes, too. */
+bool act_unfinished(const Act *act);
 /* Judges processes that have begun since the last call, by the rule at the head of act/lineage.c: those that were born with
  * a mask of ours are written down as heirs of the ones they have it from, those whose user chose the same mask as strangers.
  * Call it after each discovery. Returns 0 or -ENOMEM. */
@@ -167,6 +200,14 @@ int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, s
 /* The same and, as long as it says that tasks were born faster than it could look, again. Of
  * several tries the threads put back are added up, and those left are the last try's. */
 int act_restore_persistently(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
+
+/* The same for processes of very many threads, step by step with each act_execute_slice(): begins with all fences, and goes on with the
+ * threads and children of the selected processes. To be called when nothing in the World is under our masks any more; over when
+ * act_is_restoring() says no. Returns 0, or -errno when some fence could not be taken down. */
+int act_restore_slowly(Act *act, const ActSelection *selection);
+bool act_is_restoring(const Act *act, const ActSelection *selection);
+/* The first -errno of what could not be put back that way since the last call, or 0. */
+int act_restoring_error(Act *act);
 
 /* Fences: cpusets of whole cgroups around what the masks say; see act/fence.h. */
 

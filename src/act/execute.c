@@ -14,6 +14,8 @@
 #include "act/lineage.h"
 #include "act/passage.h"
 #include "act/pins.h"
+#include "act/search.h"
+#include "act/slice.h"
 #include "base/time.h"
 
 /* A group that comes to need all nodes is released while it works, as a part of placing it. Then the search for children is put off for
@@ -25,6 +27,7 @@ typedef struct Work {
     Act *act;
     const World *world;
     const PlanAction *action;
+    size_t index; /* its place in the plan */
     ActProcess process;
     hwloc_bitmap_t have, scratch;
     Restore restore; /* of the releases that follow each other */
@@ -287,9 +290,39 @@ static PlanOutcome set_home_outcome(const Tally *tally)
     return PLAN_OUTCOME_GONE;
 }
 
+/* A large process, as far as this slice goes. `step` does it to one thread. */
+static int by_threads(Work *work, int (*step)(void *userdata, TaskKey task))
+{
+    const SliceThreads threads = {
+        .world = work->world, .action = work->action, .index = work->index, .step = step, .userdata = work};
+    Tally tally = {0};
+    int r;
+
+    if (!work->act->ops->changes)
+        return PLAN_OUTCOME_SKIPPED;
+    if (work->process.start_ticks != work->action->subject.start_ticks)
+        return PLAN_OUTCOME_GONE;
+    r = slice_threads(work->act, &threads, tally.n);
+    if (work->action->kind == PLAN_KIND_RELEASE)
+        work->act->statistics.n_left += tally.n[PLAN_OUTCOME_FOREIGN];
+    if (r < 0)
+        return r;
+    return r > 0 ? PLAN_OUTCOME_PARTLY : (int)set_home_outcome(&tally);
+}
+
+static int set_home_step(void *userdata, TaskKey task)
+{
+    size_t n = 0;
+
+    return set_home_thread(userdata, task, &n);
+}
+
 static int set_home(Work *work)
 {
     Tally tally = {0};
+
+    if (slice_is_large(work->act, work->world, work->action))
+        return by_threads(work, set_home_step);
 
     if (work->action->subject.tid != 0) {
         size_t n = 0;
@@ -354,10 +387,10 @@ static int recall(Work *work)
     return change(work, work->action->subject, true, NULL);
 }
 
-static int release_thread(Work *work)
+static int release_thread(void *userdata, TaskKey task)
 {
+    Work *work = userdata;
     Act *act = work->act;
-    TaskKey task = work->action->subject;
     JournalProcess *entry;
     bool ours;
     int r = act->ops->get_mask(act->context, task, work->have);
@@ -404,6 +437,25 @@ static int restore_all_of(Work *work, JournalProcess *entry)
     return r == 0 && work->restore.n_restored == restored && work->restore.n_left > left ? 1 : r;
 }
 
+/* Children of these are looked for later. */
+static void let_roam(Work *work, JournalProcess *entry)
+{
+    entry->roams = true;
+    if (work->act->search_usec == 0)
+        work->act->search_usec = work->world->now_usec + SEARCH_USEC;
+}
+
+/* The last slice leaves to the search whoever was not in the World. */
+static int release_by_threads(Work *work)
+{
+    int r = by_threads(work, release_thread);
+    JournalProcess *entry = journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
+
+    if (r != PLAN_OUTCOME_PARTLY && r != PLAN_OUTCOME_GONE && r >= 0 && entry)
+        let_roam(work, entry);
+    return r;
+}
+
 static int release(Work *work)
 {
     JournalProcess *entry;
@@ -411,8 +463,10 @@ static int release(Work *work)
 
     if (!work->act->ops->changes)
         return PLAN_OUTCOME_SKIPPED;
+    if (slice_is_large(work->act, work->world, work->action))
+        return release_by_threads(work);
     if (work->action->subject.tid != 0)
-        return release_thread(work);
+        return release_thread(work, work->action->subject);
     if (work->process.start_ticks != work->action->subject.start_ticks)
         return PLAN_OUTCOME_GONE;
 
@@ -420,38 +474,16 @@ static int release(Work *work)
     if (r < 0)
         return outcome_of(r);
     entry = journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
-    if (entry && roams(work->action)) {
+    if (entry && (work->act->slice.on || roams(work->action))) {
         r = restore_threads(work->act, work->world, entry);
-        entry->roams = r == 0;
-        if (entry->roams && work->act->search_usec == 0)
-            work->act->search_usec = work->world->now_usec + SEARCH_USEC;
+        if (r >= 0)
+            let_roam(work, entry);
     } else {
         r = entry ? restore_all_of(work, entry) : 0;
     }
     if (r > 0)
         return PLAN_OUTCOME_FOREIGN;
     return r == -EPERM ? PLAN_OUTCOME_REFUSED : outcome_of(r);
-}
-
-/* Puts back the children of those that have roamed for a while, and threads that were being born when the others were put back. 0 or
- * -ENOMEM; what cannot be put back stays in the journal, and is tried again when we stop. */
-static int search_children(Work *work)
-{
-    Restore restore;
-    int r = restore_begin(work->act, work->world, &restore);
-
-    if (r < 0)
-        return r;
-    work->act->search_usec = 0;
-    for (size_t i = 0; i < work->act->journal->n_processes; i++) {
-        JournalProcess *entry = &work->act->journal->processes[i];
-
-        if (entry->roams)
-            (void)restore_process(&restore, entry);
-        entry->roams = false;
-    }
-    r = restore_finish(&restore);
-    return r == -ENOMEM ? r : 0;
 }
 
 /* Nothing is written down: wherever a page lies, its content is the same to its process. */
@@ -474,6 +506,15 @@ static bool is_admitted(const Work *work)
                         action->kind == PLAN_KIND_RELEASE ? NULL : action->to);
 }
 
+/* Whether it takes long and is put off: recalls and lends never are. Those that are gone through thread by thread have their share. */
+static bool must_wait(const Work *work)
+{
+    const PlanAction *action = work->action;
+
+    return (action->kind == PLAN_KIND_SET_HOME || action->kind == PLAN_KIND_RELEASE) &&
+           !slice_is_large(work->act, work->world, action) && slice_spent(work->act);
+}
+
 static int execute_action(Work *work)
 {
     Act *act = work->act;
@@ -483,6 +524,10 @@ static int execute_action(Work *work)
         return outcome_of(r);
     if (!is_admitted(work))
         return PLAN_OUTCOME_RETRY;
+    if (must_wait(work)) {
+        slice_leave(act);
+        return PLAN_OUTCOME_RETRY;
+    }
     switch (work->action->kind) {
     case PLAN_KIND_SET_HOME:
         return set_home(work);
@@ -546,7 +591,7 @@ static int execute(Work *work, const Plan *plan, PlanOutcome *outcomes)
     }
     for (size_t i = 0; i < plan->n_actions && r >= 0; i = end) {
         end = i;
-        while (act->journal && is_release(plan, end))
+        while (act->journal && !act->slice.on && is_release(plan, end))
             end++;
         if (end > i) {
             r = execute_releases(work, plan, i, end, outcomes);
@@ -554,12 +599,13 @@ static int execute(Work *work, const Plan *plan, PlanOutcome *outcomes)
         }
         end = i + 1;
         work->action = &plan->actions[i];
+        work->index = i;
         r = execute_action(work);
         if (r >= 0)
             outcomes[i] = (PlanOutcome)r;
     }
-    if (r >= 0 && act->search_usec > 0 && work->world->now_usec >= act->search_usec)
-        r = search_children(work);
+    if (r >= 0 && act->journal)
+        r = search_step(act, work->world);
     if (act->journal && act_compact(act) < 0)
         act->statistics.n_journal_failures++;
     return MIN(r, 0);
@@ -582,5 +628,15 @@ int act_execute(Act *act, const World *world, const Plan *plan, PlanOutcome *out
         act->statistics.n_outcome[outcomes[i]]++;
     hwloc_bitmap_free(work.have);
     hwloc_bitmap_free(work.scratch);
+    return r;
+}
+
+int act_execute_slice(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes)
+{
+    int r;
+
+    slice_begin(act, world, plan);
+    r = act_execute(act, world, plan, outcomes);
+    slice_end(act);
     return r;
 }

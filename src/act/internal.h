@@ -18,6 +18,23 @@ typedef struct ActUndecided {
 } ActUndecided;
 
 #define ACT_UNDECIDED_MAX 256U
+/* While it is searched for children. The highest of a normal task: a real-time class could lock up a machine with one CPU. */
+#define ACT_RESTORE_NICE (-20)
+
+struct Search;
+
+/* What is left of the present act_execute_slice(). */
+typedef struct ActSlice {
+    bool on; /* else there is no limit */
+    bool unfinished;
+    uint64_t until_usec;
+    size_t n_threads; /* gone through */
+    size_t n_large;   /* actions still to come that are gone through thread by thread */
+    TaskKey
+        last; /* where the one before ended: the next begins behind it, so that a thread that fails keeps nobody waiting */
+    PlanPart *parts;
+    size_t n_parts, parts_capacity;
+} ActSlice;
 
 struct Act {
     const ActOps *ops;
@@ -30,8 +47,11 @@ struct Act {
     uint64_t measured_usec;
     ActUndecided *undecided;
     size_t n_undecided, undecided_capacity;
-    uint64_t search_usec; /* when the children of those that roam are put back; 0: nobody's are to be */
-    hwloc_bitmap_t all;   /* infinite: every CPU there is */
+    uint64_t search_usec;  /* when the children of those that roam are put back; 0: nobody's are to be */
+    struct Search *search; /* of those for whom that has begun; see act/search.c */
+    int search_error;
+    ActSlice slice;
+    hwloc_bitmap_t all;              /* infinite: every CPU there is */
     hwloc_bitmap_t online, isolated; /* read anew by act_refresh() */
     hwloc_bitmap_t scratch, cpuset;  /* of act_mask_same() and act_mask_ours() */
 };
@@ -87,6 +107,9 @@ typedef struct Restore {
     size_t n_suspects, suspects_capacity;
     int nice_before;
     int error; /* the first -errno: something could not be put back */
+    /* Of the search for children */
+    uint64_t begin_usec, now_usec, progress_usec;
+    unsigned n_quiet, n_rounds;
 } Restore;
 
 int restore_begin(Act *act, const World *world, Restore *ret);
@@ -95,7 +118,29 @@ int restore_process(Restore *restore, JournalProcess *entry);
 /* Puts the children of the selected entries back, and notes what is released if there was no error at all. */
 int restore_finish(Restore *restore);
 
-/* Puts back only the threads of one process, and neither waits for its children nor notes that it was released. 0 or -errno. */
+/* A step of restore_finish(), which sleeps between them: 1 when there are more to come, 0 when it is over, or -errno. */
+int restore_children_step(Restore *restore, uint64_t *ret_moment_usec);
+/* Whether it has its mask from one that is selected, and is put back with it; for the time before the first step. */
+bool restore_is_heir(const Restore *restore, const JournalProcess *entry);
+/* The end of it. */
+int restore_end(Restore *restore, int r);
+
+/* A walk over the threads of one process that puts back what is ours, in as many calls as walk.n_max makes it. */
+typedef struct RestoreWalk {
+    ActThreadWalk walk;
+    Restore *restore;
+    JournalProcess *entry;
+    bool own_originals; /* not all of its threads had the same mask before */
+    bool changed;       /* by this pass */
+    int error;
+} RestoreWalk;
+
+/* Goes on with a pass, of which walk.pid and walk.start_ticks are set, and walk.fd -1 at first. 1: something was put back so far; 0: not;
+ * or -errno. walk.more says whether the pass is over. */
+int restore_walk(Restore *restore, JournalProcess *entry, RestoreWalk *pass);
+
+/* Puts back only the threads of one process, and neither waits for its children nor notes that it was released. 0, -errno, or
+ * 1: nothing was put back, because all of it is as somebody else pinned it. */
 int restore_threads(Act *act, const World *world, JournalProcess *entry);
 
 /* The World's entry of a process, or NULL. */

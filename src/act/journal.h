@@ -50,8 +50,9 @@ typedef struct JournalProcess {
     CpuMask cpuset;   /* when its masks were last compared with it; of cut.c, not in the file */
     CpuMask
         left; /* what threads had that were put back to all CPUs, the last time; of restore.c, not in the file */
-    bool selected;  /* to be put back now; of restore.c, not in the file */
-    bool roams;     /* its threads were put back, its children are yet to be; of execute.c, not in the file */
+    bool selected; /* to be put back now; of restore.c, not in the file */
+    bool roams;    /* its threads were put back, its children are yet to be; of execute.c, not in the file */
+    bool searched, checked; /* that has begun, and its threads are done; of search.c, not in the file */
     pid_t from_pid; /* an heir of that entry, and put back with it; 0: not. Of lineage.c, not in the file */
     uint64_t from_ticks;
 } JournalProcess;

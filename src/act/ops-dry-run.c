@@ -19,6 +19,7 @@ const ActOps act_ops_dry_run = {
     .get_mask = affinity_get_mask,
     .set_mask = dry_run_set_mask,
     .list_threads = affinity_list_threads,
+    .walk_threads = affinity_walk_threads,
     .list_processes = affinity_list_processes,
     .walk = affinity_walk,
     .read_process = affinity_read_process,

@@ -418,6 +418,34 @@ static int record_list_threads(void *context, pid_t pid, uint64_t start_ticks, T
     return 0;
 }
 
+static int record_walk_threads(void *context, ActThreadWalk *walk)
+{
+    ActRecord *record = context;
+    size_t n_met = 0, n_all = 0;
+
+    call_hook(record, ACT_RECORD_LIST_THREADS, (TaskKey){.pid = walk->pid, .start_ticks = walk->start_ticks});
+    for (size_t i = 0; i < record->n_threads; i++)
+        n_all += record->threads[i].key.pid == walk->pid &&
+                 record->threads[i].process.start_ticks == walk->start_ticks;
+    walk->more = false;
+    if (n_all == 0)
+        return ACT_E_GONE;
+    for (; walk->at < record->n_threads; walk->at++) {
+        const RecordThread *thread = &record->threads[walk->at];
+
+        if (thread->key.pid != walk->pid || thread->process.start_ticks != walk->start_ticks)
+            continue;
+        walk->more = walk->n_max > 0 && n_met == walk->n_max;
+        if (walk->more)
+            return 0;
+        n_met++;
+        if (walk->wants(walk->userdata, thread->mask))
+            walk->visit(walk->userdata, thread->key);
+    }
+    walk->at = 0;
+    return 0;
+}
+
 static int compare_pids(const void *a, const void *b)
 {
     const ActProcess *x = a, *y = b;
@@ -518,6 +546,7 @@ const ActOps act_ops_record = {
     .get_mask = record_get_mask,
     .set_mask = record_set_mask,
     .list_threads = record_list_threads,
+    .walk_threads = record_walk_threads,
     .list_processes = record_list_processes,
     .walk = record_walk,
     .read_process = record_read_process,

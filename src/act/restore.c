@@ -20,9 +20,6 @@
 #include <sys/resource.h>
 #include <time.h>
 
-/* The highest of a normal task: a real-time class could lock up a machine with one CPU. */
-#define RESTORE_NICE (-20)
-
 /* A chain of processes that live shorter than a round takes escapes it with some chance p, and all of these
  * with p to this power. */
 #define QUIET_ROUNDS 4U
@@ -73,7 +70,7 @@ int restore_begin(Act *act, const World *world, Restore *ret)
         act->journal->processes[i].selected = false;
     /* It cannot fail for the caller itself; -1 is a priority like any other. Without the right to, it takes longer. */
     restore.nice_before = getpriority(PRIO_PROCESS, 0);
-    (void)setpriority(PRIO_PROCESS, 0, RESTORE_NICE);
+    (void)setpriority(PRIO_PROCESS, 0, ACT_RESTORE_NICE);
     *ret = restore;
     return 0;
 }
@@ -152,27 +149,72 @@ static void note_left(Restore *restore, JournalProcess *entry, TaskKey task)
         entry->left = intern_mask(act->journal->pool, restore->have);
 }
 
+/* Whether some threads of the process had another mask than it. */
+static bool has_own_originals(const Journal *journal, const JournalProcess *entry)
+{
+    size_t low = 0, high = journal->n_threads;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (journal->threads[middle].pid < entry->pid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < journal->n_threads && journal->threads[low].pid == entry->pid;
+}
+
+/* Whether a thread with this mask is to be looked at. Of very many most have what all of them had before, and need not be. */
+static bool walk_wants(void *userdata, hwloc_const_bitmap_t mask)
+{
+    const RestoreWalk *pass = userdata;
+    Act *act = pass->restore->act;
+
+    if (pass->own_originals || !act_mask_same(act, pass->entry->original.mask, mask))
+        return true;
+    for (uint32_t i = 0; i < pass->entry->n_applied; i++)
+        if (act_mask_same(act, pass->entry->applied[i], mask))
+            return true;
+    return false;
+}
+
+static void walk_visit(void *userdata, TaskKey task)
+{
+    RestoreWalk *pass = userdata;
+    Restore *restore = pass->restore;
+    int r = restore_thread(restore, pass->entry, task);
+
+    if (r < 0)
+        pass->error = r;
+    if (r > 0 && journal_original(restore->act->journal, pass->entry, task).whole)
+        note_left(restore, pass->entry, task);
+    pass->changed |= r > 0;
+}
+
+int restore_walk(Restore *restore, JournalProcess *entry, RestoreWalk *pass)
+{
+    Act *act = restore->act;
+    int r;
+
+    pass->restore = restore;
+    pass->entry = entry;
+    pass->own_originals = has_own_originals(act->journal, entry);
+    pass->walk.wants = walk_wants;
+    pass->walk.visit = walk_visit;
+    pass->walk.userdata = pass;
+    r = act->ops->walk_threads(act->context, &pass->walk);
+    if (r != 0)
+        return failed(restore, r);
+    return pass->error < 0 ? pass->error : pass->changed;
+}
+
 /* One pass over the threads of one process in the journal. As restore_thread(); the last failure wins. */
 static int restore_process_pass(Restore *restore, JournalProcess *entry)
 {
-    Act *act = restore->act;
-    CLEANUP_FREE TaskKey *threads = NULL;
-    bool changed = false;
-    int error = 0, r;
-    size_t n = 0;
+    RestoreWalk pass = {.walk = {.pid = entry->pid, .start_ticks = entry->start_ticks, .fd = -1}};
 
-    r = act->ops->list_threads(act->context, entry->pid, entry->start_ticks, &threads, &n);
-    if (r != 0)
-        return failed(restore, r);
-    for (size_t i = 0; i < n; i++) {
-        r = restore_thread(restore, entry, threads[i]);
-        if (r < 0)
-            error = r;
-        if (r > 0 && journal_original(act->journal, entry, threads[i]).whole)
-            note_left(restore, entry, threads[i]);
-        changed |= r > 0;
-    }
-    return error < 0 ? error : changed;
+    return restore_walk(restore, entry, &pass);
 }
 
 int restore_process(Restore *restore, JournalProcess *entry)
@@ -201,8 +243,9 @@ int restore_threads(Act *act, const World *world, JournalProcess *entry)
     int r = restore.have ? restore_process(&restore, entry) : -ENOMEM;
 
     entry->selected = false;
+    act->statistics.n_left += restore.n_left;
     hwloc_bitmap_free(restore.have);
-    return r;
+    return r == 0 && restore.n_restored == 0 && restore.n_left > 0 ? 1 : r;
 }
 
 /* Enters a process that was found to have inherited its mask, and puts it back as any other: what is born of it from now on
@@ -392,12 +435,18 @@ static int restore_sweeps(Restore *restore)
 /* Nothing tells that a call has ended in another process, so this looks again after a moment: a short one, or chains that keep our
  * mask escape for longer. When nothing has happened for a while, only a quarter of the time is for looking: whoever is waited
  * for may wait for this very CPU, and at our priority would hardly ever get it. */
-static void wait_a_moment(uint64_t round_usec, bool progress)
+static uint64_t moment(uint64_t round_usec, bool progress)
 {
-    uint64_t usec = progress ? MOMENT_MIN_USEC : CLAMP(3 * round_usec, MOMENT_MIN_USEC, MOMENT_MAX_USEC);
-    const struct timespec moment = {.tv_nsec = (long)(usec * NSEC_PER_USEC)};
+    return progress ? MOMENT_MIN_USEC : CLAMP(3 * round_usec, MOMENT_MIN_USEC, MOMENT_MAX_USEC);
+}
 
-    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
+static void wait_a_moment(Restore *restore, uint64_t usec)
+{
+    const struct timespec time = {.tv_nsec = (long)(usec * NSEC_PER_USEC)};
+
+    if (usec > 0)
+        (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
+    restore->now_usec = time_now_usec();
 }
 
 /* Sweeps, and one pass. Returns whether nothing was found, or -errno. */
@@ -418,32 +467,43 @@ static int restore_round(Restore *restore, unsigned *n_quiet)
 
 /* It is over when a round finds nothing that began when no call was under way any more that can still bring a child: one
  * that ends during a round may do so behind it. */
+int restore_children_step(Restore *restore, uint64_t *ret_moment_usec)
+{
+    size_t n_restored = restore->n_restored;
+    bool settled, cleared;
+    uint64_t before;
+    int r;
+
+    if (restore->n_rounds++ == 0)
+        restore->begin_usec = restore->now_usec = restore->progress_usec = time_now_usec();
+    before = restore->now_usec;
+    cleared = clear_suspects(restore, before < restore->progress_usec + STUCK_USEC);
+    settled = restore->n_suspects == 0;
+    r = restore_round(restore, &restore->n_quiet);
+    if (r < 0)
+        return failed(restore, r);
+    restore->now_usec = time_now_usec();
+    if (r > 0 && settled && restore->n_suspects == 0)
+        return 0;
+    if (cleared || restore->n_restored > n_restored)
+        restore->progress_usec = restore->now_usec;
+    if (restore->n_rounds >= ACT_PASSES_MAX &&
+        (restore->n_suspects == 0 || restore->now_usec >= restore->begin_usec + SETTLE_USEC))
+        return failed(restore, -EAGAIN);
+    *ret_moment_usec =
+        r > 0 ? moment(restore->now_usec - before, restore->now_usec < restore->progress_usec + QUIET_USEC)
+              : 0;
+    return 1;
+}
+
 static int restore_children(Restore *restore)
 {
-    uint64_t begin = time_now_usec(), now = begin, progress = begin;
-    unsigned n_quiet = 0;
+    uint64_t usec;
+    int r;
 
-    for (unsigned pass = 0; pass < ACT_PASSES_MAX || (restore->n_suspects > 0 && now < begin + SETTLE_USEC);
-         pass++) {
-        size_t n_restored = restore->n_restored;
-        uint64_t before = now;
-        bool settled, cleared = clear_suspects(restore, now < progress + STUCK_USEC);
-        int r;
-
-        settled = restore->n_suspects == 0;
-        r = restore_round(restore, &n_quiet);
-        if (r < 0)
-            return failed(restore, r);
-        if (r > 0 && settled && restore->n_suspects == 0)
-            return 0;
-        now = time_now_usec();
-        if (cleared || restore->n_restored > n_restored)
-            progress = now;
-        if (r > 0)
-            wait_a_moment(now - before, now < progress + QUIET_USEC);
-        now = time_now_usec();
-    }
-    return failed(restore, -EAGAIN);
+    while ((r = restore_children_step(restore, &usec)) > 0)
+        wait_a_moment(restore, usec);
+    return r;
 }
 
 /* Notes that the selected processes have their own masks again. A failure to write that down is no failure to
@@ -464,7 +524,7 @@ static void note_released(Restore *restore)
     }
 }
 
-static bool is_heir(const Restore *restore, const JournalProcess *entry)
+bool restore_is_heir(const Restore *restore, const JournalProcess *entry)
 {
     const JournalProcess *from;
     ActProcess process = {.pid = entry->pid, .start_ticks = entry->start_ticks};
@@ -484,7 +544,7 @@ static void restore_heirs(Restore *restore)
     for (unsigned i = 0; found && i < ACT_PASSES_MAX; i++) {
         found = false;
         for (size_t k = 0; k < journal->n_processes; k++)
-            if (is_heir(restore, &journal->processes[k])) {
+            if (restore_is_heir(restore, &journal->processes[k])) {
                 (void)restore_process(restore, &journal->processes[k]);
                 found = true;
             }
@@ -499,6 +559,11 @@ int restore_finish(Restore *restore)
     r = restore->act->journal->n_processes > 0 ? restore_children(restore) : 0;
 
     (void)setpriority(PRIO_PROCESS, 0, restore->nice_before);
+    return restore_end(restore, r);
+}
+
+int restore_end(Restore *restore, int r)
+{
     if (restore->error == 0)
         note_released(restore);
     hwloc_bitmap_free(restore->have);

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Processes of very many threads: process 10000 and, in some tests, 20000, with two thousand threads each and one more that make one
+ * call too little. What the World would learn of each call is done to it here. */
+
+#include "fixture.h"
+
+#define N_THREADS (ACT_SLICE_THREADS + 500U)
+#define CALLS_MAX 100000U
+
+static int by_number(const void *a, const void *b)
+{
+    const Task *x = a, *y = b;
+
+    return x->process.i != y->process.i ? x->process.i - y->process.i : x->tid - y->tid;
+}
+
+static void add_task(Fixture *f, pid_t pid, pid_t tid, int process)
+{
+    World *w = &f->world;
+
+    assert_true(GROW(w->tasks, w->tasks_capacity, w->n_tasks + 1));
+    w->tasks[w->n_tasks++] = (Task){
+        .process = {process},
+        .tid = tid,
+        .start_ticks = act_record_key(f->record, tid).start_ticks,
+        .allowed = fixture_mask(f, "0-7"),
+        .lease = -1,
+    };
+    assert_int_equal(pid, f->processes[process].pid);
+    qsort(w->tasks, w->n_tasks, sizeof(*w->tasks), by_number);
+}
+
+static void add_many(Fixture *f, pid_t pid, int process)
+{
+    assert_true(act_record_add_process(f->record, pid, 1, pid, "0-7"));
+    for (pid_t tid = pid + 1; tid < pid + (pid_t)N_THREADS; tid++)
+        assert_true(act_record_clone(f->record, pid, tid));
+    fixture_world_process(f, pid, "0-7");
+    f->processes[process].n_threads = N_THREADS;
+    assert_true(GROW(f->world.tasks, f->world.tasks_capacity, f->world.n_tasks + N_THREADS));
+    for (pid_t tid = pid; tid < pid + (pid_t)N_THREADS; tid++)
+        f->world.tasks[f->world.n_tasks++] = (Task){
+            .process = {process},
+            .tid = tid,
+            .start_ticks = act_record_key(f->record, tid).start_ticks,
+            .allowed = fixture_mask(f, "0-7"),
+            .lease = -1,
+        };
+}
+
+static int setup(void **state)
+{
+    Fixture *f;
+
+    if (fixture_setup(state) < 0)
+        return -1;
+    f = *state;
+    /* More of its own than the fixture has room for. */
+    f->world.tasks = NULL;
+    f->world.tasks_capacity = 0;
+    fixture_start(f);
+    add_many(f, 10000, 0);
+    act_record_advance(f->record, 10);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    Fixture *f = *state;
+
+    free(f->world.tasks);
+    return fixture_teardown(state);
+}
+
+static void set_action(Fixture *f, size_t i, PlanKind kind, pid_t pid, const char *from, const char *to)
+{
+    f->actions[i] = (PlanAction){
+        .kind = kind,
+        .subject = {.pid = pid, .start_ticks = act_record_key(f->record, pid).start_ticks},
+        .from = fixture_mask(f, from),
+        .to = fixture_mask(f, to),
+        .cpu = CPU_NONE,
+    };
+    f->plan.n_actions = i + 1;
+}
+
+/* Does to the World what plan_commit_parts() would. */
+static void commit(Fixture *f)
+{
+    size_t n;
+    const PlanPart *parts = act_parts(f->act, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        const PlanAction *action = &f->actions[parts[i].action];
+
+        for (size_t k = 0; k < f->world.n_tasks; k++) {
+            Task *task = &f->world.tasks[k];
+
+            if (task->tid != parts[i].task.tid)
+                continue;
+            assert_int_equal(task->start_ticks, parts[i].task.start_ticks);
+            task->gone |= parts[i].outcome == PLAN_OUTCOME_GONE;
+            if (parts[i].outcome != PLAN_OUTCOME_DONE)
+                continue;
+            if (action->kind == PLAN_KIND_SET_HOME && !task->original)
+                task->original = task->allowed;
+            task->allowed = action->kind == PLAN_KIND_SET_HOME ? action->to : task->original;
+            if (action->kind == PLAN_KIND_RELEASE)
+                task->original = NULL;
+        }
+    }
+}
+
+/* One call; returns the number of threads it went through. */
+static size_t slice(Fixture *f)
+{
+    size_t n;
+
+    assert_int_equal(act_execute_slice(f->act, &f->world, &f->plan, f->outcomes), 0);
+    (void)act_parts(f->act, &n);
+    assert_in_range(n, 0, ACT_SLICE_THREADS);
+    commit(f);
+    f->world.now_usec += 100000;
+    return n;
+}
+
+/* Until there is nothing left of the plan's only action. */
+static size_t slices(Fixture *f, PlanOutcome last)
+{
+    size_t n_calls = 0, sum = 0;
+
+    do {
+        sum += slice(f);
+        assert_true(++n_calls < CALLS_MAX);
+        assert_true(act_unfinished(f->act) == (f->outcomes[0] == PLAN_OUTCOME_PARTLY) ||
+                    f->outcomes[0] == PLAN_OUTCOME_DONE);
+    } while (f->outcomes[0] == PLAN_OUTCOME_PARTLY);
+    assert_int_equal(f->outcomes[0], last);
+    return sum;
+}
+
+static size_t count(Fixture *f, pid_t pid, const char *mask)
+{
+    size_t n = 0;
+
+    for (pid_t tid = pid; tid < pid + (pid_t)N_THREADS; tid++)
+        n += strcmp(act_record_mask(f->record, tid), mask) == 0;
+    return n;
+}
+
+static void test_home(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP_FREE char *text = NULL;
+
+    set_action(f, 0, PLAN_KIND_SET_HOME, 10000, "0-7", "0-3");
+    assert_int_equal(slices(f, PLAN_OUTCOME_DONE), N_THREADS);
+    assert_int_equal(count(f, 10000, "0-3"), N_THREADS);
+    assert_int_equal(act_statistics(f->act)->n_set_mask, N_THREADS);
+    assert_in_range(act_statistics(f->act)->slice_threads_max, 1, ACT_SLICE_THREADS);
+    assert_true(act_statistics(f->act)->n_slices >= 1);
+
+    /* As few lines as ever. */
+    text = fixture_journal(f);
+    assert_non_null(strstr(text, "\nmask pid=10000 start=1000 mask=0-3\n"));
+    assert_null(strstr(text, "thread"));
+    fixture_restore(f, N_THREADS, 0);
+    assert_int_equal(count(f, 10000, "0-7"), N_THREADS);
+}
+
+/* Killed, or stopped, after the first slice: what it did is undone, and nothing else is. */
+static void test_crash_between(void **state)
+{
+    Fixture *f = *state;
+    size_t n;
+
+    set_action(f, 0, PLAN_KIND_SET_HOME, 10000, "0-7", "0-3");
+    n = slice(f);
+    assert_int_equal(f->outcomes[0], PLAN_OUTCOME_PARTLY);
+    assert_true(act_unfinished(f->act));
+    assert_int_equal(count(f, 10000, "0-3"), n);
+    fixture_crash(f);
+    fixture_start(f);
+    fixture_restore(f, n, 0);
+    assert_int_equal(count(f, 10000, "0-7"), N_THREADS);
+}
+
+/* Threads end between two slices, their user pins some, and others are born: of one at home already, and of one that is not. */
+static void test_change_between(void **state)
+{
+    Fixture *f = *state;
+    pid_t last = 10000 + (pid_t)N_THREADS - 1;
+
+    set_action(f, 0, PLAN_KIND_SET_HOME, 10000, "0-7", "0-3");
+    (void)slice(f);
+    act_record_exit(f->record, last);
+    assert_true(act_record_pin(f->record, last - 1, "5"));
+    assert_true(act_record_clone(f->record, 10001, last + 1));
+    assert_true(act_record_clone(f->record, last - 2, last + 2));
+    add_task(f, 10000, last + 1, 0);
+    f->world.tasks[f->world.n_tasks - 1].allowed = fixture_mask(f, act_record_mask(f->record, last + 1));
+    add_task(f, 10000, last + 2, 0);
+
+    (void)slices(f, PLAN_OUTCOME_DONE);
+    assert_mask(f, last - 1, "5");
+    assert_mask(f, last + 1, "0-3");
+    assert_mask(f, last + 2, "0-3");
+    assert_int_equal(count(f, 10000, "0-3"), N_THREADS - 2);
+    fixture_restore(f, N_THREADS, 1);
+    assert_mask(f, last - 1, "5");
+    assert_mask(f, last + 1, "0-7");
+    assert_mask(f, last + 2, "0-7");
+}
+
+/* One that is new in a large process costs what one costs. */
+static void test_new_member(void **state)
+{
+    Fixture *f = *state;
+    pid_t tid = 10000 + (pid_t)N_THREADS;
+
+    set_action(f, 0, PLAN_KIND_SET_HOME, 10000, "0-7", "0-3");
+    (void)slices(f, PLAN_OUTCOME_DONE);
+    assert_true(act_record_clone(f->record, 10000, tid));
+    add_task(f, 10000, tid, 0);
+    f->world.tasks[f->world.n_tasks - 1].allowed = fixture_mask(f, "0-3");
+    assert_int_equal(slice(f), 1);
+    assert_int_equal(f->outcomes[0], PLAN_OUTCOME_DONE);
+    assert_false(act_unfinished(f->act));
+    assert_int_equal(act_statistics(f->act)->n_set_mask, N_THREADS);
+}
+
+/* Released while it was being placed: threads, somebody who was not in the World, and a child. */
+static void test_release_between(void **state)
+{
+    Fixture *f = *state;
+    pid_t tid = 10000 + (pid_t)N_THREADS;
+    size_t n;
+
+    set_action(f, 0, PLAN_KIND_SET_HOME, 10000, "0-7", "0-3");
+    n = slice(f);
+    assert_true(act_record_clone(f->record, 10000, tid));
+    assert_true(act_record_fork(f->record, 10000, 30000));
+    assert_mask(f, tid, "0-3");
+
+    set_action(f, 0, PLAN_KIND_RELEASE, 10000, NULL, NULL);
+    for (size_t i = 0; f->outcomes[0] != PLAN_OUTCOME_DONE; i++) {
+        (void)slice(f);
+        assert_true(i < CALLS_MAX);
+    }
+    assert_int_equal(act_statistics(f->act)->n_set_mask, 2 * n);
+    assert_int_equal(count(f, 10000, "0-7"), N_THREADS);
+    assert_mask(f, tid, "0-3");
+    assert_true(act_is_restoring(f->act, NULL));
+
+    /* A crash would find all of them in the journal; without one the search does. */
+    f->plan.n_actions = 0;
+    for (size_t i = 0; act_is_restoring(f->act, NULL); i++) {
+        (void)slice(f);
+        assert_true(i < CALLS_MAX);
+    }
+    assert_mask(f, tid, "0-7");
+    assert_mask(f, 30000, "0-7");
+    assert_int_equal(act_restoring_error(f->act), 0);
+    assert_int_equal(act_statistics(f->act)->n_set_mask, 2 * n + 2);
+
+    /* It is over: who is given that mask by somebody else now keeps it. */
+    act_record_advance(f->record, 10);
+    assert_true(act_record_pin(f->record, tid, "0-3"));
+    fixture_restore(f, 0, 0);
+    assert_mask(f, tid, "0-3");
+}
+
+/* Neither of two keeps the other waiting, and what is small comes first or next. */
+static void test_shared(void **state)
+{
+    Fixture *f = *state;
+    size_t n, n_of[2] = {0};
+    const PlanPart *parts;
+
+    add_many(f, 20000, 1);
+    set_action(f, 0, PLAN_KIND_SET_HOME, 10000, "0-7", "0-3");
+    set_action(f, 1, PLAN_KIND_SET_HOME, 20000, "0-7", "4-7");
+    assert_int_equal(act_execute_slice(f->act, &f->world, &f->plan, f->outcomes), 0);
+    assert_int_equal(f->outcomes[0], PLAN_OUTCOME_PARTLY);
+    assert_int_equal(f->outcomes[1], PLAN_OUTCOME_PARTLY);
+    parts = act_parts(f->act, &n);
+    for (size_t i = 0; i < n; i++)
+        n_of[parts[i].action]++;
+    assert_in_range(n_of[0], 1, ACT_SLICE_THREADS / 2);
+    assert_in_range(n_of[1], 1, ACT_SLICE_THREADS - n_of[0]);
+}
+
+/* Threads that fail for now are not tried over and over in front of the others. */
+static void test_failing(void **state)
+{
+    Fixture *f = *state;
+
+    for (pid_t tid = 10000; tid < 10000 + (pid_t)ACT_SLICE_THREADS; tid++)
+        act_record_fail(f->record, tid, ACT_E_RETRY, UINT32_MAX);
+    set_action(f, 0, PLAN_KIND_SET_HOME, 10000, "0-7", "0-3");
+    for (size_t i = 0; count(f, 10000, "0-3") < N_THREADS - ACT_SLICE_THREADS; i++) {
+        (void)slice(f);
+        assert_true(i < CALLS_MAX);
+    }
+    assert_int_equal(count(f, 10000, "0-7"), ACT_SLICE_THREADS);
+}
+
+/* Whoever stops does not care for slices, and nor does a plan of somebody who waits for it. */
+static void test_whole(void **state)
+{
+    Fixture *f = *state;
+
+    set_action(f, 0, PLAN_KIND_SET_HOME, 10000, "0-7", "0-3");
+    assert_int_equal(act_execute(f->act, &f->world, &f->plan, f->outcomes), 0);
+    assert_int_equal(f->outcomes[0], PLAN_OUTCOME_DONE);
+    assert_int_equal(count(f, 10000, "0-3"), N_THREADS);
+    fixture_restore(f, N_THREADS, 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_home),       TEST(test_crash_between),   TEST(test_change_between),
+        TEST(test_new_member), TEST(test_release_between), TEST(test_shared),
+        TEST(test_failing),    TEST(test_whole),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
