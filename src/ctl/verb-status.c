@@ -79,12 +79,15 @@ static void print_actions(json_object *status)
 
 static void print_cost(json_object *status)
 {
-    char fast[64], slow[64], action[64], memory[64];
+    char fast[64], slow[64], action[64], memory[64], late[64], late_max[64];
     int64_t stretch = view_number(status, "stretch_permille", 1000);
 
-    view_line("Ticks", "every %s, homes every %s%s%s",
+    view_line("Ticks", "every %s, homes every %s; the last %s late, %s at most%s%s%s",
               view_span((uint64_t)number(status, "fast_tick_usec"), fast, sizeof(fast)),
               view_span((uint64_t)number(status, "slow_tick_usec"), slow, sizeof(slow)),
+              view_span((uint64_t)number(status, "tick_late_usec"), late, sizeof(late)),
+              view_span((uint64_t)number(status, "tick_late_max_usec"), late_max, sizeof(late_max)),
+              view_bool(status, "unfinished") ? "; going through very many threads" : "",
               view_bool(status, "pressed") ? "; pressed" : "",
               stretch > 1000 ? "; slowed down to stay within MaxCPU=" : "");
     view_line(

@@ -52,7 +52,11 @@ static void status_pacing(Dict *dict, const Manager *manager)
     dict_u64(dict, "fast_tick_setting_usec", manager->config->fast_tick_usec);
     dict_u64(dict, "slow_tick_setting_usec", manager->config->slow_tick_usec);
     dict_u32(dict, "stretch_permille", manager->pace.stretch_permille);
-    dict_u64(dict, "tick_late_max_usec", manager->statistics.tick_late_usec);
+    dict_u64(dict, "tick_late_usec", manager->statistics.tick_late_usec);
+    dict_u64(dict, "tick_late_max_usec", manager->statistics.tick_late_max_usec);
+    dict_u64(dict, "tick_cpu_usec", manager->statistics.tick_cpu_usec);
+    dict_u64(dict, "tick_cpu_max_usec", manager->statistics.tick_cpu_max_usec);
+    dict_bool(dict, "unfinished", manager->unfinished || probe_unfinished(manager->probe));
 }
 
 /* Threads of managed processes that are left as somebody else pinned them. */
@@ -134,6 +138,8 @@ static void status_actions(Dict *dict, const Manager *manager)
     dict_u64(dict, "memory_orders", statistics->n_done[PLAN_KIND_MOVE_PAGES]);
     dict_counters(dict, "outcomes", statistics->n_outcome, PLAN_OUTCOME_MAX, outcome_name);
     dict_counters(dict, "refused", statistics->n_refused, PLAN_REASON_MAX, reason_name);
+    dict_u64(dict, "slices", act_statistics(manager->act)->n_slices);
+    dict_u64(dict, "slice_threads_max", act_statistics(manager->act)->slice_threads_max);
     dict_u64(dict, "moves", moves_last(manager->moves));
     dict_u64(dict, "reloads", statistics->n_reloads);
     dict_u64(dict, "reload_failures", statistics->n_reload_failures);

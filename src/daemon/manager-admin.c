@@ -50,7 +50,7 @@ static int set_paused(Manager *manager, const char *name, bool paused)
     return 0;
 }
 
-static void tell(Manager *manager, const char *what, const char *name)
+void manager_tell_admin(Manager *manager, const char *what, const char *name)
 {
     LogFields fields = {0};
 
@@ -64,7 +64,7 @@ int manager_pause(Manager *manager, const char *name)
     int r = set_paused(manager, name, true);
 
     if (r == 0)
-        tell(manager, "paused", name);
+        manager_tell_admin(manager, "paused", name);
     return r;
 }
 
@@ -88,7 +88,7 @@ int manager_resume(Manager *manager, const char *name)
         r = 0;
     }
     if (r == 0)
-        tell(manager, "resumed", name);
+        manager_tell_admin(manager, "resumed", name);
     return r;
 }
 
@@ -166,6 +166,8 @@ static int release_process(Manager *manager, pid_t pid)
     r = task_set_add(manager->released, pid, process->start_ticks);
     if (r < 0)
         return r;
+    if (manager_release_is_long(manager, WORKLOAD_NONE, pid))
+        return manager_release_begin(manager, "", WORKLOAD_NONE, pid);
     r = put_back(manager, process->workload, pid);
     if (r < 0)
         return r;
@@ -190,6 +192,8 @@ static int release_workload(Manager *manager, const char *name)
 
     if (r != 0)
         return r;
+    if (manager_release_is_long(manager, ix, 0))
+        return manager_release_begin(manager, name, ix, 0);
     r = put_back(manager, ix, 0);
     if (r < 0)
         return r;
@@ -210,6 +214,6 @@ int manager_release(Manager *manager, const char *name)
     else
         r = release_workload(manager, name);
     if (r == 0)
-        tell(manager, "released", name);
+        manager_tell_admin(manager, "released", name);
     return r;
 }

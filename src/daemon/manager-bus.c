@@ -167,6 +167,9 @@ static int administer(sd_bus_message *message, void *userdata, sd_bus_error *err
     switch (r) {
     case 0:
         return sd_bus_reply_method_return(message, NULL);
+    case MANAGER_E_LATER:
+        manager_release_answer(manager_of(userdata), message);
+        return 1;
     case MANAGER_E_NO_SUCH_WORKLOAD:
         return no_such_workload(error, name);
     case MANAGER_E_NO_SUCH_PROCESS:

@@ -29,20 +29,41 @@ PlanLimits manager_limits(const Manager *manager, bool slow_tick)
     };
 }
 
-int manager_carry_out(Manager *manager, Plan *plan)
+static int fold_back(Manager *manager, Plan *plan, const PlanPart *parts, size_t n_parts)
 {
     PlanLimits limits = manager_limits(manager, false);
+    int r = manager_remember_actions(manager, plan);
+
+    if (r < 0)
+        return r;
+    return plan_commit_parts(manager->world, manager->policies, &limits, plan, manager->outcomes, parts,
+                             n_parts);
+}
+
+int manager_carry_out(Manager *manager, Plan *plan)
+{
     int r;
 
     if (!GROW(manager->outcomes, manager->outcomes_capacity, plan->n_actions + 1))
         return -ENOMEM;
     r = act_execute(manager->act, manager->world, plan, manager->outcomes);
+    return r < 0 ? r : fold_back(manager, plan, NULL, 0);
+}
+
+int manager_carry_out_slice(Manager *manager, Plan *plan)
+{
+    const PlanPart *parts;
+    size_t n_parts;
+    int r;
+
+    if (!GROW(manager->outcomes, manager->outcomes_capacity, plan->n_actions + 1))
+        return -ENOMEM;
+    r = act_execute_slice(manager->act, manager->world, plan, manager->outcomes);
     if (r < 0)
         return r;
-    r = manager_remember_actions(manager, plan);
-    if (r < 0)
-        return r;
-    return plan_commit(manager->world, manager->policies, &limits, plan, manager->outcomes);
+    manager->unfinished = act_unfinished(manager->act);
+    parts = act_parts(manager->act, &n_parts);
+    return fold_back(manager, plan, parts, n_parts);
 }
 
 int manager_follow_births(Manager *manager)
@@ -180,7 +201,8 @@ static int decide_and_act(Manager *manager, bool slow, uint64_t *cpu_nsec)
             return r;
     }
     manager->world->action_cost_usec = act_cost_usec(manager->act);
-    r = manager_carry_out(manager, &manager->plan);
+    r = manager->options.once ? manager_carry_out(manager, &manager->plan)
+                              : manager_carry_out_slice(manager, &manager->plan);
     now_nsec = time_thread_cpu_nsec();
     manager->statistics.act_cpu_nsec += now_nsec - *cpu_nsec;
     *cpu_nsec = now_nsec;
@@ -208,6 +230,18 @@ bool manager_glance(Manager *manager, uint64_t now_usec)
            (help && probe_room(manager->probe, manager->world, manager->plan.n_waiting));
 }
 
+/* A step of what the last discovery has left; a program that looks only once makes all of them. */
+static int go_on(Manager *manager)
+{
+    int r = 0;
+
+    if (probe_unfinished(manager->probe))
+        r = probe_go_on(manager->probe, manager->world);
+    while (r == 0 && manager->options.once && probe_unfinished(manager->probe))
+        r = probe_go_on(manager->probe, manager->world);
+    return r;
+}
+
 int manager_tick(Manager *manager)
 {
     uint64_t now = time_now_usec(), start = time_thread_cpu_nsec(), slow_cost = 0, cpu, run;
@@ -223,6 +257,9 @@ int manager_tick(Manager *manager)
             return r;
         slow_cost = time_thread_cpu_nsec() - start;
     }
+    r = go_on(manager);
+    if (r < 0)
+        return r;
     n_gone = probe_statistics(manager->probe)->n_gone;
     sampled = probe_sample(manager->probe, manager->world, now);
     if (sampled == -ENOMEM)
@@ -239,7 +276,10 @@ int manager_tick(Manager *manager)
 
     /* The last of its ticks also looks for homes, whether or not it would have been a slow one. */
     if (!is_early(manager)) {
-        r = decide_and_act(manager, (slow && found) || manager->options.once, &cpu);
+        r = decide_and_act(manager, ((slow || manager->unfinished) && found) || manager->options.once, &cpu);
+        if (r < 0)
+            return r;
+        r = manager_release_ticked(manager);
         if (r < 0)
             return r;
         manager_memory_ticked(manager, slow);
@@ -254,6 +294,7 @@ int manager_tick(Manager *manager)
                 (manager->plan.pressed && !manager->plan.full) || manager->options.once,
                 (run < ASLEEP_PERMILLE || manager->plan.settled) && !manager->options.once,
                 cpu - start - slow_cost, slow_cost);
+    pace_unfinished(&manager->pace, manager->unfinished || probe_unfinished(manager->probe));
     if (probe_statistics(manager->probe)->n_gone > n_gone)
         pace_ended(&manager->pace);
     return 0;

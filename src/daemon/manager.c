@@ -56,6 +56,7 @@ static void hear_pressure(Manager *manager)
 /* Returns 1, or -errno of the event loop. */
 static int turn(Manager *manager)
 {
+    uint64_t began_nsec = time_thread_cpu_nsec();
     int r = manager_tick(manager);
 
     if (r < 0) {
@@ -68,6 +69,9 @@ static int turn(Manager *manager)
     manager_objects_tell(manager);
     hear_pressure(manager);
     manager_arm(manager);
+    manager->statistics.tick_cpu_usec = (time_thread_cpu_nsec() - began_nsec) / NSEC_PER_USEC;
+    manager->statistics.tick_cpu_max_usec =
+        MAX(manager->statistics.tick_cpu_max_usec, manager->statistics.tick_cpu_usec);
     return 1;
 }
 
@@ -77,9 +81,11 @@ static int turn_if_needed(Manager *manager, uint64_t now_usec)
     manager->glanced_usec = now_usec;
     if (now_usec < manager->due_usec)
         return manager_glance(manager, now_usec) ? turn(manager) : 0;
-    if (manager->due_usec > 0) /* the first one is due at the beginning of time */
-        manager->statistics.tick_late_usec =
-            MAX(manager->statistics.tick_late_usec, now_usec - manager->due_usec);
+    if (manager->due_usec > 0) { /* the first one is due at the beginning of time */
+        manager->statistics.tick_late_usec = now_usec - manager->due_usec;
+        manager->statistics.tick_late_max_usec =
+            MAX(manager->statistics.tick_late_max_usec, manager->statistics.tick_late_usec);
+    }
     probe_glance(manager->probe);
     return turn(manager);
 }
@@ -393,6 +399,7 @@ Manager *manager_free(Manager *manager)
     if (!manager)
         return NULL;
     manager_assignments_done(manager);
+    manager_release_done(manager);
     bus_server_free(manager->bus);
     bus_system_free(manager->system_bus);
     object_views_free(manager->views);

@@ -14,6 +14,7 @@
  *   manager-match.c      which policy a process is under (what probe asks)
  *   manager-reload.c     new configuration, policies or topology
  *   manager-admin.c      pause, resume, release
+ *   manager-release.c    release of very many threads
  *   manager-assign.c     processes assigned to a policy by name
  *   manager-describe.c   answers on the bus: what there is
  *   manager-explain.c    and why
@@ -54,6 +55,10 @@
 /* Calls of AssignProcess that wait for the tick that carries them out; each is a message of a client. */
 #define MANAGER_ASSIGNING_MAX 256U
 
+/* The same of calls of Release that take several ticks; and what takes that long: threads, 70 us each. */
+#define MANAGER_RELEASING_MAX   64U
+#define MANAGER_RELEASE_AT_ONCE 1024U
+
 /* What a program that plans once needs to see first: a base line, and the two ticks an overload takes (P1).
  */
 #define MANAGER_ONCE_TICKS 3U
@@ -90,7 +95,10 @@ typedef struct ManagerStatistics {
     uint64_t n_refused[PLAN_REASON_MAX];
     uint64_t n_reloads, n_reload_failures, n_topology_reloads;
     uint64_t n_foreign_restores;
-    uint64_t tick_late_usec; /* what the timer of a tick was late at most */
+    uint64_t tick_late_usec; /* what the last tick that was due at a time was late, */
+    uint64_t tick_late_max_usec;
+    uint64_t tick_cpu_usec; /* and what it took of this thread's time, */
+    uint64_t tick_cpu_max_usec;
 } ManagerStatistics;
 
 typedef struct Manager {
@@ -129,6 +137,8 @@ typedef struct Manager {
     Assignments *assigned;
     struct Assigning *assigning; /* calls that wait for a tick */
     size_t n_assigning, assigning_capacity;
+    struct Releasing *releasing; /* what is released in many steps */
+    size_t n_releasing, releasing_capacity;
     TaskSet *yielded; /* re-pinned ones, carried over while the World is made anew; else NULL */
     bool paused;      /* everything, also workloads still to come */
     uint64_t started_usec;
@@ -141,6 +151,7 @@ typedef struct Manager {
     Neighbours neighbours;    /* as seen then */
     char status[160];         /* STATUS= as told last */
     bool put_off;             /* the last discovery has not asked about everybody */
+    bool unfinished;          /* the last tick has not done all that it was to do */
     bool over_limit;          /* MaxTasks= was reached at the last discovery */
     int tick_error;           /* last errno of sensing, so that a lasting failure is said once */
     ManagerStatistics statistics;
@@ -194,8 +205,10 @@ bool manager_glance(Manager *manager, uint64_t now_usec);
  * (-ENOMEM). */
 int manager_tick(Manager *manager);
 
-/* Carries out `plan` and folds it back: what a tick and an administrator's release have in common. */
+/* Carries out `plan` and folds it back: what a tick and an administrator's release have in common. A tick does what it can spare the
+ * time for; manager->unfinished says whether that was not all. */
 int manager_carry_out(Manager *manager, Plan *plan);
+int manager_carry_out_slice(Manager *manager, Plan *plan);
 
 /* Has those judged that the last discovery met first (act_follow_births()). Returns 0 or -ENOMEM. */
 int manager_follow_births(Manager *manager);
@@ -269,6 +282,7 @@ typedef enum ManagerAdmin {
     MANAGER_E_NO_SUCH_PROCESS,
     MANAGER_E_LIMIT,
     MANAGER_E_NO_SUCH_POLICY,
+    MANAGER_E_LATER, /* of manager_release(): it takes several ticks; see manager_release_answer() */
 } ManagerAdmin;
 
 int manager_pause(Manager *manager, const char *name);
@@ -276,6 +290,20 @@ int manager_pause(Manager *manager, const char *name);
 void manager_stand_back(Manager *manager);
 int manager_resume(Manager *manager, const char *name);
 int manager_release(Manager *manager, const char *name);
+
+/* manager-release.c: what is released when that takes several ticks. */
+
+/* Whether that is so: of a process, or (pid 0) of a workload, or all of them (WORKLOAD_NONE). */
+bool manager_release_is_long(Manager *manager, WorkloadIx workload, pid_t pid);
+/* Begins it; what it was called by is remembered. Returns MANAGER_E_LATER, MANAGER_E_LIMIT, or -ENOMEM. */
+int manager_release_begin(Manager *manager, const char *name, WorkloadIx workload, pid_t pid);
+/* The call that the last manager_release_begin() came of, to be answered when it is over. */
+void manager_release_answer(Manager *manager, sd_bus_message *call);
+/* A step of all that are under way, with each tick. Returns 0 or -ENOMEM. */
+int manager_release_ticked(Manager *manager);
+void manager_release_done(Manager *manager);
+/* Says in the log that the administrator has done it. */
+void manager_tell_admin(Manager *manager, const char *what, const char *name);
 
 /* manager-assign.c */
 

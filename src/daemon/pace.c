@@ -82,6 +82,8 @@ static void update_due(Pace *pace)
     uint64_t fast = pace->last_fast_usec + pace_fast_usec(pace);
     uint64_t slow = pace->last_slow_usec + pace_slow_usec(pace);
 
+    if (pace->unfinished)
+        fast = pace->last_fast_usec + pace->settings.fast_usec;
     pace->due_usec = MIN(fast, slow);
 }
 
@@ -184,6 +186,12 @@ void pace_ended(Pace *pace)
 {
     pace->slow_wish_usec = pace->settings.slow_usec;
     update_stretch(pace);
+    update_due(pace);
+}
+
+void pace_unfinished(Pace *pace, bool unfinished)
+{
+    pace->unfinished = unfinished;
     update_due(pace);
 }
 

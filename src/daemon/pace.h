@@ -40,6 +40,7 @@ typedef struct Pace {
     uint64_t last_slow_usec;
     uint64_t last_discovery_usec;
     uint64_t due_usec; /* of the next tick */
+    bool unfinished;   /* see pace_unfinished() */
 } Pace;
 
 void pace_init(Pace *pace, const PaceSettings *settings);
@@ -69,6 +70,10 @@ void pace_wake(Pace *pace);
 
 /* Somebody has ended: homes are looked at SlowTickSec= after the last time, however far that was backed off. */
 void pace_ended(Pace *pace);
+
+/* Something was begun that takes several ticks, or is over: meanwhile they are FastTickSec= apart, at whatever cost. That is paid
+ * afterwards, as if it had been done at once. */
+void pace_unfinished(Pace *pace, bool unfinished);
 
 /* The administrator changed something: the next tick is a slow one, and due now. */
 void pace_now(Pace *pace, uint64_t now_usec);

@@ -276,11 +276,27 @@ static int refresh_cpuset(Probe *probe, World *world, Process *process, SeenProc
     return 0;
 }
 
+/* The same of one of very many threads, whose CPU times the kernel sums up for us: 8 ms of 25,000. Those are read by the full look; what
+ * else there is, its first thread says as well. */
+static int glance_large(Probe *probe, World *world, Process *process)
+{
+    ProcStat stat;
+
+    if (subject_look_up_stat(probe, process->pid, process->pid, &stat) < 0 ||
+        stat.start_ticks != process->start_ticks || strcmp(stat.comm, process->comm) != 0 ||
+        stat.state == 'Z' || stat.state == 'X' || stat.num_threads != count_threads(world, process))
+        return 1;
+    refresh_numbers(probe, process, &stat, process->cpu_permille);
+    return 0;
+}
+
 /* The short look at a process in the World. Returns 0; 1: it needs the full one. */
 static int glance(Probe *probe, World *world, Process *process, SeenProcess *seen, uint64_t now_usec)
 {
     ProcStat stat;
 
+    if (process->n_threads > probe_batch(probe) / THREADS_BATCH_SHARE)
+        return probe_unfinished(probe) ? 0 : glance_large(probe, world, process);
     if (subject_look_up_stat(probe, process->pid, 0, &stat) < 0 || stat.start_ticks != process->start_ticks ||
         strcmp(stat.comm, process->comm) != 0 || is_gone_state(&stat) ||
         stat.num_threads != count_threads(world, process))
@@ -483,7 +499,11 @@ int probe_discover(Probe *probe, World *world, uint64_t now_usec)
         return r;
 
     probe->ask_all = false;
-    probe->sample_all = true;
+    /* Going on with those before, if they were not all sampled yet. */
+    if (probe->quiet_due == 0)
+        probe->quiet_at = 0;
+    probe->quiet_due = world->n_tasks;
+    probe->discovered = true;
     return 0;
 }
 

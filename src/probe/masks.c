@@ -334,23 +334,38 @@ static int refresh_task(Probe *probe, World *world, Process *process, SeenProces
     return 0;
 }
 
+/* The number of tasks from `first` on (and from the beginning on behind the last) among which are as many that we changed as are read in
+ * one pass. */
+static size_t span_of_ours(const Probe *probe, const World *world, size_t first)
+{
+    size_t n = 0, i = 0;
+
+    for (; i < world->n_tasks && n < probe_batch(probe); i++)
+        n += world->tasks[(first + i) % world->n_tasks].original != NULL;
+    return i;
+}
+
 int probe_masks_refresh(Probe *probe, World *world)
 {
-    size_t n = world->n_tasks, first, hint = 0;
+    size_t n = world->n_tasks, first, first_ours, n_ours, hint = 0;
     SeenProcess *seen = NULL;
 
     if (n == 0)
         return 0;
     first = probe->mask_cursor % n;
     probe->mask_cursor = first + MASKS_PER_PASS;
+    first_ours = probe->ours_cursor % n;
+    n_ours = span_of_ours(probe, world, first_ours);
+    probe->ours_cursor = first_ours + n_ours;
 
     for (size_t i = 0; i < n; i++) {
         Task *task = &world->tasks[i];
         Process *process = &world->processes[task->process.i];
         bool in_slice = (i + n - first) % n < MASKS_PER_PASS;
+        bool in_ours = task->original && (i + n - first_ours) % n < n_ours;
         int r;
 
-        if (task->gone || (!task->original && !in_slice) || task->hands == TASK_HANDS_PER_CPU)
+        if (task->gone || (!in_ours && !in_slice) || task->hands == TASK_HANDS_PER_CPU)
             continue;
         if (!seen || seen->pid != process->pid)
             seen = seen_find(&probe->seen, process->pid, &hint);

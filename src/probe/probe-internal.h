@@ -37,6 +37,18 @@
  * of them: that a thread has ended is seen when it is sampled. */
 #define THREADS_PER_PASS 64U
 
+/* What a pass or a tick does of what may be very much, unless ProbeOptions.batch says otherwise. Threads sampled in one tick, where the
+ * descriptor is kept open: 1 us each, and 4 times as much where it is not; masks read again of threads that we changed: 1 us;
+ * threads listed of a large process: 2 us. */
+#define PROBE_BATCH 8192U
+/* Threads that are new are read by this part of it: 30 us each. A process that has more threads is large. */
+#define THREADS_BATCH_SHARE 8U
+/* And not for longer than that, which is looked at so often. */
+#define THREADS_STEP_USEC 20000U
+#define THREADS_CLOCK     64U
+/* What it takes to sample a thread whose descriptor is not kept open. */
+#define SAMPLE_UNKEPT 4U
+
 /* Threads of which stat (for the last CPU) is read in one tick, besides one for each CPU; 6 us each. */
 #define SAMPLE_STATS_PER_TICK 32U
 
@@ -74,6 +86,27 @@ typedef struct ProbeGlance {
     pid_t last_pid;     /* the number given out last when a process or thread began; 0: not known */
     uint32_t n_running; /* runnable threads; UINT32_MAX: not known */
 } ProbeGlance;
+
+/* subject.c: what is read of one process. */
+typedef struct Subject {
+    pid_t pid;
+    int fd; /* /proc/PID: stays with the process when its number is reused */
+    ProcStat stat;
+    CgroupPaths cgroup;
+    CgroupUnit unit;
+    const char *exe; /* NULL: not wanted or not readable */
+    uint64_t identity;
+    uint32_t cpu_permille;
+    uid_t uid;
+} Subject;
+
+/* Listing the threads of a large process, and adding those that are new, over many passes. */
+typedef struct ThreadCourse {
+    Subject subject; /* fd -1: there is none under way */
+    DIR *dir;        /* NULL: all are listed */
+    pid_t *tids;
+    size_t n_tids, tids_capacity, at;
+} ThreadCourse;
 
 struct Probe {
     ProbeOptions options;
@@ -114,9 +147,12 @@ struct Probe {
     pid_t last_pid;             /* given out last when /proc was listed; 0: not known */
     ProbeGlance glance;         /* see probe_glance() */
     bool glanced;               /* since the last discovery */
+    ThreadCourse course;
     size_t thread_cursor;
     bool ask_all;
-    bool sample_all; /* a discovery has been made: quiet threads are due */
+    bool discovered; /* since the last sample */
+    size_t
+        quiet_due; /* threads to be sampled though they are quiet, behind quiet_at: a discovery has been made */
 
     /* masks.c */
     hwloc_bitmap_t mask, scratch;
@@ -124,13 +160,13 @@ struct Probe {
     ProbeMaskMemory mask_memory;
     size_t mask_last_bytes; /* 0: none */
     CpuMask mask_last_interned;
-    size_t mask_cursor;
+    size_t mask_cursor, ours_cursor;
 
     /* sample.c */
     CpuLoads cpus;
     Readers readers;
     uint64_t sampled_usec;
-    size_t stat_cursor, quiet_cursor;
+    size_t stat_cursor, quiet_cursor, sample_cursor, quiet_at;
     uint64_t *cpu_wait_nsec; /* [cpu_limit], when only threads say it */
     bool *cpu_wait_known;
     uint8_t *group_lends; /* [n_groups]: one of its CPUs is lent */
@@ -154,6 +190,11 @@ struct Probe {
     bool memory_first;   /* somebody was to be looked at for the first time */
 };
 
+static inline size_t probe_batch(const Probe *probe)
+{
+    return probe->options.batch > 0 ? probe->options.batch : PROBE_BATCH;
+}
+
 /* Whether a read failed because the task is not there any more. */
 static inline bool probe_error_is_gone(int r)
 {
@@ -176,19 +217,6 @@ bool probe_cpuset_leaves(Probe *probe, const char *path, hwloc_const_bitmap_t ma
  * World; <0: could not be read. */
 int probe_cpuset_again(Probe *probe, World *world, Process *process);
 
-/* subject.c: what is read of one process. */
-typedef struct Subject {
-    pid_t pid;
-    int fd; /* /proc/PID: stays with the process when its number is reused */
-    ProcStat stat;
-    CgroupPaths cgroup;
-    CgroupUnit unit;
-    const char *exe; /* NULL: not wanted or not readable */
-    uint64_t identity;
-    uint32_t cpu_permille;
-    uid_t uid;
-} Subject;
-
 /* Read a stat file below `dir_fd`. 0, -errno of the read, or -EINVAL (counted as unparsable). */
 int subject_read_stat(Probe *probe, int dir_fd, const char *path, ProcStat *ret);
 /* The same of a process (`tid` 0) or thread that is read again and again, kept open (probe/stat-files.h). */
@@ -205,6 +233,7 @@ int subject_decide(Probe *probe, Subject *subject, ProbeDecision *ret_decision, 
 
 /* threads.c: lists the threads of a process that is in the World; adds the new ones, marks those that are gone. */
 int probe_threads_refresh(Probe *probe, World *world, size_t process, const Subject *subject);
+void probe_course_done(ThreadCourse *course);
 /* Looks again at some of all threads, in turn. */
 void probe_threads_validate(Probe *probe, World *world);
 /* Marks a process and its threads gone. */

@@ -135,6 +135,7 @@ int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Prob
     probe->balances_fd = probe->pressure_fd = -1;
     for (size_t i = 0; i < NODE_FILES; i++)
         probe->node_fds[i] = -1;
+    probe->course.subject.fd = -1;
     stat_files_init(&probe->stat_files);
     probe->page_bytes = (uint64_t)(page > 0 ? page : 4096);
     probe->tick_nsec = NSEC_PER_SEC / (uint64_t)(hz > 0 ? hz : 100);
@@ -187,6 +188,7 @@ Probe *probe_free(Probe *probe)
     free(probe->command_line);
     free(probe->environment);
     probe_memory_done(probe);
+    probe_course_done(&probe->course);
     probe->aside = aside_free(probe->aside);
     close_p(&probe->loadavg_fd);
     close_p(&probe->online_fd);

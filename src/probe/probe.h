@@ -87,6 +87,8 @@ typedef struct ProbeOptions {
     uint32_t max_tasks;       /* MaxTasks=; further ones are counted, not sampled */
     uint32_t
         max_kept_open; /* descriptors kept open; 0: what RLIMIT_NOFILE leaves. Each costs the kernel 6 KiB */
+    uint32_t
+        batch; /* threads gone through at a time where there may be very many; 0: what a tick can spare the time for */
     uint32_t descriptors_reserved; /* that the caller wants left of RLIMIT_NOFILE, beyond some 500 */
     hwloc_const_bitmap_t reserved; /* ReservedCPUs=: never used for lends; may be NULL. Copied */
 } ProbeOptions;
@@ -148,12 +150,19 @@ bool probe_room(const Probe *probe, const World *world, uint32_t n_waiting);
  *     change of CPUs or cpuset. For good;
  *   - UNKNOWN: its mask or times could not be read; until they can (I10).
  * Memory of processes is looked at when they are seen first, then less and less often (probe/residency.h).
- * Masks are cut to what is online. Those changed by us are read every time, of the others 2000 in turn.
+ * Masks are cut to what is online. Those changed by us are read every time, up to 8192 in turn; of the others 2000 in turn.
+ * Of a process of more than 1024 threads only their number is read here: probe_go_on() does the rest.
  * Returns 0, -ENOMEM, or -errno when /proc itself cannot be read. */
 int probe_discover(Probe *probe, World *world, uint64_t now_usec);
 
+/* Goes on with what the last discovery has left of a large process: lists or reads some of its threads. To be called as long as
+ * probe_unfinished() says that there is more. 0 or -ENOMEM. */
+bool probe_unfinished(const Probe *probe);
+int probe_go_on(Probe *probe, World *world);
+
 /* The fast half: loads of CPUs and of the tasks in the World; tick number, now and interval of the World advance, its
  * sums are brought up to date. A task's first sample leaves it `fresh`. Not everything is read every time:
+ *   - of more than 8192 tasks that work so many are sampled in turn, of those whose descriptor is not kept open a quarter;
  *   - a task without run time in eight samples has zero load until the sample after the next discovery, except that
  *     it is watched (512 per tick, in turn) while a CPU of its group's home is lent;
  *   - last_cpu is that of this tick for holders of a lease, and in turn (32 and one per CPU) for tasks that wait at

@@ -4,7 +4,8 @@
  * allocation, and no other system call but for the few named here.
  *
  * Not read every time:
- *   quiet threads         no run time in 8 samples: once after each discovery. A thread whose group has lent a CPU away is
+ *   too many threads      those that work in turn, 8192 in one tick
+ *   quiet threads         no run time in 8 samples: once after each discovery, with what is left of these 8192. A thread whose group has lent a CPU away is
  *                         watched all the same, some hundred of them per tick in turn, or the owner's return would
  *                         be noticed a slow tick late.
  *   the last CPU          needs stat, six times as dear: read for holders of a lease, and in turn for threads that wait.
@@ -194,23 +195,63 @@ static size_t watch_lenders(Probe *probe, World *world)
     return n_watched;
 }
 
-static int sample_tasks(Probe *probe, World *world)
+/* Samples a task as one of so many that a tick has time for; 1: there is no more of it. */
+static bool take_sample(Probe *probe, const World *world, Task *task, Reader *reader, size_t *left)
 {
-    size_t n_quiet = 0;
-    int r;
+    size_t cost = reader->fd >= 0 ? 1 : SAMPLE_UNKEPT;
 
-    for (size_t i = 0; i < world->n_tasks; i++) {
-        Task *task = &world->tasks[i];
+    sample_task(probe, world, task, reader);
+    *left -= MIN(cost, *left);
+    return *left == 0;
+}
+
+/* Those that work, going on where the last tick stopped if there were too many. Returns how many are quiet. */
+static size_t sample_working(Probe *probe, World *world, size_t *left)
+{
+    size_t n = world->n_tasks, n_quiet = 0, first = n > 0 ? probe->sample_cursor % n : 0;
+    bool full = false;
+
+    for (size_t i = 0; i < n; i++) {
+        Task *task = &world->tasks[(first + i) % n];
         Reader *reader = &probe->readers.slots[task->reader];
 
         if (task->gone)
             continue;
-        if (reader->n_still >= READER_QUIET_SAMPLES && !probe->sample_all)
+        if (reader->n_still >= READER_QUIET_SAMPLES) {
             n_quiet++;
-        else
-            sample_task(probe, world, task, reader);
+        } else if (!full && take_sample(probe, world, task, reader, left)) {
+            full = true;
+            probe->sample_cursor = first + i + 1;
+        }
     }
-    probe->sample_all = false;
+    if (!full)
+        probe->sample_cursor = 0;
+    return n_quiet;
+}
+
+/* Those that are quiet, once after each discovery. Returns how many. */
+static size_t sample_quiet(Probe *probe, World *world, size_t left)
+{
+    size_t n = world->n_tasks, n_sampled = 0;
+
+    for (; probe->quiet_due > 0 && left > 0 && n > 0; probe->quiet_due--) {
+        Task *task = &world->tasks[probe->quiet_at++ % n];
+        Reader *reader = &probe->readers.slots[task->reader];
+
+        if (task->gone || reader->n_still < READER_QUIET_SAMPLES || reader->read_usec == world->now_usec)
+            continue;
+        (void)take_sample(probe, world, task, reader, &left);
+        n_sampled++;
+    }
+    return n_sampled;
+}
+
+static int sample_tasks(Probe *probe, World *world)
+{
+    size_t left = probe_batch(probe), n_quiet = sample_working(probe, world, &left);
+    int r;
+
+    n_quiet -= sample_quiet(probe, world, left);
     probe->statistics.n_quiet = n_quiet;
     probe->statistics.n_kept_open = probe->readers.n_open;
 
@@ -361,7 +402,8 @@ int probe_sample(Probe *probe, World *world, uint64_t now_usec)
     r = cpu_loads_read(&probe->cpus, now_usec * NSEC_PER_USEC);
     world->partial = r < 0;
 
-    s = probe->sample_all ? 0 : probe_memory_catch_up(probe, world); /* a discovery has looked itself */
+    s = probe->discovered ? 0 : probe_memory_catch_up(probe, world); /* a discovery has looked itself */
+    probe->discovered = false;
     if (s == 0)
         s = sample_tasks(probe, world);
     if (s < 0)

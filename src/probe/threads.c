@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The threads of one process: those listed in its task directory are merged with those in the World. A number that was
+/* The threads of one process: those listed in its task directory are merged with those in the World. Of a large process that takes many
+ * passes (ThreadCourse), in each of which so many are listed, or read, as a tick can spare the time for: 2 us for one that is listed,
+ * 30 for one that is read. One process at a time; the others wait for it. A thread that is born or ends meanwhile is seen the next time,
+ * because then the numbers differ.
+ *
+ *  A number that was
  * given to another thread since is found because the first one is seen to be gone: its descriptor says so, and where
  * none is kept open, a rolling re-read of start times does. */
 
 #include "base/root.h"
 #include "base/scan.h"
+#include "base/time.h"
 #include "probe/probe-internal.h"
 
 #include <fcntl.h>
@@ -29,15 +35,19 @@ static pid_t parse_number(const char *name)
     return scan_u64(&name, &v) && !*name && v <= INT32_MAX ? (pid_t)v : 0;
 }
 
-int probe_list_numbers(DIR *dir, pid_t **array, size_t *capacity, size_t *ret_n)
+/* Adds up to `max` more. 1: there may be more of them; 0: that was all; or -errno. */
+static int list_some(DIR *dir, pid_t **array, size_t *capacity, size_t *n_listed, size_t max)
 {
     const struct dirent *entry;
-    bool sorted = true;
-    size_t n = 0;
+    size_t n = *n_listed, end = max < SIZE_MAX - n ? n + max : SIZE_MAX;
 
     for (;;) {
         pid_t v;
 
+        if (n >= end) {
+            *n_listed = n;
+            return 1;
+        }
         errno = 0;
         entry = readdir(dir);
         if (!entry)
@@ -47,17 +57,34 @@ int probe_list_numbers(DIR *dir, pid_t **array, size_t *capacity, size_t *ret_n)
             continue;
         if (!util_grow((void **)array, capacity, n + 1, sizeof(**array)))
             return -ENOMEM;
-        (*array)[n] = v;
-        sorted = sorted && (n == 0 || (*array)[n - 1] < v);
-        n++;
+        (*array)[n++] = v;
     }
     /* The task directory of a process that ends while it is read: what was listed is still good. */
     if (errno > 0 && errno != ENOENT && errno != ESRCH)
         return -errno;
+    *n_listed = n;
+    return 0;
+}
 
-    /* The kernel lists processes in order, and threads in the order of their birth. */
+/* The kernel lists processes in order, and threads in the order of their birth. */
+static void sort_numbers(pid_t *array, size_t n)
+{
+    bool sorted = true;
+
+    for (size_t i = 1; i < n && sorted; i++)
+        sorted = array[i - 1] < array[i];
     if (!sorted)
-        qsort(*array, n, sizeof(**array), compare_pids);
+        qsort(array, n, sizeof(*array), compare_pids);
+}
+
+int probe_list_numbers(DIR *dir, pid_t **array, size_t *capacity, size_t *ret_n)
+{
+    size_t n = 0;
+    int r = list_some(dir, array, capacity, &n, SIZE_MAX);
+
+    if (r < 0)
+        return r;
+    sort_numbers(*array, n);
     *ret_n = n;
     return 0;
 }
@@ -141,11 +168,25 @@ static int add_thread(Probe *probe, World *world, size_t process, const Subject 
                         : 0; /* -EEXIST: its number was another's until just now; the next pass takes it in */
 }
 
+static int open_threads(const Subject *subject, DIR **ret)
+{
+    int fd = openat(subject->fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+
+    if (fd < 0)
+        return -errno;
+    *ret = fdopendir(fd);
+    if (*ret)
+        return 0;
+    r = -errno;
+    close_p(&fd);
+    return r;
+}
+
 /* Most processes have one thread, and its number is theirs; the next pass sees that there are more. */
 static int list_threads(Probe *probe, const Subject *subject)
 {
     DIR *dir;
-    int fd, r;
+    int r;
 
     if (subject->stat.num_threads == 1) {
         if (!GROW(probe->tids, probe->tids_capacity, 1))
@@ -154,47 +195,154 @@ static int list_threads(Probe *probe, const Subject *subject)
         probe->n_tids = 1;
         return 0;
     }
-    fd = openat(subject->fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    dir = fdopendir(fd);
-    if (!dir) {
-        r = -errno;
-        close_p(&fd);
+    r = open_threads(subject, &dir);
+    if (r < 0)
         return r;
-    }
     r = probe_list_numbers(dir, &probe->tids, &probe->tids_capacity, &probe->n_tids);
     (void)closedir(dir);
     return r;
 }
 
-/* Marks the threads in the World that are not listed any more, and leaves in probe->tids those that are not in the
- * World yet. */
-static void match_threads(Probe *probe, World *world, size_t process)
+/* Marks the threads in the World that are not listed any more, and leaves in `tids` those that are not in the World yet. Returns their
+ * number. */
+static size_t match_threads(Probe *probe, World *world, size_t process, pid_t *tids, size_t n_tids)
 {
     size_t n, first = world_process_tasks(world, &world->processes[process], &n), n_new = 0, t = 0;
 
     for (size_t i = 0; i < n; i++) {
         Task *task = &world->tasks[first + i];
 
-        while (t < probe->n_tids && probe->tids[t] < task->tid)
-            probe->tids[n_new++] = probe->tids[t++];
-        if (t < probe->n_tids && probe->tids[t] == task->tid) {
+        while (t < n_tids && tids[t] < task->tid)
+            tids[n_new++] = tids[t++];
+        if (t < n_tids && tids[t] == task->tid) {
             t++;
         } else if (!task->gone) {
             task->gone = true;
             probe->statistics.n_gone++;
         }
     }
-    while (t < probe->n_tids)
-        probe->tids[n_new++] = probe->tids[t++];
-    probe->n_tids = n_new;
+    while (t < n_tids)
+        tids[n_new++] = tids[t++];
+    return n_new;
+}
+
+/*
+ * Large processes
+ */
+
+void probe_course_done(ThreadCourse *course)
+{
+    if (course->dir)
+        (void)closedir(course->dir);
+    close_p(&course->subject.fd);
+    free(course->tids);
+    *course = (ThreadCourse){.subject.fd = -1};
+}
+
+static Process *course_process(const ThreadCourse *course, World *world)
+{
+    Process *process = course->subject.fd >= 0 ? world_process(world, course->subject.pid) : NULL;
+
+    return process && !process->gone && process->start_ticks == course->subject.stat.start_ticks ? process
+                                                                                                 : NULL;
+}
+
+static int course_begin(ThreadCourse *course, const Subject *subject)
+{
+    int r;
+
+    probe_course_done(course);
+    course->subject.fd = fcntl(subject->fd, F_DUPFD_CLOEXEC, 0);
+    if (course->subject.fd < 0)
+        return -errno;
+    course->subject.pid = subject->pid;
+    course->subject.stat = subject->stat;
+    r = open_threads(subject, &course->dir);
+    if (r < 0)
+        probe_course_done(course);
+    return r;
+}
+
+/* What a step does when all are listed. Returns 0 or -ENOMEM. */
+static int course_add(Probe *probe, World *world, size_t process)
+{
+    ThreadCourse *course = &probe->course;
+    size_t end = MIN(course->at + probe_batch(probe) / THREADS_BATCH_SHARE, course->n_tids);
+    uint64_t until_usec = time_now_usec() + THREADS_STEP_USEC;
+
+    while (course->at < end && (course->at % THREADS_CLOCK != 0 || time_now_usec() < until_usec)) {
+        int r = add_thread(probe, world, process, &course->subject, course->tids[course->at++]);
+
+        if (r < 0)
+            return r;
+    }
+    if (course->at == course->n_tids)
+        probe_course_done(course);
+    return 0;
+}
+
+static int course_step(Probe *probe, World *world, size_t process)
+{
+    ThreadCourse *course = &probe->course;
+    int r;
+
+    if (!course->dir)
+        return course_add(probe, world, process);
+    r = list_some(course->dir, &course->tids, &course->tids_capacity, &course->n_tids, probe_batch(probe));
+    if (r < 0)
+        probe_course_done(course);
+    if (r != 0)
+        return r == -ENOMEM ? r : 0;
+    (void)closedir(course->dir);
+    course->dir = NULL;
+    sort_numbers(course->tids, course->n_tids);
+    course->n_tids = match_threads(probe, world, process, course->tids, course->n_tids);
+    if (course->n_tids == 0)
+        probe_course_done(course);
+    return 0;
+}
+
+bool probe_unfinished(const Probe *probe)
+{
+    return probe->course.subject.fd >= 0;
+}
+
+int probe_go_on(Probe *probe, World *world)
+{
+    Process *process = course_process(&probe->course, world);
+
+    if (process)
+        return course_step(probe, world, (size_t)(process - world->processes));
+    probe_course_done(&probe->course);
+    return 0;
+}
+
+/* Begins a course, if there is none. The first step is the next tick's. */
+static int refresh_large(Probe *probe, World *world, size_t process, const Subject *subject)
+{
+    size_t n;
+    int r;
+
+    if (world->n_tasks >= probe->options.max_tasks) {
+        (void)world_process_tasks(world, &world->processes[process], &n);
+        probe->statistics.n_over_limit += subject->stat.num_threads - MIN(n, subject->stat.num_threads);
+        return 0;
+    }
+    if (course_process(&probe->course, world))
+        return 0;
+    r = course_begin(&probe->course, subject);
+    if (probe_error_is_gone(r))
+        probe_process_gone(world, &world->processes[process]);
+    return r == -ENOMEM ? r : 0;
 }
 
 int probe_threads_refresh(Probe *probe, World *world, size_t process, const Subject *subject)
 {
-    int r = list_threads(probe, subject);
+    int r;
 
+    if (subject->stat.num_threads > probe_batch(probe) / THREADS_BATCH_SHARE)
+        return refresh_large(probe, world, process, subject);
+    r = list_threads(probe, subject);
     if (r == -ENOMEM)
         return r;
     if (r < 0) {
@@ -203,7 +351,7 @@ int probe_threads_refresh(Probe *probe, World *world, size_t process, const Subj
         return 0;
     }
 
-    match_threads(probe, world, process);
+    probe->n_tids = match_threads(probe, world, process, probe->tids, probe->n_tids);
     for (size_t i = 0; i < probe->n_tids && r == 0; i++)
         r = add_thread(probe, world, process, subject, probe->tids[i]);
     return r;

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A process of more threads than one tick goes through: it is placed, released, put back and lost in the middle, slice by slice.
+
+Nothing here is timed: what is asserted is how many threads a tick has gone through at most.
+"""
+
+import os
+import signal
+
+import lib
+
+# ACT_SLICE_THREADS of act/act.h, and a few more.
+SLICE = 2048
+THREADS = SLICE + 200
+
+
+class Threads(lib.DaemonTest):
+    def setUp(self):
+        lib.need_placing()
+        super().setUp()
+        self.config.write_text("[Daemon]\nSlowTickSec=200ms\nMaxCPU=100%\n", encoding="ascii")
+        self.write_policy()
+        self.workload = self.spinner("--asleep", "--threads", str(THREADS))
+        lib.wait_until("the threads", lambda: len(self.tids()) == THREADS + 1 or not self.workload.alive(), 4 * lib.DEADLINE_SEC)
+        if not self.workload.alive():
+            self.skipTest("cannot have so many threads")
+
+    def tids(self):
+        return [int(name) for name in os.listdir(f"/proc/{self.workload.pid}/task")]
+
+    def n_full(self):
+        """Threads that may use all CPUs. Asked of the kernel: the status files of so many take long to read."""
+        return sum(os.sched_getaffinity(tid) == set(lib.own_cpus()) for tid in self.tids())
+
+    def wait_placed(self, daemon):
+        lib.wait_until("every thread to be at home", lambda: self.n_full() == 0, 4 * lib.DEADLINE_SEC)
+        lib.wait_until("the daemon to know it", lambda: not daemon.ctl("status")["unfinished"], 4 * lib.DEADLINE_SEC)
+
+    def test_slices(self):
+        daemon = self.daemon().ready()
+        self.wait_placed(daemon)
+        status = daemon.ctl("status")
+        self.assertGreaterEqual(status["slices"], 1)
+        self.assertGreaterEqual(status["outcomes"]["partly"], 1)
+        self.assertLessEqual(status["slice_threads_max"], SLICE)
+        self.assertEqual(status["tasks"], THREADS + 1)
+        journal = (self.runtime / "journal").read_text()
+        self.assertEqual(journal.count("\nprocess "), 1)
+        self.assertNotIn("\nthread ", journal)
+
+        # One more is one more, and the others are not looked at again.
+        done = status["outcomes"]["done"]
+        self.assertIn("managed", daemon.ctl("explain", str(self.workload.pid))["verdict"])
+        daemon.ctl("release", str(self.workload.pid))
+        self.assertEqual(self.n_full(), THREADS + 1)
+        after = daemon.ctl("status")
+        self.assertGreater(after["outcomes"]["done"], done)
+        self.assertLessEqual(after["slice_threads_max"], SLICE)
+        self.assertEqual(daemon.ctl("explain", str(self.workload.pid))["verdict"], "released")
+        daemon.ctl("resume", str(self.workload.pid))
+        self.wait_placed(daemon)
+        daemon.stop()
+        self.assertEqual(self.n_full(), THREADS + 1)
+
+    def test_workload_released(self):
+        daemon = self.daemon().ready()
+        self.wait_placed(daemon)
+        daemon.ctl("release", "50-test")
+        self.assertEqual(self.n_full(), THREADS + 1)
+        self.assertLessEqual(daemon.ctl("status")["slice_threads_max"], SLICE)
+        self.assertEqual(daemon.ctl("explain", str(self.workload.pid))["verdict"], "paused")
+        daemon.stop()
+
+    def test_stopped_and_killed_in_the_middle(self):
+        """Some threads are at home and some are not: a stop puts the former back, and after a crash the next start does."""
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(how=how):
+                daemon = self.daemon().ready()
+                lib.wait_until("the first slice", lambda: self.n_full() <= THREADS, 4 * lib.DEADLINE_SEC, 0.001)
+                if how == signal.SIGTERM:
+                    daemon.stop()
+                else:
+                    daemon.kill()
+                    self.daemon("--restore").process.wait(4 * lib.DEADLINE_SEC)
+                self.assertEqual(self.n_full(), THREADS + 1)
+
+
+if __name__ == "__main__":
+    lib.main()

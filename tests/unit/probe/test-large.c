@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A process of more threads than a pass goes through: sixteen at a time here, of new ones two. */
+
+#include "probe-test.h"
+
+#define BATCH     16U
+#define N_THREADS 50U
+
+static const ProbeOptions options = {.batch = BATCH};
+
+static void make(Bench *b, const ProbeOptions *how)
+{
+    bench_make(b);
+    put_process(b, &(FakeTask){.pid = 50});
+    put_process(b, &(FakeTask){.pid = 100, .n_threads = N_THREADS});
+    for (pid_t tid = 101; tid < 100 + (pid_t)N_THREADS; tid++)
+        put_thread(b, &(FakeTask){.pid = 100, .tid = tid, .n_threads = N_THREADS});
+    bench_start(b, how);
+}
+
+/* All that is left; returns in how many steps. */
+static size_t go_on(Bench *b)
+{
+    size_t n = 0;
+
+    while (probe_unfinished(b->probe)) {
+        size_t before = b->world->n_tasks;
+
+        assert_int_equal(probe_go_on(b->probe, b->world), 0);
+        assert_in_range(b->world->n_tasks - before, 0, BATCH / 8);
+        bench_check(b);
+        assert_true(++n < 1000);
+    }
+    return n;
+}
+
+static void discover(Bench *b)
+{
+    bench_discover(b);
+    (void)go_on(b);
+}
+
+static void test_discovery(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b, &options);
+    bench_discover(&b);
+    assert_int_equal(b.world->n_processes, 2);
+    assert_int_equal(b.world->n_tasks, 1); /* that of the other process */
+    assert_true(go_on(&b) >= N_THREADS / BATCH + N_THREADS / (BATCH / 8));
+    assert_int_equal(b.world->n_tasks, N_THREADS + 1);
+    for (pid_t tid = 100; tid < 100 + (pid_t)N_THREADS; tid++)
+        (void)bench_task(&b, 100, tid);
+
+    /* Nothing has changed, and nothing is listed. */
+    bench_discover(&b);
+    assert_false(probe_unfinished(b.probe));
+}
+
+/* Threads end and are born between two steps: the next discovery has the right number again. */
+static void test_change_between(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b, &options);
+    bench_discover(&b);
+    for (unsigned i = 0; i < 8; i++)
+        assert_int_equal(probe_go_on(b.probe, b.world), 0);
+    assert_true(probe_unfinished(b.probe));
+    take_away(&b, "proc/100/task/149");
+    take_away(&b, "proc/100/task/101");
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 151, .n_threads = N_THREADS - 1});
+    put_stat(&b, "proc/100/stat", 100, &(FakeTask){.pid = 100, .n_threads = N_THREADS - 1});
+    put_stat(&b, "proc/100/task/100/stat", 100, &(FakeTask){.pid = 100, .n_threads = N_THREADS - 1});
+    (void)go_on(&b);
+    for (unsigned i = 0; i < 10; i++)
+        discover(&b);
+    assert_int_equal(b.world->n_tasks, N_THREADS);
+    assert_null(world_task_by_tid(b.world, 100, 149));
+    assert_null(world_task_by_tid(b.world, 100, 101));
+    (void)bench_task(&b, 100, 151);
+}
+
+/* The process ends in the middle. */
+static void test_end_between(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b, &options);
+    bench_discover(&b);
+    for (unsigned i = 0; i < 6; i++)
+        assert_int_equal(probe_go_on(b.probe, b.world), 0);
+    take_away(&b, "proc/100");
+    bench_discover(&b);
+    (void)go_on(&b);
+    assert_int_equal(b.world->n_processes, 1);
+    assert_int_equal(b.world->n_tasks, 1);
+}
+
+/* Of two, one after the other. */
+static void test_two(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b, &options);
+    put_process(&b, &(FakeTask){.pid = 200, .n_threads = 10});
+    for (pid_t tid = 201; tid < 210; tid++)
+        put_thread(&b, &(FakeTask){.pid = 200, .tid = tid, .n_threads = 10});
+    for (unsigned i = 0; i < 20; i++)
+        discover(&b);
+    assert_int_equal(b.world->n_tasks, N_THREADS + 11);
+}
+
+/* MaxTasks= is said, and the directory is not read over and over. */
+static void test_limit(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    ProbeOptions few = options;
+
+    few.max_tasks = 20;
+    make(&b, &few);
+    discover(&b);
+    assert_int_equal(b.world->n_tasks, 20);
+    bench_discover(&b);
+    assert_false(probe_unfinished(b.probe));
+    assert_int_equal(probe_statistics(b.probe)->n_over_limit, N_THREADS + 1 - 20);
+}
+
+static uint64_t reads_of_sample(Bench *b)
+{
+    uint64_t before = probe_statistics(b->probe)->n_reads;
+
+    bench_sample(b);
+    return probe_statistics(b->probe)->n_reads - before;
+}
+
+/* So many in each tick, all in turn; and quiet ones after a discovery. Besides, stat of those that wait. */
+static void test_sampling(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    size_t n = (N_THREADS + BATCH) / BATCH;
+
+    make(&b, &options);
+    discover(&b);
+    for (unsigned i = 0; i < 10 * n; i++)
+        assert_in_range(reads_of_sample(&b), 0, BATCH);
+    assert_int_equal(probe_statistics(b.probe)->n_quiet, N_THREADS + 1);
+    assert_int_equal(reads_of_sample(&b), 0);
+    for (size_t i = 0; i < b.world->n_tasks; i++)
+        assert_false(b.world->tasks[i].fresh);
+
+    bench_discover(&b);
+    put_schedstat(&b, 100, 149, 1000, 0);
+    for (size_t i = 0; i < n; i++)
+        assert_in_range(reads_of_sample(&b), 0, BATCH);
+    assert_true(bench_task(&b, 100, 149)->run_permille > 0);
+}
+
+/* Without descriptors each is dearer. */
+static void test_sampling_unkept(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    ProbeOptions few = options;
+
+    few.max_kept_open = 1;
+    make(&b, &few);
+    discover(&b);
+    for (unsigned i = 0; i < N_THREADS; i++)
+        assert_in_range(reads_of_sample(&b), 1, BATCH / 4 + 1);
+    for (size_t i = 0; i < b.world->n_tasks; i++)
+        assert_false(b.world->tasks[i].fresh);
+}
+
+/* Masks that are ours are read in turn, and somebody else's is seen within as many discoveries as that takes. */
+static void test_masks(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    CpuMask full;
+
+    make(&b, &options);
+    discover(&b);
+    assert_int_equal(parse_list("0-3", PARSE_CPU_MAX, set), 0);
+    full = intern_mask(b.world->pool, set);
+    hwloc_bitmap_free(set);
+    for (size_t i = 0; i < b.world->n_tasks; i++)
+        b.world->tasks[i].original = full;
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 148, .n_threads = N_THREADS, .mask = "1"});
+    for (unsigned i = 0; i < (N_THREADS + BATCH) / BATCH; i++)
+        bench_discover(&b);
+    assert_int_equal(bench_task(&b, 100, 148)->hands, TASK_HANDS_REPINNED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_discovery),       cmocka_unit_test(test_change_between),
+        cmocka_unit_test(test_end_between),     cmocka_unit_test(test_two),
+        cmocka_unit_test(test_limit),           cmocka_unit_test(test_sampling),
+        cmocka_unit_test(test_sampling_unkept), cmocka_unit_test(test_masks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
