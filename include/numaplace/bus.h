@@ -93,7 +93,8 @@
  *   topology_reloads t, foreign_restores t (threads left as somebody else pinned them, when they were released), log_suppressed t,
  *   slices t (ticks that left something for the next), slice_threads_max t (threads that one has gone through at most),
  *   system_bus b (clients are served there, too),
- *   clients u, clients_max u, clients_refused t (at a limit), clients_disconnected t (to blame for it), reads t, gone t, unparsable t, reads_put_off t, over_limit t, kept_open
+ *   clients u, clients_max u, clients_refused t (at a limit), clients_disconnected t (to blame for it), reads t, gone t, unparsable t, reads_put_off t, reads_hanging t (threads that
+ *   wait for what does not come), unreadable t (processes not decided about because of that), over_limit t, kept_open
  *   t, quiet t, memory_reads t (of where memory lies), memory_cpu_usec t (what they cost; not in cpu_usec)
  *   (ProbeStatistics), free aa{sv} (of each node: node u, bytes t; unused, or clean file pages nobody used lately; empty
  *   while nobody's memory is looked at), memory_moves b (memory is moved at all), kernel_balances b (kernel.numa_balancing moves
@@ -188,7 +189,8 @@
  *
  * explanation
  *   subject s (as asked), kind s ("process", "workload"), managed b, verdict s ("managed", "released",
- *   "later", "pending", "self", "out-of-reach" (kernel threads), or the reason that keeps it from being
+ *   "later", "pending", "self", "out-of-reach" (kernel threads), "awaited" (its command line or environment is being read), "hangs" (and does
+ *   not come), "crowded" (and is not read, because too many of its user's do not come), or the reason that keeps it from being
  *   placed: "no-policy", "mode-none", "paused", "foreign-affinity", "repinned", ...), text s (the verdict
  *   in one sentence),
  *   actions aa{sv} (move, oldest first), refusals aa{sv} (refusal, oldest first)

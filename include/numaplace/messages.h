@@ -20,3 +20,4 @@
 #define NUMAPLACE_MESSAGE_MEMORY           "eb4f593c1c394db1b9847bae7e4387bc" /* an order to move memory is over */
 #define NUMAPLACE_MESSAGE_NEIGHBOUR        "08a58e1f3d32496783c4ab7b1e43727c" /* another who places tasks */
 #define NUMAPLACE_MESSAGE_JOURNAL          "031c23be86c4473793fcba88f1ec99d0" /* the undo journal cannot be used */
+#define NUMAPLACE_MESSAGE_HANGS            "4b9ea64725e3419489a79982deedf023" /* a process cannot be read */

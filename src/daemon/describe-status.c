@@ -148,12 +148,16 @@ static void status_actions(Dict *dict, const Manager *manager)
     dict_u64(dict, "log_suppressed", manager->log->suppressed);
 }
 
-static void status_probe(Dict *dict, const ProbeStatistics *statistics)
+static void status_probe(Dict *dict, const Probe *probe)
 {
+    const ProbeStatistics *statistics = probe_statistics(probe);
+
     dict_u64(dict, "reads", statistics->n_reads);
     dict_u64(dict, "gone", statistics->n_gone);
     dict_u64(dict, "unparsable", statistics->n_unparsable);
     dict_u64(dict, "reads_put_off", statistics->n_put_off);
+    dict_u64(dict, "reads_hanging", probe_n_hanging(probe));
+    dict_u64(dict, "unreadable", statistics->n_unreadable);
     dict_u64(dict, "over_limit", statistics->n_over_limit);
     dict_u64(dict, "kept_open", statistics->n_kept_open);
     dict_u64(dict, "quiet", statistics->n_quiet);
@@ -186,7 +190,7 @@ void describe_status(Dict *dict, Manager *manager)
     dict_u32(dict, "clients_max", bus ? bus->clients_max : 0);
     dict_u64(dict, "clients_refused", bus ? bus->n_refused : 0);
     dict_u64(dict, "clients_disconnected", bus ? bus->n_disconnected : 0);
-    status_probe(dict, probe_statistics(manager->probe));
+    status_probe(dict, manager->probe);
     describe_free_memory(dict, manager->world);
     describe_mover(dict, manager);
     describe_evidence(dict, manager);

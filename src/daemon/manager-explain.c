@@ -307,14 +307,34 @@ static int on_look(void *userdata, const ProbeSubject *subject)
     return 0;
 }
 
-/* What no policy can be for. */
-static void explain_out_of_reach(Dict *dict, Manager *manager, const char *asked, pid_t pid)
+/* Why there was nothing to look at; `r` is positive. */
+static Verdict verdict_of_look(int r, pid_t pid)
 {
-    Verdict self = {"self", "This is the daemon itself, which is never placed."};
-    Verdict other = {"out-of-reach", "This is a kernel thread or an exited process: never placed."};
+    switch (r) {
+    case PROBE_E_AWAITED:
+        return (Verdict){"awaited",
+                         "Its command line or environment is being read; then it is known whether a "
+                         "policy is for it."};
+    case PROBE_E_HANGS:
+        return (Verdict){"hangs",
+                         "It does not let its command line or environment be read, which a policy asks "
+                         "for: left alone until it does."};
+    case PROBE_E_CROWDED:
+        return (Verdict){"crowded",
+                         "Its command line or environment, which a policy asks for, is not read as "
+                         "long as so many other processes of its user do not let theirs be read."};
+    default:
+        return pid == getpid()
+                   ? (Verdict){"self", "This is the daemon itself, which is never placed."}
+                   : (Verdict){"out-of-reach", "This is a kernel thread or an exited process: never placed."};
+    }
+}
+
+static void explain_unseen(Dict *dict, Manager *manager, const char *asked, pid_t pid, int r)
+{
     Story story = {.pid = pid};
 
-    put_verdict(dict, asked, "process", false, pid == getpid() ? self : other);
+    put_verdict(dict, asked, "process", false, verdict_of_look(r, pid));
     dict_i32(dict, "pid", pid);
     put_moves(dict, manager, &story);
     put_refusals(dict, manager, &story);
@@ -331,8 +351,8 @@ int describe_explain_process(Dict *dict, Manager *manager, const char *asked, pi
         explain_managed(dict, manager, asked, process);
     } else {
         r = probe_look(manager->probe, pid, manager->policies->wants, on_look, &look);
-        if (r == PROBE_E_OUT_OF_REACH) {
-            explain_out_of_reach(dict, manager, asked, pid);
+        if (r > 0) {
+            explain_unseen(dict, manager, asked, pid, r);
             r = 0;
         }
     }

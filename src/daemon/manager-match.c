@@ -4,6 +4,8 @@
  * memory? */
 
 #include "daemon/manager.h"
+#include "daemon/text.h"
+#include "numaplace/messages.h"
 #include "plan/follow.h"
 #include "plan/group.h"
 
@@ -86,4 +88,23 @@ unsigned manager_wants_memory(void *userdata, const World *world, const Process 
     if ((wants & PROBE_MEMORY_NODES) && follow_wants_look(world, process))
         wants |= PROBE_MEMORY_AGAIN;
     return wants;
+}
+
+void manager_hangs(void *userdata, const ProbeSubject *subject)
+{
+    Manager *manager = userdata;
+    CLEANUP_FREE char *comm = text_escape_alloc(subject->comm);
+    LogFields fields = {0};
+    uint32_t n_held;
+
+    if (!log_rate(manager->log, manager->world->now_usec, &n_held))
+        return;
+    log_fields_add(&fields, "NUMAPLACE_PID", "%d", (int)subject->pid);
+    log_fields_add(&fields, "NUMAPLACE_COMM", "%s", comm ? comm : "");
+    log_fields_add(&fields, "NUMAPLACE_UID", "%u", (unsigned)subject->uid);
+    log_record(
+        manager->log, LOG_WARNING, NUMAPLACE_MESSAGE_HANGS, &fields,
+        "%s[%d] of user %u does not let its command line or environment be read; leaving it alone until it "
+        "does",
+        comm ? comm : "?", (int)subject->pid, (unsigned)subject->uid);
 }

@@ -139,6 +139,7 @@ static int probe_make(Manager *manager, Probe **ret)
         .assign = manager_assign,
         .wants_memory = manager_wants_memory,
         .bound = manager_fence_bound,
+        .hangs = manager_hangs,
         .userdata = manager,
     };
 
@@ -234,6 +235,8 @@ int manager_rebuild(Manager *manager, Topology *topology)
     /* From here on the new ones are in force; an error ends the daemon. */
     manager_evidence_stop(manager);
     manager_memory_stop(manager);
+    if (manager->probe)
+        probe_adopt_readers(probe, manager->probe);
     probe_free(manager->probe);
     world_free(manager->world);
     manager->world = TAKE_PTR(world);

@@ -242,6 +242,7 @@ int manager_remember_refusals(Manager *manager, const Plan *plan);
 ProbeDecision manager_decide(void *userdata, const ProbeSubject *subject, size_t *ret_policy);
 int manager_assign(void *userdata, World *world, Process *process, size_t policy);
 unsigned manager_wants_memory(void *userdata, const World *world, const Process *process);
+void manager_hangs(void *userdata, const ProbeSubject *subject);
 
 /* Whether memory has a place on these nodes: pretend nodes have none, and those of a description are not this machine's. */
 bool manager_has_memory(const Manager *manager, const Topology *topology);

@@ -14,10 +14,17 @@
 /* A wait that was shorter is not taken from the budget: so every read that does not hang is made, however many. */
 #define SHORT_WAIT_USEC 1000U
 
+/*          asked             read
+ *     FREE -----> ASKED -------------> ANSWERED -- taken, or given away --> FREE
+ *      ^            | given up: `hangs`
+ *      |            `----- read -----> OVER
+ *      `---- the thread is joined -------'
+ */
 typedef enum SlotState {
     SLOT_FREE,
     SLOT_ASKED,
     SLOT_ANSWERED,
+    SLOT_OVER,
 } SlotState;
 
 /* One thread and its question. */
@@ -32,7 +39,9 @@ typedef struct Slot {
     ssize_t n;
     char *text;
     uint64_t answered; /* counts up, to find the oldest answer */
+    uint64_t asked_usec;
     bool started;
+    bool hangs; /* nobody wants the answer any more */
 } Slot;
 
 struct Aside {
@@ -61,13 +70,30 @@ static void *run(void *userdata)
         n = aside->options.read(slot->dir_fd, slot->file, slot->text, aside->options.size);
         (void)close(slot->dir_fd);
         (void)pthread_mutex_lock(&aside->lock);
+        if (slot->hangs)
+            break;
         slot->n = n;
         slot->answered = ++aside->n_answers;
         slot->state = SLOT_ANSWERED;
         (void)pthread_cond_signal(&aside->answered);
     }
+    if (slot->hangs) {
+        free(slot->text);
+        slot->text = NULL;
+        slot->state = SLOT_OVER;
+    }
     (void)pthread_mutex_unlock(&aside->lock);
     return NULL;
+}
+
+/* Of a thread that has come back, or is about to, to an empty table. */
+static void join(Slot *slot)
+{
+    (void)pthread_join(slot->thread, NULL);
+    free(slot->text);
+    slot->text = NULL;
+    slot->state = SLOT_FREE;
+    slot->started = slot->hangs = false;
 }
 
 int aside_new(const AsideOptions *options, Aside **ret)
@@ -112,11 +138,8 @@ static bool end_threads(Aside *aside)
         }
         (void)pthread_cond_signal(&slot->asked);
         (void)pthread_mutex_unlock(&aside->lock);
-        (void)pthread_join(slot->thread, NULL);
+        join(slot);
         (void)pthread_mutex_lock(&aside->lock);
-        free(slot->text);
-        slot->text = NULL;
-        slot->started = false;
     }
     (void)pthread_mutex_unlock(&aside->lock);
     return all;
@@ -160,7 +183,7 @@ static int start(Slot *slot)
 
 static bool same_key(const Slot *slot, const AsideKey *key)
 {
-    return slot->state != SLOT_FREE && slot->key.pid == key->pid &&
+    return (slot->state == SLOT_ASKED || slot->state == SLOT_ANSWERED) && slot->key.pid == key->pid &&
            slot->key.start_ticks == key->start_ticks && slot->key.identity == key->identity &&
            strcmp(slot->file, key->file) == 0;
 }
@@ -173,20 +196,74 @@ static Slot *find(Aside *aside, const AsideKey *key)
     return NULL;
 }
 
-/* A free one, or else that with the oldest answer, which nobody came back for. NULL: all hang. */
-static Slot *find_room(Aside *aside)
+/* Whether it is of no use to ask for an answer any more. */
+static bool is_given_up(Aside *aside, Slot *slot)
 {
-    Slot *best = NULL;
+    if (slot->state == SLOT_ASKED && time_now_usec() >= slot->asked_usec + aside->options.give_up_usec)
+        slot->hangs = true;
+    return slot->hangs;
+}
 
+/* Questions that wait for an answer, of one user, or of root in one control group (`all`: in all of them). *ret_hanging: how many of them
+ * are given up. */
+static size_t count_asked(Aside *aside, const AsideKey *key, bool all, size_t *ret_hanging)
+{
+    size_t n = 0;
+
+    *ret_hanging = 0;
     for (size_t i = 0; i < ASIDE_THREADS; i++) {
         Slot *slot = &aside->slots[i];
 
+        if (slot->state != SLOT_ASKED || slot->key.uid != key->uid ||
+            (key->uid == 0 && !all && slot->key.group != key->group))
+            continue;
+        n++;
+        *ret_hanging += is_given_up(aside, slot);
+    }
+    return n;
+}
+
+/* Whether one more question of this user may hang: 0; -EAGAIN: not now; -EDQUOT: not as long as those hang that do. */
+static int admit(Aside *aside, const AsideKey *key)
+{
+    size_t n_hanging, n = count_asked(aside, key, false, &n_hanging);
+
+    if (n >= (key->uid == 0 ? ASIDE_GROUP_MAX : ASIDE_USER_MAX))
+        return n_hanging == n ? -EDQUOT : -EAGAIN;
+    if (key->uid != 0)
+        return 0;
+    n = count_asked(aside, key, true, &n_hanging);
+    return n < ASIDE_ROOT_MAX ? 0 : n_hanging == n ? -EDQUOT : -EAGAIN;
+}
+
+/* A free one, or else that with the oldest answer, which nobody came back for. NULL: all hang, or are asked. */
+static Slot *find_room(Aside *aside, uid_t uid)
+{
+    size_t n = uid == 0 ? ASIDE_THREADS : ASIDE_THREADS - ASIDE_ROOT_THREADS;
+    Slot *best = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        Slot *slot = &aside->slots[i];
+
+        if (slot->state == SLOT_OVER)
+            join(slot);
         if (slot->state == SLOT_FREE)
             return slot;
         if (slot->state == SLOT_ANSWERED && (!best || slot->answered < best->answered))
             best = slot;
     }
     return best;
+}
+
+/* There is no room. */
+static int all_hang(Aside *aside, uid_t uid)
+{
+    size_t n = uid == 0 ? ASIDE_THREADS : ASIDE_THREADS - ASIDE_ROOT_THREADS;
+
+    for (size_t i = 0; i < n; i++)
+        if (!is_given_up(aside, &aside->slots[i]))
+            return -EAGAIN;
+    return -EDQUOT;
 }
 
 static int put_question(Slot *slot, int dir_fd, const AsideKey *key)
@@ -202,6 +279,7 @@ static int put_question(Slot *slot, int dir_fd, const AsideKey *key)
     }
     slot->dir_fd = fd;
     slot->key = *key;
+    slot->asked_usec = time_now_usec();
     (void)snprintf(slot->file, sizeof(slot->file), "%s", key->file);
     slot->state = SLOT_ASKED;
     (void)pthread_cond_signal(&slot->asked);
@@ -231,16 +309,19 @@ static ssize_t read_locked(Aside *aside, int dir_fd, const AsideKey *key, char *
     if (!slot) {
         int r;
 
-        slot = find_room(aside);
+        r = admit(aside, key);
+        if (r < 0)
+            return r;
+        slot = find_room(aside, key->uid);
         if (!slot)
-            return -EAGAIN;
+            return all_hang(aside, key->uid);
         r = put_question(slot, dir_fd, key);
         if (r < 0)
             return r;
         await(aside, slot);
     }
     if (slot->state == SLOT_ASKED)
-        return -EAGAIN;
+        return is_given_up(aside, slot) ? -ETIMEDOUT : -EAGAIN;
     slot->state = SLOT_FREE;
     if (slot->n > 0 || slot->n == -EFBIG)
         (void)memcpy(buf, slot->text, slot->n > 0 ? (size_t)slot->n + 1 : aside->options.size);

@@ -18,6 +18,9 @@
  *
  * /proc itself is listed when somebody has begun since the last time, which /proc/loadavg tells, and in every sixteenth pass.
  *
+ * Who cannot be asked about, because its command line or environment does not come, is left out. Once that is said to hang, it counts as
+ * LATER: a look at it costs as much as one at any other, and as soon as its file can be read it is asked about.
+ *
  * A process that no policy wants any more stays in the World, without workload, until no mask of ours is left on it. */
 
 #include "base/root.h"
@@ -176,6 +179,7 @@ static int ask(Probe *probe, World *world, Subject *subject, SeenProcess *seen, 
 
     if (r < 0)
         return r;
+    seen->hangs = false;
     seen->decision = (uint8_t)decision;
     if (decision == PROBE_DECISION_TAKE)
         return take(probe, world, subject, seen, policy, now_usec);
@@ -205,6 +209,17 @@ static void name_first_thread(World *world, const Process *process, const char *
     for (size_t i = first; i < first + n; i++)
         if (world->tasks[i].tid == process->pid)
             (void)snprintf(world->tasks[i].comm, sizeof(world->tasks[i].comm), "%s", comm);
+}
+
+/* One whose files hang, or whose user has let too many hang: it is not placed and not forgotten, and the former is told once. */
+static void note_hanging(Probe *probe, const Subject *subject, SeenProcess *seen, int r)
+{
+    seen->decision = PROBE_DECISION_LATER;
+    seen->identity = subject->identity;
+    probe->statistics.n_unreadable++;
+    if (r == -ETIMEDOUT && !seen->hangs)
+        subject_tell_hanging(probe, subject);
+    seen->hangs |= r == -ETIMEDOUT;
 }
 
 /* Looks at a process in full. Returns 0, 1 when it is to be forgotten, or -ENOMEM. */
@@ -244,6 +259,10 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
         r = ask(probe, world, &subject, seen, now_usec);
     if (r == -EAGAIN && process) {
         seen->identity = 0; /* asked again at its next turn */
+        return 0;
+    }
+    if (r == -ETIMEDOUT || r == -EDQUOT) {
+        note_hanging(probe, &subject, seen, r);
         return 0;
     }
     if (r < 0)
@@ -473,7 +492,7 @@ int probe_discover(Probe *probe, World *world, uint64_t now_usec)
 
     world->now_usec = now_usec;
     probe->n_passes++;
-    probe->statistics.n_over_limit = 0;
+    probe->statistics.n_over_limit = probe->statistics.n_unreadable = 0;
     if (probe->aside)
         aside_refill(probe->aside);
     probe_masks_forget(probe);
@@ -520,6 +539,8 @@ int probe_look(Probe *probe, pid_t pid, unsigned wants,
         r = subject_read_identity(probe, &subject, wants);
     if (r == 0)
         r = subject_read_facts(probe, &subject, wants, &facts);
+    if (r == -EAGAIN || r == -ETIMEDOUT || r == -EDQUOT)
+        return r == -EAGAIN ? PROBE_E_AWAITED : r == -ETIMEDOUT ? PROBE_E_HANGS : PROBE_E_CROWDED;
     if (r < 0)
         return probe_error_is_gone(r) ? -ESRCH : r;
     return look_at(userdata, &facts);

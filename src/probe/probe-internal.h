@@ -226,8 +226,13 @@ int subject_open(Probe *probe, pid_t pid, Subject *ret);
 void subject_close(Subject *subject);
 /* Cgroup, unit, program: what its identity is made of. The strings live in the Probe until the next subject. */
 int subject_read_identity(Probe *probe, Subject *subject, unsigned wants);
-/* The rest. The strings live as long. -EAGAIN: not to be had now without waiting for the process. */
+/* The rest. The strings live as long. -EAGAIN: not to be had now without waiting for the process; -ETIMEDOUT and -EDQUOT as of
+ * aside_read(). */
 int subject_read_facts(Probe *probe, Subject *subject, unsigned wants, ProbeSubject *ret);
+/* A number that tells strings apart, for AsideKey. */
+uint64_t subject_hash(const char *s);
+/* Tells the caller of the probe that it hangs. */
+void subject_tell_hanging(Probe *probe, const Subject *subject);
 /* The rest, and the decision on it. */
 int subject_decide(Probe *probe, Subject *subject, ProbeDecision *ret_decision, size_t *ret_policy);
 

@@ -209,6 +209,12 @@ const ProbeStatistics *probe_statistics(const Probe *probe)
     return &probe->statistics;
 }
 
+size_t probe_n_hanging(const Probe *probe)
+{
+    return (probe->aside ? aside_n_hanging(probe->aside) : 0) +
+           (probe->memory_aside ? aside_n_hanging(probe->memory_aside) : 0);
+}
+
 void probe_set_wants(Probe *probe, unsigned wants)
 {
     probe->options.wants = wants;
@@ -308,4 +314,16 @@ int probe_topology_adopt(Probe *probe, const Probe *before)
         hwloc_bitmap_copy(probe->known_own, before->known_own) < 0)
         return -ENOMEM;
     return 0;
+}
+
+static void adopt(Aside **aside, Aside **before)
+{
+    if (!*aside)
+        *aside = TAKE_PTR(*before);
+}
+
+void probe_adopt_readers(Probe *probe, Probe *before)
+{
+    adopt(&probe->aside, &before->aside);
+    adopt(&probe->memory_aside, &before->memory_aside);
 }

@@ -67,6 +67,9 @@ typedef struct ProbeCallbacks {
     /* What the cpuset at `path` would leave without this daemon: true, and `ret` has it, where that is not what it says.
      * It is what processes there are shown to be allowed. NULL: it never is. */
     bool (*bound)(void *userdata, const char *path, hwloc_bitmap_t ret);
+    /* Told once of a process whose command line or environment does not come for seconds; of what it is told, only pid, start time,
+     * name and user are set. It is not decided about until they can be read. NULL: nobody wants to know. */
+    void (*hangs)(void *userdata, const ProbeSubject *subject);
     void *userdata;
 } ProbeCallbacks;
 
@@ -98,10 +101,12 @@ typedef struct ProbeOptions {
 #define PROBE_WANTS_ENVIRONMENT  (1U << 2)
 
 typedef struct ProbeStatistics {
-    uint64_t n_reads;         /* task files read */
-    uint64_t n_gone;          /* tasks that exited under our hands */
-    uint64_t n_unparsable;    /* foreign text skipped */
-    uint64_t n_put_off;       /* reads that did not come at once: command lines, environments, numa_maps */
+    uint64_t n_reads;      /* task files read */
+    uint64_t n_gone;       /* tasks that exited under our hands */
+    uint64_t n_unparsable; /* foreign text skipped */
+    uint64_t n_put_off;    /* reads that did not come at once: command lines, environments, numa_maps */
+    uint64_t
+        n_unreadable; /* processes not decided about at the last discovery: theirs hang, or too many of their user's do */
     uint64_t n_over_limit;    /* tasks beyond max_tasks, as of the last discovery */
     uint64_t n_kept_open;     /* descriptors now kept open */
     uint64_t n_quiet;         /* tasks sampled only at discovery, because they sleep */
@@ -115,6 +120,8 @@ DEFINE_CLEANUP(Probe *, probe_free)
 
 const ProbeFeatures *probe_features(const Probe *probe);
 const ProbeStatistics *probe_statistics(const Probe *probe);
+/* Threads whose read hangs, for however long. */
+size_t probe_n_hanging(const Probe *probe);
 
 /* Changes what decide() is told, after a reload; everything is asked again at the next discovery. */
 void probe_set_wants(Probe *probe, unsigned wants);
@@ -173,9 +180,13 @@ int probe_sample(Probe *probe, World *world, uint64_t now_usec);
 
 /* Reads one process the way a discovery would, whether or not it is managed, and hands what was read to `look_at`, whose
  * result is returned; for explain. The strings end with the call. -ESRCH: there is no such process. PROBE_E_OUT_OF_REACH:
- * a kernel thread, a zombie or the daemon itself, about which decide() is never asked. -EAGAIN: its command line or
- * environment is wanted and cannot be had now without waiting for the process. */
+ * a kernel thread, a zombie or the daemon itself, about which decide() is never asked. Its command line or environment is wanted and:
+ * PROBE_E_AWAITED: has not come yet; PROBE_E_HANGS: does not come; PROBE_E_CROWDED: is not read because too many of other processes of
+ * its user, or of all users, hang. */
 #define PROBE_E_OUT_OF_REACH 1
+#define PROBE_E_AWAITED      2
+#define PROBE_E_HANGS        3
+#define PROBE_E_CROWDED      4
 int probe_look(Probe *probe, pid_t pid, unsigned wants,
                int (*look_at)(void *userdata, const ProbeSubject *subject), void *userdata);
 
@@ -185,3 +196,6 @@ bool probe_topology_changed(Probe *probe);
 /* Takes over from `before`, which `probe` is to replace, what the last probe_topology_changed() is compared with. The
  * topology that goes with a new probe was loaded before it was made, and what changed in between must not get lost. */
 int probe_topology_adopt(Probe *probe, const Probe *before);
+
+/* Takes over the threads that read what may hang: those that do would be lost with `before`, and others begun in their place. */
+void probe_adopt_readers(Probe *probe, Probe *before);

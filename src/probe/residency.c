@@ -35,6 +35,8 @@
  * these are long because they are large, not because something is wrong. */
 #define WAIT_USEC   5000U
 #define BUDGET_USEC 20000U
+/* Of 100 GiB in small pages it takes ten seconds. */
+#define GIVE_UP_USEC (30 * USEC_PER_SEC)
 
 /* A reading of either kind, and what ends a text. */
 #define TEXT_SIZE (MAX(sizeof(NumaMapsReading), sizeof(SharedMapsReading)) + 1)
@@ -82,13 +84,16 @@ static ssize_t read_file(int dir_fd, const char *file, char *buf, size_t size)
 }
 
 /* Leaves a reading in memory_text. Returns 0, or -EAGAIN: not yet; -errno. */
-static int read_maps(Probe *probe, const Subject *subject, const SeenProcess *seen, const char *file)
+static int read_maps(Probe *probe, const Subject *subject, const Process *process, const SeenProcess *seen,
+                     const char *file)
 {
     const AsideKey key = {
         .file = file,
         .identity = seen->identity,
         .start_ticks = seen->start_ticks,
         .pid = seen->pid,
+        .uid = process->uid,
+        .group = subject_hash(process->cgroup),
     };
     ssize_t n = probe->memory_aside ? aside_read(probe->memory_aside, subject->fd, &key, probe->memory_text)
                                     : read_file(subject->fd, file, probe->memory_text, TEXT_SIZE);
@@ -137,12 +142,12 @@ static int read_wanted(const Pass *pass, Process *process, const SeenProcess *se
     if (r == 0 && subject.stat.start_ticks != process->start_ticks)
         r = -ESRCH;
     if (r == 0 && wants & PROBE_MEMORY_NODES) {
-        r = read_maps(pass->probe, &subject, seen, "numa_maps");
+        r = read_maps(pass->probe, &subject, process, seen, "numa_maps");
         if (r == 0)
             r = take_nodes(pass, process, cost_nsec);
     }
     if (r == 0 && wants & PROBE_MEMORY_SHARED) {
-        r = read_maps(pass->probe, &subject, seen, "maps");
+        r = read_maps(pass->probe, &subject, process, seen, "maps");
         if (r == 0)
             r = take_shared(pass, process, &subject, cost_nsec);
     }
@@ -330,6 +335,7 @@ static int prepare(Probe *probe, const World *world)
         .size = TEXT_SIZE,
         .wait_usec = WAIT_USEC,
         .budget_usec = BUDGET_USEC,
+        .give_up_usec = GIVE_UP_USEC,
     };
     int r = 0;
 

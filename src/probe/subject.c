@@ -14,6 +14,10 @@
 
 /* A read that does not hang takes some 30 microseconds. */
 #define TICK_WAIT_USEC (20 * USEC_PER_MSEC)
+/* All of a tick together: who is waited for that long is answered by the next one. */
+#define TICK_WAITS 2U
+/* Hundreds that fork at once keep each other waiting for seconds; whoever is given up too early is read later. */
+#define GIVE_UP_USEC (2 * USEC_PER_SEC)
 
 static int take_stat(Probe *probe, const char *text, ssize_t n, ProcStat *ret)
 {
@@ -87,6 +91,11 @@ static uint64_t hash_string(uint64_t hash, const char *s)
     return (hash ^ 0xff) * 0x100000001b3ULL; /* ends the string */
 }
 
+uint64_t subject_hash(const char *s)
+{
+    return hash_string(0xcbf29ce484222325ULL, s);
+}
+
 static const char *read_exe(Probe *probe, const Subject *subject)
 {
     ssize_t n = readlinkat(subject->fd, "exe", probe->exe, sizeof(probe->exe) - 1);
@@ -122,7 +131,7 @@ int subject_read_identity(Probe *probe, Subject *subject, unsigned wants)
     return 0;
 }
 
-/* The thread that reads texts aside. All reads of a tick are waited for five times as long as one. 0 or -errno. */
+/* The thread that reads texts aside. 0 or -errno. */
 static int make_aside(Probe *probe)
 {
     uint32_t wait = probe->options.aside_wait_usec > 0 ? probe->options.aside_wait_usec : TICK_WAIT_USEC;
@@ -130,14 +139,21 @@ static int make_aside(Probe *probe)
         .read = root_read,
         .size = SUBJECT_TEXT_SIZE,
         .wait_usec = wait,
-        .budget_usec = 5 * wait,
+        .budget_usec = TICK_WAITS * wait,
+        .give_up_usec = MAX(GIVE_UP_USEC, wait),
     };
 
     return probe->options.aside && !probe->aside ? aside_new(&options, &probe->aside) : 0;
 }
 
-/* Reads a file of NUL-separated strings as far as it fits. Returns its length, 0 when it cannot be read, or -EAGAIN when that
- * takes longer: then it has to be asked again. */
+/* Whether a file of the process is not known, which is not the same as that it cannot be read. */
+static bool is_unknown(ssize_t n)
+{
+    return n == -EAGAIN || n == -ETIMEDOUT || n == -EDQUOT;
+}
+
+/* Reads a file of NUL-separated strings as far as it fits. Returns its length, 0 when it cannot be read, or as aside_read() when it
+ * is not known: then it has to be asked again. */
 static ssize_t read_strings(Probe *probe, const Subject *subject, const char *file, char **buf)
 {
     size_t size = SUBJECT_TEXT_SIZE;
@@ -146,6 +162,8 @@ static ssize_t read_strings(Probe *probe, const Subject *subject, const char *fi
         .identity = subject->identity,
         .start_ticks = subject->stat.start_ticks,
         .pid = subject->pid,
+        .uid = subject->uid,
+        .group = subject_hash(subject->cgroup.main),
     };
     ssize_t n;
 
@@ -161,7 +179,7 @@ static ssize_t read_strings(Probe *probe, const Subject *subject, const char *fi
     }
     if (n == -EAGAIN)
         probe->statistics.n_put_off++;
-    return n < 0 && n != -EAGAIN && n != -ENOMEM ? 0 : n;
+    return n < 0 && !is_unknown(n) && n != -ENOMEM ? 0 : n;
 }
 
 /* The command line with blanks between the arguments; NULL when there is none. 0, or as read_strings(). */
@@ -223,6 +241,19 @@ int subject_read_facts(Probe *probe, Subject *subject, unsigned wants, ProbeSubj
     }
     *ret = facts;
     return 0;
+}
+
+void subject_tell_hanging(Probe *probe, const Subject *subject)
+{
+    const ProbeSubject facts = {
+        .pid = subject->pid,
+        .start_ticks = subject->stat.start_ticks,
+        .comm = subject->stat.comm,
+        .uid = subject->uid,
+    };
+
+    if (probe->callbacks.hangs)
+        probe->callbacks.hangs(probe->callbacks.userdata, &facts);
 }
 
 int subject_decide(Probe *probe, Subject *subject, ProbeDecision *ret_decision, size_t *ret_policy)

@@ -19,8 +19,11 @@ typedef struct Fixture {
 static int set_up(void **state)
 {
     static Fixture fixture;
-    const AsideOptions options = {
-        .read = root_read, .size = TEXT_SIZE, .wait_usec = 20000, .budget_usec = 100000};
+    const AsideOptions options = {.read = root_read,
+                                  .size = TEXT_SIZE,
+                                  .wait_usec = 20000,
+                                  .budget_usec = 100000,
+                                  .give_up_usec = UINT32_MAX};
 
     (void)snprintf(fixture.path, sizeof(fixture.path), "/tmp/numaplace-aside-XXXXXX");
     if (!mkdtemp(fixture.path))
@@ -58,7 +61,7 @@ static void put_fifo(const Fixture *fixture, const char *name)
 
 static AsideKey key_of(const char *file)
 {
-    return (AsideKey){.file = file, .pid = 100, .start_ticks = 1000, .identity = 1};
+    return (AsideKey){.file = file, .pid = 100, .start_ticks = 1000, .identity = 1, .uid = 1000};
 }
 
 /* The answer of a file that does not hang, although the thread that reads it may have to wait for its turn. */
@@ -85,6 +88,16 @@ static void let_go(const Fixture *fixture, const char *name)
 
     assert_true(fd >= 0);
     (void)close(fd);
+}
+
+static void let_all_go(const Fixture *fixture)
+{
+    while (aside_n_hanging(fixture->aside) > 0) {
+        int fd = openat(fixture->fd, "fifo0", O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+
+        close_p(&fd);
+        (void)usleep(1000);
+    }
 }
 
 static void wait_hanging(const Fixture *fixture, size_t n)
@@ -160,28 +173,113 @@ static void test_late_answer_is_not_for_others(void **state)
     wait_hanging(fixture, 0);
 }
 
-static void test_all_hang(void **state)
+/* As many of one user as may: others are read, and the place of an answer nobody comes back for is given away. */
+static void test_all_of_a_user_hang(void **state)
 {
     static const char *const names[] = {"fifo0", "fifo1", "fifo2", "fifo3", "fifo4"};
     const Fixture *fixture = *state;
+    AsideKey other = key_of("text"), root = key_of("text");
     char buf[TEXT_SIZE] = "";
 
+    other.uid = 1001;
+    root.uid = 0;
     put_text(fixture, "text", "x", 1);
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         put_fifo(fixture, names[i]);
         aside_refill(fixture->aside);
         assert_int_equal(ask(fixture, key_of(names[i]), buf), -EAGAIN);
     }
-    assert_int_equal(aside_n_hanging(fixture->aside), ASIDE_THREADS);
+    assert_int_equal(aside_n_hanging(fixture->aside), ASIDE_USER_MAX);
     assert_int_equal(ask(fixture, key_of("text"), buf), -EAGAIN);
+    assert_int_equal(answer(fixture, other, buf), 1);
+    assert_int_equal(answer(fixture, root, buf), 1);
 
-    /* The place of an answer nobody comes back for is given away. */
     let_go(fixture, names[0]);
-    wait_hanging(fixture, ASIDE_THREADS - 1);
+    wait_hanging(fixture, ASIDE_USER_MAX - 1);
     assert_int_equal(answer(fixture, key_of("text"), buf), 1);
-    for (size_t i = 1; i < ASIDE_THREADS; i++)
+    for (size_t i = 1; i < ASIDE_USER_MAX; i++)
         let_go(fixture, names[i]);
     wait_hanging(fixture, 0);
+}
+
+static int set_up_hasty(void **state)
+{
+    int r = set_up(state);
+    Fixture *fixture = *state;
+    const AsideOptions options = {.read = root_read, .size = TEXT_SIZE};
+
+    fixture->aside = aside_free(fixture->aside);
+    return r < 0 ? r : aside_new(&options, &fixture->aside);
+}
+
+/* What hangs is given up, and so are others of its user; the late answer is nobody's, and then all is as before. */
+static void test_gives_up(void **state)
+{
+    const Fixture *fixture = *state;
+    AsideKey key = key_of("fifo0");
+    char buf[TEXT_SIZE] = "";
+
+    put_text(fixture, "text", "x", 1);
+    put_fifo(fixture, "fifo0");
+    for (key.pid = 100; key.pid < 100 + (pid_t)ASIDE_USER_MAX; key.pid++) {
+        (void)ask(fixture, key, buf);
+        assert_int_equal(ask(fixture, key, buf), -ETIMEDOUT);
+    }
+    assert_int_equal(ask(fixture, key, buf), -EDQUOT);
+    assert_int_equal(aside_n_hanging(fixture->aside), ASIDE_USER_MAX);
+    key.pid = 100;
+    assert_int_equal(ask(fixture, key, buf), -ETIMEDOUT);
+
+    let_all_go(fixture);
+    /* Without a wait and a limit an answer is only had by who comes back at once. */
+    for (unsigned i = 0; ask(fixture, key_of("text"), buf) != 1; i++) {
+        (void)usleep(1000);
+        assert_true(i < 100000);
+    }
+}
+
+/* So many users, and no more; some places are root's. */
+static void test_all_hang(void **state)
+{
+    const Fixture *fixture = *state;
+    AsideKey key = key_of("fifo0");
+    char buf[TEXT_SIZE] = "";
+    size_t n = 0;
+
+    put_fifo(fixture, "fifo0");
+    for (key.uid = 1000; key.uid < 1100; key.uid++)
+        for (unsigned i = 0; i < ASIDE_USER_MAX; i++, key.pid++)
+            n += ask(fixture, key, buf) != -EDQUOT;
+    assert_int_equal(n, ASIDE_THREADS - ASIDE_ROOT_THREADS);
+    assert_int_equal(aside_n_hanging(fixture->aside), ASIDE_THREADS - ASIDE_ROOT_THREADS);
+    key.uid = 0;
+    for (unsigned i = 0; i < ASIDE_THREADS; i++, key.pid++)
+        (void)ask(fixture, key, buf);
+    assert_int_equal(aside_n_hanging(fixture->aside), ASIDE_THREADS);
+    let_all_go(fixture);
+}
+
+/* Of root so many in each control group, and not all there are. */
+static void test_root_hangs(void **state)
+{
+    const Fixture *fixture = *state;
+    AsideKey key = key_of("fifo0");
+    char buf[TEXT_SIZE] = "";
+
+    put_fifo(fixture, "fifo0");
+    key.uid = 0;
+    for (key.group = 1; key.group < 10; key.group++) {
+        size_t n = aside_n_hanging(fixture->aside);
+
+        for (unsigned i = 0; i < ASIDE_THREADS; i++, key.pid++)
+            (void)ask(fixture, key, buf);
+        assert_int_equal(aside_n_hanging(fixture->aside), MIN(n + ASIDE_GROUP_MAX, (size_t)ASIDE_ROOT_MAX));
+    }
+    key.uid = 1000;
+    for (unsigned i = 0; i < ASIDE_THREADS; i++, key.pid++)
+        (void)ask(fixture, key, buf);
+    assert_int_equal(aside_n_hanging(fixture->aside), ASIDE_ROOT_MAX + ASIDE_USER_MAX);
+    let_all_go(fixture);
 }
 
 /* Discovers until a process is in the World, or is not. */
@@ -288,7 +386,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_cuts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_hangs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_late_answer_is_not_for_others, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_all_hang, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_all_of_a_user_hang, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_gives_up, set_up_hasty, tear_down),
+        cmocka_unit_test_setup_teardown(test_all_hang, set_up_hasty, tear_down),
+        cmocka_unit_test_setup_teardown(test_root_hangs, set_up_hasty, tear_down),
         cmocka_unit_test(test_discovery),
         cmocka_unit_test(test_known_stays),
         cmocka_unit_test(test_waits),

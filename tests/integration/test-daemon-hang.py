@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Processes whose command line and environment cannot be read: they are left alone and named, and others are placed."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+
+import lib
+
+HANG = os.environ["NUMAPLACE_HANG"]
+USER, OTHER, VICTIM = 65534, 65533, 65532
+USER_MAX = 4  # ASIDE_USER_MAX of probe/aside.h
+
+
+class Hang(lib.DaemonTest):
+    def setUp(self):
+        lib.need_placing()
+        super().setUp()
+        self.write_policy()
+
+    def hang(self, uid):
+        """The number of a process of that user that hangs whoever reads it, and what to end for it to let go."""
+        server = subprocess.Popen([HANG, str(uid)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.let_go, server)
+        line = server.stdout.readline()
+        if not line.startswith("ready "):
+            server.wait(lib.DEADLINE_SEC)
+            self.assertEqual(server.returncode, 77, server.stderr.read())
+            self.skipTest("cannot hang a reader: " + server.stderr.read().strip())
+        return int(line.split()[1]), server
+
+    def victim(self):
+        """A workload of a user who has nothing to do with it; the program is where that user may read it."""
+        program = self.directory / "spinner"
+        if not program.exists():
+            shutil.copy(lib.SPINNER, program)
+        return lib.Workload(self, [str(program), "--asleep"], self.mark, user=VICTIM)
+
+    @staticmethod
+    def let_go(server):
+        if server.poll() is None:
+            server.send_signal(signal.SIGKILL)
+        server.wait()
+        server.stdout.close()
+        server.stderr.close()
+
+    def verdict(self, daemon, pid):
+        return daemon.ctl("explain", str(pid))["verdict"]
+
+    @staticmethod
+    def said(daemon, hanging):
+        return sum(daemon.says(f"hang[{pid}] of user ") for pid, _ in hanging)
+
+    @staticmethod
+    def readers_of(daemon, hanging):
+        """What the daemon has open of them."""
+        paths = tuple(f"/proc/{pid}" for pid, _ in hanging)
+        found = []
+        for fd in os.listdir(f"/proc/{daemon.process.pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                found.append(os.readlink(f"/proc/{daemon.process.pid}/fd/{fd}"))
+        return [path for path in found if path.startswith(paths)]
+
+    def test_others_are_placed(self):
+        hanging = [self.hang(USER) for _ in range(USER_MAX + 2)] + [self.hang(OTHER)]
+        daemon = self.daemon().ready()
+        workload = self.victim()
+        self.wait_home(daemon, workload)
+
+        def verdicts():
+            found = [self.verdict(daemon, pid) for pid, _ in hanging]
+            return found if "awaited" not in found else None
+
+        found = lib.wait_until("the readers to be given up", verdicts)
+        self.assertEqual(found[-1], "hangs")
+        self.assertEqual(found.count("hangs"), USER_MAX + 1)
+        self.assertEqual(found.count("crowded"), 2)
+        # Others on this host may hang as well.
+        self.assertGreaterEqual(daemon.ctl("status")["reads_hanging"], USER_MAX + 1)
+        self.assertGreaterEqual(daemon.ctl("status")["unreadable"], len(hanging))
+        lib.wait_until("the log to say it", lambda: self.said(daemon, hanging) == USER_MAX + 1)
+
+        # Somebody who comes now, too, and one that is there stays.
+        self.wait_home(daemon, self.victim())
+        self.assertEqual(self.verdict(daemon, workload.pid), "managed")
+
+        # They let go: nothing is left of it, and nothing is said twice.
+        for _, server in hanging:
+            self.let_go(server)
+        lib.wait_until("the readers to come back", lambda: not self.readers_of(daemon, hanging))
+        daemon.stop()
+        self.assertEqual(self.said(daemon, hanging), USER_MAX + 1)
+
+    def test_stop_while_reads_hang(self):
+        hanging = [self.hang(USER)]
+        daemon = self.daemon().ready()
+        workload = self.victim()
+        self.wait_home(daemon, workload)
+        lib.wait_until("a reader to hang", lambda: self.readers_of(daemon, hanging))
+        daemon.stop()
+        self.assertEqual(workload.masks(), {self.full})
+
+
+if __name__ == "__main__":
+    lib.main()
