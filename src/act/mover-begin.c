@@ -12,11 +12,7 @@
 /* Mappings up to this size are looked at page by page. */
 #define THOROUGH_BYTES (8U * WALK_BLOCK_BYTES)
 
-/* Texts of the kernel: a process has at most some 65530 mappings of a hundred bytes, unless somebody raised the
- * limit. */
-#define MAPS_MAX      ((size_t)64 << 20)
-#define MOUNTINFO_MAX ((size_t)4 << 20)
-#define ZONEINFO_MAX  ((size_t)4 << 20)
+#define ZONEINFO_MAX ((size_t)4 << 20)
 
 static int read_process_file(Walk *w, const char *name, size_t max, char **ret)
 {
@@ -101,41 +97,59 @@ static int add_mapping(Walk *w, const MoverMapping *mapping, size_t *range)
     return 0;
 }
 
-static int add_mappings(Walk *w, const char *maps, const MoverMounts *mounts)
-{
-    MoverMapping mapping;
-    size_t range = 0;
-    int r;
+/* maps may have a hundred megabytes, of names as long as a path can be, and every mover of an order reads it; a mapping that can be moved
+ * is 24 bytes. */
+typedef struct Reading {
+    Walk *w;
+    MoverMounts mounts;
+    size_t range; /* the first that may be in the next mapping */
+} Reading;
 
-    while ((r = mover_maps_next(&maps, mounts, &mapping)) != 0) {
-        if (r < 0) {
-            refuse(w, MOVER_REASON_FOREIGN, w->node->page_bytes);
-            continue;
-        }
-        r = add_mapping(w, &mapping, &range);
-        if (r < 0)
-            return r;
-    }
-    return 0;
+static void reading_done(Reading *reading)
+{
+    mover_mounts_done(&reading->mounts);
+}
+
+static int add_mount_line(void *userdata, const char *line)
+{
+    Reading *reading = userdata;
+
+    return mover_mounts_parse(line, &reading->mounts);
+}
+
+static int add_mapping_line(void *userdata, const char *line)
+{
+    Reading *reading = userdata;
+    Walk *w = reading->w;
+    MoverMapping mapping;
+    int r = mover_maps_next(&line, &reading->mounts, &mapping);
+
+    if (r < 0)
+        refuse(w, MOVER_REASON_FOREIGN, w->node->page_bytes);
+    return r > 0 ? add_mapping(w, &mapping, &reading->range) : 0;
+}
+
+static int read_process_lines(Walk *w, const char *name, LinesAdd add, Reading *reading)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "proc/%d/%s", w->order->pid, name);
+    return w->node->ops->read_lines(w->node->context, path, add, reading);
 }
 
 static MoverOutcome read_regions(Walk *w)
 {
-    CLEANUP_FREE char *maps = NULL, *mountinfo = NULL;
-    CLEANUP(mover_mounts_done) MoverMounts mounts = {.internal = w->node->memory_device};
-    int r = read_process_file(w, "mountinfo", MOUNTINFO_MAX, &mountinfo);
+    CLEANUP(reading_done) Reading reading = {.w = w, .mounts = {.internal = w->node->memory_device}};
+    int r = read_process_lines(w, "mountinfo", add_mount_line, &reading);
 
     /* Without it, files on a tmpfs count as files. */
-    if (r == 0)
-        r = mover_mounts_parse(mountinfo, &mounts);
     if (r == -ENOMEM)
         return walk_fail(w, r);
-    r = read_process_file(w, "maps", MAPS_MAX, &maps);
+    r = read_process_lines(w, "maps", add_mapping_line, &reading);
+    if (r == -ENOMEM)
+        return walk_fail(w, r);
     if (r < 0)
         return r == -ENOENT ? MOVER_GONE : walk_judge(w, r == -EACCES ? -EPERM : r);
-    r = add_mappings(w, maps, &mounts);
-    if (r < 0)
-        return walk_fail(w, r);
     return w->node->ops->is_alive(w->node->context, w->process_fd) ? MOVER_DONE : MOVER_GONE;
 }
 

@@ -39,6 +39,11 @@ static int ops_read_file(void *context, const char *path, size_t max, char **ret
     return root_read_alloc(*(const int *)context, path, max, ret, &len);
 }
 
+static int ops_read_lines(void *context, const char *path, LinesAdd add, void *userdata)
+{
+    return lines_read(*(const int *)context, path, add, userdata);
+}
+
 static bool ops_is_alive(void *context, int process_fd)
 {
     struct pollfd pfd = {.fd = process_fd, .events = POLLIN};
@@ -172,6 +177,7 @@ const MoverOps mover_ops_kernel = {
     .open_process = ops_open_process,
     .is_alive = ops_is_alive,
     .read_file = ops_read_file,
+    .read_lines = ops_read_lines,
     .move_pages = ops_move_pages,
     .migrate_pages = ops_migrate_pages,
     .set_cpus = ops_set_cpus,

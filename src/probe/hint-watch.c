@@ -4,7 +4,7 @@
 
 #include "base/root.h"
 #include "base/util.h"
-#include "probe/lines.h"
+#include "base/lines.h"
 
 #include <inttypes.h>
 #include <stdio.h>

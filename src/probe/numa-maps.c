@@ -18,7 +18,7 @@
 #include "base/scan.h"
 #include "base/time.h"
 #include "base/util.h"
-#include "probe/lines.h"
+#include "base/lines.h"
 #include "probe/shared-maps.h"
 #include "world/world.h"
 

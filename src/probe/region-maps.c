@@ -9,7 +9,7 @@
 
 #include "base/procmaps.h"
 #include "base/util.h"
-#include "probe/lines.h"
+#include "base/lines.h"
 #include "probe/numa-maps.h"
 #include "probe/shared-maps.h"
 

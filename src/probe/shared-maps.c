@@ -8,7 +8,7 @@
 #include "base/procmaps.h"
 #include "base/time.h"
 #include "base/util.h"
-#include "probe/lines.h"
+#include "base/lines.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -150,6 +150,7 @@ static int machine_read_file(void *context, const char *path, size_t max, char *
 
     assert_non_null(buf);
     (void)pthread_mutex_lock(&machine->lock);
+    machine->whole_max = MAX(machine->whole_max, max);
     r = print_file(machine, path, buf, sizeof(machine->maps));
     if (len >= tail && (tail == 0 || strcmp(path + len - tail, machine->fail_path) == 0) &&
         due(&machine->fail_read))
@@ -159,6 +160,23 @@ static int machine_read_file(void *context, const char *path, size_t max, char *
         free(buf);
     else
         *ret = buf;
+    return r;
+}
+
+static int machine_read_lines(void *context, const char *path, LinesAdd add, void *userdata)
+{
+    Machine *machine = context;
+    size_t whole_max = machine->whole_max;
+    CLEANUP_FREE char *text = NULL;
+    char *line, *next;
+    int r = machine_read_file(context, path, 0, &text);
+
+    machine->whole_max = whole_max;
+    if (r == 0 && *text == '\0')
+        r = -ESRCH;
+    next = text;
+    while (r == 0 && (line = strsep(&next, "\n")) && (next || *line))
+        r = add(userdata, line);
     return r;
 }
 
@@ -376,6 +394,7 @@ const MoverOps machine_ops = {
     .open_process = machine_open,
     .is_alive = machine_is_alive,
     .read_file = machine_read_file,
+    .read_lines = machine_read_lines,
     .move_pages = machine_move_pages,
     .migrate_pages = machine_migrate_pages,
     .set_cpus = machine_set_cpus,

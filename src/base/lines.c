@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "probe/lines.h"
+#include "base/lines.h"
 
 #include "base/root.h"
 #include "base/util.h"
