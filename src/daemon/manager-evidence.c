@@ -145,6 +145,7 @@ static int add(Manager *manager, Process *process, EvidenceKind kind)
         .pid = process->pid,
         .parent = process->parent,
         .start_ticks = process->start_ticks,
+        .uid = process->uid,
         .insist = policy->evidence != POLICY_EVIDENCE_AUTO,
     };
     EvidenceWatch *watch;

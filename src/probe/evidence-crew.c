@@ -39,6 +39,7 @@ typedef enum EntryState {
 typedef struct Entry {
     EvidenceTarget target;
     EvidenceKind kind;
+    uid_t uid;
     EvidenceNow now;
     EvidenceReport report;
     EvidenceSession *session;
@@ -65,6 +66,16 @@ struct EvidenceCrew {
     bool ending;
 };
 
+/* Whether as many rounds are under way for this user as may be. */
+static bool is_user_busy(const EvidenceCrew *crew, uid_t uid)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < crew->n_entries; i++)
+        n += crew->entries[i]->state == ENTRY_RUNNING && crew->entries[i]->uid == uid;
+    return n >= EVIDENCE_CREW_USER_MAX;
+}
+
 /* The entry whose turn it is: dropped ones first, then the one longest due, in a tie the lowest pid. *ret_wait_usec: until
  * when there is nothing to do. */
 static Entry *find_due(const EvidenceCrew *crew, uint64_t now_usec, uint64_t *ret_until_usec)
@@ -79,7 +90,7 @@ static Entry *find_due(const EvidenceCrew *crew, uint64_t now_usec, uint64_t *re
             continue;
         if (entry->dropped)
             return entry;
-        if (entry->state == ENTRY_OVER)
+        if (entry->state == ENTRY_OVER || is_user_busy(crew, entry->uid))
             continue;
         until = MIN(until, entry->due_usec);
         if (entry->due_usec <= now_usec &&
@@ -174,8 +185,8 @@ static void work_on(EvidenceCrew *crew, Entry *entry)
     (void)evidence_end(ended);
     (void)pthread_mutex_lock(&crew->lock);
     crew->n_running--;
-    if (crew->ending)
-        (void)pthread_cond_broadcast(&crew->changed);
+    /* Another of its user may have its turn. */
+    (void)pthread_cond_broadcast(&crew->changed);
     entry->report.outcome = r;
     entry->state = r == 0 ? ENTRY_IDLE : ENTRY_OVER;
     if (r == 0)
@@ -341,6 +352,7 @@ static int add_locked(EvidenceCrew *crew, const EvidenceSubject *subject)
                    .insist = subject->insist,
                    .marked = is_marked(crew, subject->pid) || is_marked(crew, subject->parent)},
         .kind = subject->kind,
+        .uid = subject->uid,
         .report = {.kind = subject->kind},
     };
     if (subject->kind == EVIDENCE_WRITE && !is_marked(crew, subject->pid))

@@ -7,8 +7,10 @@
 
 #include "probe/evidence.h"
 
-/* Rounds made at a time; a process that keeps one waiting takes one of the threads away until it lets go. */
-#define EVIDENCE_CREW_THREADS 4U
+/* Rounds made at a time; a process that keeps one waiting takes one of the threads away until it lets go. So of one user there are
+ * only a few: others are looked at whatever the processes of three users do. */
+#define EVIDENCE_CREW_THREADS  12U
+#define EVIDENCE_CREW_USER_MAX 3U
 
 /* Processes looked at, at most. */
 #define EVIDENCE_CREW_MAX 256U
@@ -27,6 +29,7 @@ typedef struct EvidenceSubject {
     EvidenceKind kind; /* EVIDENCE_WRITE or EVIDENCE_KERNEL */
     pid_t pid, parent;
     uint64_t start_ticks;
+    uid_t uid;
     bool insist; /* the kind was asked for by name */
 } EvidenceSubject;
 

@@ -49,12 +49,17 @@ static int teardown(void **state)
     return 0;
 }
 
-static int add(pid_t pid)
+static int add_of(pid_t pid, uid_t uid)
 {
     const EvidenceSubject subject = {
-        .kind = EVIDENCE_KERNEL, .pid = pid, .parent = 1, .start_ticks = (uint64_t)pid * 10};
+        .kind = EVIDENCE_KERNEL, .pid = pid, .parent = 1, .start_ticks = (uint64_t)pid * 10, .uid = uid};
 
     return evidence_crew_add(crew, &subject);
+}
+
+static int add(pid_t pid)
+{
+    return add_of(pid, 0);
 }
 
 /* What was found. */
@@ -123,6 +128,33 @@ static void test_rounds(void **state)
     assert_int_equal(found.report.n_protected, 0);
     assert_true(evidence_crew_cost_usec(crew) >= found.report.cost_usec);
     assert_int_equal(poll(&news, 1, 0), 1);
+}
+
+/* Processes of one user that cannot be read, as many as there are threads, keep those of another waiting no longer than their own. */
+static void test_user_hangs(void **state)
+{
+    char path[64];
+
+    for (pid_t pid = 500; pid < 500 + (pid_t)EVIDENCE_CREW_THREADS; pid++) {
+        put_member(pid);
+        (void)snprintf(path, sizeof(path), "proc/%d/task/%d/sched", pid, pid);
+        take_away(&b, path);
+        assert_int_equal(mkfifoat(b.root_fd, path, 0600), 0);
+        assert_int_equal(add_of(pid, 1000), 0);
+    }
+    put_member(600);
+    assert_int_equal(add_of(600, 1001), 0);
+    assert_int_equal(wait_rounds(600, 1).faults, 100);
+
+    for (pid_t pid = 500; pid < 500 + (pid_t)EVIDENCE_CREW_THREADS; pid++)
+        assert_int_equal(evidence_crew_drop(crew, pid), 0);
+    for (pid_t pid = 500; pid < 500 + (pid_t)EVIDENCE_CREW_THREADS; pid++) {
+        int fd;
+
+        (void)snprintf(path, sizeof(path), "proc/%d/task/%d/sched", pid, pid);
+        fd = openat(b.root_fd, path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        close_p(&fd);
+    }
 }
 
 /* What is told between two rounds counts from the last one on: one that would be an hour away is made at once. */
@@ -231,6 +263,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
         cmocka_unit_test_setup_teardown(test_over, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hangs, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_user_hangs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limit, setup, teardown),
     };
 
