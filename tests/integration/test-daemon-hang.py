@@ -80,7 +80,7 @@ class Hang(lib.DaemonTest):
         self.assertEqual(found.count("crowded"), 2)
         # Others on this host may hang as well.
         self.assertGreaterEqual(daemon.ctl("status")["reads_hanging"], USER_MAX + 1)
-        self.assertGreaterEqual(daemon.ctl("status")["unreadable"], len(hanging))
+        lib.wait_until("all of them to be counted", lambda: daemon.ctl("status")["unreadable"] >= len(hanging))
         lib.wait_until("the log to say it", lambda: self.said(daemon, hanging) == USER_MAX + 1)
 
         # Somebody who comes now, too, and one that is there stays.

@@ -22,7 +22,7 @@ class Threads(lib.DaemonTest):
         self.config.write_text("[Daemon]\nSlowTickSec=200ms\nMaxCPU=100%\n", encoding="ascii")
         self.write_policy()
         self.workload = self.spinner("--asleep", "--threads", str(THREADS))
-        lib.wait_until("the threads", lambda: len(self.tids()) == THREADS + 1 or not self.workload.alive(), 4 * lib.DEADLINE_SEC)
+        lib.wait_until("the threads", lambda: len(self.tids()) == THREADS + 1 or not self.workload.alive())
         if not self.workload.alive():
             self.skipTest("cannot have so many threads")
 
@@ -34,8 +34,8 @@ class Threads(lib.DaemonTest):
         return sum(os.sched_getaffinity(tid) == set(lib.own_cpus()) for tid in self.tids())
 
     def wait_placed(self, daemon):
-        lib.wait_until("every thread to be at home", lambda: self.n_full() == 0, 4 * lib.DEADLINE_SEC)
-        lib.wait_until("the daemon to know it", lambda: not daemon.ctl("status")["unfinished"], 4 * lib.DEADLINE_SEC)
+        lib.wait_until("every thread to be at home", lambda: self.n_full() == 0)
+        lib.wait_until("the daemon to know it", lambda: not daemon.ctl("status")["unfinished"])
 
     def test_slices(self):
         daemon = self.daemon().ready()
@@ -76,12 +76,12 @@ class Threads(lib.DaemonTest):
         for how in (signal.SIGTERM, signal.SIGKILL):
             with self.subTest(how=how):
                 daemon = self.daemon().ready()
-                lib.wait_until("the first slice", lambda: self.n_full() <= THREADS, 4 * lib.DEADLINE_SEC, 0.001)
+                lib.wait_until("the first slice", lambda: self.n_full() <= THREADS)
                 if how == signal.SIGTERM:
                     daemon.stop()
                 else:
                     daemon.kill()
-                    self.daemon("--restore").process.wait(4 * lib.DEADLINE_SEC)
+                    self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
                 self.assertEqual(self.n_full(), THREADS + 1)
 
 
