@@ -10,30 +10,14 @@
  * The kernel cuts what it is asked for by the thread's cpuset. If that became narrower since the plan was made, the mask
  * would be one that nobody wrote down and that could not be told from a user's; so it is taken back and refused. */
 
-#include "act/internal.h"
+#include "act/execute.h"
 #include "act/lineage.h"
 #include "act/passage.h"
 #include "act/pins.h"
 #include "act/search.h"
 #include "act/slice.h"
-#include "base/time.h"
 
-/* A group that comes to need all nodes is released while it works, as a part of placing it. Then the search for children is put off for
- * so long, and made once for all of them: nobody who was in the middle of fork(2) has to be waited for any more. */
-#define SEARCH_USEC (2U * USEC_PER_SEC)
-
-/* What one action works with. */
-typedef struct Work {
-    Act *act;
-    const World *world;
-    const PlanAction *action;
-    size_t index; /* its place in the plan */
-    ActProcess process;
-    hwloc_bitmap_t have, scratch;
-    Restore restore; /* of the releases that follow each other */
-} Work;
-
-static int outcome_of(int r)
+int execute_outcome(int r)
 {
     if (r < 0)
         return r == -ENOMEM ? -ENOMEM : PLAN_OUTCOME_RETRY;
@@ -139,7 +123,7 @@ static int change(Work *work, TaskKey task, bool ours, const JournalPassage *pas
     if (passage)
         passage_end(act, task, passage->cpu);
     hwloc_bitmap_free(via);
-    return outcome_of(r);
+    return execute_outcome(r);
 }
 
 /* A process that is not under our masks, as far as the journal knows, and has the one that it is to get. Threads from
@@ -189,9 +173,7 @@ static int enter_as_is(Work *work, TaskKey task, JournalProcess **ret)
     return r;
 }
 
-/* Finds out what the journal knows of the process; *ret_ours: whether work->have is a mask of ours. In a dry run nothing
- * is. Returns 0, -ENOMEM, or a PlanOutcome. */
-static int look_up(Work *work, TaskKey task, bool *ret_ours)
+int execute_look_up(Work *work, TaskKey task, bool *ret_ours)
 {
     JournalProcess *entry = NULL;
     int r;
@@ -222,12 +204,6 @@ static bool has_lease(const Work *work, TaskKey task)
     return false;
 }
 
-/* Set home: threads by what became of them in one pass. */
-typedef struct Tally {
-    size_t n[PLAN_OUTCOME_MAX];
-    size_t n_changed;
-} Tally;
-
 static int set_home_thread(Work *work, TaskKey task, size_t *n_changed)
 {
     Act *act = work->act;
@@ -235,8 +211,8 @@ static int set_home_thread(Work *work, TaskKey task, size_t *n_changed)
     int r = act->ops->get_mask(act->context, task, work->have);
 
     if (r != 0)
-        return outcome_of(r);
-    r = look_up(work, task, &ours);
+        return execute_outcome(r);
+    r = execute_look_up(work, task, &ours);
     if (r != 0)
         return r;
     if (act_mask_same(act, work->have, work->action->to)) {
@@ -276,8 +252,7 @@ static int set_home_pass(Work *work, Tally *ret)
     return 0;
 }
 
-/* What one process has become, from its threads: trouble that may pass comes first, so that it is tried again. */
-static PlanOutcome set_home_outcome(const Tally *tally)
+PlanOutcome execute_tally_outcome(const Tally *tally)
 {
     static const PlanOutcome order[] = {
         PLAN_OUTCOME_UNJOURNALLED, PLAN_OUTCOME_RETRY,   PLAN_OUTCOME_SKIPPED,
@@ -290,8 +265,7 @@ static PlanOutcome set_home_outcome(const Tally *tally)
     return PLAN_OUTCOME_GONE;
 }
 
-/* A large process, as far as this slice goes. `step` does it to one thread. */
-static int by_threads(Work *work, int (*step)(void *userdata, TaskKey task))
+int execute_by_threads(Work *work, int (*step)(void *userdata, TaskKey task))
 {
     const SliceThreads threads = {
         .world = work->world, .action = work->action, .index = work->index, .step = step, .userdata = work};
@@ -307,7 +281,7 @@ static int by_threads(Work *work, int (*step)(void *userdata, TaskKey task))
         work->act->statistics.n_left += tally.n[PLAN_OUTCOME_FOREIGN];
     if (r < 0)
         return r;
-    return r > 0 ? PLAN_OUTCOME_PARTLY : (int)set_home_outcome(&tally);
+    return r > 0 ? PLAN_OUTCOME_PARTLY : (int)execute_tally_outcome(&tally);
 }
 
 static int set_home_step(void *userdata, TaskKey task)
@@ -322,7 +296,7 @@ static int set_home(Work *work)
     Tally tally = {0};
 
     if (slice_is_large(work->act, work->world, work->action))
-        return by_threads(work, set_home_step);
+        return execute_by_threads(work, set_home_step);
 
     if (work->action->subject.tid != 0) {
         size_t n = 0;
@@ -336,9 +310,9 @@ static int set_home(Work *work)
         int r = set_home_pass(work, &tally);
 
         if (r != 0)
-            return outcome_of(r);
+            return execute_outcome(r);
         if (tally.n_changed == 0 || tally.n[PLAN_OUTCOME_UNJOURNALLED] > 0)
-            return set_home_outcome(&tally);
+            return execute_tally_outcome(&tally);
     }
     return PLAN_OUTCOME_RETRY;
 }
@@ -352,8 +326,8 @@ static int lend(Work *work)
     int r = act->ops->get_mask(act->context, action->subject, work->have);
 
     if (r != 0)
-        return outcome_of(r);
-    r = look_up(work, action->subject, &ours);
+        return execute_outcome(r);
+    r = execute_look_up(work, action->subject, &ours);
     if (r != 0)
         return r;
     if (ours && act_mask_same(act, work->have, action->to))
@@ -374,10 +348,10 @@ static int recall(Work *work)
     int r = act->ops->get_mask(act->context, work->action->subject, work->have);
 
     if (r != 0)
-        return outcome_of(r);
+        return execute_outcome(r);
     if (!act->ops->changes)
         return PLAN_OUTCOME_SKIPPED;
-    r = look_up(work, work->action->subject, &ours);
+    r = execute_look_up(work, work->action->subject, &ours);
     if (r != 0)
         return r;
     if (!ours)
@@ -385,105 +359,6 @@ static int recall(Work *work)
     if (act_mask_same(act, work->have, work->action->to))
         return PLAN_OUTCOME_DONE;
     return change(work, work->action->subject, true, NULL);
-}
-
-static int release_thread(void *userdata, TaskKey task)
-{
-    Work *work = userdata;
-    Act *act = work->act;
-    JournalProcess *entry;
-    bool ours;
-    int r = act->ops->get_mask(act->context, task, work->have);
-
-    if (r != 0)
-        return outcome_of(r);
-    r = look_up(work, task, &ours);
-    if (r != 0)
-        return r;
-    if (!ours)
-        return PLAN_OUTCOME_FOREIGN;
-    entry = journal_process(act->journal, work->process.pid, work->process.start_ticks);
-    return outcome_of(act_set_original(act, task, journal_original(act->journal, entry, task)));
-}
-
-/* A process that inherited its mask and never had an action of its own is not in the journal yet. */
-static int enter_process(Work *work)
-{
-    Act *act = work->act;
-    CLEANUP_FREE TaskKey *threads = NULL;
-    size_t n = 0;
-    int r = act->ops->list_threads(act->context, work->process.pid, work->process.start_ticks, &threads, &n);
-
-    for (size_t i = 0; r == 0 && i < n; i++) {
-        bool ours;
-
-        if (act->ops->get_mask(act->context, threads[i], work->have) == 0)
-            r = look_up(work, threads[i], &ours);
-    }
-    return MIN(r, 0);
-}
-
-static bool roams(const PlanAction *action)
-{
-    return action->kind == PLAN_KIND_RELEASE && action->rule == PLAN_RULE_ROAMS && action->subject.tid == 0;
-}
-
-/* 0, -errno, or 1: nothing was, because all of it is as somebody else pinned it. */
-static int restore_all_of(Work *work, JournalProcess *entry)
-{
-    size_t restored = work->restore.n_restored, left = work->restore.n_left;
-    int r = restore_process(&work->restore, entry);
-
-    return r == 0 && work->restore.n_restored == restored && work->restore.n_left > left ? 1 : r;
-}
-
-/* Children of these are looked for later. */
-static void let_roam(Work *work, JournalProcess *entry)
-{
-    entry->roams = true;
-    if (work->act->search_usec == 0)
-        work->act->search_usec = work->world->now_usec + SEARCH_USEC;
-}
-
-/* The last slice leaves to the search whoever was not in the World. */
-static int release_by_threads(Work *work)
-{
-    int r = by_threads(work, release_thread);
-    JournalProcess *entry = journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
-
-    if (r != PLAN_OUTCOME_PARTLY && r != PLAN_OUTCOME_GONE && r >= 0 && entry)
-        let_roam(work, entry);
-    return r;
-}
-
-static int release(Work *work)
-{
-    JournalProcess *entry;
-    int r;
-
-    if (!work->act->ops->changes)
-        return PLAN_OUTCOME_SKIPPED;
-    if (slice_is_large(work->act, work->world, work->action))
-        return release_by_threads(work);
-    if (work->action->subject.tid != 0)
-        return release_thread(work, work->action->subject);
-    if (work->process.start_ticks != work->action->subject.start_ticks)
-        return PLAN_OUTCOME_GONE;
-
-    r = enter_process(work);
-    if (r < 0)
-        return outcome_of(r);
-    entry = journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
-    if (entry && (work->act->slice.on || roams(work->action))) {
-        r = restore_threads(work->act, work->world, entry);
-        if (r >= 0)
-            let_roam(work, entry);
-    } else {
-        r = entry ? restore_all_of(work, entry) : 0;
-    }
-    if (r > 0)
-        return PLAN_OUTCOME_FOREIGN;
-    return r == -EPERM ? PLAN_OUTCOME_REFUSED : outcome_of(r);
 }
 
 /* Nothing is written down: wherever a page lies, its content is the same to its process. */
@@ -521,7 +396,7 @@ static int execute_action(Work *work)
     int r = act->ops->read_process(act->context, work->action->subject.pid, &work->process);
 
     if (r != 0)
-        return outcome_of(r);
+        return execute_outcome(r);
     if (!is_admitted(work))
         return PLAN_OUTCOME_RETRY;
     if (must_wait(work)) {
@@ -536,7 +411,7 @@ static int execute_action(Work *work)
     case PLAN_KIND_RECALL:
         return recall(work);
     case PLAN_KIND_RELEASE:
-        return release(work);
+        return release_action(work);
     case PLAN_KIND_MOVE_PAGES:
         return move_pages_of(work);
     case PLAN_KIND_MAX:
@@ -550,7 +425,7 @@ static int execute_action(Work *work)
 static bool is_release(const Plan *plan, size_t i)
 {
     return i < plan->n_actions && plan->actions[i].kind == PLAN_KIND_RELEASE &&
-           plan->actions[i].subject.tid == 0 && !roams(&plan->actions[i]);
+           plan->actions[i].subject.tid == 0 && !release_roams(&plan->actions[i]);
 }
 
 /* Releases follow each other in a plan; the search for children, which looks at every process there is, is made once for

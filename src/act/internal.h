@@ -118,6 +118,13 @@ int restore_process(Restore *restore, JournalProcess *entry);
 /* Puts the children of the selected entries back, and notes what is released if there was no error at all. */
 int restore_finish(Restore *restore);
 
+/* Remembers the first failure and returns it as -errno. That a task exited is none. */
+int restore_failed(Restore *restore, int r);
+/* Notes a thread just put back, if it may be making a child. 0 or -ENOMEM. */
+int restore_suspect(Restore *restore, TaskKey task);
+/* Gives one thread back what `entry` says, if its mask is ours. 1: it did; 0: nothing to do; -errno. */
+int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task);
+
 /* A step of restore_finish(), which sleeps between them: 1 when there are more to come, 0 when it is over, or -errno. */
 int restore_children_step(Restore *restore, uint64_t *ret_moment_usec);
 /* Whether it has its mask from one that is selected, and is put back with it; for the time before the first step. */

@@ -45,8 +45,7 @@
 #define SWEEPS_MAX 64U
 #define SWEEPS_MIN 2U
 
-/* Remembers the first failure and returns it as -errno. That a task exited is none. */
-static int failed(Restore *restore, int r)
+int restore_failed(Restore *restore, int r)
 {
     if (r == ACT_E_GONE) {
         restore->vanished = true;
@@ -75,8 +74,7 @@ int restore_begin(Act *act, const World *world, Restore *ret)
     return 0;
 }
 
-/* Notes a thread just put back, if it may be making a child. */
-static int suspect(Restore *restore, TaskKey task)
+int restore_suspect(Restore *restore, TaskKey task)
 {
     RestoreSuspect entry = {.task = task};
     ActFork fork = ACT_FORK_NO;
@@ -114,140 +112,6 @@ static bool clear_suspects(Restore *restore, bool patient)
     return n < n_before;
 }
 
-/* Gives one thread back what `entry` says, if its mask is ours. 1: it did; 0: nothing to do; -errno. */
-static int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task)
-{
-    Act *act = restore->act;
-    JournalOriginal original = journal_original(act->journal, entry, task);
-    int r = act->ops->get_mask(act->context, task, restore->have);
-
-    if (r != 0)
-        return failed(restore, r);
-    if (act_mask_same(act, restore->have, original.mask))
-        return 0;
-    if (!act_mask_ours(act, entry, task, restore->have)) {
-        restore->n_left++;
-        return 0;
-    }
-    r = act_set_original(act, task, original);
-    if (r != 0)
-        return failed(restore, r);
-    restore->n_restored++;
-    if (restore->later)
-        return 1;
-    return suspect(restore, task) < 0 ? failed(restore, -ENOMEM) : 1;
-}
-
-/* Notes what the kernel made of all CPUs in a thread just put back, which may lack some that were offline a moment ago: a
- * CPU is in the list of those that are online before it is in the cpusets that masks are cut with. */
-static void note_left(Restore *restore, JournalProcess *entry, TaskKey task)
-{
-    Act *act = restore->act;
-
-    if (act->ops->get_mask(act->context, task, restore->have) == 0 &&
-        (!entry->left || hwloc_bitmap_and(restore->have, restore->have, entry->left) == 0))
-        entry->left = intern_mask(act->journal->pool, restore->have);
-}
-
-/* Whether some threads of the process had another mask than it. */
-static bool has_own_originals(const Journal *journal, const JournalProcess *entry)
-{
-    size_t low = 0, high = journal->n_threads;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (journal->threads[middle].pid < entry->pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < journal->n_threads && journal->threads[low].pid == entry->pid;
-}
-
-/* Whether a thread with this mask is to be looked at. Of very many most have what all of them had before, and need not be. */
-static bool walk_wants(void *userdata, hwloc_const_bitmap_t mask)
-{
-    const RestoreWalk *pass = userdata;
-    Act *act = pass->restore->act;
-
-    if (pass->own_originals || !act_mask_same(act, pass->entry->original.mask, mask))
-        return true;
-    for (uint32_t i = 0; i < pass->entry->n_applied; i++)
-        if (act_mask_same(act, pass->entry->applied[i], mask))
-            return true;
-    return false;
-}
-
-static void walk_visit(void *userdata, TaskKey task)
-{
-    RestoreWalk *pass = userdata;
-    Restore *restore = pass->restore;
-    int r = restore_thread(restore, pass->entry, task);
-
-    if (r < 0)
-        pass->error = r;
-    if (r > 0 && journal_original(restore->act->journal, pass->entry, task).whole)
-        note_left(restore, pass->entry, task);
-    pass->changed |= r > 0;
-}
-
-int restore_walk(Restore *restore, JournalProcess *entry, RestoreWalk *pass)
-{
-    Act *act = restore->act;
-    int r;
-
-    pass->restore = restore;
-    pass->entry = entry;
-    pass->own_originals = has_own_originals(act->journal, entry);
-    pass->walk.wants = walk_wants;
-    pass->walk.visit = walk_visit;
-    pass->walk.userdata = pass;
-    r = act->ops->walk_threads(act->context, &pass->walk);
-    if (r != 0)
-        return failed(restore, r);
-    return pass->error < 0 ? pass->error : pass->changed;
-}
-
-/* One pass over the threads of one process in the journal. As restore_thread(); the last failure wins. */
-static int restore_process_pass(Restore *restore, JournalProcess *entry)
-{
-    RestoreWalk pass = {.walk = {.pid = entry->pid, .start_ticks = entry->start_ticks, .fd = -1}};
-
-    return restore_walk(restore, entry, &pass);
-}
-
-int restore_process(Restore *restore, JournalProcess *entry)
-{
-    CpuMask before = entry->left;
-    size_t n_left;
-    int r;
-
-    entry->left = NULL;
-    r = restore_process_pass(restore, entry);
-    if (!entry->left)
-        entry->left = before;
-    n_left = restore->n_left;
-    entry->selected = true;
-    for (unsigned pass = 1; r > 0 && pass < ACT_PASSES_MAX; pass++)
-        r = restore_process_pass(restore, entry);
-    /* Who is left was left by the first pass; a later one would count those, too, that got all of a smaller
-     * cpuset. */
-    restore->n_left = n_left;
-    return r > 0 ? failed(restore, -EAGAIN) : r;
-}
-
-int restore_threads(Act *act, const World *world, JournalProcess *entry)
-{
-    Restore restore = {.act = act, .world = world, .have = hwloc_bitmap_alloc(), .later = true};
-    int r = restore.have ? restore_process(&restore, entry) : -ENOMEM;
-
-    entry->selected = false;
-    act->statistics.n_left += restore.n_left;
-    hwloc_bitmap_free(restore.have);
-    return r == 0 && restore.n_restored == 0 && restore.n_left > 0 ? 1 : r;
-}
-
 /* Enters a process that was found to have inherited its mask, and puts it back as any other: what is born of it from now on
  * has an ancestor in the journal. When it cannot be written down that is forgone. Returns the entry, or NULL. */
 static JournalProcess *enter_child(Restore *restore, const ActProcess *process, TaskKey task,
@@ -275,7 +139,7 @@ static bool restore_child(Restore *restore, const Lineage *lineage, const ActPro
     int r = act->ops->list_threads(act->context, process->pid, process->start_ticks, &threads, &n);
 
     if (r != 0)
-        (void)failed(restore, r);
+        (void)restore_failed(restore, r);
     for (size_t i = 0; i < n; i++) {
         const JournalProcess *from;
         JournalProcess *entry;
@@ -429,7 +293,7 @@ static int restore_sweeps(Restore *restore)
         n_quiet = sweep.changed ? 0 : n_quiet + 1;
     }
     free(sweep.masks);
-    return r < 0 ? failed(restore, r) : 0;
+    return r < 0 ? restore_failed(restore, r) : 0;
 }
 
 /* Nothing tells that a call has ended in another process, so this looks again after a moment: a short one, or chains that keep our
@@ -481,7 +345,7 @@ int restore_children_step(Restore *restore, uint64_t *ret_moment_usec)
     settled = restore->n_suspects == 0;
     r = restore_round(restore, &restore->n_quiet);
     if (r < 0)
-        return failed(restore, r);
+        return restore_failed(restore, r);
     restore->now_usec = time_now_usec();
     if (r > 0 && settled && restore->n_suspects == 0)
         return 0;
@@ -489,7 +353,7 @@ int restore_children_step(Restore *restore, uint64_t *ret_moment_usec)
         restore->progress_usec = restore->now_usec;
     if (restore->n_rounds >= ACT_PASSES_MAX &&
         (restore->n_suspects == 0 || restore->now_usec >= restore->begin_usec + SETTLE_USEC))
-        return failed(restore, -EAGAIN);
+        return restore_failed(restore, -EAGAIN);
     *ret_moment_usec =
         r > 0 ? moment(restore->now_usec - before, restore->now_usec < restore->progress_usec + QUIET_USEC)
               : 0;
