@@ -35,10 +35,14 @@ const char *manager_mode_name(ManagerMode mode)
     return names[mode];
 }
 
+/* An event may have a tick due at a time that is over, because the last one was long ago. It is not late for that. */
 void manager_arm(Manager *manager)
 {
     const Pace *pace = &manager->pace;
+    uint64_t now = time_now_usec();
 
+    if (manager->due_usec > now)
+        manager->armed_usec = now;
     manager->due_usec = pace->due_usec;
     if (manager->watchdog_usec > 0)
         manager->due_usec = MIN(pace->due_usec, pace->last_fast_usec + manager->watchdog_usec / 2);
@@ -69,6 +73,7 @@ static int turn(Manager *manager)
     manager_objects_tell(manager);
     hear_pressure(manager);
     manager_arm(manager);
+    manager->armed_usec = 0; /* but the next one is, if this one took too long */
     manager->statistics.tick_cpu_usec = (time_thread_cpu_nsec() - began_nsec) / NSEC_PER_USEC;
     manager->statistics.tick_cpu_max_usec =
         MAX(manager->statistics.tick_cpu_max_usec, manager->statistics.tick_cpu_usec);
@@ -82,7 +87,8 @@ static int turn_if_needed(Manager *manager, uint64_t now_usec)
     if (now_usec < manager->due_usec)
         return manager_glance(manager, now_usec) ? turn(manager) : 0;
     if (manager->due_usec > 0) { /* the first one is due at the beginning of time */
-        manager->statistics.tick_late_usec = now_usec - manager->due_usec;
+        manager->statistics.tick_late_usec =
+            now_usec - MIN(now_usec, MAX(manager->due_usec, manager->armed_usec));
         manager->statistics.tick_late_max_usec =
             MAX(manager->statistics.tick_late_max_usec, manager->statistics.tick_late_usec);
     }

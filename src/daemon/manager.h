@@ -144,6 +144,7 @@ typedef struct Manager {
     uint64_t started_usec;
     uint64_t signals_sent;    /* in this tick */
     uint64_t due_usec;        /* when the next tick is due */
+    uint64_t armed_usec;      /* when an event has said so, 0: the last tick did */
     uint64_t glanced_usec;    /* when there last was a tick, or a glance whether one would help */
     uint64_t watchdog_usec;   /* within which the service manager wants to hear of a tick, 0: it does not */
     uint64_t fed_usec;        /* when it was told last */

@@ -2,9 +2,9 @@
 
 #include "probe/hint-watch.h"
 
+#include "base/lines.h"
 #include "base/root.h"
 #include "base/util.h"
-#include "base/lines.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -15,10 +15,10 @@
 
 #include "probe/numa-maps.h"
 
+#include "base/lines.h"
 #include "base/scan.h"
 #include "base/time.h"
 #include "base/util.h"
-#include "base/lines.h"
 #include "probe/shared-maps.h"
 #include "world/world.h"
 

@@ -7,9 +7,9 @@
 
 #include "probe/region-maps.h"
 
+#include "base/lines.h"
 #include "base/procmaps.h"
 #include "base/util.h"
-#include "base/lines.h"
 #include "probe/numa-maps.h"
 #include "probe/shared-maps.h"
 

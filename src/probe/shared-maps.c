@@ -5,10 +5,10 @@
 
 #include "probe/shared-maps.h"
 
+#include "base/lines.h"
 #include "base/procmaps.h"
 #include "base/time.h"
 #include "base/util.h"
-#include "base/lines.h"
 
 #include <inttypes.h>
 #include <stdio.h>
