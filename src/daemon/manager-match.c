@@ -30,17 +30,21 @@ void manager_subject(Manager *manager, const ProbeSubject *from, PolicySubject *
     };
 }
 
+/* Who was released is asked about each time, so that its end is noticed and Resume brings it back; and whether or not it lets itself be
+ * read, or it would be forgotten that it was released. */
+bool manager_refuses(void *userdata, pid_t pid, uint64_t start_ticks)
+{
+    const Manager *manager = userdata;
+
+    return task_set_find(manager->released, pid, start_ticks);
+}
+
 ProbeDecision manager_decide(void *userdata, const ProbeSubject *subject, size_t *ret_policy)
 {
     Manager *manager = userdata;
     PolicySubject about;
     PolicyVerdict verdict;
     size_t policy = manager_assigned_policy(manager, subject);
-
-    /* IGNORE makes it leave the World. LATER keeps it out and has it asked about each time, so that its end
-     * is noticed and Resume brings it back. */
-    if (task_set_find(manager->released, subject->pid, subject->start_ticks))
-        return world_process(manager->world, subject->pid) ? PROBE_DECISION_IGNORE : PROBE_DECISION_LATER;
 
     manager_subject(manager, subject, &about);
     verdict = policy == SIZE_MAX ? policy_match(manager->policies, &about, &policy) : POLICY_VERDICT_YES;

@@ -135,6 +135,7 @@ static int probe_make(Manager *manager, Probe **ret)
         .reserved = manager->config->reserved_cpus,
     };
     ProbeCallbacks callbacks = {
+        .refuses = manager_refuses,
         .decide = manager_decide,
         .assign = manager_assign,
         .wants_memory = manager_wants_memory,

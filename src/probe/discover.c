@@ -169,14 +169,25 @@ static int take(Probe *probe, World *world, const Subject *subject, SeenProcess 
     return probe->callbacks.assign(probe->callbacks.userdata, world, process, policy);
 }
 
+static bool is_refused(const Probe *probe, const Subject *subject)
+{
+    return probe->callbacks.refuses &&
+           probe->callbacks.refuses(probe->callbacks.userdata, subject->pid, subject->stat.start_ticks);
+}
+
 /* Decides anew. Returns 0, or -errno when the process could not be read or memory is out. */
 static int ask(Probe *probe, World *world, Subject *subject, SeenProcess *seen, uint64_t now_usec)
 {
     ProbeDecision decision = PROBE_DECISION_IGNORE;
     Process *process;
     size_t policy = 0;
-    int r = subject_decide(probe, subject, &decision, &policy);
+    int r = 0;
 
+    /* It leaves the World, and is asked about each time from then on. */
+    if (!is_refused(probe, subject))
+        r = subject_decide(probe, subject, &decision, &policy);
+    else if (!world_process(world, subject->pid))
+        decision = PROBE_DECISION_LATER;
     if (r < 0)
         return r;
     seen->hangs = false;

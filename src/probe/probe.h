@@ -59,6 +59,9 @@ typedef struct ProbeCallbacks {
      * zombies and `self`. A changed name of a process in the World is seen at the next discovery, every other change
      * within eight. */
     ProbeDecision (*decide)(void *userdata, const ProbeSubject *subject, size_t *ret_policy);
+    /* Whether decide() would say no about a process whatever there is to read of it, which then is not read: LATER, or IGNORE as long as
+     * it is in the World. NULL: about none. */
+    bool (*refuses)(void *userdata, pid_t pid, uint64_t start_ticks);
     /* Puts a process that was taken into its group: group_assign(). Returns 0 or -ENOMEM. */
     int (*assign)(void *userdata, World *world, Process *process, size_t policy);
     /* What is wanted of the memory of a process, PROBE_MEMORY_...; asked about each process of a workload at each

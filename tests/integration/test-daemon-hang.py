@@ -94,6 +94,23 @@ class Hang(lib.DaemonTest):
         daemon.stop()
         self.assertEqual(self.said(daemon, hanging), USER_MAX + 1)
 
+    def test_released_is_not_forgotten(self):
+        """As long as it cannot be read, too: then it would be placed again when it can."""
+        daemon = self.daemon().ready()
+        workload = self.victim()
+        self.wait_home(daemon, workload)
+        crowd = [self.hang(VICTIM) for _ in range(USER_MAX + 1)]
+        lib.wait_until("the readers to be given up", lambda: self.verdict(daemon, crowd[-1][0]) in ("hangs", "crowded"))
+        daemon.ctl_run("release", str(workload.pid)).check_returncode()
+        tick = daemon.ctl("status")["tick"]
+        lib.wait_until("some more ticks", lambda: daemon.ctl("status")["tick"] > tick + 5)
+        self.assertEqual(workload.masks(), {self.full})
+        daemon.ctl_run("resume", str(workload.pid)).check_returncode()
+        for _, other in crowd:
+            self.let_go(other)
+        self.wait_home(daemon, workload)
+        daemon.stop()
+
     def test_stop_while_reads_hang(self):
         hanging = [self.hang(USER)]
         daemon = self.daemon().ready()
