@@ -124,8 +124,9 @@ static CtlExit place_by_daemon(const CtlOptions *options)
         return ctl_fail(CTL_EXIT_FAILURE, "numaplaced's answer cannot be read: stripe=%s",
                         view_string(answer, "stripe"));
     if (!view_bool(answer, "managed") && strcmp(view_string(answer, "mode"), "none") != 0)
-        (void)ctl_fail(CTL_EXIT_OK,
-                       "numaplaced has no room for another process (MaxTasks=): it is not placed");
+        (void)ctl_fail(
+            CTL_EXIT_OK,
+            "numaplaced has not taken it up yet: it cannot be read at once, or is one too many (MaxTasks=)");
     return interleave(stripe);
 }
 
