@@ -17,7 +17,7 @@ HASHER = pathlib.Path(__file__).with_name("hasher.py")
 # So slow that there is time to do something meanwhile.
 SLOW = "4M"
 # Of the home's memory that is in use already.
-FULL_PERCENT = 95
+FULL_PERCENT = 92
 # Takes memory where it runs, until so many bytes of node argv[1] are left.
 BALLAST = """
 import mmap, pathlib, signal, sys
@@ -300,7 +300,7 @@ class Follow(nodes.NodesTest):
 
         self.fixed(HeadroomPercent="0")
         daemon = self.daemon().ready()
-        self.wait(daemon, "the node to be too full", lambda: memory(work.pid)[HOME] > left // 2)
+        self.wait(daemon, "the node to be too full", lambda: memory(work.pid)[HOME] > left // 4)
         self.rounds(work, 1)
         daemon.stop()
         self.assertTrue(ballast.alive())
