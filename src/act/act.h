@@ -193,8 +193,8 @@ typedef struct ActSelection {
 
 /* Puts back the masks of everything in the journal, or only of selected processes (`selection` not NULL): also of children
  * that inherited theirs. Counts threads put back in *ret_restored and threads left as somebody else pinned them in
- * *ret_left (both may be NULL). Returns 0, or -errno when something could not be put back; it stays in the
- * journal then. */
+ * *ret_left (both may be NULL). Returns 0, or -errno when something could not be put back, -ETIMEDOUT when a
+ * task stayed in a call that may bear a child with a mask of ours: it stays in the journal then. */
 int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
 
 /* The same and, as long as it says that tasks were born faster than it could look, again. Of

@@ -508,7 +508,11 @@ int affinity_may_fork(void *context, TaskKey task, ActFork *ret, uint64_t *ret_t
         r = ACT_E_GONE;
     if (r != 0)
         return r;
-    *ret = stat.state == 'R' ? ACT_FORK_RUNNING : stat.state == 'D' ? ACT_FORK_BLOCKED : ACT_FORK_NO;
+    /* Who exits does not fork any more, and may wait for the same locks. */
+    if (stat.flags & PROCSTAT_FLAG_EXITING)
+        *ret = ACT_FORK_NO;
+    else
+        *ret = stat.state == 'R' ? ACT_FORK_RUNNING : stat.state == 'D' ? ACT_FORK_BLOCKED : ACT_FORK_NO;
     *ret_ticks = stat.utime_ticks + stat.stime_ticks;
     return 0;
 }

@@ -28,11 +28,11 @@
  * it, behind hundreds of others that fork, can take seconds. */
 #define SUSPECT_TICKS 2U
 
-/* Two hundred that fork and share ancestors queue up for one lock, whose holder waits for a CPU among all of them: the last
- * was seen to come out after half a minute. So it is waited for as long as one after the other does. When nothing happens
- * for so long, those who still sleep in the kernel hang there for another reason, on a dead network disk perhaps. */
-#define STUCK_USEC  (10U * USEC_PER_SEC)
-#define SETTLE_USEC (40U * USEC_PER_SEC)
+/* Two hundred that fork and share ancestors queue up for one lock, which those that come to it while it is free take before
+ * those that wait: the last was seen to come out after more than half a minute. So it is waited for as long as one after
+ * the other does, until ACT_SETTLE_USEC. When nothing happens for so long, those who still sleep
+ * in the kernel hang there for another reason, on a dead network disk perhaps. */
+#define STUCK_USEC (10U * USEC_PER_SEC)
 
 /* Between two looks; longer ones when nothing has happened for QUIET_USEC. */
 #define QUIET_USEC      USEC_PER_SEC
@@ -352,8 +352,8 @@ int restore_children_step(Restore *restore, uint64_t *ret_moment_usec)
     if (cleared || restore->n_restored > n_restored)
         restore->progress_usec = restore->now_usec;
     if (restore->n_rounds >= ACT_PASSES_MAX &&
-        (restore->n_suspects == 0 || restore->now_usec >= restore->begin_usec + SETTLE_USEC))
-        return restore_failed(restore, -EAGAIN);
+        (restore->n_suspects == 0 || restore->now_usec >= restore->begin_usec + restore->act->settle_usec))
+        return restore_failed(restore, restore->n_suspects > 0 ? -ETIMEDOUT : -EAGAIN);
     *ret_moment_usec =
         r > 0 ? moment(restore->now_usec - before, restore->now_usec < restore->progress_usec + QUIET_USEC)
               : 0;
@@ -477,6 +477,7 @@ int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, s
     return r;
 }
 
+/* Not after a timeout: a new try would know nothing of those that may still fork. */
 int act_restore_persistently(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left)
 {
     size_t restored = 0, n = 0, left = 0;

@@ -9,7 +9,8 @@
 #define PROCSTAT_COMM_SIZE 16    /* TASK_COMM_LEN; the longer names of kernel workers are cut */
 #define PROCSTAT_TEXT_SIZE 2048U /* room for a whole file: 52 numbers of at most 20 digits, and the name */
 
-/* PF_KTHREAD of `flags`: a thread of the kernel's own. */
+/* Of `flags`: PF_EXITING, in exit(2), and PF_KTHREAD, a thread of the kernel's own. */
+#define PROCSTAT_FLAG_EXITING 0x00000004U
 #define PROCSTAT_FLAG_KTHREAD 0x00200000U
 
 typedef struct ProcStat {

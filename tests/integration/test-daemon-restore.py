@@ -182,6 +182,12 @@ class Release(lib.DaemonTest):
         daemon.stop()
 
 
+def is_exiting(pid):
+    """By PF_EXITING of the flags in proc_pid_stat(5)."""
+    flags = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[6]
+    return int(flags) & 0x4
+
+
 @contextlib.contextmanager
 def first_in_line():
     """Who looks at two hundred that never sleep would mostly wait for a turn. The daemon has to live with them, we have not."""
@@ -219,8 +225,8 @@ class Churn(lib.DaemonTest):
                 if f"Name:\t{self.comm}\n" in status:
                     n_seen += 1
                     mask = re.search(r"^Cpus_allowed_list:\s*(\S+)$", status, re.MULTILINE).group(1)
-                    # One that is exiting has given up its program already, and hands nothing on.
-                    if mask != self.full and os.readlink(f"/proc/{pid}/exe"):
+                    # One that is exiting hands nothing on.
+                    if mask != self.full and not is_exiting(pid):
                         narrow[int(pid)] = mask
         return narrow, n_seen
 

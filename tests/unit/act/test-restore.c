@@ -290,6 +290,23 @@ static void test_fork_under_way(void **state)
     assert_mask(f, 200, "0-7");
 }
 
+/* A fork that does not end in time: that is not said to be put back, and no second try forgets it. */
+static void test_fork_too_long(void **state)
+{
+    Fixture *f = *state;
+    size_t n, left;
+
+    f->act->settle_usec = 0;
+    act_record_set_busy(f->record, 100);
+    assert_int_equal(act_restore_persistently(f->act, NULL, &n, &left), -ETIMEDOUT);
+    assert_mask(f, 100, "0-7");
+    assert_true(act_record_fork(f->record, 100, 200));
+    assert_true(act_record_pin(f->record, 200, "0-3"));
+    act_record_exit(f->record, 100);
+    assert_int_equal(act_restore_persistently(f->act, NULL, &n, &left), 0);
+    assert_mask(f, 200, "0-7");
+}
+
 static PlanOutcome let_roam(Fixture *f)
 {
     f->plan.n_actions = 1;
@@ -407,6 +424,7 @@ int main(void)
         TEST(test_original_gone),
         TEST(test_forks_without_end),
         TEST(test_fork_under_way),
+        TEST(test_fork_too_long),
         TEST(test_released_without_a_cpu),
         TEST(test_roams),
         TEST(test_roams_in_vain),
