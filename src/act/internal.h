@@ -11,7 +11,9 @@
 /* Passes over threads or processes that keep multiplying. Each pass finds only what was born of the leftovers
  * of the one before, so three or four do; a program that still gets away after these is tried again later. */
 #define ACT_PASSES_MAX 16U
-#define ACT_SETTLE_USEC (120U * USEC_PER_SEC) /* less than a service manager gives us to stop */
+
+/* How long those that may be in fork(2) are waited for: less than a service manager gives us to stop. */
+#define ACT_SETTLE_USEC (120U * USEC_PER_SEC)
 
 /* Who was born with a mask of ours, and is not judged yet; of births.c. */
 typedef struct ActUndecided {
@@ -52,7 +54,7 @@ struct Act {
     uint64_t search_usec;  /* when the children of those that roam are put back; 0: nobody's are to be */
     struct Search *search; /* of those for whom that has begun; see act/search.c */
     int search_error;
-    uint64_t settle_usec; /* how long those that may be in fork(2) are waited for; ACT_SETTLE_USEC, but for tests */
+    uint64_t settle_usec; /* ACT_SETTLE_USEC, but for tests */
     ActSlice slice;
     hwloc_bitmap_t all;              /* infinite: every CPU there is */
     hwloc_bitmap_t online, isolated; /* read anew by act_refresh() */

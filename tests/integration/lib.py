@@ -28,8 +28,8 @@ FORKER = os.environ["NUMAPLACE_FORKER"]
 
 # Time limits of what cannot be polled, which only a hang reaches, also in a sanitized build beside others.
 DEADLINE_SEC = 600
-# How often wait_until() looks, and how long it pauses in between: two minutes at least.
-LOOKS, PAUSE_SEC = 2400, 0.05
+# How often wait_until() looks, and how long it pauses in between: two minutes at least. In a guest looking costs more than waiting.
+LOOKS, PAUSE_SEC = 2400, float(os.environ.get("NUMAPLACE_TEST_PAUSE_SEC", "0.05"))
 
 # Exit statuses of numaplaced(8).
 FAILED, USAGE, CONFIG, RUNNING, NOT_RESTORED, JOURNAL = 1, 2, 3, 4, 5, 6
