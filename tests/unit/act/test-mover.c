@@ -194,8 +194,12 @@ static void test_full(void **state)
     assert_int_equal(mover_await(f).outcome, MOVER_CANCELLED);
     (void)mover_order(f);
     mover_set_hanging(f, false);
-    for (size_t i = 0; i < MOVER_ORDERS_MAX; i++)
-        (void)mover_await(f);
+    for (size_t i = 0; i < MOVER_ORDERS_MAX; i++) {
+        const MoverResult result = mover_await(f);
+
+        assert_int_equal(result.error, 0);
+        assert_int_equal(result.outcome, MOVER_DONE);
+    }
     mover_statistics(f->mover, &statistics);
     assert_int_equal(statistics.n_orders, 0);
     assert_int_equal(statistics.n_outcome[MOVER_DONE], MOVER_ORDERS_MAX);

@@ -17,6 +17,7 @@ INTERPRETER = b"/lib64/ld-linux-x86-64.so.2"
 OUR_INTERPRETER = b"/lab/lib/ld.so"
 # Directories of a build directory whose programs are taken, and single programs.
 PROGRAMS = ("src/daemon/*", "src/ctl/*", "tests/workloads/*", "tests/vm/contract/*", "tests/unit/act/test-act-mover-live")
+PRELOADED = pathlib.Path("tests/campaign/kill-at.so")
 
 
 def programs(build: pathlib.Path) -> list[pathlib.Path]:
@@ -72,11 +73,13 @@ def stage(build: pathlib.Path, info: dict, cases, packages: list[pathlib.Path], 
         wanted.update(libraries(program))
     for name, path in wanted.items():
         shutil.copy(path, root / "lib" / name)
+    shutil.copy(build / PRELOADED, root / "lib" / PRELOADED.name)
     for path in packages:
         shutil.copy(path, root / "packages" / path.name)
     shutil.copytree(SOURCE / "policies", root / "policies")
     ignore = shutil.ignore_patterns("__pycache__", "meson.build", "*.case")
     shutil.copytree(SOURCE / "tests" / "integration", root / "integration", ignore=ignore)
+    shutil.copytree(SOURCE / "tests" / "campaign", root / "campaign", ignore=ignore)
     for name in ("cases", "guest", "selftest"):
         shutil.copytree(VM / name, root / name, ignore=ignore)
     (root / "info.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
