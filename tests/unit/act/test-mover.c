@@ -6,6 +6,8 @@
 
 #include "base/time.h"
 
+#include <sys/resource.h>
+
 static int setup(void **state)
 {
     return mover_setup(state, "numa:4 core:1 pu:1");
@@ -346,6 +348,13 @@ int main(void)
         TEST(test_no_mover),
         TEST(test_names),
     };
+    struct rlimit files;
 
+    /* An order has a descriptor, and the daemon as many as it may. */
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return 1;
+    files.rlim_cur = files.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &files) < 0)
+        return 1;
     return cmocka_run_group_tests_name("act/mover", tests, NULL, NULL);
 }
