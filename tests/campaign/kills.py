@@ -30,6 +30,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 import warnings
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
@@ -42,8 +43,8 @@ CGROUPS = pathlib.Path("/sys/fs/cgroup")
 UNITS = pathlib.Path("/run/systemd/system")
 
 # Longer than a daemon takes to place a scene.
-RUN_SEC = 3.0
-LINK_SEC = 0.01
+RUN_SEC = 1.5
+LINK_SEC = 0.04
 
 
 def rename(name: str) -> None:
@@ -291,6 +292,8 @@ class Trial:
         self.history: list[str] = []
         self.counts = {"kills": 0, "by_call": 0, "restores_killed": 0, "placed": 0}
         self.rehearsed = lib.one_node()
+        # Before 6.2, threads forget their masks when a cpuset changes, whoever changes it (numaplace.policy(5)).
+        self.fences = not self.rehearsed and tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 2)
         self.home = self.homes()
         self.outside = sorted(set(self.everything) - set(self.home))
 
@@ -350,9 +353,9 @@ class Trial:
             for _ in range(len(self.home) + 1):
                 self.bear(self.processes[0][0], "b")
         fence = rng.random()
-        if not self.rehearsed and fence < 0.1:
+        if self.fences and fence < 0.1:
             self.cpusets.append(Unit(rng.choice(([], [self.home[0], self.outside[0]]))))
-        elif not self.rehearsed and fence < 0.2:
+        elif self.fences and fence < 0.2:
             self.cpusets.append(Delegated(self.processes[0][0].pid))
         self.write_files()
 
@@ -377,9 +380,12 @@ class Trial:
         self.process(cpus, f"an innocent process pinned to {name}", "np-innocent")
 
     def bear(self, process: Process, kind: str) -> None:
+        cpus = next(cpus for one, cpus in self.processes if one is process)
+        # Of a daemon whose user pinned it to exactly the home, nothing tells when those have ended who bore it (act/lineage.c).
+        if kind in "od" and set(cpus) == set(self.home):
+            kind = "c"
         tid = process.ask(kind)
         names = {"t": "a thread", "c": "a child", "o": "an orphan", "d": "a daemon", "b": "a busy child"}
-        cpus = next(cpus for one, cpus in self.processes if one is process)
         self.masks.add(process.pid if kind == "t" else tid, tid, cpus, f"{names[kind]} of {process.pid}")
 
     #
@@ -445,7 +451,8 @@ class Trial:
         if daemon.poll() is None:
             daemon.kill()
         status = daemon.wait()
-        if status not in (0, -signal.SIGKILL):
+        # Before it has looked to its signals, it dies of these as of SIGKILL.
+        if status not in (0, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGHUP):
             raise AssertionError(f"the daemon ended with status {status}:\n{self.log.read_text(errors='replace')[-2000:]}")
         self.counts["kills"] += status == -signal.SIGKILL
         self.counts["by_call"] += by_call
@@ -494,8 +501,9 @@ class Trial:
                 found += self.lost_link(process, number, cpus)
         for one in self.cpusets:
             found += one.lost()
-        journal = (self.directory / "run" / "journal").read_text(encoding="utf-8").splitlines()
-        return found + [f"in the journal: {line}" for line in journal[1:]]
+        journal = self.directory / "run" / "journal"
+        lines = journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []
+        return found + [f"in the journal: {line}" for line in lines[1:]]
 
     @staticmethod
     def lost_link(process: Process, number: int, cpus) -> list[str]:
@@ -519,8 +527,8 @@ class Trial:
                 if self.rng.random() < 0.4 or self.counts["kills"] >= kills:
                     self.put_back()
                     lost = self.lost()
-        except AssertionError as error:
-            lost = [str(error)]
+        except (AssertionError, OSError, subprocess.SubprocessError) as error:
+            lost = traceback.format_exception(error)
         finally:
             for one in self.cpusets:
                 one.end()
