@@ -350,12 +350,18 @@ bool fence_is_ours(const Fences *fences, const JournalFence *entry, hwloc_const_
 int fence_read_before(Fences *fences, Fence *fence)
 {
     const JournalFence *entry = journal_fence(fences->journal, fence->name, fence->memory);
+    hwloc_const_bitmap_t possible = fences->possible[fence->memory];
     int r = read_now(fences, fence, fences->scratch);
     bool known = entry && (fence_is_ours(fences, entry, fences->scratch) ||
                            fence_is_back(fences, fence->memory, entry->before, fences->scratch));
 
     if (r < 0)
         return r;
+    /* Everything is no limit. The kernel does not take the last CPUs or nodes from a cgroup in which something runs, so this is
+     * what is read of a unit that has no limit of its own any more. */
+    if (!known && fence->kind == ACT_FENCE_UNIT && !hwloc_bitmap_iszero(possible) &&
+        hwloc_bitmap_isincluded(possible, fences->scratch))
+        hwloc_bitmap_zero(fences->scratch);
     if (hwloc_bitmap_copy(fence->before, known ? entry->before : fences->scratch) < 0)
         return -ENOMEM;
     fence->dropin = known ? entry->dropin : has_dropin(fences, fence);
@@ -379,10 +385,10 @@ int fence_add(Fences *fences, ActFenceKind kind, const char *name, const char *p
     fence->nodes = hwloc_bitmap_alloc();
     if (!fence->name || !fence->path || !fence->before || !fence->outer || !fence->target || !fence->nodes)
         return -ENOMEM;
+    fence_read_online(fences);
     r = fence_read_before(fences, fence);
     if (r < 0)
         return r;
-    fence_read_online(fences);
     /* NOLINTNEXTLINE(bugprone-sizeof-expression): elements are pointers */
     if (!GROW(fences->fences, fences->fences_capacity, fences->n_fences + 1))
         return -ENOMEM;

@@ -40,10 +40,9 @@ PR_SET_NAME, PR_SET_PDEATHSIG = 15, 1
 LIBC = ctypes.CDLL(None)
 KILL_AT = os.environ["NUMAPLACE_KILL_AT_LIBRARY"]
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
-UNITS = pathlib.Path("/run/systemd/system")
 
-# Longer than a daemon takes to place a scene.
-RUN_SEC = 1.5
+# Longer than a daemon takes to place a scene, and to change a cpuset.
+RUN_SEC, RUN_FENCED_SEC = 1.5, 6.0
 LINK_SEC = 0.04
 
 
@@ -209,16 +208,23 @@ class Masks:
                 os.waitpid(pid, 0)
 
 
+def start_unit(name: str, *argv: str, **properties: str) -> None:
+    """A transient one: the manager need not read all the others again."""
+    subprocess.run(["systemd-run", "-q", f"--unit={name}", *(f"--property={key}={value}" for key, value in properties.items()), *argv],
+                   check=True)
+
+
 class Unit:
     """A unit whose AllowedCPUs= the daemon sets, with a bound of the administrator's or without."""
 
-    def __init__(self, allowed):
-        self.name, self.cpus = f"kills-{os.getpid()}.service", allowed
-        (UNITS / self.name).write_text(f"[Service]\nExecStart={lib.SPINNER} --asleep --threads=2\n" +
-                                       (f"AllowedCPUs={list_of(allowed)}\n" if allowed else ""), encoding="ascii")
-        systemctl("daemon-reload")
-        systemctl("start", self.name)
+    def __init__(self, number: int, allowed):
+        self.name, self.cpus = f"kills-{number}.service", allowed
+        start_unit(self.name, lib.SPINNER, "--asleep", "--threads=2", **({"AllowedCPUs": list_of(allowed)} if allowed else {}))
         self.before = self.properties()
+        self.file = CGROUPS / systemctl("show", "--value", "-p", "ControlGroup", self.name).strip("/") / "cpuset.cpus"
+
+    def is_up(self) -> bool:
+        return self.file.exists() and self.file.read_text(encoding="ascii").strip() != list_of(self.cpus)
 
     def properties(self) -> str:
         dropins = [str(path) for place in ("system.control", "transient") for path in
@@ -237,18 +243,14 @@ class Unit:
 
     def end(self) -> None:
         systemctl("stop", self.name)
-        (UNITS / self.name).unlink()
-        systemctl("daemon-reload")
 
 
 class Delegated:
     """A cgroup below a unit with Delegate=, whose cpuset the daemon writes."""
 
-    def __init__(self, process: int):
-        self.name = f"kills-delegated-{os.getpid()}.service"
-        (UNITS / self.name).write_text("[Service]\nExecStart=sleep infinity\nDelegate=yes\n", encoding="ascii")
-        systemctl("daemon-reload")
-        systemctl("start", self.name)
+    def __init__(self, number: int, process: int):
+        self.name = f"kills-{number}.service"
+        start_unit(self.name, "sleep", "infinity", Delegate="yes")
         top = CGROUPS / systemctl("show", "--value", "-p", "ControlGroup", self.name).strip("/")
         for name in ("keep", "work"):
             (top / name).mkdir()
@@ -259,6 +261,9 @@ class Delegated:
         self.home = pathlib.Path("/proc", str(process), "cgroup").read_text(encoding="ascii").partition("::")[2].strip()
         (self.work / "cgroup.procs").write_text(str(process), encoding="ascii")
         self.process = process
+
+    def is_up(self) -> bool:
+        return bool((self.work / "cpuset.cpus").read_text(encoding="ascii").strip())
 
     def lost(self) -> list[str]:
         # The kernel does not take the last CPUs from a cgroup in which something runs: all of them are the same.
@@ -273,8 +278,6 @@ class Delegated:
     def end(self) -> None:
         (CGROUPS / self.home.strip("/") / "cgroup.procs").write_text(str(self.process), encoding="ascii")
         systemctl("stop", self.name)
-        (UNITS / self.name).unlink()
-        systemctl("daemon-reload")
 
 
 #
@@ -290,7 +293,7 @@ class Trial:
         self.comm = f"np-kill-{number % 10000}"
         self.log = directory / "log"
         self.history: list[str] = []
-        self.counts = {"kills": 0, "by_call": 0, "restores_killed": 0, "placed": 0}
+        self.counts = {"kills": 0, "by_call": 0, "restores_killed": 0, "placed": 0, "fenced": 0}
         self.rehearsed = lib.one_node()
         # Before 6.2, threads forget their masks when a cpuset changes, whoever changes it (numaplace.policy(5)).
         self.fences = not self.rehearsed and tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 2)
@@ -354,9 +357,9 @@ class Trial:
                 self.bear(self.processes[0][0], "b")
         fence = rng.random()
         if self.fences and fence < 0.1:
-            self.cpusets.append(Unit(rng.choice(([], [self.home[0], self.outside[0]]))))
+            self.cpusets.append(Unit(self.number, rng.choice(([], [self.home[0], self.outside[0]]))))
         elif self.fences and fence < 0.2:
-            self.cpusets.append(Delegated(self.processes[0][0].pid))
+            self.cpusets.append(Delegated(self.number, self.processes[0][0].pid))
         self.write_files()
 
     def write_files(self) -> None:
@@ -434,13 +437,14 @@ class Trial:
     def kill(self) -> None:
         """One daemon, from its start to its end."""
         rng, env, how = self.rng, dict(os.environ), "time"
-        until = time.monotonic() + rng.choice((rng.uniform(0, RUN_SEC), rng.uniform(0, RUN_SEC / 4)))
+        run_sec = RUN_FENCED_SEC if self.cpusets else RUN_SEC
+        until = time.monotonic() + rng.choice((rng.uniform(0, run_sec), rng.uniform(0, run_sec / 4)))
         if rng.random() < 0.5:
-            nth, until = rng.choice((rng.randint(1, 40), rng.randint(1, 400))), time.monotonic() + RUN_SEC
+            nth, until = rng.choice((rng.randint(1, 40), rng.randint(1, 400))), time.monotonic() + run_sec
             how = f"call {nth}"
             env |= {"LD_PRELOAD": KILL_AT, "NUMAPLACE_KILL_AT": str(nth)}
         daemon, done, placed = self.start(env=env), [], False
-        disturb_at = sorted(time.monotonic() + rng.uniform(0, RUN_SEC) for _ in range(rng.choice((0, 0, 1, 2))))
+        disturb_at = sorted(time.monotonic() + rng.uniform(0, run_sec) for _ in range(rng.choice((0, 0, 1, 2))))
         while time.monotonic() < until and daemon.poll() is None:
             placed |= self.is_placed()
             if disturb_at and time.monotonic() >= disturb_at[0]:
@@ -448,6 +452,7 @@ class Trial:
                 done.append(self.disturb(daemon))
             time.sleep(min(0.05, max(0, until - time.monotonic())))
         by_call = daemon.poll() == -signal.SIGKILL
+        self.counts["fenced"] += any(one.is_up() for one in self.cpusets)
         if daemon.poll() is None:
             daemon.kill()
         status = daemon.wait()

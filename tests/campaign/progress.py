@@ -13,7 +13,7 @@ class Progress:
         path = SOURCE / "build-campaign" / f"{name}.jsonl"
         head = json.dumps({"options": options}, sort_keys=True)
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() and not again else []
-        self.results: dict[int, dict] = {}
+        self.results: dict[int | str, dict] = {}
         if lines and lines[0] == head:
             for line in lines[1:]:
                 # The last line of one that was killed may be torn.

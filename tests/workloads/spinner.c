@@ -201,6 +201,8 @@ int main(int argc, char **argv)
 
     (void)pthread_attr_init(&attributes);
     (void)pthread_attr_setstacksize(&attributes, 64 * 1024);
+    /* Else each takes two mappings, of which there may be some 65,000. */
+    (void)pthread_attr_setguardsize(&attributes, 0);
     for (size_t i = 0; i < arg_threads; i++) {
         pthread_t thread;
         int r = pthread_create(&thread, &attributes, run, (void *)(uintptr_t)i);

@@ -310,6 +310,12 @@ static void test_unit_stopped_unbound(void **state)
     stop_unit(*state, "\n", "x.service=0-3;x.service=;");
 }
 
+/* What is left of a fence, where another property keeps the controller there: the kernel does not take the last CPUs from what runs. */
+static void test_unit_stopped_with_everything(void **state)
+{
+    stop_unit(*state, "0-7\n", "x.service=0-3;x.service=;");
+}
+
 static void test_place(void **state)
 {
     static const struct {
@@ -417,6 +423,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unit_refused, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unit_stopped, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unit_stopped_unbound, tree_setup_unit, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_unit_stopped_with_everything, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_place, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_cpuset_v1, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_cpuset_v2, tree_setup_unit, tree_teardown),

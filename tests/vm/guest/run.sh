@@ -8,7 +8,7 @@ export PATH=/lab/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 export PYTHONPATH=/lab/integration:/lab/cases PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 export CMOCKA_MESSAGE_OUTPUT=TAP NUMAPLACE_SOURCE=/lab NUMAPLACED=/lab/bin/numaplaced
 export NUMAPLACECTL=/lab/bin/numaplacectl NUMAPLACE_SPINNER=/lab/bin/spinner NUMAPLACE_FORKER=/lab/bin/forker
-export NUMAPLACE_KILL_AT_LIBRARY=/lab/lib/kill-at.so
+export NUMAPLACE_KILL_AT_LIBRARY=/lab/lib/kill-at.so NUMAPLACE_BUS_STORM=/lab/bin/bus-storm NUMAPLACE_HANG=/lab/bin/hang
 # Time in which all CPUs idle passes at once.
 export NUMAPLACE_TEST_PAUSE_SEC=0.25
 cd /lab || exit 1

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Campaigns whose trials are made in guests, some of them in each; what is done is kept (progress.py)."""
+
+import argparse
+import concurrent.futures
+import json
+import pathlib
+import signal
+import sys
+from dataclasses import dataclass
+
+import progress
+
+sys.path.insert(0, str(progress.SOURCE / "tests" / "vm"))
+from labkit import LabError, Unavailable, guest, tour
+from labkit.case import TEST_INSTRUCTION_NSEC, Case
+
+
+@dataclass(frozen=True)
+class Portion:
+    """What one guest does: `command` prints a line of JSON for each of these trials, which it calls "trial"."""
+
+    trials: tuple
+    suite: str
+    machine: str
+    command: str
+    instruction_nsec: int = TEST_INSTRUCTION_NSEC
+    limit_sec: int = 3600
+
+
+def parser(name: str, doc: str) -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(prog=f"./dev campaign {name}", description=doc.splitlines()[0])
+    found.add_argument("--build", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    found.add_argument("--jobs", type=int, default=2, metavar="N", help="guests at a time (default: 2)")
+    found.add_argument("--again", action="store_true", help="forget what an interrupted campaign has done")
+    found.add_argument("--json", action="store_true", help="print each trial's result as a line of JSON")
+    return found
+
+
+def make(portion: Portion, build: pathlib.Path) -> list[dict]:
+    """The results of its trials; those that the guest did not come to are lost."""
+    case = Case(f"campaign-{portion.trials[0]}", "a portion of a campaign", [portion.machine], [portion.suite], portion.command + "\n",
+                limit_sec=portion.limit_sec, instruction_nsec=portion.instruction_nsec)
+    ended = tour.run(tour.Tour(portion.suite, portion.machine, (case,)), build)[0]
+    place = {"suite": portion.suite, "machine": portion.machine}
+    found = {result["trial"]: {**result, **place} for result in map(json.loads, ended.results)}
+    for trial in portion.trials:
+        found.setdefault(trial, {"trial": trial, **place, "lost": ended.problems or ["no result"], "console": ended.console_tail})
+    return list(found.values())
+
+
+def gave_up(error: BaseException) -> int:
+    if isinstance(error, KeyboardInterrupt):
+        print("interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
+    if isinstance(error, Unavailable):
+        print(f"the lab cannot run here: {error}", file=sys.stderr)
+        return 77
+    if isinstance(error, LabError):
+        print(f"lab: {error}", file=sys.stderr)
+        return 1
+    raise error
+
+
+def run(args, done: progress.Progress, portions: list[Portion], total) -> int:
+    """What is missing of these portions. `total(results)`: the line of JSON at the end. Returns the exit status."""
+    missing = [portion for portion in portions if any(trial not in done.results for trial in portion.trials)]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        try:
+            for future in concurrent.futures.as_completed([pool.submit(make, portion, args.build.resolve()) for portion in missing]):
+                for result in future.result():
+                    done.add(result)
+                    if args.json or result["lost"]:
+                        print(json.dumps(result), flush=True)
+                print(f"{len(done.results)} trials done", file=sys.stderr, flush=True)
+        except BaseException as error:
+            guest.stop.set()
+            pool.shutdown(cancel_futures=True)
+            return gave_up(error)
+    results = [done.results[trial] for portion in portions for trial in portion.trials]
+    n_lost = sum(bool(result["lost"]) for result in results)
+    print(json.dumps({"trials": len(results), **total(results), "lost": n_lost}))
+    return 1 if n_lost else 0

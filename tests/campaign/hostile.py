@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The hostile campaign: hostility.py in guests, one for each case, with room for a hundred thousand threads."""
+
+import sys
+
+import guests
+import progress
+
+CASES = ("nothing", "threads", "mappings", "names", "masks", "cgroups", "forks", "flood", "deaf", "hang")
+# One nanosecond for an instruction: the CPUs of a guest together are as fast as one of 1 GHz.
+INSTRUCTION_NSEC = 1
+
+
+def total(results: list[dict]) -> dict:
+    return {"placed_sec": max(max(result.get("placed_sec_1", 0), result.get("placed_sec_2", 0)) for result in results),
+            "late_usec": max(result.get("late_usec", 0) for result in results)}
+
+
+def main() -> int:
+    parser = guests.parser("hostile", __doc__)
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)} (default: all)")
+    parser.add_argument("--probes", type=int, default=10, metavar="N", help="newcomers in each of two rounds (default: 10)")
+    args = parser.parse_args()
+    for name in args.cases:
+        if name not in CASES:
+            parser.error(f"no case '{name}': expected one of {', '.join(CASES)}")
+    done = progress.Progress("hostile", {"probes": args.probes}, args.again)
+    return guests.run(args, done, [guests.Portion((name,), "trixie", "2x2-large", f"python3 campaign/hostility.py --probes {args.probes} {name}",
+                                                  INSTRUCTION_NSEC) for name in args.cases or CASES], total)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
