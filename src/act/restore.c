@@ -39,7 +39,9 @@
 #define MOMENT_MIN_USEC 2000U
 #define MOMENT_MAX_USEC 200000U
 
+/* And none after so long, so that both together take 150 s at most. */
 #define RESTORE_TRIES 2U
+#define AGAIN_USEC    (30U * USEC_PER_SEC)
 
 /* Before each pass; a sweep over a thousand processes takes a millisecond. */
 #define SWEEPS_MAX 64U
@@ -481,9 +483,11 @@ int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, s
 int act_restore_persistently(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left)
 {
     size_t restored = 0, n = 0, left = 0;
+    uint64_t until = time_now_usec() + AGAIN_USEC;
     int r = -EAGAIN;
 
-    for (unsigned i = 0; r == -EAGAIN && i < RESTORE_TRIES; i++, restored += n)
+    for (unsigned i = 0; r == -EAGAIN && i < RESTORE_TRIES && (i == 0 || time_now_usec() < until);
+         i++, restored += n)
         r = act_restore(act, selection, &n, &left);
     *ret_restored = restored;
     *ret_left = left;

@@ -13,7 +13,7 @@
  * (act/fence-restore.c). */
 #define PATIENCE_SILENCE_USEC 7000000ULL
 
-/* Putting back beside a storm of forks is given up after 80 s, and something else may be in front of it. */
+/* Putting back beside a storm of forks is given up after 150 s, and something else may be in front of it. */
 #define PATIENCE_MAX_USEC 180000000ULL
 
 /* Between two looks at the daemon. */

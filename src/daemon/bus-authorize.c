@@ -22,6 +22,8 @@
 /* Somebody may be typing a password. */
 #define POLKIT_TIMEOUT_USEC (120 * USEC_PER_SEC)
 
+#define TOO_MANY "too many changes wait for an answer about who wants them; try again later"
+
 #define POLKIT_INTERACTIVE 1U /* AllowUserInteraction of CheckAuthorizationFlags */
 
 struct BusRequest {
@@ -34,6 +36,7 @@ struct BusRequest {
     char *workload;
     sd_bus_slot *slot; /* of the question that is being asked */
     uint32_t uid;
+    bool at_polkit; /* `uid` is known, and polkit is asked about him */
     bool granted;
 };
 
@@ -161,6 +164,23 @@ static int ask_polkit(BusRequest *request)
     return sd_bus_call_async(bus, &request->slot, question, on_polkit, request, POLKIT_TIMEOUT_USEC);
 }
 
+static void refuse_one_more(BusRequest *request)
+{
+    refuse(request, &SD_BUS_ERROR_MAKE_CONST(NUMAPLACE_ERROR_LIMIT, TOO_MANY));
+}
+
+/* Whoever leaves questions open for as long as polkit waits for him keeps no other user from asking. */
+static bool has_room_at_polkit(const BusRequests *requests, uint32_t uid)
+{
+    uint32_t n = 0, n_user = 0;
+
+    for (const BusRequest *request = requests->first; request; request = request->next) {
+        n += request->at_polkit;
+        n_user += request->at_polkit && request->uid == uid;
+    }
+    return n_user < BUS_REQUESTS_MAX_PER_USER && n < BUS_REQUESTS_MAX;
+}
+
 static int on_uid(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
     BusRequest *request = userdata;
@@ -170,8 +190,12 @@ static int on_uid(sd_bus_message *reply, void *userdata, sd_bus_error *error)
         request_end(request);
     else if (is_privileged(request->uid))
         grant(request);
+    else if (!has_room_at_polkit(request->requests, request->uid))
+        refuse_one_more(request);
     else if (ask_polkit(request) < 0)
         refuse_user(request);
+    else
+        request->at_polkit = true;
     return 1;
 }
 
@@ -190,13 +214,16 @@ static int ask_uid(BusRequest *request)
     return sd_bus_call_async(bus, &request->slot, question, on_uid, request, UID_TIMEOUT_USEC);
 }
 
+/* Of those whose user is not known yet, which is soon over. */
 static bool has_room(const BusRequests *requests, const char *sender)
 {
-    uint32_t n = 0;
+    uint32_t n = 0, n_sender = 0;
 
-    for (const BusRequest *request = requests->first; request; request = request->next)
-        n += strcmp(sd_bus_message_get_sender(request->message), sender) == 0;
-    return n < BUS_REQUESTS_MAX_PER_CALLER && requests->n < BUS_REQUESTS_MAX;
+    for (const BusRequest *request = requests->first; request; request = request->next) {
+        n += !request->at_polkit;
+        n_sender += strcmp(sd_bus_message_get_sender(request->message), sender) == 0;
+    }
+    return n_sender < BUS_REQUESTS_MAX_PER_CALLER && n < BUS_REQUESTS_MAX;
 }
 
 static int request_new(sd_bus_message *message, BusPeer *peer, const char *action, const char *workload,
@@ -235,8 +262,7 @@ int bus_authorize(sd_bus_message *message, BusPeer *peer, const char *action, co
         if (request->message == message)
             return request->granted;
     if (!sender || !has_room(peer->requests, sender))
-        return sd_bus_error_setf(error, NUMAPLACE_ERROR_LIMIT,
-                                 "too many changes wait for an answer about who wants them; try again later");
+        return sd_bus_error_set_const(error, NUMAPLACE_ERROR_LIMIT, TOO_MANY);
     return request_new(message, peer, action, workload, handler);
 }
 

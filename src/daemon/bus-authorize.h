@@ -8,9 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Changes that wait for an answer at a time: of all callers of the system bus, and of one. */
+/* Changes that wait for an answer at a time: of one connection to the system bus; of the bus, about who they are; of polkit, of all
+ * users, and of one. */
 #define BUS_REQUESTS_MAX            64U
 #define BUS_REQUESTS_MAX_PER_CALLER 4U
+#define BUS_REQUESTS_MAX_PER_USER   8U
 
 typedef struct BusRequest BusRequest;
 

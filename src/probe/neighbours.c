@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Lists of thousands of CPUs without two neighbours among them. */
 #define FILE_MAX (64U << 10)
@@ -51,9 +52,11 @@ static void describe(char *detail, const char *text)
         memcpy(detail + NEIGHBOUR_DETAIL_SIZE - sizeof("..."), "...", sizeof("..."));
 }
 
-/* Whether the process has the name; the detail is its number. */
-static int is_process(int root_fd, const char *pid, const char *comm, char *detail)
+/* Whether the process has the name, and the owner of the file that says its number; the detail is that. Any process may take that name, and
+ * the number of one that has ended. */
+static int is_process(int root_fd, const char *file, const char *pid, const char *comm, char *detail)
 {
+    struct stat said, process;
     CLEANUP_FREE char *found = NULL;
     char path[64];
     uint32_t number;
@@ -65,6 +68,9 @@ static int is_process(int root_fd, const char *pid, const char *comm, char *deta
     r = read_line(root_fd, path, &found);
     if (r < 0 || !found || strcmp(found, comm) != 0)
         return r;
+    if (fstatat(root_fd, file, &said, 0) < 0 || fstatat(root_fd, path, &process, 0) < 0 ||
+        said.st_uid != process.st_uid)
+        return 0;
     (void)snprintf(detail, NEIGHBOUR_DETAIL_SIZE, "pid %u", (unsigned)number);
     return 1;
 }
@@ -74,7 +80,7 @@ static int find_by_pid_file(int root_fd, const char *path, const char *comm, cha
     CLEANUP_FREE char *pid = NULL;
     int r = read_line(root_fd, path, &pid);
 
-    return r < 0 || !pid ? r : is_process(root_fd, pid, comm, detail);
+    return r < 0 || !pid ? r : is_process(root_fd, path, pid, comm, detail);
 }
 
 static int find_numad(int root_fd, char *detail)
@@ -106,7 +112,7 @@ static int find_irqbalance(int root_fd, char *detail)
 
         if (sscanf(entry->d_name, "irqbalance%15[0-9].sock%n", pid, &end) == 1 && end > 0 &&
             !entry->d_name[end])
-            r = is_process(root_fd, pid, "irqbalance", detail);
+            r = is_process(root_fd, "run/irqbalance", pid, "irqbalance", detail);
     }
     (void)closedir(dir);
     return r;

@@ -48,7 +48,9 @@ CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configurat
 </busconfig>
 """
 
+USER_MAX = 8  # BUS_REQUESTS_MAX_PER_USER of daemon/bus-authorize.h
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+OTHER = ["setpriv", "--reuid=daemon", "--regid=daemon", "--clear-groups"]
 
 
 class BusTest(lib.DaemonTest):
@@ -241,6 +243,22 @@ class Changing(BusTest):
         self.stop_bus(polkit)
         self.assertIn("may only look", asking.communicate(timeout=lib.DEADLINE_SEC)[1])
         self.assertFalse(self.paused(daemon))
+        daemon.stop()
+
+    def test_who_leaves_questions_open_keeps_nobody_else_from_asking(self):
+        """Each busctl is a connection; so many of one user may wait, whatever the number of connections."""
+        self.start_bus()
+        daemon = self.served(self.daemon_on_bus())
+        polkit = self.start_polkit("silent")
+        call = self.busctl_argv("call", "org.numaplace1", "/org/numaplace1", "org.numaplace1.Manager", "Pause", "s", "")
+        for who in [NOBODY] * USER_MAX + [OTHER]:
+            asking = subprocess.Popen([*who, *call], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.addCleanup(self.stop_bus, asking)
+            self.assertIn("org.numaplace1.manage", polkit.stdout.readline())
+        self.refuses("too many changes wait", "Pause", "s", "", who=NOBODY)
+        # Root is asked nothing.
+        self.answers("Pause", "s", "")
+        self.assertTrue(self.paused(daemon))
         daemon.stop()
 
     def test_a_bad_reload_names_the_line(self):

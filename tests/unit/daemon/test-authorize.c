@@ -277,11 +277,20 @@ static void test_waiting_is_limited(void **state)
     assert_string_equal(f->last_error, NUMAPLACE_ERROR_LIMIT);
     assert_int_equal(f->requests.n, BUS_REQUESTS_MAX_PER_CALLER);
 
-    f->last_error[0] = '\0';
-    for (unsigned i = BUS_REQUESTS_MAX_PER_CALLER; i < BUS_REQUESTS_MAX; i++)
+    /* Of a user, over all his connections; then of others. */
+    for (unsigned i = BUS_REQUESTS_MAX_PER_CALLER; i < BUS_REQUESTS_MAX; i++) {
+        if (i % BUS_REQUESTS_MAX_PER_USER == 0) {
+            f->last_error[0] = '\0';
+            change(f, BUS_REQUESTS_MAX + i);
+            assert_string_equal(f->last_error, NUMAPLACE_ERROR_LIMIT);
+            f->uid++;
+        }
+        f->last_error[0] = '\0';
         change(f, i / BUS_REQUESTS_MAX_PER_CALLER);
-    assert_string_equal(f->last_error, "");
-    assert_int_equal(f->requests.n, BUS_REQUESTS_MAX);
+        assert_string_equal(f->last_error, "");
+        assert_int_equal(f->requests.n, i + 1);
+    }
+    f->uid++;
     change(f, BUS_REQUESTS_MAX);
     assert_string_equal(f->last_error, NUMAPLACE_ERROR_LIMIT);
     assert_int_equal(f->n_changes, 0);
