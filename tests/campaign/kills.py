@@ -31,6 +31,7 @@ import tempfile
 import threading
 import time
 import traceback
+import unittest
 import warnings
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
@@ -38,7 +39,7 @@ import lib
 
 PR_SET_NAME, PR_SET_PDEATHSIG = 15, 1
 LIBC = ctypes.CDLL(None)
-KILL_AT = os.environ["NUMAPLACE_KILL_AT_LIBRARY"]
+KILL_AT = os.environ.get("NUMAPLACE_KILL_AT_LIBRARY", "")
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 # Longer than a daemon takes to place a scene, and to change a cpuset.
@@ -551,7 +552,11 @@ def main() -> int:
         parser.add_argument(f"--{name}", type=int, default=value, metavar="N", help=f"{text} (default: {value})")
     args = parser.parse_args()
     warnings.simplefilter("ignore")  # of forks with threads: the child forks at once, too
-    lib.need_placing()
+    try:
+        lib.need_placing()
+    except unittest.SkipTest as why:
+        print(f"1..0 # SKIP {why}")
+        return 77
     print("1..1", flush=True)
     n_lost = 0
     for number in range(args.first, args.first + args.trials):
