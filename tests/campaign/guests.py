@@ -4,8 +4,10 @@
 import argparse
 import concurrent.futures
 import json
+import os
 import pathlib
 import signal
+import subprocess
 import sys
 from dataclasses import dataclass
 
@@ -18,7 +20,8 @@ from labkit.case import TEST_INSTRUCTION_NSEC, Case
 
 @dataclass(frozen=True)
 class Portion:
-    """What one guest does: `command` prints a line of JSON for each of these trials, which it calls "trial"."""
+    """What one guest does, or with no `suite` this machine: `command`, a program here and its arguments, prints a line of JSON for each of
+    these trials, which it calls "trial"."""
 
     trials: tuple
     suite: str
@@ -39,14 +42,30 @@ def parser(name: str, doc: str) -> argparse.ArgumentParser:
 
 def make(portion: Portion, build: pathlib.Path) -> list[dict]:
     """The results of its trials; those that the guest did not come to are lost."""
-    case = Case(f"campaign-{portion.trials[0]}", "a portion of a campaign", [portion.machine], [portion.suite], portion.command + "\n",
-                limit_sec=portion.limit_sec, instruction_nsec=portion.instruction_nsec)
-    ended = tour.run(tour.Tour(portion.suite, portion.machine, (case,)), build)[0]
-    place = {"suite": portion.suite, "machine": portion.machine}
-    found = {result["trial"]: {**result, **place} for result in map(json.loads, ended.results)}
+    lines, problems = (in_guest if portion.suite else here)(portion, build)
+    place = {"suite": portion.suite, "machine": portion.machine} if portion.suite else {}
+    found = {result["trial"]: {**result, **place} for result in map(json.loads, lines)}
     for trial in portion.trials:
-        found.setdefault(trial, {"trial": trial, **place, "lost": ended.problems or ["no result"], "console": ended.console_tail})
+        found.setdefault(trial, {"trial": trial, **place, "lost": problems or ["no result"]})
     return list(found.values())
+
+
+def in_guest(portion: Portion, build: pathlib.Path) -> tuple[list[str], list[str]]:
+    case = Case(f"campaign-{portion.trials[0]}", "a portion of a campaign", [portion.machine], [portion.suite],
+                f"python3 campaign/{portion.command}\n", limit_sec=portion.limit_sec, instruction_nsec=portion.instruction_nsec)
+    ended = tour.run(tour.Tour(portion.suite, portion.machine, (case,)), build)[0]
+    return ended.results, ended.problems and [*ended.problems, *ended.console_tail]
+
+
+def here(portion: Portion, build: pathlib.Path) -> tuple[list[str], list[str]]:
+    programs = {"NUMAPLACED": "src/daemon/numaplaced", "NUMAPLACECTL": "src/ctl/numaplacectl", "NUMAPLACE_SPINNER": "tests/workloads/spinner",
+                "NUMAPLACE_FORKER": "tests/workloads/forker", "NUMAPLACE_BUS_STORM": "tests/integration/bus-storm",
+                "NUMAPLACE_HANG": "tests/integration/hang", "NUMAPLACE_KILL_AT_LIBRARY": "tests/campaign/kill-at.so"}
+    env = dict(os.environ, NUMAPLACE_SOURCE=str(progress.SOURCE), **{name: str(build / path) for name, path in programs.items()})
+    program, *arguments = portion.command.split()
+    run = subprocess.run([sys.executable, str(progress.SOURCE / "tests" / "campaign" / program), *arguments], env=env, text=True,
+                         stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return [line for line in run.stdout.splitlines() if line.startswith("{")], run.stderr.splitlines()[-20:]
 
 
 def gave_up(error: BaseException) -> int:

@@ -19,7 +19,7 @@ def portion(args, first: int) -> guests.Portion:
     suite, machine = PLACES[first // PORTION % len(PLACES)]
     count = min(PORTION, args.trials - first)
     return guests.Portion(tuple(range(first, first + count)), suite, machine,
-                          f"python3 campaign/kills.py --seed {args.seed} --first {first} --trials {count} --kills {args.kills}")
+                          f"kills.py --seed {args.seed} --first {first} --trials {count} --kills {args.kills}")
 
 
 def total(results: list[dict]) -> dict:

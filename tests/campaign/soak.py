@@ -18,7 +18,7 @@ def main() -> int:
     done = progress.Progress("soak", {"seed": args.seed, "minutes": args.minutes}, args.again)
     return guests.run(args, done, [
         guests.Portion((f"soak-{number}",), suite, machine,
-                       f"python3 campaign/soaking.py --seed {args.seed} --minutes {args.minutes} --trial soak-{number}",
+                       f"soaking.py --seed {args.seed} --minutes {args.minutes} --trial soak-{number}",
                        limit_sec=args.minutes * 60 + 600) for number, (suite, machine) in enumerate(PLACES)],
         lambda results: {"steps": sum(result.get("steps", 0) for result in results), "wrong": sum(result.get("wrong", 0) for result in results)})
 
