@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Runs tests of several build directories, and ends with the ten slowest and the line "N passed, N failed, N skipped".
 
-usage: run.py [--state FILE] STAGE..   a STAGE is DIRECTORY:SUITE,SUITE..
+usage: run.py [--state FILE] STAGE..   a STAGE is DIRECTORY:SUITE,SUITE.., or several joined by a plus, which run side by side
 
 With --state, what has passed is written into FILE and not run again as long as no file of the tree has changed, so that a long run
 can be interrupted and continued. A test counts once for each directory, a case of the VM lab once. Skipped ones are named, because
@@ -94,36 +94,50 @@ def read_log(directory: str) -> dict[str, Outcome]:
     return outcomes
 
 
-def run_stage(directory: str, suites: set[str], known: dict[str, Outcome]) -> tuple[dict[str, Outcome], bool]:
+class Stage:
+    """The tests of one build directory, begun. `known`: what has passed before, and is not run again."""
+
+    def __init__(self, stage: str, known: dict[str, Outcome], jobs: int):
+        self.directory, _, suites = stage.partition(":")
+        print(f"-- testing {self.directory}: {suites.replace(',', ', ')}", file=sys.stderr, flush=True)
+        names = names_of(self.directory, set(suites.split(",")))
+        self.found = {f"{self.directory}/{name}": known[f"{self.directory}/{name}"] for name in names if f"{self.directory}/{name}" in known}
+        self.wanted = [name for name in names if f"{self.directory}/{name}" not in self.found]
+        self.process = None
+        if self.wanted:
+            (pathlib.Path(self.directory) / "meson-logs" / "testlog.json").unlink(missing_ok=True)
+            self.process = subprocess.Popen(["meson", "test", "-C", self.directory, "--no-rebuild", "--print-errorlogs",
+                                             f"--num-processes={jobs}", f"--timeout-multiplier={TIMEOUT_MULTIPLIER}", *self.wanted])
+
+    def outcomes(self, interrupted: bool) -> dict[str, Outcome]:
+        """When it is over: what is known now."""
+        log = read_log(self.directory)
+        for name in self.wanted:
+            if name in log or not interrupted:
+                self.found[f"{self.directory}/{name}"] = log.get(name, Outcome("failed", 0, [["failed", "not run"]]))
+        return self.found
+
+
+def run_stages(group: str, known: dict[str, Outcome]) -> tuple[dict[str, Outcome], bool]:
     """Returns what is known now, and whether it was interrupted."""
-    names = names_of(directory, suites)
-    found = {f"{directory}/{name}": known[f"{directory}/{name}"] for name in names if f"{directory}/{name}" in known}
-    wanted = [name for name in names if f"{directory}/{name}" not in found]
-    if not wanted:
-        return found, False
-    (pathlib.Path(directory) / "meson-logs" / "testlog.json").unlink(missing_ok=True)
-    # One more than CPUs: those of a running daemon mostly wait.
-    jobs = len(os.sched_getaffinity(0)) + 1
-    argv = ["meson", "test", "-C", directory, "--no-rebuild", "--print-errorlogs", f"--num-processes={jobs}",
-            f"--timeout-multiplier={TIMEOUT_MULTIPLIER}", *wanted]
-    with subprocess.Popen(argv) as process:
-        interrupted = wait(process)
-    log = read_log(directory)
-    for name in wanted:
-        if name in log or not interrupted:
-            found[f"{directory}/{name}"] = log.get(name, Outcome("failed", 0, [["failed", "not run"]]))
-    return found, interrupted
-
-
-def wait(process: subprocess.Popen) -> bool:
-    """Until it is over; meson ends its tests when it is told to end. True when it was."""
+    # One more than CPUs, those of a running daemon mostly wait; and one for each other stage, which fills what is left.
+    jobs = [len(os.sched_getaffinity(0)) + 1] + [1] * group.count("+")
+    stages: list[Stage] = []
+    interrupted = False
     try:
-        process.wait()
-        return False
+        for stage, n in zip(group.split("+"), jobs):
+            stages.append(Stage(stage, known, n))
+        for stage in stages:
+            if stage.process:
+                stage.process.wait()
     except KeyboardInterrupt:
-        process.terminate()
-        process.wait()
-        return True
+        # meson ends its tests when it is told to end.
+        interrupted = True
+        for stage in stages:
+            if stage.process:
+                stage.process.terminate()
+                stage.process.wait()
+    return {key: outcome for stage in stages for key, outcome in stage.outcomes(interrupted).items()}, interrupted
 
 
 def report(outcomes: dict[str, Outcome]) -> int:
@@ -151,14 +165,12 @@ def main() -> int:
     arguments, path = sys.argv[1:], None
     if arguments[:1] == ["--state"] and len(arguments) > 1:
         path, arguments = pathlib.Path(arguments[1]), arguments[2:]
-    if not arguments or any(":" not in stage for stage in arguments):
+    if not arguments or any(":" not in stage for group in arguments for stage in group.split("+")):
         sys.exit(__doc__)
     signal.signal(signal.SIGTERM, interrupt)
     state, outcomes = State(path), {}
-    for stage in arguments:
-        directory, _, suites = stage.partition(":")
-        print(f"-- testing {directory}: {suites.replace(',', ', ')}", file=sys.stderr, flush=True)
-        found, interrupted = run_stage(directory, set(suites.split(",")), state.outcomes)
+    for group in arguments:
+        found, interrupted = run_stages(group, state.outcomes)
         outcomes |= found
         # What has passed and is not of the stages so far stays known.
         state.save({**state.outcomes, **outcomes})
