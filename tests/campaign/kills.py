@@ -350,7 +350,7 @@ class Trial:
         for name, cpus in self.pins().items():
             if rng.random() < 0.5:
                 self.innocent(name, cpus)
-        for number in (0, 1):
+        for number in (0,) if self.rehearsed else (0, 1):
             if rng.random() < 0.3:
                 self.processes[0][0].ask(str(number))
         if rng.random() < 0.1:
@@ -388,6 +388,9 @@ class Trial:
         # Of a daemon whose user pinned it to exactly the home, nothing tells when those have ended who bore it (act/lineage.c).
         if kind in "od" and set(cpus) == set(self.home):
             kind = "c"
+        # Beside others with daemons of their own, which could take a session that nobody leads for theirs.
+        if kind == "d" and self.rehearsed:
+            kind = "o"
         tid = process.ask(kind)
         names = {"t": "a thread", "c": "a child", "o": "an orphan", "d": "a daemon", "b": "a busy child"}
         self.masks.add(process.pid if kind == "t" else tid, tid, cpus, f"{names[kind]} of {process.pid}")
