@@ -358,7 +358,7 @@ int fence_read_before(Fences *fences, Fence *fence)
     if (r < 0)
         return r;
     /* Everything is no limit. The kernel does not take the last CPUs or nodes from a cgroup in which something runs, so this is
-     * what is read of a unit that has no limit of its own any more. */
+     * what is read of a unit that has no limit of its own any more. A list of everything that somebody wrote is taken for none, too. */
     if (!known && fence->kind == ACT_FENCE_UNIT && !hwloc_bitmap_iszero(possible) &&
         hwloc_bitmap_isincluded(possible, fences->scratch))
         hwloc_bitmap_zero(fences->scratch);

@@ -39,7 +39,7 @@
 #define MOMENT_MIN_USEC 2000U
 #define MOMENT_MAX_USEC 200000U
 
-/* And none after so long, so that both together take 150 s at most. */
+/* A second try, unless the first took so long: both together take 150 s at most. */
 #define RESTORE_TRIES 2U
 #define AGAIN_USEC    (30U * USEC_PER_SEC)
 

@@ -52,8 +52,8 @@ static void describe(char *detail, const char *text)
         memcpy(detail + NEIGHBOUR_DETAIL_SIZE - sizeof("..."), "...", sizeof("..."));
 }
 
-/* Whether the process has the name, and the owner of the file that says its number; the detail is that. Any process may take that name, and
- * the number of one that has ended. */
+/* Whether the process has the name, and belongs to the owner of the file that says its number; the detail is that number. Any
+ * process may take the name, and the number of one that has ended. */
 static int is_process(int root_fd, const char *file, const char *pid, const char *comm, char *detail)
 {
     struct stat said, process;

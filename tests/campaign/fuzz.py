@@ -23,6 +23,7 @@ import progress
 FIRST, TRIAL_SEC = 20_000, 60
 # An input that takes longer hangs.
 TIMEOUT_SEC = 10
+SUPPRESSIONS = progress.SOURCE / "tests" / "fuzz" / "lsan.supp"
 EXECUTED = re.compile(r"^stat::number_of_executed_units:\s*(\d+)", re.MULTILINE)
 
 
@@ -54,11 +55,11 @@ class Fuzzing:
         for made in (corpus, artifacts):
             made.mkdir(parents=True, exist_ok=True)
         argv = [str(self.directory / "tests" / "fuzz" / f"fuzz-{target}"), f"-runs={self.runs(target, number)}", f"-seed={number + 1}",
-                f"-timeout={TIMEOUT_SEC}", "-rss_limit_mb=2048", "-print_final_stats=1", "-detect_leaks=0",
+                f"-timeout={TIMEOUT_SEC}", "-rss_limit_mb=2048", "-print_final_stats=1",
                 f"-artifact_prefix={artifacts}/{target}-", str(corpus), str(progress.SOURCE / "tests" / "fuzz" / "corpus" / target)]
         begin = time.monotonic()
         with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                              errors="replace") as process:
+                              errors="replace", env=dict(os.environ, LSAN_OPTIONS=f"suppressions={SUPPRESSIONS}")) as process:
             with self.lock:
                 self.running.add(process)
             said = process.communicate()[1]

@@ -47,6 +47,9 @@ def make(portion: Portion, build: pathlib.Path) -> list[dict]:
     found = {result["trial"]: {**result, **place} for result in map(json.loads, lines)}
     for trial in portion.trials:
         found.setdefault(trial, {"trial": trial, **place, "lost": problems or ["no result"]})
+    # What was left behind, say, after all had gone well.
+    if problems and not any(result["lost"] for result in found.values()):
+        found[portion.trials[-1]]["lost"] = problems
     return list(found.values())
 
 
@@ -65,7 +68,8 @@ def here(portion: Portion, build: pathlib.Path) -> tuple[list[str], list[str]]:
     program, *arguments = portion.command.split()
     run = subprocess.run([sys.executable, str(progress.SOURCE / "tests" / "campaign" / program), *arguments], env=env, text=True,
                          stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    return [line for line in run.stdout.splitlines() if line.startswith("{")], run.stderr.splitlines()[-20:]
+    problems = [f"ended with status {run.returncode}", *run.stderr.splitlines()[-20:]] if run.returncode else []
+    return [line for line in run.stdout.splitlines() if line.startswith("{")], problems
 
 
 def gave_up(error: BaseException) -> int:

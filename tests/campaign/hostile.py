@@ -27,12 +27,9 @@ def total(results: list[dict]) -> dict:
 
 def main() -> int:
     parser = guests.parser("hostile", __doc__)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)} (default: all)")
+    parser.add_argument("cases", nargs="*", metavar="CASE", choices=[*CASES, []], help=f"of {', '.join(CASES)} (default: all)")
     parser.add_argument("--probes", type=int, default=10, metavar="N", help="newcomers in each of two rounds (default: 10)")
     args = parser.parse_args()
-    for name in args.cases:
-        if name not in CASES:
-            parser.error(f"no case '{name}': expected one of {', '.join(CASES)}")
     done = progress.Progress("hostile", {"probes": args.probes}, args.again)
     return guests.run(args, done, [portion(args, name) for name in args.cases or CASES], total)
 

@@ -557,6 +557,8 @@ def main() -> int:
     warnings.simplefilter("ignore")  # of forks with threads: the child forks at once, too
     try:
         lib.need_placing()
+        if not lib.one_node() and 1 not in lib.cpu_nodes():
+            raise unittest.SkipTest("needs CPUs on node 1")
     except unittest.SkipTest as why:
         print(f"1..0 # SKIP {why}")
         return 77

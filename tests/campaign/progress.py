@@ -21,10 +21,11 @@ class Progress:
                     result = json.loads(line)
                     self.results[result["trial"]] = result
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.file = open(path, "w", encoding="utf-8")
-        print(head, file=self.file)
-        for result in self.results.values():
-            self.add(result)
+        # Whole lines only, and never less than there was.
+        new = path.with_suffix(".new")
+        new.write_text("".join(f"{line}\n" for line in (head, *map(json.dumps, self.results.values()))), encoding="utf-8")
+        new.rename(path)
+        self.file = open(path, "a", encoding="utf-8")
 
     def add(self, result: dict) -> None:
         self.results[result["trial"]] = result

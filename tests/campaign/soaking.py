@@ -49,6 +49,8 @@ class Soak:
         self.log = directory / "log"
         with open(self.log, "wb") as log:
             self.daemon = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        while self.daemon.poll() is None and b": ready (" not in self.log.read_bytes():
+            time.sleep(0.1)
 
     def ctl(self, *args: str) -> None:
         subprocess.run([lib.CTL, f"--socket={self.directory / 'run' / 'bus'}", *args], capture_output=True, check=False)
@@ -150,6 +152,8 @@ def main() -> int:
     parser.add_argument("--minutes", type=int, default=120, metavar="N", help="how long, by this machine's clock (default: 120)")
     parser.add_argument("--trial", default="soak", metavar="NAME", help="what the result is called")
     args = parser.parse_args()
+    if args.minutes < 4:
+        parser.error("--minutes: expected at least 4, of which quarters are compared")
     warnings.simplefilter("ignore")
     lib.need_placing()
     print("1..1", flush=True)

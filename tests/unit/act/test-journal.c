@@ -568,7 +568,9 @@ int main(void)
         TEST(test_reading),
     };
 
-    if (geteuid() != 0)
+    if (geteuid() != 0) {
+        (void)puts("# not run, since it needs root: test_foreign_owner");
         cmocka_set_skip_filter("test_foreign_owner");
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -431,7 +431,9 @@ int main(void)
 
     if (setrlimit(RLIMIT_NOFILE, &files) < 0)
         return 1;
-    if (geteuid() != 0)
-        cmocka_set_skip_filter("test_limit_of_a_user"); /* it takes several */
+    if (geteuid() != 0) {
+        (void)puts("# not run, since it needs root: test_limit_of_a_user");
+        cmocka_set_skip_filter("test_limit_of_a_user");
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

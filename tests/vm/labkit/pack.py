@@ -16,7 +16,8 @@ from . import SOURCE, VM, LabError
 INTERPRETER = b"/lib64/ld-linux-x86-64.so.2"
 OUR_INTERPRETER = b"/lab/lib/ld.so"
 # Directories of a build directory whose programs are taken, and single programs.
-PROGRAMS = ("src/daemon/*", "src/ctl/*", "tests/workloads/*", "tests/vm/contract/*", "tests/integration/bus-storm", "tests/integration/hang", "tests/unit/act/test-act-mover-live")
+PROGRAMS = ("src/daemon/*", "src/ctl/*", "tests/workloads/*", "tests/vm/contract/*", "tests/integration/bus-storm",
+            "tests/integration/hang", "tests/unit/act/test-act-mover-live")
 PRELOADED = pathlib.Path("tests/campaign/kill-at.so")
 
 
