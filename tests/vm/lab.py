@@ -99,11 +99,8 @@ def cmd_run(args) -> int:
     directory = args.cases_dir
     wanted = case.names(directory) if args.cases == ["all"] else args.cases
     tours = tour.plan([case.load(name, directory) for name in wanted], args.suite, args.machine)
-    # Guests by the host's clock have a thread for each of their CPUs, and want the host for themselves.
-    by_host = [one for one in tours if not one.cases[0].instruction_nsec]
-    counted = [one for one in tours if one not in by_host]
-    jobs = min(args.jobs or len(os.sched_getaffinity(0)), len(counted) or 1)
-    results = Runner(args.build, jobs).run_all(counted) + Runner(args.build, 1).run_all(by_host)
+    jobs = min(args.jobs or len(os.sched_getaffinity(0)), len(tours) or 1)
+    results = Runner(args.build, jobs).run_all(tours)
     counts = {verdict: sum(result.verdict == verdict for result in results) for verdict in ("passed", "failed", "skipped")}
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
     if counts["failed"] or not results:
@@ -112,12 +109,13 @@ def cmd_run(args) -> int:
 
 
 def cmd_shell(args) -> int:
-    """A root shell on a machine; Ctrl-D powers it off."""
-    found = case.Case("shell", "a shell", [args.machine], [args.suite], "", kernel_args=args.kernel_args, cost=args.cost,
-                      instruction_nsec=0)
+    """A root shell on a machine; Ctrl-D powers it off. It lives by the host's clock, but where memory has its price."""
+    found = case.Case("shell", "a shell", [args.machine], [args.suite], "", kernel_args=args.kernel_args, parallel=args.cost,
+                      cost=args.cost)
     with tempfile.TemporaryDirectory(prefix="lab-shell-") as name:
         work = pathlib.Path(name)
         vm = tour.prepare(tour.Tour(args.suite, args.machine, (found,)), args.build.resolve(), work, work)
+        vm.by_host = True
         argv = vm.argv(interactive=True)
         note("booting; the shell's end powers the guest off")
         # QEMU puts the terminal into raw mode, so Ctrl-C reaches the guest.

@@ -10,7 +10,7 @@ static void add_part(AddressMap *m, uint64_t first, uint64_t bytes)
     m->n_lines += bytes >> ADDRESS_LINE_SHIFT;
 }
 
-/* QEMU's q35: with less than 2816 MiB all of it is below 4 GiB, else 2 GiB are, unless it is told otherwise. */
+/* QEMU's q35: with less than 2816 MiB all of it is below 4 GiB, else 2 GiB are. */
 #define Q35_LOW_MAX_MIB 2816U
 #define Q35_SPLIT_MIB   2048U
 
@@ -18,14 +18,12 @@ static uint64_t low_mib(const Config *c)
 {
     uint64_t total = 0;
 
-    if (c->below_4g_mib > 0)
-        return c->below_4g_mib;
     for (unsigned i = 0; i < c->n_nodes; i++)
         total += c->node_mib[i];
     return total < Q35_LOW_MAX_MIB ? Q35_LOW_MAX_MIB : Q35_SPLIT_MIB;
 }
 
-void address_map_init(AddressMap *m, const Config *c, bool guest)
+void address_map_init(AddressMap *m, const Config *c)
 {
     const uint64_t high = 1ULL << 32;
     uint64_t begin = 0, below = low_mib(c) << 20;
@@ -34,14 +32,10 @@ void address_map_init(AddressMap *m, const Config *c, bool guest)
     for (unsigned i = 0; i < c->n_nodes; i++) {
         uint64_t bytes = c->node_mib[i] << 20, low = 0;
 
-        if (!guest) {
-            add_part(m, 2 * begin, bytes);
-        } else {
-            if (begin < below)
-                low = bytes < below - begin ? bytes : below - begin;
-            add_part(m, begin, low);
-            add_part(m, high + begin + low - below, bytes - low);
-        }
+        if (begin < below)
+            low = bytes < below - begin ? bytes : below - begin;
+        add_part(m, begin, low);
+        add_part(m, high + begin + low - below, bytes - low);
         begin += bytes;
     }
 }

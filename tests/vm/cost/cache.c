@@ -15,7 +15,6 @@ int cache_init(Cache *c, uint64_t lines)
     c->keys = malloc(lines * sizeof(*c->keys));
     if (!c->keys)
         return -ENOMEM;
-    /* No line has this key: it would be the last of 2^48. */
     memset(c->keys, 0xff, lines * sizeof(*c->keys));
     c->set_mask = sets - 1;
     return 0;

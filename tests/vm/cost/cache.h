@@ -3,12 +3,9 @@
 
 /* A set-associative cache of line keys: two ways, the more recently used one first.
  *
- * Sets are hashed by page, because the two sides of a page copy often lie a power of two apart and would evict each
- * other on every word: directly indexed caches charged page migration several times too much. Lines of one page keep
- * their order, so a page never conflicts with itself.
- *
- * Other threads may look while the owner changes it. Accesses are atomic but not ordered: a race costs a miss more or
- * less, never a wrong value. */
+ * A key is a line's number and, in its lower bits, a version. Sets are hashed by page, because the two sides of a page
+ * copy often lie a power of two apart and would evict each other on every word: directly indexed caches charged page
+ * migration several times too much. Lines of one page keep their order, so a page never conflicts with itself. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +13,10 @@
 
 #define CACHE_WAYS 2U
 /* Lines of a 4 KiB page, as a power of two. */
-#define CACHE_PAGE_SHIFT 6
+#define CACHE_PAGE_SHIFT   6
+#define CACHE_VERSION_BITS 16
+/* No line has this key: it would be the last of 2^48. */
+#define CACHE_NO_KEY UINT64_MAX
 
 typedef struct Cache {
     uint64_t *keys;
@@ -35,23 +35,25 @@ static inline uint64_t *cache_set(const Cache *c, uint64_t line)
     return c->keys + (((page << CACHE_PAGE_SHIFT) | in_page) & c->set_mask) * CACHE_WAYS;
 }
 
-/* Whether `key`, which belongs to `line`, is there. Changes nothing. */
-static inline bool cache_has(const Cache *c, uint64_t line, uint64_t key)
+/* Whether `key` is there. Changes nothing. */
+static inline bool cache_has(const Cache *c, uint64_t key)
 {
-    uint64_t *set = cache_set(c, line);
+    const uint64_t *set = cache_set(c, key >> CACHE_VERSION_BITS);
 
-    return __atomic_load_n(&set[0], __ATOMIC_RELAXED) == key ||
-           __atomic_load_n(&set[1], __ATOMIC_RELAXED) == key;
+    return set[0] == key || set[1] == key;
 }
 
-/* Makes `key` the first of its set; what was first becomes second. */
-static inline void cache_put(Cache *c, uint64_t line, uint64_t key)
+/* Makes `key` the first of its set. Returns the key that had to go for it, or CACHE_NO_KEY: another version of the line
+ * goes without being told. */
+static inline uint64_t cache_put(Cache *c, uint64_t key)
 {
-    uint64_t *set = cache_set(c, line);
-    uint64_t first = __atomic_load_n(&set[0], __ATOMIC_RELAXED);
+    uint64_t *set = cache_set(c, key >> CACHE_VERSION_BITS), gone = set[1];
 
-    if (first == key)
-        return;
-    __atomic_store_n(&set[1], first, __ATOMIC_RELAXED);
-    __atomic_store_n(&set[0], key, __ATOMIC_RELAXED);
+    if ((set[0] ^ key) >> CACHE_VERSION_BITS == 0) {
+        set[0] = key;
+        return CACHE_NO_KEY;
+    }
+    set[1] = set[0];
+    set[0] = key;
+    return (gone ^ key) >> CACHE_VERSION_BITS == 0 ? CACHE_NO_KEY : gone;
 }

@@ -14,14 +14,6 @@
 #define COST_DISTANCE_LOCAL 10U
 #define COST_DISTANCE_MAX   254U
 
-/* How the addresses QEMU hands out are to be read (address.h). */
-typedef enum ConfigAddress {
-    CONFIG_ADDRESS_AUTO, /* by the version of the plugin interface */
-    CONFIG_ADDRESS_OFFSET,
-    CONFIG_ADDRESS_GUEST,
-    CONFIG_ADDRESS_MAX,
-} ConfigAddress;
-
 typedef struct Config {
     unsigned n_nodes;
     unsigned n_cpus;
@@ -32,18 +24,18 @@ typedef struct Config {
     uint32_t local_nsec;
     uint32_t remote_nsec; /* at distance 20 */
     uint32_t llc_nsec;
-    uint32_t overlap_nsec;   /* of each access, hidden behind what emulating takes (account.h) */
-    uint32_t scale_permille; /* multiplies all of the above */
-    uint32_t bandwidth_mbs;  /* MB/s of each node before scaling; 0: unlimited */
-    uint32_t cache_kib;      /* of each CPU */
-    uint32_t llc_kib;        /* of each node; 0: none */
-    uint32_t quantum_usec;   /* what a CPU may owe before it has to wait */
-    uint32_t tick_msec;      /* between two reports; 0: none but at marks */
-    uint32_t below_4g_mib;   /* guest memory below 4 GiB; 0: as QEMU's q35 has it */
-    bool spin;               /* wait by spinning instead of sleeping */
-    bool start;              /* charge from power-on */
-    ConfigAddress address;
-    const char *out; /* borrowed from the arguments; NULL: no report */
+    uint32_t walk_nsec;         /* of a translation that the TLB does not have; 0: no TLB */
+    uint32_t wake_nsec;         /* from an interrupt to the first instruction of a halted CPU */
+    uint32_t pause_nsec;        /* of a PAUSE */
+    uint32_t insn_psec;         /* of an instruction */
+    uint32_t scale_permille;    /* multiplies all of the above: a machine so many times slower */
+    uint32_t bandwidth_mbs;     /* MB/s of each node before scaling; 0: unlimited */
+    uint32_t sequence_permille; /* of its price: a line that follows one of the CPU's last, as prefetched */
+    uint32_t cache_kib;         /* of each CPU */
+    uint32_t llc_kib;           /* of each node; 0: none */
+    uint32_t slice_nsec;        /* what CPUs may be apart (clock.h) */
+    bool start;                 /* charge from power-on */
+    const char *out;            /* borrowed from the arguments; NULL: no report */
 } Config;
 
 /* Reads "key=value" words. Returns 0, or -EINVAL with a line in `error` that names the word and what was expected.
@@ -53,3 +45,6 @@ int config_parse(int count, char **arguments, Config *ret, char *error, size_t e
 /* The price of a line of memory at `distance`: local at 10, remote at 20, on a straight line through both, scaled. With
  * local=90 remote=180 this is what the distance table promises: distance 17 costs 1.7 times local. */
 uint64_t config_latency_nsec(const Config *c, uint32_t distance);
+
+/* `nsec` of a machine of full speed, as picoseconds of this one. */
+int64_t config_scaled_psec(const Config *c, uint64_t nsec);

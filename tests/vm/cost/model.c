@@ -9,19 +9,25 @@
  *   1. the CPU's own cache has the line, and this is a load or the CPU owns it dirty:  free
  *   2. another CPU's cache has it dirty:      0.6 local on the same node, 1.1 the latency between the nodes otherwise
  *   3. the node's LLC has it:                 llclat
- *   4. memory:                                the latency to its node, and its queue
+ *   4. memory:                                the latency to its node, or seq of it for the next line of a stream, and its queue
  *   5. a store to a line held clean, which its last writer still holds too, costs as 2: that copy has to go
  *
  * Example, two nodes, local 450 ns, remote 900 ns: CPU 0 (node 0) stores to a line of node 0: 450. It loads it: 0. CPU 2
  * (node 1) loads it: 990, from CPU 0's cache. Both may load it now for nothing. CPU 0 stores again: 0, as nobody else
  * had written it. CPU 2 loads: 990, its version is old.
  *
- * What this does badly: nothing overlaps, so it prices dependent accesses, not streams that a prefetcher would run
- * ahead of; a line evicted dirty is written back for nothing; stores that invalidate clean copies elsewhere are free;
- * versions have 16 bits, so a copy that sleeps through exactly 65536 stores of others seems fresh; races between CPUs
- * may lose an update of the directory, which costs one miss more or less. */
+ * A dirty line that leaves its CPU's cache and the LLC takes a line of its memory's bandwidth, for which nobody waits.
+ *
+ * Each CPU has a TLB of 2048 entries, as Zen 2 and later have for data. What it does not have costs a walk. The plugin is not told
+ * the size of a page; addresses that agree in their lower 21 bits are taken to lie in one of 2 MB, which one of 512 small pages
+ * does by chance. An entry is of the virtual and the physical page, so that address spaces need no number.
+ *
+ * What this does badly: but for streams nothing overlaps, so it prices dependent accesses; stores that invalidate clean copies
+ * elsewhere are free; versions have 16 bits, so a copy that sleeps through exactly 65536 stores of others seems fresh. */
 
 #include "model.h"
+
+#include "bandwidth.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -34,27 +40,41 @@
 #define LINE_LOCAL_PERMILLE  600U
 #define LINE_REMOTE_PERMILLE 1100U
 
-/* CPUs pay at intervals, so their clocks drift apart by up to a quantum each way. A CPU that is behind must not wait for
- * one that is ahead while there is bandwidth left. */
-#define QUEUE_SLACK_QUANTA 2U
+/* Streams that a CPU's prefetcher follows: 16 of them on Intel's, one in each direction of 32 pages on others. */
+#define STREAMS 16U
+/* Lines in a row that make one, so that a walk in random order, which touches neighbours by chance, is none: in a page of 64 lines a
+ * fourth of them comes soon after the one before it, and in a row of three one of 64. */
+#define STREAM_MIN 3U
+
+#define TLB_SETS       1024U
+#define TLB_WAYS       2U
+#define PAGE_SHIFT     12
+#define BIG_PAGE_SHIFT 21
 
 #define DIRTY         1U
 #define OWNER_SHIFT   8
 #define OWNER_MASK    0xffU
-#define VERSION_SHIFT 16
+#define VERSION_SHIFT CACHE_VERSION_BITS
+
+typedef struct ModelStream {
+    uint64_t line; /* the latest */
+    uint32_t length;
+} ModelStream;
 
 typedef struct ModelCpu {
     ModelCounters counters;
     Cache cache;
     unsigned node;
-} __attribute__((aligned(128)))
-ModelCpu; /* each CPU is a thread of the host: no shared lines, nor pairs of them */
+    unsigned next_stream;
+    ModelStream streams[STREAMS];
+    uint64_t tlb[TLB_SETS][TLB_WAYS];
+} ModelCpu;
 
 typedef struct ModelNode {
-    uint64_t free_nsec; /* when its memory can begin the next line */
-    uint64_t end_line;  /* the first line of the next node */
+    uint64_t end_line; /* the first line of the next node */
     Cache llc;
-} __attribute__((aligned(128))) ModelNode;
+    Bandwidth bandwidth;
+} ModelNode;
 
 struct Model {
     ModelCpu cpus[COST_CPUS_MAX];
@@ -66,8 +86,8 @@ struct Model {
     uint64_t memory_nsec[COST_NODES_MAX][COST_NODES_MAX];
     uint64_t line_nsec[COST_NODES_MAX][COST_NODES_MAX];
     uint64_t llc_nsec;
-    uint64_t service_nsec;
-    uint64_t slack_nsec;
+    uint64_t walk_psec;
+    uint64_t sequence_permille;
 };
 
 static int init_caches(Model *m, const Config *c)
@@ -99,20 +119,22 @@ static void init_prices(Model *m, const Config *c)
         }
     }
     m->llc_nsec = (uint64_t)c->llc_nsec * c->scale_permille / 1000;
-    /* 64 bytes at MB/s are 64000 / MB/s nanoseconds. */
-    if (c->bandwidth_mbs > 0)
-        m->service_nsec = ADDRESS_LINE_BYTES * (uint64_t)c->scale_permille / c->bandwidth_mbs;
-    m->slack_nsec = QUEUE_SLACK_QUANTA * c->quantum_usec * 1000ULL;
+    m->walk_psec = (uint64_t)config_scaled_psec(c, c->walk_nsec);
+    m->sequence_permille = c->sequence_permille;
 }
 
 static void init_nodes(Model *m, const Config *c)
 {
-    uint64_t line = 0;
+    uint64_t line = 0, line_psec = 0;
 
+    /* 64 bytes at MB/s are 64,000,000 / MB/s picoseconds; with a scale in thousandths, 64,000 times that. */
+    if (c->bandwidth_mbs > 0)
+        line_psec = ADDRESS_LINE_BYTES * 1000ULL * c->scale_permille / c->bandwidth_mbs;
     m->n_nodes = c->n_nodes;
     for (unsigned i = 0; i < c->n_nodes; i++) {
         line += (c->node_mib[i] << 20) >> ADDRESS_LINE_SHIFT;
         m->nodes[i].end_line = line;
+        bandwidth_init(&m->nodes[i].bandwidth, line_psec, c->slice_nsec * 1000ULL);
     }
     for (unsigned i = 0; i < c->n_cpus; i++)
         m->cpus[i].node = c->cpu_node[i];
@@ -120,12 +142,11 @@ static void init_nodes(Model *m, const Config *c)
 
 int model_new(const Config *c, const AddressMap *map, Model **ret)
 {
-    Model *m = aligned_alloc(_Alignof(Model), sizeof(Model));
+    Model *m = calloc(1, sizeof(*m));
     int r;
 
     if (!m)
         return -ENOMEM;
-    memset(m, 0, sizeof(*m));
     init_nodes(m, c);
     init_prices(m, c);
     r = init_caches(m, c);
@@ -190,11 +211,12 @@ static const ModelCpu *other_holder(const Model *m, unsigned cpu, uint64_t line,
 {
     unsigned owner = (entry >> OWNER_SHIFT) & OWNER_MASK;
 
-    if (owner == 0 || owner == cpu + 1 || !cache_has(&m->cpus[owner - 1].cache, line, key_of(line, entry)))
+    if (owner == 0 || owner == cpu + 1 || !cache_has(&m->cpus[owner - 1].cache, key_of(line, entry)))
         return NULL;
     return &m->cpus[owner - 1];
 }
 
+/* Returns nanoseconds, as the two below. */
 static uint64_t charge_line(Model *m, ModelCpu *cpu, const ModelCpu *holder)
 {
     if (cpu->node == holder->node)
@@ -215,69 +237,117 @@ static uint64_t charge_memory(Model *m, ModelCpu *cpu, unsigned node, bool user)
     return m->memory_nsec[cpu->node][node];
 }
 
-/* Steps 2 to 4: brings the line into the CPU's cache. Returns the price. */
-static uint64_t fetch(Model *m, unsigned index, uint64_t line, uint32_t *entry, bool user,
-                      int *ret_memory_node)
+/* Whether the line was fetched ahead: the next of a stream. One that follows nothing begins another in the place of the oldest. */
+static bool follows(ModelCpu *cpu, uint64_t line)
+{
+    for (unsigned i = 0; i < STREAMS; i++) {
+        ModelStream *s = &cpu->streams[i];
+
+        if (s->line + 1 == line) {
+            s->line = line;
+            s->length++;
+            return s->length > STREAM_MIN;
+        }
+    }
+    cpu->streams[cpu->next_stream++ % STREAMS] = (ModelStream){.line = line, .length = 1};
+    return false;
+}
+
+/* Steps 2 to 4: brings the line into the CPU's cache. Returns picoseconds. */
+static uint64_t fetch(Model *m, unsigned index, const ModelAccess *a, uint32_t *entry, uint64_t now_psec)
 {
     ModelCpu *cpu = &m->cpus[index];
-    const ModelCpu *holder = (*entry & DIRTY) ? other_holder(m, index, line, *entry) : NULL;
+    const ModelCpu *holder = (*entry & DIRTY) ? other_holder(m, index, a->line, *entry) : NULL;
+    uint64_t psec, wait;
+    unsigned node;
 
     if (holder) {
         *entry &= ~DIRTY;
-        return charge_line(m, cpu, holder);
+        return charge_line(m, cpu, holder) * 1000;
     }
-    if (m->has_llc && cache_has(&m->nodes[cpu->node].llc, line, key_of(line, *entry))) {
+    if (m->has_llc && cache_has(&m->nodes[cpu->node].llc, key_of(a->line, *entry))) {
         cpu->counters.llc++;
-        return m->llc_nsec;
+        return m->llc_nsec * 1000;
     }
-    *ret_memory_node = (int)node_of(m, line);
-    return charge_memory(m, cpu, (unsigned)*ret_memory_node, user);
+    node = node_of(m, a->line);
+    psec = charge_memory(m, cpu, node, a->user) * 1000;
+    if (follows(cpu, a->line)) {
+        cpu->counters.sequential++;
+        psec = psec * m->sequence_permille / 1000;
+    }
+    wait = bandwidth_take(&m->nodes[node].bandwidth, index, now_psec);
+    cpu->counters.queue_psec += wait;
+    return psec + wait;
 }
 
-uint64_t model_access(Model *m, unsigned index, uint64_t line, bool store, bool user, int *ret_memory_node)
+/* A line has left the cache of a CPU or an LLC. When it is dirty and nowhere else on that node, memory gets it. */
+static void leave(Model *m, unsigned node, uint64_t key, uint64_t now_psec)
+{
+    uint64_t line = key >> CACHE_VERSION_BITS;
+    uint32_t entry;
+    unsigned owner;
+
+    if (key == CACHE_NO_KEY)
+        return;
+    entry = m->directory[line];
+    owner = (entry >> OWNER_SHIFT) & OWNER_MASK;
+    if (!(entry & DIRTY) || key_of(line, entry) != key || owner == 0 || m->cpus[owner - 1].node != node)
+        return;
+    if (cache_has(&m->cpus[owner - 1].cache, key) || (m->has_llc && cache_has(&m->nodes[node].llc, key)))
+        return;
+    m->directory[line] = entry & ~DIRTY;
+    m->cpus[owner - 1].counters.written_back++;
+    bandwidth_post(&m->nodes[node_of(m, line)].bandwidth, now_psec);
+}
+
+static uint64_t walk(Model *m, ModelCpu *cpu, const ModelAccess *a)
+{
+    uint64_t differ = a->virtual_address ^ a->physical_address, page, key, *set;
+    unsigned shift = (differ & ((1ULL << BIG_PAGE_SHIFT) - 1)) == 0 ? BIG_PAGE_SHIFT : PAGE_SHIFT;
+
+    if (m->walk_psec == 0)
+        return 0;
+    page = a->virtual_address >> shift;
+    /* Never 0, which is no entry. */
+    key = (page << 24 ^ (a->physical_address >> shift)) << 1 | 1;
+    set = cpu->tlb[(page ^ (shift == BIG_PAGE_SHIFT ? TLB_SETS / 2 : 0)) % TLB_SETS];
+    if (set[0] == key)
+        return 0;
+    if (set[1] == key) {
+        set[1] = set[0];
+        set[0] = key;
+        return 0;
+    }
+    set[1] = set[0];
+    set[0] = key;
+    cpu->counters.walks++;
+    return m->walk_psec;
+}
+
+uint64_t model_access(Model *m, unsigned index, const ModelAccess *a, uint64_t now_psec)
 {
     ModelCpu *cpu = &m->cpus[index];
-    uint32_t before = __atomic_load_n(&m->directory[line], __ATOMIC_RELAXED), entry = before;
-    bool had = cache_has(&cpu->cache, line, key_of(line, entry));
+    uint32_t entry = m->directory[a->line];
+    bool had = cache_has(&cpu->cache, key_of(a->line, entry));
     bool owned = (entry & ((1U << VERSION_SHIFT) - 1)) == owned_by(index);
-    uint64_t nsec = 0;
+    uint64_t psec = walk(m, cpu, a), gone;
 
-    *ret_memory_node = -1;
-    if (had && (!store || owned)) {
-        cache_put(&cpu->cache, line, key_of(line, entry));
-        return 0;
-    }
     if (!had)
-        nsec = fetch(m, index, line, &entry, user, ret_memory_node);
-    if (store && !owned) {
-        const ModelCpu *holder = had ? other_holder(m, index, line, entry) : NULL;
+        psec += fetch(m, index, a, &entry, now_psec + psec);
+    if (a->store && !owned) {
+        const ModelCpu *holder = had ? other_holder(m, index, a->line, entry) : NULL;
 
         if (holder)
-            nsec = charge_line(m, cpu, holder);
+            psec += charge_line(m, cpu, holder) * 1000;
         entry = ((entry >> VERSION_SHIFT) + 1) << VERSION_SHIFT | owned_by(index);
     }
-    if (entry != before)
-        __atomic_store_n(&m->directory[line], entry, __ATOMIC_RELAXED);
-    cache_put(&cpu->cache, line, key_of(line, entry));
-    if (m->has_llc)
-        cache_put(&m->nodes[cpu->node].llc, line, key_of(line, entry));
-    cpu->counters.charged_nsec += nsec;
-    return nsec;
-}
-
-uint64_t model_queue(Model *m, unsigned cpu, unsigned node, uint64_t now_nsec)
-{
-    uint64_t *free_at = &m->nodes[node].free_nsec, begin, wait;
-    uint64_t end = __atomic_load_n(free_at, __ATOMIC_RELAXED);
-
-    if (m->service_nsec == 0)
-        return 0;
-    do {
-        begin = end > now_nsec ? end : now_nsec;
-    } while (!__atomic_compare_exchange_n(free_at, &end, begin + m->service_nsec, true, __ATOMIC_RELAXED,
-                                          __ATOMIC_RELAXED));
-    wait = begin - now_nsec > m->slack_nsec ? begin - now_nsec - m->slack_nsec : 0;
-    m->cpus[cpu].counters.queue_nsec += wait;
-    m->cpus[cpu].counters.charged_nsec += wait;
-    return wait;
+    m->directory[a->line] = entry;
+    gone = cache_put(&cpu->cache, key_of(a->line, entry));
+    leave(m, cpu->node, gone, now_psec);
+    if (m->has_llc && (!had || a->store)) {
+        gone = cache_put(&m->nodes[cpu->node].llc, key_of(a->line, entry));
+        leave(m, cpu->node, gone, now_psec);
+    }
+    cpu->counters.charged_psec += psec;
+    return psec;
 }

@@ -4,8 +4,7 @@
 /* The few declarations of QEMU's public plugin interface that are needed here.
  *
  * Debian's QEMU packages ship no header for plugins, so these are written after QEMU's manual ("QEMU TCG Plugins",
- * chapter API). They hold for API versions 1 (QEMU 7.2) to 4 (10.0) with one exception, qemu_plugin_insn_data(), which
- * is therefore declared twice as a type and looked up by name. */
+ * chapter API). They hold for API version 4 (QEMU 10.0). */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,22 +34,32 @@ typedef struct qemu_info_t {
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
 struct qemu_plugin_hwaddr;
+struct qemu_plugin_scoreboard;
+
+/* A word in the element that a scoreboard has for each vCPU. */
+typedef struct qemu_plugin_u64 {
+    struct qemu_plugin_scoreboard *score;
+    size_t offset;
+} qemu_plugin_u64;
 
 /* No guest registers are read in callbacks. */
 #define QEMU_PLUGIN_CB_NO_REGS 0
 /* Loads and stores. */
-#define QEMU_PLUGIN_MEM_RW 3
+#define QEMU_PLUGIN_MEM_RW         3
+#define QEMU_PLUGIN_INLINE_ADD_U64 0
+/* Of unsigned numbers. */
+#define QEMU_PLUGIN_COND_GT 6
 
 typedef void (*qemu_plugin_simple_cb_t)(qemu_plugin_id_t id);
+typedef void (*qemu_plugin_vcpu_simple_cb_t)(qemu_plugin_id_t id, unsigned vcpu);
 typedef void (*qemu_plugin_udata_cb_t)(qemu_plugin_id_t id, void *userdata);
 typedef void (*qemu_plugin_vcpu_udata_cb_t)(unsigned vcpu, void *userdata);
 typedef void (*qemu_plugin_vcpu_tb_trans_cb_t)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
 typedef void (*qemu_plugin_vcpu_mem_cb_t)(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr,
                                           void *userdata);
 
-/* Versions 1 and 2 return the bytes of the instruction; later ones copy at most `length` of them. */
-typedef const void *(*qemu_plugin_insn_data_get_t)(const struct qemu_plugin_insn *insn);
-typedef size_t (*qemu_plugin_insn_data_copy_t)(const struct qemu_plugin_insn *insn, void *to, size_t length);
+/* Called when a vCPU is made. */
+void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_simple_cb_t callback);
 
 /* Called when code is translated; the handles are valid in the callback only. */
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_tb_trans_cb_t callback);
@@ -58,12 +67,25 @@ size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+/* Copies at most `length` of the instruction's bytes; returns how many. */
+size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size_t length);
 
 /* Called each time the instruction is executed, or accesses memory. */
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
                                             qemu_plugin_vcpu_udata_cb_t callback, int flags, void *userdata);
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_mem_cb_t callback,
                                       int flags, int access, void *userdata);
+
+/* Each time the block is executed: adds to the vCPU's word, without a call; calls back when it compares with `than` so. */
+void qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(struct qemu_plugin_tb *tb, int op,
+                                                       qemu_plugin_u64 word, uint64_t value);
+void qemu_plugin_register_vcpu_tb_exec_cond_cb(struct qemu_plugin_tb *tb,
+                                               qemu_plugin_vcpu_udata_cb_t callback, int flags, int condition,
+                                               qemu_plugin_u64 word, uint64_t than, void *userdata);
+
+/* Elements are zeroed, and move until all vCPUs are made. */
+struct qemu_plugin_scoreboard *qemu_plugin_scoreboard_new(size_t element_size);
+void *qemu_plugin_scoreboard_find(struct qemu_plugin_scoreboard *score, unsigned vcpu);
 
 /* What a memory callback may ask. The handle is NULL when QEMU does not know the address. */
 bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);

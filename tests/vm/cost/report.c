@@ -17,10 +17,12 @@ int report_config(FILE *f, const Config *c, int api_version)
 {
     fprintf(f, "{\"event\":\"config\",\"api_version\":%d,\"nodes\":%u,\"cpus\":%u", api_version, c->n_nodes,
             c->n_cpus);
-    fprintf(f, ",\"llc_nsec\":%u,\"overlap_nsec\":%u,\"scale_permille\":%u,\"bandwidth_mbs\":%u", c->llc_nsec,
-            c->overlap_nsec, c->scale_permille, c->bandwidth_mbs);
-    fprintf(f, ",\"cache_kib\":%u,\"llc_kib\":%u,\"wait\":\"%s\",\"latency_nsec\":[", c->cache_kib,
-            c->llc_kib, c->spin ? "spin" : "sleep");
+    fprintf(f, ",\"insn_psec\":%u,\"llc_nsec\":%u,\"walk_nsec\":%u,\"wake_nsec\":%u,\"pause_nsec\":%u",
+            c->insn_psec, c->llc_nsec, c->walk_nsec, c->wake_nsec, c->pause_nsec);
+    fprintf(f, ",\"scale_permille\":%u,\"bandwidth_mbs\":%u,\"sequence_permille\":%u", c->scale_permille,
+            c->bandwidth_mbs, c->sequence_permille);
+    fprintf(f, ",\"cache_kib\":%u,\"llc_kib\":%u,\"slice_nsec\":%u,\"latency_nsec\":[", c->cache_kib,
+            c->llc_kib, c->slice_nsec);
     for (unsigned i = 0; i < c->n_nodes; i++) {
         for (unsigned j = 0; j < c->n_nodes; j++)
             fprintf(f, "%s%" PRIu64,
@@ -41,8 +43,11 @@ static void print_cpu(FILE *f, const Config *c, Model *m, unsigned cpu)
     fprintf(f, ",\"user_local\":%" PRIu64 ",\"user_remote\":%" PRIu64, n->user_local, n->user_remote);
     fprintf(f, ",\"kernel_local\":%" PRIu64 ",\"kernel_remote\":%" PRIu64, n->kernel_local, n->kernel_remote);
     fprintf(f, ",\"line_local\":%" PRIu64 ",\"line_remote\":%" PRIu64, n->line_local, n->line_remote);
-    fprintf(f, ",\"llc\":%" PRIu64 ",\"queue_nsec\":%" PRIu64, n->llc, n->queue_nsec);
-    fprintf(f, ",\"charged_nsec\":%" PRIu64 ",\"waited_nsec\":%" PRIu64 "}", n->charged_nsec, n->waited_nsec);
+    fprintf(f, ",\"sequential\":%" PRIu64 ",\"llc\":%" PRIu64 ",\"walks\":%" PRIu64, n->sequential, n->llc,
+            n->walks);
+    fprintf(f, ",\"written_back\":%" PRIu64 ",\"queue_nsec\":%" PRIu64, n->written_back,
+            n->queue_psec / 1000);
+    fprintf(f, ",\"charged_nsec\":%" PRIu64 "}", n->charged_psec / 1000);
 }
 
 int report_counters(FILE *f, const Config *c, Model *m, const char *event, unsigned number, int cpu,

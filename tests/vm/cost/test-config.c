@@ -19,22 +19,25 @@ static void test_defaults(void **state)
     assert_int_equal(c.distance[1][0], 20);
     assert_int_equal(c.local_nsec, 90);
     assert_int_equal(c.remote_nsec, 180);
-    assert_int_equal(c.scale_permille, 5000);
+    assert_int_equal(c.insn_psec, 300);
+    assert_int_equal(c.sequence_permille, 80);
+    assert_int_equal(c.walk_nsec, 10);
+    assert_int_equal(c.wake_nsec, 1000);
+    assert_int_equal(c.pause_nsec, 45);
+    assert_int_equal(c.scale_permille, 4000);
     assert_int_equal(c.cache_kib, 256);
     assert_int_equal(c.llc_kib, 1024);
-    assert_int_equal(c.bandwidth_mbs, 0);
-    assert_false(c.spin);
+    assert_int_equal(c.bandwidth_mbs, 12000);
+    assert_int_equal(c.slice_nsec, 1000);
     assert_false(c.start);
-    assert_int_equal(c.address, CONFIG_ADDRESS_AUTO);
     assert_null(c.out);
 }
 
 static void test_all_words(void **state)
 {
     char text[] =
-        "nodes=64:0:128 cpus=2:0 dist=10:20:30/20:10:40/30:40:10 local=80 remote=200 llclat=7 overlap=3 "
-        "scale=2.5 bw=12.125 cache=64 llc=0 quantum=9 tick=100 below4g=2048 wait=spin start=1 "
-        "address=guest out=/a/b.json";
+        "nodes=64:0:128 cpus=2:0 dist=10:20:30/20:10:40/30:40:10 local=80 remote=200 llclat=7 walk=3 "
+        "wake=500 pause=11 insn=250 seq=125 scale=2.5 bw=12.125 cache=64 llc=0 slice=900 start=1 out=/a/b.json";
     char error[256];
     Config c;
 
@@ -47,17 +50,18 @@ static void test_all_words(void **state)
     assert_int_equal(c.local_nsec, 80);
     assert_int_equal(c.remote_nsec, 200);
     assert_int_equal(c.llc_nsec, 7);
-    assert_int_equal(c.overlap_nsec, 3);
+    assert_int_equal(c.walk_nsec, 3);
+    assert_int_equal(c.wake_nsec, 500);
+    assert_int_equal(c.pause_nsec, 11);
+    assert_int_equal(c.insn_psec, 250);
+    assert_int_equal(c.sequence_permille, 125);
     assert_int_equal(c.scale_permille, 2500);
     assert_int_equal(c.bandwidth_mbs, 12125);
     assert_int_equal(c.cache_kib, 64);
     assert_int_equal(c.llc_kib, 0);
-    assert_int_equal(c.quantum_usec, 9);
-    assert_int_equal(c.tick_msec, 100);
-    assert_int_equal(c.below_4g_mib, 2048);
-    assert_true(c.spin);
+    assert_int_equal(c.slice_nsec, 900);
     assert_true(c.start);
-    assert_int_equal(c.address, CONFIG_ADDRESS_GUEST);
+    assert_int_equal(config_scaled_psec(&c, 11), 27500);
     assert_string_equal(c.out, "/a/b.json");
 }
 
@@ -101,11 +105,11 @@ static const Bad bad[] = {
     {SHAPE "cache=8", "a power of two from 16"},
     {SHAPE "llc=3", "'llc=3': expected KiB"},
     {SHAPE "llc=4", "'llc=4': expected KiB"},
-    {SHAPE "wait=no", "'wait=no': expected sleep or spin"},
     {SHAPE "start=yes", "'start=yes': expected 0 or 1"},
-    {SHAPE "address=host", "expected auto, offset or guest"},
     {SHAPE "out=", "'out=': expected a file name"},
-    {SHAPE "quantum=0", "expected microseconds"},
+    {SHAPE "slice=99", "'slice=99': expected nanoseconds, 100 to 1000000"},
+    {SHAPE "insn=0", "'insn=0': expected picoseconds, 1 to 1000000"},
+    {SHAPE "seq=1001", "'seq=1001': expected thousandths of the price, 0 to 1000"},
     {"nodes=64:x cpus=0 dist=10", "'nodes=64:x': expected MiB of each node"},
     {"nodes=64: cpus=0 dist=10", "'nodes=64:': expected"},
     {"nodes=1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1:1 cpus=0 dist=10", "expected MiB of each node"},

@@ -20,7 +20,7 @@ static Fixture fixture_of(const char *words)
 {
     Fixture f = {.config = config_of(words)};
 
-    address_map_init(&f.map, &f.config, true);
+    address_map_init(&f.map, &f.config);
     assert_int_equal(model_new(&f.config, &f.map, &f.model), 0);
     return f;
 }
@@ -30,18 +30,26 @@ static void fixture_done(Fixture *f)
     f->model = model_free(f->model);
 }
 
+/* Of a line at the same virtual as physical address. Returns nanoseconds. */
+static uint64_t touch(Fixture *f, unsigned cpu, uint64_t line, bool is_store, bool user)
+{
+    const ModelAccess a = {.virtual_address = line * 64,
+                           .physical_address = line * 64,
+                           .line = line,
+                           .store = is_store,
+                           .user = user};
+
+    return model_access(f->model, cpu, &a, 0) / 1000;
+}
+
 static uint64_t load(Fixture *f, unsigned cpu, uint64_t line)
 {
-    int node;
-
-    return model_access(f->model, cpu, line, false, true, &node);
+    return touch(f, cpu, line, false, true);
 }
 
 static uint64_t store(Fixture *f, unsigned cpu, uint64_t line)
 {
-    int node;
-
-    return model_access(f->model, cpu, line, true, true, &node);
+    return touch(f, cpu, line, true, true);
 }
 
 /* The line's cached copies at `cpu` and in its LLC are pushed out: three times the LLC's size passes through. */
@@ -54,27 +62,23 @@ static void flush(Fixture *f, unsigned cpu, uint64_t first)
 static void test_memory(void **state)
 {
     Fixture f = fixture_of(COST_TEST_2X2);
-    int node;
 
     assert_int_equal(load(&f, 0, 0), LOCAL);
     assert_int_equal(load(&f, 0, 0), 0);
     assert_int_equal(load(&f, 0, NODE1_LINE), REMOTE);
     assert_int_equal(load(&f, 0, NODE1_LINE - 1), LOCAL);
     assert_int_equal(load(&f, 2, NODE1_LINE), LOCAL);
-    assert_int_equal(model_access(f.model, 0, NODE1_LINE + 1, false, false, &node), REMOTE);
-    assert_int_equal(node, 1);
-    assert_int_equal(model_access(f.model, 0, NODE1_LINE + 1, false, false, &node), 0);
-    assert_int_equal(node, -1);
-    assert_int_equal(model_access(f.model, 0, 1, false, false, &node), LOCAL);
-    assert_int_equal(node, 0);
+    assert_int_equal(touch(&f, 0, NODE1_LINE + 1, false, false), REMOTE);
+    assert_int_equal(touch(&f, 0, NODE1_LINE + 1, false, false), 0);
+    assert_int_equal(touch(&f, 0, 1, false, false), LOCAL);
 
     assert_int_equal(model_counters(f.model, 0)->user_local, 2);
     assert_int_equal(model_counters(f.model, 0)->user_remote, 1);
     assert_int_equal(model_counters(f.model, 0)->kernel_local, 1);
     assert_int_equal(model_counters(f.model, 0)->kernel_remote, 1);
-    assert_int_equal(model_counters(f.model, 0)->charged_nsec, 3 * LOCAL + 2 * REMOTE);
+    assert_int_equal(model_counters(f.model, 0)->charged_psec, 1000 * (3 * LOCAL + 2 * REMOTE));
     assert_int_equal(model_counters(f.model, 2)->user_local, 1);
-    assert_int_equal(model_counters(f.model, 1)->charged_nsec, 0);
+    assert_int_equal(model_counters(f.model, 1)->charged_psec, 0);
     fixture_done(&f);
 }
 
@@ -182,8 +186,12 @@ static void test_write_back(void **state)
 
     assert_int_equal(store(&f, 0, 9), LOCAL);
     flush(&f, 0, 1000 * 64);
+    assert_int_equal(model_counters(f.model, 0)->written_back, 1);
     assert_int_equal(load(&f, 2, 9), REMOTE);
     assert_int_equal(load(&f, 0, 9), LOCAL);
+    /* Clean now: nothing goes back again. */
+    flush(&f, 0, 1000 * 64);
+    assert_int_equal(model_counters(f.model, 0)->written_back, 1);
     fixture_done(&f);
 }
 
@@ -205,7 +213,7 @@ static void test_distances(void **state)
 {
     Fixture f =
         fixture_of("nodes=64:0:64:0 cpus=1:3 dist=10:12:20:30/12:10:16:20/20:16:10:12/30:20:12:10 local=100 "
-                   "remote=200 scale=2 llc=0");
+                   "remote=200 scale=2 llc=0 seq=1000 bw=0 walk=0");
 
     /* Nodes 1 and 3 have CPUs only, 0 and 2 memory only. */
     assert_int_equal(load(&f, 0, 0), 240);
@@ -216,43 +224,90 @@ static void test_distances(void **state)
     fixture_done(&f);
 }
 
-static void test_queue(void **state)
+/* Sixteen streams are followed at a time, whatever comes between two lines of one. */
+static void test_streams(void **state)
 {
-    /* 64 bytes at 1 GB/s take 64 ns; two quanta of 1 us are let pass. */
-    Fixture f = fixture_of(COST_TEST_2X2 " bw=1 quantum=1");
-    uint64_t now = 1000000, waited = 0;
+    Fixture f = fixture_of(COST_TEST_2X2 " seq=80");
 
-    /* One CPU that takes a line every 100 ns never waits. */
-    for (unsigned i = 0; i < 1000; i++)
-        assert_int_equal(model_queue(f.model, 0, 0, now + i * 100), 0);
-
-    /* Four that ask for one each every 100 ns get a line every 64 ns: 1000 rounds take 256 us. */
-    now = 2000000;
-    for (unsigned i = 0; i < 4000; i++) {
-        uint64_t wait = model_queue(f.model, i % 4, 1, now + waited / 4);
-
-        waited += 100 + wait;
+    for (uint64_t stream = 0; stream < 16; stream++)
+        assert_int_equal(load(&f, 0, stream * 1000), LOCAL);
+    for (uint64_t i = 1; i < 50; i++) {
+        for (uint64_t stream = 0; stream < 16; stream++)
+            assert_int_equal(load(&f, 0, stream * 1000 + i), i < 3 ? LOCAL : LOCAL * 8 / 100);
     }
-    assert_in_range(waited / 4, 256000 - 3000, 256000 + 3000);
-    assert_true(model_counters(f.model, 3)->queue_nsec > 0);
-    /* Other nodes have queues of their own. */
-    assert_int_equal(model_queue(f.model, 0, 0, now), 0);
+    for (uint64_t i = 0; i < 10; i++)
+        assert_int_equal(load(&f, 1, NODE1_LINE + i), i < 3 ? REMOTE : REMOTE * 8 / 100);
+    /* One more is one too many: the oldest is forgotten. */
+    assert_int_equal(load(&f, 0, 20000), LOCAL);
+    assert_int_equal(load(&f, 0, 50), LOCAL);
+    assert_int_equal(model_counters(f.model, 0)->sequential, 47 * 16);
     fixture_done(&f);
+}
 
-    f = fixture_of(COST_TEST_2X2);
-    for (unsigned i = 0; i < 1000; i++)
-        assert_int_equal(model_queue(f.model, 0, 0, 5), 0);
+static uint64_t walk(Fixture *f, uint64_t virtual, uint64_t physical)
+{
+    const ModelAccess a = {
+        .virtual_address = virtual, .physical_address = physical, .line = physical / 64, .user = true};
+
+    return model_access(f->model, 0, &a, 0) / 1000 % 100;
+}
+
+static void test_translations(void **state)
+{
+    Fixture f = fixture_of(COST_TEST_2X2 " walk=10");
+    uint64_t walks = 0;
+
+    /* A small page, by addresses that disagree below 2 MB. */
+    assert_int_equal(walk(&f, 0x400000, 0x3000), 10);
+    assert_int_equal(walk(&f, 0x400040, 0x3040), 0);
+    assert_int_equal(walk(&f, 0x401000, 0x8000), 10);
+    /* Another address space, or page, at the same address. */
+    assert_int_equal(walk(&f, 0x400000, 0x9000), 10);
+    /* A large page: one walk for 512 small ones. */
+    assert_int_equal(walk(&f, 0x40000000, 0x200000), 10);
+    for (uint64_t at = 0; at < 2 << 20; at += 4096)
+        walks += walk(&f, 0x40000000 + at, 0x200000 + at);
+    assert_int_equal(walks, 0);
+    /* Sixteen thousand small pages do not fit. */
+    for (uint64_t page = 0; page < 16384; page++)
+        (void)walk(&f, 0x7f0000001000 + page * 4096, page * 4096);
+    for (uint64_t page = 0; page < 16384; page++)
+        walks += walk(&f, 0x7f0000001000 + page * 4096, page * 4096) > 0;
+    assert_true(walks > 16000);
+    fixture_done(&f);
+}
+
+/* A dirty line that is written back takes bandwidth from who reads. */
+static void test_bandwidth(void **state)
+{
+    /* 64 bytes at 1 GB/s take 64 ns. */
+    Fixture f = fixture_of(COST_TEST_2X2 " bw=1 llc=0");
+    ModelAccess a = {.user = true};
+    uint64_t now_psec = 0, reading_psec;
+
+    for (a.line = 0; a.line < 20000; a.line++)
+        now_psec += model_access(f.model, 0, &a, now_psec);
+    /* One that waits 100 ns for each does not use it up. */
+    assert_int_equal(model_counters(f.model, 0)->queue_psec, 0);
+    reading_psec = now_psec;
+    a.store = true;
+    for (a.line = 20000; a.line < 40000; a.line++)
+        now_psec += model_access(f.model, 0, &a, now_psec);
+    /* 128 ns for a line in and one out, but for those that still lie in the cache. */
+    assert_in_range(model_counters(f.model, 0)->written_back, 15000, 20000);
+    assert_in_range((now_psec - reading_psec) / 1000, 15500 * 128 + 4500 * 100, 20000 * 128);
     fixture_done(&f);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory),      cmocka_unit_test(test_shared_llc),
-        cmocka_unit_test(test_sizes),       cmocka_unit_test(test_page_copy),
-        cmocka_unit_test(test_dirty_lines), cmocka_unit_test(test_ping_pong),
-        cmocka_unit_test(test_write_back),  cmocka_unit_test(test_versions_wrap),
-        cmocka_unit_test(test_distances),   cmocka_unit_test(test_queue),
+        cmocka_unit_test(test_memory),       cmocka_unit_test(test_shared_llc),
+        cmocka_unit_test(test_sizes),        cmocka_unit_test(test_page_copy),
+        cmocka_unit_test(test_dirty_lines),  cmocka_unit_test(test_ping_pong),
+        cmocka_unit_test(test_write_back),   cmocka_unit_test(test_versions_wrap),
+        cmocka_unit_test(test_distances),    cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_translations), cmocka_unit_test(test_bandwidth),
     };
 
     return cmocka_run_group_tests_name("cost-model", tests, NULL, NULL);

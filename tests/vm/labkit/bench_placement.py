@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """./dev lab bench placement: how long workloads take whose memory starts in the wrong place, by who puts that right.
 
-A round is one guest in which every chosen workload runs once under every chosen system, on the same kernel command line;
-what the systems are, and what is measured in the guest, is in cases/placement.py. Rounds begin with another system each.
+A round is a guest for each chosen workload, in which it runs once under every chosen system; what the systems are, and what is
+measured in the guest, is in cases/placement.py. Rounds begin with another system each. Guests have a clock of their own (cost/README.md),
+so that as many run side by side as the host has CPUs, and none is the slower for it.
 """
 
 import argparse
+import concurrent.futures
 import json
 import math
+import os
 import pathlib
 import shlex
 import statistics
@@ -29,13 +32,8 @@ BEST, UNPLACED = "hard", "none"
 MEMORY = ("main", "process", "placed")
 # Two marks for each run; 254 and 255 are the warm-up's.
 WINDOWS_MAX = 127
-# By far more than any run takes, with --scale=1.
+# By far more than any run takes, with --scale=1, by the guest's clock.
 RUN_SEC = 60
-BOOT_SEC = 150
-# All CPUs of a guest that counts instructions are one thread of the host.
-COUNTED_SLOWER = 20
-# Nanoseconds of an instruction there: one a cycle of 1 GHz.
-COUNTED_NSEC = 1
 LOCAL = ("user_local", "kernel_local", "line_local")
 REMOTE = ("user_remote", "kernel_remote", "line_remote")
 # Of the runs, where they have them, and to how many digits.
@@ -89,11 +87,9 @@ def remote_share(counters: dict[str, int]) -> float | None:
     return remote / total if total else None
 
 
-def collect(rows: dict[tuple[str, str], Row], pairs: list[dict], results: list[str], cost: list[str] | None,
-            problem: str) -> None:
-    """Adds a round to the rows; `cost` is None when memory had no price. What a guest that died did not get to has failed as
-    well."""
-    counters = None if cost is None else windows(cost)
+def collect(rows: dict[tuple[str, str], Row], pairs: list[dict], results: list[str], cost: list[str], problem: str) -> None:
+    """Adds a guest to the rows. What one that died did not get to has failed as well."""
+    counters = windows(cost)
     missing = {(pair["workload"], pair["system"]) for pair in pairs}
     for line in results:
         run = json.loads(line)
@@ -101,8 +97,6 @@ def collect(rows: dict[tuple[str, str], Row], pairs: list[dict], results: list[s
         missing.discard(key)
         if "error" in run:
             rows[key].errors.append(run["error"])
-        elif counters is None:
-            rows[key].runs.append(run)
         elif run["window"] not in counters:
             rows[key].errors.append("the cost plugin did not see both marks")
         else:
@@ -219,19 +213,29 @@ def table(lines: list[dict]) -> str:
     return "\n".join(text)
 
 
-def run_round(number: int, pairs: list[dict], args) -> tour.Result:
+def run_guest(number: int, workload: str, pairs: list[dict], args) -> tour.Result:
     command = f"python3 cases/placement.py {shlex.quote(json.dumps(pairs))}\n"
-    slower = COUNTED_SLOWER if args.counted else 1
-    limit_sec = int(120 + len(pairs) * RUN_SEC * max(args.scale, 0.5)) * slower
-    found = case.Case(f"bench-placement-{number + 1}", "placement benchmark", [args.machine], [args.suite], command,
-                      kernel_args=args.kernel_args, cost=not args.unpriced, cost_args=args.cost_args, limit_sec=limit_sec,
-                      boot_limit_sec=BOOT_SEC * slower, instruction_nsec=COUNTED_NSEC if args.counted else 0)
+    found = case.Case(f"bench-placement-{workload}-{number + 1}", "placement benchmark", [args.machine], [args.suite], command,
+                      kernel_args=args.kernel_args, parallel=True, cost=True, cost_args=args.cost_args,
+                      limit_sec=int(120 + len(pairs) * RUN_SEC * max(args.scale, 0.5)))
 
     def progress(line: str) -> None:
         if line.startswith(("ok", "not ok")):
             note(f"round {number + 1}: {line}")
 
     return tour.run(tour.Tour(args.suite, args.machine, (found,)), args.build, on_line=progress)[0]
+
+
+def run_all(rows: dict[tuple[str, str], Row], workloads: list[str], systems: list[str], args) -> None:
+    """All rounds, the guests of each side by side."""
+    guests = [(number, workload, plan([workload], systems, number, scale=args.scale, memory=args.memory, bytes=args.bytes))
+              for number in range(args.runs) for workload in workloads]
+    with concurrent.futures.ThreadPoolExecutor(args.jobs or len(os.sched_getaffinity(0))) as pool:
+        results = pool.map(lambda guest: run_guest(*guest, args), guests)
+        for (_, _, pairs), result in zip(guests, results):
+            report = result.guest_logs / "cost"
+            lines = report.read_text(encoding="ascii").splitlines() if report.exists() else []
+            collect(rows, pairs, result.results, lines, "; ".join(result.problems))
 
 
 def names(text: str, known: tuple[str, ...], option: str) -> list[str]:
@@ -246,26 +250,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--systems", default=",".join(SYSTEMS))
     parser.add_argument("--machine", default="2x2")
     parser.add_argument("--suite", choices=SUITES, default=SUITES[0])
-    parser.add_argument("--runs", type=int, default=3, help="rounds, a guest each (3)")
+    parser.add_argument("--runs", type=int, default=3, help="rounds, a guest for each workload (3)")
+    parser.add_argument("--jobs", type=int, default=0, help="guests at a time (one for each CPU)")
     parser.add_argument("--scale", type=float, default=1, help="amount of work: 1 takes some 10 s a run")
     parser.add_argument("--memory", choices=MEMORY, default=MEMORY[0],
                         help="where it starts: all on one node, that of each process on a node of its own, or where its threads "
                         "are (main)")
     parser.add_argument("--bytes", default="", help="size of the array or heap, with K, M or G, instead of the workload's own")
-    parser.add_argument("--unpriced", action="store_true", help="all memory is equally fast")
-    parser.add_argument("--counted", action="store_true",
-                        help="--unpriced, and the guest's time is the instructions that it has run, one a nanosecond")
     parser.add_argument("--kernel-args", default="", help="added to the kernel's command line")
     parser.add_argument("--cost-args", default="", help="more words for the cost plugin")
     parser.add_argument("--json", action="store_true", help="a JSON line for each row instead of a table")
 
 
 def check(workloads: list[str], systems: list[str], args) -> None:
-    if args.runs < 1 or not args.scale > 0:
-        raise LabError("--runs and --scale: expected a number above 0")
-    if set(STALLS) & set(workloads) and not (args.unpriced and UNPLACED in systems):
-        # The price of memory is paid in sleeps, and the emulator stalls by itself.
-        raise LabError(f"stall: expected --unpriced, and {UNPLACED} among the systems to compare with")
+    if args.runs < 1 or args.jobs < 0 or not args.scale > 0:
+        raise LabError("--runs, --jobs and --scale: expected a number above 0")
     for name in workloads:
         if not any(applies(name, system) for system in systems):
             raise LabError(f"{name}: none of {','.join(systems)} applies to it")
@@ -274,15 +273,9 @@ def check(workloads: list[str], systems: list[str], args) -> None:
 def main(args) -> int:
     workloads = names(args.workloads, (*WORKLOADS, *MORE_WORKLOADS), "--workloads")
     systems = names(args.systems, (*SYSTEMS, *MORE_SYSTEMS), "--systems")
-    args.unpriced |= args.counted
     check(workloads, systems, args)
     rows = {(pair["workload"], pair["system"]): Row(pair["workload"], pair["system"]) for pair in plan(workloads, systems, 0)}
-    for number in range(args.runs):
-        pairs = plan(workloads, systems, number, scale=args.scale, memory=args.memory, bytes=args.bytes)
-        result = run_round(number, pairs, args)
-        report = result.guest_logs / "cost"
-        lines = report.read_text(encoding="ascii").splitlines() if report.exists() else []
-        collect(rows, pairs, result.results, None if args.unpriced else lines, "; ".join(result.problems))
+    run_all(rows, workloads, systems, args)
     check_work(list(rows.values()))
     lines = [figures(row, rows.get((row.workload, BEST)), rows.get((row.workload, UNPLACED))) for row in rows.values()]
     if args.json:

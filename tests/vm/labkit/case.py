@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from . import SUITES, VM, LabError, image, machine
 
 KEYS = {"description", "machine", "suites", "kernelargs", "numabalancing", "cost", "costargs", "limitsec", "bootlimitsec", "image",
-        "boots", "alone", "instructionnsec", "command"}
-# Nanoseconds that an instruction takes. With two, a guest's CPUs together have the speed of one of 500 MHz, and a second of busy ones
-# takes some three of a host's CPU; with eight, daemons look at processes so slowly that they give up where a machine would not.
-TEST_INSTRUCTION_NSEC = 2
-INSTRUCTION_NSEC = (0, 1, 2, 4, 8, 16)
+        "boots", "alone", "clock", "command"}
+# Whether a guest's CPUs take turns, which is quick, or run at the same time.
+CLOCKS = ("turns", "parallel")
 
 
 @dataclass(frozen=True)
 class Case:
-    """`instruction_nsec`: 0 for the host's clock. `balancing`: whether the kernel may balance NUMA memory during the job."""
+    """`parallel`: CPUs run at the same time, by a clock of the lab's own; they do where memory has its `cost`. `balancing`: whether the kernel
+    may balance NUMA memory during the job."""
 
     name: str
     description: str
@@ -26,6 +25,7 @@ class Case:
     command: str
     kernel_args: str = ""
     balancing: bool = True
+    parallel: bool = False
     cost: bool = False
     cost_args: str = ""
     limit_sec: int = 120
@@ -33,7 +33,6 @@ class Case:
     image: str = ""
     boots: int = 1
     alone: bool = False
-    instruction_nsec: int = TEST_INSTRUCTION_NSEC
 
 
 def names(directory: pathlib.Path = VM / "cases") -> list[str]:
@@ -64,13 +63,11 @@ def parse(name: str, section: configparser.SectionProxy) -> Case:
     variant = section.get("Image", "")
     if variant not in ("", *image.EXTRA):
         raise LabError(f"Image=: expected one of {' '.join(image.EXTRA)}, or nothing")
-    nsec = section.getint("InstructionNSec", TEST_INSTRUCTION_NSEC)
-    if nsec not in INSTRUCTION_NSEC:
-        raise LabError(f"InstructionNSec=: expected one of {', '.join(map(str, INSTRUCTION_NSEC))}")
+    clock = section.get("Clock", CLOCKS[0])
+    if clock not in CLOCKS:
+        raise LabError(f"Clock=: expected one of {', '.join(CLOCKS)}")
     cost, boots = section.getboolean("Cost", False), section.getint("Boots", 1)
     return Case(name, section["Description"], machines, suites, section["Command"].strip() + "\n",
-                section.get("KernelArgs", ""), section.getboolean("NumaBalancing", True), cost, section.get("CostArgs", ""),
-                section.getint("LimitSec", 300), section.getint("BootLimitSec", 150), variant, boots,
-                section.getboolean("Alone", False) or boots > 1,
-                # Prices are paid in the host's time.
-                0 if cost else nsec)
+                section.get("KernelArgs", ""), section.getboolean("NumaBalancing", True), cost or clock == "parallel", cost,
+                section.get("CostArgs", ""), section.getint("LimitSec", 300), section.getint("BootLimitSec", 150), variant, boots,
+                section.getboolean("Alone", False) or boots > 1)

@@ -21,13 +21,23 @@ CPU = "max,vendor=GenuineIntel,-erms,-fsrm,-la57,-smap,level=0x1e"
 KERNEL_ARGS = ("console=ttyS0 quiet panic=-1 oops=panic sysctl.kernel.panic_on_rcu_stall=1 psi=1 schedstats=enable "
                "mitigations=off tsc=reliable clocksource=tsc no_timer_check nowatchdog nokaslr random.trust_cpu=on "
                "systemd.show_status=0 systemd.getty_auto=no")
-# By the host's clock, when prices are paid in it (cost/README.md).
+# Nanoseconds that an instruction takes where CPUs take turns and share them: together they have the speed of one of 500 MHz, and a
+# second of busy ones takes some three of a host's CPU; with eight, daemons look at processes so slowly that they give up where a machine
+# would not.
+TURNS = ("-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off")
+# Where the plugin keeps the time (cost/README.md). Nothing of the guest may follow from the host's clock or from chance.
+PARALLEL = ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-seed", "1", "-rtc", "base=2026-01-01,clock=vm")
+# Idle CPUs halt: one that waits by MWAIT would be busy.
+PARALLEL_CPU, PARALLEL_KERNEL_ARGS = ",-monitor", "idle=halt"
+# By the host's clock: a shell.
 MULTI = ("-accel", "tcg,thread=multi")
 POLL_SEC = 0.2
 # A guest that stands still is given up, and so is one whose job does not end: jobs have a limit of their own by the guest's clock
 # (guest/run.sh), which only a guest that is broken fails to keep. Both are seconds of the CPU time that QEMU has had, so that nothing
 # else on the host comes in, and far more than a second of the guest takes on any.
 GUEST_CPU_SEC = 4
+# For each CPU of a guest whose CPUs run in parallel.
+PARALLEL_CPU_SEC = 6
 # Without any CPU time for so long, it waits for something that never comes.
 STANDSTILL_SEC = 600
 
@@ -59,7 +69,8 @@ class Ended:
 
 @dataclass
 class Guest:
-    """`limits_sec`: of each job. `instruction_nsec`: see clock_arguments()."""
+    """`limits_sec`: of each job. `plugin`: QEMU's option for the one that keeps the time of CPUs that run in parallel; without, they take
+    turns, or with `by_host` live by the host's clock."""
 
     image: Image
     machine: machine.Machine
@@ -70,16 +81,16 @@ class Guest:
     limits_sec: list[int] = field(default_factory=lambda: [120])
     boot_limit_sec: int = 150
     boots: int = 1
-    instruction_nsec: int = 0
+    by_host: bool = False
     on_line: object = None
     rest: str = field(default="", init=False)
 
     # Without MSI-X (vectors=0): QEMU 7.2 aborted in some boots while the kernel masks its table (msix_table_mmio_write).
     def argv(self, interactive: bool = False) -> list[str]:
         args = [*emulator.ensure(), "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35",
-                *clock_arguments(self.instruction_nsec), "-cpu", CPU, *machine.qemu_arguments(self.machine),
+                *self.clock(), "-cpu", CPU + (PARALLEL_CPU if self.plugin else ""), *machine.qemu_arguments(self.machine),
                 "-kernel", str(self.image.kernel), "-initrd", str(self.image.initrd),
-                "-append", f"{KERNEL_ARGS} {self.kernel_args}".strip(),
+                "-append", " ".join([KERNEL_ARGS, *([PARALLEL_KERNEL_ARGS] if self.plugin else []), self.kernel_args]).strip(),
                 "-drive", f"file={self.image.root},format=raw,if=none,id=root,snapshot=on,cache=unsafe",
                 "-device", "virtio-blk-pci,drive=root,vectors=0",
                 "-drive", f"file={self.disk},format=raw,if=none,id=lab,readonly=on",
@@ -94,6 +105,15 @@ class Guest:
         if self.plugin:
             args += ["-plugin", self.plugin]
         return args
+
+    def clock(self) -> tuple[str, ...]:
+        if self.plugin:
+            return PARALLEL
+        return MULTI if self.by_host else TURNS
+
+    def cpu_sec(self) -> int:
+        """What QEMU may take for a second of the guest."""
+        return PARALLEL_CPU_SEC * sum(self.machine.cpus) if self.plugin else GUEST_CPU_SEC
 
     def run(self) -> Ended:
         """Runs the guest and waits for its end."""
@@ -115,7 +135,7 @@ class Guest:
     def watch(self, process: subprocess.Popen, start: float) -> Ended:
         count = len(self.limits_sec)
         ended = Ended(tap.Series(count, self.boots), self.logs / "console", 0, lines=[[] for _ in range(count)])
-        spent = Spent(process.pid, by_host=not self.instruction_nsec)
+        spent = Spent(process.pid)
         with open(self.logs / "output", encoding="utf-8", errors="replace", newline="\n") as output:
             while True:
                 over = process.poll() is not None
@@ -156,8 +176,8 @@ class Guest:
         seconds = spent.seconds()
         if not ended.series.begun:
             return f"not booted after {self.boot_limit_sec} s of CPU time: killed" if seconds > self.boot_limit_sec else ""
-        limit = self.limits_sec[ended.series.begun - 1] * (GUEST_CPU_SEC if self.instruction_nsec else 1)
-        return f"still running {limit} s after the job began: killed" if seconds > limit else ""
+        limit = self.limits_sec[ended.series.begun - 1] * self.cpu_sec()
+        return f"still running {limit} s of CPU time after the job began: killed" if seconds > limit else ""
 
     def judge(self, status: int) -> str:
         if status:
@@ -170,11 +190,10 @@ class Guest:
 
 
 class Spent:
-    """What a guest has used since it was started, or since its latest job began: CPU time, or with `by_host` the host's."""
+    """The CPU time that a guest has used since it was started, or since its latest job began."""
 
-    def __init__(self, pid: int, by_host: bool):
+    def __init__(self, pid: int):
         self.stat = pathlib.Path(f"/proc/{pid}/stat")
-        self.by_host = by_host
         self.cpu_sec = self.base = 0.0
         self.changed = time.monotonic()
         self.base = self.now()
@@ -186,7 +205,7 @@ class Spent:
             cpu_sec = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
             if cpu_sec > self.cpu_sec:
                 self.cpu_sec, self.changed = cpu_sec, time.monotonic()
-        return time.monotonic() if self.by_host else self.cpu_sec
+        return self.cpu_sec
 
     def begin(self) -> None:
         self.base = self.now()
@@ -197,14 +216,6 @@ class Spent:
     def stands_still(self) -> bool:
         self.now()
         return time.monotonic() - self.changed > STANDSTILL_SEC
-
-
-def clock_arguments(instruction_nsec: int) -> tuple[str, ...]:
-    """The guest's clock counts instructions, so many nanoseconds each, and passes over the time in which there are none. CPUs take turns
-    and share that clock, so that each of N busy ones has an N-th of it; what else the host does takes none of it. 0: the host's."""
-    if not instruction_nsec:
-        return MULTI
-    return ("-accel", "tcg,thread=single", "-icount", f"shift={instruction_nsec.bit_length() - 1},sleep=off")
 
 
 def tail(path: pathlib.Path, count: int = TAIL_LINES) -> list[str]:

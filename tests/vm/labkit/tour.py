@@ -65,14 +65,14 @@ def plan(cases: list[Case], suites: list[str] | None = None, machines: list[str]
                 continue
             for name in machines or case.machines:
                 alone = case.name if case.alone else ""
-                key = (suite, name, case.kernel_args, case.cost, case.cost_args, case.image, case.boot_limit_sec, case.instruction_nsec, alone)
+                key = (suite, name, case.kernel_args, case.parallel, case.cost, case.cost_args, case.image, case.boot_limit_sec, alone)
                 groups.setdefault(key, []).append(case)
     return [Tour(suite, name, tuple(group)) for (suite, name, *_), group in groups.items()]
 
 
 def plugin_option(case: Case, shape: machine.Machine, build: pathlib.Path, logs: pathlib.Path) -> str:
-    """QEMU's option for the cost plugin; it writes its counters to `cost` beside the console."""
-    if not case.cost:
+    """QEMU's option for the plugin that keeps the time; it writes its counters to `cost` beside the console."""
+    if not case.parallel:
         return ""
     plugin = build / "tests" / "vm" / "cost" / "numacost.so"
     if not plugin.exists():
@@ -92,7 +92,7 @@ def prepare(tour: Tour, build: pathlib.Path, work: pathlib.Path, logs: pathlib.P
             "qemu": list(qemu)}
     disk = pack.make_disk(build, info, tour.cases, packages, work)
     return guest.Guest(disk_image, shape, disk, logs, first.kernel_args, plugin_option(first, shape, build, logs),
-                       [case.limit_sec for case in tour.cases], first.boot_limit_sec, first.boots, first.instruction_nsec)
+                       [case.limit_sec for case in tour.cases], first.boot_limit_sec, first.boots)
 
 
 def log_directory(build: pathlib.Path, name: str) -> pathlib.Path:

@@ -52,17 +52,14 @@ class Plan(unittest.TestCase):
 
     def test_check(self):
         def check(workloads, systems, **more):
-            bench.check(workloads, systems, types.SimpleNamespace(**{"runs": 1, "scale": 1, "unpriced": False, **more}))
+            bench.check(workloads, systems, types.SimpleNamespace(**{"runs": 1, "scale": 1, "jobs": 0, **more}))
         check(["numa01"], ["hard"])
-        check(["stall"], ["none"], unpriced=True)
-        for wrong in ((["stall"], ["none"]), (["forker"], ["hard"]), (["numa01", "uneven"], ["pinned"])):
+        for wrong in ((["forker"], ["hard"]), (["numa01", "uneven"], ["pinned"])):
             with self.assertRaises(LabError):
                 check(*wrong)
-        for more in ({"runs": 0}, {"scale": 0}):
+        for more in ({"runs": 0}, {"scale": 0}, {"jobs": -1}):
             with self.assertRaises(LabError):
                 check(["numa01"], ["hard"], **more)
-        with self.assertRaises(LabError):
-            check(["stall"], ["hard"], unpriced=True)
 
     def test_names(self):
         self.assertEqual(bench.names("hard,none", bench.SYSTEMS, "--systems"), ["hard", "none"])
@@ -194,11 +191,6 @@ class Rows(unittest.TestCase):
     def test_good(self):
         row = self.collect([run(2.0)], [mark(0, 0, 0), mark(1, 3, 1)])
         self.assertEqual((row.errors, row.runs[0]["remote_share"]), ([], 0.25))
-
-    def test_unpriced(self):
-        row = self.collect([run(2.0)], None)
-        self.assertEqual((row.errors, len(row.runs)), ([], 1))
-        self.assertNotIn("remote_share", bench.figures(row, None, None))
 
     def test_failed(self):
         marks = [mark(0, 0, 0), mark(1, 3, 1)]

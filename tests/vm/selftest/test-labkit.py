@@ -101,29 +101,32 @@ class Guests(unittest.TestCase):
             return guest.Guest(bare, machine.load("2x2"), disk, pathlib.Path("logs"), **options).argv()
 
     def test_clocks(self):
-        """One thread and a clock of instructions, or a thread for each CPU and the host's."""
-        for nsec, shift in ((1, 0), (2, 1), (8, 3)):
-            argv = self.argv(instruction_nsec=nsec)
-            self.assertEqual(argv[:3], ["newer", "-L", "data"])
-            self.assertIn(f"shift={shift},sleep=off", argv)
-            self.assertIn("tcg,thread=single", argv)
-        argv = self.argv(instruction_nsec=0)
+        """CPUs that take turns, by a clock of instructions; that run in parallel, by the plugin's; or by the host's."""
+        argv = self.argv()
         self.assertEqual(argv[:3], ["newer", "-L", "data"])
+        self.assertIn("shift=1,sleep=off", argv)
+        self.assertNotIn("-plugin", argv)
+        argv = self.argv(plugin="numacost.so,cpus=0:0:1:1")
+        for word in ("tcg,thread=single", "shift=0,sleep=off", "base=2026-01-01,clock=vm", "numacost.so,cpus=0:0:1:1"):
+            self.assertIn(word, argv)
+        # MWAIT is no way to be idle.
+        self.assertTrue(argv[argv.index("-cpu") + 1].endswith(",-monitor"))
+        self.assertIn(" idle=halt", argv[argv.index("-append") + 1])
+        argv = self.argv(by_host=True)
         self.assertIn("tcg,thread=multi", argv)
         self.assertNotIn("-icount", argv)
 
     def test_limits_are_cpu_time(self):
         """What the host does meanwhile is not in it: of this process, which works, and of one that sleeps."""
-        own = guest.Spent(os.getpid(), by_host=False)
+        own = guest.Spent(os.getpid())
         while own.seconds() < 0.05:
             sum(range(10000))
         with subprocess.Popen(["sleep", "1000"]) as sleeper:
-            spent = guest.Spent(sleeper.pid, by_host=False)
+            spent = guest.Spent(sleeper.pid)
             before = time.monotonic()
             while time.monotonic() < before + 0.3:
                 pass
             self.assertLess(spent.seconds(), 0.1)
-            self.assertGreaterEqual(guest.Spent(sleeper.pid, by_host=True).now(), before)
             sleeper.kill()
 
 
@@ -144,7 +147,7 @@ class Tours(unittest.TestCase):
         self.assertEqual(self.titles(both, suites=["trixie"], machines=["8x1"]), ["trixie/8x1: a"])
 
     def test_apart(self):
-        for keys in ({"kernel_args": "x"}, {"cost": True}, {"image": "service"}, {"instruction_nsec": 1}, {"alone": True}):
+        for keys in ({"kernel_args": "x"}, {"cost": True}, {"image": "service"}, {"parallel": True}, {"alone": True}):
             with self.subTest(keys=keys):
                 self.assertEqual(self.titles(self.make("a"), self.make("b", **keys), self.make("c")),
                                  ["bookworm/2x2: a c", "bookworm/2x2: b"])
@@ -207,9 +210,10 @@ class Cases(unittest.TestCase):
         found = self.parse("Description=d\nMachine=2x2 4x1\nSuites=trixie\nCost=yes\nLimitSec=7\nCommand=a\n  b")
         self.assertEqual((found.machines, found.suites, found.cost, found.limit_sec), (["2x2", "4x1"], ["trixie"], True, 7))
         self.assertEqual(found.command, "a\nb\n")
-        self.assertEqual((found.image, found.boots, found.alone, found.instruction_nsec), ("", 1, False, 0))
-        found = self.parse("Description=d\nMachine=2x2\nInstructionNSec=4\nNumaBalancing=no\nCommand=a")
-        self.assertEqual((found.instruction_nsec, found.balancing), (4, False))
+        self.assertEqual((found.image, found.boots, found.alone, found.parallel), ("", 1, False, True))
+        found = self.parse("Description=d\nMachine=2x2\nClock=parallel\nNumaBalancing=no\nCommand=a")
+        self.assertEqual((found.parallel, found.cost, found.balancing), (True, False, False))
+        self.assertFalse(self.parse("Description=d\nMachine=2x2\nCommand=a").parallel)
         found = self.parse("Description=d\nMachine=2x2\nImage=service\nBoots=2\nCommand=a")
         self.assertEqual((found.image, found.boots, found.alone), ("service", 2, True))
         self.assertEqual(self.parse("Description=d\nMachine=all\nCommand=a").machines, machine.names())
@@ -217,7 +221,7 @@ class Cases(unittest.TestCase):
     def test_refused(self):
         for text in ("Machine=2x2\nCommand=a", "Description=d\nCommand=a", "Description=d\nMachine=2x2",
                      "Description=d\nMachine=2x2\nCommand=a\nSuites=sid", "Description=d\nMachine=2x2\nCommand=a\nImage=x",
-                     "Description=d\nMachine=2x2\nCommand=a\nLimit=3", "Description=d\nMachine=2x2\nCommand=a\nInstructionNSec=3"):
+                     "Description=d\nMachine=2x2\nCommand=a\nLimit=3", "Description=d\nMachine=2x2\nCommand=a\nClock=host"):
             with self.subTest(text=text), self.assertRaises((LabError, KeyError)):
                 self.parse(text)
 

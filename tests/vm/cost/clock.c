@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "clock.h"
+
+#include "emulator.h"
+
+#include <pthread.h>
+
+#define PSEC_PER_NSEC 1000
+
+static struct {
+    ClockCpu *const *cpus;
+    unsigned n_cpus;
+    int64_t slice_psec;
+    int64_t wake_psec;
+    pthread_t thread;     /* the CPUs' */
+    int64_t guest_psec;   /* shared by all threads: atomic */
+    int64_t skipped_nsec; /* by what the clock was already set forward: atomic */
+    int64_t end_psec;     /* of the slice */
+    int64_t skew_max_psec;
+    bool advancing;
+    bool ran; /* a CPU has had a turn since the slice was set */
+    uint64_t slices;
+    uint64_t drained; /* slices, when disks were drained last */
+} the;
+
+int64_t clock_cpu_psec(const ClockCpu *c)
+{
+    return the.end_psec - c->left_psec;
+}
+
+static void set_cpu_psec(ClockCpu *c, int64_t psec)
+{
+    c->left_psec = the.end_psec - psec;
+}
+
+static int64_t guest_psec(void)
+{
+    return __atomic_load_n(&the.guest_psec, __ATOMIC_SEQ_CST);
+}
+
+static bool in_cpus_thread(void)
+{
+    return pthread_equal(pthread_self(), the.thread);
+}
+
+/* NULL: none, or not in this thread. */
+static ClockCpu *running(void)
+{
+    void *cpu = in_cpus_thread() ? emulator_running_cpu() : NULL;
+
+    for (unsigned i = 0; cpu && i < the.n_cpus; i++) {
+        if (the.cpus[i]->cpu == cpu)
+            return the.cpus[i];
+    }
+    return NULL;
+}
+
+/* QEMU passes over idle time by a bias of its own clock. */
+static void follow_skips(void)
+{
+    int64_t skipped = emulator_skipped_nsec();
+    int64_t known = __atomic_load_n(&the.skipped_nsec, __ATOMIC_SEQ_CST);
+
+    if (skipped != known && __atomic_compare_exchange_n(&the.skipped_nsec, &known, skipped, false,
+                                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        (void)__atomic_add_fetch(&the.guest_psec, (skipped - known) * PSEC_PER_NSEC, __ATOMIC_SEQ_CST);
+}
+
+/* The time of the CPU that is behind; INT64_MAX when all are idle. One that was, and is not any more, does not begin before
+ * the clock. */
+static int64_t behind_psec(void)
+{
+    int64_t first = INT64_MAX, last = INT64_MIN, now = guest_psec();
+
+    for (unsigned i = 0; i < the.n_cpus; i++) {
+        ClockCpu *c = the.cpus[i];
+        int64_t psec;
+
+        if (emulator_cpu_idle(c->cpu)) {
+            c->was_idle = true;
+            continue;
+        }
+        if (c->was_idle && clock_cpu_psec(c) < now)
+            set_cpu_psec(c, now);
+        c->was_idle = false;
+        psec = clock_cpu_psec(c);
+        first = psec < first ? psec : first;
+        last = psec > last ? psec : last;
+    }
+    if (last > first && last - first > the.skew_max_psec)
+        the.skew_max_psec = last - first;
+    return first;
+}
+
+static void set_end(int64_t psec)
+{
+    for (unsigned i = 0; i < the.n_cpus; i++)
+        the.cpus[i]->left_psec += psec - the.end_psec;
+    the.end_psec = psec;
+}
+
+/* Between two rounds of turns: moves the clock up to the CPU that is behind, and the end of the slice away from the clock, neither
+ * past the next timer. In the CPUs' thread. */
+static void advance(void)
+{
+    int64_t behind = behind_psec(), now = guest_psec(), deadline_nsec, timer = INT64_MAX, end;
+
+    the.slices++;
+    the.advancing = true;
+    deadline_nsec = emulator_deadline_nsec();
+    the.advancing = false;
+    /* Timers know whole nanoseconds. */
+    if (deadline_nsec >= 0)
+        timer = (now / PSEC_PER_NSEC + deadline_nsec) * PSEC_PER_NSEC;
+    if (behind != INT64_MAX) {
+        behind = behind < timer ? behind : timer;
+        if (behind > now) {
+            now = behind;
+            __atomic_store_n(&the.guest_psec, now, __ATOMIC_SEQ_CST);
+        }
+    }
+    end = now + the.slice_psec;
+    set_end(end < timer ? end : timer);
+}
+
+int64_t clock_now_psec(void)
+{
+    const ClockCpu *c;
+
+    follow_skips();
+    c = running();
+    if (c)
+        return clock_cpu_psec(c);
+    /* QEMU asks what time it is between two rounds. */
+    if (the.ran && !the.advancing && in_cpus_thread() && emulator_locked()) {
+        the.ran = false;
+        advance();
+    }
+    return guest_psec();
+}
+
+static int64_t clock_nsec(void)
+{
+    return clock_now_psec() / PSEC_PER_NSEC;
+}
+
+static bool may_run(void *cpu)
+{
+    the.ran = true;
+    for (unsigned i = 0; i < the.n_cpus; i++) {
+        if (the.cpus[i]->cpu == cpu && the.cpus[i]->left_psec > 0) {
+            the.cpus[i]->turns++;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void interrupted(void *cpu)
+{
+    const ClockCpu *by;
+    int64_t from;
+
+    follow_skips();
+    by = running();
+    from = (by ? clock_cpu_psec(by) : guest_psec()) + the.wake_psec;
+    for (unsigned i = 0; i < the.n_cpus; i++) {
+        ClockCpu *c = the.cpus[i];
+
+        if (c->cpu != cpu || !emulator_cpu_idle(cpu))
+            continue;
+        if (clock_cpu_psec(c) < from)
+            set_cpu_psec(c, from);
+        c->wakes++;
+    }
+}
+
+/* What disks have to do is done before idle time is passed over: it takes none of the guest's, rather than as much as the host
+ * likes. Nothing was begun since when nobody has run since. */
+static void idle(void)
+{
+    if (the.drained == the.slices || in_cpus_thread() || !emulator_locked())
+        return;
+    the.drained = the.slices;
+    emulator_drain_disks();
+}
+
+void clock_take(ClockCpu *c, int64_t psec)
+{
+    c->left_psec -= psec;
+    if (c->left_psec <= 0)
+        emulator_end_turn(c->cpu);
+}
+
+int64_t clock_skew_max_psec(void)
+{
+    return the.skew_max_psec;
+}
+
+const char *clock_start(ClockCpu *const *cpus, unsigned n_cpus, int64_t slice_psec, int64_t wake_psec)
+{
+    static const EmulatorHooks hooks = {
+        .clock = clock_nsec, .may_run = may_run, .interrupted = interrupted, .idle = idle};
+    int64_t skipped = emulator_skipped_nsec();
+
+    the.cpus = cpus;
+    the.n_cpus = n_cpus;
+    the.slice_psec = slice_psec;
+    the.wake_psec = wake_psec;
+    the.thread = pthread_self();
+    the.skipped_nsec = skipped;
+    /* No instruction was executed yet, so that QEMU's clock is what it was set forward by. */
+    the.guest_psec = the.end_psec = skipped * PSEC_PER_NSEC;
+    for (unsigned i = 0; i < n_cpus; i++)
+        cpus[i]->left_psec = 0;
+    return emulator_hook(&hooks);
+}
