@@ -13,7 +13,9 @@ if VERB == "soft-reboot":
     # That unmounts the disk of the build, which only the initial RAM disk mounts.
     directory = pathlib.Path("/etc/systemd/system/lab.service.d")
     directory.mkdir()
-    (directory / "mount.conf").write_text("[Service]\nExecStartPre=mount -o ro /dev/vdb /lab\n", encoding="ascii")
+    mounts = pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    disk = next(words[0] for words in map(str.split, mounts) if words[1] == "/lab")
+    (directory / "mount.conf").write_text(f"[Service]\nExecStartPre=mount -o ro {disk} /lab\n", encoding="ascii")
 print(f"# systemctl {VERB}", flush=True)
 os.sync()
 subprocess.run(["systemctl", "--no-block", VERB], check=True)

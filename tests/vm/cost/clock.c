@@ -20,8 +20,6 @@ static struct {
     int64_t skew_max_psec;
     bool advancing;
     bool ran; /* a CPU has had a turn since the slice was set */
-    uint64_t slices;
-    uint64_t drained; /* slices, when disks were drained last */
 } the;
 
 int64_t clock_cpu_psec(const ClockCpu *c)
@@ -106,7 +104,6 @@ static void advance(void)
 {
     int64_t behind = behind_psec(), now = guest_psec(), deadline_nsec, timer = INT64_MAX, end;
 
-    the.slices++;
     the.advancing = true;
     deadline_nsec = emulator_deadline_nsec();
     the.advancing = false;
@@ -176,16 +173,6 @@ static void interrupted(void *cpu)
     }
 }
 
-/* What disks have to do is done before idle time is passed over: it takes none of the guest's, rather than as much as the host
- * likes. Nothing was begun since when nobody has run since. */
-static void idle(void)
-{
-    if (the.drained == the.slices || in_cpus_thread() || !emulator_locked())
-        return;
-    the.drained = the.slices;
-    emulator_drain_disks();
-}
-
 void clock_take(ClockCpu *c, int64_t psec)
 {
     c->left_psec -= psec;
@@ -200,8 +187,7 @@ int64_t clock_skew_max_psec(void)
 
 const char *clock_start(ClockCpu *const *cpus, unsigned n_cpus, int64_t slice_psec, int64_t wake_psec)
 {
-    static const EmulatorHooks hooks = {
-        .clock = clock_nsec, .may_run = may_run, .interrupted = interrupted, .idle = idle};
+    static const EmulatorHooks hooks = {.clock = clock_nsec, .may_run = may_run, .interrupted = interrupted};
     int64_t skipped = emulator_skipped_nsec();
 
     the.cpus = cpus;

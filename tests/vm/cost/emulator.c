@@ -25,7 +25,6 @@ static const uint8_t known_build[] = {0xe5, 0x58, 0x8a, 0x4a, 0xe9, 0xdc, 0x72, 
 #define CPU_DECREMENTER       0x2bb8 /* uint16_t, the lower half of what translated code counts down */
 #define TIMERS_BIAS           0x28   /* int64_t, nanoseconds */
 /* And functions in its table of an accelerator's. */
-#define OPS_IDLE      (0x88 / sizeof(void *))
 #define OPS_INTERRUPT (0xb8 / sizeof(void *))
 #define OPS_CLOCK     (0xc0 / sizeof(void *))
 #define OPS_TICKS     (0xd0 / sizeof(void *))
@@ -46,7 +45,6 @@ QEMU_HAS void *qemu_get_cpu(int index);
 QEMU_HAS bool cpu_has_work(void *cpu);
 QEMU_HAS void cpu_exit(void *cpu);
 QEMU_HAS bool bql_locked(void);
-QEMU_HAS void bdrv_drain_all(void);
 QEMU_HAS void tcg_cflags_set(void *cpu, uint32_t flags);
 QEMU_HAS int64_t icount_get(void);
 QEMU_HAS void icount_prepare_for_run(void *cpu, int64_t budget);
@@ -127,14 +125,6 @@ static void handle_interrupt(void *cpu, int mask)
     icount_handle_interrupt(cpu, mask);
 }
 
-static bool cpu_thread_is_idle(void *cpu)
-{
-    if (cpu_has_work(cpu))
-        return false;
-    hooks.idle();
-    return true;
-}
-
 /* Writes a jump to `by` over the beginning of `function`. */
 static int replace(void *function, void *by)
 {
@@ -162,7 +152,6 @@ const char *emulator_hook(const EmulatorHooks *h)
         return "QEMU's code cannot be written to";
     ops[OPS_CLOCK] = (void *)hooks.clock;
     ops[OPS_TICKS] = (void *)hooks.clock;
-    ops[OPS_IDLE] = (void *)cpu_thread_is_idle;
     ops[OPS_INTERRUPT] = (void *)handle_interrupt;
     return NULL;
 }
@@ -213,9 +202,4 @@ int64_t emulator_deadline_nsec(void)
 bool emulator_locked(void)
 {
     return bql_locked();
-}
-
-void emulator_drain_disks(void)
-{
-    bdrv_drain_all();
 }

@@ -20,9 +20,6 @@ typedef struct EmulatorHooks {
     bool (*may_run)(void *cpu);
     /* A CPU gets an interrupt, of its own or of another CPU's making, or a device's. From any thread. */
     void (*interrupted)(void *cpu);
-    /* A halted CPU without work is asked for. From any thread; without work for any, the main loop is about to pass over the
-     * time to the next timer. */
-    void (*idle)(void);
 } EmulatorHooks;
 
 /* Why this QEMU is not served: one line, or NULL when it is. */
@@ -53,6 +50,3 @@ int64_t emulator_deadline_nsec(void);
 
 /* Whether this thread has QEMU's lock. */
 bool emulator_locked(void);
-
-/* Completes what the disks have to do. From the main loop, with QEMU's lock. */
-void emulator_drain_disks(void);

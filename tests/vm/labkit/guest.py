@@ -20,7 +20,9 @@ CPU = "max,vendor=GenuineIntel,-erms,-fsrm,-la57,-smap,level=0x1e"
 # a starved host seems to do the same.
 KERNEL_ARGS = ("console=ttyS0 quiet panic=-1 oops=panic sysctl.kernel.panic_on_rcu_stall=1 psi=1 schedstats=enable "
                "mitigations=off tsc=reliable clocksource=tsc no_timer_check nowatchdog nokaslr random.trust_cpu=on "
-               "systemd.show_status=0 systemd.getty_auto=no")
+               "systemd.show_status=0 systemd.getty_auto=no swiotlb=noforce")
+# What the guest prints is taken while it waits, and not when the host gets to it.
+AT_ONCE = "vectors=0,ioeventfd=off"
 # Nanoseconds that an instruction takes where CPUs take turns and share them: together they have the speed of one of 500 MHz, and a
 # second of busy ones takes some three of a host's CPU; with eight, daemons look at processes so slowly that they give up where a machine
 # would not.
@@ -87,14 +89,11 @@ class Guest:
 
     # Without MSI-X (vectors=0): QEMU 7.2 aborted in some boots while the kernel masks its table (msix_table_mmio_write).
     def argv(self, interactive: bool = False) -> list[str]:
-        args = [*emulator.ensure(), "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35",
-                *self.clock(), "-cpu", CPU + (PARALLEL_CPU if self.plugin else ""), *machine.qemu_arguments(self.machine),
+        args = [*emulator.ensure(), "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35,nvdimm=on",
+                *self.clock(), "-cpu", CPU + (PARALLEL_CPU if self.plugin else ""), *machine.qemu_arguments(self.machine), *self.disks(),
                 "-kernel", str(self.image.kernel), "-initrd", str(self.image.initrd),
                 "-append", " ".join([KERNEL_ARGS, *([PARALLEL_KERNEL_ARGS] if self.plugin else []), self.kernel_args]).strip(),
-                "-drive", f"file={self.image.root},format=raw,if=none,id=root,snapshot=on,cache=unsafe",
-                "-device", "virtio-blk-pci,drive=root,vectors=0",
-                "-drive", f"file={self.disk},format=raw,if=none,id=lab,readonly=on",
-                "-device", "virtio-blk-pci,drive=lab,vectors=0", "-device", "virtio-serial-pci,vectors=0",
+                "-device", f"virtio-serial-pci,{AT_ONCE}",
                 "-chardev", f"file,id=out,path={self.logs / 'output'}", "-device", "virtserialport,chardev=out,name=lab"]
         if self.boots == 1:
             args.append("-no-reboot")
@@ -104,6 +103,16 @@ class Guest:
             args += ["-serial", f"file:{self.logs / 'console'}"]
         if self.plugin:
             args += ["-plugin", self.plugin]
+        return args
+
+    def disks(self) -> list[str]:
+        """The root file system, which forgets what is written, and /lab. Both are memory, so that reading takes the time of the CPU that
+        reads, and none of the host's."""
+        sizes_mb = [-(-path.stat().st_size >> 20) for path in (self.image.root, self.disk)]
+        args = ["-m", f"slots=2,maxmem={sum(self.machine.memory_mb) + sum(sizes_mb)}M"]
+        for name, path, size_mb in zip(("root", "lab"), (self.image.root, self.disk), sizes_mb):
+            args += ["-object", f"memory-backend-file,id={name},mem-path={path},size={size_mb}M,share=off,prealloc=off",
+                     "-device", f"nvdimm,id=nv-{name},memdev={name}"]
         return args
 
     def clock(self) -> tuple[str, ...]:

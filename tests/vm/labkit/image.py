@@ -33,11 +33,13 @@ EXTRA = {
     },
 }
 # In the initial RAM disk, with what they depend on. crc32c is asked for by ext4 without depending on it.
-MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "ext4", "crc32c_generic")
+MODULES = ("virtio_pci", "virtio_console", "nfit", "nd_pmem", "ext4", "crc32c_generic")
 RECIPE_FILES = ("customize.sh", "init", "lab.service")
 
 # Unpacks the tar of the packages, takes the kernel out, and makes a file system of the rest. One script, since it must run in
-# one user namespace. The 256 MB are for what a job writes; a job that wants more finds the disk full.
+# one user namespace. The 256 MB are for what a job writes; a job that wants more finds the disk full. A disk is memory of the guest, and
+# that comes in parts of DISK_MB.
+DISK_MB = 128
 DISK_SCRIPT = """
     set -eu
     export PATH="$PATH:/usr/sbin:/sbin"
@@ -45,8 +47,8 @@ DISK_SCRIPT = """
     mkdir root
     tar -C root --exclude='./dev/*' -xf root.tar
     mv root/lab-boot boot
-    size=$(du -sm root | cut -f 1)
-    mke2fs -q -t ext4 -O ^has_journal -m 0 -d root root.ext4 $((size * 11 / 10 + 256))m
+    size=$(($(du -sm root | cut -f 1) * 11 / 10 + 256))
+    mke2fs -q -t ext4 -L root -O ^has_journal -m 0 -d root root.ext4 $(((size + $2 - 1) / $2 * $2))m
     rm -rf root
 """
 
@@ -108,7 +110,7 @@ def build(image: Image) -> None:
         work, log = pathlib.Path(name), IMAGES / f"{image.name}.log"
         log.unlink(missing_ok=True)
         bootstrap_image(image, work, log)
-        run_logged([*as_owner(), "sh", "-c", DISK_SCRIPT, "sh", name], log, LabError)
+        run_logged([*as_owner(), "sh", "-c", DISK_SCRIPT, "sh", name, str(DISK_MB)], log, LabError)
         boot = work / "boot"
         (work / "initrd").write_bytes(make_initrd(boot))
         kernel = next((boot / "boot").glob("vmlinuz-*"))

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 
 from . import SOURCE, VM, LabError
+from .image import DISK_MB
 
 INTERPRETER = b"/lib64/ld-linux-x86-64.so.2"
 OUR_INTERPRETER = b"/lab/lib/ld.so"
@@ -92,9 +93,10 @@ def make_disk(build: pathlib.Path, info: dict, cases, packages: list[pathlib.Pat
     root, disk = work / "lab", work / "lab.ext4"
     stage(build, info, cases, packages, root)
     size_mb = sum(path.stat().st_size for path in root.rglob("*") if path.is_file()) // (1 << 20) * 11 // 10 + 8
+    size_mb = -(-size_mb // DISK_MB) * DISK_MB
     # Everything belongs to root in the guest, whoever packs it.
     prefix = [] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--"]
-    argv = [*prefix, "mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-d", str(root), str(disk), f"{size_mb}m"]
+    argv = [*prefix, "mke2fs", "-q", "-t", "ext4", "-L", "lab", "-O", "^has_journal", "-m", "0", "-d", str(root), str(disk), f"{size_mb}m"]
     env = dict(os.environ, PATH=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     run = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
     if run.returncode:

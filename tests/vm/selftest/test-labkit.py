@@ -95,9 +95,11 @@ class Series(unittest.TestCase):
 
 class Guests(unittest.TestCase):
     def argv(self, **options) -> list[str]:
-        disk = pathlib.Path("disk")
-        bare = image.Image("bookworm", "", "bookworm", disk, disk, disk)
-        with unittest.mock.patch.object(emulator, "ensure", return_value=["newer", "-L", "data"]):
+        with tempfile.NamedTemporaryFile() as file, \
+                unittest.mock.patch.object(emulator, "ensure", return_value=["newer", "-L", "data"]):
+            file.truncate(128 << 20)
+            disk = pathlib.Path(file.name)
+            bare = image.Image("bookworm", "", "bookworm", disk, disk, disk)
             return guest.Guest(bare, machine.load("2x2"), disk, pathlib.Path("logs"), **options).argv()
 
     def test_clocks(self):
