@@ -13,7 +13,6 @@ import subprocess
 import sys
 import time
 
-import tap
 from programs import PROGRAMS
 from systems import SYSTEMS, TUNABLES
 
@@ -22,8 +21,8 @@ FIGURES = ("seconds", "operations", "local_end", "local90_s", "local95_s", "rate
            "recovered_s", "stall_worst_s", "stalls")
 # Of those that would take long to touch what they have.
 WARM_BYTES = {"stall": "64M", "stall-pair": "64M"}
-# Of the work; for seconds in which somebody who places gets to do all there is to do.
-WARM_SCALE = 0.15
+# Of the work; for the seconds in which somebody who places gets to do all there is to do.
+WARM_SCALE = 1
 
 
 def counters(system):
@@ -41,7 +40,7 @@ def measure(pair):
     program = PROGRAMS[pair["workload"]]
     os.sync()
     pathlib.Path("/proc/sys/vm/drop_caches").write_text("3", encoding="ascii")
-    # What a daemon runs for the first time is read from disk and translated first. One that is measured has run before.
+    # What a daemon runs for the first time is read from disk first. One that is measured has run before.
     if program.memory:
         with SYSTEMS[pair["system"]](program) as system:
             program.run({**pair, "scale": WARM_SCALE, "window": 254, "bytes": WARM_BYTES.get(pair["workload"], pair["bytes"])},
@@ -60,11 +59,7 @@ def measure(pair):
 
 
 def warm_up(pairs):
-    """The host gives a guest its memory when it is touched first, and code is translated when it is run first."""
-    short = {"window": "none", "scale": 0.01, "bytes": ""}
-    for number, mb in enumerate(tap.info()["machine"]["memory_mb"]):
-        if mb:
-            PROGRAMS["numa02"].run({**short, "memory": f"node:{number}", "bytes": f"{mb * 6 // 10}M"})
+    """The first run of a program reads it from the disk."""
     for workload in dict.fromkeys(pair["workload"] for pair in pairs):
         PROGRAMS[workload].run({"window": 254, "scale": 0.02, "bytes": WARM_BYTES.get(workload, ""), "memory": "main"})
 

@@ -3,7 +3,8 @@
 
 A round is a guest for each chosen workload, in which it runs once under every chosen system; what the systems are, and what is
 measured in the guest, is in cases/placement.py. Rounds begin with another system each. Guests have a clock of their own (cost/README.md),
-so that as many run side by side as the host has CPUs, and none is the slower for it.
+so that as many run side by side as the host has CPUs, and none is the slower for it. A round that is repeated gives the same figures; each has a
+seed of its own, so that rounds differ as boots of a machine do.
 """
 
 import argparse
@@ -216,7 +217,7 @@ def table(lines: list[dict]) -> str:
 def run_guest(number: int, workload: str, pairs: list[dict], args) -> tour.Result:
     command = f"python3 cases/placement.py {shlex.quote(json.dumps(pairs))}\n"
     found = case.Case(f"bench-placement-{workload}-{number + 1}", "placement benchmark", [args.machine], [args.suite], command,
-                      kernel_args=args.kernel_args, parallel=True, cost=True, cost_args=args.cost_args,
+                      kernel_args=args.kernel_args, parallel=True, cost=True, cost_args=args.cost_args, seed=number + 1,
                       limit_sec=int(120 + len(pairs) * RUN_SEC * max(args.scale, 0.5)))
 
     def progress(line: str) -> None:

@@ -16,7 +16,7 @@ CLOCKS = ("turns", "parallel")
 @dataclass(frozen=True)
 class Case:
     """`parallel`: CPUs run at the same time, by a clock of the lab's own; they do where memory has its `cost`. `balancing`: whether the kernel
-    may balance NUMA memory during the job."""
+    may balance NUMA memory during the job. `seed`: of what the guest takes for chance: the layout of address spaces, and hashes."""
 
     name: str
     description: str
@@ -33,6 +33,7 @@ class Case:
     image: str = ""
     boots: int = 1
     alone: bool = False
+    seed: int = 1
 
 
 def names(directory: pathlib.Path = VM / "cases") -> list[str]:

@@ -27,8 +27,8 @@ AT_ONCE = "vectors=0,ioeventfd=off"
 # second of busy ones takes some three of a host's CPU; with eight, daemons look at processes so slowly that they give up where a machine
 # would not.
 TURNS = ("-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off")
-# Where the plugin keeps the time (cost/README.md). Nothing of the guest may follow from the host's clock or from chance.
-PARALLEL = ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-seed", "1", "-rtc", "base=2026-01-01,clock=vm")
+# Where the plugin keeps the time (cost/README.md). Nothing of the guest may follow from the host's clock.
+PARALLEL = ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm")
 # Idle CPUs halt: one that waits by MWAIT would be busy.
 PARALLEL_CPU, PARALLEL_KERNEL_ARGS = ",-monitor", "idle=halt"
 # By the host's clock: a shell.
@@ -71,8 +71,8 @@ class Ended:
 
 @dataclass
 class Guest:
-    """`limits_sec`: of each job. `plugin`: QEMU's option for the one that keeps the time of CPUs that run in parallel; without, they take
-    turns, or with `by_host` live by the host's clock."""
+    """`limits_sec`: of each job. `seed`: of what the guest takes for chance. `plugin`: QEMU's option for the one that keeps the time of
+    CPUs that run in parallel; without, they take turns, or with `by_host` live by the host's clock."""
 
     image: Image
     machine: machine.Machine
@@ -84,12 +84,13 @@ class Guest:
     boot_limit_sec: int = 150
     boots: int = 1
     by_host: bool = False
+    seed: int = 1
     on_line: object = None
     rest: str = field(default="", init=False)
 
     # Without MSI-X (vectors=0): QEMU 7.2 aborted in some boots while the kernel masks its table (msix_table_mmio_write).
     def argv(self, interactive: bool = False) -> list[str]:
-        args = [*emulator.ensure(), "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35,nvdimm=on",
+        args = [*emulator.ensure(), "-nodefaults", "-no-user-config", "-display", "none", "-seed", str(self.seed), "-machine", "q35,nvdimm=on",
                 *self.clock(), "-cpu", CPU + (PARALLEL_CPU if self.plugin else ""), *machine.qemu_arguments(self.machine), *self.disks(),
                 "-kernel", str(self.image.kernel), "-initrd", str(self.image.initrd),
                 "-append", " ".join([KERNEL_ARGS, *([PARALLEL_KERNEL_ARGS] if self.plugin else []), self.kernel_args]).strip(),

@@ -19,6 +19,9 @@ OUR_INTERPRETER = b"/lab/lib/ld.so"
 # Directories of a build directory whose programs are taken, and single programs.
 PROGRAMS = ("src/daemon/*", "src/ctl/*", "tests/workloads/*", "tests/vm/contract/*", "tests/integration/bus-storm",
             "tests/integration/hang", "tests/unit/act/test-act-mover-live")
+# So that the same build gives the same disk, which the guest's clock can tell from another one.
+DISK_ID = "6e756d61-706c-4163-a5a5-6c6162646973"
+DISK_TIME = 1767225600
 PRELOADED = pathlib.Path("tests/campaign/kill-at.so")
 
 
@@ -96,8 +99,11 @@ def make_disk(build: pathlib.Path, info: dict, cases, packages: list[pathlib.Pat
     size_mb = -(-size_mb // DISK_MB) * DISK_MB
     # Everything belongs to root in the guest, whoever packs it.
     prefix = [] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--"]
-    argv = [*prefix, "mke2fs", "-q", "-t", "ext4", "-L", "lab", "-O", "^has_journal", "-m", "0", "-d", str(root), str(disk), f"{size_mb}m"]
-    env = dict(os.environ, PATH=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    argv = [*prefix, "mke2fs", "-q", "-t", "ext4", "-L", "lab", "-U", DISK_ID, "-E", f"hash_seed={DISK_ID}", "-O", "^has_journal", "-m", "0",
+            "-d", str(root), str(disk), f"{size_mb}m"]
+    for path in root.rglob("*"):
+        os.utime(path, (DISK_TIME, DISK_TIME), follow_symlinks=False)
+    env = dict(os.environ, E2FSPROGS_FAKE_TIME=str(DISK_TIME), PATH=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     run = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
     if run.returncode:
         raise LabError(f"mke2fs: {run.stderr.strip()}")

@@ -92,7 +92,7 @@ def prepare(tour: Tour, build: pathlib.Path, work: pathlib.Path, logs: pathlib.P
             "qemu": list(qemu)}
     disk = pack.make_disk(build, info, tour.cases, packages, work)
     return guest.Guest(disk_image, shape, disk, logs, first.kernel_args, plugin_option(first, shape, build, logs),
-                       [case.limit_sec for case in tour.cases], first.boot_limit_sec, first.boots)
+                       [case.limit_sec for case in tour.cases], first.boot_limit_sec, first.boots, seed=first.seed)
 
 
 def log_directory(build: pathlib.Path, name: str) -> pathlib.Path:
