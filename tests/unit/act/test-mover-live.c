@@ -243,25 +243,37 @@ static void test_order(void **state)
     end_child(live);
 }
 
+/* More than one, as what is isolated for a moment, by khugepaged or by reclaim, is left to the next order. */
+#define ORDERS_MAX 10U
+
+/* Has all of the child's memory moved, from wherever else it is. */
+static void bring_all(Live *live, int node)
+{
+    uint64_t moved = 0;
+
+    for (unsigned i = 0; i < ORDERS_MAX && moved < PRIVATE_BYTES + SHARED_BYTES; i++) {
+        MoverResult result = carry_out(live, node);
+
+        assert_int_equal(result.outcome, MOVER_DONE);
+        moved += result.account.moved_bytes;
+    }
+    assert_true(moved >= PRIVATE_BYTES + SHARED_BYTES);
+}
+
 /* Between two nodes; with one node, it is there already. */
 static void test_there_and_back(void **state)
 {
     Live *live = *state;
     int here = memory_node(live, -1), there = memory_node(live, here);
-    MoverResult result;
 
     if (!is_allowed())
         skip();
     start_child(live);
     assert_int_equal(carry_out(live, here).outcome, MOVER_DONE);
-    for (int i = 0; i < 4; i++) {
-        result = carry_out(live, i % 2 || there < 0 ? here : there);
-        assert_int_equal(result.outcome, MOVER_DONE);
-        if (there < 0)
-            assert_int_equal(result.account.n_calls, 0);
-        else
-            assert_true(result.account.moved_bytes >= PRIVATE_BYTES + SHARED_BYTES);
-    }
+    if (there < 0)
+        assert_int_equal(carry_out(live, here).account.n_calls, 0);
+    for (int i = 0; i < 4 && there >= 0; i++)
+        bring_all(live, i % 2 ? here : there);
     end_child(live);
 }
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The cost plugin makes memory as slow as the machine file says: a pointer chase between all nodes, several times."""
+"""The guest's clock and the prices of its memory are what the plugin was told: a pointer chase between all nodes, and a gauge of everything
+else, several times. What a wrong price does to it is in selftest/drift.case."""
 
 import json
 import pathlib
@@ -9,18 +10,31 @@ import unittest
 import tap
 
 NODES = pathlib.Path("/sys/devices/system/node")
-# Runs that are compared, one after the other; before the first there is one that does not count: translations were thrown
-# away when prices were switched on, the host gives the guest its memory only now, and the last units of the boot still run.
-ROUNDS = 5
-LAPS = 5
-# A lap around the 64 pairs of 8 nodes takes 5 s.
+# Runs that are compared, one after the other; before the first there is one that does not count, in which programs come from the disk.
+ROUNDS = 3
+# A lap around the 64 pairs of 8 nodes takes long.
 NODES_LARGE = 8
-LAPS_LARGE = 2
-# What the lab promises: ratios of remote to local latency within 10 %, runs within 5 % of each other.
-RATIO_ERROR_MAX = 0.10
-SPREAD_MAX = 0.05
-# 90 ns, scaled by 4: the default of the plugin, which the case does not change.
-LOCAL_NSEC = 360
+KIB, LAPS = 8192, 3
+KIB_LARGE, LAPS_LARGE = 4096, 2
+# What the lab promises: runs within 0.5 % of each other, and prices within 2.5 % of what was asked for; the rest are instructions, walks and
+# ticks. What the kernel has a part in changes with it.
+SPREAD_MAX = 0.005
+PRICE_ERROR_MAX = 0.025
+KERNEL_ERROR_MAX = 0.10
+# The plugin's defaults (cost/README.md), which the case does not change: 90 ns of memory, 0.3 ns of an instruction, 0.08 of the price for the
+# next line of a stream, scaled by 4.
+SCALE = 4
+LOCAL_NSEC = 90 * SCALE
+INSTRUCTION_NSEC = 0.3 * SCALE
+STREAM = 0.08
+# Of the gauge's loops.
+SPIN_INSTRUCTIONS = 2
+READ_INSTRUCTIONS = 4
+# On 2x2, 2026-11-24: kernel 6.1.0-56 and 6.12.107.
+KERNEL_NSEC = {
+    "bookworm": {"call_nsec": 408, "round_trip_near_nsec": 33900, "round_trip_far_nsec": 69200, "move_huge_nsec": 4880000, "boot_nsec": 3.04e9},
+    "trixie": {"call_nsec": 405, "round_trip_near_nsec": 36200, "round_trip_far_nsec": 73800, "move_huge_nsec": 5560000, "boot_nsec": 3.11e9},
+}
 
 
 def distances() -> dict[int, list[int]]:
@@ -31,11 +45,15 @@ def distances() -> dict[int, list[int]]:
     return found
 
 
-def chase(laps: int) -> dict[tuple[int, int], float]:
+def chase(kib: int, laps: int) -> dict[tuple[int, int], float]:
     """Nanoseconds by node of the CPU and of the memory."""
-    argv = ["chase", "--charge", "--kib", "4096", "--laps", str(laps)]
+    argv = ["chase", "--charge", "--kib", str(kib), "--laps", str(laps)]
     run = subprocess.run(argv, capture_output=True, text=True, check=True)
     return {(pair["cpu_node"], pair["memory_node"]): pair["nsec"] for pair in json.loads(run.stdout)["pairs"]}
+
+
+def gauge() -> dict[str, float]:
+    return json.loads(subprocess.run(["gauge"], capture_output=True, text=True, check=True).stdout)
 
 
 def median(values: list[float]) -> float:
@@ -50,12 +68,15 @@ def spread(values: list[float]) -> float:
 class Calibration(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
+        cls.boot_nsec = float(pathlib.Path("/proc/uptime").read_text(encoding="ascii").split()[0]) * 1e9
         cls.distances = distances()
-        laps = LAPS_LARGE if len(cls.distances) >= NODES_LARGE else LAPS
-        chase(laps)
-        rounds = [chase(laps) for _ in range(ROUNDS)]
+        size = (KIB_LARGE, LAPS_LARGE) if len(cls.distances) >= NODES_LARGE else (KIB, LAPS)
+        chase(*size)
+        rounds = [chase(*size) for _ in range(ROUNDS)]
         cls.runs = {pair: [nsec[pair] for nsec in rounds] for pair in rounds[0]}
         cls.nsec = {pair: median(runs) for pair, runs in cls.runs.items()}
+        gauge()
+        cls.gauges = [gauge() for _ in range(ROUNDS)]
         cls.report()
 
     @classmethod
@@ -67,6 +88,15 @@ class Calibration(unittest.TestCase):
                               "median_nsec": nsec,
                               "spread": round(spread(cls.runs[cpu, memory]), 4), "ratio": round(nsec / local, 3),
                               "configured_ratio": distance / 10}), flush=True)
+        for figures in cls.gauges:
+            print(json.dumps({"workload": "gauge", "machine": tap.info()["machine"]["name"], "boot_nsec": cls.boot_nsec, **figures}),
+                  flush=True)
+
+    def gauged(self, key: str) -> float:
+        return median([figures[key] for figures in self.gauges])
+
+    def near(self, value: float, expected: float, error_max: float) -> None:
+        self.assertLess(abs(value / expected - 1), error_max, f"{value}, expected {expected}")
 
     def test_all_pairs(self):
         """With a node's CPUs and memory left out, this would say nothing."""
@@ -76,19 +106,41 @@ class Calibration(unittest.TestCase):
     def test_local(self):
         for node in self.distances:
             with self.subTest(node=node):
-                self.assertGreater(self.nsec[node, node], LOCAL_NSEC * (1 - RATIO_ERROR_MAX))
-                self.assertLess(self.nsec[node, node], LOCAL_NSEC * (1 + RATIO_ERROR_MAX))
+                self.near(self.nsec[node, node], LOCAL_NSEC, PRICE_ERROR_MAX)
 
     def test_ratios(self):
         for (cpu, memory), nsec in self.nsec.items():
             with self.subTest(cpu_node=cpu, memory_node=memory):
-                ratio, configured = nsec / self.nsec[cpu, cpu], self.distances[cpu][memory] / 10
-                self.assertLess(abs(ratio / configured - 1), RATIO_ERROR_MAX, f"ratio {ratio:.2f}, configured {configured:.2f}")
+                self.near(nsec / self.nsec[cpu, cpu], self.distances[cpu][memory] / 10, PRICE_ERROR_MAX)
 
     def test_spread(self):
         for pair, runs in self.runs.items():
             with self.subTest(pair=pair):
                 self.assertLess(spread(runs), SPREAD_MAX, runs)
+        for key in self.gauges[0]:
+            with self.subTest(gauge=key):
+                runs = [figures[key] for figures in self.gauges]
+                self.assertLess(spread(runs), SPREAD_MAX, runs)
+
+    def test_instructions(self):
+        """All CPUs at once do as much each as one alone."""
+        for key in ("spin_one_nsec", "spin_all_nsec"):
+            with self.subTest(key=key):
+                self.near(self.gauged(key), SPIN_INSTRUCTIONS * INSTRUCTION_NSEC, PRICE_ERROR_MAX)
+
+    def test_streams(self):
+        for key, memory in (("read_near_nsec", 0), ("read_far_nsec", 1)):
+            with self.subTest(key=key):
+                price = LOCAL_NSEC * self.distances[0][memory] / 10 * STREAM
+                self.near(self.gauged(key), price + READ_INSTRUCTIONS * INSTRUCTION_NSEC, PRICE_ERROR_MAX)
+
+    def test_kernel(self):
+        """Of the machine that they were measured on."""
+        if tap.info()["machine"]["name"] != "2x2":
+            self.skipTest("known of 2x2 only")
+        for key, expected in KERNEL_NSEC[tap.info()["suite"]].items():
+            with self.subTest(key=key):
+                self.near(self.boot_nsec if key == "boot_nsec" else self.gauged(key), expected, KERNEL_ERROR_MAX)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@
  *   1. the CPU's own cache has the line, and this is a load or the CPU owns it dirty:  free
  *   2. another CPU's cache has it dirty:      0.6 local on the same node, 1.1 the latency between the nodes otherwise
  *   3. the node's LLC has it:                 llclat
- *   4. memory:                                the latency to its node, or seq of it for the next line of a stream, and its queue
+ *   4. memory:                                the latency to its node, and its queue
+ *      the next line of a stream costs only seq of 3 and 4, and its queue
  *   5. a store to a line held clean, which its last writer still holds too, costs as 2: that copy has to go
  *
  * Example, two nodes, local 450 ns, remote 900 ns: CPU 0 (node 0) stores to a line of node 0: 450. It loads it: 0. CPU 2
@@ -258,23 +259,23 @@ static uint64_t fetch(Model *m, unsigned index, const ModelAccess *a, uint32_t *
 {
     ModelCpu *cpu = &m->cpus[index];
     const ModelCpu *holder = (*entry & DIRTY) ? other_holder(m, index, a->line, *entry) : NULL;
-    uint64_t psec, wait;
+    uint64_t permille = 1000, psec, wait;
     unsigned node;
 
+    if (follows(cpu, a->line)) {
+        cpu->counters.sequential++;
+        permille = m->sequence_permille;
+    }
     if (holder) {
         *entry &= ~DIRTY;
         return charge_line(m, cpu, holder) * 1000;
     }
     if (m->has_llc && cache_has(&m->nodes[cpu->node].llc, key_of(a->line, *entry))) {
         cpu->counters.llc++;
-        return m->llc_nsec * 1000;
+        return m->llc_nsec * permille;
     }
     node = node_of(m, a->line);
-    psec = charge_memory(m, cpu, node, a->user) * 1000;
-    if (follows(cpu, a->line)) {
-        cpu->counters.sequential++;
-        psec = psec * m->sequence_permille / 1000;
-    }
+    psec = charge_memory(m, cpu, node, a->user) * permille;
     wait = bandwidth_take(&m->nodes[node].bandwidth, index, now_psec);
     cpu->counters.queue_psec += wait;
     return psec + wait;

@@ -15,7 +15,7 @@ typedef struct ModelCounters {
     uint64_t user_remote;
     uint64_t kernel_local;
     uint64_t kernel_remote;
-    uint64_t sequential; /* of those four: lines that came ahead of being asked for */
+    uint64_t sequential; /* of all below and above: lines that came ahead of being asked for */
     uint64_t line_local; /* from another CPU's cache, where it was dirty */
     uint64_t line_remote;
     uint64_t llc;

@@ -75,6 +75,12 @@ class Verdicts(unittest.TestCase):
         self.failed("bookworm/disk-full", "the job ended with status 1", "lab: about to fill the disk")
         self.assertIn("No space left on device", self.run_all.stdout)
 
+    def test_drift(self):
+        report = self.reports["bookworm/drift"]
+        wrong = {line.split()[4] for line in report if line.startswith("  not ok")}
+        self.assertEqual(wrong, {"Calibration.test_local", "Calibration.test_instructions", "Calibration.test_streams", "Calibration.test_kernel"})
+        self.assertTrue([line for line in report if "(key='round_trip_near_nsec')" in line], report)
+
     def test_early_off(self):
         self.failed("bookworm/early-off", "the job never ended", "lab: about to power off")
 
@@ -111,7 +117,7 @@ class Verdicts(unittest.TestCase):
 
     def test_the_others_go_on(self):
         self.assertEqual(self.reports["bookworm/zz-passes"][0], "passed")
-        self.assertIn("1 passed, 10 failed, 1 skipped", self.run_all.stdout)
+        self.assertIn("1 passed, 11 failed, 1 skipped", self.run_all.stdout)
         self.assertEqual(self.run_all.returncode, 1)
 
     def test_nothing_is_left(self):
