@@ -15,7 +15,7 @@ import progress
 
 sys.path.insert(0, str(progress.SOURCE / "tests" / "vm"))
 from labkit import LabError, Unavailable, guest, tour
-from labkit.case import TEST_INSTRUCTION_NSEC, Case
+from labkit.case import Case
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Portion:
     suite: str
     machine: str
     command: str
-    instruction_nsec: int = TEST_INSTRUCTION_NSEC
+    parallel: bool = False  # its CPUs run at the same time
     limit_sec: int = 3600
 
 
@@ -55,7 +55,7 @@ def make(portion: Portion, build: pathlib.Path) -> list[dict]:
 
 def in_guest(portion: Portion, build: pathlib.Path) -> tuple[list[str], list[str]]:
     case = Case(f"campaign-{portion.trials[0]}", "a portion of a campaign", [portion.machine], [portion.suite],
-                f"python3 campaign/{portion.command}\n", limit_sec=portion.limit_sec, instruction_nsec=portion.instruction_nsec)
+                f"python3 campaign/{portion.command}\n", limit_sec=portion.limit_sec, parallel=portion.parallel)
     ended = tour.run(tour.Tour(portion.suite, portion.machine, (case,)), build)[0]
     return ended.results, ended.problems and [*ended.problems, *ended.console_tail]
 

@@ -16,14 +16,14 @@ import sys
 import tempfile
 import threading
 
-from labkit import SUITES, LabError, Unavailable, bench_placement, case, guest, image, machine, note, package, tour
+from labkit import SUITES, USUAL_SUITES, LabError, Unavailable, bench_placement, case, guest, image, machine, note, package, tour
 
 SKIP = 77
 
 
 def cmd_build(args) -> int:
     """Side by side: each waits for the network or the disk half of the time."""
-    suites = args.suites or SUITES
+    suites = args.suites or USUAL_SUITES
     with concurrent.futures.ThreadPoolExecutor(len(suites) + 1) as pool:
         emulator = pool.submit(guest.version)
         for built in pool.map(image.ensure, suites):
@@ -33,7 +33,7 @@ def cmd_build(args) -> int:
 
 
 def cmd_package(args) -> int:
-    for suite in args.suites or SUITES:
+    for suite in args.suites or USUAL_SUITES:
         debs = package.ensure(suite)
         print(package.lintian(suite))
         print(*debs, sep="\n")
@@ -132,7 +132,7 @@ def parse_arguments() -> argparse.Namespace:
     build.set_defaults(call=cmd_build)
 
     packages = verbs.add_parser("package", help="build the Debian packages in a clean root, and check them with lintian")
-    packages.add_argument("suites", nargs="*", metavar="SUITE", choices=[*SUITES, []])
+    packages.add_argument("suites", nargs="*", metavar="SUITE", choices=[*USUAL_SUITES, []])
     packages.set_defaults(call=cmd_package)
 
     run = verbs.add_parser("run", help="run cases, or all")

@@ -14,7 +14,7 @@ MACHINE = INFO["machine"]
 NODES = pathlib.Path("/sys/devices/system/node")
 CPUS = pathlib.Path("/sys/devices/system/cpu")
 # The kernel's version is what the suites are there for.
-RELEASES = {"bookworm": "6.1.", "trixie": "6.12."}
+RELEASES = {"bookworm": "6.1.", "trixie": "6.12.", "backports": "7."}
 MB = 1 << 20
 # What the kernel keeps for itself before it counts: its image, and its page descriptors.
 KEPT_MB = 64

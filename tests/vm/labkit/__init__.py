@@ -7,7 +7,9 @@ import sys
 VM = pathlib.Path(__file__).resolve().parent.parent
 SOURCE = VM.parent.parent
 IMAGES = SOURCE / "build-lab" / "images"
-SUITES = ("bookworm", "trixie")
+# The last is trixie with the kernel of its backports: Debian's newest, for the asking (--suite).
+SUITES = ("bookworm", "trixie", "backports")
+USUAL_SUITES = SUITES[:2]
 
 
 class LabError(Exception):
@@ -16,6 +18,11 @@ class LabError(Exception):
 
 class Unavailable(LabError):
     """The lab cannot be had on this machine: a program or the network is missing. Tests skip, saying so."""
+
+
+def release(suite: str) -> str:
+    """The release of Debian that a suite's programs are from."""
+    return "trixie" if suite == "backports" else suite
 
 
 def note(text: str) -> None:

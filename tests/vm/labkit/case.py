@@ -5,7 +5,7 @@ import configparser
 import pathlib
 from dataclasses import dataclass
 
-from . import SUITES, VM, LabError, image, machine
+from . import SUITES, USUAL_SUITES, VM, LabError, image, machine
 
 KEYS = {"description", "machine", "suites", "kernelargs", "numabalancing", "cost", "costargs", "limitsec", "bootlimitsec", "image",
         "boots", "alone", "clock", "command"}
@@ -58,7 +58,7 @@ def parse(name: str, section: configparser.SectionProxy) -> Case:
     if unknown:
         raise LabError(f"unknown keys: {' '.join(sorted(unknown))}")
     machines = machine.names() if section["Machine"] == "all" else section["Machine"].split()
-    suites = section.get("Suites", " ".join(SUITES)).split()
+    suites = section.get("Suites", " ".join(USUAL_SUITES)).split()
     if not machines or not suites or set(suites) - set(SUITES):
         raise LabError(f"Machine= and Suites=: expected machines, and suites out of {' '.join(SUITES)}")
     variant = section.get("Image", "")

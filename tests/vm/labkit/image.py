@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 
-from . import IMAGES, VM, LabError, Unavailable, cpio, note
+from . import IMAGES, VM, LabError, Unavailable, cpio, note, release
 
 MIRROR = "http://deb.debian.org/debian"
 SECURITY = "http://security.debian.org/debian-security"
@@ -73,7 +73,7 @@ def need_programs(*names: str) -> None:
 
 
 def packages(suite: str, variant: str) -> tuple[str, ...]:
-    return (*PACKAGES, *EXTRA[variant][suite]) if variant else PACKAGES
+    return (*PACKAGES, *EXTRA[variant][release(suite)]) if variant else PACKAGES
 
 
 def recipe_hash(suite: str, variant: str) -> str:
@@ -113,7 +113,7 @@ def build(image: Image) -> None:
         run_logged([*as_owner(), "sh", "-c", DISK_SCRIPT, "sh", name, str(DISK_MB)], log, LabError)
         boot = work / "boot"
         (work / "initrd").write_bytes(make_initrd(boot))
-        kernel = next((boot / "boot").glob("vmlinuz-*"))
+        kernel = next(path for pattern in ("boot/vmlinuz-*", "usr/lib/modules/*/vmlinuz") for path in boot.glob(pattern))
         # Older ones of this name, and none of a longer name: a hash has twelve digits.
         for old in IMAGES.glob(f"{image.name}-{12 * '?'}.*"):
             old.unlink()
@@ -152,14 +152,21 @@ def bootstrap_argv(suite: str, wanted: tuple[str, ...], tar: pathlib.Path, recip
     argv = ["mmdebstrap", "--mode=auto", "--variant=minbase", "--architectures=amd64", f"--include={','.join(wanted)}",
             "--aptopt=Acquire::Retries \"3\"", "--aptopt=APT::Install-Recommends \"false\"",
             "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
-            f"--customize-hook={recipe}/customize.sh \"$1\""]
+            f"--customize-hook={recipe}/customize.sh \"$1\" {kernels(suite)}"]
     return sources(argv, suite, tar)
+
+
+def kernels(suite: str) -> str:
+    """Where its kernel is from."""
+    return suite if suite == release(suite) else f"{release(suite)}-{suite}"
 
 
 def sources(argv: list[str], suite: str, tar: pathlib.Path) -> list[str]:
     if KEYRING.exists():
         argv = [*argv, f"--keyring={KEYRING}"]
-    return [*argv, suite, str(tar), f"deb {MIRROR} {suite} main", f"deb {SECURITY} {suite}-security main"]
+    name = release(suite)
+    argv = [*argv, name, str(tar), f"deb {MIRROR} {name} main", f"deb {SECURITY} {name}-security main"]
+    return argv if suite == name else [*argv, f"deb {MIRROR} {kernels(suite)} main"]
 
 
 def private(argv: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ import re
 import tempfile
 from dataclasses import dataclass, field
 
-from . import SUITES, LabError, guest, image, machine, note, pack, package, tap
+from . import SUITES, USUAL_SUITES, LabError, guest, image, machine, note, pack, package, release, tap
 from .case import Case
 
 # A boot is repeated only when no job had begun: a job that ends its guest has failed. Under multi-threaded TCG (Cost=yes) 6.12 oopses
@@ -61,7 +61,8 @@ def plan(cases: list[Case], suites: list[str] | None = None, machines: list[str]
     groups: dict[tuple, list[Case]] = {}
     for case in cases:
         for suite in SUITES:
-            if suite not in case.suites or suite not in (suites or SUITES):
+            # What is for a release is for its newer kernels, too.
+            if not {suite, release(suite)} & set(case.suites) or suite not in (suites or USUAL_SUITES):
                 continue
             for name in machines or case.machines:
                 alone = case.name if case.alone else ""
@@ -87,7 +88,7 @@ def prepare(tour: Tour, build: pathlib.Path, work: pathlib.Path, logs: pathlib.P
     shape = machine.load(tour.machine)
     qemu = guest.version()
     disk_image = image.ensure(tour.suite, first.image)
-    packages = package.ensure(tour.suite) if first.image == "service" else []
+    packages = package.ensure(release(tour.suite)) if first.image == "service" else []
     info = {"suite": tour.suite, "cases": [case.name for case in tour.cases], "machine": shape.describe(), "cost": first.cost,
             "qemu": list(qemu)}
     disk = pack.make_disk(build, info, tour.cases, packages, work)
