@@ -141,12 +141,12 @@ static bool list_gone(void *userdata)
     return !file_exists(SLICE "/" UNIT "/cpuset.cpus");
 }
 
-/* An empty list takes the controller away with it, a moment later. Since Linux 6.2 masks then stay as they are
+/* An empty list takes the controller away with it, a moment later. Since Linux 6.2, and until a version after 6.12, masks then stay as they are
  * (contract-cpuset.c: there are other units), and a list of all CPUs does not widen them either, because it is no change.
  * Who lists all CPUs first gets them, and keeps them. */
 static void test_reset(void **state)
 {
-    bool stuck = kernel_since(6, 2);
+    bool stuck = kernel_since(6, 2) && !CPUSETS_NEWER;
     pid_t pid;
 
     need_systemd();
@@ -197,7 +197,7 @@ static int64_t stack_pages(pid_t pid, unsigned node)
     return count && count < strchr(line, '\n') ? strtoll(count + strlen(key), NULL, 10) : 0;
 }
 
-/* The first list of a unit that was running before moves nothing (contract-migrate-pages.c: there are other units); with
+/* The first list of a unit that was running before moves nothing, but on newer kernels (contract-migrate-pages.c: there are other units); with
  * every later one memory has moved when systemctl returns. */
 static void test_memory_nodes(void **state)
 {
@@ -217,7 +217,7 @@ static void test_memory_nodes(void **state)
         (void)snprintf(value, sizeof(value), "AllowedMemoryNodes=%u", node);
         set_property(UNIT, value);
         assert_int_equal(unit_list("cpuset.mems"), BIT(node));
-        assert_int_equal(stack_pages(pid, other), i == 0 ? before : 0);
+        assert_int_equal(stack_pages(pid, other), i == 0 && !CPUSETS_NEWER ? before : 0);
     }
     assert_true(stack_pages(pid, to) > 0);
 }
