@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Run by mmdebstrap when the packages are in: customize.sh ROOT RELEASE. Makes the root file system a guest of the lab, and leaves
-# the kernel of that release, unpacked and never installed, in ROOT/lab-boot, from where it is taken out again.
+# Run by mmdebstrap when the packages are in: customize.sh ROOT [RELEASE]. Makes the root file system a guest of the lab, and leaves
+# the kernel, of that release if one is named, unpacked and never installed, in ROOT/lab-boot, from where it is taken out again.
 
 set -eu
 root=$1
@@ -33,10 +33,10 @@ rm -rf "$root/var/cache/apt/archives"/*.deb "$root/usr/share/doc" "$root/usr/sha
 mkdir "$root/lab-boot"
 cd "$root/lab-boot"
 export APT_CONFIG="$MMDEBSTRAP_APT_CONFIG"
-# One package, or since 6.19 several: what would be installed.
-kernel=$(apt-get -s -t "$2" install linux-image-cloud-amd64 | sed -n 's/^Inst \(linux-\(image\|base\|binary\|modules\)-[0-9][^ ]*\).*/\1/p')
+# One package, or since 6.19 several: what would be installed. A release that is named comes before its security updates.
+kernel=$(apt-get -s ${2:+-t "$2"} install linux-image-cloud-amd64 | sed -n 's/^Inst \(linux-\(image\|base\|binary\|modules\)-[0-9][^ ]*\).*/\1/p')
 # shellcheck disable=SC2086
-apt-get -qq -t "$2" download $kernel busybox-static
+apt-get -qq ${2:+-t "$2"} download $kernel busybox-static
 for package in *.deb; do
     dpkg-deb -x "$package" .
     rm "$package"

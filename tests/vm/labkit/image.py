@@ -152,13 +152,13 @@ def bootstrap_argv(suite: str, wanted: tuple[str, ...], tar: pathlib.Path, recip
     argv = ["mmdebstrap", "--mode=auto", "--variant=minbase", "--architectures=amd64", f"--include={','.join(wanted)}",
             "--aptopt=Acquire::Retries \"3\"", "--aptopt=APT::Install-Recommends \"false\"",
             "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
-            f"--customize-hook={recipe}/customize.sh \"$1\" {kernels(suite)}"]
+            f"--customize-hook={recipe}/customize.sh \"$1\" {newer_kernels(suite)}".rstrip()]
     return sources(argv, suite, tar)
 
 
-def kernels(suite: str) -> str:
-    """Where its kernel is from."""
-    return suite if suite == release(suite) else f"{release(suite)}-{suite}"
+def newer_kernels(suite: str) -> str:
+    """The part of the release that its kernel is from, when it is another one."""
+    return "" if suite == release(suite) else f"{release(suite)}-{suite}"
 
 
 def sources(argv: list[str], suite: str, tar: pathlib.Path) -> list[str]:
@@ -166,7 +166,7 @@ def sources(argv: list[str], suite: str, tar: pathlib.Path) -> list[str]:
         argv = [*argv, f"--keyring={KEYRING}"]
     name = release(suite)
     argv = [*argv, name, str(tar), f"deb {MIRROR} {name} main", f"deb {SECURITY} {name}-security main"]
-    return argv if suite == name else [*argv, f"deb {MIRROR} {kernels(suite)} main"]
+    return argv if suite == name else [*argv, f"deb {MIRROR} {newer_kernels(suite)} main"]
 
 
 def private(argv: list[str]) -> list[str]:

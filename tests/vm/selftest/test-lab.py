@@ -109,7 +109,7 @@ class Verdicts(unittest.TestCase):
         for suite in ("bookworm", "trixie"):
             self.failed(f"{suite}/panic", "the job never ended", "Kernel panic - not syncing: sysrq triggered crash")
             # Guests may be booted again, which happens (a CPU that spins at boot), but only before the job begins.
-            said = self.run_all.stdout.split(f"-- {suite}/panic ")[1].split("\n-- ")[0].splitlines()
+            said = self.run_all.stdout.split(f"-- {suite}/2x2: panic")[-1].split("\n-- ")[0].splitlines()
             self.assertEqual(said.count("  lab: begin"), 1, "a job is never repeated")
 
     def test_skips(self):
