@@ -78,7 +78,9 @@ class Verdicts(unittest.TestCase):
     def test_drift(self):
         report = self.reports["bookworm/drift"]
         wrong = {line.split()[4] for line in report if line.startswith("  not ok")}
-        self.assertEqual(wrong, {"Calibration.test_local", "Calibration.test_instructions", "Calibration.test_streams", "Calibration.test_kernel"})
+        self.assertLessEqual({"Calibration.test_local", "Calibration.test_instructions", "Calibration.test_streams", "Calibration.test_kernel"}, wrong)
+        # Both latencies are wrong by the same.
+        self.assertNotIn("Calibration.test_ratios", wrong)
         self.assertTrue([line for line in report if "(key='round_trip_near_nsec')" in line], report)
 
     def test_early_off(self):
