@@ -36,7 +36,7 @@ state()
     echo "swappiness: $(cat /proc/sys/vm/swappiness)"
     # What systemd runs beside the jobs is not theirs; what numaplaced is to leave alone is.
     for pid in 1 $$; do
-        mask=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/$pid/status)
+        mask=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "/proc/$pid/status")
         [ "$mask" = "$(cat /sys/devices/system/cpu/online)" ] || echo "mask: $mask"
     done
     find /sys/fs/cgroup -type d -name '*numaplace*' | sed 's/^/cgroup: /'
@@ -44,6 +44,7 @@ state()
     find /run/numaplace -type f ! -name '*lock' ! -name journal 2> /dev/null
     sed -n 's/^/journal: /; 2,$p' /run/numaplace/journal 2> /dev/null
     ls -d /run/systemd/transient/*numaplace* /run/systemd/system.control/*numaplace* 2> /dev/null
+    # shellcheck disable=SC2013
     for pid in $(cat "/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)/cgroup.procs"); do
         if [ "$pid" != $$ ] && [ "$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$pid/status" 2> /dev/null)" != $$ ]; then
             name=$(cat "/proc/$pid/comm" 2> /dev/null) && echo "process: $name"
