@@ -6,12 +6,13 @@
  * allowed CPU of each node follows it around. Each load waits for the one before, so what is measured is latency. The
  * ring goes through all lines of a page in random order before it enters another, random page: neither prefetchers nor
  * the emulator's or the machine's TLB refills then tell in the result. The first lap is not timed, because the
- * initialising CPU's cache still holds some lines. The others are timed in pieces of some milliseconds, and the median
- * piece is printed: when something else takes the CPU, that disturbs single pieces.
+ * initialising CPU's cache still holds some lines. The others are timed in pieces shorter than the time between two
+ * ticks, and the median piece is printed: ticks, and what else takes the CPU, disturb the others.
  *
  * Nodes are found in /sys/devices/system/node, memory is bound by the system calls themselves: nothing but libc is
  * needed. Where the pages are is asked afterwards, and a buffer that is elsewhere ends the program. */
 
+#include "timing.h"
 #include "window.h"
 
 #include <errno.h>
@@ -25,13 +26,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NODES_MAX   64
 #define LAPS_MAX    100
 #define LINE_BYTES  64
-#define PIECE_LINES 16384UL
+#define PIECE_LINES 2048UL /* below half of the 4 ms between two ticks, also where a line takes 800 ns */
 
 static unsigned long arg_kib =
     8192; /* eight times the LLC of the cost model: no line lasts until the next lap */
@@ -53,14 +53,6 @@ static void die(const char *what)
 {
     fprintf(stderr, "chase: %s: %s\n", what, strerror(errno));
     exit(EXIT_FAILURE);
-}
-
-static uint64_t now_nsec(void)
-{
-    struct timespec ts;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
 /* xorshift64: the same ring in every run. */
@@ -141,16 +133,6 @@ static void read_nodes(Nodes *nodes)
     }
 }
 
-static void run_on(int cpu)
-{
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    if (sched_setaffinity(0, sizeof(set), &set) < 0)
-        die("sched_setaffinity");
-}
-
 /*
  * The ring
  */
@@ -219,13 +201,13 @@ static void link_ring(Line *lines, size_t bytes)
 static double follow_nsec(Line **line, size_t n)
 {
     Line *at = *line;
-    uint64_t begin = now_nsec();
+    uint64_t begin = timing_now_nsec();
 
     for (size_t i = 0; i < n; i++)
         at = at->next;
     __asm__ volatile("" : "+r"(at)); /* or the loop has no effect, and is left out */
     *line = at;
-    return (double)(now_nsec() - begin) / (double)n;
+    return (double)(timing_now_nsec() - begin) / (double)n;
 }
 
 static int compare(const void *a, const void *b)
@@ -262,7 +244,8 @@ static void chase_node(const Nodes *nodes, int memory, bool *first)
     for (int n = 0; n < NODES_MAX; n++) {
         if (nodes->cpu[n] < 0)
             continue;
-        run_on(nodes->cpu[n]);
+        if (timing_run_on(nodes->cpu[n]) < 0)
+            die("sched_setaffinity");
         printf("%s{\"cpu_node\":%d,\"memory_node\":%d,\"nsec\":%.1f}", *first ? "" : ",", n, memory,
                median_nsec(lines, bytes / LINE_BYTES));
         *first = false;

@@ -4,15 +4,16 @@
  * system call, a round trip between two threads, and moving huge pages. The lab's calibration compares it with what the cost plugin
  * was told (tests/vm/cost), whose prices it switches on.
  *
- * All is a fixed amount of work, timed as a whole. Memory is bound by the system calls themselves: nothing but libc is needed. Nodes 0
- * and 1 are taken, and their first two CPUs. */
+ * All is a fixed amount of work. The loops of all CPUs and round trips are timed as a whole. The rest is timed in pieces, shorter than the time between two
+ * ticks where they can be, and the median piece is printed: ticks, and what else takes the CPU, disturb the others. Loops whose instructions are counted are written in assembler, since compilers differ.
+ * Nodes 0 and 1 are taken. Memory is bound by the system calls themselves: nothing but libc is needed. */
 
+#include "timing.h"
 #include "window.h"
 
 #include <errno.h>
 #include <linux/mempolicy.h>
 #include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,18 +21,18 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CPUS_MAX    64
 #define LINE_BYTES  64U
 #define HUGE_BYTES  (2UL << 20)
-#define SPIN_LOOPS  100000000UL
-#define CALLS       200000U
+#define SPIN_LOOPS  200000000UL
+#define PIECES      128U  /* a multiple of MOVED_PAGES */
+#define CALLS       1000U /* of a piece, as those below */
+#define READ_BYTES  (1UL << 20)
+#define READ_PIECES 32U /* of the memory, which is read several times */
 #define ROUND_TRIPS 4000U
-#define READ_BYTES  (32UL << 20)
-#define READ_PASSES 4U
-#define MOVED_PAGES 16U
+#define MOVED_PAGES 16U /* at a time, as much as a small node has room for */
 
 static void die(const char *what)
 {
@@ -39,36 +40,49 @@ static void die(const char *what)
     exit(EXIT_FAILURE);
 }
 
-static double now_nsec(void)
-{
-    struct timespec ts;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
-}
-
 static void run_on(int cpu)
 {
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    if (sched_setaffinity(0, sizeof(set), &set) < 0)
+    if (timing_run_on(cpu) < 0)
         die("sched_setaffinity");
 }
 
-static int first_cpu(int node)
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, unsigned n)
+{
+    qsort(values, n, sizeof(values[0]), compare);
+    return values[n / 2];
+}
+
+/* Nanoseconds since `begin`, for each of `n`. */
+static double each_nsec(uint64_t begin, double n)
+{
+    return (double)(timing_now_nsec() - begin) / n;
+}
+
+/* CPUs of a node: the first one, and the next one or -1. */
+static void first_cpus(int node, int *ret_first, int *ret_second)
 {
     char path[80];
+    int n_read, last;
     FILE *f;
-    int cpu = -1;
 
     (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/cpulist", node);
     f = fopen(path, "re");
-    if (!f || fscanf(f, "%d", &cpu) != 1)
+    if (!f)
         die(path);
+    n_read = fscanf(f, "%d%*[-,]%d", ret_first, &last);
     (void)fclose(f);
-    return cpu;
+    if (n_read < 1) {
+        fprintf(stderr, "gauge: node %d has no CPU\n", node);
+        exit(EXIT_FAILURE);
+    }
+    *ret_second = n_read == 2 ? *ret_first + 1 : -1;
 }
 
 /*
@@ -87,26 +101,26 @@ static void *spin(void *spinner)
 {
     Spinner *s = spinner;
     uint64_t loops = SPIN_LOOPS;
-    double begin;
+    uint64_t begin;
 
     run_on(s->cpu);
     (void)pthread_barrier_wait(&barrier);
-    begin = now_nsec();
+    begin = timing_now_nsec();
 #if defined(__x86_64__)
     __asm__ volatile("1: dec %0; jnz 1b" : "+r"(loops));
 #else
     for (; loops > 0; loops--)
         __asm__ volatile("" : "+r"(loops));
 #endif
-    s->nsec = now_nsec() - begin;
+    s->nsec = each_nsec(begin, 1);
     return NULL;
 }
 
-/* Nanoseconds of a loop when the first `n` CPUs do the same, on the one that takes longest. */
+/* Nanoseconds of a loop when the first `n` CPUs do the same: the mean of them, which tells how much is done in all. */
 static double spin_nsec(unsigned n)
 {
     Spinner spinners[CPUS_MAX];
-    double longest = 0;
+    double sum = 0;
 
     if (pthread_barrier_init(&barrier, NULL, n) != 0)
         die("barrier");
@@ -117,19 +131,24 @@ static double spin_nsec(unsigned n)
     }
     for (unsigned i = 0; i < n; i++) {
         (void)pthread_join(spinners[i].thread, NULL);
-        longest = spinners[i].nsec > longest ? spinners[i].nsec : longest;
+        sum += spinners[i].nsec;
     }
     (void)pthread_barrier_destroy(&barrier);
-    return longest / SPIN_LOOPS;
+    return sum / n / SPIN_LOOPS;
 }
 
 static double call_nsec(void)
 {
-    double begin = now_nsec();
+    double pieces[PIECES];
 
-    for (unsigned i = 0; i < CALLS; i++)
-        (void)syscall(SYS_getppid);
-    return (now_nsec() - begin) / CALLS;
+    for (unsigned i = 0; i < PIECES; i++) {
+        uint64_t begin = timing_now_nsec();
+
+        for (unsigned j = 0; j < CALLS; j++)
+            (void)syscall(SYS_getppid);
+        pieces[i] = each_nsec(begin, CALLS);
+    }
+    return median(pieces, PIECES);
 }
 
 /*
@@ -151,28 +170,29 @@ static void *answer(void *cpu)
 static double round_trip_nsec(int here, int other)
 {
     pthread_t thread;
-    double begin;
+    uint64_t begin;
+    double nsec;
 
     (void)sem_init(&there, 0, 0);
     (void)sem_init(&back, 0, 0);
     run_on(here);
     if (pthread_create(&thread, NULL, answer, (void *)(intptr_t)other) != 0)
         die("thread");
-    begin = now_nsec();
+    begin = timing_now_nsec();
     for (unsigned i = 0; i < ROUND_TRIPS; i++) {
         (void)sem_post(&there);
         (void)sem_wait(&back);
     }
-    begin = now_nsec() - begin;
+    nsec = each_nsec(begin, ROUND_TRIPS);
     (void)pthread_join(thread, NULL);
-    return begin / ROUND_TRIPS;
+    return nsec;
 }
 
 /*
  * Memory
  */
 
-/* Huge pages of a node, all touched. */
+/* Huge pages of a node, all touched. What is before and after them was never touched, and stays when they are unmapped. */
 static char *new_memory(size_t bytes, int node)
 {
     unsigned long mask = 1UL << node;
@@ -190,61 +210,88 @@ static char *new_memory(size_t bytes, int node)
     return p;
 }
 
-static double read_nsec(int node)
+/* Four instructions for each line. */
+static void read_lines(const char *from, const char *end)
 {
-    char *p = new_memory(READ_BYTES, node);
-    double begin = now_nsec();
+#if defined(__x86_64__)
+    uint64_t word;
 
-    for (unsigned pass = 0; pass < READ_PASSES; pass++) {
-        for (size_t at = 0; at < READ_BYTES; at += LINE_BYTES)
-            (void)*(volatile uint64_t *)(void *)(p + at);
-    }
-    begin = now_nsec() - begin;
-    (void)munmap(p, READ_BYTES);
-    return begin / ((double)READ_PASSES * READ_BYTES / LINE_BYTES);
+    __asm__ volatile("1: mov (%0), %1; add $64, %0; cmp %2, %0; jne 1b"
+                     : "+r"(from), "=&r"(word)
+                     : "r"(end)
+                     : "memory");
+#else
+    for (; from != end; from += LINE_BYTES)
+        (void)*(const volatile uint64_t *)(const void *)from;
+#endif
 }
 
-/* Of a huge page, moved by a CPU of the node that it comes to. */
+static double read_nsec(int node)
+{
+    char *p = new_memory(READ_PIECES * READ_BYTES, node);
+    double pieces[PIECES];
+
+    for (unsigned i = 0; i < PIECES; i++) {
+        const char *from = p + i % READ_PIECES * READ_BYTES;
+        uint64_t begin = timing_now_nsec();
+
+        read_lines(from, from + READ_BYTES);
+        pieces[i] = each_nsec(begin, READ_BYTES / LINE_BYTES);
+    }
+    (void)munmap(p, READ_PIECES * READ_BYTES);
+    return median(pieces, PIECES);
+}
+
+static double move_one_nsec(void *page, int to)
+{
+    uint64_t begin = timing_now_nsec();
+    int status = -1;
+    double nsec;
+
+    if (syscall(SYS_move_pages, 0, 1UL, &page, &to, &status, MPOL_MF_MOVE) < 0)
+        die("move_pages");
+    nsec = each_nsec(begin, 1);
+    if (status != to) {
+        fprintf(stderr, "gauge: a page is on node %d, should be on %d\n", status, to);
+        exit(EXIT_FAILURE);
+    }
+    return nsec;
+}
+
+/* Of a huge page, moved by a CPU of the node that it comes to. It takes longer than from one tick to the next, so there are many. */
 static double move_nsec(int from, int to)
 {
-    char *p = new_memory(MOVED_PAGES * HUGE_BYTES, from);
-    void *pages[MOVED_PAGES];
-    int nodes[MOVED_PAGES], status[MOVED_PAGES];
-    double begin;
+    double pieces[PIECES];
 
-    for (unsigned i = 0; i < MOVED_PAGES; i++) {
-        pages[i] = p + i * HUGE_BYTES;
-        nodes[i] = to;
+    for (unsigned i = 0; i < PIECES; i += MOVED_PAGES) {
+        char *p = new_memory(MOVED_PAGES * HUGE_BYTES, from);
+
+        for (unsigned j = 0; j < MOVED_PAGES; j++)
+            pieces[i + j] = move_one_nsec(p + j * HUGE_BYTES, to);
+        (void)munmap(p, MOVED_PAGES * HUGE_BYTES);
     }
-    begin = now_nsec();
-    if (syscall(SYS_move_pages, 0, (unsigned long)MOVED_PAGES, pages, nodes, status, MPOL_MF_MOVE) < 0)
-        die("move_pages");
-    begin = now_nsec() - begin;
-    for (unsigned i = 0; i < MOVED_PAGES; i++) {
-        if (status[i] != to) {
-            fprintf(stderr, "gauge: a page is on node %d, should be on %d\n", status[i], to);
-            exit(EXIT_FAILURE);
-        }
-    }
-    (void)munmap(p, MOVED_PAGES * HUGE_BYTES);
-    return begin / MOVED_PAGES;
+    return median(pieces, PIECES);
 }
 
 int main(void)
 {
     long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    int near = first_cpu(0), far = first_cpu(1);
+    int near, beside, far, other;
 
+    first_cpus(0, &near, &beside);
+    first_cpus(1, &far, &other);
     if (n_cpus > CPUS_MAX)
         n_cpus = CPUS_MAX;
     window_on();
-    printf("{\"cpus\":%ld,\"spin_one_nsec\":%.4f,\"spin_all_nsec\":%.4f", n_cpus, spin_nsec(1),
-           spin_nsec((unsigned)n_cpus));
+    printf("{\"cpus\":%ld,\"spin_one_nsec\":%.4f", n_cpus, spin_nsec(1));
+    printf(",\"spin_all_nsec\":%.4f", spin_nsec((unsigned)n_cpus));
     run_on(near);
-    printf(",\"read_near_nsec\":%.3f,\"read_far_nsec\":%.3f", read_nsec(0), read_nsec(1));
+    printf(",\"read_near_nsec\":%.3f", read_nsec(0));
+    printf(",\"read_far_nsec\":%.3f", read_nsec(1));
     printf(",\"call_nsec\":%.2f", call_nsec());
-    printf(",\"round_trip_near_nsec\":%.1f,\"round_trip_far_nsec\":%.1f", round_trip_nsec(near, near + 1),
-           round_trip_nsec(near, far));
+    if (beside >= 0)
+        printf(",\"round_trip_near_nsec\":%.1f", round_trip_nsec(near, beside));
+    printf(",\"round_trip_far_nsec\":%.1f", round_trip_nsec(near, far));
     run_on(far);
     printf(",\"move_huge_nsec\":%.1f}\n", move_nsec(0, 1));
     window_off();

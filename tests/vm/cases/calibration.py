@@ -30,10 +30,15 @@ STREAM = 0.08
 # Of the gauge's loops.
 SPIN_INSTRUCTIONS = 2
 READ_INSTRUCTIONS = 4
-# On 2x2, 2026-11-24: kernel 6.1.0-56 and 6.12.107.
+# A round trip is mostly the kernel's: which way it goes idle and wakes, and what of its data and of the threads' shares a set of a cache,
+# differs from process to process, by up to 2 % on Linux 6.1 and 6.12 and 5 % on 7.3. The same guest repeats it to the nanosecond.
+BY_PROCESS = ("round_trip_near_nsec", "round_trip_far_nsec")
+# On 2x2, 2026-11-24: Linux 6.1.0-56, 6.12.118 and 7.3.4.
+KERNEL_MACHINE = "2x2"
 KERNEL_NSEC = {
-    "bookworm": {"call_nsec": 408, "round_trip_near_nsec": 33900, "round_trip_far_nsec": 69200, "move_huge_nsec": 4880000, "boot_nsec": 3.04e9},
-    "trixie": {"call_nsec": 405, "round_trip_near_nsec": 36200, "round_trip_far_nsec": 73800, "move_huge_nsec": 5560000, "boot_nsec": 3.11e9},
+    "bookworm": {"call_nsec": 405.7, "round_trip_near_nsec": 34600, "round_trip_far_nsec": 70100, "move_huge_nsec": 5020000, "boot_nsec": 3.05e9},
+    "trixie": {"call_nsec": 399.7, "round_trip_near_nsec": 36400, "round_trip_far_nsec": 74400, "move_huge_nsec": 5690000, "boot_nsec": 3.11e9},
+    "backports": {"call_nsec": 415.3, "round_trip_near_nsec": 36800, "round_trip_far_nsec": 72500, "move_huge_nsec": 5740000, "boot_nsec": 2.90e9},
 }
 
 
@@ -120,7 +125,7 @@ class Calibration(unittest.TestCase):
         for key in self.gauges[0]:
             with self.subTest(gauge=key):
                 runs = [figures[key] for figures in self.gauges]
-                self.assertLess(spread(runs), SPREAD_MAX, runs)
+                self.assertLess(spread(runs), KERNEL_ERROR_MAX if key in BY_PROCESS else SPREAD_MAX, runs)
 
     def test_instructions(self):
         """All CPUs at once do as much each as one alone."""
@@ -136,8 +141,8 @@ class Calibration(unittest.TestCase):
 
     def test_kernel(self):
         """Of the machine that they were measured on."""
-        if tap.info()["machine"]["name"] != "2x2":
-            self.skipTest("known of 2x2 only")
+        if tap.info()["machine"]["name"] != KERNEL_MACHINE:
+            self.skipTest(f"known of {KERNEL_MACHINE} only")
         for key, expected in KERNEL_NSEC[tap.info()["suite"]].items():
             with self.subTest(key=key):
                 self.near(self.boot_nsec if key == "boot_nsec" else self.gauged(key), expected, KERNEL_ERROR_MAX)

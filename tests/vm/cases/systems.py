@@ -15,7 +15,7 @@ import tap
 BALANCING = pathlib.Path("/proc/sys/kernel/numa_balancing")
 # Since Linux 5.13; both suites have it.
 TUNABLES = pathlib.Path("/sys/kernel/debug/sched/numa_balancing")
-# Guests are some 5 to 10 times slower than machines and runs take seconds: the delays and periods are a tenth of the defaults.
+# The guest is a machine four times slower than a real one, and runs take seconds: the delays and periods are a tenth of the defaults.
 TUNED = {"scan_delay_ms": 100, "scan_period_min_ms": 100, "scan_period_max_ms": 2000}
 NUMAD_LOG = pathlib.Path("/var/log/numad.log")
 NUMAD_PID = pathlib.Path("/run/numad.pid")
@@ -44,7 +44,7 @@ MaxDistance=254
 [Memory]
 Evidence={evidence}
 """
-# An emulated guest takes ten times as long for the same, so that the daemon would slow down to stay below its 1 %, and what is always
+# Such a guest takes four times as long for the same, so that the daemon would slow down to stay below its 1 %, and what is always
 # going on would keep a CPU from ever being idle for two ticks.
 CONFIG = "[Daemon]\nMaxCPU=5%\nIdleCPU=25%\n"
 START_SEC = 60

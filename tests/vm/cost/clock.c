@@ -17,7 +17,6 @@ static struct {
     int64_t guest_psec;   /* shared by all threads: atomic */
     int64_t skipped_nsec; /* by what the clock was already set forward: atomic */
     int64_t end_psec;     /* of the slice */
-    int64_t skew_max_psec;
     bool advancing;
     bool ran; /* a CPU has had a turn since the slice was set */
 } the;
@@ -69,7 +68,7 @@ static void follow_skips(void)
  * the clock. */
 static int64_t behind_psec(void)
 {
-    int64_t first = INT64_MAX, last = INT64_MIN, now = guest_psec();
+    int64_t first = INT64_MAX, now = guest_psec();
 
     for (unsigned i = 0; i < the.n_cpus; i++) {
         ClockCpu *c = the.cpus[i];
@@ -84,10 +83,7 @@ static int64_t behind_psec(void)
         c->was_idle = false;
         psec = clock_cpu_psec(c);
         first = psec < first ? psec : first;
-        last = psec > last ? psec : last;
     }
-    if (last > first && last - first > the.skew_max_psec)
-        the.skew_max_psec = last - first;
     return first;
 }
 
@@ -178,11 +174,6 @@ void clock_take(ClockCpu *c, int64_t psec)
     c->left_psec -= psec;
     if (c->left_psec <= 0)
         emulator_end_turn(c->cpu);
-}
-
-int64_t clock_skew_max_psec(void)
-{
-    return the.skew_max_psec;
 }
 
 const char *clock_start(ClockCpu *const *cpus, unsigned n_cpus, int64_t slice_psec, int64_t wake_psec)

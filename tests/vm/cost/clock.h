@@ -40,6 +40,3 @@ int64_t clock_cpu_psec(const ClockCpu *c);
 
 /* What QEMU and the guest see: the time of the CPU that runs in this thread, or else of the whole guest. From any thread. */
 int64_t clock_now_psec(void);
-
-/* The furthest that two running CPUs have been apart. */
-int64_t clock_skew_max_psec(void);

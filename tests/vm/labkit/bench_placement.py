@@ -3,8 +3,8 @@
 
 A round is a guest for each chosen workload, in which it runs once under every chosen system; what the systems are, and what is
 measured in the guest, is in cases/placement.py. Rounds begin with another system each. Guests have a clock of their own (cost/README.md),
-so that as many run side by side as the host has CPUs, and none is the slower for it. A round that is repeated gives the same figures; each has a
-seed of its own, so that rounds differ as boots of a machine do.
+so that as many run side by side as the host has CPUs, and none is the slower for it. A round that is repeated gives the same figures; each
+has a seed of its own, so that rounds differ as boots of a machine do.
 """
 
 import argparse
@@ -253,7 +253,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", choices=SUITES, default=SUITES[0])
     parser.add_argument("--runs", type=int, default=3, help="rounds, a guest for each workload (3)")
     parser.add_argument("--jobs", type=int, default=0, help="guests at a time (one for each CPU)")
-    parser.add_argument("--scale", type=float, default=1, help="amount of work: 1 takes some 10 s a run")
+    parser.add_argument("--scale", type=float, default=1, help="amount of work: 12 takes some 20 s a run by the guest's clock (1)")
     parser.add_argument("--memory", choices=MEMORY, default=MEMORY[0],
                         help="where it starts: all on one node, that of each process on a node of its own, or where its threads "
                         "are (main)")

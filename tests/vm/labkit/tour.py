@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from . import SUITES, USUAL_SUITES, LabError, guest, image, machine, note, pack, package, release, tap
 from .case import Case
 
-# A boot is repeated only when no job had begun: a job that ends its guest has failed. Under multi-threaded TCG (Cost=yes) 6.12 oopses
+# A boot is repeated only when no job had begun: a job that ends its guest has failed. Under multi-threaded TCG (a shell) 6.12 oopses
 # in some boots while it patches its text, and may do so later, when something is switched on: nothing a job does makes it oops in that
 # way. A CPU that spins in the kernel may well be the job's doing.
 RETRIES_MAX = 2
