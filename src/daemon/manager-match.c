@@ -39,6 +39,12 @@ bool manager_refuses(void *userdata, pid_t pid, uint64_t start_ticks)
     return task_set_find(manager->released, pid, start_ticks);
 }
 
+/* Who was assigned by name is under that policy, and can be placed before its first instruction. */
+bool manager_is_settled(void *userdata, const ProbeSubject *subject)
+{
+    return manager_assigned_policy(userdata, subject) != SIZE_MAX;
+}
+
 ProbeDecision manager_decide(void *userdata, const ProbeSubject *subject, size_t *ret_policy)
 {
     Manager *manager = userdata;

@@ -136,6 +136,7 @@ static int probe_make(Manager *manager, Probe **ret)
     };
     ProbeCallbacks callbacks = {
         .refuses = manager_refuses,
+        .is_settled = manager_is_settled,
         .decide = manager_decide,
         .assign = manager_assign,
         .wants_memory = manager_wants_memory,

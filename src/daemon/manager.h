@@ -241,6 +241,7 @@ int manager_remember_refusals(Manager *manager, const Plan *plan);
 
 /* What probe asks (ProbeCallbacks); userdata is the Manager. */
 bool manager_refuses(void *userdata, pid_t pid, uint64_t start_ticks);
+bool manager_is_settled(void *userdata, const ProbeSubject *subject);
 ProbeDecision manager_decide(void *userdata, const ProbeSubject *subject, size_t *ret_policy);
 int manager_assign(void *userdata, World *world, Process *process, size_t policy);
 unsigned manager_wants_memory(void *userdata, const World *world, const Process *process);

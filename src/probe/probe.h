@@ -59,6 +59,9 @@ typedef struct ProbeCallbacks {
      * zombies and `self`. A changed name of a process in the World is seen at the next discovery, every other change
      * within eight. */
     ProbeDecision (*decide)(void *userdata, const ProbeSubject *subject, size_t *ret_policy);
+    /* Whether decide() would answer the same whatever the command line and the environment of the process say, which then are not
+     * read: they may be long in coming. All else is set. NULL: about none. */
+    bool (*is_settled)(void *userdata, const ProbeSubject *subject);
     /* Whether decide() would say no about a process whatever there is to read of it, which then is not read: LATER, or IGNORE as long as
      * it is in the World. NULL: about none. */
     bool (*refuses)(void *userdata, pid_t pid, uint64_t start_ticks);

@@ -198,7 +198,7 @@ static int read_command_line(Probe *probe, const Subject *subject, const char **
     return 0;
 }
 
-int subject_read_facts(Probe *probe, Subject *subject, unsigned wants, ProbeSubject *ret)
+static int read_status(Probe *probe, Subject *subject, ProbeSubject *ret)
 {
     ssize_t n = root_read(subject->fd, "status", probe->status_text, sizeof(probe->status_text));
     ProbeSubject facts = {
@@ -226,21 +226,35 @@ int subject_read_facts(Probe *probe, Subject *subject, unsigned wants, ProbeSubj
         return -EINVAL;
     }
     subject->uid = facts.uid = status.uid;
+    *ret = facts;
+    return 0;
+}
+
+/* 0, or as read_strings(). */
+static int read_texts(Probe *probe, const Subject *subject, unsigned wants, ProbeSubject *facts)
+{
     if (wants & PROBE_WANTS_COMMAND_LINE) {
-        int r = read_command_line(probe, subject, &facts.command_line);
+        int r = read_command_line(probe, subject, &facts->command_line);
 
         if (r < 0)
             return r;
     }
     if (wants & PROBE_WANTS_ENVIRONMENT) {
-        n = read_strings(probe, subject, "environ", &probe->environment);
+        ssize_t n = read_strings(probe, subject, "environ", &probe->environment);
+
         if (n < 0)
             return (int)n;
-        facts.environment_len = (size_t)n;
-        facts.environment = n > 0 ? probe->environment : NULL;
+        facts->environment_len = (size_t)n;
+        facts->environment = n > 0 ? probe->environment : NULL;
     }
-    *ret = facts;
     return 0;
+}
+
+int subject_read_facts(Probe *probe, Subject *subject, unsigned wants, ProbeSubject *ret)
+{
+    int r = read_status(probe, subject, ret);
+
+    return r < 0 ? r : read_texts(probe, subject, wants, ret);
 }
 
 void subject_tell_hanging(Probe *probe, const Subject *subject)
@@ -259,8 +273,10 @@ void subject_tell_hanging(Probe *probe, const Subject *subject)
 int subject_decide(Probe *probe, Subject *subject, ProbeDecision *ret_decision, size_t *ret_policy)
 {
     ProbeSubject facts;
-    int r = subject_read_facts(probe, subject, probe->options.wants, &facts);
+    int r = read_status(probe, subject, &facts);
 
+    if (r == 0 && !(probe->callbacks.is_settled && probe->callbacks.is_settled(probe->callbacks.userdata, &facts)))
+        r = read_texts(probe, subject, probe->options.wants, &facts);
     if (r < 0)
         return r;
     *ret_decision = probe->callbacks.decide(probe->callbacks.userdata, &facts, ret_policy);

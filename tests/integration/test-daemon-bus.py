@@ -216,6 +216,13 @@ class Changing(BusTest):
             self.assertRegex(polkit.stdout.readline(), rf"^system-bus-name :1\.\d+ {expected}\n$")
         daemon.stop()
 
+    def test_who_cannot_be_assigned(self):
+        self.start_bus()
+        daemon = self.served(self.daemon_on_bus())
+        for pid, start in (("1", "1"), (str(daemon.process.pid), "0")):
+            self.refuses(f"there is no process {pid} that started at {start}", "AssignProcess", "itsb", pid, start, "50-test", "no")
+        daemon.stop()
+
     def test_polkit_says_no(self):
         self.start_bus()
         daemon = self.served(self.daemon_on_bus())

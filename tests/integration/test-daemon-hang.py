@@ -21,9 +21,9 @@ class Hang(lib.DaemonTest):
         super().setUp()
         self.write_policy()
 
-    def hang(self, uid):
+    def hang(self, uid, *before):
         """The number of a process of that user that hangs whoever reads it, and what to end for it to let go."""
-        server = subprocess.Popen([HANG, str(uid)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        server = subprocess.Popen([*before, HANG, str(uid)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.let_go, server)
         line = server.stdout.readline()
         if not line.startswith("ready "):
@@ -110,6 +110,25 @@ class Hang(lib.DaemonTest):
             self.let_go(other)
         self.wait_home(daemon, workload)
         daemon.stop()
+
+    def test_assigned_by_name(self):
+        """What is not needed is not waited for."""
+        daemon = self.daemon().ready()
+        pid, server = self.hang(USER, lib.CTL, f"--socket={daemon.runtime}/bus", "run", "--policy=50-test", "--")
+        home = daemon.ctl("show", "50-test")["home"]
+        self.assertNotEqual(home, self.full)
+        # Both were there for discoveries after it hung.
+        tick = daemon.ctl("status")["tick"]
+        lib.wait_until("some more ticks", lambda: daemon.ctl("status")["tick"] > tick + 5)
+        for process in (server.pid, pid):
+            self.assertEqual((set(lib.affinity(process).values()), self.verdict(daemon, process)), ({home}, "managed"))
+        self.assertEqual(daemon.says(f"hang[{pid}] of user "), 0)
+        daemon.ctl_run("release", str(pid)).check_returncode()
+        lib.wait_until("its full mask", lambda: set(lib.affinity(pid).values()) == {self.full})
+        daemon.ctl_run("resume", str(pid)).check_returncode()
+        lib.wait_until("its home", lambda: set(lib.affinity(pid).values()) == {home})
+        daemon.stop()
+        self.assertEqual(set(lib.affinity(pid).values()), {self.full})
 
     def test_stop_while_reads_hang(self):
         hanging = [self.hang(USER)]
