@@ -110,7 +110,19 @@ static bool from_passage(const JournalPassage *passage, TaskKey task, hwloc_cons
     return task.start_ticks + 1 >= passage->before.ticks;
 }
 
-/* The kernel cuts masks when a cpuset becomes narrower, and when a partition takes CPUs from everybody: to what it leaves of
+/* Whether `mask` is what the cpuset in act->cpuset leaves of `applied`: where that is nothing, the kernel gives all of it (since 6.2
+ * until it leaves something again). */
+static bool is_rest(Act *act, hwloc_const_bitmap_t applied, hwloc_const_bitmap_t mask)
+{
+    if (hwloc_bitmap_and(act->scratch, applied, act->online) < 0)
+        return false;
+    if (!hwloc_bitmap_intersects(act->scratch, act->cpuset))
+        return act_mask_same(act, mask, act->cpuset);
+    return hwloc_bitmap_andnot(act->scratch, act->scratch, mask) == 0 &&
+           !hwloc_bitmap_intersects(act->scratch, act->cpuset) && hwloc_bitmap_isincluded(mask, act->cpuset);
+}
+
+/* The kernel cuts masks when a cpuset becomes another one, and when a partition takes CPUs from everybody: to what it leaves of
  * them. Somebody may have to be put back before that is written down (cut.c). */
 static bool is_cut(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask)
 {
@@ -119,14 +131,12 @@ static bool is_cut(Act *act, const JournalProcess *process, TaskKey task, hwloc_
     for (uint32_t i = 0; i < process->n_applied; i++) {
         hwloc_const_bitmap_t applied = process->applied[i];
 
-        if (!hwloc_bitmap_isincluded(mask, applied))
+        if (hwloc_bitmap_intersects(mask, applied) && !hwloc_bitmap_isincluded(mask, applied))
             continue;
         if (!known && act->ops->get_cpuset(act->context, task.pid, act->cpuset) != 0)
             return false;
         known = true;
-        if (hwloc_bitmap_andnot(act->scratch, applied, mask) == 0 &&
-            hwloc_bitmap_and(act->scratch, act->scratch, act->online) == 0 &&
-            !hwloc_bitmap_intersects(act->scratch, act->cpuset) && hwloc_bitmap_isincluded(mask, act->cpuset))
+        if (is_rest(act, applied, mask))
             return true;
     }
     return false;

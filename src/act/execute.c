@@ -79,7 +79,7 @@ static void note_home(const Work *work)
     JournalProcess *entry = journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
 
     if (entry) {
-        entry->roams = false;
+        entry->roams = entry->searched = false;
         entry->from_pid = 0;
     }
 }
@@ -219,6 +219,7 @@ static int set_home_thread(Work *work, TaskKey task, size_t *n_changed)
         /* A thread from outside that a fence keeps in shows the home as its mask, and would lose it with the fence. */
         if (act->fences && fences_hold(act->fences, work->process.pid))
             (void)act_set_mask(act, task, NULL, work->action->to);
+        note_home(work);
         return PLAN_OUTCOME_DONE;
     }
     if (ours && has_lease(work, task))

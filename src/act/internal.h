@@ -108,6 +108,7 @@ typedef struct Restore {
     size_t n_restored, n_left;
     bool vanished; /* in this pass: a task was gone before it could be looked at */
     bool later;    /* it is over before anybody looks for children */
+    bool again;    /* not the first pass over these threads */
     RestoreSuspect *suspects;
     size_t n_suspects, suspects_capacity;
     int nice_before;
@@ -127,7 +128,8 @@ int restore_finish(Restore *restore);
 int restore_failed(Restore *restore, int r);
 /* Notes a thread just put back, if it may be making a child. 0 or -ENOMEM. */
 int restore_suspect(Restore *restore, TaskKey task);
-/* Gives one thread back what `entry` says, if its mask is ours. 1: it did; 0: nothing to do; -errno. */
+/* Gives one thread back what `entry` says, if its mask is ours. 1: it did; 0: nothing to do, or no more than the pass before did, which
+ * does not show; -errno. */
 int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task);
 
 /* A step of restore_finish(), which sleeps between them: 1 when there are more to come, 0 when it is over, or -errno. */

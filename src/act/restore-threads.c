@@ -4,6 +4,16 @@
  * on. */
 
 #include "act/internal.h"
+#include "base/parse.h"
+
+/* Whether it still shows the mask in restore->have: its cpuset leaves neither something of ours nor all of what it gets back. */
+static bool shows_the_same(Restore *restore, TaskKey task)
+{
+    CLEANUP_BITMAP hwloc_bitmap_t now = hwloc_bitmap_alloc();
+
+    return now && restore->act->ops->get_mask(restore->act->context, task, now) == 0 &&
+           hwloc_bitmap_isequal(now, restore->have);
+}
 
 /* Gives one thread back what `entry` says, if its mask is ours. 1: it did; 0: nothing to do; -errno. */
 int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task)
@@ -23,6 +33,8 @@ int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task)
     r = act_set_original(act, task, original);
     if (r != 0)
         return restore_failed(restore, r);
+    if (restore->again && shows_the_same(restore, task))
+        return 0;
     restore->n_restored++;
     if (restore->later)
         return 1;
@@ -120,8 +132,10 @@ int restore_process(Restore *restore, JournalProcess *entry)
         entry->left = before;
     n_left = restore->n_left;
     entry->selected = true;
+    restore->again = true;
     for (unsigned pass = 1; r > 0 && pass < ACT_PASSES_MAX; pass++)
         r = restore_process_pass(restore, entry);
+    restore->again = false;
     /* Who is left was left by the first pass; a later one would count those, too, that got all of a smaller
      * cpuset. */
     restore->n_left = n_left;

@@ -82,7 +82,9 @@ static void look_at_threads(Search *search, JournalProcess *entry)
         *pass = (RestoreWalk){
             .walk = {.pid = entry->pid, .start_ticks = entry->start_ticks, .fd = -1, .n_max = STEP_THREADS}};
     }
+    search->restore.again = search->n_passes > 0;
     r = restore_walk(&search->restore, entry, pass);
+    search->restore.again = false;
     if (pass->walk.more)
         return;
     entry->checked = r <= 0 || ++search->n_passes >= ACT_PASSES_MAX;

@@ -4,10 +4,19 @@
 /* Strict parsers of short texts: the whole string must match, surrounding blanks excepted; nothing is guessed.
  * All return 0, -EINVAL (not of the form) or -ERANGE (of the form, but too large), and write ret_ only on 0. */
 
+#include "base/util.h"
+
 #include <hwloc/bitmap.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* For variables that end with their block; NULL is fine. */
+static inline void bitmap_free_p(hwloc_bitmap_t *set)
+{
+    hwloc_bitmap_free(*set);
+}
+#define CLEANUP_BITMAP CLEANUP(bitmap_free_p)
 
 /* Decimal digits only, no sign. */
 int parse_u64(const char *s, uint64_t *ret);

@@ -27,11 +27,6 @@
 /* On the system bus: polkit may have somebody type a password. */
 #define ASSIGN_TIMEOUT_USEC (120 * USEC_PER_SEC)
 
-static void bitmap_free_p(hwloc_bitmap_t *set)
-{
-    hwloc_bitmap_free(*set);
-}
-
 /* Failures before the command is started all have one exit code; what was wrong has been said. */
 static CtlExit failed(CtlExit code)
 {
@@ -113,7 +108,7 @@ static CtlExit interleave(hwloc_const_bitmap_t nodes)
 static CtlExit place_by_daemon(const CtlOptions *options)
 {
     CLEANUP_JSON json_object *answer = NULL;
-    CLEANUP(bitmap_free_p) hwloc_bitmap_t stripe = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t stripe = hwloc_bitmap_alloc();
     CtlExit code = ask_daemon(options, &answer);
 
     if (code != CTL_EXIT_OK)
@@ -148,7 +143,7 @@ static int nodes_of(const Policy *policy, const Topology *topology, hwloc_bitmap
 
 static CtlExit apply_policy(const Policy *policy, const Topology *topology)
 {
-    CLEANUP(bitmap_free_p) hwloc_bitmap_t cpus = hwloc_bitmap_alloc(), memory = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t cpus = hwloc_bitmap_alloc(), memory = hwloc_bitmap_alloc();
     int r;
 
     if (!cpus || !memory || nodes_of(policy, topology, cpus, memory) < 0)

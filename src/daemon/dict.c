@@ -119,14 +119,9 @@ void dict_cpus(Dict *dict, const char *key, hwloc_const_bitmap_t cpus)
     PUT(dict, sd_bus_message_append(dict->message, "{sv}", key, "s", text ? text : ""));
 }
 
-static void bitmap_free_p(hwloc_bitmap_t *set)
-{
-    hwloc_bitmap_free(*set);
-}
-
 void dict_nodes(Dict *dict, const char *key, const Topology *topology, hwloc_const_bitmap_t nodes)
 {
-    CLEANUP(bitmap_free_p) hwloc_bitmap_t os = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t os = hwloc_bitmap_alloc();
 
     if (!os) {
         put(dict, -ENOMEM);

@@ -4,6 +4,7 @@
 
 #include "daemon/manager-describe.h"
 
+#include "base/parse.h"
 #include "daemon/manager-fence.h"
 #include "numaplace/bus.h"
 
@@ -140,17 +141,12 @@ WorkloadIx describe_workload_index(const Manager *manager, const Workload *workl
     return (WorkloadIx){(int32_t)(workload - manager->world->workloads)};
 }
 
-static void bitmap_free_p(hwloc_bitmap_t *set)
-{
-    hwloc_bitmap_free(*set);
-}
-
 /* The homes of all groups of a workload together, and how many leases they hold; their number unless a list
  * of them follows under the same key. */
 static void workload_groups(Dict *dict, const Manager *manager, WorkloadIx workload, bool with_number)
 {
-    CLEANUP(bitmap_free_p) hwloc_bitmap_t home = hwloc_bitmap_alloc();
-    CLEANUP(bitmap_free_p) hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t home = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
     uint32_t n_groups = 0, n_leases = 0;
 
     if (!home || !nodes) {

@@ -21,11 +21,6 @@
 /* Lists of thousands of CPUs without two neighbours among them. */
 #define FILE_MAX (64U << 10)
 
-static void bitmap_free_p(hwloc_bitmap_t *set)
-{
-    hwloc_bitmap_free(*set);
-}
-
 typedef struct KindRow {
     const char *name, *text;
     int (*find)(int root_fd, char *detail); /* 1: there, 0: not, -ENOMEM */
@@ -167,7 +162,7 @@ static int find_nohz_full(int root_fd, char *detail)
 static int find_partition(int root_fd, char *detail)
 {
     CLEANUP_FREE char *online = NULL, *left = NULL, *list = NULL;
-    CLEANUP(bitmap_free_p) hwloc_bitmap_t all = hwloc_bitmap_alloc(), rest = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t all = hwloc_bitmap_alloc(), rest = hwloc_bitmap_alloc();
     int r = all && rest ? read_line(root_fd, "sys/devices/system/cpu/online", &online) : -ENOMEM;
 
     if (r == 0)

@@ -56,6 +56,47 @@ static void test_cpuset_cut_unseen(void **state)
     }
 }
 
+/* It is left nothing of its home, sees all of the cpuset, and is put back then: the kernel would remember the home. */
+static void test_cpuset_elsewhere(void **state)
+{
+    Fixture *f = *state;
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_true(act_record_fork(f->record, 100, 110));
+    for (pid_t pid = 100; pid <= 110; pid += 10)
+        assert_true(act_record_set_cpuset(f->record, pid, "5-7"));
+    assert_true(act_record_pin(f->record, 101, "6-7")); /* by somebody */
+    assert_mask(f, 100, "5-7");
+    fixture_crash(f);
+    fixture_start(f);
+    fixture_restore(f, 3, 1);
+    for (pid_t pid = 100; pid <= 110; pid += 10) {
+        assert_true(act_record_set_cpuset(f->record, pid, "0-7"));
+        assert_mask(f, pid, "0-7");
+    }
+    assert_mask(f, 101, "6-7");
+}
+
+/* The same when a plan releases it, and gives it a home again afterwards. */
+static void test_cpuset_elsewhere_and_back(void **state)
+{
+    Fixture *f = *state;
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_true(act_record_set_cpuset(f->record, 100, "5-7"));
+    f->processes[0].cpuset = fixture_mask(f, "5-7");
+    fixture_tick(f);
+    assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, "5-7", "0-7", -1), PLAN_OUTCOME_DONE);
+    assert_true(act_record_set_cpuset(f->record, 100, "0-7"));
+    assert_mask(f, 100, "0-7");
+    f->processes[0].cpuset = fixture_mask(f, "0-7");
+    fixture_tick(f);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_mask(f, 100, "0-3");
+    fixture_restore(f, 3, 0);
+    assert_mask(f, 100, "0-7");
+}
+
 /* A mask that lacks but isolated CPUs was no choice: it follows the cpuset again, and still has none of them. */
 static void test_cpuset_isolated(void **state)
 {
@@ -79,6 +120,8 @@ int main(void)
         TEST(test_cut),
         TEST(test_cpuset_changes),
         TEST(test_cpuset_cut_unseen),
+        TEST(test_cpuset_elsewhere),
+        TEST(test_cpuset_elsewhere_and_back),
         TEST(test_cpuset_isolated),
     };
 

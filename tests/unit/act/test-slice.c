@@ -271,6 +271,37 @@ static void test_release_between(void **state)
     assert_mask(f, tid, "0-3");
 }
 
+/* Placed again while its children are looked for: it keeps what it was given, and that is put back when everything is. */
+static void test_home_in_a_search(void **state)
+{
+    Fixture *f = *state;
+    pid_t tid = 10000 + (pid_t)N_THREADS;
+
+    set_action(f, 0, PLAN_KIND_SET_HOME, 10000, "0-7", "0-3");
+    (void)slices(f, PLAN_OUTCOME_DONE);
+    /* One more, which the search finds, and waits for, since it may be in fork(2). */
+    assert_true(act_record_clone(f->record, 10000, tid));
+    act_record_set_busy(f->record, tid);
+    set_action(f, 0, PLAN_KIND_RELEASE, 10000, "0-3", "0-7");
+    (void)slices(f, PLAN_OUTCOME_DONE);
+    f->plan.n_actions = 0;
+    for (size_t i = 0; strcmp(act_record_mask(f->record, tid), "0-7") != 0; i++) {
+        (void)slice(f);
+        assert_true(i < CALLS_MAX);
+    }
+    assert_true(act_is_restoring(f->act, NULL));
+
+    set_action(f, 0, PLAN_KIND_SET_HOME, 10000, "0-7", "0-3");
+    (void)slices(f, PLAN_OUTCOME_DONE);
+    act_record_exit(f->record, tid);
+    f->plan.n_actions = 0;
+    for (unsigned i = 0; i < 20; i++) /* two seconds */
+        (void)slice(f);
+    assert_int_equal(count(f, 10000, "0-3"), N_THREADS);
+    fixture_restore(f, N_THREADS, 0);
+    assert_int_equal(count(f, 10000, "0-7"), N_THREADS);
+}
+
 /* Neither of two keeps the other waiting, and what is small comes first or next. */
 static void test_shared(void **state)
 {
@@ -324,7 +355,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_home),       TEST(test_crash_between),   TEST(test_change_between),
         TEST(test_new_member), TEST(test_release_between), TEST(test_shared),
-        TEST(test_failing),    TEST(test_whole),
+        TEST(test_failing),    TEST(test_whole),           TEST(test_home_in_a_search),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
