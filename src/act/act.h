@@ -278,8 +278,8 @@ typedef ActWish (*ActWants)(void *userdata, const World *world, WorkloadIx workl
 void act_sense_fences(Act *act);
 /* Raises and lowers fences; after each discovery. Returns 0 or -ENOMEM. */
 int act_follow_fences(Act *act, const World *world, ActWants wants, void *userdata);
-/* The CPUs that the cgroup at `path`, in the hierarchy of the cpuset controller, has without our fence; false: there
- * is none. */
+/* The CPUs that the cgroup at `path`, in the hierarchy of the cpuset controller, has without our fence: puts them into `ret`, which has
+ * what it is read to leave; false: there is none, or somebody else has changed it. */
 bool act_fence_bound(const Act *act, const char *path, hwloc_bitmap_t ret);
 ActMeans act_means(const Act *act, uint64_t group_id);
 void act_host(const Act *act, ActHost *ret);

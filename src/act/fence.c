@@ -513,6 +513,16 @@ bool fences_hold(const Fences *fences, pid_t pid)
     return fence && fence->state != FENCE_DOWN;
 }
 
+/* Whether somebody else has changed the cpuset since we looked last. `says` is what it, or one below it, was read to leave. */
+static bool is_anothers(const Fences *fences, const Fence *fence, hwloc_const_bitmap_t says)
+{
+    if (alike(fences, fence, says, fence->target) || alike(fences, fence, says, fence->outer))
+        return false;
+    return read_now(fences, fence, fences->scratch) == 0 &&
+           !alike(fences, fence, fences->scratch, fence->target) &&
+           !fence_is_back(fences, false, fence->before, fences->scratch);
+}
+
 bool fences_bound(const Fences *fences, const char *path, hwloc_bitmap_t ret)
 {
     for (size_t i = 0; i < fences->n_fences; i++) {
@@ -521,7 +531,7 @@ bool fences_bound(const Fences *fences, const char *path, hwloc_bitmap_t ret)
 
         if (!fence->memory && fence->state != FENCE_DOWN && strncmp(path, fence->path, len) == 0 &&
             (path[len] == '\0' || path[len] == '/') && !hwloc_bitmap_iszero(fence->outer))
-            return hwloc_bitmap_copy(ret, fence->outer) == 0;
+            return !is_anothers(fences, fence, ret) && hwloc_bitmap_copy(ret, fence->outer) == 0;
     }
     return false;
 }

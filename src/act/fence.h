@@ -61,8 +61,8 @@ bool fences_admit(Fences *fences, pid_t pid, hwloc_const_bitmap_t mask);
 /* Whether a fence is around the process, so that its masks may be cut by it. */
 bool fences_hold(const Fences *fences, pid_t pid);
 
-/* The CPUs that the cgroup at `path` has without our fence: puts them into `ret` and returns true, or false when
- * there is none. */
+/* The CPUs that the cgroup at `path` has without our fence: puts them into `ret`, which has what it is read to leave, and returns true;
+ * or false when there is none, or somebody else has changed it since fences_sense(): then what it leaves is what it says. */
 bool fences_bound(const Fences *fences, const char *path, hwloc_bitmap_t ret);
 
 /* Puts everything in the journal back, and waits for it some seconds. 0, or -EAGAIN when something is left. */

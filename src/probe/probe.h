@@ -70,7 +70,7 @@ typedef struct ProbeCallbacks {
     /* What is wanted of the memory of a process, PROBE_MEMORY_...; asked about each process of a workload at each
      * discovery. What nobody wants is not read. NULL: nothing. */
     unsigned (*wants_memory)(void *userdata, const World *world, const Process *process);
-    /* What the cpuset at `path` would leave without this daemon: true, and `ret` has it, where that is not what it says.
+    /* What the cpuset at `path` would leave without this daemon: true, and `ret`, which has what it says, has it, where that differs.
      * It is what processes there are shown to be allowed. NULL: it never is. */
     bool (*bound)(void *userdata, const char *path, hwloc_bitmap_t ret);
     /* Told once of a process whose command line or environment does not come for seconds; of what it is told, only pid, start time,

@@ -31,6 +31,9 @@ DEADLINE_SEC = 600
 # How often wait_until() looks, and how long it pauses in between: two minutes at least. In a guest looking costs more than waiting.
 LOOKS, PAUSE_SEC = 2400, float(os.environ.get("NUMAPLACE_TEST_PAUSE_SEC", "0.05"))
 
+# Of a daemon's log, after a test that fails.
+LINES_TOLD = 40
+
 # Exit statuses of numaplaced(8).
 FAILED, USAGE, CONFIG, RUNNING, NOT_RESTORED, JOURNAL = 1, 2, 3, 4, 5, 6
 
@@ -222,7 +225,16 @@ class DaemonTest(unittest.TestCase):
         (self.policies / f"{name}.policy").write_text(text, encoding="ascii")
 
     def daemon(self, *args, **kwargs):
-        return Daemon(self, *args, **kwargs)
+        daemon = Daemon(self, *args, **kwargs)
+        self.addCleanup(self.tell, daemon)
+        return daemon
+
+    def tell(self, daemon):
+        """What a daemon said last, where the test has failed."""
+        result = self._outcome.result
+        if any(test is self for test, _ in result.failures + result.errors):
+            for line in daemon.log().splitlines()[-LINES_TOLD:]:
+                print("#", line, file=sys.stderr)
 
     def spinner(self, *args, mark=None, **popen):
         """By default asleep: what is tested is masks, not load."""

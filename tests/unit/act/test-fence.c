@@ -28,6 +28,20 @@ static void test_up(void **state)
     assert_int_equal(t->journal->n_fences, 0);
 }
 
+/* Somebody writes another one, after we looked and before masks are read: what it leaves is not hidden by what it was. */
+static void test_another_meanwhile(void **state)
+{
+    Tree *t = *state;
+
+    tree_tick(t);
+    tree_assert_why(t, ACT_WHY_UP);
+    tree_write(t, TREE_V1 "a/cpuset.cpus", "2-5\n");
+    tree_assert_bound(t, "/a", NULL);
+    tree_assert_bound(t, "/a/b", NULL);
+    tree_write(t, TREE_V1 "a/cpuset.cpus", "0-3\n");
+    tree_assert_bound(t, "/a", "0-7");
+}
+
 static void test_lend(void **state)
 {
     Tree *t = *state;
@@ -407,6 +421,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_up, tree_setup_v1, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_another_meanwhile, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_lend, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_release, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_goes, tree_setup_v1, tree_teardown),
