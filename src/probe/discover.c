@@ -113,7 +113,7 @@ static int fill_process(Probe *probe, World *world, const Subject *subject, Seen
         free(seen->cpuset_path);
         seen->cpuset_path = path;
     }
-    seen->cpuset_changed = process->cpuset && process->cpuset != cpuset;
+    seen->cpuset_changed |= process->cpuset && process->cpuset != cpuset;
 
     (void)probe_cpuset_put(probe, world, process, cpuset);
     process->comm = intern_string(world->pool, subject->stat.comm);
@@ -302,7 +302,7 @@ static int refresh_cpuset(Probe *probe, World *world, Process *process, SeenProc
 
     if (r < 0)
         return r;
-    seen->cpuset_changed = probe_cpuset_put(probe, world, process, cpuset);
+    seen->cpuset_changed |= probe_cpuset_put(probe, world, process, cpuset);
     return 0;
 }
 
@@ -418,6 +418,7 @@ static int visit_all(Probe *probe, World *world, uint64_t now_usec)
 
         if (old)
             old->cpuset_path = NULL; /* it is the new entry's now */
+        seen.cpuset_moving = seen.cpuset_changed;
         seen.fresh = seen.cpuset_changed = false;
         r = visit(probe, world, pid, old, &seen, now_usec);
         settle(world, pid, r == 0 ? &seen : NULL);

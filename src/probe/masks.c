@@ -256,13 +256,13 @@ static bool is_uncut(Probe *probe, World *world, const Process *process, const T
            set == before;
 }
 
-/* Whether the cpuset has become another one in this pass, or its CPUs went or came back (a cpuset is cut to what is online).
+/* Whether the cpuset has become another one in this pass or the one before, or its CPUs went or came back (a cpuset is cut to what is online).
  * Masks and cpusets are not read at the same time, so it is looked at again for a mask that it does not explain. */
 static bool cpuset_moved(Probe *probe, World *world, Process *process, SeenProcess *seen)
 {
     if (!seen->cpuset_changed && probe_cpuset_again(probe, world, process) != 0)
         seen->cpuset_changed = true;
-    return seen->cpuset_changed;
+    return seen->cpuset_changed || seen->cpuset_moving;
 }
 
 /* Whether the kernel may have changed the mask we gave. Where it forgets masks, all of the cpuset is nobody's wish; that

@@ -17,9 +17,11 @@ typedef struct SeenProcess {
     bool out_of_reach; /* never to be asked about: a kernel thread, a zombie, the daemon itself */
     bool fresh; /* known for a short time only when last looked at: it may not have called exec(2) yet */
     bool cpuset_changed; /* in the present pass */
-    bool hangs;          /* its command line or environment: that has been said */
-    uint32_t n_threads;  /* when it was last read */
-    uint64_t met_usec;   /* when it was looked at first */
+    bool
+        cpuset_moving; /* in the one before: the kernel says what a cpuset leaves before it has cut all masks */
+    bool hangs;        /* its command line or environment: that has been said */
+    uint32_t n_threads; /* when it was last read */
+    uint64_t met_usec;  /* when it was looked at first */
     uint64_t start_ticks;
     uint64_t identity;  /* hash of its name, cgroup and program */
     uint64_t cpu_ticks; /* CPU time used, at read_usec */

@@ -275,7 +275,8 @@ int subject_decide(Probe *probe, Subject *subject, ProbeDecision *ret_decision, 
     ProbeSubject facts;
     int r = read_status(probe, subject, &facts);
 
-    if (r == 0 && !(probe->callbacks.is_settled && probe->callbacks.is_settled(probe->callbacks.userdata, &facts)))
+    if (r == 0 &&
+        !(probe->callbacks.is_settled && probe->callbacks.is_settled(probe->callbacks.userdata, &facts)))
         r = read_texts(probe, subject, probe->options.wants, &facts);
     if (r < 0)
         return r;

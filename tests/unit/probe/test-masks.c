@@ -159,6 +159,25 @@ static void test_cpuset_changes(void **state)
     assert_false(bench_process(&b, 100)->yielded);
 }
 
+/* The kernel says what a cpuset leaves before it has cut masks, which may be seen a pass later. Longer it does not take. */
+static void test_mask_after_cpuset(void **state)
+{
+    for (int later = 0; later < 2; later++) {
+        CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+        make(&b);
+        confine(&b, 100, "0-1");
+        put(&b, "sys/fs/cgroup/app.slice/cpuset.cpus.effective", "1-3\n");
+        bench_discover(&b);
+        assert_mask(bench_task(&b, 100, 100)->allowed, "0-1");
+        if (later)
+            bench_discover(&b);
+        put_mask(&b, 100, "1");
+        bench_discover(&b);
+        assert_int_equal(bench_task(&b, 100, 100)->hands, later ? TASK_HANDS_REPINNED : TASK_HANDS_FREE);
+    }
+}
+
 /* A mask that follows a new cpuset may be read before it. */
 static void test_mask_before_cpuset(void **state)
 {
@@ -348,6 +367,7 @@ int main(void)
         cmocka_unit_test(test_reset_by_old_kernel),
         cmocka_unit_test(test_cpu_was_away),
         cmocka_unit_test(test_cpuset_changes),
+        cmocka_unit_test(test_mask_after_cpuset),
         cmocka_unit_test(test_mask_before_cpuset),
         cmocka_unit_test(test_denied_until_cpuset_changes),
         cmocka_unit_test(test_cgroup_changes),
