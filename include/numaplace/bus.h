@@ -104,7 +104,7 @@
  *   limit), memory_hanging u (threads), memory_outcomes a{st} (orders, by how they ended), memory_refused a{st} (bytes, by
  *   why they stayed), use... (of all processes), use_left_out u (processes, for being too many), use_loop_cpu_usec t (of the
  *   event loop, in cpu_usec), neighbours aa{sv} (who else decides about CPUs and memory: name s, out of numad,
- *   numa-balancing, sched-ext, isolated-cpus, cpuset-partition, nohz-full, kubelet-cpu-manager, tuned and irqbalance, detail
+ *   numa-balancing, sched-ext, cache-aware-scheduling, isolated-cpus, cpuset-partition, nohz-full, kubelet-cpu-manager, tuned and irqbalance, detail
  *   s, and text s, what is done about it), left_threads u and left_cgroups u (at the start: with what an earlier daemon gave them,
  *   when this one does not put them back), left_kept b (that one meant it to stay), config s (file, "" when there is none), runtime_directory s, policy_directories as
  *

@@ -136,6 +136,22 @@ static int find_sched_ext(int root_fd, char *detail)
     return r < 0 ? r : 1;
 }
 
+/* Where its tolerance is 0 it gathers nobody. */
+static int find_sched_cache(int root_fd, char *detail)
+{
+    CLEANUP_FREE char *enabled = NULL, *tolerance = NULL;
+    int r = read_line(root_fd, "sys/kernel/debug/sched/llc_balancing/enabled", &enabled);
+
+    if (r < 0 || !enabled || strcmp(enabled, "1") != 0)
+        return r;
+    r = read_line(root_fd, "sys/kernel/debug/sched/llc_balancing/aggr_tolerance", &tolerance);
+    if (r < 0 || (tolerance && strcmp(tolerance, "0") == 0))
+        return r;
+    if (tolerance)
+        (void)snprintf(detail, NEIGHBOUR_DETAIL_SIZE, "tolerance %.32s", tolerance);
+    return 1;
+}
+
 /* A file with a list of CPUs, which is empty, or "(null)", when there are none. */
 static int find_list(int root_fd, const char *path, char *detail)
 {
@@ -197,6 +213,9 @@ static const KindRow rows[] = {
     [NEIGHBOUR_NUMAD] = {"numad", "everything is paused when it is first seen", find_numad},
     [NEIGHBOUR_NUMA_BALANCING] = {"numa-balancing", "memory is left to the kernel", find_numa_balancing},
     [NEIGHBOUR_SCHED_EXT] = {"sched-ext", "it keeps to homes, but need not use what is lent", find_sched_ext},
+    [NEIGHBOUR_SCHED_CACHE] = {"cache-aware-scheduling",
+                               "it gathers threads at one of several caches of their homes",
+                               find_sched_cache},
     [NEIGHBOUR_ISOLATED] = {"isolated-cpus", "never used", find_isolated},
     [NEIGHBOUR_PARTITION] = {"cpuset-partition", "used only by those in it", find_partition},
     [NEIGHBOUR_NOHZ_FULL] = {"nohz-full", "used as others are, unless they are isolated, too",

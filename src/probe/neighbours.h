@@ -14,6 +14,7 @@ typedef enum NeighbourKind {
     NEIGHBOUR_NUMAD,
     NEIGHBOUR_NUMA_BALANCING, /* kernel.numa_balancing is not 0 */
     NEIGHBOUR_SCHED_EXT,      /* the scheduler is a BPF program */
+    NEIGHBOUR_SCHED_CACHE,    /* cache-aware scheduling of Linux 7, as far as debugfs lets it be seen */
     NEIGHBOUR_ISOLATED,       /* isolcpus= */
     NEIGHBOUR_PARTITION,      /* CPUs that a cpuset partition has taken from everybody else */
     NEIGHBOUR_NOHZ_FULL,

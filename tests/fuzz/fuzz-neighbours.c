@@ -25,6 +25,8 @@ static const char *const files[] = {
     "sys/devices/system/cpu/online",
     "sys/fs/cgroup/cpuset.cpus.effective",
     "var/lib/kubelet/cpu_manager_state",
+    "sys/kernel/debug/sched/llc_balancing/enabled",
+    "sys/kernel/debug/sched/llc_balancing/aggr_tolerance",
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

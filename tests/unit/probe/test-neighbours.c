@@ -44,6 +44,7 @@ static void test_files(void **state)
         {NEIGHBOUR_ISOLATED, "sys/devices/system/cpu/isolated", "2-3\n", "2-3"},
         {NEIGHBOUR_NOHZ_FULL, "sys/devices/system/cpu/nohz_full", "1,3\n", "1,3"},
         {NEIGHBOUR_SCHED_EXT, "sys/kernel/sched_ext/state", "enabled\n", ""},
+        {NEIGHBOUR_SCHED_CACHE, "sys/kernel/debug/sched/llc_balancing/enabled", "1\n", ""},
         {NEIGHBOUR_PARTITION, "sys/fs/cgroup/cpuset.cpus.effective", "0,2\n", "1,3"},
         {NEIGHBOUR_CPU_MANAGER, "var/lib/kubelet/cpu_manager_state",
          "{\"policyName\":\"static\",\"defaultCpuSet\":\"0-3\"}", "static"},
@@ -70,6 +71,22 @@ static void test_name_of_the_scheduler(void **state)
     put(&b, "sys/kernel/sched_ext/state", "enabled\n");
     put(&b, "sys/kernel/sched_ext/root/ops", "rusty\n");
     assert_string_equal(read_all(&b).of[NEIGHBOUR_SCHED_EXT].detail, "rusty");
+}
+
+/* It gathers nobody where what a process has is never small enough. */
+static void test_caches(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    bench_make(&b);
+    put(&b, "sys/kernel/debug/sched/llc_balancing/enabled", "1\n");
+    put(&b, "sys/kernel/debug/sched/llc_balancing/aggr_tolerance", "1\n");
+    assert_string_equal(read_all(&b).of[NEIGHBOUR_SCHED_CACHE].detail, "tolerance 1");
+    put(&b, "sys/kernel/debug/sched/llc_balancing/aggr_tolerance", "0\n");
+    assert_false(read_all(&b).of[NEIGHBOUR_SCHED_CACHE].present);
+    put(&b, "sys/kernel/debug/sched/llc_balancing/aggr_tolerance", "1\n");
+    put(&b, "sys/kernel/debug/sched/llc_balancing/enabled", "0\n");
+    assert_false(read_all(&b).of[NEIGHBOUR_SCHED_CACHE].present);
 }
 
 static void test_daemons(void **state)
@@ -143,6 +160,7 @@ int main(void)
         cmocka_unit_test(test_none),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_name_of_the_scheduler),
+        cmocka_unit_test(test_caches),
         cmocka_unit_test(test_daemons),
         cmocka_unit_test(test_bad),
         cmocka_unit_test(test_long_list),

@@ -2,6 +2,7 @@
 """What a unit's AllowedCPUs= leaves is never exceeded, also when it changes while its processes are placed."""
 
 import os
+import pathlib
 import subprocess
 import uuid
 
@@ -98,6 +99,26 @@ class Kernel(nodes.NodesTest):
         text = daemon.ctl_run("status").stdout
         self.assertIn(f"schedstat {version}", text.replace("version ", ""))
         self.assertIn("PSI with triggers", text)
+        daemon.stop()
+
+    def test_cache_aware_scheduling(self):
+        """Kernels that have it say so where debugfs is; others are not said to."""
+        debug = "/sys/kernel/debug"
+        if not os.path.ismount(debug):
+            subprocess.run(["mount", "-t", "debugfs", "none", debug], check=True)
+            self.addCleanup(subprocess.run, ["umount", debug], check=True)
+        enabled = pathlib.Path(f"{debug}/sched/llc_balancing/enabled")
+        expected = enabled.exists() and enabled.read_text(encoding="ascii").strip() == "1"
+        release = tuple(int(number) for number in os.uname().release.split(".")[:2])
+        self.assertEqual(expected, release >= (7, 3))
+        daemon = self.daemon().ready()
+        names = [found["name"] for found in daemon.ctl("status")["neighbours"]]
+        self.assertEqual("cache-aware-scheduling" in names, expected)
+        if expected:
+            enabled.write_text("0", encoding="ascii")
+            self.addCleanup(enabled.write_text, "1", encoding="ascii")
+            lib.wait_until("it to be gone", lambda: "cache-aware-scheduling" not in
+                           [found["name"] for found in daemon.ctl("status")["neighbours"]])
         daemon.stop()
 
     def test_overload_of_others_is_seen(self):
