@@ -72,12 +72,13 @@ static size_t restore_all(Fences *fences, Progress *progress)
 
     for (size_t i = 0; i < journal->n_fences; i++)
         progress[i] = restore_ask(fences, &journal->fences[i]);
-    for (int memory = false; memory <= true; memory++) {
-        const FenceMeans *units = &fences->means[memory][ACT_FENCE_UNIT];
+    for (int memory = false; memory <= true; memory++)
+        for (size_t kind = 0; kind < ACT_FENCE_MAX; kind++) {
+            const FenceMeans *means = &fences->means[memory][kind];
 
-        if (units->ops->wait)
-            units->ops->wait(units->context, RESTORE_USEC);
-    }
+            if (means->ops && means->ops->wait)
+                means->ops->wait(means->context, RESTORE_USEC);
+        }
     do {
         n_open = 0;
         for (size_t i = 0; i < journal->n_fences; i++) {

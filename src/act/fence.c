@@ -6,6 +6,7 @@
 
 #include "act/fence.h"
 
+#include "act/fence-aside.h"
 #include "act/fence-dropin.h"
 #include "act/fence-internal.h"
 #include "act/fence-unit.h"
@@ -25,8 +26,7 @@
  * had none gets all there are, which is the same in effect, and then none: that succeeds where nothing else needs
  * the controller, and where it does not, no harm is done. */
 
-static const FenceOps ops_v1[] = {{.set = fence_write_v1}, {.set = fence_write_memory_v1}};
-static const FenceOps ops_v2[] = {{.set = fence_write_v2}, {.set = fence_write_memory_v2}};
+static const FenceOps ops_v1 = {.set = fence_write_v1}, ops_v2 = {.set = fence_write_v2};
 
 static const char *const properties[] = {"AllowedCPUs", "AllowedMemoryNodes"};
 static const char *const files[] = {"cpuset.cpus", "cpuset.mems"};
@@ -73,9 +73,19 @@ static bool make_means(Fences *fences, bool memory)
     read_set(fences, memory ? "sys/devices/system/node/possible" : "sys/devices/system/cpu/possible",
              fences->possible[memory]);
     fences_set_ops(fences, ACT_FENCE_UNIT, memory, &fence_ops_unit, fences->units[memory]);
-    fences_set_ops(fences, ACT_FENCE_CGROUP2, memory, &ops_v2[memory], &fences->root_fd);
-    fences_set_ops(fences, ACT_FENCE_CGROUP1, memory, &ops_v1[memory], &fences->root_fd);
     return true;
+}
+
+/* Lists of CPUs are written at once. */
+static bool make_writers(Fences *fences)
+{
+    fences->aside[0] = fence_aside_new(fence_write_memory_v1, &fences->root_fd);
+    fences->aside[1] = fence_aside_new(fence_write_memory_v2, &fences->root_fd);
+    fences_set_ops(fences, ACT_FENCE_CGROUP1, false, &ops_v1, &fences->root_fd);
+    fences_set_ops(fences, ACT_FENCE_CGROUP2, false, &ops_v2, &fences->root_fd);
+    fences_set_ops(fences, ACT_FENCE_CGROUP1, true, &fence_ops_aside, fences->aside[0]);
+    fences_set_ops(fences, ACT_FENCE_CGROUP2, true, &fence_ops_aside, fences->aside[1]);
+    return fences->aside[0] && fences->aside[1];
 }
 
 Fences *fences_new(Journal *journal, int root_fd)
@@ -88,7 +98,8 @@ Fences *fences_new(Journal *journal, int root_fd)
     fences->root_fd = root_fd;
     fences->scratch = hwloc_bitmap_alloc();
     fences->difference = hwloc_bitmap_alloc();
-    if (!fences->scratch || !fences->difference || !make_means(fences, false) || !make_means(fences, true))
+    if (!fences->scratch || !fences->difference || !make_means(fences, false) || !make_means(fences, true) ||
+        !make_writers(fences))
         return NULL;
     fence_host_read(root_fd, &fences->host);
     return TAKE_PTR(fences);
@@ -102,6 +113,8 @@ Fences *fences_free(Fences *fences)
         fence_free(fences->fences[i]);
     free(fences->fences);
     free(fences->groups);
+    for (size_t i = 0; i < ARRAY_SIZE(fences->aside); i++)
+        fence_aside_free(fences->aside[i]);
     for (int memory = false; memory <= true; memory++) {
         fence_units_free(fences->units[memory]);
         hwloc_bitmap_free(fences->possible[memory]);
