@@ -165,13 +165,10 @@ static int machine_read_file(void *context, const char *path, size_t max, char *
 
 static int machine_read_lines(void *context, const char *path, LinesAdd add, void *userdata)
 {
-    Machine *machine = context;
-    size_t whole_max = machine->whole_max;
     CLEANUP_FREE char *text = NULL;
     char *line, *next;
     int r = machine_read_file(context, path, 0, &text);
 
-    machine->whole_max = whole_max;
     if (r == 0 && *text == '\0')
         r = -ESRCH;
     next = text;
