@@ -76,7 +76,9 @@ static void take_back(Work *work, TaskKey task, JournalOriginal before)
 /* Who is given masks again has children that are to have them, and is nobody's heir any more. */
 static void note_home(const Work *work)
 {
-    JournalProcess *entry = journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
+    Journal *journal = work->act->journal;
+    JournalProcess *entry =
+        journal ? journal_process(journal, work->process.pid, work->process.start_ticks) : NULL;
 
     if (entry) {
         entry->roams = entry->searched = false;

@@ -277,11 +277,15 @@ static void hang(Bench *b)
     assert_int_equal(mkfifoat(b->root_fd, "proc/100/numa_maps", 0600), 0);
 }
 
-static void answer(const Bench *b)
+/* And whoever asks again need not wait. */
+static void answer(Bench *b)
 {
+    static const char maps[] = "7f00 default anon=5 N1=5 kernelpagesize_kB=4\n";
     int fifo = openat(b->root_fd, "proc/100/numa_maps", O_WRONLY | O_CLOEXEC);
 
-    assert_int_equal(write(fifo, "7f00 default anon=5 N1=5 kernelpagesize_kB=4\n", 45), 45);
+    assert_int_equal(write(fifo, maps, strlen(maps)), strlen(maps));
+    take_away(b, "proc/100/numa_maps");
+    put(b, "proc/100/numa_maps", "%s", maps);
     (void)close(fifo);
 }
 
