@@ -172,6 +172,7 @@ static const Key keys[] = {
      "KiB, a power of two from 16 to 65536"},
     {"llc", parse_power, offsetof(Config, llc_kib), 0, 1U << 20,
      "KiB, a power of two from 16 to 1048576, or 0"},
+    {"llcs", NUMBER(n_llcs, 1, COST_CPUS_MAX, "last-level caches of each node, 1 to 64")},
     {"slice", NUMBER(slice_nsec, 100, 1000000, "nanoseconds, 100 to 1000000")},
     {"start", parse_switch, offsetof(Config, start), 0, 0, "0 or 1"},
 };
@@ -218,6 +219,20 @@ static int check_distances(const Config *c, char *error, size_t size)
     return 0;
 }
 
+/* As many behind each. */
+static int check_llcs(const Config *c, char *error, size_t size)
+{
+    unsigned n[COST_NODES_MAX] = {0};
+
+    for (unsigned i = 0; i < c->n_cpus; i++)
+        n[c->cpu_node[i]]++;
+    for (unsigned i = 0; i < c->n_nodes; i++) {
+        if (n[i] % c->n_llcs != 0)
+            return fail(error, size, "llcs: %u CPUs of node %u for %u caches", n[i], i, c->n_llcs);
+    }
+    return 0;
+}
+
 static int check(const Config *c, char *error, size_t size)
 {
     uint64_t total = 0;
@@ -234,7 +249,7 @@ static int check(const Config *c, char *error, size_t size)
         return fail(error, size, "nodes: no memory");
     if (c->remote_nsec < c->local_nsec)
         return fail(error, size, "remote=%u is below local=%u", c->remote_nsec, c->local_nsec);
-    return check_distances(c, error, size);
+    return check_distances(c, error, size) < 0 ? -EINVAL : check_llcs(c, error, size);
 }
 
 int config_parse(int count, char **arguments, Config *ret, char *error, size_t error_size)
@@ -253,6 +268,7 @@ int config_parse(int count, char **arguments, Config *ret, char *error, size_t e
         .sequence_permille = 80,
         .cache_kib = 256,
         .llc_kib = 1024,
+        .n_llcs = 1,
         .slice_nsec = 1000,
     };
     int r;

@@ -32,7 +32,8 @@ typedef struct Config {
     uint32_t bandwidth_mbs;     /* MB/s of each node before scaling; 0: unlimited */
     uint32_t sequence_permille; /* of its price: a line that follows one of the CPU's last, as prefetched */
     uint32_t cache_kib;         /* of each CPU */
-    uint32_t llc_kib;           /* of each node; 0: none */
+    uint32_t llc_kib;           /* of each last-level cache; 0: none */
+    uint32_t n_llcs;            /* of each node: its CPUs in order are dealt out to them in equal runs */
     uint32_t slice_nsec;        /* what CPUs may be apart (clock.h) */
     bool start;                 /* charge from power-on */
     const char *out;            /* borrowed from the arguments; NULL: no report */

@@ -7,8 +7,9 @@
  * become stale without being searched for. In order:
  *
  *   1. the CPU's own cache has the line, and this is a load or the CPU owns it dirty:  free
- *   2. another CPU's cache has it dirty:      0.6 local on the same node, 1.1 the latency between the nodes otherwise
- *   3. the node's LLC has it:                 llclat
+ *   2. another CPU's cache has it dirty:      0.6 local behind the same LLC, local behind another one of the node, 1.1 the latency
+ *                                             between the nodes otherwise
+ *   3. the CPU's LLC has it:                  llclat
  *   4. memory:                                the latency to its node, and its queue
  *      the next line of a stream costs only seq of 3 and 4, and its queue
  *   5. a store to a line held clean, which its last writer still holds too, costs as 2: that copy has to go
@@ -37,8 +38,10 @@
 #include <sys/mman.h>
 
 /* A dirty line comes faster from a neighbour's cache than from memory, but slower from a cache of another node: what
- * two-socket servers show (54 and 209 ns where memory takes 90 and 190). */
-#define LINE_LOCAL_PERMILLE  600U
+ * two-socket servers show (54 and 209 ns where memory takes 90 and 190). Between the caches of a node it goes by way of the memory
+ * controller, and takes as long as memory does. */
+#define LINE_LLC_PERMILLE    600U
+#define LINE_LOCAL_PERMILLE  1000U
 #define LINE_REMOTE_PERMILLE 1100U
 
 /* Streams that a CPU's prefetcher follows: 16 of them on Intel's, one in each direction of 32 pages on others. */
@@ -66,6 +69,7 @@ typedef struct ModelCpu {
     ModelCounters counters;
     Cache cache;
     unsigned node;
+    unsigned llc; /* of all nodes together */
     unsigned next_stream;
     ModelStream streams[STREAMS];
     uint64_t tlb[TLB_SETS][TLB_WAYS];
@@ -73,19 +77,20 @@ typedef struct ModelCpu {
 
 typedef struct ModelNode {
     uint64_t end_line; /* the first line of the next node */
-    Cache llc;
     Bandwidth bandwidth;
 } ModelNode;
 
 struct Model {
     ModelCpu cpus[COST_CPUS_MAX];
     ModelNode nodes[COST_NODES_MAX];
-    unsigned n_nodes;
+    Cache llcs[COST_CPUS_MAX]; /* those with CPUs, in their order */
+    unsigned n_nodes, n_llcs;
     bool has_llc;
     uint64_t n_lines;
     uint32_t *directory;
     uint64_t memory_nsec[COST_NODES_MAX][COST_NODES_MAX];
     uint64_t line_nsec[COST_NODES_MAX][COST_NODES_MAX];
+    uint64_t line_llc_nsec;
     uint64_t llc_nsec;
     uint64_t walk_psec;
     uint64_t sequence_permille;
@@ -101,8 +106,8 @@ static int init_caches(Model *m, const Config *c)
             return r;
     }
     m->has_llc = c->llc_kib > 0;
-    for (unsigned i = 0; m->has_llc && i < c->n_nodes; i++) {
-        r = cache_init(&m->nodes[i].llc, c->llc_kib * 1024ULL / ADDRESS_LINE_BYTES);
+    for (unsigned i = 0; m->has_llc && i < m->n_llcs; i++) {
+        r = cache_init(&m->llcs[i], c->llc_kib * 1024ULL / ADDRESS_LINE_BYTES);
         if (r < 0)
             return r;
     }
@@ -119,6 +124,7 @@ static void init_prices(Model *m, const Config *c)
             m->line_nsec[i][j] = nsec * (i == j ? LINE_LOCAL_PERMILLE : LINE_REMOTE_PERMILLE) / 1000;
         }
     }
+    m->line_llc_nsec = config_latency_nsec(c, COST_DISTANCE_LOCAL) * LINE_LLC_PERMILLE / 1000;
     m->llc_nsec = (uint64_t)c->llc_nsec * c->scale_permille / 1000;
     m->walk_psec = (uint64_t)config_scaled_psec(c, c->walk_nsec);
     m->sequence_permille = c->sequence_permille;
@@ -137,8 +143,25 @@ static void init_nodes(Model *m, const Config *c)
         m->nodes[i].end_line = line;
         bandwidth_init(&m->nodes[i].bandwidth, line_psec, c->slice_nsec * 1000ULL);
     }
+}
+
+/* The CPUs of a node in their order, in equal runs. */
+static void init_cpus(Model *m, const Config *c)
+{
+    unsigned first[COST_NODES_MAX], n[COST_NODES_MAX] = {0}, at[COST_NODES_MAX] = {0};
+
     for (unsigned i = 0; i < c->n_cpus; i++)
-        m->cpus[i].node = c->cpu_node[i];
+        n[c->cpu_node[i]]++;
+    for (unsigned i = 0; i < c->n_nodes; i++) {
+        first[i] = m->n_llcs;
+        m->n_llcs += n[i] > 0 ? c->n_llcs : 0;
+    }
+    for (unsigned i = 0; i < c->n_cpus; i++) {
+        unsigned node = c->cpu_node[i];
+
+        m->cpus[i].node = node;
+        m->cpus[i].llc = first[node] + at[node]++ * c->n_llcs / n[node];
+    }
 }
 
 int model_new(const Config *c, const AddressMap *map, Model **ret)
@@ -149,6 +172,7 @@ int model_new(const Config *c, const AddressMap *map, Model **ret)
     if (!m)
         return -ENOMEM;
     init_nodes(m, c);
+    init_cpus(m, c);
     init_prices(m, c);
     r = init_caches(m, c);
     if (r < 0) {
@@ -172,10 +196,10 @@ Model *model_free(Model *m)
 {
     if (!m)
         return NULL;
-    for (unsigned i = 0; i < COST_CPUS_MAX; i++)
+    for (unsigned i = 0; i < COST_CPUS_MAX; i++) {
         cache_done(&m->cpus[i].cache);
-    for (unsigned i = 0; i < COST_NODES_MAX; i++)
-        cache_done(&m->nodes[i].llc);
+        cache_done(&m->llcs[i]);
+    }
     if (m->directory)
         (void)munmap(m->directory, m->n_lines * sizeof(*m->directory));
     free(m);
@@ -224,7 +248,7 @@ static uint64_t charge_line(Model *m, ModelCpu *cpu, const ModelCpu *holder)
         cpu->counters.line_local++;
     else
         cpu->counters.line_remote++;
-    return m->line_nsec[cpu->node][holder->node];
+    return cpu->llc == holder->llc ? m->line_llc_nsec : m->line_nsec[cpu->node][holder->node];
 }
 
 static uint64_t charge_memory(Model *m, ModelCpu *cpu, unsigned node, bool user)
@@ -270,7 +294,7 @@ static uint64_t fetch(Model *m, unsigned index, const ModelAccess *a, uint32_t *
         *entry &= ~DIRTY;
         return charge_line(m, cpu, holder) * 1000;
     }
-    if (m->has_llc && cache_has(&m->nodes[cpu->node].llc, key_of(a->line, *entry))) {
+    if (m->has_llc && cache_has(&m->llcs[cpu->llc], key_of(a->line, *entry))) {
         cpu->counters.llc++;
         return m->llc_nsec * permille;
     }
@@ -281,8 +305,8 @@ static uint64_t fetch(Model *m, unsigned index, const ModelAccess *a, uint32_t *
     return psec + wait;
 }
 
-/* A line has left the cache of a CPU or an LLC. When it is dirty and nowhere else on that node, memory gets it. */
-static void leave(Model *m, unsigned node, uint64_t key, uint64_t now_psec)
+/* A line has left the cache of a CPU or its LLC. When it is dirty and nowhere else there, memory gets it. */
+static void leave(Model *m, unsigned llc, uint64_t key, uint64_t now_psec)
 {
     uint64_t line = key >> CACHE_VERSION_BITS;
     uint32_t entry;
@@ -292,9 +316,9 @@ static void leave(Model *m, unsigned node, uint64_t key, uint64_t now_psec)
         return;
     entry = m->directory[line];
     owner = (entry >> OWNER_SHIFT) & OWNER_MASK;
-    if (!(entry & DIRTY) || key_of(line, entry) != key || owner == 0 || m->cpus[owner - 1].node != node)
+    if (!(entry & DIRTY) || key_of(line, entry) != key || owner == 0 || m->cpus[owner - 1].llc != llc)
         return;
-    if (cache_has(&m->cpus[owner - 1].cache, key) || (m->has_llc && cache_has(&m->nodes[node].llc, key)))
+    if (cache_has(&m->cpus[owner - 1].cache, key) || (m->has_llc && cache_has(&m->llcs[llc], key)))
         return;
     m->directory[line] = entry & ~DIRTY;
     m->cpus[owner - 1].counters.written_back++;
@@ -344,10 +368,10 @@ uint64_t model_access(Model *m, unsigned index, const ModelAccess *a, uint64_t n
     }
     m->directory[a->line] = entry;
     gone = cache_put(&cpu->cache, key_of(a->line, entry));
-    leave(m, cpu->node, gone, now_psec);
+    leave(m, cpu->llc, gone, now_psec);
     if (m->has_llc && (!had || a->store)) {
-        gone = cache_put(&m->nodes[cpu->node].llc, key_of(a->line, entry));
-        leave(m, cpu->node, gone, now_psec);
+        gone = cache_put(&m->llcs[cpu->llc], key_of(a->line, entry));
+        leave(m, cpu->llc, gone, now_psec);
     }
     cpu->counters.charged_psec += psec;
     return psec;

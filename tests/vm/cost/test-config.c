@@ -27,6 +27,7 @@ static void test_defaults(void **state)
     assert_int_equal(c.scale_permille, 4000);
     assert_int_equal(c.cache_kib, 256);
     assert_int_equal(c.llc_kib, 1024);
+    assert_int_equal(c.n_llcs, 1);
     assert_int_equal(c.bandwidth_mbs, 12000);
     assert_int_equal(c.slice_nsec, 1000);
     assert_false(c.start);
@@ -37,7 +38,7 @@ static void test_all_words(void **state)
 {
     char text[] =
         "nodes=64:0:128 cpus=2:0 dist=10:20:30/20:10:40/30:40:10 local=80 remote=200 llclat=7 walk=3 "
-        "wake=500 pause=11 insn=250 seq=125 scale=2.5 bw=12.125 cache=64 llc=0 slice=900 start=1 out=/a/b.json";
+        "wake=500 pause=11 insn=250 seq=125 scale=2.5 bw=12.125 cache=64 llc=0 slice=900 llcs=1 start=1 out=/a/b.json";
     char error[256];
     Config c;
 
@@ -116,6 +117,8 @@ static const Bad bad[] = {
     {"nodes=0 cpus=0 dist=10", "nodes: no memory"},
     {"nodes=64:64 cpus=0:2 dist=10:20/20:10", "cpus: CPU 1 on node 2 of 2 nodes"},
     {"nodes=64:64 cpus=0 dist=10", "dist: 1 rows for 2 nodes"},
+    {SHAPE "llcs=3", "llcs: 2 CPUs of node 0 for 3 caches"},
+    {SHAPE "llcs=0", "'llcs=0': expected last-level caches"},
     {"nodes=64 cpus=0 dist=10:20/20:10", "dist: 2 rows for 1 nodes"},
     {"nodes=64:64 cpus=0 dist=10:20/20", "expected a square table"},
     {"nodes=64:64 cpus=0 dist=10:20", "expected a square table"},

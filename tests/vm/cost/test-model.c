@@ -100,6 +100,38 @@ static void test_shared_llc(void **state)
     fixture_done(&f);
 }
 
+/* Four CPUs of node 0 behind two caches, and two of node 1. Numbers of nodes and CPUs need not go together. */
+static void test_several_llcs(void **state)
+{
+    Fixture f = fixture_of("nodes=64:64 cpus=0:1:0:0:1:0 dist=10:20/20:10 local=100 remote=200 llclat=20 "
+                           "scale=1 seq=1000 bw=0 walk=0 llcs=2");
+
+    /* 0 and 2 are behind one, 3 and 5 behind the other. */
+    assert_int_equal(load(&f, 0, 5), LOCAL);
+    assert_int_equal(load(&f, 2, 5), LLC);
+    assert_int_equal(load(&f, 3, 5), LOCAL);
+    assert_int_equal(load(&f, 5, 5), LLC);
+    assert_int_equal(load(&f, 1, 5), REMOTE);
+    assert_int_equal(load(&f, 4, 5), REMOTE);
+
+    assert_int_equal(store(&f, 0, 9), LOCAL);
+    assert_int_equal(load(&f, 2, 9), LINE_NEAR);
+    assert_int_equal(store(&f, 0, 9), 0);
+    assert_int_equal(load(&f, 3, 9), LOCAL);
+    assert_int_equal(model_counters(f.model, 3)->line_local, 1);
+    assert_int_equal(load(&f, 1, 9), REMOTE);
+
+    /* What is dirty goes to memory when it leaves the LLC of its writer, whatever passes through the other one. */
+    assert_int_equal(store(&f, 0, 11), LOCAL);
+    flush(&f, 3, 1000 * 64);
+    assert_int_equal(model_counters(f.model, 0)->written_back, 0);
+    flush(&f, 2, 1000 * 64);
+    assert_int_equal(model_counters(f.model, 0)->written_back, 0); /* CPU 0 has it still */
+    flush(&f, 0, 1000 * 64);
+    assert_int_equal(model_counters(f.model, 0)->written_back, 1);
+    fixture_done(&f);
+}
+
 static void test_sizes(void **state)
 {
     Fixture f = fixture_of(COST_TEST_2X2);
@@ -302,12 +334,13 @@ static void test_bandwidth(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory),       cmocka_unit_test(test_shared_llc),
-        cmocka_unit_test(test_sizes),        cmocka_unit_test(test_page_copy),
-        cmocka_unit_test(test_dirty_lines),  cmocka_unit_test(test_ping_pong),
-        cmocka_unit_test(test_write_back),   cmocka_unit_test(test_versions_wrap),
-        cmocka_unit_test(test_distances),    cmocka_unit_test(test_streams),
-        cmocka_unit_test(test_translations), cmocka_unit_test(test_bandwidth),
+        cmocka_unit_test(test_memory),        cmocka_unit_test(test_shared_llc),
+        cmocka_unit_test(test_several_llcs),  cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_page_copy),     cmocka_unit_test(test_dirty_lines),
+        cmocka_unit_test(test_ping_pong),     cmocka_unit_test(test_write_back),
+        cmocka_unit_test(test_versions_wrap), cmocka_unit_test(test_distances),
+        cmocka_unit_test(test_streams),       cmocka_unit_test(test_translations),
+        cmocka_unit_test(test_bandwidth),
     };
 
     return cmocka_run_group_tests_name("cost-model", tests, NULL, NULL);

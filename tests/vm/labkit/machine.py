@@ -122,4 +122,5 @@ def cost_arguments(machine: Machine) -> str:
     """The same shape in the words of the cost plugin (cost/README.md)."""
     cpu_nodes = [str(node) for node in range(machine.nodes) for _ in range(machine.cpus[node])]
     rows = "/".join(":".join(str(value) for value in row) for row in machine.distances)
-    return f"nodes={':'.join(map(str, machine.memory_mb))},cpus={':'.join(cpu_nodes)},dist={rows}"
+    llcs = f",llcs={machine.llcs}" if machine.llcs > 1 else ""
+    return f"nodes={':'.join(map(str, machine.memory_mb))},cpus={':'.join(cpu_nodes)},dist={rows}{llcs}"

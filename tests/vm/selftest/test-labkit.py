@@ -176,6 +176,7 @@ class Machines(unittest.TestCase):
                      "dist,src=1,dst=2,val=31", "dist,src=2,dst=0,val=30"):
             self.assertIn(word, argv)
         self.assertEqual(machine.cost_arguments(shape), "nodes=64:0:32,cpus=0:0:1:1,dist=10:20:30/20:10:31/30:31:10")
+        self.assertRegex(machine.cost_arguments(machine.load("2x4-llc")), r",cpus=0:0:0:0:1:1:1:1,dist=10:20/20:10,llcs=2$")
 
     def test_refused(self):
         good = {"Nodes": "2", "CPUs": "2", "MemoryMB": "64", "Distances": "10 20\n 20 10"}
