@@ -2,8 +2,9 @@
 """A round of the placement benchmark: runs the pairs of workload and system that the lab names, one after the other, and
 prints a JSON line for each.
 
-usage: placement.py JSON   a list of {"workload", "system", "window", "scale", "memory", "bytes"}; `bytes` is
-                           the size of the array or heap, or empty
+usage: placement.py JSON   a list of {"workload", "system", "window", "scale", "memory", "bytes", "cache_aware"}; `bytes` is
+                           the size of the array or heap, or empty; `cache_aware` whether the kernel schedules so: 0, 1,
+                           or empty, as it is
 """
 
 import json
@@ -16,6 +17,7 @@ import time
 from programs import PROGRAMS
 from systems import SYSTEMS, TUNABLES
 
+CACHE_AWARE = pathlib.Path("/sys/kernel/debug/sched/llc_balancing/enabled")
 # What is told of a run, beside what the whole guest did.
 FIGURES = ("seconds", "operations", "local_end", "local90_s", "local95_s", "rate_after_3s", "rate_after_5s", "relocal90_s",
            "recovered_s", "stall_worst_s", "stalls")
@@ -73,11 +75,13 @@ def main():
     print(f"1..{len(pairs)}", flush=True)
     if not TUNABLES.exists():
         subprocess.run(["mount", "-t", "debugfs", "none", "/sys/kernel/debug"], check=True)
+    if pairs[0]["cache_aware"]:
+        CACHE_AWARE.write_text(pairs[0]["cache_aware"], encoding="ascii")
     warm_up(pairs)
     failed = 0
     for number, pair in enumerate(pairs, 1):
         try:
-            print(json.dumps({**pair, **measure(pair)}), flush=True)
+            print(json.dumps({**pair, "kernel": os.uname().release, **measure(pair)}), flush=True)
             print(f"ok {number} - {pair['workload']} {pair['system']}", flush=True)
         except Exception as error:  # One run that fails must not end the others; the row says so.
             failed += 1

@@ -147,6 +147,7 @@ def figures(row: Row, best: Row | None, unplaced: Row | None) -> dict:
     if not row.runs:
         return found
     seconds = [run["seconds"] for run in row.runs]
+    found["kernel"] = row.runs[0]["kernel"]
     found |= {"median_s": round(median(seconds), 3), "range_s": round(max(seconds) - min(seconds), 3),
               "runs_s": [round(value, 3) for value in seconds],
               "operations_per_s": round(median([1 / cost(run) for run in row.runs])),
@@ -229,7 +230,8 @@ def run_guest(number: int, workload: str, pairs: list[dict], args) -> tour.Resul
 
 def run_all(rows: dict[tuple[str, str], Row], workloads: list[str], systems: list[str], args) -> None:
     """All rounds, the guests of each side by side."""
-    guests = [(number, workload, plan([workload], systems, number, scale=args.scale, memory=args.memory, bytes=args.bytes))
+    guests = [(number, workload, plan([workload], systems, number, scale=args.scale, memory=args.memory, bytes=args.bytes,
+                                         cache_aware=args.cache_aware))
               for number in range(args.runs) for workload in workloads]
     with concurrent.futures.ThreadPoolExecutor(args.jobs or len(os.sched_getaffinity(0))) as pool:
         results = pool.map(lambda guest: run_guest(*guest, args), guests)
@@ -259,6 +261,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "are (main)")
     parser.add_argument("--bytes", default="", help="size of the array or heap, with K, M or G, instead of the workload's own")
     parser.add_argument("--kernel-args", default="", help="added to the kernel's command line")
+    parser.add_argument("--cache-aware", choices=("", "0", "1"), default="",
+                        help="whether the kernel schedules by caches, where it can (as it is)")
     parser.add_argument("--cost-args", default="", help="more words for the cost plugin")
     parser.add_argument("--json", action="store_true", help="a JSON line for each row instead of a table")
 

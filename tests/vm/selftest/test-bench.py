@@ -26,7 +26,7 @@ def mark(number: int, local: int, remote: int, event: str = "mark") -> str:
 
 def run(seconds: float, window: int = 0, system: str = "none", **more) -> dict:
     return {"workload": "numa01", "system": system, "window": window, "seconds": seconds, "operations": 100, "local90_s": None,
-            "local95_s": None, "system_cpu_s": 1, "pages_moved": 0, "daemon_cpu_s": 0, "note": "", **more}
+            "local95_s": None, "system_cpu_s": 1, "pages_moved": 0, "daemon_cpu_s": 0, "note": "", "kernel": "6.1.0-1-amd64", **more}
 
 
 class Plan(unittest.TestCase):
@@ -216,6 +216,7 @@ class Rows(unittest.TestCase):
         row = bench.Row("numa01", "none", [run(3.0, local90_s=1, **more), run(5.0, **more), run(4.0, local90_s=2, **more)])
         hard = bench.Row("numa01", "hard", [run(2.0, **more)])
         found = bench.figures(row, hard, row)
+        self.assertEqual(found["kernel"], "6.1.0-1-amd64")
         self.assertEqual((found["median_s"], found["range_s"]), (4.0, 2.0))
         self.assertEqual((found["ratio_to_hard"], found["ratio_to_none"]), (2.0, 1))
         self.assertEqual((found["local90_s"], found["local95_s"], found["failed"]), (2, None, 0))
