@@ -70,7 +70,7 @@ typedef enum ActFork {
 } ActFork;
 
 typedef struct ActOps {
-    const char *name; /* "affinity", "dry-run", "record" */
+    const char *name; /* "affinity", "dry-run" */
     bool changes;     /* false: nothing reaches the machine, and nothing is journalled */
     /* CPUs that are online: masks are compared within them, since the kernel shows no others. */
     int (*get_online)(void *context, hwloc_bitmap_t ret);
@@ -110,8 +110,6 @@ typedef struct ActOps {
 extern const ActOps act_ops_affinity;
 /* Reads masks as above, changes nothing (I11). */
 extern const ActOps act_ops_dry_run;
-/* For tests: in-memory threads; see act/record.h. */
-extern const ActOps act_ops_record;
 
 typedef struct ActStatistics {
     uint64_t n_set_mask; /* mask changes made */

@@ -3,7 +3,7 @@
 /* A whole restore from a journal that somebody else has written, on a recorded machine (act/record.h). */
 
 #include "act/internal.h"
-#include "act/record.h"
+#include "record.h"
 #include "root.h"
 
 #include <stdio.h>

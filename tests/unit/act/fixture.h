@@ -5,7 +5,7 @@
  * and a plan that is filled in action by action. */
 
 #include "act/act.h"
-#include "act/record.h"
+#include "record.h"
 
 #include <limits.h>
 #include <setjmp.h>

@@ -8,6 +8,8 @@
 
 typedef struct ActRecord ActRecord;
 
+extern const ActOps act_ops_record;
+
 typedef enum ActRecordOp {
     ACT_RECORD_LIST_THREADS,
     ACT_RECORD_LIST_PROCESSES,

@@ -5,7 +5,7 @@
  * gets its creator's. That the kernel does so is
  * checked against a real one by the tests of act_ops_affinity. */
 
-#include "act/record.h"
+#include "record.h"
 
 #include "base/parse.h"
 
