@@ -135,7 +135,9 @@ static void print_kernel(json_object *status)
                                                  : "PSI without triggers",
               view_string(status, "cgroup"), view_bool(status, "cpuset_v1") ? ", cpuset v1" : "",
               view_bool(status, "numa") ? "NUMA" : "one node");
-    view_line("Means", "affinity%s%s; %" PRId64 " of %" PRId64 " fences up",
+    /* Before Linux 6.2: threads get all of a cpuset when it changes, whatever they were given. */
+    view_line("Means", "affinity%s%s%s; %" PRId64 " of %" PRId64 " fences up",
+              view_bool(status, "forgets_masks") ? " (lost when a cpuset changes)" : "",
               view_bool(status, "fence_units") ? ", units" : "",
               !strcmp(view_string(status, "fence_cpusets"), "none") ? "" : ", cpusets",
               number(status, "fences_up"), number(status, "fences"));

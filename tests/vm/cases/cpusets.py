@@ -13,6 +13,7 @@ import tap
 HOME = 1
 HOME_CPUS = nodes.node_cpus(HOME)
 FIRST, LAST = min(HOME_CPUS), max(HOME_CPUS)
+RELEASE = tuple(int(number) for number in os.uname().release.split(".")[:2])
 # Not beside the keeper, where what the system does by itself goes first.
 AWAY = max(nodes.node_cpus(2))
 
@@ -99,6 +100,7 @@ class Kernel(nodes.NodesTest):
         text = daemon.ctl_run("status").stdout
         self.assertIn(f"schedstat {version}", text.replace("version ", ""))
         self.assertIn("PSI with triggers", text)
+        self.assertEqual("lost when a cpuset changes" in text, RELEASE < (6, 2))
         daemon.stop()
 
     def test_cache_aware_scheduling(self):
@@ -109,8 +111,7 @@ class Kernel(nodes.NodesTest):
             self.addCleanup(subprocess.run, ["umount", debug], check=True)
         enabled = pathlib.Path(f"{debug}/sched/llc_balancing/enabled")
         expected = enabled.exists() and enabled.read_text(encoding="ascii").strip() == "1"
-        release = tuple(int(number) for number in os.uname().release.split(".")[:2])
-        self.assertEqual(expected, release >= (7, 3))
+        self.assertEqual(expected, RELEASE >= (7, 3))
         daemon = self.daemon().ready()
         names = [found["name"] for found in daemon.ctl("status")["neighbours"]]
         self.assertEqual("cache-aware-scheduling" in names, expected)
