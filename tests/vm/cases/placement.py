@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 
+import series
 from programs import PROGRAMS
 from systems import SYSTEMS, TUNABLES
 
@@ -41,6 +42,14 @@ def counters(system):
             "daemon_cpu_s": system.daemon_cpu_sec(), "mover_cpu_s": system.mover_cpu_sec()}
 
 
+def phases(result, first_home, lived):
+    """The program lived for so long, and worked from when its memory was there."""
+    samples = [*result["samples"], [result["seconds"], result["operations"], None]]
+    if first_home is not None:
+        first_home = max(0, first_home - (lived - result["seconds"]))
+    return series.phases(samples, first_home, result["all_work_s"], result["seconds"])
+
+
 def measure(pair):
     program = PROGRAMS[pair["workload"]]
     os.sync()
@@ -60,8 +69,10 @@ def measure(pair):
         figures = {key: result[key] for key in FIGURES if key in result}
         # When the first thread has ended, its CPU is free for others.
         settled = min(end, begin + result.get("all_work_s", end - begin))
-        return {**figures, **system.moves(begin, settled), "note": system.note(result),
-                **{key: round(after[key] - before[key], 3) for key in after}}
+        moves = system.moves(begin, settled)
+        if result.get("samples"):
+            figures["phases"] = phases(result, moves.get("first_home_s"), end - begin)
+        return {**figures, **moves, "note": system.note(result), **{key: round(after[key] - before[key], 3) for key in after}}
 
 
 def warm_up(pairs):

@@ -111,7 +111,7 @@ class Program:
 
 def figures(result):
     """What the benchmark wants of a workload's result."""
-    samples, changes = result.pop("samples"), result["changes_s"]
+    samples, changes = result["samples"], result["changes_s"]
     # When the first thread has ended, the others are alone, and faster or slower.
     until = result["all_work_s"]
     found = {}

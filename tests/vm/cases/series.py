@@ -8,6 +8,8 @@ RATE_SEC_MIN = 0.5
 WINDOW_SEC = 1
 BEFORE_SEC = 3
 NEARLY = 0.95
+# Less of the memory than this comes and goes by itself.
+MOVED_SHARE = 0.02
 
 
 def local_since(samples: list, share: float, begin: float = 0, end: float = math.inf) -> float | None:
@@ -45,3 +47,39 @@ def recovered(samples: list, change: float, end: float) -> float | None:
             if now is not None and now >= NEARLY * before:
                 return at - change
     return None
+
+
+def operations_at(samples: list, time: float) -> float:
+    """Done by then, on a straight line between the samples around; nothing at 0."""
+    before = [0, 0]
+    for sample in samples:
+        if sample[0] >= time:
+            span = sample[0] - before[0]
+            return before[1] + ((sample[1] - before[1]) * (time - before[0]) / span if span > 0 else 0)
+        before = sample
+    return before[1]
+
+
+def phases(samples: list, first_home: float | None, until: float, end: float) -> dict[str, list[float]]:
+    """{phase: [seconds, operations]} of a run in which all threads worked until `until`, and the last one until `end`; the last sample
+    is of the end. Until there is a home (if anybody gives one), until memory begins to move, while it moves, then, and the rest.
+
+        samples   local  .2  .2  .2  .4  .7  .9  .9  .9 |    |
+                       |    |      |           |        |    |
+                     home  evidence    moving    steady  tail
+    """
+    shares = [(at, local) for at, _, local in samples if local is not None and at <= until]
+    began = moved = None
+    if shares and shares[-1][1] - shares[0][1] > MOVED_SHARE:
+        began = next(at for at, local in shares if local > shares[0][1] + MOVED_SHARE)
+        moved = local_since(samples, shares[-1][1] - MOVED_SHARE, end=until)
+    points = [("home", first_home), ("evidence", began), ("moving", moved), ("steady", until), ("tail", end)]
+    found, last = {}, 0
+    for i, (name, at) in enumerate(points):
+        if at is None:
+            continue
+        # Where a home comes late, memory moves before it.
+        at = max(last, min([at, *[later for _, later in points[i:] if later is not None]]))
+        found[name] = [round(at - last, 3), round(operations_at(samples, at) - operations_at(samples, last), 1)]
+        last = at
+    return found

@@ -202,7 +202,8 @@ class Numaplace(System):
         homes = [move["time_usec"] / 1e6 - begin for move in self.ask("moves")
                  if move["kind"] == "set-home" or (move["kind"] == "lend" and move["cross_node"])]
         homes = [at for at in homes if 0 <= at <= end - begin]
-        return {"last_home_s": round(max(homes, default=0), 3), "late_homes": sum(at >= LATE_SEC for at in homes)}
+        return {"first_home_s": round(min(homes), 3) if homes else None, "last_home_s": round(max(homes, default=0), 3),
+                "late_homes": sum(at >= LATE_SEC for at in homes)}
 
     def note(self, result):
         return "" if self.ask("status")["moves"] else "took no part: numaplaced changed nothing"

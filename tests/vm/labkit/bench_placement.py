@@ -44,6 +44,12 @@ HEAD = ("workload", "system", "median, s", "range, s", "to hard", "to none", "af
         "95 % local, s", "system CPU, s", "daemon CPU, s", "pages moved", "")
 
 
+# Of series.phases() in cases, as they are headed: the time lost against `hard`, of how long it took.
+PHASES = {"home": "until a home", "evidence": "until memory moves", "moving": "while it moves", "steady": "then",
+          "tail": "one or more threads ended"}
+PROFILE_HEAD = ("workload", "system", "lost, s", *PHASES.values(), "system CPU, s", "of it daemon, s", "of it moving, s")
+
+
 @dataclass
 class Row:
     """A workload under a system: what its runs gave, and what went wrong."""
@@ -139,6 +145,20 @@ def ratio(row: Row, other: Row | None, figure) -> float | None:
     return round(statistics.median(mine) / statistics.median(others), 3)
 
 
+def profile(row: Row, best: Row | None) -> dict[str, dict[str, float]]:
+    """{phase: seconds, and how many of them would not have been needed at the speed of `best`}: medians of the runs."""
+    if not best or not best.runs or any("phases" not in run for run in row.runs):
+        return {}
+    cost_best = statistics.median(cost(run) for run in best.runs)
+    found = {}
+    for name in PHASES:
+        spans = [run["phases"].get(name, [0, 0]) for run in row.runs]
+        lost = [seconds - operations * cost_best for seconds, operations in spans]
+        if any(name in run["phases"] for run in row.runs):
+            found[name] = {"s": round(median([seconds for seconds, _ in spans]), 3), "lost_s": round(median(lost), 3)}
+    return found
+
+
 def figures(row: Row, best: Row | None, unplaced: Row | None) -> dict:
     """A line of --json."""
     found = {"workload": row.workload, "system": row.system, "runs": len(row.runs), "failed": len(row.errors)}
@@ -158,6 +178,8 @@ def figures(row: Row, best: Row | None, unplaced: Row | None) -> dict:
         values = [run[key] for run in row.runs if key in run]
         if values:
             found[key] = rounded(median(values), digits)
+    if phases := profile(row, best):
+        found["profile"] = phases
     stalls = [run for run in row.runs if "stalls" in run]
     if stalls:
         found["stall_worst_s"] = round(max(run["stall_worst_s"] for run in stalls), 5)
@@ -206,10 +228,17 @@ def table_row(found: dict) -> list[str]:
             remarks(found)]
 
 
-def table(lines: list[dict]) -> str:
+def profile_row(found: dict) -> list[str]:
+    phases = [found["profile"].get(name) for name in PHASES]
+    lost = sum(phase["lost_s"] for phase in found["profile"].values())
+    return [found["workload"], found["system"], f"{lost:.2f}",
+            *(f"{phase['lost_s']:.2f} of {phase['s']:.2f}" if phase else "-" for phase in phases),
+            f"{found['system_cpu_s']:.2f}", f"{found['daemon_cpu_s'] - found['mover_cpu_s']:.2f}", f"{found['mover_cpu_s']:.2f}"]
+
+
+def table(cells: list) -> str:
     """In the form of Markdown's tables, so that it can be kept as it is."""
-    cells = [HEAD, *(table_row(line) for line in lines)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(HEAD))]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     text = ["| " + " | ".join(word.ljust(width) for word, width in zip(row, widths)) + " |" for row in cells]
     text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(text)
@@ -288,7 +317,10 @@ def main(args) -> int:
             print(json.dumps({"machine": args.machine, "suite": args.suite, "scale": args.scale, "memory": args.memory,
                               **line}), flush=True)
     else:
-        print(table(lines), flush=True)
+        print(table([HEAD, *(table_row(line) for line in lines)]), flush=True)
+        profiles = [profile_row(line) for line in lines if "profile" in line]
+        if profiles:
+            print("\n" + table([PROFILE_HEAD, *profiles]), flush=True)
     failed = [line for line in lines if line["failed"]]
     for line in failed:
         note(f"FAILED: {line['workload']} with {line['system']}: {line['error']}")

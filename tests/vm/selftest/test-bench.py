@@ -116,6 +116,19 @@ class Series(unittest.TestCase):
         self.assertIsNone(series.rate(samples, 1.9, 2))
         self.assertIsNone(series.rate(samples, 3, 9))
 
+    def test_phases(self):
+        """At half speed until memory has moved, which takes from 2 s to 3 s, and alone from 6 s on."""
+        shares = [(0, 0, 0.2), (1, 5, 0.2), (2, 10, 0.21), (2.5, 12, 0.6), (3, 15, 0.99), (6, 45, 1), (7, 50, None)]
+        samples = [list(sample) for sample in shares]
+        self.assertEqual(series.phases(samples, 1.5, 6, 7), {"home": [1.5, 7.5], "evidence": [1.0, 4.5], "moving": [0.5, 3],
+                                                             "steady": [3, 30], "tail": [1, 5]})
+        # Nobody gives homes; or one comes when memory is there.
+        self.assertEqual(series.phases(samples, None, 6, 7)["evidence"], [2.5, 12])
+        self.assertEqual(series.phases(samples, 4, 6, 7)["home"], [2.5, 12])
+        # What stays where it is.
+        still = [[at, done, 0.5] for at, done, _ in samples]
+        self.assertEqual(series.phases(still, None, 6, 7), {"steady": [6, 45], "tail": [1, 5]})
+
     def test_recovered(self):
         """Nothing is done for a second after the change."""
         operations = [0, 50, 100, 150, 200, 200, 200, 250, 300, 350]
@@ -166,7 +179,7 @@ class Programs(unittest.TestCase):
         samples = [[0, 0, 0.5], [1, 10, 0.92], [2, 20, 1], [4, 40, 0.5], [5, 50, 1], [8, 80, 1], [9, 81, 1]]
         result = {"samples": samples, "changes_s": [], "all_work_s": 8.5, "laps": 0, "operations": 81}
         found = programs.figures(dict(result))
-        self.assertEqual(found, {"changes_s": [], "all_work_s": 8.5, "laps": 0, "operations": 81, "local90_s": 5, "local95_s": 5,
+        self.assertEqual(found, {"samples": samples, "changes_s": [], "all_work_s": 8.5, "laps": 0, "operations": 81, "local90_s": 5, "local95_s": 5,
                                  "rate_after_3s": 10, "rate_after_5s": 10})
         found = programs.figures({**result, "changes_s": [3.5, 6]})
         self.assertEqual((found["relocal90_s"], found["recovered_s"]), (2, 0.5))
@@ -225,6 +238,19 @@ class Rows(unittest.TestCase):
         found = bench.figures(row, None, None)
         self.assertEqual((found["ratio_to_hard"], found["ratio_to_none"]), (None, None))
 
+    def test_profile(self):
+        row = bench.Row("numa01", "kernel", [run(5.0, phases={"evidence": [3, 30], "steady": [2, 70]}),
+                                             run(6.0, phases={"evidence": [4, 30], "steady": [2, 70]})])
+        hard = bench.Row("numa01", "hard", [run(2.0, phases={"steady": [2, 100]})])
+        found = bench.figures(row, hard, None)["profile"]
+        self.assertEqual(found, {"evidence": {"s": 3.5, "lost_s": 2.9}, "steady": {"s": 2, "lost_s": 0.6}})
+        self.assertEqual(bench.figures(hard, hard, None)["profile"]["steady"]["lost_s"], 0)
+        self.assertNotIn("profile", bench.figures(row, None, None))
+        more = {"system_cpu_s": 3, "daemon_cpu_s": 1, "mover_cpu_s": 0.25}
+        row.runs = [run(5.0, phases={"evidence": [3, 30], "steady": [2, 70]}, **more)]
+        self.assertEqual(bench.profile_row(bench.figures(row, hard, None)),
+                         ["numa01", "kernel", "3.00", "-", "2.40 of 3.00", "-", "0.60 of 2.00", "-", "3.00", "0.75", "0.25"])
+
     def test_throughput(self):
         """Those that count for a time are as much slower as they did less."""
         row = bench.Row("uneven", "none", [run(20, operations=75, rate_after_3s=4, rate_after_5s=6, recovered_s=1)])
@@ -261,7 +287,7 @@ class Table(unittest.TestCase):
         good = bench.figures(bench.Row("numa01", "none", [run(3.0, remote_share=0.5)]), None, None)
         some = bench.figures(bench.Row("numa01", "kernel", [run(3.0, remote_share=0.5)], ["status 1"]), None, None)
         none = bench.figures(bench.Row("numa01", "hard", [], ["no boot"]), None, None)
-        lines = bench.table([good, some, none]).splitlines()
+        lines = bench.table([bench.HEAD, *map(bench.table_row, (good, some, none))]).splitlines()
         self.assertEqual(len({len(line) for line in lines}), 1)
         self.assertEqual(len(lines), 5)
         self.assertNotIn("FAILED", lines[2])
