@@ -71,7 +71,8 @@ def phases(samples: list, first_home: float | None, until: float, end: float) ->
     shares = [(at, local) for at, _, local in samples if local is not None and at <= until]
     began = moved = None
     if shares and shares[-1][1] - shares[0][1] > MOVED_SHARE:
-        began = next(at for at, local in shares if local > shares[0][1] + MOVED_SHARE)
+        first = next(i for i, (_, local) in enumerate(shares) if local > shares[0][1] + MOVED_SHARE)
+        began = shares[first - 1][0]
         moved = local_since(samples, shares[-1][1] - MOVED_SHARE, end=until)
     points = [("home", first_home), ("evidence", began), ("moving", moved), ("steady", until), ("tail", end)]
     found, last = {}, 0

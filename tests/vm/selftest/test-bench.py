@@ -120,11 +120,11 @@ class Series(unittest.TestCase):
         """At half speed until memory has moved, which takes from 2 s to 3 s, and alone from 6 s on."""
         shares = [(0, 0, 0.2), (1, 5, 0.2), (2, 10, 0.21), (2.5, 12, 0.6), (3, 15, 0.99), (6, 45, 1), (7, 50, None)]
         samples = [list(sample) for sample in shares]
-        self.assertEqual(series.phases(samples, 1.5, 6, 7), {"home": [1.5, 7.5], "evidence": [1.0, 4.5], "moving": [0.5, 3],
+        self.assertEqual(series.phases(samples, 1.5, 6, 7), {"home": [1.5, 7.5], "evidence": [0.5, 2.5], "moving": [1, 5],
                                                              "steady": [3, 30], "tail": [1, 5]})
         # Nobody gives homes; or one comes when memory is there.
-        self.assertEqual(series.phases(samples, None, 6, 7)["evidence"], [2.5, 12])
-        self.assertEqual(series.phases(samples, 4, 6, 7)["home"], [2.5, 12])
+        self.assertEqual(series.phases(samples, None, 6, 7)["evidence"], [2, 10])
+        self.assertEqual(series.phases(samples, 4, 6, 7)["home"], [2, 10])
         # What stays where it is.
         still = [[at, done, 0.5] for at, done, _ in samples]
         self.assertEqual(series.phases(still, None, 6, 7), {"steady": [6, 45], "tail": [1, 5]})
