@@ -39,7 +39,7 @@ static int add_policy(json_object *list, const Policy *policy)
 
 CtlExit verb_policy_list(const CtlOptions *options, int argc, char **argv)
 {
-    CLEANUP(policy_set_unref_p) PolicySet *set = NULL;
+    CLEANUP(policy_set_free_p) PolicySet *set = NULL;
     CLEANUP_JSON json_object *list = json_object_new_array();
     CtlExit code;
 
@@ -196,7 +196,7 @@ static CtlExit collect_files(const CtlOptions *options, int argc, char **argv, b
 static CtlExit collect_effective(const CtlOptions *options, int argc, char **argv, bool *found,
                                  json_object *list)
 {
-    CLEANUP(policy_set_unref_p) PolicySet *set = NULL;
+    CLEANUP(policy_set_free_p) PolicySet *set = NULL;
     CtlExit code;
 
     code = policy_files_load(options, &set);

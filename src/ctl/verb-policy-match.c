@@ -155,7 +155,7 @@ static CtlExit match_command(const CtlOptions *options, const PolicySet *set, in
 
 CtlExit verb_policy_match(const CtlOptions *options, int argc, char **argv)
 {
-    CLEANUP(policy_set_unref_p) PolicySet *set = NULL;
+    CLEANUP(policy_set_free_p) PolicySet *set = NULL;
     CLEANUP_JSON json_object *report = NULL;
     int32_t pid;
     CtlExit code;

@@ -61,7 +61,7 @@ static int count_files(Verify *verify, const char *const *dirs)
 
 static int verify_dirs(Verify *verify, const char *const *dirs)
 {
-    CLEANUP(policy_set_unref_p) PolicySet *set = NULL;
+    CLEANUP(policy_set_free_p) PolicySet *set = NULL;
     int r;
 
     r = policy_set_load(dirs, verify->topology, &set, &verify->report);

@@ -160,7 +160,7 @@ static CtlExit apply_policy(const Policy *policy, const Topology *topology)
 
 static CtlExit place_alone(const CtlOptions *options)
 {
-    CLEANUP(policy_set_unref_p) PolicySet *policies = NULL;
+    CLEANUP(policy_set_free_p) PolicySet *policies = NULL;
     CLEANUP(topology_unref_p) Topology *topology = NULL;
     CLEANUP_FREE char *error = NULL;
     const Policy *policy = NULL;

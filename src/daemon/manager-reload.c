@@ -64,7 +64,7 @@ static int load(Manager *manager, const Topology *topology, Config **ret_config,
                 ConfReport *report)
 {
     CLEANUP(config_free_p) Config *config = NULL;
-    CLEANUP(policy_set_unref_p) PolicySet *policies = NULL;
+    CLEANUP(policy_set_free_p) PolicySet *policies = NULL;
     int r, r2;
 
     /* Both are read even when the first is bad: one attempt then shows everything there is to correct. */
@@ -280,7 +280,7 @@ static int swap(Manager *manager, Config *config, PolicySet *policies)
         log_warning(manager->log, NUMAPLACE_MESSAGE_CONFIG, "DryRun= is taken over at the next start only");
     config_free(manager->config);
     manager->config = config;
-    policy_set_unref(manager->policies);
+    policy_set_free(manager->policies);
     manager->policies = policies;
     pace_set(&manager->pace, &pace);
     manager->world->idle_permille = config->idle_permille;
@@ -294,7 +294,7 @@ static int swap(Manager *manager, Config *config, PolicySet *policies)
 int manager_reload(Manager *manager, char **ret_error)
 {
     CLEANUP(config_free_p) Config *config = NULL;
-    CLEANUP(policy_set_unref_p) PolicySet *policies = NULL;
+    CLEANUP(policy_set_free_p) PolicySet *policies = NULL;
     int r;
 
     manager_notify_reloading();

@@ -424,7 +424,7 @@ Manager *manager_free(Manager *manager)
     task_set_free(manager->released);
     assignments_free(manager->assigned);
     user_cache_free(manager->users);
-    policy_set_unref(manager->policies);
+    policy_set_free(manager->policies);
     config_free(manager->config);
     close_p(&manager->host_fd);
     close_p(&manager->lock_fd);

@@ -89,26 +89,16 @@ int policy_set_new(Policy **policies, size_t n, PolicySet **ret)
     set = malloc(sizeof(*set));
     if (!set)
         return -ENOMEM;
-    *set = (PolicySet){.n_ref = 1, .policies = TAKE_PTR(sorted), .n_policies = n, .wants = wants};
+    *set = (PolicySet){.policies = TAKE_PTR(sorted), .n_policies = n, .wants = wants};
     for (size_t i = 0; i < n; i++)
         policies[i] = NULL;
     *ret = set;
     return 0;
 }
 
-PolicySet *policy_set_ref(PolicySet *set)
-{
-    assert(set->n_ref > 0);
-    set->n_ref++;
-    return set;
-}
-
-PolicySet *policy_set_unref(PolicySet *set)
+PolicySet *policy_set_free(PolicySet *set)
 {
     if (!set)
-        return NULL;
-    assert(set->n_ref > 0);
-    if (--set->n_ref > 0)
         return NULL;
     for (size_t i = 0; i < set->n_policies; i++)
         set->policies[i] = policy_free(set->policies[i]);

@@ -179,7 +179,6 @@ typedef enum PolicyWants {
 
 /* All policies in force, in the order they are tried. Immutable once loaded; shared by reference. */
 typedef struct PolicySet {
-    unsigned n_ref;
     Policy **policies;
     size_t n_policies, capacity;
     unsigned wants; /* PolicyWants: which costly facts some [Match] looks at */
@@ -227,9 +226,8 @@ int policy_set_new(Policy **policies, size_t n, PolicySet **ret);
 Policy *policy_free(Policy *policy);
 DEFINE_CLEANUP(Policy *, policy_free)
 
-PolicySet *policy_set_ref(PolicySet *set);
-PolicySet *policy_set_unref(PolicySet *set);
-DEFINE_CLEANUP(PolicySet *, policy_set_unref)
+PolicySet *policy_set_free(PolicySet *set);
+DEFINE_CLEANUP(PolicySet *, policy_set_free)
 
 /* The complete effective text of a policy: every key with its value; parsed again it gives an equal
  * policy. Malloc'd, NULL when memory is out. */

@@ -135,11 +135,6 @@ int evidence_round(EvidenceSession *session, const EvidenceNow *now, EvidenceRou
     return 0;
 }
 
-EvidenceKind evidence_kind(const EvidenceSession *session)
-{
-    return session->ops->kind;
-}
-
 Touches *evidence_touches(EvidenceSession *session)
 {
     return &session->finds.touches;

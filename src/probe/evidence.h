@@ -147,7 +147,6 @@ DEFINE_CLEANUP(EvidenceSession *, evidence_end)
  * the session is over. */
 int evidence_round(EvidenceSession *session, const EvidenceNow *now, EvidenceRound *ret);
 
-EvidenceKind evidence_kind(const EvidenceSession *session);
 /* Belongs to the session; nobody else reads it while a round is made. */
 Touches *evidence_touches(EvidenceSession *session);
 

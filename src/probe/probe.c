@@ -221,11 +221,6 @@ void probe_set_wants(Probe *probe, unsigned wants)
     probe->ask_all = true;
 }
 
-void probe_ask_again(Probe *probe)
-{
-    probe->ask_all = true;
-}
-
 /* "0.20 0.18 0.12 1/80 11206": threads runnable now, of how many, and the number given out last. */
 static bool read_loadavg(const Probe *probe, uint32_t *ret_running, pid_t *ret_last)
 {

@@ -132,9 +132,6 @@ size_t probe_n_hanging(const Probe *probe);
 /* Changes what decide() is told, after a reload; everything is asked again at the next discovery. */
 void probe_set_wants(Probe *probe, unsigned wants);
 
-/* Has decide() asked about everything at the next discovery, when it would answer differently for another reason. */
-void probe_ask_again(Probe *probe);
-
 /* Looks at /proc/loadavg, one small file: probe_newcomers() and probe_room() are as of then. A discovery does so itself when nobody
  * has since the last one. */
 void probe_glance(Probe *probe);

@@ -85,11 +85,6 @@ void heap_set(Heap *heap, uint32_t item, uint64_t when)
     sift(heap, at, (HeapEntry){.when = when, .item = item});
 }
 
-uint64_t heap_when(const Heap *heap, uint32_t item)
-{
-    return heap->where[item] == NOWHERE ? HEAP_NEVER : heap->entries[heap->where[item]].when;
-}
-
 uint64_t heap_pop(Heap *heap, uint32_t *ret_item)
 {
     HeapEntry first;

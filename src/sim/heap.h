@@ -29,8 +29,5 @@ void heap_done(Heap *heap);
 /* Sets when an item is due; HEAP_NEVER: not at all. */
 void heap_set(Heap *heap, uint32_t item, uint64_t when);
 
-/* The instant an item is due. */
-uint64_t heap_when(const Heap *heap, uint32_t item);
-
 /* Takes the first item out and returns its instant; HEAP_NEVER when there is none. */
 uint64_t heap_pop(Heap *heap, uint32_t *ret_item);

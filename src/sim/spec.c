@@ -60,7 +60,7 @@ static void variant_done(SimVariant *v)
 {
     free(v->name);
     free(v->workloads);
-    (void)policy_set_unref(v->policies);
+    (void)policy_set_free(v->policies);
 }
 
 SimSpec *sim_spec_free(SimSpec *spec)

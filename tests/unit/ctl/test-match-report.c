@@ -42,7 +42,7 @@ static PolicySet *load(const char *first, const char *second)
 
 static json_object *report_of(const char *first, const char *second)
 {
-    CLEANUP(policy_set_unref_p) PolicySet *set = load(first, second);
+    CLEANUP(policy_set_free_p) PolicySet *set = load(first, second);
     json_object *report;
 
     assert_int_equal(match_report(set, &subject, 42, &report), 0);

@@ -25,14 +25,13 @@ void fixture_init(Fixture *f, const char *synthetic)
 
     f->policies = calloc(1, sizeof(*f->policies));
     assert_non_null(f->policies);
-    f->policies->n_ref = 1;
 }
 
 void fixture_done(Fixture *f)
 {
     plan_done(&f->plan);
     f->world = world_free(f->world);
-    f->policies = policy_set_unref(f->policies);
+    f->policies = policy_set_free(f->policies);
 }
 
 Policy *fixture_policy(Fixture *f, const char *name, const char *text)

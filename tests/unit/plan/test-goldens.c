@@ -44,7 +44,6 @@ static void load_policies(Fixture *f, const char *name)
 {
     f->policies = calloc(1, sizeof(*f->policies));
     assert_non_null(f->policies);
-    f->policies->n_ref = 1;
     for (unsigned i = 0;; i++) {
         CLEANUP_FREE char *text = NULL;
         ConfReport report = {0};

@@ -72,7 +72,7 @@ static void reject_one(const Tree *t, const char *path, unsigned line, const cha
 
 static void test_nothing(void **state)
 {
-    CLEANUP(policy_set_unref_p) PolicySet *set = load(*state, "");
+    CLEANUP(policy_set_free_p) PolicySet *set = load(*state, "");
 
     assert_int_equal(set->n_policies, 0);
 }
@@ -80,7 +80,7 @@ static void test_nothing(void **state)
 static void test_precedence(void **state)
 {
     Tree *t = *state;
-    CLEANUP(policy_set_unref_p) PolicySet *set = NULL;
+    CLEANUP(policy_set_free_p) PolicySet *set = NULL;
 
     (void)test_write(t->usr, "10-a.policy", "[Workload]\nDescription=of usr\n");
     (void)test_write(t->usr, "90-z.policy", "");
@@ -98,7 +98,7 @@ static void test_precedence(void **state)
 static void test_dropins(void **state)
 {
     Tree *t = *state;
-    CLEANUP(policy_set_unref_p) PolicySet *set = NULL;
+    CLEANUP(policy_set_free_p) PolicySet *set = NULL;
     const PolicySetting *setting;
     Policy *p;
 
@@ -201,7 +201,7 @@ static void test_bad_files(void **state)
 static void test_good_odd_files(void **state)
 {
     Tree *t = *state;
-    CLEANUP(policy_set_unref_p) PolicySet *set = NULL;
+    CLEANUP(policy_set_free_p) PolicySet *set = NULL;
 
     (void)test_write(t->etc, "10-empty.policy", "");
     (void)test_write(t->etc, "20-crlf.policy", "\xef\xbb\xbf[Match]\r\nComm=a\r\n[Steal]\r\nNodeLimit=4\r\n");

@@ -202,7 +202,7 @@ static void test_set_order(void **state)
     Policy *policies[] = {parse("90-default", "[Match]\nComm=*\n"),
                           parse("10-big", "[Match]\nMinThreads=9\n"),
                           parse("50-pg", "[Match]\nUser=postgres\nExe=*\n")};
-    CLEANUP(policy_set_unref_p) PolicySet *set = set_of(policies, ARRAY_SIZE(policies));
+    CLEANUP(policy_set_free_p) PolicySet *set = set_of(policies, ARRAY_SIZE(policies));
     PolicySubject subject = everything;
     size_t index;
 
@@ -224,7 +224,7 @@ static void test_set_order(void **state)
 static void test_set_empty(void **state)
 {
     Policy *none[1] = {NULL};
-    CLEANUP(policy_set_unref_p) PolicySet *set = set_of(none, 0);
+    CLEANUP(policy_set_free_p) PolicySet *set = set_of(none, 0);
     size_t index = 3;
 
     assert_int_equal(policy_match(set, &everything, &index), POLICY_VERDICT_NO);
@@ -249,28 +249,25 @@ static void test_set_wants(void **state)
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         Policy *policy = parse("x", cases[i].text);
-        CLEANUP(policy_set_unref_p) PolicySet *set = set_of(&policy, 1);
+        CLEANUP(policy_set_free_p) PolicySet *set = set_of(&policy, 1);
 
         assert_int_equal(set->wants, cases[i].wants);
     }
 }
 
-static void test_set_references(void **state)
+static void test_set_of_same_names(void **state)
 {
     Policy *policies[] = {parse("a", ""), parse("a", "")};
-    PolicySet *set = NULL, *second;
+    PolicySet *set = NULL;
 
     assert_int_equal(policy_set_new(policies, 2, &set), -EEXIST);
     assert_null(set);
     assert_non_null(policies[0]);
     assert_null(policy_free(policies[1]));
     set = set_of(policies, 1);
-    second = policy_set_ref(set);
-    assert_ptr_equal(second, set);
-    assert_null(policy_set_unref(set));
-    assert_string_equal(second->policies[0]->name, "a");
-    assert_null(policy_set_unref(second));
-    assert_null(policy_set_unref(NULL));
+    assert_string_equal(set->policies[0]->name, "a");
+    assert_null(policy_set_free(set));
+    assert_null(policy_set_free(NULL));
     assert_null(policy_free(NULL));
 }
 
@@ -282,7 +279,7 @@ int main(void)
         cmocka_unit_test(test_environment), cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_later),       cmocka_unit_test(test_section_index),
         cmocka_unit_test(test_set_order),   cmocka_unit_test(test_set_empty),
-        cmocka_unit_test(test_set_wants),   cmocka_unit_test(test_set_references),
+        cmocka_unit_test(test_set_wants),   cmocka_unit_test(test_set_of_same_names),
     };
 
     return cmocka_run_group_tests_name("policy/match", tests, NULL, NULL);

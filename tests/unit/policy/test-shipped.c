@@ -27,7 +27,7 @@ static PolicySet *load(const Topology *topology)
 static void test_load(void **state)
 {
     static const char *const names[] = {"50-java", "50-postgresql", "60-qemu", "90-default"};
-    CLEANUP(policy_set_unref_p) PolicySet *set = load(NULL);
+    CLEANUP(policy_set_free_p) PolicySet *set = load(NULL);
 
     assert_int_equal(set->n_policies, ARRAY_SIZE(names));
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -45,7 +45,7 @@ static void test_load(void **state)
 static void test_harmless(void **state)
 {
     CLEANUP(topology_unref_p) Topology *topology = NULL;
-    CLEANUP(policy_set_unref_p) PolicySet *set = NULL;
+    CLEANUP(policy_set_free_p) PolicySet *set = NULL;
     TopologyOptions options = {.synthetic = "node:1 core:1 pu:1"};
     char *error = NULL;
 
@@ -92,7 +92,7 @@ static void test_matches(void **state)
         {"60-qemu", {.cgroup = "/user.slice/x", .comm = "qemu-system-x86"}},
         {"90-default", {.cgroup = "/", .comm = "systemd"}},
     };
-    CLEANUP(policy_set_unref_p) PolicySet *set = load(NULL);
+    CLEANUP(policy_set_free_p) PolicySet *set = load(NULL);
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         size_t index;
@@ -105,7 +105,7 @@ static void test_matches(void **state)
 /* A virtual machine still starting is not lost: it is looked at again. */
 static void test_young_java(void **state)
 {
-    CLEANUP(policy_set_unref_p) PolicySet *set = load(NULL);
+    CLEANUP(policy_set_free_p) PolicySet *set = load(NULL);
     PolicySubject subject = {.cgroup = "/system.slice/tomcat.service", .comm = "java", .n_threads = 40};
     size_t index;
 

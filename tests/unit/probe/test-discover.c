@@ -247,7 +247,7 @@ static void dismiss(ProbeDecision decision)
     bench_task(&b, 100, 100)->original = bench_task(&b, 100, 100)->allowed;
 
     b.decision = decision;
-    probe_ask_again(b.probe);
+    probe_set_wants(b.probe, 0);
     for (int i = 0; i < 10; i++) {
         bench_discover(&b);
         assert_int_equal(bench_process(&b, 100)->workload.i, -1);

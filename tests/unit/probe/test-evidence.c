@@ -148,7 +148,6 @@ static void test_kernel_faults(void **state)
     put_sched("500/task/500", -1, 0, 0, 0);
     put_sched("500/task/501", 1, 500, 100, 2000);
     assert_int_equal(evidence_begin(&machine, EVIDENCE_KERNEL, &target, &session), 0);
-    assert_int_equal(evidence_kind(session), EVIDENCE_KERNEL);
     assert_int_equal(evidence_round(session, &now, &round), 0);
     assert_true(round.counted);
     assert_int_equal(round.n_samples, 2);
