@@ -41,7 +41,8 @@ typedef struct Slot {
     uint64_t answered; /* counts up, to find the oldest answer */
     uint64_t asked_usec;
     bool started;
-    bool hangs; /* nobody wants the answer any more */
+    bool hangs;    /* nobody wants the answer any more */
+    bool detached; /* the end did not wait for it: it has a reference */
 } Slot;
 
 struct Aside {
@@ -50,13 +51,34 @@ struct Aside {
     AsideOptions options;
     uint64_t budget_usec, n_answers;
     bool ending;
+    unsigned n_ref; /* the owner's, and of threads that were left behind */
     Slot slots[ASIDE_THREADS];
 };
+
+/* Whoever lets go last ends it. */
+static void unref(Aside *aside)
+{
+    bool last;
+
+    (void)pthread_mutex_lock(&aside->lock);
+    last = --aside->n_ref == 0;
+    (void)pthread_mutex_unlock(&aside->lock);
+    if (!last)
+        return;
+    for (size_t i = 0; i < ASIDE_THREADS; i++) {
+        free(aside->slots[i].text);
+        (void)pthread_cond_destroy(&aside->slots[i].asked);
+    }
+    (void)pthread_cond_destroy(&aside->answered);
+    (void)pthread_mutex_destroy(&aside->lock);
+    free(aside);
+}
 
 static void *run(void *userdata)
 {
     Slot *slot = userdata;
     Aside *aside = slot->aside;
+    bool detached;
 
     (void)pthread_mutex_lock(&aside->lock);
     for (;;) {
@@ -82,7 +104,10 @@ static void *run(void *userdata)
         slot->text = NULL;
         slot->state = SLOT_OVER;
     }
+    detached = slot->detached;
     (void)pthread_mutex_unlock(&aside->lock);
+    if (detached)
+        unref(aside);
     return NULL;
 }
 
@@ -105,6 +130,7 @@ int aside_new(const AsideOptions *options, Aside **ret)
         return -ENOMEM;
     aside->options = *options;
     aside->budget_usec = options->budget_usec;
+    aside->n_ref = 1;
     /* None of these allocates or fails with glibc. */
     (void)pthread_mutex_init(&aside->lock, NULL);
     (void)pthread_condattr_init(&attributes);
@@ -119,11 +145,9 @@ int aside_new(const AsideOptions *options, Aside **ret)
     return 0;
 }
 
-/* Lets threads end. Returns whether all could. */
-static bool end_threads(Aside *aside)
+/* Lets threads end. One whose read hangs keeps what it uses until it comes back. */
+static void end_threads(Aside *aside)
 {
-    bool all = true;
-
     (void)pthread_mutex_lock(&aside->lock);
     aside->ending = true;
     for (size_t i = 0; i < ASIDE_THREADS; i++) {
@@ -133,7 +157,8 @@ static bool end_threads(Aside *aside)
             continue;
         if (slot->state == SLOT_ASKED) {
             (void)pthread_detach(slot->thread);
-            all = false;
+            slot->detached = true;
+            aside->n_ref++;
             continue;
         }
         (void)pthread_cond_signal(&slot->asked);
@@ -142,17 +167,13 @@ static bool end_threads(Aside *aside)
         (void)pthread_mutex_lock(&aside->lock);
     }
     (void)pthread_mutex_unlock(&aside->lock);
-    return all;
 }
 
 Aside *aside_free(Aside *aside)
 {
-    if (aside && end_threads(aside)) {
-        for (size_t i = 0; i < ASIDE_THREADS; i++)
-            (void)pthread_cond_destroy(&aside->slots[i].asked);
-        (void)pthread_cond_destroy(&aside->answered);
-        (void)pthread_mutex_destroy(&aside->lock);
-        free(aside);
+    if (aside) {
+        end_threads(aside);
+        unref(aside);
     }
     return NULL;
 }

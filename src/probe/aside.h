@@ -56,7 +56,8 @@ typedef struct AsideKey {
 /* Threads begin with the first reads. 0 or -errno. */
 int aside_new(const AsideOptions *options, Aside **ret);
 
-/* A thread whose read hangs cannot be ended but by the end of the process: what it uses is left to it. Returns NULL. */
+/* A thread whose read hangs cannot be ended but by the end of the process: what it uses is left to it, until it comes back. Returns
+ * NULL. */
 Aside *aside_free(Aside *aside);
 DEFINE_CLEANUP(Aside *, aside_free)
 
