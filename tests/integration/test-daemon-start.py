@@ -128,7 +128,7 @@ class Left(Crashed):
         self.assertEqual(daemon.ctl("status")["mode"], "observe")
         self.check_left(workload, daemon)
         daemon.stop()
-        run = self.restore(wrap=wrap)
+        self.assertRegex(run.stderr, r"numaplaced: \d+ threads and 0 cgroups still have")
         self.assertEqual(run.returncode, lib.FAILED, run.stderr)
         self.assertIn("not permitted", run.stderr)
         self.assertIn(f"{self.n} threads", run.stderr)
