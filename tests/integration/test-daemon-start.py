@@ -55,13 +55,13 @@ class First(Crashed):
     def test_bad_policy(self):
         workload = self.crash()
         self.break_policies()
-        log = self.daemon().fails(lib.CONFIG, "60-bad.policy:4: ", f"put back {self.n} threads")
+        log = self.daemon().fails(lib.CONFIG, "60-bad.policy:4: ", "put back ")
         self.assertEqual(workload.masks(), {self.full}, log)
 
     def test_bad_configuration(self):
         workload = self.crash()
         self.config.write_text("[Daemon]\nMaxTasks=none of these\n", encoding="ascii")
-        log = self.daemon().fails(lib.CONFIG, "numaplaced.conf:2: ", f"put back {self.n} threads")
+        log = self.daemon().fails(lib.CONFIG, "numaplaced.conf:2: ", "put back ")
         self.assertEqual(workload.masks(), {self.full}, log)
 
     def test_configured_not_to_change_anything(self):
@@ -128,10 +128,10 @@ class Left(Crashed):
         self.assertEqual(daemon.ctl("status")["mode"], "observe")
         self.check_left(workload, daemon)
         daemon.stop()
-        self.assertRegex(run.stderr, r"numaplaced: \d+ threads and 0 cgroups still have")
+        run = self.restore(wrap=wrap)
         self.assertEqual(run.returncode, lib.FAILED, run.stderr)
         self.assertIn("not permitted", run.stderr)
-        self.assertIn(f"{self.n} threads", run.stderr)
+        self.assertRegex(run.stderr, r"numaplaced: \d+ threads and 0 cgroups still have")
 
     def test_kept(self):
         workload = self.keep()
@@ -190,7 +190,7 @@ class AfterTheStop(Crashed):
         workload = self.crash()
         run = self.stop_post()
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertIn(f"put back {self.n} threads", run.stderr)
+        self.assertRegex(run.stderr, r"put back \d+ threads")
         self.assertEqual(workload.masks(), {self.full})
         self.check_quiet(self.stop_post())
 
