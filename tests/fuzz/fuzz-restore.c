@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A whole restore from a journal that somebody else has written, on a recorded machine (act/record.h). */
+/* A whole restore from a journal that somebody else has written, on a machine in memory (record.h). */
 
 #include "act/internal.h"
 #include "record.h"
