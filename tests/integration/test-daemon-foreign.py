@@ -3,6 +3,8 @@
 """What its user pinned is left as its user pinned it, before and while it is managed, and explain says so."""
 
 import os
+import pathlib
+import subprocess
 
 import lib
 
@@ -183,7 +185,12 @@ class Explain(lib.DaemonTest):
             self.assertEqual(explanation.get("policy"), policy)
             self.assertEqual(explanation["comm"], "spinner")
         self.assertEqual(daemon.ctl("explain", str(daemon.process.pid))["verdict"], "self")
-        if os.path.exists("/proc/2/comm"):
+        ended = subprocess.Popen(["true"])
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        self.assertEqual(daemon.ctl("explain", str(ended.pid))["verdict"], "out-of-reach")
+        ended.wait()
+        kernel = pathlib.Path("/proc/2/comm")  # not in a PID namespace
+        if kernel.exists() and kernel.read_text(encoding="ascii") == "kthreadd\n":
             self.assertEqual(daemon.ctl("explain", "2")["verdict"], "out-of-reach")
         daemon.stop()
 
