@@ -24,7 +24,7 @@ VERDICTS = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}
 # A case of the VM lab in the output of a tour (tests/vm/lab.py).
 CASE = re.compile(r"^(passed|failed|skipped): (\S+) \(", re.MULTILINE)
 # A tour of the lab: vm/bookworm/2x2/boot.
-TOUR = re.compile(r"vm(-full)?/[^/]+/[^/]+/")
+TOUR = re.compile(r"vm(-full|-thread)?/[^/]+/[^/]+/")
 # Time limits are there for hangs: a machine that others use, too, must not reach them.
 TIMEOUT_MULTIPLIER = 20
 N_SLOWEST = 10

@@ -3,9 +3,9 @@
 #include "act/act.h"
 
 #include "act/internal.h"
-#include "act/lineage.h"
-#include "act/ops-affinity.h"
-#include "act/search.h"
+#include "act/masks/ops-affinity.h"
+#include "act/undo/lineage.h"
+#include "act/undo/search.h"
 #include "base/time.h"
 
 #include <linux/capability.h>
@@ -84,125 +84,6 @@ void act_set_orders(Act *act, Orders *orders)
     act->orders = orders;
 }
 
-void act_refresh(Act *act)
-{
-    if (act->ops->get_online(act->context, act->online) < 0)
-        hwloc_bitmap_fill(act->online);
-    if (act->ops->get_isolated(act->context, act->isolated) < 0)
-        hwloc_bitmap_zero(act->isolated);
-}
-
-bool act_mask_same(Act *act, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
-{
-    if (hwloc_bitmap_isequal(a, b))
-        return true;
-    return hwloc_bitmap_xor(act->scratch, a, b) == 0 && !hwloc_bitmap_intersects(act->scratch, act->online);
-}
-
-/* The mask of a passage is a single CPU, which a user may well choose, too. So it is ours only on the thread in passage, and
- * on what was born since it began; start times are cut to whole ticks, hence the one to spare. */
-static bool from_passage(const JournalPassage *passage, TaskKey task, hwloc_const_bitmap_t mask)
-{
-    if (hwloc_bitmap_weight(mask) != 1 || hwloc_bitmap_first(mask) != passage->cpu.i)
-        return false;
-    if (task.tid == passage->tid && task.start_ticks == passage->born_ticks)
-        return !passage->settled;
-    return task.start_ticks + 1 >= passage->before.ticks;
-}
-
-/* Whether `mask` is what the cpuset in act->cpuset leaves of `applied`: where that is nothing, the kernel gives all of it (since 6.2
- * until it leaves something again). */
-static bool is_rest(Act *act, hwloc_const_bitmap_t applied, hwloc_const_bitmap_t mask)
-{
-    if (hwloc_bitmap_and(act->scratch, applied, act->online) < 0)
-        return false;
-    if (!hwloc_bitmap_intersects(act->scratch, act->cpuset))
-        return act_mask_same(act, mask, act->cpuset);
-    return hwloc_bitmap_andnot(act->scratch, act->scratch, mask) == 0 &&
-           !hwloc_bitmap_intersects(act->scratch, act->cpuset) && hwloc_bitmap_isincluded(mask, act->cpuset);
-}
-
-/* The kernel cuts masks when a cpuset becomes another one, and when a partition takes CPUs from everybody: to what it leaves of
- * them. Somebody may have to be put back before that is written down (cut.c). */
-static bool is_cut(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask)
-{
-    bool known = false;
-
-    for (uint32_t i = 0; i < process->n_applied; i++) {
-        hwloc_const_bitmap_t applied = process->applied[i];
-
-        if (hwloc_bitmap_intersects(mask, applied) && !hwloc_bitmap_isincluded(mask, applied))
-            continue;
-        if (!known && act->ops->get_cpuset(act->context, task.pid, act->cpuset) != 0)
-            return false;
-        known = true;
-        if (is_rest(act, applied, mask))
-            return true;
-    }
-    return false;
-}
-
-bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask)
-{
-    for (uint32_t i = 0; i < process->n_applied; i++)
-        if (act_mask_same(act, process->applied[i], mask))
-            return true;
-    for (size_t i = 0; i < act->journal->n_passages; i++) {
-        const JournalPassage *passage = &act->journal->passages[i];
-
-        if (passage->pid == process->pid && passage->start_ticks == process->start_ticks &&
-            from_passage(passage, task, mask))
-            return true;
-    }
-    return is_cut(act, process, task, mask);
-}
-
-int act_note_change(Act *act, JournalChange *change)
-{
-    const JournalProcess *entry =
-        journal_process(act->journal, change->process.pid, change->process.start_ticks);
-
-    if (!entry || entry->released_ticks > 0) {
-        ActBirthMark now = {0};
-
-        change->place = act->ops->get_place(act->context, change->process.pid);
-        if (change->since_ticks == 0 && act->ops->birth_mark(act->context, &now) == 0)
-            change->since_ticks = now.ticks;
-    }
-    return journal_note_change(act->journal, change);
-}
-
-int act_set_mask(Act *act, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask)
-{
-    uint64_t start = time_now_usec();
-    int r = act->ops->set_mask(act->context, task, via, mask);
-
-    if (r == 0 || r == ACT_E_CUT) {
-        act->statistics.n_set_mask++;
-        act->statistics.cost_usec += time_now_usec() - start;
-    }
-    return r;
-}
-
-int act_set_original(Act *act, TaskKey task, JournalOriginal original)
-{
-    hwloc_const_bitmap_t mask = original.mask;
-    int r;
-
-    if (original.whole) {
-        if (hwloc_bitmap_andnot(act->scratch, act->isolated, original.mask) < 0 ||
-            hwloc_bitmap_andnot(act->scratch, act->all, act->scratch) < 0)
-            return -ENOMEM;
-        mask = act->scratch;
-    }
-    r = act_set_mask(act, task, NULL, mask);
-
-    /* The kernel does the same to a task whose last CPU goes offline. */
-    if (r == ACT_E_REFUSED && !original.whole)
-        r = act_set_mask(act, task, NULL, act->all);
-    return r == ACT_E_CUT ? 0 : r;
-}
-
 int act_compact(Act *act)
 {
     CLEANUP(lineage_done) Lineage lineage = {0};
@@ -220,23 +101,6 @@ int act_compact(Act *act)
         act->journal->n_lines = 0;
     }
     return r;
-}
-
-const Process *act_world_process(const World *world, pid_t pid)
-{
-    size_t low = 0, high = world->n_processes;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (world->processes[middle].pid == pid)
-            return &world->processes[middle];
-        if (world->processes[middle].pid < pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
 }
 
 void act_sense_fences(Act *act)

@@ -160,7 +160,7 @@ DEFINE_CLEANUP(Act *, act_free)
  * directory until a pass finds no thread without the mask, since threads are born meanwhile; a thread whose
  * mask is neither `from` nor one of ours is somebody else's and left alone, and FOREIGN is the outcome only
  * if all of them are. Call it in every tick, also with an empty plan: it looks after what earlier moves left
- * behind (act/passage.h). Returns 0, or -ENOMEM (every action that was not tried has outcome RETRY then). */
+ * behind (act/masks/passage.h). Returns 0, or -ENOMEM (every action that was not tried has outcome RETRY then). */
 int act_execute(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes);
 
 /* The same, as far as a tick can spare the time: until ACT_SLICE_TICK_USEC after it began (World.now), but for ACT_SLICE_USEC, and for
@@ -178,7 +178,7 @@ int act_execute_slice(Act *act, const World *world, const Plan *plan, PlanOutcom
 const PlanPart *act_parts(const Act *act, size_t *ret_n);
 /* Whether it left something for the next one, which is to come soon and to look at homes, too. */
 bool act_unfinished(const Act *act);
-/* Judges processes that have begun since the last call, by the rule at the head of act/lineage.c: those that were born with
+/* Judges processes that have begun since the last call, by the rule at the head of act/undo/lineage.c: those that were born with
  * a mask of ours are written down as heirs of the ones they have it from, those whose user chose the same mask as strangers.
  * Call it after each discovery. Returns 0 or -ENOMEM. */
 int act_follow_births(Act *act, const TaskKey *processes, size_t n);
@@ -207,7 +207,7 @@ bool act_is_restoring(const Act *act, const ActSelection *selection);
 /* The first -errno of what could not be put back that way since the last call, or 0. */
 int act_restoring_error(Act *act);
 
-/* Fences: cpusets of whole cgroups around what the masks say; see act/fence.h. */
+/* Fences: cpusets of whole cgroups around what the masks say; see act/fence/fence.h. */
 
 typedef enum ActFenceKind {
     ACT_FENCE_NONE,

@@ -4,8 +4,8 @@
 /* What the files of this room share. */
 
 #include "act/act.h"
-#include "act/fence.h"
-#include "act/journal.h"
+#include "act/fence/fence.h"
+#include "act/journal/journal.h"
 #include "base/time.h"
 
 /* Passes over threads or processes that keep multiplying. Each pass finds only what was born of the leftovers
@@ -52,7 +52,7 @@ struct Act {
     ActUndecided *undecided;
     size_t n_undecided, undecided_capacity;
     uint64_t search_usec;  /* when the children of those that roam are put back; 0: nobody's are to be */
-    struct Search *search; /* of those for whom that has begun; see act/search.c */
+    struct Search *search; /* of those for whom that has begun; see act/undo/search.c */
     int search_error;
     uint64_t settle_usec; /* ACT_SETTLE_USEC, but for tests */
     ActSlice slice;

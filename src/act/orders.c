@@ -82,7 +82,7 @@ int orders_give(Orders *orders, const PlanAction *action)
         .nice = memory->nice,
         .headroom_percent = memory->headroom_percent,
         .reserve_bytes = memory->reserve_bytes,
-        .spend_cache = true, /* as World.nodes counts: see probe/node-memory.h */
+        .spend_cache = true, /* as World.nodes counts: see kernel/node-memory.h */
         .rate_bytes = memory->rate_bytes,
     };
     uint64_t id;

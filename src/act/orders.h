@@ -3,7 +3,7 @@
 
 /* The orders of plans to move memory that are under way in a mover: at most one for each process. */
 
-#include "act/mover.h"
+#include "act/mover/mover.h"
 #include "plan/plan.h"
 
 typedef struct Orders Orders;

@@ -7,7 +7,7 @@
 #include "ctl/options.h"
 
 #include "base/parse.h"
-#include "sim/spec.h"
+#include "sim/scenario/spec.h"
 
 #include "numaplace/paths.h"
 

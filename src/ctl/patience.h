@@ -3,14 +3,14 @@
 
 /* How long to wait for an answer: as long as the daemon works, and a few seconds more. */
 
-#include "base/procstat.h"
+#include "kernel/procstat.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 /* While it asks a service manager that does not answer, the daemon does nothing for twice three seconds
- * (act/fence-restore.c). */
+ * (act/fence/restore.c). */
 #define PATIENCE_SILENCE_USEC 7000000ULL
 
 /* Putting back beside a storm of forks is given up after 150 s, and something else may be in front of it. */

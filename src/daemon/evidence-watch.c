@@ -12,8 +12,8 @@
 
 #include "daemon/evidence-watch.h"
 
-#include "plan/converge.h"
-#include "plan/thread-homes.h"
+#include "plan/home/thread-homes.h"
+#include "plan/scan/converge.h"
 
 #include <string.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One process whose use of memory is looked at by the crew of probe/evidence-crew.h: what was found goes into the World, and
- * out of it come orders (plan/sorting.h). */
+/* One process whose use of memory is looked at by the crew of probe/memory/evidence-crew.h: what was found goes into the World, and
+ * out of it come orders (plan/memory/sorting.h). */
 
-#include "plan/scan-pace.h"
-#include "plan/scan.h"
-#include "plan/sorting.h"
-#include "probe/evidence-crew.h"
+#include "plan/memory/sorting.h"
+#include "plan/scan/pace.h"
+#include "plan/scan/scan.h"
+#include "probe/memory/evidence-crew.h"
 
 typedef struct EvidenceWatch {
     TaskKey subject; /* the process */

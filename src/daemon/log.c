@@ -7,7 +7,7 @@
 #include "daemon/log.h"
 
 #include "base/util.h"
-#include "daemon/text.h"
+#include "daemon/views/text.h"
 
 #define SD_JOURNAL_SUPPRESS_LOCATION 1 /* the place in the source says less than the message id */
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 /* Arguments in, exit status out; numaplaced(8) is the manual of both. */
 
 #include "base/parse.h"
-#include "daemon/manager.h"
+#include "daemon/manager/manager.h"
 #include "numaplace/paths.h"
 
 #include <getopt.h>

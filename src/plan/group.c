@@ -141,7 +141,7 @@ static int find_group(World *world, WorkloadIx workload, const char *key)
     return world_add_group(world, workload, interned);
 }
 
-/* Who shares memory with whom is found out afterwards (plan/sharing.h). Until then a process is by itself, in a group that is
+/* Who shares memory with whom is found out afterwards (plan/home/sharing.h). Until then a process is by itself, in a group that is
  * made for it: one of its number may be that of others who shared memory with an earlier bearer of it. */
 static int find_own_group(World *world, WorkloadIx workload, const Process *process, const char *key)
 {

@@ -187,7 +187,7 @@ typedef struct PlanThread {
 typedef struct PlanFreeze {
     uint64_t group_id;
     bool frozen;
-    uint32_t strength; /* as in plan/converge.h, of 1024 */
+    uint32_t strength; /* as in plan/scan/converge.h, of 1024 */
 } PlanFreeze;
 
 typedef struct PlanScratch PlanScratch;

@@ -10,7 +10,7 @@
  * CPUs are classified after the recalls that must be, so that this plan and the next one, computed on the same World
  * with these recalls carried out, see the same idle CPUs (I9). */
 
-#include "plan/pack.h"
+#include "plan/pack/pack.h"
 #include "plan/plan.h"
 
 /* P1: a CPU on which threads wait this long is overloaded, when they do on two consecutive ticks. */
@@ -174,8 +174,6 @@ typedef struct Planner {
     size_t n_searches;    /* walks over the idle CPUs */
     int error;            /* -ENOMEM once an array could not grow */
 } Planner;
-
-/* plan.c */
 
 /* Zeroed working memory for the World's present size. Returns 0 or -ENOMEM. */
 int planner_prepare(Planner *p);

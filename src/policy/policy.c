@@ -36,6 +36,11 @@ const PolicySetting *policy_setting_find(const Policy *policy, const char *secti
     return NULL;
 }
 
+bool policy_chooses_nodes(const Policy *policy)
+{
+    return policy->mode != POLICY_MODE_NONE && policy->mode != POLICY_MODE_FIXED;
+}
+
 bool policy_setting_active(const Policy *policy, const PolicySetting *setting)
 {
     const ConfKey *key = &policy_keys[setting->key];

@@ -197,6 +197,9 @@ extern const char *const policy_mode_names[];
 extern const char *const policy_scope_names[];
 extern const char *const policy_evidence_names[];
 
+/* Whether a policy leaves the choice of nodes to the planner. */
+bool policy_chooses_nodes(const Policy *policy);
+
 /* Whether this version carries out what a setting asks for: the key is active and, for a choice, so is the
  * chosen value. `policy verify` lists the settings of which it is false. */
 bool policy_setting_active(const Policy *policy, const PolicySetting *setting);

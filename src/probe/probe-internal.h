@@ -3,14 +3,14 @@
 
 /* What the files of this room share. Nothing outside it includes this, except its benchmark. */
 
-#include "base/procstat.h"
-#include "probe/aside.h"
-#include "probe/cgroup.h"
-#include "probe/cpu-load.h"
+#include "kernel/procstat.h"
+#include "probe/cpu/cpu-load.h"
 #include "probe/probe.h"
-#include "probe/readers.h"
-#include "probe/seen.h"
-#include "probe/stat-files.h"
+#include "probe/tasks/aside.h"
+#include "probe/tasks/cgroup.h"
+#include "probe/tasks/readers.h"
+#include "probe/tasks/seen.h"
+#include "probe/tasks/stat-files.h"
 
 #include <dirent.h>
 #include <linux/limits.h>
@@ -219,7 +219,7 @@ int probe_cpuset_again(Probe *probe, World *world, Process *process);
 
 /* Read a stat file below `dir_fd`. 0, -errno of the read, or -EINVAL (counted as unparsable). */
 int subject_read_stat(Probe *probe, int dir_fd, const char *path, ProcStat *ret);
-/* The same of a process (`tid` 0) or thread that is read again and again, kept open (probe/stat-files.h). */
+/* The same of a process (`tid` 0) or thread that is read again and again, kept open (probe/tasks/stat-files.h). */
 int subject_look_up_stat(Probe *probe, pid_t pid, pid_t tid, ProcStat *ret);
 /* Opens a process and reads its stat. */
 int subject_open(Probe *probe, pid_t pid, Subject *ret);

@@ -7,9 +7,9 @@
 #include "base/parse.h"
 #include "base/root.h"
 #include "base/time.h"
+#include "kernel/psi.h"
+#include "kernel/taskstat.h"
 #include "probe/probe-internal.h"
-#include "probe/psi.h"
-#include "probe/taskstat.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -89,7 +89,7 @@ typedef struct ProbeOptions {
     int root_fd; /* borrowed */
     bool live;   /* root is this machine: sched_getaffinity(2) may be used */
     bool
-        aside; /* reads that a process can make hang are made aside (probe/aside.h); of no use in captured trees */
+        aside; /* reads that a process can make hang are made aside (probe/tasks/aside.h); of no use in captured trees */
     uint32_t aside_wait_usec; /* how long for one of them, up to 100 s; 0: what a tick can spare, 20 ms */
     pid_t self;               /* never taken (I2); 0: none */
     unsigned wants;           /* PROBE_WANTS_... */
@@ -159,7 +159,7 @@ bool probe_room(const Probe *probe, const World *world, uint32_t n_waiting);
  *   - REPINNED, and its process yielded: changed by us, and the mask is neither ours nor the kernel's doing after a
  *     change of CPUs or cpuset. For good;
  *   - UNKNOWN: its mask or times could not be read; until they can (I10).
- * Memory of processes is looked at when they are seen first, then less and less often (probe/residency.h).
+ * Memory of processes is looked at when they are seen first, then less and less often (probe/memory/residency.h).
  * Masks are cut to what is online. Those changed by us are read every time, up to 8192 in turn; of the others 2000 in turn.
  * Of a process of more than 1024 threads only their number is read here: probe_go_on() does the rest.
  * Returns 0, -ENOMEM, or -errno when /proc itself cannot be read. */

@@ -18,7 +18,7 @@
  * - No process shares memory with another one.
  * - Everything the daemon asks for is permitted, nothing it reads fails, and its ticks come on time. */
 
-#include "sim/engine.h"
+#include "sim/model/engine.h"
 
 #include <inttypes.h>
 #include <stdio.h>

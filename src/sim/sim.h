@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct SimSpec SimSpec; /* sim/spec.h */
+typedef struct SimSpec SimSpec; /* sim/scenario/spec.h */
 
 /* What is measured. Each exists for the machine as a whole and, unless said otherwise, for each workload. */
 typedef enum SimMetric {

@@ -28,7 +28,7 @@ typedef enum RegionKind {
     REGION_KIND_INVALID = -EINVAL,
 } RegionKind;
 
-/* What a scan remembers of a region; plan/scan.h has the rules. All zero: no scan met it yet. */
+/* What a scan remembers of a region; plan/scan/scan.h has the rules. All zero: no scan met it yet. */
 typedef struct RegionScan {
     bool known;
     uint64_t first_sequence; /* in which it could have been looked at */

@@ -80,7 +80,7 @@ typedef struct Touches {
     size_t n_blocks, blocks_capacity;
     TouchThread *threads; /* ascending tid */
     size_t n_threads, threads_capacity;
-    Touch *samples; /* of the present round, in any order; for touches.c and plan/blocks.c */
+    Touch *samples; /* of the present round, in any order; for touches.c and plan/memory/blocks.c */
     size_t n_samples, samples_capacity;
     uint32_t n_nodes;
     uint32_t n_rounds;  /* with a sample in them */

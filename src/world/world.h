@@ -129,7 +129,8 @@ typedef struct Process {
     uint64_t grown_bytes;     /* how much more that is than what was known before */
     MemoryMove memory;
     bool memory_awaited; /* that is being found out for the first time: a moment later it is known */
-    bool use_awaited;    /* who uses which part is being found out, or would be; till then it is not dealt out to several nodes */
+    bool
+        use_awaited; /* who uses which part is being found out, or would be; till then it is not dealt out to several nodes */
     uint32_t n_threads;
     uint32_t cpu_permille; /* CPU time used over the last slow tick, in permille of one CPU */
     WorkloadIx workload;

@@ -13,7 +13,7 @@
 #include "../unit/sim/random-machine.h"
 #include "base/time.h"
 #include "number.h"
-#include "sim/scenario.h"
+#include "sim/scenario/scenario.h"
 
 #include <getopt.h>
 #include <inttypes.h>

@@ -15,7 +15,7 @@
 #include "base/time.h"
 #include "base/util.h"
 #include "number.h"
-#include "plan/pack.h"
+#include "plan/pack/pack.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 
 #include "base/time.h"
 #include "number.h"
-#include "sim/scenario.h"
+#include "sim/scenario/scenario.h"
 
 #include <getopt.h>
 #include <inttypes.h>

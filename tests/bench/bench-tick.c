@@ -11,9 +11,9 @@
 #include "base/root.h"
 #include "base/time.h"
 #include "base/util.h"
+#include "kernel/taskstat.h"
 #include "number.h"
 #include "probe/probe-internal.h"
-#include "probe/taskstat.h"
 #include "topo/topology.h"
 #include "world/world.h"
 

@@ -385,7 +385,7 @@ class Trial:
 
     def bear(self, process: Process, kind: str) -> None:
         cpus = next(cpus for one, cpus in self.processes if one is process)
-        # Of a daemon whose user pinned it to exactly the home, nothing tells when those have ended who bore it (act/lineage.c).
+        # Of a daemon whose user pinned it to exactly the home, nothing tells when those have ended who bore it (act/undo/lineage.c).
         if kind in "od" and set(cpus) == set(self.home):
             kind = "c"
         # Beside others with daemons of their own, which could take a session that nobody leads for theirs.

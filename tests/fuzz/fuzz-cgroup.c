@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "probe/cgroup.h"
+#include "probe/tasks/cgroup.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "probe/cpu-times.h"
+#include "kernel/cpu-times.h"
 
 #include <stdint.h>
 #include <stdlib.h>

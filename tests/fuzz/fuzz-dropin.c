@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "act/fence-dropin.h"
+#include "act/fence/dropin.h"
 #include "base/parse.h"
 #include "base/util.h"
 

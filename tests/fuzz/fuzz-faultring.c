@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "probe/fault-ring.h"
+#include "probe/hints/fault-ring.h"
 
 #include "base/util.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/bus-framing.h"
+#include "daemon/bus/framing.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "act/journal.h"
+#include "act/journal/journal.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "act/mover-maps.h"
-#include "act/mover-room.h"
+#include "act/mover/room.h"
+#include "kernel/page-maps.h"
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -18,33 +18,33 @@ static void check(bool holds)
 }
 
 /* What was understood is a range of addresses, and means the same when it is written anew. */
-static void check_mapping(const MoverMapping *mapping)
+static void check_mapping(const PageMapping *mapping)
 {
-    MoverMounts none = {0};
-    MoverMapping again;
+    PageMounts none = {0};
+    PageMapping again;
     char line[128];
     const char *text = line;
 
-    check(mapping->start < mapping->end && mapping->kind >= 0 && mapping->kind < MOVER_KIND_MAX);
+    check(mapping->start < mapping->end && mapping->kind >= 0 && mapping->kind < PAGE_KIND_MAX);
     (void)snprintf(line, sizeof(line), "%" PRIx64 "-%" PRIx64 " %s 00000000 00:00 0\n", mapping->start,
                    mapping->end, mapping->accessible ? "rw-p" : "---p");
-    check(mover_maps_next(&text, &none, &again) == 1 && *text == '\0');
+    check(page_maps_next(&text, &none, &again) == 1 && *text == '\0');
     check(again.start == mapping->start && again.end == mapping->end &&
           again.accessible == mapping->accessible);
 }
 
 static void check_maps(const char *text)
 {
-    CLEANUP(mover_mounts_done) MoverMounts mounts = {.internal = 1};
+    CLEANUP(page_mounts_done) PageMounts mounts = {.internal = 1};
     const char *at = text, *before = text;
-    MoverMapping mapping;
+    PageMapping mapping;
     int r;
 
-    if (mover_mounts_parse(text, &mounts) < 0)
+    if (page_mounts_parse(text, &mounts) < 0)
         return;
     for (size_t i = 0; i < mounts.n; i++)
-        check(mounts.list[i].kind == MOVER_KIND_SHMEM || mounts.list[i].kind == MOVER_KIND_HUGETLB);
-    while ((r = mover_maps_next(&at, &mounts, &mapping)) != 0) {
+        check(mounts.list[i].kind == PAGE_KIND_SHMEM || mounts.list[i].kind == PAGE_KIND_HUGETLB);
+    while ((r = page_maps_next(&at, &mounts, &mapping)) != 0) {
         check(at > before && at <= text + strlen(text));
         before = at;
         if (r > 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "probe/node-memory.h"
+#include "kernel/node-memory.h"
 
 #include "base/util.h"
 

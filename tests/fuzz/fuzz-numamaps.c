@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "probe/numa-maps.h"
+#include "probe/memory/numa-maps.h"
 
 #include "base/util.h"
 #include "world/world.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "base/procstat.h"
+#include "kernel/procstat.h"
 
 #include <stdint.h>
 #include <stdlib.h>

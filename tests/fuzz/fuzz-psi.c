@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "probe/psi.h"
+#include "kernel/psi.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "probe/region-maps.h"
+#include "probe/memory/region-maps.h"
 
 #include "base/util.h"
 

@@ -4,8 +4,8 @@
  * them. */
 
 #include "base/util.h"
-#include "sim/expect.h"
-#include "sim/scenario.h"
+#include "sim/scenario/expect.h"
+#include "sim/scenario/scenario.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "probe/sched-numa.h"
+#include "kernel/sched-numa.h"
 
 #include "base/util.h"
 

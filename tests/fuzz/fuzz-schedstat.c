@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "probe/schedstat.h"
+#include "kernel/schedstat.h"
 
 #include <stdint.h>
 #include <stdlib.h>

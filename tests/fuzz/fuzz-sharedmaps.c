@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "probe/shared-maps.h"
+#include "kernel/shared-maps.h"
 
 #include "base/util.h"
 

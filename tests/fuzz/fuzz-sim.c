@@ -4,7 +4,7 @@
  * numbers are the same the second time. */
 
 #include "base/util.h"
-#include "sim/scenario.h"
+#include "sim/scenario/scenario.h"
 #include "sim/sim.h"
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "probe/taskstat.h"
+#include "kernel/taskstat.h"
 
 #include <inttypes.h>
 #include <stdint.h>

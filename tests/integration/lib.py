@@ -239,7 +239,10 @@ class DaemonTest(unittest.TestCase):
     def spinner(self, *args, mark=None, **popen):
         """By default asleep: what is tested is masks, not load."""
         args = args or ("--asleep",)
-        return Workload(self, [SPINNER, *args], mark or self.mark, **popen)
+        workload = Workload(self, [SPINNER, *args], mark or self.mark, **popen)
+        n = next((int(arg.partition("=")[2]) for arg in map(os.fsdecode, args) if arg.startswith("--threads=")), 0)
+        wait_until("its threads", lambda: len(affinity(workload.pid)) > n or not workload.alive())
+        return workload
 
     def wait_home(self, daemon, workload):
         """Waits until every thread of a workload is confined, and returns the masks."""

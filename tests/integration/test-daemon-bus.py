@@ -48,7 +48,7 @@ CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configurat
 </busconfig>
 """
 
-USER_MAX = 8  # BUS_REQUESTS_MAX_PER_USER of daemon/bus-authorize.h
+USER_MAX = 8  # BUS_REQUESTS_MAX_PER_USER of daemon/bus/authorize.h
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 OTHER = ["setpriv", "--reuid=daemon", "--regid=daemon", "--clear-groups"]
 

@@ -12,7 +12,7 @@ import lib
 
 HANG = os.environ["NUMAPLACE_HANG"]
 USER, OTHER, VICTIM = 65534, 65533, 65532
-USER_MAX = 4  # ASIDE_USER_MAX of probe/aside.h
+USER_MAX = 4  # ASIDE_USER_MAX of probe/tasks/aside.h
 
 
 class Hang(lib.DaemonTest):

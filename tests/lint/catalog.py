@@ -16,7 +16,7 @@ import lint
 
 HEADER = "include/numaplace/messages.h"
 CATALOG = "units/numaplace.catalog"
-FIELDS_OF = "src/daemon/manager-remember.c"
+FIELDS_OF = "src/daemon/manager/remember.c"
 
 
 def entries(catalog):

@@ -16,7 +16,7 @@ COLUMNS = ["", "mechanism", "text", "in the code", "shown by", "the text's numbe
 NOT_YET = "not yet"
 
 SPAN = re.compile(r"`([^`]+)`")
-# "src/plan/steal.c: steal_lend()", the function being optional.
+# "src/plan/cpu/steal.c: steal_lend()", the function being optional.
 PLACE = re.compile(r"^((?:src|tests|policies|man|include)/[^\s:]+)(?:: (\w+)\(\))?$")
 SCENARIO = re.compile(r"\bS-[A-Z0-9]+\b")
 # (command, where its argument must exist)

@@ -2,7 +2,7 @@
 
 #include "fence-tree.h"
 
-#include "act/fence-place.h"
+#include "act/fence/place.h"
 #include "base/parse.h"
 
 #include <fcntl.h>

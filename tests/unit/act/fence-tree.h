@@ -4,8 +4,8 @@
 /* A made-up tree of cgroups on a machine of two nodes with four CPUs each, a World whose one group is at home on the first,
  * and fences that write to the tree. */
 
-#include "act/fence.h"
-#include "act/journal.h"
+#include "act/fence/fence.h"
+#include "act/journal/journal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

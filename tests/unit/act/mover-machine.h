@@ -5,7 +5,7 @@
  * move_pages(2) does what tests/vm/contract/contract-move-pages.c found the kernel to do, and what it leaves undone,
  * too. */
 
-#include "act/mover.h"
+#include "act/mover/mover.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -44,7 +44,7 @@ typedef struct Machine {
     MachineArea areas[MACHINE_AREAS];
     size_t n_areas;
     char maps[65536];
-    size_t whole_max; /* of a file that was read at once, so much at most */
+    size_t whole_max;      /* of a file that was read at once, so much at most */
     const char *mountinfo; /* NULL: cannot be read */
     uint64_t rss_pages;
     unsigned node_cpus; /* CPUs of a node; 0: n_settled_on is not counted */

@@ -5,7 +5,7 @@
 
 #include "mover-machine.h"
 
-#include "act/mover-walk.h"
+#include "act/mover/walk.h"
 
 #define HEAP UINT64_C(0x7f0000000000)
 

@@ -2,7 +2,7 @@
 
 /* Lists of memory nodes written in a thread of their own, by a writer that waits until it is let go. */
 
-#include "act/fence-aside.h"
+#include "act/fence/aside.h"
 #include "base/parse.h"
 
 #include <errno.h>

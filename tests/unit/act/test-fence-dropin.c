@@ -2,7 +2,7 @@
 
 /* What the service manager keeps of a fence goes when the fence goes; what it keeps of its administrator stays. */
 
-#include "act/fence-dropin.h"
+#include "act/fence/dropin.h"
 #include "base/parse.h"
 #include "base/root.h"
 #include "fence-tree.h"

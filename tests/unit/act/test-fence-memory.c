@@ -2,7 +2,7 @@
 
 /* Fences of memory: up only beside one of CPUs and with all memory at home, within what the administrator allows, and put back. */
 
-#include "act/fence-place.h"
+#include "act/fence/place.h"
 #include "base/parse.h"
 #include "fence-tree.h"
 

@@ -2,7 +2,7 @@
 
 /* What is said to a service manager, and what is made of its answers: both ends of a socket are in this program. */
 
-#include "act/fence-unit.h"
+#include "act/fence/unit.h"
 #include "base/parse.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 
 /* Fences on a made-up tree of cgroups: when they go up and come down, whose value is put back, and where there can be none. */
 
-#include "act/fence-place.h"
+#include "act/fence/place.h"
 #include "base/parse.h"
 #include "fence-tree.h"
 

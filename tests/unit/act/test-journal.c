@@ -4,7 +4,7 @@
 
 #include "fixture.h"
 
-#include "act/journal.h"
+#include "act/journal/journal.h"
 
 #include <fcntl.h>
 #include <stdio.h>

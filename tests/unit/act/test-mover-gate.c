@@ -68,7 +68,7 @@ static void test_rate_of_many(void **state)
     mover_gate_done(&gate);
 }
 
-/* The example of mover-gate.c. */
+/* The example of mover/gate.c. */
 static void test_room(void **state)
 {
     MoverPass passes[3] = {0};

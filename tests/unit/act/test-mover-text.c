@@ -2,9 +2,9 @@
 
 /* What the mover reads, and how it reckons: mappings, mounts, room on a node, pace and rate. */
 
-#include "act/mover-maps.h"
-#include "act/mover-pace.h"
-#include "act/mover-room.h"
+#include "act/mover/pace.h"
+#include "act/mover/room.h"
+#include "kernel/page-maps.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -32,28 +32,28 @@ static const char mountinfo[] = "22 28 0:20 / /sys rw,nosuid shared:7 - sysfs sy
                                 "31 28 x:y / /c rw - tmpfs none rw\n"
                                 "32 28 0:26 / /d rw";
 
-static MoverMounts mounts_of(const char *text)
+static PageMounts mounts_of(const char *text)
 {
-    MoverMounts mounts = {.internal = makedev(0, 1)};
+    PageMounts mounts = {.internal = makedev(0, 1)};
 
-    assert_int_equal(mover_mounts_parse(text, &mounts), 0);
+    assert_int_equal(page_mounts_parse(text, &mounts), 0);
     return mounts;
 }
 
 static void test_mounts(void **state)
 {
-    CLEANUP(mover_mounts_done) MoverMounts mounts = mounts_of(mountinfo);
+    CLEANUP(page_mounts_done) PageMounts mounts = mounts_of(mountinfo);
 
     assert_int_equal(mounts.n, 3);
     assert_int_equal(mounts.list[0].device, makedev(0, 0x16));
-    assert_int_equal(mounts.list[0].kind, MOVER_KIND_SHMEM);
-    assert_int_equal(mounts.list[1].kind, MOVER_KIND_HUGETLB);
+    assert_int_equal(mounts.list[0].kind, PAGE_KIND_SHMEM);
+    assert_int_equal(mounts.list[1].kind, PAGE_KIND_HUGETLB);
     assert_int_equal(mounts.list[2].device, makedev(0, 24));
 }
 
 static void test_no_mounts(void **state)
 {
-    CLEANUP(mover_mounts_done) MoverMounts mounts = mounts_of("");
+    CLEANUP(page_mounts_done) PageMounts mounts = mounts_of("");
 
     assert_int_equal(mounts.n, 0);
 }
@@ -62,50 +62,50 @@ static void test_kinds(void **state)
 {
     static const struct {
         const char *device, *path;
-        MoverKind kind;
+        PageKind kind;
     } rows[] = {
-        {"00:00 0", "", MOVER_KIND_ANON},
-        {"00:00 0", "[heap]", MOVER_KIND_ANON},
-        {"00:00 0", "[stack]", MOVER_KIND_ANON},
-        {"00:00 0", "[anon:glibc: malloc]", MOVER_KIND_ANON},
-        {"00:00 0", "[vdso]", MOVER_KIND_DEVICE},
-        {"00:00 0", "[vvar]", MOVER_KIND_DEVICE},
-        {"00:00 0", "[uprobes]", MOVER_KIND_DEVICE},
-        {"00:01 7", "/memfd:x (deleted)", MOVER_KIND_SHMEM},
-        {"00:01 0", "/SYSV00000000 (deleted)", MOVER_KIND_SHMEM},
-        {"00:01 3", "/dev/zero (deleted)", MOVER_KIND_SHMEM},
-        {"00:01 3", "[anon_shmem:x]", MOVER_KIND_SHMEM},
-        {"00:16 9", "/dev/shm/PostgreSQL.1", MOVER_KIND_SHMEM},
-        {"00:18 9", "/a - /file", MOVER_KIND_SHMEM},
-        {"00:0f 7", "/memfd:x (deleted)", MOVER_KIND_HUGETLB},
-        {"00:0f 0", "/SYSV00000000 (deleted)", MOVER_KIND_HUGETLB},
-        {"00:0f 8", "/anon_hugepage (deleted)", MOVER_KIND_HUGETLB},
-        {"00:17 8", "/dev/hugepages/vm", MOVER_KIND_HUGETLB},
-        {"00:05 6", "/dev/mem", MOVER_KIND_DEVICE},
-        {"00:16 6", "/dev/nvidia0", MOVER_KIND_DEVICE}, /* the /dev of a container */
-        {"00:0e 1", "anon_inode:[perf_event]", MOVER_KIND_DEVICE},
-        {"00:08 5", "socket:[12]", MOVER_KIND_DEVICE},
-        {"08:01 5", "/usr/lib/libc.so.6", MOVER_KIND_FILE},
-        {"00:1a 5", "/d/file", MOVER_KIND_FILE},   /* of a mount whose line is cut */
-        {"00:19 5", "/b/file", MOVER_KIND_FILE},   /* tmpfsx is no tmpfs */
-        {"00:2a 5", "/over/lay", MOVER_KIND_FILE}, /* in no list */
+        {"00:00 0", "", PAGE_KIND_ANON},
+        {"00:00 0", "[heap]", PAGE_KIND_ANON},
+        {"00:00 0", "[stack]", PAGE_KIND_ANON},
+        {"00:00 0", "[anon:glibc: malloc]", PAGE_KIND_ANON},
+        {"00:00 0", "[vdso]", PAGE_KIND_DEVICE},
+        {"00:00 0", "[vvar]", PAGE_KIND_DEVICE},
+        {"00:00 0", "[uprobes]", PAGE_KIND_DEVICE},
+        {"00:01 7", "/memfd:x (deleted)", PAGE_KIND_SHMEM},
+        {"00:01 0", "/SYSV00000000 (deleted)", PAGE_KIND_SHMEM},
+        {"00:01 3", "/dev/zero (deleted)", PAGE_KIND_SHMEM},
+        {"00:01 3", "[anon_shmem:x]", PAGE_KIND_SHMEM},
+        {"00:16 9", "/dev/shm/PostgreSQL.1", PAGE_KIND_SHMEM},
+        {"00:18 9", "/a - /file", PAGE_KIND_SHMEM},
+        {"00:0f 7", "/memfd:x (deleted)", PAGE_KIND_HUGETLB},
+        {"00:0f 0", "/SYSV00000000 (deleted)", PAGE_KIND_HUGETLB},
+        {"00:0f 8", "/anon_hugepage (deleted)", PAGE_KIND_HUGETLB},
+        {"00:17 8", "/dev/hugepages/vm", PAGE_KIND_HUGETLB},
+        {"00:05 6", "/dev/mem", PAGE_KIND_DEVICE},
+        {"00:16 6", "/dev/nvidia0", PAGE_KIND_DEVICE}, /* the /dev of a container */
+        {"00:0e 1", "anon_inode:[perf_event]", PAGE_KIND_DEVICE},
+        {"00:08 5", "socket:[12]", PAGE_KIND_DEVICE},
+        {"08:01 5", "/usr/lib/libc.so.6", PAGE_KIND_FILE},
+        {"00:1a 5", "/d/file", PAGE_KIND_FILE},   /* of a mount whose line is cut */
+        {"00:19 5", "/b/file", PAGE_KIND_FILE},   /* tmpfsx is no tmpfs */
+        {"00:2a 5", "/over/lay", PAGE_KIND_FILE}, /* in no list */
     };
-    CLEANUP(mover_mounts_done) MoverMounts mounts = mounts_of(mountinfo);
+    CLEANUP(page_mounts_done) PageMounts mounts = mounts_of(mountinfo);
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         char line[256];
         const char *text = line;
-        MoverMapping mapping;
+        PageMapping mapping;
 
         (void)snprintf(line, sizeof(line), "7f2c00000000-7f2c40000000 rw-p 00000000 %s      %s\n",
                        rows[i].device, rows[i].path);
-        assert_int_equal(mover_maps_next(&text, &mounts, &mapping), 1);
+        assert_int_equal(page_maps_next(&text, &mounts, &mapping), 1);
         if (mapping.kind != rows[i].kind)
             fail_msg("%s %s: kind %d", rows[i].device, rows[i].path, mapping.kind);
         assert_int_equal(mapping.start, 0x7f2c00000000);
         assert_int_equal(mapping.end, 0x7f2c40000000);
         assert_true(mapping.accessible);
-        assert_int_equal(mover_maps_next(&text, &mounts, &mapping), 0);
+        assert_int_equal(page_maps_next(&text, &mounts, &mapping), 0);
     }
 }
 
@@ -123,22 +123,22 @@ static void test_lines(void **state)
                        "2000-10000000000000000 rw-p 00000000 00:00 0\n"
                        "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]\n"
                        "2000-3000 r--s 00000000 00:00 0";
-    CLEANUP(mover_mounts_done) MoverMounts mounts = {0};
-    MoverMapping mapping = {.start = 1};
+    CLEANUP(page_mounts_done) PageMounts mounts = {0};
+    PageMapping mapping = {.start = 1};
 
-    assert_int_equal(mover_maps_next(&text, &mounts, &mapping), 1);
+    assert_int_equal(page_maps_next(&text, &mounts, &mapping), 1);
     assert_false(mapping.accessible);
     for (size_t i = 0; i < 8; i++) {
         mapping.start = 77;
-        assert_int_equal(mover_maps_next(&text, &mounts, &mapping), -EINVAL);
+        assert_int_equal(page_maps_next(&text, &mounts, &mapping), -EINVAL);
         assert_int_equal(mapping.start, 77);
     }
-    assert_int_equal(mover_maps_next(&text, &mounts, &mapping), 1);
+    assert_int_equal(page_maps_next(&text, &mounts, &mapping), 1);
     assert_true(mapping.accessible);
-    assert_int_equal(mapping.kind, MOVER_KIND_DEVICE);
-    assert_int_equal(mover_maps_next(&text, &mounts, &mapping), 1);
+    assert_int_equal(mapping.kind, PAGE_KIND_DEVICE);
+    assert_int_equal(page_maps_next(&text, &mounts, &mapping), 1);
     assert_int_equal(mapping.end, 0x3000);
-    assert_int_equal(mover_maps_next(&text, &mounts, &mapping), 0);
+    assert_int_equal(page_maps_next(&text, &mounts, &mapping), 0);
 }
 
 /*
@@ -249,7 +249,7 @@ static void test_room(void **state)
 
 static void test_pace(void **state)
 {
-    /* The example of the header of mover-pace.c. */
+    /* The example of the header of mover/pace.c. */
     assert_int_equal(mover_pace_next(64, 64, 100, 8192), 128);
     assert_int_equal(mover_pace_next(128, 128, 40000, 8192), 32);
     /* Just right. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "base/procmaps.h"
+#include "kernel/procmaps.h"
 
 #include "base/util.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "base/procstat.h"
 #include "base/root.h"
 #include "base/util.h"
+#include "kernel/procstat.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

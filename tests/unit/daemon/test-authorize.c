@@ -5,7 +5,7 @@
 
 #include "base/util.h"
 #include "daemon-test.h"
-#include "daemon/bus-authorize.h"
+#include "daemon/bus/authorize.h"
 #include "numaplace/bus.h"
 
 #include <stdio.h>

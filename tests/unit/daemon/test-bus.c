@@ -4,7 +4,7 @@
  * for the manager's. */
 
 #include "daemon-test.h"
-#include "daemon/bus-server.h"
+#include "daemon/bus/server.h"
 #include "numaplace/bus.h"
 
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 
 #include "base/util.h"
 #include "daemon-test.h"
-#include "daemon/bus-framing.h"
+#include "daemon/bus/framing.h"
 
 #include <string.h>
 

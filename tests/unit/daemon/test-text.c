@@ -3,7 +3,7 @@
 /* Foreign text made printable. */
 
 #include "daemon-test.h"
-#include "daemon/text.h"
+#include "daemon/views/text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 /* A packing problem that tests fill in, and what is asked of it. */
 
 #include "fixture.h"
-#include "plan/pack.h"
+#include "plan/pack/pack.h"
 
 #include <string.h>
 

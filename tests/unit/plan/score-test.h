@@ -3,7 +3,7 @@
 
 /* Machines and fault tables in a line, for the tests of what is computed from them. Include after <cmocka.h>. */
 
-#include "plan/score.h"
+#include "plan/pack/score.h"
 
 #include <stdlib.h>
 

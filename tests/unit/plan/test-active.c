@@ -3,7 +3,7 @@
 /* P12: active nodes, by the rule of one third (S-GRP). */
 
 #include "base/util.h"
-#include "plan/active.h"
+#include "plan/home/active.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

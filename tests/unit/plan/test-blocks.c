@@ -3,7 +3,7 @@
 /* P13 and P18: which blocks of a process move (S-2STAGE, S-PINGPONG, S-2M). */
 
 #include "fixture.h"
-#include "plan/blocks.h"
+#include "plan/memory/blocks.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -69,7 +69,14 @@ static void test_outgrown(void **state)
  * about to begin. */
 static void test_in_place(void **state)
 {
-    enum { IN_PLACE, ONE_SLEEPS, TWO_THREADS, ELSEWHERE, MEMORY_ELSEWHERE, CASES };
+    enum {
+        IN_PLACE,
+        ONE_SLEEPS,
+        TWO_THREADS,
+        ELSEWHERE,
+        MEMORY_ELSEWHERE,
+        CASES
+    };
     Fixture f;
 
     for (int i = 0; i < CASES; i++) {

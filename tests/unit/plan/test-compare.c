@@ -3,7 +3,7 @@
 /* P6: classes of nodes, moves and exchanges (S-SWAP, S-RETRY). */
 
 #include "fixture.h"
-#include "plan/compare.h"
+#include "plan/pack/compare.h"
 #include "score-test.h"
 
 #include <string.h>

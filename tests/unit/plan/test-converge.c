@@ -3,7 +3,7 @@
 /* P16: strength of convergence, freezing, windows (S-FEED). */
 
 #include "fixture.h"
-#include "plan/converge.h"
+#include "plan/scan/converge.h"
 
 #define MEGABYTE (UINT64_C(1) << 20)
 

@@ -3,7 +3,7 @@
 /* Memory that follows its home: what is ordered, what is not and why, and what becomes of it. */
 
 #include "fixture.h"
-#include "plan/follow.h"
+#include "plan/memory/follow.h"
 
 #define FIXED0 "[Placement]\nMode=fixed\nNodes=0\n"
 #define AUTO   "[Placement]\nMode=auto\n"
@@ -550,13 +550,21 @@ static void test_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_follows),   cmocka_unit_test(test_never_inside_the_home),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_use_awaited),  cmocka_unit_test(test_help),
-        cmocka_unit_test(test_headroom),  cmocka_unit_test(test_headroom_is_shared),
-        cmocka_unit_test(test_rate),      cmocka_unit_test(test_pauses),
-        cmocka_unit_test(test_ping_pong), cmocka_unit_test(test_unsettled),
-        cmocka_unit_test(test_on_loan),   cmocka_unit_test(test_home_stays),
-        cmocka_unit_test(test_holds),     cmocka_unit_test(test_not_taken),
+        cmocka_unit_test(test_follows),
+        cmocka_unit_test(test_never_inside_the_home),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_use_awaited),
+        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_headroom),
+        cmocka_unit_test(test_headroom_is_shared),
+        cmocka_unit_test(test_rate),
+        cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_ping_pong),
+        cmocka_unit_test(test_unsettled),
+        cmocka_unit_test(test_on_loan),
+        cmocka_unit_test(test_home_stays),
+        cmocka_unit_test(test_holds),
+        cmocka_unit_test(test_not_taken),
         cmocka_unit_test(test_check),
     };
 

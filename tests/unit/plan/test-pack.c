@@ -80,7 +80,7 @@ static void test_pull(void **state)
         }
 }
 
-/* The example of pack-cost.c: what is wide flows around what is not. */
+/* The example of pack/cost.c: what is wide flows around what is not. */
 static void test_pours(void **state)
 {
     Instance in;

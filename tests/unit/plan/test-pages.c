@@ -3,7 +3,7 @@
 /* P13: which pages may move (S-2STAGE, S-PINGPONG). */
 
 #include "fixture.h"
-#include "plan/pages.h"
+#include "plan/memory/pages.h"
 
 /* A page of somebody else of the group who is on the same node as we are; both nodes are used alike. */
 static PagesAccess settled(void)

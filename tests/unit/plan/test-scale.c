@@ -6,7 +6,7 @@
 #include "fixture.h"
 
 #include "plan/planner.h"
-#include "sim/preset.h"
+#include "sim/scenario/preset.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 
 #include "../touches-test.h"
 #include "fixture.h"
-#include "plan/converge.h"
-#include "plan/scan-pace.h"
+#include "plan/scan/converge.h"
+#include "plan/scan/pace.h"
 
 #define MEGABYTE (UINT64_C(1) << 20)
 #define MSEC     UINT64_C(1000)

@@ -3,7 +3,7 @@
 /* P8 and P10: windows and periods of scans (S-SETTLE). */
 
 #include "fixture.h"
-#include "plan/scan-period.h"
+#include "plan/scan/period.h"
 
 #define MEGABYTE (UINT64_C(1) << 20)
 

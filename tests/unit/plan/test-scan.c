@@ -3,7 +3,7 @@
 /* P8 and P9: what of a process's memory is looked at next (S-VMA, S-SETTLE). */
 
 #include "fixture.h"
-#include "plan/scan.h"
+#include "plan/scan/scan.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 /* Who shares memory is one group (P12, S-GRP). */
 
 #include "fixture.h"
-#include "plan/sharing.h"
+#include "plan/home/sharing.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 /* Memory of one process, sorted by who uses it: from rounds to plans. */
 
 #include "fixture.h"
-#include "plan/follow.h"
-#include "plan/sorting.h"
+#include "plan/memory/follow.h"
+#include "plan/memory/sorting.h"
 
 #define MIB      ((uint64_t)1 << 20)
 #define SEC      ((uint64_t)1000000)
@@ -134,8 +134,7 @@ static void carry_out(Bench *b, const PlanUse *use)
     assert_int_equal(sorting_taken(&b->sorting, b->f.world->now_usec), 0);
     for (size_t i = 0; i < use->n_ranges; i++)
         for (uint64_t at = use->ranges[i].start; at < use->ranges[i].end; at += BLOCK)
-            b->where[(at - HEAP) / BLOCK].i =
-                use->stripe ? (int32_t)(at / BLOCK % 2) : use->ranges[i].to.i;
+            b->where[(at - HEAP) / BLOCK].i = use->stripe ? (int32_t)(at / BLOCK % 2) : use->ranges[i].to.i;
     follow_over(b->f.world, b->f.policies,
                 &(FollowResult){.subject = use->subject,
                                 .group_id = b->f.world->groups[0].id,

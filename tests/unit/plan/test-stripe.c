@@ -3,7 +3,7 @@
 /* Memory dealt out over nodes (P17): by Mode=interleave, and where one of several nodes has nearly all of it. */
 
 #include "fixture.h"
-#include "plan/follow.h"
+#include "plan/memory/follow.h"
 
 #define FOUR_NODES "numa:4 l3:1 core:4 pu:1"
 #define INTERLEAVE "[Placement]\nMode=interleave\n"

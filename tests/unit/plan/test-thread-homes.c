@@ -3,7 +3,7 @@
 /* Threads of one process on different nodes (P11, P14, P15). */
 
 #include "fixture.h"
-#include "plan/thread-homes.h"
+#include "plan/home/thread-homes.h"
 
 /* Two nodes of two CPUs. */
 #define SMALL "numa:2 l3:1 core:2 pu:1 distances=10,20,20,10"

@@ -4,7 +4,7 @@
 
 #include "probe-test.h"
 
-#include "probe/aside.h"
+#include "probe/tasks/aside.h"
 
 #include <pthread.h>
 

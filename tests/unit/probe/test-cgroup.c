@@ -5,7 +5,7 @@
 #include "base/parse.h"
 #include "base/root.h"
 #include "base/util.h"
-#include "probe/cgroup.h"
+#include "probe/tasks/cgroup.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 /* Idle times of /proc/stat, and the busy time that is made of them. */
 
 #include "base/util.h"
-#include "probe/cpu-times.h"
+#include "kernel/cpu-times.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

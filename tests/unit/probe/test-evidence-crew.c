@@ -3,7 +3,7 @@
 /* Rounds beside the event loop, of the kernel's own faults, from files. */
 
 #include "probe-test.h"
-#include "probe/evidence-crew.h"
+#include "probe/memory/evidence-crew.h"
 
 #include <poll.h>
 #include <sched.h>

@@ -3,8 +3,8 @@
 /* Which kind of evidence is chosen, and the kernel's own faults from files. */
 
 #include "probe-test.h"
-#include "probe/evidence.h"
-#include "probe/hint-watch.h"
+#include "probe/hints/watch.h"
+#include "probe/memory/evidence.h"
 
 static EvidenceMachine machine_with(const EvidenceKind *kinds, size_t n)
 {

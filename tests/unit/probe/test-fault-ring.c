@@ -3,7 +3,7 @@
 /* Records of a ring, written the way the kernel does. */
 
 #include "base/util.h"
-#include "probe/fault-ring.h"
+#include "probe/hints/fault-ring.h"
 
 #include <linux/perf_event.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 
 /* What write hint faults may cost. */
 
-#include "probe/hint-pace.h"
+#include "probe/hints/pace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 
 #include "probe-test.h"
 
-#include "probe/hint-trial.h"
+#include "probe/hints/trial.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -2,8 +2,8 @@
 
 /* This machine's own /proc, with children of this test as the only ones taken. */
 
-#include "base/procstat.h"
 #include "base/time.h"
+#include "kernel/procstat.h"
 
 #include "../lone-thread.h"
 #include "probe-test.h"

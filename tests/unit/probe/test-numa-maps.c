@@ -2,8 +2,8 @@
 
 #include "probe-test.h"
 
-#include "probe/node-memory.h"
-#include "probe/numa-maps.h"
+#include "kernel/node-memory.h"
+#include "probe/memory/numa-maps.h"
 
 #include <sys/mman.h>
 

@@ -4,7 +4,7 @@
 
 #include "base/root.h"
 #include "base/util.h"
-#include "probe/psi.h"
+#include "kernel/psi.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 
 #include "probe-test.h"
 
-#include "probe/region-maps.h"
+#include "probe/memory/region-maps.h"
 
 #include <sys/sysmacros.h>
 

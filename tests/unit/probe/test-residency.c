@@ -5,7 +5,7 @@
 #include "probe-test.h"
 
 #include "base/time.h"
-#include "probe/residency.h"
+#include "probe/memory/residency.h"
 
 #include <math.h>
 

@@ -5,8 +5,8 @@
 
 #include "probe-test.h"
 
-#include "plan/scan.h"
-#include "probe/region-maps.h"
+#include "plan/scan/scan.h"
+#include "probe/memory/region-maps.h"
 
 #include <linux/mempolicy.h>
 #include <signal.h>

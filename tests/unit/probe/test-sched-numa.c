@@ -3,7 +3,7 @@
 /* What the kernel's NUMA balancing says of a thread. */
 
 #include "base/util.h"
-#include "probe/sched-numa.h"
+#include "kernel/sched-numa.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 
 #include "base/root.h"
 #include "base/util.h"
-#include "probe/schedstat.h"
+#include "kernel/schedstat.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 
 #include "probe-test.h"
 
-#include "probe/shared-maps.h"
+#include "kernel/shared-maps.h"
 
 static void is(const SharedMaps *maps, const char *expected)
 {

@@ -2,8 +2,8 @@
 
 /* Files that stay open, in a made-up tree: there, what is gone can still be read from who kept it open. */
 
-#include "probe/cgroup.h"
-#include "probe/stat-files.h"
+#include "probe/tasks/cgroup.h"
+#include "probe/tasks/stat-files.h"
 
 #include "probe-test.h"
 

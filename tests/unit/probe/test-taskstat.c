@@ -3,7 +3,7 @@
 /* schedstat and status of a thread. */
 
 #include "base/util.h"
-#include "probe/taskstat.h"
+#include "kernel/taskstat.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,8 +4,8 @@
 /* Runs scenarios from text. */
 
 #include "../conf/conf-test.h"
-#include "sim/engine.h"
-#include "sim/scenario.h"
+#include "sim/model/engine.h"
+#include "sim/scenario/scenario.h"
 #include "sim/sim.h"
 
 #define ENGINE_SEEDS 20U

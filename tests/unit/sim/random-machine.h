@@ -4,7 +4,7 @@
 /* Random machines with random workloads under random policies, as scenarios: what nobody thought of. */
 
 #include "base/util.h"
-#include "sim/random.h"
+#include "sim/model/random.h"
 
 #include <stdio.h>
 

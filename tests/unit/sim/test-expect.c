@@ -3,7 +3,7 @@
 /* Expectations: how they are read, and what they say about tables of numbers made up here. */
 
 #include "../conf/conf-test.h"
-#include "sim/expect.h"
+#include "sim/scenario/expect.h"
 
 #include <math.h>
 

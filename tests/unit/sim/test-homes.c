@@ -3,7 +3,7 @@
 /* What the simulated daemon knows of memory, and what is measured of homes. */
 
 #include "engine-test.h"
-#include "sim/agent.h"
+#include "sim/agent/agent.h"
 
 #define MIB ((uint64_t)1 << 20)
 

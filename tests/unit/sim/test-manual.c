@@ -3,9 +3,9 @@
 /* numaplace.scenario(5) says what the tables of keys, expectations, metrics and machines say. */
 
 #include "../conf/manual-test.h"
-#include "sim/expect.h"
-#include "sim/preset.h"
-#include "sim/scenario.h"
+#include "sim/scenario/expect.h"
+#include "sim/scenario/preset.h"
+#include "sim/scenario/scenario.h"
 
 static const char *arg_source = ".";
 

@@ -3,7 +3,7 @@
 /* The named machines are what the texts, the fixtures and the lab say they are. */
 
 #include "base/root.h"
-#include "sim/preset.h"
+#include "sim/scenario/preset.h"
 #include "topo/topology.h"
 
 #include <setjmp.h>

@@ -3,8 +3,8 @@
 /* The numbers that chance is made of, and the heap that orders what happens. */
 
 #include "../conf/conf-test.h"
-#include "sim/heap.h"
-#include "sim/random.h"
+#include "sim/model/heap.h"
+#include "sim/model/random.h"
 
 #define N 100000U
 

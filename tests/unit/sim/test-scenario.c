@@ -3,7 +3,7 @@
 /* Scenario files: what a good one becomes, and what is said, at which line, about a bad one. */
 
 #include "../conf/conf-test.h"
-#include "sim/scenario.h"
+#include "sim/scenario/scenario.h"
 
 #define MACHINE  "[Machine]\nSynthetic=pack:2 [numa] l3:1 core:4 pu:1\n"
 #define WORKLOAD "[Workload w]\n"

@@ -254,8 +254,7 @@ int main(void)
         cmocka_unit_test(test_task),         cmocka_unit_test(test_long_ticks),
         cmocka_unit_test(test_cpu),          cmocka_unit_test(test_idle_spells),
         cmocka_unit_test(test_idle_at_boot), cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_young_group),
-        cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_young_group),  cmocka_unit_test(test_nodes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

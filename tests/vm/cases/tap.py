@@ -63,9 +63,12 @@ class Result(unittest.TestResult):
 
 
 def main(*modules) -> None:
-    """Runs the tests of the program itself, or of these modules."""
-    load = unittest.defaultTestLoader.loadTestsFromModule
-    suite = unittest.TestSuite(load(module) for module in modules or [sys.modules["__main__"]])
+    """Runs the tests of the program itself, or of these modules; with arguments only these: Class.test_name."""
+    loader, own = unittest.defaultTestLoader, sys.modules["__main__"]
+    if sys.argv[1:] and not modules:
+        suite = loader.loadTestsFromNames(sys.argv[1:], own)
+    else:
+        suite = unittest.TestSuite(loader.loadTestsFromModule(module) for module in modules or [own])
     print(f"1..{suite.countTestCases()}", flush=True)
     result = Result()
     suite.run(result)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* sched_setaffinity(2): what is cut, what is refused, who inherits, and when a thread is where it should be. Relied on by
- * act/ops-affinity.c, act/passage.c, act/restore.c and probe/masks.c. */
+ * act/masks/ops-affinity.c, act/masks/passage.c, act/undo/restore.c and probe/tasks/masks.c. */
 
 #include "support.h"
 

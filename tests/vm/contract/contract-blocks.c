@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Not of the kernel alone: from who uses which memory to where it lies. The threads of one process live on two nodes, the
- * memory of each lies on the other's, and some is used by both. Write hint faults tell who uses what, plan/blocks.h
+ * memory of each lies on the other's, and some is used by both. Write hint faults tell who uses what, plan/memory/blocks.h
  * says what goes where, and the mover moves it. */
 
-#include "act/mover.h"
+#include "act/mover/mover.h"
 #include "base/time.h"
 #include "machine.h"
 #include "memory.h"
-#include "plan/blocks.h"
-#include "probe/region-maps.h"
+#include "plan/memory/blocks.h"
+#include "probe/memory/region-maps.h"
 #include "threads.h"
 
 #include <fcntl.h>

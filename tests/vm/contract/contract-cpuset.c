@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Affinity masks against cpuset.cpus of control groups, version 2. Relied on by act/cut.c, act/ops-affinity.c (CUT),
- * act/restore.c (what "all CPUs" means) and probe/masks.c (whose change a changed mask is).
+/* Affinity masks against cpuset.cpus of control groups, version 2. Relied on by act/masks/cut.c, act/masks/ops-affinity.c (CUT),
+ * act/undo/restore.c (what "all CPUs" means) and probe/tasks/masks.c (whose change a changed mask is).
  *
  *                                        before Linux 6.2              since
  *     what a thread asked for            cut by the cpuset of then     remembered, and cut anew by every cpuset

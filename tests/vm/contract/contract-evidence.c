@@ -8,7 +8,7 @@
 #include "groups.h"
 #include "machine.h"
 #include "memory.h"
-#include "probe/hint-rings.h"
+#include "probe/hints/rings.h"
 #include "team.h"
 
 #include <fcntl.h>

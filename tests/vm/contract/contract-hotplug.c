@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A CPU goes offline and comes back: what the files say, and what becomes of masks. Relied on by probe/cpus.c,
- * probe/cpu-load.c, probe/masks.c and act (masks are compared within what is online).
+/* A CPU goes offline and comes back: what the files say, and what becomes of masks. Relied on by probe/cpu/cpus.c,
+ * probe/cpu/cpu-load.c, probe/tasks/masks.c and act (masks are compared within what is online).
  *
  *     mask set              while it is away          when it is back
  *     that CPU alone        all CPUs of the cpuset    the same: the wish is forgotten on all kernels

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What tells tasks apart: numbers, start times, and handles of their directories. Relied on by act/ops-affinity.c,
- * act/passage.c and probe (readers, subjects, discovery). */
+/* What tells tasks apart: numbers, start times, and handles of their directories. Relied on by act/masks/ops-affinity.c,
+ * act/masks/passage.c and probe (readers, subjects, discovery). */
 
 #include "support.h"
 

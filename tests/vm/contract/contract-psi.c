@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Pressure files and their triggers. Relied on by probe/psi.c.
+/* Pressure files and their triggers. Relied on by kernel/psi.c.
  *
  *                                  before Linux 6.4        since
  *     shortest window              500 ms                  more than 0

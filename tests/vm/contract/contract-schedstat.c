@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* /proc/schedstat: its form by version, what the two fields of a CPU count, and which domains there are. Relied on by
- * probe/schedstat.c, probe/cpu-load.c and topo/domains.c.
+ * kernel/schedstat.c, probe/cpu/cpu-load.c and topo/domains.c.
  *
  *     version   kernels           cpu line   domain line
  *     15        up to 6.9         9          mask and 36 numbers

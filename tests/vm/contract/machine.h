@@ -5,7 +5,7 @@
 
 #include "support.h"
 
-#include "probe/evidence.h"
+#include "probe/memory/evidence.h"
 
 typedef struct Machine {
     int root_fd;

@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What a cpuset is now is always read from the cgroup, never from an answer: a service manager says yes before it has
+ * written, and somebody else may have written since. What is found there and is neither what it was nor what we made of it is
+ * somebody else's decision: it is what is put back from then on, and the fence stays down for a while. */
+
+#include "act/fence/fence.h"
+
+#include "act/fence/aside.h"
+#include "act/fence/dropin.h"
+#include "act/fence/internal.h"
+#include "act/fence/unit.h"
+#include "base/parse.h"
+#include "base/root.h"
+#include "base/time.h"
+
+#include <string.h>
+
+/* A change that is not seen after this is taken back. A manager in a daemon-reload can take seconds. */
+#define CHANGE_USEC (5U * USEC_PER_SEC)
+
+/* After a change was refused: the next try. */
+#define REFUSED_USEC (60U * USEC_PER_SEC)
+
+/* The kernel refuses to take all CPUs of its own from a cgroup in which something runs (ENOSPC). So on the way down one that
+ * had none gets all there are, which is the same in effect, and then none: that succeeds where nothing else needs
+ * the controller, and where it does not, no harm is done. */
+
+static const FenceOps ops_v1 = {.set = fence_write_v1}, ops_v2 = {.set = fence_write_v2};
+
+static const char *const properties[] = {"AllowedCPUs", "AllowedMemoryNodes"};
+static const char *const files[] = {"cpuset.cpus", "cpuset.mems"};
+
+static Fence *fence_free(Fence *fence)
+{
+    if (!fence)
+        return NULL;
+    free(fence->name);
+    free(fence->path);
+    free(fence->members);
+    hwloc_bitmap_free(fence->before);
+    hwloc_bitmap_free(fence->outer);
+    hwloc_bitmap_free(fence->target);
+    hwloc_bitmap_free(fence->nodes);
+    free(fence);
+    return NULL;
+}
+
+DEFINE_CLEANUP(Fence *, fence_free)
+
+/* What cannot be read stays as it was. */
+static void read_set(const Fences *fences, const char *path, hwloc_bitmap_t ret)
+{
+    char text[4096];
+
+    if (root_read(fences->root_fd, path, text, sizeof(text)) > 0)
+        (void)parse_list(text, PARSE_CPU_MAX, ret);
+}
+
+void fence_read_online(Fences *fences)
+{
+    read_set(fences, "sys/devices/system/cpu/online", fences->online[false]);
+}
+
+/* What there is for CPUs, or for memory. False when memory is out. */
+static bool make_means(Fences *fences, bool memory)
+{
+    fences->possible[memory] = hwloc_bitmap_alloc();
+    fences->online[memory] = hwloc_bitmap_alloc_full();
+    fences->units[memory] = fence_units_new(properties[memory], NULL);
+    if (!fences->possible[memory] || !fences->online[memory] || !fences->units[memory])
+        return false;
+    read_set(fences, memory ? "sys/devices/system/node/possible" : "sys/devices/system/cpu/possible",
+             fences->possible[memory]);
+    fences_set_ops(fences, ACT_FENCE_UNIT, memory, &fence_ops_unit, fences->units[memory]);
+    return true;
+}
+
+/* Lists of CPUs are written at once. */
+static bool make_writers(Fences *fences)
+{
+    fences->aside[0] = fence_aside_new(fence_write_memory_v1, &fences->root_fd);
+    fences->aside[1] = fence_aside_new(fence_write_memory_v2, &fences->root_fd);
+    fences_set_ops(fences, ACT_FENCE_CGROUP1, false, &ops_v1, &fences->root_fd);
+    fences_set_ops(fences, ACT_FENCE_CGROUP2, false, &ops_v2, &fences->root_fd);
+    fences_set_ops(fences, ACT_FENCE_CGROUP1, true, &fence_ops_aside, fences->aside[0]);
+    fences_set_ops(fences, ACT_FENCE_CGROUP2, true, &fence_ops_aside, fences->aside[1]);
+    return fences->aside[0] && fences->aside[1];
+}
+
+Fences *fences_new(Journal *journal, int root_fd)
+{
+    CLEANUP(fences_free_p) Fences *fences = calloc(1, sizeof(*fences));
+
+    if (!fences)
+        return NULL;
+    fences->journal = journal;
+    fences->root_fd = root_fd;
+    fences->scratch = hwloc_bitmap_alloc();
+    fences->difference = hwloc_bitmap_alloc();
+    if (!fences->scratch || !fences->difference || !make_means(fences, false) || !make_means(fences, true) ||
+        !make_writers(fences))
+        return NULL;
+    fence_host_read(root_fd, &fences->host);
+    return TAKE_PTR(fences);
+}
+
+Fences *fences_free(Fences *fences)
+{
+    if (!fences)
+        return NULL;
+    for (size_t i = 0; i < fences->n_fences; i++)
+        fence_free(fences->fences[i]);
+    free(fences->fences);
+    free(fences->groups);
+    for (size_t i = 0; i < ARRAY_SIZE(fences->aside); i++)
+        fence_aside_free(fences->aside[i]);
+    for (int memory = false; memory <= true; memory++) {
+        fence_units_free(fences->units[memory]);
+        hwloc_bitmap_free(fences->possible[memory]);
+        hwloc_bitmap_free(fences->online[memory]);
+    }
+    hwloc_bitmap_free(fences->scratch);
+    hwloc_bitmap_free(fences->difference);
+    free(fences);
+    return NULL;
+}
+
+void fences_set_ops(Fences *fences, ActFenceKind kind, bool memory, const FenceOps *ops, void *context)
+{
+    fences->means[memory][kind] = (FenceMeans){.ops = ops, .context = context};
+}
+
+bool fence_alike(const Fences *fences, bool memory, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
+{
+    if (hwloc_bitmap_iszero(a) != hwloc_bitmap_iszero(b))
+        return false;
+    return hwloc_bitmap_isequal(a, b) ||
+           (hwloc_bitmap_xor(fences->difference, a, b) == 0 &&
+            !hwloc_bitmap_intersects(fences->difference, fences->online[memory]));
+}
+
+Fence *fence_find(const Fences *fences, const char *name, bool memory)
+{
+    for (size_t i = 0; i < fences->n_fences; i++)
+        if (fences->fences[i]->memory == memory && strcmp(fences->fences[i]->name, name) == 0)
+            return fences->fences[i];
+    return NULL;
+}
+
+/* Changing */
+
+int fence_read_now(const Fences *fences, ActFenceKind kind, const char *path, bool memory, hwloc_bitmap_t ret)
+{
+    return fence_read(fences->root_fd, kind, path, files[memory], ret);
+}
+
+static int read_now(const Fences *fences, const Fence *fence, hwloc_bitmap_t ret)
+{
+    return fence_read_now(fences, fence->kind, fence->path, fence->memory, ret);
+}
+
+int fence_result(const Fences *fences, ActFenceKind kind, const char *name, bool memory)
+{
+    const FenceMeans *means = &fences->means[memory][kind];
+
+    return means->ops->result ? means->ops->result(means->context, name) : 0;
+}
+
+static int result(const Fences *fences, const Fence *fence)
+{
+    return fence_result(fences, fence->kind, fence->name, fence->memory);
+}
+
+static const FenceMeans *means_of(const Fences *fences, const Fence *fence)
+{
+    return &fences->means[fence->memory][fence->kind];
+}
+
+static bool alike(const Fences *fences, const Fence *fence, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
+{
+    return fence_alike(fences, fence->memory, a, b);
+}
+
+static void enter(Fence *fence, FenceState state)
+{
+    fence->state = state;
+    fence->stale = true;
+    if (state == FENCE_UP)
+        fence->error = 0;
+}
+
+static void rest(Fence *fence, uint64_t usec)
+{
+    fence->rest_usec = MAX(fence->rest_usec, time_now_usec() + usec);
+}
+
+/* Asks for `set`. Returns 0, or -errno when it was refused at once. */
+static int ask(Fences *fences, Fence *fence, hwloc_const_bitmap_t set, FenceState state)
+{
+    const FenceMeans *means = means_of(fences, fence);
+    int r = means->ops->set(means->context, fence->name, set);
+
+    if (r < 0) {
+        fence->error = r;
+        return r;
+    }
+    fence->asked_usec = time_now_usec();
+    fence->letter = false;
+    enter(fence, state);
+    return 0;
+}
+
+static int note(Fences *fences, const Fence *fence)
+{
+    return journal_note_fence(fences->journal, &(JournalFence){
+                                                   .kind = fence->kind,
+                                                   .name = fence->name,
+                                                   .path = fence->path,
+                                                   .memory = fence->memory,
+                                                   .dropin = fence->dropin,
+                                                   .before = fence->before,
+                                               });
+}
+
+/* Whether a unit has what it has from a drop-in of somebody's. */
+static bool has_dropin(const Fences *fences, const Fence *fence)
+{
+    hwloc_bitmap_t set;
+    bool has;
+
+    if (fence->kind != ACT_FENCE_UNIT)
+        return false;
+    set = hwloc_bitmap_alloc();
+    has = set && fence_dropin_read(fences->root_fd, fence->name, properties[fence->memory], set) == 0 &&
+          alike(fences, fence, set, fence->before);
+    hwloc_bitmap_free(set);
+    return has;
+}
+
+void fence_tidy(Fences *fences, const JournalFence *entry)
+{
+    hwloc_bitmap_t set;
+
+    if (entry->kind != ACT_FENCE_UNIT || entry->dropin)
+        return;
+    set = hwloc_bitmap_alloc();
+    if (set && fence_dropin_read(fences->root_fd, entry->name, properties[entry->memory], set) == 0 &&
+        (fence_is_ours(fences, entry, set) || fence_alike(fences, entry->memory, set, entry->before) ||
+         fence_is_back(fences, entry->memory, entry->before, set)))
+        fence_dropin_remove(fences->root_fd, entry->name, properties[entry->memory]);
+    hwloc_bitmap_free(set);
+}
+
+/* The cgroup has what somebody else gave it. */
+static void yield(Fences *fences, Fence *fence, hwloc_const_bitmap_t now)
+{
+    bool known = alike(fences, fence, now, fence->before);
+
+    enter(fence, FENCE_DOWN);
+    fence->n_foreign++;
+    rest(fence, FENCE_REST_USEC);
+    if (known || hwloc_bitmap_copy(fence->before, now) < 0)
+        return;
+    fence->dropin = has_dropin(fences, fence);
+    /* Should that not be written, the old value is put back one day, and only if the cgroup has one of ours then. */
+    (void)note(fences, fence);
+}
+
+static void refuse(Fence *fence, int error, FenceState state)
+{
+    fence->error = error;
+    enter(fence, state);
+    rest(fence, REFUSED_USEC);
+}
+
+hwloc_const_bitmap_t fence_way_down(const Fences *fences, bool memory, hwloc_const_bitmap_t before)
+{
+    return hwloc_bitmap_iszero(before) ? fences->possible[memory] : before;
+}
+
+bool fence_is_back(const Fences *fences, bool memory, hwloc_const_bitmap_t before, hwloc_const_bitmap_t now)
+{
+    hwloc_const_bitmap_t possible = fences->possible[memory];
+
+    if (!hwloc_bitmap_iszero(before))
+        return fence_alike(fences, memory, before, now);
+    return hwloc_bitmap_iszero(now) ||
+           (!hwloc_bitmap_iszero(possible) && hwloc_bitmap_isincluded(possible, now));
+}
+
+/* It is back in effect; whether nothing more is to be waited for. */
+static bool is_back_to_the_letter(const Fences *fences, Fence *fence, bool empty)
+{
+    const FenceMeans *means = means_of(fences, fence);
+
+    if (empty || !hwloc_bitmap_iszero(fence->before))
+        return true;
+    fence->letter = true;
+    return means->ops->set(means->context, fence->name, fence->before) < 0 ||
+           result(fences, fence) != -EINPROGRESS;
+}
+
+static void settle_rising(Fences *fences, Fence *fence, int r, int now)
+{
+    if (r < 0)
+        refuse(fence, r, FENCE_DOWN);
+    else if (now == 0 && alike(fences, fence, fences->scratch, fence->target))
+        enter(fence, FENCE_UP);
+}
+
+static void settle_falling(Fences *fences, Fence *fence, int r, int now)
+{
+    bool gone = now == -ENOENT; /* a unit that does not run has its property all the same */
+    bool done = fence->letter || r == -ENOENT;
+
+    if (!done && r < 0) {
+        refuse(fence, r, FENCE_UP);
+        return;
+    }
+    if (done ||
+        ((gone || (now == 0 && fence_is_back(fences, fence->memory, fence->before, fences->scratch))) &&
+         is_back_to_the_letter(fences, fence, now == 0 && hwloc_bitmap_iszero(fences->scratch))))
+        enter(fence, FENCE_DOWN);
+}
+
+/* What became of a change that is under way. */
+static void settle_change(Fences *fences, Fence *fence)
+{
+    int r = result(fences, fence), now = read_now(fences, fence, fences->scratch);
+
+    if (r == -EINPROGRESS)
+        return;
+    if (fence->state == FENCE_RISING)
+        settle_rising(fences, fence, r, now);
+    else
+        settle_falling(fences, fence, r, now);
+    if ((fence->state == FENCE_RISING || fence->state == FENCE_FALLING) && !fence->letter &&
+        time_now_usec() > fence->asked_usec + CHANGE_USEC) {
+        (void)ask(fences, fence, fence_way_down(fences, fence->memory, fence->before), FENCE_FALLING);
+        fence->error = -ETIMEDOUT;
+        rest(fence, REFUSED_USEC);
+    }
+}
+
+static void settle(Fences *fences, Fence *fence)
+{
+    if (fence->state == FENCE_RISING || fence->state == FENCE_FALLING)
+        settle_change(fences, fence);
+    else if (fence->state == FENCE_UP && read_now(fences, fence, fences->scratch) == 0 &&
+             !alike(fences, fence, fences->scratch, fence->target))
+        yield(fences, fence, fences->scratch);
+}
+
+bool fence_is_ours(const Fences *fences, const JournalFence *entry, hwloc_const_bitmap_t set)
+{
+    for (uint32_t i = 0; i < entry->n_given; i++)
+        if (fence_alike(fences, entry->memory, set, entry->given[i]))
+            return true;
+    return false;
+}
+
+int fence_read_before(Fences *fences, Fence *fence)
+{
+    const JournalFence *entry = journal_fence(fences->journal, fence->name, fence->memory);
+    hwloc_const_bitmap_t possible = fences->possible[fence->memory];
+    int r = read_now(fences, fence, fences->scratch);
+    bool known = entry && (fence_is_ours(fences, entry, fences->scratch) ||
+                           fence_is_back(fences, fence->memory, entry->before, fences->scratch));
+
+    if (r < 0)
+        return r;
+    /* Everything is no limit. The kernel does not take the last CPUs or nodes from a cgroup in which something runs, so this is
+     * what is read of a unit that has no limit of its own any more. A list of everything that somebody wrote is taken for none, too. */
+    if (!known && fence->kind == ACT_FENCE_UNIT && !hwloc_bitmap_iszero(possible) &&
+        hwloc_bitmap_isincluded(possible, fences->scratch))
+        hwloc_bitmap_zero(fences->scratch);
+    if (hwloc_bitmap_copy(fence->before, known ? entry->before : fences->scratch) < 0)
+        return -ENOMEM;
+    fence->dropin = known ? entry->dropin : has_dropin(fences, fence);
+    return 0;
+}
+
+int fence_add(Fences *fences, ActFenceKind kind, const char *name, const char *path, bool memory, Fence **ret)
+{
+    CLEANUP(fence_free_p) Fence *fence = calloc(1, sizeof(*fence));
+    int r;
+
+    if (!fence)
+        return -ENOMEM;
+    fence->kind = kind;
+    fence->memory = memory;
+    fence->name = strdup(name);
+    fence->path = strdup(path);
+    fence->before = hwloc_bitmap_alloc();
+    fence->outer = hwloc_bitmap_alloc();
+    fence->target = hwloc_bitmap_alloc();
+    fence->nodes = hwloc_bitmap_alloc();
+    if (!fence->name || !fence->path || !fence->before || !fence->outer || !fence->target || !fence->nodes)
+        return -ENOMEM;
+    fence_read_online(fences);
+    r = fence_read_before(fences, fence);
+    if (r < 0)
+        return r;
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): elements are pointers */
+    if (!GROW(fences->fences, fences->fences_capacity, fences->n_fences + 1))
+        return -ENOMEM;
+    *ret = fences->fences[fences->n_fences++] = TAKE_PTR(fence);
+    return 0;
+}
+
+void fence_remove(Fences *fences, Fence *fence)
+{
+    const JournalFence *entry = journal_fence(fences->journal, fence->name, fence->memory);
+    const FenceMeans *means = means_of(fences, fence);
+
+    if (entry)
+        fence_tidy(fences, entry);
+    (void)journal_note_unfenced(fences->journal, fence->name, fence->memory);
+    if (means->ops->forget)
+        means->ops->forget(means->context, fence->name);
+    for (size_t i = 0; i < fences->n_fences; i++)
+        if (fences->fences[i] == fence)
+            fences->fences[i--] = fences->fences[--fences->n_fences];
+    fence_free(fence);
+}
+
+/* What is above may change, too. Of memory nobody asks. */
+static void read_outer(Fences *fences, Fence *fence)
+{
+    int r = fence->memory ? -ENOENT
+                          : fence_read_above(fences->root_fd, fence->kind, fence->path, fences->scratch);
+
+    if (r == 0 && !hwloc_bitmap_iszero(fence->before))
+        r = hwloc_bitmap_and(fences->scratch, fences->scratch, fence->before);
+    if (r == 0)
+        (void)hwloc_bitmap_copy(fence->outer, fences->scratch);
+}
+
+void fence_raise(Fences *fences, Fence *fence)
+{
+    int r = note(fences, fence);
+
+    if (r == 0)
+        r = journal_note_fenced(fences->journal, fence->name, fence->memory, fence->target);
+    read_outer(fences, fence);
+    if (r == 0)
+        r = ask(fences, fence, fence->target, FENCE_RISING);
+    if (r < 0)
+        refuse(fence, r, FENCE_DOWN);
+    else
+        settle(fences, fence);
+}
+
+void fence_lower(Fences *fences, Fence *fence)
+{
+    rest(fence, FENCE_REST_USEC);
+    if (fence->state == FENCE_UP || fence->state == FENCE_RISING) {
+        /* Where nothing runs, nothing forbids the last step. */
+        bool gone = read_now(fences, fence, fences->scratch) == -ENOENT;
+        int r =
+            ask(fences, fence, gone ? fence->before : fence_way_down(fences, fence->memory, fence->before),
+                FENCE_FALLING);
+
+        fence->letter = gone;
+        if (r == -ENOENT || r == -ENODEV)
+            enter(fence, FENCE_DOWN); /* the cgroup is gone, and with it what it had */
+    }
+    settle(fences, fence);
+}
+
+/* Asking */
+
+void fences_sense(Fences *fences)
+{
+    if (fences->n_fences > 0)
+        fence_read_online(fences);
+    for (size_t i = 0; i < fences->n_fences; i++) {
+        Fence *fence = fences->fences[i];
+
+        settle(fences, fence);
+        if (fence->state == FENCE_DOWN || fence->state == FENCE_UP)
+            fence->stale = false;
+        read_outer(fences, fence);
+    }
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+    const pid_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+static Fence *fence_of(const Fences *fences, pid_t pid)
+{
+    for (size_t i = 0; i < fences->n_fences; i++) {
+        Fence *fence = fences->fences[i];
+
+        if (fence->n_members > 0 &&
+            bsearch(&pid, fence->members, fence->n_members, sizeof(pid), compare_pids))
+            return fence;
+    }
+    return NULL;
+}
+
+bool fences_admit(Fences *fences, pid_t pid, hwloc_const_bitmap_t mask)
+{
+    Fence *fence = fence_of(fences, pid);
+    bool inside;
+
+    if (!fence)
+        return true;
+    inside = mask && hwloc_bitmap_isincluded(mask, fence->target);
+    if (!inside)
+        fence_lower(fences, fence);
+    if (fences->host.forgets && fence->stale)
+        return false;
+    return inside || fence->state == FENCE_DOWN;
+}
+
+bool fences_hold(const Fences *fences, pid_t pid)
+{
+    const Fence *fence = fence_of(fences, pid);
+
+    return fence && fence->state != FENCE_DOWN;
+}
+
+/* Whether somebody else has changed the cpuset since we looked last. `says` is what it, or one below it, was read to leave. */
+static bool is_anothers(const Fences *fences, const Fence *fence, hwloc_const_bitmap_t says)
+{
+    if (alike(fences, fence, says, fence->target) || alike(fences, fence, says, fence->outer))
+        return false;
+    return read_now(fences, fence, fences->scratch) == 0 &&
+           !alike(fences, fence, fences->scratch, fence->target) &&
+           !fence_is_back(fences, false, fence->before, fences->scratch);
+}
+
+bool fences_bound(const Fences *fences, const char *path, hwloc_bitmap_t ret)
+{
+    for (size_t i = 0; i < fences->n_fences; i++) {
+        const Fence *fence = fences->fences[i];
+        size_t len = strlen(fence->path);
+
+        if (!fence->memory && fence->state != FENCE_DOWN && strncmp(path, fence->path, len) == 0 &&
+            (path[len] == '\0' || path[len] == '/') && !hwloc_bitmap_iszero(fence->outer))
+            return !is_anothers(fences, fence, ret) && hwloc_bitmap_copy(ret, fence->outer) == 0;
+    }
+    return false;
+}
+
+void fences_host(const Fences *fences, ActHost *ret)
+{
+    *ret = fences->host;
+    for (size_t i = 0; i < fences->n_fences; i++) {
+        const Fence *fence = fences->fences[i];
+
+        ret->n_known += !fence->memory;
+        ret->n_up += !fence->memory && fence->state == FENCE_UP;
+        ret->n_memory += fence->memory && fence->state == FENCE_UP;
+    }
+}

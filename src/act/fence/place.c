@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Whose a cgroup is decides whether it may be fenced. Below systemd every cgroup has an owner: those of units are the
+ * manager's, who is asked to change them; those below a unit with Delegate= are the unit's, and marked as such by the
+ * manager with an extended attribute. Where systemd does not run, or on version 1, where it leaves the cpuset controller
+ * alone, cpusets are whoever's made them.
+ *
+ * Version 1 is written directly and not with libcpuset: that library knows the cpuset file system of before 2007 only, at
+ * /dev/cpuset, and cannot find the controller where it is mounted today. */
+
+#include "act/fence/place.h"
+
+#include "base/parse.h"
+#include "base/root.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+/* A list of 8192 CPUs, every second one, of at most five characters each. */
+#define LIST_SIZE 24576U
+
+/* Deeper trees than systemd's, and of no use. */
+#define DEPTH_MAX 16U
+
+static bool exists(int root_fd, const char *path)
+{
+    return faccessat(root_fd, path, F_OK, 0) == 0;
+}
+
+static bool has_word(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (const char *at = text; (at = strstr(at, word)); at += n)
+        if ((at == text || at[-1] == ' ') && (at[n] == '\0' || at[n] == ' ' || at[n] == '\n'))
+            return true;
+    return false;
+}
+
+/* Since 6.2 the kernel remembers the masks that were asked for (commit 8f9ea86fdf99). */
+static bool forgets_masks(int root_fd)
+{
+    char text[64];
+    unsigned major, minor;
+
+    return root_read(root_fd, "proc/sys/kernel/osrelease", text, sizeof(text)) > 0 &&
+           sscanf(text, "%u.%u", &major, &minor) == 2 && (major < 6 || (major == 6 && minor < 2));
+}
+
+void fence_host_read(int root_fd, ActHost *ret)
+{
+    char controllers[1024];
+
+    *ret = (ActHost){
+        .cpuset2 =
+            root_read(root_fd, "sys/fs/cgroup/cgroup.controllers", controllers, sizeof(controllers)) > 0 &&
+            has_word(controllers, "cpuset"),
+        .cpuset1 = exists(root_fd, "sys/fs/cgroup/cpuset/cpuset.cpus"),
+        .forgets = forgets_masks(root_fd),
+    };
+    ret->systemd = ret->cpuset2 && exists(root_fd, "run/systemd/system");
+}
+
+static bool has_suffix(const char *text, size_t len, const char *suffix)
+{
+    size_t n = strlen(suffix);
+
+    return len > n && memcmp(text + len - n, suffix, n) == 0;
+}
+
+/* The outermost unit of a path that can hold processes: the directories above it are slices. Returns its length, 0: none. */
+static size_t outer_unit(const char *path, const char **ret)
+{
+    static const char *const units[] = {".service", ".scope", ".socket", ".mount", ".swap"};
+
+    while (*path) {
+        size_t len;
+
+        path += strspn(path, "/");
+        len = strcspn(path, "/");
+        for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+            if (has_suffix(path, len, units[i])) {
+                *ret = path;
+                return len;
+            }
+        if (!has_suffix(path, len, ".slice"))
+            return 0;
+        path += len;
+    }
+    return 0;
+}
+
+static bool is_container(const char *path)
+{
+    static const char *const marks[] = {"docker",     "libpod", "kubepods",     "crio-",
+                                        "containerd", "lxc",    "machine.slice"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
+        if (strstr(path, marks[i]))
+            return true;
+    return false;
+}
+
+static ActWhy place_unit(const ActHost *host, const Process *process, FencePlace *ret)
+{
+    const char *unit = NULL;
+    size_t len;
+
+    if (!host->systemd)
+        return ACT_WHY_HOST;
+    len = outer_unit(process->cgroup, &unit);
+    if (len == 0 || len >= sizeof(ret->name) || !process->unit)
+        return ACT_WHY_NO_UNIT;
+    if (strlen(process->unit) != len || memcmp(process->unit, unit, len) != 0)
+        return ACT_WHY_NESTED;
+    ret->kind = ACT_FENCE_UNIT;
+    (void)snprintf(ret->name, sizeof(ret->name), "%.*s", (int)len, unit);
+    (void)snprintf(ret->path, sizeof(ret->path), "%.*s", (int)(unit + len - process->cgroup),
+                   process->cgroup);
+    return ACT_WHY_UP;
+}
+
+/* Whether a cgroup is marked as its unit's own, by a manager of the system or of a user. */
+static bool is_delegated(int root_fd, const char *path)
+{
+    static const char *const names[] = {"trusted.delegate", "user.delegate"};
+    char full[PATH_MAX + 32], value[2];
+
+    (void)snprintf(full, sizeof(full), "/proc/self/fd/%d/sys/fs/cgroup%s", root_fd, path);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (getxattr(full, names[i], value, sizeof(value)) == 1 && value[0] == '1')
+            return true;
+    return false;
+}
+
+/* Whether some cgroup above this one was given away; the one that was given away still is the manager's itself. */
+static bool is_below_delegated(int root_fd, const char *path)
+{
+    char up[PATH_MAX];
+    char *slash;
+
+    (void)snprintf(up, sizeof(up), "%s", path);
+    while ((slash = strrchr(up, '/')) && slash > up) {
+        *slash = '\0';
+        if (is_delegated(root_fd, up))
+            return true;
+    }
+    return false;
+}
+
+/* Where a process is in the hierarchy of the cpuset controller; on version 2, the nearest level where that is switched on. 0
+ * or -errno. */
+static int read_path(int root_fd, pid_t pid, char *ret, size_t size)
+{
+    char path[32];
+    ssize_t n;
+
+    (void)snprintf(path, sizeof(path), "proc/%d/cpuset", (int)pid);
+    n = root_read(root_fd, path, ret, size);
+    if (n < 0)
+        return (int)n;
+    if (ret[0] != '/')
+        return -ENOENT;
+    ret[strcspn(ret, "\n")] = '\0';
+    return 0;
+}
+
+static ActWhy place_v1(int root_fd, const Process *process, FencePlace *ret)
+{
+    if (read_path(root_fd, process->pid, ret->path, sizeof(ret->path)) < 0)
+        return ACT_WHY_SETTLING; /* it is about to be gone */
+    ret->kind = ACT_FENCE_CGROUP1;
+    return ACT_WHY_UP;
+}
+
+static ActWhy place_v2(int root_fd, const ActHost *host, const Process *process, FencePlace *ret)
+{
+    (void)snprintf(ret->path, sizeof(ret->path), "%s", process->cgroup);
+    if (host->systemd && !is_below_delegated(root_fd, ret->path))
+        return ACT_WHY_MANAGED;
+    ret->kind = ACT_FENCE_CGROUP2;
+    return ACT_WHY_UP;
+}
+
+static ActWhy place_cgroup(int root_fd, const ActHost *host, const Process *process, FencePlace *ret)
+{
+    ActWhy why = host->cpuset1   ? place_v1(root_fd, process, ret)
+                 : host->cpuset2 ? place_v2(root_fd, host, process, ret)
+                                 : ACT_WHY_HOST;
+
+    if (why != ACT_WHY_UP)
+        return why;
+    /* Out of what a cgroup namespace shows, or the root, which has no CPUs of its own. */
+    if (strcmp(ret->path, "/") == 0 || strstr(ret->path, "/.."))
+        return ACT_WHY_ROOT;
+    memcpy(ret->name, ret->path, sizeof(ret->name));
+    return ACT_WHY_UP;
+}
+
+ActWhy fence_place(int root_fd, const ActHost *host, const Process *process, ActWish wish, FencePlace *ret)
+{
+    ActWhy why = ACT_WHY_POLICY;
+
+    ret->kind = ACT_FENCE_NONE;
+    if (wish == ACT_WISH_AFFINITY)
+        return why;
+    if (wish == ACT_WISH_AUTO && host->forgets && (host->cpuset1 || host->cpuset2))
+        return ACT_WHY_FORGETS;
+    why = wish == ACT_WISH_UNIT || (wish == ACT_WISH_AUTO && host->systemd)
+              ? place_unit(host, process, ret)
+              : place_cgroup(root_fd, host, process, ret);
+    if (why == ACT_WHY_UP && wish == ACT_WISH_AUTO && is_container(ret->path))
+        return ACT_WHY_CONTAINER;
+    return why;
+}
+
+static const char *mount_point(ActFenceKind kind)
+{
+    return kind == ACT_FENCE_CGROUP1 ? "sys/fs/cgroup/cpuset" : "sys/fs/cgroup";
+}
+
+int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *file, hwloc_bitmap_t ret)
+{
+    char name[PATH_MAX + 64], list[LIST_SIZE];
+    ssize_t n;
+
+    (void)snprintf(name, sizeof(name), "%s%s/%s", mount_point(kind), path, file);
+    n = root_read(root_fd, name, list, sizeof(list));
+    if (n == -ENOENT || n == -ENODEV) {
+        *strrchr(name, '/') = '\0';
+        if (!exists(root_fd, name))
+            return -ENOENT;
+        hwloc_bitmap_zero(ret); /* the controller is not switched on there */
+        return 0;
+    }
+    return n < 0 ? (int)n : parse_list(list, PARSE_CPU_MAX, ret);
+}
+
+int fence_cpuset(int root_fd, pid_t pid, hwloc_bitmap_t ret)
+{
+    bool v1 = exists(root_fd, "sys/fs/cgroup/cpuset/cpuset.cpus");
+    char path[PATH_MAX];
+    int r = read_path(root_fd, pid, path, sizeof(path));
+
+    /* Out of what a cgroup namespace shows. */
+    if (r == 0 && strstr(path, "/.."))
+        r = -ENOENT;
+    if (r == 0)
+        r = fence_read(root_fd, v1 ? ACT_FENCE_CGROUP1 : ACT_FENCE_CGROUP2, path,
+                       v1 ? "cpuset.effective_cpus" : "cpuset.cpus.effective", ret);
+    return r == 0 && hwloc_bitmap_iszero(ret) ? -ENOENT : r;
+}
+
+static const char *effective_file(ActFenceKind kind, bool memory)
+{
+    if (kind == ACT_FENCE_CGROUP1)
+        return memory ? "cpuset.mems" : "cpuset.cpus";
+    return memory ? "cpuset.mems.effective" : "cpuset.cpus.effective";
+}
+
+int fence_read_effective(int root_fd, ActFenceKind kind, const char *path, bool memory, hwloc_bitmap_t ret)
+{
+    return fence_read(root_fd, kind, path, effective_file(kind, memory), ret);
+}
+
+int fence_read_above(int root_fd, ActFenceKind kind, const char *path, hwloc_bitmap_t ret)
+{
+    char up[PATH_MAX];
+    char *slash;
+
+    (void)snprintf(up, sizeof(up), "%s", path);
+    while ((slash = strrchr(up, '/'))) {
+        int r;
+
+        *slash = '\0';
+        r = fence_read_effective(root_fd, kind, up, false, ret);
+        if (r == -ENOMEM)
+            return r;
+        if (r == 0 && !hwloc_bitmap_iszero(ret))
+            return 0;
+    }
+    hwloc_bitmap_fill(ret);
+    return hwloc_bitmap_isfull(ret) ? 0 : -ENOMEM;
+}
+
+static int write_list(int root_fd, ActFenceKind kind, const char *path, const char *file,
+                      hwloc_const_bitmap_t set)
+{
+    CLEANUP_FREE char *list = format_list(set, PARSE_CPU_MAX);
+    CLEANUP_CLOSE int fd = -1;
+    char name[PATH_MAX + 64];
+
+    if (!list)
+        return -ENOMEM;
+    (void)snprintf(name, sizeof(name), "%s%s/%s", mount_point(kind), path, file);
+    fd = openat(root_fd, name, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    /* An empty list is a line without one: a write of nothing is none. */
+    return write(fd, *list ? list : "\n", *list ? strlen(list) : 1) < 0 ? -errno : 0;
+}
+
+/* CPUs that are offline are refused, and were taken away when they went. */
+int fence_write_v1(void *context, const char *path, hwloc_const_bitmap_t cpus)
+{
+    int root_fd = *(const int *)context,
+        r = write_list(root_fd, ACT_FENCE_CGROUP1, path, "cpuset.cpus", cpus);
+    hwloc_bitmap_t there;
+
+    if (r != -EINVAL)
+        return r;
+    there = hwloc_bitmap_alloc();
+    if (!there)
+        return -ENOMEM;
+    if (fence_read_above(root_fd, ACT_FENCE_CGROUP1, path, there) == 0 &&
+        hwloc_bitmap_and(there, there, cpus) == 0 && !hwloc_bitmap_iszero(there))
+        r = write_list(root_fd, ACT_FENCE_CGROUP1, path, "cpuset.cpus", there);
+    hwloc_bitmap_free(there);
+    return r;
+}
+
+int fence_write_v2(void *context, const char *path, hwloc_const_bitmap_t cpus)
+{
+    return write_list(*(const int *)context, ACT_FENCE_CGROUP2, path, "cpuset.cpus", cpus);
+}
+
+int fence_write_memory_v1(void *context, const char *path, hwloc_const_bitmap_t nodes)
+{
+    return write_list(*(const int *)context, ACT_FENCE_CGROUP1, path, "cpuset.mems", nodes);
+}
+
+int fence_write_memory_v2(void *context, const char *path, hwloc_const_bitmap_t nodes)
+{
+    return write_list(*(const int *)context, ACT_FENCE_CGROUP2, path, "cpuset.mems", nodes);
+}
+
+static void closedir_p(DIR **dir)
+{
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+static void fclose_p(FILE **file)
+{
+    if (*file)
+        (void)fclose(*file);
+}
+
+/* The processes of one cgroup. */
+static int all_here(int dir_fd, bool (*wants)(void *userdata, pid_t pid), void *userdata)
+{
+    int fd = openat(dir_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    CLEANUP(fclose_p) FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    char line[32];
+
+    if (!file) {
+        int r = -errno;
+
+        if (fd >= 0)
+            (void)close(fd);
+        return r;
+    }
+    while (fgets(line, sizeof(line), file)) {
+        int32_t pid;
+
+        line[strcspn(line, "\n")] = '\0';
+        if (parse_i32(line, &pid) < 0 || !wants(userdata, pid))
+            return false;
+    }
+    /* A threaded cgroup does not say (EOPNOTSUPP). */
+    return ferror(file) ? -EIO : true;
+}
+
+/* Depth first; `fd` is taken over. */
+static int all_below(int fd, unsigned depth, bool (*wants)(void *userdata, pid_t pid), void *userdata)
+{
+    CLEANUP(closedir_p) DIR *dir = fdopendir(fd);
+    const struct dirent *entry;
+    int r;
+
+    if (!dir) {
+        (void)close(fd);
+        return -ENOMEM;
+    }
+    r = all_here(fd, wants, userdata);
+    while (r > 0 && (entry = readdir(dir))) {
+        int child;
+
+        if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+            continue;
+        child = depth < DEPTH_MAX ? openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        if (child < 0)
+            return -ENOENT;
+        r = all_below(child, depth + 1, wants, userdata);
+    }
+    return r;
+}
+
+int fence_all(int root_fd, ActFenceKind kind, const char *path, bool (*wants)(void *userdata, pid_t pid),
+              void *userdata)
+{
+    char name[PATH_MAX + 64];
+    int fd;
+
+    (void)snprintf(name, sizeof(name), "%s%s", mount_point(kind), path);
+    fd = openat(root_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : all_below(fd, 0, wants, userdata);
+}

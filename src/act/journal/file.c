@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* There is no fsync(2) here. The journal is to outlive this process, not the machine: it lies on a tmpfs (/run), and a
+ * crash of the machine ends every task it speaks of. What write(2) has taken, the next process will read.
+ *
+ * A record is written with one call; when only part of it finds room, that part is cut off again. If even that fails the
+ * tail stays, and is cut off before the next append; a reader drops a last line without an end.
+ *
+ * A damaged journal is put aside in four steps, each of which a crash may follow:
+ *
+ *   write journal.new --> unlink journal.corrupt --> link journal as journal.corrupt --> rename journal.new to journal
+ *
+ * Up to the rename the damaged journal is the journal, and the next start begins anew: it unlinks a journal.new, and the second
+ * name of the journal, which is the only one a journal may have. */
+
+#include "act/journal/file.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Says what is wrong, and returns `error`. */
+static int __attribute__((format(printf, 4, 5)))
+complain(const char *path, int error, char **ret_error, const char *format, ...)
+{
+    char what[256];
+    va_list ap;
+
+    va_start(ap, format);
+    (void)vsnprintf(what, sizeof(what), format, ap);
+    va_end(ap);
+    if (asprintf(ret_error, "%s: %s", path, what) < 0)
+        *ret_error = NULL;
+    return error;
+}
+
+static int open_directory(const char *path, const char *name, int *ret, char **ret_error)
+{
+    CLEANUP_FREE char *parent = name == path ? strdup(".") : strndup(path, (size_t)(name - path));
+    CLEANUP_CLOSE int fd = -1;
+    struct stat st;
+
+    if (!parent)
+        return -ENOMEM;
+    fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return complain(path, -errno, ret_error, "cannot open its directory: %s", strerror(errno));
+    if ((st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & (S_IWGRP | S_IWOTH)))
+        return complain(
+            path, -EPERM, ret_error,
+            "its directory can be written to by others; expected one owned by user %u, mode 0755 or less",
+            geteuid());
+    *ret = TAKE_FD(fd);
+    return 0;
+}
+
+/* Takes away the second name that a crash between link and rename has left, and brings *st up to date. Any other second name is
+ * somebody else's, and stays. */
+static int drop_second_name(const JournalFile *file, struct stat *st)
+{
+    CLEANUP_FREE char *corrupt = NULL;
+    struct stat other;
+
+    if (asprintf(&corrupt, "%s.corrupt", file->name) < 0)
+        return -ENOMEM;
+    if (fstatat(file->dir_fd, corrupt, &other, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (other.st_dev != st->st_dev || other.st_ino != st->st_ino)
+        return 0;
+    return unlinkat(file->dir_fd, corrupt, 0) < 0 || fstat(file->fd, st) < 0 ? -errno : 0;
+}
+
+/* `change`: it is to be written to, too. */
+static int check_file(const char *path, const struct stat *st, bool change, char **ret_error)
+{
+    if (!S_ISREG(st->st_mode))
+        return complain(path, -EPERM, ret_error, "not a regular file");
+    if (st->st_uid != geteuid() && (change || st->st_uid != 0))
+        return complain(path, -EPERM, ret_error, "owned by user %u; expected user %u", st->st_uid, geteuid());
+    if (st->st_mode & (S_IWGRP | S_IWOTH))
+        return complain(path, -EPERM, ret_error, "mode %04o; expected no one but its owner able to write it",
+                        st->st_mode & 07777);
+    if (st->st_nlink != 1 && change)
+        return complain(path, -EPERM, ret_error, "has %lu names; expected one", (unsigned long)st->st_nlink);
+    return 0;
+}
+
+static int open_file(const char *path, bool change, JournalFile *ret, char **ret_error)
+{
+    const int flags = change ? O_RDWR | O_APPEND | O_CREAT : O_RDONLY;
+    CLEANUP(journal_file_done) JournalFile file = JOURNAL_FILE_NULL;
+    const char *slash;
+    struct stat st;
+    int r;
+
+    *ret_error = NULL;
+    file.path = strdup(path);
+    if (!file.path)
+        return -ENOMEM;
+    slash = strrchr(file.path, '/');
+    file.name = slash ? slash + 1 : file.path;
+
+    r = open_directory(file.path, file.name, &file.dir_fd, ret_error);
+    if (r < 0)
+        return r;
+    /* O_NONBLOCK: a FIFO must not hold us up before it is found not to be a file. */
+    file.fd = openat(file.dir_fd, file.name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    if (file.fd < 0 && errno == ENOENT && !change)
+        return -ENOENT;
+    if (file.fd < 0 && errno == ELOOP)
+        return complain(path, -EPERM, ret_error, "a symbolic link; expected a regular file");
+    if (file.fd < 0 || fstat(file.fd, &st) < 0)
+        return complain(path, -errno, ret_error, "cannot open it: %s", strerror(errno));
+    r = change && st.st_nlink == 2 ? drop_second_name(&file, &st) : 0;
+    if (r < 0)
+        return r;
+    r = check_file(path, &st, change, ret_error);
+    if (r < 0)
+        return r;
+
+    *ret = (JournalFile){
+        .path = TAKE_PTR(file.path),
+        .name = file.name,
+        .dir_fd = TAKE_FD(file.dir_fd),
+        .fd = TAKE_FD(file.fd),
+        .length = st.st_size,
+    };
+    return 0;
+}
+
+int journal_file_open(const char *path, JournalFile *ret, char **ret_error)
+{
+    return open_file(path, true, ret, ret_error);
+}
+
+int journal_file_open_reading(const char *path, JournalFile *ret, char **ret_error)
+{
+    return open_file(path, false, ret, ret_error);
+}
+
+void journal_file_done(JournalFile *file)
+{
+    close_p(&file->fd);
+    close_p(&file->dir_fd);
+    free(file->path);
+    *file = JOURNAL_FILE_NULL;
+}
+
+int journal_file_read(JournalFile *file, char **ret, size_t *ret_len, bool *ret_more)
+{
+    size_t want = MIN((size_t)file->length, JOURNAL_FILE_MAX), len = 0;
+    CLEANUP_FREE char *text = malloc(want + 1);
+
+    if (!text)
+        return -ENOMEM;
+    while (len < want) {
+        ssize_t n = pread(file->fd, text + len, want - len, (off_t)len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        len += (size_t)n;
+    }
+
+    text[len] = '\0';
+    *ret = TAKE_PTR(text);
+    *ret_len = len;
+    *ret_more = (size_t)file->length > JOURNAL_FILE_MAX;
+    return 0;
+}
+
+/* One call, so that a crash leaves at most one record in two pieces. */
+static int write_whole(int fd, const char *text, size_t len)
+{
+    ssize_t n = write(fd, text, len);
+
+    if (n < 0)
+        return -errno;
+    return (size_t)n == len ? 0 : -ENOSPC;
+}
+
+int journal_file_append(JournalFile *file, const char *text, size_t len)
+{
+    int r;
+
+    if (file->fd < 0)
+        return -EBADF;
+    if ((size_t)file->length + len > JOURNAL_FILE_MAX)
+        return -EFBIG;
+    if (file->tail && ftruncate(file->fd, file->length) < 0)
+        return -errno;
+    file->tail = false;
+
+    r = write_whole(file->fd, text, len);
+    if (r < 0) {
+        file->tail = ftruncate(file->fd, file->length) < 0;
+        return r;
+    }
+    file->length += (off_t)len;
+    return 0;
+}
+
+/* Gives the present file its second name. link(2) and not rename(2), so that there is a journal at every moment. */
+static int keep_corrupt(JournalFile *file, const char *name)
+{
+    if (unlinkat(file->dir_fd, name, 0) < 0 && errno != ENOENT)
+        return -errno;
+    return linkat(file->dir_fd, file->name, file->dir_fd, name, 0) < 0 ? -errno : 0;
+}
+
+int journal_file_replace(JournalFile *file, const char *text, size_t len, bool keep)
+{
+    CLEANUP_FREE char *fresh = NULL, *corrupt = NULL;
+    CLEANUP_CLOSE int fd = -1;
+    int r;
+
+    if (asprintf(&fresh, "%s.new", file->name) < 0 || asprintf(&corrupt, "%s.corrupt", file->name) < 0)
+        return -ENOMEM;
+    if (len > JOURNAL_FILE_MAX)
+        return -EFBIG;
+
+    /* One that an earlier crash left. */
+    if (unlinkat(file->dir_fd, fresh, 0) < 0 && errno != ENOENT)
+        return -errno;
+    fd = openat(file->dir_fd, fresh, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    r = write_whole(fd, text, len);
+    if (r == 0 && keep)
+        r = keep_corrupt(file, corrupt);
+    if (r == 0 && renameat(file->dir_fd, fresh, file->dir_fd, file->name) < 0)
+        r = -errno;
+    if (r < 0) {
+        (void)unlinkat(file->dir_fd, fresh, 0);
+        return r;
+    }
+
+    close_p(&file->fd);
+    file->fd = TAKE_FD(fd);
+    file->length = (off_t)len;
+    file->tail = false;
+    return 0;
+}

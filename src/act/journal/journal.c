@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* An index in memory says what the file holds already, so that moving ten thousand threads of a process to one home costs
+ * two lines and not ten thousand. It is sorted arrays: processes come with mostly rising numbers, so an insertion is
+ * nearly always an append, and a hash handle would be as large as the entry itself.
+ *
+ * The index follows the file and never goes before it: a line is written first and noted when that worked. */
+
+#include "act/journal/journal.h"
+
+#include "act/journal/text.h"
+#include "base/root.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Room for change before a compaction pays; a line is about 60 bytes. */
+#define LINES_SPARE     4096U
+#define PROCESSES_SPARE 1024U
+
+static int read_boot_id(int root_fd, char **ret, char **ret_error)
+{
+    static const char path[] = "proc/sys/kernel/random/boot_id";
+    char text[64];
+    ssize_t n = root_read(root_fd, path, text, sizeof(text));
+
+    if (n < 0) {
+        if (asprintf(ret_error, "/%s: cannot be read: %s", path, strerror((int)-n)) < 0)
+            *ret_error = NULL;
+        return (int)n;
+    }
+    text[strcspn(text, "\n")] = '\0';
+    *ret = strdup(text);
+    return *ret ? 0 : -ENOMEM;
+}
+
+static int journal_new(Journal **ret)
+{
+    CLEANUP(journal_free_p) Journal *journal = calloc(1, sizeof(*journal));
+
+    if (!journal)
+        return -ENOMEM;
+    journal->file = JOURNAL_FILE_NULL;
+    journal->pool = intern_pool_new();
+    if (!journal->pool)
+        return -ENOMEM;
+    *ret = TAKE_PTR(journal);
+    return 0;
+}
+
+/* Writes the whole index as a new file. */
+static int write_anew(Journal *journal, bool keep)
+{
+    CLEANUP_FREE char *text = NULL;
+    size_t len = 0;
+    int r;
+
+    text = journal_format(journal, &len);
+    if (!text)
+        return -ENOMEM;
+    r = journal_file_replace(&journal->file, text, len, keep);
+    if (r < 0)
+        return r;
+    journal->n_lines = 1;
+    for (const char *p = text; *p; p++)
+        journal->n_lines += *p == '\n';
+    journal->n_kept = journal->n_processes;
+    return 0;
+}
+
+/* Takes in what the file holds, and leaves a file behind that can be appended to. */
+static int load(Journal *journal, char **ret_error)
+{
+    CLEANUP_FREE char *text = NULL, *what = NULL;
+    bool more = false, foreign = false;
+    size_t len = 0, good = 0;
+    int r, q;
+
+    r = journal_file_read(&journal->file, &text, &len, &more);
+    if (r < 0)
+        return r;
+    r = journal_parse(journal, text, len, &good, &foreign, &what);
+    if (r < 0)
+        return r;
+    if (r == 0 && more) {
+        r = ACT_E_CORRUPT;
+        if (asprintf(&what, "%zu: expected the end of the file before %lu bytes", journal->n_lines,
+                     JOURNAL_FILE_MAX) < 0)
+            what = NULL;
+    }
+    journal->torn = r == 0 && good < len;
+
+    if (r == ACT_E_CORRUPT) {
+        if (asprintf(ret_error, "%s:%s", journal->file.path, what ? what : "expected a journal") < 0)
+            *ret_error = NULL;
+        /* On a full disk the damaged file simply stays, and is found again. */
+        (void)write_anew(journal, true);
+        return r;
+    }
+    if (foreign || good == 0)
+        q = write_anew(journal, false);
+    else
+        q = 0;
+    if (q < 0 && asprintf(ret_error, "%s: cannot be written: %s", journal->file.path, strerror(-q)) < 0)
+        *ret_error = NULL;
+    if (q == 0 && good > 0 && !foreign) {
+        journal->file.length = (off_t)good;
+        journal->file.tail = good < len;
+        journal->n_kept = journal->n_processes;
+    }
+    return q;
+}
+
+int journal_open(const char *path, int root_fd, Journal **ret, char **ret_error)
+{
+    CLEANUP(journal_free_p) Journal *journal = NULL;
+    int r;
+
+    *ret_error = NULL;
+    r = journal_new(&journal);
+    if (r < 0)
+        return r;
+    r = read_boot_id(root_fd, &journal->boot_id, ret_error);
+    if (r < 0)
+        return r;
+    r = journal_file_open(path, &journal->file, ret_error);
+    if (r < 0)
+        return r;
+    r = load(journal, ret_error);
+    if (r < 0 && r != -ENOMEM && !*ret_error &&
+        asprintf(ret_error, "%s: cannot be read: %s", path, strerror(-r)) < 0)
+        *ret_error = NULL;
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(journal);
+    return r;
+}
+
+/* Takes in what the file holds. One of another boot is about nobody. */
+static int load_reading(Journal *journal)
+{
+    CLEANUP_FREE char *text = NULL, *what = NULL;
+    size_t len = 0, good = 0;
+    bool more, foreign;
+    int r = journal_file_read(&journal->file, &text, &len, &more);
+
+    if (r == 0)
+        r = journal_parse(journal, text, len, &good, &foreign, &what);
+    return MIN(r, 0);
+}
+
+int journal_open_reading(const char *path, int root_fd, Journal **ret, char **ret_error)
+{
+    CLEANUP(journal_free_p) Journal *journal = NULL;
+    int r;
+
+    *ret_error = NULL;
+    r = journal_new(&journal);
+    if (r < 0)
+        return r;
+    r = read_boot_id(root_fd, &journal->boot_id, ret_error);
+    if (r < 0)
+        return r;
+    r = journal_file_open_reading(path, &journal->file, ret_error);
+    if (r == 0)
+        r = load_reading(journal);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(journal);
+    return 0;
+}
+
+Journal *journal_free(Journal *journal)
+{
+    if (!journal)
+        return NULL;
+    for (size_t i = 0; i < journal->n_processes; i++)
+        free(journal->processes[i].applied);
+    free(journal->processes);
+    free(journal->threads);
+    free(journal->passages);
+    free(journal->strangers);
+    for (size_t i = 0; i < journal->n_fences; i++)
+        free(journal->fences[i].given);
+    free(journal->fences);
+    intern_pool_free(journal->pool);
+    free(journal->boot_id);
+    journal_file_done(&journal->file);
+    free(journal);
+    return NULL;
+}
+
+/* Appends one or more finished lines. */
+static int append(Journal *journal, const char *text, size_t len)
+{
+    int r = journal_file_append(&journal->file, text, len);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < len; i++)
+        journal->n_lines += text[i] == '\n';
+    return 0;
+}
+
+/* Appends the lines and only then takes them in, by reading them: so what is noted is what a later process will read. */
+static int append_and_note(Journal *journal, FILE *lines, char **text, size_t *len)
+{
+    bool failed = ferror(lines) != 0;
+    int r;
+
+    if (fclose(lines) != 0 || failed)
+        return -ENOMEM;
+    if (*len == 0)
+        return 0;
+    r = append(journal, *text, *len);
+    if (r < 0)
+        return r;
+    r = journal_text_take(journal, *text, *len);
+    return r < 0 ? r : 0;
+}
+
+bool journal_is_applied(const JournalProcess *process, hwloc_const_bitmap_t mask)
+{
+    for (size_t i = 0; i < process->n_applied; i++)
+        if (hwloc_bitmap_isequal(process->applied[i], mask))
+            return true;
+    return false;
+}
+
+static bool same_original(JournalOriginal a, JournalOriginal b)
+{
+    return a.whole == b.whole && hwloc_bitmap_isequal(a.mask, b.mask);
+}
+
+/* A thread that has the mask already will not be told from one that gets it. */
+static void write_own(Journal *journal, FILE *out, const JournalProcess *process, const JournalChange *change)
+{
+    JournalOriginal original = {.mask = change->mask};
+
+    for (size_t i = 0; i < change->n_own; i++) {
+        const TaskKey *task = &change->own[i];
+
+        if (process && same_original(journal_original(journal, process, *task), original))
+            continue;
+        journal_text_thread(out, &(JournalThread){
+                                     .pid = change->process.pid,
+                                     .tid = task->tid,
+                                     .start_ticks = change->process.start_ticks,
+                                     .born_ticks = task->start_ticks,
+                                     .original = original,
+                                 });
+    }
+}
+
+/* The lines that are missing for this change. */
+static void write_change(Journal *journal, FILE *out, const JournalChange *change)
+{
+    const ActProcess *p = &change->process;
+    const JournalProcess *process = journal_process(journal, p->pid, p->start_ticks);
+
+    if (!process || (process->released_ticks > 0 && !change->ours))
+        journal_text_process(out, &(JournalProcess){
+                                      .pid = p->pid,
+                                      .pgrp = p->pgrp,
+                                      .session = p->session,
+                                      .start_ticks = p->start_ticks,
+                                      .place = change->place,
+                                      .since_ticks = change->since_ticks,
+                                      .original = change->original,
+                                  });
+    /* Also what the thread had when it was managed before. */
+    if (process && !change->ours &&
+        !same_original(journal_original(journal, process, change->task), change->original))
+        journal_text_thread(out, &(JournalThread){
+                                     .pid = p->pid,
+                                     .tid = change->task.tid,
+                                     .start_ticks = p->start_ticks,
+                                     .born_ticks = change->task.start_ticks,
+                                     .original = change->original,
+                                 });
+    write_own(journal, out, process, change);
+    if (!process || !journal_is_applied(process, change->mask))
+        journal_text_mask(out, p->pid, p->start_ticks, change->mask);
+    if (change->passage)
+        journal_text_passage(out, change->passage);
+}
+
+int journal_note_change(Journal *journal, const JournalChange *change)
+{
+    CLEANUP_FREE char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+
+    if (!out)
+        return -ENOMEM;
+    write_change(journal, out, change);
+    return append_and_note(journal, out, &text, &len);
+}
+
+static int note_line(Journal *journal, const char *line)
+{
+    int r = append(journal, line, strlen(line));
+
+    return r < 0 ? r : journal_text_take(journal, line, strlen(line));
+}
+
+int journal_note_settled(Journal *journal)
+{
+    return note_line(journal, "settled\n");
+}
+
+int journal_note_checked(Journal *journal)
+{
+    return note_line(journal, "checked\n");
+}
+
+int journal_note_released(Journal *journal, JournalProcess *process, uint64_t ticks)
+{
+    CLEANUP_FREE char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    JournalProcess released = *process;
+
+    if (!out)
+        return -ENOMEM;
+    released.released_ticks = MAX(ticks, 1U);
+    journal_text_released(out, &released);
+    return append_and_note(journal, out, &text, &len);
+}
+
+/* The index of the first stranger that is not before this one. */
+static size_t first_stranger(const Journal *journal, pid_t pid, uint64_t start_ticks)
+{
+    size_t low = 0, high = journal->n_strangers;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const JournalStranger *s = &journal->strangers[middle];
+
+        if (s->pid < pid || (s->pid == pid && s->start_ticks < start_ticks))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool journal_is_stranger(const Journal *journal, pid_t pid, uint64_t start_ticks)
+{
+    size_t at = first_stranger(journal, pid, start_ticks);
+
+    return at < journal->n_strangers && journal->strangers[at].pid == pid &&
+           journal->strangers[at].start_ticks == start_ticks;
+}
+
+int journal_add_stranger(Journal *journal, JournalStranger stranger)
+{
+    size_t at = first_stranger(journal, stranger.pid, stranger.start_ticks);
+
+    if (journal_is_stranger(journal, stranger.pid, stranger.start_ticks) ||
+        journal->n_strangers >= JOURNAL_STRANGERS_MAX)
+        return 0;
+    if (!GROW(journal->strangers, journal->strangers_capacity, journal->n_strangers + 1))
+        return -ENOMEM;
+    memmove(&journal->strangers[at + 1], &journal->strangers[at],
+            (journal->n_strangers - at) * sizeof(*journal->strangers));
+    journal->strangers[at] = stranger;
+    journal->n_strangers++;
+    return 0;
+}
+
+int journal_note_stranger(Journal *journal, pid_t pid, uint64_t start_ticks)
+{
+    CLEANUP_FREE char *text = NULL;
+    size_t len = 0;
+    FILE *out;
+
+    if (journal_is_stranger(journal, pid, start_ticks) || journal->n_strangers >= JOURNAL_STRANGERS_MAX)
+        return 0;
+    out = open_memstream(&text, &len);
+    if (!out)
+        return -ENOMEM;
+    journal_text_stranger(out, &(JournalStranger){.pid = pid, .start_ticks = start_ticks});
+    return append_and_note(journal, out, &text, &len);
+}
+
+JournalFence *journal_fence(const Journal *journal, const char *name, bool memory)
+{
+    for (size_t i = 0; i < journal->n_fences; i++)
+        if (journal->fences[i].memory == memory && strcmp(journal->fences[i].name, name) == 0)
+            return &journal->fences[i];
+    return NULL;
+}
+
+int journal_note_fence(Journal *journal, const JournalFence *fence)
+{
+    const JournalFence *known = journal_fence(journal, fence->name, fence->memory);
+    CLEANUP_FREE char *text = NULL;
+    size_t len = 0;
+    FILE *out;
+
+    if (known && known->kind == fence->kind && strcmp(known->path, fence->path) == 0 &&
+        known->dropin == fence->dropin && hwloc_bitmap_isequal(known->before, fence->before))
+        return 0;
+    out = open_memstream(&text, &len);
+    if (!out)
+        return -ENOMEM;
+    journal_text_fence(out, fence);
+    return append_and_note(journal, out, &text, &len);
+}
+
+int journal_note_fenced(Journal *journal, const char *name, bool memory, hwloc_const_bitmap_t set)
+{
+    const JournalFence *known = journal_fence(journal, name, memory);
+    CLEANUP_FREE char *text = NULL;
+    size_t len = 0;
+    FILE *out;
+
+    assert(known);
+    for (uint32_t i = 0; i < known->n_given; i++)
+        if (hwloc_bitmap_isequal(known->given[i], set))
+            return 0;
+    out = open_memstream(&text, &len);
+    if (!out)
+        return -ENOMEM;
+    journal_text_fenced(out, name, memory, set);
+    return append_and_note(journal, out, &text, &len);
+}
+
+int journal_note_unfenced(Journal *journal, const char *name, bool memory)
+{
+    CLEANUP_FREE char *text = NULL;
+    size_t len = 0;
+    FILE *out;
+
+    if (!journal_fence(journal, name, memory))
+        return 0;
+    out = open_memstream(&text, &len);
+    if (!out)
+        return -ENOMEM;
+    journal_text_unfenced(out, name, memory);
+    return append_and_note(journal, out, &text, &len);
+}
+
+int journal_note_kept(Journal *journal, bool kept)
+{
+    return journal->kept == kept ? 0 : note_line(journal, kept ? "kept\n" : "unkept\n");
+}
+
+size_t journal_first(const Journal *journal, pid_t pid)
+{
+    size_t low = 0, high = journal->n_processes;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (journal->processes[middle].pid < pid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+JournalProcess *journal_process(const Journal *journal, pid_t pid, uint64_t start_ticks)
+{
+    for (size_t i = journal_first(journal, pid); i < journal->n_processes; i++) {
+        JournalProcess *process = &journal->processes[i];
+
+        if (process->pid != pid)
+            break;
+        if (process->start_ticks == start_ticks)
+            return process;
+    }
+    return NULL;
+}
+
+JournalOriginal journal_original(const Journal *journal, const JournalProcess *process, TaskKey task)
+{
+    size_t low = 0, high = journal->n_threads;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const JournalThread *t = &journal->threads[middle];
+        int order = journal_thread_compare(
+            t, &(JournalThread){.pid = process->pid, .tid = task.tid, .born_ticks = task.start_ticks});
+
+        if (order == 0)
+            return t->original;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return process->original;
+}
+
+bool journal_bloated(const Journal *journal)
+{
+    return journal->n_processes > 2 * journal->n_kept + PROCESSES_SPARE ||
+           journal->n_lines > 4 * (journal->n_kept + journal->n_threads) + LINES_SPARE;
+}
+
+/* Compaction */
+
+static bool is_living(const ActProcess *living, size_t n, pid_t pid, uint64_t start_ticks)
+{
+    size_t low = 0, high = n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (living[middle].pid == pid)
+            return living[middle].start_ticks == start_ticks;
+        if (living[middle].pid < pid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
+
+/* Drops what is of no use any more. A thread's line goes with its process; lines of threads that ended before it stay
+ * until then, there are few. */
+static void drop_dead(Journal *journal, const ActProcess *living, size_t n)
+{
+    size_t kept = 0, threads = 0, passages = 0, strangers = 0;
+
+    for (size_t i = 0; i < journal->n_processes; i++) {
+        JournalProcess *process = &journal->processes[i];
+
+        if (process->released_ticks == 0 && is_living(living, n, process->pid, process->start_ticks))
+            journal->processes[kept++] = *process;
+        else
+            free(process->applied);
+    }
+    journal->n_processes = kept;
+
+    for (size_t i = 0; i < journal->n_threads; i++) {
+        if (journal_process(journal, journal->threads[i].pid, journal->threads[i].start_ticks))
+            journal->threads[threads++] = journal->threads[i];
+    }
+    journal->n_threads = threads;
+    for (size_t i = 0; i < journal->n_passages; i++)
+        if (journal_process(journal, journal->passages[i].pid, journal->passages[i].start_ticks))
+            journal->passages[passages++] = journal->passages[i];
+    journal->n_passages = passages;
+    for (size_t i = 0; i < journal->n_strangers; i++)
+        if (is_living(living, n, journal->strangers[i].pid, journal->strangers[i].start_ticks))
+            journal->strangers[strangers++] = journal->strangers[i];
+    journal->n_strangers = strangers;
+
+    intern_pool_begin(journal->pool);
+    for (size_t i = 0; i < kept; i++) {
+        intern_mark_mask(journal->pool, journal->processes[i].original.mask);
+        intern_mark_mask(journal->pool, journal->processes[i].cpuset);
+        intern_mark_mask(journal->pool, journal->processes[i].left);
+        for (size_t k = 0; k < journal->processes[i].n_applied; k++)
+            intern_mark_mask(journal->pool, journal->processes[i].applied[k]);
+    }
+    for (size_t i = 0; i < threads; i++)
+        intern_mark_mask(journal->pool, journal->threads[i].original.mask);
+    for (size_t i = 0; i < journal->n_fences; i++) {
+        const JournalFence *fence = &journal->fences[i];
+
+        intern_mark_string(journal->pool, fence->name);
+        intern_mark_string(journal->pool, fence->path);
+        intern_mark_mask(journal->pool, fence->before);
+        for (size_t k = 0; k < fence->n_given; k++)
+            intern_mark_mask(journal->pool, fence->given[k]);
+    }
+    intern_pool_sweep(journal->pool);
+}
+
+int journal_compact(Journal *journal, const ActProcess *living, size_t n)
+{
+    drop_dead(journal, living, n);
+    return write_anew(journal, false);
+}

@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A journal is read after a crash, perhaps of the disk's making, and decides about masks; so a line is taken in as a
+ * whole or not at all, and it must refer to a process that an earlier line introduced. A later line about the same thing
+ * wins: that is how a process that is managed a second time gets its new original. */
+
+#include "act/journal/text.h"
+
+#include "base/record.h"
+
+#include <string.h>
+
+typedef struct Header {
+    uint32_t version;
+    char boot[64];
+} Header;
+
+typedef struct MaskLine {
+    pid_t pid;
+    uint64_t start_ticks;
+    CpuMask mask;
+} MaskLine;
+
+typedef struct FencedLine {
+    const char *name;
+    bool memory;
+    CpuMask set;
+} FencedLine;
+
+static const RecordField header_fields[] = {
+    {"version", RECORD_U32, offsetof(Header, version), .required = true},
+    {"boot", RECORD_CHARS, offsetof(Header, boot), .required = true, .size = sizeof(((Header *)0)->boot)},
+};
+
+static const RecordField process_fields[] = {
+    {"pid", RECORD_INDEX, offsetof(JournalProcess, pid), .required = true},
+    {"start", RECORD_U64, offsetof(JournalProcess, start_ticks), .required = true},
+    {"group", RECORD_INDEX, offsetof(JournalProcess, pgrp), .required = true},
+    {"session", RECORD_INDEX, offsetof(JournalProcess, session), .required = true},
+    {"place", RECORD_U64, offsetof(JournalProcess, place)},
+    {"since", RECORD_U64, offsetof(JournalProcess, since_ticks)},
+    {"original", RECORD_MASK, offsetof(JournalProcess, original.mask), .required = true},
+    {"whole", RECORD_BOOL, offsetof(JournalProcess, original.whole), .required = true},
+};
+
+static const RecordField thread_fields[] = {
+    {"pid", RECORD_INDEX, offsetof(JournalThread, pid), .required = true},
+    {"start", RECORD_U64, offsetof(JournalThread, start_ticks), .required = true},
+    {"tid", RECORD_INDEX, offsetof(JournalThread, tid), .required = true},
+    {"born", RECORD_U64, offsetof(JournalThread, born_ticks), .required = true},
+    {"original", RECORD_MASK, offsetof(JournalThread, original.mask), .required = true},
+    {"whole", RECORD_BOOL, offsetof(JournalThread, original.whole), .required = true},
+};
+
+static const RecordField mask_fields[] = {
+    {"pid", RECORD_INDEX, offsetof(MaskLine, pid), .required = true},
+    {"start", RECORD_U64, offsetof(MaskLine, start_ticks), .required = true},
+    {"mask", RECORD_MASK, offsetof(MaskLine, mask), .required = true},
+};
+
+static const RecordField passage_fields[] = {
+    {"pid", RECORD_INDEX, offsetof(JournalPassage, pid), .required = true},
+    {"start", RECORD_U64, offsetof(JournalPassage, start_ticks), .required = true},
+    {"tid", RECORD_INDEX, offsetof(JournalPassage, tid), .required = true},
+    {"born", RECORD_U64, offsetof(JournalPassage, born_ticks), .required = true},
+    {"cpu", RECORD_INDEX, offsetof(JournalPassage, cpu), .required = true},
+    {"ticks", RECORD_U64, offsetof(JournalPassage, before.ticks), .required = true},
+    {"last", RECORD_INDEX, offsetof(JournalPassage, before.last), .required = true},
+};
+
+static const RecordField released_fields[] = {
+    {"pid", RECORD_INDEX, offsetof(JournalProcess, pid), .required = true},
+    {"start", RECORD_U64, offsetof(JournalProcess, start_ticks), .required = true},
+    {"ticks", RECORD_U64, offsetof(JournalProcess, released_ticks), .required = true},
+};
+
+static const RecordField stranger_fields[] = {
+    {"pid", RECORD_INDEX, offsetof(JournalStranger, pid), .required = true},
+    {"start", RECORD_U64, offsetof(JournalStranger, start_ticks), .required = true},
+};
+
+static const char *const fence_names[] = {"none", "unit", "cgroup2", "cgroup1", NULL};
+
+static_assert(ARRAY_SIZE(fence_names) == ACT_FENCE_MAX + 1, "one name per value");
+
+static const RecordField fence_fields[] = {
+    {"kind", RECORD_ENUM, offsetof(JournalFence, kind), .required = true, .names = fence_names},
+    {"name", RECORD_STRING, offsetof(JournalFence, name), .required = true},
+    {"path", RECORD_STRING, offsetof(JournalFence, path), .required = true},
+    {"before", RECORD_MASK, offsetof(JournalFence, before), .required = true},
+    {"memory", RECORD_BOOL, offsetof(JournalFence, memory)},
+    {"dropin", RECORD_BOOL, offsetof(JournalFence, dropin)},
+};
+
+/* The last one is not in an "unfenced" line. */
+static const RecordField fenced_fields[] = {
+    {"name", RECORD_STRING, offsetof(FencedLine, name), .required = true},
+    {"memory", RECORD_BOOL, offsetof(FencedLine, memory)},
+    {"cpus", RECORD_MASK, offsetof(FencedLine, set), .required = true},
+};
+
+/* Writing */
+
+void journal_text_process(FILE *out, const JournalProcess *process)
+{
+    record_write(out, "process", process_fields, ARRAY_SIZE(process_fields), process);
+}
+
+void journal_text_thread(FILE *out, const JournalThread *thread)
+{
+    record_write(out, "thread", thread_fields, ARRAY_SIZE(thread_fields), thread);
+}
+
+void journal_text_mask(FILE *out, pid_t pid, uint64_t start_ticks, hwloc_const_bitmap_t mask)
+{
+    MaskLine line = {.pid = pid, .start_ticks = start_ticks, .mask = mask};
+
+    record_write(out, "mask", mask_fields, ARRAY_SIZE(mask_fields), &line);
+}
+
+void journal_text_passage(FILE *out, const JournalPassage *passage)
+{
+    record_write(out, "narrow", passage_fields, ARRAY_SIZE(passage_fields), passage);
+}
+
+void journal_text_released(FILE *out, const JournalProcess *process)
+{
+    record_write(out, "released", released_fields, ARRAY_SIZE(released_fields), process);
+}
+
+void journal_text_stranger(FILE *out, const JournalStranger *stranger)
+{
+    record_write(out, "stranger", stranger_fields, ARRAY_SIZE(stranger_fields), stranger);
+}
+
+void journal_text_fence(FILE *out, const JournalFence *fence)
+{
+    record_write(out, "fence", fence_fields, ARRAY_SIZE(fence_fields), fence);
+}
+
+void journal_text_fenced(FILE *out, const char *name, bool memory, hwloc_const_bitmap_t set)
+{
+    FencedLine line = {.name = name, .memory = memory, .set = set};
+
+    record_write(out, "fenced", fenced_fields, ARRAY_SIZE(fenced_fields), &line);
+}
+
+void journal_text_unfenced(FILE *out, const char *name, bool memory)
+{
+    FencedLine line = {.name = name, .memory = memory};
+
+    record_write(out, "unfenced", fenced_fields, ARRAY_SIZE(fenced_fields) - 1, &line);
+}
+
+char *journal_format(const Journal *journal, size_t *ret_len)
+{
+    CLEANUP_FREE char *text = NULL;
+    Header header = {.version = JOURNAL_VERSION};
+    FILE *out = open_memstream(&text, ret_len);
+    bool failed;
+
+    if (!out)
+        return NULL;
+    (void)snprintf(header.boot, sizeof(header.boot), "%s", journal->boot_id);
+    record_write(out, "journal", header_fields, ARRAY_SIZE(header_fields), &header);
+    for (size_t i = 0; i < journal->n_processes; i++) {
+        const JournalProcess *p = &journal->processes[i];
+
+        journal_text_process(out, p);
+        for (size_t k = 0; k < p->n_applied; k++)
+            journal_text_mask(out, p->pid, p->start_ticks, p->applied[k]);
+        if (p->released_ticks > 0)
+            journal_text_released(out, p);
+    }
+    for (size_t i = 0; i < journal->n_threads; i++)
+        journal_text_thread(out, &journal->threads[i]);
+    for (size_t i = 0; i < journal->n_passages; i++) {
+        journal_text_passage(out, &journal->passages[i]);
+        if (journal->passages[i].settled)
+            (void)fputs("settled\n", out);
+    }
+    for (size_t i = 0; i < journal->n_strangers; i++)
+        journal_text_stranger(out, &journal->strangers[i]);
+    for (size_t i = 0; i < journal->n_fences; i++) {
+        const JournalFence *fence = &journal->fences[i];
+
+        journal_text_fence(out, fence);
+        for (size_t k = 0; k < fence->n_given; k++)
+            journal_text_fenced(out, fence->name, fence->memory, fence->given[k]);
+    }
+    if (journal->kept)
+        (void)fputs("kept\n", out);
+    failed = ferror(out) != 0;
+    return fclose(out) != 0 || failed ? NULL : TAKE_PTR(text);
+}
+
+/* Taking in */
+
+int journal_thread_compare(const JournalThread *a, const JournalThread *b)
+{
+    if (a->pid != b->pid)
+        return a->pid < b->pid ? -1 : 1;
+    if (a->tid != b->tid)
+        return a->tid < b->tid ? -1 : 1;
+    return (a->born_ticks > b->born_ticks) - (a->born_ticks < b->born_ticks);
+}
+
+static bool is_mask(CpuMask mask)
+{
+    return mask && !hwloc_bitmap_iszero(mask);
+}
+
+/* The process that a line refers to. */
+static int find_process(Journal *journal, RecordReader *reader, pid_t pid, uint64_t start_ticks,
+                        JournalProcess **ret)
+{
+    *ret = journal_process(journal, pid, start_ticks);
+    return *ret ? 0
+                : record_expected(reader, "a process line for process %d before the %s line", pid,
+                                  reader->kind);
+}
+
+static int take_process(Journal *journal, RecordReader *reader)
+{
+    JournalProcess value = {0}, *known;
+    int r = record_read(reader, process_fields, ARRAY_SIZE(process_fields), &value);
+    size_t at;
+
+    if (r < 0)
+        return r;
+    if (value.pid <= 0 || !is_mask(value.original.mask))
+        return record_expected(reader, "a process number and a mask with a CPU in it");
+
+    known = journal_process(journal, value.pid, value.start_ticks);
+    if (known) {
+        known->original = value.original;
+        known->pgrp = value.pgrp;
+        known->session = value.session;
+        known->place = value.place;
+        known->since_ticks = value.since_ticks;
+        known->released_ticks = 0;
+        return 0;
+    }
+    if (!GROW(journal->processes, journal->processes_capacity, journal->n_processes + 1))
+        return -ENOMEM;
+    at = journal_first(journal, value.pid);
+    while (at < journal->n_processes && journal->processes[at].pid == value.pid &&
+           journal->processes[at].start_ticks < value.start_ticks)
+        at++;
+    memmove(&journal->processes[at + 1], &journal->processes[at],
+            (journal->n_processes - at) * sizeof(*journal->processes));
+    journal->processes[at] = value;
+    journal->n_processes++;
+    return 0;
+}
+
+static int take_thread(Journal *journal, RecordReader *reader)
+{
+    JournalThread value = {0};
+    JournalProcess *process;
+    size_t at = journal->n_threads;
+    int r = record_read(reader, thread_fields, ARRAY_SIZE(thread_fields), &value);
+
+    if (r < 0)
+        return r;
+    r = find_process(journal, reader, value.pid, value.start_ticks, &process);
+    if (r < 0)
+        return r;
+    if (value.tid <= 0 || !is_mask(value.original.mask))
+        return record_expected(reader, "a thread number and a mask with a CPU in it");
+
+    while (at > 0 && journal_thread_compare(&journal->threads[at - 1], &value) >= 0)
+        at--;
+    if (at < journal->n_threads && journal_thread_compare(&journal->threads[at], &value) == 0) {
+        journal->threads[at] = value;
+        return 0;
+    }
+    if (!GROW(journal->threads, journal->threads_capacity, journal->n_threads + 1))
+        return -ENOMEM;
+    memmove(&journal->threads[at + 1], &journal->threads[at],
+            (journal->n_threads - at) * sizeof(*journal->threads));
+    journal->threads[at] = value;
+    journal->n_threads++;
+    return 0;
+}
+
+static int take_mask(Journal *journal, RecordReader *reader)
+{
+    MaskLine value = {0};
+    JournalProcess *process;
+    CpuMask *applied;
+    int r = record_read(reader, mask_fields, ARRAY_SIZE(mask_fields), &value);
+
+    if (r < 0)
+        return r;
+    if (!is_mask(value.mask))
+        return record_expected(reader, "a mask with a CPU in it");
+    r = find_process(journal, reader, value.pid, value.start_ticks, &process);
+    if (r < 0)
+        return r;
+    for (uint32_t i = 0; i < process->n_applied; i++)
+        if (process->applied[i] == value.mask)
+            return 0;
+
+    /* One by one: most processes get one or two masks in their life. */
+    applied = realloc(process->applied, (process->n_applied + 1) * sizeof(CpuMask));
+    if (!applied)
+        return -ENOMEM;
+    process->applied = applied;
+    process->applied[process->n_applied++] = value.mask;
+    return 0;
+}
+
+static int take_passage(Journal *journal, RecordReader *reader)
+{
+    JournalPassage value = {0};
+    JournalProcess *process;
+    int r = record_read(reader, passage_fields, ARRAY_SIZE(passage_fields), &value);
+
+    if (r < 0)
+        return r;
+    r = find_process(journal, reader, value.pid, value.start_ticks, &process);
+    if (r < 0)
+        return r;
+    if (value.tid <= 0 || value.cpu.i < 0 || value.before.last < 0)
+        return record_expected(reader, "a thread number, a CPU and a task number");
+    if (!GROW(journal->passages, journal->passages_capacity, journal->n_passages + 1))
+        return -ENOMEM;
+    journal->passages[journal->n_passages++] = value;
+    return 0;
+}
+
+static int take_released(Journal *journal, RecordReader *reader)
+{
+    JournalProcess value = {0}, *process;
+    int r = record_read(reader, released_fields, ARRAY_SIZE(released_fields), &value);
+
+    if (r < 0)
+        return r;
+    r = find_process(journal, reader, value.pid, value.start_ticks, &process);
+    if (r < 0)
+        return r;
+    if (value.released_ticks == 0)
+        return record_expected(reader, "ticks= of 1 or more");
+    process->released_ticks = value.released_ticks;
+    return 0;
+}
+
+static int take_stranger(Journal *journal, RecordReader *reader)
+{
+    JournalStranger value = {0};
+    int r = record_read(reader, stranger_fields, ARRAY_SIZE(stranger_fields), &value);
+
+    if (r < 0)
+        return r;
+    if (value.pid <= 0)
+        return record_expected(reader, "a process number");
+    return journal_add_stranger(journal, value);
+}
+
+/* A path of a cgroup, or the name of a unit: nothing that could lead elsewhere. */
+static bool is_fence(const JournalFence *fence)
+{
+    return fence->kind != ACT_FENCE_NONE && fence->name && *fence->name && fence->path && fence->before &&
+           *fence->path == '/' && !strstr(fence->path, "/..") &&
+           (fence->kind == ACT_FENCE_UNIT ? !strchr(fence->name, '/')
+                                          : strcmp(fence->name, fence->path) == 0);
+}
+
+static int take_fence(Journal *journal, RecordReader *reader)
+{
+    JournalFence value = {0}, *known;
+    int r = record_read(reader, fence_fields, ARRAY_SIZE(fence_fields), &value);
+
+    if (r < 0)
+        return r;
+    if (!is_fence(&value))
+        return record_expected(reader, "a kind, the name of a unit or cgroup, its path and CPUs");
+
+    known = journal_fence(journal, value.name, value.memory);
+    if (known) {
+        value.given = known->given;
+        value.n_given = known->n_given;
+        *known = value;
+        return 0;
+    }
+    if (!GROW(journal->fences, journal->fences_capacity, journal->n_fences + 1))
+        return -ENOMEM;
+    journal->fences[journal->n_fences++] = value;
+    return 0;
+}
+
+static int take_fenced(Journal *journal, RecordReader *reader)
+{
+    FencedLine value = {0};
+    JournalFence *fence;
+    CpuMask *given;
+    int r = record_read(reader, fenced_fields, ARRAY_SIZE(fenced_fields), &value);
+
+    if (r < 0)
+        return r;
+    fence = value.name ? journal_fence(journal, value.name, value.memory) : NULL;
+    if (!fence)
+        return record_expected(reader, "a fence line before the fenced line");
+    if (!is_mask(value.set))
+        return record_expected(reader, "a set with something in it");
+    for (uint32_t i = 0; i < fence->n_given; i++)
+        if (fence->given[i] == value.set)
+            return 0;
+    given = realloc(fence->given, (fence->n_given + 1) * sizeof(CpuMask));
+    if (!given)
+        return -ENOMEM;
+    fence->given = given;
+    fence->given[fence->n_given++] = value.set;
+    return 0;
+}
+
+static int take_unfenced(Journal *journal, RecordReader *reader)
+{
+    FencedLine value = {0};
+    JournalFence *fence;
+    int r = record_read(reader, fenced_fields, ARRAY_SIZE(fenced_fields) - 1, &value);
+
+    if (r < 0)
+        return r;
+    fence = value.name ? journal_fence(journal, value.name, value.memory) : NULL;
+    if (!fence)
+        return record_expected(reader, "a fence line before the unfenced line");
+    free(fence->given);
+    *fence = journal->fences[--journal->n_fences];
+    return 0;
+}
+
+void journal_drop_settled(Journal *journal)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < journal->n_passages; i++)
+        if (!journal->passages[i].settled)
+            journal->passages[n++] = journal->passages[i];
+    journal->n_passages = n;
+}
+
+/* Those without fields. */
+static int take_word(Journal *journal, RecordReader *reader)
+{
+    int r;
+
+    if (!record_is(reader, "settled") && !record_is(reader, "checked") && !record_is(reader, "kept") &&
+        !record_is(reader, "unkept"))
+        return record_expected(reader, "process, thread, mask, narrow, settled, checked, released, "
+                                       "stranger, fence, fenced, unfenced, kept or unkept");
+
+    r = record_read(reader, NULL, 0, NULL);
+    if (r < 0)
+        return r;
+    journal->kept = record_is(reader, "kept");
+    if (record_is(reader, "checked"))
+        journal_drop_settled(journal);
+    else if (record_is(reader, "settled") && journal->n_passages > 0)
+        journal->passages[journal->n_passages - 1].settled = true;
+    return 0;
+}
+
+static int take_line(Journal *journal, RecordReader *reader)
+{
+    /* Whoever goes on writing has taken over. */
+    journal->kept = false;
+    if (record_is(reader, "process"))
+        return take_process(journal, reader);
+    if (record_is(reader, "thread"))
+        return take_thread(journal, reader);
+    if (record_is(reader, "mask"))
+        return take_mask(journal, reader);
+    if (record_is(reader, "narrow"))
+        return take_passage(journal, reader);
+    if (record_is(reader, "released"))
+        return take_released(journal, reader);
+    if (record_is(reader, "stranger"))
+        return take_stranger(journal, reader);
+    if (record_is(reader, "fence"))
+        return take_fence(journal, reader);
+    if (record_is(reader, "fenced"))
+        return take_fenced(journal, reader);
+    if (record_is(reader, "unfenced"))
+        return take_unfenced(journal, reader);
+    return take_word(journal, reader);
+}
+
+int journal_text_take(Journal *journal, const char *text, size_t len)
+{
+    CLEANUP(record_reader_done) RecordReader reader = {0};
+    int r = record_reader_init(&reader, text, len);
+
+    reader.pool = journal->pool;
+    while (r == 0) {
+        r = record_next(&reader);
+        if (r < 0 || !reader.kind)
+            break;
+        r = take_line(journal, &reader);
+    }
+    assert(r != -EINVAL);
+    return r;
+}
+
+/* 0: of this boot; 1: of another; -EINVAL with the reader's error. */
+static int take_header(Journal *journal, RecordReader *reader)
+{
+    Header header = {0};
+    int r = record_next(reader);
+
+    if (r < 0)
+        return r;
+    if (!record_is(reader, "journal"))
+        return record_expected(reader, "\"journal version=%u boot=...\"", JOURNAL_VERSION);
+    r = record_read(reader, header_fields, ARRAY_SIZE(header_fields), &header);
+    if (r < 0)
+        return r;
+    if (header.version != JOURNAL_VERSION)
+        return record_expected(reader, "version=%u, not %u", JOURNAL_VERSION, header.version);
+    return strcmp(header.boot, journal->boot_id) != 0;
+}
+
+/* Keeps the reader's error if it is the first. */
+static void remember(RecordReader *reader, char **ret_error)
+{
+    static const char prefix[] = "line ";
+
+    if (*ret_error || !reader->error)
+        return;
+    *ret_error =
+        strdup(reader->error + (strncmp(reader->error, prefix, strlen(prefix)) == 0 ? strlen(prefix) : 0));
+}
+
+/* Length up to the end of the last whole line. What is behind it is a record that a crash cut short. */
+static size_t whole_lines(const char *text, size_t len)
+{
+    const char *end = len > 0 ? memrchr(text, '\n', len) : NULL;
+
+    return end ? (size_t)(end - text) + 1 : 0;
+}
+
+/* A file without any line is the start of a header, or nothing of ours. */
+static bool is_torn_header(const char *text, size_t len)
+{
+    static const char start[] = "journal version=";
+
+    return memcmp(text, start, MIN(len, strlen(start))) == 0;
+}
+
+int journal_parse(Journal *journal, const char *text, size_t len, size_t *ret_good, bool *ret_foreign,
+                  char **ret_error)
+{
+    CLEANUP(record_reader_done) RecordReader reader = {0};
+    size_t good = whole_lines(text, len);
+    CLEANUP_FREE char *clean = malloc(good + 1);
+    bool corrupt = false;
+    int r;
+
+    if (!clean)
+        return -ENOMEM;
+    if (good == 0 && !is_torn_header(text, len)) {
+        *ret_error = strdup("1: expected \"journal version=1 boot=...\"");
+        return ACT_E_CORRUPT;
+    }
+    /* The reader refuses a text with a NUL byte as a whole; any other unprintable byte costs only its line. */
+    for (size_t i = 0; i < good; i++)
+        clean[i] = text[i] ? text[i] : '\x01';
+
+    r = record_reader_init(&reader, clean, good);
+    reader.pool = journal->pool;
+    if (r == 0 && good > 0)
+        r = take_header(journal, &reader);
+    *ret_good = good;
+    *ret_foreign = r > 0;
+    if (r > 0)
+        return 0;
+
+    for (;;) {
+        if (r == -EINVAL) {
+            corrupt = true;
+            remember(&reader, ret_error);
+        } else if (r < 0) {
+            return r;
+        }
+        r = good > 0 ? record_next(&reader) : 0;
+        if (r == 0 && !reader.kind)
+            break;
+        if (r == 0)
+            r = take_line(journal, &reader);
+    }
+    journal->n_lines = reader.line;
+    return corrupt ? ACT_E_CORRUPT : 0;
+}

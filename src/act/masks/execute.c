@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* One action after the other: look, write down, change.
+ *
+ * Between the decision and this moment the task may have exited, its user may have pinned it, its process may have started
+ * threads. So every thread's mask is read again, and only a mask that the plan expected (`from`), or one that the journal
+ * says is ours, is replaced. A process gets its home in passes over its threads: a thread born during a pass inherits
+ * the old mask from a creator not yet reached, and is found by the next one.
+ *
+ * The kernel cuts what it is asked for by the thread's cpuset. If that became narrower since the plan was made, the mask
+ * would be one that nobody wrote down and that could not be told from a user's; so it is taken back and refused. */
+
+#include "act/masks/execute.h"
+#include "act/masks/passage.h"
+#include "act/masks/pins.h"
+#include "act/masks/slice.h"
+#include "act/undo/lineage.h"
+#include "act/undo/search.h"
+
+int execute_outcome(int r)
+{
+    if (r < 0)
+        return r == -ENOMEM ? -ENOMEM : PLAN_OUTCOME_RETRY;
+    switch ((ActResult)r) {
+    case ACT_E_GONE:
+        return PLAN_OUTCOME_GONE;
+    case ACT_E_REFUSED:
+    case ACT_E_CUT:
+    case ACT_E_CORRUPT:
+        return PLAN_OUTCOME_REFUSED;
+    case ACT_E_RETRY:
+        return PLAN_OUTCOME_RETRY;
+    }
+    return PLAN_OUTCOME_DONE;
+}
+
+/* Whether nothing that is online is missing from the mask, of what this leaves; but for isolated CPUs, which nobody has unasked. */
+static bool has_all(Work *work, hwloc_const_bitmap_t cpus, hwloc_const_bitmap_t mask)
+{
+    return hwloc_bitmap_and(work->scratch, cpus, work->act->online) == 0 &&
+           hwloc_bitmap_andnot(work->scratch, work->scratch, work->act->isolated) == 0 &&
+           !hwloc_bitmap_iszero(work->scratch) && hwloc_bitmap_isincluded(work->scratch, mask);
+}
+
+/* Whether the mask is all that the process may use. */
+static bool is_whole(Work *work, hwloc_const_bitmap_t mask)
+{
+    const Process *process = act_world_process(work->world, work->process.pid);
+
+    if (has_all(work, work->act->online, mask))
+        return true;
+    return process && process->start_ticks == work->process.start_ticks && process->cpuset &&
+           has_all(work, process->cpuset, mask);
+}
+
+/* Whether it is what a kernel before 6.2 made of all CPUs that we put back while some were offline, or on their way back: that is
+ * nobody's choice, also when they are online again. */
+static bool was_left(Work *work, hwloc_const_bitmap_t mask)
+{
+    const JournalProcess *entry =
+        journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
+
+    return entry && entry->left && has_all(work, entry->left, mask);
+}
+
+/* Takes back a change that worked by half: when the thread still has a part of what we gave it. */
+static void take_back(Work *work, TaskKey task, JournalOriginal before)
+{
+    hwloc_bitmap_t now = work->scratch;
+
+    if (work->act->ops->get_mask(work->act->context, task, now) == 0 &&
+        hwloc_bitmap_isincluded(now, work->action->to))
+        (void)act_set_original(work->act, task, before);
+}
+
+/* Who is given masks again has children that are to have them, and is nobody's heir any more. */
+static void note_home(const Work *work)
+{
+    Journal *journal = work->act->journal;
+    JournalProcess *entry =
+        journal ? journal_process(journal, work->process.pid, work->process.start_ticks) : NULL;
+
+    if (entry) {
+        entry->roams = entry->searched = false;
+        entry->from_pid = 0;
+    }
+}
+
+/* Gives `task`, whose mask is work->have, the mask of the action. Returns a PlanOutcome or -ENOMEM. */
+static int change(Work *work, TaskKey task, bool ours, const JournalPassage *passage)
+{
+    Act *act = work->act;
+    JournalChange change = {
+        .process = work->process,
+        .task = task,
+        .ours = ours,
+        .original = {.mask = work->have,
+                     .whole = !ours && (is_whole(work, work->have) || was_left(work, work->have))},
+        .mask = work->action->to,
+        .passage = passage,
+    };
+    hwloc_bitmap_t via = NULL;
+    int r;
+
+    if (!act->ops->changes)
+        return PLAN_OUTCOME_SKIPPED;
+    if (passage) {
+        via = hwloc_bitmap_alloc();
+        if (!via || hwloc_bitmap_only(via, (unsigned)passage->cpu.i) < 0) {
+            hwloc_bitmap_free(via);
+            return -ENOMEM;
+        }
+    }
+
+    r = pins_note_change(act, work->world, &change);
+    if (r < 0) {
+        hwloc_bitmap_free(via);
+        act->statistics.n_journal_failures += r != -ENOMEM;
+        return r == -ENOMEM ? r : PLAN_OUTCOME_UNJOURNALLED;
+    }
+    note_home(work);
+    r = act_set_mask(act, task, via, work->action->to);
+    if (r == ACT_E_CUT || (r != 0 && r != ACT_E_GONE && via))
+        take_back(work, task, change.original);
+    if (passage)
+        passage_end(act, task, passage->cpu);
+    hwloc_bitmap_free(via);
+    return execute_outcome(r);
+}
+
+/* A process that is not under our masks, as far as the journal knows, and has the one that it is to get. Threads from
+ * outside that a fence keeps in show the home as their mask: nobody chose it, and the plan says what they had. */
+static int enter_fenced(Work *work, TaskKey task)
+{
+    const PlanAction *action = work->action;
+    JournalChange change = {
+        .process = work->process,
+        .task = task,
+        .original = {.mask = action->original, .whole = is_whole(work, action->original)},
+        .mask = work->have,
+    };
+
+    return act_note_change(work->act, &change);
+}
+
+/* Else it is a member that little ties to its ancestors any more, or its user chose the mask (pins.c). */
+static int enter_member(Work *work, TaskKey task)
+{
+    const Lineage ask = {.member = true};
+    const JournalProcess *from =
+        journal_process(work->act->journal, work->process.pid, work->process.start_ticks)
+            ? NULL
+            : lineage_find(work->act, &ask, &work->process, task, work->have);
+
+    if (from)
+        return lineage_adopt(work->act, &work->process, task, from, work->have);
+    return pins_note(work->act, work->world, &work->process, task, work->have);
+}
+
+/* Enters such a process. *ret stays when there is nothing to enter. */
+static int enter_as_is(Work *work, TaskKey task, JournalProcess **ret)
+{
+    const PlanAction *action = work->action;
+    bool fenced = work->act->fences && fences_hold(work->act->fences, work->process.pid);
+    int r;
+
+    if (action->kind != PLAN_KIND_SET_HOME || !act_mask_same(work->act, work->have, action->to) ||
+        is_whole(work, work->have))
+        return 0;
+    if (fenced && (!action->original || act_mask_same(work->act, work->have, action->original)))
+        return 0;
+    r = fenced ? enter_fenced(work, task) : enter_member(work, task);
+    if (r == 0)
+        *ret = journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
+    return r;
+}
+
+int execute_look_up(Work *work, TaskKey task, bool *ret_ours)
+{
+    JournalProcess *entry = NULL;
+    int r;
+
+    *ret_ours = false;
+    if (!work->act->journal)
+        return 0;
+    r = lineage_entry(work->act, &work->process, task, work->have, &entry);
+    if (r == 0 && (!entry || entry->released_ticks > 0))
+        r = enter_as_is(work, task, &entry);
+    if (r < 0) {
+        work->act->statistics.n_journal_failures += r != -ENOMEM;
+        return r == -ENOMEM ? r : PLAN_OUTCOME_UNJOURNALLED;
+    }
+    *ret_ours = entry && entry->released_ticks == 0 && act_mask_ours(work->act, entry, task, work->have);
+    return 0;
+}
+
+/* The World's lease of a thread, whose mask is then its home and one more CPU. */
+static bool has_lease(const Work *work, TaskKey task)
+{
+    for (size_t i = 0; i < work->world->n_leases; i++) {
+        const TaskKey *key = &work->world->leases[i].task;
+
+        if (key->pid == task.pid && key->tid == task.tid && key->start_ticks == task.start_ticks)
+            return hwloc_bitmap_isincluded(work->action->to, work->have);
+    }
+    return false;
+}
+
+static int set_home_thread(Work *work, TaskKey task, size_t *n_changed)
+{
+    Act *act = work->act;
+    bool ours;
+    int r = act->ops->get_mask(act->context, task, work->have);
+
+    if (r != 0)
+        return execute_outcome(r);
+    r = execute_look_up(work, task, &ours);
+    if (r != 0)
+        return r;
+    if (act_mask_same(act, work->have, work->action->to)) {
+        /* A thread from outside that a fence keeps in shows the home as its mask, and would lose it with the fence. */
+        if (act->fences && fences_hold(act->fences, work->process.pid))
+            (void)act_set_mask(act, task, NULL, work->action->to);
+        note_home(work);
+        return PLAN_OUTCOME_DONE;
+    }
+    if (ours && has_lease(work, task))
+        return PLAN_OUTCOME_DONE;
+    if (!ours && !act_mask_same(act, work->have, work->action->from))
+        return PLAN_OUTCOME_FOREIGN;
+
+    r = change(work, task, ours, NULL);
+    *n_changed += r == PLAN_OUTCOME_DONE;
+    return r;
+}
+
+/* One pass. 0, -errno, or ACT_E_GONE and the like when the threads cannot be listed. */
+static int set_home_pass(Work *work, Tally *ret)
+{
+    CLEANUP_FREE TaskKey *threads = NULL;
+    Tally tally = {0};
+    size_t n = 0;
+    int r = work->act->ops->list_threads(work->act->context, work->process.pid, work->process.start_ticks,
+                                         &threads, &n);
+
+    if (r != 0)
+        return r;
+    for (size_t i = 0; i < n; i++) {
+        r = set_home_thread(work, threads[i], &tally.n_changed);
+        if (r < 0)
+            return r;
+        tally.n[r]++;
+    }
+    *ret = tally;
+    return 0;
+}
+
+PlanOutcome execute_tally_outcome(const Tally *tally)
+{
+    static const PlanOutcome order[] = {
+        PLAN_OUTCOME_UNJOURNALLED, PLAN_OUTCOME_RETRY,   PLAN_OUTCOME_SKIPPED,
+        PLAN_OUTCOME_DONE,         PLAN_OUTCOME_REFUSED, PLAN_OUTCOME_FOREIGN,
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+        if (tally->n[order[i]] > 0)
+            return order[i];
+    return PLAN_OUTCOME_GONE;
+}
+
+int execute_by_threads(Work *work, int (*step)(void *userdata, TaskKey task))
+{
+    const SliceThreads threads = {
+        .world = work->world, .action = work->action, .index = work->index, .step = step, .userdata = work};
+    Tally tally = {0};
+    int r;
+
+    if (!work->act->ops->changes)
+        return PLAN_OUTCOME_SKIPPED;
+    if (work->process.start_ticks != work->action->subject.start_ticks)
+        return PLAN_OUTCOME_GONE;
+    r = slice_threads(work->act, &threads, tally.n);
+    if (work->action->kind == PLAN_KIND_RELEASE)
+        work->act->statistics.n_left += tally.n[PLAN_OUTCOME_FOREIGN];
+    if (r < 0)
+        return r;
+    return r > 0 ? PLAN_OUTCOME_PARTLY : (int)execute_tally_outcome(&tally);
+}
+
+static int set_home_step(void *userdata, TaskKey task)
+{
+    size_t n = 0;
+
+    return set_home_thread(userdata, task, &n);
+}
+
+static int set_home(Work *work)
+{
+    Tally tally = {0};
+
+    if (slice_is_large(work->act, work->world, work->action))
+        return execute_by_threads(work, set_home_step);
+
+    if (work->action->subject.tid != 0) {
+        size_t n = 0;
+
+        return set_home_thread(work, work->action->subject, &n);
+    }
+    if (work->process.start_ticks != work->action->subject.start_ticks)
+        return PLAN_OUTCOME_GONE;
+
+    for (unsigned i = 0; i < ACT_PASSES_MAX; i++) {
+        int r = set_home_pass(work, &tally);
+
+        if (r != 0)
+            return execute_outcome(r);
+        if (tally.n_changed == 0 || tally.n[PLAN_OUTCOME_UNJOURNALLED] > 0)
+            return execute_tally_outcome(&tally);
+    }
+    return PLAN_OUTCOME_RETRY;
+}
+
+static int lend(Work *work)
+{
+    Act *act = work->act;
+    const PlanAction *action = work->action;
+    JournalPassage passage;
+    bool ours, narrow;
+    int r = act->ops->get_mask(act->context, action->subject, work->have);
+
+    if (r != 0)
+        return execute_outcome(r);
+    r = execute_look_up(work, action->subject, &ours);
+    if (r != 0)
+        return r;
+    if (ours && act_mask_same(act, work->have, action->to))
+        return PLAN_OUTCOME_DONE;
+    if (!act_mask_same(act, work->have, action->from))
+        return PLAN_OUTCOME_FOREIGN;
+
+    narrow = act->ops->changes && action->cpu.i >= 0 &&
+             hwloc_bitmap_isset(action->to, (unsigned)action->cpu.i) &&
+             passage_begin(act, &work->process, action->subject, action->cpu, &passage) == 0;
+    return change(work, action->subject, ours, narrow ? &passage : NULL);
+}
+
+static int recall(Work *work)
+{
+    Act *act = work->act;
+    bool ours;
+    int r = act->ops->get_mask(act->context, work->action->subject, work->have);
+
+    if (r != 0)
+        return execute_outcome(r);
+    if (!act->ops->changes)
+        return PLAN_OUTCOME_SKIPPED;
+    r = execute_look_up(work, work->action->subject, &ours);
+    if (r != 0)
+        return r;
+    if (!ours)
+        return PLAN_OUTCOME_FOREIGN;
+    if (act_mask_same(act, work->have, work->action->to))
+        return PLAN_OUTCOME_DONE;
+    return change(work, work->action->subject, true, NULL);
+}
+
+/* Nothing is written down: wherever a page lies, its content is the same to its process. */
+static int move_pages_of(Work *work)
+{
+    if (work->process.start_ticks != work->action->subject.start_ticks)
+        return PLAN_OUTCOME_GONE;
+    if (!work->act->ops->changes || !work->act->orders)
+        return PLAN_OUTCOME_SKIPPED;
+    return orders_give(work->act->orders, work->action);
+}
+
+/* Whether nothing cuts what the action is to give. */
+static bool is_admitted(const Work *work)
+{
+    const PlanAction *action = work->action;
+
+    return !work->act->fences || action->kind == PLAN_KIND_MOVE_PAGES ||
+           fences_admit(work->act->fences, work->process.pid,
+                        action->kind == PLAN_KIND_RELEASE ? NULL : action->to);
+}
+
+/* Whether it takes long and is put off: recalls and lends never are. Those that are gone through thread by thread have their share. */
+static bool must_wait(const Work *work)
+{
+    const PlanAction *action = work->action;
+
+    return (action->kind == PLAN_KIND_SET_HOME || action->kind == PLAN_KIND_RELEASE) &&
+           !slice_is_large(work->act, work->world, action) && slice_spent(work->act);
+}
+
+static int execute_action(Work *work)
+{
+    Act *act = work->act;
+    int r = act->ops->read_process(act->context, work->action->subject.pid, &work->process);
+
+    if (r != 0)
+        return execute_outcome(r);
+    if (!is_admitted(work))
+        return PLAN_OUTCOME_RETRY;
+    if (must_wait(work)) {
+        slice_leave(act);
+        return PLAN_OUTCOME_RETRY;
+    }
+    switch (work->action->kind) {
+    case PLAN_KIND_SET_HOME:
+        return set_home(work);
+    case PLAN_KIND_LEND:
+        return lend(work);
+    case PLAN_KIND_RECALL:
+        return recall(work);
+    case PLAN_KIND_RELEASE:
+        return release_action(work);
+    case PLAN_KIND_MOVE_PAGES:
+        return move_pages_of(work);
+    case PLAN_KIND_MAX:
+    case PLAN_KIND_INVALID:
+        break;
+    }
+    assert(false);
+    return PLAN_OUTCOME_REFUSED;
+}
+
+static bool is_release(const Plan *plan, size_t i)
+{
+    return i < plan->n_actions && plan->actions[i].kind == PLAN_KIND_RELEASE &&
+           plan->actions[i].subject.tid == 0 && !release_roams(&plan->actions[i]);
+}
+
+/* Releases follow each other in a plan; the search for children, which looks at every process there is, is made once for
+ * all of them. 0, or -ENOMEM. */
+static int execute_releases(Work *work, const Plan *plan, size_t first, size_t end, PlanOutcome *outcomes)
+{
+    int r, q;
+
+    r = restore_begin(work->act, work->world, &work->restore);
+    if (r < 0)
+        return r;
+    for (size_t i = first; i < end && r >= 0; i++) {
+        work->action = &plan->actions[i];
+        r = execute_action(work);
+        if (r >= 0)
+            outcomes[i] = (PlanOutcome)r;
+    }
+    q = restore_finish(&work->restore);
+    work->act->statistics.n_left += work->restore.n_left;
+    for (size_t i = first; i < end && q < 0; i++)
+        if (outcomes[i] == PLAN_OUTCOME_DONE)
+            outcomes[i] = PLAN_OUTCOME_RETRY;
+    return r == -ENOMEM || q == -ENOMEM ? -ENOMEM : 0;
+}
+
+static int execute(Work *work, const Plan *plan, PlanOutcome *outcomes)
+{
+    Act *act = work->act;
+    size_t end;
+    int r = 0;
+
+    /* Most ticks change nothing and ask about nobody's mask. */
+    if (plan->n_actions > 0 || (act->journal && act->journal->n_passages > 0))
+        act_refresh(act);
+    if (act->journal) {
+        passage_check(act);
+        r = act_follow_cpusets(act, work->world);
+    }
+    for (size_t i = 0; i < plan->n_actions && r >= 0; i = end) {
+        end = i;
+        while (act->journal && !act->slice.on && is_release(plan, end))
+            end++;
+        if (end > i) {
+            r = execute_releases(work, plan, i, end, outcomes);
+            continue;
+        }
+        end = i + 1;
+        work->action = &plan->actions[i];
+        work->index = i;
+        r = execute_action(work);
+        if (r >= 0)
+            outcomes[i] = (PlanOutcome)r;
+    }
+    if (r >= 0 && act->journal)
+        r = search_step(act, work->world);
+    if (act->journal && act_compact(act) < 0)
+        act->statistics.n_journal_failures++;
+    return MIN(r, 0);
+}
+
+int act_execute(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes)
+{
+    Work work = {.act = act, .world = world};
+    int r = -ENOMEM;
+
+    for (size_t i = 0; i < plan->n_actions; i++)
+        outcomes[i] = PLAN_OUTCOME_RETRY;
+    if (plan->n_actions > 0) { /* most ticks have none */
+        work.have = hwloc_bitmap_alloc();
+        work.scratch = hwloc_bitmap_alloc();
+    }
+    if (plan->n_actions == 0 || (work.have && work.scratch))
+        r = execute(&work, plan, outcomes);
+    for (size_t i = 0; i < plan->n_actions; i++)
+        act->statistics.n_outcome[outcomes[i]]++;
+    hwloc_bitmap_free(work.have);
+    hwloc_bitmap_free(work.scratch);
+    return r;
+}
+
+int act_execute_slice(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes)
+{
+    int r;
+
+    slice_begin(act, world, plan);
+    r = act_execute(act, world, plan, outcomes);
+    slice_end(act);
+    return r;
+}

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* sched_setaffinity(2) takes a bare task number, and numbers are reused. There is no such call on a pidfd, so
+ * the start time is read before and after: the first read keeps the change from hitting a successor, the
+ * second tells whether one slipped in between. That gap is some microseconds long, in which the kernel would
+ * have to hand out every other free number before it comes to this one again.
+ *
+ * The system calls are made directly: the C library's wrappers want a cpu_set_t, which ends at 1024 CPUs. */
+
+#include "act/masks/ops-affinity.h"
+
+#include "act/fence/place.h"
+#include "act/place.h"
+#include "base/parse.h"
+#include "base/root.h"
+#include "base/time.h"
+#include "kernel/procstat.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdalign.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+/* Some twenty entries. */
+#define WALK_BYTES 512U
+/* Some five hundred threads. */
+#define WALK_THREADS_BYTES 16384U
+
+/* A path for each of a dozen hierarchies, or 65,536 supplementary groups. */
+#define PLACE_TEXT_MAX (1U << 20)
+
+#define MASK_WORD_BITS (8U * sizeof(unsigned long))
+#define MASK_WORDS     ((PARSE_CPU_MAX + 1U) / MASK_WORD_BITS)
+
+static int context_root(void *context)
+{
+    return *(const int *)context;
+}
+
+ActResult affinity_result(int error)
+{
+    switch (error) {
+    case ESRCH:
+    case ENOENT:
+        return ACT_E_GONE;
+    case EAGAIN:
+    case EBUSY:
+    case EINTR:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+        return ACT_E_RETRY;
+    default: /* EPERM, EACCES and EINVAL; and whatever else a filter on system calls may answer */
+        return ACT_E_REFUSED;
+    }
+}
+
+static int read_stat(int root_fd, const char *path, ProcStat *ret)
+{
+    char text[PROCSTAT_TEXT_SIZE];
+    ssize_t n = root_read(root_fd, path, text, sizeof(text));
+
+    if (n < 0)
+        return affinity_result((int)-n);
+    /* An empty file is a task that went away between opening and reading. */
+    if (n == 0)
+        return ACT_E_GONE;
+    return procstat_parse(text, ret) < 0 ? ACT_E_RETRY : 0;
+}
+
+static int read_thread_stat(int root_fd, pid_t pid, pid_t tid, ProcStat *ret)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "proc/%d/task/%d/stat", pid, tid);
+    return read_stat(root_fd, path, ret);
+}
+
+static int check_identity(int root_fd, TaskKey task)
+{
+    ProcStat stat;
+    int r = read_thread_stat(root_fd, task.pid, task.tid, &stat);
+
+    if (r != 0)
+        return r;
+    return stat.start_ticks == task.start_ticks ? 0 : ACT_E_GONE;
+}
+
+static int read_cpus(void *context, const char *path, hwloc_bitmap_t ret)
+{
+    char text[4096];
+    ssize_t n = root_read(context_root(context), path, text, sizeof(text));
+
+    return n < 0 ? (int)n : parse_list(text, PARSE_CPU_MAX, ret);
+}
+
+int affinity_get_online(void *context, hwloc_bitmap_t ret)
+{
+    return read_cpus(context, "sys/devices/system/cpu/online", ret);
+}
+
+int affinity_get_isolated(void *context, hwloc_bitmap_t ret)
+{
+    return read_cpus(context, "sys/devices/system/cpu/isolated", ret);
+}
+
+int affinity_get_cpuset(void *context, pid_t pid, hwloc_bitmap_t ret)
+{
+    return fence_cpuset(context_root(context), pid, ret);
+}
+
+static int raw_get(pid_t tid, hwloc_bitmap_t ret)
+{
+    unsigned long words[MASK_WORDS] = {0};
+    long n = syscall(SYS_sched_getaffinity, tid, sizeof(words), words);
+
+    if (n < 0)
+        return affinity_result(errno);
+    return hwloc_bitmap_from_ulongs(ret, (unsigned)((size_t)n / sizeof(words[0])), words) < 0 ? -ENOMEM : 0;
+}
+
+static int raw_set(pid_t tid, hwloc_const_bitmap_t mask)
+{
+    unsigned long words[MASK_WORDS];
+
+    /* Bits beyond the kernel's CPUs are ignored by it, so the infinite mask needs no care. */
+    if (hwloc_bitmap_to_ulongs(mask, MASK_WORDS, words) < 0)
+        return -ENOMEM;
+    return syscall(SYS_sched_setaffinity, tid, sizeof(words), words) < 0 ? (int)affinity_result(errno) : 0;
+}
+
+int affinity_get_mask(void *context, TaskKey task, hwloc_bitmap_t ret)
+{
+    int r = raw_get(task.tid, ret);
+
+    /* One look at the start time is enough, if it comes last: who has the number now had it before, too. */
+    return r != 0 ? r : check_identity(context_root(context), task);
+}
+
+/* Whether the thread got less than `mask`, other than CPUs that are offline. */
+static int check_cut(void *context, pid_t tid, hwloc_const_bitmap_t mask)
+{
+    hwloc_bitmap_t have = hwloc_bitmap_alloc(), online = hwloc_bitmap_alloc();
+    int r = -ENOMEM;
+
+    if (!have || !online)
+        goto done;
+    r = raw_get(tid, have);
+    if (r != 0 || hwloc_bitmap_isincluded(mask, have))
+        goto done;
+    r = affinity_get_online(context, online);
+    if (r < 0)
+        goto done;
+    r = -ENOMEM;
+    if (hwloc_bitmap_and(online, online, mask) < 0)
+        goto done;
+    r = hwloc_bitmap_isincluded(online, have) ? 0 : ACT_E_CUT;
+done:
+    hwloc_bitmap_free(have);
+    hwloc_bitmap_free(online);
+    return r;
+}
+
+static int affinity_set_mask(void *context, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask)
+{
+    int r = check_identity(context_root(context), task), cut;
+
+    if (r != 0)
+        return r;
+    if (via) {
+        r = raw_set(task.tid, via);
+        if (r != 0)
+            return r;
+    }
+    r = raw_set(task.tid, mask);
+    if (r != 0)
+        return r;
+
+    cut = check_cut(context, task.tid, mask);
+    r = check_identity(context_root(context), task);
+    return r != 0 ? r : cut;
+}
+
+/* Opens a directory below the root and hands it to readdir(3). */
+static DIR *open_directory(int root_fd, const char *path)
+{
+    int fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir;
+
+    if (fd < 0)
+        return NULL;
+    dir = fdopendir(fd);
+    if (!dir)
+        (void)close(fd);
+    return dir;
+}
+
+static void closedir_p(DIR **dir)
+{
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+/* The next entry whose name is a task number: 1, 0 at the end, -errno. */
+static int next_number(DIR *dir, pid_t *ret)
+{
+    struct dirent *entry;
+    int32_t v = 0;
+
+    for (;;) {
+        errno = 0;
+        entry = readdir(dir);
+        if (!entry)
+            return -errno;
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && parse_i32(entry->d_name, &v) == 0) {
+            *ret = v;
+            return 1;
+        }
+    }
+}
+
+int affinity_list_threads(void *context, pid_t pid, uint64_t start_ticks, TaskKey **ret, size_t *ret_n)
+{
+    int root_fd = context_root(context), r;
+    CLEANUP(closedir_p) DIR *dir = NULL;
+    CLEANUP_FREE TaskKey *keys = NULL;
+    size_t n = 0, capacity = 0;
+    char path[64];
+    pid_t tid = 0;
+
+    r = check_identity(root_fd, (TaskKey){.pid = pid, .tid = pid, .start_ticks = start_ticks});
+    if (r != 0)
+        return r;
+    (void)snprintf(path, sizeof(path), "proc/%d/task", pid);
+    dir = open_directory(root_fd, path);
+    if (!dir)
+        return affinity_result(errno);
+
+    while ((r = next_number(dir, &tid)) > 0) {
+        ProcStat stat;
+
+        r = read_thread_stat(root_fd, pid, tid, &stat);
+        if (r == ACT_E_GONE)
+            continue;
+        if (r != 0)
+            return r;
+        if (!GROW(keys, capacity, n + 1))
+            return -ENOMEM;
+        keys[n++] = (TaskKey){.pid = pid, .tid = tid, .start_ticks = stat.start_ticks};
+    }
+    if (r < 0)
+        return affinity_result(-r);
+
+    *ret = TAKE_PTR(keys);
+    *ret_n = n;
+    return 0;
+}
+
+/* One thread met on a walk. 0, or what keeps it from being read. */
+static int walk_thread(int root_fd, pid_t tid, hwloc_bitmap_t have, const ActThreadWalk *walk)
+{
+    ProcStat stat = {0};
+    int r = raw_get(tid, have);
+
+    if (r == 0 && !walk->wants(walk->userdata, have))
+        return 0;
+    if (r == 0)
+        r = read_thread_stat(root_fd, walk->pid, tid, &stat);
+    if (r == 0)
+        walk->visit(walk->userdata, (TaskKey){.pid = walk->pid, .tid = tid, .start_ticks = stat.start_ticks});
+    return r == ACT_E_GONE ? 0 : r;
+}
+
+/* A bufferful at a time, which is not given back: the kernel knows where the next begins only as long as nobody seeks. */
+static int walk_on(int root_fd, hwloc_bitmap_t have, ActThreadWalk *walk)
+{
+    alignas(struct dirent64) char buf[WALK_THREADS_BYTES];
+    size_t n_met = 0;
+    int r = 0;
+
+    while (r == 0 && (walk->n_max == 0 || n_met < walk->n_max)) {
+        long n = syscall(SYS_getdents64, walk->fd, buf, sizeof(buf));
+
+        if (n <= 0) {
+            walk->more = false;
+            return n == 0 || errno == ENOENT ? 0 : affinity_result(errno);
+        }
+        for (long at = 0; at < n && r == 0;) {
+            const struct dirent64 *entry = (const struct dirent64 *)(const void *)(buf + at);
+            int32_t tid = 0;
+
+            if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && parse_i32(entry->d_name, &tid) == 0)
+                r = walk_thread(root_fd, tid, have, walk);
+            n_met++;
+            at += entry->d_reclen;
+        }
+    }
+    return r;
+}
+
+static int walk_begin(int root_fd, ActThreadWalk *walk)
+{
+    char path[64];
+    int r = check_identity(root_fd,
+                           (TaskKey){.pid = walk->pid, .tid = walk->pid, .start_ticks = walk->start_ticks});
+
+    if (r != 0)
+        return r;
+    (void)snprintf(path, sizeof(path), "proc/%d/task", walk->pid);
+    walk->fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return walk->fd < 0 ? (int)affinity_result(errno) : 0;
+}
+
+/* The mask is asked for first, as in affinity_walk(). */
+int affinity_walk_threads(void *context, ActThreadWalk *walk)
+{
+    int root_fd = context_root(context);
+    hwloc_bitmap_t have = hwloc_bitmap_alloc();
+    int r = have ? 0 : -ENOMEM;
+
+    walk->more = false;
+    if (r == 0 && walk->fd < 0)
+        r = walk_begin(root_fd, walk);
+    if (r == 0) {
+        walk->more = true;
+        r = walk_on(root_fd, have, walk);
+    }
+    hwloc_bitmap_free(have);
+    if (r != 0 || !walk->more) {
+        walk->more = false;
+        close_p(&walk->fd);
+        walk->fd = -1;
+    }
+    return r;
+}
+
+static ActProcess from_stat(pid_t pid, const ProcStat *stat)
+{
+    return (ActProcess){
+        .pid = pid,
+        .parent = stat->ppid,
+        .pgrp = stat->pgrp,
+        .session = stat->session,
+        .start_ticks = stat->start_ticks,
+        /* The first thread may end before the others. */
+        .ended = (stat->state == 'Z' || stat->state == 'X') && stat->num_threads <= 1,
+    };
+}
+
+static int compare_processes(const void *a, const void *b)
+{
+    const ActProcess *x = a, *y = b;
+
+    return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static int read_number(int root_fd, pid_t pid, ProcStat *ret)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "proc/%d/stat", pid);
+    return read_stat(root_fd, path, ret);
+}
+
+int affinity_list_processes(void *context, ActProcess **ret, size_t *ret_n)
+{
+    int root_fd = context_root(context), r;
+    CLEANUP(closedir_p) DIR *dir = open_directory(root_fd, "proc");
+    CLEANUP_FREE ActProcess *processes = NULL;
+    size_t n = 0, capacity = 0;
+    pid_t pid = 0;
+
+    if (!dir)
+        return -errno;
+    while ((r = next_number(dir, &pid)) > 0) {
+        ProcStat stat = {0};
+
+        /* What cannot be read cannot be judged, and so is left alone. */
+        if (read_number(root_fd, pid, &stat) != 0 || (stat.flags & PROCSTAT_FLAG_KTHREAD))
+            continue;
+        if (!GROW(processes, capacity, n + 1))
+            return -ENOMEM;
+        processes[n++] = from_stat(pid, &stat);
+    }
+    if (r < 0)
+        return r;
+
+    if (n > 0)
+        qsort(processes, n, sizeof(*processes), compare_processes);
+    *ret = TAKE_PTR(processes);
+    *ret_n = n;
+    return 0;
+}
+
+/* One process met on a walk. */
+static void walk_one(int root_fd, pid_t pid, hwloc_bitmap_t have, ActWalk *walk)
+{
+    ProcStat stat = {0};
+    int r = raw_get(pid, have);
+
+    if (r == 0 && !walk->wants(walk->userdata, have))
+        return;
+    r = r == 0 ? read_number(root_fd, pid, &stat) : r;
+    walk->n_gone += r == ACT_E_GONE;
+    if (r == 0 && !(stat.flags & PROCSTAT_FLAG_KTHREAD)) {
+        ActProcess process = from_stat(pid, &stat);
+
+        walk->visit(walk->userdata, &process);
+    }
+}
+
+/* The mask is asked for first: that is one system call of less than a microsecond, where stat takes ten, and
+ * nearly all processes are of no interest. The directory is read in bits: readdir(3) fetches a thousand
+ * entries at a time, and making these takes the kernel longer than some of the processes live. A successor
+ * has a higher number than its parent and so is still ahead, unless the numbers begin anew. */
+int affinity_walk(void *context, ActWalk *walk)
+{
+    CLEANUP_CLOSE int fd = openat(context_root(context), "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    alignas(struct dirent64) char buf[WALK_BYTES];
+    hwloc_bitmap_t have;
+    long n;
+
+    if (fd < 0)
+        return -errno;
+    have = hwloc_bitmap_alloc();
+    if (!have)
+        return -ENOMEM;
+    walk->n_gone = 0;
+    while ((n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0)
+        for (long at = 0; at < n;) {
+            const struct dirent64 *entry = (const struct dirent64 *)(const void *)(buf + at);
+            int32_t pid = 0;
+
+            if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && parse_i32(entry->d_name, &pid) == 0)
+                walk_one(context_root(context), pid, have, walk);
+            at += entry->d_reclen;
+        }
+    hwloc_bitmap_free(have);
+    return n < 0 ? -errno : 0;
+}
+
+/* As a thread: what /proc/PID/stat says besides are sums over all threads, 0.3 us for each of them. */
+int affinity_read_process(void *context, pid_t pid, ActProcess *ret)
+{
+    ProcStat stat;
+    int r = read_thread_stat(context_root(context), pid, pid, &stat);
+
+    if (r == 0)
+        *ret = from_stat(pid, &stat);
+    return r;
+}
+
+uint64_t affinity_get_place(void *context, pid_t pid)
+{
+    CLEANUP_FREE char *text = NULL;
+    size_t len;
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "proc/%d/cgroup", pid);
+    return root_read_alloc(context_root(context), path, PLACE_TEXT_MAX, &text, &len) == 0
+               ? place_of_cgroups(text)
+               : ACT_PLACE_UNKNOWN;
+}
+
+bool affinity_is_first(void *context, pid_t pid)
+{
+    CLEANUP_FREE char *text = NULL;
+    size_t len;
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "proc/%d/status", pid);
+    return root_read_alloc(context_root(context), path, PLACE_TEXT_MAX, &text, &len) == 0 &&
+           place_is_first(text);
+}
+
+int affinity_birth_mark(void *context, ActBirthMark *ret)
+{
+    char text[256];
+    const char *last;
+    struct timespec ts;
+    ssize_t n = root_read(context_root(context), "proc/loadavg", text, sizeof(text));
+    long hz = sysconf(_SC_CLK_TCK);
+    int32_t number;
+
+    if (n < 0)
+        return (int)n;
+    last = strrchr(text, ' ');
+    text[strcspn(text, "\n")] = '\0';
+    if (!last || parse_i32(last, &number) < 0 || number < 0)
+        return -EBADMSG;
+    if (hz <= 0 || clock_gettime(CLOCK_BOOTTIME, &ts) < 0)
+        return -EOPNOTSUPP;
+
+    ret->ticks = (uint64_t)ts.tv_sec * (uint64_t)hz + (uint64_t)ts.tv_nsec / (NSEC_PER_SEC / (uint64_t)hz);
+    ret->last = number;
+    return 0;
+}
+
+int affinity_may_fork(void *context, TaskKey task, ActFork *ret, uint64_t *ret_ticks)
+{
+    ProcStat stat = {0};
+    int r = read_thread_stat(context_root(context), task.pid, task.tid, &stat);
+
+    if (r == 0 && stat.start_ticks != task.start_ticks)
+        r = ACT_E_GONE;
+    if (r != 0)
+        return r;
+    /* Who exits does not fork any more, and may wait for the same locks. */
+    if (stat.flags & PROCSTAT_FLAG_EXITING)
+        *ret = ACT_FORK_NO;
+    else
+        *ret = stat.state == 'R' ? ACT_FORK_RUNNING : stat.state == 'D' ? ACT_FORK_BLOCKED : ACT_FORK_NO;
+    *ret_ticks = stat.utime_ticks + stat.stime_ticks;
+    return 0;
+}
+
+const ActOps act_ops_affinity = {
+    .name = "affinity",
+    .changes = true,
+    .get_online = affinity_get_online,
+    .get_isolated = affinity_get_isolated,
+    .get_cpuset = affinity_get_cpuset,
+    .get_mask = affinity_get_mask,
+    .set_mask = affinity_set_mask,
+    .list_threads = affinity_list_threads,
+    .walk_threads = affinity_walk_threads,
+    .list_processes = affinity_list_processes,
+    .walk = affinity_walk,
+    .read_process = affinity_read_process,
+    .get_place = affinity_get_place,
+    .is_first = affinity_is_first,
+    .birth_mark = affinity_birth_mark,
+    .may_fork = affinity_may_fork,
+};

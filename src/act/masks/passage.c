@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A thread whose mask grows by an idle CPU stays where it is; it may be long before the kernel's balancer moves it. So it
+ * is first narrowed to that CPU, which moves it at once, and then widened. Between the two calls lie some microseconds (more
+ * when this process is preempted there), and a fork or clone in between copies the narrow mask: with a program that
+ * forks 5,000 times a second, once in some twenty lends. Such a child would be stuck on one CPU and would look pinned by
+ * its user.
+ *
+ *   narrow {cpu}        wide again               next tick, 20 ms later or more
+ *   ----+-------------------+----------------------------+------------------->
+ *   "narrow last=L" first   "settled"                    tasks L+1..M are looked at: "checked"
+ *
+ * Task numbers are handed out in ascending order, so everything born since then has a number after the last one given
+ * out before. The look waits for two ticks of the clock, because a child copies the mask some time before it gets its
+ * number. It is cheap: a dead number costs one failed open, and a busy machine gives out some hundred numbers between
+ * two of our ticks.
+ *
+ * After a crash in between, the lines tell the next process what to look for; see act_mask_ours(). A container that fakes
+ * /proc/loadavg makes us look at the wrong numbers; then such a child keeps its single CPU. */
+
+#include "act/masks/passage.h"
+
+#include "act/undo/lineage.h"
+
+#define NUMBERS_MAX    4096 /* looked at in one check; those born in the passage itself come first */
+#define FIRST_AGAIN    300  /* the kernel's RESERVED_PIDS: where numbers go on after the largest */
+#define SETTLING_TICKS 2U
+
+int passage_begin(Act *act, const ActProcess *process, TaskKey task, CpuIx cpu, JournalPassage *ret)
+{
+    JournalPassage passage = {
+        .pid = process->pid,
+        .tid = task.tid,
+        .start_ticks = process->start_ticks,
+        .born_ticks = task.start_ticks,
+        .cpu = cpu,
+    };
+    int r = act->ops->birth_mark(act->context, &passage.before);
+
+    if (r == 0)
+        *ret = passage;
+    return r;
+}
+
+static bool is_single(hwloc_const_bitmap_t mask, CpuIx cpu)
+{
+    return hwloc_bitmap_weight(mask) == 1 && hwloc_bitmap_first(mask) == cpu.i;
+}
+
+static bool is_narrow(Act *act, TaskKey task, CpuIx cpu)
+{
+    hwloc_bitmap_t have = hwloc_bitmap_alloc();
+    bool narrow = have && act->ops->get_mask(act->context, task, have) == 0 && is_single(have, cpu);
+
+    hwloc_bitmap_free(have);
+    return narrow;
+}
+
+void passage_end(Act *act, TaskKey task, CpuIx cpu)
+{
+    Journal *journal = act->journal;
+
+    if (is_narrow(act, task, cpu) || journal_note_settled(journal) == 0)
+        return;
+    act->statistics.n_journal_failures++;
+    if (journal->n_passages > 0)
+        journal->passages[journal->n_passages - 1].settled = true;
+}
+
+/* What the thread in passage has now is what its child would have, born a moment later. */
+static int widen(Act *act, const JournalPassage *passage, const JournalProcess *entry, TaskKey child,
+                 hwloc_bitmap_t scratch)
+{
+    TaskKey parent = {.pid = passage->pid, .tid = passage->tid, .start_ticks = passage->born_ticks};
+
+    if (act->ops->get_mask(act->context, parent, scratch) == 0 && act_mask_ours(act, entry, parent, scratch))
+        return act_set_mask(act, child, NULL, scratch);
+    return act_set_original(act, child, entry->original);
+}
+
+static bool is_thread_of(Act *act, pid_t pid, TaskKey task, hwloc_bitmap_t scratch)
+{
+    task.pid = pid;
+    return act->ops->get_mask(act->context, task, scratch) == 0;
+}
+
+static void check_number(Act *act, pid_t number, hwloc_bitmap_t have, hwloc_bitmap_t scratch)
+{
+    const Lineage ask = {0};
+    ActProcess born;
+    TaskKey task;
+
+    if (act->ops->read_process(act->context, number, &born) != 0)
+        return;
+    task = (TaskKey){.pid = number, .tid = number, .start_ticks = born.start_ticks};
+    if (act->ops->get_mask(act->context, task, have) != 0 || hwloc_bitmap_weight(have) != 1)
+        return;
+
+    for (size_t i = 0; i < act->journal->n_passages; i++) {
+        const JournalPassage *passage = &act->journal->passages[i];
+        const JournalProcess *entry = journal_process(act->journal, passage->pid, passage->start_ticks);
+        bool related;
+
+        if (!entry || passage->tid == number || !is_single(have, passage->cpu) ||
+            task.start_ticks + 1 < passage->before.ticks)
+            continue;
+        related = is_thread_of(act, passage->pid, task, scratch) ||
+                  lineage_find(act, &ask, &born, task, have) != NULL;
+        if (related) {
+            (void)widen(act, passage, entry, task, scratch);
+            return;
+        }
+    }
+}
+
+static void check_numbers(Act *act, pid_t first, pid_t last, hwloc_bitmap_t have, hwloc_bitmap_t scratch)
+{
+    for (pid_t number = first; number <= last && number - first < NUMBERS_MAX; number++)
+        check_number(act, number, have, scratch);
+}
+
+static void check_since(Act *act, pid_t last, pid_t now, hwloc_bitmap_t have, hwloc_bitmap_t scratch)
+{
+    if (now >= last) {
+        check_numbers(act, last + 1, now, have, scratch);
+    } else { /* went round */
+        check_numbers(act, last + 1, INT32_MAX, have, scratch);
+        check_numbers(act, FIRST_AGAIN, now, have, scratch);
+    }
+}
+
+/* All is looked at. Only a thread that is still narrow stays on the list. */
+static void finish_check(Act *act, ActBirthMark now)
+{
+    Journal *journal = act->journal;
+
+    for (size_t i = 0; i < journal->n_passages; i++) {
+        JournalPassage *passage = &journal->passages[i];
+        TaskKey task = {.pid = passage->pid, .tid = passage->tid, .start_ticks = passage->born_ticks};
+
+        passage->before = now;
+        if (!passage->settled)
+            passage->settled = !is_narrow(act, task, passage->cpu);
+    }
+    if (journal_note_checked(journal) < 0) {
+        act->statistics.n_journal_failures++;
+        journal_drop_settled(journal);
+    }
+}
+
+void passage_check(Act *act)
+{
+    const Journal *journal = act->journal;
+    hwloc_bitmap_t have, scratch;
+    ActBirthMark now;
+
+    if (journal->n_passages == 0 || act->ops->birth_mark(act->context, &now) != 0 ||
+        now.ticks < journal->passages[journal->n_passages - 1].before.ticks + SETTLING_TICKS)
+        return;
+
+    have = hwloc_bitmap_alloc();
+    scratch = hwloc_bitmap_alloc();
+    if (have && scratch) {
+        check_since(act, journal->passages[0].before.last, now.last, have, scratch);
+        finish_check(act, now);
+    }
+    hwloc_bitmap_free(have);
+    hwloc_bitmap_free(scratch);
+}

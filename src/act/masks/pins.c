@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A user may have pinned a thread to the very CPUs that are to be its home. Nothing is to be done to it then, but it must be
+ * written down all the same: when everything is put back its mask would look like one of ours and be widened.
+ *
+ * This is told apart once, before any thread of its process gets that mask from us: from then on, a thread that has it may
+ * be one that was born of another. The lines of all such threads go in front of the line of the mask, in one write, so that
+ * no crash comes between.
+ *
+ *     process pid=100 ... original=0-7       thread 100 had all CPUs
+ *     thread pid=100 ... tid=102 original=0-3
+ *     mask pid=100 ... mask=0-3              from here on 0-3 is ours, but for thread 102
+ *
+ * Which threads these may be is known from the last look at them (World), and each is asked again: most processes have none,
+ * and asking all threads of one with ten thousand takes a tenth of a second. What this does badly: a thread pinned to the
+ * home between that look and this moment is taken for ours, and so are children of a thread that is pinned so. */
+
+#include "act/masks/pins.h"
+
+static const Process *find(const World *world, const ActProcess *process)
+{
+    const Process *known = world ? act_world_process(world, process->pid) : NULL;
+
+    return known && known->start_ticks == process->start_ticks ? known : NULL;
+}
+
+/* What the process that is given a mask is found to have. */
+typedef struct Found {
+    TaskKey *own; /* threads that have it already */
+    size_t n_own, capacity;
+    TaskKey other; /* one that has another; tid 0: none yet */
+    hwloc_bitmap_t mask;
+} Found;
+
+static void found_done(Found *found)
+{
+    free(found->own);
+    hwloc_bitmap_free(found->mask);
+}
+
+static int look_at(Act *act, TaskKey task, hwloc_const_bitmap_t mask, hwloc_bitmap_t have, Found *found)
+{
+    if (act->ops->get_mask(act->context, task, have) != 0)
+        return 0;
+    if (!act_mask_same(act, have, mask)) {
+        found->other = task;
+        return hwloc_bitmap_copy(found->mask, have) < 0 ? -ENOMEM : 0;
+    }
+    if (!GROW(found->own, found->capacity, found->n_own + 1))
+        return -ENOMEM;
+    found->own[found->n_own++] = task;
+    return 0;
+}
+
+/* All threads but `besides` that have `mask`, and the first that has another one. */
+static int look(Act *act, const World *world, const ActProcess *process, TaskKey besides,
+                hwloc_const_bitmap_t mask, Found *found)
+{
+    const Process *known = find(world, process);
+    hwloc_bitmap_t have = hwloc_bitmap_alloc();
+    size_t n = 0, first = known ? world_process_tasks(world, known, &n) : 0;
+    int r = 0;
+
+    found->mask = hwloc_bitmap_alloc();
+    if (!have || !found->mask)
+        r = -ENOMEM;
+    for (size_t i = first; r == 0 && i < first + n; i++) {
+        const Task *task = &world->tasks[i];
+        TaskKey key = {.pid = process->pid, .tid = task->tid, .start_ticks = task->start_ticks};
+        bool same = task->allowed && act_mask_same(act, task->allowed, mask);
+
+        if (!task->gone && task->tid != besides.tid && (same || found->other.tid == 0))
+            r = look_at(act, key, mask, have, found);
+    }
+    hwloc_bitmap_free(have);
+    return r;
+}
+
+/* Whether the mask is all that the process may use: then it is nobody's choice. */
+static bool is_whole(Act *act, const Process *known, hwloc_const_bitmap_t mask)
+{
+    return hwloc_bitmap_isincluded(act->online, mask) ||
+           (known && known->cpuset && hwloc_bitmap_isincluded(known->cpuset, mask));
+}
+
+int pins_note_change(Act *act, const World *world, JournalChange *change)
+{
+    const JournalProcess *entry =
+        journal_process(act->journal, change->process.pid, change->process.start_ticks);
+    CLEANUP(found_done) Found found = {.other = {.tid = -1}}; /* not asked for */
+    int r = 0;
+
+    if ((!entry || entry->released_ticks > 0 || !journal_is_applied(entry, change->mask)) &&
+        !is_whole(act, find(world, &change->process), change->mask))
+        r = look(act, world, &change->process, change->task, change->mask, &found);
+    if (r < 0)
+        return r;
+    change->own = found.own;
+    change->n_own = found.n_own;
+    r = act_note_change(act, change);
+    change->own = NULL;
+    change->n_own = 0;
+    return r;
+}
+
+/* The entry of a process is about its other threads, if there are some: those are what later ones will be born of. */
+int pins_note(Act *act, const World *world, const ActProcess *process, TaskKey task,
+              hwloc_const_bitmap_t mask)
+{
+    CLEANUP(found_done) Found found = {0};
+    JournalChange change = {.process = *process, .task = task, .original = {.mask = mask}, .mask = mask};
+    int r = look(act, world, process, task, mask, &found);
+
+    if (r == 0 && !GROW(found.own, found.capacity, found.n_own + 1))
+        r = -ENOMEM;
+    if (r < 0)
+        return r;
+    found.own[found.n_own++] = task;
+    if (found.other.tid > 0) {
+        change.task = found.other;
+        change.original =
+            (JournalOriginal){.mask = found.mask, .whole = is_whole(act, find(world, process), found.mask)};
+    }
+    change.own = found.own;
+    change.n_own = found.other.tid > 0 ? found.n_own : 0;
+    return act_note_change(act, &change);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A process of a hundred thousand threads takes seconds to be placed, and meanwhile others wait for a tick and clients for an answer.
+ * So a tick does of it what it can spare the time for. What is left is not kept here: the World says of which threads the mask is not
+ * what it is to be, so the next plan has the same action again, or another one if that is right by then. A stop, a release or a crash in
+ * between finds in the journal what was done so far, and nothing else was.
+ *
+ * The threads are those of the World and not of the task directory: listing these takes longer than a tick, and the next discovery
+ * brings those that were born meanwhile. Several large processes share a slice, so that one whose threads are born as fast as they
+ * are placed keeps nobody waiting. A thread that fails is not tried first the next time.
+ *
+ * Example: 25,000 threads, 70 us each. A slice of 30 ms does 430 of them, so 58 ticks place them, six seconds at FastTickSec=100ms. */
+
+#include "act/masks/slice.h"
+
+#include "base/time.h"
+
+static const Process *subject(const World *world, const PlanAction *action)
+{
+    const Process *process = act_world_process(world, action->subject.pid);
+
+    return process && process->start_ticks == action->subject.start_ticks ? process : NULL;
+}
+
+bool slice_is_large(const Act *act, const World *world, const PlanAction *action)
+{
+    const Process *process;
+    size_t n;
+
+    if (!act->slice.on || action->subject.tid != 0 ||
+        (action->kind != PLAN_KIND_SET_HOME && action->kind != PLAN_KIND_RELEASE))
+        return false;
+    process = subject(world, action);
+    if (!process)
+        return false;
+    (void)world_process_tasks(world, process, &n);
+    return n > ACT_SLICE_LARGE || (n > 0 && process->n_threads > ACT_SLICE_LARGE);
+}
+
+void slice_begin(Act *act, const World *world, const Plan *plan)
+{
+    ActSlice *slice = &act->slice;
+
+    slice->on = true;
+    slice->unfinished = false;
+    slice->until_usec = MAX(world->now_usec + ACT_SLICE_TICK_USEC, time_now_usec() + ACT_SLICE_USEC);
+    slice->n_threads = slice->n_large = slice->n_parts = 0;
+    for (size_t i = 0; i < plan->n_actions; i++)
+        slice->n_large += slice_is_large(act, world, &plan->actions[i]);
+}
+
+void slice_end(Act *act)
+{
+    ActSlice *slice = &act->slice;
+
+    slice->on = false;
+    act->statistics.n_slices += slice->unfinished;
+    act->statistics.slice_threads_max = MAX(act->statistics.slice_threads_max, (uint64_t)slice->n_threads);
+}
+
+void slice_leave(Act *act)
+{
+    act->slice.unfinished = true;
+}
+
+bool slice_spent(Act *act)
+{
+    return act->slice.on &&
+           (act->slice.n_threads >= ACT_SLICE_THREADS || time_now_usec() >= act->slice.until_usec);
+}
+
+/* Whether the action is for this thread; see home_covers() of plan/commit.c for the homes. */
+static bool is_meant(const PlanAction *action, const Task *task)
+{
+    if (task->gone)
+        return false;
+    if (action->kind == PLAN_KIND_RELEASE)
+        return task->original;
+    return task->lease < 0 && ((task->allowed == action->from && action->from != action->to) ||
+                               (task->allowed == action->to && !task->original));
+}
+
+/* What this action may take of what is left: as much as each of those that come after it. */
+typedef struct Share {
+    size_t n_threads; /* as slice->n_threads may become */
+    uint64_t until_usec;
+} Share;
+
+static Share take_share(ActSlice *slice)
+{
+    size_t n_left = ACT_SLICE_THREADS - MIN(slice->n_threads, (size_t)ACT_SLICE_THREADS);
+    size_t n = MAX(slice->n_large, (size_t)1);
+    uint64_t now = time_now_usec();
+
+    slice->n_large = n - 1;
+    return (Share){
+        .n_threads = slice->n_threads + (n_left + n - 1) / n,
+        .until_usec = now + (slice->until_usec - MIN(now, slice->until_usec)) / n,
+    };
+}
+
+/* Where to begin among the tasks: behind the last one of the slice before, if it was of this process. */
+static size_t first_of(const ActSlice *slice, const PlanAction *action, const Task *tasks, size_t n)
+{
+    size_t first = 0;
+
+    if (slice->last.pid != action->subject.pid)
+        return 0;
+    while (first < n && tasks[first].tid <= slice->last.tid)
+        first++;
+    return first % n;
+}
+
+static int note(ActSlice *slice, const SliceThreads *threads, TaskKey task, int outcome)
+{
+    if (!GROW(slice->parts, slice->parts_capacity, slice->n_parts + 1))
+        return -ENOMEM;
+    slice->parts[slice->n_parts++] =
+        (PlanPart){.action = threads->index, .task = task, .outcome = (PlanOutcome)outcome};
+    slice->last = task;
+    return 0;
+}
+
+int slice_threads(Act *act, const SliceThreads *threads, size_t *n)
+{
+    ActSlice *slice = &act->slice;
+    const Process *process = subject(threads->world, threads->action);
+    Share share = take_share(slice);
+    size_t n_tasks, at = world_process_tasks(threads->world, process, &n_tasks);
+    const Task *tasks = &threads->world->tasks[at];
+    size_t first = first_of(slice, threads->action, tasks, n_tasks);
+    bool began = false;
+
+    for (size_t i = 0; i < n_tasks; i++) {
+        const Task *task = &tasks[(first + i) % n_tasks];
+        TaskKey key = {.pid = process->pid, .tid = task->tid, .start_ticks = task->start_ticks};
+        int r;
+
+        if (!is_meant(threads->action, task))
+            continue;
+        /* At least one, however short the share: or nothing would ever be done on a machine that is slow enough. */
+        if (slice->n_threads >= share.n_threads || (began && time_now_usec() >= share.until_usec)) {
+            slice_leave(act);
+            return 1;
+        }
+        began = true;
+        slice->n_threads++;
+        r = threads->step(threads->userdata, key);
+        if (r < 0)
+            return r;
+        n[r]++;
+        r = note(slice, threads, key, r);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+const PlanPart *act_parts(const Act *act, size_t *ret_n)
+{
+    *ret_n = act->slice.n_parts;
+    return act->slice.parts;
+}
+
+bool act_unfinished(const Act *act)
+{
+    return act->slice.unfinished;
+}

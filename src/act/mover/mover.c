@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Orders, and the threads that carry them out.
+ *
+ *     submit --> job --> a part for each node --> the queue of the node --> one of its workers:
+ *                 |        |                         ^   ^                  a step of the part's walk
+ *                 |        `-- parts to help it -----'   `-- more to do ------'         |
+ *                 |            if there is enough to do                                 |
+ *                 `<---------------------- when all parts are over ---------------------'
+ *                 |
+ *                 `--> finished jobs --> collect
+ *
+ * One lock guards everything but what a worker has in hand: its walk and its WalkNode; what walks share, and the gate
+ * of a node, have their own. Steps take turns, so that a small order does not wait for a large one. A worker that hangs in the kernel cannot be ended: it is given up, and
+ * keeps the job it was at and the mover itself (n_ref) alive until it comes back, or for ever. */
+
+#include "act/mover/internal.h"
+#include "base/time.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <utlist.h>
+
+/* What the largest machines of today have in one mapping; only what is larger than the machine, too, is refused. */
+#define VAST_BYTES_MIN (UINT64_C(1) << 40)
+
+const char *const mover_reason_names[] = {
+    [MOVER_REASON_FILE] = "file",
+    [MOVER_REASON_HUGETLB] = "hugetlb",
+    [MOVER_REASON_DEVICE] = "device",
+    [MOVER_REASON_VAST] = "vast",
+    [MOVER_REASON_FOREIGN] = "foreign",
+    [MOVER_REASON_SHARED] = "shared",
+    [MOVER_REASON_BUSY] = "busy",
+    [MOVER_REASON_NO_MEMORY] = "no-memory",
+    [MOVER_REASON_HEADROOM] = "headroom",
+    [MOVER_REASON_OTHER] = "other",
+    [MOVER_REASON_MAX] = NULL,
+};
+
+const char *const mover_outcome_names[] = {
+    [MOVER_DONE] = "done",     [MOVER_NO_ROOM] = "no-room",     [MOVER_OUTSIDE] = "outside",
+    [MOVER_DENIED] = "denied", [MOVER_CANCELLED] = "cancelled", [MOVER_GONE] = "gone",
+    [MOVER_HUNG] = "hung",     [MOVER_FAILED] = "failed",       [MOVER_OUTCOME_MAX] = NULL,
+};
+
+static uint64_t memory_of(const Topology *topology)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        sum += topology->nodes[i].memory_bytes;
+    return sum;
+}
+
+/* How many threads may move to a node on its CPUs: what its target leaves idle while it waits for its memory is at most a few CPUs, so
+ * half of them, but two if there are two. */
+static uint32_t count_lanes(const Topology *topology, uint32_t node)
+{
+    int n = hwloc_bitmap_weight(topology->nodes[node].cpus);
+
+    return (uint32_t)CLAMP(MAX(n / 2, MIN(n, 2)), 1, (int)MOVER_LANES_MAX);
+}
+
+static int make_seats(Mover *mover)
+{
+    int r = 0;
+
+    mover->seats = calloc(mover->topology->n_nodes, sizeof(*mover->seats));
+    if (!mover->seats)
+        return -ENOMEM;
+    mover->n_seats = mover->topology->n_nodes;
+    for (uint32_t i = 0; i < mover->n_seats; i++) {
+        mover->seats[i].n_own = count_lanes(mover->topology, i);
+        mover_cond_init(&mover->seats[i].work);
+        mover_gate_init(&mover->seats[i].gate);
+        mover->seats[i].cpus = hwloc_bitmap_dup(mover->topology->nodes[i].cpus);
+        if (!mover->seats[i].cpus)
+            r = -ENOMEM;
+    }
+    return r;
+}
+
+static int open_descriptors(Mover *mover, const MoverOps *ops, int root_fd)
+{
+    if (!ops) {
+        mover->root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0);
+        if (mover->root_fd < 0)
+            return -errno;
+    }
+    mover->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return mover->event_fd < 0 ? -errno : 0;
+}
+
+int mover_new(const MoverOps *ops, void *context, int root_fd, Topology *topology, Mover **ret)
+{
+    Mover *mover;
+    int r;
+
+    if (topology->rehearsal != 0)
+        return -EOPNOTSUPP;
+    mover = calloc(1, sizeof(*mover));
+    if (!mover)
+        return -ENOMEM;
+    mover->n_ref = 1;
+    mover->topology = topology_ref(topology);
+    mover->root_fd = mover->event_fd = -1;
+    mover->ops = ops ? ops : &mover_ops_kernel;
+    mover->context = ops ? context : &mover->root_fd;
+    mover->vast_bytes = MAX(memory_of(topology), VAST_BYTES_MIN);
+    (void)pthread_mutex_init(&mover->lock, NULL);
+    mover_cond_init(&mover->left);
+    r = make_seats(mover);
+    if (r == 0)
+        r = open_descriptors(mover, ops, root_fd);
+    if (r == 0)
+        r = mover->ops->memory_device(mover->context, &mover->memory_device);
+    if (r < 0) {
+        mover_free(mover);
+        return r;
+    }
+    *ret = mover;
+    return 0;
+}
+
+/* Waits for a thread until the time is up, and from then on for none that is at something. */
+static void end_worker(Mover *mover, MoverWorker *worker, const struct timespec *until, bool *late)
+{
+    while (!worker->left && !*late)
+        *late = pthread_cond_timedwait(&mover->left, &mover->lock, until) != 0;
+    if (!worker->left && worker->part) {
+        mover_worker_give_up(mover, worker);
+        return;
+    }
+    /* Done, or just waking up: nothing it waits for but the lock. */
+    (void)pthread_mutex_unlock(&mover->lock);
+    (void)pthread_join(worker->thread, NULL);
+    (void)pthread_mutex_lock(&mover->lock);
+    mover_worker_free(worker);
+}
+
+static void end_threads(Mover *mover)
+{
+    uint64_t end = time_now_usec() + MOVER_END_USEC;
+    const struct timespec until = {
+        .tv_sec = (time_t)(end / USEC_PER_SEC),
+        .tv_nsec = (long)(end % USEC_PER_SEC * NSEC_PER_USEC),
+    };
+    bool late = false;
+
+    mover->ending = true;
+    for (uint32_t i = 0; i < mover->n_seats; i++) {
+        (void)pthread_cond_broadcast(&mover->seats[i].work);
+        for (uint32_t k = 0; k < MOVER_LANES_MAX; k++)
+            if (mover->seats[i].workers[k])
+                (void)pthread_cond_signal(&mover->seats[i].workers[k]->wake);
+    }
+    for (uint32_t i = 0; i < mover->n_seats; i++)
+        for (uint32_t k = 0; k < MOVER_LANES_MAX; k++)
+            if (mover->seats[i].workers[k])
+                end_worker(mover, TAKE_PTR(mover->seats[i].workers[k]), &until, &late);
+}
+
+static void free_jobs(MoverJob *first)
+{
+    while (first) {
+        MoverJob *next = first->next;
+
+        mover_job_unref(first);
+        first = next;
+    }
+}
+
+Mover *mover_free(Mover *mover)
+{
+    if (!mover)
+        return NULL;
+    (void)pthread_mutex_lock(&mover->lock);
+    end_threads(mover);
+    free_jobs(mover->jobs);
+    free_jobs(mover->finished);
+    /* References are for this thread to count; a worker that was given up does not look at it. */
+    mover->topology = topology_unref(mover->topology);
+    mover_unref_and_unlock(mover);
+    return NULL;
+}
+
+int mover_fd(const Mover *mover)
+{
+    return mover->event_fd;
+}
+
+void mover_tend(Mover *mover, uint64_t now_usec)
+{
+    (void)pthread_mutex_lock(&mover->lock);
+    for (uint32_t i = 0; i < mover->n_seats; i++) {
+        MoverSeat *seat = &mover->seats[i];
+        const NodeIx node = {(int32_t)i};
+
+        for (uint32_t k = 0; k < MOVER_LANES_MAX; k++)
+            if (seat->workers[k] && !seat->workers[k]->waiting &&
+                now_usec > seat->workers[k]->heard_usec + MOVER_HANG_USEC &&
+                mover->n_hanging < MOVER_HANGING_MAX)
+                mover_worker_give_up(mover, seat->workers[k]);
+        /* When that fails, the next call tries again. */
+        if (seat->queue && mover_worker_need(mover, node) == 0)
+            mover_worker_call(mover, node);
+    }
+    (void)pthread_mutex_unlock(&mover->lock);
+}
+
+static int submit(Mover *mover, MoverJob *job)
+{
+    if (mover->n_orders >= MOVER_ORDERS_MAX)
+        return -ENOBUFS;
+    for (uint32_t i = 0; i < job->n_parts; i += MOVER_LANES_MAX) {
+        int r = mover_worker_need(mover, job->parts[i].node);
+
+        if (r < 0)
+            return r;
+    }
+    job->result.id = ++mover->last_id;
+    DL_APPEND(mover->jobs, job);
+    mover->n_orders++;
+    for (uint32_t i = 0; i < job->n_parts; i += MOVER_LANES_MAX)
+        mover_part_open(mover, &job->parts[i]);
+    return 0;
+}
+
+int mover_submit(Mover *mover, const MoverOrder *order, uint64_t *ret_id)
+{
+    CLEANUP(mover_job_unref_p) MoverJob *new = NULL;
+    int r = mover_job_check(mover, order);
+
+    if (r < 0)
+        return r;
+    r = mover_job_new(mover, order, &new);
+    if (r < 0)
+        return r;
+    (void)pthread_mutex_lock(&mover->lock);
+    r = submit(mover, new);
+    if (r == 0) {
+        *ret_id = new->result.id;
+        new = NULL;
+    }
+    (void)pthread_mutex_unlock(&mover->lock);
+    return r;
+}
+
+static MoverJob *find(Mover *mover, uint64_t id)
+{
+    MoverJob *job;
+
+    DL_FOREACH (mover->jobs, job)
+        if (job->result.id == id)
+            return job;
+    return NULL;
+}
+
+static void cancel(Mover *mover, MoverJob *job)
+{
+    job->cancelled = true;
+    for (uint32_t i = 0; i < job->n_parts; i++) {
+        MoverPart *part = &job->parts[i];
+        MoverWorker *worker = mover_worker_of(mover, part);
+
+        if (part->queued)
+            mover_part_finish(mover, mover_part_unqueue(mover, part), MOVER_CANCELLED, 0);
+        else if (worker)
+            (void)pthread_cond_signal(&worker->wake);
+    }
+}
+
+int mover_cancel(Mover *mover, uint64_t id)
+{
+    MoverJob *job;
+
+    (void)pthread_mutex_lock(&mover->lock);
+    job = find(mover, id);
+    if (job)
+        cancel(mover, job);
+    (void)pthread_mutex_unlock(&mover->lock);
+    return job ? 0 : -ESRCH;
+}
+
+/* Adds what parts that are not over have done. */
+static void add_running(const MoverJob *job, MoverAccount *to)
+{
+    for (uint32_t i = 0; i < job->n_parts; i++)
+        if (job->parts[i].open)
+            mover_account_add(to, &job->parts[i].account);
+}
+
+int mover_look(Mover *mover, uint64_t id, MoverAccount *ret)
+{
+    MoverJob *job;
+
+    (void)pthread_mutex_lock(&mover->lock);
+    job = find(mover, id);
+    if (job) {
+        *ret = job->result.account;
+        add_running(job, ret);
+    }
+    (void)pthread_mutex_unlock(&mover->lock);
+    return job ? 0 : -ESRCH;
+}
+
+int mover_collect(Mover *mover, MoverResult *ret)
+{
+    uint64_t count;
+    MoverJob *job;
+
+    (void)pthread_mutex_lock(&mover->lock);
+    job = mover->finished;
+    if (job) {
+        *ret = job->result;
+        DL_DELETE(mover->finished, job);
+        mover->n_orders--;
+        mover_job_unref(job);
+    }
+    if (!mover->finished)
+        (void)!read(mover->event_fd, &count, sizeof(count));
+    (void)pthread_mutex_unlock(&mover->lock);
+    return job ? 1 : 0;
+}
+
+void mover_set_rate(Mover *mover, uint64_t rate_bytes)
+{
+    (void)pthread_mutex_lock(&mover->lock);
+    mover->rate_bytes = rate_bytes;
+    (void)pthread_mutex_unlock(&mover->lock);
+}
+
+void mover_statistics(Mover *mover, MoverStatistics *ret)
+{
+    MoverJob *job;
+
+    (void)pthread_mutex_lock(&mover->lock);
+    *ret = mover->total;
+    ret->n_orders = mover->n_orders;
+    ret->n_hanging = mover->n_hanging;
+    ret->rate_bytes = mover->rate_bytes;
+    DL_FOREACH (mover->jobs, job)
+        add_running(job, &ret->account);
+    (void)pthread_mutex_unlock(&mover->lock);
+}

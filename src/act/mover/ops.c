@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Both calls take a bare number, and numbers are used again; so a descriptor of the process is held. Whoever finds it
+ * alive before a call and after it has had that process in between: a number is not given away before its process is
+ * dead.
+ *
+ * migrate_pages(2) moves what others map as well if the caller has CAP_SYS_NICE, which a daemon that places has: the C
+ * library of every process would follow whichever small process moved last. It would also move memory out of the
+ * target's cpuset. So a thread puts that capability down for the length of the call. */
+
+#include "act/mover/ops.h"
+
+#include "base/parse.h"
+#include "base/root.h"
+#include "base/time.h"
+#include "kernel/procstat.h"
+
+#include <linux/capability.h>
+#include <numa.h>
+#include <numaif.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define WORD_BITS (8U * sizeof(unsigned long))
+
+/* What libnuma hands to the kernel is as long as the kernel's own node masks: at most 1024 bits; four times that if it
+ * could not find out. */
+#define MASK_WORDS (4096U / WORD_BITS + 1U)
+#define CPU_WORDS  ((PARSE_CPU_MAX + 1U) / WORD_BITS)
+
+static int ops_read_file(void *context, const char *path, size_t max, char **ret)
+{
+    size_t len;
+
+    return root_read_alloc(*(const int *)context, path, max, ret, &len);
+}
+
+static int ops_read_lines(void *context, const char *path, LinesAdd add, void *userdata)
+{
+    return lines_read(*(const int *)context, path, add, userdata);
+}
+
+static bool ops_is_alive(void *context, int process_fd)
+{
+    struct pollfd pfd = {.fd = process_fd, .events = POLLIN};
+
+    return poll(&pfd, 1, 0) == 0;
+}
+
+static int read_start(int root_fd, pid_t pid, uint64_t *ret)
+{
+    char path[64], text[PROCSTAT_TEXT_SIZE];
+    ProcStat stat;
+    ssize_t n;
+
+    (void)snprintf(path, sizeof(path), "proc/%d/stat", pid);
+    n = root_read(root_fd, path, text, sizeof(text));
+    if (n == -ENOENT || n == 0)
+        return -ESRCH;
+    if (n < 0)
+        return (int)n;
+    if (procstat_parse(text, &stat) < 0)
+        return -EBADMSG;
+    *ret = stat.start_ticks;
+    return 0;
+}
+
+/* The start time is read while the descriptor is held: if the process is alive after that, it is that one's. */
+static int ops_open_process(void *context, pid_t pid, uint64_t start_ticks)
+{
+    CLEANUP_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    uint64_t start;
+    int r;
+
+    if (fd < 0)
+        return errno == EINVAL || errno == ENOENT ? -ESRCH : -errno; /* a thread's number by now */
+    r = read_start(*(const int *)context, pid, &start);
+    if (r < 0)
+        return r;
+    if (start != start_ticks || !ops_is_alive(context, fd))
+        return -ESRCH;
+    return TAKE_FD(fd);
+}
+
+static long ops_move_pages(void *context, pid_t pid, size_t n, void **pages, const int *nodes, int *status,
+                           bool shared)
+{
+    long r = numa_move_pages(pid, n, pages, nodes, status, shared ? MPOL_MF_MOVE_ALL : MPOL_MF_MOVE);
+
+    return r < 0 ? -errno : r;
+}
+
+/* Of the calling thread alone: the C library's wrapper is left aside. */
+static int swap_capabilities(struct __user_cap_data_struct data[2], bool set)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+
+    return syscall(set ? SYS_capset : SYS_capget, &header, data) < 0 ? -errno : 0;
+}
+
+static void fill_mask(unsigned long words[MASK_WORDS], hwloc_const_bitmap_t set)
+{
+    for (unsigned i = 0; i < MASK_WORDS; i++)
+        words[i] = hwloc_bitmap_to_ith_ulong(set, i);
+}
+
+static long migrate(pid_t pid, hwloc_const_bitmap_t from_os, uint32_t to_os)
+{
+    unsigned long from_words[MASK_WORDS], to_words[MASK_WORDS] = {0};
+    /* Not numa_allocate_nodemask(), which ends the process when memory is out. */
+    struct bitmask from = {.size = MASK_WORDS * WORD_BITS, .maskp = from_words};
+    struct bitmask to = {.size = MASK_WORDS * WORD_BITS, .maskp = to_words};
+    long r;
+
+    if ((unsigned)numa_num_possible_nodes() >= from.size || to_os >= from.size)
+        return -E2BIG;
+    fill_mask(from_words, from_os);
+    to_words[to_os / WORD_BITS] = 1UL << (to_os % WORD_BITS);
+    r = numa_migrate_pages(pid, &from, &to);
+    return r < 0 ? -errno : r;
+}
+
+static long ops_migrate_pages(void *context, pid_t pid, hwloc_const_bitmap_t from_os, uint32_t to_os)
+{
+    struct __user_cap_data_struct before[2], without[2];
+    long r = swap_capabilities(before, false);
+
+    if (r < 0)
+        return r;
+    without[0] = before[0];
+    without[1] = before[1];
+    without[CAP_TO_INDEX(CAP_SYS_NICE)].effective &= ~CAP_TO_MASK(CAP_SYS_NICE);
+    r = swap_capabilities(without, true);
+    if (r < 0)
+        return r;
+    r = migrate(pid, from_os, to_os);
+    /* What was permitted may always be made effective again. */
+    (void)swap_capabilities(before, true);
+    return r;
+}
+
+static int ops_set_cpus(void *context, hwloc_const_bitmap_t cpus)
+{
+    unsigned long words[CPU_WORDS];
+
+    for (unsigned i = 0; i < CPU_WORDS; i++)
+        words[i] = hwloc_bitmap_to_ith_ulong(cpus, i);
+    return syscall(SYS_sched_setaffinity, 0, sizeof(words), words) < 0 ? -errno : 0;
+}
+
+static int ops_set_nice(void *context, int nice)
+{
+    return setpriority(PRIO_PROCESS, (id_t)gettid(), nice) < 0 ? -errno : 0;
+}
+
+static int ops_memory_device(void *context, uint64_t *ret)
+{
+    CLEANUP_CLOSE int fd = memfd_create("numaplace", MFD_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    *ret = st.st_dev;
+    return 0;
+}
+
+static uint64_t ops_now_usec(void *context)
+{
+    return time_now_usec();
+}
+
+const MoverOps mover_ops_kernel = {
+    .open_process = ops_open_process,
+    .is_alive = ops_is_alive,
+    .read_file = ops_read_file,
+    .read_lines = ops_read_lines,
+    .move_pages = ops_move_pages,
+    .migrate_pages = ops_migrate_pages,
+    .set_cpus = ops_set_cpus,
+    .set_nice = ops_set_nice,
+    .memory_device = ops_memory_device,
+    .now_usec = ops_now_usec,
+};

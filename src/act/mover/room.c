@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Example: a node of 16 GiB with 2 GiB free and a high watermark of 100 MiB, of which 10 % stay free: 2048 - 100 - 1638
+ * = 310 MiB may come.
+ *
+ * By the kernel's rule the page cache counts as used. Where it fills the node, nothing may come then, although the
+ * kernel would drop cold, clean pages for whoever asks: hence spend_cache, for the caller to choose. */
+
+#include "act/mover/room.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Larger numbers are not believed: 2^60 bytes. */
+#define KIB_MAX   (UINT64_C(1) << 50)
+#define PAGES_MAX (UINT64_C(1) << 48)
+
+/* The number behind "key" and blanks, at the start of `line`, up to its end or a blank. */
+static bool number_of(const char *line, const char *key, uint64_t max, uint64_t *ret)
+{
+    size_t len = strlen(key);
+    uint64_t v = 0;
+
+    if (strncmp(line, key, len) != 0 || line[len] != ' ')
+        return false;
+    line += len;
+    line += strspn(line, " ");
+    if (*line < '0' || *line > '9')
+        return false;
+    for (; *line >= '0' && *line <= '9'; line++) {
+        v = v * 10 + (uint64_t)(*line - '0');
+        if (v > max)
+            return false;
+    }
+    *ret = v;
+    return *line == ' ' || *line == '\n' || *line == '\0';
+}
+
+static const char *next_line(const char *line)
+{
+    line += strcspn(line, "\n");
+    return *line ? line + 1 : line;
+}
+
+/*
+ * meminfo: "Node 0 MemFree:  9437700 kB"
+ */
+
+/* The line behind "Node N ". */
+static const char *skip_node(const char *line)
+{
+    if (strncmp(line, "Node ", 5) != 0)
+        return line;
+    line += 5;
+    line += strspn(line, "0123456789");
+    return line + strspn(line, " ");
+}
+
+int mover_meminfo_parse(const char *text, MoverMeminfo *ret)
+{
+    static const char *const keys[] = {"MemTotal:", "MemFree:", "Inactive(file):", "Dirty:", "Writeback:"};
+    uint64_t kib[ARRAY_SIZE(keys)], dirty;
+    unsigned found = 0;
+
+    for (; *text; text = next_line(text)) {
+        const char *line = skip_node(text);
+
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+            if (number_of(line, keys[i], KIB_MAX, &kib[i]))
+                found |= 1U << i;
+    }
+    if (found != (1U << ARRAY_SIZE(keys)) - 1)
+        return -EINVAL;
+    dirty = kib[3] + kib[4];
+    *ret = (MoverMeminfo){
+        .total_bytes = kib[0] << 10,
+        .free_bytes = kib[1] << 10,
+        .cache_bytes = (kib[2] - MIN(kib[2], dirty)) << 10,
+    };
+    return 0;
+}
+
+/*
+ * zoneinfo: "Node 0, zone   Normal", and below it a line "        high     31"
+ */
+
+int mover_zoneinfo_parse(const char *text, uint32_t node, uint64_t *ret_high_pages)
+{
+    char head[32];
+    bool here = false, found = false;
+    uint64_t sum = 0;
+
+    (void)snprintf(head, sizeof(head), "Node %" PRIu32 ",", node);
+    for (; *text; text = next_line(text)) {
+        const char *line = text + strspn(text, " ");
+        uint64_t pages;
+
+        if (strncmp(line, "Node ", 5) == 0)
+            here = strncmp(line, head, strlen(head)) == 0;
+        /* The lists of each CPU have a "high:", too; that one has a colon. */
+        if (here && number_of(line, "high", PAGES_MAX, &pages)) {
+            sum += pages;
+            found = true;
+        }
+        if (sum > PAGES_MAX)
+            return -EINVAL;
+    }
+    if (!found)
+        return -EINVAL;
+    *ret_high_pages = sum;
+    return 0;
+}
+
+uint64_t mover_room(const MoverMeminfo *memory, const MoverGuard *guard)
+{
+    uint64_t have = memory->free_bytes + (guard->spend_cache ? memory->cache_bytes : 0);
+    const uint64_t keep[] = {
+        guard->high_bytes,
+        /* In this order: a hundred times the memory of a node need not fit. */
+        memory->total_bytes / 100 * MIN(guard->headroom_percent, 100U),
+        guard->reserve_bytes,
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(keep); i++)
+        have -= MIN(have, keep[i]);
+    return have;
+}

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Putting back goes the way the masks went: first the threads of the processes in the journal, then the
+ * processes born of these, which inherited a mask without being written down (act/undo/lineage.h). Both in passes,
+ * until one finds nothing: as long as one thread still has our mask, it can hand it on.
+ *
+ * A chain of processes, each of which forks its successor and exits, keeps our mask as long as nobody catches one of them
+ * between two system calls of ours. On a machine with fifty runnable tasks per CPU it is not their speed that makes this
+ * hard but our turn: they mostly wait, and so do we. With the highest priority a pass over a thousand processes takes
+ * milliseconds in place of seconds, and few of them run meanwhile. This lasts as long as the putting back does.
+ *
+ * Only a mask that is exactly one of ours is replaced. A thread that its user pinned meanwhile keeps what it
+ * has. A thread that began its life under our mask gets its process's original, although its creator may have
+ * had another one. */
+
+#include "act/internal.h"
+#include "act/undo/lineage.h"
+#include "base/time.h"
+
+#include <sys/resource.h>
+#include <time.h>
+
+/* A chain of processes that live shorter than a round takes escapes it with some chance p, and all of these
+ * with p to this power. */
+#define QUIET_ROUNDS 4U
+
+/* More CPU time than fork(2) uses: a task that has run for so long since is out of it. Waiting for a lock in
+ * it, behind hundreds of others that fork, can take seconds. */
+#define SUSPECT_TICKS 2U
+
+/* Two hundred that fork and share ancestors queue up for one lock, which those that come to it while it is free take before
+ * those that wait: the last was seen to come out after more than half a minute. So it is waited for as long as one after
+ * the other does, until ACT_SETTLE_USEC. When nothing happens for so long, those who still sleep
+ * in the kernel hang there for another reason, on a dead network disk perhaps. */
+#define STUCK_USEC (10U * USEC_PER_SEC)
+
+/* Between two looks; longer ones when nothing has happened for QUIET_USEC. */
+#define QUIET_USEC      USEC_PER_SEC
+#define MOMENT_MIN_USEC 2000U
+#define MOMENT_MAX_USEC 200000U
+
+/* A second try, unless the first took so long: both together take 150 s at most. */
+#define RESTORE_TRIES 2U
+#define AGAIN_USEC    (30U * USEC_PER_SEC)
+
+/* Before each pass; a sweep over a thousand processes takes a millisecond. */
+#define SWEEPS_MAX 64U
+#define SWEEPS_MIN 2U
+
+int restore_failed(Restore *restore, int r)
+{
+    if (r == ACT_E_GONE) {
+        restore->vanished = true;
+        return 0;
+    }
+    if (r > 0)
+        r = r == ACT_E_REFUSED ? -EPERM : -EAGAIN;
+    if (restore->error == 0)
+        restore->error = r;
+    return r;
+}
+
+int restore_begin(Act *act, const World *world, Restore *ret)
+{
+    Restore restore = {.act = act, .world = world, .have = hwloc_bitmap_alloc()};
+
+    if (!restore.have)
+        return -ENOMEM;
+    act_refresh(act);
+    for (size_t i = 0; i < act->journal->n_processes; i++)
+        act->journal->processes[i].selected = false;
+    /* It cannot fail for the caller itself; -1 is a priority like any other. Without the right to, it takes longer. */
+    restore.nice_before = getpriority(PRIO_PROCESS, 0);
+    (void)setpriority(PRIO_PROCESS, 0, ACT_RESTORE_NICE);
+    *ret = restore;
+    return 0;
+}
+
+int restore_suspect(Restore *restore, TaskKey task)
+{
+    RestoreSuspect entry = {.task = task};
+    ActFork fork = ACT_FORK_NO;
+
+    if (restore->act->ops->may_fork(restore->act->context, task, &fork, &entry.ticks) != 0 ||
+        fork == ACT_FORK_NO)
+        return 0;
+    if (!GROW(restore->suspects, restore->suspects_capacity, restore->n_suspects + 1))
+        return -ENOMEM;
+    restore->suspects[restore->n_suspects++] = entry;
+    return 0;
+}
+
+/* Whether it has come out of the call it may have been in: it sleeps, has ended, or has used more CPU time than any such
+ * call takes. */
+static bool is_cleared(const Restore *restore, const RestoreSuspect *entry, bool patient)
+{
+    ActFork fork = ACT_FORK_NO;
+    uint64_t ticks = 0;
+
+    return restore->act->ops->may_fork(restore->act->context, entry->task, &fork, &ticks) != 0 ||
+           fork == ACT_FORK_NO || ticks >= entry->ticks + SUSPECT_TICKS ||
+           (fork == ACT_FORK_BLOCKED && !patient);
+}
+
+/* Returns whether there was one to drop. */
+static bool clear_suspects(Restore *restore, bool patient)
+{
+    size_t n = 0, n_before = restore->n_suspects;
+
+    for (size_t i = 0; i < n_before; i++)
+        if (!is_cleared(restore, &restore->suspects[i], patient))
+            restore->suspects[n++] = restore->suspects[i];
+    restore->n_suspects = n;
+    return n < n_before;
+}
+
+/* Enters a process that was found to have inherited its mask, and puts it back as any other: what is born of it from now on
+ * has an ancestor in the journal. When it cannot be written down that is forgone. Returns the entry, or NULL. */
+static JournalProcess *enter_child(Restore *restore, const ActProcess *process, TaskKey task,
+                                   const JournalProcess *from, hwloc_const_bitmap_t mask)
+{
+    Act *act = restore->act;
+    JournalProcess *entry = journal_process(act->journal, process->pid, process->start_ticks);
+
+    if (!entry && lineage_adopt(act, process, task, from, mask) < 0)
+        act->statistics.n_journal_failures++;
+    entry = journal_process(act->journal, process->pid, process->start_ticks);
+    if (entry)
+        entry->selected = true;
+    return entry;
+}
+
+/* A process that is not in the journal: every thread with a mask it can have from one that is. Returns
+ * whether one was put back. */
+static bool restore_child(Restore *restore, const Lineage *lineage, const ActProcess *process)
+{
+    Act *act = restore->act;
+    CLEANUP_FREE TaskKey *threads = NULL;
+    bool changed = false;
+    size_t n = 0;
+    int r = act->ops->list_threads(act->context, process->pid, process->start_ticks, &threads, &n);
+
+    if (r != 0)
+        (void)restore_failed(restore, r);
+    for (size_t i = 0; i < n; i++) {
+        const JournalProcess *from;
+        JournalProcess *entry;
+        size_t before = restore->n_restored;
+
+        r = act->ops->get_mask(act->context, threads[i], restore->have);
+        restore->vanished |= r == ACT_E_GONE;
+        if (r != 0)
+            continue;
+        from = lineage_find(act, lineage, process, threads[i], restore->have);
+        entry = from ? enter_child(restore, process, threads[i], from, restore->have) : NULL;
+        if (entry) {
+            (void)restore_process(restore, entry);
+            return restore->n_restored > before;
+        }
+        if (from)
+            changed |= restore_thread(restore, from, threads[i]) > 0;
+    }
+    return changed;
+}
+
+static bool is_member(const Restore *restore, const ActProcess *process)
+{
+    const Process *known = restore->world ? act_world_process(restore->world, process->pid) : NULL;
+
+    return known && known->start_ticks == process->start_ticks && !known->gone && known->group.i >= 0;
+}
+
+/* Whether one is not looked for among children: it is put back as far as it is to be, or with somebody else. An heir of one
+ * that has ended is not: nobody else will. */
+static bool is_settled(const Restore *restore, const ActProcess *process)
+{
+    const Act *act = restore->act;
+    const JournalProcess *entry = journal_process(act->journal, process->pid, process->start_ticks);
+    ActProcess from;
+
+    if (!entry)
+        return is_member(restore, process);
+    if (entry->selected || entry->released_ticks > 0 || entry->from_pid == 0 || is_member(restore, process))
+        return true;
+    return act->ops->read_process(act->context, entry->from_pid, &from) == 0 &&
+           from.start_ticks == entry->from_ticks && !from.ended;
+}
+
+static bool restore_children_pass(Restore *restore, const Lineage *lineage)
+{
+    bool changed = false;
+
+    for (size_t i = 0; i < lineage->n; i++) {
+        const ActProcess *process = &lineage->processes[i];
+
+        if (!is_settled(restore, process) && lineage_find(restore->act, lineage, process, (TaskKey){0}, NULL))
+            changed |= restore_child(restore, lineage, process);
+    }
+    return changed;
+}
+
+/* Passes look at everything, also at threads, but between listing a process and setting its mask they let
+ * milliseconds go by. A chain of processes, each of which forks the next one and exits, is never met alive.
+ * So the sweeps come first: they look at first threads only, and set a mask as soon as they see it. */
+
+typedef struct Sweep {
+    Restore *restore;
+    CpuMask *masks; /* all that were applied to what is to be put back */
+    size_t n_masks, masks_capacity;
+    hwloc_const_bitmap_t have; /* the mask of the process about to be visited */
+    bool changed;
+} Sweep;
+
+static int sweep_add_mask(Sweep *sweep, CpuMask mask)
+{
+    for (size_t i = 0; i < sweep->n_masks; i++)
+        if (sweep->masks[i] == mask)
+            return 0;
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): elements are pointers */
+    if (!GROW(sweep->masks, sweep->masks_capacity, sweep->n_masks + 1))
+        return -ENOMEM;
+    sweep->masks[sweep->n_masks++] = mask;
+    return 0;
+}
+
+static int sweep_gather(Sweep *sweep)
+{
+    const Journal *journal = sweep->restore->act->journal;
+
+    for (size_t i = 0; i < journal->n_processes; i++)
+        for (size_t k = 0; journal->processes[i].selected && k < journal->processes[i].n_applied; k++)
+            if (sweep_add_mask(sweep, journal->processes[i].applied[k]) < 0)
+                return -ENOMEM;
+    return 0;
+}
+
+static bool sweep_wants(void *userdata, hwloc_const_bitmap_t mask)
+{
+    Sweep *sweep = userdata;
+
+    sweep->have = mask;
+    for (size_t i = 0; i < sweep->n_masks; i++)
+        if (act_mask_same(sweep->restore->act, sweep->masks[i], mask))
+            return true;
+    return false;
+}
+
+static void sweep_visit(void *userdata, const ActProcess *process)
+{
+    Sweep *sweep = userdata;
+    Restore *restore = sweep->restore;
+    const Lineage ask = {.selected = true};
+    TaskKey task = {.pid = process->pid, .tid = process->pid, .start_ticks = process->start_ticks};
+    const JournalProcess *from;
+    JournalProcess *entry;
+
+    if (is_settled(restore, process))
+        return;
+    from = lineage_find(restore->act, &ask, process, task, sweep->have);
+    if (!from || restore_thread(restore, from, task) <= 0)
+        return;
+    sweep->changed = true;
+    entry = enter_child(restore, process, task, from, restore->have);
+    if (entry)
+        (void)restore_process(restore, entry); /* its other threads */
+}
+
+/* A quiet pass or sweep says that nothing is there, unless some of those listed were gone before they could
+ * be looked at: each may have handed its mask on to a child that was not listed yet. Then only several of
+ * them in a row say so. */
+static bool is_over(unsigned n_quiet, bool vanished)
+{
+    return n_quiet >= QUIET_ROUNDS || (n_quiet > 0 && !vanished);
+}
+
+/* A successor has a higher number than its parent and so is still ahead of a sweep, except for one time after the numbers
+ * began anew, when it may be born behind. The next sweep meets it. */
+static bool sweeps_are_over(unsigned n_quiet, bool vanished)
+{
+    return n_quiet >= SWEEPS_MIN && is_over(n_quiet, vanished);
+}
+
+/* Does what it can; the passes behind it find out what that was. */
+static int restore_sweeps(Restore *restore)
+{
+    Sweep sweep = {.restore = restore};
+    ActWalk walk = {.wants = sweep_wants, .visit = sweep_visit, .userdata = &sweep};
+    unsigned n_quiet = 0;
+    int r = sweep_gather(&sweep);
+
+    for (unsigned i = 0;
+         r == 0 && i < SWEEPS_MAX && !sweeps_are_over(n_quiet, walk.n_gone > 0 || restore->vanished); i++) {
+        sweep.changed = restore->vanished = false;
+        r = restore->act->ops->walk(restore->act->context, &walk);
+        n_quiet = sweep.changed ? 0 : n_quiet + 1;
+    }
+    free(sweep.masks);
+    return r < 0 ? restore_failed(restore, r) : 0;
+}
+
+/* Nothing tells that a call has ended in another process, so this looks again after a moment: a short one, or chains that keep our
+ * mask escape for longer. When nothing has happened for a while, only a quarter of the time is for looking: whoever is waited
+ * for may wait for this very CPU, and at our priority would hardly ever get it. */
+static uint64_t moment(uint64_t round_usec, bool progress)
+{
+    return progress ? MOMENT_MIN_USEC : CLAMP(3 * round_usec, MOMENT_MIN_USEC, MOMENT_MAX_USEC);
+}
+
+static void wait_a_moment(Restore *restore, uint64_t usec)
+{
+    const struct timespec time = {.tv_nsec = (long)(usec * NSEC_PER_USEC)};
+
+    if (usec > 0)
+        (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
+    restore->now_usec = time_now_usec();
+}
+
+/* Sweeps, and one pass. Returns whether nothing was found, or -errno. */
+static int restore_round(Restore *restore, unsigned *n_quiet)
+{
+    CLEANUP(lineage_done) Lineage lineage = {0};
+    int r = restore_sweeps(restore);
+
+    if (r == 0)
+        r = lineage_init(restore->act, &lineage);
+    if (r < 0)
+        return r;
+    lineage.selected = true;
+    restore->vanished = false;
+    *n_quiet = restore_children_pass(restore, &lineage) ? 0 : *n_quiet + 1;
+    return is_over(*n_quiet, restore->vanished);
+}
+
+/* It is over when a round finds nothing that began when no call was under way any more that can still bring a child: one
+ * that ends during a round may do so behind it. */
+int restore_children_step(Restore *restore, uint64_t *ret_moment_usec)
+{
+    size_t n_restored = restore->n_restored;
+    bool settled, cleared;
+    uint64_t before;
+    int r;
+
+    if (restore->n_rounds++ == 0)
+        restore->begin_usec = restore->now_usec = restore->progress_usec = time_now_usec();
+    before = restore->now_usec;
+    cleared = clear_suspects(restore, before < restore->progress_usec + STUCK_USEC);
+    settled = restore->n_suspects == 0;
+    r = restore_round(restore, &restore->n_quiet);
+    if (r < 0)
+        return restore_failed(restore, r);
+    restore->now_usec = time_now_usec();
+    if (r > 0 && settled && restore->n_suspects == 0)
+        return 0;
+    if (cleared || restore->n_restored > n_restored)
+        restore->progress_usec = restore->now_usec;
+    if (restore->n_rounds >= ACT_PASSES_MAX &&
+        (restore->n_suspects == 0 || restore->now_usec >= restore->begin_usec + restore->act->settle_usec))
+        return restore_failed(restore, restore->n_suspects > 0 ? -ETIMEDOUT : -EAGAIN);
+    *ret_moment_usec =
+        r > 0 ? moment(restore->now_usec - before, restore->now_usec < restore->progress_usec + QUIET_USEC)
+              : 0;
+    return 1;
+}
+
+static int restore_children(Restore *restore)
+{
+    uint64_t usec;
+    int r;
+
+    while ((r = restore_children_step(restore, &usec)) > 0)
+        wait_a_moment(restore, usec);
+    return r;
+}
+
+/* Notes that the selected processes have their own masks again. A failure to write that down is no failure to
+ * put back: at worst the next start looks at them once more. */
+static void note_released(Restore *restore)
+{
+    Journal *journal = restore->act->journal;
+    ActBirthMark now = {.ticks = UINT64_MAX};
+
+    (void)restore->act->ops->birth_mark(restore->act->context, &now);
+    for (size_t i = 0; i < journal->n_processes; i++) {
+        JournalProcess *entry = &journal->processes[i];
+
+        if (!entry->selected || entry->released_ticks > 0)
+            continue;
+        if (journal_note_released(journal, entry, now.ticks) < 0)
+            restore->act->statistics.n_journal_failures++;
+    }
+}
+
+bool restore_is_heir(const Restore *restore, const JournalProcess *entry)
+{
+    const JournalProcess *from;
+    ActProcess process = {.pid = entry->pid, .start_ticks = entry->start_ticks};
+
+    if (entry->selected || entry->from_pid == 0 || entry->released_ticks > 0 || is_member(restore, &process))
+        return false;
+    from = journal_process(restore->act->journal, entry->from_pid, entry->from_ticks);
+    return from && from->selected;
+}
+
+/* Puts back who has its mask from one that was put back: heirs, and heirs of these. */
+static void restore_heirs(Restore *restore)
+{
+    const Journal *journal = restore->act->journal;
+    bool found = true;
+
+    for (unsigned i = 0; found && i < ACT_PASSES_MAX; i++) {
+        found = false;
+        for (size_t k = 0; k < journal->n_processes; k++)
+            if (restore_is_heir(restore, &journal->processes[k])) {
+                (void)restore_process(restore, &journal->processes[k]);
+                found = true;
+            }
+    }
+}
+
+int restore_finish(Restore *restore)
+{
+    int r;
+
+    restore_heirs(restore);
+    r = restore->act->journal->n_processes > 0 ? restore_children(restore) : 0;
+
+    (void)setpriority(PRIO_PROCESS, 0, restore->nice_before);
+    return restore_end(restore, r);
+}
+
+int restore_end(Restore *restore, int r)
+{
+    if (restore->error == 0)
+        note_released(restore);
+    hwloc_bitmap_free(restore->have);
+    restore->have = NULL;
+    free(restore->suspects);
+    restore->suspects = NULL;
+    return r;
+}
+
+static int restore_journalled(Act *act, const ActSelection *selection, Restore *ret)
+{
+    Journal *journal = act->journal;
+    int r = restore_begin(act, NULL, ret);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < journal->n_processes; i++) {
+        if (selection && !selection->wants(selection->userdata, journal->processes[i].pid))
+            continue;
+        /* Released ones are selected, too: what is left of their children is put back now. */
+        journal->processes[i].selected = true;
+        if (journal->processes[i].released_ticks == 0)
+            (void)restore_process(ret, &journal->processes[i]);
+    }
+    (void)restore_finish(ret);
+    return ret->error;
+}
+
+int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left)
+{
+    Restore restore = {0};
+    int r = 0, q = 0;
+
+    /* Fences first, all of them: they would cut what is put back, and those still wanted come up again. */
+    if (act->fences)
+        q = fences_restore(act->fences);
+    if (act->journal)
+        r = restore_journalled(act, selection, &restore);
+    if (r == 0)
+        r = q;
+    if (r == 0 && !selection && act->journal)
+        (void)journal_compact(act->journal, NULL, 0); /* nothing is under our masks any more */
+    if (ret_restored)
+        *ret_restored = restore.n_restored;
+    if (ret_left)
+        *ret_left = restore.n_left;
+    return r;
+}
+
+/* Not after a timeout: a new try would know nothing of those that may still fork. */
+int act_restore_persistently(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left)
+{
+    size_t restored = 0, n = 0, left = 0;
+    uint64_t until = time_now_usec() + AGAIN_USEC;
+    int r = -EAGAIN;
+
+    for (unsigned i = 0; r == -EAGAIN && i < RESTORE_TRIES && (i == 0 || time_now_usec() < until);
+         i++, restored += n)
+        r = act_restore(act, selection, &n, &left);
+    *ret_restored = restored;
+    *ret_left = left;
+    return r;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The verdict on a section is the policy room's. Which of its keys stand in the way is found out by asking again about
+ * a section that holds that one key only, so that no second matcher can disagree with the first. */
+
+#include "ctl/verbs/match-report.h"
+
+#include "ctl/style.h"
+#include "ctl/view.h"
+#include "policy/pattern.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char *const verdict_names[] = {
+    [POLICY_VERDICT_NO] = "no",
+    [POLICY_VERDICT_LATER] = "later",
+    [POLICY_VERDICT_YES] = "yes",
+};
+
+typedef enum KeyKind {
+    KEY_PATTERNS,
+    KEY_BYTES,
+    KEY_PERMILLE,
+    KEY_NUMBER
+} KeyKind;
+
+static KeyKind key_kind(const ConfKey *key)
+{
+    if (key->offset == offsetof(PolicyMatch, min_memory_bytes))
+        return KEY_BYTES;
+    if (key->offset == offsetof(PolicyMatch, min_cpu_permille))
+        return KEY_PERMILLE;
+    if (key->offset == offsetof(PolicyMatch, min_threads))
+        return KEY_NUMBER;
+    return KEY_PATTERNS;
+}
+
+/* What the subject shows to a key of patterns; NULL: not known. */
+static const char *found_text(const PolicySubject *subject, size_t offset)
+{
+    switch (offset) {
+    case offsetof(PolicyMatch, unit):
+        return subject->unit;
+    case offsetof(PolicyMatch, slice):
+        return subject->slice;
+    case offsetof(PolicyMatch, cgroup):
+        return subject->cgroup;
+    case offsetof(PolicyMatch, comm):
+        return subject->comm;
+    case offsetof(PolicyMatch, exe):
+        return subject->exe;
+    case offsetof(PolicyMatch, command_line):
+        return subject->command_line;
+    case offsetof(PolicyMatch, user):
+        return subject->user;
+    default: /* the environment is not repeated: it may hold secrets */
+        return NULL;
+    }
+}
+
+/* Whether the section has the key, and its text. Returns 1 when it has, 0, or -ENOMEM. */
+static int wanted_text(const PolicyMatch *match, const ConfKey *key, char **ret)
+{
+    const char *field = (const char *)match + key->offset;
+    char buf[64];
+    uint32_t number;
+
+    switch (key_kind(key)) {
+    case KEY_PATTERNS:
+        if (((const PolicyPatterns *)field)->n_values == 0)
+            return 0;
+        *ret = policy_patterns_format((const PolicyPatterns *)field);
+        return *ret ? 1 : -ENOMEM;
+    case KEY_BYTES:
+        if (match->min_memory_bytes == 0)
+            return 0;
+        *ret = strdup(view_bytes(match->min_memory_bytes, buf, sizeof(buf)));
+        return *ret ? 1 : -ENOMEM;
+    case KEY_PERMILLE:
+    case KEY_NUMBER:
+    default:
+        number = *(const uint32_t *)field;
+        if (number == 0)
+            return 0;
+        if (key_kind(key) == KEY_PERMILLE)
+            return asprintf(ret, "%.1f %%", (double)number / 10) < 0 ? -ENOMEM : 1;
+        return asprintf(ret, "%" PRIu32, number) < 0 ? -ENOMEM : 1;
+    }
+}
+
+static int found_for(const PolicySubject *subject, const ConfKey *key, char **ret)
+{
+    const char *text;
+    char buf[64];
+
+    switch (key_kind(key)) {
+    case KEY_BYTES:
+        *ret = strdup(view_bytes(subject->memory_bytes, buf, sizeof(buf)));
+        break;
+    case KEY_PERMILLE:
+        *ret = strdup("not measured by this command");
+        break;
+    case KEY_NUMBER:
+        return asprintf(ret, "%" PRIu32, subject->n_threads) < 0 ? -ENOMEM : 0;
+    default:
+        text = found_text(subject, key->offset);
+        if (!text && key->offset == offsetof(PolicyMatch, user))
+            return asprintf(ret, "%u", (unsigned)subject->uid) < 0 ? -ENOMEM : 0;
+        if (!text && key->offset == offsetof(PolicyMatch, environment))
+            text = subject->environment ? "no such variable" : NULL;
+        *ret = strdup(text ? text : "not known");
+        break;
+    }
+    return *ret ? 0 : -ENOMEM;
+}
+
+static size_t field_size(const ConfKey *key)
+{
+    switch (key_kind(key)) {
+    case KEY_PATTERNS:
+        return sizeof(PolicyPatterns);
+    case KEY_BYTES:
+        return sizeof(uint64_t);
+    default:
+        return sizeof(uint32_t);
+    }
+}
+
+/* The verdict on one key of a section alone. */
+static PolicyVerdict key_verdict(const PolicyMatch *match, const ConfKey *key, const PolicySubject *subject)
+{
+    PolicyMatch alone = {0};
+    const Policy policy = {.matches = &alone, .n_matches = 1};
+    size_t section;
+
+    memcpy((char *)&alone + key->offset, (const char *)match + key->offset, field_size(key));
+    return policy_match_one(&policy, subject, &section);
+}
+
+/* Adds every key of a section that does not say yes. */
+static int add_failed(json_object *list, const PolicyMatch *match, const PolicySubject *subject)
+{
+    for (size_t i = 0; i < policy_n_match_keys; i++) {
+        CLEANUP_FREE char *wanted = NULL, *found = NULL;
+        const ConfKey *key = &policy_keys[i];
+        json_object *object;
+        int r;
+
+        r = wanted_text(match, key, &wanted);
+        if (r < 0)
+            return r;
+        if (r == 0 || key_verdict(match, key, subject) == POLICY_VERDICT_YES)
+            continue;
+        if (found_for(subject, key, &found) < 0)
+            return -ENOMEM;
+        object = json_object_new_object();
+        if (json_append(list, object) < 0 || json_set_text(object, "key", key->name) < 0 ||
+            json_set_text(object, "wanted", wanted) < 0 || json_set_text(object, "found", found) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int add_section(json_object *list, const Policy *policy, const PolicyMatch *match,
+                       const PolicySubject *subject)
+{
+    const Policy one = {.matches = (PolicyMatch *)match, .n_matches = 1};
+    json_object *object = json_object_new_object(), *failed;
+    size_t section;
+
+    if (json_append(list, object) < 0)
+        return -ENOMEM;
+    if (json_set_text(object, "file", policy->files[match->file]) < 0 ||
+        json_set(object, "line", json_object_new_uint64(match->line)) < 0 ||
+        json_set_text(object, "verdict", verdict_names[policy_match_one(&one, subject, &section)]) < 0)
+        return -ENOMEM;
+    failed = json_object_new_array();
+    if (json_set(object, "failed", failed) < 0)
+        return -ENOMEM;
+    return add_failed(failed, match, subject);
+}
+
+static int add_policy(json_object *list, const Policy *policy, const PolicySubject *subject)
+{
+    json_object *object = json_object_new_object(), *sections;
+    PolicyVerdict verdict;
+    size_t section;
+
+    if (json_append(list, object) < 0)
+        return -ENOMEM;
+    verdict = policy_match_one(policy, subject, &section);
+    if (json_set_text(object, "name", policy->name) < 0 ||
+        json_set_text(object, "verdict", verdict_names[verdict]) < 0 ||
+        json_set(object, "section", json_object_new_uint64(section == SIZE_MAX ? 0 : section + 1)) < 0)
+        return -ENOMEM;
+    sections = json_object_new_array();
+    if (json_set(object, "sections", sections) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < policy->n_matches; i++)
+        if (add_section(sections, policy, &policy->matches[i], subject) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+static int set_subject(json_object *object, const PolicySubject *subject, pid_t pid)
+{
+    if (json_set(object, "pid", json_object_new_int64(pid)) < 0 ||
+        json_set_text(object, "comm", subject->comm) < 0 || json_set_text(object, "exe", subject->exe) < 0 ||
+        json_set_text(object, "command_line", subject->command_line) < 0 ||
+        json_set_text(object, "unit", subject->unit) < 0 ||
+        json_set_text(object, "slice", subject->slice) < 0 ||
+        json_set_text(object, "cgroup", subject->cgroup) < 0 ||
+        json_set(object, "uid", json_object_new_uint64(subject->uid)) < 0 ||
+        json_set_text(object, "user", subject->user) < 0 ||
+        json_set(object, "memory_bytes", json_object_new_uint64(subject->memory_bytes)) < 0 ||
+        json_set(object, "threads", json_object_new_uint64(subject->n_threads)) < 0)
+        return -ENOMEM;
+    return 0;
+}
+
+int match_report(const PolicySet *set, const PolicySubject *subject, pid_t pid, json_object **ret)
+{
+    CLEANUP_JSON json_object *object = json_object_new_object();
+    json_object *policies;
+    size_t index;
+
+    if (!object || set_subject(object, subject, pid) < 0)
+        return -ENOMEM;
+    (void)policy_match(set, subject, &index);
+    if (json_set_text(object, "policy", index == SIZE_MAX ? NULL : set->policies[index]->name) < 0 ||
+        json_set_text(object, "mode",
+                      index == SIZE_MAX ? NULL : policy_mode_names[set->policies[index]->mode]) < 0)
+        return -ENOMEM;
+    policies = json_object_new_array();
+    if (json_set(object, "policies", policies) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < set->n_policies; i++)
+        if (add_policy(policies, set->policies[i], subject) < 0)
+            return -ENOMEM;
+    *ret = TAKE_PTR(object);
+    return 0;
+}
+
+/* "    10-db.policy:3: Comm=postgres, but it is java" */
+static void print_section(json_object *section)
+{
+    json_object *failed = view_list(section, "failed");
+    const char *file = view_string(section, "file"), *slash = strrchr(file, '/');
+
+    view_say(NULL, "    %s:%" PRId64 ": ", slash ? slash + 1 : file, view_number(section, "line", 0));
+    for (size_t i = 0; i < view_length(failed); i++) {
+        json_object *key = json_object_array_get_idx(failed, i);
+
+        view_say(NULL, "%s%s=%s, but it is %s", i > 0 ? "; " : "", view_string(key, "key"),
+                 view_string(key, "wanted"), view_string(key, "found"));
+    }
+    (void)putchar('\n');
+}
+
+/* `hidden_by` is the policy that decided already, or NULL. */
+static void print_match(json_object *policy, const char *hidden_by)
+{
+    json_object *sections = view_list(policy, "sections");
+    json_object *by = json_object_array_get_idx(sections, (size_t)view_number(policy, "section", 1) - 1);
+
+    view_say(NULL, "matches by [Match] in line %" PRId64 " of %s", view_number(by, "line", 0),
+             view_string(by, "file"));
+    if (hidden_by)
+        view_say(NULL, ", but %s comes first", hidden_by);
+    (void)putchar('\n');
+}
+
+static void print_policy(const CtlOptions *options, json_object *policy, const char *hidden_by)
+{
+    json_object *sections = view_list(policy, "sections");
+    const char *verdict = view_string(policy, "verdict");
+    bool yes = !strcmp(verdict, verdict_names[POLICY_VERDICT_YES]);
+    bool later = !strcmp(verdict, verdict_names[POLICY_VERDICT_LATER]);
+
+    view_say(options->colour ? (yes && !hidden_by ? STYLE_GOOD : STYLE_DIM) : NULL, "  %s",
+             view_string(policy, "name"));
+    (void)fputs(": ", stdout);
+    if (yes) {
+        print_match(policy, hidden_by);
+        return;
+    }
+    (void)puts(later                        ? "not now, but it may when it has grown"
+               : view_length(sections) == 0 ? "no: it has no [Match] section"
+                                            : "no");
+    for (size_t i = 0; i < view_length(sections); i++)
+        print_section(json_object_array_get_idx(sections, i));
+}
+
+static void print_verdict(const CtlOptions *options, json_object *report)
+{
+    const char *policy = view_string(report, "policy");
+    int64_t pid = view_number(report, "pid", 0);
+
+    view_say(options->colour ? STYLE_BOLD : NULL, "%s", view_string(report, "comm"));
+    if (pid > 0)
+        (void)printf("[%" PRId64 "]", pid);
+    if (*policy)
+        view_say(NULL, " falls under %s (Mode=%s)", policy, view_string(report, "mode"));
+    else
+        (void)fputs(" falls under no policy", stdout);
+    (void)putchar('\n');
+}
+
+CtlExit match_report_print(const CtlOptions *options, json_object *report)
+{
+    json_object *policies = view_list(report, "policies");
+    const char *winner = view_string(report, "policy");
+    bool decided = false;
+
+    if (options->json != CTL_JSON_OFF)
+        return ctl_print_json(options, report);
+    print_verdict(options, report);
+    for (size_t i = 0; i < view_length(policies); i++) {
+        json_object *policy = json_object_array_get_idx(policies, i);
+
+        print_policy(options, policy, decided ? winner : NULL);
+        decided = decided || !strcmp(view_string(policy, "name"), winner);
+    }
+    return CTL_EXIT_OK;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The policy verbs read the same directories as the daemon does, in this process: so they work before the daemon is
+ * started, on another machine's files, and without the right to talk to it. */
+
+#include "ctl/verbs/policy-files.h"
+
+#include "ctl/text.h"
+
+#include <string.h>
+
+static const char *const default_dirs[] = {POLICY_DIRECTORIES};
+_Static_assert(ARRAY_SIZE(default_dirs) <= CTL_POLICY_DIRS_MAX, "PolicyDirs has room for them");
+
+static char *below_root(const char *root, const char *dir)
+{
+    char *path;
+
+    if (!strcmp(root, "/"))
+        return strdup(dir);
+    if (asprintf(&path, "%s/%s", root, dir + (*dir == '/')) < 0)
+        return NULL;
+    return path;
+}
+
+int policy_dirs_init(const CtlOptions *options, PolicyDirs *ret)
+{
+    const char *const *from = options->n_policy_dirs > 0 ? options->policy_dirs : default_dirs;
+    size_t n = options->n_policy_dirs > 0 ? options->n_policy_dirs : ARRAY_SIZE(default_dirs);
+
+    *ret = (PolicyDirs){0};
+    for (size_t i = 0; i < n; i++) {
+        ret->dirs[i] = below_root(options->root, from[i]);
+        if (!ret->dirs[i]) {
+            policy_dirs_done(ret);
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
+void policy_dirs_done(PolicyDirs *dirs)
+{
+    for (size_t i = 0; dirs->dirs[i]; i++)
+        free(dirs->dirs[i]);
+    *dirs = (PolicyDirs){0};
+}
+
+void policy_files_complain(const ConfReport *report)
+{
+    for (size_t i = 0; i < report->n_messages; i++) {
+        CLEANUP_FREE char *text = conf_message_format(&report->messages[i]);
+
+        (void)ctl_fail(CTL_EXIT_FAILURE, "%s", text ? text : "out of memory");
+    }
+}
+
+CtlExit policy_files_load(const CtlOptions *options, PolicySet **ret)
+{
+    CLEANUP(conf_report_done) ConfReport report = {0};
+    CLEANUP(policy_dirs_done) PolicyDirs dirs = {0};
+    int r;
+
+    r = policy_dirs_init(options, &dirs);
+    if (r < 0)
+        return ctl_fail_oom();
+    r = policy_set_load((const char *const *)dirs.dirs, NULL, ret, &report);
+    policy_files_complain(&report);
+    if (r == -EBADMSG)
+        return ctl_fail(CTL_EXIT_FAILURE, "the policies have errors. See numaplacectl policy verify.");
+    if (r < 0)
+        return ctl_fail(CTL_EXIT_FAILURE, "cannot read the policies: %s", strerror(-r));
+    return CTL_EXIT_OK;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* policy list and policy cat: which policies there are, in the order they are tried, and what stands in them. */
+
+#include "base/root.h"
+#include "conf/search.h"
+#include "ctl/ctl.h"
+#include "ctl/text.h"
+#include "ctl/verbs/policy-files.h"
+#include "ctl/view.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+static const ViewColumn policy_columns[] = {
+    {"POLICY", "name", VIEW_TEXT},       {"MODE", "mode", VIEW_TEXT},
+    {"ACT", "act", VIEW_TEXT},           {"STEAL", "steal", VIEW_BOOL},
+    {"MATCHES", "matches", VIEW_NUMBER}, {"DROP-INS", "dropins", VIEW_NUMBER},
+    {"PATH", "path", VIEW_TEXT},         {"DESCRIPTION", "description", VIEW_TEXT},
+};
+
+static int add_policy(json_object *list, const Policy *policy)
+{
+    json_object *object = json_object_new_object();
+
+    if (json_append(list, object) < 0)
+        return -ENOMEM;
+    if (json_set_text(object, "name", policy->name) < 0 || json_set_text(object, "path", policy->path) < 0 ||
+        json_set_text(object, "description", policy->description ? policy->description : "") < 0 ||
+        json_set_text(object, "mode", policy_mode_names[policy->mode]) < 0 ||
+        json_set_text(object, "act", policy_act_names[policy->act]) < 0 ||
+        json_set_text(object, "group_by", policy_group_by_names[policy->group_by]) < 0 ||
+        json_set(object, "steal", json_object_new_boolean(policy->steal)) < 0 ||
+        json_set(object, "matches", json_object_new_uint64(policy->n_matches)) < 0 ||
+        json_set(object, "dropins", json_object_new_uint64(policy->n_files - 1)) < 0)
+        return -ENOMEM;
+    return 0;
+}
+
+CtlExit verb_policy_list(const CtlOptions *options, int argc, char **argv)
+{
+    CLEANUP(policy_set_free_p) PolicySet *set = NULL;
+    CLEANUP_JSON json_object *list = json_object_new_array();
+    CtlExit code;
+
+    if (!list)
+        return ctl_fail_oom();
+    code = policy_files_load(options, &set);
+    if (code != CTL_EXIT_OK)
+        return code;
+    for (size_t i = 0; i < set->n_policies; i++)
+        if (add_policy(list, set->policies[i]) < 0)
+            return ctl_fail_oom();
+    return view_print_list(options, list, policy_columns, ARRAY_SIZE(policy_columns));
+}
+
+/* Whether a policy is asked for: by name, with or without ".policy"; without names all are. Notes in `found` which name
+ * it was. */
+static bool is_wanted(const char *name, int argc, char **argv, bool *found)
+{
+    bool wanted = argc == 0;
+    size_t len = strlen(name);
+
+    if (len > 7 && !strcmp(name + len - 7, ".policy"))
+        len -= 7;
+    for (int i = 0; i < argc; i++)
+        if ((strlen(argv[i]) == len && !strncmp(argv[i], name, len)) || !strcmp(argv[i], name)) {
+            found[i] = true;
+            wanted = true;
+        }
+    return wanted;
+}
+
+static CtlExit check_found(int argc, char **argv, const bool *found)
+{
+    CtlExit code = CTL_EXIT_OK;
+
+    for (int i = 0; i < argc; i++)
+        if (!found[i])
+            code = ctl_fail(CTL_EXIT_NOT_FOUND, "no policy is named %s", argv[i]);
+    return code;
+}
+
+/* A file's text as it is, so that it can be copied; on a terminal every line made printable. */
+static int print_text(const char *text)
+{
+    bool terminal = isatty(STDOUT_FILENO);
+
+    while (*text) {
+        CLEANUP_FREE char *line = strndup(text, strcspn(text, "\n")), *printable = NULL;
+
+        printable = line ? text_printable(line) : NULL;
+        if (!printable)
+            return -ENOMEM;
+        (void)puts(terminal ? printable : line);
+        text += strlen(line);
+        text += *text == '\n';
+    }
+    return 0;
+}
+
+static CtlExit read_file(const char *path, char **ret)
+{
+    CLEANUP_CLOSE int fd = -1;
+    size_t len;
+    int r;
+
+    /* Non-blocking: somebody may have put a FIFO there. */
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    r = fd < 0 ? -errno : root_read_fd(fd, CONF_FILE_MAX, ret, &len);
+    if (r < 0)
+        return ctl_fail(CTL_EXIT_FAILURE, "%s: %s", path, strerror(-r));
+    return CTL_EXIT_OK;
+}
+
+/* Adds {path, text} of one file. */
+static CtlExit add_file(json_object *files, const char *path)
+{
+    CLEANUP_FREE char *text = NULL;
+    json_object *object;
+    CtlExit code;
+
+    code = read_file(path, &text);
+    if (code != CTL_EXIT_OK)
+        return code;
+    object = json_object_new_object();
+    if (json_append(files, object) < 0 || json_set_text(object, "path", path) < 0 ||
+        json_set_text(object, "text", text) < 0)
+        return ctl_fail_oom();
+    return CTL_EXIT_OK;
+}
+
+/* Adds {name, files} of one policy. */
+static CtlExit add_files(json_object *list, const ConfFile *file)
+{
+    json_object *object = json_object_new_object(), *files;
+    CtlExit code;
+
+    if (json_append(list, object) < 0 || json_set_text(object, "name", file->name) < 0)
+        return ctl_fail_oom();
+    files = json_object_new_array();
+    if (json_set(object, "files", files) < 0)
+        return ctl_fail_oom();
+    code = add_file(files, file->path);
+    for (size_t i = 0; code == CTL_EXIT_OK && i < file->n_dropins; i++)
+        code = add_file(files, file->dropins[i]);
+    return code;
+}
+
+/* As `systemctl cat`: every file below a comment that names it. */
+static CtlExit print_files(const CtlOptions *options, json_object *list)
+{
+    bool first = true;
+
+    if (options->json != CTL_JSON_OFF)
+        return ctl_print_json(options, list);
+    for (size_t i = 0; i < view_length(list); i++) {
+        json_object *files = view_list(json_object_array_get_idx(list, i), "files");
+
+        for (size_t k = 0; k < view_length(files); k++) {
+            json_object *file = json_object_array_get_idx(files, k);
+
+            (void)printf("%s", first ? "" : "\n");
+            first = false;
+            view_say(NULL, "# %s", view_string(file, "path"));
+            (void)putchar('\n');
+            if (print_text(view_string(file, "text")) < 0)
+                return ctl_fail_oom();
+        }
+    }
+    return CTL_EXIT_OK;
+}
+
+/* The files below the search path, read as they are: also those with errors, which is when one wants to see them. */
+static CtlExit collect_files(const CtlOptions *options, int argc, char **argv, bool *found, json_object *list)
+{
+    CLEANUP(conf_report_done) ConfReport report = {0};
+    CLEANUP(policy_dirs_done) PolicyDirs dirs = {0};
+    CLEANUP(conf_files_done) ConfFiles files = {0};
+    CtlExit code = CTL_EXIT_OK;
+    int r;
+
+    if (policy_dirs_init(options, &dirs) < 0)
+        return ctl_fail_oom();
+    r = conf_search((const char *const *)dirs.dirs, ".policy", &files, &report);
+    policy_files_complain(&report);
+    if (r < 0)
+        return r == -ENOMEM ? ctl_fail_oom() : CTL_EXIT_FAILURE;
+    for (size_t i = 0; code == CTL_EXIT_OK && i < files.n_files; i++)
+        if (is_wanted(files.files[i].name, argc, argv, found))
+            code = add_files(list, &files.files[i]);
+    return code;
+}
+
+/* The same list with what is in force instead of what stands in the files. */
+static CtlExit collect_effective(const CtlOptions *options, int argc, char **argv, bool *found,
+                                 json_object *list)
+{
+    CLEANUP(policy_set_free_p) PolicySet *set = NULL;
+    CtlExit code;
+
+    code = policy_files_load(options, &set);
+    for (size_t i = 0; code == CTL_EXIT_OK && i < set->n_policies; i++) {
+        const Policy *policy = set->policies[i];
+        CLEANUP_FREE char *text = NULL;
+        json_object *object, *files, *file;
+
+        if (!is_wanted(policy->name, argc, argv, found))
+            continue;
+        text = policy_format(policy);
+        object = json_object_new_object();
+        files = json_object_new_array();
+        file = json_object_new_object();
+        if (!text || json_append(list, object) < 0 || json_set(object, "files", files) < 0 ||
+            json_append(files, file) < 0 || json_set_text(object, "name", policy->name) < 0 ||
+            json_set_text(file, "path", policy->path) < 0 || json_set_text(file, "text", text) < 0)
+            return ctl_fail_oom();
+    }
+    return code;
+}
+
+CtlExit verb_policy_cat(const CtlOptions *options, int argc, char **argv)
+{
+    CLEANUP_JSON json_object *list = json_object_new_array();
+    CLEANUP_FREE bool *found = calloc((size_t)argc + 1, sizeof(*found));
+    CtlExit code, missing;
+
+    if (!list || !found)
+        return ctl_fail_oom();
+    code = options->effective ? collect_effective(options, argc, argv, found, list)
+                              : collect_files(options, argc, argv, found, list);
+    if (code != CTL_EXIT_OK)
+        return code;
+    code = print_files(options, list);
+    missing = check_found(argc, argv, found);
+    return code != CTL_EXIT_OK ? code : missing;
+}

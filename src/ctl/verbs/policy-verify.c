@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* policy verify: what the daemon would say about these files, before it has to. Settings that are right, but whose
+ * mechanism this version does not carry out, are marked, so that nobody waits for an effect. */
+
+#include "conf/search.h"
+#include "ctl/ctl.h"
+#include "ctl/style.h"
+#include "ctl/verbs/policy-files.h"
+#include "ctl/view.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct Verify {
+    const Topology *topology; /* nodes are checked against it; NULL: not checked */
+    ConfReport report;
+    json_object *notes; /* messages about settings that are not active yet */
+    size_t n_files;
+} Verify;
+
+static int add_message(json_object *list, const char *severity, const char *file, unsigned line,
+                       const char *text)
+{
+    json_object *object = json_object_new_object();
+
+    if (json_append(list, object) < 0 || json_set_text(object, "severity", severity) < 0 ||
+        json_set_text(object, "file", file) < 0 ||
+        json_set(object, "line", json_object_new_uint64(line)) < 0 || json_set_text(object, "text", text) < 0)
+        return -ENOMEM;
+    return 0;
+}
+
+static int note_inactive(Verify *verify, const Policy *policy)
+{
+    for (size_t i = 0; i < policy->n_settings; i++) {
+        const PolicySetting *setting = &policy->settings[i];
+        CLEANUP_FREE char *text = NULL;
+
+        if (policy_setting_active(policy, setting))
+            continue;
+        if (asprintf(&text, "this setting of %s= is not active yet", policy_keys[setting->key].name) < 0)
+            return -ENOMEM;
+        if (add_message(verify->notes, "note", policy->files[setting->file], setting->line, text) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int count_files(Verify *verify, const char *const *dirs)
+{
+    CLEANUP(conf_report_done) ConfReport report = {0}; /* said already when the set was loaded */
+    CLEANUP(conf_files_done) ConfFiles files = {0};
+    int r;
+
+    r = conf_search(dirs, ".policy", &files, &report);
+    for (size_t i = 0; r == 0 && i < files.n_files; i++)
+        verify->n_files += 1 + files.files[i].n_dropins;
+    return r == -ENOMEM ? r : 0;
+}
+
+static int verify_dirs(Verify *verify, const char *const *dirs)
+{
+    CLEANUP(policy_set_free_p) PolicySet *set = NULL;
+    int r;
+
+    r = policy_set_load(dirs, verify->topology, &set, &verify->report);
+    if (r < 0 && r != -EBADMSG)
+        return r;
+    for (size_t i = 0; r == 0 && i < set->n_policies; i++)
+        r = note_inactive(verify, set->policies[i]);
+    return r == -ENOMEM ? r : count_files(verify, dirs);
+}
+
+static int verify_file(Verify *verify, const char *path)
+{
+    CLEANUP(policy_free_p) Policy *policy = NULL;
+    int r;
+
+    verify->n_files++;
+    r = policy_load_file(path, verify->topology, &policy, &verify->report);
+    if (r == -EBADMSG)
+        return 0;
+    return r < 0 ? r : note_inactive(verify, policy);
+}
+
+static int verify_argument(Verify *verify, const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return verify_dirs(verify, (const char *const[]){path, NULL});
+    return verify_file(verify, path);
+}
+
+static int verify_all(Verify *verify, const CtlOptions *options, int argc, char **argv)
+{
+    CLEANUP(policy_dirs_done) PolicyDirs dirs = {0};
+    int r = 0;
+
+    if (argc == 0) {
+        r = policy_dirs_init(options, &dirs);
+        return r < 0 ? r : verify_dirs(verify, (const char *const *)dirs.dirs);
+    }
+    for (int i = 0; r == 0 && i < argc; i++)
+        r = verify_argument(verify, argv[i]);
+    return r;
+}
+
+/* {files, errors, warnings, messages}: errors and warnings in the order found, then the notes. */
+static int make_result(const Verify *verify, json_object **ret)
+{
+    CLEANUP_JSON json_object *object = json_object_new_object();
+    json_object *messages = json_object_new_array();
+
+    if (json_set(object, "messages", messages) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < verify->report.n_messages; i++) {
+        const ConfMessage *m = &verify->report.messages[i];
+
+        if (add_message(messages, m->severity == CONF_SEVERITY_ERROR ? "error" : "warning", m->file, m->line,
+                        m->text) < 0)
+            return -ENOMEM;
+    }
+    for (size_t i = 0; i < view_length(verify->notes); i++)
+        if (json_append(messages, json_object_get(json_object_array_get_idx(verify->notes, i))) < 0)
+            return -ENOMEM;
+    if (json_set(object, "files", json_object_new_uint64(verify->n_files)) < 0 ||
+        json_set(object, "errors", json_object_new_uint64(verify->report.n_errors)) < 0 ||
+        json_set(object, "warnings", json_object_new_uint64(verify->report.n_warnings)) < 0)
+        return -ENOMEM;
+    *ret = TAKE_PTR(object);
+    return 0;
+}
+
+static void print_message(const CtlOptions *options, json_object *message)
+{
+    const char *severity = view_string(message, "severity"), *colour = STYLE_DIM;
+    int64_t line = view_number(message, "line", 0);
+
+    if (!strcmp(severity, "error"))
+        colour = STYLE_BAD;
+    else if (!strcmp(severity, "warning"))
+        colour = STYLE_WARN;
+    if (line > 0)
+        view_say(NULL, "%s:%lld: ", view_string(message, "file"), (long long)line);
+    else
+        view_say(NULL, "%s: ", view_string(message, "file"));
+    view_say(options->colour ? colour : NULL, "%s", view_string(message, "text"));
+    (void)putchar('\n');
+}
+
+static void print_result(const CtlOptions *options, json_object *result)
+{
+    json_object *messages = view_list(result, "messages");
+    int64_t errors = view_number(result, "errors", 0), warnings = view_number(result, "warnings", 0);
+    int64_t files = view_number(result, "files", 0);
+
+    for (size_t i = 0; i < view_length(messages); i++)
+        print_message(options, json_object_array_get_idx(messages, i));
+    (void)printf("%lld file%s, %lld error%s, %lld warning%s\n", (long long)files, files == 1 ? "" : "s",
+                 (long long)errors, errors == 1 ? "" : "s", (long long)warnings, warnings == 1 ? "" : "s");
+}
+
+/* The machine whose nodes the policies may name. A captured root is another machine: its nodes are known only when its
+ * XML is given too. */
+static CtlExit load_topology(const CtlOptions *options, Topology **ret)
+{
+    CLEANUP_FREE char *error = NULL;
+    TopologyOptions from = options->topology;
+    int r;
+
+    *ret = NULL;
+    if (strcmp(options->root, "/") != 0 && !from.xml && !from.synthetic)
+        return CTL_EXIT_OK;
+    r = topology_load(&from, ret, &error);
+    if (r < 0)
+        return ctl_fail(CTL_EXIT_FAILURE, "topology: %s", error ? error : strerror(-r));
+    return CTL_EXIT_OK;
+}
+
+CtlExit verb_policy_verify(const CtlOptions *options, int argc, char **argv)
+{
+    CLEANUP(topology_unref_p) Topology *topology = NULL;
+    CLEANUP_JSON json_object *notes = json_object_new_array(), *result = NULL;
+    Verify verify = {.notes = notes};
+    CtlExit code;
+    int r;
+
+    if (!notes)
+        return ctl_fail_oom();
+    code = load_topology(options, &topology);
+    if (code != CTL_EXIT_OK)
+        return code;
+    verify.topology = topology;
+
+    r = verify_all(&verify, options, argc, argv);
+    if (r == 0)
+        r = make_result(&verify, &result);
+    code = verify.report.n_errors > 0 ? CTL_EXIT_FAILURE : CTL_EXIT_OK;
+    conf_report_done(&verify.report);
+    if (r < 0)
+        return ctl_fail(CTL_EXIT_FAILURE, "cannot read the policies: %s", strerror(-r));
+    if (options->json != CTL_JSON_OFF)
+        return ctl_print_json(options, result) == CTL_EXIT_OK ? code : CTL_EXIT_FAILURE;
+    print_result(options, result);
+    return code;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* All runs of a scenario: every variant with every seed, on all CPUs this process may use. */
+
+#include "ctl/ctl.h"
+#include "sim/scenario/expect.h"
+
+typedef struct SimulateShared SimulateShared;
+
+typedef struct SimulateRuns {
+    SimTable table;
+    SimulateShared *shared; /* owns table.values */
+    size_t bytes;
+} SimulateRuns;
+
+/* Runs seeds 1 to spec->n_seeds of each variant, in child processes, with progress on standard error when that is a
+ * terminal. `spec` must outlive the result. Says what went wrong. */
+CtlExit simulate_run_all(const SimSpec *spec, SimulateRuns *ret);
+void simulate_runs_done(SimulateRuns *runs);
+
+/* Draws the first seed of every variant, CPUs in use over time by workload and node, into an SVG file, through gnuplot. Says
+ * what went wrong; the file is written whole or not touched. */
+CtlExit simulate_plot(const SimSpec *spec, const char *path);

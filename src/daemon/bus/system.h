@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The system bus: org.numaplace1 with the same objects as the private socket. There may be none, it may come late, and it
+ * may go away; the daemon goes on without it and tries again. */
+
+#include "base/util.h"
+#include "daemon/bus/peer.h"
+#include "daemon/log.h"
+
+#include <stdbool.h>
+#include <systemd/sd-event.h>
+
+typedef struct BusSystem BusSystem;
+
+/* Begins to connect; whether there is a bus shows later. Returns 0, or -errno that is not the bus's fault. `event` and
+ * `log` are borrowed. */
+int bus_system_new(sd_event *event, Log *log, BusAddObjects add, void *userdata, BusSystem **ret);
+/* Lets go of the name and hangs up, without waiting for anybody. */
+BusSystem *bus_system_free(BusSystem *system);
+DEFINE_CLEANUP(BusSystem *, bus_system_free)
+
+/* Whether clients of the system bus are served now. */
+bool bus_system_ready(const BusSystem *system);
+
+/* Calls `tell` when the bus is there and reads what it is sent; otherwise clients ask for what they missed. */
+void bus_system_tell(BusSystem *system, BusTell tell, void *userdata);

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Only what a method is called and who may call it; what it says is in views/describe.c, what it does in
+ * manager/admin.c and manager/reload.c, and what properties are worth and when they change in views/objects.c. */
+
+#include "daemon/bus/vtables.h"
+
+#include "daemon/bus/authorize.h"
+#include "daemon/views/describe.h"
+#include "daemon/views/objects.h"
+#include "numaplace/bus.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static Manager *manager_of(void *userdata)
+{
+    const BusPeer *peer = userdata;
+
+    return peer->userdata;
+}
+
+static uint32_t page(uint32_t max)
+{
+    return max == 0 ? NUMAPLACE_BUS_PAGE_MAX : MIN(max, NUMAPLACE_BUS_PAGE_MAX);
+}
+
+/* An empty reply to be filled by a describe_ function and sent by reply_send(). */
+static Dict reply_new(sd_bus_message *call)
+{
+    Dict dict = {0};
+
+    dict.error = MIN(sd_bus_message_new_method_return(call, &dict.message), 0);
+    return dict;
+}
+
+/* Sends the reply; when filling it failed, returns why, and sd-bus answers with that error. */
+static int reply_send(Dict *dict)
+{
+    int r = dict->error < 0 ? dict->error : sd_bus_send(NULL, dict->message, NULL);
+
+    sd_bus_message_unref(dict->message);
+    return r;
+}
+
+static int no_such_workload(sd_bus_error *error, const char *name)
+{
+    return sd_bus_error_setf(error, NUMAPLACE_ERROR_NO_SUCH_WORKLOAD, "there is no workload '%s'", name);
+}
+
+/* A method without arguments: its answer is all there is to it. */
+static int answer(sd_bus_message *message, void *userdata, void (*describe)(Dict *dict, Manager *manager))
+{
+    Dict dict = reply_new(message);
+
+    describe(&dict, manager_of(userdata));
+    return reply_send(&dict);
+}
+
+static int method_get_status(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    return answer(message, userdata, describe_status);
+}
+
+static int method_get_topology(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    return answer(message, userdata, describe_topology);
+}
+
+static int method_list_cpus(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    return answer(message, userdata, describe_cpus);
+}
+
+static int method_list_workloads(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    return answer(message, userdata, describe_workloads);
+}
+
+static int method_get_workload(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    Manager *manager = manager_of(userdata);
+    const Workload *workload;
+    const char *name;
+    Dict dict;
+    int r = sd_bus_message_read(message, "s", &name);
+
+    if (r < 0)
+        return r;
+    workload = world_workload_by_name(manager->world, name);
+    if (!workload)
+        return no_such_workload(error, name);
+    dict = reply_new(message);
+    describe_workload(&dict, manager, workload);
+    return reply_send(&dict);
+}
+
+static int method_list_tasks(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    Manager *manager = manager_of(userdata);
+    const Workload *workload;
+    const char *name;
+    int32_t pid, tid;
+    uint32_t max;
+    Dict dict;
+    int r = sd_bus_message_read(message, "siiu", &name, &pid, &tid, &max);
+
+    if (r < 0)
+        return r;
+    workload = world_workload_by_name(manager->world, name);
+    if (!workload)
+        return no_such_workload(error, name);
+    dict = reply_new(message);
+    describe_tasks(&dict, manager, workload, pid, tid, page(max));
+    return reply_send(&dict);
+}
+
+static int method_explain(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    Manager *manager = manager_of(userdata);
+    const Workload *workload;
+    const char *name;
+    pid_t pid;
+    Dict dict;
+    int r = sd_bus_message_read(message, "s", &name);
+
+    if (r < 0)
+        return r;
+    workload = world_workload_by_name(manager->world, name);
+    if (!workload && !manager_is_pid(name, &pid))
+        return no_such_workload(error, name);
+
+    dict = reply_new(message);
+    r = workload ? describe_explain_workload(&dict, manager, name, workload)
+                 : describe_explain_process(&dict, manager, name, pid);
+    if (r < 0)
+        dict.error = r;
+    r = reply_send(&dict);
+    if (r == -ESRCH)
+        return sd_bus_error_setf(error, NUMAPLACE_ERROR_NO_SUCH_PROCESS, "there is no process %s", name);
+    return r;
+}
+
+static int method_list_moves(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    uint64_t after;
+    uint32_t max;
+    Dict dict;
+    int r = sd_bus_message_read(message, "tu", &after, &max);
+
+    if (r < 0)
+        return r;
+    dict = reply_new(message);
+    describe_moves(&dict, manager_of(userdata), after, page(max));
+    return reply_send(&dict);
+}
+
+typedef int (*Administer)(Manager *manager, const char *name);
+
+/* Does it and answers: no answer but success. */
+static int administer(sd_bus_message *message, void *userdata, sd_bus_error *error, const char *name,
+                      Administer method)
+{
+    int r = method(manager_of(userdata), name);
+
+    switch (r) {
+    case 0:
+        return sd_bus_reply_method_return(message, NULL);
+    case MANAGER_E_LATER:
+        manager_release_answer(manager_of(userdata), message);
+        return 1;
+    case MANAGER_E_NO_SUCH_WORKLOAD:
+        return no_such_workload(error, name);
+    case MANAGER_E_NO_SUCH_PROCESS:
+        return sd_bus_error_setf(error, NUMAPLACE_ERROR_NO_SUCH_PROCESS, "process %s is not managed", name);
+    case MANAGER_E_LIMIT:
+        return sd_bus_error_setf(
+            error, NUMAPLACE_ERROR_LIMIT,
+            "%u processes are released one by one already; release their workload instead",
+            MANAGER_RELEASED_MAX);
+    case -EREMOTEIO:
+        return sd_bus_error_setf(error, NUMAPLACE_ERROR_NOT_RESTORED,
+                                 "not all of '%s' could be put back; see the log", name);
+    default:
+        return r;
+    }
+}
+
+/* Pause, Resume and Release of the manager: one name, "" for everything. */
+static int administer_named(sd_bus_message *message, void *userdata, sd_bus_error *error, Administer method,
+                            sd_bus_message_handler_t self)
+{
+    const char *name;
+    int r = sd_bus_message_read(message, "s", &name);
+
+    if (r < 0)
+        return r;
+    r = bus_authorize(message, userdata, *name ? NUMAPLACE_ACTION_OVERRIDE : NUMAPLACE_ACTION_MANAGE, name,
+                      self, error);
+    if (r <= 0)
+        return r < 0 ? r : 1;
+    return administer(message, userdata, error, name, method);
+}
+
+static int method_pause(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    return administer_named(message, userdata, error, manager_pause, method_pause);
+}
+
+static int method_resume(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    return administer_named(message, userdata, error, manager_resume, method_resume);
+}
+
+static int method_release(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    return administer_named(message, userdata, error, manager_release, method_release);
+}
+
+static int method_reload(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    CLEANUP_FREE char *what = NULL;
+    int r = bus_authorize(message, userdata, NUMAPLACE_ACTION_MANAGE, "", method_reload, error);
+
+    if (r <= 0)
+        return r < 0 ? r : 1;
+    r = manager_reload(manager_of(userdata), &what);
+    if (r == -EBADMSG)
+        return sd_bus_error_setf(error, NUMAPLACE_ERROR_BAD_POLICY, "%s", what ? what : "see the log");
+    return r < 0 ? r : sd_bus_reply_method_return(message, NULL);
+}
+
+static int read_assignment(sd_bus_message *message, Assignment *ret, bool *ret_starting)
+{
+    const char *policy;
+    int32_t pid;
+    int starting;
+    int r = sd_bus_message_read(message, "itsb", &pid, &ret->start_ticks, &policy, &starting);
+
+    if (r < 0)
+        return r;
+    ret->pid = pid;
+    *ret_starting = starting;
+    /* A name that was cut is that of no policy: the longest has one byte less. */
+    (void)snprintf(ret->policy, sizeof(ret->policy), "%s", strlen(policy) <= POLICY_NAME_MAX ? policy : "");
+    return 0;
+}
+
+/* Answered after the next tick, by manager_answer_assigned(). */
+static int method_assign_process(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    Manager *manager = manager_of(userdata);
+    Assignment who = {0};
+    bool starting;
+    uid_t owner;
+    int r = read_assignment(message, &who, &starting);
+
+    if (r < 0)
+        return r;
+    r = bus_authorize(message, userdata, NUMAPLACE_ACTION_OVERRIDE, who.policy, method_assign_process, error);
+    if (r <= 0)
+        return r < 0 ? r : 1;
+    r = manager_process_owner(manager, who.pid, who.start_ticks, &owner);
+    if (r == -ESRCH)
+        return sd_bus_error_setf(error, NUMAPLACE_ERROR_NO_SUCH_PROCESS,
+                                 "there is no process %d that started at %" PRIu64, (int)who.pid,
+                                 who.start_ticks);
+    if (r < 0)
+        return r;
+    if (!bus_is_owner(message, userdata, owner))
+        return sd_bus_error_setf(error, NUMAPLACE_ERROR_NOT_PERMITTED, "process %d is somebody else's",
+                                 (int)who.pid);
+    r = manager_assign_process(manager, message, &who, starting);
+    switch (r) {
+    case 0:
+        return 1;
+    case MANAGER_E_NO_SUCH_POLICY:
+        return sd_bus_error_setf(error, NUMAPLACE_ERROR_NO_SUCH_WORKLOAD, "there is no policy '%s'",
+                                 who.policy);
+    case MANAGER_E_LIMIT:
+        return sd_bus_error_setf(error, NUMAPLACE_ERROR_LIMIT,
+                                 "%u processes are assigned to policies already, or %u calls wait",
+                                 ASSIGNMENTS_MAX, MANAGER_ASSIGNING_MAX);
+    default:
+        return r;
+    }
+}
+
+/* The workload a call was sent to. sd-bus has asked for it just before, but polkit's answer may have come after a reload
+ * without it. */
+static const Workload *workload_of(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    const char *path = sd_bus_message_get_path(message);
+    const Workload *workload = manager_object_workload(manager_of(userdata), path);
+
+    if (!workload)
+        (void)no_such_workload(error, path);
+    return workload;
+}
+
+static int workload_method_get(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    const Workload *workload = workload_of(message, userdata, error);
+    Dict dict;
+
+    if (!workload)
+        return -sd_bus_error_get_errno(error);
+    dict = reply_new(message);
+    describe_workload(&dict, manager_of(userdata), workload);
+    return reply_send(&dict);
+}
+
+static int administer_object(sd_bus_message *message, void *userdata, sd_bus_error *error, Administer method,
+                             sd_bus_message_handler_t self)
+{
+    const Workload *workload = workload_of(message, userdata, error);
+    int r;
+
+    if (!workload)
+        return -sd_bus_error_get_errno(error);
+    r = bus_authorize(message, userdata, NUMAPLACE_ACTION_OVERRIDE, workload->name, self, error);
+    if (r <= 0)
+        return r < 0 ? r : 1;
+    return administer(message, userdata, error, workload->name, method);
+}
+
+static int workload_method_pause(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    return administer_object(message, userdata, error, manager_pause, workload_method_pause);
+}
+
+static int workload_method_resume(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    return administer_object(message, userdata, error, manager_resume, workload_method_resume);
+}
+
+static int workload_method_release(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    return administer_object(message, userdata, error, manager_release, workload_method_release);
+}
+
+/* Reading is for everyone who can connect. Changing is asked about by bus_authorize(): sd-bus itself would look for
+ * CAP_SYS_ADMIN, and wait for the bus to say who has it. */
+#define READ   SD_BUS_VTABLE_UNPRIVILEGED
+#define CHANGE SD_BUS_VTABLE_UNPRIVILEGED
+
+#define METHOD(name, in, in_names, out, out_names, handler, flags) \
+    SD_BUS_METHOD_WITH_NAMES(name, in, in_names, out, out_names, handler, flags)
+
+static const sd_bus_vtable manager_vtable[] = {
+    SD_BUS_VTABLE_START(0),
+    METHOD("GetStatus", "", "", "a{sv}", SD_BUS_PARAM(status), method_get_status, READ),
+    METHOD("GetTopology", "", "", "a{sv}", SD_BUS_PARAM(topology), method_get_topology, READ),
+    METHOD("ListCpus", "", "", "aa{sv}", SD_BUS_PARAM(cpus), method_list_cpus, READ),
+    METHOD("ListWorkloads", "", "", "aa{sv}", SD_BUS_PARAM(workloads), method_list_workloads, READ),
+    METHOD("GetWorkload", "s", SD_BUS_PARAM(name), "a{sv}", SD_BUS_PARAM(workload), method_get_workload,
+           READ),
+    METHOD("ListTasks", "siiu", SD_BUS_PARAM(name) SD_BUS_PARAM(pid) SD_BUS_PARAM(tid) SD_BUS_PARAM(max),
+           "aa{sv}", SD_BUS_PARAM(tasks), method_list_tasks, READ),
+    METHOD("Explain", "s", SD_BUS_PARAM(pid_or_name), "a{sv}", SD_BUS_PARAM(explanation), method_explain,
+           READ),
+    METHOD("ListMoves", "tu", SD_BUS_PARAM(after) SD_BUS_PARAM(max), "aa{sv}", SD_BUS_PARAM(moves),
+           method_list_moves, READ),
+    METHOD("Pause", "s", SD_BUS_PARAM(name), "", "", method_pause, CHANGE),
+    METHOD("Resume", "s", SD_BUS_PARAM(name), "", "", method_resume, CHANGE),
+    METHOD("Release", "s", SD_BUS_PARAM(name), "", "", method_release, CHANGE),
+    METHOD("Reload", "", "", "", "", method_reload, CHANGE),
+    METHOD("AssignProcess", "itsb",
+           SD_BUS_PARAM(pid) SD_BUS_PARAM(start_ticks) SD_BUS_PARAM(policy) SD_BUS_PARAM(starting), "a{sv}",
+           SD_BUS_PARAM(assignment), method_assign_process, CHANGE),
+    SD_BUS_SIGNAL_WITH_NAMES("Moved", "a{sv}", SD_BUS_PARAM(move), 0),
+    SD_BUS_SIGNAL_WITH_NAMES("Refused", "a{st}", SD_BUS_PARAM(refused), 0),
+    SD_BUS_PROPERTY("Version", "s", manager_object_get, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+    SD_BUS_PROPERTY("Mode", "s", manager_object_get, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+    SD_BUS_PROPERTY("Paused", "b", manager_object_get, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+    SD_BUS_PROPERTY("Workloads", "u", manager_object_get, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+    SD_BUS_VTABLE_END,
+};
+
+static const sd_bus_vtable workload_vtable[] = {
+    SD_BUS_VTABLE_START(0),
+    METHOD("Get", "", "", "a{sv}", SD_BUS_PARAM(workload), workload_method_get, READ),
+    METHOD("Pause", "", "", "", "", workload_method_pause, CHANGE),
+    METHOD("Resume", "", "", "", "", workload_method_resume, CHANGE),
+    METHOD("Release", "", "", "", "", workload_method_release, CHANGE),
+    SD_BUS_PROPERTY("Name", "s", manager_object_get_workload, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+    SD_BUS_PROPERTY("Description", "s", manager_object_get_workload, 0, 0),
+    SD_BUS_PROPERTY("Paused", "b", manager_object_get_workload, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+    SD_BUS_PROPERTY("Home", "s", manager_object_get_workload, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+    SD_BUS_PROPERTY("HomeNodes", "s", manager_object_get_workload, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+    SD_BUS_PROPERTY("Processes", "u", manager_object_get_workload, 0, 0),
+    SD_BUS_PROPERTY("Tasks", "u", manager_object_get_workload, 0, 0),
+    SD_BUS_PROPERTY("Lends", "t", manager_object_get_workload, 0, 0),
+    SD_BUS_PROPERTY("Recalls", "t", manager_object_get_workload, 0, 0),
+    SD_BUS_VTABLE_END,
+};
+
+int manager_bus_add(sd_bus *bus, BusPeer *peer)
+{
+    int r = sd_bus_add_object_vtable(bus, NULL, NUMAPLACE_BUS_PATH, NUMAPLACE_BUS_INTERFACE_MANAGER,
+                                     manager_vtable, peer);
+
+    if (r < 0)
+        return r;
+    r = sd_bus_add_fallback_vtable(bus, NULL, NUMAPLACE_BUS_PATH_WORKLOADS, NUMAPLACE_BUS_INTERFACE_WORKLOAD,
+                                   workload_vtable, manager_object_find, peer);
+    if (r < 0)
+        return r;
+    r = sd_bus_add_node_enumerator(bus, NULL, NUMAPLACE_BUS_PATH_WORKLOADS, manager_object_list, peer);
+    if (r < 0)
+        return r;
+    return sd_bus_add_object_manager(bus, NULL, NUMAPLACE_BUS_PATH);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What an administrator can ask for by hand.
+ *
+ *   pause    nothing new is done; leases are recalled by the next plan; homes stay, to go on at no cost
+ *   release  everything done to it is put back, now, and it is left alone
+ *   resume   undoes both
+ *
+ * A workload remembers this itself (Workload.paused). A single process is taken out of its workload: decide()
+ * says "later" for it, so it leaves the World at the next discovery. */
+
+#include "base/parse.h"
+#include "base/time.h"
+#include "daemon/manager/manager.h"
+#include "numaplace/messages.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+bool manager_is_pid(const char *text, pid_t *ret)
+{
+    int32_t pid;
+
+    /* parse_i32() takes a sign and blanks, which no process number has. */
+    if (*text < '1' || *text > '9' || parse_i32(text, &pid) < 0)
+        return false;
+    *ret = pid;
+    return true;
+}
+
+/* The workloads a name stands for: one, or all for "". Workload names that look like numbers win over pids.
+ */
+static int set_paused(Manager *manager, const char *name, bool paused)
+{
+    if (!*name) {
+        manager->paused = paused;
+        for (size_t i = 0; i < manager->world->n_workloads; i++)
+            manager->world->workloads[i].paused = paused;
+    } else {
+        Workload *workload = world_workload_by_name(manager->world, name);
+
+        if (!workload)
+            return MANAGER_E_NO_SUCH_WORKLOAD;
+        workload->paused = paused;
+    }
+    manager->objects_changed = true;
+    /* The next plan acts on it, and it is not kept waiting. */
+    pace_now(&manager->pace, time_now_usec());
+    manager_arm(manager);
+    return 0;
+}
+
+void manager_tell_admin(Manager *manager, const char *what, const char *name)
+{
+    LogFields fields = {0};
+
+    log_fields_add(&fields, "NUMAPLACE_WORKLOAD", "%s", name);
+    log_record(manager->log, LOG_NOTICE, NUMAPLACE_MESSAGE_ADMINISTRATOR, &fields,
+               "%s by the administrator: %s", what, *name ? name : "everything");
+}
+
+int manager_pause(Manager *manager, const char *name)
+{
+    int r = set_paused(manager, name, true);
+
+    if (r == 0)
+        manager_tell_admin(manager, "paused", name);
+    return r;
+}
+
+void manager_stand_back(Manager *manager)
+{
+    (void)set_paused(manager, "", true);
+}
+
+int manager_resume(Manager *manager, const char *name)
+{
+    pid_t pid;
+    int r = set_paused(manager, name, false);
+
+    if (!*name)
+        task_set_clear(manager->released);
+    if (r == MANAGER_E_NO_SUCH_WORKLOAD && manager_is_pid(name, &pid)) {
+        if (!task_set_remove(manager->released, pid))
+            return MANAGER_E_NO_SUCH_PROCESS;
+        pace_now(&manager->pace, time_now_usec());
+        manager_arm(manager);
+        r = 0;
+    }
+    if (r == 0)
+        manager_tell_admin(manager, "resumed", name);
+    return r;
+}
+
+/* Keeps only the actions about one process. */
+static void keep_process(Plan *plan, pid_t pid)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < plan->n_actions; i++)
+        if (plan->actions[i].subject.pid == pid)
+            plan->actions[n++] = plan->actions[i];
+    plan->n_actions = n;
+}
+
+/* Puts back through a plan, so that the World knows, and then from the journal, which also knows children
+ * that have inherited a mask. pid 0: all of the workload. */
+static int put_back(Manager *manager, WorkloadIx workload, pid_t pid)
+{
+    Plan plan = {0};
+    int r = plan_release(manager->world, workload, PLAN_RULE_PAUSED, &plan);
+
+    if (r == 0 && pid > 0)
+        keep_process(&plan, pid);
+    if (r == 0)
+        r = manager_carry_out(manager, &plan);
+    plan_done(&plan);
+    return r;
+}
+
+/* What is released: one process, a workload, or everything. */
+typedef struct Released {
+    World *world;
+    WorkloadIx workload;
+    pid_t pid;
+} Released;
+
+static bool is_released(void *userdata, pid_t pid)
+{
+    const Released *released = userdata;
+    const Process *process = released->pid > 0 ? NULL : world_process(released->world, pid);
+
+    return released->pid > 0 ? pid == released->pid : process && process->workload.i == released->workload.i;
+}
+
+/* `what` is for the log: who could not be put back. */
+static int restore(Manager *manager, Released *released, const char *what)
+{
+    const ActSelection selection = {.wants = is_released, .userdata = released};
+    size_t restored = 0, left = 0;
+    int r = manager_put_back(manager, released ? &selection : NULL, &restored, &left);
+
+    if (r < 0)
+        log_error(manager->log, NUMAPLACE_MESSAGE_NOT_RESTORED,
+                  "not all threads of %s could be put back; they stay in the undo journal", what);
+    return r;
+}
+
+static int restore_pid(Manager *manager, pid_t pid)
+{
+    char what[32];
+
+    (void)snprintf(what, sizeof(what), "process %d", (int)pid);
+    return restore(manager, &(Released){.pid = pid}, what);
+}
+
+static int release_process(Manager *manager, pid_t pid)
+{
+    const Process *process = world_process(manager->world, pid);
+    int r;
+
+    if (!process || process->gone)
+        return MANAGER_E_NO_SUCH_PROCESS;
+    if (task_set_size(manager->released) >= MANAGER_RELEASED_MAX)
+        return MANAGER_E_LIMIT;
+    r = task_set_add(manager->released, pid, process->start_ticks);
+    if (r < 0)
+        return r;
+    if (manager_release_is_long(manager, WORKLOAD_NONE, pid))
+        return manager_release_begin(manager, "", WORKLOAD_NONE, pid);
+    r = put_back(manager, process->workload, pid);
+    if (r < 0)
+        return r;
+    r = restore_pid(manager, pid);
+    if (r < 0)
+        return r == -ENOMEM ? r : -EREMOTEIO;
+    /* It leaves the World before another plan can be made for it; the next discovery asks everybody once
+     * more, and from then on decide() hears of it each time. */
+    probe_set_wants(manager->probe, manager->policies->wants);
+    r = probe_discover(manager->probe, manager->world, time_now_usec());
+    if (r == 0)
+        r = manager_follow_births(manager);
+    probe_set_wants(manager->probe, manager->policies->wants);
+    return r == -ENOMEM ? r : 0;
+}
+
+static int release_workload(Manager *manager, const char *name)
+{
+    Workload *workload = *name ? world_workload_by_name(manager->world, name) : NULL;
+    WorkloadIx ix = workload ? (WorkloadIx){(int32_t)(workload - manager->world->workloads)} : WORKLOAD_NONE;
+    int r = set_paused(manager, name, true);
+
+    if (r != 0)
+        return r;
+    if (manager_release_is_long(manager, ix, 0))
+        return manager_release_begin(manager, name, ix, 0);
+    r = put_back(manager, ix, 0);
+    if (r < 0)
+        return r;
+    if (!*name)
+        r = restore(manager, NULL, "all workloads");
+    else
+        r = restore(manager, &(Released){.world = manager->world, .workload = ix}, name);
+    return r < 0 && r != -ENOMEM ? -EREMOTEIO : r;
+}
+
+int manager_release(Manager *manager, const char *name)
+{
+    pid_t pid;
+    int r;
+
+    if (*name && !world_workload_by_name(manager->world, name) && manager_is_pid(name, &pid))
+        r = release_process(manager, pid);
+    else
+        r = release_workload(manager, name);
+    if (r == 0)
+        manager_tell_admin(manager, "released", name);
+    return r;
+}

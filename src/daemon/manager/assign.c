@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Assigning a process to a policy by name, for `numaplacectl run`: the command is to start where its policy wants it, not to be
+ * found there a second later. So the call is answered by the tick that has placed it, and its caller goes on only then.
+ *
+ * Who was assigned stays so when the daemon is restarted: /run/numaplace/assigned, written anew when it has changed. That is
+ * no undo journal: nothing has to be put back because of it, and when it cannot be written a restart loses it. */
+
+#include "daemon/views/describe.h"
+
+#include "base/parse.h"
+#include "base/root.h"
+#include "base/time.h"
+#include "numaplace/bus.h"
+#include "numaplace/messages.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define FILE_NAME     "assigned"
+#define FILE_NAME_NEW "assigned.new"
+#define FILE_MAX      (4UL << 20) /* ASSIGNMENTS_MAX lines of 256 bytes */
+
+typedef struct Assigning {
+    sd_bus_message *call;
+    pid_t pid;
+    uint64_t start_ticks;
+    bool starting;
+} Assigning;
+
+typedef struct Owner {
+    uint64_t start_ticks;
+    uid_t uid;
+} Owner;
+
+static int on_owner(void *userdata, const ProbeSubject *subject)
+{
+    Owner *owner = userdata;
+
+    owner->uid = subject->uid;
+    return subject->start_ticks == owner->start_ticks ? 0 : -ESRCH;
+}
+
+int manager_process_owner(Manager *manager, pid_t pid, uint64_t start_ticks, uid_t *ret)
+{
+    Owner owner = {.start_ticks = start_ticks};
+    int r = pid > 0 ? probe_look(manager->probe, pid, 0, on_owner, &owner) : -ESRCH;
+
+    if (r == PROBE_E_OUT_OF_REACH)
+        return -ESRCH;
+    if (r < 0)
+        return r;
+    *ret = owner.uid;
+    return 0;
+}
+
+static size_t policy_index(const Manager *manager, const char *name)
+{
+    for (size_t i = 0; i < manager->policies->n_policies; i++)
+        if (strcmp(manager->policies->policies[i]->name, name) == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+size_t manager_assigned_policy(Manager *manager, const ProbeSubject *subject)
+{
+    const Assignment who = {
+        .pid = subject->pid,
+        .start_ticks = subject->start_ticks,
+        .group = subject->group,
+        .session = subject->session,
+    };
+    const Assignment *assignment = assignments_inherit(manager->assigned, &who, subject->parent);
+
+    return assignment ? policy_index(manager, assignment->policy) : SIZE_MAX;
+}
+
+int manager_assign_process(Manager *manager, sd_bus_message *call, const Assignment *who, bool starting)
+{
+    int r;
+
+    if (policy_index(manager, who->policy) == SIZE_MAX)
+        return MANAGER_E_NO_SUCH_POLICY;
+    if (manager->n_assigning >= MANAGER_ASSIGNING_MAX)
+        return MANAGER_E_LIMIT;
+    if (!GROW(manager->assigning, manager->assigning_capacity, manager->n_assigning + 1))
+        return -ENOMEM;
+    r = assignments_set(manager->assigned, who);
+    if (r < 0)
+        return r == -ENOSPC ? MANAGER_E_LIMIT : r;
+    manager->assigning[manager->n_assigning++] = (Assigning){
+        .call = sd_bus_message_ref(call),
+        .pid = who->pid,
+        .start_ticks = who->start_ticks,
+        .starting = starting,
+    };
+    (void)task_set_remove(manager->released, who->pid);
+    probe_ask_about(manager->probe, who->pid);
+    pace_now(&manager->pace, time_now_usec());
+    manager_arm(manager);
+    return 0;
+}
+
+/* What its memory is to be interleaved over (P17): the nodes of its home, or, before it has one, those its policy allows. A home
+ * is of nodes with CPUs, and what lies elsewhere is moved there.
+ * Malloc'd; NULL when it is not to be, or memory is out. On one node there is nothing to interleave. */
+static char *stripe_of(const Manager *manager, const Process *process, const Policy *policy)
+{
+    const Topology *topology = manager->world->topology;
+    const Group *group = process->group.i >= 0 ? &manager->world->groups[process->group.i] : NULL;
+    hwloc_bitmap_t nodes;
+    char *text = NULL;
+
+    if (policy->mode != POLICY_MODE_INTERLEAVE || policy->act == POLICY_ACT_OBSERVE ||
+        manager->mode != MANAGER_MODE_ACTIVE || !manager_has_memory(manager, topology))
+        return NULL;
+    nodes = hwloc_bitmap_alloc();
+    for (uint32_t i = 0; nodes && i < topology->n_nodes; i++) {
+        const TopologyNode *node = &topology->nodes[i];
+        bool wanted = group && group->home_nodes
+                          ? hwloc_bitmap_isset(group->home_nodes, i)
+                          : !policy->nodes || hwloc_bitmap_isset(policy->nodes, node->os_index);
+
+        if (wanted && node->n_cpus > 0 && node->memory_bytes > 0)
+            (void)hwloc_bitmap_set(nodes, node->os_index); /* one less at worst */
+    }
+    if (nodes && hwloc_bitmap_weight(nodes) > 1)
+        text = format_list(nodes, PARSE_CPU_MAX);
+    hwloc_bitmap_free(nodes);
+    return text;
+}
+
+/* Whether all its threads are in the home it is due. */
+static bool is_placed(const World *world, const Process *process)
+{
+    const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
+    size_t n, first = world_process_tasks(world, process, &n);
+
+    if (!group || !group->home)
+        return false;
+    for (size_t i = first; i < first + n; i++)
+        if (!world->tasks[i].gone &&
+            (!world->tasks[i].allowed || !hwloc_bitmap_isincluded(world->tasks[i].allowed, group->home)))
+            return false;
+    return n > 0;
+}
+
+static void describe_assigned(Dict *dict, Manager *manager, const Assigning *assigning)
+{
+    const Assignment *assignment =
+        assignments_find(manager->assigned, assigning->pid, assigning->start_ticks);
+    const World *world = manager->world;
+    const Process *process = world_process(manager->world, assigning->pid);
+    size_t index = assignment ? policy_index(manager, assignment->policy) : SIZE_MAX;
+    const Policy *policy = index != SIZE_MAX ? manager->policies->policies[index] : NULL;
+    const Group *group;
+
+    if (process && (process->gone || process->group.i < 0 || process->start_ticks != assigning->start_ticks))
+        process = NULL;
+    group = process ? &world->groups[process->group.i] : NULL;
+    dict_begin(dict);
+    dict_string(dict, "policy", policy ? policy->name : NULL);
+    dict_string(dict, "mode", policy ? policy_mode_names[policy->mode] : NULL);
+    dict_bool(dict, "managed", process);
+    dict_bool(dict, "placed", process && is_placed(world, process));
+    dict_cpus(dict, "home", group ? group->home : NULL);
+    dict_nodes(dict, "home_nodes", world->topology, group ? group->home_nodes : NULL);
+    dict_string(dict, "stripe", assignment ? assignment->stripe : NULL);
+    dict_end(dict);
+}
+
+/* Remembers what the process is going to give itself. Returns 0 or -ENOMEM. */
+static int note_stripe(Manager *manager, const Assigning *assigning)
+{
+    const Assignment *found = assignments_find(manager->assigned, assigning->pid, assigning->start_ticks);
+    const Process *process = world_process(manager->world, assigning->pid);
+    CLEANUP_FREE char *stripe = NULL;
+    Assignment value;
+    size_t policy;
+
+    if (!assigning->starting || !found || !process || process->gone)
+        return 0;
+    policy = policy_index(manager, found->policy);
+    stripe = policy != SIZE_MAX ? stripe_of(manager, process, manager->policies->policies[policy]) : NULL;
+    value = *found;
+    value.stripe = stripe;
+    return assignments_set(manager->assigned, &value);
+}
+
+static void answer(Manager *manager, const Assigning *assigning)
+{
+    Dict dict = {0};
+    int r = note_stripe(manager, assigning);
+
+    dict.error = r < 0 ? r : MIN(sd_bus_message_new_method_return(assigning->call, &dict.message), 0);
+    describe_assigned(&dict, manager, assigning);
+    if (dict.error < 0)
+        (void)sd_bus_reply_method_errno(assigning->call, dict.error, NULL);
+    else
+        (void)sd_bus_send(NULL, dict.message, NULL);
+    sd_bus_message_unref(dict.message);
+}
+
+void manager_answer_assigned(Manager *manager)
+{
+    for (size_t i = 0; i < manager->n_assigning; i++) {
+        answer(manager, &manager->assigning[i]);
+        sd_bus_message_unref(manager->assigning[i].call);
+    }
+    manager->n_assigning = 0;
+}
+
+void manager_assignments_done(Manager *manager)
+{
+    for (size_t i = 0; i < manager->n_assigning; i++)
+        sd_bus_message_unref(manager->assigning[i].call);
+    free(manager->assigning);
+}
+
+static bool lives(void *userdata, const Assignment *assignment)
+{
+    const Manager *manager = userdata;
+
+    return probe_met(manager->probe, assignment->pid, assignment->start_ticks);
+}
+
+/* Written beside and put in its place in one step. */
+static int save(const Manager *manager)
+{
+    CLEANUP_FREE char *text = assignments_format(manager->assigned);
+    CLEANUP_CLOSE int fd = -1;
+    size_t len;
+    ssize_t n;
+
+    if (!text)
+        return -ENOMEM;
+    len = strlen(text);
+    fd = openat(manager->runtime_fd, FILE_NAME_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                0600);
+    if (fd < 0)
+        return -errno;
+    n = write(fd, text, len);
+    if (n < 0)
+        return -errno;
+    if ((size_t)n != len)
+        return -ENOSPC;
+    return renameat(manager->runtime_fd, FILE_NAME_NEW, manager->runtime_fd, FILE_NAME) < 0 ? -errno : 0;
+}
+
+void manager_assignments_keep(Manager *manager)
+{
+    int r;
+
+    assignments_sweep(manager->assigned, lives, manager);
+    if (manager->runtime_fd < 0 || !assignments_changed(manager->assigned))
+        return;
+    r = save(manager);
+    if (r < 0)
+        log_warning(manager->log, NULL,
+                    "cannot write %s/" FILE_NAME ": %s; a restart would forget who was assigned to a policy",
+                    manager->options.runtime_directory, strerror(-r));
+}
+
+int manager_assignments_load(Manager *manager)
+{
+    CLEANUP_FREE char *text = NULL;
+    size_t len = 0;
+    int r;
+
+    if (manager->runtime_fd < 0)
+        return 0;
+    r = root_read_alloc(manager->runtime_fd, FILE_NAME, FILE_MAX, &text, &len);
+    if (r == -ENOENT)
+        return 0;
+    if (r == 0)
+        r = assignments_parse(manager->assigned, text, len);
+    if (r < 0 && r != -ENOMEM)
+        log_warning(manager->log, NULL,
+                    "cannot read %s/" FILE_NAME ": %s; who was assigned to a policy may be forgotten",
+                    manager->options.runtime_directory, strerror(-r));
+    return r == -ENOMEM ? r : 0;
+}

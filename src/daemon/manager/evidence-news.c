@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What comes of the rounds of the crew: what was found goes into the World, and what of it is to move is ordered, at once and
+ * not at the next tick, since a process runs at half its speed until then. One order for a process at a time; when it is
+ * over, the next. */
+
+#include "base/time.h"
+#include "daemon/manager/evidence.h"
+#include "plan/group.h"
+
+#include <string.h>
+
+static int fail(Manager *manager, int r)
+{
+    log_error(manager->log, NULL, "stopping: %s", strerror(-r));
+    return sd_event_exit(manager->event, r);
+}
+
+/* The order of a plan that is about the process, or SIZE_MAX. */
+static size_t find_action(const Plan *plan, pid_t pid)
+{
+    for (size_t i = 0; i < plan->n_actions; i++)
+        if (plan->actions[i].subject.pid == pid)
+            return i;
+    return SIZE_MAX;
+}
+
+static int carry_out(Manager *manager, const PlanUse *uses, size_t n)
+{
+    const PlanLimits limits = {.slow_tick = false};
+    Plan *plan = &manager->evidence->plan;
+    int r = plan_follow_use(manager->world, manager->policies, &limits, uses, n, plan);
+
+    if (r == 0)
+        r = manager_remember_refusals(manager, plan);
+    if (r == 0 && plan->n_actions > 0)
+        r = manager_carry_out(manager, plan);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        EvidenceWatch *watch = manager_evidence_find(manager, uses[i].subject.pid);
+        const Process *process = world_process(manager->world, uses[i].subject.pid);
+        size_t action = find_action(plan, uses[i].subject.pid);
+
+        if (action != SIZE_MAX && manager->outcomes[action] == PLAN_OUTCOME_DONE)
+            r = sorting_taken(&watch->sorting, manager->world->now_usec);
+        else
+            sorting_refused(&watch->sorting);
+        if (process)
+            manager_evidence_tell(manager, watch, process);
+    }
+    return r;
+}
+
+/* Orders what is to move and may be ordered: one order for a process at a time. */
+static int give_orders(Manager *manager)
+{
+    const ManagerEvidence *evidence = manager->evidence;
+    PlanUse uses[EVIDENCE_CREW_MAX];
+    size_t n = 0;
+
+    for (size_t i = 0; i < evidence->n_watches; i++) {
+        EvidenceWatch *watch = evidence->watches[i];
+        const Process *process = world_process(manager->world, watch->subject.pid);
+
+        if (process && process->start_ticks == watch->subject.start_ticks && !process->memory.to &&
+            sorting_next(&watch->sorting, process, &uses[n]))
+            n++;
+    }
+    if (n == 0)
+        return 0;
+    /* Soon, so that it is seen whether they still hold. */
+    pace_wake(&manager->pace);
+    manager_arm(manager);
+    return carry_out(manager, uses, n);
+}
+
+/* When more is known of who uses what, the plan of homes need not wait for its next slow tick. While rounds are made at full pace,
+ * so are fast ticks: they see whose work begins and ends. */
+static void wake(Manager *manager, const EvidenceWatchLook *look)
+{
+    uint64_t now = time_now_usec();
+
+    if (pace_may_discover(&manager->pace, now) &&
+        evidence_watch_has_news(look->watch, look->world, look->process, look->policy))
+        pace_now(&manager->pace, now);
+    else if (scan_pace_usec(&look->watch->pace) <= SCAN_PACE_FIRST_USEC)
+        pace_wake(&manager->pace);
+    else
+        return;
+    manager_arm(manager);
+}
+
+static int take_in(Manager *manager)
+{
+    ManagerEvidence *evidence = manager->evidence;
+
+    for (size_t i = 0; i < evidence->n_watches; i++) {
+        EvidenceWatchLook look = {
+            .watch = evidence->watches[i],
+            .world = manager->world,
+            .process = world_process(manager->world, evidence->watches[i]->subject.pid),
+            .now_usec = time_now_usec(),
+        };
+        uint64_t period = scan_pace_usec(&look.watch->pace);
+        int r;
+
+        if (!look.process || look.process->gone || look.process->workload.i < 0 ||
+            look.process->start_ticks != look.watch->subject.start_ticks)
+            continue;
+        look.policy = group_policy(manager->world, manager->policies, look.process->workload);
+        if (!look.policy)
+            continue;
+        r = evidence_crew_look(evidence->crew, look.process->pid, evidence_watch_look, &look);
+        if (r == -ENOMEM)
+            return r;
+        if (look.news)
+            wake(manager, &look);
+        if (scan_pace_usec(&look.watch->pace) != period)
+            manager_evidence_tell(manager, look.watch, look.process);
+    }
+    return 0;
+}
+
+int manager_evidence_take_in(Manager *manager)
+{
+    uint64_t begin = time_thread_cpu_nsec();
+    int r = take_in(manager);
+
+    if (r == 0)
+        r = give_orders(manager);
+    manager->evidence->take_in_nsec += time_thread_cpu_nsec() - begin;
+    return r;
+}
+
+int manager_evidence_on_news(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+    Manager *manager = userdata;
+    uint64_t begin = time_thread_cpu_nsec();
+    int r;
+
+    evidence_crew_clear(manager->evidence->crew);
+    r = manager_evidence_take_in(manager);
+    pace_pay(&manager->pace, time_thread_cpu_nsec() - begin);
+    return r < 0 ? fail(manager, r) : 0;
+}
+
+void manager_evidence_order_over(Manager *manager, TaskKey subject)
+{
+    EvidenceWatch *watch = manager_evidence_find(manager, subject.pid);
+    const Process *process = world_process(manager->world, subject.pid);
+    int r;
+
+    if (!watch || !process || process->start_ticks != subject.start_ticks)
+        return;
+    /* What was seen meanwhile, and what is left, goes with the next order, as soon as it is known where it lies. */
+    if (process->memory.until_usec <= process->memory.over_usec)
+        scan_pace_restart(&watch->pace);
+    r = give_orders(manager);
+    manager_evidence_tell(manager, watch, process);
+    if (r < 0)
+        (void)fail(manager, r);
+}

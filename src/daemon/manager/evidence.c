@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Who uses which memory: which processes are looked at and by which evidence, and what comes of it. Rounds are made by the
+ * threads of a crew, which says through a descriptor when there is something new; slow ticks say whom to begin and end
+ * with, and all ticks whose threads have begun or ended to work.
+ *
+ *     slow tick --> whom to look at --> crew --> rounds --> news --> World, orders
+ *         ^                                                   |
+ *         `---- more threads could be given a node -----------'
+ *
+ * A process is looked at when it has several nodes to live on, so that its threads have a choice. Where the home is one node,
+ * all memory goes there, whoever uses it.
+ *
+ * Looking changes a process (its pages are protected), so it is done only where something may be changed (I11). */
+
+#include "daemon/manager/evidence.h"
+#include "base/time.h"
+#include "daemon/evidence-watch.h"
+#include "numaplace/messages.h"
+#include "plan/group.h"
+#include "plan/home/thread-homes.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+
+/* With or without an answer, memory is not kept from following its home for longer because somebody may know better. */
+#define AWAIT_USEC (5 * USEC_PER_SEC)
+
+/* Whom this kind could not look at is tried again after that. */
+#define AGAIN_USEC (60 * USEC_PER_SEC)
+
+/* When nothing is saved of MaxCPU=, rounds have this share of it; ticks have the rest. */
+#define COST_PART 2U
+
+EvidenceWatch *manager_evidence_find(const Manager *manager, pid_t pid)
+{
+    const ManagerEvidence *evidence = manager->evidence;
+
+    for (size_t i = 0; evidence && i < evidence->n_watches; i++)
+        if (evidence->watches[i]->subject.pid == pid)
+            return evidence->watches[i];
+    return NULL;
+}
+
+EvidenceKind manager_evidence_wanted(const Policy *policy)
+{
+    static const EvidenceKind kinds[POLICY_EVIDENCE_MAX] = {
+        [POLICY_EVIDENCE_AUTO] = EVIDENCE_MAX,    [POLICY_EVIDENCE_PERF] = EVIDENCE_PERF,
+        [POLICY_EVIDENCE_WRITE] = EVIDENCE_WRITE, [POLICY_EVIDENCE_KERNEL] = EVIDENCE_KERNEL,
+        [POLICY_EVIDENCE_DAMON] = EVIDENCE_DAMON, [POLICY_EVIDENCE_RESIDENCY] = EVIDENCE_RESIDENCY,
+    };
+
+    return kinds[policy->evidence];
+}
+
+/*
+ * Whom to look at
+ */
+
+/* By which evidence it is looked at once it has several nodes; EVIDENCE_RESIDENCY: it is not. Memory that is to be interleaved is
+ * dealt out whoever uses it. */
+static EvidenceKind kind_of(const Manager *manager, const Process *process)
+{
+    const World *world = manager->world;
+    const Policy *policy = group_policy(world, manager->policies, process->workload);
+    const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
+
+    if (!policy || !group || group->gone || process->gone || process->yielded ||
+        world->workloads[process->workload.i].paused || policy->act == POLICY_ACT_OBSERVE ||
+        policy->mode == POLICY_MODE_INTERLEAVE)
+        return EVIDENCE_RESIDENCY;
+    return evidence_choose(&manager->evidence->machine, manager_evidence_wanted(policy));
+}
+
+static bool has_several_nodes(const World *world, const Process *process)
+{
+    const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
+
+    return group && (group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1));
+}
+
+/* The same, now. */
+static EvidenceKind kind_for(const Manager *manager, const Process *process)
+{
+    return has_several_nodes(manager->world, process) ? kind_of(manager, process) : EVIDENCE_RESIDENCY;
+}
+
+/* Whether its memory is kept from following its home, because who uses it is about to be known. As long as no thread has a node of
+ * its own, that nothing is to be moved says nothing. */
+static void await(const EvidenceWatch *watch, const World *world, Process *process)
+{
+    process->use_awaited =
+        watch->kind == EVIDENCE_WRITE && watch->report.outcome == 0 && has_several_nodes(world, process) &&
+        (watch->sorting.n_quiet < SORTING_QUIET || thread_homes_digest(world, process) == 0) &&
+        world->now_usec < watch->since_usec + AWAIT_USEC;
+}
+
+/* What was known grows old from here on. */
+static void forget(World *world, Process *process)
+{
+    size_t n, first = world_process_tasks(world, process, &n);
+
+    process->use_awaited = false;
+    for (size_t i = first; i < first + n; i++)
+        (void)world_set_task_use(world, &world->tasks[i], NULL, 0, (TaskKey){0}, 0);
+}
+
+static void drop(Manager *manager, size_t index)
+{
+    ManagerEvidence *evidence = manager->evidence;
+    EvidenceWatch *watch = evidence->watches[index];
+    Process *process = world_process(manager->world, watch->subject.pid);
+
+    (void)evidence_crew_drop(evidence->crew, watch->subject.pid);
+    if (process && process->start_ticks == watch->subject.start_ticks)
+        forget(manager->world, process);
+    evidence_watch_free(watch);
+    evidence->watches[index] = evidence->watches[--evidence->n_watches];
+}
+
+/* Who is gone, is not to be looked at any more or by something else, or could not be looked at a while ago. */
+static void drop_some(Manager *manager)
+{
+    const ManagerEvidence *evidence = manager->evidence;
+
+    for (size_t i = evidence->n_watches; i > 0; i--) {
+        const EvidenceWatch *watch = evidence->watches[i - 1];
+        const Process *process = world_process(manager->world, watch->subject.pid);
+        bool tired = watch->report.outcome != 0 && manager->world->now_usec > watch->since_usec + AGAIN_USEC;
+
+        if (!process || process->start_ticks != watch->subject.start_ticks || tired ||
+            kind_for(manager, process) != watch->kind)
+            drop(manager, i - 1);
+    }
+}
+
+static int add(Manager *manager, Process *process, EvidenceKind kind)
+{
+    ManagerEvidence *evidence = manager->evidence;
+    const TaskKey subject = {.pid = process->pid, .start_ticks = process->start_ticks};
+    const Policy *policy = group_policy(manager->world, manager->policies, process->workload);
+    const EvidenceSubject about = {
+        .kind = kind,
+        .pid = process->pid,
+        .parent = process->parent,
+        .start_ticks = process->start_ticks,
+        .uid = process->uid,
+        .insist = policy->evidence != POLICY_EVIDENCE_AUTO,
+    };
+    EvidenceWatch *watch;
+    int r;
+
+    if (evidence->n_watches == EVIDENCE_CREW_MAX) {
+        evidence->n_left_out++;
+        return 0;
+    }
+    watch = evidence_watch_new(subject, kind, about.insist, manager->world->topology->n_nodes,
+                               manager->world->now_usec);
+    if (!watch)
+        return -ENOMEM;
+    r = evidence_crew_add(evidence->crew, &about);
+    if (r < 0) {
+        evidence_watch_free(watch);
+        evidence->n_left_out++;
+        return r == -ENOMEM ? r : 0;
+    }
+    evidence->watches[evidence->n_watches++] = watch;
+    return 0;
+}
+
+static int add_some(Manager *manager)
+{
+    const World *world = manager->world;
+
+    manager->evidence->n_left_out = 0;
+    for (size_t i = 0; i < world->n_processes; i++) {
+        Process *process = &world->processes[i];
+        EvidenceKind kind = kind_for(manager, process);
+        int r;
+
+        if ((kind != EVIDENCE_WRITE && kind != EVIDENCE_KERNEL) ||
+            manager_evidence_find(manager, process->pid))
+            continue;
+        r = add(manager, process, kind);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/*
+ * What they are told
+ */
+
+/* What MaxCPU= makes of it: nothing while some of what it allows is saved, else such that all rounds together have their part
+ * of it. */
+static uint64_t budget_usec(const Manager *manager, const EvidenceWatch *watch)
+{
+    uint64_t cost = watch->report.n_rounds > 0 ? watch->report.cost_usec / watch->report.n_rounds : 0;
+    uint32_t permille = manager->config->max_cpu_permille;
+
+    if (permille == 0 || pace_has_savings(&manager->pace))
+        return 0;
+    return cost * manager->evidence->n_watches * 1000 * COST_PART / permille;
+}
+
+uint64_t manager_evidence_period_usec(const Manager *manager, const EvidenceWatch *watch)
+{
+    return MAX(scan_pace_usec(&watch->pace), budget_usec(manager, watch));
+}
+
+/* What it runs: that of its threads is known sooner than its own, and what a round may cost is a share of it. */
+static uint32_t cpu_permille(const World *world, const Process *process)
+{
+    size_t n, first = world_process_tasks(world, process, &n);
+    uint32_t sum = 0;
+
+    for (size_t i = first; i < first + n; i++)
+        sum +=
+            world->tasks[i].gone ? 0 : MAX(world->tasks[i].run_permille, world->tasks[i].run_ewma_permille);
+    return MAX(sum, process->cpu_permille);
+}
+
+void manager_evidence_tell(const Manager *manager, const EvidenceWatch *watch, const Process *process)
+{
+    const EvidenceNow now = {
+        .period_usec = manager_evidence_period_usec(manager, watch),
+        .cpu_permille = cpu_permille(manager->world, process),
+        .moving = process->memory.to != NULL,
+    };
+
+    (void)evidence_crew_tell(manager->evidence->crew, watch->subject.pid, &now);
+}
+
+/* After a plan of homes. */
+static void tell_all(Manager *manager)
+{
+    World *world = manager->world;
+
+    for (size_t i = 0; i < manager->evidence->n_watches; i++) {
+        EvidenceWatch *watch = manager->evidence->watches[i];
+        Process *process = world_process(world, watch->subject.pid);
+        const Policy *policy = group_policy(world, manager->policies, process->workload);
+
+        evidence_watch_told(watch, world, process, policy);
+        await(watch, world, process);
+        evidence_watch_note_moved(watch, world, process, policy);
+        manager_evidence_tell(manager, watch, process);
+    }
+}
+
+/* Also between slow ticks: what a thread did before it began to work hides who uses what it touched. */
+static int note_busy(Manager *manager)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < manager->evidence->n_watches && r == 0; i++) {
+        EvidenceWatch *watch = manager->evidence->watches[i];
+        const Process *process = world_process(manager->world, watch->subject.pid);
+        uint64_t period = scan_pace_usec(&watch->pace);
+
+        if (!process || process->start_ticks != watch->subject.start_ticks)
+            continue;
+        r = evidence_watch_note_busy(watch, manager->world, process);
+        if (scan_pace_usec(&watch->pace) != period)
+            manager_evidence_tell(manager, watch, process);
+    }
+    return r;
+}
+
+/* Rounds are paid from what ticks are paid from. */
+static void pay(Manager *manager)
+{
+    uint64_t cost = evidence_crew_cost_usec(manager->evidence->crew);
+
+    pace_pay(&manager->pace, (cost - manager->evidence->paid_usec) * NSEC_PER_USEC);
+    manager->evidence->paid_usec = cost;
+}
+
+/*
+ * Ticks
+ */
+
+void manager_evidence_foresee(Manager *manager)
+{
+    const World *world = manager->world;
+
+    if (!manager->evidence || !manager->evidence->crew)
+        return;
+    for (size_t i = 0; i < world->n_processes; i++)
+        if (!manager_evidence_find(manager, world->processes[i].pid))
+            world->processes[i].use_awaited = manager->evidence->n_watches < EVIDENCE_CREW_MAX &&
+                                              !has_several_nodes(world, &world->processes[i]) &&
+                                              kind_of(manager, &world->processes[i]) == EVIDENCE_WRITE;
+}
+
+int manager_evidence_ticked(Manager *manager, bool slow)
+{
+    const ManagerEvidence *evidence = manager->evidence;
+    int r;
+
+    if (!evidence || !evidence->crew)
+        return 0;
+    if (!slow)
+        return note_busy(manager);
+    pay(manager);
+    /* The kernel's balancing was switched: another kind may be the best, and pages be ours to move, or not. */
+    if (manager->world->kernel_balances != evidence->balanced) {
+        manager_evidence_stop(manager);
+        manager_evidence_start(manager);
+        return 0;
+    }
+    drop_some(manager);
+    r = add_some(manager);
+    if (r == 0)
+        r = note_busy(manager);
+    if (r < 0)
+        return r;
+    tell_all(manager);
+    /* Who was in a round when there were news, or has threads that live elsewhere now. */
+    return manager_evidence_take_in(manager);
+}
+
+/*
+ * Beginning and end
+ */
+
+static int start(Manager *manager)
+{
+    ManagerEvidence *evidence = manager->evidence;
+    int r =
+        evidence_crew_new(&evidence->machine, manager->root_fd, manager->world->topology, &evidence->crew);
+
+    if (r < 0)
+        return r;
+    evidence->paid_usec = 0;
+    return sd_event_add_io(manager->event, &evidence->source, evidence_crew_fd(evidence->crew), EPOLLIN,
+                           manager_evidence_on_news, manager);
+}
+
+static int detect(Manager *manager)
+{
+    if (!manager->evidence)
+        manager->evidence = calloc(1, sizeof(*manager->evidence));
+    if (!manager->evidence)
+        return -ENOMEM;
+    manager->evidence->balanced = manager->world->kernel_balances;
+    return evidence_detect(manager->root_fd, true, &manager->evidence->machine);
+}
+
+/* Policies that name a kind that does not work here. */
+static void tell_missing(Manager *manager)
+{
+    for (size_t i = 0; i < manager->policies->n_policies; i++) {
+        const Policy *policy = manager->policies->policies[i];
+        EvidenceKind wanted = manager_evidence_wanted(policy);
+
+        if (policy->mode == POLICY_MODE_NONE || wanted == EVIDENCE_MAX ||
+            manager->evidence->machine.abilities[wanted].works)
+            continue;
+        log_notice(manager->log, NUMAPLACE_MESSAGE_MISSING_FEATURE,
+                   "policy %s wants Evidence=%s: %s; taking residency instead", policy->name,
+                   policy_evidence_names[policy->evidence],
+                   manager->evidence->machine.abilities[wanted].why_not);
+    }
+}
+
+void manager_evidence_start(Manager *manager)
+{
+    const Topology *topology = manager->world->topology;
+    int r;
+
+    if (!manager->event || manager->mode != MANAGER_MODE_ACTIVE || manager->options.once ||
+        topology->n_nodes < 2 || !manager_has_memory(manager, topology) ||
+        strcmp(manager->options.root, "/") != 0 || (manager->evidence && manager->evidence->crew))
+        return;
+    r = detect(manager);
+    if (r == 0)
+        r = start(manager);
+    if (r == 0) {
+        tell_missing(manager);
+        return;
+    }
+    manager_evidence_stop(manager);
+    log_warning(manager->log, NUMAPLACE_MESSAGE_MISSING_FEATURE,
+                "cannot find out who uses which memory: %s; taking residency instead", strerror(-r));
+}
+
+void manager_evidence_reloaded(Manager *manager)
+{
+    if (manager->evidence && manager->evidence->crew)
+        tell_missing(manager);
+}
+
+void manager_evidence_stop(Manager *manager)
+{
+    ManagerEvidence *evidence = manager->evidence;
+
+    if (!evidence)
+        return;
+    while (evidence->crew && evidence->n_watches > 0)
+        drop(manager, evidence->n_watches - 1);
+    evidence->source = sd_event_source_disable_unref(evidence->source);
+    evidence->crew = evidence_crew_free(evidence->crew);
+}
+
+void manager_evidence_free(Manager *manager)
+{
+    manager_evidence_stop(manager);
+    if (!manager->evidence)
+        return;
+    plan_done(&manager->evidence->plan);
+    free(manager->evidence);
+    manager->evidence = NULL;
+}

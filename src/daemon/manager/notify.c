@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What the service manager is told (sd_notify(3)): that the daemon is ready, reloads, stops, what it is doing, and that it
+ * still ticks.
+ *
+ * The watchdog is not left to sd-event, which would feed it as long as the loop turns: a daemon whose timer was never set
+ * again turns its loop for clients and places nobody. */
+
+#include "base/time.h"
+#include "daemon/manager/manager.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+void manager_notify_init(Manager *manager)
+{
+    if (sd_watchdog_enabled(0, &manager->watchdog_usec) <= 0)
+        manager->watchdog_usec = 0;
+}
+
+/* Unless it was told later than `rest_usec` ago. */
+static void feed_watchdog(Manager *manager, uint64_t rest_usec)
+{
+    uint64_t now_usec;
+
+    if (manager->watchdog_usec == 0)
+        return;
+    now_usec = time_now_usec();
+    if (now_usec - manager->fed_usec < rest_usec)
+        return;
+    (void)sd_notify(0, "WATCHDOG=1");
+    manager->fed_usec = now_usec;
+}
+
+/* One line, when there is something new to tell. */
+static void tell_status(Manager *manager)
+{
+    const World *world = manager->world;
+    char text[sizeof(manager->status)];
+
+    (void)snprintf(text, sizeof(text), "%s%s: %zu workloads, %zu processes, %zu CPUs lent",
+                   manager_mode_name(manager->mode), manager->paused ? ", paused" : "", world->n_workloads,
+                   world->n_processes, world->n_leases);
+    if (strcmp(text, manager->status) == 0)
+        return;
+    (void)strcpy(manager->status, text); /* NOLINT: same size */
+    (void)sd_notifyf(0, "STATUS=%s", text);
+}
+
+void manager_notify_ready(Manager *manager)
+{
+    (void)sd_notify(0, "READY=1");
+    tell_status(manager);
+}
+
+void manager_notify_reloading(void)
+{
+    (void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, time_now_usec());
+}
+
+void manager_notify_stopping(void)
+{
+    (void)sd_notify(0, "STOPPING=1\nSTATUS=stopping");
+}
+
+void manager_notify_ticked(Manager *manager)
+{
+    /* Not ten times a second: with two ticks in its time, it hears of one within three quarters of it. */
+    feed_watchdog(manager, manager->watchdog_usec / 4);
+    tell_status(manager);
+}
+
+int manager_put_back(Manager *manager, const ActSelection *selection, size_t *ret_restored, size_t *ret_left)
+{
+    int r;
+
+    feed_watchdog(manager, 0);
+    r = act_restore_persistently(manager->act, selection, ret_restored, ret_left);
+    manager->statistics.n_foreign_restores += *ret_left;
+    return r;
+}

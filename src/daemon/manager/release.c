@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What an administrator releases may have a hundred thousand threads. Then ticks put them back, some in each, and the call is answered
+ * when there are no more:
+ *
+ *     THREADS    those of the World, by a plan made anew in each tick until it is empty. Nobody places them again meanwhile: their
+ *        |       workload is paused, or the process has none any more
+ *     REST       what is not in the World: who was born just now, and children (act_restore_slowly())
+ *        |
+ *     answered
+ *
+ * A daemon that stops or is killed in between has the journal, as ever. */
+
+#include "base/time.h"
+#include "daemon/manager/manager.h"
+#include "numaplace/bus.h"
+#include "numaplace/messages.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef enum ReleaseState {
+    RELEASE_THREADS,
+    RELEASE_REST,
+} ReleaseState;
+
+typedef struct Releasing {
+    ReleaseState state;
+    char *name; /* of the workload; "" of all, and of a process */
+    pid_t pid;  /* 0: a workload */
+    sd_bus_message *call;
+    int error;
+} Releasing;
+
+static bool is_about(const World *world, const Process *process, WorkloadIx workload, pid_t pid)
+{
+    return pid > 0 ? process->pid == pid : workload.i < 0 || process->workload.i == workload.i;
+}
+
+bool manager_release_is_long(Manager *manager, WorkloadIx workload, pid_t pid)
+{
+    const World *world = manager->world;
+    size_t sum = 0;
+
+    for (size_t i = 0; i < world->n_processes; i++) {
+        size_t n;
+
+        (void)world_process_tasks(world, &world->processes[i], &n);
+        if (is_about(world, &world->processes[i], workload, pid))
+            sum += n;
+    }
+    return manager->mode == MANAGER_MODE_ACTIVE && sum > MANAGER_RELEASE_AT_ONCE;
+}
+
+int manager_release_begin(Manager *manager, const char *name, WorkloadIx workload, pid_t pid)
+{
+    char *copy;
+
+    if (manager->n_releasing >= MANAGER_RELEASING_MAX)
+        return MANAGER_E_LIMIT;
+    if (!GROW(manager->releasing, manager->releasing_capacity, manager->n_releasing + 1))
+        return -ENOMEM;
+    copy = strdup(name);
+    if (!copy)
+        return -ENOMEM;
+    manager->releasing[manager->n_releasing++] = (Releasing){.name = copy, .pid = pid};
+    /* Everybody is asked about once more, and decide() says that it is not to be placed. */
+    if (pid > 0)
+        probe_set_wants(manager->probe, manager->policies->wants);
+    pace_now(&manager->pace, time_now_usec());
+    manager_arm(manager);
+    return MANAGER_E_LATER;
+}
+
+void manager_release_answer(Manager *manager, sd_bus_message *call)
+{
+    assert(manager->n_releasing > 0);
+    manager->releasing[manager->n_releasing - 1].call = sd_bus_message_ref(call);
+}
+
+static void done(Releasing *releasing)
+{
+    free(releasing->name);
+    sd_bus_message_unref(releasing->call);
+}
+
+void manager_release_done(Manager *manager)
+{
+    for (size_t i = 0; i < manager->n_releasing; i++)
+        done(&manager->releasing[i]);
+    free(manager->releasing);
+}
+
+/* Which processes of the journal it is about. */
+typedef struct Wanted {
+    World *world;
+    const Releasing *releasing;
+} Wanted;
+
+static bool wants(void *userdata, pid_t pid)
+{
+    const Wanted *wanted = userdata;
+    const Releasing *releasing = wanted->releasing;
+    const Process *process;
+
+    if (releasing->pid > 0 || !*releasing->name)
+        return releasing->pid == 0 || pid == releasing->pid;
+    process = world_process(wanted->world, pid);
+    return process && process->workload.i >= 0 &&
+           strcmp(wanted->world->workloads[process->workload.i].name, releasing->name) == 0;
+}
+
+static void keep_process(Plan *plan, pid_t pid)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < plan->n_actions; i++)
+        if (plan->actions[i].subject.pid == pid)
+            plan->actions[n++] = plan->actions[i];
+    plan->n_actions = n;
+}
+
+/* Puts some threads back. 1: there were none; 0; or -errno. */
+static int put_back_some(Manager *manager, const Releasing *releasing)
+{
+    const Workload *workload =
+        *releasing->name ? world_workload_by_name(manager->world, releasing->name) : NULL;
+    WorkloadIx ix = workload ? (WorkloadIx){(int32_t)(workload - manager->world->workloads)} : WORKLOAD_NONE;
+    bool unfinished = manager->unfinished;
+    Plan plan = {0};
+    int r = 0;
+
+    if (*releasing->name && !workload)
+        return 1; /* its policy has gone, and with that everything of it was put back */
+    r = plan_release(manager->world, ix, PLAN_RULE_PAUSED, &plan);
+    if (r == 0 && releasing->pid > 0)
+        keep_process(&plan, releasing->pid);
+    if (r == 0 && plan.n_actions == 0)
+        r = 1;
+    if (r == 0)
+        r = manager_carry_out_slice(manager, &plan);
+    manager->unfinished |= unfinished;
+    plan_done(&plan);
+    return r;
+}
+
+static void answer(Manager *manager, const Releasing *releasing)
+{
+    char pid[16];
+    const char *name = releasing->name;
+
+    (void)snprintf(pid, sizeof(pid), "%d", (int)releasing->pid);
+    if (releasing->pid > 0)
+        name = pid;
+    if (releasing->error < 0)
+        log_error(manager->log, NUMAPLACE_MESSAGE_NOT_RESTORED,
+                  "not all threads of %s could be put back; they stay in the undo journal",
+                  *name ? name : "all workloads");
+    else
+        manager_tell_admin(manager, "released", name);
+    if (!releasing->call)
+        return;
+    if (releasing->error < 0)
+        (void)sd_bus_reply_method_errorf(releasing->call, NUMAPLACE_ERROR_NOT_RESTORED,
+                                         "not all of '%s' could be put back; see the log", name);
+    else
+        (void)sd_bus_reply_method_return(releasing->call, NULL);
+}
+
+/* A process leaves the World with the next discovery. Not one that was resumed meanwhile. */
+static bool is_leaving(const Manager *manager, const Releasing *releasing)
+{
+    const Process *process = releasing->pid > 0 ? world_process(manager->world, releasing->pid) : NULL;
+
+    return process && !process->gone && process->workload.i < 0;
+}
+
+/* Returns 1 when it is over, 0, or -errno. */
+static int step(Manager *manager, Releasing *releasing)
+{
+    Wanted wanted = {.world = manager->world, .releasing = releasing};
+    const ActSelection selection = {.wants = wants, .userdata = &wanted};
+    int r;
+
+    /* decide() is asked in each discovery, or the list of those released would be swept of it; afterwards it sees to that itself. */
+    if (releasing->pid > 0)
+        probe_ask_about(manager->probe, releasing->pid);
+    switch (releasing->state) {
+    case RELEASE_THREADS:
+        r = put_back_some(manager, releasing);
+        if (r <= 0)
+            return r;
+        releasing->error = act_restore_slowly(manager->act, &selection);
+        releasing->state = RELEASE_REST;
+        return 0;
+    case RELEASE_REST:
+        if (act_is_restoring(manager->act, &selection) || is_leaving(manager, releasing))
+            return 0;
+        r = act_restoring_error(manager->act);
+        if (releasing->error == 0)
+            releasing->error = r;
+        answer(manager, releasing);
+        return 1;
+    }
+    return 1;
+}
+
+int manager_release_ticked(Manager *manager)
+{
+    size_t kept = 0;
+    int r = 0;
+
+    for (size_t i = 0; i < manager->n_releasing; i++) {
+        int over = r == 0 ? step(manager, &manager->releasing[i]) : 0;
+
+        if (over < 0)
+            r = over;
+        if (over > 0)
+            done(&manager->releasing[i]);
+        else
+            manager->releasing[kept++] = manager->releasing[i];
+    }
+    manager->n_releasing = kept;
+    manager->unfinished |= kept > 0;
+    return r;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* New configuration, policies or topology under a running daemon.
+ *
+ * Files are read into fresh objects and swapped in only when all of them are good. When the CPUs of the
+ * machine changed, or a setting that the sensing was built with, World and Probe are made anew instead of
+ * being repaired: everything that was placed is put back, and the next slow tick places it again on the
+ * machine as it is now. That costs one round of mask changes on an event as rare as a CPU going offline, and
+ * needs no code that renumbers CPUs, nodes, homes and leases inside a World, which could only be tested by
+ * pulling CPUs. What must outlive it is carried over by name. */
+
+#include "base/time.h"
+#include "daemon/manager/evidence.h"
+#include "daemon/manager/fence.h"
+#include "daemon/manager/manager.h"
+#include "numaplace/messages.h"
+#include "plan/group.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const config_directories[] = {CONFIG_DIRECTORIES, NULL};
+
+/* Every message to the log; the first error also to *ret_error. */
+static void tell_report(Manager *manager, const ConfReport *report, char **ret_error)
+{
+    for (size_t i = 0; i < report->n_messages; i++) {
+        const ConfMessage *message = &report->messages[i];
+        CLEANUP_FREE char *text = conf_message_format(message);
+        bool error = message->severity == CONF_SEVERITY_ERROR;
+
+        log_record(manager->log, error ? LOG_ERR : LOG_WARNING, NUMAPLACE_MESSAGE_CONFIG, NULL, "%s",
+                   text ? text : message->text);
+        if (error && ret_error && !*ret_error)
+            *ret_error = TAKE_PTR(text);
+    }
+}
+
+static size_t count_workloads(const PolicySet *policies)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < policies->n_policies; i++)
+        n += policies->policies[i]->mode != POLICY_MODE_NONE;
+    return n;
+}
+
+/* MaxWorkloads=: said as an error of the policy that is one too many. */
+static int check_workloads(const Config *config, const PolicySet *policies, ConfReport *report)
+{
+    size_t n = count_workloads(policies);
+    const Policy *last = policies->n_policies > 0 ? policies->policies[policies->n_policies - 1] : NULL;
+
+    if (n <= config->max_workloads || !last)
+        return 0;
+    conf_report_add(report, CONF_SEVERITY_ERROR, last->n_files > 0 ? last->files[0] : last->name, 0,
+                    "%zu policies with a Mode= other than none, expected at most MaxWorkloads=%" PRIu32, n,
+                    config->max_workloads);
+    return -EBADMSG;
+}
+
+static int load(Manager *manager, const Topology *topology, Config **ret_config, PolicySet **ret_policies,
+                ConfReport *report)
+{
+    CLEANUP(config_free_p) Config *config = NULL;
+    CLEANUP(policy_set_free_p) PolicySet *policies = NULL;
+    int r, r2;
+
+    /* Both are read even when the first is bad: one attempt then shows everything there is to correct. */
+    r = config_load(manager->options.config_path, config_directories, &config, report);
+    if (r < 0 && r != -EBADMSG)
+        return r;
+    r2 = policy_set_load(manager->options.policy_directories, topology, &policies, report);
+    if (r2 < 0 || r < 0)
+        return r2 < 0 ? r2 : r;
+    r = check_workloads(config, policies, report);
+    if (r < 0)
+        return r;
+    *ret_config = TAKE_PTR(config);
+    *ret_policies = TAKE_PTR(policies);
+    return 0;
+}
+
+int manager_load(Manager *manager, const Topology *topology, Config **ret_config, PolicySet **ret_policies,
+                 char **ret_error)
+{
+    ConfReport report = {0};
+    int r = load(manager, topology, ret_config, ret_policies, &report);
+
+    tell_report(manager, &report, ret_error);
+    conf_report_done(&report);
+    return r;
+}
+
+/* Whether some User= is a login name, so that names must be looked up at all. */
+static bool policies_name_users(const PolicySet *policies)
+{
+    for (size_t i = 0; i < policies->n_policies; i++)
+        for (size_t j = 0; j < policies->policies[i]->n_matches; j++) {
+            const PolicyPatterns *user = &policies->policies[i]->matches[j].user;
+
+            for (size_t k = 0; k < user->n_values; k++)
+                if (strspn(user->values[k].glob, "0123456789") != strlen(user->values[k].glob))
+                    return true;
+        }
+    return false;
+}
+
+int manager_sync_workloads(Manager *manager)
+{
+    int r = group_sync_workloads(manager->world, manager->policies);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; manager->paused && i < manager->world->n_workloads; i++)
+        manager->world->workloads[i].paused = true;
+    manager->objects_changed = true;
+    probe_set_wants(manager->probe, manager->policies->wants);
+    manager->policies_name_users = policies_name_users(manager->policies);
+    user_cache_clear(manager->users);
+    return 0;
+}
+
+static int probe_make(Manager *manager, Probe **ret)
+{
+    ProbeOptions options = {
+        .root_fd = manager->root_fd,
+        .live = strcmp(manager->options.root, "/") == 0,
+        .aside = strcmp(manager->options.root, "/") == 0,
+        .self = getpid(),
+        .wants = manager->policies ? manager->policies->wants : 0,
+        .max_tasks = manager->config->max_tasks,
+        .descriptors_reserved = bus_server_descriptors_max(),
+        .reserved = manager->config->reserved_cpus,
+    };
+    ProbeCallbacks callbacks = {
+        .refuses = manager_refuses,
+        .is_settled = manager_is_settled,
+        .decide = manager_decide,
+        .assign = manager_assign,
+        .wants_memory = manager_wants_memory,
+        .bound = manager_fence_bound,
+        .hangs = manager_hangs,
+        .userdata = manager,
+    };
+
+    return probe_new(&options, &callbacks, ret);
+}
+
+/* What a World knows that cannot be seen again: workloads by name, buckets, numbers that must not be reused.
+ */
+static int carry_over(Manager *manager, const World *from, World *to)
+{
+    to->tick = from->tick;
+    to->now_usec = from->now_usec;
+    to->cross_node = from->cross_node;
+    to->next_group_id = from->next_group_id;
+    to->action_cost_usec = from->action_cost_usec;
+    for (size_t i = 0; i < from->n_workloads; i++) {
+        const Workload *old = &from->workloads[i];
+        int r = world_add_workload(to, old->name, old->policy);
+
+        if (r < 0)
+            return r;
+        to->workloads[r].paused = old->paused;
+        to->workloads[r].cross_node = old->cross_node;
+        to->workloads[r].n_lends = old->n_lends;
+        to->workloads[r].n_recalls = old->n_recalls;
+        to->workloads[r].memory = old->memory;
+    }
+    for (size_t i = 0; i < from->n_processes; i++)
+        if (from->processes[i].yielded && !from->processes[i].gone) {
+            int r = task_set_add(manager->yielded, from->processes[i].pid, from->processes[i].start_ticks);
+
+            if (r < 0)
+                return r;
+        }
+    return 0;
+}
+
+static bool is_anybody(void *userdata, pid_t pid)
+{
+    (void)userdata;
+    return pid > 0;
+}
+
+/* Puts everything back through the plan, so that the World, the ring of moves and the log agree with the
+ * machine. What a plan does not know of (children that inherited a mask) is put back from the journal. What
+ * the journal knows of processes is kept, as they are given homes again at once. */
+static int put_everything_back(Manager *manager)
+{
+    const ActSelection everybody = {.wants = is_anybody};
+    Plan plan = {0};
+    size_t restored = 0, left = 0;
+    int r = plan_release(manager->world, WORKLOAD_NONE, PLAN_RULE_ANEW, &plan);
+
+    if (r == 0)
+        r = manager_carry_out(manager, &plan);
+    plan_done(&plan);
+    if (r < 0)
+        return r;
+    return manager_put_back(manager, &everybody, &restored, &left);
+}
+
+int manager_rebuild(Manager *manager, Topology *topology)
+{
+    CLEANUP(world_free_p) World *world = NULL;
+    CLEANUP(probe_free_p) Probe *probe = NULL;
+    CLEANUP(task_set_free_p) TaskSet *yielded = task_set_new();
+    uint64_t now = time_now_usec();
+    int r;
+
+    if (!yielded)
+        return -ENOMEM;
+    r = world_new(topology, &world);
+    if (r < 0)
+        return r;
+    r = probe_make(manager, &probe);
+    if (r < 0)
+        return r;
+
+    if (manager->world) {
+        r = probe_topology_adopt(probe, manager->probe);
+        if (r < 0)
+            return r;
+        r = put_everything_back(manager);
+        if (r == -ENOMEM)
+            return r;
+        manager->yielded = yielded;
+        r = carry_over(manager, manager->world, world);
+        if (r < 0)
+            goto fail;
+        moves_forget_nodes(manager->moves);
+    }
+
+    /* From here on the new ones are in force; an error ends the daemon. */
+    manager_evidence_stop(manager);
+    manager_memory_stop(manager);
+    if (manager->probe)
+        probe_adopt_readers(probe, manager->probe);
+    probe_free(manager->probe);
+    world_free(manager->world);
+    manager->world = TAKE_PTR(world);
+    manager->world->idle_permille = manager->config->idle_permille;
+    manager->probe = TAKE_PTR(probe);
+    r = manager_sync_workloads(manager);
+    if (r < 0)
+        goto fail;
+    manager_memory_start(manager);
+    manager_evidence_start(manager);
+    r = probe_discover(manager->probe, manager->world, now);
+    if (r != -ENOMEM)
+        r = 0; /* the next tick says what is wrong */
+fail:
+    manager->yielded = NULL;
+    return r;
+}
+
+static bool same_cpus(hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
+{
+    if (!a || !b)
+        return (!a || hwloc_bitmap_iszero(a)) && (!b || hwloc_bitmap_iszero(b));
+    return hwloc_bitmap_isequal(a, b);
+}
+
+/* Takes over what was loaded. An error here ends the daemon: it is between two states. */
+static int swap(Manager *manager, Config *config, PolicySet *policies)
+{
+    bool rebuild = config->max_tasks != manager->config->max_tasks ||
+                   !same_cpus(config->reserved_cpus, manager->config->reserved_cpus);
+    PaceSettings pace = {
+        .fast_usec = config->fast_tick_usec,
+        .slow_usec = config->slow_tick_usec,
+        .max_cpu_permille = config->max_cpu_permille,
+    };
+    int r;
+
+    if (config->dry_run != manager->config->dry_run && !manager->options.dry_run)
+        log_warning(manager->log, NUMAPLACE_MESSAGE_CONFIG, "DryRun= is taken over at the next start only");
+    config_free(manager->config);
+    manager->config = config;
+    policy_set_free(manager->policies);
+    manager->policies = policies;
+    pace_set(&manager->pace, &pace);
+    manager->world->idle_permille = config->idle_permille;
+
+    r = manager_sync_workloads(manager);
+    if (r == 0 && rebuild)
+        r = manager_rebuild(manager, manager->world->topology);
+    return r;
+}
+
+int manager_reload(Manager *manager, char **ret_error)
+{
+    CLEANUP(config_free_p) Config *config = NULL;
+    CLEANUP(policy_set_free_p) PolicySet *policies = NULL;
+    int r;
+
+    manager_notify_reloading();
+    r = manager_load(manager, manager->world->topology, &config, &policies, ret_error);
+    if (r < 0) {
+        manager_notify_ready(manager);
+        manager->statistics.n_reload_failures++;
+        log_error(manager->log, NUMAPLACE_MESSAGE_RELOAD_FAILED,
+                  "reload failed, keeping the previous configuration and policies");
+        return r;
+    }
+    r = swap(manager, TAKE_PTR(config), TAKE_PTR(policies));
+    if (r < 0) {
+        log_error(manager->log, NUMAPLACE_MESSAGE_RELOAD_FAILED, "stopping: %s", strerror(-r));
+        (void)sd_event_exit(manager->event, r);
+        return r;
+    }
+    manager_notify_ready(manager);
+    manager_evidence_reloaded(manager);
+    manager->statistics.n_reloads++;
+    pace_now(&manager->pace, time_now_usec());
+    manager_arm(manager);
+    log_notice(manager->log, NUMAPLACE_MESSAGE_RELOADED, "reloaded: %zu policies, %zu workloads",
+               manager->policies->n_policies, manager->world->n_workloads);
+    return 0;
+}
+
+int manager_reload_topology(Manager *manager)
+{
+    CLEANUP(topology_unref_p) Topology *topology = NULL;
+    CLEANUP_FREE char *error = NULL;
+    int r = topology_load(&manager->options.topology, &topology, &error);
+
+    if (r < 0) {
+        log_warning(manager->log, NUMAPLACE_MESSAGE_TOPOLOGY_CHANGED,
+                    "the CPUs of this machine changed, but it cannot be read anew: %s; keeping the previous "
+                    "topology",
+                    error ? error : strerror(-r));
+        return r == -ENOMEM ? r : 0;
+    }
+    log_notice(manager->log, NUMAPLACE_MESSAGE_TOPOLOGY_CHANGED,
+               "the CPUs of this machine changed: %" PRIu32 " CPUs in %" PRIu32
+               " nodes now; placing everything anew",
+               topology->n_cpus, topology->n_nodes);
+    r = manager_rebuild(manager, topology);
+    if (r < 0)
+        return r;
+    manager->statistics.n_topology_reloads++;
+    return 0;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What became of a plan, told to everyone who wants to know: the ring of moves for explain, the log, and the
+ * clients that follow. A storm of moves must not become a storm of records and signals, so both are bounded;
+ * the ring has them all. */
+
+#include "base/parse.h"
+#include "base/time.h"
+#include "daemon/manager/manager.h"
+#include "daemon/views/describe.h"
+#include "numaplace/bus.h"
+#include "numaplace/messages.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+static uint64_t realtime_usec(void)
+{
+    struct timespec ts = {0};
+
+    (void)clock_gettime(CLOCK_REALTIME, &ts);
+    return (uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / NSEC_PER_USEC;
+}
+
+static int move_priority(PlanOutcome outcome)
+{
+    switch (outcome) {
+    case PLAN_OUTCOME_DONE:
+    case PLAN_OUTCOME_SKIPPED:
+        return LOG_INFO;
+    case PLAN_OUTCOME_UNJOURNALLED:
+        return LOG_ERR;
+    case PLAN_OUTCOME_REFUSED:
+        return LOG_WARNING;
+    default:
+        return LOG_DEBUG;
+    }
+}
+
+static void add_mask(LogFields *fields, const char *name, CpuMask mask)
+{
+    CLEANUP_FREE char *text = mask ? format_list(mask, PARSE_CPU_MAX) : NULL;
+
+    if (text)
+        log_fields_add(fields, name, "%s", text);
+}
+
+/* For filters: journalctl NUMAPLACE_WORKLOAD=jvm NUMAPLACE_RULE=owner-waits. */
+static void fill_fields(LogFields *fields, const Move *move)
+{
+    log_fields_add(fields, "NUMAPLACE_ACTION", "%s", plan_kind_name(move->kind));
+    log_fields_add(fields, "NUMAPLACE_RULE", "%s", plan_rule_name(move->rule));
+    log_fields_add(fields, "NUMAPLACE_OUTCOME", "%s", plan_outcome_name(move->outcome));
+    log_fields_add(fields, "NUMAPLACE_MECHANISM", "P%u", move->mechanism);
+    log_fields_add(fields, "NUMAPLACE_SEQUENCE", "%" PRIu64, move->sequence);
+    log_fields_add(fields, "NUMAPLACE_PID", "%d", (int)move->subject.pid);
+    log_fields_add(fields, "NUMAPLACE_TID", "%d", (int)move->subject.tid);
+    log_fields_add(fields, "NUMAPLACE_COMM", "%s", move->comm);
+    log_fields_add(fields, "NUMAPLACE_VALUE", "%" PRIu32, move->value);
+    log_fields_add(fields, "NUMAPLACE_LIMIT", "%" PRIu32, move->limit);
+    if (move->workload)
+        log_fields_add(fields, "NUMAPLACE_WORKLOAD", "%s", move->workload);
+    if (move->cpu.i >= 0)
+        log_fields_add(fields, "NUMAPLACE_CPU", "%d", move->cpu.i);
+    add_mask(fields, "NUMAPLACE_FROM", move->from);
+    add_mask(fields, "NUMAPLACE_TO", move->to);
+}
+
+/* Node numbers as the kernel's, malloc'd. */
+static char *format_nodes(const Topology *topology, CpuMask nodes)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    if (!out)
+        return NULL;
+    for (int i = nodes ? hwloc_bitmap_first(nodes) : -1; i >= 0; i = hwloc_bitmap_next(nodes, i))
+        (void)fprintf(out, "%s%" PRIu32, ftell(out) > 0 ? "," : "", topology->nodes[i].os_index);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* What went from where to where: masks, or memory. */
+static char *format_way(const Manager *manager, const Move *move)
+{
+    const Topology *topology = manager->world->topology;
+    bool memory = move->kind == PLAN_KIND_MOVE_PAGES;
+    CLEANUP_FREE char *from = memory       ? format_nodes(topology, move->memory_from)
+                              : move->from ? format_list(move->from, PARSE_CPU_MAX)
+                                           : NULL;
+    CLEANUP_FREE char *to = memory     ? format_nodes(topology, move->memory_to)
+                            : move->to ? format_list(move->to, PARSE_CPU_MAX)
+                                       : NULL;
+    char *text = NULL;
+
+    if (asprintf(&text, "%s %s -> %s", memory ? "memory of nodes" : "CPUs", from ? from : "?",
+                 to ? to : "?") < 0)
+        return NULL;
+    return text;
+}
+
+/* "jvm lend: java[100/107], CPU 3, CPUs 0-1 -> 0-1,3 (800 against 250, P2): It waits for a CPU while ..." */
+static void log_move(Manager *manager, const Move *move)
+{
+    CLEANUP_FREE char *way = NULL;
+    char thread[16] = "", cpu[24] = "", outcome[24] = "", held[48] = "";
+    LogFields fields = {0};
+    uint32_t n_held;
+
+    if (move_priority(move->outcome) > manager->log->level ||
+        !log_rate(manager->log, move->time_usec, &n_held))
+        return;
+    if (move->subject.tid > 0)
+        (void)snprintf(thread, sizeof(thread), "/%d", (int)move->subject.tid);
+    if (move->cpu.i >= 0)
+        (void)snprintf(cpu, sizeof(cpu), " CPU %d,", move->cpu.i);
+    if (move->outcome != PLAN_OUTCOME_DONE)
+        (void)snprintf(outcome, sizeof(outcome), ", %s", plan_outcome_name(move->outcome));
+    if (n_held > 0)
+        (void)snprintf(held, sizeof(held), " (%" PRIu32 " records were held back)", n_held);
+
+    way = format_way(manager, move);
+    fill_fields(&fields, move);
+    log_record(manager->log, move_priority(move->outcome), NUMAPLACE_MESSAGE_ACTION, &fields,
+               "%s %s: %s[%d%s],%s %s (%" PRIu32 " against %" PRIu32 ", P%u)%s: %s%s",
+               move->workload ? move->workload : "-", plan_kind_name(move->kind), move->comm,
+               (int)move->subject.pid, thread, cpu, way ? way : "?", move->value, move->limit,
+               move->mechanism, outcome, plan_rule_text(move->rule), held);
+}
+
+typedef struct MoveSignal {
+    const Manager *manager;
+    const Move *move;
+    sd_bus_message
+        *message; /* made for the first client, and sent to the others, too: building takes far longer */
+} MoveSignal;
+
+/* Returns 0 or -errno. */
+static int make_moved(sd_bus *bus, MoveSignal *signal)
+{
+    CLEANUP(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+    Dict dict = {0};
+
+    dict.error = MIN(sd_bus_message_new_signal(bus, &message, NUMAPLACE_BUS_PATH,
+                                               NUMAPLACE_BUS_INTERFACE_MANAGER, "Moved"),
+                     0);
+    dict.message = message;
+    describe_move(&dict, signal->manager, signal->move);
+    if (dict.error == 0)
+        signal->message = TAKE_PTR(message);
+    return dict.error;
+}
+
+static void tell_moved(sd_bus *bus, void *userdata)
+{
+    MoveSignal *signal = userdata;
+
+    if (signal->message || make_moved(bus, signal) == 0)
+        (void)sd_bus_send(bus, signal->message, NULL);
+}
+
+static uint32_t count_connections(const Manager *manager)
+{
+    uint32_t n = manager->bus ? bus_server_statistics(manager->bus)->n_clients : 0;
+
+    return n + (manager->system_bus && bus_system_ready(manager->system_bus) ? 1 : 0);
+}
+
+static void emit_move(Manager *manager, const Move *move)
+{
+    uint32_t n = count_connections(manager);
+    MoveSignal signal = {.manager = manager, .move = move};
+
+    if (n == 0 ||
+        manager->signals_sent >= MIN(MANAGER_SIGNALS_PER_CLIENT, MAX(MANAGER_SIGNALS_PER_TICK / n, 1U)))
+        return;
+    manager->signals_sent++;
+    manager_tell(manager, tell_moved, &signal);
+    sd_bus_message_unref(signal.message);
+}
+
+int manager_remember_actions(Manager *manager, const Plan *plan)
+{
+    uint64_t realtime = plan->n_actions > 0 ? realtime_usec() : 0;
+
+    manager->objects_changed = manager->objects_changed || plan->n_actions > 0;
+    for (size_t i = 0; i < plan->n_actions; i++) {
+        PlanOutcome outcome = manager->outcomes[i];
+        const Move *move = NULL;
+        int r = moves_add(manager->moves, manager->world, &plan->actions[i], outcome, realtime, &move);
+
+        if (r < 0)
+            return r;
+        manager->statistics.n_outcome[outcome]++;
+        if (outcome == PLAN_OUTCOME_DONE)
+            manager->statistics.n_done[plan->actions[i].kind]++;
+        if (move) {
+            log_move(manager, move);
+            emit_move(manager, move);
+        }
+    }
+    return 0;
+}
+
+int manager_remember_refusals(Manager *manager, const Plan *plan)
+{
+    for (size_t i = 0; i < plan->n_refusals; i++) {
+        int r = moves_refuse(manager->moves, manager->world, &plan->refusals[i]);
+
+        if (r < 0)
+            return r;
+    }
+    for (size_t i = 0; i < PLAN_REASON_MAX; i++)
+        manager->statistics.n_refused[i] += plan->n_refused[i];
+    return 0;
+}

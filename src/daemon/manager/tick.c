@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* One turn of the wheel. Its parts are timed separately, in CPU time of this thread: how much of the daemon's
+ * cost is reading /proc, deciding, or changing masks is the first question when it costs too much (MaxCPU=),
+ * and the share of deciding in the managed tasks' own CPU time is the "search time" that stealing was always
+ * judged by (P1). */
+
+#include "base/time.h"
+#include "daemon/manager/evidence.h"
+#include "daemon/manager/fence.h"
+#include "daemon/manager/manager.h"
+#include "numaplace/messages.h"
+#include "plan/home/sharing.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Below this, of one CPU and all managed tasks together, everything counts as asleep: a few timers. */
+#define ASLEEP_PERMILLE 10U
+
+PlanLimits manager_limits(const Manager *manager, bool slow_tick)
+{
+    return (PlanLimits){
+        .observe = manager->mode == MANAGER_MODE_OBSERVE,
+        .slow_tick = slow_tick,
+        .cross_node_moves_per_sec = manager->config->cross_node_moves_per_sec,
+        .cross_node_burst = manager->config->cross_node_burst,
+    };
+}
+
+static int fold_back(Manager *manager, Plan *plan, const PlanPart *parts, size_t n_parts)
+{
+    PlanLimits limits = manager_limits(manager, false);
+    int r = manager_remember_actions(manager, plan);
+
+    if (r < 0)
+        return r;
+    return plan_commit_parts(manager->world, manager->policies, &limits, plan, manager->outcomes, parts,
+                             n_parts);
+}
+
+int manager_carry_out(Manager *manager, Plan *plan)
+{
+    int r;
+
+    if (!GROW(manager->outcomes, manager->outcomes_capacity, plan->n_actions + 1))
+        return -ENOMEM;
+    r = act_execute(manager->act, manager->world, plan, manager->outcomes);
+    return r < 0 ? r : fold_back(manager, plan, NULL, 0);
+}
+
+int manager_carry_out_slice(Manager *manager, Plan *plan)
+{
+    const PlanPart *parts;
+    size_t n_parts;
+    int r;
+
+    if (!GROW(manager->outcomes, manager->outcomes_capacity, plan->n_actions + 1))
+        return -ENOMEM;
+    r = act_execute_slice(manager->act, manager->world, plan, manager->outcomes);
+    if (r < 0)
+        return r;
+    manager->unfinished = act_unfinished(manager->act);
+    parts = act_parts(manager->act, &n_parts);
+    return fold_back(manager, plan, parts, n_parts);
+}
+
+int manager_follow_births(Manager *manager)
+{
+    size_t n;
+    const TaskKey *born = probe_born(manager->probe, &n);
+
+    return act_follow_births(manager->act, born, n);
+}
+
+#ifndef NDEBUG
+/* A plan that breaks an invariant must not be carried out; in a debug build that is a bug to be shown at
+ * once. */
+static bool plan_is_sound(Manager *manager, const PlanLimits *limits)
+{
+    CLEANUP_FREE char *what = NULL;
+
+    if (plan_check(manager->world, manager->policies, limits, &manager->plan, &what) == 0)
+        return true;
+    log_error(manager->log, NULL, "the plan of tick %" PRIu64 " is broken, dropping it: %s",
+              manager->plan.tick, what ? what : "?");
+    return false;
+}
+#else
+static bool plan_is_sound(Manager *manager, const PlanLimits *limits)
+{
+    return true;
+}
+#endif
+
+/* Says that sensing fails, once until it works again or fails in another way. */
+static void note_sensing(Manager *manager, const char *what, int r)
+{
+    if (r == manager->tick_error)
+        return;
+    if (r < 0)
+        log_warning(manager->log, NULL, "cannot read %s: %s; changing nothing until it works again", what,
+                    strerror(-r));
+    else
+        log_notice(manager->log, NULL, "reading the kernel's numbers works again");
+    manager->tick_error = r;
+}
+
+/* Says that MaxTasks= is reached, once until it no longer is. */
+static void note_limit(Manager *manager)
+{
+    uint64_t n = probe_statistics(manager->probe)->n_over_limit;
+
+    if (n > 0 && !manager->over_limit)
+        log_warning(manager->log, NUMAPLACE_MESSAGE_LIMIT,
+                    "MaxTasks=%" PRIu32 " is reached, leaving %" PRIu64 " threads alone",
+                    manager->config->max_tasks, n);
+    manager->over_limit = n > 0;
+}
+
+/* Finds processes and, when CPUs came or went, the new topology. *ret_found is false when /proc could not be
+ * read. */
+static int sense_slow(Manager *manager, uint64_t now_usec, bool *ret_found)
+{
+    bool changes = manager->world->topology->origin == TOPOLOGY_ORIGIN_LIVE ||
+                   manager->world->topology->origin == TOPOLOGY_ORIGIN_REHEARSAL;
+    uint64_t n_put_off;
+    int r;
+
+    if (probe_topology_changed(manager->probe) && changes) {
+        r = manager_reload_topology(manager);
+        if (r < 0)
+            return r;
+    }
+    n_put_off = probe_statistics(manager->probe)->n_put_off;
+    act_sense_fences(manager->act);
+    r = probe_discover(manager->probe, manager->world, now_usec);
+    manager->put_off = probe_statistics(manager->probe)->n_put_off > n_put_off;
+    if (r == 0)
+        r = manager_follow_births(manager);
+    *ret_found = r == 0;
+    if (r == 0)
+        r = sharing_group(manager->world, manager->policies);
+    if (r == 0)
+        r = manager_follow_fences(manager);
+    if (r == -ENOMEM)
+        return r;
+    if (r < 0)
+        note_sensing(manager, "/proc", r);
+    task_set_sweep(manager->released);
+    manager_evidence_foresee(manager);
+    if (*ret_found)
+        manager_assignments_keep(manager);
+    note_limit(manager);
+    return manager_neighbours_look(manager, now_usec);
+}
+
+static uint64_t managed_run_permille(const World *world)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < world->n_workloads; i++)
+        sum += world->workloads[i].run_permille;
+    return sum;
+}
+
+static int print_plan(Manager *manager)
+{
+    CLEANUP_FREE char *text = plan_format(manager->world, &manager->plan);
+
+    if (!text)
+        return -ENOMEM;
+    if (fputs(text, stdout) == EOF || fflush(stdout) == EOF)
+        return -EIO;
+    return 0;
+}
+
+/* Decides and acts on what was sensed. */
+static int decide_and_act(Manager *manager, bool slow, uint64_t *cpu_nsec)
+{
+    PlanLimits limits = manager_limits(manager, slow);
+    uint64_t now_nsec;
+    int r;
+
+    r = plan_compute(manager->world, manager->policies, &limits, &manager->plan);
+    if (r < 0)
+        return r;
+    r = manager_remember_refusals(manager, &manager->plan);
+    if (r < 0)
+        return r;
+    if (!plan_is_sound(manager, &limits))
+        manager->plan.n_actions = 0;
+    now_nsec = time_thread_cpu_nsec();
+    manager->statistics.plan_cpu_nsec += now_nsec - *cpu_nsec;
+    *cpu_nsec = now_nsec;
+
+    if (manager->options.once) {
+        r = print_plan(manager);
+        if (r < 0)
+            return r;
+    }
+    manager->world->action_cost_usec = act_cost_usec(manager->act);
+    r = manager->options.once ? manager_carry_out(manager, &manager->plan)
+                              : manager_carry_out_slice(manager, &manager->plan);
+    now_nsec = time_thread_cpu_nsec();
+    manager->statistics.act_cpu_nsec += now_nsec - *cpu_nsec;
+    *cpu_nsec = now_nsec;
+    return r;
+}
+
+/* --once plans once, on its last tick: when loads are known, and everybody who can be asked was. */
+static bool is_early(const Manager *manager)
+{
+    uint64_t tick = manager->world->tick;
+
+    return manager->options.once &&
+           (tick < MANAGER_ONCE_TICKS || (manager->put_off && tick < MANAGER_ONCE_TICKS_MAX));
+}
+
+bool manager_glance(Manager *manager, uint64_t now_usec)
+{
+    bool discover = pace_may_discover(&manager->pace, now_usec);
+    bool help = manager->plan.full && pace_may_tick(&manager->pace, now_usec);
+
+    if (!discover && !help)
+        return false;
+    probe_glance(manager->probe);
+    return (discover && probe_newcomers(manager->probe)) ||
+           (help && probe_room(manager->probe, manager->world, manager->plan.n_waiting));
+}
+
+/* A step of what the last discovery has left; a program that looks only once makes all of them. */
+static int go_on(Manager *manager)
+{
+    int r = 0;
+
+    if (probe_unfinished(manager->probe))
+        r = probe_go_on(manager->probe, manager->world);
+    while (r == 0 && manager->options.once && probe_unfinished(manager->probe))
+        r = probe_go_on(manager->probe, manager->world);
+    return r;
+}
+
+int manager_tick(Manager *manager)
+{
+    uint64_t now = time_now_usec(), start = time_thread_cpu_nsec(), slow_cost = 0, cpu, run;
+    bool slow = pace_slow_due(&manager->pace, now) || (manager->options.once && manager->put_off);
+    uint64_t n_gone;
+    bool found = true;
+    int r, sampled;
+
+    manager->signals_sent = 0;
+    if (slow || (pace_may_discover(&manager->pace, now) && probe_newcomers(manager->probe))) {
+        r = sense_slow(manager, now, &found);
+        if (r < 0)
+            return r;
+        slow_cost = time_thread_cpu_nsec() - start;
+    }
+    r = go_on(manager);
+    if (r < 0)
+        return r;
+    n_gone = probe_statistics(manager->probe)->n_gone;
+    sampled = probe_sample(manager->probe, manager->world, now);
+    if (sampled == -ENOMEM)
+        return sampled;
+    if (found)
+        note_sensing(manager, "CPU times", sampled);
+    if (manager->options.once && (sampled < 0 || !found))
+        return sampled < 0 ? sampled : -EIO;
+    cpu = time_thread_cpu_nsec();
+    manager->statistics.probe_cpu_nsec += cpu - start;
+
+    run = managed_run_permille(manager->world);
+    manager->statistics.managed_cpu_usec += run * manager->world->interval_usec / 1000;
+
+    /* The last of its ticks also looks for homes, whether or not it would have been a slow one. */
+    if (!is_early(manager)) {
+        r = decide_and_act(manager, ((slow || manager->unfinished) && found) || manager->options.once, &cpu);
+        if (r < 0)
+            return r;
+        r = manager_release_ticked(manager);
+        if (r < 0)
+            return r;
+        manager_memory_ticked(manager, slow);
+        /* Who has just got several nodes to live on is looked at from now on. */
+        r = manager_evidence_ticked(manager, slow || manager->plan.n_homes > 0);
+        if (r < 0)
+            return r;
+        if (manager->options.once)
+            return sd_event_exit(manager->event, 0);
+    }
+    pace_ticked(&manager->pace, now, slow,
+                (manager->plan.pressed && !manager->plan.full) || manager->options.once,
+                (run < ASLEEP_PERMILLE || manager->plan.settled) && !manager->options.once,
+                cpu - start - slow_cost, slow_cost);
+    pace_unfinished(&manager->pace, manager->unfinished || probe_unfinished(manager->probe));
+    if (probe_statistics(manager->probe)->n_gone > n_gone)
+        pace_ended(&manager->pace);
+    return 0;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What an earlier daemon has left, and the locks under which it is put back.
+ *
+ *   a start:  locks --> journal --> put back --> configuration, policies --> place
+ *
+ * The journal says whether the earlier daemon crashed, or stopped and means its placements to stay (KeepOnStop=). After a crash they are put
+ * back before the configuration and the policies are read: a file that is bad now, DryRun=yes, or policies that only observe, are no
+ * reason to leave masks of a dead daemon in place. Placements that are to stay do so until a daemon starts that will place: a start
+ * that fails at a bad file leaves them.
+ *
+ * A daemon that is told not to change anything on the command line, or has no right to, puts nothing back; it counts, says so, and says how
+ * it is done.
+ *
+ * There is one lock for a runtime directory, and one for the host: two daemons with different directories would take each other's masks
+ * for what was there before, and "put back" those in the end. A rehearsal on a directory of its own is excepted from the second, so
+ * that several can run side by side, as the tests do; numaplaced(8) says what its policies may match. */
+
+#include "daemon/manager/manager.h"
+
+#include "base/root.h"
+#include "base/time.h"
+#include "daemon/runtime-dir.h"
+#include "numaplace/messages.h"
+#include "numaplace/paths.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+Manager *manager_alloc(const ManagerOptions *options, Log *log)
+{
+    Manager *manager = calloc(1, sizeof(*manager));
+
+    if (!manager)
+        return NULL;
+    manager->options = *options;
+    manager->log = log;
+    manager->root_fd = manager->runtime_fd = manager->lock_fd = manager->host_fd = -1;
+    manager->started_usec = time_now_usec();
+    manager_notify_init(manager);
+    return manager;
+}
+
+int manager_open_root(Manager *manager)
+{
+    manager->root_fd = root_open(manager->options.root);
+    if (manager->root_fd < 0)
+        log_error(manager->log, NULL, "cannot open the root directory %s: %s", manager->options.root,
+                  strerror(-manager->root_fd));
+    return MIN(manager->root_fd, 0);
+}
+
+/* Locks */
+
+/* Says what is wrong, and hands the error on. */
+static int lock_failed(Manager *manager, int error, const char *what)
+{
+    log_error(manager->log, NULL, "%s", what ? what : strerror(-error));
+    return error;
+}
+
+static bool is_standard_directory(const Manager *manager)
+{
+    struct stat ours, standard;
+
+    return strcmp(manager->options.runtime_directory, NUMAPLACE_RUNTIME_DIRECTORY) == 0 ||
+           (fstat(manager->runtime_fd, &ours) == 0 && stat(NUMAPLACE_RUNTIME_DIRECTORY, &standard) == 0 &&
+            ours.st_dev == standard.st_dev && ours.st_ino == standard.st_ino);
+}
+
+/* `place`: to place tasks, and not only to put some back. */
+static int lock_host(Manager *manager, bool place, char **ret_error)
+{
+    int r;
+
+    if (manager->host_fd >= 0 || (manager->options.topology.rehearse > 0 && !is_standard_directory(manager)))
+        return 0;
+    r = place ? host_lock_take(NUMAPLACE_RUNTIME_DIRECTORY, manager->options.runtime_directory, ret_error)
+              : host_lock_pass(NUMAPLACE_RUNTIME_DIRECTORY, ret_error);
+    if (r >= 0)
+        manager->host_fd = r;
+    return r == -ENOENT && !place ? 0 : MIN(r, 0);
+}
+
+static int lock_directory(Manager *manager, char **ret_error)
+{
+    const char *path = manager->options.runtime_directory;
+
+    if (manager->runtime_fd < 0)
+        manager->runtime_fd = runtime_dir_open(path, ret_error);
+    if (manager->runtime_fd >= 0 && manager->lock_fd < 0)
+        manager->lock_fd = runtime_dir_lock(manager->runtime_fd, path, ret_error);
+    return manager->runtime_fd < 0 ? manager->runtime_fd : MIN(manager->lock_fd, 0);
+}
+
+int manager_lock(Manager *manager)
+{
+    CLEANUP_FREE char *error = NULL;
+    bool active = manager->mode == MANAGER_MODE_ACTIVE;
+    int r;
+
+    if (!active) {
+        close_p(&manager->host_fd);
+        manager->host_fd = -1;
+    }
+    if (manager->options.once && !active)
+        return 0;
+    r = lock_directory(manager, &error);
+    if (r >= 0 && active)
+        r = lock_host(manager, true, &error);
+    return r < 0 ? lock_failed(manager, r, error) : 0;
+}
+
+/* The journal */
+
+/* Malloc'd; NULL when memory is out. */
+static char *journal_path(const Manager *manager)
+{
+    char *path;
+
+    return asprintf(&path, "%s/journal", manager->options.runtime_directory) < 0 ? NULL : path;
+}
+
+/* Whether there is one: 1, 0, or -errno after saying why the directory is not to be trusted. Makes nothing. */
+static int find_journal(Manager *manager)
+{
+    CLEANUP_FREE char *error = NULL;
+    struct stat st;
+
+    manager->runtime_fd = runtime_dir_find(manager->options.runtime_directory, &error);
+    if (manager->runtime_fd == -ENOENT)
+        return 0;
+    if (manager->runtime_fd < 0)
+        return lock_failed(manager, manager->runtime_fd, error);
+    return fstatat(manager->runtime_fd, "journal", &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* The journal's own words, and an error that main() has an exit status for: -EUCLEAN when it must not be
+ * believed. */
+static int journal_failed(Manager *manager, int error, const char *what)
+{
+    log_error(manager->log, NUMAPLACE_MESSAGE_JOURNAL, "%s", what ? what : strerror(-error));
+    return error == -EPERM ? -EUCLEAN : error;
+}
+
+/* Puts back what a predecessor has left. Returns 0, -ENOMEM, or -EREMOTEIO after saying that not everything could be. */
+static int recover(Manager *manager)
+{
+    size_t restored = 0, left = 0;
+    int r;
+
+    /* It is put back either way; what is not, is not to stay. */
+    (void)act_note_kept(manager->act, false);
+    r = manager_put_back(manager, NULL, &restored, &left);
+    if (restored > 0 || left > 0)
+        log_notice(manager->log, NUMAPLACE_MESSAGE_RECOVERED,
+                   "put back %zu threads an earlier daemon had placed, left %zu as somebody else pinned them",
+                   restored, left);
+    if (r >= 0 || r == -ENOMEM)
+        return r;
+    log_error(manager->log, NUMAPLACE_MESSAGE_NOT_RESTORED,
+              "some threads an earlier daemon had placed could not be put back (%s); they stay in the "
+              "undo journal",
+              strerror(-r));
+    return -EREMOTEIO;
+}
+
+/* Opens the journal and puts back what is in it, unless that is `kept` and to stay. -EREMOTEIO, something could
+ * not be put back, is no reason not to start. */
+static int open_journal(Manager *manager, bool leave_kept)
+{
+    CLEANUP_FREE char *path = journal_path(manager), *error = NULL;
+    int r, r2;
+
+    if (!path)
+        return -ENOMEM;
+    r = act_new(&act_ops_affinity, NULL, manager->root_fd, path, &manager->act, &error);
+    if (r < 0)
+        return journal_failed(manager, r, error);
+    r2 = leave_kept && act_kept(manager->act) ? 0 : recover(manager);
+    if (r == ACT_E_CORRUPT && r2 != -ENOMEM)
+        return journal_failed(manager, -EUCLEAN, error);
+    return r2;
+}
+
+/* Says how many threads still have masks of a daemon that is gone, when this one leaves them. 0 or -ENOMEM. */
+static int tell_leftover(Manager *manager, const char *how)
+{
+    CLEANUP_FREE char *path = journal_path(manager), *error = NULL;
+    const char *directory = manager->options.runtime_directory;
+    bool standard = strcmp(directory, NUMAPLACE_RUNTIME_DIRECTORY) == 0;
+    ActLeftover *leftover = &manager->leftover;
+    int r;
+
+    if (!path)
+        return -ENOMEM;
+    r = act_leftover(&act_ops_dry_run, NULL, manager->root_fd, path, leftover, &error);
+    if (r < 0 && r != -ENOMEM)
+        log_warning(manager->log, NUMAPLACE_MESSAGE_LEFTOVER,
+                    "cannot tell what an earlier daemon has left in place: %s", error ? error : strerror(-r));
+    if (r < 0)
+        return r == -ENOMEM ? r : 0;
+    if (leftover->n_threads > 0 || leftover->n_cgroups > 0)
+        log_notice(
+            manager->log, NUMAPLACE_MESSAGE_LEFTOVER,
+            "%zu threads and %zu cgroups still have the CPUs that an earlier daemon gave them%s, and keep "
+            "them: to put them back, %snumaplaced --restore%s%s",
+            leftover->n_threads, leftover->n_cgroups, leftover->kept ? " (KeepOnStop=yes)" : "", how,
+            standard ? "" : " --runtime-dir=", standard ? "" : directory);
+    return 0;
+}
+
+int manager_undo_first(Manager *manager)
+{
+    int r;
+
+    if (manager->options.dry_run || !act_permitted())
+        return 0;
+    r = find_journal(manager);
+    if (r <= 0)
+        return r;
+    manager->mode = MANAGER_MODE_ACTIVE;
+    r = manager_lock(manager);
+    return r < 0 ? r : open_journal(manager, true);
+}
+
+int manager_open_act(Manager *manager)
+{
+    CLEANUP_FREE char *error = NULL;
+    int r;
+
+    if (manager->mode == MANAGER_MODE_ACTIVE) {
+        if (!manager->act)
+            return open_journal(manager, false);
+        return act_kept(manager->act) ? recover(manager) : 0;
+    }
+    manager->act = act_free(manager->act);
+    r = act_new(&act_ops_dry_run, NULL, manager->root_fd, NULL, &manager->act, &error);
+    /* Without the lock it may be a daemon that is well whose journal that is. */
+    if (r < 0 || manager->lock_fd < 0 || strcmp(manager->options.root, "/") != 0)
+        return r;
+    return tell_leftover(manager, "stop this daemon and run ");
+}
+
+int manager_keep(Manager *manager)
+{
+    int r = act_note_kept(manager->act, true);
+
+    if (r < 0)
+        log_warning(
+            manager->log, NUMAPLACE_MESSAGE_JOURNAL,
+            "the undo journal cannot say that placements are to stay (%s): its next reader puts them back",
+            strerror(-r));
+    log_notice(manager->log, NUMAPLACE_MESSAGE_STOPPED,
+               "stopped; placements stay as they are (KeepOnStop=yes) until the next start");
+    return 0;
+}
+
+/* Under the lock of the directory, and no other daemon placing on the host. -EBUSY: there is one. */
+static int restore(Manager *manager, ManagerRestore what)
+{
+    CLEANUP_FREE char *error = NULL;
+    int r = lock_directory(manager, &error);
+
+    if (r >= 0)
+        r = lock_host(manager, false, &error);
+    if (r == -EBUSY && what == MANAGER_RESTORE_CRASH)
+        return 0;
+    if (r < 0)
+        return lock_failed(manager, r, error);
+    return open_journal(manager, what == MANAGER_RESTORE_CRASH);
+}
+
+int manager_restore(const ManagerOptions *options, ManagerRestore what, Log *log)
+{
+    CLEANUP(manager_free_p) Manager *manager = manager_alloc(options, log);
+    int r;
+
+    if (!manager)
+        return -ENOMEM;
+    r = manager_open_root(manager);
+    if (r >= 0)
+        r = find_journal(manager);
+    if (r <= 0)
+        return r;
+    manager->mode = MANAGER_MODE_ACTIVE;
+    if (act_permitted())
+        return restore(manager, what);
+    log_error(log, NULL, "not permitted to place tasks of others (CAP_SYS_NICE is missing)");
+    r = tell_leftover(manager, "run as root: ");
+    return r < 0 || what == MANAGER_RESTORE_CRASH ? r : -EPERM;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Who uses which memory, as far as it is known: of the whole, of a workload, of a process, and of a thread. */
+
+#include "daemon/manager/evidence.h"
+#include "daemon/views/describe.h"
+#include "plan/group.h"
+
+#include <string.h>
+
+static const char *const outcome_names[] = {
+    [0] = "looking",
+    [EVIDENCE_E_GONE] = "gone",
+    [EVIDENCE_E_TRACKED] = "tracked",
+    [EVIDENCE_E_TOO_LARGE] = "too-large",
+};
+
+static const char *scan_name(int value)
+{
+    return scan_reason_names[value];
+}
+
+static const char *verdict_name(int value)
+{
+    return blocks_verdict_names[value];
+}
+
+/* Sums over some watches. */
+typedef struct Sum {
+    uint32_t n, n_over;
+    uint64_t n_rounds, n_samples, n_lost, cost_usec, target_usec, protect_max_usec;
+    uint64_t scan[SCAN_REASON_MAX], verdicts[BLOCKS_VERDICT_MAX];
+    uint64_t n_windows, n_sequences, scanned_bytes, n_eligible, n_covered, n_resting;
+} Sum;
+
+static void add(Sum *sum, const EvidenceWatch *watch)
+{
+    const EvidenceReport *report = &watch->report;
+
+    sum->n++;
+    sum->n_over += report->outcome != 0;
+    sum->n_rounds += report->n_rounds;
+    sum->n_samples += report->n_samples;
+    sum->n_lost += report->n_lost;
+    sum->cost_usec += report->cost_usec;
+    sum->target_usec += report->target_usec;
+    sum->protect_max_usec = MAX(sum->protect_max_usec, report->protect_max_usec);
+    for (int i = 0; i < SCAN_REASON_MAX; i++)
+        sum->scan[i] += watch->scan.n[i];
+    for (int i = 0; i < BLOCKS_VERDICT_MAX; i++)
+        sum->verdicts[i] += watch->sorting.blocks.n[i];
+    sum->n_windows += watch->scan.n_windows;
+    sum->n_sequences += watch->scan.sequence;
+    sum->scanned_bytes += watch->scan.scanned_bytes;
+    sum->n_eligible += watch->scan.n_eligible;
+    sum->n_covered += watch->scan.n_covered;
+    sum->n_resting += watch->sorting.n_resting;
+}
+
+static void put(Dict *dict, const Sum *sum)
+{
+    dict_u32(dict, "use_processes", sum->n);
+    dict_u32(dict, "use_failed", sum->n_over);
+    dict_u64(dict, "use_rounds", sum->n_rounds);
+    dict_u64(dict, "use_samples", sum->n_samples);
+    dict_u64(dict, "use_lost", sum->n_lost);
+    dict_u64(dict, "use_cpu_usec", sum->cost_usec);
+    dict_u64(dict, "use_target_usec", sum->target_usec);
+    dict_u64(dict, "use_stall_usec", sum->protect_max_usec);
+    dict_u64(dict, "use_resting", sum->n_resting);
+    dict_counters(dict, "use_blocks", sum->verdicts, BLOCKS_VERDICT_MAX, verdict_name);
+    dict_u64(dict, "scan_windows", sum->n_windows);
+    dict_u64(dict, "scan_sequences", sum->n_sequences);
+    dict_u64(dict, "scan_bytes", sum->scanned_bytes);
+    dict_u32(dict, "scan_covered_permille",
+             sum->n_eligible > 0 ? (uint32_t)(sum->n_covered * 1000 / sum->n_eligible) : 0);
+    dict_counters(dict, "scan_skipped", sum->scan, SCAN_REASON_MAX, scan_name);
+}
+
+/* What a policy gets, and why. */
+static void put_kind(Dict *dict, const Manager *manager, const Policy *policy)
+{
+    const ManagerEvidence *evidence = manager->evidence;
+    EvidenceKind wanted = policy ? manager_evidence_wanted(policy) : EVIDENCE_MAX, kind = EVIDENCE_RESIDENCY;
+    CLEANUP_FREE char *why = NULL;
+
+    if (evidence && evidence->crew) {
+        kind = evidence_choose(&evidence->machine, wanted);
+        why = evidence_explain(&evidence->machine, wanted);
+        if (!why && dict->error == 0)
+            dict->error = -ENOMEM;
+    }
+    dict_string(dict, "use_evidence", evidence_names[kind]);
+    dict_string(dict, "use_why", why ? why : "residency; nobody's memory is looked at or moved here");
+}
+
+void describe_evidence(Dict *dict, Manager *manager)
+{
+    const ManagerEvidence *evidence = manager->evidence;
+    Sum sum = {0};
+
+    for (size_t i = 0; evidence && i < evidence->n_watches; i++)
+        add(&sum, evidence->watches[i]);
+    put_kind(dict, manager, NULL);
+    dict_u32(dict, "use_left_out", evidence ? (uint32_t)evidence->n_left_out : 0);
+    dict_u64(dict, "use_loop_cpu_usec", evidence ? evidence->take_in_nsec / 1000 : 0);
+    put(dict, &sum);
+}
+
+void describe_evidence_of_workload(Dict *dict, const Manager *manager, WorkloadIx workload)
+{
+    const World *world = manager->world;
+    Sum sum = {0};
+
+    for (size_t i = 0; i < world->n_processes; i++) {
+        const EvidenceWatch *watch = world->processes[i].workload.i == workload.i
+                                         ? manager_evidence_find(manager, world->processes[i].pid)
+                                         : NULL;
+
+        if (watch)
+            add(&sum, watch);
+    }
+    put_kind(dict, manager, group_policy(world, manager->policies, workload));
+    put(dict, &sum);
+}
+
+void describe_evidence_of_process(Dict *dict, const Manager *manager, const Process *process)
+{
+    const EvidenceWatch *watch = manager_evidence_find(manager, process->pid);
+    int outcome = watch ? watch->report.outcome : 0;
+    Sum sum = {0};
+
+    if (watch)
+        add(&sum, watch);
+    put_kind(dict, manager, group_policy(manager->world, manager->policies, process->workload));
+    dict_string(dict, "use_state",
+                !watch         ? "not-looked-at"
+                : outcome >= 0 ? outcome_names[outcome]
+                               : strerrorname_np(-outcome));
+    dict_u64(dict, "use_period_usec",
+             watch && outcome == 0 ? manager_evidence_period_usec(manager, watch) : 0);
+    dict_u32(dict, "use_shared_permille", watch ? watch->summary.overlap_permille : 0);
+    put(dict, &sum);
+}
+
+void describe_use(Dict *dict, const Manager *manager, const Task *task)
+{
+    const World *world = manager->world;
+    const TaskUse *use = task->use;
+
+    dict_list_begin(dict, "use");
+    for (uint32_t i = 0; use && i < world->topology->n_nodes; i++) {
+        if (use->pages[i] == 0)
+            continue;
+        dict_begin(dict);
+        dict_u32(dict, "node", world->topology->nodes[i].os_index);
+        dict_u64(dict, "pages", use->pages[i]);
+        dict_end(dict);
+    }
+    dict_list_end(dict, "use");
+    dict_u32(dict, "use_private_permille", use ? use->private_permille : 0);
+    dict_i32(dict, "use_buddy", use ? use->buddy.tid : 0);
+    dict_u64(dict, "use_age_usec", use ? world->now_usec - MIN(use->measured_usec, world->now_usec) : 0);
+}

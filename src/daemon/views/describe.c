@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The order of the keys is the order in include/numaplace/bus.h, and so the order people see in the JSON. */
+
+#include "daemon/views/describe.h"
+
+#include "base/parse.h"
+#include "daemon/manager/fence.h"
+#include "numaplace/bus.h"
+
+#include <string.h>
+
+static const char *const class_names[] = {"normal", "idle", "realtime", "deadline", "ext"};
+static const char *const hands_names[] = {"free",  "foreign", "repinned", "per-cpu",
+                                          "class", "denied",  "unknown"};
+
+static_assert(ARRAY_SIZE(class_names) == TASK_CLASS_MAX, "a task class has no name");
+static_assert(ARRAY_SIZE(hands_names) == TASK_HANDS_MAX, "a TaskHands has no name");
+
+static uint64_t since(uint64_t now_usec, uint64_t then_usec)
+{
+    return then_usec && now_usec > then_usec ? now_usec - then_usec : 0;
+}
+
+static uint64_t until(uint64_t now_usec, uint64_t then_usec)
+{
+    return then_usec > now_usec ? then_usec - now_usec : 0;
+}
+
+static void topology_nodes(Dict *dict, const Topology *topology)
+{
+    dict_list_begin(dict, "nodes");
+    for (uint32_t i = 0; i < topology->n_nodes; i++) {
+        const TopologyNode *node = &topology->nodes[i];
+
+        dict_begin(dict);
+        dict_u32(dict, "node", node->os_index);
+        dict_cpus(dict, "cpus", node->cpus);
+        dict_u32(dict, "n_cpus", node->n_cpus);
+        dict_u64(dict, "memory_bytes", node->memory_bytes);
+        dict_end(dict);
+    }
+    dict_list_end(dict, "nodes");
+}
+
+static void topology_llcs(Dict *dict, const Topology *topology)
+{
+    dict_list_begin(dict, "llcs");
+    for (uint32_t i = 0; i < topology->n_llcs; i++) {
+        dict_begin(dict);
+        dict_cpus(dict, "cpus", topology->llcs[i].cpus);
+        dict_nodes(dict, "nodes", topology, topology->llcs[i].nodes);
+        dict_end(dict);
+    }
+    dict_list_end(dict, "llcs");
+}
+
+static void topology_domains(Dict *dict, const Topology *topology)
+{
+    dict_list_begin(dict, "domains");
+    for (uint32_t i = 0; i < topology->n_domains; i++) {
+        const TopologyDomain *domain = &topology->domains[i];
+
+        dict_begin(dict);
+        dict_bool(dict, "numa", domain->numa);
+        dict_u32(dict, "distance", domain->distance);
+        dict_u32(dict, "span", domain->span);
+        dict_u32(dict, "imb_numa_nr", domain->imb_numa_nr);
+        dict_end(dict);
+    }
+    dict_list_end(dict, "domains");
+}
+
+void describe_topology(Dict *dict, Manager *manager)
+{
+    const Topology *topology = manager->world->topology;
+    CLEANUP_FREE char *text = topology_format(topology);
+
+    if (!text && dict->error == 0)
+        dict->error = -ENOMEM;
+    dict_begin(dict);
+    dict_string(dict, "origin", topology_origin_names[topology->origin]);
+    dict_string(dict, "source", topology->source);
+    dict_u32(dict, "rehearsal", topology->rehearsal);
+    dict_bool(dict, "restricted", topology->restricted);
+    dict_bool(dict, "distances_known", topology->distances_known);
+    dict_cpus(dict, "cpus", topology->all_cpus);
+    dict_u32(dict, "n_cpus", topology->n_cpus);
+    dict_u32(dict, "n_nodes", topology->n_nodes);
+    dict_u32(dict, "n_llcs", topology->n_llcs);
+    dict_u32(dict, "n_cores", topology->n_cores);
+    topology_nodes(dict, topology);
+    dict_numbers(dict, "distances", topology->distances, (size_t)topology->n_nodes * topology->n_nodes);
+    topology_llcs(dict, topology);
+    topology_domains(dict, topology);
+    dict_text(dict, "text", text);
+    dict_end(dict);
+}
+
+static const Lease *lease_of_cpu(const World *world, int32_t cpu)
+{
+    for (size_t i = 0; i < world->n_leases; i++)
+        if (world->leases[i].cpu.i == cpu)
+            return &world->leases[i];
+    return NULL;
+}
+
+void describe_cpus(Dict *dict, Manager *manager)
+{
+    const World *world = manager->world;
+
+    dict_list_begin(dict, NULL);
+    for (uint32_t i = 0; i < world->topology->cpu_limit; i++) {
+        const TopologyCpu *entry = topology_cpu(world->topology, (CpuIx){(int32_t)i});
+        const CpuLoad *load = &world->cpus[i];
+        const Lease *lease = entry ? lease_of_cpu(world, (int32_t)i) : NULL;
+
+        if (!entry)
+            continue;
+        dict_begin(dict);
+        dict_u32(dict, "cpu", i);
+        dict_node_of(dict, "node", world->topology, (CpuIx){(int32_t)i});
+        dict_u32(dict, "llc", (uint32_t)entry->llc.i);
+        dict_u32(dict, "core", (uint32_t)entry->core.i);
+        dict_bool(dict, "online", load->online);
+        dict_bool(dict, "usable", load->usable);
+        dict_u32(dict, "busy_permille", load->busy_permille);
+        dict_u32(dict, "wait_permille", load->wait_permille);
+        dict_bool(dict, "wait_known", load->wait_known);
+        dict_u64(dict, "idle_usec", since(world->now_usec, load->idle_since_usec));
+        dict_i32(dict, "lent_pid", lease ? lease->task.pid : 0);
+        dict_i32(dict, "lent_tid", lease ? lease->task.tid : 0);
+        dict_u64(dict, "cooldown_left_usec", until(world->now_usec, load->cooldown_until_usec));
+        dict_end(dict);
+    }
+    dict_list_end(dict, NULL);
+}
+
+WorkloadIx describe_workload_index(const Manager *manager, const Workload *workload)
+{
+    return (WorkloadIx){(int32_t)(workload - manager->world->workloads)};
+}
+
+/* The homes of all groups of a workload together, and how many leases they hold; their number unless a list
+ * of them follows under the same key. */
+static void workload_groups(Dict *dict, const Manager *manager, WorkloadIx workload, bool with_number)
+{
+    CLEANUP_BITMAP hwloc_bitmap_t home = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
+    uint32_t n_groups = 0, n_leases = 0;
+
+    if (!home || !nodes) {
+        dict->error = dict->error ? dict->error : -ENOMEM;
+        return;
+    }
+    for (size_t i = 0; i < manager->world->n_groups; i++) {
+        const Group *group = &manager->world->groups[i];
+
+        if (group->workload.i != workload.i || group->gone)
+            continue;
+        n_groups++;
+        n_leases += group->n_leases;
+        if (group->home && (hwloc_bitmap_or(home, home, group->home) < 0 ||
+                            hwloc_bitmap_or(nodes, nodes, group->home_nodes) < 0))
+            dict->error = dict->error ? dict->error : -ENOMEM;
+    }
+    if (with_number)
+        dict_u32(dict, "groups", n_groups);
+    dict_u32(dict, "leases", n_leases);
+    dict_cpus(dict, "home", home);
+    dict_nodes(dict, "home_nodes", manager->world->topology, nodes);
+    describe_memory(dict, manager, workload, GROUP_NONE);
+}
+
+static void workload_keys(Dict *dict, const Manager *manager, const Workload *workload)
+{
+    const Policy *policy = manager->policies->policies[workload->policy];
+
+    dict_string(dict, "name", workload->name);
+    dict_string(dict, "description", policy->description);
+    dict_string(dict, "path", policy->n_files > 0 ? policy->files[0] : NULL);
+    dict_string(dict, "mode", policy_mode_names[policy->mode]);
+    dict_string(dict, "act", policy_act_names[policy->act]);
+    dict_string(dict, "group_by", policy_group_by_names[policy->group_by]);
+    dict_bool(dict, "steal", policy->steal);
+    dict_string(dict, "scope", policy_scope_names[policy->scope]);
+    dict_bool(dict, "paused", workload->paused);
+    dict_u32(dict, "processes", workload->n_processes);
+    dict_u32(dict, "tasks", workload->n_tasks);
+    dict_u32(dict, "run_permille", workload->run_permille);
+    dict_u32(dict, "wait_permille", workload->wait_permille);
+    dict_u64(dict, "lends", workload->n_lends);
+    dict_u64(dict, "recalls", workload->n_recalls);
+}
+
+void describe_workloads(Dict *dict, Manager *manager)
+{
+    const World *world = manager->world;
+
+    dict_list_begin(dict, NULL);
+    for (size_t i = 0; i < world->n_workloads; i++) {
+        dict_begin(dict);
+        workload_keys(dict, manager, &world->workloads[i]);
+        workload_groups(dict, manager, (WorkloadIx){(int32_t)i}, true);
+        dict_end(dict);
+    }
+    dict_list_end(dict, NULL);
+}
+
+static void list_groups(Dict *dict, const Manager *manager, const char *key, WorkloadIx workload)
+{
+    const World *world = manager->world;
+
+    dict_list_begin(dict, key);
+    for (size_t i = 0, n = 0; i < world->n_groups && n < NUMAPLACE_BUS_PAGE_MAX; i++) {
+        const Group *group = &world->groups[i];
+
+        if (group->workload.i != workload.i || group->gone)
+            continue;
+        n++;
+        dict_begin(dict);
+        dict_u64(dict, "id", group->id);
+        dict_string(dict, "key", group->key);
+        dict_cpus(dict, "home", group->home);
+        dict_nodes(dict, "home_nodes", world->topology, group->home_nodes);
+        describe_memory(dict, manager, workload, (GroupIx){(int32_t)i});
+        dict_u32(dict, "tasks", group->n_tasks);
+        dict_u32(dict, "run_permille", group->run_permille);
+        dict_u32(dict, "wait_permille", group->wait_permille);
+        dict_u32(dict, "leases", group->n_leases);
+        dict_u64(dict, "age_usec", since(world->now_usec, group->first_seen_usec));
+        dict_u64(dict, "home_age_usec", group->home ? since(world->now_usec, group->last_home_usec) : 0);
+        dict_bool(dict, "roams", group->roams);
+        describe_means(dict, manager, group->id);
+        dict_u32(dict, "demand_permille", group->demand_permille);
+        dict_u64(dict, "frozen_usec", until(world->now_usec, group->frozen_until_usec));
+        dict_bool(dict, "converged", group->converged);
+        dict_u32(dict, "vetoes", group->n_vetoes);
+        dict_u32(dict, "backoff_ticks", group->backoff_ticks);
+        dict_u64(dict, "backoff_left_ticks", until(world->tick, group->backoff_until_tick));
+        dict_end(dict);
+    }
+    dict_list_end(dict, key);
+}
+
+void describe_leases(Dict *dict, Manager *manager, const char *key, WorkloadIx workload, pid_t pid)
+{
+    World *world = manager->world;
+
+    dict_list_begin(dict, key);
+    for (size_t i = 0; i < world->n_leases; i++) {
+        const Lease *lease = &world->leases[i];
+        const Group *group = world_group_by_id(world, lease->group_id);
+        const Task *task = world_task(world, lease->task);
+
+        if (!group || group->workload.i != workload.i || (pid > 0 && lease->task.pid != pid))
+            continue;
+        dict_begin(dict);
+        dict_i32(dict, "pid", lease->task.pid);
+        dict_i32(dict, "tid", lease->task.tid);
+        dict_string(dict, "comm", task ? task->comm : NULL);
+        dict_u32(dict, "cpu", (uint32_t)lease->cpu.i);
+        dict_node_of(dict, "node", world->topology, lease->cpu);
+        dict_bool(dict, "cross_node", lease->cross_node);
+        dict_u64(dict, "group", lease->group_id);
+        dict_u64(dict, "age_usec", since(world->now_usec, lease->since_usec));
+        dict_u64(dict, "left_usec", until(world->now_usec, lease->until_usec));
+        dict_u64(dict, "since_tick", lease->since_tick);
+        dict_end(dict);
+    }
+    dict_list_end(dict, key);
+}
+
+void describe_refusal(Dict *dict, const MoveRefusal *refusal)
+{
+    dict_begin(dict);
+    dict_string(dict, "reason", plan_reason_name(refusal->reason));
+    dict_string(dict, "text", plan_reason_text(refusal->reason));
+    dict_u32(dict, "mechanism", refusal->mechanism);
+    dict_u64(dict, "count", refusal->count);
+    dict_u64(dict, "time_usec", refusal->time_usec);
+    dict_u64(dict, "tick", refusal->tick);
+    dict_i32(dict, "pid", refusal->subject.pid);
+    dict_i32(dict, "tid", refusal->subject.tid);
+    dict_string(dict, "workload", refusal->workload);
+    dict_u64(dict, "group", refusal->group_id);
+    dict_i32(dict, "cpu", refusal->cpu.i);
+    dict_u64(dict, "value", refusal->value);
+    dict_u64(dict, "limit", refusal->limit);
+    dict_end(dict);
+}
+
+void describe_workload_keys(Dict *dict, Manager *manager, const Workload *workload)
+{
+    WorkloadIx ix = describe_workload_index(manager, workload);
+
+    workload_keys(dict, manager, workload);
+    workload_groups(dict, manager, ix, false);
+    describe_evidence_of_workload(dict, manager, ix);
+    list_groups(dict, manager, "groups", ix);
+    describe_leases(dict, manager, "lent", ix, 0);
+}
+
+void describe_refusals_of(Dict *dict, const Manager *manager, const char *key, const Workload *workload)
+{
+    dict_list_begin(dict, key);
+    for (const MoveRefusal *r = moves_refusals(manager->moves); r; r = r->newer)
+        if (r->workload && strcmp(r->workload, workload->name) == 0)
+            describe_refusal(dict, r);
+    dict_list_end(dict, key);
+}
+
+void describe_workload(Dict *dict, Manager *manager, const Workload *workload)
+{
+    dict_begin(dict);
+    describe_workload_keys(dict, manager, workload);
+    describe_refusals_of(dict, manager, "refusals", workload);
+    dict_end(dict);
+}
+
+void describe_task(Dict *dict, const Manager *manager, const Task *task)
+{
+    const World *world = manager->world;
+    const Process *process = &world->processes[task->process.i];
+    const Lease *lease = task->lease >= 0 ? &world->leases[task->lease] : NULL;
+
+    dict_begin(dict);
+    dict_i32(dict, "pid", process->pid);
+    dict_i32(dict, "tid", task->tid);
+    dict_string(dict, "comm", task->comm);
+    dict_string(dict, "process", process->comm);
+    dict_u64(dict, "start_ticks", task->start_ticks);
+    dict_u32(dict, "uid", process->uid);
+    dict_string(dict, "unit", process->unit);
+    dict_string(dict, "cgroup", process->cgroup);
+    dict_string(dict, "class", class_names[task->task_class]);
+    dict_string(dict, "hands", hands_names[task->hands]);
+    dict_i32(dict, "last_cpu", task->last_cpu.i);
+    dict_node_of(dict, "node", world->topology, task->last_cpu);
+    dict_i32(dict, "memory_node", describe_memory_node(world, process));
+    describe_use(dict, manager, task);
+    dict_i32(dict, "home_node",
+             task->home_node.i >= 0 ? (int32_t)world->topology->nodes[task->home_node.i].os_index : -1);
+    dict_u32(dict, "run_permille", task->run_permille);
+    dict_u32(dict, "wait_permille", task->wait_permille);
+    dict_u32(dict, "run_mean_permille", task->run_ewma_permille);
+    dict_u32(dict, "wait_mean_permille", task->wait_ewma_permille);
+    dict_cpus(dict, "allowed", task->allowed);
+    dict_cpus(dict, "original", task->original);
+    dict_i32(dict, "lent_cpu", lease ? lease->cpu.i : -1);
+    dict_u64(dict, "group", process->group.i >= 0 ? world->groups[process->group.i].id : 0);
+    dict_string(dict, "workload",
+                process->workload.i >= 0 ? world->workloads[process->workload.i].name : NULL);
+    dict_u64(dict, "last_move_usec", task->last_move_usec);
+    dict_end(dict);
+}
+
+void describe_tasks(Dict *dict, Manager *manager, const Workload *workload, pid_t pid, pid_t tid,
+                    uint32_t max)
+{
+    const World *world = manager->world;
+    WorkloadIx ix = describe_workload_index(manager, workload);
+    uint32_t n = 0;
+
+    dict_list_begin(dict, NULL);
+    for (size_t i = 0; i < world->n_tasks && n < max; i++) {
+        const Task *task = &world->tasks[i];
+        const Process *process = &world->processes[task->process.i];
+
+        if (process->workload.i != ix.i || task->gone || process->pid < pid ||
+            (process->pid == pid && task->tid <= tid))
+            continue;
+        describe_task(dict, manager, task);
+        n++;
+    }
+    dict_list_end(dict, NULL);
+}
+
+void describe_move(Dict *dict, const Manager *manager, const Move *move)
+{
+    const Topology *topology = manager->world->topology;
+
+    dict_begin(dict);
+    dict_u64(dict, "sequence", move->sequence);
+    dict_u64(dict, "time_usec", move->time_usec);
+    dict_u64(dict, "realtime_usec", move->realtime_usec);
+    dict_u64(dict, "tick", move->tick);
+    dict_string(dict, "kind", plan_kind_name(move->kind));
+    dict_string(dict, "rule", plan_rule_name(move->rule));
+    dict_string(dict, "text", plan_rule_text(move->rule));
+    dict_u32(dict, "mechanism", move->mechanism);
+    dict_string(dict, "outcome", plan_outcome_name(move->outcome));
+    dict_u32(dict, "count", move->count);
+    dict_i32(dict, "pid", move->subject.pid);
+    dict_i32(dict, "tid", move->subject.tid);
+    dict_u64(dict, "start_ticks", move->subject.start_ticks);
+    dict_string(dict, "comm", move->comm);
+    dict_string(dict, "workload", move->workload);
+    dict_u64(dict, "group", move->group_id);
+    dict_cpus(dict, "from", move->from);
+    dict_cpus(dict, "to", move->to);
+    dict_i32(dict, "cpu", move->cpu.i);
+    dict_node_of(dict, "node", topology, move->cpu);
+    dict_nodes(dict, "home_nodes", topology, move->home_nodes);
+    dict_nodes(dict, "from_nodes", topology, move->memory_from);
+    dict_nodes(dict, "to_nodes", topology, move->memory_to);
+    dict_nodes(dict, "help_nodes", topology, move->memory_help);
+    dict_u64(dict, "bytes", move->memory_bytes);
+    dict_bool(dict, "cross_node", move->cross_node);
+    dict_u32(dict, "distance", move->distance);
+    dict_u64(dict, "lease_usec", move->lease_usec);
+    dict_u32(dict, "value", move->value);
+    dict_u32(dict, "limit", move->limit);
+    dict_end(dict);
+}
+
+void describe_moves(Dict *dict, const Manager *manager, uint64_t after, uint32_t max)
+{
+    const Move *move = moves_next(manager->moves, after);
+
+    dict_list_begin(dict, NULL);
+    for (uint32_t n = 0; move && n < max; n++, move = moves_next(manager->moves, move->sequence))
+        describe_move(dict, manager, move);
+    dict_list_end(dict, NULL);
+}

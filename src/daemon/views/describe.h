@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Answers: from the manager's state to the dictionaries of include/numaplace/bus.h. Nothing here changes
+ * anything. Errors stay in the Dict. */
+
+#include "daemon/manager/manager.h"
+#include "daemon/views/dict.h"
+
+/* describe-status.c */
+void describe_status(Dict *dict, Manager *manager);
+
+void describe_topology(Dict *dict, Manager *manager);
+void describe_cpus(Dict *dict, Manager *manager);
+void describe_workloads(Dict *dict, Manager *manager);
+
+/* With its groups, leases and refusals. */
+void describe_workload(Dict *dict, Manager *manager, const Workload *workload);
+
+/* At most `max` tasks of a workload behind (pid, tid). */
+void describe_tasks(Dict *dict, Manager *manager, const Workload *workload, pid_t pid, pid_t tid,
+                    uint32_t max);
+
+void describe_move(Dict *dict, const Manager *manager, const Move *move);
+void describe_moves(Dict *dict, const Manager *manager, uint64_t after, uint32_t max);
+
+/* The rest is for views/explain.c. */
+
+/* The keys of "workload" with its groups and leases, without the dictionary around them. */
+void describe_workload_keys(Dict *dict, Manager *manager, const Workload *workload);
+/* The leases of a workload (pid 0) or of one of its processes. */
+void describe_leases(Dict *dict, Manager *manager, const char *key, WorkloadIx workload, pid_t pid);
+void describe_task(Dict *dict, const Manager *manager, const Task *task);
+void describe_refusal(Dict *dict, const MoveRefusal *refusal);
+void describe_refusals_of(Dict *dict, const Manager *manager, const char *key, const Workload *workload);
+WorkloadIx describe_workload_index(const Manager *manager, const Workload *workload);
+
+/* describe-memory.c: the keys memory... of a workload or (`group` not none) of one of its groups, and of a process. */
+void describe_memory(Dict *dict, const Manager *manager, WorkloadIx workload, GroupIx group);
+void describe_memory_of_process(Dict *dict, const Manager *manager, const Process *process);
+/* What all orders to move memory have come to, and what speaks against giving any. */
+void describe_mover(Dict *dict, const Manager *manager);
+/* The key "free". */
+void describe_free_memory(Dict *dict, const World *world);
+/* The operating-system number of the node with most of a process's memory; -1: not known. */
+int32_t describe_memory_node(const World *world, const Process *process);
+
+/* describe-evidence.c: the keys use... and scan... of the whole, of a workload and of a process; and use... of a thread. */
+void describe_evidence(Dict *dict, Manager *manager);
+void describe_evidence_of_workload(Dict *dict, const Manager *manager, WorkloadIx workload);
+void describe_evidence_of_process(Dict *dict, const Manager *manager, const Process *process);
+void describe_use(Dict *dict, const Manager *manager, const Task *task);
+
+/* manager/neighbours.c: the key "neighbours". */
+void describe_neighbours(Dict *dict, const Manager *manager);
+
+/* views/explain.c */
+
+/* Why a process or a workload is where it is: everything done to it and refused. The process may be one that
+ * is not managed. Return 0, or -ESRCH when there is no such process. */
+int describe_explain_process(Dict *dict, Manager *manager, const char *asked, pid_t pid);
+int describe_explain_workload(Dict *dict, Manager *manager, const char *asked, const Workload *workload);

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* "Why is it there, and why not elsewhere?" The answer is put together from what is known at three places:
+ * the World (how it is now), the ring of moves (what was done and refused), and, for a process nobody
+ * manages, a look at it as discovery would take one. */
+
+#include "daemon/manager/fence.h"
+#include "daemon/views/describe.h"
+#include "numaplace/bus.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define EXPLAIN_TASKS_MAX 64U  /* threads listed */
+#define EXPLAIN_MOVES_MAX 200U /* of the newest moves */
+
+typedef struct Verdict {
+    const char *name;
+    const char *text;
+} Verdict;
+
+static void put_verdict(Dict *dict, const char *asked, const char *kind, bool managed, Verdict verdict)
+{
+    dict_string(dict, "subject", asked);
+    dict_string(dict, "kind", kind);
+    dict_bool(dict, "managed", managed);
+    dict_string(dict, "verdict", verdict.name);
+    dict_string(dict, "text", verdict.text);
+}
+
+static Verdict verdict_of_reason(PlanReason reason)
+{
+    return (Verdict){.name = plan_reason_name(reason), .text = plan_reason_text(reason)};
+}
+
+/* Whose story: moves of one process since it started, or of one workload. */
+typedef struct Story {
+    pid_t pid; /* 0: a workload */
+    uint64_t start_ticks;
+    const char *workload;
+    uint64_t group_id; /* refusals about the group as a whole are the process's too */
+} Story;
+
+/* A thread is born after its process, so an older start time belongs to an earlier bearer of the number. */
+static bool key_is_of(const Story *story, const TaskKey *key)
+{
+    return key->pid == story->pid && key->start_ticks >= story->start_ticks;
+}
+
+static bool move_is_of(const Story *story, const Move *move)
+{
+    if (story->pid > 0)
+        return key_is_of(story, &move->subject);
+    return move->workload && story->workload && strcmp(move->workload, story->workload) == 0;
+}
+
+static bool refusal_is_of(const Story *story, const MoveRefusal *refusal)
+{
+    if (story->pid > 0)
+        return key_is_of(story, &refusal->subject) ||
+               (refusal->subject.pid == 0 && story->group_id && refusal->group_id == story->group_id);
+    return refusal->workload && story->workload && strcmp(refusal->workload, story->workload) == 0;
+}
+
+static void put_moves(Dict *dict, const Manager *manager, const Story *story)
+{
+    size_t n = 0, skip;
+
+    for (const Move *m = moves_next(manager->moves, 0); m; m = moves_next(manager->moves, m->sequence))
+        n += move_is_of(story, m);
+    skip = n > EXPLAIN_MOVES_MAX ? n - EXPLAIN_MOVES_MAX : 0;
+
+    dict_list_begin(dict, "actions");
+    for (const Move *m = moves_next(manager->moves, 0); m; m = moves_next(manager->moves, m->sequence)) {
+        if (!move_is_of(story, m))
+            continue;
+        if (skip > 0)
+            skip--;
+        else
+            describe_move(dict, manager, m);
+    }
+    dict_list_end(dict, "actions");
+}
+
+static void put_refusals(Dict *dict, const Manager *manager, const Story *story)
+{
+    dict_list_begin(dict, "refusals");
+    for (const MoveRefusal *r = moves_refusals(manager->moves); r; r = r->newer)
+        if (refusal_is_of(story, r))
+            describe_refusal(dict, r);
+    dict_list_end(dict, "refusals");
+}
+
+static PlanReason reason_of_hands(uint8_t hands)
+{
+    switch ((TaskHands)hands) {
+    case TASK_HANDS_FOREIGN:
+        return PLAN_REASON_FOREIGN_AFFINITY;
+    case TASK_HANDS_REPINNED:
+        return PLAN_REASON_REPINNED;
+    case TASK_HANDS_PER_CPU:
+        return PLAN_REASON_PER_CPU;
+    case TASK_HANDS_CLASS:
+        return PLAN_REASON_CLASS;
+    case TASK_HANDS_DENIED:
+        return PLAN_REASON_DENIED;
+    case TASK_HANDS_UNKNOWN:
+        return PLAN_REASON_UNREADABLE;
+    default:
+        return PLAN_REASON_INVALID;
+    }
+}
+
+/* The reason that keeps every thread of a process from being placed, or INVALID when one may be. */
+static PlanReason reason_of_all_tasks(const Manager *manager, const Process *process)
+{
+    PlanReason reason = PLAN_REASON_INVALID;
+    size_t n, first = world_process_tasks(manager->world, process, &n);
+
+    for (size_t i = first; i < first + n; i++) {
+        const Task *task = &manager->world->tasks[i];
+
+        if (task->gone)
+            continue;
+        reason = reason_of_hands(task->hands);
+        if (reason == PLAN_REASON_INVALID)
+            return reason;
+    }
+    return reason;
+}
+
+/* What the plan said last about a process without a home, or about its group. */
+static PlanReason reason_of_plan(const Manager *manager, const Story *story)
+{
+    PlanReason reason = PLAN_REASON_INVALID;
+
+    for (const MoveRefusal *r = moves_refusals(manager->moves); r; r = r->newer)
+        if (r->subject.tid == 0 && refusal_is_of(story, r))
+            reason = r->reason;
+    return reason;
+}
+
+static Verdict verdict_of_managed(const Manager *manager, const Process *process, const Group *group,
+                                  const Story *story)
+{
+    const Workload *workload = &manager->world->workloads[process->workload.i];
+    PlanReason reason = PLAN_REASON_INVALID;
+
+    if (process->yielded)
+        return verdict_of_reason(PLAN_REASON_REPINNED);
+    reason = reason_of_all_tasks(manager, process);
+    if (reason != PLAN_REASON_INVALID)
+        return verdict_of_reason(reason);
+    if (workload->paused)
+        return verdict_of_reason(PLAN_REASON_PAUSED);
+    if (group && group->home)
+        return (Verdict){"managed", "It is placed by its policy."};
+    reason = reason_of_plan(manager, story);
+    if (reason != PLAN_REASON_INVALID)
+        return verdict_of_reason(reason);
+    return (Verdict){"managed", "It is watched; it has no home yet."};
+}
+
+static void put_tasks(Dict *dict, const Manager *manager, const Process *process)
+{
+    size_t n, first = world_process_tasks(manager->world, process, &n);
+
+    dict_u32(dict, "n_tasks", (uint32_t)n);
+    dict_list_begin(dict, "tasks");
+    for (size_t i = first; i < first + MIN(n, (size_t)EXPLAIN_TASKS_MAX); i++)
+        describe_task(dict, manager, &manager->world->tasks[i]);
+    dict_list_end(dict, "tasks");
+}
+
+/* `subject` may be NULL: the process could not be looked at again. */
+static void put_policy(Dict *dict, Manager *manager, const Policy *policy, const ProbeSubject *subject)
+{
+    PolicySubject about;
+    size_t section;
+
+    dict_string(dict, "policy", policy->name);
+    dict_string(dict, "policy_path", policy->n_files > 0 ? policy->files[0] : NULL);
+    if (!subject)
+        return;
+    manager_subject(manager, subject, &about);
+    if (policy_match_one(policy, &about, &section) == POLICY_VERDICT_YES) {
+        dict_u32(dict, "policy_section", (uint32_t)section + 1);
+        dict_string(dict, "policy_file", policy->files[policy->matches[section].file]);
+        dict_u32(dict, "policy_line", policy->matches[section].line);
+    }
+}
+
+typedef struct PolicyLook {
+    Dict *dict;
+    Manager *manager;
+    const Policy *policy;
+} PolicyLook;
+
+static int on_policy_look(void *userdata, const ProbeSubject *subject)
+{
+    const PolicyLook *look = userdata;
+
+    put_policy(look->dict, look->manager, look->policy, subject);
+    return 0;
+}
+
+/* The policy of a managed process. What it was matched by is not kept for thousands of them, but looked at
+ * again. */
+static void put_policy_of(Dict *dict, Manager *manager, const Policy *policy, pid_t pid)
+{
+    PolicyLook look = {.dict = dict, .manager = manager, .policy = policy};
+
+    if (probe_look(manager->probe, pid, manager->policies->wants, on_policy_look, &look) != 0)
+        put_policy(dict, manager, policy, NULL);
+}
+
+/* An assigned process is under its policy whatever the [Match] sections of that say. */
+static void put_assignment(Dict *dict, Manager *manager, const Policy *policy, const Process *process)
+{
+    const Assignment *assignment = assignments_find(manager->assigned, process->pid, process->start_ticks);
+
+    dict_bool(dict, "assigned", assignment);
+    dict_string(dict, "stripe", assignment ? assignment->stripe : NULL);
+    if (assignment)
+        put_policy(dict, manager, policy, NULL);
+    else
+        put_policy_of(dict, manager, policy, process->pid);
+}
+
+static void explain_managed(Dict *dict, Manager *manager, const char *asked, const Process *process)
+{
+    const World *world = manager->world;
+    const Workload *workload = &world->workloads[process->workload.i];
+    const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
+    Story story = {
+        .pid = process->pid, .start_ticks = process->start_ticks, .group_id = group ? group->id : 0};
+
+    put_verdict(dict, asked, "process", true, verdict_of_managed(manager, process, group, &story));
+    dict_i32(dict, "pid", process->pid);
+    dict_string(dict, "comm", process->comm);
+    dict_u32(dict, "uid", process->uid);
+    dict_string(dict, "unit", process->unit);
+    dict_string(dict, "cgroup", process->cgroup);
+    put_assignment(dict, manager, manager->policies->policies[workload->policy], process);
+    dict_string(dict, "workload", workload->name);
+    dict_u64(dict, "group", story.group_id);
+    dict_string(dict, "group_key", group ? group->key : NULL);
+    dict_cpus(dict, "home", group ? group->home : NULL);
+    dict_nodes(dict, "home_nodes", world->topology, group ? group->home_nodes : NULL);
+    describe_means(dict, manager, story.group_id);
+    dict_cpus(dict, "cpuset", process->cpuset);
+    dict_string(dict, "evidence",
+                probe_features(manager->probe)->task_schedstat ? "run-and-wait" : "run-only");
+    describe_memory_of_process(dict, manager, process);
+    describe_evidence_of_process(dict, manager, process);
+    put_tasks(dict, manager, process);
+    describe_leases(dict, manager, "lent", process->workload, process->pid);
+    put_moves(dict, manager, &story);
+    put_refusals(dict, manager, &story);
+}
+
+typedef struct Look {
+    Dict *dict;
+    Manager *manager;
+    const char *asked;
+    pid_t pid;
+} Look;
+
+static Verdict verdict_of_unmanaged(Manager *manager, const ProbeSubject *subject, size_t *ret_policy)
+{
+    PolicySubject about;
+    PolicyVerdict verdict;
+
+    manager_subject(manager, subject, &about);
+    verdict = policy_match(manager->policies, &about, ret_policy);
+    if (task_set_find(manager->released, subject->pid, subject->start_ticks))
+        return (Verdict){"released", "The administrator released it; resume takes it back."};
+    if (verdict == POLICY_VERDICT_LATER)
+        return (Verdict){"later",
+                         "A policy is for it once it has grown: only MinMemory=, MinCPU= or MinThreads= "
+                         "stand in the way."};
+    if (*ret_policy == SIZE_MAX || verdict == POLICY_VERDICT_NO)
+        return verdict_of_reason(PLAN_REASON_NO_POLICY);
+    if (manager->policies->policies[*ret_policy]->mode == POLICY_MODE_NONE)
+        return verdict_of_reason(PLAN_REASON_MODE_NONE);
+    return (Verdict){"pending", "A policy matches; it is taken in at the next discovery, unless MaxTasks= is "
+                                "reached."};
+}
+
+static int on_look(void *userdata, const ProbeSubject *subject)
+{
+    const Look *look = userdata;
+    Story story = {.pid = subject->pid, .start_ticks = subject->start_ticks};
+    size_t policy = SIZE_MAX;
+    Verdict verdict = verdict_of_unmanaged(look->manager, subject, &policy);
+
+    put_verdict(look->dict, look->asked, "process", false, verdict);
+    dict_i32(look->dict, "pid", subject->pid);
+    dict_string(look->dict, "comm", subject->comm);
+    dict_u32(look->dict, "uid", subject->uid);
+    dict_string(look->dict, "unit", subject->unit);
+    dict_string(look->dict, "cgroup", subject->cgroup);
+    if (policy != SIZE_MAX)
+        put_policy(look->dict, look->manager, look->manager->policies->policies[policy], subject);
+    put_moves(look->dict, look->manager, &story);
+    put_refusals(look->dict, look->manager, &story);
+    return 0;
+}
+
+/* Why there was nothing to look at; `r` is positive. */
+static Verdict verdict_of_look(int r, pid_t pid)
+{
+    switch (r) {
+    case PROBE_E_AWAITED:
+        return (Verdict){"awaited",
+                         "Its command line or environment is being read; then it is known whether a "
+                         "policy is for it."};
+    case PROBE_E_HANGS:
+        return (Verdict){"hangs",
+                         "It does not let its command line or environment be read, which a policy asks "
+                         "for: left alone until it does."};
+    case PROBE_E_CROWDED:
+        return (Verdict){"crowded",
+                         "Its command line or environment, which a policy asks for, is not read as "
+                         "long as so many other processes of its user do not let theirs be read."};
+    default:
+        return pid == getpid()
+                   ? (Verdict){"self", "This is the daemon itself, which is never placed."}
+                   : (Verdict){"out-of-reach", "This is a kernel thread or an exited process: never placed."};
+    }
+}
+
+static void explain_unseen(Dict *dict, Manager *manager, const char *asked, pid_t pid, int r)
+{
+    Story story = {.pid = pid};
+
+    put_verdict(dict, asked, "process", false, verdict_of_look(r, pid));
+    dict_i32(dict, "pid", pid);
+    put_moves(dict, manager, &story);
+    put_refusals(dict, manager, &story);
+}
+
+int describe_explain_process(Dict *dict, Manager *manager, const char *asked, pid_t pid)
+{
+    const Process *process = world_process(manager->world, pid);
+    Look look = {.dict = dict, .manager = manager, .asked = asked, .pid = pid};
+    int r = 0;
+
+    dict_begin(dict);
+    if (process && !process->gone && process->workload.i >= 0) {
+        explain_managed(dict, manager, asked, process);
+    } else {
+        r = probe_look(manager->probe, pid, manager->policies->wants, on_look, &look);
+        if (r > 0) {
+            explain_unseen(dict, manager, asked, pid, r);
+            r = 0;
+        }
+    }
+    dict_end(dict);
+    return r;
+}
+
+int describe_explain_workload(Dict *dict, Manager *manager, const char *asked, const Workload *workload)
+{
+    Story story = {.workload = workload->name};
+    Verdict placed = {"managed", "Its processes are placed by this policy."};
+
+    dict_begin(dict);
+    put_verdict(dict, asked, "workload", true,
+                workload->paused ? verdict_of_reason(PLAN_REASON_PAUSED) : placed);
+    describe_workload_keys(dict, manager, workload);
+    put_moves(dict, manager, &story);
+    put_refusals(dict, manager, &story);
+    dict_end(dict);
+    return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The objects on the buses: their paths, what their properties are worth, and telling when these change. */
+
+#include "daemon/manager/manager.h"
+
+#include <systemd/sd-bus.h>
+
+/* Which workload the object at a path stands for; NULL: none. */
+const Workload *manager_object_workload(Manager *manager, const char *path);
+
+/* For the vtables, with the BusPeer as userdata: sd_bus_object_find_t, sd_bus_node_enumerator_t, and the getters of all
+ * properties of the manager and of a workload. */
+int manager_object_find(sd_bus *bus, const char *path, const char *interface, void *userdata,
+                        void **ret_found, sd_bus_error *error);
+int manager_object_list(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes,
+                        sd_bus_error *error);
+int manager_object_get(sd_bus *bus, const char *path, const char *interface, const char *property,
+                       sd_bus_message *reply, void *userdata, sd_bus_error *error);
+int manager_object_get_workload(sd_bus *bus, const char *path, const char *interface, const char *property,
+                                sd_bus_message *reply, void *userdata, sd_bus_error *error);
+
+/* Tells all connections which workloads have come, gone and changed since the last call, and from time to time what was
+ * refused. Called after every tick. */
+void manager_objects_tell(Manager *manager);

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* This is read for every thread in every tick, so it walks the text once and copies nothing but the name. */
+
+#include "kernel/procstat.h"
+
+#include "base/util.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <string.h>
+
+/* The numbers after the state letter, by their number in proc(5). */
+enum {
+    FIELD_PPID = 4,
+    FIELD_PGRP = 5,
+    FIELD_SESSION = 6,
+    FIELD_FLAGS = 9,
+    FIELD_UTIME = 14,
+    FIELD_STIME = 15,
+    FIELD_NUM_THREADS = 20,
+    FIELD_START = 22,
+    FIELD_RSS = 24,
+    FIELD_PROCESSOR = 39,
+    FIELD_POLICY = 41,
+    FIELD_MAX,
+};
+
+/* Reads one number and the blank before it. Signed fields (tpgid, priority, nice) may be negative; they come back
+ * as their two's complement. */
+static int scan_number(const char **p, uint64_t *ret)
+{
+    const char *s = *p;
+    bool negative;
+    uint64_t v = 0;
+
+    if (*s++ != ' ')
+        return -EINVAL;
+    negative = *s == '-';
+    s += negative;
+    if (!isdigit((unsigned char)*s))
+        return -EINVAL;
+    for (; isdigit((unsigned char)*s); s++)
+        if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(*s - '0'), &v))
+            return -EINVAL;
+
+    *p = s;
+    *ret = negative ? 0 - v : v;
+    return 0;
+}
+
+/* Puts a number where it belongs; -EINVAL when it does not fit there. */
+static int store_number(ProcStat *stat, unsigned field, uint64_t v)
+{
+    switch (field) {
+    case FIELD_PPID:
+    case FIELD_PGRP:
+    case FIELD_SESSION:
+        /* An exiting task is shown with -1 for its group and session. */
+        if ((int64_t)v < -1 || (int64_t)v > INT_MAX)
+            return -EINVAL;
+        *(field == FIELD_PPID   ? &stat->ppid
+          : field == FIELD_PGRP ? &stat->pgrp
+                                : &stat->session) = (pid_t)(int64_t)v;
+        return 0;
+    case FIELD_FLAGS:
+        stat->flags = (uint32_t)v;
+        return v > UINT32_MAX ? -EINVAL : 0;
+    case FIELD_UTIME:
+        stat->utime_ticks = v;
+        return 0;
+    case FIELD_STIME:
+        stat->stime_ticks = v;
+        return 0;
+    case FIELD_NUM_THREADS:
+        stat->num_threads = (uint32_t)v;
+        return v > UINT32_MAX ? -EINVAL : 0;
+    case FIELD_START:
+        stat->start_ticks = v;
+        return 0;
+    case FIELD_RSS:
+        stat->rss_pages = v;
+        return 0;
+    case FIELD_PROCESSOR:
+        stat->processor = (int32_t)v;
+        return v > INT32_MAX ? -EINVAL : 0;
+    case FIELD_POLICY:
+        stat->policy = (uint32_t)v;
+        return v > UINT32_MAX ? -EINVAL : 0;
+    default:
+        return 0;
+    }
+}
+
+static int scan_head(const char *text, const char *open, const char *close, ProcStat *ret)
+{
+    size_t len = (size_t)(close - open - 1);
+    long pid = 0;
+
+    if (!isdigit((unsigned char)*text))
+        return -EINVAL;
+    for (; isdigit((unsigned char)*text) && pid <= INT_MAX; text++)
+        pid = pid * 10 + (*text - '0');
+    if (pid > INT_MAX || text[0] != ' ' || text + 1 != open)
+        return -EINVAL;
+
+    ret->pid = (pid_t)pid;
+    len = MIN(len, sizeof(ret->comm) - 1);
+    memcpy(ret->comm, open + 1, len);
+    ret->comm[len] = '\0';
+    return 0;
+}
+
+int procstat_parse(const char *text, ProcStat *ret)
+{
+    const char *open = strchr(text, '('), *close = strrchr(text, ')'), *s;
+    ProcStat stat = {0};
+
+    if (!open || !close || close < open || scan_head(text, open, close, &stat) < 0)
+        return -EINVAL;
+    if (close[1] != ' ' || !isalpha((unsigned char)close[2]))
+        return -EINVAL;
+    stat.state = close[2];
+
+    s = close + 3;
+    for (unsigned field = FIELD_PPID; field < FIELD_MAX; field++) {
+        uint64_t v = 0;
+
+        if (scan_number(&s, &v) < 0 || store_number(&stat, field, v) < 0)
+            return -EINVAL;
+    }
+
+    *ret = stat;
+    return 0;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The lines, behind some fifty others:
+ *
+ *     mm->numa_scan_seq                            :                    4
+ *     numa_pages_migrated                          :                  512
+ *     numa_preferred_nid                           :                    1
+ *     total_numa_faults                            :                 2048
+ *     current_node=1, numa_group_id=1234
+ *     numa_faults node=0 task_private=3 task_shared=0 group_private=6 group_shared=0
+ *
+ * A process may put a newline into its name, which stands in the first line as it is. That cannot make up one of these: a
+ * name has 15 bytes, " (PID, #threads: N)" follows it, and the shortest of them is longer. */
+
+#include "kernel/sched-numa.h"
+
+#include "base/scan.h"
+#include "base/util.h"
+
+#include <string.h>
+
+/* A line "key<blanks>:<blanks>number". Returns whether the key is this one; *ret_r: 0, or -EINVAL. */
+static bool take_number(const char *line, const char *key, int64_t min, int64_t max, int64_t *ret, int *ret_r)
+{
+    bool minus;
+    uint64_t v;
+
+    if (!scan_word(&line, key) || (*line != ' ' && *line != ':'))
+        return false;
+    *ret_r = -EINVAL;
+    line += strspn(line, " ");
+    if (*line++ != ':')
+        return true;
+    line += strspn(line, " ");
+    minus = scan_word(&line, "-");
+    if (!scan_u64(&line, &v) || *line != '\n' || v > INT64_MAX)
+        return true;
+    *ret = minus ? -(int64_t)v : (int64_t)v;
+    *ret_r = *ret < min || *ret > max ? -EINVAL : 0;
+    return true;
+}
+
+static bool scan_pair(const char **p, const char *key, uint64_t max, uint64_t *ret)
+{
+    return scan_word(p, key) && scan_u64(p, ret) && *ret <= max;
+}
+
+static int take_group(const char *line, SchedNuma *ret)
+{
+    uint64_t node, group;
+
+    if (!scan_pair(&line, "current_node=", SCHED_NUMA_NODES_MAX, &node) ||
+        !scan_pair(&line, ", numa_group_id=", INT32_MAX, &group) || *line != '\n')
+        return -EINVAL;
+    ret->group = (pid_t)group;
+    return 0;
+}
+
+static int take_node(const char *line, SchedNuma *ret)
+{
+    SchedNumaNode value;
+    uint64_t node;
+
+    if (!scan_pair(&line, "numa_faults node=", SCHED_NUMA_NODES_MAX - 1, &node) ||
+        !scan_pair(&line, " task_private=", UINT64_MAX, &value.task_private) ||
+        !scan_pair(&line, " task_shared=", UINT64_MAX, &value.task_shared) ||
+        !scan_pair(&line, " group_private=", UINT64_MAX, &value.group_private) ||
+        !scan_pair(&line, " group_shared=", UINT64_MAX, &value.group_shared) || *line != '\n')
+        return -EINVAL;
+    value.node = (uint32_t)node;
+    if (ret->n_nodes > 0 && ret->nodes[ret->n_nodes - 1].node >= value.node)
+        return -EINVAL;
+    ret->nodes[ret->n_nodes++] = value;
+    return 0;
+}
+
+/* Which of the lines were there. */
+#define FOUND_SEQUENCE  (1U << 0)
+#define FOUND_PREFERRED (1U << 1)
+#define FOUND_TOTAL     (1U << 2)
+#define FOUND_GROUP     (1U << 3)
+#define FOUND_ALL       (FOUND_PREFERRED | FOUND_TOTAL | FOUND_GROUP)
+
+static int take(const char *line, SchedNuma *ret, unsigned *found)
+{
+    const char *word = line;
+    int64_t v = 0;
+    int r = 0;
+
+    if (take_number(line, "mm->numa_scan_seq", 0, UINT32_MAX, &v, &r)) {
+        ret->scan_sequence = (uint32_t)v;
+        *found |= FOUND_SEQUENCE;
+    } else if (take_number(line, "numa_preferred_nid", -1, SCHED_NUMA_NODES_MAX - 1, &v, &r)) {
+        ret->preferred_node = (int32_t)v;
+        *found |= FOUND_PREFERRED;
+    } else if (take_number(line, "total_numa_faults", 0, INT64_MAX, &v, &r)) {
+        ret->total_faults = (uint64_t)v;
+        *found |= FOUND_TOTAL;
+    } else if (scan_word(&word, "current_node=")) {
+        r = take_group(line, ret);
+        *found |= FOUND_GROUP;
+    } else if (scan_word(&word, "numa_faults ")) {
+        r = take_node(line, ret);
+    }
+    return r;
+}
+
+int sched_numa_parse(const char *text, SchedNuma *ret)
+{
+    unsigned found = 0;
+
+    ret->preferred_node = -1;
+    ret->group = 0;
+    ret->total_faults = 0;
+    ret->scan_sequence = 0;
+    ret->n_nodes = 0;
+    while (*text) {
+        const char *end = strchr(text, '\n');
+        int r;
+
+        if (!end)
+            return -EINVAL;
+        r = take(text, ret, &found);
+        if (r < 0)
+            return r;
+        text = end + 1;
+    }
+    /* A thread of the kernel's own has no memory, and no sequence. */
+    if (!(found & FOUND_SEQUENCE))
+        return -ENOENT;
+    return (found & FOUND_ALL) == FOUND_ALL && ret->n_nodes > 0 ? 0 : -EINVAL;
+}
+
+int sched_numa_parse_status(const char *text, pid_t *ret)
+{
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        const char *s = line += *line == '\n';
+        uint64_t v;
+
+        if (!scan_word(&s, "Ngid:\t"))
+            continue;
+        if (!scan_u64(&s, &v) || *s != '\n' || v > INT32_MAX)
+            return -ENOENT;
+        *ret = (pid_t)v;
+        return 0;
+    }
+    return -ENOENT;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The file system and the number of the inode in it are those of one piece of memory on the whole machine, whatever
+ * name each process has for it. */
+
+#include "kernel/shared-maps.h"
+
+#include "base/lines.h"
+#include "base/time.h"
+#include "base/util.h"
+#include "kernel/procmaps.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static int compare(const SharedObject *a, const SharedObject *b)
+{
+    if (a->major != b->major)
+        return a->major < b->major ? -1 : 1;
+    if (a->minor != b->minor)
+        return a->minor < b->minor ? -1 : 1;
+    return (a->inode > b->inode) - (a->inode < b->inode);
+}
+
+int shared_maps_add(SharedMaps *maps, const char *line)
+{
+    SharedObject object;
+    ProcMaps mapping;
+    uint32_t at;
+
+    if (procmaps_parse(line, &mapping) < 0)
+        return -EINVAL;
+    if (!mapping.shared || !shared_maps_is_memory(mapping.path))
+        return 0;
+    object = (SharedObject){.major = mapping.major, .minor = mapping.minor, .inode = mapping.inode};
+
+    for (at = maps->n; at > 0 && compare(&maps->objects[at - 1], &object) > 0; at--)
+        ;
+    if (at == SHARED_MAPS_MAX || (at > 0 && compare(&maps->objects[at - 1], &object) == 0))
+        return 0;
+    maps->n = MIN(maps->n + 1, SHARED_MAPS_MAX);
+    memmove(maps->objects + at + 1, maps->objects + at, (maps->n - at - 1) * sizeof(object));
+    maps->objects[at] = object;
+    return 0;
+}
+
+char *shared_maps_format(const SharedMaps *maps, char buf[static SHARED_MAPS_TEXT_SIZE])
+{
+    size_t len = 0;
+
+    /* Twice eight hexadecimal digits, twenty decimal ones, and three separators. */
+    static_assert(SHARED_MAPS_MAX * 39 < SHARED_MAPS_TEXT_SIZE, "the text may not fit");
+
+    buf[0] = '\0';
+    for (uint32_t i = 0; i < maps->n; i++)
+        len += (size_t)snprintf(buf + len, SHARED_MAPS_TEXT_SIZE - len, "%s%" PRIx32 ":%" PRIx32 ":%" PRIu64,
+                                i ? " " : "", maps->objects[i].major, maps->objects[i].minor,
+                                maps->objects[i].inode);
+    return buf;
+}
+
+static int add_line(void *userdata, const char *line)
+{
+    SharedMapsReading *reading = userdata;
+
+    return shared_maps_add(&reading->maps, line);
+}
+
+ssize_t shared_maps_read(int dir_fd, const char *file, char *buf, size_t size)
+{
+    uint64_t begin_nsec = time_thread_cpu_nsec();
+    SharedMapsReading reading = {0};
+    int r;
+
+    assert(size > sizeof(reading));
+
+    r = lines_read(dir_fd, file, add_line, &reading);
+    if (r < 0)
+        return r;
+    reading.cost_nsec = time_thread_cpu_nsec() - begin_nsec;
+    memcpy(buf, &reading, sizeof(reading));
+    buf[sizeof(reading)] = '\0';
+    return (ssize_t)sizeof(reading);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* /proc/PID/maps: which shared memory a process maps, to tell who works together (P12). */
+
+#include "base/scan.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Of so many objects of one process it is remembered that it maps them: those with the lowest device and inode. */
+#define SHARED_MAPS_MAX 64U
+
+/* Room for all of them as text. */
+#define SHARED_MAPS_TEXT_SIZE 4096U
+
+typedef struct SharedObject {
+    uint32_t major, minor;
+    uint64_t inode;
+} SharedObject;
+
+typedef struct SharedMaps {
+    SharedObject objects[SHARED_MAPS_MAX]; /* ascending */
+    uint32_t n;
+} SharedMaps;
+
+/* Whether a mapping of this name is of memory that exists only to be shared. A tmpfs elsewhere looks like any directory. */
+static inline bool shared_maps_is_memory(const char *path)
+{
+    return scan_word(&path, "/memfd:") || scan_word(&path, "/SYSV") || scan_word(&path, "/dev/zero") ||
+           scan_word(&path, "/dev/shm/") || scan_word(&path, "/anon_hugepage");
+}
+
+/* Takes in one line, without its newline; private mappings and files do not count. Returns 0, or -EINVAL when it is not of
+ * the form. */
+int shared_maps_add(SharedMaps *maps, const char *line);
+
+/* Writes them as Process.shared: "0:1:1024 0:1a:77". Returns `buf`. */
+char *shared_maps_format(const SharedMaps *maps, char buf[static SHARED_MAPS_TEXT_SIZE]);
+
+typedef struct SharedMapsReading {
+    SharedMaps maps;
+    uint64_t cost_nsec; /* CPU time it took */
+} SharedMapsReading;
+
+/* An AsideReader (probe/tasks/aside.h), as numa_maps_read(). */
+ssize_t shared_maps_read(int dir_fd, const char *file, char *buf, size_t size);

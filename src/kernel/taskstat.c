@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The first line of status is the name, where the kernel writes a newline as "\n" and a backslash as "\\", so that a
+ * process cannot make up further lines. Keys are looked for at the start of a line only. */
+
+#include "kernel/taskstat.h"
+
+#include "base/util.h"
+
+#include <string.h>
+
+/* The text behind "Key:\t" of the first such line; NULL when there is none or the line is not complete. */
+static char *find_value(char *text, const char *key)
+{
+    size_t len = strlen(key);
+
+    for (char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, len) == 0 && strchr(line, '\n'))
+            return line + len;
+    }
+    return NULL;
+}
+
+int taskstat_parse_status(char *text, TaskStatus *ret)
+{
+    char *uid_text = find_value(text, "Uid:\t");
+    char *cpus = find_value(text, "Cpus_allowed_list:\t");
+    const char *s = uid_text;
+    uint64_t uid;
+
+    if (!uid_text || !cpus || !scan_u64(&s, &uid) || *s != '\t' || uid > UINT32_MAX)
+        return -EINVAL;
+
+    *strchr(cpus, '\n') = '\0';
+    *ret = (TaskStatus){.uid = (uid_t)uid, .cpus_allowed = cpus};
+    return 0;
+}

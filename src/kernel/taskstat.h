@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What is read of one thread besides its stat (kernel/procstat.h): schedstat and status. */
+
+#include "base/scan.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Room for "run wait slices\n": three numbers of at most 20 digits. */
+#define TASKSTAT_SCHEDSTAT_SIZE 80U
+
+/* Room for /proc/PID/status: 50 lines, of which the lists of CPUs and nodes may be long. */
+#define TASKSTAT_STATUS_SIZE 32768U
+
+/* Parses /proc/PID/task/TID/schedstat: time on a CPU and time runnable but waiting, in nanoseconds. False when the
+ * text is not of this form; a number that may have been cut counts as that. Inline: once per thread and tick. */
+static inline bool taskstat_parse_schedstat(const char *text, uint64_t *ret_run_nsec, uint64_t *ret_wait_nsec)
+{
+    uint64_t run, wait, slices;
+
+    if (!scan_u64(&text, &run) || *text++ != ' ' || !scan_u64(&text, &wait) || *text++ != ' ' ||
+        !scan_u64(&text, &slices) || *text != '\n')
+        return false;
+    *ret_run_nsec = run;
+    *ret_wait_nsec = wait;
+    return true;
+}
+
+typedef struct TaskStatus {
+    uid_t uid;                /* real */
+    const char *cpus_allowed; /* as a list; points into the text */
+} TaskStatus;
+
+/* Parses /proc/PID/status: the lines Uid and Cpus_allowed_list, the latter is terminated in place. Returns 0, or -EINVAL
+ * when one of them is missing or not of its form. */
+int taskstat_parse_status(char *text, TaskStatus *ret);

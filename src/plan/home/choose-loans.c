@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A group that needs a little more than a node has gets two by packing, be it that others live on the second one. There its threads
+ * compete with theirs, the kernel takes both nodes for equal, and half of what the threads share is far from each of them. A home
+ * of one node and loans of single CPUs from the other one are better for both: threads run beside the memory but for those on
+ * loan, who wait at home in turns, and whoever lives there gets his CPU back within two ticks.
+ *
+ * Example, two nodes of two CPUs, memory twice as far on the other node: A with three threads that share all their memory, B with one.
+ * On both nodes, memory dealt out, A does 3 / 1.5 = 2, as much as bound to one of them. At home on one and with one thread on
+ * loan it does 2 + 1 / 2.
+ *
+ * A node is left out when
+ *
+ *   others live there    one that nobody has is given: what is lent is less than what is had;
+ *   loans will do        what the group then wants beyond its home fits the CPUs that the others leave idle there, and is no more
+ *                        than half of what it has at home, three threads for two CPUs (S-UNEVEN);
+ *   it may be lent them  by Steal=, Scope=, NodeLimit= and MaxDistance=;
+ *   threads share memory as far as is known. Threads that each use their own are at home on several nodes (thread-homes.c).
+ */
+
+#include "plan/home/choose-loans.h"
+
+#include "plan/pack/pack.h"
+
+/* Wanting less than this on a node, others do not live there: they run there now and then. Nobody is to go without the node for
+ * their sake. A choice of ours. */
+#define LIVES_PERMILLE 500U
+
+/* What is lent is at most such a part of what is had. */
+#define LOANS_PART 2U
+
+/* Of a node, so much may lack: to wait for that is no worse than to share two. Who lives on loans now goes on until it is half a
+ * node; demands of others come and go. */
+#define WAITS_PART      8U
+#define WAITS_PART_STAY 2U
+
+/* What the other groups want on a node, those of several nodes in equal parts. */
+static uint64_t others_on(const Planner *p, size_t group, uint32_t node)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < p->s->n_order; i++) {
+        PackNodes set = p->s->pack_sets[i];
+
+        if (i != group && (set >> node & 1) != 0)
+            sum += p->s->pack_groups[i].demand_permille / (uint32_t)__builtin_popcountll(set);
+    }
+    return sum;
+}
+
+static uint64_t room_on(const Planner *p, const PackNode *nodes, size_t group, uint32_t node)
+{
+    uint64_t others = others_on(p, group, node), capacity = nodes[node].capacity_permille;
+
+    return capacity - MIN(capacity, others);
+}
+
+static bool may_borrow(const Planner *p, const Policy *policy, PackNodes home, uint32_t node)
+{
+    const Topology *topology = p->world->topology;
+
+    if (!policy->steal || policy->scope != POLICY_SCOPE_MACHINE || p->n_cpu_nodes > policy->node_limit)
+        return false;
+    for (PackNodes rest = home; rest; rest &= rest - 1)
+        if (topology->distances[(size_t)__builtin_ctzll(rest) * topology->n_nodes + node] <=
+            policy->max_distance)
+            return true;
+    return false;
+}
+
+/* Whether the group may have all of its nodes but this one, and loans from there. */
+static bool loans_will_do(const Planner *p, const PackNode *nodes, size_t group, uint32_t node)
+{
+    PackNodes home = p->s->pack_sets[group] & ~((PackNodes)1 << node);
+    PackNodes now = p->s->pack_groups[group].home;
+    uint64_t demand = p->s->pack_groups[group].demand_permille, had = 0, lent, lack;
+
+    for (PackNodes rest = home; rest; rest &= rest - 1)
+        had += room_on(p, nodes, group, (uint32_t)__builtin_ctzll(rest));
+    lent = demand - MIN(demand, had);
+    lack = nodes[node].capacity_permille / (now && now == (now & home) ? WAITS_PART_STAY : WAITS_PART);
+    return others_on(p, group, node) >= LIVES_PERMILLE && lent <= room_on(p, nodes, group, node) + lack &&
+           lent * LOANS_PART <= had + lack;
+}
+
+/* Whether it gets along with one node less. Which one is for packing to say, near its memory and away from the others. */
+static bool has_too_many(const Planner *p, const PackNode *nodes, size_t group)
+{
+    const Policy *policy = p->s->workloads[p->world->groups[p->s->order[group].index].workload.i].policy;
+    PackNodes set = p->s->pack_sets[group];
+
+    for (PackNodes rest = set & (set - 1) ? set : 0; rest; rest &= rest - 1) {
+        int i = __builtin_ctzll(rest);
+
+        if (may_borrow(p, policy, set & ~((PackNodes)1 << i), (uint32_t)i) &&
+            loans_will_do(p, nodes, group, (uint32_t)i))
+            return true;
+    }
+    return false;
+}
+
+bool choose_loans(const Planner *p, const PackNode *nodes)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < p->s->n_order; i++) {
+        size_t index = p->s->order[i].index;
+        PackGroup *pack = &p->s->pack_groups[i];
+
+        if (!policy_chooses_nodes(p->s->workloads[p->world->groups[index].workload.i].policy) ||
+            pack->stays || (pack->mode != PACK_MODE_AUTO && pack->mode != PACK_MODE_COMPRESS) ||
+            thread_homes_known(p, index) || !has_too_many(p, nodes, i))
+            continue;
+        pack->max_nodes = (uint32_t)__builtin_popcountll(p->s->pack_sets[i]) - 1;
+        any = true;
+    }
+    return any;
+}

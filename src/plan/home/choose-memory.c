@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A group whose memory is not known has it where its threads ran last, as long as it has no home (memory is where it was
+ * first touched), and at its home from then on. */
+
+#include "plan/home/choose-memory.h"
+
+/* Bytes of a group, more than any machine has; what pack_solve() takes. */
+#define MEMORY_MAX ((1ULL << 50) - 1)
+
+/* Less than this fits the caches of a few cores; who has less is not far from it wherever it runs. */
+#define MEMORY_MIN ((uint64_t)32 << 20)
+
+/* Also when it was not looked at since it came: by where it was before, two groups would change places whose memory has just done so,
+ * and all of it would go back. */
+static bool is_on_its_way(const Process *process)
+{
+    const MemoryMove *move = &process->memory;
+
+    return move->to ||
+           (process->node_bytes && move->over_usec > 0 && process->node_bytes_usec <= move->over_usec);
+}
+
+void choose_memory_gather(Planner *p, uint64_t *memory)
+{
+    uint32_t n_nodes = p->world->topology->n_nodes;
+
+    for (size_t i = 0; i < p->world->n_processes; i++) {
+        const Process *process = &p->world->processes[i];
+
+        if (process->gone || process->group.i < 0)
+            continue;
+        p->s->groups[process->group.i].moves |= is_on_its_way(process);
+        p->s->groups[process->group.i].awaits_memory |= process->memory_awaited;
+        if (!process->node_bytes)
+            continue;
+        p->s->groups[process->group.i].memory_known = true;
+        for (uint32_t n = 0; n < n_nodes; n++)
+            memory[(size_t)process->group.i * n_nodes + n] =
+                MIN(memory[(size_t)process->group.i * n_nodes + n] + process->node_bytes[n], MEMORY_MAX);
+    }
+}
+
+uint32_t choose_memory_discount(const PlannerGroup *g, const uint64_t *memory, uint32_t n_nodes)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < n_nodes; i++)
+        sum += memory[i];
+    return g->memory_known ? (uint32_t)(900 - MIN(sum, MEMORY_MIN) * 900 / MEMORY_MIN) : 900;
+}
+
+/* Only proportions count here, and the numbers are too small to take room from anybody. */
+static void guess_memory(const Group *group, uint32_t n_nodes, const uint64_t *ran, uint64_t *memory)
+{
+    for (uint32_t i = 0; i < n_nodes; i++)
+        memory[i] = group->home_nodes ? (uint64_t)hwloc_bitmap_isset(group->home_nodes, i) : ran[i];
+}
+
+/* Among nodes that are as good, a group that has no home yet stays where it runs (P4): as if one page of 128 were there. That
+ * is less than `even`, so the node with more room comes first. */
+static void lean_on_present(uint32_t n_nodes, const uint64_t *ran, uint64_t *memory)
+{
+    uint64_t sum = 0, all = 0;
+
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        sum += memory[i];
+        all += ran[i];
+    }
+    for (uint32_t i = 0; i < n_nodes && all > 0; i++)
+        memory[i] = MIN(memory[i] + sum / 128 / all * ran[i], MEMORY_MAX);
+}
+
+void choose_memory_complete(const Planner *p, const uint64_t *ran, uint64_t *memory)
+{
+    uint32_t n_nodes = p->world->topology->n_nodes;
+
+    for (size_t i = 0; i < p->s->n_order; i++) {
+        size_t index = p->s->order[i].index, first = index * n_nodes;
+        const Group *group = &p->world->groups[index];
+
+        if (!p->s->groups[index].memory_known)
+            guess_memory(group, n_nodes, ran + first, memory + first);
+        else if (!group->home && !group->roams)
+            lean_on_present(n_nodes, ran + first, memory + first);
+    }
+}

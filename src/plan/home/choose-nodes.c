@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What others use, who are not ours to place, is taken off the nodes where they run, as an average over some time: a share
+ * that changes from tick to tick must not move anybody. */
+
+#include "plan/home/choose-nodes.h"
+
+/* What is not known is taken as if nothing were used, and where not even sizes are told (descriptions of machines) as
+ * enough: a packing that is too hopeful does no harm, because pages that find no room stay where they are. */
+static uint64_t free_memory(const World *world, uint32_t node)
+{
+    uint64_t size = world->topology->nodes[node].memory_bytes;
+
+    for (uint32_t i = 0; i < world->topology->n_nodes && size == 0; i++)
+        if (world->topology->nodes[i].memory_bytes > 0)
+            return 0;
+    return world->nodes[node].free_known ? world->nodes[node].free_bytes : size > 0 ? size : WORLD_MEMORY_MAX;
+}
+
+/* What others leave. They count by whole CPUs, to the nearest: to wait for a CPU now and then costs less than to be away from memory. A node
+ * full of them keeps a little, or nobody could be there at all. */
+static uint32_t left_by_others(uint32_t permille, uint32_t others)
+{
+    others = (others + 500) / 1000 * 1000;
+    return MAX(permille - MIN(others, permille), permille / 10);
+}
+
+int choose_nodes_offer(const Planner *p, PackNode *nodes)
+{
+    const Topology *topology = p->world->topology;
+    hwloc_bitmap_t cores = p->s->set;
+
+    hwloc_bitmap_zero(cores);
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        nodes[i] = (PackNode){.key = UINT32_MAX - i, .free_bytes = free_memory(p->world, i)};
+    for (uint32_t i = topology->cpu_limit; i > 0; i--) {
+        const TopologyCpu *cpu = topology_cpu(topology, (CpuIx){(int32_t)i - 1});
+
+        if (!cpu || !hwloc_bitmap_isset(p->s->usable, i - 1))
+            continue;
+        nodes[cpu->node.i].capacity_permille += 1000;
+        nodes[cpu->node.i].cores_permille += hwloc_bitmap_isset(cores, (unsigned)cpu->core.i) ? 0 : 1000;
+        nodes[cpu->node.i].key = i - 1;
+        if (hwloc_bitmap_set(cores, (unsigned)cpu->core.i) < 0)
+            return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < topology->n_nodes; i++) {
+        uint32_t others = p->world->nodes[i].others_permille;
+
+        nodes[i].capacity_permille = left_by_others(nodes[i].capacity_permille, others);
+        nodes[i].cores_permille = left_by_others(nodes[i].cores_permille, others);
+    }
+    return 0;
+}
+
+/* The last cpuset asked about is mostly the next one. */
+int choose_nodes_allowed(Planner *p)
+{
+    CpuMask last = NULL;
+    PackNodes nodes = 0;
+
+    for (size_t i = 0; i < p->world->n_processes; i++) {
+        const Process *process = &p->world->processes[i];
+
+        if (process->gone || process->group.i < 0 || !process->cpuset)
+            continue;
+        if (process->cpuset != last) {
+            last = process->cpuset;
+            nodes = 0;
+            for (uint32_t n = 0; n < p->world->topology->n_nodes; n++) {
+                if (hwloc_bitmap_and(p->s->set, last, p->world->topology->nodes[n].cpus) < 0)
+                    return -ENOMEM;
+                if (hwloc_bitmap_intersects(p->s->set, p->s->usable))
+                    nodes |= (PackNodes)1 << n;
+            }
+        }
+        p->s->groups[process->group.i].allowed |= nodes;
+    }
+    return 0;
+}
+
+PackNodes choose_nodes_of_policy(const Topology *topology, const Policy *policy)
+{
+    PackNodes nodes = 0;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        if (!policy->nodes || hwloc_bitmap_isset(policy->nodes, topology->nodes[i].os_index))
+            nodes |= (PackNodes)1 << i;
+    return nodes;
+}

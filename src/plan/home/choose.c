@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Homes the policy leaves to us (Mode=auto, compress, spread, interleave): every group the machine has becomes one of a
+ * packing problem (P15, plan/pack/pack.h), and the answer is its home. This file is the translation there and back; what the nodes
+ * offer is in choose-nodes.c, and where memory lies in choose-memory.c.
+ *
+ * - What a group wants is what its threads run and wait on average, with its peaks for a while (load_groups()), or, of one that is
+ *   new, in the last two ticks, because an average of what has just begun says nothing; and ExpectWidth= is
+ *   the least (P5: threads that sleep at start are invisible to whoever looks at the load alone).
+ * - Groups that hardly run get no home, which costs system calls and gives them nothing; one that they have they keep.
+ * - A group that needs every node is not confined: it roams, and that is a decision as lasting as a home. */
+
+#include "plan/home/choose.h"
+#include "plan/group.h"
+#include "plan/home/choose-loans.h"
+#include "plan/home/choose-memory.h"
+#include "plan/home/choose-nodes.h"
+#include "plan/home/freeze.h"
+#include "plan/pack/pack.h"
+#include "world/load.h"
+
+#include <string.h>
+
+/* Wanting less than this, a group gets no home, and keeps the one it has: the bound that makes a CPU idle. */
+#define IDLE_PERMILLE 50U
+
+/* For so long a group is new, and its first home need not wait for a slow tick. */
+#define NEW_USEC LOAD_YOUNG_USEC
+
+/* What a program does first, reading and touching its memory, takes no longer, mostly. */
+#define OUTGROWN_USEC 10000000U
+
+/* One change may have been to where its memory is, which was not known at first. */
+#define OUTGROWN_CHANGES 1U
+
+/* A first home is known to be too small after two fast ticks in it. */
+#define OUTGROWN_AFTER_USEC 200000U
+
+/* And after one, when so much is wanted for each of its CPUs: more than by three threads on two, whom loans may do. A choice of ours. */
+#define FAR_PERMILLE 1750U
+
+static_assert(CHOOSE_GROUPS_MAX <= PACK_GROUPS_MAX, "more groups than can be packed");
+
+static PackMode pack_mode(const Policy *policy)
+{
+    switch (policy->mode) {
+    case POLICY_MODE_COMPRESS:
+        return PACK_MODE_COMPRESS;
+    case POLICY_MODE_SPREAD:
+    case POLICY_MODE_INTERLEAVE: /* memory is dealt out over any nodes, but not for nothing */
+        return PACK_MODE_SPREAD;
+    default:
+        return PACK_MODE_AUTO;
+    }
+}
+
+static PackNodes nodes_of(CpuMask set)
+{
+    PackNodes nodes = 0;
+
+    for (int i = set ? hwloc_bitmap_first(set) : -1; i >= 0 && i < (int)PACK_NODES_MAX;
+         i = hwloc_bitmap_next(set, i))
+        nodes |= (PackNodes)1 << i;
+    return nodes;
+}
+
+/* Loads */
+
+/* Sums over the tasks of each group, into PlannerGroup, and what ran on which node into `ran`. */
+static void gather_loads(Planner *p, uint64_t *ran)
+{
+    const Topology *topology = p->world->topology;
+
+    for (size_t i = 0; i < p->world->n_tasks; i++) {
+        const Task *task = &p->world->tasks[i];
+        const Process *process = &p->world->processes[task->process.i];
+        const TopologyCpu *cpu = topology_cpu(topology, task->last_cpu);
+        PlannerGroup *g;
+
+        if (task->gone || process->gone || process->group.i < 0)
+            continue;
+        g = &p->s->groups[process->group.i];
+        g->n_placeable +=
+            planner_placeable(group_policy(p->world, p->policies, process->workload), process, task);
+        g->waits_mean += task->wait_ewma_permille;
+        if (cpu)
+            ran[(size_t)process->group.i * topology->n_nodes + (size_t)cpu->node.i] +=
+                MAX(task->run_permille, task->run_ewma_permille);
+    }
+}
+
+static uint32_t share_permille(uint64_t part, uint64_t whole)
+{
+    return whole > 0 ? (uint32_t)(part * 1000 / whole) : 0;
+}
+
+/* Which part of what they want the threads of each group wait for, and those of all others. */
+static void compare_waits(Planner *p)
+{
+    uint64_t wants = 0, waits = 0;
+
+    for (size_t i = 0; i < p->world->n_groups; i++) {
+        wants += p->world->groups[i].want_permille;
+        waits += p->s->groups[i].waits_mean;
+    }
+    for (size_t i = 0; i < p->world->n_groups; i++) {
+        PlannerGroup *g = &p->s->groups[i];
+
+        g->wait_permille = share_permille(g->waits_mean, p->world->groups[i].want_permille);
+        g->others_permille = share_permille(waits - g->waits_mean, wants - p->world->groups[i].want_permille);
+    }
+}
+
+static uint64_t demand_of(const Group *group)
+{
+    return group->demand_permille > 0 ? group->demand_permille : group->want_permille;
+}
+
+static uint32_t group_demand(const Planner *p, size_t index)
+{
+    const Group *group = &p->world->groups[index];
+    uint64_t expected = p->s->workloads[group->workload.i].policy->expect_width * 1000ULL;
+
+    return (uint32_t)MIN(MAX(demand_of(group), expected), PACK_DEMAND_MAX);
+}
+
+/* Groups */
+
+static bool is_young(const Planner *p, const Group *group, const Policy *policy)
+{
+    return p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < policy->min_age_usec;
+}
+
+static bool is_new(const Planner *p, const Group *group)
+{
+    return p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < NEW_USEC;
+}
+
+/* What is to be spread is left alone as long as it is young: in a small home its threads would leave their memory. */
+static bool wants_home(const Planner *p, size_t index)
+{
+    const Group *group = &p->world->groups[index];
+    const Policy *policy = p->s->workloads[group->workload.i].policy;
+
+    if (group->home || group->roams)
+        return true;
+    return group_demand(p, index) >= IDLE_PERMILLE &&
+           (pack_mode(policy) != PACK_MODE_SPREAD || !is_young(p, group, policy));
+}
+
+/* A quarter of what its threads want, they wait. */
+static bool overflows(uint64_t run_permille, uint64_t wait_permille)
+{
+    return wait_permille * 4 > run_permille + wait_permille;
+}
+
+/* Its own threads want nearly twice what its home has: two on one CPU, or four on two, whatever others do there. */
+static bool overflows_by_far(const Planner *p, const Group *group)
+{
+    uint64_t wants = group->run_permille + (uint64_t)group->wait_permille, n = 0;
+
+    for (int i = hwloc_bitmap_first(group->home); i >= 0; i = hwloc_bitmap_next(group->home, i))
+        n += hwloc_bitmap_isset(p->s->usable, (unsigned)i);
+    return wants >= n * FAR_PERMILLE;
+}
+
+/* The same of the tick before. */
+static bool overflowed(const World *world, const Group *group)
+{
+    uint64_t run = 0, wait = 0;
+
+    for (size_t i = 0; i < world->n_tasks; i++) {
+        const Task *task = &world->tasks[i];
+        GroupIx g = world->processes[task->process.i].group;
+
+        if (task->gone || g.i < 0 || &world->groups[g.i] != group)
+            continue;
+        run += task->run_before_permille;
+        wait += task->wait_before_permille;
+    }
+    return overflows(run, wait);
+}
+
+static bool is_idle_elsewhere(const Planner *p, CpuMask home)
+{
+    for (int i = hwloc_bitmap_first(p->s->usable); i >= 0; i = hwloc_bitmap_next(p->s->usable, i))
+        if (!hwloc_bitmap_isset(home, (unsigned)i) && overload_cpu_is_idle(p->world, &p->world->cpus[i]))
+            return true;
+    return false;
+}
+
+/* Its first home was given when it had only begun, and what it has started since does not fit, or what others have that
+ * were met at the same time: threads wait there while CPUs elsewhere are idle. That was a guess of ours and is taken back
+ * when two ticks in a row show it to be wrong, or one by far, whatever MinAgeSec= says of those who have lived somewhere. The same goes
+ * for a second home, given for another reason; only as long as it is new. Threads are counted last, since nothing of that
+ * helps on a full machine. */
+static bool has_outgrown(const Planner *p, const Group *group)
+{
+    uint64_t now = p->world->now_usec;
+
+    return group->home && group->n_changes <= OUTGROWN_CHANGES && !group->gone &&
+           now - MIN(group->first_seen_usec, now) < OUTGROWN_USEC &&
+           now - MIN(group->last_home_usec, now) >= OUTGROWN_AFTER_USEC &&
+           overflows(group->run_permille, group->wait_permille) && is_idle_elsewhere(p, group->home) &&
+           (overflows_by_far(p, group) || overflowed(p->world, group));
+}
+
+/* How long a new home is kept: until it has been judged. One in which threads wait, or that was chosen before it was known
+ * where the memory is, may prove to be wrong at once. */
+static uint64_t residency_usec(const Group *group, const PlannerGroup *g, const Policy *policy)
+{
+    bool doubtful = g->wait_permille > PLANNER_WORSE_PERMILLE || (group->guessed && g->memory_known);
+
+    return MAX(doubtful ? policy->min_residency_usec : MAX(policy->min_residency_usec, policy->settle_usec),
+               1U);
+}
+
+/* Whether it must stay where it is, for now, or go where Mode=fixed sends it in this plan. No decision is made on what is about to
+ * change: while its memory is under way. */
+static bool group_stays(const Planner *p, const Group *group, const Policy *policy, uint32_t demand)
+{
+    const PlannerGroup *g = &p->s->groups[group - p->world->groups];
+    uint64_t now = p->world->now_usec;
+
+    if (!policy_chooses_nodes(policy) && p->s->workloads[group->workload.i].home_nodes)
+        return true;
+    if (!group->home && !group->roams)
+        return false;
+    return !policy_chooses_nodes(policy) || g->n_placeable == 0 ||
+           p->world->workloads[group->workload.i].paused || demand < IDLE_PERMILLE ||
+           now < group->frozen_until_usec || g->moves ||
+           (now - MIN(group->last_home_usec, now) < residency_usec(group, g, policy) &&
+            !has_outgrown(p, group));
+}
+
+/* Where it lives now, and where it lived before; roaming is all nodes. Groups of Mode=fixed are where their policy sends them in
+ * this plan. */
+static PackNodes present_set(const Planner *p, const Group *group, PackNodes with_cpus)
+{
+    const PlannerWorkload *w = &p->s->workloads[group->workload.i];
+
+    if (!policy_chooses_nodes(w->policy) && !p->world->workloads[group->workload.i].paused)
+        return nodes_of(w->home_nodes);
+    return group->roams ? with_cpus : nodes_of(group->home_nodes);
+}
+
+static PackNodes former_set(const Group *group, PackNodes with_cpus)
+{
+    PackNodes before = nodes_of(group->before_nodes) & with_cpus;
+
+    return before ? before : with_cpus;
+}
+
+/* Measure and revert: SettleSec= after a change its threads must not wait longer than before it. What all others wait longer
+ * too is not the home's doing, nor what came with more work, and what hardly runs waits by chance. Where the former home was
+ * none, it goes back to roaming. */
+static void judge(const Planner *p, const Group *group, PlannerGroup *g, const PackGroup *pack,
+                  PackNodes with_cpus)
+{
+    uint32_t others = g->others_permille > group->before_others_permille
+                          ? g->others_permille - group->before_others_permille
+                          : 0;
+    PackNodes former = former_set(group, with_cpus);
+
+    if (group->judge_usec == 0 || p->world->now_usec < group->judge_usec || g->moves)
+        return;
+    g->reverts =
+        group->want_permille >= IDLE_PERMILLE &&
+        g->wait_permille > group->before_wait_permille + others + PLANNER_WORSE_PERMILLE &&
+        group->demand_permille <= group->before_demand_permille + group->before_demand_permille / 4 &&
+        former != pack->home && (former & ~pack->allowed) == 0 &&
+        (uint32_t)__builtin_popcountll(former) <= pack->max_nodes;
+    g->judged = !g->reverts;
+}
+
+/* What of the demands of all groups the machine can give: when that is less than all, every group gets less wherever it is, and
+ * a home need not hold more. */
+typedef struct Share {
+    uint64_t demands, capacity; /* permille */
+} Share;
+
+static uint32_t fair_share(const Share *share, uint32_t demand)
+{
+    return share->demands > share->capacity ? (uint32_t)(demand * share->capacity / share->demands) : demand;
+}
+
+/* More nodes than threads help nobody, nor more than it wants CPUs where it is to be together: what runs would be on some of them, and
+ * memory on the others would count as near. What the last two ticks say of a new group is off by a part of a CPU. */
+static uint32_t nodes_useful(const Planner *p, size_t index)
+{
+    const Group *group = &p->world->groups[index];
+    const Policy *policy = p->s->workloads[group->workload.i].policy;
+    uint32_t threads = MAX(group->n_tasks, 1U);
+    uint32_t part = is_new(p, group) ? LOAD_FULL_PERMILLE / 2 : LOAD_FULL_PERMILLE;
+    uint32_t cpus = (group_demand(p, index) + part - 1) / LOAD_FULL_PERMILLE;
+
+    return pack_mode(policy) == PACK_MODE_SPREAD ? threads : MIN(threads, MAX(cpus, 1U));
+}
+
+static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memory, const Share *share,
+                            PackNodes with_cpus)
+{
+    const Group *group = &p->world->groups[index];
+    PlannerGroup *g = &p->s->groups[index];
+    const Policy *policy = p->s->workloads[group->workload.i].policy;
+    uint32_t threads = nodes_useful(p, index);
+    PackGroup pack = {
+        .id = group->id,
+        .mode = pack_mode(policy),
+        .demand_permille = fair_share(share, group_demand(p, index)),
+        .min_gain_permille = policy->min_gain_permille,
+        .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
+        .home = present_set(p, group, with_cpus),
+        .allowed = g->allowed & choose_nodes_of_policy(p->world->topology, policy) & with_cpus,
+        .memory_bytes = memory,
+        .memory_discount_permille = choose_memory_discount(g, memory, p->world->topology->n_nodes),
+        .young = is_young(p, group, policy) && !has_outgrown(p, group),
+    };
+
+    pack.stays = group_stays(p, group, policy, group_demand(p, index));
+    if (policy_chooses_nodes(policy) && policy->settle_usec > 0 &&
+        !p->world->workloads[group->workload.i].paused)
+        judge(p, group, g, &pack, with_cpus);
+    if (g->reverts) {
+        pack.home = former_set(group, with_cpus);
+        pack.stays = true;
+    }
+    return pack;
+}
+
+/* Processes of a policy that chooses were found a short time ago and have no home yet. */
+static bool is_homeless(const Planner *p, const Group *group)
+{
+    const Policy *policy = group_policy(p->world, p->policies, group->workload);
+
+    return p->n_cpu_nodes > 1 && !group->gone && !group->home && !group->roams && policy &&
+           policy_chooses_nodes(policy) && policy->act != POLICY_ACT_OBSERVE && is_new(p, group);
+}
+
+/* Its first home need not be a guess: where its memory is will be known in a moment. */
+static bool awaits_memory(const Planner *p, size_t index)
+{
+    return p->s->groups[index].awaits_memory && is_homeless(p, &p->world->groups[index]);
+}
+
+/* Which groups take part: all that have or want a home; those that want most when they are too many. */
+static void select_groups(Planner *p)
+{
+    PlanScratch *s = p->s;
+
+    s->n_order = 0;
+    for (size_t i = 0; i < p->world->n_groups; i++) {
+        const Group *group = &p->world->groups[i];
+        const Policy *policy;
+
+        if (group->gone || group->workload.i < 0 ||
+            s->workloads[group->workload.i].blocked != PLAN_REASON_INVALID)
+            continue;
+        policy = s->workloads[group->workload.i].policy;
+        s->groups[i].put_off = policy_chooses_nodes(policy) && awaits_memory(p, i);
+        if (s->groups[i].put_off)
+            continue;
+        if (!wants_home(p, i)) {
+            s->groups[i].idle = policy_chooses_nodes(policy);
+            continue;
+        }
+        if (s->groups[i].n_placeable == 0 && !group->home && !group->roams)
+            continue;
+        s->order[s->n_order++] =
+            (PlannerOrder){.key = group_demand(p, i), .tie = group->id, .index = (uint32_t)i};
+    }
+    qsort(s->order, s->n_order, sizeof(*s->order), planner_order_compare);
+    s->n_order = MIN(s->n_order, CHOOSE_GROUPS_MAX);
+}
+
+/* One cost for all: what the first domain across nodes allows (P5), unless a policy says less. */
+static uint32_t allowed_imbalance(const Planner *p)
+{
+    const Topology *topology = p->world->topology;
+    uint32_t allowed = POLICY_IMBALANCE_AUTO;
+
+    for (size_t i = 0; i < p->s->n_order; i++) {
+        const Group *group = &p->world->groups[p->s->order[i].index];
+
+        allowed = MIN(allowed, p->s->workloads[group->workload.i].policy->allowed_imbalance);
+    }
+    for (uint32_t i = 0; i < topology->n_domains && allowed == POLICY_IMBALANCE_AUTO; i++)
+        if (topology->domains[i].numa)
+            allowed = topology->domains[i].imb_numa_nr;
+    return allowed == POLICY_IMBALANCE_AUTO ? 0 : MIN(allowed, PACK_DEMAND_MAX / 1000) * 1000;
+}
+
+static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
+{
+    const Topology *topology = p->world->topology;
+    PlanScratch *s = p->s;
+    PackNodes with_cpus = 0;
+    Share share = {0};
+    PackProblem problem = {
+        .nodes = nodes,
+        .distances = topology->distances,
+        .n_nodes = topology->n_nodes,
+        .allowed_imbalance_permille = allowed_imbalance(p),
+        .groups = s->pack_groups,
+        .n_groups = (uint32_t)s->n_order,
+    };
+    int r;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        with_cpus |= nodes[i].capacity_permille > 0 ? (PackNodes)1 << i : 0;
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        share.capacity += nodes[i].capacity_permille;
+    for (size_t i = 0; i < s->n_order; i++)
+        share.demands += group_demand(p, s->order[i].index);
+    for (size_t i = 0; i < s->n_order; i++) {
+        size_t index = s->order[i].index;
+
+        s->pack_groups[i] = pack_group(p, index, memory + index * topology->n_nodes, &share, with_cpus);
+    }
+    freeze_groups(p, nodes);
+    r = pack_solve(&problem, s->pack_sets);
+    if (r < 0)
+        return r;
+    if (choose_loans(p, nodes))
+        r = pack_solve(&problem, s->pack_sets);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < s->n_order; i++) {
+        size_t index = s->order[i].index;
+        PlannerGroup *g = &s->groups[index];
+
+        if (!policy_chooses_nodes(s->workloads[p->world->groups[index].workload.i].policy))
+            continue;
+        g->chosen = s->pack_sets[i];
+        g->chosen_all = g->chosen == with_cpus;
+        g->packed = true;
+    }
+    return 0;
+}
+
+static bool prepare(PlanScratch *s, const World *world)
+{
+    size_t n_nodes = world->topology->n_nodes, n = MAX(world->n_groups, 1U);
+
+    if (!GROW(s->pack_groups, s->pack_groups_capacity, MIN(n, CHOOSE_GROUPS_MAX)) ||
+        !GROW(s->pack_sets, s->pack_sets_capacity, MIN(n, CHOOSE_GROUPS_MAX)) ||
+        !GROW(s->order, s->order_capacity, n) || !GROW(s->node_sums, s->node_sums_capacity, 2 * n * n_nodes))
+        return false;
+    memset(s->node_sums, 0, 2 * n * n_nodes * sizeof(*s->node_sums));
+    return true;
+}
+
+static bool any_chooses(const Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_workloads; i++)
+        if (p->s->workloads[i].blocked == PLAN_REASON_INVALID &&
+            policy_chooses_nodes(p->s->workloads[i].policy))
+            return true;
+    return false;
+}
+
+/* Whether where its memory is is known, as far as that can be. */
+static bool has_memory(const Planner *p, size_t index)
+{
+    for (size_t i = 0; i < p->world->n_processes; i++)
+        if (p->world->processes[i].group.i == (int32_t)index && p->world->processes[i].memory_awaited &&
+            !p->world->processes[i].gone)
+            return false;
+    return true;
+}
+
+bool choose_early(const Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_groups; i++)
+        if (demand_of(&p->world->groups[i]) >= IDLE_PERMILLE && is_homeless(p, &p->world->groups[i]) &&
+            has_memory(p, i))
+            return true;
+    for (size_t i = 0; i < p->world->n_groups; i++) {
+        const Group *group = &p->world->groups[i];
+        const Policy *policy = group_policy(p->world, p->policies, group->workload);
+
+        if (policy && policy_chooses_nodes(policy) && !p->world->workloads[group->workload.i].paused &&
+            has_outgrown(p, group))
+            return true;
+    }
+    return false;
+}
+
+bool choose_waits(const Planner *p)
+{
+    const World *world = p->world;
+
+    for (size_t i = 0; i < world->n_groups; i++)
+        if (demand_of(&world->groups[i]) >= IDLE_PERMILLE && is_homeless(p, &world->groups[i]))
+            return true;
+    /* Of the others what they do is known from the next tick on, and where their memory is soon. */
+    for (size_t i = 0; i < world->n_tasks; i++) {
+        const Task *task = &world->tasks[i];
+        const Process *process = &world->processes[task->process.i];
+
+        if (!task->gone && (task->fresh || process->memory_awaited) && process->group.i >= 0 &&
+            is_homeless(p, &world->groups[process->group.i]))
+            return true;
+    }
+    return false;
+}
+
+int choose_homes(Planner *p)
+{
+    const Topology *topology = p->world->topology;
+    PackNode nodes[PACK_NODES_MAX];
+    uint64_t *ran, *memory;
+
+    /* With more nodes no group gets a home but by Mode=fixed: no machine has them. */
+    if (!any_chooses(p) || topology->n_nodes > PACK_NODES_MAX)
+        return 0;
+    if (!prepare(p->s, p->world))
+        return -ENOMEM;
+    ran = p->s->node_sums;
+    memory = ran + p->world->n_groups * topology->n_nodes;
+    gather_loads(p, ran);
+    compare_waits(p);
+    choose_memory_gather(p, memory);
+    if (choose_nodes_allowed(p) < 0)
+        return -ENOMEM;
+    select_groups(p);
+    choose_memory_complete(p, ran, memory);
+    if (choose_nodes_offer(p, nodes) < 0)
+        return -ENOMEM;
+    return pack(p, nodes, memory);
+}

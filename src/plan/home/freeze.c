@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Freezing (P16). A group that lives on one node with nine tenths of its memory is frozen, and thawed when less than three quarters
+ * are left there. Packing alone would send it away whenever a larger group gains more by that than it loses; but what it loses is
+ * sure, and what the other one gains is as good as the memory that has not come together yet. So a frozen group is never
+ * evicted for one that is not: its home is no question any more, and the others find their places around it.
+ *
+ * It is evicted for other frozen ones: of those on one node, the ones that want most are held as long as all of them fit, and the rest is
+ * packed like everybody. One that has outgrown its node is free in the same way. Two of 5 CPUs on a node of 8: the first is
+ * held, the second is not.
+ *
+ * Not frozen is who has so little memory that caches hold it, and who is to be spread. */
+
+#include "plan/home/freeze.h"
+
+#include "plan/planner.h"
+#include "plan/scan/converge.h"
+
+/* Up to there a node is fully busy, not overloaded; as in pack/problem.c (P6). */
+#define FULL_PERCENT 108U
+
+/* The same as what makes memory count in full for a home. */
+#define MEMORY_MIN ((uint64_t)32 << 20)
+
+static bool is_one_node(PackNodes nodes)
+{
+    return nodes != 0 && (nodes & (nodes - 1)) == 0;
+}
+
+static bool may_freeze(const Planner *p, const Group *group, const PackGroup *pack)
+{
+    const PlannerGroup *g = &p->s->groups[group - p->world->groups];
+
+    return group->home && policy_chooses_nodes(p->s->workloads[group->workload.i].policy) &&
+           g->memory_known && !g->reverts && is_one_node(pack->home) && (pack->home & ~pack->allowed) == 0 &&
+           (pack->mode == PACK_MODE_COMPRESS || pack->mode == PACK_MODE_AUTO);
+}
+
+/* Whether it is frozen now. */
+static bool is_frozen(const Planner *p, const Group *group, const PackGroup *pack, uint32_t *ret_strength)
+{
+    uint32_t n_nodes = p->world->topology->n_nodes;
+    uint64_t sum = 0;
+    NodeIx node;
+
+    *ret_strength = converge_share(pack->memory_bytes, n_nodes, &node);
+    for (uint32_t i = 0; i < n_nodes; i++)
+        sum += pack->memory_bytes[i];
+    return may_freeze(p, group, pack) && sum >= MEMORY_MIN && pack->home == (PackNodes)1 << node.i &&
+           converge_is_frozen(group->converged, *ret_strength);
+}
+
+/* The node it is bound to by its policy, its cpuset or the kernel, also when it has no home yet: it can be nowhere else. 0: none. */
+static PackNodes bound_to(const Planner *p, size_t index, const PackGroup *pack)
+{
+    if (is_one_node(pack->allowed) && (!pack->stays || pack->home == pack->allowed))
+        return pack->allowed;
+    return is_one_node(pack->home) && pack->stays && p->s->groups[index].n_placeable == 0 ? pack->home : 0;
+}
+
+/* They take their room first. */
+static void hold_bound(const Planner *p, uint64_t *held)
+{
+    for (size_t i = 0; i < p->s->n_order; i++) {
+        const PackGroup *pack = &p->s->pack_groups[i];
+        PackNodes node = bound_to(p, p->s->order[i].index, pack);
+
+        if (node != 0)
+            held[__builtin_ctzll(node)] += pack->demand_permille;
+    }
+}
+
+void freeze_groups(Planner *p, const PackNode *nodes)
+{
+    uint64_t held[PACK_NODES_MAX] = {0};
+
+    hold_bound(p, held);
+    for (size_t i = 0; i < p->s->n_order; i++) {
+        size_t index = p->s->order[i].index;
+        const Group *group = &p->world->groups[index];
+        PackGroup *pack = &p->s->pack_groups[i];
+        uint32_t strength, node;
+        bool frozen = is_frozen(p, group, pack, &strength);
+
+        if (frozen != group->converged)
+            planner_freeze(p, &(PlanFreeze){.group_id = group->id, .frozen = frozen, .strength = strength});
+        if (!frozen || bound_to(p, index, pack) != 0)
+            continue;
+        node = (uint32_t)__builtin_ctzll(pack->home);
+        if (held[node] + pack->demand_permille > (uint64_t)nodes[node].capacity_permille * FULL_PERCENT / 100)
+            continue;
+        held[node] += pack->demand_permille;
+        pack->stays = true;
+    }
+}

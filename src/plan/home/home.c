@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Homes: groups are confined to the nodes their policy names (Mode=fixed, Nodes=), after Sistare's finding that groups
+ * which roam drag each other across nodes (P3), or to those that choose.c finds for them (P15).
+ *
+ * A home is the CPUs of whole nodes. What a thread is due is its home cut by the cpuset of its process (I1) and by
+ * what is usable now, so a home shrinks and grows as CPUs go and come. The masks follow on slow ticks: a home is meant
+ * to last, and a process that ends within a second should cost nothing.
+ *
+ * A process is confined by one action for all its threads that have the same mask, which also reaches threads born
+ * after they were last looked at. Threads that must be left alone are told apart by their mask; when one cannot be
+ * (its mask is the one to be replaced, or the one to be given, or is not known), each of the others gets an action of
+ * its own. Threads born with a mask of ours get an action too although their mask is right already: only what is in
+ * the journal can be put back. */
+
+#include "plan/group.h"
+#include "plan/home/choose.h"
+#include "plan/memory/follow-internal.h"
+
+#define MECHANISM_FIXED    3  /* P3 */
+#define MECHANISM_PACK     15 /* P15 */
+#define MECHANISM_CONVERGE 11 /* P11 */
+
+/* Who ran and waited less did not work in a tick. */
+#define WORK_PERMILLE 50U
+
+/* Different masks of one process dealt with in one tick; more wait for the next. */
+#define FROM_MAX 8U
+
+static PlanReason workload_blocked(const Policy *policy)
+{
+    if (!policy)
+        return PLAN_REASON_NO_POLICY;
+    if (policy->mode == POLICY_MODE_NONE)
+        return PLAN_REASON_MODE_NONE;
+    if (policy->act == POLICY_ACT_OBSERVE)
+        return PLAN_REASON_OBSERVE;
+    return policy->nodes || policy_chooses_nodes(policy) ? PLAN_REASON_INVALID : PLAN_REASON_NO_HOME;
+}
+
+static uint8_t mechanism_of(const Policy *policy)
+{
+    return policy && policy_chooses_nodes(policy) ? MECHANISM_PACK : MECHANISM_FIXED;
+}
+
+int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_bitmap_t ret)
+{
+    hwloc_bitmap_zero(ret);
+    for (uint32_t i = 0; policy->nodes && i < topology->n_nodes; i++)
+        if (topology->nodes[i].n_cpus > 0 && hwloc_bitmap_isset(policy->nodes, topology->nodes[i].os_index) &&
+            hwloc_bitmap_set(ret, i) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+/* Interns the contents of `set`; NULL when they are empty, or (with p->error) memory is out. */
+static CpuMask intern_nonempty(Planner *p, hwloc_const_bitmap_t set)
+{
+    CpuMask mask;
+
+    if (hwloc_bitmap_iszero(set))
+        return NULL;
+    mask = intern_mask(p->world->pool, set);
+    if (!mask)
+        p->error = -ENOMEM;
+    return mask;
+}
+
+static void decide_workload(Planner *p, size_t index)
+{
+    PlannerWorkload *w = &p->s->workloads[index];
+
+    w->policy = group_policy(p->world, p->policies, (WorkloadIx){(int32_t)index});
+    w->blocked = workload_blocked(w->policy);
+    if (w->blocked != PLAN_REASON_INVALID || !p->homes || policy_chooses_nodes(w->policy))
+        return;
+
+    if (home_nodes_of_policy(p->world->topology, w->policy, p->s->nodes) < 0 ||
+        topology_nodes_to_cpus(p->world->topology, p->s->nodes, p->s->set) < 0) {
+        p->error = -ENOMEM;
+        return;
+    }
+    w->home_nodes = intern_nonempty(p, p->s->nodes);
+    w->home = intern_nonempty(p, p->s->set);
+}
+
+/* Nodes that choose.c found. */
+static void take_chosen(Planner *p, PlannerGroup *g)
+{
+    g->home = g->home_nodes = NULL;
+    if (g->roams || g->chosen == 0)
+        return;
+    hwloc_bitmap_zero(p->s->nodes);
+    for (uint32_t i = 0; i < p->world->topology->n_nodes; i++)
+        if ((g->chosen >> i & 1) != 0 && hwloc_bitmap_set(p->s->nodes, i) < 0)
+            p->error = -ENOMEM;
+    if (topology_nodes_to_cpus(p->world->topology, p->s->nodes, p->s->set) < 0)
+        p->error = -ENOMEM;
+    g->home_nodes = intern_nonempty(p, p->s->nodes);
+    g->home = intern_nonempty(p, p->s->set);
+}
+
+static PlanRule home_rule(const Group *group, const PlannerGroup *g, const PlannerWorkload *w)
+{
+    int before = group->home_nodes ? hwloc_bitmap_weight(group->home_nodes) : 0;
+    int after = g->home_nodes ? hwloc_bitmap_weight(g->home_nodes) : 0;
+
+    if (!policy_chooses_nodes(w->policy))
+        return PLAN_RULE_FIXED_HOME;
+    if (g->reverts)
+        return PLAN_RULE_REVERT;
+    if (!group->home)
+        return group->roams ? PLAN_RULE_COMPRESS : PLAN_RULE_FIRST_HOME;
+    return after < before ? PLAN_RULE_COMPRESS : after > before ? PLAN_RULE_SPREAD : PLAN_RULE_REHOME;
+}
+
+/* A paused group keeps the home it has, and so does any group between slow ticks. */
+static void decide_home(Planner *p, const Group *group, PlannerGroup *g, const PlannerWorkload *w,
+                        bool decides)
+{
+    g->home = group->home;
+    g->home_nodes = group->home_nodes;
+    g->roams = group->roams && policy_chooses_nodes(w->policy);
+    if (decides && g->packed) {
+        g->roams = g->chosen_all && !thread_homes_known(p, (size_t)(group - p->world->groups));
+        take_chosen(p, g);
+    } else if (decides && !policy_chooses_nodes(w->policy)) {
+        g->home = w->home;
+        g->home_nodes = w->home_nodes;
+    }
+    g->rule = home_rule(group, g, w);
+}
+
+static void decide_group(Planner *p, size_t index)
+{
+    const Group *group = &p->world->groups[index];
+    PlannerGroup *g = &p->s->groups[index];
+    const PlannerWorkload *w;
+    bool paused, decides;
+
+    g->blocked = PLAN_REASON_NO_POLICY;
+    if (group->gone || group->workload.i < 0)
+        return;
+    w = &p->s->workloads[group->workload.i];
+    g->blocked = w->blocked;
+    if (g->blocked != PLAN_REASON_INVALID) {
+        planner_refuse_group(p, mechanism_of(w->policy), g->blocked, group, 0, 0);
+        return;
+    }
+
+    paused = p->world->workloads[group->workload.i].paused;
+    decides = p->homes && !paused && !p->world->partial;
+    decide_home(p, group, g, w, decides);
+    if (paused)
+        planner_refuse_group(p, mechanism_of(w->policy), PLAN_REASON_PAUSED, group, 0, 0);
+    else if (g->roams || g->idle)
+        planner_refuse_group(p, MECHANISM_PACK, g->roams ? PLAN_REASON_NO_HOME : PLAN_REASON_IDLE, group,
+                             group->want_permille, 0);
+
+    if (g->roams || g->idle || g->put_off ||
+        (policy_chooses_nodes(w->policy) && g->n_placeable == 0 && !g->home))
+        return;
+    if (decides && policy_chooses_nodes(w->policy) && !g->packed) {
+        planner_refuse_group(p, MECHANISM_PACK, PLAN_REASON_BUDGET, group, CHOOSE_GROUPS_MAX,
+                             CHOOSE_GROUPS_MAX);
+        return;
+    }
+    if (g->home ? !p->world->partial && !hwloc_bitmap_intersects(g->home, p->s->usable) : decides) {
+        g->blocked = PLAN_REASON_NO_CPUS;
+        g->home = g->home_nodes = NULL;
+        planner_refuse_group(p, mechanism_of(w->policy), PLAN_REASON_NO_CPUS, group, 0, 0);
+    }
+}
+
+/* The processes of a group mostly have the same cpuset, so the last answer is mostly the next one. */
+static CpuMask due_mask(Planner *p, PlannerGroup *g, CpuMask cpuset)
+{
+    if (!g->home || !cpuset)
+        return NULL;
+    if (g->due_cpuset != cpuset) {
+        if (hwloc_bitmap_and(p->s->set, g->home, cpuset) < 0 ||
+            hwloc_bitmap_and(p->s->set, p->s->set, p->s->usable) < 0) {
+            p->error = -ENOMEM;
+            return NULL;
+        }
+        g->due_cpuset = cpuset;
+        g->due = intern_nonempty(p, p->s->set);
+    }
+    return g->due;
+}
+
+void home_decide(Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_workloads; i++)
+        decide_workload(p, i);
+    if (p->homes && !p->world->partial && choose_homes(p) < 0)
+        p->error = -ENOMEM;
+    for (size_t i = 0; i < p->world->n_groups; i++)
+        decide_group(p, i);
+    for (size_t i = 0; i < p->world->n_processes; i++) {
+        const Process *process = &p->world->processes[i];
+
+        if (!process->gone && process->group.i >= 0)
+            p->s->processes[i].due = due_mask(p, &p->s->groups[process->group.i], process->cpuset);
+    }
+    if (p->homes && !p->world->partial && thread_homes_decide(p) < 0)
+        p->error = -ENOMEM;
+    thread_homes_masks(p);
+    for (size_t i = 0; i < p->world->n_tasks; i++)
+        if (!p->world->tasks[i].gone && p->world->tasks[i].original)
+            p->s->processes[p->world->tasks[i].process.i].ours = true;
+}
+
+/* Confining */
+
+/* Also for a thread that was born right: only what is in the journal can be put back. */
+static bool needs_home(const Process *process, const Task *task, CpuMask due)
+{
+    return task->lease < 0 && (task->allowed != due || (!task->original && due != process->cpuset));
+}
+
+/* The mask it has now. For one born with the right mask: what it would have had if it were not our child. */
+static CpuMask mask_from(const Process *process, const Task *task, CpuMask due)
+{
+    return task->allowed != due ? task->allowed : process->cpuset;
+}
+
+/* What to put back one day, for threads of which it is not known: the mask they have, when that is all they may use or
+ * somebody's choice; else it is one of ours they were born with, and without us it would be the cpuset. */
+static CpuMask mask_original(Planner *p, const Process *process, const Task *task, CpuMask from)
+{
+    if (task && task->hands == TASK_HANDS_FOREIGN)
+        return from;
+    if (hwloc_bitmap_and(p->s->set, process->cpuset, p->s->usable) < 0)
+        p->error = -ENOMEM;
+    return hwloc_bitmap_isincluded(p->s->set, from) ? from : process->cpuset;
+}
+
+/* Whether an action for all threads with the mask `from` would also reach this one, which must be left alone. */
+static bool would_be_hit(const Task *task, CpuMask from, CpuMask due)
+{
+    return !task->allowed || task->allowed == from || task->allowed == due ||
+           task->hands == TASK_HANDS_UNKNOWN;
+}
+
+static bool emit_home(Planner *p, const Process *process, const Task *task, CpuMask from, CpuMask due)
+{
+    const Group *group = &p->world->groups[process->group.i];
+    const PlannerGroup *g = &p->s->groups[process->group.i];
+    bool apart = task && p->s->tasks[task - p->world->tasks].apart;
+    PlanRule rule = apart ? PLAN_RULE_OWN_NODE : group->home == g->home ? PLAN_RULE_NEW_MEMBER : g->rule;
+
+    return planner_act(p, &(PlanAction){
+                              .kind = PLAN_KIND_SET_HOME,
+                              .rule = rule,
+                              .mechanism = apart ? MECHANISM_CONVERGE
+                                                 : mechanism_of(p->s->workloads[process->workload.i].policy),
+                              .subject = task ? world_task_key(p->world, task) : planner_process_key(process),
+                              .workload = process->workload,
+                              .group_id = group->id,
+                              .from = from,
+                              .to = due,
+                              .original = mask_original(p, process, task, from),
+                              .home_nodes = g->home_nodes,
+                              .cpu = CPU_NONE,
+                              .value = (uint32_t)hwloc_bitmap_weight(due),
+                              .limit = (uint32_t)hwloc_bitmap_weight(process->cpuset),
+                          });
+}
+
+typedef struct HomeNeed {
+    CpuMask from[FROM_MAX];
+    size_t n_from;
+    bool apart; /* one action per thread */
+} HomeNeed;
+
+static void need_add(HomeNeed *need, CpuMask from)
+{
+    for (size_t i = 0; i < need->n_from; i++)
+        if (need->from[i] == from)
+            return;
+    if (need->n_from < FROM_MAX)
+        need->from[need->n_from++] = from;
+}
+
+static void collect_needs(const Planner *p, const Process *process, const Policy *policy, const Task *tasks,
+                          size_t n, CpuMask due, HomeNeed *need)
+{
+    const PlannerTask *planned = &p->s->tasks[tasks - p->world->tasks];
+
+    for (size_t i = 0; i < n; i++) {
+        need->apart |= planned[i].apart && !tasks[i].gone;
+        if (planner_placeable(policy, process, &tasks[i]) && needs_home(process, &tasks[i], planned[i].due)) {
+            need_add(need, mask_from(process, &tasks[i], planned[i].due));
+            need->apart |= tasks[i].hands == TASK_HANDS_FOREIGN;
+        }
+    }
+    for (size_t i = 0; i < n && !need->apart; i++)
+        for (size_t k = 0; k < need->n_from; k++)
+            if (!tasks[i].gone && !planner_placeable(policy, process, &tasks[i]) &&
+                would_be_hit(&tasks[i], need->from[k], due))
+                need->apart = true;
+}
+
+static void refuse_process(Planner *p, PlanReason reason, const Process *process, uint64_t value,
+                           uint64_t limit)
+{
+    planner_refuse_process(p, mechanism_of(p->s->workloads[process->workload.i].policy), reason, process,
+                           value, limit);
+}
+
+static void home_threads(Planner *p, const Process *process, const Policy *policy, const Task *tasks,
+                         size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        CpuMask due = p->s->tasks[&tasks[i] - p->world->tasks].due;
+
+        if (!planner_placeable(policy, process, &tasks[i]) || !needs_home(process, &tasks[i], due))
+            continue;
+        if (!planner_has_budget(p)) {
+            refuse_process(p, PLAN_REASON_BUDGET, process, p->n_spent, PLAN_ACTIONS_PER_TICK);
+            return;
+        }
+        if (!emit_home(p, process, &tasks[i], mask_from(process, &tasks[i], due), due))
+            return;
+    }
+}
+
+/* Whether it is all of its group, one thread of it works, and that and all memory is in its home as it is. */
+static bool is_in_place(const Planner *p, const Process *process, const Task *tasks, size_t n, CpuMask due)
+{
+    const PlannerGroup *g = &p->s->groups[process->group.i];
+    uint64_t outside = 0;
+    size_t n_at_work = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (tasks[i].gone || tasks[i].run_permille + tasks[i].wait_permille < WORK_PERMILLE)
+            continue;
+        n_at_work++;
+        if (tasks[i].last_cpu.i < 0 || !hwloc_bitmap_isset(due, (unsigned)tasks[i].last_cpu.i))
+            return false;
+    }
+    if (n_at_work > 1 || p->world->groups[process->group.i].n_tasks != n)
+        return false;
+    for (uint32_t i = 0; process->node_bytes && i < p->world->topology->n_nodes; i++)
+        outside += hwloc_bitmap_isset(g->home_nodes, i) ? 0 : process->node_bytes[i];
+    return process->node_bytes && outside < FOLLOW_FEW_BYTES;
+}
+
+/* Returns whether the process is at home or on its way. A home of Mode=fixed waits until a process is old enough, unless
+ * somebody assigned it; one that was chosen does not, because memory is first touched early (P4), and only the choice of another one does.
+ * But a first one does when the process is there already: it may be setting itself up, for threads that the kernel spreads over
+ * all CPUs if they are let. */
+static bool home_process(Planner *p, const Process *process, CpuMask due)
+{
+    const Policy *policy = p->s->workloads[process->workload.i].policy;
+    uint64_t age = p->world->now_usec - MIN(process->first_seen_usec, p->world->now_usec);
+    const Group *group = &p->world->groups[process->group.i];
+    HomeNeed need = {0};
+    const Task *tasks;
+    size_t n;
+    bool waits;
+
+    tasks = &p->world->tasks[world_process_tasks(p->world, process, &n)];
+    collect_needs(p, process, policy, tasks, n, due, &need);
+    if (need.n_from == 0)
+        return true;
+    waits = policy_chooses_nodes(policy)
+                ? !group->home && !group->roams && is_in_place(p, process, tasks, n, due)
+                : !process->assigned;
+    if (age < policy->min_age_usec && waits) {
+        refuse_process(p, PLAN_REASON_TOO_YOUNG, process, age, policy->min_age_usec);
+        return false;
+    }
+    if (need.apart) {
+        home_threads(p, process, policy, tasks, n);
+        return true;
+    }
+    for (size_t i = 0; i < need.n_from; i++) {
+        if (!planner_has_budget(p)) {
+            refuse_process(p, PLAN_REASON_BUDGET, process, p->n_spent, PLAN_ACTIONS_PER_TICK);
+            break;
+        }
+        if (!emit_home(p, process, NULL, need.from[i], due))
+            break;
+    }
+    return true;
+}
+
+/* Why a thread of a confined group is left alone, for explain. */
+static void refuse_hands(Planner *p, const Policy *policy, const Process *process, const Task *task)
+{
+    static const PlanReason reasons[TASK_HANDS_MAX] = {
+        [TASK_HANDS_FREE] = PLAN_REASON_CLASS, /* free, but of a class never touched */
+        [TASK_HANDS_FOREIGN] = PLAN_REASON_FOREIGN_AFFINITY,
+        [TASK_HANDS_REPINNED] = PLAN_REASON_REPINNED,
+        [TASK_HANDS_PER_CPU] = PLAN_REASON_PER_CPU,
+        [TASK_HANDS_CLASS] = PLAN_REASON_CLASS,
+        [TASK_HANDS_DENIED] = PLAN_REASON_DENIED,
+        [TASK_HANDS_UNKNOWN] = PLAN_REASON_UNREADABLE,
+    };
+
+    if (!task->gone && !planner_placeable(policy, process, task))
+        planner_refuse_task(p, mechanism_of(policy), reasons[task->hands], task, 0, 0);
+}
+
+/* Groups that are confined, or would be if any of their threads could be. */
+static bool has_reasons(const Planner *p, const Process *process)
+{
+    const PlannerGroup *g = &p->s->groups[process->group.i];
+
+    return g->home || (g->blocked == PLAN_REASON_INVALID && g->n_placeable == 0 &&
+                       policy_chooses_nodes(p->s->workloads[process->workload.i].policy));
+}
+
+static void home_member(Planner *p, const Process *process, PlannerGroup *g, CpuMask due)
+{
+    if (process->yielded)
+        refuse_process(p, PLAN_REASON_REPINNED, process, 0, 0);
+    else if (p->world->partial || !process->cpuset)
+        refuse_process(p, PLAN_REASON_UNREADABLE, process, 0, 0);
+    else if (!due)
+        refuse_process(p, PLAN_REASON_NO_CPUS, process, 0, 0);
+    else if (home_process(p, process, due))
+        g->enters = p->s->processes[process - p->world->processes].at_home = true;
+}
+
+/* A group has another home as soon as one of its processes is on its way there. */
+static void keep_homes(Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_groups; i++) {
+        const Group *group = &p->world->groups[i];
+        const PlannerGroup *g = &p->s->groups[i];
+        bool other = g->home ? g->enters && g->home != group->home : g->roams && !group->roams;
+
+        if (!group->gone && (other || g->judged))
+            planner_home(p, &(PlanHome){
+                                .group_id = group->id,
+                                .home = other ? g->home : group->home,
+                                .home_nodes = other ? g->home_nodes : group->home_nodes,
+                                .wait_permille = g->wait_permille,
+                                .others_permille = g->others_permille,
+                                .guessed = !g->memory_known,
+                                .judged = !other,
+                                .reverts = g->reverts,
+                            });
+    }
+}
+
+void home_set(Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_processes; i++) {
+        const Process *process = &p->world->processes[i];
+
+        if (!process->gone && process->group.i >= 0 && p->s->groups[process->group.i].home &&
+            !p->world->workloads[process->workload.i].paused)
+            home_member(p, process, &p->s->groups[process->group.i], p->s->processes[i].due);
+    }
+    keep_homes(p);
+
+    for (size_t i = 0; i < p->world->n_tasks; i++) {
+        const Task *task = &p->world->tasks[i];
+        const Process *process = &p->world->processes[task->process.i];
+
+        if (!process->gone && !process->yielded && process->group.i >= 0 && has_reasons(p, process))
+            refuse_hands(p, p->s->workloads[process->workload.i].policy, process, task);
+    }
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Connected components, found by sorting: a list of (workload, memory, process), sorted, has all who map the same memory side by
+ * side, and neighbours are joined (union-find). Then the parts choose their groups, the largest first.
+ *
+ * The kernel finds such groups when two tasks fault on the same page; a mapping that nobody uses any more still counts here. */
+
+#include "plan/home/sharing.h"
+
+#include "plan/group.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* One mapping of one process: a word of Process.shared. */
+typedef struct Share {
+    int32_t workload;
+    int32_t process;
+    const char *word;
+    size_t len;
+} Share;
+
+/* What is known of a process while this lasts; indices of processes. */
+typedef struct Member {
+    int32_t leader; /* somebody earlier in the same part, or itself; -1: not under such a policy */
+    int32_t next;   /* the next member of its part; -1: none */
+    int32_t group;  /* of the part; only at its first member */
+} Member;
+
+typedef struct Part {
+    int32_t first; /* its member with the lowest pid */
+    uint32_t n;
+} Part;
+
+typedef struct Sharing {
+    World *world;
+    const PolicySet *policies;
+    Member *members; /* [n_processes] */
+    bool *claimed;   /* [n_groups], as many as there were */
+    Share *shares;
+    size_t n_shares, shares_capacity;
+    Part *parts;
+    size_t n_parts, parts_capacity;
+} Sharing;
+
+static void sharing_done(Sharing *s)
+{
+    free(s->members);
+    free(s->claimed);
+    free(s->shares);
+    free(s->parts);
+}
+
+static bool concerns(const Sharing *s, const Process *process)
+{
+    const Policy *policy = process->gone ? NULL : group_policy(s->world, s->policies, process->workload);
+
+    return policy && policy->group_by == POLICY_GROUP_BY_SHARED_MEMORY;
+}
+
+static int compare_shares(const void *a, const void *b)
+{
+    const Share *x = a, *y = b;
+    int r;
+
+    if (x->workload != y->workload)
+        return x->workload < y->workload ? -1 : 1;
+    if (x->len != y->len)
+        return x->len < y->len ? -1 : 1;
+    r = memcmp(x->word, y->word, x->len);
+    return r != 0 ? r : (x->process > y->process) - (x->process < y->process);
+}
+
+static bool same_memory(const Share *a, const Share *b)
+{
+    return a->workload == b->workload && a->len == b->len && memcmp(a->word, b->word, a->len) == 0;
+}
+
+/* Halves the way to the leader while it goes there. */
+static int32_t find_first(const Sharing *s, int32_t process)
+{
+    Member *members = s->members;
+
+    while (members[process].leader != process) {
+        members[process].leader = members[members[process].leader].leader;
+        process = members[process].leader;
+    }
+    return process;
+}
+
+static void join(const Sharing *s, int32_t a, int32_t b)
+{
+    a = find_first(s, a);
+    b = find_first(s, b);
+    s->members[MAX(a, b)].leader = MIN(a, b);
+}
+
+static int list_shares(Sharing *s)
+{
+    const Process *last = NULL;
+
+    for (size_t i = 0; i < s->world->n_processes; i++) {
+        const Process *process = &s->world->processes[i];
+        const char *word = process->shared;
+
+        s->members[i] = (Member){-1, -1, -1};
+        if (!concerns(s, process))
+            continue;
+        s->members[i].leader = (int32_t)i;
+        /* A thousand workers forked by one parent mostly map what the one before does, and the text is interned. */
+        if (word && last && last->shared == word && last->workload.i == process->workload.i) {
+            s->members[i].leader = (int32_t)(last - s->world->processes);
+            continue;
+        }
+        last = process;
+        while (word && *word) {
+            size_t len = strcspn(word, " ");
+
+            if (!GROW(s->shares, s->shares_capacity, s->n_shares + 1))
+                return -ENOMEM;
+            s->shares[s->n_shares++] = (Share){process->workload.i, (int32_t)i, word, len};
+            word += len + strspn(word + len, " ");
+        }
+    }
+    return 0;
+}
+
+/* The most numerous first. */
+static int compare_parts(const void *a, const void *b)
+{
+    const Part *x = a, *y = b;
+
+    if (x->n != y->n)
+        return x->n > y->n ? -1 : 1;
+    return (x->first > y->first) - (x->first < y->first);
+}
+
+static void join_sharers(Sharing *s)
+{
+    if (s->n_shares > 0)
+        qsort(s->shares, s->n_shares, sizeof(*s->shares), compare_shares);
+    for (size_t i = 1; i < s->n_shares; i++)
+        if (same_memory(&s->shares[i - 1], &s->shares[i]))
+            join(s, s->shares[i - 1].process, s->shares[i].process);
+
+    /* From the last one on, so that the members of a part are in order behind its first. */
+    for (size_t i = s->world->n_processes; i > 0; i--) {
+        Member *member = &s->members[i - 1];
+        int32_t first = member->leader < 0 ? -1 : find_first(s, (int32_t)i - 1);
+
+        if (first < 0 || first == (int32_t)i - 1)
+            continue;
+        member->next = s->members[first].next;
+        s->members[first].next = (int32_t)i - 1;
+    }
+}
+
+static int list_parts(Sharing *s)
+{
+    for (size_t i = 0; i < s->world->n_processes; i++) {
+        Part part = {.first = (int32_t)i};
+
+        if (s->members[i].leader != (int32_t)i)
+            continue;
+        for (int32_t m = part.first; m >= 0; m = s->members[m].next)
+            part.n++;
+        if (!GROW(s->parts, s->parts_capacity, s->n_parts + 1))
+            return -ENOMEM;
+        s->parts[s->n_parts++] = part;
+    }
+    if (s->n_parts > 0)
+        qsort(s->parts, s->n_parts, sizeof(*s->parts), compare_parts);
+    return 0;
+}
+
+/* The oldest group that a member is in and no larger part goes on with; GROUP_NONE: there is none. Groups ascend by age. */
+static GroupIx oldest_group(const Sharing *s, const Part *part)
+{
+    const World *world = s->world;
+    GroupIx oldest = GROUP_NONE;
+
+    for (int32_t m = part->first; m >= 0; m = s->members[m].next) {
+        const Process *process = &world->processes[m];
+        GroupIx group = process->group;
+
+        if (group.i < 0 || s->claimed[group.i] || world->groups[group.i].gone ||
+            world->groups[group.i].workload.i != process->workload.i)
+            continue;
+        if (oldest.i < 0 || group.i < oldest.i)
+            oldest = group;
+    }
+    return oldest;
+}
+
+static int choose_group(Sharing *s, const Part *part)
+{
+    const Process *first = &s->world->processes[part->first];
+    int group = oldest_group(s, part).i;
+    char key[16];
+
+    if (group >= 0) {
+        s->claimed[group] = true;
+    } else {
+        (void)snprintf(key, sizeof(key), "%d", (int)first->pid);
+        group = world_add_group(s->world, first->workload, key);
+        if (group < 0)
+            return group;
+    }
+    s->members[part->first].group = group;
+    return 0;
+}
+
+static int group_all(Sharing *s)
+{
+    int r = list_shares(s);
+
+    if (r < 0)
+        return r;
+    join_sharers(s);
+    r = list_parts(s);
+    for (size_t i = 0; r == 0 && i < s->n_parts; i++)
+        r = choose_group(s, &s->parts[i]);
+    if (r < 0)
+        return r;
+
+    for (size_t i = 0; i < s->world->n_processes; i++)
+        if (s->members[i].leader >= 0)
+            s->world->processes[i].group.i = s->members[find_first(s, (int32_t)i)].group;
+    if (s->n_parts > 0)
+        world_sum(s->world);
+    return 0;
+}
+
+static int group_sharers(World *world, const PolicySet *policies)
+{
+    CLEANUP(sharing_done)
+    Sharing s = {
+        .world = world,
+        .policies = policies,
+        .members = calloc(MAX(world->n_processes, (size_t)1), sizeof(*s.members)),
+        .claimed = calloc(MAX(world->n_groups, (size_t)1), sizeof(*s.claimed)),
+    };
+
+    if (!s.members || !s.claimed)
+        return -ENOMEM;
+    return group_all(&s);
+}
+
+int sharing_group(World *world, const PolicySet *policies)
+{
+    for (size_t i = 0; i < policies->n_policies; i++)
+        if (policies->policies[i]->group_by == POLICY_GROUP_BY_SHARED_MEMORY)
+            return group_sharers(world, policies);
+    return 0;
+}

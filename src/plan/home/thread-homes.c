@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Threads of one group on different nodes, each where its own memory is (P11, P14, P15).
+ *
+ * Only in a home of several nodes, and only for threads of which evidence W, A or B says what they use: residency says
+ * where the memory of a process is, not whose it is. A thread that uses its own memory, or shares it with few others, goes
+ * with these to one node and stays there; what many share is of no node, and who uses it stays free in the whole home.
+ *
+ * Whom to put where is a transport problem: units (threads that belong together) of known demand, nodes that take a
+ * share of it as large as their share of the CPUs, and for each unit which part of its accesses goes to which node. How much
+ * it uses does not count but in a tie: what is scanned of it differs from round to round by far more than where it lies. Solved
+ * by regret: the unit that loses most by going elsewhere than to its best node chooses first. So at the start, when
+ * all memory is on one node, those with most of it stay, and of the others the memory follows (P13).
+ *
+ * An assignment is kept as long as it fits. One made anew replaces it when it puts so much more memory next to its user
+ * as the policy's MinGainPermille= asks, and not while memory is under way: threads that have exchanged what
+ * they work on are exchanged, which is cheaper than moving the memory (task flipping, P15). */
+
+#include "plan/home/thread-homes.h"
+
+#include "plan/planner.h"
+
+#include <assert.h>
+
+/* Averages below this say nothing: a quarter of a huge page. */
+#define USE_MIN 128U
+
+/* Of what a thread uses, so much must be its own, or it must have a buddy. In the first rounds, when nobody else has been seen
+ * there yet, more than half of what four threads share looks as if each had it to itself. */
+#define PRIVATE_PERMILLE 750U
+
+/* So much is enough to keep a node, and to need no buddy: what two threads share by halves is less. All threads share something, be
+ * it the heap of an interpreter; by that, those with memory of their own would be a chain of buddies. */
+#define PRIVATE_MOSTLY_PERMILLE 500U
+
+/* Accesses are in permille of a CPU times 2^16, so that nodes are told apart also by threads that hardly run. Pages are below
+ * 2^33, and demands below 2^12. */
+#define USE_SHIFT 16U
+
+/* Regrets less than a tenth of a busy thread apart are the same. */
+#define REGRET_STEP (100ULL << USE_SHIFT)
+
+/* What a new assignment must gain at least, of all that is used. Averages move by some percent from round to round. */
+#define GAIN_PERMILLE 100U
+
+typedef struct ThreadHomes {
+    Planner *p;
+    size_t group;
+    const Policy *policy;
+    PlannerUnit *units;
+    size_t n;
+    uint64_t *use; /* [n * n_nodes], which part of its demand accesses memory there */
+    uint32_t n_nodes;
+    uint64_t capacity[PACK_NODES_MAX], load[PACK_NODES_MAX]; /* permille; capacity 0: not of the home */
+    uint64_t demand, capacity_sum, use_sum;
+} ThreadHomes;
+
+static uint32_t demand_of(const Task *task)
+{
+    return (uint32_t)task->run_ewma_permille + task->wait_ewma_permille;
+}
+
+/* Whether it is seen what it uses, and so much of that is its own, or it has a buddy. */
+static bool is_seen(const World *world, const Process *process, const Task *task, const Policy *policy,
+                    uint32_t enough)
+{
+    uint64_t sum = 0;
+
+    if (!task->use || !planner_placeable(policy, process, task) ||
+        (task->use->private_permille < enough && task->use->buddy.tid == 0))
+        return false;
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
+        sum += task->use->pages[i];
+    return sum >= USE_MIN;
+}
+
+static bool is_known(const World *world, const Process *process, const Task *task, const Policy *policy)
+{
+    return is_seen(world, process, task, policy,
+                   task->home_node.i >= 0 ? PRIVATE_MOSTLY_PERMILLE : PRIVATE_PERMILLE);
+}
+
+size_t thread_homes_n_known(const World *world, const Policy *policy, const Process *process)
+{
+    size_t n, first = world_process_tasks(world, process, &n), n_known = 0;
+
+    for (size_t i = first; i < first + n; i++)
+        n_known += is_known(world, process, &world->tasks[i], policy);
+    return n_known;
+}
+
+/* A step of FNV-1a. */
+static uint64_t mix(uint64_t digest, uint64_t value)
+{
+    return (digest ^ value) * 1099511628211U;
+}
+
+uint64_t thread_homes_digest(const World *world, const Process *process)
+{
+    size_t n, first = world_process_tasks(world, process, &n);
+    uint64_t digest = 0;
+
+    for (size_t i = first; i < first + n; i++)
+        if (!world->tasks[i].gone && world->tasks[i].home_node.i >= 0)
+            digest = mix(mix(digest, (uint64_t)world->tasks[i].tid), (uint64_t)world->tasks[i].home_node.i);
+    return digest;
+}
+
+bool thread_homes_known(const Planner *p, size_t group)
+{
+    for (size_t i = 0; i < p->world->n_tasks; i++) {
+        const Task *task = &p->world->tasks[i];
+        const Process *process = &p->world->processes[task->process.i];
+
+        if (task->use && process->group.i == (int32_t)group &&
+            is_seen(p->world, process, task, p->s->workloads[process->workload.i].policy,
+                    PRIVATE_MOSTLY_PERMILLE))
+            return true;
+    }
+    return false;
+}
+
+/* Units */
+
+/* The unit of the thread's buddy, which comes before it; UINT32_MAX: there is none, or the thread needs none. */
+static uint32_t unit_of_buddy(const ThreadHomes *h, const Task *task)
+{
+    const Planner *p = h->p;
+    const Task *buddy =
+        task->use->private_permille < PRIVATE_MOSTLY_PERMILLE ? world_task(p->world, task->use->buddy) : NULL;
+
+    return buddy && buddy < task ? p->s->tasks[buddy - p->world->tasks].unit : UINT32_MAX;
+}
+
+static int add_unit(ThreadHomes *h, uint32_t *ret)
+{
+    PlanScratch *s = h->p->s;
+
+    if (!GROW(s->units, s->units_capacity, h->n + 1) ||
+        !GROW(s->unit_use, s->unit_use_capacity, (h->n + 1) * h->n_nodes))
+        return -ENOMEM;
+    h->units = s->units;
+    h->use = s->unit_use;
+    h->units[h->n] = (PlannerUnit){.now = -1, .node = -1, .order = (uint32_t)h->n};
+    for (uint32_t i = 0; i < h->n_nodes; i++)
+        h->use[h->n * h->n_nodes + i] = 0;
+    *ret = (uint32_t)h->n++;
+    return 0;
+}
+
+static int gather_thread(ThreadHomes *h, size_t index)
+{
+    const Task *task = &h->p->world->tasks[index];
+    uint32_t unit = unit_of_buddy(h, task), demand = MAX(demand_of(task), 1U);
+    uint64_t sum = 0;
+    int r = unit == UINT32_MAX ? add_unit(h, &unit) : 0;
+
+    if (r < 0)
+        return r;
+    assert(h->units && unit < h->n);
+    h->p->s->tasks[index].unit = unit;
+    h->units[unit].demand += demand;
+    if (h->units[unit].now < 0)
+        h->units[unit].now = task->home_node.i;
+    for (uint32_t i = 0; i < h->n_nodes; i++)
+        sum += task->use->pages[i];
+    h->units[unit].pages += sum;
+    for (uint32_t i = 0; i < h->n_nodes; i++)
+        h->use[unit * h->n_nodes + i] += (task->use->pages[i] * demand << USE_SHIFT) / sum;
+    return 0;
+}
+
+static int gather(ThreadHomes *h)
+{
+    const World *world = h->p->world;
+
+    for (size_t i = 0; i < world->n_processes; i++) {
+        const Process *process = &world->processes[i];
+        size_t n, first;
+
+        if (process->group.i != (int32_t)h->group || process->gone)
+            continue;
+        first = world_process_tasks(world, process, &n);
+        for (size_t k = first; k < first + n; k++)
+            if (is_known(world, process, &world->tasks[k], h->policy) && gather_thread(h, k) < 0)
+                return -ENOMEM;
+    }
+    return 0;
+}
+
+static void measure_nodes(ThreadHomes *h)
+{
+    const Topology *topology = h->p->world->topology;
+    const PlannerGroup *g = &h->p->s->groups[h->group];
+
+    for (uint32_t i = 0; i < h->n_nodes; i++) {
+        h->capacity[i] = 0;
+        if (!hwloc_bitmap_isset(g->home_nodes, i) ||
+            hwloc_bitmap_and(h->p->s->set, topology->nodes[i].cpus, h->p->s->usable) < 0)
+            continue;
+        h->capacity[i] = (uint64_t)MAX(hwloc_bitmap_weight(h->p->s->set), 0) * 1000;
+        h->capacity_sum += h->capacity[i];
+    }
+}
+
+/* What is too large for any node is of none. Returns whether there are two units for two nodes. */
+static bool weigh_units(ThreadHomes *h)
+{
+    uint64_t largest = 0;
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < h->n_nodes; i++)
+        largest = MAX(largest, h->capacity[i]);
+    for (size_t i = 0; i < h->n; i++) {
+        PlannerUnit *unit = &h->units[i];
+        uint64_t best = 0, second = 0;
+
+        unit->free = unit->demand > largest + largest / 4;
+        for (uint32_t k = 0; k < h->n_nodes; k++) {
+            uint64_t use = h->capacity[k] > 0 ? h->use[i * h->n_nodes + k] : 0;
+
+            second = MAX(second, MIN(use, best));
+            best = MAX(best, use);
+            if (!unit->free)
+                h->use_sum += use;
+        }
+        unit->regret = best - second;
+        h->demand += unit->free ? 0 : unit->demand;
+        n += !unit->free;
+    }
+    return n > 1;
+}
+
+/* Assigning */
+
+static int compare_regret(const void *a, const void *b)
+{
+    const PlannerUnit *x = a, *y = b;
+
+    if (x->regret / REGRET_STEP != y->regret / REGRET_STEP)
+        return x->regret > y->regret ? -1 : 1;
+    if (x->pages != y->pages)
+        return x->pages > y->pages ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* The node's share of what all units want. */
+static uint64_t share_of(const ThreadHomes *h, uint32_t node)
+{
+    return h->demand * h->capacity[node] / MAX(h->capacity_sum, 1U);
+}
+
+/* Half a unit too much is as far from the share as half a unit too little. */
+static bool has_room(const ThreadHomes *h, uint32_t node, uint32_t demand)
+{
+    return h->capacity[node] > 0 && h->load[node] + demand <= share_of(h, node) + demand / 2;
+}
+
+/* Whether `a` is better than `b`: room, then most of its memory, then the emptiest; without room the last two the other way round. */
+static bool is_better(const ThreadHomes *h, const PlannerUnit *unit, uint32_t a, uint32_t b)
+{
+    const uint64_t *use = h->use + (size_t)unit->order * h->n_nodes;
+    bool room = has_room(h, a, unit->demand), room_b = has_room(h, b, unit->demand);
+    uint64_t full = h->load[a] * h->capacity[b], full_b = h->load[b] * h->capacity[a];
+
+    if (room != room_b)
+        return room;
+    if (!room && full != full_b)
+        return full < full_b;
+    return use[a] != use[b] ? use[a] > use[b] : full < full_b;
+}
+
+static int32_t best_node(const ThreadHomes *h, const PlannerUnit *unit)
+{
+    int32_t best = -1;
+
+    for (uint32_t i = 0; i < h->n_nodes; i++)
+        if (h->capacity[i] > 0 && (best < 0 || is_better(h, unit, i, (uint32_t)best)))
+            best = (int32_t)i;
+    return best;
+}
+
+static void settle(ThreadHomes *h, PlannerUnit *unit, int32_t node, bool second)
+{
+    *(second ? &unit->node_anew : &unit->node) = node;
+    if (node >= 0)
+        h->load[node] += unit->demand;
+}
+
+/* Whom to leave where they are: all on a node that without its largest unit has no more than its share, which is what assigning
+ * leaves behind; else of those with the most regret as many as that holds for. */
+static void keep(ThreadHomes *h)
+{
+    uint64_t sum[PACK_NODES_MAX] = {0};
+    uint32_t largest[PACK_NODES_MAX] = {0};
+
+    for (size_t i = 0; i < h->n; i++) {
+        PlannerUnit *unit = &h->units[i];
+        uint32_t node = (uint32_t)MAX(unit->now, 0);
+
+        unit->settled = !unit->free && unit->now >= 0 && h->capacity[node] > 0 &&
+                        sum[node] + unit->demand - MAX(largest[node], unit->demand) <= share_of(h, node);
+        if (!unit->settled)
+            continue;
+        sum[node] += unit->demand;
+        largest[node] = MAX(largest[node], unit->demand);
+    }
+}
+
+/* Where a unit that is one too many for the CPUs of its node is better off: a node with room for it, and emptier with it than its
+ * own now. -1: nowhere. */
+static int32_t better_node(const ThreadHomes *h, const PlannerUnit *unit, uint32_t node)
+{
+    int32_t best = -1;
+
+    for (uint32_t i = 0; h->load[node] > h->capacity[node] && i < h->n_nodes; i++)
+        if (has_room(h, i, unit->demand) &&
+            (h->load[i] + unit->demand) * h->capacity[node] < h->load[node] * h->capacity[i] &&
+            (best < 0 || is_better(h, unit, i, (uint32_t)best)))
+            best = (int32_t)i;
+    return best;
+}
+
+/* Nodes that are crowded while others have room: the home has grown since, or somebody has left. Who has the least regret goes
+ * first. Each move makes the loads more alike, so there is an end. */
+static void relieve(ThreadHomes *h, bool second)
+{
+    bool any = true;
+
+    while (any) {
+        any = false;
+        for (size_t i = h->n; i-- > 0;) {
+            int32_t *node = second ? &h->units[i].node_anew : &h->units[i].node;
+            int32_t to = *node >= 0 ? better_node(h, &h->units[i], (uint32_t)*node) : -1;
+
+            if (to < 0)
+                continue;
+            h->load[*node] -= h->units[i].demand;
+            h->load[to] += h->units[i].demand;
+            *node = to;
+            any = true;
+        }
+    }
+}
+
+/* What of all that is used lies next to its user. */
+static uint64_t sum_local(const ThreadHomes *h, bool second)
+{
+    uint64_t local = 0;
+
+    for (size_t i = 0; i < h->n; i++) {
+        int32_t node = second ? h->units[i].node_anew : h->units[i].node;
+
+        local += node >= 0 ? h->use[(size_t)h->units[i].order * h->n_nodes + (uint32_t)node] : 0;
+    }
+    return local;
+}
+
+/* Gives every unit a node, in the order of regret; with `anew` without regard to where they are. Returns how much of what
+ * is used lies next to its user then. A unit without room goes where least is, which is at most the node's share. */
+static uint64_t assign(ThreadHomes *h, bool anew)
+{
+    for (uint32_t i = 0; i < h->n_nodes; i++)
+        h->load[i] = 0;
+    for (size_t i = 0; i < h->n; i++)
+        h->units[i].settled = false;
+    if (!anew)
+        keep(h);
+    for (size_t i = 0; i < h->n; i++)
+        if (h->units[i].settled)
+            settle(h, &h->units[i], h->units[i].now, anew);
+    for (size_t i = 0; i < h->n; i++)
+        if (!h->units[i].settled)
+            settle(h, &h->units[i], h->units[i].free ? -1 : best_node(h, &h->units[i]), anew);
+    relieve(h, anew);
+    return sum_local(h, anew);
+}
+
+static bool may_change(const ThreadHomes *h)
+{
+    const Group *group = &h->p->world->groups[h->group];
+    uint64_t now = h->p->world->now_usec;
+
+    return !h->p->s->groups[h->group].moves &&
+           (group->apart_usec == 0 ||
+            now - MIN(group->apart_usec, now) >= MAX(h->policy->min_residency_usec, 1U));
+}
+
+static void take_anew(ThreadHomes *h)
+{
+    for (size_t i = 0; i < h->n; i++)
+        h->units[i].node = h->units[i].node_anew;
+}
+
+static void solve(ThreadHomes *h)
+{
+    uint64_t kept, gain = MAX(h->policy->min_gain_permille, GAIN_PERMILLE);
+
+    qsort(h->units, h->n, sizeof(*h->units), compare_regret);
+    kept = assign(h, false);
+    if (may_change(h) && assign(h, true) > kept + h->use_sum / 1000 * gain)
+        take_anew(h);
+}
+
+/* Units were sorted; `order` is where each was. */
+static void note_nodes(ThreadHomes *h)
+{
+    const World *world = h->p->world;
+    PlanScratch *s = h->p->s;
+    int32_t *node_of = s->unit_nodes;
+
+    for (size_t i = 0; i < h->n; i++)
+        node_of[h->units[i].order] = h->units[i].node;
+    for (size_t i = 0; i < world->n_tasks; i++)
+        if (s->tasks[i].unit != UINT32_MAX &&
+            world->processes[world->tasks[i].process.i].group.i == (int32_t)h->group)
+            s->tasks[i].home_node.i = node_of[s->tasks[i].unit];
+}
+
+static int decide_group(Planner *p, size_t index)
+{
+    ThreadHomes h = {
+        .p = p,
+        .group = index,
+        .policy = p->s->workloads[p->world->groups[index].workload.i].policy,
+        .n_nodes = p->world->topology->n_nodes,
+    };
+
+    if (gather(&h) < 0 || !GROW(p->s->unit_nodes, p->s->unit_nodes_capacity, MAX(h.n, 1U)))
+        return -ENOMEM;
+    measure_nodes(&h);
+    if (weigh_units(&h)) {
+        solve(&h);
+        note_nodes(&h);
+    }
+    return 0;
+}
+
+static bool is_apart(const Planner *p, size_t index)
+{
+    const Group *group = &p->world->groups[index];
+    const PlannerGroup *g = &p->s->groups[index];
+    const Policy *policy = group->workload.i >= 0 ? p->s->workloads[group->workload.i].policy : NULL;
+
+    return !group->gone && policy && policy_chooses_nodes(policy) && policy->mode != POLICY_MODE_INTERLEAVE &&
+           g->home_nodes && hwloc_bitmap_weight(g->home_nodes) > 1;
+}
+
+/* Paused groups, and all between slow ticks, keep what they have. */
+int thread_homes_decide(Planner *p)
+{
+    const World *world = p->world;
+    int r = 0;
+
+    if (world->topology->n_nodes > PACK_NODES_MAX)
+        return 0;
+    for (size_t i = 0; i < world->n_tasks; i++) {
+        const Process *process = &world->processes[world->tasks[i].process.i];
+
+        if (process->workload.i < 0 || !world->workloads[process->workload.i].paused)
+            p->s->tasks[i].home_node = NODE_NONE;
+    }
+    for (size_t i = 0; i < world->n_groups && r == 0; i++)
+        if (is_apart(p, i) && !world->workloads[world->groups[i].workload.i].paused)
+            r = decide_group(p, i);
+    for (size_t i = 0; i < world->n_tasks && r == 0; i++)
+        if (!world->tasks[i].gone && p->s->tasks[i].home_node.i != world->tasks[i].home_node.i)
+            planner_thread(p, &(PlanThread){
+                                  .task = world_task_key(world, &world->tasks[i]),
+                                  .home_node = p->s->tasks[i].home_node,
+                              });
+    return r;
+}
+
+/* The masks */
+
+static CpuMask node_mask(Planner *p, CpuMask due, NodeIx node)
+{
+    PlanScratch *s = p->s;
+
+    if (s->node_due_of != due) {
+        for (uint32_t i = 0; i < p->world->topology->n_nodes; i++)
+            s->node_due[i] = NULL;
+        s->node_due_of = due;
+    }
+    if (!s->node_due[node.i]) {
+        if (hwloc_bitmap_and(s->set, due, p->world->topology->nodes[node.i].cpus) < 0)
+            p->error = -ENOMEM;
+        s->node_due[node.i] = hwloc_bitmap_iszero(s->set) ? due : intern_mask(p->world->pool, s->set);
+        if (!s->node_due[node.i])
+            p->error = -ENOMEM;
+    }
+    return s->node_due[node.i];
+}
+
+void thread_homes_masks(Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_tasks; i++) {
+        const Task *task = &p->world->tasks[i];
+        PlannerTask *t = &p->s->tasks[i];
+        CpuMask due = p->s->processes[task->process.i].due;
+
+        t->due = due && t->home_node.i >= 0 ? node_mask(p, due, t->home_node) : due;
+        t->apart = t->due != due;
+        if (t->apart && p->world->processes[task->process.i].group.i >= 0)
+            p->s->groups[p->world->processes[task->process.i].group.i].apart = true;
+    }
+}

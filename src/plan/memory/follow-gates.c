@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What may keep memory from moving: policy, pressure, residency, room (P19) and rate (P20). */
+
+#include "plan/memory/follow-internal.h"
+
+bool follow_has_memory(const Topology *topology, uint32_t node)
+{
+    if (topology->nodes[node].memory_bytes > 0)
+        return true;
+    /* Descriptions of machines may leave sizes out. */
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        if (topology->nodes[i].memory_bytes > 0)
+            return false;
+    return true;
+}
+
+static bool has_usable_cpu(const World *world, uint32_t node)
+{
+    for (uint32_t i = 0; i < world->topology->cpu_limit; i++)
+        if (world->topology->cpus[i].present && world->topology->cpus[i].node.i == (int32_t)node &&
+            world->cpus[i].online && world->cpus[i].usable)
+            return true;
+    return false;
+}
+
+bool follow_takes_memory(const World *world, CpuMask home_nodes, uint32_t node)
+{
+    return follow_has_memory(world->topology, node) &&
+           (home_nodes ? (bool)hwloc_bitmap_isset(home_nodes, node) : has_usable_cpu(world, node));
+}
+
+bool follow_refuse(const Follow *f, uint8_t mechanism, PlanReason reason, uint64_t value, uint64_t limit)
+{
+    planner_refuse_process(f->p, mechanism, reason, f->process, value, limit);
+    return false;
+}
+
+uint64_t follow_age_usec(const Follow *f, uint64_t then_usec)
+{
+    return f->p->world->now_usec - MIN(then_usec, f->p->world->now_usec);
+}
+
+uint64_t follow_home_usec(const Follow *f)
+{
+    bool new = f->g->home != f->group->home || f->g->roams != f->group->roams;
+
+    return new ? f->p->world->now_usec : f->group->last_home_usec;
+}
+
+bool follow_may(const Follow *f)
+{
+    if (f->p->world->topology->rehearsal > 0)
+        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_REHEARSAL, 0, 0);
+    if (!f->policy->follow)
+        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_FOLLOW_OFF, 0, 0);
+    return true;
+}
+
+bool follow_is_time(const Follow *f)
+{
+    const World *world = f->p->world;
+    const MemoryMove *memory = &f->process->memory;
+
+    if (world->kernel_balances)
+        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_KERNEL_BALANCES, 0, 0);
+    if (world->memory_pressure_permille > f->policy->max_pressure_permille)
+        return follow_refuse(f, MECHANISM_SHORTAGE, PLAN_REASON_MEMORY_PRESSURE,
+                             world->memory_pressure_permille, f->policy->max_pressure_permille);
+    if (world->now_usec < memory->until_usec)
+        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_RESIDENCY,
+                             follow_age_usec(f, memory->over_usec),
+                             memory->until_usec - MIN(memory->over_usec, memory->until_usec));
+    return true;
+}
+
+/* P19. What may still come to a node, of which a part is spoken for already. */
+static uint64_t node_room(const Follow *f, uint32_t node, uint64_t reserve_bytes)
+{
+    const World *world = f->p->world;
+    uint64_t size = world->topology->nodes[node].memory_bytes;
+    uint64_t keep = size / 100 * f->policy->headroom_percent + reserve_bytes + f->p->s->node_incoming[node];
+    uint64_t have = world->nodes[node].free_known ? world->nodes[node].free_bytes : 0;
+
+    return have - MIN(have, keep);
+}
+
+uint64_t follow_reserve_bytes(const Follow *f)
+{
+    return f->to ? f->g->grown_bytes / (uint64_t)hwloc_bitmap_weight(f->to) : 0;
+}
+
+/* Nodes that have more than their share get nothing. */
+bool follow_has_room(const Follow *f)
+{
+    uint64_t share = stripe_is(f->rule) ? stripe_share(f) : UINT64_MAX, room = 0;
+
+    for (int i = f->to ? hwloc_bitmap_first(f->to) : -1; i >= 0; i = hwloc_bitmap_next(f->to, i))
+        if (share == UINT64_MAX || f->process->node_bytes[i] < share)
+            room += node_room(f, (uint32_t)i, follow_reserve_bytes(f));
+    return room > f->few_bytes ? true
+                               : follow_refuse(f, MECHANISM_SHORTAGE, PLAN_REASON_HEADROOM, room,
+                                               MIN(f->outside_bytes, f->few_bytes));
+}
+
+bool follow_has_rate(const Follow *f)
+{
+    const World *world = f->p->world;
+    const Plan *plan = f->p->plan;
+    bool taken = false;
+
+    if (f->policy->rate_limit_bytes == 0)
+        return true;
+    for (size_t i = 0; i < world->n_processes && !taken; i++)
+        taken = !world->processes[i].gone && world->processes[i].workload.i == f->process->workload.i &&
+                world->processes[i].memory.to &&
+                hwloc_bitmap_intersects(world->processes[i].memory.to, f->to);
+    for (size_t i = plan->n_actions; i > 0 && plan->actions[i - 1].kind == PLAN_KIND_MOVE_PAGES; i--)
+        taken |= plan->actions[i - 1].workload.i == f->process->workload.i &&
+                 hwloc_bitmap_intersects(plan->actions[i - 1].memory.to, f->to);
+    return taken ? follow_refuse(f, MECHANISM_RATE, PLAN_REASON_RATE_MEMORY, f->outside_bytes,
+                                 f->policy->rate_limit_bytes)
+                 : true;
+}

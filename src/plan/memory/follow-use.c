@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Memory to the threads that use it. What goes where was judged before, block by block (plan/memory/sorting.h); here it is asked
+ * whether it may go now, by what memory that follows its home is asked, and if so an order is given. That its home is sure
+ * is not waited for: blocks were judged by where their threads have been for some rounds, not by a guess. */
+
+#include "plan/group.h"
+#include "plan/memory/follow-internal.h"
+
+static const Process *find_process(const Planner *p, TaskKey subject)
+{
+    const Process *process = world_process(p->world, subject.pid);
+
+    if (!process || process->gone || process->yielded || process->start_ticks != subject.start_ticks ||
+        process->group.i < 0 || process->workload.i < 0 || p->world->workloads[process->workload.i].paused ||
+        process->memory.to)
+        return NULL;
+    return process;
+}
+
+/* A home may have changed since the blocks were judged. */
+static bool is_home(const Follow *f)
+{
+    return !f->group->home_nodes || hwloc_bitmap_isincluded(f->to, f->group->home_nodes);
+}
+
+static CpuMask intern(Planner *p, hwloc_const_bitmap_t nodes)
+{
+    CpuMask mask = intern_mask(p->world->pool, nodes);
+
+    if (!mask)
+        p->error = -ENOMEM;
+    return mask;
+}
+
+static void follow_one(Planner *p, const PlanUse *use)
+{
+    const Process *process = find_process(p, use->subject);
+    Follow f = {.p = p, .process = process, .rule = PLAN_RULE_FOLLOW_USE, .outside_bytes = use->bytes};
+
+    if (!process || use->n_ranges == 0)
+        return;
+    f.group = &p->world->groups[process->group.i];
+    f.g = &p->s->groups[process->group.i];
+    f.policy = group_policy(p->world, p->policies, process->workload);
+    f.from = intern(p, use->from);
+    f.to = intern(p, use->to);
+    if (!f.policy || !f.from || !f.to || !is_home(&f) || !follow_may(&f) || !follow_is_time(&f) ||
+        !follow_has_room(&f) || !follow_has_rate(&f))
+        return;
+    if (planner_has_budget(p))
+        follow_order(&f, use->stripe ? MECHANISM_STRIPE : MECHANISM_FILTER, use);
+    else
+        (void)follow_refuse(&f, MECHANISM_FILTER, PLAN_REASON_BUDGET, p->n_spent, PLAN_ACTIONS_PER_TICK);
+}
+
+void follow_uses(Planner *p, const PlanUse *uses, size_t n)
+{
+    if (!follow_gather(p))
+        return;
+    for (size_t i = 0; i < n && p->error == 0; i++)
+        follow_one(p, &uses[i]);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* When is a home sure enough for memory to follow? Memory costs a hundred times what threads cost to move, and a home may be
+ * taken back until SettleSec= is over. But waiting for that would leave a process far from its memory for ten seconds,
+ * which for many is all the time there is. So memory follows at once, except to a home that shows signs of being wrong:
+ *
+ * - it was chosen before it was known where the memory is: the choice is made again after MinResidencySec=;
+ * - its threads wait longer than they did before, and it has not been judged yet.
+ *
+ * A wrong guess then costs two moves: there, and back. MinResidencySec= lies between two of one process, and
+ * PingPongSec= behind one that returns to where its memory was before (I7).
+ *
+ * Example: 64 MiB on node 0, a home on node 1, 512 MiB free there of 1 GiB: 64 MiB are elsewhere, more than a fiftieth
+ * of 64 MiB and more than 2 MiB; 512 less a tenth of 1 GiB is room enough. The order is given with the home, and the mover looks at each
+ * block, so what has been allocated since counts as well.
+ *
+ * What it does badly: of a home of several nodes it is not known which of them a block belongs to; where memory moves at
+ * all it is spread over them. Whether it is spread although it lies on them already, stripe.c says (P17). */
+
+#include "plan/memory/follow.h"
+
+#include "plan/group.h"
+#include "plan/memory/follow-internal.h"
+
+#include <string.h>
+
+/* A home may be younger than what is known of the memory by this: two slow ticks. */
+#define EVIDENCE_USEC 2000000U
+
+static uint32_t count_memory_nodes(const Topology *topology)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        n += follow_has_memory(topology, i);
+    return n;
+}
+
+static CpuMask intern_nodes(const Planner *p, hwloc_const_bitmap_t set)
+{
+    return hwloc_bitmap_iszero(set) ? NULL : intern_mask(p->world->pool, set);
+}
+
+/* Where memory of a group is to lie; NULL: nowhere. */
+static CpuMask find_nodes(Planner *p, CpuMask home_nodes)
+{
+    hwloc_bitmap_t set = p->s->nodes;
+    CpuMask nodes;
+
+    hwloc_bitmap_zero(set);
+    for (uint32_t i = 0; i < p->world->topology->n_nodes; i++)
+        if (follow_takes_memory(p->world, home_nodes, i) && hwloc_bitmap_set(set, i) < 0)
+            p->error = -ENOMEM;
+    nodes = intern_nodes(p, set);
+    if (!nodes && !hwloc_bitmap_iszero(set))
+        p->error = -ENOMEM;
+    return nodes;
+}
+
+/* What lies where it should not: outside, or, of what is striped, more than its share on a node. */
+static void find_outside(Follow *f)
+{
+    const Topology *topology = f->p->world->topology;
+    uint64_t share = stripe_is(f->rule) ? stripe_share(f) : UINT64_MAX, all = 0;
+    hwloc_bitmap_t set = f->p->s->nodes;
+
+    hwloc_bitmap_zero(set);
+    for (uint32_t i = 0; f->process->node_bytes && i < topology->n_nodes; i++) {
+        uint64_t bytes = f->process->node_bytes[i];
+        uint64_t due = f->to && hwloc_bitmap_isset(f->to, i) ? share : 0;
+
+        all += bytes;
+        if (bytes <= due)
+            continue;
+        f->outside_bytes += bytes - due;
+        if (hwloc_bitmap_set(set, i) < 0)
+            f->p->error = -ENOMEM;
+    }
+    f->from = intern_nodes(f->p, set);
+    if (!f->from && f->outside_bytes > 0)
+        f->p->error = -ENOMEM;
+    f->few_bytes = MAX(all / FOLLOW_FEW_PART, FOLLOW_FEW_BYTES) + f->process->memory.stuck_bytes;
+}
+
+/* A reading from before the home or the last move says nothing of what is to be moved now. */
+static bool is_known(const Follow *f)
+{
+    uint64_t measured = f->process->node_bytes_usec, over = f->process->memory.over_usec;
+
+    if (measured == 0 || (over > 0 && measured <= over) || measured + EVIDENCE_USEC < follow_home_usec(f))
+        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_EVIDENCE,
+                             measured > 0 ? follow_age_usec(f, measured) : 0, EVIDENCE_USEC);
+    return true;
+}
+
+/* Whether there is enough to be worth it. Nothing at all is nothing to speak of. */
+static bool is_worth_it(const Follow *f)
+{
+    bool stripes = stripe_is(f->rule);
+
+    if (f->outside_bytes > f->few_bytes)
+        return true;
+    return f->outside_bytes > 0 ? follow_refuse(f, stripes ? MECHANISM_STRIPE : MECHANISM_BLOCKS,
+                                                stripes ? PLAN_REASON_MEMORY_EVEN : PLAN_REASON_MEMORY_NEAR,
+                                                f->outside_bytes, f->few_bytes)
+                                : false;
+}
+
+/* See above. What a home of this very plan will be like is not known yet. */
+static bool is_sure(const Follow *f)
+{
+    const Group *group = f->group;
+    uint32_t before = group->before_wait_permille, others = f->g->others_permille;
+
+    if (f->policy->mode == POLICY_MODE_FIXED || f->g->home != group->home)
+        return true;
+    if (group->guessed && follow_age_usec(f, group->last_home_usec) < f->policy->min_residency_usec)
+        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_UNSETTLED,
+                             follow_age_usec(f, group->last_home_usec), f->policy->min_residency_usec);
+    before += others - MIN(others, group->before_others_permille);
+    if (group->judge_usec > 0 && !f->g->judged && f->g->wait_permille > before + PLANNER_WORSE_PERMILLE)
+        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_UNSETTLED, f->g->wait_permille,
+                             before + PLANNER_WORSE_PERMILLE);
+    return true;
+}
+
+/* Threads that somebody else sent elsewhere use this memory, too; how much of it is not known. */
+static bool is_together(const Follow *f, CpuMask due)
+{
+    const World *world = f->p->world;
+    size_t n, first = world_process_tasks(world, f->process, &n);
+
+    for (size_t i = first; i < first + n; i++) {
+        const Task *task = &world->tasks[i];
+
+        if (task->gone || planner_placeable(f->policy, f->process, task))
+            continue;
+        if (!task->allowed || task->hands == TASK_HANDS_UNKNOWN)
+            return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_UNREADABLE, 0, 0);
+        if (!hwloc_bitmap_isincluded(task->allowed, due))
+            return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_FOREIGN_AFFINITY, 0, 0);
+    }
+    return true;
+}
+
+/* So many bytes are on their way to these nodes. */
+static void speak_for(PlanScratch *s, CpuMask nodes, uint64_t bytes)
+{
+    for (int i = hwloc_bitmap_first(nodes); i >= 0; i = hwloc_bitmap_next(nodes, i))
+        s->node_incoming[i] += bytes / (uint64_t)hwloc_bitmap_weight(nodes);
+}
+
+void follow_order(const Follow *f, uint8_t mechanism, const PlanUse *use)
+{
+    const PlanAction action = {
+        .kind = PLAN_KIND_MOVE_PAGES,
+        .rule = f->rule,
+        .mechanism = mechanism,
+        .subject = planner_process_key(f->process),
+        .workload = f->process->workload,
+        .group_id = f->group->id,
+        .cpu = CPU_NONE,
+        .memory =
+            {
+                .from = f->from,
+                .to = f->to,
+                .help = follow_help(f),
+                .bytes = f->outside_bytes,
+                .reserve_bytes = follow_reserve_bytes(f),
+                .rate_bytes = f->policy->rate_limit_bytes,
+                .headroom_percent = f->policy->headroom_percent,
+                .nice = FOLLOW_MOVER_NICE,
+                .shared = f->policy->group_by == POLICY_GROUP_BY_SHARED_MEMORY,
+                .ranges = use ? use->ranges : NULL,
+                .n_ranges = use ? use->n_ranges : 0,
+                .stripe = use ? use->stripe : stripe_is(f->rule),
+            },
+        .value = (uint32_t)MIN(f->outside_bytes >> 20, UINT32_MAX),
+        .limit = (uint32_t)MIN(f->few_bytes >> 20, UINT32_MAX),
+    };
+
+    if (planner_act(f->p, &action))
+        speak_for(f->p->s, f->to, f->outside_bytes);
+}
+
+/* `to`: where its memory is to be; `due`: the CPUs of its threads. */
+static void follow_process(Planner *p, const Process *process, CpuMask to, CpuMask due)
+{
+    Follow f = {
+        .p = p,
+        .process = process,
+        .group = &p->world->groups[process->group.i],
+        .g = &p->s->groups[process->group.i],
+        .policy = p->s->workloads[process->workload.i].policy,
+        .to = to,
+    };
+
+    if (!follow_may(&f) || !is_known(&f))
+        return;
+    if (process->use_awaited && hwloc_bitmap_weight(f.to) > 1) {
+        (void)follow_refuse(&f, MECHANISM_FILTER, PLAN_REASON_USE_AWAITED, 0, 0);
+        return;
+    }
+    f.rule = stripe_rule(&f);
+    if (f.g->roams && !stripe_is(f.rule))
+        return;
+    find_outside(&f);
+    if (!is_worth_it(&f) || !is_together(&f, due) || !follow_is_time(&f) || !is_sure(&f) ||
+        !follow_has_room(&f) || !follow_has_rate(&f))
+        return;
+    if (planner_has_budget(p))
+        follow_order(&f, stripe_is(f.rule) ? MECHANISM_STRIPE : MECHANISM_BLOCKS, NULL);
+    else
+        (void)follow_refuse(&f, MECHANISM_BLOCKS, PLAN_REASON_BUDGET, p->n_spent, PLAN_ACTIONS_PER_TICK);
+}
+
+bool follow_gather(Planner *p)
+{
+    PlanScratch *s = p->s;
+    size_t n_nodes = p->world->topology->n_nodes;
+
+    if (!GROW(s->node_incoming, s->node_incoming_capacity, n_nodes)) {
+        p->error = -ENOMEM;
+        return false;
+    }
+    memset(s->node_incoming, 0, n_nodes * sizeof(*s->node_incoming));
+    for (size_t i = 0; i < p->world->n_processes; i++) {
+        const Process *process = &p->world->processes[i];
+
+        if (process->gone)
+            continue;
+        if (process->group.i >= 0)
+            s->groups[process->group.i].grown_bytes += process->grown_bytes;
+        if (process->memory.to)
+            speak_for(s, process->memory.to, process->memory.todo_bytes);
+    }
+    return true;
+}
+
+/* Whether its group needs all nodes, so that its memory may be dealt out over them (P17), and nothing else. */
+static bool roams(const Planner *p, const Process *process)
+{
+    return !process->gone && !process->yielded && process->group.i >= 0 && process->cpuset &&
+           p->s->groups[process->group.i].roams && !p->world->workloads[process->workload.i].paused &&
+           !p->world->partial && stripe_concerns(p, process);
+}
+
+void follow_homes(Planner *p)
+{
+    CpuMask all = NULL;
+
+    if (count_memory_nodes(p->world->topology) < 2 || !follow_gather(p))
+        return;
+    for (size_t i = 0; i < p->world->n_processes; i++) {
+        const Process *process = &p->world->processes[i];
+
+        if (process->memory.to)
+            continue;
+        if (p->s->processes[i].at_home) {
+            follow_process(p, process, find_nodes(p, p->s->groups[process->group.i].home_nodes),
+                           p->s->processes[i].due);
+        } else if (roams(p, process)) {
+            all = all ? all : find_nodes(p, NULL);
+            follow_process(p, process, all, process->cpuset);
+        }
+    }
+}
+
+/* Afterwards */

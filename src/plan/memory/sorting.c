@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A thread's block goes to where the thread lives: its own node in a home of several, else the only node of its home. A
+ * thread that somebody else has sent to one node lives there.
+ *
+ * What threads of several nodes share has no right node. Where most of what is known of a process is of that kind, such
+ * blocks are striped over its home, so that no node serves all (P17); else they stay. Of two threads that share all each is the
+ * only one at a block for some rounds, by chance: as long as that may be, such a block goes with the others.
+ *
+ * Example: 48 blocks on node 0, 20 of them of a thread that lives on node 1, 20 of one on node 0, and both use 8. The 20 go to
+ * node 1 in one order; 8 of 48 is not most, and they stay. */
+
+#include "plan/memory/sorting.h"
+
+#include "plan/memory/follow-internal.h"
+
+#include <string.h>
+
+/* Blocks of threads on several nodes, of which no node has more than this share of the use, are shared. */
+#define SHARED_PERMILLE 875U
+
+/* They are striped when they are more than half of all blocks, known or not, and more than a quarter of them lie elsewhere; then
+ * also the rest, for as long as they are that. What all use is known first: threads walk through their own but now and then. */
+#define STRIPE_SHARE 2U
+#define STRIPE_WORTH 4U
+
+/* When so many blocks are known, and most are shared, so are those that one thread was seen at in fewer rounds than show that it
+ * has one for itself (BLOCKS_SURE_ROUNDS). As few as show that threads work apart. */
+#define STRIPE_KNOWN 8U
+
+int sorting_init(Sorting *sorting, uint32_t n_nodes)
+{
+    *sorting = (Sorting){
+        .home = hwloc_bitmap_alloc(),
+        .from = hwloc_bitmap_alloc(),
+        .to = hwloc_bitmap_alloc(),
+        .sums = calloc(MAX(n_nodes, 1U), sizeof(*sorting->sums)),
+        .n_nodes = n_nodes,
+    };
+    if (sorting->home && sorting->from && sorting->to && sorting->sums &&
+        blocks_init(&sorting->blocks, n_nodes) == 0)
+        return 0;
+    sorting_done(sorting);
+    return -ENOMEM;
+}
+
+void sorting_done(Sorting *sorting)
+{
+    blocks_done(&sorting->blocks);
+    free(sorting->moves);
+    free(sorting->past);
+    free(sorting->ranges);
+    free(sorting->sums);
+    hwloc_bitmap_free(sorting->home);
+    hwloc_bitmap_free(sorting->from);
+    hwloc_bitmap_free(sorting->to);
+    *sorting = (Sorting){0};
+}
+
+/*
+ * Where threads live
+ */
+
+typedef struct Place {
+    const SortingLook *look;
+    NodeIx only; /* node of the home; NODE_NONE: it has several */
+} Place;
+
+/* The node all these CPUs are on, or NODE_NONE. */
+static NodeIx node_of_cpus(const Topology *topology, CpuMask cpus)
+{
+    NodeIx node = NODE_NONE;
+
+    for (int i = cpus ? hwloc_bitmap_first(cpus) : -1; i >= 0; i = hwloc_bitmap_next(cpus, i)) {
+        const TopologyCpu *cpu = topology_cpu(topology, (CpuIx){i});
+
+        if (!cpu || (node.i >= 0 && cpu->node.i != node.i))
+            return NODE_NONE;
+        node = cpu->node;
+    }
+    return node;
+}
+
+static NodeIx node_of(void *userdata, pid_t tid)
+{
+    const Place *place = userdata;
+    const SortingLook *look = place->look;
+    const Task *task = world_task_by_tid(look->world, look->process->pid, tid);
+
+    if (!task || task->gone)
+        return NODE_NONE;
+    if (!planner_placeable(look->policy, look->process, task))
+        return node_of_cpus(look->world->topology, task->allowed);
+    return task->home_node.i >= 0 ? task->home_node : place->only;
+}
+
+static int find_home(Sorting *sorting, const SortingLook *look)
+{
+    const Topology *topology = look->world->topology;
+    CpuMask home =
+        look->process->group.i >= 0 ? look->world->groups[look->process->group.i].home_nodes : NULL;
+
+    hwloc_bitmap_zero(sorting->home);
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        if (follow_has_memory(topology, i) && (!home || hwloc_bitmap_isset(home, i)) &&
+            hwloc_bitmap_set(sorting->home, i) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+static Place place_of(const Sorting *sorting, const SortingLook *look)
+{
+    return (Place){look, hwloc_bitmap_weight(sorting->home) == 1 ? (NodeIx){hwloc_bitmap_first(sorting->home)}
+                                                                 : NODE_NONE};
+}
+
+/*
+ * Rest (I7)
+ */
+
+int sorting_compare_past(const void *va, const void *vb)
+{
+    const SortingPast *a = va, *b = vb;
+
+    if (a->block != b->block)
+        return a->block < b->block ? -1 : 1;
+    return (a->usec > b->usec) - (a->usec < b->usec);
+}
+
+static SortingPast *find_past(const Sorting *sorting, uint64_t block)
+{
+    const SortingPast key = {.block = block, .usec = UINT64_MAX};
+    size_t low = 0, high = sorting->n_past;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (sorting_compare_past(&sorting->past[middle], &key) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && sorting->past[low - 1].block == block ? &sorting->past[low - 1] : NULL;
+}
+
+/* What moved a while ago, or did not move though it was to several times. */
+static bool rests(const Sorting *sorting, const SortingLook *look, uint64_t block, NodeIx from, NodeIx to)
+{
+    const SortingPast *past = find_past(sorting, block);
+    uint64_t age = past ? look->world->now_usec - MIN(past->usec, look->world->now_usec) : 0;
+
+    if (!past)
+        return false;
+    return age < look->policy->min_residency_usec ||
+           (past->n_tries >= BLOCKS_TRIES && from.i == past->from.i) ||
+           (to.i == past->from.i && age < look->policy->ping_pong_usec);
+}
+
+/* What happened too long ago to matter. */
+static void forget(Sorting *sorting, const SortingLook *look)
+{
+    uint64_t keep = MAX(look->policy->min_residency_usec, look->policy->ping_pong_usec);
+    size_t n = 0;
+
+    for (size_t i = 0; i < sorting->n_past; i++)
+        if (look->world->now_usec - MIN(sorting->past[i].usec, look->world->now_usec) < keep)
+            sorting->past[n++] = sorting->past[i];
+    sorting->n_past = n;
+}
+
+/*
+ * What is to move
+ */
+
+static int add_move(Sorting *sorting, const SortingMove *move)
+{
+    SortingMove *last = sorting->n_moves > 0 ? &sorting->moves[sorting->n_moves - 1] : NULL;
+
+    if (last && last->range.end == move->range.start && last->to.i == move->to.i &&
+        last->from.i == move->from.i) {
+        last->range.end = move->range.end;
+        return 0;
+    }
+    if (!GROW(sorting->moves, sorting->moves_capacity, sorting->n_moves + 1))
+        return -ENOMEM;
+    sorting->moves[sorting->n_moves++] = *move;
+    return 0;
+}
+
+/* Where the first block behind an address lies. */
+static NodeIx lies_on(const Touches *touches, uint64_t address)
+{
+    size_t low = 0, high = touches->n_blocks;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (touches->blocks[middle].address < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < touches->n_blocks ? touches->blocks[low].node : NODE_NONE;
+}
+
+/* One range of a judgement, less what rests. */
+static int take_range(Sorting *sorting, const SortingLook *look, const BlocksRange *range)
+{
+    SortingMove move = {.range = {.end = range->start}, .to = range->to};
+    int r = 0;
+
+    while (r == 0 && move.range.end < range->end) {
+        uint64_t block = move.range.end / TOUCHES_BLOCK_BYTES;
+
+        move.range.start = move.range.end;
+        move.range.end = MIN((block + 1) * TOUCHES_BLOCK_BYTES, range->end);
+        move.from = lies_on(look->touches, move.range.start);
+        if (rests(sorting, look, block, move.from, move.to)) {
+            blocks_take_back(&sorting->blocks, move.range.start, move.range.end);
+            sorting->n_resting++;
+        } else {
+            r = add_move(sorting, &move);
+        }
+    }
+    return r;
+}
+
+static int take_moves(Sorting *sorting, const SortingLook *look)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < sorting->blocks.n_moves && r == 0; i++)
+        r = take_range(sorting, look, &sorting->blocks.moves[i]);
+    return r;
+}
+
+/* Whether it lives in all of a home of several nodes. */
+static bool is_free(const Place *place, pid_t tid)
+{
+    const SortingLook *look = place->look;
+    const Task *task = world_task_by_tid(look->world, look->process->pid, tid);
+
+    return task && !task->gone && planner_placeable(look->policy, look->process, task) &&
+           task->home_node.i < 0 && place->only.i < 0;
+}
+
+typedef enum Use {
+    USE_ONE,     /* threads of one node, or of one that is not known */
+    USE_PERHAPS, /* one thread that is free, which was not seen there often enough */
+    USE_SHARED,  /* threads of several nodes, or several that are free: they use it from any */
+} Use;
+
+static Use use_of(Sorting *sorting, const Place *place, const TouchBlock *block)
+{
+    uint64_t *votes = sorting->sums, all = 0, most = 0;
+
+    memset(votes, 0, sorting->n_nodes * sizeof(*votes));
+    for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++) {
+        NodeIx node = node_of((void *)place, block->owners[i].tid);
+
+        all += block->owners[i].weight;
+        if (node.i >= 0) {
+            votes[node.i] += block->owners[i].weight;
+            most = MAX(most, votes[node.i]);
+        } else if (!is_free(place, block->owners[i].tid)) {
+            return USE_ONE;
+        }
+    }
+    if (most * 1000 >= all * SHARED_PERMILLE)
+        return USE_ONE;
+    if (touches_shared(block))
+        return USE_SHARED;
+    return block->owners[1].tid == 0 && block->n_rounds < BLOCKS_SURE_ROUNDS ? USE_PERHAPS : USE_ONE;
+}
+
+/* Where the mover puts a striped block (MoverOrder.to_nodes). */
+static NodeIx stripe_node(const Sorting *sorting, uint64_t address)
+{
+    uint64_t n = address / TOUCHES_BLOCK_BYTES % (uint64_t)hwloc_bitmap_weight(sorting->home);
+    int node = hwloc_bitmap_first(sorting->home);
+
+    for (; n > 0; n--)
+        node = hwloc_bitmap_next(sorting->home, node);
+    return (NodeIx){node};
+}
+
+static bool may_stripe(const SortingLook *look, const TouchBlock *block)
+{
+    const MemoryRegion *region = regions_find(look->regions, block->address);
+
+    return region && !region->bound &&
+           (region->kind == REGION_KIND_ANON || region->kind == REGION_KIND_SHMEM);
+}
+
+typedef struct Shared {
+    size_t n_all, n_known, n_shared, n_elsewhere;
+} Shared;
+
+static void count_shared(Sorting *sorting, const SortingLook *look, Shared *ret)
+{
+    const Place place = place_of(sorting, look);
+
+    *ret = (Shared){0};
+    for (size_t i = 0; i < look->touches->n_blocks; i++) {
+        const TouchBlock *block = &look->touches->blocks[i];
+
+        ret->n_all++;
+        if (block->n_rounds < TOUCHES_ROUNDS_MIN)
+            continue;
+        ret->n_known++;
+        if (use_of(sorting, &place, block) != USE_SHARED || !may_stripe(look, block))
+            continue;
+        ret->n_shared++;
+        ret->n_elsewhere += block->node.i >= 0 && block->node.i != stripe_node(sorting, block->address).i;
+    }
+}
+
+static int add_shared(Sorting *sorting, const SortingLook *look, Use least)
+{
+    const Place place = place_of(sorting, look);
+    int r = 0;
+
+    for (size_t i = 0; i < look->touches->n_blocks && r == 0; i++) {
+        const TouchBlock *block = &look->touches->blocks[i];
+        uint64_t number = block->address / TOUCHES_BLOCK_BYTES, start = number * TOUCHES_BLOCK_BYTES;
+        NodeIx to = stripe_node(sorting, block->address);
+
+        if (block->node.i >= 0 && block->node.i != to.i && may_stripe(look, block) &&
+            use_of(sorting, &place, block) >= least && !rests(sorting, look, number, block->node, to))
+            r = add_move(sorting,
+                         &(SortingMove){{start, start + TOUCHES_BLOCK_BYTES}, block->node, NODE_NONE});
+    }
+    return r;
+}
+
+static int compare_moves(const void *va, const void *vb)
+{
+    const SortingMove *a = va, *b = vb;
+
+    return (a->range.start > b->range.start) - (a->range.start < b->range.start);
+}
+
+static int stripe(Sorting *sorting, const SortingLook *look)
+{
+    Shared shared;
+    int r;
+
+    if (hwloc_bitmap_weight(sorting->home) < 2)
+        return 0;
+    count_shared(sorting, look, &shared);
+    if (shared.n_shared * STRIPE_SHARE <= shared.n_all)
+        sorting->striping = false;
+    else if (shared.n_elsewhere * STRIPE_WORTH > shared.n_shared)
+        sorting->striping = true;
+    if (!sorting->striping)
+        return 0;
+    r = add_shared(sorting, look, shared.n_known >= STRIPE_KNOWN ? USE_PERHAPS : USE_SHARED);
+    qsort(sorting->moves, sorting->n_moves, sizeof(*sorting->moves), compare_moves);
+    return r;
+}
+
+int sorting_judge(Sorting *sorting, const SortingLook *look)
+{
+    const BlocksRules rules = {.two_stage = look->policy->two_stage, .to_nodes = sorting->home};
+    int r = find_home(sorting, look);
+    Place place = place_of(sorting, look);
+    const BlocksThreads threads = {node_of, &place};
+
+    assert(sorting->n_moves == 0);
+    forget(sorting, look);
+    if (r == 0)
+        r = blocks_judge_owners(&sorting->blocks, look->touches, look->regions, &rules, &threads);
+    if (r == 0)
+        r = take_moves(sorting, look);
+    if (r == 0)
+        r = stripe(sorting, look);
+    if (r < 0)
+        sorting->n_moves = 0;
+    sorting->n_quiet = sorting->n_moves > 0 ? 0 : sorting->n_quiet + (sorting->n_quiet < UINT32_MAX);
+    return r;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Sorting the memory of one process by who uses it (P13, P17, P18): from rounds of samples to orders.
+ *
+ * A round that was counted is judged block by block (plan/memory/blocks.h). What is to move is ordered in one order for all nodes, and
+ * what is striped in another, and only when these are over there is another judgement: a block would count as tried in
+ * vain while it waits.
+ * What moved rests for MinResidencySec=, and does not go back to where it was within PingPongSec= (I7). */
+
+#include "plan/memory/blocks.h"
+#include "plan/plan.h"
+
+/* After so many judgements in a row that moved nothing, its memory counts as sorted. */
+#define SORTING_QUIET 3U
+
+typedef struct SortingMove {
+    PlanRange range;
+    NodeIx from; /* where it lies; NODE_NONE: not known */
+    NodeIx to;   /* NODE_NONE: striped over the nodes of its home */
+} SortingMove;
+
+typedef struct SortingPast {
+    uint64_t block; /* address / TOUCHES_BLOCK_BYTES */
+    NodeIx from;
+    uint64_t usec;
+    uint32_t n_tries; /* moves from there in a row */
+} SortingPast;
+
+typedef struct Sorting {
+    Blocks blocks;
+    SortingMove *moves; /* to be ordered, ascending */
+    size_t n_moves, moves_capacity;
+    SortingPast *past; /* ascending block; the last move of each */
+    size_t n_past, past_capacity;
+    PlanRange *ranges; /* of the order that was asked for last */
+    size_t n_ranges, ranges_capacity;
+    bool ranges_striped;
+    hwloc_bitmap_t home, from, to; /* NodeIx; home: with memory */
+    uint64_t *sums;                /* [n_nodes] */
+    uint32_t n_nodes;
+    uint32_t n_quiet;
+    bool striping;      /* what is shared is to be striped */
+    uint64_t n_resting; /* blocks that were to move, and rest (I7); since the start */
+} Sorting;
+
+/* Returns 0 or -ENOMEM. */
+int sorting_init(Sorting *sorting, uint32_t n_nodes);
+void sorting_done(Sorting *sorting);
+
+/* What is looked at. The World is not changed. */
+typedef struct SortingLook {
+    World *world;
+    const Process *process; /* in it */
+    const Policy *policy;
+    const Touches *touches; /* after a round that was counted */
+    const MemoryRegions *regions;
+} SortingLook;
+
+/* Judges a round. To be called when there is nothing to be ordered any more and no order is under way. 0 or -ENOMEM, and
+ * nothing is to be moved. */
+int sorting_judge(Sorting *sorting, const SortingLook *look);
+
+/* The next order: what goes to users, or is striped, whichever is more. Returns whether there is one; it borrows from `sorting`. */
+bool sorting_next(Sorting *sorting, const Process *process, PlanUse *ret);
+
+/* What became of it: it was taken; or it was not, and nothing that was judged is to be ordered any more. 0 or -ENOMEM: then
+ * some of what moves now rests no longer than others. */
+int sorting_taken(Sorting *sorting, uint64_t now_usec);
+void sorting_refused(Sorting *sorting);
+
+/* By block, then time; for the implementation. */
+int sorting_compare_past(const void *a, const void *b);

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The cost of a packing, as pack.h says it, kept so that one group can change its set and the sum be had again quickly.
+ *
+ * Pouring: a group of several nodes is not nailed to equal parts of them, the kernel balances inside its mask. So what has no
+ * choice comes first (one node, then two, ...), and what is wider flows around it. Worked example, two nodes of 8 CPUs, A with
+ * a demand of 12 on both, B with 4 on the first: B leaves room for 4 and 8, A divides 12 as 4 and 8, and neither node is
+ * overloaded. Halves of A would have overloaded the first, and B would have been spread for nothing.
+ *
+ * All is in integers. Squares are taken of loads up to 16 times the capacity, more is cut: no sum of 64 nodes or 4096 groups
+ * then reaches 2^63. */
+
+#include "plan/pack/internal.h"
+
+#include "base/util.h"
+
+#include <string.h>
+
+#define OVERLOAD_WEIGHT 32U /* reasons in pack.h */
+#define SIBLINGS_WEIGHT (PACK_SCALE * 3 / 4)
+#define CROWD_WEIGHT    8U
+#define CUT             16U /* times the capacity */
+
+/* Costs */
+
+static uint64_t square(const PackSite *site, uint64_t load)
+{
+    uint64_t x = MIN(load, CUT * site->capacity);
+
+    return ((x * site->per_capacity >> 16) * x) >> 16;
+}
+
+static uint64_t overload_cost(const Pack *p, const PackSite *site, const PackLoad *load)
+{
+    return load->cpu > site->limit ? (load->cpu - site->limit) * OVERLOAD_WEIGHT * PACK_SCALE * p->far : 0;
+}
+
+static uint64_t siblings_cost(const Pack *p, const PackSite *site, const PackLoad *load)
+{
+    return load->cpu > site->cores ? (load->cpu - site->cores) * SIBLINGS_WEIGHT * p->far : 0;
+}
+
+static uint64_t shortage_cost(const Pack *p, const PackSite *site, const PackLoad *load)
+{
+    uint64_t kib;
+
+    if (load->memory <= site->memory_kib)
+        return 0;
+    kib = MIN(load->memory - site->memory_kib, CUT * site->memory_kib);
+    return (kib * site->per_memory >> 32) * OVERLOAD_WEIGHT * PACK_SCALE * p->far;
+}
+
+static uint64_t crowd_cost(const Pack *p, const PackSite *site, const PackLoad *load)
+{
+    if (load->heavy <= p->allowed_imbalance)
+        return 0;
+    return square(site, load->heavy - p->allowed_imbalance) * CROWD_WEIGHT * PACK_SCALE * p->far;
+}
+
+static uint64_t even_cost(const Pack *p, const PackSite *site, const PackLoad *load)
+{
+    return square(site, load->cpu) * p->far;
+}
+
+static uint64_t site_cost(const Pack *p, const PackSite *site, const PackLoad *load)
+{
+    return overload_cost(p, site, load) + siblings_cost(p, site, load) + shortage_cost(p, site, load) +
+           crowd_cost(p, site, load) + even_cost(p, site, load);
+}
+
+static uint64_t remote_cost(const Pack *p, uint32_t item, PackNodes set)
+{
+    const uint64_t *remote = &p->remote[(size_t)item * p->n_sites];
+    uint64_t sum = 0;
+
+    for (PackNodes rest = set; rest; rest &= rest - 1)
+        sum += remote[__builtin_ctzll(rest)];
+    return set ? sum / (unsigned)__builtin_popcountll(set) : 0;
+}
+
+static uint64_t split_cost(const Pack *p, const PackItem *item, PackNodes set)
+{
+    uint64_t n = (unsigned)__builtin_popcountll(set), sum = 0;
+
+    if (n < 2 || item->free_split)
+        return 0;
+    for (PackNodes a = set; a; a &= a - 1)
+        for (PackNodes b = a & (a - 1); b; b &= b - 1)
+            sum += p->excess[(size_t)__builtin_ctzll(a) * p->n_sites + (size_t)__builtin_ctzll(b)];
+    return item->weight * PACK_SCALE * sum / (n * n) + item->weight * p->far * (n - 1) / 2;
+}
+
+static uint64_t move_cost(const PackItem *item, PackNodes set)
+{
+    return item->home && set != item->home ? item->move_cost : 0;
+}
+
+uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set)
+{
+    const PackItem *it = &p->items[item];
+
+    if (!set || it->roams)
+        return 0;
+    if (!(set & (set - 1))) /* by far the most frequent */
+        return p->remote[(size_t)item * p->n_sites + (size_t)__builtin_ctzll(set)] + move_cost(it, set);
+    return remote_cost(p, item, set) + split_cost(p, it, set) + move_cost(it, set);
+}
+
+/* Loads */
+
+static void load_add(PackLoad *load, const PackItem *item, uint64_t cpu, uint64_t memory)
+{
+    load->cpu += cpu;
+    load->heavy += cpu * item->bandwidth / 1000;
+    load->memory += memory;
+}
+
+/* How an amount is divided over sites: in proportion to the room each has, and what finds none in proportion to the size. */
+typedef struct Stream {
+    uint64_t rooms, sizes, left;
+    uint64_t fill, over; /* of a room and of a size; times 2^16 */
+} Stream;
+
+static void stream_start(Stream *s, uint64_t amount)
+{
+    s->left = amount;
+    s->fill = amount < s->rooms ? (amount << 16) / s->rooms : 1U << 16;
+    s->over = amount > s->rooms && s->sizes ? ((amount - s->rooms) << 16) / s->sizes : 0;
+}
+
+/* The last site takes what rounding left. */
+static uint64_t stream_part(Stream *s, uint64_t room, uint64_t size, bool last)
+{
+    uint64_t part = last ? s->left : MIN(s->left, (room * s->fill + size * s->over) >> 16);
+
+    s->left -= part;
+    return part;
+}
+
+static uint64_t room(uint64_t size, uint64_t used)
+{
+    return size - MIN(size, used);
+}
+
+static void pour(const Pack *p, PackLoad *loads, const PackItem *item)
+{
+    Stream cpu = {0}, memory = {0};
+
+    for (PackNodes rest = item->set; rest; rest &= rest - 1) {
+        int i = __builtin_ctzll(rest);
+        const PackSite *site = &p->sites[i];
+
+        cpu.rooms += room(site->capacity, loads[i].cpu);
+        cpu.sizes += site->capacity;
+        memory.rooms += room(site->memory_kib, loads[i].memory);
+        memory.sizes += site->memory_kib;
+    }
+    stream_start(&cpu, item->demand);
+    stream_start(&memory, memory.sizes ? item->memory_kib : 0);
+    for (PackNodes rest = item->set; rest; rest &= rest - 1) {
+        int i = __builtin_ctzll(rest);
+        const PackSite *site = &p->sites[i];
+        bool last = !(rest & (rest - 1));
+        uint64_t cpu_part = stream_part(&cpu, room(site->capacity, loads[i].cpu), site->capacity, last);
+
+        load_add(&loads[i], item, cpu_part,
+                 stream_part(&memory, room(site->memory_kib, loads[i].memory), site->memory_kib, last));
+    }
+}
+
+static void pour_all(const Pack *p, PackLoad *ret)
+{
+    memcpy(ret, p->single, p->n_sites * sizeof(*ret));
+    for (uint32_t i = 0; i < p->n_wide; i++)
+        pour(p, ret, &p->items[p->wide[i]]);
+}
+
+/* Sites that no wide group touches cost what they did. */
+uint64_t pack_load_cost(Pack *p)
+{
+    PackLoad loads[PACK_NODES_MAX];
+    uint64_t cost = p->single_sum;
+    PackNodes touched = 0;
+
+    p->steps++;
+    if (p->n_wide == 0)
+        return cost;
+    pour_all(p, loads);
+    for (uint32_t i = 0; i < p->n_wide; i++) {
+        touched |= p->items[p->wide[i]].set;
+        p->steps += 3 * (unsigned)__builtin_popcountll(p->items[p->wide[i]].set) + 8;
+    }
+    for (PackNodes rest = touched; rest; rest &= rest - 1) {
+        int i = __builtin_ctzll(rest);
+
+        cost += site_cost(p, &p->sites[i], &loads[i]) - p->single_cost[i];
+        p->steps += 2;
+    }
+    return cost;
+}
+
+/* The machine as one large site: a sum of overloads is never below the overload of the sum, nor a sum of loads beyond the cores,
+ * and by Cauchy and Schwarz a sum of x^2 / c is never below (sum of x)^2 / (sum of c). All memory fits. */
+uint64_t pack_load_least(const Pack *p)
+{
+    PackLoad load = {0};
+    PackSite machine = {0};
+
+    for (uint32_t i = 0; i < p->n_items; i++)
+        if (p->items[i].allowed) {
+            load.cpu += p->items[i].demand;
+            load.heavy += p->items[i].heavy;
+        }
+    for (uint32_t i = 0; i < p->n_sites; i++) {
+        machine.capacity += p->sites[i].capacity;
+        machine.limit += p->sites[i].limit;
+        machine.cores += p->sites[i].cores;
+    }
+    load.heavy -=
+        MIN(load.heavy, p->allowed_imbalance * (p->n_sites - 1)); /* crowd_cost() takes off one more */
+    machine.per_capacity = (1ULL << 32) / MAX(machine.capacity, 1U);
+    return overload_cost(p, &machine, &load) + siblings_cost(p, &machine, &load) +
+           crowd_cost(p, &machine, &load) + even_cost(p, &machine, &load);
+}
+
+/* Booking: the same with wide groups divided by capacity, which adds up. */
+
+static PackLoad booking(const Pack *p, const PackItem *item, PackNodes set, uint32_t site)
+{
+    uint64_t capacity = 0, memory = 0;
+    PackLoad load = {0};
+
+    for (PackNodes rest = set; rest; rest &= rest - 1) {
+        capacity += p->sites[__builtin_ctzll(rest)].capacity;
+        memory += p->sites[__builtin_ctzll(rest)].memory_kib;
+    }
+    load_add(&load, item, set & (set - 1) ? item->demand * p->sites[site].capacity / capacity : item->demand,
+             memory ? item->memory_kib / (unsigned)__builtin_popcountll(set) : 0);
+    return load;
+}
+
+uint64_t pack_booking_cost(Pack *p, uint32_t item, PackNodes set)
+{
+    uint64_t cost = pack_own(p, item, set);
+
+    for (PackNodes rest = set; rest; rest &= rest - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(rest);
+        PackLoad more = booking(p, &p->items[item], set, i);
+
+        more = (PackLoad){more.cpu + p->booked[i].cpu, more.heavy + p->booked[i].heavy,
+                          more.memory + p->booked[i].memory};
+        cost += site_cost(p, &p->sites[i], &more) - site_cost(p, &p->sites[i], &p->booked[i]);
+        p->steps += 4;
+    }
+    return cost;
+}
+
+void pack_book(Pack *p, uint32_t item)
+{
+    for (PackNodes rest = p->items[item].set; rest; rest &= rest - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(rest);
+        PackLoad more = booking(p, &p->items[item], p->items[item].set, i), *load = &p->booked[i];
+
+        *load = (PackLoad){load->cpu + more.cpu, load->heavy + more.heavy, load->memory + more.memory};
+    }
+}
+
+void pack_book_all(Pack *p)
+{
+    memset(p->booked, 0, sizeof(p->booked));
+    for (uint32_t i = 0; i < p->n_items; i++)
+        pack_book(p, i);
+    p->steps += p->n_items;
+}
+
+/* Changing sets */
+
+static void wide_remove(Pack *p, uint32_t item)
+{
+    uint32_t at = 0;
+
+    while (p->wide[at] != item)
+        at++;
+    p->n_wide--;
+    memmove(&p->wide[at], &p->wide[at + 1], (p->n_wide - at) * sizeof(*p->wide));
+}
+
+static void wide_insert(Pack *p, uint32_t item)
+{
+    int size = __builtin_popcountll(p->items[item].set);
+    uint32_t at = p->n_wide;
+
+    for (; at > 0; at--) {
+        uint32_t other = p->wide[at - 1];
+        int other_size = __builtin_popcountll(p->items[other].set);
+
+        if (other_size < size || (other_size == size && other < item))
+            break;
+        p->wide[at] = other;
+    }
+    p->wide[at] = item;
+    p->n_wide++;
+}
+
+static void single_change(Pack *p, const PackItem *item, bool add)
+{
+    int i = __builtin_ctzll(item->set);
+    PackLoad *load = &p->single[i];
+    uint64_t memory = p->sites[i].memory_kib ? item->memory_kib : 0;
+
+    load->cpu = add ? load->cpu + item->demand : load->cpu - item->demand;
+    load->heavy = add ? load->heavy + item->heavy : load->heavy - item->heavy;
+    load->memory = add ? load->memory + memory : load->memory - memory;
+    p->single_sum -= p->single_cost[i];
+    p->single_cost[i] = site_cost(p, &p->sites[i], load);
+    p->single_sum += p->single_cost[i];
+}
+
+static void change(Pack *p, uint32_t item, bool add)
+{
+    const PackItem *it = &p->items[item];
+
+    if (!it->set)
+        return;
+    if (!(it->set & (it->set - 1)))
+        single_change(p, it, add);
+    else if (add)
+        wide_insert(p, item);
+    else
+        wide_remove(p, item);
+}
+
+void pack_assign(Pack *p, uint32_t item, PackNodes set)
+{
+    PackItem *it = &p->items[item];
+
+    if (it->set == set)
+        return;
+    p->steps += 3 + p->n_wide / 8;
+    p->own += pack_own(p, item, set) - pack_own(p, item, it->set);
+    change(p, item, false);
+    it->set = set;
+    change(p, item, true);
+}
+
+int pack_cost(const PackProblem *problem, const PackNodes *sets, PackCost *ret)
+{
+    PackLoad loads[PACK_NODES_MAX];
+    PackCost cost = {0};
+    Pack p;
+    int r = pack_open(problem, &p);
+
+    if (r < 0)
+        return r;
+    for (uint32_t i = 0; i < p.n_items; i++) {
+        const PackItem *item = &p.items[i];
+
+        if (item->roams)
+            continue;
+        pack_assign(&p, i, pack_nodes_in(&p, sets[item->index]));
+        cost.remote += remote_cost(&p, i, item->set);
+        cost.split += split_cost(&p, item, item->set);
+        cost.move += item->set ? move_cost(item, item->set) : 0;
+    }
+    pour_all(&p, loads);
+    for (uint32_t i = 0; i < p.n_sites; i++) {
+        cost.overload += overload_cost(&p, &p.sites[i], &loads[i]);
+        cost.siblings += siblings_cost(&p, &p.sites[i], &loads[i]);
+        cost.shortage += shortage_cost(&p, &p.sites[i], &loads[i]);
+        cost.crowd += crowd_cost(&p, &p.sites[i], &loads[i]);
+        cost.even += even_cost(&p, &p.sites[i], &loads[i]);
+    }
+    cost.total = cost.remote + cost.split + cost.move + cost.overload + cost.siblings + cost.shortage +
+                 cost.crowd + cost.even;
+    pack_close(&p);
+    *ret = cost;
+    return 0;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A packing in work: the problem in an order that does not depend on the caller's, and sets that can be changed one by
+ * one. Private to pack*.c.
+ *
+ * Nodes without CPUs are left out, the others sorted by key; groups are sorted by id. Whatever walks over nodes or groups from
+ * the first to the last and keeps the first of the best is so independent of names (I12). */
+
+#include "plan/pack/pack.h"
+
+#define PACK_SCALE 64U /* units of cost per permille and unit of distance */
+
+typedef struct PackSite {
+    uint32_t index; /* into PackProblem.nodes */
+    uint32_t key;
+    uint64_t capacity, limit; /* permille; limit: above it, it is overloaded */
+    uint64_t cores;           /* permille; above it, threads share cores */
+    uint64_t per_capacity;    /* 2^32 / capacity */
+    uint64_t memory_kib;      /* that all groups together may have here; 0: not counted */
+    uint64_t per_memory;      /* permille of CPUs that stand for a KiB too much, times 2^32 */
+} PackSite;
+
+typedef struct PackLoad {
+    uint64_t cpu, heavy, memory;
+} PackLoad;
+
+typedef struct PackItem {
+    uint32_t index; /* into PackProblem.groups */
+    uint64_t id;
+    uint64_t demand, weight; /* permille */
+    uint64_t pull;           /* of its weight, what being near its memory counts; permille */
+    uint64_t heavy;          /* of its demand, what presses on memory */
+    uint32_t bandwidth;      /* the same in permille */
+    uint64_t memory_kib;     /* that follows it */
+    uint64_t move_cost;
+    uint32_t max_nodes;
+    PackNodes home, allowed; /* bit i: sites[i] */
+    PackNodes set;           /* now; 0: not placed */
+    bool stays, roams, young, free_split;
+    bool may_split; /* several nodes can be better for it than one even if nobody else were there */
+} PackItem;
+
+typedef struct Pack {
+    const PackProblem *problem;
+    uint32_t n_sites, n_items;
+    PackSite sites[PACK_NODES_MAX];
+    uint32_t *excess; /* [n_sites * n_sites]: both ways together, above local */
+    uint64_t far, allowed_imbalance;
+    PackItem *items;
+    uint64_t *remote;                                 /* [n_items * n_sites] */
+    PackLoad single[PACK_NODES_MAX];                  /* groups of one node */
+    uint64_t single_cost[PACK_NODES_MAX], single_sum; /* what they alone cost */
+    PackLoad booked[PACK_NODES_MAX];                  /* what pack_book() put there */
+    uint32_t *wide;                                   /* items of several nodes, by size, then index */
+    uint32_t n_wide;
+    uint64_t own;   /* sum of pack_own() over all items */
+    uint64_t least; /* no packing of these items has a lower pack_load_cost() */
+    uint64_t steps; /* of work done */
+} Pack;
+
+/* The problem without any sets: only those that stay have theirs. Errors as pack_solve(). */
+int pack_open(const PackProblem *problem, Pack *ret);
+void pack_close(Pack *p);
+
+/* From the caller's numbering of nodes to ours, and back. */
+PackNodes pack_nodes_in(const Pack *p, PackNodes nodes);
+PackNodes pack_nodes_out(const Pack *p, PackNodes sites);
+
+/* Gives an item another set, 0: none. */
+void pack_assign(Pack *p, uint32_t item, PackNodes set);
+
+/* What an item pays itself on these sites: remote, split and move. */
+uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set);
+
+/* What all sites together pay; adds to p->steps what it took. */
+uint64_t pack_load_cost(Pack *p);
+
+/* The bound in p->least. */
+uint64_t pack_load_least(const Pack *p);
+
+/* Booking is a rougher account for construction, in which the next group meets what those before it took: wide groups are
+ * divided by capacity and never yield. pack_book_all() begins one with the sets as they are. */
+void pack_book_all(Pack *p);
+void pack_book(Pack *p, uint32_t item);
+
+/* What an item would pay with this set, and what it would add. */
+uint64_t pack_booking_cost(Pack *p, uint32_t item, PackNodes set);
+
+/* A search: pack/search.c */
+
+typedef struct PackSearch {
+    Pack *p;
+    uint32_t *order;  /* items that may be placed, by decreasing demand */
+    uint32_t *regret; /* the same, by decreasing regret */
+    uint32_t *shaken; /* the same, in random order */
+    uint32_t n;       /* of each */
+    uint64_t *key;    /* [n_items]: of the sort in work */
+    PackNodes *saved; /* [n_items]: before the move in work */
+    PackNodes *best;  /* [n_items]: of the starts so far */
+    uint64_t random;
+    uint64_t until; /* p->steps at which it ends */
+} PackSearch;
+
+/* Whether the set is one that the item may have. */
+bool pack_fits(const PackItem *item, PackNodes set);
+
+/* Gives a set to each of these items that has none, in this order. */
+void pack_place_all(PackSearch *s, const uint32_t *order);
+
+/* Improves the packing until nothing helps or the steps are used up; returns what it costs. */
+uint64_t pack_improve(PackSearch *s);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* From the caller's problem to a Pack: sorts nodes and groups, and works out once what the search asks for again and again,
+ * above all what each group would pay for its memory from each node. */
+
+#include "plan/pack/internal.h"
+
+#include "base/util.h"
+
+#include <string.h>
+
+#define OVERLOAD_PERCENT 108U /* half the imbalance_pct of a NUMA domain, 117 (P6) */
+#define OVERLOAD_MIN     500U /* reasons in pack.h */
+#define DISTANCE_HERE    10U
+#define WEIGHT_MIN       100U         /* permille: a group that sleeps now wants to wake beside its memory */
+#define SPREAD_PULL      250U         /* permille (pack.h) */
+#define CORES_UNKNOWN    (1ULL << 40) /* more than any load: 4096 groups of PACK_DEMAND_MAX are 2^34 */
+#define KIB              1024U
+
+static int compare_sites(const void *a, const void *b)
+{
+    uint32_t x = ((const PackSite *)a)->key, y = ((const PackSite *)b)->key;
+
+    return x < y ? -1 : x > y;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+    uint64_t x = ((const PackItem *)a)->id, y = ((const PackItem *)b)->id;
+
+    return x < y ? -1 : x > y;
+}
+
+static uint64_t excess(const PackProblem *problem, uint32_t from, uint32_t to)
+{
+    uint32_t distance = problem->distances[(size_t)from * problem->n_nodes + to];
+
+    return distance > DISTANCE_HERE ? distance - DISTANCE_HERE : 0;
+}
+
+/* Of a group that roams nothing is known to follow it anywhere. */
+static bool has_memory(const PackGroup *group)
+{
+    return group->memory_bytes && !(group->stays && !group->home);
+}
+
+static int make_sites(Pack *p)
+{
+    const PackProblem *problem = p->problem;
+
+    for (uint32_t i = 0; i < problem->n_nodes; i++)
+        if (problem->nodes[i].capacity_permille > 0)
+            p->sites[p->n_sites++] = (PackSite){.index = i, .key = problem->nodes[i].key};
+    qsort(p->sites, p->n_sites, sizeof(*p->sites), compare_sites);
+    for (uint32_t i = 0; i < p->n_sites; i++) {
+        PackSite *site = &p->sites[i];
+        const PackNode *node = &problem->nodes[site->index];
+        uint64_t bytes = node->free_bytes;
+
+        if (i > 0 && site->key == site[-1].key)
+            return -EINVAL;
+        site->capacity = MIN(node->capacity_permille, PACK_DEMAND_MAX);
+        site->limit = MAX(site->capacity * OVERLOAD_PERCENT / 100,
+                          site->capacity + MIN(OVERLOAD_MIN, site->capacity / 4));
+        site->cores = node->cores_permille ? node->cores_permille : CORES_UNKNOWN;
+        site->per_capacity = (1ULL << 32) / site->capacity;
+        for (uint32_t k = 0; k < problem->n_groups; k++)
+            if (has_memory(&problem->groups[k]))
+                bytes += problem->groups[k].memory_bytes[site->index];
+        site->memory_kib = bytes / KIB;
+        site->per_memory = site->memory_kib ? (site->capacity << 32) / site->memory_kib : 0;
+    }
+    return 0;
+}
+
+static int make_distances(Pack *p)
+{
+    const PackProblem *problem = p->problem;
+
+    p->far = 1;
+    for (uint32_t i = 0; i < problem->n_nodes; i++)
+        for (uint32_t k = 0; k < problem->n_nodes; k++)
+            p->far = MAX(p->far, excess(problem, i, k));
+    p->excess = calloc((size_t)p->n_sites * p->n_sites + 1, sizeof(*p->excess));
+    if (!p->excess)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < p->n_sites; i++)
+        for (uint32_t k = 0; k < p->n_sites; k++)
+            p->excess[(size_t)i * p->n_sites + k] =
+                (uint32_t)(excess(problem, p->sites[i].index, p->sites[k].index) +
+                           excess(problem, p->sites[k].index, p->sites[i].index));
+    return 0;
+}
+
+static void make_remote(const Pack *p, const PackItem *item, const uint64_t *bytes, uint64_t *ret)
+{
+    uint64_t total = 0;
+
+    for (uint32_t k = 0; k < p->problem->n_nodes; k++)
+        total += bytes[k] / KIB;
+    for (uint32_t i = 0; i < p->n_sites && total > 0; i++) {
+        uint64_t sum = 0;
+
+        for (uint32_t k = 0; k < p->problem->n_nodes; k++)
+            sum += bytes[k] / KIB * excess(p->problem, p->sites[i].index, k);
+        /* The mean times 1024 first, so that 2^40 KiB and a demand of PACK_DEMAND_MAX stay below 2^64. */
+        ret[i] = sum * 1024 / total * item->weight * item->pull / (1024ULL / PACK_SCALE * 1000);
+    }
+}
+
+/* The fewest nodes that hold its demand, if it had them for itself; `limit` when that many do not either. */
+static uint32_t fewest_nodes(const Pack *p, const PackItem *item, uint32_t limit)
+{
+    PackNodes rest = item->allowed;
+    uint64_t sum = 0;
+    uint32_t n = 0;
+
+    while (rest && n < limit && (n == 0 || sum < item->demand)) {
+        int largest = __builtin_ctzll(rest);
+
+        for (PackNodes r = rest; r; r &= r - 1)
+            if (p->sites[__builtin_ctzll(r)].limit > p->sites[largest].limit)
+                largest = __builtin_ctzll(r);
+        sum += p->sites[largest].limit;
+        rest &= ~(1ULL << largest);
+        n++;
+    }
+    return n;
+}
+
+/* What an interleaved group has is divided over its nodes wherever it is now. */
+static uint64_t pull_permille(const PackGroup *group, bool spreads)
+{
+    uint64_t pull = 1000 - MIN(group->memory_discount_permille, 1000U);
+
+    if (!spreads)
+        return pull;
+    return group->mode == PACK_MODE_INTERLEAVE ? 0 : pull * SPREAD_PULL / 1000;
+}
+
+static void make_item(const Pack *p, PackItem *item)
+{
+    const PackGroup *group = &p->problem->groups[item->index];
+    bool spreads = (group->mode == PACK_MODE_SPREAD || group->mode == PACK_MODE_INTERLEAVE) && !group->young;
+
+    item->demand = MIN(group->demand_permille, PACK_DEMAND_MAX);
+    item->weight = MAX(item->demand, WEIGHT_MIN);
+    item->pull = pull_permille(group, spreads);
+    item->bandwidth = spreads                         ? 1000
+                      : group->mode == PACK_MODE_AUTO ? MIN(group->bandwidth_permille, 1000U)
+                                                      : 0;
+    item->heavy = item->demand * item->bandwidth / 1000;
+    item->free_split = spreads;
+    item->home = pack_nodes_in(p, group->home);
+    item->allowed = pack_nodes_in(p, group->allowed);
+    item->young = group->young;
+    item->stays = group->stays || (group->young && item->home);
+    item->roams = item->stays && !item->home;
+    item->move_cost = item->weight * PACK_SCALE * p->far * MIN(group->min_gain_permille, 1000U) / 1000;
+    item->max_nodes = group->max_nodes ? MIN(group->max_nodes, p->n_sites) : p->n_sites;
+    if (group->young)
+        item->max_nodes = fewest_nodes(p, item, item->max_nodes);
+    item->may_split = spreads || item->heavy > p->allowed_imbalance;
+    for (PackNodes rest = item->allowed; rest; rest &= rest - 1)
+        item->may_split |=
+            item->demand > MIN(p->sites[__builtin_ctzll(rest)].limit, p->sites[__builtin_ctzll(rest)].cores);
+    for (uint32_t i = 0; has_memory(group) && i < p->problem->n_nodes; i++)
+        item->memory_kib += group->memory_bytes[i] / KIB;
+}
+
+static int make_items(Pack *p)
+{
+    p->n_items = p->problem->n_groups;
+    p->items = calloc(p->n_items + 1, sizeof(*p->items));
+    p->wide = calloc(p->n_items + 1, sizeof(*p->wide));
+    p->remote = calloc((size_t)p->n_items * p->n_sites + 1, sizeof(*p->remote));
+    if (!p->items || !p->wide || !p->remote)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < p->n_items; i++)
+        p->items[i] = (PackItem){.index = i, .id = p->problem->groups[i].id};
+    qsort(p->items, p->n_items, sizeof(*p->items), compare_items);
+    for (uint32_t i = 0; i < p->n_items; i++) {
+        PackItem *item = &p->items[i];
+        const PackGroup *group = &p->problem->groups[item->index];
+
+        if (i > 0 && item->id == item[-1].id)
+            return -EINVAL;
+        make_item(p, item);
+        if (has_memory(group) && item->pull > 0)
+            make_remote(p, item, group->memory_bytes, &p->remote[(size_t)i * p->n_sites]);
+    }
+    for (uint32_t i = 0; i < p->n_items; i++)
+        if (p->items[i].stays)
+            pack_assign(p, i, p->items[i].roams ? p->items[i].allowed : p->items[i].home);
+    return 0;
+}
+
+static int check(const PackProblem *problem)
+{
+    PackNodes all = problem->n_nodes < 64 ? (1ULL << problem->n_nodes) - 1 : ~0ULL;
+
+    if (problem->n_nodes > PACK_NODES_MAX || problem->n_groups > PACK_GROUPS_MAX)
+        return -E2BIG;
+    for (uint32_t i = 0; i < problem->n_groups; i++)
+        if ((problem->groups[i].home | problem->groups[i].allowed) & ~all)
+            return -EINVAL;
+    return 0;
+}
+
+int pack_open(const PackProblem *problem, Pack *ret)
+{
+    int r = check(problem);
+
+    *ret = (Pack){.problem = problem, .allowed_imbalance = problem->allowed_imbalance_permille};
+    if (r == 0)
+        r = make_sites(ret);
+    if (r == 0)
+        r = make_distances(ret);
+    if (r == 0)
+        r = make_items(ret);
+    if (r < 0)
+        pack_close(ret);
+    else
+        ret->least = pack_load_least(ret);
+    return r;
+}
+
+void pack_close(Pack *p)
+{
+    free(p->excess);
+    free(p->items);
+    free(p->wide);
+    free(p->remote);
+}
+
+PackNodes pack_nodes_in(const Pack *p, PackNodes nodes)
+{
+    PackNodes sites = 0;
+
+    for (uint32_t i = 0; i < p->n_sites; i++)
+        if (nodes >> p->sites[i].index & 1)
+            sites |= 1ULL << i;
+    return sites;
+}
+
+PackNodes pack_nodes_out(const Pack *p, PackNodes sites)
+{
+    PackNodes nodes = 0;
+
+    for (PackNodes rest = sites; rest; rest &= rest - 1)
+        nodes |= 1ULL << p->sites[__builtin_ctzll(rest)].index;
+    return nodes;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What the mechanisms of a plan share: its working memory, and how actions and refusals are appended. Arrays stay with
+ * the Plan and only ever grow. */
+
+#include "plan/planner.h"
+
+#include <string.h>
+
+static bool prepare_arrays(PlanScratch *s, const World *world)
+{
+    size_t n_cpus = MAX(world->topology->cpu_limit, 1U), n_nodes = MAX(world->topology->n_nodes, 1U);
+
+    if (!GROW(s->cpus, s->cpus_capacity, n_cpus) || !GROW(s->donors, s->donors_capacity, n_cpus) ||
+        !GROW(s->node_waits, s->node_waits_capacity, n_nodes) ||
+        !GROW(s->workloads, s->workloads_capacity, MAX(world->n_workloads, 1U)) ||
+        !GROW(s->groups, s->groups_capacity, MAX(world->n_groups, 1U)) ||
+        !GROW(s->processes, s->processes_capacity, MAX(world->n_processes, 1U)) ||
+        !GROW(s->tasks, s->tasks_capacity, MAX(world->n_tasks, 1U)) ||
+        /* NOLINTNEXTLINE(bugprone-sizeof-expression): elements are pointers */
+        !GROW(s->node_due, s->node_due_capacity, n_nodes))
+        return false;
+
+    memset(s->cpus, 0, n_cpus * sizeof(*s->cpus));
+    memset(s->node_waits, 0, n_nodes * sizeof(*s->node_waits));
+    memset(s->workloads, 0, world->n_workloads * sizeof(*s->workloads));
+    memset(s->groups, 0, world->n_groups * sizeof(*s->groups));
+    memset(s->processes, 0, world->n_processes * sizeof(*s->processes));
+    s->node_due_of = NULL; /* and so node_due is cleared when it is used first */
+    for (size_t i = 0; i < world->n_tasks; i++)
+        s->tasks[i] = (PlannerTask){.home_node = world->tasks[i].home_node, .unit = UINT32_MAX};
+    s->n_candidates = s->n_order = s->n_donors = 0;
+    return true;
+}
+
+static bool prepare_bitmaps(PlanScratch *s)
+{
+    hwloc_bitmap_t *const all[] = {&s->usable, &s->idle, &s->set, &s->nodes};
+
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+        if (!*all[i])
+            *all[i] = hwloc_bitmap_alloc();
+        if (!*all[i])
+            return false;
+        hwloc_bitmap_zero(*all[i]);
+    }
+    return true;
+}
+
+int planner_prepare(Planner *p)
+{
+    const Topology *topology = p->world->topology;
+    PlanScratch *s;
+
+    if (!p->plan->scratch)
+        p->plan->scratch = calloc(1, sizeof(*p->plan->scratch));
+    s = p->s = p->plan->scratch;
+    if (!s || !prepare_arrays(s, p->world) || !prepare_bitmaps(s))
+        return -ENOMEM;
+
+    for (uint32_t i = 0; i < topology->cpu_limit; i++) {
+        s->cpus[i].lease = -1;
+        s->cpus[i].cooling = p->world->cpus[i].cooldown_until_usec > p->world->now_usec;
+        if (topology->cpus[i].present && p->world->cpus[i].online && p->world->cpus[i].usable &&
+            hwloc_bitmap_set(s->usable, i) < 0)
+            return -ENOMEM;
+    }
+    for (size_t i = 0; i < p->world->n_leases; i++)
+        s->cpus[p->world->leases[i].cpu.i].lease = (int32_t)i;
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        p->n_cpu_nodes += topology->nodes[i].n_cpus > 0;
+    return 0;
+}
+
+bool planner_spends(PlanKind kind)
+{
+    return kind == PLAN_KIND_SET_HOME || kind == PLAN_KIND_LEND || kind == PLAN_KIND_MOVE_PAGES;
+}
+
+bool planner_act(Planner *p, const PlanAction *action)
+{
+    if (!GROW(p->plan->actions, p->plan->actions_capacity, p->plan->n_actions + 1)) {
+        p->error = -ENOMEM;
+        return false;
+    }
+    p->plan->actions[p->plan->n_actions++] = *action;
+    if (planner_spends(action->kind))
+        p->n_spent++;
+    return true;
+}
+
+void planner_refuse(Planner *p, const PlanRefusal *refusal)
+{
+    Plan *plan = p->plan;
+
+    plan->n_refused[refusal->reason]++;
+    if (plan->n_refusals >= PLAN_REFUSALS_MAX)
+        return;
+    if (!GROW(plan->refusals, plan->refusals_capacity, plan->n_refusals + 1)) {
+        p->error = -ENOMEM;
+        return;
+    }
+    plan->refusals[plan->n_refusals++] = *refusal;
+}
+
+void planner_pass(Planner *p, const PlanPass *pass)
+{
+    if (!GROW(p->plan->passes, p->plan->passes_capacity, p->plan->n_passes + 1)) {
+        p->error = -ENOMEM;
+        return;
+    }
+    p->plan->passes[p->plan->n_passes++] = *pass;
+}
+
+void planner_refuse_group(Planner *p, uint8_t mechanism, PlanReason reason, const Group *group,
+                          uint64_t value, uint64_t limit)
+{
+    planner_refuse(p, &(PlanRefusal){
+                          .reason = reason,
+                          .mechanism = mechanism,
+                          .workload = group->workload,
+                          .group_id = group->id,
+                          .cpu = CPU_NONE,
+                          .value = value,
+                          .limit = limit,
+                      });
+}
+
+void planner_refuse_process(Planner *p, uint8_t mechanism, PlanReason reason, const Process *process,
+                            uint64_t value, uint64_t limit)
+{
+    planner_refuse(p, &(PlanRefusal){
+                          .reason = reason,
+                          .mechanism = mechanism,
+                          .subject = planner_process_key(process),
+                          .workload = process->workload,
+                          .group_id = process->group.i >= 0 ? p->world->groups[process->group.i].id : 0,
+                          .cpu = CPU_NONE,
+                          .value = value,
+                          .limit = limit,
+                      });
+}
+
+void planner_refuse_task(Planner *p, uint8_t mechanism, PlanReason reason, const Task *task, uint64_t value,
+                         uint64_t limit)
+{
+    const Process *process = &p->world->processes[task->process.i];
+
+    planner_refuse(p, &(PlanRefusal){
+                          .reason = reason,
+                          .mechanism = mechanism,
+                          .subject = world_task_key(p->world, task),
+                          .workload = process->workload,
+                          .group_id = process->group.i >= 0 ? p->world->groups[process->group.i].id : 0,
+                          .cpu = CPU_NONE,
+                          .value = value,
+                          .limit = limit,
+                      });
+}
+
+void planner_home(Planner *p, const PlanHome *home)
+{
+    if (!GROW(p->plan->homes, p->plan->homes_capacity, p->plan->n_homes + 1)) {
+        p->error = -ENOMEM;
+        return;
+    }
+    p->plan->homes[p->plan->n_homes++] = *home;
+}
+
+void planner_thread(Planner *p, const PlanThread *thread)
+{
+    if (!GROW(p->plan->threads, p->plan->threads_capacity, p->plan->n_threads + 1)) {
+        p->error = -ENOMEM;
+        return;
+    }
+    p->plan->threads[p->plan->n_threads++] = *thread;
+}
+
+void planner_freeze(Planner *p, const PlanFreeze *freeze)
+{
+    if (!GROW(p->plan->freezes, p->plan->freezes_capacity, p->plan->n_freezes + 1)) {
+        p->error = -ENOMEM;
+        return;
+    }
+    p->plan->freezes[p->plan->n_freezes++] = *freeze;
+}
+
+bool planner_has_budget(const Planner *p)
+{
+    return p->n_spent < PLAN_ACTIONS_PER_TICK;
+}
+
+TaskKey planner_process_key(const Process *process)
+{
+    return (TaskKey){.pid = process->pid, .start_ticks = process->start_ticks};
+}
+
+int planner_order_compare(const void *a, const void *b)
+{
+    const PlannerOrder *x = a, *y = b;
+
+    if (x->key != y->key)
+        return x->key > y->key ? -1 : 1;
+    return x->tie < y->tie ? -1 : x->tie > y->tie;
+}
+
+bool planner_placeable(const Policy *policy, const Process *process, const Task *task)
+{
+    if (task->gone || process->gone || process->yielded || task->task_class == TASK_CLASS_DEADLINE)
+        return false;
+    return task->hands == TASK_HANDS_FREE ||
+           (task->hands == TASK_HANDS_FOREIGN &&
+            (task->original || (policy && policy->foreign_affinity == POLICY_FOREIGN_OVERRIDE)));
+}
+
+bool planner_can_put_back(const Task *task)
+{
+    return task->hands != TASK_HANDS_UNKNOWN && task->hands != TASK_HANDS_DENIED;
+}
+
+void planner_take_back(Planner *p, CpuIx cpu)
+{
+    p->s->cpus[cpu.i].lease = -1;
+    p->s->cpus[cpu.i].cooling = true;
+}
+
+uint32_t planner_distance(const Topology *topology, CpuMask nodes, NodeIx node)
+{
+    uint32_t nearest = 0;
+
+    for (int i = nodes ? hwloc_bitmap_first(nodes) : -1; i >= 0; i = hwloc_bitmap_next(nodes, i)) {
+        uint32_t d = topology_distance(topology, (NodeIx){i}, node);
+
+        if (nearest == 0 || d < nearest)
+            nearest = d;
+    }
+    return nearest;
+}

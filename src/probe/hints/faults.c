@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Evidence W, write hint faults: the kernel's NUMA hint faults, made from userspace. "4" written to /proc/PID/clear_refs
+ * write-protects all pages of the process; the next write to each runs into a short fault, and a software event tells which
+ * thread it was, where, and on which CPU. Without kernel.numa_balancing, and without counters of the processor.
+ *
+ *     round:  read rings --> threads --> blocks: where are they? --> count --> protect again, or not yet
+ *
+ * One sample per page and round: a huge page has one for all its 2 MB (and is not split), small pages one each, thinned out
+ * when they are too many for the rings. What is written once in a round is seen as well as what is written all the time,
+ * and of threads that share a page only the first one is. Reads are not seen at all.
+ *
+ * Protecting walks all page tables with the address space locked against faults and mappings, in one piece: no window can be
+ * given. So it is not done
+ *   - while pages are moved, or the process touches memory for the first time: both want the same lock, and protecting then takes
+ *     10 to 20 times as long, up to 350 ms. Rings go on telling: what is still protected, and first touches;
+ *   - when it would take more than 20 ms, after what a page costs, or took that three times in a row;
+ *   - before 32 times its cost has passed, faults included. */
+
+#include "base/root.h"
+#include "base/time.h"
+#include "probe/hints/pace.h"
+#include "probe/hints/places.h"
+#include "probe/hints/rings.h"
+#include "probe/hints/trial.h"
+#include "probe/hints/watch.h"
+#include "probe/memory/evidence.h"
+#include "probe/tasks/cgroup.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A process that grows by more between two rounds touches memory for the first time. */
+#define GROWTH_PAGES 512U
+#define GROWTH_SHARE 64U
+
+/* Over less time that cannot be told. */
+#define GROWTH_USEC 50000U
+
+/* Blocks looked at for the work of others, and rounds in a row that must show it. */
+#define WATCHED        16U
+#define SUSPICIOUS_MAX 2U
+
+/* So many protections in a row that take too long are no accident. */
+#define LONG_MAX_IN_A_ROW 3U
+
+typedef struct HintFaults {
+    EvidenceTarget target;
+    EvidenceMachine machine;
+    int proc_fd, cgroup_fd;
+    HintRings *rings;
+    pid_t *tids;
+    size_t tids_capacity;
+    HintPlaces places;
+    uint64_t rss_pages;
+    uint64_t sized_pages, sized_usec; /* what it was compared with last, and when */
+    uint64_t counted_usec;            /* when the last round was counted, or the first begun */
+    uint64_t rest_until_usec;
+    uint32_t n_long; /* protections in a row that took too long */
+    uint32_t n_suspicious;
+    bool growing;   /* then */
+    bool protected; /* at least once */
+} HintFaults;
+
+/*
+ * Detection
+ */
+
+static const char *const outcomes[] = {
+    [HINT_TRIAL_NO_SOFT_DIRTY] = "this kernel has no soft-dirty bits (CONFIG_MEM_SOFT_DIRTY)",
+    [HINT_TRIAL_NO_PROC] = "soft-dirty bits cannot be used",
+    [HINT_TRIAL_NO_EVENT] = "page faults cannot be sampled (CAP_PERFMON or kernel.perf_event_paranoid)",
+    [HINT_TRIAL_NO_RING] = "no memory may be locked for samples (kernel.perf_event_mlock_kb)",
+    [HINT_TRIAL_NO_SAMPLES] = "writes to protected pages are not told",
+    [HINT_TRIAL_NO_CHILD] = "it could not be tried",
+};
+
+static void detect(int root_fd, bool live, EvidenceMachine *machine)
+{
+    EvidenceAbility *ability = &machine->abilities[EVIDENCE_WRITE];
+    HintTrial trial;
+
+    if (!live) {
+        (void)snprintf(ability->why_not, sizeof(ability->why_not), "this is a picture of a machine");
+        return;
+    }
+    hint_trial(&trial);
+    if (trial.outcome == HINT_TRIAL_WORKS) {
+        ability->works = true;
+        machine->exclude_kernel = trial.exclude_kernel;
+        machine->fault_nsec = trial.fault_nsec;
+        machine->protect_nsec = trial.protect_nsec;
+        return;
+    }
+    (void)snprintf(ability->why_not, sizeof(ability->why_not), "%s%s%s", outcomes[trial.outcome],
+                   trial.error ? ": " : "", trial.error ? strerror(trial.error) : "");
+}
+
+/*
+ * Beginning
+ */
+
+static void end(void *context)
+{
+    HintFaults *faults = context;
+
+    (void)hint_rings_free(faults->rings);
+    close_p(&faults->proc_fd);
+    close_p(&faults->cgroup_fd);
+    free(faults->tids);
+    free(faults);
+}
+
+/* The directory of its control group, unless that is the root or cannot be had: then the rings of CPUs, if it comes to them,
+ * see the whole machine. */
+static int open_cgroup(const HintFaults *faults)
+{
+    CLEANUP_FREE char *text = malloc(CGROUP_TEXT_SIZE), *path = NULL;
+    CgroupPaths paths;
+
+    if (!text || root_read(faults->proc_fd, "cgroup", text, CGROUP_TEXT_SIZE) < 0 ||
+        cgroup_parse(text, &paths) < 0 || strcmp(paths.main, "/") == 0 ||
+        asprintf(&path, "sys/fs/cgroup%s", paths.main) < 0)
+        return -1;
+    return openat(faults->target.root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int get_ready(HintFaults *faults)
+{
+    HintRingsOptions options = {
+        .n_cpus = faults->target.topology->cpu_limit,
+        .exclude_kernel = faults->machine.exclude_kernel,
+    };
+    int r;
+
+    faults->proc_fd = evidence_open_process(&faults->target);
+    if (faults->proc_fd < 0)
+        return faults->proc_fd == -ESRCH ? EVIDENCE_E_GONE : faults->proc_fd;
+    if (!faults->target.insist && !faults->target.marked) {
+        r = hint_watch_before(faults->proc_fd);
+        if (r != 0)
+            return r < 0 ? r : EVIDENCE_E_TRACKED;
+    }
+    faults->cgroup_fd = options.cgroup_fd = open_cgroup(faults);
+    return hint_rings_new(&options, &faults->rings);
+}
+
+static int begin(const EvidenceTarget *target, const EvidenceMachine *machine, void **ret_context)
+{
+    HintFaults *faults = calloc(1, sizeof(*faults));
+    int r;
+
+    if (!faults)
+        return -ENOMEM;
+    faults->target = *target;
+    faults->machine = *machine;
+    faults->proc_fd = faults->cgroup_fd = -1;
+    r = get_ready(faults);
+    if (r != 0) {
+        end(faults);
+        return r;
+    }
+    *ret_context = faults;
+    return 0;
+}
+
+/*
+ * Counting
+ */
+
+typedef struct Taking {
+    const HintFaults *faults;
+    Touches *touches;
+} Taking;
+
+static int take(void *userdata, const FaultSample *sample)
+{
+    const Taking *taking = userdata;
+    const TopologyCpu *cpu = NULL;
+    Touch touch = {.address = sample->address, .tid = sample->tid, .cpu_node = NODE_NONE};
+
+    /* Before pages are protected the only faults are first touches: they say who has set memory up, which may be anybody. */
+    if (sample->pid != taking->faults->target.pid || !taking->faults->protected)
+        return 0;
+    if (sample->cpu <= INT32_MAX)
+        cpu = topology_cpu(taking->faults->target.topology, (CpuIx){(int32_t)sample->cpu});
+    if (cpu)
+        touch.cpu_node = cpu->node;
+    return touches_add(taking->touches, &touch);
+}
+
+/* Whether somebody else protects pages, too. Only blocks that were written in earlier rounds say something: a page that was
+ * read first after it was protected never has the bit. */
+static int watch(HintFaults *faults, const Touches *touches)
+{
+    uint64_t written[WATCHED];
+    size_t n = 0;
+    int r;
+
+    if (faults->target.insist || !faults->protected)
+        return 0;
+    for (size_t i = 0; i < touches->n_blocks && n < WATCHED; i++)
+        if (touches->blocks[i].last_round == touches->n_rounds && touches->blocks[i].n_rounds > 1)
+            written[n++] = touches->blocks[i].address;
+    r = hint_watch_meanwhile(faults->proc_fd, written, n);
+    if (r < 0)
+        return r == -ENOENT || r == -ESRCH ? EVIDENCE_E_GONE : r;
+    faults->n_suspicious = r == 1 ? faults->n_suspicious + 1 : 0;
+    return faults->n_suspicious >= SUSPICIOUS_MAX ? EVIDENCE_E_TRACKED : 0;
+}
+
+/* Everything up to protecting again. */
+static int count(HintFaults *faults, const EvidenceNow *now, EvidenceFinds *finds, EvidenceRound *round)
+{
+    Touches *touches = &finds->touches;
+    Taking taking = {faults, touches};
+    HintRingsCount counted;
+    uint64_t faults_made;
+    size_t n_tids;
+    int r;
+
+    if (faults->counted_usec == 0)
+        faults->counted_usec = now->now_usec;
+    r = hint_rings_read(faults->rings, take, &taking, &counted);
+
+    if (r < 0)
+        return r;
+    round->n_samples = counted.n_samples;
+    round->n_lost = counted.n_lost;
+    round->sample_period = counted.period;
+    faults_made = (counted.n_samples + counted.n_lost) * counted.period;
+    round->target_usec = faults_made * faults->machine.fault_nsec / NSEC_PER_USEC;
+
+    r = evidence_follow_threads(faults->proc_fd, faults->target.pid, touches, &faults->tids,
+                                &faults->tids_capacity, &n_tids);
+    if (r != 0)
+        return r;
+    r = hint_rings_follow(faults->rings, faults->tids, n_tids);
+    if (r < 0 && hint_rings_n(faults->rings) == 0)
+        return r;
+    r = touches_gather(touches);
+    if (r == 0 && touches->n_samples > 0)
+        r = hint_places_find(&faults->places, faults->proc_fd, &faults->target, now->now_usec, finds);
+    if (r != 0)
+        return r;
+    round->counted = touches_fold(touches, now->now_usec - MIN(faults->counted_usec, now->now_usec));
+    if (!round->counted)
+        return 0;
+    faults->counted_usec = now->now_usec;
+    return watch(faults, touches);
+}
+
+/*
+ * Protecting
+ */
+
+/* Of its memory, what is in small pages; all of it when that cannot be read. */
+static uint64_t small_pages(const HintFaults *faults)
+{
+    static const char *const huge[] = {"\nAnonHugePages:", "\nShmemPmdMapped:", "\nFilePmdMapped:"};
+    CLEANUP_FREE char *text = malloc(8192);
+    uint64_t pages = faults->rss_pages, page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+    if (!text || root_read(faults->proc_fd, "smaps_rollup", text, 8192) < 0)
+        return pages;
+    for (size_t i = 0; i < ARRAY_SIZE(huge); i++) {
+        const char *line = strstr(text, huge[i]);
+        uint64_t kib = line ? strtoull(line + strlen(huge[i]), NULL, 10) : 0;
+
+        pages -= MIN(pages, MIN(kib, UINT64_MAX >> 10) * 1024 / page);
+    }
+    return pages;
+}
+
+/* One that takes long may be an accident: whoever does it may have to wait for a CPU. */
+static bool too_long(const HintFaults *faults)
+{
+    if (faults->protected)
+        return faults->n_long >= LONG_MAX_IN_A_ROW;
+    return small_pages(faults) * faults->machine.protect_nsec / NSEC_PER_USEC > faults->machine.stall_usec;
+}
+
+static void look_at_growth(HintFaults *faults, uint64_t now_usec)
+{
+    uint64_t growth = faults->rss_pages - MIN(faults->sized_pages, faults->rss_pages);
+
+    if (now_usec < faults->sized_usec + GROWTH_USEC)
+        return;
+    faults->growing =
+        faults->sized_usec == 0 || growth > MAX(GROWTH_PAGES, faults->sized_pages / GROWTH_SHARE);
+    faults->sized_pages = faults->rss_pages;
+    faults->sized_usec = now_usec;
+}
+
+static EvidenceHeld held(const HintFaults *faults, const EvidenceNow *now)
+{
+    if (now->moving)
+        return EVIDENCE_HELD_MOVING;
+    if (faults->growing)
+        return EVIDENCE_HELD_GROWING;
+    return now->now_usec < faults->rest_until_usec ? EVIDENCE_HELD_EARLY : EVIDENCE_HELD_NOT;
+}
+
+static int protect(HintFaults *faults, EvidenceRound *round)
+{
+    CLEANUP_CLOSE int fd = -1;
+    uint64_t begin;
+
+    if (too_long(faults))
+        return EVIDENCE_E_TOO_LARGE;
+    fd = openat(faults->proc_fd, "clear_refs", O_WRONLY | O_CLOEXEC);
+    begin = time_now_usec();
+    if (fd < 0 || write(fd, "4", 1) < 0)
+        return errno == ENOENT || errno == ESRCH ? EVIDENCE_E_GONE : -errno;
+    round->protect_usec = MAX(time_now_usec() - begin, 1U);
+    faults->n_long = round->protect_usec > faults->machine.stall_usec ? faults->n_long + 1 : 0;
+    faults->protected = true;
+    return 0;
+}
+
+static int round_(void *context, const EvidenceNow *now, EvidenceFinds *finds, EvidenceRound *ret)
+{
+    HintFaults *faults = context;
+    int r = evidence_look(&faults->target, faults->proc_fd, &faults->rss_pages);
+
+    if (r == 0)
+        r = count(faults, now, finds, ret);
+    if (r != 0)
+        return r;
+    look_at_growth(faults, now->now_usec);
+    ret->held = held(faults, now);
+    if (ret->held == EVIDENCE_HELD_NOT) {
+        r = protect(faults, ret);
+        if (r != 0)
+            return r;
+    }
+    ret->target_usec += ret->protect_usec;
+    faults->rest_until_usec = MAX(faults->rest_until_usec,
+                                  now->now_usec + hint_pace_rest_usec(ret->target_usec, now->cpu_permille));
+    ret->rest_until_usec = faults->rest_until_usec;
+    return 0;
+}
+
+const EvidenceOps evidence_write = {EVIDENCE_WRITE, detect, begin, round_, end};

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* One lock for everything but the rounds. An entry that is RUNNING belongs to the thread that makes its round, else to the
+ * owner of the lock:
+ *
+ *     IDLE -- due --> RUNNING -- round made --> IDLE
+ *       |                |`---- failed or gone --> OVER
+ *       `--- dropped ----+------------------------> the entry goes
+ *
+ * A dropped entry is freed by whoever finds it not running: the session by a thread of the crew, because closing rings takes
+ * its time. */
+
+#include "probe/memory/evidence-crew.h"
+
+#include "base/time.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+
+/* Processes that were looked at once and are remembered for that: older ones are forgotten first. */
+#define MARKS_MAX 1024U
+
+/* Between two rounds while they are held back, at most: whether it has stopped to grow is seen by two of them. While memory moves nothing
+ * can be done with what they say, and when that is over there is one at once. Choices of ours. */
+#define HELD_USEC        50000U
+#define HELD_MOVING_USEC 300000U
+
+/* At the end, a round under way gets that long. */
+#define END_USEC 500000U
+
+typedef enum EntryState {
+    ENTRY_IDLE,
+    ENTRY_RUNNING,
+    ENTRY_OVER,
+} EntryState;
+
+typedef struct Entry {
+    EvidenceTarget target;
+    EvidenceKind kind;
+    uid_t uid;
+    EvidenceNow now;
+    EvidenceReport report;
+    EvidenceSession *session;
+    uint64_t made_usec; /* when the last round began */
+    uint64_t due_usec;
+    EntryState state;
+    bool moved; /* its pages were, until after the last round */
+    bool dropped;
+} Entry;
+
+struct EvidenceCrew {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    EvidenceMachine machine;
+    int root_fd, news_fd;
+    Topology *topology;
+    Entry *entries[EVIDENCE_CREW_MAX]; /* in no order */
+    size_t n_entries;
+    pthread_t threads[EVIDENCE_CREW_THREADS];
+    size_t n_threads, n_running;
+    pid_t marks[MARKS_MAX];
+    size_t n_marks;
+    uint64_t cost_usec;
+    bool ending;
+};
+
+/* Whether as many rounds are under way for this user as may be. */
+static bool is_user_busy(const EvidenceCrew *crew, uid_t uid)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < crew->n_entries; i++)
+        n += crew->entries[i]->state == ENTRY_RUNNING && crew->entries[i]->uid == uid;
+    return n >= EVIDENCE_CREW_USER_MAX;
+}
+
+/* The entry whose turn it is: dropped ones first, then the one longest due, in a tie the lowest pid. *ret_wait_usec: until
+ * when there is nothing to do. */
+static Entry *find_due(const EvidenceCrew *crew, uint64_t now_usec, uint64_t *ret_until_usec)
+{
+    uint64_t until = UINT64_MAX;
+    Entry *best = NULL;
+
+    for (size_t i = 0; i < crew->n_entries; i++) {
+        Entry *entry = crew->entries[i];
+
+        if (entry->state == ENTRY_RUNNING)
+            continue;
+        if (entry->dropped)
+            return entry;
+        if (entry->state == ENTRY_OVER || is_user_busy(crew, entry->uid))
+            continue;
+        until = MIN(until, entry->due_usec);
+        if (entry->due_usec <= now_usec &&
+            (!best || entry->due_usec < best->due_usec ||
+             (entry->due_usec == best->due_usec && entry->target.pid < best->target.pid)))
+            best = entry;
+    }
+    *ret_until_usec = until;
+    return best;
+}
+
+/* Without the lock. */
+static int make_round(const EvidenceCrew *crew, Entry *entry, const EvidenceNow *now, EvidenceRound *round)
+{
+    if (!entry->session) {
+        int r = evidence_begin(&crew->machine, entry->kind, &entry->target, &entry->session);
+
+        if (r != 0)
+            return r;
+    }
+    return evidence_round(entry->session, now, round);
+}
+
+/* The period may have become another one since the last round. One that was held back had no samples made, so to wait for
+ * long would be in vain. */
+static void set_due(Entry *entry)
+{
+    const EvidenceRound *last = &entry->report.last;
+    uint64_t period = entry->now.period_usec;
+
+    if (entry->report.n_rounds == 0)
+        return;
+    if (last->held != EVIDENCE_HELD_NOT)
+        period = MIN(period, HELD_USEC);
+    if (entry->now.moving)
+        period = MAX(period, HELD_MOVING_USEC);
+    if (entry->moved)
+        period = 0;
+    entry->due_usec = MAX(entry->made_usec + period, last->rest_until_usec);
+}
+
+static void take_in(EvidenceCrew *crew, Entry *entry, const EvidenceRound *round, uint64_t made_usec)
+{
+    EvidenceReport *report = &entry->report;
+
+    report->last = *round;
+    report->n_rounds++;
+    report->n_protected += round->protect_usec > 0;
+    report->n_samples += round->n_samples;
+    report->n_lost += round->n_lost;
+    report->cost_usec += round->cost_usec;
+    report->target_usec += round->target_usec;
+    report->protect_max_usec = MAX(report->protect_max_usec, round->protect_usec);
+    crew->cost_usec += round->cost_usec;
+    entry->made_usec = made_usec;
+    set_due(entry);
+}
+
+static void remove_entry(EvidenceCrew *crew, const Entry *entry)
+{
+    for (size_t i = 0; i < crew->n_entries; i++)
+        if (crew->entries[i] == entry) {
+            crew->entries[i] = crew->entries[--crew->n_entries];
+            return;
+        }
+}
+
+/* With the lock, which is let go meanwhile. */
+static void work_on(EvidenceCrew *crew, Entry *entry)
+{
+    EvidenceSession *ended = NULL;
+    EvidenceRound round = {0};
+    EvidenceNow now = entry->now;
+    int r;
+
+    if (entry->dropped) {
+        remove_entry(crew, entry);
+        (void)pthread_mutex_unlock(&crew->lock);
+        (void)evidence_end(entry->session);
+        free(entry);
+        (void)pthread_mutex_lock(&crew->lock);
+        return;
+    }
+    entry->state = ENTRY_RUNNING;
+    entry->moved = false;
+    crew->n_running++;
+    (void)pthread_mutex_unlock(&crew->lock);
+    now.now_usec = time_now_usec();
+    r = make_round(crew, entry, &now, &round);
+    if (r != 0)
+        ended = TAKE_PTR(entry->session);
+    (void)evidence_end(ended);
+    (void)pthread_mutex_lock(&crew->lock);
+    crew->n_running--;
+    /* Another of its user may have its turn. */
+    (void)pthread_cond_broadcast(&crew->changed);
+    entry->report.outcome = r;
+    entry->state = r == 0 ? ENTRY_IDLE : ENTRY_OVER;
+    if (r == 0)
+        take_in(crew, entry, &round, now.now_usec);
+    if (r != 0 || round.counted)
+        (void)eventfd_write(crew->news_fd, 1);
+}
+
+static void await(EvidenceCrew *crew, uint64_t until_usec)
+{
+    const struct timespec until = {
+        .tv_sec = (time_t)(until_usec / USEC_PER_SEC),
+        .tv_nsec = (long)(until_usec % USEC_PER_SEC * NSEC_PER_USEC),
+    };
+
+    if (until_usec == UINT64_MAX)
+        (void)pthread_cond_wait(&crew->changed, &crew->lock);
+    else
+        (void)pthread_cond_timedwait(&crew->changed, &crew->lock, &until);
+}
+
+static void *run(void *userdata)
+{
+    EvidenceCrew *crew = userdata;
+
+    (void)pthread_mutex_lock(&crew->lock);
+    while (!crew->ending) {
+        uint64_t until;
+        Entry *entry = find_due(crew, time_now_usec(), &until);
+
+        if (entry)
+            work_on(crew, entry);
+        else
+            await(crew, until);
+    }
+    (void)pthread_mutex_unlock(&crew->lock);
+    return NULL;
+}
+
+int evidence_crew_new(const EvidenceMachine *machine, int root_fd, Topology *topology, EvidenceCrew **ret)
+{
+    EvidenceCrew *crew = calloc(1, sizeof(*crew));
+    pthread_condattr_t attributes;
+
+    if (!crew)
+        return -ENOMEM;
+    crew->root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0);
+    crew->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (crew->root_fd < 0 || crew->news_fd < 0) {
+        int r = -errno;
+
+        close_p(&crew->root_fd);
+        close_p(&crew->news_fd);
+        free(crew);
+        return r;
+    }
+    crew->machine = *machine;
+    crew->topology = topology_ref(topology);
+    /* None of these allocates or fails with glibc. */
+    (void)pthread_mutex_init(&crew->lock, NULL);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&crew->changed, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+    *ret = crew;
+    return 0;
+}
+
+/* Returns whether all threads have ended. Rounds that are under way are waited for, but one that hangs not for ever. */
+static bool end_threads(EvidenceCrew *crew)
+{
+    uint64_t until = time_now_usec() + END_USEC;
+    bool all;
+
+    (void)pthread_mutex_lock(&crew->lock);
+    crew->ending = true;
+    (void)pthread_cond_broadcast(&crew->changed);
+    while (crew->n_running > 0 && time_now_usec() < until)
+        await(crew, until);
+    all = crew->n_running == 0;
+    (void)pthread_mutex_unlock(&crew->lock);
+    for (size_t i = 0; i < crew->n_threads; i++)
+        if (all)
+            (void)pthread_join(crew->threads[i], NULL);
+        else
+            (void)pthread_detach(crew->threads[i]);
+    return all;
+}
+
+EvidenceCrew *evidence_crew_free(EvidenceCrew *crew)
+{
+    if (crew && end_threads(crew)) {
+        for (size_t i = 0; i < crew->n_entries; i++) {
+            (void)evidence_end(crew->entries[i]->session);
+            free(crew->entries[i]);
+        }
+        (void)pthread_cond_destroy(&crew->changed);
+        (void)pthread_mutex_destroy(&crew->lock);
+        (void)topology_unref(crew->topology);
+        (void)close(crew->root_fd);
+        (void)close(crew->news_fd);
+        free(crew);
+    }
+    return NULL;
+}
+
+/* Signals are for the event loop. */
+static int start_thread(EvidenceCrew *crew)
+{
+    sigset_t all, before;
+    int r;
+
+    if (crew->n_threads == EVIDENCE_CREW_THREADS)
+        return 0;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    r = pthread_create(&crew->threads[crew->n_threads], NULL, run, crew);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (r != 0)
+        return crew->n_threads > 0 ? 0 : -r;
+    (void)pthread_setname_np(crew->threads[crew->n_threads], "looker");
+    crew->n_threads++;
+    return 0;
+}
+
+static Entry *find(const EvidenceCrew *crew, pid_t pid)
+{
+    for (size_t i = 0; i < crew->n_entries; i++)
+        if (crew->entries[i]->target.pid == pid && !crew->entries[i]->dropped)
+            return crew->entries[i];
+    return NULL;
+}
+
+static bool is_marked(const EvidenceCrew *crew, pid_t pid)
+{
+    for (size_t i = 0; i < MIN(crew->n_marks, MARKS_MAX); i++)
+        if (crew->marks[i] == pid)
+            return true;
+    return false;
+}
+
+static int add_locked(EvidenceCrew *crew, const EvidenceSubject *subject)
+{
+    Entry *entry;
+    int r;
+
+    if (find(crew, subject->pid))
+        return -EEXIST;
+    if (crew->n_entries == EVIDENCE_CREW_MAX)
+        return -E2BIG;
+    /* As many threads as there are processes, at most. */
+    r = crew->n_threads <= crew->n_entries ? start_thread(crew) : 0;
+    if (r < 0)
+        return r;
+    entry = calloc(1, sizeof(*entry));
+    if (!entry)
+        return -ENOMEM;
+    *entry = (Entry){
+        .target = {.root_fd = crew->root_fd,
+                   .topology = crew->topology,
+                   .pid = subject->pid,
+                   .start_ticks = subject->start_ticks,
+                   .insist = subject->insist,
+                   .marked = is_marked(crew, subject->pid) || is_marked(crew, subject->parent)},
+        .kind = subject->kind,
+        .uid = subject->uid,
+        .report = {.kind = subject->kind},
+    };
+    if (subject->kind == EVIDENCE_WRITE && !is_marked(crew, subject->pid))
+        crew->marks[crew->n_marks++ % MARKS_MAX] = subject->pid;
+    crew->entries[crew->n_entries++] = entry;
+    return 0;
+}
+
+int evidence_crew_add(EvidenceCrew *crew, const EvidenceSubject *subject)
+{
+    int r;
+
+    (void)pthread_mutex_lock(&crew->lock);
+    r = add_locked(crew, subject);
+    (void)pthread_cond_signal(&crew->changed);
+    (void)pthread_mutex_unlock(&crew->lock);
+    return r;
+}
+
+int evidence_crew_drop(EvidenceCrew *crew, pid_t pid)
+{
+    Entry *entry;
+
+    (void)pthread_mutex_lock(&crew->lock);
+    entry = find(crew, pid);
+    if (entry)
+        entry->dropped = true;
+    (void)pthread_cond_signal(&crew->changed);
+    (void)pthread_mutex_unlock(&crew->lock);
+    return entry ? 0 : -ENOENT;
+}
+
+int evidence_crew_tell(EvidenceCrew *crew, pid_t pid, const EvidenceNow *now)
+{
+    Entry *entry;
+    int r = -ENOENT;
+
+    (void)pthread_mutex_lock(&crew->lock);
+    entry = find(crew, pid);
+    if (entry) {
+        uint64_t due = entry->due_usec;
+
+        entry->moved |= entry->now.moving && !now->moving;
+        entry->now = *now;
+        r = entry->state == ENTRY_RUNNING;
+        set_due(entry);
+        if (entry->due_usec < due)
+            (void)pthread_cond_signal(&crew->changed);
+    }
+    (void)pthread_mutex_unlock(&crew->lock);
+    return r;
+}
+
+int evidence_crew_look(EvidenceCrew *crew, pid_t pid,
+                       int (*look)(void *userdata, const EvidenceReport *report, EvidenceSession *session),
+                       void *userdata)
+{
+    Entry *entry;
+    int r = -ENOENT;
+
+    (void)pthread_mutex_lock(&crew->lock);
+    entry = find(crew, pid);
+    if (entry)
+        r = entry->state == ENTRY_RUNNING ? -EAGAIN : look(userdata, &entry->report, entry->session);
+    (void)pthread_mutex_unlock(&crew->lock);
+    return r;
+}
+
+int evidence_crew_fd(const EvidenceCrew *crew)
+{
+    return crew->news_fd;
+}
+
+void evidence_crew_clear(EvidenceCrew *crew)
+{
+    eventfd_t n;
+
+    (void)eventfd_read(crew->news_fd, &n);
+}
+
+uint64_t evidence_crew_cost_usec(EvidenceCrew *crew)
+{
+    uint64_t usec;
+
+    (void)pthread_mutex_lock(&crew->lock);
+    usec = crew->cost_usec;
+    (void)pthread_mutex_unlock(&crew->lock);
+    return usec;
+}

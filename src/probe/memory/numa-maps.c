@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A line is an address, a memory policy that may have blanks in it, and words key=value; blanks in file names are
+ * escaped by the kernel.
+ *
+ *     7f2c00000000 default anon=512 dirty=512 active=0 N0=384 N1=128 kernelpagesize_kB=4
+ *     7f2c40000000 default file=/memfd:heap\040(deleted) dirty=100 mapmax=2 N1=100 kernelpagesize_kB=4
+ *     7f2c50000000 default file=/usr/lib/libc.so.6 anon=2 dirty=2 mapped=8 mapmax=40 N0=10 kernelpagesize_kB=4
+ *
+ * The first has 1.5 MiB on node 0 and 0.5 MiB on node 1, the second 200 KiB on node 1 (two processes map it), the third
+ * 8 KiB on node 0: of ten pages two were written. A huge page of a transparent kind counts as its small pages, one of
+ * hugetlbfs as one, with kernelpagesize_kB=2048.
+ *
+ * Which of the pages of a node were written is not said where there are others; they are taken to be spread evenly. */
+
+#include "probe/memory/numa-maps.h"
+
+#include "base/lines.h"
+#include "base/scan.h"
+#include "base/time.h"
+#include "base/util.h"
+#include "kernel/shared-maps.h"
+#include "world/world.h"
+
+#include <string.h>
+
+/* Counts are below this, so that a product of two fits; 16 TiB of small pages in one mapping. */
+#define PAGES_MAX (1ULL << 32)
+
+/* 16 GiB, the largest huge page of any architecture. */
+#define PAGE_KB_MAX (1ULL << 24)
+
+static bool scan_count(const char **p, uint64_t *ret)
+{
+    return scan_u64(p, ret) && *ret < PAGES_MAX && (**p == ' ' || **p == '\0');
+}
+
+/* A word "N0=384". Returns 0, 1: it is none; -EINVAL. */
+static int scan_node(const char *word, uint64_t *ret_node, uint64_t *ret_pages)
+{
+    if (!scan_word(&word, "N") || !scan_u64(&word, ret_node) || *word++ != '=')
+        return 1;
+    return *ret_node < NUMA_MAPS_NODES_MAX && scan_count(&word, ret_pages) ? 0 : -EINVAL;
+}
+
+/* Takes in what one word says; most say nothing that is wanted here. 0 or -EINVAL. */
+static int read_word(const char *word, NumaMapsLine *mapping)
+{
+    uint64_t node, pages, kb;
+    int r = scan_node(word, &node, &pages);
+
+    if (r <= 0) {
+        mapping->pages += r == 0 ? pages : 0;
+        return r;
+    }
+    if (scan_word(&word, "file=")) {
+        mapping->shared |= shared_maps_is_memory(word);
+        return 0;
+    }
+    if (scan_word(&word, "anon="))
+        return scan_count(&word, &mapping->anon) ? 0 : -EINVAL;
+    if (scan_word(&word, "mapmax="))
+        return scan_count(&word, &mapping->n_maps) && mapping->n_maps > 0 ? 0 : -EINVAL;
+    if (scan_word(&word, "kernelpagesize_kB=")) {
+        if (!scan_count(&word, &kb) || kb == 0 || kb > PAGE_KB_MAX)
+            return -EINVAL;
+        mapping->page_bytes = kb << 10;
+        return 0;
+    }
+    if (scan_word(&word, "huge") && (*word == ' ' || *word == '\0'))
+        mapping->shared = mapping->huge = true;
+    return 0;
+}
+
+static const char *next_word(const char *word)
+{
+    word += strcspn(word, " ");
+    return word + strspn(word, " ");
+}
+
+/* The kernel's own balancing works with no policy, and with one that asks for it. */
+static bool is_bound(const char *policy)
+{
+    size_t len = strcspn(policy, " ");
+
+    return !(len == 7 && strncmp(policy, "default", len) == 0) && !memmem(policy, len, "balancing", 9);
+}
+
+int numa_maps_parse(const char *line, NumaMapsLine *ret)
+{
+    NumaMapsLine mapping = {.n_maps = 1};
+    size_t len = strspn(line, "0123456789abcdef");
+
+    if (len == 0 || len > 16 || line[len] != ' ')
+        return -EINVAL;
+    mapping.address = strtoull(line, NULL, 16);
+    mapping.words = next_word(line);
+    mapping.bound = is_bound(mapping.words);
+    for (const char *word = mapping.words; *word; word = next_word(word)) {
+        int r = read_word(word, &mapping);
+
+        if (r < 0)
+            return r;
+    }
+    if (mapping.pages > 0 && (mapping.page_bytes == 0 || mapping.pages >= PAGES_MAX))
+        return -EINVAL;
+    *ret = mapping;
+    return 0;
+}
+
+int numa_maps_add(NumaMaps *maps, const char *line)
+{
+    NumaMapsLine mapping;
+    int r = numa_maps_parse(line, &mapping);
+
+    if (r < 0)
+        return r;
+
+    for (const char *word = mapping.words; mapping.pages > 0 && *word; word = next_word(word)) {
+        uint64_t node, pages, *sum;
+
+        if (scan_node(word, &node, &pages) != 0)
+            continue;
+        pages = mapping.shared ? pages / mapping.n_maps
+                               : pages * MIN(mapping.anon, mapping.pages) / mapping.pages;
+        sum = &maps->bytes[node];
+        *sum = MIN(*sum + MIN(pages, WORLD_MEMORY_MAX / mapping.page_bytes) * mapping.page_bytes,
+                   WORLD_MEMORY_MAX);
+    }
+    return 0;
+}
+
+static int add_line(void *userdata, const char *line)
+{
+    NumaMapsReading *reading = userdata;
+
+    return numa_maps_add(&reading->maps, line);
+}
+
+ssize_t numa_maps_read(int dir_fd, const char *file, char *buf, size_t size)
+{
+    uint64_t begin_nsec = time_thread_cpu_nsec();
+    CLEANUP_FREE NumaMapsReading *reading = calloc(1, sizeof(*reading));
+    int r;
+
+    assert(size > sizeof(*reading));
+
+    if (!reading)
+        return -ENOMEM;
+    r = lines_read(dir_fd, file, add_line, reading);
+    if (r < 0)
+        return r;
+    reading->cost_nsec = time_thread_cpu_nsec() - begin_nsec;
+    memcpy(buf, reading, sizeof(*reading));
+    buf[sizeof(*reading)] = '\0';
+    return (ssize_t)sizeof(*reading);
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Where the memory of the processes lies that are to be placed, which of it they share, and how much the nodes have left.
+ *
+ * numa_maps and maps are read aside (probe/tasks/aside.h): they may be megabytes and take seconds, and the process can hang its
+ * reader. The thread hands back sums only. What takes longer than a moment is asked for again at the next discovery; of
+ * processes of which nothing is known yet, at the next tick, because their first home waits for it.
+ *
+ * A reading is a dozen system calls (directory, stat, file) and two more for each page of text; readings are spaced
+ * by what they cost, and one discovery makes no more than a few milliseconds of them, in turn. Where nobody's memory is
+ * wanted there is no system call at all. */
+
+#include "probe/memory/residency.h"
+
+#include "base/root.h"
+#include "base/scan.h"
+#include "base/time.h"
+#include "kernel/node-memory.h"
+#include "kernel/psi.h"
+#include "kernel/shared-maps.h"
+#include "probe/memory/numa-maps.h"
+#include "probe/probe-internal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* CPU time of the readings of one discovery; the last one may exceed it. Once a second that is half a percent, which
+ * only a crowd of new processes takes; in the ticks between, which go on with the crowd, a fifth of that each. */
+#define PASS_NSEC     (NSEC_PER_SEC / 200)
+#define CATCH_UP_NSEC (PASS_NSEC / 5)
+
+/* A reading that takes longer is fetched at the next discovery, and so are all after so many such waits. Less than for texts:
+ * these are long because they are large, not because something is wrong. */
+#define WAIT_USEC   5000U
+#define BUDGET_USEC 20000U
+/* Of 100 GiB in small pages it takes ten seconds. */
+#define GIVE_UP_USEC (30 * USEC_PER_SEC)
+
+/* A reading of either kind, and what ends a text. */
+#define TEXT_SIZE (MAX(sizeof(NumaMapsReading), sizeof(SharedMapsReading)) + 1)
+
+uint64_t residency_wait_usec(uint64_t age_usec, uint64_t cost_usec, double roots)
+{
+    double wait = sqrt((double)cost_usec) * roots * RESIDENCY_SHARE;
+
+    if (age_usec < RESIDENCY_OLD_USEC)
+        return MAX(MAX(age_usec, RESIDENCY_YOUNG_USEC), cost_usec * RESIDENCY_YOUNG_SHARE);
+    /* A day, so that nothing overflows. */
+    return MAX(RESIDENCY_OLD_USEC, (uint64_t)MIN(wait, 86400.0 * USEC_PER_SEC));
+}
+
+/* The readings of one discovery. */
+typedef struct Pass {
+    Probe *probe;
+    World *world;
+    double roots;   /* of the costs of all of whom something is wanted */
+    unsigned wants; /* of anybody */
+    bool first;     /* only those who have never been looked at */
+    uint64_t spent_nsec;
+    size_t n_late;
+} Pass;
+
+static double root(const SeenProcess *seen)
+{
+    return sqrt((double)seen->memory_cost_usec);
+}
+
+/* Forgets what is not in `kept`. Without memory to be had this cannot fail. */
+static void forget(const World *world, Process *process, unsigned kept)
+{
+    if (!(kept & PROBE_MEMORY_NODES))
+        (void)world_set_process_memory(world, process, NULL, 0);
+    if (!(kept & PROBE_MEMORY_SHARED))
+        process->shared = NULL;
+}
+
+/* Either in the thread set aside, or here. */
+static ssize_t read_file(int dir_fd, const char *file, char *buf, size_t size)
+{
+    return strcmp(file, "maps") == 0 ? shared_maps_read(dir_fd, file, buf, size)
+                                     : numa_maps_read(dir_fd, file, buf, size);
+}
+
+/* Leaves a reading in memory_text. Returns 0, or -EAGAIN: not yet; -errno. */
+static int read_maps(Probe *probe, const Subject *subject, const Process *process, const SeenProcess *seen,
+                     const char *file)
+{
+    const AsideKey key = {
+        .file = file,
+        .identity = seen->identity,
+        .start_ticks = seen->start_ticks,
+        .pid = seen->pid,
+        .uid = process->uid,
+        .group = subject_hash(process->cgroup),
+    };
+    ssize_t n = probe->memory_aside ? aside_read(probe->memory_aside, subject->fd, &key, probe->memory_text)
+                                    : read_file(subject->fd, file, probe->memory_text, TEXT_SIZE);
+
+    probe->statistics.n_reads++;
+    return n < 0 ? (int)n : 0;
+}
+
+static int take_nodes(const Pass *pass, Process *process, uint64_t *cost_nsec)
+{
+    const NumaMapsReading *reading = (const NumaMapsReading *)(const void *)pass->probe->memory_text;
+    const Topology *topology = pass->world->topology;
+    uint64_t *bytes = pass->probe->node_bytes;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++) {
+        uint32_t os = topology->nodes[i].os_index;
+
+        bytes[i] = os < NUMA_MAPS_NODES_MAX ? reading->maps.bytes[os] : 0;
+    }
+    *cost_nsec += reading->cost_nsec;
+    return world_set_process_memory(pass->world, process, bytes, pass->world->now_usec);
+}
+
+static int take_shared(const Pass *pass, Process *process, const Subject *subject, uint64_t *cost_nsec)
+{
+    const SharedMapsReading *reading = (const SharedMapsReading *)(const void *)pass->probe->memory_text;
+    char text[SHARED_MAPS_TEXT_SIZE + KERNEL_GROUPS_TEXT_SIZE];
+
+    *cost_nsec += reading->cost_nsec;
+    process->shared = NULL;
+    (void)shared_maps_format(&reading->maps, text);
+    if (pass->world->kernel_balances)
+        *cost_nsec += probe_kernel_groups(pass->probe, pass->world, process, subject, text + strlen(text));
+    if (*text == '\0')
+        return 0;
+    process->shared = intern_string(pass->world->pool, text + (*text == ' '));
+    return process->shared ? 0 : -ENOMEM;
+}
+
+static int read_wanted(const Pass *pass, Process *process, const SeenProcess *seen, unsigned wants,
+                       uint64_t *cost_nsec)
+{
+    CLEANUP(subject_close) Subject subject = {.fd = -1};
+    int r = subject_open(pass->probe, process->pid, &subject);
+
+    if (r == 0 && subject.stat.start_ticks != process->start_ticks)
+        r = -ESRCH;
+    if (r == 0 && wants & PROBE_MEMORY_NODES) {
+        r = read_maps(pass->probe, &subject, process, seen, "numa_maps");
+        if (r == 0)
+            r = take_nodes(pass, process, cost_nsec);
+    }
+    if (r == 0 && wants & PROBE_MEMORY_SHARED) {
+        r = read_maps(pass->probe, &subject, process, seen, "maps");
+        if (r == 0)
+            r = take_shared(pass, process, &subject, cost_nsec);
+    }
+    return r;
+}
+
+/* What was known is true as of when it was measured, but not for ever. */
+static void come_back(Pass *pass, Process *process, const SeenProcess *seen)
+{
+    pass->n_late++;
+    pass->probe->statistics.n_put_off++;
+    if (pass->world->now_usec > seen->memory_due_usec + RESIDENCY_OLD_USEC)
+        forget(pass->world, process, PROBE_MEMORY_SHARED);
+}
+
+/* Says when to look again. */
+static void space(Pass *pass, const Process *process, SeenProcess *seen, uint64_t cost_nsec)
+{
+    uint64_t now = pass->world->now_usec;
+
+    pass->spent_nsec += cost_nsec;
+    pass->probe->statistics.memory_cpu_nsec += cost_nsec;
+    pass->probe->statistics.n_memory_reads++;
+
+    pass->roots -= root(seen);
+    seen->memory_cost_usec = (uint32_t)CLAMP(cost_nsec / NSEC_PER_USEC, 1U, UINT32_MAX);
+    pass->roots += root(seen);
+    seen->memory_due_usec =
+        now + residency_wait_usec(now - process->first_seen_usec, seen->memory_cost_usec, pass->roots);
+}
+
+/* Where memory lies that cannot be read is not known (I10): the process is gone, or not ours to see. Whom it shares some with
+ * stays as it was, or it would be taken out of its group. */
+static int read_one(Pass *pass, Process *process, SeenProcess *seen, unsigned wants)
+{
+    uint64_t cost_nsec = 0;
+    int r = read_wanted(pass, process, seen, wants, &cost_nsec);
+
+    if (r == -ENOMEM)
+        return -ENOMEM;
+    if (r == -EAGAIN) {
+        come_back(pass, process, seen);
+    } else if (r < 0) {
+        pass->probe->statistics.n_unparsable += r == -EINVAL;
+        seen->memory_due_usec = pass->world->now_usec + RESIDENCY_OLD_USEC;
+        forget(pass->world, process, PROBE_MEMORY_SHARED);
+    } else {
+        space(pass, process, seen, cost_nsec);
+    }
+    process->memory_awaited = seen->memory_due_usec == 0;
+    return 0;
+}
+
+/* Finds of whom something is wanted, and of whom it is due. */
+static int find_due(Pass *pass, size_t *ret_n)
+{
+    Probe *probe = pass->probe;
+    const ProbeCallbacks *callbacks = &probe->callbacks;
+    size_t hint = 0, n = 0;
+
+    probe->memory_first = false;
+    for (size_t i = 0; i < pass->world->n_processes; i++) {
+        Process *process = &pass->world->processes[i];
+        const SeenProcess *seen = seen_find(&probe->seen, process->pid, &hint);
+        unsigned wants = seen && process->workload.i >= 0
+                             ? callbacks->wants_memory(callbacks->userdata, pass->world, process)
+                             : 0;
+
+        if (!pass->first)
+            forget(pass->world, process, wants);
+        process->memory_awaited = wants & PROBE_MEMORY_NODES && seen->memory_due_usec == 0;
+        if (!wants)
+            continue;
+        pass->wants |= wants;
+        pass->roots += root(seen);
+        probe->memory_first |= seen->memory_due_usec == 0;
+        if (pass->first ? seen->memory_due_usec > 0
+                        : seen->memory_due_usec > pass->world->now_usec && !(wants & PROBE_MEMORY_AGAIN))
+            continue;
+        if (!GROW(probe->memory_due, probe->memory_due_capacity, n + 1))
+            return -ENOMEM;
+        probe->memory_due[n++] = (MemoryDue){(uint32_t)i, wants};
+    }
+    *ret_n = n;
+    return 0;
+}
+
+/* Reads in turn, going on behind the one that was read last, until it has cost enough. */
+static int read_due(Pass *pass, size_t n)
+{
+    Probe *probe = pass->probe;
+    uint64_t limit_nsec = pass->first ? CATCH_UP_NSEC : PASS_NSEC;
+    size_t first = 0;
+
+    while (first < n && pass->world->processes[probe->memory_due[first].process].pid <= probe->memory_cursor)
+        first++;
+    for (size_t i = 0; i < n && pass->spent_nsec < limit_nsec && pass->n_late < ASIDE_THREADS; i++) {
+        MemoryDue due = probe->memory_due[(first + i) % n];
+        Process *process = &pass->world->processes[due.process];
+        size_t hint = 0;
+        int r = read_one(pass, process, seen_find(&probe->seen, process->pid, &hint), due.wants);
+
+        if (r < 0)
+            return r;
+        probe->memory_cursor = process->pid;
+    }
+    return 0;
+}
+
+/* Reads a file of the machine that stays open: *fd, which is -1 before; NULL: it does not. In a captured tree a file that is gone
+ * could still be read. */
+static ssize_t read_kept(const Probe *probe, const char *path, int *fd, char *buf, size_t size)
+{
+    ssize_t n;
+
+    if (!fd || !probe->options.live)
+        return root_read(probe->options.root_fd, path, buf, size);
+    if (*fd < 0)
+        *fd = root_open_file(probe->options.root_fd, path);
+    n = *fd < 0 ? *fd : root_pread(*fd, buf, size);
+    if (n < 0) {
+        close_p(fd);
+        *fd = -1;
+    }
+    return n;
+}
+
+static NodeLoad read_node(Probe *probe, uint32_t os_index)
+{
+    char path[64];
+    NodeMemory memory;
+    int *fd = os_index < NODE_FILES ? &probe->node_fds[os_index] : NULL;
+
+    (void)snprintf(path, sizeof(path), "sys/devices/system/node/node%" PRIu32 "/meminfo", os_index);
+    if (read_kept(probe, path, fd, probe->status_text, sizeof(probe->status_text)) < 0)
+        return (NodeLoad){0};
+    if (node_memory_parse(probe->status_text, &memory) < 0) {
+        probe->statistics.n_unparsable++;
+        return (NodeLoad){0};
+    }
+    return (NodeLoad){.free_bytes = MIN(node_memory_available(&memory), WORLD_MEMORY_MAX),
+                      .free_known = true};
+}
+
+/* Without the file the kernel cannot. Bit 1 is for tiers of memory, which are not nodes to be placed on. */
+#define BALANCES_NODES 1U
+
+static bool read_balances(Probe *probe)
+{
+    char text[32];
+    const char *p = text;
+    uint64_t value;
+
+    return read_kept(probe, "proc/sys/kernel/numa_balancing", &probe->balances_fd, text, sizeof(text)) >= 0 &&
+           scan_u64(&p, &value) && (value & BALANCES_NODES) != 0;
+}
+
+static uint32_t read_pressure(Probe *probe)
+{
+    char text[PSI_TEXT_SIZE];
+    Psi psi;
+
+    return read_kept(probe, "proc/pressure/memory", &probe->pressure_fd, text, sizeof(text)) >= 0 &&
+                   psi_parse(text, &psi) == 0
+               ? psi.some.avg10_permille
+               : 0;
+}
+
+void probe_memory_done(Probe *probe)
+{
+    for (size_t i = 0; i < NODE_FILES; i++)
+        close_p(&probe->node_fds[i]);
+    close_p(&probe->balances_fd);
+    close_p(&probe->pressure_fd);
+    free(probe->memory_text);
+    free(probe->memory_due);
+    free(probe->node_bytes);
+    probe->memory_aside = aside_free(probe->memory_aside);
+}
+
+static int prepare(Probe *probe, const World *world)
+{
+    const AsideOptions options = {
+        .read = read_file,
+        .size = TEXT_SIZE,
+        .wait_usec = WAIT_USEC,
+        .budget_usec = BUDGET_USEC,
+        .give_up_usec = GIVE_UP_USEC,
+    };
+    int r = 0;
+
+    if (!probe->memory_text)
+        probe->memory_text = malloc(options.size);
+    if (!probe->memory_text || !GROW(probe->node_bytes, probe->node_bytes_capacity, world->topology->n_nodes))
+        return -ENOMEM;
+    if (probe->options.aside && !probe->memory_aside)
+        r = aside_new(&options, &probe->memory_aside);
+    if (probe->memory_aside)
+        aside_refill(probe->memory_aside);
+    return r;
+}
+
+int probe_memory_refresh(Probe *probe, World *world)
+{
+    Pass pass = {.probe = probe, .world = world};
+    size_t n = 0;
+    int r = 0;
+
+    if (!probe->callbacks.wants_memory)
+        return 0;
+    r = find_due(&pass, &n);
+    if (r < 0)
+        return r;
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++) {
+        NodeLoad memory = {0};
+
+        if (pass.wants & PROBE_MEMORY_NODES)
+            memory = read_node(probe, world->topology->nodes[i].os_index);
+        world->nodes[i].free_bytes = memory.free_bytes;
+        world->nodes[i].free_known = memory.free_known;
+    }
+    world->kernel_balances = pass.wants != 0 && read_balances(probe);
+    world->memory_pressure_permille = pass.wants & PROBE_MEMORY_NODES ? read_pressure(probe) : 0;
+    if (n == 0)
+        return 0;
+    r = prepare(probe, world);
+    return r < 0 ? r : read_due(&pass, n);
+}
+
+int probe_memory_catch_up(Probe *probe, World *world)
+{
+    Pass pass = {.probe = probe, .world = world, .first = true};
+    size_t n = 0;
+    int r;
+
+    if (!probe->memory_first)
+        return 0;
+    r = find_due(&pass, &n);
+    return r < 0 || n == 0 ? r : read_due(&pass, n);
+}

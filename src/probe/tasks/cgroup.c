@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Version 1 hierarchies are looked for where every distribution mounts them, /sys/fs/cgroup/CONTROLLER. A path that is
+ * not found there (a container that sees the host's paths but mounts only its own part) ends at the mount's root, which
+ * is that container's own group.
+ *
+ * Unit names are recognised as sd_pid_get_unit(3) does it, but by the innermost name and not the outermost: a policy
+ * for app.slice or for a container's service is about what runs in it. */
+
+#include "probe/tasks/cgroup.h"
+
+#include "base/parse.h"
+#include "base/root.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The longest list a cpuset file may hold: 8192 CPUs, every second one, of at most five characters each. */
+#define LIST_SIZE 24576U
+
+/* Whether the comma-separated `list` of length `len` has `name` in it. */
+static bool list_has(const char *list, size_t len, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (size_t i = 0; i + n <= len; i++)
+        if ((i == 0 || list[i - 1] == ',') && memcmp(list + i, name, n) == 0 &&
+            (i + n == len || list[i + n] == ','))
+            return true;
+    return false;
+}
+
+static void cut_suffix(char *s, const char *suffix)
+{
+    size_t len = strlen(s), n = strlen(suffix);
+
+    if (len > n && strcmp(s + len - n, suffix) == 0)
+        s[len - n] = '\0';
+}
+
+static bool is_root(const char *path)
+{
+    return !path || strcmp(path, "/") == 0;
+}
+
+int cgroup_parse(char *text, CgroupPaths *ret)
+{
+    const char *unified = NULL, *systemd = NULL, *cpu = NULL, *cpuset = NULL;
+    char *line = text, *end, *names, *path;
+
+    /* "ID:controller,controller:/path"; the path may hold colons. */
+    for (; *line; line = end + 1) {
+        end = strchr(line, '\n');
+        if (!end)
+            return -EINVAL;
+        *end = '\0';
+        names = strchr(line, ':');
+        path = names ? strchr(names + 1, ':') : NULL;
+        if (!path || path[1] != '/')
+            return -EINVAL;
+        names++;
+        path++;
+        cut_suffix(path, " (deleted)");
+
+        if (path - names == 1)
+            unified = path;
+        if (list_has(names, (size_t)(path - 1 - names), "name=systemd"))
+            systemd = path;
+        if (list_has(names, (size_t)(path - 1 - names), "cpu"))
+            cpu = path;
+        if (list_has(names, (size_t)(path - 1 - names), "cpuset"))
+            cpuset = path;
+    }
+    if (line == text)
+        return -EINVAL;
+
+    /* In a hybrid layout nobody may be using the unified hierarchy: then everything is in its root. */
+    ret->main = !is_root(unified) ? unified : !is_root(systemd) ? systemd : cpu ? cpu : "/";
+    ret->cpuset = cpuset ? cpuset : unified ? unified : "/";
+    return 0;
+}
+
+/* Whether a path component is a unit name with one of these suffixes. */
+static bool is_unit(const char *name, size_t len, const char *const *suffixes)
+{
+    static const char allowed[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz:-_.\\@";
+
+    if (len == 0 || len >= CGROUP_NAME_SIZE || *name == '@' || strspn(name, allowed) < len)
+        return false;
+    for (; *suffixes; suffixes++) {
+        size_t n = strlen(*suffixes);
+
+        if (len > n && memcmp(name + len - n, *suffixes, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+void cgroup_unit(const char *path, CgroupUnit *ret)
+{
+    static const char *const units[] = {".service", ".scope", ".socket", ".mount", ".swap", NULL};
+    static const char *const slices[] = {".slice", NULL};
+
+    *ret = (CgroupUnit){0};
+    while (*path) {
+        size_t len;
+        char *to;
+
+        path += strspn(path, "/");
+        path += *path == '_';
+        len = strcspn(path, "/");
+        to = is_unit(path, len, units) ? ret->unit : is_unit(path, len, slices) ? ret->slice : NULL;
+        if (to) {
+            memcpy(to, path, len);
+            to[len] = '\0';
+        }
+        path += len;
+    }
+}
+
+static bool exists(int root_fd, const char *path)
+{
+    CLEANUP_CLOSE int fd = root_open_file(root_fd, path);
+
+    return fd >= 0;
+}
+
+ProbeCgroupLayout cgroup_layout(int root_fd)
+{
+    if (exists(root_fd, "sys/fs/cgroup/cgroup.controllers"))
+        return PROBE_CGROUP_V2;
+    if (exists(root_fd, "sys/fs/cgroup/unified/cgroup.controllers"))
+        return PROBE_CGROUP_HYBRID;
+    if (exists(root_fd, "sys/fs/cgroup/cpu") || exists(root_fd, "sys/fs/cgroup/cpuset") ||
+        exists(root_fd, "sys/fs/cgroup/systemd"))
+        return PROBE_CGROUP_V1;
+    return PROBE_CGROUP_NONE;
+}
+
+bool cgroup_cpuset_is_v1(int root_fd)
+{
+    return exists(root_fd, "sys/fs/cgroup/cpuset/cpuset.cpus");
+}
+
+/* Reads one list into `ret`. -ENOENT also when it is empty: nothing can run in such a group, so that is not what holds for a
+ * process found there. */
+static int read_list(int fd, hwloc_bitmap_t ret)
+{
+    char list[LIST_SIZE];
+    int r;
+
+    if (root_pread(fd, list, sizeof(list)) < 0)
+        return -ENOENT;
+    r = parse_list(list, PARSE_CPU_MAX, ret);
+    if (r == -ENOMEM)
+        return r;
+    return r == 0 && !hwloc_bitmap_iszero(ret) ? 0 : -ENOENT;
+}
+
+static int read_file(int root_fd, const char *directory, const char *path, const char *file, int *kept,
+                     hwloc_bitmap_t ret)
+{
+    CLEANUP_CLOSE int fd = -1;
+    char name[PATH_MAX];
+    int r = snprintf(name, sizeof(name), "%s%s/%s", directory, path, file);
+
+    if (r < 0 || (size_t)r >= sizeof(name))
+        return -ENOENT;
+    fd = root_open_file(root_fd, name);
+    r = fd < 0 ? -ENOENT : read_list(fd, ret);
+    if (r == 0 && kept)
+        *kept = TAKE_FD(fd);
+    return r;
+}
+
+int cgroup_cpuset(int root_fd, ProbeCgroupLayout layout, bool cpuset_v1, const char *path, int *kept,
+                  hwloc_bitmap_t ret)
+{
+    const char *directory = cpuset_v1                       ? "sys/fs/cgroup/cpuset"
+                            : layout == PROBE_CGROUP_V2     ? "sys/fs/cgroup"
+                            : layout == PROBE_CGROUP_HYBRID ? "sys/fs/cgroup/unified"
+                                                            : NULL;
+    char up[PATH_MAX];
+    size_t len = strlen(path);
+
+    if (!directory || len >= sizeof(up))
+        return -ENOENT;
+    if (kept && *kept >= 0) {
+        if (read_list(*kept, ret) == 0)
+            return 0;
+        close_p(kept);
+        *kept = -1;
+    }
+    memcpy(up, path, len + 1);
+    /* From inside a cgroup namespace a path may lead out of what is mounted, "/../other". Ask its root then. */
+    if (strstr(up, "/../") || (len >= 3 && strcmp(up + len - 3, "/..") == 0))
+        up[0] = '\0';
+
+    for (;;) {
+        char *slash;
+        int r;
+
+        for (len = strlen(up); len > 0 && up[len - 1] == '/'; len--)
+            up[len - 1] = '\0';
+        r = read_file(root_fd, directory, up, cpuset_v1 ? "cpuset.effective_cpus" : "cpuset.cpus.effective",
+                      kept, ret);
+        if (r == -ENOENT && cpuset_v1) /* before Linux 4.2, and captured trees that lack it */
+            r = read_file(root_fd, directory, up, "cpuset.cpus", kept, ret);
+        if (r != -ENOENT)
+            return r;
+        slash = strrchr(up, '/');
+        if (!slash)
+            return -ENOENT;
+        *slash = '\0';
+    }
+}

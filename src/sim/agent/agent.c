@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The daemon's wheel, with the same parts in the same order as the real one's: look for processes (slow ticks), sample, plan, act,
+ * fold back. The plan_ functions are those of the daemon, unchanged; only what stands for the kernel differs.
+ *
+ * The tick has a fixed length. The real daemon's backs off while nobody waits, and grows with what it costs. */
+
+#include "sim/agent/agent.h"
+#include "plan/group.h"
+
+#include <string.h>
+
+/* The real daemon's defaults, CrossNodeMovesPerSec= and CrossNodeBurst=. */
+#define CROSS_NODE_MOVES_PER_SEC 100U
+#define CROSS_NODE_BURST         400U
+
+int agent_new(Engine *e, Agent **ret)
+{
+    CLEANUP(agent_free_p) Agent *agent = calloc(1, sizeof(*agent));
+    int r;
+
+    if (!agent)
+        return -ENOMEM;
+    agent->threads = calloc(MAX(e->n_threads, 1U), sizeof(*agent->threads));
+    agent->cpus = calloc(e->topology->cpu_limit, sizeof(*agent->cpus));
+    agent->families = calloc(MAX(e->n_families, 1U), sizeof(*agent->families));
+    agent->n_families = e->n_families;
+    agent->node_bytes = calloc(e->n_nodes, sizeof(*agent->node_bytes));
+    agent->node_nsec = calloc(e->n_nodes, sizeof(*agent->node_nsec));
+    if (!agent->threads || !agent->cpus || !agent->families || !agent->node_bytes || !agent->node_nsec)
+        return -ENOMEM;
+    r = world_new(e->spec->topology, &agent->world);
+    if (r < 0)
+        return r;
+    for (uint32_t i = 0; i < e->topology->cpu_limit; i++)
+        agent->world->cpus[i].online = agent->world->cpus[i].usable = e->cpus[i].present;
+    agent->world->action_cost_usec = MAX(e->constants->action_nsec / NSEC_PER_USEC, (uint64_t)1);
+    r = group_sync_workloads(agent->world, e->variant->policies);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(agent);
+    return 0;
+}
+
+Agent *agent_free(Agent *agent)
+{
+    if (!agent)
+        return NULL;
+    plan_done(&agent->plan);
+    (void)world_free(agent->world);
+    for (uint32_t i = 0; agent->families && i < agent->n_families; i++)
+        agent_scan_done(agent->families[i].scan);
+    free(agent->outcomes);
+    free(agent->changes);
+    free(agent->threads);
+    free(agent->cpus);
+    free(agent->families);
+    free(agent->node_bytes);
+    free(agent->node_nsec);
+    free(agent);
+    return NULL;
+}
+
+/* Before the plan is folded back: a veto is one more than the group had. */
+static void count_tick(Agent *agent, SimTick *tick)
+{
+    const Plan *plan = &agent->plan;
+    int64_t *count = agent->count;
+
+    count[SIM_METRIC_TICKS]++;
+    count[SIM_METRIC_OVERLOADED] = plan->n_overloaded;
+    count[SIM_METRIC_OVERLOADED_MAX] = MAX(count[SIM_METRIC_OVERLOADED_MAX], (int64_t)plan->n_overloaded);
+    agent->overloaded_sum += plan->n_overloaded;
+    for (int i = 0; i < PLAN_REASON_MAX; i++)
+        count[SIM_METRIC_REFUSALS] += (int64_t)plan->n_refused[i];
+    for (size_t i = 0; i < plan->n_passes; i++) {
+        const Group *group = world_group_by_id(agent->world, plan->passes[i].group_id);
+
+        count[SIM_METRIC_VETOES] += group && plan->passes[i].n_vetoes > group->n_vetoes;
+    }
+    tick->n_overloaded = plan->n_overloaded;
+    tick->n_actions = (uint32_t)plan->n_actions;
+}
+
+/* After the plan was folded back: homes that it changed indeed. */
+static int count_homes(const Engine *e, Agent *agent)
+{
+    int64_t *count = agent->count;
+    size_t known = agent->changes_capacity;
+
+    if (!GROW(agent->changes, agent->changes_capacity, agent->world->next_group_id + 1))
+        return -ENOMEM;
+    if (known < agent->changes_capacity)
+        memset(agent->changes + known, 0, (agent->changes_capacity - known) * sizeof(*agent->changes));
+    for (size_t i = 0; i < agent->plan.n_homes; i++) {
+        const PlanHome *home = &agent->plan.homes[i];
+        const Group *group = world_group_by_id(agent->world, home->group_id);
+
+        if (home->judged || !group || group->home != home->home)
+            continue;
+        count[SIM_METRIC_HOME_CHANGES]++;
+        count[SIM_METRIC_REVERTS] += home->reverts;
+        if (!engine_counts_late(e))
+            continue;
+        count[SIM_METRIC_HOME_CHANGES_LATE]++;
+        agent->changes[group->id]++;
+        count[SIM_METRIC_HOME_CHANGES_MOST] =
+            MAX(count[SIM_METRIC_HOME_CHANGES_MOST], agent->changes[group->id]);
+    }
+    return 0;
+}
+
+/* The same limits as the daemon has unless it is configured. */
+static PlanLimits limits_of(bool slow)
+{
+    return (PlanLimits){
+        .slow_tick = slow,
+        .cross_node_moves_per_sec = CROSS_NODE_MOVES_PER_SEC,
+        .cross_node_burst = CROSS_NODE_BURST,
+    };
+}
+
+static int decide_and_act(Engine *e, Agent *agent, bool slow, SimTick *tick)
+{
+    const PolicySet *policies = e->variant->policies;
+    uint64_t (*clock_nsec)(void) = e->hooks ? e->hooks->clock_nsec : NULL;
+    uint64_t start = clock_nsec ? clock_nsec() : 0;
+    PlanLimits limits = limits_of(slow);
+    int r;
+
+    r = plan_compute(agent->world, policies, &limits, &agent->plan);
+    if (r < 0)
+        return r;
+    tick->plan_nsec = clock_nsec ? clock_nsec() - start : 0;
+#ifndef NDEBUG
+    if (plan_check(agent->world, policies, &limits, &agent->plan, NULL) < 0)
+        return -EUCLEAN;
+#endif
+    count_tick(agent, tick);
+    if (!GROW(agent->outcomes, agent->outcomes_capacity, agent->plan.n_actions + 1))
+        return -ENOMEM;
+    act_plan(e, agent, agent->outcomes);
+    limits = limits_of(false);
+    r = plan_commit(agent->world, policies, &limits, &agent->plan, agent->outcomes);
+    tick->n_leases = (uint32_t)agent->world->n_leases;
+    return r < 0 ? r : count_homes(e, agent);
+}
+
+int agent_tick(Engine *e, Agent *agent, SimTick *tick)
+{
+    uint64_t slow_nsec = e->constants->slow_tick_usec * NSEC_PER_USEC;
+    bool slow = agent->n_ticks++ == 0 || e->now_nsec >= agent->slow_nsec + slow_nsec;
+    int r;
+
+    agent_move(e, agent);
+    if (slow) {
+        agent->slow_nsec = e->now_nsec;
+        r = sense_discover(e, agent);
+        if (r < 0)
+            return r;
+    }
+    r = sense_sample(e, agent);
+    if (r == 0 && !slow)
+        r = sense_memory(e, agent, true);
+    if (r == 0)
+        r = agent_scan(e, agent);
+    if (r < 0)
+        return r;
+    return decide_and_act(e, agent, slow, tick);
+}
+
+void agent_report(const Agent *agent, int64_t *values)
+{
+    for (int i = 0; i < SIM_METRIC_MAX; i++)
+        values[i] += agent->count[i];
+    values[SIM_METRIC_GROUPS] = (int64_t)agent->world->next_group_id - 1; /* numbers begin with 1 */
+    if (agent->count[SIM_METRIC_TICKS] > 0)
+        values[SIM_METRIC_OVERLOADED_MEAN] =
+            (int64_t)(agent->overloaded_sum * 1000) / agent->count[SIM_METRIC_TICKS];
+}

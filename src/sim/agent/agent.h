@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The simulated daemon's parts share these; private to this room. */
+
+#include "plan/memory/blocks.h"
+#include "plan/scan/pace.h"
+#include "plan/scan/scan.h"
+#include "sim/model/engine.h"
+
+/* A World never says 0 for an instant that was: its clock has run for a while when the scenario starts. */
+#define AGENT_UPTIME_USEC (1000 * USEC_PER_SEC)
+
+/* The counters of a thread as they were read last. */
+typedef struct AgentThread {
+    uint64_t run_nsec, wait_nsec, read_nsec;
+    bool read;  /* once, at least */
+    bool known; /* it is in the World, or was */
+} AgentThread;
+
+/* Of a process whose memory is looked at by faults; see agent/scan.c. */
+typedef struct AgentScan {
+    MemoryRegions regions;
+    Scan scan;
+    ScanPace pace;
+    uint64_t looked_usec; /* when it was looked at last; 0: never */
+    ScanWindow window;
+    Touches touches;
+    Blocks blocks;
+    uint64_t *first_block; /* by region, among: */
+    NodeIx *nodes;         /* of its blocks */
+    bool *marked;          /* those that fault at the next access */
+    uint64_t n_marked;
+    uint32_t n_threads; /* of the family, that are in `touches` */
+    bool phase;         /* as of the family */
+} AgentScan;
+
+/* An order to move memory. */
+typedef struct AgentOrder {
+    CpuMask to; /* NodeIx bitmap; NULL: none is under way */
+    TaskKey subject;
+    uint64_t group_id;
+    uint64_t rate_bytes, reserve_bytes, moved_pages;
+    uint32_t headroom_percent;
+    bool stripe;
+} AgentOrder;
+
+/* Of a process: looks at its memory. */
+typedef struct AgentFamily {
+    AgentOrder order;
+    AgentScan *scan;    /* NULL: none */
+    uint64_t due_usec;  /* of the next one */
+    uint64_t cost_usec; /* CPU time of the last one */
+    bool late;          /* one has begun that takes long */
+} AgentFamily;
+
+typedef struct AgentCpu {
+    uint64_t busy_nsec, wait_nsec;
+} AgentCpu;
+
+/* Memory under way goes on: what has been moved since this was called last. */
+void agent_move(Engine *e, Agent *agent);
+/* Takes an order. */
+PlanOutcome agent_order(Engine *e, Agent *agent, const PlanAction *action);
+
+/* Field 22 of the stat of its threads. */
+uint64_t agent_start_ticks(const Family *family);
+
+/* Process numbers are given out like the kernel does: a launcher, then its threads. */
+static inline pid_t agent_pid(const Engine *e, uint32_t family)
+{
+    return (pid_t)(2 + e->families[family].first + family);
+}
+
+/* The family of a process number, or NULL. */
+Family *agent_family(const Engine *e, pid_t pid);
+
+static inline pid_t agent_tid(const Engine *e, uint32_t thread)
+{
+    const Family *family = &e->families[e->threads[thread].process];
+
+    return agent_pid(e, e->threads[thread].process) + 1 + (pid_t)(thread - family->first);
+}
+
+void agent_scan_done(AgentScan *scan);

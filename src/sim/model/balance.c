@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The kernel's load balancing (P7) and stealing (P2), by number of runnable threads.
+ *
+ * A CPU that goes idle looks at once, if it is idle long enough on average for that to pay: in its LLC, its node, and the nodes
+ * around it. Besides, every level of every span is looked at periodically, as often as it has CPUs in milliseconds; a sixteenth as
+ * often without an idle CPU. Threads that wait are moved, the coolest rules first: not what has just run, not away from
+ * its memory; both only until that has failed a few times. When nobody waits, one that runs is pushed, after some more
+ * failures.
+ *
+ * Between nodes a difference that is allowed (P5) is no imbalance. Levels of nodes have single nodes as their groups;
+ * the kernel's overlapping groups are left out, and so is the rotation of an odd thread among equally loaded CPUs. */
+
+#include "sim/model/engine.h"
+
+#define BUSY_FACTOR       16U
+#define IMBALANCE_PERCENT 117U
+#define NICE_TRIES_LLC    1U
+#define NICE_TRIES_NUMA   2U
+#define MOVES_MAX         32U /* sysctl_sched_nr_migrate: threads looked at, and moved, in one look */
+#define STEAL_COST_NSEC   10000U
+#define NSEC_PER_MSEC     1000000ULL
+
+/* What a look may do. */
+typedef struct Pull {
+    Span *from;
+    uint32_t n_failed;
+    uint32_t nice_tries;
+    bool cross; /* between nodes */
+    bool by_heat;
+} Pull;
+
+static bool may_move(const Engine *e, const Pull *pull, uint32_t index, uint32_t to)
+{
+    const Thread *thread = &e->threads[index];
+    int32_t home;
+
+    if (!thread_may_run(thread, to))
+        return false;
+    if (pull->n_failed > pull->nice_tries || !pull->by_heat || e->cpus[thread->cpu].core == e->cpus[to].core)
+        return true;
+    if (pull->cross && e->kernel->numa_balancing) {
+        home = memory_node(e, thread);
+        if (home == e->cpus[thread->cpu].node)
+            return false;
+    }
+    return e->now_nsec - thread->ran_nsec >= ENGINE_HOT_NSEC || thread->run_nsec == 0;
+}
+
+/* The CPU of a span on which most threads wait, and which has one that may move; it in *ret_thread. */
+static bool find_waiting(const Engine *e, const Pull *pull, uint32_t to, uint32_t *ret_thread)
+{
+    size_t most = 0;
+
+    for (uint32_t i = 0; i < pull->from->n_cpus; i++) {
+        const Cpu *cpu = &e->cpus[pull->from->cpus[i]];
+
+        if (cpu->n_queued <= most || pull->from->cpus[i] == to || cpu_n_runnable(cpu) < 2)
+            continue;
+        for (size_t k = cpu->n_queued; k > 0 && k + MOVES_MAX > cpu->n_queued; k--)
+            if (may_move(e, pull, cpu->queue[k - 1], to)) {
+                most = cpu->n_queued;
+                *ret_thread = cpu->queue[k - 1];
+                break;
+            }
+    }
+    return most > 0;
+}
+
+static bool pull_one(Engine *e, const Pull *pull, uint32_t to)
+{
+    uint32_t thread;
+
+    if (pull->from->n_crowded == 0 || !find_waiting(e, pull, to, &thread))
+        return false;
+    cpu_move(e, thread, to, MOVE_CAUSE_PULL);
+    return true;
+}
+
+/* How many threads too many `from` has compared with `to`, both of one node. */
+static uint32_t surplus_near(const Span *from, const Span *to)
+{
+    uint64_t high = (uint64_t)from->n_runnable * to->n_cpus, low = (uint64_t)to->n_runnable * from->n_cpus;
+    uint32_t n = high > low ? (uint32_t)((high - low) / (from->n_cpus + to->n_cpus)) : 0;
+
+    if (to->n_idle == 0 && high * 100 <= low * IMBALANCE_PERCENT)
+        return 0;
+    return n;
+}
+
+/* The same between nodes, where some of it may be allowed. */
+static uint32_t surplus_far(const Engine *e, const Span *from, const Span *to, const TopologyDomain *domain)
+{
+    uint32_t allowed, n;
+
+    if (from->n_runnable > from->n_cpus) {
+        if (to->n_idle == 0)
+            return surplus_near(from, to);
+        return MIN(from->n_runnable - from->n_cpus, to->n_idle);
+    }
+    if (to->n_idle <= from->n_idle)
+        return 0;
+    allowed = fork_allowed(e, domain);
+    n = fork_adjust(e, to->n_idle - from->n_idle, to->n_runnable + 1, allowed);
+    return n / 2;
+}
+
+static bool is_in_domain(const Engine *e, uint32_t a, uint32_t b, const TopologyDomain *domain)
+{
+    return topology_distance(e->topology, (NodeIx){(int32_t)a}, (NodeIx){(int32_t)b}) <= domain->distance;
+}
+
+/* The node in a domain around `local` that has most threads too many; NULL: none has. */
+static Span *busiest_node(const Engine *e, uint32_t local, const TopologyDomain *domain, uint32_t *ret_n)
+{
+    Span *best = NULL;
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < e->n_nodes; i++) {
+        Span *node = &e->nodes[i];
+        uint32_t n;
+
+        if (i == local || node->n_runnable == 0 || !is_in_domain(e, local, i, domain))
+            continue;
+        n = surplus_far(e, node, &e->nodes[local], domain);
+        if (n > most) {
+            most = n;
+            best = node;
+        }
+    }
+    *ret_n = most;
+    return best;
+}
+
+/*
+ * On going idle
+ */
+
+static bool newidle_nodes(Engine *e, uint32_t cpu)
+{
+    uint32_t local = (uint32_t)e->cpus[cpu].node, n;
+
+    for (uint32_t i = 0; i < e->topology->n_domains; i++) {
+        const TopologyDomain *domain = &e->topology->domains[i];
+        Pull pull = {.nice_tries = NICE_TRIES_NUMA, .cross = true, .by_heat = true};
+
+        if (!domain->numa)
+            continue;
+        pull.from = busiest_node(e, local, domain, &n);
+        if (pull.from && pull_one(e, &pull, cpu))
+            return true;
+    }
+    return false;
+}
+
+bool balance_newidle(Engine *e, uint32_t index)
+{
+    const Cpu *cpu = &e->cpus[index];
+    Pull pull = {.nice_tries = NICE_TRIES_LLC, .by_heat = true};
+
+    if (e->n_crowded == 0 || cpu->idle_mean_nsec < e->constants->balance_nsec)
+        return false;
+    pull.from = &e->shards[cpu->shard];
+    if (pull_one(e, &pull, index))
+        return true;
+    pull.from = &e->nodes[cpu->node];
+    if (pull.from->n_crowded > e->shards[cpu->shard].n_crowded && pull_one(e, &pull, index))
+        return true;
+    return e->n_crowded > e->nodes[cpu->node].n_crowded && newidle_nodes(e, index);
+}
+
+bool balance_steal(Engine *e, uint32_t index)
+{
+    const Cpu *cpu = &e->cpus[index];
+    Span *shard = &e->shards[cpu->shard];
+    Pull pull = {.from = &e->cores[cpu->core]};
+    uint32_t thread, n_nodes = 0, at = 0;
+
+    for (uint32_t i = 0; i < e->n_nodes; i++)
+        n_nodes += e->nodes[i].n_cpus > 0;
+    if (n_nodes > e->kernel->steal_node_limit || shard->n_crowded == 0 ||
+        cpu->idle_mean_nsec < STEAL_COST_NSEC)
+        return false;
+    if (pull_one(e, &pull, index))
+        return true;
+    /* The first CPU after its own that has one to give. */
+    while (at < shard->n_cpus && shard->cpus[at] != index)
+        at++;
+    for (uint32_t i = 1; i < shard->n_cpus; i++) {
+        Span one = {.cpus = &shard->cpus[(at + i) % shard->n_cpus], .n_cpus = 1, .n_crowded = 1};
+
+        pull.from = &one;
+        if (find_waiting(e, &pull, index, &thread)) {
+            cpu_move(e, thread, index, MOVE_CAUSE_PULL);
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Periodically
+ */
+
+/* The CPU of a span that is to get a thread: an idle core's, an idle one, else the one with fewest. */
+static uint32_t receiver(const Engine *e, const Span *span)
+{
+    uint32_t best = span->cpus[0], best_rank = UINT32_MAX;
+
+    for (uint32_t i = 0; i < span->n_cpus; i++) {
+        uint32_t cpu = span->cpus[i], n = cpu_n_runnable(&e->cpus[cpu]);
+        uint32_t rank = n > 0 ? n + 1 : e->cores[e->cpus[cpu].core].n_runnable > 0;
+
+        if (rank < best_rank) {
+            best = cpu;
+            best_rank = rank;
+        }
+    }
+    return best;
+}
+
+/* Pushes a thread that runs to an idle CPU. */
+static bool push_running(Engine *e, const Span *from, uint32_t to)
+{
+    if (cpu_n_runnable(&e->cpus[to]) > 0)
+        return false;
+    for (uint32_t i = 0; i < from->n_cpus; i++) {
+        const Cpu *cpu = &e->cpus[from->cpus[i]];
+
+        if (cpu->current < 0 || cpu->core == e->cpus[to].core ||
+            !thread_may_run(&e->threads[cpu->current], to))
+            continue;
+        cpu_move(e, (uint32_t)cpu->current, to, MOVE_CAUSE_PULL);
+        return true;
+    }
+    return false;
+}
+
+/* Moves up to `n` threads of a span to another. Returns whether there was nothing to do or something was done. */
+static bool balance_spans(Engine *e, Balance *balance, Pull *pull, const Span *to, uint32_t n)
+{
+    uint32_t moved = 0;
+
+    if (n == 0)
+        return true;
+    pull->n_failed = balance->n_failed;
+    while (moved < MIN(n, MOVES_MAX) && pull_one(e, pull, receiver(e, to)))
+        moved++;
+    if (moved > 0)
+        return true;
+    if (balance->n_failed <= pull->nice_tries + 2)
+        return false;
+    return push_running(e, pull->from, receiver(e, to));
+}
+
+/* A core two of whose siblings run while another core is idle. */
+static Span *packed_core(const Engine *e, const Span *shard)
+{
+    if (shard->n_idle_cores == 0)
+        return NULL;
+    for (uint32_t i = 0; i < shard->n_cpus; i++) {
+        Span *core = &e->cores[e->cpus[shard->cpus[i]].core];
+
+        if (core->n_cpus - core->n_idle > 1)
+            return core;
+    }
+    return NULL;
+}
+
+/* Among the CPUs of a shard. Returns whether it is balanced; *ret_ok is false when it is not and nothing could be done. */
+static bool balance_cpus(Engine *e, Balance *balance, Span *shard, bool *ret_ok)
+{
+    Pull pull = {.from = shard, .n_failed = balance->n_failed, .nice_tries = NICE_TRIES_LLC, .by_heat = true};
+    uint32_t n = 0;
+
+    while (n < MOVES_MAX && shard->n_crowded > 0) {
+        uint32_t to = receiver(e, shard), most = 0;
+
+        for (uint32_t i = 0; i < shard->n_cpus; i++)
+            most = MAX(most, cpu_n_runnable(&e->cpus[shard->cpus[i]]));
+        if (most < cpu_n_runnable(&e->cpus[to]) + 2)
+            break;
+        *ret_ok = pull_one(e, &pull, to);
+        if (!*ret_ok)
+            return false;
+        n++;
+    }
+    pull.from = packed_core(e, shard);
+    if (!pull.from)
+        return n == 0;
+    *ret_ok =
+        n > 0 || (balance->n_failed > NICE_TRIES_LLC + 2 && push_running(e, pull.from, receiver(e, shard)));
+    return false;
+}
+
+/* Among the shards of a node. */
+static bool balance_shards(Engine *e, Balance *balance, bool *ret_ok)
+{
+    Span *low = NULL, *high = NULL;
+    Pull pull = {.nice_tries = NICE_TRIES_LLC, .by_heat = true};
+    uint32_t n;
+
+    for (uint32_t i = 0; i < e->n_shards; i++) {
+        Span *shard = &e->shards[i];
+
+        if (shard->node != balance->span)
+            continue;
+        if (!low || (uint64_t)shard->n_runnable * low->n_cpus < (uint64_t)low->n_runnable * shard->n_cpus)
+            low = shard;
+        if (!high || (uint64_t)shard->n_runnable * high->n_cpus > (uint64_t)high->n_runnable * shard->n_cpus)
+            high = shard;
+    }
+    if (!low || low == high)
+        return true;
+    n = surplus_near(high, low);
+    pull.from = high;
+    *ret_ok = balance_spans(e, balance, &pull, low, n);
+    return n == 0;
+}
+
+static bool balance_nodes(Engine *e, Balance *balance, bool *ret_ok)
+{
+    const TopologyDomain *domain = &e->topology->domains[balance->level];
+    Pull pull = {.nice_tries = NICE_TRIES_NUMA, .cross = true, .by_heat = true};
+    uint32_t n;
+
+    pull.from = busiest_node(e, (uint32_t)balance->span, domain, &n);
+    if (!pull.from)
+        return true;
+    *ret_ok = balance_spans(e, balance, &pull, &e->nodes[balance->span], n);
+    return n == 0;
+}
+
+void balance_event(Engine *e, uint32_t index)
+{
+    Balance *balance = &e->balances[index];
+    Span *local = balance->level < 0 ? &e->shards[balance->span] : &e->nodes[balance->span];
+    bool ok = true, balanced = true;
+
+    if (local->n_idle > 0 || balance->n_looks++ % BUSY_FACTOR == 0) {
+        balanced = balance->level < 0    ? balance_cpus(e, balance, local, &ok)
+                   : balance->level == 0 ? balance_shards(e, balance, &ok)
+                                         : balance_nodes(e, balance, &ok);
+        balance->n_failed = ok ? 0 : balance->n_failed + 1;
+    }
+    balance->factor = balanced ? 2 : 1;
+    heap_set(&e->heap, e->item_balance + index, e->now_nsec + balance->interval_nsec * balance->factor);
+}

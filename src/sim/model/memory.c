@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Memory as far as it makes threads slower. A thread waits for memory a share of its time at full speed; that share is
+ * stretched by where the pages are,
+ *
+ *     time per work = (1 - m) + m * sum over nodes of  share of accesses * latency / local latency * contention
+ *
+ * Contention follows what the controllers deliver: every 10 ms that of a node is multiplied by traffic / bandwidth, and is
+ * never below 1. Ten threads of 13 GB/s that only wait for one node of 104 GB/s: 1.25, and the node gives 104 GB/s.
+ *
+ * Accesses are spread evenly over a region's pages. First touch costs nothing. */
+
+#include "sim/model/engine.h"
+
+#define PAGE_BYTES     4096U
+#define EPOCH_NSEC     10000000ULL
+#define CONTENTION_MAX (1024U << ENGINE_PACE_BITS) /* more threads than that do not run on one node */
+
+uint32_t *memory_pages(const Engine *e, int32_t region)
+{
+    return e->pages + (size_t)region * e->n_nodes;
+}
+
+/* The thread's own region, or ENGINE_NONE. */
+static int32_t own_region(const Engine *e, const Thread *thread)
+{
+    const Family *family = &e->families[thread->process];
+
+    return family->private_first < 0
+               ? ENGINE_NONE
+               : family->private_first + (int32_t)(engine_index(e, thread) - family->first);
+}
+
+/* Puts all pages of a region on the nodes that have memory, in equal parts. False: none is known to have any. */
+static bool interleave_pages(Engine *e, int32_t index)
+{
+    uint64_t n_pages = e->regions[index].n_pages;
+    uint32_t *pages = memory_pages(e, index), n = 0, k = 0;
+
+    for (uint32_t i = 0; i < e->n_nodes; i++)
+        n += e->topology->nodes[i].memory_bytes > 0;
+    for (uint32_t i = 0; i < e->n_nodes && n > 0; i++) {
+        bool has = e->topology->nodes[i].memory_bytes > 0;
+
+        pages[i] = has ? (uint32_t)(n_pages / n + (k < n_pages % n)) : 0;
+        k += has;
+    }
+    return n > 0;
+}
+
+static void touch(Engine *e, int32_t index, uint32_t node, bool interleave)
+{
+    if (index < 0 || e->regions[index].touched)
+        return;
+    e->regions[index].touched = true;
+    if (!interleave || !interleave_pages(e, index))
+        memory_pages(e, index)[node] = (uint32_t)e->regions[index].n_pages;
+}
+
+void memory_scatter(Engine *e, const Family *family)
+{
+    int32_t index;
+
+    for (uint32_t i = 0; (index = scan_region_at(e, family, i)) >= 0; i++) {
+        e->regions[index].n_marked = 0;
+        if (e->regions[index].touched)
+            (void)interleave_pages(e, index);
+    }
+}
+
+void memory_touch(Engine *e, uint32_t index, uint32_t node)
+{
+    const Thread *thread = &e->threads[index];
+    const SimWorkload *w = engine_workload(e, thread);
+    const Family *family = &e->families[thread->process];
+    bool interleave = w->touch == SIM_TOUCH_INTERLEAVE;
+
+    if (index == family->first)
+        touch(e, family->shared, node, interleave);
+    if (family->private_first < 0)
+        return;
+    if (w->touch != SIM_TOUCH_PROCESS)
+        touch(e, own_region(e, thread), node, interleave);
+    else if (index == family->first)
+        for (uint32_t i = 0; i < w->n_threads; i++)
+            touch(e, family->private_first + (int32_t)i, node, false);
+}
+
+/* Adds what an access to a region costs on average, weighted by `permille` of the accesses. */
+static uint64_t region_pace(const Engine *e, int32_t region, uint32_t node, uint64_t permille, bool contended)
+{
+    const uint32_t *pages = memory_pages(e, region), *latency = e->latency + (size_t)node * e->n_nodes;
+    uint64_t n = e->regions[region].n_pages, sum = 0;
+
+    for (uint32_t i = 0; i < e->n_nodes; i++) {
+        uint64_t pace = latency[i];
+
+        if (pages[i] == 0)
+            continue;
+        if (contended)
+            pace = pace * e->contention[i] >> ENGINE_PACE_BITS;
+        sum += pages[i] * pace / n;
+    }
+    return sum * permille / 1000;
+}
+
+/* Permille of the thread's accesses that go to its process's memory; the rest go to its own. */
+static uint32_t shared_share(const Engine *e, const Thread *thread)
+{
+    const Family *family = &e->families[thread->process];
+
+    if (family->shared < 0)
+        return 0;
+    return family->private_first < 0 ? 1000 : engine_workload(e, thread)->shared_permille;
+}
+
+uint32_t memory_pace(const Engine *e, const Thread *thread, uint32_t node)
+{
+    const SimWorkload *w = engine_workload(e, thread);
+    const Family *family = &e->families[thread->process];
+    uint32_t shared = shared_share(e, thread);
+    int32_t own = own_region(e, thread);
+    uint64_t access = 0;
+
+    if (w->memory_permille == 0 || (own < 0 && family->shared < 0))
+        return ENGINE_PACE;
+    if (shared > 0)
+        access += region_pace(e, family->shared, node, shared, w->bandwidth > 0);
+    if (shared < 1000 && own >= 0)
+        access += region_pace(e, own, node, 1000 - shared, w->bandwidth > 0);
+    return (uint32_t)(((uint64_t)ENGINE_PACE * (1000 - w->memory_permille) + access * w->memory_permille) /
+                      1000);
+}
+
+static uint64_t local_permille(const Engine *e, int32_t region, uint32_t node)
+{
+    return memory_pages(e, region)[node] * 1000ULL / e->regions[region].n_pages;
+}
+
+static void used_region(Engine *e, Thread *thread, int32_t region, uint32_t node, uint64_t work,
+                        uint64_t bytes)
+{
+    Tally *tally = &e->tallies[thread->workload];
+    uint64_t local = work * local_permille(e, region, node) / 1000, n = e->regions[region].n_pages;
+    const uint32_t *pages = memory_pages(e, region);
+
+    tally->access_work += work;
+    tally->access_local += local;
+    e->row_work += work;
+    e->row_local += local;
+    for (uint32_t i = 0; bytes > 0 && i < e->n_nodes; i++)
+        e->traffic[i] += bytes / n * pages[i] + bytes % n * pages[i] / n;
+    work /= MAX(e->constants->local_latency_nsec, 1U);
+    if (e->kernel->numa_balancing)
+        scan_accessed(e, thread, region, node, work);
+    if (e->agent)
+        agent_accessed(e, thread, region, work);
+}
+
+void memory_used(Engine *e, Thread *thread, uint32_t node, uint64_t work)
+{
+    const SimWorkload *w = engine_workload(e, thread);
+    uint64_t access, bytes, shared;
+    int32_t own;
+
+    if (w->memory_permille == 0)
+        return;
+    access = work / 1000 * w->memory_permille + work % 1000 * w->memory_permille / 1000;
+    bytes = work * (w->bandwidth / 1000) / 1000000;
+    shared = shared_share(e, thread);
+    own = own_region(e, thread);
+    if (shared > 0)
+        used_region(e, thread, e->families[thread->process].shared, node, access * shared / 1000,
+                    bytes * shared / 1000);
+    if (shared < 1000 && own >= 0)
+        used_region(e, thread, own, node, access * (1000 - shared) / 1000, bytes * (1000 - shared) / 1000);
+}
+
+int32_t memory_node(const Engine *e, const Thread *thread)
+{
+    int32_t region = own_region(e, thread), best = ENGINE_NONE;
+    uint32_t most = 0;
+
+    if (region < 0 || shared_share(e, thread) > 500)
+        region = e->families[thread->process].shared;
+    for (uint32_t i = 0; region >= 0 && i < e->n_nodes; i++)
+        if (memory_pages(e, region)[i] > most) {
+            most = memory_pages(e, region)[i];
+            best = (int32_t)i;
+        }
+    return best;
+}
+
+void memory_event(Engine *e)
+{
+    uint64_t capacity = e->constants->node_bandwidth / (NSEC_PER_SEC / EPOCH_NSEC);
+
+    for (uint32_t i = 0; i < e->topology->cpu_limit; i++)
+        if (e->cpus[i].present && e->cpus[i].current >= 0) {
+            cpu_account(e, i);
+            cpu_touch(e, i);
+        }
+    for (uint32_t i = 0; i < e->n_nodes; i++) {
+        uint64_t permille = e->traffic[i] / MAX(capacity / 1000, 1U);
+
+        e->contention[i] = (uint32_t)CLAMP(e->contention[i] * permille / 1000, (uint64_t)ENGINE_PACE,
+                                           (uint64_t)CONTENTION_MAX);
+        e->traffic[i] = 0;
+    }
+    heap_set(&e->heap, e->item_memory, e->now_nsec + EPOCH_NSEC);
+}

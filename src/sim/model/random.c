@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "sim/model/random.h"
+
+#include "base/time.h"
+
+uint64_t random_next(Random *random)
+{
+    uint64_t z = (random->state += 0x9e3779b97f4a7c15U);
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31);
+}
+
+Random random_split(uint64_t seed, uint64_t purpose)
+{
+    Random mix = {seed ^ (purpose * 0xd1342543de82ef95U)};
+
+    return (Random){random_next(&mix)};
+}
+
+uint32_t random_even(Random *random)
+{
+    return (uint32_t)(random_next(random) >> 32);
+}
+
+/* Multiplying is biased by less than n / 2^32, too little to be seen here. */
+uint32_t random_below(Random *random, uint32_t n)
+{
+    return (uint32_t)(((uint64_t)random_even(random) * n) >> 32);
+}
+
+/* The first of a run of falling numbers, when the run has an odd length, is the fraction of an exponential variate; each
+ * run of even length before it adds one. */
+uint64_t random_exponential(Random *random)
+{
+    for (uint64_t whole = 0;; whole++) {
+        uint32_t first = random_even(random), last = first, next;
+        bool odd = true;
+
+        while ((next = random_even(random)) < last) {
+            last = next;
+            odd = !odd;
+        }
+        if (odd)
+            return (whole << 32) + first;
+    }
+}
+
+/* value * fraction / 2^32, without a wider type. */
+static uint64_t scale(uint64_t value, uint64_t fraction)
+{
+    return (value >> 32) * fraction + (((value & UINT32_MAX) * (fraction >> 32)) +
+                                       (((value & UINT32_MAX) * (fraction & UINT32_MAX)) >> 32));
+}
+
+uint64_t random_time(Random *random, const SimDist *dist)
+{
+    uint64_t a = dist->a_usec * NSEC_PER_USEC, b = dist->b_usec * NSEC_PER_USEC, time;
+
+    if (dist->kind == SIM_DIST_UNIFORM)
+        time = a + (b > a ? scale(b - a, random_even(random)) : 0);
+    else if (dist->kind == SIM_DIST_EXPONENTIAL)
+        time = scale(a, random_exponential(random));
+    else
+        return a;
+    return MAX(time, (uint64_t)1);
+}

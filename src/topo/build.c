@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "topo/build.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+int build_fail(char **ret_error, int error, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (vasprintf(ret_error, format, args) < 0)
+        *ret_error = NULL;
+    va_end(args);
+    /* It may quote a file name or a description; a sentence for the log stays on one line all the same. */
+    for (char *s = *ret_error; s && *s; s++)
+        if (iscntrl((unsigned char)*s))
+            *s = '?';
+    return error;
+}
+
+int build_llc_nodes(Topology *topology)
+{
+    for (uint32_t i = 0; i < topology->n_llcs; i++) {
+        int r = topology_cpus_to_nodes(topology, topology->llcs[i].cpus, topology->llcs[i].nodes);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}

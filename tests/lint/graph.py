@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""How the functions of src use each other: each is reachable from a main(), files do not need each other in circles, and no folder is
+so full that one has to search in it.
+
+usage: graph.py SOURCE_ROOT
+"""
+
+import os
+import re
+import sys
+
+import lint
+
+FILES_MAX = 20
+CIRCLE_MAX = 2
+# Rooms that have larger circles still. They may only become smaller.
+CIRCLES = {"daemon": 20, "sim": 10}
+# Functions that only tests and benchmarks reach, by file. They may only become fewer.
+UNREACHED = {
+    "src/base/intern.c": 2,
+    "src/base/record.c": 2,
+    "src/daemon/config.c": 1,
+    "src/plan/pack/compare.c": 14,
+    "src/plan/pack/cost.c": 1,
+    "src/plan/pack/score.c": 17,
+    "src/probe/hints/rings.c": 1,
+    "src/sim/result.c": 1,
+    "src/sim/scenario/scenario.c": 1,
+    "src/topo/topology-text.c": 10,
+    "src/world/buddy.c": 2,
+    "src/world/faults.c": 3,
+    "src/world/touches.c": 2,
+    "src/world/world-check.c": 15,
+    "src/world/world-text.c": 16,
+}
+
+COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
+# Members of structures are no functions.
+WORD = re.compile(r"(?<![.\w>])[A-Za-z_]\w*\b")
+# Parameters and local variables hide functions of their name.
+DECLARED = re.compile(r"\b(?!return\b|else\b|case\b|goto\b)[A-Za-z_]\w*[\s*]+([a-z_]\w*)\s*(?=[,;)=\[])")
+ATTRIBUTE = re.compile(r"__attribute__\s*\(\(.*?\)\)\s*", re.DOTALL)
+MACRO = re.compile(r"#[ \t]*define[ \t]+(\w+)(.*)", re.DOTALL)
+FUNCTION = re.compile(r"([A-Za-z_]\w*)\s*\([^{}]*\)\s*\{", re.DOTALL)
+VARIABLE = re.compile(r"([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*=")
+INVOCATION = re.compile(r"([A-Z_]+)\s*\(([^{}=]*)\)\s*;?\s*$")
+
+
+def items(text):
+    """What stands at the top level of a file, one by one: directives, declarations, definitions."""
+    text = COMMENT_OR_TEXT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+    lines, item, depth = iter(text.split("\n")), [], 0
+    for line in lines:
+        if depth == 0 and line.lstrip().startswith("#"):
+            while line.endswith("\\"):
+                line = line[:-1] + "\n" + next(lines)
+            yield line.strip()
+            continue
+        item.append(line)
+        depth += line.count("{") - line.count("}")
+        stripped = line.rstrip()
+        done = stripped.endswith(";") or stripped == "}" or (stripped.endswith(")") and INVOCATION.match("\n".join(item).strip()))
+        if depth == 0 and done:
+            yield "\n".join(item).strip()
+            item = []
+
+
+def parse(path, text):
+    """(name, whether it is of this file alone, whether it is code, words) of what a file defines."""
+    for item in items(text):
+        item = ATTRIBUTE.sub("", item)
+        head = item.split("{")[0]
+        macro, variable, invocation = MACRO.match(item), VARIABLE.search(head), INVOCATION.match(item)
+        local = path.endswith(".c") and bool(re.match(r"(?:static|typedef)\b", item))
+        if macro:
+            yield macro[1], path.endswith(".c"), False, set(WORD.findall(macro[2]))
+        elif item.startswith("#") or re.match(r"(?:static_assert|_Static_assert)\b", item):
+            continue
+        elif invocation and invocation[1] != "static_assert":
+            # DEFINE_CLEANUP(Type *, thing_free) makes thing_free_p().
+            for word in WORD.findall(invocation[2]):
+                yield word + "_p", path.endswith(".c"), False, {word}
+        elif variable and "(" not in head[:variable.start()]:
+            yield variable[1], local, False, set(WORD.findall(item))
+        elif FUNCTION.search(item) and not item.startswith(("struct", "typedef", "enum", "union")):
+            yield FUNCTION.search(item)[1], local, True, words_of(item)
+        elif function_of_struct(item):
+            yield function_of_struct(item), local, True, words_of(item)
+
+
+def words_of(function):
+    return set(WORD.findall(function[function.index("{"):])) - set(DECLARED.findall(function))
+
+
+def function_of_struct(item):
+    """The name of a function that returns a struct, which begins as a definition of one does."""
+    found = re.match(r"(?:struct|enum|union)\s+\w+[\s*]+(\w+)\s*\([^{}]*\)\s*\{", item)
+    return found and found[1]
+
+
+class Graph:
+    def __init__(self, sources):
+        """`sources`: {path: text}"""
+        self.words, self.code, self.shared = {}, set(), {}
+        for path, text in sources.items():
+            for name, local, code, words in parse(path, text):
+                key = (path, name)
+                self.words[key] = self.words.get(key, set()) | words
+                if code:
+                    self.code.add(key)
+                if not local and name != "main":
+                    self.shared[name] = key
+        self.uses = {key: {found for word in words if (found := self.find(key[0], word)) and found != key}
+                     for key, words in self.words.items()}
+
+    def find(self, path, word):
+        return (path, word) if (path, word) in self.words else self.shared.get(word)
+
+    def reached(self):
+        seen, todo = set(), [key for key in self.words if key[1] == "main"]
+        while todo:
+            key = todo.pop()
+            if key not in seen:
+                seen.add(key)
+                todo += self.uses[key]
+        return seen
+
+    def unreached(self):
+        seen = self.reached()
+        return sorted(key for key in self.code if key not in seen)
+
+    def files(self):
+        """{file: those it needs functions or variables of}, headers left out"""
+        needs = {}
+        for (path, _), uses in self.uses.items():
+            needs.setdefault(path, set()).update(other for other, _ in uses if other != path and other.endswith(".c"))
+        return {path: others for path, others in needs.items() if path.endswith(".c")}
+
+
+def circles(needs):
+    """Tarjan's strongly connected components of more than one file."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(path):
+        index[path] = low[path] = len(index)
+        stack.append(path)
+        for other in sorted(needs.get(path, ())):
+            if other not in index:
+                visit(other)
+                low[path] = min(low[path], low[other])
+            elif other in stack:
+                low[path] = min(low[path], index[other])
+        if low[path] == index[path]:
+            at = stack.index(path)
+            if len(stack) - at > 1:
+                found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for path in sorted(needs):
+        if path not in index:
+            visit(path)
+    return found
+
+
+def check_reached(sources, allowed=None):
+    by_file = {}
+    for path, name in Graph(sources).unreached():
+        by_file.setdefault(path, []).append(name)
+    for path, names in sorted(by_file.items()):
+        if len(names) > (allowed or {}).get(path, 0):
+            yield f"{path}: reachable from no main(): {', '.join(f'{name}()' for name in names)}"
+
+
+def check_circles(sources, allowed=None):
+    for circle in circles(Graph(sources).files()):
+        room = circle[0].split("/")[1]
+        if len(circle) > (allowed or {}).get(room, CIRCLE_MAX):
+            yield f"{len(circle)} files need each other in a circle: {' '.join(circle)}"
+
+
+def check_folders(counts):
+    for folder, n in sorted(counts.items()):
+        if n > FILES_MAX:
+            yield f"{folder} has {n} source files: expected at most {FILES_MAX}"
+
+
+def test_ourselves():
+    used = {"src/a/a.c": "static int two(void)\n{\n    return one;\n}\n\nint main(void)\n{\n    return two();\n}\n"}
+    other = "int three(void)\n{\n    /* two() */\n    return 3;\n}\n"
+    table = "static const Op all[] = {{three}};\n\nint main(void)\n{\n    return all[0]();\n}\n"
+    freed = "DEFINE_CLEANUP(Thing *, three)\n\nint main(void)\n{\n    CLEANUP(three_p) Thing *x;\n}\n"
+    back = "int three(void)\n{\n    return four();\n}\n"
+    forth = "int four(void)\n{\n    return three();\n}\n"
+    on = "int five(void)\n{\n    return three();\n}\nint four(void)\n{\n    return five();\n}\n"
+    lint.self_test(check_reached, [
+        ((used,), None),
+        ((used | {"src/a/b.c": other},), "reachable from no main(): three()"),
+        (({"src/a/a.c": table, "src/a/b.c": other},), None),
+        (({"src/a/a.c": freed, "src/a/b.c": other},), None),
+        ((used | {"src/a/b.c": "struct S three(void)\n{\n}\n"},), "main(): three()"),
+    ])
+    lint.self_test(check_circles, [
+        (({"src/a/a.c": back, "src/a/b.c": forth},), None),
+        (({"src/a/a.c": back, "src/a/b.c": forth.replace("three", "five"), "src/a/c.c": on.split("int four")[0]},),
+         "3 files need each other"),
+        (({"src/a/a.c": back, "src/a/b.c": on},), None),
+    ])
+    lint.self_test(check_folders, [(({"src/a": FILES_MAX},), None), (({"src/a": FILES_MAX + 1},), "src/a has 21")])
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    root = sys.argv[1]
+    sys.setrecursionlimit(10000)
+    test_ourselves()
+    paths = [path for path in lint.walk(root, "src") if path.endswith((".c", ".h"))]
+    sources = {path: lint.read(root, path) for path in paths}
+    folders = [os.path.dirname(path) for path in paths]
+    problems = [*check_folders({folder: folders.count(folder) for folder in folders}), *check_circles(sources, CIRCLES),
+                *check_reached(sources, UNREACHED)]
+    lint.finish(problems, len(paths))
+
+
+main()
