@@ -49,8 +49,9 @@ typedef struct ActWalk {
     size_t n_gone; /* set: listed, but gone before they were looked at */
 } ActWalk;
 
-/* A quick walk over the threads of one process, in as many calls as it takes: of a hundred thousand only those are read whose mask
- * is of interest. Whoever is born or ends between two calls may be missed, and nobody is met twice but for that. */
+/* A quick walk over the threads of one process, in as many calls as it takes: of a hundred thousand only those are
+ * read whose mask is of interest. Whoever is born or ends between two calls may be missed, and nobody is met twice
+ * but for that. */
 typedef struct ActThreadWalk {
     pid_t pid;
     uint64_t start_ticks;
@@ -131,12 +132,12 @@ typedef struct ActStatistics {
  * is valid and holds every entry that could be read: call act_restore(), report, and exit. */
 int act_new(const ActOps *ops, void *context, int root_fd, const char *journal_path, Act **ret,
             char **ret_error);
-/* Who carries out orders to move memory; borrowed, and needed as long as plans are executed. NULL, as at the start: they
- * are skipped. */
+/* Who carries out orders to move memory; borrowed, and needed as long as plans are executed. NULL, as at the start:
+ * they are skipped. */
 void act_set_orders(Act *act, Orders *orders);
 
-/* Whether what is in the journal is to stay when this process has ended (KeepOnStop=): said by the one that stops, taken back by
- * the next that places. act_note_kept() returns 0 or -errno when it could not be written down. */
+/* Whether what is in the journal is to stay when this process has ended (KeepOnStop=): said by the one that stops,
+ * taken back by the next that places. act_note_kept() returns 0 or -errno when it could not be written down. */
 bool act_kept(const Act *act);
 int act_note_kept(Act *act, bool kept);
 
@@ -163,11 +164,12 @@ DEFINE_CLEANUP(Act *, act_free)
  * behind (act/masks/passage.h). Returns 0, or -ENOMEM (every action that was not tried has outcome RETRY then). */
 int act_execute(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes);
 
-/* The same, as far as a tick can spare the time: until ACT_SLICE_TICK_USEC after it began (World.now), but for ACT_SLICE_USEC, and for
- * ACT_SLICE_THREADS threads at most. What is not begun is RETRY. A process
- * of more than ACT_SLICE_LARGE threads is gone through thread by thread, of those that the World says the action is for; what became of
- * these says act_parts(), and as long as there are more the outcome is PARTLY. Nothing is remembered of it: the next plan asks for the
- * rest, or for something else. Children of released processes are put back by later calls, a step in each. */
+/* The same, as far as a tick can spare the time: until ACT_SLICE_TICK_USEC after it began (World.now), but for
+ * ACT_SLICE_USEC, and for ACT_SLICE_THREADS threads at most. What is not begun is RETRY. A process of more than
+ * ACT_SLICE_LARGE threads is gone through thread by thread, of those that the World says the action is for; what
+ * became of these says act_parts(), and as long as there are more the outcome is PARTLY. Nothing is remembered of
+ * it: the next plan asks for the rest, or for something else. Children of released processes are put back by later
+ * calls, a step in each. */
 #define ACT_SLICE_TICK_USEC 50000U
 #define ACT_SLICE_USEC      15000U
 #define ACT_SLICE_THREADS   2048U
@@ -178,9 +180,9 @@ int act_execute_slice(Act *act, const World *world, const Plan *plan, PlanOutcom
 const PlanPart *act_parts(const Act *act, size_t *ret_n);
 /* Whether it left something for the next one, which is to come soon and to look at homes, too. */
 bool act_unfinished(const Act *act);
-/* Judges processes that have begun since the last call, by the rule at the head of act/undo/lineage.c: those that were born with
- * a mask of ours are written down as heirs of the ones they have it from, those whose user chose the same mask as strangers.
- * Call it after each discovery. Returns 0 or -ENOMEM. */
+/* Judges processes that have begun since the last call, by the rule at the head of act/undo/lineage.c: those that
+ * were born with a mask of ours are written down as heirs of the ones they have it from, those whose user chose the
+ * same mask as strangers. Call it after each discovery. Returns 0 or -ENOMEM. */
 int act_follow_births(Act *act, const TaskKey *processes, size_t n);
 
 /* Whose masks are put back. */
@@ -189,9 +191,9 @@ typedef struct ActSelection {
     void *userdata;
 } ActSelection;
 
-/* Puts back the masks of everything in the journal, or only of selected processes (`selection` not NULL): also of children
- * that inherited theirs. Counts threads put back in *ret_restored and threads left as somebody else pinned them in
- * *ret_left (both may be NULL). Returns 0, or -errno when something could not be put back, -ETIMEDOUT when a
+/* Puts back the masks of everything in the journal, or only of selected processes (`selection` not NULL): also of
+ * children that inherited theirs. Counts threads put back in *ret_restored and threads left as somebody else pinned
+ * them in *ret_left (both may be NULL). Returns 0, or -errno when something could not be put back, -ETIMEDOUT when a
  * task stayed in a call that may bear a child with a mask of ours: it stays in the journal then. */
 int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
 
@@ -199,9 +201,10 @@ int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, s
  * several tries the threads put back are added up, and those left are the last try's. */
 int act_restore_persistently(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
 
-/* The same for processes of very many threads, step by step with each act_execute_slice(): begins with all fences, and goes on with the
- * threads and children of the selected processes. To be called when nothing in the World is under our masks any more; over when
- * act_is_restoring() says no. Returns 0, or -errno when some fence could not be taken down. */
+/* The same for processes of very many threads, step by step with each act_execute_slice(): begins with all fences,
+ * and goes on with the threads and children of the selected processes. To be called when nothing in the World is
+ * under our masks any more; over when act_is_restoring() says no. Returns 0, or -errno when some fence could not be
+ * taken down. */
 int act_restore_slowly(Act *act, const ActSelection *selection);
 bool act_is_restoring(const Act *act, const ActSelection *selection);
 /* The first -errno of what could not be put back that way since the last call, or 0. */
@@ -276,8 +279,8 @@ typedef ActWish (*ActWants)(void *userdata, const World *world, WorkloadIx workl
 void act_sense_fences(Act *act);
 /* Raises and lowers fences; after each discovery. Returns 0 or -ENOMEM. */
 int act_follow_fences(Act *act, const World *world, ActWants wants, void *userdata);
-/* The CPUs that the cgroup at `path`, in the hierarchy of the cpuset controller, has without our fence: puts them into `ret`, which has
- * what it is read to leave; false: there is none, or somebody else has changed it. */
+/* The CPUs that the cgroup at `path`, in the hierarchy of the cpuset controller, has without our fence: puts them
+ * into `ret`, which has what it is read to leave; false: there is none, or somebody else has changed it. */
 bool act_fence_bound(const Act *act, const char *path, hwloc_bitmap_t ret);
 ActMeans act_means(const Act *act, uint64_t group_id);
 void act_host(const Act *act, ActHost *ret);

@@ -22,7 +22,8 @@ typedef struct ActUndecided {
 } ActUndecided;
 
 #define ACT_UNDECIDED_MAX 256U
-/* While it is searched for children. The highest of a normal task: a real-time class could lock up a machine with one CPU. */
+/* While it is searched for children. The highest of a normal task: a real-time class could lock up a machine with
+ * one CPU. */
 #define ACT_RESTORE_NICE (-20)
 
 struct Search;
@@ -34,8 +35,8 @@ typedef struct ActSlice {
     uint64_t until_usec;
     size_t n_threads; /* gone through */
     size_t n_large;   /* actions still to come that are gone through thread by thread */
-    TaskKey
-        last; /* where the one before ended: the next begins behind it, so that a thread that fails keeps nobody waiting */
+    /* Where the one before ended: the next begins behind it, so that a thread that fails keeps nobody waiting. */
+    TaskKey last;
     PlanPart *parts;
     size_t n_parts, parts_capacity;
 } ActSlice;
@@ -61,8 +62,8 @@ struct Act {
     hwloc_bitmap_t scratch, cpuset;  /* of act_mask_same() and act_mask_ours() */
 };
 
-/* Reads which CPUs are online and isolated, at the start of each piece of work. When that fails all CPUs count as online,
- * and none as isolated. */
+/* Reads which CPUs are online and isolated, at the start of each piece of work. When that fails all CPUs count as
+ * online, and none as isolated. */
 void act_refresh(Act *act);
 
 /* Whether two masks allow the same online CPUs. The kernel shows a mask without its offline CPUs, and so may
@@ -70,11 +71,12 @@ void act_refresh(Act *act);
  * do not exist. */
 bool act_mask_same(Act *act, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b);
 
-/* Whether a thread (of `process`, or born of it) can have this mask from us and nobody else: it is one that was given, or
- * what the cpuset of the thread leaves of one. */
+/* Whether a thread (of `process`, or born of it) can have this mask from us and nobody else: it is one that was
+ * given, or what the cpuset of the thread leaves of one. */
 bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask);
 
-/* journal_note_change(), with the place of a process that is not entered yet, and since when it is, unless that is known. */
+/* journal_note_change(), with the place of a process that is not entered yet, and since when it is, unless that is
+ * known. */
 int act_note_change(Act *act, JournalChange *change);
 
 /* ops->set_mask(), counted and timed. */
@@ -128,11 +130,12 @@ int restore_finish(Restore *restore);
 int restore_failed(Restore *restore, int r);
 /* Notes a thread just put back, if it may be making a child. 0 or -ENOMEM. */
 int restore_suspect(Restore *restore, TaskKey task);
-/* Gives one thread back what `entry` says, if its mask is ours. 1: it did; 0: nothing to do, or no more than the pass before did, which
- * does not show; -errno. */
+/* Gives one thread back what `entry` says, if its mask is ours. 1: it did; 0: nothing to do, or no more than the
+ * pass before did, which does not show; -errno. */
 int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task);
 
-/* A step of restore_finish(), which sleeps between them: 1 when there are more to come, 0 when it is over, or -errno. */
+/* A step of restore_finish(), which sleeps between them: 1 when there are more to come, 0 when it is over, or
+ * -errno. */
 int restore_children_step(Restore *restore, uint64_t *ret_moment_usec);
 /* Whether it has its mask from one that is selected, and is put back with it; for the time before the first step. */
 bool restore_is_heir(const Restore *restore, const JournalProcess *entry);
@@ -149,12 +152,12 @@ typedef struct RestoreWalk {
     int error;
 } RestoreWalk;
 
-/* Goes on with a pass, of which walk.pid and walk.start_ticks are set, and walk.fd -1 at first. 1: something was put back so far; 0: not;
- * or -errno. walk.more says whether the pass is over. */
+/* Goes on with a pass, of which walk.pid and walk.start_ticks are set, and walk.fd -1 at first. 1: something was put
+ * back so far; 0: not; or -errno. walk.more says whether the pass is over. */
 int restore_walk(Restore *restore, JournalProcess *entry, RestoreWalk *pass);
 
-/* Puts back only the threads of one process, and neither waits for its children nor notes that it was released. 0, -errno, or
- * 1: nothing was put back, because all of it is as somebody else pinned it. */
+/* Puts back only the threads of one process, and neither waits for its children nor notes that it was released. 0,
+ * -errno, or 1: nothing was put back, because all of it is as somebody else pinned it. */
 int restore_threads(Act *act, const World *world, JournalProcess *entry);
 
 /* The World's entry of a process, or NULL. */

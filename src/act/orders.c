@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The mover knows orders by numbers, plans know processes. There are never more than MOVER_ORDERS_MAX, and mostly a few:
- * a plain array that is walked through. */
+/* The mover knows orders by numbers, plans know processes. There are never more than MOVER_ORDERS_MAX, and mostly a
+ * few: a plain array that is walked through. */
 
 #include "act/orders.h"
 

@@ -17,7 +17,8 @@ DEFINE_CLEANUP(Orders *, orders_free)
 /* For its descriptor, its statistics, and its rate. */
 Mover *orders_mover(const Orders *orders);
 
-/* Gives the order of a MOVE_PAGES, whose ranges are copied. DONE means that it was taken; RETRY: not now; REFUSED: it is no good. Or -ENOMEM. */
+/* Gives the order of a MOVE_PAGES, whose ranges are copied. DONE means that it was taken; RETRY: not now; REFUSED:
+ * it is no good. Or -ENOMEM. */
 int orders_give(Orders *orders, const PlanAction *action);
 
 typedef struct OrderNews {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Places are compared and never looked into, so a hash of the text will do, and the journal needs no room for paths. FNV-1a:
- * nobody gains anything by two cgroups with the same one, but a mask that is exactly his own already. */
+/* Places are compared and never looked into, so a hash of the text will do, and the journal needs no room for paths.
+ * FNV-1a: nobody gains anything by two cgroups with the same one, but a mask that is exactly his own already. */
 
 #include "act/place.h"
 

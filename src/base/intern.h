@@ -4,8 +4,8 @@
 /* Interned strings and CPU masks: equal values are the same pointer, so ten thousand threads share one mask.
  *
  * Entries nobody uses are dropped by mark and sweep: intern_pool_begin(), then intern_mark_*() for every pointer
- * still held, then intern_pool_sweep(). What was interned since begin() counts as marked. Reference counts were the alternative; they would cost eight bytes and a
- * branch at each of the many places that copy a Task. */
+ * still held, then intern_pool_sweep(). What was interned since begin() counts as marked. Reference counts were the
+ * alternative; they would cost eight bytes and a branch at each of the many places that copy a Task. */
 
 #include "base/util.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The writing half of records. It keeps errors in the stream, as stdio does: a text is hundreds of small writes, and only
- * whether all of them succeeded matters. */
+/* The writing half of records. It keeps errors in the stream, as stdio does: a text is hundreds of small writes, and
+ * only whether all of them succeeded matters. */
 
 #include "base/record.h"
 

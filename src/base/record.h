@@ -78,7 +78,8 @@ typedef struct RecordReader {
     char *error;      /* "line N: expected ..." */
 } RecordReader;
 
-/* Copies the text; the first line is not read yet. Returns 0, -EINVAL (too large, or a NUL byte; see error), -ENOMEM. */
+/* Copies the text; the first line is not read yet. Returns 0, -EINVAL (too large, or a NUL byte; see error),
+ * -ENOMEM. */
 int record_reader_init(RecordReader *reader, const char *text, size_t len);
 void record_reader_done(RecordReader *reader);
 

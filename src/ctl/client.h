@@ -30,13 +30,13 @@ CtlExit client_connect(const CtlOptions *options, sd_bus **ret);
  * method returns nothing. */
 CtlExit client_call(sd_bus *bus, const char *method, json_object **ret, const char *types, ...);
 
-/* As sd_bus_call() without a limit, but returns -ETIMEDOUT when the daemon neither answers nor works. The connection must listen
- * to no signals: their handlers would be called meanwhile. */
+/* As sd_bus_call() without a limit, but returns -ETIMEDOUT when the daemon neither answers nor works. The connection
+ * must listen to no signals: their handlers would be called meanwhile. */
 int client_call_patiently(sd_bus *bus, sd_bus_message *message, sd_bus_error *ret_error,
                           sd_bus_message **ret);
 
-/* Says what an error of the connection means: exit code NOT_RUNNING when nobody is there any more, NO_ANSWER when nobody
- * answers. */
+/* Says what an error of the connection means: exit code NOT_RUNNING when nobody is there any more, NO_ANSWER when
+ * nobody answers. */
 CtlExit client_fail(int error);
 
 /* Says what a call failed with: what the daemon answered, or else what became of the connection. */

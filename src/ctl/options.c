@@ -278,8 +278,8 @@ static bool is_run(const char *word)
     return word && !strcmp(word, "run");
 }
 
-/* Options and words in any order, except that all behind the command of `run` is the command's. The words are moved to the
- * front, from argv[1] on; *ret_n is their number. */
+/* Options and words in any order, except that all behind the command of `run` is the command's. The words are moved
+ * to the front, from argv[1] on; *ret_n is their number. */
 static CtlExit parse_options(int argc, char **argv, CtlOptions *options, unsigned *ret_given, int *ret_n)
 {
     struct option long_options[OPTION_MAX + 1] = {0};

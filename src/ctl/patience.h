@@ -27,9 +27,10 @@ typedef struct Patience {
 
 void patience_begin(Patience *patience, uint64_t now_usec);
 
-/* `stat` is of the daemon's first thread, which answers; NULL: it cannot be read. Returns for how long to wait before the
- * next look, in microseconds; 0: it is no use. */
+/* `stat` is of the daemon's first thread, which answers; NULL: it cannot be read. Returns for how long to wait
+ * before the next look, in microseconds; 0: it is no use. */
 uint64_t patience_look(Patience *patience, uint64_t now_usec, const ProcStat *stat);
 
-/* Reads what to look at. `pid` 0 is one that is not known, as that of a process in another pid namespace. 0 or -errno. */
+/* Reads what to look at. `pid` 0 is one that is not known, as that of a process in another pid namespace. 0 or
+ * -errno. */
 int patience_read(pid_t pid, ProcStat *ret);

@@ -58,7 +58,8 @@ void view_use_lines(json_object *object);
 /* Named counters that are not zero: "node-limit 12, budget 1". */
 CtlExit view_counters(json_object *object, const char *title, const char *key);
 
-/* Writes a "     Title: text" line, titles right-aligned as systemctl status has them, or indented text when title is "".
+/* Writes a "     Title: text" line, titles right-aligned as systemctl status has them, or indented text when title
+ *                is "".
  * The text is made printable. */
 void view_line(const char *title, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -29,18 +29,19 @@ Assignments *assignments_new(void);
 Assignments *assignments_free(Assignments *assignments);
 DEFINE_CLEANUP(Assignments *, assignments_free)
 
-/* Adds a process, or assigns it anew; whatever else had its number is forgotten. The value is copied. Returns 0, -ENOSPC at
- * ASSIGNMENTS_MAX (counted), or -ENOMEM. */
+/* Adds a process, or assigns it anew; whatever else had its number is forgotten. The value is copied. Returns 0,
+ * -ENOSPC at ASSIGNMENTS_MAX (counted), or -ENOMEM. */
 int assignments_set(Assignments *assignments, const Assignment *value);
 
 const Assignment *assignments_find(const Assignments *assignments, pid_t pid, uint64_t start_ticks);
 
-/* The assignment of a process: its own, or else that of its parent, of the leader of its process group or of the leader of its
- * session, which becomes its own. NULL: it has none, or there is no room for one. `who` says all but policy and stripe. */
+/* The assignment of a process: its own, or else that of its parent, of the leader of its process group or of the
+ * leader of its session, which becomes its own. NULL: it has none, or there is no room for one. `who` says all but
+ * policy and stripe. */
 const Assignment *assignments_inherit(Assignments *assignments, const Assignment *who, pid_t parent);
 
-/* Forgets who has ended. A leader is kept while members of its process group or session are left: the kernel does not give
- * its number away before. */
+/* Forgets who has ended. A leader is kept while members of its process group or session are left: the kernel does
+ * not give its number away before. */
 void assignments_sweep(Assignments *assignments, bool (*lives)(void *userdata, const Assignment *assignment),
                        void *userdata);
 
@@ -52,6 +53,6 @@ bool assignments_changed(Assignments *assignments);
 
 /* All of them as text, malloc'd; NULL when memory is out. */
 char *assignments_format(const Assignments *assignments);
-/* Adds those of a text. Returns 0, -EINVAL when it is not of this form (what stands before the fault was added), -ENOSPC, or
- * -ENOMEM. */
+/* Adds those of a text. Returns 0, -EINVAL when it is not of this form (what stands before the fault was added),
+ * -ENOSPC, or -ENOMEM. */
 int assignments_parse(Assignments *assignments, const char *text, size_t len);

@@ -17,8 +17,8 @@
 
 #include <string.h>
 
-/* From here on a thread counts as busy, until it wants no more than the second. Waiting counts: who has to wait for those that
- * move his memory has not ended to work. */
+/* From here on a thread counts as busy, until it wants no more than the second. Waiting counts: who has to wait for
+ * those that move his memory has not ended to work. */
 #define BUSY_PERMILLE 500U
 #define IDLE_PERMILLE 250U
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One process whose use of memory is looked at by the crew of probe/memory/evidence-crew.h: what was found goes into the World, and
- * out of it come orders (plan/memory/sorting.h). */
+/* One process whose use of memory is looked at by the crew of probe/memory/evidence-crew.h: what was found goes into
+ * the World, and out of it come orders (plan/memory/sorting.h). */
 
 #include "plan/memory/sorting.h"
 #include "plan/scan/pace.h"
@@ -41,8 +41,8 @@ DEFINE_CLEANUP(EvidenceWatch *, evidence_watch_free)
 
 /* Notes which of its threads are busy, and goes back to first rounds when others are than before. 0 or -ENOMEM. */
 int evidence_watch_note_busy(EvidenceWatch *watch, const World *world, const Process *process);
-/* Takes it over: whose work has begun or ended since it was done last is seen anew. Who was busy before the first time was
- * seen at nothing else. 0 or -ENOMEM. */
+/* Takes it over: whose work has begun or ended since it was done last is seen anew. Who was busy before the first
+ * time was seen at nothing else. 0 or -ENOMEM. */
 int evidence_watch_follow_busy(EvidenceWatch *watch, Touches *touches);
 /* Whether a plan of homes could give more threads a node than the last one. */
 bool evidence_watch_has_news(const EvidenceWatch *watch, const World *world, const Process *process,

@@ -6,8 +6,8 @@
  * nudged the interval until the measured share fits would swing, because each cost is seen only once per
  * interval.
  *
- * That is the limit of a daemon that lives from hand to mouth. What MaxCPU= allowed and was not used is saved; with half a
- * minute's worth or more there is no stretch, and it grows to the whole as savings dwindle.
+ * That is the limit of a daemon that lives from hand to mouth. What MaxCPU= allowed and was not used is saved; with
+ * half a minute's worth or more there is no stretch, and it grows to the whole as savings dwindle.
  *
  * Example: a fast tick costs 2 ms, a slow one 5 ms more; 100 ms and 1 s are wanted: 2/100 + 5/1000 = 25
  * permille. With MaxCPU=1% (10 permille) the factor is 2.5: 250 ms and 2.5 s. */

@@ -18,8 +18,8 @@
 /* Processes that are new are found up to so many times as often as SlowTickSec= says, if that can be afforded. */
 #define PACE_DISCOVERIES 10U
 
-/* MaxCPU= holds on average over this time: what was not used of it is saved, and a daemon that has much to do at once, when
- * work begins, need not be slow just then. */
+/* MaxCPU= holds on average over this time: what was not used of it is saved, and a daemon that has much to do at
+ * once, when work begins, need not be slow just then. */
 #define PACE_SAVING_USEC 60000000ULL
 
 typedef struct PaceSettings {
@@ -58,9 +58,9 @@ bool pace_may_discover(const Pace *pace, uint64_t now_usec);
 /* Whether there may be a tick now, earlier than due: FastTickSec= after the last one, within MaxCPU=. */
 bool pace_may_tick(const Pace *pace, uint64_t now_usec);
 
-/* A tick that began at `now_usec` is over: `pressed` is the plan's, `idle` says that no managed task ran or that nothing
- * about homes was to be changed, costs are CPU time. slow_nsec is that of finding processes, which slow ticks do and others
- * may; 0: this one did not. Sets due_usec. */
+/* A tick that began at `now_usec` is over: `pressed` is the plan's, `idle` says that no managed task ran or that
+ * nothing about homes was to be changed, costs are CPU time. slow_nsec is that of finding processes, which slow
+ * ticks do and others may; 0: this one did not. Sets due_usec. */
 void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, bool pressed, bool idle, uint64_t fast_nsec,
                  uint64_t slow_nsec);
 
@@ -71,8 +71,8 @@ void pace_wake(Pace *pace);
 /* Somebody has ended: homes are looked at SlowTickSec= after the last time, however far that was backed off. */
 void pace_ended(Pace *pace);
 
-/* Something was begun that takes several ticks, or is over: meanwhile they are FastTickSec= apart, at whatever cost. That is paid
- * afterwards, as if it had been done at once. */
+/* Something was begun that takes several ticks, or is over: meanwhile they are FastTickSec= apart, at whatever cost.
+ * That is paid afterwards, as if it had been done at once. */
 void pace_unfinished(Pace *pace, bool unfinished);
 
 /* The administrator changed something: the next tick is a slow one, and due now. */

@@ -61,8 +61,8 @@ int runtime_dir_open(const char *path, char **ret_error)
     return r;
 }
 
-/* The holder of a lock, for messages. It writes its number and its runtime directory into the file, but may not have got there yet, or may only be
- * passing; then there is what a process wrote that has ended since. */
+/* The holder of a lock, for messages. It writes its number and its runtime directory into the file, but may not have
+ * got there yet, or may only be passing; then there is what a process wrote that has ended since. */
 typedef struct Holder {
     uint32_t pid; /* 0: not known */
     char directory[256];
@@ -88,7 +88,8 @@ static Holder read_holder(int fd)
     return holder;
 }
 
-/* Only root, or this user, may open it: to open a file is enough to hold its lock, and so to keep every daemon from starting. */
+/* Only root, or this user, may open it: to open a file is enough to hold its lock, and so to keep every daemon from
+ * starting. */
 static int open_lock(int dir_fd, const char *name, int flags)
 {
     CLEANUP_CLOSE int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | flags, 0600);

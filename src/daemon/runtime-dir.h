@@ -18,10 +18,11 @@ int runtime_dir_find(const char *path, char **ret_error);
  * *ret_error, when there is one. */
 int runtime_dir_lock(int dir_fd, const char *path, char **ret_error);
 
-/* Takes the lock that makes this the only daemon of the host that places tasks, whatever its runtime directory `path` is. It lies in
- * the `standard` one, which is made when it is missing, and is held and refused like the lock above. */
+/* Takes the lock that makes this the only daemon of the host that places tasks, whatever its runtime directory
+ * `path` is. It lies in the `standard` one, which is made when it is missing, and is held and refused like the lock
+ * above. */
 int host_lock_take(const char *standard, const char *path, char **ret_error);
 
-/* Makes sure that there is no such daemon, for as long as the returned descriptor is open; any number of programs can do so at the
- * same time. -ENOENT, without a sentence: there has never been one, and nothing is made. */
+/* Makes sure that there is no such daemon, for as long as the returned descriptor is open; any number of programs
+ * can do so at the same time. -ENOENT, without a sentence: there has never been one, and nothing is made. */
 int host_lock_pass(const char *standard, char **ret_error);

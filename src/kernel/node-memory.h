@@ -16,9 +16,9 @@ typedef struct NodeMemory {
 /* Parses one whole file. Returns 0, or -EINVAL when a number that is needed is missing or not of its form. */
 int node_memory_parse(const char *text, NodeMemory *ret);
 
-/* What may be put on the node at no cost to those who are there: unused pages, and file pages that nobody used lately and that
- * are clean; page migration drops those at once, without waiting for a disk, and misses them least. Not counted: active
- * file pages, which are somebody's working set, and slab, which comes back late and in crumbs. The kernel's balancing is
- * stricter (P19): it moves into what is unused above the high watermark only, as it must not wake kswapd; whoever moves
- * pages has to leave watermarks and headroom. */
+/* What may be put on the node at no cost to those who are there: unused pages, and file pages that nobody used
+ * lately and that are clean; page migration drops those at once, without waiting for a disk, and misses them least.
+ * Not counted: active file pages, which are somebody's working set, and slab, which comes back late and in crumbs.
+ * The kernel's balancing is stricter (P19): it moves into what is unused above the high watermark only, as it must
+ * not wake kswapd; whoever moves pages has to leave watermarks and headroom. */
 uint64_t node_memory_available(const NodeMemory *memory);

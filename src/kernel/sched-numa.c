@@ -9,8 +9,8 @@
  *     current_node=1, numa_group_id=1234
  *     numa_faults node=0 task_private=3 task_shared=0 group_private=6 group_shared=0
  *
- * A process may put a newline into its name, which stands in the first line as it is. That cannot make up one of these: a
- * name has 15 bytes, " (PID, #threads: N)" follows it, and the shortest of them is longer. */
+ * A process may put a newline into its name, which stands in the first line as it is. That cannot make up one of
+ * these: a name has 15 bytes, " (PID, #threads: N)" follows it, and the shortest of them is longer. */
 
 #include "kernel/sched-numa.h"
 

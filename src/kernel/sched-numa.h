@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the kernel's own NUMA balancing knows of a thread (evidence A): the end of /proc/PID/task/TID/sched, which is there
- * with CONFIG_SCHED_DEBUG and CONFIG_NUMA_BALANCING. The numbers are the kernel's averages (P11): halved with each of
- * its scans, so they have no unit but can be compared within a thread. */
+/* What the kernel's own NUMA balancing knows of a thread (evidence A): the end of /proc/PID/task/TID/sched, which is
+ * there with CONFIG_SCHED_DEBUG and CONFIG_NUMA_BALANCING. The numbers are the kernel's averages (P11): halved with
+ * each of its scans, so they have no unit but can be compared within a thread. */
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -27,9 +27,9 @@ typedef struct SchedNuma {
     SchedNumaNode nodes[SCHED_NUMA_NODES_MAX]; /* ascending; those that are online */
 } SchedNuma;
 
-/* Parses the whole file. Returns 0; -ENOENT when it says nothing of NUMA: the kernel was built without, or it is the file
- * of a thread without memory of its own; -EINVAL when what it says is not of the form, or is cut. *ret is written
- * anyhow. */
+/* Parses the whole file. Returns 0; -ENOENT when it says nothing of NUMA: the kernel was built without, or it is the
+ * file of a thread without memory of its own; -EINVAL when what it says is not of the form, or is cut. *ret is
+ * written anyhow. */
 int sched_numa_parse(const char *text, SchedNuma *ret);
 
 /* The group in /proc/PID/status or that of a thread; 0: none. Returns 0, or -ENOENT when there is no such line. */

@@ -24,15 +24,16 @@ typedef struct SharedMaps {
     uint32_t n;
 } SharedMaps;
 
-/* Whether a mapping of this name is of memory that exists only to be shared. A tmpfs elsewhere looks like any directory. */
+/* Whether a mapping of this name is of memory that exists only to be shared. A tmpfs elsewhere looks like any
+ * directory. */
 static inline bool shared_maps_is_memory(const char *path)
 {
     return scan_word(&path, "/memfd:") || scan_word(&path, "/SYSV") || scan_word(&path, "/dev/zero") ||
            scan_word(&path, "/dev/shm/") || scan_word(&path, "/anon_hugepage");
 }
 
-/* Takes in one line, without its newline; private mappings and files do not count. Returns 0, or -EINVAL when it is not of
- * the form. */
+/* Takes in one line, without its newline; private mappings and files do not count. Returns 0, or -EINVAL when it is
+ * not of the form. */
 int shared_maps_add(SharedMaps *maps, const char *line);
 
 /* Writes them as Process.shared: "0:1:1024 0:1a:77". Returns `buf`. */

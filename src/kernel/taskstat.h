@@ -34,6 +34,6 @@ typedef struct TaskStatus {
     const char *cpus_allowed; /* as a list; points into the text */
 } TaskStatus;
 
-/* Parses /proc/PID/status: the lines Uid and Cpus_allowed_list, the latter is terminated in place. Returns 0, or -EINVAL
- * when one of them is missing or not of its form. */
+/* Parses /proc/PID/status: the lines Uid and Cpus_allowed_list, the latter is terminated in place. Returns 0, or
+ * -EINVAL when one of them is missing or not of its form. */
 int taskstat_parse_status(char *text, TaskStatus *ret);

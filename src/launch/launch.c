@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A memory policy can be given to nobody but oneself; it outlives execve(2) and is inherited, which is why there is a launcher.
+/* A memory policy can be given to nobody but oneself; it outlives execve(2) and is inherited, which is why there is a
+ * launcher.
  *
- * With MPOL_F_RELATIVE_NODES bit i stands for the i-th node the cpuset allows, as the kernel counts again whenever that
- * changes. Example: allowed are 0, 2 and 3, wanted 2 and 3: bits 1 and 2. */
+ * With MPOL_F_RELATIVE_NODES bit i stands for the i-th node the cpuset allows, as the kernel counts again whenever
+ * that changes. Example: allowed are 0, 2 and 3, wanted 2 and 3: bits 1 and 2. */
 
 #include "launch/launch.h"
 

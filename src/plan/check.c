@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The invariants of a plan against the World it was made for. Written from the invariants and not from the mechanisms: it
- * shares with them only what an idle CPU, a placeable thread and a bucket level are, and does the rest in the plainest
- * way. */
+/* The invariants of a plan against the World it was made for. Written from the invariants and not from the
+ * mechanisms: it shares with them only what an idle CPU, a placeable thread and a bucket level are, and does the
+ * rest in the plainest way. */
 
 #include "plan/group.h"
 #include "plan/planner.h"
@@ -349,7 +349,8 @@ static int check_home(const Check *check, const CheckAction *x)
     return inside ? 0 : BROKEN(check, x, "the mask is not inside the home's nodes");
 }
 
-/* Memory goes home; a stripe also goes from one node of the home to another, and over all nodes when they are the home. */
+/* Memory goes home; a stripe also goes from one node of the home to another, and over all nodes when they are the
+ * home. */
 static bool goes_home(const Check *check, const CheckAction *x)
 {
     const PlanMemory *memory = &x->a->memory;

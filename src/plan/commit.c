@@ -6,9 +6,9 @@
  * has been read again: a mask that was not what we expected says nothing about what it is.
  *
  * Two choices worth knowing:
- * - A new home does not start a thread's residency (last_move_usec), or it would keep a crowded home from being relieved
- *   for MinResidencySec=. But what the thread waited before says nothing about its new home, so the older of the two
- *   ticks of waiting that a lend needs is forgotten: at least one must be measured under the new mask.
+ * - A new home does not start a thread's residency (last_move_usec), or it would keep a crowded home from being
+ *   relieved for MinResidencySec=. But what the thread waited before says nothing about its new home, so the older
+ *   of the two ticks of waiting that a lend needs is forgotten: at least one must be measured under the new mask.
  * - Buckets are charged for lends that were made, not for those that were planned. */
 
 #include "plan/group.h"
@@ -302,8 +302,8 @@ static void move_group(const Commit *c, Group *group, const PlanHome *home, bool
     group->last_home_usec = unsettled ? 0 : now;
 }
 
-/* When one of several homes fails, the others may have been meant as an exchange with it: the next plan is free to undo them,
- * without regard to MinResidencySec= (P6). */
+/* When one of several homes fails, the others may have been meant as an exchange with it: the next plan is free to
+ * undo them, without regard to MinResidencySec= (P6). */
 static void commit_homes(const Commit *c, const PlanOutcome *outcomes)
 {
     bool any_failed = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Workloads follow the policies, groups follow GroupBy=. A workload is known by the name of its policy, so a reload that
- * keeps a name keeps its groups, homes, leases, buckets and counters.
+/* Workloads follow the policies, groups follow GroupBy=. A workload is known by the name of its policy, so a reload
+ * that keeps a name keeps its groups, homes, leases, buckets and counters.
  *
  * What a workload without a policy leaves behind is not repaired here: its processes lose their group, and the next
  * plan releases every process that carries masks of ours and has none. */
@@ -141,8 +141,9 @@ static int find_group(World *world, WorkloadIx workload, const char *key)
     return world_add_group(world, workload, interned);
 }
 
-/* Who shares memory with whom is found out afterwards (plan/home/sharing.h). Until then a process is by itself, in a group that is
- * made for it: one of its number may be that of others who shared memory with an earlier bearer of it. */
+/* Who shares memory with whom is found out afterwards (plan/home/sharing.h). Until then a process is by itself,
+ * in a group that is made for it: one of its number may be that of others who shared memory with an earlier
+ * bearer of it. */
 static int find_own_group(World *world, WorkloadIx workload, const Process *process, const char *key)
 {
     GroupIx group = process->group;

@@ -14,8 +14,8 @@
  * usual WaitPermille=, because one tick at rest may be 2 s and averages a burst away. */
 #define PRESSED_WAIT_PERMILLE 100U
 
-/* Whether there is anything the group could ever be lent: its policy lets it steal, and its home leaves usable CPUs out.
- * A group that has all of them is the kernel's business, however long its threads wait. */
+/* Whether there is anything the group could ever be lent: its policy lets it steal, and its home leaves usable CPUs
+ * out. A group that has all of them is the kernel's business, however long its threads wait. */
 static bool may_borrow(const Planner *p, size_t index)
 {
     const PlannerGroup *g = &p->s->groups[index];
@@ -51,7 +51,8 @@ static bool borrower_waits(const Planner *p)
     return false;
 }
 
-/* Whether another look at homes can wait: this one found nothing to be done, nor anything that time alone lets be done. */
+/* Whether another look at homes can wait: this one found nothing to be done, nor anything that time alone lets be
+ * done. */
 static bool is_settled(const Planner *p)
 {
     static const PlanReason passing[] = {PLAN_REASON_EVIDENCE,  PLAN_REASON_UNSETTLED,

@@ -275,13 +275,13 @@ typedef struct PlanPart {
 int plan_commit(World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
                 const PlanOutcome *outcomes);
 
-/* The same, with the parts of actions (ascending action). Of an action with parts these say what became of each thread, and
- * nothing is learnt of the others; one that is PARTLY without any changed nothing. */
+/* The same, with the parts of actions (ascending action). Of an action with parts these say what became of each
+ * thread, and nothing is learnt of the others; one that is PARTLY without any changed nothing. */
 int plan_commit_parts(World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
                       const PlanOutcome *outcomes, const PlanPart *parts, size_t n_parts);
 
-/* Asserts I1, I2, I4, I5, I6, I7, I8, I10 and the shape of a plan against the World it was made for. 0, or -EUCLEAN and a malloc'd
- * sentence in *ret_what. Tests and debug builds. */
+/* Asserts I1, I2, I4, I5, I6, I7, I8, I10 and the shape of a plan against the World it was made for. 0, or -EUCLEAN
+ * and a malloc'd sentence in *ret_what. Tests and debug builds. */
 int plan_check(const World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
                char **ret_what);
 

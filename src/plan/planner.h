@@ -5,7 +5,8 @@
  *
  * The order is the order in which later parts must see what earlier ones decided:
  *
- *     planner_prepare --> homes --> release --> recall (must) --> overload --> recall (may) --> home --> steal --> follow
+ *     planner_prepare --> homes --> release --> recall (must) --> overload --> recall (may) --> home --> steal -->
+ *     follow
  *
  * CPUs are classified after the recalls that must be, so that this plan and the next one, computed on the same World
  * with these recalls carried out, see the same idle CPUs (I9). */
@@ -20,8 +21,9 @@
  * and what blocks the threads that wait most mostly blocks the others too. */
 #define STEAL_FAILURES_MAX PLAN_ACTIONS_PER_TICK
 
-/* How many of these walks a tick may make for all groups together, in vain or not: four for each action. Without it a
- * thousand small groups would each make theirs: with 100,000 threads in 2,000 groups on 1,024 CPUs a plan took 400 ms. */
+/* How many of these walks a tick may make for all groups together, in vain or not: four for each action. Without it
+ * a thousand small groups would each make theirs: with 100,000 threads in 2,000 groups on 1,024 CPUs a plan took 400
+ * ms. */
 #define STEAL_SEARCHES_MAX 256U
 
 /* Of the CPU time threads want, so much more waiting than before is worse, and less is noise. */
@@ -201,8 +203,8 @@ bool planner_has_budget(const Planner *p);
 TaskKey planner_process_key(const Process *process);
 int planner_order_compare(const void *a, const void *b);
 
-/* Whether a task may be placed at all (I2, I10). `policy` may be NULL. A thread pinned by somebody else is only ours with
- * ForeignAffinity=override, and then until it is released. */
+/* Whether a task may be placed at all (I2, I10). `policy` may be NULL. A thread pinned by somebody else is only ours
+ * with ForeignAffinity=override, and then until it is released. */
 bool planner_placeable(const Policy *policy, const Process *process, const Task *task);
 
 /* Whether a release of its process reaches the task: the kernel did not refuse us, and its mask is known (I10). */

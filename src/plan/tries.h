@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How often something was tried at an address, from round to round. Rounds go by ascending address, so two lists do: the one
- * of the rounds before is read while that of this round is written. */
+/* How often something was tried at an address, from round to round. Rounds go by ascending address, so two lists do:
+ * the one of the rounds before is read while that of this round is written. */
 
 #include <errno.h>
 #include <stddef.h>
@@ -25,8 +25,9 @@ void tries_done(Tries *tries);
 /* A round begins; what one wrote that was not ended is forgotten. */
 void tries_begin(Tries *tries);
 
-/* How often it was tried at `start`, which is not below the last one asked for in this round. What is remembered of the
- * addresses between is kept; of this one only what tries_keep() says, and it is to be said before the next. 0; or -ENOMEM. */
+/* How often it was tried at `start`, which is not below the last one asked for in this round. What is remembered of
+ * the addresses between is kept; of this one only what tries_keep() says, and it is to be said before the next. 0;
+ * or -ENOMEM. */
 int tries_ask(Tries *tries, uint64_t start, uint32_t *ret_n);
 
 /* Remembers `n` for the address that was asked for; 0: nothing. 0; or -ENOMEM. */

@@ -2,8 +2,8 @@
 
 /* One small function for each, all of the same form: it fills in the detail and returns whether the neighbour is there.
  *
- * A daemon is not looked for among all processes, which would cost more than everything else here together: it leaves its
- * number in /run, and a process of that number and name is the daemon. */
+ * A daemon is not looked for among all processes, which would cost more than everything else here together: it
+ * leaves its number in /run, and a process of that number and name is the daemon. */
 
 #include "probe/neighbours.h"
 
@@ -26,7 +26,8 @@ typedef struct KindRow {
     int (*find)(int root_fd, char *detail); /* 1: there, 0: not, -ENOMEM */
 } KindRow;
 
-/* The whole file without its last newline; NULL in *ret when it is not there, or not like that. Returns 0 or -ENOMEM. */
+/* The whole file without its last newline; NULL in *ret when it is not there, or not like that. Returns 0 or
+ * -ENOMEM. */
 static int read_line(int root_fd, const char *path, char **ret)
 {
     size_t len;
@@ -47,8 +48,8 @@ static void describe(char *detail, const char *text)
         memcpy(detail + NEIGHBOUR_DETAIL_SIZE - sizeof("..."), "...", sizeof("..."));
 }
 
-/* Whether the process has the name, and belongs to the owner of the file that says its number; the detail is that number. Any
- * process may take the name, and the number of one that has ended. */
+/* Whether the process has the name, and belongs to the owner of the file that says its number; the detail is that
+ * number. Any process may take the name, and the number of one that has ended. */
 static int is_process(int root_fd, const char *file, const char *pid, const char *comm, char *detail)
 {
     struct stat said, process;

@@ -34,8 +34,9 @@ typedef struct Neighbours {
     Neighbour of[NEIGHBOUR_MAX];
 } Neighbours;
 
-/* Reads some ten small files below `root_fd`. Daemons are found by the file or the socket with their number that they keep in
- * /run, so one that is run by hand without is not. What cannot be read is not there. Returns 0 or -ENOMEM. */
+/* Reads some ten small files below `root_fd`. Daemons are found by the file or the socket with their number that
+ * they keep in /run, so one that is run by hand without is not. What cannot be read is not there. Returns 0 or
+ * -ENOMEM. */
 int neighbours_read(int root_fd, Neighbours *ret);
 
 /* "numad", "numa-balancing", ...; and what numaplace does about it, as an end of "numad: ...". */

@@ -18,13 +18,13 @@
 /* One of so many known processes is looked at again at each discovery: a reused pid or an exec is seen within eight. */
 #define DISCOVER_ROLL 8U
 
-/* The same of kernel threads and zombies, of which only a reused pid could make something else; one that is free when /proc is
- * listed is forgotten anyway, and as long as it is not listed nobody has a number he had not before. They are most of what is there
- * on an idle machine. */
+/* The same of kernel threads and zombies, of which only a reused pid could make something else; one that is free
+ * when /proc is listed is forgotten anyway, and as long as it is not listed nobody has a number he had not before.
+ * They are most of what is there on an idle machine. */
 #define OUT_OF_REACH_ROLL 64U
 
-/* /proc is listed in one of so many discoveries although nobody has begun. With a hundred processes that is a fifth of the cost of a
- * discovery, and only who was given an old number (a process that is restored) could be missing. */
+/* /proc is listed in one of so many discoveries although nobody has begun. With a hundred processes that is a fifth
+ * of the cost of a discovery, and only who was given an old number (a process that is restored) could be missing. */
 #define LIST_ROLL 16U
 
 /* Processes of the World of which stat is read per discovery, in round numbers; 8 us each. */
@@ -33,13 +33,13 @@
 /* Masks of threads not changed by us that are read again per discovery; 0.3 us each. */
 #define MASKS_PER_PASS 2000U
 
-/* Threads of which stat is read again per discovery, to see reused numbers and new names; 7 us each. Not more than a share
- * of them: that a thread has ended is seen when it is sampled. */
+/* Threads of which stat is read again per discovery, to see reused numbers and new names; 7 us each. Not more than a
+ * share of them: that a thread has ended is seen when it is sampled. */
 #define THREADS_PER_PASS 64U
 
-/* What a pass or a tick does of what may be very much, unless ProbeOptions.batch says otherwise. Threads sampled in one tick, where the
- * descriptor is kept open: 1 us each, and 4 times as much where it is not; masks read again of threads that we changed: 1 us;
- * threads listed of a large process: 2 us. */
+/* What a pass or a tick does of what may be very much, unless ProbeOptions.batch says otherwise. Threads sampled in
+ * one tick, where the descriptor is kept open: 1 us each, and 4 times as much where it is not; masks read again of
+ * threads that we changed: 1 us; threads listed of a large process: 2 us. */
 #define PROBE_BATCH 8192U
 /* Threads that are new are read by this part of it: 30 us each. A process that has more threads is large. */
 #define THREADS_BATCH_SHARE 8U
@@ -226,8 +226,8 @@ int subject_open(Probe *probe, pid_t pid, Subject *ret);
 void subject_close(Subject *subject);
 /* Cgroup, unit, program: what its identity is made of. The strings live in the Probe until the next subject. */
 int subject_read_identity(Probe *probe, Subject *subject, unsigned wants);
-/* The rest. The strings live as long. -EAGAIN: not to be had now without waiting for the process; -ETIMEDOUT and -EDQUOT as of
- * aside_read(). */
+/* The rest. The strings live as long. -EAGAIN: not to be had now without waiting for the process; -ETIMEDOUT and
+ * -EDQUOT as of aside_read(). */
 int subject_read_facts(Probe *probe, Subject *subject, unsigned wants, ProbeSubject *ret);
 /* A number that tells strings apart, for AsideKey. */
 uint64_t subject_hash(const char *s);
@@ -249,7 +249,8 @@ int probe_list_numbers(DIR *dir, pid_t **array, size_t *capacity, size_t *ret_n)
 /* residency.c: looks where the memory of some processes lies, and what the nodes have left. World.now is this
  * discovery's, and nobody in it is gone. 0 or -ENOMEM. */
 int probe_memory_refresh(Probe *probe, World *world);
-/* Between two discoveries: goes on with those of whom nothing is known yet, without waiting for answers. 0 or -ENOMEM. */
+/* Between two discoveries: goes on with those of whom nothing is known yet, without waiting for answers. 0 or
+ * -ENOMEM. */
 int probe_memory_catch_up(Probe *probe, World *world);
 void probe_memory_done(Probe *probe);
 
@@ -266,8 +267,9 @@ uint64_t probe_kernel_groups(Probe *probe, const World *world, const Process *pr
 int probe_mask_read(Probe *probe, World *world, const Process *process, pid_t tid, CpuMask *ret);
 TaskHands probe_mask_judge(Probe *probe, World *world, const Process *process, const Task *task);
 int probe_masks_refresh(Probe *probe, World *world);
-/* Puts the cpuset of a process into the World. When it is another one than before, threads that were foreign or denied
- * are judged anew: masks and cpusets are read one after the other, and the kernel changes both meanwhile. Whether it is. */
+/* Puts the cpuset of a process into the World. When it is another one than before, threads that were foreign or
+ * denied are judged anew: masks and cpusets are read one after the other, and the kernel changes both meanwhile.
+ * Whether it is. */
 bool probe_cpuset_put(Probe *probe, World *world, Process *process, CpuMask cpuset);
 /* The interned masks remembered are gone after world_compact(). */
 void probe_masks_forget(Probe *probe);

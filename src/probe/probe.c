@@ -17,7 +17,8 @@
 
 #define MASK_BYTES ((size_t)8192)
 
-/* Descriptors not used for threads: files of a pass, others that are kept open, triggers, the journal. Clients come to that. */
+/* Descriptors not used for threads: files of a pass, others that are kept open, triggers, the journal. Clients come
+ * to that. */
 #define DESCRIPTORS_RESERVE 512U
 
 /* Shortest window an unprivileged process may ask for; only whether it works matters here. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Sensing: from a kernel (or a captured tree of its files) to a World. Reads only below its root directory, except that the live
- * probe asks sched_getaffinity(2) and sched_getscheduler(2). Everything about a task that exits meanwhile is an outcome, not an error. */
+/* Sensing: from a kernel (or a captured tree of its files) to a World. Reads only below its root directory, except
+ * that the live probe asks sched_getaffinity(2) and sched_getscheduler(2). Everything about a task that exits
+ * meanwhile is an outcome, not an error. */
 
 #include "base/util.h"
 #include "world/world.h"
@@ -59,22 +60,23 @@ typedef struct ProbeCallbacks {
      * zombies and `self`. A changed name of a process in the World is seen at the next discovery, every other change
      * within eight. */
     ProbeDecision (*decide)(void *userdata, const ProbeSubject *subject, size_t *ret_policy);
-    /* Whether decide() would answer the same whatever the command line and the environment of the process say, which then are not
-     * read: they may be long in coming. All else is set. NULL: about none. */
+    /* Whether decide() would answer the same whatever the command line and the environment of the process say, which
+     * then are not read: they may be long in coming. All else is set. NULL: about none. */
     bool (*is_settled)(void *userdata, const ProbeSubject *subject);
-    /* Whether decide() would say no about a process whatever there is to read of it, which then is not read: LATER, or IGNORE as long as
-     * it is in the World. NULL: about none. */
+    /* Whether decide() would say no about a process whatever there is to read of it, which then is not read: LATER,
+     * or IGNORE as long as it is in the World. NULL: about none. */
     bool (*refuses)(void *userdata, pid_t pid, uint64_t start_ticks);
     /* Puts a process that was taken into its group: group_assign(). Returns 0 or -ENOMEM. */
     int (*assign)(void *userdata, World *world, Process *process, size_t policy);
     /* What is wanted of the memory of a process, PROBE_MEMORY_...; asked about each process of a workload at each
      * discovery. What nobody wants is not read. NULL: nothing. */
     unsigned (*wants_memory)(void *userdata, const World *world, const Process *process);
-    /* What the cpuset at `path` would leave without this daemon: true, and `ret`, which has what it says, has it, where that differs.
-     * It is what processes there are shown to be allowed. NULL: it never is. */
+    /* What the cpuset at `path` would leave without this daemon: true, and `ret`, which has what it says, has it,
+     * where that differs. It is what processes there are shown to be allowed. NULL: it never is. */
     bool (*bound)(void *userdata, const char *path, hwloc_bitmap_t ret);
-    /* Told once of a process whose command line or environment does not come for seconds; of what it is told, only pid, start time,
-     * name and user are set. It is not decided about until they can be read. NULL: nobody wants to know. */
+    /* Told once of a process whose command line or environment does not come for seconds; of what it is told, only
+     * pid, start time, name and user are set. It is not decided about until they can be read. NULL: nobody wants to
+     * know. */
     void (*hangs)(void *userdata, const ProbeSubject *subject);
     void *userdata;
 } ProbeCallbacks;
@@ -88,8 +90,8 @@ typedef struct ProbeCallbacks {
 typedef struct ProbeOptions {
     int root_fd; /* borrowed */
     bool live;   /* root is this machine: sched_getaffinity(2) may be used */
-    bool
-        aside; /* reads that a process can make hang are made aside (probe/tasks/aside.h); of no use in captured trees */
+    /* Reads that a process can make hang are made aside (probe/tasks/aside.h); of no use in captured trees. */
+    bool aside;
     uint32_t aside_wait_usec; /* how long for one of them, up to 100 s; 0: what a tick can spare, 20 ms */
     pid_t self;               /* never taken (I2); 0: none */
     unsigned wants;           /* PROBE_WANTS_... */
@@ -111,8 +113,8 @@ typedef struct ProbeStatistics {
     uint64_t n_gone;       /* tasks that exited under our hands */
     uint64_t n_unparsable; /* foreign text skipped */
     uint64_t n_put_off;    /* reads that did not come at once: command lines, environments, numa_maps */
-    uint64_t
-        n_unreadable; /* processes not decided about at the last discovery: theirs hang, or too many of their user's do */
+    /* Processes not decided about at the last discovery: theirs hang, or too many of their user's do. */
+    uint64_t n_unreadable;
     uint64_t n_over_limit;    /* tasks beyond max_tasks, as of the last discovery */
     uint64_t n_kept_open;     /* descriptors now kept open */
     uint64_t n_quiet;         /* tasks sampled only at discovery, because they sleep */
@@ -132,25 +134,26 @@ size_t probe_n_hanging(const Probe *probe);
 /* Changes what decide() is told, after a reload; everything is asked again at the next discovery. */
 void probe_set_wants(Probe *probe, unsigned wants);
 
-/* Looks at /proc/loadavg, one small file: probe_newcomers() and probe_room() are as of then. A discovery does so itself when nobody
- * has since the last one. */
+/* Looks at /proc/loadavg, one small file: probe_newcomers() and probe_room() are as of then. A discovery does so
+ * itself when nobody has since the last one. */
 void probe_glance(Probe *probe);
 
-/* Whether processes or threads have begun since the last discovery, anywhere on the machine, as far as /proc/loadavg tells. */
+/* Whether processes or threads have begun since the last discovery, anywhere on the machine, as far as /proc/loadavg
+ * tells. */
 bool probe_newcomers(const Probe *probe);
 
 /* Has decide() asked about one process at the next discovery, for the same reason. */
 void probe_ask_about(Probe *probe, pid_t pid);
 
-/* Processes that the last discovery met for the first time, managed or not, in ascending order; the daemon itself and kernel
- * threads are not among them. Each has tid 0. Valid until the next discovery. */
+/* Processes that the last discovery met for the first time, managed or not, in ascending order; the daemon itself
+ * and kernel threads are not among them. Each has tid 0. Valid until the next discovery. */
 const TaskKey *probe_born(const Probe *probe, size_t *ret_n);
 
 /* Whether the last discovery met this process, managed or not. */
 bool probe_met(const Probe *probe, pid_t pid, uint64_t start_ticks);
 
-/* Whether fewer threads were runnable at that instant than there are CPUs online, as far as /proc/loadavg tells, besides the one
- * that asks and `n_waiting` that wait where an idle CPU does not help them. */
+/* Whether fewer threads were runnable at that instant than there are CPUs online, as far as /proc/loadavg tells,
+ * besides the one that asks and `n_waiting` that wait where an idle CPU does not help them. */
 bool probe_room(const Probe *probe, const World *world, uint32_t n_waiting);
 
 /* The slow half: finds and matches processes and threads, re-reads masks, cpusets and names, drops what is gone
@@ -160,19 +163,19 @@ bool probe_room(const Probe *probe, const World *world, uint32_t n_waiting);
  *     change of CPUs or cpuset. For good;
  *   - UNKNOWN: its mask or times could not be read; until they can (I10).
  * Memory of processes is looked at when they are seen first, then less and less often (probe/memory/residency.h).
- * Masks are cut to what is online. Those changed by us are read every time, up to 8192 in turn; of the others 2000 in turn.
+ * Masks are cut to what is online. Those changed by us are read every time, up to 8192 in turn; of the others 2000.
  * Of a process of more than 1024 threads only their number is read here: probe_go_on() does the rest.
  * Returns 0, -ENOMEM, or -errno when /proc itself cannot be read. */
 int probe_discover(Probe *probe, World *world, uint64_t now_usec);
 
-/* Goes on with what the last discovery has left of a large process: lists or reads some of its threads. To be called as long as
- * probe_unfinished() says that there is more. 0 or -ENOMEM. */
+/* Goes on with what the last discovery has left of a large process: lists or reads some of its threads. To be called
+ * as long as probe_unfinished() says that there is more. 0 or -ENOMEM. */
 bool probe_unfinished(const Probe *probe);
 int probe_go_on(Probe *probe, World *world);
 
 /* The fast half: loads of CPUs and of the tasks in the World; tick number, now and interval of the World advance, its
  * sums are brought up to date. A task's first sample leaves it `fresh`. Not everything is read every time:
- *   - of more than 8192 tasks that work so many are sampled in turn, of those whose descriptor is not kept open a quarter;
+ *   - of more than 8192 tasks that work so many are sampled in turn, a quarter of it where no descriptor is kept open;
  *   - a task without run time in eight samples has zero load until the sample after the next discovery, except that
  *     it is watched (512 per tick, in turn) while a CPU of its group's home is lent;
  *   - last_cpu is that of this tick for holders of a lease, and in turn (32 and one per CPU) for tasks that wait at
@@ -181,11 +184,11 @@ int probe_go_on(Probe *probe, World *world);
  * Returns 0, -ENOMEM, or -errno when the CPU times cannot be read (the World is then marked partial). */
 int probe_sample(Probe *probe, World *world, uint64_t now_usec);
 
-/* Reads one process the way a discovery would, whether or not it is managed, and hands what was read to `look_at`, whose
- * result is returned; for explain. The strings end with the call. -ESRCH: there is no such process. PROBE_E_OUT_OF_REACH:
- * a kernel thread, a zombie or the daemon itself, about which decide() is never asked. Its command line or environment is wanted and:
- * PROBE_E_AWAITED: has not come yet; PROBE_E_HANGS: does not come; PROBE_E_CROWDED: is not read because too many of other processes of
- * its user, or of all users, hang. */
+/* Reads one process the way a discovery would, whether or not it is managed, and hands what was read to `look_at`,
+ * whose result is returned; for explain. The strings end with the call. -ESRCH: there is no such process.
+ * PROBE_E_OUT_OF_REACH: a kernel thread, a zombie or the daemon itself, about which decide() is never asked. Its
+ * command line or environment is wanted and: PROBE_E_AWAITED: has not come yet; PROBE_E_HANGS: does not come;
+ * PROBE_E_CROWDED: is not read because too many of other processes of its user, or of all users, hang. */
 #define PROBE_E_OUT_OF_REACH 1
 #define PROBE_E_AWAITED      2
 #define PROBE_E_HANGS        3
@@ -200,5 +203,6 @@ bool probe_topology_changed(Probe *probe);
  * topology that goes with a new probe was loaded before it was made, and what changed in between must not get lost. */
 int probe_topology_adopt(Probe *probe, const Probe *before);
 
-/* Takes over the threads that read what may hang: those that do would be lost with `before`, and others begun in their place. */
+/* Takes over the threads that read what may hang: those that do would be lost with `before`, and others begun in
+ * their place. */
 void probe_adopt_readers(Probe *probe, Probe *before);

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The loop: the earliest event, its handler, the CPUs that must choose anew. And every tick the daemon, whose plan_ functions
- * are the real ones.
+/* The loop: the earliest event, its handler, the CPUs that must choose anew. And every tick the daemon, whose plan_
+ * functions are the real ones.
  *
  * What the model does not have, and so cannot show:
- * - Caches are a time lost when a thread moves, bounded by how long it has run where it was. No sharing, no conflicts, no
- *   prefetching; memory accesses are spread evenly over a region.
- * - Load is the number of runnable threads. No decaying averages, no priorities, no groups with shares or quotas, no classes
- *   but the fair one, no frequencies, no thermal limits, no unequal CPUs.
- * - The kernel rotates an odd thread among equally loaded CPUs; here it stays where it is. Its domains overlap on machines
- *   with more than two distances; here a level compares single nodes.
- * - Interrupts, system calls and the daemon's own use of CPUs take no CPU away; where it needs much, as in an emulated guest, a
- *   workload of the scenario stands for the daemon. A page moves in the time of whoever touches it.
- * - Memory never runs out, is never swapped, and has no huge pages. The kernel moves pages to threads, not threads to
- *   pages: preferred nodes and swaps (P6, P11) are left out, and so is the adapting scan period (P10).
- * - Threads do not use locks, and no I/O; messages are never lost and never queue for longer than their receiver takes.
+ * - Caches are a time lost when a thread moves, bounded by how long it has run where it was. No sharing, no
+ *   conflicts, no prefetching; memory accesses are spread evenly over a region.
+ * - Load is the number of runnable threads. No decaying averages, no priorities, no groups with shares or quotas, no
+ *   classes but the fair one, no frequencies, no thermal limits, no unequal CPUs.
+ * - The kernel rotates an odd thread among equally loaded CPUs; here it stays where it is. Its domains overlap on
+ *   machines with more than two distances; here a level compares single nodes.
+ * - Interrupts, system calls and the daemon's own use of CPUs take no CPU away; where it needs much, as in an
+ *   emulated guest, a workload of the scenario stands for the daemon. A page moves in the time of whoever touches
+ *   it.
+ * - Memory never runs out, is never swapped, and has no huge pages. The kernel moves pages to threads, not threads
+ *   to pages: preferred nodes and swaps (P6, P11) are left out, and so is the adapting scan period (P10).
+ * - Threads do not use locks, and no I/O; messages are never lost and never queue for longer than their receiver
+ *   takes.
  * - No process shares memory with another one.
  * - Everything the daemon asks for is permitted, nothing it reads fails, and its ticks come on time. */
 

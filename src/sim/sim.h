@@ -124,8 +124,8 @@ typedef struct SimHooks {
     uint64_t events_max;
 } SimHooks;
 
-/* Runs variant `variant` (an index into the scenario's) with `seed`. Returns 0; -ENOMEM; -EINVAL for a scenario that cannot
- * be run (no CPU a thread may use); -EOVERFLOW when the bound of events was reached; -ECANCELED. With the latter
- * ones *ret_error is a malloc'd sentence or NULL. `hooks` may be NULL. */
+/* Runs variant `variant` (an index into the scenario's) with `seed`. Returns 0; -ENOMEM; -EINVAL for a scenario that
+ * cannot be run (no CPU a thread may use); -EOVERFLOW when the bound of events was reached; -ECANCELED. With the
+ * latter ones *ret_error is a malloc'd sentence or NULL. `hooks` may be NULL. */
 int sim_run(const SimSpec *spec, size_t variant, uint64_t seed, const SimHooks *hooks, SimResult **ret,
             char **ret_error);

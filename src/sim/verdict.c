@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* From the numbers of all runs to held or failed. For example Order=makespan-usec a < b < c, where one seed gave 10, 12 and
- * 18 s: the quotients are 1.2 and 1.5, the smallest is 1.2 and above 1, so it held for that seed. */
+/* From the numbers of all runs to held or failed. For example Order=makespan-usec a < b < c, where one seed gave 10,
+ * 12 and 18 s: the quotients are 1.2 and 1.5, the smallest is 1.2 and above 1, so it held for that seed. */
 
 #include "sim/scenario/expect.h"
 

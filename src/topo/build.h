@@ -33,8 +33,8 @@ typedef struct Synthetic {
 int synthetic_parse(const char *text, Synthetic *ret, char **ret_error);
 void synthetic_done(Synthetic *synthetic);
 
-/* Whether hwloc may be given this description (without distances): it is one, and what it asks for is bounded in CPUs, nodes,
- * levels, indexes and the time it takes. 0 or -EINVAL. */
+/* Whether hwloc may be given this description (without distances): it is one, and what it asks for is bounded in
+ * CPUs, nodes, levels, indexes and the time it takes. 0 or -EINVAL. */
 int synthetic_check(const char *text, char **ret_error);
 
 /* Fills CPUs, cores, LLCs, nodes and distances of the empty `topology` from a loaded hwloc topology. With `restrict`,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* hwloc's reader of synthetic descriptions trusts them. It makes as many objects as it is asked for, and in the time of their
- * square when they lie side by side: "pu:8192" takes 18 s, "012439902pu:2" (an octal number, another one behind it, and so 13
- * million CPUs) hours. It makes bitmaps as long as the highest index: "pu:2(indexes=4294967295,0)" takes 26 s. And it ends the
- * program by an assertion at "indexes=1*65536:1*65536:1*65536:1*65536", whose product is 0 in 64 bits.
+/* hwloc's reader of synthetic descriptions trusts them. It makes as many objects as it is asked for, and in the time of
+ * their square when they lie side by side: "pu:8192" takes 18 s, "012439902pu:2" (an octal number, another one behind
+ * it, and so 13 million CPUs) hours. It makes bitmaps as long as the highest index: "pu:2(indexes=4294967295,0)" takes
+ * 26 s. And it ends the program by an assertion at "indexes=1*65536:1*65536:1*65536:1*65536", whose product is 0 in 64
+ * bits.
  *
  * So what goes there is read here first, by a grammar that leaves no room for a second reading:
  *
@@ -13,8 +14,8 @@
  *   attributes   memory=SIZE, size=SIZE, indexes=INDEXES  one blank between
  *   indexes      number{,number} | step*count{:step*count} | type{:type}
  *
- * Some texts that hwloc takes, with no blank between levels or words in between, are refused. What the words mean, and whether
- * levels are in a possible order, is left to hwloc. */
+ * Some texts that hwloc takes, with no blank between levels or words in between, are refused. What the words mean,
+ * and whether levels are in a possible order, is left to hwloc. */
 
 #include "topo/build.h"
 
@@ -29,9 +30,9 @@
 /* hwloc has room for as many (HWLOC_SYNTHETIC_MAX_DEPTH), the machine itself among them. */
 #define LEVELS_MAX 126U
 
-/* An object is compared with those that lie beside it and beside its ancestors, by words of bitmaps. 1024 nodes of 8 CPUs are
- * 1,200 million such comparisons and take 1.5 s, 256 nodes of 32 CPUs 440 million; what is too much here takes half a second and
- * more. */
+/* An object is compared with those that lie beside it and beside its ancestors, by words of bitmaps. 1024 nodes of 8
+ * CPUs are 1,200 million such comparisons and take 1.5 s, 256 nodes of 32 CPUs 440 million; what is too much here
+ * takes half a second and more. */
 #define WORK_MAX 536870912ULL
 
 /* As many have a product above CPUS_MAX, unless they do nothing. */

@@ -33,8 +33,8 @@ uint32_t load_ewma(uint32_t old, uint32_t sample)
     return (uint32_t)(old + step);
 }
 
-/* An average over time, not over ticks: one of a second counts as ten of 100 ms, or what is young would be taken for small as long
- * as ticks are slow. After 32 nothing of the old value is left. */
+/* An average over time, not over ticks: one of a second counts as ten of 100 ms, or what is young would be taken for
+ * small as long as ticks are slow. After 32 nothing of the old value is left. */
 static uint16_t load_mean(uint16_t old, uint16_t sample, uint64_t interval_nsec)
 {
     uint64_t n = CLAMP((interval_nsec + LOAD_EWMA_NSEC / 2) / LOAD_EWMA_NSEC, 1U, 32U);

@@ -5,8 +5,8 @@
  *     before   |---- A ----|      |---- B ----|---- C ----|
  *     now      |-- A --|-- A --|  |------- B and C -------|  |-- new --|
  *
- * Both halves of A know what A knew, also where they grew; the joined region was last looked at when the one of B and C was that
- * has not been for longer, and both filters are in its own. */
+ * Both halves of A know what A knew, also where they grew; the joined region was last looked at when the one of B
+ * and C was that has not been for longer, and both filters are in its own. */
 
 #include "world/regions.h"
 

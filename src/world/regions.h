@@ -3,9 +3,9 @@
 
 /* The address space of a process in pieces that are scanned and moved alike (P9), and what is remembered of each.
  *
- * A mapping has no name. It is taken for the same as before when it overlaps with one of the same device and inode: it may
- * grow, shrink, be split by mprotect(2) or be joined with a neighbour, and keeps what is known of it. Memory that was
- * unmapped and mapped anew at the same place in between cannot be told from it. */
+ * A mapping has no name. It is taken for the same as before when it overlaps with one of the same device and inode:
+ * it may grow, shrink, be split by mprotect(2) or be joined with a neighbour, and keeps what is known of it. Memory
+ * that was unmapped and mapped anew at the same place in between cannot be told from it. */
 
 #include <errno.h>
 #include <stdbool.h>
@@ -60,9 +60,9 @@ void regions_done(MemoryRegions *regions);
 /* Adds behind the last one. 0; -EINVAL: it is not behind it, or empty; -E2BIG: more than REGIONS_MAX; -ENOMEM. */
 int regions_add(MemoryRegions *regions, const MemoryRegion *region);
 
-/* Takes over into `now` what `before` remembers, by overlap. Of several parts the one that was looked at least counts for
- * what is done, and all of them for who is there. Residency, and what was found out with it (its kind, and whether it is
- * bound), is taken over where `now` does not know it, when the region did not change its size. */
+/* Takes over into `now` what `before` remembers, by overlap. Of several parts the one that was looked at least
+ * counts for what is done, and all of them for who is there. Residency, and what was found out with it (its kind,
+ * and whether it is bound), is taken over where `now` does not know it, when the region did not change its size. */
 void regions_inherit(MemoryRegions *now, const MemoryRegions *before);
 
 /* The region that an address is in, or NULL. */
@@ -71,5 +71,6 @@ MemoryRegion *regions_find(const MemoryRegions *regions, uint64_t address);
 /* The first region that ends behind an address: its index, n when there is none. */
 size_t regions_from(const MemoryRegions *regions, uint64_t address);
 
-/* "anon", "shmem", "file", "hugetlb", "device"; NULL-terminated. The last three are the words the mover refuses with. */
+/* "anon", "shmem", "file", "hugetlb", "device"; NULL-terminated. The last three are the words the mover refuses
+ * with. */
 extern const char *const region_kind_names[];

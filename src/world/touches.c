@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Samples of a round are collected, sorted by block, and merged with the blocks in one walk over both: no hash table, and
- * the same result whatever order the rings were read in.
+/* Samples of a round are collected, sorted by block, and merged with the blocks in one walk over both: no hash table,
+ * and the same result whatever order the rings were read in.
  *
- * A worked example. Two threads write all of one huge page all the time; whoever comes first after the page was protected
- * has the sample. Rounds say A, B, B: weights are A 512; A 256, B 512; A 128, B 768. B has 857 permille and would own it,
- * for now; another A, and it has 512 + 64 of 960: shared. A page of A's own says A, A, A: 512, 768, 896, all of it. With
- * twenty such pages half of those that are shared look owned after three rounds, and overlap is 500 permille, not 0.
+ * A worked example. Two threads write all of one huge page all the time; whoever comes first after the page was
+ * protected has the sample. Rounds say A, B, B: weights are A 512; A 256, B 512; A 128, B 768. B has 857 permille and
+ * would own it, for now; another A, and it has 512 + 64 of 960: shared. A page of A's own says A, A, A: 512, 768, 896,
+ * all of it. With twenty such pages half of those that are shared look owned after three rounds, and overlap is 500
+ * permille, not 0.
  *
- * What it does badly: reads are not in the samples, if these are of writes, and a block that many read and one writes
- * looks private. */
+ * What it does badly: reads are not in the samples, if these are of writes, and a block that many read and one
+ * writes looks private. */
 
 #include "world/touches.h"
 
@@ -19,8 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a thread has for itself is taken to be what all of its process have, as if so many blocks said it. With four, a main thread that
- * hardly does anything had its own memory in the lab; with none, threads became known one after the other, and memory moved twice (S-APART). */
+/* What a thread has for itself is taken to be what all of its process have, as if so many blocks said it. With four,
+ * a main thread that hardly does anything had its own memory in the lab; with none, threads became known one after
+ * the other, and memory moved twice (S-APART). */
 #define PRIOR_BLOCKS 2
 
 /* What the averages of Buddy, which keep fifteen sixteenths, show of a block. */
@@ -199,7 +201,8 @@ static size_t run_length(const Touches *touches, size_t from, bool of_thread)
     return n;
 }
 
-/* Leaves out samples of new blocks that there is no room for, those with the highest addresses. Returns how many are added. */
+/* Leaves out samples of new blocks that there is no room for, those with the highest addresses. Returns how many are
+ * added. */
 static size_t make_room(Touches *touches)
 {
     size_t at = 0, kept = 0, n_new = 0;
@@ -448,7 +451,8 @@ BuddyClass touches_thread_class(const TouchThread *thread)
     return thread->n_samples < TOUCHES_SAMPLES_MIN ? BUDDY_CLASS_UNKNOWN : thread->buddy.class;
 }
 
-/* What of the blocks that were touched again is private, of all threads; all when there are none, as a first touch is (P11). */
+/* What of the blocks that were touched again is private, of all threads; all when there are none, as a first touch
+ * is (P11). */
 static double private_part(const Touches *touches)
 {
     uint64_t own = 0, all = 0;
@@ -460,9 +464,10 @@ static double private_part(const Touches *touches)
     return all > 0 ? (double)own / (double)all : 1;
 }
 
-/* What of its use is the thread's own, in permille, at least: the part of the blocks it touched again, less a standard deviation.
- * `part` is that of all threads, and counts for some blocks. Two threads that share all are each alone at half of the blocks, and at
- * seven of eight by chance: that is 680 permille then; and where nobody shares anything it is 1000 from the first block on. */
+/* What of its use is the thread's own, in permille, at least: the part of the blocks it touched again, less a
+ * standard deviation. `part` is that of all threads, and counts for some blocks. Two threads that share all are each
+ * alone at half of the blocks, and at seven of eight by chance: that is 680 permille then; and where nobody shares
+ * anything it is 1000 from the first block on. */
 static uint32_t private_permille(const TouchThread *thread, double part)
 {
     double own = (double)thread->buddy.private_average / AVERAGE_BLOCK,

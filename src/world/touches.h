@@ -3,9 +3,9 @@
 
 /* Who touches which memory of a process: samples of its threads, by block of 2 MB and by thread (P11, P13, P14, P18).
  *
- * Samples come in rounds. In a round a page tells at most once who touched it, so a huge page has one sample, and a block of
- * small pages up to 512. So that both mean the same, a block counts for TOUCHES_ROUND in each round it was touched in,
- * shared out among its samples. Sensing fills it in, as it does the fault averages. */
+ * Samples come in rounds. In a round a page tells at most once who touched it, so a huge page has one sample, and a
+ * block of small pages up to 512. So that both mean the same, a block counts for TOUCHES_ROUND in each round it was
+ * touched in, shared out among its samples. Sensing fills it in, as it does the fault averages. */
 
 #include "base/ids.h"
 #include "world/buddy.h"
@@ -19,8 +19,8 @@
 #define TOUCHES_BLOCK_BYTES (2ULL << 20)
 #define TOUCHES_ROUND       512U /* small pages in a block */
 
-/* Limits of one table: 128 GiB of touched memory in 6 MiB, threads, and samples of one round. What is beyond is counted and
- * left out. */
+/* Limits of one table: 128 GiB of touched memory in 6 MiB, threads, and samples of one round. What is beyond is
+ * counted and left out. */
 #define TOUCHES_BLOCKS_MAX  65536U
 #define TOUCHES_THREADS_MAX 4096U
 #define TOUCHES_SAMPLES_MAX 65536U
@@ -28,8 +28,8 @@
 /* Owners remembered of a block; it has one or is shared, and who takes part beyond these does not matter. */
 #define TOUCHES_OWNERS 3U
 
-/* Of the weights of a block's owners, one part in so many is nobody: a round of somebody else is less after eight rounds. Three
- * rounds in a row, which two that share have every fourth time, are not enough. */
+/* Of the weights of a block's owners, one part in so many is nobody: a round of somebody else is less after eight
+ * rounds. Three rounds in a row, which two that share have every fourth time, are not enough. */
 #define TOUCHES_MAY_DIFFER 256U
 
 /* A block that nobody touched in so many rounds is forgotten. */
@@ -98,16 +98,16 @@ int touches_add_thread(Touches *touches, TaskKey key);
 int touches_remove_thread(Touches *touches, pid_t tid);
 TouchThread *touches_thread(Touches *touches, pid_t tid);
 
-/* Forgets what a thread did, when it begins or ends to be busy: the one that touched everything first would hide for seconds who
- * really uses it. -ENOENT: there is no such thread. */
+/* Forgets what a thread did, when it begins or ends to be busy: the one that touched everything first would hide for
+ * seconds who really uses it. -ENOENT: there is no such thread. */
 int touches_forget_thread(Touches *touches, pid_t tid);
 
 /* Takes in a sample of the present round. 0 (also when it was left out), or -ENOMEM. */
 int touches_add(Touches *touches, const Touch *touch);
 
-/* Brings the samples of the round into the blocks: new ones are added, with no node, and `address` is where each was touched
- * last. Now is the time to say where they lie, all of them: one that was elsewhere in the last round may have been moved,
- * and one that was nowhere may be there. 0; or -ENOMEM, and the round's samples are lost. */
+/* Brings the samples of the round into the blocks: new ones are added, with no node, and `address` is where each was
+ * touched last. Now is the time to say where they lie, all of them: one that was elsewhere in the last round may
+ * have been moved, and one that was nowhere may be there. 0; or -ENOMEM, and the round's samples are lost. */
 int touches_gather(Touches *touches);
 
 /* Counts the round, which took `period_usec`, after touches_gather(), and ends it. A touch is private when nobody else
@@ -118,8 +118,9 @@ bool touches_fold(Touches *touches, uint64_t period_usec);
 /* The thread the block belongs to, 0: it has been seen too rarely, or is shared. */
 pid_t touches_owner(const TouchBlock *block);
 
-/* Whether somebody besides its first owner was there in the last seven rounds or so. Unlike touches_owner(), which is to see soon
- * that a block has another user, this is not mistaken when one of two is by chance the first three times in a row. */
+/* Whether somebody besides its first owner was there in the last seven rounds or so. Unlike touches_owner(), which
+ * is to see soon that a block has another user, this is not mistaken when one of two is by chance the first three
+ * times in a row. */
 bool touches_shared(const TouchBlock *block);
 
 typedef struct TouchesSummary {
@@ -136,8 +137,8 @@ TouchesSummary touches_summary(const Touches *touches);
  * step behind another never faults, and is not private for that. */
 BuddyClass touches_thread_class(const TouchThread *thread);
 
-/* Says in the World what is known of those threads that it has, too: Task.use. Who has too few samples keeps what was known
- * before. 0 or -ENOMEM. */
+/* Says in the World what is known of those threads that it has, too: Task.use. Who has too few samples keeps what
+ * was known before. 0 or -ENOMEM. */
 int touches_tell(const Touches *touches, World *world, uint64_t now_usec);
 
 /* Asserts orders and limits; for tests. */

@@ -221,8 +221,8 @@ static int check_lease(const Check *check, const Lease *l)
     return 0;
 }
 
-/* check_task() has seen that who has a lease has its own one. So nobody shares one, and when there are as many leases as
- * holders each is held. */
+/* check_task() has seen that who has a lease has its own one. So nobody shares one, and when there are as many
+ * leases as holders each is held. */
 static int check_held(const Check *check)
 {
     const World *w = check->world;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Dropping what is gone. Entries move down in place, in order, so the arrays stay sorted; the only memory needed is a map
- * of group indices, asked for before anything changes. */
+/* Dropping what is gone. Entries move down in place, in order, so the arrays stay sorted; the only memory needed is
+ * a map of group indices, asked for before anything changes. */
 
 #include "world/world.h"
 

@@ -117,8 +117,8 @@ typedef struct Process {
     const char *cgroup; /* path in the unified (or cpu) hierarchy, "/" at least */
     const char *unit;   /* innermost systemd unit of that path, or NULL */
     const char *slice;  /* innermost systemd slice, or NULL */
-    /* Names of shared memory it maps and of groups the kernel's balancing has put its threads into, one blank between two;
-     * NULL: not known, or none. */
+    /* Names of shared memory it maps and of groups the kernel's balancing has put its threads into, one blank
+     * between two; NULL: not known, or none. */
     const char *shared;
     CpuMask cpuset; /* CPUs its cpuset lets it use: the outer bound (I1); NULL: not known */
     uint64_t rss_bytes;
@@ -129,8 +129,8 @@ typedef struct Process {
     uint64_t grown_bytes;     /* how much more that is than what was known before */
     MemoryMove memory;
     bool memory_awaited; /* that is being found out for the first time: a moment later it is known */
-    bool
-        use_awaited; /* who uses which part is being found out, or would be; till then it is not dealt out to several nodes */
+    /* Who uses which part is being found out, or would be; till then it is not dealt out to several nodes. */
+    bool use_awaited;
     uint32_t n_threads;
     uint32_t cpu_permille; /* CPU time used over the last slow tick, in permille of one CPU */
     WorkloadIx workload;
@@ -225,8 +225,9 @@ typedef struct CpuLoad {
 
 /* Memory of one node. */
 typedef struct NodeLoad {
-    /* What may still be put there at no cost to others: what is free, and file pages nobody used lately that need not be
-     * written first. Up to WORLD_MEMORY_MAX; 0 when it is not known. Watermarks and headroom are not taken off. */
+    /* What may still be put there at no cost to others: what is free, and file pages nobody used lately that need
+     * not be written first. Up to WORLD_MEMORY_MAX; 0 when it is not known. Watermarks and headroom are not taken
+     * off. */
     uint64_t free_bytes;
     bool free_known;
     uint32_t others_permille; /* what runs there that is not placed by us, on average; see load_nodes() */
@@ -273,17 +274,16 @@ int world_new(Topology *topology, World **ret);
 World *world_free(World *world);
 DEFINE_CLEANUP(World *, world_free)
 
-/* Drops gone tasks, processes (with all their tasks) and groups, groups no process is left in, and every string and mask
- * the World does not hold any more; leases of dropped tasks end; sums are made anew. Indices change, keys do not. Call
- * between ticks only. Returns 0 or -ENOMEM (World unchanged). */
+/* Drops gone tasks, processes (with all their tasks) and groups, groups no process is left in, and every string and
+ * mask the World does not hold any more; leases of dropped tasks end; sums are made anew. Indices change, keys do
+ * not. Call between ticks only. Returns 0 or -ENOMEM (World unchanged). */
 int world_compact(World *world);
 
-/* Adds an entry in its sorted place; later indices move up, and references to them inside the World follow. Appending (keys
- * in ascending order) is O(1). Return the index, -EEXIST when the key is there already (pid; pid and tid; name; the
- * CPU is lent or the task has a lease), or -ENOMEM. The pointers inside `value` must be interned in world->pool; `key`
- * and `name` are interned here. A new process has no node_bytes and a new task no lease, home node and use, whatever
- * `value` says.
- * world_add_lease(): -ESRCH when the World has no such task. */
+/* Adds an entry in its sorted place; later indices move up, and references to them inside the World follow.
+ * Appending (keys in ascending order) is O(1). Return the index, -EEXIST when the key is there already (pid; pid and
+ * tid; name; the CPU is lent or the task has a lease), or -ENOMEM. The pointers inside `value` must be interned in
+ * world->pool; `key` and `name` are interned here. A new process has no node_bytes and a new task no lease, home
+ * node and use, whatever `value` says. world_add_lease(): -ESRCH when the World has no such task. */
 int world_add_process(World *world, const Process *value);
 int world_add_task(World *world, const Task *value);
 int world_add_group(World *world, WorkloadIx workload, const char *key);
@@ -291,9 +291,9 @@ int world_add_workload(World *world, const char *name, uint32_t policy);
 int world_add_lease(World *world, const Lease *value);
 void world_remove_lease(World *world, size_t index);
 
-/* Says where the memory of a process lies: a copy of bytes[topology->n_nodes], each cut to WORLD_MEMORY_MAX, as measured
- * at `measured_usec`, which is not 0. NULL: not known any more. Sets grown_bytes, too. Returns 0 or -ENOMEM (what was
- * known stays). */
+/* Says where the memory of a process lies: a copy of bytes[topology->n_nodes], each cut to WORLD_MEMORY_MAX, as
+ * measured at `measured_usec`, which is not 0. NULL: not known any more. Sets grown_bytes, too. Returns 0 or -ENOMEM
+ * (what was known stays). */
 int world_set_process_memory(const World *world, Process *process, const uint64_t *bytes,
                              uint64_t measured_usec);
 
@@ -327,13 +327,13 @@ extern const char *const world_hands_names[];
  * malloc'd sentence in *ret_what (NULL: not wanted). Called by tests and debug builds. */
 int world_check(const World *world, char **ret_what);
 
-/* The text form: complete, stable, one line per entry, for records, goldens and scenarios; malloc'd, NULL when memory is
- * out. Only Task.reader is left out: it names something in the process that wrote the text.
+/* The text form: complete, stable, one line per entry, for records, goldens and scenarios; malloc'd, NULL when memory
+ * is out. Only Task.reader is left out: it names something in the process that wrote the text.
  *
- * The lines and their order: format, topology ..., world, load (one per CPU), memory (one per node of which
- * something is known), workload, group, process, task, lease; for the form of a line see base/record.h. Keys are named after the
- * members; those left out are 0, no, NULL or none.
- * Workloads and groups are named by their index, tasks and leases by pid and tid.
+ * The lines and their order: format, topology ..., world, load (one per CPU), memory (one per node of which something
+ * is known), workload, group, process, task, lease; for the form of a line see base/record.h. Keys are named after the
+ * members; those left out are 0, no, NULL or none. Workloads and groups are named by their index, tasks and leases by
+ * pid and tid.
  *
  * world_load() needs no other input; it returns 0, -ENOMEM, or -EINVAL with a malloc'd "line N: expected ..." in
  * *ret_error. A World it returns passes world_check(). */

@@ -6,9 +6,9 @@
  *   changes   of homes after the scenario's settle time, for each group and minute: mean, and worst group
  *   plan      CPU time of plan_compute() in slow ticks, in which homes are looked at: p50, p99, worst
  *
- * For each variant with a daemon, and the same workloads, of each scenario named, --runs seeds each; and for --machines random machines, where homes have
- * no reason to be better: memory does not follow, and many of the machines are too full. Only the CPU time of this thread
- * counts, so that other load disturbs little. */
+ * For each variant with a daemon, and the same workloads, of each scenario named, --runs seeds each; and for
+ * --machines random machines, where homes have no reason to be better: memory does not follow, and many of the
+ * machines are too full. Only the CPU time of this thread counts, so that other load disturbs little. */
 
 #include "../unit/sim/random-machine.h"
 #include "base/time.h"

@@ -8,9 +8,9 @@
  *   tight    demand of 105 % of the machine, nobody has a home
  *   wide     every group wants to be spread: the most work there is for a step
  *
- * Each run is another random problem. Groups differ in size by a factor of ten, have most of their memory on one node, and every
- * eighth needs bandwidth. Only the CPU time of this thread counts, and of three tries the least, so that other load disturbs
- * little. */
+ * Each run is another random problem. Groups differ in size by a factor of ten, have most of their memory on one
+ * node, and every eighth needs bandwidth. Only the CPU time of this thread counts, and of three tries the least, so
+ * that other load disturbs little. */
 
 #include "base/time.h"
 #include "base/util.h"

@@ -5,7 +5,8 @@
  *   homes      a slow tick in which every process is new
  *   calm       everybody has a home and nobody waits
  *   crowded    all threads wait, and no CPU is idle
- *   lend       all threads wait, and half of the CPUs outside the home are idle: the full search, up to the budget of a tick
+ *   lend       all threads wait, and half of the CPUs outside the home are idle: the full search, up to the budget of a
+ *              tick
  *   refused    the same, but every idle CPU is cooling down: as many searches in vain as are made
  *   leased     all these CPUs are lent, to threads that go on waiting
  *   released   the same, and no policy wants anybody any more

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the simulator costs, and what plans cost in it: runs of one scenario, each with another seed and its first variant.
+/* What the simulator costs, and what plans cost in it: runs of one scenario, each with another seed and its first
+ * variant.
  *
  *   run    CPU time of a run, against the aim: one second for each simulated second
  *   plan   CPU time of plan_compute() in each tick of all runs: mean, p99 and worst
  *
- * Only the CPU time of this thread counts, so that other load disturbs little. With assertions, plans are checked after each tick,
- * which counts for the run and not for the plan. */
+ * Only the CPU time of this thread counts, so that other load disturbs little. With assertions, plans are checked
+ * after each tick, which counts for the run and not for the plan. */
 
 #include "base/time.h"
 #include "number.h"

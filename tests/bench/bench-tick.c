@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* What the fast tick costs per thread, against a bare pread() loop over the very same descriptors, and what a discovery
- * costs, against bare listings of /proc and of the process's threads. A child process has that many threads, each of which
- * runs in short bursts meanwhile, so that there is something new to read of it.
+ * costs, against bare listings of /proc and of the process's threads. A child process has that many threads, each of
+ * which runs in short bursts meanwhile, so that there is something new to read of it.
  *
- * Each run measures both in turn, in alternating order; the medians of all runs are printed. Only the CPU time of this
- * thread counts, so other load disturbs little. The bursts may take a quarter of the CPUs this program may use, and give
- * way: ten thousand threads that want more than there is would keep what measures them from its CPU for minutes. */
+ * Each run measures both in turn, in alternating order; the medians of all runs are printed. Only the CPU time of
+ * this thread counts, so other load disturbs little. The bursts may take a quarter of the CPUs this program may use,
+ * and give way: ten thousand threads that want more than there is would keep what measures them from its CPU for
+ * minutes. */
 
 #include "base/root.h"
 #include "base/time.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* To be preloaded (ld.so(8)): kills the program with SIGKILL before its call number NUMAPLACE_KILL_AT of those that change
- * something. All of these calls are counted together, and what was done before is done. ptrace(2) would do it, too, but stops the program at
- * each of its other calls as well, which are a hundred times as many. */
+/* To be preloaded (ld.so(8)): kills the program with SIGKILL before its call number NUMAPLACE_KILL_AT of those that
+ * change something. All of these calls are counted together, and what was done before is done. ptrace(2) would do
+ * it, too, but stops the program at each of its other calls as well, which are a hundred times as many. */
 
 #include <dlfcn.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* numaplaced.conf. What is accepted is within the ranges its manual gives, and a file read twice gives the same settings as
- * read once, whatever it repeats. */
+/* numaplaced.conf. What is accepted is within the ranges its manual gives, and a file read twice gives the same
+ * settings as read once, whatever it repeats. */
 
 #include "base/time.h"
 #include "base/util.h"

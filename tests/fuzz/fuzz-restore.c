@@ -49,8 +49,8 @@ static void masks(ActRecord *record, char *ret, size_t size)
         at += (size_t)snprintf(ret + at, size - at, "%s;", act_record_mask(record, tids[i]));
 }
 
-/* Any file is read, put aside, or refused with a sentence. What is put back is put back at once: a second time changes nothing. And whoever the
- * file does not speak of has what it had. */
+/* Any file is read, put aside, or refused with a sentence. What is put back is put back at once: a second time
+ * changes nothing. And whoever the file does not speak of has what it had. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const FenceOps ops = {.set = set_none, .result = result_none};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Running a scenario. Whatever one asks for that is accepted, a run ends, by itself or at the bound of its events, and its
- * numbers are the same the second time. */
+/* Running a scenario. Whatever one asks for that is accepted, a run ends, by itself or at the bound of its events,
+ * and its numbers are the same the second time. */
 
 #include "base/util.h"
 #include "sim/scenario/scenario.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Many clients, of the system bus or of the private socket, that all listen and all ask: a load that no sane set of programs
- * makes, to show that placing goes on under it. Prints one line of JSON. Fifty clients share a process: with a thousand in one it
- * would be the storm's own event loop that is measured.
+/* Many clients, of the system bus or of the private socket, that all listen and all ask: a load that no sane set of
+ * programs makes, to show that placing goes on under it. Prints one line of JSON. Fifty clients share a process: with a
+ * thousand in one it would be the storm's own event loop that is measured.
  *
- * However slowly they come: nobody asks before all are connected or turned away, and nobody leaves before all have asked and been
- * answered. With 0 seconds that lasts until SIGTERM, and a line "ready" says when it begins; with a number and an x, until there are
- * so many answers.
+ * However slowly they come: nobody asks before all are connected or turned away, and nobody leaves before all have
+ * asked and been answered. With 0 seconds that lasts until SIGTERM, and a line "ready" says when it begins; with a
+ * number and an x, until there are so many answers.
  *
  * usage: bus-storm CLIENTS CALLS_PER_SECOND SECONDS|ANSWERSx [ADDRESS-OF-THE-SOCKET] */
 
@@ -31,7 +31,8 @@
 /* How long connecting may take, and answers when nothing is asked any more. Only a hang takes longer. */
 #define REST_USEC           (300 * USEC_PER_SEC)
 #define CLIENTS_PER_PROCESS 50U
-/* The bus itself refuses more than 128 unanswered calls of one client. With a thousand clients this is work for seconds already. */
+/* The bus itself refuses more than 128 unanswered calls of one client. With a thousand clients this is work for
+ * seconds already. */
 #define PENDING_MAX 8U
 
 typedef struct Client {

@@ -2,13 +2,14 @@
 
 /* hang UID: a process of that user whose command line and environment nobody gets to read.
  *
- * Its first step is a page of a file on a file system (FUSE) that never answers a read. One thread reads that page through its own
- * /proc/self/mem, which takes the lock of the address space for reading and keeps it while it waits for the page. Then another maps
- * something, for which it waits to have that lock for writing; and whoever wants it for reading from then on comes after it: who
- * reads /proc/PID/cmdline, or environ, sleeps in the kernel.
+ * Its first step is a page of a file on a file system (FUSE) that never answers a read. One thread reads that page
+ * through its own /proc/self/mem, which takes the lock of the address space for reading and keeps it while it waits for
+ * the page. Then another maps something, for which it waits to have that lock for writing; and whoever wants it for
+ * reading from then on comes after it: who reads /proc/PID/cmdline, or environ, sleeps in the kernel.
  *
- * The server is the parent. Ending it ends everything: the kernel fails what is not answered. Nothing is left behind, for the mount is
- * in a name space of its own. Prints "ready PID" when it is so. Exit status 77: it cannot be had here. */
+ * The server is the parent. Ending it ends everything: the kernel fails what is not answered. Nothing is left
+ * behind, for the mount is in a name space of its own. Prints "ready PID" when it is so. Exit status 77: it cannot
+ * be had here. */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -24,8 +24,9 @@ static inline void *lone_thread_end(void *userdata)
     return userdata;
 }
 
-/* Ends it, and waits until /proc does not show it any more: a directory of tasks has a link for each, and two of its own. The
- * runtime can be told to do so only after a first thread of ours. Called by the only other thread of the process. */
+/* Ends it, and waits until /proc does not show it any more: a directory of tasks has a link for each, and two of its
+ * own. The runtime can be told to do so only after a first thread of ours. Called by the only other thread of the
+ * process. */
 static inline void lone_thread(void)
 {
     struct stat st;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What a machine is worth, as one JSON line: a loop of two instructions on one CPU and on all at once, lines read one after the other, a
- * system call, a round trip between two threads, and moving huge pages. The lab's calibration compares it with what the cost plugin
- * was told (tests/vm/cost), whose prices it switches on.
+/* What a machine is worth, as one JSON line: a loop of two instructions on one CPU and on all at once, lines read one
+ * after the other, a system call, a round trip between two threads, and moving huge pages. The lab's calibration
+ * compares it with what the cost plugin was told (tests/vm/cost), whose prices it switches on.
  *
- * All is a fixed amount of work. The loops of all CPUs and round trips are timed as a whole. The rest is timed in pieces, shorter than the time between two
- * ticks where they can be, and the median piece is printed: ticks, and what else takes the CPU, disturb the others. Loops whose instructions are counted are written in assembler, since compilers differ.
- * Nodes 0 and 1 are taken. Memory is bound by the system calls themselves: nothing but libc is needed. */
+ * All is a fixed amount of work. The loops of all CPUs and round trips are timed as a whole. The rest is timed in
+ * pieces, shorter than the time between two ticks where they can be, and the median piece is printed: ticks, and
+ * what else takes the CPU, disturb the others. Loops whose instructions are counted are written in assembler, since
+ * compilers differ. Nodes 0 and 1 are taken. Memory is bound by the system calls themselves: nothing but libc is
+ * needed. */
 
 #include "timing.h"
 #include "window.h"
@@ -192,7 +194,8 @@ static double round_trip_nsec(int here, int other)
  * Memory
  */
 
-/* Huge pages of a node, all touched. What is before and after them was never touched, and stays when they are unmapped. */
+/* Huge pages of a node, all touched. What is before and after them was never touched, and stays when they are
+ * unmapped. */
 static char *new_memory(size_t bytes, int node)
 {
     unsigned long mask = 1UL << node;
@@ -258,7 +261,8 @@ static double move_one_nsec(void *page, int to)
     return nsec;
 }
 
-/* Of a huge page, moved by a CPU of the node that it comes to. It takes longer than from one tick to the next, so there are many. */
+/* Of a huge page, moved by a CPU of the node that it comes to. It takes longer than from one tick to the next, so
+ * there are many. */
 static double move_nsec(int from, int to)
 {
     double pieces[PIECES];

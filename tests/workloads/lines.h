@@ -33,8 +33,8 @@ void lines_walk(WorkThread *thread);
 /* Knuth's MMIX generator; any state will do. */
 uint64_t lines_random(uint64_t *state);
 
-/* Visits the lines of one page of the part, picked at random, for the thread. Each line leads to the next, so that no latency
- * hides behind another one. */
+/* Visits the lines of one page of the part, picked at random, for the thread. Each line leads to the next, so that
+ * no latency hides behind another one. */
 #define LINES_PER_PAGE 64u
 void lines_visit_page(const WorkThread *thread, WorkPart part, uint64_t *state);
 

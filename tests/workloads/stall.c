@@ -2,10 +2,11 @@
 
 /* Threads that touch their memory at random and watch the clock: how long may a single access take?
  *
- * Each thread has a slice of one large array, and looks at the clock after every few visits of lines. Who looks at pages or
- * moves them takes them away for a moment: the longest such lap is in the result, and how many were how long. So are the
- * moments when the thread had no CPU; what they amount to tells a run with nobody there. Run it where memory has no price: in a priced
- * guest the debts are paid in sleeps of their own. The array starts on one node, because the main thread touches it first. */
+ * Each thread has a slice of one large array, and looks at the clock after every few visits of lines. Who looks at
+ * pages or moves them takes them away for a moment: the longest such lap is in the result, and how many were how
+ * long. So are the moments when the thread had no CPU; what they amount to tells a run with nobody there. Run it
+ * where memory has no price: in a priced guest the debts are paid in sleeps of their own. The array starts on one
+ * node, because the main thread touches it first. */
 
 #include "lines.h"
 

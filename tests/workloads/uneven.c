@@ -2,11 +2,12 @@
 
 /* Two processes with a heap each, of which one has more to do than a node has CPUs and the other less.
  *
- * Each has as many threads as one and a half nodes have CPUs. In the first process all of them work, in the second one a
- * third; the others sleep. So as many work as two nodes have CPUs, and bound each to a node, as is best for the heaps, a quarter of
- * the CPUs that the threads need is idle: right is one heap per node with its process, but for the threads that are too many
- * there. With --swap the processes exchange their parts at half-time. Both heaps start on one node, because the
- * main thread of each process touches its heap first. What counts is the operations; they are those of multi-heap. */
+ * Each has as many threads as one and a half nodes have CPUs. In the first process all of them work, in the second
+ * one a third; the others sleep. So as many work as two nodes have CPUs, and bound each to a node, as is best for
+ * the heaps, a quarter of the CPUs that the threads need is idle: right is one heap per node with its process, but
+ * for the threads that are too many there. With --swap the processes exchange their parts at half-time. Both heaps
+ * start on one node, because the main thread of each process touches its heap first. What counts is the operations;
+ * they are those of multi-heap. */
 
 #include "lines.h"
 

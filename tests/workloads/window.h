@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Marks for the virtual machine's cost plugin (tests/vm/cost): switch memory prices on and off, and have the counters of
- * all CPUs written down under a number, so that what happens between two marks can be told.
+/* Marks for the virtual machine's cost plugin (tests/vm/cost): switch memory prices on and off, and have the counters
+ * of all CPUs written down under a number, so that what happens between two marks can be told.
  *
  * A mark is a "nopl" with a number for its displacement. It does nothing on real hardware, in a guest without the
  * plugin, or on other architectures, and takes no privilege. */

@@ -105,7 +105,8 @@ static void set_state(RoomState state)
     room_wake(&room->state);
 }
 
-/* Pages on their way and those marked for hint faults are nowhere for the kernel; when most are, nothing can be said. */
+/* Pages on their way and those marked for hint faults are nowhere for the kernel; when most are, nothing can be
+ * said. */
 static void note_sample(const PlaceShares *shares, uint64_t now, RoomResult *result)
 {
     size_t n = result->n_samples;
@@ -126,8 +127,9 @@ static void note_sample(const PlaceShares *shares, uint64_t now, RoomResult *res
         sample->local = (double)shares->n_local / (double)shares->n_pages;
 }
 
-/* A window that begins late is about the settled state. What comes before is of no interest: whoever places the threads is not done yet;
- * nor is what comes when the first thread has ended, whose CPU is free for others then. Work that is over sooner has no window. */
+/* A window that begins late is about the settled state. What comes before is of no interest: whoever places the
+ * threads is not done yet; nor is what comes when the first thread has ended, whose CPU is free for others then.
+ * Work that is over sooner has no window. */
 typedef struct LateWindow {
     uint64_t open_nsec; /* when the first mark is due; UINT64_MAX: no more */
     bool open;

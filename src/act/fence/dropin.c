@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A property that is set back to what it was leaves a drop-in behind all the same, which says so; and from then on it
- * overrides whatever is written into the unit file. The manager offers no way to take back one setting: reverting a unit
- * takes everything with it that its administrator has set. So the file is removed here, which is all that reverting does. */
+/* A property that is set back to what it was leaves a drop-in behind all the same, which says so; and from then on
+ * it overrides whatever is written into the unit file. The manager offers no way to take back one setting: reverting
+ * a unit takes everything with it that its administrator has set. So the file is removed here, which is all that
+ * reverting does. */
 
 #include "act/fence/dropin.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What a cpuset is now is always read from the cgroup, never from an answer: a service manager says yes before it has
- * written, and somebody else may have written since. What is found there and is neither what it was nor what we made of it is
- * somebody else's decision: it is what is put back from then on, and the fence stays down for a while. */
+/* What a cpuset is now is always read from the cgroup, never from an answer: a service manager says yes before it
+ * has written, and somebody else may have written since. What is found there and is neither what it was nor what
+ * we made of it is somebody else's decision: it is what is put back from then on, and the fence stays down for a
+ * while. */
 
 #include "act/fence/fence.h"
 
@@ -22,9 +23,9 @@
 /* After a change was refused: the next try. */
 #define REFUSED_USEC (60U * USEC_PER_SEC)
 
-/* The kernel refuses to take all CPUs of its own from a cgroup in which something runs (ENOSPC). So on the way down one that
- * had none gets all there are, which is the same in effect, and then none: that succeeds where nothing else needs
- * the controller, and where it does not, no harm is done. */
+/* The kernel refuses to take all CPUs of its own from a cgroup in which something runs (ENOSPC). So on the way down
+ * one that had none gets all there are, which is the same in effect, and then none: that succeeds where nothing else
+ * needs the controller, and where it does not, no harm is done. */
 
 static const FenceOps ops_v1 = {.set = fence_write_v1}, ops_v2 = {.set = fence_write_v2};
 
@@ -370,8 +371,9 @@ int fence_read_before(Fences *fences, Fence *fence)
 
     if (r < 0)
         return r;
-    /* Everything is no limit. The kernel does not take the last CPUs or nodes from a cgroup in which something runs, so this is
-     * what is read of a unit that has no limit of its own any more. A list of everything that somebody wrote is taken for none, too. */
+    /* Everything is no limit. The kernel does not take the last CPUs or nodes from a cgroup in which something runs,
+     * so this is what is read of a unit that has no limit of its own any more. A list of everything that somebody
+     * wrote is taken for none, too. */
     if (!known && fence->kind == ACT_FENCE_UNIT && !hwloc_bitmap_iszero(possible) &&
         hwloc_bitmap_isincluded(possible, fences->scratch))
         hwloc_bitmap_zero(fences->scratch);
@@ -526,7 +528,8 @@ bool fences_hold(const Fences *fences, pid_t pid)
     return fence && fence->state != FENCE_DOWN;
 }
 
-/* Whether somebody else has changed the cpuset since we looked last. `says` is what it, or one below it, was read to leave. */
+/* Whether somebody else has changed the cpuset since we looked last. `says` is what it, or one below it, was read to
+ * leave. */
 static bool is_anothers(const Fences *fences, const Fence *fence, hwloc_const_bitmap_t says)
 {
     if (alike(fences, fence, says, fence->target) || alike(fences, fence, says, fence->outer))

@@ -3,25 +3,26 @@
 
 /* Fences: the cpuset of a whole cgroup narrowed to the home of what runs in it (Act=unit, Act=cpuset).
  *
- * A fence goes around masks, it does not replace them: every thread has its home as a mask, as without a fence, and lends
- * and recalls are made with masks alone. So a fence is only up or down. It is up while everything in the cgroup is at
- * home, and it comes down, which is nothing but putting back what the cpuset was before, when anything is to run
- * elsewhere: a lend, another home, a release. A recall therefore never waits for a cpuset, a lent CPU is inside the cpuset
- * because there is none of ours then, and what one thread is lent is kept from all others by their masks. What a fence
- * adds is that nothing in the cgroup gets out, whatever it does to its masks, and that a service manager shows it.
+ * A fence goes around masks, it does not replace them: every thread has its home as a mask, as without a fence, and
+ * lends and recalls are made with masks alone. So a fence is only up or down. It is up while everything in the cgroup
+ * is at home, and it comes down, which is nothing but putting back what the cpuset was before, when anything is to run
+ * elsewhere: a lend, another home, a release. A recall therefore never waits for a cpuset, a lent CPU is inside the
+ * cpuset because there is none of ours then, and what one thread is lent is kept from all others by their masks. What a
+ * fence adds is that nothing in the cgroup gets out, whatever it does to its masks, and that a service manager shows
+ * it.
  *
  *     DOWN --raise--> RISING --as asked--> UP --lower--> FALLING --as it was--> DOWN
  *
  * Where cpusets are files, the states in between last no time. A service manager is asked without waiting, and what
  * became of it is seen in the files. Every change is in the journal first (I3).
  *
- * A fence of memory (cpuset.mems) stands beside one of CPUs where the policy has fixed its nodes (Mode=fixed) and names the
- * means. Whoever writes it has all pages that lie elsewhere moved while he waits, and what does not fit in is killed for
- * it one day. So it is raised only when all memory is at home already, which by then has followed in small steps (act/mover/mover.h); it stays
- * up while threads are lent a CPU, and comes down with the home.
+ * A fence of memory (cpuset.mems) stands beside one of CPUs where the policy has fixed its nodes (Mode=fixed) and names
+ * the means. Whoever writes it has all pages that lie elsewhere moved while he waits, and what does not fit in is
+ * killed for it one day. So it is raised only when all memory is at home already, which by then has followed in small
+ * steps (act/mover/mover.h); it stays up while threads are lent a CPU, and comes down with the home.
  *
- * Before Linux 6.2 a change of the cpuset makes threads forget their masks. So there a fence is only made where the policy
- * names it, and what is in it is not touched between its change and the next discovery. */
+ * Before Linux 6.2 a change of the cpuset makes threads forget their masks. So there a fence is only made where the
+ * policy names it, and what is in it is not touched between its change and the next discovery. */
 
 #include "act/act.h"
 #include "act/journal/journal.h"
@@ -54,15 +55,16 @@ void fences_sense(Fences *fences);
 /* Raises and lowers by what the World is now. Returns 0 or -ENOMEM. */
 int fences_follow(Fences *fences, const World *world, ActWants wants, void *userdata);
 
-/* Whether threads of the process may be given `mask` now (NULL: what they had before us). If not, what stands in the way
- * is on its way down. */
+/* Whether threads of the process may be given `mask` now (NULL: what they had before us). If not, what stands in the
+ * way is on its way down. */
 bool fences_admit(Fences *fences, pid_t pid, hwloc_const_bitmap_t mask);
 
 /* Whether a fence is around the process, so that its masks may be cut by it. */
 bool fences_hold(const Fences *fences, pid_t pid);
 
-/* The CPUs that the cgroup at `path` has without our fence: puts them into `ret`, which has what it is read to leave, and returns true;
- * or false when there is none, or somebody else has changed it since fences_sense(): then what it leaves is what it says. */
+/* The CPUs that the cgroup at `path` has without our fence: puts them into `ret`, which has what it is read to
+ * leave, and returns true; or false when there is none, or somebody else has changed it since fences_sense(): then
+ * what it leaves is what it says. */
 bool fences_bound(const Fences *fences, const char *path, hwloc_bitmap_t ret);
 
 /* Puts everything in the journal back, and waits for it some seconds. 0, or -EAGAIN when something is left. */

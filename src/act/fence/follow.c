@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A cgroup can be fenced when everything that runs in it is at home in one group: then its home is the cgroup's, too. All
- * of it must be free to be placed, because a cpuset moves also those whose masks must be left alone. */
+/* A cgroup can be fenced when everything that runs in it is at home in one group: then its home is the cgroup's,
+ * too. All of it must be free to be placed, because a cpuset moves also those whose masks must be left alone. */
 
 #include "act/fence/internal.h"
 #include "base/time.h"

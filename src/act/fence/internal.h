@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the files of fences share: fence.c moves them, fence/follow.c and fence/memory.c decide where they are to be, and
- * fence/restore.c ends them all. */
+/* What the files of fences share: fence.c moves them, fence/follow.c and fence/memory.c decide where they are to be,
+ * and fence/restore.c ends them all. */
 
 #include "act/fence/fence.h"
 #include "act/fence/place.h"
@@ -66,15 +66,15 @@ struct Fences {
     hwloc_bitmap_t scratch, difference; /* the second one of fence_alike() */
 };
 
-/* Fences come down for so long after a lend, another home, or somebody else's change: a unit's file is not to be written
- * twice a second. */
+/* Fences come down for so long after a lend, another home, or somebody else's change: a unit's file is not to be
+ * written twice a second. */
 #define FENCE_REST_USEC (10U * USEC_PER_SEC)
 
 /* Changes of FOREIGN_MAX times are somebody's who is not to be fought with. */
 #define FENCE_FOREIGN_MAX 3U
 
-/* Whether two sets are the same but for CPUs that are offline: from a cpuset of version 1 the kernel takes these, and never
- * gives them back. */
+/* Whether two sets are the same but for CPUs that are offline: from a cpuset of version 1 the kernel takes these,
+ * and never gives them back. */
 bool fence_alike(const Fences *fences, bool memory, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b);
 Fence *fence_find(const Fences *fences, const char *name, bool memory);
 /* Makes one that is down. 0, -ENOMEM, or another -errno when the cgroup cannot be read. */
@@ -105,8 +105,8 @@ void fence_lower(Fences *fences, Fence *fence);
 /* NULL: the World had none of that id. */
 FenceGroup *fence_group(Fences *fences, uint64_t id);
 
-/* Of fence/memory.c. Notes where the memory of a process is to be kept, and whether it is there, of the next member of a fence;
- * `wanted`: whether the policy has it so. 0 or -ENOMEM. */
+/* Of fence/memory.c. Notes where the memory of a process is to be kept, and whether it is there, of the next member
+ * of a fence; `wanted`: whether the policy has it so. 0 or -ENOMEM. */
 int fence_memory_join(Fence *fence, const World *world, const Process *process, bool wanted);
 /* Raises and lowers fences of memory, when those of CPUs have been. Returns 0 or -ENOMEM. */
 int fence_memory_follow(Fences *fences);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A fence of memory stands and falls with one of CPUs, except that it may stay when that comes down for a lend: then threads
- * run elsewhere for a moment, and what they allocate belongs to their home all the same. */
+/* A fence of memory stands and falls with one of CPUs, except that it may stay when that comes down for a lend: then
+ * threads run elsewhere for a moment, and what they allocate belongs to their home all the same. */
 
 #include "act/fence/internal.h"
 #include "base/time.h"
 
-/* What may lie elsewhere of a process that is at home: as much as memory that follows leaves behind (plan/memory/follow.c). */
+/* What may lie elsewhere of a process that is at home: as much as memory that follows leaves behind
+ * (plan/memory/follow.c). */
 #define FEW_BYTES ((uint64_t)2 << 20)
 #define FEW_PART  50U
 
@@ -49,7 +50,8 @@ static bool is_wanted(const Fence *cpus)
            (cpus->why == ACT_WHY_UP || cpus->why == ACT_WHY_BORROWS);
 }
 
-/* Which nodes it gets: of the home, those that the cgroup may use without it. None when that changes nothing. 0 or -errno. */
+/* Which nodes it gets: of the home, those that the cgroup may use without it. None when that changes nothing. 0 or
+ * -errno. */
 static int find_target(const Fences *fences, const Fence *cpus, Fence *fence)
 {
     int r = fence_read_effective(fences->root_fd, fence->kind, fence->path, true, fences->scratch);

@@ -2,11 +2,11 @@
 
 /* Whose a cgroup is decides whether it may be fenced. Below systemd every cgroup has an owner: those of units are the
  * manager's, who is asked to change them; those below a unit with Delegate= are the unit's, and marked as such by the
- * manager with an extended attribute. Where systemd does not run, or on version 1, where it leaves the cpuset controller
- * alone, cpusets are whoever's made them.
+ * manager with an extended attribute. Where systemd does not run, or on version 1, where it leaves the cpuset
+ * controller alone, cpusets are whoever's made them.
  *
- * Version 1 is written directly and not with libcpuset: that library knows the cpuset file system of before 2007 only, at
- * /dev/cpuset, and cannot find the controller where it is mounted today. */
+ * Version 1 is written directly and not with libcpuset: that library knows the cpuset file system of before 2007
+ * only, at /dev/cpuset, and cannot find the controller where it is mounted today. */
 
 #include "act/fence/place.h"
 
@@ -71,7 +71,8 @@ static bool has_suffix(const char *text, size_t len, const char *suffix)
     return len > n && memcmp(text + len - n, suffix, n) == 0;
 }
 
-/* The outermost unit of a path that can hold processes: the directories above it are slices. Returns its length, 0: none. */
+/* The outermost unit of a path that can hold processes: the directories above it are slices. Returns its length, 0:
+ * none. */
 static size_t outer_unit(const char *path, const char **ret)
 {
     static const char *const units[] = {".service", ".scope", ".socket", ".mount", ".swap"};
@@ -151,8 +152,8 @@ static bool is_below_delegated(int root_fd, const char *path)
     return false;
 }
 
-/* Where a process is in the hierarchy of the cpuset controller; on version 2, the nearest level where that is switched on. 0
- * or -errno. */
+/* Where a process is in the hierarchy of the cpuset controller; on version 2, the nearest level where that is
+ * switched on. 0 or -errno. */
 static int read_path(int root_fd, pid_t pid, char *ret, size_t size)
 {
     char path[32];

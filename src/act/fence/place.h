@@ -25,7 +25,8 @@ int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *fil
 /* The CPUs that the cpuset of a process leaves to it. 0, -ENOENT when nothing says so, or -errno. */
 int fence_cpuset(int root_fd, pid_t pid, hwloc_bitmap_t ret);
 
-/* What a cgroup may use, of CPUs or of nodes of memory; empty when the controller is not switched on there. As fence_read(). */
+/* What a cgroup may use, of CPUs or of nodes of memory; empty when the controller is not switched on there. As
+ * fence_read(). */
 int fence_read_effective(int root_fd, ActFenceKind kind, const char *path, bool memory, hwloc_bitmap_t ret);
 
 /* The CPUs that the levels above leave to a cgroup; everything when they do not say. 0 or -ENOMEM. */

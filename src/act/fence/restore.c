@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Putting every fence back, at the end of the program: the journal alone says what there is, since this may be the program
- * that comes after a crash. Everything is asked for first, then all of it is waited for. */
+/* Putting every fence back, at the end of the program: the journal alone says what there is, since this may be the
+ * program that comes after a crash. Everything is asked for first, then all of it is waited for. */
 
 #include "act/fence/internal.h"
 #include "base/time.h"
@@ -25,8 +25,8 @@ static Progress restore_ask(const Fences *fences, const JournalFence *entry)
     const FenceMeans *means = &fences->means[entry->memory][entry->kind];
     int now = fence_read_now(fences, entry->kind, entry->path, entry->memory, fences->scratch), r;
 
-    /* Somebody else's. As it was before, it may still be about to change: a service manager writes after it has answered. What
-     * does not run cannot be asked; but a unit still has its property then. */
+    /* Somebody else's. As it was before, it may still be about to change: a service manager writes after it has
+     * answered. What does not run cannot be asked; but a unit still has its property then. */
     if (now == 0 && !fence_is_ours(fences, entry, fences->scratch) &&
         !fence_is_back(fences, entry->memory, entry->before, fences->scratch))
         return PROGRESS_DONE;

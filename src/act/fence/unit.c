@@ -3,8 +3,8 @@
 /* One call may be under way for each unit: a later set() for the same unit replaces it, because only its answer counts.
  * The manager carries out what it was asked in the order it was asked.
  *
- * The property is set for this boot only. The manager keeps it in a drop-in below /run, so it also holds when the unit is
- * started again, and after a daemon-reload. */
+ * The property is set for this boot only. The manager keeps it in a drop-in below /run, so it also holds when the
+ * unit is started again, and after a daemon-reload. */
 
 #include "act/fence/unit.h"
 

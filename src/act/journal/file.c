@@ -3,15 +3,15 @@
 /* There is no fsync(2) here. The journal is to outlive this process, not the machine: it lies on a tmpfs (/run), and a
  * crash of the machine ends every task it speaks of. What write(2) has taken, the next process will read.
  *
- * A record is written with one call; when only part of it finds room, that part is cut off again. If even that fails the
- * tail stays, and is cut off before the next append; a reader drops a last line without an end.
+ * A record is written with one call; when only part of it finds room, that part is cut off again. If even that fails
+ * the tail stays, and is cut off before the next append; a reader drops a last line without an end.
  *
  * A damaged journal is put aside in four steps, each of which a crash may follow:
  *
  *   write journal.new --> unlink journal.corrupt --> link journal as journal.corrupt --> rename journal.new to journal
  *
- * Up to the rename the damaged journal is the journal, and the next start begins anew: it unlinks a journal.new, and the second
- * name of the journal, which is the only one a journal may have. */
+ * Up to the rename the damaged journal is the journal, and the next start begins anew: it unlinks a journal.new, and
+ * the second name of the journal, which is the only one a journal may have. */
 
 #include "act/journal/file.h"
 
@@ -56,8 +56,8 @@ static int open_directory(const char *path, const char *name, int *ret, char **r
     return 0;
 }
 
-/* Takes away the second name that a crash between link and rename has left, and brings *st up to date. Any other second name is
- * somebody else's, and stays. */
+/* Takes away the second name that a crash between link and rename has left, and brings *st up to date. Any other
+ * second name is somebody else's, and stays. */
 static int drop_second_name(const JournalFile *file, struct stat *st)
 {
     CLEANUP_FREE char *corrupt = NULL;

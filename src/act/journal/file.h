@@ -22,9 +22,10 @@ typedef struct JournalFile {
 
 #define JOURNAL_FILE_NULL ((JournalFile){.dir_fd = -1, .fd = -1})
 
-/* Opens the file, or makes it. Only a regular file with one name, owned by this process's user and writable by no other,
- * in a directory that nobody but root and this user can write to, is accepted: its contents decide whose masks get
- * changed. 0, or -errno with a malloc'd sentence in *ret_error (NULL when memory is out); -EPERM: not to be trusted. */
+/* Opens the file, or makes it. Only a regular file with one name, owned by this process's user and writable by no
+ * other, in a directory that nobody but root and this user can write to, is accepted: its contents decide whose
+ * masks get changed. 0, or -errno with a malloc'd sentence in *ret_error (NULL when memory is out); -EPERM: not to
+ * be trusted. */
 int journal_file_open(const char *path, JournalFile *ret, char **ret_error);
 /* The same to read only: -ENOENT when there is none, without a sentence. A file of
  * root's is believed by everybody. */

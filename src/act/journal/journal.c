@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An index in memory says what the file holds already, so that moving ten thousand threads of a process to one home costs
- * two lines and not ten thousand. It is sorted arrays: processes come with mostly rising numbers, so an insertion is
- * nearly always an append, and a hash handle would be as large as the entry itself.
+/* An index in memory says what the file holds already, so that moving ten thousand threads of a process to one home
+ * costs two lines and not ten thousand. It is sorted arrays: processes come with mostly rising numbers, so an insertion
+ * is nearly always an append, and a hash handle would be as large as the entry itself.
  *
  * The index follows the file and never goes before it: a line is written first and noted when that worked. */
 
@@ -202,7 +202,8 @@ static int append(Journal *journal, const char *text, size_t len)
     return 0;
 }
 
-/* Appends the lines and only then takes them in, by reading them: so what is noted is what a later process will read. */
+/* Appends the lines and only then takes them in, by reading them: so what is noted is what a later process will
+ * read. */
 static int append_and_note(Journal *journal, FILE *lines, char **text, size_t *len)
 {
     bool failed = ferror(lines) != 0;

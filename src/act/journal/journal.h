@@ -7,8 +7,8 @@
  *
  *   journal version=1 boot="UUID"
  *   process pid=N start=N group=N session=N place=N since=N original=LIST whole=BOOL
- *                                                     the mask its threads had; whole: that is all it may use; since: under
- *                                                     our masks
+ *                                                     the mask its threads had; whole: that is all it may use; since:
+ *                                                     under our masks
  *   thread pid=N start=N tid=N born=N original=LIST whole=BOOL      one whose mask was another
  *   mask pid=N start=N mask=LIST                               a mask threads of the process got from us
  *   narrow pid=N start=N tid=N born=N cpu=N ticks=N last=N     see act/masks/passage.h
@@ -20,11 +20,11 @@
  *                                                     CPUs of a whole cgroup as they were; nodes, with memory=yes
  *   fenced name="x.service" memory=BOOL cpus=LIST              those it got from us
  *   unfenced name="x.service" memory=BOOL                      put back
- *   kept                                              everything before is to stay (KeepOnStop=): the last line of a daemon
+ *   kept                                              everything before is to stay (KeepOnStop=): a daemon's last line
  *   unkept                                            no longer, and so is any other line after it
  *
- * A task is named by its number and its start time, so a number used again names nobody. A journal of another boot names
- * nobody at all and is started anew. */
+ * A task is named by its number and its start time, so a number used again names nobody. A journal of another boot
+ * names nobody at all and is started anew. */
 
 #include "act/act.h"
 #include "act/journal/file.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* A journal is read after a crash, perhaps of the disk's making, and decides about masks; so a line is taken in as a
- * whole or not at all, and it must refer to a process that an earlier line introduced. A later line about the same thing
- * wins: that is how a process that is managed a second time gets its new original. */
+ * whole or not at all, and it must refer to a process that an earlier line introduced. A later line about the same
+ * thing wins: that is how a process that is managed a second time gets its new original. */
 
 #include "act/journal/text.h"
 

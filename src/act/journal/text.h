@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The lines of the journal: writing one, and taking lines into the index. The format is described in act/journal/journal.h. */
+/* The lines of the journal: writing one, and taking lines into the index. The format is described in
+ * act/journal/journal.h. */
 
 #include "act/journal/journal.h"
 

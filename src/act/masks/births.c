@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Whether a process has a mask from us or from its user is told best when it is born: the longer one waits, the fewer of
- * those lived who bore it. So each discovery hands over the processes that have begun since the last one, and those that
- * were born with a mask of ours are judged then (act/undo/lineage.c):
+/* Whether a process has a mask from us or from its user is told best when it is born: the longer one waits, the fewer
+ * of those lived who bore it. So each discovery hands over the processes that have begun since the last one, and those
+ * that were born with a mask of ours are judged then (act/undo/lineage.c):
  *
- *     inherited    entered in the journal as any other: put back when we stop, also when its ancestors have ended and it
- *                  has left their session; and an heir, put back when the one it has the mask from is released
+ *     inherited    entered in the journal as any other: put back when we stop, also when its ancestors have ended and
+ *                  it has left their session; and an heir, put back when the one it has the mask from is released
  *     a user's     a "stranger": left alone, also when those who bore it have ended
  *     neither      looked at again by the next discoveries: its parents may be in the middle of becoming a daemon
  *
- * Most newcomers cost one system call, since their mask is not ours. What begins and ends between two looks is not seen. Of
- * a chain of such processes, whoever lives at a discovery, or while masks are put back, is judged by what ties it then. */
+ * Most newcomers cost one system call, since their mask is not ours. What begins and ends between two looks is not
+ * seen. Of a chain of such processes, whoever lives at a discovery, or while masks are put back, is judged by what
+ * ties it then. */
 
 #include "act/undo/lineage.h"
 
-/* Who bears a daemon ends within milliseconds, or seconds where hundreds wait for a CPU. So one is looked at again after 1, 2, 4, ...
- * discoveries, which costs next to nothing for those of whom nothing is ever found out. */
+/* Who bears a daemon ends within milliseconds, or seconds where hundreds wait for a CPU. So one is looked at again
+ * after 1, 2, 4, ... discoveries, which costs next to nothing for those of whom nothing is ever found out. */
 #define LOOKS_MAX (1U << 16)
 
 /* The masks that a newcomer can have from us; as a rule there are a few homes. */

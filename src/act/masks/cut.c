@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* When the cpuset of a process becomes narrower, the kernel cuts the masks of its threads, also those we gave. The result
- * equals nothing in the journal and would be taken for its user's choice for ever. The World says what the cpuset is, so
- * when it changes, what the kernel made of our masks is written down as ours, too.
+/* When the cpuset of a process becomes narrower, the kernel cuts the masks of its threads, also those we gave. The
+ * result equals nothing in the journal and would be taken for its user's choice for ever. The World says what the
+ * cpuset is, so when it changes, what the kernel made of our masks is written down as ours, too.
  *
  * The line comes after the change here, for once: the change is not ours. Should we be killed between the two, those
  * threads stay as they are. */

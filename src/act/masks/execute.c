@@ -2,13 +2,14 @@
 
 /* One action after the other: look, write down, change.
  *
- * Between the decision and this moment the task may have exited, its user may have pinned it, its process may have started
- * threads. So every thread's mask is read again, and only a mask that the plan expected (`from`), or one that the journal
- * says is ours, is replaced. A process gets its home in passes over its threads: a thread born during a pass inherits
- * the old mask from a creator not yet reached, and is found by the next one.
+ * Between the decision and this moment the task may have exited, its user may have pinned it, its process may have
+ * started threads. So every thread's mask is read again, and only a mask that the plan expected (`from`), or one that
+ * the journal says is ours, is replaced. A process gets its home in passes over its threads: a thread born during a
+ * pass inherits the old mask from a creator not yet reached, and is found by the next one.
  *
- * The kernel cuts what it is asked for by the thread's cpuset. If that became narrower since the plan was made, the mask
- * would be one that nobody wrote down and that could not be told from a user's; so it is taken back and refused. */
+ * The kernel cuts what it is asked for by the thread's cpuset. If that became narrower since the plan was made, the
+ * mask would be one that nobody wrote down and that could not be told from a user's; so it is taken back and
+ * refused. */
 
 #include "act/masks/execute.h"
 #include "act/masks/passage.h"
@@ -34,7 +35,8 @@ int execute_outcome(int r)
     return PLAN_OUTCOME_DONE;
 }
 
-/* Whether nothing that is online is missing from the mask, of what this leaves; but for isolated CPUs, which nobody has unasked. */
+/* Whether nothing that is online is missing from the mask, of what this leaves; but for isolated CPUs, which nobody
+ * has unasked. */
 static bool has_all(Work *work, hwloc_const_bitmap_t cpus, hwloc_const_bitmap_t mask)
 {
     return hwloc_bitmap_and(work->scratch, cpus, work->act->online) == 0 &&
@@ -53,8 +55,8 @@ static bool is_whole(Work *work, hwloc_const_bitmap_t mask)
            has_all(work, process->cpuset, mask);
 }
 
-/* Whether it is what a kernel before 6.2 made of all CPUs that we put back while some were offline, or on their way back: that is
- * nobody's choice, also when they are online again. */
+/* Whether it is what a kernel before 6.2 made of all CPUs that we put back while some were offline, or on their way
+ * back: that is nobody's choice, also when they are online again. */
 static bool was_left(Work *work, hwloc_const_bitmap_t mask)
 {
     const JournalProcess *entry =
@@ -384,7 +386,8 @@ static bool is_admitted(const Work *work)
                         action->kind == PLAN_KIND_RELEASE ? NULL : action->to);
 }
 
-/* Whether it takes long and is put off: recalls and lends never are. Those that are gone through thread by thread have their share. */
+/* Whether it takes long and is put off: recalls and lends never are. Those that are gone through thread by thread
+ * have their share. */
 static bool must_wait(const Work *work)
 {
     const PlanAction *action = work->action;
@@ -431,8 +434,8 @@ static bool is_release(const Plan *plan, size_t i)
            plan->actions[i].subject.tid == 0 && !release_roams(&plan->actions[i]);
 }
 
-/* Releases follow each other in a plan; the search for children, which looks at every process there is, is made once for
- * all of them. 0, or -ENOMEM. */
+/* Releases follow each other in a plan; the search for children, which looks at every process there is, is made once
+ * for all of them. 0, or -ENOMEM. */
 static int execute_releases(Work *work, const Plan *plan, size_t first, size_t end, PlanOutcome *outcomes)
 {
     int r, q;

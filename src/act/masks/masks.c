@@ -19,8 +19,8 @@ bool act_mask_same(Act *act, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
     return hwloc_bitmap_xor(act->scratch, a, b) == 0 && !hwloc_bitmap_intersects(act->scratch, act->online);
 }
 
-/* The mask of a passage is a single CPU, which a user may well choose, too. So it is ours only on the thread in passage, and
- * on what was born since it began; start times are cut to whole ticks, hence the one to spare. */
+/* The mask of a passage is a single CPU, which a user may well choose, too. So it is ours only on the thread in
+ * passage, and on what was born since it began; start times are cut to whole ticks, hence the one to spare. */
 static bool from_passage(const JournalPassage *passage, TaskKey task, hwloc_const_bitmap_t mask)
 {
     if (hwloc_bitmap_weight(mask) != 1 || hwloc_bitmap_first(mask) != passage->cpu.i)
@@ -30,8 +30,8 @@ static bool from_passage(const JournalPassage *passage, TaskKey task, hwloc_cons
     return task.start_ticks + 1 >= passage->before.ticks;
 }
 
-/* Whether `mask` is what the cpuset in act->cpuset leaves of `applied`: where that is nothing, the kernel gives all of it (since 6.2
- * until it leaves something again). */
+/* Whether `mask` is what the cpuset in act->cpuset leaves of `applied`: where that is nothing, the kernel gives all
+ * of it (since 6.2 until it leaves something again). */
 static bool is_rest(Act *act, hwloc_const_bitmap_t applied, hwloc_const_bitmap_t mask)
 {
     if (hwloc_bitmap_and(act->scratch, applied, act->online) < 0)
@@ -42,8 +42,8 @@ static bool is_rest(Act *act, hwloc_const_bitmap_t applied, hwloc_const_bitmap_t
            !hwloc_bitmap_intersects(act->scratch, act->cpuset) && hwloc_bitmap_isincluded(mask, act->cpuset);
 }
 
-/* The kernel cuts masks when a cpuset becomes another one, and when a partition takes CPUs from everybody: to what it leaves of
- * them. Somebody may have to be put back before that is written down (cut.c). */
+/* The kernel cuts masks when a cpuset becomes another one, and when a partition takes CPUs from everybody: to what
+ * it leaves of them. Somebody may have to be put back before that is written down (cut.c). */
 static bool is_cut(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask)
 {
     bool known = false;

@@ -274,7 +274,8 @@ static int walk_thread(int root_fd, pid_t tid, hwloc_bitmap_t have, const ActThr
     return r == ACT_E_GONE ? 0 : r;
 }
 
-/* A bufferful at a time, which is not given back: the kernel knows where the next begins only as long as nobody seeks. */
+/* A bufferful at a time, which is not given back: the kernel knows where the next begins only as long as nobody
+ * seeks. */
 static int walk_on(int root_fd, hwloc_bitmap_t have, ActThreadWalk *walk)
 {
     alignas(struct dirent64) char buf[WALK_THREADS_BYTES];

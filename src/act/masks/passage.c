@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A thread whose mask grows by an idle CPU stays where it is; it may be long before the kernel's balancer moves it. So it
- * is first narrowed to that CPU, which moves it at once, and then widened. Between the two calls lie some microseconds (more
- * when this process is preempted there), and a fork or clone in between copies the narrow mask: with a program that
- * forks 5,000 times a second, once in some twenty lends. Such a child would be stuck on one CPU and would look pinned by
- * its user.
+/* A thread whose mask grows by an idle CPU stays where it is; it may be long before the kernel's balancer moves it. So
+ * it is first narrowed to that CPU, which moves it at once, and then widened. Between the two calls lie some
+ * microseconds (more when this process is preempted there), and a fork or clone in between copies the narrow mask: with
+ * a program that forks 5,000 times a second, once in some twenty lends. Such a child would be stuck on one CPU and
+ * would look pinned by its user.
  *
  *   narrow {cpu}        wide again               next tick, 20 ms later or more
  *   ----+-------------------+----------------------------+------------------->
@@ -15,8 +15,8 @@
  * number. It is cheap: a dead number costs one failed open, and a busy machine gives out some hundred numbers between
  * two of our ticks.
  *
- * After a crash in between, the lines tell the next process what to look for; see act_mask_ours(). A container that fakes
- * /proc/loadavg makes us look at the wrong numbers; then such a child keeps its single CPU. */
+ * After a crash in between, the lines tell the next process what to look for; see act_mask_ours(). A container that
+ * fakes /proc/loadavg makes us look at the wrong numbers; then such a child keeps its single CPU. */
 
 #include "act/masks/passage.h"
 

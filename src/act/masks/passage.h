@@ -6,8 +6,8 @@
 
 #include "act/internal.h"
 
-/* Marks the moment, before the thread of `process` is narrowed to `cpu`. 0, or not 0 when it cannot be told what is born
- * from now on; the thread must not be narrowed then. */
+/* Marks the moment, before the thread of `process` is narrowed to `cpu`. 0, or not 0 when it cannot be told what is
+ * born from now on; the thread must not be narrowed then. */
 int passage_begin(Act *act, const ActProcess *process, TaskKey task, CpuIx cpu, JournalPassage *ret);
 
 /* After the change: the thread is wide again, unless it could neither be widened nor put back. */

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A user may have pinned a thread to the very CPUs that are to be its home. Nothing is to be done to it then, but it must be
- * written down all the same: when everything is put back its mask would look like one of ours and be widened.
+/* A user may have pinned a thread to the very CPUs that are to be its home. Nothing is to be done to it then, but it
+ * must be written down all the same: when everything is put back its mask would look like one of ours and be
+ * widened.
  *
- * This is told apart once, before any thread of its process gets that mask from us: from then on, a thread that has it may
- * be one that was born of another. The lines of all such threads go in front of the line of the mask, in one write, so that
- * no crash comes between.
+ * This is told apart once, before any thread of its process gets that mask from us: from then on, a thread that has it
+ * may be one that was born of another. The lines of all such threads go in front of the line of the mask, in one write,
+ * so that no crash comes between.
  *
  *     process pid=100 ... original=0-7       thread 100 had all CPUs
  *     thread pid=100 ... tid=102 original=0-3
  *     mask pid=100 ... mask=0-3              from here on 0-3 is ours, but for thread 102
  *
- * Which threads these may be is known from the last look at them (World), and each is asked again: most processes have none,
- * and asking all threads of one with ten thousand takes a tenth of a second. What this does badly: a thread pinned to the
- * home between that look and this moment is taken for ours, and so are children of a thread that is pinned so. */
+ * Which threads these may be is known from the last look at them (World), and each is asked again: most processes
+ * have none, and asking all threads of one with ten thousand takes a tenth of a second. What this does badly: a
+ * thread pinned to the home between that look and this moment is taken for ours, and so are children of a thread
+ * that is pinned so. */
 
 #include "act/masks/pins.h"
 

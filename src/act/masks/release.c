@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Releasing one process: its threads are put back at once, or a slice at a time where there are very many. In a tick the search for its
- * children, which inherited a mask, is left to later ones (act/undo/search.c). */
+/* Releasing one process: its threads are put back at once, or a slice at a time where there are very many. In a tick
+ * the search for its children, which inherited a mask, is left to later ones (act/undo/search.c). */
 
 #include "act/masks/execute.h"
 #include "act/masks/slice.h"
 #include "base/time.h"
 
-/* A group that comes to need all nodes is released while it works, as a part of placing it. Then the search for children is put off for
- * so long, and made once for all of them: nobody who was in the middle of fork(2) has to be waited for any more. */
+/* A group that comes to need all nodes is released while it works, as a part of placing it. Then the search for
+ * children is put off for so long, and made once for all of them: nobody who was in the middle of fork(2) has to be
+ * waited for any more. */
 #define SEARCH_USEC (2U * USEC_PER_SEC)
 
 static int release_thread(void *userdata, TaskKey task)

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A process of a hundred thousand threads takes seconds to be placed, and meanwhile others wait for a tick and clients for an answer.
- * So a tick does of it what it can spare the time for. What is left is not kept here: the World says of which threads the mask is not
- * what it is to be, so the next plan has the same action again, or another one if that is right by then. A stop, a release or a crash in
- * between finds in the journal what was done so far, and nothing else was.
+/* A process of a hundred thousand threads takes seconds to be placed, and meanwhile others wait for a tick and clients
+ * for an answer. So a tick does of it what it can spare the time for. What is left is not kept here: the World says of
+ * which threads the mask is not what it is to be, so the next plan has the same action again, or another one if that is
+ * right by then. A stop, a release or a crash in between finds in the journal what was done so far, and nothing else
+ * was.
  *
- * The threads are those of the World and not of the task directory: listing these takes longer than a tick, and the next discovery
- * brings those that were born meanwhile. Several large processes share a slice, so that one whose threads are born as fast as they
- * are placed keeps nobody waiting. A thread that fails is not tried first the next time.
+ * The threads are those of the World and not of the task directory: listing these takes longer than a tick, and the
+ * next discovery brings those that were born meanwhile. Several large processes share a slice, so that one whose
+ * threads are born as fast as they are placed keeps nobody waiting. A thread that fails is not tried first the next
+ * time.
  *
- * Example: 25,000 threads, 70 us each. A slice of 30 ms does 430 of them, so 58 ticks place them, six seconds at FastTickSec=100ms. */
+ * Example: 25,000 threads, 70 us each. A slice of 30 ms does 430 of them, so 58 ticks place them, six seconds at
+ * FastTickSec=100ms. */
 
 #include "act/masks/slice.h"
 

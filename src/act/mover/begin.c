@@ -41,7 +41,8 @@ static MoverOutcome read_guard(Walk *w)
     return MOVER_DONE;
 }
 
-/* What cannot be moved is counted by one of the walks of an order: by the only one that has come to it, or the first. */
+/* What cannot be moved is counted by one of the walks of an order: by the only one that has come to it, or the
+ * first. */
 static void refuse(Walk *w, MoverReason reason, uint64_t bytes)
 {
     if (w->part == 0 || (w->order->sent && reason != MOVER_REASON_FOREIGN))
@@ -97,8 +98,8 @@ static int add_mapping(Walk *w, const PageMapping *mapping, size_t *range)
     return 0;
 }
 
-/* maps may have a hundred megabytes, of names as long as a path can be, and every mover of an order reads it; a mapping that can be moved
- * is 24 bytes. */
+/* maps may have a hundred megabytes, of names as long as a path can be, and every mover of an order reads it; a
+ * mapping that can be moved is 24 bytes. */
 typedef struct Reading {
     Walk *w;
     PageMounts mounts;

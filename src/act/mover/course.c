@@ -6,8 +6,8 @@
  * address, was rejected: memory that was interleaved in 2 MB blocks over two nodes and is to come to one of them would
  * be every second block, and all of it one thread's.
  *
- * Example: 16 blocks for two are taken two at a time, so that the last to end is behind by two at most. 100000 blocks are
- * taken four at a time: asking where they are then costs a call for twenty pages. */
+ * Example: 16 blocks for two are taken two at a time, so that the last to end is behind by two at most. 100000
+ * blocks are taken four at a time: asking where they are then costs a call for twenty pages. */
 
 #include "act/mover/walk-internal.h"
 

@@ -4,10 +4,10 @@
  * the next one wants 4 KB and is told 1.002 s. Were it let in as soon as there are 4 KB, threads with small pages would
  * keep the bucket from ever holding a huge one.
  *
- * Example of the room: two threads see 40 MiB. The first one enters with 30, so the second one gets 10. A third one looks
- * when 20 of the 30 have arrived and sees 20; it may count on none, since 30 + 10 are under way. When they are over, the
- * 40 count as used against it still, for it may have looked before they came; what the next look shows includes
- * them. */
+ * Example of the room: two threads see 40 MiB. The first one enters with 30, so the second one gets 10. A third one
+ * looks when 20 of the 30 have arrived and sees 20; it may count on none, since 30 + 10 are under way. When they are
+ * over, the 40 count as used against it still, for it may have looked before they came; what the next look shows
+ * includes them. */
 
 #include "act/mover/gate.h"
 

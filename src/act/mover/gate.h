@@ -40,6 +40,6 @@ void mover_gate_return(MoverGate *gate, uint64_t bytes);
 void mover_gate_look(MoverGate *gate, MoverPass *pass);
 /* and after: how many of `n` pages of `bytes` each may be moved into the `room_bytes` seen. They are under way now. */
 size_t mover_gate_enter(MoverGate *gate, MoverPass *pass, uint64_t room_bytes, size_t n, uint64_t bytes);
-/* They are not any more, wherever they are; also by somebody else for a thread that does not come back. Does nothing the
- * second time. */
+/* They are not any more, wherever they are; also by somebody else for a thread that does not come back. Does nothing
+ * the second time. */
 void mover_gate_leave(MoverGate *gate, MoverPass *pass);

@@ -9,8 +9,8 @@
 
 typedef struct MoverJob MoverJob;
 
-/* One lane of a job to one of its nodes: what one thread does of it. The first lane begins; the others are opened when it
- * has found enough to do. */
+/* One lane of a job to one of its nodes: what one thread does of it. The first lane begins; the others are opened
+ * when it has found enough to do. */
 typedef struct MoverPart {
     MoverJob *job;
     uint32_t index; /* of the node, among the job's */
@@ -109,7 +109,8 @@ MoverPart *mover_part_unqueue(Mover *mover, MoverPart *part);
 
 /* Gives the node a worker, if it has none. 0 or -errno. */
 int mover_worker_need(Mover *mover, NodeIx node);
-/* Something was queued for the node, which has a worker: wakes one that is free, or starts one more if there is none. */
+/* Something was queued for the node, which has a worker: wakes one that is free, or starts one more if there is
+ * none. */
 void mover_worker_call(Mover *mover, NodeIx node);
 /* The one that has the part in hand, or NULL. */
 MoverWorker *mover_worker_of(Mover *mover, const MoverPart *part);

@@ -37,7 +37,8 @@ MoverJob *mover_job_unref(MoverJob *job)
     return NULL;
 }
 
-/* Where the memory of a part may stay: only on its node when it is to be striped or was sent there, else on any of the nodes. */
+/* Where the memory of a part may stay: only on its node when it is to be striped or was sent there, else on any of
+ * the nodes. */
 static int fill_accept(const Mover *mover, const MoverJob *job, NodeIx node, hwloc_bitmap_t ret)
 {
     const TopologyNode *nodes = mover->topology->nodes;

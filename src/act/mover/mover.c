@@ -10,9 +10,10 @@
  *                 |
  *                 `--> finished jobs --> collect
  *
- * One lock guards everything but what a worker has in hand: its walk and its WalkNode; what walks share, and the gate
- * of a node, have their own. Steps take turns, so that a small order does not wait for a large one. A worker that hangs in the kernel cannot be ended: it is given up, and
- * keeps the job it was at and the mover itself (n_ref) alive until it comes back, or for ever. */
+ * One lock guards everything but what a worker has in hand: its walk and its WalkNode; what walks share, and the
+ * gate of a node, have their own. Steps take turns, so that a small order does not wait for a large one. A worker
+ * that hangs in the kernel cannot be ended: it is given up, and keeps the job it was at and the mover itself (n_ref)
+ * alive until it comes back, or for ever. */
 
 #include "act/mover/internal.h"
 #include "base/time.h"
@@ -54,8 +55,8 @@ static uint64_t memory_of(const Topology *topology)
     return sum;
 }
 
-/* How many threads may move to a node on its CPUs: what its target leaves idle while it waits for its memory is at most a few CPUs, so
- * half of them, but two if there are two. */
+/* How many threads may move to a node on its CPUs: what its target leaves idle while it waits for its memory is at
+ * most a few CPUs, so half of them, but two if there are two. */
 static uint32_t count_lanes(const Topology *topology, uint32_t node)
 {
     int n = hwloc_bitmap_weight(topology->nodes[node].cpus);

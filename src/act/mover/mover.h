@@ -6,7 +6,8 @@
  * A page takes a microsecond to move and a huge one a quarter of a millisecond, so a process takes seconds. The caller
  * only submits orders, and is told through a descriptor when one is over. Each node has threads that move memory to it
  * (MOVER_LANES_MAX), run on its CPUs (a copy is made in a fifth less time where it is written) or on those of nodes
- * that help, and take orders in turns. Of a large order each takes some blocks at a time; a block goes where its address says, whoever takes it.
+ * that help, and take orders in turns. Of a large order each takes some blocks at a time; a block goes where its
+ * address says, whoever takes it.
  *
  * There is no journal here, and nothing to undo: wherever a page lies, its content is the same to its process. At any
  * instant, and so after SIGKILL in the midst of a call too, each page is on its old node or on its new one, whole; the
@@ -37,18 +38,18 @@
  * let it go (a mapping of a dead server's file is enough). */
 #define MOVER_HANG_USEC 10000000U
 
-/* So many threads may be given up as hanging. The next one keeps its place, which may be the only one of its node, until it
- * comes back. */
+/* So many threads may be given up as hanging. The next one keeps its place, which may be the only one of its node,
+ * until it comes back. */
 #define MOVER_HANGING_MAX 32U
 
-/* Threads to one node, where it has the CPUs: half as many as CPUs, but two if it has two; twice as many, every second one
- * elsewhere, when other nodes help. More would take the memory's bandwidth, or the CPUs, from the target itself.
+/* Threads to one node, where it has the CPUs: half as many as CPUs, but two if it has two; twice as many, every second
+ * one elsewhere, when other nodes help. More would take the memory's bandwidth, or the CPUs, from the target itself.
  *
- * A thread waits as well as copies, for a CPU on those of a busy target at least; what else it waits for in a call was not
- * measured. Moves of huge pages in an emulated machine of two CPUs a node, on a busy host, took with
- * two threads and with one, medians of six: 0.45 and 0.65 s for 32 MB, 2.3 and 3.1 s for 256 MB, while the target wrote
- * with all CPUs; the longest call was as long. From a target that slept, medians of four: 80 and 75 ms, 0.60 and 0.61 s;
- * and for small pages, where there only is more to contend for, 0.39 and 0.39 s, 4.3 and 2.3 s. */
+ * A thread waits as well as copies, for a CPU on those of a busy target at least; what else it waits for in a call
+ * was not measured. Moves of huge pages in an emulated machine of two CPUs a node, on a busy host, took with two
+ * threads and with one, medians of six: 0.45 and 0.65 s for 32 MB, 2.3 and 3.1 s for 256 MB, while the target wrote
+ * with all CPUs; the longest call was as long. From a target that slept, medians of four: 80 and 75 ms, 0.60 and
+ * 0.61 s; and for small pages, where there only is more to contend for, 0.39 and 0.39 s, 4.3 and 2.3 s. */
 #define MOVER_LANES_MAX 4U
 
 /* From so many on, hanging ones included, a node gets only one; the service has room for some more (TasksMax=). */

@@ -19,7 +19,8 @@ typedef struct MoverOps {
     bool (*is_alive)(void *context, int process_fd);
     /* A text file, malloc'd; -EFBIG when it is larger than `max`. */
     int (*read_file)(void *context, const char *path, size_t max, char **ret);
-    /* One that may have megabytes, as lines_read() does: several movers read the same at a time, and keep none of it. */
+    /* One that may have megabytes, as lines_read() does: several movers read the same at a time, and keep none of
+     * it. */
     int (*read_lines)(void *context, const char *path, LinesAdd add, void *userdata);
     /* move_pages(2): `nodes` NULL asks where the pages are. `shared`: also what others map. 0, -errno, or, of moving, a
      * number above 0 when pages were left and not all of `status` was written. */

@@ -121,8 +121,8 @@ static void open_lanes(Mover *mover, MoverPart *first)
         mover_part_open(mover, &first[i]);
 }
 
-/* The first part in the queue for which there is a place on the CPUs it is to run on. Who has one in hand looks again when it is
- * done, so there is nobody to be woken then. */
+/* The first part in the queue for which there is a place on the CPUs it is to run on. Who has one in hand looks
+ * again when it is done, so there is nobody to be woken then. */
 static MoverPart *pick(const MoverSeat *seat)
 {
     uint32_t n[2] = {0};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What a dead daemon has left, counted for a daemon that may not put it back. This looks as putting back does (restore.c), at the threads in the
- * journal and at those that can have inherited a mask from them, but in one pass: what is born meanwhile is not counted. */
+/* What a dead daemon has left, counted for a daemon that may not put it back. This looks as putting back does
+ * (restore.c), at the threads in the journal and at those that can have inherited a mask from them, but in one pass:
+ * what is born meanwhile is not counted. */
 
 #include "act/internal.h"
 #include "act/undo/lineage.h"

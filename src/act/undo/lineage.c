@@ -1,39 +1,41 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A mask set by sched_setaffinity(2) is inherited by every thread and process born under it, also by those that no policy
- * matches. They must get back what their ancestor had. A process that its user pinned to the same CPUs must not. The kernel
- * does not say where a mask comes from, so it is concluded. The mask must be exactly one that an entry of the journal got
- * from us, the process must be born while that entry was under ours, and one of these must hold, in this order:
+/* A mask set by sched_setaffinity(2) is inherited by every thread and process born under it, also by those that no
+ * policy matches. They must get back what their ancestor had. A process that its user pinned to the same CPUs must not.
+ * The kernel does not say where a mask comes from, so it is concluded. The mask must be exactly one that an entry of
+ * the journal got from us, the process must be born while that entry was under ours, and one of these must hold, in
+ * this order:
  *
  *   ancestor   The entry is an ancestor, by the parents that live.
  *   none       A parent that lives, and does not adopt orphans, bore the process. Where the chain of such parents ends
- *              without an entry, nobody of ours was an ancestor: the mask is its user's. This is what an innocent process
- *              is, also one of the same session.
+ *              without an entry, nobody of ours was an ancestor: the mask is its user's. This is what an innocent
+ *              process is, also one of the same session.
  *   group,     The chain ends at an orphan, whose true parent has ended: the orphan is of the entry's process group or
  *   session    session, or the leader of its session, who is always an ancestor, is the entry or descends from it.
  *   place      Nothing else is left of a daemon. It is in the same cgroups as the entry. Where these are the roots, in
- *              which everybody is, it must also be of a session whose leader has ended, as after fork, setsid, fork, or a
- *              member of a group that a policy has placed.
+ *              which everybody is, it must also be of a session whose leader has ended, as after fork, setsid, fork, or
+ *              a member of a group that a policy has placed.
  *
  *      entry(100)---fork--->200---setsid, fork--->201         201: parent 1, session 200, and 200 has ended
  *          |                 +-- exit                              found by place, or in the journal (births.c)
  *          +-----fork--->300---fork--->301---taskset           301: found by ancestor: a limit, see below
  *      shell(90)---fork--->400---taskset                       400: parent 90 lives, is older than the entry: innocent
  *
- * Who adopts orphans: the first process of a PID namespace; and a subreaper, which the kernel does not show, so that it is
- * concluded from a child of a session that is neither the parent's nor its own: sessions are inherited or begun, never joined.
+ * Who adopts orphans: the first process of a PID namespace; and a subreaper, which the kernel does not show, so that it
+ * is concluded from a child of a session that is neither the parent's nor its own: sessions are inherited or begun,
+ * never joined.
  *
- * Late evidence is worse than early evidence: parents end. So whoever is born with a mask of ours is judged in the first tick
- * that sees it, and the verdict is in the journal (births.c).
+ * Late evidence is worse than early evidence: parents end. So whoever is born with a mask of ours is judged in the
+ * first tick that sees it, and the verdict is in the journal (births.c).
  *
- * What this does badly. Who pins a child of a managed process to exactly the home, or runs a daemon so pinned in a managed
- * process's session or cgroup and ends its parent within a tick, or pins it when its parents have ended, has it widened when
- * numaplace stops. Who forks, calls setsid in the child and ends, all within a tick and in the root cgroups, leaves a
- * child that keeps our mask; so does an orphan below a subreaper of its own session. What the first process started
- * itself looks like an orphan that it adopted: in the session or cgroup of a managed process, which services of a
- * service manager are not. Connectors and performance events would tell of every fork, but cost capabilities, or a
- * buffer for each CPU that overflows in the very storms it is needed for; and they say nothing of what happened while no
- * daemon ran. */
+ * What this does badly. Who pins a child of a managed process to exactly the home, or runs a daemon so pinned in a
+ * managed process's session or cgroup and ends its parent within a tick, or pins it when its parents have ended, has
+ * it widened when numaplace stops. Who forks, calls setsid in the child and ends, all within a tick and in the root
+ * cgroups, leaves a child that keeps our mask; so does an orphan below a subreaper of its own session. What the
+ * first process started itself looks like an orphan that it adopted: in the session or cgroup of a managed process,
+ * which services of a service manager are not. Connectors and performance events would tell of every fork, but cost
+ * capabilities, or a buffer for each CPU that overflows in the very storms it is needed for; and they say nothing of
+ * what happened while no daemon ran. */
 
 #include "act/undo/lineage.h"
 
@@ -99,8 +101,8 @@ static size_t find_index(const Lineage *lineage, pid_t pid)
     return lineage->n;
 }
 
-/* Without a list each costs system calls, and who is asked about may fork meanwhile. So the first process of all, which orphans have
- * for a parent, is not read, and the last one is not read twice. */
+/* Without a list each costs system calls, and who is asked about may fork meanwhile. So the first process of all,
+ * which orphans have for a parent, is not read, and the last one is not read twice. */
 static bool find_process(Question *q, pid_t pid, ActProcess *ret)
 {
     size_t at;
@@ -121,8 +123,8 @@ static bool find_process(Question *q, pid_t pid, ActProcess *ret)
     return at < q->lineage->n;
 }
 
-/* Whether one born then can have inherited from the process: not before it got our mask, nor after it got its own back. A child
- * copies the mask before its start time is taken. */
+/* Whether one born then can have inherited from the process: not before it got our mask, nor after it got its own
+ * back. A child copies the mask before its start time is taken. */
 static bool born_under(const JournalProcess *process, uint64_t born_ticks)
 {
     return MAX(process->start_ticks, process->since_ticks) <= born_ticks &&
@@ -181,8 +183,8 @@ static bool find_orphan(Question *q, const ActProcess *process, ActProcess *ret)
     ActProcess child = *process, parent;
 
     for (unsigned i = 0; i < GENERATIONS_MAX; i++) {
-        /* Without a parent, or one that has ended just now or is about to, it is about to be adopted. A successor to the number is
-         * none. Who is ending has no group and no session any more; what it bore has. */
+        /* Without a parent, or one that has ended just now or is about to, it is about to be adopted. A successor to
+         * the number is none. Who is ending has no group and no session any more; what it bore has. */
         if (child.parent <= 0 || !find_process(q, child.parent, &parent) || parent.ended ||
             parent.session < 0 || parent.start_ticks > child.start_ticks ||
             may_be_adopted(q, &child, &parent)) {
@@ -197,8 +199,8 @@ static bool find_orphan(Question *q, const ActProcess *process, ActProcess *ret)
     return false;
 }
 
-/* Whether a group or session of this number is the one that an entry was in, or led, and not a later one: its leader, if that
- * lives, is not younger than what was written down. */
+/* Whether a group or session of this number is the one that an entry was in, or led, and not a later one: its
+ * leader, if that lives, is not younger than what was written down. */
 static bool is_same(Question *q, const JournalProcess *entry, pid_t number)
 {
     ActProcess leader;

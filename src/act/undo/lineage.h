@@ -18,18 +18,20 @@ typedef struct Lineage {
 int lineage_init(Act *act, Lineage *ret);
 void lineage_done(Lineage *lineage);
 
-/* The journal entry that a thread of this unjournalled process can have `mask` from, by the rule at the head of lineage.c;
- * NULL when it can have it from none, so that the mask is its user's. With `mask` NULL any related entry. */
+/* The journal entry that a thread of this unjournalled process can have `mask` from, by the rule at the head of
+ * lineage.c; NULL when it can have it from none, so that the mask is its user's. With `mask` NULL any related
+ * entry. */
 JournalProcess *lineage_find(Act *act, const Lineage *lineage, const ActProcess *process, TaskKey task,
                              hwloc_const_bitmap_t mask);
 
-/* The same. Without an entry, *ret_stranger says whether that is certain: none can have been an ancestor. Else nothing tells. */
+/* The same. Without an entry, *ret_stranger says whether that is certain: none can have been an ancestor. Else
+ * nothing tells. */
 JournalProcess *lineage_judge(Act *act, const Lineage *lineage, const ActProcess *process, TaskKey task,
                               hwloc_const_bitmap_t mask, bool *ret_stranger);
 
-/* The journal entry of a managed process, one of whose threads has this mask; when it has none yet but inherited the mask, it is
- * entered with its ancestor's original. *ret is NULL when the mask is nothing of ours. 0, or -errno when it could not be
- * written down. */
+/* The journal entry of a managed process, one of whose threads has this mask; when it has none yet but inherited the
+ * mask, it is entered with its ancestor's original. *ret is NULL when the mask is nothing of ours. 0, or -errno when
+ * it could not be written down. */
 int lineage_entry(Act *act, const ActProcess *process, TaskKey task, hwloc_const_bitmap_t mask,
                   JournalProcess **ret);
 
@@ -37,6 +39,6 @@ int lineage_entry(Act *act, const ActProcess *process, TaskKey task, hwloc_const
 int lineage_adopt(Act *act, const ActProcess *process, TaskKey task, const JournalProcess *from,
                   hwloc_const_bitmap_t mask);
 
-/* Enters every living process that carries a mask inherited from a journalled one, so that the entries of ended processes
- * can be dropped. */
+/* Enters every living process that carries a mask inherited from a journalled one, so that the entries of ended
+ * processes can be dropped. */
 int lineage_adopt_all(Act *act, const Lineage *lineage);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Putting back the threads of one process, in passes until one finds nothing: as long as one thread still has our mask, it can hand it
- * on. */
+/* Putting back the threads of one process, in passes until one finds nothing: as long as one thread still has our
+ * mask, it can hand it on. */
 
 #include "act/internal.h"
 #include "base/parse.h"
 
-/* Whether it still shows the mask in restore->have: its cpuset leaves neither something of ours nor all of what it gets back. */
+/* Whether it still shows the mask in restore->have: its cpuset leaves neither something of ours nor all of what it
+ * gets back. */
 static bool shows_the_same(Restore *restore, TaskKey task)
 {
     CLEANUP_BITMAP hwloc_bitmap_t now = hwloc_bitmap_alloc();
@@ -41,8 +42,8 @@ int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task)
     return restore_suspect(restore, task) < 0 ? restore_failed(restore, -ENOMEM) : 1;
 }
 
-/* Notes what the kernel made of all CPUs in a thread just put back, which may lack some that were offline a moment ago: a
- * CPU is in the list of those that are online before it is in the cpusets that masks are cut with. */
+/* Notes what the kernel made of all CPUs in a thread just put back, which may lack some that were offline a moment
+ * ago: a CPU is in the list of those that are online before it is in the cpusets that masks are cut with. */
 static void note_left(Restore *restore, JournalProcess *entry, TaskKey task)
 {
     Act *act = restore->act;
@@ -68,7 +69,8 @@ static bool has_own_originals(const Journal *journal, const JournalProcess *entr
     return low < journal->n_threads && journal->threads[low].pid == entry->pid;
 }
 
-/* Whether a thread with this mask is to be looked at. Of very many most have what all of them had before, and need not be. */
+/* Whether a thread with this mask is to be looked at. Of very many most have what all of them had before, and need
+ * not be. */
 static bool walk_wants(void *userdata, hwloc_const_bitmap_t mask)
 {
     const RestoreWalk *pass = userdata;

@@ -4,10 +4,11 @@
  * processes born of these, which inherited a mask without being written down (act/undo/lineage.h). Both in passes,
  * until one finds nothing: as long as one thread still has our mask, it can hand it on.
  *
- * A chain of processes, each of which forks its successor and exits, keeps our mask as long as nobody catches one of them
- * between two system calls of ours. On a machine with fifty runnable tasks per CPU it is not their speed that makes this
- * hard but our turn: they mostly wait, and so do we. With the highest priority a pass over a thousand processes takes
- * milliseconds in place of seconds, and few of them run meanwhile. This lasts as long as the putting back does.
+ * A chain of processes, each of which forks its successor and exits, keeps our mask as long as nobody catches one of
+ * them between two system calls of ours. On a machine with fifty runnable tasks per CPU it is not their speed that
+ * makes this hard but our turn: they mostly wait, and so do we. With the highest priority a pass over a thousand
+ * processes takes milliseconds in place of seconds, and few of them run meanwhile. This lasts as long as the putting
+ * back does.
  *
  * Only a mask that is exactly one of ours is replaced. A thread that its user pinned meanwhile keeps what it
  * has. A thread that began its life under our mask gets its process's original, although its creator may have
@@ -28,10 +29,10 @@
  * it, behind hundreds of others that fork, can take seconds. */
 #define SUSPECT_TICKS 2U
 
-/* Two hundred that fork and share ancestors queue up for one lock, which those that come to it while it is free take before
- * those that wait: the last was seen to come out after more than half a minute. So it is waited for as long as one after
- * the other does, until ACT_SETTLE_USEC. When nothing happens for so long, those who still sleep
- * in the kernel hang there for another reason, on a dead network disk perhaps. */
+/* Two hundred that fork and share ancestors queue up for one lock, which those that come to it while it is free take
+ * before those that wait: the last was seen to come out after more than half a minute. So it is waited for as long
+ * as one after the other does, until ACT_SETTLE_USEC. When nothing happens for so long, those who still sleep in the
+ * kernel hang there for another reason, on a dead network disk perhaps. */
 #define STUCK_USEC (10U * USEC_PER_SEC)
 
 /* Between two looks; longer ones when nothing has happened for QUIET_USEC. */
@@ -90,8 +91,8 @@ int restore_suspect(Restore *restore, TaskKey task)
     return 0;
 }
 
-/* Whether it has come out of the call it may have been in: it sleeps, has ended, or has used more CPU time than any such
- * call takes. */
+/* Whether it has come out of the call it may have been in: it sleeps, has ended, or has used more CPU time than any
+ * such call takes. */
 static bool is_cleared(const Restore *restore, const RestoreSuspect *entry, bool patient)
 {
     ActFork fork = ACT_FORK_NO;
@@ -114,8 +115,9 @@ static bool clear_suspects(Restore *restore, bool patient)
     return n < n_before;
 }
 
-/* Enters a process that was found to have inherited its mask, and puts it back as any other: what is born of it from now on
- * has an ancestor in the journal. When it cannot be written down that is forgone. Returns the entry, or NULL. */
+/* Enters a process that was found to have inherited its mask, and puts it back as any other: what is born of it
+ * from now on has an ancestor in the journal. When it cannot be written down that is forgone. Returns the entry,
+ * or NULL. */
 static JournalProcess *enter_child(Restore *restore, const ActProcess *process, TaskKey task,
                                    const JournalProcess *from, hwloc_const_bitmap_t mask)
 {
@@ -170,8 +172,8 @@ static bool is_member(const Restore *restore, const ActProcess *process)
     return known && known->start_ticks == process->start_ticks && !known->gone && known->group.i >= 0;
 }
 
-/* Whether one is not looked for among children: it is put back as far as it is to be, or with somebody else. An heir of one
- * that has ended is not: nobody else will. */
+/* Whether one is not looked for among children: it is put back as far as it is to be, or with somebody else. An heir
+ * of one that has ended is not: nobody else will. */
 static bool is_settled(const Restore *restore, const ActProcess *process)
 {
     const Act *act = restore->act;
@@ -273,8 +275,8 @@ static bool is_over(unsigned n_quiet, bool vanished)
     return n_quiet >= QUIET_ROUNDS || (n_quiet > 0 && !vanished);
 }
 
-/* A successor has a higher number than its parent and so is still ahead of a sweep, except for one time after the numbers
- * began anew, when it may be born behind. The next sweep meets it. */
+/* A successor has a higher number than its parent and so is still ahead of a sweep, except for one time after the
+ * numbers began anew, when it may be born behind. The next sweep meets it. */
 static bool sweeps_are_over(unsigned n_quiet, bool vanished)
 {
     return n_quiet >= SWEEPS_MIN && is_over(n_quiet, vanished);
@@ -298,9 +300,9 @@ static int restore_sweeps(Restore *restore)
     return r < 0 ? restore_failed(restore, r) : 0;
 }
 
-/* Nothing tells that a call has ended in another process, so this looks again after a moment: a short one, or chains that keep our
- * mask escape for longer. When nothing has happened for a while, only a quarter of the time is for looking: whoever is waited
- * for may wait for this very CPU, and at our priority would hardly ever get it. */
+/* Nothing tells that a call has ended in another process, so this looks again after a moment: a short one, or chains
+ * that keep our mask escape for longer. When nothing has happened for a while, only a quarter of the time is for
+ * looking: whoever is waited for may wait for this very CPU, and at our priority would hardly ever get it. */
 static uint64_t moment(uint64_t round_usec, bool progress)
 {
     return progress ? MOMENT_MIN_USEC : CLAMP(3 * round_usec, MOMENT_MIN_USEC, MOMENT_MAX_USEC);
@@ -331,8 +333,8 @@ static int restore_round(Restore *restore, unsigned *n_quiet)
     return is_over(*n_quiet, restore->vanished);
 }
 
-/* It is over when a round finds nothing that began when no call was under way any more that can still bring a child: one
- * that ends during a round may do so behind it. */
+/* It is over when a round finds nothing that began when no call was under way any more that can still bring a child:
+ * one that ends during a round may do so behind it. */
 int restore_children_step(Restore *restore, uint64_t *ret_moment_usec)
 {
     size_t n_restored = restore->n_restored;

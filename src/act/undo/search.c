@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The search begins two seconds after a release, once for all that were released by then: nobody who was in the middle of fork(2)
- * has to be waited for any more, and every process there is, is looked at once.
+/* The search begins two seconds after a release, once for all that were released by then: nobody who was in the middle
+ * of fork(2) has to be waited for any more, and every process there is, is looked at once.
  *
  *     threads   of each process in turn, in passes until one finds nothing; some thousand in each step
  *        |
  *        |      then of their heirs (act/masks/births.c), which are searched for as well
  *     children  a round of restore_finish() in each step, until it says that it is over
  *
- * Entries of the journal move when others are written, so those searched for are marked and not pointed at. One that gets a mask
- * again meanwhile is dropped. */
+ * Entries of the journal move when others are written, so those searched for are marked and not pointed at. One that
+ * gets a mask again meanwhile is dropped. */
 
 #include "act/undo/search.h"
 

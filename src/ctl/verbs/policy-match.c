@@ -63,8 +63,8 @@ static int assign_none(void *userdata, World *world, Process *process, size_t po
     return 0;
 }
 
-/* Who asks has time. A process that is just beginning holds its lock for as long as it takes to load its libraries, and where
- * more want to run than there are CPUs so does one that waits for its turn in the midst of that. */
+/* Who asks has time. A process that is just beginning holds its lock for as long as it takes to load its libraries,
+ * and where more want to run than there are CPUs so does one that waits for its turn in the midst of that. */
 #define WAIT_USEC (2 * USEC_PER_SEC)
 
 static CtlExit match_pid(const CtlOptions *options, const PolicySet *set, pid_t pid, json_object **ret)

@@ -4,9 +4,10 @@
  *
  *   ask the daemon to take this process --> it answers when it has placed it --> memory policy --> execve(2)
  *
- * The process keeps its number and start time through execve(2), so what the daemon has placed is the command from its first
- * instruction on. CPUs are confined by the daemon, not here: it knows the home, has it in its undo journal, and may be told not to.
- * Only with --no-daemon it is done here, by the nodes the policy names, and nobody undoes it. */
+ * The process keeps its number and start time through execve(2), so what the daemon has placed is the command from
+ * its first instruction on. CPUs are confined by the daemon, not here: it knows the home, has it in its undo
+ * journal, and may be told not to. Only with --no-daemon it is done here, by the nodes the policy names, and nobody
+ * undoes it. */
 
 #include "base/parse.h"
 #include "base/root.h"
@@ -74,7 +75,8 @@ static int assign(sd_bus *bus, const char *destination, const char *policy, sd_b
                        : client_call_patiently(bus, message, error, ret);
 }
 
-/* Asks on the socket, which is for root and the daemon's own user; of others only the system bus lets polkit be asked. */
+/* Asks on the socket, which is for root and the daemon's own user; of others only the system bus lets polkit be
+ * asked. */
 static CtlExit ask_daemon(const CtlOptions *options, json_object **ret)
 {
     CLEANUP(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;

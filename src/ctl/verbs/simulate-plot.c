@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The picture is drawn by gnuplot, which is given commands and data through a pipe: a row of panels per variant, a panel per
- * node, and in it the CPUs each workload used, one upon the other. Drawn are the first seed's ticks, run again for it: the
- * same seed gives the same run, and keeping the ticks of all runs would take far more memory than their numbers.
+/* The picture is drawn by gnuplot, which is given commands and data through a pipe: a row of panels per variant, a
+ * panel per node, and in it the CPUs each workload used, one upon the other. Drawn are the first seed's ticks, run
+ * again for it: the same seed gives the same run, and keeping the ticks of all runs would take far more memory than
+ * their numbers.
  *
  * The output of gnuplot is gathered in memory and written at the end, so that a picture that failed destroys none. */
 

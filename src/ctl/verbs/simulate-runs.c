@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs are independent of each other, so they are shared out among child processes. Not threads: a run counts references to
- * the scenario's topology and policies, and those counts are not atomic. Children take the next run from a counter and
- * leave their numbers in memory that all of them share; the result does not depend on who ran what. The end of all
- * children is the end of a pipe that only they write to. */
+/* Runs are independent of each other, so they are shared out among child processes. Not threads: a run counts
+ * references to the scenario's topology and policies, and those counts are not atomic. Children take the next run
+ * from a counter and leave their numbers in memory that all of them share; the result does not depend on who ran
+ * what. The end of all children is the end of a pipe that only they write to. */
 
 #include "ctl/verbs/simulate-runs.h"
 

@@ -19,6 +19,6 @@ typedef struct SimulateRuns {
 CtlExit simulate_run_all(const SimSpec *spec, SimulateRuns *ret);
 void simulate_runs_done(SimulateRuns *runs);
 
-/* Draws the first seed of every variant, CPUs in use over time by workload and node, into an SVG file, through gnuplot. Says
- * what went wrong; the file is written whole or not touched. */
+/* Draws the first seed of every variant, CPUs in use over time by workload and node, into an SVG file, through
+ * gnuplot. Says what went wrong; the file is written whole or not touched. */
 CtlExit simulate_plot(const SimSpec *spec, const char *path);

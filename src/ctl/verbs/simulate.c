@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* simulate: what the planning would do on another machine. Reads a scenario, runs it for every variant and seed, and judges
- * its expectations. One JSON value is made of all that, and the tables are printed from it. */
+/* simulate: what the planning would do on another machine. Reads a scenario, runs it for every variant and seed, and
+ * judges its expectations. One JSON value is made of all that, and the tables are printed from it. */
 
 #include "ctl/style.h"
 #include "ctl/table.h"
@@ -135,7 +135,8 @@ static int make_result(const SimTable *table, json_object **ret, bool *ret_held)
  * Tables
  */
 
-/* Whole numbers as they are, others with as many digits as anybody reads; `null` is what a number that is none stands for. */
+/* Whole numbers as they are, others with as many digits as anybody reads; `null` is what a number that is none
+ * stands for. */
 static void format_number(json_object *summary, const char *key, const char *null, char *buf, size_t size)
 {
     json_object *value = NULL;

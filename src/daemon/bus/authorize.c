@@ -7,7 +7,8 @@
  *                          +--> may he? (polkit) --yes--+
  *                                      +--no, or there is no polkit--> NotPermitted
  *
- * sd_bus_query_sender_creds() would ask the first one and wait; a bus that does not answer would then hold up the ticks. */
+ * sd_bus_query_sender_creds() would ask the first one and wait; a bus that does not answer would then hold up the
+ * ticks. */
 
 #include "daemon/bus/authorize.h"
 

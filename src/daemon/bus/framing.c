@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* sd-bus makes room for a message when it has read how long it is to be, up to 128 MiB, and no setting lowers that. A few
- * clients with half a message each would take all the memory the unit allows. So lengths are looked at before sd-bus is.
+/* sd-bus makes room for a message when it has read how long it is to be, up to 128 MiB, and no setting lowers that. A
+ * few clients with half a message each would take all the memory the unit allows. So lengths are looked at before
+ * sd-bus is.
  *
- * Example: "l", a call, no flags, version 1; 5 bytes of body; serial 1; 110 bytes of fields. The fields are padded to 112, so
- * 117 bytes follow these 16. */
+ * Example: "l", a call, no flags, version 1; 5 bytes of body; serial 1; 110 bytes of fields. The fields are padded
+ * to 112, so 117 bytes follow these 16. */
 
 #include "daemon/bus/framing.h"
 
@@ -19,8 +20,8 @@ static int take_hello(BusFraming *framing, uint8_t byte)
 {
     if (++framing->n_hello > BUS_FRAMING_HELLO_MAX)
         return -EMSGSIZE;
-    /* The end's first byte begins no other part of it that could have been matched, but the one before its last: and what
-     * must follow is the same for both. */
+    /* The end's first byte begins no other part of it that could have been matched, but the one before its last: and
+     * what must follow is the same for both. */
     if (byte == (uint8_t)hello_end[framing->n_match])
         framing->n_match++;
     else

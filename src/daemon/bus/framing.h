@@ -25,6 +25,6 @@ typedef struct BusFraming {
     uint32_t left;   /* bytes of the present message behind that, still to come */
 } BusFraming;
 
-/* Takes note of the next `n` bytes of a client. Returns 0; -EMSGSIZE: a message, or the handshake, is longer than it may be;
- * -EBADMSG: not D-Bus. After either nothing more may be passed on. */
+/* Takes note of the next `n` bytes of a client. Returns 0; -EMSGSIZE: a message, or the handshake, is longer than it
+ * may be; -EBADMSG: not D-Bus. After either nothing more may be passed on. */
 int bus_framing_take(BusFraming *framing, const uint8_t *bytes, size_t n);

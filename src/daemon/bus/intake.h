@@ -13,11 +13,12 @@ typedef struct BusIntake {
     BusFraming framing;
 } BusIntake;
 
-/* Reads from `client_fd`, which must not block. *ret_fd is where sd-bus finds what was let through; the caller owns it. Returns 0
- * or -errno. */
+/* Reads from `client_fd`, which must not block. *ret_fd is where sd-bus finds what was let through; the caller owns
+ * it. Returns 0 or -errno. */
 int bus_intake_init(BusIntake *intake, int client_fd, int *ret_fd);
 void bus_intake_done(BusIntake *intake);
 
-/* Passes on up to BUS_INTAKE_BYTES; to be called when what was passed on before has been read. Returns >0: some; 0: there is
- * nothing now; -ECONNRESET: the client hung up; -EMSGSIZE and -EBADMSG as bus_framing_take(); or another -errno. */
+/* Passes on up to BUS_INTAKE_BYTES; to be called when what was passed on before has been read. Returns >0: some; 0:
+ * there is nothing now; -ECONNRESET: the client hung up; -EMSGSIZE and -EBADMSG as bus_framing_take(); or another
+ * -errno. */
 int bus_intake_pass(BusIntake *intake);

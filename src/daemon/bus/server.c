@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Nothing here waits: sockets are non-blocking, and who is served when is up to daemon/bus/turns.h. A client cannot be freed inside
- * its own callback, so ended ones are marked and reaped by a deferred event.
+/* Nothing here waits: sockets are non-blocking, and who is served when is up to daemon/bus/turns.h. A client cannot be
+ * freed inside its own callback, so ended ones are marked and reaped by a deferred event.
  *
  * What a client can make the daemon keep is bounded, for everyone and so for all:
  *
  *   what it sends       one message of 16 KiB, or a handshake (daemon/bus/intake.h); the rest waits in its socket
- *   answers             one: as long as it is not taken, nothing more is read. The longest has NUMAPLACE_BUS_PAGE_MAX rows
+ *   answers             one: as long as it is not taken, nothing more is read. The longest has NUMAPLACE_BUS_PAGE_MAX
+ *                       rows
  *   signals             BUS_SERVER_UNREAD_MAX
  *   socket buffers      SOCKET_BYTES; sd-bus would have 8 MiB
  *
- * That is some 700 KiB of a client that means harm, for PATIENCE_USEC; then it is hung up on. One user can have a quarter of the
- * clients, and take 200 MiB; MemoryMax= of the unit allows for more. */
+ * That is some 700 KiB of a client that means harm, for PATIENCE_USEC; then it is hung up on. One user can have a
+ * quarter of the clients, and take 200 MiB; MemoryMax= of the unit allows for more. */
 
 #include "daemon/bus/server.h"
 
@@ -29,8 +30,9 @@
 #include <sys/un.h>
 #include <utlist.h>
 
-/* Connections that wait to be admitted or turned away; net.core.somaxconn is no more by default. When there is no room for one
- * more, connecting fails at once, for the administrator too; a thousand are dealt with in some 50 ms. */
+/* Connections that wait to be admitted or turned away; net.core.somaxconn is no more by default. When there is no
+ * room for one more, connecting fails at once, for the administrator too; a thousand are dealt with in some 50
+ * ms. */
 #define BACKLOG 4096
 /* Of these at a time, before the loop looks at ticks and at clients that are in: some 2 ms. */
 #define ACCEPT_MAX 32
@@ -228,7 +230,8 @@ static void client_failed(BusClient *client, int error)
         client_end(client);
 }
 
-/* A turn: some bytes are let through when the last ones have been read and their answers taken, and one message is served. */
+/* A turn: some bytes are let through when the last ones have been read and their answers taken, and one message is
+ * served. */
 static bool client_serve(BusTurn *turn)
 {
     BusClient *client = (BusClient *)((char *)turn - offsetof(BusClient, turn));
@@ -294,8 +297,8 @@ static int client_start(BusClient *client, int *fd)
     return r < 0 ? r : bus_turns_add(server->turns, &client->turn, client_fd);
 }
 
-/* The last places are kept for root, and for whom the daemon runs as. Another user gets a quarter, so that nobody can lock
- * the others out by connecting. */
+/* The last places are kept for root, and for whom the daemon runs as. Another user gets a quarter, so that nobody
+ * can lock the others out by connecting. */
 static bool client_may_enter(const BusServer *server, uid_t uid)
 {
     uint32_t n = server->statistics.n_clients, max = server->statistics.clients_max, n_user = 0;
@@ -346,8 +349,8 @@ static int server_admit(BusServer *server, int *fd)
     return 0;
 }
 
-/* Without a descriptor nobody can be accepted, and who waits at the door wakes the loop for ever: one is given up for a moment,
- * to turn him away. */
+/* Without a descriptor nobody can be accepted, and who waits at the door wakes the loop for ever: one is given up
+ * for a moment, to turn him away. */
 static void server_refuse_unopened(BusServer *server)
 {
     int fd;

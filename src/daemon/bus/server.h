@@ -19,7 +19,8 @@
 #define BUS_SERVER_SHARE_OF_ROOT 16U
 #define BUS_SERVER_SHARE_OF_USER 4U
 
-/* Signals a client may leave unread before it is disconnected. A tick sends at most 64; this is several seconds of a storm. */
+/* Signals a client may leave unread before it is disconnected. A tick sends at most 64; this is several seconds of a
+ * storm. */
 #define BUS_SERVER_UNREAD_MAX 1024U
 
 typedef struct BusServer BusServer;
@@ -32,9 +33,9 @@ typedef struct BusServerStatistics {
         n_disconnected; /* for not reading, for silence before the handshake, for messages that are too long */
 } BusServerStatistics;
 
-/* Listens at `path` (mode 0666; a left-over socket there is replaced, the caller holds the lock). `add` is called for each
- * client; the peer it is given holds `userdata`. Returns 0 or -errno; -ENAMETOOLONG when the path does not fit a socket
- * address. `event` and `log` are borrowed. */
+/* Listens at `path` (mode 0666; a left-over socket there is replaced, the caller holds the lock). `add` is called
+ * for each client; the peer it is given holds `userdata`. Returns 0 or -errno; -ENAMETOOLONG when the path does not
+ * fit a socket address. `event` and `log` are borrowed. */
 int bus_server_new(sd_event *event, Log *log, const char *path, BusAddObjects add, void *userdata,
                    BusServer **ret);
 /* Removes the socket and hangs up, without waiting for anybody. */

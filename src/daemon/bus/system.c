@@ -6,8 +6,9 @@
  *      ^                   |                        |
  *      +---refused, lost---+----------lost----------+
  *
- * Waiting takes a second at first and doubles up to a minute. Each change is said once, so that a host without a system bus
- * has one line about it. Connecting is asynchronous: sd-bus greets the bus and asks for the name while the loop turns.
+ * Waiting takes a second at first and doubles up to a minute. Each change is said once, so that a host without a system
+ * bus has one line about it. Connecting is asynchronous: sd-bus greets the bus and asks for the name while the loop
+ * turns.
  *
  * A connection cannot be freed inside its own callbacks; it is closed when it is tried again. */
 
@@ -25,10 +26,11 @@
 #define RETRY_MIN_USEC USEC_PER_SEC
 #define RETRY_MAX_USEC (60 * USEC_PER_SEC)
 
-/* Messages the bus may leave unread. A bus with a thousand clients that all ask has many connections to look after, of which
- * ours is one: it sends us calls faster than it takes the answers. Beyond the first number nothing more is read than what
- * was written makes room for, until no more than the second are left; the calls wait on the bus, which has its limits. Signals
- * have a limit of their own; clients see from a gap in their sequence that some were left out. */
+/* Messages the bus may leave unread. A bus with a thousand clients that all ask has many connections to look after,
+ * of which ours is one: it sends us calls faster than it takes the answers. Beyond the first number nothing more is
+ * read than what was written makes room for, until no more than the second are left; the calls wait on the bus,
+ * which has its limits. Signals have a limit of their own; clients see from a gap in their sequence that some were
+ * left out. */
 #define UNREAD_MAX         128U
 #define UNREAD_ENOUGH      32U
 #define UNREAD_SIGNALS_MAX 1024U
@@ -51,8 +53,8 @@ bool bus_system_ready(const BusSystem *system)
     return system->ready;
 }
 
-/* Of one priority with the ticks: taken in turns, neither a storm of requests nor ticks that take longer than their interval, on
- * a machine with hundreds of runnable tasks, keep the other waiting. */
+/* Of one priority with the ticks: taken in turns, neither a storm of requests nor ticks that take longer than their
+ * interval, on a machine with hundreds of runnable tasks, keep the other waiting. */
 static int attach(BusSystem *system)
 {
     return sd_bus_attach_event(system->bus, system->event, SD_EVENT_PRIORITY_NORMAL);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Who is served next: clients that have something to do take turns, a message each, and all together leave the event loop to
- * others again after a while. */
+/* Who is served next: clients that have something to do take turns, a message each, and all together leave the event
+ * loop to others again after a while. */
 
 #include "base/util.h"
 
 #include <systemd/sd-event.h>
 
-/* How long clients may keep the loop from a tick that is due, beyond the one message that was begun: a twentieth of the default
- * FastTickSec=, and some fifty messages. */
+/* How long clients may keep the loop from a tick that is due, beyond the one message that was begun: a twentieth of
+ * the default FastTickSec=, and some fifty messages. */
 #define BUS_TURNS_BUDGET_USEC 5000U
 
 typedef struct BusTurns BusTurns;
@@ -21,8 +21,9 @@ typedef struct BusTurn {
     struct BusTurn *prev, *next;
 } BusTurn;
 
-/* Serves one message of a client. Returns whether there may be more to do now; if not, it is called again when something can be
- * read from the socket that could not be before, or written. It may remove clients, this one too, but not free it. */
+/* Serves one message of a client. Returns whether there may be more to do now; if not, it is called again when
+ * something can be read from the socket that could not be before, or written. It may remove clients, this one too,
+ * but not free it. */
 typedef bool (*BusTurnServe)(BusTurn *turn);
 
 /* Returns 0 or -errno. */

@@ -287,8 +287,8 @@ static int method_assign_process(sd_bus_message *message, void *userdata, sd_bus
     }
 }
 
-/* The workload a call was sent to. sd-bus has asked for it just before, but polkit's answer may have come after a reload
- * without it. */
+/* The workload a call was sent to. sd-bus has asked for it just before, but polkit's answer may have come after a
+ * reload without it. */
 static const Workload *workload_of(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
     const char *path = sd_bus_message_get_path(message);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Assigning a process to a policy by name, for `numaplacectl run`: the command is to start where its policy wants it, not to be
- * found there a second later. So the call is answered by the tick that has placed it, and its caller goes on only then.
+/* Assigning a process to a policy by name, for `numaplacectl run`: the command is to start where its policy wants it,
+ * not to be found there a second later. So the call is answered by the tick that has placed it, and its caller goes on
+ * only then.
  *
- * Who was assigned stays so when the daemon is restarted: /run/numaplace/assigned, written anew when it has changed. That is
- * no undo journal: nothing has to be put back because of it, and when it cannot be written a restart loses it. */
+ * Who was assigned stays so when the daemon is restarted: /run/numaplace/assigned, written anew when it has changed.
+ * That is no undo journal: nothing has to be put back because of it, and when it cannot be written a restart loses
+ * it. */
 
 #include "daemon/views/describe.h"
 
@@ -103,9 +105,9 @@ int manager_assign_process(Manager *manager, sd_bus_message *call, const Assignm
     return 0;
 }
 
-/* What its memory is to be interleaved over (P17): the nodes of its home, or, before it has one, those its policy allows. A home
- * is of nodes with CPUs, and what lies elsewhere is moved there.
- * Malloc'd; NULL when it is not to be, or memory is out. On one node there is nothing to interleave. */
+/* What its memory is to be interleaved over (P17): the nodes of its home, or, before it has one, those its policy
+ * allows. A home is of nodes with CPUs, and what lies elsewhere is moved there. Malloc'd; NULL when it is not to be,
+ * or memory is out. On one node there is nothing to interleave. */
 static char *stripe_of(const Manager *manager, const Process *process, const Policy *policy)
 {
     const Topology *topology = manager->world->topology;

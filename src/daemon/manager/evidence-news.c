@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What comes of the rounds of the crew: what was found goes into the World, and what of it is to move is ordered, at once and
- * not at the next tick, since a process runs at half its speed until then. One order for a process at a time; when it is
- * over, the next. */
+/* What comes of the rounds of the crew: what was found goes into the World, and what of it is to move is ordered, at
+ * once and not at the next tick, since a process runs at half its speed until then. One order for a process at a
+ * time; when it is over, the next. */
 
 #include "base/time.h"
 #include "daemon/manager/evidence.h"
@@ -73,8 +73,8 @@ static int give_orders(Manager *manager)
     return carry_out(manager, uses, n);
 }
 
-/* When more is known of who uses what, the plan of homes need not wait for its next slow tick. While rounds are made at full pace,
- * so are fast ticks: they see whose work begins and ends. */
+/* When more is known of who uses what, the plan of homes need not wait for its next slow tick. While rounds are made
+ * at full pace, so are fast ticks: they see whose work begins and ends. */
 static void wake(Manager *manager, const EvidenceWatchLook *look)
 {
     uint64_t now = time_now_usec();

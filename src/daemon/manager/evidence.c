@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Who uses which memory: which processes are looked at and by which evidence, and what comes of it. Rounds are made by the
- * threads of a crew, which says through a descriptor when there is something new; slow ticks say whom to begin and end
- * with, and all ticks whose threads have begun or ended to work.
+/* Who uses which memory: which processes are looked at and by which evidence, and what comes of it. Rounds are made by
+ * the threads of a crew, which says through a descriptor when there is something new; slow ticks say whom to begin and
+ * end with, and all ticks whose threads have begun or ended to work.
  *
  *     slow tick --> whom to look at --> crew --> rounds --> news --> World, orders
  *         ^                                                   |
  *         `---- more threads could be given a node -----------'
  *
- * A process is looked at when it has several nodes to live on, so that its threads have a choice. Where the home is one node,
- * all memory goes there, whoever uses it.
+ * A process is looked at when it has several nodes to live on, so that its threads have a choice. Where the home is one
+ * node, all memory goes there, whoever uses it.
  *
  * Looking changes a process (its pages are protected), so it is done only where something may be changed (I11). */
 
@@ -57,8 +57,8 @@ EvidenceKind manager_evidence_wanted(const Policy *policy)
  * Whom to look at
  */
 
-/* By which evidence it is looked at once it has several nodes; EVIDENCE_RESIDENCY: it is not. Memory that is to be interleaved is
- * dealt out whoever uses it. */
+/* By which evidence it is looked at once it has several nodes; EVIDENCE_RESIDENCY: it is not. Memory that is to be
+ * interleaved is dealt out whoever uses it. */
 static EvidenceKind kind_of(const Manager *manager, const Process *process)
 {
     const World *world = manager->world;
@@ -85,8 +85,8 @@ static EvidenceKind kind_for(const Manager *manager, const Process *process)
     return has_several_nodes(manager->world, process) ? kind_of(manager, process) : EVIDENCE_RESIDENCY;
 }
 
-/* Whether its memory is kept from following its home, because who uses it is about to be known. As long as no thread has a node of
- * its own, that nothing is to be moved says nothing. */
+/* Whether its memory is kept from following its home, because who uses it is about to be known. As long as no thread
+ * has a node of its own, that nothing is to be moved says nothing. */
 static void await(const EvidenceWatch *watch, const World *world, Process *process)
 {
     process->use_awaited =
@@ -192,8 +192,8 @@ static int add_some(Manager *manager)
  * What they are told
  */
 
-/* What MaxCPU= makes of it: nothing while some of what it allows is saved, else such that all rounds together have their part
- * of it. */
+/* What MaxCPU= makes of it: nothing while some of what it allows is saved, else such that all rounds together have
+ * their part of it. */
 static uint64_t budget_usec(const Manager *manager, const EvidenceWatch *watch)
 {
     uint64_t cost = watch->report.n_rounds > 0 ? watch->report.cost_usec / watch->report.n_rounds : 0;

@@ -33,8 +33,8 @@ void manager_evidence_free(Manager *manager);
 /* Policies have changed: says what cannot be done of what they ask for. */
 void manager_evidence_reloaded(Manager *manager);
 
-/* After processes were found: whose memory is not to be dealt out to a home of several nodes, if a plan gives it one, because it
- * would be looked at from then on. */
+/* After processes were found: whose memory is not to be dealt out to a home of several nodes, if a plan gives it
+ * one, because it would be looked at from then on. */
 void manager_evidence_foresee(Manager *manager);
 
 /* At the end of a tick. 0 or -ENOMEM. */

@@ -15,5 +15,6 @@ bool manager_fence_bound(void *userdata, const char *path, hwloc_bitmap_t ret);
 /* What this host has: for the status. */
 void describe_host(Dict *dict, const Manager *manager);
 
-/* By what means a group is kept at home, and why: "means", "means_reason", "means_text", "means_error"; and "means_memory". */
+/* By what means a group is kept at home, and why: "means", "means_reason", "means_text", "means_error"; and
+ * "means_memory". */
 void describe_means(Dict *dict, const Manager *manager, uint64_t group_id);

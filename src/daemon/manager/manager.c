@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The life of the daemon. The order of the start matters: what a predecessor that crashed has left is put back before
- * anything else, so that no bad file keeps its masks in place (manager/undo.c); nothing else is created before the command line, the
- * configuration and the policies are known to be good; nothing is changed before the locks are held; and all of this comes before the
- * first look at the machine, or masks of a predecessor would be taken for somebody's own wish. */
+/* The life of the daemon. The order of the start matters: what a predecessor that crashed has left is put back
+ * before anything else, so that no bad file keeps its masks in place (manager/undo.c); nothing else is created
+ * before the command line, the configuration and the policies are known to be good; nothing is changed before the
+ * locks are held; and all of this comes before the first look at the machine, or masks of a predecessor would be
+ * taken for somebody's own wish. */
 
 #include "daemon/manager/manager.h"
 
@@ -48,7 +49,8 @@ void manager_arm(Manager *manager)
         manager->due_usec = MIN(pace->due_usec, pace->last_fast_usec + manager->watchdog_usec / 2);
 }
 
-/* Nobody listens to events that change nothing: while the machine is full they come all the time, and each is a turn of the loop. */
+/* Nobody listens to events that change nothing: while the machine is full they come all the time, and each is a turn
+ * of the loop. */
 static void hear_pressure(Manager *manager)
 {
     bool hear = manager->plan.may_borrow && !manager->plan.full;
@@ -104,9 +106,10 @@ static uint64_t next_look(const Manager *manager)
     return manager->options.once ? manager->due_usec : MIN(manager->due_usec, glance);
 }
 
-/* Waits until there is something for the event loop (1), or until it is time for a tick (made: 1) or a glance (0); -errno. Ten times a
- * second, that is two system calls where a timer of the event loop would be five, and four readings of clocks, which are system calls
- * too where programs cannot read the clock. *now_usec is the time, and is brought up to date. */
+/* Waits until there is something for the event loop (1), or until it is time for a tick (made: 1) or a glance (0);
+ * -errno. Ten times a second, that is two system calls where a timer of the event loop would be five, and four
+ * readings of clocks, which are system calls too where programs cannot read the clock. *now_usec is the time, and is
+ * brought up to date. */
 static int wait_and_turn(Manager *manager, uint64_t *now_usec)
 {
     struct pollfd poll = {.fd = sd_event_get_fd(manager->event), .events = POLLIN};
@@ -125,7 +128,8 @@ static int wait_and_turn(Manager *manager, uint64_t *now_usec)
     return r < 0 && errno != EINTR ? -errno : 1;
 }
 
-/* As long as clients keep the event loop busy it does not wait; ticks come in between all the same. Returns 1, or -errno. */
+/* As long as clients keep the event loop busy it does not wait; ticks come in between all the same. Returns 1, or
+ * -errno. */
 static int turn_between(Manager *manager)
 {
     uint64_t now = time_now_usec();

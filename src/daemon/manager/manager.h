@@ -44,8 +44,8 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-/* Signals per tick to all clients together, but for one of which everybody hears; more moves than that are fetched with ListMoves.
- * A signal takes some 20 us to build and 3 us to send, so this is 10 ms of a tick at worst. */
+/* Signals per tick to all clients together, but for one of which everybody hears; more moves than that are fetched
+ * with ListMoves. A signal takes some 20 us to build and 3 us to send, so this is 10 ms of a tick at worst. */
 #define MANAGER_SIGNALS_PER_TICK   512U
 #define MANAGER_SIGNALS_PER_CLIENT 64U /* as include/numaplace/bus.h says */
 
@@ -169,16 +169,17 @@ typedef enum ManagerRestore {
     MANAGER_RESTORE_CRASH, /* not what is to stay (KeepOnStop=), and nothing while another daemon runs */
 } ManagerRestore;
 
-/* Puts back what a daemon that is not running any more has left, and nothing else: neither the configuration nor policies are
- * read. Returns 0, or -errno after saying why; -EREMOTEIO when something could not be put back, and stays in the journal. */
+/* Puts back what a daemon that is not running any more has left, and nothing else: neither the configuration nor
+ * policies are read. Returns 0, or -errno after saying why; -EREMOTEIO when something could not be put back, and
+ * stays in the journal. */
 int manager_restore(const ManagerOptions *options, ManagerRestore what, Log *log);
 
 /* Runs until a signal, or (options.once) until the plan was printed, and puts everything back. Returns 0, or
  * -errno when something could not be put back or the loop broke. */
 int manager_run(Manager *manager);
 
-/* manager/undo.c: the start and the stop. What is wrong is said; all return 0 or -errno, and the second and third -EREMOTEIO when
- * something could not be put back. */
+/* manager/undo.c: the start and the stop. What is wrong is said; all return 0 or -errno, and the second and third
+ * -EREMOTEIO when something could not be put back. */
 
 /* A manager that holds nothing but what it was asked; NULL when memory is out. */
 Manager *manager_alloc(const ManagerOptions *options, Log *log);
@@ -187,8 +188,8 @@ int manager_open_root(Manager *manager);
 int manager_undo_first(Manager *manager);
 /* In the mode that is settled now: puts back what was to stay, or counts what is left. */
 int manager_open_act(Manager *manager);
-/* The runtime directory, its lock and that of the host, as far as the mode needs them and they are not held; none for a program that
- * only looks once. */
+/* The runtime directory, its lock and that of the host, as far as the mode needs them and they are not held; none
+ * for a program that only looks once. */
 int manager_lock(Manager *manager);
 /* At the stop: everything is to stay. */
 int manager_keep(Manager *manager);
@@ -198,16 +199,16 @@ PlanLimits manager_limits(const Manager *manager, bool slow_tick);
 /* Sets due_usec: after each tick, and when somebody asked for an earlier one. */
 void manager_arm(Manager *manager);
 
-/* Whether a tick would help before one is due: processes have begun that can be looked for now, or threads wait that may be lent a
- * CPU, and one has become idle. Costs a system call. */
+/* Whether a tick would help before one is due: processes have begun that can be looked for now, or threads wait that
+ * may be lent a CPU, and one has become idle. Costs a system call. */
 bool manager_glance(Manager *manager, uint64_t now_usec);
 
 /* One tick, after a glance: sense, plan, act, remember, and arm the next. Returns 0, or -errno that ends the daemon
  * (-ENOMEM). */
 int manager_tick(Manager *manager);
 
-/* Carries out `plan` and folds it back: what a tick and an administrator's release have in common. A tick does what it can spare the
- * time for; manager->unfinished says whether that was not all. */
+/* Carries out `plan` and folds it back: what a tick and an administrator's release have in common. A tick does what
+ * it can spare the time for; manager->unfinished says whether that was not all. */
 int manager_carry_out(Manager *manager, Plan *plan);
 int manager_carry_out_slice(Manager *manager, Plan *plan);
 
@@ -222,12 +223,12 @@ void manager_notify_reloading(void);
 void manager_notify_stopping(void);
 void manager_notify_ticked(Manager *manager);
 
-/* Puts back the masks of a selection of processes (NULL: of all), as act_restore_persistently() does: up to 150 s beside
- * a storm of forks. The watchdog is fed first, so that what went before does not count. */
+/* Puts back the masks of a selection of processes (NULL: of all), as act_restore_persistently() does: up to 150 s
+ * beside a storm of forks. The watchdog is fed first, so that what went before does not count. */
 int manager_put_back(Manager *manager, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
 
-/* manager/neighbours.c: looks who else decides about CPUs and memory, at most once in ten seconds, says what has changed, and
- * pauses everything when numad is new among them. Returns 0 or -ENOMEM. */
+/* manager/neighbours.c: looks who else decides about CPUs and memory, at most once in ten seconds, says what has
+ * changed, and pauses everything when numad is new among them. Returns 0 or -ENOMEM. */
 int manager_neighbours_look(Manager *manager, uint64_t now_usec);
 
 /* views/objects.c: calls `tell` for every connection of both buses. */
@@ -247,7 +248,8 @@ int manager_assign(void *userdata, World *world, Process *process, size_t policy
 unsigned manager_wants_memory(void *userdata, const World *world, const Process *process);
 void manager_hangs(void *userdata, const ProbeSubject *subject);
 
-/* Whether memory has a place on these nodes: pretend nodes have none, and those of a description are not this machine's. */
+/* Whether memory has a place on these nodes: pretend nodes have none, and those of a description are not this
+ * machine's. */
 bool manager_has_memory(const Manager *manager, const Topology *topology);
 
 /* manager/memory.c: orders to move memory, which last longer than ticks. What could not be set up is said, and then no
@@ -314,9 +316,9 @@ void manager_tell_admin(Manager *manager, const char *what, const char *name);
 /* Whether a process with this number and start time is there, and whose it is. -ESRCH: not; or -errno. */
 int manager_process_owner(Manager *manager, pid_t pid, uint64_t start_ticks, uid_t *ret);
 
-/* Puts a process under a policy by its name and has it placed in the next tick, which is due at once; `call` is answered then.
- * `starting`: the process will give itself the memory policy it is answered, for itself and its descendants. Returns 0,
- * MANAGER_E_NO_SUCH_POLICY, MANAGER_E_LIMIT, or -ENOMEM. */
+/* Puts a process under a policy by its name and has it placed in the next tick, which is due at once; `call` is
+ * answered then. `starting`: the process will give itself the memory policy it is answered, for itself and its
+ * descendants. Returns 0, MANAGER_E_NO_SUCH_POLICY, MANAGER_E_LIMIT, or -ENOMEM. */
 int manager_assign_process(Manager *manager, sd_bus_message *call, const Assignment *who, bool starting);
 /* Answers the calls that wait. */
 void manager_answer_assigned(Manager *manager);

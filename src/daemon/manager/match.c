@@ -30,8 +30,8 @@ void manager_subject(Manager *manager, const ProbeSubject *from, PolicySubject *
     };
 }
 
-/* Who was released is asked about each time, so that its end is noticed and Resume brings it back; and whether or not it lets itself be
- * read, or it would be forgotten that it was released. */
+/* Who was released is asked about each time, so that its end is noticed and Resume brings it back; and whether or
+ * not it lets itself be read, or it would be forgotten that it was released. */
 bool manager_refuses(void *userdata, pid_t pid, uint64_t start_ticks)
 {
     const Manager *manager = userdata;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Memory under way to homes. Plans give the orders (plan/memory/follow.h) and act hands them to the mover's threads; here they are looked
- * after until they are over: cancelled when the home is another one, or the pressure on memory rises, and told when they end.
+/* Memory under way to homes. Plans give the orders (plan/memory/follow.h) and act hands them to the mover's threads;
+ * here they are looked after until they are over: cancelled when the home is another one, or the pressure on memory
+ * rises, and told when they end.
  *
  * With another World all orders end: they are about processes it does not know yet. */
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Others who decide where tasks run or where memory is. Most are only told about: the rest of the daemon sees what they do in
- * masks, cpusets and lists of CPUs, and respects it there. numad is another matter. It places the same processes, by other
- * numbers, and each would take the other's work for the administrator's. So everything is paused when it comes.
+/* Others who decide where tasks run or where memory is. Most are only told about: the rest of the daemon sees what they
+ * do in masks, cpusets and lists of CPUs, and respects it there. numad is another matter. It places the same processes,
+ * by other numbers, and each would take the other's work for the administrator's. So everything is paused when it
+ * comes.
  *
- * It does not go on by itself when numad is gone: an administrator who tries one and then the other would be surprised. */
+ * It does not go on by itself when numad is gone: an administrator who tries one and then the other would be
+ * surprised. */
 
 #include "base/time.h"
 #include "daemon/manager/manager.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What an administrator releases may have a hundred thousand threads. Then ticks put them back, some in each, and the call is answered
- * when there are no more:
+/* What an administrator releases may have a hundred thousand threads. Then ticks put them back, some in each, and the
+ * call is answered when there are no more:
  *
- *     THREADS    those of the World, by a plan made anew in each tick until it is empty. Nobody places them again meanwhile: their
- *        |       workload is paused, or the process has none any more
+ *     THREADS    those of the World, by a plan made anew in each tick until it is empty. Nobody places them again
+ *        |       meanwhile: their workload is paused, or the process has none any more
  *     REST       what is not in the World: who was born just now, and children (act_restore_slowly())
  *        |
  *     answered
@@ -182,7 +182,8 @@ static int step(Manager *manager, Releasing *releasing)
     const ActSelection selection = {.wants = wants, .userdata = &wanted};
     int r;
 
-    /* decide() is asked in each discovery, or the list of those released would be swept of it; afterwards it sees to that itself. */
+    /* decide() is asked in each discovery, or the list of those released would be swept of it; afterwards it sees to
+     * that itself. */
     if (releasing->pid > 0)
         probe_ask_about(manager->probe, releasing->pid);
     switch (releasing->state) {

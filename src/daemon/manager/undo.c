@@ -4,17 +4,18 @@
  *
  *   a start:  locks --> journal --> put back --> configuration, policies --> place
  *
- * The journal says whether the earlier daemon crashed, or stopped and means its placements to stay (KeepOnStop=). After a crash they are put
- * back before the configuration and the policies are read: a file that is bad now, DryRun=yes, or policies that only observe, are no
- * reason to leave masks of a dead daemon in place. Placements that are to stay do so until a daemon starts that will place: a start
- * that fails at a bad file leaves them.
+ * The journal says whether the earlier daemon crashed, or stopped and means its placements to stay (KeepOnStop=). After
+ * a crash they are put back before the configuration and the policies are read: a file that is bad now, DryRun=yes, or
+ * policies that only observe, are no reason to leave masks of a dead daemon in place. Placements that are to stay do so
+ * until a daemon starts that will place: a start that fails at a bad file leaves them.
  *
- * A daemon that is told not to change anything on the command line, or has no right to, puts nothing back; it counts, says so, and says how
- * it is done.
+ * A daemon that is told not to change anything on the command line, or has no right to, puts nothing back; it counts,
+ * says so, and says how it is done.
  *
- * There is one lock for a runtime directory, and one for the host: two daemons with different directories would take each other's masks
- * for what was there before, and "put back" those in the end. A rehearsal on a directory of its own is excepted from the second, so
- * that several can run side by side, as the tests do; numaplaced(8) says what its policies may match. */
+ * There is one lock for a runtime directory, and one for the host: two daemons with different directories would take
+ * each other's masks for what was there before, and "put back" those in the end. A rehearsal on a directory of its
+ * own is excepted from the second, so that several can run side by side, as the tests do; numaplaced(8) says what
+ * its policies may match. */
 
 #include "daemon/manager/manager.h"
 
@@ -145,7 +146,8 @@ static int journal_failed(Manager *manager, int error, const char *what)
     return error == -EPERM ? -EUCLEAN : error;
 }
 
-/* Puts back what a predecessor has left. Returns 0, -ENOMEM, or -EREMOTEIO after saying that not everything could be. */
+/* Puts back what a predecessor has left. Returns 0, -ENOMEM, or -EREMOTEIO after saying that not everything could
+ * be. */
 static int recover(Manager *manager)
 {
     size_t restored = 0, left = 0;

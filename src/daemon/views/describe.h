@@ -45,7 +45,8 @@ void describe_free_memory(Dict *dict, const World *world);
 /* The operating-system number of the node with most of a process's memory; -1: not known. */
 int32_t describe_memory_node(const World *world, const Process *process);
 
-/* describe-evidence.c: the keys use... and scan... of the whole, of a workload and of a process; and use... of a thread. */
+/* describe-evidence.c: the keys use... and scan... of the whole, of a workload and of a process; and use... of a
+ * thread. */
 void describe_evidence(Dict *dict, Manager *manager);
 void describe_evidence_of_workload(Dict *dict, const Manager *manager, WorkloadIx workload);
 void describe_evidence_of_process(Dict *dict, const Manager *manager, const Process *process);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What was told last is kept beside what is, so that changes are found by comparing, wherever they come from: plans, reloads,
- * administrators. That is done only after something happened (manager->objects_changed), and costs one pass over the groups.
+/* What was told last is kept beside what is, so that changes are found by comparing, wherever they come from: plans,
+ * reloads, administrators. That is done only after something happened (manager->objects_changed), and costs one pass
+ * over the groups.
  *
  * Numbers that change all the time (tasks, lends) are properties without signals: who wants them asks. */
 
@@ -106,8 +107,8 @@ int manager_object_list(sd_bus *bus, const char *prefix, void *userdata, char **
     return 0;
 }
 
-/* The homes of all groups of a workload together: CPUs, or (nodes) the numbers the operating system gives nodes. Returns
- * NULL when memory is out. */
+/* The homes of all groups of a workload together: CPUs, or (nodes) the numbers the operating system gives nodes.
+ * Returns NULL when memory is out. */
 static hwloc_bitmap_t workload_home(const World *world, const Workload *workload, bool nodes)
 {
     WorkloadIx ix = {(int32_t)(workload - world->workloads)};

@@ -10,11 +10,11 @@
  * - at most one pass a tick: a plan computed twice in one tick must not count as two tries (I9).
  *
  * A CPU that was recalled for its owner cools down: an owner that wakes every few seconds would otherwise pay a
- * recall's delay each time. The first cool-down is MinResidencySec=, as for a thread that moved. An owner who is back
- * before the lease has lasted as long as the cool-down before it has relapsed, and the length doubles, up to
- * BackoffMax= times MinResidencySec=. After a lease that lasted several times as long as the first cool-down it is shorter by that: what
- * the recall costs the owner is a small part of that time whatever comes next. Example with 2 s: owner back after 1 s of lease: 2 s; after
- * 1 s again: 4 s; after 1 s: 8 s; then only after 20 s: 0.2 s. */
+ * recall's delay each time. The first cool-down is MinResidencySec=, as for a thread that moved. An owner who is
+ * back before the lease has lasted as long as the cool-down before it has relapsed, and the length doubles, up to
+ * BackoffMax= times MinResidencySec=. After a lease that lasted several times as long as the first cool-down it is
+ * shorter by that: what the recall costs the owner is a small part of that time whatever comes next. Example with 2
+ * s: owner back after 1 s of lease: 2 s; after 1 s again: 4 s; after 1 s: 8 s; then only after 20 s: 0.2 s. */
 
 #include "plan/planner.h"
 

@@ -3,9 +3,9 @@
 /* Taking lent CPUs back (P2): within two ticks of the owner's waking, when the lease ends, and when it has become
  * useless.
  *
- * The owner's return is seen by waiting: two threads that both want a CPU wait half of the time each. An owner who wakes
- * when a share f of the tick is left has made both wait 500 f permille by its end. With OWNER_WAIT_PERMILLE 100 the
- * tick in which he woke is enough when f >= 0.2, and the next one always is, so the recall comes within two ticks.
+ * The owner's return is seen by waiting: two threads that both want a CPU wait half of the time each. An owner who
+ * wakes when a share f of the tick is left has made both wait 500 f permille by its end. With OWNER_WAIT_PERMILLE 100
+ * the tick in which he woke is enough when f >= 0.2, and the next one always is, so the recall comes within two ticks.
  * Half of WaitPermille= on two consecutive ticks, the test used for lending, would need three when he wakes in the
  * middle of one. Nor may the threshold be much lower: kernel threads, and a hypervisor that runs somebody else, make
  * everybody wait some percent now and then, and a false recall costs the borrower MinResidencySec=.
@@ -15,8 +15,8 @@
  * at home on the lent CPU, wherever it waits: two threads of the owner that wake on one CPU share it, while the
  * kernel sees two CPUs with one or two runnable threads each, no imbalance it would mend. The largest counts.
  *
- * Residency (I7): a recall for the owner, at the end of a lease, from a CPU that is gone, and of a thread that sleeps
- * is not bound by it. Only the recall that merely tidies up, because there is room at home, is. */
+ * Residency (I7): a recall for the owner, at the end of a lease, from a CPU that is gone, and of a thread that
+ * sleeps is not bound by it. Only the recall that merely tidies up, because there is room at home, is. */
 
 #include "plan/planner.h"
 #include "world/load.h"
@@ -25,8 +25,8 @@
 
 #define OWNER_WAIT_PERMILLE 100U
 
-/* On a full machine somebody waits for the daemon itself, for as long as it runs: that is not for the loan. Still less than two
- * threads on one CPU wait. */
+/* On a full machine somebody waits for the daemon itself, for as long as it runs: that is not for the loan. Still
+ * less than two threads on one CPU wait. */
 #define OWN_PERMILLE_MAX 300U
 
 /* Run and wait together below this: the borrower sleeps. The same bound that makes a CPU idle. */
@@ -121,8 +121,8 @@ static bool is_measured(const Planner *p, const Lease *lease)
     return !p->world->partial && lease->since_tick < p->world->tick;
 }
 
-/* The thread's group has another home now, or it is in another group. A lent CPU that is part of the home is what a recall
- * that failed at that time leaves behind. */
+/* The thread's group has another home now, or it is in another group. A lent CPU that is part of the home is what a
+ * recall that failed at that time leaves behind. */
 static bool has_moved(const Planner *p, const RecallSubject *s)
 {
     const Group *group = &p->world->groups[s->process->group.i];
@@ -175,8 +175,8 @@ static bool waited_at_home(const Planner *p, const Process *process, const Task 
            task->last_move_usec != p->world->now_usec;
 }
 
-/* Sums, per CPU, the waiting of the sampled tasks that ran there last and are not its borrower, and finds, per group, the
- * longest wait at home. */
+/* Sums, per CPU, the waiting of the sampled tasks that ran there last and are not its borrower, and finds, per
+ * group, the longest wait at home. */
 static void sum_waits(Planner *p)
 {
     for (size_t i = 0; i < p->world->n_tasks; i++) {

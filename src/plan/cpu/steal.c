@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Lending idle CPUs (P2). The kernel steals a waiting thread within microseconds, but only onto CPUs the thread may use;
- * a home takes the others out of its reach, and this gives them back one at a time: one idle CPU is added to the mask
- * of one waiting thread. Masks are never widened for a whole group, which would undo the home.
+/* Lending idle CPUs (P2). The kernel steals a waiting thread within microseconds, but only onto CPUs the thread may
+ * use; a home takes the others out of its reach, and this gives them back one at a time: one idle CPU is added to the
+ * mask of one waiting thread. Masks are never widened for a whole group, which would undo the home.
  *
  * Only groups with a home by us are looked at, only threads that waited WaitPermille= on each of two ticks, and only
  * while no CPU of their own is idle. How many CPUs a group wants follows from how long its threads waited in sum: each
@@ -352,7 +352,8 @@ static int compare_candidates(const void *a, const void *b)
 }
 
 /* Those that lack most first, but groups whose last pass was in vain after the others, and of these first the one
- * whose next pass has been due for longest: so a tick that runs out of searches does not end at the same group every time. */
+ * whose next pass has been due for longest: so a tick that runs out of searches does not end at the same group every
+ * time. */
 static uint64_t order_key(const Group *group, uint64_t backlog)
 {
     const uint64_t ahead = 1ULL << 63;

@@ -1,36 +1,38 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A group that needs a little more than a node has gets two by packing, be it that others live on the second one. There its threads
- * compete with theirs, the kernel takes both nodes for equal, and half of what the threads share is far from each of them. A home
- * of one node and loans of single CPUs from the other one are better for both: threads run beside the memory but for those on
- * loan, who wait at home in turns, and whoever lives there gets his CPU back within two ticks.
+/* A group that needs a little more than a node has gets two by packing, be it that others live on the second one. There
+ * its threads compete with theirs, the kernel takes both nodes for equal, and half of what the threads share is far
+ * from each of them. A home of one node and loans of single CPUs from the other one are better for both: threads run
+ * beside the memory but for those on loan, who wait at home in turns, and whoever lives there gets his CPU back within
+ * two ticks.
  *
- * Example, two nodes of two CPUs, memory twice as far on the other node: A with three threads that share all their memory, B with one.
- * On both nodes, memory dealt out, A does 3 / 1.5 = 2, as much as bound to one of them. At home on one and with one thread on
- * loan it does 2 + 1 / 2.
+ * Example, two nodes of two CPUs, memory twice as far on the other node: A with three threads that share all their
+ * memory, B with one. On both nodes, memory dealt out, A does 3 / 1.5 = 2, as much as bound to one of them. At home on
+ * one and with one thread on loan it does 2 + 1 / 2.
  *
  * A node is left out when
  *
  *   others live there    one that nobody has is given: what is lent is less than what is had;
- *   loans will do        what the group then wants beyond its home fits the CPUs that the others leave idle there, and is no more
- *                        than half of what it has at home, three threads for two CPUs (S-UNEVEN);
+ *   loans will do        what the group then wants beyond its home fits the CPUs that the others leave idle there,
+ *                        and is no more than half of what it has at home, three threads for two CPUs (S-UNEVEN);
  *   it may be lent them  by Steal=, Scope=, NodeLimit= and MaxDistance=;
- *   threads share memory as far as is known. Threads that each use their own are at home on several nodes (thread-homes.c).
+ *   threads share memory as far as is known. Threads that each use their own are at home on several nodes
+ *   (thread-homes.c).
  */
 
 #include "plan/home/choose-loans.h"
 
 #include "plan/pack/pack.h"
 
-/* Wanting less than this on a node, others do not live there: they run there now and then. Nobody is to go without the node for
- * their sake. A choice of ours. */
+/* Wanting less than this on a node, others do not live there: they run there now and then. Nobody is to go without
+ * the node for their sake. A choice of ours. */
 #define LIVES_PERMILLE 500U
 
 /* What is lent is at most such a part of what is had. */
 #define LOANS_PART 2U
 
-/* Of a node, so much may lack: to wait for that is no worse than to share two. Who lives on loans now goes on until it is half a
- * node; demands of others come and go. */
+/* Of a node, so much may lack: to wait for that is no worse than to share two. Who lives on loans now goes on until
+ * it is half a node; demands of others come and go. */
 #define WAITS_PART      8U
 #define WAITS_PART_STAY 2U
 
@@ -83,7 +85,8 @@ static bool loans_will_do(const Planner *p, const PackNode *nodes, size_t group,
            lent * LOANS_PART <= had + lack;
 }
 
-/* Whether it gets along with one node less. Which one is for packing to say, near its memory and away from the others. */
+/* Whether it gets along with one node less. Which one is for packing to say, near its memory and away from the
+ * others. */
 static bool has_too_many(const Planner *p, const PackNode *nodes, size_t group)
 {
     const Policy *policy = p->s->workloads[p->world->groups[p->s->order[group].index].workload.i].policy;

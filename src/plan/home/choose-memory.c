@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A group whose memory is not known has it where its threads ran last, as long as it has no home (memory is where it was
- * first touched), and at its home from then on. */
+/* A group whose memory is not known has it where its threads ran last, as long as it has no home (memory is where it
+ * was first touched), and at its home from then on. */
 
 #include "plan/home/choose-memory.h"
 
@@ -11,8 +11,8 @@
 /* Less than this fits the caches of a few cores; who has less is not far from it wherever it runs. */
 #define MEMORY_MIN ((uint64_t)32 << 20)
 
-/* Also when it was not looked at since it came: by where it was before, two groups would change places whose memory has just done so,
- * and all of it would go back. */
+/* Also when it was not looked at since it came: by where it was before, two groups would change places whose memory
+ * has just done so, and all of it would go back. */
 static bool is_on_its_way(const Process *process)
 {
     const MemoryMove *move = &process->memory;
@@ -57,8 +57,8 @@ static void guess_memory(const Group *group, uint32_t n_nodes, const uint64_t *r
         memory[i] = group->home_nodes ? (uint64_t)hwloc_bitmap_isset(group->home_nodes, i) : ran[i];
 }
 
-/* Among nodes that are as good, a group that has no home yet stays where it runs (P4): as if one page of 128 were there. That
- * is less than `even`, so the node with more room comes first. */
+/* Among nodes that are as good, a group that has no home yet stays where it runs (P4): as if one page of 128 were
+ * there. That is less than `even`, so the node with more room comes first. */
 static void lean_on_present(uint32_t n_nodes, const uint64_t *ran, uint64_t *memory)
 {
     uint64_t sum = 0, all = 0;

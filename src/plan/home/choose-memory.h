@@ -7,14 +7,14 @@
 
 #include "plan/planner.h"
 
-/* Adds to `memory` what is known of all processes, and says in PlannerGroup.memory_known whether that is anything, in .moves
- * whether any of it is under way, and in .awaits_memory whether more is soon known. */
+/* Adds to `memory` what is known of all processes, and says in PlannerGroup.memory_known whether that is anything,
+ * in .moves whether any of it is under way, and in .awaits_memory whether more is soon known. */
 void choose_memory_gather(Planner *p, uint64_t *memory);
 
 /* Guesses what is not known of the groups in PlanScratch.order, and lets those without a home lean on the nodes where
  * they ran. After choose_memory_gather(). */
 void choose_memory_complete(const Planner *p, const uint64_t *ran, uint64_t *memory);
 
-/* How much less it counts for a group to be near its memory, `memory` of n_nodes nodes; permille. It decides between equal
- * nodes at least. */
+/* How much less it counts for a group to be near its memory, `memory` of n_nodes nodes; permille. It decides between
+ * equal nodes at least. */
 uint32_t choose_memory_discount(const PlannerGroup *g, const uint64_t *memory, uint32_t n_nodes);

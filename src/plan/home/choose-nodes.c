@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What others use, who are not ours to place, is taken off the nodes where they run, as an average over some time: a share
- * that changes from tick to tick must not move anybody. */
+/* What others use, who are not ours to place, is taken off the nodes where they run, as an average over some time: a
+ * share that changes from tick to tick must not move anybody. */
 
 #include "plan/home/choose-nodes.h"
 
@@ -17,8 +17,8 @@ static uint64_t free_memory(const World *world, uint32_t node)
     return world->nodes[node].free_known ? world->nodes[node].free_bytes : size > 0 ? size : WORLD_MEMORY_MAX;
 }
 
-/* What others leave. They count by whole CPUs, to the nearest: to wait for a CPU now and then costs less than to be away from memory. A node
- * full of them keeps a little, or nobody could be there at all. */
+/* What others leave. They count by whole CPUs, to the nearest: to wait for a CPU now and then costs less than to be
+ * away from memory. A node full of them keeps a little, or nobody could be there at all. */
 static uint32_t left_by_others(uint32_t permille, uint32_t others)
 {
     others = (others + 500) / 1000 * 1000;

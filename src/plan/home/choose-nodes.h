@@ -5,12 +5,12 @@
 
 #include "plan/planner.h"
 
-/* Fills in the problem's nodes, as many as the machine has: their usable CPUs and cores less what others leave of them, and
- * their free memory. Writes PlanScratch.set. Returns 0 or -ENOMEM. */
+/* Fills in the problem's nodes, as many as the machine has: their usable CPUs and cores less what others leave of
+ * them, and their free memory. Writes PlanScratch.set. Returns 0 or -ENOMEM. */
 int choose_nodes_offer(const Planner *p, PackNode *nodes);
 
-/* Adds to PlannerGroup.allowed the nodes where any process of the group may use a CPU. Writes PlanScratch.set. Returns 0 or
- * -ENOMEM. */
+/* Adds to PlannerGroup.allowed the nodes where any process of the group may use a CPU. Writes PlanScratch.set.
+ * Returns 0 or -ENOMEM. */
 int choose_nodes_allowed(Planner *p);
 
 /* Those that Nodes= of a policy names; all when it names none. */

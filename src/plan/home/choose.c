@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Homes the policy leaves to us (Mode=auto, compress, spread, interleave): every group the machine has becomes one of a
- * packing problem (P15, plan/pack/pack.h), and the answer is its home. This file is the translation there and back; what the nodes
- * offer is in choose-nodes.c, and where memory lies in choose-memory.c.
+ * packing problem (P15, plan/pack/pack.h), and the answer is its home. This file is the translation there and back;
+ * what the nodes offer is in choose-nodes.c, and where memory lies in choose-memory.c.
  *
- * - What a group wants is what its threads run and wait on average, with its peaks for a while (load_groups()), or, of one that is
- *   new, in the last two ticks, because an average of what has just begun says nothing; and ExpectWidth= is
- *   the least (P5: threads that sleep at start are invisible to whoever looks at the load alone).
- * - Groups that hardly run get no home, which costs system calls and gives them nothing; one that they have they keep.
+ * - What a group wants is what its threads run and wait on average, with its peaks for a while (load_groups()), or,
+ *   of one that is new, in the last two ticks, because an average of what has just begun says nothing; and
+ *   ExpectWidth= is the least (P5: threads that sleep at start are invisible to whoever looks at the load alone).
+ * - Groups that hardly run get no home, which costs system calls and gives them nothing; one that they have they
+ *   keep.
  * - A group that needs every node is not confined: it roams, and that is a decision as lasting as a home. */
 
 #include "plan/home/choose.h"
@@ -36,7 +37,8 @@
 /* A first home is known to be too small after two fast ticks in it. */
 #define OUTGROWN_AFTER_USEC 200000U
 
-/* And after one, when so much is wanted for each of its CPUs: more than by three threads on two, whom loans may do. A choice of ours. */
+/* And after one, when so much is wanted for each of its CPUs: more than by three threads on two, whom loans may do.
+ * A choice of ours. */
 #define FAR_PERMILLE 1750U
 
 static_assert(CHOOSE_GROUPS_MAX <= PACK_GROUPS_MAX, "more groups than can be packed");
@@ -189,11 +191,11 @@ static bool is_idle_elsewhere(const Planner *p, CpuMask home)
     return false;
 }
 
-/* Its first home was given when it had only begun, and what it has started since does not fit, or what others have that
- * were met at the same time: threads wait there while CPUs elsewhere are idle. That was a guess of ours and is taken back
- * when two ticks in a row show it to be wrong, or one by far, whatever MinAgeSec= says of those who have lived somewhere. The same goes
- * for a second home, given for another reason; only as long as it is new. Threads are counted last, since nothing of that
- * helps on a full machine. */
+/* Its first home was given when it had only begun, and what it has started since does not fit, or what others have
+ * that were met at the same time: threads wait there while CPUs elsewhere are idle. That was a guess of ours and is
+ * taken back when two ticks in a row show it to be wrong, or one by far, whatever MinAgeSec= says of those who have
+ * lived somewhere. The same goes for a second home, given for another reason; only as long as it is new. Threads are
+ * counted last, since nothing of that helps on a full machine. */
 static bool has_outgrown(const Planner *p, const Group *group)
 {
     uint64_t now = p->world->now_usec;
@@ -205,8 +207,8 @@ static bool has_outgrown(const Planner *p, const Group *group)
            (overflows_by_far(p, group) || overflowed(p->world, group));
 }
 
-/* How long a new home is kept: until it has been judged. One in which threads wait, or that was chosen before it was known
- * where the memory is, may prove to be wrong at once. */
+/* How long a new home is kept: until it has been judged. One in which threads wait, or that was chosen before it was
+ * known where the memory is, may prove to be wrong at once. */
 static uint64_t residency_usec(const Group *group, const PlannerGroup *g, const Policy *policy)
 {
     bool doubtful = g->wait_permille > PLANNER_WORSE_PERMILLE || (group->guessed && g->memory_known);
@@ -215,8 +217,8 @@ static uint64_t residency_usec(const Group *group, const PlannerGroup *g, const 
                1U);
 }
 
-/* Whether it must stay where it is, for now, or go where Mode=fixed sends it in this plan. No decision is made on what is about to
- * change: while its memory is under way. */
+/* Whether it must stay where it is, for now, or go where Mode=fixed sends it in this plan. No decision is made on
+ * what is about to change: while its memory is under way. */
 static bool group_stays(const Planner *p, const Group *group, const Policy *policy, uint32_t demand)
 {
     const PlannerGroup *g = &p->s->groups[group - p->world->groups];
@@ -233,8 +235,8 @@ static bool group_stays(const Planner *p, const Group *group, const Policy *poli
             !has_outgrown(p, group));
 }
 
-/* Where it lives now, and where it lived before; roaming is all nodes. Groups of Mode=fixed are where their policy sends them in
- * this plan. */
+/* Where it lives now, and where it lived before; roaming is all nodes. Groups of Mode=fixed are where their policy
+ * sends them in this plan. */
 static PackNodes present_set(const Planner *p, const Group *group, PackNodes with_cpus)
 {
     const PlannerWorkload *w = &p->s->workloads[group->workload.i];
@@ -251,9 +253,9 @@ static PackNodes former_set(const Group *group, PackNodes with_cpus)
     return before ? before : with_cpus;
 }
 
-/* Measure and revert: SettleSec= after a change its threads must not wait longer than before it. What all others wait longer
- * too is not the home's doing, nor what came with more work, and what hardly runs waits by chance. Where the former home was
- * none, it goes back to roaming. */
+/* Measure and revert: SettleSec= after a change its threads must not wait longer than before it. What all others
+ * wait longer too is not the home's doing, nor what came with more work, and what hardly runs waits by chance. Where
+ * the former home was none, it goes back to roaming. */
 static void judge(const Planner *p, const Group *group, PlannerGroup *g, const PackGroup *pack,
                   PackNodes with_cpus)
 {
@@ -273,8 +275,8 @@ static void judge(const Planner *p, const Group *group, PlannerGroup *g, const P
     g->judged = !g->reverts;
 }
 
-/* What of the demands of all groups the machine can give: when that is less than all, every group gets less wherever it is, and
- * a home need not hold more. */
+/* What of the demands of all groups the machine can give: when that is less than all, every group gets less wherever
+ * it is, and a home need not hold more. */
 typedef struct Share {
     uint64_t demands, capacity; /* permille */
 } Share;
@@ -284,8 +286,9 @@ static uint32_t fair_share(const Share *share, uint32_t demand)
     return share->demands > share->capacity ? (uint32_t)(demand * share->capacity / share->demands) : demand;
 }
 
-/* More nodes than threads help nobody, nor more than it wants CPUs where it is to be together: what runs would be on some of them, and
- * memory on the others would count as near. What the last two ticks say of a new group is off by a part of a CPU. */
+/* More nodes than threads help nobody, nor more than it wants CPUs where it is to be together: what runs would be on
+ * some of them, and memory on the others would count as near. What the last two ticks say of a new group is off by a
+ * part of a CPU. */
 static uint32_t nodes_useful(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];

@@ -5,15 +5,16 @@
 
 #include "plan/planner.h"
 
-/* So many groups are packed, those that want most; the others keep the homes they have. Packing 200 on 16 nodes takes 5 ms
- * at most. */
+/* So many groups are packed, those that want most; the others keep the homes they have. Packing 200 on 16 nodes
+ * takes 5 ms at most. */
 #define CHOOSE_GROUPS_MAX 256U
 
-/* A group need not wait for a slow tick: whether a new one is to be given its first home now, or one that has outgrown that another;
- * and whether one is to be looked at again as soon as there are loads. */
+/* A group need not wait for a slow tick: whether a new one is to be given its first home now, or one that has
+ * outgrown that another; and whether one is to be looked at again as soon as there are loads. */
 bool choose_early(const Planner *p);
 bool choose_waits(const Planner *p);
 
-/* Finds the nodes of every group of such a policy, into PlannerGroup: in ticks in which homes are looked at, when the World is complete. Groups of
- * Mode=fixed with a home take part as what they are, a load. Returns 0 or -ENOMEM. */
+/* Finds the nodes of every group of such a policy, into PlannerGroup: in ticks in which homes are looked at, when
+ * the World is complete. Groups of Mode=fixed with a home take part as what they are, a load. Returns 0 or
+ * -ENOMEM. */
 int choose_homes(Planner *p);

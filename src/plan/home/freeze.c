@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Freezing (P16). A group that lives on one node with nine tenths of its memory is frozen, and thawed when less than three quarters
- * are left there. Packing alone would send it away whenever a larger group gains more by that than it loses; but what it loses is
- * sure, and what the other one gains is as good as the memory that has not come together yet. So a frozen group is never
- * evicted for one that is not: its home is no question any more, and the others find their places around it.
+/* Freezing (P16). A group that lives on one node with nine tenths of its memory is frozen, and thawed when less than
+ * three quarters are left there. Packing alone would send it away whenever a larger group gains more by that than it
+ * loses; but what it loses is sure, and what the other one gains is as good as the memory that has not come together
+ * yet. So a frozen group is never evicted for one that is not: its home is no question any more, and the others find
+ * their places around it.
  *
- * It is evicted for other frozen ones: of those on one node, the ones that want most are held as long as all of them fit, and the rest is
- * packed like everybody. One that has outgrown its node is free in the same way. Two of 5 CPUs on a node of 8: the first is
- * held, the second is not.
+ * It is evicted for other frozen ones: of those on one node, the ones that want most are held as long as all of them
+ * fit, and the rest is packed like everybody. One that has outgrown its node is free in the same way. Two of 5 CPUs on
+ * a node of 8: the first is held, the second is not.
  *
  * Not frozen is who has so little memory that caches hold it, and who is to be spread. */
 
@@ -50,7 +51,8 @@ static bool is_frozen(const Planner *p, const Group *group, const PackGroup *pac
            converge_is_frozen(group->converged, *ret_strength);
 }
 
-/* The node it is bound to by its policy, its cpuset or the kernel, also when it has no home yet: it can be nowhere else. 0: none. */
+/* The node it is bound to by its policy, its cpuset or the kernel, also when it has no home yet: it can be nowhere
+ * else. 0: none. */
 static PackNodes bound_to(const Planner *p, size_t index, const PackGroup *pack)
 {
     if (is_one_node(pack->allowed) && (!pack->stays || pack->home == pack->allowed))

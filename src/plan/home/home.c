@@ -347,10 +347,10 @@ static bool is_in_place(const Planner *p, const Process *process, const Task *ta
     return process->node_bytes && outside < FOLLOW_FEW_BYTES;
 }
 
-/* Returns whether the process is at home or on its way. A home of Mode=fixed waits until a process is old enough, unless
- * somebody assigned it; one that was chosen does not, because memory is first touched early (P4), and only the choice of another one does.
- * But a first one does when the process is there already: it may be setting itself up, for threads that the kernel spreads over
- * all CPUs if they are let. */
+/* Returns whether the process is at home or on its way. A home of Mode=fixed waits until a process is old enough,
+ * unless somebody assigned it; one that was chosen does not, because memory is first touched early (P4), and only
+ * the choice of another one does. But a first one does when the process is there already: it may be setting itself
+ * up, for threads that the kernel spreads over all CPUs if they are let. */
 static bool home_process(Planner *p, const Process *process, CpuMask due)
 {
     const Policy *policy = p->s->workloads[process->workload.i].policy;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Connected components, found by sorting: a list of (workload, memory, process), sorted, has all who map the same memory side by
- * side, and neighbours are joined (union-find). Then the parts choose their groups, the largest first.
+/* Connected components, found by sorting: a list of (workload, memory, process), sorted, has all who map the same
+ * memory side by side, and neighbours are joined (union-find). Then the parts choose their groups, the largest
+ * first.
  *
- * The kernel finds such groups when two tasks fault on the same page; a mapping that nobody uses any more still counts here. */
+ * The kernel finds such groups when two tasks fault on the same page; a mapping that nobody uses any more still
+ * counts here. */
 
 #include "plan/home/sharing.h"
 
@@ -173,7 +175,8 @@ static int list_parts(Sharing *s)
     return 0;
 }
 
-/* The oldest group that a member is in and no larger part goes on with; GROUP_NONE: there is none. Groups ascend by age. */
+/* The oldest group that a member is in and no larger part goes on with; GROUP_NONE: there is none. Groups ascend by
+ * age. */
 static GroupIx oldest_group(const Sharing *s, const Part *part)
 {
     const World *world = s->world;

@@ -3,17 +3,18 @@
 /* Threads of one group on different nodes, each where its own memory is (P11, P14, P15).
  *
  * Only in a home of several nodes, and only for threads of which evidence W, A or B says what they use: residency says
- * where the memory of a process is, not whose it is. A thread that uses its own memory, or shares it with few others, goes
- * with these to one node and stays there; what many share is of no node, and who uses it stays free in the whole home.
+ * where the memory of a process is, not whose it is. A thread that uses its own memory, or shares it with few others,
+ * goes with these to one node and stays there; what many share is of no node, and who uses it stays free in the whole
+ * home.
  *
  * Whom to put where is a transport problem: units (threads that belong together) of known demand, nodes that take a
- * share of it as large as their share of the CPUs, and for each unit which part of its accesses goes to which node. How much
- * it uses does not count but in a tie: what is scanned of it differs from round to round by far more than where it lies. Solved
- * by regret: the unit that loses most by going elsewhere than to its best node chooses first. So at the start, when
- * all memory is on one node, those with most of it stay, and of the others the memory follows (P13).
+ * share of it as large as their share of the CPUs, and for each unit which part of its accesses goes to which node. How
+ * much it uses does not count but in a tie: what is scanned of it differs from round to round by far more than where it
+ * lies. Solved by regret: the unit that loses most by going elsewhere than to its best node chooses first. So at the
+ * start, when all memory is on one node, those with most of it stay, and of the others the memory follows (P13).
  *
- * An assignment is kept as long as it fits. One made anew replaces it when it puts so much more memory next to its user
- * as the policy's MinGainPermille= asks, and not while memory is under way: threads that have exchanged what
+ * An assignment is kept as long as it fits. One made anew replaces it when it puts so much more memory next to its
+ * user as the policy's MinGainPermille= asks, and not while memory is under way: threads that have exchanged what
  * they work on are exchanged, which is cheaper than moving the memory (task flipping, P15). */
 
 #include "plan/home/thread-homes.h"
@@ -25,16 +26,17 @@
 /* Averages below this say nothing: a quarter of a huge page. */
 #define USE_MIN 128U
 
-/* Of what a thread uses, so much must be its own, or it must have a buddy. In the first rounds, when nobody else has been seen
- * there yet, more than half of what four threads share looks as if each had it to itself. */
+/* Of what a thread uses, so much must be its own, or it must have a buddy. In the first rounds, when nobody else has
+ * been seen there yet, more than half of what four threads share looks as if each had it to itself. */
 #define PRIVATE_PERMILLE 750U
 
-/* So much is enough to keep a node, and to need no buddy: what two threads share by halves is less. All threads share something, be
- * it the heap of an interpreter; by that, those with memory of their own would be a chain of buddies. */
+/* So much is enough to keep a node, and to need no buddy: what two threads share by halves is less. All threads
+ * share something, be it the heap of an interpreter; by that, those with memory of their own would be a chain of
+ * buddies. */
 #define PRIVATE_MOSTLY_PERMILLE 500U
 
-/* Accesses are in permille of a CPU times 2^16, so that nodes are told apart also by threads that hardly run. Pages are below
- * 2^33, and demands below 2^12. */
+/* Accesses are in permille of a CPU times 2^16, so that nodes are told apart also by threads that hardly run. Pages
+ * are below 2^33, and demands below 2^12. */
 #define USE_SHIFT 16U
 
 /* Regrets less than a tenth of a busy thread apart are the same. */
@@ -256,7 +258,8 @@ static bool has_room(const ThreadHomes *h, uint32_t node, uint32_t demand)
     return h->capacity[node] > 0 && h->load[node] + demand <= share_of(h, node) + demand / 2;
 }
 
-/* Whether `a` is better than `b`: room, then most of its memory, then the emptiest; without room the last two the other way round. */
+/* Whether `a` is better than `b`: room, then most of its memory, then the emptiest; without room the last two the
+ * other way round. */
 static bool is_better(const ThreadHomes *h, const PlannerUnit *unit, uint32_t a, uint32_t b)
 {
     const uint64_t *use = h->use + (size_t)unit->order * h->n_nodes;
@@ -287,8 +290,8 @@ static void settle(ThreadHomes *h, PlannerUnit *unit, int32_t node, bool second)
         h->load[node] += unit->demand;
 }
 
-/* Whom to leave where they are: all on a node that without its largest unit has no more than its share, which is what assigning
- * leaves behind; else of those with the most regret as many as that holds for. */
+/* Whom to leave where they are: all on a node that without its largest unit has no more than its share, which is
+ * what assigning leaves behind; else of those with the most regret as many as that holds for. */
 static void keep(ThreadHomes *h)
 {
     uint64_t sum[PACK_NODES_MAX] = {0};
@@ -307,8 +310,8 @@ static void keep(ThreadHomes *h)
     }
 }
 
-/* Where a unit that is one too many for the CPUs of its node is better off: a node with room for it, and emptier with it than its
- * own now. -1: nowhere. */
+/* Where a unit that is one too many for the CPUs of its node is better off: a node with room for it, and emptier
+ * with it than its own now. -1: nowhere. */
 static int32_t better_node(const ThreadHomes *h, const PlannerUnit *unit, uint32_t node)
 {
     int32_t best = -1;
@@ -321,8 +324,8 @@ static int32_t better_node(const ThreadHomes *h, const PlannerUnit *unit, uint32
     return best;
 }
 
-/* Nodes that are crowded while others have room: the home has grown since, or somebody has left. Who has the least regret goes
- * first. Each move makes the loads more alike, so there is an end. */
+/* Nodes that are crowded while others have room: the home has grown since, or somebody has left. Who has the least
+ * regret goes first. Each move makes the loads more alike, so there is an end. */
 static void relieve(ThreadHomes *h, bool second)
 {
     bool any = true;
@@ -356,8 +359,9 @@ static uint64_t sum_local(const ThreadHomes *h, bool second)
     return local;
 }
 
-/* Gives every unit a node, in the order of regret; with `anew` without regard to where they are. Returns how much of what
- * is used lies next to its user then. A unit without room goes where least is, which is at most the node's share. */
+/* Gives every unit a node, in the order of regret; with `anew` without regard to where they are. Returns how much of
+ * what is used lies next to its user then. A unit without room goes where least is, which is at most the node's
+ * share. */
 static uint64_t assign(ThreadHomes *h, bool anew)
 {
     for (uint32_t i = 0; i < h->n_nodes; i++)

@@ -6,9 +6,10 @@
 #include "policy/policy.h"
 #include "world/world.h"
 
-/* Of how many threads of a process is known what they use. When they become more, a plan can give more of them a node. */
+/* Of how many threads of a process is known what they use. When they become more, a plan can give more of them a
+ * node. */
 size_t thread_homes_n_known(const World *world, const Policy *policy, const Process *process);
 
-/* A number that is another one when a thread of the process has begun or ended to live on another node than before; 0: none lives
- * on one. */
+/* A number that is another one when a thread of the process has begun or ended to live on another node than before;
+ * 0: none lives on one. */
 uint64_t thread_homes_digest(const World *world, const Process *process);

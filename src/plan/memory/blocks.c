@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* How: samples of a round are sorted by address, and so are blocks and regions. One walk over all of them takes a unit at
- * a time, which is what of a block lies in one region, asks plan/memory/pages.h about it as the kernel asks
- * of a page, and joins what moves.
+/* How: samples of a round are sorted by address, and so are blocks and regions. One walk over all of them takes a unit
+ * at a time, which is what of a block lies in one region, asks plan/memory/pages.h about it as the kernel asks of a
+ * page, and joins what moves.
  *
  * A worked example, blocks of 2 MB. A huge page has one sample per round. One thread on node 1 uses it, and it lies on
- * node 0. In the first round nobody is known to have asked before, so it counts as shared: it moves if that brings memory
- * and use into balance. From the fourth round on it is known to be the thread's own, and moves. Used by nodes 0 and 1 in
- * turns, half each: one round in two asks for the node that the round before asked for, and then the balance decides,
- * which is even: it stays. A block of small pages, of which one half is used from node 0 and the other from node 1, has
- * samples from both in each round: mixed, and it stays, whatever the order.
+ * node 0. In the first round nobody is known to have asked before, so it counts as shared: it moves if that brings
+ * memory and use into balance. From the fourth round on it is known to be the thread's own, and moves. Used by nodes 0
+ * and 1 in turns, half each: one round in two asks for the node that the round before asked for, and then the balance
+ * decides, which is even: it stays. A block of small pages, of which one half is used from node 0 and the other from
+ * node 1, has samples from both in each round: mixed, and it stays, whatever the order.
  *
- * The kernel lets all move that is asked for in the first four sequences, and takes a page for private when one task asked
- * for it twice in a row, which of two that share it by halves is every other time. A sampler may begin in the midst
- * of a life, and has few samples. So here nobody else may have been there as long as a block remembers; and until that
- * is ten rounds, its word counts only in a process of which few blocks are shared.
+ * The kernel lets all move that is asked for in the first four sequences, and takes a page for private when one task
+ * asked for it twice in a row, which of two that share it by halves is every other time. A sampler may begin in the
+ * midst of a life, and has few samples. So here nobody else may have been there as long as a block remembers; and until
+ * that is ten rounds, its word counts only in a process of which few blocks are shared.
  *
- * What it does badly: a block of small pages of which one only was touched looks like a huge page. Moving in vain then
- * costs 2 MB, and only that one page's user gains. */
+ * What it does badly: a block of small pages of which one only was touched looks like a huge page. Moving in vain
+ * then costs 2 MB, and only that one page's user gains. */
 
 #include "plan/memory/blocks.h"
 
@@ -48,20 +48,22 @@ const char *const blocks_verdict_names[] = {
 /* What counts for one block in a round. */
 #define BLOCK_WEIGHT ((uint64_t)TOUCHES_ROUND)
 
-/* Averages are over eight rounds, as in numa/core v17, and show eight times the rate. Two, as in the kernel, are too few for
- * samples that are not counted in thousands. */
+/* Averages are over eight rounds, as in numa/core v17, and show eight times the rate. Two, as in the kernel, are too
+ * few for samples that are not counted in thousands. */
 #define KEEP 8U
 
-/* What is used more than this many standard deviations above what it might be is certain. Of 64 blocks that two nodes use
- * alike one round in twenty looks uneven by a quarter. */
+/* What is used more than this many standard deviations above what it might be is certain. Of 64 blocks that two
+ * nodes use alike one round in twenty looks uneven by a quarter. */
 #define CERTAIN 3.0
 
-/* Before BLOCKS_SURE_ROUNDS a block that one thread was seen at is private when no more than this share of the blocks is shared. */
+/* Before BLOCKS_SURE_ROUNDS a block that one thread was seen at is private when no more than this share of the
+ * blocks is shared. */
 #define SHARE_PERMILLE 250U
 
-/* Threads work apart when of so many blocks that were touched again no more than this share was by somebody else. Of two
- * threads that share all each block is by chance the same one's, and one in thirty such processes looks like that.
- * Then a block is its user's after one round: who walks through much memory is seen at most blocks once in three rounds. */
+/* Threads work apart when of so many blocks that were touched again no more than this share was by somebody else. Of
+ * two threads that share all each block is by chance the same one's, and one in thirty such processes looks like
+ * that. Then a block is its user's after one round: who walks through much memory is seen at most blocks once in
+ * three rounds. */
 #define APART_MIN      8U
 #define APART_PERMILLE 150U
 
@@ -300,7 +302,8 @@ static BlocksVerdict judge_unit(const Judge *judge, const Unit *unit)
     return verdict == BLOCKS_MOVE ? judge_access(judge, unit) : verdict;
 }
 
-/* Counts how often a block was to move: what is local now is forgotten. *verdict may become BLOCKS_BUSY. 0 or -ENOMEM. */
+/* Counts how often a block was to move: what is local now is forgotten. *verdict may become BLOCKS_BUSY. 0 or
+ * -ENOMEM. */
 static int note_tried(Judge *judge, const Unit *unit, BlocksVerdict *verdict)
 {
     uint32_t n;

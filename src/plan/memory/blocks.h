@@ -4,9 +4,9 @@
 /* Which memory of a process goes to whom that uses it: the page filter (P13) over blocks (P18).
  * Source: should_numa_migrate_memory() of Linux and numa/core v18 (Ingo Molnar, 2012), restated.
  *
- * A round of samples (world/touches.h) is judged once it was gathered and its blocks were located, before it is folded. Of each
- * block that was touched it is said whether it moves, and why not. What moves comes out as ranges for an order of
- * the mover; so do blocks of a node that is full, which the mover refuses. */
+ * A round of samples (world/touches.h) is judged once it was gathered and its blocks were located, before it is
+ * folded. Of each block that was touched it is said whether it moves, and why not. What moves comes out as ranges
+ * for an order of the mover; so do blocks of a node that is full, which the mover refuses. */
 
 #include "plan/scan/period.h"
 #include "plan/tries.h"
@@ -15,12 +15,13 @@
 
 #include <hwloc/bitmap.h>
 
-/* Of so many samples of a block one may come from another node, or it is mixed. v18 asks four pages of a block; here all
- * that were touched in the round speak, which are up to 512. */
+/* Of so many samples of a block one may come from another node, or it is mixed. v18 asks four pages of a block; here
+ * all that were touched in the round speak, which are up to 512. */
 #define BLOCKS_MAY_DIFFER 8U
 
-/* After so many rounds without another thread a block is private whatever the others are: a weight of TOUCHES_ROUND, halved in each
- * round, is gone. Of two threads that share a block each is the only one there so often once in five hundred times. */
+/* After so many rounds without another thread a block is private whatever the others are: a weight of TOUCHES_ROUND,
+ * halved in each round, is gone. Of two threads that share a block each is the only one there so often once in five
+ * hundred times. */
 #define BLOCKS_SURE_ROUNDS 10U
 
 /* A block that was to move so often, and is elsewhere still, is let be. */
@@ -89,12 +90,12 @@ typedef struct BlocksThreads {
 int blocks_judge(Blocks *blocks, const Touches *touches, const MemoryRegions *regions,
                  const BlocksRules *rules);
 
-/* Judges what is known after a round was folded, when the samples are gone, and where threads live is known better than from
- * where they were seen: all blocks, by who owns them. A block goes where all its owners live,
- * be it one thread or all that share it; with two_stage once it was touched in TOUCHES_ROUNDS_MIN rounds, or once in a
- * process the threads of which are seen to work apart. Threads of one process on different nodes so get their own memory,
- * and what they share stays. To be asked once per round, and not while what it said last is under way: a block that is
- * still elsewhere counts as tried. Same returns. */
+/* Judges what is known after a round was folded, when the samples are gone, and where threads live is known better
+ * than from where they were seen: all blocks, by who owns them. A block goes where all its owners live, be it one
+ * thread or all that share it; with two_stage once it was touched in TOUCHES_ROUNDS_MIN rounds, or once in a process
+ * the threads of which are seen to work apart. Threads of one process on different nodes so get their own memory,
+ * and what they share stays. To be asked once per round, and not while what it said last is under way: a block that
+ * is still elsewhere counts as tried. Same returns. */
 int blocks_judge_owners(Blocks *blocks, const Touches *touches, const MemoryRegions *regions,
                         const BlocksRules *rules, const BlocksThreads *threads);
 

@@ -42,8 +42,8 @@ uint64_t follow_home_usec(const Follow *f);
 
 bool follow_has_memory(const Topology *topology, uint32_t node);
 
-/* Whether memory of a group is to lie on the node: it is of its home, or, where the group roams and has none, some thread may
- * run there. */
+/* Whether memory of a group is to lie on the node: it is of its home, or, where the group roams and has none, some
+ * thread may run there. */
 bool follow_takes_memory(const World *world, CpuMask home_nodes, uint32_t node);
 
 /* Growth of groups, and what orders under way will still bring. False: memory is out. */
@@ -62,8 +62,8 @@ bool follow_has_rate(const Follow *f);
 /* Of the nodes it comes from, those whose CPUs may help to move it (NodeIx); NULL: none. */
 CpuMask follow_help(const Follow *f);
 
-/* The share of each node in what the group may grow by until it is looked at again, which is when it is twice as old: by as much
- * as it grew last. */
+/* The share of each node in what the group may grow by until it is looked at again, which is when it is twice as
+ * old: by as much as it grew last. */
 uint64_t follow_reserve_bytes(const Follow *f);
 
 /* stripe.c: P17 */

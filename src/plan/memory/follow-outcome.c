@@ -74,8 +74,8 @@ static uint64_t pause_usec(const MemoryMove *memory, const Policy *policy, Follo
     return MIN(pause, longest);
 }
 
-/* What of it the next one would not move either. A stripe that found nothing to do has shown that all blocks lie where their
- * addresses say, however uneven that is. */
+/* What of it the next one would not move either. A stripe that found nothing to do has shown that all blocks lie
+ * where their addresses say, however uneven that is. */
 static uint64_t stuck_bytes(const MemoryMove *memory, const FollowResult *result)
 {
     if (result->end != FOLLOW_END_DONE || memory->by_use)

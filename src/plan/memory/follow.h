@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Memory follows the home (P18, P19, P20): an order to the mover for a process that lives in a home and has memory outside
- * its nodes. Where its memory lies is known, not who uses it (evidence D), so it is all or nothing: the whole process,
- * into the nodes of the home, and never from one of them to another. plan_compute() gives the orders, in slow ticks, and
- * plan_commit() notes those that were taken.
+/* Memory follows the home (P18, P19, P20): an order to the mover for a process that lives in a home and has memory
+ * outside its nodes. Where its memory lies is known, not who uses it (evidence D), so it is all or nothing: the whole
+ * process, into the nodes of the home, and never from one of them to another. plan_compute() gives the orders, in slow
+ * ticks, and plan_commit() notes those that were taken.
  *
  * An order lasts for longer than a tick. What follows is how whoever carries it out keeps the World up to date. */
 
@@ -40,5 +40,6 @@ bool follow_holds(const World *world, const PolicySet *policies, const Process *
 /* Whether what is known of its memory is older than its home or the last move, so that another look is due. */
 bool follow_wants_look(const World *world, const Process *process);
 
-/* P20: bytes a second that all orders together may move to a node while others wait for memory; 0: as many as can be. */
+/* P20: bytes a second that all orders together may move to a node while others wait for memory; 0: as many as can
+ * be. */
 uint64_t follow_rate(const World *world);

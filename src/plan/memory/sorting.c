@@ -4,11 +4,12 @@
  * thread that somebody else has sent to one node lives there.
  *
  * What threads of several nodes share has no right node. Where most of what is known of a process is of that kind, such
- * blocks are striped over its home, so that no node serves all (P17); else they stay. Of two threads that share all each is the
- * only one at a block for some rounds, by chance: as long as that may be, such a block goes with the others.
+ * blocks are striped over its home, so that no node serves all (P17); else they stay. Of two threads that share all
+ * each is the only one at a block for some rounds, by chance: as long as that may be, such a block goes with the
+ * others.
  *
- * Example: 48 blocks on node 0, 20 of them of a thread that lives on node 1, 20 of one on node 0, and both use 8. The 20 go to
- * node 1 in one order; 8 of 48 is not most, and they stay. */
+ * Example: 48 blocks on node 0, 20 of them of a thread that lives on node 1, 20 of one on node 0, and both use 8.
+ * The 20 go to node 1 in one order; 8 of 48 is not most, and they stay. */
 
 #include "plan/memory/sorting.h"
 
@@ -19,13 +20,14 @@
 /* Blocks of threads on several nodes, of which no node has more than this share of the use, are shared. */
 #define SHARED_PERMILLE 875U
 
-/* They are striped when they are more than half of all blocks, known or not, and more than a quarter of them lie elsewhere; then
- * also the rest, for as long as they are that. What all use is known first: threads walk through their own but now and then. */
+/* They are striped when they are more than half of all blocks, known or not, and more than a quarter of them lie
+ * elsewhere; then also the rest, for as long as they are that. What all use is known first: threads walk through
+ * their own but now and then. */
 #define STRIPE_SHARE 2U
 #define STRIPE_WORTH 4U
 
-/* When so many blocks are known, and most are shared, so are those that one thread was seen at in fewer rounds than show that it
- * has one for itself (BLOCKS_SURE_ROUNDS). As few as show that threads work apart. */
+/* When so many blocks are known, and most are shared, so are those that one thread was seen at in fewer rounds than
+ * show that it has one for itself (BLOCKS_SURE_ROUNDS). As few as show that threads work apart. */
 #define STRIPE_KNOWN 8U
 
 int sorting_init(Sorting *sorting, uint32_t n_nodes)

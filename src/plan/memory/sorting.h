@@ -3,10 +3,10 @@
 
 /* Sorting the memory of one process by who uses it (P13, P17, P18): from rounds of samples to orders.
  *
- * A round that was counted is judged block by block (plan/memory/blocks.h). What is to move is ordered in one order for all nodes, and
- * what is striped in another, and only when these are over there is another judgement: a block would count as tried in
- * vain while it waits.
- * What moved rests for MinResidencySec=, and does not go back to where it was within PingPongSec= (I7). */
+ * A round that was counted is judged block by block (plan/memory/blocks.h). What is to move is ordered in one order
+ * for all nodes, and what is striped in another, and only when these are over there is another judgement: a block
+ * would count as tried in vain while it waits. What moved rests for MinResidencySec=, and does not go back to where
+ * it was within PingPongSec= (I7). */
 
 #include "plan/memory/blocks.h"
 #include "plan/plan.h"
@@ -57,15 +57,16 @@ typedef struct SortingLook {
     const MemoryRegions *regions;
 } SortingLook;
 
-/* Judges a round. To be called when there is nothing to be ordered any more and no order is under way. 0 or -ENOMEM, and
- * nothing is to be moved. */
+/* Judges a round. To be called when there is nothing to be ordered any more and no order is under way. 0 or -ENOMEM,
+ * and nothing is to be moved. */
 int sorting_judge(Sorting *sorting, const SortingLook *look);
 
-/* The next order: what goes to users, or is striped, whichever is more. Returns whether there is one; it borrows from `sorting`. */
+/* The next order: what goes to users, or is striped, whichever is more. Returns whether there is one; it borrows
+ * from `sorting`. */
 bool sorting_next(Sorting *sorting, const Process *process, PlanUse *ret);
 
-/* What became of it: it was taken; or it was not, and nothing that was judged is to be ordered any more. 0 or -ENOMEM: then
- * some of what moves now rests no longer than others. */
+/* What became of it: it was taken; or it was not, and nothing that was judged is to be ordered any more. 0 or
+ * -ENOMEM: then some of what moves now rests no longer than others. */
 int sorting_taken(Sorting *sorting, uint64_t now_usec);
 void sorting_refused(Sorting *sorting);
 

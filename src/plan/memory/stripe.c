@@ -23,8 +23,8 @@
  * Unevenness up to a fiftieth of it all is left alone, so of fifty accesses at most one is on another node than it
  * would be. Blocks that are not full, and mappings that do not begin with one, leave some of it; huge pages of stacks,
  * which are 8 MB apart, all go to one node. What is uneven after a stripe is so for that reason, or because it came
- * since; so each further one over the same nodes counts as in vain, and comes twice as long after the last. After one that
- * moved nothing as much is left alone.
+ * since; so each further one over the same nodes counts as in vain, and comes twice as long after the last. After one
+ * that moved nothing as much is left alone.
  *
  * What it does badly: a block goes where its address says, not where there is too little. When two nodes become
  * three, two blocks of three move, where one would do. */

@@ -2,13 +2,13 @@
 
 /* The cost of a packing, as pack.h says it, kept so that one group can change its set and the sum be had again quickly.
  *
- * Pouring: a group of several nodes is not nailed to equal parts of them, the kernel balances inside its mask. So what has no
- * choice comes first (one node, then two, ...), and what is wider flows around it. Worked example, two nodes of 8 CPUs, A with
- * a demand of 12 on both, B with 4 on the first: B leaves room for 4 and 8, A divides 12 as 4 and 8, and neither node is
- * overloaded. Halves of A would have overloaded the first, and B would have been spread for nothing.
+ * Pouring: a group of several nodes is not nailed to equal parts of them, the kernel balances inside its mask. So what
+ * has no choice comes first (one node, then two, ...), and what is wider flows around it. Worked example, two nodes of
+ * 8 CPUs, A with a demand of 12 on both, B with 4 on the first: B leaves room for 4 and 8, A divides 12 as 4 and 8, and
+ * neither node is overloaded. Halves of A would have overloaded the first, and B would have been spread for nothing.
  *
- * All is in integers. Squares are taken of loads up to 16 times the capacity, more is cut: no sum of 64 nodes or 4096 groups
- * then reaches 2^63. */
+ * All is in integers. Squares are taken of loads up to 16 times the capacity, more is cut: no sum of 64 nodes or
+ * 4096 groups then reaches 2^63. */
 
 #include "plan/pack/internal.h"
 
@@ -115,7 +115,8 @@ static void load_add(PackLoad *load, const PackItem *item, uint64_t cpu, uint64_
     load->memory += memory;
 }
 
-/* How an amount is divided over sites: in proportion to the room each has, and what finds none in proportion to the size. */
+/* How an amount is divided over sites: in proportion to the room each has, and what finds none in proportion to the
+ * size. */
 typedef struct Stream {
     uint64_t rooms, sizes, left;
     uint64_t fill, over; /* of a room and of a size; times 2^16 */
@@ -199,8 +200,9 @@ uint64_t pack_load_cost(Pack *p)
     return cost;
 }
 
-/* The machine as one large site: a sum of overloads is never below the overload of the sum, nor a sum of loads beyond the cores,
- * and by Cauchy and Schwarz a sum of x^2 / c is never below (sum of x)^2 / (sum of c). All memory fits. */
+/* The machine as one large site: a sum of overloads is never below the overload of the sum, nor a sum of loads
+ * beyond the cores, and by Cauchy and Schwarz a sum of x^2 / c is never below (sum of x)^2 / (sum of c). All memory
+ * fits. */
 uint64_t pack_load_least(const Pack *p)
 {
     PackLoad load = {0};

@@ -4,8 +4,8 @@
 /* A packing in work: the problem in an order that does not depend on the caller's, and sets that can be changed one by
  * one. Private to pack*.c.
  *
- * Nodes without CPUs are left out, the others sorted by key; groups are sorted by id. Whatever walks over nodes or groups from
- * the first to the last and keeps the first of the best is so independent of names (I12). */
+ * Nodes without CPUs are left out, the others sorted by key; groups are sorted by id. Whatever walks over nodes or
+ * groups from the first to the last and keeps the first of the best is so independent of names (I12). */
 
 #include "plan/pack/pack.h"
 
@@ -79,8 +79,8 @@ uint64_t pack_load_cost(Pack *p);
 /* The bound in p->least. */
 uint64_t pack_load_least(const Pack *p);
 
-/* Booking is a rougher account for construction, in which the next group meets what those before it took: wide groups are
- * divided by capacity and never yield. pack_book_all() begins one with the sets as they are. */
+/* Booking is a rougher account for construction, in which the next group meets what those before it took: wide
+ * groups are divided by capacity and never yield. pack_book_all() begins one with the sets as they are. */
 void pack_book_all(Pack *p);
 void pack_book(Pack *p, uint32_t item);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which nodes each group is to live on, all groups of the machine considered together: compress, spread and flip (P15) under
- * the rules of load of P5 and P6. A pure function of numbers; it knows neither World nor policies.
+/* Which nodes each group is to live on, all groups of the machine considered together: compress, spread and flip (P15)
+ * under the rules of load of P5 and P6. A pure function of numbers; it knows neither World nor policies.
  *
- * Units: loads and demands are permille of a CPU, demand is run time plus runnable wait. A demand by run time alone would
- * shrink a group that starves, and the next packing would put it where it starves more. */
+ * Units: loads and demands are permille of a CPU, demand is run time plus runnable wait. A demand by run time alone
+ * would shrink a group that starves, and the next packing would put it where it starves more. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,8 +20,8 @@ typedef uint64_t PackNodes;
 
 typedef struct PackNode {
     uint32_t capacity_permille; /* of its usable CPUs; 0: it has none and is in no result */
-    /* 1000 for each of its cores that has a usable CPU, less what others use; 0: not told, and it never counts that two threads
-     * share a core */
+    /* 1000 for each of its cores that has a usable CPU, less what others use; 0: not told, and it never counts that
+     * two threads share a core */
     uint32_t cores_permille;
     uint64_t free_bytes; /* memory that may still come here: what is free, less the headroom */
     uint32_t
@@ -48,8 +48,8 @@ typedef struct PackGroup {
     PackNodes home;             /* where it lives now; 0: nowhere yet */
     PackNodes allowed;          /* the widest it may have: its cpuset and Nodes= */
     const uint64_t *memory_bytes; /* [n_nodes], below 2^50 each; NULL: not known */
-    /* How much less than usual it counts to be near this memory, up to 1000: not at all. For what is only guessed, or so little
-     * that caches hold it: threads are not far from what they rarely fetch */
+    /* How much less than usual it counts to be near this memory, up to 1000: not at all. For what is only guessed,
+     * or so little that caches hold it: threads are not far from what they rarely fetch */
     uint32_t memory_discount_permille;
     bool
         stays; /* fixed, frozen or within its residency: it keeps its home, or without one roams over `allowed` */
@@ -70,47 +70,50 @@ typedef struct PackProblem {
 /* What a packing costs. The unit is 1/64 of a permille of a CPU whose memory is one unit of distance further away than
  * local; `far` is the largest distance of the machine less 10, at least 1. Sums over all groups:
  *
- *   remote    weight x mean of (distance - 10) from a node of its set to its memory, in bytes, as things are now. The weight of
- *             a group is its demand: what waits for memory are threads; bytes of different groups cannot be compared. Less
- *             memory_discount_permille of that, and in Mode=spread a quarter of what remains: memory is to follow the threads.
- *             By a quarter 16 such groups of one thread, born on one of two nodes of 40 CPUs, end 8 and 8: on the ninth
- *             `crowd` saves 8 x (4^2 + 2^2 - 2 x 3^2) / 40 = 0.4, and a third would not be less than that while the averages
- *             of new threads are still rising
- *   split     weight x mean of (distance - 10) between two nodes of its set, the same node twice included; and far / 128 for
- *             each node more than one, or else a group with all its memory on node 0 would be as well off on both as on
- *             node 1 alone, and noise would decide
- *   move      weight x far x min_gain_permille / 1000, when a home changes; of the whole weight, so the less memory counts, the
- *             more of it must become local
+ *   remote    weight x mean of (distance - 10) from a node of its set to its memory, in bytes, as things are now. The
+ *             weight of a group is its demand: what waits for memory are threads; bytes of different groups cannot be
+ *             compared. Less memory_discount_permille of that, and in Mode=spread a quarter of what remains: memory is
+ *             to follow the threads. By a quarter 16 such groups of one thread, born on one of two nodes of 40 CPUs,
+ *             end 8 and 8: on the ninth `crowd` saves 8 x (4^2 + 2^2 - 2 x 3^2) / 40 = 0.4, and a third would not be
+ *             less than that while the averages of new threads are still rising
+ *   split     weight x mean of (distance - 10) between two nodes of its set, the same node twice included; and far /
+ *             128 for each node more than one, or else a group with all its memory on node 0 would be as well off on
+ *             both as on node 1 alone, and noise would decide
+ *   move      weight x far x min_gain_permille / 1000, when a home changes; of the whole weight, so the less memory
+ *             counts, the more of it must become local
  *
  * and over all nodes, each group's demand poured over its set, groups of few nodes first, in proportion to the room it
  * finds there:
  *
- *   overload  32 x far x (demand beyond 108 % of the capacity): up to there P6 calls a node fully busy, not overloaded. Half a
- *             CPU is never an overload: beside groups that fill a node of two CPUs, a thread that wakes now and then would
- *             else send one of them away from its memory. (A quarter of the node at most: on two nodes of one CPU three threads
- *             are one too many.) By 32 a group that needs 112 % of a node is better off on two, as far apart as nodes can be and with all memory on the
- *             first; and one is sent away from all its memory for an overload of a 32nd of its demand: what fits comes first
- *   siblings  3/4 x far x (demand beyond its cores). A thread beside a busy sibling runs at 0.6 of its speed, about what far
- *             memory makes of one that does little but wait for memory (80 : 135 ns). So a group prefers cores elsewhere to
- *             siblings here (P4: idle core, idle CPU, least loaded) when its memory does not hold it; but one with all of
- *             its memory here stays, which 1 would leave to chance
- *   shortage  as overload, for memory that finds no room, of all memory the node can have, as if it were so much of its CPUs
- *   crowd     8 x far x (bandwidth beyond the allowed imbalance)^2 / capacity. By it 16 tasks that all need bandwidth,
- *             on one node of 40 CPUs with all their memory, are better off on two in spite of remote and split, and 13 are
- *             not (S-FORK; one node saturates at 8)
- *   even      far / 64 x load^2 / capacity: between otherwise equal nodes the one with more room. Never more than about 3 %
- *             of the weight, what MinGainPermille= takes for noise */
+ *   overload  32 x far x (demand beyond 108 % of the capacity): up to there P6 calls a node fully busy, not
+ *             overloaded. Half a CPU is never an overload: beside groups that fill a node of two CPUs, a thread that
+ *             wakes now and then would else send one of them away from its memory. (A quarter of the node at most:
+ *             on two nodes of one CPU three threads are one too many.) By 32 a group that needs 112 % of a node is
+ *             better off on two, as far apart as nodes can be and with all memory on the first; and one is sent away
+ *             from all its memory for an overload of a 32nd of its demand: what fits comes first
+ *   siblings  3/4 x far x (demand beyond its cores). A thread beside a busy sibling runs at 0.6 of its speed, about
+ *             what far memory makes of one that does little but wait for memory (80 : 135 ns). So a group prefers
+ *             cores elsewhere to siblings here (P4: idle core, idle CPU, least loaded) when its memory does not hold
+ *             it; but one with all of its memory here stays, which 1 would leave to chance
+ *   shortage  as overload, for memory that finds no room, of all memory the node can have, as if it were so much of
+ *             its CPUs
+ *   crowd     8 x far x (bandwidth beyond the allowed imbalance)^2 / capacity. By it 16 tasks that all need
+ *             bandwidth, on one node of 40 CPUs with all their memory, are better off on two in spite of remote and
+ *             split, and 13 are not (S-FORK; one node saturates at 8)
+ *   even      far / 64 x load^2 / capacity: between otherwise equal nodes the one with more room. Never more than
+ *             about 3 % of the weight, what MinGainPermille= takes for noise */
 typedef struct PackCost {
     uint64_t remote, split, move, overload, siblings, shortage, crowd, even;
     uint64_t total;
 } PackCost;
 
-/* Packs all groups: ret_sets[i] are the nodes of groups[i], 0: none (nowhere allowed, or it stays and has no home). The order
- * of nodes and groups plays no part, their keys and ids decide among equals. Packing again with these sets as homes
- * gives them again; were it not for the bounded work, which a very large problem could exceed, a cheaper packing.
+/* Packs all groups: ret_sets[i] are the nodes of groups[i], 0: none (nowhere allowed, or it stays and has no home).
+ * The order of nodes and groups plays no part, their keys and ids decide among equals. Packing again with these sets
+ * as homes gives them again; were it not for the bounded work, which a very large problem could exceed, a cheaper
+ * packing.
  *
- * The least cost is not guaranteed (the problem is NP-hard), bounded work is. Returns 0, -ENOMEM, -E2BIG beyond the limits
- * above, or -EINVAL: a key or id twice, or `home` or `allowed` has nodes the machine has not. */
+ * The least cost is not guaranteed (the problem is NP-hard), bounded work is. Returns 0, -ENOMEM, -E2BIG beyond the
+ * limits above, or -EINVAL: a key or id twice, or `home` or `allowed` has nodes the machine has not. */
 int pack_solve(const PackProblem *problem, PackNodes *ret_sets);
 
 /* What a given packing costs; errors as above. */

@@ -4,17 +4,18 @@
  *
  * The neighbourhoods, the cheap ones first; after an improvement by a later one it begins again with the first:
  *
- *   move      one group to any other set, if it may have at most four nodes; else to the best single node, the best set grown
- *             from that node by node, or its own set with one node more, less or exchanged
+ *   move      one group to any other set, if it may have at most four nodes; else to the best single node, the best set
+ *             grown from that node by node, or its own set with one node more, less or exchanged
  *   swap      two groups exchange their sets: the flip of P15 for whole groups; net load unchanged when they are equal
  *   exchange  all groups of two nodes change places
  *   push      one group to some other set, and then a move of another one that it meets there or made room for
- *   kick      some groups, in a small problem all, go to sets by chance, and then each moves where it is best, until none
- *             moves; the random numbers are the same every time
+ *   kick      some groups, in a small problem all, go to sets by chance, and then each moves where it is best, until
+ *             none moves; the random numbers are the same every time
  *
- * Each is needed. Of 6,000 small random problems (BENCHMARKS.md) 39 are not packed at the least cost, and the worst costs 3.9 %
- * more. Without kick it is 367 and 79 %, without push 68 and 8.5 %, without exchange 51 and 5.1 %, and
- * without trying all sets 61 and 14 %. Swap is for large problems: without it those of the benchmark whose demand exceeds the machine cost 3 % more. */
+ * Each is needed. Of 6,000 small random problems (BENCHMARKS.md) 39 are not packed at the least cost, and the worst
+ * costs 3.9 % more. Without kick it is 367 and 79 %, without push 68 and 8.5 %, without exchange 51 and 5.1 %, and
+ * without trying all sets 61 and 14 %. Swap is for large problems: without it those of the benchmark whose demand
+ * exceeds the machine cost 3 % more. */
 
 #include "plan/pack/internal.h"
 
@@ -265,7 +266,8 @@ static bool improve_by_pushing(PackSearch *s, uint64_t *cost)
 
 /* Moves of many groups */
 
-/* After a change of many sets, and moves that bring it to this cost: if that is no improvement, all back to s->saved. */
+/* After a change of many sets, and moves that bring it to this cost: if that is no improvement, all back to
+ * s->saved. */
 static bool keep_if_better(PackSearch *s, uint64_t c, uint64_t *cost)
 {
     if (c < *cost) {
@@ -404,9 +406,10 @@ static bool improve_by_kicking(PackSearch *s, uint64_t *cost)
     return false;
 }
 
-/* No other packing costs less than this: the least cost of loads, what each group costs where it is, and what the one that loses the
- * least by going elsewhere loses, which is at least the cost of its move. 0: not known, because there are many sets, or somebody would
- * be better off elsewhere. Settled groups are nearly always found to be so, and looking for more is most of what a plan costs. */
+/* No other packing costs less than this: the least cost of loads, what each group costs where it is, and what the
+ * one that loses the least by going elsewhere loses, which is at least the cost of its move. 0: not known, because
+ * there are many sets, or somebody would be better off elsewhere. Settled groups are nearly always found to be so,
+ * and looking for more is most of what a plan costs. */
 static uint64_t floor_of_others(PackSearch *s)
 {
     Pack *p = s->p;

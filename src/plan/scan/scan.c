@@ -3,14 +3,15 @@
 /* Why: looking at a region is the only way to learn that it is used, and the scan spares those that are not used. So a
  * region that is left out once is left out for good, unless it is looked at by force.
  *
- * The first two sequences look at everything. From then on a region is looked at if the filters say that somebody was there
- * during the last four to eight delays. Example: sixteen regions, one thread in each, and a scan for one thread at a
- * time. Its own region passes, the fifteen others do not, so a sixteenth of the memory is seen per sequence. With
- * force_complete each step that comes to the end of the list takes one of the fifteen, and after fifteen of them the
- * sequence is complete. A scan for all threads leaves out only what nobody uses, and what is used again after a pause.
+ * The first two sequences look at everything. From then on a region is looked at if the filters say that somebody
+ * was there during the last four to eight delays. Example: sixteen regions, one thread in each, and a scan for one
+ * thread at a time. Its own region passes, the fifteen others do not, so a sixteenth of the memory is seen per
+ * sequence. With force_complete each step that comes to the end of the list takes one of the fifteen, and after
+ * fifteen of them the sequence is complete. A scan for all threads leaves out only what nobody uses, and what is
+ * used again after a pause.
  *
- * The budget is present memory. How much of a range is present is known from the last look at its region, evenly spread; where
- * nothing is known, everything counts as present. Address space is bounded by eight times the window.
+ * The budget is present memory. How much of a range is present is known from the last look at its region, evenly
+ * spread; where nothing is known, everything counts as present. Address space is bounded by eight times the window.
  *
  * Not restated: 6.12 also takes regions that were left out for more sequences than there are threads (f22cde4371f3). */
 
@@ -32,7 +33,8 @@ const char *const scan_reason_names[] = {
     [SCAN_REASON_MAX] = NULL,
 };
 
-/* Sequences from the first on in which a region is looked at whoever uses it. In the kernel its delay counts among them. */
+/* Sequences from the first on in which a region is looked at whoever uses it. In the kernel its delay counts among
+ * them. */
 #define OPEN_SEQUENCES 2U
 
 typedef struct Step {
@@ -131,7 +133,8 @@ static bool is_active(const Step *step, const MemoryRegion *region)
            ((region->scan.active[0] | region->scan.active[1]) & filter);
 }
 
-/* Why a region is left out in its turn, or looked at for another reason than that it is used; SCAN_REASON_MAX: it is. */
+/* Why a region is left out in its turn, or looked at for another reason than that it is used; SCAN_REASON_MAX: it
+ * is. */
 static ScanReason test(const Step *step, MemoryRegion *region)
 {
     ScanReason reason = test_nature(region);

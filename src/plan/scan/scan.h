@@ -5,9 +5,9 @@
  * Source: task_numa_work() and vma_is_accessed() of Linux, and "sched/numa: Complete scanning of partial and inactive
  * VMAs" (f169c62ff7, Mel Gorman, 2023), restated.
  *
- * A scan goes through the regions in turn, a window at a time. Once through is a sequence. To look at a range is to find
- * out where its pages are and who uses them, by whatever evidence there is; that is the caller's, and so is to say
- * afterwards who was seen (scan_note_access()). */
+ * A scan goes through the regions in turn, a window at a time. Once through is a sequence. To look at a range is to
+ * find out where its pages are and who uses them, by whatever evidence there is; that is the caller's, and so is to
+ * say afterwards who was seen (scan_note_access()). */
 
 #include "world/regions.h"
 
@@ -70,10 +70,10 @@ typedef struct ScanWindow {
 
 void scan_window_done(ScanWindow *window);
 
-/* Chooses the next window, and notes in the regions what is looked at. A region counts once per step; a forced one that is
- * too large goes on in the next step. The kernel forces what lies behind where the step began; here it is the first
- * region that has been left out since the sequence began, so that with `force_complete` a sequence ends only
- * when each region that could be looked at was. One step forces one region. 0 or -ENOMEM. */
+/* Chooses the next window, and notes in the regions what is looked at. A region counts once per step; a forced one
+ * that is too large goes on in the next step. The kernel forces what lies behind where the step began; here it is
+ * the first region that has been left out since the sequence began, so that with `force_complete` a sequence ends
+ * only when each region that could be looked at was. One step forces one region. 0 or -ENOMEM. */
 int scan_step(Scan *scan, MemoryRegions *regions, const ScanRules *rules, uint64_t now_usec,
               ScanWindow *window);
 

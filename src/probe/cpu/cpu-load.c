@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Each of the two files alone is wrong about busy CPUs. /proc/schedstat counts in nanoseconds, but a running task is
- * added only when it leaves the CPU: one spinner alone on a CPU makes it look idle for seconds, and then busy for all of
- * them at once. /proc/stat is right within one step of 10 ms. So the nanoseconds are believed as far as they are
+ * added only when it leaves the CPU: one spinner alone on a CPU makes it look idle for seconds, and then busy for all
+ * of them at once. /proc/stat is right within one step of 10 ms. So the nanoseconds are believed as far as they are
  * within one step of the other:
  *
  *     tick of 100 ms            /proc/stat    schedstat    busy
@@ -10,8 +10,8 @@
  *     lone spinner              100 +- 10     0            90 ms
  *     its last slice ends       0 +- 10       900          10 ms
  *
- * On a machine with hundreds of CPUs both files are large (schedstat repeats its domain lines for every CPU), and there is
- * no smaller source. The daemon sees what that costs and ticks more slowly. */
+ * On a machine with hundreds of CPUs both files are large (schedstat repeats its domain lines for every CPU), and
+ * there is no smaller source. The daemon sees what that costs and ticks more slowly. */
 
 #include "probe/cpu/cpu-load.h"
 

@@ -39,6 +39,6 @@ typedef struct CpuLoads {
 int cpu_loads_init(CpuLoads *loads, int root_fd);
 void cpu_loads_done(CpuLoads *loads);
 
-/* Reads both at `now_nsec` and brings the tracks up to date. Returns 0, -ENOMEM, or -errno when neither can be read; -EINVAL:
- * not parsed. */
+/* Reads both at `now_nsec` and brings the tracks up to date. Returns 0, -ENOMEM, or -errno when neither can be read;
+ * -EINVAL: not parsed. */
 int cpu_loads_read(CpuLoads *loads, uint64_t now_nsec);

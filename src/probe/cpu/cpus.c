@@ -174,8 +174,8 @@ bool probe_cpus_changed(Probe *probe)
     return changed;
 }
 
-/* `ret` has what a cpuset says, if `r` is 0, and is left with what it leaves: of that what is online; all that is online when it
- * says nothing. */
+/* `ret` has what a cpuset says, if `r` is 0, and is left with what it leaves: of that what is online; all that is
+ * online when it says nothing. */
 static int cut_cpuset(Probe *probe, const char *path, int r, hwloc_bitmap_t ret)
 {
     if (r == -ENOMEM)
@@ -264,8 +264,8 @@ void probe_cpusets_forget(Probe *probe)
         e->mask = NULL;
 }
 
-/* The nearest file may have become another one when a controller was switched on. It says the same as the one before until somebody
- * writes to it, and then masks change, for which the cpuset is looked for anew. */
+/* The nearest file may have become another one when a controller was switched on. It says the same as the one before
+ * until somebody writes to it, and then masks change, for which the cpuset is looked for anew. */
 void probe_cpusets_begin(Probe *probe)
 {
     CpusetCache *e, *next;

@@ -33,8 +33,8 @@ typedef struct FaultRing {
     size_t size; /* a power of two, at least 4096 */
 } FaultRing;
 
-/* Takes the next record at *tail, which counts up and never wraps, as `head` does; other kinds of records are passed over.
- * *tail is then behind it. Returns a FaultRingRecord, or -EINVAL when what stands there is no record: the rest up to
- * `head` is of no use. */
+/* Takes the next record at *tail, which counts up and never wraps, as `head` does; other kinds of records are passed
+ * over. *tail is then behind it. Returns a FaultRingRecord, or -EINVAL when what stands there is no record: the rest
+ * up to `head` is of no use. */
 int fault_ring_next(const FaultRing *ring, uint64_t head, uint64_t *tail, FaultSample *ret,
                     uint64_t *ret_lost);

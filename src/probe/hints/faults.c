@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Evidence W, write hint faults: the kernel's NUMA hint faults, made from userspace. "4" written to /proc/PID/clear_refs
- * write-protects all pages of the process; the next write to each runs into a short fault, and a software event tells which
- * thread it was, where, and on which CPU. Without kernel.numa_balancing, and without counters of the processor.
+/* Evidence W, write hint faults: the kernel's NUMA hint faults, made from userspace. "4" written to
+ * /proc/PID/clear_refs write-protects all pages of the process; the next write to each runs into a short fault, and a
+ * software event tells which thread it was, where, and on which CPU. Without kernel.numa_balancing, and without
+ * counters of the processor.
  *
  *     round:  read rings --> threads --> blocks: where are they? --> count --> protect again, or not yet
  *
- * One sample per page and round: a huge page has one for all its 2 MB (and is not split), small pages one each, thinned out
- * when they are too many for the rings. What is written once in a round is seen as well as what is written all the time,
- * and of threads that share a page only the first one is. Reads are not seen at all.
+ * One sample per page and round: a huge page has one for all its 2 MB (and is not split), small pages one each, thinned
+ * out when they are too many for the rings. What is written once in a round is seen as well as what is written all the
+ * time, and of threads that share a page only the first one is. Reads are not seen at all.
  *
- * Protecting walks all page tables with the address space locked against faults and mappings, in one piece: no window can be
- * given. So it is not done
- *   - while pages are moved, or the process touches memory for the first time: both want the same lock, and protecting then takes
- *     10 to 20 times as long, up to 350 ms. Rings go on telling: what is still protected, and first touches;
+ * Protecting walks all page tables with the address space locked against faults and mappings, in one piece: no
+ * window can be given. So it is not done
+ *   - while pages are moved, or the process touches memory for the first time: both want the same lock, and
+ *     protecting then takes 10 to 20 times as long, up to 350 ms. Rings go on telling: what is still protected, and
+ *     first touches;
  *   - when it would take more than 20 ms, after what a page costs, or took that three times in a row;
  *   - before 32 times its cost has passed, faults included. */
 
@@ -112,8 +114,8 @@ static void end(void *context)
     free(faults);
 }
 
-/* The directory of its control group, unless that is the root or cannot be had: then the rings of CPUs, if it comes to them,
- * see the whole machine. */
+/* The directory of its control group, unless that is the root or cannot be had: then the rings of CPUs, if it comes
+ * to them, see the whole machine. */
 static int open_cgroup(const HintFaults *faults)
 {
     CLEANUP_FREE char *text = malloc(CGROUP_TEXT_SIZE), *path = NULL;
@@ -180,7 +182,8 @@ static int take(void *userdata, const FaultSample *sample)
     const TopologyCpu *cpu = NULL;
     Touch touch = {.address = sample->address, .tid = sample->tid, .cpu_node = NODE_NONE};
 
-    /* Before pages are protected the only faults are first touches: they say who has set memory up, which may be anybody. */
+    /* Before pages are protected the only faults are first touches: they say who has set memory up, which may be
+     * anybody. */
     if (sample->pid != taking->faults->target.pid || !taking->faults->protected)
         return 0;
     if (sample->cpu <= INT32_MAX)
@@ -190,8 +193,8 @@ static int take(void *userdata, const FaultSample *sample)
     return touches_add(taking->touches, &touch);
 }
 
-/* Whether somebody else protects pages, too. Only blocks that were written in earlier rounds say something: a page that was
- * read first after it was protected never has the bit. */
+/* Whether somebody else protects pages, too. Only blocks that were written in earlier rounds say something: a page
+ * that was read first after it was protected never has the bit. */
 static int watch(HintFaults *faults, const Touches *touches)
 {
     uint64_t written[WATCHED];

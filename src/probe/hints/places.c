@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A block is asked for by the page that was touched last. Where a block lies that nobody touched is asked only when somebody
- * wants to know: with 128 GiB of them it takes 16 ms. maps is read each time, numa_maps, for which the kernel walks all
- * page tables, seldom. */
+/* A block is asked for by the page that was touched last. Where a block lies that nobody touched is asked only when
+ * somebody wants to know: with 128 GiB of them it takes 16 ms. maps is read each time, numa_maps, for which the
+ * kernel walks all page tables, seldom. */
 
 #include "probe/hints/places.h"
 

@@ -16,7 +16,7 @@ typedef struct HintPlaces {
     uint64_t describe_usec; /* when to read numa_maps next */
 } HintPlaces;
 
-/* Fills in the nodes of the blocks, and the regions. After touches_gather() of a round with samples. 0, EVIDENCE_E_GONE, or
- * -errno. */
+/* Fills in the nodes of the blocks, and the regions. After touches_gather() of a round with samples. 0,
+ * EVIDENCE_E_GONE, or -errno. */
 int hint_places_find(HintPlaces *places, int proc_fd, const EvidenceTarget *target, uint64_t now_usec,
                      EvidenceFinds *finds);

@@ -2,13 +2,13 @@
 
 /* Rings are kept in the order of their thread or CPU. Nobody is woken by them: they are read when a round ends.
  *
- * What does not fit is lost at the end of a round, so the blocks touched last would never be seen; a longer sampling period
- * thins out small pages evenly instead. It is four times longer after a round with losses, and half as long when the
- * fullest ring was used to an eighth. Huge pages, with one fault each, are thinned out too; a process that has so many small
- * pages has few of these.
+ * What does not fit is lost at the end of a round, so the blocks touched last would never be seen; a longer sampling
+ * period thins out small pages evenly instead. It is four times longer after a round with losses, and half as long when
+ * the fullest ring was used to an eighth. Huge pages, with one fault each, are thinned out too; a process that has so
+ * many small pages has few of these.
  *
- * What it does badly: inheriting events (one for all threads of a process, on each CPU) would do with few descriptors, but only
- * threads born later inherit. */
+ * What it does badly: inheriting events (one for all threads of a process, on each CPU) would do with few
+ * descriptors, but only threads born later inherit. */
 
 #include "probe/hints/rings.h"
 
@@ -161,8 +161,8 @@ static int add(HintRings *rings, int32_t id)
     return r;
 }
 
-/* Both lists ascend. Kept rings move to the front, and new ones behind them; then all are sorted by insertion: there are few
- * new ones. */
+/* Both lists ascend. Kept rings move to the front, and new ones behind them; then all are sorted by insertion: there
+ * are few new ones. */
 static int follow_threads(HintRings *rings, const pid_t *tids, size_t n_tids)
 {
     size_t before = rings->n_rings, kept = 0, old = 0;

@@ -45,9 +45,9 @@ int hint_rings_new(const HintRingsOptions *options, HintRings **ret);
 HintRings *hint_rings_free(HintRings *rings);
 DEFINE_CLEANUP(HintRings *, hint_rings_free)
 
-/* Says which threads there are, ascending: new ones get a ring, rings of others are closed (what is in them is lost). Goes
- * over to rings of CPUs when there are too many, and stays there. Threads that are gone are passed over. Returns 0;
- * -EACCES, -EPERM: we may not; -EMFILE, -ENOMEM and the like: there are fewer rings than wanted. */
+/* Says which threads there are, ascending: new ones get a ring, rings of others are closed (what is in them is
+ * lost). Goes over to rings of CPUs when there are too many, and stays there. Threads that are gone are passed over.
+ * Returns 0; -EACCES, -EPERM: we may not; -EMFILE, -ENOMEM and the like: there are fewer rings than wanted. */
 int hint_rings_follow(HintRings *rings, const pid_t *tids, size_t n_tids);
 
 HintRingsScope hint_rings_scope(const HintRings *rings);
@@ -60,11 +60,11 @@ typedef struct HintRingsCount {
     uint32_t period; /* one of so many faults is told */
 } HintRingsCount;
 
-/* Hands all samples there are to `take`, whose negative result ends the reading and is returned; else 0. When some were lost,
- * fewer are asked for from now on, and more again when there is ample room. */
+/* Hands all samples there are to `take`, whose negative result ends the reading and is returned; else 0. When some
+ * were lost, fewer are asked for from now on, and more again when there is ample room. */
 int hint_rings_read(HintRings *rings, int (*take)(void *userdata, const FaultSample *sample), void *userdata,
                     HintRingsCount *ret);
 
-/* The clock of the samples is CLOCK_MONOTONIC. Opens one event on thread `tid` (0: the caller), or on `cpu` and everybody
- * or a cgroup. For hint_rings_new() and the trial at the start. Descriptor or -errno. */
+/* The clock of the samples is CLOCK_MONOTONIC. Opens one event on thread `tid` (0: the caller), or on `cpu` and
+ * everybody or a cgroup. For hint_rings_new() and the trial at the start. Descriptor or -errno. */
 int hint_rings_open_event(pid_t tid, int cpu, int cgroup_fd, uint32_t period, bool exclude_kernel);

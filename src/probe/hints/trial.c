@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The child of a process with threads may only make system calls, so that is all it does: no allocation, no stdio. What it
- * finds is written to a page it shares with us.
+/* The child of a process with threads may only make system calls, so that is all it does: no allocation, no stdio. What
+ * it finds is written to a page it shares with us.
  *
- * In a child and not in ourselves, because soft-dirty bits of the daemon might be of use to somebody, and because a kernel that
- * does something else than expected then does it to the child.
+ * In a child and not in ourselves, because soft-dirty bits of the daemon might be of use to somebody, and because a
+ * kernel that does something else than expected then does it to the child.
  *
- * A daemon may be killed while the child lives. The child has no part in what the daemon holds: it closes the descriptors it was
- * born with, the lock of the runtime directory among them, and ends with its parent. */
+ * A daemon may be killed while the child lives. The child has no part in what the daemon holds: it closes the
+ * descriptors it was born with, the lock of the runtime directory among them, and ends with its parent. */
 
 #include "probe/hints/trial.h"
 

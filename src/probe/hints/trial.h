@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Whether write hint faults work here, tried on a child of our own: it writes to pages, protects them, writes again, and
- * looks whether each write was told. Nothing but trying tells: without soft-dirty bits the write to clear_refs succeeds and
- * does nothing. */
+/* Whether write hint faults work here, tried on a child of our own: it writes to pages, protects them, writes again,
+ * and looks whether each write was told. Nothing but trying tells: without soft-dirty bits the write to clear_refs
+ * succeeds and does nothing. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,6 +30,6 @@ typedef struct HintTrial {
 /* Forks, and waits for the child: 10 ms, with emulated CPUs ten times that. */
 void hint_trial(HintTrial *ret);
 
-/* In a child that was just forked by the thread `parent` leads: closes all descriptors but the standard ones, and has the child
- * killed when its parent ends. A child whose parent has ended already exits. */
+/* In a child that was just forked by the thread `parent` leads: closes all descriptors but the standard ones, and
+ * has the child killed when its parent ends. A child whose parent has ended already exits. */
 void hint_trial_detach(pid_t parent);

@@ -25,7 +25,8 @@ typedef struct Mappings {
     size_t n;
 } Mappings;
 
-/* Private writable ones: what a program works on. Not the stack, which execve(2) leaves without the mark of a new mapping. */
+/* Private writable ones: what a program works on. Not the stack, which execve(2) leaves without the mark of a new
+ * mapping. */
 static int add_mapping(void *userdata, const char *line)
 {
     Mappings *mappings = userdata;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One lock for everything but the rounds. An entry that is RUNNING belongs to the thread that makes its round, else to the
- * owner of the lock:
+/* One lock for everything but the rounds. An entry that is RUNNING belongs to the thread that makes its round, else to
+ * the owner of the lock:
  *
  *     IDLE -- due --> RUNNING -- round made --> IDLE
  *       |                |`---- failed or gone --> OVER
  *       `--- dropped ----+------------------------> the entry goes
  *
- * A dropped entry is freed by whoever finds it not running: the session by a thread of the crew, because closing rings takes
- * its time. */
+ * A dropped entry is freed by whoever finds it not running: the session by a thread of the crew, because closing
+ * rings takes its time. */
 
 #include "probe/memory/evidence-crew.h"
 
@@ -22,8 +22,9 @@
 /* Processes that were looked at once and are remembered for that: older ones are forgotten first. */
 #define MARKS_MAX 1024U
 
-/* Between two rounds while they are held back, at most: whether it has stopped to grow is seen by two of them. While memory moves nothing
- * can be done with what they say, and when that is over there is one at once. Choices of ours. */
+/* Between two rounds while they are held back, at most: whether it has stopped to grow is seen by two of them.
+ * While memory moves nothing can be done with what they say, and when that is over there is one at once. Choices
+ * of ours. */
 #define HELD_USEC        50000U
 #define HELD_MOVING_USEC 300000U
 
@@ -76,8 +77,8 @@ static bool is_user_busy(const EvidenceCrew *crew, uid_t uid)
     return n >= EVIDENCE_CREW_USER_MAX;
 }
 
-/* The entry whose turn it is: dropped ones first, then the one longest due, in a tie the lowest pid. *ret_wait_usec: until
- * when there is nothing to do. */
+/* The entry whose turn it is: dropped ones first, then the one longest due, in a tie the lowest pid. *ret_wait_usec:
+ * until when there is nothing to do. */
 static Entry *find_due(const EvidenceCrew *crew, uint64_t now_usec, uint64_t *ret_until_usec)
 {
     uint64_t until = UINT64_MAX;
@@ -114,8 +115,8 @@ static int make_round(const EvidenceCrew *crew, Entry *entry, const EvidenceNow 
     return evidence_round(entry->session, now, round);
 }
 
-/* The period may have become another one since the last round. One that was held back had no samples made, so to wait for
- * long would be in vain. */
+/* The period may have become another one since the last round. One that was held back had no samples made, so to
+ * wait for long would be in vain. */
 static void set_due(Entry *entry)
 {
     const EvidenceRound *last = &entry->report.last;

@@ -75,8 +75,8 @@ static int list_threads(int proc_fd, pid_t **tids, size_t *capacity, size_t *ret
     return r == 0 && *ret_n == 0 ? EVIDENCE_E_GONE : r;
 }
 
-/* Numbers of threads are used again late, so one that is born and ends between two rounds under the number of another is taken
- * for that: it counts for its samples only. */
+/* Numbers of threads are used again late, so one that is born and ends between two rounds under the number of
+ * another is taken for that: it counts for its samples only. */
 int evidence_follow_threads(int proc_fd, pid_t pid, Touches *touches, pid_t **tids, size_t *capacity,
                             size_t *ret_n)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Who uses which memory: the kinds of evidence, which of them this machine has, and looking at one process by one of them.
+/* Who uses which memory: the kinds of evidence, which of them this machine has, and looking at one process by one of
+ * them.
  *
- * A process is looked at in rounds. What they find is in a table of touches (world/touches.h), whatever the kind. Beginning
- * and rounds take the locks of the process, on which it can keep us waiting: they are made in a thread set aside for that,
- * never in the event loop.
+ * A process is looked at in rounds. What they find is in a table of touches (world/touches.h), whatever the kind.
+ * Beginning and rounds take the locks of the process, on which it can keep us waiting: they are made in a thread set
+ * aside for that, never in the event loop.
  *
- * Write hint faults change the process: its pages are write-protected for a moment, and nobody else can use the soft-dirty
- * bits of it (checkpoints and live migration do). Nothing has to be put back after them, so they are not in the journal, but
- * where nothing may be changed they must not be used (I11). */
+ * Write hint faults change the process: its pages are write-protected for a moment, and nobody else can use the
+ * soft-dirty bits of it (checkpoints and live migration do). Nothing has to be put back after them, so they are not
+ * in the journal, but where nothing may be changed they must not be used (I11). */
 
 #include "base/util.h"
 #include "topo/topology.h"
@@ -137,7 +138,8 @@ typedef struct EvidenceOps {
 extern const EvidenceOps evidence_write, evidence_kernel;
 extern const EvidenceOps evidence_perf; /* detection only: no machine to try it on */
 
-/* Begins to look at a process by a kind that works: EVIDENCE_WRITE or EVIDENCE_KERNEL; -EOPNOTSUPP: another one. May block. */
+/* Begins to look at a process by a kind that works: EVIDENCE_WRITE or EVIDENCE_KERNEL; -EOPNOTSUPP: another one. May
+ * block. */
 int evidence_begin(const EvidenceMachine *machine, EvidenceKind kind, const EvidenceTarget *target,
                    EvidenceSession **ret);
 EvidenceSession *evidence_end(EvidenceSession *session);
@@ -150,12 +152,12 @@ int evidence_round(EvidenceSession *session, const EvidenceNow *now, EvidenceRou
 /* Belongs to the session; nobody else reads it while a round is made. */
 Touches *evidence_touches(EvidenceSession *session);
 
-/* Likewise: what its memory is made of. Of EVIDENCE_WRITE only, after a round that counted; else empty. What a scan notes in
- * there (RegionScan) is kept. */
+/* Likewise: what its memory is made of. Of EVIDENCE_WRITE only, after a round that counted; else empty. What a scan
+ * notes in there (RegionScan) is kept. */
 MemoryRegions *evidence_regions(EvidenceSession *session);
 
-/* Which memory the next rounds are to find the place of, besides what is touched: `n` ranges, ascending and apart; copied. At
- * first all. Of blocks that are neither it is not known where they lie. 0 or -ENOMEM. */
+/* Which memory the next rounds are to find the place of, besides what is touched: `n` ranges, ascending and apart;
+ * copied. At first all. Of blocks that are neither it is not known where they lie. 0 or -ENOMEM. */
 int evidence_ask(EvidenceSession *session, const EvidenceRange *ranges, size_t n);
 
 /* For the implementations: opens the directory of the process in /proc. Descriptor; -ESRCH: it is gone; -errno. */

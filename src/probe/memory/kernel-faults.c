@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Evidence A, the kernel's own NUMA faults, while its balancing is on (kernel.numa_balancing). The kernel unmaps windows of
- * a process's memory and counts who faults them in again; its averages per thread and node are read from sched.
+/* Evidence A, the kernel's own NUMA faults, while its balancing is on (kernel.numa_balancing). The kernel unmaps
+ * windows of a process's memory and counts who faults them in again; its averages per thread and node are read from
+ * sched.
  *
- * They replace the averages in the table: these are averages already, of the same making (P11). There are no blocks. Where
- * the kernel balances it moves pages itself, and only CPUs are left to us.
+ * They replace the averages in the table: these are averages already, of the same making (P11). There are no blocks.
+ * Where the kernel balances it moves pages itself, and only CPUs are left to us.
  *
  * 6.6 us per thread and round. */
 

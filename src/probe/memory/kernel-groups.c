@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Who works together, as the kernel found out from faults on the same pages: better than who maps the same memory, since a
- * mapping may lie idle. It is there only while the kernel's balancing is on. Some 10 us for each thread, and no lock of
- * the process. Sleepers have no faults: of many threads those that ran are asked. */
+/* Who works together, as the kernel found out from faults on the same pages: better than who maps the same memory,
+ * since a mapping may lie idle. It is there only while the kernel's balancing is on. Some 10 us for each thread, and
+ * no lock of the process. Sleepers have no faults: of many threads those that ran are asked. */
 
 #include "base/root.h"
 #include "base/time.h"

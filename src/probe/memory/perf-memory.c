@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Evidence B, accesses sampled by the processor: whether there is such an event. Intel calls it mem-loads (of the performance
- * cores, where there are others), AMD ibs_op, Arm SPE. Guests have none.
+/* Evidence B, accesses sampled by the processor: whether there is such an event. Intel calls it mem-loads (of the
+ * performance cores, where there are others), AMD ibs_op, Arm SPE. Guests have none.
  *
  * Reading their records is not done here: what is not tried on a machine that has them would be a guess. */
 

@@ -3,7 +3,8 @@
 /* Two texts are read one after the other, and the process may map and unmap in between. A line of numa_maps counts only
  * for a region that begins where it does; the rest is told at the next reading.
  *
- * A mapping of a file on a tmpfs other than /dev/shm counts as a file: nothing in these texts tells it from one on a disk. */
+ * A mapping of a file on a tmpfs other than /dev/shm counts as a file: nothing in these texts tells it from one on a
+ * disk. */
 
 #include "probe/memory/region-maps.h"
 

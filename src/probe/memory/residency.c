@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Where the memory of the processes lies that are to be placed, which of it they share, and how much the nodes have left.
+/* Where the memory of the processes lies that are to be placed, which of it they share, and how much the nodes have
+ * left.
  *
- * numa_maps and maps are read aside (probe/tasks/aside.h): they may be megabytes and take seconds, and the process can hang its
- * reader. The thread hands back sums only. What takes longer than a moment is asked for again at the next discovery; of
- * processes of which nothing is known yet, at the next tick, because their first home waits for it.
+ * numa_maps and maps are read aside (probe/tasks/aside.h): they may be megabytes and take seconds, and the process can
+ * hang its reader. The thread hands back sums only. What takes longer than a moment is asked for again at the next
+ * discovery; of processes of which nothing is known yet, at the next tick, because their first home waits for it.
  *
  * A reading is a dozen system calls (directory, stat, file) and two more for each page of text; readings are spaced
- * by what they cost, and one discovery makes no more than a few milliseconds of them, in turn. Where nobody's memory is
- * wanted there is no system call at all. */
+ * by what they cost, and one discovery makes no more than a few milliseconds of them, in turn. Where nobody's memory
+ * is wanted there is no system call at all. */
 
 #include "probe/memory/residency.h"
 
@@ -31,8 +32,8 @@
 #define PASS_NSEC     (NSEC_PER_SEC / 200)
 #define CATCH_UP_NSEC (PASS_NSEC / 5)
 
-/* A reading that takes longer is fetched at the next discovery, and so are all after so many such waits. Less than for texts:
- * these are long because they are large, not because something is wrong. */
+/* A reading that takes longer is fetched at the next discovery, and so are all after so many such waits. Less than
+ * for texts: these are long because they are large, not because something is wrong. */
 #define WAIT_USEC   5000U
 #define BUDGET_USEC 20000U
 /* Of 100 GiB in small pages it takes ten seconds. */
@@ -179,8 +180,8 @@ static void space(Pass *pass, const Process *process, SeenProcess *seen, uint64_
         now + residency_wait_usec(now - process->first_seen_usec, seen->memory_cost_usec, pass->roots);
 }
 
-/* Where memory lies that cannot be read is not known (I10): the process is gone, or not ours to see. Whom it shares some with
- * stays as it was, or it would be taken out of its group. */
+/* Where memory lies that cannot be read is not known (I10): the process is gone, or not ours to see. Whom it shares
+ * some with stays as it was, or it would be taken out of its group. */
 static int read_one(Pass *pass, Process *process, SeenProcess *seen, unsigned wants)
 {
     uint64_t cost_nsec = 0;
@@ -257,8 +258,8 @@ static int read_due(Pass *pass, size_t n)
     return 0;
 }
 
-/* Reads a file of the machine that stays open: *fd, which is -1 before; NULL: it does not. In a captured tree a file that is gone
- * could still be read. */
+/* Reads a file of the machine that stays open: *fd, which is -1 before; NULL: it does not. In a captured tree a file
+ * that is gone could still be read. */
 static ssize_t read_kept(const Probe *probe, const char *path, int *fd, char *buf, size_t size)
 {
     ssize_t n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How often to look where the memory of a process lies (evidence D). Reading numa_maps walks all its page tables under the
- * lock that its own mmap(2) waits for: 3 ms for 256 MiB of small pages. */
+/* How often to look where the memory of a process lies (evidence D). Reading numa_maps walks all its page tables
+ * under the lock that its own mmap(2) waits for: 3 ms for 256 MiB of small pages. */
 
 #include <stdint.h>
 
@@ -17,11 +17,11 @@
 #define RESIDENCY_SHARE       1000U
 #define RESIDENCY_YOUNG_SHARE 100U
 
-/* How long to wait after a reading that cost `cost_usec` of CPU time. `age_usec` is the time since the process was first
- * seen, `roots` the sum of the square roots of the costs of all processes, this one too.
+/* How long to wait after a reading that cost `cost_usec` of CPU time. `age_usec` is the time since the process was
+ * first seen, `roots` the sum of the square roots of the costs of all processes, this one too.
  *
- * An old one waits sqrt(cost) x roots x RESIDENCY_SHARE. The sum of cost / wait over all is then 1 / RESIDENCY_SHARE, and
- * of all such divisions it is the one that makes the mean wait least: a large process is looked at more seldom than a
- * small one, but does not take all time away from it. One that costs 1.2 s and a hundred that cost 50 us wait for 33 min
- * and 13 s. */
+ * An old one waits sqrt(cost) x roots x RESIDENCY_SHARE. The sum of cost / wait over all is then 1 /
+ * RESIDENCY_SHARE, and of all such divisions it is the one that makes the mean wait least: a large process is looked
+ * at more seldom than a small one, but does not take all time away from it. One that costs 1.2 s and a hundred that
+ * cost 50 us wait for 33 min and 13 s. */
 uint64_t residency_wait_usec(uint64_t age_usec, uint64_t cost_usec, double roots);

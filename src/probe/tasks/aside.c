@@ -225,8 +225,8 @@ static bool is_given_up(Aside *aside, Slot *slot)
     return slot->hangs;
 }
 
-/* Questions that wait for an answer, of one user, or of root in one control group (`all`: in all of them). *ret_hanging: how many of them
- * are given up. */
+/* Questions that wait for an answer, of one user, or of root in one control group (`all`: in all of them).
+ * *ret_hanging: how many of them are given up. */
 static size_t count_asked(Aside *aside, const AsideKey *key, bool all, size_t *ret_hanging)
 {
     size_t n = 0;

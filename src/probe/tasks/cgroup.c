@@ -143,8 +143,8 @@ bool cgroup_cpuset_is_v1(int root_fd)
     return exists(root_fd, "sys/fs/cgroup/cpuset/cpuset.cpus");
 }
 
-/* Reads one list into `ret`. -ENOENT also when it is empty: nothing can run in such a group, so that is not what holds for a
- * process found there. */
+/* Reads one list into `ret`. -ENOENT also when it is empty: nothing can run in such a group, so that is not what
+ * holds for a process found there. */
 static int read_list(int fd, hwloc_bitmap_t ret)
 {
     char list[LIST_SIZE];

@@ -5,21 +5,24 @@
  *     not seen before, or its number was reused     read, asked about
  *     seen once                                     read again; asked when its identity changed: it may have been met
  *                                                   between fork and exec
- *     decision IGNORE                               one in eight is read again (of kernel threads one in 64, when /proc is
- *                                                   listed); asked when its identity changed
+ *     decision IGNORE                               one in eight is read again (of kernel threads one in 64, when /proc
+ *                                                   is listed); asked when its identity changed
  *     decision LATER                                read and asked every time
  *     in the World                                  stat is read (CPU time, memory, number of threads), of one to two
  *                                                   hundred of them each time; threads are listed when their number
  *                                                   is not what the World has; the names of one in eight are read
  *                                                   again
  *
- * Listing threads only when their number changed loses nothing: one that ended is noticed by the next sample, and then the
- * numbers differ. It saves most of the pass with a process of ten thousand threads, where listing takes milliseconds.
+ * Listing threads only when their number changed loses nothing: one that ended is noticed by the next sample, and then
+ * the numbers differ. It saves most of the pass with a process of ten thousand threads, where listing takes
+ * milliseconds.
  *
- * /proc itself is listed when somebody has begun since the last time, which /proc/loadavg tells, and in every sixteenth pass.
+ * /proc itself is listed when somebody has begun since the last time, which /proc/loadavg tells, and in every sixteenth
+ * pass.
  *
- * Who cannot be asked about, because its command line or environment does not come, is left out. Once that is said to hang, it counts as
- * LATER: a look at it costs as much as one at any other, and as soon as its file can be read it is asked about.
+ * Who cannot be asked about, because its command line or environment does not come, is left out. Once that is said to
+ * hang, it counts as LATER: a look at it costs as much as one at any other, and as soon as its file can be read it is
+ * asked about.
  *
  * A process that no policy wants any more stays in the World, without workload, until no mask of ours is left on it. */
 
@@ -203,8 +206,8 @@ static int ask(Probe *probe, World *world, Subject *subject, SeenProcess *seen, 
     return 0;
 }
 
-/* What a failed read means: a process that is gone is forgotten (1), also one nobody knows yet, so that the next pass asks;
- * one in the World stays as it is until it can be read. */
+/* What a failed read means: a process that is gone is forgotten (1), also one nobody knows yet, so that the next
+ * pass asks; one in the World stays as it is until it can be read. */
 static int give_up(int r, const Process *process, const SeenProcess *old)
 {
     if (r == -ENOMEM)
@@ -222,7 +225,8 @@ static void name_first_thread(World *world, const Process *process, const char *
             (void)snprintf(world->tasks[i].comm, sizeof(world->tasks[i].comm), "%s", comm);
 }
 
-/* One whose files hang, or whose user has let too many hang: it is not placed and not forgotten, and the former is told once. */
+/* One whose files hang, or whose user has let too many hang: it is not placed and not forgotten, and the former is
+ * told once. */
 static void note_hanging(Probe *probe, const Subject *subject, SeenProcess *seen, int r)
 {
     seen->decision = PROBE_DECISION_LATER;
@@ -306,8 +310,8 @@ static int refresh_cpuset(Probe *probe, World *world, Process *process, SeenProc
     return 0;
 }
 
-/* The same of one of very many threads, whose CPU times the kernel sums up for us: 8 ms of 25,000. Those are read by the full look; what
- * else there is, its first thread says as well. */
+/* The same of one of very many threads, whose CPU times the kernel sums up for us: 8 ms of 25,000. Those are read by
+ * the full look; what else there is, its first thread says as well. */
 static int glance_large(Probe *probe, World *world, Process *process)
 {
     ProcStat stat;
@@ -468,8 +472,9 @@ static int compact(Probe *probe, World *world)
     return world_compact(world);
 }
 
-/* Whether the listing of the pass before will do: no number was given out since, and every process of the World is read in
- * this pass, which shows who has ended. A process that is given its old number when it is restored moves no counter. */
+/* Whether the listing of the pass before will do: no number was given out since, and every process of the World is
+ * read in this pass, which shows who has ended. A process that is given its old number when it is restored moves no
+ * counter. */
 static bool is_still_listed(const Probe *probe, const World *world, pid_t last_pid)
 {
     return last_pid > 0 && last_pid == probe->last_pid && world->n_processes < GLANCES_PER_PASS &&

@@ -157,8 +157,8 @@ static bool is_home(Probe *probe, const World *world, const Process *process, Cp
            !hwloc_bitmap_iszero(probe->scratch) && hwloc_bitmap_isequal(probe->scratch, mask);
 }
 
-/* Whether `mask` is what threads of this process get from us: its home, or a node of it, cut to the cpuset, and at most one
- * CPU more. */
+/* Whether `mask` is what threads of this process get from us: its home, or a node of it, cut to the cpuset, and at
+ * most one CPU more. */
 static bool is_given(Probe *probe, const World *world, const Process *process, CpuMask cpuset, CpuMask mask)
 {
     const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
@@ -169,9 +169,9 @@ static bool is_given(Probe *probe, const World *world, const Process *process, C
            (lives_apart(world, process) && is_node_and_one(probe, world, cpuset, group, mask));
 }
 
-/* Since 6.2 the kernel remembers what was asked for and cuts it to the cpuset (commit 8f9ea86fdf99). Before, each thread gets
- * all of its cpuset whenever something is done to one: also when the controller is switched on, or when the process moves
- * to a cgroup with the same CPUs. */
+/* Since 6.2 the kernel remembers what was asked for and cuts it to the cpuset (commit 8f9ea86fdf99). Before, each
+ * thread gets all of its cpuset whenever something is done to one: also when the controller is switched on, or when
+ * the process moves to a cgroup with the same CPUs. */
 static bool forgets_masks(Probe *probe)
 {
     char text[64];
@@ -187,8 +187,9 @@ static bool forgets_masks(Probe *probe)
     return probe->mask_memory == PROBE_MASK_MEMORY_NONE;
 }
 
-/* Whether `mask` is all of `cpus`, but for CPUs that were away: where a kernel forgets masks, one that was set meanwhile lacks them for
- * ever. That may be one we gave back, and whoever wants all other CPUs and not these is not told apart. */
+/* Whether `mask` is all of `cpus`, but for CPUs that were away: where a kernel forgets masks, one that was set
+ * meanwhile lacks them for ever. That may be one we gave back, and whoever wants all other CPUs and not these is not
+ * told apart. */
 static bool is_all_but_away(Probe *probe, hwloc_bitmap_t cpus, CpuMask mask)
 {
     if (hwloc_bitmap_iszero(probe->been_away) || !forgets_masks(probe))
@@ -245,9 +246,9 @@ bool probe_cpuset_put(Probe *probe, World *world, Process *process, CpuMask cpus
     return other;
 }
 
-/* Whether the mask that a thread was given is still what we know of it, although it is shown without a CPU. A CPU on its
- * way offline is left out of what sched_getaffinity(2) says before it is out of the list of online CPUs; /proc shows the
- * mask as it was set. */
+/* Whether the mask that a thread was given is still what we know of it, although it is shown without a CPU. A CPU on
+ * its way offline is left out of what sched_getaffinity(2) says before it is out of the list of online CPUs; /proc
+ * shows the mask as it was set. */
 static bool is_uncut(Probe *probe, World *world, const Process *process, const Task *task, CpuMask before)
 {
     CpuMask set;
@@ -256,8 +257,9 @@ static bool is_uncut(Probe *probe, World *world, const Process *process, const T
            set == before;
 }
 
-/* Whether the cpuset has become another one in this pass or the one before, or its CPUs went or came back (a cpuset is cut to what is online).
- * Masks and cpusets are not read at the same time, so it is looked at again for a mask that it does not explain. */
+/* Whether the cpuset has become another one in this pass or the one before, or its CPUs went or came back (a cpuset
+ * is cut to what is online). Masks and cpusets are not read at the same time, so it is looked at again for a mask
+ * that it does not explain. */
 static bool cpuset_moved(Probe *probe, World *world, Process *process, SeenProcess *seen)
 {
     if (!seen->cpuset_changed && probe_cpuset_again(probe, world, process) != 0)
@@ -265,8 +267,8 @@ static bool cpuset_moved(Probe *probe, World *world, Process *process, SeenProce
     return seen->cpuset_changed || seen->cpuset_moving;
 }
 
-/* Whether the kernel may have changed the mask we gave. Where it forgets masks, all of the cpuset is nobody's wish; that
- * somebody who opens a mask by hand sees it closed again is the lesser evil. */
+/* Whether the kernel may have changed the mask we gave. Where it forgets masks, all of the cpuset is nobody's wish;
+ * that somebody who opens a mask by hand sees it closed again is the lesser evil. */
 static bool is_kernels(Probe *probe, World *world, Process *process, SeenProcess *seen, CpuMask now)
 {
     if (forgets_masks(probe) && (now == process->cpuset || is_home(probe, world, process, now)))
@@ -334,8 +336,8 @@ static int refresh_task(Probe *probe, World *world, Process *process, SeenProces
     return 0;
 }
 
-/* The number of tasks from `first` on (and from the beginning on behind the last) among which are as many that we changed as are read in
- * one pass. */
+/* The number of tasks from `first` on (and from the beginning on behind the last) among which are as many that we
+ * changed as are read in one pass. */
 static size_t span_of_ours(const Probe *probe, const World *world, size_t first)
 {
     size_t n = 0, i = 0;

@@ -5,12 +5,12 @@
  *
  * Not read every time:
  *   too many threads      those that work in turn, 8192 in one tick
- *   quiet threads         no run time in 8 samples: once after each discovery, with what is left of these 8192. A thread whose group has lent a CPU away is
- *                         watched all the same, some hundred of them per tick in turn, or the owner's return would
- *                         be noticed a slow tick late.
- *   the last CPU          needs stat, six times as dear: read for holders of a lease, and in turn for threads that wait.
- *                         For the others Task.last_cpu is where they were seen last, perhaps long ago; for all of them
- *                         while the machine is full.
+ *   quiet threads         no run time in 8 samples: once after each discovery, with what is left of these 8192. A
+ *                         thread whose group has lent a CPU away is watched all the same, some hundred of them per tick
+ *                         in turn, or the owner's return would be noticed a slow tick late.
+ *   the last CPU          needs stat, six times as dear: read for holders of a lease, and in turn for threads that
+ *                         wait. For the others Task.last_cpu is where they were seen last, perhaps long ago; for all
+ *                         of them while the machine is full.
  *
  * Where /proc/schedstat is missing, the wait for a CPU is the sum over the threads seen last on it. That misses
  * threads nobody manages, so it is called known only for a CPU that has such a thread. */
@@ -342,8 +342,8 @@ static int sum_wait(Probe *probe, const World *world)
     return 0;
 }
 
-/* What the daemon's loop ran since the tick before, on the CPU where it is now, and has been, mostly. That is no work of the
- * machine: looking at it would keep a CPU from being idle (P1) that only the look is on. */
+/* What the daemon's loop ran since the tick before, on the CPU where it is now, and has been, mostly. That is no
+ * work of the machine: looking at it would keep a CPU from being idle (P1) that only the look is on. */
 static uint64_t take_own(Probe *probe, unsigned *ret_cpu)
 {
     uint64_t before = probe->own_nsec;

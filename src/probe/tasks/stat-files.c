@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each number has one place, and who comes later takes it: with a hundred processes it is right nearly always, and otherwise
- * costs what it cost before. A kept descriptor stays with its task, and says ESRCH when that has ended; then the path is looked up
- * again, because the number may be another's by now. */
+/* Each number has one place, and who comes later takes it: with a hundred processes it is right nearly always, and
+ * otherwise costs what it cost before. A kept descriptor stays with its task, and says ESRCH when that has ended;
+ * then the path is looked up again, because the number may be another's by now. */
 
 #include "probe/tasks/stat-files.h"
 

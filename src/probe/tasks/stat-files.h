@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Stat files that are read again and again, of processes (once per discovery) and of threads that wait for a CPU, kept open:
- * looking a path up in /proc and making an inode for it costs more than what is read. */
+/* Stat files that are read again and again, of processes (once per discovery) and of threads that wait for a CPU,
+ * kept open: looking a path up in /proc and making an inode for it costs more than what is read. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,8 +24,8 @@ typedef struct StatFiles {
 void stat_files_init(StatFiles *files);
 void stat_files_done(StatFiles *files);
 
-/* Reads PID/stat, or with `tid` > 0 PID/task/TID/stat, below `proc_fd` as root_read() does. What is read may be of another
- * task of that number than the time before, as with every path. */
+/* Reads PID/stat, or with `tid` > 0 PID/task/TID/stat, below `proc_fd` as root_read() does. What is read may be of
+ * another task of that number than the time before, as with every path. */
 ssize_t stat_files_read(StatFiles *files, int proc_fd, pid_t pid, pid_t tid, char *buf, size_t size);
 
 /* Begins a pass, and closes what was not read in the last eight. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* All files of one process are read through one handle of its directory. When the process ends meanwhile and its number is
- * given away, the handle says ESRCH; so the facts of two processes never mix. */
+/* All files of one process are read through one handle of its directory. When the process ends meanwhile and its
+ * number is given away, the handle says ESRCH; so the facts of two processes never mix. */
 
 #include "base/root.h"
 #include "base/time.h"
@@ -152,8 +152,8 @@ static bool is_unknown(ssize_t n)
     return n == -EAGAIN || n == -ETIMEDOUT || n == -EDQUOT;
 }
 
-/* Reads a file of NUL-separated strings as far as it fits. Returns its length, 0 when it cannot be read, or as aside_read() when it
- * is not known: then it has to be asked again. */
+/* Reads a file of NUL-separated strings as far as it fits. Returns its length, 0 when it cannot be read, or as
+ * aside_read() when it is not known: then it has to be asked again. */
 static ssize_t read_strings(Probe *probe, const Subject *subject, const char *file, char **buf)
 {
     size_t size = SUBJECT_TEXT_SIZE;

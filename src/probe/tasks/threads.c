@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The threads of one process: those listed in its task directory are merged with those in the World. Of a large process that takes many
- * passes (ThreadCourse), in each of which so many are listed, or read, as a tick can spare the time for: 2 us for one that is listed,
- * 30 for one that is read. One process at a time; the others wait for it. A thread that is born or ends meanwhile is seen the next time,
- * because then the numbers differ.
+/* The threads of one process: those listed in its task directory are merged with those in the World. Of a large process
+ * that takes many passes (ThreadCourse), in each of which so many are listed, or read, as a tick can spare the time
+ * for: 2 us for one that is listed, 30 for one that is read. One process at a time; the others wait for it. A thread
+ * that is born or ends meanwhile is seen the next time, because then the numbers differ.
  *
  *  A number that was
  * given to another thread since is found because the first one is seen to be gone: its descriptor says so, and where
@@ -203,8 +203,8 @@ static int list_threads(Probe *probe, const Subject *subject)
     return r;
 }
 
-/* Marks the threads in the World that are not listed any more, and leaves in `tids` those that are not in the World yet. Returns their
- * number. */
+/* Marks the threads in the World that are not listed any more, and leaves in `tids` those that are not in the World
+ * yet. Returns their number. */
 static size_t match_threads(Probe *probe, World *world, size_t process, pid_t *tids, size_t n_tids)
 {
     size_t n, first = world_process_tasks(world, &world->processes[process], &n), n_new = 0, t = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What act would do with a plan. A mask that is neither what the plan expected nor one of ours is left alone; threads born since
- * they were looked for are reached with their process. A thread that must leave its CPU at once pays for the change. */
+/* What act would do with a plan. A mask that is neither what the plan expected nor one of ours is left alone;
+ * threads born since they were looked for are reached with their process. A thread that must leave its CPU at once
+ * pays for the change. */
 
 #include "sim/agent/agent.h"
 

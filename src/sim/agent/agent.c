@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The daemon's wheel, with the same parts in the same order as the real one's: look for processes (slow ticks), sample, plan, act,
- * fold back. The plan_ functions are those of the daemon, unchanged; only what stands for the kernel differs.
+/* The daemon's wheel, with the same parts in the same order as the real one's: look for processes (slow ticks), sample,
+ * plan, act, fold back. The plan_ functions are those of the daemon, unchanged; only what stands for the kernel
+ * differs.
  *
  * The tick has a fixed length. The real daemon's backs off while nobody waits, and grows with what it costs. */
 

@@ -2,10 +2,10 @@
 
 /* What probe would know of memory: where that of each process was when somebody looked, and what the nodes have left.
  *
- * What a look finds is exact, but looks are rare, and rarer the more there is to look at. As in probe: a process is looked
- * at when it is seen first, then whenever its age has doubled, and when it is old every ten seconds or less often; one discovery
- * spends no more than a few milliseconds on it, and what takes long is there at the next one; what was never looked at is gone
- * on with in every tick. */
+ * What a look finds is exact, but looks are rare, and rarer the more there is to look at. As in probe: a process is
+ * looked at when it is seen first, then whenever its age has doubled, and when it is old every ten seconds or less
+ * often; one discovery spends no more than a few milliseconds on it, and what takes long is there at the next one;
+ * what was never looked at is gone on with in every tick. */
 
 #include "plan/memory/follow.h"
 #include "sim/agent/agent.h"
@@ -70,8 +70,8 @@ static uint64_t wait_usec(const Pass *pass, uint64_t age_usec, uint64_t cost_use
     return MAX((uint64_t)OLD_USEC, (uint64_t)wait);
 }
 
-/* Looks at a process, or gets what a look that took long has found. A scenario that says nothing of memory says nothing of
- * where it is. */
+/* Looks at a process, or gets what a look that took long has found. A scenario that says nothing of memory says
+ * nothing of where it is. */
 static int look(Pass *pass, Process *process, AgentFamily *seen)
 {
     const World *world = pass->agent->world;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the mover would do (P18 to P20): pages of a process go to the nodes of its order, at the speed at which one CPU copies or at
- * the order's rate, as long as the nodes have room. Each node has one mover. It runs before everybody else, on an idle CPU of
- * its node if there is one; else a thread that runs there loses the time.
+/* What the mover would do (P18 to P20): pages of a process go to the nodes of its order, at the speed at which one CPU
+ * copies or at the order's rate, as long as the nodes have room. Each node has one mover. It runs before everybody
+ * else, on an idle CPU of its node if there is one; else a thread that runs there loses the time.
  *
  * Left out: that pages are refused, that who touches a page that is under way waits for it, and of a stripe (P17)
  * that blocks change places: here a node that has too much of a region gives that away, and nothing comes for it. */

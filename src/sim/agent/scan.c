@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the daemon's scan of memory would do with evidence W, for processes whose policy says Evidence=write: plan/scan/scan.h
- * chooses ranges, which are protected; whoever writes there next faults, and is a sample; at the next window the samples are
- * judged by plan/memory/blocks.h, and what is to move is moved. The plan_ parts are those of the daemon, unchanged.
+/* What the daemon's scan of memory would do with evidence W, for processes whose policy says Evidence=write:
+ * plan/scan/scan.h chooses ranges, which are protected; whoever writes there next faults, and is a sample; at the next
+ * window the samples are judged by plan/memory/blocks.h, and what is to move is moved. The plan_ parts are those of the
+ * daemon, unchanged.
  *
- * All memory is in huge pages, so a block has one sample per round, of memory that several threads share from one drawn
- * among those that run. Only ranges of the scan are protected, while
- * clear_refs(5) protects everything at once. Which block is where is kept here: a region of the model knows sums only. */
+ * All memory is in huge pages, so a block has one sample per round, of memory that several threads share from one
+ * drawn among those that run. Only ranges of the scan are protected, while clear_refs(5) protects everything at
+ * once. Which block is where is kept here: a region of the model knows sums only. */
 
 #include "sim/agent/agent.h"
 
@@ -274,8 +275,8 @@ static void count_window(Engine *e, const AgentScan *scan, const Family *family)
     tally->coverage_sum += scan_coverage_permille(&scan->scan);
 }
 
-/* Brings the accounts of its threads up to date, so that what was protected before has faulted; how fast they are is found anew
- * when memory has moved. */
+/* Brings the accounts of its threads up to date, so that what was protected before has faulted; how fast they are is
+ * found anew when memory has moved. */
 static void catch_up(Engine *e, const Family *family)
 {
     for (uint32_t i = family->first; i < family->first + family->n_forked; i++) {
@@ -339,7 +340,8 @@ static int look(Engine *e, const Agent *agent, AgentScan *scan, const Family *fa
     return 0;
 }
 
-/* The policy under which a process is looked at by its faults, or NULL. The kernel's own scan would see its moves as its own. */
+/* The policy under which a process is looked at by its faults, or NULL. The kernel's own scan would see its moves as
+ * its own. */
 static const Policy *policy_of(const Engine *e, const Agent *agent, pid_t pid)
 {
     const Process *process = world_process(agent->world, pid);

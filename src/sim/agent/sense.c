@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What probe would see: which processes a policy matches, and what their threads and the CPUs did in the last tick. As there,
- * a thread's first reading says nothing yet, the CPU a thread ran on last is read only for holders of leases and, in turn,
- * for threads that wait, and threads are found in slow ticks only. Nothing is ever unreadable here, and threads that sleep
- * are read in each tick. */
+/* What probe would see: which processes a policy matches, and what their threads and the CPUs did in the last tick.
+ * As there, a thread's first reading says nothing yet, the CPU a thread ran on last is read only for holders of
+ * leases and, in turn, for threads that wait, and threads are found in slow ticks only. Nothing is ever unreadable
+ * here, and threads that sleep are read in each tick. */
 
 #include "plan/group.h"
 #include "sim/agent/agent.h"
@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As in probe: for how many waiting threads the last CPU is read in a tick, besides one per CPU, and who counts as one. */
+/* As in probe: for how many waiting threads the last CPU is read in a tick, besides one per CPU, and who counts as
+ * one. */
 #define LAST_CPUS_PER_TICK 32U
 #define WAIT_PERMILLE      50U
 

@@ -2,14 +2,15 @@
 
 /* The kernel's load balancing (P7) and stealing (P2), by number of runnable threads.
  *
- * A CPU that goes idle looks at once, if it is idle long enough on average for that to pay: in its LLC, its node, and the nodes
- * around it. Besides, every level of every span is looked at periodically, as often as it has CPUs in milliseconds; a sixteenth as
- * often without an idle CPU. Threads that wait are moved, the coolest rules first: not what has just run, not away from
- * its memory; both only until that has failed a few times. When nobody waits, one that runs is pushed, after some more
- * failures.
+ * A CPU that goes idle looks at once, if it is idle long enough on average for that to pay: in its LLC, its node, and
+ * the nodes around it. Besides, every level of every span is looked at periodically, as often as it has CPUs in
+ * milliseconds; a sixteenth as often without an idle CPU. Threads that wait are moved, the coolest rules first: not
+ * what has just run, not away from its memory; both only until that has failed a few times. When nobody waits, one that
+ * runs is pushed, after some more failures.
  *
- * Between nodes a difference that is allowed (P5) is no imbalance. Levels of nodes have single nodes as their groups;
- * the kernel's overlapping groups are left out, and so is the rotation of an odd thread among equally loaded CPUs. */
+ * Between nodes a difference that is allowed (P5) is no imbalance. Levels of nodes have single nodes as their
+ * groups; the kernel's overlapping groups are left out, and so is the rotation of an odd thread among equally loaded
+ * CPUs. */
 
 #include "sim/model/engine.h"
 
@@ -267,7 +268,8 @@ static Span *packed_core(const Engine *e, const Span *shard)
     return NULL;
 }
 
-/* Among the CPUs of a shard. Returns whether it is balanced; *ret_ok is false when it is not and nothing could be done. */
+/* Among the CPUs of a shard. Returns whether it is balanced; *ret_ok is false when it is not and nothing could be
+ * done. */
 static bool balance_cpus(Engine *e, Balance *balance, Span *shard, bool *ret_ok)
 {
     Pull pull = {.from = shard, .n_failed = balance->n_failed, .nice_tries = NICE_TRIES_LLC, .by_heat = true};

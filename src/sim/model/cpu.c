@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Fair run queues. Each CPU lets the thread with the least virtual run time run for a slice, and longer while nobody who waits
- * has run less. A thread that wakes is given at most one slice of credit, one that is born begins a slice behind. The one
- * that runs is never displaced before its slice is over: so do Linux from 6.6 on (run to parity) and before it with the
- * large sched_wakeup_granularity that stealing was measured with.
+/* Fair run queues. Each CPU lets the thread with the least virtual run time run for a slice, and longer while nobody
+ * who waits has run less. A thread that wakes is given at most one slice of credit, one that is born begins a slice
+ * behind. The one that runs is never displaced before its slice is over: so do Linux from 6.6 on (run to parity) and
+ * before it with the large sched_wakeup_granularity that stealing was measured with.
  *
- * A CPU with one thread has an event only at the end of that thread's burst, and none at all when the burst has no end. */
+ * A CPU with one thread has an event only at the end of that thread's burst, and none at all when the burst has no
+ * end. */
 
 #include "sim/model/engine.h"
 

@@ -3,10 +3,11 @@
 
 /* The state of one run, and what the parts of the engine do to it; private to this room.
  *
- * Time is in nanoseconds since the start. An event belongs to an item of the heap: a CPU (the running thread's burst or slice
- * ends), a thread (it wakes by itself), a process (its launcher forks), a span (the kernel balances it), a process's memory
- * (the kernel scans it), the memory controllers, the daemon's tick. Handling one may change the run queues of other CPUs;
- * these are remembered, and choose anew whom to run when the handler is done, so that no part calls itself. */
+ * Time is in nanoseconds since the start. An event belongs to an item of the heap: a CPU (the running thread's burst
+ * or slice ends), a thread (it wakes by itself), a process (its launcher forks), a span (the kernel balances it), a
+ * process's memory (the kernel scans it), the memory controllers, the daemon's tick. Handling one may change the run
+ * queues of other CPUs; these are remembered, and choose anew whom to run when the handler is done, so that no part
+ * calls itself. */
 
 #include "base/time.h"
 #include "base/util.h"
@@ -294,8 +295,8 @@ static inline uint32_t cpu_n_runnable(const Cpu *cpu)
     return (uint32_t)cpu->n_queued + (cpu->current >= 0);
 }
 
-/* What the kernel takes for an idle CPU. Without SimKernel.idle_claim, also one that another CPU has chosen in this very
- * instant. */
+/* What the kernel takes for an idle CPU. Without SimKernel.idle_claim, also one that another CPU has chosen in this
+ * very instant. */
 bool cpu_seems_idle(const Engine *e, uint32_t cpu);
 /* All CPUs of its core do. */
 bool cpu_seems_idle_core(const Engine *e, uint32_t cpu);
@@ -327,8 +328,8 @@ uint32_t wake_n_scan(uint32_t n_cpus, uint32_t n_busy);
 
 /* Where a newborn thread of a process starts. */
 uint32_t fork_select(Engine *e, uint32_t thread, uint32_t parent_cpu);
-/* Imbalance allowed between nodes in a domain, and what is left of one under the rule in force: the old one tolerated all of it
- * up to the limit. */
+/* Imbalance allowed between nodes in a domain, and what is left of one under the rule in force: the old one
+ * tolerated all of it up to the limit. */
 uint32_t fork_allowed(const Engine *e, const TopologyDomain *domain);
 uint32_t fork_adjust(const Engine *e, uint32_t imbalance, uint32_t n_running, uint32_t allowed);
 /* The launcher of a process forks. */
@@ -372,7 +373,8 @@ void scan_accessed(Engine *e, Thread *thread, int32_t region, uint32_t node, uin
 int agent_new(Engine *e, Agent **ret);
 Agent *agent_free(Agent *agent);
 DEFINE_CLEANUP(Agent *, agent_free)
-/* One tick: sense, look at memory, plan, act. Fills in the daemon's part of `tick`. 0, -ENOMEM, or -EUCLEAN: the plan is broken. */
+/* One tick: sense, look at memory, plan, act. Fills in the daemon's part of `tick`. 0, -ENOMEM, or -EUCLEAN: the
+ * plan is broken. */
 int agent_tick(Engine *e, Agent *agent, SimTick *tick);
 /* Adds the daemon's own counters to those of the machine. */
 void agent_report(const Agent *agent, int64_t *values);

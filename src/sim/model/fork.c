@@ -3,10 +3,10 @@
 /* Where the kernel puts a newborn thread (P5): from the widest domain that balances forks down to a CPU, staying on the
  * parent's side as long as the imbalance between nodes is one that is allowed.
  *
- * Example: two nodes of 40 idle CPUs, 5 allowed (an eighth), 16 threads forked on node 0. The first three stay, because up to
- * two more idle CPUs over there never count. With three the difference is real: 0001010111010101, eight and eight. With the old
- * quarter the first ten stay whatever the difference, and six go. Threads asleep since their birth are not seen, so all 16
- * stay. */
+ * Example: two nodes of 40 idle CPUs, 5 allowed (an eighth), 16 threads forked on node 0. The first three stay,
+ * because up to two more idle CPUs over there never count. With three the difference is real: 0001010111010101,
+ * eight and eight. With the old quarter the first ten stay whatever the difference, and six go. Threads asleep since
+ * their birth are not seen, so all 16 stay. */
 
 #include "sim/model/engine.h"
 #include "topo/imbalance.h"
@@ -14,7 +14,8 @@
 /* node_reclaim_distance: wider domains do not balance forks. */
 #define FORK_DISTANCE_MAX 30U
 
-/* The rules differ only where a node is one LLC: the new one allows an eighth of the node there, the old one a quarter. */
+/* The rules differ only where a node is one LLC: the new one allows an eighth of the node there, the old one a
+ * quarter. */
 uint32_t fork_allowed(const Engine *e, const TopologyDomain *domain)
 {
     const Topology *topology = e->topology;

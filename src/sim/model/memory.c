@@ -5,8 +5,9 @@
  *
  *     time per work = (1 - m) + m * sum over nodes of  share of accesses * latency / local latency * contention
  *
- * Contention follows what the controllers deliver: every 10 ms that of a node is multiplied by traffic / bandwidth, and is
- * never below 1. Ten threads of 13 GB/s that only wait for one node of 104 GB/s: 1.25, and the node gives 104 GB/s.
+ * Contention follows what the controllers deliver: every 10 ms that of a node is multiplied by traffic / bandwidth,
+ * and is never below 1. Ten threads of 13 GB/s that only wait for one node of 104 GB/s: 1.25, and the node gives 104
+ * GB/s.
  *
  * Accesses are spread evenly over a region's pages. First touch costs nothing. */
 

@@ -31,8 +31,8 @@ uint32_t random_below(Random *random, uint32_t n)
     return (uint32_t)(((uint64_t)random_even(random) * n) >> 32);
 }
 
-/* The first of a run of falling numbers, when the run has an odd length, is the fraction of an exponential variate; each
- * run of even length before it adds one. */
+/* The first of a run of falling numbers, when the run has an odd length, is the fraction of an exponential variate;
+ * each run of even length before it adds one. */
 uint64_t random_exponential(Random *random)
 {
     for (uint64_t whole = 0;; whole++) {

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Random numbers that are the same on every machine: splitmix64, after Steele, Lea and Flood, "Fast splittable
- * pseudorandom number generators", 2014. Its state is one word, every seed is good, and it passes the usual batteries of
- * tests; nothing here needs more. */
+ * pseudorandom number generators", 2014. Its state is one word, every seed is good, and it passes the usual
+ * batteries of tests; nothing here needs more. */
 
 #include "sim/scenario/spec.h"
 
@@ -21,8 +21,8 @@ uint64_t random_next(Random *random);
 /* 0 to n - 1; 0 when n is 0. */
 uint32_t random_below(Random *random, uint32_t n);
 
-/* From 0 to 2^32 - 1, evenly; and with mean 2^32, exponentially, by von Neumann's method, which only compares: no logarithm
- * that could differ from one library to the next. */
+/* From 0 to 2^32 - 1, evenly; and with mean 2^32, exponentially, by von Neumann's method, which only compares: no
+ * logarithm that could differ from one library to the next. */
 uint32_t random_even(Random *random);
 uint64_t random_exponential(Random *random);
 

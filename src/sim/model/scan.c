@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The kernel's NUMA scanning (P8, P9) and the pages that follow their hinting faults (P13). Restated from the description of
- * task_numa_work() and of "sched/numa: Complete scanning of partial and inactive VMAs" (f169c62ff7, 2023).
+/* The kernel's NUMA scanning (P8, P9) and the pages that follow their hinting faults (P13). Restated from the
+ * description of task_numa_work() and of "sched/numa: Complete scanning of partial and inactive VMAs" (f169c62ff7,
+ * 2023).
  *
- * Each process is scanned by one of its running threads at a time, 256 MB per turn. A region is marked only when the scanning
- * thread is known to use it: always in the first two passes, and later if its bit is in the filter of threads that faulted
- * there. The filter forgets after four to eight scan delays. So a region whose owner does not happen to scan is left
- * out, and the longer the less is known of it. With completion forced, one region so left out is marked at the end of each
- * turn, and a pass is over only when none is left.
+ * Each process is scanned by one of its running threads at a time, 256 MB per turn. A region is marked only when the
+ * scanning thread is known to use it: always in the first two passes, and later if its bit is in the filter of threads
+ * that faulted there. The filter forgets after four to eight scan delays. So a region whose owner does not happen to
+ * scan is left out, and the longer the less is known of it. With completion forced, one region so left out is marked at
+ * the end of each turn, and a pass is over only when none is left.
  *
- * Left out: the adapting period (P10: the shortest is used), preferred nodes of threads (P11), and that a marked page faults
- * in the order of accesses: marked pages are spread evenly over a region. */
+ * Left out: the adapting period (P10: the shortest is used), preferred nodes of threads (P11), and that a marked
+ * page faults in the order of accesses: marked pages are spread evenly over a region. */
 
 #include "sim/model/engine.h"
 
@@ -147,8 +148,8 @@ static void end_pass(Engine *e, Family *family)
     family->seq++;
 }
 
-/* A running thread of the process, each as likely; ENGINE_NONE: all of them sleep. Brings all their accounts up to date, so
- * that what was marked before has faulted. */
+/* A running thread of the process, each as likely; ENGINE_NONE: all of them sleep. Brings all their accounts up to
+ * date, so that what was marked before has faulted. */
 static int32_t choose_scanner(Engine *e, const Family *family)
 {
     int32_t scanner = ENGINE_NONE;

@@ -2,10 +2,11 @@
 
 /* The life of a thread. It runs bursts, with pauses in between that end by themselves or when another thread wakes it.
  *
- * Wake relations are circles: a pair, or all threads of a process. The first half of a circle sends a message after each burst, the
- * second half receives: a burst for each message, and sleep when there is none. A sender of a pair waits for its message to
- * be dealt with; one of a group goes on, each message to the next receiver, and waits only while that one's socket is
- * full. Senders end when they have done their work, receivers when nobody will send them anything any more. */
+ * Wake relations are circles: a pair, or all threads of a process. The first half of a circle sends a message after
+ * each burst, the second half receives: a burst for each message, and sleep when there is none. A sender of a pair
+ * waits for its message to be dealt with; one of a group goes on, each message to the next receiver, and waits only
+ * while that one's socket is full. Senders end when they have done their work, receivers when nobody will send them
+ * anything any more. */
 
 #include "sim/model/engine.h"
 

@@ -3,8 +3,9 @@
 /* Where the kernel wakes a thread (P4), as far as run queues decide it. First whether near the waker or where it was
  * (wake_wide, wake_affine), then an idle CPU in the LLC of that place (select_idle_sibling).
  *
- * Load is the number of runnable threads, where the kernel has decaying averages; utilisation of an LLC, which bounds the search,
- * is the share of its CPUs that is busy right now. Clusters below the LLC and asymmetric capacities are left out. */
+ * Load is the number of runnable threads, where the kernel has decaying averages; utilisation of an LLC, which
+ * bounds the search, is the share of its CPUs that is busy right now. Clusters below the LLC and asymmetric
+ * capacities are left out. */
 
 #include "sim/model/engine.h"
 

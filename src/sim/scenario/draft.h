@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the reader of scenarios keeps while it reads: values as they stand in the file, not yet held against each other or
- * the machine. scenario.c fills it, resolve.c makes a SimSpec of it. */
+/* What the reader of scenarios keeps while it reads: values as they stand in the file, not yet held against each
+ * other or the machine. scenario.c fills it, resolve.c makes a SimSpec of it. */
 
 #include "sim/scenario/scenario.h"
 
@@ -75,8 +75,8 @@ bool scenario_draft_given(const WorkloadDraft *workload, const char *key);
 /* Fills draft->spec, all but [Scenario], from the rest. Errors are in the report. Returns 0 or -ENOMEM. */
 int scenario_resolve(ScenarioDraft *draft, const char *const *policy_dirs);
 
-/* The policies of one variant: its own or those of `policy_dirs`. Returns 0 (errors may be in the report, *ret is then NULL)
- * or -ENOMEM. */
+/* The policies of one variant: its own or those of `policy_dirs`. Returns 0 (errors may be in the report, *ret is
+ * then NULL) or -ENOMEM. */
 int scenario_policies(ScenarioDraft *draft, const VariantDraft *variant, const char *const *policy_dirs,
                       PolicySet **ret);
 

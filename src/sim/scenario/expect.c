@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Parsing of expectations. Names are looked up here and now, so that a mistyped one is an error before an hour of runs. */
+/* Parsing of expectations. Names are looked up here and now, so that a mistyped one is an error before an hour of
+ * runs. */
 
 #include "sim/scenario/expect.h"
 

@@ -9,12 +9,12 @@
  *                                                VARIANT/VARIANT, the quotient of two
  *     Range=METRIC [VARIANT] OP NUMBER           (largest - smallest) / mean over the seeds
  *
- * METRIC is the name of a metric, with (WORKLOAD) behind it when it is that of one workload. OP is <, <=, ==, >= or >. With
- * one variant in the file it need not be named.
+ * METRIC is the name of a metric, with (WORKLOAD) behind it when it is that of one workload. OP is <, <=, ==, >= or >.
+ * With one variant in the file it need not be named.
  *
- * Every kind comes down to one number per seed and a limit: an order to the smallest quotient of neighbours, which must be
- * above 1. What did not happen is a number too: without an end, makespan-usec is infinite, and 0 / 0 is no number and
- * fulfils nothing. */
+ * Every kind comes down to one number per seed and a limit: an order to the smallest quotient of neighbours, which
+ * must be above 1. What did not happen is a number too: without an end, makespan-usec is infinite, and 0 / 0 is no
+ * number and fulfils nothing. */
 
 #include "sim/scenario/spec.h"
 
@@ -27,8 +27,9 @@ extern const char *const sim_expect_names[];
 /* "<", "<=", "==", ">=", ">"; NULL-terminated, in the order of SimCompare. */
 extern const char *const sim_compare_names[];
 
-/* Parses "KEY=VALUE" of an [Expect] section; workloads and variants of `spec` must be complete. The result has no line, and
- * holds for every seed. Returns 0, -EINVAL with what was expected as a malloc'd sentence in *ret_error, or -ENOMEM. */
+/* Parses "KEY=VALUE" of an [Expect] section; workloads and variants of `spec` must be complete. The result has no
+ * line, and holds for every seed. Returns 0, -EINVAL with what was expected as a malloc'd sentence in *ret_error, or
+ * -ENOMEM. */
 int sim_expect_parse(const SimSpec *spec, const char *key, const char *value, SimExpect *ret,
                      char **ret_error);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The policies of a scenario. An inline one is put together again as the text of a policy file and parsed as one; the lines of
- * its messages are then those of the scenario. Each variant parses anew what it uses, because a PolicySet owns its
- * policies. Unknown keys, in policy files a warning, are errors in an inline policy, as everywhere in a scenario. */
+/* The policies of a scenario. An inline one is put together again as the text of a policy file and parsed as one;
+ * the lines of its messages are then those of the scenario. Each variant parses anew what it uses, because a
+ * PolicySet owns its policies. Unknown keys, in policy files a warning, are errors in an inline policy, as
+ * everywhere in a scenario. */
 
 #include "sim/scenario/draft.h"
 

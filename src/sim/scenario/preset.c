@@ -2,8 +2,8 @@
 
 /* The texts name sockets, cores, threads and nodes; caches and distances they mostly leave out. What is not in them is
  * from the processors they name, or where none is named the plainest that fits: one last-level cache per node, 21 hops
- * between two sockets of Intel's, 20 (Linux's own assumption) where nothing is known. Sizes of memory are round numbers;
- * nothing measured in the texts hangs on them.
+ * between two sockets of Intel's, 20 (Linux's own assumption) where nothing is known. Sizes of memory are round
+ * numbers; nothing measured in the texts hangs on them.
  *
  * CPUs are numbered as Linux does it on x86: first one thread of every core, node by node, then the others. */
 

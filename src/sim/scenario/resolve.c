@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* From the draft of a scenario to the scenario: names become indices, nodes become CPUs, and keys are held against each other
- * and against the machine. Errors carry the line of the section they are about. */
+/* From the draft of a scenario to the scenario: names become indices, nodes become CPUs, and keys are held against
+ * each other and against the machine. Errors carry the line of the section they are about. */
 
 #include "sim/scenario/draft.h"
 #include "sim/scenario/expect.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reading of scenarios. The file is read into a draft, section after section; only when all of it is of the right form is the
- * draft resolved against the machine (resolve.c), so that one slip is one message and the order of sections is free, with
- * one exception: variants start from [Kernel], which must stand before them.
+/* Reading of scenarios. The file is read into a draft, section after section; only when all of it is of the right form
+ * is the draft resolved against the machine (resolve.c), so that one slip is one message and the order of sections is
+ * free, with one exception: variants start from [Kernel], which must stand before them.
  *
- * Policies may ignore keys nobody knows, since a newer version's file should load in an older one. Here they are errors: a
- * scenario is a test, and one that holds because half of it was not read is worse than none. */
+ * Policies may ignore keys nobody knows, since a newer version's file should load in an older one. Here they are
+ * errors: a scenario is a test, and one that holds because half of it was not read is worse than none. */
 
 #include "sim/scenario/draft.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The constants of the model, and what frees a scenario. The constants are facts about hardware and kernels, set once and
- * in here only: a scenario that could choose them could print any number it likes. They are those of the two-socket
- * Xeon servers on which most of the texts measured; where sources disagree it is the middle. */
+/* The constants of the model, and what frees a scenario. The constants are facts about hardware and kernels, set
+ * once and in here only: a scenario that could choose them could print any number it likes. They are those of the
+ * two-socket Xeon servers on which most of the texts measured; where sources disagree it is the middle. */
 
 #include "sim/scenario/spec.h"
 
@@ -22,8 +22,8 @@ const SimModel sim_model_default = {
     .switch_nsec = 1500,
     /* An interrupt between processors, 1 us, and the way out of C1, 2 us in the kernel's intel_idle table. */
     .wake_remote_nsec = 3000,
-    /* A message on a Unix socket: 4 of the sk_buff, 2 of data and 1 of what follows them, 3 of the sockets (queue, memory
-     * account, wait queue). */
+    /* A message on a Unix socket: 4 of the sk_buff, 2 of data and 1 of what follows them, 3 of the sockets (queue,
+     * memory account, wait queue). */
     .message_lines = 10,
     /* 256 KiB at 20 GB/s from the last-level cache. */
     .refill_llc_nsec = 13000,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A made-up tree of cgroups on a machine of two nodes with four CPUs each, a World whose one group is at home on the first,
- * and fences that write to the tree. */
+/* A made-up tree of cgroups on a machine of two nodes with four CPUs each, a World whose one group is at home on the
+ * first, and fences that write to the tree. */
 
 #include "act/fence/fence.h"
 #include "act/journal/journal.h"
@@ -36,8 +36,8 @@ typedef struct Tree {
     int result;
 } Tree;
 
-/* cmocka's set-up: processes 100 and 101 in a cpuset of version 1, /a, and a policy that wishes for cpusets; or process 100 in the
- * unit, and a policy that wishes for nothing in particular. */
+/* cmocka's set-up: processes 100 and 101 in a cpuset of version 1, /a, and a policy that wishes for cpusets; or
+ * process 100 in the unit, and a policy that wishes for nothing in particular. */
 int tree_setup_v1(void **state);
 int tree_setup_unit(void **state);
 int tree_teardown(void **state);

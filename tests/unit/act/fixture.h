@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the tests of this room start from: a machine in memory with eight CPUs, a directory of their own for the journal,
- * and a plan that is filled in action by action. */
+/* What the tests of this room start from: a machine in memory with eight CPUs, a directory of their own for the
+ * journal, and a plan that is filled in action by action. */
 
 #include "act/act.h"
 #include "record.h"

@@ -35,6 +35,6 @@ void mover_await_no_threads(MoverFixture *f);
 /* Asserts that a small order, given while so many threads hang in a large one, is over before that. */
 void mover_try_turns(MoverFixture *f, unsigned n_hanging);
 
-/* Asserts that `n` threads that hang are given up after a time, that others take over, and that the first ones do no harm when they
- * come back. */
+/* Asserts that `n` threads that hang are given up after a time, that others take over, and that the first ones do no
+ * harm when they come back. */
 void mover_try_hanging(MoverFixture *f, unsigned n);

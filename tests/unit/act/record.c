@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the kernel does with masks, as far as this room relies on it: a mask asked for is cut by the cpuset and, since Linux
- * 6.2, remembered for when that changes; an empty result is EINVAL, a mask is shown without its offline CPUs, and a child
- * gets its creator's. That the kernel does so is
- * checked against a real one by the tests of act_ops_affinity. */
+/* What the kernel does with masks, as far as this room relies on it: a mask asked for is cut by the cpuset and,
+ * since Linux 6.2, remembered for when that changes; an empty result is EINVAL, a mask is shown without its offline
+ * CPUs, and a child gets its creator's. That the kernel does so is checked against a real one by the tests of
+ * act_ops_affinity. */
 
 #include "record.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A machine in memory for act_ops_record: threads with masks that behave as the kernel's do, and a log of what was done to
- * them. Tests make it bear threads, let them exit, pin them and refuse, also in the middle of somebody's work. */
+/* A machine in memory for act_ops_record: threads with masks that behave as the kernel's do, and a log of what was
+ * done to them. Tests make it bear threads, let them exit, pin them and refuse, also in the middle of somebody's
+ * work. */
 
 #include "act/act.h"
 
@@ -32,8 +33,8 @@ void act_record_set_hook(ActRecord *record, ActRecordHook hook, void *userdata);
 /* Moves the clock that births are told by. */
 void act_record_advance(ActRecord *record, uint64_t ticks);
 
-/* What comes back is false when memory is out or a number is taken; masks and cpusets are lists, "0-3". A process begins
- * with one thread of its own number, whole session and group `pgrp`. */
+/* What comes back is false when memory is out or a number is taken; masks and cpusets are lists, "0-3". A process
+ * begins with one thread of its own number, whole session and group `pgrp`. */
 bool act_record_add_process(ActRecord *record, pid_t pid, pid_t parent, pid_t pgrp, const char *mask);
 /* A thread or process born of a thread: mask (and session) are inherited. */
 bool act_record_clone(ActRecord *record, pid_t creator, pid_t tid);
@@ -47,8 +48,8 @@ bool act_record_set_cpuset(ActRecord *record, pid_t pid, const char *cpuset);
 void act_record_setsid(ActRecord *record, pid_t pid);
 /* In the midst of exiting: it has no group and no session any more, and its children have not been adopted yet. */
 void act_record_set_ending(ActRecord *record, pid_t pid);
-/* Moves a process to other cgroups, or makes it the first of a PID namespace; children are born where their parent is. At
- * first all are in the roots. */
+/* Moves a process to other cgroups, or makes it the first of a PID namespace; children are born where their parent
+ * is. At first all are in the roots. */
 void act_record_set_place(ActRecord *record, pid_t pid, uint64_t place);
 void act_record_set_first(ActRecord *record, pid_t pid);
 /* The new session of a daemon: its parent is 1 then. */
@@ -60,8 +61,8 @@ bool act_record_pin(ActRecord *record, pid_t tid, const char *mask);
 /* Makes the next `times` changes of that thread's mask fail with this result. */
 void act_record_fail(ActRecord *record, pid_t tid, ActResult result, unsigned times);
 
-/* The mask of a thread as the kernel would show it, as a list; "gone" when there is no such thread. Valid until the next
- * call. */
+/* The mask of a thread as the kernel would show it, as a list; "gone" when there is no such thread. Valid until the
+ * next call. */
 const char *act_record_mask(ActRecord *record, pid_t tid);
 /* One line per mask that was set, "TID MASK" or "TID MASK via MASK". */
 const char *act_record_log(const ActRecord *record);

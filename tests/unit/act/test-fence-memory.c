@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Fences of memory: up only beside one of CPUs and with all memory at home, within what the administrator allows, and put back. */
+/* Fences of memory: up only beside one of CPUs and with all memory at home, within what the administrator allows,
+ * and put back. */
 
 #include "act/fence/place.h"
 #include "base/parse.h"

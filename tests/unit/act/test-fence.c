@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Fences on a made-up tree of cgroups: when they go up and come down, whose value is put back, and where there can be none. */
+/* Fences on a made-up tree of cgroups: when they go up and come down, whose value is put back, and where there can
+ * be none. */
 
 #include "act/fence/place.h"
 #include "base/parse.h"
@@ -28,7 +29,8 @@ static void test_up(void **state)
     assert_int_equal(t->journal->n_fences, 0);
 }
 
-/* Somebody writes another one, after we looked and before masks are read: what it leaves is not hidden by what it was. */
+/* Somebody writes another one, after we looked and before masks are read: what it leaves is not hidden by what it
+ * was. */
 static void test_another_meanwhile(void **state)
 {
     Tree *t = *state;
@@ -263,7 +265,8 @@ static void test_unit(void **state)
     assert_string_equal(t->asked, "x.service=0-3;x.service=0-7;x.service=;");
 }
 
-/* The end comes before the manager has written what it was asked for: it must hear of that, or would write it afterwards. */
+/* The end comes before the manager has written what it was asked for: it must hear of that, or would write it
+ * afterwards. */
 static void test_unit_rising(void **state)
 {
     Tree *t = *state;
@@ -324,7 +327,8 @@ static void test_unit_stopped_unbound(void **state)
     stop_unit(*state, "\n", "x.service=0-3;x.service=;");
 }
 
-/* What is left of a fence, where another property keeps the controller there: the kernel does not take the last CPUs from what runs. */
+/* What is left of a fence, where another property keeps the controller there: the kernel does not take the last CPUs
+ * from what runs. */
 static void test_unit_stopped_with_everything(void **state)
 {
     stop_unit(*state, "0-7\n", "x.service=0-3;x.service=;");

@@ -207,7 +207,8 @@ static void test_corrupt(void **state)
 #define CORRUPT(text, sentence, n) assert_corrupt(f, text, sizeof(text) - 1, sentence, n)
     CORRUPT(
         HEADER "hello\n" BODY,
-        "2: expected process, thread, mask, narrow, settled, checked, released, stranger, fence, fenced, unfenced, kept or unkept",
+        "2: expected process, thread, mask, narrow, settled, checked, released, stranger, fence, fenced, unfenced, "
+        "kept or unkept",
         3);
     CORRUPT(BODY, "1: expected \"journal version=1 boot=...\"", 2);
     CORRUPT("journal version=2 boot=\"" BOOT "\"\n" BODY, "1: expected version=1, not 2", 3);
@@ -471,7 +472,8 @@ static void test_kept(void **state)
     assert_false(last->kept);
 }
 
-/* Who only reads changes nothing: not a damaged one, not one of another boot, not one that a crash left with two names. */
+/* Who only reads changes nothing: not a damaged one, not one of another boot, not one that a crash left with two
+ * names. */
 static void test_reading(void **state)
 {
     static const char other[] = "journal version=1 boot=\"other\"\n" BODY;
@@ -500,8 +502,8 @@ static void test_reading(void **state)
     assert_non_null(strstr(error, "mode 0666"));
 }
 
-/* What a crash leaves after each step of putting a damaged journal aside. The next start takes everything in, and puts it
- * aside. */
+/* What a crash leaves after each step of putting a damaged journal aside. The next start takes everything in, and
+ * puts it aside. */
 static void test_put_aside_after_a_crash(void **state)
 {
     static const struct {

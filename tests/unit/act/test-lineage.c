@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Who inherited a mask and who was given it by its user. Process 100, a child of the shell 90, lives on 0-3 of eight CPUs.
- * Everything is put back after a crash, unless a test says otherwise. */
+/* Who inherited a mask and who was given it by its user. Process 100, a child of the shell 90, lives on 0-3 of eight
+ * CPUs. Everything is put back after a crash, unless a test says otherwise. */
 
 #include "fixture.h"
 
@@ -329,7 +329,8 @@ static void test_release(void **state)
     assert_mask(f, 220, "0-7");
 }
 
-/* The one it has the mask from has ended: it goes with others of that group, with which it would not have gone before. */
+/* The one it has the mask from has ended: it goes with others of that group, with which it would not have gone
+ * before. */
 static void test_release_of_the_rest(void **state)
 {
     Fixture *f = *state;

@@ -62,8 +62,8 @@ static void test_lanes_wide(void **state)
     check_lanes(*state, MOVER_LANES_MAX);
 }
 
-/* With the CPUs of the node that memory leaves: every second thread is on those, and no more threads are on either than without
- * help. What comes next without it goes on without it. */
+/* With the CPUs of the node that memory leaves: every second thread is on those, and no more threads are on either
+ * than without help. What comes next without it goes on without it. */
 static void check_help(MoverFixture *f, unsigned node_cpus, unsigned n_own, unsigned n_helping)
 {
     MachineArea *heap = machine_add(&f->machine, HEAP, 128 * MIB, 0);

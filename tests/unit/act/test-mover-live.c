@@ -246,7 +246,8 @@ static void test_order(void **state)
 /* More than one, as what is isolated for a moment, by khugepaged or by reclaim, is left to the next order. */
 #define ORDERS_MAX 10U
 
-/* Carries out orders to this node until one finds nothing that could not be moved at that moment, and returns what they moved. */
+/* Carries out orders to this node until one finds nothing that could not be moved at that moment, and returns what
+ * they moved. */
 static uint64_t bring_all(Live *live, int node)
 {
     uint64_t moved = 0, busy = 1;

@@ -251,8 +251,8 @@ static void test_end_while_hanging(void **state)
     assert_int_equal(f->machine.n_moves, 1);
 }
 
-/* Nor for a thread that has not begun yet: on a busy machine it may have been off its CPU all the while. It then finds its CPUs
- * although the topology is gone, and moves nothing. */
+/* Nor for a thread that has not begun yet: on a busy machine it may have been off its CPU all the while. It then
+ * finds its CPUs although the topology is gone, and moves nothing. */
 static void test_end_while_settling(void **state)
 {
     MoverFixture *f = *state;

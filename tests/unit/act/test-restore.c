@@ -212,8 +212,9 @@ static bool wants_anybody(void *userdata, pid_t pid)
     return pid > 0;
 }
 
-/* Released while a CPU is offline, which a kernel before 6.2 takes from the mask and never gives back, or only just online and not in
- * the cpusets yet: then it is in the list of those that are online. It is not taken for its user's choice when it is online again. */
+/* Released while a CPU is offline, which a kernel before 6.2 takes from the mask and never gives back, or only just
+ * online and not in the cpusets yet: then it is in the list of those that are online. It is not taken for its user's
+ * choice when it is online again. */
 static void test_released_without_a_cpu(void **state)
 {
     Fixture *f = *state;
@@ -275,8 +276,8 @@ static void end_of_fork(void *userdata, ActRecord *record, ActRecordOp op, TaskK
     act_record_exit(record, 100);
 }
 
-/* A fork that was under way when its process was put back: the child has the mask of before and is born, by a process that
- * is gone then, after everything was looked at. */
+/* A fork that was under way when its process was put back: the child has the mask of before and is born, by a
+ * process that is gone then, after everything was looked at. */
 static void test_fork_under_way(void **state)
 {
     Fixture *f = *state;

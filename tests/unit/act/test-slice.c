@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Processes of very many threads: process 10000 and, in some tests, 20000, with two thousand threads each and one more that make one
- * call too little. What the World would learn of each call is done to it here. */
+/* Processes of very many threads: process 10000 and, in some tests, 20000, with two thousand threads each and one
+ * more that make one call too little. What the World would learn of each call is done to it here. */
 
 #include "fixture.h"
 
@@ -186,7 +186,8 @@ static void test_crash_between(void **state)
     assert_int_equal(count(f, 10000, "0-7"), N_THREADS);
 }
 
-/* Threads end between two slices, their user pins some, and others are born: of one at home already, and of one that is not. */
+/* Threads end between two slices, their user pins some, and others are born: of one at home already, and of one that
+ * is not. */
 static void test_change_between(void **state)
 {
     Fixture *f = *state;
@@ -271,7 +272,8 @@ static void test_release_between(void **state)
     assert_mask(f, tid, "0-3");
 }
 
-/* Placed again while its children are looked for: it keeps what it was given, and that is put back when everything is. */
+/* Placed again while its children are looked for: it keeps what it was given, and that is put back when everything
+ * is. */
 static void test_home_in_a_search(void **state)
 {
     Fixture *f = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Who may change something on the system bus. One connection is the daemon's; at its other end the test plays the bus, polkit
- * and the callers. */
+/* Who may change something on the system bus. One connection is the daemon's; at its other end the test plays the
+ * bus, polkit and the callers. */
 
 #include "base/util.h"
 #include "daemon-test.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The private socket: many clients, silent clients, clients that ask and never read, or all at once. A vtable of its own stands in
- * for the manager's. */
+/* The private socket: many clients, silent clients, clients that ask and never read, or all at once. A vtable of its
+ * own stands in for the manager's. */
 
 #include "daemon-test.h"
 #include "daemon/bus/server.h"
@@ -297,7 +297,8 @@ static void test_a_client_that_does_not_read_signals_is_ended(void **state)
     assert_int_equal(close(fd), 0);
 }
 
-/* GetStatus, written by hand. Little endian, method call, version 1; no body; serial 1; 79 bytes of fields: path, member, interface.
+/* GetStatus, written by hand. Little endian, method call, version 1; no body; serial 1; 79 bytes of fields: path,
+ * member, interface.
  */
 static const char raw_call[96] = "l\1\0\1\0\0\0\0\1\0\0\0\117\0\0\0"
                                  "\1\1o\0\17\0\0\0/org/numaplace1\0"

@@ -59,9 +59,9 @@ size_t fixture_count(const Fixture *f, PlanKind kind);
 const PlanAction *fixture_action(const Fixture *f, PlanKind kind, size_t nth);
 Task *fixture_find(Fixture *f, pid_t pid, pid_t tid);
 
-/* The plainest closed loop: one tick goes by in which every thread wants the share of a CPU (permille) that `demand` says, by
- * index into World.tasks. The model kernel puts each on the CPU of its mask where least is wanted, confined threads
- * first and in an order that rotates; CPUs wanted too much are shared in proportion. Fills in the loads. */
+/* The plainest closed loop: one tick goes by in which every thread wants the share of a CPU (permille) that `demand`
+ * says, by index into World.tasks. The model kernel puts each on the CPU of its mask where least is wanted, confined
+ * threads first and in an order that rotates; CPUs wanted too much are shared in proportion. Fills in the loads. */
 void fixture_model(Fixture *f, const uint16_t *demand);
 /* What all threads of a process ran in the last tick, permille. */
 uint32_t fixture_run(Fixture *f, pid_t pid);

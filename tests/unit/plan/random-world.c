@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The draws are made in the same order whatever the nodes are called, so that a renamed World differs in nothing else. */
+/* The draws are made in the same order whatever the nodes are called, so that a renamed World differs in nothing
+ * else. */
 
 #include "random-world.h"
 

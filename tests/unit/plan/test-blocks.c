@@ -184,8 +184,8 @@ static uint32_t random_below(uint64_t *seed, uint32_t below)
     return (uint32_t)((*seed >> 33) % below);
 }
 
-/* Samples of a huge page of one thread that is on node 1 for `permille` of the rounds; returns in how many it would move
- * there. */
+/* Samples of a huge page of one thread that is on node 1 for `permille` of the rounds; returns in how many it would
+ * move there. */
 static uint32_t count_moves(uint64_t seed, uint32_t permille, uint32_t n_rounds, bool two_stage)
 {
     uint32_t n = 0;
@@ -215,8 +215,8 @@ static void test_two_stage(void **state)
     }
 }
 
-/* So many threads, half of them on either node, share 64 huge pages, each as often as the others, and half of them lie on
- * either node. Whoever comes first in a round has the sample. Returns the samples from afar. */
+/* So many threads, half of them on either node, share 64 huge pages, each as often as the others, and half of them
+ * lie on either node. Whoever comes first in a round has the sample. Returns the samples from afar. */
 static uint64_t share(Bench *b, uint64_t seed, uint32_t n_threads)
 {
     uint64_t n = 0;
@@ -254,8 +254,8 @@ static void test_ping_pong(void **state)
     }
 }
 
-/* S-2M: blocks of small pages. The first is used from node 1, the second from either node by halves, of the third one page in
- * eight is used from node 0: it is not mixed, but shared. */
+/* S-2M: blocks of small pages. The first is used from node 1, the second from either node by halves, of the third
+ * one page in eight is used from node 0: it is not mixed, but shared. */
 static void test_pages(void **state)
 {
     Bench b;

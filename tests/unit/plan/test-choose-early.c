@@ -14,9 +14,9 @@ static void next_tick(Fixture *f)
     f->world->tick++;
 }
 
-/* A program that was given a node while it read its input has four threads now: seen twice, or once when they want nearly
- * twice what it has, it need not wait for a slow tick, nor for MinAgeSec= and MinResidencySec=, but only in the home it was given
- * first, and in the one after it. */
+/* A program that was given a node while it read its input has four threads now: seen twice, or once when they want
+ * nearly twice what it has, it need not wait for a slow tick, nor for MinAgeSec= and MinResidencySec=, but only in
+ * the home it was given first, and in the one after it. */
 static void outgrow(uint32_t n_changes, bool by_far)
 {
     Fixture f;
@@ -65,8 +65,8 @@ static void test_outgrown(void **state)
     }
 }
 
-/* A process of which one thread works, beside all of its memory, is confined to that only when MinAgeSec= is over: others may be
- * about to begin. */
+/* A process of which one thread works, beside all of its memory, is confined to that only when MinAgeSec= is over:
+ * others may be about to begin. */
 static void test_in_place(void **state)
 {
     enum {
@@ -97,8 +97,8 @@ static void test_in_place(void **state)
     }
 }
 
-/* Two programs that were met with one thread each were given the node of their memory, and have two now. Each would fit it alone. One of
- * them goes to the other node, if nobody works there. */
+/* Two programs that were met with one thread each were given the node of their memory, and have two now. Each would
+ * fit it alone. One of them goes to the other node, if nobody works there. */
 static void crowd(uint16_t busy_permille)
 {
     Fixture f;

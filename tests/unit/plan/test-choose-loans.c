@@ -7,8 +7,8 @@
 #define WIDE    EACH "MinAgeSec=0\n[Placement]\nMode=auto\n[Steal]\n"
 #define BORROWS WIDE "Scope=machine\n"
 
-/* A group that lives on loans gets a second node instead, when that is nobody's: what it runs on them it wants. Where its
- * policy allows no second one, it goes on living on them. */
+/* A group that lives on loans gets a second node instead, when that is nobody's: what it runs on them it wants.
+ * Where its policy allows no second one, it goes on living on them. */
 static void test_loans(void **state)
 {
     for (int may_spread = 0; may_spread < 2; may_spread++) {

@@ -168,8 +168,9 @@ static void test_expected_and_idle(void **state)
     fixture_done(&f);
 }
 
-/* Nodes of one CPU. A new group of one thread that began to work when another ended may seem to want a third more than one CPU: it goes
- * to one node, not to two of which one would have its memory and the other its thread. That it does is true when it is not new. */
+/* Nodes of one CPU. A new group of one thread that began to work when another ended may seem to want a third more
+ * than one CPU: it goes to one node, not to two of which one would have its memory and the other its thread. That it
+ * does is true when it is not new. */
 static void test_wants_one_cpu(void **state)
 {
     for (unsigned is_new = 0; is_new < 2; is_new++) {
@@ -290,8 +291,8 @@ static void set_pair_memory(Fixture *f, uint64_t first, uint64_t second)
     set_memory(f, 200, (uint64_t[]){second, first});
 }
 
-/* S-SWAP: two groups each at the other's place are exchanged in one plan when both gain; with less than MinGainPermille=
- * they stay; and what nobody could be given for it stays too. */
+/* S-SWAP: two groups each at the other's place are exchanged in one plan when both gain; with less than
+ * MinGainPermille= they stay; and what nobody could be given for it stays too. */
 static void test_exchange(void **state)
 {
     static const struct {
@@ -361,8 +362,8 @@ static void test_half_exchange(void **state)
     fixture_done(&f);
 }
 
-/* Measure and revert: SettleSec= after it was sent to its memory a group waits for somebody who is pinned there, more than
- * all others do. It goes back, and stays for PingPongSec=. */
+/* Measure and revert: SettleSec= after it was sent to its memory a group waits for somebody who is pinned there,
+ * more than all others do. It goes back, and stays for PingPongSec=. */
 static void test_revert(void **state)
 {
     /* 0: it waits less; 1: more; 2: the same share of next to nothing. */
@@ -423,8 +424,8 @@ static void test_restless(void **state)
     fixture_done(&f);
 }
 
-/* S-JVM: four groups of eight threads, shuffled over four nodes of eight CPUs, memory and all. Each comes together on a node
- * of its own, in one plan of four actions, and nothing moves for 100 ticks. */
+/* S-JVM: four groups of eight threads, shuffled over four nodes of eight CPUs, memory and all. Each comes together
+ * on a node of its own, in one plan of four actions, and nothing moves for 100 ticks. */
 static void test_jvm(void **state)
 {
     Fixture f;
@@ -452,8 +453,8 @@ static void test_jvm(void **state)
     fixture_done(&f);
 }
 
-/* S-FLIP, the groups of the text: node 0 runs G1's T1 to T3, G2's T4 and T5, G4's T11, node 1 G1's T6 to T8, G3's T9 and
- * T10, G5's T12. What changes places is what the text exchanges: T6, T7 and T8 with T11, T4 and T5. */
+/* S-FLIP, the groups of the text: node 0 runs G1's T1 to T3, G2's T4 and T5, G4's T11, node 1 G1's T6 to T8, G3's T9
+ * and T10, G5's T12. What changes places is what the text exchanges: T6, T7 and T8 with T11, T4 and T5. */
 static void test_flip(void **state)
 {
     static const struct {

@@ -152,8 +152,8 @@ static uint64_t noise(uint64_t seed, const char *policy)
     return moves;
 }
 
-/* S-HYST for lends. Two ticks to be seen and two vetoes ask for four ticks of 9 threads in a row: 1/81 of all, that is 7
- * in a minute, of which residency leaves some out. */
+/* S-HYST for lends. Two ticks to be seen and two vetoes ask for four ticks of 9 threads in a row: 1/81 of all, that
+ * is 7 in a minute, of which residency leaves some out. */
 static void test_s_hyst(void **state)
 {
     uint64_t guarded = 0, unguarded = 0;

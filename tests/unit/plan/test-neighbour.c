@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Homes that are chosen beside homes that are fixed: what the others take is the same before they go there and after. */
+/* Homes that are chosen beside homes that are fixed: what the others take is the same before they go there and
+ * after. */
 
 #include "choose-test.h"
 
@@ -28,8 +29,8 @@ static void test_fixed_neighbour(void **state)
     fixture_done(&f);
 }
 
-/* A group that has begun a moment ago and is sent to another home wants no more after that than before: nobody has to make
- * room in a plan of the same instant (I9). */
+/* A group that has begun a moment ago and is sent to another home wants no more after that than before: nobody has
+ * to make room in a plan of the same instant (I9). */
 static void test_moved_young(void **state)
 {
     Fixture f;

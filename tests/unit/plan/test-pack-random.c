@@ -146,7 +146,8 @@ static void random_large(Instance *in, uint64_t *random)
     }
 }
 
-/* Small problems and large ones, on which the steps are used up; with groups that stay at home, that roam, and that are young. */
+/* Small problems and large ones, on which the steps are used up; with groups that stay at home, that roam, and that
+ * are young. */
 static void test_stable(void **state)
 {
     uint64_t random = 27182818;

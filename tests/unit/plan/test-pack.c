@@ -11,7 +11,8 @@ static void test_terms(void **state)
     Instance in;
     PackCost cost;
 
-    /* 8 CPUs, all of 4 GiB on the other node, 20 apart: 8000 x 10 x 64. Moved, 30 permille of 8000 x 10 x 64. 64 CPU^2 of 8. */
+    /* 8 CPUs, all of 4 GiB on the other node, 20 apart: 8000 x 10 x 64. Moved, 30 permille of 8000 x 10 x 64. 64
+     * CPU^2 of 8. */
     instance_init(&in, 2, 8000, 20);
     add_group(&in, 8000, (uint64_t[]){0, 4})->home = 2;
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
@@ -149,7 +150,8 @@ static void test_near_nodes(void **state)
     assert_int_equal(in.sets[0], 0);
 }
 
-/* All memory on node 0, which has not room enough: on both would cost as much, and be more even, but the smaller set wins. */
+/* All memory on node 0, which has not room enough: on both would cost as much, and be more even, but the smaller set
+ * wins. */
 static void test_smaller_set(void **state)
 {
     for (uint32_t demand = 5900; demand <= 8000; demand += 100) {
@@ -267,8 +269,8 @@ static void test_hysteresis(void **state)
     }
 }
 
-/* S-FORK: 16 tasks that need bandwidth on two nodes of 40 CPUs, memory where they started. S-SHELL: not what needs none, nor
- * what is young. */
+/* S-FORK: 16 tasks that need bandwidth on two nodes of 40 CPUs, memory where they started. S-SHELL: not what needs
+ * none, nor what is young. */
 static void test_spreading(void **state)
 {
     Instance in;
@@ -333,8 +335,8 @@ static void count_groups(const Instance *in, unsigned *ret_counts)
     }
 }
 
-/* S-FORK with a group for each task, all born on node 0: even halves where the policy says spread, also while the averages of new
- * tasks rise; in Mode=auto what is light stays. */
+/* S-FORK with a group for each task, all born on node 0: even halves where the policy says spread, also while the
+ * averages of new tasks rise; in Mode=auto what is light stays. */
 static void test_fork_groups(void **state)
 {
     for (uint32_t demand = 740; demand <= 1000; demand += 20) {
@@ -363,8 +365,8 @@ static void test_fork_groups(void **state)
     }
 }
 
-/* P4's order, idle core, idle CPU, least loaded, for groups: cores of other nodes before siblings here, unless memory holds
- * them here. Nodes of 18 cores with two CPUs each, groups of 8. */
+/* P4's order, idle core, idle CPU, least loaded, for groups: cores of other nodes before siblings here, unless
+ * memory holds them here. Nodes of 18 cores with two CPUs each, groups of 8. */
 static void test_siblings(void **state)
 {
     unsigned counts[NODES];
@@ -440,8 +442,8 @@ static void test_jvm(void **state)
     }
 }
 
-/* S-FLIP, for groups, which here are only threads: node 0 runs G1 (3) G2 (2) G4 (1), node 1 runs G1 (3) G3 (2) G5 (1). After T6<->T11, T7<->T4 and T8<->T5
- * node 0 has all of G1 and node 1 the rest, and it is stable. */
+/* S-FLIP, for groups, which here are only threads: node 0 runs G1 (3) G2 (2) G4 (1), node 1 runs G1 (3) G3 (2) G5
+ * (1). After T6<->T11, T7<->T4 and T8<->T5 node 0 has all of G1 and node 1 the rest, and it is stable. */
 static void test_flip(void **state)
 {
     Instance in;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is carried out over several ticks: the World learns of each thread what became of it, and the next plan asks for the rest. */
+/* What is carried out over several ticks: the World learns of each thread what became of it, and the next plan asks
+ * for the rest. */
 
 #include "fixture.h"
 

@@ -16,7 +16,8 @@ static unsigned count_on(Fixture *f, pid_t first, unsigned n, const char *nodes)
     return count;
 }
 
-/* S-PUSH: eight arrivals in one tick, all born on node 0, get as many cores; a ninth shares one, on the node where it runs. */
+/* S-PUSH: eight arrivals in one tick, all born on node 0, get as many cores; a ninth shares one, on the node where
+ * it runs. */
 static void test_s_push(void **state)
 {
     for (unsigned n = 8; n <= 9; n++) {
@@ -54,7 +55,8 @@ static void test_busy_cores(void **state)
     fixture_done(&f);
 }
 
-/* Idle CPUs before waiting: when no core is left, the siblings of both nodes are used up before anybody shares a CPU. */
+/* Idle CPUs before waiting: when no core is left, the siblings of both nodes are used up before anybody shares a
+ * CPU. */
 static void test_idle_cpus(void **state)
 {
     Fixture f;

@@ -133,8 +133,8 @@ static void test_owner_waits(void **state)
     fixture_done(&f);
 }
 
-/* Each home has a guest from the other. What the one that is sent home waited on its loan, it did not wait at home: that is
- * no reason for the other to go, in the plan of the same instant (I9). */
+/* Each home has a guest from the other. What the one that is sent home waited on its loan, it did not wait at home:
+ * that is no reason for the other to go, in the plan of the same instant (I9). */
 static void test_waited_on_loan(void **state)
 {
     Task *guest;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Large machines: that the work of one plan stays bounded, counted and not timed, and that nothing hangs on the order in
- * which a World was filled. */
+/* Large machines: that the work of one plan stays bounded, counted and not timed, and that nothing hangs on the
+ * order in which a World was filled. */
 
 #include "fixture.h"
 
@@ -62,8 +62,8 @@ static void test_searches_bounded(void **state)
     fixture_done(&f);
 }
 
-/* The group that waits least, and is the only one which may use CPU 15, gets it although the others, whose passes are due
- * again every other tick, could use up the searches of all ticks. */
+/* The group that waits least, and is the only one which may use CPU 15, gets it although the others, whose passes
+ * are due again every other tick, could use up the searches of all ticks. */
 static void test_searches_go_round(void **state)
 {
     const unsigned round = (N_GROUPS * N_THREADS + STEAL_SEARCHES_MAX - 1) / STEAL_SEARCHES_MAX;
@@ -122,8 +122,8 @@ static void add_process(Fixture *f, uint32_t number, uint64_t *order)
         fixture_task(f, pid, pid + (pid_t)tids[i], 0);
 }
 
-/* The same World whatever `order` is: NULL, or the seed of the order in which processes and threads are added. Groups are
- * there before, because they are numbered as they come. */
+/* The same World whatever `order` is: NULL, or the seed of the order in which processes and threads are added.
+ * Groups are there before, because they are numbered as they come. */
 static void make_large(Fixture *f, uint64_t *order)
 {
     CLEANUP_FREE char *machine = preset_describe(preset_find("large-16x64"));

@@ -99,8 +99,8 @@ static void test_adapted(void **state)
     assert_int_equal(go(&pace, &silent), 1000);
 }
 
-/* Not longer than saves anything: 20 ms of 4 s are half a percent. Cheaper rounds come at the start of the range, dear ones as
- * ScanMaxSec= says, and nothing is known of one that was not whole. */
+/* Not longer than saves anything: 20 ms of 4 s are half a percent. Cheaper rounds come at the start of the range,
+ * dear ones as ScanMaxSec= says, and nothing is known of one that was not whole. */
 static void test_cheap(void **state)
 {
     static const struct {
@@ -184,8 +184,8 @@ static unsigned rounds_until(ScanPace *pace, const ScanPaceRound *round, uint64_
     return n;
 }
 
-/* S-SETTLE: from the first round on, converged or not, at most 20 rounds to the longest period; of a new phase, four to the
- * shortest. */
+/* S-SETTLE: from the first round on, converged or not, at most 20 rounds to the longest period; of a new phase, four
+ * to the shortest. */
 static void test_s_settle(void **state)
 {
     for (uint32_t strength = 0; strength <= CONVERGE_ONE; strength += CONVERGE_ONE) {
@@ -285,7 +285,8 @@ static void test_private(void **state)
     assert_seen(&round.seen, 1, 0, 1, 0);
 }
 
-/* What threads of one node share is local there and remote elsewhere; what threads of both nodes share is local on both (P12). */
+/* What threads of one node share is local there and remote elsewhere; what threads of both nodes share is local on
+ * both (P12). */
 static void test_shared(void **state)
 {
     ScanPaceRound round;

@@ -329,8 +329,8 @@ static uint32_t random_below(uint64_t *seed, uint32_t below)
     return (uint32_t)((*seed >> 33) % below);
 }
 
-/* One process of sixteen threads with a region each, all of which use theirs all the time. A scan is for a thread drawn at
- * random. Returns the mean coverage of sequences 3 to `n`. */
+/* One process of sixteen threads with a region each, all of which use theirs all the time. A scan is for a thread
+ * drawn at random. Returns the mean coverage of sequences 3 to `n`. */
 static uint32_t run_vma(uint64_t seed, bool force_complete, uint64_t n)
 {
     uint64_t sum = 0;
@@ -354,8 +354,8 @@ static uint32_t run_vma(uint64_t seed, bool force_complete, uint64_t n)
     return (uint32_t)(sum / (n - 2));
 }
 
-/* Without force a sequence covers the regions whose owner happens to scan: a sixteenth, somewhat more by bits that threads
- * share, and the longer the less, since an owner who has not scanned for long is forgotten for good. */
+/* Without force a sequence covers the regions whose owner happens to scan: a sixteenth, somewhat more by bits that
+ * threads share, and the longer the less, since an owner who has not scanned for long is forgotten for good. */
 static void test_vma(void **state)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -411,8 +411,8 @@ static void change(Space *space, uint64_t *seed)
     regions_done(&before);
 }
 
-/* Every range lies in one region that may be looked at, is not empty, and ends where a huge page or the region does; a step
- * takes no more than its budget and one huge page of each region it ends in. */
+/* Every range lies in one region that may be looked at, is not empty, and ends where a huge page or the region does;
+ * a step takes no more than its budget and one huge page of each region it ends in. */
 static void check_window(const Space *space)
 {
     const ScanWindow *window = &space->window;

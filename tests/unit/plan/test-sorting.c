@@ -184,8 +184,8 @@ static void test_own(void **state)
     done(&b);
 }
 
-/* Of 16 blocks each thread sees a quarter of its own in a round. When half were seen again, by nobody else, all go to their
- * users, those seen once too; but three rounds of each are waited for while some are shared. */
+/* Of 16 blocks each thread sees a quarter of its own in a round. When half were seen again, by nobody else, all go
+ * to their users, those seen once too; but three rounds of each are waited for while some are shared. */
 static void test_apart(void **state)
 {
     PlanUse use;
@@ -395,8 +395,8 @@ static void test_striped_for_free_threads(void **state)
     done(&b);
 }
 
-/* When most of eight blocks that are known are shared, so are those at which only one was seen, and not often; what one was seen at ten
- * times stays. What is found later goes as well, though it is less than a quarter. */
+/* When most of eight blocks that are known are shared, so are those at which only one was seen, and not often; what
+ * one was seen at ten times stays. What is found later goes as well, though it is less than a quarter. */
 static void test_striped_with_the_others(void **state)
 {
     PlanUse use;

@@ -196,8 +196,8 @@ static void test_buddies(void **state)
     fixture_done(&f);
 }
 
-/* Threads that also share a heap have buddies, and need none when most of what they use is their own; which once they have a node
- * is less than it takes to get one. */
+/* Threads that also share a heap have buddies, and need none when most of what they use is their own; which once
+ * they have a node is less than it takes to get one. */
 static void test_mostly_private(void **state)
 {
     Fixture f;
@@ -242,7 +242,8 @@ static void test_home_grows(void **state)
     fixture_done(&f);
 }
 
-/* A node takes its share of what the threads want, not a share of the threads; six of them on four CPUs are three each. */
+/* A node takes its share of what the threads want, not a share of the threads; six of them on four CPUs are three
+ * each. */
 static void test_shares(void **state)
 {
     int n[2] = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A Probe over a captured or made-up tree, with a World of four CPUs in two nodes, and a policy that takes whom the test
- * says. */
+/* A Probe over a captured or made-up tree, with a World of four CPUs in two nodes, and a policy that takes whom the
+ * test says. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -340,7 +340,8 @@ static void test_own_cpuset_changes(void **state)
     assert_false(probe_topology_changed(b.probe));
 }
 
-/* A CPU that comes while a topology is loaded is not in it, and the Probe made after that must not take it for known. */
+/* A CPU that comes while a topology is loaded is not in it, and the Probe made after that must not take it for
+ * known. */
 static void test_cpus_change_before_a_new_probe(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};

@@ -130,7 +130,8 @@ static void test_rounds(void **state)
     assert_int_equal(poll(&news, 1, 0), 1);
 }
 
-/* Processes of one user that cannot be read, as many as there are threads, keep those of another waiting no longer than their own. */
+/* Processes of one user that cannot be read, as many as there are threads, keep those of another waiting no longer
+ * than their own. */
 static void test_user_hangs(void **state)
 {
     char path[64];

@@ -159,7 +159,8 @@ static void test_cpuset_changes(void **state)
     assert_false(bench_process(&b, 100)->yielded);
 }
 
-/* The kernel says what a cpuset leaves before it has cut masks, which may be seen a pass later. Longer it does not take. */
+/* The kernel says what a cpuset leaves before it has cut masks, which may be seen a pass later. Longer it does not
+ * take. */
 static void test_mask_after_cpuset(void **state)
 {
     for (int later = 0; later < 2; later++) {
@@ -257,7 +258,8 @@ static void test_cpus_change(void **state)
     assert_false(bench_process(&b, 100)->yielded);
 }
 
-/* Threads born under a mask of ours are ours, also under one with a lent CPU; other narrow masks are somebody's wish. */
+/* Threads born under a mask of ours are ours, also under one with a lent CPU; other narrow masks are somebody's
+ * wish. */
 static void test_inherited(void **state)
 {
     static const struct {

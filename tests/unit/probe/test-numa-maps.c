@@ -180,8 +180,8 @@ static void test_long(void **state)
     assert_int_equal(read_text(text, size), -EINVAL);
 }
 
-/* Of this very process, whatever the machine: the sum grows by what is there. The kernel touches it, because with a sanitizer our own
- * writing would touch as much again, or several times as much, elsewhere. */
+/* Of this very process, whatever the machine: the sum grows by what is there. The kernel touches it, because with a
+ * sanitizer our own writing would touch as much again, or several times as much, elsewhere. */
 static void test_self(void **state)
 {
     const size_t size = 8 << 20;

@@ -50,8 +50,8 @@ static void test_task_loads(void **state)
     assert_int_equal(b.world->groups[0].run_permille, 100);
 }
 
-/* A machine that sleeps: counters may have gone on where the clock did not, and a virtual machine that was stopped has it the other
- * way round. One tick shows no more than a CPU can do, and the next one is right again. */
+/* A machine that sleeps: counters may have gone on where the clock did not, and a virtual machine that was stopped
+ * has it the other way round. One tick shows no more than a CPU can do, and the next one is right again. */
 static void test_suspended(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};

@@ -66,7 +66,8 @@ static inline void random_policy(FILE *f, Random *random, uint32_t index, bool g
                   guarded ? "" : "MinGainPermille=0\nMinResidencySec=0\nPingPongSec=0\nSettleSec=0\n");
 }
 
-/* The scenario, malloc'd; NULL: memory is out. Without `guarded` no guard of P7 is in force. Up to twice as many threads as CPUs. */
+/* The scenario, malloc'd; NULL: memory is out. Without `guarded` no guard of P7 is in force. Up to twice as many
+ * threads as CPUs. */
 static inline char *random_machine(uint64_t seed, bool guarded)
 {
     static const uint32_t nodes[] = {2, 2, 4, 4, 8}, cpus[] = {1, 2, 4, 8};

@@ -44,8 +44,8 @@ static uint64_t used(const SimResult *result, size_t tick)
     return *sim_result_used(result, tick, 0) + *sim_result_used(result, tick, 1);
 }
 
-/* 12 spinners in a home of 8 CPUs beside 8 idle ones: 12 CPUs are used after three ticks in which they wait, and nothing moves
- * any more. */
+/* 12 spinners in a home of 8 CPUs beside 8 idle ones: 12 CPUs are used after three ticks in which they wait, and
+ * nothing moves any more. */
 static void test_steal(void **state)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = engine_parse(steal2);

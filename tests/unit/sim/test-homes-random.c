@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Homes on random machines: under a load that stays the same no group goes back and forth. Without the guards (P7) some do.
- * Every plan is checked while these run: plan_check(). */
+/* Homes on random machines: under a load that stays the same no group goes back and forth. Without the guards (P7)
+ * some do. Every plan is checked while these run: plan_check(). */
 
 #include "engine-test.h"
 #include "random-machine.h"

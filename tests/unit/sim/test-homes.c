@@ -27,7 +27,8 @@ static const Process *process_of(const Engine *e, Agent *agent, uint32_t family)
     return world_process(agent->world, agent_pid(e, family));
 }
 
-/* What is small is known at once; what takes long to read at the next look; then each is read when its age has doubled. */
+/* What is small is known at once; what takes long to read at the next look; then each is read when its age has
+ * doubled. */
 static void test_memory(void **state)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = engine_parse(memory);

@@ -108,7 +108,8 @@ static void test_birth(void **state)
     assert_true(__builtin_popcount(first) > 4);
 }
 
-/* S-PUSH: eight arrivals on 2 LLCs of 4 cores of 2 CPUs get a core each, nine do not; and only when a choice is seen at once. */
+/* S-PUSH: eight arrivals on 2 LLCs of 4 cores of 2 CPUs get a core each, nine do not; and only when a choice is seen
+ * at once. */
 static void push(const char *claim, unsigned n, uint64_t seed, unsigned ret_on_core[8])
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
@@ -295,8 +296,8 @@ static void test_balance(void **state)
     }
 }
 
-/* S-STEAL1 in small: one group of hackbench on one LLC. CPUs that idle for too short a time to be balanced idle less, unless the
- * machine has more nodes than the limit (P3). */
+/* S-STEAL1 in small: one group of hackbench on one LLC. CPUs that idle for too short a time to be balanced idle
+ * less, unless the machine has more nodes than the limit (P3). */
 static void test_steal(void **state)
 {
     CLEANUP(sim_spec_free_p)

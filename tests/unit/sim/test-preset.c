@@ -15,8 +15,9 @@
 
 #define DOMAINS_MAX 3U
 
-/* `imb`: the allowed imbalance of each domain above the LLC, the node's first (P5). `near`, `far`: from node 0 to node 1
- * and to the farthest. `golden`: the machine of tests/fixtures/topo it must be, `lab`: that of tests/vm/machines. */
+/* `imb`: the allowed imbalance of each domain above the LLC, the node's first (P5). `near`, `far`: from node 0 to
+ * node 1 and to the farthest. `golden`: the machine of tests/fixtures/topo it must be, `lab`: that of
+ * tests/vm/machines. */
 typedef struct Expected {
     const char *name;
     uint32_t n_nodes, n_cpus, n_cores, n_llcs;

@@ -73,7 +73,8 @@ static void test_round_trip(void **state)
         round_trip(&options[i]);
 }
 
-/* What the synthetic descriptions cannot say: holes, a node without CPUs, sparse node numbers, an LLC over two nodes. */
+/* What the synthetic descriptions cannot say: holes, a node without CPUs, sparse node numbers, an LLC over two
+ * nodes. */
 #define HEAD "topology origin=xml source=\"a \\x22box\\x22\" rehearsal=0 restricted=yes distances_known=yes\n"
 #define NODES                                          \
     "node os=0 memory_bytes=1024 distances=10,12,40\n" \

@@ -264,7 +264,8 @@ static void test_limits(void **state)
     assert_int_equal(touches_add_thread(&touches, (TaskKey){11, 99, 5}), -E2BIG);
 }
 
-/* Two that share all: 11 was alone at five of the six blocks it touched again, which is more than three quarters, by chance. */
+/* Two that share all: 11 was alone at five of the six blocks it touched again, which is more than three quarters, by
+ * chance. */
 static void test_alone_by_chance(void **state)
 {
     CLEANUP(world_free_p) World *world = sample_empty();
@@ -289,8 +290,8 @@ static void test_alone_by_chance(void **state)
     assert_in_range(world->tasks[0].use->private_permille, 500, 700);
 }
 
-/* One of two was there the last three times: it owns the block, which is shared all the same, until the other has not been seen for
- * long enough. */
+/* One of two was there the last three times: it owns the block, which is shared all the same, until the other has
+ * not been seen for long enough. */
 static void test_shared_for_long(void **state)
 {
     touch(12, BASE);

@@ -272,7 +272,8 @@ static void test_nul_byte(void **state)
     assert_string_equal(error, "line 2: expected text, not a NUL byte");
 }
 
-/* Every prefix of a good text is either bad with a message, or good: truncation is noticed or harmless, never a crash. */
+/* Every prefix of a good text is either bad with a message, or good: truncation is noticed or harmless, never a
+ * crash. */
 static void test_truncated(void **state)
 {
     CLEANUP(world_free_p) World *world = sample_world();

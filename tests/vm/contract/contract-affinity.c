@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* sched_setaffinity(2): what is cut, what is refused, who inherits, and when a thread is where it should be. Relied on by
- * act/masks/ops-affinity.c, act/masks/passage.c, act/undo/restore.c and probe/tasks/masks.c. */
+/* sched_setaffinity(2): what is cut, what is refused, who inherits, and when a thread is where it should be. Relied
+ * on by act/masks/ops-affinity.c, act/masks/passage.c, act/undo/restore.c and probe/tasks/masks.c. */
 
 #include "support.h"
 
@@ -196,8 +196,8 @@ static bool has_begun(void *userdata)
     return goal->forks->begun >= goal->begun;
 }
 
-/* A fork under way when the call returns may still give its child the old mask, one that begins later never does. Nobody
- * gets a third one. */
+/* A fork under way when the call returns may still give its child the old mask, one that begins later never does.
+ * Nobody gets a third one. */
 static void test_fork_meanwhile(void **state)
 {
     Forks *forks = shared_alloc(sizeof(*forks));

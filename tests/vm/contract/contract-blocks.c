@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Not of the kernel alone: from who uses which memory to where it lies. The threads of one process live on two nodes, the
- * memory of each lies on the other's, and some is used by both. Write hint faults tell who uses what, plan/memory/blocks.h
- * says what goes where, and the mover moves it. */
+/* Not of the kernel alone: from who uses which memory to where it lies. The threads of one process live on two
+ * nodes, the memory of each lies on the other's, and some is used by both. Write hint faults tell who uses what,
+ * plan/memory/blocks.h says what goes where, and the mover moves it. */
 
 #include "act/mover/mover.h"
 #include "base/time.h"
@@ -220,7 +220,8 @@ static void test_follow(void **state)
     for (unsigned i = 0; i < N_THREADS; i++)
         assert_int_equal(count(team, target.pid, i, team->node[i]), 0);
 
-    /* What was not touched in three rounds has another chance; and what both use may look like one thread's at first. */
+    /* What was not touched in three rounds has another chance; and what both use may look like one thread's at
+     * first. */
     for (unsigned i = 0; i < 3; i++) {
         look(session, N_ROUNDS);
         judge(&blocks, session, team, target.pid);

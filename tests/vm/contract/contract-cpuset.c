@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Affinity masks against cpuset.cpus of control groups, version 2. Relied on by act/masks/cut.c, act/masks/ops-affinity.c (CUT),
- * act/undo/restore.c (what "all CPUs" means) and probe/tasks/masks.c (whose change a changed mask is).
+/* Affinity masks against cpuset.cpus of control groups, version 2. Relied on by act/masks/cut.c,
+ * act/masks/ops-affinity.c (CUT), act/undo/restore.c (what "all CPUs" means) and probe/tasks/masks.c (whose change a
+ * changed mask is).
  *
  *                                        before Linux 6.2              since
  *     what a thread asked for            cut by the cpuset of then     remembered, and cut anew by every cpuset
@@ -253,8 +254,8 @@ static void test_controller_on(void **state)
     assert_int_equal(mask_get(pid), remembers ? 0x5 : 0xf);
 }
 
-/* Switching it off takes the list away, and its tasks get what the group above has; but not from 6.2 to some version after 6.12 when
- * another group was there first whose tasks gain nothing: then all keep what they have. */
+/* Switching it off takes the list away, and its tasks get what the group above has; but not from 6.2 to some version
+ * after 6.12 when another group was there first whose tasks gain nothing: then all keep what they have. */
 static void test_controller_off(void **state)
 {
     pid_t pid = begin("a"), bystander = child_sleep(all);

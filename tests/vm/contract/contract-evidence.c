@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Not of the kernel alone: what looking at memory makes of it. Processes whose threads write memory of their own or the same are
- * looked at as the daemon would, by write hint faults and by what the kernel's balancing tells. */
+/* Not of the kernel alone: what looking at memory makes of it. Processes whose threads write memory of their own or
+ * the same are looked at as the daemon would, by write hint faults and by what the kernel's balancing tells. */
 
 #include "balancing.h"
 #include "base/time.h"
@@ -193,8 +193,8 @@ static void test_shared_small(void **state)
     look_at_team(TEAM_SHARED, false, "shared, small");
 }
 
-/* Nothing is protected while pages are moved or memory is touched first. Who touches it first is told then, and not counted: that is
- * often one thread for all. */
+/* Nothing is protected while pages are moved or memory is touched first. Who touches it first is told then, and not
+ * counted: that is often one thread for all. */
 static void test_held(void **state)
 {
     CLEANUP(evidence_end_p) EvidenceSession *session = NULL;

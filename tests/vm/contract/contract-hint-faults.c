@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Write faults that tell which thread uses which page: "4" into /proc/PID/clear_refs write-protects what is there, and a
- * software event on page faults tells thread, address and CPU of each write that runs into it. */
+/* Write faults that tell which thread uses which page: "4" into /proc/PID/clear_refs write-protects what is there,
+ * and a software event on page faults tells thread, address and CPU of each write that runs into it. */
 
 #include "memory.h"
 #include "threads.h"

@@ -10,8 +10,8 @@
  *
  * Before Linux 6.2, a mask set while a CPU is away never has that CPU, whatever was asked for.
  *
- * In a cpuset below the root's the whole cpuset is looked at anew, as by a write to it (see contract-cpuset.c): also of a
- * thread that sleeps. */
+ * In a cpuset below the root's the whole cpuset is looked at anew, as by a write to it (see contract-cpuset.c): also
+ * of a thread that sleeps. */
 
 #include "groups.h"
 
@@ -123,7 +123,8 @@ static uint64_t allowed_list(pid_t pid)
     return list_parse(list + strlen(key));
 }
 
-/* A child in the root's group, where no cpuset is. It is there before it gets its mask, or older kernels forget that. */
+/* A child in the root's group, where no cpuset is. It is there before it gets its mask, or older kernels forget
+ * that. */
 static pid_t child_in_root(bool busy, uint64_t mask)
 {
     pid_t pid = busy ? child_spin(all) : child_sleep(all);
@@ -163,8 +164,8 @@ static void test_masks(void **state)
     assert_int_equal(mask_get(unbound), all);
 }
 
-/* A CPU that is away may be asked for, if another is asked for, too. Older kernels cut it away there and then, so that it
- * is not had when it is back. */
+/* A CPU that is away may be asked for, if another is asked for, too. Older kernels cut it away there and then, so
+ * that it is not had when it is back. */
 static void test_asking_meanwhile(void **state)
 {
     pid_t pid;
@@ -220,7 +221,8 @@ static void assert_becomes(pid_t pid, uint64_t mask)
         assert_int_equal(mask_get(pid), mask);
 }
 
-/* The cpuset is cut, later than the file of the CPU says so, and is whole again later, too. What it says itself stays. */
+/* The cpuset is cut, later than the file of the CPU says so, and is whole again later, too. What it says itself
+ * stays. */
 static void test_cpuset(void **state)
 {
     bool remembers = kernel_since(6, 2);

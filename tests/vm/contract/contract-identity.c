@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What tells tasks apart: numbers, start times, and handles of their directories. Relied on by act/masks/ops-affinity.c,
- * act/masks/passage.c and probe (readers, subjects, discovery). */
+/* What tells tasks apart: numbers, start times, and handles of their directories. Relied on by
+ * act/masks/ops-affinity.c, act/masks/passage.c and probe (readers, subjects, discovery). */
 
 #include "support.h"
 
@@ -261,7 +261,8 @@ static bool is_listed(pid_t number)
     return found;
 }
 
-/* A thread that leads no process has a directory of its own, too, which is not listed; its numbers are of the same row. */
+/* A thread that leads no process has a directory of its own, too, which is not listed; its numbers are of the same
+ * row. */
 static void test_threads_have_directories(void **state)
 {
     volatile pid_t *tid = shared_alloc(sizeof(*tid));

@@ -249,7 +249,8 @@ static void test_huge_moves_whole(void **state)
     assert_int_equal(vmstat("thp_split_page"), splits);
 }
 
-/* As with CPUs: nodes that do not exist are an error, and so is taking the list away from under tasks, but on newer kernels. */
+/* As with CPUs: nodes that do not exist are an error, and so is taking the list away from under tasks, but on newer
+ * kernels. */
 static void test_mems_errors(void **state)
 {
     bool may = CPUSETS_NEWER;

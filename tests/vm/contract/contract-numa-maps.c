@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* /proc/PID/numa_maps and maps, and the meminfo of nodes: what says where memory lies, who shares it, and what is free. */
+/* /proc/PID/numa_maps and maps, and the meminfo of nodes: what says where memory lies, who shares it, and what is
+ * free. */
 
 #include "memory.h"
 

@@ -141,9 +141,9 @@ static bool list_gone(void *userdata)
     return !file_exists(SLICE "/" UNIT "/cpuset.cpus");
 }
 
-/* An empty list takes the controller away with it, a moment later. Since Linux 6.2, and until a version after 6.12, masks then stay as they are
- * (contract-cpuset.c: there are other units), and a list of all CPUs does not widen them either, because it is no change.
- * Who lists all CPUs first gets them, and keeps them. */
+/* An empty list takes the controller away with it, a moment later. Since Linux 6.2, and until a version after 6.12,
+ * masks then stay as they are (contract-cpuset.c: there are other units), and a list of all CPUs does not widen them
+ * either, because it is no change. Who lists all CPUs first gets them, and keeps them. */
 static void test_reset(void **state)
 {
     bool stuck = kernel_since(6, 2) && !CPUSETS_NEWER;
@@ -165,8 +165,8 @@ static void test_reset(void **state)
     assert_int_equal(mask_get(pid), all);
 }
 
-/* A property of one unit switches the controller on for its neighbours, too, which makes older kernels forget what their
- * threads asked for. */
+/* A property of one unit switches the controller on for its neighbours, too, which makes older kernels forget what
+ * their threads asked for. */
 static void test_neighbours(void **state)
 {
     pid_t pid;
@@ -197,8 +197,8 @@ static int64_t stack_pages(pid_t pid, unsigned node)
     return count && count < strchr(line, '\n') ? strtoll(count + strlen(key), NULL, 10) : 0;
 }
 
-/* The first list of a unit that was running before moves nothing, but on newer kernels (contract-migrate-pages.c: there are other units); with
- * every later one memory has moved when systemctl returns. */
+/* The first list of a unit that was running before moves nothing, but on newer kernels (contract-migrate-pages.c:
+ * there are other units); with every later one memory has moved when systemctl returns. */
 static void test_memory_nodes(void **state)
 {
     unsigned from, to;

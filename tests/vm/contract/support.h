@@ -26,8 +26,9 @@
 /* Whether this kernel is of that version or a later one. */
 bool kernel_since(unsigned major, unsigned minor);
 
-/* Whether cpusets of version 2 are those of newer kernels: a list can be emptied under tasks, masks widen when the controller is switched
- * off, and the first list that follows switching it on moves memory in every group. Between 6.12 and 7.3, which are what was tried. */
+/* Whether cpusets of version 2 are those of newer kernels: a list can be emptied under tasks, masks widen when the
+ * controller is switched off, and the first list that follows switching it on moves memory in every group. Between
+ * 6.12 and 7.3, which are what was tried. */
 #define CPUSETS_NEWER (kernel_since(7, 0))
 
 /* Ends the test as skipped, with the reason as a comment before it. */
@@ -82,7 +83,8 @@ bool task_schedstat(pid_t tid, uint64_t ret[3]);
 
 /* A child process that runs `body` and is killed by children_end() or by our death. */
 pid_t child_start(void (*body)(void *), void *userdata);
-/* Children with a mask of their own: one that uses its CPU all the time, one that sleeps (and does, when this returns). */
+/* Children with a mask of their own: one that uses its CPU all the time, one that sleeps (and does, when this
+ * returns). */
 pid_t child_spin(uint64_t mask);
 pid_t child_sleep(uint64_t mask);
 void child_end(pid_t pid);
@@ -93,6 +95,7 @@ int children_teardown(void **state);
 /* Memory that children share with us; zeroed, never freed. */
 void *shared_alloc(size_t size);
 
-/* Waits until the condition is true; false after a minute. What is waited for comes or does not; the limit only ends it. */
+/* Waits until the condition is true; false after a minute. What is waited for comes or does not; the limit only ends
+ * it. */
 bool eventually(bool (*condition)(void *), void *userdata);
 void nap(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* From guest-physical addresses to lines of guest memory, numbered through all nodes in order. Memory is contiguous but for
- * the hole of a PC below 4 GiB. */
+/* From guest-physical addresses to lines of guest memory, numbered through all nodes in order. Memory is contiguous
+ * but for the hole of a PC below 4 GiB. */
 
 #include "config.h"
 

@@ -64,8 +64,8 @@ static void follow_skips(void)
         (void)__atomic_add_fetch(&the.guest_psec, (skipped - known) * PSEC_PER_NSEC, __ATOMIC_SEQ_CST);
 }
 
-/* The time of the CPU that is behind; INT64_MAX when all are idle. One that was, and is not any more, does not begin before
- * the clock. */
+/* The time of the CPU that is behind; INT64_MAX when all are idle. One that was, and is not any more, does not begin
+ * before the clock. */
 static int64_t behind_psec(void)
 {
     int64_t first = INT64_MAX, now = guest_psec();
@@ -94,8 +94,8 @@ static void set_end(int64_t psec)
     the.end_psec = psec;
 }
 
-/* Between two rounds of turns: moves the clock up to the CPU that is behind, and the end of the slice away from the clock, neither
- * past the next timer. In the CPUs' thread. */
+/* Between two rounds of turns: moves the clock up to the CPU that is behind, and the end of the slice away from the
+ * clock, neither past the next timer. In the CPUs' thread. */
 static void advance(void)
 {
     int64_t behind = behind_psec(), now = guest_psec(), deadline_nsec, timer = INT64_MAX, end;

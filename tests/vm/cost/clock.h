@@ -3,10 +3,11 @@
 
 /* The guest's clock: what its CPUs have executed and what that costs, whatever the host does.
  *
- * Each CPU has a time of its own. QEMU's CPUs take turns in one thread; a turn lasts until the CPU's time reaches the end of a
- * slice that is common to all, so they run in parallel in their time, no more than a slice apart. The clock that timers see is the
- * time of the CPU that is behind, of those that are not halted, and stops at each timer on its way. A CPU reads its own. When all
- * are halted, the time to the next timer is passed over, and a CPU that is woken takes over the time of who woke it.
+ * Each CPU has a time of its own. QEMU's CPUs take turns in one thread; a turn lasts until the CPU's time reaches the
+ * end of a slice that is common to all, so they run in parallel in their time, no more than a slice apart. The clock
+ * that timers see is the time of the CPU that is behind, of those that are not halted, and stops at each timer on its
+ * way. A CPU reads its own. When all are halted, the time to the next timer is passed over, and a CPU that is woken
+ * takes over the time of who woke it.
  *
  *     slice       |----------------|----------------|
  *     CPU 0       ================>| its turn is over
@@ -27,9 +28,9 @@ typedef struct ClockCpu {
     uint64_t wakes; /* from being halted */
 } ClockCpu;
 
-/* Takes the clock over from QEMU, with the time it shows. `cpus` are those of all vCPUs in order, borrowed for good; their
- * `left_psec` is set. `wake_psec`: from an interrupt to the first instruction of a CPU that was halted. Returns NULL or a line that
- * says what is wrong. */
+/* Takes the clock over from QEMU, with the time it shows. `cpus` are those of all vCPUs in order, borrowed for good;
+ * their `left_psec` is set. `wake_psec`: from an interrupt to the first instruction of a CPU that was halted.
+ * Returns NULL or a line that says what is wrong. */
 const char *clock_start(ClockCpu *const *cpus, unsigned n_cpus, int64_t slice_psec, int64_t wake_psec);
 
 /* Time that a running CPU takes. */
@@ -38,5 +39,6 @@ void clock_take(ClockCpu *c, int64_t psec);
 /* The time of a CPU. */
 int64_t clock_cpu_psec(const ClockCpu *c);
 
-/* What QEMU and the guest see: the time of the CPU that runs in this thread, or else of the whole guest. From any thread. */
+/* What QEMU and the guest see: the time of the CPU that runs in this thread, or else of the whole guest. From any
+ * thread. */
 int64_t clock_now_psec(void);

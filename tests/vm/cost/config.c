@@ -50,8 +50,8 @@ static int parse_number(const char *value, const Key *key, Config *c)
     return 0;
 }
 
-/* The caches index by masks, so their sizes are powers of two, and a set for each line of a page is the least they have.
- * 0 is no cache, where that is allowed. */
+/* The caches index by masks, so their sizes are powers of two, and a set for each line of a page is the least they
+ * have. 0 is no cache, where that is allowed. */
 static int parse_power(const char *value, const Key *key, Config *c)
 {
     uint32_t n;

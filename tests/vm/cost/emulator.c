@@ -105,8 +105,8 @@ const char *emulator_refusal(void)
     return known ? NULL : "not the QEMU that the clock is made for: expected " KNOWN_VERSION ", amd64";
 }
 
-/* In the place of icount_prepare_for_run(): that one's budget ends at the next timer, and is divided by the number of CPUs. Here
- * a turn ends by emulator_end_turn(), and a CPU that may not run has no budget. */
+/* In the place of icount_prepare_for_run(): that one's budget ends at the next timer, and is divided by the number
+ * of CPUs. Here a turn ends by emulator_end_turn(), and a CPU that may not run has no budget. */
 static void prepare_for_run(char *cpu, int64_t unused)
 {
     int64_t budget = hooks.may_run(cpu) ? BUDGET : 0;

@@ -3,11 +3,11 @@
 
 /* What the clock needs of QEMU that is not in its plugin interface.
  *
- * Debian's QEMU exports its symbols, for its modules. What is a matter of structures and of machine code holds for one build,
- * which is known by its build ID; every other is refused. README.md says how another is taken up.
+ * Debian's QEMU exports its symbols, for its modules. What is a matter of structures and of machine code holds for one
+ * build, which is known by its build ID; every other is refused. README.md says how another is taken up.
  *
- * A CPU is QEMU's CPUState. Guests run with -accel tcg,thread=single -icount shift=0,sleep=off: all CPUs take turns in one thread
- * of QEMU, "the CPUs' thread", in which everything here is to be called unless it says otherwise. */
+ * A CPU is QEMU's CPUState. Guests run with -accel tcg,thread=single -icount shift=0,sleep=off: all CPUs take turns
+ * in one thread of QEMU, "the CPUs' thread", in which everything here is to be called unless it says otherwise. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,7 +42,8 @@ void *emulator_running_cpu(void);
 /* Ends the turn of a CPU that executes, soon. */
 void emulator_end_turn(void *cpu);
 
-/* What the virtual clock has been set forward by because nobody had anything to do, in sum: nanoseconds. From any thread. */
+/* What the virtual clock has been set forward by because nobody had anything to do, in sum: nanoseconds. From any
+ * thread. */
 int64_t emulator_skipped_nsec(void);
 
 /* Nanoseconds from what the clock hook tells to the next timer of the virtual clock, 0 when it is over; -1: none. */

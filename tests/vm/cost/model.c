@@ -7,25 +7,27 @@
  * become stale without being searched for. In order:
  *
  *   1. the CPU's own cache has the line, and this is a load or the CPU owns it dirty:  free
- *   2. another CPU's cache has it dirty:      0.6 local behind the same LLC, local behind another one of the node, 1.1 the latency
- *                                             between the nodes otherwise
+ *   2. another CPU's cache has it dirty:      0.6 local behind the same LLC, local behind another one of the node,
+ *                                             1.1 the latency between the nodes otherwise
  *   3. the CPU's LLC has it:                  llclat
  *   4. memory:                                the latency to its node, and its queue
  *      the next line of a stream costs only seq of 3 and 4, and its queue
  *   5. a store to a line held clean, which its last writer still holds too, costs as 2: that copy has to go
  *
- * Example, two nodes, local 450 ns, remote 900 ns: CPU 0 (node 0) stores to a line of node 0: 450. It loads it: 0. CPU 2
- * (node 1) loads it: 990, from CPU 0's cache. Both may load it now for nothing. CPU 0 stores again: 0, as nobody else
+ * Example, two nodes, local 450 ns, remote 900 ns: CPU 0 (node 0) stores to a line of node 0: 450. It loads it: 0. CPU
+ * 2 (node 1) loads it: 990, from CPU 0's cache. Both may load it now for nothing. CPU 0 stores again: 0, as nobody else
  * had written it. CPU 2 loads: 990, its version is old.
  *
  * A dirty line that leaves its CPU's cache and the LLC takes a line of its memory's bandwidth, for which nobody waits.
  *
- * Each CPU has a TLB of 2048 entries, as Zen 2 and later have for data. What it does not have costs a walk. The plugin is not told
- * the size of a page; addresses that agree in their lower 21 bits are taken to lie in one of 2 MB, which one of 512 small pages
- * does by chance. An entry is of the virtual and the physical page, so that address spaces need no number.
+ * Each CPU has a TLB of 2048 entries, as Zen 2 and later have for data. What it does not have costs a walk. The plugin
+ * is not told the size of a page; addresses that agree in their lower 21 bits are taken to lie in one of 2 MB, which
+ * one of 512 small pages does by chance. An entry is of the virtual and the physical page, so that address spaces need
+ * no number.
  *
- * What this does badly: but for streams nothing overlaps, so it prices dependent accesses; stores that invalidate clean copies
- * elsewhere are free; versions have 16 bits, so a copy that sleeps through exactly 65536 stores of others seems fresh. */
+ * What this does badly: but for streams nothing overlaps, so it prices dependent accesses; stores that invalidate
+ * clean copies elsewhere are free; versions have 16 bits, so a copy that sleeps through exactly 65536 stores of
+ * others seems fresh. */
 
 #include "model.h"
 
@@ -38,16 +40,16 @@
 #include <sys/mman.h>
 
 /* A dirty line comes faster from a neighbour's cache than from memory, but slower from a cache of another node: what
- * two-socket servers show (54 and 209 ns where memory takes 90 and 190). Between the caches of a node it goes by way of the memory
- * controller, and takes as long as memory does. */
+ * two-socket servers show (54 and 209 ns where memory takes 90 and 190). Between the caches of a node it goes by way
+ * of the memory controller, and takes as long as memory does. */
 #define LINE_LLC_PERMILLE    600U
 #define LINE_LOCAL_PERMILLE  1000U
 #define LINE_REMOTE_PERMILLE 1100U
 
 /* Streams that a CPU's prefetcher follows: 16 of them on Intel's, one in each direction of 32 pages on others. */
 #define STREAMS 16U
-/* Lines in a row that make one, so that a walk in random order, which touches neighbours by chance, is none: in a page of 64 lines a
- * fourth of them comes soon after the one before it, and in a row of three one of 64. */
+/* Lines in a row that make one, so that a walk in random order, which touches neighbours by chance, is none: in a
+ * page of 64 lines a fourth of them comes soon after the one before it, and in a row of three one of 64. */
 #define STREAM_MIN 3U
 
 #define TLB_SETS       1024U
@@ -262,7 +264,8 @@ static uint64_t charge_memory(Model *m, ModelCpu *cpu, unsigned node, bool user)
     return m->memory_nsec[cpu->node][node];
 }
 
-/* Whether the line was fetched ahead: the next of a stream. One that follows nothing begins another in the place of the oldest. */
+/* Whether the line was fetched ahead: the next of a stream. One that follows nothing begins another in the place of
+ * the oldest. */
 static bool follows(ModelCpu *cpu, uint64_t line)
 {
     for (unsigned i = 0; i < STREAMS; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What an access to memory costs. Knows nothing of QEMU, reads no clock. For one thread: the one that all CPUs of the guest
- * take turns in. */
+/* What an access to memory costs. Knows nothing of QEMU, reads no clock. For one thread: the one that all CPUs of
+ * the guest take turns in. */
 
 #include "address.h"
 #include "cache.h"

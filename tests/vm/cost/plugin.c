@@ -2,14 +2,14 @@
 
 /* The plugin: gives the guest a clock that counts what its CPUs execute, and what their memory costs.
  *
- * Translated code counts its instructions off from what is left of the CPU's slice (clock.h), and calls back on every load and
- * store, whose price is counted off as well. No time of the host comes in, so a guest runs the same whatever else the host does,
- * and as many CPUs as one likes on one of the host.
+ * Translated code counts its instructions off from what is left of the CPU's slice (clock.h), and calls back on every
+ * load and store, whose price is counted off as well. No time of the host comes in, so a guest runs the same whatever
+ * else the host does, and as many CPUs as one likes on one of the host.
  *
  * A guest boots at full speed: memory has no price until it asks. It does so with a "nopl" whose displacement has a
- * magic upper half (tests/workloads/window.h), which is found when it is translated. The first time prices are switched
- * on, all translations are thrown away, so that from then on the callbacks are in all code. They stay when prices are
- * switched off. */
+ * magic upper half (tests/workloads/window.h), which is found when it is translated. The first time prices are
+ * switched on, all translations are thrown away, so that from then on the callbacks are in all code. They stay when
+ * prices are switched off. */
 
 #include "address.h"
 #include "clock.h"

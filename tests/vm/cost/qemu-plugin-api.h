@@ -76,7 +76,8 @@ void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_mem_cb_t callback,
                                       int flags, int access, void *userdata);
 
-/* Each time the block is executed: adds to the vCPU's word, without a call; calls back when it compares with `than` so. */
+/* Each time the block is executed: adds to the vCPU's word, without a call; calls back when it compares with `than`
+ * so. */
 void qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(struct qemu_plugin_tb *tb, int op,
                                                        qemu_plugin_u64 word, uint64_t value);
 void qemu_plugin_register_vcpu_tb_exec_cond_cb(struct qemu_plugin_tb *tb,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The clock, with an emulator that does what the test says: which CPU executes, which are halted, and when the next timer is due. */
+/* The clock, with an emulator that does what the test says: which CPU executes, which are halted, and when the next
+ * timer is due. */
 
 #include "clock.h"
 #include "emulator.h"
