@@ -35,7 +35,8 @@ static const ConfKey *find_similar(const ConfKey *table, size_t n, const char *s
     const ConfKey *similar = NULL;
 
     for (size_t i = 0; i < n; i++)
-        if (strcasecmp(table[i].name, name) == 0 && (!similar || strcmp(table[i].section, section) == 0))
+        if (!table[i].fixed && strcasecmp(table[i].name, name) == 0 &&
+            (!similar || strcmp(table[i].section, section) == 0))
             similar = &table[i];
     return similar;
 }
@@ -60,23 +61,31 @@ static void warn_unknown(const ConfKey *table, size_t n, const char *section, co
                         "ignoring unknown key in [%s]: %s=", section, name);
 }
 
+int conf_key_apply(const ConfKey *key, void *object, const char *value, const char *file, unsigned line,
+                   ConfReport *report)
+{
+    int r = key->parse(*value ? value : key->fallback, (char *)object + key->offset, key->arg);
+
+    if (r == 0 || r == -ENOMEM)
+        return r;
+    conf_report_add(report, CONF_SEVERITY_ERROR, file, line, "%s= takes %s, not: %s", key->name,
+                    key->expected, value);
+    return -EBADMSG;
+}
+
 int conf_table_apply(const ConfKey *table, size_t n, void *object, const char *section, const char *name,
                      const char *value, const char *file, unsigned line, ConfReport *report)
 {
     const ConfKey *key = conf_table_find(table, n, section, name);
-    int r;
 
-    if (!key) {
+    if (!key)
         warn_unknown(table, n, section, name, file, line, report);
-        return 0;
-    }
-
-    r = key->parse(*value ? value : key->fallback, (char *)object + key->offset, key->arg);
-    if (r == 0 || r == -ENOMEM)
-        return r;
-    conf_report_add(report, CONF_SEVERITY_ERROR, file, line, "%s= takes %s, not: %s", name, key->expected,
-                    value);
-    return -EBADMSG;
+    else if (key->fixed)
+        conf_report_add(report, CONF_SEVERITY_WARNING, file, line, "ignoring %s=, which is always %s: %s",
+                        name, key->fallback, key->fixed);
+    else
+        return conf_key_apply(key, object, value, file, line, report);
+    return 0;
 }
 
 int conf_table_defaults(const ConfKey *table, size_t n, void *object)
@@ -111,6 +120,14 @@ int conf_parse_u32(const char *value, void *field, const void *arg)
     if (!in_range(v, arg))
         return -ERANGE;
     *(uint32_t *)field = v;
+    return 0;
+}
+
+int conf_parse_auto(const char *value, void *field, const void *arg)
+{
+    if (strcmp(value, "auto") != 0)
+        return conf_parse_u32(value, field, arg);
+    *(uint32_t *)field = CONF_AUTO;
     return 0;
 }
 
@@ -232,6 +249,10 @@ int conf_key_format(const ConfKey *key, const void *object, char **ret)
     if (key->parse == conf_parse_bool)
         n = asprintf(&text, "%s", *(const bool *)field ? "yes" : "no");
     else if (key->parse == conf_parse_u32)
+        n = asprintf(&text, "%" PRIu32, *(const uint32_t *)field);
+    else if (key->parse == conf_parse_auto && *(const uint32_t *)field == CONF_AUTO)
+        n = asprintf(&text, "auto");
+    else if (key->parse == conf_parse_auto)
         n = asprintf(&text, "%" PRIu32, *(const uint32_t *)field);
     else if (key->parse == conf_parse_span)
         n = asprintf(&text, "%s", format_span(*(const uint64_t *)field, span, sizeof(span)));

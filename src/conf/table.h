@@ -21,7 +21,7 @@ typedef struct ConfKey {
     size_t offset;        /* of the field in the object the table is for */
     const char *fallback; /* the default, in the form the parser reads; "" is the parser's empty value */
     const char *expected; /* what a good value is, for the message: "a time span such as 100ms" */
-    bool active;          /* false: parsed and validated, its mechanism is not active yet */
+    const char *fixed;    /* why it is a constant, which only scenarios and tests vary; NULL: files set it */
 } ConfKey;
 
 /* The row, or NULL. */
@@ -30,11 +30,16 @@ const ConfKey *conf_table_find(const ConfKey *table, size_t n, const char *secti
 /* Whether the table has any key in that section. */
 bool conf_table_has_section(const ConfKey *table, size_t n, const char *section);
 
-/* Applies one entry to `object`: an unknown section or key is a warning (one per key: who wants one per
- * section only asks conf_table_has_section() first), a bad value an error with the file, the line and what
- * was expected. Returns 0, -EBADMSG after an error, or -ENOMEM. An empty value resets to the default. */
+/* Applies one entry of a file to `object`: an unknown section or key, or one that is a constant, is a warning
+ * (one per key: who wants one per section only asks conf_table_has_section() first), a bad value an error with
+ * the file, the line and what was expected. Returns 0, -EBADMSG after an error, or -ENOMEM. An empty value resets
+ * to the default. */
 int conf_table_apply(const ConfKey *table, size_t n, void *object, const char *section, const char *name,
                      const char *value, const char *file, unsigned line, ConfReport *report);
+
+/* The same for one row, whether files set it or not. */
+int conf_key_apply(const ConfKey *key, void *object, const char *value, const char *file, unsigned line,
+                   ConfReport *report);
 
 /* Sets every field of a zeroed or valid object to its default. Asserts that all defaults parse. Returns 0
  * or -ENOMEM. */
@@ -43,6 +48,8 @@ int conf_table_defaults(const ConfKey *table, size_t n, void *object);
 /* The value of one field in the form its parser reads, malloc'd. Returns 0, -ENOMEM, or -EOPNOTSUPP for a
  * parser that is not one of those below. */
 int conf_key_format(const ConfKey *key, const void *object, char **ret);
+
+#define CONF_AUTO UINT32_MAX
 
 typedef struct ConfRange {
     uint64_t min, max;
@@ -53,6 +60,7 @@ typedef struct ConfRange {
  *
  * bool      bool; `arg` is unused
  * u32       uint32_t
+ * auto      uint32_t, CONF_AUTO for "auto"
  * span      uint64_t, microseconds
  * bytes     uint64_t
  * permille  uint32_t, from "12%"
@@ -61,6 +69,7 @@ typedef struct ConfRange {
  * list      hwloc_bitmap_t, allocated, NULL when ""; the range is that of its numbers */
 int conf_parse_bool(const char *value, void *field, const void *arg);
 int conf_parse_u32(const char *value, void *field, const void *arg);
+int conf_parse_auto(const char *value, void *field, const void *arg);
 int conf_parse_span(const char *value, void *field, const void *arg);
 int conf_parse_bytes(const char *value, void *field, const void *arg);
 int conf_parse_permille(const char *value, void *field, const void *arg);

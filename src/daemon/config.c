@@ -9,8 +9,6 @@
 
 #define FIELD(name) offsetof(Config, name)
 
-const char *const config_numa_balancing_names[] = {"leave", "off", NULL};
-
 /* Below 10 ms a tick is mostly the kernel's own tick (1-10 ms) and noise; above 10 s nothing could be called
  * a lease. */
 static const ConfRange fast_tick_range = {.min = 10 * USEC_PER_MSEC, .max = 10 * USEC_PER_SEC};
@@ -24,29 +22,30 @@ static const ConfRange max_workloads_range = {.min = 1, .max = 1024}; /* POLICY_
 static const ConfRange moves_range = {.min = 0, .max = 1000000};
 static const ConfRange burst_range = {.min = 1, .max = 1000000};
 
+/* So many seconds' worth of moves may come at once, after a quiet time (I4). */
+#define BURST_SEC 4U
+
 const ConfKey config_keys[] = {
     {"Daemon", "FastTickSec", conf_parse_span, &fast_tick_range, FIELD(fast_tick_usec), "100ms",
-     "a time span from 10ms to 10s", true},
+     "a time span from 10ms to 10s", NULL},
     {"Daemon", "SlowTickSec", conf_parse_span, &slow_tick_range, FIELD(slow_tick_usec), "1s",
-     "a time span from 100ms to 10min", true},
+     "a time span from 100ms to 10min", NULL},
     {"Daemon", "MaxCPU", conf_parse_permille, &max_cpu_range, FIELD(max_cpu_permille), "1%",
-     "a share of one CPU from 0.1% to 100%", true},
+     "a share of one CPU from 0.1% to 100%", NULL},
     {"Daemon", "IdleCPU", conf_parse_permille, &idle_cpu_range, FIELD(idle_permille), "5%",
-     "a share of its time from 0.1% to 50%", true}, /* P1 */
+     "a share of its time from 0.1% to 50%", "what an idle CPU runs now and then (P1)"}, /* P1 */
     {"Daemon", "ReservedCPUs", conf_parse_list, NULL, FIELD(reserved_cpus), "",
-     "a list of CPUs such as 0-1,8", true},
-    {"Daemon", "DryRun", conf_parse_bool, NULL, FIELD(dry_run), "no", "yes or no", true},
-    {"Daemon", "KeepOnStop", conf_parse_bool, NULL, FIELD(keep_on_stop), "no", "yes or no", true},
-    {"Daemon", "NumaBalancing", conf_parse_enum, config_numa_balancing_names, FIELD(numa_balancing), "leave",
-     "leave or off", false},
+     "a list of CPUs such as 0-1,8", NULL},
+    {"Daemon", "DryRun", conf_parse_bool, NULL, FIELD(dry_run), "no", "yes or no", NULL},
+    {"Daemon", "KeepOnStop", conf_parse_bool, NULL, FIELD(keep_on_stop), "no", "yes or no", NULL},
     {"Daemon", "MaxTasks", conf_parse_u32, &max_tasks_range, FIELD(max_tasks), "100000",
-     "a number from 1 to 4194304", true},
+     "a number from 1 to 4194304", NULL},
     {"Daemon", "MaxWorkloads", conf_parse_u32, &max_workloads_range, FIELD(max_workloads), "256",
-     "a number from 1 to 1024", true},
+     "a number from 1 to 1024", "each costs time in every tick"},
     {"Limits", "CrossNodeMovesPerSec", conf_parse_u32, &moves_range, FIELD(cross_node_moves_per_sec), "100",
-     "a number from 0 to 1000000", true},
-    {"Limits", "CrossNodeBurst", conf_parse_u32, &burst_range, FIELD(cross_node_burst), "400",
-     "a number from 1 to 1000000", true},
+     "a number from 0 to 1000000", NULL},
+    {"Limits", "CrossNodeBurst", conf_parse_auto, &burst_range, FIELD(cross_node_burst), "auto",
+     "auto or a number from 1 to 1000000", "four seconds of CrossNodeMovesPerSec= (I4)"},
 };
 
 const size_t config_n_keys = ARRAY_SIZE(config_keys);
@@ -63,15 +62,11 @@ static int on_section(void *userdata, const char *section, const char *file, uns
 static int on_entry(void *userdata, const char *section, const char *key, const char *value, const char *file,
                     unsigned line, ConfReport *report)
 {
-    const ConfKey *row = conf_table_find(config_keys, config_n_keys, section, key);
     int r;
 
     if (!conf_table_has_section(config_keys, config_n_keys, section))
         return 0; /* said once, at the section's line */
     r = conf_table_apply(config_keys, config_n_keys, userdata, section, key, value, file, line, report);
-    /* The default says what happens anyway; only a wish that is not fulfilled deserves a line. */
-    if (r == 0 && row && !row->active && strcmp(value, row->fallback) != 0 && *value)
-        conf_report_add(report, CONF_SEVERITY_WARNING, file, line, "%s= is not active yet, ignoring it", key);
     return r == -EBADMSG ? 0 : r; /* the report has it; go on, so that one reading shows all mistakes */
 }
 
@@ -151,6 +146,7 @@ int config_load(const char *path, const char *const *directories, Config **ret, 
         return r;
     if (bad)
         return -EBADMSG;
+    config->cross_node_burst = BURST_SEC * config->cross_node_moves_per_sec;
     *ret = TAKE_PTR(config);
     return 0;
 }

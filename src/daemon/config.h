@@ -17,13 +17,6 @@
 #define CONFIG_DIRECTORIES \
     "/etc/numaplace", "/run/numaplace", "/usr/local/lib/numaplace", "/usr/lib/numaplace"
 
-typedef enum ConfigNumaBalancing {
-    CONFIG_NUMA_BALANCING_LEAVE, /* kernel.numa_balancing is not touched */
-    CONFIG_NUMA_BALANCING_OFF,   /* not active yet */
-    CONFIG_NUMA_BALANCING_MAX,
-    CONFIG_NUMA_BALANCING_INVALID = -EINVAL,
-} ConfigNumaBalancing;
-
 typedef struct Config {
     char *path; /* of the file read, NULL: none, all defaults */
 
@@ -31,11 +24,10 @@ typedef struct Config {
     uint64_t fast_tick_usec;
     uint64_t slow_tick_usec;
     uint32_t max_cpu_permille;    /* of one CPU */
-    uint32_t idle_permille;       /* IdleCPU=: below this a CPU is idle */
+    uint32_t idle_permille;       /* below this a CPU is idle */
     hwloc_bitmap_t reserved_cpus; /* NULL: none */
     bool dry_run;
     bool keep_on_stop;
-    int numa_balancing; /* ConfigNumaBalancing */
     uint32_t max_tasks;
     uint32_t max_workloads;
 
@@ -47,8 +39,6 @@ typedef struct Config {
 /* The table of all keys, in the order of the manual. */
 extern const ConfKey config_keys[];
 extern const size_t config_n_keys;
-
-extern const char *const config_numa_balancing_names[];
 
 /* Reads the configuration: `path` alone, or (NULL) the files found in `directories` (NULL-terminated, first
  * wins) with their drop-ins. No file at all is fine, a `path` that cannot be read is not. On success *ret

@@ -14,7 +14,7 @@
 #include "plan/group.h"
 #include "plan/planner.h"
 
-/* So many changes of a home within PingPongSec= are enough. */
+/* So many changes of a home within PingPongSec are enough. */
 #define CHANGES_MAX 4U
 
 typedef struct Commit {
@@ -262,7 +262,7 @@ static bool home_failed(const Commit *c, const PlanOutcome *outcomes, uint64_t g
     return planned;
 }
 
-/* Whether it has changed its home too often within PingPongSec=, wherever it went. There and back is two changes. */
+/* Whether it has changed its home too often within PingPongSec, wherever it went. There and back is two changes. */
 static bool count_change(Group *group, uint64_t now, uint64_t pause)
 {
     if (group->n_changes == 0 || now - MIN(group->changes_since_usec, now) >= pause) {

@@ -48,7 +48,7 @@ static const NameText rules[PLAN_RULE_MAX] = {
                               "Its memory is to lie on all of its nodes alike (Mode=interleave)."},
     [PLAN_RULE_EVEN_OUT] = {"even-out",
                             "Nearly all of its memory is on one of the nodes it runs on, which makes "
-                            "its threads unequal (EvenOut=)."},
+                            "its threads unequal."},
     [PLAN_RULE_FOLLOW_USE] = {"follow-use",
                               "Some of its memory lies elsewhere than the threads that use it."},
 };
@@ -69,7 +69,7 @@ static const NameText reasons[PLAN_REASON_MAX] = {
                                 "It could not be read completely, so nothing is decided about it."},
     [PLAN_REASON_NO_HOME] = {"no-home", "It is not confined: the kernel can use every CPU it may use."},
     [PLAN_REASON_IDLE] = {"idle", "It hardly runs: a home would gain it nothing."},
-    [PLAN_REASON_NOT_OVERLOADED] = {"not-overloaded", "Its threads do not wait long enough (WaitPermille=)."},
+    [PLAN_REASON_NOT_OVERLOADED] = {"not-overloaded", "Its threads do not wait long enough."},
     [PLAN_REASON_HOME_HAS_IDLE] = {"home-has-idle", "A CPU of its home is idle, which the kernel can use."},
     [PLAN_REASON_NO_IDLE_CPU] = {"no-idle-cpu", "No CPU outside its home is idle and free to be lent."},
     [PLAN_REASON_STEAL_OFF] = {"steal-off", "Its policy says Steal=no."},
@@ -78,15 +78,14 @@ static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_MAX_DISTANCE] = {"max-distance", "The idle CPUs are farther away than MaxDistance=."},
     [PLAN_REASON_IDLE_TOO_SHORT] = {"idle-too-short",
                                     "The CPU is not expected to stay idle long enough to pay for "
-                                    "the move (IdleCostRatio=)."},
+                                    "the move."},
     [PLAN_REASON_RESIDENCY] = {"residency", "It was moved less than MinResidencySec= ago."},
     [PLAN_REASON_COOLDOWN] = {"cooldown", "The CPU was taken back a short time ago."},
-    [PLAN_REASON_LOCALITY] = {"locality", "Leaving the node is put off for NiceTries= passes."},
-    [PLAN_REASON_BACKOFF] = {"backoff",
-                             "The last passes changed nothing; the next one is later (BackoffMax=)."},
+    [PLAN_REASON_LOCALITY] = {"locality", "Leaving the node is put off for some passes."},
+    [PLAN_REASON_BACKOFF] = {"backoff", "The last passes changed nothing; the next one is later."},
     [PLAN_REASON_BUDGET] = {"budget", "This tick's budget of actions or of searches is used up."},
     [PLAN_REASON_RATE_WORKLOAD] = {"rate-workload", "The workload's moves across nodes are used up "
-                                                    "(CrossNodeMovesPerSec=, CrossNodeBurst=)."},
+                                                    "(CrossNodeMovesPerSec=)."},
     [PLAN_REASON_RATE_HOST] = {"rate-host", "The machine's moves across nodes are used up."},
     [PLAN_REASON_CPUSET] = {"cpuset", "The idle CPUs are outside its cpuset."},
     [PLAN_REASON_NO_CPUS] = {"no-cpus", "Nodes= has no usable CPU inside its cpuset."},
@@ -107,8 +106,7 @@ static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_FITS_NODE] =
         {"fits-node", "The node that has nearly all of its memory could run it: its threads need not "
                       "be elsewhere."},
-    [PLAN_REASON_EVEN_OUT_OFF] = {"even-out-off",
-                                  "Its policy says EvenOut=no: memory stays on the node it is on."},
+    [PLAN_REASON_EVEN_OUT_OFF] = {"even-out-off", "Evening out is off: memory stays on the node it is on."},
     [PLAN_REASON_USE_AWAITED] = {"use-awaited",
                                  "It is being found out who uses which part of its memory (Evidence=)."},
 };

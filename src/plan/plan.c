@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* A confined group whose threads wait this long may soon be lent something: look at it every fast tick. Less than the
- * usual WaitPermille=, because one tick at rest may be 2 s and averages a burst away. */
+ * usual WaitPermille, because one tick at rest may be 2 s and averages a burst away. */
 #define PRESSED_WAIT_PERMILLE 100U
 
 /* Whether there is anything the group could ever be lent: its policy lets it steal, and its home leaves usable CPUs

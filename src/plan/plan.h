@@ -49,7 +49,7 @@ typedef enum PlanRule {
     PLAN_RULE_FOLLOW_HOME,   /* move-pages: memory outside the nodes of its home (P18) */
     PLAN_RULE_OWN_NODE,      /* a thread: of the nodes of its home, the one with the memory it uses (P11) */
     PLAN_RULE_INTERLEAVE,    /* move-pages: Mode=interleave, and some node has too much of it (P17) */
-    PLAN_RULE_EVEN_OUT,      /* move-pages: one of several nodes has nearly all of it (EvenOut=, P17) */
+    PLAN_RULE_EVEN_OUT,      /* move-pages: one of several nodes has nearly all of it (EvenOut, P17) */
     PLAN_RULE_FOLLOW_USE,    /* move-pages: memory to the threads that use it (P13, P18), or striped (P17) */
     PLAN_RULE_MAX,
     PLAN_RULE_INVALID = -EINVAL,
@@ -70,17 +70,17 @@ typedef enum PlanReason {
     PLAN_REASON_UNREADABLE,       /* I10 */
     PLAN_REASON_NO_HOME,          /* not confined by us: the kernel can use every CPU it may use */
     PLAN_REASON_IDLE,             /* it hardly runs, and is not worth a home */
-    PLAN_REASON_NOT_OVERLOADED,   /* value: the longest wait of its threads; limit: WaitPermille= */
+    PLAN_REASON_NOT_OVERLOADED,   /* value: the longest wait of its threads; limit: WaitPermille */
     PLAN_REASON_HOME_HAS_IDLE,    /* the kernel can still use an idle CPU at home */
     PLAN_REASON_NO_IDLE_CPU,
     PLAN_REASON_STEAL_OFF,
     PLAN_REASON_SCOPE,          /* idle CPUs exist, beyond Scope= */
     PLAN_REASON_NODE_LIMIT,     /* value: nodes; limit: NodeLimit= (P3, I8) */
     PLAN_REASON_MAX_DISTANCE,   /* value: distance; limit: MaxDistance= (P3, I8) */
-    PLAN_REASON_IDLE_TOO_SHORT, /* value: expected idle usec; limit: IdleCostRatio= x action cost (P2) */
+    PLAN_REASON_IDLE_TOO_SHORT, /* value: expected idle usec; limit: IdleCostRatio x action cost (P2) */
     PLAN_REASON_RESIDENCY,      /* value: usec since its last move; limit: MinResidencySec= (P7, I7) */
     PLAN_REASON_COOLDOWN,       /* the CPU was recalled a short time ago, mostly for its owner */
-    PLAN_REASON_LOCALITY,       /* veto; value: vetoes so far; limit: NiceTries= (P7) */
+    PLAN_REASON_LOCALITY,       /* veto; value: vetoes so far; limit: NiceTries (P7) */
     PLAN_REASON_BACKOFF,        /* value: ticks left; limit: the present back-off (P7) */
     PLAN_REASON_BUDGET,         /* actions, or searches for an idle CPU, of this tick (P7) */
     PLAN_REASON_RATE_WORKLOAD,  /* cross-node bucket of the workload (I4) */
@@ -98,7 +98,7 @@ typedef enum PlanReason {
     PLAN_REASON_RATE_MEMORY,     /* another process of the workload uses up RateLimit= (P20, I5) */
     PLAN_REASON_MEMORY_EVEN, /* value: bytes beyond a node's share; limit: what is too little to stripe (P17) */
     PLAN_REASON_FITS_NODE, /* value: what it runs; limit: more than the node of its memory could run (P17) */
-    PLAN_REASON_EVEN_OUT_OFF, /* EvenOut=no */
+    PLAN_REASON_EVEN_OUT_OFF, /* EvenOutno */
     PLAN_REASON_USE_AWAITED,  /* who uses which part of it is being found out, and decides (P13) */
     PLAN_REASON_MAX,
     PLAN_REASON_INVALID = -EINVAL,

@@ -5,7 +5,6 @@
 #include "policy/pattern.h"
 #include "policy/policy.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,18 +16,8 @@ static int format_value(const ConfKey *key, const void *object, char **ret)
 
     if (r != -EOPNOTSUPP)
         return r;
-    if (key->parse == policy_patterns_parse) {
-        *ret = policy_patterns_format(field);
-    } else {
-        /* The one parser that is left: AllowedImbalance=. */
-        uint32_t v = *(const uint32_t *)field;
-
-        assert(strcmp(key->name, "AllowedImbalance") == 0);
-        if (v == POLICY_IMBALANCE_AUTO)
-            *ret = strdup("auto");
-        else if (asprintf(ret, "%" PRIu32, v) < 0)
-            *ret = NULL;
-    }
+    assert(key->parse == policy_patterns_parse);
+    *ret = policy_patterns_format(field);
     return *ret ? 0 : -ENOMEM;
 }
 
@@ -60,6 +49,8 @@ static int print_settings(FILE *f, const Policy *policy)
 
         if (r < 0)
             return r;
+        if (key->fixed && !policy_setting_find(policy, key->section, key->name))
+            continue;
         if (strcmp(section, key->section) != 0)
             (void)fprintf(f, "%s[%s]\n", *section ? "\n" : "", key->section);
         section = key->section;

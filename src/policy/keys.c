@@ -8,14 +8,12 @@
 #include "policy/pattern.h"
 #include "policy/policy.h"
 
-#include <string.h>
-
 const char *const policy_group_by_names[] = {"workload", "cgroup", "process", "shared-memory", NULL};
 const char *const policy_act_names[] = {"auto", "observe", "affinity", "unit", "cpuset", NULL};
 const char *const policy_foreign_names[] = {"respect", "override", NULL};
 const char *const policy_mode_names[] = {"none", "auto", "compress", "spread", "interleave", "fixed", NULL};
 const char *const policy_scope_names[] = {"smt", "llc", "node", "machine", NULL};
-const char *const policy_evidence_names[] = {"auto", "perf", "write", "kernel", "damon", "residency", NULL};
+const char *const policy_evidence_names[] = {"auto", "write", "kernel", "residency", NULL};
 
 static_assert(ARRAY_SIZE(policy_group_by_names) == POLICY_GROUP_BY_MAX + 1, "one name per value");
 static_assert(ARRAY_SIZE(policy_act_names) == POLICY_ACT_MAX + 1, "one name per value");
@@ -23,16 +21,6 @@ static_assert(ARRAY_SIZE(policy_foreign_names) == POLICY_FOREIGN_MAX + 1, "one n
 static_assert(ARRAY_SIZE(policy_mode_names) == POLICY_MODE_MAX + 1, "one name per value");
 static_assert(ARRAY_SIZE(policy_scope_names) == POLICY_SCOPE_MAX + 1, "one name per value");
 static_assert(ARRAY_SIZE(policy_evidence_names) == POLICY_EVIDENCE_MAX + 1, "one name per value");
-
-/* "auto" or a number of CPUs. */
-static int parse_imbalance(const char *value, void *field, const void *arg)
-{
-    if (strcmp(value, "auto") == 0) {
-        *(uint32_t *)field = POLICY_IMBALANCE_AUTO;
-        return 0;
-    }
-    return conf_parse_u32(value, field, arg);
-}
 
 #define MATCH(f) offsetof(PolicyMatch, f)
 #define FIELD(f) offsetof(Policy, f)
@@ -70,97 +58,107 @@ static const ConfRange range_tries = {0, 1000};
 static const ConfRange range_backoff = {0, 1024};
 
 const ConfKey policy_keys[] = {
-    {"Match", "Unit", policy_patterns_parse, NULL, MATCH(unit), "", GLOBS, true},
-    {"Match", "Slice", policy_patterns_parse, NULL, MATCH(slice), "", GLOBS, true},
-    {"Match", "Cgroup", policy_patterns_parse, NULL, MATCH(cgroup), "", GLOBS, true},
-    {"Match", "Comm", policy_patterns_parse, NULL, MATCH(comm), "", GLOBS, true},
-    {"Match", "Exe", policy_patterns_parse, NULL, MATCH(exe), "", GLOBS, true},
-    {"Match", "CommandLine", policy_patterns_parse, NULL, MATCH(command_line), "", GLOBS, true},
-    {"Match", "User", policy_patterns_parse, NULL, MATCH(user), "", GLOBS, true},
-    {"Match", "Environment", policy_patterns_parse, NULL, MATCH(environment), "", GLOBS, true},
-    {"Match", "MinMemory", conf_parse_bytes, NULL, MATCH(min_memory_bytes), "0", "a size such as 512M", true},
+    {"Match", "Unit", policy_patterns_parse, NULL, MATCH(unit), "", GLOBS, NULL},
+    {"Match", "Slice", policy_patterns_parse, NULL, MATCH(slice), "", GLOBS, NULL},
+    {"Match", "Cgroup", policy_patterns_parse, NULL, MATCH(cgroup), "", GLOBS, NULL},
+    {"Match", "Comm", policy_patterns_parse, NULL, MATCH(comm), "", GLOBS, NULL},
+    {"Match", "Exe", policy_patterns_parse, NULL, MATCH(exe), "", GLOBS, NULL},
+    {"Match", "CommandLine", policy_patterns_parse, NULL, MATCH(command_line), "", GLOBS, NULL},
+    {"Match", "User", policy_patterns_parse, NULL, MATCH(user), "", GLOBS, NULL},
+    {"Match", "Environment", policy_patterns_parse, NULL, MATCH(environment), "", GLOBS, NULL},
+    {"Match", "MinMemory", conf_parse_bytes, NULL, MATCH(min_memory_bytes), "0", "a size such as 512M", NULL},
     {"Match", "MinCPU", conf_parse_permille, &range_min_cpu, MATCH(min_cpu_permille), "0%",
-     "a share of one CPU such as 150%", true},
-    {"Match", "MinThreads", conf_parse_u32, NULL, MATCH(min_threads), "0", "a number", true},
+     "a share of one CPU such as 150%", NULL},
+    {"Match", "MinThreads", conf_parse_u32, NULL, MATCH(min_threads), "0", "a number", NULL},
 
     {"Workload", "Description", conf_parse_string, &range_description, FIELD(description), "",
-     "at most 256 bytes of text", true},
+     "at most 256 bytes of text", NULL},
     /* A unit or container is placed as one, and ten of one kind are placed as ten (P12: groups are cgroups
      * first). */
     {"Workload", "GroupBy", conf_parse_enum, policy_group_by_names, FIELD(group_by), "cgroup",
-     "workload, cgroup, process or shared-memory", true},
+     "workload, cgroup, process or shared-memory", NULL},
     {"Workload", "Act", conf_parse_enum, policy_act_names, FIELD(act), "auto",
-     "auto, observe, affinity, unit or cpuset", true},
+     "auto, observe, affinity, unit or cpuset", NULL},
     {"Workload", "ForeignAffinity", conf_parse_enum, policy_foreign_names, FIELD(foreign_affinity), "respect",
-     "respect or override", true},
+     "respect or override", NULL},
     {"Workload", "ExpectWidth", conf_parse_u32, &range_cpus, FIELD(expect_width), "0",
-     "a number of CPUs up to 65536, 0 when not known", true},
+     "a number of CPUs up to 65536, 0 when not known", NULL},
     /* One slow tick: what lives shorter than that gains nothing from being placed (P5, S-SHELL). */
-    {"Workload", "MinAgeSec", conf_parse_span, &range_span, FIELD(min_age_usec), "1s", SPAN, true},
+    {"Workload", "MinAgeSec", conf_parse_span, &range_span, FIELD(min_age_usec), "1s", SPAN, NULL},
 
     {"Placement", "Mode", conf_parse_enum, policy_mode_names, FIELD(mode), "auto",
-     "none, auto, compress, spread, interleave or fixed", true},
+     "none, auto, compress, spread, interleave or fixed", NULL},
     {"Placement", "Nodes", conf_parse_list, &range_nodes, FIELD(nodes), "", "node numbers such as 0-1,4",
-     true},
+     NULL},
     {"Placement", "MaxNodes", conf_parse_u32, &range_max_nodes, FIELD(max_nodes), "0",
-     "a number of nodes up to 1024, 0 for no limit", true},
+     "a number of nodes up to 1024, 0 for no limit", NULL},
     /* Early moves are good, late ones are bad (P3). */
-    {"Placement", "SettleSec", conf_parse_span, &range_span, FIELD(settle_usec), "10s", SPAN, true},
+    {"Placement", "SettleSec", conf_parse_span, &range_span, FIELD(settle_usec), "10s", SPAN, NULL},
     /* The kernel's 500 us of task_hot (P7), at the scale of ticks. */
     {"Placement", "MinResidencySec", conf_parse_span, &range_span, FIELD(min_residency_usec), "1s", SPAN,
-     true},
+     NULL},
     {"Placement", "MinGainPermille", conf_parse_u32, &range_permille, FIELD(min_gain_permille), "30",
-     "a number from 0 to 1000", true}, /* SMALLIMP (P6) */
-    {"Placement", "AllowedImbalance", parse_imbalance, &range_cpus, FIELD(allowed_imbalance), "auto",
-     "auto or a number of CPUs up to 65536", true}, /* P5 */
-    {"Placement", "PingPongSec", conf_parse_span, &range_span, FIELD(ping_pong_usec), "1min", SPAN, true},
+     "a number from 0 to 1000", "less is noise, and moving costs more (P6)"}, /* SMALLIMP (P6) */
+    {"Placement", "AllowedImbalance", conf_parse_auto, &range_cpus, FIELD(allowed_imbalance), "auto",
+     "auto or a number of CPUs up to 65536", "it follows from the machine (P5)"}, /* P5 */
+    {"Placement", "PingPongSec", conf_parse_span, &range_span, FIELD(ping_pong_usec), "1min", SPAN,
+     "whoever goes back and forth in less is not helped by moving"},
 
-    {"Steal", "Steal", conf_parse_bool, NULL, FIELD(steal), "yes", BOOL, true},
+    {"Steal", "Steal", conf_parse_bool, NULL, FIELD(steal), "yes", BOOL, NULL},
     {"Steal", "Scope", conf_parse_enum, policy_scope_names, FIELD(scope), "machine",
-     "smt, llc, node or machine", true},
+     "smt, llc, node or machine", NULL},
     {"Steal", "NodeLimit", conf_parse_u32, &range_node_limit, FIELD(node_limit), "2",
-     "a number from 1 to 1024", true}, /* sched_steal_node_limit (P3) */
+     "a number from 1 to 1024", NULL}, /* sched_steal_node_limit (P3) */
     {"Steal", "MaxDistance", conf_parse_u32, &range_distance, FIELD(max_distance), "30",
-     "a distance from 10 to 254", true}, /* node_reclaim_distance (P3) */
+     "a distance from 10 to 254", NULL}, /* node_reclaim_distance (P3) */
     {"Steal", "WaitPermille", conf_parse_u32, &range_wait, FIELD(wait_permille), "250",
-     "a number from 1 to 1000", true}, /* P1 */
+     "a number from 1 to 1000", "that is when a CPU is overloaded (P1)"},
+    /* 10 us of idle time to a cost of 1 us. */
     {"Steal", "IdleCostRatio", conf_parse_u32, &range_ratio, FIELD(idle_cost_ratio), "10",
-     "a number from 1 to 1000000", true}, /* 10 us of idle time to a cost of 1 us (P2) */
+     "a number from 1 to 1000000",
+     "the kernel, too, looks for work only where idle time is long against what it costs (P2)"},
     /* Long against the tick, so that renewing costs nothing; short against a shift in load. */
     {"Steal", "LeaseSec", conf_parse_span, &range_lease, FIELD(lease_usec), "30s",
-     "a time span such as 30s, from 1s to 1d", true},
+     "a time span such as 30s, from 1s to 1d", NULL},
 
-    {"Memory", "Follow", conf_parse_bool, NULL, FIELD(follow), "yes", BOOL, true},
-    {"Memory", "EvenOut", conf_parse_bool, NULL, FIELD(even_out), "yes", BOOL, true}, /* P17 */
+    {"Memory", "Follow", conf_parse_bool, NULL, FIELD(follow), "yes", BOOL, NULL},
+    {"Memory", "EvenOut", conf_parse_bool, NULL, FIELD(even_out), "yes", BOOL,
+     "memory of a process that runs on several nodes is mostly used by all of it (P17)"}, /* P17 */
     {"Memory", "Evidence", conf_parse_enum, policy_evidence_names, FIELD(evidence), "auto",
-     "auto, perf, write, kernel, damon or residency", true},
+     "auto, write, kernel or residency", NULL},
     {"Memory", "RateLimit", conf_parse_bytes, &range_rate, FIELD(rate_limit_bytes), "0",
-     "bytes per second such as 1280M, 0 for no limit", true},                                     /* P20 */
-    {"Memory", "ForceComplete", conf_parse_bool, NULL, FIELD(force_complete), "yes", BOOL, true}, /* P9 */
-    {"Memory", "TwoStage", conf_parse_bool, NULL, FIELD(two_stage), "yes", BOOL, true},           /* P13 */
+     "bytes per second such as 1280M, 0 for no limit", NULL}, /* P20 */
+    {"Memory", "ForceComplete", conf_parse_bool, NULL, FIELD(force_complete), "yes", BOOL,
+     "what is never looked at would never be found (P9)"}, /* P9 */
+    {"Memory", "TwoStage", conf_parse_bool, NULL, FIELD(two_stage), "yes", BOOL,
+     "one sample tells too little (P13)"}, /* P13 */
     /* Room for what is allocated while pages move (P19). */
     {"Memory", "HeadroomPercent", conf_parse_u32, &range_headroom, FIELD(headroom_percent), "10",
-     "a number from 0 to 90", true},
+     "a number from 0 to 90", NULL},
     {"Memory", "ScanMinSec", conf_parse_span, &range_scan, FIELD(scan_min_usec), "1s",
-     "a time span from 100ms to 1h", true}, /* scan_period_min_ms (P8) */
+     "a time span from 100ms to 1h",
+     "the pace follows from what is found and what it costs (P8)"}, /* scan_period_min_ms (P8) */
     {"Memory", "ScanMaxSec", conf_parse_span, &range_scan, FIELD(scan_max_usec), "1min",
-     "a time span from 100ms to 1h", true}, /* scan_period_max_ms (P8) */
+     "a time span from 100ms to 1h",
+     "the pace follows from what is found and what it costs (P8)"}, /* scan_period_max_ms (P8) */
     {"Memory", "ScanSize", conf_parse_bytes, &range_scan_size, FIELD(scan_size_bytes), "256M",
-     "a size from 1M to 1T", true}, /* scan_size_mb (P8) */
-    {"Memory", "ScanFeedback", conf_parse_bool, NULL, FIELD(scan_feedback), "yes", BOOL, true}, /* P16 */
+     "a size from 1M to 1T",
+     "the pace follows from what is found and what it costs (P8)"}, /* scan_size_mb (P8) */
+    {"Memory", "ScanFeedback", conf_parse_bool, NULL, FIELD(scan_feedback), "yes", BOOL,
+     "who has converged need not be looked at as much (P16)"}, /* P16 */
     /* Of memory.pressure, some: a tenth of the time spent waiting for memory is no time to move it (P19). */
     {"Memory", "MaxPressure", conf_parse_permille, &range_permille, FIELD(max_pressure_permille), "10%",
-     "a share of time such as 10%", true},
+     "a share of time such as 10%", NULL},
 
     /* Both far below what a wrong decision would cost: 16 moves of 20 us are 0.03 % of a CPU. */
     {"Limits", "CrossNodeMovesPerSec", conf_parse_u32, &range_moves, FIELD(cross_node_moves_per_sec), "16",
-     "a number from 1 to 100000", true},
-    {"Limits", "CrossNodeBurst", conf_parse_u32, &range_moves, FIELD(cross_node_burst), "64",
-     "a number from 1 to 100000", true},
+     "a number from 1 to 100000", NULL},
+    {"Limits", "CrossNodeBurst", conf_parse_auto, &range_moves, FIELD(cross_node_burst), "auto",
+     "auto or a number from 1 to 100000", "four seconds of CrossNodeMovesPerSec= (I4)"},
     {"Limits", "NiceTries", conf_parse_u32, &range_tries, FIELD(nice_tries), "2", "a number up to 1000",
-     true}, /* cache_nice_tries of a NUMA domain (P7) */
+     "as the kernel has it between nodes (P7)"}, /* cache_nice_tries of a NUMA domain (P7) */
     {"Limits", "BackoffMax", conf_parse_u32, &range_backoff, FIELD(backoff_max), "32",
-     "a number of ticks up to 1024", true}, /* P7 */
+     "a number of ticks up to 1024", "longer, and a change of load would go unseen (P7)"}, /* P7 */
 };
 
 const size_t policy_n_keys = ARRAY_SIZE(policy_keys);

@@ -17,8 +17,12 @@
 
 #define SUFFIX ".policy"
 
+/* So many seconds' worth of moves may come at once, after a quiet time (I4). */
+#define BURST_SEC 4U
+
 typedef struct Loader {
     Policy *policy;
+    bool constants;    /* what files do not set is set, too */
     bool skip_section; /* an unknown one */
     bool in_match;
     bool match_unknown; /* the section holds a key nobody knows */
@@ -116,8 +120,11 @@ static int on_entry(void *userdata, const char *section, const char *name, const
     if (l->skip_section)
         return 0;
     key = conf_table_find(policy_keys, policy_n_keys, section, name);
-    r = conf_table_apply(policy_keys, policy_n_keys, l->in_match ? (void *)&l->match : (void *)l->policy,
-                         section, name, value, file, line, report);
+    if (key && key->fixed && l->constants)
+        r = conf_key_apply(key, l->policy, value, file, line, report);
+    else
+        r = conf_table_apply(policy_keys, policy_n_keys, l->in_match ? (void *)&l->match : (void *)l->policy,
+                             section, name, value, file, line, report);
     if (r == -EBADMSG) {
         l->match_bad = true;
         return 0; /* counted in the report */
@@ -128,7 +135,9 @@ static int on_entry(void *userdata, const char *section, const char *name, const
         l->match_unknown = l->match_unknown || !key;
         return 0;
     }
-    return key ? note_setting(l->policy, (uint32_t)(key - policy_keys), !*value, line, report) : 0;
+    return key && (!key->fixed || l->constants)
+               ? note_setting(l->policy, (uint32_t)(key - policy_keys), !*value, line, report)
+               : 0;
 }
 
 static const ConfHandler handler = {.section = on_section, .entry = on_entry};
@@ -163,7 +172,7 @@ static int policy_add_file(Policy *policy, const char *file)
 /* Reads one file on top of what the policy holds: `text`, or the file itself when that is NULL. */
 static int read_one(Policy *policy, const char *file, const char *text, size_t len, ConfReport *report)
 {
-    Loader l = {.policy = policy};
+    Loader l = {.policy = policy, .constants = text};
     int r, k;
 
     r = policy_add_file(policy, file);
@@ -207,6 +216,8 @@ static int read_policy(const char *name, const ConfFile *file, const char *text,
         return r;
     if (report->n_errors > n_errors)
         return -EBADMSG;
+    if (policy->cross_node_burst == CONF_AUTO)
+        policy->cross_node_burst = BURST_SEC * policy->cross_node_moves_per_sec;
 
     *ret = TAKE_PTR(policy);
     return 0;

@@ -41,16 +41,6 @@ bool policy_chooses_nodes(const Policy *policy)
     return policy->mode != POLICY_MODE_NONE && policy->mode != POLICY_MODE_FIXED;
 }
 
-bool policy_setting_active(const Policy *policy, const PolicySetting *setting)
-{
-    const ConfKey *key = &policy_keys[setting->key];
-
-    /* Kinds that are looked for and not read. */
-    if (strcmp(key->section, "Memory") == 0 && strcmp(key->name, "Evidence") == 0)
-        return policy->evidence != POLICY_EVIDENCE_PERF && policy->evidence != POLICY_EVIDENCE_DAMON;
-    return key->active;
-}
-
 static unsigned policy_wants(const Policy *policy)
 {
     unsigned wants = 0;

@@ -73,10 +73,8 @@ typedef enum PolicyScope { /* how far from home a CPU may be lent; same order as
 
 typedef enum PolicyEvidence {
     POLICY_EVIDENCE_AUTO,
-    POLICY_EVIDENCE_PERF,      /* B */
     POLICY_EVIDENCE_WRITE,     /* W */
     POLICY_EVIDENCE_KERNEL,    /* A */
-    POLICY_EVIDENCE_DAMON,     /* C */
     POLICY_EVIDENCE_RESIDENCY, /* D */
     POLICY_EVIDENCE_MAX,
     POLICY_EVIDENCE_INVALID = -EINVAL,
@@ -135,7 +133,7 @@ typedef struct Policy {
     uint64_t settle_usec;
     uint64_t min_residency_usec;
     uint32_t min_gain_permille;
-    uint32_t allowed_imbalance; /* POLICY_IMBALANCE_AUTO: from the topology (P5) */
+    uint32_t allowed_imbalance; /* CONF_AUTO: from the topology (P5) */
     uint64_t ping_pong_usec;
 
     /* [Steal] */
@@ -168,8 +166,6 @@ typedef struct Policy {
     uint32_t backoff_max;
 } Policy;
 
-#define POLICY_IMBALANCE_AUTO UINT32_MAX
-
 typedef enum PolicyWants {
     POLICY_WANTS_EXE = 1 << 0,
     POLICY_WANTS_COMMAND_LINE = 1 << 1,
@@ -200,10 +196,6 @@ extern const char *const policy_evidence_names[];
 /* Whether a policy leaves the choice of nodes to the planner. */
 bool policy_chooses_nodes(const Policy *policy);
 
-/* Whether this version carries out what a setting asks for: the key is active and, for a choice, so is the
- * chosen value. `policy verify` lists the settings of which it is false. */
-bool policy_setting_active(const Policy *policy, const PolicySetting *setting);
-
 /* The setting of a key, or NULL when the default is in force. */
 const PolicySetting *policy_setting_find(const Policy *policy, const char *section, const char *name);
 
@@ -217,8 +209,8 @@ int policy_set_load(const char *const *directories, const Topology *topology, Po
 /* Reads one file (with no drop-ins), for `policy verify FILE`. Its policy is named after the file. */
 int policy_load_file(const char *path, const Topology *topology, Policy **ret, ConfReport *report);
 
-/* Parses a policy from memory: what the two above, the tests and the fuzzer use. `name` is the policy's
- * name. */
+/* Parses a policy of this name from memory: for scenarios, tests and the fuzzer, which also set what files do not
+ * (ConfKey.fixed). */
 int policy_parse(const char *name, const char *text, size_t len, const char *file, const Topology *topology,
                  Policy **ret, ConfReport *report);
 

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* Below this a CPU is idle (P1: idle iff busy < 5 %), and a thread asleep; the default of IdleCPU=. */
+/* Below this a CPU is idle (P1: idle iff busy < 5 %), and a thread asleep. */
 #define LOAD_IDLE_PERMILLE 50
 
 /* One whole CPU. */

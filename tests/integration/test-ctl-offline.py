@@ -197,12 +197,14 @@ class Policies(ctllib.CtlTest):
         self.add_dropin("[Steal]\nFrob=1\n")
         self.assertTrue(self.ctl("policy", "verify", self.at).endswith("\n3 files, 0 errors, 1 warning\n"))
 
-    def test_verify_not_active_yet(self):
-        path = self.dir / "20-later.policy"
-        path.write_text("[Match]\nComm=x\n[Workload]\nAct=unit\n[Memory]\nEvidence=perf\n", encoding="ascii")
+    def test_verify_constants(self):
+        path = self.dir / "20-constant.policy"
+        path.write_text("[Match]\nComm=x\n[Steal]\nWaitPermille=200\n[Limits]\nNiceTries=3\n", encoding="ascii")
         out = self.ctl("policy", "verify", str(path)).splitlines()
-        self.assertEqual(out, [f"{path}:6: this setting of Evidence= is not active yet",
-                               "1 file, 0 errors, 0 warnings"])
+        self.assertTrue(out[0].startswith(f"{path}:4: ignoring WaitPermille=, which is always 250: "), out)
+        self.assertTrue(out[1].startswith(f"{path}:6: ignoring NiceTries=, which is always 2: "), out)
+        self.assertEqual(out[2], "1 file, 0 errors, 2 warnings")
+        self.assertNotIn("WaitPermille=", ctllib.run("policy", "cat", "--effective", self.at).stdout)
 
     def test_verify_nodes(self):
         path = self.dir / "20-nodes.policy"

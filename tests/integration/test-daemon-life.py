@@ -79,10 +79,17 @@ class BadInput(lib.DaemonTest):
         daemon.stop()
 
     def test_too_many_workloads(self):
-        self.config.write_text("[Daemon]\nMaxWorkloads=2\n")
-        for i in range(3):
+        for i in range(257):
             self.write_policy(f"5{i}-test")
-        self.daemon("--dry-run").fails(lib.CONFIG, "MaxWorkloads=2")
+        self.daemon("--dry-run").fails(lib.CONFIG, "257 policies", "at most 256")
+
+    def test_constants_only_warn(self):
+        self.config.write_text("[Daemon]\nIdleCPU=25%\n")
+        self.write_policy(Steal={"WaitPermille": "100"})
+        daemon = self.daemon("--dry-run").ready()
+        self.assertTrue(daemon.says("numaplaced.conf:2: ignoring IdleCPU=, which is always 5%"))
+        self.assertTrue(daemon.says("ignoring WaitPermille=, which is always 250: "))
+        daemon.stop()
 
 
 class Life(lib.DaemonTest):

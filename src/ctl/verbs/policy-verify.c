@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* policy verify: what the daemon would say about these files, before it has to. Settings that are right, but whose
- * mechanism this version does not carry out, are marked, so that nobody waits for an effect. */
+/* policy verify: what the daemon would say about these files, before it has to. */
 
 #include "conf/search.h"
 #include "ctl/ctl.h"
@@ -15,7 +14,6 @@
 typedef struct Verify {
     const Topology *topology; /* nodes are checked against it; NULL: not checked */
     ConfReport report;
-    json_object *notes; /* messages about settings that are not active yet */
     size_t n_files;
 } Verify;
 
@@ -28,22 +26,6 @@ static int add_message(json_object *list, const char *severity, const char *file
         json_set_text(object, "file", file) < 0 ||
         json_set(object, "line", json_object_new_uint64(line)) < 0 || json_set_text(object, "text", text) < 0)
         return -ENOMEM;
-    return 0;
-}
-
-static int note_inactive(Verify *verify, const Policy *policy)
-{
-    for (size_t i = 0; i < policy->n_settings; i++) {
-        const PolicySetting *setting = &policy->settings[i];
-        CLEANUP_FREE char *text = NULL;
-
-        if (policy_setting_active(policy, setting))
-            continue;
-        if (asprintf(&text, "this setting of %s= is not active yet", policy_keys[setting->key].name) < 0)
-            return -ENOMEM;
-        if (add_message(verify->notes, "note", policy->files[setting->file], setting->line, text) < 0)
-            return -ENOMEM;
-    }
     return 0;
 }
 
@@ -67,8 +49,6 @@ static int verify_dirs(Verify *verify, const char *const *dirs)
     r = policy_set_load(dirs, verify->topology, &set, &verify->report);
     if (r < 0 && r != -EBADMSG)
         return r;
-    for (size_t i = 0; r == 0 && i < set->n_policies; i++)
-        r = note_inactive(verify, set->policies[i]);
     return r == -ENOMEM ? r : count_files(verify, dirs);
 }
 
@@ -79,9 +59,7 @@ static int verify_file(Verify *verify, const char *path)
 
     verify->n_files++;
     r = policy_load_file(path, verify->topology, &policy, &verify->report);
-    if (r == -EBADMSG)
-        return 0;
-    return r < 0 ? r : note_inactive(verify, policy);
+    return r == -EBADMSG ? 0 : r;
 }
 
 static int verify_argument(Verify *verify, const char *path)
@@ -107,7 +85,7 @@ static int verify_all(Verify *verify, const CtlOptions *options, int argc, char 
     return r;
 }
 
-/* {files, errors, warnings, messages}: errors and warnings in the order found, then the notes. */
+/* {files, errors, warnings, messages}: errors and warnings in the order found. */
 static int make_result(const Verify *verify, json_object **ret)
 {
     CLEANUP_JSON json_object *object = json_object_new_object();
@@ -122,9 +100,6 @@ static int make_result(const Verify *verify, json_object **ret)
                         m->text) < 0)
             return -ENOMEM;
     }
-    for (size_t i = 0; i < view_length(verify->notes); i++)
-        if (json_append(messages, json_object_get(json_object_array_get_idx(verify->notes, i))) < 0)
-            return -ENOMEM;
     if (json_set(object, "files", json_object_new_uint64(verify->n_files)) < 0 ||
         json_set(object, "errors", json_object_new_uint64(verify->report.n_errors)) < 0 ||
         json_set(object, "warnings", json_object_new_uint64(verify->report.n_warnings)) < 0)
@@ -135,13 +110,9 @@ static int make_result(const Verify *verify, json_object **ret)
 
 static void print_message(const CtlOptions *options, json_object *message)
 {
-    const char *severity = view_string(message, "severity"), *colour = STYLE_DIM;
+    const char *colour = strcmp(view_string(message, "severity"), "error") != 0 ? STYLE_WARN : STYLE_BAD;
     int64_t line = view_number(message, "line", 0);
 
-    if (!strcmp(severity, "error"))
-        colour = STYLE_BAD;
-    else if (!strcmp(severity, "warning"))
-        colour = STYLE_WARN;
     if (line > 0)
         view_say(NULL, "%s:%lld: ", view_string(message, "file"), (long long)line);
     else
@@ -182,13 +153,11 @@ static CtlExit load_topology(const CtlOptions *options, Topology **ret)
 CtlExit verb_policy_verify(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP(topology_unref_p) Topology *topology = NULL;
-    CLEANUP_JSON json_object *notes = json_object_new_array(), *result = NULL;
-    Verify verify = {.notes = notes};
+    CLEANUP_JSON json_object *result = NULL;
+    Verify verify = {0};
     CtlExit code;
     int r;
 
-    if (!notes)
-        return ctl_fail_oom();
     code = load_topology(options, &topology);
     if (code != CTL_EXIT_OK)
         return code;

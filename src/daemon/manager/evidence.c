@@ -45,9 +45,10 @@ EvidenceWatch *manager_evidence_find(const Manager *manager, pid_t pid)
 EvidenceKind manager_evidence_wanted(const Policy *policy)
 {
     static const EvidenceKind kinds[POLICY_EVIDENCE_MAX] = {
-        [POLICY_EVIDENCE_AUTO] = EVIDENCE_MAX,    [POLICY_EVIDENCE_PERF] = EVIDENCE_PERF,
-        [POLICY_EVIDENCE_WRITE] = EVIDENCE_WRITE, [POLICY_EVIDENCE_KERNEL] = EVIDENCE_KERNEL,
-        [POLICY_EVIDENCE_DAMON] = EVIDENCE_DAMON, [POLICY_EVIDENCE_RESIDENCY] = EVIDENCE_RESIDENCY,
+        [POLICY_EVIDENCE_AUTO] = EVIDENCE_MAX,
+        [POLICY_EVIDENCE_WRITE] = EVIDENCE_WRITE,
+        [POLICY_EVIDENCE_KERNEL] = EVIDENCE_KERNEL,
+        [POLICY_EVIDENCE_RESIDENCY] = EVIDENCE_RESIDENCY,
     };
 
     return kinds[policy->evidence];

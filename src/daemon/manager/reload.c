@@ -46,7 +46,7 @@ static size_t count_workloads(const PolicySet *policies)
     return n;
 }
 
-/* MaxWorkloads=: said as an error of the policy that is one too many. */
+/* Said as an error of the policy that is one too many. */
 static int check_workloads(const Config *config, const PolicySet *policies, ConfReport *report)
 {
     size_t n = count_workloads(policies);
@@ -55,7 +55,7 @@ static int check_workloads(const Config *config, const PolicySet *policies, Conf
     if (n <= config->max_workloads || !last)
         return 0;
     conf_report_add(report, CONF_SEVERITY_ERROR, last->n_files > 0 ? last->files[0] : last->name, 0,
-                    "%zu policies with a Mode= other than none, expected at most MaxWorkloads=%" PRIu32, n,
+                    "%zu policies with a Mode= other than none, expected at most %" PRIu32, n,
                     config->max_workloads);
     return -EBADMSG;
 }

@@ -6,7 +6,7 @@
  * The owner's return is seen by waiting: two threads that both want a CPU wait half of the time each. An owner who
  * wakes when a share f of the tick is left has made both wait 500 f permille by its end. With OWNER_WAIT_PERMILLE 100
  * the tick in which he woke is enough when f >= 0.2, and the next one always is, so the recall comes within two ticks.
- * Half of WaitPermille= on two consecutive ticks, the test used for lending, would need three when he wakes in the
+ * Half of WaitPermille on two consecutive ticks, the test used for lending, would need three when he wakes in the
  * middle of one. Nor may the threshold be much lower: kernel threads, and a hypervisor that runs somebody else, make
  * everybody wait some percent now and then, and a false recall costs the borrower MinResidencySec=.
  *

@@ -4,9 +4,9 @@
  * use; a home takes the others out of its reach, and this gives them back one at a time: one idle CPU is added to the
  * mask of one waiting thread. Masks are never widened for a whole group, which would undo the home.
  *
- * Only groups with a home by us are looked at, only threads that waited WaitPermille= on each of two ticks, and only
+ * Only groups with a home by us are looked at, only threads that waited WaitPermille on each of two ticks, and only
  * while no CPU of their own is idle. How many CPUs a group wants follows from how long its threads waited in sum: each
- * 1000 permille is one CPU's worth of work that was not done. A rest below WaitPermille= is not worth a lend.
+ * 1000 permille is one CPU's worth of work that was not done. A rest below WaitPermille is not worth a lend.
  *
  * Example: 12 spinning threads in a home of 8 CPUs run 8000 and wait 4000 permille. With WaitPermille 250 they want
  * (4000 + 1000 - 250) / 1000 = 4 CPUs. Once 4 threads are out, 8 threads have 8 CPUs, nobody waits, and that is all.

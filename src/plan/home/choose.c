@@ -380,17 +380,17 @@ static void select_groups(Planner *p)
 static uint32_t allowed_imbalance(const Planner *p)
 {
     const Topology *topology = p->world->topology;
-    uint32_t allowed = POLICY_IMBALANCE_AUTO;
+    uint32_t allowed = CONF_AUTO;
 
     for (size_t i = 0; i < p->s->n_order; i++) {
         const Group *group = &p->world->groups[p->s->order[i].index];
 
         allowed = MIN(allowed, p->s->workloads[group->workload.i].policy->allowed_imbalance);
     }
-    for (uint32_t i = 0; i < topology->n_domains && allowed == POLICY_IMBALANCE_AUTO; i++)
+    for (uint32_t i = 0; i < topology->n_domains && allowed == CONF_AUTO; i++)
         if (topology->domains[i].numa)
             allowed = topology->domains[i].imb_numa_nr;
-    return allowed == POLICY_IMBALANCE_AUTO ? 0 : MIN(allowed, PACK_DEMAND_MAX / 1000) * 1000;
+    return allowed == CONF_AUTO ? 0 : MIN(allowed, PACK_DEMAND_MAX / 1000) * 1000;
 }
 
 static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)

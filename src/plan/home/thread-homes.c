@@ -14,7 +14,7 @@
  * start, when all memory is on one node, those with most of it stay, and of the others the memory follows (P13).
  *
  * An assignment is kept as long as it fits. One made anew replaces it when it puts so much more memory next to its
- * user as the policy's MinGainPermille= asks, and not while memory is under way: threads that have exchanged what
+ * user as MinGainPermille asks, and not while memory is under way: threads that have exchanged what
  * they work on are exchanged, which is cheaper than moving the memory (task flipping, P15). */
 
 #include "plan/home/thread-homes.h"

@@ -32,7 +32,7 @@ typedef enum BlocksVerdict {
     BLOCKS_LOCAL,      /* it lies where it is used */
     BLOCKS_UNKNOWN,    /* it is not known where it lies, or (long enough) from where it is used */
     BLOCKS_MIXED,      /* used from several nodes */
-    BLOCKS_OTHER_NODE, /* used from another node in the round before: not yet twice in a row (TwoStage=) */
+    BLOCKS_OTHER_NODE, /* used from another node in the round before: not yet twice in a row (TwoStage) */
     BLOCKS_BALANCED,   /* shared, and it would not match memory and use better by a quarter */
     BLOCKS_OUTSIDE,    /* used from a node that its memory may not go to */
 
@@ -48,7 +48,7 @@ typedef enum BlocksVerdict {
 } BlocksVerdict;
 
 typedef struct BlocksRules {
-    bool two_stage;                /* TwoStage= */
+    bool two_stage;                /* TwoStage */
     hwloc_const_bitmap_t to_nodes; /* NodeIx; nodes of its home, those with memory */
 } BlocksRules;
 

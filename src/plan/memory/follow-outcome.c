@@ -58,7 +58,7 @@ static Process *find_process(World *world, TaskKey subject)
     return process && process->start_ticks == subject.start_ticks ? process : NULL;
 }
 
-/* In vain the pause doubles, up to PingPongSec=. So it does after each stripe over the same nodes: see stripe.c. */
+/* In vain the pause doubles, up to PingPongSec. So it does after each stripe over the same nodes: see stripe.c. */
 static uint64_t pause_usec(const MemoryMove *memory, const Policy *policy, FollowEnd end)
 {
     uint64_t longest, pause;

@@ -9,7 +9,7 @@
  * - its threads wait longer than they did before, and it has not been judged yet.
  *
  * A wrong guess then costs two moves: there, and back. MinResidencySec= lies between two of one process, and
- * PingPongSec= behind one that returns to where its memory was before (I7).
+ * PingPongSec behind one that returns to where its memory was before (I7).
  *
  * Example: 64 MiB on node 0, a home on node 1, 512 MiB free there of 1 GiB: 64 MiB are elsewhere, more than a fiftieth
  * of 64 MiB and more than 2 MiB; 512 less a tenth of 1 GiB is room enough. The order is given with the home, and the

@@ -15,7 +15,7 @@ typedef enum FollowEnd {
     FOLLOW_END_DONE,      /* everything was looked at */
     FOLLOW_END_NO_ROOM,   /* the nodes became full (P19) */
     FOLLOW_END_CANCELLED, /* by us */
-    FOLLOW_END_FAILED,    /* it cannot be done, and will not be tried again for PingPongSec= */
+    FOLLOW_END_FAILED,    /* it cannot be done, and will not be tried again for PingPongSec */
 } FollowEnd;
 
 typedef struct FollowResult {

@@ -32,7 +32,7 @@ typedef struct PagesAccess {
     bool to_has_memory;
     bool has_preferred;              /* the task has a preferred node */
     uint32_t n_sequences;            /* of its fault averages */
-    bool two_stage;                  /* TwoStage= */
+    bool two_stage;                  /* TwoStage */
     bool has_group;                  /* if so, its averages (P11), each below 2^60: */
     uint64_t cpu_from, cpu_to;       /* run time on the node */
     uint64_t memory_from, memory_to; /* accesses to memory of the node */

@@ -6,7 +6,7 @@
  * A round that was counted is judged block by block (plan/memory/blocks.h). What is to move is ordered in one order
  * for all nodes, and what is striped in another, and only when these are over there is another judgement: a block
  * would count as tried in vain while it waits. What moved rests for MinResidencySec=, and does not go back to where
- * it was within PingPongSec= (I7). */
+ * it was within PingPongSec (I7). */
 
 #include "plan/memory/blocks.h"
 #include "plan/plan.h"

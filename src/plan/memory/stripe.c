@@ -6,7 +6,7 @@
  *
  * Mode=interleave says so. Under Mode=auto, where nobody sees what threads use, it is done where a process needs more
  * CPUs than the node has on which nearly all of its memory is, so that some of its threads run beside it and others
- * far from all of it (EvenOut=). In evidence D two cases look alike:
+ * far from all of it (EvenOut). In evidence D two cases look alike:
  *
  * - all threads use all of it, or each a part that the main thread touched first for them: the last one is done when
  *   a thread is that is far from everything. Dealt out, all are equally fast;

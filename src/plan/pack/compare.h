@@ -69,7 +69,7 @@ typedef struct CompareMove {
     CompareSubject subject;
 } CompareMove;
 
-/* `gain_min` is MinGainPermille=, at most 1000; 30 in the kernel (SMALLIMP). */
+/* `gain_min` is MinGainPermille, at most 1000; 30 in the kernel (SMALLIMP). */
 CompareMove compare_begin(const CompareNode *src, const CompareNode *dst, const CompareSubject *subject,
                           uint32_t allowed, uint32_t gain_min);
 

@@ -101,7 +101,7 @@ typedef struct PackProblem {
  *             bandwidth, on one node of 40 CPUs with all their memory, are better off on two in spite of remote and
  *             split, and 13 are not (S-FORK; one node saturates at 8)
  *   even      far / 64 x load^2 / capacity: between otherwise equal nodes the one with more room. Never more than
- *             about 3 % of the weight, what MinGainPermille= takes for noise */
+ *             about 3 % of the weight, what MinGainPermille takes for noise */
 typedef struct PackCost {
     uint64_t remote, split, move, overload, siblings, shortage, crowd, even;
     uint64_t total;

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Settings of a policy: ScanMinSec=, ScanMaxSec=, ScanSize=. */
+/* Settings of a policy: ScanMinSec, ScanMaxSec, ScanSize. */
 typedef struct ScanPeriodLimits {
     uint64_t min_usec;     /* for all memory of a task, below 2^40; 1 s in the kernel */
     uint64_t max_usec;     /* the same; 60 s */

@@ -32,14 +32,14 @@ typedef enum ScanReason {
     SCAN_REASON_SEQ_COMPLETED, /* it was looked at to its end in this sequence */
     SCAN_REASON_PID_INACTIVE,  /* nobody for whom the scan is has been seen there */
     SCAN_REASON_IGNORE_PID,    /* looked at all the same, since it had been begun with */
-    SCAN_REASON_FORCED,        /* looked at all the same, since nothing else was left (ForceComplete=) */
+    SCAN_REASON_FORCED,        /* looked at all the same, since nothing else was left (ForceComplete) */
     SCAN_REASON_MAX,
     SCAN_REASON_INVALID = -EINVAL,
 } ScanReason;
 
 typedef struct ScanRules {
-    uint64_t window_bytes; /* present memory to be looked at in one step; ScanSize=, or P16 */
-    bool force_complete;   /* ForceComplete= */
+    uint64_t window_bytes; /* present memory to be looked at in one step; ScanSize, or P16 */
+    bool force_complete;   /* ForceComplete */
     pid_t tid; /* the scan is for this thread, as the kernel's is for the one it interrupts; 0: for all */
 } ScanRules;
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const evidence_names[] = {"perf", "write", "kernel", "damon", "residency", NULL};
+const char *const evidence_names[] = {"write", "kernel", "residency", NULL};
 static_assert(ARRAY_SIZE(evidence_names) == EVIDENCE_MAX + 1, "one name per value");
 
 struct EvidenceSession {
@@ -20,16 +20,14 @@ struct EvidenceSession {
     EvidenceFinds finds;
 };
 
-static const EvidenceOps *const all_ops[] = {&evidence_perf, &evidence_write, &evidence_kernel};
+static const EvidenceOps *const all_ops[] = {&evidence_write, &evidence_kernel};
 
-/* As good as no evidence of who uses it: it can always be had. DAMON says nothing of threads, and is not read yet. */
+/* Residency, as good as no evidence of who uses it, can always be had. */
 int evidence_detect(int root_fd, bool live, EvidenceMachine *ret)
 {
     EvidenceMachine machine = {.abilities[EVIDENCE_RESIDENCY].works = true,
                                .stall_usec = HINT_PACE_STALL_USEC};
 
-    (void)snprintf(machine.abilities[EVIDENCE_DAMON].why_not, EVIDENCE_WHY_SIZE,
-                   "it does not tell threads apart, and is not read");
     for (size_t i = 0; i < ARRAY_SIZE(all_ops); i++)
         all_ops[i]->detect(root_fd, live, &machine);
     *ret = machine;

@@ -23,16 +23,14 @@
 
 /* In the order of preference. */
 typedef enum EvidenceKind {
-    EVIDENCE_PERF,      /* B: accesses sampled by the processor */
     EVIDENCE_WRITE,     /* W: faults of writes to pages protected for that */
     EVIDENCE_KERNEL,    /* A: what the kernel's own balancing finds out */
-    EVIDENCE_DAMON,     /* C: accesses by region, not by thread */
     EVIDENCE_RESIDENCY, /* D: where memory lies, whoever uses it */
     EVIDENCE_MAX,
     EVIDENCE_INVALID = -EINVAL,
 } EvidenceKind;
 
-/* "perf", "write", ... as Evidence= has them; NULL-terminated. */
+/* "write", "kernel", ... as Evidence= has them; NULL-terminated. */
 extern const char *const evidence_names[];
 
 #define EVIDENCE_WHY_SIZE 128U
@@ -63,7 +61,7 @@ int evidence_detect(int root_fd, bool live, EvidenceMachine *ret);
  * not ours to move then, which is what write faults would be needed for. */
 EvidenceKind evidence_choose(const EvidenceMachine *machine, EvidenceKind wanted);
 
-/* Says it in one line: "write: perf is out: no memory sampling event ...". Malloc'd, NULL: no memory. */
+/* Says it in one line: "kernel; not write: perf_event_open() is not permitted". Malloc'd, NULL: no memory. */
 char *evidence_explain(const EvidenceMachine *machine, EvidenceKind wanted);
 
 /* Why a process is not looked at by this kind. */
@@ -136,7 +134,6 @@ typedef struct EvidenceOps {
 } EvidenceOps;
 
 extern const EvidenceOps evidence_write, evidence_kernel;
-extern const EvidenceOps evidence_perf; /* detection only: no machine to try it on */
 
 /* Begins to look at a process by a kind that works: EVIDENCE_WRITE or EVIDENCE_KERNEL; -EOPNOTSUPP: another one. May
  * block. */

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* The real daemon's defaults, CrossNodeMovesPerSec= and CrossNodeBurst=. */
+/* The real daemon's defaults, CrossNodeMovesPerSec= and CrossNodeBurst. */
 #define CROSS_NODE_MOVES_PER_SEC 100U
 #define CROSS_NODE_BURST         400U
 

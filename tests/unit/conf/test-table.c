@@ -24,16 +24,16 @@ static const ConfRange range_span = {1000, 60000000};
 static const ConfRange range_list = {1, 7};
 
 static const ConfKey table[] = {
-    {"A", "Flag", conf_parse_bool, NULL, offsetof(Sample, flag), "yes", "yes or no", true},
+    {"A", "Flag", conf_parse_bool, NULL, offsetof(Sample, flag), "yes", "yes or no", NULL},
     {"A", "Number", conf_parse_u32, &range_small, offsetof(Sample, number), "3", "a number from 1 to 10",
-     true},
-    {"A", "Span", conf_parse_span, &range_span, offsetof(Sample, span), "100ms", "a time span", true},
-    {"A", "Bytes", conf_parse_bytes, NULL, offsetof(Sample, bytes), "2M", "a size", true},
-    {"A", "Share", conf_parse_permille, &range_small, offsetof(Sample, share), "1%", "a share", true},
-    {"B", "Text", conf_parse_string, &range_small, offsetof(Sample, text), "none", "1 to 10 bytes", true},
-    {"B", "Choice", conf_parse_enum, names, offsetof(Sample, choice), "green", "red or green", true},
+     NULL},
+    {"A", "Span", conf_parse_span, &range_span, offsetof(Sample, span), "100ms", "a time span", NULL},
+    {"A", "Bytes", conf_parse_bytes, NULL, offsetof(Sample, bytes), "2M", "a size", NULL},
+    {"A", "Share", conf_parse_permille, &range_small, offsetof(Sample, share), "1%", "a share", NULL},
+    {"B", "Text", conf_parse_string, &range_small, offsetof(Sample, text), "none", "1 to 10 bytes", NULL},
+    {"B", "Choice", conf_parse_enum, names, offsetof(Sample, choice), "green", "red or green", NULL},
     {"B", "List", conf_parse_list, &range_list, offsetof(Sample, list), "", "a list of numbers up to 7",
-     true},
+     NULL},
 };
 
 static int setup(void **state)
@@ -214,7 +214,7 @@ static int parse_other(const char *value, void *field, const void *arg)
 
 static void test_format_other(void **state)
 {
-    static const ConfKey other = {"A", "X", parse_other, NULL, 0, "", "", true};
+    static const ConfKey other = {"A", "X", parse_other, NULL, 0, "", "", NULL};
     char *text = NULL;
 
     assert_int_equal(conf_key_format(&other, *state, &text), -EOPNOTSUPP);

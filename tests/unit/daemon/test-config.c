@@ -31,11 +31,9 @@ static void check_defaults(const Config *c)
     assert_null(c->reserved_cpus);
     assert_false(c->dry_run);
     assert_false(c->keep_on_stop);
-    assert_int_equal(c->numa_balancing, CONFIG_NUMA_BALANCING_LEAVE);
     assert_int_equal(c->max_tasks, 100000);
     assert_int_equal(c->max_workloads, 256);
     assert_int_equal(c->cross_node_moves_per_sec, 100);
-    assert_int_equal(c->cross_node_burst, 400);
 }
 
 static void test_defaults(void **state)
@@ -52,8 +50,7 @@ static void test_every_key(void **state)
     char message[256];
 
     assert_int_equal(parse("[Daemon]\nFastTickSec=20ms\nSlowTickSec=2s\nMaxCPU=0.5%\nReservedCPUs=0,2-3\n"
-                           "DryRun=yes\nKeepOnStop=on\nNumaBalancing=leave\nMaxTasks=5\nMaxWorkloads=6\n"
-                           "[Limits]\nCrossNodeMovesPerSec=0\nCrossNodeBurst=1\n",
+                           "DryRun=yes\nKeepOnStop=on\nMaxTasks=5\n[Limits]\nCrossNodeMovesPerSec=0\n",
                            &c, message, sizeof(message)),
                      0);
     assert_string_equal(message, "");
@@ -64,9 +61,7 @@ static void test_every_key(void **state)
     assert_true(c->dry_run);
     assert_true(c->keep_on_stop);
     assert_int_equal(c->max_tasks, 5);
-    assert_int_equal(c->max_workloads, 6);
     assert_int_equal(c->cross_node_moves_per_sec, 0);
-    assert_int_equal(c->cross_node_burst, 1);
 }
 
 static void test_bad_values(void **state)
@@ -85,9 +80,7 @@ static void test_bad_values(void **state)
         "[Daemon]\nDryRun=perhaps\n",
         "[Daemon]\nMaxTasks=0\n",
         "[Daemon]\nMaxTasks=99999999999999999999\n",
-        "[Daemon]\nMaxWorkloads=1025\n",
-        "[Daemon]\nNumaBalancing=on\n",
-        "[Limits]\nCrossNodeBurst=0\n",
+        "[Limits]\nCrossNodeMovesPerSec=-1\n",
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
@@ -111,8 +104,9 @@ static void test_unknown_is_a_warning(void **state)
     assert_int_equal(parse("[Deamon]\nFastTickSec=1s\nDryRun=yes\n", &b, message, sizeof(message)), 0);
     assert_non_null(strstr(message, "Deamon"));
     check_defaults(b);
-    assert_int_equal(parse("[Daemon]\nNumaBalancing=off\n", &c, message, sizeof(message)), 0);
-    assert_non_null(strstr(message, "not active yet"));
+    assert_int_equal(parse("[Daemon]\nIdleCPU=25%\n", &c, message, sizeof(message)), 0);
+    assert_non_null(strstr(message, "ignoring IdleCPU=, which is always 5%: "));
+    check_defaults(c);
 }
 
 static void write_file(const char *directory, const char *name, const char *text)
@@ -146,14 +140,15 @@ static void test_search_and_dropins(void **state)
     assert_non_null(mkdtemp(second));
     (void)snprintf(dropins, sizeof(dropins), "%s/numaplaced.conf.d", second);
     assert_int_equal(mkdir(dropins, 0755), 0);
-    write_file(first, "numaplaced.conf", "[Daemon]\nMaxTasks=1\nMaxWorkloads=1\n");
+    write_file(first, "numaplaced.conf", "[Daemon]\nMaxTasks=1\nMaxCPU=1%\n");
     write_file(second, "numaplaced.conf", "[Daemon]\nMaxTasks=2\nSlowTickSec=5s\n");
-    write_file(dropins, "10-x.conf", "[Daemon]\nMaxWorkloads=7\n");
+    write_file(dropins, "10-x.conf", "[Daemon]\nMaxCPU=7%\n[Limits]\nCrossNodeMovesPerSec=5\n");
 
     assert_int_equal(config_load(NULL, directories, &c, &report), 0);
     assert_int_equal(report.n_messages, 0);
     assert_int_equal(c->max_tasks, 1);
-    assert_int_equal(c->max_workloads, 7);
+    assert_int_equal(c->max_cpu_permille, 70);
+    assert_int_equal(c->cross_node_burst, 20);
     assert_int_equal(c->slow_tick_usec, USEC_PER_SEC); /* the second main file is hidden */
     assert_non_null(strstr(c->path, first));
     conf_report_done(&report);

@@ -132,11 +132,11 @@ static void test_dropin_contradiction(void **state)
 {
     Tree *t = *state;
 
-    (void)test_write(t->usr, "10-a.policy", "[Memory]\nScanMaxSec=2s\n");
+    (void)test_write(t->usr, "10-a.policy", "[Placement]\nMode=fixed\nNodes=0-1\n");
     (void)test_mkdir(t->etc, "10-a.policy.d");
-    (void)test_write(t->etc, "10-a.policy.d/x.conf", "[Memory]\n\nScanMinSec=3s\n");
+    (void)test_write(t->etc, "10-a.policy.d/x.conf", "[Placement]\n\nMaxNodes=1\n");
     reject_one(t, test_path(t->etc, "10-a.policy.d/x.conf"), 3,
-               "ScanMinSec= must not be longer than ScanMaxSec=");
+               "MaxNodes=1 is less than the 2 nodes of Nodes=");
 }
 
 static void test_dropin_without_section(void **state)

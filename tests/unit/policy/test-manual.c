@@ -14,7 +14,6 @@ static void test_manual(void **state)
     manual_check(policy_keys, policy_n_keys, text);
 }
 
-/* Choices that are not active are named in the block of their key. */
 static void test_choices(void **state)
 {
     static const struct {
@@ -51,11 +50,36 @@ static void test_choices(void **state)
     }
 }
 
+/* numaplace.scenario(5) has what files do not set, in the order of the table. */
+static void test_constants(void **state)
+{
+    CLEANUP_FREE char *text = manual_read(arg_source, "man/numaplace.scenario.5");
+    const char *at = strstr(text, "constants of the daemon");
+    static const char *const ends[] = {"\n.It Cm ", "\n.El\n", NULL};
+
+    assert_non_null(at);
+    for (size_t i = 0; i < policy_n_keys; i++) {
+        CLEANUP_FREE char *block = NULL;
+        char name[64];
+
+        if (!policy_keys[i].fixed)
+            continue;
+        at = strstr(at, "\n.It Cm ");
+        if (!at || sscanf(at, "\n.It Cm %63[A-Za-z]=", name) != 1 || strcmp(name, policy_keys[i].name) != 0)
+            fail_msg("%s=: expected here in the manual of scenarios", policy_keys[i].name);
+        at++;
+        block = manual_block(at, ends);
+        assert_non_null(block);
+        manual_check_key(&policy_keys[i], block);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_manual),
         cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_constants),
     };
 
     if (argc > 1)

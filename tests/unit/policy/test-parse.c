@@ -67,7 +67,7 @@ static void test_defaults(void **state)
     assert_int_equal(p->min_age_usec, 1000000);
     assert_int_equal(p->settle_usec, 10000000);
     assert_int_equal(p->min_residency_usec, 1000000);
-    assert_int_equal(p->allowed_imbalance, POLICY_IMBALANCE_AUTO);
+    assert_int_equal(p->allowed_imbalance, CONF_AUTO);
     assert_true(p->steal);
     assert_int_equal(p->scope, POLICY_SCOPE_MACHINE);
     assert_int_equal(p->node_limit, 2);
@@ -95,7 +95,7 @@ static void test_all_keys(void **state)
                       "PingPongSec=2min\n"
                       "[Steal]\nSteal=no\nScope=llc\nNodeLimit=8\nMaxDistance=21\n"
                       "WaitPermille=100\nIdleCostRatio=20\nLeaseSec=10s\n"
-                      "[Memory]\nFollow=no\nEvenOut=no\nEvidence=damon\nRateLimit=1280M\n"
+                      "[Memory]\nFollow=no\nEvenOut=no\nEvidence=kernel\nRateLimit=1280M\n"
                       "ForceComplete=no\nTwoStage=no\nHeadroomPercent=20\n"
                       "ScanMinSec=100ms\nScanMaxSec=2min\nScanSize=64M\nScanFeedback=no\nMaxPressure=2.5%\n"
                       "[Limits]\nCrossNodeMovesPerSec=1\nCrossNodeBurst=2\nNiceTries=3\n"
@@ -126,7 +126,7 @@ static void test_all_keys(void **state)
     assert_int_equal(p->lease_usec, 10000000);
     assert_false(p->follow);
     assert_false(p->even_out);
-    assert_int_equal(p->evidence, POLICY_EVIDENCE_DAMON);
+    assert_int_equal(p->evidence, POLICY_EVIDENCE_KERNEL);
     assert_int_equal(p->rate_limit_bytes, 1280ULL << 20);
     assert_false(p->force_complete);
     assert_false(p->two_stage);
@@ -309,10 +309,9 @@ static void test_settings(void **state)
     static const struct {
         const char *section, *name;
         unsigned line;
-        bool active;
     } expected[] = {
-        {"Workload", "GroupBy", 10, true},   {"Workload", "Act", 11, true}, {"Placement", "Mode", 7, true},
-        {"Placement", "SettleSec", 8, true}, {"Steal", "Steal", 13, true},  {"Steal", "Scope", 2, true},
+        {"Workload", "GroupBy", 10},   {"Workload", "Act", 11}, {"Placement", "Mode", 7},
+        {"Placement", "SettleSec", 8}, {"Steal", "Steal", 13},  {"Steal", "Scope", 2},
     };
 
     assert_int_equal(p->lease_usec, 30000000);
@@ -326,40 +325,17 @@ static void test_settings(void **state)
         assert_string_equal(policy_keys[s->key].name, expected[i].name);
         assert_int_equal(s->line, expected[i].line);
         assert_string_equal(p->files[s->file], "f");
-        assert_int_equal(policy_setting_active(p, s), expected[i].active);
     }
 }
 
-/* Of the choices, those whose mechanism is there. */
-static void test_active_choices(void **state)
+/* What may come at once follows from the rate, unless it is set; and the rate from its default. */
+static void test_burst(void **state)
 {
-    static const struct {
-        const char *section, *name, *value;
-        bool active;
-    } cases[] = {
-        {"Placement", "Mode", "none", true},       {"Placement", "Mode", "fixed\nNodes=0", true},
-        {"Placement", "Mode", "auto", true},       {"Placement", "Mode", "spread", true},
-        {"Placement", "Mode", "interleave", true}, {"Workload", "GroupBy", "workload", true},
-        {"Workload", "GroupBy", "cgroup", true},   {"Workload", "GroupBy", "process", true},
-        {"Workload", "Act", "auto", true},         {"Workload", "Act", "observe", true},
-        {"Workload", "Act", "affinity", true},     {"Workload", "Act", "cpuset", true},
-        {"Steal", "NodeLimit", "3", true},         {"Memory", "Follow", "yes", true},
-        {"Limits", "NiceTries", "3", true},        {"Workload", "ExpectWidth", "3", true},
-        {"Memory", "Evidence", "auto", true},      {"Memory", "Evidence", "residency", true},
-        {"Memory", "Evidence", "write", true},     {"Workload", "GroupBy", "shared-memory", true},
-        {"Memory", "ScanMinSec", "2s", true},      {"Memory", "Evidence", "perf", false},
-        {"Memory", "Evidence", "damon", false},
-    };
+    CLEANUP(policy_free_p) Policy *slow = parse("[Limits]\nCrossNodeMovesPerSec=1\n", NULL, "");
+    CLEANUP(policy_free_p) Policy *set = parse("[Limits]\nCrossNodeBurst=7\n", NULL, "");
 
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        CLEANUP(policy_free_p) Policy *p = NULL;
-        CLEANUP_FREE char *text = NULL;
-
-        assert_true(asprintf(&text, "[%s]\n%s=%s\n", cases[i].section, cases[i].name, cases[i].value) > 0);
-        p = parse(text, NULL, "");
-        assert_int_equal(policy_setting_active(p, policy_setting_find(p, cases[i].section, cases[i].name)),
-                         cases[i].active);
-    }
+    assert_int_equal(slow->cross_node_burst, 4);
+    assert_int_equal(set->cross_node_burst, 7);
 }
 
 static void test_unknown(void **state)
@@ -410,7 +386,7 @@ static void test_bad_values(void **state)
     reject("[Placement]\nAllowedImbalance=4294967295\n",
            "error f:2: AllowedImbalance= takes auto or a number of CPUs up to 65536, not: 4294967295\n");
     reject("[Limits]\nCrossNodeBurst=0\n",
-           "error f:2: CrossNodeBurst= takes a number from 1 to 100000, not: 0\n");
+           "error f:2: CrossNodeBurst= takes auto or a number from 1 to 100000, not: 0\n");
     /* All of them at once, and no complaint that Mode=fixed has no nodes: it has, they are only wrong. */
     reject("[Placement]\nMode=fixed\nNodes=x\n[Steal]\nSteal=perhaps\n",
            "error f:3: Nodes= takes node numbers such as 0-1,4, not: x\n"
@@ -535,7 +511,7 @@ int main(void)
         cmocka_unit_test(test_too_many_values),
         cmocka_unit_test(test_too_many_matches),
         cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_active_choices),
+        cmocka_unit_test(test_burst),
         cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_block_size),
         cmocka_unit_test(test_bad_values),

@@ -27,29 +27,23 @@ static void expect(const EvidenceMachine *machine, EvidenceKind wanted, const ch
 
 static void test_choice(void **state)
 {
-    static const EvidenceKind both[] = {EVIDENCE_WRITE, EVIDENCE_KERNEL},
-                              all[] = {EVIDENCE_PERF, EVIDENCE_WRITE};
+    static const EvidenceKind both[] = {EVIDENCE_WRITE, EVIDENCE_KERNEL};
     EvidenceMachine machine = machine_with(NULL, 0);
 
-    expect(&machine, EVIDENCE_MAX,
-           "residency; not perf: no perf, not write: no write, not kernel: no kernel, not damon: no damon");
+    expect(&machine, EVIDENCE_MAX, "residency; not write: no write, not kernel: no kernel");
     expect(&machine, EVIDENCE_WRITE, "residency; not write: no write");
     expect(&machine, EVIDENCE_RESIDENCY, "residency");
 
     machine = machine_with(both, 2);
-    expect(&machine, EVIDENCE_MAX, "write; not perf: no perf");
+    expect(&machine, EVIDENCE_MAX, "write");
     expect(&machine, EVIDENCE_KERNEL, "kernel");
-    expect(&machine, EVIDENCE_PERF, "residency; not perf: no perf");
 
     /* What the kernel finds out costs nothing more. */
     machine.kernel_balances = true;
-    expect(&machine, EVIDENCE_MAX, "kernel; not perf: no perf");
+    expect(&machine, EVIDENCE_MAX, "kernel");
     expect(&machine, EVIDENCE_WRITE, "write");
     machine.abilities[EVIDENCE_KERNEL] = (EvidenceAbility){.why_not = "not shown"};
-    expect(&machine, EVIDENCE_MAX, "write; not perf: no perf, not kernel: not shown");
-
-    machine = machine_with(all, 2);
-    expect(&machine, EVIDENCE_MAX, "perf");
+    expect(&machine, EVIDENCE_MAX, "write; not kernel: not shown");
 }
 
 /*
@@ -97,14 +91,9 @@ static void test_detection(void **state)
     assert_int_equal(evidence_detect(b.root_fd, false, &machine), 0);
     expect(
         &machine, EVIDENCE_MAX,
-        "residency; not perf: the processor shows no event that samples accesses to memory, not write: this is "
-        "a picture of a machine, not kernel: this kernel has no NUMA balancing, not damon: it does not tell "
-        "threads apart, and is not read");
-    put(&b, "sys/bus/event_source/devices/ibs_op/type", "9\n");
+        "residency; not write: this is a picture of a machine, not kernel: this kernel has no NUMA balancing");
     put(&b, "proc/sys/kernel/numa_balancing", "0\n");
     assert_int_equal(evidence_detect(b.root_fd, false, &machine), 0);
-    expect(&machine, EVIDENCE_PERF,
-           "residency; not perf: the processor samples accesses (ibs_op), but this is not read yet");
     expect(&machine, EVIDENCE_KERNEL,
            "residency; not kernel: the kernel's NUMA balancing is off (kernel.numa_balancing)");
     assert_false(machine.kernel_balances);

@@ -106,7 +106,7 @@ class Homes(nodes.NodesTest):
         else:
             self.wait(daemon, "the whole machine", lambda: small.masks() == large.masks() == {self.full})
         large.end()
-        # Not before PingPongSec= when that is there and back.
+        # Not before a minute is over when that is there and back.
         if len(NODES) > 2:
             self.wait(daemon, "a home of one node again", lambda: self.home(daemon, small.pid) in map(str, NODES))
         daemon.stop()

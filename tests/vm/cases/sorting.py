@@ -197,7 +197,7 @@ class Sorting(nodes.NodesTest):
 
     def test_killed_while_looking(self):
         # Also when it has settled, which ends with rounds a minute apart.
-        self.policy(Evidence="write", ScanMinSec="100ms", ScanMaxSec="100ms")
+        self.policy(Evidence="write")
         work = self.sorter()
         spare = SPARE_TRIES
         for instant in KILLS:
