@@ -132,7 +132,7 @@ class Soak:
         for process in [*self.managed, *(process for process, _ in self.innocents)]:
             process.end()
         return {"minutes": len(self.samples), "steps": self.n_steps, "wrong": self.n_wrong,
-                "first": self.samples[:1], "middle": self.samples[len(self.samples) // 2:][:1], "last": self.samples[-1:], "lost": lost}
+                "samples": [list(sample.values()) for sample in self.samples], "lost": lost}
 
 
 @contextlib.contextmanager

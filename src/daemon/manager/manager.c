@@ -28,27 +28,6 @@
 /* Without CAP_SYS_RESOURCE only windows of whole averaging periods are taken. */
 #define PSI_WINDOW_UNPRIVILEGED_USEC 2000000ULL
 
-const char *manager_mode_name(ManagerMode mode)
-{
-    static const char *const names[] = {"active", "observe", "dry-run"};
-
-    assert(mode >= 0 && mode < MANAGER_MODE_MAX);
-    return names[mode];
-}
-
-/* An event may have a tick due at a time that is over, because the last one was long ago. It is not late for that. */
-void manager_arm(Manager *manager)
-{
-    const Pace *pace = &manager->pace;
-    uint64_t now = time_now_usec();
-
-    if (manager->due_usec > now)
-        manager->armed_usec = now;
-    manager->due_usec = pace->due_usec;
-    if (manager->watchdog_usec > 0)
-        manager->due_usec = MIN(pace->due_usec, pace->last_fast_usec + manager->watchdog_usec / 2);
-}
-
 /* Nobody listens to events that change nothing: while the machine is full they come all the time, and each is a turn
  * of the loop. */
 static void hear_pressure(Manager *manager)

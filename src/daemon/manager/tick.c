@@ -19,61 +19,6 @@
 /* Below this, of one CPU and all managed tasks together, everything counts as asleep: a few timers. */
 #define ASLEEP_PERMILLE 10U
 
-PlanLimits manager_limits(const Manager *manager, bool slow_tick)
-{
-    return (PlanLimits){
-        .observe = manager->mode == MANAGER_MODE_OBSERVE,
-        .slow_tick = slow_tick,
-        .cross_node_moves_per_sec = manager->config->cross_node_moves_per_sec,
-        .cross_node_burst = manager->config->cross_node_burst,
-    };
-}
-
-static int fold_back(Manager *manager, Plan *plan, const PlanPart *parts, size_t n_parts)
-{
-    PlanLimits limits = manager_limits(manager, false);
-    int r = manager_remember_actions(manager, plan);
-
-    if (r < 0)
-        return r;
-    return plan_commit_parts(manager->world, manager->policies, &limits, plan, manager->outcomes, parts,
-                             n_parts);
-}
-
-int manager_carry_out(Manager *manager, Plan *plan)
-{
-    int r;
-
-    if (!GROW(manager->outcomes, manager->outcomes_capacity, plan->n_actions + 1))
-        return -ENOMEM;
-    r = act_execute(manager->act, manager->world, plan, manager->outcomes);
-    return r < 0 ? r : fold_back(manager, plan, NULL, 0);
-}
-
-int manager_carry_out_slice(Manager *manager, Plan *plan)
-{
-    const PlanPart *parts;
-    size_t n_parts;
-    int r;
-
-    if (!GROW(manager->outcomes, manager->outcomes_capacity, plan->n_actions + 1))
-        return -ENOMEM;
-    r = act_execute_slice(manager->act, manager->world, plan, manager->outcomes);
-    if (r < 0)
-        return r;
-    manager->unfinished = act_unfinished(manager->act);
-    parts = act_parts(manager->act, &n_parts);
-    return fold_back(manager, plan, parts, n_parts);
-}
-
-int manager_follow_births(Manager *manager)
-{
-    size_t n;
-    const TaskKey *born = probe_born(manager->probe, &n);
-
-    return act_follow_births(manager->act, born, n);
-}
-
 #ifndef NDEBUG
 /* A plan that breaks an invariant must not be carried out; in a debug build that is a bug to be shown at
  * once. */

@@ -21,6 +21,7 @@ void describe_workload(Dict *dict, Manager *manager, const Workload *workload);
 void describe_tasks(Dict *dict, Manager *manager, const Workload *workload, pid_t pid, pid_t tid,
                     uint32_t max);
 
+/* describe-move.c */
 void describe_move(Dict *dict, const Manager *manager, const Move *move);
 void describe_moves(Dict *dict, const Manager *manager, uint64_t after, uint32_t max);
 
