@@ -193,15 +193,14 @@ class Follow(nodes.NodesTest):
 
     def test_even_out(self):
         """P17: under Mode=auto what lies on one node, though it runs on both, when nothing is known of who uses it."""
-        memory_keys = {"Evidence": "residency"}
-        self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"},
-                          Memory={**memory_keys, "EvenOut": "no"})
+        keys = {"Placement": {"Mode": "auto", "Nodes": ""}, "Steal": {"Steal": "no"}}
+        self.write_policy(**keys, Memory={"Evidence": "residency", "Follow": "no"})
         work = self.walker(options=[f"--placement=node:{FAR}"])
         daemon = self.daemon().ready()
-        self.wait(daemon, "a refusal", lambda: self.refusals(daemon, "even-out-off"))
+        self.wait(daemon, "a refusal", lambda: self.refusals(daemon, "follow-off"))
         daemon.stop()
         self.assertGreaterEqual(memory(work.pid)[FAR], 64 << 20)
-        self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"}, Memory=memory_keys)
+        self.write_policy(**keys, Memory={"Evidence": "residency"})
         daemon = self.daemon().ready()
         self.wait(daemon, "its memory on both nodes alike", lambda: self.even(work.pid))
         self.assert_settled(daemon, "even-out")

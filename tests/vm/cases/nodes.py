@@ -55,11 +55,6 @@ class NodesTest(lib.DaemonTest):
         self.everything = lib.own_cpus()
         os.sched_setaffinity(0, {self.KEEPER})  # put back by a cleanup of the base
 
-    def write_policy(self, *args, **sections):
-        """Without the pauses after a pass in which no CPU was idle, which here is chance."""
-        limits = {"NiceTries": "0", "BackoffMax": "0", **sections.pop("Limits", {})}
-        super().write_policy(*args, Limits=limits, **sections)
-
     def workload(self, *args, **kwargs):
         """A spinner that may use every CPU."""
         return self.spinner(*args, preexec_fn=lambda: os.sched_setaffinity(0, self.everything), **kwargs)
