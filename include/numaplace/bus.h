@@ -196,12 +196,14 @@
  *   "pending", "self", "out-of-reach" (kernel threads), "awaited" (its command line or environment is being read),
  *   "hangs" (and does not come), "crowded" (and is not read, because too many of its user's do not come), or the
  *   reason that keeps it from being placed: "no-policy", "mode-none", "paused", "foreign-affinity", "repinned",
- *   ...), text s (the verdict in one sentence), actions aa{sv} (move, oldest first), refusals aa{sv} (refusal,
- *   oldest first) processes: pid i, comm s, uid u, unit s, cgroup s, assigned b (it, or who started it, by
- *   AssignProcess), stripe s (the nodes its new memory is interleaved over since then, "": it is not; P17), policy
- *   s, policy_path s, policy_section u, policy_file s and policy_line u (the [Match] section it falls under, from 1,
- *   and where that stands; absent when the process is of another kind by now), workload s, group t, group_key s,
- *   home s, home_nodes s, memory..., means..., cpuset s (without what we made of it), evidence s ("run-and-wait",
- *   "run-only": what is known of its load), tasks aa{sv} (task, at most 64), n_tasks u, lent aa{sv} (lease)
- *   workloads: all of "workload" with groups and lent A key that does not apply is absent.
+ *   ...), text s (the verdict in one sentence),
+ *   actions aa{sv} (move, oldest first), refusals aa{sv} (refusal, oldest first)
+ *   processes: pid i, comm s, uid u, unit s, cgroup s, assigned b (it, or who started it, by AssignProcess), stripe s
+ *   (the nodes its new memory is interleaved over since then, "": it is not; P17), policy s, policy_path s,
+ *   policy_section u, policy_file s and policy_line u (the [Match] section it falls under, from 1, and where that
+ *   stands; absent when the process is of another kind by now), workload s, group t, group_key s, home s,
+ *   home_nodes s, memory..., means..., cpuset s (without what we made of it), evidence s ("run-and-wait", "run-only":
+ *   what is known of its load), tasks aa{sv} (task, at most 64), n_tasks u, lent aa{sv} (lease)
+ *   workloads: all of "workload" with groups and lent
+ *   A key that does not apply is absent.
  */

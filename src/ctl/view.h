@@ -59,8 +59,7 @@ void view_use_lines(json_object *object);
 CtlExit view_counters(json_object *object, const char *title, const char *key);
 
 /* Writes a "     Title: text" line, titles right-aligned as systemctl status has them, or indented text when title
- *                is "".
- * The text is made printable. */
+ * is "". The text is made printable. */
 void view_line(const char *title, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Writes text made printable, in a colour (or NULL), without a newline. */

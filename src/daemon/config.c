@@ -4,6 +4,7 @@
 
 #include "base/time.h"
 #include "conf/search.h"
+#include "policy/policy.h"
 
 #include <string.h>
 
@@ -22,9 +23,6 @@ static const ConfRange max_workloads_range = {.min = 1, .max = 1024}; /* POLICY_
 static const ConfRange moves_range = {.min = 0, .max = 1000000};
 static const ConfRange burst_range = {.min = 1, .max = 1000000};
 
-/* So many seconds' worth of moves may come at once, after a quiet time (I4). */
-#define BURST_SEC 4U
-
 const ConfKey config_keys[] = {
     {"Daemon", "FastTickSec", conf_parse_span, &fast_tick_range, FIELD(fast_tick_usec), "100ms",
      "a time span from 10ms to 10s", NULL},
@@ -33,7 +31,7 @@ const ConfKey config_keys[] = {
     {"Daemon", "MaxCPU", conf_parse_permille, &max_cpu_range, FIELD(max_cpu_permille), "1%",
      "a share of one CPU from 0.1% to 100%", NULL},
     {"Daemon", "IdleCPU", conf_parse_permille, &idle_cpu_range, FIELD(idle_permille), "5%",
-     "a share of its time from 0.1% to 50%", "what an idle CPU runs now and then (P1)"}, /* P1 */
+     "a share of its time from 0.1% to 50%", "a CPU that runs less runs timers and interrupts, no work (P1)"},
     {"Daemon", "ReservedCPUs", conf_parse_list, NULL, FIELD(reserved_cpus), "",
      "a list of CPUs such as 0-1,8", NULL},
     {"Daemon", "DryRun", conf_parse_bool, NULL, FIELD(dry_run), "no", "yes or no", NULL},
@@ -146,7 +144,7 @@ int config_load(const char *path, const char *const *directories, Config **ret, 
         return r;
     if (bad)
         return -EBADMSG;
-    config->cross_node_burst = BURST_SEC * config->cross_node_moves_per_sec;
+    config->cross_node_burst = POLICY_BURST_SEC * config->cross_node_moves_per_sec;
     *ret = TAKE_PTR(config);
     return 0;
 }

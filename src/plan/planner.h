@@ -5,8 +5,7 @@
  *
  * The order is the order in which later parts must see what earlier ones decided:
  *
- *     planner_prepare --> homes --> release --> recall (must) --> overload --> recall (may) --> home --> steal -->
- *     follow
+ *     planner_prepare -> homes -> release -> recall (must) -> overload -> recall (may) -> home -> steal -> follow
  *
  * CPUs are classified after the recalls that must be, so that this plan and the next one, computed on the same World
  * with these recalls carried out, see the same idle CPUs (I9). */

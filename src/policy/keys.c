@@ -100,7 +100,7 @@ const ConfKey policy_keys[] = {
     {"Placement", "MinGainPermille", conf_parse_u32, &range_permille, FIELD(min_gain_permille), "30",
      "a number from 0 to 1000", "less is noise, and moving costs more (P6)"}, /* SMALLIMP (P6) */
     {"Placement", "AllowedImbalance", conf_parse_auto, &range_cpus, FIELD(allowed_imbalance), "auto",
-     "auto or a number of CPUs up to 65536", "it follows from the machine (P5)"}, /* P5 */
+     "auto or a number of CPUs up to 65536", "it follows from the caches and nodes of the machine (P5)"},
     {"Placement", "PingPongSec", conf_parse_span, &range_span, FIELD(ping_pong_usec), "1min", SPAN,
      "whoever goes back and forth in less is not helped by moving"},
 
@@ -112,7 +112,7 @@ const ConfKey policy_keys[] = {
     {"Steal", "MaxDistance", conf_parse_u32, &range_distance, FIELD(max_distance), "30",
      "a distance from 10 to 254", NULL}, /* node_reclaim_distance (P3) */
     {"Steal", "WaitPermille", conf_parse_u32, &range_wait, FIELD(wait_permille), "250",
-     "a number from 1 to 1000", "that is when a CPU is overloaded (P1)"},
+     "a number from 1 to 1000", "a CPU on which threads wait for a quarter of the time is overloaded (P1)"},
     /* 10 us of idle time to a cost of 1 us. */
     {"Steal", "IdleCostRatio", conf_parse_u32, &range_ratio, FIELD(idle_cost_ratio), "10",
      "a number from 1 to 1000000",
@@ -123,7 +123,7 @@ const ConfKey policy_keys[] = {
 
     {"Memory", "Follow", conf_parse_bool, NULL, FIELD(follow), "yes", BOOL, NULL},
     {"Memory", "EvenOut", conf_parse_bool, NULL, FIELD(even_out), "yes", BOOL,
-     "memory of a process that runs on several nodes is mostly used by all of it (P17)"}, /* P17 */
+     "what a process on several nodes has is mostly used on all of them (P17)"},
     {"Memory", "Evidence", conf_parse_enum, policy_evidence_names, FIELD(evidence), "auto",
      "auto, write, kernel or residency", NULL},
     {"Memory", "RateLimit", conf_parse_bytes, &range_rate, FIELD(rate_limit_bytes), "0",

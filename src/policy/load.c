@@ -17,9 +17,6 @@
 
 #define SUFFIX ".policy"
 
-/* So many seconds' worth of moves may come at once, after a quiet time (I4). */
-#define BURST_SEC 4U
-
 typedef struct Loader {
     Policy *policy;
     bool constants;    /* what files do not set is set, too */
@@ -217,7 +214,7 @@ static int read_policy(const char *name, const ConfFile *file, const char *text,
     if (report->n_errors > n_errors)
         return -EBADMSG;
     if (policy->cross_node_burst == CONF_AUTO)
-        policy->cross_node_burst = BURST_SEC * policy->cross_node_moves_per_sec;
+        policy->cross_node_burst = POLICY_BURST_SEC * policy->cross_node_moves_per_sec;
 
     *ret = TAKE_PTR(policy);
     return 0;

@@ -108,6 +108,9 @@ typedef struct PolicySetting {
     uint32_t line;
 } PolicySetting;
 
+/* What may come at once after a quiet time, in seconds of the rate (I4). A choice of ours. */
+#define POLICY_BURST_SEC 4U
+
 typedef struct Policy {
     char *name;       /* the file's base name without ".policy" */
     const char *path; /* of the winning file: files[0] */

@@ -283,7 +283,8 @@ int world_compact(World *world);
  * Appending (keys in ascending order) is O(1). Return the index, -EEXIST when the key is there already (pid; pid and
  * tid; name; the CPU is lent or the task has a lease), or -ENOMEM. The pointers inside `value` must be interned in
  * world->pool; `key` and `name` are interned here. A new process has no node_bytes and a new task no lease, home
- * node and use, whatever `value` says. world_add_lease(): -ESRCH when the World has no such task. */
+ * node and use, whatever `value` says.
+ * world_add_lease(): -ESRCH when the World has no such task. */
 int world_add_process(World *world, const Process *value);
 int world_add_task(World *world, const Task *value);
 int world_add_group(World *world, WorkloadIx workload, const char *key);
@@ -332,8 +333,8 @@ int world_check(const World *world, char **ret_what);
  *
  * The lines and their order: format, topology ..., world, load (one per CPU), memory (one per node of which something
  * is known), workload, group, process, task, lease; for the form of a line see base/record.h. Keys are named after the
- * members; those left out are 0, no, NULL or none. Workloads and groups are named by their index, tasks and leases by
- * pid and tid.
+ * members; those left out are 0, no, NULL or none.
+ * Workloads and groups are named by their index, tasks and leases by pid and tid.
  *
  * world_load() needs no other input; it returns 0, -ENOMEM, or -EINVAL with a malloc'd "line N: expected ..." in
  * *ret_error. A World it returns passes world_check(). */

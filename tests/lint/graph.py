@@ -75,9 +75,9 @@ def parse(path, text):
         local = path.endswith(".c") and bool(re.match(r"(?:static|typedef)\b", item))
         if macro:
             yield macro[1], path.endswith(".c"), False, set(WORD.findall(macro[2]))
-        elif item.startswith("#") or re.match(r"(?:static_assert|_Static_assert)\b", item):
+        elif item.startswith(("#", "static_assert")):
             continue
-        elif invocation and invocation[1] != "static_assert":
+        elif invocation:
             # DEFINE_CLEANUP(Type *, thing_free) makes thing_free_p().
             for word in WORD.findall(invocation[2]):
                 yield word + "_p", path.endswith(".c"), False, {word}
@@ -167,16 +167,24 @@ def check_reached(sources, allowed=None):
     by_file = {}
     for path, name in Graph(sources).unreached():
         by_file.setdefault(path, []).append(name)
-    for path, names in sorted(by_file.items()):
-        if len(names) > (allowed or {}).get(path, 0):
+    for path in sorted({*by_file, *(allowed or {})}):
+        names, n = by_file.get(path, []), (allowed or {}).get(path, 0)
+        if len(names) > n:
             yield f"{path}: reachable from no main(): {', '.join(f'{name}()' for name in names)}"
+        elif len(names) < n:
+            yield f"{path}: {len(names)} functions are reachable from no main(), and UNREACHED says {n}: take that back"
 
 
 def check_circles(sources, allowed=None):
+    largest = {}
     for circle in circles(Graph(sources).files()):
         room = circle[0].split("/")[1]
+        largest[room] = max(largest.get(room, 0), len(circle))
         if len(circle) > (allowed or {}).get(room, CIRCLE_MAX):
             yield f"{len(circle)} files need each other in a circle: {' '.join(circle)}"
+    for room, n in (allowed or {}).items():
+        if largest.get(room, 0) < n:
+            yield f"src/{room}: the largest circle has {largest.get(room, 0)} files, and CIRCLES says {n}: take that back"
 
 
 def check_folders(counts):
@@ -198,6 +206,8 @@ def test_ourselves():
         ((used | {"src/a/b.c": other},), "reachable from no main(): three()"),
         (({"src/a/a.c": table, "src/a/b.c": other},), None),
         (({"src/a/a.c": freed, "src/a/b.c": other},), None),
+        ((used | {"src/a/b.c": other}, {"src/a/b.c": 1}), None),
+        ((used, {"src/a/b.c": 1}), "0 functions are reachable from no main(), and UNREACHED says 1"),
         ((used | {"src/a/b.c": "struct S three(void)\n{\n}\n"},), "main(): three()"),
     ])
     lint.self_test(check_circles, [
@@ -205,6 +215,7 @@ def test_ourselves():
         (({"src/a/a.c": back, "src/a/b.c": forth.replace("three", "five"), "src/a/c.c": on.split("int four")[0]},),
          "3 files need each other"),
         (({"src/a/a.c": back, "src/a/b.c": on},), None),
+        (({"src/a/a.c": back, "src/a/b.c": forth}, {"a": 3}), "the largest circle has 2 files, and CIRCLES says 3"),
     ])
     lint.self_test(check_folders, [(({"src/a": FILES_MAX},), None), (({"src/a": FILES_MAX + 1},), "src/a has 21")])
 

@@ -106,8 +106,8 @@ int manager_assign_process(Manager *manager, sd_bus_message *call, const Assignm
 }
 
 /* What its memory is to be interleaved over (P17): the nodes of its home, or, before it has one, those its policy
- * allows. A home is of nodes with CPUs, and what lies elsewhere is moved there. Malloc'd; NULL when it is not to be,
- * or memory is out. On one node there is nothing to interleave. */
+ * allows. A home is of nodes with CPUs, and what lies elsewhere is moved there.
+ * Malloc'd; NULL when it is not to be, or memory is out. On one node there is nothing to interleave. */
 static char *stripe_of(const Manager *manager, const Process *process, const Policy *policy)
 {
     const Topology *topology = manager->world->topology;

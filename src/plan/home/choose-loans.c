@@ -16,8 +16,8 @@
  *   loans will do        what the group then wants beyond its home fits the CPUs that the others leave idle there,
  *                        and is no more than half of what it has at home, three threads for two CPUs (S-UNEVEN);
  *   it may be lent them  by Steal=, Scope=, NodeLimit= and MaxDistance=;
- *   threads share memory as far as is known. Threads that each use their own are at home on several nodes
- *   (thread-homes.c).
+ *   threads share it     memory, as far as is known. Threads that each use their own are at home on several nodes
+ *                        (thread-homes.c).
  */
 
 #include "plan/home/choose-loans.h"

@@ -11,9 +11,8 @@
 
 #include <string.h>
 
-/* The real daemon's defaults, CrossNodeMovesPerSec= and CrossNodeBurst. */
+/* The real daemon's default, CrossNodeMovesPerSec=. */
 #define CROSS_NODE_MOVES_PER_SEC 100U
-#define CROSS_NODE_BURST         400U
 
 int agent_new(Engine *e, Agent **ret)
 {
@@ -117,7 +116,7 @@ static PlanLimits limits_of(bool slow)
     return (PlanLimits){
         .slow_tick = slow,
         .cross_node_moves_per_sec = CROSS_NODE_MOVES_PER_SEC,
-        .cross_node_burst = CROSS_NODE_BURST,
+        .cross_node_burst = POLICY_BURST_SEC * CROSS_NODE_MOVES_PER_SEC,
     };
 }
 
