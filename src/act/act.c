@@ -60,6 +60,7 @@ Act *act_free(Act *act)
     fences_free(act->fences);
     journal_free(act->journal);
     free(act->undecided);
+    free(act->suspects);
     hwloc_bitmap_free(act->all);
     hwloc_bitmap_free(act->online);
     hwloc_bitmap_free(act->isolated);

@@ -41,6 +41,13 @@ typedef struct ActSlice {
     size_t n_parts, parts_capacity;
 } ActSlice;
 
+/* A thread put back while it may have been making a child: that child got our mask when the call began, and
+ * is seen when it ends. */
+typedef struct ActSuspect {
+    TaskKey task;
+    uint64_t ticks; /* CPU time when it was put back */
+} ActSuspect;
+
 struct Act {
     const ActOps *ops;
     void *context;
@@ -55,6 +62,9 @@ struct Act {
     uint64_t search_usec;  /* when the children of those that roam are put back; 0: nobody's are to be */
     struct Search *search; /* of those for whom that has begun; see act/undo/search.c */
     int search_error;
+    /* Who may be making a child with a mask of ours, and was not waited for to the end: the next putting back does. */
+    ActSuspect *suspects;
+    size_t n_suspects, suspects_capacity;
     uint64_t settle_usec; /* ACT_SETTLE_USEC, but for tests */
     ActSlice slice;
     hwloc_bitmap_t all;              /* infinite: every CPU there is */
@@ -94,15 +104,8 @@ int act_follow_cpusets(Act *act, const World *world);
 int act_compact(Act *act);
 
 /* Putting back, in three steps: begin, any number of processes, and finish, which looks for their children
- * once for all of them. Children that are managed themselves in `world` (may be NULL) are left alone: they
+ * once for all of them. Children that are managed themselves in `world` (may be NULL) keep their masks: they
  * have actions of their own. */
-/* A thread put back while it may have been making a child: that child got our mask when the call began, and
- * is seen when it ends. */
-typedef struct RestoreSuspect {
-    TaskKey task;
-    uint64_t ticks; /* CPU time when it was put back */
-} RestoreSuspect;
-
 typedef struct Restore {
     Act *act;
     const World *world;
@@ -110,9 +113,8 @@ typedef struct Restore {
     size_t n_restored, n_left;
     bool vanished; /* in this pass: a task was gone before it could be looked at */
     bool later;    /* it is over before anybody looks for children */
+    bool late;     /* put back a while ago: who has its own mask may still be in a fork(2) of before */
     bool again;    /* not the first pass over these threads */
-    RestoreSuspect *suspects;
-    size_t n_suspects, suspects_capacity;
     int nice_before;
     int error; /* the first -errno: something could not be put back */
     /* Of the search for children */

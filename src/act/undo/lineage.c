@@ -379,8 +379,7 @@ int lineage_entry(Act *act, const ActProcess *process, TaskKey task, hwloc_const
     return 0;
 }
 
-/* A process that was born of a journalled one: its threads that carry the mask, if any, make it an entry. */
-static int adopt_process(Act *act, const Lineage *lineage, const ActProcess *process, hwloc_bitmap_t have)
+int lineage_adopt_process(Act *act, const Lineage *lineage, const ActProcess *process, hwloc_bitmap_t have)
 {
     CLEANUP_FREE TaskKey *threads = NULL;
     size_t n = 0;
@@ -408,7 +407,7 @@ int lineage_adopt_all(Act *act, const Lineage *lineage)
 
         if (!journal_process(act->journal, process->pid, process->start_ticks) &&
             lineage_find(act, lineage, process, (TaskKey){0}, NULL))
-            r = adopt_process(act, lineage, process, have);
+            r = lineage_adopt_process(act, lineage, process, have);
     }
     hwloc_bitmap_free(have);
     return r;

@@ -39,6 +39,9 @@ int lineage_entry(Act *act, const ActProcess *process, TaskKey task, hwloc_const
 int lineage_adopt(Act *act, const ActProcess *process, TaskKey task, const JournalProcess *from,
                   hwloc_const_bitmap_t mask);
 
+/* The same with all of its threads that carry such a mask, if any; overwrites `have`. */
+int lineage_adopt_process(Act *act, const Lineage *lineage, const ActProcess *process, hwloc_bitmap_t have);
+
 /* Enters every living process that carries a mask inherited from a journalled one, so that the entries of ended
  * processes can be dropped. */
 int lineage_adopt_all(Act *act, const Lineage *lineage);

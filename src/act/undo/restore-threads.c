@@ -26,7 +26,7 @@ int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task)
     if (r != 0)
         return restore_failed(restore, r);
     if (act_mask_same(act, restore->have, original.mask))
-        return 0;
+        return restore->late && restore_suspect(restore, task) < 0 ? restore_failed(restore, -ENOMEM) : 0;
     if (!act_mask_ours(act, entry, task, restore->have)) {
         restore->n_left++;
         return 0;
@@ -76,7 +76,7 @@ static bool walk_wants(void *userdata, hwloc_const_bitmap_t mask)
     const RestoreWalk *pass = userdata;
     Act *act = pass->restore->act;
 
-    if (pass->own_originals || !act_mask_same(act, pass->entry->original.mask, mask))
+    if (pass->own_originals || pass->restore->late || !act_mask_same(act, pass->entry->original.mask, mask))
         return true;
     for (uint32_t i = 0; i < pass->entry->n_applied; i++)
         if (act_mask_same(act, pass->entry->applied[i], mask))

@@ -79,39 +79,38 @@ int restore_begin(Act *act, const World *world, Restore *ret)
 
 int restore_suspect(Restore *restore, TaskKey task)
 {
-    RestoreSuspect entry = {.task = task};
+    Act *act = restore->act;
+    ActSuspect entry = {.task = task};
     ActFork fork = ACT_FORK_NO;
 
-    if (restore->act->ops->may_fork(restore->act->context, task, &fork, &entry.ticks) != 0 ||
-        fork == ACT_FORK_NO)
+    if (act->ops->may_fork(act->context, task, &fork, &entry.ticks) != 0 || fork == ACT_FORK_NO)
         return 0;
-    if (!GROW(restore->suspects, restore->suspects_capacity, restore->n_suspects + 1))
+    if (!GROW(act->suspects, act->suspects_capacity, act->n_suspects + 1))
         return -ENOMEM;
-    restore->suspects[restore->n_suspects++] = entry;
+    act->suspects[act->n_suspects++] = entry;
     return 0;
 }
 
 /* Whether it has come out of the call it may have been in: it sleeps, has ended, or has used more CPU time than any
  * such call takes. */
-static bool is_cleared(const Restore *restore, const RestoreSuspect *entry, bool patient)
+static bool is_cleared(const Act *act, const ActSuspect *entry, bool patient)
 {
     ActFork fork = ACT_FORK_NO;
     uint64_t ticks = 0;
 
-    return restore->act->ops->may_fork(restore->act->context, entry->task, &fork, &ticks) != 0 ||
-           fork == ACT_FORK_NO || ticks >= entry->ticks + SUSPECT_TICKS ||
-           (fork == ACT_FORK_BLOCKED && !patient);
+    return act->ops->may_fork(act->context, entry->task, &fork, &ticks) != 0 || fork == ACT_FORK_NO ||
+           ticks >= entry->ticks + SUSPECT_TICKS || (fork == ACT_FORK_BLOCKED && !patient);
 }
 
 /* Returns whether there was one to drop. */
-static bool clear_suspects(Restore *restore, bool patient)
+static bool clear_suspects(Act *act, bool patient)
 {
-    size_t n = 0, n_before = restore->n_suspects;
+    size_t n = 0, n_before = act->n_suspects;
 
     for (size_t i = 0; i < n_before; i++)
-        if (!is_cleared(restore, &restore->suspects[i], patient))
-            restore->suspects[n++] = restore->suspects[i];
-    restore->n_suspects = n;
+        if (!is_cleared(act, &act->suspects[i], patient))
+            act->suspects[n++] = act->suspects[i];
+    act->n_suspects = n;
     return n < n_before;
 }
 
@@ -181,11 +180,19 @@ static bool is_settled(const Restore *restore, const ActProcess *process)
     ActProcess from;
 
     if (!entry)
-        return is_member(restore, process);
+        return false;
     if (entry->selected || entry->released_ticks > 0 || entry->from_pid == 0 || is_member(restore, process))
         return true;
     return act->ops->read_process(act->context, entry->from_pid, &from) == 0 &&
            from.start_ticks == entry->from_ticks && !from.ended;
+}
+
+/* A managed child without an entry, as one that nobody has judged yet, keeps its mask. But it is written down: those
+ * it has the mask from have their own again in a moment, and whoever it bears afterwards descends from it alone. */
+static void enter_member(Restore *restore, const Lineage *lineage, const ActProcess *process)
+{
+    if (lineage_adopt_process(restore->act, lineage, process, restore->have) < 0)
+        restore->act->statistics.n_journal_failures++;
 }
 
 static bool restore_children_pass(Restore *restore, const Lineage *lineage)
@@ -195,7 +202,11 @@ static bool restore_children_pass(Restore *restore, const Lineage *lineage)
     for (size_t i = 0; i < lineage->n; i++) {
         const ActProcess *process = &lineage->processes[i];
 
-        if (!is_settled(restore, process) && lineage_find(restore->act, lineage, process, (TaskKey){0}, NULL))
+        if (is_settled(restore, process) || !lineage_find(restore->act, lineage, process, (TaskKey){0}, NULL))
+            continue;
+        if (is_member(restore, process))
+            enter_member(restore, lineage, process);
+        else
             changed |= restore_child(restore, lineage, process);
     }
     return changed;
@@ -259,6 +270,10 @@ static void sweep_visit(void *userdata, const ActProcess *process)
     if (is_settled(restore, process))
         return;
     from = lineage_find(restore->act, &ask, process, task, sweep->have);
+    if (from && is_member(restore, process)) {
+        enter_member(restore, &ask, process);
+        return;
+    }
     if (!from || restore_thread(restore, from, task) <= 0)
         return;
     sweep->changed = true;
@@ -345,19 +360,20 @@ int restore_children_step(Restore *restore, uint64_t *ret_moment_usec)
     if (restore->n_rounds++ == 0)
         restore->begin_usec = restore->now_usec = restore->progress_usec = time_now_usec();
     before = restore->now_usec;
-    cleared = clear_suspects(restore, before < restore->progress_usec + STUCK_USEC);
-    settled = restore->n_suspects == 0;
+    cleared = clear_suspects(restore->act, before < restore->progress_usec + STUCK_USEC);
+    settled = restore->act->n_suspects == 0;
     r = restore_round(restore, &restore->n_quiet);
     if (r < 0)
         return restore_failed(restore, r);
     restore->now_usec = time_now_usec();
-    if (r > 0 && settled && restore->n_suspects == 0)
+    if (r > 0 && settled && restore->act->n_suspects == 0)
         return 0;
     if (cleared || restore->n_restored > n_restored)
         restore->progress_usec = restore->now_usec;
     if (restore->n_rounds >= ACT_PASSES_MAX &&
-        (restore->n_suspects == 0 || restore->now_usec >= restore->begin_usec + restore->act->settle_usec))
-        return restore_failed(restore, restore->n_suspects > 0 ? -ETIMEDOUT : -EAGAIN);
+        (restore->act->n_suspects == 0 ||
+         restore->now_usec >= restore->begin_usec + restore->act->settle_usec))
+        return restore_failed(restore, restore->act->n_suspects > 0 ? -ETIMEDOUT : -EAGAIN);
     *ret_moment_usec =
         r > 0 ? moment(restore->now_usec - before, restore->now_usec < restore->progress_usec + QUIET_USEC)
               : 0;
@@ -436,8 +452,6 @@ int restore_end(Restore *restore, int r)
         note_released(restore);
     hwloc_bitmap_free(restore->have);
     restore->have = NULL;
-    free(restore->suspects);
-    restore->suspects = NULL;
     return r;
 }
 
@@ -481,7 +495,7 @@ int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, s
     return r;
 }
 
-/* Not after a timeout: a new try would know nothing of those that may still fork. */
+/* Not after a timeout: it was long enough. */
 int act_restore_persistently(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left)
 {
     size_t restored = 0, n = 0, left = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The search begins two seconds after a release, once for all that were released by then: nobody who was in the middle
- * of fork(2) has to be waited for any more, and every process there is, is looked at once.
+/* The search begins two seconds after a release, once for all that were released by then: hardly anybody who was in
+ * the middle of fork(2) has to be waited for any more, and every process there is, is looked at once.
  *
  *     threads   of each process in turn, in passes until one finds nothing; some thousand in each step
  *        |
@@ -17,8 +17,8 @@
 
 #include <sys/resource.h>
 
-/* Threads looked at in a step; 2 us each when nothing is wrong with them. */
-#define STEP_THREADS 8192U
+/* Threads looked at in a step; some 10 us each when nothing is wrong with them. */
+#define STEP_THREADS 4096U
 
 struct Search {
     Restore restore;
@@ -33,7 +33,6 @@ Search *search_free(Search *search)
         return NULL;
     close_p(&search->pass.walk.fd);
     hwloc_bitmap_free(search->restore.have);
-    free(search->restore.suspects);
     free(search);
     return NULL;
 }
@@ -83,8 +82,9 @@ static void look_at_threads(Search *search, JournalProcess *entry)
             .walk = {.pid = entry->pid, .start_ticks = entry->start_ticks, .fd = -1, .n_max = STEP_THREADS}};
     }
     search->restore.again = search->n_passes > 0;
+    search->restore.late = search->n_passes == 0;
     r = restore_walk(&search->restore, entry, pass);
-    search->restore.again = false;
+    search->restore.again = search->restore.late = false;
     if (pass->walk.more)
         return;
     entry->checked = r <= 0 || ++search->n_passes >= ACT_PASSES_MAX;

@@ -247,12 +247,12 @@ bool act_record_pin(ActRecord *record, pid_t tid, const char *mask)
            hwloc_bitmap_copy(thread->asked, thread->mask) == 0;
 }
 
-void act_record_set_busy(ActRecord *record, pid_t tid)
+void act_record_set_busy(ActRecord *record, pid_t tid, bool busy)
 {
     RecordThread *thread = find(record, tid);
 
     if (thread)
-        thread->busy = true;
+        thread->busy = busy;
 }
 
 void act_record_fail(ActRecord *record, pid_t tid, ActResult result, unsigned times)

@@ -283,7 +283,7 @@ static void test_fork_under_way(void **state)
     Fixture *f = *state;
     unsigned n_asked = 0;
 
-    act_record_set_busy(f->record, 100);
+    act_record_set_busy(f->record, 100, true);
     act_record_set_hook(f->record, end_of_fork, &n_asked);
     assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
     assert_in_range(n_asked, 3, 100);
@@ -298,7 +298,7 @@ static void test_fork_too_long(void **state)
     size_t n, left;
 
     f->act->settle_usec = 0;
-    act_record_set_busy(f->record, 100);
+    act_record_set_busy(f->record, 100, true);
     assert_int_equal(act_restore_persistently(f->act, NULL, &n, &left), -ETIMEDOUT);
     assert_mask(f, 100, "0-7");
     assert_true(act_record_fork(f->record, 100, 200));
@@ -306,6 +306,41 @@ static void test_fork_too_long(void **state)
     act_record_exit(f->record, 100);
     assert_int_equal(act_restore_persistently(f->act, NULL, &n, &left), 0);
     assert_mask(f, 200, "0-7");
+}
+
+/* What one putting back did not see the end of, the next one waits for. */
+static void test_fork_twice_too_long(void **state)
+{
+    Fixture *f = *state;
+
+    f->act->settle_usec = 0;
+    act_record_set_busy(f->record, 100, true);
+    assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, "0-3", NULL, -1), PLAN_OUTCOME_RETRY);
+    assert_mask(f, 100, "0-7");
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), -ETIMEDOUT);
+    assert_true(act_record_fork(f->record, 100, 200));
+    assert_true(act_record_pin(f->record, 200, "0-3"));
+    act_record_exit(f->record, 100);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
+    assert_mask(f, 200, "0-7");
+}
+
+/* A managed child that is not in the journal when its parent is released, and has a child of its own before it is
+ * released as well. */
+static void test_member_not_judged(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_fork(f->record, 100, 200));
+    fixture_world_process(f, 200, "0-7");
+    assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, "0-3", NULL, -1), PLAN_OUTCOME_DONE);
+    assert_mask(f, 100, "0-7");
+    assert_mask(f, 200, "0-3");
+    act_record_advance(f->record, 10);
+    assert_true(act_record_fork(f->record, 200, 300));
+    act_record_exit(f->record, 200);
+    fixture_restore(f, 1, 0);
+    assert_mask(f, 300, "0-7");
 }
 
 static PlanOutcome let_roam(Fixture *f)
@@ -326,7 +361,7 @@ static void test_roams(void **state)
     Fixture *f = *state;
 
     assert_true(act_record_fork(f->record, 101, 200));
-    act_record_set_busy(f->record, 101);
+    act_record_set_busy(f->record, 101, true);
     f->world.now_usec = 1000000;
     assert_int_equal(let_roam(f), PLAN_OUTCOME_DONE);
     assert_mask(f, 100, "0-7");
@@ -335,6 +370,7 @@ static void test_roams(void **state)
     /* Its birth had begun. */
     assert_true(act_record_clone(f->record, 100, 102));
     assert_true(act_record_pin(f->record, 102, "0-3"));
+    act_record_set_busy(f->record, 101, false);
     f->world.now_usec += 1999999;
     fixture_tick(f);
     assert_mask(f, 200, "0-3");
@@ -348,6 +384,24 @@ static void test_roams(void **state)
     assert_true(act_record_pin(f->record, 100, "0-3"));
     fixture_restore(f, 0, 0);
     assert_mask(f, 100, "0-3");
+}
+
+/* Who is in fork(2) when the search begins, as machines with very many runnable tasks show, is waited for. */
+static void test_roams_while_forking(void **state)
+{
+    Fixture *f = *state;
+
+    assert_int_equal(let_roam(f), PLAN_OUTCOME_DONE);
+    act_record_set_busy(f->record, 101, true);
+    f->world.now_usec += 2000000;
+    for (unsigned i = 0; i < 2 * ACT_PASSES_MAX; i++, f->world.now_usec += 100000)
+        fixture_tick(f);
+    assert_true(act_record_fork(f->record, 101, 200));
+    assert_true(act_record_pin(f->record, 200, "0-3"));
+    act_record_exit(f->record, 100);
+    f->world.now_usec += 1000000;
+    fixture_tick(f);
+    assert_mask(f, 200, "0-7");
 }
 
 /* One that could not be put back is not forgotten with the search for children. */
@@ -426,8 +480,11 @@ int main(void)
         TEST(test_forks_without_end),
         TEST(test_fork_under_way),
         TEST(test_fork_too_long),
+        TEST(test_fork_twice_too_long),
+        TEST(test_member_not_judged),
         TEST(test_released_without_a_cpu),
         TEST(test_roams),
+        TEST(test_roams_while_forking),
         TEST(test_roams_in_vain),
         TEST(test_roamed),
         TEST(test_compaction),

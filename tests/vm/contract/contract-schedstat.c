@@ -165,7 +165,9 @@ static void test_run_and_wait_switched_off(void **state)
     share_a_cpu();
 }
 
-/* While one task has a CPU to itself its run time does not appear there, but in the task's own file it does. */
+/* While one task has a CPU to itself its run time does not appear there, but in the task's own file it does: by two
+ * ticks of 4 ms. Where the host is busy, a CPU of the guest hardly ever runs for longer without some thread of the
+ * kernel's having its turn. */
 static bool lags(void *userdata)
 {
     Pair *pair = userdata;
@@ -183,7 +185,7 @@ static bool lags(void *userdata)
 
 static void test_lone_spinner_looks_idle(void **state)
 {
-    Pair pair = {.cpu = bit_last(mask_get(0)), .much = 30000000};
+    Pair pair = {.cpu = bit_last(mask_get(0)), .much = 8000000};
 
     (void)need_schedstat();
     pair.pids[0] = child_spin(BIT(pair.cpu));
