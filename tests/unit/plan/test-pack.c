@@ -461,6 +461,125 @@ static void test_flip(void **state)
     assert_stable(&in);
 }
 
+/* What a group of one CPU pays on each node for being far from its memory, in permille of what memory on the furthest
+ * node costs: the complement of P11's weight of the node. */
+static void assert_remote(Instance *in, const uint32_t *expected)
+{
+    for (uint32_t i = 0; i < in->problem.n_nodes; i++) {
+        PackCost cost;
+        uint32_t far = 0;
+
+        for (uint32_t k = 0; k < in->problem.n_nodes * in->problem.n_nodes; k++)
+            far = MAX(far, in->distances[k] - 10);
+        assert_int_equal(pack_cost(&in->problem, (PackNodes[]){1ULL << i}, &cost), 0);
+        assert_in_range(cost.remote * 1000, (expected[i] - 1) * far * 64000ULL,
+                        (expected[i] + 1) * far * 64000ULL);
+    }
+}
+
+static void set_distances(Instance *in, const uint32_t *distances)
+{
+    memcpy(in->distances, distances, in->problem.n_nodes * in->problem.n_nodes * sizeof(*distances));
+}
+
+/* P11's weights: memory counts by nearness, (max - d) / (max - 10): 10 / 21 of what is at 21 of 31, 6 / 12 of what
+ * is at 16 of 22, and nothing of what is furthest. */
+static void test_nearness(void **state)
+{
+    /* Four nodes in a ring, on which the opposite one is reached over either neighbour. */
+    static const uint32_t ring[] = {10, 21, 31, 21, 21, 10, 21, 31, 31, 21, 10, 21, 21, 31, 21, 10};
+    /* Two boards of two nodes each, and nothing between them. */
+    static const uint32_t boards[] = {10, 16, 22, 22, 16, 10, 22, 22, 22, 22, 10, 16, 22, 22, 16, 10};
+    Instance in;
+
+    instance_init(&in, 4, 8000, 31);
+    set_distances(&in, ring);
+    add_group(&in, 1000, (uint64_t[]){0, 21, 5, 0});
+    assert_remote(&in, (uint32_t[]){1000 - 385, 1000 - 899, 1000 - 577, 1000 - 92});
+    instance_init(&in, 3, 8000, 22);
+    set_distances(&in, (uint32_t[]){10, 16, 22, 16, 10, 16, 22, 16, 10});
+    add_group(&in, 1000, (uint64_t[]){0, 2, 1});
+    assert_remote(&in, (uint32_t[]){667, 167, 333});
+
+    /* Most is on node 0, but more is on and near node 3 than anywhere else. */
+    instance_init(&in, 4, 8000, 31);
+    set_distances(&in, ring);
+    add_group(&in, 1000, (uint64_t[]){400, 0, 300, 300});
+    solve(&in);
+    assert_int_equal(in.sets[0], 8);
+    in.memory[0][2] = 0;
+    in.memory[0][1] = 300 * GIB;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    /* The board with most, then the node with most on it. */
+    set_distances(&in, boards);
+    memcpy(in.memory[0], (uint64_t[]){400 * GIB, 0, 250 * GIB, 300 * GIB}, 4 * sizeof(uint64_t));
+    solve(&in);
+    assert_int_equal(in.sets[0], 8);
+    /* A tie: it stays. */
+    memcpy(in.memory[0], (uint64_t[]){GIB, GIB, GIB, GIB}, 4 * sizeof(uint64_t));
+    for (uint32_t i = 0; i < 4; i++) {
+        in.groups[0].home = 1ULL << i;
+        solve(&in);
+        assert_int_equal(in.sets[0], 1ULL << i);
+    }
+}
+
+/* S-PREF: 70 to 30 decides, and nothing changes at 50 to 50, on whichever node. */
+static void test_preferred(void **state)
+{
+    for (uint32_t home = 0; home < 2; home++) {
+        Instance in;
+
+        instance_init(&in, 2, 8000, 21);
+        add_group(&in, 1000, (uint64_t[]){500, 500})->home = 1ULL << home;
+        solve(&in);
+        assert_int_equal(in.sets[0], 1U << home);
+        in.memory[0][home] = 300 * GIB;
+        in.memory[0][1 - home] = 700 * GIB;
+        solve(&in);
+        assert_int_equal(in.sets[0], 2U >> home);
+    }
+}
+
+/* S-SWAP: two full nodes, each with a group whose memory is on the other: they exchange, unless that gains less than
+ * MinGainPermille= for each. Where there is room, one that is better off goes alone, and nobody is sent away for it
+ * (no pointless swaps). */
+static void test_swap(void **state)
+{
+    Instance in;
+
+    instance_init(&in, 2, 8000, 20);
+    for (uint32_t i = 0; i < 8; i++)
+        add_group(&in, 2000, i == 0 || i == 7 ? (uint64_t[]){i == 7, i == 0} : (uint64_t[]){i < 4, i >= 4})
+            ->home = i < 4 ? 1 : 2;
+    solve(&in);
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_equal(in.sets[i], i == 0 || (i > 3 && i < 7) ? 2 : 1);
+    assert_stable(&in);
+
+    for (uint32_t gain = 0; gain <= 60; gain += 4) {
+        for (uint32_t i = 0; i < 8; i += 7) {
+            in.groups[i].home = i == 0 ? 1 : 2;
+            in.memory[i][i == 0] = (500 + gain / 2) * GIB;
+            in.memory[i][i != 0] = (500 - gain / 2) * GIB;
+        }
+        solve(&in);
+        assert_int_equal(in.sets[0], gain > 30 ? 2 : 1);
+        assert_int_equal(in.sets[7], gain > 30 ? 1 : 2);
+    }
+
+    /* Room for it: those without memory anywhere stay. */
+    for (uint32_t i = 1; i < 8; i++)
+        in.groups[i].memory_bytes = NULL;
+    in.groups[0].home = 1;
+    in.problem.n_groups = 7;
+    solve(&in);
+    assert_int_equal(in.sets[0], 2);
+    for (uint32_t i = 1; i < 7; i++)
+        assert_int_equal(in.sets[i], in.groups[i].home);
+}
+
 /* S-WA: 16 pairs that must not be torn, on eight nodes: two to a node. */
 static void test_pairs(void **state)
 {
@@ -515,7 +634,8 @@ int main(void)
         cmocka_unit_test(test_stays),          cmocka_unit_test(test_hysteresis),
         cmocka_unit_test(test_spreading),      cmocka_unit_test(test_jvm),
         cmocka_unit_test(test_flip),           cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_nearness),       cmocka_unit_test(test_preferred),
+        cmocka_unit_test(test_swap),           cmocka_unit_test(test_errors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
