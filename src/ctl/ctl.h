@@ -72,6 +72,7 @@ CtlExit verb_policy_match(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_pause(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_resume(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_release(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_replay(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_simulate(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_run(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_reload(const CtlOptions *options, int argc, char **argv);

@@ -97,6 +97,7 @@ static const CtlVerbRow verb_rows[] = {
      "start a command under a policy", verb_run},
     {"simulate", "FILE", 1, 1, ACCEPTS(POLICY_DIR) | ACCEPTS(SEEDS) | ACCEPTS(PLOT),
      "run a scenario on a model of a machine", verb_simulate},
+    {"replay", "FILE", 1, 1, 0, "plan anew what numaplaced --record= has written", verb_replay},
     {"reload", "", 0, 0, 0, "read configuration and policies again", verb_reload},
 };
 
@@ -116,7 +117,7 @@ static CtlExit print_help(void)
         (void)printf("  %c%c%c %-27s  %s\n", row->letter ? '-' : ' ', row->letter ? row->letter : ' ',
                      row->letter ? ',' : ' ', name, row->help);
     }
-    (void)printf("\ntopology, simulate and the policy verbs need neither a running daemon nor root.\n"
+    (void)printf("\ntopology, simulate, replay and the policy verbs need neither a running daemon nor root.\n"
                  "Exit codes: 0 done, 1 failure, 2 wrong usage, 3 daemon not running, 4 no such subject;\n"
                  "of run: the command's, or 125 failure, 126 cannot be run, 127 not found.\n"
                  "See numaplacectl(1).\n");

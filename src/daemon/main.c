@@ -34,6 +34,7 @@ static const char *arg_root = "/";
 static TopologyOptions arg_topology;
 static bool arg_dry_run = false;
 static bool arg_once = false;
+static const char *arg_record = NULL;
 static bool arg_restore = false;
 static ManagerRestore arg_restore_what = MANAGER_RESTORE_ALL;
 static int arg_system_bus = -1; /* -1: where the runtime directory is the standard one */
@@ -52,6 +53,7 @@ static void help(void)
                  "     --runtime-dir=DIR    Socket, undo journal and lock (default %s)\n"
                  "     --dry-run            Decide, but change nothing\n"
                  "     --once               Plan once, print the plan, put everything back and exit\n"
+                 "     --record=FILE        Write every plan and what it was made from to this new file\n"
                  "     --restore[=WHAT]     Put back what an earlier daemon left, and exit: all (default),\n"
                  "                          or after a crash only\n"
                  "     --system-bus=BOOL    Be org.numaplace1 on the system bus; by default only on the\n"
@@ -80,6 +82,7 @@ enum {
     OPT_WHOLE_MACHINE,
     OPT_DRY_RUN,
     OPT_ONCE,
+    OPT_RECORD,
     OPT_RESTORE,
     OPT_SYSTEM_BUS,
 };
@@ -97,6 +100,7 @@ static const struct option options[] = {
     {"whole-machine", no_argument, NULL, OPT_WHOLE_MACHINE},
     {"dry-run", no_argument, NULL, OPT_DRY_RUN},
     {"once", no_argument, NULL, OPT_ONCE},
+    {"record", required_argument, NULL, OPT_RECORD},
     {"restore", optional_argument, NULL, OPT_RESTORE},
     {"system-bus", required_argument, NULL, OPT_SYSTEM_BUS},
     {0},
@@ -167,6 +171,9 @@ static int take_option(int option, char *const *argv)
     case OPT_ONCE:
         arg_once = true;
         return 0;
+    case OPT_RECORD:
+        arg_record = optarg;
+        return 0;
     case OPT_RESTORE:
         return take_restore(optarg);
     case OPT_SYSTEM_BUS:
@@ -184,8 +191,8 @@ static int check_options(void)
 
     if (arg_topology.xml && arg_topology.synthetic)
         return usage_error("--topology-xml= and --synthetic= exclude each other");
-    if (arg_restore && (arg_once || arg_dry_run))
-        return usage_error("--restore excludes --once, --dry-run and --root=");
+    if (arg_restore && (arg_once || arg_dry_run || arg_record))
+        return usage_error("--restore excludes --once, --dry-run, --record= and --root=");
     if (elsewhere && !arg_dry_run)
         return usage_error(
             "--topology-xml= and --synthetic= describe another machine: expected --dry-run with them");
@@ -281,6 +288,7 @@ int main(int argc, char **argv)
         .topology = arg_topology,
         .dry_run = arg_dry_run,
         .once = arg_once,
+        .record = arg_record,
         .system_bus = arg_system_bus < 0 ? strcmp(arg_runtime_directory, NUMAPLACE_RUNTIME_DIRECTORY) == 0
                                          : arg_system_bus,
     };

@@ -72,15 +72,3 @@ void buddy_fold(Buddy *b, uint64_t private_faults, uint64_t shared_faults)
     b->shared_average = (15 * b->shared_average + shared_faults) / 16;
     b->class = buddy_classify(b->class, b->private_average, b->shared_average);
 }
-
-static bool has(const Buddy *b, TaskKey key)
-{
-    return b->faults > BUDDY_FAULTS_MIN && key_compare(b->buddy, key) == 0;
-}
-
-bool buddy_are(TaskKey key_a, const Buddy *a, TaskKey key_b, const Buddy *b)
-{
-    if (has(a, key_b) || has(b, key_a) || (has(a, b->buddy) && has(b, a->buddy)))
-        return true;
-    return key_a.pid == key_b.pid && a->class == BUDDY_CLASS_SHARED && b->class == BUDDY_CLASS_SHARED;
-}

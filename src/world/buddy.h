@@ -6,9 +6,6 @@
 
 #include "world/world.h"
 
-/* Relations weaker than this many accesses in a scan are chance. */
-#define BUDDY_FAULTS_MIN 1000U
-
 typedef enum BuddyClass {
     BUDDY_CLASS_UNKNOWN, /* nothing seen yet */
     BUDDY_CLASS_PRIVATE,
@@ -40,7 +37,3 @@ void buddy_fold(Buddy *b, uint64_t private_faults, uint64_t shared_faults);
 /* The class after `before`: at first shared when at least half is; later only twice as much of the other kind
  * changes it. */
 BuddyClass buddy_classify(BuddyClass before, uint64_t private_average, uint64_t shared_average);
-
-/* Whether two tasks belong together: one is the other's buddy or both have the same one, by more than
- * BUDDY_FAULTS_MIN; or they are of one process and of class shared. */
-bool buddy_are(TaskKey key_a, const Buddy *a, TaskKey key_b, const Buddy *b);

@@ -350,12 +350,12 @@ static void fold_block(Touches *touches, TouchBlock *block, size_t from, size_t 
     block->last_round = touches->n_rounds;
 }
 
-static void fold_threads(Touches *touches, uint64_t period_usec)
+static void fold_threads(Touches *touches)
 {
     for (size_t i = 0; i < touches->n_threads; i++) {
         TouchThread *thread = &touches->threads[i];
 
-        faults_fold(&thread->faults, period_usec, NULL);
+        faults_fold(&thread->faults);
         buddy_fold(&thread->buddy, thread->now[FAULTS_KIND_PRIVATE], thread->now[FAULTS_KIND_SHARED]);
         memset(thread->now, 0, sizeof(thread->now));
     }
@@ -371,7 +371,7 @@ static void forget_old(Touches *touches)
     touches->n_blocks = kept;
 }
 
-bool touches_fold(Touches *touches, uint64_t period_usec)
+bool touches_fold(Touches *touches)
 {
     size_t at = 0;
 
@@ -385,7 +385,7 @@ bool touches_fold(Touches *touches, uint64_t period_usec)
         fold_block(touches, &touches->blocks[at], i, n);
     }
     touches->n_samples = 0;
-    fold_threads(touches, period_usec);
+    fold_threads(touches);
     forget_old(touches);
     return true;
 }

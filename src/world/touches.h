@@ -110,10 +110,10 @@ int touches_add(Touches *touches, const Touch *touch);
  * have been moved, and one that was nowhere may be there. 0; or -ENOMEM, and the round's samples are lost. */
 int touches_gather(Touches *touches);
 
-/* Counts the round, which took `period_usec`, after touches_gather(), and ends it. A touch is private when nobody else
+/* Counts the round after touches_gather(), and ends it. A touch is private when nobody else
  * touched the block in this round or was the last to touch it before. Only located blocks count for threads. A round
  * without samples is none: it changes nothing. Returns whether it was one. */
-bool touches_fold(Touches *touches, uint64_t period_usec);
+bool touches_fold(Touches *touches);
 
 /* The thread the block belongs to, 0: it has been seen too rarely, or is shared. */
 pid_t touches_owner(const TouchBlock *block);

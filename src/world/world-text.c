@@ -470,10 +470,12 @@ static int load_lease_line(RecordReader *reader, World *world)
     return MIN(r, 0);
 }
 
-static const struct {
+typedef struct Section {
     const char *kind;
     int (*load)(RecordReader *reader, World *world);
-} sections[] = {
+} Section;
+
+static const Section sections[] = {
     {"load", load_cpu_line},    {"memory", load_memory_line},   {"workload", load_workload_line},
     {"group", load_group_line}, {"process", load_process_line}, {"task", load_task_line},
     {"lease", load_lease_line},

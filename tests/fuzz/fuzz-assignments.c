@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/assignments.h"
+#include "daemon/tables/assignments.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -32,6 +32,14 @@ static int carry_out(Manager *manager, const PlanUse *uses, size_t n)
     int r = plan_follow_use(manager->world, manager->policies, &limits, uses, n, plan);
 
     if (r == 0)
+        r = recorder_add(manager->recorder, &(TranscriptEntry){.world = manager->world,
+                                                               .policies = manager->policies,
+                                                               .limits = &limits,
+                                                               .by_use = true,
+                                                               .uses = uses,
+                                                               .n_uses = n,
+                                                               .plan = plan});
+    if (r == 0)
         r = manager_remember_refusals(manager, plan);
     if (r == 0 && plan->n_actions > 0)
         r = manager_carry_out(manager, plan);

@@ -362,6 +362,10 @@ int manager_new(const ManagerOptions *options, Log *log, Manager **ret)
     r = manager_lock(manager);
     if (r < 0)
         return r;
+    if (options->record)
+        r = recorder_new(options->record, log, &manager->recorder);
+    if (r < 0)
+        return r;
     r = make_state(manager, topology);
     if (r < 0)
         return r;
@@ -399,6 +403,7 @@ Manager *manager_free(Manager *manager)
     manager_memory_stop(manager);
     sd_event_unref(manager->event);
     plan_done(&manager->plan);
+    recorder_free(manager->recorder);
     free(manager->outcomes);
     probe_free(manager->probe);
     act_free(manager->act);

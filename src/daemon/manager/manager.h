@@ -24,15 +24,16 @@
 
 #include "act/act.h"
 #include "base/util.h"
-#include "daemon/assignments.h"
+#include "daemon/tables/assignments.h"
 #include "daemon/bus/server.h"
 #include "daemon/bus/system.h"
 #include "daemon/config.h"
 #include "daemon/log.h"
-#include "daemon/moves.h"
+#include "daemon/tables/moves.h"
 #include "daemon/pace.h"
-#include "daemon/task-set.h"
-#include "daemon/user-cache.h"
+#include "daemon/recorder.h"
+#include "daemon/tables/task-set.h"
+#include "daemon/tables/user-cache.h"
 #include "plan/plan.h"
 #include "policy/policy.h"
 #include "probe/neighbours.h"
@@ -76,6 +77,7 @@ typedef struct ManagerOptions {
     bool dry_run;
     bool once; /* plan once, print the plan on standard output, stop */
     bool system_bus;
+    const char *record; /* a file for all plans, NULL: none */
 } ManagerOptions;
 
 typedef enum ManagerMode {
@@ -126,6 +128,7 @@ typedef struct Manager {
     Plan plan;                        /* of the last tick */
     PlanOutcome *outcomes;
     size_t outcomes_capacity;
+    Recorder *recorder; /* NULL: nothing is recorded */
 
     Pace pace;
     Moves *moves;

@@ -131,6 +131,12 @@ static int decide_and_act(Manager *manager, bool slow, uint64_t *cpu_nsec)
     r = plan_compute(manager->world, manager->policies, &limits, &manager->plan);
     if (r < 0)
         return r;
+    r = recorder_add(manager->recorder, &(TranscriptEntry){.world = manager->world,
+                                                           .policies = manager->policies,
+                                                           .limits = &limits,
+                                                           .plan = &manager->plan});
+    if (r < 0)
+        return r;
     r = manager_remember_refusals(manager, &manager->plan);
     if (r < 0)
         return r;

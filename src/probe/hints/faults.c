@@ -57,7 +57,6 @@ typedef struct HintFaults {
     HintPlaces places;
     uint64_t rss_pages;
     uint64_t sized_pages, sized_usec; /* what it was compared with last, and when */
-    uint64_t counted_usec;            /* when the last round was counted, or the first begun */
     uint64_t rest_until_usec;
     uint32_t n_long; /* protections in a row that took too long */
     uint32_t n_suspicious;
@@ -223,8 +222,6 @@ static int count(HintFaults *faults, const EvidenceNow *now, EvidenceFinds *find
     size_t n_tids;
     int r;
 
-    if (faults->counted_usec == 0)
-        faults->counted_usec = now->now_usec;
     r = hint_rings_read(faults->rings, take, &taking, &counted);
 
     if (r < 0)
@@ -247,11 +244,8 @@ static int count(HintFaults *faults, const EvidenceNow *now, EvidenceFinds *find
         r = hint_places_find(&faults->places, faults->proc_fd, &faults->target, now->now_usec, finds);
     if (r != 0)
         return r;
-    round->counted = touches_fold(touches, now->now_usec - MIN(faults->counted_usec, now->now_usec));
-    if (!round->counted)
-        return 0;
-    faults->counted_usec = now->now_usec;
-    return watch(faults, touches);
+    round->counted = touches_fold(touches);
+    return round->counted ? watch(faults, touches) : 0;
 }
 
 /*

@@ -321,7 +321,7 @@ static int look(Engine *e, const Agent *agent, AgentScan *scan, const Family *fa
     r = judge(e, scan, family, policy);
     if (r < 0)
         return r;
-    counted = touches_fold(&scan->touches, MAX(now_usec - scan->looked_usec, 1U));
+    counted = touches_fold(&scan->touches);
     if ((counted && touches_tell(&scan->touches, agent->world, now_usec) < 0) ||
         set_pace(agent, scan, family, policy, pid, counted) < 0)
         return -ENOMEM;

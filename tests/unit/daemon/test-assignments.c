@@ -3,7 +3,7 @@
 /* Who is under a policy by name, and who descends from such a process. */
 
 #include "daemon-test.h"
-#include "daemon/assignments.h"
+#include "daemon/tables/assignments.h"
 
 #include <string.h>
 

@@ -86,7 +86,7 @@ static void round_(void)
     assert_int_equal(touches_gather(&touches), 0);
     for (size_t i = 0; i < touches.n_blocks; i++)
         touches.blocks[i].node.i = 0;
-    assert_true(touches_fold(&touches, 100000));
+    assert_true(touches_fold(&touches));
     assert_int_equal(evidence_watch_note_busy(watch, world, process()), 0);
     assert_int_equal(evidence_watch_follow_busy(watch, &touches), 0);
 }

@@ -3,7 +3,7 @@
 /* The memory of explain: bounded, in order, and independent of the World it was told about. */
 
 #include "daemon-test.h"
-#include "daemon/moves.h"
+#include "daemon/tables/moves.h"
 
 #include <string.h>
 

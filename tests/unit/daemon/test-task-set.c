@@ -3,7 +3,7 @@
 /* A set of processes that must not be mistaken for others with the same number. */
 
 #include "daemon-test.h"
-#include "daemon/task-set.h"
+#include "daemon/tables/task-set.h"
 
 static void test_members(void **state)
 {

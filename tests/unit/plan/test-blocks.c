@@ -80,7 +80,7 @@ static void judge(Bench *b)
             b->touches.blocks[i].node = b->where[number];
     }
     assert_int_equal(blocks_judge(&b->blocks, &b->touches, &b->regions, &b->rules), 0);
-    (void)touches_fold(&b->touches, 1000000);
+    (void)touches_fold(&b->touches);
 }
 
 static void follow(Bench *b)
@@ -412,7 +412,7 @@ static void judge_homes(Bench *b)
     assert_int_equal(touches_gather(&b->touches), 0);
     for (size_t i = 0; i < b->touches.n_blocks; i++)
         b->touches.blocks[i].node = b->where[(b->touches.blocks[i].address - HEAP) / BLOCK];
-    (void)touches_fold(&b->touches, 1000000);
+    (void)touches_fold(&b->touches);
     assert_int_equal(blocks_judge_owners(&b->blocks, &b->touches, &b->regions, &b->rules, &threads), 0);
     assert_true(n_asked > 0);
 }

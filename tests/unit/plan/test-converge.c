@@ -35,7 +35,7 @@ static uint32_t sequence(Touches *t, pid_t tid, const uint64_t accesses[4])
 
     for (int32_t i = 0; i < 4; i++)
         faults_accessed(f, (NodeIx){i}, FAULTS_KIND_SHARED, accesses[i]);
-    faults_fold(f, 1000000, NULL);
+    faults_fold(f);
     return converge_touches(t, &node);
 }
 

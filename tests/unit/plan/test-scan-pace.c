@@ -251,7 +251,7 @@ static ScanPaceRound end_round(void)
     assert_int_equal(touches_gather(&touches), 0);
     for (size_t i = 0; i < touches.n_blocks; i++)
         touches.blocks[i].node.i = touches.blocks[i].address / BLOCK >= 104;
-    assert_true(touches_fold(&touches, 100000));
+    assert_true(touches_fold(&touches));
     assert_int_equal(scan_pace_read(&touches, &round), 0);
     return round;
 }

@@ -75,30 +75,6 @@ static void test_chain(void **state)
     }
 }
 
-static void test_are(void **state)
-{
-    const TaskKey other = {.pid = 200, .tid = 200, .start_ticks = 9};
-    Buddy a = {.buddy = TID(101), .faults = 1001}, b = {.buddy = TID(101), .faults = 1001}, none = {0};
-
-    assert_true(buddy_are(TID(102), &a, TID(101), &none));
-    assert_true(buddy_are(TID(101), &none, TID(102), &a));
-    assert_true(buddy_are(TID(102), &a, other, &b)); /* the same one */
-    assert_false(buddy_are(TID(102), &a, other, &none));
-    assert_false(buddy_are(TID(102), &none, other, &none));
-    b.faults = BUDDY_FAULTS_MIN; /* not more than that */
-    assert_false(buddy_are(TID(102), &a, other, &b));
-    assert_false(buddy_are(TID(103), &b, TID(101), &none));
-
-    /* A thread with the number of one that is gone is somebody else. */
-    assert_false(buddy_are(TID(102), &a, (TaskKey){.pid = 100, .tid = 101, .start_ticks = 8}, &none));
-
-    a = b = (Buddy){.class = BUDDY_CLASS_SHARED};
-    assert_true(buddy_are(TID(102), &a, TID(103), &b));
-    assert_false(buddy_are(TID(102), &a, other, &b));
-    b.class = BUDDY_CLASS_PRIVATE;
-    assert_false(buddy_are(TID(102), &a, TID(103), &b));
-}
-
 static void test_average(void **state)
 {
     Buddy b = {0};
@@ -162,9 +138,8 @@ static void test_s_class(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decay),   cmocka_unit_test(test_rival),   cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_are),     cmocka_unit_test(test_average), cmocka_unit_test(test_classify),
-        cmocka_unit_test(test_s_class),
+        cmocka_unit_test(test_decay),   cmocka_unit_test(test_rival),    cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_average), cmocka_unit_test(test_classify), cmocka_unit_test(test_s_class),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@
  * The pool is swept here each time the ring went round once; with hundreds of masks in use at most, that is
  * cheap and rare. */
 
-#include "daemon/moves.h"
+#include "daemon/tables/moves.h"
 
 #include <string.h>
 #include <uthash.h>

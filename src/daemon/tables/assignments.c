@@ -5,7 +5,7 @@
  * session the parent had begun. A grandchild is missed whose parent began neither and lived for less than the time
  * between two discoveries. */
 
-#include "daemon/assignments.h"
+#include "daemon/tables/assignments.h"
 
 #include "base/record.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/task-set.h"
+#include "daemon/tables/task-set.h"
 
 #include <uthash.h>
 

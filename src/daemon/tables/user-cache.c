@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/user-cache.h"
+#include "daemon/tables/user-cache.h"
 
 #include <pwd.h>
 #include <string.h>

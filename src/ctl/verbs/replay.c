@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* replay: plans anew what numaplaced --record= has written, and says which plans come out differently. */
+
+#include "base/root.h"
+#include "ctl/ctl.h"
+#include "ctl/style.h"
+#include "ctl/view.h"
+#include "plan/transcript.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+/* Differing plans that are shown; all are counted. */
+#define SHOWN_MAX 16U
+
+typedef struct Replay {
+    uint64_t n, n_same, n_by_use;
+    json_object *different; /* of {tick, by_use, recorded, now} */
+} Replay;
+
+static int add_different(Replay *replay, const TranscriptPlan *plan)
+{
+    json_object *object;
+
+    if (view_length(replay->different) >= SHOWN_MAX)
+        return 0;
+    object = json_object_new_object();
+    if (json_append(replay->different, object) < 0 ||
+        json_set(object, "tick", json_object_new_uint64(plan->tick)) < 0 ||
+        json_set(object, "by_use", json_object_new_boolean(plan->by_use)) < 0 ||
+        json_set_text(object, "recorded", plan->recorded) < 0 || json_set_text(object, "now", plan->now) < 0)
+        return -ENOMEM;
+    return 0;
+}
+
+static int take(Replay *replay, const TranscriptPlan *plan)
+{
+    bool same = strcmp(plan->recorded, plan->now) == 0;
+
+    replay->n++;
+    replay->n_same += same;
+    replay->n_by_use += plan->by_use;
+    return same ? 0 : add_different(replay, plan);
+}
+
+static CtlExit replay_all(Replay *replay, const char *path, const char *text, size_t len)
+{
+    CLEANUP(transcript_reader_done) TranscriptReader reader = transcript_reader(text, len);
+    TranscriptPlan plan;
+    int r;
+
+    while ((r = transcript_next(&reader, &plan)) > 0) {
+        r = take(replay, &plan);
+        transcript_plan_done(&plan);
+        if (r < 0)
+            return ctl_fail_oom();
+    }
+    if (r == -EINVAL)
+        return ctl_fail(CTL_EXIT_FAILURE, "%s: %s", path, reader.error);
+    return r < 0 ? ctl_fail_oom() : CTL_EXIT_OK;
+}
+
+static void print_text(const char *title, const char *text)
+{
+    (void)printf("%s:\n", title);
+    for (size_t n; *text; text += n + (text[n] == '\n')) {
+        n = strcspn(text, "\n");
+        view_say(NULL, "  %.*s", (int)n, text);
+        (void)putchar('\n');
+    }
+}
+
+static CtlExit print(const Replay *replay)
+{
+    size_t n = view_length(replay->different);
+
+    for (size_t i = 0; i < n; i++) {
+        json_object *object = json_object_array_get_idx(replay->different, i);
+
+        (void)printf("tick %lld%s\n", (long long)view_number(object, "tick", 0),
+                     view_bool(object, "by_use") ? ", memory by use" : "");
+        print_text("recorded", view_string(object, "recorded"));
+        print_text("now", view_string(object, "now"));
+    }
+    (void)printf("%llu %s, %llu of them of memory by use: %llu the same, %llu different\n",
+                 (unsigned long long)replay->n, view_noun((int64_t)replay->n, "plan", "plans"),
+                 (unsigned long long)replay->n_by_use, (unsigned long long)replay->n_same,
+                 (unsigned long long)(replay->n - replay->n_same));
+    return CTL_EXIT_OK;
+}
+
+static CtlExit print_json(const CtlOptions *options, const Replay *replay)
+{
+    CLEANUP_JSON json_object *result = json_object_new_object();
+
+    if (json_set(result, "plans", json_object_new_uint64(replay->n)) < 0 ||
+        json_set(result, "by_use", json_object_new_uint64(replay->n_by_use)) < 0 ||
+        json_set(result, "same", json_object_new_uint64(replay->n_same)) < 0 ||
+        json_set(result, "different", json_object_get(replay->different)) < 0)
+        return ctl_fail_oom();
+    return ctl_print_json(options, result);
+}
+
+CtlExit verb_replay(const CtlOptions *options, int argc, char **argv)
+{
+    CLEANUP_JSON json_object *different = json_object_new_array();
+    CLEANUP_FREE char *text = NULL;
+    CLEANUP_CLOSE int fd = open(argv[0], O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    Replay replay = {.different = different};
+    size_t len = 0;
+    CtlExit code;
+    int r = fd < 0 ? -errno : root_read_fd(fd, TRANSCRIPT_MAX, &text, &len);
+
+    if (r < 0)
+        return ctl_fail(CTL_EXIT_FAILURE, "%s: %s", argv[0], strerror(-r));
+    code = different ? replay_all(&replay, argv[0], text, len) : ctl_fail_oom();
+    if (code != CTL_EXIT_OK)
+        return code;
+    code = options->json != CTL_JSON_OFF ? print_json(options, &replay) : print(&replay);
+    return code == CTL_EXIT_OK && replay.n_same < replay.n ? CTL_EXIT_FAILURE : code;
+}

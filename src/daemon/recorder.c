@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A record is for whoever wants to know why something was decided, and for whoever changes the deciding: it holds names
+ * of programs and cgroups, so only its owner may read it. Each entry is in the file before the plan is carried out. */
+
+#include "daemon/recorder.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+struct Recorder {
+    FILE *out; /* NULL: it is over */
+    char *path;
+    char *policies;
+    Log *log;
+};
+
+Recorder *recorder_free(Recorder *recorder)
+{
+    if (!recorder)
+        return NULL;
+    if (recorder->out)
+        (void)fclose(recorder->out);
+    free(recorder->path);
+    free(recorder->policies);
+    free(recorder);
+    return NULL;
+}
+
+int recorder_new(const char *path, Log *log, Recorder **ret)
+{
+    Recorder *recorder = calloc(1, sizeof(*recorder));
+    int fd, r;
+
+    if (!recorder)
+        return -ENOMEM;
+    recorder->log = log;
+    recorder->path = strdup(path);
+    fd = recorder->path ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0600) : -1;
+    if (fd >= 0)
+        recorder->out = fdopen(fd, "w");
+    if (recorder->out) {
+        *ret = recorder;
+        return 0;
+    }
+    r = -errno;
+    close_p(&fd);
+    (void)recorder_free(recorder);
+    log_error(log, NULL, "cannot make the record %s: %s", path, strerror(-r));
+    return r;
+}
+
+static void end(Recorder *recorder, const char *why)
+{
+    log_warning(recorder->log, NULL, "%s: %s; not recording any more", recorder->path, why);
+    (void)fclose(recorder->out);
+    recorder->out = NULL;
+}
+
+int recorder_add(Recorder *recorder, const TranscriptEntry *entry)
+{
+    int r;
+
+    if (!recorder || !recorder->out)
+        return 0;
+    r = transcript_write(recorder->out, &recorder->policies, entry);
+    if (r < 0)
+        return r;
+    if (fflush(recorder->out) != 0)
+        end(recorder, strerror(errno));
+    else if (ftello(recorder->out) >= (off_t)(TRANSCRIPT_MAX - TRANSCRIPT_ENTRY_MAX))
+        end(recorder, "full");
+    return 0;
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* An entry is a line with the lengths of what follows, so that a reader finds its way without looking into that:
+ *
+ *     plan by_use=no slow_tick=yes ... policies_bytes=120 uses_bytes=0 world_bytes=30211 plan_bytes=96
+ *     policy name="jvm" text="[Match]\x0aComm=java\x0a..."     when they are not those of the entry before
+ *     use pid=100 start_ticks=7 bytes=2097152 from=0 to=1      and its ranges
+ *     range start=... end=... to=1
+ *     format version=1                                         the World, see world/world-text.c
+ *     ...
+ *     plan tick=50 now=5000000us ...                           the plan, see plan_format()
+ *
+ * The World is written after the plan was made and before it is carried out: making it changes nothing. */
+
+#include "plan/transcript.h"
+
+#include "base/record.h"
+
+#include <string.h>
+
+typedef struct Head {
+    bool by_use;
+    PlanLimits limits;
+    uint64_t policies_bytes, uses_bytes, world_bytes, plan_bytes;
+} Head;
+
+static const RecordField head_fields[] = {
+    {"by_use", RECORD_BOOL, offsetof(Head, by_use), true},
+    {"observe", RECORD_BOOL, offsetof(Head, limits.observe)},
+    {"slow_tick", RECORD_BOOL, offsetof(Head, limits.slow_tick)},
+    {"cross_node_moves_per_sec", RECORD_U32, offsetof(Head, limits.cross_node_moves_per_sec)},
+    {"cross_node_burst", RECORD_U32, offsetof(Head, limits.cross_node_burst)},
+    {"policies_bytes", RECORD_U64, offsetof(Head, policies_bytes)},
+    {"uses_bytes", RECORD_U64, offsetof(Head, uses_bytes)},
+    {"world_bytes", RECORD_U64, offsetof(Head, world_bytes), true},
+    {"plan_bytes", RECORD_U64, offsetof(Head, plan_bytes), true},
+};
+
+typedef struct PolicyRow {
+    char *name, *text;
+} PolicyRow;
+
+static const RecordField policy_fields[] = {
+    {"name", RECORD_TEXT, offsetof(PolicyRow, name), true},
+    {"text", RECORD_TEXT, offsetof(PolicyRow, text), true},
+};
+
+static const RecordField use_fields[] = {
+    {"pid", RECORD_INDEX, offsetof(PlanUse, subject.pid), true},
+    {"start_ticks", RECORD_U64, offsetof(PlanUse, subject.start_ticks)},
+    {"bytes", RECORD_U64, offsetof(PlanUse, bytes)},
+    {"from", RECORD_MASK, offsetof(PlanUse, from), true},
+    {"to", RECORD_MASK, offsetof(PlanUse, to), true},
+    {"stripe", RECORD_BOOL, offsetof(PlanUse, stripe)},
+};
+
+static const RecordField range_fields[] = {
+    {"start", RECORD_U64, offsetof(PlanRange, start), true},
+    {"end", RECORD_U64, offsetof(PlanRange, end), true},
+    {"to", RECORD_INDEX, offsetof(PlanRange, to), true},
+};
+
+#define WRITE(out, kind, fields, object) record_write(out, kind, fields, ARRAY_SIZE(fields), object)
+#define READ(reader, fields, object)     record_read(reader, fields, ARRAY_SIZE(fields), object)
+
+/* Writing */
+
+static int put_policies(FILE *out, const PolicySet *policies)
+{
+    for (size_t i = 0; i < policies->n_policies; i++) {
+        CLEANUP_FREE char *text = policy_format(policies->policies[i]);
+        const PolicyRow row = {.name = policies->policies[i]->name, .text = text};
+
+        if (!text)
+            return -ENOMEM;
+        WRITE(out, "policy", policy_fields, &row);
+    }
+    return 0;
+}
+
+static void put_uses(FILE *out, const PlanUse *uses, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        WRITE(out, "use", use_fields, &uses[i]);
+        for (size_t k = 0; k < uses[i].n_ranges; k++)
+            WRITE(out, "range", range_fields, &uses[i].ranges[k]);
+    }
+}
+
+/* The text of policies, or of uses; NULL: no memory. */
+static char *text_of(const PolicySet *policies, const PlanUse *uses, size_t n)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    int r;
+
+    if (!out)
+        return NULL;
+    r = policies ? put_policies(out, policies) : 0;
+    put_uses(out, uses, n);
+    if (fclose(out) == 0 && r == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+int transcript_write(FILE *out, char **policies, const TranscriptEntry *entry)
+{
+    CLEANUP_FREE char *set = text_of(entry->policies, NULL, 0);
+    CLEANUP_FREE char *uses = text_of(NULL, entry->uses, entry->n_uses);
+    CLEANUP_FREE char *world = world_dump(entry->world), *plan = plan_format(entry->world, entry->plan);
+    Head head = {.by_use = entry->by_use, .limits = *entry->limits};
+    bool same;
+
+    if (!set || !uses || !world || !plan)
+        return -ENOMEM;
+    same = *policies && strcmp(*policies, set) == 0;
+    head.policies_bytes = same ? 0 : strlen(set);
+    head.uses_bytes = strlen(uses);
+    head.world_bytes = strlen(world);
+    head.plan_bytes = strlen(plan);
+    WRITE(out, "plan", head_fields, &head);
+    (void)fputs(same ? "" : set, out);
+    (void)fputs(uses, out);
+    (void)fputs(world, out);
+    (void)fputs(plan, out);
+    if (!same) {
+        free(*policies);
+        *policies = TAKE_PTR(set);
+    }
+    return 0;
+}
+
+/* Reading */
+
+/* Of one entry. */
+typedef struct Entry {
+    Head head;
+    const char *policies, *uses, *world, *plan; /* not terminated */
+} Entry;
+
+TranscriptReader transcript_reader(const char *text, size_t len)
+{
+    return (TranscriptReader){.at = text, .end = text + len};
+}
+
+void transcript_reader_done(TranscriptReader *reader)
+{
+    policy_set_free(reader->policies);
+    free(reader->error);
+    *reader = (TranscriptReader){0};
+}
+
+void transcript_plan_done(TranscriptPlan *plan)
+{
+    free(plan->recorded);
+    free(plan->now);
+    *plan = (TranscriptPlan){0};
+}
+
+/* `what` is taken over; NULL: no memory. */
+static int fail(TranscriptReader *reader, const char *where, char *what)
+{
+    CLEANUP_FREE char *sentence = what;
+
+    if (!what || asprintf(&reader->error, "entry %zu, %s: %s", reader->n + 1, where, what) < 0) {
+        reader->error = NULL;
+        return -ENOMEM;
+    }
+    return -EINVAL;
+}
+
+/* What the record reader found wrong; done with it. */
+static int fail_in(TranscriptReader *reader, const char *where, RecordReader *records, int r)
+{
+    char *error = TAKE_PTR(records->error);
+
+    record_reader_done(records);
+    return r == -EINVAL ? fail(reader, where, error) : (free(error), r);
+}
+
+static const char *take(TranscriptReader *reader, uint64_t n)
+{
+    const char *at = reader->at;
+
+    if (n > (uint64_t)(reader->end - at))
+        return NULL;
+    reader->at += n;
+    return at;
+}
+
+static int read_head(TranscriptReader *reader, Entry *entry)
+{
+    const char *newline = memchr(reader->at, '\n', (size_t)(reader->end - reader->at));
+    size_t len = (size_t)((newline ? newline + 1 : reader->end) - reader->at);
+    RecordReader records;
+    int r = record_reader_init(&records, reader->at, len);
+
+    if (r == 0)
+        r = record_next(&records);
+    if (r == 0 && (!records.kind || !record_is(&records, "plan")))
+        r = record_expected(&records, "plan by_use=...");
+    if (r == 0)
+        r = READ(&records, head_fields, &entry->head);
+    if (r < 0)
+        return fail_in(reader, "head", &records, r);
+    record_reader_done(&records);
+    reader->at += len;
+    entry->policies = take(reader, entry->head.policies_bytes);
+    entry->uses = entry->policies ? take(reader, entry->head.uses_bytes) : NULL;
+    entry->world = entry->uses ? take(reader, entry->head.world_bytes) : NULL;
+    entry->plan = entry->world ? take(reader, entry->head.plan_bytes) : NULL;
+    return entry->plan ? 0 : fail(reader, "head", strdup("expected as many bytes as it says"));
+}
+
+static int add_policy(TranscriptReader *reader, const PolicyRow *row, PolicySet *set)
+{
+    ConfReport report = {0};
+    int r;
+
+    if (!GROW(set->policies, set->capacity, set->n_policies + 1))
+        return -ENOMEM;
+    r = policy_parse(row->name, row->text, strlen(row->text), row->name, NULL,
+                     &set->policies[set->n_policies], &report);
+    if (r == 0)
+        set->n_policies++;
+    else if (r == -EBADMSG)
+        r = fail(reader, "policies",
+                 report.n_messages > 0 ? conf_message_format(&report.messages[0])
+                                       : strdup("expected a policy"));
+    conf_report_done(&report);
+    return r;
+}
+
+static int read_policy_lines(TranscriptReader *reader, RecordReader *records, PolicySet *found)
+{
+    int r;
+
+    while ((r = record_next(records)) == 0 && records->kind) {
+        PolicyRow row = {0};
+
+        r = record_is(records, "policy") ? READ(records, policy_fields, &row)
+                                         : record_expected(records, "policy name=... text=...");
+        if (r == 0 && (!row.name || !row.text || found->n_policies == POLICY_MAX))
+            r = record_expected(records, "at most %u policies, each with a name and a text", POLICY_MAX);
+        if (r == 0)
+            r = add_policy(reader, &row, found);
+        free(row.name);
+        free(row.text);
+        if (r < 0)
+            return r;
+    }
+    return r;
+}
+
+/* The World names policies by their place in the set: they stay in the order they have. */
+static int read_policies(TranscriptReader *reader, const Entry *entry)
+{
+    PolicySet *set = calloc(1, sizeof(*set));
+    RecordReader records;
+    int r = set ? record_reader_init(&records, entry->policies, entry->head.policies_bytes) : -ENOMEM;
+
+    if (!set)
+        return r;
+    if (r == 0)
+        r = read_policy_lines(reader, &records, set);
+    if (r < 0 && reader->error) {
+        record_reader_done(&records);
+        policy_set_free(set);
+        return r;
+    }
+    if (r < 0) {
+        policy_set_free(set);
+        return fail_in(reader, "policies", &records, r);
+    }
+    record_reader_done(&records);
+    policy_set_free(reader->policies);
+    reader->policies = set;
+    return 0;
+}
+
+typedef struct Uses {
+    PlanUse *list;
+    size_t n, capacity;
+    PlanRange *ranges; /* of all */
+    size_t n_ranges, ranges_capacity;
+} Uses;
+
+static int read_use_line(RecordReader *records, Uses *uses)
+{
+    if (record_is(records, "range") && uses->n > 0) {
+        if (!GROW(uses->ranges, uses->ranges_capacity, uses->n_ranges + 1))
+            return -ENOMEM;
+        uses->list[uses->n - 1].n_ranges++;
+        return READ(records, range_fields, &uses->ranges[uses->n_ranges++]);
+    }
+    if (!record_is(records, "use"))
+        return record_expected(records, "use pid=..., and its ranges");
+    if (!GROW(uses->list, uses->capacity, uses->n + 1))
+        return -ENOMEM;
+    uses->list[uses->n] = (PlanUse){0};
+    return READ(records, use_fields, &uses->list[uses->n++]);
+}
+
+static int read_uses(TranscriptReader *reader, const Entry *entry, World *world, Uses *uses)
+{
+    RecordReader records;
+    const PlanRange *next;
+    int r = record_reader_init(&records, entry->uses, entry->head.uses_bytes);
+
+    records.pool = world->pool;
+    while (r == 0 && (r = record_next(&records)) == 0 && records.kind)
+        r = read_use_line(&records, uses);
+    if (r == 0)
+        for (size_t i = 0; i < uses->n; i++)
+            if (!uses->list[i].from || !uses->list[i].to)
+                r = record_expected(&records, "from= and to= nodes");
+    if (r < 0)
+        return fail_in(reader, "uses", &records, r);
+    record_reader_done(&records);
+    next = uses->ranges;
+    for (size_t i = 0; i < uses->n; i++) {
+        uses->list[i].ranges = next;
+        next += uses->list[i].n_ranges;
+    }
+    return 0;
+}
+
+/* Every workload has a policy of the set. */
+static bool fits(const World *world, const PolicySet *policies)
+{
+    for (size_t i = 0; i < world->n_workloads; i++)
+        if (!policies || world->workloads[i].policy >= policies->n_policies)
+            return false;
+    return policies != NULL;
+}
+
+static int plan_anew(TranscriptReader *reader, const Entry *entry, World *world, TranscriptPlan *ret)
+{
+    Plan plan = {0};
+    Uses uses = {0};
+    int r = read_uses(reader, entry, world, &uses);
+
+    if (r == 0)
+        r = entry->head.by_use
+                ? plan_follow_use(world, reader->policies, &entry->head.limits, uses.list, uses.n, &plan)
+                : plan_compute(world, reader->policies, &entry->head.limits, &plan);
+    if (r == 0) {
+        ret->now = plan_format(world, &plan);
+        r = ret->now ? 0 : -ENOMEM;
+    }
+    plan_done(&plan);
+    free(uses.list);
+    free(uses.ranges);
+    return r;
+}
+
+static int read_entry(TranscriptReader *reader, const Entry *entry, TranscriptPlan *ret)
+{
+    CLEANUP(world_free_p) World *world = NULL;
+    char *error = NULL;
+    int r = 0;
+
+    if (entry->head.policies_bytes > 0)
+        r = read_policies(reader, entry);
+    if (r < 0)
+        return r;
+    r = world_load(entry->world, entry->head.world_bytes, &world, &error);
+    if (r < 0)
+        return r == -EINVAL ? fail(reader, "World", error) : r;
+    if (!fits(world, reader->policies))
+        return fail(reader, "World", strdup("expected workloads of the policies before it"));
+    *ret = (TranscriptPlan){.tick = world->tick, .by_use = entry->head.by_use};
+    ret->recorded = strndup(entry->plan, entry->head.plan_bytes);
+    r = ret->recorded ? plan_anew(reader, entry, world, ret) : -ENOMEM;
+    if (r < 0)
+        transcript_plan_done(ret);
+    return r;
+}
+
+int transcript_next(TranscriptReader *reader, TranscriptPlan *ret)
+{
+    Entry entry = {0};
+    int r;
+
+    if (reader->at == reader->end)
+        return 0;
+    r = read_head(reader, &entry);
+    if (r == 0)
+        r = read_entry(reader, &entry, ret);
+    if (r < 0)
+        return r;
+    reader->n++;
+    return 1;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What was decided and from what, written down so that it can be decided again: on another machine, by another version,
+ * under a debugger. Each entry holds all that a plan is made of, the World, the limits, the policies and what of memory
+ * was asked for, and the text of the plan. */
+
+#include "plan/plan.h"
+
+#include <stdio.h>
+
+/* Of a whole transcript, to be written or read; bytes. A tick with a hundred threads takes 30 KiB. */
+#define TRANSCRIPT_MAX       (256UL << 20)
+#define TRANSCRIPT_ENTRY_MAX (128UL << 20) /* the text of the largest World */
+
+typedef struct TranscriptEntry {
+    const World *world; /* as it was when the plan was made */
+    const PolicySet *policies;
+    const PlanLimits *limits;
+    bool by_use; /* plan_follow_use(), else plan_compute() */
+    const PlanUse *uses;
+    size_t n_uses;
+    const Plan *plan;
+} TranscriptEntry;
+
+/* Writes one entry. *policies is the text of the policies written last (NULL: none yet; malloc'd), which are written
+ * again when they have changed. Errors of `out` stay in the stream, see ferror(). 0 or -ENOMEM. */
+int transcript_write(FILE *out, char **policies, const TranscriptEntry *entry);
+
+typedef struct TranscriptReader {
+    const char *at, *end; /* borrowed */
+    size_t n;             /* entries read */
+    PolicySet *policies;
+    char *error;
+} TranscriptReader;
+
+typedef struct TranscriptPlan {
+    uint64_t tick;
+    bool by_use;
+    char *recorded, *now; /* texts, malloc'd */
+} TranscriptPlan;
+
+TranscriptReader transcript_reader(const char *text, size_t len);
+void transcript_reader_done(TranscriptReader *reader);
+
+/* Reads the next entry and plans anew. Returns 1, with *ret, which transcript_plan_done() frees; 0 at the end; -EINVAL
+ * with a sentence in reader->error; or -ENOMEM. */
+int transcript_next(TranscriptReader *reader, TranscriptPlan *ret);
+void transcript_plan_done(TranscriptPlan *plan);

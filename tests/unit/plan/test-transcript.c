@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Transcripts: what was planned is planned again from its record, byte for byte; what is no transcript is refused. */
+
+#include "plan/transcript.h"
+#include "random-world.h"
+
+#include <string.h>
+
+#define N_WORLDS 300U
+
+typedef struct Text {
+    char *text, *policies;
+    size_t size;
+    FILE *out;
+} Text;
+
+static void begin(Text *t)
+{
+    *t = (Text){0};
+    t->out = open_memstream(&t->text, &t->size);
+    assert_non_null(t->out);
+}
+
+static void add(Text *t, const Fixture *f)
+{
+    const TranscriptEntry entry = {
+        .world = f->world, .policies = f->policies, .limits = &f->limits, .plan = &f->plan};
+
+    assert_int_equal(transcript_write(t->out, &t->policies, &entry), 0);
+}
+
+static void end(Text *t)
+{
+    assert_int_equal(fclose(t->out), 0);
+    free(t->policies);
+}
+
+static void assert_same(TranscriptReader *reader, uint64_t tick, bool by_use)
+{
+    TranscriptPlan plan;
+    int r = transcript_next(reader, &plan);
+
+    if (r != 1)
+        fail_msg("%s", reader->error ? reader->error : "no entry");
+    assert_int_equal(plan.tick, tick);
+    assert_int_equal(plan.by_use, by_use);
+    assert_string_equal(plan.recorded, plan.now);
+    transcript_plan_done(&plan);
+}
+
+/* The random Worlds vary what is a constant in files. */
+static void set_constants(PolicySet *policies)
+{
+    for (size_t i = 0; i < policies->n_policies; i++)
+        for (size_t k = policy_n_match_keys; k < policy_n_keys; k++)
+            if (policy_keys[k].fixed)
+                assert_int_equal(conf_key_apply(&policy_keys[k], policies->policies[i],
+                                                policy_keys[k].fallback, "test", 1, NULL),
+                                 0);
+}
+
+/* Some have policies that no file could have. */
+static bool are_valid(const PolicySet *policies)
+{
+    for (size_t i = 0; i < policies->n_policies; i++) {
+        CLEANUP_FREE char *text = policy_format(policies->policies[i]);
+        CLEANUP(policy_free_p) Policy *policy = NULL;
+        ConfReport report = {0};
+        int r = policy_parse("policy", text, strlen(text), "policy", NULL, &policy, &report);
+
+        conf_report_done(&report);
+        if (r < 0)
+            return false;
+    }
+    return true;
+}
+
+static void test_worlds(void **state)
+{
+    size_t n_actions = 0, n_worlds = 0;
+
+    for (uint64_t seed = 1; seed <= N_WORLDS; seed++) {
+        TranscriptReader reader;
+        TranscriptPlan none;
+        Fixture f;
+        Text t;
+
+        random_world(&f, seed, &random_no_renaming);
+        set_constants(f.policies);
+        if (!are_valid(f.policies)) {
+            fixture_done(&f);
+            continue;
+        }
+        n_worlds++;
+        begin(&t);
+        for (unsigned i = 0; i < 3; i++) {
+            fixture_plan(&f, i != 1);
+            n_actions += f.plan.n_actions;
+            add(&t, &f);
+            fixture_commit(&f, NULL);
+            fixture_tick(&f);
+        }
+        end(&t);
+        reader = transcript_reader(t.text, t.size);
+        for (uint64_t i = 0; i < 3; i++)
+            assert_same(&reader, f.world->tick - 3 + i, false);
+        assert_int_equal(transcript_next(&reader, &none), 0);
+        transcript_reader_done(&reader);
+        free(t.text);
+        fixture_done(&f);
+    }
+    assert_in_range(n_worlds, N_WORLDS / 2, N_WORLDS);
+    assert_in_range(n_actions, N_WORLDS, SIZE_MAX);
+}
+
+/* A process on both nodes, and who uses what of its memory. */
+static void by_use(Fixture *f, Text *t)
+{
+    const PlanRange ranges[] = {{0x200000, 0x600000, {1}}, {0x800000, 0xa00000, NODE_NONE}};
+    const PlanUse use = {.subject = {.pid = 100, .start_ticks = 100},
+                         .ranges = ranges,
+                         .n_ranges = 2,
+                         .bytes = 0x600000,
+                         .from = hwloc_bitmap_alloc(),
+                         .to = hwloc_bitmap_alloc()};
+    const PlanLimits limits = {.slow_tick = false};
+
+    fixture_init(f, TWO_SHARDS);
+    fixture_memory(f);
+    fixture_policy(f, "jvm", "[Placement]\nGroupBy=process\n[Memory]\nHeadroom=10%\n");
+    fixture_process(f, 100, "jvm", NULL);
+    f->world->processes[0].start_ticks = 100;
+    fixture_task(f, 100, 100, 0);
+    fixture_plan(f, true);
+    fixture_commit(f, NULL);
+    assert_int_equal(hwloc_bitmap_set((hwloc_bitmap_t)use.from, 0), 0);
+    assert_int_equal(hwloc_bitmap_set((hwloc_bitmap_t)use.to, 1), 0);
+    f->world->groups[0].home = f->world->groups[0].home_nodes = NULL;
+    assert_int_equal(plan_follow_use(f->world, f->policies, &limits, &use, 1, &f->plan), 0);
+    assert_int_equal(transcript_write(t->out, &t->policies,
+                                      &(TranscriptEntry){.world = f->world,
+                                                         .policies = f->policies,
+                                                         .limits = &limits,
+                                                         .by_use = true,
+                                                         .uses = &use,
+                                                         .n_uses = 1,
+                                                         .plan = &f->plan}),
+                     0);
+    hwloc_bitmap_free((hwloc_bitmap_t)use.from);
+    hwloc_bitmap_free((hwloc_bitmap_t)use.to);
+}
+
+static void test_by_use(void **state)
+{
+    TranscriptReader reader;
+    Fixture f;
+    Text t;
+
+    begin(&t);
+    by_use(&f, &t);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+    end(&t);
+    reader = transcript_reader(t.text, t.size);
+    assert_same(&reader, f.world->tick, true);
+    transcript_reader_done(&reader);
+    free(t.text);
+    fixture_done(&f);
+}
+
+/* A plan that comes out differently is told; so is what is cut, or is of another kind, at each byte. */
+static void test_changed(void **state)
+{
+    TranscriptReader reader;
+    TranscriptPlan plan;
+    Fixture f;
+    Text t;
+    char *at;
+
+    begin(&t);
+    by_use(&f, &t);
+    end(&t);
+    at = strstr(t.text, "bytes=6291456 from=");
+    assert_non_null(at);
+    at[6] = '4'; /* 4291456 */
+    reader = transcript_reader(t.text, t.size);
+    assert_int_equal(transcript_next(&reader, &plan), 1);
+    assert_string_not_equal(plan.recorded, plan.now);
+    transcript_plan_done(&plan);
+    transcript_reader_done(&reader);
+
+    for (size_t i = 1; i < t.size; i += 7) {
+        reader = transcript_reader(t.text, i);
+        assert_int_equal(transcript_next(&reader, &plan), -EINVAL);
+        assert_non_null(reader.error);
+        assert_int_equal(strncmp(reader.error, "entry 1, ", 9), 0);
+        transcript_reader_done(&reader);
+    }
+    at = strstr(t.text, "format version=1");
+    at[15] = '9';
+    reader = transcript_reader(t.text, t.size);
+    assert_int_equal(transcript_next(&reader, &plan), -EINVAL);
+    assert_non_null(strstr(reader.error, "World"));
+    transcript_reader_done(&reader);
+    free(t.text);
+    fixture_done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_worlds),
+        cmocka_unit_test(test_by_use),
+        cmocka_unit_test(test_changed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
