@@ -17,7 +17,7 @@ __numaplacectl_policies()
 _numaplacectl()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local verbs="status topology workloads show tasks explain moves policy pause resume release run simulate reload"
+    local verbs="status topology workloads show tasks explain moves policy pause resume release run simulate replay reload"
     local common="-h --help --version --socket= --json= --no-legend"
     local verb="" sub="" word options="" i
 
@@ -84,7 +84,7 @@ _numaplacectl()
         " ") mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur") ;;
         "policy ") mapfile -t COMPREPLY < <(compgen -W "list cat verify match" -- "$cur") ;;
         "policy cat") mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_policies)" -- "$cur") ;;
-        "policy verify" | "simulate ") mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        "policy verify" | "simulate " | "replay ") mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
         "policy match" | "run ") mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
         "show " | "tasks " | "explain " | "pause " | "resume " | "release ")
             mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_workloads)" -- "$cur")

@@ -10,7 +10,7 @@ function __numaplacectl_policies
     numaplacectl policy list --no-legend 2>/dev/null | sed 's/ .*//'
 end
 
-set -l verbs status topology workloads show tasks explain moves policy pause resume release run simulate reload
+set -l verbs status topology workloads show tasks explain moves policy pause resume release run simulate replay reload
 set -l policy_verbs list cat verify match
 set -l no_verb "not __fish_seen_subcommand_from $verbs"
 set -l in_policy "__fish_seen_subcommand_from policy"
@@ -30,12 +30,13 @@ complete -c numaplacectl -n $no_verb -a resume -d 'End a pause or a release'
 complete -c numaplacectl -n $no_verb -a release -d 'Put its threads back and leave it alone'
 complete -c numaplacectl -n $no_verb -a run -d 'Start a command under a policy'
 complete -c numaplacectl -n $no_verb -a simulate -d 'Run a scenario on a model of a machine'
+complete -c numaplacectl -n $no_verb -a replay -d 'Plan anew what the daemon has recorded'
 complete -c numaplacectl -n $no_verb -a reload -d 'Read configuration and policies again'
 
 complete -c numaplacectl -n "$in_policy; and not __fish_seen_subcommand_from $policy_verbs" -a "$policy_verbs"
 complete -c numaplacectl -n "$in_policy; and __fish_seen_subcommand_from cat" -a '(__numaplacectl_policies)'
 complete -c numaplacectl -n "$in_policy; and __fish_seen_subcommand_from verify" -F
-complete -c numaplacectl -n "__fish_seen_subcommand_from simulate" -F
+complete -c numaplacectl -n "__fish_seen_subcommand_from simulate replay" -F
 complete -c numaplacectl -n "$in_policy; and __fish_seen_subcommand_from match" \
     -a '(__fish_complete_pids; __fish_complete_command)'
 complete -c numaplacectl -n "__fish_seen_subcommand_from run" -a '(__fish_complete_subcommand --fcs-skip=2)'

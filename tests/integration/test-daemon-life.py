@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Start, ready, reload, stop; and every way not to start."""
 
+import json
 import os
 import signal
 import subprocess
@@ -29,6 +30,7 @@ class CommandLine(lib.DaemonTest):
             ("--root=/tmp",): "--topology-xml",
             ("--restore", "--once"): "--restore",
             ("--restore", "--dry-run"): "--restore",
+            ("--restore", "--record=/x"): "--record=",
             ("--policy-dir=/x",) * 65: "--policy-dir",
         }.items():
             with self.subTest(args=args):
@@ -44,6 +46,45 @@ class CommandLine(lib.DaemonTest):
         run = self.run_daemon("--version")
         self.assertEqual((run.returncode, run.stderr), (0, ""))
         self.assertRegex(run.stdout, r"^numaplaced \d+\.\d+")
+
+
+class Record(lib.DaemonTest):
+    def replay(self, path, status=0):
+        run = subprocess.run([lib.CTL, "--json=short", "replay", str(path)], capture_output=True, text=True, timeout=lib.DEADLINE_SEC,
+                             check=False)
+        self.assertEqual(run.returncode, status, run.stdout + run.stderr)
+        return json.loads(run.stdout) if run.stdout else run.stderr
+
+    def test_replay(self):
+        lib.need_placing()
+        self.write_policy()
+        record = self.directory / "record"
+        daemon = self.daemon(f"--record={record}").ready()
+        workload = self.spinner("--threads=3")
+        self.wait_home(daemon, workload)
+        daemon.ctl("pause", "50-test")
+        self.write_policy(Steal={"Steal": "no"})
+        daemon.process.send_signal(signal.SIGHUP)
+        lib.wait_until("the policy to be read again", lambda: daemon.ctl("show", "50-test")["steal"] is False)
+        ticks = daemon.ctl("status")["tick"]
+        lib.wait_until("ticks under it", lambda: daemon.ctl("status")["tick"] > ticks + 3)
+        daemon.stop()
+        self.assertEqual(record.stat().st_mode & 0o777, 0o600)
+        replay = self.replay(record)
+        self.assertGreater(replay["plans"], 3)
+        self.assertEqual((replay["same"], replay["different"]), (replay["plans"], []))
+        text = record.read_text(encoding="ascii")
+        self.assertEqual(text.count("\npolicy name=") + text.startswith("policy name="), 2)
+
+        # A plan that is not what comes out; a file that is cut; one that is there already; no file.
+        record.write_text(text.replace("set-home rule=", "set-home role="), encoding="ascii")
+        replay = self.replay(record, status=1)
+        self.assertGreater(len(replay["different"]), 0)
+        self.assertIn("set-home rule=", replay["different"][0]["now"])
+        record.write_text(text[:-20], encoding="ascii")
+        self.assertRegex(self.replay(record, status=1), "^numaplacectl: .*record: entry [0-9]+, head: expected as many bytes")
+        self.daemon(f"--record={record}").fails(1, f"cannot make the record {record}: File exists")
+        self.assertIn("No such file", self.replay(self.directory / "none", status=1))
 
 
 class BadInput(lib.DaemonTest):

@@ -117,10 +117,12 @@ class Sorting(nodes.NodesTest):
         workers = {thread.tid for thread in self.threads(work)}
         return all(task["use"] for task in daemon.ctl("tasks", "50-test") if task["tid"] in workers)
 
-    def sorting_daemon(self, work):
+    def sorting_daemon(self, work, record=None):
         """Returns when each is with its memory. Where looking is given up, another daemon begins anew."""
         for _ in range(SPARE_TRIES):
-            daemon = self.daemon().ready()
+            if record:
+                record.unlink(missing_ok=True)
+            daemon = self.daemon(*([f"--record={record}"] if record else [])).ready()
             for what, is_so in (("the threads to be known", self.known), ("each to be with its memory", self.arrived)):
                 self.wait(daemon, what, lambda is_so=is_so: is_so(daemon, work) or daemon.ctl("status")["use_failed"])
             if self.arrived(daemon, work):
@@ -134,7 +136,8 @@ class Sorting(nodes.NodesTest):
         self.policy(Evidence="write")
         work = self.sorter()
         begin = time.monotonic()
-        daemon = self.sorting_daemon(work)
+        record = self.directory / "record"
+        daemon = self.sorting_daemon(work, record)
         status = daemon.ctl("status")
         print(f"# after {time.monotonic() - begin:.1f} s: {daemon.ctl('moves')[-3:]}", flush=True)
         self.assertEqual(status["use_evidence"], "write", status["use_why"])
@@ -156,6 +159,11 @@ class Sorting(nodes.NodesTest):
         daemon.stop()
         self.rounds(work, 1)
         self.assertEqual(work.masks(), {self.full})
+        # What was decided then, moves of memory included, is decided again from the record, byte for byte.
+        replay = daemon.ctl("replay", str(record))
+        print(f"# {replay['plans']} plans replayed, {replay['by_use']} of memory by use, {record.stat().st_size} bytes", flush=True)
+        self.assertEqual((replay["same"], replay["different"]), (replay["plans"], []))
+        self.assertGreaterEqual(replay["by_use"], len(orders))
 
     def watch_at_work(self, daemon, pid, name, n):
         """Returns when a thread of that name has been seen at work so often, while it is; False when looking was given up."""

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A transcript that is read and planned anew never crashes, and what is wrong with it is said with the number of the
+ * entry. */
+
+#include "plan/transcript.h"
+
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool condition)
+{
+    if (!condition)
+        abort(); /* not assert(): it must hold in NDEBUG builds too */
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    CLEANUP(transcript_reader_done) TranscriptReader reader = transcript_reader((const char *)data, size);
+    TranscriptPlan plan;
+    int r;
+
+    while ((r = transcript_next(&reader, &plan)) > 0) {
+        require(plan.recorded && plan.now);
+        transcript_plan_done(&plan);
+    }
+    require(r == 0 || (r == -EINVAL && reader.error && strncmp(reader.error, "entry ", 6) == 0));
+    return 0;
+}
