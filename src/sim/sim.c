@@ -38,6 +38,15 @@ static bool is_over(const Engine *e)
     return e->n_alive == 0;
 }
 
+/* Accesses are seen by the kernel's scan and by the daemon's. */
+static void watch(Engine *e, Thread *thread, int32_t region, uint32_t node, uint64_t n_accesses)
+{
+    if (e->kernel->numa_balancing)
+        scan_accessed(e, thread, region, node, n_accesses);
+    if (e->agent)
+        agent_accessed(e, thread, region, n_accesses);
+}
+
 static int tick(Engine *e)
 {
     SimTick tick = {0};
@@ -59,7 +68,7 @@ static int tick(Engine *e)
 static int handle(Engine *e, uint32_t item)
 {
     if (item < e->item_thread)
-        cpu_event(e, item);
+        dispatch_event(e, item);
     else if (item < e->item_family)
         thread_timer(e, item - e->item_thread);
     else if (item < e->item_balance)
@@ -90,7 +99,7 @@ static int run(Engine *e, char **ret_error)
         if (++e->n_events > e->n_events_max)
             return sentence(ret_error, -EOVERFLOW, "more events than a run may have: ", e->n_events_max);
         r = handle(e, item);
-        cpu_settle(e);
+        dispatch_settle(e);
         if (r == -EUCLEAN)
             return sentence(ret_error, r, "the plan breaks an invariant, at microsecond ",
                             e->now_nsec / NSEC_PER_USEC);
@@ -127,6 +136,7 @@ int sim_run(const SimSpec *spec, size_t variant, uint64_t seed, const SimHooks *
         .topology = spec->topology,
         .kernel = &spec->variants[variant].kernel,
         .hooks = hooks,
+        .watch = watch,
         .seed = seed,
         .n_events_max = hooks && hooks->events_max > 0 ? hooks->events_max : ENGINE_EVENTS_MAX,
     };

@@ -14,8 +14,6 @@ import lint
 
 FILES_MAX = 20
 CIRCLE_MAX = 2
-# Rooms that have larger circles still. They may only become smaller.
-CIRCLES = {"sim": 10}
 # Functions that only tests and benchmarks reach, by file: they read from memory what programs read from files, or look
 # into what programs only use. They may only become fewer.
 UNREACHED = {
@@ -167,16 +165,10 @@ def check_reached(sources, allowed=None):
             yield f"{path}: {len(names)} functions are reachable from no main(), and UNREACHED says {n}: take that back"
 
 
-def check_circles(sources, allowed=None):
-    largest = {}
+def check_circles(sources):
     for circle in circles(Graph(sources).files()):
-        room = circle[0].split("/")[1]
-        largest[room] = max(largest.get(room, 0), len(circle))
-        if len(circle) > (allowed or {}).get(room, CIRCLE_MAX):
+        if len(circle) > CIRCLE_MAX:
             yield f"{len(circle)} files need each other in a circle: {' '.join(circle)}"
-    for room, n in (allowed or {}).items():
-        if largest.get(room, 0) < n:
-            yield f"src/{room}: the largest circle has {largest.get(room, 0)} files, and CIRCLES says {n}: take that back"
 
 
 def check_folders(counts):
@@ -207,7 +199,6 @@ def test_ourselves():
         (({"src/a/a.c": back, "src/a/b.c": forth.replace("three", "five"), "src/a/c.c": on.split("int four")[0]},),
          "3 files need each other"),
         (({"src/a/a.c": back, "src/a/b.c": on},), None),
-        (({"src/a/a.c": back, "src/a/b.c": forth}, {"a": 3}), "the largest circle has 2 files, and CIRCLES says 3"),
     ])
     lint.self_test(check_folders, [(({"src/a": FILES_MAX},), None), (({"src/a": FILES_MAX + 1},), "src/a has 21")])
 
@@ -221,7 +212,7 @@ def main():
     paths = [path for path in lint.walk(root, "src") if path.endswith((".c", ".h"))]
     sources = {path: lint.read(root, path) for path in paths}
     folders = [os.path.dirname(path) for path in paths]
-    problems = [*check_folders({folder: folders.count(folder) for folder in folders}), *check_circles(sources, CIRCLES),
+    problems = [*check_folders({folder: folders.count(folder) for folder in folders}), *check_circles(sources),
                 *check_reached(sources, UNREACHED)]
     lint.finish(problems, len(paths))
 

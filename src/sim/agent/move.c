@@ -94,7 +94,7 @@ static uint64_t take(const Engine *e, const Family *family, const AgentOrder *or
     uint64_t taken = 0;
     int32_t region;
 
-    for (uint32_t k = 0; (region = scan_region_at(e, family, k)) >= 0; k++)
+    for (uint32_t k = 0; (region = memory_region_at(e, family, k)) >= 0; k++)
         taken += take_region(e, order, region, node, n - taken);
     return taken;
 }
@@ -104,7 +104,7 @@ static uint64_t count_misplaced(const Engine *e, const Family *family, const Age
     uint64_t n = 0;
     int32_t region;
 
-    for (uint32_t k = 0; (region = scan_region_at(e, family, k)) >= 0; k++)
+    for (uint32_t k = 0; (region = memory_region_at(e, family, k)) >= 0; k++)
         n += misplaced_pages(e, order, region);
     return n;
 }
@@ -114,7 +114,7 @@ static bool lacks(const Engine *e, const Family *family, const AgentOrder *order
 {
     int32_t region;
 
-    for (uint32_t k = 0; (region = scan_region_at(e, family, k)) >= 0; k++)
+    for (uint32_t k = 0; (region = memory_region_at(e, family, k)) >= 0; k++)
         if (fair_pages(e, order, region, node) > 0)
             return true;
     return false;

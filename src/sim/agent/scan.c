@@ -82,7 +82,7 @@ static int find_regions(const Engine *e, AgentScan *scan, const Family *family)
     int32_t index;
     int r = 0;
 
-    for (uint32_t k = 0; r == 0 && (index = scan_region_at(e, family, k)) >= 0; k++) {
+    for (uint32_t k = 0; r == 0 && (index = memory_region_at(e, family, k)) >= 0; k++) {
         const MemoryRegion region = {
             .start = region_address(k),
             .end = region_address(k) + e->regions[index].n_pages * PAGE_BYTES,
@@ -114,12 +114,12 @@ static int scan_new(const Engine *e, const Family *family, AgentScan **ret)
     if (!scan)
         return -ENOMEM;
     touches_init(&scan->touches, e->n_nodes);
-    while (scan_region_at(e, family, n) >= 0)
+    while (memory_region_at(e, family, n) >= 0)
         n++;
     scan->first_block = calloc((size_t)n + 1, sizeof(*scan->first_block));
     for (uint32_t k = 0; scan->first_block && k < n; k++) {
         scan->first_block[k] = n_blocks;
-        n_blocks += n_blocks_of(e, scan_region_at(e, family, k));
+        n_blocks += n_blocks_of(e, memory_region_at(e, family, k));
     }
     scan->nodes = calloc(n_blocks + 1, sizeof(*scan->nodes));
     scan->marked = calloc(n_blocks + 1, sizeof(*scan->marked));
@@ -218,7 +218,7 @@ static void mark(AgentScan *scan, const ScanRange *range)
 static void move_block(Engine *e, AgentScan *scan, const Family *family, uint64_t address, NodeIx to)
 {
     uint32_t k = region_of(address);
-    int32_t index = scan_region_at(e, family, k);
+    int32_t index = memory_region_at(e, family, k);
     uint32_t *pages = memory_pages(e, index);
     NodeIx *node = &scan->nodes[block_at(scan, address)];
     uint64_t before = (address - region_address(k)) / PAGE_BYTES;

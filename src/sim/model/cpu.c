@@ -1,30 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Fair run queues. Each CPU lets the thread with the least virtual run time run for a slice, and longer while nobody
- * who waits has run less. A thread that wakes is given at most one slice of credit, one that is born begins a slice
- * behind. The one that runs is never displaced before its slice is over: so do Linux from 6.6 on (run to parity) and
- * before it with the large sched_wakeup_granularity that stealing was measured with.
- *
- * A CPU with one thread has an event only at the end of that thread's burst, and none at all when the burst has no
- * end. */
+/* Run queues, who is in them, and the time that is spent there. dispatch.c chooses from them. */
 
 #include "sim/model/engine.h"
 
 #define IDLE_MEAN_MAX (2 * ENGINE_HOT_NSEC) /* P2 */
 
-static uint64_t slice_nsec(const Engine *e)
-{
-    return e->constants->slice_usec * NSEC_PER_USEC;
-}
-
-/* Time that work takes, rounded up. */
-static uint64_t time_of(uint64_t work, uint32_t pace)
-{
-    return (work >> ENGINE_PACE_BITS) * pace +
-           (((work & (ENGINE_PACE - 1)) * pace + ENGINE_PACE - 1) >> ENGINE_PACE_BITS);
-}
-
-/* Work that is done in a time, rounded down: never less than what time_of() asked that time for. */
+/* Work that is done in a time, rounded down: never less than what dispatch.c asks that time for. */
 static uint64_t work_of(uint64_t nsec, uint32_t pace)
 {
     return ((nsec / pace) << ENGINE_PACE_BITS) + (((nsec % pace) << ENGINE_PACE_BITS) / pace);
@@ -107,7 +89,7 @@ static size_t place_of(const Engine *e, const Cpu *cpu, uint32_t thread)
     return low;
 }
 
-static void queue_insert(Engine *e, Cpu *cpu, uint32_t thread)
+void cpu_queue_insert(Engine *e, Cpu *cpu, uint32_t thread)
 {
     size_t at;
 
@@ -123,7 +105,7 @@ static void queue_insert(Engine *e, Cpu *cpu, uint32_t thread)
     e->threads[thread].queued_nsec = e->now_nsec;
 }
 
-static void queue_remove(Engine *e, Cpu *cpu, uint32_t thread)
+void cpu_queue_remove(Engine *e, Cpu *cpu, uint32_t thread)
 {
     size_t at = place_of(e, cpu, thread);
 
@@ -195,7 +177,7 @@ void cpu_enqueue(Engine *e, uint32_t index, uint32_t thread)
         leaves_idle(e, cpu);
     e->threads[thread].vruntime += cpu->min_vruntime;
     e->threads[thread].cpu = (int32_t)index;
-    queue_insert(e, cpu, thread);
+    cpu_queue_insert(e, cpu, thread);
     runnable_changed(e, index, before, cpu_n_runnable(cpu));
     cpu_touch(e, index);
 }
@@ -211,13 +193,41 @@ void cpu_dequeue(Engine *e, uint32_t index)
         cpu->last_ran = cpu->current;
         cpu->current = ENGINE_NONE;
     } else {
-        queue_remove(e, cpu, index);
+        cpu_queue_remove(e, cpu, index);
     }
     if (before == 1)
         cpu->idle_since_nsec = e->now_nsec;
     thread->vruntime -= cpu->min_vruntime;
     runnable_changed(e, (uint32_t)thread->cpu, before, before - 1);
     cpu_touch(e, (uint32_t)thread->cpu);
+}
+
+void cpu_note_move(Engine *e, Thread *thread, uint32_t from, uint32_t to, MoveCause cause)
+{
+    static const SimMetric levels[TOPOLOGY_LEVEL_MAX] = {
+        [TOPOLOGY_LEVEL_SAME] = SIM_METRIC_MOVES_SMT,      [TOPOLOGY_LEVEL_SMT] = SIM_METRIC_MOVES_SMT,
+        [TOPOLOGY_LEVEL_LLC] = SIM_METRIC_MOVES_LLC,       [TOPOLOGY_LEVEL_NODE] = SIM_METRIC_MOVES_NODE,
+        [TOPOLOGY_LEVEL_MACHINE] = SIM_METRIC_MOVES_CROSS,
+    };
+    static const SimMetric causes[] = {
+        [MOVE_CAUSE_WAKE] = SIM_METRIC_MOVES_CROSS_WAKE,
+        [MOVE_CAUSE_PULL] = SIM_METRIC_MOVES_CROSS_PULL,
+        [MOVE_CAUSE_DAEMON] = SIM_METRIC_MOVES_CROSS_DAEMON,
+    };
+    int64_t *count = e->tallies[thread->workload].count;
+    TopologyLevel level = topology_level(e->topology, (CpuIx){(int32_t)from}, (CpuIx){(int32_t)to});
+
+    thread->recent_cpu = (int32_t)from;
+    if (cause == MOVE_CAUSE_SCENARIO)
+        return;
+    count[SIM_METRIC_MOVES]++;
+    count[levels[level]]++;
+    if (level != TOPOLOGY_LEVEL_MACHINE)
+        return;
+    count[causes[cause]]++;
+    e->row_moves_cross++;
+    if (engine_counts_late(e))
+        count[SIM_METRIC_MOVES_CROSS_LATE]++;
 }
 
 void cpu_move(Engine *e, uint32_t index, uint32_t to, MoveCause cause)
@@ -229,7 +239,7 @@ void cpu_move(Engine *e, uint32_t index, uint32_t to, MoveCause cause)
         return;
     cpu_dequeue(e, index);
     cpu_enqueue(e, to, index);
-    thread_note_move(e, thread, from, to, cause);
+    cpu_note_move(e, thread, from, to, cause);
 }
 
 bool cpu_seems_idle(const Engine *e, uint32_t index)
@@ -248,123 +258,4 @@ bool cpu_seems_idle_core(const Engine *e, uint32_t index)
         if (!cpu_seems_idle(e, core->cpus[i]))
             return false;
     return true;
-}
-
-/*
- * Choosing
- */
-
-static uint32_t pace_on(const Engine *e, const Cpu *cpu)
-{
-    const Thread *thread = &e->threads[cpu->current];
-    const Span *core = &e->cores[cpu->core];
-    uint64_t pace = memory_pace(e, thread, (uint32_t)cpu->node);
-    uint32_t n_busy = core->n_cpus - core->n_idle;
-
-    /* Two busy siblings do 2 * smt_permille of a core's work, and more of them no more than that. */
-    if (n_busy > 1)
-        pace = pace * n_busy * 500 / e->constants->smt_permille;
-    return (uint32_t)CLAMP(pace, (uint64_t)ENGINE_PACE, (uint64_t)UINT32_MAX);
-}
-
-static void dispatch(Engine *e, Cpu *cpu)
-{
-    uint32_t index = cpu->queue[cpu->n_queued - 1];
-    Thread *thread = &e->threads[index];
-
-    queue_remove(e, cpu, index);
-    cpu->current = (int32_t)index;
-    cpu->slice_end_nsec = e->now_nsec + slice_nsec(e);
-    thread->state = THREAD_STATE_RUNNING;
-    thread_dispatched(e, index, cpu->last_ran != cpu->current);
-}
-
-static void put_back(Engine *e, Cpu *cpu)
-{
-    cpu->last_ran = cpu->current;
-    cpu->current = ENGINE_NONE;
-    queue_insert(e, cpu, (uint32_t)cpu->last_ran);
-}
-
-/* Whether the running thread makes way for the first that waits; if not, it goes on for another slice. */
-static bool is_over(const Engine *e, Cpu *cpu)
-{
-    const Thread *first;
-
-    if (e->now_nsec < cpu->slice_end_nsec)
-        return false;
-    if (cpu->n_queued > 0) {
-        first = &e->threads[cpu->queue[cpu->n_queued - 1]];
-        if (first->vruntime < e->threads[cpu->current].vruntime)
-            return true;
-        cpu->slice_end_nsec = e->now_nsec + slice_nsec(e);
-    }
-    return false;
-}
-
-static void goes_idle(Engine *e, Cpu *cpu, uint32_t index)
-{
-    if (cpu->idling)
-        return;
-    cpu->idling = true;
-    if (!(e->kernel->balance && balance_newidle(e, index)) && e->kernel->steal)
-        (void)balance_steal(e, index);
-}
-
-static void program(Engine *e, const Cpu *cpu, uint32_t index)
-{
-    const Thread *thread;
-    uint64_t when = HEAP_NEVER;
-
-    if (cpu->current >= 0) {
-        thread = &e->threads[cpu->current];
-        if (thread->work_left != UINT64_MAX)
-            when = e->now_nsec + thread->debt_nsec + time_of(thread->work_left, cpu->pace);
-        if (cpu->n_queued > 0)
-            when = MIN(when, MAX(cpu->slice_end_nsec, e->now_nsec + 1));
-    }
-    heap_set(&e->heap, index, when);
-}
-
-static void choose(Engine *e, uint32_t index)
-{
-    Cpu *cpu = &e->cpus[index];
-
-    cpu_account(e, index);
-    if (cpu->current >= 0 && is_over(e, cpu))
-        put_back(e, cpu);
-    if (cpu->current < 0 && cpu->n_queued == 0)
-        goes_idle(e, cpu, index);
-    if (cpu->current < 0 && cpu->n_queued > 0)
-        dispatch(e, cpu);
-    if (cpu->current >= 0)
-        cpu->pace = pace_on(e, cpu);
-    program(e, cpu, index);
-}
-
-void cpu_settle(Engine *e)
-{
-    while (e->n_resched > 0 && !e->error) {
-        uint32_t cpu = e->resched[e->resched_first];
-
-        e->resched_first = (e->resched_first + 1) % e->topology->cpu_limit;
-        e->n_resched--;
-        e->cpus[cpu].resched = false;
-        choose(e, cpu);
-    }
-}
-
-void cpu_event(Engine *e, uint32_t index)
-{
-    Cpu *cpu = &e->cpus[index];
-    Thread *thread;
-
-    e->actor = index;
-    cpu_account(e, index);
-    cpu_touch(e, index);
-    if (cpu->current < 0)
-        return;
-    thread = &e->threads[cpu->current];
-    if (thread->work_left == 0 && thread->debt_nsec == 0)
-        thread_burst_done(e, (uint32_t)cpu->current);
 }

@@ -198,7 +198,12 @@ typedef struct Agent {
     uint64_t overloaded_sum;
 } Agent;
 
-typedef struct Engine {
+typedef struct Engine Engine;
+
+/* A thread accessed a region so many times while running on `node`. */
+typedef void (*EngineWatch)(Engine *e, Thread *thread, int32_t region, uint32_t node, uint64_t n_accesses);
+
+struct Engine {
     const SimSpec *spec;
     const SimVariant *variant;
     const SimModel *constants;
@@ -236,6 +241,7 @@ typedef struct Engine {
     uint64_t row_nsec;            /* its start */
     uint64_t row_plan_nsec;       /* what its plans cost */
     Agent *agent;                 /* NULL: no daemon */
+    EngineWatch watch;            /* who hears of accesses: what the kernel and the daemon scan */
     SimResult *result;
 
     /* First item of each kind; those of CPUs are their numbers. */
@@ -249,7 +255,7 @@ typedef struct Engine {
     uint32_t row_moves_cross, row_actions;
     int error; /* -ENOMEM once an array could not grow */
     bool any_bandwidth;
-} Engine;
+};
 
 static inline bool engine_counts_late(const Engine *e)
 {
@@ -259,6 +265,11 @@ static inline bool engine_counts_late(const Engine *e)
 static inline const SimWorkload *engine_workload(const Engine *e, const Thread *thread)
 {
     return &e->spec->workloads[thread->workload];
+}
+
+static inline bool thread_may_run(const Thread *thread, uint32_t cpu)
+{
+    return thread->allowed_all || hwloc_bitmap_isset(thread->allowed, cpu);
 }
 
 /* The number of a thread. */
@@ -281,13 +292,14 @@ void cpu_account(Engine *e, uint32_t cpu);
 void cpu_enqueue(Engine *e, uint32_t cpu, uint32_t thread);
 /* Takes a waiting or running thread off its CPU; its state is the caller's to set. */
 void cpu_dequeue(Engine *e, uint32_t thread);
+/* Counts a move. */
+void cpu_note_move(Engine *e, Thread *thread, uint32_t from, uint32_t to, MoveCause cause);
 /* Moves a waiting or running thread. */
 void cpu_move(Engine *e, uint32_t thread, uint32_t cpu, MoveCause cause);
-/* The running thread's burst or slice has ended. */
-void cpu_event(Engine *e, uint32_t cpu);
-/* Lets the CPUs choose whose queues have changed. */
-void cpu_settle(Engine *e);
-/* What the CPU's running thread works on, or how fast, has changed: it is looked at by cpu_settle(). */
+/* The thread into the queue of the CPU it is on, or out of it; for dispatch.c. */
+void cpu_queue_insert(Engine *e, Cpu *cpu, uint32_t thread);
+void cpu_queue_remove(Engine *e, Cpu *cpu, uint32_t thread);
+/* What the CPU's running thread works on, or how fast, has changed: it is looked at by dispatch_settle(). */
 void cpu_touch(Engine *e, uint32_t cpu);
 
 static inline uint32_t cpu_n_runnable(const Cpu *cpu)
@@ -301,6 +313,13 @@ bool cpu_seems_idle(const Engine *e, uint32_t cpu);
 /* All CPUs of its core do. */
 bool cpu_seems_idle_core(const Engine *e, uint32_t cpu);
 
+/* dispatch.c: whom a CPU lets run */
+
+/* The running thread's burst or slice has ended. */
+void dispatch_event(Engine *e, uint32_t cpu);
+/* Lets the CPUs choose whose queues have changed. */
+void dispatch_settle(Engine *e);
+
 /* thread.c: bursts, pauses, wake relations */
 
 /* A thread of a process is born on `cpu`. */
@@ -313,9 +332,6 @@ void thread_timer(Engine *e, uint32_t thread);
 void thread_dispatched(Engine *e, uint32_t thread, bool switched);
 /* Sets a mask; the thread leaves a CPU outside it at once. `via`, unless ENGINE_NONE, is where it goes in any case. */
 void thread_set_mask(Engine *e, uint32_t thread, CpuMask mask, int32_t via);
-bool thread_may_run(const Thread *thread, uint32_t cpu);
-/* Counts a move. */
-void thread_note_move(Engine *e, Thread *thread, uint32_t from, uint32_t to, MoveCause cause);
 
 /* wake.c: P4 */
 
@@ -351,10 +367,12 @@ void memory_touch(Engine *e, uint32_t thread, uint32_t node);
 void memory_scatter(Engine *e, const Family *family);
 /* Time a unit of the thread's work takes on that node because of memory, as a pace. */
 uint32_t memory_pace(const Engine *e, const Thread *thread, uint32_t node);
-/* `work` was done there: counts accesses, traffic and hinting faults. */
+/* `work` was done there: counts accesses and traffic, and tells Engine.watch. */
 void memory_used(Engine *e, Thread *thread, uint32_t node, uint64_t work);
 /* The controllers' contention is looked at anew. */
 void memory_event(Engine *e);
+/* Regions of a family are numbered: shared first, then its threads' own. ENGINE_NONE: it has no more. */
+int32_t memory_region_at(const Engine *e, const Family *family, uint32_t i);
 /* Pages of a region on each node: n_nodes numbers. */
 uint32_t *memory_pages(const Engine *e, int32_t region);
 /* Node with most of what the thread accesses, or ENGINE_NONE. */
@@ -363,8 +381,6 @@ int32_t memory_node(const Engine *e, const Thread *thread);
 /* scan.c: P8, P9, P13 */
 
 void scan_event(Engine *e, uint32_t family);
-/* Regions of a family are numbered: shared first, then its threads' own. ENGINE_NONE: it has no more. */
-int32_t scan_region_at(const Engine *e, const Family *family, uint32_t i);
 /* The thread accessed a region so many times while running on `node`. */
 void scan_accessed(Engine *e, Thread *thread, int32_t region, uint32_t node, uint64_t n_accesses);
 

@@ -22,6 +22,18 @@ uint32_t *memory_pages(const Engine *e, int32_t region)
     return e->pages + (size_t)region * e->n_nodes;
 }
 
+int32_t memory_region_at(const Engine *e, const Family *family, uint32_t i)
+{
+    if (family->shared >= 0) {
+        if (i == 0)
+            return family->shared;
+        i--;
+    }
+    return family->private_first >= 0 && i < e->spec->workloads[family->workload].n_threads
+               ? family->private_first + (int32_t)i
+               : ENGINE_NONE;
+}
+
 /* The thread's own region, or ENGINE_NONE. */
 static int32_t own_region(const Engine *e, const Thread *thread)
 {
@@ -62,7 +74,7 @@ void memory_scatter(Engine *e, const Family *family)
 {
     int32_t index;
 
-    for (uint32_t i = 0; (index = scan_region_at(e, family, i)) >= 0; i++) {
+    for (uint32_t i = 0; (index = memory_region_at(e, family, i)) >= 0; i++) {
         e->regions[index].n_marked = 0;
         if (e->regions[index].touched)
             (void)interleave_pages(e, index);
@@ -152,10 +164,7 @@ static void used_region(Engine *e, Thread *thread, int32_t region, uint32_t node
     for (uint32_t i = 0; bytes > 0 && i < e->n_nodes; i++)
         e->traffic[i] += bytes / n * pages[i] + bytes % n * pages[i] / n;
     work /= MAX(e->constants->local_latency_nsec, 1U);
-    if (e->kernel->numa_balancing)
-        scan_accessed(e, thread, region, node, work);
-    if (e->agent)
-        agent_accessed(e, thread, region, work);
+    e->watch(e, thread, region, node, work);
 }
 
 void memory_used(Engine *e, Thread *thread, uint32_t node, uint64_t work)

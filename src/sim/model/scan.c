@@ -42,18 +42,6 @@ typedef struct Scan {
     bool skipped; /* some region because of who scans */
 } Scan;
 
-int32_t scan_region_at(const Engine *e, const Family *family, uint32_t i)
-{
-    if (family->shared >= 0) {
-        if (i == 0)
-            return family->shared;
-        i--;
-    }
-    return family->private_first >= 0 && i < e->spec->workloads[family->workload].n_threads
-               ? family->private_first + (int32_t)i
-               : ENGINE_NONE;
-}
-
 static void forget(const Engine *e, const Family *family, Region *region)
 {
     if (!region->known) {
@@ -94,7 +82,7 @@ static void mark(const Scan *scan, uint64_t *budget, Region *region)
 static void mark_all(Scan *scan)
 {
     for (uint32_t i = 0;; i++) {
-        int32_t index = scan_region_at(scan->e, scan->family, i);
+        int32_t index = memory_region_at(scan->e, scan->family, i);
         Region *region;
 
         if (index < 0)
@@ -120,7 +108,7 @@ static void mark_all(Scan *scan)
 static void force_one(Scan *scan)
 {
     for (uint32_t i = 0;; i++) {
-        int32_t index = scan_region_at(scan->e, scan->family, i);
+        int32_t index = memory_region_at(scan->e, scan->family, i);
         Region *region;
         uint64_t all = UINT64_MAX;
 
@@ -140,7 +128,7 @@ static void end_pass(Engine *e, Family *family)
     uint32_t n = 0;
     int32_t index;
 
-    for (uint32_t i = 0; (index = scan_region_at(e, family, i)) >= 0; i++)
+    for (uint32_t i = 0; (index = memory_region_at(e, family, i)) >= 0; i++)
         n += e->regions[index].touched;
     tally->n_passes++;
     tally->coverage_sum += n > 0 ? (uint64_t)family->n_completed * 1000 / n : 0;

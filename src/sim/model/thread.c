@@ -39,39 +39,6 @@ static bool is_receiver(const Circle *circle, uint32_t index)
     return circle->n_senders > 0 && index - circle->first >= circle->n_senders;
 }
 
-bool thread_may_run(const Thread *thread, uint32_t cpu)
-{
-    return thread->allowed_all || hwloc_bitmap_isset(thread->allowed, cpu);
-}
-
-void thread_note_move(Engine *e, Thread *thread, uint32_t from, uint32_t to, MoveCause cause)
-{
-    static const SimMetric levels[TOPOLOGY_LEVEL_MAX] = {
-        [TOPOLOGY_LEVEL_SAME] = SIM_METRIC_MOVES_SMT,      [TOPOLOGY_LEVEL_SMT] = SIM_METRIC_MOVES_SMT,
-        [TOPOLOGY_LEVEL_LLC] = SIM_METRIC_MOVES_LLC,       [TOPOLOGY_LEVEL_NODE] = SIM_METRIC_MOVES_NODE,
-        [TOPOLOGY_LEVEL_MACHINE] = SIM_METRIC_MOVES_CROSS,
-    };
-    static const SimMetric causes[] = {
-        [MOVE_CAUSE_WAKE] = SIM_METRIC_MOVES_CROSS_WAKE,
-        [MOVE_CAUSE_PULL] = SIM_METRIC_MOVES_CROSS_PULL,
-        [MOVE_CAUSE_DAEMON] = SIM_METRIC_MOVES_CROSS_DAEMON,
-    };
-    int64_t *count = e->tallies[thread->workload].count;
-    TopologyLevel level = topology_level(e->topology, (CpuIx){(int32_t)from}, (CpuIx){(int32_t)to});
-
-    thread->recent_cpu = (int32_t)from;
-    if (cause == MOVE_CAUSE_SCENARIO)
-        return;
-    count[SIM_METRIC_MOVES]++;
-    count[levels[level]]++;
-    if (level != TOPOLOGY_LEVEL_MACHINE)
-        return;
-    count[causes[cause]]++;
-    e->row_moves_cross++;
-    if (engine_counts_late(e))
-        count[SIM_METRIC_MOVES_CROSS_LATE]++;
-}
-
 /*
  * Running
  */
@@ -160,7 +127,7 @@ static void wake(Engine *e, uint32_t index, int32_t waker)
     start_burst(e, thread);
     cpu_enqueue(e, to, index);
     if (to != from)
-        thread_note_move(e, thread, from, to, MOVE_CAUSE_WAKE);
+        cpu_note_move(e, thread, from, to, MOVE_CAUSE_WAKE);
 }
 
 void thread_timer(Engine *e, uint32_t index)

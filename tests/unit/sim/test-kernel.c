@@ -198,7 +198,7 @@ static void put(Bed *bed, uint32_t thread, uint32_t cpu)
 {
     bed->e.threads[thread].work_left = UINT64_MAX;
     cpu_enqueue(&bed->e, cpu, thread);
-    cpu_settle(&bed->e);
+    dispatch_settle(&bed->e);
     bed->e.now_nsec += 1000000;
 }
 
