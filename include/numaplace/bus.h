@@ -84,8 +84,9 @@
  *   (processes under a policy by AssignProcess), assigned_refused t (at a limit), overloaded u, idle u (CPUs, P1),
  *   schedstat b, schedstat_version u, task_schedstat b, psi b, psi_trigger b, numa b, cgroup s ("none", "v1", "hybrid",
  *   "v2"), cpuset_v1 b, fence_units b (Act=unit can be had), fence_cpusets s ("none", "v1", "v2": Act=cpuset),
- *   forgets_masks b (a kernel on which threads forget their masks when a cpuset changes), fences u, fences_up u
- *   (cpusets that are a home now), memory_fences_up u (that keep its memory in as well), cpu_usec t (the daemon's CPU
+ *   libcpuset s ("none": not built in, "built-in", "used": for Act=cpuset at /dev/cpuset), forgets_masks b (a kernel on
+ *   which threads forget their masks when a cpuset changes), fences u, fences_up u (cpusets that are a home now),
+ *   memory_fences_up u (that keep its memory in as well), cpu_usec t (the daemon's CPU
  *   time), probe_cpu_usec t, plan_cpu_usec t, act_cpu_usec t, managed_cpu_usec t (of all managed tasks), cpu_permille u
  *   (of one CPU, moving mean), max_cpu_permille u, search_ppm u (plan_cpu_usec in millionths of managed_cpu_usec),
  *   action_cost_usec t, rss_bytes t, lends t, recalls t, homes t, releases t, memory_orders t (carried out since start;
@@ -134,11 +135,11 @@
  * group
  *   id t, key s, home s, home_nodes s, memory..., tasks u, run_permille u, wait_permille u, leases u, age_usec t,
  *   home_age_usec t (0: it has none), means... (how it is kept at home: means s, "affinity" or, around that, "unit",
- *   "cgroup2" or "cgroup1"; means_reason s and means_text s why that, means_error s, means_memory b: its memory is kept
- *   in as well), roams b (it needs all nodes, and is not confined for that), demand_permille u (the CPUs' worth a home
- *   is chosen for), frozen_usec t (its home stays so long for going back and forth), converged b (it stays for having
- *   its memory there: nine tenths to begin with, three quarters later; P16), vetoes u, backoff_ticks u,
- *   backoff_left_ticks t
+ *   "cgroup2", "cgroup1" or, at /dev/cpuset, "cpusetfs"; means_reason s and means_text s why that, means_error s,
+ *   means_memory b: its memory is kept in as well), roams b (it needs all nodes, and is not confined for that),
+ *   demand_permille u (the CPUs' worth a home is chosen for), frozen_usec t (its home stays so long for going back and
+ *   forth), converged b (it stays for having its memory there: nine tenths to begin with, three quarters later; P16),
+ *   vetoes u, backoff_ticks u, backoff_left_ticks t
  *
  * memory...
  *   memory aa{sv}: node u, bytes t (nodes without any are left out), memory_evidence s ("residency": how much of it

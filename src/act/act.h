@@ -217,6 +217,7 @@ typedef enum ActFenceKind {
     ACT_FENCE_UNIT,    /* AllowedCPUs= of a unit, by its service manager */
     ACT_FENCE_CGROUP2, /* cpuset.cpus of a cgroup nobody else manages */
     ACT_FENCE_CGROUP1,
+    ACT_FENCE_CPUSETFS, /* the cpuset file system of before cgroups, by libcpuset */
     ACT_FENCE_MAX,
     ACT_FENCE_INVALID = -EINVAL,
 } ActFenceKind;
@@ -266,6 +267,8 @@ typedef struct ActHost {
     bool systemd;      /* it is the service manager, and uses cgroup v2 with cpusets */
     bool cpuset2;      /* the cpuset controller is on version 2 */
     bool cpuset1;      /* or on version 1 */
+    bool cpusetfs;     /* on version 1 at /dev/cpuset, where libcpuset changes it */
+    bool libcpuset;    /* this program is built with it */
     bool forgets;      /* the kernel forgets masks when a cpuset changes */
     uint32_t n_up;     /* fences that are up */
     uint32_t n_known;  /* all of them */
@@ -284,7 +287,7 @@ int act_follow_fences(Act *act, const World *world, ActWants wants, void *userda
 bool act_fence_bound(const Act *act, const char *path, hwloc_bitmap_t ret);
 ActMeans act_means(const Act *act, uint64_t group_id);
 void act_host(const Act *act, ActHost *ret);
-const char *act_fence_name(ActFenceKind kind); /* "affinity", "unit", "cgroup2", "cgroup1" */
+const char *act_fence_name(ActFenceKind kind); /* "affinity", "unit", "cgroup2", "cgroup1", "cpusetfs" */
 const char *act_why_name(ActWhy why);
 const char *act_why_text(ActWhy why);
 

@@ -2,6 +2,7 @@
 
 /* Arguments in, exit status out; numaplaced(8) is the manual of both. */
 
+#include "act/fence/libcpuset.h"
 #include "base/parse.h"
 #include "daemon/manager/manager.h"
 #include "numaplace/paths.h"
@@ -216,7 +217,8 @@ static int parse_arguments(int argc, char **argv)
             return 1;
         }
         if (option == OPT_VERSION) {
-            (void)puts("numaplaced " NUMAPLACE_VERSION);
+            (void)printf("numaplaced " NUMAPLACE_VERSION "\nlibcpuset: %s\n",
+                         libcpuset_is_built() ? "yes" : "no");
             return 1;
         }
         r = take_option(option, argv);

@@ -68,7 +68,7 @@ static void detect(Probe *probe)
     close_p(&fd);
     features->numa = detect_numa(root_fd);
     features->cgroup = cgroup_layout(root_fd);
-    features->cpuset_v1 = cgroup_cpuset_is_v1(root_fd);
+    features->cpuset_v1 = cpusets_v1(root_fd);
 }
 
 static uint32_t descriptor_limit(const ProbeOptions *options)

@@ -6,6 +6,7 @@
  * meanwhile is an outcome, not an error. */
 
 #include "base/util.h"
+#include "kernel/cgroup/cpusets.h"
 #include "world/world.h"
 
 #include <stdbool.h>
@@ -22,7 +23,7 @@ typedef struct ProbeFeatures {
     bool psi_trigger;    /* and it can be waited for */
     bool numa;           /* more than one node */
     int cgroup;          /* ProbeCgroupLayout */
-    bool cpuset_v1;      /* the cpuset controller is on version 1 */
+    CpusetsV1 cpuset_v1; /* where the cpuset controller is on version 1 */
 } ProbeFeatures;
 
 typedef enum ProbeCgroupLayout {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A cgroup of the test's own on a host whose cpuset controller is on version 1, and what Act=cpuset makes of it."""
+"""A cgroup of the test's own where the cpuset controller is on version 1, and what Act=cpuset makes of it."""
 
 import contextlib
 import os
@@ -9,30 +9,30 @@ import uuid
 
 import lib
 
-CONTROLLER = pathlib.Path("/sys/fs/cgroup/cpuset")
-
-
-def need_cpusets():
-    lib.need_placing()
-    if not (CONTROLLER / "cpuset.cpus").exists():
-        raise unittest.SkipTest("needs the cpuset controller of cgroup v1")
-    own = pathlib.Path("/proc/self/cpuset").read_text(encoding="ascii").strip()
-    if not os.access(CONTROLLER / own.strip("/"), os.W_OK):
-        raise unittest.SkipTest("needs a cpuset to make others in")
-
 
 class FenceTest(lib.DaemonTest):
+    # Where the controller is mounted, how the names of its files begin there, and what `explain` calls a fence there.
+    controller, prefix, kind = pathlib.Path("/sys/fs/cgroup/cpuset"), "cpuset.", "cgroup1"
+
     def setUp(self):
-        need_cpusets()
-        super().setUp()
+        lib.need_placing()
+        if not (self.controller / f"{self.prefix}cpus").exists():
+            raise unittest.SkipTest("needs the cpuset controller of cgroup v1")
         own = pathlib.Path("/proc/self/cpuset").read_text(encoding="ascii").strip()
-        self.parent = CONTROLLER / own.strip("/")
+        self.parent = self.controller / own.strip("/")
+        if not os.access(self.parent, os.W_OK):
+            raise unittest.SkipTest("needs a cpuset to make others in")
+        super().setUp()
         self.cgroup = self.parent / f"numaplace-test-{uuid.uuid4().hex[:12]}"
         self.cgroup.mkdir()
         self.addCleanup(self.remove)
-        for name in ("cpuset.mems", "cpuset.cpus"):
-            (self.cgroup / name).write_text((self.parent / name).read_text(encoding="ascii"), encoding="ascii")
+        self.fill(self.cgroup)
         self.before = self.cpus()
+
+    def fill(self, cgroup):
+        """Gives a new cgroup what its parent has."""
+        for name in (f"{self.prefix}mems", f"{self.prefix}cpus"):
+            (cgroup / name).write_text((cgroup.parent / name).read_text(encoding="ascii"), encoding="ascii")
 
     def remove(self):
         with contextlib.suppress(OSError):
@@ -48,7 +48,7 @@ class FenceTest(lib.DaemonTest):
         return True
 
     def cpus(self):
-        return (self.cgroup / "cpuset.cpus").read_text(encoding="ascii").strip()
+        return (self.cgroup / f"{self.prefix}cpus").read_text(encoding="ascii").strip()
 
     def inside(self, *args):
         """A spinner that is born in the cgroup."""
@@ -70,7 +70,7 @@ class FenceTest(lib.DaemonTest):
             raise AssertionError(f"{error}\n{daemon.ctl_run('explain', str(work.pid)).stdout}") from None
 
     def wait_up(self, daemon, work):
-        self.wait_means(daemon, work, "cgroup1", "up")
+        self.wait_means(daemon, work, self.kind, "up")
         home = daemon.ctl("explain", str(work.pid))["home"]
         self.assertEqual(self.cpus(), home)
         self.assertEqual(work.masks(), {home})

@@ -10,6 +10,7 @@
 #include "act/fence/aside.h"
 #include "act/fence/dropin.h"
 #include "act/fence/internal.h"
+#include "act/fence/libcpuset.h"
 #include "act/fence/unit.h"
 #include "base/parse.h"
 #include "base/root.h"
@@ -27,7 +28,8 @@
  * one that had none gets all there are, which is the same in effect, and then none: that succeeds where nothing else
  * needs the controller, and where it does not, no harm is done. */
 
-static const FenceOps ops_v1 = {.set = fence_write_v1}, ops_v2 = {.set = fence_write_v2};
+static const FenceOps ops_v1 = {.set = fence_write_v1}, ops_v2 = {.set = fence_write_v2},
+                      ops_libcpuset = {.set = libcpuset_set_cpus};
 
 static const char *const properties[] = {"AllowedCPUs", "AllowedMemoryNodes"};
 static const char *const files[] = {"cpuset.cpus", "cpuset.mems"};
@@ -82,11 +84,14 @@ static bool make_writers(Fences *fences)
 {
     fences->aside[0] = fence_aside_new(fence_write_memory_v1, &fences->root_fd);
     fences->aside[1] = fence_aside_new(fence_write_memory_v2, &fences->root_fd);
+    fences->aside[2] = fence_aside_new(libcpuset_set_memory, &fences->root_fd);
     fences_set_ops(fences, ACT_FENCE_CGROUP1, false, &ops_v1, &fences->root_fd);
     fences_set_ops(fences, ACT_FENCE_CGROUP2, false, &ops_v2, &fences->root_fd);
+    fences_set_ops(fences, ACT_FENCE_CPUSETFS, false, &ops_libcpuset, &fences->root_fd);
     fences_set_ops(fences, ACT_FENCE_CGROUP1, true, &fence_ops_aside, fences->aside[0]);
     fences_set_ops(fences, ACT_FENCE_CGROUP2, true, &fence_ops_aside, fences->aside[1]);
-    return fences->aside[0] && fences->aside[1];
+    fences_set_ops(fences, ACT_FENCE_CPUSETFS, true, &fence_ops_aside, fences->aside[2]);
+    return fences->aside[0] && fences->aside[1] && fences->aside[2];
 }
 
 Fences *fences_new(Journal *journal, int root_fd)

@@ -229,7 +229,7 @@ int fences_follow(Fences *fences, const World *world, ActWants wants, void *user
 
 const char *act_fence_name(ActFenceKind kind)
 {
-    static const char *const names[] = {"affinity", "unit", "cgroup2", "cgroup1"};
+    static const char *const names[] = {"affinity", "unit", "cgroup2", "cgroup1", "cpusetfs"};
 
     static_assert(ARRAY_SIZE(names) == ACT_FENCE_MAX, "one name per kind");
     assert(kind >= 0 && kind < ACT_FENCE_MAX);
@@ -247,7 +247,9 @@ static const Why *why_of(ActWhy why)
         [ACT_WHY_POLICY] = {"policy", "The policy has it placed by masks alone (Act=affinity)."},
         [ACT_WHY_NO_HOME] = {"no-home", "It has no home to be kept in."},
         [ACT_WHY_HOST] =
-            {"host", "This host has no means for it: no cpuset controller, or no systemd with cgroup v2."},
+            {"host",
+             "This host has no means for it: no cpuset controller, one at /dev/cpuset without libcpuset, "
+             "or no systemd with cgroup v2."},
         [ACT_WHY_NO_UNIT] = {"no-unit", "It is not in a systemd unit."},
         [ACT_WHY_NESTED] = {"nested", "Its unit is one of a user's or container's manager."},
         [ACT_WHY_CONTAINER] = {"container",

@@ -56,7 +56,7 @@ struct Fences {
     ActHost host;
     FenceMeans means[2][ACT_FENCE_MAX]; /* by Fence.memory first; so is what follows */
     struct FenceUnits *units[2];
-    struct FenceAside *aside[2]; /* lists of memory nodes, of version 1 and 2 */
+    struct FenceAside *aside[3]; /* lists of memory nodes, of version 1 and 2, and by libcpuset */
     Fence **fences;              /* by address: they stay where they are */
     size_t n_fences, fences_capacity;
     FenceGroup *groups; /* ascending id */

@@ -5,13 +5,15 @@
  * manager with an extended attribute. Where systemd does not run, or on version 1, where it leaves the cpuset
  * controller alone, cpusets are whoever's made them.
  *
- * Version 1 is written directly and not with libcpuset: that library knows the cpuset file system of before 2007
- * only, at /dev/cpuset, and cannot find the controller where it is mounted today. */
+ * Version 1 is read here wherever it is. At /sys/fs/cgroup/cpuset it is written here, too, and not with libcpuset:
+ * that library knows the cpuset file system of before 2007 only, at /dev/cpuset (fence/libcpuset.c). */
 
 #include "act/fence/place.h"
 
+#include "act/fence/libcpuset.h"
 #include "base/parse.h"
 #include "base/root.h"
+#include "kernel/cgroup/cpusets.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -52,13 +54,16 @@ static bool forgets_masks(int root_fd)
 
 void fence_host_read(int root_fd, ActHost *ret)
 {
+    CpusetsV1 v1 = cpusets_v1(root_fd);
     char controllers[1024];
 
     *ret = (ActHost){
         .cpuset2 =
             root_read(root_fd, "sys/fs/cgroup/cgroup.controllers", controllers, sizeof(controllers)) > 0 &&
             has_word(controllers, "cpuset"),
-        .cpuset1 = exists(root_fd, "sys/fs/cgroup/cpuset/cpuset.cpus"),
+        .cpuset1 = v1 == CPUSETS_V1_CGROUP,
+        .cpusetfs = v1 == CPUSETS_V1_DEV && libcpuset_begin(root_fd) == 0,
+        .libcpuset = libcpuset_is_built(),
         .forgets = forgets_masks(root_fd),
     };
     ret->systemd = ret->cpuset2 && exists(root_fd, "run/systemd/system");
@@ -169,11 +174,11 @@ static int read_path(int root_fd, pid_t pid, char *ret, size_t size)
     return 0;
 }
 
-static ActWhy place_v1(int root_fd, const Process *process, FencePlace *ret)
+static ActWhy place_v1(int root_fd, const Process *process, ActFenceKind kind, FencePlace *ret)
 {
     if (read_path(root_fd, process->pid, ret->path, sizeof(ret->path)) < 0)
         return ACT_WHY_SETTLING; /* it is about to be gone */
-    ret->kind = ACT_FENCE_CGROUP1;
+    ret->kind = kind;
     return ACT_WHY_UP;
 }
 
@@ -188,9 +193,10 @@ static ActWhy place_v2(int root_fd, const ActHost *host, const Process *process,
 
 static ActWhy place_cgroup(int root_fd, const ActHost *host, const Process *process, FencePlace *ret)
 {
-    ActWhy why = host->cpuset1   ? place_v1(root_fd, process, ret)
-                 : host->cpuset2 ? place_v2(root_fd, host, process, ret)
-                                 : ACT_WHY_HOST;
+    ActWhy why = host->cpuset1    ? place_v1(root_fd, process, ACT_FENCE_CGROUP1, ret)
+                 : host->cpusetfs ? place_v1(root_fd, process, ACT_FENCE_CPUSETFS, ret)
+                 : host->cpuset2  ? place_v2(root_fd, host, process, ret)
+                                  : ACT_WHY_HOST;
 
     if (why != ACT_WHY_UP)
         return why;
@@ -208,7 +214,7 @@ ActWhy fence_place(int root_fd, const ActHost *host, const Process *process, Act
     ret->kind = ACT_FENCE_NONE;
     if (wish == ACT_WISH_AFFINITY)
         return why;
-    if (wish == ACT_WISH_AUTO && host->forgets && (host->cpuset1 || host->cpuset2))
+    if (wish == ACT_WISH_AUTO && host->forgets && (host->cpuset1 || host->cpusetfs || host->cpuset2))
         return ACT_WHY_FORGETS;
     why = wish == ACT_WISH_UNIT || (wish == ACT_WISH_AUTO && host->systemd)
               ? place_unit(host, process, ret)
@@ -220,7 +226,17 @@ ActWhy fence_place(int root_fd, const ActHost *host, const Process *process, Act
 
 static const char *mount_point(ActFenceKind kind)
 {
-    return kind == ACT_FENCE_CGROUP1 ? "sys/fs/cgroup/cpuset" : "sys/fs/cgroup";
+    return kind == ACT_FENCE_CGROUP1    ? "sys/fs/cgroup/cpuset"
+           : kind == ACT_FENCE_CPUSETFS ? "dev/cpuset"
+                                        : "sys/fs/cgroup";
+}
+
+/* `file` as it is called in a cgroup, "cpuset.cpus". */
+static void name_file(ActFenceKind kind, const char *path, const char *file, char *ret, size_t size)
+{
+    if (kind == ACT_FENCE_CPUSETFS)
+        file += strlen("cpuset.");
+    (void)snprintf(ret, size, "%s%s/%s", mount_point(kind), path, file);
 }
 
 int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *file, hwloc_bitmap_t ret)
@@ -228,7 +244,7 @@ int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *fil
     char name[PATH_MAX + 64], list[LIST_SIZE];
     ssize_t n;
 
-    (void)snprintf(name, sizeof(name), "%s%s/%s", mount_point(kind), path, file);
+    name_file(kind, path, file, name, sizeof(name));
     n = root_read(root_fd, name, list, sizeof(list));
     if (n == -ENOENT || n == -ENODEV) {
         *strrchr(name, '/') = '\0';
@@ -242,7 +258,12 @@ int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *fil
 
 int fence_cpuset(int root_fd, pid_t pid, hwloc_bitmap_t ret)
 {
-    bool v1 = exists(root_fd, "sys/fs/cgroup/cpuset/cpuset.cpus");
+    static const ActFenceKind kinds[] = {
+        [CPUSETS_V1_NONE] = ACT_FENCE_CGROUP2,
+        [CPUSETS_V1_CGROUP] = ACT_FENCE_CGROUP1,
+        [CPUSETS_V1_DEV] = ACT_FENCE_CPUSETFS,
+    };
+    CpusetsV1 v1 = cpusets_v1(root_fd);
     char path[PATH_MAX];
     int r = read_path(root_fd, pid, path, sizeof(path));
 
@@ -250,14 +271,13 @@ int fence_cpuset(int root_fd, pid_t pid, hwloc_bitmap_t ret)
     if (r == 0 && strstr(path, "/.."))
         r = -ENOENT;
     if (r == 0)
-        r = fence_read(root_fd, v1 ? ACT_FENCE_CGROUP1 : ACT_FENCE_CGROUP2, path,
-                       v1 ? "cpuset.effective_cpus" : "cpuset.cpus.effective", ret);
+        r = fence_read(root_fd, kinds[v1], path, v1 ? "cpuset.effective_cpus" : "cpuset.cpus.effective", ret);
     return r == 0 && hwloc_bitmap_iszero(ret) ? -ENOENT : r;
 }
 
 static const char *effective_file(ActFenceKind kind, bool memory)
 {
-    if (kind == ACT_FENCE_CGROUP1)
+    if (kind == ACT_FENCE_CGROUP1 || kind == ACT_FENCE_CPUSETFS)
         return memory ? "cpuset.mems" : "cpuset.cpus";
     return memory ? "cpuset.mems.effective" : "cpuset.cpus.effective";
 }
@@ -296,7 +316,7 @@ static int write_list(int root_fd, ActFenceKind kind, const char *path, const ch
 
     if (!list)
         return -ENOMEM;
-    (void)snprintf(name, sizeof(name), "%s%s/%s", mount_point(kind), path, file);
+    name_file(kind, path, file, name, sizeof(name));
     fd = openat(root_fd, name, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
@@ -304,11 +324,10 @@ static int write_list(int root_fd, ActFenceKind kind, const char *path, const ch
     return write(fd, *list ? list : "\n", *list ? strlen(list) : 1) < 0 ? -errno : 0;
 }
 
-/* CPUs that are offline are refused, and were taken away when they went. */
-int fence_write_v1(void *context, const char *path, hwloc_const_bitmap_t cpus)
+int fence_write_there(int root_fd, ActFenceKind kind, const char *path, hwloc_const_bitmap_t cpus,
+                      int (*write)(int root_fd, const char *path, hwloc_const_bitmap_t cpus))
 {
-    int root_fd = *(const int *)context,
-        r = write_list(root_fd, ACT_FENCE_CGROUP1, path, "cpuset.cpus", cpus);
+    int r = write(root_fd, path, cpus);
     hwloc_bitmap_t there;
 
     if (r != -EINVAL)
@@ -316,11 +335,21 @@ int fence_write_v1(void *context, const char *path, hwloc_const_bitmap_t cpus)
     there = hwloc_bitmap_alloc();
     if (!there)
         return -ENOMEM;
-    if (fence_read_above(root_fd, ACT_FENCE_CGROUP1, path, there) == 0 &&
-        hwloc_bitmap_and(there, there, cpus) == 0 && !hwloc_bitmap_iszero(there))
-        r = write_list(root_fd, ACT_FENCE_CGROUP1, path, "cpuset.cpus", there);
+    if (fence_read_above(root_fd, kind, path, there) == 0 && hwloc_bitmap_and(there, there, cpus) == 0 &&
+        !hwloc_bitmap_iszero(there))
+        r = write(root_fd, path, there);
     hwloc_bitmap_free(there);
     return r;
+}
+
+static int write_cpus_v1(int root_fd, const char *path, hwloc_const_bitmap_t cpus)
+{
+    return write_list(root_fd, ACT_FENCE_CGROUP1, path, "cpuset.cpus", cpus);
+}
+
+int fence_write_v1(void *context, const char *path, hwloc_const_bitmap_t cpus)
+{
+    return fence_write_there(*(const int *)context, ACT_FENCE_CGROUP1, path, cpus, write_cpus_v1);
 }
 
 int fence_write_v2(void *context, const char *path, hwloc_const_bitmap_t cpus)

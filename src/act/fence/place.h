@@ -38,6 +38,11 @@ int fence_write_v2(void *context, const char *path, hwloc_const_bitmap_t cpus);
 int fence_write_memory_v1(void *context, const char *path, hwloc_const_bitmap_t nodes);
 int fence_write_memory_v2(void *context, const char *path, hwloc_const_bitmap_t nodes);
 
+/* Has `write` write cpuset.cpus of version 1, which refuses CPUs that are offline with EINVAL: these were taken away
+ * when they went, and the others are written then. */
+int fence_write_there(int root_fd, ActFenceKind kind, const char *path, hwloc_const_bitmap_t cpus,
+                      int (*write)(int root_fd, const char *path, hwloc_const_bitmap_t cpus));
+
 /* Whether every process in a cgroup, or in one below it, is wanted. -errno when that cannot be said. */
 int fence_all(int root_fd, ActFenceKind kind, const char *path, bool (*wants)(void *userdata, pid_t pid),
               void *userdata);

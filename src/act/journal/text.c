@@ -79,7 +79,7 @@ static const RecordField stranger_fields[] = {
     {"start", RECORD_U64, offsetof(JournalStranger, start_ticks), .required = true},
 };
 
-static const char *const fence_names[] = {"none", "unit", "cgroup2", "cgroup1", NULL};
+static const char *const fence_names[] = {"none", "unit", "cgroup2", "cgroup1", "cpusetfs", NULL};
 
 static_assert(ARRAY_SIZE(fence_names) == ACT_FENCE_MAX + 1, "one name per value");
 

@@ -139,7 +139,9 @@ static void print_kernel(json_object *status)
     view_line("Means", "affinity%s%s%s; %" PRId64 " of %" PRId64 " fences up",
               view_bool(status, "forgets_masks") ? " (lost when a cpuset changes)" : "",
               view_bool(status, "fence_units") ? ", units" : "",
-              !strcmp(view_string(status, "fence_cpusets"), "none") ? "" : ", cpusets",
+              !strcmp(view_string(status, "libcpuset"), "used")       ? ", cpusets through libcpuset"
+              : !strcmp(view_string(status, "fence_cpusets"), "none") ? ""
+                                                                      : ", cpusets",
               number(status, "fences_up"), number(status, "fences"));
     view_line("Clients", "%" PRId64 " of at most %" PRId64 " at the socket, %s", number(status, "clients"),
               number(status, "clients_max"),

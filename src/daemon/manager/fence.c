@@ -47,7 +47,8 @@ void describe_host(Dict *dict, const Manager *manager)
 
     act_host(manager->act, &host);
     dict_bool(dict, "fence_units", host.systemd);
-    dict_string(dict, "fence_cpusets", host.cpuset1 ? "v1" : host.cpuset2 ? "v2" : "none");
+    dict_string(dict, "fence_cpusets", host.cpuset1 || host.cpusetfs ? "v1" : host.cpuset2 ? "v2" : "none");
+    dict_string(dict, "libcpuset", host.cpusetfs ? "used" : host.libcpuset ? "built-in" : "none");
     dict_bool(dict, "forgets_masks", host.forgets);
     dict_u32(dict, "fences", host.n_known);
     dict_u32(dict, "fences_up", host.n_up);

@@ -98,7 +98,7 @@ static void status_features(Dict *dict, const ProbeFeatures *features)
     dict_bool(dict, "psi_trigger", features->psi_trigger);
     dict_bool(dict, "numa", features->numa);
     dict_string(dict, "cgroup", cgroup_names[features->cgroup]);
-    dict_bool(dict, "cpuset_v1", features->cpuset_v1);
+    dict_bool(dict, "cpuset_v1", features->cpuset_v1 != CPUSETS_V1_NONE);
 }
 
 static void status_cost(Dict *dict, const Manager *manager)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Version 1 hierarchies are looked for where every distribution mounts them, /sys/fs/cgroup/CONTROLLER. A path that is
- * not found there (a container that sees the host's paths but mounts only its own part) ends at the mount's root, which
- * is that container's own group.
+/* Version 1 hierarchies are looked for where every distribution mounts them, /sys/fs/cgroup/CONTROLLER, and that of
+ * cpusets where batch systems do, too (kernel/cgroup/cpusets.h). A path that is not found there (a container that sees
+ * the host's paths but mounts only its own part) ends at the mount's root, which is that container's own group.
  *
  * Unit names are recognised as sd_pid_get_unit(3) does it, but by the innermost name and not the outermost: a policy
  * for app.slice or for a container's service is about what runs in it. */
@@ -133,14 +133,9 @@ ProbeCgroupLayout cgroup_layout(int root_fd)
     if (exists(root_fd, "sys/fs/cgroup/unified/cgroup.controllers"))
         return PROBE_CGROUP_HYBRID;
     if (exists(root_fd, "sys/fs/cgroup/cpu") || exists(root_fd, "sys/fs/cgroup/cpuset") ||
-        exists(root_fd, "sys/fs/cgroup/systemd"))
+        exists(root_fd, "sys/fs/cgroup/systemd") || cpusets_v1(root_fd) == CPUSETS_V1_DEV)
         return PROBE_CGROUP_V1;
     return PROBE_CGROUP_NONE;
-}
-
-bool cgroup_cpuset_is_v1(int root_fd)
-{
-    return exists(root_fd, "sys/fs/cgroup/cpuset/cpuset.cpus");
 }
 
 /* Reads one list into `ret`. -ENOENT also when it is empty: nothing can run in such a group, so that is not what
@@ -174,13 +169,17 @@ static int read_file(int root_fd, const char *directory, const char *path, const
     return r;
 }
 
-int cgroup_cpuset(int root_fd, ProbeCgroupLayout layout, bool cpuset_v1, const char *path, int *kept,
+int cgroup_cpuset(int root_fd, ProbeCgroupLayout layout, CpusetsV1 v1, const char *path, int *kept,
                   hwloc_bitmap_t ret)
 {
-    const char *directory = cpuset_v1                       ? "sys/fs/cgroup/cpuset"
+    const char *directory = v1 == CPUSETS_V1_CGROUP         ? "sys/fs/cgroup/cpuset"
+                            : v1 == CPUSETS_V1_DEV          ? "dev/cpuset"
                             : layout == PROBE_CGROUP_V2     ? "sys/fs/cgroup"
                             : layout == PROBE_CGROUP_HYBRID ? "sys/fs/cgroup/unified"
                                                             : NULL;
+    const char *effective = v1 == CPUSETS_V1_CGROUP ? "cpuset.effective_cpus"
+                            : v1 == CPUSETS_V1_DEV  ? "effective_cpus"
+                                                    : "cpuset.cpus.effective";
     char up[PATH_MAX];
     size_t len = strlen(path);
 
@@ -203,10 +202,9 @@ int cgroup_cpuset(int root_fd, ProbeCgroupLayout layout, bool cpuset_v1, const c
 
         for (len = strlen(up); len > 0 && up[len - 1] == '/'; len--)
             up[len - 1] = '\0';
-        r = read_file(root_fd, directory, up, cpuset_v1 ? "cpuset.effective_cpus" : "cpuset.cpus.effective",
-                      kept, ret);
-        if (r == -ENOENT && cpuset_v1) /* before Linux 4.2, and captured trees that lack it */
-            r = read_file(root_fd, directory, up, "cpuset.cpus", kept, ret);
+        r = read_file(root_fd, directory, up, effective, kept, ret);
+        if (r == -ENOENT && v1 != CPUSETS_V1_NONE) /* before Linux 4.2, and captured trees that lack it */
+            r = read_file(root_fd, directory, up, v1 == CPUSETS_V1_DEV ? "cpus" : "cpuset.cpus", kept, ret);
         if (r != -ENOENT)
             return r;
         slash = strrchr(up, '/');

@@ -35,13 +35,10 @@ void cgroup_unit(const char *path, CgroupUnit *ret);
 /* Finds out what is mounted below sys/fs/cgroup. */
 ProbeCgroupLayout cgroup_layout(int root_fd);
 
-/* Whether the cpuset controller is mounted as version 1, at sys/fs/cgroup/cpuset. */
-bool cgroup_cpuset_is_v1(int root_fd);
-
 /* Fills `ret` with the CPUs the cpuset controller leaves to `path`, from the nearest directory upwards that says so.
  * Returns 0, -ENOMEM, or -ENOENT when no directory says anything (then every online CPU is allowed).
  *
  * With `kept` the file that says so stays open, is asked first the next time, and is looked for again when it says
  * nothing any more; *kept is -1 to begin with, and is to be closed. One that appears nearer later is not seen. */
-int cgroup_cpuset(int root_fd, ProbeCgroupLayout layout, bool cpuset_v1, const char *path, int *kept,
+int cgroup_cpuset(int root_fd, ProbeCgroupLayout layout, CpusetsV1 v1, const char *path, int *kept,
                   hwloc_bitmap_t ret);

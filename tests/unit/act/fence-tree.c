@@ -105,6 +105,17 @@ static int result_unit(void *context, const char *name)
     return ((Tree *)context)->result;
 }
 
+static int set_dev(void *context, const char *path, hwloc_const_bitmap_t cpus)
+{
+    return set_file(context, TREE_DEV, path, "cpus", cpus);
+}
+
+static int set_memory_dev(void *context, const char *path, hwloc_const_bitmap_t nodes)
+{
+    return set_file(context, TREE_DEV, path, "mems", nodes);
+}
+
+static const FenceOps ops_dev[] = {{.set = set_dev}, {.set = set_memory_dev}};
 static const FenceOps ops_v1[] = {{.set = set_v1}, {.set = set_memory_v1}},
                       ops_v2[] = {{.set = set_v2}, {.set = set_memory_v2}},
                       ops_unit[] = {{.set = set_unit, .result = result_unit},
@@ -121,6 +132,7 @@ void tree_start(Tree *t)
     for (int memory = false; memory <= true; memory++) {
         fences_set_ops(t->fences, ACT_FENCE_CGROUP1, memory, &ops_v1[memory], t);
         fences_set_ops(t->fences, ACT_FENCE_CGROUP2, memory, &ops_v2[memory], t);
+        fences_set_ops(t->fences, ACT_FENCE_CPUSETFS, memory, &ops_dev[memory], t);
         fences_set_ops(t->fences, ACT_FENCE_UNIT, memory, &ops_unit[memory], t);
     }
 }
@@ -201,15 +213,8 @@ static int setup(void **state)
     return 0;
 }
 
-int tree_setup_v1(void **state)
+static void add_processes(Tree *t)
 {
-    Tree *t;
-
-    assert_int_equal(setup(state), 0);
-    t = *state;
-    tree_write(t, TREE_V1 "cpuset.cpus", "0-7\n");
-    tree_write(t, TREE_V1 "a/cpuset.cpus", "0-7\n");
-    tree_write(t, TREE_V1 "a/cgroup.procs", "100\n101\n");
     for (pid_t pid = 100; pid <= 101; pid++) {
         char path[64];
 
@@ -219,6 +224,35 @@ int tree_setup_v1(void **state)
     }
     t->wish = ACT_WISH_CPUSET;
     tree_start(t);
+}
+
+int tree_setup_v1(void **state)
+{
+    Tree *t;
+
+    assert_int_equal(setup(state), 0);
+    t = *state;
+    tree_write(t, TREE_V1 "cpuset.cpus", "0-7\n");
+    tree_write(t, TREE_V1 "a/cpuset.cpus", "0-7\n");
+    tree_write(t, TREE_V1 "a/cgroup.procs", "100\n101\n");
+    add_processes(t);
+    return 0;
+}
+
+int tree_setup_cpusetfs(void **state)
+{
+    Tree *t;
+
+    assert_int_equal(setup(state), 0);
+    t = *state;
+    tree_write(t, "proc/self/mountinfo", "44 25 0:41 / /dev/cpuset rw - cgroup none rw,cpuset,noprefix\n");
+    tree_write(t, TREE_DEV "cpus", "0-7\n");
+    tree_write(t, TREE_DEV "mems", "0-1\n");
+    tree_write(t, TREE_DEV "a/cpus", "0-7\n");
+    tree_write(t, TREE_DEV "a/effective_cpus", "0-7\n");
+    tree_write(t, TREE_DEV "a/mems", "0-1\n");
+    tree_write(t, TREE_DEV "a/cgroup.procs", "100\n101\n");
+    add_processes(t);
     return 0;
 }
 

@@ -16,6 +16,7 @@
 /* Where cgroups of either version are, below the root, and the cgroup of the unit x.service. */
 #define TREE_V2   "sys/fs/cgroup/"
 #define TREE_V1   "sys/fs/cgroup/cpuset/"
+#define TREE_DEV  "dev/cpuset/"
 #define TREE_UNIT "/system.slice/x.service"
 /* Where its drop-ins are, up to the name of the property. */
 #define TREE_DROPIN "run/systemd/system.control/x.service.d/50-"
@@ -39,6 +40,7 @@ typedef struct Tree {
 /* cmocka's set-up: processes 100 and 101 in a cpuset of version 1, /a, and a policy that wishes for cpusets; or
  * process 100 in the unit, and a policy that wishes for nothing in particular. */
 int tree_setup_v1(void **state);
+int tree_setup_cpusetfs(void **state); /* in the cpuset file system at /dev/cpuset */
 int tree_setup_unit(void **state);
 int tree_teardown(void **state);
 

@@ -3,6 +3,8 @@
 /* Fences on a made-up tree of cgroups: when they go up and come down, whose value is put back, and where there can
  * be none. */
 
+#include "act/fence/internal.h"
+#include "act/fence/libcpuset.h"
 #include "act/fence/place.h"
 #include "base/parse.h"
 #include "fence-tree.h"
@@ -421,6 +423,58 @@ static void test_cpuset_v2(void **state)
     assert_cpuset(t, 100, "0-7");
 }
 
+/* libcpuset takes no root, so a made-up /dev/cpuset is none that it could change: what it does is shown by
+ * tests/integration/test-daemon-cpusetfs.py. */
+static void test_libcpuset(void **state)
+{
+    Tree *t = *state;
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    ActHost host;
+
+    fences_host(t->fences, &host);
+    assert_false(host.cpusetfs || host.cpuset1 || host.cpuset2);
+    assert_int_equal(host.libcpuset, libcpuset_is_built());
+    tree_tick(t);
+    tree_assert_why(t, ACT_WHY_HOST);
+
+    assert_int_equal(libcpuset_set_cpus(&t->root_fd, "/a", set), libcpuset_is_built() ? -ENOSPC : -ENOSYS);
+    assert_int_equal(hwloc_bitmap_set(set, PARSE_CPU_MAX), 0);
+    assert_int_equal(libcpuset_set_cpus(&t->root_fd, "/a", set), libcpuset_is_built() ? -EINVAL : -ENOSYS);
+    assert_int_equal(libcpuset_set_memory(&t->root_fd, "/a", set), libcpuset_is_built() ? -EINVAL : -ENOSYS);
+    tree_assert_cpus(t, ACT_FENCE_CPUSETFS, "/a", "0-7");
+    hwloc_bitmap_free(set);
+}
+
+/* As in a cpuset of version 1 elsewhere, by other names. */
+static void test_cpusetfs(void **state)
+{
+    Tree *t = *state;
+
+    assert_cpuset(t, 100, "0-7");
+    t->fences->host.cpusetfs = true; /* as if it were the real one */
+    t->wish_memory = true;
+    tree_set_memory(t, 100, 0);
+    tree_tick(t);
+    tree_assert_why(t, ACT_WHY_UP);
+    assert_int_equal(fences_means(t->fences, t->world->groups[0].id).kind, ACT_FENCE_CPUSETFS);
+    tree_assert_cpus(t, ACT_FENCE_CPUSETFS, "/a", "0-3");
+    tree_assert_memory(t, ACT_FENCE_CPUSETFS, "/a", "0");
+    tree_assert_bound(t, "/a", "0-7");
+    tree_crash(t);
+    tree_start(t);
+    assert_int_equal(t->journal->n_fences, 2);
+    assert_int_equal(fences_restore(t->fences), 0);
+    tree_assert_cpus(t, ACT_FENCE_CPUSETFS, "/a", "0-7");
+    tree_assert_memory(t, ACT_FENCE_CPUSETFS, "/a", "0-1");
+    assert_int_equal(t->journal->n_fences, 0);
+    /* The root has no CPUs of its own. */
+    t->fences->host.cpusetfs = true;
+    for (pid_t pid = 100; pid <= 101; pid++)
+        tree_write(t, pid == 100 ? "proc/100/cpuset" : "proc/101/cpuset", "/\n");
+    tree_tick(t);
+    tree_assert_why(t, ACT_WHY_ROOT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +500,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_place, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_cpuset_v1, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_cpuset_v2, tree_setup_unit, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_libcpuset, tree_setup_cpusetfs, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_cpusetfs, tree_setup_cpusetfs, tree_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,19 +123,18 @@ static void test_layout(void **state)
     static const struct {
         const char *tree;
         ProbeCgroupLayout layout;
-        bool v1;
+        CpusetsV1 v1;
     } rows[] = {
-        {"debian12", PROBE_CGROUP_V2, false},
-        {"hybrid", PROBE_CGROUP_HYBRID, true},
-        {"linux-v14", PROBE_CGROUP_V1, true},
-        {"bare", PROBE_CGROUP_NONE, false},
+        {"debian12", PROBE_CGROUP_V2, CPUSETS_V1_NONE},    {"hybrid", PROBE_CGROUP_HYBRID, CPUSETS_V1_CGROUP},
+        {"linux-v14", PROBE_CGROUP_V1, CPUSETS_V1_CGROUP}, {"cpusetfs", PROBE_CGROUP_V2, CPUSETS_V1_DEV},
+        {"bare", PROBE_CGROUP_NONE, CPUSETS_V1_NONE},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         CLEANUP_CLOSE int fd = open_tree(rows[i].tree);
 
         assert_int_equal(cgroup_layout(fd), rows[i].layout);
-        assert_int_equal(cgroup_cpuset_is_v1(fd), rows[i].v1);
+        assert_int_equal(cpusets_v1(fd), rows[i].v1);
     }
 }
 
@@ -144,7 +143,7 @@ static void expect_cpuset(const char *tree, const char *path, const char *expect
     CLEANUP_CLOSE int fd = open_tree(tree);
     CLEANUP_FREE char *text = NULL;
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    int r = cgroup_cpuset(fd, cgroup_layout(fd), cgroup_cpuset_is_v1(fd), path, NULL, set);
+    int r = cgroup_cpuset(fd, cgroup_layout(fd), cpusets_v1(fd), path, NULL, set);
 
     if (expected) {
         assert_int_equal(r, 0);
@@ -168,7 +167,36 @@ static void test_cpuset(void **state)
     expect_cpuset("hybrid", "/half/deeper", "0-1");
     expect_cpuset("hybrid", "/", "0-3");
     expect_cpuset("linux-v14", "/batch", "2-3"); /* without effective_cpus */
+    expect_cpuset("cpusetfs", "/", "0-3");
+    expect_cpuset("cpusetfs", "/batch", "2-3");
+    expect_cpuset("cpusetfs", "/batch/job", "2-3"); /* upwards, from one that says nothing */
+    expect_cpuset("cpusetfs", "/old", "1");
     expect_cpuset("bare", "/", NULL);
+}
+
+/* Which mounts are the cpuset file system, at the place where libcpuset looks for it. */
+static void test_mounts(void **state)
+{
+    static const struct {
+        const char *line;
+        int r;
+    } rows[] = {
+        {"44 25 0:41 / /dev/cpuset rw,relatime - cgroup none rw,cpuset,noprefix", 1},
+        {"44 25 0:41 / /dev/cpuset rw shared:31 master:2 - cgroup none rw,noprefix,cpuset,xattr", 1},
+        {"44 25 0:41 / /dev/cpuset rw - cgroup none rw,cpuset", 0},
+        {"44 25 0:41 / /dev/cpuset rw - cgroup none rw,noprefix,name=cpuset", 0},
+        {"44 25 0:41 /batch /dev/cpuset rw - cgroup none rw,cpuset,noprefix", 0},
+        {"44 25 0:41 / /dev/cpuset rw - tmpfs cpuset,noprefix rw", 0},
+        {"44 25 0:41 / /dev/cpuset rw - cgroup", 0},
+        {"44 25 0:41 / /dev/cpuset", 0},
+        {"44 25 0:41 / /dev/cpuset/batch rw - cgroup none rw,cpuset,noprefix", -ENOENT},
+        {"44 25 0:41 /dev/cpuset /mnt rw - cgroup none rw,cpuset,noprefix", -ENOENT},
+        {"44", -ENOENT},
+        {"", -ENOENT},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        assert_int_equal(cpusets_parse_mount(rows[i].line), rows[i].r);
 }
 
 int main(void)
@@ -176,6 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse),         cmocka_unit_test(test_parse_bad), cmocka_unit_test(test_unit),
         cmocka_unit_test(test_unit_too_long), cmocka_unit_test(test_layout),    cmocka_unit_test(test_cpuset),
+        cmocka_unit_test(test_mounts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

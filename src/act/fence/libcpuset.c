@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Batch systems mount the cpuset file system at /dev/cpuset and administer their jobs' cpusets there with libcpuset.
+ * This does as they do. It only changes cpusets: which there are, what they are and who is in them is read from the
+ * files (fence/place.c), because the library takes no root directory and tells fewer errors apart.
+ *
+ * A struct cpuset as cpuset_alloc() makes it has no attributes, and cpuset_modify() writes those that were set since:
+ * cpu_exclusive, memory_migrate and the like stay the batch system's. When the kernel refuses, which it does for CPUs
+ * that a cpuset below has or that are offline, the library writes all attributes back as it read them a moment before.
+ * What somebody else changes in that moment is lost, and nothing here can prevent that.
+ *
+ * The library keeps what it has found out about the machine in variables without a lock. libcpuset_begin() makes it
+ * find out all of it, after which threads only read these. */
+
+#include "act/fence/libcpuset.h"
+
+#include "act/fence/place.h"
+
+#include <bitmask.h>
+#include <cpuset.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+static void cpuset_free_p(struct cpuset **cpuset)
+{
+    cpuset_free(*cpuset);
+}
+
+static void bitmask_free_p(struct bitmask **mask)
+{
+    if (*mask)
+        bitmask_free(*mask);
+}
+
+bool libcpuset_is_built(void)
+{
+    return true;
+}
+
+int libcpuset_begin(int root_fd)
+{
+    CLEANUP(cpuset_free_p) struct cpuset *all = NULL;
+    struct stat ours, theirs;
+
+    if (fstatat(root_fd, "dev/cpuset", &ours, 0) < 0 || stat("/dev/cpuset", &theirs) < 0)
+        return -errno;
+    if (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino)
+        return -EXDEV;
+    all = cpuset_alloc();
+    if (!all)
+        return -ENOMEM;
+    return cpuset_query(all, "/") < 0 ? -errno : 0;
+}
+
+static int modify(const char *path, hwloc_const_bitmap_t set, bool memory)
+{
+    int n_bits = memory ? cpuset_mems_nbits() : cpuset_cpus_nbits(), last = hwloc_bitmap_last(set);
+    CLEANUP(bitmask_free_p) struct bitmask *mask = bitmask_alloc((unsigned)n_bits);
+    CLEANUP(cpuset_free_p) struct cpuset *change = cpuset_alloc();
+
+    if (!mask || !change)
+        return -ENOMEM;
+    /* Of nothing the library would write nothing, and call that a success. */
+    if (hwloc_bitmap_iszero(set))
+        return -ENOSPC;
+    /* As the kernel says of a CPU that it has no bit for. */
+    if (last < 0 || last >= n_bits)
+        return -EINVAL;
+    for (int i = hwloc_bitmap_first(set); i >= 0; i = hwloc_bitmap_next(set, i))
+        (void)bitmask_setbit(mask, (unsigned)i);
+    if ((memory ? cpuset_setmems(change, mask) : cpuset_setcpus(change, mask)) < 0)
+        return -ENOMEM;
+    return cpuset_modify(path, change) < 0 ? -errno : 0;
+}
+
+static int write_cpus(int root_fd, const char *path, hwloc_const_bitmap_t cpus)
+{
+    return modify(path, cpus, false);
+}
+
+int libcpuset_set_cpus(void *context, const char *path, hwloc_const_bitmap_t cpus)
+{
+    return fence_write_there(*(const int *)context, ACT_FENCE_CPUSETFS, path, cpus, write_cpus);
+}
+
+int libcpuset_set_memory(void *context, const char *path, hwloc_const_bitmap_t nodes)
+{
+    return modify(path, nodes, true);
+}

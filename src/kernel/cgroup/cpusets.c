@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* `mount -t cpuset none /dev/cpuset` and `mount -t cgroup -o cpuset,noprefix none /dev/cpuset` mount the same thing,
+ * which mountinfo shows as
+ *
+ *     36 25 0:31 / /dev/cpuset rw,relatime shared:7 - cgroup none rw,cpuset,noprefix
+ *
+ * The names of the files belong to the hierarchy and not to the mount: while it is mounted anywhere with names like
+ * cpuset.cpus, both commands succeed and show these names. So there is never more than one of the two. */
+
+#include "kernel/cgroup/cpusets.h"
+
+#include "base/lines.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *next_word(const char *at)
+{
+    at += strcspn(at, " ");
+    return at + strspn(at, " ");
+}
+
+/* Whether `word` is what stands at `at`, up to a character of `ends` or the end. */
+static bool is_word(const char *at, const char *word, const char *ends)
+{
+    size_t len = strcspn(at, ends);
+
+    return len == strlen(word) && memcmp(at, word, len) == 0;
+}
+
+static bool has_option(const char *options, const char *option)
+{
+    while (!is_word(options, option, ",")) {
+        options += strcspn(options, ",");
+        if (*options == '\0')
+            return false;
+        options++;
+    }
+    return true;
+}
+
+int cpusets_parse_mount(const char *line)
+{
+    const char *root, *options = strrchr(line, ' ');
+
+    for (int i = 0; i < 3; i++)
+        line = next_word(line);
+    root = line;
+    line = next_word(line);
+    if (!is_word(line, "/dev/cpuset", " "))
+        return -ENOENT;
+    /* Any number of words, and the "-" behind them. */
+    while (*line && !is_word(line, "-", " "))
+        line = next_word(line);
+    return *line && is_word(root, "/", " ") && is_word(next_word(line), "cgroup", " ") &&
+           has_option(options + 1, "cpuset") && has_option(options + 1, "noprefix");
+}
+
+/* Of several mounts at one place the last is on top. */
+static int add_mount(void *userdata, const char *line)
+{
+    bool *mounted = userdata;
+    int r = cpusets_parse_mount(line);
+
+    if (r >= 0)
+        *mounted = r;
+    return 0;
+}
+
+CpusetsV1 cpusets_v1(int root_fd)
+{
+    bool mounted = false;
+
+    if (faccessat(root_fd, "sys/fs/cgroup/cpuset/cpuset.cpus", F_OK, 0) == 0)
+        return CPUSETS_V1_CGROUP;
+    /* The file says that no mount over /dev hides it, mountinfo that it is no file of somebody else's. */
+    if (faccessat(root_fd, "dev/cpuset/cpus", F_OK, 0) == 0 &&
+        lines_read(root_fd, "proc/self/mountinfo", add_mount, &mounted) == 0 && mounted)
+        return CPUSETS_V1_DEV;
+    return CPUSETS_V1_NONE;
+}

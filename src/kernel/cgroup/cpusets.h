@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Where the cpuset controller of version 1 is mounted. */
+
+typedef enum CpusetsV1 {
+    CPUSETS_V1_NONE,   /* nowhere: it is on version 2, or there is none */
+    CPUSETS_V1_CGROUP, /* at sys/fs/cgroup/cpuset, with files named cpuset.cpus */
+    CPUSETS_V1_DEV,    /* at dev/cpuset, with files named cpus: the cpuset file system of before cgroups */
+} CpusetsV1;
+
+CpusetsV1 cpusets_v1(int root_fd);
+
+/* Whether a line of /proc/PID/mountinfo, without its newline, mounts the cpuset file system at /dev/cpuset: 1, 0 when
+ * it mounts something else there, -ENOENT when it is about another place or not of its form. */
+int cpusets_parse_mount(const char *line);

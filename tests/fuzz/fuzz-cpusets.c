@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Lines of mountinfo about /dev/cpuset. */
+
+#include "kernel/cgroup/cpusets.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = malloc(size + 1);
+
+    if (!text)
+        return 0;
+    memcpy(text, data, size);
+    text[size] = '\0';
+    for (char *line = text; line < text + size; line += strlen(line) + 1) {
+        int r;
+
+        line[strcspn(line, "\n")] = '\0';
+        r = cpusets_parse_mount(line);
+        if (r != -ENOENT && !strstr(line, " /dev/cpuset"))
+            abort();
+        if (r == 1 && (!strstr(line, " - cgroup ") || !strstr(line, "noprefix")))
+            abort();
+    }
+    free(text);
+    return 0;
+}
