@@ -360,7 +360,7 @@ static void tell_missing(Manager *manager)
             manager->evidence->machine.abilities[wanted].works)
             continue;
         log_notice(manager->log, NUMAPLACE_MESSAGE_MISSING_FEATURE,
-                   "policy %s wants Evidence=%s: %s; taking residency instead", policy->name,
+                   "policy %s asks for Evidence=%s: %s; using residency instead", policy->name,
                    policy_evidence_names[policy->evidence],
                    manager->evidence->machine.abilities[wanted].why_not);
     }
@@ -384,7 +384,7 @@ void manager_evidence_start(Manager *manager)
     }
     manager_evidence_stop(manager);
     log_warning(manager->log, NUMAPLACE_MESSAGE_MISSING_FEATURE,
-                "cannot find out who uses which memory: %s; taking residency instead", strerror(-r));
+                "cannot find out which thread uses which memory: %s; using residency instead", strerror(-r));
 }
 
 void manager_evidence_reloaded(Manager *manager)

@@ -246,7 +246,7 @@ static void tell_features(Manager *manager)
 
     if (!features->task_schedstat)
         log_notice(manager->log, id,
-                   "no /proc/PID/schedstat: who waits for a CPU is not seen, so nothing will be lent");
+                   "no /proc/PID/schedstat: waiting for a CPU is not seen, so nothing will be lent");
     else if (!features->schedstat)
         log_notice(manager->log, id,
                    "no /proc/schedstat: waiting per CPU is taken from the managed threads instead");

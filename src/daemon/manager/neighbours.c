@@ -23,10 +23,10 @@ static void tell(Manager *manager, NeighbourKind kind, const Neighbour *neighbou
     const char *detail = neighbour->detail;
 
     if (neighbour->present)
-        log_info(manager->log, NUMAPLACE_MESSAGE_NEIGHBOUR, "beside us: %s%s%s%s: %s", neighbour_name(kind),
-                 *detail ? " (" : "", detail, *detail ? ")" : "", neighbour_text(kind));
+        log_info(manager->log, NUMAPLACE_MESSAGE_NEIGHBOUR, "also deciding: %s%s%s%s: %s",
+                 neighbour_name(kind), *detail ? " (" : "", detail, *detail ? ")" : "", neighbour_text(kind));
     else
-        log_info(manager->log, NUMAPLACE_MESSAGE_NEIGHBOUR, "no longer beside us: %s", neighbour_name(kind));
+        log_info(manager->log, NUMAPLACE_MESSAGE_NEIGHBOUR, "no longer deciding: %s", neighbour_name(kind));
 }
 
 /* Whether something else is known of him than before. */

@@ -277,7 +277,7 @@ static int swap(Manager *manager, Config *config, PolicySet *policies)
     int r;
 
     if (config->dry_run != manager->config->dry_run && !manager->options.dry_run)
-        log_warning(manager->log, NUMAPLACE_MESSAGE_CONFIG, "DryRun= is taken over at the next start only");
+        log_warning(manager->log, NUMAPLACE_MESSAGE_CONFIG, "DryRun= takes effect only at the next start");
     config_free(manager->config);
     manager->config = config;
     policy_set_free(manager->policies);
@@ -330,14 +330,14 @@ int manager_reload_topology(Manager *manager)
 
     if (r < 0) {
         log_warning(manager->log, NUMAPLACE_MESSAGE_TOPOLOGY_CHANGED,
-                    "the CPUs of this machine changed, but it cannot be read anew: %s; keeping the previous "
+                    "the CPUs of this machine changed, but it cannot be read again: %s; keeping the previous "
                     "topology",
                     error ? error : strerror(-r));
         return r == -ENOMEM ? r : 0;
     }
     log_notice(manager->log, NUMAPLACE_MESSAGE_TOPOLOGY_CHANGED,
                "the CPUs of this machine changed: %" PRIu32 " CPUs in %" PRIu32
-               " nodes now; placing everything anew",
+               " nodes now; placing everything again",
                topology->n_cpus, topology->n_nodes);
     r = manager_rebuild(manager, topology);
     if (r < 0)

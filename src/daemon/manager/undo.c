@@ -253,7 +253,7 @@ int manager_keep(Manager *manager)
     if (r < 0)
         log_warning(
             manager->log, NUMAPLACE_MESSAGE_JOURNAL,
-            "the undo journal cannot say that placements are to stay (%s): its next reader puts them back",
+            "the undo journal cannot record that placements are to stay (%s): the next start puts them back",
             strerror(-r));
     log_notice(manager->log, NUMAPLACE_MESSAGE_STOPPED,
                "stopped; placements stay as they are (KeepOnStop=yes) until the next start");
