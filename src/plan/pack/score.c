@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The scores of P11. Memory is worth most on the own node. Where distances differ, memory on a near node is worth
- * something too, or a group wider than a node would be torn apart: two halves at opposite ends have the same share on
- * their own node as two halves side by side.
+/* The scores of P11. Memory is worth most on the own node. If distances differ, memory on a near node is worth
+ * something too. Otherwise a group wider than a node would be torn apart: two halves at opposite ends have the same
+ * share on their own node as two halves side by side.
  *
- * A group's table goes before a task's: members that each follow their own accesses chase each other's memory.
+ * A group's table takes precedence over a task's: members that each follow their own accesses chase each other's
+ * memory.
  *
  * In a mesh a node at distance d counts (max - d) / (max - 10): with 10, 21, 31 the middle distance counts 10/21 =
- * 0.476. On a backplane the preferred node is found by descent: of all clusters within the largest distance that with
- * most accesses is taken, of its nodes those within the next smaller distance, and so on.
+ * 0.476. On a backplane the preferred node is found by descent: of all clusters within the largest distance the one
+ * with most accesses is taken, of its nodes those within the next smaller distance, and so on.
  *
- * Differences from the kernel, so that renaming nodes renames the answer (I12): the kernel looks at one pair of
- * furthest nodes to tell a mesh from a backplane, here all pairs must agree; the kernel cuts the nodes into clusters
- * in the order of their numbers, here a cluster is whatever is near any of them, which is the same where nearness is
- * transitive; and a tie leaves the preferred node as it is, or goes to the node that has most itself. */
+ * Three differences from the kernel make renaming the nodes rename the answer (I12). The kernel looks at one pair of
+ * furthest nodes to tell a mesh from a backplane; here all pairs must agree. The kernel cuts the nodes into clusters
+ * in the order of their numbers; here a cluster is whatever is near any of its members, which is the same where
+ * nearness is transitive. And a tie leaves the preferred node as it is, or goes to the node that has most itself. */
 
 #include "plan/pack/score.h"
 
