@@ -2,12 +2,12 @@
 
 /* New configuration, policies or topology under a running daemon.
  *
- * Files are read into fresh objects and swapped in only when all of them are good. When the CPUs of the
- * machine changed, or a setting that the sensing was built with, World and Probe are made anew instead of
- * being repaired: everything that was placed is put back, and the next slow tick places it again on the
- * machine as it is now. That costs one round of mask changes on an event as rare as a CPU going offline, and
- * needs no code that renumbers CPUs, nodes, homes and leases inside a World, which could only be tested by
- * pulling CPUs. What must outlive it is carried over by name. */
+ * Files are read into fresh objects and swapped in only if all of them are valid. If the CPUs of the machine
+ * changed, or a setting that the sensing was built with, World and Probe are built anew instead of being repaired:
+ * everything that was placed is put back, and the next slow tick places it again on the new machine. That costs one
+ * round of mask changes for an event as rare as a CPU going offline. It needs no code that renumbers CPUs, nodes,
+ * homes and leases inside a World, which only unplugging CPUs could test. What must outlive it is carried over by
+ * name. */
 
 #include "base/time.h"
 #include "daemon/manager/evidence.h"
