@@ -27,7 +27,7 @@ static void print_head(const CtlOptions *options, json_object *status)
     view_say(options->colour ? colour : NULL, "%s, %s", state, mode);
     (void)putchar('\n');
     if (number(status, "rehearsal") > 0)
-        view_line("", "rehearsal: %" PRId64 " pretend nodes; CPUs are placed for real, memory is not moved",
+        view_line("", "rehearsal: %" PRId64 " emulated nodes; CPUs are placed for real, memory is not moved",
                   number(status, "rehearsal"));
 }
 
