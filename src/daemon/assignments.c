@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An assigned process is known by PID and start time. Its descendants are concluded, because the kernel does not
- * name them: a child from its parent, or, if the parent had ended before anything looked, from the process group or
- * session that the parent had begun. A grandchild is missed if its parent began neither and lived for less than the
- * time between two discoveries. */
+/* An assigned process is known by PID and start time. Its descendants are concluded, because the kernel does not name
+ * them: a child from its parent, or, if the parent had ended before anything looked, from the process group or session
+ * that the parent had begun. A grandchild is missed if its parent began neither and lived for less than the time
+ * between two discoveries. */
 
 #include "daemon/assignments.h"
 

@@ -7,8 +7,8 @@
  *     blocks --> judged --> requests, if nothing of the last judgement is left and none is under way; also when
  *                           threads have got other nodes
  *
- * This runs in the event loop and does not touch the target: the thread that made the round found where blocks lie
- * and what they are part of. */
+ * This runs in the event loop and does not touch the target: the thread that made the round found where blocks lie and
+ * what they are part of. */
 
 #include "daemon/evidence-watch.h"
 

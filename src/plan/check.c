@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The invariants of a plan against the World it was made for. The checks are written from the invariants, not from
- * the mechanisms, in the plainest way. They share with the mechanisms only what an idle CPU, a placeable thread and
- * a bucket level are. */
+/* The invariants of a plan against the World it was made for. The checks are written from the invariants, not from the
+ * mechanisms, in the plainest way. They share with the mechanisms only what an idle CPU, a placeable thread and a
+ * bucket level are. */
 
 #include "plan/group.h"
 #include "plan/planner.h"

@@ -2,14 +2,14 @@
 
 /* Folds the outcomes of a plan into the World, so that the next plan knows them before the next look at the kernel.
  *
- * An action that did not go as planned leaves the World as it was, or its subject is left alone until it has been
- * read again: a mask other than the expected one says nothing about what it is now.
+ * An action that did not go as planned leaves the World as it was, or its subject is left alone until it has been read
+ * again: a mask other than the expected one says nothing about what it is now.
  *
  * Two choices:
  *
- * - A new home does not start a thread's residency (last_move_usec). Otherwise a crowded home could not be relieved
- *   for MinResidencySec=. But what the thread waited before says nothing about the new home. So the older of the two
- *   ticks of waiting that a lend needs is forgotten: at least one tick must be measured under the new mask.
+ * - A new home does not start a thread's residency (last_move_usec). Otherwise a crowded home could not be relieved for
+ *   MinResidencySec=. But what the thread waited before says nothing about the new home. So the older of the two ticks
+ *   of waiting that a lend needs is forgotten: at least one tick must be measured under the new mask.
  * - Buckets are charged for lends that were made, not for those that were planned. */
 
 #include "plan/group.h"

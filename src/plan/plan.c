@@ -3,8 +3,8 @@
 /* One plan, from beginning to end: prepares the working memory, calls each mechanism in turn (see planner.h), and
  * collects what they decided.
  *
- * Cost: a few walks over the tasks, and n log n only over those that wait. Nothing is allocated per thread; arrays
- * stay with the Plan and only grow. */
+ * Cost: a few walks over the tasks, and n log n only over those that wait. Nothing is allocated per thread; arrays stay
+ * with the Plan and only grow. */
 
 #include "plan/home/choose.h"
 

@@ -7,8 +7,8 @@
  *
  *     planner_prepare -> homes -> release -> recall (must) -> overload -> recall (may) -> home -> steal -> follow
  *
- * CPUs are classified after the mandatory recalls. So this plan and the next one, computed on the same World with
- * these recalls carried out, see the same idle CPUs (I9). */
+ * CPUs are classified after the mandatory recalls. So this plan and the next one, computed on the same World with these
+ * recalls carried out, see the same idle CPUs (I9). */
 
 #include "plan/pack/pack.h"
 #include "plan/plan.h"

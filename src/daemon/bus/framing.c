@@ -4,8 +4,8 @@
  * clients with half a message each would take all the memory the unit allows. So lengths are checked before sd-bus
  * reads.
  *
- * Example: "l", a call, no flags, version 1; 5 bytes of body; serial 1; 110 bytes of fields. The fields are padded
- * to 112, so 117 bytes follow these 16. */
+ * Example: "l", a call, no flags, version 1; 5 bytes of body; serial 1; 110 bytes of fields. The fields are padded to
+ * 112, so 117 bytes follow these 16. */
 
 #include "daemon/bus/framing.h"
 

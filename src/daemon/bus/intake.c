@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* sd-bus reads from a socket pair of ours instead of the client's socket. That costs three system calls for up to 4
- * KiB of calls, some 3 us. It makes two things possible that sd-bus has no setting for: limiting the length of
- * messages, and not reading on while answers wait to be read. Data that is not read stays in the client's own socket
- * buffer.
+/* sd-bus reads from a socket pair of ours instead of the client's socket. That costs three system calls for up to 4 KiB
+ * of calls, some 3 us. It makes two things possible that sd-bus has no setting for: limiting the length of messages,
+ * and not reading on while answers wait to be read. Data that is not read stays in the client's own socket buffer.
  *
  * Credentials must be read from the client's socket: on the pair they would be the daemon's own. */
 

@@ -10,8 +10,8 @@
  *   signals             BUS_SERVER_UNREAD_MAX
  *   socket buffers      SOCKET_BYTES; sd-bus would have 8 MiB
  *
- * That is some 700 KiB for a hostile client, for PATIENCE_USEC; then it is disconnected. One user can have a quarter
- * of the clients, and take 200 MiB; MemoryMax= of the unit allows for more. */
+ * That is some 700 KiB for a hostile client, for PATIENCE_USEC; then it is disconnected. One user can have a quarter of
+ * the clients, and take 200 MiB; MemoryMax= of the unit allows for more. */
 
 #include "daemon/bus/server.h"
 

@@ -7,9 +7,9 @@
  *   socket ready --> end of the queue --> served one message --> more to do: end of the queue
  *                                                            --> nothing: until the socket is ready again
  *
- * Every client's next message comes before any client's second. When the budget is used up, the loop handles
- * everything else first; a timer that is always due brings it back here. Sockets are watched for edges: a client
- * that was served until there was nothing left has seen all its data. */
+ * Every client's next message comes before any client's second. When the budget is used up, the loop handles everything
+ * else first; a timer that is always due brings it back here. Sockets are watched for edges: a client that was served
+ * until there was nothing left has seen all its data. */
 
 #include "daemon/bus/turns.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Assigns a process to a policy by name, for `numaplacectl run`: the command must start where its policy says, not
- * be found elsewhere a second later. So the tick that placed the process answers the call, and only then does the
- * caller continue.
+/* Assigns a process to a policy by name, for `numaplacectl run`: the command must start where its policy says, not be
+ * found elsewhere a second later. So the tick that placed the process answers the call, and only then does the caller
+ * continue.
  *
- * Rejected: numaplacectl binds its command itself. Then nothing would know what to put back. PID and start time
- * survive execve(2), so the process that was placed is the command.
+ * Rejected: numaplacectl binds its command itself. Then nothing would know what to put back. PID and start time survive
+ * execve(2), so the process that was placed is the command.
  *
- * Assignments outlive a restart of the daemon in /run/numaplace/assigned, which is rewritten when they change. It is
- * no undo journal: nothing has to be put back because of it, and if it cannot be written a restart loses it. */
+ * Assignments outlive a restart of the daemon in /run/numaplace/assigned, which is rewritten when they change. It is no
+ * undo journal: nothing has to be put back because of it, and if it cannot be written a restart loses it. */
 
 #include "daemon/views/describe.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Which thread uses which memory: which processes are sampled, by which evidence, and what follows. The threads of a
- * crew make the rounds and signal news through a descriptor. Slow ticks decide which processes to begin and end
- * with; so do ticks in which threads have begun or ended to work.
+ * crew make the rounds and signal news through a descriptor. Slow ticks decide which processes to begin and end with;
+ * so do ticks in which threads have begun or ended to work.
  *
  *     slow tick --> which to sample --> crew --> rounds --> news --> World, requests
  *         ^                                                  |
  *         `---- more threads could be given a node ----------'
  *
- * A process is sampled if it has several nodes to live on, so that its threads have a choice. If the home is one
- * node, all memory goes there, whichever thread uses it.
+ * A process is sampled if it has several nodes to live on, so that its threads have a choice. If the home is one node,
+ * all memory goes there, whichever thread uses it.
  *
  * Sampling changes a process (its pages are protected), so it is done only where changes are permitted (I11). */
 

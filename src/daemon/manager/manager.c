@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The life of the daemon. The order of the start matters. What a crashed predecessor has left is put back first, so
- * that no invalid file keeps its masks in place (manager/undo.c). Nothing else is created before the command line,
- * the configuration and the policies are known to be valid. Nothing is changed before the locks are held. All of
- * this precedes the first look at the machine, or masks of a predecessor would be taken for a user's choice. */
+ * that no invalid file keeps its masks in place (manager/undo.c). Nothing else is created before the command line, the
+ * configuration and the policies are known to be valid. Nothing is changed before the locks are held. All of this
+ * precedes the first look at the machine, or masks of a predecessor would be taken for a user's choice. */
 
 #include "daemon/manager/manager.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Memory on its way to homes. Plans make the requests (plan/memory/follow.h) and act hands them to the mover's
- * threads. Here they are watched until they are over: cancelled when the home changes or memory pressure rises, and
- * folded in when they end.
+/* Memory on its way to homes. Plans make the requests (plan/memory/follow.h) and act hands them to the mover's threads.
+ * Here they are watched until they are over: cancelled when the home changes or memory pressure rises, and folded in
+ * when they end.
  *
  * A new World ends all requests: they are about processes it does not know yet. */
 

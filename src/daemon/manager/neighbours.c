@@ -5,8 +5,8 @@
  * processes by other numbers, and each would take the other's work for the administrator's. So everything is paused
  * when it appears.
  *
- * The daemon does not resume by itself when numad is gone: that would surprise an administrator who tries one and
- * then the other. */
+ * The daemon does not resume by itself when numad is gone: that would surprise an administrator who tries one and then
+ * the other. */
 
 #include "base/time.h"
 #include "daemon/manager/manager.h"

@@ -2,12 +2,11 @@
 
 /* New configuration, policies or topology under a running daemon.
  *
- * Files are read into fresh objects and swapped in only if all of them are valid. If the CPUs of the machine
- * changed, or a setting that the sensing was built with, World and Probe are built anew instead of being repaired:
- * everything that was placed is put back, and the next slow tick places it again on the new machine. That costs one
- * round of mask changes for an event as rare as a CPU going offline. It needs no code that renumbers CPUs, nodes,
- * homes and leases inside a World, which only unplugging CPUs could test. What must outlive it is carried over by
- * name. */
+ * Files are read into fresh objects and swapped in only if all of them are valid. If the CPUs of the machine changed,
+ * or a setting that the sensing was built with, World and Probe are built anew instead of being repaired: everything
+ * that was placed is put back, and the next slow tick places it again on the new machine. That costs one round of mask
+ * changes for an event as rare as a CPU going offline. It needs no code that renumbers CPUs, nodes, homes and leases
+ * inside a World, which only unplugging CPUs could test. What must outlive it is carried over by name. */
 
 #include "base/time.h"
 #include "daemon/manager/evidence.h"

@@ -4,18 +4,18 @@
  *
  *   a start:  locks --> journal --> put back --> configuration, policies --> place
  *
- * The journal says whether the earlier daemon crashed, or stopped and wants its placements to stay (KeepOnStop=).
- * After a crash they are put back before the configuration and the policies are read: an invalid file, DryRun=yes,
- * or policies that only observe are no reason to keep masks of a dead daemon. Placements that are to stay do so
- * until a daemon starts that places: a start that fails at an invalid file leaves them.
+ * The journal says whether the earlier daemon crashed, or stopped and wants its placements to stay (KeepOnStop=). After
+ * a crash they are put back before the configuration and the policies are read: an invalid file, DryRun=yes, or
+ * policies that only observe are no reason to keep masks of a dead daemon. Placements that are to stay do so until a
+ * daemon starts that places: a start that fails at an invalid file leaves them.
  *
- * A daemon that the command line forbids to change anything, or that has no right to, puts nothing back. It counts
- * the leftovers, reports them, and says how to put them back.
+ * A daemon that the command line forbids to change anything, or that has no right to, puts nothing back. It counts the
+ * leftovers, reports them, and says how to put them back.
  *
  * There is one lock for a runtime directory, and one for the host: two daemons with different directories would take
- * each other's masks for the original ones, and "put back" those in the end. A rehearsal on a directory of its own
- * does not need the second lock, so that several can run side by side, as the tests do; numaplaced(8) says what its
- * policies may match. */
+ * each other's masks for the original ones, and "put back" those in the end. A rehearsal on a directory of its own does
+ * not need the second lock, so that several can run side by side, as the tests do; numaplaced(8) says what its policies
+ * may match. */
 
 #include "daemon/manager/manager.h"
 

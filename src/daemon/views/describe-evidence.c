@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which thread uses which memory, as far as known: of the whole machine, of a workload, of a process, and of a
- * thread. */
+/* Which thread uses which memory, as far as known: of the whole machine, of a workload, of a process, and of a thread.
+ */
 
 #include "daemon/manager/evidence.h"
 #include "daemon/views/describe.h"

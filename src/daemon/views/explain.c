@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* "Why is it there, and why not elsewhere?" The answer comes from three places: the World (the present state), the
- * ring of moves (what was done and refused), and, for an unmanaged process, a look at it like that of discovery. */
+/* "Why is it there, and why not elsewhere?" The answer comes from three places: the World (the present state), the ring
+ * of moves (what was done and refused), and, for an unmanaged process, a look at it like that of discovery. */
 
 #include "daemon/manager/fence.h"
 #include "daemon/views/describe.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The last values sent are kept, so that changes are found by comparing, whatever caused them: plans, reloads,
- * administrators. Comparing happens only after an event (manager->objects_changed), and costs one pass over the
- * groups.
+ * administrators. Comparing happens only after an event (manager->objects_changed), and costs one pass over the groups.
  *
  * Numbers that change all the time (tasks, lends) are properties without signals; clients read them when they need
  * them. */

@@ -3,8 +3,8 @@
 /* Putting back: a process whose threads have masks of ours, and which is to have no home.
  *
  * One action covers the whole process, including threads created since: the journal and the current mask of a thread
- * count, not what was last seen of it. Threads that somebody else re-pinned are left as they are. They are still
- * named here, so that the journal forgets them.
+ * count, not what was last seen of it. Threads that somebody else re-pinned are left as they are. They are still named
+ * here, so that the journal forgets them.
  *
  * A group that merely has no home yet is not released: its processes may come from another group, and get their new
  * masks at the next slow tick without first spreading over the machine. */

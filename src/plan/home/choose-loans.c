@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* If a group needs a little more than one node, packing gives it two, even if other groups live on the second one.
- * There its threads compete with theirs. The kernel treats both nodes as equal, and half of what the threads share
- * is remote for each of them. A home of one node and single CPUs lent from the other one are better for both.
- * Threads then run beside their memory, except for borrowers, which wait at home in turns. The groups on the other
- * node get their CPUs back within two ticks.
+ * There its threads compete with theirs. The kernel treats both nodes as equal, and half of what the threads share is
+ * remote for each of them. A home of one node and single CPUs lent from the other one are better for both. Threads then
+ * run beside their memory, except for borrowers, which wait at home in turns. The groups on the other node get their
+ * CPUs back within two ticks.
  *
  * Example, two nodes of two CPUs, memory twice as far on the other node: A with three threads that share all their
- * memory, B with one. On both nodes, with memory interleaved, A does 3 / 1.5 = 2, as much as bound to one of them.
- * At home on one node and with one thread lent a CPU it does 2 + 1 / 2.
+ * memory, B with one. On both nodes, with memory interleaved, A does 3 / 1.5 = 2, as much as bound to one of them. At
+ * home on one node and with one thread lent a CPU it does 2 + 1 / 2.
  *
  * A node is left out of the home when all of these hold:
  *

@@ -4,11 +4,10 @@
  * packing problem (P15, plan/pack/pack.h), and its answer is their homes. This file translates there and back;
  * choose-nodes.c says what the nodes offer, and choose-memory.c where memory lies.
  *
- * - The demand of a group is what its threads run and wait on average, with its peaks for a while (load_groups()).
- *   For a new group it is that of the last two ticks, because an average of what has just begun says nothing.
- *   ExpectWidth= is the minimum (P5: threads that sleep at the start are invisible to load).
- * - Groups that hardly run get no home, which would cost system calls and give them nothing. They keep one they
- *   have.
+ * - The demand of a group is what its threads run and wait on average, with its peaks for a while (load_groups()). For
+ *   a new group it is that of the last two ticks, because an average of what has just begun says nothing. ExpectWidth=
+ *   is the minimum (P5: threads that sleep at the start are invisible to load).
+ * - Groups that hardly run get no home, which would cost system calls and give them nothing. They keep one they have.
  * - A group that needs every node is not confined. It roams, and that decision lasts like a home. */
 
 #include "plan/home/choose.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Freezing (P16). A group on one node with nine tenths of its memory is frozen, and thawed when less than three
- * quarters are left there. Packing alone would evict it whenever a larger group gains more than it loses. But its
- * loss is certain, and the gain of the other one depends on memory that has not converged yet. So a frozen group is
- * never evicted for one that is not frozen, and the others find their places around it.
+ * quarters are left there. Packing alone would evict it whenever a larger group gains more than it loses. But its loss
+ * is certain, and the gain of the other one depends on memory that has not converged yet. So a frozen group is never
+ * evicted for one that is not frozen, and the others find their places around it.
  *
  * It is evicted for other frozen groups. Of those on one node, the ones with most demand are held as long as all of
- * them fit, and the rest is packed like other groups. A group that has outgrown its node is free in the same way.
- * Two groups of 5 CPUs each on a node of 8: the first is held, the second is not.
+ * them fit, and the rest is packed like other groups. A group that has outgrown its node is free in the same way. Two
+ * groups of 5 CPUs each on a node of 8: the first is held, the second is not.
  *
  * A group is not frozen if caches hold all of its memory, or if it is to be spread. */
 

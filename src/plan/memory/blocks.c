@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Samples of a round are sorted by address, and so are blocks and regions. One walk over all of them takes a unit at
- * a time: the part of a block that lies in one region. It asks plan/memory/pages.h about the unit as the kernel asks
+/* Samples of a round are sorted by address, and so are blocks and regions. One walk over all of them takes a unit at a
+ * time: the part of a block that lies in one region. It asks plan/memory/pages.h about the unit as the kernel asks
  * about a page, and joins what moves.
  *
- * A worked example, blocks of 2 MB. A huge page has one sample per round. One thread on node 1 uses it, and it lies
- * on node 0. In the first round no earlier user is known, so it counts as shared: it moves if that brings memory and
- * use into balance. From the fourth round on it is known to be the thread's own, and moves. If nodes 0 and 1 use it
- * in turns, half each, one round in two asks for the node that the round before asked for. Then the balance decides,
- * which is even: it stays. A block of small pages, half of it used from node 0 and half from node 1, has samples
- * from both in each round. It is mixed and stays, whatever the order.
+ * A worked example, blocks of 2 MB. A huge page has one sample per round. One thread on node 1 uses it, and it lies on
+ * node 0. In the first round no earlier user is known, so it counts as shared: it moves if that brings memory and use
+ * into balance. From the fourth round on it is known to be the thread's own, and moves. If nodes 0 and 1 use it in
+ * turns, half each, one round in two asks for the node that the round before asked for. Then the balance decides, which
+ * is even: it stays. A block of small pages, half of it used from node 0 and half from node 1, has samples from both in
+ * each round. It is mixed and stays, whatever the order.
  *
- * The kernel moves whatever is asked for in the first four sequences. It takes a page for private when one task
- * asked for it twice in a row, which happens every other time when two tasks share it equally. A sampler may start
- * in the middle of a process's life, and has few samples. So here no other thread may have used a block as long as
- * the block remembers. Until that is ten rounds, the block decides only in a process of which few blocks are shared.
+ * The kernel moves whatever is asked for in the first four sequences. It takes a page for private when one task asked
+ * for it twice in a row, which happens every other time when two tasks share it equally. A sampler may start in the
+ * middle of a process's life, and has few samples. So here no other thread may have used a block as long as the block
+ * remembers. Until that is ten rounds, the block decides only in a process of which few blocks are shared.
  *
  * What it does badly: a block of small pages of which only one was touched looks like a huge page. Moving it in vain
  * costs 2 MB, and only the user of that page gains. */

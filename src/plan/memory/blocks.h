@@ -5,8 +5,8 @@
  * Source: should_numa_migrate_memory() of Linux and numa/core v18 (Ingo Molnar, 2012), restated.
  *
  * A round of samples (world/touches.h) is judged after it was gathered and its blocks were located, before it is
- * folded. The result says for each block that was touched whether it moves, and why not. Blocks that move become
- * ranges of a request to the mover. That includes blocks of a full node, which the mover refuses. */
+ * folded. The result says for each block that was touched whether it moves, and why not. Blocks that move become ranges
+ * of a request to the mover. That includes blocks of a full node, which the mover refuses. */
 
 #include "plan/scan/period.h"
 #include "plan/tries.h"

@@ -6,8 +6,8 @@
  * moves into the nodes of the home, and none moves between these nodes. plan_compute() makes the requests, on slow
  * ticks, and plan_commit() notes those that were accepted.
  *
- * A request lasts longer than a tick. The rest of this file is how the code that carries it out keeps the World up
- * to date. */
+ * A request lasts longer than a tick. The rest of this file is how the code that carries it out keeps the World up to
+ * date. */
 
 #include "policy/policy.h"
 #include "world/world.h"

@@ -4,9 +4,9 @@
 /* Sorts the memory of one process by its users (P13, P17, P18): from rounds of samples to migration requests.
  *
  * A round that counted is judged block by block (plan/memory/blocks.h). Memory that moves to users is in one request
- * for all nodes, interleaved memory in another. The next judgement comes only when these are over: a block would
- * count as tried in vain while it waits. Memory that moved rests for MinResidencySec=, and does not return to where
- * it was within PingPongSec (I7). */
+ * for all nodes, interleaved memory in another. The next judgement comes only when these are over: a block would count
+ * as tried in vain while it waits. Memory that moved rests for MinResidencySec=, and does not return to where it was
+ * within PingPongSec (I7). */
 
 #include "plan/memory/blocks.h"
 #include "plan/plan.h"

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Interleaves memory of processes that already run (P17). No process can set the memory policy of another, but
- * memory can be moved: the address of each block of 2 MB names its node, so that all nodes get as much.
+/* Interleaves memory of processes that already run (P17). No process can set the memory policy of another, but memory
+ * can be moved: the address of each block of 2 MB names its node, so that all nodes get as much.
  *
- * Mode=interleave asks for it. Under Mode=auto, when no evidence shows what threads use, it is done if a process
- * needs more CPUs than the node with nearly all of its memory has, so that some threads run beside it and others are
- * remote from all of it (EvenOut). In evidence D two cases look alike:
+ * Mode=interleave asks for it. Under Mode=auto, when no evidence shows what threads use, it is done if a process needs
+ * more CPUs than the node with nearly all of its memory has, so that some threads run beside it and others are remote
+ * from all of it (EvenOut). In evidence D two cases look alike:
  *
- * - all threads use all of it, or each a part that the main thread touched first. The program is done when a thread
- *   is that is remote from everything. Interleaved, all are equally fast;
+ * - all threads use all of it, or each a part that the main thread touched first. The program is done when a thread is
+ *   that is remote from everything. Interleaved, all are equally fast;
  * - a few threads have most of it and run beside it. That is right, and interleaving makes them slower. To look like
  *   that, the threads beside it must have three times as much of it as the others.
  *
- * Example, m the share of the time that waits for local memory, r how much longer remote memory takes: of two
- * threads on two nodes one takes 1, the other 1 - m + m r. Interleaved, both take 1 - m + m (1 + r) / 2. With m = 1
- * and r = 2, 2 becomes 1.5: a program whose threads have equal work is done in three quarters of the time, as with
- * memory that each thread touched itself. A server whose threads take work as they can goes from (1 + 1 / 2) / 2 to
- * 1 / 1.5, a ninth less. With m = 0.5 it is a sixth of the time, and a twenty-fifth of the work. So it is done
- * unless a policy says that the process is a server.
+ * Example, m the share of the time that waits for local memory, r how much longer remote memory takes: of two threads
+ * on two nodes one takes 1, the other 1 - m + m r. Interleaved, both take 1 - m + m (1 + r) / 2. With m = 1 and r = 2,
+ * 2 becomes 1.5: a program whose threads have equal work is done in three quarters of the time, as with memory that
+ * each thread touched itself. A server whose threads take work as they can goes from (1 + 1 / 2) / 2 to 1 / 1.5, a
+ * ninth less. With m = 0.5 it is a sixth of the time, and a twenty-fifth of the work. So it is done unless a policy
+ * says that the process is a server.
  *
  * Unevenness of up to a fiftieth of all memory is left alone, so at most one access of fifty goes to another node.
- * Blocks that are not full, and mappings that do not begin with one, leave some of it; huge pages of stacks, which
- * are 8 MB apart, all go to one node. What is uneven after a round of interleaving is so for that reason, or was
- * allocated since. So each further round over the same nodes counts as in vain, and waits twice as long after the
- * last. After one that moved nothing, as much is left alone.
+ * Blocks that are not full, and mappings that do not begin with one, leave some of it; huge pages of stacks, which are
+ * 8 MB apart, all go to one node. What is uneven after a round of interleaving is so for that reason, or was allocated
+ * since. So each further round over the same nodes counts as in vain, and waits twice as long after the last. After one
+ * that moved nothing, as much is left alone.
  *
  * What it does badly: a block goes where its address says, not where too little is. When two nodes become three, two
  * blocks of three move, where one would do. */

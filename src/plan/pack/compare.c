@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Moves and exchanges (P6). A node is better for a task by the difference of the weights there and here, in permille
- * of its accesses. If nothing is free there, another task must come back in exchange, and the gain is the sum for
- * both.
+/* Moves and exchanges (P6). A node is better for a task by the difference of the weights there and here, in permille of
+ * its accesses. If nothing is free there, another task must come back in exchange, and the gain is the sum for both.
  *
- * Worked example: two full nodes, on each a task all of whose memory is on the other; no groups, equal load. Gain
- * 1000 for one, 1000 for the other, and 1/8 more because that one comes home: 2250. The weights rise by 2000.
+ * Worked example: two full nodes, on each a task all of whose memory is on the other; no groups, equal load. Gain 1000
+ * for one, 1000 for the other, and 1/8 more because that one comes home: 2250. The weights rise by 2000.
  *
- * Example of no gain: weights 480 here and 505 there are a difference of 25, less than 30. It would be followed one
- * way today and the other way tomorrow.
+ * Example of no gain: weights 480 here and 505 there are a difference of 25, less than 30. It would be followed one way
+ * today and the other way tomorrow.
  *
  * No exchange inside a group, nor among tasks without one, if the destination has room: the kernel did such swaps
  * before 2022, and they only moved the same imbalance about.
  *
  * Two differences from the kernel make results depend less on the order of candidates and need fewer actions. A task
- * that comes home is preferred to one that does not, whichever is seen first, and only with the least gain and
- * balanced loads. And a plain move needs the least gain too. */
+ * that comes home is preferred to one that does not, whichever is seen first, and only with the least gain and balanced
+ * loads. And a plain move needs the least gain too. */
 
 #include "plan/pack/compare.h"
 

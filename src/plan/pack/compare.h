@@ -2,12 +2,12 @@
 #pragma once
 
 /* Whether a task or group should move to another node, or change places with one there (P6). Source:
- * task_numa_migrate(), task_numa_find_cpu(), task_numa_compare() and numa_classify() of Linux with Mel Gorman's
- * series of 2022 ("Mitigate inconsistent NUMA imbalance behaviour"), restated.
+ * task_numa_migrate(), task_numa_find_cpu(), task_numa_compare() and numa_classify() of Linux with Mel Gorman's series
+ * of 2022 ("Mitigate inconsistent NUMA imbalance behaviour"), restated.
  *
- * Use, for one subject and one destination: compare_begin(); compare_offer() for the plain move (NULL), when a CPU
- * is free there, and for each candidate at the destination in ascending order of their keys (I12). `best` then holds
- * the decision. */
+ * Use, for one subject and one destination: compare_begin(); compare_offer() for the plain move (NULL), when a CPU is
+ * free there, and for each candidate at the destination in ascending order of their keys (I12). `best` then holds the
+ * decision. */
 
 #include "base/ids.h"
 #include "plan/pack/score.h"

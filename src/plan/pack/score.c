@@ -12,9 +12,9 @@
  * with most accesses is taken, of its nodes those within the next smaller distance, and so on.
  *
  * Three differences from the kernel make renaming the nodes rename the answer (I12). The kernel looks at one pair of
- * furthest nodes to tell a mesh from a backplane; here all pairs must agree. The kernel cuts the nodes into clusters
- * in the order of their numbers; here a cluster is whatever is near any of its members, which is the same where
- * nearness is transitive. And a tie leaves the preferred node as it is, or goes to the node that has most itself. */
+ * furthest nodes to tell a mesh from a backplane; here all pairs must agree. The kernel cuts the nodes into clusters in
+ * the order of their numbers; here a cluster is whatever is near any of its members, which is the same where nearness
+ * is transitive. And a tie leaves the preferred node as it is, or goes to the node that has most itself. */
 
 #include "plan/pack/score.h"
 

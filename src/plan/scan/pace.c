@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The kernel looks at a task for as long as it lives, and its first look is no more urgent than the others. A
- * process that the daemon discovers runs at half its speed until the users of its memory are known, and three rounds
- * show them. So the first rounds come as fast as they are cheap:
+/* The kernel looks at a task for as long as it lives, and its first look is no more urgent than the others. A process
+ * that the daemon discovers runs at half its speed until the users of its memory are known, and three rounds show them.
+ * So the first rounds come as fast as they are cheap:
  *
  *     FIRST -- three rounds, nothing more to learn (or twelve) --> PACED -- a round --> adapted
  *       ^                                                            |
@@ -16,13 +16,13 @@
  * If all memory is remote and private, the kernel does not hurry, because each fault moves its page. Nor does the
  * daemon: what moves is known after the first rounds, and while it moves they go on.
  *
- * To the kernel, memory that threads on two nodes share is local on both, and a fault moves private memory. So
- * threads that exchange what they work on would not shorten the period, but here it takes three rounds to know the
- * users. Less memory is then used from near, and that shows at once.
+ * To the kernel, memory that threads on two nodes share is local on both, and a fault moves private memory. So threads
+ * that exchange what they work on would not shorten the period, but here it takes three rounds to know the users. Less
+ * memory is then used from near, and that shows at once.
  *
- * A thread that changes what it works on without a pause is noticed late, by up to one period. So the period grows
- * only as long as that saves something: a round that costs 5 ms comes every second, one that costs 100 ms every 20
- * s, and so on up to the minute. */
+ * A thread that changes what it works on without a pause is noticed late, by up to one period. So the period grows only
+ * as long as that saves something: a round that costs 5 ms comes every second, one that costs 100 ms every 20 s, and so
+ * on up to the minute. */
 
 #include "plan/scan/pace.h"
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /* What of a process's memory to look at next (P9).
- * Source: task_numa_work() and vma_is_accessed() of Linux, and "sched/numa: Complete scanning of partial and
- * inactive VMAs" (f169c62ff7, Mel Gorman, 2023), restated.
+ * Source: task_numa_work() and vma_is_accessed() of Linux, and "sched/numa: Complete scanning of partial and inactive
+ * VMAs" (f169c62ff7, Mel Gorman, 2023), restated.
  *
  * A scan visits the regions in turn, a window at a time. One pass over all is a sequence. Looking at a range means
  * finding out where its pages are and which threads use them, by any evidence. The caller does that, and says
