@@ -92,7 +92,7 @@ static void put_kind(Dict *dict, const Manager *manager, const Policy *policy)
             dict->error = -ENOMEM;
     }
     dict_string(dict, "use_evidence", evidence_names[kind]);
-    dict_string(dict, "use_why", why ? why : "residency; nobody's memory is looked at or moved here");
+    dict_string(dict, "use_why", why ? why : "residency; no memory is looked at or moved here");
 }
 
 void describe_evidence(Dict *dict, Manager *manager)
