@@ -4,11 +4,11 @@
  *
  *     threads --> World (Task.use)
  *     blocks touched --> filters of the regions --> window of the scan: what to ask about besides
- *     blocks --> judged --> orders, if nothing of the last judgement is left and none is under way; also when threads
- *                           have got other nodes
+ *     blocks --> judged --> requests, if nothing of the last judgement is left and none is under way; also when
+ *                           threads have got other nodes
  *
- * This is in the event loop and the target is not touched: where blocks lie and what they are part of was found by the
- * thread that made the round. */
+ * This runs in the event loop and does not touch the target: the thread that made the round found where blocks lie and
+ * what they are part of. */
 
 #include "daemon/evidence-watch.h"
 

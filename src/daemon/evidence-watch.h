@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One process whose use of memory is looked at by the crew of probe/memory/evidence-crew.h: what was found goes into
- * the World, and out of it come orders (plan/memory/sorting.h). */
+/* One process whose memory use is sampled by the crew of probe/memory/evidence-crew.h. Its findings go into the World,
+ * and migration requests come out of them (plan/memory/sorting.h). */
 
 #include "plan/memory/sorting.h"
 #include "plan/scan/pace.h"

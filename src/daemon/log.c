@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A terminal, a file and a container's log collector get plain lines; the journal gets fields that can be
- * filtered by workload and rule. A record is written with one write(2), so that lines of several programs do
- * not mix. */
+/* A terminal, a file and a container's log collector get plain lines; the journal gets fields that can be filtered by
+ * workload and rule. A record is written with one write(2), so that lines of several programs do not mix. */
 
 #include "daemon/log.h"
 

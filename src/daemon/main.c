@@ -59,7 +59,7 @@ static void help(void)
                  "                          or after a crash only\n"
                  "     --system-bus=BOOL    Be org.numaplace1 on the system bus; by default only on the\n"
                  "                          standard runtime directory\n"
-                 "     --rehearse=N         Split this one-node machine into N pretend nodes\n"
+                 "     --rehearse=N         Split this one-node machine into N emulated nodes\n"
                  "     --whole-machine      Also CPUs outside the cpuset of this process\n"
                  "     --root=DIR           Read a captured kernel tree; implies --dry-run, needs one of:\n"
                  "     --topology-xml=FILE  Topology from an hwloc XML file; only with --dry-run\n"

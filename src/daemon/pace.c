@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The daemon's own cost is bounded by solving for the interval instead of steering towards it: with a mean
- * cost Cf of a fast tick, Cs of what a slow tick adds, and the intervals If and Is one would like, the share
- * is Cf/If + Cs/Is, and stretching both by share / MaxCPU brings it to MaxCPU exactly. A controller that
- * nudged the interval until the measured share fits would swing, because each cost is seen only once per
- * interval.
+/* The daemon's own cost is limited by solving for the interval instead of steering towards it. With a mean cost Cf of a
+ * fast tick, Cs added by a slow tick, and wanted intervals If and Is, the share is Cf/If + Cs/Is, and stretching both
+ * by share / MaxCPU gives MaxCPU exactly. A controller that nudged the interval until the measured share fits would
+ * oscillate, because each cost is seen only once per interval.
  *
- * That is the limit of a daemon that lives from hand to mouth. What MaxCPU= allowed and was not used is saved; with
- * half a minute's worth or more there is no stretch, and it grows to the whole as savings dwindle.
+ * Savings relax this limit. What MaxCPU= allowed and was not used is saved. With half a minute's worth or more there is
+ * no stretch; below that it grows to the full stretch as savings shrink.
  *
- * Example: a fast tick costs 2 ms, a slow one 5 ms more; 100 ms and 1 s are wanted: 2/100 + 5/1000 = 25
- * permille. With MaxCPU=1% (10 permille) the factor is 2.5: 250 ms and 2.5 s. */
+ * Example: a fast tick costs 2 ms, a slow one 5 ms more; 100 ms and 1 s are wanted: 2/100 + 5/1000 = 25 permille. With
+ * MaxCPU=1% (10 permille) the factor is 2.5: 250 ms and 2.5 s. */
 
 #include "daemon/pace.h"
 

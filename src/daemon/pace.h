@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* When the next tick is due: fast while somebody waits, slower the longer nobody does, and never dearer than
- * MaxCPU=. */
+/* When the next tick is due: fast while a thread waits, slower the longer none does, and never above MaxCPU=. */
 
 #include <stdbool.h>
 #include <stdint.h>

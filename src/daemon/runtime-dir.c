@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The journal in this directory says which masks to set on which threads, and a daemon running as root
- * believes it. So the directory must not be one that somebody else made or may write to. */
+/* The journal in this directory says which masks to set on which threads, and a daemon that runs as root believes it.
+ * So the directory must not be one that another user created or may write to. */
 
 #include "daemon/runtime-dir.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* /run/numaplace: where the socket, the undo journal and the lock live. */
+/* /run/numaplace: the directory of the socket, the undo journal and the lock. */
 
 #include <sys/types.h>
 

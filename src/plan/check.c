@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The invariants of a plan against the World it was made for. Written from the invariants and not from the
- * mechanisms: it shares with them only what an idle CPU, a placeable thread and a bucket level are, and does the
- * rest in the plainest way. */
+/* The invariants of a plan against the World it was made for. The checks are written from the invariants, not from the
+ * mechanisms, in the plainest way. They share with the mechanisms only what an idle CPU, a placeable thread and a
+ * bucket level are. */
 
 #include "plan/group.h"
 #include "plan/planner.h"

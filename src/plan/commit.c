@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What became of a plan, folded back into the World, so that the next plan knows it before the next look at the kernel.
+/* Folds the outcomes of a plan into the World, so that the next plan knows them before the next look at the kernel.
  *
- * Anything that did not go as planned leaves the World as it was, or makes the subject one that is left alone until it
- * has been read again: a mask that was not what we expected says nothing about what it is.
+ * An action that did not go as planned leaves the World as it was, or its subject is left alone until it has been read
+ * again: a mask other than the expected one says nothing about what it is now.
  *
- * Two choices worth knowing:
- * - A new home does not start a thread's residency (last_move_usec), or it would keep a crowded home from being
- *   relieved for MinResidencySec=. But what the thread waited before says nothing about its new home, so the older
- *   of the two ticks of waiting that a lend needs is forgotten: at least one must be measured under the new mask.
+ * Two choices:
+ *
+ * - A new home does not start a thread's residency (last_move_usec). Otherwise a crowded home could not be relieved for
+ *   MinResidencySec=. But what the thread waited before says nothing about the new home. So the older of the two ticks
+ *   of waiting that a lend needs is forgotten: at least one tick must be measured under the new mask.
  * - Buckets are charged for lends that were made, not for those that were planned. */
 
 #include "plan/group.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* A plan as text, one line per action, refusal and pass. For goldens: nothing in it depends on addresses, and nodes
- * appear under their operating-system numbers. */
+ * have their operating-system numbers. */
 
 #include "base/parse.h"
 #include "plan/plan.h"

@@ -3,8 +3,8 @@
 /* Workloads follow the policies, groups follow GroupBy=. A workload is known by the name of its policy, so a reload
  * that keeps a name keeps its groups, homes, leases, buckets and counters.
  *
- * What a workload without a policy leaves behind is not repaired here: its processes lose their group, and the next
- * plan releases every process that carries masks of ours and has none. */
+ * When a policy disappears, its processes lose their group. The next plan releases every process that has masks of ours
+ * and no group. */
 
 #include "plan/group.h"
 

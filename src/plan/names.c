@@ -17,22 +17,24 @@ static const char *const kinds[PLAN_KIND_MAX] = {
 
 static const NameText rules[PLAN_RULE_MAX] = {
     [PLAN_RULE_FIXED_HOME] = {"fixed-home", "The policy names its nodes (Mode=fixed, Nodes=)."},
-    [PLAN_RULE_FIRST_HOME] = {"first-home", "Its first home: the fewest near nodes that have room for it."},
+    [PLAN_RULE_FIRST_HOME] = {"first-home", "Its first home: the fewest near nodes with room for it."},
     [PLAN_RULE_COMPRESS] = {"compress", "Fewer nodes have room for it now."},
     [PLAN_RULE_SPREAD] = {"spread", "It needs more nodes."},
-    [PLAN_RULE_REHOME] = {"rehome", "It is better off on other nodes: nearer to its memory, or in exchange."},
+    [PLAN_RULE_REHOME] =
+        {"rehome",
+         "Other nodes suit it better: they are nearer to its memory, or another group takes its place."},
     [PLAN_RULE_REVERT] = {"revert", "Its threads wait longer there than they did before (SettleSec=)."},
     [PLAN_RULE_NEW_MEMBER] = {"new-member", "It joined a group that has a home."},
     [PLAN_RULE_IDLE_NEARBY] = {"idle-nearby", "It waits for a CPU while one outside its home is idle."},
-    [PLAN_RULE_OWNER_WAITS] = {"owner-waits", "Somebody waits for the lent CPU: its owner is back."},
-    [PLAN_RULE_LEASE_ENDED] = {"lease-ended", "The CPU was lent for LeaseSec=, which is over."},
+    [PLAN_RULE_OWNER_WAITS] = {"owner-waits", "A thread waits for the lent CPU: its owner is back."},
+    [PLAN_RULE_LEASE_ENDED] = {"lease-ended", "The lease (LeaseSec=) has ended."},
     [PLAN_RULE_DEMAND_FELL] = {"demand-fell",
-                               "The CPU is not needed any more: the thread sleeps, or its home has "
+                               "The CPU is no longer needed: the thread sleeps, or its home has "
                                "an idle CPU."},
     [PLAN_RULE_CPU_GONE] = {"cpu-gone",
                             "The lent CPU is offline, reserved, or outside the thread's cpuset now."},
     [PLAN_RULE_HOME_CHANGED] = {"home-changed", "The thread has another home now."},
-    [PLAN_RULE_WORKLOAD_GONE] = {"workload-gone", "No policy gives it a home any more."},
+    [PLAN_RULE_WORKLOAD_GONE] = {"workload-gone", "No policy gives it a home now."},
     [PLAN_RULE_PAUSED] = {"paused", "The administrator paused or released the workload."},
     [PLAN_RULE_REPINNED] = {"repinned",
                             "Somebody else changed the CPU affinity of the process; it is left alone "
@@ -42,15 +44,13 @@ static const NameText rules[PLAN_RULE_MAX] = {
     [PLAN_RULE_ANEW] =
         {"anew", "The CPUs of the machine or the daemon's settings changed; everything is placed anew."},
     [PLAN_RULE_FOLLOW_HOME] = {"follow-home", "Some of its memory is outside the nodes of its home."},
-    [PLAN_RULE_OWN_NODE] = {"own-node",
-                            "Of the nodes of its home, this one has the memory it uses, or will have."},
+    [PLAN_RULE_OWN_NODE] = {"own-node", "This node of its home has the memory it uses, or will have it."},
     [PLAN_RULE_INTERLEAVE] = {"interleave",
-                              "Its memory is to lie on all of its nodes alike (Mode=interleave)."},
-    [PLAN_RULE_EVEN_OUT] = {"even-out",
-                            "Nearly all of its memory is on one of the nodes it runs on, which makes "
-                            "its threads unequal."},
+                              "Its memory is to be interleaved over its nodes (Mode=interleave)."},
+    [PLAN_RULE_EVEN_OUT] = {"even-out", "Nearly all of its memory is on one of the nodes it runs on, so its "
+                                        "threads run at different speeds."},
     [PLAN_RULE_FOLLOW_USE] = {"follow-use",
-                              "Some of its memory lies elsewhere than the threads that use it."},
+                              "Some of its memory is not on the node of the threads that use it."},
 };
 
 static const NameText reasons[PLAN_REASON_MAX] = {
@@ -81,7 +81,7 @@ static const NameText reasons[PLAN_REASON_MAX] = {
                                     "the move."},
     [PLAN_REASON_RESIDENCY] = {"residency", "It was moved less than MinResidencySec= ago."},
     [PLAN_REASON_COOLDOWN] = {"cooldown", "The CPU was taken back a short time ago."},
-    [PLAN_REASON_LOCALITY] = {"locality", "Leaving the node is put off for some passes."},
+    [PLAN_REASON_LOCALITY] = {"locality", "Leaving the node is delayed for some passes."},
     [PLAN_REASON_BACKOFF] = {"backoff", "The last passes changed nothing; the next one is later."},
     [PLAN_REASON_BUDGET] = {"budget", "This tick's budget of actions or of searches is used up."},
     [PLAN_REASON_RATE_WORKLOAD] = {"rate-workload", "The workload's moves across nodes are used up "
@@ -89,26 +89,27 @@ static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_RATE_HOST] = {"rate-host", "The machine's moves across nodes are used up."},
     [PLAN_REASON_CPUSET] = {"cpuset", "The idle CPUs are outside its cpuset."},
     [PLAN_REASON_NO_CPUS] = {"no-cpus", "Nodes= has no usable CPU inside its cpuset."},
-    [PLAN_REASON_REHEARSAL] = {"rehearsal", "The nodes are pretended: memory has no place on them."},
+    [PLAN_REASON_REHEARSAL] = {"rehearsal", "The nodes are emulated: memory has no place on them."},
     [PLAN_REASON_FOLLOW_OFF] = {"follow-off", "Its policy says Follow=no: memory stays where it is."},
     [PLAN_REASON_EVIDENCE] = {"evidence", "It is not known yet where its memory is now."},
     [PLAN_REASON_MEMORY_NEAR] = {"memory-near",
                                  "Too little of its memory is outside its home to be worth moving."},
-    [PLAN_REASON_UNSETTLED] = {"unsettled", "Its home may prove wrong yet; its memory waits for that."},
+    [PLAN_REASON_UNSETTLED] = {"unsettled", "Its home may still prove wrong, so its memory waits."},
     [PLAN_REASON_KERNEL_BALANCES] = {"kernel-balances",
-                                     "The kernel moves memory by itself (kernel.numa_balancing)."},
-    [PLAN_REASON_MEMORY_PRESSURE] = {"memory-pressure", "Others wait for memory (MaxPressure=)."},
+                                     "The kernel moves memory itself (kernel.numa_balancing)."},
+    [PLAN_REASON_MEMORY_PRESSURE] = {"memory-pressure", "Tasks wait for memory (MaxPressure=)."},
     [PLAN_REASON_HEADROOM] = {"headroom", "The nodes of its home have no room for it (HeadroomPercent=)."},
     [PLAN_REASON_RATE_MEMORY] = {"rate-memory",
-                                 "Memory of another process of the workload is under way, and together "
+                                 "Memory of another process of the workload is being moved, and together "
                                  "they would exceed RateLimit=."},
     [PLAN_REASON_MEMORY_EVEN] = {"memory-even", "Its memory lies evenly enough on its nodes."},
-    [PLAN_REASON_FITS_NODE] =
-        {"fits-node", "The node that has nearly all of its memory could run it: its threads need not "
-                      "be elsewhere."},
-    [PLAN_REASON_EVEN_OUT_OFF] = {"even-out-off", "Evening out is off: memory stays on the node it is on."},
+    [PLAN_REASON_FITS_NODE] = {"fits-node",
+                               "The node with nearly all of its memory could run it, so no thread need be "
+                               "elsewhere."},
+    [PLAN_REASON_EVEN_OUT_OFF] = {"even-out-off",
+                                  "Interleaving memory that lies on one node is off (EvenOut)."},
     [PLAN_REASON_USE_AWAITED] = {"use-awaited",
-                                 "It is being found out who uses which part of its memory (Evidence=)."},
+                                 "The daemon is finding out which thread uses which memory (Evidence=)."},
 };
 
 static const char *const outcomes[PLAN_OUTCOME_MAX] = {

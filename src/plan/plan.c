@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One plan, from beginning to end: prepares the working memory, asks each mechanism in turn (see planner.h), and
+/* One plan, from beginning to end: prepares the working memory, calls each mechanism in turn (see planner.h), and
  * collects what they decided.
  *
- * Cost: a few walks over the tasks, and n log n only over those that wait. Nothing is allocated per thread; arrays
- * stay with the Plan and only ever grow. */
+ * Cost: a few walks over the tasks, and n log n only over those that wait. Nothing is allocated per thread; arrays stay
+ * with the Plan and only grow. */
 
 #include "plan/home/choose.h"
 

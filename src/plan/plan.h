@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* plan_compute(): from a World and the policies in force to what should be changed now, and what was refused and why.
- * Pure: no I/O, no clock, no memory of its own. The same World, policies and time give the same Plan (I12). */
+/* plan_compute(): from a World and the policies in force to what should change now, and what was refused and why. Pure:
+ * no I/O, no clock, no memory of its own. The same World, policies and time give the same Plan (I12). */
 
 #include "base/ids.h"
 #include "policy/policy.h"

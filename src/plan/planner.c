@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the mechanisms of a plan share: its working memory, and how actions and refusals are appended. Arrays stay with
- * the Plan and only ever grow. */
+/* Shared by the mechanisms of a plan: its working memory, and how actions and refusals are appended. Arrays stay with
+ * the Plan and only grow. */
 
 #include "plan/planner.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the mechanisms of a plan share while one is computed; private to this room.
+/* Shared by the mechanisms while a plan is computed; private to this room.
  *
- * The order is the order in which later parts must see what earlier ones decided:
+ * The order is the one in which later parts must see what earlier ones decided:
  *
  *     planner_prepare -> homes -> release -> recall (must) -> overload -> recall (may) -> home -> steal -> follow
  *
- * CPUs are classified after the recalls that must be, so that this plan and the next one, computed on the same World
- * with these recalls carried out, see the same idle CPUs (I9). */
+ * CPUs are classified after the mandatory recalls. So this plan and the next one, computed on the same World with these
+ * recalls carried out, see the same idle CPUs (I9). */
 
 #include "plan/pack/pack.h"
 #include "plan/plan.h"

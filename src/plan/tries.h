@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How often something was tried at an address, from round to round. Rounds go by ascending address, so two lists do:
- * the one of the rounds before is read while that of this round is written. */
+/* How often something was tried at an address, from round to round. Rounds go by ascending address, so two lists are
+ * enough: the one of the last rounds is read while that of this round is written. */
 
 #include <errno.h>
 #include <stddef.h>

@@ -76,7 +76,7 @@ int rehearsal_split(Topology *topology, uint32_t n, char **ret_error)
     int r;
 
     if (n < 2)
-        return build_fail(ret_error, -EINVAL, "A rehearsal needs at least 2 pretend nodes.");
+        return build_fail(ret_error, -EINVAL, "A rehearsal needs at least 2 emulated nodes.");
     if (topology->n_nodes != 1)
         return build_fail(ret_error, -EINVAL,
                           "This machine has %u NUMA nodes; a rehearsal is for machines with one.",

@@ -112,7 +112,7 @@ class Daemon(ctllib.CtlTest):
                          (self.daemon.pid, 2, "dry-run", 1))
         text = self.ctl(self.socket, "status")
         self.assertIn(f"pid {self.daemon.pid}: running, dry-run\n", text)
-        self.assertIn("2 pretend nodes", text)
+        self.assertIn("2 emulated nodes", text)
         self.assertIn("1 policy, 1 workload, ", text)
 
     def wait_managed(self):

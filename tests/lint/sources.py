@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""SOURCES.md names every mechanism once, and nothing that is not there.
+"""SOURCES.md names every mechanism once, and nothing that is not there; ARCHITECTURE.md is short, and names nothing that is
+not there.
 
 usage: sources.py SOURCE_ROOT
 """
@@ -14,6 +15,7 @@ import lint
 N_MECHANISMS = 20
 COLUMNS = ["", "mechanism", "text", "in the code", "shown by", "the text's number", "ours", "why they differ"]
 NOT_YET = "not yet"
+WORDS_MAX = 1800  # of ARCHITECTURE.md; who needs more reads the head of the file
 
 SPAN = re.compile(r"`([^`]+)`")
 # "src/plan/cpu/steal.c: steal_lend()", the function being optional.
@@ -69,7 +71,7 @@ def is_command(span):
 
 
 def check_row(cells, where, state, scenarios, read):
-    """`state` is what ARCHITECTURE.md says of this version, `scenarios` what it calls the scenarios."""
+    """`state` is what the table of mechanisms says of this version, `scenarios` what it calls the scenarios."""
     if len(cells) != len(COLUMNS):
         yield f"{where}: {len(cells)} columns, expected {len(COLUMNS)}"
         return
@@ -79,7 +81,7 @@ def check_row(cells, where, state, scenarios, read):
         if not row[name]:
             yield f"{where}: nothing under \"{name}\""
     if (code == NOT_YET) != (state == "no"):
-        yield f"{where}: \"{code}\", but ARCHITECTURE.md says \"{state}\""
+        yield f"{where}: \"{code}\", but the table of mechanisms says \"{state}\""
     if code != NOT_YET and not any(PLACE.match(span) for span in SPAN.findall(code)):
         yield f"{where}: expected \"{NOT_YET}\" or a place in the code"
     if code == NOT_YET and ours != "none":
@@ -93,8 +95,8 @@ def check_row(cells, where, state, scenarios, read):
         yield f"{where}: {name} is not under \"shown by\""
 
 
-def check(sources, architecture, read):
-    mechanisms = {cells[0]: cells for cells in table(architecture, "mechanism")}
+def check(sources, read):
+    mechanisms = {cells[0]: cells for cells in table(sources, "what it is")}
     rows = table(sources, "mechanism")
     expected = [f"P{n}" for n in range(1, N_MECHANISMS + 1)]
     if [cells[0] for cells in rows] != expected:
@@ -103,11 +105,30 @@ def check(sources, architecture, read):
     for cells in rows:
         known = mechanisms.get(cells[0])
         if not known:
-            yield f"SOURCES.md, {cells[0]}: not in ARCHITECTURE.md"
+            yield f"SOURCES.md, {cells[0]}: not in the table of mechanisms"
             continue
         yield from check_row(cells, f"SOURCES.md, {cells[0]}", known[-1], known[3], read)
     for span in SPAN.findall(sources):
         yield from check_span(span, "SOURCES.md", read)
+
+
+def check_rooms(architecture, layers):
+    """The table of rooms says what tests/layers.txt says."""
+    rooms = dict(re.findall(r"^(\w+):[ ]*(.*)$", layers, re.MULTILINE))
+    shown = {m[1]: m[2].strip() for m in re.finditer(r"^\| `src/(\w+)` \|.*\|([^|]*)\|$", architecture, re.MULTILINE)}
+    for room in sorted(set(rooms) | set(shown)):
+        if rooms.get(room) != shown.get(room):
+            yield f"ARCHITECTURE.md: {room} may include \"{shown.get(room)}\", tests/layers.txt says \"{rooms.get(room)}\""
+
+
+def check_architecture(text, exists):
+    """`exists(path)` says whether there is such a file or folder."""
+    n = len(text.split())
+    if n > WORDS_MAX:
+        yield f"ARCHITECTURE.md: {n} words, at most {WORDS_MAX}"
+    for span in SPAN.findall(text):
+        if re.match(r"(src|tests|man|include)/[\w./-]+$", span) and not exists(span):
+            yield f"ARCHITECTURE.md: {span} does not exist"
 
 
 def test_ourselves():
@@ -137,13 +158,29 @@ def test_ourselves():
             (("no", "S-X", {3: NOT_YET, 6: "none", 7: ""}), None),
             (("active", "S-X", {6: "none"}), None),
             (("active", "S-X", {2: ""}), 'nothing under "text"'),
-            (("no", "S-X", {}), "ARCHITECTURE.md says"),
-            (("active", "S-X", {3: NOT_YET, 6: "none"}), "ARCHITECTURE.md says"),
+            (("no", "S-X", {}), "table of mechanisms says"),
+            (("active", "S-X", {3: NOT_YET, 6: "none"}), "table of mechanisms says"),
             (("active", "S-X", {3: "somewhere"}), "a place in the code"),
             (("no", "S-X", {3: NOT_YET}), "what is not there yet"),
             (("active", "S-X", {6: "2"}), "without the command"),
             (("active", "S-X", {7: ""}), "why the numbers differ"),
             (("active", "S-X, S-Y", {}), "S-Y is not"),
+        ],
+    )
+    lint.self_test(
+        lambda text: check_architecture(text, lambda path: path in ("src/a/", "src/a/x.c")),
+        [
+            (("`src/a/` and `src/a/x.c`, `a: b`",), None),
+            (("`src/a/y.c`",), "src/a/y.c does not exist"),
+            (("word " * (WORDS_MAX + 1),), f"at most {WORDS_MAX}"),
+        ],
+    )
+    lint.self_test(
+        check_rooms,
+        [
+            (("| `src/a` | words | |\n| `src/b` | words | a |\n", "a:\nb:  a\n"), None),
+            (("| `src/a` | words | |\n", "a:\nb:  a\n"), "b may include"),
+            (("| `src/a` | words | b |\n", "a:\n"), "a may include"),
         ],
     )
     head = "| | mechanism | b |\n|---|---|---|\n"
@@ -163,7 +200,11 @@ def main():
         return lint.read(root, path) if os.path.isfile(os.path.join(root, path)) else None
 
     sources = lint.read(root, "SOURCES.md")
-    lint.finish(list(check(sources, lint.read(root, "ARCHITECTURE.md"), read)), len(table(sources, "mechanism")))
+    architecture = lint.read(root, "ARCHITECTURE.md")
+    problems = list(check(sources, read))
+    problems += check_architecture(architecture, lambda path: os.path.exists(os.path.join(root, path)))
+    problems += check_rooms(architecture, lint.read(root, "tests/layers.txt"))
+    lint.finish(problems, len(table(sources, "mechanism")))
 
 
 main()

@@ -11,6 +11,11 @@
  * fence adds is that nothing in the cgroup gets out, whatever it does to its masks, and that a service manager shows
  * it.
  *
+ * Rejected: widening the cpuset by each lent CPU. A lend and a recall would wait for a service manager, and after a
+ * crash every cpuset between home and machine would have to be known as ours.
+ *
+ * Plans know no fences: the probe shows the cpuset of a process as it would be without ours (ProbeCallbacks.bound).
+ *
  *     DOWN --raise--> RISING --as asked--> UP --lower--> FALLING --as it was--> DOWN
  *
  * Where cpusets are files, the states in between last no time. A service manager is asked without waiting, and what

@@ -244,7 +244,7 @@ static const Why *why_of(ActWhy why)
 {
     static const Why whys[] = {
         [ACT_WHY_UP] = {"up", "The cpuset of its cgroup is its home."},
-        [ACT_WHY_POLICY] = {"policy", "The policy has it placed by masks alone (Act=affinity)."},
+        [ACT_WHY_POLICY] = {"policy", "The policy places it by masks alone (Act=affinity)."},
         [ACT_WHY_NO_HOME] = {"no-home", "It has no home to be kept in."},
         [ACT_WHY_HOST] =
             {"host",

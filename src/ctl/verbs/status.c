@@ -27,7 +27,7 @@ static void print_head(const CtlOptions *options, json_object *status)
     view_say(options->colour ? colour : NULL, "%s, %s", state, mode);
     (void)putchar('\n');
     if (number(status, "rehearsal") > 0)
-        view_line("", "rehearsal: %" PRId64 " pretend nodes; CPUs are placed for real, memory is not moved",
+        view_line("", "rehearsal: %" PRId64 " emulated nodes; CPUs are placed for real, memory is not moved",
                   number(status, "rehearsal"));
 }
 
@@ -71,7 +71,7 @@ static void print_actions(json_object *status)
     add_count(&actions, status, "recalls", "recall", "recalls");
     add_count(&actions, status, "homes", "home", "homes");
     add_count(&actions, status, "releases", "release", "releases");
-    add_count(&actions, status, "memory_orders", "order to move memory", "orders to move memory");
+    add_count(&actions, status, "memory_orders", "migration request", "migration requests");
     add_count(&actions, status, "foreign_restores", "thread left as somebody else pinned it",
               "threads left as somebody else pinned them");
     view_line("Since start", "%s", actions.failed ? "(out of memory)" : actions.text);
@@ -116,7 +116,8 @@ static void print_memory(json_object *status)
         return;
     view_line("Moved", "%s; %" PRId64 " %s under way; the longest call took %s",
               view_bytes((uint64_t)number(status, "memory_moved_bytes"), moved, sizeof(moved)),
-              number(status, "memory_moving"), view_noun(number(status, "memory_moving"), "order", "orders"),
+              number(status, "memory_moving"),
+              view_noun(number(status, "memory_moving"), "request", "requests"),
               view_span((uint64_t)number(status, "memory_longest_usec"), longest, sizeof(longest)));
 }
 
@@ -136,7 +137,7 @@ static void print_kernel(json_object *status)
               view_string(status, "cgroup"), view_bool(status, "cpuset_v1") ? ", cpuset v1" : "",
               view_bool(status, "numa") ? "NUMA" : "one node");
     /* Before Linux 6.2: threads get all of a cpuset when it changes, whatever they were given. */
-    view_line("Means", "affinity%s%s%s; %" PRId64 " of %" PRId64 " fences up",
+    view_line("Means", "affinity%s%s%s; %" PRId64 " of %" PRId64 " cpusets confined",
               view_bool(status, "forgets_masks") ? " (lost when a cpuset changes)" : "",
               view_bool(status, "fence_units") ? ", units" : "",
               !strcmp(view_string(status, "libcpuset"), "used")       ? ", cpusets through libcpuset"

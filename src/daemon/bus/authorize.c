@@ -2,9 +2,9 @@
 
 /* Two questions, one after the other, neither of which keeps the loop waiting:
  *
- *   method called --> who is it? (the bus) --root--> granted
+ *   method called --> who calls? (the bus) --root--> granted
  *                          |                            ^
- *                          +--> may he? (polkit) --yes--+
+ *                          +--> permitted? (polkit) -yes+
  *                                      +--no, or there is no polkit--> NotPermitted
  *
  * sd_bus_query_sender_creds() would ask the first one and wait; a bus that does not answer would then hold up the

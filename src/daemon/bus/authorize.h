@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Who may change something: root and the user the daemon runs as, and on the system bus whom polkit lets. */
+/* Who may change something: root, the user the daemon runs as, and on the system bus the callers that polkit
+ * authorizes. */
 
 #include "daemon/bus/peer.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the connections of both kinds have in common. */
+/* Shared by the connections of both kinds. */
 
 #include "daemon/bus/peer.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* sd-bus makes room for a message when it has read how long it is to be, up to 128 MiB, and no setting lowers that. A
- * few clients with half a message each would take all the memory the unit allows. So lengths are looked at before
- * sd-bus is.
+/* sd-bus allocates a message as soon as it has read its length, up to 128 MiB, and no setting lowers that. A few
+ * clients with half a message each would take all the memory the unit allows. So lengths are checked before sd-bus
+ * reads.
  *
- * Example: "l", a call, no flags, version 1; 5 bytes of body; serial 1; 110 bytes of fields. The fields are padded
- * to 112, so 117 bytes follow these 16. */
+ * Example: "l", a call, no flags, version 1; 5 bytes of body; serial 1; 110 bytes of fields. The fields are padded to
+ * 112, so 117 bytes follow these 16. */
 
 #include "daemon/bus/framing.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Where D-Bus messages begin and end in what a client sends, and whether they are of a bearable length.
+/* Where D-Bus messages begin and end in what a client sends, and whether their length is acceptable.
  * Source: D-Bus specification, "Message Format" and "Authentication Protocol". */
 
 #include <stdbool.h>

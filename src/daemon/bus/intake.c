@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* sd-bus reads from a socket pair of ours instead of the client's socket. That costs three system calls for up to 4 KiB
- * of calls, some 3 us, and makes two things possible that sd-bus has no setting for: to bound the length of messages,
- * and not to read on while answers wait to be taken. What is not read stays in the client's own socket buffer.
+ * of calls, some 3 us. It makes two things possible that sd-bus has no setting for: limiting the length of messages,
+ * and not reading on while answers wait to be read. Data that is not read stays in the client's own socket buffer.
  *
- * Who is at the other end must be asked of the client's socket: of the pair, it would be the daemon itself. */
+ * Credentials must be read from the client's socket: on the pair they would be the daemon's own. */
 
 #include "daemon/bus/intake.h"
 

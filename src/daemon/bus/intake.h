@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a client sends, on its way to sd-bus: some of it at a time, and only when it is of a bearable length. */
+/* Client data on its way to sd-bus: a part at a time, and only messages of acceptable length. */
 
 #include "daemon/bus/framing.h"
 

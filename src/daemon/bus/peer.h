@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Who is at the other end of a connection. The objects are served on two kinds of them: private ones, each of one
- * client (daemon/bus/server.h), and the one to the system bus, of all clients there (daemon/bus/system.h). */
+/* The other end of a connection. The objects are served on two kinds of connections: private ones, each of one client
+ * (daemon/bus/server.h), and the one to the system bus, of all clients there (daemon/bus/system.h). */
 
 #include <sys/types.h>
 #include <systemd/sd-bus.h>

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Nothing here waits: sockets are non-blocking, and who is served when is up to daemon/bus/turns.h. A client cannot be
- * freed inside its own callback, so ended ones are marked and reaped by a deferred event.
+/* Nothing here waits: sockets are non-blocking, and daemon/bus/turns.h decides which client is served when. A client
+ * cannot be freed inside its own callback, so ended ones are marked and reaped by a deferred event.
  *
- * What a client can make the daemon keep is bounded, for everyone and so for all:
+ * What a client can make the daemon keep is limited, and so it is for all clients together:
  *
  *   what it sends       one message of 16 KiB, or a handshake (daemon/bus/intake.h); the rest waits in its socket
- *   answers             one: as long as it is not taken, nothing more is read. The longest has NUMAPLACE_BUS_PAGE_MAX
- *                       rows
+ *   answers             one: until it is read, nothing more is read. The longest has NUMAPLACE_BUS_PAGE_MAX rows
  *   signals             BUS_SERVER_UNREAD_MAX
  *   socket buffers      SOCKET_BYTES; sd-bus would have 8 MiB
  *
- * That is some 700 KiB of a client that means harm, for PATIENCE_USEC; then it is hung up on. One user can have a
- * quarter of the clients, and take 200 MiB; MemoryMax= of the unit allows for more. */
+ * That is some 700 KiB for a hostile client, for PATIENCE_USEC; then it is disconnected. One user can have a quarter of
+ * the clients, and take 200 MiB; MemoryMax= of the unit allows for more. */
 
 #include "daemon/bus/server.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The private socket: peer-to-peer D-Bus without a bus daemon. Each client is one sd_bus with all
- * objects. */
+/* The private socket: peer-to-peer D-Bus without a bus daemon. Each client is one sd_bus with all objects. */
 
 #include "base/util.h"
 #include "daemon/bus/peer.h"

@@ -6,11 +6,11 @@
  *      ^                   |                        |
  *      +---refused, lost---+----------lost----------+
  *
- * Waiting takes a second at first and doubles up to a minute. Each change is said once, so that a host without a system
+ * The wait is a second at first and doubles up to a minute. Each change is logged once, so that a host without a system
  * bus has one line about it. Connecting is asynchronous: sd-bus greets the bus and asks for the name while the loop
  * turns.
  *
- * A connection cannot be freed inside its own callbacks; it is closed when it is tried again. */
+ * A connection cannot be freed inside its own callbacks; it is closed at the next attempt. */
 
 #include "daemon/bus/system.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The system bus: org.numaplace1 with the same objects as the private socket. There may be none, it may come late,
- * and it may go away; the daemon goes on without it and tries again. */
+/* The system bus: org.numaplace1 with the same objects as the private socket. The bus may be missing, appear late, or
+ * go away; the daemon works without it and tries again. */
 
 #include "base/util.h"
 #include "daemon/bus/peer.h"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Given a thousand connections, sd-event asks epoll for all that are ready, and gets them all, before each single
- * message; and ticks would wait for a message of each. So clients have an epoll set of their own, of which the event
+/* With a thousand connections, sd-event asks epoll for all that are ready, and gets them all, before each single
+ * message, and ticks would wait for a message of each. So clients have an epoll set of their own, of which the event
  * loop sees one descriptor, and a queue:
  *
  *   socket ready --> end of the queue --> served one message --> more to do: end of the queue
  *                                                            --> nothing: until the socket is ready again
  *
- * Everybody's next message comes before anybody's second. When the budget is used up, the loop looks at everything
- * else first; a timer that is always due brings it back here. Sockets are watched for edges: who is served until
- * there is nothing to do has seen all there was. */
+ * Every client's next message comes before any client's second. When the budget is used up, the loop handles everything
+ * else first; a timer that is always due brings it back here. Sockets are watched for edges: a client that was served
+ * until there was nothing left has seen all its data. */
 
 #include "daemon/bus/turns.h"
 

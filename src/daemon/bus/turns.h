@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Who is served next: clients that have something to do take turns, a message each, and all together leave the event
- * loop to others again after a while. */
+/* Which client is served next. Clients with something to do take turns, a message each, and together return the event
+ * loop to other work after a while. */
 
 #include "base/util.h"
 

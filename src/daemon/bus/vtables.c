@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Only what a method is called and who may call it; what it says is in views/describe.c, what it does in
- * manager/admin.c and manager/reload.c, and what properties are worth and when they change in views/objects.c. */
+/* Only the names of methods and who may call them. The answers are in views/describe.c, the effects in manager/admin.c
+ * and manager/reload.c, the values of properties and when they change in views/objects.c. */
 
 #include "daemon/bus/vtables.h"
 

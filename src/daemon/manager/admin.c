@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What an administrator can ask for by hand.
+/* What an administrator can request.
  *
- *   pause    nothing new is done; leases are recalled by the next plan; homes stay, to go on at no cost
- *   release  everything done to it is put back, now, and it is left alone
+ *   pause    nothing new is done; the next plan recalls leases; homes stay, so that resuming costs nothing
+ *   release  everything done to it is put back now, and it is left alone
  *   resume   undoes both
  *
- * A workload remembers this itself (Workload.paused). A single process is taken out of its workload: decide()
- * says "later" for it, so it leaves the World at the next discovery. */
+ * A workload remembers this itself (Workload.paused). A single process is taken out of its workload: decide() says
+ * "later" for it, so it leaves the World at the next discovery. */
 
 #include "base/parse.h"
 #include "base/time.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* When the next tick is due, and what the manager is there for. */
+/* When the next tick is due, and what wakes the manager. */
 
 #include "base/time.h"
 #include "daemon/manager/manager.h"

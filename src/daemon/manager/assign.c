@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Assigning a process to a policy by name, for `numaplacectl run`: the command is to start where its policy wants it,
- * not to be found there a second later. So the call is answered by the tick that has placed it, and its caller goes on
- * only then.
+/* Assigns a process to a policy by name, for `numaplacectl run`: the command must start where its policy says, not be
+ * found elsewhere a second later. So the tick that placed the process answers the call, and only then does the caller
+ * continue.
  *
- * Who was assigned stays so when the daemon is restarted: /run/numaplace/assigned, written anew when it has changed.
- * That is no undo journal: nothing has to be put back because of it, and when it cannot be written a restart loses
- * it. */
+ * Rejected: numaplacectl binds its command itself. Then nothing would know what to put back. PID and start time survive
+ * execve(2), so the process that was placed is the command.
+ *
+ * Assignments outlive a restart of the daemon in /run/numaplace/assigned, which is rewritten when they change. It is no
+ * undo journal: nothing has to be put back because of it, and if it cannot be written a restart loses it. */
 
 #include "daemon/views/describe.h"
 

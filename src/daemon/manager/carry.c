@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Carries out a plan, and takes in what became of it. */
+/* Carries out a plan, and folds its outcomes in. */
 
 #include "daemon/manager/manager.h"
 

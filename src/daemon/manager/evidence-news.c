@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What comes of the rounds of the crew: what was found goes into the World, and what of it is to move is ordered, at
- * once and not at the next tick, since a process runs at half its speed until then. One order for a process at a
- * time; when it is over, the next. */
+/* What follows from the rounds of the crew. Findings go into the World. Memory that should move is requested at once
+ * and not at the next tick, because a process runs at half its speed until then. A process has one request at a time;
+ * when it is over, the next. */
 
 #include "base/time.h"
 #include "daemon/manager/evidence.h"

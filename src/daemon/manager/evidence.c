@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Who uses which memory: which processes are looked at and by which evidence, and what comes of it. Rounds are made by
- * the threads of a crew, which says through a descriptor when there is something new; slow ticks say whom to begin and
- * end with, and all ticks whose threads have begun or ended to work.
+/* Which thread uses which memory: which processes are sampled, by which evidence, and what follows. The threads of a
+ * crew make the rounds and signal news through a descriptor. Slow ticks decide which processes to begin and end with;
+ * so do ticks in which threads have begun or ended to work.
  *
- *     slow tick --> whom to look at --> crew --> rounds --> news --> World, orders
- *         ^                                                   |
- *         `---- more threads could be given a node -----------'
+ *     slow tick --> which to sample --> crew --> rounds --> news --> World, requests
+ *         ^                                                  |
+ *         `---- more threads could be given a node ----------'
  *
- * A process is looked at when it has several nodes to live on, so that its threads have a choice. Where the home is one
- * node, all memory goes there, whoever uses it.
+ * A process is sampled if it has several nodes to live on, so that its threads have a choice. If the home is one node,
+ * all memory goes there, whichever thread uses it.
  *
- * Looking changes a process (its pages are protected), so it is done only where something may be changed (I11). */
+ * Sampling changes a process (its pages are protected), so it is done only where changes are permitted (I11). */
 
 #include "daemon/manager/evidence.h"
 #include "base/time.h"
@@ -360,7 +360,7 @@ static void tell_missing(Manager *manager)
             manager->evidence->machine.abilities[wanted].works)
             continue;
         log_notice(manager->log, NUMAPLACE_MESSAGE_MISSING_FEATURE,
-                   "policy %s wants Evidence=%s: %s; taking residency instead", policy->name,
+                   "policy %s asks for Evidence=%s: %s; using residency instead", policy->name,
                    policy_evidence_names[policy->evidence],
                    manager->evidence->machine.abilities[wanted].why_not);
     }
@@ -384,7 +384,7 @@ void manager_evidence_start(Manager *manager)
     }
     manager_evidence_stop(manager);
     log_warning(manager->log, NUMAPLACE_MESSAGE_MISSING_FEATURE,
-                "cannot find out who uses which memory: %s; taking residency instead", strerror(-r));
+                "cannot find out which thread uses which memory: %s; using residency instead", strerror(-r));
 }
 
 void manager_evidence_reloaded(Manager *manager)

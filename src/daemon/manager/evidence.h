@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Who uses which memory, in the daemon. */
+/* Which thread uses which memory, in the daemon. */
 
 #include "daemon/evidence-watch.h"
 #include "daemon/manager/manager.h"

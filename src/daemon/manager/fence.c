@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Between policies, which say by what means (Act=), and the fences of act/, which say what became of it. */
+/* Between policies, which name the means (Act=), and the cpuset confinement of act/, which reports the result. */
 
 #include "daemon/manager/fence.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Fences as the manager sees them. */
+/* Cpuset confinement as the manager sees it. */
 
 #include "daemon/manager/manager.h"
 #include "daemon/views/dict.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The life of the daemon. The order of the start matters: what a predecessor that crashed has left is put back
- * before anything else, so that no bad file keeps its masks in place (manager/undo.c); nothing else is created
- * before the command line, the configuration and the policies are known to be good; nothing is changed before the
- * locks are held; and all of this comes before the first look at the machine, or masks of a predecessor would be
- * taken for somebody's own wish. */
+/* The life of the daemon. The order of the start matters. What a crashed predecessor has left is put back first, so
+ * that no invalid file keeps its masks in place (manager/undo.c). Nothing else is created before the command line, the
+ * configuration and the policies are known to be valid. Nothing is changed before the locks are held. All of this
+ * precedes the first look at the machine, or masks of a predecessor would be taken for a user's choice. */
 
 #include "daemon/manager/manager.h"
 
@@ -246,7 +245,7 @@ static void tell_features(Manager *manager)
 
     if (!features->task_schedstat)
         log_notice(manager->log, id,
-                   "no /proc/PID/schedstat: who waits for a CPU is not seen, so nothing will be lent");
+                   "no /proc/PID/schedstat: waiting for a CPU is not seen, so nothing will be lent");
     else if (!features->schedstat)
         log_notice(manager->log, id,
                    "no /proc/schedstat: waiting per CPU is taken from the managed threads instead");

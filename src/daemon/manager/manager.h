@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The manager owns everything there is at run time and turns the wheel: sense, plan, act, remember.
+/* The manager owns all run-time state and drives the loop: sense, plan, act, remember.
  *
  *   main.c               arguments --> ManagerOptions
  *   manager.c            life: start, event sources, stop
  *   manager/undo.c       what an earlier daemon has left, and the locks
  *   manager/tick.c       one tick
- *   manager/notify.c     what the service manager is told
- *   manager/memory.c     memory under way to homes
- *   manager/evidence.c   who uses which memory
- *   manager/remember.c   what became of a plan: ring, log, signals
- *   manager/match.c      which policy a process is under (what probe asks)
+ *   manager/notify.c     messages to the service manager
+ *   manager/memory.c     memory on its way to homes
+ *   manager/evidence.c   which thread uses which memory
+ *   manager/remember.c   outcomes of a plan: ring, log, signals
+ *   manager/match.c      which policy a process is under (asked by probe)
  *   manager/reload.c     new configuration, policies or topology
  *   manager/admin.c      pause, resume, release
  *   manager/release.c    release of very many threads
  *   manager/assign.c     processes assigned to a policy by name
- *   views/describe.c   answers on the bus: what there is
- *   views/explain.c    and why
- *   views/objects.c    the objects on the buses, and telling when they change
- *   bus/vtables.c        the methods they are called by
- */
+ *   views/describe.c     answers on the bus: what there is
+ *   views/explain.c      and why
+ *   views/objects.c      the objects on the buses, and signals when they change
+ *   bus/vtables.c        the methods */
 
 #include "act/act.h"
 #include "base/util.h"

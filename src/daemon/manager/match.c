@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The answers to what probe asks about each process: is it ours, which policy is it under, and what is wanted of its
+/* Answers to what probe asks about each process: is it managed, which policy is it under, and what is needed of its
  * memory? */
 
 #include "daemon/manager/manager.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Memory under way to homes. Plans give the orders (plan/memory/follow.h) and act hands them to the mover's threads;
- * here they are looked after until they are over: cancelled when the home is another one, or the pressure on memory
- * rises, and told when they end.
+/* Memory on its way to homes. Plans make the requests (plan/memory/follow.h) and act hands them to the mover's threads.
+ * Here they are watched until they are over: cancelled when the home changes or memory pressure rises, and folded in
+ * when they end.
  *
- * With another World all orders end: they are about processes it does not know yet. */
+ * A new World ends all requests: they are about processes it does not know yet. */
 
 #include "base/time.h"
 #include "daemon/manager/evidence.h"

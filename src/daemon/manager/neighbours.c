@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Others who decide where tasks run or where memory is. Most are only told about: the rest of the daemon sees what they
- * do in masks, cpusets and lists of CPUs, and respects it there. numad is another matter. It places the same processes,
- * by other numbers, and each would take the other's work for the administrator's. So everything is paused when it
- * comes.
+/* Other software that decides where tasks run or where memory is. Most is only reported: the rest of the daemon sees
+ * its effects in masks, cpusets and lists of CPUs, and respects them there. numad is different. It places the same
+ * processes by other numbers, and each would take the other's work for the administrator's. So everything is paused
+ * when it appears.
  *
- * It does not go on by itself when numad is gone: an administrator who tries one and then the other would be
- * surprised. */
+ * The daemon does not resume by itself when numad is gone: that would surprise an administrator who tries one and then
+ * the other. */
 
 #include "base/time.h"
 #include "daemon/manager/manager.h"
@@ -23,10 +23,10 @@ static void tell(Manager *manager, NeighbourKind kind, const Neighbour *neighbou
     const char *detail = neighbour->detail;
 
     if (neighbour->present)
-        log_info(manager->log, NUMAPLACE_MESSAGE_NEIGHBOUR, "beside us: %s%s%s%s: %s", neighbour_name(kind),
-                 *detail ? " (" : "", detail, *detail ? ")" : "", neighbour_text(kind));
+        log_info(manager->log, NUMAPLACE_MESSAGE_NEIGHBOUR, "also deciding: %s%s%s%s: %s",
+                 neighbour_name(kind), *detail ? " (" : "", detail, *detail ? ")" : "", neighbour_text(kind));
     else
-        log_info(manager->log, NUMAPLACE_MESSAGE_NEIGHBOUR, "no longer beside us: %s", neighbour_name(kind));
+        log_info(manager->log, NUMAPLACE_MESSAGE_NEIGHBOUR, "no longer deciding: %s", neighbour_name(kind));
 }
 
 /* Whether something else is known of him than before. */

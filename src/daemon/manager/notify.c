@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the service manager is told (sd_notify(3)): that the daemon is ready, reloads, stops, what it is doing, and that
+/* Messages to the service manager (sd_notify(3)): that the daemon is ready, reloads, stops, what it is doing, and that
  * it still ticks.
  *
- * The watchdog is not left to sd-event, which would feed it as long as the loop turns: a daemon whose timer was
- * never set again turns its loop for clients and places nobody. */
+ * sd-event does not feed the watchdog, because it would do so as long as the loop turns: a daemon whose timer was never
+ * set again serves clients and places nothing. */
 
 #include "base/time.h"
 #include "daemon/manager/manager.h"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What an administrator releases may have a hundred thousand threads. Then ticks put them back, some in each, and the
- * call is answered when there are no more:
+/* A release may concern a hundred thousand threads. Then each tick puts back some of them, and the call is answered
+ * when none is left:
  *
- *     THREADS    those of the World, by a plan made anew in each tick until it is empty. Nobody places them again
- *        |       meanwhile: their workload is paused, or the process has none any more
- *     REST       what is not in the World: who was born just now, and children (act_restore_slowly())
+ *     THREADS    those of the World, by a plan made anew in each tick until it is empty. They are not placed again
+ *        |       meanwhile: their workload is paused, or the process has none
+ *     REST       those not in the World: threads created just now, and children (act_restore_slowly())
  *        |
  *     answered
  *
- * A daemon that stops or is killed in between has the journal, as ever. */
+ * A daemon that stops or is killed in between has the journal, as always. */
 
 #include "base/time.h"
 #include "daemon/manager/manager.h"

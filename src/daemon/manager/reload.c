@@ -2,12 +2,11 @@
 
 /* New configuration, policies or topology under a running daemon.
  *
- * Files are read into fresh objects and swapped in only when all of them are good. When the CPUs of the
- * machine changed, or a setting that the sensing was built with, World and Probe are made anew instead of
- * being repaired: everything that was placed is put back, and the next slow tick places it again on the
- * machine as it is now. That costs one round of mask changes on an event as rare as a CPU going offline, and
- * needs no code that renumbers CPUs, nodes, homes and leases inside a World, which could only be tested by
- * pulling CPUs. What must outlive it is carried over by name. */
+ * Files are read into fresh objects and swapped in only if all of them are valid. If the CPUs of the machine changed,
+ * or a setting that the sensing was built with, World and Probe are built anew instead of being repaired: everything
+ * that was placed is put back, and the next slow tick places it again on the new machine. That costs one round of mask
+ * changes for an event as rare as a CPU going offline. It needs no code that renumbers CPUs, nodes, homes and leases
+ * inside a World, which only unplugging CPUs could test. What must outlive it is carried over by name. */
 
 #include "base/time.h"
 #include "daemon/manager/evidence.h"
@@ -277,7 +276,7 @@ static int swap(Manager *manager, Config *config, PolicySet *policies)
     int r;
 
     if (config->dry_run != manager->config->dry_run && !manager->options.dry_run)
-        log_warning(manager->log, NUMAPLACE_MESSAGE_CONFIG, "DryRun= is taken over at the next start only");
+        log_warning(manager->log, NUMAPLACE_MESSAGE_CONFIG, "DryRun= takes effect only at the next start");
     config_free(manager->config);
     manager->config = config;
     policy_set_free(manager->policies);
@@ -330,14 +329,14 @@ int manager_reload_topology(Manager *manager)
 
     if (r < 0) {
         log_warning(manager->log, NUMAPLACE_MESSAGE_TOPOLOGY_CHANGED,
-                    "the CPUs of this machine changed, but it cannot be read anew: %s; keeping the previous "
+                    "the CPUs of this machine changed, but it cannot be read again: %s; keeping the previous "
                     "topology",
                     error ? error : strerror(-r));
         return r == -ENOMEM ? r : 0;
     }
     log_notice(manager->log, NUMAPLACE_MESSAGE_TOPOLOGY_CHANGED,
                "the CPUs of this machine changed: %" PRIu32 " CPUs in %" PRIu32
-               " nodes now; placing everything anew",
+               " nodes now; placing everything again",
                topology->n_cpus, topology->n_nodes);
     r = manager_rebuild(manager, topology);
     if (r < 0)

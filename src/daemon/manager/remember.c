@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What became of a plan, told to everyone who wants to know: the ring of moves for explain, the log, and the
- * clients that follow. A storm of moves must not become a storm of records and signals, so both are bounded;
- * the ring has them all. */
+/* Reports the outcomes of a plan: to the ring of moves for explain, to the log, and to clients that follow. A storm of
+ * moves must not become a storm of records and signals, so both are limited; the ring has all moves. */
 
 #include "base/parse.h"
 #include "base/time.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One turn of the wheel. Its parts are timed separately, in CPU time of this thread: how much of the daemon's
- * cost is reading /proc, deciding, or changing masks is the first question when it costs too much (MaxCPU=),
- * and the share of deciding in the managed tasks' own CPU time is the "search time" that stealing was always
- * judged by (P1). */
+/* One turn of the loop. Its parts are timed separately, in CPU time of this thread. If the daemon costs too much
+ * (MaxCPU=), the first question is how much of it is reading /proc, deciding, or changing masks. And the share of
+ * deciding in the managed tasks' own CPU time is the "search time" by which stealing was always judged (P1). */
 
 #include "base/time.h"
 #include "daemon/manager/evidence.h"

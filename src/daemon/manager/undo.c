@@ -4,18 +4,18 @@
  *
  *   a start:  locks --> journal --> put back --> configuration, policies --> place
  *
- * The journal says whether the earlier daemon crashed, or stopped and means its placements to stay (KeepOnStop=). After
- * a crash they are put back before the configuration and the policies are read: a file that is bad now, DryRun=yes, or
- * policies that only observe, are no reason to leave masks of a dead daemon in place. Placements that are to stay do so
- * until a daemon starts that will place: a start that fails at a bad file leaves them.
+ * The journal says whether the earlier daemon crashed, or stopped and wants its placements to stay (KeepOnStop=). After
+ * a crash they are put back before the configuration and the policies are read: an invalid file, DryRun=yes, or
+ * policies that only observe are no reason to keep masks of a dead daemon. Placements that are to stay do so until a
+ * daemon starts that places: a start that fails at an invalid file leaves them.
  *
- * A daemon that is told not to change anything on the command line, or has no right to, puts nothing back; it counts,
- * says so, and says how it is done.
+ * A daemon that the command line forbids to change anything, or that has no right to, puts nothing back. It counts the
+ * leftovers, reports them, and says how to put them back.
  *
  * There is one lock for a runtime directory, and one for the host: two daemons with different directories would take
- * each other's masks for what was there before, and "put back" those in the end. A rehearsal on a directory of its
- * own is excepted from the second, so that several can run side by side, as the tests do; numaplaced(8) says what
- * its policies may match. */
+ * each other's masks for the original ones, and "put back" those in the end. A rehearsal on a directory of its own does
+ * not need the second lock, so that several can run side by side, as the tests do; numaplaced(8) says what its policies
+ * may match. */
 
 #include "daemon/manager/manager.h"
 
@@ -253,7 +253,7 @@ int manager_keep(Manager *manager)
     if (r < 0)
         log_warning(
             manager->log, NUMAPLACE_MESSAGE_JOURNAL,
-            "the undo journal cannot say that placements are to stay (%s): its next reader puts them back",
+            "the undo journal cannot record that placements are to stay (%s): the next start puts them back",
             strerror(-r));
     log_notice(manager->log, NUMAPLACE_MESSAGE_STOPPED,
                "stopped; placements stay as they are (KeepOnStop=yes) until the next start");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Who was assigned is known by number and start time. Who descends from it is concluded, as the kernel does not
- * tell: a child from its parent, and when the parent had ended before anybody looked, from the process group or
- * session the parent had begun. A grandchild is missed whose parent began neither and lived for less than the time
+/* An assigned process is known by PID and start time. Its descendants are concluded, because the kernel does not name
+ * them: a child from its parent, or, if the parent had ended before anything looked, from the process group or session
+ * that the parent had begun. A grandchild is missed if its parent began neither and lived for less than the time
  * between two discoveries. */
 
 #include "daemon/tables/assignments.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A fixed ring and a fixed table, allocated as they fill: 2048 of each are about 600 KiB. Masks and names are
- * interned in a pool of their own, because the World's pool is swept of what the World itself does not hold.
- * The pool is swept here each time the ring went round once; with hundreds of masks in use at most, that is
- * cheap and rare. */
+/* A fixed ring and a fixed table, allocated as they fill: 2048 of each are about 600 KiB. Masks and names are interned
+ * in a pool of their own, because the World's pool is swept of what the World itself does not hold. The pool is swept
+ * each time the ring has gone round once; with at most hundreds of masks in use, that is cheap and rare. */
 
 #include "daemon/tables/moves.h"
 

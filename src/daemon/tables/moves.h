@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What was done and what was refused, kept for explain: a ring of actions and the last refusals of each
- * subject. Both are bounded; the oldest goes first. */
+/* What was done and what was refused, kept for explain: a ring of actions and the last refusals of each subject. Both
+ * are limited; the oldest goes first. */
 
 #include "base/intern.h"
 #include "base/util.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A small set of processes, named so that a reused number is not mistaken for one of them. */
+/* A small set of processes, named so that a reused PID is not mistaken for one of them. */
 
 #include "base/util.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Login names of the users whose processes are looked at. A look-up may go over the network (NSS), so each
- * uid is asked for once per reload, and not at all while no policy names users. */
+/* Login names of the users whose processes are looked at. A look-up may go over the network (NSS), so each uid is
+ * looked up once per reload, and not at all while no policy names users. */
 
 #include "base/util.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Who uses which memory, as far as it is known: of the whole, of a workload, of a process, and of a thread. */
+/* Which thread uses which memory, as far as known: of the whole machine, of a workload, of a process, and of a thread.
+ */
 
 #include "daemon/manager/evidence.h"
 #include "daemon/views/describe.h"
@@ -91,7 +92,7 @@ static void put_kind(Dict *dict, const Manager *manager, const Policy *policy)
             dict->error = -ENOMEM;
     }
     dict_string(dict, "use_evidence", evidence_names[kind]);
-    dict_string(dict, "use_why", why ? why : "residency; nobody's memory is looked at or moved here");
+    dict_string(dict, "use_why", why ? why : "residency; no memory is looked at or moved here");
 }
 
 void describe_evidence(Dict *dict, Manager *manager)

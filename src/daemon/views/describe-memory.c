@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Where memory lies, summed over whatever is asked about, and what is done about it. So far it is known from
- * residency alone (evidence D): by process, and how much, not who uses it. */
+/* Where memory lies, summed over the subject of the question, and what is done about it. This is residency (evidence
+ * D): by process, and how much, not which thread uses it. */
 
 #include "daemon/views/describe.h"
 

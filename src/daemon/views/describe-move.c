@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Moves, as signals and lists have them. */
+/* Moves in signals and lists. */
 
 #include "daemon/views/describe.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The whole of the program in one dictionary: how it is set, what it found, what it did and what that cost. One
+/* The state of the whole program in one dictionary: its settings, what it found, what it did and what that cost. One
  * function for each part, in the order of include/numaplace/bus.h. */
 
 #include "daemon/views/describe.h"

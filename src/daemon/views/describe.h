@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Answers: from the manager's state to the dictionaries of include/numaplace/bus.h. Nothing here changes
- * anything. Errors stay in the Dict. */
+/* Answers: from the manager's state to the dictionaries of include/numaplace/bus.h. Nothing here changes anything.
+ * Errors stay in the Dict. */
 
 #include "daemon/manager/manager.h"
 #include "daemon/views/dict.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Building the dictionaries of replies and signals. The first error sticks and everything after it is a
- * no-op, so that a dictionary of thirty keys is thirty lines; look at `error` at the end. */
+/* Builds the dictionaries of replies and signals. The first error sticks and everything after it is a no-op, so that a
+ * dictionary of thirty keys is thirty lines; check `error` at the end. */
 
 #include "topo/topology.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* "Why is it there, and why not elsewhere?" The answer is put together from what is known at three places:
- * the World (how it is now), the ring of moves (what was done and refused), and, for a process nobody
- * manages, a look at it as discovery would take one. */
+/* "Why is it there, and why not elsewhere?" The answer comes from three places: the World (the present state), the ring
+ * of moves (what was done and refused), and, for an unmanaged process, a look at it like that of discovery. */
 
 #include "daemon/manager/fence.h"
 #include "daemon/views/describe.h"
@@ -277,14 +276,15 @@ static Verdict verdict_of_unmanaged(Manager *manager, const ProbeSubject *subjec
         return (Verdict){"released", "The administrator released it; resume takes it back."};
     if (verdict == POLICY_VERDICT_LATER)
         return (Verdict){"later",
-                         "A policy is for it once it has grown: only MinMemory=, MinCPU= or MinThreads= "
-                         "stand in the way."};
+                         "A policy matches once it has grown: only MinMemory=, MinCPU= or MinThreads= "
+                         "is not reached."};
     if (*ret_policy == SIZE_MAX || verdict == POLICY_VERDICT_NO)
         return verdict_of_reason(PLAN_REASON_NO_POLICY);
     if (manager->policies->policies[*ret_policy]->mode == POLICY_MODE_NONE)
         return verdict_of_reason(PLAN_REASON_MODE_NONE);
-    return (Verdict){"pending", "A policy matches; it is taken in at the next discovery, unless MaxTasks= is "
-                                "reached."};
+    return (Verdict){"pending",
+                     "A policy matches; it is managed from the next discovery on, unless MaxTasks= "
+                     "is reached."};
 }
 
 static int on_look(void *userdata, const ProbeSubject *subject)
@@ -313,16 +313,16 @@ static Verdict verdict_of_look(int r, pid_t pid)
     switch (r) {
     case PROBE_E_AWAITED:
         return (Verdict){"awaited",
-                         "Its command line or environment is being read; then it is known whether a "
-                         "policy is for it."};
+                         "Its command line or environment is being read, to find out whether a policy "
+                         "matches."};
     case PROBE_E_HANGS:
         return (Verdict){"hangs",
                          "It does not let its command line or environment be read, which a policy asks "
                          "for: left alone until it does."};
     case PROBE_E_CROWDED:
         return (Verdict){"crowded",
-                         "Its command line or environment, which a policy asks for, is not read as "
-                         "long as so many other processes of its user do not let theirs be read."};
+                         "Its command line or environment, which a policy asks for, is not read while "
+                         "reads of too many other processes of its user hang."};
     default:
         return pid == getpid()
                    ? (Verdict){"self", "This is the daemon itself, which is never placed."}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What was told last is kept beside what is, so that changes are found by comparing, wherever they come from: plans,
- * reloads, administrators. That is done only after something happened (manager->objects_changed), and costs one pass
- * over the groups.
+/* The last values sent are kept, so that changes are found by comparing, whatever caused them: plans, reloads,
+ * administrators. Comparing happens only after an event (manager->objects_changed), and costs one pass over the groups.
  *
- * Numbers that change all the time (tasks, lends) are properties without signals: who wants them asks. */
+ * Numbers that change all the time (tasks, lends) are properties without signals; clients read them when they need
+ * them. */
 
 #include "daemon/views/objects.h"
 

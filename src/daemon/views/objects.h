@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The objects on the buses: their paths, what their properties are worth, and telling when these change. */
+/* The objects on the buses: their paths, the values of their properties, and signals when these change. */
 
 #include "daemon/manager/manager.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The kernel gives names as the program set them: "evil\nname", half a UTF-8 character cut at 15 bytes,
- * anything but NUL. sd-bus rejects a whole message for one such byte, and a newline would start a forged log
- * line. */
+/* The kernel returns names as the program set them: "evil\nname", half a UTF-8 character cut at 15 bytes, anything but
+ * NUL. sd-bus rejects a whole message for one such byte, and a newline would start a forged log line. */
 
 #include "daemon/views/text.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Making foreign text printable: process names and paths are raw bytes, D-Bus strings and log lines are
- * UTF-8. */
+/* Makes untrusted text printable: process names and paths are raw bytes, D-Bus strings and log lines are UTF-8. */
 
 #include <stddef.h>
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The idle CPU nearest to a waiting thread, in the order in which the kernel steals (P2): SMT sibling of the CPU it ran
- * on last, same LLC, same node, then other nodes by distance; of equals the lowest number. Node numbers play no part,
+ * on last, same LLC, same node, then other nodes by distance. Ties go to the lowest number. Node numbers play no part,
  * so that renaming nodes renames the result (I12).
  *
- * A walk over all idle CPUs for each thread: a few microseconds for 256 of them, and there are at most
- * STEAL_SEARCHES_MAX in a tick. Lists per LLC and node, kept up to date from tick to tick, would be faster and more
- * code. */
+ * Each thread takes a walk over all idle CPUs: a few microseconds for 256 of them, and at most STEAL_SEARCHES_MAX walks
+ * in a tick. Lists per LLC and node, kept up to date from tick to tick, would be faster and more code. */
 
 #include "plan/planner.h"
 

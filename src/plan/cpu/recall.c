@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Taking lent CPUs back (P2): within two ticks of the owner's waking, when the lease ends, and when it has become
+/* Taking lent CPUs back (P2): within two ticks after the owner wakes, when the lease ends, and when the lend has become
  * useless.
  *
- * The owner's return is seen by waiting: two threads that both want a CPU wait half of the time each. An owner who
- * wakes when a share f of the tick is left has made both wait 500 f permille by its end. With OWNER_WAIT_PERMILLE 100
- * the tick in which he woke is enough when f >= 0.2, and the next one always is, so the recall comes within two ticks.
- * Half of WaitPermille on two consecutive ticks, the test used for lending, would need three when he wakes in the
- * middle of one. Nor may the threshold be much lower: kernel threads, and a hypervisor that runs somebody else, make
- * everybody wait some percent now and then, and a false recall costs the borrower MinResidencySec=.
+ * Waiting shows that the owner is back: two threads that both want a CPU wait half of the time each. If the owner wakes
+ * with a share f of the tick left, both have waited 500 f permille by its end. With OWNER_WAIT_PERMILLE 100 that tick
+ * is enough if f >= 0.2, and the next one always is, so the recall comes within two ticks. The test used for lending,
+ * WaitPermille on two consecutive ticks, would need three, even with half of it, when the owner wakes in the middle of
+ * a tick. The threshold cannot be much lower: kernel threads, and a hypervisor that runs another guest, make every
+ * thread wait some percent now and then, and a false recall costs the borrower MinResidencySec=.
  *
- * Who waits there? The borrower itself, unless the kernel has moved it home, which its mask allows: waiting at home is
- * not the owner's doing. The CPU's own wait time less the borrower's. Sampled tasks that ran there last. And any thread
- * at home on the lent CPU, wherever it waits: two threads of the owner that wake on one CPU share it, while the
- * kernel sees two CPUs with one or two runnable threads each, no imbalance it would mend. The largest counts.
+ * The owner's wait is the largest of four estimates:
  *
- * Residency (I7): a recall for the owner, at the end of a lease, from a CPU that is gone, and of a thread that
- * sleeps is not bound by it. Only the recall that merely tidies up, because there is room at home, is. */
+ * - the wait of the borrower itself, unless the kernel has moved it home, which its mask allows: the owner does not
+ *   cause waiting at home;
+ * - the CPU's own wait time minus the borrower's;
+ * - the wait of sampled tasks that ran there last;
+ * - the longest wait of a thread whose home includes the lent CPU, wherever it waits: two threads of the owner that
+ *   wake on one CPU share it, while the kernel sees two CPUs with one or two runnable threads each, no imbalance to
+ *   correct.
+ *
+ * Residency (I7) does not delay a recall for the owner, at the end of a lease, from a CPU that is gone, or of a thread
+ * that sleeps. It delays only the recall because there is room at home. */
 
 #include "plan/planner.h"
 #include "world/load.h"

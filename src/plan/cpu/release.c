@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Putting back: a process whose threads carry masks of ours, and which is to have no home any more.
+/* Putting back: a process whose threads have masks of ours, and which is to have no home.
  *
- * One action covers the whole process, including threads born since: what counts is the journal and the mask a thread
- * has, not what was last seen of it. Threads which somebody else re-pinned are left as they are; they are still named
+ * One action covers the whole process, including threads created since: the journal and the current mask of a thread
+ * count, not what was last seen of it. Threads that somebody else re-pinned are left as they are. They are still named
  * here, so that the journal forgets them.
  *
- * A group that merely has no home yet is not a reason: its processes may come from another group, and will be given
- * their new masks at the next slow tick without a detour over the whole machine. */
+ * A group that merely has no home yet is not released: its processes may come from another group, and get their new
+ * masks at the next slow tick without first spreading over the machine. */
 
 #include "plan/planner.h"
 

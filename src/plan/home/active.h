@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* On which nodes a group is at work (P12).
+/* On which nodes a group works (P12).
  * Source: numa_group_count_active_nodes() and the locality rule of task_numa_fault() of Linux, restated. */
 
 #include "world/faults.h"

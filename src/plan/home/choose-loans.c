@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A group that needs a little more than a node has gets two by packing, be it that others live on the second one. There
- * its threads compete with theirs, the kernel takes both nodes for equal, and half of what the threads share is far
- * from each of them. A home of one node and loans of single CPUs from the other one are better for both: threads run
- * beside the memory but for those on loan, who wait at home in turns, and whoever lives there gets his CPU back within
- * two ticks.
+/* If a group needs a little more than one node, packing gives it two, even if other groups live on the second one.
+ * There its threads compete with theirs. The kernel treats both nodes as equal, and half of what the threads share is
+ * remote for each of them. A home of one node and single CPUs lent from the other one are better for both. Threads then
+ * run beside their memory, except for borrowers, which wait at home in turns. The groups on the other node get their
+ * CPUs back within two ticks.
  *
  * Example, two nodes of two CPUs, memory twice as far on the other node: A with three threads that share all their
- * memory, B with one. On both nodes, memory dealt out, A does 3 / 1.5 = 2, as much as bound to one of them. At home on
- * one and with one thread on loan it does 2 + 1 / 2.
+ * memory, B with one. On both nodes, with memory interleaved, A does 3 / 1.5 = 2, as much as bound to one of them. At
+ * home on one node and with one thread lent a CPU it does 2 + 1 / 2.
  *
- * A node is left out when
+ * A node is left out of the home when all of these hold:
  *
- *   others live there    one that nobody has is given: what is lent is less than what is had;
- *   loans will do        what the group then wants beyond its home fits the CPUs that the others leave idle there,
- *                        and is no more than half of what it has at home, three threads for two CPUs (S-UNEVEN);
- *   it may be lent them  by Steal=, Scope=, NodeLimit= and MaxDistance=;
- *   threads share it     memory, as far as is known. Threads that each use their own are at home on several nodes
- *                        (thread-homes.c).
- */
+ *   other groups live there    a node without groups is given: lending gives less than owning;
+ *   lending will do            what the group needs beyond its home then fits the CPUs that the others leave idle
+ *                              there, and is no more than half of what it has at home: three threads for two CPUs
+ *                              (S-UNEVEN);
+ *   lending is allowed         by Steal=, Scope=, NodeLimit= and MaxDistance=;
+ *   its threads share memory   as far as is known. Threads that each use their own memory have their homes on several
+ *                              nodes (thread-homes.c). */
 
 #include "plan/home/choose-loans.h"
 

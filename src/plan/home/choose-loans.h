@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which nodes are lent to a group CPU by CPU rather than given to it: private to this room. */
+/* Which nodes are lent to a group CPU by CPU instead of becoming part of its home: private to this room. */
 
 #include "plan/planner.h"
 

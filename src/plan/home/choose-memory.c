@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A group whose memory is not known has it where its threads ran last, as long as it has no home (memory is where it
- * was first touched), and at its home from then on. */
+/* If the memory of a group is not known, it is assumed where its threads ran last while the group has no home (memory
+ * is where it was first touched), and at its home from then on. */
 
 #include "plan/home/choose-memory.h"
 

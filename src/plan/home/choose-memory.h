@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Where the memory of the groups lies that are packed: private to this room.
+/* Where the memory of the packed groups lies: private to this room.
  *
  * `memory` has bytes, `ran` permille of a CPU, both by group and node: [group * n_nodes + node]. */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What others use, who are not ours to place, is taken off the nodes where they run, as an average over some time: a
- * share that changes from tick to tick must not move anybody. */
+/* The load of unplaced tasks is subtracted from the nodes where they run, as an average over some time: a share that
+ * changes from tick to tick must not move a group. */
 
 #include "plan/home/choose-nodes.h"
 

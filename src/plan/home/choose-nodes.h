@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the nodes offer to the groups that are packed, and to which: private to this room. */
+/* What the nodes offer to the packed groups, and to which of them: private to this room. */
 
 #include "plan/planner.h"
 

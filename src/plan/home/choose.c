@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Homes the policy leaves to us (Mode=auto, compress, spread, interleave): every group the machine has becomes one of a
- * packing problem (P15, plan/pack/pack.h), and the answer is its home. This file is the translation there and back;
- * what the nodes offer is in choose-nodes.c, and where memory lies in choose-memory.c.
+/* Homes that the policy leaves to us (Mode=auto, compress, spread, interleave). All groups of the machine become one
+ * packing problem (P15, plan/pack/pack.h), and its answer is their homes. This file translates there and back;
+ * choose-nodes.c says what the nodes offer, and choose-memory.c where memory lies.
  *
- * - What a group wants is what its threads run and wait on average, with its peaks for a while (load_groups()), or,
- *   of one that is new, in the last two ticks, because an average of what has just begun says nothing; and
- *   ExpectWidth= is the least (P5: threads that sleep at start are invisible to whoever looks at the load alone).
- * - Groups that hardly run get no home, which costs system calls and gives them nothing; one that they have they
- *   keep.
- * - A group that needs every node is not confined: it roams, and that is a decision as lasting as a home. */
+ * - The demand of a group is what its threads run and wait on average, with its peaks for a while (load_groups()). For
+ *   a new group it is that of the last two ticks, because an average of what has just begun says nothing. ExpectWidth=
+ *   is the minimum (P5: threads that sleep at the start are invisible to load).
+ * - Groups that hardly run get no home, which would cost system calls and give them nothing. They keep one they have.
+ * - A group that needs every node is not confined. It roams, and that decision lasts like a home. */
 
 #include "plan/home/choose.h"
 #include "plan/group.h"

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Freezing (P16). A group that lives on one node with nine tenths of its memory is frozen, and thawed when less than
- * three quarters are left there. Packing alone would send it away whenever a larger group gains more by that than it
- * loses; but what it loses is sure, and what the other one gains is as good as the memory that has not come together
- * yet. So a frozen group is never evicted for one that is not: its home is no question any more, and the others find
- * their places around it.
+/* Freezing (P16). A group on one node with nine tenths of its memory is frozen, and thawed when less than three
+ * quarters are left there. Packing alone would evict it whenever a larger group gains more than it loses. But its loss
+ * is certain, and the gain of the other one depends on memory that has not converged yet. So a frozen group is never
+ * evicted for one that is not frozen, and the others find their places around it.
  *
- * It is evicted for other frozen ones: of those on one node, the ones that want most are held as long as all of them
- * fit, and the rest is packed like everybody. One that has outgrown its node is free in the same way. Two of 5 CPUs on
- * a node of 8: the first is held, the second is not.
+ * It is evicted for other frozen groups. Of those on one node, the ones with most demand are held as long as all of
+ * them fit, and the rest is packed like other groups. A group that has outgrown its node is free in the same way. Two
+ * groups of 5 CPUs each on a node of 8: the first is held, the second is not.
  *
- * Not frozen is who has so little memory that caches hold it, and who is to be spread. */
+ * A group is not frozen if caches hold all of its memory, or if it is to be spread. */
 
 #include "plan/home/freeze.h"
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Homes: groups are confined to the nodes their policy names (Mode=fixed, Nodes=), after Sistare's finding that groups
- * which roam drag each other across nodes (P3), or to those that choose.c finds for them (P15).
+/* Homes: groups are confined to the nodes their policy names (Mode=fixed, Nodes=), or to those that choose.c finds for
+ * them (P15). The reason is Sistare's finding that roaming groups pull each other across nodes (P3).
  *
- * A home is the CPUs of whole nodes. What a thread is due is its home cut by the cpuset of its process (I1) and by
- * what is usable now, so a home shrinks and grows as CPUs go and come. The masks follow on slow ticks: a home is meant
- * to last, and a process that ends within a second should cost nothing.
+ * A home is the CPUs of whole nodes. What a thread is due is its home cut by the cpuset of its process (I1) and by the
+ * CPUs usable now, so a home shrinks and grows as CPUs go and come. The masks follow on slow ticks: a home is meant to
+ * last, and a process that ends within a second should cost nothing.
  *
- * A process is confined by one action for all its threads that have the same mask, which also reaches threads born
- * after they were last looked at. Threads that must be left alone are told apart by their mask; when one cannot be
- * (its mask is the one to be replaced, or the one to be given, or is not known), each of the others gets an action of
- * its own. Threads born with a mask of ours get an action too although their mask is right already: only what is in
- * the journal can be put back. */
+ * One action confines all threads of a process that have the same mask, and also reaches threads created after they
+ * were last looked at. Threads that must be left alone are told apart by their mask. If one cannot be told apart (its
+ * mask is the one to be replaced, or the one to be given, or is not known), each of the other threads gets its own
+ * action. Threads created with a mask of ours get an action although their mask is already right: only what is in the
+ * journal can be put back. */
 
 #include "plan/group.h"
 #include "plan/home/choose.h"

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Connected components, found by sorting: a list of (workload, memory, process), sorted, has all who map the same
- * memory side by side, and neighbours are joined (union-find). Then the parts choose their groups, the largest
- * first.
+/* Connected components, found by sorting. In a sorted list of (workload, memory, process), processes that map the same
+ * memory are adjacent, and neighbours are joined (union-find). Then the parts choose their groups, the largest first.
  *
- * The kernel finds such groups when two tasks fault on the same page; a mapping that nobody uses any more still
- * counts here. */
+ * The kernel finds such groups when two tasks fault on the same page. Here a mapping that is no longer used still
+ * counts. */
 
 #include "plan/home/sharing.h"
 

@@ -2,20 +2,20 @@
 
 /* Threads of one group on different nodes, each where its own memory is (P11, P14, P15).
  *
- * Only in a home of several nodes, and only for threads of which evidence W, A or B says what they use: residency says
- * where the memory of a process is, not whose it is. A thread that uses its own memory, or shares it with few others,
- * goes with these to one node and stays there; what many share is of no node, and who uses it stays free in the whole
- * home.
+ * This applies only to homes of several nodes, and to threads whose memory use is known from evidence W or A: residency
+ * says where the memory of a process is, not which thread uses it. A thread that uses its own memory, or shares it with
+ * few others, goes with these to one node and stays there. Memory that many threads share belongs to no node, and its
+ * users stay free in the whole home.
  *
- * Whom to put where is a transport problem: units (threads that belong together) of known demand, nodes that take a
- * share of it as large as their share of the CPUs, and for each unit which part of its accesses goes to which node. How
- * much it uses does not count but in a tie: what is scanned of it differs from round to round by far more than where it
- * lies. Solved by regret: the unit that loses most by going elsewhere than to its best node chooses first. So at the
- * start, when all memory is on one node, those with most of it stay, and of the others the memory follows (P13).
+ * The assignment is a transport problem. Units (threads that belong together) have a known demand. Nodes take a share
+ * of it as large as their share of the CPUs. For each unit it is known which share of its accesses goes to which node.
+ * The amount of memory counts only in a tie, because what is scanned of it differs from round to round far more than
+ * where it lies. It is solved by regret: the unit that loses most on its second best node chooses first. So at the
+ * start, when all memory is on one node, the threads with most of it stay, and the memory of the others follows (P13).
  *
- * An assignment is kept as long as it fits. One made anew replaces it when it puts so much more memory next to its
- * user as MinGainPermille asks, and not while memory is under way: threads that have exchanged what
- * they work on are exchanged, which is cheaper than moving the memory (task flipping, P15). */
+ * An assignment is kept as long as it fits. A new one replaces it when it puts at least a tenth more of the memory next
+ * to its user (or MinGainPermille, if that is more), and not while memory is being moved. So threads that have
+ * exchanged what they work on are exchanged, which is cheaper than moving the memory (task flipping, P15). */
 
 #include "plan/home/thread-homes.h"
 

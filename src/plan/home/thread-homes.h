@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* When threads of one process can live on different nodes (P11): what whoever looks at them needs to know of it. */
+/* When threads of one process can live on different nodes (P11): what callers outside this file need of it. */
 
 #include "policy/policy.h"
 #include "world/world.h"

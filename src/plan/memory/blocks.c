@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* How: samples of a round are sorted by address, and so are blocks and regions. One walk over all of them takes a unit
- * at a time, which is what of a block lies in one region, asks plan/memory/pages.h about it as the kernel asks of a
- * page, and joins what moves.
+/* Samples of a round are sorted by address, and so are blocks and regions. One walk over all of them takes a unit at a
+ * time: the part of a block that lies in one region. It asks plan/memory/pages.h about the unit as the kernel asks
+ * about a page, and joins what moves.
  *
  * A worked example, blocks of 2 MB. A huge page has one sample per round. One thread on node 1 uses it, and it lies on
- * node 0. In the first round nobody is known to have asked before, so it counts as shared: it moves if that brings
- * memory and use into balance. From the fourth round on it is known to be the thread's own, and moves. Used by nodes 0
- * and 1 in turns, half each: one round in two asks for the node that the round before asked for, and then the balance
- * decides, which is even: it stays. A block of small pages, of which one half is used from node 0 and the other from
- * node 1, has samples from both in each round: mixed, and it stays, whatever the order.
+ * node 0. In the first round no earlier user is known, so it counts as shared: it moves if that brings memory and use
+ * into balance. From the fourth round on it is known to be the thread's own, and moves. If nodes 0 and 1 use it in
+ * turns, half each, one round in two asks for the node that the round before asked for. Then the balance decides, which
+ * is even: it stays. A block of small pages, half of it used from node 0 and half from node 1, has samples from both in
+ * each round. It is mixed and stays, whatever the order.
  *
- * The kernel lets all move that is asked for in the first four sequences, and takes a page for private when one task
- * asked for it twice in a row, which of two that share it by halves is every other time. A sampler may begin in the
- * midst of a life, and has few samples. So here nobody else may have been there as long as a block remembers; and until
- * that is ten rounds, its word counts only in a process of which few blocks are shared.
+ * The kernel moves whatever is asked for in the first four sequences. It takes a page for private when one task asked
+ * for it twice in a row, which happens every other time when two tasks share it equally. A sampler may start in the
+ * middle of a process's life, and has few samples. So here no other thread may have used a block as long as the block
+ * remembers. Until that is ten rounds, the block decides only in a process of which few blocks are shared.
  *
- * What it does badly: a block of small pages of which one only was touched looks like a huge page. Moving in vain
- * then costs 2 MB, and only that one page's user gains. */
+ * What it does badly: a block of small pages of which only one was touched looks like a huge page. Moving it in vain
+ * costs 2 MB, and only the user of that page gains. */
 
 #include "plan/memory/blocks.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which memory of a process goes to whom that uses it: the page filter (P13) over blocks (P18).
+/* Which memory of a process goes to its user: the page filter (P13) over blocks (P18).
  * Source: should_numa_migrate_memory() of Linux and numa/core v18 (Ingo Molnar, 2012), restated.
  *
- * A round of samples (world/touches.h) is judged once it was gathered and its blocks were located, before it is
- * folded. Of each block that was touched it is said whether it moves, and why not. What moves comes out as ranges
- * for an order of the mover; so do blocks of a node that is full, which the mover refuses. */
+ * A round of samples (world/touches.h) is judged after it was gathered and its blocks were located, before it is
+ * folded. The result says for each block that was touched whether it moves, and why not. Blocks that move become ranges
+ * of a request to the mover. That includes blocks of a full node, which the mover refuses. */
 
 #include "plan/scan/period.h"
 #include "plan/tries.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Whose CPUs move memory. Those of the node it goes to, which is where the threads are that wait for it: while they
- * wait they run at half speed, and moving takes their CPUs besides. So those of the node it leaves are to help, unless
- * that is at the cost of others: where half of them is idle, or runs threads of the same workload, which have had their
- * memory beside them so far.
+/* Whose CPUs move memory. First those of the node the memory goes to, where its users are. They run at half speed while
+ * they wait, and moving takes their CPUs as well. So the CPUs of the node it leaves help, unless other workloads would
+ * pay for it: half of these CPUs must be idle, or run threads of the same workload, which had their memory beside them
+ * so far.
  *
- * Example, nodes of two CPUs, a process on each, all memory on node 0. To move 32 MB of small pages took 1.3 s of
- * CPU in an emulated machine: 0.65 s of each thread on node 1, or 0.33 s of each of all. 90 % of the accesses were
- * local 0.82 s after the start, and 1.17 s without help (numa01-thread-alloc in the lab). */
+ * Example, nodes of two CPUs, a process on each, all memory on node 0. Moving 32 MB of small pages took 1.3 s of CPU in
+ * an emulated machine: 0.65 s of each thread on node 1, or 0.33 s of each of all. 90 % of the accesses were local 0.82
+ * s after the start, and 1.17 s without help (numa01-thread-alloc in the lab). */
 
 #include "plan/memory/follow-internal.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What follow.c, its parts and stripe.c share: one process whose memory is considered. */
+/* Shared by follow.c, its parts and stripe.c: one process whose memory is considered. */
 
 #include "plan/planner.h"
 

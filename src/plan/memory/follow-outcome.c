@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What becomes of an order to move memory, from its beginning to its end, and what is remembered of it. */
+/* What becomes of a migration request, from its beginning to its end, and what is remembered of it. */
 
 #include "plan/memory/follow.h"
 

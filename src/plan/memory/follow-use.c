@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Memory to the threads that use it. What goes where was judged before, block by block (plan/memory/sorting.h); here
- * it is asked whether it may go now, by what memory that follows its home is asked, and if so an order is given.
- * That its home is sure is not waited for: blocks were judged by where their threads have been for some rounds, not
- * by a guess. */
+/* Moves memory to the threads that use it. The destination was judged before, block by block (plan/memory/sorting.h).
+ * Here the gates of memory that follows its home decide whether it may move now. That the home is sure is not required:
+ * blocks were judged by where their threads have been for some rounds, not by a guess. */
 
 #include "plan/group.h"
 #include "plan/memory/follow-internal.h"

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* When is a home sure enough for memory to follow? Memory costs a hundred times what threads cost to move, and a home
- * may be taken back until SettleSec= is over. But waiting for that would leave a process far from its memory for ten
- * seconds, which for many is all the time there is. So memory follows at once, except to a home that shows signs of
- * being wrong:
+/* When is a home sure enough for memory to follow? Moving memory costs a hundred times what moving threads costs, and a
+ * home may be taken back until SettleSec= is over. But waiting for that would leave a process far from its memory for
+ * ten seconds, which for many is their whole life. So memory follows at once, except to a home with signs of being
+ * wrong:
  *
- * - it was chosen before it was known where the memory is: the choice is made again after MinResidencySec=;
- * - its threads wait longer than they did before, and it has not been judged yet.
+ * - it was chosen before the place of the memory was known: the choice is made again after MinResidencySec=;
+ * - its threads wait longer than before, and it has not been judged yet.
  *
- * A wrong guess then costs two moves: there, and back. MinResidencySec= lies between two of one process, and
- * PingPongSec behind one that returns to where its memory was before (I7).
+ * A wrong guess then costs two moves: there and back. MinResidencySec= lies between two moves of one process, and
+ * PingPongSec follows a move that returns memory to where it was (I7).
  *
- * Example: 64 MiB on node 0, a home on node 1, 512 MiB free there of 1 GiB: 64 MiB are elsewhere, more than a fiftieth
- * of 64 MiB and more than 2 MiB; 512 less a tenth of 1 GiB is room enough. The order is given with the home, and the
- * mover looks at each block, so what has been allocated since counts as well.
+ * Example: 64 MiB on node 0, a home on node 1, 512 MiB of 1 GiB free there. 64 MiB are elsewhere, more than a fiftieth
+ * of 64 MiB and more than 2 MiB; 512 MiB minus a tenth of 1 GiB is room enough. The request is made with the home, and
+ * the mover looks at each block, so later allocations count as well.
  *
- * What it does badly: of a home of several nodes it is not known which of them a block belongs to; where memory
- * moves at all it is spread over them. Whether it is spread although it lies on them already, stripe.c says
- * (P17). */
+ * What it does badly: in a home of several nodes it is not known to which of them a block belongs. Memory that moves is
+ * spread over them; stripe.c says whether memory that is already on these nodes is interleaved (P17). */
 
 #include "plan/memory/follow.h"
 

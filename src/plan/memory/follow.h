@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Memory follows the home (P18, P19, P20): an order to the mover for a process that lives in a home and has memory
- * outside its nodes. Where its memory lies is known, not who uses it (evidence D), so it is all or nothing: the whole
- * process, into the nodes of the home, and never from one of them to another. plan_compute() gives the orders, in slow
- * ticks, and plan_commit() notes those that were taken.
+/* Memory follows the home (P18, P19, P20): a migration request for a process that lives in a home and has memory
+ * outside its nodes. Residency (evidence D) says where memory lies, not which thread uses it. So all memory outside
+ * moves into the nodes of the home, and none moves between these nodes. plan_compute() makes the requests, on slow
+ * ticks, and plan_commit() notes those that were accepted.
  *
- * An order lasts for longer than a tick. What follows is how whoever carries it out keeps the World up to date. */
+ * A request lasts longer than a tick. The rest of this file is how the code that carries it out keeps the World up to
+ * date. */
 
 #include "policy/policy.h"
 #include "world/world.h"

@@ -2,10 +2,10 @@
 
 /* The page filter of P13. Moving a page costs more than many remote accesses, so a page must be likely to stay.
  *
- * Two stages: the node that asks must be the one that asked last. A node with a share p of the accesses passes with
- * the chance p * p: 5 % pass once in 400, 90 % four times in five. A task's own pages pass; so does anything while
- * no group is known. A page shared in a group goes where the group runs much more (3 times), else only where that
- * brings memory closer to use, by a margin of a quarter: cpu(to) * memory(from) * 3 > cpu(from) * memory(to) * 4.
+ * Two stages: the node that asks must also have asked last. A node with a share p of the accesses passes with the
+ * chance p * p: 5 % pass once in 400, 90 % four times in five. A task's own pages pass, and so do all pages while no
+ * group is known. A page shared in a group goes where the group runs much more (3 times). Otherwise it moves only if
+ * that brings memory closer to use, by a margin of a quarter: cpu(to) * memory(from) * 3 > cpu(from) * memory(to) * 4.
  * Equal use on both sides moves nothing. */
 
 #include "plan/memory/pages.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* From what was judged to orders: one for all that goes to its users, so that all nodes are moved to at the same
- * time, and one for what is striped, which has no node of its own. The larger one comes first. */
+/* From judgements to migration requests: one for all memory that goes to its users, so that all nodes are filled at the
+ * same time, and one for memory that is interleaved, which has no node of its own. The larger one comes first. */
 
 #include "plan/memory/sorting.h"
 #include "plan/planner.h"

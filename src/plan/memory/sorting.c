@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A thread's block goes to where the thread lives: its own node in a home of several, else the only node of its home. A
- * thread that somebody else has sent to one node lives there.
+/* A thread's block goes to the node where the thread lives: its home node in a home of several, else the only node of
+ * its home. A thread that somebody else pinned to one node lives there.
  *
- * What threads of several nodes share has no right node. Where most of what is known of a process is of that kind, such
- * blocks are striped over its home, so that no node serves all (P17); else they stay. Of two threads that share all
- * each is the only one at a block for some rounds, by chance: as long as that may be, such a block goes with the
- * others.
+ * Blocks that threads of several nodes share have no right node. If they are most of what is known of a process, they
+ * are interleaved over its home, so that no node serves all of them (P17); else they stay. If two threads share
+ * everything, each is by chance the only one seen at some block for some rounds. While that is likely, such blocks are
+ * treated like the others.
  *
- * Example: 48 blocks on node 0, 20 of them of a thread that lives on node 1, 20 of one on node 0, and both use 8.
- * The 20 go to node 1 in one order; 8 of 48 is not most, and they stay. */
+ * Example: 48 blocks on node 0, 20 of them of a thread that lives on node 1, 20 of one on node 0, and 8 of both. The 20
+ * go to node 1 in one request; 8 of 48 is not most, and they stay. */
 
 #include "plan/memory/sorting.h"
 

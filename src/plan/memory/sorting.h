@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Sorting the memory of one process by who uses it (P13, P17, P18): from rounds of samples to orders.
+/* Sorts the memory of one process by its users (P13, P17, P18): from rounds of samples to migration requests.
  *
- * A round that was counted is judged block by block (plan/memory/blocks.h). What is to move is ordered in one order
- * for all nodes, and what is striped in another, and only when these are over there is another judgement: a block
- * would count as tried in vain while it waits. What moved rests for MinResidencySec=, and does not go back to where
- * it was within PingPongSec (I7). */
+ * A round that counted is judged block by block (plan/memory/blocks.h). Memory that moves to users is in one request
+ * for all nodes, interleaved memory in another. The next judgement comes only when these are over: a block would count
+ * as tried in vain while it waits. Memory that moved rests for MinResidencySec=, and does not return to where it was
+ * within PingPongSec (I7). */
 
 #include "plan/memory/blocks.h"
 #include "plan/plan.h"

@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Interleaving memory of processes that run already (P17). Nobody can give another process a memory policy, but
- * what it has can be dealt out: each block of 2 MB goes to the node its address says, so that all nodes end up with
- * as much.
+/* Interleaves memory of processes that already run (P17). No process can set the memory policy of another, but memory
+ * can be moved: the address of each block of 2 MB names its node, so that all nodes get as much.
  *
- * Mode=interleave says so. Under Mode=auto, where nobody sees what threads use, it is done where a process needs more
- * CPUs than the node has on which nearly all of its memory is, so that some of its threads run beside it and others
- * far from all of it (EvenOut). In evidence D two cases look alike:
+ * Mode=interleave asks for it. Under Mode=auto, when no evidence shows what threads use, it is done if a process needs
+ * more CPUs than the node with nearly all of its memory has, so that some threads run beside it and others are remote
+ * from all of it (EvenOut). In evidence D two cases look alike:
  *
- * - all threads use all of it, or each a part that the main thread touched first for them: the last one is done when
- *   a thread is that is far from everything. Dealt out, all are equally fast;
- * - a few threads have most of it and run beside it: that is right, and dealing out makes them slower. It takes three
- *   times as much of it for those beside it as for the others to look like that.
+ * - all threads use all of it, or each a part that the main thread touched first. The program is done when a thread is
+ *   that is remote from everything. Interleaved, all are equally fast;
+ * - a few threads have most of it and run beside it. That is right, and interleaving makes them slower. To look like
+ *   that, the threads beside it must have three times as much of it as the others.
  *
  * Example, m the share of the time that waits for local memory, r how much longer remote memory takes: of two threads
- * on two nodes one takes 1, the other 1 - m + m r. Dealt out, both take 1 - m + m (1 + r) / 2. With m = 1 and r = 2,
- * 2 becomes 1.5: a program whose threads have as much to do each is done in three quarters of the time, as with memory
- * that each thread touched itself. A server whose threads take work as they can comes from (1 + 1 / 2) / 2 to 1 / 1.5,
- * a ninth less. With m = 0.5 it is a sixth of the time, and a twenty-fifth of the work. So it is done unless a policy
- * says that it is a server.
+ * on two nodes one takes 1, the other 1 - m + m r. Interleaved, both take 1 - m + m (1 + r) / 2. With m = 1 and r = 2,
+ * 2 becomes 1.5: a program whose threads have equal work is done in three quarters of the time, as with memory that
+ * each thread touched itself. A server whose threads take work as they can goes from (1 + 1 / 2) / 2 to 1 / 1.5, a
+ * ninth less. With m = 0.5 it is a sixth of the time, and a twenty-fifth of the work. So it is done unless a policy
+ * says that the process is a server.
  *
- * Unevenness up to a fiftieth of it all is left alone, so of fifty accesses at most one is on another node than it
- * would be. Blocks that are not full, and mappings that do not begin with one, leave some of it; huge pages of stacks,
- * which are 8 MB apart, all go to one node. What is uneven after a stripe is so for that reason, or because it came
- * since; so each further one over the same nodes counts as in vain, and comes twice as long after the last. After one
- * that moved nothing as much is left alone.
+ * Unevenness of up to a fiftieth of all memory is left alone, so at most one access of fifty goes to another node.
+ * Blocks that are not full, and mappings that do not begin with one, leave some of it; huge pages of stacks, which are
+ * 8 MB apart, all go to one node. What is uneven after a round of interleaving is so for that reason, or was allocated
+ * since. So each further round over the same nodes counts as in vain, and waits twice as long after the last. After one
+ * that moved nothing, as much is left alone.
  *
- * What it does badly: a block goes where its address says, not where there is too little. When two nodes become
- * three, two blocks of three move, where one would do. */
+ * What it does badly: a block goes where its address says, not where too little is. When two nodes become three, two
+ * blocks of three move, where one would do. */
 
 #include "plan/memory/follow-internal.h"
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The cost of a packing, as pack.h says it, kept so that one group can change its set and the sum be had again quickly.
+/* The cost of a packing, as pack.h defines it, kept so that one group can change its set and the new sum be had
+ * quickly.
  *
- * Pouring: a group of several nodes is not nailed to equal parts of them, the kernel balances inside its mask. So what
- * has no choice comes first (one node, then two, ...), and what is wider flows around it. Worked example, two nodes of
+ * A group of several nodes is not fixed to equal parts of them, because the kernel balances inside its mask. So groups
+ * without a choice come first (one node, then two, ...), and wider ones flow around them. Worked example, two nodes of
  * 8 CPUs, A with a demand of 12 on both, B with 4 on the first: B leaves room for 4 and 8, A divides 12 as 4 and 8, and
- * neither node is overloaded. Halves of A would have overloaded the first, and B would have been spread for nothing.
+ * neither node is overloaded. Equal halves of A would have overloaded the first, and B would have been spread for
+ * nothing.
  *
- * All is in integers. Squares are taken of loads up to 16 times the capacity, more is cut: no sum of 64 nodes or
- * 4096 groups then reaches 2^63. */
+ * All is in integers. Squares are taken of loads up to 16 times the capacity, more is cut: no sum of 64 nodes or 4096
+ * groups then reaches 2^63. */
 
 #include "plan/pack/internal.h"
 

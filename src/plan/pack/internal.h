@@ -2,10 +2,10 @@
 #pragma once
 
 /* A packing in work: the problem in an order that does not depend on the caller's, and sets that can be changed one by
- * one. Private to pack*.c.
+ * one. Private to this folder.
  *
- * Nodes without CPUs are left out, the others sorted by key; groups are sorted by id. Whatever walks over nodes or
- * groups from the first to the last and keeps the first of the best is so independent of names (I12). */
+ * Nodes without CPUs are left out, the others sorted by key; groups are sorted by id. So any walk over nodes or groups
+ * from first to last that keeps the first of the best is independent of names (I12). */
 
 #include "plan/pack/pack.h"
 

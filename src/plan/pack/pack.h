@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which nodes each group is to live on, all groups of the machine considered together: compress, spread and flip (P15)
- * under the rules of load of P5 and P6. A pure function of numbers; it knows neither World nor policies.
+/* Which nodes each group should live on, all groups of the machine considered together: compress, spread and flip (P15)
+ * under the load rules of P5 and P6. A pure function of numbers; it knows neither World nor policies.
  *
- * Units: loads and demands are permille of a CPU, demand is run time plus runnable wait. A demand by run time alone
- * would shrink a group that starves, and the next packing would put it where it starves more. */
+ * Units: loads and demands are permille of a CPU, demand is run time plus runnable wait. Demand by run time alone would
+ * shrink a group that starves, and the next packing would put it where it starves more. */
 
 #include <stdbool.h>
 #include <stddef.h>

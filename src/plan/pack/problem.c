@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* From the caller's problem to a Pack: sorts nodes and groups, and works out once what the search asks for again and
- * again, above all what each group would pay for its memory from each node. */
+/* From the caller's problem to a Pack: sorts nodes and groups, and computes once what the search needs again and again,
+ * above all what each group would pay for its memory on each node. */
 
 #include "plan/pack/internal.h"
 

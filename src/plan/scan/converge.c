@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The strength of convergence (P16): the largest node's share of the fault averages. It closes two loops: what has
- * converged is looked at less, and is left where it is.
+/* The strength of convergence (P16): the largest node's share of the fault averages. It closes two loops: a converged
+ * group is looked at less, and is left where it is.
  *
  * Strength 256 of 1024 (four nodes alike) asks for windows of 392 MB, 512 for 272, 768 for 152, 921 for 80, 1024 for
  * 32: twelve times less work once all is together. The averages forget half per sequence, so two sequences after a
  * phase change (four nodes alike again) the strength is 448, and windows are 302 MB.
  *
- * Between thaw and freeze nothing changes, which keeps a group at 0.9 from freezing and thawing in turns. */
+ * Between thaw and freeze nothing changes, so a group at 0.9 does not freeze and thaw in turns. */
 
 #include "plan/scan/converge.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The kernel looks at a task for as long as it lives, and its first look is no more urgent than the others. A daemon
- * comes to a process that runs at half its speed until it is known who uses what, and three rounds tell. So these come
- * as fast as they are cheap:
+/* The kernel looks at a task for as long as it lives, and its first look is no more urgent than the others. A process
+ * that the daemon discovers runs at half its speed until the users of its memory are known, and three rounds show them.
+ * So the first rounds come as fast as they are cheap:
  *
  *     FIRST -- three rounds, nothing more to learn (or twelve) --> PACED -- a round --> adapted
  *       ^                                                            |
@@ -11,18 +11,18 @@
  *
  * Example, 100 MB, 1 s to 60 s: rounds after 0.1, 0.2 and 0.3 s, then a second later. All is private and local from
  * then on, so the period is 1.3 times the one before, and 2 times if all of it is on one node: 1, 2, 4 .. 32, 60 s.
- * Half of it remote and shared: 0.8 times, which a second is the end of.
+ * Half of it remote and shared: 0.8 times, with a second as the minimum.
  *
- * All remote and private is nothing to hurry for in the kernel, where each fault moves its page. Here it is not either:
- * what is to move is known after the first rounds, and while it moves they go on.
+ * If all memory is remote and private, the kernel does not hurry, because each fault moves its page. Nor does the
+ * daemon: what moves is known after the first rounds, and while it moves they go on.
  *
- * To the kernel what threads on two nodes share is local on both, and what one has for himself is its fault's to move.
- * So threads that exchange what they work on would hurry nobody, but here it takes three rounds to know who uses what.
- * Less is used from near then, and that shows at once.
+ * To the kernel, memory that threads on two nodes share is local on both, and a fault moves private memory. So threads
+ * that exchange what they work on would not shorten the period, but here it takes three rounds to know the users. Less
+ * memory is then used from near, and that shows at once.
  *
- * Who changes what he works on without a pause is found out late, by as much as the period has become. So it grows
- * only as long as that saves something: a round that costs 5 ms comes every second, one that costs 100 ms every 20
- * s, and so on up to the minute. */
+ * A thread that changes what it works on without a pause is noticed late, by up to one period. So the period grows only
+ * as long as that saves something: a round that costs 5 ms comes every second, one that costs 100 ms every 20 s, and so
+ * on up to the minute. */
 
 #include "plan/scan/pace.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* When to look again at who uses the memory of a process (P8, P10, P16).
+/* When to look again at which thread uses the memory of a process (P8, P10, P16).
  * Source: update_task_scan_period() of Linux and numa/core v18 (Ingo Molnar, 2012), restated; the first rounds are
  * ours. */
 

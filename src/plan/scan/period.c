@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Pacing of scans (P8, P10). Looking holds locks of who is looked at. So a large process is seen in windows, of which
- * the limits of the period are for all together: 1 GB in windows of 256 MB is four, 250 ms to 15 s apart. Beyond ten
+/* Pacing of scans (P8, P10). Looking holds locks of the target. So a large process is seen in windows, and the limits
+ * of the period apply to all windows together: 1 GB in windows of 256 MB is four, 250 ms to 15 s apart. Beyond ten
  * windows the floor holds, which is 2560 MB/s: 16 GB is 64 windows, at least 100 ms apart, 6.4 s for a pass.
  *
  * Adaptation. A tenth of the period, rounded up, is a slot. lr is the share of local accesses in tenths, ps that of
@@ -9,7 +9,7 @@
  * slots less. Example, period 1000: all local and private, ps = 10: 1300. All remote and shared, both 0: 300. Half and
  * half, both 5: 800. From the minimum to the maximum of 1 GB it takes 16 windows; back, four.
  *
- * Periods are in microseconds here, where the kernel has milliseconds; both round down. */
+ * Periods are in microseconds here, in milliseconds in the kernel; both round down. */
 
 #include "plan/scan/period.h"
 

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Why: looking at a region is the only way to learn that it is used, and the scan spares those that are not used. So a
+/* Looking at a region is the only way to learn that it is used, and the scan skips regions that are not used. So a
  * region that is left out once is left out for good, unless it is looked at by force.
  *
- * The first two sequences look at everything. From then on a region is looked at if the filters say that somebody
- * was there during the last four to eight delays. Example: sixteen regions, one thread in each, and a scan for one
- * thread at a time. Its own region passes, the fifteen others do not, so a sixteenth of the memory is seen per
- * sequence. With force_complete each step that comes to the end of the list takes one of the fifteen, and after
- * fifteen of them the sequence is complete. A scan for all threads leaves out only what nobody uses, and what is
- * used again after a pause.
+ * The first two sequences look at everything. From then on a region is looked at if the filters say that a thread was
+ * there during the last four to eight delays. Example: sixteen regions, one thread in each, and a scan for one thread
+ * at a time. Its own region passes, the fifteen others do not, so a sixteenth of the memory is seen per sequence. With
+ * force_complete each step that comes to the end of the list takes one of the fifteen, and after fifteen of them the
+ * sequence is complete. A scan for all threads leaves out only unused regions, and regions used again after a pause.
  *
  * The budget is present memory. How much of a range is present is known from the last look at its region, evenly
- * spread; where nothing is known, everything counts as present. Address space is bounded by eight times the window.
+ * spread; if nothing is known, everything counts as present. Address space is bounded by eight times the window.
  *
  * Not restated: 6.12 also takes regions that were left out for more sequences than there are threads (f22cde4371f3). */
 

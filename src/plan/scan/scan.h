@@ -5,9 +5,9 @@
  * Source: task_numa_work() and vma_is_accessed() of Linux, and "sched/numa: Complete scanning of partial and inactive
  * VMAs" (f169c62ff7, Mel Gorman, 2023), restated.
  *
- * A scan goes through the regions in turn, a window at a time. Once through is a sequence. To look at a range is to
- * find out where its pages are and who uses them, by whatever evidence there is; that is the caller's, and so is to
- * say afterwards who was seen (scan_note_access()). */
+ * A scan visits the regions in turn, a window at a time. One pass over all is a sequence. Looking at a range means
+ * finding out where its pages are and which threads use them, by any evidence. The caller does that, and says
+ * afterwards which threads were seen (scan_note_access()). */
 
 #include "world/regions.h"
 
