@@ -127,6 +127,8 @@ char *view_member(json_object *object, const char *key, ViewKind kind)
         return strdup("-");
     switch (kind) {
     case VIEW_TEXT:
+    case VIEW_LONG:
+    case VIEW_SET:
         return strdup(text);
     case VIEW_NUMBER:
         return strdup(number < 0 ? "-" : text);
@@ -153,17 +155,18 @@ char *view_member(json_object *object, const char *key, ViewKind kind)
 CtlExit view_print_table(const CtlOptions *options, json_object *list, const ViewColumn *columns,
                          size_t n_columns)
 {
+    static const int flags[] = {
+        [VIEW_LONG] = SCOLS_FL_TRUNC,     [VIEW_SET] = SCOLS_FL_WRAP,    [VIEW_NUMBER] = SCOLS_FL_RIGHT,
+        [VIEW_PERMILLE] = SCOLS_FL_RIGHT, [VIEW_CPUS] = SCOLS_FL_RIGHT,  [VIEW_BYTES] = SCOLS_FL_RIGHT,
+        [VIEW_SPAN] = SCOLS_FL_RIGHT,     [VIEW_MEMORY] = SCOLS_FL_WRAP,
+    };
     TableColumn table_columns[VIEW_COLUMNS_MAX];
     CLEANUP(table_free_p) Table *table = NULL;
 
     assert(n_columns <= VIEW_COLUMNS_MAX);
     for (size_t c = 0; c < n_columns; c++)
-        table_columns[c] = (TableColumn){
-            .title = columns[c].title,
-            .right = columns[c].kind != VIEW_TEXT && columns[c].kind != VIEW_BOOL &&
-                     columns[c].kind != VIEW_MEMORY,
-        };
-    if (table_new(table_columns, n_columns, &table) < 0)
+        table_columns[c] = (TableColumn){columns[c].title, flags[columns[c].kind]};
+    if (table_new(options, table_columns, n_columns, &table) < 0)
         return ctl_fail_oom();
 
     for (size_t i = 0; i < view_length(list); i++)
@@ -175,7 +178,7 @@ CtlExit view_print_table(const CtlOptions *options, json_object *list, const Vie
                 return ctl_fail_oom();
             table_add(table, NULL, text);
         }
-    return table_print(table, stdout, options->legend, options->colour) < 0 ? ctl_fail_oom() : CTL_EXIT_OK;
+    return table_print(table, stdout) < 0 ? ctl_fail_oom() : CTL_EXIT_OK;
 }
 
 CtlExit view_print_list(const CtlOptions *options, json_object *list, const ViewColumn *columns,

@@ -7,6 +7,8 @@
 
 typedef enum ViewKind {
     VIEW_TEXT,     /* as it is; "" shows as "-" */
+    VIEW_LONG,     /* the same, cut where a terminal is too narrow */
+    VIEW_SET,      /* CPUs or nodes, broken into lines there: cut, it would read as another set */
     VIEW_NUMBER,   /* an integer; a negative one means "none" and shows as "-" */
     VIEW_PERMILLE, /* as percent with one digit */
     VIEW_CPUS,     /* permille of one CPU, as CPUs with two digits */

@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """numaplacectl where no daemon runs: topology, the policy verbs, usage, and its output's ends."""
 
+import fcntl
 import os
 import pty
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import unittest
 
 import ctllib
@@ -318,8 +321,9 @@ class Output(ctllib.CtlTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot write to standard output: Bad file descriptor", done.stderr)
 
-    def on_terminal(self, *args, **env):
+    def on_terminal(self, *args, columns=0, **env):
         master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         with subprocess.Popen([CTL, *args], stdout=slave, stderr=slave, env={**os.environ, **env}) as child:
             os.close(slave)
             out = b""
@@ -341,6 +345,30 @@ class Output(ctllib.CtlTest):
         self.assertNotIn(b"\033[", self.on_terminal("policy", "list", at, TERM="xterm", NO_COLOR="1"))
         self.assertNotIn(b"\033[", self.on_terminal("policy", "list", at, TERM="dumb", NO_COLOR=""))
         self.assertNotIn("\033[", self.ctl("policy", "list", at))
+
+    def test_tables_fit_a_terminal(self):
+        directory = self.directory()
+        (directory / "10-x.policy").write_text(
+            "[Workload]\nDescription=" + "a long text " * 20 + "\n[Match]\nComm=x\n", encoding="ascii")
+        args = ("policy", "list", f"--policy-dir={directory}")
+        whole = self.ctl(*args, env={"COLUMNS": "40"})
+        self.assertGreater(len(whole.splitlines()[1]), 240)
+        self.assertNotIn("do not fit", whole)
+
+        def width(columns, **env):
+            shown = self.on_terminal(*args, columns=columns, TERM="dumb", **env).decode().splitlines()
+            self.assertEqual(shown[1].split()[0], "10-x")
+            self.assertEqual(["columns that do not fit" in line for line in shown], [False, False] + [True] * (len(shown) - 2))
+            return max(len(line) for line in shown)
+
+        self.assertEqual(width(120, COLUMNS=""), 120)
+        self.assertEqual(width(120, COLUMNS="100"), 100)
+        self.assertEqual(width(0, COLUMNS="100"), 100)
+        self.assertEqual(width(100, COLUMNS="0"), 100)
+        self.assertEqual(width(100, COLUMNS="-1"), 100)
+        self.assertEqual(width(100, COLUMNS="4000000000"), 100)
+        self.assertEqual(width(1000, COLUMNS=""), len(whole.splitlines()[1]))
+        self.assertLessEqual(width(30, COLUMNS=""), 30)
 
     def test_cat_on_a_terminal_is_printable(self):
         directory = self.directory()
