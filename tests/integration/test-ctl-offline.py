@@ -196,9 +196,23 @@ class Policies(ctllib.CtlTest):
         value = self.ctl_json("policy", "verify", self.at, code=1)
         self.assertEqual([(m["severity"], m["line"]) for m in value["messages"]], [("error", 4), ("warning", 5)])
 
+    def test_verify_policies_that_match_nothing(self):
+        for text, says in {"": "neither a [Match] section nor a setting", "# nothing yet\n": "nor a setting",
+                           "[Mathc]\nComm=x\n[Steal]\nSteal=no\n": "no [Match] section that matches anything",
+                           "[Match]\nComm=[abc\n": "a [ without ] matches itself only"}.items():
+            with self.subTest(text=text):
+                path = self.dir / "50-odd.policy"
+                path.write_text(text, encoding="ascii")
+                for where in (self.at, str(path)):
+                    out = self.ctl("policy", "verify", where).splitlines()
+                    self.assertTrue(out[-2].startswith(f"{path}:") and says in out[-2], out)
+                self.assertEqual(ctllib.run("policy", "list", self.at).returncode, 0)
+
     def test_verify_counts_dropins(self):
         self.add_dropin("[Steal]\nFrob=1\n")
         self.assertTrue(self.ctl("policy", "verify", self.at).endswith("\n3 files, 0 errors, 1 warning\n"))
+        dropin = self.dir / "10-app.policy.d/x.conf"
+        self.assertTrue(self.ctl("policy", "verify", str(dropin)).endswith("\n1 file, 0 errors, 1 warning\n"))
 
     def test_verify_constants(self):
         path = self.dir / "20-constant.policy"
