@@ -149,6 +149,14 @@ class Policies(ctllib.CtlTest):
                          ("10-app", "fixed", 2, "An app"))
         self.assertEqual(default["mode"], "none")
 
+    def test_no_directory(self):
+        for verb in ("list", "match", "cat"):
+            done = ctllib.run("policy", verb, "--policy-dir=/nonexistent", *(["1"] if verb == "match" else []))
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (0, 1), done)
+            self.assertIn("/nonexistent: there is no such directory", done.stderr)
+        out = self.ctl("policy", "verify", "--policy-dir=/nonexistent")
+        self.assertTrue(out.endswith("\n0 files, 0 errors, 1 warning\n"), out)
+
     def test_list_with_errors(self):
         (self.dir / "50-bad.policy").write_text("[Placement]\nMode=sideways\n", encoding="ascii")
         done = ctllib.run("policy", "list", self.at)
