@@ -274,6 +274,17 @@ static int warn_orphans(const char *const *directories, const char *suffix, cons
     return 0;
 }
 
+/* One missing directory is nothing; when all are, the path is mistyped, or nothing is installed. */
+static void warn_nowhere(const char *const *directories, ConfReport *report)
+{
+    for (size_t i = 0; directories[i]; i++)
+        if (access(directories[i], F_OK) == 0 || errno != ENOENT)
+            return;
+    for (size_t i = 0; directories[i]; i++)
+        conf_report_add(report, CONF_SEVERITY_WARNING, directories[i], 0,
+                        "there is no such directory, so no files come from it");
+}
+
 int conf_search(const char *const *directories, const char *suffix, ConfFiles *ret, ConfReport *report)
 {
     CLEANUP(candidates_done) Candidates found = {0};
@@ -288,6 +299,7 @@ int conf_search(const char *const *directories, const char *suffix, ConfFiles *r
         return r;
     if (report->n_errors > n_errors)
         return -EBADMSG;
+    warn_nowhere(directories, report);
     r = warn_orphans(directories, suffix, &found, report);
     if (r < 0)
         return r;

@@ -27,8 +27,9 @@ void conf_files_done(ConfFiles *files);
 /* Finds all `*suffix` files (suffix such as ".policy") in the NULL-terminated list of directories, the
  * first directory winning: the same name in a later one is hidden; a link to /dev/null (an empty regular
  * file does not) masks the name in all; `NAME.d/x.conf` drop-ins are gathered from all directories by the
- * same rule. Hidden files (.x) are skipped, missing directories are fine, drop-ins without a file are a
- * warning. Unreadable directories, dangling and circular links and over-long lists are errors in `report`.
+ * same rule. Hidden files (.x) are skipped, missing directories are fine unless all are, and that and
+ * drop-ins without a file are warnings. Unreadable directories, dangling and circular links and over-long
+ * lists are errors in `report`.
  * Whether a file is a regular one is left to conf_parse_file(). Returns 0, -EBADMSG (see report), -ENOMEM. */
 int conf_search(const char *const *directories, const char *suffix, ConfFiles *ret, ConfReport *report);
 

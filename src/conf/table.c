@@ -8,6 +8,7 @@
 
 #include "base/parse.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +28,28 @@ bool conf_table_has_section(const ConfKey *table, size_t n, const char *section)
         if (strcmp(table[i].section, section) == 0)
             return true;
     return false;
+}
+
+/* Whether at most `slips` letters are wrong, missing or too many; the case does not count. */
+static bool is_near(const char *a, const char *b, unsigned slips)
+{
+    while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b)) {
+        a++;
+        b++;
+    }
+    if (!*a && !*b)
+        return true;
+    return slips > 0 && ((*a && is_near(a + 1, b, slips - 1)) || (*b && is_near(a, b + 1, slips - 1)) ||
+                         (*a && *b && is_near(a + 1, b + 1, slips - 1)));
+}
+
+const char *conf_table_near_section(const ConfKey *table, size_t n, const char *section)
+{
+    for (unsigned slips = 0; slips <= 2; slips++) /* two: letters that changed places */
+        for (size_t i = 0; i < n; i++)
+            if (is_near(section, table[i].section, slips))
+                return table[i].section;
+    return NULL;
 }
 
 /* The usual slips: right key in the wrong section, or in the wrong case. The row of this section wins. */

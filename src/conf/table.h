@@ -30,6 +30,9 @@ const ConfKey *conf_table_find(const ConfKey *table, size_t n, const char *secti
 /* Whether the table has any key in that section. */
 bool conf_table_has_section(const ConfKey *table, size_t n, const char *section);
 
+/* The section that a mistyped name may mean: one that differs in two letters at most. Or NULL. */
+const char *conf_table_near_section(const ConfKey *table, size_t n, const char *section);
+
 /* Applies one entry of a file to `object`: an unknown section or key, or one that is a constant, is a warning
  * (one per key: who wants one per section only asks conf_table_has_section() first), a bad value an error with
  * the file, the line and what was expected. Returns 0, -EBADMSG after an error, or -ENOMEM. An empty value resets

@@ -38,7 +38,9 @@ typedef struct CtlOptions {
     const char *socket;
     CtlJson json;
     bool legend;
-    bool colour; /* standard output is a terminal that wants it */
+    bool terminal;    /* standard output is one: tables are made to fit */
+    bool colour;      /* it wants it */
+    uint32_t columns; /* as wide as $COLUMNS says it is; 0: it does not say */
     bool all;
     bool follow;
     bool effective;

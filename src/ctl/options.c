@@ -370,12 +370,16 @@ static CtlExit check_use(const CtlCommand *command, unsigned given)
     return CTL_EXIT_OK;
 }
 
-static bool want_colour(void)
+/* What the environment says of standard output. No terminal is wider than 16 bits can say (struct winsize). */
+static void look_at_terminal(CtlOptions *options)
 {
-    const char *no_color = getenv("NO_COLOR");
-    const char *term = getenv("TERM");
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM"), *columns = getenv("COLUMNS");
+    uint32_t n;
 
-    return isatty(STDOUT_FILENO) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+    options->terminal = isatty(STDOUT_FILENO);
+    options->colour = options->terminal && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+    if (columns && parse_u32(columns, &n) == 0 && n <= UINT16_MAX)
+        options->columns = n;
 }
 
 static CtlExit parse(int argc, char **argv, CtlCommand *ret)
@@ -385,14 +389,15 @@ static CtlExit parse(int argc, char **argv, CtlCommand *ret)
             {
                 .socket = NUMAPLACE_BUS_SOCKET,
                 .legend = true,
-                .colour = want_colour(),
                 .root = "/",
             },
     };
     unsigned given = 0;
     int n = 0;
-    CtlExit code = parse_options(argc, argv, &command.options, &given, &n);
+    CtlExit code;
 
+    look_at_terminal(&command.options);
+    code = parse_options(argc, argv, &command.options, &given, &n);
     if (code != CTL_EXIT_OK)
         return code;
     if (given & ACCEPTS(HELP))

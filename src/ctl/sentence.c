@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The daemon sends its reasons both by name and as a sentence; what is added here are the subject and the numbers, each
- * in the unit that its reason is measured in. */
+/* The daemon sends its reasons both by name and as a sentence. Added here are the subject and the numbers; these read
+ * as in its log. */
 
 #include "ctl/sentence.h"
 
+#include "base/human.h"
 #include "base/time.h"
 #include "plan/plan.h"
 
@@ -12,102 +13,35 @@
 #include <string.h>
 #include <time.h>
 
-typedef enum Unit {
-    UNIT_PLAIN,
-    UNIT_PERMILLE,
-    UNIT_USEC,
-    UNIT_MSEC,
-    UNIT_BYTES,
-    UNIT_MIB,
-} Unit;
+static uint64_t number(json_object *object, const char *key)
+{
+    return (uint64_t)view_number(object, key, 0);
+}
 
-static const Unit rule_units[PLAN_RULE_MAX] = {
-    [PLAN_RULE_IDLE_NEARBY] = UNIT_PERMILLE, [PLAN_RULE_OWNER_WAITS] = UNIT_PERMILLE,
-    [PLAN_RULE_LEASE_ENDED] = UNIT_MSEC,     [PLAN_RULE_DEMAND_FELL] = UNIT_PERMILLE,
-    [PLAN_RULE_FOLLOW_HOME] = UNIT_MIB,      [PLAN_RULE_INTERLEAVE] = UNIT_MIB,
-    [PLAN_RULE_EVEN_OUT] = UNIT_MIB,
-};
-
-static const Unit reason_units[PLAN_REASON_MAX] = {
-    [PLAN_REASON_TOO_YOUNG] = UNIT_USEC,       [PLAN_REASON_NOT_OVERLOADED] = UNIT_PERMILLE,
-    [PLAN_REASON_NO_IDLE_CPU] = UNIT_PERMILLE, [PLAN_REASON_HOME_HAS_IDLE] = UNIT_PERMILLE,
-    [PLAN_REASON_IDLE_TOO_SHORT] = UNIT_USEC,  [PLAN_REASON_RESIDENCY] = UNIT_USEC,
-    [PLAN_REASON_EVIDENCE] = UNIT_USEC,        [PLAN_REASON_MEMORY_NEAR] = UNIT_BYTES,
-    [PLAN_REASON_HEADROOM] = UNIT_BYTES,       [PLAN_REASON_MEMORY_PRESSURE] = UNIT_PERMILLE,
-    [PLAN_REASON_RATE_MEMORY] = UNIT_BYTES,    [PLAN_REASON_MEMORY_EVEN] = UNIT_BYTES,
-    [PLAN_REASON_FITS_NODE] = UNIT_PERMILLE,
-};
-
-static Unit unit_of_rule(const char *name)
+static PlanRule rule_by_name(const char *name)
 {
     for (int i = 0; i < PLAN_RULE_MAX; i++)
         if (!strcmp(plan_rule_name((PlanRule)i), name))
-            return rule_units[i];
-    return UNIT_PLAIN;
+            return (PlanRule)i;
+    return PLAN_RULE_INVALID;
 }
 
-static Unit unit_of_reason(const char *name)
+static PlanReason reason_by_name(const char *name)
 {
     for (int i = 0; i < PLAN_REASON_MAX; i++)
         if (!strcmp(plan_reason_name((PlanReason)i), name))
-            return reason_units[i];
-    return UNIT_PLAIN;
+            return (PlanReason)i;
+    return PLAN_REASON_INVALID;
 }
 
-static void add_number(ViewText *ret, uint64_t number, Unit unit)
-{
-    char buf[64];
-
-    switch (unit) {
-    case UNIT_PERMILLE:
-        view_text_add(ret, "%.1f %%", (double)number / 10);
-        break;
-    case UNIT_USEC:
-        view_text_add(ret, "%s", view_span(number, buf, sizeof(buf)));
-        break;
-    case UNIT_MSEC:
-        view_text_add(ret, "%s", view_span(number * USEC_PER_MSEC, buf, sizeof(buf)));
-        break;
-    case UNIT_BYTES:
-        view_text_add(ret, "%s", view_bytes(number, buf, sizeof(buf)));
-        break;
-    case UNIT_MIB:
-        view_text_add(ret, "%s", view_bytes(number << 20, buf, sizeof(buf)));
-        break;
-    default:
-        view_text_add(ret, "%" PRIu64, number);
-    }
-}
-
-/* " (P2, 83.0 % against 25.0 %)"; a pair of zeroes means that no number decided. */
-static void add_numbers(ViewText *ret, json_object *object, Unit unit)
-{
-    int64_t mechanism = view_number(object, "mechanism", 0);
-    uint64_t value = (uint64_t)view_number(object, "value", 0),
-             limit = (uint64_t)view_number(object, "limit", 0);
-    bool numbers = value > 0 || limit > 0;
-
-    if (mechanism <= 0 && !numbers)
-        return;
-    view_text_add(ret, " (");
-    if (mechanism > 0)
-        view_text_add(ret, "P%" PRId64 "%s", mechanism, numbers ? ", " : "");
-    if (numbers) {
-        add_number(ret, value, unit);
-        view_text_add(ret, " against ");
-        add_number(ret, limit, unit);
-    }
-    view_text_add(ret, ")");
-}
-
-/* "12:30:05.250" in local time. */
+/* "2026-05-14 12:30:05.250" in local time. */
 static void add_clock(ViewText *ret, uint64_t realtime_usec)
 {
     time_t seconds = (time_t)(realtime_usec / USEC_PER_SEC);
     struct tm tm;
     char buf[32];
 
-    if (!localtime_r(&seconds, &tm) || strftime(buf, sizeof(buf), "%T", &tm) == 0)
+    if (!localtime_r(&seconds, &tm) || strftime(buf, sizeof(buf), "%F %T", &tm) == 0)
         return;
     view_text_add(ret, "%s.%03u ", buf, (unsigned)(realtime_usec % USEC_PER_SEC / USEC_PER_MSEC));
 }
@@ -138,29 +72,33 @@ static void add_where(ViewText *ret, json_object *move)
         view_text_add(ret, " %s -> %s", view_string(move, "from"), view_string(move, "to"));
     if (!strcmp(view_string(move, "kind"), plan_kind_name(PLAN_KIND_LEND)))
         view_text_add(ret, " for %s",
-                      view_span((uint64_t)view_number(move, "lease_usec", 0), buf, sizeof(buf)));
+                      human_span((uint64_t)view_number(move, "lease_usec", 0), buf, sizeof(buf)));
 }
 
 void sentence_move(json_object *move, uint64_t now_usec, ViewText *ret)
 {
+    const char *workload = view_string(move, "workload");
     int64_t count = view_number(move, "count", 1);
+    char buf[PLAN_NUMBERS_SIZE];
 
     add_clock(ret, (uint64_t)view_number(move, "realtime_usec", 0));
-    view_text_add(ret, "%-8s ", view_string(move, "kind"));
+    view_text_add(ret, "%-8s %s%s", view_string(move, "kind"), workload, *workload ? ": " : "");
     add_subject(ret, move);
     add_where(ret, move);
     view_text_add(ret, ": %s", view_string(move, "outcome"));
     if (count > 1)
         view_text_add(ret, ", %" PRId64 " times", count);
     view_text_add(ret, ". %s", view_string(move, "text"));
-    add_numbers(ret, move, unit_of_rule(view_string(move, "rule")));
+    view_text_add(ret, "%s",
+                  plan_rule_numbers(rule_by_name(view_string(move, "rule")), number(move, "mechanism"),
+                                    number(move, "value"), number(move, "limit"), buf, sizeof(buf)));
 }
 
 void sentence_refusal(json_object *refusal, uint64_t now_usec, ViewText *ret)
 {
     uint64_t time_usec = (uint64_t)view_number(refusal, "time_usec", 0);
     int64_t count = view_number(refusal, "count", 1), tid = view_number(refusal, "tid", 0);
-    char buf[64];
+    char buf[PLAN_NUMBERS_SIZE];
 
     view_text_add(ret, "%s", view_string(refusal, "reason"));
     if (tid > 0)
@@ -168,9 +106,12 @@ void sentence_refusal(json_object *refusal, uint64_t now_usec, ViewText *ret)
     if (count > 1)
         view_text_add(ret, ", %" PRId64 " times", count);
     if (time_usec > 0 && time_usec <= now_usec)
-        view_text_add(ret, ", %s ago", view_span(now_usec - time_usec, buf, sizeof(buf)));
+        view_text_add(ret, ", %s ago", human_span(now_usec - time_usec, buf, sizeof(buf)));
     view_text_add(ret, ": %s", view_string(refusal, "text"));
-    add_numbers(ret, refusal, unit_of_reason(view_string(refusal, "reason")));
+    view_text_add(ret, "%s",
+                  plan_reason_numbers(reason_by_name(view_string(refusal, "reason")),
+                                      number(refusal, "mechanism"), number(refusal, "value"),
+                                      number(refusal, "limit"), buf, sizeof(buf)));
 }
 
 void sentence_task(json_object *task, uint64_t now_usec, ViewText *ret)
@@ -201,8 +142,8 @@ void sentence_lease(json_object *lease, uint64_t now_usec, ViewText *ret)
                   view_number(lease, "node", -1));
     add_subject(ret, lease);
     view_text_add(ret, " since %s, for %s at most",
-                  view_span((uint64_t)view_number(lease, "age_usec", 0), age, sizeof(age)),
-                  view_span((uint64_t)view_number(lease, "left_usec", 0), left, sizeof(left)));
+                  human_span((uint64_t)view_number(lease, "age_usec", 0), age, sizeof(age)),
+                  human_span((uint64_t)view_number(lease, "left_usec", 0), left, sizeof(left)));
 }
 
 CtlExit sentence_print(const char *title, json_object *list, SentenceMaker make)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Cells are kept as printable text until the whole table is known, then written column by column. A very wide cell is
- * not cut: whoever reads a placement wants to see the whole mask, and can pipe the table through `cut` otherwise. */
+/* libsmartcols draws. Its own escaping is off: it passes direction overrides, and escapes the backslash of \xNN, which
+ * unit names contain. Its nowrap mode would cut what reaches over the edge of a terminal anywhere, and half a number
+ * reads as another one. So columns that do not fit are left out whole, from the right, and counted below. */
 
 #include "ctl/table.h"
 
@@ -9,137 +10,142 @@
 #include "ctl/text.h"
 
 #include <stdarg.h>
-#include <stdint.h>
+#include <string.h>
 
-#define GAP 2 /* blanks between columns */
-
-typedef struct Cell {
-    char *text;
-    size_t width;
-    const char *colour;
-} Cell;
+#define GAP "  "
 
 struct Table {
-    const TableColumn *columns;
-    size_t n_columns;
-    Cell *cells;
-    size_t n_cells, capacity;
+    const CtlOptions *options;
+    struct libscols_table *scols;
+    struct libscols_line *line;
+    size_t n_columns, n_cells;
     bool failed; /* memory was out at some cell */
 };
 
-int table_new(const TableColumn *columns, size_t n_columns, Table **ret)
+/* Versions of the library before 2.40 leave room also for titles they do not draw, so without legend there are none. */
+static int add_column(Table *table, const TableColumn *column)
 {
-    Table *table = calloc(1, sizeof(*table));
+    CLEANUP_FREE char *title = text_printable(table->options->legend ? column->title : "");
+    struct libscols_column *added =
+        title ? scols_table_new_column(table->scols, title, 0, column->flags) : NULL;
+
+    return added ? scols_cell_set_color(scols_column_get_header(added), STYLE_BOLD) : -ENOMEM;
+}
+
+static int set_up(struct libscols_table *scols, const CtlOptions *options)
+{
+    if (!scols || scols_table_set_column_separator(scols, GAP) < 0)
+        return -ENOMEM;
+    (void)scols_table_enable_noencoding(scols, true);
+    (void)scols_table_enable_noheadings(scols, !options->legend);
+    (void)scols_table_enable_colors(scols, options->colour);
+    (void)scols_table_set_termforce(scols,
+                                    options->terminal ? SCOLS_TERMFORCE_ALWAYS : SCOLS_TERMFORCE_NEVER);
+    if (options->columns > 0)
+        (void)scols_table_set_termwidth(scols, options->columns);
+    return 0;
+}
+
+int table_new(const CtlOptions *options, const TableColumn *columns, size_t n_columns, Table **ret)
+{
+    CLEANUP(table_free_p) Table *table = calloc(1, sizeof(*table));
+    int r;
 
     assert(n_columns > 0);
     if (!table)
         return -ENOMEM;
-    table->columns = columns;
-    table->n_columns = n_columns;
-    *ret = table;
-    return 0;
+    *table = (Table){.options = options, .scols = scols_new_table(), .n_columns = n_columns};
+    r = set_up(table->scols, options);
+    for (size_t c = 0; r == 0 && c < n_columns; c++)
+        r = add_column(table, &columns[c]);
+    if (r == 0)
+        *ret = TAKE_PTR(table);
+    return r;
 }
 
 Table *table_free(Table *table)
 {
-    if (!table)
-        return NULL;
-    for (size_t i = 0; i < table->n_cells; i++)
-        free(table->cells[i].text);
-    free(table->cells);
+    if (table)
+        scols_unref_table(table->scols);
     free(table);
     return NULL;
+}
+
+static void add_printable(Table *table, const char *colour, const char *text)
+{
+    size_t column = table->n_cells++ % table->n_columns;
+
+    if (column == 0)
+        table->line = scols_table_new_line(table->scols, NULL);
+    /* The library refuses cells of no line. */
+    if (!text || scols_line_set_data(table->line, column, text) < 0 ||
+        scols_cell_set_color(scols_line_get_cell(table->line, column), colour) < 0)
+        table->failed = true;
 }
 
 void table_add(Table *table, const char *colour, const char *text)
 {
     CLEANUP_FREE char *printable = text_printable(text ? text : "-");
 
-    if (!printable || !GROW(table->cells, table->capacity, table->n_cells + 1)) {
-        table->failed = true;
-        return;
-    }
-    table->cells[table->n_cells] = (Cell){
-        .width = text_width(printable),
-        .colour = colour,
-    };
-    table->cells[table->n_cells++].text = TAKE_PTR(printable);
+    add_printable(table, colour, printable);
 }
 
 void table_addf(Table *table, const char *colour, const char *format, ...)
 {
-    CLEANUP_FREE char *text = NULL;
+    CLEANUP_FREE char *printable = NULL;
     va_list ap;
-    int r;
 
     va_start(ap, format);
-    r = vasprintf(&text, format, ap);
+    printable = text_vprintable(format, ap);
     va_end(ap);
-    if (r < 0) {
-        text = NULL; /* vasprintf() leaves it undefined */
-        table->failed = true;
-        return;
+    add_printable(table, colour, printable);
+}
+
+/* The library draws no titles above nothing, so they become its line. */
+static void add_titles(Table *table)
+{
+    (void)scols_table_enable_noheadings(table->scols, true);
+    for (size_t c = 0; c < table->n_columns; c++)
+        add_printable(table, STYLE_BOLD, scols_column_get_name(scols_table_get_column(table->scols, c)));
+}
+
+/* Hides columns at the right until the rest fits, and returns their number. How wide the library makes columns is known
+ * once it has drawn them: when that is too wide, it has cut what it may. */
+static int hide_columns(Table *table)
+{
+    CLEANUP_FREE char *drawn = NULL;
+    size_t width = 0, n = table->n_columns;
+    int r;
+
+    r = scols_print_table_to_string(table->scols, &drawn);
+    if (r < 0)
+        return r;
+    for (size_t c = 0; c < n; c++)
+        width += scols_column_get_width(scols_table_get_column(table->scols, c)) + (c > 0 ? strlen(GAP) : 0);
+    while (n > 1 && width > scols_table_get_termwidth(table->scols)) {
+        struct libscols_column *last = scols_table_get_column(table->scols, --n);
+
+        width -= scols_column_get_width(last) + strlen(GAP);
+        (void)scols_column_set_flags(last, SCOLS_FL_HIDDEN);
     }
-    table_add(table, colour, text);
+    return (int)(table->n_columns - n);
 }
 
-static size_t column_width(const Table *table, size_t column, bool legend)
+int table_print(Table *table, FILE *file)
 {
-    size_t width = legend ? text_width(table->columns[column].title) : 0;
+    int r, hidden;
 
-    for (size_t i = column; i < table->n_cells; i += table->n_columns)
-        width = MAX(width, table->cells[i].width);
-    return width;
-}
-
-static void print_blanks(FILE *file, size_t n)
-{
-    while (n-- > 0)
-        (void)fputc(' ', file);
-}
-
-/* One cell and the gap after it. No blanks at the end of a line, so that copied text is clean. */
-static void print_cell(FILE *file, const Cell *cell, size_t width, bool right, bool last, bool colour)
-{
-    size_t blanks = width > cell->width ? width - cell->width : 0;
-    bool coloured = colour && cell->colour;
-
-    if (right)
-        print_blanks(file, blanks);
-    (void)fprintf(file, "%s%s%s", coloured ? cell->colour : "", cell->text, coloured ? STYLE_RESET : "");
-    if (!last)
-        print_blanks(file, (right ? 0 : blanks) + GAP);
-}
-
-int table_print(const Table *table, FILE *file, bool legend, bool colour)
-{
-    CLEANUP_FREE size_t *widths = NULL;
-
+    assert(table->n_cells % table->n_columns == 0);
+    if (table->n_cells == 0 && table->options->legend)
+        add_titles(table);
     if (table->failed)
         return -ENOMEM;
-    assert(table->n_cells % table->n_columns == 0);
-
-    widths = calloc(table->n_columns, sizeof(*widths));
-    if (!widths)
-        return -ENOMEM;
-    for (size_t c = 0; c < table->n_columns; c++)
-        widths[c] = column_width(table, c, legend);
-
-    for (size_t c = 0; legend && c < table->n_columns; c++) {
-        char *title = (char *)table->columns[c].title; /* only read by print_cell() */
-        const Cell cell = {.text = title, .width = text_width(title), .colour = STYLE_BOLD};
-
-        print_cell(file, &cell, widths[c], table->columns[c].right, c + 1 == table->n_columns, colour);
-        if (c + 1 == table->n_columns)
-            (void)fputc('\n', file);
-    }
-    for (size_t i = 0; i < table->n_cells; i++) {
-        size_t c = i % table->n_columns;
-        bool last = c + 1 == table->n_columns;
-
-        print_cell(file, &table->cells[i], widths[c], table->columns[c].right, last, colour);
-        if (last)
-            (void)fputc('\n', file);
-    }
-    return 0;
+    (void)scols_table_set_stream(table->scols, file);
+    hidden = table->options->terminal ? hide_columns(table) : 0;
+    if (hidden < 0)
+        return hidden;
+    r = scols_print_table(table->scols);
+    if (r == 0 && hidden > 0 && table->options->legend)
+        (void)fprintf(file, "(columns that do not fit: %d)\n", hidden);
+    return r;
 }

@@ -91,26 +91,6 @@ char *text_vprintable(const char *format, va_list ap)
     return text_printable(text);
 }
 
-size_t text_width(const char *s)
-{
-    size_t len = strlen(s), width = 0;
-    mbstate_t state = {0};
-
-    while (len > 0) {
-        wchar_t c;
-        size_t n = mbrtowc(&c, s, len, &state);
-        int columns;
-
-        if (n == 0 || n > len)
-            return width + len; /* not printable after all: count bytes */
-        columns = wcwidth(c);
-        width += columns > 0 ? (size_t)columns : 0;
-        s += n;
-        len -= n;
-    }
-    return width;
-}
-
 char *text_utf8(const char *s, size_t len)
 {
     char *result, *out;

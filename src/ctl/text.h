@@ -17,9 +17,6 @@ char *text_printable(const char *s);
 /* The same of a formatted text. */
 char *text_vprintable(const char *format, va_list ap) __attribute__((format(printf, 1, 0)));
 
-/* Columns the text takes on a terminal, in the current locale. `s` must be printable. */
-size_t text_width(const char *s);
-
 /* The text as valid UTF-8, whatever the locale: bytes that are not become \xNN. Control characters stay, since JSON
  * escapes them itself. Malloc'd, NULL when memory is out. */
 char *text_utf8(const char *s, size_t len);

@@ -5,7 +5,7 @@
 
 #include "ctl/view.h"
 
-#include "base/time.h"
+#include "base/human.h"
 #include "ctl/style.h"
 #include "ctl/table.h"
 #include "ctl/text.h"
@@ -59,47 +59,6 @@ const char *view_noun(int64_t n, const char *one, const char *many)
     return n == 1 ? one : many;
 }
 
-char *view_bytes(uint64_t bytes, char *buf, size_t size)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double value = (double)bytes;
-    size_t unit = 0;
-
-    while (value >= 1024 && unit + 1 < ARRAY_SIZE(units)) {
-        value /= 1024;
-        unit++;
-    }
-    (void)snprintf(buf, size, unit > 0 && value < 100 ? "%.1f %s" : "%.0f %s", value, units[unit]);
-    return buf;
-}
-
-char *view_span(uint64_t usec, char *buf, size_t size)
-{
-    static const struct {
-        const char *name;
-        uint64_t usec;
-    } units[] = {
-        {"d", 86400 * USEC_PER_SEC}, {"h", 3600 * USEC_PER_SEC}, {"min", 60 * USEC_PER_SEC},
-        {"s", USEC_PER_SEC},         {"ms", USEC_PER_MSEC},      {"us", 1},
-    };
-    size_t i = 0;
-    uint64_t whole, rest;
-
-    while (i + 1 < ARRAY_SIZE(units) && usec < units[i].usec)
-        i++;
-    whole = usec / units[i].usec;
-    rest = usec % units[i].usec;
-    if (i < 3) /* below a minute a fraction reads better than two units */
-        (void)snprintf(buf, size, "%" PRIu64 " %s %" PRIu64 " %s", whole, units[i].name,
-                       rest / units[i + 1].usec, units[i + 1].name);
-    else if (rest * 10 >= units[i].usec && whole < 10)
-        (void)snprintf(buf, size, "%" PRIu64 ".%" PRIu64 " %s", whole, rest * 10 / units[i].usec,
-                       units[i].name);
-    else
-        (void)snprintf(buf, size, "%" PRIu64 " %s", whole, units[i].name);
-    return buf;
-}
-
 static char *view_memory(json_object *list)
 {
     CLEANUP(view_text_done) ViewText text = {0};
@@ -111,7 +70,7 @@ static char *view_memory(json_object *list)
         json_object *node = json_object_array_get_idx(list, i);
 
         view_text_add(&text, "%s%" PRId64 ": %s", i ? ", " : "", view_number(node, "node", 0),
-                      view_bytes((uint64_t)view_number(node, "bytes", 0), buf, sizeof(buf)));
+                      human_bytes((uint64_t)view_number(node, "bytes", 0), buf, sizeof(buf)));
     }
     return text.failed ? NULL : TAKE_PTR(text.text);
 }
@@ -127,6 +86,8 @@ char *view_member(json_object *object, const char *key, ViewKind kind)
         return strdup("-");
     switch (kind) {
     case VIEW_TEXT:
+    case VIEW_LONG:
+    case VIEW_SET:
         return strdup(text);
     case VIEW_NUMBER:
         return strdup(number < 0 ? "-" : text);
@@ -137,10 +98,10 @@ char *view_member(json_object *object, const char *key, ViewKind kind)
         (void)snprintf(buf, sizeof(buf), "%.2f", (double)number / 1000);
         break;
     case VIEW_BYTES:
-        (void)view_bytes((uint64_t)number, buf, sizeof(buf));
+        (void)human_bytes((uint64_t)number, buf, sizeof(buf));
         break;
     case VIEW_SPAN:
-        (void)view_span((uint64_t)number, buf, sizeof(buf));
+        (void)human_span((uint64_t)number, buf, sizeof(buf));
         break;
     case VIEW_BOOL:
         return strdup(json_object_get_boolean(value) ? "yes" : "no");
@@ -153,17 +114,18 @@ char *view_member(json_object *object, const char *key, ViewKind kind)
 CtlExit view_print_table(const CtlOptions *options, json_object *list, const ViewColumn *columns,
                          size_t n_columns)
 {
+    static const int flags[] = {
+        [VIEW_LONG] = SCOLS_FL_TRUNC,     [VIEW_SET] = SCOLS_FL_WRAP,    [VIEW_NUMBER] = SCOLS_FL_RIGHT,
+        [VIEW_PERMILLE] = SCOLS_FL_RIGHT, [VIEW_CPUS] = SCOLS_FL_RIGHT,  [VIEW_BYTES] = SCOLS_FL_RIGHT,
+        [VIEW_SPAN] = SCOLS_FL_RIGHT,     [VIEW_MEMORY] = SCOLS_FL_WRAP,
+    };
     TableColumn table_columns[VIEW_COLUMNS_MAX];
     CLEANUP(table_free_p) Table *table = NULL;
 
     assert(n_columns <= VIEW_COLUMNS_MAX);
     for (size_t c = 0; c < n_columns; c++)
-        table_columns[c] = (TableColumn){
-            .title = columns[c].title,
-            .right = columns[c].kind != VIEW_TEXT && columns[c].kind != VIEW_BOOL &&
-                     columns[c].kind != VIEW_MEMORY,
-        };
-    if (table_new(table_columns, n_columns, &table) < 0)
+        table_columns[c] = (TableColumn){columns[c].title, flags[columns[c].kind]};
+    if (table_new(options, table_columns, n_columns, &table) < 0)
         return ctl_fail_oom();
 
     for (size_t i = 0; i < view_length(list); i++)
@@ -175,7 +137,7 @@ CtlExit view_print_table(const CtlOptions *options, json_object *list, const Vie
                 return ctl_fail_oom();
             table_add(table, NULL, text);
         }
-    return table_print(table, stdout, options->legend, options->colour) < 0 ? ctl_fail_oom() : CTL_EXIT_OK;
+    return table_print(table, stdout) < 0 ? ctl_fail_oom() : CTL_EXIT_OK;
 }
 
 CtlExit view_print_list(const CtlOptions *options, json_object *list, const ViewColumn *columns,
@@ -211,13 +173,13 @@ static void view_moving_line(json_object *object)
 
     if (orders > 0)
         view_text_add(&text, "%s in %" PRId64 " %s",
-                      view_bytes((uint64_t)view_number(object, "memory_moved_bytes", 0), buf, sizeof(buf)),
+                      human_bytes((uint64_t)view_number(object, "memory_moved_bytes", 0), buf, sizeof(buf)),
                       orders, view_noun(orders, "order", "orders"));
     if (orders > 0 && refused > 0)
-        view_text_add(&text, ", %s could not be", view_bytes(refused, buf, sizeof(buf)));
+        view_text_add(&text, ", %s could not be", human_bytes(refused, buf, sizeof(buf)));
     if (moving > 0)
         view_text_add(&text, "%s%s under way", orders > 0 ? "; " : "",
-                      view_bytes((uint64_t)view_number(object, "memory_todo_bytes", 0), buf, sizeof(buf)));
+                      human_bytes((uint64_t)view_number(object, "memory_todo_bytes", 0), buf, sizeof(buf)));
     if (text.len > 0 && !text.failed)
         view_line("Moved", "%s", text.text);
 }
@@ -234,7 +196,7 @@ void view_memory_line(json_object *object)
         (void)snprintf(more, sizeof(more), "; of %" PRId64 " %s not known", unknown,
                        view_noun(unknown, "process", "processes"));
     view_line("Memory", "%s (%s, %s old%s)", text ? text : "?", view_string(object, "memory_evidence"),
-              view_span((uint64_t)view_number(object, "memory_age_usec", 0), age, sizeof(age)), more);
+              human_span((uint64_t)view_number(object, "memory_age_usec", 0), age, sizeof(age)), more);
     if (view_bool(object, "memory_striped"))
         view_line("Striped", "over the nodes of its home, or all that it needs, by 2 MB (P17)");
     view_moving_line(object);
@@ -272,11 +234,11 @@ void view_use_lines(json_object *object)
         return;
     view_line("", "%" PRId64 " rounds, %" PRId64 " samples; cost %s, stopped somebody for %s at most",
               view_number(object, "use_rounds", 0), view_number(object, "use_samples", 0),
-              view_span((uint64_t)view_number(object, "use_target_usec", 0), cost, sizeof(cost)),
-              view_span((uint64_t)view_number(object, "use_stall_usec", 0), stall, sizeof(stall)));
+              human_span((uint64_t)view_number(object, "use_target_usec", 0), cost, sizeof(cost)),
+              human_span((uint64_t)view_number(object, "use_stall_usec", 0), stall, sizeof(stall)));
     if (view_number(object, "use_period_usec", 0) > 0)
         view_line("", "a round every %s, or when its cost allows",
-                  view_span((uint64_t)view_number(object, "use_period_usec", 0), period, sizeof(period)));
+                  human_span((uint64_t)view_number(object, "use_period_usec", 0), period, sizeof(period)));
 }
 
 void view_say(const char *colour, const char *format, ...)

@@ -7,6 +7,8 @@
 
 typedef enum ViewKind {
     VIEW_TEXT,     /* as it is; "" shows as "-" */
+    VIEW_LONG,     /* the same, cut where a terminal is too narrow */
+    VIEW_SET,      /* CPUs or nodes, broken into lines there: cut, it would read as another set */
     VIEW_NUMBER,   /* an integer; a negative one means "none" and shows as "-" */
     VIEW_PERMILLE, /* as percent with one digit */
     VIEW_CPUS,     /* permille of one CPU, as CPUs with two digits */
@@ -36,10 +38,6 @@ char *view_member(json_object *object, const char *key, ViewKind kind);
 
 /* `one` for 1, else `many`. */
 const char *view_noun(int64_t n, const char *one, const char *many);
-
-/* A size and a span as a person reads them ("1.5 GiB", "2min 10s"). Return `buf`. */
-char *view_bytes(uint64_t bytes, char *buf, size_t size);
-char *view_span(uint64_t usec, char *buf, size_t size);
 
 /* Writes a list of objects: as JSON when the options say so, else as a table of these columns. */
 CtlExit view_print_list(const CtlOptions *options, json_object *list, const ViewColumn *columns,

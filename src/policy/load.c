@@ -57,6 +57,17 @@ static int loader_close_match(Loader *l, ConfReport *report)
     return 0;
 }
 
+static void warn_section(const char *section, const char *file, unsigned line, ConfReport *report)
+{
+    const char *near = conf_table_near_section(policy_keys, policy_n_keys, section);
+
+    if (near)
+        conf_report_add(report, CONF_SEVERITY_WARNING, file, line,
+                        "ignoring unknown section (is [%s] meant?): [%s]", near, section);
+    else
+        conf_report_add(report, CONF_SEVERITY_WARNING, file, line, "ignoring unknown section: [%s]", section);
+}
+
 static int on_section(void *userdata, const char *section, const char *file, unsigned line,
                       ConfReport *report)
 {
@@ -67,7 +78,7 @@ static int on_section(void *userdata, const char *section, const char *file, uns
         return r;
     l->skip_section = !conf_table_has_section(policy_keys, policy_n_keys, section);
     if (l->skip_section)
-        conf_report_add(report, CONF_SEVERITY_WARNING, file, line, "ignoring unknown section: [%s]", section);
+        warn_section(section, file, line, report);
     l->in_match = strcmp(section, "Match") == 0;
     l->match_unknown = false;
     l->match_bad = false;

@@ -7,6 +7,7 @@
 #include "policy/validate.h"
 
 #include "base/parse.h"
+#include "policy/pattern.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -118,9 +119,42 @@ static void check_comm(const Policy *policy, ConfReport *report)
     }
 }
 
+/* Whether a [ has no ]: fnmatch() takes it for itself then. */
+static bool has_open_bracket(const char *glob)
+{
+    for (bool set = false;; glob++) {
+        if (!*glob)
+            return set;
+        if (*glob == '\\' && glob[1])
+            glob++;
+        else if (set && *glob == ']')
+            set = false;
+        else if (!set && *glob == '[') {
+            set = true;
+            glob += glob[1] == '!' || glob[1] == '^';
+            glob += glob[1] == ']'; /* the first one is in the set */
+        }
+    }
+}
+
+static void check_brackets(const Policy *policy, const PolicyMatch *match, const ConfKey *key,
+                           ConfReport *report)
+{
+    const PolicyPatterns *patterns = (const void *)((const char *)match + key->offset);
+
+    for (size_t i = 0; key->parse == policy_patterns_parse && i < patterns->n_values; i++)
+        if (has_open_bracket(patterns->values[i].glob))
+            conf_report_add(report, CONF_SEVERITY_WARNING, policy->files[match->file], match->line,
+                            "a [ without ] matches itself only (if that is meant, write \\[) in %s=: %s",
+                            key->name, patterns->values[i].glob);
+}
+
 int policy_validate(const Policy *policy, const Topology *topology, ConfReport *report)
 {
     check_comm(policy, report);
+    for (size_t i = 0; i < policy->n_matches; i++)
+        for (size_t k = 0; k < policy_n_match_keys; k++)
+            check_brackets(policy, &policy->matches[i], &policy_keys[k], report);
     check_numbers(policy, report);
     check_placement(policy, report);
     if (topology && policy->nodes)

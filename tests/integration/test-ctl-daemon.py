@@ -159,7 +159,7 @@ class Daemon(ctllib.CtlTest):
         text = self.ctl(self.socket, "explain", str(self.spinner.pid))
         self.assertIn(f"10-test, by [Match] section 2, {self.policy}:4\n", text)
         self.assertIn("\nThreads:\n", text)
-        self.assertIn(f"set-home spinner[{self.spinner.pid}]", text)
+        self.assertIn(f"set-home 10-test: spinner[{self.spinner.pid}]", text)
 
     def test_explain_others(self):
         self.assertEqual(self.json("explain", "10-test")["kind"], "workload")
@@ -175,7 +175,14 @@ class Daemon(ctllib.CtlTest):
         self.assertEqual(sequences, sorted(set(sequences)))
         self.assertEqual(len(self.json("moves", "-n", "1")), 1)
         self.assertEqual(self.json("moves", "--lines=0"), [])
-        self.assertRegex(self.ctl(self.socket, "moves", "-n1"), r"^\d\d:\d\d:\d\d\.\d{3} \S+ +.*\n$")
+        self.assertRegex(self.ctl(self.socket, "moves", "-n1"), r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \S+ +10-test: .*\n$")
+
+    def test_the_log_has_the_numbers_of_moves(self):
+        log = (self.run_dir / "log").read_text(encoding="utf-8")
+        move = self.json("moves")[0]
+        numbers = self.ctl(self.socket, "moves").splitlines()[0].rpartition(" (")[2]
+        self.assertTrue(numbers.startswith(f"P{move['mechanism']}"), numbers)
+        self.assertIn(f"10-test set-home: spinner[{self.spinner.pid}], CPUs {move['from']} -> {move['to']} ({numbers}", log)
 
     def follow(self, *args):
         child = subprocess.Popen([CTL, self.socket, "moves", "-f", *args], stdout=subprocess.PIPE,

@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """numaplacectl where no daemon runs: topology, the policy verbs, usage, and its output's ends."""
 
+import fcntl
 import os
 import pty
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import unittest
 
 import ctllib
@@ -146,6 +149,14 @@ class Policies(ctllib.CtlTest):
                          ("10-app", "fixed", 2, "An app"))
         self.assertEqual(default["mode"], "none")
 
+    def test_no_directory(self):
+        for verb in ("list", "match", "cat"):
+            done = ctllib.run("policy", verb, "--policy-dir=/nonexistent", *(["1"] if verb == "match" else []))
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (0, 1), done)
+            self.assertIn("/nonexistent: there is no such directory", done.stderr)
+        out = self.ctl("policy", "verify", "--policy-dir=/nonexistent")
+        self.assertTrue(out.endswith("\n0 files, 0 errors, 1 warning\n"), out)
+
     def test_list_with_errors(self):
         (self.dir / "50-bad.policy").write_text("[Placement]\nMode=sideways\n", encoding="ascii")
         done = ctllib.run("policy", "list", self.at)
@@ -193,9 +204,23 @@ class Policies(ctllib.CtlTest):
         value = self.ctl_json("policy", "verify", self.at, code=1)
         self.assertEqual([(m["severity"], m["line"]) for m in value["messages"]], [("error", 4), ("warning", 5)])
 
+    def test_verify_policies_that_match_nothing(self):
+        for text, says in {"": "neither a [Match] section nor a setting", "# nothing yet\n": "nor a setting",
+                           "[Mathc]\nComm=x\n[Steal]\nSteal=no\n": "no [Match] section that matches anything",
+                           "[Match]\nComm=[abc\n": "a [ without ] matches itself only"}.items():
+            with self.subTest(text=text):
+                path = self.dir / "50-odd.policy"
+                path.write_text(text, encoding="ascii")
+                for where in (self.at, str(path)):
+                    out = self.ctl("policy", "verify", where).splitlines()
+                    self.assertTrue(out[-2].startswith(f"{path}:") and says in out[-2], out)
+                self.assertEqual(ctllib.run("policy", "list", self.at).returncode, 0)
+
     def test_verify_counts_dropins(self):
         self.add_dropin("[Steal]\nFrob=1\n")
         self.assertTrue(self.ctl("policy", "verify", self.at).endswith("\n3 files, 0 errors, 1 warning\n"))
+        dropin = self.dir / "10-app.policy.d/x.conf"
+        self.assertTrue(self.ctl("policy", "verify", str(dropin)).endswith("\n1 file, 0 errors, 1 warning\n"))
 
     def test_verify_constants(self):
         path = self.dir / "20-constant.policy"
@@ -318,8 +343,9 @@ class Output(ctllib.CtlTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot write to standard output: Bad file descriptor", done.stderr)
 
-    def on_terminal(self, *args, **env):
+    def on_terminal(self, *args, columns=0, **env):
         master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         with subprocess.Popen([CTL, *args], stdout=slave, stderr=slave, env={**os.environ, **env}) as child:
             os.close(slave)
             out = b""
@@ -341,6 +367,30 @@ class Output(ctllib.CtlTest):
         self.assertNotIn(b"\033[", self.on_terminal("policy", "list", at, TERM="xterm", NO_COLOR="1"))
         self.assertNotIn(b"\033[", self.on_terminal("policy", "list", at, TERM="dumb", NO_COLOR=""))
         self.assertNotIn("\033[", self.ctl("policy", "list", at))
+
+    def test_tables_fit_a_terminal(self):
+        directory = self.directory()
+        (directory / "10-x.policy").write_text(
+            "[Workload]\nDescription=" + "a long text " * 20 + "\n[Match]\nComm=x\n", encoding="ascii")
+        args = ("policy", "list", f"--policy-dir={directory}")
+        whole = self.ctl(*args, env={"COLUMNS": "40"})
+        self.assertGreater(len(whole.splitlines()[1]), 240)
+        self.assertNotIn("do not fit", whole)
+
+        def width(columns, **env):
+            shown = self.on_terminal(*args, columns=columns, TERM="dumb", **env).decode().splitlines()
+            self.assertEqual(shown[1].split()[0], "10-x")
+            self.assertEqual(["columns that do not fit" in line for line in shown], [False, False] + [True] * (len(shown) - 2))
+            return max(len(line) for line in shown)
+
+        self.assertEqual(width(120, COLUMNS=""), 120)
+        self.assertEqual(width(120, COLUMNS="100"), 100)
+        self.assertEqual(width(0, COLUMNS="100"), 100)
+        self.assertEqual(width(100, COLUMNS="0"), 100)
+        self.assertEqual(width(100, COLUMNS="-1"), 100)
+        self.assertEqual(width(100, COLUMNS="4000000000"), 100)
+        self.assertEqual(width(1000, COLUMNS=""), len(whole.splitlines()[1]))
+        self.assertLessEqual(width(30, COLUMNS=""), 30)
 
     def test_cat_on_a_terminal_is_printable(self):
         directory = self.directory()

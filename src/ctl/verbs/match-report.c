@@ -5,6 +5,7 @@
 
 #include "ctl/verbs/match-report.h"
 
+#include "base/human.h"
 #include "ctl/style.h"
 #include "ctl/view.h"
 #include "policy/pattern.h"
@@ -75,7 +76,7 @@ static int wanted_text(const PolicyMatch *match, const ConfKey *key, char **ret)
     case KEY_BYTES:
         if (match->min_memory_bytes == 0)
             return 0;
-        *ret = strdup(view_bytes(match->min_memory_bytes, buf, sizeof(buf)));
+        *ret = strdup(human_bytes(match->min_memory_bytes, buf, sizeof(buf)));
         return *ret ? 1 : -ENOMEM;
     case KEY_PERMILLE:
     case KEY_NUMBER:
@@ -96,7 +97,7 @@ static int found_for(const PolicySubject *subject, const ConfKey *key, char **re
 
     switch (key_kind(key)) {
     case KEY_BYTES:
-        *ret = strdup(view_bytes(subject->memory_bytes, buf, sizeof(buf)));
+        *ret = strdup(human_bytes(subject->memory_bytes, buf, sizeof(buf)));
         break;
     case KEY_PERMILLE:
         *ret = strdup("not measured by this command");

@@ -16,7 +16,7 @@ static const ViewColumn policy_columns[] = {
     {"POLICY", "name", VIEW_TEXT},       {"MODE", "mode", VIEW_TEXT},
     {"ACT", "act", VIEW_TEXT},           {"STEAL", "steal", VIEW_BOOL},
     {"MATCHES", "matches", VIEW_NUMBER}, {"DROP-INS", "dropins", VIEW_NUMBER},
-    {"PATH", "path", VIEW_TEXT},         {"DESCRIPTION", "description", VIEW_TEXT},
+    {"PATH", "path", VIEW_LONG},         {"DESCRIPTION", "description", VIEW_LONG},
 };
 
 static int add_policy(json_object *list, const Policy *policy)
@@ -82,10 +82,8 @@ static CtlExit check_found(int argc, char **argv, const bool *found)
 }
 
 /* A file's text as it is, so that it can be copied; on a terminal every line made printable. */
-static int print_text(const char *text)
+static int print_text(const char *text, bool terminal)
 {
-    bool terminal = isatty(STDOUT_FILENO);
-
     while (*text) {
         CLEANUP_FREE char *line = strndup(text, strcspn(text, "\n")), *printable = NULL;
 
@@ -164,7 +162,7 @@ static CtlExit print_files(const CtlOptions *options, json_object *list)
             first = false;
             view_say(NULL, "# %s", view_string(file, "path"));
             (void)putchar('\n');
-            if (print_text(view_string(file, "text")) < 0)
+            if (print_text(view_string(file, "text"), options->terminal) < 0)
                 return ctl_fail_oom();
         }
     }

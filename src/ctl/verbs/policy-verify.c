@@ -41,6 +41,19 @@ static int count_files(Verify *verify, const char *const *dirs)
     return r == -ENOMEM ? r : 0;
 }
 
+/* The daemon does not warn of these: they are in nobody's way. A drop-in that is named alone adds to a policy. */
+static void check_use(Verify *verify, const Policy *policy)
+{
+    const char *dot = strrchr(policy->path, '.');
+    const char *text =
+        policy->n_settings > 0
+            ? "no [Match] section that matches anything: only numaplacectl run puts processes under it"
+            : "neither a [Match] section nor a setting: it does nothing";
+
+    if (policy->n_matches == 0 && !(dot && !strcmp(dot, ".conf")))
+        conf_report_add(&verify->report, CONF_SEVERITY_WARNING, policy->path, 0, "%s", text);
+}
+
 static int verify_dirs(Verify *verify, const char *const *dirs)
 {
     CLEANUP(policy_set_free_p) PolicySet *set = NULL;
@@ -49,7 +62,9 @@ static int verify_dirs(Verify *verify, const char *const *dirs)
     r = policy_set_load(dirs, verify->topology, &set, &verify->report);
     if (r < 0 && r != -EBADMSG)
         return r;
-    return r == -ENOMEM ? r : count_files(verify, dirs);
+    for (size_t i = 0; r == 0 && i < set->n_policies; i++)
+        check_use(verify, set->policies[i]);
+    return count_files(verify, dirs);
 }
 
 static int verify_file(Verify *verify, const char *path)
@@ -59,6 +74,8 @@ static int verify_file(Verify *verify, const char *path)
 
     verify->n_files++;
     r = policy_load_file(path, verify->topology, &policy, &verify->report);
+    if (r == 0)
+        check_use(verify, policy);
     return r == -EBADMSG ? 0 : r;
 }
 

@@ -212,12 +212,12 @@ static void add_metric_row(Table *out, const SimTable *table, json_object *varia
 static int print_metrics(const CtlOptions *options, const SimTable *table, json_object *result)
 {
     const SimSpec *spec = table->spec;
-    TableColumn columns[SIM_VARIANTS_MAX + 1] = {{"METRIC", false}};
+    TableColumn columns[SIM_VARIANTS_MAX + 1] = {{"METRIC", 0}};
     CLEANUP(table_free_p) Table *out = NULL;
 
     for (size_t v = 0; v < spec->n_variants; v++)
-        columns[v + 1] = (TableColumn){spec->variants[v].name, true};
-    if (table_new(columns, spec->n_variants + 1, &out) < 0)
+        columns[v + 1] = (TableColumn){spec->variants[v].name, SCOLS_FL_RIGHT};
+    if (table_new(options, columns, spec->n_variants + 1, &out) < 0)
         return -ENOMEM;
     for (SimMetric m = 0; m < SIM_METRIC_MAX; m++) {
         if (worth_a_row(table, m, SIZE_MAX))
@@ -226,20 +226,20 @@ static int print_metrics(const CtlOptions *options, const SimTable *table, json_
             if (worth_a_row(table, m, w))
                 add_metric_row(out, table, view_list(result, "variants"), m, w);
     }
-    return table_print(out, stdout, options->legend, options->colour);
+    return table_print(out, stdout);
 }
 
 static int print_expectations(const CtlOptions *options, json_object *result)
 {
     static const TableColumn columns[] = {
-        {"EXPECTATION", false}, {"", false}, {"HELD", true}, {"FOUND", true}};
+        {"EXPECTATION", SCOLS_FL_TRUNC}, {"", 0}, {"HELD", SCOLS_FL_RIGHT}, {"FOUND", SCOLS_FL_RIGHT}};
     json_object *list = view_list(result, "expectations");
     CLEANUP(table_free_p) Table *out = NULL;
 
     if (view_length(list) == 0)
         return 0;
     (void)putchar('\n');
-    if (table_new(columns, ARRAY_SIZE(columns), &out) < 0)
+    if (table_new(options, columns, ARRAY_SIZE(columns), &out) < 0)
         return -ENOMEM;
     for (size_t i = 0; i < view_length(list); i++) {
         json_object *e = json_object_array_get_idx(list, i);
@@ -251,7 +251,7 @@ static int print_expectations(const CtlOptions *options, json_object *result)
                    (long long)view_number(e, "cases", 0));
         add_summary_cell(out, e, "-");
     }
-    return table_print(out, stdout, options->legend, options->colour);
+    return table_print(out, stdout);
 }
 
 static void print_legend(const CtlOptions *options, const SimSpec *spec, json_object *result)

@@ -2,6 +2,7 @@
 
 /* status: what the daemon sees, what it did since it started, and what that cost. */
 
+#include "base/human.h"
 #include "ctl/client.h"
 #include "ctl/ctl.h"
 #include "ctl/style.h"
@@ -44,7 +45,7 @@ static void print_machine(json_object *status)
     CLEANUP(view_text_done) ViewText members = {0};
     char buf[64];
 
-    view_line("Up", "%s", view_span((uint64_t)number(status, "uptime_usec"), buf, sizeof(buf)));
+    view_line("Up", "%s", human_span((uint64_t)number(status, "uptime_usec"), buf, sizeof(buf)));
     view_line(
         "Machine", "%" PRId64 " CPUs on %" PRId64 " %s (%s); %" PRId64 " overloaded, %" PRId64 " idle%s",
         number(status, "cpus"), number(status, "nodes"), view_noun(number(status, "nodes"), "node", "nodes"),
@@ -83,10 +84,10 @@ static void print_cost(json_object *status)
     int64_t stretch = view_number(status, "stretch_permille", 1000);
 
     view_line("Ticks", "every %s, homes every %s; the last %s late, %s at most%s%s%s",
-              view_span((uint64_t)number(status, "fast_tick_usec"), fast, sizeof(fast)),
-              view_span((uint64_t)number(status, "slow_tick_usec"), slow, sizeof(slow)),
-              view_span((uint64_t)number(status, "tick_late_usec"), late, sizeof(late)),
-              view_span((uint64_t)number(status, "tick_late_max_usec"), late_max, sizeof(late_max)),
+              human_span((uint64_t)number(status, "fast_tick_usec"), fast, sizeof(fast)),
+              human_span((uint64_t)number(status, "slow_tick_usec"), slow, sizeof(slow)),
+              human_span((uint64_t)number(status, "tick_late_usec"), late, sizeof(late)),
+              human_span((uint64_t)number(status, "tick_late_max_usec"), late_max, sizeof(late_max)),
               view_bool(status, "unfinished") ? "; going through very many threads" : "",
               view_bool(status, "pressed") ? "; pressed" : "",
               stretch > 1000 ? "; slowed down to stay within MaxCPU=" : "");
@@ -94,9 +95,9 @@ static void print_cost(json_object *status)
         "Cost",
         "%.1f %% of one CPU (limit %.1f %%), %s; search %.4f %% of managed CPU time; %s per mask change",
         (double)number(status, "cpu_permille") / 10, (double)number(status, "max_cpu_permille") / 10,
-        view_bytes((uint64_t)number(status, "rss_bytes"), memory, sizeof(memory)),
+        human_bytes((uint64_t)number(status, "rss_bytes"), memory, sizeof(memory)),
         (double)number(status, "search_ppm") / 10000,
-        view_span((uint64_t)number(status, "action_cost_usec"), action, sizeof(action)));
+        human_span((uint64_t)number(status, "action_cost_usec"), action, sizeof(action)));
 }
 
 /* Known only while somebody's memory is looked at. */
@@ -115,10 +116,10 @@ static void print_memory(json_object *status)
     if (number(status, "memory_moved_bytes") == 0 && number(status, "memory_moving") == 0)
         return;
     view_line("Moved", "%s; %" PRId64 " %s under way; the longest call took %s",
-              view_bytes((uint64_t)number(status, "memory_moved_bytes"), moved, sizeof(moved)),
+              human_bytes((uint64_t)number(status, "memory_moved_bytes"), moved, sizeof(moved)),
               number(status, "memory_moving"),
               view_noun(number(status, "memory_moving"), "request", "requests"),
-              view_span((uint64_t)number(status, "memory_longest_usec"), longest, sizeof(longest)));
+              human_span((uint64_t)number(status, "memory_longest_usec"), longest, sizeof(longest)));
 }
 
 static void print_kernel(json_object *status)

@@ -16,8 +16,8 @@ static const ViewColumn workload_columns[] = {
     {"WORKLOAD", "name", VIEW_TEXT},
     {"MODE", "mode", VIEW_TEXT},
     {"PAUSED", "paused", VIEW_BOOL},
-    {"NODES", "home_nodes", VIEW_TEXT},
-    {"CPUS", "home", VIEW_TEXT},
+    {"NODES", "home_nodes", VIEW_SET},
+    {"CPUS", "home", VIEW_SET},
     {"GROUPS", "groups", VIEW_NUMBER},
     {"PROCESSES", "processes", VIEW_NUMBER},
     {"THREADS", "tasks", VIEW_NUMBER},
@@ -30,9 +30,9 @@ static const ViewColumn workload_columns[] = {
 
 static const ViewColumn group_columns[] = {
     {"GROUP", "id", VIEW_NUMBER},
-    {"KEY", "key", VIEW_TEXT},
-    {"NODES", "home_nodes", VIEW_TEXT},
-    {"CPUS", "home", VIEW_TEXT},
+    {"KEY", "key", VIEW_LONG},
+    {"NODES", "home_nodes", VIEW_SET},
+    {"CPUS", "home", VIEW_SET},
     {"MEMORY", "memory", VIEW_MEMORY},
     {"TOGETHER", "memory_strength_permille", VIEW_PERMILLE},
     {"THREADS", "tasks", VIEW_NUMBER},
@@ -48,14 +48,14 @@ static const ViewColumn group_columns[] = {
 
 static const ViewColumn lease_columns[] = {
     {"CPU", "cpu", VIEW_NUMBER},    {"NODE", "node", VIEW_NUMBER},    {"CROSS-NODE", "cross_node", VIEW_BOOL},
-    {"PID", "pid", VIEW_NUMBER},    {"TID", "tid", VIEW_NUMBER},      {"COMMAND", "comm", VIEW_TEXT},
+    {"PID", "pid", VIEW_NUMBER},    {"TID", "tid", VIEW_NUMBER},      {"COMMAND", "comm", VIEW_LONG},
     {"AGE", "age_usec", VIEW_SPAN}, {"LEFT", "left_usec", VIEW_SPAN},
 };
 
 static const ViewColumn task_columns[] = {
     {"PID", "pid", VIEW_NUMBER},
     {"TID", "tid", VIEW_NUMBER},
-    {"COMMAND", "comm", VIEW_TEXT},
+    {"COMMAND", "comm", VIEW_LONG},
     {"CLASS", "class", VIEW_TEXT},
     {"HANDS", "hands", VIEW_TEXT},
     {"RUN", "run_permille", VIEW_PERMILLE},
@@ -64,8 +64,8 @@ static const ViewColumn task_columns[] = {
     {"NODE", "node", VIEW_NUMBER},
     {"MEMORY", "memory_node", VIEW_NUMBER},
     {"HOME", "home_node", VIEW_NUMBER},
-    {"ALLOWED", "allowed", VIEW_TEXT},
-    {"ORIGINAL", "original", VIEW_TEXT},
+    {"ALLOWED", "allowed", VIEW_SET},
+    {"ORIGINAL", "original", VIEW_SET},
     {"LENT", "lent_cpu", VIEW_NUMBER},
 };
 

@@ -102,11 +102,11 @@ static char *format_way(const Manager *manager, const Move *move)
     return text;
 }
 
-/* "jvm lend: java[100/107], CPU 3, CPUs 0-1 -> 0-1,3 (800 against 250, P2): It waits for a CPU while ..." */
+/* "jvm lend: java[100/107], CPU 3, CPUs 0-1 -> 0-1,3 (P2, 80.0 % against 25.0 %): It waits for a CPU while ..." */
 static void log_move(Manager *manager, const Move *move)
 {
     CLEANUP_FREE char *way = NULL;
-    char thread[16] = "", cpu[24] = "", outcome[24] = "", held[48] = "";
+    char thread[16] = "", cpu[24] = "", outcome[24] = "", held[48] = "", numbers[PLAN_NUMBERS_SIZE];
     LogFields fields = {0};
     uint32_t n_held;
 
@@ -124,11 +124,12 @@ static void log_move(Manager *manager, const Move *move)
 
     way = format_way(manager, move);
     fill_fields(&fields, move);
-    log_record(manager->log, move_priority(move->outcome), NUMAPLACE_MESSAGE_ACTION, &fields,
-               "%s %s: %s[%d%s],%s %s (%" PRIu32 " against %" PRIu32 ", P%u)%s: %s%s",
-               move->workload ? move->workload : "-", plan_kind_name(move->kind), move->comm,
-               (int)move->subject.pid, thread, cpu, way ? way : "?", move->value, move->limit,
-               move->mechanism, outcome, plan_rule_text(move->rule), held);
+    log_record(
+        manager->log, move_priority(move->outcome), NUMAPLACE_MESSAGE_ACTION, &fields,
+        "%s %s: %s[%d%s],%s %s%s%s: %s%s", move->workload ? move->workload : "-", plan_kind_name(move->kind),
+        move->comm, (int)move->subject.pid, thread, cpu, way ? way : "?",
+        plan_rule_numbers(move->rule, move->mechanism, move->value, move->limit, numbers, sizeof(numbers)),
+        outcome, plan_rule_text(move->rule), held);
 }
 
 typedef struct MoveSignal {

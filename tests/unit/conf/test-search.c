@@ -122,6 +122,20 @@ static void test_nothing(void **state)
     conf_files_done(&files);
 }
 
+static void test_nowhere(void **state)
+{
+    Tree *t = *state;
+
+    t->directories[0] = test_path(t->root, "ect");
+    t->directories[1] = t->run;
+    t->directories[2] = NULL;
+    search(t, 0, "",
+           "warning /ect: there is no such directory, so no files come from it\n"
+           "warning /run: there is no such directory, so no files come from it\n");
+    (void)test_mkdir(t->root, "run");
+    search(t, 0, "", "");
+}
+
 static void test_order(void **state)
 {
     Tree *t = *state;
@@ -284,10 +298,19 @@ static void test_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_nothing),       TEST(test_order),           TEST(test_masks),
-        TEST(test_dropins),       TEST(test_orphans),         TEST(test_broken),
-        TEST(test_hidden_broken), TEST(test_not_a_directory), TEST(test_circular_directory),
-        TEST(test_too_many),      TEST(test_odd_names),       TEST(test_one),
+        TEST(test_nothing),
+        TEST(test_nowhere),
+        TEST(test_order),
+        TEST(test_masks),
+        TEST(test_dropins),
+        TEST(test_orphans),
+        TEST(test_broken),
+        TEST(test_hidden_broken),
+        TEST(test_not_a_directory),
+        TEST(test_circular_directory),
+        TEST(test_too_many),
+        TEST(test_odd_names),
+        TEST(test_one),
     };
 
     return cmocka_run_group_tests_name("conf/search", tests, NULL, NULL);

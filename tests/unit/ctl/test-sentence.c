@@ -27,11 +27,11 @@ static void test_lend(void **state)
     check_sentence(
         sentence_move,
         "{'sequence':1,'realtime_usec':45005250000,'kind':'lend','rule':'idle-nearby','text':'Why.',"
-        "'mechanism':2,'outcome':'done','count':1,'pid':1234,'tid':1240,'comm':'java','from':'0-1',"
-        "'to':'0-1,3','cpu':3,'node':1,'cross_node':true,'lease_usec':30000000,'value':830,'limit':250}",
+        "'mechanism':2,'outcome':'done','count':1,'workload':'50-jvm','pid':1234,'tid':1240,'comm':'java',"
+        "'from':'0-1','to':'0-1,3','cpu':3,'node':1,'cross_node':true,'lease_usec':30000000,'value':830,'limit':250}",
         0,
-        "12:30:05.250 lend     java[1234/1240] CPU 3 (node 1, not its own) 0-1 -> 0-1,3 for 30 s: done. Why. "
-        "(P2, 83.0 % against 25.0 %)");
+        "1970-01-01 12:30:05.250 lend     50-jvm: java[1234/1240] CPU 3 (node 1, not its own) 0-1 -> 0-1,3 for "
+        "30 s: done. Why. (P2, 83.0 % against 25.0 %)");
 }
 
 static void test_home_of_a_process(void **state)
@@ -41,7 +41,7 @@ static void test_home_of_a_process(void **state)
         "{'realtime_usec':0,'kind':'set-home','rule':'fixed-home','text':'Why.','mechanism':3,"
         "'outcome':'refused','count':4,'pid':7,'tid':0,'comm':'x','from':'0-3','to':'0-1','cpu':-1,"
         "'node':-1,'value':2,'limit':4}",
-        0, "00:00:00.000 set-home x[7] 0-3 -> 0-1: refused, 4 times. Why. (P3, 2 against 4)");
+        0, "1970-01-01 00:00:00.000 set-home x[7] 0-3 -> 0-1: refused, 4 times. Why. (P3, 2 against 4)");
 }
 
 static void test_refusals(void **state)

@@ -67,16 +67,6 @@ static void test_nothing_gets_through(void **state)
         }
 }
 
-static void test_width(void **state)
-{
-    test_utf8_locale();
-    assert_int_equal(text_width(""), 0);
-    assert_int_equal(text_width("abc"), 3);
-    assert_int_equal(text_width("\xc3\xaf"), 1);
-    assert_int_equal(text_width("\xe6\x97\xa5\xe6\x9c\xac"), 4); /* two wide characters */
-    assert_int_equal(text_width("e\xcc\x81"), 1);                /* a combining accent */
-}
-
 static void check_utf8(const char *text, size_t len, const char *expected)
 {
     char *valid = text_utf8(text, len);
@@ -104,7 +94,6 @@ int main(void)
         cmocka_unit_test(test_c_locale_escapes_bytes),
         cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_nothing_gets_through),
-        cmocka_unit_test(test_width),
         cmocka_unit_test(test_json_text),
     };
 

@@ -2,55 +2,8 @@
 
 /* Numbers as an administrator reads them. */
 
-#include "base/time.h"
 #include "ctl-test.h"
 #include "ctl/view.h"
-
-static void check_span(uint64_t usec, const char *expected)
-{
-    char buf[64];
-
-    assert_string_equal(view_span(usec, buf, sizeof(buf)), expected);
-}
-
-static void test_spans(void **state)
-{
-    check_span(0, "0 us");
-    check_span(12, "12 us");
-    check_span(1500, "1.5 ms");
-    check_span(100 * USEC_PER_MSEC, "100 ms");
-    check_span(USEC_PER_SEC, "1 s");
-    check_span(1500 * USEC_PER_MSEC, "1.5 s");
-    check_span(59 * USEC_PER_SEC, "59 s");
-    check_span(90 * USEC_PER_SEC, "1 min 30 s");
-    check_span(3600 * USEC_PER_SEC, "1 h 0 min");
-    check_span((2 * 86400 + 5 * 3600) * USEC_PER_SEC, "2 d 5 h");
-}
-
-/* What rounding makes of a number just below the next unit must not read as more than it is. */
-static void test_span_just_below_a_unit(void **state)
-{
-    check_span(999999, "999 ms");
-    check_span(59999999, "59 s");
-    check_span(9999999, "9.9 s");
-}
-
-static void check_bytes(uint64_t bytes, const char *expected)
-{
-    char buf[64];
-
-    assert_string_equal(view_bytes(bytes, buf, sizeof(buf)), expected);
-}
-
-static void test_bytes(void **state)
-{
-    check_bytes(0, "0 B");
-    check_bytes(1023, "1023 B");
-    check_bytes(1024, "1.0 KiB");
-    check_bytes(1536, "1.5 KiB");
-    check_bytes(200ULL << 20, "200 MiB");
-    check_bytes(UINT64_MAX, "16.0 EiB");
-}
 
 static void check_member(const char *json, const char *key, ViewKind kind, const char *expected)
 {
@@ -115,9 +68,9 @@ static void test_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spans),   cmocka_unit_test(test_span_just_below_a_unit),
-        cmocka_unit_test(test_bytes),   cmocka_unit_test(test_members),
-        cmocka_unit_test(test_getters), cmocka_unit_test(test_text),
+        cmocka_unit_test(test_members),
+        cmocka_unit_test(test_getters),
+        cmocka_unit_test(test_text),
     };
 
     return cmocka_run_group_tests_name("ctl/view", tests, NULL, NULL);

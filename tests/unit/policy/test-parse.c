@@ -352,6 +352,36 @@ static void test_unknown(void **state)
     assert_int_equal(p->n_settings, 0);
 }
 
+static void test_mistyped_sections(void **state)
+{
+    CLEANUP(policy_free_p)
+    Policy *p = parse("[Mathc]\n[match]\n[Placment]\n[Stealing]\n[Unit]\n[M]\n", NULL,
+                      "warning f:1: ignoring unknown section (is [Match] meant?): [Mathc]\n"
+                      "warning f:2: ignoring unknown section (is [Match] meant?): [match]\n"
+                      "warning f:3: ignoring unknown section (is [Placement] meant?): [Placment]\n"
+                      "warning f:4: ignoring unknown section: [Stealing]\n"
+                      "warning f:5: ignoring unknown section: [Unit]\n"
+                      "warning f:6: ignoring unknown section: [M]\n");
+
+    assert_int_equal(p->n_matches, 0);
+}
+
+/* fnmatch() takes such a [ for itself, which is seldom meant. */
+static void test_open_brackets(void **state)
+{
+    CLEANUP(policy_free_p)
+    Policy *p =
+        parse("[Match]\nComm=[abc [a-c]x [a\\] \\[abc []a] [!]a] []\nExe=/x[\n"
+              "[Match]\nUnit=a[b].service\n",
+              NULL,
+              "warning f:1: a [ without ] matches itself only (if that is meant, write \\[) in Comm=: [abc\n"
+              "warning f:1: a [ without ] matches itself only (if that is meant, write \\[) in Comm=: [a\\]\n"
+              "warning f:1: a [ without ] matches itself only (if that is meant, write \\[) in Comm=: []\n"
+              "warning f:1: a [ without ] matches itself only (if that is meant, write \\[) in Exe=: /x[\n");
+
+    assert_int_equal(p->n_matches, 2);
+}
+
 /* It was one once, and did nothing. */
 static void test_block_size(void **state)
 {
@@ -513,6 +543,8 @@ int main(void)
         cmocka_unit_test(test_settings),
         cmocka_unit_test(test_burst),
         cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_mistyped_sections),
+        cmocka_unit_test(test_open_brackets),
         cmocka_unit_test(test_block_size),
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_contradictions),

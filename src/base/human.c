@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A fraction or the two largest units. Spans are cut, not rounded: what is just below the next unit must not read as
+ * more than it is. */
+
+#include "base/human.h"
+
+#include "base/time.h"
+#include "base/util.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+char *human_bytes(uint64_t bytes, char *buf, size_t size)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+
+    while (value >= 1024 && unit + 1 < ARRAY_SIZE(units)) {
+        value /= 1024;
+        unit++;
+    }
+    (void)snprintf(buf, size, unit > 0 && value < 100 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+    return buf;
+}
+
+char *human_span(uint64_t usec, char *buf, size_t size)
+{
+    static const struct {
+        const char *name;
+        uint64_t usec;
+    } units[] = {
+        {"d", 86400 * USEC_PER_SEC}, {"h", 3600 * USEC_PER_SEC}, {"min", 60 * USEC_PER_SEC},
+        {"s", USEC_PER_SEC},         {"ms", USEC_PER_MSEC},      {"us", 1},
+    };
+    size_t i = 0;
+    uint64_t whole, rest;
+
+    while (i + 1 < ARRAY_SIZE(units) && usec < units[i].usec)
+        i++;
+    whole = usec / units[i].usec;
+    rest = usec % units[i].usec;
+    if (i < 3) /* below a minute a fraction reads better than two units */
+        (void)snprintf(buf, size, "%" PRIu64 " %s %" PRIu64 " %s", whole, units[i].name,
+                       rest / units[i + 1].usec, units[i + 1].name);
+    else if (rest * 10 >= units[i].usec && whole < 10)
+        (void)snprintf(buf, size, "%" PRIu64 ".%" PRIu64 " %s", whole, rest * 10 / units[i].usec,
+                       units[i].name);
+    else
+        (void)snprintf(buf, size, "%" PRIu64 " %s", whole, units[i].name);
+    return buf;
+}
