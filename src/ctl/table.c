@@ -5,6 +5,7 @@
 
 #include "ctl/table.h"
 
+#include "base/parse.h"
 #include "ctl/style.h"
 #include "ctl/text.h"
 
@@ -70,17 +71,14 @@ void table_addf(Table *table, const char *colour, const char *format, ...)
 {
     CLEANUP_FREE char *text = NULL;
     va_list ap;
-    int r;
 
     va_start(ap, format);
-    r = vasprintf(&text, format, ap);
+    text = format_vtext(format, ap);
     va_end(ap);
-    if (r < 0) {
-        text = NULL; /* vasprintf() leaves it undefined */
+    if (text)
+        table_add(table, colour, text);
+    else
         table->failed = true;
-        return;
-    }
-    table_add(table, colour, text);
 }
 
 static size_t column_width(const Table *table, size_t column, bool legend)
