@@ -161,6 +161,3 @@ int restore_walk(Restore *restore, JournalProcess *entry, RestoreWalk *pass);
 /* Puts back only the threads of one process, and neither waits for its children nor notes that it was released. 0,
  * -errno, or 1: nothing was put back, because all of it is as somebody else pinned it. */
 int restore_threads(Act *act, const World *world, JournalProcess *entry);
-
-/* The World's entry of a process, or NULL. */
-const Process *act_world_process(const World *world, pid_t pid);

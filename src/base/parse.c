@@ -335,6 +335,41 @@ char *format_list(hwloc_const_bitmap_t set, unsigned max)
     return text;
 }
 
+char *format_vtext(const char *format, va_list ap)
+{
+    char *text;
+
+    return vasprintf(&text, format, ap) < 0 ? NULL : text;
+}
+
+char *format_text(const char *format, ...)
+{
+    char *text;
+    va_list ap;
+
+    va_start(ap, format);
+    text = format_vtext(format, ap);
+    va_end(ap);
+    return text;
+}
+
+char *format_printed(FormatPrint print, const void *object, size_t *ret_len)
+{
+    CLEANUP_FREE char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    bool failed;
+
+    if (!out)
+        return NULL;
+    failed = print(out, object) != 0 || ferror(out);
+    if (fclose(out) != 0 || failed)
+        return NULL;
+    if (ret_len)
+        *ret_len = len;
+    return TAKE_PTR(text);
+}
+
 char *format_span(uint64_t usec, char *buf, size_t size)
 {
     static const struct {

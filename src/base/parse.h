@@ -7,9 +7,11 @@
 #include "base/util.h"
 
 #include <hwloc/bitmap.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* For variables that end with their block; NULL is fine. */
 static inline void bitmap_free_p(hwloc_bitmap_t *set)
@@ -45,6 +47,15 @@ int parse_list(const char *s, unsigned max, hwloc_bitmap_t ret);
 /* Formats a bitmap the way parse_list() reads it. Returns a malloc'd string, or NULL when memory is out. An
  * infinite bitmap is cut at `max`. */
 char *format_list(hwloc_const_bitmap_t set, unsigned max);
+
+/* As asprintf(). Returns a malloc'd string, or NULL when memory is out. */
+char *format_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *format_vtext(const char *format, va_list ap) __attribute__((format(printf, 1, 0)));
+
+/* What `print` writes about `object`: a malloc'd string with its length in *ret_len (NULL: not wanted). NULL when
+ * memory is out or `print` returns other than 0. */
+typedef int (*FormatPrint)(FILE *out, const void *object);
+char *format_printed(FormatPrint print, const void *object, size_t *ret_len);
 
 /* Formats microseconds as parse_span_usec() reads them, "1min 30s", "150ms", "0s". Returns `buf`. */
 char *format_span(uint64_t usec, char *buf, size_t size);

@@ -33,22 +33,16 @@ int record_expected(RecordReader *reader, const char *what, ...)
 {
     CLEANUP_FREE char *text = NULL;
     va_list ap;
-    int r;
 
     va_start(ap, what);
-    r = vasprintf(&text, what, ap);
+    text = format_vtext(what, ap);
     va_end(ap);
-    if (r < 0) {
-        text = NULL;
+    if (!text)
         return -ENOMEM;
-    }
 
     free(reader->error);
-    if (asprintf(&reader->error, "line %u: expected %s", MAX(reader->line, 1U), text) < 0) {
-        reader->error = NULL;
-        return -ENOMEM;
-    }
-    return -EINVAL;
+    reader->error = format_text("line %u: expected %s", MAX(reader->line, 1U), text);
+    return reader->error ? -EINVAL : -ENOMEM;
 }
 
 int record_reader_init(RecordReader *reader, const char *text, size_t len)

@@ -3,6 +3,7 @@
 #include "base/util.h"
 
 #include <stdint.h>
+#include <string.h>
 
 bool util_grow(void **array, size_t *capacity, size_t need, size_t element_size)
 {
@@ -21,5 +22,18 @@ bool util_grow(void **array, size_t *capacity, size_t need, size_t element_size)
 
     *array = p;
     *capacity = n;
+    return true;
+}
+
+bool util_insert(void **array, size_t *capacity, size_t *n, size_t at, size_t element_size)
+{
+    char *place;
+
+    assert(at <= *n);
+    if (!util_grow(array, capacity, *n + 1, element_size))
+        return false;
+    place = (char *)*array + at * element_size;
+    memmove(place + element_size, place, (*n - at) * element_size);
+    ++*n;
     return true;
 }

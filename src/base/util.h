@@ -63,3 +63,26 @@ static inline void close_p(int *fd)
 bool util_grow(void **array, size_t *capacity, size_t need, size_t element_size);
 
 #define GROW(array, capacity, need) util_grow((void **)&(array), &(capacity), (need), sizeof(*(array)))
+
+/* Makes room for one more element at index `at` of an array of `*n`, and counts it. The caller writes it. Returns false,
+ * with nothing changed, as util_grow() does. */
+bool util_insert(void **array, size_t *capacity, size_t *n, size_t at, size_t element_size);
+
+#define INSERT(array, capacity, n, at) \
+    util_insert((void **)&(array), &(capacity), &(n), (at), sizeof(*(array)))
+
+/* Among indices 0 to `n` - 1 the first `i` for which the expression `below` is false; `n` when there is none. `below`
+ * must hold for all before that and for none from there on: what it compares is sorted. A macro, because a comparison
+ * by callback would be most of the cost of finding a thread. */
+#define LOWER_BOUND(i, n, below)                  \
+    ({                                            \
+        size_t _low = 0, _high = (n);             \
+        while (_low < _high) {                    \
+            size_t i = _low + (_high - _low) / 2; \
+            if (below)                            \
+                _low = i + 1;                     \
+            else                                  \
+                _high = i;                        \
+        }                                         \
+        _low;                                     \
+    })

@@ -67,7 +67,7 @@ static bool is_text(const char *text, size_t len, const char *file, ConfReport *
         bool crlf = c == '\r' && i + 1 < len && text[i + 1] == '\n';
         const char *what = NULL;
 
-        n = conf_utf8_length(text + i, len - i);
+        n = utf8_length(text + i, len - i);
         if (c == '\0')
             what = "not a text file: it contains a NUL byte";
         else if (n == 0)

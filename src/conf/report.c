@@ -4,6 +4,7 @@
  * the journal, so everything is made printable and short in this one place, and no caller has to think of
  * it. */
 
+#include "base/parse.h"
 #include "conf/ini.h"
 #include "conf/utf8.h"
 
@@ -15,16 +16,6 @@
 /* Long enough for any sentence of ours with a sensible value in it; an 8 KB value is cut. */
 #define TEXT_MAX 400U
 
-static bool is_printable(const char *s, size_t n)
-{
-    unsigned char c = (unsigned char)s[0];
-
-    if (n == 1)
-        return c >= 0x20 && c != 0x7f;
-    /* U+0080 to U+009F: the second set of control characters, which terminals obey. */
-    return !(n == 2 && c == 0xc2 && (unsigned char)s[1] < 0xa0);
-}
-
 /* Copies `s`, with `\xNN` for what is not printable, cut after `max` bytes of the copy. */
 static char *make_printable(const char *s, size_t max)
 {
@@ -35,8 +26,8 @@ static char *make_printable(const char *s, size_t max)
     if (!copy)
         return NULL;
     for (size_t i = 0; i < len;) {
-        size_t n = conf_utf8_length(s + i, len - i);
-        bool good = n > 0 && is_printable(s + i, n);
+        size_t n = utf8_length(s + i, len - i);
+        bool good = utf8_is_printable(s + i, n);
 
         n = MAX(n, (size_t)1);
         if (o + (good ? n : 4 * n) > max) {
@@ -73,7 +64,6 @@ void conf_report_add(ConfReport *report, ConfSeverity severity, const char *file
     CLEANUP_FREE char *text = NULL;
     ConfMessage message = {.severity = severity, .line = line};
     va_list ap;
-    int n;
 
     if (severity == CONF_SEVERITY_ERROR)
         report->n_errors++;
@@ -83,12 +73,10 @@ void conf_report_add(ConfReport *report, ConfSeverity severity, const char *file
         return;
 
     va_start(ap, format);
-    n = vasprintf(&text, format, ap);
+    text = format_vtext(format, ap);
     va_end(ap);
-    if (n < 0) {
-        text = NULL; /* vasprintf() leaves it undefined */
-        return;      /* out of memory: counted, which is what decides whether a file is valid */
-    }
+    if (!text)
+        return; /* out of memory: counted, which is what decides whether a file is valid */
 
     message.file = make_printable(file, SIZE_MAX);
     message.text = make_printable(text, TEXT_MAX);
@@ -102,12 +90,7 @@ void conf_report_add(ConfReport *report, ConfSeverity severity, const char *file
 
 char *conf_message_format(const ConfMessage *message)
 {
-    char *line = NULL;
-    int n;
-
     if (message->line > 0)
-        n = asprintf(&line, "%s:%u: %s", message->file, message->line, message->text);
-    else
-        n = asprintf(&line, "%s: %s", message->file, message->text);
-    return n < 0 ? NULL : line;
+        return format_text("%s:%u: %s", message->file, message->line, message->text);
+    return format_text("%s: %s", message->file, message->text);
 }

@@ -7,6 +7,8 @@
 
 #include "conf/search.h"
 
+#include "base/parse.h"
+
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,9 +71,8 @@ static int candidates_add(Candidates *list, const char *directory, size_t order,
     Candidate c = {.directory = order};
 
     c.name = strdup(name);
-    if (!c.name || asprintf(&c.path, "%s/%s", directory, name) < 0)
-        c.path = NULL;
-    if (!c.path || !GROW(list->items, list->capacity, list->n_items + 1)) {
+    c.path = format_text("%s/%s", directory, name);
+    if (!c.name || !c.path || !GROW(list->items, list->capacity, list->n_items + 1)) {
         candidate_done(&c);
         return -ENOMEM;
     }
@@ -170,12 +171,13 @@ static char **dropin_directories(const char *const *directories, const char *nam
     while (directories[n])
         n++;
     list = calloc(n + 1, sizeof(*list));
-    for (size_t i = 0; list && i < n; i++)
-        if (asprintf(&list[i], "%s/%s.d", directories[i], name) < 0) {
-            list[i] = NULL;
+    for (size_t i = 0; list && i < n; i++) {
+        list[i] = format_text("%s/%s.d", directories[i], name);
+        if (!list[i]) {
             free_strings(list);
             return NULL;
         }
+    }
     return list;
 }
 
@@ -253,10 +255,9 @@ static int warn_orphans(const char *const *directories, const char *suffix, cons
     CLEANUP_FREE char *suffix_d = NULL;
     int r;
 
-    if (asprintf(&suffix_d, "%s.d", suffix) < 0) {
-        suffix_d = NULL;
+    suffix_d = format_text("%s.d", suffix);
+    if (!suffix_d)
         return -ENOMEM;
-    }
     r = gather(directories, suffix_d, &found, report);
     if (r < 0)
         return r;

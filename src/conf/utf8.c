@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-size_t conf_utf8_length(const char *s, size_t len)
+size_t utf8_length(const char *s, size_t len)
 {
     /* The smallest code point that needs so many bytes; anything below is an overlong form. */
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -32,4 +32,14 @@ size_t conf_utf8_length(const char *s, size_t len)
     if (c < smallest[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
         return 0;
     return n;
+}
+
+bool utf8_is_printable(const char *s, size_t n)
+{
+    unsigned char c = (unsigned char)s[0];
+
+    if (n <= 1)
+        return n == 1 && c >= 0x20 && c != 0x7f;
+    /* U+0080 to U+009F: the second set of control characters, which terminals obey. */
+    return !(n == 2 && c == 0xc2 && (unsigned char)s[1] < 0xa0);
 }

@@ -3,9 +3,16 @@
 
 /* UTF-8, as far as configuration files and messages need it. */
 
+#include <stdbool.h>
 #include <stddef.h>
+
+/* The longest character. */
+#define UTF8_MAX 4U
 
 /* Bytes of the well-formed UTF-8 character at `s` (1 to 4), looking at no more than `len` of them; 0 when
  * there is none: a stray or cut byte, an overlong form, a surrogate. NUL and control characters count as
  * well-formed. */
-size_t conf_utf8_length(const char *s, size_t len);
+size_t utf8_length(const char *s, size_t len);
+
+/* Whether that character, of `n` bytes, is one (n > 0) and no control character. */
+bool utf8_is_printable(const char *s, size_t n);

@@ -6,6 +6,7 @@
 
 #include "ctl/table.h"
 
+#include "base/parse.h"
 #include "ctl/style.h"
 #include "ctl/text.h"
 

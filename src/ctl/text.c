@@ -5,7 +5,7 @@
 
 #include "ctl/text.h"
 
-#include "base/util.h"
+#include "base/parse.h"
 #include "conf/utf8.h"
 
 #include <stdint.h>
@@ -18,6 +18,12 @@
 #define ESCAPED_MAX 4U
 
 static const char hex_digits[] = "0123456789abcdef";
+
+/* Room for `len` bytes, all of them escaped; NULL when memory is out. */
+static char *alloc_escaped(size_t len)
+{
+    return len > (SIZE_MAX - 1) / ESCAPED_MAX ? NULL : malloc(len * ESCAPED_MAX + 1);
+}
 
 static char *put_escaped(char *out, unsigned char byte)
 {
@@ -49,16 +55,9 @@ char *text_printable(const char *s)
 {
     size_t len = strlen(s);
     mbstate_t state = {0};
-    char *result, *out;
+    char *result = alloc_escaped(len), *out = result;
 
-    if (len > (SIZE_MAX - 1) / ESCAPED_MAX)
-        return NULL;
-    result = malloc(len * ESCAPED_MAX + 1);
-    if (!result)
-        return NULL;
-
-    out = result;
-    while (len > 0) {
+    while (result && len > 0) {
         wchar_t c;
         size_t n = mbrtowc(&c, s, len, &state);
 
@@ -76,34 +75,24 @@ char *text_printable(const char *s)
         s += n;
         len -= n;
     }
-    *out = '\0';
+    if (result)
+        *out = '\0';
     return result;
 }
 
 char *text_vprintable(const char *format, va_list ap)
 {
-    CLEANUP_FREE char *text = NULL;
+    CLEANUP_FREE char *text = format_vtext(format, ap);
 
-    if (vasprintf(&text, format, ap) < 0) {
-        text = NULL; /* it is undefined then */
-        return NULL;
-    }
-    return text_printable(text);
+    return text ? text_printable(text) : NULL;
 }
 
 char *text_utf8(const char *s, size_t len)
 {
-    char *result, *out;
+    char *result = alloc_escaped(len), *out = result;
 
-    if (len > (SIZE_MAX - 1) / ESCAPED_MAX)
-        return NULL;
-    result = malloc(len * ESCAPED_MAX + 1);
-    if (!result)
-        return NULL;
-
-    out = result;
-    while (len > 0) {
-        size_t n = conf_utf8_length(s, len);
+    while (result && len > 0) {
+        size_t n = utf8_length(s, len);
 
         if (n == 0) {
             out = put_escaped(out, (unsigned char)*s);
@@ -115,6 +104,7 @@ char *text_utf8(const char *s, size_t len)
         s += n;
         len -= n;
     }
-    *out = '\0';
+    if (result)
+        *out = '\0';
     return result;
 }

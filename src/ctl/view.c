@@ -6,6 +6,8 @@
 #include "ctl/view.h"
 
 #include "base/human.h"
+#include "base/parse.h"
+#include "base/time.h"
 #include "ctl/style.h"
 #include "ctl/table.h"
 #include "ctl/text.h"
@@ -263,17 +265,16 @@ void view_text_add(ViewText *text, const char *format, ...)
 {
     CLEANUP_FREE char *piece = NULL;
     va_list ap;
-    int n;
+    size_t n;
 
     va_start(ap, format);
-    n = vasprintf(&piece, format, ap);
+    piece = format_vtext(format, ap);
     va_end(ap);
-    if (n < 0)
-        piece = NULL; /* vasprintf() leaves it undefined */
-    if (n < 0 || !GROW(text->text, text->capacity, text->len + (size_t)n + 1)) {
+    n = piece ? strlen(piece) : 0;
+    if (!piece || !GROW(text->text, text->capacity, text->len + n + 1)) {
         text->failed = true;
         return;
     }
-    memcpy(text->text + text->len, piece, (size_t)n + 1);
-    text->len += (size_t)n;
+    memcpy(text->text + text->len, piece, n + 1);
+    text->len += n;
 }

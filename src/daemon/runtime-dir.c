@@ -25,8 +25,7 @@ static int fail(int error, char **ret_error, const char *format, ...)
     va_list ap;
 
     va_start(ap, format);
-    if (vasprintf(ret_error, format, ap) < 0)
-        *ret_error = NULL;
+    *ret_error = format_vtext(format, ap);
     va_end(ap);
     return error;
 }

@@ -4,6 +4,7 @@
  * mechanisms, in the plainest way. They share with the mechanisms only what an idle CPU, a placeable thread and a
  * bucket level are. */
 
+#include "base/parse.h"
 #include "plan/group.h"
 #include "plan/planner.h"
 #include "world/load.h"
@@ -40,8 +41,7 @@ __attribute__((format(printf, 3, 4))) static void broken(const Check *check, con
     if (!check->ret_what)
         return;
     va_start(ap, format);
-    if (vasprintf(&what, format, ap) < 0)
-        what = NULL;
+    what = format_vtext(format, ap);
     va_end(ap);
     if (!what ||
         (x ? asprintf(check->ret_what, "action %zu (%s of %d/%d): %s", x->index, plan_kind_name(x->a->kind),

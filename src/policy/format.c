@@ -2,6 +2,7 @@
 
 /* A policy as a complete file, section by section in the order of the table. */
 
+#include "base/parse.h"
 #include "policy/pattern.h"
 #include "policy/policy.h"
 
@@ -59,22 +60,17 @@ static int print_settings(FILE *f, const Policy *policy)
     return 0;
 }
 
-char *policy_format(const Policy *policy)
+static int print_policy(FILE *f, const void *object)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
+    const Policy *policy = object;
     int r = 0;
 
-    if (!f)
-        return NULL;
     for (size_t i = 0; r == 0 && i < policy->n_matches; i++)
         r = print_match(f, &policy->matches[i]);
-    if (r == 0)
-        r = print_settings(f, policy);
-    if (fclose(f) != 0 || r < 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return r == 0 ? print_settings(f, policy) : r;
+}
+
+char *policy_format(const Policy *policy)
+{
+    return format_printed(print_policy, policy, NULL);
 }

@@ -5,6 +5,8 @@
 
 #include "policy/pattern.h"
 
+#include "base/parse.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -116,14 +118,10 @@ static void format_glob(FILE *f, const char *glob)
     (void)fputc('"', f);
 }
 
-char *policy_patterns_format(const PolicyPatterns *patterns)
+static int print_patterns(FILE *f, const void *object)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
+    const PolicyPatterns *patterns = object;
 
-    if (!f)
-        return NULL;
     for (size_t i = 0; i < patterns->n_values; i++) {
         if (i > 0)
             (void)fputc(' ', f);
@@ -131,11 +129,12 @@ char *policy_patterns_format(const PolicyPatterns *patterns)
             (void)fputc('!', f);
         format_glob(f, patterns->values[i].glob);
     }
-    if (fclose(f) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return 0;
+}
+
+char *policy_patterns_format(const PolicyPatterns *patterns)
+{
+    return format_printed(print_patterns, patterns, NULL);
 }
 
 void policy_patterns_done(PolicyPatterns *patterns)

@@ -269,18 +269,12 @@ bool probe_room(const Probe *probe, const World *world, uint32_t n_waiting)
     return probe->glance.n_running < n_online + n_waiting + 1;
 }
 
-static int compare_pid(const void *key, const void *entry)
-{
-    pid_t a = *(const pid_t *)key, b = ((const SeenProcess *)entry)->pid;
-
-    return (a > b) - (a < b);
-}
-
 static SeenProcess *find_seen(const Probe *probe, pid_t pid)
 {
-    return probe->seen.n > 0
-               ? bsearch(&pid, probe->seen.entries, probe->seen.n, sizeof(*probe->seen.entries), compare_pid)
-               : NULL;
+    const SeenTable *seen = &probe->seen;
+    size_t at = LOWER_BOUND(i, seen->n, seen->entries[i].pid < pid);
+
+    return at < seen->n && seen->entries[at].pid == pid ? &seen->entries[at] : NULL;
 }
 
 void probe_ask_about(Probe *probe, pid_t pid)

@@ -20,6 +20,7 @@
  * - No process shares memory with another one.
  * - Everything the daemon asks for is permitted, nothing it reads fails, and its ticks come on time. */
 
+#include "base/parse.h"
 #include "sim/model/engine.h"
 
 #include <inttypes.h>
@@ -27,8 +28,7 @@
 
 static int sentence(char **ret, int r, const char *text, uint64_t number)
 {
-    if (asprintf(ret, "%s%" PRIu64, text, number) < 0)
-        *ret = NULL;
+    *ret = format_text("%s%" PRIu64, text, number);
     return r;
 }
 

@@ -2,6 +2,8 @@
 
 #include "topo/build.h"
 
+#include "base/parse.h"
+
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,8 +13,7 @@ int build_fail(char **ret_error, int error, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    if (vasprintf(ret_error, format, args) < 0)
-        *ret_error = NULL;
+    *ret_error = format_vtext(format, args);
     va_end(args);
     /* It may quote a file name or a description; a sentence for the log stays on one line all the same. */
     for (char *s = *ret_error; s && *s; s++)

@@ -134,8 +134,9 @@ static void print_cores(FILE *f, const CoreTable *table, uint32_t n_cores)
     }
 }
 
-static int print_all(FILE *f, const Topology *topology)
+static int print_all(FILE *f, const void *object)
 {
+    const Topology *topology = object;
     CoreTable table = {NULL};
     int r;
 
@@ -168,19 +169,5 @@ static int print_all(FILE *f, const Topology *topology)
 
 char *topology_format(const Topology *topology)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    int r;
-
-    if (!f)
-        return NULL;
-    r = print_all(f, topology);
-    if (ferror(f))
-        r = -ENOMEM;
-    if (fclose(f) != 0 || r < 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return format_printed(print_all, topology, NULL);
 }

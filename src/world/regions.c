@@ -84,17 +84,7 @@ void regions_inherit(MemoryRegions *now, const MemoryRegions *before)
 
 size_t regions_from(const MemoryRegions *regions, uint64_t address)
 {
-    size_t low = 0, high = regions->n;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (regions->list[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return LOWER_BOUND(i, regions->n, regions->list[i].end <= address);
 }
 
 MemoryRegion *regions_find(const MemoryRegions *regions, uint64_t address)

@@ -50,17 +50,7 @@ void touches_done(Touches *touches)
 /* Index of the first thread with this tid or a higher one. */
 static size_t thread_place(const Touches *touches, pid_t tid)
 {
-    size_t low = 0, high = touches->n_threads;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (touches->threads[middle].key.tid < tid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return LOWER_BOUND(i, touches->n_threads, touches->threads[i].key.tid < tid);
 }
 
 TouchThread *touches_thread(Touches *touches, pid_t tid)
@@ -80,15 +70,14 @@ int touches_add_thread(Touches *touches, TaskKey key)
         return -EEXIST;
     if (touches->n_threads >= TOUCHES_THREADS_MAX)
         return -E2BIG;
-    if (!GROW(touches->threads, touches->threads_capacity, touches->n_threads + 1))
-        return -ENOMEM;
     r = faults_init(&thread.faults, touches->n_nodes);
     if (r < 0)
         return r;
-    memmove(&touches->threads[at + 1], &touches->threads[at],
-            (touches->n_threads - at) * sizeof(*touches->threads));
+    if (!INSERT(touches->threads, touches->threads_capacity, touches->n_threads, at)) {
+        faults_done(&thread.faults);
+        return -ENOMEM;
+    }
     touches->threads[at] = thread;
-    touches->n_threads++;
     return 0;
 }
 

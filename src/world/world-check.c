@@ -3,6 +3,7 @@
 /* The invariants of a World, in the order of its members. Sums are not among them: they are true after world_sum() and
  * may be behind until the next one. */
 
+#include "base/parse.h"
 #include "world/load.h"
 #include "world/world.h"
 
@@ -23,8 +24,7 @@ __attribute__((format(printf, 2, 3))) static int broken(const Check *check, cons
     if (!check->ret_what)
         return -EUCLEAN;
     va_start(ap, format);
-    if (vasprintf(check->ret_what, format, ap) < 0)
-        *check->ret_what = NULL;
+    *check->ret_what = format_vtext(format, ap);
     va_end(ap);
     return -EUCLEAN;
 }

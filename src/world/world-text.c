@@ -16,6 +16,7 @@
  * Reading accepts the kinds in this order only, and entries in the order the World keeps them, so that every reference
  * points to a line before and nothing is sorted. */
 
+#include "base/parse.h"
 #include "base/record.h"
 #include "topo/topology-text.h"
 #include "world/world.h"
@@ -45,7 +46,7 @@ static const RecordField world_fields[] = {
     {"interval_usec", RECORD_U64, offsetof(World, interval_usec)},
     {"action_cost_usec", RECORD_U64, offsetof(World, action_cost_usec)},
     {"partial", RECORD_BOOL, offsetof(World, partial)},
-    {"cross_node_level_milli", RECORD_U64, offsetof(World, cross_node.level_milli)},
+    {"cross_node_level_milli", RECORD_U64, offsetof(World, cross_node.level)},
     {"cross_node_updated_usec", RECORD_U64, offsetof(World, cross_node.updated_usec)},
     {"kernel_balances", RECORD_BOOL, offsetof(World, kernel_balances)},
     {"memory_pressure_permille", RECORD_U32, offsetof(World, memory_pressure_permille)},
@@ -89,7 +90,7 @@ static const RecordField workload_fields[] = {
     {"name", RECORD_STRING, offsetof(Workload, name), true},
     {"policy", RECORD_U32, offsetof(Workload, policy)},
     {"paused", RECORD_BOOL, offsetof(Workload, paused)},
-    {"cross_node_level_milli", RECORD_U64, offsetof(Workload, cross_node.level_milli)},
+    {"cross_node_level_milli", RECORD_U64, offsetof(Workload, cross_node.level)},
     {"cross_node_updated_usec", RECORD_U64, offsetof(Workload, cross_node.updated_usec)},
     {"n_processes", RECORD_U32, offsetof(Workload, n_processes)},
     {"n_tasks", RECORD_U32, offsetof(Workload, n_tasks)},
@@ -258,8 +259,10 @@ static void dump_machine(const World *world, FILE *out)
     }
 }
 
-static void dump_all(const World *world, FILE *out)
+static int dump_all(FILE *out, const void *object)
 {
+    const World *world = object;
+
     dump_machine(world, out);
     for (size_t i = 0; i < world->n_workloads; i++)
         WRITE(out, "workload", workload_fields, &world->workloads[i]);
@@ -287,24 +290,12 @@ static void dump_all(const World *world, FILE *out)
     }
     for (size_t i = 0; i < world->n_leases; i++)
         WRITE(out, "lease", lease_fields, &world->leases[i]);
+    return 0;
 }
 
 char *world_dump(const World *world)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    bool ok;
-
-    if (!out)
-        return NULL;
-    dump_all(world, out);
-    ok = !ferror(out);
-    if (fclose(out) != 0 || !ok) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return format_printed(dump_all, world, NULL);
 }
 
 /* Reading. Each of these takes one line and appends one entry. */

@@ -60,19 +60,11 @@ World *world_free(World *world)
 
 static size_t process_place(const World *world, pid_t pid)
 {
-    size_t low = 0, high = world->n_processes;
+    size_t n = world->n_processes;
 
-    if (high > 0 && world->processes[high - 1].pid < pid)
-        return high;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (world->processes[middle].pid < pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    if (n > 0 && world->processes[n - 1].pid < pid)
+        return n;
+    return LOWER_BOUND(i, n, world->processes[i].pid < pid);
 }
 
 /* Processes ascend by pid, so the index of its process orders a task as well as its pid would. */
@@ -83,19 +75,11 @@ static bool task_below(const Task *task, ProcessIx process, pid_t tid)
 
 static size_t task_place(const World *world, ProcessIx process, pid_t tid)
 {
-    size_t low = 0, high = world->n_tasks;
+    size_t n = world->n_tasks;
 
-    if (high > 0 && task_below(&world->tasks[high - 1], process, tid))
-        return high;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (task_below(&world->tasks[middle], process, tid))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    if (n > 0 && task_below(&world->tasks[n - 1], process, tid))
+        return n;
+    return LOWER_BOUND(i, n, task_below(&world->tasks[i], process, tid));
 }
 
 static size_t lease_place(const World *world, CpuIx cpu)
@@ -115,7 +99,7 @@ int world_add_process(World *world, const Process *value)
 
     if (!last && world->processes[at].pid == value->pid)
         return -EEXIST;
-    if (!GROW(world->processes, world->processes_capacity, world->n_processes + 1))
+    if (!INSERT(world->processes, world->processes_capacity, world->n_processes, at))
         return -ENOMEM;
 
     /* The tasks of later processes are the tail of the array. */
@@ -123,8 +107,6 @@ int world_add_process(World *world, const Process *value)
         for (size_t i = task_place(world, (ProcessIx){(int32_t)at}, 0); i < world->n_tasks; i++)
             world->tasks[i].process.i++;
 
-    memmove(world->processes + at + 1, world->processes + at,
-            (world->n_processes - at) * sizeof(*world->processes));
     world->processes[at] = *value;
     world->processes[at].node_bytes = NULL;
     world->processes[at].node_bytes_usec = 0;
@@ -181,15 +163,13 @@ int world_add_task(World *world, const Task *value)
     if (at < world->n_tasks && world->tasks[at].process.i == value->process.i &&
         world->tasks[at].tid == value->tid)
         return -EEXIST;
-    if (!GROW(world->tasks, world->tasks_capacity, world->n_tasks + 1))
+    if (!INSERT(world->tasks, world->tasks_capacity, world->n_tasks, at))
         return -ENOMEM;
 
-    memmove(world->tasks + at + 1, world->tasks + at, (world->n_tasks - at) * sizeof(*world->tasks));
     world->tasks[at] = *value;
     world->tasks[at].lease = -1;
     world->tasks[at].home_node = NODE_NONE;
     world->tasks[at].use = NULL;
-    world->n_tasks++;
     return (int)at;
 }
 
@@ -268,12 +248,10 @@ int world_add_lease(World *world, const Lease *value)
         return -ESRCH;
     if (task->lease >= 0 || (at < world->n_leases && world->leases[at].cpu.i == value->cpu.i))
         return -EEXIST;
-    if (!GROW(world->leases, world->leases_capacity, world->n_leases + 1))
+    if (!INSERT(world->leases, world->leases_capacity, world->n_leases, at))
         return -ENOMEM;
 
-    memmove(world->leases + at + 1, world->leases + at, (world->n_leases - at) * sizeof(*world->leases));
     world->leases[at] = *value;
-    world->n_leases++;
     renumber_leases(world, at);
     return (int)at;
 }
@@ -293,7 +271,7 @@ void world_remove_lease(World *world, size_t index)
     renumber_leases(world, index);
 }
 
-Process *world_process(World *world, pid_t pid)
+Process *world_process(const World *world, pid_t pid)
 {
     size_t at = process_place(world, pid);
 
@@ -324,17 +302,9 @@ Task *world_task(World *world, TaskKey key)
 
 Group *world_group_by_id(World *world, uint64_t id)
 {
-    size_t low = 0, high = world->n_groups;
+    size_t at = LOWER_BOUND(i, world->n_groups, world->groups[i].id < id);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (world->groups[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < world->n_groups && world->groups[low].id == id ? &world->groups[low] : NULL;
+    return at < world->n_groups && world->groups[at].id == id ? &world->groups[at] : NULL;
 }
 
 Workload *world_workload_by_name(World *world, const char *name)

@@ -7,6 +7,7 @@
  * Loads are in permille of one CPU over the last tick: run 1000 means a whole CPU was used, wait 1000 means runnable
  * but not running all the time. Instants are CLOCK_MONOTONIC microseconds; 0 means never. */
 
+#include "base/bucket.h"
 #include "base/ids.h"
 #include "base/intern.h"
 #include "base/util.h"
@@ -177,17 +178,11 @@ typedef struct Group {
     bool gone;
 } Group;
 
-/* Token bucket (P20 and the caps of cross-node moves). Levels are in thousandths of a token. */
-typedef struct Bucket {
-    uint64_t level_milli;
-    uint64_t updated_usec; /* 0: never used, counts as full */
-} Bucket;
-
 typedef struct Workload {
-    const char *name; /* the policy's name: unique */
-    uint32_t policy;  /* index into the PolicySet in force */
-    bool paused;      /* by the administrator: observed, not placed */
-    Bucket cross_node;
+    const char *name;  /* the policy's name: unique */
+    uint32_t policy;   /* index into the PolicySet in force */
+    bool paused;       /* by the administrator: observed, not placed */
+    Bucket cross_node; /* in thousandths of a move */
     uint32_t n_processes;
     uint32_t n_tasks;
     uint32_t run_permille;
@@ -304,7 +299,7 @@ int world_set_task_use(const World *world, Task *task, const uint64_t *pages, ui
                        TaskKey buddy, uint64_t measured_usec);
 
 /* Look-ups; NULL when there is none. */
-Process *world_process(World *world, pid_t pid);
+Process *world_process(const World *world, pid_t pid);
 Task *world_task(World *world, TaskKey key);
 Task *world_task_by_tid(World *world, pid_t pid, pid_t tid);
 Group *world_group_by_id(World *world, uint64_t id);

@@ -26,7 +26,7 @@ static void check_text(const char *s)
     size_t len = strlen(s);
 
     for (size_t i = 0, n; i < len; i += n) {
-        n = conf_utf8_length(s + i, len - i);
+        n = utf8_length(s + i, len - i);
         check(n > 0);
         check((unsigned char)s[i] >= 0x20 || s[i] == '\t');
         check(s[i] != 0x7f);

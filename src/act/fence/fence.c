@@ -492,20 +492,12 @@ void fences_sense(Fences *fences)
     }
 }
 
-static int compare_pids(const void *a, const void *b)
-{
-    const pid_t *x = a, *y = b;
-
-    return (*x > *y) - (*x < *y);
-}
-
 static Fence *fence_of(const Fences *fences, pid_t pid)
 {
     for (size_t i = 0; i < fences->n_fences; i++) {
         Fence *fence = fences->fences[i];
 
-        if (fence->n_members > 0 &&
-            bsearch(&pid, fence->members, fence->n_members, sizeof(pid), compare_pids))
+        if (fence_has_member(fence, pid))
             return fence;
     }
     return NULL;

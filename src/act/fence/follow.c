@@ -10,19 +10,9 @@
 
 FenceGroup *fence_group(Fences *fences, uint64_t id)
 {
-    size_t low = 0, high = fences->n_groups;
+    size_t at = LOWER_BOUND(i, fences->n_groups, fences->groups[i].id < id);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (fences->groups[middle].id == id)
-            return &fences->groups[middle];
-        if (fences->groups[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    return at < fences->n_groups && fences->groups[at].id == id ? &fences->groups[at] : NULL;
 }
 
 ActMeans fences_means(const Fences *fences, uint64_t group_id)
@@ -154,20 +144,7 @@ static int look_at_process(Fences *fences, const World *world, const Process *pr
 
 static bool is_member(void *userdata, pid_t pid)
 {
-    const Fence *fence = userdata;
-    size_t low = 0, high = fence->n_members;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (fence->members[middle] == pid)
-            return true;
-        if (fence->members[middle] < pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return false;
+    return fence_has_member(userdata, pid);
 }
 
 /* Why a fence that nothing of the World speaks against must stay down all the same. */

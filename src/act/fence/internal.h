@@ -77,6 +77,12 @@ struct Fences {
  * and never gives them back. */
 bool fence_alike(const Fences *fences, bool memory, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b);
 Fence *fence_find(const Fences *fences, const char *name, bool memory);
+static inline bool fence_has_member(const Fence *fence, pid_t pid)
+{
+    size_t at = LOWER_BOUND(i, fence->n_members, fence->members[i] < pid);
+
+    return at < fence->n_members && fence->members[at] == pid;
+}
 /* Makes one that is down. 0, -ENOMEM, or another -errno when the cgroup cannot be read. */
 int fence_add(Fences *fences, ActFenceKind kind, const char *name, const char *path, bool memory,
               Fence **ret);

@@ -15,6 +15,8 @@
 
 #include "act/journal/file.h"
 
+#include "base/parse.h"
+
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,8 +33,7 @@ complain(const char *path, int error, char **ret_error, const char *format, ...)
     va_start(ap, format);
     (void)vsnprintf(what, sizeof(what), format, ap);
     va_end(ap);
-    if (asprintf(ret_error, "%s: %s", path, what) < 0)
-        *ret_error = NULL;
+    *ret_error = format_text("%s: %s", path, what);
     return error;
 }
 

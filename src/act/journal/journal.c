@@ -9,6 +9,7 @@
 #include "act/journal/journal.h"
 
 #include "act/journal/text.h"
+#include "base/parse.h"
 #include "base/root.h"
 
 #include <stdio.h>
@@ -25,8 +26,7 @@ static int read_boot_id(int root_fd, char **ret, char **ret_error)
     ssize_t n = root_read(root_fd, path, text, sizeof(text));
 
     if (n < 0) {
-        if (asprintf(ret_error, "/%s: cannot be read: %s", path, strerror((int)-n)) < 0)
-            *ret_error = NULL;
+        *ret_error = format_text("/%s: cannot be read: %s", path, strerror((int)-n));
         return (int)n;
     }
     text[strcspn(text, "\n")] = '\0';
@@ -34,16 +34,21 @@ static int read_boot_id(int root_fd, char **ret, char **ret_error)
     return *ret ? 0 : -ENOMEM;
 }
 
-static int journal_new(Journal **ret)
+static int journal_new(int root_fd, Journal **ret, char **ret_error)
 {
     CLEANUP(journal_free_p) Journal *journal = calloc(1, sizeof(*journal));
+    int r;
 
+    *ret_error = NULL;
     if (!journal)
         return -ENOMEM;
     journal->file = JOURNAL_FILE_NULL;
     journal->pool = intern_pool_new();
     if (!journal->pool)
         return -ENOMEM;
+    r = read_boot_id(root_fd, &journal->boot_id, ret_error);
+    if (r < 0)
+        return r;
     *ret = TAKE_PTR(journal);
     return 0;
 }
@@ -84,25 +89,20 @@ static int load(Journal *journal, char **ret_error)
         return r;
     if (r == 0 && more) {
         r = ACT_E_CORRUPT;
-        if (asprintf(&what, "%zu: expected the end of the file before %lu bytes", journal->n_lines,
-                     JOURNAL_FILE_MAX) < 0)
-            what = NULL;
+        what = format_text("%zu: expected the end of the file before %lu bytes", journal->n_lines,
+                           JOURNAL_FILE_MAX);
     }
     journal->torn = r == 0 && good < len;
 
     if (r == ACT_E_CORRUPT) {
-        if (asprintf(ret_error, "%s:%s", journal->file.path, what ? what : "expected a journal") < 0)
-            *ret_error = NULL;
+        *ret_error = format_text("%s:%s", journal->file.path, what ? what : "expected a journal");
         /* On a full disk the damaged file simply stays, and is found again. */
         (void)write_anew(journal, true);
         return r;
     }
-    if (foreign || good == 0)
-        q = write_anew(journal, false);
-    else
-        q = 0;
-    if (q < 0 && asprintf(ret_error, "%s: cannot be written: %s", journal->file.path, strerror(-q)) < 0)
-        *ret_error = NULL;
+    q = foreign || good == 0 ? write_anew(journal, false) : 0;
+    if (q < 0)
+        *ret_error = format_text("%s: cannot be written: %s", journal->file.path, strerror(-q));
     if (q == 0 && good > 0 && !foreign) {
         journal->file.length = (off_t)good;
         journal->file.tail = good < len;
@@ -116,20 +116,14 @@ int journal_open(const char *path, int root_fd, Journal **ret, char **ret_error)
     CLEANUP(journal_free_p) Journal *journal = NULL;
     int r;
 
-    *ret_error = NULL;
-    r = journal_new(&journal);
-    if (r < 0)
-        return r;
-    r = read_boot_id(root_fd, &journal->boot_id, ret_error);
-    if (r < 0)
-        return r;
-    r = journal_file_open(path, &journal->file, ret_error);
+    r = journal_new(root_fd, &journal, ret_error);
+    if (r == 0)
+        r = journal_file_open(path, &journal->file, ret_error);
     if (r < 0)
         return r;
     r = load(journal, ret_error);
-    if (r < 0 && r != -ENOMEM && !*ret_error &&
-        asprintf(ret_error, "%s: cannot be read: %s", path, strerror(-r)) < 0)
-        *ret_error = NULL;
+    if (r < 0 && r != -ENOMEM && !*ret_error)
+        *ret_error = format_text("%s: cannot be read: %s", path, strerror(-r));
     if (r < 0)
         return r;
     *ret = TAKE_PTR(journal);
@@ -154,14 +148,9 @@ int journal_open_reading(const char *path, int root_fd, Journal **ret, char **re
     CLEANUP(journal_free_p) Journal *journal = NULL;
     int r;
 
-    *ret_error = NULL;
-    r = journal_new(&journal);
-    if (r < 0)
-        return r;
-    r = read_boot_id(root_fd, &journal->boot_id, ret_error);
-    if (r < 0)
-        return r;
-    r = journal_file_open_reading(path, &journal->file, ret_error);
+    r = journal_new(root_fd, &journal, ret_error);
+    if (r == 0)
+        r = journal_file_open_reading(path, &journal->file, ret_error);
     if (r == 0)
         r = load_reading(journal);
     if (r < 0)
@@ -219,6 +208,17 @@ static int append_and_note(Journal *journal, FILE *lines, char **text, size_t *l
     r = journal_text_take(journal, *text, *len);
     return r < 0 ? r : 0;
 }
+
+/* Notes the lines that `print` writes to `out`. 0, -ENOMEM, or another -errno when they cannot be appended. */
+#define NOTE(journal, out, print)                                     \
+    ({                                                                \
+        CLEANUP_FREE char *_text = NULL;                              \
+        size_t _len = 0;                                              \
+        FILE *out = open_memstream(&_text, &_len);                    \
+        if (out)                                                      \
+            print;                                                    \
+        out ? append_and_note(journal, out, &_text, &_len) : -ENOMEM; \
+    })
 
 bool journal_is_applied(const JournalProcess *process, hwloc_const_bitmap_t mask)
 {
@@ -288,14 +288,7 @@ static void write_change(Journal *journal, FILE *out, const JournalChange *chang
 
 int journal_note_change(Journal *journal, const JournalChange *change)
 {
-    CLEANUP_FREE char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
-
-    if (!out)
-        return -ENOMEM;
-    write_change(journal, out, change);
-    return append_and_note(journal, out, &text, &len);
+    return NOTE(journal, out, write_change(journal, out, change));
 }
 
 static int note_line(Journal *journal, const char *line)
@@ -317,33 +310,21 @@ int journal_note_checked(Journal *journal)
 
 int journal_note_released(Journal *journal, JournalProcess *process, uint64_t ticks)
 {
-    CLEANUP_FREE char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
     JournalProcess released = *process;
 
-    if (!out)
-        return -ENOMEM;
     released.released_ticks = MAX(ticks, 1U);
-    journal_text_released(out, &released);
-    return append_and_note(journal, out, &text, &len);
+    return NOTE(journal, out, journal_text_released(out, &released));
+}
+
+static bool is_before(const JournalStranger *s, pid_t pid, uint64_t start_ticks)
+{
+    return s->pid < pid || (s->pid == pid && s->start_ticks < start_ticks);
 }
 
 /* The index of the first stranger that is not before this one. */
 static size_t first_stranger(const Journal *journal, pid_t pid, uint64_t start_ticks)
 {
-    size_t low = 0, high = journal->n_strangers;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const JournalStranger *s = &journal->strangers[middle];
-
-        if (s->pid < pid || (s->pid == pid && s->start_ticks < start_ticks))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return LOWER_BOUND(i, journal->n_strangers, is_before(&journal->strangers[i], pid, start_ticks));
 }
 
 bool journal_is_stranger(const Journal *journal, pid_t pid, uint64_t start_ticks)
@@ -361,28 +342,19 @@ int journal_add_stranger(Journal *journal, JournalStranger stranger)
     if (journal_is_stranger(journal, stranger.pid, stranger.start_ticks) ||
         journal->n_strangers >= JOURNAL_STRANGERS_MAX)
         return 0;
-    if (!GROW(journal->strangers, journal->strangers_capacity, journal->n_strangers + 1))
+    if (!INSERT(journal->strangers, journal->strangers_capacity, journal->n_strangers, at))
         return -ENOMEM;
-    memmove(&journal->strangers[at + 1], &journal->strangers[at],
-            (journal->n_strangers - at) * sizeof(*journal->strangers));
     journal->strangers[at] = stranger;
-    journal->n_strangers++;
     return 0;
 }
 
 int journal_note_stranger(Journal *journal, pid_t pid, uint64_t start_ticks)
 {
-    CLEANUP_FREE char *text = NULL;
-    size_t len = 0;
-    FILE *out;
+    const JournalStranger stranger = {.pid = pid, .start_ticks = start_ticks};
 
     if (journal_is_stranger(journal, pid, start_ticks) || journal->n_strangers >= JOURNAL_STRANGERS_MAX)
         return 0;
-    out = open_memstream(&text, &len);
-    if (!out)
-        return -ENOMEM;
-    journal_text_stranger(out, &(JournalStranger){.pid = pid, .start_ticks = start_ticks});
-    return append_and_note(journal, out, &text, &len);
+    return NOTE(journal, out, journal_text_stranger(out, &stranger));
 }
 
 JournalFence *journal_fence(const Journal *journal, const char *name, bool memory)
@@ -396,51 +368,29 @@ JournalFence *journal_fence(const Journal *journal, const char *name, bool memor
 int journal_note_fence(Journal *journal, const JournalFence *fence)
 {
     const JournalFence *known = journal_fence(journal, fence->name, fence->memory);
-    CLEANUP_FREE char *text = NULL;
-    size_t len = 0;
-    FILE *out;
 
     if (known && known->kind == fence->kind && strcmp(known->path, fence->path) == 0 &&
         known->dropin == fence->dropin && hwloc_bitmap_isequal(known->before, fence->before))
         return 0;
-    out = open_memstream(&text, &len);
-    if (!out)
-        return -ENOMEM;
-    journal_text_fence(out, fence);
-    return append_and_note(journal, out, &text, &len);
+    return NOTE(journal, out, journal_text_fence(out, fence));
 }
 
 int journal_note_fenced(Journal *journal, const char *name, bool memory, hwloc_const_bitmap_t set)
 {
     const JournalFence *known = journal_fence(journal, name, memory);
-    CLEANUP_FREE char *text = NULL;
-    size_t len = 0;
-    FILE *out;
 
     assert(known);
     for (uint32_t i = 0; i < known->n_given; i++)
         if (hwloc_bitmap_isequal(known->given[i], set))
             return 0;
-    out = open_memstream(&text, &len);
-    if (!out)
-        return -ENOMEM;
-    journal_text_fenced(out, name, memory, set);
-    return append_and_note(journal, out, &text, &len);
+    return NOTE(journal, out, journal_text_fenced(out, name, memory, set));
 }
 
 int journal_note_unfenced(Journal *journal, const char *name, bool memory)
 {
-    CLEANUP_FREE char *text = NULL;
-    size_t len = 0;
-    FILE *out;
-
     if (!journal_fence(journal, name, memory))
         return 0;
-    out = open_memstream(&text, &len);
-    if (!out)
-        return -ENOMEM;
-    journal_text_unfenced(out, name, memory);
-    return append_and_note(journal, out, &text, &len);
+    return NOTE(journal, out, journal_text_unfenced(out, name, memory));
 }
 
 int journal_note_kept(Journal *journal, bool kept)
@@ -450,17 +400,7 @@ int journal_note_kept(Journal *journal, bool kept)
 
 size_t journal_first(const Journal *journal, pid_t pid)
 {
-    size_t low = 0, high = journal->n_processes;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (journal->processes[middle].pid < pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return LOWER_BOUND(i, journal->n_processes, journal->processes[i].pid < pid);
 }
 
 JournalProcess *journal_process(const Journal *journal, pid_t pid, uint64_t start_ticks)
@@ -478,22 +418,12 @@ JournalProcess *journal_process(const Journal *journal, pid_t pid, uint64_t star
 
 JournalOriginal journal_original(const Journal *journal, const JournalProcess *process, TaskKey task)
 {
-    size_t low = 0, high = journal->n_threads;
+    const JournalThread key = {.pid = process->pid, .tid = task.tid, .born_ticks = task.start_ticks};
+    size_t at = LOWER_BOUND(i, journal->n_threads, journal_thread_compare(&journal->threads[i], &key) < 0);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const JournalThread *t = &journal->threads[middle];
-        int order = journal_thread_compare(
-            t, &(JournalThread){.pid = process->pid, .tid = task.tid, .born_ticks = task.start_ticks});
-
-        if (order == 0)
-            return t->original;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return process->original;
+    return at < journal->n_threads && journal_thread_compare(&journal->threads[at], &key) == 0
+               ? journal->threads[at].original
+               : process->original;
 }
 
 bool journal_bloated(const Journal *journal)
@@ -506,19 +436,9 @@ bool journal_bloated(const Journal *journal)
 
 static bool is_living(const ActProcess *living, size_t n, pid_t pid, uint64_t start_ticks)
 {
-    size_t low = 0, high = n;
+    size_t at = LOWER_BOUND(i, n, living[i].pid < pid);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (living[middle].pid == pid)
-            return living[middle].start_ticks == start_ticks;
-        if (living[middle].pid < pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return false;
+    return at < n && living[at].pid == pid && living[at].start_ticks == start_ticks;
 }
 
 /* Drops what is of no use any more. A thread's line goes with its process; lines of threads that ended before it stay

@@ -6,6 +6,7 @@
 
 #include "act/journal/text.h"
 
+#include "base/parse.h"
 #include "base/record.h"
 
 #include <string.h>
@@ -152,15 +153,11 @@ void journal_text_unfenced(FILE *out, const char *name, bool memory)
     record_write(out, "unfenced", fenced_fields, ARRAY_SIZE(fenced_fields) - 1, &line);
 }
 
-char *journal_format(const Journal *journal, size_t *ret_len)
+static int print_all(FILE *out, const void *object)
 {
-    CLEANUP_FREE char *text = NULL;
+    const Journal *journal = object;
     Header header = {.version = JOURNAL_VERSION};
-    FILE *out = open_memstream(&text, ret_len);
-    bool failed;
 
-    if (!out)
-        return NULL;
     (void)snprintf(header.boot, sizeof(header.boot), "%s", journal->boot_id);
     record_write(out, "journal", header_fields, ARRAY_SIZE(header_fields), &header);
     for (size_t i = 0; i < journal->n_processes; i++) {
@@ -190,8 +187,12 @@ char *journal_format(const Journal *journal, size_t *ret_len)
     }
     if (journal->kept)
         (void)fputs("kept\n", out);
-    failed = ferror(out) != 0;
-    return fclose(out) != 0 || failed ? NULL : TAKE_PTR(text);
+    return 0;
+}
+
+char *journal_format(const Journal *journal, size_t *ret_len)
+{
+    return format_printed(print_all, journal, ret_len);
 }
 
 /* Taking in */
@@ -241,16 +242,13 @@ static int take_process(Journal *journal, RecordReader *reader)
         known->released_ticks = 0;
         return 0;
     }
-    if (!GROW(journal->processes, journal->processes_capacity, journal->n_processes + 1))
-        return -ENOMEM;
     at = journal_first(journal, value.pid);
     while (at < journal->n_processes && journal->processes[at].pid == value.pid &&
            journal->processes[at].start_ticks < value.start_ticks)
         at++;
-    memmove(&journal->processes[at + 1], &journal->processes[at],
-            (journal->n_processes - at) * sizeof(*journal->processes));
+    if (!INSERT(journal->processes, journal->processes_capacity, journal->n_processes, at))
+        return -ENOMEM;
     journal->processes[at] = value;
-    journal->n_processes++;
     return 0;
 }
 
@@ -275,12 +273,9 @@ static int take_thread(Journal *journal, RecordReader *reader)
         journal->threads[at] = value;
         return 0;
     }
-    if (!GROW(journal->threads, journal->threads_capacity, journal->n_threads + 1))
+    if (!INSERT(journal->threads, journal->threads_capacity, journal->n_threads, at))
         return -ENOMEM;
-    memmove(&journal->threads[at + 1], &journal->threads[at],
-            (journal->n_threads - at) * sizeof(*journal->threads));
     journal->threads[at] = value;
-    journal->n_threads++;
     return 0;
 }
 

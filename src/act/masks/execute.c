@@ -47,7 +47,7 @@ static bool has_all(Work *work, hwloc_const_bitmap_t cpus, hwloc_const_bitmap_t 
 /* Whether the mask is all that the process may use. */
 static bool is_whole(Work *work, hwloc_const_bitmap_t mask)
 {
-    const Process *process = act_world_process(work->world, work->process.pid);
+    const Process *process = world_process(work->world, work->process.pid);
 
     if (has_all(work, work->act->online, mask))
         return true;

@@ -122,20 +122,3 @@ int act_set_original(Act *act, TaskKey task, JournalOriginal original)
         r = act_set_mask(act, task, NULL, act->all);
     return r == ACT_E_CUT ? 0 : r;
 }
-
-const Process *act_world_process(const World *world, pid_t pid)
-{
-    size_t low = 0, high = world->n_processes;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (world->processes[middle].pid == pid)
-            return &world->processes[middle];
-        if (world->processes[middle].pid < pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
-}

@@ -21,7 +21,7 @@
 
 static const Process *find(const World *world, const ActProcess *process)
 {
-    const Process *known = world ? act_world_process(world, process->pid) : NULL;
+    const Process *known = world ? world_process(world, process->pid) : NULL;
 
     return known && known->start_ticks == process->start_ticks ? known : NULL;
 }

@@ -20,7 +20,7 @@
 
 static const Process *subject(const World *world, const PlanAction *action)
 {
-    const Process *process = act_world_process(world, action->subject.pid);
+    const Process *process = world_process(world, action->subject.pid);
 
     return process && process->start_ticks == action->subject.start_ticks ? process : NULL;
 }

@@ -18,7 +18,7 @@ typedef struct MoverPass {
 
 typedef struct MoverGate {
     pthread_mutex_t lock; /* over all of this, and the passes */
-    MoverBucket bucket;
+    Bucket bucket;
     MoverPass *line; /* first come, first served */
     uint64_t under_way_bytes;
     uint64_t arrived_bytes; /* all that was under way and is not any more */

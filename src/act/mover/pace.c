@@ -34,36 +34,22 @@ uint64_t mover_bucket_burst(uint64_t rate_bytes)
     return MAX(rate_bytes / BURSTS_PER_SEC, BURST_MIN_BYTES);
 }
 
-static uint64_t level_of(const MoverBucket *bucket, uint64_t rate_bytes, uint64_t now_usec)
+uint64_t mover_bucket_wait(const Bucket *bucket, uint64_t rate_bytes, uint64_t bytes, uint64_t now_usec)
 {
-    uint64_t burst = mover_bucket_burst(rate_bytes);
-    uint64_t elapsed = now_usec > bucket->updated_usec ? now_usec - bucket->updated_usec : 0;
-    Wide gained = (Wide)elapsed * rate_bytes / USEC_PER_SEC;
-
-    if (bucket->updated_usec == 0 || gained + bucket->level_bytes > burst)
-        return burst;
-    return bucket->level_bytes + (uint64_t)gained;
-}
-
-uint64_t mover_bucket_wait(const MoverBucket *bucket, uint64_t rate_bytes, uint64_t bytes, uint64_t now_usec)
-{
-    uint64_t level = level_of(bucket, rate_bytes, now_usec);
+    uint64_t level = bucket_level(bucket, rate_bytes, mover_bucket_burst(rate_bytes), now_usec);
 
     if (bytes <= level || rate_bytes == 0)
         return 0;
     return (uint64_t)(((Wide)(bytes - level) * USEC_PER_SEC + rate_bytes - 1) / rate_bytes);
 }
 
-void mover_bucket_take(MoverBucket *bucket, uint64_t rate_bytes, uint64_t bytes, uint64_t now_usec)
+void mover_bucket_take(Bucket *bucket, uint64_t rate_bytes, uint64_t bytes, uint64_t now_usec)
 {
-    uint64_t level = level_of(bucket, rate_bytes, now_usec);
-
-    bucket->level_bytes = level - MIN(level, bytes);
-    bucket->updated_usec = MAX(now_usec, 1U);
+    bucket_take(bucket, rate_bytes, mover_bucket_burst(rate_bytes), bytes, now_usec);
 }
 
 /* When it is looked at next, it is cut to the burst. */
-void mover_bucket_return(MoverBucket *bucket, uint64_t bytes)
+void mover_bucket_return(Bucket *bucket, uint64_t bytes)
 {
-    bucket->level_bytes += MIN(bytes, UINT64_MAX - bucket->level_bytes);
+    bucket->level += MIN(bytes, UINT64_MAX - bucket->level);
 }

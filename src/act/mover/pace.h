@@ -3,6 +3,8 @@
 
 /* How much is moved at a time, and how much in a second (P20). */
 
+#include "base/bucket.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,21 +16,15 @@
  * but at most twice `limit`, which was in force; between 1 and `max`. */
 uint32_t mover_pace_next(uint32_t limit, size_t n, uint64_t took_usec, uint32_t max);
 
-/* A token bucket in bytes. All zero: never used, and full. Source: the rate limit of balancenuma (2012), 128 MB in 100
- * ms; restated. */
-typedef struct MoverBucket {
-    uint64_t level_bytes;
-    uint64_t updated_usec;
-} MoverBucket;
-
-/* The most that may go at once at a rate of so many bytes a second: a tenth of a second's worth. */
+/* A bucket of bytes. The most that may go at once at a rate of so many bytes a second: a tenth of a second's worth.
+ * Source: the rate limit of balancenuma (2012), 128 MB in 100 ms; restated. */
 uint64_t mover_bucket_burst(uint64_t rate_bytes);
 
 /* How long to wait until `bytes` (at most the burst) may go: 0 when they may now. */
-uint64_t mover_bucket_wait(const MoverBucket *bucket, uint64_t rate_bytes, uint64_t bytes, uint64_t now_usec);
+uint64_t mover_bucket_wait(const Bucket *bucket, uint64_t rate_bytes, uint64_t bytes, uint64_t now_usec);
 
 /* Takes them out. */
-void mover_bucket_take(MoverBucket *bucket, uint64_t rate_bytes, uint64_t bytes, uint64_t now_usec);
+void mover_bucket_take(Bucket *bucket, uint64_t rate_bytes, uint64_t bytes, uint64_t now_usec);
 
 /* Puts back what was taken and not used. */
-void mover_bucket_return(MoverBucket *bucket, uint64_t bytes);
+void mover_bucket_return(Bucket *bucket, uint64_t bytes);

@@ -86,19 +86,9 @@ void lineage_done(Lineage *lineage)
 /* The index of a process in the list, or its length. */
 static size_t find_index(const Lineage *lineage, pid_t pid)
 {
-    size_t low = 0, high = lineage->n;
+    size_t at = LOWER_BOUND(i, lineage->n, lineage->processes[i].pid < pid);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (lineage->processes[middle].pid == pid)
-            return middle;
-        if (lineage->processes[middle].pid < pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return lineage->n;
+    return at < lineage->n && lineage->processes[at].pid == pid ? at : lineage->n;
 }
 
 /* Without a list each costs system calls, and who is asked about may fork meanwhile. So the first process of all,

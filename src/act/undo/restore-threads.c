@@ -56,17 +56,9 @@ static void note_left(Restore *restore, JournalProcess *entry, TaskKey task)
 /* Whether some threads of the process had another mask than it. */
 static bool has_own_originals(const Journal *journal, const JournalProcess *entry)
 {
-    size_t low = 0, high = journal->n_threads;
+    size_t at = LOWER_BOUND(i, journal->n_threads, journal->threads[i].pid < entry->pid);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (journal->threads[middle].pid < entry->pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < journal->n_threads && journal->threads[low].pid == entry->pid;
+    return at < journal->n_threads && journal->threads[at].pid == entry->pid;
 }
 
 /* Whether a thread with this mask is to be looked at. Of very many most have what all of them had before, and need

@@ -166,7 +166,7 @@ static bool restore_child(Restore *restore, const Lineage *lineage, const ActPro
 
 static bool is_member(const Restore *restore, const ActProcess *process)
 {
-    const Process *known = restore->world ? act_world_process(restore->world, process->pid) : NULL;
+    const Process *known = restore->world ? world_process(restore->world, process->pid) : NULL;
 
     return known && known->start_ticks == process->start_ticks && !known->gone && known->group.i >= 0;
 }

@@ -5,6 +5,7 @@
 
 #include "ctl/verbs/policy-files.h"
 
+#include "base/parse.h"
 #include "ctl/text.h"
 
 #include <string.h>
@@ -14,13 +15,9 @@ _Static_assert(ARRAY_SIZE(default_dirs) <= CTL_POLICY_DIRS_MAX, "PolicyDirs has 
 
 static char *below_root(const char *root, const char *dir)
 {
-    char *path;
-
     if (!strcmp(root, "/"))
         return strdup(dir);
-    if (asprintf(&path, "%s/%s", root, dir + (*dir == '/')) < 0)
-        return NULL;
-    return path;
+    return format_text("%s/%s", root, dir + (*dir == '/'));
 }
 
 int policy_dirs_init(const CtlOptions *options, PolicyDirs *ret)

@@ -108,12 +108,10 @@ static char *find_program(const char *command)
         return realpath(command, NULL);
     while (dir && *dir) {
         size_t len = strcspn(dir, ":");
-        CLEANUP_FREE char *path = NULL;
+        CLEANUP_FREE char *path = format_text("%.*s/%s", (int)len, dir, command);
 
-        if (asprintf(&path, "%.*s/%s", (int)len, dir, command) < 0) {
-            path = NULL; /* asprintf() leaves it undefined */
+        if (!path)
             return NULL;
-        }
         if (len > 0 && access(path, X_OK) == 0)
             return realpath(path, NULL);
         dir += len + (dir[len] == ':');

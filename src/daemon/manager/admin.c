@@ -92,26 +92,13 @@ int manager_resume(Manager *manager, const char *name)
     return r;
 }
 
-/* Keeps only the actions about one process. */
-static void keep_process(Plan *plan, pid_t pid)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < plan->n_actions; i++)
-        if (plan->actions[i].subject.pid == pid)
-            plan->actions[n++] = plan->actions[i];
-    plan->n_actions = n;
-}
-
 /* Puts back through a plan, so that the World knows, and then from the journal, which also knows children
  * that have inherited a mask. pid 0: all of the workload. */
 static int put_back(Manager *manager, WorkloadIx workload, pid_t pid)
 {
     Plan plan = {0};
-    int r = plan_release(manager->world, workload, PLAN_RULE_PAUSED, &plan);
+    int r = manager_release_plan(manager, workload, pid, &plan);
 
-    if (r == 0 && pid > 0)
-        keep_process(&plan, pid);
     if (r == 0)
         r = manager_carry_out(manager, &plan);
     plan_done(&plan);

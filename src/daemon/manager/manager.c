@@ -7,6 +7,7 @@
 
 #include "daemon/manager/manager.h"
 
+#include "base/parse.h"
 #include "base/time.h"
 #include "daemon/bus/vtables.h"
 #include "daemon/manager/evidence.h"
@@ -278,10 +279,9 @@ static int listen_for_clients(Manager *manager)
 
     if (manager->options.once)
         return 0;
-    if (asprintf(&path, "%s/bus", manager->options.runtime_directory) < 0) {
-        path = NULL;
+    path = format_text("%s/bus", manager->options.runtime_directory);
+    if (!path)
         return -ENOMEM;
-    }
     r = bus_server_new(manager->event, manager->log, path, manager_bus_add, manager, &manager->bus);
     if (r < 0) {
         log_error(manager->log, NULL, "cannot listen on %s: %s", path, strerror(-r));

@@ -301,6 +301,9 @@ int manager_release(Manager *manager, const char *name);
 
 /* manager/release.c: what is released when that takes several ticks. */
 
+/* What puts back a process, or (pid 0) a workload, or all of them (WORKLOAD_NONE). As plan_release(). */
+int manager_release_plan(Manager *manager, WorkloadIx workload, pid_t pid, Plan *plan);
+
 /* Whether that is so: of a process, or (pid 0) of a workload, or all of them (WORKLOAD_NONE). */
 bool manager_release_is_long(Manager *manager, WorkloadIx workload, pid_t pid);
 /* Begins it; what it was called by is remembered. Returns MANAGER_E_LATER, MANAGER_E_LIMIT, or -ENOMEM. */

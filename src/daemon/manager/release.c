@@ -110,14 +110,16 @@ static bool wants(void *userdata, pid_t pid)
            strcmp(wanted->world->workloads[process->workload.i].name, releasing->name) == 0;
 }
 
-static void keep_process(Plan *plan, pid_t pid)
+int manager_release_plan(Manager *manager, WorkloadIx workload, pid_t pid, Plan *plan)
 {
+    int r = plan_release(manager->world, workload, PLAN_RULE_PAUSED, plan);
     size_t n = 0;
 
     for (size_t i = 0; i < plan->n_actions; i++)
-        if (plan->actions[i].subject.pid == pid)
+        if (pid == 0 || plan->actions[i].subject.pid == pid)
             plan->actions[n++] = plan->actions[i];
     plan->n_actions = n;
+    return r;
 }
 
 /* Puts some threads back. 1: there were none; 0; or -errno. */
@@ -132,9 +134,7 @@ static int put_back_some(Manager *manager, const Releasing *releasing)
 
     if (*releasing->name && !workload)
         return 1; /* its policy has gone, and with that everything of it was put back */
-    r = plan_release(manager->world, ix, PLAN_RULE_PAUSED, &plan);
-    if (r == 0 && releasing->pid > 0)
-        keep_process(&plan, releasing->pid);
+    r = manager_release_plan(manager, ix, releasing->pid, &plan);
     if (r == 0 && plan.n_actions == 0)
         r = 1;
     if (r == 0)

@@ -94,12 +94,8 @@ static char *format_way(const Manager *manager, const Move *move)
     CLEANUP_FREE char *to = memory     ? format_nodes(topology, move->memory_to)
                             : move->to ? format_list(move->to, PARSE_CPU_MAX)
                                        : NULL;
-    char *text = NULL;
 
-    if (asprintf(&text, "%s %s -> %s", memory ? "memory of nodes" : "CPUs", from ? from : "?",
-                 to ? to : "?") < 0)
-        return NULL;
-    return text;
+    return format_text("%s %s -> %s", memory ? "memory of nodes" : "CPUs", from ? from : "?", to ? to : "?");
 }
 
 /* "jvm lend: java[100/107], CPU 3, CPUs 0-1 -> 0-1,3 (P2, 80.0 % against 25.0 %): It waits for a CPU while ..." */

@@ -19,6 +19,7 @@
 
 #include "daemon/manager/manager.h"
 
+#include "base/parse.h"
 #include "base/root.h"
 #include "base/time.h"
 #include "daemon/runtime-dir.h"
@@ -119,9 +120,7 @@ int manager_lock(Manager *manager)
 /* Malloc'd; NULL when memory is out. */
 static char *journal_path(const Manager *manager)
 {
-    char *path;
-
-    return asprintf(&path, "%s/journal", manager->options.runtime_directory) < 0 ? NULL : path;
+    return format_text("%s/journal", manager->options.runtime_directory);
 }
 
 /* Whether there is one: 1, 0, or -errno after saying why the directory is not to be trusted. Makes nothing. */

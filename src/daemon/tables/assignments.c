@@ -7,6 +7,7 @@
 
 #include "daemon/tables/assignments.h"
 
+#include "base/parse.h"
 #include "base/record.h"
 
 #include <string.h>
@@ -189,20 +190,18 @@ static const RecordField fields[] = {
     {"stripe", RECORD_TEXT, offsetof(Assignment, stripe)},
 };
 
+static int print(FILE *out, const void *object)
+{
+    const Assignments *assignments = object;
+
+    for (const Entry *entry = assignments->by_pid; entry; entry = entry->hh.next)
+        record_write(out, "process", fields, ARRAY_SIZE(fields), &entry->value);
+    return 0;
+}
+
 char *assignments_format(const Assignments *assignments)
 {
-    CLEANUP_FREE char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
-    const Entry *entry;
-
-    if (!out)
-        return NULL;
-    for (entry = assignments->by_pid; entry; entry = entry->hh.next)
-        record_write(out, "process", fields, ARRAY_SIZE(fields), &entry->value);
-    if (fclose(out) != 0)
-        return NULL;
-    return TAKE_PTR(text);
+    return format_printed(print, assignments, NULL);
 }
 
 static int parse_line(Assignments *assignments, RecordReader *reader)

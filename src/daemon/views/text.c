@@ -6,53 +6,20 @@
 #include "daemon/views/text.h"
 
 #include "base/util.h"
+#include "conf/utf8.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Length of the well-formed UTF-8 sequence at `s`, 0 when there is none. Over-long forms, surrogates and what
- * lies above U+10FFFF are not well-formed. Short sequences end at the terminator, which is no continuation
- * byte. */
-static size_t utf8_length(const unsigned char *s)
-{
-    uint32_t c;
-    size_t n;
-
-    if (s[0] < 0x80)
-        return 1;
-    if (s[0] >= 0xc2 && s[0] <= 0xdf)
-        n = 2;
-    else if (s[0] >= 0xe0 && s[0] <= 0xef)
-        n = 3;
-    else if (s[0] >= 0xf0 && s[0] <= 0xf4)
-        n = 4;
-    else
-        return 0;
-
-    c = s[0] & (0x7fU >> n);
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        c = c << 6 | (s[i] & 0x3fU);
-    }
-    if ((n == 3 && c < 0x800) || (n == 4 && c < 0x10000) || (c >= 0xd800 && c <= 0xdfff) || c > 0x10ffff)
-        return 0;
-    /* The C1 controls U+0080..U+009F move the cursor on some terminals. */
-    if (c < 0xa0)
-        return 0;
-    return n;
-}
-
 char *text_escape(const char *s, char *buf, size_t size)
 {
-    const unsigned char *p = (const unsigned char *)(s ? s : "");
+    const char *p = s ? s : "";
     size_t used = 0;
 
     assert(size > 0);
     while (*p) {
-        size_t n = utf8_length(p);
-        bool plain = n > 1 || (n == 1 && *p >= 0x20 && *p != 0x7f && !(*p == '\\' && p[1] == 'x'));
+        size_t n = utf8_length(p, strnlen(p, UTF8_MAX));
+        bool plain = utf8_is_printable(p, n) && !(*p == '\\' && p[1] == 'x');
 
         if (used + (plain ? n : 4) >= size)
             break;
@@ -61,7 +28,7 @@ char *text_escape(const char *s, char *buf, size_t size)
             used += n;
             p += n;
         } else {
-            (void)snprintf(buf + used, 5, "\\x%02x", *p);
+            (void)snprintf(buf + used, 5, "\\x%02x", (unsigned char)*p);
             used += 4;
             p++;
         }

@@ -15,18 +15,7 @@
 
 uint64_t cap_level(const Bucket *bucket, uint32_t per_sec, uint32_t burst, uint64_t now_usec)
 {
-    uint64_t full = (uint64_t)burst * MILLI, gained;
-    uint64_t elapsed = now_usec > bucket->updated_usec ? now_usec - bucket->updated_usec : 0;
-
-    if (bucket->updated_usec == 0)
-        return full;
-    /* per_sec tokens in 10^6 usec are per_sec / 1000 thousandths in one. Overflow means ages have passed. */
-    if (__builtin_mul_overflow(elapsed, (uint64_t)per_sec, &gained))
-        return full;
-    gained /= MILLI;
-    if (bucket->level_milli >= full || gained >= full - bucket->level_milli)
-        return full;
-    return bucket->level_milli + gained;
+    return bucket_level(bucket, (uint64_t)per_sec * MILLI, (uint64_t)burst * MILLI, now_usec);
 }
 
 bool cap_has(const Bucket *bucket, uint32_t per_sec, uint32_t burst, uint64_t now_usec, size_t n)
@@ -36,8 +25,5 @@ bool cap_has(const Bucket *bucket, uint32_t per_sec, uint32_t burst, uint64_t no
 
 void cap_take(Bucket *bucket, uint32_t per_sec, uint32_t burst, uint64_t now_usec)
 {
-    uint64_t level = cap_level(bucket, per_sec, burst, now_usec);
-
-    bucket->level_milli = level > MILLI ? level - MILLI : 0;
-    bucket->updated_usec = MAX(now_usec, 1U);
+    bucket_take(bucket, (uint64_t)per_sec * MILLI, (uint64_t)burst * MILLI, MILLI, now_usec);
 }

@@ -399,17 +399,7 @@ static void order_groups(Planner *p)
 /* The slice of the sorted candidates that belongs to one group. */
 static size_t first_candidate(const PlanScratch *s, uint32_t group)
 {
-    size_t low = 0, high = s->n_candidates;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (s->candidates[middle].group < group)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return LOWER_BOUND(i, s->n_candidates, s->candidates[i].group < group);
 }
 
 void steal_lend(Planner *p)

@@ -132,17 +132,9 @@ int sorting_compare_past(const void *va, const void *vb)
 static SortingPast *find_past(const Sorting *sorting, uint64_t block)
 {
     const SortingPast key = {.block = block, .usec = UINT64_MAX};
-    size_t low = 0, high = sorting->n_past;
+    size_t end = LOWER_BOUND(i, sorting->n_past, sorting_compare_past(&sorting->past[i], &key) <= 0);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (sorting_compare_past(&sorting->past[middle], &key) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low > 0 && sorting->past[low - 1].block == block ? &sorting->past[low - 1] : NULL;
+    return end > 0 && sorting->past[end - 1].block == block ? &sorting->past[end - 1] : NULL;
 }
 
 /* What moved a while ago, or did not move though it was to several times. */
@@ -192,17 +184,9 @@ static int add_move(Sorting *sorting, const SortingMove *move)
 /* Where the first block behind an address lies. */
 static NodeIx lies_on(const Touches *touches, uint64_t address)
 {
-    size_t low = 0, high = touches->n_blocks;
+    size_t at = LOWER_BOUND(i, touches->n_blocks, touches->blocks[i].address < address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (touches->blocks[middle].address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < touches->n_blocks ? touches->blocks[low].node : NODE_NONE;
+    return at < touches->n_blocks ? touches->blocks[at].node : NODE_NONE;
 }
 
 /* One range of a judgement, less what rests. */

@@ -23,17 +23,9 @@
 
 Family *agent_family(const Engine *e, pid_t pid)
 {
-    uint32_t low = 0, high = e->n_families;
+    uint32_t at = (uint32_t)LOWER_BOUND(i, e->n_families, agent_pid(e, (uint32_t)i) < pid);
 
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-
-        if (agent_pid(e, middle) < pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < e->n_families && agent_pid(e, low) == pid ? &e->families[low] : NULL;
+    return at < e->n_families && agent_pid(e, at) == pid ? &e->families[at] : NULL;
 }
 
 /*

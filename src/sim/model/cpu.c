@@ -76,17 +76,7 @@ static bool runs_before(const Engine *e, uint32_t a, uint32_t b)
 /* Place of a thread in the queue: of the first that runs before it. */
 static size_t place_of(const Engine *e, const Cpu *cpu, uint32_t thread)
 {
-    size_t low = 0, high = cpu->n_queued;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (runs_before(e, thread, cpu->queue[middle]))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return LOWER_BOUND(i, cpu->n_queued, runs_before(e, thread, cpu->queue[i]));
 }
 
 void cpu_queue_insert(Engine *e, Cpu *cpu, uint32_t thread)

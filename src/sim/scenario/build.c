@@ -2,6 +2,7 @@
 
 /* The machine and the processes of a run, as a scenario and a seed say. */
 
+#include "base/parse.h"
 #include "sim/model/engine.h"
 
 #include <stdio.h>
@@ -322,8 +323,7 @@ static int build_workload(Engine *e, size_t index, char **ret_error)
     if (!own)
         return -ENOMEM;
     if (hwloc_bitmap_iszero(own)) {
-        if (asprintf(ret_error, "workload %s: there is no CPU its threads may use", w->name) < 0)
-            *ret_error = NULL;
+        *ret_error = format_text("workload %s: there is no CPU its threads may use", w->name);
         return -EINVAL;
     }
     e->tallies[index].n_alive = w->n_processes * w->n_threads;

@@ -5,6 +5,8 @@
 
 #include "sim/scenario/expect.h"
 
+#include "base/parse.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,15 +33,11 @@ static int expected(ExpectParser *p, const char *format, ...) __attribute__((for
 static int expected(ExpectParser *p, const char *format, ...)
 {
     va_list ap;
-    int r;
 
     va_start(ap, format);
-    r = vasprintf(p->error, format, ap);
+    *p->error = format_vtext(format, ap);
     va_end(ap);
-    if (r >= 0)
-        return -EINVAL;
-    *p->error = NULL;
-    return -ENOMEM;
+    return *p->error ? -EINVAL : -ENOMEM;
 }
 
 static int find(const char *const *names, const char *name)

@@ -5,6 +5,7 @@
  * PolicySet owns its policies. Unknown keys, in policy files a warning, are errors in an inline policy, as
  * everywhere in a scenario. */
 
+#include "base/parse.h"
 #include "sim/scenario/draft.h"
 
 #include <stdio.h>
@@ -17,19 +18,13 @@ typedef struct Gather {
     size_t n;
 } Gather;
 
-static char *join_lines(const PolicyDraft *p, size_t *ret_len)
+static int print_lines(FILE *out, const void *object)
 {
-    char *text = NULL;
-    FILE *out = open_memstream(&text, ret_len);
+    const PolicyDraft *p = object;
 
-    if (!out)
-        return NULL;
     for (size_t i = 0; i < p->n_lines; i++)
         (void)fputs(p->lines[i].text, out);
-    if (fclose(out) == 0)
-        return text;
-    free(text);
-    return NULL;
+    return 0;
 }
 
 /* The messages about an inline policy, at the lines of the scenario. */
@@ -64,7 +59,7 @@ static int add_inline(Gather *g, const PolicyDraft *p)
     size_t len = 0;
     int r;
 
-    text = join_lines(p, &len);
+    text = format_printed(print_lines, p, &len);
     if (!text)
         return -ENOMEM;
     r = policy_parse(p->name, text, len, d->file, d->spec->topology, &policy, &report);

@@ -9,6 +9,8 @@
 
 #include "sim/scenario/preset.h"
 
+#include "base/parse.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -174,23 +176,20 @@ static uint32_t distance(const SimPreset *preset, uint32_t a, uint32_t b)
     return linked ? preset->near : preset->far;
 }
 
-char *preset_describe(const SimPreset *preset)
+static int print_machine(FILE *f, const void *object)
 {
+    const SimPreset *preset = object;
     uint32_t n = preset->n_nodes;
-    char *text = NULL;
-    size_t len = 0;
-    FILE *f = open_memstream(&text, &len);
 
-    if (!f)
-        return NULL;
     (void)fprintf(f, "%s distances=", preset->hwloc);
     for (uint32_t i = 0; i < n * n; i++)
         (void)fprintf(f, "%s%u", i > 0 ? "," : "", distance(preset, i / n, i % n));
-    if (fclose(f) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return 0;
+}
+
+char *preset_describe(const SimPreset *preset)
+{
+    return format_printed(print_machine, preset, NULL);
 }
 
 int preset_load(const SimPreset *preset, Topology **ret, char **ret_error)

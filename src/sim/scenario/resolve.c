@@ -3,6 +3,7 @@
 /* From the draft of a scenario to the scenario: names become indices, nodes become CPUs, and keys are held against
  * each other and against the machine. Errors carry the line of the section they are about. */
 
+#include "base/parse.h"
 #include "sim/scenario/draft.h"
 #include "sim/scenario/expect.h"
 #include "sim/scenario/preset.h"
@@ -26,11 +27,7 @@ int scenario_each_word(const char *text, int (*word)(void *userdata, const char 
 
 char *scenario_path(const ScenarioDraft *d, const char *path)
 {
-    char *joined;
-
-    if (path[0] == '/')
-        return strdup(path);
-    return asprintf(&joined, "%s%s", d->directory, path) < 0 ? NULL : joined;
+    return path[0] == '/' ? strdup(path) : format_text("%s%s", d->directory, path);
 }
 
 /*
@@ -218,8 +215,8 @@ static int resolve_identity(ScenarioDraft *d, WorkloadDraft *w)
 
     if (!v->comm)
         v->comm = strndup(v->name, WORLD_COMM_SIZE - 1);
-    if (!v->cgroup && asprintf(&v->cgroup, "/sim.slice/%s.service", v->name) < 0)
-        v->cgroup = NULL;
+    if (!v->cgroup)
+        v->cgroup = format_text("/sim.slice/%s.service", v->name);
     if (!v->comm || !v->cgroup)
         return -ENOMEM;
     if (v->cgroup[0] != '/')

@@ -282,7 +282,7 @@ static void test_pace_settles(void **state)
 
 static void test_bucket(void **state)
 {
-    MoverBucket bucket = {0};
+    Bucket bucket = {0};
     uint64_t now = 1000;
 
     assert_int_equal(mover_bucket_burst(RATE), 128000000);
@@ -307,7 +307,7 @@ static void test_bucket(void **state)
 static void test_bucket_over_time(void **state)
 {
     const uint64_t total = 16384 * MIB, one = 2 * MIB;
-    MoverBucket bucket = {0};
+    Bucket bucket = {0};
     uint64_t began = 1, now = began;
 
     for (uint64_t gone = 0; gone < total; gone += one) {

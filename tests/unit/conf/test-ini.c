@@ -262,9 +262,9 @@ static void test_utf8(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-        assert_int_equal(conf_utf8_length(cases[i].s, strlen(cases[i].s)), cases[i].n);
-    assert_int_equal(conf_utf8_length("", 0), 0);
-    assert_int_equal(conf_utf8_length("\0", 1), 1);
+        assert_int_equal(utf8_length(cases[i].s, strlen(cases[i].s)), cases[i].n);
+    assert_int_equal(utf8_length("", 0), 0);
+    assert_int_equal(utf8_length("\0", 1), 1);
 }
 
 /* Files as they should not be. Each is one line, and none makes the reader wait. */

@@ -56,7 +56,7 @@ static void test_bucket(void **state)
     assert_int_equal(cap_level(&b, UINT32_MAX, 4, UINT64_MAX), 4000);
     assert_int_equal(cap_level(&b, 2, 0, now), 0);
     assert_int_equal(cap_level(&b, 2, 4, now - 1), 0); /* time never runs back, but if it did */
-    b.level_milli = 4000;
+    b.level = 4000;
     assert_int_equal(cap_level(&b, 2, 1, now), 1000); /* a smaller burst after a reload */
 }
 
