@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A token bucket: over any time T at most burst + rate * T is taken. What a token is, and so the unit of all amounts, is
- * the caller's. Rates and bursts may change from one call to the next: what was saved up is cut to the burst. */
+/* A token bucket: over any time T at most burst + rate * T is taken. The caller says what a token is, and so the
+ * unit of all amounts. Rates and bursts may change from one call to the next: what was saved up is cut to the burst. */
 
 #include <stdint.h>
 

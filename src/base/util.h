@@ -64,8 +64,8 @@ bool util_grow(void **array, size_t *capacity, size_t need, size_t element_size)
 
 #define GROW(array, capacity, need) util_grow((void **)&(array), &(capacity), (need), sizeof(*(array)))
 
-/* Makes room for one more element at index `at` of an array of `*n`, and counts it. The caller writes it. Returns false,
- * with nothing changed, as util_grow() does. */
+/* Makes room for one more element at index `at` of an array of `*n`, and counts it. The caller writes it. Returns
+ * false, with nothing changed, as util_grow() does. */
 bool util_insert(void **array, size_t *capacity, size_t *n, size_t at, size_t element_size);
 
 #define INSERT(array, capacity, n, at) \

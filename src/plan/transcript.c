@@ -14,7 +14,7 @@
 
 #include "plan/transcript.h"
 
-#include "base/record.h"
+#include "base/record/record.h"
 
 #include <string.h>
 

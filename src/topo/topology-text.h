@@ -4,7 +4,7 @@
 /* The complete text form of a Topology, as records: what a World's text embeds, so that it needs no other input.
  * topology_format() is for reading, this is for reading back. */
 
-#include "base/record.h"
+#include "base/record/record.h"
 #include "topo/topology.h"
 
 #define TOPOLOGY_TEXT_NODES_MAX 1024U /* as many as the kernel can have (CONFIG_NODES_SHIFT is at most 10) */

@@ -17,7 +17,7 @@
  * points to a line before and nothing is sorted. */
 
 #include "base/parse.h"
-#include "base/record.h"
+#include "base/record/record.h"
 #include "topo/topology-text.h"
 #include "world/world.h"
 

@@ -111,7 +111,6 @@ int world_add_process(World *world, const Process *value)
     world->processes[at].node_bytes = NULL;
     world->processes[at].node_bytes_usec = 0;
     world->processes[at].grown_bytes = 0;
-    world->n_processes++;
     return (int)at;
 }
 

@@ -7,7 +7,7 @@
 #include "act/journal/text.h"
 
 #include "base/parse.h"
-#include "base/record.h"
+#include "base/record/record.h"
 
 #include <string.h>
 

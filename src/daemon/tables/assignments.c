@@ -8,7 +8,7 @@
 #include "daemon/tables/assignments.h"
 
 #include "base/parse.h"
-#include "base/record.h"
+#include "base/record/record.h"
 
 #include <string.h>
 #include <uthash.h>

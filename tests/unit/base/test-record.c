@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/record.h"
+#include "base/record/record.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
  * once, and its growth is counted; a set of ten bytes may take eight kilobytes of bitmap, so the length of the text
  * alone is no limit. */
 
-#include "base/record.h"
+#include "base/record/record.h"
 
 #include "base/parse.h"
 

@@ -3,7 +3,7 @@
 /* The writing half of records. It keeps errors in the stream, as stdio does: a text is hundreds of small writes, and
  * only whether all of them succeeded matters. */
 
-#include "base/record.h"
+#include "base/record/record.h"
 
 #include <inttypes.h>
 #include <string.h>
