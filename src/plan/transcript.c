@@ -14,6 +14,7 @@
 
 #include "plan/transcript.h"
 
+#include "base/parse.h"
 #include "base/record/record.h"
 
 #include <string.h>
@@ -162,13 +163,9 @@ void transcript_plan_done(TranscriptPlan *plan)
 /* `what` is taken over; NULL: no memory. */
 static int fail(TranscriptReader *reader, const char *where, char *what)
 {
-    CLEANUP_FREE char *sentence = what;
-
-    if (!what || asprintf(&reader->error, "entry %zu, %s: %s", reader->n + 1, where, what) < 0) {
-        reader->error = NULL;
-        return -ENOMEM;
-    }
-    return -EINVAL;
+    reader->error = what ? format_text("entry %zu, %s: %s", reader->n + 1, where, what) : NULL;
+    free(what);
+    return reader->error ? -EINVAL : -ENOMEM;
 }
 
 /* What the record reader found wrong; done with it. */
