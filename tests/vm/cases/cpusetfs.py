@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Cpusets of a batch system, in the cpuset file system at /dev/cpuset, which takes the controller from cgroup v2 for as long as the guest
-lives. They are changed through libcpuset."""
+"""Cpusets of a batch system, in the cpuset file system at /dev/cpuset, which takes the controller from cgroup v2 while it is mounted.
+They are changed through libcpuset."""
 
 import json
 import os
@@ -82,7 +82,18 @@ class Job(nodes.NodesTest):
         self.check_back(work)
 
 
-if __name__ == "__main__":
+def main():
     DEV.mkdir()
     subprocess.run(["mount", "-t", "cpuset", "none", DEV], check=True)
-    tap.main()
+    try:
+        tap.main()
+    finally:
+        # With a cpuset in it, it would live on.
+        for directory in (*DEV.glob("batch/*/"), DEV / "batch"):
+            directory.rmdir()
+        subprocess.run(["umount", DEV], check=True)
+        DEV.rmdir()
+
+
+if __name__ == "__main__":
+    main()
