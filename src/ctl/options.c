@@ -97,7 +97,7 @@ static const CtlVerbRow verb_rows[] = {
      "start a command under a policy", verb_run},
     {"simulate", "FILE", 1, 1, ACCEPTS(POLICY_DIR) | ACCEPTS(SEEDS) | ACCEPTS(PLOT),
      "run a scenario on a model of a machine", verb_simulate},
-    {"replay", "FILE", 1, 1, 0, "plan anew what numaplaced --record= has written", verb_replay},
+    {"replay", "FILE", 1, 1, 0, "plan again from a record of numaplaced --record=", verb_replay},
     {"reload", "", 0, 0, 0, "read configuration and policies again", verb_reload},
 };
 

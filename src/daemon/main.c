@@ -54,7 +54,7 @@ static void help(void)
                  "     --runtime-dir=DIR    Socket, undo journal and lock (default %s)\n"
                  "     --dry-run            Decide, but change nothing\n"
                  "     --once               Plan once, print the plan, put everything back and exit\n"
-                 "     --record=FILE        Write every plan and what it was made from to this new file\n"
+                 "     --record=FILE        Record every plan and its input in this new file\n"
                  "     --restore[=WHAT]     Put back what an earlier daemon left, and exit: all (default),\n"
                  "                          or after a crash only\n"
                  "     --system-bus=BOOL    Be org.numaplace1 on the system bus; by default only on the\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A record is for whoever wants to know why something was decided, and for whoever changes the deciding: it holds names
- * of programs and cgroups, so only its owner may read it. Each entry is in the file before the plan is carried out. */
+/* A record helps to find out why something was decided, and what a change of the planner decides differently. Only its
+ * owner may read it, for the names of programs and cgroups. Each entry is written before its plan is carried out. */
 
 #include "daemon/recorder.h"
 

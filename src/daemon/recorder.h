@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* numaplaced --record=: every plan and what it was made from, in a file (plan/transcript.h). */
+/* numaplaced --record=: every plan and its input in a file (plan/transcript.h). */
 
 #include "daemon/log.h"
 #include "plan/transcript.h"

@@ -66,8 +66,10 @@ static const RecordField range_fields[] = {
 
 /* Writing */
 
-static int put_policies(FILE *out, const PolicySet *policies)
+static int put_policies(FILE *out, const void *object)
 {
+    const PolicySet *policies = object;
+
     for (size_t i = 0; i < policies->n_policies; i++) {
         CLEANUP_FREE char *text = policy_format(policies->policies[i]);
         const PolicyRow row = {.name = policies->policies[i]->name, .text = text};
@@ -79,37 +81,22 @@ static int put_policies(FILE *out, const PolicySet *policies)
     return 0;
 }
 
-static void put_uses(FILE *out, const PlanUse *uses, size_t n)
+static int put_uses(FILE *out, const void *object)
 {
-    for (size_t i = 0; i < n; i++) {
-        WRITE(out, "use", use_fields, &uses[i]);
-        for (size_t k = 0; k < uses[i].n_ranges; k++)
-            WRITE(out, "range", range_fields, &uses[i].ranges[k]);
+    const TranscriptEntry *entry = object;
+
+    for (size_t i = 0; i < entry->n_uses; i++) {
+        WRITE(out, "use", use_fields, &entry->uses[i]);
+        for (size_t k = 0; k < entry->uses[i].n_ranges; k++)
+            WRITE(out, "range", range_fields, &entry->uses[i].ranges[k]);
     }
-}
-
-/* The text of policies, or of uses; NULL: no memory. */
-static char *text_of(const PolicySet *policies, const PlanUse *uses, size_t n)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    int r;
-
-    if (!out)
-        return NULL;
-    r = policies ? put_policies(out, policies) : 0;
-    put_uses(out, uses, n);
-    if (fclose(out) == 0 && r == 0)
-        return text;
-    free(text);
-    return NULL;
+    return 0;
 }
 
 int transcript_write(FILE *out, char **policies, const TranscriptEntry *entry)
 {
-    CLEANUP_FREE char *set = text_of(entry->policies, NULL, 0);
-    CLEANUP_FREE char *uses = text_of(NULL, entry->uses, entry->n_uses);
+    CLEANUP_FREE char *set = format_printed(put_policies, entry->policies, NULL);
+    CLEANUP_FREE char *uses = format_printed(put_uses, entry, NULL);
     CLEANUP_FREE char *world = world_dump(entry->world), *plan = plan_format(entry->world, entry->plan);
     Head head = {.by_use = entry->by_use, .limits = *entry->limits};
     bool same;
@@ -168,13 +155,16 @@ static int fail(TranscriptReader *reader, const char *where, char *what)
     return reader->error ? -EINVAL : -ENOMEM;
 }
 
-/* What the record reader found wrong; done with it. */
-static int fail_in(TranscriptReader *reader, const char *where, RecordReader *records, int r)
+/* Ends with the records of one part: forwards `r`, and what the reader found wrong. */
+static int end_records(TranscriptReader *reader, const char *where, RecordReader *records, int r)
 {
     char *error = TAKE_PTR(records->error);
 
     record_reader_done(records);
-    return r == -EINVAL ? fail(reader, where, error) : (free(error), r);
+    if (r == -EINVAL && !reader->error)
+        return fail(reader, where, error);
+    free(error);
+    return r;
 }
 
 static const char *take(TranscriptReader *reader, uint64_t n)
@@ -200,9 +190,9 @@ static int read_head(TranscriptReader *reader, Entry *entry)
         r = record_expected(&records, "plan by_use=...");
     if (r == 0)
         r = READ(&records, head_fields, &entry->head);
+    r = end_records(reader, "head", &records, r);
     if (r < 0)
-        return fail_in(reader, "head", &records, r);
-    record_reader_done(&records);
+        return r;
     reader->at += len;
     entry->policies = take(reader, entry->head.policies_bytes);
     entry->uses = entry->policies ? take(reader, entry->head.uses_bytes) : NULL;
@@ -254,26 +244,20 @@ static int read_policy_lines(TranscriptReader *reader, RecordReader *records, Po
 /* The World names policies by their place in the set: they stay in the order they have. */
 static int read_policies(TranscriptReader *reader, const Entry *entry)
 {
-    PolicySet *set = calloc(1, sizeof(*set));
+    CLEANUP(policy_set_free_p) PolicySet *set = calloc(1, sizeof(*set));
     RecordReader records;
-    int r = set ? record_reader_init(&records, entry->policies, entry->head.policies_bytes) : -ENOMEM;
+    int r;
 
     if (!set)
-        return r;
+        return -ENOMEM;
+    r = record_reader_init(&records, entry->policies, entry->head.policies_bytes);
     if (r == 0)
         r = read_policy_lines(reader, &records, set);
-    if (r < 0 && reader->error) {
-        record_reader_done(&records);
-        policy_set_free(set);
+    r = end_records(reader, "policies", &records, r);
+    if (r < 0)
         return r;
-    }
-    if (r < 0) {
-        policy_set_free(set);
-        return fail_in(reader, "policies", &records, r);
-    }
-    record_reader_done(&records);
     policy_set_free(reader->policies);
-    reader->policies = set;
+    reader->policies = TAKE_PTR(set);
     return 0;
 }
 
@@ -284,51 +268,79 @@ typedef struct Uses {
     size_t n_ranges, ranges_capacity;
 } Uses;
 
-static int read_use_line(RecordReader *records, Uses *uses)
+static int read_range_line(RecordReader *records, const Topology *topology, Uses *uses)
 {
-    if (record_is(records, "range") && uses->n > 0) {
-        if (!GROW(uses->ranges, uses->ranges_capacity, uses->n_ranges + 1))
-            return -ENOMEM;
-        uses->list[uses->n - 1].n_ranges++;
-        return READ(records, range_fields, &uses->ranges[uses->n_ranges++]);
-    }
-    if (!record_is(records, "use"))
-        return record_expected(records, "use pid=..., and its ranges");
-    if (!GROW(uses->list, uses->capacity, uses->n + 1))
+    PlanRange *range;
+    int r;
+
+    if (uses->n == 0)
+        return record_expected(records, "use before its ranges");
+    if (!GROW(uses->ranges, uses->ranges_capacity, uses->n_ranges + 1))
         return -ENOMEM;
-    uses->list[uses->n] = (PlanUse){0};
-    return READ(records, use_fields, &uses->list[uses->n++]);
+    range = &uses->ranges[uses->n_ranges++];
+    uses->list[uses->n - 1].n_ranges++;
+    r = READ(records, range_fields, range);
+    if (r == 0 && (range->start >= range->end || range->to.i >= (int32_t)topology->n_nodes))
+        r = record_expected(records, "a range that begins before its end, to a node of the topology or -1");
+    return r;
 }
 
-static int read_uses(TranscriptReader *reader, const Entry *entry, World *world, Uses *uses)
+static int read_use_line(RecordReader *records, const Topology *topology, Uses *uses)
+{
+    PlanUse *use;
+    int r;
+
+    if (!GROW(uses->list, uses->capacity, uses->n + 1))
+        return -ENOMEM;
+    use = &uses->list[uses->n++];
+    *use = (PlanUse){0};
+    r = READ(records, use_fields, use);
+    if (r == 0 && (!use->from || !use->to || hwloc_bitmap_last(use->from) >= (int)topology->n_nodes ||
+                   hwloc_bitmap_last(use->to) >= (int)topology->n_nodes))
+        r = record_expected(records, "from= and to= nodes of the topology");
+    return r;
+}
+
+static int read_use_lines(RecordReader *records, const Topology *topology, Uses *uses)
+{
+    int r;
+
+    while ((r = record_next(records)) == 0 && records->kind) {
+        if (record_is(records, "use"))
+            r = read_use_line(records, topology, uses);
+        else if (record_is(records, "range"))
+            r = read_range_line(records, topology, uses);
+        else
+            r = record_expected(records, "use pid=... or range start=...");
+        if (r < 0)
+            return r;
+    }
+    return r;
+}
+
+static int read_uses(TranscriptReader *reader, const Entry *entry, const World *world, Uses *uses)
 {
     RecordReader records;
     const PlanRange *next;
     int r = record_reader_init(&records, entry->uses, entry->head.uses_bytes);
 
     records.pool = world->pool;
-    while (r == 0 && (r = record_next(&records)) == 0 && records.kind)
-        r = read_use_line(&records, uses);
     if (r == 0)
-        for (size_t i = 0; i < uses->n; i++)
-            if (!uses->list[i].from || !uses->list[i].to)
-                r = record_expected(&records, "from= and to= nodes");
-    if (r < 0)
-        return fail_in(reader, "uses", &records, r);
-    record_reader_done(&records);
+        r = read_use_lines(&records, world->topology, uses);
+    r = end_records(reader, "uses", &records, r);
     next = uses->ranges;
-    for (size_t i = 0; i < uses->n; i++) {
+    for (size_t i = 0; r == 0 && i < uses->n; i++) {
         uses->list[i].ranges = next;
         next += uses->list[i].n_ranges;
     }
-    return 0;
+    return r;
 }
 
-/* Every workload has a policy of the set. */
+/* Whether there is a set, and every workload has a policy of it. */
 static bool fits(const World *world, const PolicySet *policies)
 {
-    for (size_t i = 0; i < world->n_workloads; i++)
-        if (!policies || world->workloads[i].policy >= policies->n_policies)
+    for (size_t i = 0; policies && i < world->n_workloads; i++)
+        if (world->workloads[i].policy >= policies->n_policies)
             return false;
     return policies != NULL;
 }

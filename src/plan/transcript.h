@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What was decided and from what, written down so that it can be decided again: on another machine, by another version,
- * under a debugger. Each entry holds all that a plan is made of, the World, the limits, the policies and what of memory
- * was asked for, and the text of the plan. */
+/* A record of plans that can be planned again: on another machine, with another version, under a debugger. Each entry
+ * holds the input of a plan (the World, the limits, the policies, and which memory is asked for) and its text. */
 
 #include "plan/plan.h"
 
 #include <stdio.h>
 
-/* Of a whole transcript, to be written or read; bytes. A tick with a hundred threads takes 30 KiB. */
+/* Of a whole transcript, to be written or read; bytes. A plan for a hundred sleeping threads takes 38 KiB. */
 #define TRANSCRIPT_MAX       (256UL << 20)
 #define TRANSCRIPT_ENTRY_MAX (128UL << 20) /* the text of the largest World */
 

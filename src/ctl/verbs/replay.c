@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* replay: plans anew what numaplaced --record= has written, and says which plans come out differently. */
+/* replay: plans again from what numaplaced --record= has written, and shows which plans differ. */
 
 #include "base/root.h"
 #include "ctl/ctl.h"

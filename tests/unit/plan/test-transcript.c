@@ -111,6 +111,7 @@ static void test_worlds(void **state)
         fixture_done(&f);
     }
     assert_in_range(n_worlds, N_WORLDS / 2, N_WORLDS);
+    print_message("# %zu worlds, %zu actions\n", n_worlds, n_actions);
     assert_in_range(n_actions, N_WORLDS, SIZE_MAX);
 }
 
@@ -168,6 +169,24 @@ static void test_by_use(void **state)
     fixture_done(&f);
 }
 
+/* The text with one change of the same length. */
+static void assert_refused(Text *t, const char *before, const char *after, const char *says)
+{
+    TranscriptReader reader;
+    TranscriptPlan plan;
+    char *at = strstr(t->text, before);
+
+    assert_non_null(at);
+    assert_int_equal(strlen(before), strlen(after));
+    memcpy(at, after, strlen(after));
+    reader = transcript_reader(t->text, t->size);
+    assert_int_equal(transcript_next(&reader, &plan), -EINVAL);
+    if (!strstr(reader.error, says))
+        fail_msg("%s", reader.error);
+    transcript_reader_done(&reader);
+    memcpy(at, before, strlen(before));
+}
+
 /* A plan that comes out differently is told; so is what is cut, or is of another kind, at each byte. */
 static void test_changed(void **state)
 {
@@ -196,6 +215,12 @@ static void test_changed(void **state)
         assert_int_equal(strncmp(reader.error, "entry 1, ", 9), 0);
         transcript_reader_done(&reader);
     }
+    assert_refused(&t, " from=0 ", " from=9 ", "from= and to= nodes of the topology");
+    assert_refused(&t, " to=1 ", " to=7 ", "from= and to= nodes of the topology");
+    assert_refused(&t, " to=1\n", " to=7\n", "to a node of the topology");
+    assert_refused(&t, " to=-1\n", " to=77\n", "to a node of the topology");
+    assert_refused(&t, "start=2097152 ", "start=9097152 ", "begins before its end");
+    assert_refused(&t, "\nuse pid=", "\nuve pid=", "use pid=");
     at = strstr(t.text, "format version=1");
     at[15] = '9';
     reader = transcript_reader(t.text, t.size);
