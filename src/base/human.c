@@ -27,27 +27,20 @@ char *human_bytes(uint64_t bytes, char *buf, size_t size)
 
 char *human_span(uint64_t usec, char *buf, size_t size)
 {
-    static const struct {
-        const char *name;
-        uint64_t usec;
-    } units[] = {
-        {"d", 86400 * USEC_PER_SEC}, {"h", 3600 * USEC_PER_SEC}, {"min", 60 * USEC_PER_SEC},
-        {"s", USEC_PER_SEC},         {"ms", USEC_PER_MSEC},      {"us", 1},
-    };
     size_t i = 0;
     uint64_t whole, rest;
 
-    while (i + 1 < ARRAY_SIZE(units) && usec < units[i].usec)
+    while (i + 1 < TIME_UNITS && usec < time_units[i].usec)
         i++;
-    whole = usec / units[i].usec;
-    rest = usec % units[i].usec;
+    whole = usec / time_units[i].usec;
+    rest = usec % time_units[i].usec;
     if (i < 3) /* below a minute a fraction reads better than two units */
-        (void)snprintf(buf, size, "%" PRIu64 " %s %" PRIu64 " %s", whole, units[i].name,
-                       rest / units[i + 1].usec, units[i + 1].name);
-    else if (rest * 10 >= units[i].usec && whole < 10)
-        (void)snprintf(buf, size, "%" PRIu64 ".%" PRIu64 " %s", whole, rest * 10 / units[i].usec,
-                       units[i].name);
+        (void)snprintf(buf, size, "%" PRIu64 " %s %" PRIu64 " %s", whole, time_units[i].name,
+                       rest / time_units[i + 1].usec, time_units[i + 1].name);
+    else if (rest * 10 >= time_units[i].usec && whole < 10)
+        (void)snprintf(buf, size, "%" PRIu64 ".%" PRIu64 " %s", whole, rest * 10 / time_units[i].usec,
+                       time_units[i].name);
     else
-        (void)snprintf(buf, size, "%" PRIu64 " %s", whole, units[i].name);
+        (void)snprintf(buf, size, "%" PRIu64 " %s", whole, time_units[i].name);
     return buf;
 }

@@ -372,22 +372,15 @@ char *format_printed(FormatPrint print, const void *object, size_t *ret_len)
 
 char *format_span(uint64_t usec, char *buf, size_t size)
 {
-    static const struct {
-        const char *name;
-        uint64_t usec;
-    } units[] = {
-        {"d", 86400 * USEC_PER_SEC}, {"h", 3600 * USEC_PER_SEC}, {"min", 60 * USEC_PER_SEC},
-        {"s", USEC_PER_SEC},         {"ms", USEC_PER_MSEC},      {"us", 1},
-    };
     size_t len = 0;
 
     (void)snprintf(buf, size, "0s");
-    for (size_t i = 0; i < ARRAY_SIZE(units) && len < size; i++) {
-        if (usec < units[i].usec)
+    for (size_t i = 0; i < TIME_UNITS && len < size; i++) {
+        if (usec < time_units[i].usec)
             continue;
         len += (size_t)snprintf(buf + len, size - len, "%s%" PRIu64 "%s", len ? " " : "",
-                                usec / units[i].usec, units[i].name);
-        usec %= units[i].usec;
+                                usec / time_units[i].usec, time_units[i].name);
+        usec %= time_units[i].usec;
     }
     return buf;
 }

@@ -4,6 +4,11 @@
 
 #include <time.h>
 
+const TimeUnit time_units[TIME_UNITS] = {
+    {"d", 86400 * USEC_PER_SEC}, {"h", 3600 * USEC_PER_SEC}, {"min", 60 * USEC_PER_SEC},
+    {"s", USEC_PER_SEC},         {"ms", USEC_PER_MSEC},      {"us", 1},
+};
+
 static uint64_t clock_nsec(clockid_t clock)
 {
     struct timespec ts = {0};

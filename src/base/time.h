@@ -10,6 +10,16 @@
 #define NSEC_PER_USEC 1000ULL
 #define NSEC_PER_SEC  1000000000ULL
 
+/* Units of spans as they are printed, the largest first. */
+#define TIME_UNITS 6U
+
+typedef struct TimeUnit {
+    const char *name;
+    uint64_t usec;
+} TimeUnit;
+
+extern const TimeUnit time_units[TIME_UNITS];
+
 /* CLOCK_MONOTONIC in microseconds: what World.now_usec and every `..._usec` instant is in. */
 uint64_t time_now_usec(void);
 
