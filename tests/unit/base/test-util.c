@@ -44,6 +44,39 @@ static void test_grow_overflow(void **state)
     assert_int_equal(capacity, 8);
 }
 
+/* Into the front, the middle and the end, as often as it grows. */
+static void test_insert(void **state)
+{
+    CLEANUP_FREE uint32_t *array = NULL;
+    size_t capacity = 0, n = 0;
+
+    for (uint32_t i = 0; i < 1000; i++) {
+        uint32_t value = i * 7919 % 1000; /* each number once */
+        size_t at = LOWER_BOUND(k, n, array[k] < value);
+
+        assert_true(INSERT(array, capacity, n, at));
+        array[at] = value;
+        assert_int_equal(n, i + 1);
+    }
+    for (uint32_t i = 0; i < 1000; i++)
+        assert_int_equal(array[i], i);
+}
+
+static void test_lower_bound(void **state)
+{
+    static const int values[] = {1, 3, 3, 3, 8};
+
+    assert_int_equal(LOWER_BOUND(i, 0, values[i] < 3), 0);
+    for (size_t n = 1; n <= ARRAY_SIZE(values); n++)
+        for (int wanted = 0; wanted < 10; wanted++) {
+            size_t expected = 0;
+
+            while (expected < n && values[expected] < wanted)
+                expected++;
+            assert_int_equal(LOWER_BOUND(i, n, values[i] < wanted), expected);
+        }
+}
+
 static char *make_string(const char *text)
 {
     CLEANUP_FREE char *own = strdup(text);
@@ -102,8 +135,10 @@ static void test_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grow), cmocka_unit_test(test_grow_overflow), cmocka_unit_test(test_take_ptr),
-        cmocka_unit_test(test_fd),   cmocka_unit_test(test_macros),        cmocka_unit_test(test_time),
+        cmocka_unit_test(test_grow),     cmocka_unit_test(test_grow_overflow),
+        cmocka_unit_test(test_insert),   cmocka_unit_test(test_lower_bound),
+        cmocka_unit_test(test_take_ptr), cmocka_unit_test(test_fd),
+        cmocka_unit_test(test_macros),   cmocka_unit_test(test_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

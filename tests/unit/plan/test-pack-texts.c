@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Packing: the examples and scenarios of the texts. */
+
+#include "pack-test.h"
+
+/* S-FORK: 16 tasks that need bandwidth on two nodes of 40 CPUs, memory where they started. S-SHELL: not what needs
+ * none, nor what is young. */
+static void test_spreading(void **state)
+{
+    Instance in;
+
+    instance_init(&in, 2, 40000, 21);
+    in.problem.allowed_imbalance_permille = 5000;
+    add_group(&in, 16000, (uint64_t[]){8, 0})->home = 1;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    in.groups[0].bandwidth_permille = 1000;
+    solve(&in);
+    assert_int_equal(in.sets[0], 3);
+    assert_stable(&in);
+    in.groups[0].home = 1;
+    in.groups[0].demand_permille = 13000;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    in.groups[0].demand_permille = 14000;
+    solve(&in);
+    assert_int_equal(in.sets[0], 3);
+    in.groups[0].young = true;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    in.groups[0].home = 0;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1); /* a first home, on its memory */
+    in.groups[0].mode = PACK_MODE_SPREAD;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    in.groups[0].young = false;
+    in.groups[0].bandwidth_permille = 0;
+    solve(&in);
+    assert_int_equal(in.sets[0], 3); /* the policy says that it helps */
+    in.groups[0].mode = PACK_MODE_COMPRESS;
+    in.groups[0].bandwidth_permille = 1000;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    in.groups[0].mode = PACK_MODE_AUTO;
+    in.groups[0].demand_permille = 5000; /* the allowed imbalance (P5) */
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+
+    /* Short shells: none is on more than one node, whatever the mode and the evidence say. */
+    instance_init(&in, 2, 8000, 21);
+    for (uint32_t i = 0; i < GROUPS; i++) {
+        add_group(&in, 300, i % 2 ? (uint64_t[]){1, 0} : NULL)->young = true;
+        in.groups[i].mode = (PackMode)(i % PACK_MODE_MAX);
+        in.groups[i].bandwidth_permille = 1000;
+    }
+    solve(&in);
+    for (uint32_t i = 0; i < GROUPS; i++)
+        assert_int_equal(in.sets[i] & (in.sets[i] - 1), 0);
+}
+
+/* How many groups are on each node; all have one. */
+static void count_groups(const Instance *in, unsigned *ret_counts)
+{
+    memset(ret_counts, 0, NODES * sizeof(*ret_counts));
+    for (uint32_t i = 0; i < in->problem.n_groups; i++) {
+        assert_int_equal(__builtin_popcountll(in->sets[i]), 1);
+        ret_counts[__builtin_ctzll(in->sets[i])]++;
+    }
+}
+
+/* S-FORK with a group for each task, all born on node 0: even halves where the policy says spread, also while the
+ * averages of new tasks rise; in Mode=auto what is light stays. */
+static void test_fork_groups(void **state)
+{
+    for (uint32_t demand = 740; demand <= 1000; demand += 20) {
+        unsigned counts[NODES];
+        Instance in;
+
+        instance_init(&in, 2, 40000, 21);
+        in.problem.allowed_imbalance_permille = 5000;
+        for (uint32_t i = 0; i < 16; i++) {
+            add_group(&in, demand, (uint64_t[]){1, 0})->mode = PACK_MODE_SPREAD;
+            in.groups[i].home = 1;
+            in.groups[i].max_nodes = 1;
+        }
+        solve(&in);
+        count_groups(&in, counts);
+        assert_int_equal(counts[0], 8);
+        assert_stable(&in);
+
+        for (uint32_t i = 0; i < 16; i++) {
+            in.groups[i].mode = PACK_MODE_AUTO;
+            in.groups[i].home = i % 2;
+        }
+        solve(&in);
+        count_groups(&in, counts);
+        assert_int_equal(counts[0], 16);
+    }
+}
+
+/* P4's order, idle core, idle CPU, least loaded, for groups: cores of other nodes before siblings here, unless
+ * memory holds them here. Nodes of 18 cores with two CPUs each, groups of 8. */
+static void test_siblings(void **state)
+{
+    unsigned counts[NODES];
+    Instance in;
+
+    instance_init(&in, 8, 36000, 20);
+    for (uint32_t i = 0; i < 8; i++)
+        in.nodes[i].cores_permille = 18000;
+    for (uint32_t i = 0; i < 16; i++) {
+        add_group(&in, 8000, (uint64_t[]){1, 1, 0, 0, 0, 0, 0, 0});
+        in.groups[i].memory_discount_permille = 800; /* a guess: where the kernel had put them */
+    }
+    solve(&in);
+    count_groups(&in, counts);
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_equal(counts[i], 2);
+    assert_stable(&in);
+
+    /* Four that have all their memory on one node, and are there. */
+    in.problem.n_groups = 4;
+    for (uint32_t i = 0; i < 4; i++) {
+        in.groups[i].memory_discount_permille = 0;
+        in.groups[i].home = 1;
+        in.memory[i][1] = 0;
+    }
+    solve(&in);
+    count_groups(&in, counts);
+    assert_int_equal(counts[0], 4);
+
+    /* A third of it elsewhere holds two of them less than siblings drive them: 6 CPUs are without a core, then 14. */
+    for (uint32_t i = 0; i < 4; i++) {
+        in.memory[i][0] = 2 * GIB;
+        in.memory[i][1] = GIB;
+    }
+    solve(&in);
+    count_groups(&in, counts);
+    assert_int_equal(counts[0], 2);
+    assert_int_equal(counts[1], 2);
+    assert_stable(&in);
+
+    /* A group of its own is not torn for cores, and where cores are not told, nothing but evenness counts. */
+    in.problem.n_groups = 1;
+    in.groups[0] = (PackGroup){.id = 1, .demand_permille = 36000, .mode = PACK_MODE_AUTO, .allowed = 255};
+    solve(&in);
+    assert_int_equal(__builtin_popcountll(in.sets[0]), 1);
+}
+
+/* S-JVM: four groups of eight threads, shuffled over four nodes of eight CPUs: one node each. */
+static void test_jvm(void **state)
+{
+    uint64_t random = 20121118;
+
+    for (unsigned round = 0; round < 50; round++) {
+        PackNodes all = 0;
+        Instance in;
+
+        instance_init(&in, 4, 8000, 20);
+        for (uint32_t i = 0; i < 4; i++) {
+            add_group(&in, 8000, (uint64_t[]){0, 0, 0, 0});
+            for (uint32_t thread = 0; thread < 8; thread++)
+                in.memory[i][fixture_random(&random, 4)] += GIB;
+            in.groups[i].home = 15;
+        }
+        solve(&in);
+        for (uint32_t i = 0; i < 4; i++) {
+            assert_int_equal(in.sets[i] & (in.sets[i] - 1), 0);
+            all |= in.sets[i];
+        }
+        assert_int_equal(all, 15);
+        assert_stable(&in);
+    }
+}
+
+/* S-FLIP, for groups, which here are only threads: node 0 runs G1 (3) G2 (2) G4 (1), node 1 runs G1 (3) G3 (2) G5
+ * (1). After T6<->T11, T7<->T4 and T8<->T5 node 0 has all of G1 and node 1 the rest, and it is stable. */
+static void test_flip(void **state)
+{
+    Instance in;
+
+    instance_init(&in, 2, 6000, 20);
+    add_group(&in, 6000, NULL)->home = 3;
+    add_group(&in, 2000, NULL)->home = 1;
+    add_group(&in, 2000, NULL)->home = 2;
+    add_group(&in, 1000, NULL)->home = 1;
+    add_group(&in, 1000, NULL)->home = 2;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    for (uint32_t i = 1; i < 5; i++)
+        assert_int_equal(in.sets[i], 2);
+    assert_stable(&in);
+}
+
+/* What a group of one CPU pays on each node for being far from its memory, in permille of what memory on the furthest
+ * node costs: the complement of P11's weight of the node. */
+static void assert_remote(Instance *in, const uint32_t *expected)
+{
+    for (uint32_t i = 0; i < in->problem.n_nodes; i++) {
+        PackCost cost;
+        uint32_t far = 0;
+
+        for (uint32_t k = 0; k < in->problem.n_nodes * in->problem.n_nodes; k++)
+            far = MAX(far, in->distances[k] - 10);
+        assert_int_equal(pack_cost(&in->problem, (PackNodes[]){1ULL << i}, &cost), 0);
+        assert_in_range(cost.remote * 1000, (expected[i] - 1) * far * 64000ULL,
+                        (expected[i] + 1) * far * 64000ULL);
+    }
+}
+
+static void set_distances(Instance *in, const uint32_t *distances)
+{
+    memcpy(in->distances, distances, in->problem.n_nodes * in->problem.n_nodes * sizeof(*distances));
+}
+
+/* P11's weights: memory counts by nearness, (max - d) / (max - 10): 10 / 21 of what is at 21 of 31, 6 / 12 of what
+ * is at 16 of 22, and nothing of what is furthest. */
+static void test_nearness(void **state)
+{
+    /* Four nodes in a ring, on which the opposite one is reached over either neighbour. */
+    static const uint32_t ring[] = {10, 21, 31, 21, 21, 10, 21, 31, 31, 21, 10, 21, 21, 31, 21, 10};
+    /* Two boards of two nodes each, and nothing between them. */
+    static const uint32_t boards[] = {10, 16, 22, 22, 16, 10, 22, 22, 22, 22, 10, 16, 22, 22, 16, 10};
+    Instance in;
+
+    instance_init(&in, 4, 8000, 31);
+    set_distances(&in, ring);
+    add_group(&in, 1000, (uint64_t[]){0, 21, 5, 0});
+    assert_remote(&in, (uint32_t[]){1000 - 385, 1000 - 899, 1000 - 577, 1000 - 92});
+    instance_init(&in, 3, 8000, 22);
+    set_distances(&in, (uint32_t[]){10, 16, 22, 16, 10, 16, 22, 16, 10});
+    add_group(&in, 1000, (uint64_t[]){0, 2, 1});
+    assert_remote(&in, (uint32_t[]){667, 167, 333});
+
+    /* Most is on node 0, but more is on and near node 3 than anywhere else. */
+    instance_init(&in, 4, 8000, 31);
+    set_distances(&in, ring);
+    add_group(&in, 1000, (uint64_t[]){400, 0, 300, 300});
+    solve(&in);
+    assert_int_equal(in.sets[0], 8);
+    in.memory[0][2] = 0;
+    in.memory[0][1] = 300 * GIB;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    /* The board with most, then the node with most on it. */
+    set_distances(&in, boards);
+    memcpy(in.memory[0], (uint64_t[]){400 * GIB, 0, 250 * GIB, 300 * GIB}, 4 * sizeof(uint64_t));
+    solve(&in);
+    assert_int_equal(in.sets[0], 8);
+    /* A tie: it stays. */
+    memcpy(in.memory[0], (uint64_t[]){GIB, GIB, GIB, GIB}, 4 * sizeof(uint64_t));
+    for (uint32_t i = 0; i < 4; i++) {
+        in.groups[0].home = 1ULL << i;
+        solve(&in);
+        assert_int_equal(in.sets[0], 1ULL << i);
+    }
+}
+
+/* S-PREF: 70 to 30 decides, and nothing changes at 50 to 50, on whichever node. */
+static void test_preferred(void **state)
+{
+    for (uint32_t home = 0; home < 2; home++) {
+        Instance in;
+
+        instance_init(&in, 2, 8000, 21);
+        add_group(&in, 1000, (uint64_t[]){500, 500})->home = 1ULL << home;
+        solve(&in);
+        assert_int_equal(in.sets[0], 1U << home);
+        in.memory[0][home] = 300 * GIB;
+        in.memory[0][1 - home] = 700 * GIB;
+        solve(&in);
+        assert_int_equal(in.sets[0], 2U >> home);
+    }
+}
+
+/* S-SWAP: two full nodes, each with a group whose memory is on the other: they exchange, unless that gains less than
+ * MinGainPermille= for each. Where there is room, one that is better off goes alone, and nobody is sent away for it
+ * (no pointless swaps). */
+static void test_swap(void **state)
+{
+    Instance in;
+
+    instance_init(&in, 2, 8000, 20);
+    for (uint32_t i = 0; i < 8; i++)
+        add_group(&in, 2000, i == 0 || i == 7 ? (uint64_t[]){i == 7, i == 0} : (uint64_t[]){i < 4, i >= 4})
+            ->home = i < 4 ? 1 : 2;
+    solve(&in);
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_equal(in.sets[i], i == 0 || (i > 3 && i < 7) ? 2 : 1);
+    assert_stable(&in);
+
+    for (uint32_t gain = 0; gain <= 60; gain += 4) {
+        for (uint32_t i = 0; i < 8; i += 7) {
+            in.groups[i].home = i == 0 ? 1 : 2;
+            in.memory[i][i == 0] = (500 + gain / 2) * GIB;
+            in.memory[i][i != 0] = (500 - gain / 2) * GIB;
+        }
+        solve(&in);
+        assert_int_equal(in.sets[0], gain > 30 ? 2 : 1);
+        assert_int_equal(in.sets[7], gain > 30 ? 1 : 2);
+    }
+
+    /* Room for it: those without memory anywhere stay. */
+    for (uint32_t i = 1; i < 8; i++)
+        in.groups[i].memory_bytes = NULL;
+    in.groups[0].home = 1;
+    in.problem.n_groups = 7;
+    solve(&in);
+    assert_int_equal(in.sets[0], 2);
+    for (uint32_t i = 1; i < 7; i++)
+        assert_int_equal(in.sets[i], in.groups[i].home);
+}
+
+/* S-WA: 16 pairs that must not be torn, on eight nodes: two to a node. */
+static void test_pairs(void **state)
+{
+    unsigned count[NODES] = {0};
+    Instance in;
+
+    instance_init(&in, 8, 4000, 21);
+    for (uint32_t i = 0; i < 16; i++)
+        add_group(&in, 2000, NULL);
+    solve(&in);
+    for (uint32_t i = 0; i < 16; i++) {
+        assert_int_equal(in.sets[i] & (in.sets[i] - 1), 0);
+        count[__builtin_ctzll(in.sets[i])]++;
+    }
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_equal(count[i], 2);
+    assert_stable(&in);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spreading), cmocka_unit_test(test_fork_groups), cmocka_unit_test(test_siblings),
+        cmocka_unit_test(test_jvm),       cmocka_unit_test(test_flip),        cmocka_unit_test(test_nearness),
+        cmocka_unit_test(test_preferred), cmocka_unit_test(test_swap),        cmocka_unit_test(test_pairs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
