@@ -12,12 +12,12 @@ import progress
 
 # Guests of at least four CPUs, whose homes are of one, two and four.
 PLACES = (("trixie", "4x2"), ("bookworm", "4x2"), ("trixie", "2x4-llc"), ("bookworm", "2x2"), ("trixie", "2x2"), ("bookworm", "4x1"))
-PORTION = 20
+PORTION = 50
 
 
 def portion(args, first: int) -> guests.Portion:
-    suite, machine = PLACES[first // PORTION % len(PLACES)]
-    count = min(PORTION, args.trials - first)
+    suite, machine = PLACES[(first - args.first) // PORTION % len(PLACES)]
+    count = min(PORTION, args.first + args.trials - first)
     return guests.Portion(tuple(range(first, first + count)), suite, machine,
                           f"kills.py --seed {args.seed} --first {first} --trials {count} --kills {args.kills}")
 
@@ -28,12 +28,13 @@ def total(results: list[dict]) -> dict:
 
 def main() -> int:
     parser = guests.parser("kill", __doc__)
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="the first trial (default: 0)")
     parser.add_argument("--trials", type=int, default=1000, metavar="N", help="how many (default: 1000)")
     parser.add_argument("--kills", type=int, default=10, metavar="N", help="in each (default: 10)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="what all chance follows from (default: 1)")
     args = parser.parse_args()
-    done = progress.Progress("kill", {"seed": args.seed, "kills": args.kills}, args.again)
-    return guests.run(args, done, [portion(args, first) for first in range(0, args.trials, PORTION)], total)
+    done = progress.Progress("kill", {"seed": args.seed, "first": args.first, "kills": args.kills}, args.again)
+    return guests.run(args, done, [portion(args, first) for first in range(args.first, args.first + args.trials, PORTION)], total)
 
 
 if __name__ == "__main__":

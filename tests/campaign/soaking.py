@@ -25,7 +25,8 @@ import warnings
 import kills
 import lib
 
-STEP_SEC, MINUTE_SEC = 1.0, 60
+# So fast that the daemon's lists of moves and refusals are full before the first quarter ends.
+STEP_SEC, MINUTE_SEC = 0.2, 60
 # So few numbers that each is used again after some minutes.
 PID_MAX = 1500
 POPULATION = 16
