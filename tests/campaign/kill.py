@@ -16,8 +16,8 @@ PORTION = 50
 
 
 def portion(args, first: int) -> guests.Portion:
-    suite, machine = PLACES[(first - args.first) // PORTION % len(PLACES)]
-    count = min(PORTION, args.first + args.trials - first)
+    suite, machine = PLACES[first // PORTION % len(PLACES)]
+    count = min(PORTION - first % PORTION, args.first + args.trials - first)
     return guests.Portion(tuple(range(first, first + count)), suite, machine,
                           f"kills.py --seed {args.seed} --first {first} --trials {count} --kills {args.kills}")
 
@@ -34,7 +34,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="what all chance follows from (default: 1)")
     args = parser.parse_args()
     done = progress.Progress("kill", {"seed": args.seed, "first": args.first, "kills": args.kills}, args.again)
-    return guests.run(args, done, [portion(args, first) for first in range(args.first, args.first + args.trials, PORTION)], total)
+    firsts = [number for number in range(args.first, args.first + args.trials) if number == args.first or number % PORTION == 0]
+    return guests.run(args, done, [portion(args, first) for first in firsts], total)
 
 
 if __name__ == "__main__":
