@@ -271,6 +271,8 @@ static void own(TouchBlock *block, pid_t tid, uint32_t weight)
             sort_owners(block);
             return;
         }
+    if (last->tid != 0)
+        block->others += MIN(last->weight, weight);
     if (last->tid == 0 || last->weight < weight)
         *last = (TouchOwner){tid, weight};
     sort_owners(block);
@@ -278,6 +280,7 @@ static void own(TouchBlock *block, pid_t tid, uint32_t weight)
 
 static void fade(TouchBlock *block)
 {
+    block->others /= 2;
     for (size_t i = 0; i < TOUCHES_OWNERS; i++) {
         block->owners[i].weight /= 2;
         if (block->owners[i].weight == 0)
@@ -383,9 +386,9 @@ bool touches_fold(Touches *touches)
  * What it says
  */
 
-static uint64_t total_weight(const TouchBlock *block)
+uint64_t touches_weight(const TouchBlock *block)
 {
-    uint64_t total = 0;
+    uint64_t total = block->others;
 
     for (size_t i = 0; i < TOUCHES_OWNERS; i++)
         total += block->owners[i].weight;
@@ -394,14 +397,14 @@ static uint64_t total_weight(const TouchBlock *block)
 
 bool touches_shared(const TouchBlock *block)
 {
-    uint64_t total = total_weight(block);
+    uint64_t total = touches_weight(block);
 
     return (total - block->owners[0].weight) * TOUCHES_MAY_DIFFER > total;
 }
 
 pid_t touches_owner(const TouchBlock *block)
 {
-    uint64_t total = total_weight(block);
+    uint64_t total = touches_weight(block);
 
     if (block->n_rounds < TOUCHES_ROUNDS_MIN)
         return 0;

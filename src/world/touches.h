@@ -25,7 +25,7 @@
 #define TOUCHES_THREADS_MAX 4096U
 #define TOUCHES_SAMPLES_MAX 65536U
 
-/* Owners remembered of a block; it has one or is shared, and who takes part beyond these does not matter. */
+/* Owners remembered of a block; of those beyond these it is known only that they were there. */
 #define TOUCHES_OWNERS 3U
 
 /* Of the weights of a block's owners, one part in so many is nobody: a round of somebody else is less after eight
@@ -54,6 +54,7 @@ typedef struct TouchBlock {
                                           one that is forgotten */
     uint32_t n_rounds;   /* it was touched in */
     uint32_t last_round; /* the last one, as Touches.n_rounds was */
+    uint32_t others;     /* weights of those who were there and are not among: */
     TouchOwner owners[TOUCHES_OWNERS]; /* by weight, then tid */
 } TouchBlock;
 
@@ -114,6 +115,9 @@ int touches_gather(Touches *touches);
  * touched the block in this round or was the last to touch it before. Only located blocks count for threads. A round
  * without samples is none: it changes nothing. Returns whether it was one. */
 bool touches_fold(Touches *touches);
+
+/* Weights of all who were there. */
+uint64_t touches_weight(const TouchBlock *block);
 
 /* The thread the block belongs to, 0: it has been seen too rarely, or is shared. */
 pid_t touches_owner(const TouchBlock *block);

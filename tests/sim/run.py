@@ -64,7 +64,7 @@ TWINS = {
         ("memory stays where it is", {"Evidence=write": "Evidence=write\nFollow=no"}),
     ],
     "s-feed": [
-        ("nobody comes together", {"Mode=compress": "Mode=fixed\nNodes=0-3"}),
+        ("no thread has a node", {"Mode=spread": "Mode=fixed\nNodes=0-3"}),
         ("no feedback", {"ScanSize=512M": "ScanSize=512M\nScanFeedback=no"}),
         ("no new phase", {"PhaseSec=40s": "PhaseSec=0"}),
     ],

@@ -49,9 +49,9 @@ static int carry_out(Manager *manager, const PlanUse *uses, size_t n)
         size_t action = find_action(plan, uses[i].subject.pid);
 
         if (action != SIZE_MAX && manager->outcomes[action] == PLAN_OUTCOME_DONE)
-            r = sorting_taken(&watch->sorting, manager->world->now_usec);
+            r = sorting_taken(&watch->use.sorting, manager->world->now_usec);
         else
-            sorting_refused(&watch->sorting);
+            sorting_refused(&watch->use.sorting);
         if (process)
             manager_evidence_tell(manager, watch, process);
     }
@@ -70,7 +70,7 @@ static int give_orders(Manager *manager)
         const Process *process = world_process(manager->world, watch->subject.pid);
 
         if (process && process->start_ticks == watch->subject.start_ticks && !process->memory.to &&
-            sorting_next(&watch->sorting, process, &uses[n]))
+            sorting_next(&watch->use.sorting, process, &uses[n]))
             n++;
     }
     if (n == 0)
@@ -83,12 +83,12 @@ static int give_orders(Manager *manager)
 
 /* When more is known of who uses what, the plan of homes need not wait for its next slow tick. While rounds are made
  * at full pace, so are fast ticks: they see whose work begins and ends. */
-static void wake(Manager *manager, const EvidenceWatchLook *look)
+static void wake(Manager *manager, const MemoryWatchLook *look)
 {
     uint64_t now = time_now_usec();
 
     if (pace_may_discover(&manager->pace, now) &&
-        evidence_watch_has_news(look->watch, look->world, look->process, look->policy))
+        memory_watch_has_news(look->watch, look->world, look->process, look->policy))
         pace_now(&manager->pace, now);
     else if (scan_pace_usec(&look->watch->pace) <= SCAN_PACE_FIRST_USEC)
         pace_wake(&manager->pace);
@@ -97,35 +97,82 @@ static void wake(Manager *manager, const EvidenceWatchLook *look)
     manager_arm(manager);
 }
 
+static int compare_ranges(const void *va, const void *vb)
+{
+    const EvidenceRange *a = va, *b = vb;
+
+    return (a->start > b->start) - (a->start < b->start);
+}
+
+static int ask(EvidenceWatch *watch, EvidenceSession *session)
+{
+    const ScanWindow *window = &watch->use.window;
+
+    if (!GROW(watch->asked, watch->asked_capacity, window->n_ranges + 1))
+        return -ENOMEM;
+    for (size_t i = 0; i < window->n_ranges; i++)
+        watch->asked[i] = (EvidenceRange){window->ranges[i].start, window->ranges[i].end};
+    qsort(watch->asked, window->n_ranges, sizeof(*watch->asked), compare_ranges);
+    return evidence_ask(session, watch->asked, window->n_ranges);
+}
+
+typedef struct News {
+    EvidenceWatch *watch;
+    MemoryWatchLook look;
+} News;
+
+/* As evidence_crew_look() calls it. A round after one that was held back shows a part only. It runs in the event loop
+ * and does not touch the target: the thread that made the round found where blocks lie and what they are part of. */
+static int take(void *userdata, const EvidenceReport *report, EvidenceSession *session)
+{
+    News *news = userdata;
+    EvidenceWatch *watch = news->watch;
+    MemoryWatchLook *look = &news->look;
+    int r;
+
+    look->whole = report->n_rounds > watch->report.n_rounds && watch->report.last.held == EVIDENCE_HELD_NOT;
+    look->cost_usec = MAX(report->last.target_usec, report->last.cost_usec);
+    watch->report = *report;
+    if (!session)
+        return 0;
+    look->touches = evidence_touches(session);
+    look->regions = watch->kind == EVIDENCE_WRITE ? evidence_regions(session) : NULL;
+    r = memory_watch_look(look);
+    return r == 0 && look->window ? ask(watch, session) : r;
+}
+
+static int take_in_one(Manager *manager, EvidenceWatch *watch)
+{
+    News news = {.watch = watch,
+                 .look = {.watch = &watch->use,
+                          .world = manager->world,
+                          .process = world_process(manager->world, watch->subject.pid),
+                          .now_usec = time_now_usec()}};
+    MemoryWatchLook *look = &news.look;
+    uint64_t period = scan_pace_usec(&watch->use.pace);
+
+    if (!look->process || look->process->gone || look->process->workload.i < 0 ||
+        look->process->start_ticks != watch->subject.start_ticks)
+        return 0;
+    look->policy = group_policy(manager->world, manager->policies, look->process->workload);
+    if (!look->policy)
+        return 0;
+    if (evidence_crew_look(manager->evidence->crew, look->process->pid, take, &news) == -ENOMEM)
+        return -ENOMEM;
+    if (look->news)
+        wake(manager, look);
+    if (scan_pace_usec(&watch->use.pace) != period)
+        manager_evidence_tell(manager, watch, look->process);
+    return 0;
+}
+
 static int take_in(Manager *manager)
 {
-    ManagerEvidence *evidence = manager->evidence;
+    int r = 0;
 
-    for (size_t i = 0; i < evidence->n_watches; i++) {
-        EvidenceWatchLook look = {
-            .watch = evidence->watches[i],
-            .world = manager->world,
-            .process = world_process(manager->world, evidence->watches[i]->subject.pid),
-            .now_usec = time_now_usec(),
-        };
-        uint64_t period = scan_pace_usec(&look.watch->pace);
-        int r;
-
-        if (!look.process || look.process->gone || look.process->workload.i < 0 ||
-            look.process->start_ticks != look.watch->subject.start_ticks)
-            continue;
-        look.policy = group_policy(manager->world, manager->policies, look.process->workload);
-        if (!look.policy)
-            continue;
-        r = evidence_crew_look(evidence->crew, look.process->pid, evidence_watch_look, &look);
-        if (r == -ENOMEM)
-            return r;
-        if (look.news)
-            wake(manager, &look);
-        if (scan_pace_usec(&look.watch->pace) != period)
-            manager_evidence_tell(manager, look.watch, look.process);
-    }
-    return 0;
+    for (size_t i = 0; i < manager->evidence->n_watches && r == 0; i++)
+        r = take_in_one(manager, manager->evidence->watches[i]);
+    return r;
 }
 
 int manager_evidence_take_in(Manager *manager)
@@ -161,7 +208,7 @@ void manager_evidence_order_over(Manager *manager, TaskKey subject)
         return;
     /* What was seen meanwhile, and what is left, goes with the next order, as soon as it is known where it lies. */
     if (process->memory.until_usec <= process->memory.over_usec)
-        scan_pace_restart(&watch->pace);
+        scan_pace_restart(&watch->use.pace);
     r = give_orders(manager);
     manager_evidence_tell(manager, watch, process);
     if (r < 0)

@@ -15,16 +15,11 @@
 
 #include "daemon/manager/evidence.h"
 #include "base/time.h"
-#include "daemon/evidence-watch.h"
 #include "numaplace/messages.h"
 #include "plan/group.h"
-#include "plan/home/thread-homes.h"
 
 #include <string.h>
 #include <sys/epoll.h>
-
-/* With or without an answer, memory is not kept from following its home for longer because somebody may know better. */
-#define AWAIT_USEC (5 * USEC_PER_SEC)
 
 /* Whom this kind could not look at is tried again after that. */
 #define AGAIN_USEC (60 * USEC_PER_SEC)
@@ -58,52 +53,43 @@ EvidenceKind manager_evidence_wanted(const Policy *policy)
  * Whom to look at
  */
 
-/* By which evidence it is looked at once it has several nodes; EVIDENCE_RESIDENCY: it is not. Memory that is to be
- * interleaved is dealt out whoever uses it. */
+/* By which evidence it is looked at once it has several nodes; EVIDENCE_RESIDENCY: it is not. */
 static EvidenceKind kind_of(const Manager *manager, const Process *process)
 {
-    const World *world = manager->world;
-    const Policy *policy = group_policy(world, manager->policies, process->workload);
-    const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
+    const Policy *policy = group_policy(manager->world, manager->policies, process->workload);
 
-    if (!policy || !group || group->gone || process->gone || process->yielded ||
-        world->workloads[process->workload.i].paused || policy->act == POLICY_ACT_OBSERVE ||
-        policy->mode == POLICY_MODE_INTERLEAVE)
-        return EVIDENCE_RESIDENCY;
-    return evidence_choose(&manager->evidence->machine, manager_evidence_wanted(policy));
-}
-
-static bool has_several_nodes(const World *world, const Process *process)
-{
-    const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
-
-    return group && (group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1));
+    return memory_watch_wanted(manager->world, policy, process)
+               ? evidence_choose(&manager->evidence->machine, manager_evidence_wanted(policy))
+               : EVIDENCE_RESIDENCY;
 }
 
 /* The same, now. */
 static EvidenceKind kind_for(const Manager *manager, const Process *process)
 {
-    return has_several_nodes(manager->world, process) ? kind_of(manager, process) : EVIDENCE_RESIDENCY;
+    return memory_watch_has_choice(manager->world, process) ? kind_of(manager, process) : EVIDENCE_RESIDENCY;
 }
 
-/* Whether its memory is kept from following its home, because who uses it is about to be known. As long as no thread
- * has a node of its own, that nothing is to be moved says nothing. */
-static void await(const EvidenceWatch *watch, const World *world, Process *process)
+static EvidenceWatch *watch_new(TaskKey subject, EvidenceKind kind, bool insist, const World *world)
 {
-    process->use_awaited =
-        watch->kind == EVIDENCE_WRITE && watch->report.outcome == 0 && has_several_nodes(world, process) &&
-        (watch->sorting.n_quiet < SORTING_QUIET || thread_homes_digest(world, process) == 0) &&
-        world->now_usec < watch->since_usec + AWAIT_USEC;
+    EvidenceWatch *watch = calloc(1, sizeof(*watch));
+
+    if (!watch)
+        return NULL;
+    watch->subject = subject;
+    watch->kind = kind;
+    watch->insist = insist;
+    if (memory_watch_init(&watch->use, world->topology->n_nodes, world->now_usec) == 0)
+        return watch;
+    free(watch);
+    return NULL;
 }
 
-/* What was known grows old from here on. */
-static void forget(World *world, Process *process)
+static EvidenceWatch *watch_free(EvidenceWatch *watch)
 {
-    size_t n, first = world_process_tasks(world, process, &n);
-
-    process->use_awaited = false;
-    for (size_t i = first; i < first + n; i++)
-        (void)world_set_task_use(world, &world->tasks[i], NULL, 0, (TaskKey){0}, 0);
+    memory_watch_done(&watch->use);
+    free(watch->asked);
+    free(watch);
+    return NULL;
 }
 
 static void drop(Manager *manager, size_t index)
@@ -114,8 +100,8 @@ static void drop(Manager *manager, size_t index)
 
     (void)evidence_crew_drop(evidence->crew, watch->subject.pid);
     if (process && process->start_ticks == watch->subject.start_ticks)
-        forget(manager->world, process);
-    evidence_watch_free(watch);
+        memory_watch_forget(manager->world, process);
+    (void)watch_free(watch);
     evidence->watches[index] = evidence->watches[--evidence->n_watches];
 }
 
@@ -127,7 +113,7 @@ static void drop_some(Manager *manager)
     for (size_t i = evidence->n_watches; i > 0; i--) {
         const EvidenceWatch *watch = evidence->watches[i - 1];
         const Process *process = world_process(manager->world, watch->subject.pid);
-        bool tired = watch->report.outcome != 0 && manager->world->now_usec > watch->since_usec + AGAIN_USEC;
+        bool tired = watch->report.outcome != 0 && manager->world->now_usec > watch->use.since_usec + AGAIN_USEC;
 
         if (!process || process->start_ticks != watch->subject.start_ticks || tired ||
             kind_for(manager, process) != watch->kind)
@@ -155,13 +141,12 @@ static int add(Manager *manager, Process *process, EvidenceKind kind)
         evidence->n_left_out++;
         return 0;
     }
-    watch = evidence_watch_new(subject, kind, about.insist, manager->world->topology->n_nodes,
-                               manager->world->now_usec);
+    watch = watch_new(subject, kind, about.insist, manager->world);
     if (!watch)
         return -ENOMEM;
     r = evidence_crew_add(evidence->crew, &about);
     if (r < 0) {
-        evidence_watch_free(watch);
+        (void)watch_free(watch);
         evidence->n_left_out++;
         return r == -ENOMEM ? r : 0;
     }
@@ -207,7 +192,7 @@ static uint64_t budget_usec(const Manager *manager, const EvidenceWatch *watch)
 
 uint64_t manager_evidence_period_usec(const Manager *manager, const EvidenceWatch *watch)
 {
-    return MAX(scan_pace_usec(&watch->pace), budget_usec(manager, watch));
+    return MAX(scan_pace_usec(&watch->use.pace), budget_usec(manager, watch));
 }
 
 /* What it runs: that of its threads is known sooner than its own, and what a round may cost is a share of it. */
@@ -243,9 +228,9 @@ static void tell_all(Manager *manager)
         Process *process = world_process(world, watch->subject.pid);
         const Policy *policy = group_policy(world, manager->policies, process->workload);
 
-        evidence_watch_told(watch, world, process, policy);
-        await(watch, world, process);
-        evidence_watch_note_moved(watch, world, process, policy);
+        memory_watch_planned(&watch->use, world, process, policy);
+        process->use_awaited = watch->kind == EVIDENCE_WRITE && watch->report.outcome == 0 &&
+                               memory_watch_is_awaited(&watch->use, world, process);
         manager_evidence_tell(manager, watch, process);
     }
 }
@@ -258,12 +243,12 @@ static int note_busy(Manager *manager)
     for (size_t i = 0; i < manager->evidence->n_watches && r == 0; i++) {
         EvidenceWatch *watch = manager->evidence->watches[i];
         const Process *process = world_process(manager->world, watch->subject.pid);
-        uint64_t period = scan_pace_usec(&watch->pace);
+        uint64_t period = scan_pace_usec(&watch->use.pace);
 
         if (!process || process->start_ticks != watch->subject.start_ticks)
             continue;
-        r = evidence_watch_note_busy(watch, manager->world, process);
-        if (scan_pace_usec(&watch->pace) != period)
+        r = memory_watch_note_busy(&watch->use, manager->world, process);
+        if (scan_pace_usec(&watch->use.pace) != period)
             manager_evidence_tell(manager, watch, process);
     }
     return r;
@@ -291,7 +276,7 @@ void manager_evidence_foresee(Manager *manager)
     for (size_t i = 0; i < world->n_processes; i++)
         if (!manager_evidence_find(manager, world->processes[i].pid))
             world->processes[i].use_awaited = manager->evidence->n_watches < EVIDENCE_CREW_MAX &&
-                                              !has_several_nodes(world, &world->processes[i]) &&
+                                              !memory_watch_has_choice(world, &world->processes[i]) &&
                                               kind_of(manager, &world->processes[i]) == EVIDENCE_WRITE;
 }
 

@@ -3,8 +3,20 @@
 
 /* Which thread uses which memory, in the daemon. */
 
-#include "daemon/evidence-watch.h"
 #include "daemon/manager/manager.h"
+#include "plan/memory/watch.h"
+#include "probe/memory/evidence-crew.h"
+
+/* One process that the crew samples. */
+typedef struct EvidenceWatch {
+    TaskKey subject; /* the process */
+    EvidenceKind kind;
+    bool insist;           /* its policy names the kind */
+    EvidenceReport report; /* as of the last look; outcome not 0: it is over */
+    EvidenceRange *asked;
+    size_t asked_capacity;
+    MemoryWatch use;
+} EvidenceWatch;
 
 typedef struct ManagerEvidence {
     EvidenceMachine machine;

@@ -47,15 +47,15 @@ static void add(Sum *sum, const EvidenceWatch *watch)
     sum->target_usec += report->target_usec;
     sum->protect_max_usec = MAX(sum->protect_max_usec, report->protect_max_usec);
     for (int i = 0; i < SCAN_REASON_MAX; i++)
-        sum->scan[i] += watch->scan.n[i];
+        sum->scan[i] += watch->use.scan.n[i];
     for (int i = 0; i < BLOCKS_VERDICT_MAX; i++)
-        sum->verdicts[i] += watch->sorting.blocks.n[i];
-    sum->n_windows += watch->scan.n_windows;
-    sum->n_sequences += watch->scan.sequence;
-    sum->scanned_bytes += watch->scan.scanned_bytes;
-    sum->n_eligible += watch->scan.n_eligible;
-    sum->n_covered += watch->scan.n_covered;
-    sum->n_resting += watch->sorting.n_resting;
+        sum->verdicts[i] += watch->use.sorting.blocks.n[i];
+    sum->n_windows += watch->use.scan.n_windows;
+    sum->n_sequences += watch->use.scan.sequence;
+    sum->scanned_bytes += watch->use.scan.scanned_bytes;
+    sum->n_eligible += watch->use.scan.n_eligible;
+    sum->n_covered += watch->use.scan.n_covered;
+    sum->n_resting += watch->use.sorting.n_resting;
 }
 
 static void put(Dict *dict, const Sum *sum)
@@ -140,7 +140,7 @@ void describe_evidence_of_process(Dict *dict, const Manager *manager, const Proc
                                : strerrorname_np(-outcome));
     dict_u64(dict, "use_period_usec",
              watch && outcome == 0 ? manager_evidence_period_usec(manager, watch) : 0);
-    dict_u32(dict, "use_shared_permille", watch ? watch->summary.overlap_permille : 0);
+    dict_u32(dict, "use_shared_permille", watch ? watch->use.summary.overlap_permille : 0);
     put(dict, &sum);
 }
 

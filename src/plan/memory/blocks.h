@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which memory of a process goes to its user: the page filter (P13) over blocks (P18).
- * Source: should_numa_migrate_memory() of Linux and numa/core v18 (Ingo Molnar, 2012), restated.
+/* Which memory of a process goes to its users: the page filter (P13) over blocks (P18).
+ * Source: should_numa_migrate_memory() of Linux and numa/core v18 (Ingo Molnar, 2012), restated for samples of which it
+ * is known whose they are.
  *
- * A round of samples (world/touches.h) is judged after it was gathered and its blocks were located, before it is
- * folded. The result says for each block that was touched whether it moves, and why not. Blocks that move become ranges
- * of a request to the mover. That includes blocks of a full node, which the mover refuses. */
+ * Judged is what is known after a round of samples (world/touches.h) was counted: for each block whether it moves, and
+ * why not. Blocks that move become ranges of a request to the mover. That includes blocks of a full node, which the
+ * mover refuses. */
 
-#include "plan/scan/period.h"
 #include "plan/tries.h"
 #include "world/regions.h"
 #include "world/touches.h"
 
 #include <hwloc/bitmap.h>
-
-/* Of so many samples of a block one may come from another node, or it is mixed. v18 asks four pages of a block; here
- * all that were touched in the round speak, which are up to 512. */
-#define BLOCKS_MAY_DIFFER 8U
 
 /* After so many rounds without another thread a block is private whatever the others are: a weight of TOUCHES_ROUND,
  * halved in each round, is gone. Of two threads that share a block each is the only one there so often once in five
@@ -30,10 +26,10 @@
 typedef enum BlocksVerdict {
     BLOCKS_MOVE,
     BLOCKS_LOCAL,      /* it lies where it is used */
-    BLOCKS_UNKNOWN,    /* it is not known where it lies, or (long enough) from where it is used */
+    BLOCKS_UNKNOWN,    /* it is not known where it lies, or not for long enough who uses it (TwoStage) */
     BLOCKS_MIXED,      /* used from several nodes */
-    BLOCKS_OTHER_NODE, /* used from another node in the round before: not yet twice in a row (TwoStage) */
-    BLOCKS_BALANCED,   /* shared, and it would not match memory and use better by a quarter */
+    BLOCKS_BALANCED,   /* shared by threads of one node, where so much is shared that this may be chance, and it would
+                          not match memory and use better by a quarter */
     BLOCKS_OUTSIDE,    /* used from a node that its memory may not go to */
 
     /* Refused by the words of the mover, which would refuse it too. Locked memory moves. */
@@ -62,42 +58,34 @@ typedef struct Blocks {
     /* Of the last round. */
     BlocksRange *moves; /* ascending, neighbours of one destination joined */
     size_t n_moves, moves_capacity;
-    ScanPeriodSeen seen; /* blocks; a shared one between active nodes is local (P12) */
-
     uint64_t n[BLOCKS_VERDICT_MAX]; /* blocks judged, since the start */
-    uint64_t *use, *memory;         /* [n_nodes]: averages: where its blocks are used, and where they lie */
 
     /* Private to blocks.c. */
     uint32_t n_nodes;
-    uint32_t n_rounds;         /* in the average; stops at what it keeps */
-    uint64_t *use_now, *votes; /* [n_nodes] */
-    Touch *samples;            /* of the round, by address */
-    size_t samples_capacity;
-    Tries tries; /* moves of blocks that are elsewhere still */
+    uint64_t *votes;         /* [n_nodes] */
+    uint64_t *use, *memory;  /* [n_nodes]: of all blocks: from where they are used, and where they lie */
+    Tries tries;             /* moves of blocks that are elsewhere still */
 } Blocks;
 
 /* Returns 0 or -ENOMEM. */
 int blocks_init(Blocks *blocks, uint32_t n_nodes);
 void blocks_done(Blocks *blocks);
 
-/* On which node a thread lives or runs; NODE_NONE: not known. */
+/* On which node a thread lives; NODE_NONE: not known. */
 typedef struct BlocksThreads {
     NodeIx (*node_of)(void *userdata, pid_t tid);
     void *userdata;
 } BlocksThreads;
 
-/* Judges a round; `touches` has n_nodes, too. 0; or -ENOMEM, and nothing is to be moved. */
+/* Judges what is known after a round was folded: all blocks, by who owns them; `touches` has n_nodes, too. A block goes
+ * where all its owners live, be it one thread or all that share it; with two_stage once it was touched in
+ * TOUCHES_ROUNDS_MIN rounds, or once in a process the threads of which are seen to work apart. In a process that shares
+ * much, what several threads of one node share goes there only as far as that matches memory and use. Threads of one process
+ * on different nodes so get their own memory, and what they share stays. To be asked once per round, and not while what
+ * it said last is under way: a block that is still elsewhere counts as tried. 0; or -ENOMEM, and nothing is to be
+ * moved. */
 int blocks_judge(Blocks *blocks, const Touches *touches, const MemoryRegions *regions,
-                 const BlocksRules *rules);
-
-/* Judges what is known after a round was folded, when the samples are gone, and where threads live is known better
- * than from where they were seen: all blocks, by who owns them. A block goes where all its owners live, be it one
- * thread or all that share it; with two_stage once it was touched in TOUCHES_ROUNDS_MIN rounds, or once in a process
- * the threads of which are seen to work apart. Threads of one process on different nodes so get their own memory,
- * and what they share stays. To be asked once per round, and not while what it said last is under way: a block that
- * is still elsewhere counts as tried. Same returns. */
-int blocks_judge_owners(Blocks *blocks, const Touches *touches, const MemoryRegions *regions,
-                        const BlocksRules *rules, const BlocksThreads *threads);
+                 const BlocksRules *rules, const BlocksThreads *threads);
 
 /* Of the last judgement, what lies in [start, end) was not even tried: it does not count as that. */
 void blocks_take_back(Blocks *blocks, uint64_t start, uint64_t end);

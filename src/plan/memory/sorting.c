@@ -238,13 +238,12 @@ typedef enum Use {
 
 static Use use_of(Sorting *sorting, const Place *place, const TouchBlock *block)
 {
-    uint64_t *votes = sorting->sums, all = 0, most = 0;
+    uint64_t *votes = sorting->sums, all = touches_weight(block), most = 0;
 
     memset(votes, 0, sorting->n_nodes * sizeof(*votes));
     for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++) {
         NodeIx node = node_of((void *)place, block->owners[i].tid);
 
-        all += block->owners[i].weight;
         if (node.i >= 0) {
             votes[node.i] += block->owners[i].weight;
             most = MAX(most, votes[node.i]);
@@ -355,7 +354,7 @@ int sorting_judge(Sorting *sorting, const SortingLook *look)
     assert(sorting->n_moves == 0);
     forget(sorting, look);
     if (r == 0)
-        r = blocks_judge_owners(&sorting->blocks, look->touches, look->regions, &rules, &threads);
+        r = blocks_judge(&sorting->blocks, look->touches, look->regions, &rules, &threads);
     if (r == 0)
         r = take_moves(sorting, look);
     if (r == 0)

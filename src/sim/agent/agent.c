@@ -42,6 +42,12 @@ int agent_new(Engine *e, Agent **ret)
     return 0;
 }
 
+static void agent_family_done(AgentFamily *seen)
+{
+    (void)agent_scan_free(seen->scan);
+    free(seen->order.ranges);
+}
+
 Agent *agent_free(Agent *agent)
 {
     if (!agent)
@@ -49,7 +55,7 @@ Agent *agent_free(Agent *agent)
     plan_done(&agent->plan);
     (void)world_free(agent->world);
     for (uint32_t i = 0; agent->families && i < agent->n_families; i++)
-        agent_scan_done(agent->families[i].scan);
+        agent_family_done(&agent->families[i]);
     free(agent->outcomes);
     free(agent->changes);
     free(agent->threads);
@@ -120,12 +126,22 @@ static PlanLimits limits_of(bool slow)
     };
 }
 
+int agent_carry_out(Engine *e, Agent *agent)
+{
+    const PlanLimits limits = limits_of(false);
+
+    if (!GROW(agent->outcomes, agent->outcomes_capacity, agent->plan.n_actions + 1))
+        return -ENOMEM;
+    act_plan(e, agent, agent->outcomes);
+    return plan_commit(agent->world, e->variant->policies, &limits, &agent->plan, agent->outcomes);
+}
+
 static int decide_and_act(Engine *e, Agent *agent, bool slow, SimTick *tick)
 {
     const PolicySet *policies = e->variant->policies;
     uint64_t (*clock_nsec)(void) = e->hooks ? e->hooks->clock_nsec : NULL;
     uint64_t start = clock_nsec ? clock_nsec() : 0;
-    PlanLimits limits = limits_of(slow);
+    const PlanLimits limits = limits_of(slow);
     int r;
 
     r = plan_compute(agent->world, policies, &limits, &agent->plan);
@@ -137,11 +153,7 @@ static int decide_and_act(Engine *e, Agent *agent, bool slow, SimTick *tick)
         return -EUCLEAN;
 #endif
     count_tick(agent, tick);
-    if (!GROW(agent->outcomes, agent->outcomes_capacity, agent->plan.n_actions + 1))
-        return -ENOMEM;
-    act_plan(e, agent, agent->outcomes);
-    limits = limits_of(false);
-    r = plan_commit(agent->world, policies, &limits, &agent->plan, agent->outcomes);
+    r = agent_carry_out(e, agent);
     tick->n_leases = (uint32_t)agent->world->n_leases;
     return r < 0 ? r : count_homes(e, agent);
 }
@@ -158,15 +170,14 @@ int agent_tick(Engine *e, Agent *agent, SimTick *tick)
         r = sense_discover(e, agent);
         if (r < 0)
             return r;
+        agent_watch_foresee(e, agent);
     }
     r = sense_sample(e, agent);
     if (r == 0 && !slow)
         r = sense_memory(e, agent, true);
     if (r == 0)
-        r = agent_scan(e, agent);
-    if (r < 0)
-        return r;
-    return decide_and_act(e, agent, slow, tick);
+        r = decide_and_act(e, agent, slow, tick);
+    return r == 0 ? agent_watch(e, agent, slow) : r;
 }
 
 void agent_report(const Agent *agent, int64_t *values)

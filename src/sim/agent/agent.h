@@ -3,9 +3,7 @@
 
 /* The simulated daemon's parts share these; private to this room. */
 
-#include "plan/memory/blocks.h"
-#include "plan/scan/pace.h"
-#include "plan/scan/scan.h"
+#include "plan/memory/watch.h"
 #include "sim/model/engine.h"
 
 /* A World never says 0 for an instant that was: its clock has run for a while when the scenario starts. */
@@ -18,15 +16,12 @@ typedef struct AgentThread {
     bool known; /* it is in the World, or was */
 } AgentThread;
 
-/* Of a process whose memory is looked at by faults; see agent/scan.c. */
+/* Of a process whose memory is sampled; see agent/scan.c. */
 typedef struct AgentScan {
+    MemoryWatch watch;
     MemoryRegions regions;
-    Scan scan;
-    ScanPace pace;
-    uint64_t looked_usec; /* when it was looked at last; 0: never */
-    ScanWindow window;
     Touches touches;
-    Blocks blocks;
+    uint64_t looked_usec;  /* when it was looked at last; 0: never */
     uint64_t *first_block; /* by region, among: */
     NodeIx *nodes;         /* of its blocks */
     bool *marked;          /* those that fault at the next access */
@@ -41,8 +36,11 @@ typedef struct AgentOrder {
     TaskKey subject;
     uint64_t group_id;
     uint64_t rate_bytes, reserve_bytes, moved_pages;
+    uint64_t credit_bytes; /* of ranges: what the rate lets move now */
     uint32_t headroom_percent;
     bool stripe;
+    PlanRange *ranges; /* NULL: all memory */
+    size_t n_ranges;
 } AgentOrder;
 
 /* Of a process: looks at its memory. */
@@ -82,4 +80,26 @@ static inline pid_t agent_tid(const Engine *e, uint32_t thread)
     return agent_pid(e, e->threads[thread].process) + 1 + (pid_t)(thread - family->first);
 }
 
-void agent_scan_done(AgentScan *scan);
+/* scan.c: samples of one family. 0 or -ENOMEM. */
+int agent_scan_new(const Engine *e, const Family *family, AgentScan **ret);
+AgentScan *agent_scan_free(AgentScan *scan);
+/* Ends a round: what was marked and touched since the last one is in `touches`, located and folded. */
+int agent_scan_round(Engine *e, AgentScan *scan, const Family *family, pid_t pid);
+/* Marks what the watch asks about next. */
+void agent_scan_mark(Engine *e, AgentScan *scan, const Family *family);
+/* Memory has moved of which it is not known which blocks it was. */
+void agent_scan_place(const Engine *e, AgentScan *scan, const Family *family);
+/* Where a block lies; NODE_NONE: there is none. */
+NodeIx agent_scan_node(const AgentScan *scan, uint64_t address);
+/* Moves one. Returns its pages. */
+uint32_t agent_scan_move(Engine *e, AgentScan *scan, const Family *family, uint64_t address, NodeIx to);
+
+/* watch.c: which processes are sampled, and what follows. 0 or -ENOMEM. */
+
+/* After processes were found: whose memory is not to follow its home before it is known who uses it. */
+void agent_watch_foresee(Engine *e, Agent *agent);
+/* At the end of a tick. */
+int agent_watch(Engine *e, Agent *agent, bool slow);
+
+/* agent.c: carries out the plan in agent->plan, and folds it back. */
+int agent_carry_out(Engine *e, Agent *agent);

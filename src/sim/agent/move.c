@@ -10,6 +10,8 @@
 #include "plan/memory/follow.h"
 #include "sim/agent/agent.h"
 
+#include <string.h>
+
 #define PAGE_BYTES 4096U
 
 /* Copying a page, with its share of looking for it. */
@@ -151,6 +153,7 @@ static void end_order(Engine *e, Agent *agent, AgentFamily *seen, FollowEnd end)
                     .moved_bytes = order->moved_pages * PAGE_BYTES,
                     .blocked_usec = order->moved_pages * MOVE_NSEC / NSEC_PER_USEC,
                 });
+    free(seen->order.ranges);
     seen->order = (AgentOrder){0};
 }
 
@@ -170,6 +173,87 @@ static uint64_t move_to(Engine *e, Agent *agent, const Family *family, AgentOrde
     return moved;
 }
 
+/*
+ * Ranges: block by block
+ */
+
+typedef struct Ranges {
+    uint64_t n_moved, n_left, n_blocked; /* pages; blocks elsewhere, and those that find no room */
+} Ranges;
+
+/* Where a block of a range goes: as the real mover stripes. */
+static NodeIx range_node(const AgentOrder *order, const PlanRange *range, uint64_t address)
+{
+    uint64_t n = address / TOUCHES_BLOCK_BYTES % (uint64_t)hwloc_bitmap_weight(order->to);
+    int node = hwloc_bitmap_first(order->to);
+
+    if (range->to.i >= 0)
+        return range->to;
+    for (; n > 0; n--)
+        node = hwloc_bitmap_next(order->to, node);
+    return (NodeIx){node};
+}
+
+static void move_block(Engine *e, Agent *agent, uint32_t index, uint64_t address, NodeIx to, Ranges *ranges)
+{
+    AgentFamily *seen = &agent->families[index];
+    AgentOrder *order = &seen->order;
+    NodeLoad *load = &agent->world->nodes[to.i];
+    uint64_t nsec = TOUCHES_BLOCK_BYTES / PAGE_BYTES * MOVE_NSEC, n;
+
+    ranges->n_left++;
+    ranges->n_blocked += room(e, agent, order, (uint32_t)to.i) < TOUCHES_BLOCK_BYTES / PAGE_BYTES;
+    if (room(e, agent, order, (uint32_t)to.i) < TOUCHES_BLOCK_BYTES / PAGE_BYTES ||
+        agent->node_nsec[to.i] < nsec ||
+        (order->rate_bytes > 0 && order->credit_bytes < TOUCHES_BLOCK_BYTES))
+        return;
+    n = agent_scan_move(e, seen->scan, &e->families[index], address, to);
+    agent->node_nsec[to.i] -= nsec;
+    order->credit_bytes -= MIN(order->credit_bytes, TOUCHES_BLOCK_BYTES);
+    load->free_bytes -= MIN(load->free_bytes, n * PAGE_BYTES);
+    charge(e, (uint32_t)to.i, nsec);
+    ranges->n_left--;
+    ranges->n_moved += n;
+}
+
+static Ranges move_ranges(Engine *e, Agent *agent, uint32_t index, uint64_t nsec)
+{
+    const AgentFamily *seen = &agent->families[index];
+    AgentOrder *order = &agent->families[index].order;
+    Ranges ranges = {0};
+
+    order->credit_bytes +=
+        order->rate_bytes * (uint64_t)hwloc_bitmap_weight(order->to) * (nsec / NSEC_PER_USEC) / USEC_PER_SEC;
+    for (size_t i = 0; i < order->n_ranges; i++) {
+        const PlanRange *range = &order->ranges[i];
+
+        for (uint64_t at = range->start; at < range->end; at = (at / TOUCHES_BLOCK_BYTES + 1) * TOUCHES_BLOCK_BYTES) {
+            NodeIx to = range_node(order, range, at), from = agent_scan_node(seen->scan, at);
+
+            if (from.i >= 0 && from.i != to.i)
+                move_block(e, agent, index, at, to, &ranges);
+        }
+    }
+    return ranges;
+}
+
+/* Who is not sampled any more has no blocks to move. */
+static void move_family_ranges(Engine *e, Agent *agent, uint32_t index, uint64_t nsec)
+{
+    AgentFamily *seen = &agent->families[index];
+    Ranges ranges = {0};
+
+    if (seen->scan)
+        ranges = move_ranges(e, agent, index, nsec);
+    seen->order.moved_pages += ranges.n_moved;
+    e->tallies[e->families[index].workload].count[SIM_METRIC_PAGES_MOVED] += (int64_t)ranges.n_moved;
+    follow_progress(agent->world, seen->order.subject, ranges.n_moved * PAGE_BYTES);
+    if (ranges.n_left == 0)
+        end_order(e, agent, seen, seen->scan ? FOLLOW_END_DONE : FOLLOW_END_CANCELLED);
+    else if (ranges.n_blocked == ranges.n_left)
+        end_order(e, agent, seen, FOLLOW_END_NO_ROOM);
+}
+
 static void move_family(Engine *e, Agent *agent, uint32_t index, uint64_t nsec)
 {
     const Family *family = &e->families[index];
@@ -182,12 +266,18 @@ static void move_family(Engine *e, Agent *agent, uint32_t index, uint64_t nsec)
         end_order(e, agent, seen, FOLLOW_END_CANCELLED);
         return;
     }
+    if (order->ranges) {
+        move_family_ranges(e, agent, index, nsec);
+        return;
+    }
     for (int i = hwloc_bitmap_first(order->to); i >= 0; i = hwloc_bitmap_next(order->to, i)) {
         free += lacks(e, family, order, (uint32_t)i) ? room(e, agent, order, (uint32_t)i) : 0;
         moved += move_to(e, agent, family, order, (uint32_t)i, nsec);
     }
     order->moved_pages += moved;
     e->tallies[family->workload].count[SIM_METRIC_PAGES_MOVED] += (int64_t)moved;
+    if (seen->scan && moved > 0)
+        agent_scan_place(e, seen->scan, family);
     follow_progress(agent->world, order->subject, moved * PAGE_BYTES);
     if (count_misplaced(e, family, order) == 0)
         end_order(e, agent, seen, FOLLOW_END_DONE);
@@ -217,6 +307,15 @@ void agent_move(Engine *e, Agent *agent)
             move_family(e, agent, i, nsec);
 }
 
+static PlanRange *copy_ranges(const PlanMemory *memory)
+{
+    PlanRange *copy = memory->ranges ? calloc(memory->n_ranges + 1, sizeof(*copy)) : NULL;
+
+    if (copy)
+        memcpy(copy, memory->ranges, memory->n_ranges * sizeof(*copy));
+    return copy;
+}
+
 PlanOutcome agent_order(Engine *e, Agent *agent, const PlanAction *action)
 {
     const Family *family = agent_family(e, action->subject.pid);
@@ -236,8 +335,10 @@ PlanOutcome agent_order(Engine *e, Agent *agent, const PlanAction *action)
         .reserve_bytes = memory->reserve_bytes,
         .headroom_percent = memory->headroom_percent,
         .stripe = memory->stripe,
+        .ranges = copy_ranges(memory),
+        .n_ranges = memory->n_ranges,
     };
-    if (!order->to)
+    if (!order->to || (memory->ranges && !order->ranges))
         e->error = -ENOMEM;
     return PLAN_OUTCOME_DONE;
 }

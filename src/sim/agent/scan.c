@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the daemon's scan of memory would do with evidence W, for processes whose policy says Evidence=write:
- * plan/scan/scan.h chooses ranges, which are protected; whoever writes there next faults, and is a sample; at the next
- * window the samples are judged by plan/memory/blocks.h, and what is to move is moved. The plan_ parts are those of the
- * daemon, unchanged.
+/* Samples of evidence W: all memory is protected, whoever comes to a block first faults, and is a sample of the round.
  *
  * All memory is in huge pages, so a block has one sample per round, of memory that several threads share from one
- * drawn among those that run. Only ranges of the scan are protected, while clear_refs(5) protects everything at
- * once. Which block is where is kept here: a region of the model knows sums only. */
+ * drawn among those that run. Which block is where is kept here: a region of the model knows sums only. */
 
 #include "sim/agent/agent.h"
-
-#include "plan/group.h"
-#include "plan/scan/converge.h"
-
-#include <string.h>
 
 #define BLOCK_PAGES  512U
 #define BLOCK_BYTES  TOUCHES_BLOCK_BYTES
@@ -40,18 +31,18 @@ static uint32_t n_blocks_of(const Engine *e, int32_t region)
  * What is known of a process
  */
 
-void agent_scan_done(AgentScan *scan)
+AgentScan *agent_scan_free(AgentScan *scan)
 {
     if (!scan)
-        return;
+        return NULL;
+    memory_watch_done(&scan->watch);
     regions_done(&scan->regions);
-    scan_window_done(&scan->window);
     touches_done(&scan->touches);
-    blocks_done(&scan->blocks);
     free(scan->first_block);
     free(scan->nodes);
     free(scan->marked);
     free(scan);
+    return NULL;
 }
 
 /* The block that a range or a sample begins in. */
@@ -61,18 +52,47 @@ static uint64_t block_at(const AgentScan *scan, uint64_t address)
            (address & ((UINT64_C(1) << REGION_SHIFT) - 1)) / BLOCK_BYTES;
 }
 
-/* Blocks of a region that was touched: those of the first node come first. */
-static void place_blocks(const Engine *e, AgentScan *scan, uint32_t k, int32_t region)
+/* The node of `pages` that block `i` of `n` is on, if those of the first node come first. */
+static uint32_t node_in_order(const uint32_t *pages, uint32_t n_nodes, uint64_t i)
 {
-    const uint32_t *pages = memory_pages(e, region);
-    uint64_t n = n_blocks_of(e, region), before = 0;
+    uint64_t before = 0;
     uint32_t node = 0;
 
-    for (uint64_t i = 0; i < n; i++) {
-        while (node + 1 < e->n_nodes && i * BLOCK_PAGES >= before + pages[node])
-            before += pages[node++];
-        scan->nodes[scan->first_block[k] + i] = (NodeIx){(int32_t)node};
-    }
+    while (node + 1 < n_nodes && i * BLOCK_PAGES >= before + pages[node])
+        before += pages[node++];
+    return node;
+}
+
+/* And if the nodes that have some take turns. */
+static uint32_t node_in_turns(const uint32_t *pages, uint32_t n_nodes, uint64_t i)
+{
+    uint32_t n = 0, node = 0;
+
+    for (uint32_t k = 0; k < n_nodes; k++)
+        n += pages[k] > 0;
+    i %= MAX(n, 1U);
+    while (node + 1 < n_nodes && (pages[node] == 0 || i-- > 0))
+        node++;
+    return node;
+}
+
+static void place_blocks(const Engine *e, AgentScan *scan, const Family *family, uint32_t k, int32_t region)
+{
+    bool in_turns = e->spec->workloads[family->workload].touch == SIM_TOUCH_INTERLEAVE;
+    const uint32_t *pages = memory_pages(e, region);
+    uint64_t n = n_blocks_of(e, region);
+
+    for (uint64_t i = 0; i < n; i++)
+        scan->nodes[scan->first_block[k] + i].i = (int32_t)(in_turns ? node_in_turns : node_in_order)(pages, e->n_nodes, i);
+}
+
+void agent_scan_place(const Engine *e, AgentScan *scan, const Family *family)
+{
+    int32_t index;
+
+    for (uint32_t k = 0; (index = memory_region_at(e, family, k)) >= 0; k++)
+        if (e->regions[index].touched)
+            place_blocks(e, scan, family, k, index);
 }
 
 /* Regions appear when they are touched for the first time. */
@@ -95,7 +115,7 @@ static int find_regions(const Engine *e, AgentScan *scan, const Family *family)
         if (!e->regions[index].touched)
             continue;
         if (!regions_find(&scan->regions, region.start) || family->phase != scan->phase)
-            place_blocks(e, scan, k, index);
+            place_blocks(e, scan, family, k, index);
         r = regions_add(&now, &region);
     }
     scan->phase = family->phase;
@@ -105,7 +125,7 @@ static int find_regions(const Engine *e, AgentScan *scan, const Family *family)
     return r;
 }
 
-static int scan_new(const Engine *e, const Family *family, AgentScan **ret)
+int agent_scan_new(const Engine *e, const Family *family, AgentScan **ret)
 {
     AgentScan *scan = calloc(1, sizeof(*scan));
     uint64_t n_blocks = 0;
@@ -123,8 +143,9 @@ static int scan_new(const Engine *e, const Family *family, AgentScan **ret)
     }
     scan->nodes = calloc(n_blocks + 1, sizeof(*scan->nodes));
     scan->marked = calloc(n_blocks + 1, sizeof(*scan->marked));
-    if (!scan->first_block || !scan->nodes || !scan->marked || blocks_init(&scan->blocks, e->n_nodes) < 0) {
-        agent_scan_done(scan);
+    if (!scan->first_block || !scan->nodes || !scan->marked ||
+        memory_watch_init(&scan->watch, e->n_nodes, e->agent->world->now_usec) < 0) {
+        (void)agent_scan_free(scan);
         return -ENOMEM;
     }
     *ret = scan;
@@ -169,7 +190,6 @@ static void take_sample(Engine *e, AgentScan *scan, Thread *thread, uint64_t add
 
     if (touches_add(&scan->touches, &touch) < 0)
         e->error = -ENOMEM;
-    scan_note_access(&scan->regions, address, touch.tid);
     thread->debt_nsec += e->constants->hint_fault_nsec;
     e->tallies[thread->workload].count[SIM_METRIC_HINT_FAULTS]++;
 }
@@ -201,21 +221,72 @@ void agent_accessed(Engine *e, Thread *thread, int32_t region, uint64_t n_access
 }
 
 /*
- * Windows
+ * Rounds
  */
 
-static void mark(AgentScan *scan, const ScanRange *range)
+/* Brings the accounts of its threads up to date, so that what was protected before has faulted. */
+static void catch_up(Engine *e, const Family *family)
 {
-    uint64_t first = block_at(scan, range->start), last = block_at(scan, range->end - 1);
-
-    for (uint64_t i = first; i <= last; i++) {
-        scan->n_marked += !scan->marked[i];
-        scan->marked[i] = true;
-    }
+    for (uint32_t i = family->first; i < family->first + family->n_forked; i++)
+        if (e->threads[i].state == THREAD_STATE_RUNNING)
+            cpu_account(e, (uint32_t)e->threads[i].cpu);
 }
 
-/* Whoever used the block last waits for it. */
-static void move_block(Engine *e, AgentScan *scan, const Family *family, uint64_t address, NodeIx to)
+int agent_scan_round(Engine *e, AgentScan *scan, const Family *family, pid_t pid)
+{
+    int r = find_regions(e, scan, family);
+
+    if (r == 0)
+        r = find_threads(e, scan, family, pid);
+    if (r < 0)
+        return r;
+    catch_up(e, family);
+    r = touches_gather(&scan->touches);
+    for (size_t i = 0; i < scan->touches.n_blocks; i++)
+        scan->touches.blocks[i].node = agent_scan_node(scan, scan->touches.blocks[i].address);
+    if (r == 0)
+        (void)touches_fold(&scan->touches);
+    return r;
+}
+
+static void protect(const Engine *e, AgentScan *scan, const Family *family)
+{
+    int32_t index;
+
+    for (uint32_t k = 0; (index = memory_region_at(e, family, k)) >= 0; k++)
+        for (uint32_t i = 0; e->regions[index].touched && i < n_blocks_of(e, index); i++) {
+            bool *marked = &scan->marked[scan->first_block[k] + i];
+
+            scan->n_marked += !*marked;
+            *marked = true;
+        }
+}
+
+void agent_scan_mark(Engine *e, AgentScan *scan, const Family *family)
+{
+    const ScanWindow *window = &scan->watch.window;
+    Tally *tally = &e->tallies[family->workload];
+
+    protect(e, scan, family);
+    tally->count[SIM_METRIC_SCANS] += (int64_t)window->n_ranges;
+    tally->count[SIM_METRIC_SKIPS] += window->n[SCAN_REASON_PID_INACTIVE];
+    tally->count[SIM_METRIC_SCAN_WINDOW] = (int64_t)(scan->watch.window_bytes >> 20);
+    if (!window->ended)
+        return;
+    tally->n_passes++;
+    tally->coverage_sum += scan_coverage_permille(&scan->watch.scan);
+}
+
+/*
+ * Blocks that move
+ */
+
+NodeIx agent_scan_node(const AgentScan *scan, uint64_t address)
+{
+    return regions_find(&scan->regions, address) ? scan->nodes[block_at(scan, address)] : NODE_NONE;
+}
+
+uint32_t agent_scan_move(Engine *e, AgentScan *scan, const Family *family, uint64_t address, NodeIx to)
 {
     uint32_t k = region_of(address);
     int32_t index = memory_region_at(e, family, k);
@@ -228,158 +299,5 @@ static void move_block(Engine *e, AgentScan *scan, const Family *family, uint64_
     pages[node->i] -= n;
     pages[to.i] += n;
     *node = to;
-    e->tallies[family->workload].count[SIM_METRIC_PAGES_MOVED] += n;
-    for (size_t i = 0; i < scan->touches.n_samples; i++) {
-        const Touch *touch = &scan->touches.samples[i];
-
-        if (touch->address != address)
-            continue;
-        e->threads[family->first + (uint32_t)(touch->tid - agent_tid(e, family->first))].debt_nsec +=
-            n * e->constants->page_move_nsec;
-        return;
-    }
-}
-
-static int judge(Engine *e, AgentScan *scan, const Family *family, const Policy *policy)
-{
-    hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
-    const BlocksRules rules = {.two_stage = policy->two_stage, .to_nodes = nodes};
-    int r = nodes ? touches_gather(&scan->touches) : -ENOMEM;
-
-    for (uint32_t i = 0; nodes && i < e->n_nodes; i++)
-        if (e->topology->nodes[i].memory_bytes > 0)
-            hwloc_bitmap_set(nodes, i);
-    for (size_t i = 0; i < scan->touches.n_blocks; i++)
-        scan->touches.blocks[i].node = scan->nodes[block_at(scan, scan->touches.blocks[i].address)];
-    if (r == 0)
-        r = blocks_judge(&scan->blocks, &scan->touches, &scan->regions, &rules);
-    for (size_t i = 0; r == 0 && i < scan->blocks.n_moves; i++) {
-        const BlocksRange *move = &scan->blocks.moves[i];
-
-        for (uint64_t address = move->start; address < move->end; address += BLOCK_BYTES)
-            move_block(e, scan, family, address, move->to);
-    }
-    hwloc_bitmap_free(nodes);
-    return r;
-}
-
-static void count_window(Engine *e, const AgentScan *scan, const Family *family)
-{
-    Tally *tally = &e->tallies[family->workload];
-
-    tally->count[SIM_METRIC_SCANS] += (int64_t)scan->window.n_ranges;
-    tally->count[SIM_METRIC_SKIPS] += scan->window.n[SCAN_REASON_PID_INACTIVE];
-    if (!scan->window.ended)
-        return;
-    tally->n_passes++;
-    tally->coverage_sum += scan_coverage_permille(&scan->scan);
-}
-
-/* Brings the accounts of its threads up to date, so that what was protected before has faulted; how fast they are is
- * found anew when memory has moved. */
-static void catch_up(Engine *e, const Family *family)
-{
-    for (uint32_t i = family->first; i < family->first + family->n_forked; i++) {
-        if (e->threads[i].state != THREAD_STATE_RUNNING)
-            continue;
-        cpu_account(e, (uint32_t)e->threads[i].cpu);
-        cpu_touch(e, (uint32_t)e->threads[i].cpu);
-    }
-}
-
-/* A window is a round here, though it shows a part of the memory only. */
-static int set_pace(const Agent *agent, AgentScan *scan, const Family *family, const Policy *policy,
-                    pid_t pid, bool counted)
-{
-    const ScanPeriodLimits limits = {policy->scan_min_usec, policy->scan_max_usec, policy->scan_size_bytes};
-    const Process *process = world_process(agent->world, pid);
-    ScanPaceRound round = {
-        .range = scan_period_range(&limits, family->rss_pages * PAGE_BYTES, NULL),
-        .strength = converge_use(agent->world, process, &scan->touches),
-    };
-    int r = counted ? scan_pace_read(&scan->touches, &round) : 0;
-
-    if (process->group.i >= 0)
-        scan_pace_moved(&scan->pace, &round.range,
-                        scan_pace_moved_usec(&agent->world->groups[process->group.i]));
-    round.learning |= scan->blocks.n_moves > 0;
-    if (r == 0)
-        scan_pace_round(&scan->pace, &round);
-    return r;
-}
-
-static int look(Engine *e, const Agent *agent, AgentScan *scan, const Family *family, const Policy *policy,
-                pid_t pid)
-{
-    uint64_t now_usec = agent->world->now_usec;
-    ScanRules rules = {.window_bytes = policy->scan_size_bytes, .force_complete = policy->force_complete};
-    NodeIx node;
-    bool counted;
-    int r;
-
-    catch_up(e, family);
-    r = judge(e, scan, family, policy);
-    if (r < 0)
-        return r;
-    counted = touches_fold(&scan->touches);
-    if ((counted && touches_tell(&scan->touches, agent->world, now_usec) < 0) ||
-        set_pace(agent, scan, family, policy, pid, counted) < 0)
-        return -ENOMEM;
-    if (policy->scan_feedback)
-        rules.window_bytes = converge_window_bytes(
-            policy->scan_size_bytes, MIN(converge_touches(&scan->touches, &node),
-                                         converge_apart(agent->world, world_process(agent->world, pid))));
-    r = scan_step(&scan->scan, &scan->regions, &rules, now_usec, &scan->window);
-    if (r < 0)
-        return r;
-    for (size_t i = 0; i < scan->window.n_ranges; i++)
-        mark(scan, &scan->window.ranges[i]);
-    count_window(e, scan, family);
-    e->tallies[family->workload].count[SIM_METRIC_SCAN_WINDOW] = (int64_t)(rules.window_bytes >> 20);
-    scan->looked_usec = now_usec;
-    return 0;
-}
-
-/* The policy under which a process is looked at by its faults, or NULL. The kernel's own scan would see its moves as
- * its own. */
-static const Policy *policy_of(const Engine *e, const Agent *agent, pid_t pid)
-{
-    const Process *process = world_process(agent->world, pid);
-    const Policy *policy = process && !process->gone
-                               ? group_policy(agent->world, e->variant->policies, process->workload)
-                               : NULL;
-
-    return policy && policy->follow && policy->evidence == POLICY_EVIDENCE_WRITE && !e->kernel->numa_balancing
-               ? policy
-               : NULL;
-}
-
-int agent_scan(Engine *e, Agent *agent)
-{
-    uint64_t now = agent->world->now_usec;
-
-    for (uint32_t i = 0; i < e->n_families; i++) {
-        const Family *family = &e->families[i];
-        AgentFamily *seen = &agent->families[i];
-        const Policy *policy = policy_of(e, agent, agent_pid(e, i));
-        int r = 0;
-
-        if (!policy || family->n_alive == 0)
-            continue;
-        world_process(agent->world, agent_pid(e, i))->use_awaited = true;
-        if (!seen->scan)
-            r = scan_new(e, family, &seen->scan);
-        if (r < 0)
-            return r;
-        if (now < seen->scan->looked_usec + scan_pace_usec(&seen->scan->pace))
-            continue;
-        r = find_regions(e, seen->scan, family);
-        if (r == 0)
-            r = find_threads(e, seen->scan, family, agent_pid(e, i));
-        if (r == 0 && seen->scan->regions.n > 0)
-            r = look(e, agent, seen->scan, family, policy, agent_pid(e, i));
-        if (r < 0)
-            return r;
-    }
-    return 0;
+    return n;
 }

@@ -405,11 +405,7 @@ int sense_sample(Engine *e, Agent *agent);
 /* `first`: only of processes of which nothing is known. 0 or -ENOMEM. */
 int sense_memory(Engine *e, Agent *agent, bool first);
 
-/* agent/scan.c: who uses which memory (P8 to P10, P13, P18) */
-
-/* The next window of each process whose turn it is. 0 or -ENOMEM. */
-int agent_scan(Engine *e, Agent *agent);
-/* The same as scan_accessed(), for what the daemon protected. */
+/* agent/scan.c: the same as scan_accessed(), for what the daemon protected. */
 void agent_accessed(Engine *e, Thread *thread, int32_t region, uint64_t n_accesses);
 
 /* agent/act.c: what act would do */

@@ -196,6 +196,25 @@ static void test_changes_hands(void **state)
 }
 
 /* A thread that ends between its sample and the fold. */
+/* Of more threads than are remembered it is not forgotten that others were there. */
+static void test_many(void **state)
+{
+    for (int round = 0; round < 12; round++) {
+        for (pid_t tid = 11; tid <= 14; tid++)
+            touch(tid, BASE + (uint64_t)tid * 4096);
+        assert_true(end_round(0));
+    }
+    assert_in_range(touches_weight(&touches.blocks[0]), 2 * TOUCHES_ROUND - 32, 2 * TOUCHES_ROUND);
+    assert_true(touches.blocks[0].others > TOUCHES_ROUND / 4);
+    assert_true(touches_shared(&touches.blocks[0]));
+    for (int round = 0; round < 10; round++) {
+        touch(13, BASE);
+        assert_true(end_round(0));
+    }
+    assert_int_equal(touches.blocks[0].others, 0);
+    assert_int_equal(touches_owner(&touches.blocks[0]), 13);
+}
+
 static void test_ends_in_the_round(void **state)
 {
     touch(11, BASE);
@@ -319,6 +338,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(test_changes_hands, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ends_in_the_round, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nowhere, setup, teardown),
         cmocka_unit_test_setup_teardown(test_old_blocks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limits, setup, teardown),

@@ -147,7 +147,7 @@ static void judge(Blocks *blocks, EvidenceSession *session, Team *team, pid_t pi
     (void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
     dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(region_maps_read(dir_fd, true, NULL, &regions), 0);
-    assert_int_equal(blocks_judge_owners(blocks, evidence_touches(session), &regions, &rules, &threads), 0);
+    assert_int_equal(blocks_judge(blocks, evidence_touches(session), &regions, &rules, &threads), 0);
     contract_note("judged: %zu ranges to move; so far %u move, %u local, %u unknown, %u mixed, %u busy",
                   blocks->n_moves, (unsigned)blocks->n[BLOCKS_MOVE], (unsigned)blocks->n[BLOCKS_LOCAL],
                   (unsigned)blocks->n[BLOCKS_UNKNOWN], (unsigned)blocks->n[BLOCKS_MIXED],

@@ -2,8 +2,8 @@
 
 /* A process that is looked at: whose work begins and ends, and when a plan should know of it. */
 
-#include "daemon-test.h"
-#include "daemon/evidence-watch.h"
+#include "fixture.h"
+#include "plan/memory/watch.h"
 
 #include <hwloc.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 static Topology *topology;
 static World *world;
-static EvidenceWatch *watch;
+static MemoryWatch watch_, *const watch = &watch_;
 static Touches touches;
 
 static const Process *process(void)
@@ -41,24 +41,24 @@ static int setup(void **state)
         fail_msg("%s", error);
     assert_int_equal(world_new(topology, &world), 0);
     world->now_usec = 1000000;
+    assert_int_equal(world_add_workload(world, "work", 0), 0);
+    assert_int_equal(world_add_group(world, (WorkloadIx){0}, "work"), 0);
     assert_int_equal(world_add_process(world, &(Process){.pid = PID,
                                                          .start_ticks = PID,
                                                          .comm = intern_string(world->pool, "work"),
-                                                         .workload = WORKLOAD_NONE,
-                                                         .group = {-1}}),
+                                                         .workload = {0},
+                                                         .group = {0}}),
                      0);
     touches_init(&touches, 2);
     add_thread(MAIN, 1000);
     add_thread(WORKER, 0);
-    watch = evidence_watch_new((TaskKey){.pid = PID, .start_ticks = PID}, EVIDENCE_WRITE, false, 2,
-                               world->now_usec);
-    assert_non_null(watch);
+    assert_int_equal(memory_watch_init(watch, 2, world->now_usec), 0);
     return 0;
 }
 
 static int teardown(void **state)
 {
-    watch = evidence_watch_free(watch);
+    memory_watch_done(watch);
     touches_done(&touches);
     world = world_free(world);
     topology = topology_unref(topology);
@@ -87,8 +87,8 @@ static void round_(void)
     for (size_t i = 0; i < touches.n_blocks; i++)
         touches.blocks[i].node.i = 0;
     assert_true(touches_fold(&touches));
-    assert_int_equal(evidence_watch_note_busy(watch, world, process()), 0);
-    assert_int_equal(evidence_watch_follow_busy(watch, &touches), 0);
+    assert_int_equal(memory_watch_note_busy(watch, world, process()), 0);
+    assert_int_equal(memory_watch_follow_busy(watch, &touches), 0);
 }
 
 static uint64_t known(pid_t tid)
@@ -123,7 +123,7 @@ static void test_forgotten(void **state)
 static uint64_t period_after_noting(void)
 {
     watch->pace.period_usec = 5000000;
-    assert_int_equal(evidence_watch_note_busy(watch, world, process()), 0);
+    assert_int_equal(memory_watch_note_busy(watch, world, process()), 0);
     return scan_pace_usec(&watch->pace);
 }
 
@@ -158,18 +158,18 @@ static void test_news(void **state)
     Task *worker = world_task_by_tid(world, PID, WORKER);
 
     watch->n_counted = TOUCHES_ROUNDS_MIN;
-    assert_false(evidence_watch_has_news(watch, world, process(), &policy));
+    assert_false(memory_watch_has_news(watch, world, process(), &policy));
     assert_int_equal(world_set_task_use(world, worker, (uint64_t[]){1000, 0}, 1000, (TaskKey){0}, 1), 0);
-    assert_true(evidence_watch_has_news(watch, world, process(), &policy));
+    assert_true(memory_watch_has_news(watch, world, process(), &policy));
     watch->n_counted--;
-    assert_false(evidence_watch_has_news(watch, world, process(), &policy));
+    assert_false(memory_watch_has_news(watch, world, process(), &policy));
     watch->n_counted++;
-    evidence_watch_told(watch, world, process(), &policy);
-    assert_false(evidence_watch_has_news(watch, world, process(), &policy));
+    memory_watch_planned(watch, world, process(), &policy);
+    assert_false(memory_watch_has_news(watch, world, process(), &policy));
     assert_int_equal(world_set_task_use(world, world_task_by_tid(world, PID, MAIN), (uint64_t[]){0, 1000},
                                         1000, (TaskKey){0}, 1),
                      0);
-    assert_true(evidence_watch_has_news(watch, world, process(), &policy));
+    assert_true(memory_watch_has_news(watch, world, process(), &policy));
 }
 
 int main(void)
@@ -181,5 +181,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_news, setup, teardown),
     };
 
-    return cmocka_run_group_tests_name("daemon/evidence-watch", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("plan/watch", tests, NULL, NULL);
 }

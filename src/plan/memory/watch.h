@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What is decided about the memory of one process that is sampled: what a round of samples says of its threads (World:
+ * Task.use), what of its memory moves to its users (sorting.h), what is looked at next (P8, P9, P16) and when (P10).
+ * Whoever senses and acts drives it: the daemon with rounds of evidence, the simulator with those of its model. */
+
+#include "plan/memory/sorting.h"
+#include "plan/scan/pace.h"
+#include "plan/scan/scan.h"
+
+/* With or without an answer, memory is not kept from following its home for longer because somebody may know better. */
+#define MEMORY_WATCH_AWAIT_USEC 5000000U
+
+/* Of one process. */
+typedef struct MemoryWatch {
+    uint64_t since_usec; /* when it was begun */
+    uint32_t n_counted;  /* rounds taken in, as Touches.n_rounds */
+    size_t n_told;       /* threads of which the last plan of homes knew what they use */
+    uint64_t homes;      /* where its threads lived when its blocks were judged last: thread_homes_digest() */
+    TouchesSummary summary;
+    bool followed; /* `busy` is known */
+    TaskKey *busy; /* ascending: threads that were busy at the last look */
+    size_t n_busy, busy_capacity;
+    TaskKey *busy_now; /* and at the last tick; taken over by a look */
+    size_t n_busy_now, busy_now_capacity;
+    ScanPace pace;
+    Scan scan;
+    ScanWindow window;
+    uint64_t window_bytes; /* it was to take in at most */
+    Sorting sorting;
+} MemoryWatch;
+
+/* 0 or -ENOMEM. */
+int memory_watch_init(MemoryWatch *watch, uint32_t n_nodes, uint64_t now_usec);
+void memory_watch_done(MemoryWatch *watch);
+
+/* Whether which thread uses which memory of the process is worth knowing once it has several nodes to live on. Memory
+ * that is to be interleaved is, whoever uses it. */
+bool memory_watch_wanted(const World *world, const Policy *policy, const Process *process);
+/* Whether it has them now, so that its threads have a choice. All memory of a home of one node goes there. */
+bool memory_watch_has_choice(const World *world, const Process *process);
+
+/* Notes which of its threads are busy, and goes back to first rounds when others are than before. 0 or -ENOMEM. */
+int memory_watch_note_busy(MemoryWatch *watch, const World *world, const Process *process);
+/* Takes it over: whose work has begun or ended since it was done last is seen anew. Who was busy before the first
+ * time was seen at nothing else. 0 or -ENOMEM. */
+int memory_watch_follow_busy(MemoryWatch *watch, Touches *touches);
+/* Whether a plan of homes could give more threads a node than the last one. */
+bool memory_watch_has_news(const MemoryWatch *watch, const World *world, const Process *process,
+                           const Policy *policy);
+/* A plan of homes was made of what is known now. Its home or that of a thread may have changed: then it is looked at
+ * sooner. */
+void memory_watch_planned(MemoryWatch *watch, const World *world, const Process *process,
+                          const Policy *policy);
+/* Whether its memory is kept from following its home, because who uses it is about to be known. */
+bool memory_watch_is_awaited(const MemoryWatch *watch, const World *world, const Process *process);
+/* It is not sampled any more: what was known grows old from here on. */
+void memory_watch_forget(World *world, Process *process);
+
+/* What there is to be taken in. */
+typedef struct MemoryWatchLook {
+    MemoryWatch *watch;
+    World *world;
+    Process *process; /* in it */
+    const Policy *policy;
+    uint64_t now_usec;
+    Touches *touches;       /* folded, and its blocks located */
+    MemoryRegions *regions; /* of its blocks; NULL: the evidence has none */
+    bool whole;             /* a round was made for which all of the last window was asked about */
+    uint64_t cost_usec;     /* of that round, of the process's time or ours */
+
+    bool news;   /* out: a round was counted since the last look */
+    bool window; /* out: watch->window is what to ask about next */
+} MemoryWatchLook;
+
+/* Takes in what is new. Blocks are judged after a round, and when threads have got other nodes since. 0 or -ENOMEM. */
+int memory_watch_look(MemoryWatchLook *look);
