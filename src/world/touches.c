@@ -119,6 +119,7 @@ int touches_forget_thread(Touches *touches, pid_t tid)
     thread->buddy = (Buddy){0};
     thread->n_samples = thread->n_blocks = 0;
     memset(thread->now, 0, sizeof(thread->now));
+    thread->own_now = thread->own_average = 0;
     forget_in_blocks(touches, tid);
     return 0;
 }
@@ -288,6 +289,11 @@ static void fade(TouchBlock *block)
     }
 }
 
+static bool is_alone(const TouchBlock *block, pid_t tid)
+{
+    return block->others == 0 && block->owners[0].tid == tid && block->owners[1].tid == 0;
+}
+
 static void count_thread(Touches *touches, TouchThread *thread, const TouchBlock *block, const Touch *touch,
                          FaultsKind kind, uint32_t weight, size_t n_samples)
 {
@@ -296,8 +302,10 @@ static void count_thread(Touches *touches, TouchThread *thread, const TouchBlock
     thread->n_samples += n_samples;
     thread->n_blocks++;
     /* The first touch of all is private as far as is known (P11), but says nothing of what the thread does. */
-    if (kind == FAULTS_KIND_SHARED || block->last_tid != 0)
+    if (kind == FAULTS_KIND_SHARED || block->last_tid != 0) {
         thread->now[kind] += weight;
+        thread->own_now += kind == FAULTS_KIND_PRIVATE && is_alone(block, touch->tid) ? weight : 0;
+    }
     if (block->node.i < 0)
         return;
     faults_accessed(&thread->faults, block->node, kind, weight);
@@ -349,7 +357,9 @@ static void fold_threads(Touches *touches)
 
         faults_fold(&thread->faults);
         buddy_fold(&thread->buddy, thread->now[FAULTS_KIND_PRIVATE], thread->now[FAULTS_KIND_SHARED]);
+        thread->own_average = (15 * thread->own_average + thread->own_now) / 16;
         memset(thread->now, 0, sizeof(thread->now));
+        thread->own_now = 0;
     }
 }
 
@@ -450,20 +460,21 @@ static double private_part(const Touches *touches)
     uint64_t own = 0, all = 0;
 
     for (size_t i = 0; i < touches->n_threads; i++) {
-        own += touches->threads[i].buddy.private_average;
+        own += touches->threads[i].own_average;
         all += touches->threads[i].buddy.private_average + touches->threads[i].buddy.shared_average;
     }
     return all > 0 ? (double)own / (double)all : 1;
 }
 
-/* What of its use is the thread's own, in permille, at least: the part of the blocks it touched again, less a
- * standard deviation. `part` is that of all threads, and counts for some blocks. Two threads that share all are each
- * alone at half of the blocks, and at seven of eight by chance: that is 680 permille then; and where nobody shares
- * anything it is 1000 from the first block on. */
+/* What of its use is the thread's own, in permille, at least: the part of the blocks it touched again at which nobody
+ * else is remembered, less a standard deviation. `part` is that of all threads, and counts for some blocks. Of two
+ * threads that share all each is alone at half of the blocks after two rounds, and at hardly any after ten; where
+ * nobody shares anything it is 1000 from the first block on. */
 static uint32_t private_permille(const TouchThread *thread, double part)
 {
-    double own = (double)thread->buddy.private_average / AVERAGE_BLOCK,
-           n = own + (double)thread->buddy.shared_average / AVERAGE_BLOCK + PRIOR_BLOCKS;
+    const Buddy *buddy = &thread->buddy;
+    double own = (double)thread->own_average / AVERAGE_BLOCK,
+           n = (double)(buddy->private_average + buddy->shared_average) / AVERAGE_BLOCK + PRIOR_BLOCKS;
 
     part = (own + part * PRIOR_BLOCKS) / n;
     return (uint32_t)(MAX(part - sqrt(part * (1 - part) / n), 0.0) * 1000);

@@ -86,8 +86,13 @@ TWINS = {
         ("any gain is enough", {"MinGainPermille=30": "MinGainPermille=0"}),
     ],
     "s-ilv": [
-        ("nearly all of it may stay on one node", {"Mode=auto": "Mode=auto\n[Policy auto Memory]\nEvenOut=no"}),
-        ("spread, but not dealt out", {"Mode=interleave": "Mode=spread"}),
+        ("nearly all of it may stay on one node", {
+            "Mode=auto": "Mode=auto\n[Policy auto Memory]\nEvenOut=no\nEvidence=residency",
+        }),
+        ("spread, but not dealt out", {
+            "Mode=interleave": "Mode=spread",
+            "[Policy interleave Placement]": "[Policy interleave Memory]\nEvidence=residency\n[Policy interleave Placement]",
+        }),
         ("the narrow one needs both nodes", {"Threads=8": "Threads=16"}),
     ],
     "s-jvm": [

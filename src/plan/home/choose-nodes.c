@@ -17,11 +17,10 @@ static uint64_t free_memory(const World *world, uint32_t node)
     return world->nodes[node].free_known ? world->nodes[node].free_bytes : size > 0 ? size : WORLD_MEMORY_MAX;
 }
 
-/* What others leave. They count by whole CPUs, to the nearest: to wait for a CPU now and then costs less than to be
- * away from memory. A node full of them keeps a little, or nobody could be there at all. */
-static uint32_t left_by_others(uint32_t permille, uint32_t others)
+uint32_t choose_nodes_left(const World *world, uint32_t node, uint32_t permille)
 {
-    others = (others + 500) / 1000 * 1000;
+    uint32_t others = (world->nodes[node].others_permille + 500) / 1000 * 1000;
+
     return MAX(permille - MIN(others, permille), permille / 10);
 }
 
@@ -45,10 +44,8 @@ int choose_nodes_offer(const Planner *p, PackNode *nodes)
             return -ENOMEM;
     }
     for (uint32_t i = 0; i < topology->n_nodes; i++) {
-        uint32_t others = p->world->nodes[i].others_permille;
-
-        nodes[i].capacity_permille = left_by_others(nodes[i].capacity_permille, others);
-        nodes[i].cores_permille = left_by_others(nodes[i].cores_permille, others);
+        nodes[i].capacity_permille = choose_nodes_left(p->world, i, nodes[i].capacity_permille);
+        nodes[i].cores_permille = choose_nodes_left(p->world, i, nodes[i].cores_permille);
     }
     return 0;
 }

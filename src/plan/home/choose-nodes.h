@@ -15,3 +15,8 @@ int choose_nodes_allowed(Planner *p);
 
 /* Those that Nodes= of a policy names; all when it names none. */
 PackNodes choose_nodes_of_policy(const Topology *topology, const Policy *policy);
+
+/* What tasks that are not placed leave of a node's `permille`. They count by whole CPUs, to the nearest: to wait for a
+ * CPU now and then costs less than to be away from memory. A node full of them keeps a little, or nobody could be there
+ * at all. */
+uint32_t choose_nodes_left(const World *world, uint32_t node, uint32_t permille);

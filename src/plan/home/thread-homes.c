@@ -8,7 +8,7 @@
  * users stay free in the whole home.
  *
  * The assignment is a transport problem. Units (threads that belong together) have a known demand. Nodes take a share
- * of it as large as their share of the CPUs. For each unit it is known which share of its accesses goes to which node.
+ * of it as large as their share of the CPUs that others leave. For each unit it is known which share of its accesses goes to which node.
  * The amount of memory counts only in a tie, because what is scanned of it differs from round to round far more than
  * where it lies. It is solved by regret: the unit that loses most on its second best node chooses first. So at the
  * start, when all memory is on one node, the threads with most of it stay, and the memory of the others follows (P13).
@@ -19,7 +19,7 @@
 
 #include "plan/home/thread-homes.h"
 
-#include "plan/planner.h"
+#include "plan/home/choose-nodes.h"
 
 #include <assert.h>
 
@@ -124,14 +124,17 @@ bool thread_homes_known(const Planner *p, size_t group)
 
 /* Units */
 
-/* The unit of the thread's buddy, which comes before it; UINT32_MAX: there is none, or the thread needs none. */
-static uint32_t unit_of_buddy(const ThreadHomes *h, const Task *task)
+/* The thread's buddy, which comes before it; NULL: there is none, or the thread needs none. */
+static const Task *buddy_of(const ThreadHomes *h, const Task *task)
 {
-    const Planner *p = h->p;
+    World *world = h->p->world;
     const Task *buddy =
-        task->use->private_permille < PRIVATE_MOSTLY_PERMILLE ? world_task(p->world, task->use->buddy) : NULL;
+        task->use->private_permille < PRIVATE_MOSTLY_PERMILLE ? world_task(world, task->use->buddy) : NULL;
 
-    return buddy && buddy < task ? p->s->tasks[buddy - p->world->tasks].unit : UINT32_MAX;
+    return buddy && buddy < task && buddy->process.i == task->process.i &&
+                   planner_placeable(h->policy, &world->processes[buddy->process.i], buddy)
+               ? buddy
+               : NULL;
 }
 
 static int add_unit(ThreadHomes *h, uint32_t *ret)
@@ -150,25 +153,38 @@ static int add_unit(ThreadHomes *h, uint32_t *ret)
     return 0;
 }
 
+static void join_unit(ThreadHomes *h, const Task *task, uint32_t unit)
+{
+    uint32_t demand = MAX(demand_of(task), 1U);
+    uint64_t sum = 0;
+
+    h->p->s->tasks[task - h->p->world->tasks].unit = unit;
+    h->units[unit].demand += demand;
+    if (h->units[unit].now < 0)
+        h->units[unit].now = task->home_node.i;
+    for (uint32_t i = 0; task->use && i < h->n_nodes; i++)
+        sum += task->use->pages[i];
+    h->units[unit].pages += sum;
+    for (uint32_t i = 0; sum > 0 && i < h->n_nodes; i++)
+        h->use[unit * h->n_nodes + i] += (task->use->pages[i] * demand << USE_SHIFT) / sum;
+}
+
+/* A buddy of whom alone nothing would be known is known by the thread that shares with it: or those who share with the
+ * first of many would be units of their own. */
 static int gather_thread(ThreadHomes *h, size_t index)
 {
-    const Task *task = &h->p->world->tasks[index];
-    uint32_t unit = unit_of_buddy(h, task), demand = MAX(demand_of(task), 1U);
-    uint64_t sum = 0;
+    const World *world = h->p->world;
+    const Task *task = &world->tasks[index], *buddy = buddy_of(h, task);
+    uint32_t unit = buddy ? h->p->s->tasks[buddy - world->tasks].unit : UINT32_MAX;
+    bool alone = buddy && unit == UINT32_MAX;
     int r = unit == UINT32_MAX ? add_unit(h, &unit) : 0;
 
     if (r < 0)
         return r;
     assert(h->units && unit < h->n);
-    h->p->s->tasks[index].unit = unit;
-    h->units[unit].demand += demand;
-    if (h->units[unit].now < 0)
-        h->units[unit].now = task->home_node.i;
-    for (uint32_t i = 0; i < h->n_nodes; i++)
-        sum += task->use->pages[i];
-    h->units[unit].pages += sum;
-    for (uint32_t i = 0; i < h->n_nodes; i++)
-        h->use[unit * h->n_nodes + i] += (task->use->pages[i] * demand << USE_SHIFT) / sum;
+    if (alone)
+        join_unit(h, buddy, unit);
+    join_unit(h, task, unit);
     return 0;
 }
 
@@ -200,7 +216,8 @@ static void measure_nodes(ThreadHomes *h)
         if (!hwloc_bitmap_isset(g->home_nodes, i) ||
             hwloc_bitmap_and(h->p->s->set, topology->nodes[i].cpus, h->p->s->usable) < 0)
             continue;
-        h->capacity[i] = (uint64_t)MAX(hwloc_bitmap_weight(h->p->s->set), 0) * 1000;
+        h->capacity[i] =
+            choose_nodes_left(h->p->world, i, (uint32_t)MAX(hwloc_bitmap_weight(h->p->s->set), 0) * 1000);
         h->capacity_sum += h->capacity[i];
     }
 }

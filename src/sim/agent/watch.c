@@ -4,8 +4,8 @@
  * tick who has several nodes to live on is looked at when its time has come, by plan/memory/watch.h, and what is to move
  * to its users is ordered by plan_follow_use().
  *
- * Only policies that say Evidence=write do it, and not where the kernel balances: its own scan would take its moves for
- * ours. */
+ * Not where the kernel balances: its own scan would take its moves for ours, and the model has no counters of its
+ * faults. */
 
 #include "plan/group.h"
 #include "sim/agent/agent.h"
@@ -27,7 +27,7 @@ static Seen see(const Engine *e, const Agent *agent, uint32_t index)
         process ? group_policy(agent->world, e->variant->policies, process->workload) : NULL;
 
     if (found.family->n_alive > 0 && !e->kernel->numa_balancing && policy &&
-        policy->evidence == POLICY_EVIDENCE_WRITE && memory_watch_wanted(agent->world, policy, process))
+        (policy->evidence == POLICY_EVIDENCE_WRITE || policy->evidence == POLICY_EVIDENCE_AUTO) && memory_watch_wanted(agent->world, policy, process))
         found.policy = policy;
     return found;
 }
