@@ -67,7 +67,8 @@ typedef struct TouchThread {
     uint64_t n_samples; /* since it was added or forgotten */
     uint64_t n_blocks;  /* blocks of rounds, likewise */
     uint64_t now[FAULTS_KIND_MAX]; /* in the present round, of blocks whose last one to touch them is known */
-    uint64_t own_now; /* of these, where nobody else is remembered; and per round, as Buddy.private_average: */
+    uint64_t
+        own_now; /* of these, where nobody else is remembered; and per round, as Buddy.private_average: */
     uint64_t own_average;
 } TouchThread;
 

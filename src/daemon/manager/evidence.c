@@ -113,7 +113,8 @@ static void drop_some(Manager *manager)
     for (size_t i = evidence->n_watches; i > 0; i--) {
         const EvidenceWatch *watch = evidence->watches[i - 1];
         const Process *process = world_process(manager->world, watch->subject.pid);
-        bool tired = watch->report.outcome != 0 && manager->world->now_usec > watch->use.since_usec + AGAIN_USEC;
+        bool tired =
+            watch->report.outcome != 0 && manager->world->now_usec > watch->use.since_usec + AGAIN_USEC;
 
         if (!process || process->start_ticks != watch->subject.start_ticks || tired ||
             kind_for(manager, process) != watch->kind)

@@ -8,10 +8,11 @@
  * users stay free in the whole home.
  *
  * The assignment is a transport problem. Units (threads that belong together) have a known demand. Nodes take a share
- * of it as large as their share of the CPUs that others leave. For each unit it is known which share of its accesses goes to which node.
- * The amount of memory counts only in a tie, because what is scanned of it differs from round to round far more than
- * where it lies. It is solved by regret: the unit that loses most on its second best node chooses first. So at the
- * start, when all memory is on one node, the threads with most of it stay, and the memory of the others follows (P13).
+ * of it as large as their share of the CPUs that others leave. For each unit it is known which share of its accesses
+ * goes to which node. The amount of memory counts only in a tie, because what is scanned of it differs from round to
+ * round far more than where it lies. It is solved by regret: the unit that loses most on its second best node chooses
+ * first. So at the start, when all memory is on one node, the threads with most of it stay, and the memory of the
+ * others follows (P13).
  *
  * An assignment is kept as long as it fits. A new one replaces it when it puts at least a tenth more of the memory next
  * to its user (or MinGainPermille, if that is more), and not while memory is being moved. So threads that have

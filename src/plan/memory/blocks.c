@@ -28,18 +28,10 @@
 #include <string.h>
 
 const char *const blocks_verdict_names[] = {
-    [BLOCKS_MOVE] = "move",
-    [BLOCKS_LOCAL] = "local",
-    [BLOCKS_UNKNOWN] = "unknown",
-    [BLOCKS_MIXED] = "mixed",
-    [BLOCKS_BALANCED] = "balanced",
-    [BLOCKS_OUTSIDE] = "outside",
-    [BLOCKS_FILE] = "file",
-    [BLOCKS_HUGETLB] = "hugetlb",
-    [BLOCKS_DEVICE] = "device",
-    [BLOCKS_BUSY] = "busy",
-    [BLOCKS_BOUND] = "bound",
-    [BLOCKS_GONE] = "gone",
+    [BLOCKS_MOVE] = "move",      [BLOCKS_LOCAL] = "local",       [BLOCKS_UNKNOWN] = "unknown",
+    [BLOCKS_MIXED] = "mixed",    [BLOCKS_BALANCED] = "balanced", [BLOCKS_OUTSIDE] = "outside",
+    [BLOCKS_FILE] = "file",      [BLOCKS_HUGETLB] = "hugetlb",   [BLOCKS_DEVICE] = "device",
+    [BLOCKS_BUSY] = "busy",      [BLOCKS_BOUND] = "bound",       [BLOCKS_GONE] = "gone",
     [BLOCKS_VERDICT_MAX] = NULL,
 };
 

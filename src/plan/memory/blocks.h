@@ -25,12 +25,12 @@
 
 typedef enum BlocksVerdict {
     BLOCKS_MOVE,
-    BLOCKS_LOCAL,      /* it lies where it is used */
-    BLOCKS_UNKNOWN,    /* it is not known where it lies, or not for long enough who uses it (TwoStage) */
-    BLOCKS_MIXED,      /* used from several nodes */
-    BLOCKS_BALANCED,   /* shared by threads of one node, where so much is shared that this may be chance, and it would
+    BLOCKS_LOCAL,   /* it lies where it is used */
+    BLOCKS_UNKNOWN, /* it is not known where it lies, or not for long enough who uses it (TwoStage) */
+    BLOCKS_MIXED,   /* used from several nodes */
+    BLOCKS_BALANCED, /* shared by threads of one node, where so much is shared that this may be chance, and it would
                           not match memory and use better by a quarter */
-    BLOCKS_OUTSIDE,    /* used from a node that its memory may not go to */
+    BLOCKS_OUTSIDE, /* used from a node that its memory may not go to */
 
     /* Refused by the words of the mover, which would refuse it too. Locked memory moves. */
     BLOCKS_FILE,
@@ -62,9 +62,9 @@ typedef struct Blocks {
 
     /* Private to blocks.c. */
     uint32_t n_nodes;
-    uint64_t *votes;         /* [n_nodes] */
-    uint64_t *use, *memory;  /* [n_nodes]: of all blocks: from where they are used, and where they lie */
-    Tries tries;             /* moves of blocks that are elsewhere still */
+    uint64_t *votes;        /* [n_nodes] */
+    uint64_t *use, *memory; /* [n_nodes]: of all blocks: from where they are used, and where they lie */
+    Tries tries;            /* moves of blocks that are elsewhere still */
 } Blocks;
 
 /* Returns 0 or -ENOMEM. */
@@ -77,13 +77,13 @@ typedef struct BlocksThreads {
     void *userdata;
 } BlocksThreads;
 
-/* Judges what is known after a round was folded: all blocks, by who owns them; `touches` has n_nodes, too. A block goes
- * where all its owners live, be it one thread or all that share it; with two_stage once it was touched in
- * TOUCHES_ROUNDS_MIN rounds, or once in a process the threads of which are seen to work apart. In a process that shares
- * much, what several threads of one node share goes there only as far as that matches memory and use. Threads of one process
- * on different nodes so get their own memory, and what they share stays. To be asked once per round, and not while what
- * it said last is under way: a block that is still elsewhere counts as tried. 0; or -ENOMEM, and nothing is to be
- * moved. */
+/* Judges what is known after a round was folded: all blocks, by who owns them; `touches` has n_nodes, too. A block
+ * goes where all its owners live, be it one thread or all that share it; with two_stage once it was touched in
+ * TOUCHES_ROUNDS_MIN rounds, or once in a process the threads of which are seen to work apart. In a process that
+ * shares much, what several threads of one node share goes there only as far as that matches memory and use. Threads
+ * of one process on different nodes so get their own memory, and what they share stays. To be asked once per round,
+ * and not while what it said last is under way: a block that is still elsewhere counts as tried. 0; or -ENOMEM, and
+ * nothing is to be moved. */
 int blocks_judge(Blocks *blocks, const Touches *touches, const MemoryRegions *regions,
                  const BlocksRules *rules, const BlocksThreads *threads);
 

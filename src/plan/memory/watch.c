@@ -148,7 +148,7 @@ int memory_watch_follow_busy(MemoryWatch *watch, Touches *touches)
 }
 
 bool memory_watch_has_news(const MemoryWatch *watch, const World *world, const Process *process,
-                             const Policy *policy)
+                           const Policy *policy)
 {
     return watch->n_counted >= TOUCHES_ROUNDS_MIN &&
            thread_homes_n_known(world, policy, process) > watch->n_told;
@@ -192,8 +192,8 @@ static int scan(MemoryWatchLook *look)
                        .force_complete = look->policy->force_complete};
 
     if (look->policy->scan_feedback)
-        rules.window_bytes = converge_window_bytes(
-            rules.window_bytes, converge_use(look->world, look->process, look->touches));
+        rules.window_bytes = converge_window_bytes(rules.window_bytes,
+                                                   converge_use(look->world, look->process, look->touches));
     if (look->news)
         note_accesses(look->touches, look->regions);
     look->window = true;

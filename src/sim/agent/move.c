@@ -204,8 +204,7 @@ static void move_block(Engine *e, Agent *agent, uint32_t index, uint64_t address
     ranges->n_left++;
     ranges->n_blocked += room(e, agent, order, (uint32_t)to.i) < TOUCHES_BLOCK_BYTES / PAGE_BYTES;
     if (room(e, agent, order, (uint32_t)to.i) < TOUCHES_BLOCK_BYTES / PAGE_BYTES ||
-        agent->node_nsec[to.i] < nsec ||
-        (order->rate_bytes > 0 && order->credit_bytes < TOUCHES_BLOCK_BYTES))
+        agent->node_nsec[to.i] < nsec || (order->rate_bytes > 0 && order->credit_bytes < TOUCHES_BLOCK_BYTES))
         return;
     n = agent_scan_move(e, seen->scan, &e->families[index], address, to);
     agent->node_nsec[to.i] -= nsec;
@@ -227,7 +226,8 @@ static Ranges move_ranges(Engine *e, Agent *agent, uint32_t index, uint64_t nsec
     for (size_t i = 0; i < order->n_ranges; i++) {
         const PlanRange *range = &order->ranges[i];
 
-        for (uint64_t at = range->start; at < range->end; at = (at / TOUCHES_BLOCK_BYTES + 1) * TOUCHES_BLOCK_BYTES) {
+        for (uint64_t at = range->start; at < range->end;
+             at = (at / TOUCHES_BLOCK_BYTES + 1) * TOUCHES_BLOCK_BYTES) {
             NodeIx to = range_node(order, range, at), from = agent_scan_node(seen->scan, at);
 
             if (from.i >= 0 && from.i != to.i)

@@ -83,7 +83,8 @@ static void place_blocks(const Engine *e, AgentScan *scan, const Family *family,
     uint64_t n = n_blocks_of(e, region);
 
     for (uint64_t i = 0; i < n; i++)
-        scan->nodes[scan->first_block[k] + i].i = (int32_t)(in_turns ? node_in_turns : node_in_order)(pages, e->n_nodes, i);
+        scan->nodes[scan->first_block[k] + i].i =
+            (int32_t)(in_turns ? node_in_turns : node_in_order)(pages, e->n_nodes, i);
 }
 
 void agent_scan_place(const Engine *e, AgentScan *scan, const Family *family)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which processes are sampled, and what follows, in the same order as in the daemon (daemon/manager/evidence.c): after a
- * tick who has several nodes to live on is looked at when its time has come, by plan/memory/watch.h, and what is to move
- * to its users is ordered by plan_follow_use().
+/* Which processes are sampled, and what follows, in the same order as in the daemon (daemon/manager/evidence.c): after
+ * a tick who has several nodes to live on is looked at when its time has come, by plan/memory/watch.h, and what is to
+ * move to its users is ordered by plan_follow_use().
  *
  * Not where the kernel balances: its own scan would take its moves for ours, and the model has no counters of its
  * faults. */
@@ -27,7 +27,8 @@ static Seen see(const Engine *e, const Agent *agent, uint32_t index)
         process ? group_policy(agent->world, e->variant->policies, process->workload) : NULL;
 
     if (found.family->n_alive > 0 && !e->kernel->numa_balancing && policy &&
-        (policy->evidence == POLICY_EVIDENCE_WRITE || policy->evidence == POLICY_EVIDENCE_AUTO) && memory_watch_wanted(agent->world, policy, process))
+        (policy->evidence == POLICY_EVIDENCE_WRITE || policy->evidence == POLICY_EVIDENCE_AUTO) &&
+        memory_watch_wanted(agent->world, policy, process))
         found.policy = policy;
     return found;
 }
@@ -38,8 +39,7 @@ void agent_watch_foresee(Engine *e, Agent *agent)
         Seen seen = see(e, agent, i);
 
         if (seen.process && !seen.seen->scan)
-            seen.process->use_awaited =
-                seen.policy && !memory_watch_has_choice(agent->world, seen.process);
+            seen.process->use_awaited = seen.policy && !memory_watch_has_choice(agent->world, seen.process);
     }
 }
 

@@ -156,8 +156,8 @@ static int rounds_until_moved(int shared, uint64_t n_shared, bool two_stage)
     return n;
 }
 
-/* Memory of one thread follows it: at once, without the second stage; after three rounds if nothing is shared; and after
- * ten if much is, because it might be. Who was there before must be forgotten. */
+/* Memory of one thread follows it: at once, without the second stage; after three rounds if nothing is shared; and
+ * after ten if much is, because it might be. Who was there before must be forgotten. */
 static void test_two_stages(void **state)
 {
     assert_int_equal(rounds_until_moved(0, 0, false), 1);
@@ -413,15 +413,9 @@ static void test_owners(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_stages),
-        cmocka_unit_test(test_apart),
-        cmocka_unit_test(test_share),
-        cmocka_unit_test(test_ping_pong),
-        cmocka_unit_test(test_pages),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_busy),
-        cmocka_unit_test(test_regions),
-        cmocka_unit_test(test_owners),
+        cmocka_unit_test(test_two_stages), cmocka_unit_test(test_apart),   cmocka_unit_test(test_share),
+        cmocka_unit_test(test_ping_pong),  cmocka_unit_test(test_pages),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_busy),       cmocka_unit_test(test_regions), cmocka_unit_test(test_owners),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,6 +196,29 @@ static void test_buddies(void **state)
     fixture_done(&f);
 }
 
+/* Of threads that share all, several have the first one for a buddy, who has none: they are no units of their own.
+ * Where only two share, both go. */
+static void test_all_share(void **state)
+{
+    Fixture f;
+
+    init(&f);
+    for (pid_t tid = 10; tid < 14; tid++)
+        use(&f, tid, 1000, 1000, 0, tid > 10 ? 10 : 0);
+    place(&f);
+    assert_nodes(&f, (int[]){-1, -1, -1, -1});
+    fixture_done(&f);
+
+    init(&f);
+    use(&f, 10, 1000, 0, 0, 0);
+    use(&f, 11, 1000, 0, 0, 10);
+    use(&f, 12, 0, 1000, 1000, 0);
+    use(&f, 13, 0, 1000, 1000, 0);
+    place(&f);
+    assert_nodes(&f, (int[]){0, 0, 1, 1});
+    fixture_done(&f);
+}
+
 /* Threads that also share a heap have buddies, and need none when most of what they use is their own; which once
  * they have a node is less than it takes to get one. */
 static void test_mostly_private(void **state)
@@ -311,11 +334,12 @@ static void test_lend(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unknown),    cmocka_unit_test(test_asked),
-        cmocka_unit_test(test_start),      cmocka_unit_test(test_flip),
-        cmocka_unit_test(test_moving),     cmocka_unit_test(test_buddies),
-        cmocka_unit_test(test_home_grows), cmocka_unit_test(test_mostly_private),
-        cmocka_unit_test(test_shares),     cmocka_unit_test(test_lend),
+        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_start),          cmocka_unit_test(test_flip),
+        cmocka_unit_test(test_moving),         cmocka_unit_test(test_buddies),
+        cmocka_unit_test(test_all_share),      cmocka_unit_test(test_home_grows),
+        cmocka_unit_test(test_mostly_private), cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_lend),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
