@@ -119,7 +119,7 @@ static void cool_down(const Commit *c, const PlanAction *action, uint64_t since_
     CpuLoad *cpu = &c->world->cpus[action->cpu.i];
     uint64_t now = c->plan->now_usec, held = now - MIN(since_usec, now), interval = c->world->interval_usec;
 
-    if (!policy)
+    if (!policy || !rule_holds(c->world, ABLATION_COOLDOWN))
         return;
     cpu->cooldown_ticks = guard_cooldown(cpu, policy, held, interval);
     if (__builtin_add_overflow(now, guard_cooldown_usec(cpu, policy, held, interval),

@@ -153,3 +153,16 @@ const char *plan_outcome_name(PlanOutcome outcome)
 {
     return in_range(outcome, PLAN_OUTCOME_MAX) ? outcomes[outcome] : "invalid";
 }
+
+const char *plan_mechanism_name(uint64_t mechanism)
+{
+    static const char *const names[] = {
+        [1] = "overload map",   [2] = "stealing",         [3] = "node limit",      [4] = "wake-up placement",
+        [5] = "imbalance",      [6] = "migrate and swap", [7] = "guards",          [8] = "scan pacing",
+        [9] = "complete scans", [10] = "scan period",     [11] = "preferred node", [12] = "groups",
+        [13] = "page filter",   [14] = "buddies",         [15] = "convergence",    [16] = "strength",
+        [17] = "interleaving",  [18] = "2 MB blocks",     [19] = "shortage",       [20] = "rate limit",
+    };
+
+    return mechanism < ARRAY_SIZE(names) ? names[mechanism] : NULL;
+}

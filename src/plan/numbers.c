@@ -59,11 +59,12 @@ static const char *format_number(uint64_t number, Unit unit, char *buf, size_t s
 static char *format_numbers(Unit unit, uint64_t mechanism, uint64_t value, uint64_t limit, char *buf,
                             size_t size)
 {
-    char p[32] = "", v[32], l[32];
+    const char *name = plan_mechanism_name(mechanism);
+    char p[48] = "", v[32], l[32];
 
     *buf = '\0';
     if (mechanism > 0)
-        (void)snprintf(p, sizeof(p), "P%" PRIu64, mechanism);
+        (void)snprintf(p, sizeof(p), "P%" PRIu64 "%s%s", mechanism, name ? " " : "", name ? name : "");
     if (value > 0 || limit > 0)
         (void)snprintf(buf, size, " (%s%s%s against %s)", p, *p ? ", " : "",
                        format_number(value, unit, v, sizeof(v)), format_number(limit, unit, l, sizeof(l)));

@@ -296,8 +296,12 @@ const char *plan_reason_name(PlanReason reason);
 const char *plan_reason_text(PlanReason reason);
 const char *plan_outcome_name(PlanOutcome outcome);
 
-/* What decided, to stand behind such a sentence: " (P2, 83.0 % against 25.0 %)"; "" when no number did (both are 0) and
- * there is no mechanism. The numbers of an unknown rule are plain. Return `buf`; PLAN_NUMBERS_SIZE is enough for it. */
+/* "stealing" for P2: what SOURCES.md explains under that number; NULL: there is no such mechanism. */
+const char *plan_mechanism_name(uint64_t mechanism);
+
+/* What decided, to stand behind such a sentence: " (P2 stealing, 83.0 % against 25.0 %)"; "" when no number did (both
+ * are 0) and there is no mechanism. The numbers of an unknown rule are plain. Return `buf`; PLAN_NUMBERS_SIZE is enough
+ * for it. */
 #define PLAN_NUMBERS_SIZE 128U
 char *plan_rule_numbers(PlanRule rule, uint64_t mechanism, uint64_t value, uint64_t limit, char *buf,
                         size_t size);

@@ -10,6 +10,7 @@
  * CPUs are classified after the mandatory recalls. So this plan and the next one, computed on the same World with these
  * recalls carried out, see the same idle CPUs (I9). */
 
+#include "plan/ablation.h"
 #include "plan/pack/pack.h"
 #include "plan/plan.h"
 

@@ -246,6 +246,7 @@ typedef struct World {
     Bucket cross_node;         /* of the whole host */
 
     /* Known only while somebody's memory is looked at. */
+    uint64_t ablated; /* rules that a simulation has switched off: bits of plan/ablation.h. Not part of the text */
     bool kernel_balances; /* kernel.numa_balancing: the kernel moves memory to threads by itself */
     uint32_t memory_pressure_permille; /* of the last ten seconds, somebody waited for memory */
 

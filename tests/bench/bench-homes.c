@@ -10,14 +10,10 @@
  * --machines random machines, where homes have no reason to be better: memory does not follow, and many of the
  * machines are too full. Only the CPU time of this thread counts, so that other load disturbs little. */
 
-#include "../unit/sim/random-machine.h"
-#include "base/time.h"
 #include "number.h"
-#include "sim/scenario/scenario.h"
+#include "simbench.h"
 
 #include <getopt.h>
-#include <inttypes.h>
-#include <string.h>
 
 #define AIM_USEC 10000.0 /* of a plan */
 
@@ -47,30 +43,6 @@ static int compare_doubles(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static int run_variant(const SimSpec *spec, size_t variant, uint64_t seed, SimResult **ret)
-{
-    const SimHooks hooks = {.clock_nsec = time_thread_cpu_nsec};
-    CLEANUP_FREE char *error = NULL;
-    int r = sim_run(spec, variant, seed, &hooks, ret, &error);
-
-    if (r < 0)
-        (void)fprintf(stderr, "bench homes: %s, seed %" PRIu64 ": %s\n", spec->name, seed,
-                      error ? error : strerror(-r));
-    return r;
-}
-
-/* How much sooner all was done, or where it never is, how much more. */
-static double work_ratio(const SimResult *with, const SimResult *without)
-{
-    double a = (double)sim_result_get(with, SIM_METRIC_MAKESPAN_USEC, SIZE_MAX);
-    double b = (double)sim_result_get(without, SIM_METRIC_MAKESPAN_USEC, SIZE_MAX);
-
-    if (a > 0 && b > 0)
-        return b / a;
-    return (double)sim_result_get(with, SIM_METRIC_THROUGHPUT, SIZE_MAX) /
-           (double)MAX(sim_result_get(without, SIM_METRIC_THROUGHPUT, SIZE_MAX), 1);
-}
-
 /* A row of the result is one tick, unless the scenario is so long that several had to share one. */
 static int take_plans(const SimSpec *spec, const SimResult *result, Case *c)
 {
@@ -94,7 +66,7 @@ static int take(const SimSpec *spec, const SimResult *with, const SimResult *wit
 
     if (!GROW(c->work, c->work_capacity, c->n_work + 1))
         return -ENOMEM;
-    c->work[c->n_work++] = work_ratio(with, without);
+    c->work[c->n_work++] = simbench_work(with, without);
     c->changes_sum += minutes > 0 ? changes / groups / minutes : 0;
     c->changes_most = MAX(c->changes_most, minutes > 0 ? most / minutes : 0);
     c->n_groups = (uint32_t)groups;
@@ -144,21 +116,6 @@ static void report(Case *c, const char *name)
     print_figure(c, name, "plan_usec_worst", "us", worst, AIM_USEC);
 }
 
-/* From its text, or with NULL from its file. */
-static int parse(const char *name, const char *text, SimSpec **ret)
-{
-    CLEANUP(conf_report_done) ConfReport messages = {0};
-    int r = text ? sim_scenario_parse("machine", text, strlen(text), name, NULL, ret, &messages)
-                 : sim_scenario_load(name, NULL, ret, &messages);
-
-    for (size_t i = 0; i < messages.n_messages; i++) {
-        CLEANUP_FREE char *line = conf_message_format(&messages.messages[i]);
-
-        (void)fprintf(stderr, "%s\n", line ? line : strerror(ENOMEM));
-    }
-    return r;
-}
-
 static int run_case(const SimSpec *spec, size_t base, size_t variant)
 {
     Case c = {0};
@@ -169,9 +126,9 @@ static int run_case(const SimSpec *spec, size_t base, size_t variant)
         CLEANUP(sim_result_free_p) SimResult *without = NULL;
         CLEANUP(sim_result_free_p) SimResult *with = NULL;
 
-        r = run_variant(spec, base, seed, &without);
+        r = simbench_run(spec, base, seed, &without);
         if (r == 0)
-            r = run_variant(spec, variant, seed, &with);
+            r = simbench_run(spec, variant, seed, &with);
         if (r == 0)
             r = take(spec, with, without, &c);
     }
@@ -186,7 +143,7 @@ static int run_scenario(const char *path)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
     size_t base = 0;
-    int r = parse(path, NULL, &spec);
+    int r = simbench_parse(path, NULL, &spec);
 
     if (r < 0)
         return r;
@@ -209,12 +166,12 @@ static int run_machine(uint64_t seed, Case *c)
     CLEANUP(sim_result_free_p) SimResult *without = NULL;
     CLEANUP(sim_result_free_p) SimResult *with = NULL;
     CLEANUP_FREE char *text = random_machine(seed, true);
-    int r = text ? parse("machine", text, &spec) : -ENOMEM;
+    int r = text ? simbench_parse("machine", text, &spec) : -ENOMEM;
 
     if (r == 0)
-        r = run_variant(spec, RANDOM_MACHINE_NONE, seed, &without);
+        r = simbench_run(spec, RANDOM_MACHINE_NONE, seed, &without);
     if (r == 0)
-        r = run_variant(spec, RANDOM_MACHINE_HOMES, seed, &with);
+        r = simbench_run(spec, RANDOM_MACHINE_HOMES, seed, &with);
     return r == 0 ? take(spec, with, without, c) : r;
 }
 

@@ -118,7 +118,8 @@ NearestFind nearest_find(const Planner *p, const NearestSeeker *s, bool cross_no
 
         if ((f.cross_node && !cross_node) || (best_good && !good))
             continue;
-        if (best.cpu.i < 0 || (good && !best_good) || is_nearer(&f, &best))
+        if (best.cpu.i < 0 || (good && !best_good) ||
+            (rule_holds(p->world, ABLATION_NEAREST) && is_nearer(&f, &best)))
             best = f;
     }
     if (best.reason != PLAN_REASON_INVALID)

@@ -302,6 +302,10 @@ static void conclude(Planner *p, const StealPass *pass, GuardPass result)
 {
     PlanPass after = guard_after(pass->group, pass->w->policy, p->world->tick, result);
 
+    if (!rule_holds(p->world, ABLATION_BACKOFF) && after.backoff_ticks > 0) {
+        after.backoff_until_tick -= after.backoff_ticks;
+        after.backoff_ticks = 0;
+    }
     if (after.n_vetoes != pass->group->n_vetoes || after.backoff_ticks != pass->group->backoff_ticks ||
         after.backoff_until_tick != pass->group->backoff_until_tick)
         planner_pass(p, &after);
@@ -391,7 +395,9 @@ static void order_groups(Planner *p)
             continue;
         }
         s->order[s->n_order++] = (PlannerOrder){
-            .key = order_key(group, s->groups[i].backlog), .tie = group->id, .index = (uint32_t)i};
+            .key = rule_holds(p->world, ABLATION_MOST_FIRST) ? order_key(group, s->groups[i].backlog) : 0,
+            .tie = group->id,
+            .index = (uint32_t)i};
     }
     qsort(s->order, s->n_order, sizeof(*s->order), planner_order_compare);
 }

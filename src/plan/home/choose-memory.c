@@ -81,7 +81,7 @@ void choose_memory_complete(const Planner *p, const uint64_t *ran, uint64_t *mem
 
         if (!p->s->groups[index].memory_known)
             guess_memory(group, n_nodes, ran + first, memory + first);
-        else if (!group->home && !group->roams)
+        else if (!group->home && !group->roams && rule_holds(p->world, ABLATION_LEAN))
             lean_on_present(n_nodes, ran + first, memory + first);
     }
 }

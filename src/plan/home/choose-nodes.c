@@ -19,8 +19,9 @@ static uint64_t free_memory(const World *world, uint32_t node)
 
 uint32_t choose_nodes_left(const World *world, uint32_t node, uint32_t permille)
 {
-    uint32_t others = (world->nodes[node].others_permille + 500) / 1000 * 1000;
+    uint32_t others = rule_holds(world, ABLATION_OTHERS) ? world->nodes[node].others_permille : 0;
 
+    others = (others + 500) / 1000 * 1000;
     return MAX(permille - MIN(others, permille), permille / 10);
 }
 
@@ -45,7 +46,9 @@ int choose_nodes_offer(const Planner *p, PackNode *nodes)
     }
     for (uint32_t i = 0; i < topology->n_nodes; i++) {
         nodes[i].capacity_permille = choose_nodes_left(p->world, i, nodes[i].capacity_permille);
-        nodes[i].cores_permille = choose_nodes_left(p->world, i, nodes[i].cores_permille);
+        nodes[i].cores_permille = rule_holds(p->world, ABLATION_SIBLINGS)
+                                      ? choose_nodes_left(p->world, i, nodes[i].cores_permille)
+                                      : 0;
     }
     return 0;
 }

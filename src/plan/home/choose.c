@@ -199,8 +199,8 @@ static bool has_outgrown(const Planner *p, const Group *group)
 {
     uint64_t now = p->world->now_usec;
 
-    return group->home && group->n_changes <= OUTGROWN_CHANGES && !group->gone &&
-           now - MIN(group->first_seen_usec, now) < OUTGROWN_USEC &&
+    return rule_holds(p->world, ABLATION_OUTGROWN) && group->home && group->n_changes <= OUTGROWN_CHANGES &&
+           !group->gone && now - MIN(group->first_seen_usec, now) < OUTGROWN_USEC &&
            now - MIN(group->last_home_usec, now) >= OUTGROWN_AFTER_USEC &&
            overflows(group->run_permille, group->wait_permille) && is_idle_elsewhere(p, group->home) &&
            (overflows_by_far(p, group) || overflowed(p->world, group));
@@ -296,7 +296,9 @@ static uint32_t nodes_useful(const Planner *p, size_t index)
     uint32_t part = is_new(p, group) ? LOAD_FULL_PERMILLE / 2 : LOAD_FULL_PERMILLE;
     uint32_t cpus = (group_demand(p, index) + part - 1) / LOAD_FULL_PERMILLE;
 
-    return pack_mode(policy) == PACK_MODE_SPREAD ? threads : MIN(threads, MAX(cpus, 1U));
+    return pack_mode(policy) == PACK_MODE_SPREAD || !rule_holds(p->world, ABLATION_USEFUL_NODES)
+               ? threads
+               : MIN(threads, MAX(cpus, 1U));
 }
 
 static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memory, const Share *share,
@@ -309,7 +311,9 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
     PackGroup pack = {
         .id = group->id,
         .mode = pack_mode(policy),
-        .demand_permille = fair_share(share, group_demand(p, index)),
+        .demand_permille = rule_holds(p->world, ABLATION_FAIR_SHARE)
+                               ? fair_share(share, group_demand(p, index))
+                               : group_demand(p, index),
         .min_gain_permille = policy->min_gain_permille,
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
         .home = present_set(p, group, with_cpus),
@@ -342,7 +346,8 @@ static bool is_homeless(const Planner *p, const Group *group)
 /* Its first home need not be a guess: where its memory is will be known in a moment. */
 static bool awaits_memory(const Planner *p, size_t index)
 {
-    return p->s->groups[index].awaits_memory && is_homeless(p, &p->world->groups[index]);
+    return rule_holds(p->world, ABLATION_AWAIT_MEMORY) && p->s->groups[index].awaits_memory &&
+           is_homeless(p, &p->world->groups[index]);
 }
 
 /* Which groups take part: all that have or want a home; those that want most when they are too many. */
@@ -379,7 +384,7 @@ static void select_groups(Planner *p)
 static uint32_t allowed_imbalance(const Planner *p)
 {
     const Topology *topology = p->world->topology;
-    uint32_t allowed = CONF_AUTO;
+    uint32_t allowed = rule_holds(p->world, ABLATION_IMBALANCE) ? CONF_AUTO : 0;
 
     for (size_t i = 0; i < p->s->n_order; i++) {
         const Group *group = &p->world->groups[p->s->order[i].index];
@@ -419,11 +424,12 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
 
         s->pack_groups[i] = pack_group(p, index, memory + index * topology->n_nodes, &share, with_cpus);
     }
-    freeze_groups(p, nodes);
+    if (rule_holds(p->world, ABLATION_FREEZE))
+        freeze_groups(p, nodes);
     r = pack_solve(&problem, s->pack_sets);
     if (r < 0)
         return r;
-    if (choose_loans(p, nodes))
+    if (rule_holds(p->world, ABLATION_LOANS) && choose_loans(p, nodes))
         r = pack_solve(&problem, s->pack_sets);
     if (r < 0)
         return r;

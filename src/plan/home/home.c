@@ -366,7 +366,8 @@ static bool home_process(Planner *p, const Process *process, CpuMask due)
     if (need.n_from == 0)
         return true;
     waits = policy_chooses_nodes(policy)
-                ? !group->home && !group->roams && is_in_place(p, process, tasks, n, due)
+                ? !group->home && !group->roams && rule_holds(p->world, ABLATION_IN_PLACE) &&
+                      is_in_place(p, process, tasks, n, due)
                 : !process->assigned;
     if (age < policy->min_age_usec && waits) {
         refuse_process(p, PLAN_REASON_TOO_YOUNG, process, age, policy->min_age_usec);

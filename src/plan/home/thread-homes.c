@@ -132,7 +132,8 @@ static const Task *buddy_of(const ThreadHomes *h, const Task *task)
     const Task *buddy =
         task->use->private_permille < PRIVATE_MOSTLY_PERMILLE ? world_task(world, task->use->buddy) : NULL;
 
-    return buddy && buddy < task && buddy->process.i == task->process.i &&
+    return rule_holds(world, ABLATION_BUDDIES) && buddy && buddy < task &&
+                   buddy->process.i == task->process.i &&
                    planner_placeable(h->policy, &world->processes[buddy->process.i], buddy)
                ? buddy
                : NULL;
@@ -346,7 +347,7 @@ static int32_t better_node(const ThreadHomes *h, const PlannerUnit *unit, uint32
  * regret goes first. Each move makes the loads more alike, so there is an end. */
 static void relieve(ThreadHomes *h, bool second)
 {
-    bool any = true;
+    bool any = rule_holds(h->p->world, ABLATION_RELIEVE);
 
     while (any) {
         any = false;
@@ -420,7 +421,8 @@ static void solve(ThreadHomes *h)
 
     qsort(h->units, h->n, sizeof(*h->units), compare_regret);
     kept = assign(h, false);
-    if (may_change(h) && assign(h, true) > kept + h->use_sum / 1000 * gain)
+    if (rule_holds(h->p->world, ABLATION_ANEW) && may_change(h) &&
+        assign(h, true) > kept + h->use_sum / 1000 * gain)
         take_anew(h);
 }
 
@@ -474,7 +476,7 @@ int thread_homes_decide(Planner *p)
     const World *world = p->world;
     int r = 0;
 
-    if (world->topology->n_nodes > PACK_NODES_MAX)
+    if (world->topology->n_nodes > PACK_NODES_MAX || !rule_holds(world, ABLATION_APART))
         return 0;
     for (size_t i = 0; i < world->n_tasks; i++) {
         const Process *process = &world->processes[world->tasks[i].process.i];

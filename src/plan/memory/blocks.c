@@ -215,7 +215,8 @@ static BlocksVerdict judge_unit(Judge *judge, const Unit *unit)
         return BLOCKS_LOCAL;
     if (!hwloc_bitmap_isset(judge->rules->to_nodes, (unsigned)unit->to.i))
         return BLOCKS_OUTSIDE;
-    return unit->shared && judge->sure_rounds == BLOCKS_SURE_ROUNDS && !brings_balance(judge, unit)
+    return unit->shared && judge->sure_rounds == BLOCKS_SURE_ROUNDS && !judge->rules->any_balance &&
+                   !brings_balance(judge, unit)
                ? BLOCKS_BALANCED
                : BLOCKS_MOVE;
 }
@@ -229,7 +230,7 @@ static int note_tried(Judge *judge, const Unit *unit, BlocksVerdict *verdict)
 
     if (r < 0)
         return r;
-    if (*verdict == BLOCKS_MOVE && n >= BLOCKS_TRIES)
+    if (*verdict == BLOCKS_MOVE && n >= BLOCKS_TRIES && !judge->rules->any_tries)
         *verdict = BLOCKS_BUSY;
     else if (*verdict == BLOCKS_MOVE)
         n++;

@@ -45,6 +45,7 @@ typedef enum BlocksVerdict {
 
 typedef struct BlocksRules {
     bool two_stage;                /* TwoStage */
+    bool any_balance, any_tries;   /* without the rules of balance and of tries (plan/ablation.h) */
     hwloc_const_bitmap_t to_nodes; /* NodeIx; nodes of its home, those with memory */
 } BlocksRules;
 

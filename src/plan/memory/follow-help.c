@@ -50,7 +50,8 @@ CpuMask follow_help(const Follow *f)
     CpuMask nodes;
 
     hwloc_bitmap_zero(set);
-    for (int i = f->from ? hwloc_bitmap_first(f->from) : -1; i >= 0; i = hwloc_bitmap_next(f->from, i))
+    for (int i = f->from && rule_holds(f->p->world, ABLATION_HELP) ? hwloc_bitmap_first(f->from) : -1; i >= 0;
+         i = hwloc_bitmap_next(f->from, i))
         if (may_help(f, (uint32_t)i) && hwloc_bitmap_set(set, (unsigned)i) < 0)
             f->p->error = -ENOMEM;
     if (hwloc_bitmap_iszero(set))

@@ -113,7 +113,8 @@ static bool is_sure(const Follow *f)
     const Group *group = f->group;
     uint32_t before = group->before_wait_permille, others = f->g->others_permille;
 
-    if (f->policy->mode == POLICY_MODE_FIXED || f->g->home != group->home)
+    if (f->policy->mode == POLICY_MODE_FIXED || f->g->home != group->home ||
+        !rule_holds(f->p->world, ABLATION_SURE))
         return true;
     if (group->guessed && follow_age_usec(f, group->last_home_usec) < f->policy->min_residency_usec)
         return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_UNSETTLED,
@@ -131,7 +132,7 @@ static bool is_together(const Follow *f, CpuMask due)
     const World *world = f->p->world;
     size_t n, first = world_process_tasks(world, f->process, &n);
 
-    for (size_t i = first; i < first + n; i++) {
+    for (size_t i = first; i < first + n && rule_holds(world, ABLATION_TWO_USERS); i++) {
         const Task *task = &world->tasks[i];
 
         if (task->gone || planner_placeable(f->policy, f->process, task))

@@ -143,7 +143,7 @@ static bool rests(const Sorting *sorting, const SortingLook *look, uint64_t bloc
     const SortingPast *past = find_past(sorting, block);
     uint64_t age = past ? look->world->now_usec - MIN(past->usec, look->world->now_usec) : 0;
 
-    if (!past)
+    if (!past || !rule_holds(look->world, ABLATION_REST))
         return false;
     return age < look->policy->min_residency_usec ||
            (past->n_tries >= BLOCKS_TRIES && from.i == past->from.i) ||
@@ -330,7 +330,7 @@ static int stripe(Sorting *sorting, const SortingLook *look)
     Shared shared;
     int r;
 
-    if (hwloc_bitmap_weight(sorting->home) < 2)
+    if (hwloc_bitmap_weight(sorting->home) < 2 || !rule_holds(look->world, ABLATION_STRIPE_SHARED))
         return 0;
     count_shared(sorting, look, &shared);
     if (shared.n_shared * STRIPE_SHARE <= shared.n_all)
@@ -346,7 +346,12 @@ static int stripe(Sorting *sorting, const SortingLook *look)
 
 int sorting_judge(Sorting *sorting, const SortingLook *look)
 {
-    const BlocksRules rules = {.two_stage = look->policy->two_stage, .to_nodes = sorting->home};
+    const BlocksRules rules = {
+        .two_stage = look->policy->two_stage,
+        .any_balance = !rule_holds(look->world, ABLATION_BALANCE),
+        .any_tries = !rule_holds(look->world, ABLATION_TRIES),
+        .to_nodes = sorting->home,
+    };
     int r = find_home(sorting, look);
     Place place = place_of(sorting, look);
     const BlocksThreads threads = {node_of, &place};

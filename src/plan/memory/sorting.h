@@ -8,6 +8,7 @@
  * as tried in vain while it waits. Memory that moved rests for MinResidencySec=, and does not return to where it was
  * within PingPongSec (I7). */
 
+#include "plan/ablation.h"
 #include "plan/memory/blocks.h"
 #include "plan/plan.h"
 

@@ -63,7 +63,7 @@ bool memory_watch_has_choice(const World *world, const Process *process)
 /* As long as no thread has a node of its own, that nothing is to be moved says nothing. */
 bool memory_watch_is_awaited(const MemoryWatch *watch, const World *world, const Process *process)
 {
-    return memory_watch_has_choice(world, process) &&
+    return rule_holds(world, ABLATION_AWAIT_USE) && memory_watch_has_choice(world, process) &&
            (watch->sorting.n_quiet < SORTING_QUIET || thread_homes_digest(world, process) == 0) &&
            world->now_usec < watch->since_usec + MEMORY_WATCH_AWAIT_USEC;
 }
@@ -112,7 +112,7 @@ int memory_watch_note_busy(MemoryWatch *watch, const World *world, const Process
         changed |= n_now >= watch->n_busy_now || !is_same(&watch->busy_now[n_now], &key);
         watch->busy_now[n_now++] = key;
     }
-    if (changed || n_now != watch->n_busy_now)
+    if ((changed || n_now != watch->n_busy_now) && rule_holds(world, ABLATION_BUSY))
         scan_pace_restart(&watch->pace);
     watch->n_busy_now = n_now;
     return 0;
@@ -222,6 +222,8 @@ static int set_pace(const MemoryWatchLook *look)
     };
     int r = look->news ? scan_pace_read(look->touches, &round) : 0;
 
+    if (!rule_holds(look->world, ABLATION_FIRST_ROUNDS))
+        look->watch->pace.n_rounds = SCAN_PACE_LEARN_ROUNDS;
     round.learning |= look->process->memory.to || look->watch->sorting.n_moves > 0;
     if (r == 0)
         scan_pace_round(&look->watch->pace, &round);

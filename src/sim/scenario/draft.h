@@ -38,6 +38,7 @@ typedef struct VariantDraft {
     char *name;
     bool daemon;
     char *policies, *workloads; /* words; NULL: all */
+    char *off;                  /* words; NULL: none */
     SimKernel kernel;           /* [Kernel] and what the variant changes */
     unsigned line;
 } VariantDraft;

@@ -176,6 +176,7 @@ const ConfKey sim_scenario_keys[] = {
     {"Variant", "Policies", conf_parse_string, NULL, VARIANT(policies), "",
      "names of [Policy ...] sections and policy files, or none", NULL},
     {"Variant", "Workloads", conf_parse_string, NULL, VARIANT(workloads), "", "names of workloads", NULL},
+    {"Variant", "Off", conf_parse_string, NULL, VARIANT(off), "", "names of rules", NULL},
 };
 
 const size_t sim_scenario_n_keys = ARRAY_SIZE(sim_scenario_keys);

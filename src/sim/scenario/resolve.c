@@ -4,6 +4,7 @@
  * each other and against the machine. Errors carry the line of the section they are about. */
 
 #include "base/parse.h"
+#include "plan/ablation.h"
 #include "sim/scenario/draft.h"
 #include "sim/scenario/expect.h"
 #include "sim/scenario/preset.h"
@@ -282,6 +283,20 @@ static int choose_workload(void *userdata, const char *word)
     return 0;
 }
 
+static int switch_off(void *userdata, const char *word)
+{
+    const Choice *c = userdata;
+
+    for (int i = 0; i < ABLATION_MAX; i++)
+        if (!strcmp(ablation_names[i], word)) {
+            c->to->ablated |= 1ULL << i;
+            return 0;
+        }
+    DRAFT_ERROR(c->draft, c->from->line, "Off= of variant %s takes names of rules such as %s, not: %s",
+                c->from->name, ablation_names[0], word);
+    return 0;
+}
+
 static int resolve_variant(ScenarioDraft *d, const VariantDraft *from, const char *const *policy_dirs)
 {
     SimSpec *spec = d->spec;
@@ -301,6 +316,9 @@ static int resolve_variant(ScenarioDraft *d, const VariantDraft *from, const cha
         if (r < 0)
             return r;
     }
+    r = from->off ? scenario_each_word(from->off, switch_off, &choice) : 0;
+    if (r < 0)
+        return r;
     return scenario_policies(d, from, policy_dirs, &to->policies);
 }
 

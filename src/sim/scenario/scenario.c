@@ -366,6 +366,7 @@ void scenario_draft_done(ScenarioDraft *d)
     for (size_t i = 0; i < d->n_variants; i++) {
         free(d->variants[i].name);
         free(d->variants[i].policies);
+        free(d->variants[i].off);
         free(d->variants[i].workloads);
     }
     for (size_t i = 0; i < d->n_expects; i++) {

@@ -174,6 +174,7 @@ typedef struct SimVariant {
     PolicySet *policies; /* owned reference; never NULL, may be empty */
     SimKernel kernel;
     bool *workloads; /* [SimSpec.n_workloads]: which of them run */
+    uint64_t ablated; /* World.ablated */
 } SimVariant;
 
 typedef enum SimOver {

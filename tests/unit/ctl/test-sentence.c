@@ -31,7 +31,7 @@ static void test_lend(void **state)
         "'from':'0-1','to':'0-1,3','cpu':3,'node':1,'cross_node':true,'lease_usec':30000000,'value':830,'limit':250}",
         0,
         "1970-01-01 12:30:05.250 lend     50-jvm: java[1234/1240] CPU 3 (node 1, not its own) 0-1 -> 0-1,3 for "
-        "30 s: done. Why. (P2, 83.0 % against 25.0 %)");
+        "30 s: done. Why. (P2 stealing, 83.0 % against 25.0 %)");
 }
 
 static void test_home_of_a_process(void **state)
@@ -41,7 +41,8 @@ static void test_home_of_a_process(void **state)
         "{'realtime_usec':0,'kind':'set-home','rule':'fixed-home','text':'Why.','mechanism':3,"
         "'outcome':'refused','count':4,'pid':7,'tid':0,'comm':'x','from':'0-3','to':'0-1','cpu':-1,"
         "'node':-1,'value':2,'limit':4}",
-        0, "1970-01-01 00:00:00.000 set-home x[7] 0-3 -> 0-1: refused, 4 times. Why. (P3, 2 against 4)");
+        0,
+        "1970-01-01 00:00:00.000 set-home x[7] 0-3 -> 0-1: refused, 4 times. Why. (P3 node limit, 2 against 4)");
 }
 
 static void test_refusals(void **state)
@@ -49,11 +50,11 @@ static void test_refusals(void **state)
     check_sentence(sentence_refusal,
                    "{'reason':'node-limit','text':'why','mechanism':3,'count':14,'time_usec':3000000,'tid':0,"
                    "'value':8,'limit':2}",
-                   5000000, "node-limit, 14 times, 2 s ago: why (P3, 8 against 2)");
+                   5000000, "node-limit, 14 times, 2 s ago: why (P3 node limit, 8 against 2)");
     check_sentence(sentence_refusal,
                    "{'reason':'residency','text':'why','mechanism':7,'count':1,'time_usec':1,'tid':9,"
                    "'value':300000,'limit':1000000}",
-                   1, "residency for thread 9, 0 us ago: why (P7, 300 ms against 1 s)");
+                   1, "residency for thread 9, 0 us ago: why (P7 guards, 300 ms against 1 s)");
     check_sentence(
         sentence_refusal,
         "{'reason':'paused','text':'why','mechanism':0,'count':1,'time_usec':0,'tid':0,'value':0,'limit':0}",

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "plan/ablation.h"
+
+const char *const ablation_names[] = {
+    [ABLATION_NEAREST] = "nearest",
+    [ABLATION_MOST_FIRST] = "most-first",
+    [ABLATION_BACKOFF] = "backoff",
+    [ABLATION_COOLDOWN] = "cooldown",
+    [ABLATION_LEAN] = "lean",
+    [ABLATION_IN_PLACE] = "in-place",
+    [ABLATION_IMBALANCE] = "imbalance",
+    [ABLATION_SIBLINGS] = "siblings",
+    [ABLATION_OTHERS] = "others",
+    [ABLATION_FAIR_SHARE] = "fair-share",
+    [ABLATION_USEFUL_NODES] = "useful-nodes",
+    [ABLATION_OUTGROWN] = "outgrown",
+    [ABLATION_AWAIT_MEMORY] = "await-memory",
+    [ABLATION_LOANS] = "loans",
+    [ABLATION_FREEZE] = "freeze",
+    [ABLATION_APART] = "apart",
+    [ABLATION_BUDDIES] = "buddies",
+    [ABLATION_RELIEVE] = "relieve",
+    [ABLATION_ANEW] = "anew",
+    [ABLATION_SURE] = "sure",
+    [ABLATION_AWAIT_USE] = "await-use",
+    [ABLATION_TWO_USERS] = "two-users",
+    [ABLATION_HELP] = "help",
+    [ABLATION_BALANCE] = "balance",
+    [ABLATION_TRIES] = "tries",
+    [ABLATION_REST] = "rest",
+    [ABLATION_STRIPE_SHARED] = "stripe-shared",
+    [ABLATION_BUSY] = "busy",
+    [ABLATION_FIRST_ROUNDS] = "first-rounds",
+    [ABLATION_MAX] = NULL,
+};
+
+static_assert(ABLATION_MAX <= 64, "World.ablated has a bit for each");

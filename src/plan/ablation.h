@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Rules of this room that a simulation can switch off, each alone, to see what it is worth (`./dev bench ablation`).
+ * The daemon has all of them. What a policy can switch off is not among them. */
+
+#include "world/world.h"
+
+typedef enum AblationRule {
+    ABLATION_NEAREST,       /* P2: the nearest idle CPU is lent; else the first */
+    ABLATION_MOST_FIRST,    /* P2: who lacks most is served first; else the oldest group */
+    ABLATION_BACKOFF,       /* P7: a pass in vain doubles the pause before the next */
+    ABLATION_COOLDOWN,      /* P7: a CPU that was recalled for its owner is not lent at once */
+    ABLATION_LEAN,          /* P4: among nodes that are as good, a group stays where it runs */
+    ABLATION_IN_PLACE,      /* P4: who is where it belongs is not confined in its first second */
+    ABLATION_IMBALANCE,     /* P5: allowed imbalance between nodes */
+    ABLATION_SIBLINGS,      /* P15: two threads on one core cost */
+    ABLATION_OTHERS,        /* P15: what others run counts */
+    ABLATION_FAIR_SHARE,    /* P15: on a full machine every demand is less */
+    ABLATION_USEFUL_NODES,  /* P15: no more nodes than it wants CPUs */
+    ABLATION_OUTGROWN,      /* P15: a first home that is too small is given up at once */
+    ABLATION_AWAIT_MEMORY,  /* P15: a first home waits for where its memory is */
+    ABLATION_LOANS,         /* P2, P15: living on loans instead of a shared node */
+    ABLATION_FREEZE,        /* P16: who has converged is not evicted */
+    ABLATION_APART,         /* P11: nodes for single threads */
+    ABLATION_BUDDIES,       /* P14: threads that share go together */
+    ABLATION_RELIEVE,       /* P15: threads leave a crowded node of their home */
+    ABLATION_ANEW,          /* P15: threads are assigned anew where that gains much (flipping) */
+    ABLATION_SURE,          /* P18: memory does not follow to a home that may be wrong */
+    ABLATION_AWAIT_USE,     /* P13: nor while it is being found out who uses it */
+    ABLATION_TWO_USERS,     /* P13: nor where threads pinned elsewhere use it */
+    ABLATION_HELP,          /* P18: CPUs of the nodes that memory leaves help */
+    ABLATION_BALANCE,       /* P13: shared blocks move only into balance */
+    ABLATION_TRIES,         /* P13: a block that does not go is let be */
+    ABLATION_REST,          /* P13: a block that moved rests */
+    ABLATION_STRIPE_SHARED, /* P17: what many threads are seen to share is interleaved */
+    ABLATION_BUSY,          /* P10: who begins or ends to work is seen anew */
+    ABLATION_FIRST_ROUNDS,  /* P10: the first rounds are fast */
+    ABLATION_MAX,
+    ABLATION_INVALID = -EINVAL,
+} AblationRule;
+
+/* "nearest", "two-users"; NULL-terminated. */
+extern const char *const ablation_names[];
+
+/* Whether a rule is in force. */
+static inline bool rule_holds(const World *world, AblationRule rule)
+{
+    return (world->ablated >> rule & 1) == 0;
+}
