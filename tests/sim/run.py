@@ -49,6 +49,7 @@ TWINS = {
         ("what was done is not looked at again", {"SettleSec=5s": "SettleSec=1h"}),
     ],
     "homes-wide": [
+        ("threads that share are no unit", {"[Variant homes]": "[Variant homes]\nOff=buddies"}),
         ("nobody has a home", {"Mode=auto": "Mode=none"}),
         ("homes for all together", {"GroupBy=process": "GroupBy=workload"}),
     ],
@@ -60,6 +61,7 @@ TWINS = {
         ("no lending", {"LeaseSec=60s": "Steal=no"}),
     ],
     "s-apart": [
+        ("no thread has a node", {"[Variant write]": "[Variant write]\nOff=apart"}),
         ("it is not known whose memory it is", {"Evidence=write": "Evidence=residency"}),
         ("memory stays where it is", {"Evidence=write": "Evidence=write\nFollow=no"}),
     ],
@@ -141,6 +143,7 @@ TWINS = {
         ("nobody has a home", {"Mode=auto": "Mode=none"}),
     ],
     "s-uneven": [
+        ("nobody lives on loans", {"[Variant homes]": "[Variant homes]\nOff=loans"}),
         ("nobody has a home", {"Mode=auto": "Mode=none"}),
         ("nothing is lent, so it gets both nodes", {"Mode=auto": "Mode=auto\n[Policy p Steal]\nSteal=no"}),
     ],

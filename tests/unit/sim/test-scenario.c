@@ -153,6 +153,8 @@ static const char *const slips[][2] = {
     {GOOD "[Scenario]\nSettleSec=11s\n", "error f: expected SettleSec= of at most DurationSec=\n"},
     {GOOD "[Variant v]\nWorkloads=w x\n",
      "error f:4: Workloads= of variant v takes names of workloads, not: x\n"},
+    {GOOD "[Variant v]\nOff=freeze x\n",
+     "error f:4: Off= of variant v takes names of rules such as nearest, not: x\n"},
     {GOOD "[Variant v]\nPolicies=p\n",
      "error f:4: Policies= of variant v takes names of [Policy ...] sections, files "
      "that end in .policy, or none, not: p\n"},
