@@ -158,7 +158,7 @@ static ScanPeriodRange range_of(const Policy *policy, const Process *process)
 {
     const ScanPeriodLimits limits = {policy->scan_min_usec, policy->scan_max_usec, policy->scan_size_bytes};
 
-    return scan_period_range(&limits, process->rss_bytes, NULL);
+    return scan_period_range(&limits, process->rss_bytes);
 }
 
 void memory_watch_planned(MemoryWatch *watch, const World *world, const Process *process,
@@ -215,6 +215,7 @@ static int sort(const MemoryWatchLook *look)
 /* What moves because of what was seen is something to be learnt, too. */
 static int set_pace(const MemoryWatchLook *look)
 {
+    const MemoryMove *memory = &look->process->memory;
     ScanPaceRound round = {
         .range = range_of(look->policy, look->process),
         .strength = converge_use(look->world, look->process, look->touches),
@@ -224,7 +225,9 @@ static int set_pace(const MemoryWatchLook *look)
 
     if (!rule_holds(look->world, ABLATION_FIRST_ROUNDS))
         look->watch->pace.n_rounds = SCAN_PACE_LEARN_ROUNDS;
-    round.learning |= look->process->memory.to || look->watch->sorting.n_moves > 0;
+    round.seen.n_failed = memory->over_usec > look->watch->over_usec && memory->n_vain > 0;
+    look->watch->over_usec = memory->over_usec;
+    round.learning |= memory->to || look->watch->sorting.n_moves > 0;
     if (r == 0)
         scan_pace_round(&look->watch->pace, &round);
     return r;

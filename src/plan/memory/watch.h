@@ -25,6 +25,7 @@ typedef struct MemoryWatch {
     TaskKey *busy_now; /* and at the last tick; taken over by a look */
     size_t n_busy_now, busy_now_capacity;
     ScanPace pace;
+    uint64_t over_usec; /* the last order, as of the last round: MemoryMove.over_usec */
     Scan scan;
     ScanWindow window;
     uint64_t window_bytes; /* it was to take in at most */

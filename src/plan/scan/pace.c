@@ -96,7 +96,7 @@ void scan_pace_round(ScanPace *pace, const ScanPaceRound *round)
         pace->period_usec = range.start_usec;
         return;
     }
-    pace->period_usec = scan_period_adapt(&range, before, &round->seen, false);
+    pace->period_usec = scan_period_adapt(&range, before, &round->seen);
     if (is_together(round))
         pace->period_usec = MAX(pace->period_usec, MIN(before * 2, range.max_usec));
 }

@@ -19,21 +19,7 @@
 #define PERIOD_SLOTS     10U
 #define PERIOD_THRESHOLD 7U
 
-__extension__ typedef unsigned __int128 Wide;
-
-/* Stretched to the number of tasks that share, by the share of what they share. Saturates. */
-static uint64_t for_group(uint64_t period_usec, const ScanPeriodGroup *group)
-{
-    Wide period = (Wide)period_usec * group->n_tasks;
-    uint64_t faults = group->private_faults + group->shared_faults + 1;
-
-    period = MIN(period, UINT64_MAX);
-    period = period * (group->shared_faults + 1) / faults;
-    return (uint64_t)MIN(period, UINT64_MAX);
-}
-
-ScanPeriodRange scan_period_range(const ScanPeriodLimits *limits, uint64_t rss_bytes,
-                                  const ScanPeriodGroup *group)
+ScanPeriodRange scan_period_range(const ScanPeriodLimits *limits, uint64_t rss_bytes)
 {
     uint64_t window = MAX(limits->window_bytes, 1U), floor;
     ScanPeriodRange range;
@@ -42,12 +28,7 @@ ScanPeriodRange scan_period_range(const ScanPeriodLimits *limits, uint64_t rss_b
     floor = 1000000 / MAX(SCAN_RATE_BYTES / window, 1U);
     range.min_usec = MAX(floor, limits->min_usec / range.n_windows);
     range.start_usec = range.min_usec;
-    range.max_usec = limits->max_usec / range.n_windows;
-    if (group) {
-        range.start_usec = MAX(range.start_usec, for_group(range.start_usec, group));
-        range.max_usec = MAX(range.max_usec, for_group(range.max_usec, group));
-    }
-    range.max_usec = MAX(range.max_usec, range.min_usec);
+    range.max_usec = MAX(limits->max_usec / range.n_windows, range.min_usec);
     return range;
 }
 
@@ -68,13 +49,10 @@ static uint64_t add_slots(uint64_t period_usec, const ScanPeriodSeen *seen)
     return period_usec - MIN((PERIOD_THRESHOLD - MAX(lr, ps)) * slot, period_usec);
 }
 
-uint64_t scan_period_adapt(const ScanPeriodRange *range, uint64_t period_usec, const ScanPeriodSeen *seen,
-                           bool strict_kernel)
+uint64_t scan_period_adapt(const ScanPeriodRange *range, uint64_t period_usec, const ScanPeriodSeen *seen)
 {
-    bool nothing = seen->local == 0 && seen->shared_faults == 0;
+    bool nothing = seen->local + seen->remote + seen->private_faults + seen->shared_faults == 0;
 
-    if (!strict_kernel)
-        nothing = nothing && seen->remote == 0 && seen->private_faults == 0;
     if (nothing || seen->n_failed > 0)
         return MIN(range->max_usec, period_usec * 2);
     return CLAMP(add_slots(period_usec, seen), range->min_usec, range->max_usec);

@@ -17,12 +17,6 @@ typedef struct ScanPeriodLimits {
     uint64_t window_bytes; /* looked at in one window, at least 1; 256 MB */
 } ScanPeriodLimits;
 
-/* A group's averages (P11). */
-typedef struct ScanPeriodGroup {
-    uint64_t n_tasks;
-    uint64_t private_faults, shared_faults;
-} ScanPeriodGroup;
-
 typedef struct ScanPeriodRange {
     uint64_t n_windows; /* to see all memory once, at least 1 */
     uint64_t min_usec;  /* between two windows */
@@ -30,20 +24,17 @@ typedef struct ScanPeriodRange {
     uint64_t max_usec;
 } ScanPeriodRange;
 
-/* The range for a process with so much resident memory. In a group (NULL: none) that shares much, longer: each member's
- * scan is seen by all. */
-ScanPeriodRange scan_period_range(const ScanPeriodLimits *limits, uint64_t rss_bytes,
-                                  const ScanPeriodGroup *group);
+/* The range for a process with so much resident memory. */
+ScanPeriodRange scan_period_range(const ScanPeriodLimits *limits, uint64_t rss_bytes);
 
 /* Accesses seen since the period was last adapted, each below 2^60. */
 typedef struct ScanPeriodSeen {
     uint64_t local, remote;
     uint64_t private_faults, shared_faults;
-    uint64_t n_failed; /* page moves that failed */
+    uint64_t n_failed; /* orders to move memory that moved nothing */
 } ScanPeriodSeen;
 
-/* The next period. It is doubled when nothing was seen or moves failed. With `strict_kernel` also when everything was
- * remote and private, which the kernel does by its choice of what stands for "nothing": local and shared accesses.
- * Otherwise tenths are added when 70 % or more are private, or else local, and taken away when less are. */
-uint64_t scan_period_adapt(const ScanPeriodRange *range, uint64_t period_usec, const ScanPeriodSeen *seen,
-                           bool strict_kernel);
+/* The next period. It is doubled when nothing was seen or moves failed. Otherwise tenths are added when 70 % or more are
+ * private, or else local, and taken away when less are. The kernel takes what is all remote and private for nothing seen,
+ * by its choice of what stands for that: local and shared accesses. */
+uint64_t scan_period_adapt(const ScanPeriodRange *range, uint64_t period_usec, const ScanPeriodSeen *seen);

@@ -14,7 +14,7 @@ static const ScanPeriodLimits kernel = {1000000, 60000000, 256 * MEGABYTE};
 
 static ScanPaceRound round_of(uint64_t rss_mb, ScanPeriodSeen seen)
 {
-    return (ScanPaceRound){.range = scan_period_range(&kernel, rss_mb * MEGABYTE, NULL), .seen = seen};
+    return (ScanPaceRound){.range = scan_period_range(&kernel, rss_mb * MEGABYTE), .seen = seen};
 }
 
 static ScanPaceRound local(void)
@@ -215,7 +215,7 @@ static void test_restart(void **state)
 
 static void test_moved(void **state)
 {
-    const ScanPeriodRange range = scan_period_range(&kernel, 1024 * MEGABYTE, NULL);
+    const ScanPeriodRange range = scan_period_range(&kernel, 1024 * MEGABYTE);
     ScanPace pace = paced(9000);
 
     scan_pace_moved(&pace, &range, 0);

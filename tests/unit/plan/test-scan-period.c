@@ -11,7 +11,7 @@ static const ScanPeriodLimits kernel = {1000000, 60000000, 256 * MEGABYTE};
 
 static void check_range(uint64_t rss_mb, uint64_t n_windows, uint64_t min_msec, uint64_t max_msec)
 {
-    ScanPeriodRange range = scan_period_range(&kernel, rss_mb * MEGABYTE, NULL);
+    ScanPeriodRange range = scan_period_range(&kernel, rss_mb * MEGABYTE);
 
     assert_int_equal(range.n_windows, n_windows);
     assert_int_equal(range.min_usec / 1000, min_msec);
@@ -32,7 +32,7 @@ static void test_range(void **state)
 
     /* The fastest pass over 16 GB is 6.4 s, over 64 GB 25.6 s. */
     for (uint64_t gb = 16; gb <= 64; gb += 48) {
-        ScanPeriodRange range = scan_period_range(&kernel, gb * 1024 * MEGABYTE, NULL);
+        ScanPeriodRange range = scan_period_range(&kernel, gb * 1024 * MEGABYTE);
 
         assert_int_equal(range.n_windows * range.min_usec, gb == 16 ? 6400000 : 25600000);
     }
@@ -40,40 +40,17 @@ static void test_range(void **state)
     /* Never below the floor, which for large windows is a second. */
     check_range(1 << 20, 4096, 100, 100);
     limits.window_bytes = 4096 * MEGABYTE;
-    assert_int_equal(scan_period_range(&limits, UINT64_MAX, NULL).min_usec, 1000000);
+    assert_int_equal(scan_period_range(&limits, UINT64_MAX).min_usec, 1000000);
     limits.window_bytes = 197 * MEGABYTE;
-    assert_int_equal(scan_period_range(&limits, 1 << 30, NULL).min_usec, 1000000 / 6);
-    assert_int_equal(scan_period_range(&limits, UINT64_C(1) << 40, NULL).min_usec, 1000000 / 12);
+    assert_int_equal(scan_period_range(&limits, 1 << 30).min_usec, 1000000 / 6);
+    assert_int_equal(scan_period_range(&limits, UINT64_C(1) << 40).min_usec, 1000000 / 12);
     limits.window_bytes = 1;
-    assert_int_equal(scan_period_range(&limits, UINT64_MAX, NULL).n_windows, UINT64_MAX);
-}
-
-/* Shared all, the period is that of all members together; private all, nearly as alone. */
-static void test_group(void **state)
-{
-    ScanPeriodGroup group = {.n_tasks = 8, .shared_faults = 999};
-    ScanPeriodRange range = scan_period_range(&kernel, 1024 * MEGABYTE, &group);
-
-    assert_int_equal(range.min_usec, 250000);
-    assert_int_equal(range.start_usec, 8 * 250000);
-    assert_int_equal(range.max_usec, 8 * 15000000);
-
-    group = (ScanPeriodGroup){.n_tasks = 8, .private_faults = 500, .shared_faults = 499};
-    range = scan_period_range(&kernel, 1024 * MEGABYTE, &group);
-    assert_int_equal(range.max_usec, 4 * 15000000);
-
-    group = (ScanPeriodGroup){.n_tasks = 8, .private_faults = 999};
-    range = scan_period_range(&kernel, 1024 * MEGABYTE, &group);
-    assert_int_equal(range.start_usec, 250000);
-    assert_int_equal(range.max_usec, 15000000);
-
-    group = (ScanPeriodGroup){.n_tasks = UINT64_MAX, .shared_faults = UINT64_C(1) << 60};
-    assert_int_equal(scan_period_range(&kernel, 1, &group).max_usec, UINT64_MAX);
+    assert_int_equal(scan_period_range(&limits, UINT64_MAX).n_windows, UINT64_MAX);
 }
 
 /* Milliseconds, as the vectors are written: remote, local, failed, private, shared. */
 static uint64_t adapt(uint64_t period_msec, uint64_t remote, uint64_t local, uint64_t failed,
-                      uint64_t private, uint64_t shared, bool strict)
+                      uint64_t private, uint64_t shared)
 {
     const ScanPeriodRange range = {
         .n_windows = 4, .min_usec = 250000, .start_usec = 250000, .max_usec = 15000000};
@@ -82,7 +59,7 @@ static uint64_t adapt(uint64_t period_msec, uint64_t remote, uint64_t local, uin
                                  .private_faults = private,
                                  .shared_faults = shared,
                                  .n_failed = failed};
-    uint64_t usec = scan_period_adapt(&range, period_msec * 1000, &seen, strict);
+    uint64_t usec = scan_period_adapt(&range, period_msec * 1000, &seen);
 
     assert_int_equal(usec % 1000, 0);
     return usec / 1000;
@@ -92,28 +69,24 @@ static void test_adapt(void **state)
 {
     const ScanPeriodRange odd = {.n_windows = 1, .min_usec = 1, .start_usec = 1, .max_usec = 9999};
 
-    for (unsigned strict = 0; strict <= 1; strict++) {
-        assert_int_equal(adapt(1000, 0, 1000, 0, 1000, 0, strict), 1300);
-        assert_int_equal(adapt(1000, 1000, 0, 0, 0, 1000, strict), 300);
-        assert_int_equal(adapt(1000, 500, 500, 0, 500, 500, strict), 800);
-        assert_int_equal(adapt(1000, 300, 700, 0, 500, 500, strict), 1100);
-        assert_int_equal(adapt(1000, 900, 100, 0, 200, 800, strict), 500);
-        assert_int_equal(adapt(1000, 900, 100, 1, 200, 800, strict), 2000);
-        assert_int_equal(adapt(1000, 0, 0, 0, 0, 0, strict), 2000); /* asleep */
-        assert_int_equal(adapt(9000, 0, 0, 0, 0, 0, strict), 15000);
-        assert_int_equal(adapt(14000, 0, 1000, 0, 1000, 0, strict), 15000);
-        assert_int_equal(adapt(300, 1000, 0, 0, 0, 1000, strict), 250);
-        assert_int_equal(adapt(1000, 0, 1000, 0, 0, 1000, strict), 1300); /* local counts when shared */
-        assert_int_equal(adapt(1000, 600, 400, 0, 700, 300, strict), 1100);
-    }
+    assert_int_equal(adapt(1000, 0, 1000, 0, 1000, 0), 1300);
+    assert_int_equal(adapt(1000, 1000, 0, 0, 0, 1000), 300);
+    assert_int_equal(adapt(1000, 500, 500, 0, 500, 500), 800);
+    assert_int_equal(adapt(1000, 300, 700, 0, 500, 500), 1100);
+    assert_int_equal(adapt(1000, 900, 100, 0, 200, 800), 500);
+    assert_int_equal(adapt(1000, 900, 100, 1, 200, 800), 2000);
+    assert_int_equal(adapt(1000, 0, 0, 0, 0, 0), 2000); /* asleep */
+    assert_int_equal(adapt(9000, 0, 0, 0, 0, 0), 15000);
+    assert_int_equal(adapt(14000, 0, 1000, 0, 1000, 0), 15000);
+    assert_int_equal(adapt(300, 1000, 0, 0, 0, 1000), 250);
+    assert_int_equal(adapt(1000, 0, 1000, 0, 0, 1000), 1300); /* local counts when shared */
+    assert_int_equal(adapt(1000, 600, 400, 0, 700, 300), 1100);
 
     /* A slot is rounded up. */
-    assert_int_equal(scan_period_adapt(&odd, 1001, &(ScanPeriodSeen){.local = 1, .private_faults = 1}, false),
-                     1304);
+    assert_int_equal(scan_period_adapt(&odd, 1001, &(ScanPeriodSeen){.local = 1, .private_faults = 1}), 1304);
 
     /* All remote and private: the kernel takes it for nothing at all. */
-    assert_int_equal(adapt(1000, 1000, 0, 0, 1000, 0, true), 2000);
-    assert_int_equal(adapt(1000, 1000, 0, 0, 1000, 0, false), 1300);
+    assert_int_equal(adapt(1000, 1000, 0, 0, 1000, 0), 1300);
 }
 
 /* The period of a task whose memory is all local, or all remote, and shared. Returns the number of windows to `end`. */
@@ -123,7 +96,7 @@ static unsigned windows_until(const ScanPeriodRange *range, uint64_t *period_use
     unsigned n = 0;
 
     while (*period_usec != end_usec && n < 100) {
-        *period_usec = scan_period_adapt(range, *period_usec, seen, false);
+        *period_usec = scan_period_adapt(range, *period_usec, seen);
         n++;
     }
     return n;
@@ -136,11 +109,11 @@ static void test_s_settle(void **state)
     const ScanPeriodSeen phase = {.remote = 1000, .shared_faults = 1000};
 
     for (uint64_t mb = 256; mb <= 16384; mb *= 4) {
-        ScanPeriodRange range = scan_period_range(&kernel, mb * MEGABYTE, NULL);
+        ScanPeriodRange range = scan_period_range(&kernel, mb * MEGABYTE);
         uint64_t period = range.start_usec;
 
         assert_in_range(windows_until(&range, &period, &converged, range.max_usec), 1, 20);
-        assert_int_equal(scan_period_adapt(&range, period, &converged, false), range.max_usec);
+        assert_int_equal(scan_period_adapt(&range, period, &converged), range.max_usec);
         assert_in_range(windows_until(&range, &period, &phase, range.min_usec), 1, 4);
     }
 }
@@ -149,7 +122,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_range),
-        cmocka_unit_test(test_group),
         cmocka_unit_test(test_adapt),
         cmocka_unit_test(test_s_settle),
     };

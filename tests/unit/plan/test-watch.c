@@ -172,6 +172,44 @@ static void test_news(void **state)
     assert_true(memory_watch_has_news(watch, world, process(), &policy));
 }
 
+/* The period after a round in which all was local, and an order that moved nothing, or something, was over. */
+static uint64_t period_after_order(uint32_t n_vain)
+{
+    const Policy policy = {.mode = POLICY_MODE_AUTO,
+                           .scan_min_usec = 1000000,
+                           .scan_max_usec = 60000000,
+                           .scan_size_bytes = 1 << 28};
+    Process *mine = world_process(world, PID);
+    MemoryWatchLook look = {.watch = watch,
+                            .world = world,
+                            .process = mine,
+                            .policy = &policy,
+                            .touches = &touches,
+                            .whole = true};
+
+    mine->memory.over_usec = ++world->now_usec;
+    mine->memory.n_vain = n_vain;
+    watch->pace = (ScanPace){.period_usec = 4000000, .n_rounds = SCAN_PACE_LEARN_ROUNDS};
+    touch(MAIN);
+    assert_int_equal(touches_gather(&touches), 0);
+    for (size_t i = 0; i < touches.n_blocks; i++)
+        touches.blocks[i].node.i = (int32_t)(i % 2);
+    assert_true(touches_fold(&touches));
+    assert_int_equal(memory_watch_look(&look), 0);
+    assert_true(look.news);
+    return scan_pace_usec(&watch->pace);
+}
+
+/* Moves that fail make looking less urgent, once (P10). */
+static void test_failed(void **state)
+{
+    for (int i = 0; i < 4; i++)
+        (void)period_after_order(0);
+    assert_true(period_after_order(0) < 8000000);
+    assert_int_equal(period_after_order(1), 8000000);
+    assert_true(period_after_order(0) < 8000000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +217,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pace, setup, teardown),
         cmocka_unit_test_setup_teardown(test_news, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_failed, setup, teardown),
     };
 
     return cmocka_run_group_tests_name("plan/watch", tests, NULL, NULL);
