@@ -32,7 +32,6 @@ typedef enum PackMode {
     PACK_MODE_COMPRESS, /* as few and as near nodes as fit; its need of bandwidth counts for nothing */
     PACK_MODE_AUTO,     /* the same, but spread where bandwidth is worth more than being together */
     PACK_MODE_SPREAD, /* as many nodes as help; that its threads are apart costs nothing, and memory is to follow */
-    PACK_MODE_INTERLEAVE, /* the same, and where its memory is now costs nothing */
     PACK_MODE_MAX,
 } PackMode;
 
@@ -42,7 +41,7 @@ typedef struct PackGroup {
     uint32_t demand_permille;
     uint32_t
         bandwidth_permille; /* share of its demand that presses on the memory controllers; 0: light, or no evidence of
-                                     it (S-SHELL). Mode spread and interleave: taken as 1000 */
+                                     it (S-SHELL). Mode spread: taken as 1000 */
     uint32_t min_gain_permille; /* the share of its memory accesses that must become local for a move (P6) */
     uint32_t max_nodes;         /* 0: no limit */
     PackNodes home;             /* where it lives now; 0: nowhere yet */

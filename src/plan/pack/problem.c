@@ -128,24 +128,15 @@ static uint32_t fewest_nodes(const Pack *p, const PackItem *item, uint32_t limit
     return n;
 }
 
-/* What an interleaved group has is divided over its nodes wherever it is now. */
-static uint64_t pull_permille(const PackGroup *group, bool spreads)
-{
-    uint64_t pull = 1000 - MIN(group->memory_discount_permille, 1000U);
-
-    if (!spreads)
-        return pull;
-    return group->mode == PACK_MODE_INTERLEAVE ? 0 : pull * SPREAD_PULL / 1000;
-}
-
 static void make_item(const Pack *p, PackItem *item)
 {
     const PackGroup *group = &p->problem->groups[item->index];
-    bool spreads = (group->mode == PACK_MODE_SPREAD || group->mode == PACK_MODE_INTERLEAVE) && !group->young;
+    bool spreads = group->mode == PACK_MODE_SPREAD && !group->young;
+    uint64_t pull = 1000 - MIN(group->memory_discount_permille, 1000U);
 
     item->demand = MIN(group->demand_permille, PACK_DEMAND_MAX);
     item->weight = MAX(item->demand, WEIGHT_MIN);
-    item->pull = pull_permille(group, spreads);
+    item->pull = spreads ? pull * SPREAD_PULL / 1000 : pull;
     item->bandwidth = spreads                         ? 1000
                       : group->mode == PACK_MODE_AUTO ? MIN(group->bandwidth_permille, 1000U)
                                                       : 0;

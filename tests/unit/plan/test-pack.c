@@ -60,10 +60,8 @@ static void test_terms(void **state)
 /* How much being near memory counts: less for what is guessed, a quarter for Mode=spread, and that of what is left. */
 static void test_pull(void **state)
 {
-    static const uint32_t expected[] = {[PACK_MODE_COMPRESS] = 1000,
-                                        [PACK_MODE_AUTO] = 1000,
-                                        [PACK_MODE_SPREAD] = 250,
-                                        [PACK_MODE_INTERLEAVE] = 0};
+    static const uint32_t expected[] = {
+        [PACK_MODE_COMPRESS] = 1000, [PACK_MODE_AUTO] = 1000, [PACK_MODE_SPREAD] = 250};
     Instance in;
     PackCost cost;
 
