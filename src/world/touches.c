@@ -120,6 +120,8 @@ int touches_forget_thread(Touches *touches, pid_t tid)
     thread->n_samples = thread->n_blocks = 0;
     memset(thread->now, 0, sizeof(thread->now));
     thread->own_now = thread->own_average = 0;
+    thread->n_shared_now = thread->n_wide_now = 0;
+    thread->wide = false;
     forget_in_blocks(touches, tid);
     return 0;
 }
@@ -306,6 +308,10 @@ static void count_thread(Touches *touches, TouchThread *thread, const TouchBlock
         thread->now[kind] += weight;
         thread->own_now += kind == FAULTS_KIND_PRIVATE && is_alone(block, touch->tid) ? weight : 0;
     }
+    if (kind == FAULTS_KIND_SHARED) {
+        thread->n_shared_now++;
+        thread->n_wide_now += block->others > 0;
+    }
     if (block->node.i < 0)
         return;
     faults_accessed(&thread->faults, block->node, kind, weight);
@@ -360,6 +366,9 @@ static void fold_threads(Touches *touches)
         thread->own_average = (15 * thread->own_average + thread->own_now) / 16;
         memset(thread->now, 0, sizeof(thread->now));
         thread->own_now = 0;
+        if (thread->n_shared_now > 0)
+            thread->wide = thread->n_wide_now * 2 > thread->n_shared_now;
+        thread->n_shared_now = thread->n_wide_now = 0;
     }
 }
 
@@ -494,7 +503,7 @@ static int tell_thread(const Touches *touches, const TouchThread *thread, double
     return world_set_task_use(world, task, pages,
                               touches->n_blocks > 0 ? private_permille(thread, part)
                                                     : (uint32_t)(own * 1000 / all),
-                              thread->buddy.buddy, now_usec);
+                              thread->wide ? (TaskKey){0} : thread->buddy.buddy, now_usec);
 }
 
 int touches_tell(const Touches *touches, World *world, uint64_t now_usec)

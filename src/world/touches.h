@@ -25,7 +25,8 @@
 #define TOUCHES_THREADS_MAX 4096U
 #define TOUCHES_SAMPLES_MAX 65536U
 
-/* Owners remembered of a block; of those beyond these it is known only that they were there. */
+/* Owners remembered of a block; of those beyond these it is known only that they were there. Who shares with as many
+ * others shares with many: the quorum from which on v17 interleaves memory (P17). */
 #define TOUCHES_OWNERS 3U
 
 /* Of the weights of a block's owners, one part in so many is nobody: a round of somebody else is less after eight
@@ -70,6 +71,8 @@ typedef struct TouchThread {
     uint64_t
         own_now; /* of these, where nobody else is remembered; and per round, as Buddy.private_average: */
     uint64_t own_average;
+    uint32_t n_shared_now, n_wide_now; /* blocks in the present round: shared, and of these those that many share */
+    bool wide;                         /* most of what it shares it shares with many, as of the last round */
 } TouchThread;
 
 /* One sample. */

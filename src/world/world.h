@@ -55,7 +55,7 @@ typedef enum TaskHands {
 typedef struct TaskUse {
     uint64_t measured_usec;    /* not 0 */
     uint16_t private_permille; /* of what it uses, only it uses so much */
-    TaskKey buddy;             /* the thread of its process that it shares most with; tid 0: none */
+    TaskKey buddy;             /* the thread of its process that it shares most with; tid 0: none, or many */
     uint64_t pages[]; /* [topology->n_nodes]: averages of what it uses, by the node where that lies; up to
                                   WORLD_PAGES_MAX each */
 } TaskUse;

@@ -34,7 +34,7 @@ typedef struct ScanPeriodSeen {
     uint64_t n_failed; /* orders to move memory that moved nothing */
 } ScanPeriodSeen;
 
-/* The next period. It is doubled when nothing was seen or moves failed. Otherwise tenths are added when 70 % or more are
- * private, or else local, and taken away when less are. The kernel takes what is all remote and private for nothing seen,
- * by its choice of what stands for that: local and shared accesses. */
+/* The next period. It is doubled when nothing was seen or moves failed. Otherwise tenths are added when 70 % or more
+ * are private, or else local, and taken away when less are. The kernel takes what is all remote and private for nothing
+ * seen, by its choice of what stands for that: local and shared accesses. */
 uint64_t scan_period_adapt(const ScanPeriodRange *range, uint64_t period_usec, const ScanPeriodSeen *seen);
