@@ -215,6 +215,22 @@ static void test_many(void **state)
     assert_int_equal(touches_owner(&touches.blocks[0]), 13);
 }
 
+/* Of the buddies of threads: two that share all say so; of four, who share with each other, none does. */
+static void test_quorum(void **state)
+{
+    for (int round = 0; round < 8; round++) {
+        for (uint64_t i = 0; i < 8; i++) {
+            touch((pid_t)(11 + (i + (unsigned)round) % 4), BASE + i * BLOCK);
+            touch((pid_t)(11 + (i + (unsigned)round) % 2), BASE + (8 + i) * BLOCK);
+        }
+        assert_true(end_round(0));
+        assert_false(touches_thread(&touches, 11)->wide);
+        assert_false(touches_thread(&touches, 12)->wide);
+        assert_int_equal(touches_thread(&touches, 13)->wide, round >= 4);
+        assert_int_equal(touches_thread(&touches, 14)->wide, round >= 4);
+    }
+}
+
 static void test_ends_in_the_round(void **state)
 {
     touch(11, BASE);
@@ -339,6 +355,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_changes_hands, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ends_in_the_round, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_quorum, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nowhere, setup, teardown),
         cmocka_unit_test_setup_teardown(test_old_blocks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
