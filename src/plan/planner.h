@@ -78,6 +78,7 @@ typedef struct PlannerGroup {
     bool judged;        /* it did not */
     bool packed;        /* `chosen` is the answer */
     bool chosen_all;    /* it is all nodes */
+    bool keeps_all;     /* it has them for a home, and must stay for now */
     bool apart;         /* some of its threads live on one node of several */
     bool idle;          /* it wants too little to be given a home */
 

@@ -441,6 +441,8 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
             continue;
         g->chosen = s->pack_sets[i];
         g->chosen_all = g->chosen == with_cpus;
+        g->keeps_all = g->chosen_all && s->pack_groups[i].stays && !g->reverts &&
+                       (nodes_of(p->world->groups[index].home_nodes) & with_cpus) == with_cpus;
         g->packed = true;
     }
     return 0;

@@ -114,6 +114,17 @@ static PlanRule home_rule(const Group *group, const PlannerGroup *g, const Plann
     return after < before ? PLAN_RULE_COMPRESS : after > before ? PLAN_RULE_SPREAD : PLAN_RULE_REHOME;
 }
 
+/* Of a group that needs all nodes: whether it is not confined. It is when some of its threads are to have a node each.
+ * That comes and goes with what is known of them, and is no reason to change what it has while it must stay. */
+static bool roams_in_all(const Planner *p, const Group *group, const PlannerGroup *g)
+{
+    bool known = thread_homes_known(p, (size_t)(group - p->world->groups));
+
+    if (known)
+        return group->roams && p->world->now_usec < group->frozen_until_usec;
+    return !g->keeps_all;
+}
+
 /* A paused group keeps the home it has, and so does any group between slow ticks. */
 static void decide_home(Planner *p, const Group *group, PlannerGroup *g, const PlannerWorkload *w,
                         bool decides)
@@ -122,7 +133,7 @@ static void decide_home(Planner *p, const Group *group, PlannerGroup *g, const P
     g->home_nodes = group->home_nodes;
     g->roams = group->roams && policy_chooses_nodes(w->policy);
     if (decides && g->packed) {
-        g->roams = g->chosen_all && !thread_homes_known(p, (size_t)(group - p->world->groups));
+        g->roams = g->chosen_all && roams_in_all(p, group, g);
         take_chosen(p, g);
     } else if (decides && !policy_chooses_nodes(w->policy)) {
         g->home = w->home;

@@ -219,6 +219,30 @@ static void test_all_share(void **state)
     fixture_done(&f);
 }
 
+/* What is known of threads comes and goes. That gives a group that needs all nodes a home of them and takes it away
+ * again, but not while it must stay. */
+static void test_known_for_a_while(void **state)
+{
+    Fixture f;
+
+    init(&f);
+    for (pid_t tid = 10; tid < 14; tid++)
+        use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 1000, 0);
+    place(&f);
+    assert_nodes(&f, (int[]){0, 0, 1, 1});
+    assert_non_null(f.world->groups[0].home);
+    for (pid_t tid = 10; tid < 14; tid++)
+        use(&f, tid, 1000, 1000, 0, 0);
+    f.world->now_usec += 1000000;
+    place(&f);
+    assert_nodes(&f, (int[]){-1, -1, -1, -1});
+    assert_non_null(f.world->groups[0].home);
+    f.world->now_usec += 60000000;
+    place(&f);
+    assert_true(f.world->groups[0].roams);
+    fixture_done(&f);
+}
+
 /* Threads that also share a heap have buddies, and need none when most of what they use is their own; which once
  * they have a node is less than it takes to get one. */
 static void test_mostly_private(void **state)
@@ -334,12 +358,12 @@ static void test_lend(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_asked),
-        cmocka_unit_test(test_start),          cmocka_unit_test(test_flip),
-        cmocka_unit_test(test_moving),         cmocka_unit_test(test_buddies),
-        cmocka_unit_test(test_all_share),      cmocka_unit_test(test_home_grows),
-        cmocka_unit_test(test_mostly_private), cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_lend),
+        cmocka_unit_test(test_unknown),    cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_start),      cmocka_unit_test(test_flip),
+        cmocka_unit_test(test_moving),     cmocka_unit_test(test_buddies),
+        cmocka_unit_test(test_all_share),  cmocka_unit_test(test_known_for_a_while),
+        cmocka_unit_test(test_home_grows), cmocka_unit_test(test_mostly_private),
+        cmocka_unit_test(test_shares),     cmocka_unit_test(test_lend),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
