@@ -49,7 +49,6 @@ TWINS = {
         ("what was done is not looked at again", {"SettleSec=5s": "SettleSec=1h"}),
     ],
     "homes-wide": [
-        ("threads that share are no unit", {"[Variant homes]": "[Variant homes]\nOff=buddies"}),
         ("nobody has a home", {"Mode=auto": "Mode=none"}),
         ("homes for all together", {"GroupBy=process": "GroupBy=workload"}),
     ],

@@ -219,6 +219,22 @@ static void test_all_share(void **state)
     fixture_done(&f);
 }
 
+/* What fits the caches is not worth a node. */
+static void test_little(void **state)
+{
+    for (uint64_t mb = 31; mb <= 32; mb++) {
+        Fixture f;
+
+        init(&f);
+        world_process(f.world, 10)->rss_bytes = mb << 20;
+        for (pid_t tid = 10; tid < 14; tid++)
+            use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 1000, 0);
+        place(&f);
+        assert_nodes(&f, mb < 32 ? (int[]){-1, -1, -1, -1} : (int[]){0, 0, 1, 1});
+        fixture_done(&f);
+    }
+}
+
 /* What is known of threads comes and goes. That gives a group that needs all nodes a home of them and takes it away
  * again, but not while it must stay. */
 static void test_known_for_a_while(void **state)
@@ -358,12 +374,13 @@ static void test_lend(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unknown),    cmocka_unit_test(test_asked),
-        cmocka_unit_test(test_start),      cmocka_unit_test(test_flip),
-        cmocka_unit_test(test_moving),     cmocka_unit_test(test_buddies),
-        cmocka_unit_test(test_all_share),  cmocka_unit_test(test_known_for_a_while),
-        cmocka_unit_test(test_home_grows), cmocka_unit_test(test_mostly_private),
-        cmocka_unit_test(test_shares),     cmocka_unit_test(test_lend),
+        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_start),          cmocka_unit_test(test_flip),
+        cmocka_unit_test(test_moving),         cmocka_unit_test(test_buddies),
+        cmocka_unit_test(test_all_share),      cmocka_unit_test(test_known_for_a_while),
+        cmocka_unit_test(test_little),         cmocka_unit_test(test_home_grows),
+        cmocka_unit_test(test_mostly_private), cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_lend),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
