@@ -29,6 +29,10 @@
 /* Of the CPU time threads want, so much more waiting than before is worse, and less is noise. */
 #define PLANNER_WORSE_PERMILLE 100U
 
+/* Less than this fits the caches of a few cores: a process or group that has less is not far from it wherever it runs.
+ * A choice of ours. */
+#define PLANNER_MEMORY_MIN ((uint64_t)32 << 20)
+
 typedef struct PlannerCpu {
     int32_t lease; /* index into World.leases; -1: not lent, or taken back by this plan */
     bool idle;     /* P1, and not lent */

@@ -9,15 +9,10 @@
  *   pages     moved, with and without
  */
 
-#include "number.h"
 #include "plan/ablation.h"
 #include "simbench.h"
 
-#include <getopt.h>
-
-static unsigned arg_runs = 1;
-static unsigned arg_machines = 200;
-static bool arg_json = false;
+static SimbenchOptions arg = {.runs = 1, .machines = 200};
 
 /* What a policy can switch off. */
 typedef struct Key {
@@ -200,7 +195,7 @@ static int run_scenario(const char *path)
         char at[96];
 
         (void)snprintf(at, sizeof(at), "%s %s", spec->name, spec->variants[i].name);
-        for (unsigned seed = 1; r == 0 && spec->variants[i].daemon && seed <= arg_runs; seed++)
+        for (unsigned seed = 1; r == 0 && spec->variants[i].daemon && seed <= arg.runs; seed++)
             r = run_seed(spec, i, seed, at);
     }
     return r;
@@ -221,7 +216,7 @@ static void print_worth(const char *rule, const Worth *w)
 {
     double mean = w->sum / (double)MAX(w->n, 1U);
 
-    if (arg_json)
+    if (arg.json)
         (void)printf(
             "{\"bench\":\"ablation\",\"rule\":\"%s\",\"runs\":%zu,\"differs\":%zu,\"work_mean\":%.4f,"
             "\"work_least\":%.4f,\"least_at\":\"%s\",\"work_most\":%.4f,\"most_at\":\"%s\",\"moves\":%" PRIi64
@@ -235,37 +230,15 @@ static void print_worth(const char *rule, const Worth *w)
                      w->moves[1], w->pages[0], w->pages[1]);
 }
 
-static bool parse_options(int argc, char **argv)
-{
-    static const struct option options[] = {
-        {"runs", required_argument, NULL, 'r'},
-        {"machines", required_argument, NULL, 'm'},
-        {"json", no_argument, NULL, 'j'},
-        {NULL, 0, NULL, 0},
-    };
-    int c;
-
-    while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-        if (c == 'j')
-            arg_json = true;
-        else if (c == '?' || !(c == 'r' ? number_between(optarg, 1, SIM_SEEDS_MAX, &arg_runs)
-                                        : number_between(optarg, 0, SIM_SEEDS_MAX, &arg_machines)))
-            return false;
-    }
-    return true;
-}
-
 int main(int argc, char **argv)
 {
     int r = 0;
 
-    if (!parse_options(argc, argv)) {
-        (void)fprintf(stderr, "usage: %s [--runs=N] [--machines=N] [--json] [SCENARIO..]\n", argv[0]);
+    if (!simbench_options(argc, argv, &arg))
         return EXIT_FAILURE;
-    }
     for (int i = optind; r == 0 && i < argc; i++)
         r = run_scenario(argv[i]);
-    for (uint64_t seed = 1; r == 0 && seed <= arg_machines; seed++)
+    for (uint64_t seed = 1; r == 0 && seed <= arg.machines; seed++)
         r = run_machine(seed);
     for (size_t rule = 0; r == 0 && rule < N_RULES; rule++)
         print_worth(name_of(rule), &worths[rule]);

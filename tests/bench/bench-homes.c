@@ -10,16 +10,11 @@
  * --machines random machines, where homes have no reason to be better: memory does not follow, and many of the
  * machines are too full. Only the CPU time of this thread counts, so that other load disturbs little. */
 
-#include "number.h"
 #include "simbench.h"
-
-#include <getopt.h>
 
 #define AIM_USEC 10000.0 /* of a plan */
 
-static unsigned arg_runs = 5;
-static unsigned arg_machines = 100;
-static bool arg_json = false;
+static SimbenchOptions arg = {.runs = 5, .machines = 100};
 
 typedef struct Case {
     double *work; /* against nobody's */
@@ -101,7 +96,7 @@ static void report(Case *c, const char *name)
     p50 = c->plan_usec[c->n_plans / 2];
     p99 = c->plan_usec[c->n_plans * 99 / 100];
     worst = c->plan_usec[c->n_plans - 1];
-    if (!arg_json) {
+    if (!arg.json) {
         (void)printf("%-24s work %6.3f worst %6.3f  changes %5.2f most %4.1f /min  plan p50 %6.0f p99 %6.0f "
                      "worst %6.0f us\n",
                      name, sum / (double)c->n_work, c->work[0], changes, c->changes_most, p50, p99, worst);
@@ -122,7 +117,7 @@ static int run_case(const SimSpec *spec, size_t base, size_t variant)
     char name[2 * SIM_NAME_MAX + 2];
     int r = 0;
 
-    for (unsigned seed = 1; r == 0 && seed <= arg_runs; seed++) {
+    for (unsigned seed = 1; r == 0 && seed <= arg.runs; seed++) {
         CLEANUP(sim_result_free_p) SimResult *without = NULL;
         CLEANUP(sim_result_free_p) SimResult *with = NULL;
 
@@ -180,42 +175,20 @@ static int run_machines(void)
     Case c = {0};
     int r = 0;
 
-    for (uint64_t seed = 1; r == 0 && seed <= arg_machines; seed++)
+    for (uint64_t seed = 1; r == 0 && seed <= arg.machines; seed++)
         r = run_machine(seed, &c);
-    if (r == 0 && arg_machines > 0)
+    if (r == 0 && arg.machines > 0)
         report(&c, "random machines");
     case_done(&c);
     return r;
-}
-
-static bool parse_options(int argc, char **argv)
-{
-    static const struct option options[] = {
-        {"runs", required_argument, NULL, 'r'},
-        {"machines", required_argument, NULL, 'm'},
-        {"json", no_argument, NULL, 'j'},
-        {NULL, 0, NULL, 0},
-    };
-    int c;
-
-    while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-        if (c == 'j')
-            arg_json = true;
-        else if (c == '?' || !(c == 'r' ? number_between(optarg, 1, SIM_SEEDS_MAX, &arg_runs)
-                                        : number_between(optarg, 0, SIM_SEEDS_MAX, &arg_machines)))
-            return false;
-    }
-    return true;
 }
 
 int main(int argc, char **argv)
 {
     int r = 0;
 
-    if (!parse_options(argc, argv)) {
-        (void)fprintf(stderr, "usage: %s [--runs=N] [--machines=N] [--json] [SCENARIO..]\n", argv[0]);
+    if (!simbench_options(argc, argv, &arg))
         return EXIT_FAILURE;
-    }
     for (int i = optind; r == 0 && i < argc; i++)
         r = run_scenario(argv[i]);
     if (r == 0)

@@ -5,10 +5,43 @@
 
 #include "../unit/sim/random-machine.h"
 #include "base/time.h"
+#include "number.h"
 #include "sim/scenario/scenario.h"
 
+#include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
+
+typedef struct SimbenchOptions {
+    unsigned runs;     /* seeds of each scenario */
+    unsigned machines; /* random ones besides */
+    bool json;
+} SimbenchOptions;
+
+/* What is not given stays as it is; false: wrong, and said. */
+static inline bool simbench_options(int argc, char **argv, SimbenchOptions *ret)
+{
+    static const struct option options[] = {
+        {"runs", required_argument, NULL, 'r'},
+        {"machines", required_argument, NULL, 'm'},
+        {"json", no_argument, NULL, 'j'},
+        {NULL, 0, NULL, 0},
+    };
+    bool good = true;
+    int c;
+
+    while (good && (c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+        if (c == 'j')
+            ret->json = true;
+        else
+            good = c == 'r'   ? number_between(optarg, 1, SIM_SEEDS_MAX, &ret->runs)
+                   : c == 'm' ? number_between(optarg, 0, SIM_SEEDS_MAX, &ret->machines)
+                              : false;
+    }
+    if (!good)
+        (void)fprintf(stderr, "usage: %s [--runs=N] [--machines=N] [--json] [SCENARIO..]\n", argv[0]);
+    return good;
+}
 
 static inline int simbench_run(const SimSpec *spec, size_t variant, uint64_t seed, SimResult **ret)
 {

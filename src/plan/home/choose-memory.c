@@ -8,9 +8,6 @@
 /* Bytes of a group, more than any machine has; what pack_solve() takes. */
 #define MEMORY_MAX ((1ULL << 50) - 1)
 
-/* Less than this fits the caches of a few cores; who has less is not far from it wherever it runs. */
-#define MEMORY_MIN ((uint64_t)32 << 20)
-
 /* Also when it was not looked at since it came: by where it was before, two groups would change places whose memory
  * has just done so, and all of it would go back. */
 static bool is_on_its_way(const Process *process)
@@ -47,7 +44,7 @@ uint32_t choose_memory_discount(const PlannerGroup *g, const uint64_t *memory, u
 
     for (uint32_t i = 0; i < n_nodes; i++)
         sum += memory[i];
-    return g->memory_known ? (uint32_t)(900 - MIN(sum, MEMORY_MIN) * 900 / MEMORY_MIN) : 900;
+    return g->memory_known ? (uint32_t)(900 - MIN(sum, PLANNER_MEMORY_MIN) * 900 / PLANNER_MEMORY_MIN) : 900;
 }
 
 /* Only proportions count here, and the numbers are too small to take room from anybody. */

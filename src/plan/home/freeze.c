@@ -19,9 +19,6 @@
 /* Up to there a node is fully busy, not overloaded; as in pack/problem.c (P6). */
 #define FULL_PERCENT 108U
 
-/* The same as what makes memory count in full for a home. */
-#define MEMORY_MIN ((uint64_t)32 << 20)
-
 static bool is_one_node(PackNodes nodes)
 {
     return nodes != 0 && (nodes & (nodes - 1)) == 0;
@@ -46,7 +43,7 @@ static bool is_frozen(const Planner *p, const Group *group, const PackGroup *pac
     *ret_strength = converge_share(pack->memory_bytes, n_nodes, &node);
     for (uint32_t i = 0; i < n_nodes; i++)
         sum += pack->memory_bytes[i];
-    return may_freeze(p, group, pack) && sum >= MEMORY_MIN && pack->home == (PackNodes)1 << node.i &&
+    return may_freeze(p, group, pack) && sum >= PLANNER_MEMORY_MIN && pack->home == (PackNodes)1 << node.i &&
            converge_is_frozen(group->converged, *ret_strength);
 }
 

@@ -27,9 +27,6 @@
 /* Averages below this say nothing: a quarter of a huge page. */
 #define USE_MIN 128U
 
-/* A process with less has it in caches, wherever it runs: the same as what makes memory count in full for a home. */
-#define MEMORY_MIN ((uint64_t)32 << 20)
-
 /* Of what a thread uses, so much must be its own, or it must have a buddy. In the first rounds, when nobody else has
  * been seen there yet, more than half of what four threads share looks as if each had it to itself. */
 #define PRIVATE_PERMILLE 750U
@@ -72,7 +69,7 @@ static bool is_seen(const World *world, const Process *process, const Task *task
 {
     uint64_t sum = 0;
 
-    if (!task->use || (process->rss_bytes > 0 && process->rss_bytes < MEMORY_MIN) ||
+    if (!task->use || (process->rss_bytes > 0 && process->rss_bytes < PLANNER_MEMORY_MIN) ||
         !planner_placeable(policy, process, task) ||
         (task->use->private_permille < enough && task->use->buddy.tid == 0))
         return false;

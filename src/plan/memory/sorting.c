@@ -258,14 +258,13 @@ static Use use_of(Sorting *sorting, const Place *place, const TouchBlock *block)
     return block->owners[1].tid == 0 && block->n_rounds < BLOCKS_SURE_ROUNDS ? USE_PERHAPS : USE_ONE;
 }
 
-/* Where the mover puts a striped block (MoverOrder.to_nodes). */
-static NodeIx stripe_node(const Sorting *sorting, uint64_t address)
+NodeIx sorting_stripe_node(hwloc_const_bitmap_t nodes, uint64_t address)
 {
-    uint64_t n = address / TOUCHES_BLOCK_BYTES % (uint64_t)hwloc_bitmap_weight(sorting->home);
-    int node = hwloc_bitmap_first(sorting->home);
+    uint64_t n = address / TOUCHES_BLOCK_BYTES % (uint64_t)hwloc_bitmap_weight(nodes);
+    int node = hwloc_bitmap_first(nodes);
 
     for (; n > 0; n--)
-        node = hwloc_bitmap_next(sorting->home, node);
+        node = hwloc_bitmap_next(nodes, node);
     return (NodeIx){node};
 }
 
@@ -296,7 +295,8 @@ static void count_shared(Sorting *sorting, const SortingLook *look, Shared *ret)
         if (use_of(sorting, &place, block) != USE_SHARED || !may_stripe(look, block))
             continue;
         ret->n_shared++;
-        ret->n_elsewhere += block->node.i >= 0 && block->node.i != stripe_node(sorting, block->address).i;
+        ret->n_elsewhere +=
+            block->node.i >= 0 && block->node.i != sorting_stripe_node(sorting->home, block->address).i;
     }
 }
 
@@ -308,7 +308,7 @@ static int add_shared(Sorting *sorting, const SortingLook *look, Use least)
     for (size_t i = 0; i < look->touches->n_blocks && r == 0; i++) {
         const TouchBlock *block = &look->touches->blocks[i];
         uint64_t number = block->address / TOUCHES_BLOCK_BYTES, start = number * TOUCHES_BLOCK_BYTES;
-        NodeIx to = stripe_node(sorting, block->address);
+        NodeIx to = sorting_stripe_node(sorting->home, block->address);
 
         if (block->node.i >= 0 && block->node.i != to.i && may_stripe(look, block) &&
             use_of(sorting, &place, block) >= least && !rests(sorting, look, number, block->node, to))

@@ -71,5 +71,8 @@ bool sorting_next(Sorting *sorting, const Process *process, PlanUse *ret);
 int sorting_taken(Sorting *sorting, uint64_t now_usec);
 void sorting_refused(Sorting *sorting);
 
+/* Of these nodes the one that a striped block goes to, by its address, as the mover does it (MoverOrder.to_nodes). */
+NodeIx sorting_stripe_node(hwloc_const_bitmap_t nodes, uint64_t address);
+
 /* By block, then time; for the implementation. */
 int sorting_compare_past(const void *a, const void *b);

@@ -68,7 +68,7 @@ typedef struct MemoryWatchLook {
     uint64_t now_usec;
     Touches *touches;       /* folded, and its blocks located */
     MemoryRegions *regions; /* of its blocks; NULL: the evidence has none */
-    bool whole;             /* a round was made for which all of the last window was asked about */
+    bool whole;             /* a round was made, and was not held back: it shows all that was touched */
     uint64_t cost_usec;     /* of that round, of the process's time or ours */
 
     bool news;   /* out: a round was counted since the last look */

@@ -85,7 +85,7 @@ int agent_scan_new(const Engine *e, const Family *family, AgentScan **ret);
 AgentScan *agent_scan_free(AgentScan *scan);
 /* Ends a round: what was marked and touched since the last one is in `touches`, located and folded. */
 int agent_scan_round(Engine *e, AgentScan *scan, const Family *family, pid_t pid);
-/* Marks what the watch asks about next. */
+/* The next round begins: all memory is protected, and the window of the watch counted. */
 void agent_scan_mark(Engine *e, AgentScan *scan, const Family *family);
 /* Memory has moved of which it is not known which blocks it was. */
 void agent_scan_place(const Engine *e, AgentScan *scan, const Family *family);

@@ -181,30 +181,18 @@ typedef struct Ranges {
     uint64_t n_moved, n_left, n_blocked; /* pages; blocks elsewhere, and those that find no room */
 } Ranges;
 
-/* Where a block of a range goes: as the real mover stripes. */
-static NodeIx range_node(const AgentOrder *order, const PlanRange *range, uint64_t address)
-{
-    uint64_t n = address / TOUCHES_BLOCK_BYTES % (uint64_t)hwloc_bitmap_weight(order->to);
-    int node = hwloc_bitmap_first(order->to);
-
-    if (range->to.i >= 0)
-        return range->to;
-    for (; n > 0; n--)
-        node = hwloc_bitmap_next(order->to, node);
-    return (NodeIx){node};
-}
-
 static void move_block(Engine *e, Agent *agent, uint32_t index, uint64_t address, NodeIx to, Ranges *ranges)
 {
     AgentFamily *seen = &agent->families[index];
     AgentOrder *order = &seen->order;
     NodeLoad *load = &agent->world->nodes[to.i];
     uint64_t nsec = TOUCHES_BLOCK_BYTES / PAGE_BYTES * MOVE_NSEC, n;
+    bool blocked = room(e, agent, order, (uint32_t)to.i) < TOUCHES_BLOCK_BYTES / PAGE_BYTES;
 
     ranges->n_left++;
-    ranges->n_blocked += room(e, agent, order, (uint32_t)to.i) < TOUCHES_BLOCK_BYTES / PAGE_BYTES;
-    if (room(e, agent, order, (uint32_t)to.i) < TOUCHES_BLOCK_BYTES / PAGE_BYTES ||
-        agent->node_nsec[to.i] < nsec || (order->rate_bytes > 0 && order->credit_bytes < TOUCHES_BLOCK_BYTES))
+    ranges->n_blocked += blocked;
+    if (blocked || agent->node_nsec[to.i] < nsec ||
+        (order->rate_bytes > 0 && order->credit_bytes < TOUCHES_BLOCK_BYTES))
         return;
     n = agent_scan_move(e, seen->scan, &e->families[index], address, to);
     agent->node_nsec[to.i] -= nsec;
@@ -228,7 +216,8 @@ static Ranges move_ranges(Engine *e, Agent *agent, uint32_t index, uint64_t nsec
 
         for (uint64_t at = range->start; at < range->end;
              at = (at / TOUCHES_BLOCK_BYTES + 1) * TOUCHES_BLOCK_BYTES) {
-            NodeIx to = range_node(order, range, at), from = agent_scan_node(seen->scan, at);
+            NodeIx to = range->to.i >= 0 ? range->to : sorting_stripe_node(order->to, at);
+            NodeIx from = agent_scan_node(seen->scan, at);
 
             if (from.i >= 0 && from.i != to.i)
                 move_block(e, agent, index, at, to, &ranges);

@@ -219,6 +219,20 @@ static void test_all_share(void **state)
     fixture_done(&f);
 }
 
+/* Where others run there is less room, also for threads whose memory is there. */
+static void test_others(void **state)
+{
+    Fixture f;
+
+    init(&f);
+    for (pid_t tid = 10; tid < 14; tid++)
+        use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 1000, 0);
+    f.world->nodes[1].others_permille = 1000;
+    place(&f);
+    assert_nodes(&f, (int[]){0, 0, 1, 0});
+    fixture_done(&f);
+}
+
 /* What fits the caches is not worth a node. */
 static void test_little(void **state)
 {
@@ -374,13 +388,13 @@ static void test_lend(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_asked),
-        cmocka_unit_test(test_start),          cmocka_unit_test(test_flip),
-        cmocka_unit_test(test_moving),         cmocka_unit_test(test_buddies),
-        cmocka_unit_test(test_all_share),      cmocka_unit_test(test_known_for_a_while),
-        cmocka_unit_test(test_little),         cmocka_unit_test(test_home_grows),
-        cmocka_unit_test(test_mostly_private), cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_lend),
+        cmocka_unit_test(test_unknown),    cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_start),      cmocka_unit_test(test_flip),
+        cmocka_unit_test(test_moving),     cmocka_unit_test(test_buddies),
+        cmocka_unit_test(test_all_share),  cmocka_unit_test(test_known_for_a_while),
+        cmocka_unit_test(test_little),     cmocka_unit_test(test_others),
+        cmocka_unit_test(test_home_grows), cmocka_unit_test(test_mostly_private),
+        cmocka_unit_test(test_shares),     cmocka_unit_test(test_lend),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

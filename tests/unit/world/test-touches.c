@@ -215,6 +215,33 @@ static void test_many(void **state)
     assert_int_equal(touches_owner(&touches.blocks[0]), 13);
 }
 
+/* Two that take all blocks in turns by chance are each alone at half of them now and then; that is not theirs. */
+static void test_shared_by_halves(void **state)
+{
+    CLEANUP(world_free_p) World *world = sample_empty();
+    uint32_t seed = 1;
+
+    assert_int_equal(sample_process(world, 11, -1, -1), 0);
+    for (pid_t tid = 11; tid <= 12; tid++) {
+        int at = sample_task(world, 11, tid, 0, 0);
+
+        assert_true(at >= 0);
+        world->tasks[at].start_ticks = 5;
+    }
+    for (unsigned round = 0; round < 40; round++) {
+        for (unsigned i = 0; i < 8; i++) {
+            seed = seed * 1103515245U + 12345U;
+            touch((pid_t)(11 + (seed >> 16) % 2), BASE + i * BLOCK);
+        }
+        assert_true(end_round(1));
+        if (round < 10)
+            continue;
+        assert_int_equal(touches_tell(&touches, world, 77), 0);
+        for (int i = 0; i < 2; i++)
+            assert_in_range(world->tasks[i].use->private_permille, 0, 250);
+    }
+}
+
 /* Of the buddies of threads: two that share all say so; of four, who share with each other, none does. */
 static void test_quorum(void **state)
 {
@@ -356,6 +383,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ends_in_the_round, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many, setup, teardown),
         cmocka_unit_test_setup_teardown(test_quorum, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_shared_by_halves, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nowhere, setup, teardown),
         cmocka_unit_test_setup_teardown(test_old_blocks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
