@@ -15,7 +15,7 @@
 typedef enum Progress {
     PROGRESS_TO_DO,
     PROGRESS_ASKED,
-    PROGRESS_LETTER, /* it is back in effect, and asked to be so to the letter */
+    PROGRESS_LETTER, /* it is back in effect, and asked to be so to the letter, which may be refused */
     PROGRESS_DONE,
     PROGRESS_FAILED,
 } Progress;
@@ -35,7 +35,7 @@ static Progress restore_ask(const Fences *fences, const JournalFence *entry)
                                        : fence_way_down(fences, entry->memory, entry->before));
     if (r < 0)
         return r == -ENOENT || r == -ENODEV ? PROGRESS_DONE : PROGRESS_FAILED;
-    return now == -ENOENT ? PROGRESS_LETTER : PROGRESS_ASKED;
+    return PROGRESS_ASKED;
 }
 
 static Progress restore_check(const Fences *fences, const JournalFence *entry, Progress now)
@@ -45,14 +45,14 @@ static Progress restore_check(const Fences *fences, const JournalFence *entry, P
 
     if (r == -EINPROGRESS)
         return now;
-    if (r < 0)
-        return r == -ENOENT ? PROGRESS_DONE : PROGRESS_FAILED;
-    if (now == PROGRESS_LETTER)
+    if (now == PROGRESS_LETTER || r == -ENOENT)
         return PROGRESS_DONE;
+    if (r < 0)
+        return PROGRESS_FAILED;
     r = fence_read_now(fences, entry->kind, entry->path, entry->memory, fences->scratch);
     if (r == 0 && !fence_is_back(fences, entry->memory, entry->before, fences->scratch))
         return PROGRESS_ASKED;
-    if (!hwloc_bitmap_iszero(entry->before))
+    if (r == -ENOENT || !hwloc_bitmap_iszero(entry->before))
         return PROGRESS_DONE;
     return means->ops->set(means->context, entry->name, entry->before) == 0 ? PROGRESS_LETTER : PROGRESS_DONE;
 }

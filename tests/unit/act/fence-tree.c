@@ -73,7 +73,7 @@ static void obey(Tree *t, bool memory, const char *list)
         tree_write(
             t, memory ? "sys/fs/cgroup" TREE_UNIT "/cpuset.mems" : "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus",
             list);
-    t->result = 0;
+    t->result[memory] = 0;
 }
 
 static int set_property(Tree *t, const char *name, bool memory, hwloc_const_bitmap_t set)
@@ -84,8 +84,8 @@ static int set_property(Tree *t, const char *name, bool memory, hwloc_const_bitm
     assert_non_null(list);
     len = strlen(t->asked);
     (void)snprintf(t->asked + len, sizeof(t->asked) - len, "%s%s=%s;", name, memory ? " memory" : "", list);
-    t->result = -EINPROGRESS;
-    if (t->obeys)
+    t->result[memory] = t->keeps_some && !*list ? -ENOSPC : -EINPROGRESS;
+    if (t->obeys && t->result[memory] != -ENOSPC)
         obey(t, memory, list);
     return 0;
 }
@@ -102,7 +102,12 @@ static int set_memory_unit(void *context, const char *name, hwloc_const_bitmap_t
 
 static int result_unit(void *context, const char *name)
 {
-    return ((Tree *)context)->result;
+    return ((Tree *)context)->result[false];
+}
+
+static int result_memory_unit(void *context, const char *name)
+{
+    return ((Tree *)context)->result[true];
 }
 
 static int set_dev(void *context, const char *path, hwloc_const_bitmap_t cpus)
@@ -119,7 +124,7 @@ static const FenceOps ops_dev[] = {{.set = set_dev}, {.set = set_memory_dev}};
 static const FenceOps ops_v1[] = {{.set = set_v1}, {.set = set_memory_v1}},
                       ops_v2[] = {{.set = set_v2}, {.set = set_memory_v2}},
                       ops_unit[] = {{.set = set_unit, .result = result_unit},
-                                    {.set = set_memory_unit, .result = result_unit}};
+                                    {.set = set_memory_unit, .result = result_memory_unit}};
 
 void tree_start(Tree *t)
 {

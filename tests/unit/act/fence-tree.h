@@ -33,8 +33,9 @@ typedef struct Tree {
     bool wish_memory;
     /* A service manager that answers when it is told to, or does at once what it is asked for. */
     bool obeys;
+    bool keeps_some; /* refuses a list of none, as the kernel does where something runs */
     char asked[512];
-    int result;
+    int result[2]; /* of the last list of CPUs, and of nodes */
 } Tree;
 
 /* cmocka's set-up: processes 100 and 101 in a cpuset of version 1, /a, and a policy that wishes for cpusets; or

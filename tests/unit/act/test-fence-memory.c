@@ -209,6 +209,22 @@ static void test_unit(void **state)
     assert_int_equal(faccessat(t->root_fd, "run/systemd/system.control/x.service.d", F_OK, 0), -1);
 }
 
+/* What is back in effect but not to the letter is back, also when that is known only later. */
+static void test_keeps_some(void **state)
+{
+    Tree *t = *state;
+
+    t->keeps_some = true;
+    tree_tick(t);
+    tree_assert_memory(t, ACT_FENCE_UNIT, TREE_UNIT, "0");
+    tree_crash(t);
+    tree_start(t);
+    assert_int_equal(fences_restore(t->fences), 0);
+    tree_assert_cpus(t, ACT_FENCE_UNIT, TREE_UNIT, "0-7");
+    tree_assert_memory(t, ACT_FENCE_UNIT, TREE_UNIT, "0-1");
+    assert_int_equal(t->journal->n_fences, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +238,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bound, setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_foreign, setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unit, setup_unit, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_keeps_some, setup_unit, tree_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

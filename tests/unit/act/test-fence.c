@@ -246,7 +246,7 @@ static void test_unit(void **state)
     tree_assert_why(t, ACT_WHY_CHANGING);
     assert_int_equal(t->journal->n_fences, 1);
     /* It has said yes, and not written yet. */
-    t->result = 0;
+    t->result[false] = 0;
     tree_tick(t);
     tree_assert_why(t, ACT_WHY_CHANGING);
     tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", "0-3\n");
@@ -259,10 +259,10 @@ static void test_unit(void **state)
     assert_string_equal(t->asked, "x.service=0-3;x.service=0-7;");
     assert_false(fences_admit(t->fences, 100, tree_mask(t, "0-4")));
     assert_true(fences_admit(t->fences, 100, tree_mask(t, "0-3")));
-    t->result = 0;
+    t->result[false] = 0;
     tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", "0-7\n");
     assert_false(fences_admit(t->fences, 100, tree_mask(t, "0-4")));
-    t->result = 0;
+    t->result[false] = 0;
     assert_true(fences_admit(t->fences, 100, tree_mask(t, "0-4")));
     assert_string_equal(t->asked, "x.service=0-3;x.service=0-7;x.service=;");
 }
@@ -286,7 +286,7 @@ static void test_unit_refused(void **state)
     Tree *t = *state;
 
     tree_tick(t);
-    t->result = -EACCES;
+    t->result[false] = -EACCES;
     tree_tick(t);
     tree_assert_why(t, ACT_WHY_REFUSED);
     assert_int_equal(fences_means(t->fences, t->world->groups[0].id).error, EACCES);
@@ -300,7 +300,7 @@ static void stop_unit(Tree *t, const char *before, const char *asked)
 {
     tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", before);
     tree_tick(t);
-    t->result = 0;
+    t->result[false] = 0;
     tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", "0-3\n");
     tree_tick(t);
     tree_assert_why(t, ACT_WHY_UP);
@@ -311,7 +311,7 @@ static void stop_unit(Tree *t, const char *before, const char *asked)
     assert_int_equal(unlinkat(t->root_fd, "sys/fs/cgroup" TREE_UNIT, AT_REMOVEDIR), 0);
     for (unsigned i = 0; i < 3; i++) {
         tree_tick(t);
-        t->result = 0;
+        t->result[false] = 0;
     }
     tree_tick(t);
     assert_string_equal(t->asked, asked);
