@@ -13,15 +13,61 @@
 
 #include <ctype.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 /* An XML export of a 2048-CPU machine with all its caches has 2 MB. */
 #define XML_MAX_BYTES ((size_t)64 * 1024 * 1024)
+
+/* Of CPU time; the largest machine takes a second. */
+#define XML_TRIAL_SEC 30U
+
+/* Everything is loaded, and restricted on import: see there. */
+#define LOAD_FLAGS                                                                      \
+    (HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED | HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING | \
+     HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS)
 
 static void hwloc_destroy_p(hwloc_topology_t *hwloc)
 {
     if (*hwloc)
         hwloc_topology_destroy(*hwloc);
+}
+
+/* In the child: 0 when hwloc could load it. */
+static int try_xml(const char *buf, size_t len)
+{
+    static const int fatal[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+    const struct rlimit time = {XML_TRIAL_SEC, XML_TRIAL_SEC}, none = {0, 0};
+    hwloc_topology_t hwloc = NULL;
+
+    for (size_t i = 0; i < ARRAY_SIZE(fatal); i++)
+        (void)signal(fatal[i], SIG_DFL);
+    (void)setrlimit(RLIMIT_CPU, &time);
+    (void)setrlimit(RLIMIT_CORE, &none);
+    return hwloc_topology_init(&hwloc) == 0 && hwloc_topology_set_flags(hwloc, LOAD_FLAGS) == 0 &&
+                   hwloc_topology_set_xmlbuffer(hwloc, buf, (int)len + 1) == 0 &&
+                   hwloc_topology_load(hwloc) == 0
+               ? EXIT_SUCCESS
+               : EXIT_FAILURE;
+}
+
+/* Whether hwloc can load it: 1, 0, or -errno. Some files that are cut off or damaged make hwloc 2.9 follow null
+ * pointers, so another process tries first. */
+static int is_loadable(const char *buf, size_t len)
+{
+    pid_t pid = fork(), r;
+    int status = 0;
+
+    if (pid < 0)
+        return -errno;
+    if (pid == 0)
+        _exit(try_xml(buf, len));
+    do
+        r = waitpid(pid, &status, 0);
+    while (r < 0 && errno == EINTR);
+    return r < 0 ? -errno : WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
 }
 
 /* The file is read here and not by hwloc, because hwloc says "Invalid argument" to everything. O_NONBLOCK: a FIFO
@@ -39,10 +85,14 @@ static int open_xml(hwloc_topology_t hwloc, const char *path, char **ret_buf, ch
         return build_fail(ret_error, r, "%s cannot be read: %s.", path, strerror(-r));
     if (len == 0)
         return build_fail(ret_error, -EINVAL, "%s is empty; an hwloc XML file was expected.", path);
-    if (memchr(*ret_buf, '\0', len) || len > INT32_MAX - 1 ||
-        hwloc_topology_set_xmlbuffer(hwloc, *ret_buf, (int)len + 1) < 0)
+    if (memchr(*ret_buf, '\0', len) || len > INT32_MAX - 1)
         return build_fail(ret_error, -EINVAL, "%s is not an hwloc XML file.", path);
-    return 0;
+    r = is_loadable(*ret_buf, len);
+    if (r < 0)
+        return build_fail(ret_error, r, "%s cannot be tried in another process: %s.", path, strerror(-r));
+    if (r == 0)
+        return build_fail(ret_error, -EINVAL, "hwloc cannot make a topology of %s.", path);
+    return hwloc_topology_set_xmlbuffer(hwloc, *ret_buf, (int)len + 1) < 0 ? -ENOMEM : 0;
 }
 
 static int apply_distances(Topology *topology, const Synthetic *synthetic, char **ret_error)
@@ -94,15 +144,12 @@ static int open_source(hwloc_topology_t hwloc, const TopologyOptions *options, T
 
 static int load(Topology *topology, const TopologyOptions *options, Synthetic *synthetic, char **ret_error)
 {
-    /* Everything is loaded, and restricted on import: see there. */
-    unsigned long flags = HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED | HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING |
-                          HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
     CLEANUP(hwloc_destroy_p) hwloc_topology_t hwloc = NULL;
     CLEANUP_FREE char *buf = NULL;
     bool live;
     int r;
 
-    if (hwloc_topology_init(&hwloc) < 0 || hwloc_topology_set_flags(hwloc, flags) < 0)
+    if (hwloc_topology_init(&hwloc) < 0 || hwloc_topology_set_flags(hwloc, LOAD_FLAGS) < 0)
         return -ENOMEM;
     r = open_source(hwloc, options, topology, synthetic, &buf, ret_error);
     if (r < 0)

@@ -163,9 +163,12 @@ static void test_xml(void **state)
     static const char other[] = "<?xml version=\"1.0\"?>\n<html><body>Hello</body></html>\n";
     static const char binary[] = "\x7f"
                                  "ELF\0\0\0\0";
+    /* hwloc 2.9 follows a null pointer here. */
+    static const char torn[] = "<topologyversion=\"2.0";
 
     check_xml("", 0, -EINVAL, "is empty");
     check_xml("garbage", 7, -EINVAL, "hwloc cannot make a topology of");
+    check_xml(torn, sizeof(torn) - 1, -EINVAL, "hwloc cannot make a topology of");
     check_xml(object, sizeof(object) - 1, -EINVAL, "hwloc cannot make a topology of");
     check_xml(other, sizeof(other) - 1, -EINVAL, "hwloc cannot make a topology of");
     check_xml(binary, sizeof(binary) - 1, -EINVAL, "is not an hwloc XML file");
