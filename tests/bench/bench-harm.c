@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What the daemon costs where it is wrong: random machines with work as people run it (harm-machine.h), each run by the
+ * kernel with and without its balancing, and by the daemon with all keys at their defaults, beside kernel balancing,
+ * and with groups by process and by cgroup.
+ *
+ *   work    done, divided by what was done with the better of the two kernels: mean, 5th percentile, worst
+ *   below   share of the machines on which less than 0.98 was done
+ *
+ * by kind of work and of all. Of work that comes to its end it is not how much is done that differs, but how fast it
+ * was: work by time runnable. The worst machines are listed, and saved as scenarios with --save. */
+
+#include "harm-machine.h"
+#include "simbench.h"
+
+#define BELOW        0.98
+#define WORST_LISTED 10U
+
+typedef struct Harm {
+    uint64_t seed;
+    double of[HARM_VARIANTS]; /* work by that of the better kernel */
+} Harm;
+
+static unsigned arg_machines = 1000, arg_first = 1;
+static const char *arg_save;
+static bool arg_json;
+
+static const char *const variant_names[] = {
+    [HARM_AUTO] = "auto",
+    [HARM_AUTO_BESIDE] = "beside",
+    [HARM_PROCESS] = "process",
+    [HARM_CGROUP] = "cgroup",
+};
+
+static double get(const SimResult *result, SimMetric metric, size_t workload)
+{
+    return (double)sim_result_get(result, metric, workload);
+}
+
+/* How well a workload did: its work, or how fast it was. */
+static double quality(const SimSpec *spec, const SimResult *result, size_t workload)
+{
+    double work = get(result, SIM_METRIC_THROUGHPUT, workload);
+    double time = get(result, SIM_METRIC_RUN, workload) + get(result, SIM_METRIC_WAIT, workload);
+
+    return spec->workloads[workload].work_usec > 0 ? work / MAX(time, 1) : work;
+}
+
+/* Work done, in terms of that of `base`. */
+static double work(const SimSpec *spec, const SimResult *result, const SimResult *base)
+{
+    double sum = 0, all = 0;
+
+    for (size_t i = 0; i < spec->n_workloads; i++) {
+        double weight = get(base, SIM_METRIC_THROUGHPUT, i), before = quality(spec, base, i);
+
+        if (before <= 0)
+            continue;
+        sum += weight * quality(spec, result, i) / before;
+        all += weight;
+    }
+    return all > 0 ? sum / all : 1;
+}
+
+static int measure(uint64_t seed, Harm *ret)
+{
+    CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
+    CLEANUP_FREE char *text = harm_scenario(seed);
+    SimResult *results[HARM_VARIANTS] = {NULL};
+    int r = text ? simbench_parse("machine", text, &spec) : -ENOMEM;
+
+    for (size_t i = 0; r == 0 && i < HARM_VARIANTS; i++)
+        r = simbench_run(spec, i, seed, &results[i]);
+    ret->seed = seed;
+    for (size_t i = 0; r == 0 && i < HARM_VARIANTS; i++)
+        ret->of[i] = work(spec, results[i], results[HARM_KERNEL]);
+    for (size_t i = HARM_BALANCING + 1; i < HARM_VARIANTS; i++)
+        ret->of[i] /= MAX(ret->of[HARM_KERNEL], ret->of[HARM_BALANCING]);
+    for (size_t i = 0; i < HARM_VARIANTS; i++)
+        sim_result_free(results[i]);
+    return r;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static int compare_harm(const void *a, const void *b)
+{
+    const Harm *x = a, *y = b;
+
+    return compare_doubles(&x->of[HARM_AUTO], &y->of[HARM_AUTO]);
+}
+
+static void print(const char *name, HarmVariant variant, const char *metric, double value, size_t n)
+{
+    (void)printf(
+        "{\"bench\":\"harm\",\"case\":\"%s %s\",\"metric\":\"%s\",\"unit\":\"\",\"value\":%.4f,\"baseline\":null,"
+        "\"ratio\":null,\"runs\":%zu}\n",
+        variant_names[variant], name, metric, value, n);
+}
+
+/* Of the machines of a kind, or of all with HARM_MAX. */
+static int report(const Harm *all, size_t n_all, HarmKind kind, HarmVariant variant)
+{
+    const char *name = kind < HARM_MAX ? harm_names[kind] : "all";
+    CLEANUP_FREE double *of = calloc(n_all + 1, sizeof(*of));
+    double sum = 0, n_below = 0;
+    size_t n = 0;
+
+    if (!of)
+        return -ENOMEM;
+    for (size_t i = 0; i < n_all; i++)
+        if (kind == HARM_MAX || harm_kind(all[i].seed) == kind)
+            of[n++] = all[i].of[variant];
+    if (n == 0)
+        return 0;
+    qsort(of, n, sizeof(*of), compare_doubles);
+    for (size_t i = 0; i < n; i++) {
+        sum += of[i];
+        n_below += of[i] < BELOW;
+    }
+    if (!arg_json) {
+        (void)printf(
+            "%-8s %-17s %5zu machines: mean %.3f, 5th percentile %.3f, worst %.3f, %2.0f %% below %.2f\n",
+            variant_names[variant], name, n, sum / (double)n, of[n / 20], of[0], 100 * n_below / (double)n,
+            BELOW);
+        return 0;
+    }
+    print(name, variant, "work_mean", sum / (double)n, n);
+    print(name, variant, "work_p5", of[n / 20], n);
+    print(name, variant, "work_worst", of[0], n);
+    print(name, variant, "below", n_below / (double)n, n);
+    return 0;
+}
+
+static int save(uint64_t seed)
+{
+    CLEANUP_FREE char *text = harm_scenario(seed);
+    char path[4096];
+    FILE *f;
+
+    if (!text)
+        return -ENOMEM;
+    (void)snprintf(path, sizeof(path), "%s/harm-%" PRIu64 ".scenario", arg_save, seed);
+    f = fopen(path, "we");
+    if (!f || fputs(text, f) == EOF || fclose(f) != 0) {
+        (void)fprintf(stderr, "%s: %s\n", path, strerror(errno));
+        return -errno;
+    }
+    return 0;
+}
+
+/* The machines with the least work, in `all` from there on. */
+static int list_worst(Harm *all, size_t n)
+{
+    int r = 0;
+
+    qsort(all, n, sizeof(*all), compare_harm);
+    for (size_t i = 0; r == 0 && i < MIN(n, WORST_LISTED); i++) {
+        const Harm *harm = &all[i];
+
+        if (!arg_json)
+            (void)printf("machine %" PRIu64 ", %s: auto %.3f, beside %.3f, process %.3f, cgroup %.3f\n",
+                         harm->seed, harm_names[harm_kind(harm->seed)], harm->of[HARM_AUTO],
+                         harm->of[HARM_AUTO_BESIDE], harm->of[HARM_PROCESS], harm->of[HARM_CGROUP]);
+        if (arg_save)
+            r = save(harm->seed);
+    }
+    return r;
+}
+
+static bool parse(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"machines", required_argument, NULL, 'm'},
+        {"first", required_argument, NULL, 'f'},
+        {"save", required_argument, NULL, 's'},
+        {"json", no_argument, NULL, 'j'},
+        {NULL, 0, NULL, 0},
+    };
+    bool good = true;
+    int c;
+
+    while (good && (c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+        if (c == 'j')
+            arg_json = true;
+        else if (c == 's')
+            arg_save = optarg;
+        else
+            good = c == 'm'   ? number_between(optarg, 1, 100000, &arg_machines)
+                   : c == 'f' ? number_between(optarg, 0, 1000000000, &arg_first)
+                              : false;
+    }
+    if (!good || optind < argc)
+        (void)fprintf(stderr, "usage: %s [--machines=N] [--first=NUMBER] [--save=DIRECTORY] [--json]\n",
+                      argv[0]);
+    return good && optind == argc;
+}
+
+int main(int argc, char **argv)
+{
+    CLEANUP_FREE Harm *all = NULL;
+    int r = 0;
+
+    if (!parse(argc, argv))
+        return EXIT_FAILURE;
+    all = calloc(arg_machines, sizeof(*all));
+    if (!all)
+        return EXIT_FAILURE;
+    for (size_t i = 0; r == 0 && i < arg_machines; i++)
+        r = measure(arg_first + i, &all[i]);
+    for (size_t variant = HARM_AUTO; r == 0 && variant < HARM_VARIANTS; variant++)
+        for (int kind = 0; r == 0 && kind <= HARM_MAX; kind++)
+            r = report(all, arg_machines, kind, variant);
+    if (r == 0)
+        r = list_worst(all, arg_machines);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
