@@ -31,13 +31,24 @@ int shared_maps_add(SharedMaps *maps, const char *line)
 
     if (procmaps_parse(line, &mapping) < 0)
         return -EINVAL;
+    object = (SharedObject){
+        .major = mapping.major,
+        .minor = mapping.minor,
+        .inode = mapping.inode,
+        .bytes = mapping.end - mapping.start,
+    };
+    if (mapping.writable)
+        maps->writable_bytes += object.bytes;
     if (!mapping.shared || !shared_maps_is_memory(mapping.path))
         return 0;
-    object = (SharedObject){.major = mapping.major, .minor = mapping.minor, .inode = mapping.inode};
 
     for (at = maps->n; at > 0 && compare(&maps->objects[at - 1], &object) > 0; at--)
         ;
-    if (at == SHARED_MAPS_MAX || (at > 0 && compare(&maps->objects[at - 1], &object) == 0))
+    if (at > 0 && compare(&maps->objects[at - 1], &object) == 0) {
+        maps->objects[at - 1].bytes += object.bytes;
+        return 0;
+    }
+    if (at == SHARED_MAPS_MAX)
         return 0;
     maps->n = MIN(maps->n + 1, SHARED_MAPS_MAX);
     memmove(maps->objects + at + 1, maps->objects + at, (maps->n - at - 1) * sizeof(object));
@@ -45,18 +56,22 @@ int shared_maps_add(SharedMaps *maps, const char *line)
     return 0;
 }
 
-char *shared_maps_format(const SharedMaps *maps, char buf[static SHARED_MAPS_TEXT_SIZE])
+char *shared_maps_format(const SharedMaps *maps, char sign, char buf[static SHARED_MAPS_TEXT_SIZE])
 {
     size_t len = 0;
 
-    /* Twice eight hexadecimal digits, twenty decimal ones, and three separators. */
-    static_assert(SHARED_MAPS_MAX * 39 < SHARED_MAPS_TEXT_SIZE, "the text may not fit");
+    /* Twice eight hexadecimal digits, twenty decimal ones, three separators, and a sign. */
+    static_assert(SHARED_MAPS_MAX * 40 < SHARED_MAPS_TEXT_SIZE, "the text may not fit");
 
     buf[0] = '\0';
-    for (uint32_t i = 0; i < maps->n; i++)
-        len += (size_t)snprintf(buf + len, SHARED_MAPS_TEXT_SIZE - len, "%s%" PRIx32 ":%" PRIx32 ":%" PRIu64,
-                                i ? " " : "", maps->objects[i].major, maps->objects[i].minor,
-                                maps->objects[i].inode);
+    for (uint32_t i = 0; i < maps->n; i++) {
+        const SharedObject *object = &maps->objects[i];
+        bool much = object->bytes >= maps->writable_bytes / SHARED_MAPS_MUCH_PART;
+
+        len += (size_t)snprintf(buf + len, SHARED_MAPS_TEXT_SIZE - len,
+                                "%s%" PRIx32 ":%" PRIx32 ":%" PRIu64 "%.1s", i ? " " : "", object->major,
+                                object->minor, object->inode, much ? &sign : "");
+    }
     return buf;
 }
 

@@ -14,14 +14,20 @@
 /* Room for all of them as text. */
 #define SHARED_MAPS_TEXT_SIZE 4096U
 
+/* What is at least such a part of all that a process may write is much of it. A choice of ours: database servers share
+ * most of what they have, and ranks of a parallel program their mailboxes. */
+#define SHARED_MAPS_MUCH_PART 4U
+
 typedef struct SharedObject {
     uint32_t major, minor;
     uint64_t inode;
+    uint64_t bytes; /* mapped, all mappings together */
 } SharedObject;
 
 typedef struct SharedMaps {
     SharedObject objects[SHARED_MAPS_MAX]; /* ascending */
     uint32_t n;
+    uint64_t writable_bytes; /* mapped, of any kind */
 } SharedMaps;
 
 /* Whether a mapping of this name is of memory that exists only to be shared. A tmpfs elsewhere looks like any
@@ -36,8 +42,8 @@ static inline bool shared_maps_is_memory(const char *path)
  * not of the form. */
 int shared_maps_add(SharedMaps *maps, const char *line);
 
-/* Writes them as Process.shared: "0:1:1024 0:1a:77". Returns `buf`. */
-char *shared_maps_format(const SharedMaps *maps, char buf[static SHARED_MAPS_TEXT_SIZE]);
+/* Writes them as words, `sign` behind what is much of all it has: "0:1:1024 0:1a:77+". Returns `buf`. */
+char *shared_maps_format(const SharedMaps *maps, char sign, char buf[static SHARED_MAPS_TEXT_SIZE]);
 
 typedef struct SharedMapsReading {
     SharedMaps maps;

@@ -115,9 +115,10 @@ int group_sync_workloads(World *world, const PolicySet *policies)
 
 static const char *group_key(const Policy *policy, const Process *process, char *buf, size_t size)
 {
-    switch (policy->group_by) {
+    switch (policy_group_by(policy)) {
     case POLICY_GROUP_BY_CGROUP:
         return process->cgroup ? process->cgroup : "/";
+    case POLICY_GROUP_BY_AUTO:
     case POLICY_GROUP_BY_PROCESS:
     case POLICY_GROUP_BY_SHARED_MEMORY:
         (void)snprintf(buf, size, "%d", (int)process->pid);
@@ -172,8 +173,8 @@ int group_assign(World *world, const PolicySet *policies, Process *process, size
 
     policy = policies->policies[policy_index];
     key = group_key(policy, process, buf, sizeof(buf));
-    group = policy->group_by == POLICY_GROUP_BY_SHARED_MEMORY ? find_own_group(world, workload, process, key)
-                                                              : find_group(world, workload, key);
+    group = policy_groups_sharers(policy) ? find_own_group(world, workload, process, key)
+                                          : find_group(world, workload, key);
     if (group < 0)
         return group;
     process->workload = workload;

@@ -8,7 +8,7 @@
 #include "policy/pattern.h"
 #include "policy/policy.h"
 
-const char *const policy_group_by_names[] = {"workload", "cgroup", "process", "shared-memory", NULL};
+const char *const policy_group_by_names[] = {"auto", "workload", "cgroup", "process", "shared-memory", NULL};
 const char *const policy_act_names[] = {"auto", "observe", "affinity", "unit", "cpuset", NULL};
 const char *const policy_foreign_names[] = {"respect", "override", NULL};
 const char *const policy_mode_names[] = {"none", "auto", "compress", "spread", "interleave", "fixed", NULL};
@@ -75,8 +75,8 @@ const ConfKey policy_keys[] = {
      "at most 256 bytes of text", NULL},
     /* A unit or container is placed as one, and ten of one kind are placed as ten (P12: groups are cgroups
      * first). */
-    {"Workload", "GroupBy", conf_parse_enum, policy_group_by_names, FIELD(group_by), "cgroup",
-     "workload, cgroup, process or shared-memory", NULL},
+    {"Workload", "GroupBy", conf_parse_enum, policy_group_by_names, FIELD(group_by), "auto",
+     "auto, workload, cgroup, process or shared-memory", NULL},
     {"Workload", "Act", conf_parse_enum, policy_act_names, FIELD(act), "auto",
      "auto, observe, affinity, unit or cpuset", NULL},
     {"Workload", "ForeignAffinity", conf_parse_enum, policy_foreign_names, FIELD(foreign_affinity), "respect",

@@ -41,6 +41,23 @@ bool policy_chooses_nodes(const Policy *policy)
     return policy->mode != POLICY_MODE_NONE && policy->mode != POLICY_MODE_FIXED;
 }
 
+PolicyGroupBy policy_group_by(const Policy *policy)
+{
+    if (policy->group_by != POLICY_GROUP_BY_AUTO)
+        return (PolicyGroupBy)policy->group_by;
+    return policy->mode == POLICY_MODE_AUTO && policy->act != POLICY_ACT_UNIT &&
+                   policy->act != POLICY_ACT_CPUSET
+               ? POLICY_GROUP_BY_AUTO
+               : POLICY_GROUP_BY_CGROUP;
+}
+
+bool policy_groups_sharers(const Policy *policy)
+{
+    PolicyGroupBy by = policy_group_by(policy);
+
+    return by == POLICY_GROUP_BY_AUTO || by == POLICY_GROUP_BY_SHARED_MEMORY;
+}
+
 static unsigned policy_wants(const Policy *policy)
 {
     unsigned wants = 0;

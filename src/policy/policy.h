@@ -26,6 +26,7 @@
 
 /* The names in the files, in this order, are policy_*_names[]. */
 typedef enum PolicyGroupBy {
+    POLICY_GROUP_BY_AUTO,
     POLICY_GROUP_BY_WORKLOAD,
     POLICY_GROUP_BY_CGROUP,
     POLICY_GROUP_BY_PROCESS,
@@ -198,6 +199,13 @@ extern const char *const policy_evidence_names[];
 
 /* Whether a policy leaves the choice of nodes to the planner. */
 bool policy_chooses_nodes(const Policy *policy);
+
+/* What is a group. Where that is left open: who is seen to share memory (AUTO), if the policy leaves the mode open,
+ * too; a cgroup if it names a mode, or cpusets of whole cgroups. */
+PolicyGroupBy policy_group_by(const Policy *policy);
+
+/* Whether groups follow from the memory that processes share. */
+bool policy_groups_sharers(const Policy *policy);
 
 /* The setting of a key, or NULL when the default is in force. */
 const PolicySetting *policy_setting_find(const Policy *policy, const char *section, const char *name);

@@ -108,6 +108,8 @@ typedef struct MemoryAccount {
     uint64_t blocked_usec;  /* so long at most was somebody kept from memory that was under way */
 } MemoryAccount;
 
+#define PROCESS_SHARED_MUCH '+'
+
 typedef struct Process {
     pid_t pid;
     pid_t parent;
@@ -118,8 +120,8 @@ typedef struct Process {
     const char *cgroup; /* path in the unified (or cpu) hierarchy, "/" at least */
     const char *unit;   /* innermost systemd unit of that path, or NULL */
     const char *slice;  /* innermost systemd slice, or NULL */
-    /* Names of shared memory it maps and of groups the kernel's balancing has put its threads into, one blank
-     * between two; NULL: not known, or none. */
+    /* Names of shared memory it maps, PROCESS_SHARED_MUCH behind those that are much of all it has, and of groups
+     * the kernel's balancing has put its threads into, "ngid:N"; one blank between two; NULL: not known, or none. */
     const char *shared;
     CpuMask cpuset; /* CPUs its cpuset lets it use: the outer bound (I1); NULL: not known */
     uint64_t rss_bytes;

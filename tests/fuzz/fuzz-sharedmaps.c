@@ -26,12 +26,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (uint32_t i = maps.n; i > 0; i--) {
         const SharedObject *object = &maps.objects[i - 1];
 
-        (void)snprintf(line, sizeof(line), "0-1 rw-s 0 %" PRIx32 ":%" PRIx32 " %" PRIu64 " /memfd:x",
-                       object->major, object->minor, object->inode);
+        (void)snprintf(line, sizeof(line),
+                       "0-%" PRIx64 " rw-s 0 %" PRIx32 ":%" PRIx32 " %" PRIu64 " /memfd:x",
+                       MAX(object->bytes, 1), object->major, object->minor, object->inode);
         if (shared_maps_add(&again, line) < 0)
             abort();
     }
-    if (strcmp(shared_maps_format(&maps, first), shared_maps_format(&again, second)) != 0)
+    again.writable_bytes = maps.writable_bytes;
+    if (strcmp(shared_maps_format(&maps, '+', first), shared_maps_format(&again, '+', second)) != 0)
         abort();
     return 0;
 }

@@ -93,7 +93,8 @@ unsigned manager_wants_memory(void *userdata, const World *world, const Process 
     if (manager_has_memory(manager, world->topology) &&
         (world->topology->n_nodes > 1 || policy->evidence == POLICY_EVIDENCE_RESIDENCY))
         wants |= PROBE_MEMORY_NODES;
-    if (policy->group_by == POLICY_GROUP_BY_SHARED_MEMORY)
+    if (policy->group_by == POLICY_GROUP_BY_SHARED_MEMORY ||
+        (world->topology->n_nodes > 1 && policy_groups_sharers(policy)))
         wants |= PROBE_MEMORY_SHARED;
     if ((wants & PROBE_MEMORY_NODES) && follow_wants_look(world, process))
         wants |= PROBE_MEMORY_AGAIN;

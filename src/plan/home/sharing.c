@@ -52,11 +52,41 @@ static void sharing_done(Sharing *s)
     free(s->parts);
 }
 
-static bool concerns(const Sharing *s, const Process *process)
+/* The policy of a process that is grouped by what it shares; NULL: it is not. */
+static const Policy *concerns(const Sharing *s, const Process *process)
 {
     const Policy *policy = process->gone ? NULL : group_policy(s->world, s->policies, process->workload);
 
-    return policy && policy->group_by == POLICY_GROUP_BY_SHARED_MEMORY;
+    return policy && policy_groups_sharers(policy) ? policy : NULL;
+}
+
+/* The next word that counts; NULL: there is none. Where nobody has said that whoever shares anything belongs together,
+ * what is much of all that a process has counts, and what the kernel has seen it use with others. */
+static const char *next_share(const Policy *policy, const char *word, size_t *ret_len)
+{
+    const char between[] = {' ', PROCESS_SHARED_MUCH, '\0'};
+
+    for (word += strspn(word, between); *word; word += strspn(word, between)) {
+        size_t len = strcspn(word, " ");
+        bool much = word[len - 1] == PROCESS_SHARED_MUCH;
+
+        if (much || policy_group_by(policy) == POLICY_GROUP_BY_SHARED_MEMORY ||
+            strncmp(word, "ngid:", strlen("ngid:")) == 0) {
+            *ret_len = much ? len - 1 : len;
+            return word;
+        }
+        word += len;
+    }
+    return NULL;
+}
+
+bool sharing_concerns(const Policy *policy, const Process *process)
+{
+    size_t len;
+
+    if (policy_group_by(policy) == POLICY_GROUP_BY_SHARED_MEMORY)
+        return true;
+    return policy_groups_sharers(policy) && process->shared && next_share(policy, process->shared, &len);
 }
 
 static int compare_shares(const void *a, const void *b)
@@ -102,25 +132,27 @@ static int list_shares(Sharing *s)
 
     for (size_t i = 0; i < s->world->n_processes; i++) {
         const Process *process = &s->world->processes[i];
-        const char *word = process->shared;
+        const Policy *policy = concerns(s, process);
+        const char *word;
+        size_t len;
 
         s->members[i] = (Member){-1, -1, -1};
-        if (!concerns(s, process))
+        if (!policy)
             continue;
         s->members[i].leader = (int32_t)i;
+        word = process->shared ? next_share(policy, process->shared, &len) : NULL;
+        if (!word)
+            continue;
         /* A thousand workers forked by one parent mostly map what the one before does, and the text is interned. */
-        if (word && last && last->shared == word && last->workload.i == process->workload.i) {
+        if (last && last->shared == process->shared && last->workload.i == process->workload.i) {
             s->members[i].leader = (int32_t)(last - s->world->processes);
             continue;
         }
         last = process;
-        while (word && *word) {
-            size_t len = strcspn(word, " ");
-
+        for (; word; word = next_share(policy, word + len, &len)) {
             if (!GROW(s->shares, s->shares_capacity, s->n_shares + 1))
                 return -ENOMEM;
             s->shares[s->n_shares++] = (Share){process->workload.i, (int32_t)i, word, len};
-            word += len + strspn(word + len, " ");
         }
     }
     return 0;
@@ -251,7 +283,7 @@ static int group_sharers(World *world, const PolicySet *policies)
 int sharing_group(World *world, const PolicySet *policies)
 {
     for (size_t i = 0; i < policies->n_policies; i++)
-        if (policies->policies[i]->group_by == POLICY_GROUP_BY_SHARED_MEMORY)
+        if (policy_groups_sharers(policies->policies[i]))
             return group_sharers(world, policies);
     return 0;
 }

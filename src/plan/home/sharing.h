@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Groups of processes that share memory, GroupBy=shared-memory (P12). */
+/* Groups of processes that share memory, GroupBy=auto and =shared-memory (P12). */
 
 #include "policy/policy.h"
 #include "world/world.h"
@@ -14,3 +14,6 @@
  * where a group falls apart, the most numerous part is what it was, among equals that with the lowest pid. Groups
  * that are left empty vanish in the next world_compact(). Call after each discovery. Returns 0 or -ENOMEM. */
 int sharing_group(World *world, const PolicySet *policies);
+
+/* Whether a process is in a group for the memory that it shares, which is to move although others map it. */
+bool sharing_concerns(const Policy *policy, const Process *process);

@@ -21,6 +21,7 @@
 #include "plan/memory/follow.h"
 
 #include "plan/group.h"
+#include "plan/home/sharing.h"
 #include "plan/memory/follow-internal.h"
 
 #include <string.h>
@@ -172,7 +173,7 @@ void follow_order(const Follow *f, uint8_t mechanism, const PlanUse *use)
                 .rate_bytes = f->policy->rate_limit_bytes,
                 .headroom_percent = f->policy->headroom_percent,
                 .nice = FOLLOW_MOVER_NICE,
-                .shared = f->policy->group_by == POLICY_GROUP_BY_SHARED_MEMORY,
+                .shared = sharing_concerns(f->policy, f->process),
                 .ranges = use ? use->ranges : NULL,
                 .n_ranges = use ? use->n_ranges : 0,
                 .stripe = use ? use->stripe : stripe_is(f->rule),

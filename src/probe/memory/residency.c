@@ -125,7 +125,7 @@ static int take_shared(const Pass *pass, Process *process, const Subject *subjec
 
     *cost_nsec += reading->cost_nsec;
     process->shared = NULL;
-    (void)shared_maps_format(&reading->maps, text);
+    (void)shared_maps_format(&reading->maps, PROCESS_SHARED_MUCH, text);
     if (pass->world->kernel_balances)
         *cost_nsec += probe_kernel_groups(pass->probe, pass->world, process, subject, text + strlen(text));
     if (*text == '\0')

@@ -231,12 +231,67 @@ static void test_random(void **state)
     }
 }
 
+/* Where nobody has said what belongs together: who shares much of what it has, or what the kernel has seen. */
+static void test_auto(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "w", "[Placement]\nMode=auto\n");
+    add(&f, 100, "0:1:7+");
+    add(&f, 101, "0:1:7+ 0:1:8");
+    add(&f, 102, "0:1:7 0:1:8");
+    add(&f, 103, "0:1:8");
+    add(&f, 104, "0:1:8 ngid:5");
+    add(&f, 105, "ngid:5");
+    add(&f, 106, NULL);
+    group(&f);
+    assert_int_equal(count(&f), 5);
+    assert_int_equal(group_of(&f, 100), group_of(&f, 101));
+    assert_int_not_equal(group_of(&f, 101), group_of(&f, 102));
+    assert_int_not_equal(group_of(&f, 102), group_of(&f, 103));
+    assert_int_equal(group_of(&f, 104), group_of(&f, 105));
+    assert_true(sharing_concerns(f.policies->policies[0], world_process(f.world, 100)));
+    assert_false(sharing_concerns(f.policies->policies[0], world_process(f.world, 103)));
+    assert_false(sharing_concerns(f.policies->policies[0], world_process(f.world, 106)));
+    fixture_done(&f);
+}
+
+/* Of a policy that names a mode, or cpusets of whole cgroups, a cgroup. */
+static void test_auto_named(void **state)
+{
+    static const char *const texts[] = {
+        "[Placement]\nMode=fixed\nNodes=0\n",
+        "[Placement]\nMode=spread\n",
+        "[Placement]\nMode=auto\n[Workload]\nAct=unit\n",
+        "[Placement]\nMode=auto\n[Workload]\nAct=cpuset\n",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        Fixture f;
+
+        fixture_init(&f, TWO_SHARDS);
+        fixture_policy(&f, "w", texts[i]);
+        add(&f, 100, NULL);
+        add(&f, 101, NULL);
+        group(&f);
+        assert_int_equal(group_of(&f, 100), group_of(&f, 101));
+        assert_false(sharing_concerns(f.policies->policies[0], world_process(f.world, 100)));
+        fixture_done(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_s_grp),           cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_within_workload), cmocka_unit_test(test_goes_on),
-        cmocka_unit_test(test_join_and_split),  cmocka_unit_test(test_random),
+        cmocka_unit_test(test_s_grp),
+        cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_within_workload),
+        cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_join_and_split),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_auto_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

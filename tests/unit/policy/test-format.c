@@ -233,7 +233,7 @@ static void test_text(void **state)
     static const char expected[] =
         "[Match]\nComm=a \"b c\" !\"say \"'\"'\"x\"'\"'\"\" \"!d\" \"e\\*\"\nMinCPU=50%\n\n"
         "[Match]\nUser=root\n\n"
-        "[Workload]\nDescription=\nGroupBy=cgroup\nAct=auto\nForeignAffinity=respect\nExpectWidth=0\n"
+        "[Workload]\nDescription=\nGroupBy=auto\nAct=auto\nForeignAffinity=respect\nExpectWidth=0\n"
         "MinAgeSec=1s\n\n"
         "[Placement]\nMode=fixed\nNodes=0-1,3\nMaxNodes=0\nSettleSec=10s\nMinResidencySec=1s\n\n"
         "[Steal]\nSteal=yes\nScope=machine\nNodeLimit=2\nMaxDistance=30\nLeaseSec=30s\n\n"

@@ -60,7 +60,7 @@ static void test_defaults(void **state)
     assert_int_equal(p->n_settings, 0);
     assert_null(p->description);
     assert_null(p->nodes);
-    assert_int_equal(p->group_by, POLICY_GROUP_BY_CGROUP);
+    assert_int_equal(p->group_by, POLICY_GROUP_BY_AUTO);
     assert_int_equal(p->act, POLICY_ACT_AUTO);
     assert_int_equal(p->foreign_affinity, POLICY_FOREIGN_RESPECT);
     assert_int_equal(p->mode, POLICY_MODE_AUTO);

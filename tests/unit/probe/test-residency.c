@@ -241,13 +241,13 @@ static void test_kernel_groups(void **state)
     start(&b, wants_shared, false);
     bench_discover(&b);
     assert_null(bench_process(&b, 100)->shared);
-    assert_string_equal(bench_process(&b, 101)->shared, "0:1:1024");
+    assert_string_equal(bench_process(&b, 101)->shared, "0:1:1024+");
 
     put(&b, "proc/sys/kernel/numa_balancing", "1\n");
     for (unsigned i = 0; i < 3; i++)
         bench_discover(&b);
     assert_string_equal(bench_process(&b, 100)->shared, "ngid:711");
-    assert_string_equal(bench_process(&b, 101)->shared, "0:1:1024 ngid:102 ngid:711");
+    assert_string_equal(bench_process(&b, 101)->shared, "0:1:1024+ ngid:102 ngid:711");
 
     put(&b, "proc/100/task/100/status", status, 0);
     for (unsigned i = 0; i < 10; i++)
