@@ -236,3 +236,20 @@ uint32_t planner_distance(const Topology *topology, CpuMask nodes, NodeIx node)
     }
     return nearest;
 }
+
+/* Of the CPUs of a node. */
+#define PRESSES_PART 4U
+
+uint32_t planner_allowed_imbalance(const Topology *topology)
+{
+    for (uint32_t i = 0; i < topology->n_domains; i++)
+        if (topology->domains[i].numa)
+            return topology->domains[i].imb_numa_nr;
+    return 0;
+}
+
+bool planner_presses(const Topology *topology, CpuMask cpus, uint64_t permille)
+{
+    return permille > planner_allowed_imbalance(topology) * 1000ULL &&
+           permille * PRESSES_PART > (uint64_t)MAX(hwloc_bitmap_weight(cpus), 0) * 1000;
+}

@@ -70,6 +70,9 @@ typedef struct PlannerGroup {
 
     /* choose.c, on slow ticks. Sums over its threads in permille of a CPU */
     uint32_t n_placeable;
+    uint64_t threads_permille; /* what its threads want on average */
+    uint64_t seen_permille;    /* of that, what those want of whom is seen which memory they use */
+    uint64_t alone_permille;   /* and of that, what is used by one thread alone */
     PackNodes allowed, chosen;
     uint64_t waits_mean;      /* what of Group.want_permille is waiting */
     uint32_t wait_permille;   /* the share of it */
@@ -221,6 +224,14 @@ void planner_take_back(Planner *p, CpuIx cpu);
 
 /* Distance from the nearest node of `nodes` to `node`; 0 when `nodes` is empty. */
 uint32_t planner_distance(const Topology *topology, CpuMask nodes, NodeIx node);
+
+/* How many CPUs may press on the memory of one node before it counts: imb_numa_nr of the first domain across nodes
+ * (P5); 0: there is none. */
+uint32_t planner_allowed_imbalance(const Topology *topology);
+
+/* Whether so much work, in permille of a CPU, presses on the memory of the node with these CPUs: it is more than that,
+ * and more than a quarter of them, which was allowed before (Linux 5.18, P5). */
+bool planner_presses(const Topology *topology, CpuMask cpus, uint64_t permille);
 
 /* overload.c: P1 */
 

@@ -97,7 +97,7 @@ static void make_groups(Bench *b, uint32_t n, PackMode mode)
     for (uint32_t i = 0; i < n; i++)
         b->groups[i] = (PackGroup){.id = i,
                                    .mode = mode,
-                                   .bandwidth_permille = i % 8 ? 0 : 1000,
+                                   .private_permille = i % 8 ? 0 : 1000,
                                    .min_gain_permille = 30,
                                    .allowed = (1ULL << b->problem.n_nodes) - 1,
                                    .memory_bytes = b->memory[i]};

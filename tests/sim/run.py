@@ -64,6 +64,9 @@ TWINS = {
         ("it is not known whose memory it is", {"Evidence=write": "Evidence=residency"}),
         ("memory stays where it is", {"Evidence=write": "Evidence=write\nFollow=no"}),
     ],
+    "s-streams": [
+        ("it is not known who uses what", {"Mode=auto": "Mode=auto\n[Policy each Memory]\nEvidence=residency"}),
+    ],
     "s-feed": [
         ("no thread has a node", {"Mode=spread": "Mode=fixed\nNodes=0-3"}),
         ("no feedback", {"ScanSize=512M": "ScanSize=512M\nScanFeedback=no"}),

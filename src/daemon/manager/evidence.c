@@ -66,7 +66,7 @@ static EvidenceKind kind_of(const Manager *manager, const Process *process)
 /* The same, now. */
 static EvidenceKind kind_for(const Manager *manager, const Process *process)
 {
-    return memory_watch_has_choice(manager->world, process) ? kind_of(manager, process) : EVIDENCE_RESIDENCY;
+    return memory_watch_is_asked(manager->world, process) ? kind_of(manager, process) : EVIDENCE_RESIDENCY;
 }
 
 static EvidenceWatch *watch_new(TaskKey subject, EvidenceKind kind, bool insist, const World *world)
@@ -277,7 +277,7 @@ void manager_evidence_foresee(Manager *manager)
     for (size_t i = 0; i < world->n_processes; i++)
         if (!manager_evidence_find(manager, world->processes[i].pid))
             world->processes[i].use_awaited = manager->evidence->n_watches < EVIDENCE_CREW_MAX &&
-                                              !memory_watch_has_choice(world, &world->processes[i]) &&
+                                              !memory_watch_is_asked(world, &world->processes[i]) &&
                                               kind_of(manager, &world->processes[i]) == EVIDENCE_WRITE;
 }
 

@@ -67,6 +67,26 @@ static PackNodes nodes_of(CpuMask set)
 
 /* Loads */
 
+/* Who uses memory alone. */
+static void gather_use(PlannerGroup *g, const Task *task)
+{
+    uint64_t demand = task->run_ewma_permille + (uint64_t)task->wait_ewma_permille;
+
+    g->threads_permille += demand;
+    if (!task->use)
+        return;
+    g->seen_permille += demand;
+    g->alone_permille += demand * task->use->private_permille / 1000;
+}
+
+/* Of what its threads use, what each uses alone; 0 when it is not seen of most of its work. */
+static uint32_t private_share(const PlannerGroup *g)
+{
+    return g->seen_permille * 2 > g->threads_permille
+               ? (uint32_t)(g->alone_permille * 1000 / g->seen_permille)
+               : 0;
+}
+
 /* Sums over the tasks of each group, into PlannerGroup, and what ran on which node into `ran`. */
 static void gather_loads(Planner *p, uint64_t *ran)
 {
@@ -84,6 +104,7 @@ static void gather_loads(Planner *p, uint64_t *ran)
         g->n_placeable +=
             planner_placeable(group_policy(p->world, p->policies, process->workload), process, task);
         g->waits_mean += task->wait_ewma_permille;
+        gather_use(g, task);
         if (cpu)
             ran[(size_t)process->group.i * topology->n_nodes + (size_t)cpu->node.i] +=
                 MAX(task->run_permille, task->run_ewma_permille);
@@ -207,10 +228,15 @@ static bool has_outgrown(const Planner *p, const Group *group)
 }
 
 /* How long a new home is kept: until it has been judged. One in which threads wait, or that was chosen before it was
- * known where the memory is, may prove to be wrong at once. */
-static uint64_t residency_usec(const Group *group, const PlannerGroup *g, const Policy *policy)
+ * known where the memory is, may prove to be wrong at once, and so may one where they are together for nothing and
+ * press on the node's memory. */
+static uint64_t residency_usec(const Planner *p, const Group *group, const PlannerGroup *g,
+                               const Policy *policy)
 {
-    bool doubtful = g->wait_permille > PLANNER_WORSE_PERMILLE || (group->guessed && g->memory_known);
+    bool doubtful = g->wait_permille > PLANNER_WORSE_PERMILLE || (group->guessed && g->memory_known) ||
+                    (group->home && hwloc_bitmap_weight(group->home_nodes) == 1 &&
+                     planner_presses(p->world->topology, group->home,
+                                     (uint64_t)group->demand_permille * private_share(g) / 1000));
 
     return MAX(doubtful ? policy->min_residency_usec : MAX(policy->min_residency_usec, policy->settle_usec),
                1U);
@@ -230,7 +256,7 @@ static bool group_stays(const Planner *p, const Group *group, const Policy *poli
     return !policy_chooses_nodes(policy) || g->n_placeable == 0 ||
            p->world->workloads[group->workload.i].paused || demand < IDLE_PERMILLE ||
            now < group->frozen_until_usec || g->moves ||
-           (now - MIN(group->last_home_usec, now) < residency_usec(group, g, policy) &&
+           (now - MIN(group->last_home_usec, now) < residency_usec(p, group, g, policy) &&
             !has_outgrown(p, group));
 }
 
@@ -315,6 +341,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
                                ? fair_share(share, group_demand(p, index))
                                : group_demand(p, index),
         .min_gain_permille = policy->min_gain_permille,
+        .private_permille = private_share(g),
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
         .home = present_set(p, group, with_cpus),
         .allowed = g->allowed & choose_nodes_of_policy(p->world->topology, policy) & with_cpus,
@@ -391,10 +418,9 @@ static uint32_t allowed_imbalance(const Planner *p)
 
         allowed = MIN(allowed, p->s->workloads[group->workload.i].policy->allowed_imbalance);
     }
-    for (uint32_t i = 0; i < topology->n_domains && allowed == CONF_AUTO; i++)
-        if (topology->domains[i].numa)
-            allowed = topology->domains[i].imb_numa_nr;
-    return allowed == CONF_AUTO ? 0 : MIN(allowed, PACK_DEMAND_MAX / 1000) * 1000;
+    if (allowed == CONF_AUTO)
+        allowed = planner_allowed_imbalance(topology);
+    return MIN(allowed, PACK_DEMAND_MAX / 1000) * 1000;
 }
 
 static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)

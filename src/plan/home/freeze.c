@@ -9,7 +9,8 @@
  * them fit, and the rest is packed like other groups. A group that has outgrown its node is free in the same way. Two
  * groups of 5 CPUs each on a node of 8: the first is held, the second is not.
  *
- * A group is not frozen if caches hold all of its memory, or if it is to be spread. */
+ * A group is not frozen if caches hold all of its memory, if it is to be spread, or if its threads have no reason to be
+ * together and press on the node's memory (P5). */
 
 #include "plan/home/freeze.h"
 
@@ -24,13 +25,19 @@ static bool is_one_node(PackNodes nodes)
     return nodes != 0 && (nodes & (nodes - 1)) == 0;
 }
 
+static bool presses(const Planner *p, const Group *group, const PackGroup *pack)
+{
+    return planner_presses(p->world->topology, group->home,
+                           (uint64_t)pack->demand_permille * pack->private_permille / 1000);
+}
+
 static bool may_freeze(const Planner *p, const Group *group, const PackGroup *pack)
 {
     const PlannerGroup *g = &p->s->groups[group - p->world->groups];
 
     return group->home && policy_chooses_nodes(p->s->workloads[group->workload.i].policy) &&
            g->memory_known && !g->reverts && is_one_node(pack->home) && (pack->home & ~pack->allowed) == 0 &&
-           (pack->mode == PACK_MODE_COMPRESS || pack->mode == PACK_MODE_AUTO);
+           (pack->mode == PACK_MODE_COMPRESS || pack->mode == PACK_MODE_AUTO) && !presses(p, group, pack);
 }
 
 /* Whether it is frozen now. */

@@ -11,6 +11,7 @@
 #include "plan/memory/watch.h"
 
 #include "plan/home/thread-homes.h"
+#include "plan/planner.h"
 #include "plan/scan/converge.h"
 
 #include <string.h>
@@ -53,17 +54,30 @@ bool memory_watch_wanted(const World *world, const Policy *policy, const Process
            policy->mode != POLICY_MODE_INTERLEAVE;
 }
 
-bool memory_watch_has_choice(const World *world, const Process *process)
+static bool has_choice(const Group *group)
+{
+    return group && (group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1));
+}
+
+/* Of a process whose threads are together on one node, and press on its memory more than P5 allows without a reason:
+ * whether they share it. */
+static bool is_reason_asked(const World *world, const Group *group, const Process *process)
+{
+    return group && group->home && process->n_threads > 1 && process->rss_bytes >= PLANNER_MEMORY_MIN &&
+           planner_presses(world->topology, group->home, group->demand_permille);
+}
+
+bool memory_watch_is_asked(const World *world, const Process *process)
 {
     const Group *group = group_of(world, process);
 
-    return group && (group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1));
+    return has_choice(group) || is_reason_asked(world, group, process);
 }
 
 /* As long as no thread has a node of its own, that nothing is to be moved says nothing. */
 bool memory_watch_is_awaited(const MemoryWatch *watch, const World *world, const Process *process)
 {
-    return rule_holds(world, ABLATION_AWAIT_USE) && memory_watch_has_choice(world, process) &&
+    return rule_holds(world, ABLATION_AWAIT_USE) && has_choice(group_of(world, process)) &&
            (watch->sorting.n_quiet < SORTING_QUIET || thread_homes_digest(world, process) == 0) &&
            world->now_usec < watch->since_usec + MEMORY_WATCH_AWAIT_USEC;
 }

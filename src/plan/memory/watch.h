@@ -36,11 +36,12 @@ typedef struct MemoryWatch {
 int memory_watch_init(MemoryWatch *watch, uint32_t n_nodes, uint64_t now_usec);
 void memory_watch_done(MemoryWatch *watch);
 
-/* Whether which thread uses which memory of the process is worth knowing once it has several nodes to live on. Memory
- * that is to be interleaved is, whoever uses it. */
+/* Whether which thread uses which memory of the process may be worth knowing. Memory that is to be interleaved is,
+ * whoever uses it. */
 bool memory_watch_wanted(const World *world, const Policy *policy, const Process *process);
-/* Whether it has them now, so that its threads have a choice. All memory of a home of one node goes there. */
-bool memory_watch_has_choice(const World *world, const Process *process);
+/* Whether it is worth it now: its threads have several nodes to choose from, or they are on one, and more than may
+ * press on its memory unless they share it (P5). */
+bool memory_watch_is_asked(const World *world, const Process *process);
 
 /* Notes which of its threads are busy, and goes back to first rounds when others are than before. 0 or -ENOMEM. */
 int memory_watch_note_busy(MemoryWatch *watch, const World *world, const Process *process);

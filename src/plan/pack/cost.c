@@ -70,21 +70,41 @@ static uint64_t site_cost(const Pack *p, const PackSite *site, const PackLoad *l
            crowd_cost(p, site, load) + even_cost(p, site, load);
 }
 
+/* Each thread is where what it uses alone is, as far as there is room: of the demand that comes to a site, as much as
+ * it has of the memory. The others are as far from theirs as the mean. */
+static uint64_t remote_alone(const Pack *p, uint32_t item, PackNodes set)
+{
+    const uint64_t *remote = &p->remote[(size_t)item * p->n_sites];
+    const uint32_t *here = &p->here[(size_t)item * p->n_sites];
+    uint64_t part = 1000 / (unsigned)__builtin_popcountll(set), sum = 0;
+
+    for (PackNodes rest = set; rest; rest &= rest - 1) {
+        int i = __builtin_ctzll(rest);
+
+        if (here[i] < part)
+            sum += remote[i] * (part - here[i]) / (1000 - here[i]);
+    }
+    return sum;
+}
+
 static uint64_t remote_cost(const Pack *p, uint32_t item, PackNodes set)
 {
     const uint64_t *remote = &p->remote[(size_t)item * p->n_sites];
-    uint64_t sum = 0;
+    uint64_t sum = 0, alone = p->items[item].spreads ? 0 : p->items[item].alone;
 
     for (PackNodes rest = set; rest; rest &= rest - 1)
         sum += remote[__builtin_ctzll(rest)];
-    return set ? sum / (unsigned)__builtin_popcountll(set) : 0;
+    if (!set)
+        return 0;
+    sum /= (unsigned)__builtin_popcountll(set);
+    return alone > 0 ? (sum * (1000 - alone) + remote_alone(p, item, set) * alone) / 1000 : sum;
 }
 
 static uint64_t split_cost(const Pack *p, const PackItem *item, PackNodes set)
 {
     uint64_t n = (unsigned)__builtin_popcountll(set), sum = 0;
 
-    if (n < 2 || item->free_split)
+    if (n < 2 || item->spreads)
         return 0;
     for (PackNodes a = set; a; a &= a - 1)
         for (PackNodes b = a & (a - 1); b; b &= b - 1)
@@ -113,7 +133,7 @@ uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set)
 static void load_add(PackLoad *load, const PackItem *item, uint64_t cpu, uint64_t memory)
 {
     load->cpu += cpu;
-    load->heavy += cpu * item->bandwidth / 1000;
+    load->heavy += cpu * item->alone / 1000;
     load->memory += memory;
 }
 

@@ -30,14 +30,14 @@ typedef struct PackItem {
     uint64_t id;
     uint64_t demand, weight; /* permille */
     uint64_t pull;           /* of its weight, what being near its memory counts; permille */
-    uint64_t heavy;          /* of its demand, what presses on memory */
-    uint32_t bandwidth;      /* the same in permille */
+    uint64_t heavy;          /* of its demand, what presses on memory that threads use alone */
+    uint32_t alone;          /* the same in permille */
     uint64_t memory_kib;     /* that follows it */
     uint64_t move_cost;
     uint32_t max_nodes;
     PackNodes home, allowed; /* bit i: sites[i] */
     PackNodes set;           /* now; 0: not placed */
-    bool stays, roams, young, free_split;
+    bool stays, roams, young, spreads;
     bool may_split; /* several nodes can be better for it than one even if nobody else were there */
 } PackItem;
 
@@ -48,8 +48,9 @@ typedef struct Pack {
     uint32_t *excess; /* [n_sites * n_sites]: both ways together, above local */
     uint64_t far, allowed_imbalance;
     PackItem *items;
-    uint64_t *remote;                                 /* [n_items * n_sites] */
-    PackLoad single[PACK_NODES_MAX];                  /* groups of one node */
+    uint64_t *remote;                /* [n_items * n_sites] */
+    uint32_t *here;                  /* [n_items * n_sites]: of its memory, what is there; permille */
+    PackLoad single[PACK_NODES_MAX]; /* groups of one node */
     uint64_t single_cost[PACK_NODES_MAX], single_sum; /* what they alone cost */
     PackLoad booked[PACK_NODES_MAX];                  /* what pack_book() put there */
     uint32_t *wide;                                   /* items of several nodes, by size, then index */

@@ -39,9 +39,9 @@ typedef struct PackGroup {
     uint64_t id; /* breaks ties, lower first; distinct */
     PackMode mode;
     uint32_t demand_permille;
-    uint32_t
-        bandwidth_permille; /* share of its demand that presses on the memory controllers; 0: light, or no evidence of
-                                     it (S-SHELL). Mode spread: taken as 1000 */
+    /* Mode auto: of what its threads use, what each uses alone. For that its threads need not be together, and so they
+     * are not to press on the memory of one node. 0: they share all, or it is not known. Mode spread: taken as 1000 */
+    uint32_t private_permille;
     uint32_t min_gain_permille; /* the share of its memory accesses that must become local for a move (P6) */
     uint32_t max_nodes;         /* 0: no limit */
     PackNodes home;             /* where it lives now; 0: nowhere yet */
@@ -75,6 +75,7 @@ typedef struct PackProblem {
  *             to follow the threads. By a quarter 16 such groups of one thread, born on one of two nodes of 40 CPUs,
  *             end 8 and 8: on the ninth `crowd` saves 8 x (4^2 + 2^2 - 2 x 3^2) / 40 = 0.4, and a third would not be
  *             less than that while the averages of new threads are still rising
+ *             Of what threads use alone, each has its own beside it as far as there is room; the rest as above
  *   split     weight x mean of (distance - 10) between two nodes of its set, the same node twice included; and far /
  *             128 for each node more than one, or else a group with all its memory on node 0 would be as well off on
  *             both as on node 1 alone, and noise would decide

@@ -92,7 +92,8 @@ static int make_distances(Pack *p)
     return 0;
 }
 
-static void make_remote(const Pack *p, const PackItem *item, const uint64_t *bytes, uint64_t *ret)
+static void make_remote(const Pack *p, const PackItem *item, const uint64_t *bytes, uint64_t *ret,
+                        uint32_t *ret_here)
 {
     uint64_t total = 0;
 
@@ -104,6 +105,7 @@ static void make_remote(const Pack *p, const PackItem *item, const uint64_t *byt
         for (uint32_t k = 0; k < p->problem->n_nodes; k++)
             sum += bytes[k] / KIB * excess(p->problem, p->sites[i].index, k);
         /* The mean times 1024 first, so that 2^40 KiB and a demand of PACK_DEMAND_MAX stay below 2^64. */
+        ret_here[i] = (uint32_t)(bytes[p->sites[i].index] / KIB * 1000 / total);
         ret[i] = sum * 1024 / total * item->weight * item->pull / (1024ULL / PACK_SCALE * 1000);
     }
 }
@@ -137,14 +139,12 @@ static void make_item(const Pack *p, PackItem *item)
     item->demand = MIN(group->demand_permille, PACK_DEMAND_MAX);
     item->weight = MAX(item->demand, WEIGHT_MIN);
     item->pull = spreads ? pull * SPREAD_PULL / 1000 : pull;
-    item->bandwidth = spreads                         ? 1000
-                      : group->mode == PACK_MODE_AUTO ? MIN(group->bandwidth_permille, 1000U)
-                                                      : 0;
-    item->heavy = item->demand * item->bandwidth / 1000;
-    item->free_split = spreads;
+    item->alone = spreads ? 1000 : group->mode == PACK_MODE_AUTO ? MIN(group->private_permille, 1000U) : 0;
+    item->heavy = item->demand * item->alone / 1000;
     item->home = pack_nodes_in(p, group->home);
     item->allowed = pack_nodes_in(p, group->allowed);
     item->young = group->young;
+    item->spreads = spreads;
     item->stays = group->stays || (group->young && item->home);
     item->roams = item->stays && !item->home;
     item->move_cost = item->weight * PACK_SCALE * p->far * MIN(group->min_gain_permille, 1000U) / 1000;
@@ -165,7 +165,8 @@ static int make_items(Pack *p)
     p->items = calloc(p->n_items + 1, sizeof(*p->items));
     p->wide = calloc(p->n_items + 1, sizeof(*p->wide));
     p->remote = calloc((size_t)p->n_items * p->n_sites + 1, sizeof(*p->remote));
-    if (!p->items || !p->wide || !p->remote)
+    p->here = calloc((size_t)p->n_items * p->n_sites + 1, sizeof(*p->here));
+    if (!p->items || !p->wide || !p->remote || !p->here)
         return -ENOMEM;
     for (uint32_t i = 0; i < p->n_items; i++)
         p->items[i] = (PackItem){.index = i, .id = p->problem->groups[i].id};
@@ -178,7 +179,8 @@ static int make_items(Pack *p)
             return -EINVAL;
         make_item(p, item);
         if (has_memory(group) && item->pull > 0)
-            make_remote(p, item, group->memory_bytes, &p->remote[(size_t)i * p->n_sites]);
+            make_remote(p, item, group->memory_bytes, &p->remote[(size_t)i * p->n_sites],
+                        &p->here[(size_t)i * p->n_sites]);
     }
     for (uint32_t i = 0; i < p->n_items; i++)
         if (p->items[i].stays)
@@ -222,6 +224,7 @@ void pack_close(Pack *p)
     free(p->items);
     free(p->wide);
     free(p->remote);
+    free(p->here);
 }
 
 PackNodes pack_nodes_in(const Pack *p, PackNodes nodes)

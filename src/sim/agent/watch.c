@@ -39,14 +39,14 @@ void agent_watch_foresee(Engine *e, Agent *agent)
         Seen seen = see(e, agent, i);
 
         if (seen.process && !seen.seen->scan)
-            seen.process->use_awaited = seen.policy && !memory_watch_has_choice(agent->world, seen.process);
+            seen.process->use_awaited = seen.policy && !memory_watch_is_asked(agent->world, seen.process);
     }
 }
 
 /* Begins and ends with it. */
 static int choose(const Engine *e, const Agent *agent, const Seen *seen)
 {
-    bool wanted = seen->policy && memory_watch_has_choice(agent->world, seen->process);
+    bool wanted = seen->policy && memory_watch_is_asked(agent->world, seen->process);
 
     if (wanted && !seen->seen->scan)
         return agent_scan_new(e, seen->family, &seen->seen->scan);

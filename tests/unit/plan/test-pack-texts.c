@@ -15,7 +15,7 @@ static void test_spreading(void **state)
     add_group(&in, 16000, (uint64_t[]){8, 0})->home = 1;
     solve(&in);
     assert_int_equal(in.sets[0], 1);
-    in.groups[0].bandwidth_permille = 1000;
+    in.groups[0].private_permille = 1000;
     solve(&in);
     assert_int_equal(in.sets[0], 3);
     assert_stable(&in);
@@ -36,11 +36,11 @@ static void test_spreading(void **state)
     solve(&in);
     assert_int_equal(in.sets[0], 1);
     in.groups[0].young = false;
-    in.groups[0].bandwidth_permille = 0;
+    in.groups[0].private_permille = 0;
     solve(&in);
     assert_int_equal(in.sets[0], 3); /* the policy says that it helps */
     in.groups[0].mode = PACK_MODE_COMPRESS;
-    in.groups[0].bandwidth_permille = 1000;
+    in.groups[0].private_permille = 1000;
     solve(&in);
     assert_int_equal(in.sets[0], 1);
     in.groups[0].mode = PACK_MODE_AUTO;
@@ -53,7 +53,7 @@ static void test_spreading(void **state)
     for (uint32_t i = 0; i < GROUPS; i++) {
         add_group(&in, 300, i % 2 ? (uint64_t[]){1, 0} : NULL)->young = true;
         in.groups[i].mode = (PackMode)(i % PACK_MODE_MAX);
-        in.groups[i].bandwidth_permille = 1000;
+        in.groups[i].private_permille = 1000;
     }
     solve(&in);
     for (uint32_t i = 0; i < GROUPS; i++)

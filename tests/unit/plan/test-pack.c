@@ -37,7 +37,7 @@ static void test_terms(void **state)
     assert_int_equal(cost.remote + cost.move, 0);
 
     /* All of it needs bandwidth: 9 CPUs beyond the one allowed, 81 / 8 CPUs. */
-    in.groups[0].bandwidth_permille = 1000;
+    in.groups[0].private_permille = 1000;
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){2}, &cost), 0);
     assert_in_range(cost.crowd, 10120ULL * 8 * 10 * 64, 10125ULL * 8 * 10 * 64);
 
