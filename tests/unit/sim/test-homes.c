@@ -75,7 +75,8 @@ static void test_memory(void **state)
 static const char apart[] =
     "[Scenario]\nDurationSec=10s\nSettleSec=5s\n"
     "[Machine]\nSynthetic=pack:2 [numa(memory=4GiB)] l3:1 core:4 pu:1\n"
-    "[Workload a]\nThreads=4\nSharedMemory=128M\nMemoryBound=50%\nStartNodes=0\nDisplaced=50%\nFirstTouch=process\n"
+    "[Workload a]\nThreads=4\nPrivateMemory=1M\nSharedMemory=128M\nSharedAccess=90%\nMemoryBound=50%\n"
+    "StartNodes=0\nDisplaced=50%\nFirstTouch=process\n"
     "[Policy p Match]\nComm=a\n[Policy p Placement]\nMode=auto\n"
     "[Variant none]\nDaemon=no\n[Variant homes]\n";
 
