@@ -57,6 +57,31 @@ static void test_terms(void **state)
     assert_int_equal(cost.siblings, 0);
 }
 
+/* Of what threads use alone, each has its own beside it as far as there is room. */
+static void test_alone(void **state)
+{
+    Instance in;
+    PackCost cost;
+
+    instance_init(&in, 2, 8000, 20);
+    add_group(&in, 4000, (uint64_t[]){3, 3})->private_permille = 1000;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
+    assert_int_equal(cost.remote, 0);
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
+    assert_int_equal(cost.remote, 4000 * 64 * 10 / 2);
+    in.groups[0].private_permille = 500;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
+    assert_int_equal(cost.remote, 4000 * 64 * 10 / 4);
+
+    /* All of it on one node: half of the threads are away from theirs. */
+    instance_init(&in, 2, 8000, 20);
+    add_group(&in, 4000, (uint64_t[]){0, 3})->private_permille = 1000;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
+    assert_int_equal(cost.remote, 4000 * 64 * 10 / 2);
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){2}, &cost), 0);
+    assert_int_equal(cost.remote, 0);
+}
+
 /* How much being near memory counts: less for what is guessed, a quarter for Mode=spread, and that of what is left. */
 static void test_pull(void **state)
 {
@@ -294,12 +319,12 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_terms),          cmocka_unit_test(test_pull),
-        cmocka_unit_test(test_pours),          cmocka_unit_test(test_follows_memory),
-        cmocka_unit_test(test_near_nodes),     cmocka_unit_test(test_smaller_set),
-        cmocka_unit_test(test_feasible_first), cmocka_unit_test(test_headroom),
-        cmocka_unit_test(test_stays),          cmocka_unit_test(test_hysteresis),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_terms),          cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_pull),           cmocka_unit_test(test_pours),
+        cmocka_unit_test(test_follows_memory), cmocka_unit_test(test_near_nodes),
+        cmocka_unit_test(test_smaller_set),    cmocka_unit_test(test_feasible_first),
+        cmocka_unit_test(test_headroom),       cmocka_unit_test(test_stays),
+        cmocka_unit_test(test_hysteresis),     cmocka_unit_test(test_errors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 
 /* A process that is looked at: whose work begins and ends, and when a plan should know of it. */
 
+#include "base/parse.h"
 #include "fixture.h"
 #include "plan/memory/watch.h"
 
@@ -210,10 +211,41 @@ static void test_failed(void **state)
     assert_true(period_after_order(0) < 8000000);
 }
 
+/* With several nodes to choose from; on one, when more run there than P5 allows who share nothing. */
+static void test_asked(void **state)
+{
+    CLEANUP_BITMAP hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
+    Process *p = world_process(world, PID);
+    Group *group = &world->groups[0];
+
+    p->n_threads = 2;
+    p->rss_bytes = 64ULL << 20;
+    group->demand_permille = 2000;
+    assert_false(memory_watch_is_asked(world, p));
+    group->home = topology->nodes[0].cpus;
+    assert_int_equal(hwloc_bitmap_only(nodes, 0), 0);
+    group->home_nodes = intern_mask(world->pool, nodes);
+    assert_true(memory_watch_is_asked(world, p));
+    group->demand_permille = 1000;
+    assert_false(memory_watch_is_asked(world, p));
+    assert_int_equal(hwloc_bitmap_set(nodes, 1), 0);
+    group->home_nodes = intern_mask(world->pool, nodes);
+    assert_true(memory_watch_is_asked(world, p));
+    assert_int_equal(hwloc_bitmap_only(nodes, 0), 0);
+    group->home_nodes = intern_mask(world->pool, nodes);
+    group->demand_permille = 2000;
+    p->rss_bytes = 16ULL << 20;
+    assert_false(memory_watch_is_asked(world, p));
+    p->rss_bytes = 64ULL << 20;
+    p->n_threads = 1;
+    assert_false(memory_watch_is_asked(world, p));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_asked, setup, teardown),
         cmocka_unit_test_setup_teardown(test_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pace, setup, teardown),
         cmocka_unit_test_setup_teardown(test_news, setup, teardown),
