@@ -86,15 +86,15 @@ unsigned manager_wants_memory(void *userdata, const World *world, const Process 
 {
     const Manager *manager = userdata;
     const Policy *policy = group_policy(world, manager->policies, process->workload);
+    bool has = manager_has_memory(manager, world->topology), several = world->topology->n_nodes > 1;
     unsigned wants = 0;
 
     if (!policy)
         return 0;
-    if (manager_has_memory(manager, world->topology) &&
-        (world->topology->n_nodes > 1 || policy->evidence == POLICY_EVIDENCE_RESIDENCY))
+    if (has && (several || policy->evidence == POLICY_EVIDENCE_RESIDENCY))
         wants |= PROBE_MEMORY_NODES;
     if (policy->group_by == POLICY_GROUP_BY_SHARED_MEMORY ||
-        (world->topology->n_nodes > 1 && policy_groups_sharers(policy)))
+        (has && several && policy_groups_sharers(policy)))
         wants |= PROBE_MEMORY_SHARED;
     if ((wants & PROBE_MEMORY_NODES) && follow_wants_look(world, process))
         wants |= PROBE_MEMORY_AGAIN;
