@@ -52,7 +52,7 @@ static Progress restore_check(const Fences *fences, const JournalFence *entry, P
     r = fence_read_now(fences, entry->kind, entry->path, entry->memory, fences->scratch);
     if (r == 0 && !fence_is_back(fences, entry->memory, entry->before, fences->scratch))
         return PROGRESS_ASKED;
-    if (r == -ENOENT || !hwloc_bitmap_iszero(entry->before))
+    if (!hwloc_bitmap_iszero(entry->before))
         return PROGRESS_DONE;
     return means->ops->set(means->context, entry->name, entry->before) == 0 ? PROGRESS_LETTER : PROGRESS_DONE;
 }
