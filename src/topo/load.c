@@ -21,8 +21,8 @@
 /* An XML export of a 2048-CPU machine with all its caches has 2 MB. */
 #define XML_MAX_BYTES ((size_t)64 * 1024 * 1024)
 
-/* Of CPU time; the largest machine takes a second. */
-#define XML_TRIAL_SEC 30U
+/* Of CPU time; a machine of 2,048 CPUs takes 0.01 s. */
+#define XML_TRIAL_SEC 5U
 
 /* Everything is loaded, and restricted on import: see there. */
 #define LOAD_FLAGS                                                                      \
