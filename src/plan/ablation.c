@@ -14,6 +14,7 @@ const char *const ablation_names[] = {
     [ABLATION_OTHERS] = "others",
     [ABLATION_FAIR_SHARE] = "fair-share",
     [ABLATION_USEFUL_NODES] = "useful-nodes",
+    [ABLATION_ALONE] = "alone",
     [ABLATION_OUTGROWN] = "outgrown",
     [ABLATION_AWAIT_MEMORY] = "await-memory",
     [ABLATION_LOANS] = "loans",

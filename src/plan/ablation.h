@@ -18,6 +18,7 @@ typedef enum AblationRule {
     ABLATION_OTHERS,        /* P15: what others run counts */
     ABLATION_FAIR_SHARE,    /* P15: on a full machine every demand is less */
     ABLATION_USEFUL_NODES,  /* P15: no more nodes than it wants CPUs */
+    ABLATION_ALONE,         /* P5, P14: what threads use alone presses on a node, and need not be together */
     ABLATION_OUTGROWN,      /* P15: a first home that is too small is given up at once */
     ABLATION_AWAIT_MEMORY,  /* P15: a first home waits for where its memory is */
     ABLATION_LOANS,         /* P2, P15: living on loans instead of a shared node */

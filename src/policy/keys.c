@@ -73,8 +73,7 @@ const ConfKey policy_keys[] = {
 
     {"Workload", "Description", conf_parse_string, &range_description, FIELD(description), "",
      "at most 256 bytes of text", NULL},
-    /* A unit or container is placed as one, and ten of one kind are placed as ten (P12: groups are cgroups
-     * first). */
+    /* What is in one unit need not belong together: harm in BENCHMARKS.md. */
     {"Workload", "GroupBy", conf_parse_enum, policy_group_by_names, FIELD(group_by), "auto",
      "auto, workload, cgroup, process or shared-memory", NULL},
     {"Workload", "Act", conf_parse_enum, policy_act_names, FIELD(act), "auto",

@@ -108,6 +108,7 @@ typedef struct MemoryAccount {
     uint64_t blocked_usec;  /* so long at most was somebody kept from memory that was under way */
 } MemoryAccount;
 
+/* See Process.shared. */
 #define PROCESS_SHARED_MUCH '+'
 
 typedef struct Process {

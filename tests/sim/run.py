@@ -65,6 +65,7 @@ TWINS = {
         ("memory stays where it is", {"Evidence=write": "Evidence=write\nFollow=no"}),
     ],
     "s-streams": [
+        ("what is used alone counts as shared", {"[Variant gathered-auto]": "[Variant gathered-auto]\nOff=alone"}),
         ("it is not known who uses what", {"Mode=auto": "Mode=auto\n[Policy each Memory]\nEvidence=residency"}),
     ],
     "s-feed": [

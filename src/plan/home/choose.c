@@ -80,9 +80,9 @@ static void gather_use(PlannerGroup *g, const Task *task)
 }
 
 /* Of what its threads use, what each uses alone; 0 when it is not seen of most of its work. */
-static uint32_t private_share(const PlannerGroup *g)
+static uint32_t private_share(const Planner *p, const PlannerGroup *g)
 {
-    return g->seen_permille * 2 > g->threads_permille
+    return rule_holds(p->world, ABLATION_ALONE) && g->seen_permille * 2 > g->threads_permille
                ? (uint32_t)(g->alone_permille * 1000 / g->seen_permille)
                : 0;
 }
@@ -236,7 +236,7 @@ static uint64_t residency_usec(const Planner *p, const Group *group, const Plann
     bool doubtful = g->wait_permille > PLANNER_WORSE_PERMILLE || (group->guessed && g->memory_known) ||
                     (group->home && hwloc_bitmap_weight(group->home_nodes) == 1 &&
                      planner_presses(p->world->topology, group->home,
-                                     (uint64_t)group->demand_permille * private_share(g) / 1000));
+                                     (uint64_t)group->demand_permille * private_share(p, g) / 1000));
 
     return MAX(doubtful ? policy->min_residency_usec : MAX(policy->min_residency_usec, policy->settle_usec),
                1U);
@@ -341,7 +341,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
                                ? fair_share(share, group_demand(p, index))
                                : group_demand(p, index),
         .min_gain_permille = policy->min_gain_permille,
-        .private_permille = private_share(g),
+        .private_permille = private_share(p, g),
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
         .home = present_set(p, group, with_cpus),
         .allowed = g->allowed & choose_nodes_of_policy(p->world->topology, policy) & with_cpus,

@@ -80,13 +80,15 @@ static const char *next_share(const Policy *policy, const char *word, size_t *re
     return NULL;
 }
 
-bool sharing_concerns(const Policy *policy, const Process *process)
+bool sharing_moves(const World *world, const Policy *policy, const Process *process)
 {
-    size_t len;
-
-    if (policy_group_by(policy) == POLICY_GROUP_BY_SHARED_MEMORY)
-        return true;
-    return policy_groups_sharers(policy) && process->shared && next_share(policy, process->shared, &len);
+    if (policy_group_by(policy) != POLICY_GROUP_BY_AUTO)
+        return policy_group_by(policy) == POLICY_GROUP_BY_SHARED_MEMORY;
+    for (size_t i = 0; i < world->n_processes; i++)
+        if (&world->processes[i] != process && !world->processes[i].gone &&
+            world->processes[i].group.i == process->group.i)
+            return true;
+    return false;
 }
 
 static int compare_shares(const void *a, const void *b)

@@ -15,5 +15,6 @@
  * that are left empty vanish in the next world_compact(). Call after each discovery. Returns 0 or -ENOMEM. */
 int sharing_group(World *world, const PolicySet *policies);
 
-/* Whether a process is in a group for the memory that it shares, which is to move although others map it. */
-bool sharing_concerns(const Policy *policy, const Process *process);
+/* Whether memory of a process that others map as well is to move with it: others are in its group for that, or somebody
+ * has said that whoever shares memory belongs together. */
+bool sharing_moves(const World *world, const Policy *policy, const Process *process);

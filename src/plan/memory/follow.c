@@ -173,7 +173,7 @@ void follow_order(const Follow *f, uint8_t mechanism, const PlanUse *use)
                 .rate_bytes = f->policy->rate_limit_bytes,
                 .headroom_percent = f->policy->headroom_percent,
                 .nice = FOLLOW_MOVER_NICE,
-                .shared = sharing_concerns(f->policy, f->process),
+                .shared = sharing_moves(f->p->world, f->policy, f->process),
                 .ranges = use ? use->ranges : NULL,
                 .n_ranges = use ? use->n_ranges : 0,
                 .stripe = use ? use->stripe : stripe_is(f->rule),

@@ -63,7 +63,8 @@ static bool has_choice(const Group *group)
  * whether they share it. */
 static bool is_reason_asked(const World *world, const Group *group, const Process *process)
 {
-    return group && group->home && process->n_threads > 1 && process->rss_bytes >= PLANNER_MEMORY_MIN &&
+    return rule_holds(world, ABLATION_ALONE) && group && group->home && process->n_threads > 1 &&
+           process->rss_bytes >= PLANNER_MEMORY_MIN &&
            planner_presses(world->topology, group->home, group->demand_permille);
 }
 

@@ -74,7 +74,7 @@ typedef struct PackProblem {
  *             compared. Less memory_discount_permille of that, and in Mode=spread a quarter of what remains: memory is
  *             to follow the threads. By a quarter 16 such groups of one thread, born on one of two nodes of 40 CPUs,
  *             end 8 and 8: on the ninth `crowd` saves 8 x (4^2 + 2^2 - 2 x 3^2) / 40 = 0.4, and a third would not be
- *             less than that while the averages of new threads are still rising
+ *             less than that while the averages of new threads are still rising.
  *             Of what threads use alone, each has its own beside it as far as there is room; the rest as above
  *   split     weight x mean of (distance - 10) between two nodes of its set, the same node twice included; and far /
  *             128 for each node more than one, or else a group with all its memory on node 0 would be as well off on
