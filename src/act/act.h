@@ -95,8 +95,8 @@ typedef struct ActOps {
     /* One task by its number; of a thread that leads no process, `pid` is the thread's number, `parent` its
      * process's parent. */
     int (*read_process)(void *context, pid_t pid, ActProcess *ret);
-    /* ACT_PLACE_..., or a larger number. */
-    uint64_t (*get_place)(void *context, pid_t pid);
+    /* ACT_PLACE_..., or a larger number; ACT_E_GONE of one that is exiting: it is in no cgroup any more. */
+    int (*get_place)(void *context, pid_t pid, uint64_t *ret);
     /* Whether it is the first process of a PID namespace, which adopts orphans. */
     bool (*is_first)(void *context, pid_t pid);
     int (*birth_mark)(void *context, ActBirthMark *ret);

@@ -68,17 +68,19 @@ static int follow_birth(Act *act, const GivenMasks *given, TaskKey task, hwloc_b
     const Lineage ask = {0};
     const JournalProcess *from;
     ActProcess process;
-    bool stranger;
+    LineageVerdict verdict;
 
     if (journal_process(act->journal, task.pid, task.start_ticks) ||
         act->ops->get_mask(act->context, task, have) != 0 || !is_given(act, given, have) ||
         act->ops->read_process(act->context, task.pid, &process) != 0 ||
         process.start_ticks != task.start_ticks)
         return BIRTH_DECIDED;
-    from = lineage_judge(act, &ask, &process, task, have, &stranger);
+    from = lineage_judge(act, &ask, &process, task, have, &verdict);
     if (from)
         return lineage_adopt(act, &process, task, from, have);
-    return stranger ? journal_note_stranger(act->journal, process.pid, process.start_ticks) : BIRTH_UNDECIDED;
+    return verdict == LINEAGE_STRANGER
+               ? journal_note_stranger(act->journal, process.pid, process.start_ticks)
+               : BIRTH_UNDECIDED;
 }
 
 /* Keeps one for the next time. 0 or -ENOMEM. */

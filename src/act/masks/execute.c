@@ -145,21 +145,25 @@ static int enter_fenced(Work *work, TaskKey task)
     return act_note_change(work->act, &change);
 }
 
-/* Else it is a member that little ties to its ancestors any more, or its user chose the mask (pins.c). */
+/* Else it is a member that little ties to its ancestors any more, or its user chose the mask (pins.c). 0, -errno, or
+ * PLAN_OUTCOME_RETRY: those end who would tell. */
 static int enter_member(Work *work, TaskKey task)
 {
     const Lineage ask = {.member = true};
+    LineageVerdict verdict = LINEAGE_UNTOLD;
     const JournalProcess *from =
         journal_process(work->act->journal, work->process.pid, work->process.start_ticks)
             ? NULL
-            : lineage_find(work->act, &ask, &work->process, task, work->have);
+            : lineage_judge(work->act, &ask, &work->process, task, work->have, &verdict);
 
     if (from)
         return lineage_adopt(work->act, &work->process, task, from, work->have);
+    if (verdict == LINEAGE_VANISHED)
+        return PLAN_OUTCOME_RETRY;
     return pins_note(work->act, work->world, &work->process, task, work->have);
 }
 
-/* Enters such a process. *ret stays when there is nothing to enter. */
+/* Enters such a process, as enter_member(). *ret stays when there is nothing to enter. */
 static int enter_as_is(Work *work, TaskKey task, JournalProcess **ret)
 {
     const PlanAction *action = work->action;
@@ -192,6 +196,8 @@ int execute_look_up(Work *work, TaskKey task, bool *ret_ours)
         work->act->statistics.n_journal_failures += r != -ENOMEM;
         return r == -ENOMEM ? r : PLAN_OUTCOME_UNJOURNALLED;
     }
+    if (r > 0)
+        return r;
     *ret_ours = entry && entry->released_ticks == 0 && act_mask_ours(work->act, entry, task, work->have);
     return 0;
 }
@@ -457,10 +463,35 @@ static int execute_releases(Work *work, const Plan *plan, size_t first, size_t e
     return r == -ENOMEM || q == -ENOMEM ? -ENOMEM : 0;
 }
 
+/* Those actions that are gone through thread by thread, or all others. 0, or -ENOMEM. */
+static int execute_some(Work *work, const Plan *plan, bool large, PlanOutcome *outcomes)
+{
+    const Act *act = work->act;
+    size_t end;
+    int r = 0;
+
+    for (size_t i = 0; i < plan->n_actions && r >= 0; i = end) {
+        end = i + 1;
+        work->action = &plan->actions[i];
+        work->index = i;
+        if (slice_is_large(act, work->world, work->action) != large)
+            continue;
+        if (!act->journal || act->slice.on || !is_release(plan, i)) {
+            r = execute_action(work);
+            if (r >= 0)
+                outcomes[i] = (PlanOutcome)r;
+            continue;
+        }
+        while (is_release(plan, end))
+            end++;
+        r = execute_releases(work, plan, i, end, outcomes);
+    }
+    return MIN(r, 0);
+}
+
 static int execute(Work *work, const Plan *plan, PlanOutcome *outcomes)
 {
     Act *act = work->act;
-    size_t end;
     int r = 0;
 
     /* Most ticks change nothing and ask about nobody's mask. */
@@ -470,21 +501,9 @@ static int execute(Work *work, const Plan *plan, PlanOutcome *outcomes)
         passage_check(act);
         r = act_follow_cpusets(act, work->world);
     }
-    for (size_t i = 0; i < plan->n_actions && r >= 0; i = end) {
-        end = i;
-        while (act->journal && !act->slice.on && is_release(plan, end))
-            end++;
-        if (end > i) {
-            r = execute_releases(work, plan, i, end, outcomes);
-            continue;
-        }
-        end = i + 1;
-        work->action = &plan->actions[i];
-        work->index = i;
-        r = execute_action(work);
-        if (r >= 0)
-            outcomes[i] = (PlanOutcome)r;
-    }
+    /* Those of very many threads last, so that they keep nobody waiting. */
+    for (unsigned large = 0; large < 2 && r >= 0; large++)
+        r = execute_some(work, plan, large > 0, outcomes);
     if (r >= 0 && act->journal)
         r = search_step(act, work->world);
     if (act->journal && act_compact(act) < 0)

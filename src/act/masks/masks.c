@@ -85,7 +85,8 @@ int act_note_change(Act *act, JournalChange *change)
     if (!entry || entry->released_ticks > 0) {
         ActBirthMark now = {0};
 
-        change->place = act->ops->get_place(act->context, change->process.pid);
+        if (act->ops->get_place(act->context, change->process.pid, &change->place) != 0)
+            change->place = ACT_PLACE_UNKNOWN;
         if (change->since_ticks == 0 && act->ops->birth_mark(act->context, &now) == 0)
             change->since_ticks = now.ticks;
     }

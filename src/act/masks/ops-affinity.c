@@ -454,16 +454,43 @@ int affinity_read_process(void *context, pid_t pid, ActProcess *ret)
     return r;
 }
 
-uint64_t affinity_get_place(void *context, pid_t pid)
+/* In version 1 hierarchies whoever is exiting is shown in the roots. So that is asked for afterwards. */
+static int read_place(int root_fd, pid_t pid, pid_t tid, uint64_t *ret)
 {
     CLEANUP_FREE char *text = NULL;
+    uint64_t place = ACT_PLACE_UNKNOWN;
+    ProcStat stat;
     size_t len;
     char path[64];
+    int r;
 
-    (void)snprintf(path, sizeof(path), "proc/%d/cgroup", pid);
-    return root_read_alloc(context_root(context), path, PLACE_TEXT_MAX, &text, &len) == 0
-               ? place_of_cgroups(text)
-               : ACT_PLACE_UNKNOWN;
+    (void)snprintf(path, sizeof(path), "proc/%d/task/%d/cgroup", pid, tid);
+    if (root_read_alloc(root_fd, path, PLACE_TEXT_MAX, &text, &len) == 0)
+        place = place_of_cgroups(text);
+    r = read_thread_stat(root_fd, pid, tid, &stat);
+    if (r != 0)
+        return r;
+    if ((stat.flags & PROCSTAT_FLAG_EXITING) != 0)
+        return ACT_E_GONE;
+    *ret = place;
+    return 0;
+}
+
+/* The first thread may have ended before the others. */
+int affinity_get_place(void *context, pid_t pid, uint64_t *ret)
+{
+    int root_fd = context_root(context), r = read_place(root_fd, pid, pid, ret);
+    CLEANUP(closedir_p) DIR *dir = NULL;
+    char path[64];
+    pid_t tid = 0;
+
+    if (r != ACT_E_GONE)
+        return r;
+    (void)snprintf(path, sizeof(path), "proc/%d/task", pid);
+    dir = open_directory(root_fd, path);
+    while (dir && r == ACT_E_GONE && next_number(dir, &tid) > 0)
+        r = read_place(root_fd, pid, tid, ret);
+    return r;
 }
 
 bool affinity_is_first(void *context, pid_t pid)

@@ -14,7 +14,7 @@ int affinity_walk_threads(void *context, ActThreadWalk *walk);
 int affinity_list_processes(void *context, ActProcess **ret, size_t *ret_n);
 int affinity_walk(void *context, ActWalk *walk);
 int affinity_read_process(void *context, pid_t pid, ActProcess *ret);
-uint64_t affinity_get_place(void *context, pid_t pid);
+int affinity_get_place(void *context, pid_t pid, uint64_t *ret);
 bool affinity_is_first(void *context, pid_t pid);
 int affinity_birth_mark(void *context, ActBirthMark *ret);
 int affinity_may_fork(void *context, TaskKey task, ActFork *ret, uint64_t *ret_ticks);

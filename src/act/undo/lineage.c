@@ -242,8 +242,12 @@ static JournalProcess *find_neighbour(Question *q, const ActProcess *orphan, con
 {
     const Journal *journal = q->act->journal;
     bool left = orphan->session > 0 && orphan->session != orphan->pid;
-    uint64_t place = q->act->ops->get_place(q->act->context, orphan->pid);
+    uint64_t place;
 
+    if (q->act->ops->get_place(q->act->context, orphan->pid, &place) != 0) {
+        q->vanished = true;
+        return NULL;
+    }
     if (place == ACT_PLACE_UNKNOWN || (place == ACT_PLACE_ROOT && !left && !q->lineage->member))
         return NULL;
     for (size_t i = 0; i < journal->n_processes; i++) {
@@ -297,7 +301,7 @@ static JournalProcess *find_by_orphan(Question *q, const ActProcess *process)
 }
 
 JournalProcess *lineage_judge(Act *act, const Lineage *lineage, const ActProcess *process, TaskKey task,
-                              hwloc_const_bitmap_t mask, bool *ret_stranger)
+                              hwloc_const_bitmap_t mask, LineageVerdict *ret_verdict)
 {
     Question question = {.act = act, .lineage = lineage, .task = task, .mask = mask, .vanished = true};
     JournalProcess *found = NULL;
@@ -312,16 +316,18 @@ JournalProcess *lineage_judge(Act *act, const Lineage *lineage, const ActProcess
         if (!found)
             found = find_by_orphan(&question, process);
     }
-    *ret_stranger = question.stranger;
+    *ret_verdict = question.stranger   ? LINEAGE_STRANGER
+                   : question.vanished ? LINEAGE_VANISHED
+                                       : LINEAGE_UNTOLD;
     return found;
 }
 
 JournalProcess *lineage_find(Act *act, const Lineage *lineage, const ActProcess *process, TaskKey task,
                              hwloc_const_bitmap_t mask)
 {
-    bool stranger;
+    LineageVerdict verdict;
 
-    return lineage_judge(act, lineage, process, task, mask, &stranger);
+    return lineage_judge(act, lineage, process, task, mask, &verdict);
 }
 
 int lineage_adopt(Act *act, const ActProcess *process, TaskKey task, const JournalProcess *from,

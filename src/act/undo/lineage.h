@@ -24,10 +24,16 @@ void lineage_done(Lineage *lineage);
 JournalProcess *lineage_find(Act *act, const Lineage *lineage, const ActProcess *process, TaskKey task,
                              hwloc_const_bitmap_t mask);
 
-/* The same. Without an entry, *ret_stranger says whether that is certain: none can have been an ancestor. Else
- * nothing tells. */
+/* What it means that there is no entry. */
+typedef enum LineageVerdict {
+    LINEAGE_UNTOLD,   /* nothing tells */
+    LINEAGE_STRANGER, /* none can have been an ancestor */
+    LINEAGE_VANISHED, /* somebody who would have told ended meanwhile: to be asked again */
+} LineageVerdict;
+
+/* The same, and why there is none. */
 JournalProcess *lineage_judge(Act *act, const Lineage *lineage, const ActProcess *process, TaskKey task,
-                              hwloc_const_bitmap_t mask, bool *ret_stranger);
+                              hwloc_const_bitmap_t mask, LineageVerdict *ret_verdict);
 
 /* The journal entry of a managed process, one of whose threads has this mask; when it has none yet but inherited the
  * mask, it is entered with its ancestor's original. *ret is NULL when the mask is nothing of ours. 0, or -errno when

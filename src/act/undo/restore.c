@@ -114,6 +114,17 @@ static bool clear_suspects(Act *act, bool patient)
     return n < n_before;
 }
 
+/* As lineage_find(). Who is not found because somebody ended meanwhile is looked for again. */
+static JournalProcess *find_from(Restore *restore, const Lineage *lineage, const ActProcess *process,
+                                 TaskKey task, hwloc_const_bitmap_t mask)
+{
+    LineageVerdict verdict;
+    JournalProcess *from = lineage_judge(restore->act, lineage, process, task, mask, &verdict);
+
+    restore->vanished |= !from && verdict == LINEAGE_VANISHED;
+    return from;
+}
+
 /* Enters a process that was found to have inherited its mask, and puts it back as any other: what is born of it
  * from now on has an ancestor in the journal. When it cannot be written down that is forgone. Returns the entry,
  * or NULL. */
@@ -152,7 +163,7 @@ static bool restore_child(Restore *restore, const Lineage *lineage, const ActPro
         restore->vanished |= r == ACT_E_GONE;
         if (r != 0)
             continue;
-        from = lineage_find(act, lineage, process, threads[i], restore->have);
+        from = find_from(restore, lineage, process, threads[i], restore->have);
         entry = from ? enter_child(restore, process, threads[i], from, restore->have) : NULL;
         if (entry) {
             (void)restore_process(restore, entry);
@@ -202,7 +213,7 @@ static bool restore_children_pass(Restore *restore, const Lineage *lineage)
     for (size_t i = 0; i < lineage->n; i++) {
         const ActProcess *process = &lineage->processes[i];
 
-        if (is_settled(restore, process) || !lineage_find(restore->act, lineage, process, (TaskKey){0}, NULL))
+        if (is_settled(restore, process) || !find_from(restore, lineage, process, (TaskKey){0}, NULL))
             continue;
         if (is_member(restore, process))
             enter_member(restore, lineage, process);
@@ -269,7 +280,7 @@ static void sweep_visit(void *userdata, const ActProcess *process)
 
     if (is_settled(restore, process))
         return;
-    from = lineage_find(restore->act, &ask, process, task, sweep->have);
+    from = find_from(restore, &ask, process, task, sweep->have);
     if (from && is_member(restore, process)) {
         enter_member(restore, &ask, process);
         return;

@@ -515,11 +515,16 @@ static int record_read_process(void *context, pid_t pid, ActProcess *ret)
     return 0;
 }
 
-static uint64_t record_get_place(void *context, pid_t pid)
+static int record_get_place(void *context, pid_t pid, uint64_t *ret)
 {
-    const RecordThread *thread = find(context, pid);
+    const RecordThread *thread;
 
-    return thread ? thread->place : ACT_PLACE_UNKNOWN;
+    call_hook(context, ACT_RECORD_GET_PLACE, (TaskKey){.pid = pid, .tid = pid});
+    thread = find(context, pid);
+    if (!thread)
+        return ACT_E_GONE;
+    *ret = thread->place;
+    return 0;
 }
 
 static bool record_is_first(void *context, pid_t pid)

@@ -18,6 +18,7 @@ typedef enum ActRecordOp {
     ACT_RECORD_SET_VIA,  /* before a thread is narrowed */
     ACT_RECORD_SET_MASK, /* before its mask is set; after the narrowing, if there is one */
     ACT_RECORD_MAY_FORK,
+    ACT_RECORD_GET_PLACE,
 } ActRecordOp;
 
 /* Called before an operation takes effect; may change the machine. */

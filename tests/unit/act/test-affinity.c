@@ -6,6 +6,7 @@
 #include "act/act.h"
 #include "base/parse.h"
 #include "base/root.h"
+#include "kernel/procstat.h"
 
 #include "../lone-thread.h"
 
@@ -452,6 +453,51 @@ static void test_permitted(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* Where it was is not told any more, nor that it is in the roots. */
+static void test_place_of_ended(void **state)
+{
+    Live *live = *state;
+    pid_t pid = fork();
+    uint64_t place = ACT_PLACE_UNKNOWN;
+    siginfo_t info;
+
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(0);
+    live->children[live->n_children++] = pid;
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(act_ops_affinity.get_place(&live->root_fd, pid, &place), ACT_E_GONE);
+    assert_int_equal(act_ops_affinity.get_place(&live->root_fd, getpid(), &place), 0);
+}
+
+/* A process whose first thread has ended is where its others are. */
+static void test_place_without_first_thread(void **state)
+{
+    Live *live = *state;
+    uint64_t place = ACT_PLACE_UNKNOWN, own = ACT_PLACE_UNKNOWN;
+    char path[64], text[PROCSTAT_TEXT_SIZE] = "";
+    pid_t pid = fork();
+    pthread_t thread;
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (pthread_create(&thread, NULL, wait_for_end, NULL) != 0)
+            _exit(1);
+        pthread_exit(NULL);
+    }
+    live->children[live->n_children++] = pid;
+    (void)snprintf(path, sizeof(path), "proc/%d/stat", pid);
+    while (!strstr(text, ") Z ")) {
+        ssize_t n = root_read(live->root_fd, path, text, sizeof(text));
+
+        assert_true(n > 0 && kill(pid, 0) == 0);
+    }
+    assert_int_equal(act_ops_affinity.get_place(&live->root_fd, getpid(), &own), 0);
+    assert_int_equal(act_ops_affinity.get_place(&live->root_fd, pid, &place), 0);
+    assert_int_equal(place, own);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -465,6 +511,8 @@ int main(void)
         TEST(test_dry_run),
         TEST(test_measure),
         TEST(test_permitted),
+        TEST(test_place_of_ended),
+        TEST(test_place_without_first_thread),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

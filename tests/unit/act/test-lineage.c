@@ -383,6 +383,67 @@ static void test_children_of_restored(void **state)
     assert_mask(f, 250, "0-7");
 }
 
+/* A member is given the home that it was born with, while the one that bore it ends, or it does itself. */
+typedef struct Ending {
+    pid_t pid;
+    unsigned after; /* times that it was asked where it is */
+} Ending;
+
+static void end(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
+{
+    Ending *ending = userdata;
+
+    if (op == ACT_RECORD_GET_PLACE && task.pid == ending->pid && ending->after > 0 && --ending->after == 0)
+        act_record_exit(record, ending->pid);
+}
+
+static PlanOutcome give_home(Fixture *f, pid_t pid)
+{
+    TaskKey key = act_record_key(f->record, pid);
+
+    f->plan.n_actions = 1;
+    f->actions[0] = (PlanAction){
+        .kind = PLAN_KIND_SET_HOME,
+        .subject = {.pid = pid, .start_ticks = key.start_ticks},
+        .from = fixture_mask(f, "0-7"),
+        .to = fixture_mask(f, "0-3"),
+        .original = fixture_mask(f, "0-7"),
+    };
+    assert_int_equal(act_execute(f->act, &f->world, &f->plan, f->outcomes), 0);
+    return f->outcomes[0];
+}
+
+static void test_parent_ends(void **state)
+{
+    Fixture *f = *state;
+    Ending ending = {.pid = 201, .after = 2}; /* as a member, behind the question that is put to anybody */
+
+    daemonize(f, 100, 201);
+    act_record_setsid(f->record, 201);
+    assert_true(act_record_fork(f->record, 201, 202));
+    fixture_world_process(f, 202, "0-7");
+    act_record_set_hook(f->record, end, &ending);
+    assert_int_equal(give_home(f, 202), PLAN_OUTCOME_DONE);
+    assert_int_equal(act_record_key(f->record, 201).start_ticks, 0);
+    crash_and_restore(f);
+    assert_mask(f, 202, "0-7");
+}
+
+static void test_ends_itself(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP_FREE char *text = NULL;
+    Ending ending = {.pid = 201, .after = 1};
+
+    daemonize(f, 100, 201);
+    act_record_setsid(f->record, 201);
+    fixture_world_process(f, 201, "0-7");
+    act_record_set_hook(f->record, end, &ending);
+    assert_int_equal(give_home(f, 201), PLAN_OUTCOME_RETRY);
+    text = fixture_journal(f);
+    assert_null(strstr(text, "process pid=201 "));
+}
+
 /* A bound on what is kept. */
 static void test_many_strangers(void **state)
 {
@@ -432,6 +493,8 @@ int main(void)
         TEST(test_place),
         TEST(test_leader),
         TEST(test_reapers),
+        TEST(test_parent_ends),
+        TEST(test_ends_itself),
         TEST(test_heir_is_remembered),
         TEST(test_stranger_is_remembered),
         TEST(test_undecided),

@@ -186,6 +186,22 @@ static void test_crash_between(void **state)
     assert_int_equal(count(f, 10000, "0-7"), N_THREADS);
 }
 
+/* Others are done in the same slice, though they come later in the plan and the slice is spent by the large one. */
+static void test_others_first(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_add_process(f->record, 50000, 1, 50000, "0-7"));
+    fixture_world_process(f, 50000, "0-7");
+    add_task(f, 50000, 50000, 1);
+    set_action(f, 0, PLAN_KIND_SET_HOME, 10000, "0-7", "0-3");
+    set_action(f, 1, PLAN_KIND_SET_HOME, 50000, "0-7", "0-3");
+    assert_int_equal(act_execute_slice(f->act, &f->world, &f->plan, f->outcomes), 0);
+    assert_int_equal(f->outcomes[0], PLAN_OUTCOME_PARTLY);
+    assert_int_equal(f->outcomes[1], PLAN_OUTCOME_DONE);
+    assert_mask(f, 50000, "0-3");
+}
+
 /* Threads end between two slices, their user pins some, and others are born: of one at home already, and of one that
  * is not. */
 static void test_change_between(void **state)
@@ -355,9 +371,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_home),       TEST(test_crash_between),   TEST(test_change_between),
-        TEST(test_new_member), TEST(test_release_between), TEST(test_shared),
-        TEST(test_failing),    TEST(test_whole),           TEST(test_home_in_a_search),
+        TEST(test_home),          TEST(test_others_first),
+        TEST(test_crash_between), TEST(test_change_between),
+        TEST(test_new_member),    TEST(test_release_between),
+        TEST(test_shared),        TEST(test_failing),
+        TEST(test_whole),         TEST(test_home_in_a_search),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
