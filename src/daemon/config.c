@@ -36,7 +36,7 @@ const ConfKey config_keys[] = {
      "a list of CPUs such as 0-1,8", NULL},
     {"Daemon", "DryRun", conf_parse_bool, NULL, FIELD(dry_run), "no", "yes or no", NULL},
     {"Daemon", "KeepOnStop", conf_parse_bool, NULL, FIELD(keep_on_stop), "no", "yes or no", NULL},
-    {"Daemon", "MaxTasks", conf_parse_u32, &max_tasks_range, FIELD(max_tasks), "100000",
+    {"Daemon", "MaxTasks", conf_parse_u32, &max_tasks_range, FIELD(max_tasks), "250000",
      "a number from 1 to 4194304", NULL},
     {"Daemon", "MaxWorkloads", conf_parse_u32, &max_workloads_range, FIELD(max_workloads), "256",
      "a number from 1 to 1024", "each costs time in every tick"},

@@ -132,13 +132,10 @@ bool pace_may_discover(const Pace *pace, uint64_t now_usec)
 {
     uint64_t limit_ppm = (uint64_t)pace->settings.max_cpu_permille * 1000,
              wait = pace->settings.slow_usec / PACE_DISCOVERIES;
-    uint64_t fast_ppm = pace->fast_cost_nsec * 1000 / pace_fast_usec(pace);
 
-    /* In the unit of share_ppm(): what fast ticks leave of the limit is there for discoveries. */
-    if (limit_ppm > 0 && !pace_has_savings(pace) && fast_ppm >= limit_ppm)
-        return false;
+    /* In the unit of share_ppm(). Whatever fast ticks take: who is new is not to wait for what others cost. */
     if (limit_ppm > 0 && !pace_has_savings(pace))
-        wait = MAX(wait, pace->slow_cost_nsec * 1000 / (limit_ppm - fast_ppm));
+        wait = CLAMP(pace->find_cost_nsec * 1000 / limit_ppm, wait, pace->settings.slow_usec);
     return now_usec >= pace->last_discovery_usec + wait;
 }
 
@@ -159,11 +156,12 @@ void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, bool pressed, bool id
     save(pace, now_usec, fast_nsec + slow_nsec);
     pace->last_fast_usec = now_usec;
     pace->fast_cost_nsec = mean(pace->fast_cost_nsec, fast_nsec);
-    if (slow || slow_nsec > 0) {
+    if (slow || slow_nsec > 0)
         pace->last_discovery_usec = now_usec;
-        pace->slow_cost_nsec = mean(pace->slow_cost_nsec, slow_nsec);
-    }
+    if (!slow && slow_nsec > 0)
+        pace->find_cost_nsec = mean(pace->find_cost_nsec, slow_nsec);
     if (slow) {
+        pace->slow_cost_nsec = mean(pace->slow_cost_nsec, slow_nsec);
         pace->last_slow_usec = now_usec;
         pace->slow_wish_usec =
             idle ? back_off(pace->slow_wish_usec, pace->settings.slow_usec) : pace->settings.slow_usec;
@@ -181,7 +179,7 @@ void pace_wake(Pace *pace)
     update_due(pace);
 }
 
-void pace_ended(Pace *pace)
+void pace_members_changed(Pace *pace)
 {
     pace->slow_wish_usec = pace->settings.slow_usec;
     update_stretch(pace);

@@ -33,6 +33,7 @@ typedef struct Pace {
     uint64_t slow_wish_usec;
     uint64_t fast_cost_nsec; /* moving mean of what one fast tick costs, weight 1/8 */
     uint64_t slow_cost_nsec; /* what a slow tick costs on top */
+    uint64_t find_cost_nsec; /* what finding newcomers costs between them */
     int64_t saved_nsec; /* of what MaxCPU= allows, not used yet; or used too much, up to six seconds' worth */
     uint32_t stretch_permille; /* factor both are stretched by, 1000 = none */
     uint64_t last_fast_usec;   /* instants; 0: none yet */
@@ -51,7 +52,9 @@ void pace_set(Pace *pace, const PaceSettings *settings);
  * drawn in, so that an idle daemon wakes once for both. */
 bool pace_slow_due(const Pace *pace, uint64_t now_usec);
 
-/* Whether processes that are new may be looked for at once, between two slow ticks, within MaxCPU=. */
+/* Whether processes that are new may be looked for at once, between two slow ticks: as often as MaxCPU= allows if
+ * nothing else cost anything, and SlowTickSec= after the last time in any case. What it costs is paid by ticks, which
+ * become rarer. */
 bool pace_may_discover(const Pace *pace, uint64_t now_usec);
 
 /* Whether there may be a tick now, earlier than due: FastTickSec= after the last one, within MaxCPU=. */
@@ -67,8 +70,9 @@ void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, bool pressed, bool id
  * does not make ticks shorter than FastTickSec=. */
 void pace_wake(Pace *pace);
 
-/* Somebody has ended: homes are looked at SlowTickSec= after the last time, however far that was backed off. */
-void pace_ended(Pace *pace);
+/* Somebody has come or gone: homes are looked at SlowTickSec= after the last time, however far that was backed
+ * off. */
+void pace_members_changed(Pace *pace);
 
 /* Something was begun that takes several ticks, or is over: meanwhile they are FastTickSec= apart, at whatever cost.
  * That is paid afterwards, as if it had been done at once. */

@@ -151,6 +151,7 @@ struct Probe {
     size_t thread_cursor;
     bool ask_all;
     bool discovered; /* since the last sample */
+    bool masks_read; /* by the last discovery: it was not for newcomers only */
     size_t
         quiet_due; /* threads to be sampled though they are quiet, behind quiet_at: a discovery has been made */
 

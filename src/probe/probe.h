@@ -111,6 +111,7 @@ typedef struct ProbeOptions {
 
 typedef struct ProbeStatistics {
     uint64_t n_reads;      /* task files read */
+    uint64_t n_taken;      /* processes that became members of the World */
     uint64_t n_gone;       /* tasks that exited under our hands */
     uint64_t n_unparsable; /* foreign text skipped */
     uint64_t n_put_off;    /* reads that did not come at once: command lines, environments, numa_maps */
@@ -168,6 +169,10 @@ bool probe_room(const Probe *probe, const World *world, uint32_t n_waiting);
  * Of a process of more than 1024 threads only their number is read here: probe_go_on() does the rest.
  * Returns 0, -ENOMEM, or -errno when /proc itself cannot be read. */
 int probe_discover(Probe *probe, World *world, uint64_t now_usec);
+
+/* As much of it as newcomers need, at a small part of its cost where others have very many threads: no masks are read
+ * again, and no threads that sleep are sampled. */
+int probe_find_newcomers(Probe *probe, World *world, uint64_t now_usec);
 
 /* Goes on with what the last discovery has left of a large process: lists or reads some of its threads. To be called
  * as long as probe_unfinished() says that there is more. 0 or -ENOMEM. */

@@ -63,9 +63,9 @@ static void note_limit(Manager *manager)
     manager->over_limit = n > 0;
 }
 
-/* Finds processes and, when CPUs came or went, the new topology. *ret_found is false when /proc could not be
- * read. */
-static int sense_slow(Manager *manager, uint64_t now_usec, bool *ret_found)
+/* Finds processes (between slow ticks only newcomers) and, when CPUs came or went, the new topology. *ret_found is
+ * false when /proc could not be read. */
+static int sense_slow(Manager *manager, bool slow, uint64_t now_usec, bool *ret_found)
 {
     bool changes = manager->world->topology->origin == TOPOLOGY_ORIGIN_LIVE ||
                    manager->world->topology->origin == TOPOLOGY_ORIGIN_REHEARSAL;
@@ -79,7 +79,8 @@ static int sense_slow(Manager *manager, uint64_t now_usec, bool *ret_found)
     }
     n_put_off = probe_statistics(manager->probe)->n_put_off;
     act_sense_fences(manager->act);
-    r = probe_discover(manager->probe, manager->world, now_usec);
+    r = slow ? probe_discover(manager->probe, manager->world, now_usec)
+             : probe_find_newcomers(manager->probe, manager->world, now_usec);
     manager->put_off = probe_statistics(manager->probe)->n_put_off > n_put_off;
     if (r == 0)
         r = manager_follow_births(manager);
@@ -192,17 +193,25 @@ static int go_on(Manager *manager)
     return r;
 }
 
+/* How often somebody has joined a workload, or ended. */
+static uint64_t n_member_changes(const Manager *manager)
+{
+    const ProbeStatistics *statistics = probe_statistics(manager->probe);
+
+    return statistics->n_taken + statistics->n_gone;
+}
+
 int manager_tick(Manager *manager)
 {
     uint64_t now = time_now_usec(), start = time_thread_cpu_nsec(), slow_cost = 0, cpu, run;
     bool slow = pace_slow_due(&manager->pace, now) || (manager->options.once && manager->put_off);
-    uint64_t n_gone;
+    uint64_t n_changes = n_member_changes(manager);
     bool found = true;
     int r, sampled;
 
     manager->signals_sent = 0;
     if (slow || (pace_may_discover(&manager->pace, now) && probe_newcomers(manager->probe))) {
-        r = sense_slow(manager, now, &found);
+        r = sense_slow(manager, slow, now, &found);
         if (r < 0)
             return r;
         slow_cost = time_thread_cpu_nsec() - start;
@@ -210,7 +219,6 @@ int manager_tick(Manager *manager)
     r = go_on(manager);
     if (r < 0)
         return r;
-    n_gone = probe_statistics(manager->probe)->n_gone;
     sampled = probe_sample(manager->probe, manager->world, now);
     if (sampled == -ENOMEM)
         return sampled;
@@ -245,7 +253,7 @@ int manager_tick(Manager *manager)
                 (run < ASLEEP_PERMILLE || manager->plan.settled) && !manager->options.once,
                 cpu - start - slow_cost, slow_cost);
     pace_unfinished(&manager->pace, manager->unfinished || probe_unfinished(manager->probe));
-    if (probe_statistics(manager->probe)->n_gone > n_gone)
-        pace_ended(&manager->pace);
+    if (n_member_changes(manager) > n_changes)
+        pace_members_changed(&manager->pace);
     return 0;
 }

@@ -166,6 +166,7 @@ static int take(Probe *probe, World *world, const Subject *subject, SeenProcess 
         if (at < 0)
             return at;
         process = &world->processes[at];
+        probe->statistics.n_taken++;
     } else if (process->gone) {
         return 0; /* the next pass finds its place empty */
     }
@@ -422,8 +423,11 @@ static int visit_all(Probe *probe, World *world, uint64_t now_usec)
 
         if (old)
             old->cpuset_path = NULL; /* it is the new entry's now */
-        seen.cpuset_moving = seen.cpuset_changed;
-        seen.fresh = seen.cpuset_changed = false;
+        seen.fresh = false;
+        if (probe->masks_read) {
+            seen.cpuset_moving = seen.cpuset_changed;
+            seen.cpuset_changed = false;
+        }
         r = visit(probe, world, pid, old, &seen, now_usec);
         settle(world, pid, r == 0 ? &seen : NULL);
         if (r == 0)
@@ -503,7 +507,15 @@ static int list_processes(Probe *probe, const World *world)
     return r;
 }
 
-int probe_discover(Probe *probe, World *world, uint64_t now_usec)
+static void quiet_begin(Probe *probe, const World *world)
+{
+    /* Going on with those before, if they were not all sampled yet. */
+    if (probe->quiet_due == 0)
+        probe->quiet_at = 0;
+    probe->quiet_due = world->n_tasks;
+}
+
+static int discover(Probe *probe, World *world, bool all, uint64_t now_usec)
 {
     int r;
 
@@ -525,8 +537,11 @@ int probe_discover(Probe *probe, World *world, uint64_t now_usec)
         return r;
 
     drop_unlisted(probe, world);
-    probe_threads_validate(probe, world);
-    r = probe_masks_refresh(probe, world);
+    if (all) {
+        probe_threads_validate(probe, world);
+        r = probe_masks_refresh(probe, world);
+    }
+    probe->masks_read = all && r == 0;
     if (r == 0)
         r = compact(probe, world);
     if (r == 0)
@@ -535,12 +550,20 @@ int probe_discover(Probe *probe, World *world, uint64_t now_usec)
         return r;
 
     probe->ask_all = false;
-    /* Going on with those before, if they were not all sampled yet. */
-    if (probe->quiet_due == 0)
-        probe->quiet_at = 0;
-    probe->quiet_due = world->n_tasks;
+    if (all)
+        quiet_begin(probe, world);
     probe->discovered = true;
     return 0;
+}
+
+int probe_discover(Probe *probe, World *world, uint64_t now_usec)
+{
+    return discover(probe, world, true, now_usec);
+}
+
+int probe_find_newcomers(Probe *probe, World *world, uint64_t now_usec)
+{
+    return discover(probe, world, false, now_usec);
 }
 
 int probe_look(Probe *probe, pid_t pid, unsigned wants,

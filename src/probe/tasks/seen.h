@@ -16,10 +16,10 @@ typedef struct SeenProcess {
     uint8_t decision;  /* ProbeDecision */
     bool out_of_reach; /* never to be asked about: a kernel thread, a zombie, the daemon itself */
     bool fresh; /* known for a short time only when last looked at: it may not have called exec(2) yet */
-    bool cpuset_changed; /* in the present pass */
-    bool
-        cpuset_moving; /* in the one before: the kernel says what a cpuset leaves before it has cut all masks */
-    bool hangs;        /* its command line or environment: that has been said */
+    bool cpuset_changed; /* since masks were read last, or in the present pass */
+    /* The same of the time before that: the kernel says what a cpuset leaves before it has cut all masks. */
+    bool cpuset_moving;
+    bool hangs;         /* its command line or environment: that has been said */
     uint32_t n_threads; /* when it was last read */
     uint64_t met_usec;  /* when it was looked at first */
     uint64_t start_ticks;

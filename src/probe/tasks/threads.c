@@ -134,6 +134,16 @@ static int read_thread(Probe *probe, World *world, size_t process, const Subject
     return 0;
 }
 
+/* Whether no more threads of this process are taken in: there is no room, or it has as much as it leaves to others. */
+static bool is_over_limit(const Probe *probe, const World *world, const Process *process)
+{
+    size_t n, n_others;
+
+    (void)world_process_tasks(world, process, &n);
+    n_others = world->n_tasks - n;
+    return n_others >= probe->options.max_tasks || n >= (probe->options.max_tasks - n_others + 1) / 2;
+}
+
 /* Adds one thread to the World, with a reader. 0 also when it is skipped: gone again, or it does not parse. */
 static int add_thread(Probe *probe, World *world, size_t process, const Subject *subject, pid_t tid)
 {
@@ -141,7 +151,7 @@ static int add_thread(Probe *probe, World *world, size_t process, const Subject 
     Task task;
     int r, fd;
 
-    if (world->n_tasks >= probe->options.max_tasks) {
+    if (is_over_limit(probe, world, &world->processes[process])) {
         probe->statistics.n_over_limit++;
         return 0;
     }
@@ -323,7 +333,7 @@ static int refresh_large(Probe *probe, World *world, size_t process, const Subje
     size_t n;
     int r;
 
-    if (world->n_tasks >= probe->options.max_tasks) {
+    if (is_over_limit(probe, world, &world->processes[process])) {
         (void)world_process_tasks(world, &world->processes[process], &n);
         probe->statistics.n_over_limit += subject->stat.num_threads - MIN(n, subject->stat.num_threads);
         return 0;

@@ -31,7 +31,7 @@ static void check_defaults(const Config *c)
     assert_null(c->reserved_cpus);
     assert_false(c->dry_run);
     assert_false(c->keep_on_stop);
-    assert_int_equal(c->max_tasks, 100000);
+    assert_int_equal(c->max_tasks, 250000);
     assert_int_equal(c->max_workloads, 256);
     assert_int_equal(c->cross_node_moves_per_sec, 100);
 }

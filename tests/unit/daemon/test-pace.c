@@ -82,7 +82,7 @@ static void test_asleep_wakes_once_for_both_ticks(void **state)
     }
 }
 
-static void test_an_end_is_looked_into_within_a_second(void **state)
+static void test_members_are_looked_at_within_a_second(void **state)
 {
     uint64_t now = 1000 * USEC_PER_SEC;
     Pace pace;
@@ -94,7 +94,7 @@ static void test_an_end_is_looked_into_within_a_second(void **state)
     }
     tick(&pace, now, false, true);
     assert_int_equal(pace.due_usec, now + 2000 * MS);
-    pace_ended(&pace);
+    pace_members_changed(&pace);
     assert_int_equal(pace.due_usec, now + 1000 * MS);
     assert_true(pace_slow_due(&pace, now + 1000 * MS));
     /* Once. */
@@ -265,7 +265,7 @@ static void test_now_makes_the_next_tick_slow(void **state)
     assert_int_equal(pace.due_usec, now + 1);
 }
 
-/* Between slow ticks a tenth of their interval apart, and no more than MaxCPU= allows. */
+/* Between slow ticks a tenth of their interval apart, and no more than MaxCPU= allows if that were all. */
 static void test_may_discover(void **state)
 {
     uint64_t now = 1000 * USEC_PER_SEC;
@@ -281,14 +281,15 @@ static void test_may_discover(void **state)
     assert_false(pace_slow_due(&pace, now + 700 * MS));
     assert_true(pace_slow_due(&pace, now + 1000 * MS));
 
-    /* 4 ms are a hundredth of 400 ms; with fast ticks that take half of MaxCPU= already, of 800 ms. */
+    /* 4 ms are a hundredth of 400 ms; also with fast ticks that take more than MaxCPU= already. */
     assert_false(pace_may_discover(&pace, now + 499 * MS));
     assert_true(pace_may_discover(&pace, now + 500 * MS));
-    pace.fast_cost_nsec = pace_fast_usec(&pace) * 5;
-    assert_false(pace_may_discover(&pace, now + 899 * MS));
-    assert_true(pace_may_discover(&pace, now + 900 * MS));
-    pace.fast_cost_nsec *= 2;
-    assert_false(pace_may_discover(&pace, now + 100 * USEC_PER_SEC));
+    pace.fast_cost_nsec = pace_fast_usec(&pace) * 20;
+    assert_false(pace_may_discover(&pace, now + 499 * MS));
+    assert_true(pace_may_discover(&pace, now + 500 * MS));
+    pace.find_cost_nsec = 50 * MS * 1000;
+    assert_false(pace_may_discover(&pace, now + 1099 * MS));
+    assert_true(pace_may_discover(&pace, now + 1100 * MS));
 
     /* Savings are there to be spent. */
     pace.saved_nsec = (int64_t)PACE_SAVING_USEC * 10;
@@ -302,7 +303,7 @@ int main(void)
         cmocka_unit_test(test_pressed_keeps_the_fast_tick),
         cmocka_unit_test(test_backs_off_doubling_to_two_seconds),
         cmocka_unit_test(test_asleep_wakes_once_for_both_ticks),
-        cmocka_unit_test(test_an_end_is_looked_into_within_a_second),
+        cmocka_unit_test(test_members_are_looked_at_within_a_second),
         cmocka_unit_test(test_running_keeps_the_slow_tick),
         cmocka_unit_test(test_wake_goes_back_to_fast_but_not_below),
         cmocka_unit_test(test_a_long_setting_is_not_backed_off_below),

@@ -58,6 +58,25 @@ static void test_foreign(void **state)
     assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
 }
 
+/* Those of newcomers only. */
+static void test_newcomers(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    put_mask(&b, 100, "1-2");
+    put_process(&b, &(FakeTask){.pid = 200});
+    put_mask(&b, 200, "1-2");
+    b.now += SEC;
+    assert_int_equal(probe_find_newcomers(b.probe, b.world, b.now), 0);
+    assert_int_equal(bench_process(&b, 200)->first_seen_usec, b.now);
+    assert_int_equal(bench_task(&b, 200, 200)->hands, TASK_HANDS_FOREIGN);
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
+    assert_int_equal(probe_statistics(b.probe)->n_taken, 2);
+    bench_discover(&b);
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FOREIGN);
+}
+
 static void test_repinned(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -176,6 +195,27 @@ static void test_mask_after_cpuset(void **state)
         put_mask(&b, 100, "1");
         bench_discover(&b);
         assert_int_equal(bench_task(&b, 100, 100)->hands, later ? TASK_HANDS_REPINNED : TASK_HANDS_FREE);
+    }
+}
+
+/* However often newcomers were looked for in between: masks are not read then. */
+static void test_mask_after_cpuset_and_newcomers(void **state)
+{
+    for (unsigned n = 1; n < 5; n++) {
+        CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+        make(&b);
+        confine(&b, 100, "0-1");
+        put(&b, "sys/fs/cgroup/app.slice/cpuset.cpus.effective", "1-3\n");
+        put_mask(&b, 100, "1");
+        for (unsigned i = 0; i < n; i++) {
+            b.now += SEC;
+            assert_int_equal(probe_find_newcomers(b.probe, b.world, b.now), 0);
+        }
+        bench_discover(&b);
+        assert_mask(bench_task(&b, 100, 100)->allowed, "1");
+        assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
+        assert_false(bench_process(&b, 100)->yielded);
     }
 }
 
@@ -364,6 +404,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_newcomers),
+        cmocka_unit_test(test_mask_after_cpuset_and_newcomers),
         cmocka_unit_test(test_repinned),
         cmocka_unit_test(test_repinned_wide),
         cmocka_unit_test(test_reset_by_old_kernel),
