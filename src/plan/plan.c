@@ -88,8 +88,7 @@ static void compute(Planner *p)
     overload_classify(p);
     steal_gather(p);
     recall_to_idle_homes(p);
-    if (p->homes)
-        home_set(p);
+    home_set(p);
     steal_lend(p);
     if (p->homes)
         follow_homes(p);

@@ -81,6 +81,7 @@ typedef struct PlannerGroup {
     bool moves;         /* memory of it is under way */
     bool awaits_memory; /* of a process it is not known yet, but soon */
     bool put_off;       /* its first home, for that reason */
+    uint32_t discount_permille; /* of what memory counts: PackGroup.memory_discount_permille */
     bool reverts;       /* its last change of home proved to be for the worse */
     bool judged;        /* it did not */
     bool packed;        /* `chosen` is the answer */

@@ -83,6 +83,7 @@ TWINS = {
     "s-fork-homes": [
         ("nobody has a home", {"Mode=spread": "Mode=none"}),
         ("nobody is spread", {"Mode=spread": "Mode=compress"}),
+        ("a single thread may share its memory", {"[Variant auto]": "[Variant auto]\nOff=alone"}),
     ],
     "s-hyst": [
         ("no veto", {"NiceTries=2": "NiceTries=0"}),

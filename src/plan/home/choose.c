@@ -79,10 +79,18 @@ static void gather_use(PlannerGroup *g, const Task *task)
     g->alone_permille += demand * task->use->private_permille / 1000;
 }
 
-/* Of what its threads use, what each uses alone; 0 when it is not seen of most of its work. */
-static uint32_t private_share(const Planner *p, const PlannerGroup *g)
+/* Half of what counts fully (choose_memory_discount()), 16 MiB, is more than a core's share of most caches. */
+#define ALONE_DISCOUNT 450U
+
+/* Of what its threads use, what each uses alone; 0 when it is not seen of most of its work. A single thread uses all of
+ * it alone, which need not be seen; unless it has so little that caches may hold it. */
+static uint32_t private_share(const Planner *p, const Group *group, const PlannerGroup *g)
 {
-    return rule_holds(p->world, ABLATION_ALONE) && g->seen_permille * 2 > g->threads_permille
+    if (!rule_holds(p->world, ABLATION_ALONE))
+        return 0;
+    if (group->n_tasks == 1)
+        return g->discount_permille <= ALONE_DISCOUNT ? 1000 : 0;
+    return g->seen_permille * 2 > g->threads_permille
                ? (uint32_t)(g->alone_permille * 1000 / g->seen_permille)
                : 0;
 }
@@ -236,7 +244,7 @@ static uint64_t residency_usec(const Planner *p, const Group *group, const Plann
     bool doubtful = g->wait_permille > PLANNER_WORSE_PERMILLE || (group->guessed && g->memory_known) ||
                     (group->home && hwloc_bitmap_weight(group->home_nodes) == 1 &&
                      planner_presses(p->world->topology, group->home,
-                                     (uint64_t)group->demand_permille * private_share(p, g) / 1000));
+                                     (uint64_t)group->demand_permille * private_share(p, group, g) / 1000));
 
     return MAX(doubtful ? policy->min_residency_usec : MAX(policy->min_residency_usec, policy->settle_usec),
                1U);
@@ -334,19 +342,22 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
     PlannerGroup *g = &p->s->groups[index];
     const Policy *policy = p->s->workloads[group->workload.i].policy;
     uint32_t threads = nodes_useful(p, index);
-    PackGroup pack = {
+    PackGroup pack;
+
+    g->discount_permille = choose_memory_discount(g, memory, p->world->topology->n_nodes);
+    pack = (PackGroup){
         .id = group->id,
         .mode = pack_mode(policy),
         .demand_permille = rule_holds(p->world, ABLATION_FAIR_SHARE)
                                ? fair_share(share, group_demand(p, index))
                                : group_demand(p, index),
         .min_gain_permille = policy->min_gain_permille,
-        .private_permille = private_share(p, g),
+        .private_permille = private_share(p, group, g),
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
         .home = present_set(p, group, with_cpus),
         .allowed = g->allowed & choose_nodes_of_policy(p->world->topology, policy) & with_cpus,
         .memory_bytes = memory,
-        .memory_discount_permille = choose_memory_discount(g, memory, p->world->topology->n_nodes),
+        .memory_discount_permille = g->discount_permille,
         .young = is_young(p, group, policy) && !has_outgrown(p, group),
     };
 
@@ -505,6 +516,23 @@ static bool has_memory(const Planner *p, size_t index)
     return true;
 }
 
+/* Whether somebody was met just now who is the first of a group whose nodes its policy names. */
+static bool begins_fixed(const Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_processes; i++) {
+        const Process *process = &p->world->processes[i];
+        const Policy *policy;
+
+        if (process->gone || process->group.i < 0 || process->first_seen_usec != p->world->now_usec ||
+            p->world->groups[process->group.i].home)
+            continue;
+        policy = group_policy(p->world, p->policies, process->workload);
+        if (policy && policy->nodes && !policy_chooses_nodes(policy))
+            return true;
+    }
+    return false;
+}
+
 bool choose_early(const Planner *p)
 {
     for (size_t i = 0; i < p->world->n_groups; i++)
@@ -519,7 +547,7 @@ bool choose_early(const Planner *p)
             has_outgrown(p, group))
             return true;
     }
-    return false;
+    return begins_fixed(p);
 }
 
 bool choose_waits(const Planner *p)

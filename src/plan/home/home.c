@@ -5,7 +5,7 @@
  *
  * A home is the CPUs of whole nodes. What a thread is due is its home cut by the cpuset of its process (I1) and by the
  * CPUs usable now, so a home shrinks and grows as CPUs go and come. The masks follow on slow ticks: a home is meant to
- * last, and a process that ends within a second should cost nothing.
+ * last. But who joins is sent home at once, before it touches more memory.
  *
  * One action confines all threads of a process that have the same mask, and also reaches threads created after they
  * were last looked at. Threads that must be left alone are told apart by their mask. If one cannot be told apart (its
@@ -459,15 +459,19 @@ static void keep_homes(Planner *p)
     }
 }
 
+/* Between slow ticks only those that were met in this one. */
 void home_set(Planner *p)
 {
     for (size_t i = 0; i < p->world->n_processes; i++) {
         const Process *process = &p->world->processes[i];
 
         if (!process->gone && process->group.i >= 0 && p->s->groups[process->group.i].home &&
+            (p->homes || process->first_seen_usec == p->world->now_usec) &&
             !p->world->workloads[process->workload.i].paused)
             home_member(p, process, &p->s->groups[process->group.i], p->s->processes[i].due);
     }
+    if (!p->homes)
+        return;
     keep_homes(p);
 
     for (size_t i = 0; i < p->world->n_tasks; i++) {

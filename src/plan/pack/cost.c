@@ -117,6 +117,25 @@ static uint64_t move_cost(const PackItem *item, PackNodes set)
     return item->home && set != item->home ? item->move_cost : 0;
 }
 
+/* What sites do not say of a group on several of them: each is given half a CPU more than it has (pack_limit()), and
+ * the group has that once; and siblings count twice (pack.h). */
+static uint64_t wide_cost(const Pack *p, const PackItem *item, PackNodes set)
+{
+    uint64_t capacity = 0, limits = 0, cores = 0, limit, demand, cost;
+
+    if (!(set & (set - 1)))
+        return 0;
+    for (PackNodes rest = set; rest; rest &= rest - 1) {
+        capacity += p->sites[__builtin_ctzll(rest)].capacity;
+        limits += p->sites[__builtin_ctzll(rest)].limit;
+        cores += p->sites[__builtin_ctzll(rest)].cores;
+    }
+    limit = pack_limit(capacity);
+    demand = MIN(item->demand, limits);
+    cost = demand > limit ? (demand - limit) * OVERLOAD_WEIGHT * PACK_SCALE * p->far : 0;
+    return cost + (item->demand > cores ? (item->demand - cores) * SIBLINGS_WEIGHT * p->far : 0);
+}
+
 uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set)
 {
     const PackItem *it = &p->items[item];
@@ -125,7 +144,7 @@ uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set)
         return 0;
     if (!(set & (set - 1))) /* by far the most frequent */
         return p->remote[(size_t)item * p->n_sites + (size_t)__builtin_ctzll(set)] + move_cost(it, set);
-    return remote_cost(p, item, set) + split_cost(p, it, set) + move_cost(it, set);
+    return remote_cost(p, item, set) + split_cost(p, it, set) + move_cost(it, set) + wide_cost(p, it, set);
 }
 
 /* Loads */
@@ -385,6 +404,7 @@ int pack_cost(const PackProblem *problem, const PackNodes *sets, PackCost *ret)
         cost.remote += remote_cost(&p, i, item->set);
         cost.split += split_cost(&p, item, item->set);
         cost.move += item->set ? move_cost(item, item->set) : 0;
+        cost.overload += wide_cost(&p, item, item->set);
     }
     pour_all(&p, loads);
     for (uint32_t i = 0; i < p.n_sites; i++) {

@@ -75,6 +75,7 @@ typedef struct PackProblem {
  *             to follow the threads. By a quarter 16 such groups of one thread, born on one of two nodes of 40 CPUs,
  *             end 8 and 8: on the ninth `crowd` saves 8 x (4^2 + 2^2 - 2 x 3^2) / 40 = 0.4, and a third would not be
  *             less than that while the averages of new threads are still rising.
+ *             Half of it remains of a single thread that uses all of it alone, for the same reason.
  *             Of what threads use alone, each has its own beside it as far as there is room; the rest as above
  *   split     weight x mean of (distance - 10) between two nodes of its set, the same node twice included; and far /
  *             128 for each node more than one, or else a group with all its memory on node 0 would be as well off on
@@ -88,13 +89,15 @@ typedef struct PackProblem {
  *   overload  32 x far x (demand beyond 108 % of the capacity): up to there P6 calls a node fully busy, not
  *             overloaded. Half a CPU is never an overload: beside groups that fill a node of two CPUs, a thread that
  *             wakes now and then would else send one of them away from its memory. (A quarter of the node at most:
- *             on two nodes of one CPU three threads are one too many.) By 32 a group that needs 112 % of a node is
- *             better off on two, as far apart as nodes can be and with all memory on the first; and one is sent away
- *             from all its memory for an overload of a 32nd of its demand: what fits comes first
+ *             on two nodes of one CPU three threads are one too many. A group on several nodes has that half once,
+ *             not for each.) By 32 a group that needs 112 % of a node is better off on two, as far apart as nodes can
+ *             be and with all memory on the first; and one is sent away from all its memory for an overload of a 32nd
+ *             of its demand: what fits comes first
  *   siblings  3/4 x far x (demand beyond its cores). A thread beside a busy sibling runs at 0.6 of its speed, about
  *             what far memory makes of one that does little but wait for memory (80 : 135 ns). So a group prefers
  *             cores elsewhere to siblings here (P4: idle core, idle CPU, least loaded) when its memory does not hold
- *             it; but one with all of its memory here stays, which 1 would leave to chance
+ *             it; but one with all of its memory here stays, which 1 would leave to chance. Twice for a group on
+ *             several nodes, for demand beyond the cores of all: much of its memory is far anyway
  *   shortage  as overload, for memory that finds no room, of all memory the node can have, as if it were so much of
  *             its CPUs
  *   crowd     8 x far x (bandwidth beyond the allowed imbalance)^2 / capacity. By it 16 tasks that all need

@@ -14,6 +14,7 @@
 #define DISTANCE_HERE    10U
 #define WEIGHT_MIN       100U         /* permille: a group that sleeps now wants to wake beside its memory */
 #define SPREAD_PULL      250U         /* permille (pack.h) */
+#define SINGLE_PULL      500U         /* the same */
 #define CORES_UNKNOWN    (1ULL << 40) /* more than any load: 4096 groups of PACK_DEMAND_MAX are 2^34 */
 #define KIB              1024U
 
@@ -44,6 +45,11 @@ static bool has_memory(const PackGroup *group)
     return group->memory_bytes && !(group->stays && !group->home);
 }
 
+uint64_t pack_limit(uint64_t capacity)
+{
+    return MAX(capacity * OVERLOAD_PERCENT / 100, capacity + MIN(OVERLOAD_MIN, capacity / 4));
+}
+
 static int make_sites(Pack *p)
 {
     const PackProblem *problem = p->problem;
@@ -60,8 +66,7 @@ static int make_sites(Pack *p)
         if (i > 0 && site->key == site[-1].key)
             return -EINVAL;
         site->capacity = MIN(node->capacity_permille, PACK_DEMAND_MAX);
-        site->limit = MAX(site->capacity * OVERLOAD_PERCENT / 100,
-                          site->capacity + MIN(OVERLOAD_MIN, site->capacity / 4));
+        site->limit = pack_limit(site->capacity);
         site->cores = node->cores_permille ? node->cores_permille : CORES_UNKNOWN;
         site->per_capacity = (1ULL << 32) / site->capacity;
         for (uint32_t k = 0; k < problem->n_groups; k++)
@@ -110,20 +115,28 @@ static void make_remote(const Pack *p, const PackItem *item, const uint64_t *byt
     }
 }
 
-/* The fewest nodes that hold its demand, if it had them for itself; `limit` when that many do not either. */
-static uint32_t fewest_nodes(const Pack *p, const PackItem *item, uint32_t limit)
+/* Whether so many nodes do. One is enough if its CPUs are: then all is in one place. Who needs several is not squeezed
+ * into siblings on as few of them as there are CPUs on: most of its memory is far then as well. */
+static bool is_held(const PackItem *item, uint32_t n, uint64_t capacity, uint64_t cores)
+{
+    return n > 0 && pack_limit(capacity) >= item->demand && (n == 1 || cores >= item->demand);
+}
+
+/* The fewest nodes that hold its demand, if it had them for itself; `most` when that many do not either. */
+static uint32_t fewest_nodes(const Pack *p, const PackItem *item, uint32_t most)
 {
     PackNodes rest = item->allowed;
-    uint64_t sum = 0;
+    uint64_t sum = 0, cores = 0;
     uint32_t n = 0;
 
-    while (rest && n < limit && (n == 0 || sum < item->demand)) {
+    while (rest && n < most && !is_held(item, n, sum, cores)) {
         int largest = __builtin_ctzll(rest);
 
         for (PackNodes r = rest; r; r &= r - 1)
-            if (p->sites[__builtin_ctzll(r)].limit > p->sites[largest].limit)
+            if (p->sites[__builtin_ctzll(r)].capacity > p->sites[largest].capacity)
                 largest = __builtin_ctzll(r);
-        sum += p->sites[largest].limit;
+        sum += p->sites[largest].capacity;
+        cores += p->sites[largest].cores;
         rest &= ~(1ULL << largest);
         n++;
     }
@@ -135,11 +148,13 @@ static void make_item(const Pack *p, PackItem *item)
     const PackGroup *group = &p->problem->groups[item->index];
     bool spreads = group->mode == PACK_MODE_SPREAD && !group->young;
     uint64_t pull = 1000 - MIN(group->memory_discount_permille, 1000U);
+    uint32_t alone = group->mode == PACK_MODE_AUTO ? MIN(group->private_permille, 1000U) : 0;
+    bool single = alone == 1000 && group->demand_permille <= 1000;
 
     item->demand = MIN(group->demand_permille, PACK_DEMAND_MAX);
     item->weight = MAX(item->demand, WEIGHT_MIN);
-    item->pull = spreads ? pull * SPREAD_PULL / 1000 : pull;
-    item->alone = spreads ? 1000 : group->mode == PACK_MODE_AUTO ? MIN(group->private_permille, 1000U) : 0;
+    item->pull = pull * (spreads ? SPREAD_PULL : single ? SINGLE_PULL : 1000U) / 1000;
+    item->alone = spreads ? 1000 : alone;
     item->heavy = item->demand * item->alone / 1000;
     item->home = pack_nodes_in(p, group->home);
     item->allowed = pack_nodes_in(p, group->allowed);

@@ -60,6 +60,41 @@ static void test_fixed(void **state)
     fixture_done(&f);
 }
 
+/* Between slow ticks only who was met in that tick is sent home, also as the first of its group. */
+static void test_met_now(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", FIXED0 "[Workload]\nMinAgeSec=0\n");
+    for (pid_t pid = 10; pid <= 30; pid += 10) {
+        fixture_process(&f, pid, "a", NULL);
+        fixture_task(&f, pid, pid, 0);
+    }
+    world_process(f.world, 20)->first_seen_usec = f.world->now_usec;
+    world_process(f.world, 20)->gone = true;
+    fixture_plan(&f, false);
+    assert_int_equal(f.plan.n_actions, 0);
+
+    world_process(f.world, 20)->gone = false;
+    fixture_plan(&f, false);
+    assert_int_equal(f.plan.n_actions, 3); /* all of them: the group is to have a home */
+    assert_int_equal(f.plan.n_homes, 1);
+    f.plan.n_actions = 0;
+    fixture_commit(&f, NULL);
+    f.world->groups[0].home = fixture_mask(&f, "0-7");
+    f.world->groups[0].home_nodes = fixture_mask(&f, "0");
+
+    fixture_plan(&f, false);
+    assert_int_equal(f.plan.n_actions, 1);
+    assert_home(&f, 0, 20, 0, fixture_mask(&f, NULL), fixture_mask(&f, "0-7"));
+    assert_int_equal(f.plan.actions[0].rule, PLAN_RULE_NEW_MEMBER);
+    f.world->now_usec++;
+    fixture_plan(&f, false);
+    assert_int_equal(f.plan.n_actions, 0);
+    fixture_done(&f);
+}
+
 /* The home is cut by the cpuset (I1) and by what is usable, and its nodes are known by their own numbers. */
 static void test_cut(void **state)
 {
@@ -357,6 +392,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fixed),
+        cmocka_unit_test(test_met_now),
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_observe_and_pause),

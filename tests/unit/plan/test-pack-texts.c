@@ -149,6 +149,51 @@ static void test_siblings(void **state)
     assert_int_equal(__builtin_popcountll(in.sets[0]), 1);
 }
 
+/* Who needs several nodes is not squeezed into siblings on some of them, be it for memory that is there, or at first.
+ * Nodes of 4 cores with two CPUs each. */
+static void test_siblings_of_many(void **state)
+{
+    Instance in;
+
+    instance_init(&in, 4, 8000, 20);
+    for (uint32_t i = 0; i < 4; i++)
+        in.nodes[i].cores_permille = 4000;
+    add_group(&in, 14000, (uint64_t[]){1, 1, 1, 0})->home = 7;
+    solve(&in);
+    assert_int_equal(in.sets[0], 15);
+    in.groups[0].demand_permille = 12000;
+    solve(&in);
+    assert_int_equal(in.sets[0], 7);
+
+    in.groups[0].young = true;
+    in.groups[0].home = 0;
+    in.groups[0].demand_permille = 15000;
+    solve(&in);
+    assert_int_equal(in.sets[0], 15);
+    in.groups[0].demand_permille = 8000; /* one holds it, however tight */
+    in.memory[0][1] = in.memory[0][2] = 0;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+}
+
+/* 18 busy threads on nodes of 4 CPUs: half a CPU too many on each of four would be two. */
+static void test_half_a_cpu(void **state)
+{
+    Instance in;
+
+    instance_init(&in, 8, 4000, 32);
+    for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t k = 0; k < 4; k++)
+            if (i != k)
+                in.distances[i * 8 + k] = 12;
+    add_group(&in, 17999, (uint64_t[]){1, 1, 1, 1, 0, 0, 0, 0})->home = 15;
+    solve(&in);
+    assert_true((in.sets[0] & ~15ULL) != 0);
+    in.groups[0].demand_permille = 16500;
+    solve(&in);
+    assert_int_equal(in.sets[0], 15);
+}
+
 /* S-JVM: four groups of eight threads, shuffled over four nodes of eight CPUs: one node each. */
 static void test_jvm(void **state)
 {
@@ -336,6 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spreading), cmocka_unit_test(test_fork_groups), cmocka_unit_test(test_siblings),
+        cmocka_unit_test(test_siblings_of_many), cmocka_unit_test(test_half_a_cpu),
         cmocka_unit_test(test_jvm),       cmocka_unit_test(test_flip),        cmocka_unit_test(test_nearness),
         cmocka_unit_test(test_preferred), cmocka_unit_test(test_swap),        cmocka_unit_test(test_pairs),
     };
