@@ -6,7 +6,8 @@ were, and what the daemon's memory did.
 usage: hostility.py [--probes N] [CASE..]
 
 A newcomer sleeps, and has its home when its mask is the home's. It is placed within PLACED_SEC of its birth, no tick is more than LATE_USEC
-late by the daemon's own clock, and after as many newcomers again the daemon holds no more memory, but for RSS_SLACK. In the end everybody
+late by the daemon's own clock, and when all is known that was there, and after as many newcomers again, the daemon holds no more memory
+than before, but for RSS_SLACK. In the end everybody
 has the mask of before. Times are the guest's: its CPUs share one clock, so that two busy ones make each half as fast.
 
 Each case prints a line of JSON, and a point of TAP.
@@ -39,12 +40,17 @@ NAMES = (b"\x1b[2J\x1b[31m", b"a\nb\tc\x7f\x01", b") R 1 1 1", b"\xff\xfe\xc0\x8
 class Case:
     """A hostility: begins in `with`, and ends there. `managed`: its processes are matched by the policy."""
 
+    n_tasks = 0  # threads that the daemon is to know of before its memory is looked at
+
     def __init__(self, directory: pathlib.Path, mark: str):
         self.directory, self.mark = directory, mark
         self.stack = contextlib.ExitStack()
 
     def __enter__(self):
-        self.begin()
+        with contextlib.ExitStack() as undone:
+            undone.push(self.stack)
+            self.begin()
+            undone.pop_all()
         return self
 
     def __exit__(self, *error):
@@ -89,7 +95,7 @@ class Nothing(Case):
 class Threads(Case):
     """a process of 100,000 threads, managed"""
 
-    N = 100_000
+    N = n_tasks = 100_000
 
     def begin(self) -> None:
         for name, value in (("kernel/pid_max", 4 << 20), ("kernel/threads-max", 2 * self.N)):
@@ -262,8 +268,8 @@ class Trial:
             time.sleep(0.01)
         return time.monotonic() - begin
 
-    def round(self) -> tuple[float, int]:
-        """How long the longest waited, and what the daemon holds then."""
+    def round(self, n_tasks: int) -> tuple[float, int]:
+        """How long the longest waited, and what the daemon holds when it knows of so many threads."""
         longest = 0.0
         for _ in range(self.probes):
             longest = max(longest, self.newcomer())
@@ -274,6 +280,7 @@ class Trial:
             process.wait()
         self.newcomers = self.newcomers[-1:]
         time.sleep(2)
+        lib.wait_until("all threads to be known", lambda: self.status()["tasks"] > n_tasks)
         return longest, self.status()["rss_bytes"]
 
     def check(self, what: str, is_so: bool) -> None:
@@ -287,7 +294,7 @@ class Trial:
             try:
                 case.with_daemon(self.directory / "run")
                 for number in (1, 2):
-                    result[f"placed_sec_{number}"], result[f"rss_bytes_{number}"] = self.round()
+                    result[f"placed_sec_{number}"], result[f"rss_bytes_{number}"] = self.round(case.n_tasks)
                 status = self.status()
                 result |= {"late_usec": status["tick_late_max_usec"], "turn_cpu_usec": status["tick_cpu_max_usec"]}
             finally:
