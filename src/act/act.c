@@ -28,6 +28,7 @@ int act_new(const ActOps *ops, void *context, int root_fd, const char *journal_p
         return -ENOMEM;
     act->ops = ops;
     act->settle_usec = ACT_SETTLE_USEC;
+    act->stuck_usec = ACT_STUCK_USEC;
     act->root_fd = root_fd;
     act->context = context ? context : &act->root_fd;
     act->all = hwloc_bitmap_alloc_full();

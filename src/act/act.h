@@ -46,7 +46,8 @@ typedef struct ActWalk {
     bool (*wants)(void *userdata, hwloc_const_bitmap_t mask);
     void (*visit)(void *userdata, const ActProcess *process);
     void *userdata;
-    size_t n_gone; /* set: listed, but gone before they were looked at */
+    size_t n_gone;       /* set: listed, but gone before they were looked at */
+    uint64_t until_usec; /* it ends then, by CLOCK_MONOTONIC; 0: at the last process */
 } ActWalk;
 
 /* A quick walk over the threads of one process, in as many calls as it takes: of a hundred thousand only those are
@@ -64,10 +65,19 @@ typedef struct ActThreadWalk {
     size_t at;    /* the same, where there are no descriptors */
 } ActThreadWalk;
 
-typedef enum ActFork {
+typedef enum ActForkState {
     ACT_FORK_NO,
     ACT_FORK_RUNNING, /* perhaps: it runs or waits for a CPU */
     ACT_FORK_BLOCKED, /* perhaps: it sleeps uninterruptibly */
+    ACT_FORK_INSIDE,  /* it does, and waits in the call */
+} ActForkState;
+
+/* Whether a thread may be in the middle of making a child. Times in the unit of start times. */
+typedef struct ActFork {
+    ActForkState state;
+    uint64_t ticks; /* CPU time it has used */
+    /* More of it than fork(2) takes, with as much memory as it has to copy page tables of. */
+    uint64_t most_ticks;
 } ActFork;
 
 typedef struct ActOps {
@@ -100,9 +110,7 @@ typedef struct ActOps {
     /* Whether it is the first process of a PID namespace, which adopts orphans. */
     bool (*is_first)(void *context, pid_t pid);
     int (*birth_mark)(void *context, ActBirthMark *ret);
-    /* Whether a thread may be in the middle of making a child. `ret_ticks` is its CPU time, in the unit of start
-     * times. */
-    int (*may_fork)(void *context, TaskKey task, ActFork *ret, uint64_t *ret_ticks);
+    int (*may_fork)(void *context, TaskKey task, ActFork *ret);
 } ActOps;
 
 /* The real thing: sched_setaffinity(2) on the tasks below the root's /proc, start time checked before and

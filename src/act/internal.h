@@ -15,6 +15,9 @@
 /* How long those that may be in fork(2) are waited for: less than a service manager gives us to stop. */
 #define ACT_SETTLE_USEC (120U * USEC_PER_SEC)
 
+/* How long those of whom it is not known why they sleep in the kernel are waited for while nobody comes out. */
+#define ACT_STUCK_USEC (10U * USEC_PER_SEC)
+
 /* Who was born with a mask of ours, and is not judged yet; of births.c. */
 typedef struct ActUndecided {
     TaskKey task;
@@ -45,7 +48,7 @@ typedef struct ActSlice {
  * is seen when it ends. */
 typedef struct ActSuspect {
     TaskKey task;
-    uint64_t ticks; /* CPU time when it was put back */
+    uint64_t until_ticks; /* with so much CPU time it is out of that call */
 } ActSuspect;
 
 struct Act {
@@ -65,7 +68,7 @@ struct Act {
     /* Who may be making a child with a mask of ours, and was not waited for to the end: the next putting back does. */
     ActSuspect *suspects;
     size_t n_suspects, suspects_capacity;
-    uint64_t settle_usec; /* ACT_SETTLE_USEC, but for tests */
+    uint64_t settle_usec, stuck_usec; /* ACT_SETTLE_USEC and ACT_STUCK_USEC, but for tests */
     ActSlice slice;
     hwloc_bitmap_t all;              /* infinite: every CPU there is */
     hwloc_bitmap_t online, isolated; /* read anew by act_refresh() */
@@ -119,7 +122,7 @@ typedef struct Restore {
     int error; /* the first -errno: something could not be put back */
     /* Of the search for children */
     uint64_t begin_usec, now_usec, progress_usec;
-    unsigned n_quiet, n_rounds;
+    unsigned n_quiet, n_rounds, n_passes;
 } Restore;
 
 int restore_begin(Act *act, const World *world, Restore *ret);

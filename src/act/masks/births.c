@@ -78,9 +78,8 @@ static int follow_birth(Act *act, const GivenMasks *given, TaskKey task, hwloc_b
     from = lineage_judge(act, &ask, &process, task, have, &verdict);
     if (from)
         return lineage_adopt(act, &process, task, from, have);
-    return verdict == LINEAGE_STRANGER
-               ? journal_note_stranger(act->journal, process.pid, process.start_ticks)
-               : BIRTH_UNDECIDED;
+    return verdict == LINEAGE_STRANGER ? journal_note_stranger(act->journal, process.pid, process.start_ticks)
+                                       : BIRTH_UNDECIDED;
 }
 
 /* Keeps one for the next time. 0 or -ENOMEM. */

@@ -25,20 +25,19 @@
  * with p to this power. */
 #define QUIET_ROUNDS 4U
 
-/* More CPU time than fork(2) uses: a task that has run for so long since is out of it. Waiting for a lock in
- * it, behind hundreds of others that fork, can take seconds. */
-#define SUSPECT_TICKS 2U
-
 /* Two hundred that fork and share ancestors queue up for one lock, which those that come to it while it is free take
- * before those that wait: the last was seen to come out after more than half a minute. So it is waited for as long
- * as one after the other does, until ACT_SETTLE_USEC. When nothing happens for so long, those who still sleep in the
- * kernel hang there for another reason, on a dead network disk perhaps. */
-#define STUCK_USEC (10U * USEC_PER_SEC)
+ * before those that wait: the last was seen to come out after more than half a minute. Who is known to wait there is
+ * waited for until ACT_SETTLE_USEC, and others as long as one after the other comes out. When nothing happens for
+ * ACT_STUCK_USEC, these hang there for another reason, on a dead network disk perhaps. */
 
-/* Between two looks; longer ones when nothing has happened for QUIET_USEC. */
-#define QUIET_USEC      USEC_PER_SEC
+/* Between two looks. */
 #define MOMENT_MIN_USEC 2000U
-#define MOMENT_MAX_USEC 200000U
+#define MOMENT_MAX_USEC USEC_PER_SEC
+
+/* While somebody is waited for, every so manieth round looks at everything. That reads a file of each process, and who
+ * reads one of a process that is exiting may have to take its memory down, behind hundreds that wait for the same
+ * locks: seconds. */
+#define PASS_EVERY 8U
 
 /* A second try, unless the first took so long: both together take 150 s at most. */
 #define RESTORE_TRIES 2U
@@ -80,14 +79,14 @@ int restore_begin(Act *act, const World *world, Restore *ret)
 int restore_suspect(Restore *restore, TaskKey task)
 {
     Act *act = restore->act;
-    ActSuspect entry = {.task = task};
-    ActFork fork = ACT_FORK_NO;
+    ActFork fork = {0};
 
-    if (act->ops->may_fork(act->context, task, &fork, &entry.ticks) != 0 || fork == ACT_FORK_NO)
+    if (act->ops->may_fork(act->context, task, &fork) != 0 || fork.state == ACT_FORK_NO)
         return 0;
     if (!GROW(act->suspects, act->suspects_capacity, act->n_suspects + 1))
         return -ENOMEM;
-    act->suspects[act->n_suspects++] = entry;
+    act->suspects[act->n_suspects++] =
+        (ActSuspect){.task = task, .until_ticks = fork.ticks + fork.most_ticks};
     return 0;
 }
 
@@ -95,11 +94,10 @@ int restore_suspect(Restore *restore, TaskKey task)
  * such call takes. */
 static bool is_cleared(const Act *act, const ActSuspect *entry, bool patient)
 {
-    ActFork fork = ACT_FORK_NO;
-    uint64_t ticks = 0;
+    ActFork fork = {0};
 
-    return act->ops->may_fork(act->context, entry->task, &fork, &ticks) != 0 || fork == ACT_FORK_NO ||
-           ticks >= entry->ticks + SUSPECT_TICKS || (fork == ACT_FORK_BLOCKED && !patient);
+    return act->ops->may_fork(act->context, entry->task, &fork) != 0 || fork.state == ACT_FORK_NO ||
+           fork.ticks >= entry->until_ticks || (fork.state == ACT_FORK_BLOCKED && !patient);
 }
 
 /* Returns whether there was one to drop. */
@@ -312,7 +310,10 @@ static bool sweeps_are_over(unsigned n_quiet, bool vanished)
 static int restore_sweeps(Restore *restore)
 {
     Sweep sweep = {.restore = restore};
-    ActWalk walk = {.wants = sweep_wants, .visit = sweep_visit, .userdata = &sweep};
+    ActWalk walk = {.wants = sweep_wants,
+                    .visit = sweep_visit,
+                    .userdata = &sweep,
+                    .until_usec = restore->begin_usec + restore->act->settle_usec};
     unsigned n_quiet = 0;
     int r = sweep_gather(&sweep);
 
@@ -326,12 +327,12 @@ static int restore_sweeps(Restore *restore)
     return r < 0 ? restore_failed(restore, r) : 0;
 }
 
-/* Nothing tells that a call has ended in another process, so this looks again after a moment: a short one, or chains
- * that keep our mask escape for longer. When nothing has happened for a while, only a quarter of the time is for
- * looking: whoever is waited for may wait for this very CPU, and at our priority would hardly ever get it. */
-static uint64_t moment(uint64_t round_usec, bool progress)
+/* Nothing tells that a call has ended in another process, so this looks again after a moment. Only a quarter of the
+ * time is for looking: whoever is waited for may wait for this very CPU, or for one who does, and at our priority would
+ * hardly ever get it. */
+static uint64_t moment(uint64_t round_usec)
 {
-    return progress ? MOMENT_MIN_USEC : CLAMP(3 * round_usec, MOMENT_MIN_USEC, MOMENT_MAX_USEC);
+    return CLAMP(3 * round_usec, MOMENT_MIN_USEC, MOMENT_MAX_USEC);
 }
 
 static void wait_a_moment(Restore *restore, uint64_t usec)
@@ -343,24 +344,35 @@ static void wait_a_moment(Restore *restore, uint64_t usec)
     restore->now_usec = time_now_usec();
 }
 
-/* Sweeps, and one pass. Returns whether nothing was found, or -errno. */
-static int restore_round(Restore *restore, unsigned *n_quiet)
+/* One pass. Returns whether nothing was found, or -errno. */
+static int restore_pass(Restore *restore)
 {
     CLEANUP(lineage_done) Lineage lineage = {0};
-    int r = restore_sweeps(restore);
+    int r = lineage_init(restore->act, &lineage);
 
-    if (r == 0)
-        r = lineage_init(restore->act, &lineage);
     if (r < 0)
         return r;
     lineage.selected = true;
     restore->vanished = false;
-    *n_quiet = restore_children_pass(restore, &lineage) ? 0 : *n_quiet + 1;
-    return is_over(*n_quiet, restore->vanished);
+    restore->n_passes++;
+    restore->n_quiet = restore_children_pass(restore, &lineage) ? 0 : restore->n_quiet + 1;
+    return is_over(restore->n_quiet, restore->vanished);
 }
 
-/* It is over when a round finds nothing that began when no call was under way any more that can still bring a child:
- * one that ends during a round may do so behind it. */
+/* Why no more rounds are made, or 0. */
+static int give_up(const Restore *restore)
+{
+    if (restore->n_rounds < ACT_PASSES_MAX)
+        return 0;
+    if (restore->act->n_suspects == 0 && restore->n_passes >= ACT_PASSES_MAX)
+        return -EAGAIN;
+    if (restore->now_usec < restore->begin_usec + restore->act->settle_usec)
+        return 0;
+    return restore->act->n_suspects > 0 ? -ETIMEDOUT : -EAGAIN;
+}
+
+/* A round is sweeps and a pass. It is over when one finds nothing that began when no call was under way any more that
+ * can still bring a child: one that ends during a round may do so behind it. */
 int restore_children_step(Restore *restore, uint64_t *ret_moment_usec)
 {
     size_t n_restored = restore->n_restored;
@@ -371,9 +383,11 @@ int restore_children_step(Restore *restore, uint64_t *ret_moment_usec)
     if (restore->n_rounds++ == 0)
         restore->begin_usec = restore->now_usec = restore->progress_usec = time_now_usec();
     before = restore->now_usec;
-    cleared = clear_suspects(restore->act, before < restore->progress_usec + STUCK_USEC);
+    cleared = clear_suspects(restore->act, before < restore->progress_usec + restore->act->stuck_usec);
     settled = restore->act->n_suspects == 0;
-    r = restore_round(restore, &restore->n_quiet);
+    r = restore_sweeps(restore);
+    if (r == 0 && (settled || restore->n_rounds % PASS_EVERY == 1))
+        r = restore_pass(restore);
     if (r < 0)
         return restore_failed(restore, r);
     restore->now_usec = time_now_usec();
@@ -381,13 +395,10 @@ int restore_children_step(Restore *restore, uint64_t *ret_moment_usec)
         return 0;
     if (cleared || restore->n_restored > n_restored)
         restore->progress_usec = restore->now_usec;
-    if (restore->n_rounds >= ACT_PASSES_MAX &&
-        (restore->act->n_suspects == 0 ||
-         restore->now_usec >= restore->begin_usec + restore->act->settle_usec))
-        return restore_failed(restore, restore->act->n_suspects > 0 ? -ETIMEDOUT : -EAGAIN);
-    *ret_moment_usec =
-        r > 0 ? moment(restore->now_usec - before, restore->now_usec < restore->progress_usec + QUIET_USEC)
-              : 0;
+    r = give_up(restore);
+    if (r < 0)
+        return restore_failed(restore, r);
+    *ret_moment_usec = settled || restore->n_restored > n_restored ? 0 : moment(restore->now_usec - before);
     return 1;
 }
 

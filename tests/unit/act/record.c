@@ -18,7 +18,8 @@ typedef struct RecordThread {
     hwloc_bitmap_t asked, mask, cpuset;
     ActResult failure;
     unsigned n_failures; /* still to come */
-    bool busy, first;
+    bool first;
+    ActForkState fork;
     uint64_t place;
 } RecordThread;
 
@@ -247,12 +248,12 @@ bool act_record_pin(ActRecord *record, pid_t tid, const char *mask)
            hwloc_bitmap_copy(thread->asked, thread->mask) == 0;
 }
 
-void act_record_set_busy(ActRecord *record, pid_t tid, bool busy)
+void act_record_set_fork(ActRecord *record, pid_t tid, ActForkState state)
 {
     RecordThread *thread = find(record, tid);
 
     if (thread)
-        thread->busy = busy;
+        thread->fork = state;
 }
 
 void act_record_fail(ActRecord *record, pid_t tid, ActResult result, unsigned times)
@@ -490,7 +491,7 @@ static int record_walk(void *context, ActWalk *walk)
     return 0;
 }
 
-static int record_may_fork(void *context, TaskKey task, ActFork *ret, uint64_t *ret_ticks)
+static int record_may_fork(void *context, TaskKey task, ActFork *ret)
 {
     const RecordThread *thread;
 
@@ -498,8 +499,7 @@ static int record_may_fork(void *context, TaskKey task, ActFork *ret, uint64_t *
     thread = find_task(context, task);
     if (!thread)
         return ACT_E_GONE;
-    *ret = thread->busy ? ACT_FORK_RUNNING : ACT_FORK_NO;
-    *ret_ticks = 0;
+    *ret = (ActFork){.state = thread->fork, .most_ticks = 1};
     return 0;
 }
 

@@ -41,7 +41,7 @@ bool act_record_add_process(ActRecord *record, pid_t pid, pid_t parent, pid_t pg
 bool act_record_clone(ActRecord *record, pid_t creator, pid_t tid);
 bool act_record_fork(ActRecord *record, pid_t creator, pid_t pid);
 /* Makes the thread look as if it might be making a child, or not any more. */
-void act_record_set_busy(ActRecord *record, pid_t tid, bool busy);
+void act_record_set_fork(ActRecord *record, pid_t tid, ActForkState state);
 /* As the kernel's command line would. */
 bool act_record_isolate(ActRecord *record, const char *cpus);
 bool act_record_set_cpuset(ActRecord *record, pid_t pid, const char *cpuset);

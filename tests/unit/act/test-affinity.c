@@ -451,7 +451,83 @@ static void test_permitted(void **state)
     assert_int_equal(act_permitted(), strtoull(line + 9, NULL, 16) >> 23 & 1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+static void put_file(const Live *live, const char *name, const char *text)
+{
+    char path[PATH_MAX];
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "%s/proc/100/task/100/%s", live->directory, name);
+    file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static ActFork look(const Live *live, char state, unsigned flags, unsigned long rss_pages, const char *wchan)
+{
+    TaskKey task = {.pid = 100, .tid = 100, .start_ticks = 77};
+    int root_fd = root_open(live->directory);
+    char text[PROCSTAT_TEXT_SIZE];
+    ActFork fork = {0};
+
+    (void)snprintf(text, sizeof(text),
+                   "100 (a) %c 1 100 100 0 -1 %u 0 0 0 0 7 5 0 0 20 0 1 0 77 4096000 %lu 0 0 0 0 0 0 0 0 0 0 "
+                   "0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+                   state, flags, rss_pages);
+    put_file(live, "stat", text);
+    put_file(live, "wchan", wchan);
+    assert_int_equal(act_ops_affinity.may_fork(&root_fd, task, &fork), 0);
+    assert_int_equal(fork.ticks, 12);
+    task.start_ticks++;
+    assert_int_equal(act_ops_affinity.may_fork(&root_fd, task, &fork), ACT_E_GONE);
+    (void)close(root_fd);
+    return fork;
+}
+
+/* Who waits in fork(2), who waits for something else, and who is long in it. */
+static void test_may_fork(void **state)
+{
+    static const char *const directories[] = {"proc", "proc/100", "proc/100/task", "proc/100/task/100"};
+    const Live *live = *state;
+    uint64_t gib_pages = (1ULL << 30) / (uint64_t)sysconf(_SC_PAGESIZE);
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", live->directory, directories[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+    }
+    assert_int_equal(look(live, 'D', 0, 1, "dup_mmap").state, ACT_FORK_INSIDE);
+    assert_int_equal(look(live, 'D', 0, 1, "anon_vma_clone.part.0").state, ACT_FORK_INSIDE);
+    assert_int_equal(look(live, 'D', 0, 1, "rpc_wait_bit_killable").state, ACT_FORK_BLOCKED);
+    assert_int_equal(look(live, 'D', 0, 1, "0").state, ACT_FORK_BLOCKED);
+    assert_int_equal(look(live, 'D', PROCSTAT_FLAG_EXITING, 1, "dup_mmap").state, ACT_FORK_NO);
+    assert_int_equal(look(live, 'S', 0, 1, "0").state, ACT_FORK_NO);
+    assert_int_equal(look(live, 'R', 0, 1, "0").state, ACT_FORK_RUNNING);
+    /* A hundredth of a second and more for each 45 MB. */
+    assert_in_range(look(live, 'R', 0, 1, "0").most_ticks, 1, 5);
+    assert_in_range(look(live, 'R', 0, 10 * gib_pages, "0").most_ticks, 220, 1000);
+}
+
+/* A walk that has to end at once meets nobody. */
+static bool count_wanted(void *userdata, hwloc_const_bitmap_t mask)
+{
+    ++*(size_t *)userdata;
+    return false;
+}
+
+static void test_walk_ends(void **state)
+{
+    Live *live = *state;
+    size_t n = 0;
+    ActWalk walk = {.wants = count_wanted, .userdata = &n};
+
+    assert_int_equal(act_ops_affinity.walk(&live->root_fd, &walk), 0);
+    assert_true(n > 0);
+    n = 0;
+    walk.until_usec = 1;
+    assert_int_equal(act_ops_affinity.walk(&live->root_fd, &walk), 0);
+    assert_int_equal(n, 0);
+}
 
 /* Where it was is not told any more, nor that it is in the roots. */
 static void test_place_of_ended(void **state)
@@ -498,6 +574,8 @@ static void test_place_without_first_thread(void **state)
     assert_int_equal(place, own);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -511,6 +589,8 @@ int main(void)
         TEST(test_dry_run),
         TEST(test_measure),
         TEST(test_permitted),
+        TEST(test_may_fork),
+        TEST(test_walk_ends),
         TEST(test_place_of_ended),
         TEST(test_place_without_first_thread),
     };

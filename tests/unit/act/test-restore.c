@@ -283,7 +283,7 @@ static void test_fork_under_way(void **state)
     Fixture *f = *state;
     unsigned n_asked = 0;
 
-    act_record_set_busy(f->record, 100, true);
+    act_record_set_fork(f->record, 100, ACT_FORK_RUNNING);
     act_record_set_hook(f->record, end_of_fork, &n_asked);
     assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
     assert_in_range(n_asked, 3, 100);
@@ -298,7 +298,7 @@ static void test_fork_too_long(void **state)
     size_t n, left;
 
     f->act->settle_usec = 0;
-    act_record_set_busy(f->record, 100, true);
+    act_record_set_fork(f->record, 100, ACT_FORK_RUNNING);
     assert_int_equal(act_restore_persistently(f->act, NULL, &n, &left), -ETIMEDOUT);
     assert_mask(f, 100, "0-7");
     assert_true(act_record_fork(f->record, 100, 200));
@@ -308,13 +308,29 @@ static void test_fork_too_long(void **state)
     assert_mask(f, 200, "0-7");
 }
 
+/* Who hangs in the kernel for a reason that is not known is not waited for when nobody comes out; who is known to be in
+ * fork(2) is. */
+static void test_hangs(void **state)
+{
+    Fixture *f = *state;
+
+    f->act->settle_usec = f->act->stuck_usec = 0;
+    act_record_set_fork(f->record, 100, ACT_FORK_BLOCKED);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
+    assert_mask(f, 100, "0-7");
+    act_record_set_fork(f->record, 100, ACT_FORK_NO);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    act_record_set_fork(f->record, 100, ACT_FORK_INSIDE);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), -ETIMEDOUT);
+}
+
 /* What one putting back did not see the end of, the next one waits for. */
 static void test_fork_twice_too_long(void **state)
 {
     Fixture *f = *state;
 
     f->act->settle_usec = 0;
-    act_record_set_busy(f->record, 100, true);
+    act_record_set_fork(f->record, 100, ACT_FORK_RUNNING);
     assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, "0-3", NULL, -1), PLAN_OUTCOME_RETRY);
     assert_mask(f, 100, "0-7");
     assert_int_equal(act_restore(f->act, NULL, NULL, NULL), -ETIMEDOUT);
@@ -361,7 +377,7 @@ static void test_roams(void **state)
     Fixture *f = *state;
 
     assert_true(act_record_fork(f->record, 101, 200));
-    act_record_set_busy(f->record, 101, true);
+    act_record_set_fork(f->record, 101, ACT_FORK_RUNNING);
     f->world.now_usec = 1000000;
     assert_int_equal(let_roam(f), PLAN_OUTCOME_DONE);
     assert_mask(f, 100, "0-7");
@@ -370,7 +386,7 @@ static void test_roams(void **state)
     /* Its birth had begun. */
     assert_true(act_record_clone(f->record, 100, 102));
     assert_true(act_record_pin(f->record, 102, "0-3"));
-    act_record_set_busy(f->record, 101, false);
+    act_record_set_fork(f->record, 101, ACT_FORK_NO);
     f->world.now_usec += 1999999;
     fixture_tick(f);
     assert_mask(f, 200, "0-3");
@@ -392,7 +408,7 @@ static void test_roams_while_forking(void **state)
     Fixture *f = *state;
 
     assert_int_equal(let_roam(f), PLAN_OUTCOME_DONE);
-    act_record_set_busy(f->record, 101, true);
+    act_record_set_fork(f->record, 101, ACT_FORK_RUNNING);
     f->world.now_usec += 2000000;
     for (unsigned i = 0; i < 2 * ACT_PASSES_MAX; i++, f->world.now_usec += 100000)
         fixture_tick(f);
@@ -481,6 +497,7 @@ int main(void)
         TEST(test_fork_under_way),
         TEST(test_fork_too_long),
         TEST(test_fork_twice_too_long),
+        TEST(test_hangs),
         TEST(test_member_not_judged),
         TEST(test_released_without_a_cpu),
         TEST(test_roams),

@@ -299,7 +299,7 @@ static void test_home_in_a_search(void **state)
     (void)slices(f, PLAN_OUTCOME_DONE);
     /* One more, which the search finds, and waits for, since it may be in fork(2). */
     assert_true(act_record_clone(f->record, 10000, tid));
-    act_record_set_busy(f->record, tid, true);
+    act_record_set_fork(f->record, tid, ACT_FORK_RUNNING);
     set_action(f, 0, PLAN_KIND_RELEASE, 10000, "0-3", "0-7");
     (void)slices(f, PLAN_OUTCOME_DONE);
     f->plan.n_actions = 0;

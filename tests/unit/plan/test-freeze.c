@@ -75,8 +75,9 @@ static void test_not_frozen(void **state)
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", AUTO "AllowedImbalance=3\n"); /* as many as there are */
-    fixture_policy(&f, "b", EACH "MinAgeSec=0\n[Placement]\nMode=spread\nMaxNodes=1\n"
-                           "AllowedImbalance=3\n");
+    fixture_policy(&f, "b",
+                   EACH "MinAgeSec=0\n[Placement]\nMode=spread\nMaxNodes=1\n"
+                        "AllowedImbalance=3\n");
     fixture_process(&f, 100, "a", "0-7"); /* it may not be where its memory is */
     fixture_task(&f, 100, 100, 0)->last_cpu.i = 0;
     set_memory(&f, 100, (uint64_t[]){0, 1024});

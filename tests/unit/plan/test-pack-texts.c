@@ -380,10 +380,12 @@ static void test_pairs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spreading), cmocka_unit_test(test_fork_groups), cmocka_unit_test(test_siblings),
-        cmocka_unit_test(test_siblings_of_many), cmocka_unit_test(test_half_a_cpu),
-        cmocka_unit_test(test_jvm),       cmocka_unit_test(test_flip),        cmocka_unit_test(test_nearness),
-        cmocka_unit_test(test_preferred), cmocka_unit_test(test_swap),        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_spreading),  cmocka_unit_test(test_fork_groups),
+        cmocka_unit_test(test_siblings),   cmocka_unit_test(test_siblings_of_many),
+        cmocka_unit_test(test_half_a_cpu), cmocka_unit_test(test_jvm),
+        cmocka_unit_test(test_flip),       cmocka_unit_test(test_nearness),
+        cmocka_unit_test(test_preferred),  cmocka_unit_test(test_swap),
+        cmocka_unit_test(test_pairs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
