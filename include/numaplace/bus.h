@@ -128,18 +128,24 @@
  * workload
  *   name s, description s, path s (policy file), mode s, act s, group_by s, steal b, scope s, paused b,
  *   processes u, tasks u, groups u, leases u, run_permille u, wait_permille u, lends t, recalls t, home s
- *   (CPUs), home_nodes s (of all its groups together), memory...
+ *   (CPUs), home_nodes s (of all its groups together), would..., memory...
  *   GetWorkload instead and besides: use..., groups aa{sv} (group), lent aa{sv} (lease), refusals aa{sv} (refusal)
  *   Those of Mode=none are not listed: they are not workloads.
  *
  * group
- *   id t, key s, home s, home_nodes s, memory..., tasks u, run_permille u, wait_permille u, leases u, age_usec t,
+ *   id t, key s, home s, home_nodes s, would..., memory..., tasks u, run_permille u, wait_permille u, leases u,
+ *   age_usec t,
  *   home_age_usec t (0: it has none), means... (how it is kept at home: means s, "affinity" or, around that, "unit",
  *   "cgroup2", "cgroup1" or, at /dev/cpuset, "cpusetfs"; means_reason s and means_text s why that, means_error s,
  *   means_memory b: its memory is kept in as well), roams b (it needs all nodes, and is not confined for that),
  *   demand_permille u (the CPUs' worth a home is chosen for), frozen_usec t (its home stays so long for going back and
  *   forth), converged b (it stays for having its memory there: nine tenths to begin with, three quarters later; P16),
  *   vetoes u, backoff_ticks u, backoff_left_ticks t
+ *
+ * would...
+ *   observed b (it is only observed), would_home s and would_home_nodes s (where acting would have it; "": it is
+ *   placed,
+ *   or would not be confined)
  *
  * memory...
  *   memory aa{sv}: node u, bytes t (nodes without any are left out), memory_evidence s ("residency": how much of it
@@ -183,7 +189,8 @@
  *   sequence t, time_usec t, realtime_usec t, tick t, kind s ("set-home", "lend", "recall", "release", "move-pages":
  *   that the order was taken is what "done" says), rule s, text s (the rule in a sentence), mechanism u (the N of
  *   P<N>), outcome s ("done", "gone", "foreign" (left as somebody else pinned it), "retry", "refused", "unjournalled",
- *   "skipped", "partly"), count u (how often in a row; above 1 only when not "done"), pid i, tid i (0: the whole
+ *   "skipped", "partly", "would" (it is only observed)), count u (how often in a row; above 1 only when not "done"),
+ *   pid i, tid i (0: the whole
  *   process), start_ticks t, comm s, workload s, group t, from s, to s (CPU masks), cpu i (-1: none), node i (of cpu),
  *   home_nodes s, from_nodes s, to_nodes s, help_nodes s (whose CPUs may help to move) and bytes t (memory), cross_node
  *   b, distance u, lease_usec t, value u, limit u (the numbers that decided; of memory, MiB)
@@ -198,12 +205,15 @@
  *   "hangs" (and does not come), "crowded" (and is not read, because too many of its user's do not come), or the
  *   reason that keeps it from being placed: "no-policy", "mode-none", "paused", "foreign-affinity", "repinned",
  *   ...), text s (the verdict in one sentence),
- *   actions aa{sv} (move, oldest first), refusals aa{sv} (refusal, oldest first)
+ *   actions aa{sv} (move, oldest first), would aa{sv} (move: what acting would have done), refusals aa{sv} (refusal,
+ *   oldest first)
  *   processes: pid i, comm s, uid u, unit s, cgroup s, assigned b (it, or who started it, by AssignProcess), stripe s
  *   (the nodes its new memory is interleaved over since then, "": it is not; P17), policy s, policy_path s,
  *   policy_section u, policy_file s and policy_line u (the [Match] section it falls under, from 1, and where that
  *   stands; absent when the process is of another kind by now), workload s, group t, group_key s, home s,
- *   home_nodes s, memory..., means..., cpuset s (without what we made of it), evidence s ("run-and-wait", "run-only":
+ *   home_nodes s, would..., local_permille u (of its memory, on the nodes that its threads ran on last) and
+ *   would_local_permille u (at its home, with memory that follows there), memory..., means..., cpuset s (without what
+ *   we made of it), evidence s ("run-and-wait", "run-only":
  *   what is known of its load), tasks aa{sv} (task, at most 64), n_tasks u, lent aa{sv} (lease)
  *   workloads: all of "workload" with groups and lent
  *   A key that does not apply is absent.

@@ -77,6 +77,19 @@ static char *view_memory(json_object *list)
     return text.failed ? NULL : TAKE_PTR(text.text);
 }
 
+/* "(0-3)", from the key "would_" and `key`. */
+static char *view_would(json_object *object, const char *key)
+{
+    CLEANUP(view_text_done) ViewText text = {0};
+    char would[64];
+
+    (void)snprintf(would, sizeof(would), "would_%s", key);
+    if (!*view_string(object, would))
+        return strdup("-");
+    view_text_add(&text, "(%s)", view_string(object, would));
+    return text.failed ? NULL : TAKE_PTR(text.text);
+}
+
 char *view_member(json_object *object, const char *key, ViewKind kind)
 {
     json_object *value = member(object, key);
@@ -85,15 +98,19 @@ char *view_member(json_object *object, const char *key, ViewKind kind)
     char buf[64];
 
     if (!text || !*text)
+        return kind == VIEW_HOME ? view_would(object, key) : strdup("-");
+    if (number == 0 && (kind == VIEW_SHARE || kind == VIEW_SPAN))
         return strdup("-");
     switch (kind) {
     case VIEW_TEXT:
     case VIEW_LONG:
     case VIEW_SET:
+    case VIEW_HOME:
         return strdup(text);
     case VIEW_NUMBER:
         return strdup(number < 0 ? "-" : text);
     case VIEW_PERMILLE:
+    case VIEW_SHARE:
         (void)snprintf(buf, sizeof(buf), "%.1f %%", (double)number / 10);
         break;
     case VIEW_CPUS:
@@ -119,7 +136,8 @@ CtlExit view_print_table(const CtlOptions *options, json_object *list, const Vie
     static const int flags[] = {
         [VIEW_LONG] = SCOLS_FL_TRUNC,     [VIEW_SET] = SCOLS_FL_WRAP,    [VIEW_NUMBER] = SCOLS_FL_RIGHT,
         [VIEW_PERMILLE] = SCOLS_FL_RIGHT, [VIEW_CPUS] = SCOLS_FL_RIGHT,  [VIEW_BYTES] = SCOLS_FL_RIGHT,
-        [VIEW_SPAN] = SCOLS_FL_RIGHT,     [VIEW_MEMORY] = SCOLS_FL_WRAP,
+        [VIEW_SPAN] = SCOLS_FL_RIGHT,     [VIEW_MEMORY] = SCOLS_FL_WRAP, [VIEW_HOME] = SCOLS_FL_WRAP,
+        [VIEW_SHARE] = SCOLS_FL_RIGHT,
     };
     TableColumn table_columns[VIEW_COLUMNS_MAX];
     CLEANUP(table_free_p) Table *table = NULL;
@@ -224,6 +242,23 @@ CtlExit view_counters(json_object *object, const char *title, const char *key)
     if (text.len > 0)
         view_line(title, "%s", text.text);
     return CTL_EXIT_OK;
+}
+
+void view_would_lines(json_object *object)
+{
+    int64_t now = view_number(object, "local_permille", -1),
+            then = view_number(object, "would_local_permille", -1);
+
+    if (!view_bool(object, "observed"))
+        return;
+    if (*view_string(object, "would_home"))
+        view_line("Would be", "CPUs %s on nodes %s", view_string(object, "would_home"),
+                  view_string(object, "would_home_nodes"));
+    else
+        view_line("Would be", "none: it would not be confined either");
+    if (now >= 0 && then >= 0)
+        view_line("", "%.1f %% of its memory local to its threads, %.1f %% now", (double)then / 10,
+                  (double)now / 10);
 }
 
 void view_use_lines(json_object *object)

@@ -9,11 +9,13 @@ typedef enum ViewKind {
     VIEW_TEXT,     /* as it is; "" shows as "-" */
     VIEW_LONG,     /* the same, cut where a terminal is too narrow */
     VIEW_SET,      /* CPUs or nodes, broken into lines there: cut, it would read as another set */
+    VIEW_HOME,     /* the same; in brackets what would be, when it is only observed */
     VIEW_NUMBER,   /* an integer; a negative one means "none" and shows as "-" */
     VIEW_PERMILLE, /* as percent with one digit */
+    VIEW_SHARE,    /* the same; 0 means that it is not known, and shows as "-" */
     VIEW_CPUS,     /* permille of one CPU, as CPUs with two digits */
     VIEW_BYTES,    /* with a binary unit */
-    VIEW_SPAN,     /* microseconds, the two largest units */
+    VIEW_SPAN,     /* microseconds, the two largest units; 0 shows as "-" */
     VIEW_BOOL,     /* yes or no */
     VIEW_MEMORY,   /* a list of {node, bytes}, as "0: 1.5 GiB, 1: 200 MiB" */
 } ViewKind;
@@ -49,6 +51,9 @@ CtlExit view_print_table(const CtlOptions *options, json_object *list, const Vie
 
 /* Writes the line "Memory" of what has the keys memory...; nothing when it was not looked at. */
 void view_memory_line(json_object *object);
+
+/* Where it would be, and how much of its memory would be where it runs, of what is only observed. */
+void view_would_lines(json_object *object);
 
 /* Who uses which memory, and by which evidence that is found out, from the keys use... */
 void view_use_lines(json_object *object);

@@ -117,6 +117,7 @@ static const char *const outcomes[PLAN_OUTCOME_MAX] = {
     [PLAN_OUTCOME_FOREIGN] = "foreign", [PLAN_OUTCOME_RETRY] = "retry",
     [PLAN_OUTCOME_REFUSED] = "refused", [PLAN_OUTCOME_UNJOURNALLED] = "unjournalled",
     [PLAN_OUTCOME_SKIPPED] = "skipped", [PLAN_OUTCOME_PARTLY] = "partly",
+    [PLAN_OUTCOME_WOULD] = "would",
 };
 
 static bool in_range(int value, int max)

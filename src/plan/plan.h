@@ -220,6 +220,7 @@ typedef struct Plan {
 /* Settings of the daemon that bound every policy. */
 typedef struct PlanLimits {
     bool observe;                      /* no right to change anything: everything is refused with OBSERVE */
+    bool would;                        /* what is only observed (Act=observe) is decided as if it was not */
     bool slow_tick;                    /* homes and members are looked at in this tick too */
     uint32_t cross_node_moves_per_sec; /* of the host */
     uint32_t cross_node_burst;
@@ -259,6 +260,7 @@ typedef enum PlanOutcome {
     PLAN_OUTCOME_UNJOURNALLED, /* it could not be written down first, so it was not done (I3) */
     PLAN_OUTCOME_SKIPPED,      /* dry run */
     PLAN_OUTCOME_PARTLY, /* so far of some of its threads only, see PlanPart; the next plan goes on with it */
+    PLAN_OUTCOME_WOULD,  /* it would have been done; see plan/would.h */
     PLAN_OUTCOME_MAX,
     PLAN_OUTCOME_INVALID = -EINVAL,
 } PlanOutcome;

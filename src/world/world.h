@@ -273,6 +273,9 @@ int world_new(Topology *topology, World **ret);
 World *world_free(World *world);
 DEFINE_CLEANUP(World *, world_free)
 
+/* A World with the same contents and nothing in common with the original. Returns 0 or -ENOMEM. */
+int world_copy(const World *world, World **ret);
+
 /* Drops gone tasks, processes (with all their tasks) and groups, groups no process is left in, and every string and
  * mask the World does not hold any more; leases of dropped tasks end; sums are made anew. Indices change, keys do
  * not. Call between ticks only. Returns 0 or -ENOMEM (World unchanged). */

@@ -318,5 +318,36 @@ class Rights(lib.DaemonTest):
         daemon.stop()
 
 
+class Observe(lib.DaemonTest):
+    """Act=observe: what would be done is decided, said and not done, and it is what acting then does."""
+
+    def test_would(self):
+        lib.need_placing()
+        self.write_policy(Workload={"Act": "observe"})
+        workload = self.spinner("--asleep", "--threads=2")
+        daemon = self.daemon().ready()
+        would = lib.wait_until("what would be done", lambda: daemon.ctl("explain", str(workload.pid)).get("would"))
+        explanation = daemon.ctl("explain", str(workload.pid))
+        self.assertEqual((explanation["verdict"], explanation["observed"], explanation["actions"]), ("observe", True, []))
+        self.assertEqual((explanation["home"], explanation["would_home_nodes"]), ("", "0"))
+        self.assertEqual([(move["kind"], move["outcome"], move["from"], move["to"], move["mechanism"]) for move in would],
+                         [("set-home", "would", self.full, explanation["would_home"], 3)])
+        shown = daemon.ctl("show", "50-test")
+        self.assertEqual((shown["would_home_nodes"], shown["groups"][0]["would_home"]), ("0", explanation["would_home"]))
+        self.assertIn(f"({explanation['would_home']})", daemon.ctl_run("workloads").stdout)
+        self.assertIn(f"Would be: CPUs {explanation['would_home']} on nodes 0", daemon.ctl_run("explain", str(workload.pid)).stdout)
+        self.assertIn(": would.", daemon.ctl_run("moves").stdout)
+        self.assertEqual(workload.masks(), {self.full})
+        self.assertEqual(daemon.ctl("status")["outcomes"]["would"], 1)
+
+        self.write_policy()
+        self.assertEqual(daemon.ctl_run("reload").returncode, 0)
+        self.assertEqual(self.wait_home(daemon, workload), {explanation["would_home"]})
+        explanation = daemon.ctl("explain", str(workload.pid))
+        self.assertEqual((explanation["verdict"], explanation["observed"], explanation["would_home"]), ("managed", False, ""))
+        daemon.stop()
+        self.assertEqual(workload.masks(), {self.full})
+
+
 if __name__ == "__main__":
     lib.main()

@@ -78,6 +78,7 @@ static void print_place(json_object *explanation)
                   view_bool(explanation, "memory_follows") ? "follows" : "stays where it is");
     else if (view_bool(explanation, "managed"))
         view_line("Home", "none: the kernel may use every CPU of its cpuset");
+    view_would_lines(explanation);
     view_memory_line(explanation);
     view_use_lines(explanation);
     print_means(explanation);
@@ -142,6 +143,8 @@ CtlExit verb_explain(const CtlOptions *options, int argc, char **argv)
     code = print_tasks(explanation);
     if (code == CTL_EXIT_OK)
         code = sentence_print("Lent CPUs", view_list(explanation, "lent"), sentence_lease);
+    if (code == CTL_EXIT_OK)
+        code = sentence_print("Would be done", view_list(explanation, "would"), sentence_move);
     if (code == CTL_EXIT_OK)
         code = sentence_print("Done", view_list(explanation, "actions"), sentence_move);
     if (code == CTL_EXIT_OK)

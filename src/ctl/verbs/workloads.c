@@ -16,8 +16,8 @@ static const ViewColumn workload_columns[] = {
     {"WORKLOAD", "name", VIEW_TEXT},
     {"MODE", "mode", VIEW_TEXT},
     {"PAUSED", "paused", VIEW_BOOL},
-    {"NODES", "home_nodes", VIEW_SET},
-    {"CPUS", "home", VIEW_SET},
+    {"NODES", "home_nodes", VIEW_HOME},
+    {"CPUS", "home", VIEW_HOME},
     {"GROUPS", "groups", VIEW_NUMBER},
     {"PROCESSES", "processes", VIEW_NUMBER},
     {"THREADS", "tasks", VIEW_NUMBER},
@@ -31,10 +31,10 @@ static const ViewColumn workload_columns[] = {
 static const ViewColumn group_columns[] = {
     {"GROUP", "id", VIEW_NUMBER},
     {"KEY", "key", VIEW_LONG},
-    {"NODES", "home_nodes", VIEW_SET},
-    {"CPUS", "home", VIEW_SET},
+    {"NODES", "home_nodes", VIEW_HOME},
+    {"CPUS", "home", VIEW_HOME},
     {"MEMORY", "memory", VIEW_MEMORY},
-    {"TOGETHER", "memory_strength_permille", VIEW_PERMILLE},
+    {"TOGETHER", "memory_strength_permille", VIEW_SHARE},
     {"THREADS", "tasks", VIEW_NUMBER},
     {"RUN", "run_permille", VIEW_CPUS},
     {"WAIT", "wait_permille", VIEW_CPUS},
@@ -100,6 +100,7 @@ static void print_workload(const CtlOptions *options, json_object *workload)
         view_line("Home", "CPUs %s on nodes %s", home, view_string(workload, "home_nodes"));
     else
         view_line("Home", "none: not confined");
+    view_would_lines(workload);
     view_memory_line(workload);
     view_use_lines(workload);
     view_line("Load", "runs %.2f CPUs, waits for %.2f; %" PRId64 " %s, %" PRId64 " %s",

@@ -402,6 +402,7 @@ Manager *manager_free(Manager *manager)
     manager_memory_stop(manager);
     sd_event_unref(manager->event);
     plan_done(&manager->plan);
+    would_done(&manager->would);
     recorder_free(manager->recorder);
     free(manager->outcomes);
     probe_free(manager->probe);

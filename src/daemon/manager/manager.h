@@ -23,17 +23,18 @@
 
 #include "act/act.h"
 #include "base/util.h"
-#include "daemon/tables/assignments.h"
 #include "daemon/bus/server.h"
 #include "daemon/bus/system.h"
 #include "daemon/config.h"
 #include "daemon/log.h"
-#include "daemon/tables/moves.h"
 #include "daemon/pace.h"
 #include "daemon/recorder.h"
+#include "daemon/tables/assignments.h"
+#include "daemon/tables/moves.h"
 #include "daemon/tables/task-set.h"
 #include "daemon/tables/user-cache.h"
 #include "plan/plan.h"
+#include "plan/would.h"
 #include "policy/policy.h"
 #include "probe/neighbours.h"
 #include "probe/probe.h"
@@ -125,6 +126,7 @@ typedef struct Manager {
     sd_event_source *memory_source;
     struct ManagerEvidence *evidence; /* NULL: it was not tried who uses which memory */
     Plan plan;                        /* of the last tick */
+    Would would;                      /* of workloads that are only observed; of the last slow tick */
     PlanOutcome *outcomes;
     size_t outcomes_capacity;
     Recorder *recorder; /* NULL: nothing is recorded */
@@ -241,6 +243,13 @@ struct ObjectViews *object_views_free(struct ObjectViews *views);
  * -ENOMEM. */
 int manager_remember_actions(Manager *manager, const Plan *plan);
 int manager_remember_refusals(Manager *manager, const Plan *plan);
+/* Logs a new move and tells clients; NULL: none is new. */
+void manager_tell_move(Manager *manager, const Move *move);
+
+/* manager/carry.c: whether a workload is only observed; and, in slow ticks, what acting would do for those. The second
+ * returns 0 or -ENOMEM. */
+bool manager_observes(const Manager *manager, WorkloadIx workload);
+int manager_look_ahead(Manager *manager);
 
 /* What probe asks (ProbeCallbacks); userdata is the Manager. */
 bool manager_refuses(void *userdata, pid_t pid, uint64_t start_ticks);

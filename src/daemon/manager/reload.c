@@ -239,6 +239,7 @@ int manager_rebuild(Manager *manager, Topology *topology)
     if (manager->probe)
         probe_adopt_readers(probe, manager->probe);
     probe_free(manager->probe);
+    would_done(&manager->would);
     world_free(manager->world);
     manager->world = TAKE_PTR(world);
     manager->world->idle_permille = manager->config->idle_permille;

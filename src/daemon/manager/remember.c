@@ -27,6 +27,7 @@ static int move_priority(PlanOutcome outcome)
     switch (outcome) {
     case PLAN_OUTCOME_DONE:
     case PLAN_OUTCOME_SKIPPED:
+    case PLAN_OUTCOME_WOULD:
         return LOG_INFO;
     case PLAN_OUTCOME_UNJOURNALLED:
         return LOG_ERR;
@@ -179,6 +180,14 @@ static void emit_move(Manager *manager, const Move *move)
     sd_bus_message_unref(signal.message);
 }
 
+void manager_tell_move(Manager *manager, const Move *move)
+{
+    if (!move)
+        return;
+    log_move(manager, move);
+    emit_move(manager, move);
+}
+
 int manager_remember_actions(Manager *manager, const Plan *plan)
 {
     uint64_t realtime = plan->n_actions > 0 ? realtime_usec() : 0;
@@ -194,10 +203,7 @@ int manager_remember_actions(Manager *manager, const Plan *plan)
         manager->statistics.n_outcome[outcome]++;
         if (outcome == PLAN_OUTCOME_DONE)
             manager->statistics.n_done[plan->actions[i].kind]++;
-        if (move) {
-            log_move(manager, move);
-            emit_move(manager, move);
-        }
+        manager_tell_move(manager, move);
     }
     return 0;
 }
@@ -205,7 +211,12 @@ int manager_remember_actions(Manager *manager, const Plan *plan)
 int manager_remember_refusals(Manager *manager, const Plan *plan)
 {
     for (size_t i = 0; i < plan->n_refusals; i++) {
-        int r = moves_refuse(manager->moves, manager->world, &plan->refusals[i]);
+        int r;
+
+        /* What acting would do says more. */
+        if (plan->refusals[i].reason == PLAN_REASON_OBSERVE)
+            continue;
+        r = moves_refuse(manager->moves, manager->world, &plan->refusals[i]);
 
         if (r < 0)
             return r;

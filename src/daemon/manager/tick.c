@@ -237,6 +237,15 @@ int manager_tick(Manager *manager)
         r = decide_and_act(manager, ((slow || manager->unfinished) && found) || manager->options.once, &cpu);
         if (r < 0)
             return r;
+        if (slow && !manager->options.once) {
+            uint64_t before = time_thread_cpu_nsec();
+
+            r = manager_look_ahead(manager);
+            if (r < 0)
+                return r;
+            slow_cost += time_thread_cpu_nsec() - before;
+            manager->statistics.plan_cpu_nsec += time_thread_cpu_nsec() - before;
+        }
         r = manager_release_ticked(manager);
         if (r < 0)
             return r;

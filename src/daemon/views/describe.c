@@ -169,6 +169,7 @@ static void workload_groups(Dict *dict, const Manager *manager, WorkloadIx workl
     dict_u32(dict, "leases", n_leases);
     dict_cpus(dict, "home", home);
     dict_nodes(dict, "home_nodes", manager->world->topology, nodes);
+    describe_would_of_workload(dict, manager, workload);
     describe_memory(dict, manager, workload, GROUP_NONE);
 }
 
@@ -223,6 +224,7 @@ static void list_groups(Dict *dict, const Manager *manager, const char *key, Wor
         dict_string(dict, "key", group->key);
         dict_cpus(dict, "home", group->home);
         dict_nodes(dict, "home_nodes", world->topology, group->home_nodes);
+        describe_would_of_group(dict, manager, group);
         describe_memory(dict, manager, workload, (GroupIx){(int32_t)i});
         dict_u32(dict, "tasks", group->n_tasks);
         dict_u32(dict, "run_permille", group->run_permille);

@@ -38,6 +38,7 @@ typedef struct Story {
     uint64_t start_ticks;
     const char *workload;
     uint64_t group_id; /* refusals about the group as a whole are the process's too */
+    bool would;        /* moves that would have been made, or all others */
 } Story;
 
 /* A thread is born after its process, so an older start time belongs to an earlier bearer of the number. */
@@ -48,6 +49,8 @@ static bool key_is_of(const Story *story, const TaskKey *key)
 
 static bool move_is_of(const Story *story, const Move *move)
 {
+    if ((move->outcome == PLAN_OUTCOME_WOULD) != story->would)
+        return false;
     if (story->pid > 0)
         return key_is_of(story, &move->subject);
     return move->workload && story->workload && strcmp(move->workload, story->workload) == 0;
@@ -61,7 +64,7 @@ static bool refusal_is_of(const Story *story, const MoveRefusal *refusal)
     return refusal->workload && story->workload && strcmp(refusal->workload, story->workload) == 0;
 }
 
-static void put_moves(Dict *dict, const Manager *manager, const Story *story)
+static void put_moves_as(Dict *dict, const char *key, const Manager *manager, const Story *story)
 {
     size_t n = 0, skip;
 
@@ -69,7 +72,7 @@ static void put_moves(Dict *dict, const Manager *manager, const Story *story)
         n += move_is_of(story, m);
     skip = n > EXPLAIN_MOVES_MAX ? n - EXPLAIN_MOVES_MAX : 0;
 
-    dict_list_begin(dict, "actions");
+    dict_list_begin(dict, key);
     for (const Move *m = moves_next(manager->moves, 0); m; m = moves_next(manager->moves, m->sequence)) {
         if (!move_is_of(story, m))
             continue;
@@ -78,7 +81,16 @@ static void put_moves(Dict *dict, const Manager *manager, const Story *story)
         else
             describe_move(dict, manager, m);
     }
-    dict_list_end(dict, "actions");
+    dict_list_end(dict, key);
+}
+
+static void put_moves(Dict *dict, const Manager *manager, const Story *story)
+{
+    Story would = *story;
+
+    would.would = true;
+    put_moves_as(dict, "actions", manager, story);
+    put_moves_as(dict, "would", manager, &would);
 }
 
 static void put_refusals(Dict *dict, const Manager *manager, const Story *story)
@@ -152,6 +164,9 @@ static Verdict verdict_of_managed(const Manager *manager, const Process *process
         return verdict_of_reason(reason);
     if (workload->paused)
         return verdict_of_reason(PLAN_REASON_PAUSED);
+    if (manager_observes(manager, process->workload))
+        return (Verdict){plan_reason_name(PLAN_REASON_OBSERVE),
+                         "It is only observed: nothing is changed, and what acting would do is said."};
     if (group && group->home)
         return (Verdict){"managed", "It is placed by its policy."};
     reason = reason_of_plan(manager, story);
@@ -246,6 +261,7 @@ static void explain_managed(Dict *dict, Manager *manager, const char *asked, con
     dict_string(dict, "group_key", group ? group->key : NULL);
     dict_cpus(dict, "home", group ? group->home : NULL);
     dict_nodes(dict, "home_nodes", world->topology, group ? group->home_nodes : NULL);
+    describe_would_of_process(dict, manager, process);
     describe_means(dict, manager, story.group_id);
     dict_cpus(dict, "cpuset", process->cpuset);
     dict_string(dict, "evidence",
@@ -363,7 +379,12 @@ int describe_explain_process(Dict *dict, Manager *manager, const char *asked, pi
 int describe_explain_workload(Dict *dict, Manager *manager, const char *asked, const Workload *workload)
 {
     Story story = {.workload = workload->name};
-    Verdict placed = {"managed", "Its processes are placed by this policy."};
+    bool observed = manager_observes(manager, describe_workload_index(manager, workload));
+    Verdict placed = observed
+                         ? (Verdict){plan_reason_name(PLAN_REASON_OBSERVE),
+                                     "Its processes are only observed: nothing is changed, and what acting "
+                                     "would do is said."}
+                         : (Verdict){"managed", "Its processes are placed by this policy."};
 
     dict_begin(dict);
     put_verdict(dict, asked, "workload", true,

@@ -378,7 +378,8 @@ static bool is_homeless(const Planner *p, const Group *group)
     const Policy *policy = group_policy(p->world, p->policies, group->workload);
 
     return p->n_cpu_nodes > 1 && !group->gone && !group->home && !group->roams && policy &&
-           policy_chooses_nodes(policy) && policy->act != POLICY_ACT_OBSERVE && is_new(p, group);
+           policy_chooses_nodes(policy) && (policy->act != POLICY_ACT_OBSERVE || p->limits->would) &&
+           is_new(p, group);
 }
 
 /* Its first home need not be a guess: where its memory is will be known in a moment. */

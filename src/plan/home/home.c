@@ -27,13 +27,13 @@
 /* Different masks of one process dealt with in one tick; more wait for the next. */
 #define FROM_MAX 8U
 
-static PlanReason workload_blocked(const Policy *policy)
+static PlanReason workload_blocked(const Planner *p, const Policy *policy)
 {
     if (!policy)
         return PLAN_REASON_NO_POLICY;
     if (policy->mode == POLICY_MODE_NONE)
         return PLAN_REASON_MODE_NONE;
-    if (policy->act == POLICY_ACT_OBSERVE)
+    if (policy->act == POLICY_ACT_OBSERVE && !p->limits->would)
         return PLAN_REASON_OBSERVE;
     return policy->nodes || policy_chooses_nodes(policy) ? PLAN_REASON_INVALID : PLAN_REASON_NO_HOME;
 }
@@ -71,7 +71,7 @@ static void decide_workload(Planner *p, size_t index)
     PlannerWorkload *w = &p->s->workloads[index];
 
     w->policy = group_policy(p->world, p->policies, (WorkloadIx){(int32_t)index});
-    w->blocked = workload_blocked(w->policy);
+    w->blocked = workload_blocked(p, w->policy);
     if (w->blocked != PLAN_REASON_INVALID || !p->homes || policy_chooses_nodes(w->policy))
         return;
 

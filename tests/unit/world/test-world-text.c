@@ -311,12 +311,29 @@ static void test_hostile(void **state)
         strstr(error, "expected fewer different strings and sets, at most 67108864 bytes in all"));
 }
 
+/* A copy has all of it, and needs nothing of the original. */
+static void test_copy(void **state)
+{
+    World *world = odd_world(), *copy = NULL;
+    CLEANUP_FREE char *before = world_dump(world);
+    CLEANUP_FREE char *after = NULL;
+
+    world->ablated = 77;
+    assert_int_equal(world_copy(world, &copy), 0);
+    world_free(world);
+    after = world_dump(copy);
+    assert_string_equal(before, after);
+    assert_int_equal(copy->ablated, 77);
+    assert_int_equal(world_check(copy, NULL), 0);
+    world_free(copy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_any_name), cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_bad),        cmocka_unit_test(test_nul_byte), cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_copy),      cmocka_unit_test(test_round_trip), cmocka_unit_test(test_any_name),
+        cmocka_unit_test(test_defaults),  cmocka_unit_test(test_bad),        cmocka_unit_test(test_nul_byte),
+        cmocka_unit_test(test_truncated), cmocka_unit_test(test_hostile),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,6 +115,34 @@ class Follow(nodes.NodesTest):
         daemon.stop()
         self.rounds(work, 1)
 
+    def test_as_observed(self):
+        """What is said while it is only observed is what acting then does."""
+        keys = {"Placement": {"Mode": "fixed", "Nodes": str(HOME)}, "Steal": {"Steal": "no"}}
+        self.write_policy(Workload={"Act": "observe"}, **keys)
+        work = self.hasher()
+        daemon = self.daemon().ready()
+
+        def would():
+            return {move["kind"]: move for move in daemon.ctl("explain", str(work.pid)).get("would", [])}
+
+        self.wait(daemon, "what would be done with its memory", lambda: "move-pages" in would())
+        self.wait(daemon, "its threads to have run", lambda: "would_local_permille" in daemon.ctl("explain", str(work.pid)))
+        order, explanation = would()["move-pages"], daemon.ctl("explain", str(work.pid))
+        self.assertEqual((explanation["would_home_nodes"], explanation["would_local_permille"]), (str(HOME), 1000))
+        self.assertEqual((order["outcome"], order["to_nodes"]), ("would", str(HOME)))
+        self.assertEqual(work.masks(), {self.full})
+        self.assertGreaterEqual(memory(work.pid)[FAR], MB << 20)
+        self.assertEqual(self.moves(daemon, "move-pages"), [])
+
+        self.write_policy(**keys)
+        self.assertEqual(daemon.ctl_run("reload").returncode, 0)
+        self.wait(daemon, "its memory to arrive", lambda: self.arrived(work.pid))
+        self.wait(daemon, "the order to be over", lambda: daemon.says(": done, moved"))
+        self.assertEqual(work.masks(), {self.list_of(nodes.node_cpus(HOME))})
+        moved = daemon.ctl("show", "50-test")["memory_moved_bytes"]
+        self.assertLessEqual(abs(moved - order["bytes"]), order["bytes"] / 10)
+        daemon.stop()
+
     def test_to_a_chosen_home(self):
         """Two processes, all memory on one node: one of them goes to the other node, and its memory with it."""
         self.write_policy(Workload={"GroupBy": "process"}, Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"})

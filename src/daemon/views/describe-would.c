@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What would be, of workloads that are only observed (plan/would.h). Nothing of it is there for the others. */
+
+#include "daemon/views/describe.h"
+
+#include "base/parse.h"
+#include "plan/group.h"
+#include "plan/would.h"
+
+/* In the World of what would be; NULL: it is placed, or was not looked at yet. */
+static const Group *would_group(const Manager *manager, const Group *group)
+{
+    return group && manager->would.world && manager_observes(manager, group->workload)
+               ? world_group_by_id(manager->would.world, group->id)
+               : NULL;
+}
+
+static void put_home(Dict *dict, const Manager *manager, CpuMask home, CpuMask nodes)
+{
+    dict_cpus(dict, "would_home", home);
+    dict_nodes(dict, "would_home_nodes", manager->world->topology, nodes);
+}
+
+void describe_would_of_group(Dict *dict, const Manager *manager, const Group *group)
+{
+    const Group *would = would_group(manager, group);
+
+    dict_bool(dict, "observed", manager_observes(manager, group->workload));
+    put_home(dict, manager, would ? would->home : NULL, would ? would->home_nodes : NULL);
+}
+
+void describe_would_of_workload(Dict *dict, const Manager *manager, WorkloadIx workload)
+{
+    CLEANUP_BITMAP hwloc_bitmap_t home = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
+    int r = home && nodes ? 0 : -ENOMEM;
+
+    for (size_t i = 0; r == 0 && i < manager->world->n_groups; i++) {
+        const Group *group = &manager->world->groups[i];
+        const Group *would =
+            group->workload.i == workload.i && !group->gone ? would_group(manager, group) : NULL;
+
+        if (would && would->home &&
+            (hwloc_bitmap_or(home, home, would->home) < 0 ||
+             hwloc_bitmap_or(nodes, nodes, would->home_nodes) < 0))
+            r = -ENOMEM;
+    }
+    if (r < 0 && dict->error == 0)
+        dict->error = r;
+    dict_bool(dict, "observed", manager_observes(manager, workload));
+    if (r == 0)
+        put_home(dict, manager, home, nodes);
+}
+
+static void put_local(Dict *dict, const char *key, uint32_t permille)
+{
+    if (permille != WOULD_UNKNOWN)
+        dict_u32(dict, key, permille);
+}
+
+void describe_would_of_process(Dict *dict, const Manager *manager, const Process *process)
+{
+    const Group *group = process->group.i >= 0 ? &manager->world->groups[process->group.i] : NULL;
+    const Group *would = would_group(manager, group);
+
+    dict_bool(dict, "observed", manager_observes(manager, process->workload));
+    put_home(dict, manager, would ? would->home : NULL, would ? would->home_nodes : NULL);
+    put_local(dict, "local_permille", would_local_now(manager->world, process));
+    if (would)
+        put_local(
+            dict, "would_local_permille",
+            would_local_then(manager->world, process, would,
+                             group_policy(manager->world, manager->policies, process->workload)->follow));
+}

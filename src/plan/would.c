@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "plan/would.h"
+
+#include "plan/group.h"
+
+void would_done(Would *would)
+{
+    would->world = world_free(would->world);
+    plan_done(&would->plan);
+    free(would->outcomes);
+    *would = (Would){0};
+}
+
+bool would_observes(const World *world, const PolicySet *policies, const PlanLimits *limits,
+                    WorkloadIx workload)
+{
+    const Policy *policy = group_policy(world, policies, workload);
+
+    return policy && policy->mode != POLICY_MODE_NONE &&
+           (limits->observe || policy->act == POLICY_ACT_OBSERVE);
+}
+
+static bool any_observed(const World *world, const PolicySet *policies, const PlanLimits *limits)
+{
+    for (size_t i = 0; i < world->n_processes; i++)
+        if (!world->processes[i].gone &&
+            would_observes(world, policies, limits, world->processes[i].workload))
+            return true;
+    return false;
+}
+
+/* Carrying over */
+
+static bool keep(World *to, CpuMask from, CpuMask *ret)
+{
+    *ret = from ? intern_mask(to->pool, from) : NULL;
+    return !from || *ret;
+}
+
+/* All that plans have decided about it, and nothing that is measured. */
+static bool carry_group(World *to, const Group *from, Group *group)
+{
+    group->last_home_usec = from->last_home_usec;
+    group->apart_usec = from->apart_usec;
+    group->roams = from->roams;
+    group->converged = from->converged;
+    group->before_wait_permille = from->before_wait_permille;
+    group->before_others_permille = from->before_others_permille;
+    group->before_demand_permille = from->before_demand_permille;
+    group->guessed = from->guessed;
+    group->judge_usec = from->judge_usec;
+    group->n_changes = from->n_changes;
+    group->changes_since_usec = from->changes_since_usec;
+    group->frozen_until_usec = from->frozen_until_usec;
+    group->n_vetoes = from->n_vetoes;
+    group->backoff_ticks = from->backoff_ticks;
+    group->backoff_until_tick = from->backoff_until_tick;
+    return keep(to, from->home, &group->home) && keep(to, from->home_nodes, &group->home_nodes) &&
+           keep(to, from->before_nodes, &group->before_nodes);
+}
+
+/* Not when its mask is another one now than when that was decided: then it was somebody else's doing. */
+static bool carry_task(World *to, const World *before, const Task *from, Task *task)
+{
+    int r;
+
+    if (!from->original || !task->allowed || !hwloc_bitmap_isequal(from->original, task->allowed))
+        return true;
+    if (from->lease >= 0) {
+        /* The CPU may have been lent by a real plan meanwhile; then its home is set anew. */
+        r = world_add_lease(to, &before->leases[from->lease]);
+        if (r == -ENOMEM)
+            return false;
+        if (r < 0)
+            return true;
+    }
+    task->original = task->allowed;
+    task->home_node = from->home_node;
+    task->last_move_usec = from->last_move_usec;
+    return keep(to, from->allowed, &task->allowed);
+}
+
+typedef struct Carry {
+    World *before, *to;
+    const PolicySet *policies;
+    const PlanLimits *limits;
+} Carry;
+
+static bool is_observed(const Carry *carry, WorkloadIx workload)
+{
+    return would_observes(carry->to, carry->policies, carry->limits, workload);
+}
+
+static bool carry_over(const Carry *carry)
+{
+    World *to = carry->to, *before = carry->before;
+
+    for (size_t i = 0; i < to->n_groups; i++) {
+        const Group *from = world_group_by_id(before, to->groups[i].id);
+
+        if (from && is_observed(carry, to->groups[i].workload) && !carry_group(to, from, &to->groups[i]))
+            return false;
+    }
+    for (size_t i = 0; i < to->n_tasks; i++) {
+        Task *task = &to->tasks[i];
+        const Task *from = world_task(before, world_task_key(to, task));
+
+        if (from && is_observed(carry, to->processes[task->process.i].workload) &&
+            !carry_task(to, before, from, task))
+            return false;
+    }
+    world_sum(to);
+    return true;
+}
+
+/* Only those of observed workloads; and no memory moves. */
+static void make_outcomes(Would *would, const World *world, const PolicySet *policies,
+                          const PlanLimits *limits)
+{
+    for (size_t i = 0; i < would->plan.n_actions; i++) {
+        const PlanAction *action = &would->plan.actions[i];
+
+        would->outcomes[i] = !would_observes(world, policies, limits, action->workload) ? PLAN_OUTCOME_RETRY
+                             : action->kind == PLAN_KIND_MOVE_PAGES                     ? PLAN_OUTCOME_SKIPPED
+                                                                                        : PLAN_OUTCOME_DONE;
+    }
+}
+
+int would_compute(Would *would, const World *world, const PolicySet *policies, const PlanLimits *limits)
+{
+    CLEANUP(world_free_p) World *copy = NULL;
+    PlanLimits as_if = *limits;
+    int r;
+
+    would->plan.n_actions = would->plan.n_refusals = 0;
+    if (!any_observed(world, policies, limits)) {
+        would->world = world_free(would->world);
+        return 0;
+    }
+    r = world_copy(world, &copy);
+    if (r < 0)
+        return r;
+    if (would->world &&
+        !carry_over(&(Carry){.before = would->world, .to = copy, .policies = policies, .limits = limits}))
+        return -ENOMEM;
+    as_if.observe = false;
+    as_if.would = as_if.slow_tick = true;
+    r = plan_compute(copy, policies, &as_if, &would->plan);
+    if (r < 0)
+        return r;
+    if (!GROW(would->outcomes, would->outcomes_capacity, would->plan.n_actions + 1))
+        return -ENOMEM;
+    make_outcomes(would, copy, policies, limits);
+    r = plan_commit(copy, policies, &as_if, &would->plan, would->outcomes);
+    if (r < 0)
+        return r;
+    world_sum(copy);
+    world_free(would->world);
+    would->world = TAKE_PTR(copy);
+    return 0;
+}
+
+/* Locality */
+
+/* What all threads of a process ran; with `ret_total` 0 nothing is known. */
+static uint64_t local_share(const World *world, const Process *process, const Group *home, bool follows)
+{
+    size_t n, first = world_process_tasks(world, process, &n);
+    uint32_t n_nodes = world->topology->n_nodes;
+    uint64_t sum = 0, total = 0, all = 0;
+    uint32_t n_home = home ? (uint32_t)hwloc_bitmap_weight(home->home_nodes) : 0;
+
+    for (uint32_t i = 0; i < n_nodes; i++)
+        all += process->node_bytes[i];
+    if (all == 0)
+        return WOULD_UNKNOWN;
+    for (size_t i = first; i < first + n; i++) {
+        const Task *task = &world->tasks[i];
+        const TopologyCpu *cpu = topology_cpu(world->topology, task->last_cpu);
+        uint64_t weight = (uint64_t)task->run_ewma_permille + task->wait_ewma_permille;
+
+        if (task->gone || weight == 0 || (!home && !cpu))
+            continue;
+        total += weight;
+        if (!home)
+            sum += process->node_bytes[cpu->node.i] * 1000 / all * weight;
+        else if (follows)
+            sum += 1000 / n_home * weight;
+        else
+            for (uint32_t k = 0; k < n_nodes; k++)
+                if (hwloc_bitmap_isset(home->home_nodes, k))
+                    sum += process->node_bytes[k] * 1000 / all * weight / n_home;
+    }
+    return total > 0 ? sum / total : WOULD_UNKNOWN;
+}
+
+uint32_t would_local_now(const World *world, const Process *process)
+{
+    return process->node_bytes ? (uint32_t)local_share(world, process, NULL, false) : WOULD_UNKNOWN;
+}
+
+uint32_t would_local_then(const World *world, const Process *process, const Group *group, bool follows)
+{
+    return process->node_bytes && group->home ? (uint32_t)local_share(world, process, group, follows)
+                                              : WOULD_UNKNOWN;
+}

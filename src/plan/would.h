@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What acting would do, for workloads that are only observed (Act=observe, or a daemon that may not change anything).
+ *
+ *   World --copy--> copy <-- homes, masks and lends of the copy before
+ *                     |
+ *                   plan --committed to the copy--> what would be
+ *
+ * The copy goes on from one look to the next as the World does from tick to tick: its tasks have the masks that would
+ * have been set, and everything that is measured is the World's. So neither waiting nor memory changes by what would
+ * be done. Memory does not move in it: an order to move some is repeated until it lies there for another reason. */
+
+#include "plan/plan.h"
+#include "policy/policy.h"
+#include "world/world.h"
+
+typedef struct Would {
+    World *world;          /* with what would be; NULL: nobody is observed */
+    Plan plan;             /* the last one; of everybody */
+    PlanOutcome *outcomes; /* RETRY: not of an observed workload */
+    size_t outcomes_capacity;
+} Would;
+
+void would_done(Would *would);
+
+/* Whether a workload is only observed. `limits` as for plan_compute(). */
+bool would_observes(const World *world, const PolicySet *policies, const PlanLimits *limits,
+                    WorkloadIx workload);
+
+/* Looks again. `world` is not changed. Returns 0 or -ENOMEM. */
+int would_compute(Would *would, const World *world, const PolicySet *policies, const PlanLimits *limits);
+
+/* How much of the memory of a process is on the node that its threads run on, averaged over them: now, by the CPUs they
+ * ran on last, and with `group`'s home, if all of it that `follows` lay there. WOULD_UNKNOWN: nothing is known of its
+ * memory, or none of its threads runs. */
+#define WOULD_UNKNOWN UINT32_MAX
+uint32_t would_local_now(const World *world, const Process *process);
+uint32_t would_local_then(const World *world, const Process *process, const Group *group, bool follows);

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What acting would do for who is only observed. */
+
+#include "choose-test.h"
+
+#include "plan/would.h"
+#include "random-world.h"
+
+#include <string.h>
+
+#define OBSERVE EACH "Act=observe\n[Placement]\nMode=auto\n"
+#define N_SEEDS 200U
+
+/* A look, which must leave the World as it is. */
+static void look(Fixture *f, Would *would)
+{
+    CLEANUP_FREE char *before = NULL;
+    CLEANUP_FREE char *after = NULL;
+    CLEANUP_FREE char *what = NULL;
+
+    world_sum(f->world);
+    before = world_dump(f->world);
+    f->limits.slow_tick = true;
+    assert_int_equal(would_compute(would, f->world, f->policies, &f->limits), 0);
+    after = world_dump(f->world);
+    assert_string_equal(before, after);
+    if (would->world && world_check(would->world, &what) < 0)
+        fail_msg("%s", what);
+}
+
+static size_t count(const Would *would, PlanKind kind, PlanOutcome outcome)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < would->plan.n_actions; i++)
+        n += would->plan.actions[i].kind == kind && would->outcomes[i] == outcome;
+    return n;
+}
+
+static void assert_would(Fixture *f, const Would *would, pid_t pid, const char *nodes)
+{
+    const Group *group = world_group_by_id(would->world, group_of(f, pid)->id);
+
+    assert_non_null(group->home_nodes);
+    assert_true(hwloc_bitmap_isequal(group->home_nodes, fixture_mask(f, nodes)));
+}
+
+/* The first home, once; then what follows from the memory, though nothing has been changed. */
+static void test_goes_on(void **state)
+{
+    Fixture f;
+    Would would = {0};
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", OBSERVE);
+    add_job(&f, 100, 2, 0, 1);
+    set_memory(&f, 100, (uint64_t[]){0, 1024});
+    look(&f, &would);
+    assert_would(&f, &would, 100, "1");
+    assert_int_equal(count(&would, PLAN_KIND_SET_HOME, PLAN_OUTCOME_DONE), 1);
+    seconds(&f, 2);
+    look(&f, &would);
+    assert_would(&f, &would, 100, "1");
+    assert_int_equal(count(&would, PLAN_KIND_SET_HOME, PLAN_OUTCOME_DONE), 0);
+    assert_null(group_of(&f, 100)->home);
+
+    seconds(&f, 1000);
+    set_memory(&f, 100, (uint64_t[]){1024, 0});
+    look(&f, &would);
+    assert_would(&f, &would, 100, "0");
+    assert_int_equal(count(&would, PLAN_KIND_SET_HOME, PLAN_OUTCOME_DONE), 1);
+    would_done(&would);
+    fixture_done(&f);
+}
+
+/* A mask that somebody else has set meanwhile is the one that counts. */
+static void test_repinned(void **state)
+{
+    Fixture f;
+    Would would = {0};
+    const Task *task;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", OBSERVE);
+    add_job(&f, 100, 1, 0, 1);
+    set_memory(&f, 100, (uint64_t[]){0, 1024});
+    look(&f, &would);
+    fixture_find(&f, 100, 100)->allowed = fixture_mask(&f, "0-11");
+    fixture_find(&f, 100, 100)->hands = TASK_HANDS_FOREIGN;
+    seconds(&f, 2);
+    look(&f, &would);
+    task = world_task_by_tid(would.world, 100, 100);
+    assert_true(hwloc_bitmap_isequal(task->allowed, fixture_mask(&f, "0-11")));
+    assert_null(task->original);
+    would_done(&would);
+    fixture_done(&f);
+}
+
+/* Beside somebody who is placed: what is done to him is no part of it, and he is no part of what would be. */
+static void test_beside(void **state)
+{
+    Fixture f;
+    Would would = {0};
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", AUTO);
+    fixture_policy(&f, "b", OBSERVE);
+    add_job(&f, 100, 2, 0, 1);
+    set_memory(&f, 100, (uint64_t[]){1024, 0});
+    fixture_process(&f, 200, "b", NULL);
+    fixture_task(&f, 200, 200, 0);
+    look(&f, &would);
+    assert_int_equal(count(&would, PLAN_KIND_SET_HOME, PLAN_OUTCOME_RETRY), 1);
+    assert_null(world_group_by_id(would.world, group_of(&f, 100)->id)->home);
+    assert_int_equal(count(&would, PLAN_KIND_SET_HOME, PLAN_OUTCOME_DONE), 1);
+
+    fixture_home(&f);
+    assert_nodes(&f, 100, "0");
+    assert_nodes(&f, 200, NULL);
+    seconds(&f, 2);
+    look(&f, &would);
+    assert_int_equal(would.plan.n_actions, 0);
+    would_done(&would);
+    fixture_done(&f);
+}
+
+static void test_nobody(void **state)
+{
+    Fixture f;
+    Would would = {0};
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", AUTO);
+    fixture_policy(&f, "b", OBSERVE);
+    add_job(&f, 100, 2, 0, 1);
+    look(&f, &would);
+    assert_null(would.world);
+    /* A daemon without the right to. */
+    f.limits.observe = true;
+    look(&f, &would);
+    assert_non_null(would.world);
+    assert_int_equal(count(&would, PLAN_KIND_SET_HOME, PLAN_OUTCOME_DONE), 1);
+    would_done(&would);
+    fixture_done(&f);
+}
+
+/* Four fifths of the memory on node 1; three threads of one CPU each on node 0 and one on node 1. */
+static void test_local(void **state)
+{
+    Fixture f;
+    Would would = {0};
+    const Process *process;
+    const Group *group;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", OBSERVE);
+    add_job(&f, 100, 4, 0, 1);
+    fixture_find(&f, 100, 103)->last_cpu = (CpuIx){8};
+    process = world_process(f.world, 100);
+    assert_int_equal(would_local_now(f.world, process), WOULD_UNKNOWN);
+    set_memory(&f, 100, (uint64_t[]){200, 800});
+    look(&f, &would);
+    assert_int_equal(would_local_now(f.world, process), (3 * 200 + 800) / 4);
+    group = world_group_by_id(would.world, group_of(&f, 100)->id);
+    assert_would(&f, &would, 100, "1");
+    assert_int_equal(would_local_then(f.world, process, group, false), 800);
+    assert_int_equal(would_local_then(f.world, process, group, true), 1000);
+    would_done(&would);
+    fixture_done(&f);
+}
+
+static void assert_same(const PlanAction *a, const PlanAction *b)
+{
+    assert_int_equal(a->kind, b->kind);
+    assert_int_equal(a->rule, b->rule);
+    assert_int_equal(a->subject.pid, b->subject.pid);
+    assert_int_equal(a->subject.tid, b->subject.tid);
+    assert_int_equal(a->cpu.i, b->cpu.i);
+    assert_int_equal(a->group_id, b->group_id);
+    assert_int_equal(a->to != NULL, b->to != NULL);
+    if (a->to)
+        assert_true(hwloc_bitmap_isequal(a->to, b->to));
+}
+
+/* Of a World that nothing was done to yet, what would be done is what is done. */
+static void test_as_acting(void **state)
+{
+    size_t n_actions = 0;
+
+    for (uint64_t seed = 1; seed <= N_SEEDS; seed++) {
+        Fixture f;
+        Would would = {0};
+
+        random_world(&f, seed, &random_no_renaming);
+        for (size_t i = 0; i < f.policies->n_policies; i++)
+            f.policies->policies[i]->act = POLICY_ACT_AUTO;
+        f.limits.observe = true;
+        look(&f, &would);
+        f.limits.observe = false;
+        f.limits.slow_tick = true;
+        assert_int_equal(plan_compute(f.world, f.policies, &f.limits, &f.plan), 0);
+        if (would.world) {
+            assert_int_equal(would.plan.n_actions, f.plan.n_actions);
+            for (size_t i = 0; i < f.plan.n_actions; i++)
+                assert_same(&would.plan.actions[i], &f.plan.actions[i]);
+            n_actions += f.plan.n_actions;
+        }
+        would_done(&would);
+        fixture_done(&f);
+    }
+    assert_true(n_actions > N_SEEDS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_goes_on), cmocka_unit_test(test_repinned), cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_nobody),  cmocka_unit_test(test_local),    cmocka_unit_test(test_as_acting),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
