@@ -298,16 +298,18 @@ int conf_search(const char *const *directories, const char *suffix, ConfFiles *r
         r = add_file(&files, &found.items[i], directories, report);
     if (r < 0)
         return r;
-    if (report->n_errors > n_errors)
-        return -EBADMSG;
-    warn_nowhere(directories, report);
-    r = warn_orphans(directories, suffix, &found, report);
-    if (r < 0)
-        return r;
+    if (report->n_errors > n_errors) {
+        r = -EBADMSG;
+    } else {
+        warn_nowhere(directories, report);
+        r = warn_orphans(directories, suffix, &found, report);
+        if (r < 0)
+            return r;
+    }
 
     *ret = files;
     files = (ConfFiles){0};
-    return 0;
+    return r;
 }
 
 /* Fills in the first `name` of the directories, if there is one and it is no mask. */

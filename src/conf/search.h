@@ -30,7 +30,8 @@ void conf_files_done(ConfFiles *files);
  * same rule. Hidden files (.x) are skipped, missing directories are fine unless all are, and that and
  * drop-ins without a file are warnings. Unreadable directories, dangling and circular links and over-long
  * lists are errors in `report`.
- * Whether a file is a regular one is left to conf_parse_file(). Returns 0, -EBADMSG (see report), -ENOMEM. */
+ * Whether a file is a regular one is left to conf_parse_file(). Returns 0, -EBADMSG (see report; *ret has the others),
+ * -ENOMEM. */
 int conf_search(const char *const *directories, const char *suffix, ConfFiles *ret, ConfReport *report);
 
 /* The same for a single main file "numaplaced.conf" and its ".d" directories. `ret->path` is NULL when

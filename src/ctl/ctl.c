@@ -11,6 +11,44 @@
 #include <stdarg.h>
 #include <string.h>
 
+/* json-c escapes what JSON demands. That leaves DEL and the C1 controls U+0080 to U+009F, the second of which a
+ * terminal may take for the start of an escape sequence. They can only stand inside strings, where \u is allowed. */
+static void print_json_safe(FILE *out, const char *json)
+{
+    for (const unsigned char *u = (const unsigned char *)json; *u; u++) {
+        if (u[0] == 0x7f) {
+            (void)fputs("\\u007f", out);
+        } else if (u[0] == 0xc2 && u[1] >= 0x80 && u[1] < 0xa0) {
+            (void)fprintf(out, "\\u%04x", u[1]);
+            u++;
+        } else {
+            (void)fputc(u[0], out);
+        }
+    }
+}
+
+static bool fails_in_json = false;
+
+void ctl_fail_in_json(bool yes)
+{
+    fails_in_json = yes;
+}
+
+/* {"error":"...","exit":N} */
+static bool print_failure(CtlExit code, const char *text)
+{
+    CLEANUP_JSON json_object *object = json_object_new_object();
+    const char *json;
+
+    if (json_set_text(object, "error", text) < 0 || json_set(object, "exit", json_object_new_int(code)) < 0)
+        return false;
+    json = json_object_to_json_string_ext(object, JSON_C_TO_STRING_NOSLASHESCAPE);
+    if (json)
+        print_json_safe(stderr, json);
+    (void)fputc('\n', stderr);
+    return json;
+}
+
 CtlExit ctl_fail(CtlExit code, const char *format, ...)
 {
     CLEANUP_FREE char *printable = NULL;
@@ -19,29 +57,14 @@ CtlExit ctl_fail(CtlExit code, const char *format, ...)
     va_start(ap, format);
     printable = text_vprintable(format, ap);
     va_end(ap);
-    (void)fprintf(stderr, "numaplacectl: %s\n", printable ? printable : "out of memory");
+    if (!fails_in_json || !print_failure(code, printable ? printable : "out of memory"))
+        (void)fprintf(stderr, "numaplacectl: %s\n", printable ? printable : "out of memory");
     return code;
 }
 
 CtlExit ctl_fail_oom(void)
 {
     return ctl_fail(CTL_EXIT_FAILURE, "out of memory");
-}
-
-/* json-c escapes what JSON demands. That leaves DEL and the C1 controls U+0080 to U+009F, the second of which a
- * terminal may take for the start of an escape sequence. They can only stand inside strings, where \u is allowed. */
-static void print_json_safe(const char *json)
-{
-    for (const unsigned char *u = (const unsigned char *)json; *u; u++) {
-        if (u[0] == 0x7f) {
-            (void)fputs("\\u007f", stdout);
-        } else if (u[0] == 0xc2 && u[1] >= 0x80 && u[1] < 0xa0) {
-            (void)printf("\\u%04x", u[1]);
-            u++;
-        } else {
-            (void)putchar(u[0]);
-        }
-    }
 }
 
 CtlExit ctl_print_json(const CtlOptions *options, json_object *value)
@@ -54,7 +77,7 @@ CtlExit ctl_print_json(const CtlOptions *options, json_object *value)
     text = json_object_to_json_string_ext(value, flags);
     if (!text)
         return ctl_fail_oom();
-    print_json_safe(text);
+    print_json_safe(stdout, text);
     (void)putchar('\n');
     return CTL_EXIT_OK;
 }

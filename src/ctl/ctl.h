@@ -79,10 +79,13 @@ CtlExit verb_simulate(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_run(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_reload(const CtlOptions *options, int argc, char **argv);
 
-/* Says one line on standard error, "numaplacectl: ...", made printable. Returns `code`. */
+/* Says one line on standard error, "numaplacectl: ...", made printable; {"error": "...", "exit": N} when it is to be
+ * JSON. Returns `code`. */
 CtlExit ctl_fail(CtlExit code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Which of the two from now on. */
+void ctl_fail_in_json(bool yes);
 
-/* The same for memory that is out. */
+/* As ctl_fail(), for memory that is out. */
 CtlExit ctl_fail_oom(void);
 
 /* Writes a value as JSON and a newline, in the form options->json says. */

@@ -137,6 +137,7 @@ static CtlExit parse_json(const char *value, CtlJson *ret)
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         if (!strcmp(value, names[i])) {
             *ret = (CtlJson)i;
+            ctl_fail_in_json(*ret != CTL_JSON_OFF);
             return CTL_EXIT_OK;
         }
     return ctl_fail(CTL_EXIT_USAGE, "--json=%s: expected pretty, short or off", value);

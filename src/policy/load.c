@@ -282,7 +282,7 @@ int policy_set_load(const char *const *directories, const Topology *topology, Po
     int r;
 
     r = conf_search(directories, SUFFIX, &files, report);
-    if (r < 0)
+    if (r == -ENOMEM)
         return r;
     if (files.n_files > POLICY_MAX) {
         conf_report_add(report, CONF_SEVERITY_ERROR, files.files[POLICY_MAX].path, 0, "more than %u policies",

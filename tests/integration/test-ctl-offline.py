@@ -3,6 +3,7 @@
 """numaplacectl where no daemon runs: topology, the policy verbs, usage, and its output's ends."""
 
 import fcntl
+import json
 import os
 import pty
 import signal
@@ -47,6 +48,16 @@ class Usage(ctllib.CtlTest):
         }.items():
             with self.subTest(args=args):
                 self.fails(*args, code=2, says=says)
+
+    def test_errors_in_json(self):
+        for args, status in ((("--json=short", "frobnicate"), 2), (("policy", "cat", "\x1b\x7fx", "--json=pretty"), 4),
+                             (("--json=short", "--socket=/nonexistent", "status"), 3)):
+            with self.subTest(args=args):
+                done = ctllib.run(*args)
+                error = [json.loads(line) for line in done.stderr.splitlines()][-1]
+                self.assertEqual((done.returncode, error["exit"]), (status, status))
+                self.assertTrue(error["error"])
+                self.assertTrue(done.stderr.replace("\n", "").isprintable(), done.stderr)
 
     def test_usage_error_is_printable(self):
         self.fails("\033[31m\n", code=2, says="\\x1b[31m\\n is not a verb")
@@ -203,6 +214,21 @@ class Policies(ctllib.CtlTest):
         self.assertEqual(out[-1], "3 files, 1 error, 1 warning")
         value = self.ctl_json("policy", "verify", self.at, code=1)
         self.assertEqual([(m["severity"], m["line"]) for m in value["messages"]], [("error", 4), ("warning", 5)])
+
+    def test_dangling_link(self):
+        """It hides no other file."""
+        (self.dir / "20-gone.policy").symlink_to("/nonexistent")
+        out = self.ctl("policy", "verify", self.at, code=1).splitlines()
+        self.assertEqual(out, [f"{self.dir}/20-gone.policy: cannot be read: No such file or directory", "2 files, 1 error, 0 warnings"])
+        (self.dir / "10-app.policy").write_text("[Match]\nComm=x\n[Steal]\nSteal=maybe\n", encoding="ascii")
+        out = self.ctl("policy", "verify", self.at, code=1).splitlines()
+        self.assertEqual(out[-1], "2 files, 2 errors, 0 warnings")
+        self.assertIn("Steal=maybe", ctllib.run("policy", "cat", "10-app", self.at).stdout)
+
+    def test_match_later(self):
+        (self.dir / "05-large.policy").write_text("[Match]\nComm=app\nMinMemory=1G\n", encoding="ascii")
+        out = self.ctl("policy", "match", self.at, "app").splitlines()
+        self.assertEqual(out[0], "app falls under 10-app (Mode=fixed) now, and perhaps under 05-large when it has grown")
 
     def test_verify_policies_that_match_nothing(self):
         for text, says in {"": "neither a [Match] section nor a setting", "# nothing yet\n": "nor a setting",

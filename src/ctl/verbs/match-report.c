@@ -293,6 +293,25 @@ static void print_policy(const CtlOptions *options, json_object *policy, const c
         print_section(json_object_array_get_idx(sections, i));
 }
 
+/* Policies before that one that it may fall under when it has grown. */
+static void print_later(json_object *policies, const char *winner)
+{
+    const char *before = " now, and perhaps under ";
+
+    for (size_t i = 0; i < view_length(policies); i++) {
+        json_object *policy = json_object_array_get_idx(policies, i);
+
+        if (!strcmp(view_string(policy, "name"), winner))
+            break;
+        if (strcmp(view_string(policy, "verdict"), verdict_names[POLICY_VERDICT_LATER]) != 0)
+            continue;
+        view_say(NULL, "%s%s", before, view_string(policy, "name"));
+        before = ", ";
+    }
+    if (!strcmp(before, ", "))
+        (void)fputs(" when it has grown", stdout);
+}
+
 static void print_verdict(const CtlOptions *options, json_object *report)
 {
     const char *policy = view_string(report, "policy");
@@ -305,6 +324,7 @@ static void print_verdict(const CtlOptions *options, json_object *report)
         view_say(NULL, " falls under %s (Mode=%s)", policy, view_string(report, "mode"));
     else
         (void)fputs(" falls under no policy", stdout);
+    print_later(view_list(report, "policies"), policy);
     (void)putchar('\n');
 }
 

@@ -182,12 +182,12 @@ static CtlExit collect_files(const CtlOptions *options, int argc, char **argv, b
         return ctl_fail_oom();
     r = conf_search((const char *const *)dirs.dirs, ".policy", &files, &report);
     policy_files_complain(&report);
-    if (r < 0)
-        return r == -ENOMEM ? ctl_fail_oom() : CTL_EXIT_FAILURE;
+    if (r == -ENOMEM)
+        return ctl_fail_oom();
     for (size_t i = 0; code == CTL_EXIT_OK && i < files.n_files; i++)
         if (is_wanted(files.files[i].name, argc, argv, found))
             code = add_files(list, &files.files[i]);
-    return code;
+    return code == CTL_EXIT_OK && r < 0 ? CTL_EXIT_FAILURE : code;
 }
 
 /* The same list with what is in force instead of what stands in the files. */
@@ -221,15 +221,17 @@ CtlExit verb_policy_cat(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *list = json_object_new_array();
     CLEANUP_FREE bool *found = calloc((size_t)argc + 1, sizeof(*found));
-    CtlExit code, missing;
+    CtlExit code, printed = CTL_EXIT_OK, missing;
 
     if (!list || !found)
         return ctl_fail_oom();
     code = options->effective ? collect_effective(options, argc, argv, found, list)
                               : collect_files(options, argc, argv, found, list);
+    /* What can be read is shown also when something cannot. */
+    if (code == CTL_EXIT_OK || json_object_array_length(list) > 0)
+        printed = print_files(options, list);
     if (code != CTL_EXIT_OK)
         return code;
-    code = print_files(options, list);
     missing = check_found(argc, argv, found);
-    return code != CTL_EXIT_OK ? code : missing;
+    return printed != CTL_EXIT_OK ? printed : missing;
 }

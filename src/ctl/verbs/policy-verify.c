@@ -36,7 +36,7 @@ static int count_files(Verify *verify, const char *const *dirs)
     int r;
 
     r = conf_search(dirs, ".policy", &files, &report);
-    for (size_t i = 0; r == 0 && i < files.n_files; i++)
+    for (size_t i = 0; r != -ENOMEM && i < files.n_files; i++)
         verify->n_files += 1 + files.files[i].n_dropins;
     return r == -ENOMEM ? r : 0;
 }
