@@ -17,7 +17,7 @@ __numaplacectl_policies()
 _numaplacectl()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local verbs="status topology workloads show tasks explain moves policy pause resume release run simulate replay reload"
+    local verbs="status topology workloads show tasks explain moves metrics policy pause resume release run simulate replay reload"
     local common="-h --help --version --socket= --json= --no-legend"
     local verb="" sub="" word options="" i
 
@@ -33,7 +33,7 @@ _numaplacectl()
             mapfile -t COMPREPLY < <(compgen -W "pretty short off" -- "$cur")
             return
             ;;
-        --plot | --socket | --xml)
+        --output | --plot | --socket | --xml)
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return
             ;;
@@ -67,6 +67,7 @@ _numaplacectl()
     case "$verb $sub" in
         "topology ") options="--xml= --synthetic= --rehearse= --whole-machine" ;;
         "moves ") options="-f --follow -n --lines=" ;;
+        "metrics ") options="--output=" ;;
         "pause " | "resume " | "release ") options="--all" ;;
         "run ") options="--policy= --no-daemon --policy-dir= --rehearse=" ;;
         "simulate ") options="--policy-dir= --seeds= --plot=" ;;

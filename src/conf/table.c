@@ -91,8 +91,8 @@ int conf_key_apply(const ConfKey *key, void *object, const char *value, const ch
 
     if (r == 0 || r == -ENOMEM)
         return r;
-    conf_report_add(report, CONF_SEVERITY_ERROR, file, line, "%s= takes %s, not: %s", key->name,
-                    key->expected, value);
+    conf_report_add(report, CONF_SEVERITY_ERROR, file, line, "%s= takes %s, not: %s%s", key->name,
+                    key->expected, value, strstr(value, " #") ? " (a comment has a line of its own)" : "");
     return -EBADMSG;
 }
 

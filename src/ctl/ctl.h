@@ -52,6 +52,7 @@ typedef struct CtlOptions {
     size_t n_policy_dirs;
     uint32_t seeds;     /* 0: as the scenario says */
     const char *plot;   /* file to draw into, or NULL */
+    const char *output; /* file to replace, or NULL */
     const char *policy; /* run: its name, or NULL */
     bool no_daemon;
     bool sigpipe_ignored; /* when this program was started: what `run` hands on */
@@ -67,6 +68,7 @@ CtlExit verb_show(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_tasks(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_explain(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_moves(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_metrics(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_policy_list(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_policy_cat(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_policy_verify(const CtlOptions *options, int argc, char **argv);

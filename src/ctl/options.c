@@ -32,6 +32,7 @@ typedef enum OptionId {
     OPTION_ROOT,
     OPTION_SEEDS,
     OPTION_PLOT,
+    OPTION_OUTPUT,
     OPTION_POLICY,
     OPTION_NO_DAEMON,
     OPTION_MAX,
@@ -69,6 +70,7 @@ static const OptionRow option_rows[OPTION_MAX] = {
     [OPTION_ROOT] = {"root", 0, "DIR", "look for policies and processes below DIR"},
     [OPTION_SEEDS] = {"seeds", 0, "N", "simulate: N seeds instead of the scenario's"},
     [OPTION_PLOT] = {"plot", 0, "FILE", "simulate: draw the first seed into an SVG file"},
+    [OPTION_OUTPUT] = {"output", 0, "FILE", "metrics: replace this file, for node_exporter"},
     [OPTION_POLICY] = {"policy", 0, "NAME", "run: the policy to start the command under"},
     [OPTION_NO_DAEMON] = {"no-daemon", 0, NULL, "run: apply what needs no daemon, and ask none"},
 };
@@ -81,6 +83,7 @@ static const CtlVerbRow verb_rows[] = {
     {"tasks", "WORKLOAD", 1, 1, 0, "its threads, their masks and loads", verb_tasks},
     {"explain", "PID|WORKLOAD", 1, 1, 0, "why it is placed as it is", verb_explain},
     {"moves", "", 0, 0, ACCEPTS(FOLLOW) | ACCEPTS(LINES), "actions carried out, newest last", verb_moves},
+    {"metrics", "", 0, 0, ACCEPTS(OUTPUT), "what the daemon counts, as OpenMetrics text", verb_metrics},
     {"policy list", "", 0, 0, ACCEPTS_POLICY, "policies in the order they are tried", verb_policy_list},
     {"policy cat", "[POLICY...]", 0, -1, ACCEPTS_POLICY | ACCEPTS(EFFECTIVE),
      "their files, drop-ins included", verb_policy_cat},
@@ -212,6 +215,9 @@ static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
         return parse_seeds(value, &options->seeds);
     case OPTION_PLOT:
         options->plot = value;
+        break;
+    case OPTION_OUTPUT:
+        options->output = value;
         break;
     case OPTION_POLICY:
         options->policy = value;

@@ -16,6 +16,9 @@
 #include "base/time.h"
 #include "base/util.h"
 
+/* What is said of the last ticks is about so much time. */
+#define LATELY_USEC (10 * USEC_PER_SEC)
+
 static uint64_t mean(uint64_t old, uint64_t sample)
 {
     return old ? old - old / 8 + sample / 8 : sample;
@@ -116,9 +119,12 @@ uint64_t pace_slow_usec(const Pace *pace)
 
 uint32_t pace_cost_permille(const Pace *pace)
 {
-    uint64_t ppm = share_ppm(pace) * 1000 / pace->stretch_permille;
+    return (uint32_t)((pace->lately_ppm + 999) / 1000);
+}
 
-    return (uint32_t)((ppm + 999) / 1000);
+uint64_t pace_lately_usec(const Pace *pace)
+{
+    return pace->lately_usec > 0 ? pace->lately_usec : pace_fast_usec(pace);
 }
 
 bool pace_slow_due(const Pace *pace, uint64_t now_usec)
@@ -150,9 +156,27 @@ static uint64_t back_off(uint64_t wish, uint64_t setting)
     return MAX(setting, MIN(wish * 2, PACE_IDLE_MAX_USEC));
 }
 
+/* A mean over LATELY_USEC, however many ticks those are. */
+static uint64_t towards(uint64_t mean, uint64_t sample, uint64_t elapsed_usec)
+{
+    return (mean * LATELY_USEC + sample * elapsed_usec) / (LATELY_USEC + elapsed_usec);
+}
+
+/* What a tick costs is spread over the time since the one before. */
+static void note_lately(Pace *pace, uint64_t now_usec, uint64_t cost_nsec)
+{
+    uint64_t elapsed = now_usec - MIN(pace->last_fast_usec, now_usec);
+
+    if (pace->last_fast_usec == 0 || elapsed == 0)
+        return;
+    pace->lately_ppm = towards(pace->lately_ppm, cost_nsec * 1000 / elapsed, elapsed);
+    pace->lately_usec = pace->lately_usec > 0 ? towards(pace->lately_usec, elapsed, elapsed) : elapsed;
+}
+
 void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, bool pressed, bool idle, uint64_t fast_nsec,
                  uint64_t slow_nsec)
 {
+    note_lately(pace, now_usec, fast_nsec + slow_nsec);
     save(pace, now_usec, fast_nsec + slow_nsec);
     pace->last_fast_usec = now_usec;
     pace->fast_cost_nsec = mean(pace->fast_cost_nsec, fast_nsec);

@@ -33,6 +33,8 @@ typedef struct Pace {
     uint64_t slow_wish_usec;
     uint64_t fast_cost_nsec; /* moving mean of what one fast tick costs, weight 1/8 */
     uint64_t slow_cost_nsec; /* what a slow tick costs on top */
+    uint64_t lately_ppm;     /* what all of it took of a CPU */
+    uint64_t lately_usec;    /* from one tick to the next */
     uint64_t find_cost_nsec; /* what finding newcomers costs between them */
     int64_t saved_nsec; /* of what MaxCPU= allows, not used yet; or used too much, up to six seconds' worth */
     uint32_t stretch_permille; /* factor both are stretched by, 1000 = none */
@@ -91,5 +93,7 @@ bool pace_has_savings(const Pace *pace);
 uint64_t pace_fast_usec(const Pace *pace);
 uint64_t pace_slow_usec(const Pace *pace);
 
-/* Share of one CPU that ticks cost at the present intervals, in permille, rounded up. */
+/* What ticks took of one CPU lately, over some ten seconds, in permille, rounded up; and how far apart they were. Some
+ * come before they are due: processes begin, or somebody waits. */
 uint32_t pace_cost_permille(const Pace *pace);
+uint64_t pace_lately_usec(const Pace *pace);

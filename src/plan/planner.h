@@ -65,6 +65,7 @@ typedef struct PlannerGroup {
     size_t n_pressed;    /* threads that may be lent a CPU: they waited on two ticks */
     size_t n_candidates; /* of these, with no idle CPU at home */
     uint32_t max_wait;
+    uint32_t max_steady_wait; /* on both of two ticks, of threads at home */
     uint32_t owner_wait; /* longest wait of a thread that is lent nothing; only while leases run */
     bool waits;          /* some thread waits, on this tick */
 

@@ -45,6 +45,35 @@ def documented_keys(kind):
     return set(re.findall(r"\b([a-z]\w*) (?:aa\{sv\}|a\{st\}|as|au|[bistu])(?=[,:;\s]|$)", section))
 
 
+def parse_metrics(text, openmetrics):
+    """{(name, labels): value} of a text in one of the two formats, every rule of which that matters here is asserted."""
+    samples, families, family = {}, {}, None
+    lines = text.split("\n")
+    assert lines.pop() == ""
+    if openmetrics:
+        assert lines.pop() == "# EOF"
+    for line in lines:
+        described = re.fullmatch(r"# (HELP|TYPE) ([a-z_]+) (.+)", line)
+        if described and described[1] == "HELP":
+            family = described[2]
+            assert family not in families, f"{family} is described twice"
+            families[family] = None
+        elif described:
+            assert described[2] == family and described[3] in ("counter", "gauge"), line
+            families[family] = described[3]
+        else:
+            sample = re.fullmatch(r'([a-z_]+)(?:\{([a-z_]+="(?:[^"\\\n]|\\["\\n])*"(?:,[a-z_]+="(?:[^"\\\n]|\\["\\n])*")*)\})? ([0-9.]+)', line)
+            assert sample, line
+            counter = families[family] == "counter"
+            assert sample[1] == family + ("_total" if counter and openmetrics else ""), line
+            assert sample[1].endswith("_total") == counter, line
+            labels = tuple(re.findall(r'([a-z_]+)="((?:[^"\\]|\\.)*)"', sample[2] or ""))
+            assert (sample[1], labels) not in samples, f"{line} is there twice"
+            samples[sample[1], labels] = float(sample[3])
+    assert all(families.values())
+    return samples
+
+
 class Daemon(ctllib.CtlTest):
     @classmethod
     def setUpClass(cls):
@@ -166,6 +195,33 @@ class Daemon(ctllib.CtlTest):
         self.assertTrue(self.ctl(self.socket, "explain", "10-test").startswith("10-test: "))
         self.assertFalse(self.json("explain", str(os.getpid()))["managed"])
         self.assertEqual(self.json("explain", str(self.daemon.pid))["verdict"], "self")
+
+    def test_metrics(self):
+        samples = parse_metrics(self.ctl(self.socket, "metrics"), openmetrics=True)
+        status, workload = self.json("status"), self.json("workloads")[0]
+        label = ("workload", workload["name"])
+        self.assertEqual(samples["numaplace_info", (("version", status["version"]), ("mode", "dry-run"), ("state", "running"))], 1)
+        self.assertEqual(samples["numaplace_cpus", ()], status["cpus"])
+        self.assertEqual(samples["numaplace_workload_processes", (label,)], workload["processes"])
+        self.assertEqual(samples["numaplace_workload_info", (label, ("mode", "fixed"), ("act", "auto"))], 1)
+        self.assertGreater(samples["numaplace_cpu_seconds_total", ()], 0)
+        self.assertEqual({dict(labels)["outcome"] for name, labels in samples if name == "numaplace_actions_total"},
+                         set(status["outcomes"]))
+        families = self.json("metrics")
+        self.assertEqual({(family["name"], tuple(sample["labels"].items())) for family in families for sample in family["samples"]},
+                         set(samples))
+
+    def test_metrics_into_a_file(self):
+        path = self.directory() / "numaplace.prom"
+        path.write_text("old", encoding="ascii")
+        self.assertEqual(self.ctl(self.socket, "metrics", f"--output={path}"), "")
+        samples = parse_metrics(path.read_text(encoding="utf-8"), openmetrics=False)
+        self.assertEqual(set(samples), set(parse_metrics(self.ctl(self.socket, "metrics"), openmetrics=True)))
+        self.assertEqual((path.stat().st_mode & 0o777, list(path.parent.iterdir())), (0o644, [path]))
+        self.fails(self.socket, "metrics", f"--output={path}/x", code=1, says="cannot be written: Not a directory")
+        if shutil.which("promtool"):
+            done = subprocess.run(["promtool", "check", "metrics"], input=path.read_bytes(), capture_output=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
 
     def test_moves(self):
         moves = self.json("moves")

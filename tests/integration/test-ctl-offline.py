@@ -225,6 +225,15 @@ class Policies(ctllib.CtlTest):
         self.assertEqual(out[-1], "2 files, 2 errors, 0 warnings")
         self.assertIn("Steal=maybe", ctllib.run("policy", "cat", "10-app", self.at).stdout)
 
+    def test_verify_users_and_comments(self):
+        path = self.dir / "50-odd.policy"
+        path.write_text("[Match]\nUser=root\nUser=0\nUser=no*\nUser=!nobody-here\n[Steal]\nSteal=no\n", encoding="ascii")
+        out = self.ctl("policy", "verify", str(path)).splitlines()
+        self.assertEqual(out, [f"{path}:1: User=nobody-here: this machine has no user of that name", "1 file, 0 errors, 1 warning"])
+        self.assertEqual(self.ctl("policy", "verify", str(path), "--synthetic=numa:2 pu:2"), "1 file, 0 errors, 0 warnings\n")
+        path.write_text("[Match]\nComm=x\n[Steal]\nSteal=no # never\n", encoding="ascii")
+        self.assertIn("not: no # never (a comment has a line of its own)", self.ctl("policy", "verify", str(path), code=1))
+
     def test_match_later(self):
         (self.dir / "05-large.policy").write_text("[Match]\nComm=app\nMinMemory=1G\n", encoding="ascii")
         out = self.ctl("policy", "match", self.at, "app").splitlines()

@@ -196,6 +196,7 @@ class Changing(BusTest):
         self.assertTrue(daemon.ctl("workloads")[0]["paused"])
         self.answers("Reload")
         self.refuses("there is no workload 'nonsense'", "Pause", "s", "nonsense")
+        self.refuses("there is no workload '1': expected a workload, not a process", "Pause", "s", "1")
         daemon.stop()
 
     def test_polkit_is_asked_for_others_only(self):

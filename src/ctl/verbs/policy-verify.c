@@ -8,6 +8,7 @@
 #include "ctl/verbs/policy-files.h"
 #include "ctl/view.h"
 
+#include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -15,6 +16,7 @@ typedef struct Verify {
     const Topology *topology; /* nodes are checked against it; NULL: not checked */
     ConfReport report;
     size_t n_files;
+    bool live; /* they are for this machine */
 } Verify;
 
 static int add_message(json_object *list, const char *severity, const char *file, unsigned line,
@@ -41,6 +43,23 @@ static int count_files(Verify *verify, const char *const *dirs)
     return r == -ENOMEM ? r : 0;
 }
 
+/* Names that nobody on this machine has; patterns and numbers may be anybody's. */
+static void check_users(Verify *verify, const Policy *policy)
+{
+    for (size_t i = 0; i < policy->n_matches && verify->live; i++) {
+        const PolicyMatch *match = &policy->matches[i];
+
+        for (size_t k = 0; k < match->user.n_values; k++) {
+            const char *name = match->user.values[k].glob;
+
+            if (name[strcspn(name, "*?[\\")] == '\0' && name[strspn(name, "0123456789")] != '\0' &&
+                !getpwnam(name))
+                conf_report_add(&verify->report, CONF_SEVERITY_WARNING, policy->files[match->file],
+                                match->line, "User=%s: this machine has no user of that name", name);
+        }
+    }
+}
+
 /* The daemon does not warn of these: they are in nobody's way. A drop-in that is named alone adds to a policy. */
 static void check_use(Verify *verify, const Policy *policy)
 {
@@ -62,8 +81,10 @@ static int verify_dirs(Verify *verify, const char *const *dirs)
     r = policy_set_load(dirs, verify->topology, &set, &verify->report);
     if (r < 0 && r != -EBADMSG)
         return r;
-    for (size_t i = 0; r == 0 && i < set->n_policies; i++)
+    for (size_t i = 0; r == 0 && i < set->n_policies; i++) {
         check_use(verify, set->policies[i]);
+        check_users(verify, set->policies[i]);
+    }
     return count_files(verify, dirs);
 }
 
@@ -74,8 +95,10 @@ static int verify_file(Verify *verify, const char *path)
 
     verify->n_files++;
     r = policy_load_file(path, verify->topology, &policy, &verify->report);
-    if (r == 0)
+    if (r == 0) {
         check_use(verify, policy);
+        check_users(verify, policy);
+    }
     return r == -EBADMSG ? 0 : r;
 }
 
@@ -171,7 +194,8 @@ CtlExit verb_policy_verify(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP(topology_unref_p) Topology *topology = NULL;
     CLEANUP_JSON json_object *result = NULL;
-    Verify verify = {0};
+    Verify verify = {.live = strcmp(options->root, "/") == 0 && !options->topology.xml &&
+                             !options->topology.synthetic};
     CtlExit code;
     int r;
 

@@ -80,10 +80,12 @@ static void print_actions(json_object *status)
 
 static void print_cost(json_object *status)
 {
-    char fast[64], slow[64], action[64], memory[64], late[64], late_max[64];
+    char lately[64], fast[64], slow[64], action[64], memory[64], late[64], late_max[64];
     int64_t stretch = view_number(status, "stretch_permille", 1000);
 
-    view_line("Ticks", "every %s, homes every %s; the last %s late, %s at most%s%s%s",
+    view_line("Ticks",
+              "every %s lately, %s when nothing happens, homes every %s; the last %s late, %s at most%s%s%s",
+              human_span((uint64_t)number(status, "tick_lately_usec"), lately, sizeof(lately)),
               human_span((uint64_t)number(status, "fast_tick_usec"), fast, sizeof(fast)),
               human_span((uint64_t)number(status, "slow_tick_usec"), slow, sizeof(slow)),
               human_span((uint64_t)number(status, "tick_late_usec"), late, sizeof(late)),

@@ -5,6 +5,7 @@
 
 #include "daemon/bus/vtables.h"
 
+#include "base/parse.h"
 #include "daemon/bus/authorize.h"
 #include "daemon/views/describe.h"
 #include "daemon/views/objects.h"
@@ -46,6 +47,11 @@ static int reply_send(Dict *dict)
 
 static int no_such_workload(sd_bus_error *error, const char *name)
 {
+    int32_t number;
+
+    if (parse_i32(name, &number) == 0)
+        return sd_bus_error_setf(error, NUMAPLACE_ERROR_NO_SUCH_WORKLOAD,
+                                 "there is no workload '%s': expected a workload, not a process", name);
     return sd_bus_error_setf(error, NUMAPLACE_ERROR_NO_SUCH_WORKLOAD, "there is no workload '%s'", name);
 }
 

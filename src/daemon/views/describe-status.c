@@ -49,6 +49,7 @@ static void status_pacing(Dict *dict, const Manager *manager)
     dict_bool(dict, "partial", world->partial);
     dict_u64(dict, "fast_tick_usec", pace_fast_usec(&manager->pace));
     dict_u64(dict, "slow_tick_usec", pace_slow_usec(&manager->pace));
+    dict_u64(dict, "tick_lately_usec", pace_lately_usec(&manager->pace));
     dict_u64(dict, "fast_tick_setting_usec", manager->config->fast_tick_usec);
     dict_u64(dict, "slow_tick_setting_usec", manager->config->slow_tick_usec);
     dict_u32(dict, "stretch_permille", manager->pace.stretch_permille);

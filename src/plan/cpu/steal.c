@@ -43,6 +43,7 @@ static void gather_task(Planner *p, size_t index)
     PlannerTask *t = &p->s->tasks[index];
     const Policy *policy;
     PlannerGroup *g;
+    uint32_t steady;
 
     if (process->group.i < 0 || task->fresh)
         return;
@@ -58,8 +59,11 @@ static void gather_task(Planner *p, size_t index)
     g->max_wait = MAX(g->max_wait, task->wait_permille);
     if (task->wait_permille >= policy->wait_permille)
         *(t->apart ? &t->waits : &g->waits) = true;
-    if (task->lease >= 0 || task->wait_permille < policy->wait_permille ||
-        task->wait_before_permille < policy->wait_permille || !is_at_home(task, t->due))
+    if (task->lease >= 0 || !is_at_home(task, t->due))
+        return;
+    steady = MIN(task->wait_permille, task->wait_before_permille);
+    g->max_steady_wait = MAX(g->max_steady_wait, steady);
+    if (steady < policy->wait_permille)
         return;
 
     g->n_pressed++;
@@ -316,15 +320,17 @@ static bool consider(Planner *p, StealPass *pass)
 {
     uint32_t least = pass->w->policy->wait_permille;
     PlanReason reason = PLAN_REASON_INVALID;
-    uint64_t ticks;
+    uint64_t ticks, wait = pass->g->max_wait;
 
     pass->wish = MIN(pass->g->n_candidates, (pass->g->backlog + 1000 - MIN(least, 1000U)) / 1000);
     if (pass->g->n_pressed == 0 || (pass->wish == 0 && pass->g->n_candidates > 0))
         reason = PLAN_REASON_NOT_OVERLOADED;
     else if (pass->g->n_candidates == 0)
         reason = PLAN_REASON_HOME_HAS_IDLE;
+    if (reason == PLAN_REASON_NOT_OVERLOADED)
+        wait = pass->g->n_pressed == 0 ? pass->g->max_steady_wait : pass->g->backlog;
     if (reason != PLAN_REASON_INVALID) {
-        planner_refuse_group(p, MECHANISM, reason, pass->group, pass->g->max_wait, least);
+        planner_refuse_group(p, MECHANISM, reason, pass->group, wait, least);
         conclude(p, pass, GUARD_PASS_NO_WISH);
         return false;
     }

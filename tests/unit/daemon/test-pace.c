@@ -158,7 +158,24 @@ static void test_cost_stretches_both_ticks_to_the_limit(void **state)
     assert_int_equal(pace.stretch_permille, 2500);
     assert_int_equal(pace_fast_usec(&pace), 250 * MS);
     assert_int_equal(pace_slow_usec(&pace), 2500 * MS);
-    assert_int_equal(pace_cost_permille(&pace), 10);
+}
+
+/* What is said of the cost is what there was, also when ticks come before they are due. */
+static void test_cost_lately(void **state)
+{
+    uint64_t now = 1000 * USEC_PER_SEC;
+    Pace pace;
+
+    pace_init(&pace, &defaults);
+    for (int i = 0; i < 1000; i++, now += 100 * MS)
+        pace_ticked(&pace, now, i % 10 == 0, false, true, MS * 1000, 0);
+    assert_int_equal(pace_fast_usec(&pace), 2 * USEC_PER_SEC);
+    assert_int_equal(pace_lately_usec(&pace), 100 * MS);
+    assert_in_range(pace_cost_permille(&pace), 9, 10);
+    /* Half of what there was ten seconds ago counts no more. */
+    for (int i = 0; i < 5; i++, now += 2 * USEC_PER_SEC)
+        pace_ticked(&pace, now, true, false, true, 0, 0);
+    assert_in_range(pace_cost_permille(&pace), 3, 5);
 }
 
 static void test_stretch_is_bounded_and_ends(void **state)
@@ -308,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_wake_goes_back_to_fast_but_not_below),
         cmocka_unit_test(test_a_long_setting_is_not_backed_off_below),
         cmocka_unit_test(test_cost_stretches_both_ticks_to_the_limit),
+        cmocka_unit_test(test_cost_lately),
         cmocka_unit_test(test_stretch_is_bounded_and_ends),
         cmocka_unit_test(test_savings),
         cmocka_unit_test(test_no_limit_does_not_stretch),

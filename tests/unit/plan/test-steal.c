@@ -328,6 +328,10 @@ static void test_not_considered(void **state)
         f.world->tasks[i].wait_before_permille = 249;
     }
     assert_refused(&f, PLAN_REASON_NOT_OVERLOADED);
+    /* What is said is what fell short: who waits long on one tick only does not. */
+    for (size_t i = 0; i < f.plan.n_refusals; i++)
+        if (f.plan.refusals[i].reason == PLAN_REASON_NOT_OVERLOADED)
+            assert_true(f.plan.refusals[i].value == 249 && f.plan.refusals[i].limit == 250);
     fixture_done(&f);
 }
 

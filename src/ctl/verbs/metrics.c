@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* metrics: what the daemon counts, for Prometheus and its kin. Samples are gathered as JSON first, family by family,
+ * and then written in one of three forms: OpenMetrics, the older text that node_exporter reads from files, or JSON.
+ *
+ * Names follow Prometheus: base units, one unit a name, counters end in _total. There are a hundred samples or so, a
+ * dozen for each workload, and one for each node where a workload has memory; MaxWorkloads= bounds them. */
+
+#include "ctl/client.h"
+#include "ctl/ctl.h"
+#include "ctl/view.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <json-c/linkhash.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PREFIX "numaplace_"
+
+typedef enum MetricType {
+    METRIC_GAUGE,
+    METRIC_COUNTER,
+} MetricType;
+
+/* A number of one key. */
+typedef struct MetricRow {
+    const char *name; /* without prefix, and without _total */
+    MetricType type;
+    const char *key;
+    double unit; /* of the number, in the unit that the name says */
+    const char *help;
+} MetricRow;
+
+#define USEC  1e-6
+#define MILLI 1e-3
+
+static const MetricRow daemon_rows[] = {
+    {"uptime_seconds", METRIC_GAUGE, "uptime_usec", USEC, "Time since the daemon was started."},
+    {"cpus", METRIC_GAUGE, "cpus", 1, "CPUs of the machine."},
+    {"idle_cpus", METRIC_GAUGE, "idle", 1, "CPUs that were idle in the last tick."},
+    {"overloaded_cpus", METRIC_GAUGE, "overloaded", 1, "CPUs that somebody waited for in the last tick."},
+    {"processes", METRIC_GAUGE, "processes", 1, "Processes under a policy."},
+    {"threads", METRIC_GAUGE, "tasks", 1, "Threads of these."},
+    {"pinned_threads", METRIC_GAUGE, "pinned", 1, "Threads left alone as somebody else pinned them."},
+    {"leases", METRIC_GAUGE, "leases", 1, "CPUs that are lent to threads now."},
+    {"resident_memory_bytes", METRIC_GAUGE, "rss_bytes", 1, "Resident memory of the daemon."},
+    {"tick_interval_seconds", METRIC_GAUGE, "tick_lately_usec", USEC,
+     "Time from one tick to the next, lately."},
+    {"tick_late_max_seconds", METRIC_GAUGE, "tick_late_max_usec", USEC, "How late a tick was at most."},
+    {"memory_pressure_ratio", METRIC_GAUGE, "memory_pressure_permille", MILLI,
+     "Share of the last ten seconds in which somebody waited for memory."},
+    {"ticks", METRIC_COUNTER, "tick", 1, "Ticks."},
+    {"cpu_seconds", METRIC_COUNTER, "cpu_usec", USEC,
+     "CPU time of the daemon, without reading where memory lies."},
+    {"plan_cpu_seconds", METRIC_COUNTER, "plan_cpu_usec", USEC, "CPU time of deciding, which is part of it."},
+    {"memory_cpu_seconds", METRIC_COUNTER, "memory_cpu_usec", USEC, "CPU time of reading where memory lies."},
+    {"managed_cpu_seconds", METRIC_COUNTER, "managed_cpu_usec", USEC,
+     "CPU time of all threads under a policy."},
+    {"lends", METRIC_COUNTER, "lends", 1, "CPUs lent."},
+    {"recalls", METRIC_COUNTER, "recalls", 1, "CPUs taken back."},
+    {"homes", METRIC_COUNTER, "homes", 1, "Homes set."},
+    {"releases", METRIC_COUNTER, "releases", 1, "Processes put back."},
+    {"memory_orders", METRIC_COUNTER, "memory_orders", 1, "Requests to move memory that were carried out."},
+    {"memory_moved_bytes", METRIC_COUNTER, "memory_moved_bytes", 1, "Memory moved between nodes."},
+    {"memory_blocked_seconds", METRIC_COUNTER, "memory_blocked_usec", USEC,
+     "Time of the calls that moved it, in which its users may have waited."},
+    {"reload_failures", METRIC_COUNTER, "reload_failures", 1,
+     "Reloads that kept the old files for an error."},
+};
+
+static const MetricRow workload_rows[] = {
+    {"workload_processes", METRIC_GAUGE, "processes", 1, "Processes of the workload."},
+    {"workload_threads", METRIC_GAUGE, "tasks", 1, "Threads of these."},
+    {"workload_groups", METRIC_GAUGE, "groups", 1, "Groups, each of which is placed as one."},
+    {"workload_paused", METRIC_GAUGE, "paused", 1, "1: it is paused."},
+    {"workload_observed", METRIC_GAUGE, "observed", 1, "1: it is only observed, and nothing is changed."},
+    {"workload_running_cpus", METRIC_GAUGE, "run_permille", MILLI,
+     "CPUs that its threads used in the last tick."},
+    {"workload_waiting_cpus", METRIC_GAUGE, "wait_permille", MILLI, "CPUs that they waited for."},
+    {"workload_leases", METRIC_GAUGE, "leases", 1, "CPUs that are lent to it now."},
+    {"workload_lends", METRIC_COUNTER, "lends", 1, "CPUs lent to it."},
+    {"workload_recalls", METRIC_COUNTER, "recalls", 1, "CPUs taken back from it."},
+    {"workload_memory_moved_bytes", METRIC_COUNTER, "memory_moved_bytes", 1,
+     "Its memory moved between nodes."},
+};
+
+typedef struct Metrics {
+    json_object *families; /* {name, type, help, samples: [{labels, value}]} */
+    json_object *samples;  /* of the last one */
+    bool failed;           /* memory is out */
+} Metrics;
+
+static void begin_family(Metrics *metrics, const char *name, MetricType type, const char *help)
+{
+    json_object *family = json_object_new_object();
+    char full[96];
+
+    (void)snprintf(full, sizeof(full), PREFIX "%s%s", name, type == METRIC_COUNTER ? "_total" : "");
+    metrics->samples = json_object_new_array();
+    if (json_append(metrics->families, family) < 0 || json_set_text(family, "name", full) < 0 ||
+        json_set_text(family, "type", type == METRIC_COUNTER ? "counter" : "gauge") < 0 ||
+        json_set_text(family, "help", help) < 0 || json_set(family, "samples", metrics->samples) < 0) {
+        metrics->failed = true;
+        metrics->samples = NULL; /* the family has it, or it is gone */
+    }
+}
+
+/* Labels are pairs of a name and a value, up to a NULL. */
+static void add_sample(Metrics *metrics, double value, const char *const *labels)
+{
+    json_object *sample = json_object_new_object(), *object = json_object_new_object();
+
+    if (metrics->failed || json_append(metrics->samples, sample) < 0) {
+        if (metrics->failed)
+            json_object_put(sample);
+        json_object_put(object);
+        metrics->failed = true;
+        return;
+    }
+    if (json_set(sample, "labels", object) < 0 ||
+        json_set(sample, "value", json_object_new_double(value)) < 0)
+        metrics->failed = true;
+    for (size_t i = 0; !metrics->failed && labels[i]; i += 2)
+        if (json_set_text(object, labels[i], labels[i + 1]) < 0)
+            metrics->failed = true;
+}
+
+static void add_info(Metrics *metrics, json_object *status)
+{
+    begin_family(metrics, "info", METRIC_GAUGE, "What runs: always 1.");
+    add_sample(metrics, 1,
+               (const char *const[]){"version", view_string(status, "version"), "mode",
+                                     view_string(status, "mode"), "state", view_string(status, "state"),
+                                     NULL});
+}
+
+static void add_rows(Metrics *metrics, json_object *status)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(daemon_rows); i++) {
+        const MetricRow *row = &daemon_rows[i];
+
+        begin_family(metrics, row->name, row->type, row->help);
+        add_sample(metrics, (double)view_number(status, row->key, 0) * row->unit,
+                   (const char *const[]){NULL});
+    }
+}
+
+/* A counter for each name in a dictionary of them. */
+static void add_counts(Metrics *metrics, const char *name, const char *help, json_object *counts,
+                       const char *label)
+{
+    json_object_iter iter;
+
+    begin_family(metrics, name, METRIC_COUNTER, help);
+    if (!counts)
+        return;
+    json_object_object_foreachC(counts, iter) add_sample(metrics, (double)json_object_get_int64(iter.val),
+                                                         (const char *const[]){label, iter.key, NULL});
+}
+
+static void add_nodes(Metrics *metrics, json_object *nodes, const char *workload)
+{
+    for (size_t i = 0; i < view_length(nodes); i++) {
+        json_object *node = json_object_array_get_idx(nodes, i);
+        char number[24];
+
+        (void)snprintf(number, sizeof(number), "%" PRId64, view_number(node, "node", 0));
+        add_sample(metrics, (double)view_number(node, "bytes", 0),
+                   workload ? (const char *const[]){"workload", workload, "node", number, NULL}
+                            : (const char *const[]){"node", number, NULL});
+    }
+}
+
+static void add_workloads(Metrics *metrics, json_object *workloads)
+{
+    size_t n = view_length(workloads);
+
+    begin_family(metrics, "workload_info", METRIC_GAUGE, "How a workload is placed: always 1.");
+    for (size_t i = 0; i < n; i++) {
+        json_object *workload = json_object_array_get_idx(workloads, i);
+
+        add_sample(metrics, 1,
+                   (const char *const[]){"workload", view_string(workload, "name"), "mode",
+                                         view_string(workload, "mode"), "act", view_string(workload, "act"),
+                                         NULL});
+    }
+    for (size_t k = 0; k < ARRAY_SIZE(workload_rows); k++) {
+        const MetricRow *row = &workload_rows[k];
+
+        begin_family(metrics, row->name, row->type, row->help);
+        for (size_t i = 0; i < n; i++) {
+            json_object *workload = json_object_array_get_idx(workloads, i);
+
+            add_sample(metrics, (double)view_number(workload, row->key, 0) * row->unit,
+                       (const char *const[]){"workload", view_string(workload, "name"), NULL});
+        }
+    }
+    begin_family(metrics, "workload_memory_bytes", METRIC_GAUGE, "Memory of the workload on a node.");
+    for (size_t i = 0; i < n; i++) {
+        json_object *workload = json_object_array_get_idx(workloads, i);
+
+        add_nodes(metrics, view_list(workload, "memory"), view_string(workload, "name"));
+    }
+}
+
+static CtlExit gather(const CtlOptions *options, Metrics *metrics)
+{
+    CLEANUP_JSON json_object *status = NULL;
+    CLEANUP_JSON json_object *workloads = NULL;
+    json_object *counts = NULL;
+    CtlExit code;
+
+    code = client_query(options, "GetStatus", NULL, &status);
+    if (code == CTL_EXIT_OK)
+        code = client_query(options, "ListWorkloads", NULL, &workloads);
+    if (code != CTL_EXIT_OK)
+        return code;
+    add_info(metrics, status);
+    add_rows(metrics, status);
+    (void)json_object_object_get_ex(status, "outcomes", &counts);
+    add_counts(metrics, "actions", "Actions, by what came of them.", counts, "outcome");
+    counts = NULL;
+    (void)json_object_object_get_ex(status, "refused", &counts);
+    add_counts(metrics, "refusals", "What was not done, by why.", counts, "reason");
+    begin_family(metrics, "node_free_bytes", METRIC_GAUGE, "Memory of a node that is free, or as good as.");
+    add_nodes(metrics, view_list(status, "free"), NULL);
+    add_workloads(metrics, workloads);
+    return metrics->failed ? ctl_fail_oom() : CTL_EXIT_OK;
+}
+
+/* Writing */
+
+static void write_labels(FILE *out, json_object *labels)
+{
+    json_object_iter iter;
+    char before = '{';
+
+    json_object_object_foreachC(labels, iter)
+    {
+        (void)fprintf(out, "%c%s=\"", before, iter.key);
+        for (const char *c = json_object_get_string(iter.val); *c; c++)
+            if (*c == '\n')
+                (void)fputs("\\n", out);
+            else
+                (void)fprintf(out, "%s%c", *c == '\\' || *c == '"' ? "\\" : "", *c);
+        (void)fputc('"', out);
+        before = ',';
+    }
+    if (before == ',')
+        (void)fputc('}', out);
+}
+
+/* Whole numbers as such: all of them are exact, up to 2^53. */
+static void write_value(FILE *out, double value)
+{
+    if (floor(value) == value)
+        (void)fprintf(out, " %.0f\n", value);
+    else
+        (void)fprintf(out, " %.6f\n", value);
+}
+
+/* OpenMetrics has the name of a counter without _total in the lines that describe it. */
+static void write_family(FILE *out, json_object *family, bool open_metrics)
+{
+    const char *name = view_string(family, "name"), *type = view_string(family, "type");
+    json_object *samples = view_list(family, "samples");
+    int len = (int)strlen(name) - (open_metrics && !strcmp(type, "counter") ? (int)strlen("_total") : 0);
+
+    (void)fprintf(out, "# HELP %.*s %s\n# TYPE %.*s %s\n", len, name, view_string(family, "help"), len, name,
+                  type);
+    for (size_t i = 0; i < view_length(samples); i++) {
+        json_object *sample = json_object_array_get_idx(samples, i), *labels = NULL, *value = NULL;
+
+        (void)json_object_object_get_ex(sample, "labels", &labels);
+        (void)json_object_object_get_ex(sample, "value", &value);
+        (void)fputs(name, out);
+        write_labels(out, labels);
+        write_value(out, json_object_get_double(value));
+    }
+}
+
+static void write_all(FILE *out, json_object *families, bool open_metrics)
+{
+    for (size_t i = 0; i < view_length(families); i++)
+        write_family(out, json_object_array_get_idx(families, i), open_metrics);
+    if (open_metrics)
+        (void)fputs("# EOF\n", out);
+}
+
+static int write_file(int fd, json_object *families)
+{
+    FILE *out = fdopen(fd, "w");
+    int r;
+
+    if (!out) {
+        r = -errno;
+        (void)close(fd);
+        return r;
+    }
+    write_all(out, families, false);
+    errno = 0;
+    r = fflush(out) == 0 && !ferror(out) && fchmod(fileno(out), 0644) == 0 ? 0 : errno ? -errno : -EIO;
+    if (fclose(out) != 0 && r == 0)
+        r = -errno;
+    return r;
+}
+
+/* Who reads the file meanwhile sees the old one, or the new one, whole. */
+static CtlExit replace_file(const char *path, json_object *families)
+{
+    CLEANUP_FREE char *temporary = NULL;
+    int fd, r;
+
+    if (asprintf(&temporary, "%s.XXXXXX", path) < 0) {
+        temporary = NULL;
+        return ctl_fail_oom();
+    }
+    fd = mkostemp(temporary, O_CLOEXEC);
+    if (fd < 0)
+        return ctl_fail(CTL_EXIT_FAILURE, "%s: cannot be written: %s", path, strerror(errno));
+    r = write_file(fd, families);
+    if (r == 0 && rename(temporary, path) < 0)
+        r = -errno;
+    if (r == 0)
+        return CTL_EXIT_OK;
+    (void)unlink(temporary);
+    return ctl_fail(CTL_EXIT_FAILURE, "%s: cannot be written: %s", path, strerror(-r));
+}
+
+CtlExit verb_metrics(const CtlOptions *options, int argc, char **argv)
+{
+    CLEANUP_JSON json_object *families = json_object_new_array();
+    Metrics metrics = {.families = families};
+    CtlExit code;
+
+    if (!families)
+        return ctl_fail_oom();
+    code = gather(options, &metrics);
+    if (code != CTL_EXIT_OK)
+        return code;
+    if (options->output)
+        return replace_file(options->output, families);
+    if (options->json != CTL_JSON_OFF)
+        return ctl_print_json(options, families);
+    write_all(stdout, families, true);
+    return CTL_EXIT_OK;
+}
