@@ -122,7 +122,7 @@ typedef struct Restore {
     int error; /* the first -errno: something could not be put back */
     /* Of the search for children */
     uint64_t begin_usec, now_usec, progress_usec;
-    unsigned n_quiet, n_rounds, n_passes;
+    unsigned n_quiet, n_rounds, n_passes; /* passes: with nobody in fork(2) any more */
 } Restore;
 
 int restore_begin(Act *act, const World *world, Restore *ret);

@@ -354,7 +354,6 @@ static int restore_pass(Restore *restore)
         return r;
     lineage.selected = true;
     restore->vanished = false;
-    restore->n_passes++;
     restore->n_quiet = restore_children_pass(restore, &lineage) ? 0 : restore->n_quiet + 1;
     return is_over(restore->n_quiet, restore->vanished);
 }
@@ -386,8 +385,10 @@ int restore_children_step(Restore *restore, uint64_t *ret_moment_usec)
     cleared = clear_suspects(restore->act, before < restore->progress_usec + restore->act->stuck_usec);
     settled = restore->act->n_suspects == 0;
     r = restore_sweeps(restore);
-    if (r == 0 && (settled || restore->n_rounds % PASS_EVERY == 1))
+    if (r == 0 && (settled || restore->n_rounds % PASS_EVERY == 1)) {
+        restore->n_passes += settled;
         r = restore_pass(restore);
+    }
     if (r < 0)
         return restore_failed(restore, r);
     restore->now_usec = time_now_usec();
