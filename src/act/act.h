@@ -47,7 +47,7 @@ typedef struct ActWalk {
     void (*visit)(void *userdata, const ActProcess *process);
     void *userdata;
     size_t n_gone;       /* set: listed, but gone before they were looked at */
-    uint64_t until_usec; /* it ends then, by CLOCK_MONOTONIC; 0: at the last process */
+    uint64_t until_usec; /* it is broken off then, by CLOCK_MONOTONIC; 0: never */
 } ActWalk;
 
 /* A quick walk over the threads of one process, in as many calls as it takes: of a hundred thousand only those are
@@ -100,7 +100,8 @@ typedef struct ActOps {
     int (*walk_threads)(void *context, ActThreadWalk *walk);
     /* All processes, ascending pid, malloc'd. */
     int (*list_processes)(void *context, ActProcess **ret, size_t *ret_n);
-    /* Visits those that are wanted one by one as they are met, so that little time goes by in between. */
+    /* Visits those that are wanted one by one as they are met, so that little time goes by in between. -ETIMEDOUT when
+     * it was broken off. */
     int (*walk)(void *context, ActWalk *walk);
     /* One task by its number; of a thread that leads no process, `pid` is the thread's number, `parent` its
      * process's parent. */

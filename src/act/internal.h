@@ -12,10 +12,13 @@
  * of the one before, so three or four do; a program that still gets away after these is tried again later. */
 #define ACT_PASSES_MAX 16U
 
-/* How long those that may be in fork(2) are waited for: less than a service manager gives us to stop. */
+/* How long those that may be in fork(2) are waited for. Two hundred that fork and share ancestors queue up for one
+ * lock, which those that come to it while it is free take before those that wait: the last was seen to come out after
+ * more than half a minute. It is less than a service manager gives us to stop. */
 #define ACT_SETTLE_USEC (120U * USEC_PER_SEC)
 
-/* How long those of whom it is not known why they sleep in the kernel are waited for while nobody comes out. */
+/* The same while nobody comes out, of those who sleep in the kernel and are not known to do so in fork(2): they hang
+ * there for another reason, on a dead network disk perhaps. */
 #define ACT_STUCK_USEC (10U * USEC_PER_SEC)
 
 /* Who was born with a mask of ours, and is not judged yet; of births.c. */

@@ -43,10 +43,11 @@ static bool print_failure(CtlExit code, const char *text)
     if (json_set_text(object, "error", text) < 0 || json_set(object, "exit", json_object_new_int(code)) < 0)
         return false;
     json = json_object_to_json_string_ext(object, JSON_C_TO_STRING_NOSLASHESCAPE);
-    if (json)
-        print_json_safe(stderr, json);
+    if (!json)
+        return false;
+    print_json_safe(stderr, json);
     (void)fputc('\n', stderr);
-    return json;
+    return true;
 }
 
 CtlExit ctl_fail(CtlExit code, const char *format, ...)

@@ -163,7 +163,7 @@ int would_compute(Would *would, const World *world, const PolicySet *policies, c
 
 /* Locality */
 
-/* What all threads of a process ran; with `ret_total` 0 nothing is known. */
+/* Weighted by what each thread runs and waits. */
 static uint64_t local_share(const World *world, const Process *process, const Group *home, bool follows)
 {
     size_t n, first = world_process_tasks(world, process, &n);

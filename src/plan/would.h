@@ -31,9 +31,10 @@ bool would_observes(const World *world, const PolicySet *policies, const PlanLim
 /* Looks again. `world` is not changed. Returns 0 or -ENOMEM. */
 int would_compute(Would *would, const World *world, const PolicySet *policies, const PlanLimits *limits);
 
-/* How much of the memory of a process is on the node that its threads run on, averaged over them: now, by the CPUs they
- * ran on last, and with `group`'s home, if all of it that `follows` lay there. WOULD_UNKNOWN: nothing is known of its
- * memory, or none of its threads runs. */
+/* How much of the memory of a process is on the node that its threads run on, in permille, averaged over them: now, by
+ * the CPUs they ran on last; and at the home of `group`, over which they are taken to be spread evenly, with the memory
+ * where it is, or (`follows`) there and as even. WOULD_UNKNOWN: nothing is known of its memory, or none of its threads
+ * runs. */
 #define WOULD_UNKNOWN UINT32_MAX
 uint32_t would_local_now(const World *world, const Process *process);
 uint32_t would_local_then(const World *world, const Process *process, const Group *group, bool follows);

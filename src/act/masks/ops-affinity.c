@@ -426,18 +426,18 @@ static void walk_one(int root_fd, pid_t pid, hwloc_bitmap_t have, ActWalk *walk)
 int affinity_walk(void *context, ActWalk *walk)
 {
     CLEANUP_CLOSE int fd = openat(context_root(context), "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CLEANUP_BITMAP hwloc_bitmap_t have = hwloc_bitmap_alloc();
     alignas(struct dirent64) char buf[WALK_BYTES];
-    hwloc_bitmap_t have;
-    long n = 0;
+    long n;
 
     if (fd < 0)
         return -errno;
-    have = hwloc_bitmap_alloc();
     if (!have)
         return -ENOMEM;
     walk->n_gone = 0;
-    while ((walk->until_usec == 0 || time_now_usec() < walk->until_usec) &&
-           (n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0)
+    while ((n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
+        if (walk->until_usec > 0 && time_now_usec() >= walk->until_usec)
+            return -ETIMEDOUT;
         for (long at = 0; at < n;) {
             const struct dirent64 *entry = (const struct dirent64 *)(const void *)(buf + at);
             int32_t pid = 0;
@@ -446,7 +446,7 @@ int affinity_walk(void *context, ActWalk *walk)
                 walk_one(context_root(context), pid, have, walk);
             at += entry->d_reclen;
         }
-    hwloc_bitmap_free(have);
+    }
     return n < 0 ? -errno : 0;
 }
 

@@ -25,16 +25,11 @@
  * with p to this power. */
 #define QUIET_ROUNDS 4U
 
-/* Two hundred that fork and share ancestors queue up for one lock, which those that come to it while it is free take
- * before those that wait: the last was seen to come out after more than half a minute. Who is known to wait there is
- * waited for until ACT_SETTLE_USEC, and others as long as one after the other comes out. When nothing happens for
- * ACT_STUCK_USEC, these hang there for another reason, on a dead network disk perhaps. */
-
 /* Between two looks. */
 #define MOMENT_MIN_USEC 2000U
 #define MOMENT_MAX_USEC USEC_PER_SEC
 
-/* While somebody is waited for, every so manieth round looks at everything. That reads a file of each process, and who
+/* While somebody is waited for, only every eighth round looks at everything. That reads a file of each process, and who
  * reads one of a process that is exiting may have to take its memory down, behind hundreds that wait for the same
  * locks: seconds. */
 #define PASS_EVERY 8U

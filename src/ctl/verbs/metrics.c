@@ -96,37 +96,32 @@ typedef struct Metrics {
 
 static void begin_family(Metrics *metrics, const char *name, MetricType type, const char *help)
 {
-    json_object *family = json_object_new_object();
+    json_object *family;
     char full[96];
 
+    if (metrics->failed)
+        return;
+    family = json_object_new_object();
     (void)snprintf(full, sizeof(full), PREFIX "%s%s", name, type == METRIC_COUNTER ? "_total" : "");
-    metrics->samples = json_object_new_array();
-    if (json_append(metrics->families, family) < 0 || json_set_text(family, "name", full) < 0 ||
-        json_set_text(family, "type", type == METRIC_COUNTER ? "counter" : "gauge") < 0 ||
-        json_set_text(family, "help", help) < 0 || json_set(family, "samples", metrics->samples) < 0) {
-        metrics->failed = true;
-        metrics->samples = NULL; /* the family has it, or it is gone */
-    }
+    metrics->failed = json_append(metrics->families, family) < 0 || json_set_text(family, "name", full) < 0 ||
+                      json_set_text(family, "type", type == METRIC_COUNTER ? "counter" : "gauge") < 0 ||
+                      json_set_text(family, "help", help) < 0 ||
+                      json_set(family, "samples", metrics->samples = json_object_new_array()) < 0;
 }
 
 /* Labels are pairs of a name and a value, up to a NULL. */
 static void add_sample(Metrics *metrics, double value, const char *const *labels)
 {
-    json_object *sample = json_object_new_object(), *object = json_object_new_object();
+    json_object *sample, *object;
 
-    if (metrics->failed || json_append(metrics->samples, sample) < 0) {
-        if (metrics->failed)
-            json_object_put(sample);
-        json_object_put(object);
-        metrics->failed = true;
+    if (metrics->failed)
         return;
-    }
-    if (json_set(sample, "labels", object) < 0 ||
-        json_set(sample, "value", json_object_new_double(value)) < 0)
-        metrics->failed = true;
+    sample = json_object_new_object();
+    metrics->failed = json_append(metrics->samples, sample) < 0 ||
+                      json_set(sample, "labels", object = json_object_new_object()) < 0 ||
+                      json_set(sample, "value", json_object_new_double(value)) < 0;
     for (size_t i = 0; !metrics->failed && labels[i]; i += 2)
-        if (json_set_text(object, labels[i], labels[i + 1]) < 0)
-            metrics->failed = true;
+        metrics->failed = json_set_text(object, labels[i], labels[i + 1]) < 0;
 }
 
 static void add_info(Metrics *metrics, json_object *status)

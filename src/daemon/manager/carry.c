@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Carries out a plan, and folds its outcomes in. Of workloads that are only observed, remembers what would be. */
+/* Carries out a plan, and folds its outcomes in. For workloads that are only observed, looks what acting would do. */
 
-#include "base/time.h"
 #include "daemon/manager/manager.h"
-
-#include <time.h>
 
 PlanLimits manager_limits(const Manager *manager, bool slow_tick)
 {
@@ -71,58 +68,10 @@ bool manager_observes(const Manager *manager, WorkloadIx workload)
     return workload.i >= 0 && would_observes(manager->world, manager->policies, &limits, workload);
 }
 
-static int remember_would_actions(Manager *manager, uint64_t realtime_usec)
-{
-    const Would *would = &manager->would;
-
-    for (size_t i = 0; i < would->plan.n_actions; i++) {
-        const Move *move = NULL;
-        int r;
-
-        if (would->outcomes[i] == PLAN_OUTCOME_RETRY)
-            continue;
-        r = moves_add(manager->moves, would->world, &would->plan.actions[i], PLAN_OUTCOME_WOULD,
-                      realtime_usec, &move);
-        if (r < 0)
-            return r;
-        manager->statistics.n_outcome[PLAN_OUTCOME_WOULD]++;
-        manager->objects_changed = true;
-        manager_tell_move(manager, move);
-    }
-    return 0;
-}
-
-static int remember_would_refusals(Manager *manager)
-{
-    const Would *would = &manager->would;
-
-    for (size_t i = 0; i < would->plan.n_refusals; i++) {
-        const PlanRefusal *refusal = &would->plan.refusals[i];
-        int r;
-
-        if (!manager_observes(manager, refusal->workload))
-            continue;
-        r = moves_refuse(manager->moves, would->world, refusal);
-        if (r < 0)
-            return r;
-        manager->statistics.n_refused[refusal->reason]++;
-    }
-    return 0;
-}
-
 int manager_look_ahead(Manager *manager)
 {
     PlanLimits limits = manager_limits(manager, true);
-    struct timespec now = {0};
-    int r;
+    int r = would_compute(&manager->would, manager->world, manager->policies, &limits);
 
-    if (manager->mode == MANAGER_MODE_DRY_RUN)
-        return 0;
-    r = would_compute(&manager->would, manager->world, manager->policies, &limits);
-    if (r < 0)
-        return r;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    r = remember_would_actions(manager,
-                               (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC);
-    return r < 0 ? r : remember_would_refusals(manager);
+    return r < 0 ? r : manager_remember_would(manager);
 }

@@ -243,8 +243,8 @@ struct ObjectViews *object_views_free(struct ObjectViews *views);
  * -ENOMEM. */
 int manager_remember_actions(Manager *manager, const Plan *plan);
 int manager_remember_refusals(Manager *manager, const Plan *plan);
-/* Logs a new move and tells clients; NULL: none is new. */
-void manager_tell_move(Manager *manager, const Move *move);
+/* What would_compute() found. */
+int manager_remember_would(Manager *manager);
 
 /* manager/carry.c: whether a workload is only observed; and, in slow ticks, what acting would do for those. The second
  * returns 0 or -ENOMEM. */

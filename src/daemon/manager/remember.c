@@ -180,7 +180,8 @@ static void emit_move(Manager *manager, const Move *move)
     sd_bus_message_unref(signal.message);
 }
 
-void manager_tell_move(Manager *manager, const Move *move)
+/* NULL: none is new. */
+static void tell_move(Manager *manager, const Move *move)
 {
     if (!move)
         return;
@@ -203,7 +204,7 @@ int manager_remember_actions(Manager *manager, const Plan *plan)
         manager->statistics.n_outcome[outcome]++;
         if (outcome == PLAN_OUTCOME_DONE)
             manager->statistics.n_done[plan->actions[i].kind]++;
-        manager_tell_move(manager, move);
+        tell_move(manager, move);
     }
     return 0;
 }
@@ -217,11 +218,49 @@ int manager_remember_refusals(Manager *manager, const Plan *plan)
         if (plan->refusals[i].reason == PLAN_REASON_OBSERVE)
             continue;
         r = moves_refuse(manager->moves, manager->world, &plan->refusals[i]);
-
         if (r < 0)
             return r;
     }
     for (size_t i = 0; i < PLAN_REASON_MAX; i++)
         manager->statistics.n_refused[i] += plan->n_refused[i];
     return 0;
+}
+
+/* Those that were said before are said once. */
+static int remember_would_actions(Manager *manager)
+{
+    const Would *would = &manager->would;
+    uint64_t realtime = would->plan.n_actions > 0 ? realtime_usec() : 0;
+
+    for (size_t i = 0; i < would->plan.n_actions; i++) {
+        const Move *move = NULL;
+        int r;
+
+        if (would->outcomes[i] == PLAN_OUTCOME_RETRY)
+            continue;
+        r = moves_add(manager->moves, would->world, &would->plan.actions[i], PLAN_OUTCOME_WOULD, realtime,
+                      &move);
+        if (r < 0)
+            return r;
+        manager->statistics.n_outcome[PLAN_OUTCOME_WOULD] += move != NULL;
+        manager->objects_changed |= move != NULL;
+        tell_move(manager, move);
+    }
+    return 0;
+}
+
+int manager_remember_would(Manager *manager)
+{
+    const Would *would = &manager->would;
+    int r = remember_would_actions(manager);
+
+    for (size_t i = 0; r == 0 && i < would->plan.n_refusals; i++) {
+        const PlanRefusal *refusal = &would->plan.refusals[i];
+
+        if (!manager_observes(manager, refusal->workload))
+            continue;
+        r = moves_refuse(manager->moves, would->world, refusal);
+        manager->statistics.n_refused[refusal->reason]++;
+    }
+    return r;
 }

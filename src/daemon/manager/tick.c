@@ -237,14 +237,15 @@ int manager_tick(Manager *manager)
         r = decide_and_act(manager, ((slow || manager->unfinished) && found) || manager->options.once, &cpu);
         if (r < 0)
             return r;
-        if (slow && !manager->options.once) {
-            uint64_t before = time_thread_cpu_nsec();
+        if (slow && found && !manager->options.once) {
+            uint64_t before = cpu;
 
             r = manager_look_ahead(manager);
             if (r < 0)
                 return r;
-            slow_cost += time_thread_cpu_nsec() - before;
-            manager->statistics.plan_cpu_nsec += time_thread_cpu_nsec() - before;
+            cpu = time_thread_cpu_nsec();
+            slow_cost += cpu - before;
+            manager->statistics.plan_cpu_nsec += cpu - before;
         }
         r = manager_release_ticked(manager);
         if (r < 0)
@@ -257,6 +258,7 @@ int manager_tick(Manager *manager)
         if (manager->options.once)
             return sd_event_exit(manager->event, 0);
     }
+    assert(cpu - start >= slow_cost);
     pace_ticked(&manager->pace, now, slow,
                 (manager->plan.pressed && !manager->plan.full) || manager->options.once,
                 (run < ASLEEP_PERMILLE || manager->plan.settled) && !manager->options.once,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What would be, of workloads that are only observed (plan/would.h). Nothing of it is there for the others. */
+/* What would be, of workloads that are only observed (plan/would.h). For the others the sets are empty. */
 
 #include "daemon/views/describe.h"
 
@@ -61,15 +61,17 @@ static void put_local(Dict *dict, const char *key, uint32_t permille)
 
 void describe_would_of_process(Dict *dict, const Manager *manager, const Process *process)
 {
-    const Group *group = process->group.i >= 0 ? &manager->world->groups[process->group.i] : NULL;
+    const World *world = manager->world;
+    const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
     const Group *would = would_group(manager, group);
+    bool follows;
 
     dict_bool(dict, "observed", manager_observes(manager, process->workload));
     put_home(dict, manager, would ? would->home : NULL, would ? would->home_nodes : NULL);
-    put_local(dict, "local_permille", would_local_now(manager->world, process));
-    if (would)
-        put_local(
-            dict, "would_local_permille",
-            would_local_then(manager->world, process, would,
-                             group_policy(manager->world, manager->policies, process->workload)->follow));
+    put_local(dict, "local_permille", would_local_now(world, process));
+    if (!would)
+        return;
+    /* Else it is left to the kernel. */
+    follows = !world->kernel_balances && group_policy(world, manager->policies, process->workload)->follow;
+    put_local(dict, "would_local_permille", would_local_then(world, process, would, follows));
 }

@@ -39,17 +39,17 @@ WorkloadIx describe_workload_index(const Manager *manager, const Workload *workl
 /* describe-memory.c: the keys memory... of a workload or (`group` not none) of one of its groups, and of a process. */
 void describe_memory(Dict *dict, const Manager *manager, WorkloadIx workload, GroupIx group);
 void describe_memory_of_process(Dict *dict, const Manager *manager, const Process *process);
-/* describe-would.c: the keys observed and would_... */
-void describe_would_of_group(Dict *dict, const Manager *manager, const Group *group);
-void describe_would_of_workload(Dict *dict, const Manager *manager, WorkloadIx workload);
-void describe_would_of_process(Dict *dict, const Manager *manager, const Process *process);
-
 /* What all orders to move memory have come to, and what speaks against giving any. */
 void describe_mover(Dict *dict, const Manager *manager);
 /* The key "free". */
 void describe_free_memory(Dict *dict, const World *world);
 /* The operating-system number of the node with most of a process's memory; -1: not known. */
 int32_t describe_memory_node(const World *world, const Process *process);
+
+/* describe-would.c: the keys observed and would_..., and of a process local_permille. */
+void describe_would_of_group(Dict *dict, const Manager *manager, const Group *group);
+void describe_would_of_workload(Dict *dict, const Manager *manager, WorkloadIx workload);
+void describe_would_of_process(Dict *dict, const Manager *manager, const Process *process);
 
 /* describe-evidence.c: the keys use... and scan... of the whole, of a workload and of a process; and use... of a
  * thread. */
