@@ -17,7 +17,7 @@ __numaplacectl_policies()
 _numaplacectl()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local verbs="status topology workloads show tasks explain moves metrics policy pause resume release run simulate replay reload"
+    local verbs="status topology workloads show tasks explain moves metrics enable disable policy pause resume release run simulate replay reload"
     local common="-h --help --version --socket= --json= --no-legend"
     local verb="" sub="" word options="" i
 
@@ -70,6 +70,7 @@ _numaplacectl()
         "metrics ") options="--output=" ;;
         "pause " | "resume " | "release ") options="--all" ;;
         "run ") options="--policy= --no-daemon --policy-dir= --rehearse=" ;;
+        "enable " | "disable ") options="--policy-dir= --root= --runtime" ;;
         "simulate ") options="--policy-dir= --seeds= --plot=" ;;
         "policy cat") options="--effective --policy-dir= --root=" ;;
         "policy verify") options="--policy-dir= --root= --xml= --synthetic= --rehearse= --whole-machine" ;;
@@ -84,7 +85,7 @@ _numaplacectl()
     case "$verb $sub" in
         " ") mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur") ;;
         "policy ") mapfile -t COMPREPLY < <(compgen -W "list cat verify match" -- "$cur") ;;
-        "policy cat") mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_policies)" -- "$cur") ;;
+        "policy cat" | "enable " | "disable ") mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_policies)" -- "$cur") ;;
         "policy verify" | "simulate " | "replay ") mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
         "policy match" | "run ") mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
         "show " | "tasks " | "explain " | "pause " | "resume " | "release ")

@@ -10,7 +10,7 @@ function __numaplacectl_policies
     numaplacectl policy list --no-legend 2>/dev/null | sed 's/ .*//'
 end
 
-set -l verbs status topology workloads show tasks explain moves metrics policy pause resume release run simulate replay reload
+set -l verbs status topology workloads show tasks explain moves metrics enable disable policy pause resume release run simulate replay reload
 set -l policy_verbs list cat verify match
 set -l no_verb "not __fish_seen_subcommand_from $verbs"
 set -l in_policy "__fish_seen_subcommand_from policy"
@@ -26,6 +26,8 @@ complete -c numaplacectl -n $no_verb -a explain -d 'Why it is placed as it is'
 complete -c numaplacectl -n $no_verb -a moves -d 'Actions carried out'
 complete -c numaplacectl -n $no_verb -a metrics -d 'What the daemon counts, as OpenMetrics text'
 complete -c numaplacectl -n $no_verb -a policy -d 'List, show, check and try policies'
+complete -c numaplacectl -n $no_verb -a enable -d 'Place what a policy only observes'
+complete -c numaplacectl -n $no_verb -a disable -d 'Put it back, and only observe it'
 complete -c numaplacectl -n $no_verb -a pause -d 'Lend it nothing more'
 complete -c numaplacectl -n $no_verb -a resume -d 'End a pause or a release'
 complete -c numaplacectl -n $no_verb -a release -d 'Put its threads back and leave it alone'
@@ -60,7 +62,9 @@ complete -c numaplacectl -n "__fish_seen_subcommand_from cat" -l effective -d 'V
 complete -c numaplacectl -n "__fish_seen_subcommand_from simulate" -l seeds -x -d 'Number of seeds'
 complete -c numaplacectl -n "__fish_seen_subcommand_from simulate" -l plot -r -F -d 'Draw into this file'
 complete -c numaplacectl -n "__fish_seen_subcommand_from metrics" -l output -r -F -d 'Replace this file'
+complete -c numaplacectl -n "__fish_seen_subcommand_from enable disable" -a '(__numaplacectl_policies)'
+complete -c numaplacectl -n "__fish_seen_subcommand_from enable disable" -l runtime -d 'Until the machine is booted again'
 complete -c numaplacectl -n "__fish_seen_subcommand_from run" -l policy -x -a '(__numaplacectl_policies)' -d 'Policy to start it under'
 complete -c numaplacectl -n "__fish_seen_subcommand_from run" -l no-daemon -d 'Apply what needs no daemon'
-complete -c numaplacectl -n "__fish_seen_subcommand_from policy simulate run" -l policy-dir -r -a '(__fish_complete_directories)' -d 'Directory of policies'
-complete -c numaplacectl -n $in_policy -l root -r -a '(__fish_complete_directories)' -d 'Look below this directory'
+complete -c numaplacectl -n "__fish_seen_subcommand_from policy simulate run enable disable" -l policy-dir -r -a '(__fish_complete_directories)' -d 'Directory of policies'
+complete -c numaplacectl -n "$in_policy; or __fish_seen_subcommand_from enable disable" -l root -r -a '(__fish_complete_directories)' -d 'Look below this directory'

@@ -75,42 +75,43 @@
  * status
  *   version s, pid i, state s ("running", "paused"), mode s ("active", "observe", "dry-run"), rehearsal u (pretend
  *   nodes, 0: real), origin s ("live", "xml", "synthetic", "rehearsal"), nodes u, cpus u, uptime_usec t, tick t,
- *   time_usec t, pressed b (someone waits or a lease runs: fast ticks), partial b, fast_tick_usec t and slow_tick_usec
- *   t (intervals now), tick_lately_usec t (from one tick to the next, over some ten seconds), fast_tick_setting_usec
- *   t, slow_tick_setting_usec t, stretch_permille u (1000: MaxCPU= does not slow the ticks down; 2000: twice as slow),
- *   tick_late_usec t (what the last tick that was due at a time was late), tick_late_max_usec t (at most, since
- *   start), tick_cpu_usec t (CPU time that the tick before this answer took), tick_cpu_max_usec t, unfinished b (it
- *   has left something for the next), policies u, workloads u, groups u, processes u, tasks u, pinned u (threads of
- *   these that are left as somebody else pinned them), leases u, assigned u (processes under a policy by
- *   AssignProcess), assigned_refused t (at a limit), overloaded u, idle u (CPUs, P1), schedstat b, schedstat_version
- *   u, task_schedstat b, psi b, psi_trigger b, numa b, cgroup s ("none", "v1", "hybrid", "v2"), cpuset_v1 b,
- *   fence_units b (Act=unit can be had), fence_cpusets s ("none", "v1", "v2": Act=cpuset), libcpuset s ("none": not
- *   built in, "built-in", "used": for Act=cpuset at /dev/cpuset), forgets_masks b (a kernel on which threads forget
- *   their masks when a cpuset changes), fences u, fences_up u (cpusets that are a home now), memory_fences_up u (that
- *   keep its memory in as well), cpu_usec t (the daemon's CPU time), probe_cpu_usec t, plan_cpu_usec t, act_cpu_usec
- *   t, managed_cpu_usec t (of all managed tasks), cpu_permille u (of one CPU, over some ten seconds), max_cpu_permille
- *   u, search_ppm u (plan_cpu_usec in millionths of managed_cpu_usec), action_cost_usec t, rss_bytes t, lends t,
- *   recalls t, homes t, releases t, memory_orders t (carried out since start; of orders: given), outcomes a{st} (by
- *   name), refused a{st} (by reason), moves t (sequence of the newest one), reloads t, reload_failures t,
- *   topology_reloads t, foreign_restores t (threads left as somebody else pinned them, when they were released),
- *   log_suppressed t, slices t (ticks that left something for the next), slice_threads_max t (threads that one has
- *   gone through at most), system_bus b (clients are served there, too), clients u, clients_max u, clients_refused t
- *   (at a limit), clients_disconnected t (to blame for it), reads t, gone t, unparsable t, reads_put_off t,
- *   reads_hanging t (threads that wait for what does not come), unreadable t (processes not decided about because of
- *   that), over_limit t, kept_open t, quiet t, memory_reads t (of where memory lies), memory_cpu_usec t (what they
- *   cost; not in cpu_usec) (ProbeStatistics), free aa{sv} (of each node: node u, bytes t; unused, or clean file pages
- *   nobody used lately; empty while nobody's memory is looked at), memory_moves b (memory is moved at all),
- *   kernel_balances b (kernel.numa_balancing moves it), memory_pressure_permille u (the kernel's mean of ten seconds),
- *   memory_moving u (orders), memory_moved_bytes t, memory_huge_pages t, memory_blocked_usec t and memory_longest_usec
- *   t (calls that moved, all and the longest: so long at most was somebody kept from memory), memory_rate_bytes t (a
- *   second, to each node, while others wait for memory; 0: no limit), memory_hanging u (threads), memory_outcomes
- *   a{st} (orders, by how they ended), memory_refused a{st} (bytes, by why they stayed), use... (of all processes),
- *   use_left_out u (processes, for being too many), use_loop_cpu_usec t (of the event loop, in cpu_usec), neighbours
- *   aa{sv} (who else decides about CPUs and memory: name s, out of numad, numa-balancing, sched-ext,
- *   cache-aware-scheduling, isolated-cpus, cpuset-partition, nohz-full, kubelet-cpu-manager, tuned and irqbalance,
- *   detail s, and text s, what is done about it), left_threads u and left_cgroups u (at the start: with what an
- *   earlier daemon gave them, when this one does not put them back), left_kept b (that one meant it to stay), config s
- *   (file, "" when there is none), runtime_directory s, policy_directories as
+ *   time_usec t, watches b (nothing may be changed: ticks are rare), pressed b (someone waits or a lease runs: fast
+ *   ticks), partial b, fast_tick_usec t and slow_tick_usec t (intervals now), tick_lately_usec t (from one tick to the
+ *   next, over some ten seconds), fast_tick_setting_usec t, slow_tick_setting_usec t, stretch_permille u (1000:
+ *   MaxCPU= does not slow the ticks down; 2000: twice as slow), tick_late_usec t (what the last tick that was due at a
+ *   time was late), tick_late_max_usec t (at most, since start), tick_cpu_usec t (CPU time that the tick before this
+ *   answer took), tick_cpu_max_usec t, unfinished b (it has left something for the next), policies u, workloads u,
+ *   groups u, processes u, tasks u, pinned u (threads of these that are left as somebody else pinned them), leases u,
+ *   assigned u (processes under a policy by AssignProcess), assigned_refused t (at a limit), overloaded u, idle u
+ *   (CPUs, P1), schedstat b, schedstat_version u, task_schedstat b, psi b, psi_trigger b, numa b, cgroup s ("none",
+ *   "v1", "hybrid", "v2"), cpuset_v1 b, fence_units b (Act=unit can be had), fence_cpusets s ("none", "v1", "v2":
+ *   Act=cpuset), libcpuset s ("none": not built in, "built-in", "used": for Act=cpuset at /dev/cpuset), forgets_masks
+ *   b (a kernel on which threads forget their masks when a cpuset changes), fences u, fences_up u (cpusets that are a
+ *   home now), memory_fences_up u (that keep its memory in as well), cpu_usec t (the daemon's CPU time),
+ *   probe_cpu_usec t, plan_cpu_usec t, act_cpu_usec t, managed_cpu_usec t (of all managed tasks), cpu_permille u (of
+ *   one CPU, over some ten seconds), max_cpu_permille u, search_ppm u (plan_cpu_usec in millionths of
+ *   managed_cpu_usec), action_cost_usec t, rss_bytes t, lends t, recalls t, homes t, releases t, memory_orders t
+ *   (carried out since start; of orders: given), outcomes a{st} (by name), refused a{st} (by reason), moves t
+ *   (sequence of the newest one), reloads t, reload_failures t, topology_reloads t, foreign_restores t (threads left
+ *   as somebody else pinned them, when they were released), log_suppressed t, slices t (ticks that left something for
+ *   the next), slice_threads_max t (threads that one has gone through at most), system_bus b (clients are served
+ *   there, too), clients u, clients_max u, clients_refused t (at a limit), clients_disconnected t (to blame for it),
+ *   reads t, gone t, unparsable t, reads_put_off t, reads_hanging t (threads that wait for what does not come),
+ *   unreadable t (processes not decided about because of that), over_limit t, kept_open t, quiet t, memory_reads t (of
+ *   where memory lies), memory_cpu_usec t (what they cost; not in cpu_usec) (ProbeStatistics), free aa{sv} (of each
+ *   node: node u, bytes t; unused, or clean file pages nobody used lately; empty while nobody's memory is looked at),
+ *   memory_moves b (memory is moved at all), kernel_balances b (kernel.numa_balancing moves it),
+ *   memory_pressure_permille u (the kernel's mean of ten seconds), memory_moving u (orders), memory_moved_bytes t,
+ *   memory_huge_pages t, memory_blocked_usec t and memory_longest_usec t (calls that moved, all and the longest: so
+ *   long at most was somebody kept from memory), memory_rate_bytes t (a second, to each node, while others wait for
+ *   memory; 0: no limit), memory_hanging u (threads), memory_outcomes a{st} (orders, by how they ended),
+ *   memory_refused a{st} (bytes, by why they stayed), use... (of all processes), use_left_out u (processes, for being
+ *   too many), use_loop_cpu_usec t (of the event loop, in cpu_usec), neighbours aa{sv} (who else decides about CPUs
+ *   and memory: name s, out of numad, numa-balancing, sched-ext, cache-aware-scheduling, isolated-cpus,
+ *   cpuset-partition, nohz-full, kubelet-cpu-manager, tuned and irqbalance, detail s, and text s, what is done about
+ *   it), left_threads u and left_cgroups u (at the start: with what an earlier daemon gave them, when this one does
+ *   not put them back), left_kept b (that one meant it to stay), config s (file, "" when there is none),
+ *   runtime_directory s, policy_directories as
  *
  * topology
  *   origin s, source s, rehearsal u, restricted b, distances_known b, cpus s, n_cpus u, n_nodes u, n_llcs

@@ -7,9 +7,13 @@
 
 #include "ctl/text.h"
 
+#include <fcntl.h>
 #include <json-c/json.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* json-c escapes what JSON demands. That leaves DEL and the C1 controls U+0080 to U+009F, the second of which a
  * terminal may take for the start of an escape sequence. They can only stand inside strings, where \u is allowed. */
@@ -66,6 +70,48 @@ CtlExit ctl_fail(CtlExit code, const char *format, ...)
 CtlExit ctl_fail_oom(void)
 {
     return ctl_fail(CTL_EXIT_FAILURE, "out of memory");
+}
+
+/* -errno; takes `fd`. */
+static int write_and_close(int fd, void (*write)(FILE *, void *), void *userdata)
+{
+    FILE *out = fdopen(fd, "w");
+    int r;
+
+    if (!out) {
+        r = -errno;
+        (void)close(fd);
+        return r;
+    }
+    write(out, userdata);
+    errno = 0;
+    r = fflush(out) == 0 && !ferror(out) && fchmod(fileno(out), 0644) == 0 && fsync(fileno(out)) == 0 ? 0
+        : errno                                                                                       ? -errno
+                                                                                                      : -EIO;
+    if (fclose(out) != 0 && r == 0)
+        r = -errno;
+    return r;
+}
+
+CtlExit ctl_replace_file(const char *path, void (*write)(FILE *out, void *userdata), void *userdata)
+{
+    CLEANUP_FREE char *temporary = NULL;
+    int fd, r;
+
+    if (asprintf(&temporary, "%s.XXXXXX", path) < 0) {
+        temporary = NULL;
+        return ctl_fail_oom();
+    }
+    fd = mkostemp(temporary, O_CLOEXEC);
+    if (fd < 0)
+        return ctl_fail(CTL_EXIT_FAILURE, "%s: cannot be written: %s", path, strerror(errno));
+    r = write_and_close(fd, write, userdata);
+    if (r == 0 && rename(temporary, path) < 0)
+        r = -errno;
+    if (r == 0)
+        return CTL_EXIT_OK;
+    (void)unlink(temporary);
+    return ctl_fail(CTL_EXIT_FAILURE, "%s: cannot be written: %s", path, strerror(-r));
 }
 
 CtlExit ctl_print_json(const CtlOptions *options, json_object *value)

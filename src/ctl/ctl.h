@@ -55,6 +55,7 @@ typedef struct CtlOptions {
     const char *output; /* file to replace, or NULL */
     const char *policy; /* run: its name, or NULL */
     bool no_daemon;
+    bool runtime;
     bool sigpipe_ignored; /* when this program was started: what `run` hands on */
 } CtlOptions;
 
@@ -69,6 +70,8 @@ CtlExit verb_tasks(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_explain(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_moves(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_metrics(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_enable(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_disable(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_policy_list(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_policy_cat(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_policy_verify(const CtlOptions *options, int argc, char **argv);
@@ -89,6 +92,10 @@ void ctl_fail_in_json(bool yes);
 
 /* As ctl_fail(), for memory that is out. */
 CtlExit ctl_fail_oom(void);
+
+/* Puts what `write` writes in place of the file `path`: who reads it meanwhile sees the old one or the new one, whole.
+ */
+CtlExit ctl_replace_file(const char *path, void (*write)(FILE *out, void *userdata), void *userdata);
 
 /* Writes a value as JSON and a newline, in the form options->json says. */
 CtlExit ctl_print_json(const CtlOptions *options, json_object *value);

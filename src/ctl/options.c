@@ -35,6 +35,7 @@ typedef enum OptionId {
     OPTION_OUTPUT,
     OPTION_POLICY,
     OPTION_NO_DAEMON,
+    OPTION_RUNTIME,
     OPTION_MAX,
 } OptionId;
 
@@ -72,6 +73,7 @@ static const OptionRow option_rows[OPTION_MAX] = {
     [OPTION_PLOT] = {"plot", 0, "FILE", "simulate: draw the first seed into an SVG file"},
     [OPTION_OUTPUT] = {"output", 0, "FILE", "metrics: replace this file, for node_exporter"},
     [OPTION_POLICY] = {"policy", 0, "NAME", "run: the policy to start the command under"},
+    [OPTION_RUNTIME] = {"runtime", 0, NULL, "enable, disable: until the machine is booted again"},
     [OPTION_NO_DAEMON] = {"no-daemon", 0, NULL, "run: apply what needs no daemon, and ask none"},
 };
 
@@ -84,6 +86,10 @@ static const CtlVerbRow verb_rows[] = {
     {"explain", "PID|WORKLOAD", 1, 1, 0, "why it is placed as it is", verb_explain},
     {"moves", "", 0, 0, ACCEPTS(FOLLOW) | ACCEPTS(LINES), "actions carried out, newest last", verb_moves},
     {"metrics", "", 0, 0, ACCEPTS(OUTPUT), "what the daemon counts, as OpenMetrics text", verb_metrics},
+    {"enable", "POLICY...", 1, -1, ACCEPTS_POLICY | ACCEPTS(RUNTIME), "place what a policy only observes",
+     verb_enable},
+    {"disable", "POLICY...", 1, -1, ACCEPTS_POLICY | ACCEPTS(RUNTIME), "put it back, and only observe it",
+     verb_disable},
     {"policy list", "", 0, 0, ACCEPTS_POLICY, "policies in the order they are tried", verb_policy_list},
     {"policy cat", "[POLICY...]", 0, -1, ACCEPTS_POLICY | ACCEPTS(EFFECTIVE),
      "their files, drop-ins included", verb_policy_cat},
@@ -221,6 +227,9 @@ static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
         break;
     case OPTION_POLICY:
         options->policy = value;
+        break;
+    case OPTION_RUNTIME:
+        options->runtime = true;
         break;
     case OPTION_NO_DAEMON:
         options->no_daemon = true;

@@ -98,10 +98,19 @@ void pace_init(Pace *pace, const PaceSettings *settings)
 
 void pace_set(Pace *pace, const PaceSettings *settings)
 {
+    uint32_t permille = settings->max_cpu_permille;
+
     assert(settings->fast_usec > 0 && settings->slow_usec > 0);
     pace->settings = *settings;
-    pace->fast_wish_usec = settings->fast_usec;
-    pace->slow_wish_usec = settings->slow_usec;
+    if (settings->watches)
+        pace->settings = (PaceSettings){
+            .fast_usec = MAX(settings->fast_usec, PACE_WATCH_USEC),
+            .slow_usec = MAX(settings->slow_usec, PACE_WATCH_USEC),
+            .max_cpu_permille = permille > 0 ? MIN(permille, PACE_WATCH_PERMILLE) : PACE_WATCH_PERMILLE,
+            .watches = true,
+        };
+    pace->fast_wish_usec = pace->settings.fast_usec;
+    pace->slow_wish_usec = pace->settings.slow_usec;
     pace->saved_nsec = MIN(pace->saved_nsec, savings_max(pace));
     update_stretch(pace);
     update_due(pace);
@@ -139,6 +148,8 @@ bool pace_may_discover(const Pace *pace, uint64_t now_usec)
     uint64_t limit_ppm = (uint64_t)pace->settings.max_cpu_permille * 1000,
              wait = pace->settings.slow_usec / PACE_DISCOVERIES;
 
+    if (pace->settings.watches)
+        return false;
     /* In the unit of share_ppm(). Whatever fast ticks take: who is new is not to wait for what others cost. */
     if (limit_ppm > 0 && !pace_has_savings(pace))
         wait = CLAMP(pace->find_cost_nsec * 1000 / limit_ppm, wait, pace->settings.slow_usec);

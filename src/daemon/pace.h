@@ -21,14 +21,20 @@
  * once, when work begins, need not be slow just then. */
 #define PACE_SAVING_USEC 60000000ULL
 
+/* While nothing may be changed, nobody waits for the daemon: it looks this far apart, and costs at most so much of one
+ * CPU, in permille, whatever MaxCPU= says. */
+#define PACE_WATCH_USEC     PACE_IDLE_MAX_USEC
+#define PACE_WATCH_PERMILLE 1U
+
 typedef struct PaceSettings {
     uint64_t fast_usec;        /* FastTickSec= */
     uint64_t slow_usec;        /* SlowTickSec= */
     uint32_t max_cpu_permille; /* MaxCPU=, of one CPU; 0: no limit */
+    bool watches;              /* nothing may be changed */
 } PaceSettings;
 
 typedef struct Pace {
-    PaceSettings settings;
+    PaceSettings settings;   /* in force: of a daemon that only watches PACE_WATCH_... */
     uint64_t fast_wish_usec; /* present intervals before stretching */
     uint64_t slow_wish_usec;
     uint64_t fast_cost_nsec; /* moving mean of what one fast tick costs, weight 1/8 */

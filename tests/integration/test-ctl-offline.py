@@ -197,6 +197,56 @@ class Policies(ctllib.CtlTest):
         self.assertEqual(self.ctl("policy", "cat", "--effective", f"--policy-dir={copy.parent}").splitlines()[1:],
                          text.splitlines()[1:])
 
+    def acts(self, *dirs):
+        return {policy["name"]: policy["act"] for policy in self.ctl_json("policy", "list", *dirs)}
+
+    def test_enable_and_disable(self):
+        runtime = self.directory()
+        dirs = (self.at, f"--policy-dir={runtime}", "--socket=/nonexistent/bus")
+        (self.dir / "20-watched.policy").write_text("[Match]\nComm=w\n[Workload]\nAct=observe\n[Placement]\nMode=auto\n",
+                                                    encoding="ascii")
+        before = sorted(self.dir.rglob("*"))
+        dropin = f"{self.dir}/20-watched.policy.d/80-numaplacectl.conf"
+        self.assertEqual(self.ctl("enable", "20-watched", *dirs[:2], dirs[2]), f"Wrote {dropin}.\n")
+        self.assertEqual(self.acts(*dirs[:2])["20-watched"], "auto")
+        self.assertEqual(self.ctl("disable", "--runtime", "20-watched.policy", *dirs),
+                         f"Wrote {runtime}/20-watched.policy.d/85-numaplacectl-runtime.conf.\n")
+        self.assertEqual(self.acts(*dirs[:2])["20-watched"], "observe")
+        self.ctl("enable", "--runtime", "20-watched", *dirs)
+        self.assertEqual(self.acts(*dirs[:2])["20-watched"], "auto")
+        self.assertEqual(self.ctl("disable", "20-watched", *dirs), f"Removed {dropin}.\n")
+        self.assertEqual(self.acts(*dirs[:2])["20-watched"], "observe")
+        self.assertEqual(self.ctl("disable", "20-watched", *dirs), "")
+        self.assertEqual((sorted(self.dir.rglob("*")), sorted(runtime.rglob("*"))), (before, []))
+
+        # One that acts by its own file, one that never does, one whose other drop-in is read later.
+        self.ctl("disable", "10-app", *dirs)
+        self.assertEqual(self.acts(*dirs[:2])["10-app"], "observe")
+        self.ctl("enable", "10-app", *dirs)
+        self.assertEqual(sorted(self.dir.rglob("*")), before)
+        self.fails("enable", "90-default", *dirs, code=1, says="90-default has Mode=none")
+        self.fails("enable", "nosuch", *dirs, code=4, says="no policy is named nosuch")
+        (self.dir / "20-watched.policy.d").mkdir()
+        (self.dir / "20-watched.policy.d" / "99-me.conf").write_text("[Workload]\nAct=observe\n", encoding="ascii")
+        self.fails("enable", "20-watched", *dirs, code=1, says="20-watched.policy.d/99-me.conf:2, which is read later")
+        self.assertEqual([path.name for path in (self.dir / "20-watched.policy.d").iterdir()], ["99-me.conf"])
+        self.fails("enable", "--runtime", "20-watched", self.at, code=2, says="--runtime")
+
+    def test_enable_below_a_root(self):
+        root = self.directory()
+        shipped = root / "usr" / "lib" / "numaplace" / "policy.d"
+        shipped.mkdir(parents=True)
+        (shipped / "90-default.policy").write_text("[Match]\nMinMemory=1G\n[Workload]\nAct=observe\n[Placement]\nMode=auto\n",
+                                                   encoding="ascii")
+        done, = json.loads(self.ctl("--json=short", "enable", "90-default", f"--root={root}"))
+        self.assertEqual(self.ctl_json("enable", "90-default", f"--root={root}"), [])
+        self.assertEqual(done, {"policy": "90-default", "done": "written",
+                                "path": f"{root}/etc/numaplace/policy.d/90-default.policy.d/80-numaplacectl.conf"})
+        self.assertEqual(self.acts(f"--root={root}")["90-default"], "auto")
+        self.ctl("disable", "--runtime", "90-default", f"--root={root}")
+        self.assertTrue((root / "run/numaplace/policy.d/90-default.policy.d/85-numaplacectl-runtime.conf").exists())
+        self.assertEqual(self.acts(f"--root={root}")["90-default"], "observe")
+
     def test_verify_good(self):
         self.assertEqual(self.ctl("policy", "verify", self.at), "2 files, 0 errors, 0 warnings\n")
         self.assertEqual(self.ctl("policy", "verify", str(self.dir)), "2 files, 0 errors, 0 warnings\n")

@@ -340,11 +340,19 @@ class Observe(lib.DaemonTest):
         self.assertEqual(workload.masks(), {self.full})
         self.assertEqual(daemon.ctl("status")["outcomes"]["would"], 1)
 
-        self.write_policy()
-        self.assertEqual(daemon.ctl_run("reload").returncode, 0)
+        # Nothing is placed, so it looks seldom, and costs little.
+        self.assertEqual([daemon.ctl("status")[key] for key in ("watches", "max_cpu_permille")], [True, 1])
+
+        dirs = f"--policy-dir={self.policies}"
+        wrote = daemon.ctl("enable", "50-test", dirs)
+        self.assertEqual([(file["policy"], file["done"]) for file in wrote], [("50-test", "written")])
         self.assertEqual(self.wait_home(daemon, workload), {explanation["would_home"]})
+        self.assertFalse(daemon.ctl("status")["watches"])
         explanation = daemon.ctl("explain", str(workload.pid))
         self.assertEqual((explanation["verdict"], explanation["observed"], explanation["would_home"]), ("managed", False, ""))
+        self.assertEqual([file["done"] for file in daemon.ctl("disable", "50-test", dirs)], ["removed"])
+        lib.wait_until("everything to be put back", lambda: workload.masks() == {self.full})
+        self.assertEqual(daemon.ctl("explain", str(workload.pid))["verdict"], "observe")
         daemon.stop()
         self.assertEqual(workload.masks(), {self.full})
 

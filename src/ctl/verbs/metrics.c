@@ -10,14 +10,11 @@
 #include "ctl/ctl.h"
 #include "ctl/view.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <json-c/linkhash.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define PREFIX "numaplace_"
 
@@ -286,44 +283,9 @@ static void write_all(FILE *out, json_object *families, bool open_metrics)
         (void)fputs("# EOF\n", out);
 }
 
-static int write_file(int fd, json_object *families)
+static void write_textfile(FILE *out, void *families)
 {
-    FILE *out = fdopen(fd, "w");
-    int r;
-
-    if (!out) {
-        r = -errno;
-        (void)close(fd);
-        return r;
-    }
     write_all(out, families, false);
-    errno = 0;
-    r = fflush(out) == 0 && !ferror(out) && fchmod(fileno(out), 0644) == 0 ? 0 : errno ? -errno : -EIO;
-    if (fclose(out) != 0 && r == 0)
-        r = -errno;
-    return r;
-}
-
-/* Who reads the file meanwhile sees the old one, or the new one, whole. */
-static CtlExit replace_file(const char *path, json_object *families)
-{
-    CLEANUP_FREE char *temporary = NULL;
-    int fd, r;
-
-    if (asprintf(&temporary, "%s.XXXXXX", path) < 0) {
-        temporary = NULL;
-        return ctl_fail_oom();
-    }
-    fd = mkostemp(temporary, O_CLOEXEC);
-    if (fd < 0)
-        return ctl_fail(CTL_EXIT_FAILURE, "%s: cannot be written: %s", path, strerror(errno));
-    r = write_file(fd, families);
-    if (r == 0 && rename(temporary, path) < 0)
-        r = -errno;
-    if (r == 0)
-        return CTL_EXIT_OK;
-    (void)unlink(temporary);
-    return ctl_fail(CTL_EXIT_FAILURE, "%s: cannot be written: %s", path, strerror(-r));
 }
 
 CtlExit verb_metrics(const CtlOptions *options, int argc, char **argv)
@@ -338,7 +300,7 @@ CtlExit verb_metrics(const CtlOptions *options, int argc, char **argv)
     if (code != CTL_EXIT_OK)
         return code;
     if (options->output)
-        return replace_file(options->output, families);
+        return ctl_replace_file(options->output, write_textfile, families);
     if (options->json != CTL_JSON_OFF)
         return ctl_print_json(options, families);
     write_all(stdout, families, true);

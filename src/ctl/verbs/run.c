@@ -14,7 +14,7 @@
 #include "base/time.h"
 #include "ctl/client.h"
 #include "ctl/ctl.h"
-#include "ctl/verbs/policy-files.h"
+#include "ctl/verbs/policy/files.h"
 #include "ctl/view.h"
 #include "kernel/procstat.h"
 #include "launch/launch.h"

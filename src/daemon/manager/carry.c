@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Carries out a plan, and folds its outcomes in. For workloads that are only observed, looks what acting would do. */
+/* Carries out a plan within its limits, and folds its outcomes in. For workloads that are only observed, looks what
+ * acting would do. */
 
 #include "daemon/manager/manager.h"
 
@@ -11,6 +12,30 @@ PlanLimits manager_limits(const Manager *manager, bool slow_tick)
         .slow_tick = slow_tick,
         .cross_node_moves_per_sec = manager->config->cross_node_moves_per_sec,
         .cross_node_burst = manager->config->cross_node_burst,
+    };
+}
+
+/* Those who look at a dry run want to see the pace of the real thing. */
+static bool watches(const Manager *manager)
+{
+    const PolicySet *policies = manager->policies;
+
+    if (manager->options.once || manager->mode == MANAGER_MODE_DRY_RUN)
+        return false;
+    for (size_t i = 0; i < policies->n_policies; i++)
+        if (policies->policies[i]->mode != POLICY_MODE_NONE &&
+            policies->policies[i]->act != POLICY_ACT_OBSERVE)
+            return manager->mode == MANAGER_MODE_OBSERVE;
+    return true;
+}
+
+PaceSettings manager_pace_settings(const Manager *manager)
+{
+    return (PaceSettings){
+        .fast_usec = manager->config->fast_tick_usec,
+        .slow_usec = manager->config->slow_tick_usec,
+        .max_cpu_permille = manager->config->max_cpu_permille,
+        .watches = watches(manager),
     };
 }
 

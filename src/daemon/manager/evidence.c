@@ -184,7 +184,7 @@ static int add_some(Manager *manager)
 static uint64_t budget_usec(const Manager *manager, const EvidenceWatch *watch)
 {
     uint64_t cost = watch->report.n_rounds > 0 ? watch->report.cost_usec / watch->report.n_rounds : 0;
-    uint32_t permille = manager->config->max_cpu_permille;
+    uint32_t permille = manager->pace.settings.max_cpu_permille;
 
     if (permille == 0 || pace_has_savings(&manager->pace))
         return 0;

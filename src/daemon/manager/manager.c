@@ -80,7 +80,7 @@ static int turn_if_needed(Manager *manager, uint64_t now_usec)
 /* When the next tick or glance is due. */
 static uint64_t next_look(const Manager *manager)
 {
-    uint64_t glance = manager->glanced_usec + manager->config->fast_tick_usec;
+    uint64_t glance = manager->glanced_usec + manager->pace.settings.fast_usec;
 
     return manager->options.once ? manager->due_usec : MIN(manager->due_usec, glance);
 }
@@ -311,11 +311,7 @@ static int read_files(Manager *manager, Topology **ret_topology)
 
 static int make_state(Manager *manager, Topology *topology)
 {
-    PaceSettings pace = {
-        .fast_usec = manager->config->fast_tick_usec,
-        .slow_usec = manager->config->slow_tick_usec,
-        .max_cpu_permille = manager->config->max_cpu_permille,
-    };
+    PaceSettings pace = manager_pace_settings(manager);
     int r;
 
     pace_init(&manager->pace, &pace);

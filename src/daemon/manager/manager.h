@@ -198,6 +198,10 @@ int manager_lock(Manager *manager);
 /* At the stop: everything is to stay. */
 int manager_keep(Manager *manager);
 
+/* As the configuration says; of a daemon that changes nothing, by its policies or for want of rights, so that it only
+ * watches. */
+PaceSettings manager_pace_settings(const Manager *manager);
+
 PlanLimits manager_limits(const Manager *manager, bool slow_tick);
 
 /* Sets due_usec: after each tick, and when somebody asked for an earlier one. */

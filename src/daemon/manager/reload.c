@@ -269,11 +269,7 @@ static int swap(Manager *manager, Config *config, PolicySet *policies)
 {
     bool rebuild = config->max_tasks != manager->config->max_tasks ||
                    !same_cpus(config->reserved_cpus, manager->config->reserved_cpus);
-    PaceSettings pace = {
-        .fast_usec = config->fast_tick_usec,
-        .slow_usec = config->slow_tick_usec,
-        .max_cpu_permille = config->max_cpu_permille,
-    };
+    PaceSettings pace;
     int r;
 
     if (config->dry_run != manager->config->dry_run && !manager->options.dry_run)
@@ -282,6 +278,7 @@ static int swap(Manager *manager, Config *config, PolicySet *policies)
     manager->config = config;
     policy_set_free(manager->policies);
     manager->policies = policies;
+    pace = manager_pace_settings(manager);
     pace_set(&manager->pace, &pace);
     manager->world->idle_permille = config->idle_permille;
 

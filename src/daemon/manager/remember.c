@@ -27,7 +27,6 @@ static int move_priority(PlanOutcome outcome)
     switch (outcome) {
     case PLAN_OUTCOME_DONE:
     case PLAN_OUTCOME_SKIPPED:
-    case PLAN_OUTCOME_WOULD:
         return LOG_INFO;
     case PLAN_OUTCOME_UNJOURNALLED:
         return LOG_ERR;

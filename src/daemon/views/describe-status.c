@@ -45,6 +45,7 @@ static void status_pacing(Dict *dict, const Manager *manager)
     dict_u64(dict, "uptime_usec", now - manager->started_usec);
     dict_u64(dict, "tick", world->tick);
     dict_u64(dict, "time_usec", now);
+    dict_bool(dict, "watches", manager->pace.settings.watches);
     dict_bool(dict, "pressed", manager->plan.pressed);
     dict_bool(dict, "partial", world->partial);
     dict_u64(dict, "fast_tick_usec", pace_fast_usec(&manager->pace));
@@ -112,7 +113,7 @@ static void status_cost(Dict *dict, const Manager *manager)
     dict_u64(dict, "act_cpu_usec", statistics->act_cpu_nsec / NSEC_PER_USEC);
     dict_u64(dict, "managed_cpu_usec", statistics->managed_cpu_usec);
     dict_u32(dict, "cpu_permille", pace_cost_permille(&manager->pace));
-    dict_u32(dict, "max_cpu_permille", manager->config->max_cpu_permille);
+    dict_u32(dict, "max_cpu_permille", manager->pace.settings.max_cpu_permille);
     dict_u32(dict, "search_ppm", search_ppm(statistics));
     dict_u64(dict, "action_cost_usec", act_cost_usec(manager->act));
     dict_u64(dict, "rss_bytes", rss_bytes());

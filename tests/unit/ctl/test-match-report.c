@@ -3,7 +3,7 @@
 /* Which key of which section stands in the way, for every key there is. */
 
 #include "ctl-test.h"
-#include "ctl/verbs/match-report.h"
+#include "ctl/verbs/policy/match-report.h"
 #include "ctl/view.h"
 
 static const PolicySubject subject = {

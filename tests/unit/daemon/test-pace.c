@@ -313,6 +313,37 @@ static void test_may_discover(void **state)
     assert_true(pace_may_discover(&pace, now + 200 * MS));
 }
 
+/* Nobody waits for a daemon that may change nothing. */
+static void test_watches_seldom_and_cheaply(void **state)
+{
+    PaceSettings settings = defaults;
+    uint64_t now = 1000 * USEC_PER_SEC;
+    Pace pace;
+
+    settings.watches = true;
+    pace_init(&pace, &settings);
+    for (int i = 0; i < 100; i++, now = pace.due_usec) {
+        assert_true(pace_slow_due(&pace, now));
+        pace_ticked(&pace, now, true, true, false, 3 * MS * 1000, 3 * MS * 1000);
+        pace_wake(&pace);
+        assert_true(pace.due_usec >= now + PACE_WATCH_USEC);
+        assert_false(pace_may_discover(&pace, pace.due_usec));
+    }
+    assert_int_equal(pace_slow_usec(&pace), 6000 * MS); /* 6 ms of 6 s */
+    assert_int_equal(pace_cost_permille(&pace), 1);
+
+    /* What is configured may be less often, and cheaper. */
+    settings.slow_usec = 5000 * MS;
+    pace_set(&pace, &settings);
+    assert_true(pace_slow_usec(&pace) >= 5000 * MS);
+
+    settings = defaults;
+    pace_set(&pace, &settings);
+    pace_ticked(&pace, now, true, true, false, 1000, 1000);
+    assert_true(pace.due_usec <= now + 1000 * MS);
+    assert_true(pace_may_discover(&pace, now + 1000 * MS));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +364,7 @@ int main(void)
         cmocka_unit_test(test_settings_take_effect_at_once),
         cmocka_unit_test(test_now_makes_the_next_tick_slow),
         cmocka_unit_test(test_may_discover),
+        cmocka_unit_test(test_watches_seldom_and_cheaply),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

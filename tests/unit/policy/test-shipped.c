@@ -72,7 +72,12 @@ static void test_matches(void **state)
           .cgroup = "/system.slice/postgresql-16.service",
           .comm = "postmaster"}},
         {"50-postgresql", {.cgroup = "/docker/4f5e", .comm = "postgres", .uid = 999, .user = "postgres"}},
-        {"90-default", {.cgroup = "/user.slice", .comm = "postgres", .uid = 1000, .user = "eve"}},
+        {"90-default",
+         {.cgroup = "/user.slice",
+          .comm = "postgres",
+          .uid = 1000,
+          .user = "eve",
+          .memory_bytes = 256U << 20}},
         {"50-java",
          {.cgroup = "/system.slice/tomcat.service",
           .comm = "java",
@@ -88,7 +93,7 @@ static void test_matches(void **state)
           .cgroup = "/machine.slice/x",
           .comm = "qemu-system-x86"}},
         {"60-qemu", {.cgroup = "/user.slice/x", .comm = "qemu-system-x86"}},
-        {"90-default", {.cgroup = "/", .comm = "systemd"}},
+        {"90-default", {.cgroup = "/", .comm = "systemd", .memory_bytes = 1ULL << 30}},
     };
     CLEANUP(policy_set_free_p) PolicySet *set = load(NULL);
 
@@ -104,20 +109,31 @@ static void test_matches(void **state)
 static void test_young_java(void **state)
 {
     CLEANUP(policy_set_free_p) PolicySet *set = load(NULL);
-    PolicySubject subject = {.cgroup = "/system.slice/tomcat.service", .comm = "java", .n_threads = 40};
+    PolicySubject subject = {.cgroup = "/system.slice/tomcat.service",
+                             .comm = "java",
+                             .memory_bytes = 1ULL << 30,
+                             .n_threads = 40};
     size_t index;
 
     assert_int_equal(policy_match(set, &subject, &index), POLICY_VERDICT_LATER);
     assert_string_equal(set->policies[index]->name, "90-default");
 }
 
+/* Small ones are of no interest as long as they are small. */
+static void test_small(void **state)
+{
+    CLEANUP(policy_set_free_p) PolicySet *set = load(NULL);
+    PolicySubject subject = {.cgroup = "/", .comm = "systemd", .memory_bytes = 255U << 20};
+    size_t index;
+
+    assert_int_equal(policy_match(set, &subject, &index), POLICY_VERDICT_LATER);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_load),
-        cmocka_unit_test(test_harmless),
-        cmocka_unit_test(test_matches),
-        cmocka_unit_test(test_young_java),
+        cmocka_unit_test(test_load),       cmocka_unit_test(test_harmless), cmocka_unit_test(test_matches),
+        cmocka_unit_test(test_young_java), cmocka_unit_test(test_small),
     };
 
     if (argc > 1)

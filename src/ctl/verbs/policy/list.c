@@ -6,7 +6,7 @@
 #include "conf/search.h"
 #include "ctl/ctl.h"
 #include "ctl/text.h"
-#include "ctl/verbs/policy-files.h"
+#include "ctl/verbs/policy/files.h"
 #include "ctl/view.h"
 
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include "conf/search.h"
 #include "ctl/ctl.h"
 #include "ctl/style.h"
-#include "ctl/verbs/policy-files.h"
+#include "ctl/verbs/policy/files.h"
 #include "ctl/view.h"
 
 #include <pwd.h>

@@ -3,7 +3,7 @@
 /* The policy verbs read the same directories as the daemon does, in this process: so they work before the daemon is
  * started, on another machine's files, and without the right to talk to it. */
 
-#include "ctl/verbs/policy-files.h"
+#include "ctl/verbs/policy/files.h"
 
 #include "base/parse.h"
 #include "ctl/text.h"

@@ -5,8 +5,8 @@
 
 #include "ctl/style.h"
 #include "ctl/table.h"
-#include "ctl/verbs/policy-files.h"
-#include "ctl/verbs/simulate-runs.h"
+#include "ctl/verbs/policy/files.h"
+#include "ctl/verbs/simulate/runs.h"
 #include "ctl/view.h"
 #include "sim/scenario/scenario.h"
 

@@ -5,7 +5,7 @@
  * from a counter and leave their numbers in memory that all of them share; the result does not depend on who ran
  * what. The end of all children is the end of a pipe that only they write to. */
 
-#include "ctl/verbs/simulate-runs.h"
+#include "ctl/verbs/simulate/runs.h"
 
 #include <fcntl.h>
 #include <poll.h>

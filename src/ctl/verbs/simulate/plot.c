@@ -7,7 +7,7 @@
  *
  * The output of gnuplot is gathered in memory and written at the end, so that a picture that failed destroys none. */
 
-#include "ctl/verbs/simulate-runs.h"
+#include "ctl/verbs/simulate/runs.h"
 
 #include <fcntl.h>
 #include <spawn.h>

@@ -3,7 +3,7 @@
 /* The verdict on a section is the policy room's. Which of its keys stand in the way is found out by asking again about
  * a section that holds that one key only, so that no second matcher can disagree with the first. */
 
-#include "ctl/verbs/match-report.h"
+#include "ctl/verbs/policy/match-report.h"
 
 #include "base/human.h"
 #include "ctl/style.h"

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* enable and disable: whether a policy places or only observes, by a drop-in of one key. Only Act= is set, so that
+ * what the policy's files say of all else stays in force, and what was placed by hand is never rewritten.
+ *
+ * The names of the drop-ins sort behind those that people write, and the runtime one behind the other, so that it can
+ * override what holds from one boot to the next. Both are removed first: then it is asked what is in force without
+ * them, and one is written only if that is not what is wanted. Nothing is done where it is in force already. */
+
+#include "base/parse.h"
+#include "ctl/client.h"
+#include "ctl/ctl.h"
+#include "ctl/text.h"
+#include "ctl/verbs/policy/files.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *const dropin_names[] = {"80-numaplacectl.conf", "85-numaplacectl-runtime.conf"};
+
+typedef struct Switch {
+    const CtlOptions *options;
+    PolicyDirs dirs;
+    bool act; /* enable */
+    bool warned;
+    json_object *files; /* [{"policy", "path", "done": "written" or "removed"}] */
+} Switch;
+
+static Policy *find_policy(const PolicySet *set, const char *name)
+{
+    size_t len = strlen(name);
+
+    if (len > 7 && !strcmp(name + len - 7, ".policy"))
+        len -= 7;
+    for (size_t i = 0; i < set->n_policies; i++)
+        if (strlen(set->policies[i]->name) == len && !strncmp(set->policies[i]->name, name, len))
+            return set->policies[i];
+    return NULL;
+}
+
+static bool is_as_wanted(const Switch *s, const Policy *policy)
+{
+    return (policy->act != POLICY_ACT_OBSERVE) == s->act;
+}
+
+static int note(Switch *s, const Policy *policy, const char *path, const char *done)
+{
+    json_object *object = json_object_new_object();
+
+    if (json_append(s->files, object) < 0 || json_set_text(object, "policy", policy->name) < 0 ||
+        json_set_text(object, "path", path) < 0 || json_set_text(object, "done", done) < 0)
+        return -ENOMEM;
+    return 0;
+}
+
+static char *dropin_path(const Switch *s, const Policy *policy, bool runtime)
+{
+    const char *dir = s->dirs.dirs[runtime];
+
+    return dir ? format_text("%s/%s.policy.d/%s", dir, policy->name, dropin_names[runtime]) : NULL;
+}
+
+/* What holds until the next boot only would not be enough. */
+static bool lasts(const Switch *s, const Policy *policy)
+{
+    CLEANUP_FREE char *path = dropin_path(s, policy, true);
+
+    return s->options->runtime || !path || access(path, F_OK) < 0;
+}
+
+/* The directory of the drop-in may be empty now; it was ours, or is of use to nobody. */
+static CtlExit remove_dropin(Switch *s, const Policy *policy, bool runtime)
+{
+    CLEANUP_FREE char *path = dropin_path(s, policy, runtime);
+
+    if (!path)
+        return s->dirs.dirs[runtime] ? ctl_fail_oom() : CTL_EXIT_OK;
+    if (unlink(path) < 0)
+        return errno == ENOENT || errno == ENOTDIR
+                   ? CTL_EXIT_OK
+                   : ctl_fail(CTL_EXIT_FAILURE, "%s: cannot be removed: %s", path, strerror(errno));
+    if (note(s, policy, path, "removed") < 0)
+        return ctl_fail_oom();
+    *strrchr(path, '/') = '\0';
+    (void)rmdir(path);
+    return CTL_EXIT_OK;
+}
+
+static void write_dropin(FILE *out, void *userdata)
+{
+    const Switch *s = userdata;
+
+    (void)fprintf(out, "# By numaplacectl %s.\n\n[Workload]\nAct=%s\n", s->act ? "enable" : "disable",
+                  policy_act_names[s->act ? POLICY_ACT_AUTO : POLICY_ACT_OBSERVE]);
+}
+
+/* `path` is that of a file below a drop-in directory below one of policies. */
+static int make_directories(char *path)
+{
+    char *end = strrchr(path, '/');
+
+    for (char *slash = strchr(path + 1, '/'); slash; slash = slash == end ? NULL : strchr(slash + 1, '/')) {
+        int r;
+
+        *slash = '\0';
+        r = mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : 0;
+        *slash = '/';
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static CtlExit add_dropin(Switch *s, const Policy *policy)
+{
+    bool runtime = s->options->runtime;
+    CLEANUP_FREE char *path = dropin_path(s, policy, runtime);
+    CtlExit code;
+    int r;
+
+    if (!path)
+        return ctl_fail_oom();
+    r = make_directories(path);
+    if (r < 0)
+        return ctl_fail(CTL_EXIT_FAILURE, "%s: cannot be written: %s", path, strerror(-r));
+    code = ctl_replace_file(path, write_dropin, s);
+    if (code == CTL_EXIT_OK && note(s, policy, path, "written") < 0)
+        return ctl_fail_oom();
+    return code;
+}
+
+/* Reads the files, and finds the policy in them. Warnings are said once. */
+static CtlExit look(Switch *s, const char *name, PolicySet **set, Policy **ret)
+{
+    CLEANUP(conf_report_done) ConfReport report = {0};
+    int r;
+
+    *set = policy_set_free(*set);
+    r = policy_set_load((const char *const *)s->dirs.dirs, NULL, set, &report);
+    if (r < 0 || !s->warned)
+        policy_files_complain(&report);
+    s->warned = true;
+    if (r < 0)
+        return r == -ENOMEM
+                   ? ctl_fail_oom()
+                   : ctl_fail(CTL_EXIT_FAILURE, "the policies have errors. See numaplacectl policy verify.");
+    *ret = find_policy(*set, name);
+    return *ret ? CTL_EXIT_OK : ctl_fail(CTL_EXIT_NOT_FOUND, "no policy is named %s", name);
+}
+
+static CtlExit fail_overridden(const Policy *policy)
+{
+    const PolicySetting *setting = policy_setting_find(policy, "Workload", "Act");
+
+    return ctl_fail(CTL_EXIT_FAILURE, "%s: Act=%s is in force, by %s:%u, which is read later", policy->name,
+                    policy_act_names[policy->act], setting ? policy->files[setting->file] : "default",
+                    setting ? setting->line : 0);
+}
+
+static CtlExit switch_policy(Switch *s, const char *name, PolicySet **set)
+{
+    Policy *policy;
+    size_t n_done;
+    CtlExit code = look(s, name, set, &policy);
+
+    if (code != CTL_EXIT_OK)
+        return code;
+    if (s->act && policy->mode == POLICY_MODE_NONE)
+        return ctl_fail(CTL_EXIT_FAILURE, "%s has Mode=none: it places nothing, enabled or not",
+                        policy->name);
+    if (is_as_wanted(s, policy) && lasts(s, policy))
+        return CTL_EXIT_OK;
+    /* At runtime only the runtime drop-in is ours to change. */
+    code = remove_dropin(s, policy, true);
+    if (code == CTL_EXIT_OK && !s->options->runtime)
+        code = remove_dropin(s, policy, false);
+    if (code == CTL_EXIT_OK)
+        code = look(s, name, set, &policy);
+    if (code != CTL_EXIT_OK || is_as_wanted(s, policy))
+        return code;
+    n_done = json_object_array_length(s->files);
+    code = add_dropin(s, policy);
+    if (code == CTL_EXIT_OK)
+        code = look(s, name, set, &policy);
+    if (code != CTL_EXIT_OK || is_as_wanted(s, policy))
+        return code;
+    (void)remove_dropin(s, policy, s->options->runtime);
+    /* Nothing was done in the end. */
+    (void)json_object_array_del_idx(s->files, n_done, json_object_array_length(s->files) - n_done);
+    return fail_overridden(policy);
+}
+
+static CtlExit say_done(const CtlOptions *options, json_object *files)
+{
+    if (options->json != CTL_JSON_OFF)
+        return ctl_print_json(options, files);
+    for (size_t i = 0; i < json_object_array_length(files); i++) {
+        json_object *file = json_object_array_get_idx(files, i), *path = NULL, *done = NULL;
+        CLEANUP_FREE char *printable = NULL;
+
+        (void)json_object_object_get_ex(file, "path", &path);
+        (void)json_object_object_get_ex(file, "done", &done);
+        printable = text_printable(json_object_get_string(path));
+        if (!printable)
+            return ctl_fail_oom();
+        (void)printf("%s %s.\n", !strcmp(json_object_get_string(done), "written") ? "Wrote" : "Removed",
+                     printable);
+    }
+    return CTL_EXIT_OK;
+}
+
+/* A daemon that is not there reads the files when it is started. */
+static CtlExit tell_daemon(const CtlOptions *options)
+{
+    CtlExit code;
+
+    if (strcmp(options->root, "/") != 0 || (access(options->socket, F_OK) < 0 && errno == ENOENT))
+        return CTL_EXIT_OK;
+    code = client_query(options, "Reload", NULL, NULL);
+    return code == CTL_EXIT_NOT_RUNNING ? CTL_EXIT_OK : code;
+}
+
+static CtlExit switch_all(const CtlOptions *options, int argc, char **argv, bool act)
+{
+    CLEANUP(policy_set_free_p) PolicySet *set = NULL;
+    CLEANUP_JSON json_object *files = json_object_new_array();
+    Switch s = {.options = options, .act = act, .files = files};
+    CtlExit result = CTL_EXIT_OK, code;
+
+    if (!files || policy_dirs_init(options, &s.dirs) < 0)
+        return ctl_fail_oom();
+    if (options->runtime && !s.dirs.dirs[1]) {
+        policy_dirs_done(&s.dirs);
+        return ctl_fail(CTL_EXIT_USAGE, "--runtime: with --policy-dir= it wants a second one, to write into");
+    }
+    for (int i = 0; i < argc; i++) {
+        code = switch_policy(&s, argv[i], &set);
+        result = result == CTL_EXIT_OK ? code : result;
+    }
+    policy_dirs_done(&s.dirs);
+    code = say_done(options, files);
+    result = result == CTL_EXIT_OK ? code : result;
+    if (json_object_array_length(files) > 0) {
+        code = tell_daemon(options);
+        result = result == CTL_EXIT_OK ? code : result;
+    }
+    return result;
+}
+
+CtlExit verb_enable(const CtlOptions *options, int argc, char **argv)
+{
+    return switch_all(options, argc, argv, true);
+}
+
+CtlExit verb_disable(const CtlOptions *options, int argc, char **argv)
+{
+    return switch_all(options, argc, argv, false);
+}
