@@ -82,7 +82,8 @@ static uint64_t next_look(const Manager *manager)
 {
     uint64_t glance = manager->glanced_usec + manager->pace.settings.fast_usec;
 
-    return manager->options.once ? manager->due_usec : MIN(manager->due_usec, glance);
+    return manager->options.once || manager->pace.settings.watches ? manager->due_usec
+                                                                   : MIN(manager->due_usec, glance);
 }
 
 /* Waits until there is something for the event loop (1), or until it is time for a tick (made: 1) or a glance (0);
