@@ -17,7 +17,7 @@ __numaplacectl_policies()
 _numaplacectl()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local verbs="status topology workloads show tasks explain moves metrics enable disable policy pause resume release run simulate replay reload"
+    local verbs="status diagnose topology workloads show tasks explain moves metrics enable disable policy pause resume release run simulate replay reload"
     local common="-h --help --version --socket= --json= --no-legend"
     local verb="" sub="" word options="" i
 
@@ -45,7 +45,7 @@ _numaplacectl()
             mapfile -t COMPREPLY < <(compgen -d -- "$cur")
             return
             ;;
-        -n | --lines | --rehearse | --seeds | --synthetic)
+        -n | --lines | --rehearse | --seconds | --seeds | --synthetic)
             return
             ;;
     esac
@@ -65,6 +65,7 @@ _numaplacectl()
     done
 
     case "$verb $sub" in
+        "diagnose ") options="--seconds= --print-policy" ;;
         "topology ") options="--xml= --synthetic= --rehearse= --whole-machine" ;;
         "moves ") options="-f --follow -n --lines=" ;;
         "metrics ") options="--output=" ;;
@@ -87,6 +88,7 @@ _numaplacectl()
         "policy ") mapfile -t COMPREPLY < <(compgen -W "list cat verify match" -- "$cur") ;;
         "policy cat" | "enable " | "disable ") mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_policies)" -- "$cur") ;;
         "policy verify" | "simulate " | "replay ") mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        "diagnose ") mapfile -t COMPREPLY < <(compgen -W "$(ps -eo pid= 2>/dev/null)" -- "$cur") ;;
         "policy match" | "run ") mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
         "show " | "tasks " | "explain " | "pause " | "resume " | "release ")
             mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_workloads)" -- "$cur")

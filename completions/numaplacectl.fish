@@ -10,7 +10,7 @@ function __numaplacectl_policies
     numaplacectl policy list --no-legend 2>/dev/null | sed 's/ .*//'
 end
 
-set -l verbs status topology workloads show tasks explain moves metrics enable disable policy pause resume release run simulate replay reload
+set -l verbs status diagnose topology workloads show tasks explain moves metrics enable disable policy pause resume release run simulate replay reload
 set -l policy_verbs list cat verify match
 set -l no_verb "not __fish_seen_subcommand_from $verbs"
 set -l in_policy "__fish_seen_subcommand_from policy"
@@ -18,6 +18,7 @@ set -l in_policy "__fish_seen_subcommand_from policy"
 complete -c numaplacectl -f
 
 complete -c numaplacectl -n $no_verb -a status -d 'What the daemon sees, does and costs'
+complete -c numaplacectl -n $no_verb -a diagnose -d 'Whether NUMA costs it anything, and what would help'
 complete -c numaplacectl -n $no_verb -a topology -d 'Nodes, caches, CPUs, distances'
 complete -c numaplacectl -n $no_verb -a workloads -d 'Workloads, their homes, loads and lent CPUs'
 complete -c numaplacectl -n $no_verb -a show -d 'One workload'
@@ -64,6 +65,9 @@ complete -c numaplacectl -n "__fish_seen_subcommand_from simulate" -l plot -r -F
 complete -c numaplacectl -n "__fish_seen_subcommand_from metrics" -l output -r -F -d 'Replace this file'
 complete -c numaplacectl -n "__fish_seen_subcommand_from enable disable" -a '(__numaplacectl_policies)'
 complete -c numaplacectl -n "__fish_seen_subcommand_from enable disable" -l runtime -d 'Until the machine is booted again'
+complete -c numaplacectl -n "__fish_seen_subcommand_from diagnose" -a '(__fish_complete_pids)'
+complete -c numaplacectl -n "__fish_seen_subcommand_from diagnose" -l seconds -x -d 'Look for so long'
+complete -c numaplacectl -n "__fish_seen_subcommand_from diagnose" -l print-policy -d 'Print a policy that would help'
 complete -c numaplacectl -n "__fish_seen_subcommand_from run" -l policy -x -a '(__numaplacectl_policies)' -d 'Policy to start it under'
 complete -c numaplacectl -n "__fish_seen_subcommand_from run" -l no-daemon -d 'Apply what needs no daemon'
 complete -c numaplacectl -n "__fish_seen_subcommand_from policy simulate run enable disable" -l policy-dir -r -a '(__fish_complete_directories)' -d 'Directory of policies'

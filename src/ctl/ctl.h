@@ -56,6 +56,8 @@ typedef struct CtlOptions {
     const char *policy; /* run: its name, or NULL */
     bool no_daemon;
     bool runtime;
+    bool print_policy;
+    uint32_t seconds; /* 0: as the verb likes */
     bool sigpipe_ignored; /* when this program was started: what `run` hands on */
 } CtlOptions;
 
@@ -70,6 +72,7 @@ CtlExit verb_tasks(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_explain(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_moves(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_metrics(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_diagnose(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_enable(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_disable(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_policy_list(const CtlOptions *options, int argc, char **argv);

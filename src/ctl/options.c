@@ -36,8 +36,12 @@ typedef enum OptionId {
     OPTION_POLICY,
     OPTION_NO_DAEMON,
     OPTION_RUNTIME,
+    OPTION_SECONDS,
+    OPTION_PRINT_POLICY,
     OPTION_MAX,
 } OptionId;
+
+#define SECONDS_MAX 3600U
 
 #define ACCEPTS(id) (1U << OPTION_##id)
 
@@ -74,11 +78,15 @@ static const OptionRow option_rows[OPTION_MAX] = {
     [OPTION_OUTPUT] = {"output", 0, "FILE", "metrics: replace this file, for node_exporter"},
     [OPTION_POLICY] = {"policy", 0, "NAME", "run: the policy to start the command under"},
     [OPTION_RUNTIME] = {"runtime", 0, NULL, "enable, disable: until the machine is booted again"},
+    [OPTION_SECONDS] = {"seconds", 0, "N", "diagnose: look for so long, default 5"},
+    [OPTION_PRINT_POLICY] = {"print-policy", 0, NULL, "diagnose: print a policy that would help"},
     [OPTION_NO_DAEMON] = {"no-daemon", 0, NULL, "run: apply what needs no daemon, and ask none"},
 };
 
 static const CtlVerbRow verb_rows[] = {
     {"status", "", 0, 0, 0, "what the daemon sees, does and costs", verb_status},
+    {"diagnose", "[PID|UNIT]", 0, 1, ACCEPTS(SECONDS) | ACCEPTS(PRINT_POLICY),
+     "whether NUMA costs it anything, and what would help", verb_diagnose},
     {"topology", "", 0, 0, ACCEPTS_TOPOLOGY, "nodes, caches, CPUs, distances", verb_topology},
     {"workloads", "", 0, 0, 0, "workloads, their homes, loads and lent CPUs", verb_workloads},
     {"show", "WORKLOAD", 1, 1, 0, "one workload: groups, lent CPUs, refusals", verb_show},
@@ -170,6 +178,16 @@ static CtlExit parse_seeds(const char *value, uint32_t *ret)
     return CTL_EXIT_OK;
 }
 
+static CtlExit parse_seconds(const char *value, uint32_t *ret)
+{
+    uint32_t v;
+
+    if (parse_u32(value, &v) < 0 || v < 2 || v > SECONDS_MAX)
+        return ctl_fail(CTL_EXIT_USAGE, "--seconds=%s: expected a number from 2 to %u", value, SECONDS_MAX);
+    *ret = v;
+    return CTL_EXIT_OK;
+}
+
 static CtlExit add_policy_dir(CtlOptions *options, const char *value)
 {
     if (options->n_policy_dirs == CTL_POLICY_DIRS_MAX)
@@ -227,6 +245,11 @@ static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
         break;
     case OPTION_POLICY:
         options->policy = value;
+        break;
+    case OPTION_SECONDS:
+        return parse_seconds(value, &options->seconds);
+    case OPTION_PRINT_POLICY:
+        options->print_policy = true;
         break;
     case OPTION_RUNTIME:
         options->runtime = true;

@@ -69,6 +69,12 @@ class Docs(unittest.TestCase):
         self.assertEqual(options, self.options)
         self.assertEqual(letters, self.letters)
 
+    def test_verdicts(self):
+        code = re.findall(r'\[DIAGNOSE_\w+\]\s*=\s*\{"([\w-]+)"', self.read("src/ctl/diagnose/verdict.c"))
+        self.assertGreaterEqual(len(code), 16)
+        listed = re.findall(r"^\.It Li (.*)$", self.read("man/numaplacectl.1"), re.MULTILINE)
+        self.assertTrue(set(code) <= set(" ".join(listed).replace(",", " ").split()))
+
     def first_words(self):
         return {verb.split()[0] for verb in self.verbs}
 

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/diagnose/pins.h"
+
+#include "base/parse.h"
+#include "base/root.h"
+#include "base/util.h"
+#include "kernel/procstat.h"
+#include "kernel/taskstat.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* No chain of processes is so long; parents may change while they are followed. */
+#define ANCESTORS_MAX 256U
+
+static int read_stat(int root_fd, pid_t pid, ProcStat *ret)
+{
+    char path[64], text[PROCSTAT_TEXT_SIZE];
+    ssize_t n;
+
+    (void)snprintf(path, sizeof(path), "proc/%d/stat", (int)pid);
+    n = root_read(root_fd, path, text, sizeof(text));
+    return n < 0 ? (int)n : procstat_parse(text, ret);
+}
+
+static int read_mask(int root_fd, pid_t pid, char *text, const char **ret)
+{
+    char path[64];
+    TaskStatus status;
+    ssize_t n;
+    int r;
+
+    (void)snprintf(path, sizeof(path), "proc/%d/status", (int)pid);
+    n = root_read(root_fd, path, text, TASKSTAT_STATUS_SIZE);
+    if (n < 0)
+        return (int)n;
+    r = taskstat_parse_status(text, &status);
+    *ret = status.cpus_allowed;
+    return r;
+}
+
+static pid_t climb(int root_fd, pid_t pid, const char *mask, char *text, ProcStat *stat)
+{
+    int r = read_stat(root_fd, pid, stat);
+
+    for (unsigned i = 0; r == 0 && i < ANCESTORS_MAX && stat->ppid > 1; i++) {
+        const char *above = NULL;
+        ProcStat parent;
+
+        if (read_mask(root_fd, stat->ppid, text, &above) < 0 || strcmp(above, mask) != 0 ||
+            read_stat(root_fd, stat->ppid, &parent) < 0)
+            break;
+        pid = stat->ppid;
+        *stat = parent;
+    }
+    return r < 0 ? r : pid;
+}
+
+pid_t pins_origin(pid_t pid, char **ret_comm)
+{
+    CLEANUP_FREE char *text = malloc(2 * TASKSTAT_STATUS_SIZE);
+    CLEANUP_CLOSE int root_fd = root_open("/");
+    const char *mask = NULL;
+    ProcStat stat;
+    pid_t origin;
+    int r;
+
+    if (!text)
+        return -ENOMEM;
+    if (root_fd < 0)
+        return root_fd;
+    r = read_mask(root_fd, pid, text, &mask);
+    if (r < 0)
+        return r;
+    origin = climb(root_fd, pid, mask, text + TASKSTAT_STATUS_SIZE, &stat);
+    if (origin < 0)
+        return origin;
+    *ret_comm = strdup(stat.comm);
+    return *ret_comm ? origin : -ENOMEM;
+}
+
+/* cgroup v2; on version 1 paths differ from what is shown, and the group itself has to do. */
+static ssize_t read_cpus(int root_fd, const char *cgroup, char *text, size_t size)
+{
+    CLEANUP_FREE char *path = format_text("sys/fs/cgroup%s/cpuset.cpus.effective", cgroup);
+
+    return path ? root_read(root_fd, path, text, size) : -ENOMEM;
+}
+
+char *pins_cpuset_origin(const char *cgroup)
+{
+    CLEANUP_FREE char *texts = malloc(2 * TASKSTAT_STATUS_SIZE), *at = strdup(cgroup);
+    CLEANUP_CLOSE int root_fd = root_open("/");
+    char *slash;
+
+    if (!texts || !at)
+        return NULL;
+    if (root_fd < 0)
+        return TAKE_PTR(at);
+    /* The controller need not be in use down to here. */
+    while (read_cpus(root_fd, at, texts, TASKSTAT_STATUS_SIZE) < 0) {
+        slash = strrchr(at, '/');
+        if (!slash || slash == at)
+            return strdup(cgroup);
+        *slash = '\0';
+    }
+    while ((slash = strrchr(at, '/')) && slash > at) {
+        char *above = texts + TASKSTAT_STATUS_SIZE;
+
+        *slash = '\0';
+        if (read_cpus(root_fd, at, above, TASKSTAT_STATUS_SIZE) < 0 || strcmp(above, texts) != 0) {
+            *slash = '/';
+            break;
+        }
+    }
+    return TAKE_PTR(at);
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* diagnose: whether NUMA costs a process anything, and what would help, without a policy and without a daemon. Findings
+ * are made into JSON first; the sentences, the table and the policy text are written from that. */
+
+#include "base/human.h"
+#include "base/parse.h"
+#include "base/time.h"
+#include "ctl/client.h"
+#include "ctl/diagnose/pins.h"
+#include "ctl/diagnose/survey.h"
+#include "ctl/style.h"
+#include "ctl/view.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define SECONDS_DEFAULT 5U
+/* What move_pages(2) is known to copy where pages are small and their users go on: less than memory could. */
+#define MOVE_BYTES_PER_USEC 512.0
+/* Of a host. */
+#define LISTED_MAX 20U
+
+static int set_number(json_object *object, const char *key, uint64_t value)
+{
+    return json_set(object, key, json_object_new_uint64(value));
+}
+
+/* Null where it is not known. */
+static int set_share(json_object *object, const char *key, uint32_t permille)
+{
+    return permille == DIAGNOSE_UNKNOWN ? json_object_object_add(object, key, NULL)
+                                        : set_number(object, key, permille);
+}
+
+static int set_cpus(json_object *object, const char *key, hwloc_const_bitmap_t set)
+{
+    CLEANUP_FREE char *list = format_list(set, PARSE_CPU_MAX);
+
+    return list ? json_set_text(object, key, list) : -ENOMEM;
+}
+
+/* Inside, nodes are held as indices. */
+static int set_nodes(json_object *object, const char *key, const Topology *topology,
+                     hwloc_const_bitmap_t nodes)
+{
+    CLEANUP_BITMAP hwloc_bitmap_t os = hwloc_bitmap_alloc();
+
+    if (!os)
+        return -ENOMEM;
+    for (uint32_t i = 0; nodes && i < topology->n_nodes; i++)
+        if (hwloc_bitmap_isset(nodes, i) && hwloc_bitmap_set(os, topology->nodes[i].os_index) < 0)
+            return -ENOMEM;
+    return set_cpus(object, key, os);
+}
+
+static int set_places(json_object *object, const Topology *topology, const SurveyFinding *finding)
+{
+    json_object *runs = json_object_new_array(), *memory = json_object_new_array();
+
+    if (json_set(object, "runs", runs) < 0 || json_set(object, "memory", memory) < 0)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < topology->n_nodes; i++) {
+        json_object *run = json_object_new_object(), *bytes = json_object_new_object();
+
+        if (json_append(runs, run) < 0 || json_append(memory, bytes) < 0 ||
+            set_number(run, "node", topology->nodes[i].os_index) < 0 ||
+            set_number(run, "run_permille", finding->run_node[i]) < 0 ||
+            set_number(bytes, "node", topology->nodes[i].os_index) < 0 ||
+            set_number(bytes, "bytes", finding->node_bytes ? finding->node_bytes[i] : 0) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static char *cpuset_text(const SurveyFinding *finding)
+{
+    CLEANUP_FREE char *cgroup = pins_cpuset_origin(finding->cgroup ? finding->cgroup : "/");
+
+    return cgroup ? format_text("the cpuset of %s%s", !strcmp(cgroup, "/") ? "the host" : "control group ",
+                                !strcmp(cgroup, "/") ? "" : cgroup)
+                  : NULL;
+}
+
+/* Who keeps it where it is, in words; "" when nobody does. */
+static int set_pin(json_object *object, const SurveyFinding *finding)
+{
+    const Diagnosis *d = &finding->diagnosis;
+    CLEANUP_FREE char *comm = NULL, *text = NULL;
+    pid_t origin = 0;
+
+    if (finding->facts.pinned && !d->by_cpuset) {
+        origin = pins_origin(finding->pid, &comm);
+        if (origin < 0)
+            text = strdup("a CPU mask");
+        else if (origin != finding->pid)
+            text = format_text("a CPU mask inherited from %s[%d]", comm, (int)origin);
+        else
+            text = strdup("a CPU mask that it, taskset, numactl or CPUAffinity= of its unit has set");
+    } else if (finding->facts.confined)
+        text = cpuset_text(finding);
+    else
+        text = strdup("");
+    return text ? json_set_text(object, "pinned_by", text) : -ENOMEM;
+}
+
+/* The names of units and programs may hold what means something in a policy. */
+static bool is_plain(const char *s)
+{
+    for (; *s; s++)
+        if (!isalnum((unsigned char)*s) && !strchr("-_.@:/+", *s))
+            return false;
+    return true;
+}
+
+static char *match_line(const SurveyFinding *finding)
+{
+    char path[32], exe[4096];
+    ssize_t n;
+
+    if (finding->unit && is_plain(finding->unit) && strstr(finding->unit, ".service"))
+        return format_text("Unit=%s", finding->unit);
+    (void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)finding->pid);
+    n = readlink(path, exe, sizeof(exe) - 1);
+    exe[MAX(n, 0)] = '\0';
+    if (n > 0 && is_plain(exe))
+        return format_text("Exe=%s", exe);
+    return finding->comm && is_plain(finding->comm)
+               ? format_text("Comm=%s", finding->comm)
+               : format_text("# Of pid %d; say how to know it again.\nComm=?", (int)finding->pid);
+}
+
+/* What would help; where nothing is wrong, what would go on looking. */
+static char *policy_text(const SurveyFinding *finding)
+{
+    DiagnoseVerdict verdict = finding->diagnosis.verdict;
+    CLEANUP_FREE char *match = match_line(finding);
+    bool pin = verdict == DIAGNOSE_PIN_WAITS || verdict == DIAGNOSE_PIN_FAR;
+
+    if (!match)
+        return NULL;
+    return format_text("# By numaplacectl diagnose: %s\n\n[Match]\n%s\n\n%s%s%s\n[Placement]\nMode=%s\n",
+                       diagnose_verdict_text(verdict), match,
+                       pin || !diagnose_is_alarm(verdict) ? "[Workload]\n" : "",
+                       pin && !finding->diagnosis.by_cpuset ? "ForeignAffinity=override\n" : "",
+                       !diagnose_is_alarm(verdict) ? "Act=observe\n" : "",
+                       verdict == DIAGNOSE_BANDWIDTH ? "interleave" : "auto");
+}
+
+static int set_huge(json_object *object, pid_t pid)
+{
+    char path[64], line[256];
+    uint64_t bytes = 0, kib;
+    FILE *in;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)pid);
+    in = fopen(path, "re");
+    while (in && fgets(line, sizeof(line), in))
+        if (sscanf(line, "AnonHugePages: %" SCNu64, &kib) == 1)
+            bytes = kib << 10;
+    if (in)
+        (void)fclose(in);
+    return set_number(object, "huge_bytes", bytes);
+}
+
+static json_object *to_json(const Survey *survey, const SurveyFinding *finding)
+{
+    json_object *object = json_object_new_object();
+    const Diagnosis *d = &finding->diagnosis;
+    CLEANUP_FREE char *policy = policy_text(finding);
+
+    if (!object || !policy || set_number(object, "pid", (uint64_t)finding->pid) < 0 ||
+        json_set_text(object, "comm", finding->comm) < 0 ||
+        json_set_text(object, "unit", finding->unit) < 0 ||
+        json_set_text(object, "cgroup", finding->cgroup) < 0 ||
+        set_number(object, "threads", finding->n_threads) < 0 ||
+        set_number(object, "usec", survey->usec) < 0 ||
+        json_set_text(object, "verdict", diagnose_verdict_name(d->verdict)) < 0 ||
+        json_set_text(object, "text", diagnose_verdict_text(d->verdict)) < 0 ||
+        json_set(object, "alarm", json_object_new_boolean(diagnose_is_alarm(d->verdict))) < 0 ||
+        set_number(object, "run_permille", finding->facts.run) < 0 ||
+        set_number(object, "wait_permille", finding->facts.wait) < 0 ||
+        set_number(object, "waits_permille", d->waits) < 0 ||
+        set_number(object, "idle_permille", survey->idle_permille) < 0 ||
+        set_number(object, "bytes", finding->bytes) < 0 ||
+        set_places(object, survey->topology, finding) < 0 ||
+        json_set(object, "memory_known", json_object_new_boolean(finding->node_bytes != NULL)) < 0 ||
+        set_share(object, "local_permille", d->local) < 0 ||
+        set_share(object, "local_least_permille", d->local_least) < 0 ||
+        set_share(object, "local_most_permille", d->local_most) < 0 ||
+        set_cpus(object, "cpus_allowed", finding->allowed) < 0 ||
+        json_set(object, "pinned", json_object_new_boolean(finding->facts.pinned)) < 0 ||
+        set_pin(object, finding) < 0 || set_number(object, "bound_bytes", finding->facts.bound_bytes) < 0 ||
+        set_nodes(object, "would_home_nodes", survey->topology, finding->home_nodes) < 0 ||
+        json_set_text(object, "refusal", finding->refusal) < 0 ||
+        set_number(object, "move_bytes", d->move_bytes) < 0 ||
+        set_number(object, "move_usec", (uint64_t)((double)d->move_bytes / MOVE_BYTES_PER_USEC)) < 0 ||
+        set_number(object, "gain_most_permille", d->gain_most) < 0 || set_huge(object, finding->pid) < 0 ||
+        json_set(object, "kernel_balances", json_object_new_boolean(survey->kernel_balances)) < 0 ||
+        json_set_text(object, "policy", policy) < 0) {
+        (void)json_object_put(object);
+        return NULL;
+    }
+    return object;
+}
+
+/* One process */
+
+static double percent(json_object *object, const char *key)
+{
+    return (double)view_number(object, key, 0) / 10.0;
+}
+
+static void print_runs(json_object *object)
+{
+    CLEANUP(view_text_done) ViewText nodes = {0};
+    json_object *runs = view_list(object, "runs");
+
+    for (size_t i = 0; i < view_length(runs); i++) {
+        json_object *run = json_object_array_get_idx(runs, i);
+
+        if (view_number(run, "run_permille", 0) > 0)
+            view_text_add(&nodes, "%s%.2f on node %" PRId64, nodes.len > 0 ? ", " : ": ",
+                          (double)view_number(run, "run_permille", 0) / 1000.0, view_number(run, "node", 0));
+    }
+    view_line("Runs", "%.2f CPUs' worth%s; waits %.1f %% of the CPU time it wants, while %.2f CPUs are idle",
+              (double)view_number(object, "run_permille", 0) / 1000.0,
+              nodes.failed ? " (out of memory)"
+              : nodes.text ? nodes.text
+                           : "",
+              percent(object, "waits_permille"), (double)view_number(object, "idle_permille", 0) / 1000.0);
+}
+
+static void print_memory(json_object *object)
+{
+    CLEANUP_FREE char *memory = view_member(object, "memory", VIEW_MEMORY);
+    char huge[64], bound[64];
+
+    if (!view_bool(object, "memory_known"))
+        return;
+    view_line("Memory", "%s; %s in huge pages%s%s", memory ? memory : "?",
+              human_bytes((uint64_t)view_number(object, "huge_bytes", 0), huge, sizeof(huge)),
+              view_number(object, "bound_bytes", 0) > 0 ? "; bound to nodes: " : "",
+              view_number(object, "bound_bytes", 0) > 0
+                  ? human_bytes((uint64_t)view_number(object, "bound_bytes", 0), bound, sizeof(bound))
+                  : "");
+    if (json_object_object_get(object, "local_permille"))
+        view_line("Local",
+                  "%.1f %% if it uses all of it alike; between %.1f %% and %.1f %% whoever uses which part",
+                  percent(object, "local_permille"), percent(object, "local_least_permille"),
+                  percent(object, "local_most_permille"));
+}
+
+static void print_would(json_object *object)
+{
+    const char *nodes = view_string(object, "would_home_nodes"), *refusal = view_string(object, "refusal");
+    char bytes[64], span[64];
+
+    if (*nodes && view_number(object, "move_bytes", 0) > 0)
+        view_line("Would be", "on nodes %s, where %s would move, in %s or so", nodes,
+                  human_bytes((uint64_t)view_number(object, "move_bytes", 0), bytes, sizeof(bytes)),
+                  human_span((uint64_t)view_number(object, "move_usec", 0), span, sizeof(span)));
+    else if (*nodes)
+        view_line("Would be", "on nodes %s", nodes);
+    else if (*refusal && view_length(view_list(object, "runs")) > 1)
+        view_line("Would be", "where it is: %s", refusal);
+    if (view_number(object, "gain_most_permille", 0) > 0)
+        view_line("Gain", "at most %.0f %% of its time", percent(object, "gain_most_permille"));
+}
+
+static void print_one(const CtlOptions *options, json_object *object)
+{
+    bool alarm = view_bool(object, "alarm");
+
+    view_say(options->colour ? (alarm ? STYLE_WARN : STYLE_GOOD) : NULL, "%s[%" PRId64 "]: %s",
+             view_string(object, "comm"), view_number(object, "pid", 0), view_string(object, "verdict"));
+    (void)putchar('\n');
+    view_line("", "%s", view_string(object, "text"));
+    if (*view_string(object, "unit"))
+        view_line("Unit", "%s", view_string(object, "unit"));
+    print_runs(object);
+    print_memory(object);
+    if (*view_string(object, "pinned_by"))
+        view_line("May use", "CPUs %s, by %s", view_string(object, "cpus_allowed"),
+                  view_string(object, "pinned_by"));
+    view_line("Kernel", "NUMA balancing %s", view_bool(object, "kernel_balances") ? "on" : "off");
+    print_would(object);
+    if (alarm)
+        view_line("Try", "numaplacectl diagnose --print-policy %" PRId64, view_number(object, "pid", 0));
+}
+
+static const ViewColumn columns[] = {
+    {"PID", "pid", VIEW_NUMBER},
+    {"COMM", "comm", VIEW_LONG},
+    {"CPUS", "run_permille", VIEW_CPUS},
+    {"WAITS", "waits_permille", VIEW_PERMILLE},
+    {"MEMORY", "bytes", VIEW_BYTES},
+    {"LOCAL", "local_permille", VIEW_SHARE},
+    {"WOULD BE", "would_home_nodes", VIEW_TEXT},
+    {"GAIN AT MOST", "gain_most_permille", VIEW_SHARE},
+    {"VERDICT", "verdict", VIEW_TEXT},
+    {"UNIT", "unit", VIEW_LONG},
+};
+
+/* Whether a daemon that is running has given it a home: then the masks are its. */
+static void ask_daemon(const CtlOptions *options, Survey *survey, size_t n)
+{
+    if (access(options->socket, F_OK) < 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        SurveyFinding *finding = &survey->findings[i];
+        CLEANUP_JSON json_object *explained = NULL;
+        char pid[16];
+
+        if (!finding->facts.pinned && !finding->facts.confined)
+            continue;
+        (void)snprintf(pid, sizeof(pid), "%d", (int)finding->pid);
+        if (client_query(options, "Explain", pid, &explained) != CTL_EXIT_OK)
+            return;
+        finding->facts.placed = *view_string(explained, "home") != '\0';
+        diagnose(&finding->facts, &finding->diagnosis);
+    }
+}
+
+static CtlExit print(const CtlOptions *options, json_object *list, bool several)
+{
+    CtlExit code;
+
+    if (options->print_policy) {
+        for (size_t i = 0; i < view_length(list); i++)
+            (void)fputs(view_string(json_object_array_get_idx(list, i), "policy"), stdout);
+        return CTL_EXIT_OK;
+    }
+    if (options->json != CTL_JSON_OFF)
+        return ctl_print_json(options, list);
+    if (!several) {
+        print_one(options, json_object_array_get_idx(list, 0));
+        return CTL_EXIT_OK;
+    }
+    code = view_print_list(options, list, columns, ARRAY_SIZE(columns));
+    if (code == CTL_EXIT_OK && options->legend && view_length(list) > 0)
+        (void)puts("\nThe worst first. Of each, numaplacectl diagnose PID says more.");
+    return code;
+}
+
+static CtlExit report(const CtlOptions *options, Survey *survey, bool several)
+{
+    CLEANUP_JSON json_object *list = json_object_new_array();
+    size_t n = MIN(survey->n_findings, LISTED_MAX);
+
+    if (!list)
+        return ctl_fail_oom();
+    ask_daemon(options, survey, n);
+    for (size_t i = 0; i < n; i++)
+        if (json_append(list, to_json(survey, &survey->findings[i])) < 0)
+            return ctl_fail_oom();
+    return print(options, list, several);
+}
+
+CtlExit verb_diagnose(const CtlOptions *options, int argc, char **argv)
+{
+    CLEANUP(survey_done) Survey survey = {0};
+    SurveyTarget target = {0};
+    uint32_t pid = 0;
+    CtlExit code;
+
+    if (argc > 0 && parse_u32(argv[0], &pid) == 0)
+        target.pid = (pid_t)pid;
+    else if (argc > 0)
+        target.unit = argv[0];
+    if (argc > 0 && ((!target.unit && (pid == 0 || pid > INT32_MAX)) || !*argv[0]))
+        return ctl_fail(CTL_EXIT_USAGE, "%s: expected the number of a process, a unit or a cgroup", argv[0]);
+    if (options->print_policy && target.pid == 0)
+        return ctl_fail(CTL_EXIT_USAGE, "--print-policy: expected the number of a process");
+    code = survey_make(&target, options->seconds > 0 ? options->seconds : SECONDS_DEFAULT, &survey);
+    return code == CTL_EXIT_OK ? report(options, &survey, target.pid == 0) : code;
+}

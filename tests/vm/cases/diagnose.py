@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""numaplacectl diagnose: the right verdict on processes that were put in the wrong place, with who it was, and no alarm about
+others. The nodes have two CPUs each: 0, 1 and 2, 3."""
+
+import contextlib
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import uuid
+
+import lib
+import nodes
+import tap
+
+DWELLER = pathlib.Path(__file__).with_name("dweller.py")
+CPUS = {node: ",".join(map(str, sorted(nodes.node_cpus(node)))) for node in (0, 1)}
+FIRST = {node: str(min(nodes.node_cpus(node))) for node in (0, 1)}
+LAST = {node: str(max(nodes.node_cpus(node))) for node in (0, 1)}
+ALL = ",".join(CPUS.values())
+MB = 160
+# Below what is looked at, or sleeping, or short.
+SMALL = 24
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+
+
+class Diagnose(nodes.NodesTest):
+    def dweller(self, touch, start, may, threads=1, mb=MB, bind=None, wrap=()):
+        """May use all CPUs where it does not say otherwise."""
+        argv = [*wrap, sys.executable, str(DWELLER), str(mb), touch, start, may, str(threads), *([] if bind is None else [str(bind)])]
+        work = lib.Workload(self, argv, self.mark, stdout=subprocess.PIPE, text=True,
+                            preexec_fn=lambda: os.sched_setaffinity(0, self.everything))
+        self.assertEqual(work.process.stdout.readline(), "ready\n")
+        self.addCleanup(work.process.stdout.close)
+        return work
+
+    @contextlib.contextmanager
+    def cpuset(self, cpus):
+        """A cgroup with these CPUs; what stands in front of a command to start it in there."""
+        name = f"np-{uuid.uuid4().hex[:8]}.slice"
+        subprocess.run(["systemctl", "set-property", "--runtime", name, f"AllowedCPUs={cpus}"], check=True)
+        try:
+            yield name, ("systemd-run", "-q", "--scope", "--collect", f"--slice={name}")
+        finally:
+            subprocess.run(["systemctl", "revert", name], check=False, capture_output=True)
+
+    def diagnose(self, pid, seconds=4):
+        run = subprocess.run([lib.CTL, "diagnose", f"--seconds={seconds}", "--json=short", str(pid)], capture_output=True, text=True,
+                             timeout=lib.DEADLINE_SEC, check=False)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        found, = json.loads(run.stdout)
+        return found
+
+    def find(self, work, verdict):
+        found = self.diagnose(work.pid)
+        self.assertEqual(found["verdict"], verdict, json.dumps(found, indent=1))
+        self.assertTrue(found["alarm"])
+        self.assertGreater(found["gain_most_permille"], 0)
+        work.end()
+        return found
+
+    def test_threads_far(self):
+        for near, far in ((0, 1), (1, 0)):
+            found = self.find(self.dweller(CPUS[near], FIRST[far], "any"), "threads-far")
+            self.assertEqual((found["would_home_nodes"], found["pinned_by"]), (str(near), ""))
+            self.assertLess(found["move_bytes"], 16 << 20)
+            self.assertIn("Unit=", found["policy"])
+
+    def test_memory_far(self):
+        """Where its memory is others work."""
+        others = self.spinner("--threads=4", preexec_fn=lambda: os.sched_setaffinity(0, nodes.node_cpus(0)))
+        found = self.find(self.dweller(CPUS[0], FIRST[1], "any"), "memory-far")
+        self.assertEqual(found["would_home_nodes"], "1")
+        self.assertGreater(found["move_bytes"], (MB - 16) << 20)
+        others.end()
+
+    def test_bandwidth(self):
+        self.find(self.dweller(CPUS[0], ALL, "own", threads=4), "bandwidth")
+
+    def test_pinned_and_waiting(self):
+        work = self.dweller(CPUS[1], FIRST[1], FIRST[1], threads=3)
+        found = self.find(work, "pin-waits")
+        self.assertIn("CPU mask", found["pinned_by"])
+        self.assertEqual(found["cpus_allowed"], FIRST[1])
+        self.assertIn("ForeignAffinity=override", found["policy"])
+
+    def test_pinned_by_a_parent(self):
+        work = self.dweller(CPUS[1], FIRST[1], FIRST[1], threads=3, wrap=("sh", "-c", 'taskset -p -c "$0" $$ >/dev/null; "$@"; exit $?', FIRST[1]))
+        child = int(pathlib.Path(f"/proc/{work.pid}/task/{work.pid}/children").read_text().split()[0])
+        found = self.diagnose(child)
+        self.assertEqual((found["verdict"], found["pinned_by"]), ("pin-waits", f"a CPU mask inherited from sh[{work.pid}]"))
+        subprocess.run(["kill", str(child)], check=True)
+
+    def test_cpuset_and_waiting(self):
+        with self.cpuset(FIRST[1]) as (name, wrap):
+            work = self.dweller(FIRST[1], FIRST[1], FIRST[1], threads=3, wrap=wrap)
+            found = self.find(work, "pin-waits")
+            self.assertEqual(found["pinned_by"], f"the cpuset of control group /np.slice/{name}")
+            self.assertNotIn("ForeignAffinity", found["policy"])
+
+    def test_pinned_far(self):
+        found = self.find(self.dweller(CPUS[0], FIRST[1], CPUS[1]), "pin-far")
+        self.assertIn("CPU mask", found["pinned_by"])
+
+    def test_cpuset_far(self):
+        with self.cpuset(ALL) as (name, wrap):
+            work = self.dweller(CPUS[0], FIRST[0], "any", wrap=wrap)
+            subprocess.run(["systemctl", "set-property", "--runtime", name, f"AllowedCPUs={CPUS[1]}"], check=True)
+            self.assertEqual(self.find(work, "pin-far")["pinned_by"], f"the cpuset of control group /np.slice/{name}")
+
+    def test_bound_far(self):
+        found = self.find(self.dweller(CPUS[1], FIRST[1], "any", bind=0), "bound-far")
+        self.assertGreater(found["bound_bytes"], (MB - 16) << 20)
+
+    def test_full(self):
+        works = [self.dweller(":".join(CPUS.values()), ALL, "any", threads=4) for _ in range(2)]
+        for work in works:
+            found = self.diagnose(work.pid)
+            self.assertFalse(found["alarm"], json.dumps(found, indent=1))
+            self.assertEqual(found["verdict"], "full")
+        for work in works:
+            work.end()
+
+    def healthy(self):
+        """Twenty that are where they should be, or that do not matter."""
+        for node, threads in itertools.product((0, 1), (1, 2)):
+            # Of two, the kernel would put one where this program is not.
+            yield "local", dict(touch=CPUS[node], start=LAST[node] if threads == 1 else CPUS[node], may="any" if threads == 1 else "own", threads=threads)
+            yield "local", dict(touch=CPUS[node], start=CPUS[node], may=CPUS[node], threads=threads)
+            yield "local", dict(touch=CPUS[node], start=CPUS[node], may=CPUS[node], threads=threads, bind=node)
+        for node in (0, 1):
+            yield "local", dict(touch=FIRST[node], start=FIRST[node], may="own")
+            yield "small", dict(touch=CPUS[node], start=CPUS[1 - node], may=CPUS[1 - node], mb=SMALL)
+            yield "idle", dict(touch=CPUS[node], start=CPUS[1 - node], may=CPUS[1 - node], threads=0)
+        yield "uncertain", dict(touch=":".join(CPUS.values()), start=ALL, may="own", threads=4)
+        yield "uncertain", dict(touch=":".join(CPUS.values()), start=f"{FIRST[0]},{FIRST[1]}", may="own", threads=2)
+
+    def test_no_alarm(self):
+        cases = list(self.healthy())
+        self.assertEqual(len(cases), 20)
+        for verdict, how in cases:
+            work = self.dweller(**how)
+            found = self.diagnose(work.pid)
+            self.assertFalse(found["alarm"], f"{how}\n{json.dumps(found, indent=1)}")
+            self.assertEqual(found["verdict"], verdict, f"{how}\n{json.dumps(found, indent=1)}")
+            work.end()
+
+    def test_host(self):
+        """The worst stands first."""
+        works = [self.dweller(CPUS[1], FIRST[1], "any"), self.dweller(CPUS[1], FIRST[0], "any")]
+        run = subprocess.run([lib.CTL, "diagnose", "--seconds=4"], capture_output=True, text=True, timeout=lib.DEADLINE_SEC, check=True)
+        lines = [line.split() for line in run.stdout.splitlines()]
+        self.assertEqual(lines[1][0], str(works[1].pid), run.stdout)
+        self.assertIn("threads-far", lines[1])
+        self.assertEqual([line[-2] for line in lines if line and line[0] == str(works[0].pid)], ["local"], run.stdout)
+
+
+if __name__ == "__main__":
+    tap.main()

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A process whose memory and threads are where it is told, and which uses all of it for ever.
+
+usage: dweller.py MB TOUCH START MAY THREADS [BIND]
+
+MB of memory are touched on the CPUs TOUCH, in equal parts where these are several lists ("0,1:2,3"). THREADS then use it, from the
+CPUs START on, and may afterwards use the CPUs MAY ("any": all; "own": one each of START). With BIND all memory is bound to that node.
+THREADS 0: it sleeps. "ready" is printed when all is so.
+"""
+
+import ctypes
+import mmap
+import os
+import signal
+import sys
+import threading
+import time
+import zlib
+
+BLOCK = 1 << 20
+SETTLE_SEC = 0.3
+SYS_SET_MEMPOLICY, MPOL_BIND = 238, 2
+
+
+def cpus(text):
+    return {int(cpu) for cpu in text.split(",")}
+
+
+def bind(node):
+    mask = ctypes.c_ulong(1 << node)
+    if ctypes.CDLL(None, use_errno=True).syscall(SYS_SET_MEMPOLICY, MPOL_BIND, ctypes.byref(mask), 64) != 0:
+        raise OSError(ctypes.get_errno(), "set_mempolicy")
+
+
+def work(view, start, may, begun):
+    # Of a thread, not of the process. It is let go when nobody wakes it up any more, or it would be drawn to who does.
+    os.sched_setaffinity(0, start)
+    begun.append(start)
+    until = time.monotonic() + SETTLE_SEC
+    while time.monotonic() < until:
+        zlib.crc32(view[:BLOCK])
+    os.sched_setaffinity(0, may)
+    while True:
+        for at in range(0, len(view), BLOCK):
+            zlib.crc32(view[at:at + BLOCK])
+
+
+def main():
+    size, parts = int(sys.argv[1]) << 20, sys.argv[2].split(":")
+    start, may, n_threads = sorted(cpus(sys.argv[3])), sys.argv[4], int(sys.argv[5])
+    everywhere = os.sched_getaffinity(0)
+    if len(sys.argv) > 6:
+        bind(int(sys.argv[6]))
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    view = memoryview(memory)
+    for i, part in enumerate(parts):
+        os.sched_setaffinity(0, cpus(part))
+        for at in range(i * size // len(parts), (i + 1) * size // len(parts), mmap.PAGESIZE):
+            memory[at] = 1
+    begun = []
+    for i in range(n_threads):
+        mine = {start[i % len(start)]}
+        allowed = everywhere if may == "any" else mine if may == "own" else cpus(may)
+        threading.Thread(target=work, args=(view, mine, allowed, begun), daemon=True).start()
+    while len(begun) < n_threads:
+        time.sleep(0.01)
+    time.sleep(2 * SETTLE_SEC if n_threads > 0 else 0)
+    os.sched_setaffinity(0, everywhere if may in ("any", "own") else cpus(may))
+    print("ready", flush=True)
+    signal.pause()
+
+
+main()
