@@ -25,8 +25,8 @@ import warnings
 import kills
 import lib
 
-# So fast that the daemon's lists of moves and refusals are full before the first quarter ends.
-STEP_SEC, MINUTE_SEC = 0.2, 60
+# So fast that the lists of moves and refusals, which fill in some 18,000 steps, are full before the first quarter ends.
+STEP_SEC, MINUTE_SEC = 0.05, 60
 # So few numbers that each is used again after some minutes.
 PID_MAX = 1500
 POPULATION = 16
