@@ -58,7 +58,7 @@
 /* A CPU that ran less in a tick may be idle soon; an idle one runs 50 permille (P1). */
 #define SAMPLE_BUSY_PERMILLE 500U
 
-/* A thread that waits less does not need its last CPU known. */
+/* A thread that waits less, or runs less, does not need its last CPU known. */
 #define SAMPLE_WAIT_PERMILLE 50U
 
 /* Most of a command line or environment that is matched; what is longer is cut. */
@@ -167,7 +167,7 @@ struct Probe {
     CpuLoads cpus;
     Readers readers;
     uint64_t sampled_usec;
-    size_t stat_cursor, quiet_cursor, sample_cursor, quiet_at;
+    size_t stat_cursor, runner_cursor, quiet_cursor, sample_cursor, quiet_at;
     uint64_t *cpu_wait_nsec; /* [cpu_limit], when only threads say it */
     bool *cpu_wait_known;
     uint8_t *group_lends; /* [n_groups]: one of its CPUs is lent */

@@ -184,8 +184,9 @@ int probe_go_on(Probe *probe, World *world);
  *   - of more than 8192 tasks that work so many are sampled in turn, a quarter of it where no descriptor is kept open;
  *   - a task without run time in eight samples has zero load until the sample after the next discovery, except that
  *     it is watched (512 per tick, in turn) while a CPU of its group's home is lent;
- *   - last_cpu is that of this tick for holders of a lease, and in turn (32 and one per CPU) for tasks that wait at
- *     least 50 permille; for all others, and while no CPU has time to spare, it is where they were seen last;
+ *   - last_cpu is that of this tick for holders of a lease; in turn (32 and one per CPU) for tasks that wait at least
+ *     50 permille, unless no CPU has time to spare; and in the sample after a full discovery in turn for as many that
+ *     run so much. For all others it is where they were seen last;
  *   - without /proc/schedstat the wait of a CPU is that of the tasks seen last on it; not known without one.
  * Returns 0, -ENOMEM, or -errno when the CPU times cannot be read (the World is then marked partial). */
 int probe_sample(Probe *probe, World *world, uint64_t now_usec);

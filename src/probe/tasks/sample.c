@@ -9,8 +9,8 @@
  *                         thread whose group has lent a CPU away is watched all the same, some hundred of them per tick
  *                         in turn, or the owner's return would be noticed a slow tick late.
  *   the last CPU          needs stat, six times as dear: read for holders of a lease, and in turn for threads that
- *                         wait. For the others Task.last_cpu is where they were seen last, perhaps long ago; for all
- *                         of them while the machine is full.
+ *                         wait, but not while the machine is full; after each full discovery also, in turn, for
+ *                         threads that run. For the others Task.last_cpu is where they were seen last.
  *
  * Where /proc/schedstat is missing, the wait for a CPU is the sum over the threads seen last on it. That misses
  * threads nobody manages, so it is called known only for a CPU that has such a thread. */
@@ -319,6 +319,22 @@ static void sample_last_cpus(Probe *probe, World *world)
     probe->stat_cursor = world->n_tasks > 0 ? (probe->stat_cursor + i) % world->n_tasks : 0;
 }
 
+/* Of those that run without waiting, for how much of their memory is local. */
+static void sample_runners(Probe *probe, World *world)
+{
+    size_t budget = SAMPLE_STATS_PER_TICK + world->topology->n_cpus, i = 0;
+
+    for (; i < world->n_tasks && budget > 0; i++) {
+        Task *task = &world->tasks[(probe->runner_cursor + i) % world->n_tasks];
+
+        if (task->gone || task->fresh || task->lease >= 0 || task->run_permille < SAMPLE_WAIT_PERMILLE)
+            continue;
+        read_last_cpu(probe, world, task);
+        budget--;
+    }
+    probe->runner_cursor = world->n_tasks > 0 ? (probe->runner_cursor + i) % world->n_tasks : 0;
+}
+
 /* The wait for each CPU as its threads say it. */
 static int sum_wait(Probe *probe, const World *world)
 {
@@ -390,6 +406,7 @@ static int fold_cpus(Probe *probe, World *world)
 
 int probe_sample(Probe *probe, World *world, uint64_t now_usec)
 {
+    bool looked = probe->discovered && probe->masks_read;
     int r, s;
 
     world->tick++;
@@ -409,6 +426,8 @@ int probe_sample(Probe *probe, World *world, uint64_t now_usec)
     if (s < 0)
         return s;
     sample_last_cpus(probe, world);
+    if (looked && world->topology->n_nodes > 1)
+        sample_runners(probe, world);
     if (r == 0)
         r = fold_cpus(probe, world);
     world_sum(world);

@@ -256,6 +256,30 @@ static void test_last_cpu_is_not_read_for_nothing(void **state)
     assert_int_equal(probe_statistics(b.probe)->n_reads - n_reads, 2);
 }
 
+/* Where it runs is looked at once after a full discovery: how much of its memory is local depends on it. */
+static void test_last_cpu_of_runners(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b, NULL);
+    bench_sample(&b);
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 101, .n_threads = 2, .cpu = 3});
+    put_schedstat(&b, 100, 101, 50, 0);
+    bench_sample(&b);
+    assert_int_equal(bench_task(&b, 100, 101)->last_cpu.i, 1);
+    bench_discover(&b);
+    put_schedstat(&b, 100, 101, 200, 0);
+    bench_sample(&b);
+    assert_int_equal(bench_task(&b, 100, 101)->last_cpu.i, 3);
+
+    /* Not of who sleeps. */
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 101, .n_threads = 2, .cpu = 2});
+    put_schedstat(&b, 100, 101, 202, 0);
+    bench_discover(&b);
+    bench_sample(&b);
+    assert_int_equal(bench_task(&b, 100, 101)->last_cpu.i, 3);
+}
+
 /* Nor is that of who waits while all CPUs are busy: nothing can be lent. */
 static void test_last_cpu_is_not_read_on_a_full_machine(void **state)
 {
@@ -416,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_cpu_times_unreadable),
         cmocka_unit_test(test_wait_of_threads),
         cmocka_unit_test(test_last_cpu_is_not_read_for_nothing),
+        cmocka_unit_test(test_last_cpu_of_runners),
         cmocka_unit_test(test_last_cpu_is_not_read_on_a_full_machine),
         cmocka_unit_test(test_tid_is_reused),
         cmocka_unit_test(test_quiet),
