@@ -134,15 +134,19 @@
  *   GetWorkload instead and besides: use..., groups aa{sv} (group), lent aa{sv} (lease), refusals aa{sv} (refusal)
  *   Those of Mode=none are not listed: they are not workloads.
  *
+ * gain... (what the last change of home was worth; absent when nothing is known of before, or yet of after)
+ *   gain_age_usec t (since the change), gain_waits_before_permille u and gain_waits_permille u (of the CPU time its
+ *   threads want, what they wait), gain_local_before_permille u and gain_local_permille u (as local_permille), each a
+ *   mean of up to 32 slow ticks, and for each the standard deviation of one, ..._noise_permille u
+ *
  * group
- *   id t, key s, home s, home_nodes s, would..., memory..., tasks u, run_permille u, wait_permille u, leases u,
- *   age_usec t,
- *   home_age_usec t (0: it has none), means... (how it is kept at home: means s, "affinity" or, around that, "unit",
- *   "cgroup2", "cgroup1" or, at /dev/cpuset, "cpusetfs"; means_reason s and means_text s why that, means_error s,
- *   means_memory b: its memory is kept in as well), roams b (it needs all nodes, and is not confined for that),
- *   demand_permille u (the CPUs' worth a home is chosen for), frozen_usec t (its home stays so long for going back and
- *   forth), converged b (it stays for having its memory there: nine tenths to begin with, three quarters later; P16),
- *   vetoes u, backoff_ticks u, backoff_left_ticks t
+ *   id t, key s, home s, home_nodes s, would..., gain..., memory..., tasks u, run_permille u, wait_permille u, leases
+ *   u, age_usec t, home_age_usec t (0: it has none), means... (how it is kept at home: means s, "affinity" or, around
+ *   that, "unit", "cgroup2", "cgroup1" or, at /dev/cpuset, "cpusetfs"; means_reason s and means_text s why that,
+ *   means_error s, means_memory b: its memory is kept in as well), roams b (it needs all nodes, and is not confined
+ *   for that), demand_permille u (the CPUs' worth a home is chosen for), frozen_usec t (its home stays so long for
+ *   going back and forth), converged b (it stays for having its memory there: nine tenths to begin with, three
+ *   quarters later; P16), vetoes u, backoff_ticks u, backoff_left_ticks t
  *
  * would...
  *   observed b (it is only observed), would_home s and would_home_nodes s (where acting would have it; "": it is
@@ -213,7 +217,7 @@
  *   (the nodes its new memory is interleaved over since then, "": it is not; P17), policy s, policy_path s,
  *   policy_section u, policy_file s and policy_line u (the [Match] section it falls under, from 1, and where that
  *   stands; absent when the process is of another kind by now), workload s, group t, group_key s, home s,
- *   home_nodes s, would..., local_permille u (of its memory, on the nodes that its threads ran on last) and
+ *   home_nodes s, would..., gain..., local_permille u (of its memory, on the nodes that its threads ran on last) and
  *   would_local_permille u (at its home, with memory that follows there), memory..., means..., cpuset s (without what
  *   we made of it), evidence s ("run-and-wait", "run-only":
  *   what is known of its load), tasks aa{sv} (task, at most 64), n_tasks u, lent aa{sv} (lease)

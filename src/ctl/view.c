@@ -261,6 +261,32 @@ void view_would_lines(json_object *object)
                   (double)now / 10);
 }
 
+static void add_gain(ViewText *text, json_object *object, const char *what, const char *key)
+{
+    char before[64], before_noise[64], after[64], after_noise[64];
+
+    (void)snprintf(before, sizeof(before), "gain_%s_before_permille", key);
+    (void)snprintf(before_noise, sizeof(before_noise), "gain_%s_before_noise_permille", key);
+    (void)snprintf(after, sizeof(after), "gain_%s_permille", key);
+    (void)snprintf(after_noise, sizeof(after_noise), "gain_%s_noise_permille", key);
+    if (view_number(object, before, -1) < 0 || view_number(object, after, -1) < 0)
+        return;
+    view_text_add(
+        text, "%s%s %.1f %% (give or take %.1f), %.1f %% (%.1f) before", text->len > 0 ? "; " : "", what,
+        (double)view_number(object, after, 0) / 10, (double)view_number(object, after_noise, 0) / 10,
+        (double)view_number(object, before, 0) / 10, (double)view_number(object, before_noise, 0) / 10);
+}
+
+void view_gain_line(json_object *object)
+{
+    CLEANUP(view_text_done) ViewText text = {0};
+
+    add_gain(&text, object, "waits", "waits");
+    add_gain(&text, object, "memory local to its threads", "local");
+    if (text.len > 0 || text.failed)
+        view_line("Gained", "%s", text.failed ? "(out of memory)" : text.text);
+}
+
 void view_use_lines(json_object *object)
 {
     char cost[64], stall[64], period[64];

@@ -55,6 +55,9 @@ void view_memory_line(json_object *object);
 /* Where it would be, and how much of its memory would be where it runs, of what is only observed. */
 void view_would_lines(json_object *object);
 
+/* What the last change of its home was worth, where that is known. */
+void view_gain_line(json_object *object);
+
 /* Who uses which memory, and by which evidence that is found out, from the keys use... */
 void view_use_lines(json_object *object);
 

@@ -19,6 +19,8 @@
 #define SECONDS_DEFAULT 5U
 /* What move_pages(2) is known to copy where pages are small and their users go on: less than memory could. */
 #define MOVE_BYTES_PER_USEC 512.0
+/* Less is not worth mentioning. */
+#define SAID_BYTES (1 << 20)
 /* Of a host. */
 #define LISTED_MAX 20U
 
@@ -257,7 +259,7 @@ static void print_would(json_object *object)
     const char *nodes = view_string(object, "would_home_nodes"), *refusal = view_string(object, "refusal");
     char bytes[64], span[64];
 
-    if (*nodes && view_number(object, "move_bytes", 0) > 0)
+    if (*nodes && view_number(object, "move_bytes", 0) >= SAID_BYTES)
         view_line("Would be", "on nodes %s, where %s would move, in %s or so", nodes,
                   human_bytes((uint64_t)view_number(object, "move_bytes", 0), bytes, sizeof(bytes)),
                   human_span((uint64_t)view_number(object, "move_usec", 0), span, sizeof(span)));
@@ -296,7 +298,7 @@ static const ViewColumn columns[] = {
     {"CPUS", "run_permille", VIEW_CPUS},
     {"WAITS", "waits_permille", VIEW_PERMILLE},
     {"MEMORY", "bytes", VIEW_BYTES},
-    {"LOCAL", "local_permille", VIEW_SHARE},
+    {"LOCAL", "local_permille", VIEW_PERMILLE},
     {"WOULD BE", "would_home_nodes", VIEW_TEXT},
     {"GAIN AT MOST", "gain_most_permille", VIEW_SHARE},
     {"VERDICT", "verdict", VIEW_TEXT},

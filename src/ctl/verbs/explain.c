@@ -79,6 +79,7 @@ static void print_place(json_object *explanation)
     else if (view_bool(explanation, "managed"))
         view_line("Home", "none: the kernel may use every CPU of its cpuset");
     view_would_lines(explanation);
+    view_gain_line(explanation);
     view_memory_line(explanation);
     view_use_lines(explanation);
     print_means(explanation);

@@ -320,7 +320,9 @@ static int make_state(Manager *manager, Topology *topology)
     manager->released = task_set_new();
     manager->assigned = assignments_new();
     manager->moves = moves_new();
-    if (!manager->users || !manager->released || !manager->assigned || !manager->moves)
+    manager->gains = gains_new();
+    if (!manager->users || !manager->released || !manager->assigned || !manager->moves ||
+        !manager->gains)
         return -ENOMEM;
     r = manager_assignments_load(manager);
     if (r < 0)
@@ -406,6 +408,7 @@ Manager *manager_free(Manager *manager)
     act_free(manager->act);
     world_free(manager->world);
     moves_free(manager->moves);
+    gains_free(manager->gains);
     task_set_free(manager->released);
     assignments_free(manager->assigned);
     user_cache_free(manager->users);

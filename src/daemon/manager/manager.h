@@ -30,6 +30,7 @@
 #include "daemon/pace.h"
 #include "daemon/recorder.h"
 #include "daemon/tables/assignments.h"
+#include "daemon/tables/gains.h"
 #include "daemon/tables/moves.h"
 #include "daemon/tables/task-set.h"
 #include "daemon/tables/user-cache.h"
@@ -133,6 +134,7 @@ typedef struct Manager {
 
     Pace pace;
     Moves *moves;
+    Gains *gains;
     BusServer *bus;
     BusSystem *system_bus; /* NULL: it is not served */
     struct ObjectViews *views;

@@ -240,7 +240,9 @@ int manager_tick(Manager *manager)
         if (slow && found && !manager->options.once) {
             uint64_t before = cpu;
 
-            r = manager_look_ahead(manager);
+            r = gains_look(manager->gains, manager->world);
+            if (r == 0)
+                r = manager_look_ahead(manager);
             if (r < 0)
                 return r;
             cpu = time_thread_cpu_nsec();

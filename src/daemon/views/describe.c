@@ -225,6 +225,7 @@ static void list_groups(Dict *dict, const Manager *manager, const char *key, Wor
         dict_cpus(dict, "home", group->home);
         dict_nodes(dict, "home_nodes", world->topology, group->home_nodes);
         describe_would_of_group(dict, manager, group);
+        describe_gain(dict, manager, group->id);
         describe_memory(dict, manager, workload, (GroupIx){(int32_t)i});
         dict_u32(dict, "tasks", group->n_tasks);
         dict_u32(dict, "run_permille", group->run_permille);

@@ -46,6 +46,10 @@ void describe_free_memory(Dict *dict, const World *world);
 /* The operating-system number of the node with most of a process's memory; -1: not known. */
 int32_t describe_memory_node(const World *world, const Process *process);
 
+/* describe-gain.c: the keys gain_..., when something is known of before and after the last change of home of a group.
+ */
+void describe_gain(Dict *dict, const Manager *manager, uint64_t group_id);
+
 /* describe-would.c: the keys observed and would_..., and of a process local_permille. */
 void describe_would_of_group(Dict *dict, const Manager *manager, const Group *group);
 void describe_would_of_workload(Dict *dict, const Manager *manager, WorkloadIx workload);

@@ -262,6 +262,7 @@ static void explain_managed(Dict *dict, Manager *manager, const char *asked, con
     dict_cpus(dict, "home", group ? group->home : NULL);
     dict_nodes(dict, "home_nodes", world->topology, group ? group->home_nodes : NULL);
     describe_would_of_process(dict, manager, process);
+    describe_gain(dict, manager, story.group_id);
     describe_means(dict, manager, story.group_id);
     dict_cpus(dict, "cpuset", process->cpuset);
     dict_string(dict, "evidence",

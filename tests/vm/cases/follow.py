@@ -127,6 +127,7 @@ class Follow(nodes.NodesTest):
 
         self.wait(daemon, "what would be done with its memory", lambda: "move-pages" in would())
         self.wait(daemon, "its threads to have run", lambda: "would_local_permille" in daemon.ctl("explain", str(work.pid)))
+        self.ticks(daemon, 5)
         order, explanation = would()["move-pages"], daemon.ctl("explain", str(work.pid))
         self.assertEqual((explanation["would_home_nodes"], explanation["would_local_permille"]), (str(HOME), 1000))
         self.assertEqual((order["outcome"], order["to_nodes"]), ("would", str(HOME)))
@@ -141,6 +142,9 @@ class Follow(nodes.NodesTest):
         self.assertEqual(work.masks(), {self.list_of(nodes.node_cpus(HOME))})
         moved = daemon.ctl("show", "50-test")["memory_moved_bytes"]
         self.assertLessEqual(abs(moved - order["bytes"]), order["bytes"] / 10)
+        # And what it was worth is said.
+        self.wait(daemon, "enough looks", lambda: "gain_local_permille" in daemon.ctl("explain", str(work.pid)))
+        self.assertGreaterEqual(daemon.ctl("explain", str(work.pid))["gain_local_permille"], 900)
         daemon.stop()
 
     def test_to_a_chosen_home(self):

@@ -82,6 +82,7 @@ def stage(build: pathlib.Path, info: dict, cases, packages: list[pathlib.Path], 
     for path in packages:
         shutil.copy(path, root / "packages" / path.name)
     shutil.copytree(SOURCE / "policies", root / "policies")
+    shutil.copytree(SOURCE / "man", root / "man")
     ignore = shutil.ignore_patterns("__pycache__", "meson.build", "*.case")
     shutil.copytree(SOURCE / "tests" / "integration", root / "integration", ignore=ignore)
     shutil.copytree(SOURCE / "tests" / "campaign", root / "campaign", ignore=ignore)

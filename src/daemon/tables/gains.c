@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/tables/gains.h"
+
+#include "plan/would.h"
+
+#include <math.h>
+#include <string.h>
+#include <uthash.h>
+
+typedef struct Looks {
+    uint16_t values[GAIN_LOOKS]; /* permille, a ring */
+    uint32_t n;                  /* taken in all */
+} Looks;
+
+typedef struct Entry {
+    uint64_t group_id;
+    uint64_t home_usec; /* Group.last_home_usec at the last look */
+    bool changed;       /* there is a before */
+    bool seen;          /* in this look */
+    uint64_t local_sum, local_of;
+    GainSide before;
+    Looks waits, local; /* since then */
+    UT_hash_handle hh;
+} Entry;
+
+struct Gains {
+    Entry *entries;
+};
+
+Gains *gains_new(void)
+{
+    return calloc(1, sizeof(Gains));
+}
+
+Gains *gains_free(Gains *gains)
+{
+    Entry *e, *next;
+
+    if (!gains)
+        return NULL;
+    HASH_ITER (hh, gains->entries, e, next) {
+        HASH_DEL(gains->entries, e);
+        free(e);
+    }
+    free(gains);
+    return NULL;
+}
+
+static void take(Looks *looks, uint32_t permille)
+{
+    looks->values[looks->n++ % GAIN_LOOKS] = (uint16_t)permille;
+}
+
+static GainMean mean_of(const Looks *looks)
+{
+    uint32_t n = MIN(looks->n, GAIN_LOOKS);
+    double sum = 0.0, squares = 0.0, mean;
+
+    if (n < GAIN_LOOKS_MIN)
+        return (GainMean){0};
+    for (uint32_t i = 0; i < n; i++) {
+        sum += looks->values[i];
+        squares += (double)looks->values[i] * looks->values[i];
+    }
+    mean = sum / n;
+    return (GainMean){
+        .known = true,
+        .permille = (uint32_t)(mean + 0.5),
+        .noise = (uint32_t)(sqrt(MAX(squares / n - mean * mean, 0.0)) + 0.5),
+    };
+}
+
+static GainSide side_of(const Entry *e)
+{
+    return (GainSide){.waits = mean_of(&e->waits), .local = mean_of(&e->local)};
+}
+
+/* A home that it had when it was first seen has no before. */
+static void note_change(Entry *e, uint64_t home_usec)
+{
+    if (e->home_usec == home_usec)
+        return;
+    e->home_usec = home_usec;
+    e->before = side_of(e);
+    e->changed = e->before.waits.known || e->before.local.known;
+    e->waits.n = e->local.n = 0;
+}
+
+static Entry *entry_of(Gains *gains, const Group *group)
+{
+    Entry *e = NULL;
+
+    HASH_FIND(hh, gains->entries, &group->id, sizeof(group->id), e);
+    if (e)
+        return e;
+    e = calloc(1, sizeof(*e));
+    if (!e)
+        return NULL;
+    e->group_id = group->id;
+    e->home_usec = group->last_home_usec;
+    HASH_ADD(hh, gains->entries, group_id, sizeof(e->group_id), e);
+    if (!e->hh.tbl) {
+        free(e);
+        return NULL;
+    }
+    return e;
+}
+
+/* By what each of its processes runs. */
+static int sum_local(Gains *gains, const World *world)
+{
+    for (size_t i = 0; i < world->n_processes; i++) {
+        const Process *process = &world->processes[i];
+        uint32_t local =
+            process->gone || process->group.i < 0 ? WOULD_UNKNOWN : would_local_now(world, process);
+        Entry *e;
+
+        if (local == WOULD_UNKNOWN)
+            continue;
+        e = entry_of(gains, &world->groups[process->group.i]);
+        if (!e)
+            return -ENOMEM;
+        e->local_sum += (uint64_t)local * (process->cpu_permille + 1);
+        e->local_of += process->cpu_permille + 1;
+    }
+    return 0;
+}
+
+static void look_at(Entry *e, const World *world, const Group *group)
+{
+    uint32_t wants = group->run_permille + group->wait_permille;
+
+    note_change(e, group->last_home_usec);
+    if (e->changed && world->now_usec < e->home_usec + GAIN_SETTLE_USEC)
+        return;
+    /* Who sleeps says nothing. */
+    if (wants < 10)
+        return;
+    take(&e->waits, (uint32_t)((uint64_t)group->wait_permille * 1000 / wants));
+    if (e->local_of > 0)
+        take(&e->local, (uint32_t)(e->local_sum / e->local_of));
+}
+
+int gains_look(Gains *gains, const World *world)
+{
+    Entry *e, *next;
+
+    HASH_ITER (hh, gains->entries, e, next) {
+        e->seen = false;
+        e->local_sum = e->local_of = 0;
+    }
+    if (sum_local(gains, world) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < world->n_groups; i++) {
+        const Group *group = &world->groups[i];
+
+        if (group->gone)
+            continue;
+        e = entry_of(gains, group);
+        if (!e)
+            return -ENOMEM;
+        e->seen = true;
+        look_at(e, world, group);
+    }
+    HASH_ITER (hh, gains->entries, e, next)
+        if (!e->seen) {
+            HASH_DEL(gains->entries, e);
+            free(e);
+        }
+    return 0;
+}
+
+bool gains_find(const Gains *gains, uint64_t group_id, Gain *ret)
+{
+    Entry *e = NULL;
+
+    HASH_FIND(hh, gains->entries, &group_id, sizeof(group_id), e);
+    if (!e || !e->changed)
+        return false;
+    *ret = (Gain){.since_usec = e->home_usec, .before = e->before, .after = side_of(e)};
+    return (ret->before.waits.known && ret->after.waits.known) ||
+           (ret->before.local.known && ret->after.local.known);
+}
