@@ -17,7 +17,7 @@ __numaplacectl_policies()
 _numaplacectl()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local verbs="status diagnose topology workloads show tasks explain moves metrics enable disable policy pause resume release run simulate replay reload"
+    local verbs="status diagnose topology workloads show tasks explain moves top metrics enable disable policy pause resume release run simulate replay reload"
     local common="-h --help --version --socket= --json= --no-legend"
     local verb="" sub="" word options="" i
 
@@ -68,6 +68,7 @@ _numaplacectl()
         "diagnose ") options="--seconds= --print-policy" ;;
         "topology ") options="--xml= --synthetic= --rehearse= --whole-machine" ;;
         "moves ") options="-f --follow -n --lines=" ;;
+        "top ") options="--once" ;;
         "metrics ") options="--output=" ;;
         "pause " | "resume " | "release ") options="--all" ;;
         "run ") options="--policy= --no-daemon --policy-dir= --rehearse=" ;;

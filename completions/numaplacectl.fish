@@ -10,7 +10,7 @@ function __numaplacectl_policies
     numaplacectl policy list --no-legend 2>/dev/null | sed 's/ .*//'
 end
 
-set -l verbs status diagnose topology workloads show tasks explain moves metrics enable disable policy pause resume release run simulate replay reload
+set -l verbs status diagnose topology workloads show tasks explain moves top metrics enable disable policy pause resume release run simulate replay reload
 set -l policy_verbs list cat verify match
 set -l no_verb "not __fish_seen_subcommand_from $verbs"
 set -l in_policy "__fish_seen_subcommand_from policy"
@@ -25,6 +25,7 @@ complete -c numaplacectl -n $no_verb -a show -d 'One workload'
 complete -c numaplacectl -n $no_verb -a tasks -d 'Its threads, their masks and loads'
 complete -c numaplacectl -n $no_verb -a explain -d 'Why it is placed as it is'
 complete -c numaplacectl -n $no_verb -a moves -d 'Actions carried out'
+complete -c numaplacectl -n $no_verb -a top -d 'Nodes, CPUs and workloads, once a second'
 complete -c numaplacectl -n $no_verb -a metrics -d 'What the daemon counts, as OpenMetrics text'
 complete -c numaplacectl -n $no_verb -a policy -d 'List, show, check and try policies'
 complete -c numaplacectl -n $no_verb -a enable -d 'Place what a policy only observes'
@@ -68,6 +69,7 @@ complete -c numaplacectl -n "__fish_seen_subcommand_from enable disable" -l runt
 complete -c numaplacectl -n "__fish_seen_subcommand_from diagnose" -a '(__fish_complete_pids)'
 complete -c numaplacectl -n "__fish_seen_subcommand_from diagnose" -l seconds -x -d 'Look for so long'
 complete -c numaplacectl -n "__fish_seen_subcommand_from diagnose" -l print-policy -d 'Print a policy that would help'
+complete -c numaplacectl -n "__fish_seen_subcommand_from top" -l once -d 'Print it once'
 complete -c numaplacectl -n "__fish_seen_subcommand_from run" -l policy -x -a '(__numaplacectl_policies)' -d 'Policy to start it under'
 complete -c numaplacectl -n "__fish_seen_subcommand_from run" -l no-daemon -d 'Apply what needs no daemon'
 complete -c numaplacectl -n "__fish_seen_subcommand_from policy simulate run enable disable" -l policy-dir -r -a '(__fish_complete_directories)' -d 'Directory of policies'

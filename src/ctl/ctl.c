@@ -54,6 +54,18 @@ static bool print_failure(CtlExit code, const char *text)
     return true;
 }
 
+static bool fails_later = false;
+static char *kept_failure = NULL;
+
+void ctl_fail_later(bool yes)
+{
+    fails_later = yes;
+    if (!yes && kept_failure)
+        (void)fprintf(stderr, "numaplacectl: %s\n", kept_failure);
+    free(kept_failure);
+    kept_failure = NULL;
+}
+
 CtlExit ctl_fail(CtlExit code, const char *format, ...)
 {
     CLEANUP_FREE char *printable = NULL;
@@ -62,6 +74,11 @@ CtlExit ctl_fail(CtlExit code, const char *format, ...)
     va_start(ap, format);
     printable = text_vprintable(format, ap);
     va_end(ap);
+    if (fails_later) {
+        free(kept_failure);
+        kept_failure = TAKE_PTR(printable);
+        return code;
+    }
     if (!fails_in_json || !print_failure(code, printable ? printable : "out of memory"))
         (void)fprintf(stderr, "numaplacectl: %s\n", printable ? printable : "out of memory");
     return code;

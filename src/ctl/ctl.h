@@ -57,6 +57,7 @@ typedef struct CtlOptions {
     bool no_daemon;
     bool runtime;
     bool print_policy;
+    bool once;
     uint32_t seconds; /* 0: as the verb likes */
     bool sigpipe_ignored; /* when this program was started: what `run` hands on */
 } CtlOptions;
@@ -73,6 +74,7 @@ CtlExit verb_explain(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_moves(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_metrics(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_diagnose(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_top(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_enable(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_disable(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_policy_list(const CtlOptions *options, int argc, char **argv);
@@ -92,6 +94,9 @@ CtlExit verb_reload(const CtlOptions *options, int argc, char **argv);
 CtlExit ctl_fail(CtlExit code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Which of the two from now on. */
 void ctl_fail_in_json(bool yes);
+
+/* Whether the screen is somebody else's now: what fails is then kept, the last of it, and said at the end of that. */
+void ctl_fail_later(bool yes);
 
 /* As ctl_fail(), for memory that is out. */
 CtlExit ctl_fail_oom(void);

@@ -38,6 +38,7 @@ typedef enum OptionId {
     OPTION_RUNTIME,
     OPTION_SECONDS,
     OPTION_PRINT_POLICY,
+    OPTION_ONCE,
     OPTION_MAX,
 } OptionId;
 
@@ -80,6 +81,7 @@ static const OptionRow option_rows[OPTION_MAX] = {
     [OPTION_RUNTIME] = {"runtime", 0, NULL, "enable, disable: until the machine is booted again"},
     [OPTION_SECONDS] = {"seconds", 0, "N", "diagnose: look for so long, default 5"},
     [OPTION_PRINT_POLICY] = {"print-policy", 0, NULL, "diagnose: print a policy that would help"},
+    [OPTION_ONCE] = {"once", 0, NULL, "top: print it once, without a terminal"},
     [OPTION_NO_DAEMON] = {"no-daemon", 0, NULL, "run: apply what needs no daemon, and ask none"},
 };
 
@@ -89,6 +91,7 @@ static const CtlVerbRow verb_rows[] = {
      "whether NUMA costs it anything, and what would help", verb_diagnose},
     {"topology", "", 0, 0, ACCEPTS_TOPOLOGY, "nodes, caches, CPUs, distances", verb_topology},
     {"workloads", "", 0, 0, 0, "workloads, their homes, loads and lent CPUs", verb_workloads},
+    {"top", "", 0, 0, ACCEPTS(ONCE), "nodes, CPUs and workloads, once a second", verb_top},
     {"show", "WORKLOAD", 1, 1, 0, "one workload: groups, lent CPUs, refusals", verb_show},
     {"tasks", "WORKLOAD", 1, 1, 0, "its threads, their masks and loads", verb_tasks},
     {"explain", "PID|WORKLOAD", 1, 1, 0, "why it is placed as it is", verb_explain},
@@ -250,6 +253,9 @@ static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
         return parse_seconds(value, &options->seconds);
     case OPTION_PRINT_POLICY:
         options->print_policy = true;
+        break;
+    case OPTION_ONCE:
+        options->once = true;
         break;
     case OPTION_RUNTIME:
         options->runtime = true;

@@ -19,6 +19,7 @@ import unittest
 
 import ctllib
 import lib
+import terminal
 from lib import CTL, DAEMON, DEADLINE_SEC, SOURCE, SPINNER
 
 POLICY = """[Match]
@@ -305,6 +306,59 @@ class Daemon(ctllib.CtlTest):
     def test_empty_name_is_not_everything(self):
         self.fails(self.socket, "pause", "", code=2, says="--all is everything")
         self.assertFalse(self.try_json("workloads")[0]["paused"])
+
+
+    def test_top_once(self):
+        self.wait_managed()
+        text = self.ctl(self.socket, "top", "--once")
+        self.assertTrue(text.startswith("numaplaced "), text)
+        for part in ("\nnode 0 ", "\nnode 1 ", "\nWORKLOAD ", "\n10-test ", "\nLAST ACTIONS\n"):
+            self.assertIn(part, text)
+        self.assertEqual(self.ctl(self.socket, "top").splitlines()[2][:7], "node 0 ")
+        shown = json.loads(self.ctl(self.socket, "--json=short", "top"))
+        self.assertEqual([workload["name"] for workload in shown["workloads"]], ["10-test"])
+        self.assertEqual(len(shown["cpus"]), len(os.sched_getaffinity(0)))
+
+    def test_top_on_a_terminal(self):
+        self.wait_managed()
+        for env in ({}, {"NO_COLOR": "1"}, {"TERM": "vt100"}):
+            with self.subTest(env=env), terminal.Terminal([CTL, self.socket, "top"], env=env) as screen:
+                screen.wait("10-test")
+                screen.wait("quit")
+                screen.press("h")
+                screen.wait("grouped by last-level cache")
+                screen.press("q")
+                screen.wait("LAST ACTIONS")
+                screen.press("\r")
+                screen.wait("THREADS OF 10-test")
+                screen.wait(str(self.spinner.pid))
+                screen.press("q")
+                screen.wait("LAST ACTIONS")
+                screen.press("e")
+                screen.wait("10-test IS PLACED SO")
+                screen.press("q")
+                screen.wait("LAST ACTIONS")
+                screen.press("/nosuch\r")
+                screen.wait("no workload has that")
+                screen.resize(60, 200)
+                screen.wait("LAST ACTIONS")
+                screen.press(" ")
+                screen.wait("frozen")
+                screen.press("q")
+                self.assertEqual(screen.end(), 0)
+
+    def test_top_without_anybody(self):
+        """A terminal that goes away ends it, and one that cannot be used is said so."""
+        with terminal.Terminal([CTL, self.socket, "top"], env={"TERM": "nosuch"}) as screen:
+            screen.wait("TERM=nosuch")
+            self.assertEqual(screen.end(), 1)
+        controller, end = os.openpty()
+        child = subprocess.Popen([CTL, self.socket, "top"], stdin=end, stdout=end, stderr=subprocess.DEVNULL,
+                                 env={**os.environ, "TERM": "xterm"})
+        os.close(end)
+        self.assertTrue(os.read(controller, 100))
+        os.close(controller)
+        child.wait(DEADLINE_SEC)
 
 
 class Leaving(unittest.TestCase):

@@ -15,7 +15,7 @@ import lint
 
 FLAGS = "-std=gnu17 -D_GNU_SOURCE -DHASH_NONFATAL_OOM=1 -fsyntax-only -Wall -Wextra -Wundef -Wstrict-prototypes".split()
 FLAGS += "-Wno-unused-parameter -Wno-missing-field-initializers -Werror".split()
-LIBRARIES = ["hwloc", "libsystemd", "json-c", "smartcols"]
+LIBRARIES = ["hwloc", "libsystemd", "json-c", "smartcols", "ncursesw"]
 SPDX = "/* SPDX-License-Identifier: LGPL-2.1-or-later */\n"
 
 

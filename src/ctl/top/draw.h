@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What `top` shows, as a function of a snapshot and of what was chosen. Pure. */
+
+#include "ctl/top/frame.h"
+#include "ctl/top/snapshot.h"
+
+#define TOP_FILTER_SIZE 32U
+
+typedef enum TopSort {
+    TOP_SORT_POLICY, /* as policies are tried */
+    TOP_SORT_RUN,
+    TOP_SORT_WAIT,
+    TOP_SORT_MEMORY,
+    TOP_SORT_LENT,
+    TOP_SORT_NAME,
+    TOP_SORTS,
+} TopSort;
+
+typedef struct TopChoice {
+    TopSort sort;
+    char filter[TOP_FILTER_SIZE]; /* part of a name; "": all */
+    bool filtering;               /* it is being typed */
+    bool frozen, help;
+    bool once;         /* all of it, and no keys: rows are as top_rows() says */
+    uint32_t selected; /* among the lines of workloads */
+    uint32_t first;    /* of them, or of `lines`, that is shown; kept by top_draw() */
+    uint32_t back_sec; /* how long ago this was; 0: now */
+    /* Instead of all: threads of one workload, or why it is placed as it is. NULL: no */
+    char *const *lines;
+    uint32_t n_lines;
+    const char *title;
+} TopChoice;
+
+/* Lines that all of it takes. */
+unsigned top_rows(const TopSnapshot *snapshot);
+
+/* Draws all of it. Corrects what was chosen to what there is. Returns 0 or -ENOMEM. */
+int top_draw(const TopSnapshot *snapshot, TopChoice *choice, unsigned rows, unsigned columns, Frame *ret);
+
+/* The workload of the selected line; NULL: none. */
+const TopWorkload *top_selected(const TopSnapshot *snapshot, const TopChoice *choice);

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/top/screen.h"
+
+#include <curses.h>
+#include <poll.h>
+#include <unistd.h>
+
+static SCREEN *screen;
+static attr_t attributes[FRAME_STYLES];
+
+static void choose_colours(bool colour)
+{
+    static const short colours[FRAME_STYLES] = {
+        [FRAME_GOOD] = COLOR_GREEN, [FRAME_WARN] = COLOR_YELLOW, [FRAME_BAD] = COLOR_RED};
+
+    attributes[FRAME_TITLE] = A_BOLD;
+    attributes[FRAME_DIM] = A_DIM;
+    attributes[FRAME_WARN] = attributes[FRAME_BAD] = A_BOLD;
+    attributes[FRAME_MARK] = A_REVERSE;
+    if (!colour || !has_colors() || start_color() == ERR)
+        return;
+    (void)use_default_colors();
+    for (short i = 0; i < FRAME_STYLES; i++)
+        if (colours[i] && init_pair(i, colours[i], -1) != ERR)
+            attributes[i] = COLOR_PAIR(i);
+}
+
+bool screen_open(bool colour)
+{
+    screen = newterm(NULL, stdout, stdin);
+    if (!screen)
+        return false;
+    (void)cbreak();
+    (void)noecho();
+    (void)nonl();
+    (void)intrflush(stdscr, FALSE);
+    (void)keypad(stdscr, TRUE);
+    (void)curs_set(0);
+    (void)set_escdelay(50);
+    choose_colours(colour);
+    return true;
+}
+
+void screen_close(void)
+{
+    if (!screen)
+        return;
+    (void)endwin();
+    delscreen(screen);
+    screen = NULL;
+}
+
+void screen_size(unsigned *ret_rows, unsigned *ret_columns)
+{
+    *ret_rows = LINES > 0 ? (unsigned)LINES : 1;
+    *ret_columns = COLS > 0 ? (unsigned)COLS : 1;
+}
+
+/* Curses finds out what has changed, and sends that only. */
+void screen_show(const Frame *frame)
+{
+    (void)erase();
+    for (unsigned row = 0; row < frame->rows; row++)
+        for (unsigned column = 0; column < frame->columns; column++) {
+            const FrameCell *cell = &frame->cells[(size_t)row * frame->columns + column];
+            wchar_t text[2] = {cell->c, 0};
+            cchar_t c;
+
+            if (!cell->c || (cell->c == L' ' && cell->style == FRAME_PLAIN))
+                continue;
+            (void)setcchar(&c, text, attributes[cell->style], (short)PAIR_NUMBER(attributes[cell->style]),
+                           NULL);
+            (void)mvadd_wch((int)row, (int)column, &c);
+        }
+    (void)refresh();
+}
+
+int screen_key(int timeout_msec)
+{
+    struct pollfd keys = {.fd = STDIN_FILENO, .events = POLLIN};
+    wint_t c = 0;
+    int r;
+
+    /* Here and not in curses, which does not say when the terminal has gone. */
+    if (poll(&keys, 1, timeout_msec) > 0 && (keys.revents & (POLLHUP | POLLERR | POLLNVAL)))
+        return SCREEN_KEY_GONE;
+    timeout(0);
+    r = get_wch(&c);
+    if (r == ERR)
+        return SCREEN_KEY_NONE;
+    if (r == KEY_CODE_YES)
+        switch (c) {
+        case KEY_UP:
+            return SCREEN_KEY_UP;
+        case KEY_DOWN:
+            return SCREEN_KEY_DOWN;
+        case KEY_LEFT:
+            return SCREEN_KEY_LEFT;
+        case KEY_RIGHT:
+            return SCREEN_KEY_RIGHT;
+        case KEY_PPAGE:
+            return SCREEN_KEY_PAGE_UP;
+        case KEY_NPAGE:
+            return SCREEN_KEY_PAGE_DOWN;
+        case KEY_ENTER:
+            return SCREEN_KEY_ENTER;
+        case KEY_BACKSPACE:
+            return SCREEN_KEY_BACKSPACE;
+        case KEY_RESIZE:
+            return SCREEN_KEY_RESIZE;
+        default:
+            return SCREEN_KEY_NONE;
+        }
+    switch (c) {
+    case L'\r':
+    case L'\n':
+        return SCREEN_KEY_ENTER;
+    case 27:
+        return SCREEN_KEY_ESCAPE;
+    case 8:
+    case 127:
+        return SCREEN_KEY_BACKSPACE;
+    default:
+        return (int)c;
+    }
+}

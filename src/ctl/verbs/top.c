@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* top: nodes, CPUs and workloads once a second, with the last ten minutes kept to go back to. A snapshot is a few
+ * kilobytes, and for 1,024 CPUs and 500 workloads 80: they are kept as they are. */
+
+#include "base/time.h"
+#include "ctl/client.h"
+#include "ctl/sentence.h"
+#include "ctl/top/draw.h"
+#include "ctl/top/screen.h"
+#include "ctl/view.h"
+
+#include "numaplace/bus.h"
+
+#include <string.h>
+#include <time.h>
+
+#define INTERVAL_USEC USEC_PER_SEC
+#define HISTORY       600U
+/* Without a terminal. */
+#define ONCE_COLUMNS 120U
+/* Threads of a workload that are listed. */
+#define THREADS_MAX 500U
+
+typedef struct Lines {
+    char **text;
+    size_t n, capacity;
+} Lines;
+
+typedef struct Top {
+    const CtlOptions *options;
+    sd_bus *bus;
+    TopMachine machine;
+    TopSnapshot *ring[HISTORY];
+    uint64_t n_taken;
+    uint64_t back; /* snapshots behind the newest */
+    TopChoice choice;
+    Lines lines;
+    char title[TOP_NAME_SIZE + 32];
+    Frame frame;
+    bool quit;
+} Top;
+
+static void lines_clear(Lines *lines)
+{
+    for (size_t i = 0; i < lines->n; i++)
+        free(lines->text[i]);
+    lines->n = 0;
+}
+
+static void top_done(Top *top)
+{
+    for (size_t i = 0; i < HISTORY; i++)
+        top_snapshot_free(top->ring[i]);
+    (void)json_object_put(top->machine.topology);
+    lines_clear(&top->lines);
+    free(top->lines.text);
+    frame_done(&top->frame);
+}
+
+static int add_line(Lines *lines, const char *text)
+{
+    if (!GROW(lines->text, lines->capacity, lines->n + 1))
+        return -ENOMEM;
+    lines->text[lines->n] = strdup(text);
+    if (!lines->text[lines->n])
+        return -ENOMEM;
+    lines->n++;
+    return 0;
+}
+
+static int add_sentences(Lines *lines, const char *title, json_object *list, SentenceMaker make)
+{
+    if (title && view_length(list) > 0 && (add_line(lines, "") < 0 || add_line(lines, title) < 0))
+        return -ENOMEM;
+    for (size_t i = 0; i < view_length(list); i++) {
+        CLEANUP(view_text_done) ViewText text = {0};
+
+        make(json_object_array_get_idx(list, i), time_now_usec(), &text);
+        if (text.failed || add_line(lines, text.text ? text.text : "") < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static TopSnapshot *shown(const Top *top)
+{
+    return top->n_taken > 0 ? top->ring[(top->n_taken - 1 - top->back) % HISTORY] : NULL;
+}
+
+static CtlExit take(Top *top)
+{
+    TopSnapshot *snapshot = NULL;
+    CtlExit code = top_snapshot_take(top->bus, &top->machine, &snapshot);
+
+    if (code != CTL_EXIT_OK)
+        return code;
+    top_snapshot_free(top->ring[top->n_taken % HISTORY]);
+    top->ring[top->n_taken++ % HISTORY] = snapshot;
+    /* What is looked at stays the same one. */
+    if (top->back > 0 || top->choice.frozen)
+        top->back = MIN(top->back + 1, MIN(top->n_taken, (uint64_t)HISTORY) - 1);
+    return CTL_EXIT_OK;
+}
+
+/* Instead of all */
+
+static CtlExit show_threads(Top *top, const char *name)
+{
+    CLEANUP_JSON json_object *tasks = NULL;
+    CtlExit code = client_call(top->bus, "ListTasks", &tasks, "siiu", name, 0, 0, THREADS_MAX);
+
+    if (code != CTL_EXIT_OK)
+        return code;
+    (void)snprintf(top->title, sizeof(top->title), "THREADS OF %s", name);
+    return add_sentences(&top->lines, NULL, tasks, sentence_task) < 0 ? ctl_fail_oom() : CTL_EXIT_OK;
+}
+
+static CtlExit show_explanation(Top *top, const char *name)
+{
+    CLEANUP_JSON json_object *explanation = NULL;
+    CtlExit code = client_call(top->bus, "Explain", &explanation, "s", name);
+
+    if (code != CTL_EXIT_OK)
+        return code;
+    (void)snprintf(top->title, sizeof(top->title), "WHY %s IS PLACED SO", name);
+    if (add_line(&top->lines, view_string(explanation, "text")) < 0 ||
+        add_sentences(&top->lines, "Would be done:", view_list(explanation, "would"), sentence_move) < 0 ||
+        add_sentences(&top->lines, "Done:", view_list(explanation, "actions"), sentence_move) < 0 ||
+        add_sentences(&top->lines, "Not done:", view_list(explanation, "refusals"), sentence_refusal) < 0)
+        return ctl_fail_oom();
+    return CTL_EXIT_OK;
+}
+
+/* A workload that has gone meanwhile is no reason to end. */
+static void look_into(Top *top, CtlExit (*show)(Top *, const char *))
+{
+    const TopWorkload *workload = shown(top) ? top_selected(shown(top), &top->choice) : NULL;
+
+    if (!workload)
+        return;
+    lines_clear(&top->lines);
+    if (show(top, workload->name) != CTL_EXIT_OK)
+        return;
+    top->choice.lines = top->lines.text;
+    top->choice.n_lines = (uint32_t)top->lines.n;
+    top->choice.title = top->title;
+    top->choice.first = 0;
+}
+
+/* Keys */
+
+static void close_lines(Top *top)
+{
+    top->choice.lines = NULL;
+    top->choice.first = 0;
+}
+
+static void type_filter(TopChoice *choice, int key)
+{
+    size_t n = strlen(choice->filter);
+
+    if (key == SCREEN_KEY_ENTER)
+        choice->filtering = false;
+    else if (key == SCREEN_KEY_ESCAPE) {
+        choice->filtering = false;
+        choice->filter[0] = '\0';
+    } else if (key == SCREEN_KEY_BACKSPACE && n > 0)
+        choice->filter[n - 1] = '\0';
+    else if (key > ' ' && key < 127 && n + 1 < sizeof(choice->filter)) {
+        choice->filter[n] = (char)key;
+        choice->filter[n + 1] = '\0';
+    }
+}
+
+static void go(Top *top, int steps)
+{
+    uint32_t *at = top->choice.lines ? &top->choice.first : &top->choice.selected;
+
+    *at = steps < 0 ? *at - MIN(*at, (uint32_t)-steps) : *at + (uint32_t)steps;
+}
+
+static void go_back(Top *top, bool forward)
+{
+    uint64_t kept = MIN(top->n_taken, (uint64_t)HISTORY);
+
+    if (forward)
+        top->back -= top->back > 0;
+    else if (top->back + 1 < kept)
+        top->back++;
+}
+
+static void leave(Top *top)
+{
+    if (top->choice.help)
+        top->choice.help = false;
+    else if (top->choice.lines)
+        close_lines(top);
+    else
+        top->quit = true;
+}
+
+static void press(Top *top, int key)
+{
+    TopChoice *choice = &top->choice;
+
+    if (choice->filtering) {
+        type_filter(choice, key);
+        return;
+    }
+    switch (key) {
+    case SCREEN_KEY_GONE:
+        top->quit = true;
+        break;
+    case 'q':
+    case SCREEN_KEY_ESCAPE:
+        leave(top);
+        break;
+    case 'h':
+    case '?':
+        choice->help = !choice->help;
+        break;
+    case 's':
+        choice->sort = (choice->sort + 1) % TOP_SORTS;
+        break;
+    case '/':
+        choice->filtering = true;
+        break;
+    case ' ':
+        choice->frozen = !choice->frozen;
+        top->back = choice->frozen ? top->back : 0;
+        break;
+    case SCREEN_KEY_ENTER:
+        look_into(top, show_threads);
+        break;
+    case 'e':
+        look_into(top, show_explanation);
+        break;
+    case SCREEN_KEY_UP:
+    case SCREEN_KEY_DOWN:
+        go(top, key == SCREEN_KEY_UP ? -1 : 1);
+        break;
+    case SCREEN_KEY_PAGE_UP:
+    case SCREEN_KEY_PAGE_DOWN:
+        go(top, key == SCREEN_KEY_PAGE_UP ? -10 : 10);
+        break;
+    case SCREEN_KEY_LEFT:
+    case SCREEN_KEY_RIGHT:
+        go_back(top, key == SCREEN_KEY_RIGHT);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Showing */
+
+static CtlExit draw(Top *top, unsigned rows, unsigned columns)
+{
+    const TopSnapshot *snapshot = shown(top), *newest = top->ring[(top->n_taken - 1) % HISTORY];
+
+    top->choice.back_sec =
+        (uint32_t)((newest->realtime_usec - MIN(newest->realtime_usec, snapshot->realtime_usec)) /
+                   USEC_PER_SEC);
+    return top_draw(snapshot, &top->choice, rows, columns, &top->frame) < 0 ? ctl_fail_oom() : CTL_EXIT_OK;
+}
+
+static CtlExit show_once(Top *top)
+{
+    CLEANUP_JSON json_object *object = NULL;
+    CtlExit code = take(top);
+
+    if (code != CTL_EXIT_OK)
+        return code;
+    if (top->options->json != CTL_JSON_OFF) {
+        object = top_snapshot_json(shown(top));
+        return object ? ctl_print_json(top->options, object) : ctl_fail_oom();
+    }
+    top->choice.once = true;
+    code = draw(top, top_rows(shown(top)), top->options->columns > 0 ? top->options->columns : ONCE_COLUMNS);
+    if (code == CTL_EXIT_OK)
+        frame_print(&top->frame, stdout);
+    return code;
+}
+
+static CtlExit show(Top *top)
+{
+    unsigned rows, columns;
+    CtlExit code;
+
+    screen_size(&rows, &columns);
+    code = draw(top, rows, columns);
+    if (code == CTL_EXIT_OK)
+        screen_show(&top->frame);
+    return code;
+}
+
+static CtlExit loop(Top *top)
+{
+    uint64_t next = time_now_usec();
+    CtlExit code = CTL_EXIT_OK;
+
+    while (code == CTL_EXIT_OK && !top->quit) {
+        uint64_t now = time_now_usec();
+
+        if (now >= next) {
+            code = take(top);
+            next = MAX(next + INTERVAL_USEC, now);
+        }
+        if (code == CTL_EXIT_OK)
+            code = show(top);
+        now = time_now_usec();
+        if (code == CTL_EXIT_OK)
+            press(top, screen_key(next > now ? (int)((next - now) / USEC_PER_MSEC) + 1 : 0));
+    }
+    return code;
+}
+
+/* What is wrong is said when the terminal is as before. */
+static CtlExit run(Top *top)
+{
+    CtlExit code = take(top);
+
+    if (code != CTL_EXIT_OK)
+        return code;
+    if (!screen_open(top->options->colour))
+        return ctl_fail(CTL_EXIT_FAILURE, "this terminal cannot be used (TERM=%s); --once needs none",
+                        getenv("TERM") ? getenv("TERM") : "");
+    ctl_fail_later(true);
+    code = loop(top);
+    screen_close();
+    ctl_fail_later(false);
+    return code;
+}
+
+CtlExit verb_top(const CtlOptions *options, int argc, char **argv)
+{
+    CLEANUP(top_done) Top top = {.options = options};
+    CLEANUP_BUS sd_bus *bus = NULL;
+    CtlExit code = client_connect(options, &bus);
+
+    if (code != CTL_EXIT_OK)
+        return code;
+    top.bus = bus;
+    if (options->once || options->json != CTL_JSON_OFF || !options->terminal || !isatty(STDIN_FILENO))
+        return show_once(&top);
+    return run(&top);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What `top` shows, without a terminal and without a daemon. */
+
+#include "ctl-test.h"
+#include "ctl/top/draw.h"
+
+static json_object *parse(const char *text)
+{
+    json_object *object = json_tokener_parse(text);
+
+    assert_non_null(object);
+    return object;
+}
+
+/* So many nodes, CPUs on each, and workloads. */
+static TopSnapshot *make(unsigned n_nodes, unsigned n_each, unsigned n_workloads)
+{
+    json_object *status = parse("{\"version\":\"1.2.3\",\"state\":\"running\",\"mode\":\"active\",\"idle\":3,"
+                                "\"overloaded\":1,\"leases\":1,\"uptime_usec\":61000000,\"cpu_permille\":3,"
+                                "\"max_cpu_permille\":10,\"free\":[{\"node\":0,\"bytes\":1073741824}]}");
+    json_object *topology = json_object_new_object(), *nodes = json_object_new_array(),
+                *cpus = json_object_new_array(), *workloads = json_object_new_array(), *moves;
+    TopSnapshot *snapshot;
+    char text[512];
+
+    for (unsigned i = 0; i < n_nodes; i++) {
+        (void)snprintf(text, sizeof(text), "{\"node\":%u,\"n_cpus\":%u,\"memory_bytes\":4294967296}", i,
+                       n_each);
+        (void)json_object_array_add(nodes, parse(text));
+    }
+    (void)json_object_object_add(topology, "nodes", nodes);
+    for (unsigned i = 0; i < n_nodes * n_each; i++) {
+        /* Idle, busy, overloaded and lent, in turn; a cache for each two. */
+        (void)snprintf(
+            text, sizeof(text),
+            "{\"cpu\":%u,\"node\":%u,\"llc\":%u,\"online\":true,\"busy_permille\":%u,\"idle_usec\":%u,"
+            "\"wait_permille\":%u,\"lent_pid\":%u}",
+            i, i / n_each, i / 2, i % 4 ? 1000 : 0, i % 4 ? 0 : 100, i % 4 == 2 ? 500 : 0,
+            i % 4 == 3 ? 77 : 0);
+        (void)json_object_array_add(cpus, parse(text));
+    }
+    for (unsigned i = 0; i < n_workloads; i++) {
+        (void)snprintf(text, sizeof(text),
+                       "{\"name\":\"%02u-work\",\"mode\":\"auto\",\"home_nodes\":\"%u\",\"observed\":%s,"
+                       "\"would_home_nodes\":\"1\",\"run_permille\":%u,\"wait_permille\":%u,\"tasks\":%u,"
+                       "\"memory\":[{\"node\":0,\"bytes\":%u}],\"memory_todo_bytes\":%u}",
+                       i, i % 2, i == 1 ? "true" : "false", 1000 * ((i * 7) % 5), i, i + 1, 1 << 30,
+                       i == 0 ? 1 << 20 : 0);
+        (void)json_object_array_add(workloads, parse(text));
+    }
+    moves = parse("[{\"kind\":\"set-home\",\"comm\":\"evil\\u001b[2J\",\"pid\":5,\"outcome\":\"done\","
+                  "\"workload\":\"00-work\",\"realtime_usec\":1000000000000}]");
+    snapshot = top_snapshot_make(status, topology, cpus, workloads, moves);
+    assert_non_null(snapshot);
+    (void)json_object_put(status);
+    (void)json_object_put(topology);
+    (void)json_object_put(cpus);
+    (void)json_object_put(workloads);
+    (void)json_object_put(moves);
+    return snapshot;
+}
+
+static char *draw(const TopSnapshot *snapshot, TopChoice *choice, unsigned rows, unsigned columns)
+{
+    CLEANUP(frame_done) Frame frame = {0};
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    assert_non_null(out);
+    assert_int_equal(top_draw(snapshot, choice, rows, columns, &frame), 0);
+    assert_int_equal(frame.rows, rows);
+    frame_print(&frame, out);
+    assert_int_equal(fclose(out), 0);
+    assert_null(strchr(text, '\033'));
+    return text;
+}
+
+static void test_small(void **state)
+{
+    CLEANUP(top_snapshot_free_p) TopSnapshot *snapshot = make(2, 4, 2);
+    CLEANUP_FREE char *text = NULL;
+    TopChoice choice = {0};
+
+    text = draw(snapshot, &choice, 24, 80);
+    assert_non_null(
+        strstr(text, "numaplaced 1.2.3: running, active; up 1 min 1 s; cost 0.3 of 1.0 % of a CPU\n"));
+    assert_non_null(strstr(text, "8 CPUs: 3 idle, 1 overloaded, 1 lent"));
+    assert_non_null(strstr(text, "node 0    75 % [||||||||  ] 3.0 GiB of 4.0 GiB    .o #L\n"));
+    assert_non_null(strstr(text, "node 1    75 % [||||||||  ] 4.0 GiB               .o #L\n"));
+    assert_non_null(
+        strstr(text, "WORKLOAD         MODE     NODES      RUN   WAIT LENT THREADS    MEMORY    MOVING\n"));
+    assert_non_null(
+        strstr(text, "00-work          auto     0         0.00   0.00    0       1   1.0 GiB   1.0 MiB\n"));
+    assert_non_null(
+        strstr(text, "01-work          observed (1)       2.00   0.00    0       2   1.0 GiB         -\n"));
+    assert_non_null(strstr(text, "LAST ACTIONS\n"));
+    assert_non_null(strstr(text, "evil\\x1b[2J[5]"));
+    assert_non_null(strstr(text, "\nq quit  h help"));
+}
+
+/* Every size shows something, whatever there is, and the selected line is among it. */
+static void test_sizes(void **state)
+{
+    static const unsigned sizes[][2] = {{24, 80}, {60, 200}, {10, 40}, {4, 20}, {1, 1}, {300, 500}};
+    static const unsigned machines[][3] = {{2, 4, 0}, {2, 4, 1}, {16, 64, 500}, {1, 1, 3}};
+
+    for (size_t m = 0; m < ARRAY_SIZE(machines); m++) {
+        CLEANUP(top_snapshot_free_p)
+        TopSnapshot *snapshot = make(machines[m][0], machines[m][1], machines[m][2]);
+
+        for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+            TopChoice choice = {.selected = 400};
+            CLEANUP_FREE char *text = draw(snapshot, &choice, sizes[i][0], sizes[i][1]);
+            const TopWorkload *selected = top_selected(snapshot, &choice);
+
+            assert_true(sizes[i][0] < 4 || *text);
+            assert_true(machines[m][2] == 0 || sizes[i][0] < 4 || selected);
+            if (selected && sizes[i][0] >= 24)
+                assert_non_null(strstr(text, selected->name));
+        }
+    }
+}
+
+static void test_more_nodes_than_room(void **state)
+{
+    CLEANUP(top_snapshot_free_p) TopSnapshot *snapshot = make(16, 64, 1);
+    CLEANUP_FREE char *text = NULL;
+    TopChoice choice = {0};
+
+    text = draw(snapshot, &choice, 24, 80);
+    assert_non_null(strstr(text, "and 9 more nodes"));
+    /* Of three CPUs a letter, the worst. */
+    assert_non_null(strstr(text, " #L###L###L###L###L###L\n"));
+}
+
+static void test_sort_and_filter(void **state)
+{
+    CLEANUP(top_snapshot_free_p) TopSnapshot *snapshot = make(2, 4, 12);
+    TopChoice choice = {.sort = TOP_SORT_RUN};
+    CLEANUP_FREE char *text = NULL, *filtered = NULL, *none = NULL;
+
+    /* 7 i modulo 5 is 4 for 2 and 7. */
+    text = draw(snapshot, &choice, 40, 100);
+    assert_string_equal(top_selected(snapshot, &choice)->name, "02-work");
+    assert_true(strstr(text, "02-work") < strstr(text, "07-work"));
+    assert_true(strstr(text, "07-work") < strstr(text, "04-work"));
+    (void)strcpy(choice.filter, "11-W");
+    filtered = draw(snapshot, &choice, 40, 100);
+    assert_null(strstr(filtered, "02-work"));
+    assert_non_null(strstr(filtered, "11-work"));
+    (void)strcpy(choice.filter, "zzz");
+    none = draw(snapshot, &choice, 40, 100);
+    assert_non_null(strstr(none, "no workload has that in its name"));
+    assert_null(top_selected(snapshot, &choice));
+}
+
+static void test_once_is_all(void **state)
+{
+    CLEANUP(top_snapshot_free_p) TopSnapshot *snapshot = make(16, 4, 100);
+    TopChoice choice = {.once = true};
+    CLEANUP_FREE char *text = NULL;
+
+    text = draw(snapshot, &choice, top_rows(snapshot), 80);
+    assert_non_null(strstr(text, "node 15"));
+    assert_non_null(strstr(text, "99-work"));
+    assert_non_null(strstr(text, "LAST ACTIONS"));
+    assert_null(strstr(text, "q quit"));
+}
+
+static void test_as_json(void **state)
+{
+    CLEANUP(top_snapshot_free_p) TopSnapshot *snapshot = make(2, 4, 3);
+    json_object *object = top_snapshot_json(snapshot), *list;
+
+    assert_non_null(object);
+    assert_true(json_object_object_get_ex(object, "cpus", &list));
+    assert_int_equal(json_object_array_length(list), 8);
+    assert_true(json_object_object_get_ex(object, "workloads", &list));
+    assert_int_equal(json_object_array_length(list), 3);
+    (void)json_object_put(object);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_more_nodes_than_room),
+        cmocka_unit_test(test_sort_and_filter),
+        cmocka_unit_test(test_once_is_all),
+        cmocka_unit_test(test_as_json),
+    };
+
+    return cmocka_run_group_tests_name("ctl/top", tests, NULL, NULL);
+}
