@@ -68,6 +68,7 @@ _numaplacectl()
         "diagnose ") options="--seconds= --print-policy" ;;
         "topology ") options="--xml= --synthetic= --rehearse= --whole-machine" ;;
         "moves ") options="-f --follow -n --lines=" ;;
+        "status " | "workloads " | "show ") options="--watch" ;;
         "top ") options="--once" ;;
         "metrics ") options="--output=" ;;
         "pause " | "resume " | "release ") options="--all" ;;

@@ -69,6 +69,7 @@ complete -c numaplacectl -n "__fish_seen_subcommand_from enable disable" -l runt
 complete -c numaplacectl -n "__fish_seen_subcommand_from diagnose" -a '(__fish_complete_pids)'
 complete -c numaplacectl -n "__fish_seen_subcommand_from diagnose" -l seconds -x -d 'Look for so long'
 complete -c numaplacectl -n "__fish_seen_subcommand_from diagnose" -l print-policy -d 'Print a policy that would help'
+complete -c numaplacectl -n "__fish_seen_subcommand_from status workloads show" -l watch -d 'Again every two seconds'
 complete -c numaplacectl -n "__fish_seen_subcommand_from top" -l once -d 'Print it once'
 complete -c numaplacectl -n "__fish_seen_subcommand_from run" -l policy -x -a '(__numaplacectl_policies)' -d 'Policy to start it under'
 complete -c numaplacectl -n "__fish_seen_subcommand_from run" -l no-daemon -d 'Apply what needs no daemon'

@@ -58,6 +58,7 @@ typedef struct CtlOptions {
     bool runtime;
     bool print_policy;
     bool once;
+    bool watch;
     uint32_t seconds; /* 0: as the verb likes */
     bool sigpipe_ignored; /* when this program was started: what `run` hands on */
 } CtlOptions;

@@ -9,6 +9,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
+
+#define WATCH_SEC 2U
+/* Cursor to the corner, and nothing behind it. */
+#define CLEAR "\033[H\033[2J"
 
 /* A descriptor the caller closed would be handed to the next open(), and a table end up in the daemon's socket. The
  * stand-in is opened the wrong way round, so that using it fails as before. */
@@ -37,6 +42,21 @@ static CtlExit finish_output(CtlExit code)
                     errno ? strerror(errno) : "an earlier write failed");
 }
 
+/* Until it is interrupted, or fails, or nobody reads any more. */
+static CtlExit watch(const CtlCommand *command)
+{
+    for (;;) {
+        CtlExit code;
+
+        if (command->options.terminal)
+            (void)fputs(CLEAR, stdout);
+        code = command->verb->run(&command->options, command->argc, command->argv);
+        if (code != CTL_EXIT_OK || fflush(stdout) != 0 || ferror(stdout))
+            return code;
+        (void)sleep(WATCH_SEC);
+    }
+}
+
 int main(int argc, char **argv)
 {
     CtlCommand command;
@@ -50,7 +70,9 @@ int main(int argc, char **argv)
 
     code = options_parse(argc, argv, &command);
     command.options.sigpipe_ignored = sigpipe_ignored;
-    if (command.verb)
+    if (command.verb && command.options.watch)
+        code = watch(&command);
+    else if (command.verb)
         code = command.verb->run(&command.options, command.argc, command.argv);
     return (int)finish_output(code);
 }

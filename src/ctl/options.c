@@ -39,6 +39,7 @@ typedef enum OptionId {
     OPTION_SECONDS,
     OPTION_PRINT_POLICY,
     OPTION_ONCE,
+    OPTION_WATCH,
     OPTION_MAX,
 } OptionId;
 
@@ -82,17 +83,18 @@ static const OptionRow option_rows[OPTION_MAX] = {
     [OPTION_SECONDS] = {"seconds", 0, "N", "diagnose: look for so long, default 5"},
     [OPTION_PRINT_POLICY] = {"print-policy", 0, NULL, "diagnose: print a policy that would help"},
     [OPTION_ONCE] = {"once", 0, NULL, "top: print it once, without a terminal"},
+    [OPTION_WATCH] = {"watch", 0, NULL, "status, workloads, show: again every two seconds"},
     [OPTION_NO_DAEMON] = {"no-daemon", 0, NULL, "run: apply what needs no daemon, and ask none"},
 };
 
 static const CtlVerbRow verb_rows[] = {
-    {"status", "", 0, 0, 0, "what the daemon sees, does and costs", verb_status},
+    {"status", "", 0, 0, ACCEPTS(WATCH), "what the daemon sees, does and costs", verb_status},
     {"diagnose", "[PID|UNIT]", 0, 1, ACCEPTS(SECONDS) | ACCEPTS(PRINT_POLICY),
      "whether NUMA costs it anything, and what would help", verb_diagnose},
     {"topology", "", 0, 0, ACCEPTS_TOPOLOGY, "nodes, caches, CPUs, distances", verb_topology},
-    {"workloads", "", 0, 0, 0, "workloads, their homes, loads and lent CPUs", verb_workloads},
+    {"workloads", "", 0, 0, ACCEPTS(WATCH), "workloads, their homes, loads and lent CPUs", verb_workloads},
     {"top", "", 0, 0, ACCEPTS(ONCE), "nodes, CPUs and workloads, once a second", verb_top},
-    {"show", "WORKLOAD", 1, 1, 0, "one workload: groups, lent CPUs, refusals", verb_show},
+    {"show", "WORKLOAD", 1, 1, ACCEPTS(WATCH), "one workload: groups, lent CPUs, refusals", verb_show},
     {"tasks", "WORKLOAD", 1, 1, 0, "its threads, their masks and loads", verb_tasks},
     {"explain", "PID|WORKLOAD", 1, 1, 0, "why it is placed as it is", verb_explain},
     {"moves", "", 0, 0, ACCEPTS(FOLLOW) | ACCEPTS(LINES), "actions carried out, newest last", verb_moves},
@@ -256,6 +258,9 @@ static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
         break;
     case OPTION_ONCE:
         options->once = true;
+        break;
+    case OPTION_WATCH:
+        options->watch = true;
         break;
     case OPTION_RUNTIME:
         options->runtime = true;

@@ -347,6 +347,19 @@ class Daemon(ctllib.CtlTest):
                 screen.press("q")
                 self.assertEqual(screen.end(), 0)
 
+    def test_watch(self):
+        self.wait_managed()
+        for argv in (["status", "--watch"], ["workloads", "--watch"], ["show", "10-test", "--watch"]):
+            with terminal.Terminal([CTL, self.socket, *argv]) as screen:
+                screen.wait("\033[H\033[2J")
+                screen.wait("\033[H\033[2J")
+                screen.press("\x03")
+                self.assertEqual(screen.end(), -signal.SIGINT)
+        child = subprocess.Popen([CTL, self.socket, "workloads", "--watch"], stdout=subprocess.PIPE, text=True)
+        self.assertTrue(child.stdout.readline().startswith("WORKLOAD"))
+        child.stdout.close()
+        self.assertEqual(child.wait(DEADLINE_SEC), 0)
+
     def test_top_without_anybody(self):
         """A terminal that goes away ends it, and one that cannot be used is said so."""
         with terminal.Terminal([CTL, self.socket, "top"], env={"TERM": "nosuch"}) as screen:
