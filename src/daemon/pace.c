@@ -41,7 +41,9 @@ static uint64_t stretch(const Pace *pace, uint64_t usec)
 /* A usec of time is worth so many nsec of CPU time as MaxCPU= has permille. */
 static int64_t savings_max(const Pace *pace)
 {
-    return (int64_t)(PACE_SAVING_USEC * pace->settings.max_cpu_permille);
+    uint64_t usec = pace->settings.watches ? PACE_WATCH_SAVING_USEC : PACE_SAVING_USEC;
+
+    return (int64_t)(usec * pace->settings.max_cpu_permille);
 }
 
 bool pace_has_savings(const Pace *pace)
@@ -59,7 +61,7 @@ void pace_pay(Pace *pace, uint64_t cost_nsec)
 static void save(Pace *pace, uint64_t now_usec, uint64_t cost_nsec)
 {
     uint64_t since = pace->last_fast_usec > 0 ? MIN(pace->last_fast_usec, now_usec) : now_usec;
-    uint64_t elapsed = MIN(now_usec - since, PACE_SAVING_USEC);
+    uint64_t elapsed = MIN(now_usec - since, PACE_SAVING_USEC); /* the longest that ticks are apart */
     int64_t saved = pace->saved_nsec + (int64_t)(elapsed * pace->settings.max_cpu_permille);
 
     pace->saved_nsec = MIN(saved, savings_max(pace));

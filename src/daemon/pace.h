@@ -22,9 +22,11 @@
 #define PACE_SAVING_USEC 60000000ULL
 
 /* While nothing may be changed, nobody waits for the daemon: it looks this far apart, and costs at most so much of one
- * CPU, in permille, whatever MaxCPU= says. */
-#define PACE_WATCH_USEC     PACE_IDLE_MAX_USEC
-#define PACE_WATCH_PERMILLE 1U
+ * CPU, in permille and on average over ten minutes, whatever MaxCPU= says: what is new is looked at soon, and the bill
+ * is paid later. */
+#define PACE_WATCH_USEC        PACE_IDLE_MAX_USEC
+#define PACE_WATCH_PERMILLE    1U
+#define PACE_WATCH_SAVING_USEC (10 * PACE_SAVING_USEC)
 
 typedef struct PaceSettings {
     uint64_t fast_usec;        /* FastTickSec= */

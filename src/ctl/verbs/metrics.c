@@ -6,6 +6,8 @@
  * Names follow Prometheus: base units, one unit a name, counters end in _total. There are a hundred samples or so, a
  * dozen for each workload, and one for each node where a workload has memory; MaxWorkloads= bounds them. */
 
+#include "ctl/verbs/metrics.h"
+
 #include "ctl/client.h"
 #include "ctl/ctl.h"
 #include "ctl/view.h"
@@ -288,7 +290,7 @@ static void write_textfile(FILE *out, void *families)
     write_all(out, families, false);
 }
 
-CtlExit verb_metrics(const CtlOptions *options, int argc, char **argv)
+static CtlExit get_families(const CtlOptions *options, json_object **ret)
 {
     CLEANUP_JSON json_object *families = json_object_new_array();
     Metrics metrics = {.families = families};
@@ -297,6 +299,26 @@ CtlExit verb_metrics(const CtlOptions *options, int argc, char **argv)
     if (!families)
         return ctl_fail_oom();
     code = gather(options, &metrics);
+    if (code == CTL_EXIT_OK)
+        *ret = TAKE_PTR(families);
+    return code;
+}
+
+CtlExit metrics_write(const CtlOptions *options, FILE *out)
+{
+    CLEANUP_JSON json_object *families = NULL;
+    CtlExit code = get_families(options, &families);
+
+    if (code == CTL_EXIT_OK)
+        write_all(out, families, true);
+    return code;
+}
+
+CtlExit verb_metrics(const CtlOptions *options, int argc, char **argv)
+{
+    CLEANUP_JSON json_object *families = NULL;
+    CtlExit code = get_families(options, &families);
+
     if (code != CTL_EXIT_OK)
         return code;
     if (options->output)

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* numaplace-exporter: what the daemon counts, over HTTP, for Prometheus. It needs no privilege: it asks the daemon's
+ * socket, as anybody may.
+ *
+ * Each scrape is a few questions to the daemon, so what was answered holds for a second, however many ask. Connections
+ * are few, of one address fewer, and each has little memory and ends after some seconds without a byte: who is slow,
+ * talks nonsense or never ends costs that, and keeps nobody else out. */
+
+#include "base/parse.h"
+#include "base/time.h"
+#include "ctl/text.h"
+#include "ctl/verbs/metrics.h"
+
+#include "numaplace/paths.h"
+
+#include <arpa/inet.h>
+#include <getopt.h>
+#include <locale.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+#define CONNECTIONS_MAX    64U
+#define CONNECTIONS_OF_ONE 16U /* address */
+#define CONNECTION_BYTES   16384U
+#define CONNECTION_SEC     10U
+#define CACHE_USEC         USEC_PER_SEC
+#define PORT_DEFAULT       9917
+#define TYPE_OPENMETRICS   "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+typedef struct Exporter {
+    CtlOptions options;
+    char *text; /* the last answer */
+    size_t len;
+    uint64_t asked_usec; /* when it was asked for; 0: never */
+} Exporter;
+
+static int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static int fail(const char *format, ...)
+{
+    CLEANUP_FREE char *text = NULL;
+    va_list ap;
+
+    va_start(ap, format);
+    text = text_vprintable(format, ap);
+    va_end(ap);
+    (void)fprintf(stderr, "numaplace-exporter: %s\n", text ? text : "out of memory");
+    return EXIT_FAILURE;
+}
+
+/* Whether there is an answer that is young enough. */
+static bool ask(Exporter *e)
+{
+    uint64_t now = time_now_usec();
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out;
+    CtlExit code;
+
+    if (e->asked_usec > 0 && now < e->asked_usec + CACHE_USEC)
+        return e->text;
+    e->asked_usec = now;
+    free(e->text);
+    e->text = NULL;
+    out = open_memstream(&text, &len);
+    if (!out)
+        return false;
+    code = metrics_write(&e->options, out);
+    if (fclose(out) != 0 || code != CTL_EXIT_OK) {
+        free(text);
+        return false;
+    }
+    e->text = text;
+    e->len = len;
+    return true;
+}
+
+static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type,
+                              const char *text, size_t len)
+{
+    /* libmicrohttpd does not write to what it is told to copy. */
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(len, (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+    enum MHD_Result r;
+
+    if (!response)
+        return MHD_NO;
+    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    r = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    return r;
+}
+
+static enum MHD_Result say(struct MHD_Connection *connection, unsigned status, const char *text)
+{
+    return answer(connection, status, "text/plain; charset=utf-8", text, strlen(text));
+}
+
+/* Called first with the head of a request, then with parts of what it uploads, which nobody wants. */
+static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_len, void **state)
+{
+    Exporter *e = userdata;
+
+    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+        return *upload_len > 0 ? MHD_NO : say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "expected GET\n");
+    if (!strcmp(url, "/"))
+        return say(connection, MHD_HTTP_OK, "numaplace-exporter: see /metrics\n");
+    if (strcmp(url, "/metrics") != 0)
+        return say(connection, MHD_HTTP_NOT_FOUND, "there is only /metrics\n");
+    if (!ask(e))
+        return say(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "numaplaced does not answer\n");
+    return answer(connection, MHD_HTTP_OK, TYPE_OPENMETRICS, e->text, e->len);
+}
+
+/* "ADDRESS:PORT", "[ADDRESS]:PORT" or "PORT" on this machine only. */
+static int parse_listen(const char *value, struct sockaddr_storage *ret)
+{
+    struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
+    CLEANUP_FREE char *text = strdup(value);
+    char *colon = text ? strrchr(text, ':') : NULL, *address = text;
+    uint32_t port;
+    size_t n;
+
+    if (!text)
+        return -ENOMEM;
+    if (parse_u32(colon ? colon + 1 : text, &port) < 0 || port == 0 || port > UINT16_MAX)
+        return -EINVAL;
+    *ret = (struct sockaddr_storage){0};
+    if (colon)
+        *colon = '\0';
+    n = strlen(address);
+    if (colon && address[0] == '[' && n > 1 && address[n - 1] == ']') {
+        address[n - 1] = '\0';
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons((uint16_t)port);
+        return inet_pton(AF_INET6, address + 1, &v6->sin6_addr) == 1 ? 0 : -EINVAL;
+    }
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons((uint16_t)port);
+    return inet_pton(AF_INET, colon ? address : "127.0.0.1", &v4->sin_addr) == 1 ? 0 : -EINVAL;
+}
+
+static struct MHD_Daemon *start(Exporter *e, struct sockaddr_storage *at)
+{
+    int n = sd_listen_fds(true);
+    const struct MHD_OptionItem where[] = {
+        n > 0 ? (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, SD_LISTEN_FDS_START, NULL}
+              : (struct MHD_OptionItem){MHD_OPTION_SOCK_ADDR, 0, at},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD;
+
+    if (n == 0 && at->ss_family == AF_INET6)
+        flags |= MHD_USE_IPv6;
+    return MHD_start_daemon(flags, 0, NULL, NULL, on_request, e, MHD_OPTION_ARRAY, where,
+                            MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+                            CONNECTIONS_OF_ONE, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+                            MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_SEC, MHD_OPTION_END);
+}
+
+static int run(Exporter *e, struct sockaddr_storage *at, const char *where)
+{
+    struct MHD_Daemon *daemon;
+    sigset_t signals;
+    int which;
+
+    (void)sigemptyset(&signals);
+    (void)sigaddset(&signals, SIGTERM);
+    (void)sigaddset(&signals, SIGINT);
+    (void)sigprocmask(SIG_BLOCK, &signals, NULL);
+    daemon = start(e, at);
+    if (!daemon)
+        return fail("cannot listen on %s: %s", where, strerror(errno));
+    (void)sd_notify(false, "READY=1");
+    (void)sigwait(&signals, &which);
+    MHD_stop_daemon(daemon);
+    free(e->text);
+    return EXIT_SUCCESS;
+}
+
+static int usage(void)
+{
+    (void)printf("usage: numaplace-exporter [OPTION...]\n\n"
+                 "Serves what numaplaced counts at /metrics, for Prometheus.\n\n"
+                 "  --listen=[ADDRESS:]PORT  where, default 127.0.0.1:%d; a socket of systemd's comes first\n"
+                 "  --socket=PATH            socket of the daemon, default " NUMAPLACE_BUS_SOCKET "\n"
+                 "  --help                   show this text\n"
+                 "  --version                show the version\n\n"
+                 "See numaplace-exporter(8).\n",
+                 PORT_DEFAULT);
+    return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option rows[] = {{"listen", required_argument, NULL, 'l'},
+                                         {"socket", required_argument, NULL, 's'},
+                                         {"help", no_argument, NULL, 'h'},
+                                         {"version", no_argument, NULL, 'v'},
+                                         {0}};
+    Exporter e = {.options = {.socket = NUMAPLACE_BUS_SOCKET, .root = "/"}};
+    CLEANUP_FREE char *fallback = format_text("127.0.0.1:%d", PORT_DEFAULT);
+    struct sockaddr_storage at;
+    const char *listen = fallback;
+    int c;
+
+    (void)setlocale(LC_CTYPE, "");
+    (void)signal(SIGPIPE, SIG_IGN);
+    opterr = 0;
+    while ((c = getopt_long(argc, argv, "", rows, NULL)) >= 0)
+        switch (c) {
+        case 'l':
+            listen = optarg;
+            break;
+        case 's':
+            e.options.socket = optarg;
+            break;
+        case 'h':
+            return usage();
+        case 'v':
+            (void)printf("numaplace-exporter %s\n", NUMAPLACE_VERSION);
+            return EXIT_SUCCESS;
+        default:
+            (void)fail("%s: not an option, or without its argument. See --help.", argv[optind - 1]);
+            return 2;
+        }
+    if (optind < argc) {
+        (void)fail("%s: expected no arguments. See --help.", argv[optind]);
+        return 2;
+    }
+    if (!listen)
+        return fail("out of memory");
+    if (parse_listen(listen, &at) < 0) {
+        (void)fail("--listen=%s: expected an address and a port, as in 127.0.0.1:%d", listen, PORT_DEFAULT);
+        return 2;
+    }
+    return run(&e, &at, listen);
+}

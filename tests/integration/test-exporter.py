@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""numaplace-exporter: the metrics over HTTP, also beside clients that are slow, huge, or talk nonsense; and that the dashboard and the
+alert rules name metrics there are."""
+
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import unittest
+
+import lib
+
+EXPORTER = os.environ.get("NUMAPLACE_EXPORTER", "")
+MONITORING = lib.SOURCE / "packaging" / "monitoring"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@unittest.skipUnless(EXPORTER, "built without libmicrohttpd")
+class Exporter(lib.DaemonTest):
+    def start(self, *args, **popen):
+        child = subprocess.Popen([EXPORTER, *args], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **popen)
+        self.addCleanup(child.stderr.close)
+        self.addCleanup(child.wait)
+        self.addCleanup(lambda: child.poll() is None and child.kill())
+        return child
+
+    def serve(self):
+        self.port = free_port()
+        child = self.start(f"--listen=127.0.0.1:{self.port}", f"--socket={self.runtime}/bus")
+
+        def listens():
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+                return True
+            return child.poll() is not None
+
+        lib.wait_until("it to listen", listens)
+        return child
+
+    def get(self, path="/metrics", method="GET", body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=lib.DEADLINE_SEC)
+        with contextlib.closing(connection):
+            connection.request(method, path, body)
+            answer = connection.getresponse()
+            return answer.status, answer.getheader("Content-Type"), answer.read().decode()
+
+    def dial(self, source="127.0.0.2"):
+        """Not of the address that well-behaved clients have."""
+        client = socket.create_connection(("127.0.0.1", self.port), source_address=(source, 0), timeout=lib.DEADLINE_SEC)
+        self.addCleanup(client.close)
+        return client
+
+    def test_metrics(self):
+        self.write_policy()
+        daemon = self.daemon("--dry-run").ready()
+        child = self.serve()
+        status, kind, text = self.get()
+        self.assertEqual((status, kind.split(";")[0]), (200, "application/openmetrics-text"))
+        self.assertTrue(text.endswith("# EOF\n"))
+        self.assertIn("\nnumaplace_info{", text)
+
+        names = set(re.findall(r"^(numaplace_\w+)", text, re.MULTILINE))
+        known = names | {"numaplace_workload_memory_bytes"}  # of real nodes only
+        for file in ("grafana.json", "alerts.yml"):
+            used = set(re.findall(r"numaplace_\w+", (MONITORING / file).read_text(encoding="utf-8")))
+            self.assertTrue(used)
+            self.assertEqual(used - known, set(), file)
+        json.loads((MONITORING / "grafana.json").read_text(encoding="utf-8"))
+        if shutil.which("promtool"):
+            subprocess.run(["promtool", "check", "rules", str(MONITORING / "alerts.yml")], check=True, capture_output=True)
+
+        self.assertEqual(self.get("/")[0], 200)
+        self.assertEqual(self.get("/etc/passwd")[0], 404)
+        self.assertEqual(self.get(method="HEAD")[0::2], (200, ""))
+        self.assertEqual(self.get(method="DELETE")[0], 405)
+        self.assertEqual(self.get(method="POST", body="x" * 100)[0], 405)
+
+        daemon.stop()
+        lib.wait_until("the answer to be too old", lambda: self.get()[0] == 503)
+        child.send_signal(signal.SIGTERM)
+        self.assertEqual(child.wait(lib.DEADLINE_SEC), 0)
+
+    def test_bad_clients(self):
+        self.write_policy()
+        self.daemon("--dry-run").ready()
+        child = self.serve()
+        # So many connections of which nothing comes: some are refused, and others are served.
+        silent = [self.dial() for _ in range(40)]
+        self.assertEqual(self.get()[0], 200)
+        # Half a request; a line, a head and a body without end; nonsense.
+        self.dial("127.0.0.3").sendall(b"GET /metrics HT")
+        for start, part in ((b"GET /", b"a" * 65536), (b"GET /metrics HTTP/1.1\r\n", b"X: " + b"b" * 8000 + b"\r\n"),
+                            (b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n", b"c" * 65536)):
+            client = self.dial("127.0.0.4")
+            with contextlib.suppress(OSError):
+                client.sendall(start)
+                for _ in range(200):
+                    client.sendall(part)
+            self.assertEqual(self.get()[0], 200)
+        for nonsense in (b"\0" * 100, b"\x16\x03\x01\x02\x00\x01", b"GET\r\n\r\n", b"GET /metrics HTTP/9.9\r\n\r\n", b"\xff\xfe" * 500):
+            client = self.dial("127.0.0.5")
+            with contextlib.suppress(OSError):
+                client.sendall(nonsense)
+                client.shutdown(socket.SHUT_WR)
+                client.recv(65536)
+            self.assertEqual(self.get()[0], 200)
+        self.assertIsNone(child.poll())
+        # They are got rid of.
+        self.assertEqual(silent[0].recv(1), b"")
+        status = pathlib.Path(f"/proc/{child.pid}/status").read_text(encoding="ascii")
+        rss = int(re.search(r"VmRSS:\s+(\d+)", status).group(1))
+        self.assertLess(rss, 64 << 10)
+
+    def test_command_line(self):
+        for args, status, says in ((["--listen=nowhere"], 2, "--listen=nowhere"), (["--listen=127.0.0.1:99999"], 2, "--listen="),
+                                   (["--bogus"], 2, "--bogus"), (["more"], 2, "more"), (["--listen"], 2, "--listen"),
+                                   (["--listen=192.0.2.1:1"], 1, "cannot listen")):
+            child = self.start(*args)
+            self.assertEqual(child.wait(lib.DEADLINE_SEC), status, args)
+            said = child.stderr.read()
+            self.assertEqual(said.count("\n"), 1, said)
+            self.assertIn(says, said)
+
+
+if __name__ == "__main__":
+    lib.main()
