@@ -291,6 +291,7 @@ static void move_group(const Commit *c, Group *group, const PlanHome *home, bool
     if (chosen && (home->reverts || returns || restless))
         group->frozen_until_usec = add_usec(now, pause);
     group->before_nodes = group->home_nodes;
+    group->wish_nodes = NULL;
     group->before_wait_permille = home->wait_permille;
     group->before_others_permille = home->others_permille;
     group->before_demand_permille = group->demand_permille;

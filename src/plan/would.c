@@ -161,6 +161,20 @@ int would_compute(Would *would, const World *world, const PolicySet *policies, c
     return 0;
 }
 
+int would_wish(const Would *would, World *world, const PolicySet *policies, const PlanLimits *limits)
+{
+    for (size_t i = 0; would->world && i < world->n_groups; i++) {
+        Group *group = &world->groups[i];
+        const Group *there = world_group_by_id(would->world, group->id);
+
+        if (group->gone || !there || !would_observes(world, policies, limits, group->workload))
+            continue;
+        if (!keep(world, there->home_nodes, &group->wish_nodes))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
 /* Locality */
 
 /* Weighted by what each thread runs and waits. */

@@ -31,6 +31,9 @@ bool would_observes(const World *world, const PolicySet *policies, const PlanLim
 /* Looks again. `world` is not changed. Returns 0 or -ENOMEM. */
 int would_compute(Would *would, const World *world, const PolicySet *policies, const PlanLimits *limits);
 
+/* Notes in Group.wish_nodes where observed groups would be, for when they are placed. Returns 0 or -ENOMEM. */
+int would_wish(const Would *would, World *world, const PolicySet *policies, const PlanLimits *limits);
+
 /* How much of the memory of a process is on the node that its threads run on, in permille, averaged over them: now, by
  * the CPUs they ran on last; and at the home of `group`, over which they are taken to be spread evenly, with the memory
  * where it is, or (`follows`) there and as even. WOULD_UNKNOWN: nothing is known of its memory, or none of its threads

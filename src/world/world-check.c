@@ -107,7 +107,8 @@ static int check_group(const Check *check, const Group *g)
         return broken(check, "group %" PRIu64 " is of no workload", g->id);
     if (!string_ok(check, g->key, false))
         return broken(check, "the key of group %" PRIu64 " is not interned", g->id);
-    if (!mask_ok(check, g->home) || !mask_ok(check, g->home_nodes) || !mask_ok(check, g->before_nodes))
+    if (!mask_ok(check, g->home) || !mask_ok(check, g->home_nodes) || !mask_ok(check, g->before_nodes) ||
+        !mask_ok(check, g->wish_nodes))
         return broken(check, "the home of group %" PRIu64 " is not interned", g->id);
     if (!g->home != !g->home_nodes)
         return broken(check, "group %" PRIu64 " has a home without nodes, or nodes without a home", g->id);

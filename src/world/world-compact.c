@@ -88,6 +88,7 @@ static void sweep_pool(World *world)
         intern_mark_mask(pool, world->groups[i].home);
         intern_mark_mask(pool, world->groups[i].home_nodes);
         intern_mark_mask(pool, world->groups[i].before_nodes);
+        intern_mark_mask(pool, world->groups[i].wish_nodes);
     }
     for (size_t i = 0; i < world->n_processes; i++) {
         const Process *p = &world->processes[i];

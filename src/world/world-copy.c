@@ -55,7 +55,8 @@ static bool copy_groups(const World *from, World *to)
         Group *group = &to->groups[i];
 
         if (!keep_string(to->pool, &group->key) || !keep(to->pool, &group->home) ||
-            !keep(to->pool, &group->home_nodes) || !keep(to->pool, &group->before_nodes))
+            !keep(to->pool, &group->home_nodes) || !keep(to->pool, &group->before_nodes) ||
+            !keep(to->pool, &group->wish_nodes))
             return false;
     }
     return true;

@@ -110,6 +110,7 @@ static const RecordField group_fields[] = {
     {"key", RECORD_STRING, offsetof(Group, key), true},
     {"home", RECORD_MASK, offsetof(Group, home)},
     {"home_nodes", RECORD_MASK, offsetof(Group, home_nodes)},
+    {"wish_nodes", RECORD_MASK, offsetof(Group, wish_nodes)},
     {"first_seen_usec", RECORD_U64, offsetof(Group, first_seen_usec)},
     {"last_home_usec", RECORD_U64, offsetof(Group, last_home_usec)},
     {"apart_usec", RECORD_U64, offsetof(Group, apart_usec)},

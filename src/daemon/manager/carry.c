@@ -98,5 +98,7 @@ int manager_look_ahead(Manager *manager)
     PlanLimits limits = manager_limits(manager, true);
     int r = would_compute(&manager->would, manager->world, manager->policies, &limits);
 
+    if (r == 0)
+        r = would_wish(&manager->would, manager->world, manager->policies, &limits);
     return r < 0 ? r : manager_remember_would(manager);
 }

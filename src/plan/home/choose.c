@@ -268,14 +268,16 @@ static bool group_stays(const Planner *p, const Group *group, const Policy *poli
             !has_outgrown(p, group));
 }
 
-/* Where it lives now, and where it lived before; roaming is all nodes. Groups of Mode=fixed are where their policy
- * sends them in this plan. */
+/* Where it lives now, or was said to live if it were placed, and where it lived before; roaming is all nodes. Groups of
+ * Mode=fixed are where their policy sends them in this plan. */
 static PackNodes present_set(const Planner *p, const Group *group, PackNodes with_cpus)
 {
     const PlannerWorkload *w = &p->s->workloads[group->workload.i];
 
     if (!policy_chooses_nodes(w->policy) && !p->world->workloads[group->workload.i].paused)
         return nodes_of(w->home_nodes);
+    if (!group->home && !group->roams)
+        return nodes_of(group->wish_nodes) & with_cpus;
     return group->roams ? with_cpus : nodes_of(group->home_nodes);
 }
 

@@ -97,6 +97,38 @@ static void test_repinned(void **state)
     fixture_done(&f);
 }
 
+/* Two that one node has no room for, nearly alike: who goes is what was said, though it would be the other one now. */
+static void test_comes_true(void **state)
+{
+    for (int wish = 0; wish <= 1; wish++) {
+        Fixture f;
+        Would would = {0};
+
+        fixture_init(&f, TWO_SHARDS);
+        fixture_policy(&f, "a", OBSERVE);
+        add_job(&f, 100, 6, 0, 1);
+        add_job(&f, 200, 6, 0, 1);
+        set_memory(&f, 100, (uint64_t[]){1024, 0});
+        set_memory(&f, 200, (uint64_t[]){1000, 24});
+        look(&f, &would);
+        assert_would(&f, &would, 100, "0");
+        assert_would(&f, &would, 200, "1");
+        if (wish)
+            assert_int_equal(would_wish(&would, f.world, f.policies, &f.limits), 0);
+
+        set_memory(&f, 100, (uint64_t[]){1000, 24});
+        set_memory(&f, 200, (uint64_t[]){1024, 0});
+        f.policies->policies[0]->act = POLICY_ACT_AUTO;
+        seconds(&f, 2);
+        fixture_home(&f);
+        assert_nodes(&f, 100, wish ? "0" : "1");
+        assert_nodes(&f, 200, wish ? "1" : "0");
+        assert_null(group_of(&f, 100)->wish_nodes);
+        would_done(&would);
+        fixture_done(&f);
+    }
+}
+
 /* Beside somebody who is placed: what is done to him is no part of it, and he is no part of what would be. */
 static void test_beside(void **state)
 {
@@ -215,8 +247,9 @@ static void test_as_acting(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goes_on), cmocka_unit_test(test_repinned), cmocka_unit_test(test_beside),
-        cmocka_unit_test(test_nobody),  cmocka_unit_test(test_local),    cmocka_unit_test(test_as_acting),
+        cmocka_unit_test(test_goes_on),   cmocka_unit_test(test_repinned), cmocka_unit_test(test_comes_true),
+        cmocka_unit_test(test_beside),    cmocka_unit_test(test_nobody),   cmocka_unit_test(test_local),
+        cmocka_unit_test(test_as_acting),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
