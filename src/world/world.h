@@ -151,8 +151,9 @@ typedef struct Group {
     const char *key;    /* "" for the whole workload, a cgroup path, or a pid in decimal */
     CpuMask home;       /* CPUs of its home nodes; NULL: it has none and is not confined */
     CpuMask home_nodes; /* NodeIx bitmap; NULL exactly when home is */
-    /* Where acting would place it, of one that is only observed; NodeIx. When that changes, its first home is there, unless
-     * another one is clearly better: what was said is what is done. NULL: nothing was said, or it has come true. */
+    /* Where acting would place it, of one that is only observed; NodeIx. When that changes, its first home is there,
+     * unless another one is clearly better: what was said is what is done. NULL: nothing was said, or it has come
+     * true. */
     CpuMask wish_nodes;
     uint64_t first_seen_usec;
     uint64_t last_home_usec; /* when the home was last changed */

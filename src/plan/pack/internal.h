@@ -36,6 +36,7 @@ typedef struct PackItem {
     uint64_t move_cost;
     uint32_t max_nodes;
     PackNodes home, allowed; /* bit i: sites[i] */
+    bool wishes;             /* home is where it is not yet */
     PackNodes set;           /* now; 0: not placed */
     bool stays, roams, young, spreads;
     bool may_split; /* several nodes can be better for it than one even if nobody else were there */

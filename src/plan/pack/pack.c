@@ -108,6 +108,7 @@ static bool settle(PackSearch *s)
         PackItem *item = &p->items[s->order[i]];
 
         changed |= item->home != s->best[s->order[i]];
+        item->wishes = false;
         pack_assign(p, s->order[i], 0);
         item->home = s->best[s->order[i]];
         pack_assign(p, s->order[i], item->home);
@@ -138,7 +139,7 @@ static bool all_at_home(const PackSearch *s)
     for (uint32_t i = 0; i < s->n; i++) {
         const PackItem *item = &s->p->items[s->order[i]];
 
-        if (!item->home || !pack_fits(item, item->home))
+        if (!item->home || item->wishes || !pack_fits(item, item->home))
             return false;
     }
     return true;

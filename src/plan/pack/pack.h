@@ -45,6 +45,7 @@ typedef struct PackGroup {
     uint32_t min_gain_permille; /* the share of its memory accesses that must become local for a move (P6) */
     uint32_t max_nodes;         /* 0: no limit */
     PackNodes home;             /* where it lives now; 0: nowhere yet */
+    bool wishes;                /* it lives nowhere yet, and wishes to live there */
     PackNodes allowed;          /* the widest it may have: its cpuset and Nodes= */
     const uint64_t *memory_bytes; /* [n_nodes], below 2^50 each; NULL: not known */
     /* How much less than usual it counts to be near this memory, up to 1000: not at all. For what is only guessed,

@@ -157,6 +157,7 @@ static void make_item(const Pack *p, PackItem *item)
     item->alone = spreads ? 1000 : alone;
     item->heavy = item->demand * item->alone / 1000;
     item->home = pack_nodes_in(p, group->home);
+    item->wishes = group->wishes;
     item->allowed = pack_nodes_in(p, group->allowed);
     item->young = group->young;
     item->spreads = spreads;

@@ -388,7 +388,7 @@ static bool all_at_home(const PackSearch *s)
     for (uint32_t i = 0; i < s->n; i++) {
         const PackItem *item = &s->p->items[s->order[i]];
 
-        if (!item->home || item->set != item->home)
+        if (!item->home || item->wishes || item->set != item->home)
             return false;
     }
     return true;

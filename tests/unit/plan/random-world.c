@@ -214,13 +214,6 @@ static void random_homes(Fixture *f, Random *r, const Renaming *renaming)
             random_nodes(w->topology, r, renaming, before);
             g->before_nodes = intern(f, before);
         }
-        if (!g->home && random_chance(r, 20)) {
-            hwloc_bitmap_t wish = hwloc_bitmap_alloc();
-
-            assert_non_null(wish);
-            random_nodes(w->topology, r, renaming, wish);
-            g->wish_nodes = intern(f, wish);
-        }
         hwloc_bitmap_free(nodes);
         hwloc_bitmap_free(cpus);
     }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define OBSERVE EACH "Act=observe\n[Placement]\nMode=auto\n"
-#define N_SEEDS 200U
+#define N_SEEDS 2000U
 
 /* A look, which must leave the World as it is. */
 static void look(Fixture *f, Would *would)
@@ -229,14 +229,25 @@ static void test_as_acting(void **state)
             f.policies->policies[i]->act = POLICY_ACT_AUTO;
         f.limits.observe = true;
         look(&f, &would);
+        if (seed % 2)
+            assert_int_equal(would_wish(&would, f.world, f.policies, &f.limits), 0);
         f.limits.observe = false;
         f.limits.slow_tick = true;
         assert_int_equal(plan_compute(f.world, f.policies, &f.limits, &f.plan), 0);
         if (would.world) {
+            CLEANUP_FREE char *what = NULL;
+            bool cut = f.plan.n_refused[PLAN_REASON_BUDGET] > 0;
+
             assert_int_equal(would.plan.n_actions, f.plan.n_actions);
             for (size_t i = 0; i < f.plan.n_actions; i++)
                 assert_same(&would.plan.actions[i], &f.plan.actions[i]);
             n_actions += f.plan.n_actions;
+            /* And once it is done, that is all (I9). */
+            fixture_commit(&f, NULL);
+            if (world_check(f.world, &what) < 0)
+                fail_msg("%s", what);
+            fixture_plan(&f, true);
+            assert_true(cut || f.plan.n_actions + f.plan.n_homes == 0);
         }
         would_done(&would);
         fixture_done(&f);
