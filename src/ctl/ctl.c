@@ -57,13 +57,18 @@ static bool print_failure(CtlExit code, const char *text)
 static bool fails_later = false;
 static char *kept_failure = NULL;
 
+void ctl_forget_failure(void)
+{
+    free(kept_failure);
+    kept_failure = NULL;
+}
+
 void ctl_fail_later(bool yes)
 {
     fails_later = yes;
     if (!yes && kept_failure)
         (void)fprintf(stderr, "numaplacectl: %s\n", kept_failure);
-    free(kept_failure);
-    kept_failure = NULL;
+    ctl_forget_failure();
 }
 
 CtlExit ctl_fail(CtlExit code, const char *format, ...)

@@ -99,6 +99,9 @@ void ctl_fail_in_json(bool yes);
 /* Whether the screen is somebody else's now: what fails is then kept, the last of it, and said at the end of that. */
 void ctl_fail_later(bool yes);
 
+/* What was kept is of no interest. */
+void ctl_forget_failure(void);
+
 /* As ctl_fail(), for memory that is out. */
 CtlExit ctl_fail_oom(void);
 

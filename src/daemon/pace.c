@@ -87,7 +87,7 @@ static void update_due(Pace *pace)
     uint64_t slow = pace->last_slow_usec + pace_slow_usec(pace);
 
     if (pace->unfinished)
-        fast = pace->last_fast_usec + pace->settings.fast_usec;
+        fast = pace->last_fast_usec + pace->step_usec;
     pace->due_usec = MIN(fast, slow);
 }
 
@@ -104,6 +104,7 @@ void pace_set(Pace *pace, const PaceSettings *settings)
 
     assert(settings->fast_usec > 0 && settings->slow_usec > 0);
     pace->settings = *settings;
+    pace->step_usec = settings->fast_usec;
     if (settings->watches)
         pace->settings = (PaceSettings){
             .fast_usec = MAX(settings->fast_usec, PACE_WATCH_USEC),

@@ -36,7 +36,8 @@ typedef struct PaceSettings {
 } PaceSettings;
 
 typedef struct Pace {
-    PaceSettings settings;   /* in force: of a daemon that only watches PACE_WATCH_... */
+    PaceSettings settings; /* in force: of a daemon that only watches PACE_WATCH_... */
+    uint64_t step_usec;    /* FastTickSec=, whether or not it only watches: between steps of what was begun */
     uint64_t fast_wish_usec; /* present intervals before stretching */
     uint64_t slow_wish_usec;
     uint64_t fast_cost_nsec; /* moving mean of what one fast tick costs, weight 1/8 */

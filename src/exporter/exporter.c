@@ -3,9 +3,10 @@
 /* numaplace-exporter: what the daemon counts, over HTTP, for Prometheus. It needs no privilege: it asks the daemon's
  * socket, as anybody may.
  *
- * Each scrape is a few questions to the daemon, so what was answered holds for a second, however many ask. Connections
- * are few, of one address fewer, and each has little memory and ends after some seconds without a byte: who is slow,
- * talks nonsense or never ends costs that, and keeps nobody else out. */
+ * Each scrape is a few questions to the daemon, asked one after the other, so what was answered holds for a second,
+ * however many ask; while it does not answer, nobody is served. Connections are few, of one address fewer, and each has
+ * little memory and ends after some seconds without a byte: who is slow, talks nonsense or never ends costs that, and
+ * keeps nobody else out. */
 
 #include "base/parse.h"
 #include "base/time.h"
@@ -28,14 +29,16 @@
 #define CONNECTION_BYTES   16384U
 #define CONNECTION_SEC     10U
 #define CACHE_USEC         USEC_PER_SEC
-#define PORT_DEFAULT       9917
-#define TYPE_OPENMETRICS   "application/openmetrics-text; version=1.0.0; charset=utf-8"
+/* A daemon that hangs is given up after some seconds, in which nobody is served: then it is left alone for a while. */
+#define HANGS_USEC       (15 * USEC_PER_SEC)
+#define PORT_DEFAULT     9917
+#define TYPE_OPENMETRICS "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 typedef struct Exporter {
     CtlOptions options;
     char *text; /* the last answer */
     size_t len;
-    uint64_t asked_usec; /* when it was asked for; 0: never */
+    uint64_t until_usec; /* it is good until then */
 } Exporter;
 
 static int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -61,15 +64,16 @@ static bool ask(Exporter *e)
     FILE *out;
     CtlExit code;
 
-    if (e->asked_usec > 0 && now < e->asked_usec + CACHE_USEC)
+    if (now < e->until_usec)
         return e->text;
-    e->asked_usec = now;
     free(e->text);
     e->text = NULL;
     out = open_memstream(&text, &len);
     if (!out)
         return false;
     code = metrics_write(&e->options, out);
+    /* Counted from now, so that who has waited for this one does not ask again. */
+    e->until_usec = time_now_usec() + (code == CTL_EXIT_NO_ANSWER ? HANGS_USEC : CACHE_USEC);
     if (fclose(out) != 0 || code != CTL_EXIT_OK) {
         free(text);
         return false;
@@ -157,7 +161,8 @@ static struct MHD_Daemon *start(Exporter *e, struct sockaddr_storage *at)
               : (struct MHD_OptionItem){MHD_OPTION_SOCK_ADDR, 0, at},
         {MHD_OPTION_END, 0, NULL},
     };
-    unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD;
+    /* With ITC it is stopped by a message; without, by shutting the socket down, which is systemd's as well. */
+    unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC;
 
     if (n == 0 && at->ss_family == AF_INET6)
         flags |= MHD_USE_IPv6;

@@ -123,6 +123,19 @@ class Exporter(lib.DaemonTest):
         rss = int(re.search(r"VmRSS:\s+(\d+)", status).group(1))
         self.assertLess(rss, 64 << 10)
 
+    def test_activated_again(self):
+        """A socket that somebody else holds, as systemd does, is as good as before when it ends."""
+        self.write_policy()
+        self.daemon("--dry-run").ready()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.port = listener.getsockname()[1]
+            for _ in range(2):
+                child = self.start(f"--socket={self.runtime}/bus", pass_fds=[3], preexec_fn=lambda: (
+                    os.dup2(listener.fileno(), 3), os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))), env=None)
+                self.assertEqual(self.get()[0], 200)
+                child.send_signal(signal.SIGTERM)
+                self.assertEqual(child.wait(lib.DEADLINE_SEC), 0)
+
     def test_command_line(self):
         for args, status, says in ((["--listen=nowhere"], 2, "--listen=nowhere"), (["--listen=127.0.0.1:99999"], 2, "--listen="),
                                    (["--bogus"], 2, "--bogus"), (["more"], 2, "more"), (["--listen"], 2, "--listen"),

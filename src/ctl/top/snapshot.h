@@ -5,11 +5,12 @@
  * minutes of them are kept: what is foreign text is cut, and numbers are what they are shown as. */
 
 #include "ctl/client.h"
+#include "policy/policy.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TOP_NAME_SIZE  48U
+#define TOP_NAME_SIZE  (POLICY_NAME_MAX + 1)
 #define TOP_NODES_SIZE 24U
 #define TOP_MOVE_SIZE  200U
 #define TOP_MOVES      12U /* the last ones */

@@ -132,6 +132,12 @@ static CtlExit show_explanation(Top *top, const char *name)
     return CTL_EXIT_OK;
 }
 
+static void close_lines(Top *top)
+{
+    top->choice.lines = NULL;
+    top->choice.first = 0;
+}
+
 /* A workload that has gone meanwhile is no reason to end. */
 static void look_into(Top *top, CtlExit (*show)(Top *, const char *))
 {
@@ -139,9 +145,12 @@ static void look_into(Top *top, CtlExit (*show)(Top *, const char *))
 
     if (!workload)
         return;
+    close_lines(top);
     lines_clear(&top->lines);
-    if (show(top, workload->name) != CTL_EXIT_OK)
+    if (show(top, workload->name) != CTL_EXIT_OK) {
+        ctl_forget_failure();
         return;
+    }
     top->choice.lines = top->lines.text;
     top->choice.n_lines = (uint32_t)top->lines.n;
     top->choice.title = top->title;
@@ -149,12 +158,6 @@ static void look_into(Top *top, CtlExit (*show)(Top *, const char *))
 }
 
 /* Keys */
-
-static void close_lines(Top *top)
-{
-    top->choice.lines = NULL;
-    top->choice.first = 0;
-}
 
 static void type_filter(TopChoice *choice, int key)
 {
@@ -204,14 +207,15 @@ static void press(Top *top, int key)
 {
     TopChoice *choice = &top->choice;
 
+    if (key == SCREEN_KEY_GONE) {
+        top->quit = true;
+        return;
+    }
     if (choice->filtering) {
         type_filter(choice, key);
         return;
     }
     switch (key) {
-    case SCREEN_KEY_GONE:
-        top->quit = true;
-        break;
     case 'q':
     case SCREEN_KEY_ESCAPE:
         leave(top);

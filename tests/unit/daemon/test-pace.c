@@ -333,6 +333,11 @@ static void test_watches_seldom_and_cheaply(void **state)
     assert_in_range(pace_slow_usec(&pace), 5990 * MS, 6010 * MS); /* 6 ms of 6 s, when all is spent */
     assert_int_equal(pace_cost_permille(&pace), 1);
 
+    /* What was begun, also before it only watched, is not slowed down. */
+    pace_unfinished(&pace, true);
+    assert_int_equal(pace.due_usec, pace.last_fast_usec + defaults.fast_usec);
+    pace_unfinished(&pace, false);
+
     /* What is configured may be less often, and cheaper. */
     settings.slow_usec = 5000 * MS;
     pace_set(&pace, &settings);
