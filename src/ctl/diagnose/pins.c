@@ -25,14 +25,14 @@ static int read_stat(int root_fd, pid_t pid, ProcStat *ret)
     return n < 0 ? (int)n : procstat_parse(text, ret);
 }
 
-static int read_mask(int root_fd, pid_t pid, char *text, const char **ret)
+static int read_mask(int root_fd, pid_t pid, pid_t tid, char *text, const char **ret)
 {
     char path[64];
     TaskStatus status;
     ssize_t n;
     int r;
 
-    (void)snprintf(path, sizeof(path), "proc/%d/status", (int)pid);
+    (void)snprintf(path, sizeof(path), "proc/%d/task/%d/status", (int)pid, (int)tid);
     n = root_read(root_fd, path, text, TASKSTAT_STATUS_SIZE);
     if (n < 0)
         return (int)n;
@@ -49,7 +49,7 @@ static pid_t climb(int root_fd, pid_t pid, const char *mask, char *text, ProcSta
         const char *above = NULL;
         ProcStat parent;
 
-        if (read_mask(root_fd, stat->ppid, text, &above) < 0 || strcmp(above, mask) != 0 ||
+        if (read_mask(root_fd, stat->ppid, stat->ppid, text, &above) < 0 || strcmp(above, mask) != 0 ||
             read_stat(root_fd, stat->ppid, &parent) < 0)
             break;
         pid = stat->ppid;
@@ -58,11 +58,11 @@ static pid_t climb(int root_fd, pid_t pid, const char *mask, char *text, ProcSta
     return r < 0 ? r : pid;
 }
 
-pid_t pins_origin(pid_t pid, char **ret_comm)
+pid_t pins_origin(pid_t pid, pid_t tid, char **ret_comm)
 {
     CLEANUP_FREE char *text = malloc(2 * TASKSTAT_STATUS_SIZE);
     CLEANUP_CLOSE int root_fd = root_open("/");
-    const char *mask = NULL;
+    const char *mask = NULL, *own = NULL;
     ProcStat stat;
     pid_t origin;
     int r;
@@ -71,9 +71,13 @@ pid_t pins_origin(pid_t pid, char **ret_comm)
         return -ENOMEM;
     if (root_fd < 0)
         return root_fd;
-    r = read_mask(root_fd, pid, text, &mask);
+    r = read_mask(root_fd, pid, tid, text, &mask);
+    if (r == 0 && tid != pid)
+        r = read_mask(root_fd, pid, pid, text + TASKSTAT_STATUS_SIZE, &own);
     if (r < 0)
         return r;
+    if (own && strcmp(own, mask) != 0)
+        return 0;
     origin = climb(root_fd, pid, mask, text + TASKSTAT_STATUS_SIZE, &stat);
     if (origin < 0)
         return origin;

@@ -5,9 +5,10 @@
 
 #include <sys/types.h>
 
-/* The oldest ancestor of a process, or itself, that has the same CPU mask: masks are inherited, so it was set there, or
- * by whoever started that. *ret_comm is its name, malloc'd. Returns its pid, or -errno. */
-pid_t pins_origin(pid_t pid, char **ret_comm);
+/* The oldest ancestor of a thread's process, or that itself, that has the same CPU mask as the thread: masks are
+ * inherited, so it was set there, or by whoever started that. *ret_comm is its name, malloc'd. Returns its pid; 0 when
+ * only the thread has this mask, so that the process has set it itself; or -errno. */
+pid_t pins_origin(pid_t pid, pid_t tid, char **ret_comm);
 
 /* The highest control group above `cgroup` (or itself) with the same CPUs, malloc'd: its limit is what all below have.
  * NULL when memory is out. */

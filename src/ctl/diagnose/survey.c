@@ -6,6 +6,7 @@
 
 #include "ctl/diagnose/survey.h"
 
+#include "base/parse.h"
 #include "base/root.h"
 #include "base/time.h"
 #include "kernel/procstat.h"
@@ -21,6 +22,7 @@
 
 #define TICK_USEC       (100 * USEC_PER_MSEC)
 #define DISCOVERY_TICKS 10U
+#define CATCH_UP_TICKS  100U
 /* Threads looked at in one tick. */
 #define STATS_PER_TICK 1024U
 #define MAX_TASKS      100000U
@@ -32,12 +34,12 @@
 static const char policy_text[] = "[Match]\nComm=*\n[Workload]\nAct=observe\nMinAgeSec=0\nGroupBy=process\n"
                                   "[Placement]\nMode=auto\n";
 
-/* What one thread ran on each node. */
+/* What one thread ran and waited, in permille x microseconds. */
 typedef struct Track {
     TaskKey key; /* zeroed before it is filled: the hash is over its bytes */
-    bool seen;   /* in the last discovery */
     UT_hash_handle hh;
-    uint64_t run[]; /* [n_nodes] permille, summed over ticks */
+    uint64_t run, wait;
+    uint64_t seen[]; /* [n_nodes]: of `run`, while it was looked where */
 } Track;
 
 typedef struct Watch {
@@ -49,8 +51,8 @@ typedef struct Watch {
     Probe *probe;
     Would would;
     Track *tracks;
-    uint64_t *busy;   /* [cpu_limit] permille, summed over ticks */
-    uint64_t n_ticks; /* of which the sums are */
+    uint64_t *busy; /* [cpu_limit] permille x microseconds */
+    uint64_t usec;  /* of which the sums are */
     size_t cursor;
     bool met; /* the target */
 } Watch;
@@ -64,12 +66,21 @@ static bool is_below(const char *path, const char *above)
     return !strncmp(path, above, n) && (path[n] == '\0' || path[n] == '/');
 }
 
+/* A unit or slice it is in, at any level; or a control group it is in or below. */
 static bool is_unit(const ProbeSubject *subject, const char *unit)
 {
+    size_t n = strlen(unit);
+
+    if (!subject->cgroup)
+        return false;
     if (unit[0] == '/')
-        return subject->cgroup && is_below(subject->cgroup, unit);
-    return (subject->unit && !strcmp(subject->unit, unit)) ||
-           (subject->slice && !strcmp(subject->slice, unit));
+        return is_below(subject->cgroup, unit);
+    for (const char *at = subject->cgroup; at; at = strchr(at, '/')) {
+        at += *at == '/';
+        if (!strncmp(at, unit, n) && (at[n] == '\0' || at[n] == '/'))
+            return true;
+    }
+    return false;
 }
 
 static ProbeDecision decide(void *userdata, const ProbeSubject *subject, size_t *ret_policy)
@@ -137,7 +148,7 @@ static int watch_init(Watch *w)
 {
     ProbeCallbacks callbacks = {
         .decide = decide, .assign = assign, .wants_memory = wants_memory, .userdata = w};
-    ProbeOptions options = {.live = true, .self = getpid(), .max_tasks = MAX_TASKS};
+    ProbeOptions options = {.live = true, .aside = true, .self = getpid(), .max_tasks = MAX_TASKS};
     int r;
 
     w->root_fd = root_open("/");
@@ -171,7 +182,7 @@ static Track *track_of(Watch *w, TaskKey key)
     HASH_FIND(hh, w->tracks, &zeroed, sizeof(zeroed), track);
     if (track)
         return track;
-    track = calloc(1, sizeof(*track) + w->topology->n_nodes * sizeof(*track->run));
+    track = calloc(1, sizeof(*track) + w->topology->n_nodes * sizeof(*track->seen));
     if (!track)
         return NULL;
     track->key = zeroed;
@@ -195,13 +206,11 @@ static const TopologyCpu *where(const Watch *w, const Process *process, const Ta
     return topology_cpu(w->topology, (CpuIx){stat.processor});
 }
 
-static int add_tick(Watch *w)
+/* Where those run that do, in turn if they are very many. */
+static void look_where(Watch *w, uint64_t usec)
 {
     size_t n_left = STATS_PER_TICK, i;
 
-    for (uint32_t cpu = 0; cpu < w->topology->cpu_limit; cpu++)
-        w->busy[cpu] += w->world->cpus[cpu].busy_permille;
-    w->n_ticks++;
     for (i = 0; i < w->world->n_tasks && n_left > 0; i++) {
         const Task *task = &w->world->tasks[(w->cursor + i) % w->world->n_tasks];
         const TopologyCpu *cpu;
@@ -211,15 +220,44 @@ static int add_tick(Watch *w)
             continue;
         n_left--;
         cpu = where(w, &w->world->processes[task->process.i], task);
-        if (!cpu)
+        track = cpu ? track_of(w, world_task_key(w->world, task)) : NULL;
+        if (track)
+            track->seen[cpu->node.i] += task->run_permille * usec;
+    }
+    w->cursor = n_left == 0 ? w->cursor + i : 0;
+}
+
+static int add_tick(Watch *w)
+{
+    uint64_t usec = w->world->interval_usec;
+
+    w->usec += usec;
+    for (uint32_t cpu = 0; cpu < w->topology->cpu_limit; cpu++)
+        w->busy[cpu] += w->world->cpus[cpu].busy_permille * usec;
+    for (size_t i = 0; i < w->world->n_tasks; i++) {
+        const Task *task = &w->world->tasks[i];
+        Track *track;
+
+        if (task->gone || task->fresh || task->run_permille + task->wait_permille == 0)
             continue;
         track = track_of(w, world_task_key(w->world, task));
         if (!track)
             return -ENOMEM;
-        track->run[cpu->node.i] += task->run_permille;
+        track->run += task->run_permille * usec;
+        track->wait += task->wait_permille * usec;
     }
-    w->cursor = n_left == 0 ? w->cursor + i : 0;
+    look_where(w, usec);
     return 0;
+}
+
+/* Of what a thread ran, what that was on a node: as it was where it was looked. */
+static uint64_t located(const Watch *w, const Track *track, uint32_t node)
+{
+    uint64_t seen = 0;
+
+    for (uint32_t i = 0; i < w->topology->n_nodes; i++)
+        seen += track->seen[i];
+    return seen > 0 ? (uint64_t)((double)track->run * (double)track->seen[node] / (double)seen) : 0;
 }
 
 /* What runs on each node besides those that are looked at: known better than by the World, which takes longer to be
@@ -229,14 +267,14 @@ static void set_others(Watch *w)
     const Track *track, *next;
     uint64_t sum;
 
-    for (uint32_t i = 0; w->n_ticks > 0 && i < w->topology->n_nodes; i++) {
+    for (uint32_t i = 0; w->usec > 0 && i < w->topology->n_nodes; i++) {
         sum = 0;
         for (uint32_t cpu = 0; cpu < w->topology->cpu_limit; cpu++)
             if (w->topology->cpus[cpu].present && w->topology->cpus[cpu].node.i == (int32_t)i)
                 sum += w->busy[cpu];
         HASH_ITER (hh, w->tracks, track, next)
-            sum -= MIN(sum, track->run[i]);
-        w->world->nodes[i].others_permille = (uint32_t)(sum / w->n_ticks);
+            sum -= MIN(sum, located(w, track, i));
+        w->world->nodes[i].others_permille = (uint32_t)(sum / w->usec);
     }
 }
 
@@ -276,10 +314,18 @@ static void sleep_until(uint64_t usec)
         ;
 }
 
+static bool any_awaited(const Watch *w)
+{
+    for (size_t i = 0; i < w->world->n_processes; i++)
+        if (!w->world->processes[i].gone && w->world->processes[i].memory_awaited)
+            return true;
+    return false;
+}
+
 static int look(Watch *w, uint32_t seconds)
 {
-    uint64_t begin = time_now_usec();
     uint32_t n = (uint32_t)(seconds * USEC_PER_SEC / TICK_USEC);
+    uint64_t next = time_now_usec();
     int r = 0;
 
     for (uint32_t i = 0; r == 0 && i <= n; i++) {
@@ -289,7 +335,14 @@ static int look(Watch *w, uint32_t seconds)
         r = tick(w, i % DISCOVERY_TICKS == 0, i > 1, i >= n / 2);
         if (r == 0 && i == 0 && w->target->pid > 0 && !w->met)
             break;
-        sleep_until(begin + (i + 1) * TICK_USEC);
+        /* One that took long is no reason for others to be short. */
+        next = MAX(next + TICK_USEC, time_now_usec() + TICK_USEC / 2);
+        sleep_until(next);
+    }
+    /* Where the memory of so many lies is read bit by bit. */
+    for (uint32_t i = 0; r == 0 && i < CATCH_UP_TICKS && any_awaited(w); i++) {
+        r = tick(w, i % DISCOVERY_TICKS == 0, false, i % DISCOVERY_TICKS == 0);
+        sleep_until(time_now_usec() + TICK_USEC / 2);
     }
     say_progress(0);
     return r;
@@ -319,20 +372,44 @@ void survey_done(Survey *survey)
     *survey = (Survey){0};
 }
 
-/* A line is cut where it is longer: its path may be. */
-static uint64_t bound_bytes(const Watch *w, pid_t pid)
+/* Whether most of a process runs on nodes that are not in a list of the kernel's. */
+static bool runs_elsewhere(const Watch *w, const SurveyFinding *finding, const char *list)
+{
+    CLEANUP_BITMAP hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
+    char text[64];
+    size_t n = strcspn(list, " ");
+    uint64_t there = 0;
+
+    if (!nodes || n >= sizeof(text))
+        return false;
+    memcpy(text, list, n);
+    text[n] = '\0';
+    if (parse_list(text, NUMA_MAPS_NODES_MAX, nodes) < 0)
+        return false;
+    for (uint32_t i = 0; i < w->topology->n_nodes; i++)
+        if (hwloc_bitmap_isset(nodes, w->topology->nodes[i].os_index))
+            there += finding->run_node[i];
+    return there * 2 < finding->facts.run;
+}
+
+/* What is bound to nodes on which it hardly runs. A line is cut where it is longer: its path may be. */
+static uint64_t bound_bytes(const Watch *w, const SurveyFinding *finding)
 {
     char path[64], line[NUMA_MAPS_LINE];
     uint64_t sum = 0;
     FILE *in;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/numa_maps", (int)pid);
+    (void)snprintf(path, sizeof(path), "/proc/%d/numa_maps", (int)finding->pid);
     in = fopen(path, "re");
     while (in && fgets(line, sizeof(line), in)) {
         NumaMapsLine maps;
+        const char *list;
 
         line[strcspn(line, "\n")] = '\0';
-        if (numa_maps_parse(line, &maps) == 0 && maps.bound && !strncmp(maps.words, "bind", 4))
+        if (numa_maps_parse(line, &maps) < 0 || !maps.bound || strncmp(maps.words, "bind", 4) != 0)
+            continue;
+        list = strchr(maps.words, ':');
+        if (list && runs_elsewhere(w, finding, list + 1))
             sum += (maps.shared ? maps.pages : maps.anon) * maps.page_bytes;
     }
     if (in)
@@ -344,37 +421,53 @@ static uint64_t idle_of(const Watch *w, hwloc_const_bitmap_t cpus)
 {
     uint64_t sum = 0;
 
-    for (uint32_t cpu = 0; w->n_ticks > 0 && cpu < w->topology->cpu_limit; cpu++)
+    for (uint32_t cpu = 0; w->usec > 0 && cpu < w->topology->cpu_limit; cpu++)
         if (w->topology->cpus[cpu].present && w->world->cpus[cpu].usable && hwloc_bitmap_isset(cpus, cpu))
-            sum += 1000 - MIN(w->busy[cpu] / w->n_ticks, 1000U);
+            sum += 1000 - MIN(w->busy[cpu] / w->usec, 1000U);
     return sum;
 }
 
-/* By what each of its threads ran and waited. */
-static void sum_threads(const Watch *w, const Process *process, SurveyFinding *ret)
+/* By what each of its threads ran and waited; the masks of those that did, or of all when none has. */
+static int sum_threads(Watch *w, const Process *process, SurveyFinding *ret)
 {
     size_t n, first = world_process_tasks(w->world, process, &n);
-    uint64_t pinned = 0, all = 0;
+    uint64_t pinned = 0, all = 0, heaviest = 0;
 
     for (size_t i = first; i < first + n; i++) {
         const Task *task = &w->world->tasks[i];
-        uint64_t weight = (uint64_t)task->run_ewma_permille + task->wait_ewma_permille;
+        const Track *track = task->gone ? NULL : track_of(w, world_task_key(w->world, task));
+        uint64_t weight;
 
-        if (task->gone)
+        if (!track && !task->gone)
+            return -ENOMEM;
+        if (!track)
             continue;
+        weight = track->run + track->wait;
         ret->n_threads++;
-        ret->facts.wait += task->wait_ewma_permille;
         all += weight;
-        pinned += task->hands == TASK_HANDS_FOREIGN || task->hands == TASK_HANDS_REPINNED ? weight : 0;
-        if (task->allowed && (weight > 0 || n == 1))
-            (void)hwloc_bitmap_or(ret->allowed, ret->allowed, task->allowed);
+        if (weight > 0 && task->allowed && hwloc_bitmap_or(ret->allowed, ret->allowed, task->allowed) < 0)
+            return -ENOMEM;
+        if (task->hands != TASK_HANDS_FOREIGN && task->hands != TASK_HANDS_REPINNED)
+            continue;
+        pinned += weight;
+        if (weight >= heaviest) {
+            heaviest = weight;
+            ret->pinned_tid = task->tid;
+        }
     }
+    for (size_t i = first; all == 0 && i < first + n; i++)
+        if (!w->world->tasks[i].gone && w->world->tasks[i].allowed &&
+            hwloc_bitmap_or(ret->allowed, ret->allowed, w->world->tasks[i].allowed) < 0)
+            return -ENOMEM;
     ret->facts.pinned = pinned * 2 > all;
+    return 0;
 }
 
+/* Threads that have ended meanwhile count as well. */
 static void sum_tracks(const Watch *w, const Process *process, SurveyFinding *ret)
 {
     const Track *track, *next;
+    uint64_t usec = MAX(w->usec, 1U);
 
     HASH_ITER (hh, w->tracks, track, next) {
         uint64_t most = 0;
@@ -382,16 +475,20 @@ static void sum_tracks(const Watch *w, const Process *process, SurveyFinding *re
         if (track->key.pid != process->pid)
             continue;
         for (uint32_t i = 0; i < w->topology->n_nodes; i++) {
-            ret->run_node[i] += track->run[i];
-            most = MAX(most, track->run[i]);
+            uint64_t here = located(w, track, i);
+
+            ret->run_node[i] += here;
+            most = MAX(most, here);
         }
         ret->facts.run_stays += most;
+        ret->facts.wait += track->wait;
     }
-    for (uint32_t i = 0; w->n_ticks > 0 && i < w->topology->n_nodes; i++) {
-        ret->run_node[i] /= w->n_ticks;
+    for (uint32_t i = 0; i < w->topology->n_nodes; i++) {
+        ret->run_node[i] /= usec;
         ret->facts.run += ret->run_node[i];
     }
-    ret->facts.run_stays /= MAX(w->n_ticks, 1U);
+    ret->facts.run_stays /= usec;
+    ret->facts.wait /= usec;
 }
 
 /* Where acting would place it, or the last reason why not. */
@@ -439,10 +536,12 @@ static int fill(Watch *w, const Process *process, SurveyFinding *ret)
         memcpy(ret->node_bytes, process->node_bytes, n_nodes * sizeof(*ret->node_bytes));
         for (uint32_t i = 0; i < n_nodes; i++)
             ret->bytes += ret->node_bytes[i];
-        ret->facts.bound_bytes = bound_bytes(w, process->pid);
     }
-    sum_threads(w, process, ret);
+    if (sum_threads(w, process, ret) < 0)
+        return -ENOMEM;
     sum_tracks(w, process, ret);
+    /* Who let himself be read once will do so again. */
+    ret->facts.bound_bytes = ret->node_bytes ? bound_bytes(w, ret) : 0;
     ret->facts.topology = w->topology;
     ret->facts.run_node = ret->run_node;
     ret->facts.node_bytes = ret->node_bytes;
@@ -478,6 +577,14 @@ static int compare(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
+void survey_judge(Survey *survey)
+{
+    for (size_t i = 0; i < survey->n_findings; i++)
+        diagnose(&survey->findings[i].facts, &survey->findings[i].diagnosis);
+    if (survey->n_findings > 1)
+        qsort(survey->findings, survey->n_findings, sizeof(*survey->findings), compare);
+}
+
 static int collect(Watch *w, Survey *ret)
 {
     for (size_t i = 0; i < w->world->n_processes; i++) {
@@ -494,10 +601,8 @@ static int collect(Watch *w, Survey *ret)
         r = fill(w, process, finding);
         if (r < 0)
             return r;
-        diagnose(&finding->facts, &finding->diagnosis);
     }
-    if (ret->n_findings > 1)
-        qsort(ret->findings, ret->n_findings, sizeof(*ret->findings), compare);
+    ret->usec = w->usec;
     ret->kernel_balances = w->world->kernel_balances;
     ret->idle_permille = idle_of(w, w->topology->all_cpus);
     return 0;
@@ -525,7 +630,6 @@ CtlExit survey_make(const SurveyTarget *target, uint32_t seconds, Survey *ret)
     if (r < 0)
         return ctl_fail(CTL_EXIT_FAILURE, "cannot read the topology: %s", error ? error : strerror(-r));
     ret->topology = topology_ref(w.topology);
-    ret->usec = (uint32_t)(seconds * USEC_PER_SEC);
     r = watch_init(&w);
     if (r == 0)
         r = look(&w, seconds);

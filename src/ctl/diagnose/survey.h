@@ -18,7 +18,8 @@ typedef struct SurveyFinding {
     pid_t pid;
     char *comm, *unit, *cgroup; /* unit is NULL without one */
     uint32_t n_threads;
-    uint64_t bytes; /* of its memory, of which is known where it lies */
+    pid_t pinned_tid; /* the thread with a mask of somebody's that does most; 0: none */
+    uint64_t bytes;   /* of its memory, of which is known where it lies */
     uint64_t *run_node, *node_bytes;
     hwloc_bitmap_t home_nodes, allowed, allowed_nodes, cpuset_nodes;
     const char *refusal; /* why acting would give it no home; NULL: it would, or nothing is known */
@@ -28,14 +29,18 @@ typedef struct SurveyFinding {
 
 typedef struct Survey {
     Topology *topology;
-    SurveyFinding *findings; /* the worst first */
+    SurveyFinding *findings;
     size_t n_findings, capacity;
     bool kernel_balances;
     uint64_t idle_permille; /* CPU time left idle on the machine, of one CPU */
-    uint32_t usec;          /* how long it was looked at */
+    uint64_t usec;          /* how long it was looked at */
 } Survey;
 
 void survey_done(Survey *survey);
 
-/* Looks for `seconds`, saying so on a terminal. A process that is `target` and not there is CTL_EXIT_NOT_FOUND. */
+/* Comes to a diagnosis about each, and puts the worst first. */
+void survey_judge(Survey *survey);
+
+/* Looks for `seconds`, or longer where that takes it, saying so on a terminal, and does not judge yet. A process that
+ * is `target` and not there is CTL_EXIT_NOT_FOUND. */
 CtlExit survey_make(const SurveyTarget *target, uint32_t seconds, Survey *ret);

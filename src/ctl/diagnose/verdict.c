@@ -38,7 +38,8 @@ typedef struct NameText {
 
 static const NameText verdicts[DIAGNOSE_MAX] = {
     [DIAGNOSE_UNREADABLE] = {"unreadable",
-                             "Unknown, because where its memory lies cannot be read: root can."},
+                             "Unknown, because where its memory lies could not be read: root can, or "
+                             "it takes longer."},
     [DIAGNOSE_ONE_NODE] = {"one-node", "NUMA does not matter here: the machine has one node."},
     [DIAGNOSE_IDLE] = {"idle", "NUMA does not matter here: it hardly runs."},
     [DIAGNOSE_SMALL] = {"small", "NUMA does not matter here: its memory is small enough for caches."},
@@ -200,6 +201,17 @@ static bool judge_waiting(const DiagnoseFacts *facts, Diagnosis *ret)
     return true;
 }
 
+/* Whether most of its memory is on nodes with CPUs of which it may use none. */
+static bool kept_off(const DiagnoseFacts *facts, const Shares *shares, hwloc_const_bitmap_t nodes)
+{
+    double sum = 0.0;
+
+    for (uint32_t i = 0; i < facts->topology->n_nodes; i++)
+        if (facts->topology->nodes[i].n_cpus > 0 && !is_in(nodes, i))
+            sum += share(facts->node_bytes[i], shares->bytes);
+    return sum * 1000.0 > 1000.0 - FAR_PERMILLE;
+}
+
 /* Its memory and its threads have two places, and somebody has said so. */
 static bool judge_pins(const DiagnoseFacts *facts, const Shares *shares, Diagnosis *ret)
 {
@@ -207,10 +219,12 @@ static bool judge_pins(const DiagnoseFacts *facts, const Shares *shares, Diagnos
         return false;
     if (share(facts->bound_bytes, shares->bytes) * 1000.0 >= MOST_PERMILLE)
         ret->verdict = DIAGNOSE_BOUND_FAR;
-    else if (memory_on(facts, shares, facts->allowed_nodes) * 1000.0 < FAR_PERMILLE) {
+    else if (facts->confined && kept_off(facts, shares, facts->cpuset_nodes)) {
         ret->verdict = DIAGNOSE_PIN_FAR;
-        ret->by_cpuset = memory_on(facts, shares, facts->cpuset_nodes) * 1000.0 < FAR_PERMILLE;
-    } else
+        ret->by_cpuset = true;
+    } else if (facts->pinned && kept_off(facts, shares, facts->allowed_nodes))
+        ret->verdict = DIAGNOSE_PIN_FAR;
+    else
         return false;
     ret->gain_most = saved(shares->distance, 1.0);
     return true;

@@ -46,7 +46,8 @@ typedef struct DiagnoseFacts {
     /* What each thread ran on the node where it ran most: the most of `run` that can have been near what is its own. */
     uint64_t run_stays;
     const uint64_t *node_bytes; /* [n_nodes]; NULL: not known */
-    uint64_t bound_bytes;       /* of these, that a memory policy keeps where they are (mbind(2), numactl) */
+    uint64_t
+        bound_bytes; /* of these, that a memory policy keeps on nodes where it hardly runs (mbind(2), numactl) */
     /* CPU time that was left idle: on CPUs that its threads may use, that its cpuset has, and on all. */
     uint64_t idle_allowed, idle_cpuset, idle_machine;
     hwloc_const_bitmap_t allowed_nodes; /* NodeIx: of the CPUs that its threads may use */

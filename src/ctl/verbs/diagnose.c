@@ -92,10 +92,14 @@ static int set_pin(json_object *object, const SurveyFinding *finding)
     CLEANUP_FREE char *comm = NULL, *text = NULL;
     pid_t origin = 0;
 
-    if (finding->facts.pinned && !d->by_cpuset) {
-        origin = pins_origin(finding->pid, &comm);
+    if (finding->facts.placed)
+        text = strdup("numaplaced");
+    else if (finding->facts.pinned && !d->by_cpuset) {
+        origin = pins_origin(finding->pid, finding->pinned_tid, &comm);
         if (origin < 0)
             text = strdup("a CPU mask");
+        else if (origin == 0)
+            text = strdup("CPU masks that it has set for its threads");
         else if (origin != finding->pid)
             text = format_text("a CPU mask inherited from %s[%d]", comm, (int)origin);
         else
@@ -116,48 +120,61 @@ static bool is_plain(const char *s)
     return true;
 }
 
-static char *match_line(const SurveyFinding *finding)
+/* How to know it again: a service, or what it runs, where. NULL when memory is out. *ret_sure: no other process is like
+ * that, as far as can be seen. */
+static char *match_lines(const SurveyFinding *finding, bool *ret_sure)
 {
+    bool service = finding->unit && is_plain(finding->unit) && strstr(finding->unit, ".service"),
+         has_cgroup = finding->cgroup && is_plain(finding->cgroup) && strcmp(finding->cgroup, "/") != 0,
+         has_comm = finding->comm && *finding->comm && is_plain(finding->comm);
     char path[32], exe[4096];
     ssize_t n;
 
-    if (finding->unit && is_plain(finding->unit) && strstr(finding->unit, ".service"))
-        return format_text("Unit=%s", finding->unit);
     (void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)finding->pid);
     n = readlink(path, exe, sizeof(exe) - 1);
     exe[MAX(n, 0)] = '\0';
-    if (n > 0 && is_plain(exe))
-        return format_text("Exe=%s", exe);
-    return finding->comm && is_plain(finding->comm)
-               ? format_text("Comm=%s", finding->comm)
-               : format_text("# Of pid %d; say how to know it again.\nComm=?", (int)finding->pid);
+    *ret_sure = service || has_cgroup;
+    if (service)
+        return format_text("Unit=%s\n", finding->unit);
+    if ((n <= 0 || !is_plain(exe)) && !has_comm)
+        return strdup("# Say how to know it again, by Unit=, Exe=, Comm= or User=: this matches nothing.\n");
+    return format_text("%s%s%s%s%s%s%s%s%s", n > 0 && is_plain(exe) ? "Exe=" : "",
+                       n > 0 && is_plain(exe) ? exe : "", n > 0 && is_plain(exe) ? "\n" : "",
+                       has_comm ? "Comm=" : "", has_comm ? finding->comm : "", has_comm ? "\n" : "",
+                       has_cgroup ? "Cgroup=" : "", has_cgroup ? finding->cgroup : "",
+                       has_cgroup ? "\n" : "");
 }
 
-/* What would help; where nothing is wrong, what would go on looking. */
+/* What would help; where nothing is wrong, what would go on looking. Pins of others are not overridden for whoever runs
+ * the same program. */
 static char *policy_text(const SurveyFinding *finding)
 {
     DiagnoseVerdict verdict = finding->diagnosis.verdict;
-    CLEANUP_FREE char *match = match_line(finding);
-    bool pin = verdict == DIAGNOSE_PIN_WAITS || verdict == DIAGNOSE_PIN_FAR;
+    bool alarm = diagnose_is_alarm(verdict), sure = false,
+         pin =
+             (verdict == DIAGNOSE_PIN_WAITS || verdict == DIAGNOSE_PIN_FAR) && !finding->diagnosis.by_cpuset;
+    CLEANUP_FREE char *match = match_lines(finding, &sure);
 
     if (!match)
         return NULL;
-    return format_text("# By numaplacectl diagnose: %s\n\n[Match]\n%s\n\n%s%s%s\n[Placement]\nMode=%s\n",
-                       diagnose_verdict_text(verdict), match,
-                       pin || !diagnose_is_alarm(verdict) ? "[Workload]\n" : "",
-                       pin && !finding->diagnosis.by_cpuset ? "ForeignAffinity=override\n" : "",
-                       !diagnose_is_alarm(verdict) ? "Act=observe\n" : "",
+    return format_text("# By numaplacectl diagnose: %s\n\n[Match]\n%s\n%s%s%s%s[Placement]\nMode=%s\n",
+                       diagnose_verdict_text(verdict), match, pin || !alarm ? "[Workload]\n" : "",
+                       pin ? (sure ? "ForeignAffinity=override\n"
+                                   : "# It is pinned; this would override it:\n"
+                                     "# ForeignAffinity=override\n")
+                           : "",
+                       !alarm ? "Act=observe\n" : "", pin || !alarm ? "\n" : "",
                        verdict == DIAGNOSE_BANDWIDTH ? "interleave" : "auto");
 }
 
-static int set_huge(json_object *object, pid_t pid)
+static int set_huge(json_object *object, const SurveyFinding *finding)
 {
     char path[64], line[256];
     uint64_t bytes = 0, kib;
     FILE *in;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)pid);
-    in = fopen(path, "re");
+    (void)snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)finding->pid);
+    in = finding->node_bytes ? fopen(path, "re") : NULL; /* who let himself be read once will do so again */
     while (in && fgets(line, sizeof(line), in))
         if (sscanf(line, "AnonHugePages: %" SCNu64, &kib) == 1)
             bytes = kib << 10;
@@ -198,7 +215,7 @@ static json_object *to_json(const Survey *survey, const SurveyFinding *finding)
         json_set_text(object, "refusal", finding->refusal) < 0 ||
         set_number(object, "move_bytes", d->move_bytes) < 0 ||
         set_number(object, "move_usec", (uint64_t)((double)d->move_bytes / MOVE_BYTES_PER_USEC)) < 0 ||
-        set_number(object, "gain_most_permille", d->gain_most) < 0 || set_huge(object, finding->pid) < 0 ||
+        set_number(object, "gain_most_permille", d->gain_most) < 0 || set_huge(object, finding) < 0 ||
         json_set(object, "kernel_balances", json_object_new_boolean(survey->kernel_balances)) < 0 ||
         json_set_text(object, "policy", policy) < 0) {
         (void)json_object_put(object);
@@ -305,12 +322,18 @@ static const ViewColumn columns[] = {
     {"UNIT", "unit", VIEW_LONG},
 };
 
-/* Whether a daemon that is running has given it a home: then the masks are its. */
-static void ask_daemon(const CtlOptions *options, Survey *survey, size_t n)
+/* Whether a daemon that is running has given it a home: then the masks are its. It is no matter when none answers. */
+static void ask_daemon(const CtlOptions *options, Survey *survey)
 {
+    CLEANUP_BUS sd_bus *bus = NULL;
+    CtlExit code = CTL_EXIT_OK;
+
     if (access(options->socket, F_OK) < 0)
         return;
-    for (size_t i = 0; i < n; i++) {
+    ctl_fail_later(true);
+    code = client_connect(options, &bus);
+    for (size_t i = 0;
+         code != CTL_EXIT_NOT_RUNNING && code != CTL_EXIT_NO_ANSWER && bus && i < survey->n_findings; i++) {
         SurveyFinding *finding = &survey->findings[i];
         CLEANUP_JSON json_object *explained = NULL;
         char pid[16];
@@ -318,11 +341,11 @@ static void ask_daemon(const CtlOptions *options, Survey *survey, size_t n)
         if (!finding->facts.pinned && !finding->facts.confined)
             continue;
         (void)snprintf(pid, sizeof(pid), "%d", (int)finding->pid);
-        if (client_query(options, "Explain", pid, &explained) != CTL_EXIT_OK)
-            return;
-        finding->facts.placed = *view_string(explained, "home") != '\0';
-        diagnose(&finding->facts, &finding->diagnosis);
+        code = client_call(bus, "Explain", &explained, "s", pid);
+        finding->facts.placed = code == CTL_EXIT_OK && *view_string(explained, "home");
     }
+    ctl_forget_failure();
+    ctl_fail_later(false);
 }
 
 static CtlExit print(const CtlOptions *options, json_object *list, bool several)
@@ -353,7 +376,8 @@ static CtlExit report(const CtlOptions *options, Survey *survey, bool several)
 
     if (!list)
         return ctl_fail_oom();
-    ask_daemon(options, survey, n);
+    ask_daemon(options, survey);
+    survey_judge(survey);
     for (size_t i = 0; i < n; i++)
         if (json_append(list, to_json(survey, &survey->findings[i])) < 0)
             return ctl_fail_oom();

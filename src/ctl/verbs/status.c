@@ -91,7 +91,9 @@ static void print_cost(json_object *status)
               human_span((uint64_t)number(status, "tick_late_usec"), late, sizeof(late)),
               human_span((uint64_t)number(status, "tick_late_max_usec"), late_max, sizeof(late_max)),
               view_bool(status, "unfinished") ? "; going through very many threads" : "",
-              view_bool(status, "watches")   ? "; no policy places anything"
+              view_bool(status, "watches") && !strcmp(view_string(status, "mode"), "observe")
+                  ? "; nothing may be placed"
+              : view_bool(status, "watches") ? "; no policy places anything"
               : view_bool(status, "pressed") ? "; pressed"
                                              : "",
               stretch > 1000 ? "; slowed down to stay within MaxCPU=" : "");

@@ -17,6 +17,7 @@ typedef struct Entry {
     uint64_t group_id;
     uint64_t home_usec; /* Group.last_home_usec at the last look */
     bool changed;       /* there is a before */
+    bool at_home;       /* at the last look */
     bool seen;          /* in this look */
     uint64_t local_sum, local_of;
     GainSide before;
@@ -76,9 +77,17 @@ static GainSide side_of(const Entry *e)
     return (GainSide){.waits = mean_of(&e->waits), .local = mean_of(&e->local)};
 }
 
-/* A home that it had when it was first seen has no before. */
-static void note_change(Entry *e, uint64_t home_usec)
+/* A home that it had when it was first seen has no before; and one that it has no more is worth nothing. */
+static void note_change(Entry *e, const Group *group)
 {
+    uint64_t home_usec = group->last_home_usec;
+    bool left = e->at_home && !group->home;
+
+    e->at_home = group->home;
+    if (left) {
+        e->changed = false;
+        e->waits.n = e->local.n = 0;
+    }
     if (e->home_usec == home_usec)
         return;
     e->home_usec = home_usec;
@@ -131,7 +140,7 @@ static void look_at(Entry *e, const World *world, const Group *group)
 {
     uint32_t wants = group->run_permille + group->wait_permille;
 
-    note_change(e, group->last_home_usec);
+    note_change(e, group);
     if (e->changed && world->now_usec < e->home_usec + GAIN_SETTLE_USEC)
         return;
     /* Who sleeps says nothing. */

@@ -139,6 +139,32 @@ static void test_first_home_and_second(void **state)
     assert_int_equal(gain.before.waits.permille, 100);
 }
 
+/* A home that was given up is worth nothing, and what comes then is what was before the next one. */
+static void test_released(void **state)
+{
+    Fixture *f = *state;
+    Group *group = &f->world->groups[0];
+    Gain gain;
+
+    for (int i = 0; i < 5; i++)
+        look(f, 500, 500, 0, 0);
+    change_home(f);
+    group->home = group->home_nodes = intern_mask(f->world->pool, f->topology->nodes[0].cpus);
+    for (int i = 0; i < 8; i++)
+        look(f, 900, 100, 0, 0);
+    assert_true(gains_find(f->gains, group->id, &gain));
+    group->home = group->home_nodes = NULL;
+    for (int i = 0; i < 4; i++)
+        look(f, 600, 400, 0, 0);
+    assert_false(gains_find(f->gains, group->id, &gain));
+    change_home(f);
+    group->home = group->home_nodes = intern_mask(f->world->pool, f->topology->nodes[0].cpus);
+    for (int i = 0; i < 8; i++)
+        look(f, 900, 100, 0, 0);
+    assert_true(gains_find(f->gains, group->id, &gain));
+    assert_int_equal(gain.before.waits.permille, 400);
+}
+
 static void test_forgets(void **state)
 {
     Fixture *f = *state;
@@ -162,6 +188,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_before_and_after, setup, teardown),
         cmocka_unit_test_setup_teardown(test_window, setup, teardown),
         cmocka_unit_test_setup_teardown(test_first_home_and_second, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_released, setup, teardown),
         cmocka_unit_test_setup_teardown(test_forgets, setup, teardown),
     };
 

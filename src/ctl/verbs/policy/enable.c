@@ -4,8 +4,9 @@
  * what the policy's files say of all else stays in force, and what was placed by hand is never rewritten.
  *
  * The names of the drop-ins sort behind those that people write, and the runtime one behind the other, so that it can
- * override what holds from one boot to the next. Both are removed first: then it is asked what is in force without
- * them, and one is written only if that is not what is wanted. Nothing is done where it is in force already. */
+ * override what holds from one boot to the next. Both are put aside first: then it is asked what is in force without
+ * them, and one is written only if that is not what is wanted. When that fails they are put back. Nothing is done where
+ * it is in force already. */
 
 #include "base/parse.h"
 #include "ctl/client.h"
@@ -69,22 +70,44 @@ static bool lasts(const Switch *s, const Policy *policy)
     return s->options->runtime || !path || access(path, F_OK) < 0;
 }
 
-/* The directory of the drop-in may be empty now; it was ours, or is of use to nobody. */
-static CtlExit remove_dropin(Switch *s, const Policy *policy, bool runtime)
+/* Puts a drop-in aside, under a name that is not read, so that it can be put back. */
+static CtlExit put_aside(const Switch *s, const Policy *policy, bool runtime, char **ret)
 {
-    CLEANUP_FREE char *path = dropin_path(s, policy, runtime);
+    CLEANUP_FREE char *path = dropin_path(s, policy, runtime), *aside = NULL;
 
     if (!path)
         return s->dirs.dirs[runtime] ? ctl_fail_oom() : CTL_EXIT_OK;
-    if (unlink(path) < 0)
+    aside = format_text("%s~", path);
+    if (!aside)
+        return ctl_fail_oom();
+    if (rename(path, aside) < 0)
         return errno == ENOENT || errno == ENOTDIR
                    ? CTL_EXIT_OK
                    : ctl_fail(CTL_EXIT_FAILURE, "%s: cannot be removed: %s", path, strerror(errno));
-    if (note(s, policy, path, "removed") < 0)
-        return ctl_fail_oom();
+    *ret = TAKE_PTR(aside);
+    return CTL_EXIT_OK;
+}
+
+/* `aside` is its name with a "~" behind it. The directory may be empty afterwards; it was ours, or is of use to nobody.
+ */
+static int settle(Switch *s, const Policy *policy, char *aside, bool back)
+{
+    CLEANUP_FREE char *path = aside ? strndup(aside, strlen(aside) - 1) : NULL;
+    int r = 0;
+
+    if (!aside)
+        return 0;
+    if (!path)
+        return -ENOMEM;
+    if (back)
+        return rename(aside, path) < 0 ? -errno : 0;
+    (void)unlink(aside);
+    /* Unless another one stands in its place. */
+    if (access(path, F_OK) < 0)
+        r = note(s, policy, path, "removed");
     *strrchr(path, '/') = '\0';
     (void)rmdir(path);
-    return CTL_EXIT_OK;
+    return r;
 }
 
 static void write_dropin(FILE *out, void *userdata)
@@ -158,11 +181,44 @@ static CtlExit fail_overridden(const Policy *policy)
                     setting ? setting->line : 0);
 }
 
-static CtlExit switch_policy(Switch *s, const char *name, PolicySet **set)
+/* With both drop-ins aside. */
+static CtlExit switch_without(Switch *s, const char *name, PolicySet **set)
 {
     Policy *policy;
-    size_t n_done;
     CtlExit code = look(s, name, set, &policy);
+
+    if (code != CTL_EXIT_OK || is_as_wanted(s, policy))
+        return code;
+    code = add_dropin(s, policy);
+    if (code == CTL_EXIT_OK)
+        code = look(s, name, set, &policy);
+    if (code != CTL_EXIT_OK || is_as_wanted(s, policy))
+        return code;
+    return fail_overridden(policy);
+}
+
+/* Nothing was done in the end: what has been written goes, and what was there before comes back. */
+static void undo(Switch *s, const Policy *policy, char *const *aside, size_t n_done)
+{
+    CLEANUP_FREE char *written = dropin_path(s, policy, s->options->runtime);
+
+    if (written && json_object_array_length(s->files) > n_done) {
+        (void)unlink(written);
+        *strrchr(written, '/') = '\0';
+        (void)rmdir(written);
+        (void)json_object_array_del_idx(s->files, n_done, json_object_array_length(s->files) - n_done);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(dropin_names); i++)
+        (void)settle(s, policy, aside[i], true);
+}
+
+static CtlExit switch_policy(Switch *s, const char *name, PolicySet **set)
+{
+    CLEANUP(policy_set_free_p) PolicySet *before = NULL;
+    CLEANUP_FREE char *runtime = NULL, *lasting = NULL;
+    size_t n_done = json_object_array_length(s->files);
+    Policy *policy;
+    CtlExit code = look(s, name, &before, &policy);
 
     if (code != CTL_EXIT_OK)
         return code;
@@ -172,23 +228,16 @@ static CtlExit switch_policy(Switch *s, const char *name, PolicySet **set)
     if (is_as_wanted(s, policy) && lasts(s, policy))
         return CTL_EXIT_OK;
     /* At runtime only the runtime drop-in is ours to change. */
-    code = remove_dropin(s, policy, true);
+    code = put_aside(s, policy, true, &runtime);
     if (code == CTL_EXIT_OK && !s->options->runtime)
-        code = remove_dropin(s, policy, false);
+        code = put_aside(s, policy, false, &lasting);
     if (code == CTL_EXIT_OK)
-        code = look(s, name, set, &policy);
-    if (code != CTL_EXIT_OK || is_as_wanted(s, policy))
-        return code;
-    n_done = json_object_array_length(s->files);
-    code = add_dropin(s, policy);
-    if (code == CTL_EXIT_OK)
-        code = look(s, name, set, &policy);
-    if (code != CTL_EXIT_OK || is_as_wanted(s, policy))
-        return code;
-    (void)remove_dropin(s, policy, s->options->runtime);
-    /* Nothing was done in the end. */
-    (void)json_object_array_del_idx(s->files, n_done, json_object_array_length(s->files) - n_done);
-    return fail_overridden(policy);
+        code = switch_without(s, name, set);
+    if (code != CTL_EXIT_OK)
+        undo(s, policy, (char *const[]){lasting, runtime}, n_done);
+    else if (settle(s, policy, runtime, false) < 0 || settle(s, policy, lasting, false) < 0)
+        return ctl_fail_oom();
+    return code;
 }
 
 static CtlExit say_done(const CtlOptions *options, json_object *files)
@@ -241,11 +290,9 @@ static CtlExit switch_all(const CtlOptions *options, int argc, char **argv, bool
     policy_dirs_done(&s.dirs);
     code = say_done(options, files);
     result = result == CTL_EXIT_OK ? code : result;
-    if (json_object_array_length(files) > 0) {
-        code = tell_daemon(options);
-        result = result == CTL_EXIT_OK ? code : result;
-    }
-    return result;
+    /* Also when nothing was written: it may not have read what was the last time. */
+    code = tell_daemon(options);
+    return result == CTL_EXIT_OK ? code : result;
 }
 
 CtlExit verb_enable(const CtlOptions *options, int argc, char **argv)
