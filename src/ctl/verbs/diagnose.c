@@ -19,8 +19,8 @@
 #define SECONDS_DEFAULT 5U
 /* What move_pages(2) is known to copy where pages are small and their users go on: less than memory could. */
 #define MOVE_BYTES_PER_USEC 512.0
-/* Less is not worth mentioning. */
-#define SAID_BYTES (1 << 20)
+/* Of its memory, less is not worth mentioning: stacks, and what is used once. */
+#define SAID_PART 20
 /* Of a host. */
 #define LISTED_MAX 20U
 
@@ -276,7 +276,8 @@ static void print_would(json_object *object)
     const char *nodes = view_string(object, "would_home_nodes"), *refusal = view_string(object, "refusal");
     char bytes[64], span[64];
 
-    if (*nodes && view_number(object, "move_bytes", 0) >= SAID_BYTES)
+    if (*nodes && view_number(object, "move_bytes", 0) * SAID_PART >= view_number(object, "bytes", 0) &&
+        view_number(object, "move_bytes", 0) > 0)
         view_line("Would be", "on nodes %s, where %s would move, in %s or so", nodes,
                   human_bytes((uint64_t)view_number(object, "move_bytes", 0), bytes, sizeof(bytes)),
                   human_span((uint64_t)view_number(object, "move_usec", 0), span, sizeof(span)));
