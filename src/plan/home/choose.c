@@ -363,10 +363,8 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .young = is_young(p, group, policy) && !has_outgrown(p, group),
     };
 
-    pack.wishes = policy_chooses_nodes(policy) && !group->home && !group->roams && pack.home;
-    /* A young one keeps the home it has, and this is none yet. */
-    if (pack.wishes && pack.young)
-        pack.home = 0;
+    pack.wishes = policy_chooses_nodes(policy) && !group->home && !group->roams;
+    pack.home = pack.wishes && pack.young ? 0 : pack.home; /* a young one would keep it */
     pack.stays = group_stays(p, group, policy, group_demand(p, index));
     if (policy_chooses_nodes(policy) && policy->settle_usec > 0 &&
         !p->world->workloads[group->workload.i].paused)
