@@ -216,11 +216,12 @@
  *   processes: pid i, comm s, uid u, unit s, cgroup s, assigned b (it, or who started it, by AssignProcess), stripe s
  *   (the nodes its new memory is interleaved over since then, "": it is not; P17), policy s, policy_path s,
  *   policy_section u, policy_file s and policy_line u (the [Match] section it falls under, from 1, and where that
- *   stands; absent when the process is of another kind by now), workload s, group t, group_key s, home s,
- *   home_nodes s, would..., gain..., local_permille u (of its memory, on the nodes that its threads ran on last) and
- *   would_local_permille u (at its home, with memory that follows there), memory..., means..., cpuset s (without what
- *   we made of it), evidence s ("run-and-wait", "run-only":
- *   what is known of its load), tasks aa{sv} (task, at most 64), n_tasks u, lent aa{sv} (lease)
+ *   stands; absent when the process is of another kind by now), workload s, group t, group_key s, home s, home_nodes
+ *   s, would..., gain..., local_permille u (of its memory, on the nodes that its threads ran on last) and
+ *   would_local_permille u (at its home, with memory that follows there), would_spread_if_private b (several of its
+ *   threads run, and that they share memory is not known: it is sampled only of what is placed), memory..., means...,
+ *   cpuset s (without what we made of it), evidence s ("run-and-wait", "run-only": what is known of its load), tasks
+ *   aa{sv} (task, at most 64), n_tasks u, lent aa{sv} (lease)
  *   workloads: all of "workload" with groups and lent
  *   A key that does not apply is absent.
  */

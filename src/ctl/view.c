@@ -256,6 +256,8 @@ void view_would_lines(json_object *object)
                   view_string(object, "would_home_nodes"));
     else
         view_line("Would be", "none: it would not be confined either");
+    if (view_bool(object, "would_spread_if_private"))
+        view_line("", "or on more nodes, if its threads turn out to share little memory");
     if (now >= 0 && then >= 0)
         view_line("", "%.1f %% of its memory local to its threads, %.1f %% now", (double)then / 10,
                   (double)now / 10);

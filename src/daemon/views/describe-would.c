@@ -8,6 +8,9 @@
 #include "plan/group.h"
 #include "plan/would.h"
 
+/* Of a CPU; who runs less does not press on memory. */
+#define RUNS_PERMILLE 100U
+
 /* In the World of what would be; NULL: it is placed, or was not looked at yet. */
 static const Group *would_group(const Manager *manager, const Group *group)
 {
@@ -59,6 +62,19 @@ static void put_local(Dict *dict, const char *key, uint32_t permille)
         dict_u32(dict, key, permille);
 }
 
+/* Who uses which memory is not sampled of who is only observed; of several threads it may change what is best. */
+static bool may_spread(const Manager *manager, const Process *process)
+{
+    const Policy *policy = group_policy(manager->world, manager->policies, process->workload);
+    size_t n, first = world_process_tasks(manager->world, process, &n), n_running = 0;
+
+    for (size_t i = first; i < first + n; i++)
+        n_running +=
+            !manager->world->tasks[i].gone && manager->world->tasks[i].run_ewma_permille >= RUNS_PERMILLE;
+    return policy && policy->mode == POLICY_MODE_AUTO && n_running > 1 &&
+           manager->world->topology->n_nodes > 1;
+}
+
 void describe_would_of_process(Dict *dict, const Manager *manager, const Process *process)
 {
     const World *world = manager->world;
@@ -72,6 +88,7 @@ void describe_would_of_process(Dict *dict, const Manager *manager, const Process
     if (!would)
         return;
     /* Else it is left to the kernel. */
+    dict_bool(dict, "would_spread_if_private", may_spread(manager, process));
     follows = !world->kernel_balances && group_policy(world, manager->policies, process->workload)->follow;
     put_local(dict, "would_local_permille", would_local_then(world, process, would, follows));
 }
