@@ -8,6 +8,7 @@
 #include "kernel/procstat.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -243,21 +244,26 @@ static void test_order(void **state)
     end_child(live);
 }
 
-/* More than one, as what is isolated for a moment, by khugepaged or by reclaim, is left to the next order. */
+/* More than one, as what is isolated for a moment, by khugepaged or by reclaim, is left to the next order, whether it
+ * is said to be busy or not to be there at all. */
 #define ORDERS_MAX 10U
 
-/* Carries out orders to this node until one finds nothing that could not be moved at that moment, and returns what
- * they moved. */
+/* Carries out orders to this node until one finds nothing to be moved, and returns what they moved. */
 static uint64_t bring_all(Live *live, int node)
 {
-    uint64_t moved = 0, busy = 1;
+    uint64_t moved = 0, busy = 1, now = 1;
 
-    for (unsigned i = 0; i < ORDERS_MAX && busy > 0; i++) {
+    for (unsigned i = 0; i < ORDERS_MAX && busy + now > 0; i++) {
         MoverResult result = carry_out(live, node);
 
         assert_int_equal(result.outcome, MOVER_DONE);
-        moved += result.account.moved_bytes;
+        now = result.account.moved_bytes;
+        moved += now;
         busy = result.account.refused_bytes[MOVER_REASON_BUSY];
+        for (int k = 0; k < MOVER_REASON_MAX; k++)
+            if (k > MOVER_REASON_DEVICE && result.account.refused_bytes[k] > 0)
+                print_message("# order %u to %d: moved %" PRIu64 ", refused %" PRIu64 " (%d)\n", i, node, now,
+                              result.account.refused_bytes[k], k);
     }
     assert_int_equal(busy, 0);
     return moved;
