@@ -11,14 +11,17 @@ THREADS 0: it sleeps. "ready" is printed when all is so.
 import ctypes
 import mmap
 import os
+import pathlib
 import signal
 import sys
 import threading
 import time
 import zlib
 
+LIBC = ctypes.CDLL(None, use_errno=True)
 BLOCK = 1 << 20
-SETTLE_SEC = 0.3
+SETTLE_SEC, STAY_SEC, TRIES = 0.3, 1, 20
+stayed: list[set[int]] = []
 SYS_SET_MEMPOLICY, MPOL_BIND = 238, 2
 
 
@@ -28,18 +31,43 @@ def cpus(text):
 
 def bind(node):
     mask = ctypes.c_ulong(1 << node)
-    if ctypes.CDLL(None, use_errno=True).syscall(SYS_SET_MEMPOLICY, MPOL_BIND, ctypes.byref(mask), 64) != 0:
+    if LIBC.syscall(SYS_SET_MEMPOLICY, MPOL_BIND, ctypes.byref(mask), 64) != 0:
         raise OSError(ctypes.get_errno(), "set_mempolicy")
 
 
-def work(view, start, may, begun):
-    # Of a thread, not of the process. It is let go when nobody wakes it up any more, or it would be drawn to who does.
-    os.sched_setaffinity(0, start)
-    begun.append(start)
-    until = time.monotonic() + SETTLE_SEC
+def node_of(start):
+    """All CPUs of the nodes that these are on."""
+    found = set()
+    for cpu in start:
+        for path in pathlib.Path(f"/sys/devices/system/cpu/cpu{cpu}").glob("node[0-9]*"):
+            for part in (path / "cpulist").read_text(encoding="ascii").strip().split(","):
+                first, _, last = part.partition("-")
+                found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def spin(view, seconds, while_on=None):
+    """Whether it was only on those CPUs."""
+    until = time.monotonic() + seconds
     while time.monotonic() < until:
         zlib.crc32(view[:BLOCK])
-    os.sched_setaffinity(0, may)
+        if while_on is not None and LIBC.sched_getcpu() not in while_on:
+            return False
+    return True
+
+
+def work(view, start, may, begun):
+    # Of a thread, not of the process. It is let go when nobody wakes it up any more, or it would be drawn to who does; and
+    # again, when the kernel has moved it at once.
+    os.sched_setaffinity(0, start)
+    begun.append(start)
+    for _ in range(TRIES):
+        os.sched_setaffinity(0, start)
+        spin(view, SETTLE_SEC)
+        os.sched_setaffinity(0, may)
+        if spin(view, STAY_SEC, node_of(start)):
+            break
+    stayed.append(start)
     while True:
         for at in range(0, len(view), BLOCK):
             zlib.crc32(view[at:at + BLOCK])
@@ -64,7 +92,8 @@ def main():
         threading.Thread(target=work, args=(view, mine, allowed, begun), daemon=True).start()
     while len(begun) < n_threads:
         time.sleep(0.01)
-    time.sleep(2 * SETTLE_SEC if n_threads > 0 else 0)
+    while len(stayed) < n_threads:
+        time.sleep(0.1)
     os.sched_setaffinity(0, everywhere if may in ("any", "own") else cpus(may))
     print("ready", flush=True)
     signal.pause()
