@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* numaplacectl: shows where the daemon places tasks and why. Verbs live in verb-*.c. */
+/* numaplacectl: shows where the daemon places tasks and why. Verbs live in verbs/. */
 
 #include "ctl/options.h"
 
