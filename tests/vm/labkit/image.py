@@ -28,8 +28,8 @@ PACKAGES = ("systemd-sysv", "python3", "util-linux", "procps", "numactl", "numad
 # service: what the package of numaplace depends on and talks to. Both bus daemons are tried: Debian 12 gets the usual one.
 EXTRA = {
     "service": {
-        "bookworm": ("dbus", "polkitd", "libcpuset1", "libhwloc15", "libjson-c5", "libsmartcols1"),
-        "trixie": ("dbus-broker", "polkitd", "libcpuset1", "libhwloc15", "libjson-c5", "libsmartcols1"),
+        "bookworm": ("dbus", "polkitd", "libcpuset1", "libhwloc15", "libjson-c5", "libmicrohttpd12", "libsmartcols1"),
+        "trixie": ("dbus-broker", "polkitd", "libcpuset1", "libhwloc15", "libjson-c5", "libmicrohttpd12t64", "libsmartcols1"),
     },
 }
 # In the initial RAM disk, with what they depend on. crc32c is asked for by ext4 without depending on it.
