@@ -5,6 +5,7 @@
 
 #include "ctl/ctl.h"
 
+#include "base/parse.h"
 #include "ctl/text.h"
 
 #include <fcntl.h>
@@ -171,6 +172,30 @@ int json_append(json_object *array, json_object *value)
         return -ENOMEM;
     }
     return 0;
+}
+
+int json_set_number(json_object *object, const char *key, uint64_t value)
+{
+    return json_set(object, key, json_object_new_uint64(value));
+}
+
+int json_set_set(json_object *object, const char *key, hwloc_const_bitmap_t set)
+{
+    CLEANUP_FREE char *list = format_list(set, PARSE_CPU_MAX);
+
+    return list ? json_set_text(object, key, list) : -ENOMEM;
+}
+
+int json_set_nodes(json_object *object, const char *key, const Topology *topology, hwloc_const_bitmap_t nodes)
+{
+    CLEANUP_BITMAP hwloc_bitmap_t numbers = hwloc_bitmap_alloc();
+
+    if (!numbers)
+        return -ENOMEM;
+    for (uint32_t i = 0; nodes && i < topology->n_nodes; i++)
+        if (hwloc_bitmap_isset(nodes, i) && hwloc_bitmap_set(numbers, topology->nodes[i].os_index) < 0)
+            return -ENOMEM;
+    return json_set_set(object, key, numbers);
 }
 
 int json_set_text(json_object *object, const char *key, const char *text)

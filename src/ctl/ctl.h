@@ -59,7 +59,7 @@ typedef struct CtlOptions {
     bool print_policy;
     bool once;
     bool watch;
-    uint32_t seconds; /* 0: as the verb likes */
+    uint32_t seconds;     /* 0: as the verb likes */
     bool sigpipe_ignored; /* when this program was started: what `run` hands on */
 } CtlOptions;
 
@@ -116,6 +116,13 @@ CtlExit ctl_print_json(const CtlOptions *options, json_object *value);
  * what a NULL value means: its constructor had no memory. */
 int json_set(json_object *object, const char *key, json_object *value);
 int json_append(json_object *array, json_object *value);
+
+/* Adds a number; a set as a list ("0-3,8"); a set of NodeIx as a list of operating-system numbers, NULL being the empty
+ * one. Return 0 or -ENOMEM. */
+int json_set_number(json_object *object, const char *key, uint64_t value);
+int json_set_set(json_object *object, const char *key, hwloc_const_bitmap_t set);
+int json_set_nodes(json_object *object, const char *key, const Topology *topology,
+                   hwloc_const_bitmap_t nodes);
 
 /* Adds foreign text, made valid UTF-8; NULL becomes JSON's null. Returns 0 or -ENOMEM. */
 int json_set_text(json_object *object, const char *key, const char *text);

@@ -166,7 +166,7 @@ static int find_home(Watch *w, const Process *process, SurveyFinding *ret)
         return ret->home_nodes ? 0 : -ENOMEM;
     }
     if (would && would->roams)
-        ret->refusal = "It needs all nodes: the kernel places its threads.";
+        ret->refusal = plan_rule_text(PLAN_RULE_ROAMS);
     for (size_t i = 0; group && !ret->refusal && i < w->would.plan.n_refusals; i++)
         if (w->would.plan.refusals[i].group_id == group->id)
             ret->refusal = plan_reason_text(w->would.plan.refusals[i].reason);

@@ -13,6 +13,8 @@
 
 #include <assert.h>
 
+/* All of these are choices of ours. */
+
 /* Less of a CPU than this is not worth a place. */
 #define IDLE_PERMILLE 50U
 /* Last-level caches hold it, or much of it. */

@@ -17,44 +17,19 @@
 #include <string.h>
 
 #define SECONDS_DEFAULT 5U
-/* What move_pages(2) is known to copy where pages are small and their users go on: less than memory could. */
+/* An assumption of ours, for the order of magnitude: half a GiB a second. A rate limit makes it slower, huge pages make
+ * it faster. */
 #define MOVE_BYTES_PER_USEC 512.0
 /* Of its memory, less is not worth mentioning: stacks, and what is used once. */
 #define SAID_PART 20
 /* Of a host. */
 #define LISTED_MAX 20U
 
-static int set_number(json_object *object, const char *key, uint64_t value)
-{
-    return json_set(object, key, json_object_new_uint64(value));
-}
-
 /* Null where it is not known. */
 static int set_share(json_object *object, const char *key, uint32_t permille)
 {
     return permille == DIAGNOSE_UNKNOWN ? json_object_object_add(object, key, NULL)
-                                        : set_number(object, key, permille);
-}
-
-static int set_cpus(json_object *object, const char *key, hwloc_const_bitmap_t set)
-{
-    CLEANUP_FREE char *list = format_list(set, PARSE_CPU_MAX);
-
-    return list ? json_set_text(object, key, list) : -ENOMEM;
-}
-
-/* Inside, nodes are held as indices. */
-static int set_nodes(json_object *object, const char *key, const Topology *topology,
-                     hwloc_const_bitmap_t nodes)
-{
-    CLEANUP_BITMAP hwloc_bitmap_t os = hwloc_bitmap_alloc();
-
-    if (!os)
-        return -ENOMEM;
-    for (uint32_t i = 0; nodes && i < topology->n_nodes; i++)
-        if (hwloc_bitmap_isset(nodes, i) && hwloc_bitmap_set(os, topology->nodes[i].os_index) < 0)
-            return -ENOMEM;
-    return set_cpus(object, key, os);
+                                        : json_set_number(object, key, permille);
 }
 
 static int set_places(json_object *object, const Topology *topology, const SurveyFinding *finding)
@@ -67,10 +42,10 @@ static int set_places(json_object *object, const Topology *topology, const Surve
         json_object *run = json_object_new_object(), *bytes = json_object_new_object();
 
         if (json_append(runs, run) < 0 || json_append(memory, bytes) < 0 ||
-            set_number(run, "node", topology->nodes[i].os_index) < 0 ||
-            set_number(run, "run_permille", finding->run_node[i]) < 0 ||
-            set_number(bytes, "node", topology->nodes[i].os_index) < 0 ||
-            set_number(bytes, "bytes", finding->node_bytes ? finding->node_bytes[i] : 0) < 0)
+            json_set_number(run, "node", topology->nodes[i].os_index) < 0 ||
+            json_set_number(run, "run_permille", finding->run_node[i]) < 0 ||
+            json_set_number(bytes, "node", topology->nodes[i].os_index) < 0 ||
+            json_set_number(bytes, "bytes", finding->node_bytes ? finding->node_bytes[i] : 0) < 0)
             return -ENOMEM;
     }
     return 0;
@@ -180,7 +155,15 @@ static int set_huge(json_object *object, const SurveyFinding *finding)
             bytes = kib << 10;
     if (in)
         (void)fclose(in);
-    return set_number(object, "huge_bytes", bytes);
+    return json_set_number(object, "huge_bytes", bytes);
+}
+
+/* Null where nobody's memory was looked at: then it is not asked for. */
+static int set_kernel(json_object *object, const Survey *survey, const SurveyFinding *finding)
+{
+    if (!finding->node_bytes)
+        return json_object_object_add(object, "kernel_balances", NULL);
+    return json_set(object, "kernel_balances", json_object_new_boolean(survey->kernel_balances));
 }
 
 static json_object *to_json(const Survey *survey, const SurveyFinding *finding)
@@ -189,35 +172,35 @@ static json_object *to_json(const Survey *survey, const SurveyFinding *finding)
     const Diagnosis *d = &finding->diagnosis;
     CLEANUP_FREE char *policy = policy_text(finding);
 
-    if (!object || !policy || set_number(object, "pid", (uint64_t)finding->pid) < 0 ||
+    if (!object || !policy || json_set_number(object, "pid", (uint64_t)finding->pid) < 0 ||
         json_set_text(object, "comm", finding->comm) < 0 ||
         json_set_text(object, "unit", finding->unit) < 0 ||
         json_set_text(object, "cgroup", finding->cgroup) < 0 ||
-        set_number(object, "threads", finding->n_threads) < 0 ||
-        set_number(object, "usec", survey->usec) < 0 ||
+        json_set_number(object, "threads", finding->n_threads) < 0 ||
+        json_set_number(object, "usec", survey->usec) < 0 ||
         json_set_text(object, "verdict", diagnose_verdict_name(d->verdict)) < 0 ||
         json_set_text(object, "text", diagnose_verdict_text(d->verdict)) < 0 ||
         json_set(object, "alarm", json_object_new_boolean(diagnose_is_alarm(d->verdict))) < 0 ||
-        set_number(object, "run_permille", finding->facts.run) < 0 ||
-        set_number(object, "wait_permille", finding->facts.wait) < 0 ||
-        set_number(object, "waits_permille", d->waits) < 0 ||
-        set_number(object, "idle_permille", survey->idle_permille) < 0 ||
-        set_number(object, "bytes", finding->bytes) < 0 ||
+        json_set_number(object, "run_permille", finding->facts.run) < 0 ||
+        json_set_number(object, "wait_permille", finding->facts.wait) < 0 ||
+        json_set_number(object, "waits_permille", d->waits) < 0 ||
+        json_set_number(object, "idle_permille", survey->idle_permille) < 0 ||
+        json_set_number(object, "bytes", finding->bytes) < 0 ||
         set_places(object, survey->topology, finding) < 0 ||
         json_set(object, "memory_known", json_object_new_boolean(finding->node_bytes != NULL)) < 0 ||
         set_share(object, "local_permille", d->local) < 0 ||
         set_share(object, "local_least_permille", d->local_least) < 0 ||
         set_share(object, "local_most_permille", d->local_most) < 0 ||
-        set_cpus(object, "cpus_allowed", finding->allowed) < 0 ||
+        json_set_set(object, "cpus_allowed", finding->allowed) < 0 ||
         json_set(object, "pinned", json_object_new_boolean(finding->facts.pinned)) < 0 ||
-        set_pin(object, finding) < 0 || set_number(object, "bound_bytes", finding->facts.bound_bytes) < 0 ||
-        set_nodes(object, "would_home_nodes", survey->topology, finding->home_nodes) < 0 ||
+        set_pin(object, finding) < 0 ||
+        json_set_number(object, "bound_bytes", finding->facts.bound_bytes) < 0 ||
+        json_set_nodes(object, "would_home_nodes", survey->topology, finding->home_nodes) < 0 ||
         json_set_text(object, "refusal", finding->refusal) < 0 ||
-        set_number(object, "move_bytes", d->move_bytes) < 0 ||
-        set_number(object, "move_usec", (uint64_t)((double)d->move_bytes / MOVE_BYTES_PER_USEC)) < 0 ||
-        set_number(object, "gain_most_permille", d->gain_most) < 0 || set_huge(object, finding) < 0 ||
-        json_set(object, "kernel_balances", json_object_new_boolean(survey->kernel_balances)) < 0 ||
-        json_set_text(object, "policy", policy) < 0) {
+        json_set_number(object, "move_bytes", d->move_bytes) < 0 ||
+        json_set_number(object, "move_usec", (uint64_t)((double)d->move_bytes / MOVE_BYTES_PER_USEC)) < 0 ||
+        json_set_number(object, "gain_most_permille", d->gain_most) < 0 || set_huge(object, finding) < 0 ||
+        set_kernel(object, survey, finding) < 0 || json_set_text(object, "policy", policy) < 0) {
         (void)json_object_put(object);
         return NULL;
     }
@@ -304,7 +287,8 @@ static void print_one(const CtlOptions *options, json_object *object)
     if (*view_string(object, "pinned_by"))
         view_line("May use", "CPUs %s, by %s", view_string(object, "cpus_allowed"),
                   view_string(object, "pinned_by"));
-    view_line("Kernel", "NUMA balancing %s", view_bool(object, "kernel_balances") ? "on" : "off");
+    if (view_bool(object, "memory_known"))
+        view_line("Kernel", "NUMA balancing %s", view_bool(object, "kernel_balances") ? "on" : "off");
     print_would(object);
     if (alarm)
         view_line("Try", "numaplacectl diagnose --print-policy %" PRId64, view_number(object, "pid", 0));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* top: nodes, CPUs and workloads once a second, with the last ten minutes kept to go back to. A snapshot is a few
- * kilobytes, and for 1,024 CPUs and 500 workloads 80: they are kept as they are. */
+ * kilobytes, and for 1,024 CPUs and 256 workloads, the most there are, some 50: they are kept as they are. */
 
 #include "base/time.h"
 #include "ctl/client.h"

@@ -8,21 +8,9 @@
 
 #include <string.h>
 
-static int set_number(json_object *object, const char *key, uint64_t value)
-{
-    return json_set(object, key, json_object_new_uint64(value));
-}
-
 static int set_bool(json_object *object, const char *key, bool value)
 {
     return json_set(object, key, json_object_new_boolean(value));
-}
-
-static int set_list(json_object *object, const char *key, hwloc_const_bitmap_t set)
-{
-    CLEANUP_FREE char *list = format_list(set, PARSE_CPU_MAX);
-
-    return list ? json_set_text(object, key, list) : -ENOMEM;
 }
 
 /* Makes an object in `array`; owned by the array. NULL when memory is out. */
@@ -39,9 +27,10 @@ static int add_nodes(json_object *array, const Topology *topology)
         const TopologyNode *node = &topology->nodes[i];
         json_object *object = append_object(array);
 
-        if (!object || set_number(object, "node", node->os_index) < 0 ||
-            set_list(object, "cpus", node->cpus) < 0 || set_number(object, "n_cpus", node->n_cpus) < 0 ||
-            set_number(object, "memory_bytes", node->memory_bytes) < 0)
+        if (!object || json_set_number(object, "node", node->os_index) < 0 ||
+            json_set_set(object, "cpus", node->cpus) < 0 ||
+            json_set_number(object, "n_cpus", node->n_cpus) < 0 ||
+            json_set_number(object, "memory_bytes", node->memory_bytes) < 0)
             return -ENOMEM;
     }
     return 0;
@@ -55,29 +44,13 @@ static int add_distances(json_object *array, const Topology *topology)
     return 0;
 }
 
-/* The nodes of an LLC are held as indices; outside, nodes have the operating system's numbers. */
-static int set_nodes(json_object *object, const char *key, const Topology *topology,
-                     hwloc_const_bitmap_t nodes)
-{
-    hwloc_bitmap_t numbers = hwloc_bitmap_alloc();
-    int r = numbers ? 0 : -ENOMEM;
-
-    for (int i = hwloc_bitmap_first(nodes); r == 0 && i >= 0; i = hwloc_bitmap_next(nodes, i))
-        if (hwloc_bitmap_set(numbers, topology->nodes[i].os_index) < 0)
-            r = -ENOMEM;
-    if (r == 0)
-        r = set_list(object, key, numbers);
-    hwloc_bitmap_free(numbers);
-    return r;
-}
-
 static int add_llcs(json_object *array, const Topology *topology)
 {
     for (uint32_t i = 0; i < topology->n_llcs; i++) {
         json_object *object = append_object(array);
 
-        if (!object || set_list(object, "cpus", topology->llcs[i].cpus) < 0 ||
-            set_nodes(object, "nodes", topology, topology->llcs[i].nodes) < 0)
+        if (!object || json_set_set(object, "cpus", topology->llcs[i].cpus) < 0 ||
+            json_set_nodes(object, "nodes", topology, topology->llcs[i].nodes) < 0)
             return -ENOMEM;
     }
     return 0;
@@ -90,9 +63,9 @@ static int add_domains(json_object *array, const Topology *topology)
         json_object *object = append_object(array);
 
         if (!object || set_bool(object, "numa", domain->numa) < 0 ||
-            set_number(object, "distance", domain->distance) < 0 ||
-            set_number(object, "span", domain->span) < 0 ||
-            set_number(object, "imb_numa_nr", domain->imb_numa_nr) < 0)
+            json_set_number(object, "distance", domain->distance) < 0 ||
+            json_set_number(object, "span", domain->span) < 0 ||
+            json_set_number(object, "imb_numa_nr", domain->imb_numa_nr) < 0)
             return -ENOMEM;
     }
     return 0;
@@ -114,14 +87,14 @@ static int topology_to_json(const Topology *topology, const char *text, json_obj
 
     if (!object || json_set_text(object, "origin", topology_origin_names[topology->origin]) < 0 ||
         json_set_text(object, "source", topology->source) < 0 ||
-        set_number(object, "rehearsal", topology->rehearsal) < 0 ||
+        json_set_number(object, "rehearsal", topology->rehearsal) < 0 ||
         set_bool(object, "restricted", topology->restricted) < 0 ||
         set_bool(object, "distances_known", topology->distances_known) < 0 ||
-        set_list(object, "cpus", topology->all_cpus) < 0 ||
-        set_number(object, "n_cpus", topology->n_cpus) < 0 ||
-        set_number(object, "n_nodes", topology->n_nodes) < 0 ||
-        set_number(object, "n_llcs", topology->n_llcs) < 0 ||
-        set_number(object, "n_cores", topology->n_cores) < 0)
+        json_set_set(object, "cpus", topology->all_cpus) < 0 ||
+        json_set_number(object, "n_cpus", topology->n_cpus) < 0 ||
+        json_set_number(object, "n_nodes", topology->n_nodes) < 0 ||
+        json_set_number(object, "n_llcs", topology->n_llcs) < 0 ||
+        json_set_number(object, "n_cores", topology->n_cores) < 0)
         return -ENOMEM;
     if (set_array(object, "nodes", topology, add_nodes) < 0 ||
         set_array(object, "distances", topology, add_distances) < 0 ||

@@ -30,12 +30,8 @@ typedef struct Switch {
 
 static Policy *find_policy(const PolicySet *set, const char *name)
 {
-    size_t len = strlen(name);
-
-    if (len > 7 && !strcmp(name + len - 7, ".policy"))
-        len -= 7;
     for (size_t i = 0; i < set->n_policies; i++)
-        if (strlen(set->policies[i]->name) == len && !strncmp(set->policies[i]->name, name, len))
+        if (policy_files_is_named(set->policies[i]->name, name))
             return set->policies[i];
     return NULL;
 }
@@ -276,6 +272,7 @@ static CtlExit switch_all(const CtlOptions *options, int argc, char **argv, bool
     CLEANUP_JSON json_object *files = json_object_new_array();
     Switch s = {.options = options, .act = act, .files = files};
     CtlExit result = CTL_EXIT_OK, code;
+    bool any = false;
 
     if (!files || policy_dirs_init(options, &s.dirs) < 0)
         return ctl_fail_oom();
@@ -285,13 +282,14 @@ static CtlExit switch_all(const CtlOptions *options, int argc, char **argv, bool
     }
     for (int i = 0; i < argc; i++) {
         code = switch_policy(&s, argv[i], &set);
+        any |= code == CTL_EXIT_OK;
         result = result == CTL_EXIT_OK ? code : result;
     }
     policy_dirs_done(&s.dirs);
     code = say_done(options, files);
     result = result == CTL_EXIT_OK ? code : result;
     /* Also when nothing was written: it may not have read what was the last time. */
-    code = tell_daemon(options);
+    code = any ? tell_daemon(options) : CTL_EXIT_OK;
     return result == CTL_EXIT_OK ? code : result;
 }
 

@@ -52,6 +52,16 @@ void policy_files_complain(const ConfReport *report)
     }
 }
 
+bool policy_files_is_named(const char *name, const char *asked)
+{
+    static const char suffix[] = ".policy";
+    size_t n = strlen(name), m = strlen(asked), k = sizeof(suffix) - 1;
+
+    n -= n > k && !strcmp(name + n - k, suffix) ? k : 0;
+    m -= m > k && !strcmp(asked + m - k, suffix) ? k : 0;
+    return n == m && !strncmp(name, asked, n);
+}
+
 CtlExit policy_files_load(const CtlOptions *options, PolicySet **ret)
 {
     CLEANUP(conf_report_done) ConfReport report = {0};

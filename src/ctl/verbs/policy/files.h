@@ -15,6 +15,9 @@ typedef struct PolicyDirs {
 int policy_dirs_init(const CtlOptions *options, PolicyDirs *ret);
 void policy_dirs_done(PolicyDirs *dirs);
 
+/* Whether somebody who writes `asked` means the policy of this name, or of this file: with or without ".policy". */
+bool policy_files_is_named(const char *name, const char *asked);
+
 /* Loads all policies; messages about them go to standard error. */
 CtlExit policy_files_load(const CtlOptions *options, PolicySet **ret);
 

@@ -59,12 +59,9 @@ CtlExit verb_policy_list(const CtlOptions *options, int argc, char **argv)
 static bool is_wanted(const char *name, int argc, char **argv, bool *found)
 {
     bool wanted = argc == 0;
-    size_t len = strlen(name);
 
-    if (len > 7 && !strcmp(name + len - 7, ".policy"))
-        len -= 7;
     for (int i = 0; i < argc; i++)
-        if ((strlen(argv[i]) == len && !strncmp(argv[i], name, len)) || !strcmp(argv[i], name)) {
+        if (policy_files_is_named(name, argv[i])) {
             found[i] = true;
             wanted = true;
         }

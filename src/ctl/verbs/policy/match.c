@@ -7,8 +7,8 @@
 #include "base/root.h"
 #include "base/time.h"
 #include "ctl/ctl.h"
-#include "ctl/verbs/policy/match-report.h"
 #include "ctl/verbs/policy/files.h"
+#include "ctl/verbs/policy/match-report.h"
 #include "ctl/view.h"
 #include "probe/probe.h"
 
