@@ -207,6 +207,9 @@ int manager_tick(Manager *manager)
     bool slow = pace_slow_due(&manager->pace, now) || (manager->options.once && manager->put_off);
     uint64_t n_changes = n_member_changes(manager);
     bool found = true;
+    /* Who begins to wait is seen after a long tick, in which a CPU may have been busy that is idle now. That none is idle
+     * is known only after a short one. */
+    bool was_pressed = manager->plan.pressed;
     int r, sampled;
 
     manager->signals_sent = 0;
@@ -262,7 +265,7 @@ int manager_tick(Manager *manager)
     }
     assert(cpu - start >= slow_cost);
     pace_ticked(&manager->pace, now, slow,
-                (manager->plan.pressed && !manager->plan.full) || manager->options.once,
+                (manager->plan.pressed && (!manager->plan.full || !was_pressed)) || manager->options.once,
                 (run < ASLEEP_PERMILLE || manager->plan.settled) && !manager->options.once,
                 cpu - start - slow_cost, slow_cost);
     pace_unfinished(&manager->pace, manager->unfinished || probe_unfinished(manager->probe));
