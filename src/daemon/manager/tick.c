@@ -207,8 +207,8 @@ int manager_tick(Manager *manager)
     bool slow = pace_slow_due(&manager->pace, now) || (manager->options.once && manager->put_off);
     uint64_t n_changes = n_member_changes(manager);
     bool found = true;
-    /* Who begins to wait is seen after a long tick, in which a CPU may have been busy that is idle now. That none is idle
-     * is known only after a short one. */
+    /* Who begins to wait is seen after a long tick, in which a CPU may have been busy that is idle now. That none is
+     * idle is known only after a short one. */
     bool was_pressed = manager->plan.pressed;
     int r, sampled;
 
