@@ -130,10 +130,10 @@ class Cpuset:
     CONTROLLER = pathlib.Path("/sys/fs/cgroup/cpuset")
 
     def __init__(self, name: str):
-        own = pathlib.Path("/proc/self/cpuset").read_text(encoding="ascii").strip().strip("/")
-        self.parent = self.CONTROLLER / own
-        self.path = self.parent / name
         try:
+            own = pathlib.Path("/proc/self/cpuset").read_text(encoding="ascii").strip().strip("/")
+            self.parent = self.CONTROLLER / own
+            self.path = self.parent / name
             self.path.mkdir()
             for file in ("cpuset.mems", "cpuset.cpus"):
                 (self.path / file).write_text((self.parent / file).read_text(encoding="ascii"), encoding="ascii")

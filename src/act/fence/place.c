@@ -14,6 +14,7 @@
 #include "base/parse.h"
 #include "base/root.h"
 #include "kernel/cgroup/cpusets.h"
+#include "kernel/cgroup/paths.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -157,8 +158,28 @@ static bool is_below_delegated(int root_fd, const char *path)
     return false;
 }
 
-/* Where a process is in the hierarchy of the cpuset controller; on version 2, the nearest level where that is
- * switched on. 0 or -errno. */
+/* On a kernel that has no /proc/PID/cpuset (Debian's 7.3, without version 1): there a process is in one group for all
+ * controllers, whether or not they are switched on. */
+static int read_unified_path(int root_fd, pid_t pid, char *ret, size_t size)
+{
+    CLEANUP_FREE char *text = NULL;
+    CgroupPaths paths;
+    char path[32];
+    size_t len;
+    int r;
+
+    (void)snprintf(path, sizeof(path), "proc/%d/cgroup", (int)pid);
+    r = root_read_alloc(root_fd, path, CGROUP_TEXT_SIZE, &text, &len);
+    if (r == 0)
+        r = cgroup_parse(text, &paths);
+    if (r < 0)
+        return r;
+    return (size_t)snprintf(ret, size, "%s", paths.cpuset) < size ? 0 : -ENAMETOOLONG;
+}
+
+/* Where a process is in the hierarchy of the cpuset controller; on version 2, at the nearest level where that is
+ * switched on, or below it. The kernel's own file comes first: on version 1 /proc/PID/cgroup shows the root for a
+ * process whose first thread has ended. 0 or -errno. */
 static int read_path(int root_fd, pid_t pid, char *ret, size_t size)
 {
     char path[32];
@@ -166,6 +187,8 @@ static int read_path(int root_fd, pid_t pid, char *ret, size_t size)
 
     (void)snprintf(path, sizeof(path), "proc/%d/cpuset", (int)pid);
     n = root_read(root_fd, path, ret, size);
+    if (n == -ENOENT)
+        return read_unified_path(root_fd, pid, ret, size);
     if (n < 0)
         return (int)n;
     if (ret[0] != '/')
@@ -256,13 +279,21 @@ int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *fil
     return n < 0 ? (int)n : parse_list(list, PARSE_CPU_MAX, ret);
 }
 
+/* On version 2 the nearest level counts where the controller is switched on. */
+static int read_nearest(int root_fd, char *path, hwloc_bitmap_t ret)
+{
+    for (;;) {
+        char *slash = strrchr(path, '/');
+        int r = fence_read(root_fd, ACT_FENCE_CGROUP2, path, "cpuset.cpus.effective", ret);
+
+        if (r < 0 || !hwloc_bitmap_iszero(ret) || !slash)
+            return r;
+        *slash = '\0';
+    }
+}
+
 int fence_cpuset(int root_fd, pid_t pid, hwloc_bitmap_t ret)
 {
-    static const ActFenceKind kinds[] = {
-        [CPUSETS_V1_NONE] = ACT_FENCE_CGROUP2,
-        [CPUSETS_V1_CGROUP] = ACT_FENCE_CGROUP1,
-        [CPUSETS_V1_DEV] = ACT_FENCE_CPUSETFS,
-    };
     CpusetsV1 v1 = cpusets_v1(root_fd);
     char path[PATH_MAX];
     int r = read_path(root_fd, pid, path, sizeof(path));
@@ -271,7 +302,10 @@ int fence_cpuset(int root_fd, pid_t pid, hwloc_bitmap_t ret)
     if (r == 0 && strstr(path, "/.."))
         r = -ENOENT;
     if (r == 0)
-        r = fence_read(root_fd, kinds[v1], path, v1 ? "cpuset.effective_cpus" : "cpuset.cpus.effective", ret);
+        r = v1 == CPUSETS_V1_NONE
+                ? read_nearest(root_fd, path, ret)
+                : fence_read(root_fd, v1 == CPUSETS_V1_DEV ? ACT_FENCE_CPUSETFS : ACT_FENCE_CGROUP1, path,
+                             "cpuset.effective_cpus", ret);
     return r == 0 && hwloc_bitmap_iszero(ret) ? -ENOENT : r;
 }
 

@@ -3,24 +3,13 @@
 
 /* Control groups: where a process is, what systemd calls that, and which CPUs it leaves to it. */
 
+#include "kernel/cgroup/paths.h"
 #include "probe/probe.h"
 
 #include <hwloc/bitmap.h>
 #include <stdbool.h>
 
-#define CGROUP_TEXT_SIZE \
-    16384U /* room for /proc/PID/cgroup: a path of at most PATH_MAX for each of a few hierarchies */
 #define CGROUP_NAME_SIZE 256U /* longest unit name and its terminator */
-
-typedef struct CgroupPaths {
-    const char
-        *main; /* the one shown and matched: unified, else systemd's, else that of the cpu controller; "/" */
-    const char *cpuset; /* in the hierarchy with the cpuset controller */
-} CgroupPaths;
-
-/* Parses /proc/PID/cgroup; the paths point into the text, whose lines are terminated in place. Every path begins with
- * "/" and has no trailing " (deleted)". Returns 0, or -EINVAL when a line is not of this form or there is none. */
-int cgroup_parse(char *text, CgroupPaths *ret);
 
 typedef struct CgroupUnit {
     char unit[CGROUP_NAME_SIZE];  /* "": none */

@@ -223,8 +223,8 @@ static void add_processes(Tree *t)
     for (pid_t pid = 100; pid <= 101; pid++) {
         char path[64];
 
-        (void)snprintf(path, sizeof(path), "proc/%d/cpuset", pid);
-        tree_write(t, path, "/a\n");
+        (void)snprintf(path, sizeof(path), "proc/%d/cgroup", pid);
+        tree_write(t, path, "4:cpuset:/a\n0::/\n");
         add_process(t, pid, "/", NULL);
     }
     t->wish = ACT_WISH_CPUSET;

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "kernel/cgroup/paths.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* Whether the comma-separated `list` of length `len` has `name` in it. */
+static bool list_has(const char *list, size_t len, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (size_t i = 0; i + n <= len; i++)
+        if ((i == 0 || list[i - 1] == ',') && memcmp(list + i, name, n) == 0 &&
+            (i + n == len || list[i + n] == ','))
+            return true;
+    return false;
+}
+
+static void cut_suffix(char *s, const char *suffix)
+{
+    size_t len = strlen(s), n = strlen(suffix);
+
+    if (len > n && strcmp(s + len - n, suffix) == 0)
+        s[len - n] = '\0';
+}
+
+static bool is_root(const char *path)
+{
+    return !path || strcmp(path, "/") == 0;
+}
+
+int cgroup_parse(char *text, CgroupPaths *ret)
+{
+    const char *unified = NULL, *systemd = NULL, *cpu = NULL, *cpuset = NULL;
+    char *line = text, *end, *names, *path;
+
+    /* "ID:controller,controller:/path"; the path may hold colons. */
+    for (; *line; line = end + 1) {
+        end = strchr(line, '\n');
+        if (!end)
+            return -EINVAL;
+        *end = '\0';
+        names = strchr(line, ':');
+        path = names ? strchr(names + 1, ':') : NULL;
+        if (!path || path[1] != '/')
+            return -EINVAL;
+        names++;
+        path++;
+        cut_suffix(path, " (deleted)");
+
+        if (path - names == 1)
+            unified = path;
+        if (list_has(names, (size_t)(path - 1 - names), "name=systemd"))
+            systemd = path;
+        if (list_has(names, (size_t)(path - 1 - names), "cpu"))
+            cpu = path;
+        if (list_has(names, (size_t)(path - 1 - names), "cpuset"))
+            cpuset = path;
+    }
+    if (line == text)
+        return -EINVAL;
+
+    /* In a hybrid layout nobody may be using the unified hierarchy: then everything is in its root. */
+    ret->main = !is_root(unified) ? unified : !is_root(systemd) ? systemd : cpu ? cpu : "/";
+    ret->cpuset = cpuset ? cpuset : unified ? unified : "/";
+    return 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Which control groups a process is in. */
+
+/* Room for /proc/PID/cgroup: a path of at most PATH_MAX for each of a few hierarchies. */
+#define CGROUP_TEXT_SIZE 16384U
+
+typedef struct CgroupPaths {
+    const char
+        *main; /* the one shown and matched: unified, else systemd's, else that of the cpu controller; "/" */
+    const char *cpuset; /* in the hierarchy with the cpuset controller */
+} CgroupPaths;
+
+/* Parses /proc/PID/cgroup; the paths point into the text, whose lines are terminated in place. Every path begins with
+ * "/" and has no trailing " (deleted)". Returns 0, or -EINVAL when a line is not of this form or there is none. */
+int cgroup_parse(char *text, CgroupPaths *ret);
