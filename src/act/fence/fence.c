@@ -229,33 +229,27 @@ static int note(Fences *fences, const Fence *fence)
                                                });
 }
 
-/* Whether a unit has what it has from a drop-in of somebody's. */
-static bool has_dropin(const Fences *fences, const Fence *fence)
+/* Whether a unit has what it has from a drop-in of somebody's. When our change has been crossed by his, ours may have
+ * replaced it. */
+static bool has_dropin(const Fences *fences, const Fence *fence, bool crossed)
 {
-    hwloc_bitmap_t set;
-    bool has;
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
 
-    if (fence->kind != ACT_FENCE_UNIT)
-        return false;
-    set = hwloc_bitmap_alloc();
-    has = set && fence_dropin_read(fences->root_fd, fence->name, properties[fence->memory], set) == 0 &&
-          alike(fences, fence, set, fence->before);
-    hwloc_bitmap_free(set);
-    return has;
+    return fence->kind == ACT_FENCE_UNIT && set &&
+           fence_dropin_read(fences->root_fd, fence->name, properties[fence->memory], set) == 0 &&
+           (alike(fences, fence, set, fence->before) ||
+            (crossed && (fence->dropin || alike(fences, fence, set, fence->target))));
 }
 
 void fence_tidy(Fences *fences, const JournalFence *entry)
 {
-    hwloc_bitmap_t set;
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
 
-    if (entry->kind != ACT_FENCE_UNIT || entry->dropin)
-        return;
-    set = hwloc_bitmap_alloc();
-    if (set && fence_dropin_read(fences->root_fd, entry->name, properties[entry->memory], set) == 0 &&
+    if (entry->kind == ACT_FENCE_UNIT && !entry->dropin && set &&
+        fence_dropin_read(fences->root_fd, entry->name, properties[entry->memory], set) == 0 &&
         (fence_is_ours(fences, entry, set) || fence_alike(fences, entry->memory, set, entry->before) ||
          fence_is_back(fences, entry->memory, entry->before, set)))
         fence_dropin_remove(fences->root_fd, entry->name, properties[entry->memory]);
-    hwloc_bitmap_free(set);
 }
 
 /* The cgroup has what somebody else gave it. */
@@ -268,7 +262,7 @@ static void yield(Fences *fences, Fence *fence, hwloc_const_bitmap_t now)
     rest(fence, FENCE_REST_USEC);
     if (known || hwloc_bitmap_copy(fence->before, now) < 0)
         return;
-    fence->dropin = has_dropin(fences, fence);
+    fence->dropin = has_dropin(fences, fence, false);
     /* Should that not be written, the old value is put back one day, and only if the cgroup has one of ours then. */
     (void)note(fences, fence);
 }
@@ -330,11 +324,51 @@ static void settle_falling(Fences *fences, Fence *fence, int r, int now)
         enter(fence, FENCE_DOWN);
 }
 
+/* Whether somebody else has changed a unit while the service manager does what it was asked for: lists that we write
+ * ourselves are there at once. A unit that is being started again has an empty one for a moment. */
+static bool is_crossed(const Fences *fences, const Fence *fence)
+{
+    const JournalFence *entry = journal_fence(fences->journal, fence->name, fence->memory);
+    hwloc_const_bitmap_t now = fences->scratch;
+
+    return fence->kind == ACT_FENCE_UNIT && !hwloc_bitmap_iszero(now) &&
+           !alike(fences, fence, now, fence->target) && !alike(fences, fence, now, fence->before) &&
+           !fence_is_back(fences, fence->memory, fence->before, now) &&
+           (!entry || !fence_is_ours(fences, entry, now));
+}
+
+/* On the way up ours comes after it and hides it, so that it is asked for again, behind ours. */
+static void give_way(Fences *fences, Fence *fence)
+{
+    if (hwloc_bitmap_copy(fence->before, fences->scratch) < 0)
+        return;
+    fence->dropin = has_dropin(fences, fence, true);
+    (void)note(fences, fence);
+    fence->n_foreign++;
+    fence->error = 0;
+    rest(fence, FENCE_REST_USEC);
+    /* If that fails, ours may still come, and is taken back when it has or is late. */
+    (void)ask(fences, fence, fence_way_down(fences, fence->memory, fence->before), FENCE_FALLING);
+}
+
+/* The cgroup, which was just read, has what somebody else gave it. */
+static void respect(Fences *fences, Fence *fence, int r)
+{
+    if (fence->state == FENCE_RISING || r == -EINPROGRESS)
+        give_way(fences, fence);
+    else
+        yield(fences, fence, fences->scratch);
+}
+
 /* What became of a change that is under way. */
 static void settle_change(Fences *fences, Fence *fence)
 {
     int r = result(fences, fence), now = read_now(fences, fence, fences->scratch);
 
+    if ((r == 0 || r == -EINPROGRESS) && now == 0 && is_crossed(fences, fence)) {
+        respect(fences, fence, r);
+        return;
+    }
     if (r == -EINPROGRESS)
         return;
     if (fence->state == FENCE_RISING)
@@ -384,7 +418,7 @@ int fence_read_before(Fences *fences, Fence *fence)
         hwloc_bitmap_zero(fences->scratch);
     if (hwloc_bitmap_copy(fence->before, known ? entry->before : fences->scratch) < 0)
         return -ENOMEM;
-    fence->dropin = known ? entry->dropin : has_dropin(fences, fence);
+    fence->dropin = known ? entry->dropin : has_dropin(fences, fence, false);
     return 0;
 }
 
@@ -463,12 +497,16 @@ void fence_lower(Fences *fences, Fence *fence)
 {
     rest(fence, FENCE_REST_USEC);
     if (fence->state == FENCE_UP || fence->state == FENCE_RISING) {
+        int now = read_now(fences, fence, fences->scratch), r;
         /* Where nothing runs, nothing forbids the last step. */
-        bool gone = read_now(fences, fence, fences->scratch) == -ENOENT;
-        int r =
-            ask(fences, fence, gone ? fence->before : fence_way_down(fences, fence->memory, fence->before),
-                FENCE_FALLING);
+        bool gone = now == -ENOENT;
 
+        if (now == 0 && is_crossed(fences, fence)) {
+            respect(fences, fence, result(fences, fence));
+            return;
+        }
+        r = ask(fences, fence, gone ? fence->before : fence_way_down(fences, fence->memory, fence->before),
+                FENCE_FALLING);
         fence->letter = gone;
         if (r == -ENOENT || r == -ENODEV)
             enter(fence, FENCE_DOWN); /* the cgroup is gone, and with it what it had */

@@ -103,6 +103,8 @@ int fences_restore(Fences *fences)
 
     if (!progress)
         return -ENOMEM;
+    /* What somebody else has set meanwhile is seen now, or never. */
+    fences_sense(fences);
     fence_read_online(fences);
     n_left = restore_all(fences, progress);
     for (size_t i = fences->n_fences; i-- > 0;) {

@@ -10,6 +10,7 @@
 #include "fence-tree.h"
 
 #include <fcntl.h>
+#include <string.h>
 
 static void test_up(void **state)
 {
@@ -281,6 +282,71 @@ static void test_unit_rising(void **state)
     assert_int_equal(t->journal->n_fences, 0);
 }
 
+/* Somebody sets another property between our looking and the manager's doing what we asked. */
+static void test_unit_crossed(void **state)
+{
+    Tree *t = *state;
+
+    tree_tick(t);
+    assert_string_equal(t->asked, "x.service=0-3;");
+    tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", "2-5\n");
+    t->obeys = true;
+    tree_tick(t);
+    assert_string_equal(t->asked, "x.service=0-3;x.service=2-5;");
+    tree_tick(t);
+    tree_assert_why(t, ACT_WHY_FOREIGN);
+    tree_assert_cpus(t, ACT_FENCE_CGROUP2, TREE_UNIT, "2-5");
+    assert_int_equal(fences_restore(t->fences), 0);
+    tree_assert_cpus(t, ACT_FENCE_CGROUP2, TREE_UNIT, "2-5");
+    assert_int_equal(t->journal->n_fences, 0);
+}
+
+static const char cgroup_list[] = "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus";
+
+/* The same while it comes down again, by a lend and by the end. */
+static void test_unit_crossed_lowered(void **state)
+{
+    Tree *t = *state;
+
+    tree_tick(t);
+    tree_write(t, cgroup_list, "2-5\n");
+    t->obeys = true;
+    (void)fences_admit(t->fences, 100, tree_mask(t, "0-4"));
+    assert_string_equal(t->asked, "x.service=0-3;x.service=2-5;");
+    tree_write(t, cgroup_list, "2-6\n");
+    tree_tick(t);
+    tree_assert_cpus(t, ACT_FENCE_CGROUP2, TREE_UNIT, "2-6");
+    assert_int_equal(fences_restore(t->fences), 0);
+    tree_assert_cpus(t, ACT_FENCE_CGROUP2, TREE_UNIT, "2-6");
+    assert_int_equal(t->journal->n_fences, 0);
+}
+
+static void test_unit_crossed_at_the_end(void **state)
+{
+    Tree *t = *state;
+
+    tree_tick(t);
+    tree_write(t, cgroup_list, "2-5\n");
+    t->obeys = true;
+    assert_int_equal(fences_restore(t->fences), 0);
+    assert_non_null(strstr(t->asked, "x.service=0-3;x.service=2-5;"));
+    tree_assert_cpus(t, ACT_FENCE_CGROUP2, TREE_UNIT, "2-5");
+    assert_int_equal(t->journal->n_fences, 0);
+}
+
+/* A unit that is started again has nothing of its own yet. */
+static void test_unit_started_again(void **state)
+{
+    Tree *t = *state;
+
+    tree_write(t, cgroup_list, "0-5\n");
+    tree_tick(t);
+    tree_write(t, cgroup_list, "\n");
+    tree_tick(t);
+    assert_string_equal(t->asked, "x.service=0-3;");
+    tree_assert_why(t, ACT_WHY_CHANGING);
+}
+
 static void test_unit_refused(void **state)
 {
     Tree *t = *state;
@@ -407,7 +473,7 @@ static void test_cpuset_v1(void **state)
     assert_cpuset(t, 100, NULL);
     tree_write(t, TREE_V1 "a/cpuset.effective_cpus", "0-5\n");
     assert_cpuset(t, 100, "0-5");
-    tree_write(t, "proc/100/cpuset", "/../b\n");
+    tree_write(t, "proc/100/cgroup", "4:cpuset:/../b\n");
     assert_cpuset(t, 100, NULL);
     assert_cpuset(t, 999, NULL);
 }
@@ -416,11 +482,18 @@ static void test_cpuset_v2(void **state)
 {
     Tree *t = *state;
 
-    tree_write(t, "proc/100/cpuset", TREE_UNIT "\n");
+    tree_write(t, "proc/100/cgroup", "0::" TREE_UNIT "\n");
     tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus.effective", "0-2,4-7\n");
     assert_cpuset(t, 100, "0-2,4-7");
-    tree_write(t, "proc/100/cpuset", "/\n");
+    /* The controller is switched on above, and not there. */
+    tree_write(t, "sys/fs/cgroup" TREE_UNIT "/below/it/cgroup.procs", "100\n");
+    tree_write(t, "proc/100/cgroup", "0::" TREE_UNIT "/below/it\n");
+    assert_cpuset(t, 100, "0-2,4-7");
+    tree_write(t, "proc/100/cgroup", "0::/\n");
     assert_cpuset(t, 100, "0-7");
+    /* Where the kernel says it itself. */
+    tree_write(t, "proc/100/cpuset", TREE_UNIT "\n");
+    assert_cpuset(t, 100, "0-2,4-7");
 }
 
 /* libcpuset takes no root, so a made-up /dev/cpuset is none that it could change: what it does is shown by
@@ -470,7 +543,7 @@ static void test_cpusetfs(void **state)
     /* The root has no CPUs of its own. */
     t->fences->host.cpusetfs = true;
     for (pid_t pid = 100; pid <= 101; pid++)
-        tree_write(t, pid == 100 ? "proc/100/cpuset" : "proc/101/cpuset", "/\n");
+        tree_write(t, pid == 100 ? "proc/100/cgroup" : "proc/101/cgroup", "4:cpuset:/\n");
     tree_tick(t);
     tree_assert_why(t, ACT_WHY_ROOT);
 }
@@ -493,6 +566,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_forgets, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unit, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unit_rising, tree_setup_unit, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_unit_crossed, tree_setup_unit, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_unit_crossed_lowered, tree_setup_unit, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_unit_crossed_at_the_end, tree_setup_unit, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_unit_started_again, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unit_refused, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unit_stopped, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unit_stopped_unbound, tree_setup_unit, tree_teardown),
