@@ -18,7 +18,7 @@ _numaplacectl()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local verbs="status diagnose topology workloads show tasks explain moves top metrics enable disable policy pause resume release run simulate replay reload"
-    local common="-h --help --version --socket= --json= --no-legend"
+    local common="-h --help --version --socket= --json= --no-legend --no-pager"
     local verb="" sub="" word options="" i
 
     COMPREPLY=()

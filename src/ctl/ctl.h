@@ -40,7 +40,8 @@ typedef struct CtlOptions {
     bool legend;
     bool terminal;    /* standard output is one: tables are made to fit */
     bool colour;      /* it wants it */
-    uint32_t columns; /* as wide as $COLUMNS says it is; 0: it does not say */
+    uint32_t columns; /* as wide as $COLUMNS says it is, or it was before a pager; 0: not known */
+    bool no_pager;
     bool all;
     bool follow;
     bool effective;

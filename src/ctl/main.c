@@ -3,6 +3,7 @@
 /* numaplacectl: shows where the daemon places tasks and why. Verbs live in verbs/. */
 
 #include "ctl/options.h"
+#include "ctl/terminal/pager.h"
 
 #include <fcntl.h>
 #include <locale.h>
@@ -61,6 +62,7 @@ int main(int argc, char **argv)
 {
     CtlCommand command;
     bool sigpipe_ignored;
+    Pager pager = {.error = -1};
     CtlExit code;
 
     hold_standard_descriptors();
@@ -70,9 +72,11 @@ int main(int argc, char **argv)
 
     code = options_parse(argc, argv, &command);
     command.options.sigpipe_ignored = sigpipe_ignored;
+    if (command.verb && command.verb->pages)
+        pager = pager_open(&command.options);
     if (command.verb && command.options.watch)
         code = watch(&command);
     else if (command.verb)
         code = command.verb->run(&command.options, command.argc, command.argv);
-    return (int)finish_output(code);
+    return (int)pager_close(pager, finish_output(code));
 }

@@ -20,6 +20,7 @@ typedef enum OptionId {
     OPTION_SOCKET,
     OPTION_JSON,
     OPTION_NO_LEGEND,
+    OPTION_NO_PAGER,
     OPTION_ALL,
     OPTION_FOLLOW,
     OPTION_LINES,
@@ -47,8 +48,9 @@ typedef enum OptionId {
 
 #define ACCEPTS(id) (1U << OPTION_##id)
 
-#define ACCEPTS_COMMON \
-    (ACCEPTS(HELP) | ACCEPTS(VERSION) | ACCEPTS(SOCKET) | ACCEPTS(JSON) | ACCEPTS(NO_LEGEND))
+#define ACCEPTS_COMMON                                                                         \
+    (ACCEPTS(HELP) | ACCEPTS(VERSION) | ACCEPTS(SOCKET) | ACCEPTS(JSON) | ACCEPTS(NO_LEGEND) | \
+     ACCEPTS(NO_PAGER))
 #define ACCEPTS_TOPOLOGY (ACCEPTS(XML) | ACCEPTS(SYNTHETIC) | ACCEPTS(REHEARSE) | ACCEPTS(WHOLE_MACHINE))
 #define ACCEPTS_POLICY   (ACCEPTS(POLICY_DIR) | ACCEPTS(ROOT))
 
@@ -65,6 +67,7 @@ static const OptionRow option_rows[OPTION_MAX] = {
     [OPTION_SOCKET] = {"socket", 0, "PATH", "socket of the daemon, default " NUMAPLACE_BUS_SOCKET},
     [OPTION_JSON] = {"json", 0, "MODE", "print JSON: pretty, short or off"},
     [OPTION_NO_LEGEND] = {"no-legend", 0, NULL, "no titles above tables"},
+    [OPTION_NO_PAGER] = {"no-pager", 0, NULL, "no pager for what is long"},
     [OPTION_ALL] = {"all", 0, NULL, "pause, resume, release: everything"},
     [OPTION_FOLLOW] = {"follow", 'f', NULL, "moves: go on with new ones until interrupted"},
     [OPTION_LINES] = {"lines", 'n', "N", "moves: only the last N"},
@@ -88,39 +91,42 @@ static const OptionRow option_rows[OPTION_MAX] = {
 };
 
 static const CtlVerbRow verb_rows[] = {
-    {"status", "", 0, 0, ACCEPTS(WATCH), "what the daemon sees, does and costs", verb_status},
+    {"status", "", 0, 0, ACCEPTS(WATCH), "what the daemon sees, does and costs", verb_status, true},
     {"diagnose", "[PID|UNIT]", 0, 1, ACCEPTS(SECONDS) | ACCEPTS(PRINT_POLICY),
-     "whether NUMA costs it anything, and what would help", verb_diagnose},
-    {"topology", "", 0, 0, ACCEPTS_TOPOLOGY, "nodes, caches, CPUs, distances", verb_topology},
-    {"workloads", "", 0, 0, ACCEPTS(WATCH), "workloads, their homes, loads and lent CPUs", verb_workloads},
-    {"top", "", 0, 0, ACCEPTS(ONCE), "nodes, CPUs and workloads, once a second", verb_top},
-    {"show", "WORKLOAD", 1, 1, ACCEPTS(WATCH), "one workload: groups, lent CPUs, refusals", verb_show},
-    {"tasks", "WORKLOAD", 1, 1, 0, "its threads, their masks and loads", verb_tasks},
-    {"explain", "PID|WORKLOAD", 1, 1, 0, "why it is placed as it is", verb_explain},
-    {"moves", "", 0, 0, ACCEPTS(FOLLOW) | ACCEPTS(LINES), "actions carried out, newest last", verb_moves},
-    {"metrics", "", 0, 0, ACCEPTS(OUTPUT), "what the daemon counts, as OpenMetrics text", verb_metrics},
+     "whether NUMA costs it anything, and what would help", verb_diagnose, false},
+    {"topology", "", 0, 0, ACCEPTS_TOPOLOGY, "nodes, caches, CPUs, distances", verb_topology, true},
+    {"workloads", "", 0, 0, ACCEPTS(WATCH), "workloads, their homes, loads and lent CPUs", verb_workloads,
+     true},
+    {"top", "", 0, 0, ACCEPTS(ONCE), "nodes, CPUs and workloads, once a second", verb_top, false},
+    {"show", "WORKLOAD", 1, 1, ACCEPTS(WATCH), "one workload: groups, lent CPUs, refusals", verb_show, true},
+    {"tasks", "WORKLOAD", 1, 1, 0, "its threads, their masks and loads", verb_tasks, true},
+    {"explain", "PID|WORKLOAD", 1, 1, 0, "why it is placed as it is", verb_explain, true},
+    {"moves", "", 0, 0, ACCEPTS(FOLLOW) | ACCEPTS(LINES), "actions carried out, newest last", verb_moves,
+     true},
+    {"metrics", "", 0, 0, ACCEPTS(OUTPUT), "what the daemon counts, as OpenMetrics text", verb_metrics, true},
     {"enable", "POLICY...", 1, -1, ACCEPTS_POLICY | ACCEPTS(RUNTIME), "place what a policy only observes",
-     verb_enable},
+     verb_enable, false},
     {"disable", "POLICY...", 1, -1, ACCEPTS_POLICY | ACCEPTS(RUNTIME), "put it back, and only observe it",
-     verb_disable},
-    {"policy list", "", 0, 0, ACCEPTS_POLICY, "policies in the order they are tried", verb_policy_list},
+     verb_disable, false},
+    {"policy list", "", 0, 0, ACCEPTS_POLICY, "policies in the order they are tried", verb_policy_list, true},
     {"policy cat", "[POLICY...]", 0, -1, ACCEPTS_POLICY | ACCEPTS(EFFECTIVE),
-     "their files, drop-ins included", verb_policy_cat},
+     "their files, drop-ins included", verb_policy_cat, true},
     {"policy verify", "[FILE|DIR...]", 0, -1, ACCEPTS_POLICY | ACCEPTS_TOPOLOGY, "check policies",
-     verb_policy_verify},
+     verb_policy_verify, true},
     {"policy match", "PID|COMMAND...", 1, -1, ACCEPTS_POLICY, "which policy a process falls under, and why",
-     verb_policy_match},
-    {"pause", "[WORKLOAD...]", 0, -1, ACCEPTS(ALL), "lend it nothing more; it keeps its home", verb_pause},
-    {"resume", "[WORKLOAD|PID...]", 0, -1, ACCEPTS(ALL), "end a pause or a release", verb_resume},
+     verb_policy_match, true},
+    {"pause", "[WORKLOAD...]", 0, -1, ACCEPTS(ALL), "lend it nothing more; it keeps its home", verb_pause,
+     false},
+    {"resume", "[WORKLOAD|PID...]", 0, -1, ACCEPTS(ALL), "end a pause or a release", verb_resume, false},
     {"release", "[WORKLOAD|PID...]", 0, -1, ACCEPTS(ALL), "put its threads back and leave it alone",
-     verb_release},
+     verb_release, false},
     {"run", "COMMAND [ARG...]", 1, -1,
      ACCEPTS(POLICY) | ACCEPTS(NO_DAEMON) | ACCEPTS(POLICY_DIR) | ACCEPTS(REHEARSE),
-     "start a command under a policy", verb_run},
+     "start a command under a policy", verb_run, false},
     {"simulate", "FILE", 1, 1, ACCEPTS(POLICY_DIR) | ACCEPTS(SEEDS) | ACCEPTS(PLOT),
-     "run a scenario on a model of a machine", verb_simulate},
-    {"replay", "FILE", 1, 1, 0, "plan again from a record of numaplaced --record=", verb_replay},
-    {"reload", "", 0, 0, 0, "read configuration and policies again", verb_reload},
+     "run a scenario on a model of a machine", verb_simulate, false},
+    {"replay", "FILE", 1, 1, 0, "plan again from a record of numaplaced --record=", verb_replay, false},
+    {"reload", "", 0, 0, 0, "read configuration and policies again", verb_reload, false},
 };
 
 static CtlExit print_help(void)
@@ -211,6 +217,9 @@ static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
         return parse_json(value, &options->json);
     case OPTION_NO_LEGEND:
         options->legend = false;
+        break;
+    case OPTION_NO_PAGER:
+        options->no_pager = true;
         break;
     case OPTION_ALL:
         options->all = true;

@@ -12,6 +12,7 @@ typedef struct CtlVerbRow {
     unsigned accepts;      /* bit per option that only some verbs take */
     const char *help;
     CtlVerb run;
+    bool pages; /* may print more than a screen, and nothing but that */
 } CtlVerbRow;
 
 /* What main() is to do: run a verb with its arguments, or, when `verb` is NULL, exit with the code returned. */

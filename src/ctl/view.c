@@ -8,8 +8,8 @@
 #include "base/human.h"
 #include "base/parse.h"
 #include "base/time.h"
-#include "ctl/style.h"
-#include "ctl/table.h"
+#include "ctl/terminal/style.h"
+#include "ctl/terminal/table.h"
 #include "ctl/text.h"
 
 #include <inttypes.h>

@@ -105,7 +105,7 @@ class Docs(unittest.TestCase):
         self.assertEqual(self.complete("re"), {"resume", "release", "reload", "replay"})
         self.assertEqual(self.complete("policy", ""), self.policy_verbs())
         self.assertEqual(self.complete("--json", "=", "p"), {"pretty"})
-        self.assertEqual(self.complete("status", "--no"), {"--no-legend"})
+        self.assertEqual(self.complete("status", "--no"), {"--no-legend", "--no-pager"})
         self.assertIn("--follow", self.complete("moves", "--"))
         self.assertNotIn("--follow", self.complete("status", "--"))
         self.assertEqual(self.complete("policy", "cat", "--eff"), {"--effective"})
@@ -135,7 +135,7 @@ class Docs(unittest.TestCase):
         """What a shell offers for the last word of some lines; its helpers ask the program that is tested."""
         self.assertEqual(offer("numaplacectl re"), {"resume", "release", "reload", "replay"})
         self.assertEqual(offer("numaplacectl policy "), self.policy_verbs())
-        self.assertEqual(offer("numaplacectl status --no"), {"--no-legend"})
+        self.assertEqual(offer("numaplacectl status --no"), {"--no-legend", "--no-pager"})
         self.assertEqual(offer("numaplacectl run --pol"), {"--policy", "--policy-dir"})
         self.assertIn("--follow", offer("numaplacectl moves --"))
         self.assertNotIn("--follow", offer("numaplacectl status --"))

@@ -15,6 +15,7 @@ import termios
 import unittest
 
 import ctllib
+import terminal
 from lib import CTL, DEADLINE_SEC, SOURCE
 
 TOPO = SOURCE / "tests/fixtures/topo"
@@ -431,7 +432,7 @@ class Output(ctllib.CtlTest):
     def on_terminal(self, *args, columns=0, **env):
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        with subprocess.Popen([CTL, *args], stdout=slave, stderr=slave, env={**os.environ, **env}) as child:
+        with subprocess.Popen([CTL, *args], stdin=subprocess.DEVNULL, stdout=slave, stderr=slave, env={**os.environ, **env}) as child:
             os.close(slave)
             out = b""
             while True:
@@ -445,6 +446,47 @@ class Output(ctllib.CtlTest):
         os.close(master)
         self.assertEqual(child.returncode, 0)
         return out
+
+    def paged(self, *args, status=0, **env):
+        """What comes to a terminal that is all of ours."""
+        without = [word for name in ("SUDO_UID", "DOAS_USER", "PKEXEC_UID", "NUMAPLACE_PAGER", "NUMAPLACE_LESS") for word in ("-u", name)]
+        env = {"PAGER": "sed s/^/PAGER:/", "TERM": "xterm", **env}
+        argv = ["env", *without, *[f"{name}={value}" for name, value in env.items()], CTL, *args]
+        with terminal.Terminal(argv) as screen:
+            self.assertEqual(screen.end(), status, screen.text)
+            return screen.text
+
+    def test_pager(self):
+        at = f"--policy-dir={self.directory()}"
+        lines = ("policy", "list", at)
+        self.assertIn("PAGER:", self.paged(*lines))
+        self.assertIn("OWN:", self.paged(*lines, NUMAPLACE_PAGER="sed s/^/OWN:/"))
+        self.assertIn("\033[", self.paged(*lines, NO_COLOR=""))
+        for env in ({"NUMAPLACE_PAGER": ""}, {"NUMAPLACE_PAGER": "cat"}, {"PAGER": ""}, {"TERM": "dumb"}):
+            with self.subTest(env=env):
+                text = self.paged(*lines, **env)
+                self.assertNotIn("PAGER:", text)
+                self.assertIn("POLICY", text)
+        for args in ((*lines, "--no-pager"), (*lines, "--json=short"), ("--help",)):
+            with self.subTest(args=args):
+                self.assertNotIn("PAGER:", self.paged(*args))
+
+    def test_pager_as_somebody_else(self):
+        """Who may do this as somebody else may not have a shell by it."""
+        for name in ("SUDO_UID", "DOAS_USER", "PKEXEC_UID"):
+            text = self.paged("policy", "list", f"--policy-dir={self.directory()}", **{name: "1000"})
+            self.assertNotIn("PAGER:", text)
+            self.assertIn("POLICY", text)
+
+    def test_pager_that_ends(self):
+        """Who has seen enough is no failure; what failed still is."""
+        at = f"--policy-dir={self.directory()}"
+        self.assertNotIn("numaplacectl:", self.paged("policy", "list", at, PAGER="true"))
+        self.assertIn("PAGER:", self.paged("policy", "match", at, "--", "nosuch-command"))
+        # Messages are part of what it shows.
+        self.assertIn("PAGER:numaplacectl:", self.paged("policy", "cat", "nosuch", at, status=4))
+        text = self.paged("policy", "list", at, PAGER="nosuch-pager", status=1)
+        self.assertIn("the pager cannot be run (--no-pager does without): nosuch-pager", text)
 
     def test_colour(self):
         at = f"--policy-dir={self.directory()}"

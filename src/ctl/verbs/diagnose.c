@@ -9,7 +9,7 @@
 #include "ctl/client.h"
 #include "ctl/diagnose/pins.h"
 #include "ctl/diagnose/survey.h"
-#include "ctl/style.h"
+#include "ctl/terminal/style.h"
 #include "ctl/view.h"
 
 #include <ctype.h>

@@ -6,7 +6,7 @@
 #include "ctl/client.h"
 #include "ctl/ctl.h"
 #include "ctl/sentence.h"
-#include "ctl/style.h"
+#include "ctl/terminal/style.h"
 #include "ctl/view.h"
 
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #include "base/human.h"
 #include "ctl/client.h"
 #include "ctl/ctl.h"
-#include "ctl/style.h"
+#include "ctl/terminal/style.h"
 #include "ctl/view.h"
 
 #include "numaplace/paths.h"

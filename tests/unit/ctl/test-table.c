@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "ctl-test.h"
-#include "ctl/style.h"
-#include "ctl/table.h"
+#include "ctl/terminal/style.h"
+#include "ctl/terminal/table.h"
 
 static const TableColumn columns[] = {
     {"NAME", SCOLS_FL_TRUNC}, {"RUN", SCOLS_FL_RIGHT}, {"NOTE", SCOLS_FL_WRAP}};

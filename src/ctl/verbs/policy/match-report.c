@@ -6,7 +6,7 @@
 #include "ctl/verbs/policy/match-report.h"
 
 #include "base/human.h"
-#include "ctl/style.h"
+#include "ctl/terminal/style.h"
 #include "ctl/view.h"
 #include "policy/pattern.h"
 

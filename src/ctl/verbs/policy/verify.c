@@ -4,7 +4,7 @@
 
 #include "conf/search.h"
 #include "ctl/ctl.h"
-#include "ctl/style.h"
+#include "ctl/terminal/style.h"
 #include "ctl/verbs/policy/files.h"
 #include "ctl/view.h"
 

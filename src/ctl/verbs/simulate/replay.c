@@ -4,7 +4,7 @@
 
 #include "base/root.h"
 #include "ctl/ctl.h"
-#include "ctl/style.h"
+#include "ctl/terminal/style.h"
 #include "ctl/view.h"
 #include "plan/transcript.h"
 

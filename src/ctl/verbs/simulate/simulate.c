@@ -3,8 +3,8 @@
 /* simulate: what the planning would do on another machine. Reads a scenario, runs it for every variant and seed, and
  * judges its expectations. One JSON value is made of all that, and the tables are printed from it. */
 
-#include "ctl/style.h"
-#include "ctl/table.h"
+#include "ctl/terminal/style.h"
+#include "ctl/terminal/table.h"
 #include "ctl/verbs/policy/files.h"
 #include "ctl/verbs/simulate/runs.h"
 #include "ctl/view.h"

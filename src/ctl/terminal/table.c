@@ -4,10 +4,10 @@
  * unit names contain. Its nowrap mode would cut what reaches over the edge of a terminal anywhere, and half a number
  * reads as another one. So columns that do not fit are left out whole, from the right, and counted below. */
 
-#include "ctl/table.h"
+#include "ctl/terminal/table.h"
 
 #include "base/parse.h"
-#include "ctl/style.h"
+#include "ctl/terminal/style.h"
 #include "ctl/text.h"
 
 #include <stdarg.h>
