@@ -187,9 +187,12 @@ static void note_lately(Pace *pace, uint64_t now_usec, uint64_t cost_nsec)
     pace->lately_usec = pace->lately_usec > 0 ? towards(pace->lately_usec, elapsed, elapsed) : elapsed;
 }
 
-void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, bool pressed, bool idle, uint64_t fast_nsec,
+void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, PacePress press, bool idle, uint64_t fast_nsec,
                  uint64_t slow_nsec)
 {
+    bool hurries = press == PACE_PRESSED || (press == PACE_FULL && pace->press == PACE_CALM);
+
+    pace->press = press;
     note_lately(pace, now_usec, fast_nsec + slow_nsec);
     save(pace, now_usec, fast_nsec + slow_nsec);
     pace->last_fast_usec = now_usec;
@@ -205,7 +208,7 @@ void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, bool pressed, bool id
             idle ? back_off(pace->slow_wish_usec, pace->settings.slow_usec) : pace->settings.slow_usec;
     }
     pace->fast_wish_usec =
-        pressed ? pace->settings.fast_usec : back_off(pace->fast_wish_usec, pace->settings.fast_usec);
+        hurries ? pace->settings.fast_usec : back_off(pace->fast_wish_usec, pace->settings.fast_usec);
     update_stretch(pace);
     update_due(pace);
 }

@@ -35,6 +35,13 @@ typedef struct PaceSettings {
     bool watches;              /* nothing may be changed */
 } PaceSettings;
 
+/* What the plan of a tick found. */
+typedef enum PacePress {
+    PACE_CALM,    /* nobody waits who could be helped */
+    PACE_PRESSED, /* somebody waits, and a CPU is idle */
+    PACE_FULL,    /* somebody waits, and none is */
+} PacePress;
+
 typedef struct Pace {
     PaceSettings settings; /* in force: of a daemon that only watches PACE_WATCH_... */
     uint64_t step_usec;    /* FastTickSec=, whether or not it only watches: between steps of what was begun */
@@ -52,6 +59,7 @@ typedef struct Pace {
     uint64_t last_discovery_usec;
     uint64_t due_usec; /* of the next tick */
     bool unfinished;   /* see pace_unfinished() */
+    PacePress press;   /* of the last tick */
 } Pace;
 
 void pace_init(Pace *pace, const PaceSettings *settings);
@@ -71,10 +79,12 @@ bool pace_may_discover(const Pace *pace, uint64_t now_usec);
 /* Whether there may be a tick now, earlier than due: FastTickSec= after the last one, within MaxCPU=. */
 bool pace_may_tick(const Pace *pace, uint64_t now_usec);
 
-/* A tick that began at `now_usec` is over: `pressed` is the plan's, `idle` says that no managed task ran or that
- * nothing about homes was to be changed, costs are CPU time. slow_nsec is that of finding processes, which slow
- * ticks do and others may; 0: this one did not. Sets due_usec. */
-void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, bool pressed, bool idle, uint64_t fast_nsec,
+/* A tick that began at `now_usec` is over: `press` is the plan's, `idle` says that no managed task ran or that
+ * nothing about homes was to be changed, costs are CPU time. Who begins to wait is seen after a long tick, in which a
+ * CPU may have been busy that is idle now, so that a machine is believed to be full only when somebody waited in the
+ * tick before, too. slow_nsec
+ * is that of finding processes, which slow ticks do and others may; 0: this one did not. Sets due_usec. */
+void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, PacePress press, bool idle, uint64_t fast_nsec,
                  uint64_t slow_nsec);
 
 /* Somebody stalled (PSI): back to the fast interval, counted from the last tick, so that a storm of events

@@ -201,15 +201,21 @@ static uint64_t n_member_changes(const Manager *manager)
     return statistics->n_taken + statistics->n_gone;
 }
 
+static PacePress press_of(const Manager *manager)
+{
+    const Plan *plan = &manager->plan;
+
+    if (manager->options.once)
+        return PACE_PRESSED;
+    return !plan->pressed ? PACE_CALM : plan->full ? PACE_FULL : PACE_PRESSED;
+}
+
 int manager_tick(Manager *manager)
 {
     uint64_t now = time_now_usec(), start = time_thread_cpu_nsec(), slow_cost = 0, cpu, run;
     bool slow = pace_slow_due(&manager->pace, now) || (manager->options.once && manager->put_off);
     uint64_t n_changes = n_member_changes(manager);
     bool found = true;
-    /* Who begins to wait is seen after a long tick, in which a CPU may have been busy that is idle now. That none is
-     * idle is known only after a short one. */
-    bool was_pressed = manager->plan.pressed;
     int r, sampled;
 
     manager->signals_sent = 0;
@@ -264,8 +270,7 @@ int manager_tick(Manager *manager)
             return sd_event_exit(manager->event, 0);
     }
     assert(cpu - start >= slow_cost);
-    pace_ticked(&manager->pace, now, slow,
-                (manager->plan.pressed && (!manager->plan.full || !was_pressed)) || manager->options.once,
+    pace_ticked(&manager->pace, now, slow, press_of(manager),
                 (run < ASLEEP_PERMILLE || manager->plan.settled) && !manager->options.once,
                 cpu - start - slow_cost, slow_cost);
     pace_unfinished(&manager->pace, manager->unfinished || probe_unfinished(manager->probe));

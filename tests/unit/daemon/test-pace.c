@@ -23,7 +23,7 @@ static void init_poor(Pace *pace)
 /* One tick at `now` that costs nothing. */
 static void tick(Pace *pace, uint64_t now, bool pressed, bool asleep)
 {
-    pace_ticked(pace, now, pace_slow_due(pace, now), pressed, asleep, 0, 0);
+    pace_ticked(pace, now, pace_slow_due(pace, now), pressed ? PACE_PRESSED : PACE_CALM, asleep, 0, 0);
 }
 
 static void test_first_tick_is_slow_and_due(void **state)
@@ -44,6 +44,30 @@ static void test_pressed_keeps_the_fast_tick(void **state)
     for (int i = 0; i < 50; i++) {
         tick(&pace, now, true, false);
         assert_int_equal(pace.due_usec - now, 100 * MS);
+        now = pace.due_usec;
+    }
+}
+
+/* Everything runs, one ends, and one that waits is seen in the tick that was long enough for both: what is idle now is
+ * seen soon. A machine that is full stays so, and is no reason to hurry. */
+static void test_full_only_when_seen_twice(void **state)
+{
+    static const struct {
+        PacePress press;
+        uint64_t expected_ms;
+    } ticks[] = {{PACE_FULL, 100}, {PACE_FULL, 200}, {PACE_FULL, 400}, {PACE_PRESSED, 100},
+                 {PACE_FULL, 200}, {PACE_CALM, 400}, {PACE_FULL, 100}};
+    uint64_t now = 1000 * USEC_PER_SEC;
+    Pace pace;
+
+    pace_init(&pace, &defaults);
+    while (pace_fast_usec(&pace) < PACE_IDLE_MAX_USEC) {
+        tick(&pace, now, false, true);
+        now = pace.due_usec;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(ticks); i++) {
+        pace_ticked(&pace, now, pace_slow_due(&pace, now), ticks[i].press, false, 0, 0);
+        assert_int_equal(pace_fast_usec(&pace), ticks[i].expected_ms * MS);
         now = pace.due_usec;
     }
 }
@@ -154,7 +178,7 @@ static void test_cost_stretches_both_ticks_to_the_limit(void **state)
     /* The example of pace.c: 2 ms per fast tick and 5 ms more per slow one, 1 % of a CPU. */
     init_poor(&pace);
     pace.saved_nsec = 7 * MS * 1000;
-    pace_ticked(&pace, now, true, true, false, 2 * MS * 1000, 5 * MS * 1000);
+    pace_ticked(&pace, now, true, PACE_PRESSED, false, 2 * MS * 1000, 5 * MS * 1000);
     assert_int_equal(pace.stretch_permille, 2500);
     assert_int_equal(pace_fast_usec(&pace), 250 * MS);
     assert_int_equal(pace_slow_usec(&pace), 2500 * MS);
@@ -168,13 +192,13 @@ static void test_cost_lately(void **state)
 
     pace_init(&pace, &defaults);
     for (int i = 0; i < 1000; i++, now += 100 * MS)
-        pace_ticked(&pace, now, i % 10 == 0, false, true, MS * 1000, 0);
+        pace_ticked(&pace, now, i % 10 == 0, PACE_CALM, true, MS * 1000, 0);
     assert_int_equal(pace_fast_usec(&pace), 2 * USEC_PER_SEC);
     assert_int_equal(pace_lately_usec(&pace), 100 * MS);
     assert_in_range(pace_cost_permille(&pace), 9, 10);
     /* Half of what there was ten seconds ago counts no more. */
     for (int i = 0; i < 5; i++, now += 2 * USEC_PER_SEC)
-        pace_ticked(&pace, now, true, false, true, 0, 0);
+        pace_ticked(&pace, now, true, PACE_CALM, true, 0, 0);
     assert_in_range(pace_cost_permille(&pace), 3, 5);
 }
 
@@ -184,12 +208,12 @@ static void test_stretch_is_bounded_and_ends(void **state)
     Pace pace;
 
     init_poor(&pace);
-    pace_ticked(&pace, now, true, true, false, 60 * NSEC_PER_SEC, 0);
+    pace_ticked(&pace, now, true, PACE_PRESSED, false, 60 * NSEC_PER_SEC, 0);
     assert_int_equal(pace_fast_usec(&pace), PACE_STRETCH_MAX_USEC);
 
     for (int i = 0; i < 200; i++) {
         now = pace.due_usec;
-        pace_ticked(&pace, now, pace_slow_due(&pace, now), true, false, 1000, 0);
+        pace_ticked(&pace, now, pace_slow_due(&pace, now), PACE_PRESSED, false, 1000, 0);
     }
     assert_int_equal(pace.stretch_permille, 1000);
     assert_int_equal(pace_fast_usec(&pace), 100 * MS);
@@ -206,7 +230,7 @@ static void test_savings(void **state)
         bool slow = pace_slow_due(&pace, now);
         uint64_t cost = slow ? 7 * MS * 1000 : 2 * MS * 1000;
 
-        pace_ticked(&pace, now, slow, true, false, 2 * MS * 1000, slow ? 5 * MS * 1000 : 0);
+        pace_ticked(&pace, now, slow, PACE_PRESSED, false, 2 * MS * 1000, slow ? 5 * MS * 1000 : 0);
         spent += cost;
         assert_true(spent <= (PACE_SAVING_USEC + now - start) * 10 + 7 * MS * 1000);
         if (pace.stretch_permille == 1000 && unstretched == now - start)
@@ -220,7 +244,7 @@ static void test_savings(void **state)
 
     /* Half a minute without work, and it is back. */
     for (int i = 0; i < 40; i++) {
-        pace_ticked(&pace, now, true, false, true, 0, 0);
+        pace_ticked(&pace, now, true, PACE_CALM, true, 0, 0);
         now += USEC_PER_SEC;
     }
     assert_int_equal(pace.stretch_permille, 1000);
@@ -233,7 +257,7 @@ static void test_no_limit_does_not_stretch(void **state)
 
     settings.max_cpu_permille = 0;
     pace_init(&pace, &settings);
-    pace_ticked(&pace, 1000 * USEC_PER_SEC, true, true, false, 50 * MS * 1000, 0);
+    pace_ticked(&pace, 1000 * USEC_PER_SEC, true, PACE_PRESSED, false, 50 * MS * 1000, 0);
     assert_int_equal(pace_fast_usec(&pace), 100 * MS);
 }
 
@@ -251,7 +275,7 @@ static void test_property_share_stays_below_limit(void **state)
         fast = seed >> 40;              /* up to 17 ms */
         slow = (seed >> 8) & 0x3ffffff; /* up to 67 ms */
         init_poor(&pace);
-        pace_ticked(&pace, 1000 * USEC_PER_SEC, true, true, false, fast, slow);
+        pace_ticked(&pace, 1000 * USEC_PER_SEC, true, PACE_PRESSED, false, fast, slow);
         share_ppm = fast * 1000 / pace_fast_usec(&pace) + slow * 1000 / pace_slow_usec(&pace);
         assert_true(share_ppm <= 10010); /* rounding of the factor */
     }
@@ -289,12 +313,12 @@ static void test_may_discover(void **state)
     Pace pace;
 
     init_poor(&pace);
-    pace_ticked(&pace, now, true, false, false, 0, 0);
+    pace_ticked(&pace, now, true, PACE_CALM, false, 0, 0);
     assert_false(pace_may_discover(&pace, now + 99 * MS));
     assert_true(pace_may_discover(&pace, now + 100 * MS));
 
     /* One in between counts for those that follow, but not for slow ticks. */
-    pace_ticked(&pace, now + 100 * MS, false, false, false, 0, 4 * MS * 1000);
+    pace_ticked(&pace, now + 100 * MS, false, PACE_CALM, false, 0, 4 * MS * 1000);
     assert_false(pace_slow_due(&pace, now + 700 * MS));
     assert_true(pace_slow_due(&pace, now + 1000 * MS));
 
@@ -325,7 +349,7 @@ static void test_watches_seldom_and_cheaply(void **state)
     for (int i = 0; i < 4000; i++, now = pace.due_usec) {
         assert_true(i > 40 || pace_slow_usec(&pace) == PACE_WATCH_USEC); /* what is new is seen soon */
         assert_true(pace_slow_due(&pace, now));
-        pace_ticked(&pace, now, true, true, false, 3 * MS * 1000, 3 * MS * 1000);
+        pace_ticked(&pace, now, true, PACE_PRESSED, false, 3 * MS * 1000, 3 * MS * 1000);
         pace_wake(&pace);
         assert_true(pace.due_usec >= now + PACE_WATCH_USEC);
         assert_false(pace_may_discover(&pace, pace.due_usec));
@@ -345,7 +369,7 @@ static void test_watches_seldom_and_cheaply(void **state)
 
     settings = defaults;
     pace_set(&pace, &settings);
-    pace_ticked(&pace, now, true, true, false, 1000, 1000);
+    pace_ticked(&pace, now, true, PACE_PRESSED, false, 1000, 1000);
     assert_true(pace.due_usec <= now + 1000 * MS);
     assert_true(pace_may_discover(&pace, now + 1000 * MS));
 }
@@ -355,6 +379,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_tick_is_slow_and_due),
         cmocka_unit_test(test_pressed_keeps_the_fast_tick),
+        cmocka_unit_test(test_full_only_when_seen_twice),
         cmocka_unit_test(test_backs_off_doubling_to_two_seconds),
         cmocka_unit_test(test_asleep_wakes_once_for_both_ticks),
         cmocka_unit_test(test_members_are_looked_at_within_a_second),
