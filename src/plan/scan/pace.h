@@ -9,14 +9,15 @@
 #include "world/touches.h"
 #include "world/world.h"
 
-/* From one of the first rounds to the next, unless their cost wants more: in a tenth of a second a busy process
- * touches a third to a half of its blocks. */
-#define SCAN_PACE_FIRST_USEC 100000U
+/* From one of the first rounds to the next, unless their cost wants more. In a tenth of a second a busy process touches
+ * a third to a half of its blocks; shorter rounds find out sooner where threads work apart, and what is not known then
+ * by more of them. */
+#define SCAN_PACE_FIRST_USEC 50000U
 
 /* So many rounds are the first ones; up to so many while they still teach something: some memory is touched so
  * seldom that one could wait for ever. Who has settled may learn again. */
 #define SCAN_PACE_FIRST_ROUNDS TOUCHES_ROUNDS_MIN
-#define SCAN_PACE_LEARN_ROUNDS 12U
+#define SCAN_PACE_LEARN_ROUNDS 24U
 
 /* Of one process. All zero: nothing is known. */
 typedef struct ScanPace {

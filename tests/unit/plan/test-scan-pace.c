@@ -9,6 +9,7 @@
 
 #define MEGABYTE (UINT64_C(1) << 20)
 #define MSEC     UINT64_C(1000)
+#define FIRST    (SCAN_PACE_FIRST_USEC / MSEC)
 
 static const ScanPeriodLimits kernel = {1000000, 60000000, 256 * MEGABYTE};
 
@@ -46,8 +47,8 @@ static void test_first(void **state)
     ScanPace pace = {0};
 
     assert_int_equal(scan_pace_usec(&pace), SCAN_PACE_FIRST_USEC);
-    assert_int_equal(go(&pace, &round), 100);
-    assert_int_equal(go(&pace, &round), 100);
+    assert_int_equal(go(&pace, &round), FIRST);
+    assert_int_equal(go(&pace, &round), FIRST);
     assert_int_equal(go(&pace, &round), 1000);
     assert_int_equal(go(&pace, &round), 1300);
 }
@@ -60,13 +61,13 @@ static void test_learning(void **state)
 
     round.learning = true;
     for (unsigned i = 1; i < SCAN_PACE_LEARN_ROUNDS; i++)
-        assert_int_equal(go(&pace, &round), 100);
+        assert_int_equal(go(&pace, &round), FIRST);
     assert_int_equal(go(&pace, &round), 1000);
     assert_int_equal(go(&pace, &round), 1300);
 
     pace = (ScanPace){0};
     for (unsigned i = 1; i < 6; i++)
-        assert_int_equal(go(&pace, &round), 100);
+        assert_int_equal(go(&pace, &round), FIRST);
     round.learning = false;
     assert_int_equal(go(&pace, &round), 1000);
 
@@ -74,7 +75,7 @@ static void test_learning(void **state)
     assert_int_equal(go(&pace, &round), 1300);
     round.learning = true;
     for (unsigned i = SCAN_PACE_FIRST_ROUNDS + 1; i < SCAN_PACE_LEARN_ROUNDS; i++)
-        assert_int_equal(go(&pace, &round), 100);
+        assert_int_equal(go(&pace, &round), FIRST);
     assert_int_equal(go(&pace, &round), 1000);
     assert_int_equal(go(&pace, &round), 1300);
 }
@@ -161,18 +162,18 @@ static void test_left(void **state)
     assert_int_equal(go_near(&pace, 64, 0), 1300);
     assert_int_equal(go_near(&pace, 53, 11), 1690); /* may be chance */
     assert_int_equal(go_near(&pace, 0, 0), 2197);
-    assert_int_equal(go_near(&pace, 0, 64), 100);
-    assert_int_equal(go_near(&pace, 0, 64), 100);
+    assert_int_equal(go_near(&pace, 0, 64), FIRST);
+    assert_int_equal(go_near(&pace, 0, 64), FIRST);
     assert_int_equal(go_near(&pace, 0, 64), 1000);
     assert_int_equal(go_near(&pace, 0, 64), 1300);
     /* It moves after them. */
     assert_int_equal(go_near(&pace, 60, 4), 1690);
-    assert_int_equal(go_near(&pace, 32, 32), 100);
+    assert_int_equal(go_near(&pace, 32, 32), FIRST);
     /* Of thousands a tenth is no chance, but no change either. */
     pace = paced(1000);
     assert_int_equal(go_near(&pace, 10000, 0), 1300);
     assert_int_equal(go_near(&pace, 9010, 990), 1690);
-    assert_int_equal(go_near(&pace, 9000, 1000), 100);
+    assert_int_equal(go_near(&pace, 9000, 1000), FIRST);
 }
 
 static unsigned rounds_until(ScanPace *pace, const ScanPaceRound *round, uint64_t msec)
@@ -208,8 +209,8 @@ static void test_restart(void **state)
 
     scan_pace_restart(&pace);
     assert_int_equal(scan_pace_usec(&pace), SCAN_PACE_FIRST_USEC);
-    assert_int_equal(go(&pace, &round), 100);
-    assert_int_equal(go(&pace, &round), 100);
+    assert_int_equal(go(&pace, &round), FIRST);
+    assert_int_equal(go(&pace, &round), FIRST);
     assert_int_equal(go(&pace, &round), 1000);
 }
 
