@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The unit is one that systemd understands, is shut in tightly, and has the capabilities that the code needs and no others.
+"""The units are such that systemd understands, and shut in tightly; the daemon has the capabilities that its code needs and no others, and
+the exporter has none.
 
-usage: units.py SOURCE_ROOT NUMAPLACED NUMAPLACECTL
+usage: units.py SOURCE_ROOT NUMAPLACED NUMAPLACECTL EXPORTER
 """
 
 import os
@@ -16,9 +17,10 @@ from xml.etree import ElementTree
 import lint
 
 UNIT = "units/numaplaced.service.in"
+EXPORTER, SOCKET = "units/numaplace-exporter.service.in", "units/numaplace-exporter.socket"
 
 # The exposure of `systemd-analyze security` that must not be passed, in tenths.
-EXPOSURE_MAX = 20
+EXPOSURE_MAX = {UNIT: 20, EXPORTER: 14}
 
 # What the code does that needs a capability, or a system call that the other filters shut out. What is granted must be used,
 # what is used must be granted.
@@ -61,28 +63,39 @@ def check_needs(unit, code):
             yield f"{UNIT}: {capability} is not explained in a comment"
 
 
-def analyze(verb, unit):
-    """Runs systemd-analyze on the text of a unit."""
+def analyze(verb, files):
+    """Runs systemd-analyze on the first of some units, {name: text}, which may speak of the others."""
     with tempfile.TemporaryDirectory() as directory:
-        path = os.path.join(directory, "numaplaced.service")
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(unit)
-        return subprocess.run(["systemd-analyze", "--no-pager", *verb, path], capture_output=True, text=True, check=False)
+        for name, text in files.items():
+            with open(os.path.join(directory, name), "w", encoding="utf-8") as f:
+                f.write(text)
+        return subprocess.run(["systemd-analyze", "--no-pager", *verb, os.path.join(directory, next(iter(files)))], capture_output=True,
+                              text=True, check=False)
 
 
-def check_verify(unit):
+def name_of(path):
+    return os.path.basename(path).removesuffix(".in")
+
+
+def check_verify(path, unit, **others):
     # Without the manual pages, which are not installed yet, and without what is wrong with other people's units.
-    run = analyze(["verify", "--man=no", "--recursive-errors=no"], unit)
+    run = analyze(["verify", "--man=no", "--recursive-errors=no"], {name_of(path): unit, **others})
     said = (run.stdout + run.stderr).strip()
     if run.returncode != 0 or said:
-        yield f"{UNIT}: systemd-analyze verify: {said or run.returncode}"
+        yield f"{path}: systemd-analyze verify: {said or run.returncode}"
 
 
-def check_exposure(unit):
-    run = analyze(["security", "--offline=yes", f"--threshold={EXPOSURE_MAX}"], unit)
+def check_exposure(path, unit):
+    run = analyze(["security", "--offline=yes", f"--threshold={EXPOSURE_MAX[path]}"], {name_of(path): unit})
     level = re.search(r"Overall exposure level.*: ([0-9.]+)", run.stdout)
     if run.returncode != 0 or not level:
-        yield f"{UNIT}: exposure {level[1] if level else run.stderr.strip()}, at most {EXPOSURE_MAX / 10}"
+        yield f"{path}: exposure {level[1] if level else run.stderr.strip()}, at most {EXPOSURE_MAX[path] / 10}"
+
+
+def check_exporter(unit):
+    """Reads from a socket and writes to another one."""
+    if settings(unit, "CapabilityBoundingSet") or "CapabilityBoundingSet=" not in unit.split("\n") or settings(unit, "DynamicUser") != ["yes"]:
+        yield f"{EXPORTER}: expected DynamicUser=yes and no capability at all"
 
 
 def check_names(read):
@@ -130,12 +143,22 @@ def test_ourselves(read):
     lint.self_test(
         check_verify,
         [
-            ((good,), None),
-            ((good + "Frobnicate=yes\n",), "Frobnicate"),
-            (("[Service]\nExecStart=/nonexistent/program\n",), "/nonexistent/program"),
+            ((UNIT, good), None),
+            ((UNIT, good + "Frobnicate=yes\n"), "Frobnicate"),
+            ((UNIT, "[Service]\nExecStart=/nonexistent/program\n"), "/nonexistent/program"),
         ],
     )
-    lint.self_test(check_exposure, [((good,), "exposure 9")])
+    lint.self_test(check_exposure, [((UNIT, good), "exposure 9"), ((EXPORTER, good), "at most 1.4")])
+    alone = "DynamicUser=yes\nCapabilityBoundingSet=\n"
+    lint.self_test(
+        check_exporter,
+        [
+            ((alone,), None),
+            (("DynamicUser=yes\n",), "no capability"),
+            ((alone + "CapabilityBoundingSet=CAP_KILL\n",), "no capability"),
+            (("CapabilityBoundingSet=\n",), "DynamicUser=yes"),
+        ],
+    )
     changed = {"units/org.numaplace1.service": "Name=org.numaplace1\nSystemdService=other.service\n"}
     lint.self_test(
         check_names,
@@ -149,9 +172,9 @@ def test_ourselves(read):
 
 
 def main():
-    if len(sys.argv) != 4:
+    if len(sys.argv) != 5:
         sys.exit(__doc__)
-    root, daemon, ctl = (os.path.abspath(path) for path in sys.argv[1:])
+    root, daemon, ctl, exporter = (os.path.abspath(path) for path in sys.argv[1:])
 
     def read(path):
         return lint.read(root, path)
@@ -159,7 +182,8 @@ def main():
     # What acts, probes and is the daemon, and what it is told by; numaplacectl runs elsewhere.
     code = {path: read(path) for path in lint.walk(root, "src") if path.endswith(".c") and not path.startswith("src/ctl/")}
     unit = read(UNIT)
-    problems = [*check_names(read), *check_needs(unit, code)]
+    exports = read(EXPORTER)
+    problems = [*check_names(read), *check_needs(unit, code), *check_exporter(exports)]
     if not shutil.which("systemd-analyze"):
         print("systemd-analyze is not installed: the unit itself was not checked")
         if not problems:
@@ -168,8 +192,10 @@ def main():
     test_ourselves(read)
 
     unit = unit.replace("@sbindir@/numaplaced", daemon).replace("@bindir@/numaplacectl", ctl)
-    problems += [*check_verify(unit), *check_exposure(unit)]
-    lint.finish(problems, 4)
+    exports = exports.replace("@bindir@/numaplace-exporter", exporter)
+    problems += [*check_verify(UNIT, unit), *check_exposure(UNIT, unit), *check_exposure(EXPORTER, exports),
+                 *check_verify(EXPORTER, exports, **{name_of(SOCKET): read(SOCKET)})]
+    lint.finish(problems, 7)
 
 
 main()
