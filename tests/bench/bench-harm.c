@@ -2,7 +2,8 @@
 
 /* What the daemon costs where it is wrong: random machines with work as people run it (harm-machine.h), each run by the
  * kernel with and without its balancing, and by the daemon with all keys at their defaults, beside kernel balancing,
- * and with groups by process and by cgroup.
+ * and with groups by process and by cgroup. Work that has chance in it (pauses, jobs) differs by ten percent from seed
+ * to seed, so each machine is run with several and sums are compared.
  *
  *   work    done, divided by what was done with the better of the two kernels: mean, 5th percentile, worst
  *   below   share of the machines on which less than 0.98 was done
@@ -13,15 +14,21 @@
 #include "harm-machine.h"
 #include "simbench.h"
 
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #define BELOW        0.98
 #define WORST_LISTED 10U
+/* From one seed of a machine to the next: no other machine's. */
+#define SEED_STEP 1000000007U
 
 typedef struct Harm {
     uint64_t seed;
     double of[HARM_VARIANTS]; /* work by that of the better kernel */
 } Harm;
 
-static unsigned arg_machines = 1000, arg_first = 1;
+static unsigned arg_machines = 1000, arg_first = 1, arg_seeds = 5, arg_jobs;
 static const char *arg_save;
 static bool arg_json;
 
@@ -37,47 +44,98 @@ static double get(const SimResult *result, SimMetric metric, size_t workload)
     return (double)sim_result_get(result, metric, workload);
 }
 
-/* How well a workload did: its work, or how fast it was. */
-static double quality(const SimSpec *spec, const SimResult *result, size_t workload)
-{
-    double work = get(result, SIM_METRIC_THROUGHPUT, workload);
-    double time = get(result, SIM_METRIC_RUN, workload) + get(result, SIM_METRIC_WAIT, workload);
+/* What a workload did in all seeds of a variant. */
+typedef struct Done {
+    double work, time; /* runnable */
+} Done;
 
-    return spec->workloads[workload].work_usec > 0 ? work / MAX(time, 1) : work;
+/* How well it did: its work, or how fast it was. */
+static double quality(const SimWorkload *workload, Done done)
+{
+    return workload->work_usec > 0 ? done.work / MAX(done.time, 1) : done.work;
 }
 
 /* Work done, in terms of that of `base`. */
-static double work(const SimSpec *spec, const SimResult *result, const SimResult *base)
+static double work(const SimSpec *spec, const Done *done, const Done *base)
 {
     double sum = 0, all = 0;
 
     for (size_t i = 0; i < spec->n_workloads; i++) {
-        double weight = get(base, SIM_METRIC_THROUGHPUT, i), before = quality(spec, base, i);
+        double before = quality(&spec->workloads[i], base[i]);
 
         if (before <= 0)
             continue;
-        sum += weight * quality(spec, result, i) / before;
-        all += weight;
+        sum += base[i].work * quality(&spec->workloads[i], done[i]) / before;
+        all += base[i].work;
     }
     return all > 0 ? sum / all : 1;
+}
+
+static int run_seeds(const SimSpec *spec, size_t variant, uint64_t seed, Done *done)
+{
+    int r = 0;
+
+    for (unsigned i = 0; r == 0 && i < arg_seeds; i++) {
+        SimResult *result = NULL;
+
+        r = simbench_run(spec, variant, seed + (uint64_t)i * SEED_STEP, &result);
+        for (size_t w = 0; r == 0 && w < spec->n_workloads; w++) {
+            done[w].work += get(result, SIM_METRIC_THROUGHPUT, w);
+            done[w].time += get(result, SIM_METRIC_RUN, w) + get(result, SIM_METRIC_WAIT, w);
+        }
+        sim_result_free(result);
+    }
+    return r;
 }
 
 static int measure(uint64_t seed, Harm *ret)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
     CLEANUP_FREE char *text = harm_scenario(seed);
-    SimResult *results[HARM_VARIANTS] = {NULL};
+    CLEANUP_FREE Done *done = NULL;
     int r = text ? simbench_parse("machine", text, &spec) : -ENOMEM;
 
-    for (size_t i = 0; r == 0 && i < HARM_VARIANTS; i++)
-        r = simbench_run(spec, i, seed, &results[i]);
+    if (r < 0)
+        return r;
+    done = calloc(HARM_VARIANTS * (spec->n_workloads + 1), sizeof(*done));
+    if (!done)
+        return -ENOMEM;
     ret->seed = seed;
-    for (size_t i = 0; r == 0 && i < HARM_VARIANTS; i++)
-        ret->of[i] = work(spec, results[i], results[HARM_KERNEL]);
+    for (size_t i = 0; r == 0 && i < HARM_VARIANTS; i++) {
+        r = run_seeds(spec, i, seed, done + i * spec->n_workloads);
+        ret->of[i] = work(spec, done + i * spec->n_workloads, done);
+    }
     for (size_t i = HARM_BALANCING + 1; i < HARM_VARIANTS; i++)
         ret->of[i] /= MAX(ret->of[HARM_KERNEL], ret->of[HARM_BALANCING]);
-    for (size_t i = 0; i < HARM_VARIANTS; i++)
-        sim_result_free(results[i]);
+    return r;
+}
+
+/* Every so many-th machine. */
+static int measure_part(Harm *all, unsigned first)
+{
+    int r = 0;
+
+    for (size_t i = first; r == 0 && i < arg_machines; i += arg_jobs)
+        r = measure(arg_first + i, &all[i]);
+    return r;
+}
+
+/* In as many processes as there are CPUs: a run has one thread. */
+static int measure_all(Harm *all)
+{
+    int r = 0, status;
+
+    for (unsigned i = 0; i < arg_jobs; i++) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+            _exit(measure_part(all, i) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+        if (pid < 0)
+            r = -errno;
+    }
+    while (wait(&status) > 0)
+        if (status != 0)
+            r = -EIO;
     return r;
 }
 
@@ -178,6 +236,8 @@ static bool parse(int argc, char **argv)
     static const struct option options[] = {
         {"machines", required_argument, NULL, 'm'},
         {"first", required_argument, NULL, 'f'},
+        {"seeds", required_argument, NULL, 'r'},
+        {"jobs", required_argument, NULL, 'p'},
         {"save", required_argument, NULL, 's'},
         {"json", no_argument, NULL, 'j'},
         {NULL, 0, NULL, 0},
@@ -193,26 +253,31 @@ static bool parse(int argc, char **argv)
         else
             good = c == 'm'   ? number_between(optarg, 1, 100000, &arg_machines)
                    : c == 'f' ? number_between(optarg, 0, 1000000000, &arg_first)
+                   : c == 'r' ? number_between(optarg, 1, 1000, &arg_seeds)
+                   : c == 'p' ? number_between(optarg, 1, 1024, &arg_jobs)
                               : false;
     }
     if (!good || optind < argc)
-        (void)fprintf(stderr, "usage: %s [--machines=N] [--first=NUMBER] [--save=DIRECTORY] [--json]\n",
-                      argv[0]);
+        (void)fprintf(
+            stderr,
+            "usage: %s [--machines=N] [--first=NUMBER] [--seeds=N] [--jobs=N] [--save=DIRECTORY] [--json]\n",
+            argv[0]);
     return good && optind == argc;
 }
 
 int main(int argc, char **argv)
 {
-    CLEANUP_FREE Harm *all = NULL;
-    int r = 0;
+    Harm *all;
+    int r;
 
     if (!parse(argc, argv))
         return EXIT_FAILURE;
-    all = calloc(arg_machines, sizeof(*all));
-    if (!all)
+    if (arg_jobs == 0)
+        arg_jobs = (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+    all = mmap(NULL, arg_machines * sizeof(*all), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED)
         return EXIT_FAILURE;
-    for (size_t i = 0; r == 0 && i < arg_machines; i++)
-        r = measure(arg_first + i, &all[i]);
+    r = measure_all(all);
     for (size_t variant = HARM_AUTO; r == 0 && variant < HARM_VARIANTS; variant++)
         for (int kind = 0; r == 0 && kind <= HARM_MAX; kind++)
             r = report(all, arg_machines, kind, variant);
