@@ -30,11 +30,23 @@ void lines_fill(WorkPart part, unsigned region)
         lines[i] = (Line){.seal = line_seal(&lines[i])};
 }
 
+/* What comes after line `i` of `n`, a power of two, in an order that touches each once: a linear congruential generator
+ * of full period. */
+static size_t next_line(size_t i, size_t salt, size_t n)
+{
+    return (5 * i + (salt << 1 | 1)) % n;
+}
+
 void lines_visit(const WorkThread *thread, WorkPart part, size_t block)
 {
     Line *lines = (Line *)(void *)part.start + block * LINES_PER_BLOCK;
     unsigned slot = thread->index % LINE_SLOTS;
 
+    if (thread->random_order) {
+        for (size_t n = 0, i = 0; n < LINES_PER_BLOCK; n++, i = next_line(i, block, LINES_PER_BLOCK))
+            lines[i].visits[slot]++;
+        return;
+    }
     for (size_t i = 0; i < LINES_PER_BLOCK; i++)
         lines[i].visits[slot]++;
 }
@@ -62,6 +74,14 @@ void lines_visit_page(const WorkThread *thread, WorkPart part, uint64_t *state)
     Line *page = (Line *)(void *)part.start + lines_random(state) % n_pages * LINES_PER_PAGE;
     unsigned slot = thread->index % LINE_SLOTS;
 
+    if (thread->random_order) {
+        for (size_t n = 0, i = 0, salt = (size_t)*state; n < LINES_PER_PAGE;
+             n++, i = next_line(i, salt, LINES_PER_PAGE)) {
+            page[i].visits[slot]++;
+            *state += page[i].seal;
+        }
+        return;
+    }
     for (unsigned i = 0; i < LINES_PER_PAGE; i++) {
         page[i].visits[slot]++;
         *state += page[i].seal;

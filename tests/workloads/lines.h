@@ -23,7 +23,7 @@ uint32_t line_seal(const Line *line);
 /* For WorkShape.fill: seals every line, visits none. */
 void lines_fill(WorkPart part, unsigned region);
 
-/* Visits every line of block `block` of the part once, for the thread. */
+/* Visits every line of block `block` of the part once, for the thread, in its order. */
 void lines_visit(const WorkThread *thread, WorkPart part, size_t block);
 
 /* For WorkShape.run: walks over the first part again and again. Threads that share it start at different
@@ -33,8 +33,8 @@ void lines_walk(WorkThread *thread);
 /* Knuth's MMIX generator; any state will do. */
 uint64_t lines_random(uint64_t *state);
 
-/* Visits the lines of one page of the part, picked at random, for the thread. Each line leads to the next, so that
- * no latency hides behind another one. */
+/* Visits the lines of one page of the part, picked at random, for the thread, in its order. Which page is next
+ * depends on what is read in this one. */
 #define LINES_PER_PAGE 64u
 void lines_visit_page(const WorkThread *thread, WorkPart part, uint64_t *state);
 

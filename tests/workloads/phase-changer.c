@@ -64,6 +64,7 @@ int main(int argc, char **argv)
         .bytes = (size_t)64 << 20,
         .n_regions = N_ARRAYS,
         .steps = 20480,
+        .orders = true,
         .step_operations = 1,
         .step_sum = LINES_PER_BLOCK,
         .extra =

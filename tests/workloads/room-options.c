@@ -105,6 +105,13 @@ static void placement(const char *text, RoomOptions *options)
         refuse("--placement: '%s' is none of main, interleave, local, process, node:N", text);
 }
 
+static bool is_random(const char *text)
+{
+    if (strcmp(text, "random") != 0 && strcmp(text, "sequential") != 0)
+        refuse("--order: '%s' is none of sequential, random", text);
+    return text[0] == 'r';
+}
+
 static BindKind bind_kind(const WorkShape *shape, const char *text)
 {
     if (!text || strcmp(text, "run") == 0)
@@ -152,6 +159,8 @@ static void usage(const WorkShape *shape)
             "  --ballast=SIZE    more memory of each process that is only touched at the start (none)\n");
         (void)printf("  --sample[=HZ]     watch where the pages are, so often per second (5)\n");
     }
+    if (shape->orders)
+        (void)printf("  --order=HOW       lines of a block or page: sequential, random (sequential)\n");
     (void)printf("  --bind[=HOW]      bind each thread to a node's CPUs: run, start%s (run)\n",
                  shape->lends ? ", lend" : "");
     (void)printf("  --window=N        first number of the marks for a priced guest, or none (0)\n");
@@ -181,6 +190,9 @@ static void read_one(const WorkShape *shape, int c, RoomOptions *options)
         break;
     case 'P':
         placement(optarg, options);
+        break;
+    case 'O':
+        options->random_order = is_random(optarg);
         break;
     case 'B':
         options->bind = bind_kind(shape, optarg);
@@ -246,6 +258,8 @@ static void make_table(const WorkShape *shape, struct option *table)
         memcpy(table, with_memory, sizeof(with_memory));
         table += sizeof(with_memory) / sizeof(with_memory[0]);
     }
+    if (shape->orders)
+        *table++ = (struct option){"order", required_argument, NULL, 'O'};
     if (shape->extra.name)
         *table++ = (struct option){shape->extra.name, !shape->extra.flag, NULL, OPTION_EXTRA};
     *table = (struct option){0};

@@ -172,6 +172,8 @@ void room_print(const Room *room, const RoomResult *result)
     print_u64("bytes", bytes_of_all(room));
     (void)printf(",\"placement\":\"%s\"", room->options.placement_text);
     (void)printf(",\"bind\":\"%s\"", room_bind_names[room->options.bind]);
+    if (room->shape->orders)
+        (void)printf(",\"order\":\"%s\"", room->options.random_order ? "random" : "sequential");
     if (room->options.window < 0)
         (void)printf(",\"window\":null");
     else

@@ -42,6 +42,7 @@ typedef struct RoomOptions {
     PlacementKind placement;
     unsigned placement_node;
     const char *placement_text;
+    bool random_order;
     size_t ballast_bytes; /* of each process; nobody uses it after it was touched */
     BindKind bind;
     double sample_hz; /* 0: only at start and end */

@@ -56,6 +56,25 @@ static void test_visits_add_up(void **state)
     assert_int_equal(fixture->lines[2 * LINES_PER_BLOCK].visits[2], 2);
 }
 
+/* In that order, too, each line is visited once. */
+static void test_random_order(void **state)
+{
+    Fixture *fixture = *state;
+    WorkThread *thread = &fixture->thread;
+    uint64_t random = 1;
+
+    thread->random_order = true;
+    lines_visit(thread, thread->parts[0], 1);
+    for (size_t i = 0; i < LINES_PER_BLOCK; i++)
+        assert_int_equal(fixture->lines[LINES_PER_BLOCK + i].visits[2], 1);
+    lines_visit_page(thread, (WorkPart){thread->parts[0].start, LINES_PER_PAGE * sizeof(Line)}, &random);
+    for (size_t i = 0; i < LINES_PER_PAGE; i++)
+        assert_int_equal(fixture->lines[i].visits[2], 1);
+    lines_check_slices(thread);
+    assert_int_equal(thread->sum, LINES_PER_BLOCK + LINES_PER_PAGE);
+    assert_int_equal(thread->n_errors, 0);
+}
+
 static void test_stranger_in_a_slice(void **state)
 {
     Fixture *fixture = *state;
@@ -95,6 +114,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_visits_add_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_random_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stranger_in_a_slice, setup, teardown),
         cmocka_unit_test_setup_teardown(test_shared_lines_have_many_visitors, setup, teardown),
         cmocka_unit_test_setup_teardown(test_broken_seal, setup, teardown),

@@ -45,6 +45,9 @@ KEYS = {
     "remote_end", "nodes_end", "samples", "pass_first_s", "pass_last_s", "pass_min_s",
     "pass_max_s", "changes", "changes_s", "lap_worst_s", "laps", "laps_of_s",
 }
+ORDERED = {"numa01", "numa01-thread-alloc", "numa02", "multi-heap", "phase-changer", "uneven"}
+if NAME in ORDERED:
+    KEYS.add("order")
 
 
 def wait_until(what, predicate):
@@ -230,6 +233,14 @@ class Work(Case):
                 result = self.result(option, "--processes=2", "--threads=2", "--scale=0.01")
                 self.assertEqual(result["bind"], bind)
                 self.check_work(result, 2, 2, 0.01)
+
+    @unittest.skipIf(NAME not in ORDERED, "visits no lines")
+    def test_order(self):
+        """As much work, in another order."""
+        for order in ("random", "sequential"):
+            result = self.result(f"--order={order}", "--processes=2", "--threads=3", "--scale=0.01")
+            self.assertEqual(result["order"], order)
+            self.check_work(result, 2, 3, 0.01)
 
     def test_laps_are_counted(self):
         result = self.result("--processes=1", "--threads=2", "--scale=0.01")

@@ -62,6 +62,7 @@ int main(int argc, char **argv)
         .seconds = 20,
         .lends = true,
         .pass_steps = 512,
+        .orders = true,
         .step_operations = BATCH,
         .step_sum = (uint64_t)BATCH * LINES_PER_PAGE,
         .extra = {.name = "swap", .help = "          exchange the parts at half-time", .flag = true},

@@ -303,6 +303,7 @@ static void make_room(const WorkShape *shape, const RoomOptions *options)
         thread->thread.index = i % options->threads;
         thread->thread.n_threads = options->threads;
         thread->thread.extra = options->extra;
+        thread->thread.random_order = options->random_order;
         thread->quota = options->seconds_nsec ? UINT64_MAX : steps < 1 ? 1 : (uint64_t)steps;
         thread->used = (1U << shape->n_regions) - 1;
     }

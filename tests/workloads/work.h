@@ -38,6 +38,7 @@ typedef struct WorkThread {
     unsigned index;     /* in its process */
     unsigned n_threads; /* of its process */
     uint64_t extra;     /* value of the workload's own option */
+    bool random_order;  /* of the lines in a block or page; only with WorkShape.orders */
 
     WorkPart parts[WORK_REGIONS_MAX];  /* what it works on, one part of each region */
     WorkPart shares[WORK_REGIONS_MAX]; /* what it fills and checks; no two threads have the same */
@@ -73,6 +74,7 @@ typedef struct WorkShape {
     unsigned n_regions;    /* the bytes are shared out among them */
     uint64_t steps;        /* of a thread with --scale=1 */
     double seconds;        /* other than 0: there is no such amount, it works so long with --scale=1 */
+    bool orders;           /* has --order */
     bool lends; /* has --bind=lend: the last third of each process's threads is bound where others are */
     uint64_t pass_steps;      /* steps of a pass, which is timed; 0: one walk over the first part */
     uint64_t step_operations; /* operations in a step */
