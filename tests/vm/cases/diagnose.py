@@ -24,9 +24,22 @@ MB = 160
 # Below what is looked at, or sleeping, or short.
 SMALL = 24
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
+DEBUG = pathlib.Path("/sys/kernel/debug")
+# Since Linux 7.3. It takes threads to where others of their process have run, which is where the memory is.
+CACHE_AWARE = DEBUG / "sched/llc_balancing/enabled"
 
 
 class Diagnose(nodes.NodesTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if not (DEBUG / "sched").exists():
+            subprocess.run(["mount", "-t", "debugfs", "none", DEBUG], check=True)
+            cls.addClassCleanup(subprocess.run, ["umount", DEBUG], check=True)
+        if CACHE_AWARE.exists():
+            cls.addClassCleanup(CACHE_AWARE.write_text, CACHE_AWARE.read_text(encoding="ascii"), encoding="ascii")
+            CACHE_AWARE.write_text("0", encoding="ascii")
+
     def dweller(self, touch, start, may, threads=1, mb=MB, bind=None, wrap=()):
         """May use all CPUs where it does not say otherwise. This program keeps away from where it starts."""
         os.sched_setaffinity(0, {int(FIRST[0 if int(start.split(",")[0]) in nodes.node_cpus(1) else 1])})

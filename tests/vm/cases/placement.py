@@ -2,9 +2,9 @@
 """A round of the placement benchmark: runs the pairs of workload and system that the lab names, one after the other, and
 prints a JSON line for each.
 
-usage: placement.py JSON   a list of {"workload", "system", "window", "scale", "memory", "bytes", "cache_aware"}; `bytes` is
-                           the size of the array or heap, or empty; `cache_aware` whether the kernel schedules so: 0, 1,
-                           or empty, as it is
+usage: placement.py JSON   a list of {"workload", "system", "window", "scale", "memory", "bytes", "order", "cache_aware"}; `bytes`
+                           is the size of the array or heap, or empty; `order` that of the lines of a block or page;
+                           `cache_aware` whether the kernel schedules so: 0, 1, or empty, as it is
 """
 
 import json
@@ -24,8 +24,8 @@ FIGURES = ("seconds", "operations", "local_end", "local90_s", "local95_s", "rate
            "recovered_s", "stall_worst_s", "stalls")
 # Of those that would take long to touch what they have.
 WARM_BYTES = {"stall": "64M", "stall-pair": "64M"}
-# Of the work; for the seconds in which somebody who places gets to do all there is to do.
-WARM_SCALE = 1
+# Of the work; for the second in which somebody who places gets to do all there is to do.
+WARM_SCALE = {"sequential": 1, "random": 0.1}
 # Of those that work for a time, which is 20 s with 1.
 WARM_SCALE_TIMED = 0.15
 TIMED = ("uneven", "uneven-swap", "stall", "stall-pair")
@@ -57,7 +57,7 @@ def measure(pair):
     # What a daemon runs for the first time is read from disk first. One that is measured has run before.
     if program.memory:
         with SYSTEMS[pair["system"]](program) as system:
-            scale = WARM_SCALE_TIMED if pair["workload"] in TIMED else WARM_SCALE
+            scale = WARM_SCALE_TIMED if pair["workload"] in TIMED else WARM_SCALE[pair["order"]]
             program.run({**pair, "scale": scale, "window": 254, "bytes": WARM_BYTES.get(pair["workload"], pair["bytes"])},
                         system.bind, system.arguments)
     with SYSTEMS[pair["system"]](program) as system:
@@ -78,7 +78,8 @@ def measure(pair):
 def warm_up(pairs):
     """The first run of a program reads it from the disk."""
     for workload in dict.fromkeys(pair["workload"] for pair in pairs):
-        PROGRAMS[workload].run({"window": 254, "scale": 0.02, "bytes": WARM_BYTES.get(workload, ""), "memory": "main"})
+        PROGRAMS[workload].run({"window": 254, "scale": 0.02, "bytes": WARM_BYTES.get(workload, ""), "memory": "main",
+                                "order": "sequential"})
 
 
 def main():

@@ -36,8 +36,9 @@ class Workload:
 
     sample_hz = SAMPLE_HZ
 
-    def __init__(self, name, n_processes=1, memory=True, options=()):
+    def __init__(self, name, n_processes=1, memory=True, options=(), orders=False):
         self.name = name
+        self.orders = orders
         self.exe = f"/lab/bin/{name}"
         self.wanted = n_processes
         self.memory = memory
@@ -62,6 +63,7 @@ class Workload:
     def argv(self, pair, bind):
         argv = [self.name, f"--scale={pair['scale']}", f"--window={pair['window']}", *self.options]
         argv += self.places(pair["memory"], bind)
+        argv += [f"--order={pair['order']}"] if self.orders else []
         if self.n_processes:
             # The defaults follow from the CPUs the program may use, which is for the system under test to change.
             argv += [f"--threads={self.threads()}", f"--processes={self.n_processes}"]
@@ -130,18 +132,18 @@ def figures(result):
 
 
 PROGRAMS = {
-    "numa01": Workload("numa01", n_processes=2),
-    "numa01-thread-alloc": Workload("numa01-thread-alloc", n_processes=2),
-    "numa02": Workload("numa02"),
-    "multi-heap": Workload("multi-heap", n_processes=None),
+    "numa01": Workload("numa01", n_processes=2, orders=True),
+    "numa01-thread-alloc": Workload("numa01-thread-alloc", n_processes=2, orders=True),
+    "numa02": Workload("numa02", orders=True),
+    "multi-heap": Workload("multi-heap", n_processes=None, orders=True),
     "stream": Workload("stream"),
     "ping-pong": Workload("ping-pong", n_processes=0, memory=False),
     # With --scale=4 and more: what is said of it is what came after whoever places threads had half a minute.
     "ping-pong-settled": Workload("ping-pong", n_processes=0, memory=False, options=["--window-after=30"]),
-    "phase-changer": Workload("phase-changer"),
+    "phase-changer": Workload("phase-changer", orders=True),
     "reader": Workload("reader"),
-    "uneven": Uneven("uneven", n_processes=None),
-    "uneven-swap": Uneven("uneven", n_processes=None, options=["--swap"]),
+    "uneven": Uneven("uneven", n_processes=None, orders=True),
+    "uneven-swap": Uneven("uneven", n_processes=None, options=["--swap"], orders=True),
     "stall": Workload("stall"),
     "stall-pair": Workload("stall", n_processes=None),
     # Short: a fork has its price in a guest.

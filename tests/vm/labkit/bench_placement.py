@@ -31,6 +31,7 @@ UNBOUND = ("forker", "hackbench")
 LENDING = ("uneven", "uneven-swap")
 BEST, UNPLACED = "hard", "none"
 MEMORY = ("main", "process", "placed")
+ORDERS = ("random", "sequential")
 # Two marks for each run; 254 and 255 are the warm-up's.
 WINDOWS_MAX = 127
 # By far more than any run takes, with --scale=1, by the guest's clock.
@@ -260,7 +261,7 @@ def run_guest(number: int, workload: str, pairs: list[dict], args) -> tour.Resul
 def run_all(rows: dict[tuple[str, str], Row], workloads: list[str], systems: list[str], args) -> None:
     """All rounds, the guests of each side by side."""
     guests = [(number, workload, plan([workload], systems, number, scale=args.scale, memory=args.memory, bytes=args.bytes,
-                                         cache_aware=args.cache_aware))
+                                         order=args.order, cache_aware=args.cache_aware))
               for number in range(args.runs) for workload in workloads]
     with concurrent.futures.ThreadPoolExecutor(args.jobs or len(os.sched_getaffinity(0))) as pool:
         results = pool.map(lambda guest: run_guest(*guest, args), guests)
@@ -284,11 +285,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", choices=SUITES, default=SUITES[0])
     parser.add_argument("--runs", type=int, default=3, help="rounds, a guest for each workload (3)")
     parser.add_argument("--jobs", type=int, default=0, help="guests at a time (one for each CPU)")
-    parser.add_argument("--scale", type=float, default=1, help="amount of work: 12 takes some 20 s a run by the guest's clock (1)")
+    parser.add_argument("--scale", type=float, default=1, help="amount of work: 2.4 takes some 20 s a run by the guest's clock, with --order=sequential 12 (1)")
     parser.add_argument("--memory", choices=MEMORY, default=MEMORY[0],
                         help="where it starts: all on one node, that of each process on a node of its own, or where its threads "
                         "are (main)")
     parser.add_argument("--bytes", default="", help="size of the array or heap, with K, M or G, instead of the workload's own")
+    parser.add_argument("--order", choices=ORDERS, default=ORDERS[0],
+                        help="of the lines that are visited: each waits for memory (random), or a prefetcher sees them coming and what "
+                        "counts is bandwidth (sequential)")
     parser.add_argument("--kernel-args", default="", help="added to the kernel's command line")
     parser.add_argument("--cache-aware", choices=("", "0", "1"), default="",
                         help="whether the kernel schedules by caches, where it can (as it is)")
@@ -315,7 +319,7 @@ def main(args) -> int:
     if args.json:
         for line in lines:
             print(json.dumps({"machine": args.machine, "suite": args.suite, "scale": args.scale, "memory": args.memory,
-                              **line}), flush=True)
+                              "order": args.order, **line}), flush=True)
     else:
         print(table([HEAD, *(table_row(line) for line in lines)]), flush=True)
         profiles = [profile_row(line) for line in lines if "profile" in line]

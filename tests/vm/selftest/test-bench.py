@@ -139,7 +139,7 @@ class Series(unittest.TestCase):
 
 
 class Programs(unittest.TestCase):
-    PAIR = {"scale": 1, "window": 0, "memory": "main"}
+    PAIR = {"scale": 1, "window": 0, "memory": "main", "order": "random"}
 
     def setUp(self):
         for name, value in (("tap.info", {"machine": {"cpus": [[0, 1, 2, 3], [4, 5, 6, 7], []]}}), ("os.cpu_count", 8)):
@@ -162,6 +162,11 @@ class Programs(unittest.TestCase):
             for word in words:
                 self.assertIn(word, self.argv(name))
         self.assertFalse([word for word in self.argv("ping-pong") if word.startswith(("--threads", "--sample"))])
+
+    def test_order(self):
+        """Of those that visit lines."""
+        for name, expected in (("numa01", True), ("uneven-swap", True), ("stream", False), ("ping-pong", False)):
+            self.assertEqual("--order=random" in self.argv(name), expected, name)
 
     def test_places(self):
         for memory, bind, words in (
