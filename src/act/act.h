@@ -26,7 +26,7 @@ typedef enum ActResult {
 typedef struct ActProcess {
     pid_t pid, parent, pgrp, session;
     uint64_t start_ticks;
-    bool ended; /* but its parent has not asked for its status yet */
+    bool ended; /* or about to: it is exiting, or its parent has not asked for its status yet */
 } ActProcess;
 
 /* Where a process is: a number that two processes have in common when they are in the same cgroups. */
@@ -112,6 +112,10 @@ typedef struct ActOps {
     bool (*is_first)(void *context, pid_t pid);
     int (*birth_mark)(void *context, ActBirthMark *ret);
     int (*may_fork)(void *context, TaskKey task, ActFork *ret);
+    /* Whether the task of this number, the same or a successor, waits in fork(2), as far as that is seen without
+     * touching its memory. Who reads the times of one that is exiting may have to take its memory down in its place,
+     * which in a storm of forks takes as long as all that wait for the same locks. */
+    bool (*waits_in_fork)(void *context, TaskKey task);
 } ActOps;
 
 /* The real thing: sched_setaffinity(2) on the tasks below the root's /proc, start time checked before and

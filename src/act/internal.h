@@ -12,10 +12,12 @@
  * of the one before, so three or four do; a program that still gets away after these is tried again later. */
 #define ACT_PASSES_MAX 16U
 
-/* How long those that may be in fork(2) are waited for. Two hundred that fork and share ancestors queue up for one
- * lock, which those that come to it while it is free take before those that wait: the last was seen to come out after
- * more than half a minute. It is less than a service manager gives us to stop. */
-#define ACT_SETTLE_USEC (120U * USEC_PER_SEC)
+/* How long those that may be in fork(2) are waited for while none of them comes out, and at most. Hundreds that fork
+ * and share ancestors or programs queue up for one lock after the other, and those that come to one while it is free
+ * take it before those that wait: of six hundred on two CPUs the last came out after more than two minutes. It is less
+ * than a service manager gives us to stop. */
+#define ACT_SETTLE_USEC  (120U * USEC_PER_SEC)
+#define ACT_RESTORE_USEC (300U * USEC_PER_SEC)
 
 /* The same while nobody comes out, of those who sleep in the kernel and are not known to do so in fork(2): they hang
  * there for another reason, on a dead network disk perhaps. */
@@ -52,6 +54,7 @@ typedef struct ActSlice {
 typedef struct ActSuspect {
     TaskKey task;
     uint64_t until_ticks; /* with so much CPU time it is out of that call */
+    uint32_t n_inside;    /* how often it was seen to wait there since its times were read */
 } ActSuspect;
 
 struct Act {

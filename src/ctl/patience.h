@@ -13,8 +13,8 @@
  * (act/fence/restore.c). */
 #define PATIENCE_SILENCE_USEC 7000000ULL
 
-/* Putting back beside a storm of forks is given up after 150 s, and something else may be in front of it. */
-#define PATIENCE_MAX_USEC 180000000ULL
+/* Putting back beside a storm of forks is given up after 330 s, and something else may be in front of it. */
+#define PATIENCE_MAX_USEC 360000000ULL
 
 /* Between two looks at the daemon. */
 #define PATIENCE_LOOK_USEC 500000ULL

@@ -343,16 +343,19 @@ int affinity_walk_threads(void *context, ActThreadWalk *walk)
     return r;
 }
 
+/* Who is exiting bears nobody any more, and with hundreds of tasks per CPU may be seen doing so for seconds. */
 static ActProcess from_stat(pid_t pid, const ProcStat *stat)
 {
+    bool ended = stat->state == 'Z' || stat->state == 'X' || (stat->flags & PROCSTAT_FLAG_EXITING) != 0;
+
+    /* The first thread may end before the others. */
     return (ActProcess){
         .pid = pid,
         .parent = stat->ppid,
         .pgrp = stat->pgrp,
         .session = stat->session,
         .start_ticks = stat->start_ticks,
-        /* The first thread may end before the others. */
-        .ended = (stat->state == 'Z' || stat->state == 'X') && stat->num_threads <= 1,
+        .ended = ended && stat->num_threads <= 1,
     };
 }
 
@@ -535,7 +538,7 @@ int affinity_birth_mark(void *context, ActBirthMark *ret)
 }
 
 /* Where a thread waits in fork(2), by the kernel's names of its functions, is known only for some of the places. */
-static bool waits_in_fork(int root_fd, TaskKey task)
+bool affinity_waits_in_fork(void *context, TaskKey task)
 {
     static const char *const places[] = {
         "dup_mm",         "dup_fd",        "copy_process",       "copy_page_range",
@@ -543,7 +546,7 @@ static bool waits_in_fork(int root_fd, TaskKey task)
     char path[64], text[128];
 
     (void)snprintf(path, sizeof(path), "proc/%d/task/%d/wchan", task.pid, task.tid);
-    if (root_read(root_fd, path, text, sizeof(text)) <= 0)
+    if (root_read(context_root(context), path, text, sizeof(text)) <= 0)
         return false;
     for (size_t i = 0; i < ARRAY_SIZE(places); i++)
         if (strncmp(text, places[i], strlen(places[i])) == 0)
@@ -551,28 +554,27 @@ static bool waits_in_fork(int root_fd, TaskKey task)
     return false;
 }
 
-static ActForkState fork_state(int root_fd, TaskKey task, const ProcStat *stat)
+static ActForkState fork_state(void *context, TaskKey task, const ProcStat *stat)
 {
     /* Who exits does not fork any more, and may wait for the same locks. */
     if (stat->flags & PROCSTAT_FLAG_EXITING)
         return ACT_FORK_NO;
     if (stat->state == 'D')
-        return waits_in_fork(root_fd, task) ? ACT_FORK_INSIDE : ACT_FORK_BLOCKED;
+        return affinity_waits_in_fork(context, task) ? ACT_FORK_INSIDE : ACT_FORK_BLOCKED;
     return stat->state == 'R' ? ACT_FORK_RUNNING : ACT_FORK_NO;
 }
 
 int affinity_may_fork(void *context, TaskKey task, ActFork *ret)
 {
-    int root_fd = context_root(context), r;
     ProcStat stat = {0};
+    int r = read_thread_stat(context_root(context), task.pid, task.tid, &stat);
 
-    r = read_thread_stat(root_fd, task.pid, task.tid, &stat);
     if (r == 0 && stat.start_ticks != task.start_ticks)
         r = ACT_E_GONE;
     if (r != 0)
         return r;
     *ret = (ActFork){
-        .state = fork_state(root_fd, task, &stat),
+        .state = fork_state(context, task, &stat),
         .ticks = stat.utime_ticks + stat.stime_ticks,
         .most_ticks = FORK_TICKS + stat.rss_pages / (FORK_BYTES_PER_TICK / (uint64_t)sysconf(_SC_PAGESIZE)),
     };
@@ -596,4 +598,5 @@ const ActOps act_ops_affinity = {
     .is_first = affinity_is_first,
     .birth_mark = affinity_birth_mark,
     .may_fork = affinity_may_fork,
+    .waits_in_fork = affinity_waits_in_fork,
 };

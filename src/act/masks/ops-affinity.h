@@ -18,6 +18,7 @@ int affinity_get_place(void *context, pid_t pid, uint64_t *ret);
 bool affinity_is_first(void *context, pid_t pid);
 int affinity_birth_mark(void *context, ActBirthMark *ret);
 int affinity_may_fork(void *context, TaskKey task, ActFork *ret);
+bool affinity_waits_in_fork(void *context, TaskKey task);
 
 /* What an errno of a task's system call or file means: GONE, REFUSED or RETRY. */
 ActResult affinity_result(int error);

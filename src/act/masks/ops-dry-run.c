@@ -27,4 +27,5 @@ const ActOps act_ops_dry_run = {
     .is_first = affinity_is_first,
     .birth_mark = affinity_birth_mark,
     .may_fork = affinity_may_fork,
+    .waits_in_fork = affinity_waits_in_fork,
 };

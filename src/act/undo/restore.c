@@ -29,12 +29,10 @@
 #define MOMENT_MIN_USEC 2000U
 #define MOMENT_MAX_USEC USEC_PER_SEC
 
-/* While somebody is waited for, only every eighth round looks at everything. That reads a file of each process, and who
- * reads one of a process that is exiting may have to take its memory down, behind hundreds that wait for the same
- * locks: seconds. */
-#define PASS_EVERY 8U
+/* Who was seen to wait in fork(2) so often in a row may be a successor to the number, or in another such call. */
+#define INSIDE_MAX 64U
 
-/* A second try, unless the first took so long: both together take 150 s at most. */
+/* A second try, unless the first took so long: both together take 330 s at most. */
 #define RESTORE_TRIES 2U
 #define AGAIN_USEC    (30U * USEC_PER_SEC)
 
@@ -87,10 +85,13 @@ int restore_suspect(Restore *restore, TaskKey task)
 
 /* Whether it has come out of the call it may have been in: it sleeps, has ended, or has used more CPU time than any
  * such call takes. */
-static bool is_cleared(const Act *act, const ActSuspect *entry, bool patient)
+static bool is_cleared(const Act *act, ActSuspect *entry, bool patient)
 {
     ActFork fork = {0};
 
+    if (act->ops->waits_in_fork(act->context, entry->task) && ++entry->n_inside < INSIDE_MAX)
+        return false;
+    entry->n_inside = 0;
     return act->ops->may_fork(act->context, entry->task, &fork) != 0 || fork.state == ACT_FORK_NO ||
            fork.ticks >= entry->until_ticks || (fork.state == ACT_FORK_BLOCKED && !patient);
 }
@@ -199,6 +200,7 @@ static void enter_member(Restore *restore, const Lineage *lineage, const ActProc
         restore->act->statistics.n_journal_failures++;
 }
 
+/* Not beyond the time limit: what is left counts as changed. */
 static bool restore_children_pass(Restore *restore, const Lineage *lineage)
 {
     bool changed = false;
@@ -206,6 +208,8 @@ static bool restore_children_pass(Restore *restore, const Lineage *lineage)
     for (size_t i = 0; i < lineage->n; i++) {
         const ActProcess *process = &lineage->processes[i];
 
+        if (time_now_usec() >= restore->begin_usec + ACT_RESTORE_USEC)
+            return true;
         if (is_settled(restore, process) || !find_from(restore, lineage, process, (TaskKey){0}, NULL))
             continue;
         if (is_member(restore, process))
@@ -308,7 +312,7 @@ static int restore_sweeps(Restore *restore)
     ActWalk walk = {.wants = sweep_wants,
                     .visit = sweep_visit,
                     .userdata = &sweep,
-                    .until_usec = restore->begin_usec + restore->act->settle_usec};
+                    .until_usec = restore->begin_usec + ACT_RESTORE_USEC};
     unsigned n_quiet = 0;
     int r = sweep_gather(&sweep);
 
@@ -360,9 +364,17 @@ static int give_up(const Restore *restore)
         return 0;
     if (restore->act->n_suspects == 0 && restore->n_passes >= ACT_PASSES_MAX)
         return -EAGAIN;
-    if (restore->now_usec < restore->begin_usec + restore->act->settle_usec)
+    if (restore->now_usec < restore->progress_usec + restore->act->settle_usec &&
+        restore->now_usec < restore->begin_usec + ACT_RESTORE_USEC)
         return 0;
     return restore->act->n_suspects > 0 ? -ETIMEDOUT : -EAGAIN;
+}
+
+/* While somebody is waited for, ever fewer rounds look at everything: the first, second, fourth, eighth and so on. That
+ * reads a file of each process, which may take seconds (ActOps.waits_in_fork). */
+static bool passes_now(unsigned n_rounds)
+{
+    return (n_rounds & (n_rounds - 1)) == 0;
 }
 
 /* A round is sweeps and a pass. It is over when one finds nothing that began when no call was under way any more that
@@ -380,7 +392,7 @@ int restore_children_step(Restore *restore, uint64_t *ret_moment_usec)
     cleared = clear_suspects(restore->act, before < restore->progress_usec + restore->act->stuck_usec);
     settled = restore->act->n_suspects == 0;
     r = restore_sweeps(restore);
-    if (r == 0 && (settled || restore->n_rounds % PASS_EVERY == 1)) {
+    if (r == 0 && (settled || passes_now(restore->n_rounds))) {
         restore->n_passes += settled;
         r = restore_pass(restore);
     }
@@ -394,7 +406,7 @@ int restore_children_step(Restore *restore, uint64_t *ret_moment_usec)
     r = give_up(restore);
     if (r < 0)
         return restore_failed(restore, r);
-    *ret_moment_usec = settled || restore->n_restored > n_restored ? 0 : moment(restore->now_usec - before);
+    *ret_moment_usec = restore->n_restored > n_restored ? 0 : moment(restore->now_usec - before);
     return 1;
 }
 

@@ -233,7 +233,7 @@ void manager_notify_reloading(void);
 void manager_notify_stopping(void);
 void manager_notify_ticked(Manager *manager);
 
-/* Puts back the masks of a selection of processes (NULL: of all), as act_restore_persistently() does: up to 150 s
+/* Puts back the masks of a selection of processes (NULL: of all), as act_restore_persistently() does: up to 330 s
  * beside a storm of forks. The watchdog is fed first, so that what went before does not count. */
 int manager_put_back(Manager *manager, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
 

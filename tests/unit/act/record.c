@@ -206,6 +206,20 @@ void act_record_set_ending(ActRecord *record, pid_t pid)
             record->threads[i].process.pgrp = record->threads[i].process.session = -1;
 }
 
+void act_record_set_exiting(ActRecord *record, pid_t pid)
+{
+    for (size_t i = 0; i < record->n_threads; i++)
+        if (record->threads[i].key.pid == pid)
+            record->threads[i].process.ended = true;
+}
+
+void act_record_hide_session(ActRecord *record, pid_t pid)
+{
+    for (size_t i = 0; i < record->n_threads; i++)
+        if (record->threads[i].key.pid == pid)
+            record->threads[i].process.pgrp = record->threads[i].process.session = 0;
+}
+
 void act_record_set_place(ActRecord *record, pid_t pid, uint64_t place)
 {
     for (size_t i = 0; i < record->n_threads; i++)
@@ -503,6 +517,13 @@ static int record_may_fork(void *context, TaskKey task, ActFork *ret)
     return 0;
 }
 
+static bool record_waits_in_fork(void *context, TaskKey task)
+{
+    const RecordThread *thread = find_task(context, task);
+
+    return thread && thread->fork == ACT_FORK_INSIDE;
+}
+
 static int record_read_process(void *context, pid_t pid, ActProcess *ret)
 {
     const RecordThread *thread = find(context, pid);
@@ -521,7 +542,7 @@ static int record_get_place(void *context, pid_t pid, uint64_t *ret)
 
     call_hook(context, ACT_RECORD_GET_PLACE, (TaskKey){.pid = pid, .tid = pid});
     thread = find(context, pid);
-    if (!thread)
+    if (!thread || thread->process.ended)
         return ACT_E_GONE;
     *ret = thread->place;
     return 0;
@@ -559,4 +580,5 @@ const ActOps act_ops_record = {
     .is_first = record_is_first,
     .birth_mark = record_birth_mark,
     .may_fork = record_may_fork,
+    .waits_in_fork = record_waits_in_fork,
 };

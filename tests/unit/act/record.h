@@ -49,6 +49,10 @@ bool act_record_set_cpuset(ActRecord *record, pid_t pid, const char *cpuset);
 void act_record_setsid(ActRecord *record, pid_t pid);
 /* In the midst of exiting: it has no group and no session any more, and its children have not been adopted yet. */
 void act_record_set_ending(ActRecord *record, pid_t pid);
+/* The same, but a moment before: it is in no cgroup that tells any more. */
+void act_record_set_exiting(ActRecord *record, pid_t pid);
+/* As that of a process in a PID namespace, whose session began outside; children are of the same. */
+void act_record_hide_session(ActRecord *record, pid_t pid);
 /* Moves a process to other cgroups, or makes it the first of a PID namespace; children are born where their parent
  * is. At first all are in the roots. */
 void act_record_set_place(ActRecord *record, pid_t pid, uint64_t place);

@@ -484,18 +484,24 @@ static ActFork look(const Live *live, char state, unsigned flags, unsigned long 
     return fork;
 }
 
-/* Who waits in fork(2), who waits for something else, and who is long in it. */
-static void test_may_fork(void **state)
+static void make_directories(const Live *live)
 {
     static const char *const directories[] = {"proc", "proc/100", "proc/100/task", "proc/100/task/100"};
-    const Live *live = *state;
-    uint64_t gib_pages = (1ULL << 30) / (uint64_t)sysconf(_SC_PAGESIZE);
     char path[PATH_MAX];
 
     for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
         (void)snprintf(path, sizeof(path), "%s/%s", live->directory, directories[i]);
         assert_int_equal(mkdir(path, 0700), 0);
     }
+}
+
+/* Who waits in fork(2), who waits for something else, and who is long in it. */
+static void test_may_fork(void **state)
+{
+    const Live *live = *state;
+    uint64_t gib_pages = (1ULL << 30) / (uint64_t)sysconf(_SC_PAGESIZE);
+
+    make_directories(live);
     assert_int_equal(look(live, 'D', 0, 1, "dup_mmap").state, ACT_FORK_INSIDE);
     assert_int_equal(look(live, 'D', 0, 1, "anon_vma_clone.part.0").state, ACT_FORK_INSIDE);
     assert_int_equal(look(live, 'D', 0, 1, "rpc_wait_bit_killable").state, ACT_FORK_BLOCKED);
@@ -506,6 +512,41 @@ static void test_may_fork(void **state)
     /* A hundredth of a second and more for each 45 MB. */
     assert_in_range(look(live, 'R', 0, 1, "0").most_ticks, 1, 5);
     assert_in_range(look(live, 'R', 0, 10 * gib_pages, "0").most_ticks, 220, 1000);
+}
+
+/* One thread of several may end without its process. */
+static void test_exiting(void **state)
+{
+    static const struct {
+        char state;
+        unsigned flags, n_threads;
+        bool ended;
+    } rows[] = {
+        {'R', 0, 1, false},
+        {'R', PROCSTAT_FLAG_EXITING, 1, true},
+        {'D', PROCSTAT_FLAG_EXITING, 1, true},
+        {'R', PROCSTAT_FLAG_EXITING, 2, false},
+        {'Z', 0, 1, true},
+        {'Z', 0, 2, false},
+    };
+    const Live *live = *state;
+
+    make_directories(live);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        int root_fd = root_open(live->directory);
+        char text[PROCSTAT_TEXT_SIZE];
+        ActProcess process = {0};
+
+        (void)snprintf(
+            text, sizeof(text),
+            "100 (a) %c 1 100 100 0 -1 %u 0 0 0 0 7 5 0 0 20 0 %u 0 77 4096000 1 0 0 0 0 0 0 0 0 0 0 "
+            "0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+            rows[i].state, rows[i].flags, rows[i].n_threads);
+        put_file(live, "stat", text);
+        assert_int_equal(act_ops_affinity.read_process(&root_fd, 100, &process), 0);
+        assert_int_equal(process.ended, rows[i].ended);
+        (void)close(root_fd);
+    }
 }
 
 /* A walk that is broken off at once meets nobody, and does not pass for one that found nobody. */
@@ -590,6 +631,7 @@ int main(void)
         TEST(test_measure),
         TEST(test_permitted),
         TEST(test_may_fork),
+        TEST(test_exiting),
         TEST(test_walk_ends),
         TEST(test_place_of_ended),
         TEST(test_place_without_first_thread),

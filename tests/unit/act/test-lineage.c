@@ -114,6 +114,30 @@ static void test_ending(void **state)
     assert_mask(f, 202, "0-7");
 }
 
+/* The last but one is exiting, and stays so while hundreds of others run: its child is judged without it, by its own
+ * cgroups, as there is nothing else. */
+static void test_exiting(void **state)
+{
+    Fixture *f = *state;
+
+    act_record_set_place(f->record, 90, ELSEWHERE);
+    act_record_hide_session(f->record, 90);
+    assert_true(act_record_fork(f->record, 90, 110));
+    act_record_advance(f->record, 10);
+    fixture_world_process(f, 110, "0-7");
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 110, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    act_record_advance(f->record, 10);
+    assert_true(act_record_fork(f->record, 110, 201));
+    act_record_exit(f->record, 110);
+    act_record_advance(f->record, 10);
+    assert_true(act_record_fork(f->record, 201, 202));
+    act_record_set_exiting(f->record, 201);
+    fixture_crash(f);
+    fixture_start(f);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
+    assert_mask(f, 202, "0-7");
+}
+
 static void test_daemon(void **state)
 {
     Fixture *f = *state;
@@ -488,6 +512,7 @@ int main(void)
         TEST(test_innocent),
         TEST(test_innocent_later),
         TEST(test_ending),
+        TEST(test_exiting),
         TEST(test_daemon),
         TEST(test_daemon_of_others),
         TEST(test_place),
