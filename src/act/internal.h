@@ -74,6 +74,8 @@ struct Act {
     /* Who may be making a child with a mask of ours, and was not waited for to the end: the next putting back does. */
     ActSuspect *suspects;
     size_t n_suspects, suspects_capacity;
+    /* What is in the journal was written by a daemon or a --restore that is gone, and may have been putting back. */
+    bool inherited;
     uint64_t settle_usec, stuck_usec; /* ACT_SETTLE_USEC and ACT_STUCK_USEC, but for tests */
     ActSlice slice;
     hwloc_bitmap_t all;              /* infinite: every CPU there is */

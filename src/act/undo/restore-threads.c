@@ -121,7 +121,9 @@ int restore_process(Restore *restore, JournalProcess *entry)
     int r;
 
     entry->left = NULL;
+    restore->late = restore->act->inherited;
     r = restore_process_pass(restore, entry);
+    restore->late = false;
     if (!entry->left)
         entry->left = before;
     n_left = restore->n_left;

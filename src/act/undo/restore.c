@@ -136,6 +136,13 @@ static JournalProcess *enter_child(Restore *restore, const ActProcess *process, 
     return entry;
 }
 
+/* Somebody who is gone may have put it back a moment ago, while it was in the middle of fork(2). */
+static void suspect_later(Restore *restore, TaskKey task)
+{
+    if (restore->act->inherited && restore->n_rounds <= 1 && restore_suspect(restore, task) < 0)
+        (void)restore_failed(restore, -ENOMEM);
+}
+
 /* A process that is not in the journal: every thread with a mask it can have from one that is. Returns
  * whether one was put back. */
 static bool restore_child(Restore *restore, const Lineage *lineage, const ActProcess *process)
@@ -165,6 +172,8 @@ static bool restore_child(Restore *restore, const Lineage *lineage, const ActPro
         }
         if (from)
             changed |= restore_thread(restore, from, threads[i]) > 0;
+        else
+            suspect_later(restore, threads[i]);
     }
     return changed;
 }
@@ -485,6 +494,19 @@ int restore_end(Restore *restore, int r)
     return r;
 }
 
+/* One that had its own masks again may have been pinned since. */
+static void suspect_released(Restore *restore, const JournalProcess *entry)
+{
+    Act *act = restore->act;
+    CLEANUP_FREE TaskKey *threads = NULL;
+    size_t n = 0;
+
+    if (act->inherited &&
+        act->ops->list_threads(act->context, entry->pid, entry->start_ticks, &threads, &n) == 0)
+        for (size_t i = 0; i < n; i++)
+            suspect_later(restore, threads[i]);
+}
+
 static int restore_journalled(Act *act, const ActSelection *selection, Restore *ret)
 {
     Journal *journal = act->journal;
@@ -499,6 +521,8 @@ static int restore_journalled(Act *act, const ActSelection *selection, Restore *
         journal->processes[i].selected = true;
         if (journal->processes[i].released_ticks == 0)
             (void)restore_process(ret, &journal->processes[i]);
+        else
+            suspect_released(ret, &journal->processes[i]);
     }
     (void)restore_finish(ret);
     return ret->error;
@@ -516,8 +540,10 @@ int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, s
         r = restore_journalled(act, selection, &restore);
     if (r == 0)
         r = q;
-    if (r == 0 && !selection && act->journal)
+    if (r == 0 && !selection && act->journal) {
+        act->inherited = false;
         (void)journal_compact(act->journal, NULL, 0); /* nothing is under our masks any more */
+    }
     if (ret_restored)
         *ret_restored = restore.n_restored;
     if (ret_left)

@@ -291,6 +291,36 @@ static void test_fork_under_way(void **state)
     assert_mask(f, 200, "0-7");
 }
 
+static void end_of_other_fork(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
+{
+    unsigned *n_asked = userdata;
+
+    if (op != ACT_RECORD_MAY_FORK || task.pid != 150 || ++*n_asked != 2)
+        return;
+    assert_true(act_record_fork(record, 150, 200));
+    assert_true(act_record_pin(record, 200, "0-3"));
+    act_record_exit(record, 150);
+}
+
+/* The same, when somebody else had put it back, and was killed while he waited: by the journal, in which the process need
+ * not be. */
+static void test_fork_of_before(void **state)
+{
+    Fixture *f = *state;
+    unsigned n_asked = 0;
+
+    assert_true(act_record_fork(f->record, 100, 150));
+    assert_true(act_record_pin(f->record, 150, "0-7"));
+    assert_true(act_record_pin(f->record, 100, "0-7"));
+    fixture_crash(f);
+    fixture_start(f);
+    act_record_set_fork(f->record, 150, ACT_FORK_RUNNING);
+    act_record_set_hook(f->record, end_of_other_fork, &n_asked);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
+    assert_mask(f, 150, "gone");
+    assert_mask(f, 200, "0-7");
+}
+
 /* A fork that does not end in time: that is not said to be put back, and no second try forgets it. */
 static void test_fork_too_long(void **state)
 {
@@ -495,6 +525,7 @@ int main(void)
         TEST(test_original_gone),
         TEST(test_forks_without_end),
         TEST(test_fork_under_way),
+        TEST(test_fork_of_before),
         TEST(test_fork_too_long),
         TEST(test_fork_twice_too_long),
         TEST(test_hangs),

@@ -4,7 +4,8 @@
 A round is a guest for each chosen workload, in which it runs once under every chosen system; what the systems are, and what is
 measured in the guest, is in cases/placement.py. Rounds begin with another system each. Guests have a clock of their own (cost/README.md),
 so that as many run side by side as the host has CPUs, and none is the slower for it. A round that is repeated gives the same figures; each
-has a seed of its own, so that rounds differ as boots of a machine do.
+has a seed of its own, so that rounds differ as boots of a machine do. A table of all rounds takes hours where machines are large: with --keep
+what a guest gave is written to a file, and is not measured again.
 """
 
 import argparse
@@ -41,14 +42,10 @@ REMOTE = ("user_remote", "kernel_remote", "line_remote")
 # Of the runs, where they have them, and to how many digits.
 MEDIANS = {"remote_share": 4, "system_cpu_s": 2, "pages_moved": 0, "local90_s": 2, "local95_s": 2, "relocal90_s": 2,
            "recovered_s": 2, "last_home_s": 2, "late_homes": 1, "daemon_cpu_s": 2, "mover_cpu_s": 2}
-HEAD = ("workload", "system", "median, s", "range, s", "to hard", "to none", "after 3 s", "remote", "90 % local, s",
-        "95 % local, s", "system CPU, s", "daemon CPU, s", "pages moved", "")
-
-
 # Of series.phases() in cases, as they are headed: the time lost against `hard`, of how long it took.
-PHASES = {"home": "until a home", "evidence": "until memory moves", "moving": "while it moves", "steady": "then",
-          "tail": "one or more threads ended"}
-PROFILE_HEAD = ("workload", "system", "lost, s", *PHASES.values(), "system CPU, s", "of it daemon, s", "of it moving, s")
+PHASES = {"home": "home", "evidence": "evidence", "moving": "moving", "steady": "then", "tail": "tail"}
+HEAD = ("workload", "system", "s", "range", "to hard", "to none", "remote", "95 % local, s", f"lost, s: {', '.join(PHASES.values())}",
+        "system CPU, s", "daemon, of it moving, s", "pages moved", "")
 
 
 @dataclass
@@ -218,31 +215,27 @@ def remarks(found: dict) -> str:
     return "; ".join([*text, *([found["note"]] if found["note"] else [])])
 
 
+def lost(found: dict) -> str:
+    """By phase, of one that there was time for."""
+    profile = found.get("profile", {})
+    phases = [cell(profile.get(name, {}).get("lost_s"), ".2f") for name in PHASES]
+    return ", ".join(phases) if profile else "-"
+
+
 def table_row(found: dict) -> list[str]:
     if "median_s" not in found:
         return [found["workload"], found["system"], *["-"] * (len(HEAD) - 3), f"FAILED: {found['error']}"]
     first, last = min(found["runs_s"]), max(found["runs_s"])
-    return [found["workload"], found["system"], f"{found['median_s']:.2f}", f"{first:.2f}-{last:.2f}",
-            cell(found["ratio_to_hard"], ".2f"), cell(found["ratio_to_none"], ".2f"), cell(found["throughput_after_3s"], ".3f"),
-            cell(found.get("remote_share"), ".1%"), seconds_or_never(found, "local90_s"), seconds_or_never(found, "local95_s"),
-            cell(found["system_cpu_s"], ".1f"), cell(found["daemon_cpu_s"], ".2f"), cell(found["pages_moved"], ".0f"),
-            remarks(found)]
-
-
-def profile_row(found: dict) -> list[str]:
-    phases = [found["profile"].get(name) for name in PHASES]
-    lost = sum(phase["lost_s"] for phase in found["profile"].values())
-    return [found["workload"], found["system"], f"{lost:.2f}",
-            *(f"{phase['lost_s']:.2f} of {phase['s']:.2f}" if phase else "-" for phase in phases),
-            f"{found['system_cpu_s']:.2f}", f"{found['daemon_cpu_s'] - found['mover_cpu_s']:.2f}", f"{found['mover_cpu_s']:.2f}"]
+    return [found["workload"], found["system"], f"{found['median_s']:.2f}", f"{first:.2f}-{last:.2f}" if found["runs"] > 1 else "-",
+            cell(found["ratio_to_hard"], ".3f"), cell(found["ratio_to_none"], ".3f"), cell(found.get("remote_share"), ".1%"),
+            seconds_or_never(found, "local95_s"), lost(found), cell(found["system_cpu_s"], ".2f"),
+            f"{found['daemon_cpu_s']:.2f}, {found.get('mover_cpu_s', 0):.2f}", cell(found["pages_moved"], ".0f"), remarks(found)]
 
 
 def table(cells: list) -> str:
-    """In the form of Markdown's tables, so that it can be kept as it is."""
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-    text = ["| " + " | ".join(word.ljust(width) for word, width in zip(row, widths)) + " |" for row in cells]
-    text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    return "\n".join(text)
+    """In the form of Markdown's tables, so that it can be kept as it is. Columns in which nothing stands are left out."""
+    used = [i for i in range(len(cells[0])) if any(row[i] not in ("", "-") for row in cells[1:])]
+    return "\n".join("| " + " | ".join(row[i] for i in used) + " |" for row in (cells[0], ["---"] * len(cells[0]), *cells[1:]))
 
 
 def run_guest(number: int, workload: str, pairs: list[dict], args) -> tour.Result:
@@ -258,17 +251,67 @@ def run_guest(number: int, workload: str, pairs: list[dict], args) -> tour.Resul
     return tour.run(tour.Tour(args.suite, args.machine, (found,)), args.build, on_line=progress)[0]
 
 
+# What the figures of a guest follow from, besides the program.
+SETTINGS = ("machine", "suite", "scale", "memory", "bytes", "order", "cache_aware", "kernel_args", "cost_args")
+
+
+@dataclass
+class Guest:
+    """What a guest gave, now or when it was written down."""
+
+    results: list[str]
+    cost: list[str]
+    problem: str = ""
+
+
+class Kept:
+    """A file of guests that went well, each a line of JSON."""
+
+    def __init__(self, path: str, args):
+        self.path, self.settings, self.known = pathlib.Path(path) if path else None, {name: getattr(args, name) for name in SETTINGS}, {}
+        if self.path and self.path.exists():
+            for line in self.path.read_text(encoding="utf-8").splitlines():
+                kept = json.loads(line)
+                self.known[self.key(kept["of"])] = Guest(kept["results"], kept["cost"])
+
+    @staticmethod
+    def key(of: dict) -> str:
+        return json.dumps(of, sort_keys=True)
+
+    def of(self, number: int, pairs: list[dict]) -> dict:
+        return {**self.settings, "round": number + 1, "runs": [[pair["workload"], pair["system"]] for pair in pairs]}
+
+    def find(self, number: int, pairs: list[dict]) -> Guest | None:
+        return self.known.get(self.key(self.of(number, pairs)))
+
+    def add(self, number: int, pairs: list[dict], guest: Guest) -> None:
+        whole = not guest.problem and len(guest.results) == len(pairs) and not any("error" in json.loads(line) for line in guest.results)
+        if self.path and whole:
+            with open(self.path, "a", encoding="utf-8") as file:
+                print(json.dumps({"of": self.of(number, pairs), "results": guest.results, "cost": guest.cost}), file=file)
+
+
 def run_all(rows: dict[tuple[str, str], Row], workloads: list[str], systems: list[str], args) -> None:
     """All rounds, the guests of each side by side."""
+    kept = Kept(args.keep, args)
+
+    def guest_of(number: int, workload: str, pairs: list[dict]) -> Guest:
+        guest = kept.find(number, pairs)
+        if guest:
+            return guest
+        result = run_guest(number, workload, pairs, args)
+        report = result.guest_logs / "cost"
+        guest = Guest(result.results, report.read_text(encoding="ascii").splitlines() if report.exists() else [],
+                      "; ".join(result.problems))
+        kept.add(number, pairs, guest)
+        return guest
+
     guests = [(number, workload, plan([workload], systems, number, scale=args.scale, memory=args.memory, bytes=args.bytes,
                                          order=args.order, cache_aware=args.cache_aware))
               for number in range(args.runs) for workload in workloads]
     with concurrent.futures.ThreadPoolExecutor(args.jobs or len(os.sched_getaffinity(0))) as pool:
-        results = pool.map(lambda guest: run_guest(*guest, args), guests)
-        for (_, _, pairs), result in zip(guests, results):
-            report = result.guest_logs / "cost"
-            lines = report.read_text(encoding="ascii").splitlines() if report.exists() else []
-            collect(rows, pairs, result.results, lines, "; ".join(result.problems))
+        for (_, _, pairs), guest in zip(guests, pool.map(lambda guest: guest_of(*guest), guests)):
+            collect(rows, pairs, guest.results, guest.cost, guest.problem)
 
 
 def names(text: str, known: tuple[str, ...], option: str) -> list[str]:
@@ -297,6 +340,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache-aware", choices=("", "0", "1"), default="",
                         help="whether the kernel schedules by caches, where it can (as it is)")
     parser.add_argument("--cost-args", default="", help="more words for the cost plugin")
+    parser.add_argument("--keep", default="", metavar="FILE", help="write to it what each guest gave, and do not measure again what is in it")
     parser.add_argument("--json", action="store_true", help="a JSON line for each row instead of a table")
 
 
@@ -322,9 +366,6 @@ def main(args) -> int:
                               "order": args.order, **line}), flush=True)
     else:
         print(table([HEAD, *(table_row(line) for line in lines)]), flush=True)
-        profiles = [profile_row(line) for line in lines if "profile" in line]
-        if profiles:
-            print("\n" + table([PROFILE_HEAD, *profiles]), flush=True)
     failed = [line for line in lines if line["failed"]]
     for line in failed:
         note(f"FAILED: {line['workload']} with {line['system']}: {line['error']}")

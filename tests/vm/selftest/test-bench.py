@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the placement benchmark computes on the host, without a guest."""
 
+import argparse
 import json
 import pathlib
 import sys
+import tempfile
 import types
 import unittest
 import unittest.mock
@@ -251,10 +253,7 @@ class Rows(unittest.TestCase):
         self.assertEqual(found, {"evidence": {"s": 3.5, "lost_s": 2.9}, "steady": {"s": 2, "lost_s": 0.6}})
         self.assertEqual(bench.figures(hard, hard, None)["profile"]["steady"]["lost_s"], 0)
         self.assertNotIn("profile", bench.figures(row, None, None))
-        more = {"system_cpu_s": 3, "daemon_cpu_s": 1, "mover_cpu_s": 0.25}
-        row.runs = [run(5.0, phases={"evidence": [3, 30], "steady": [2, 70]}, **more)]
-        self.assertEqual(bench.profile_row(bench.figures(row, hard, None)),
-                         ["numa01", "kernel", "3.00", "-", "2.40 of 3.00", "-", "0.60 of 2.00", "-", "3.00", "0.75", "0.25"])
+        self.assertEqual(bench.lost(bench.figures(row, hard, None)), "-, 2.90, -, 0.60, -")
 
     def test_throughput(self):
         """Those that count for a time are as much slower as they did less."""
@@ -287,14 +286,35 @@ class Rows(unittest.TestCase):
         self.assertEqual(bench.median([1, 3, None]), 3)
 
 
+class Keeping(unittest.TestCase):
+    def test_kept(self):
+        """What went well is found again, under the same settings and for the same runs."""
+        pairs = bench.plan(["numa01"], ["none"], 0)
+        with tempfile.TemporaryDirectory() as directory:
+            args = argparse.Namespace(**dict.fromkeys(bench.SETTINGS, ""), keep=f"{directory}/kept")
+            good = bench.Guest([json.dumps(run(2.0))], [mark(0, 0, 0), mark(1, 3, 1)])
+            for number, guest in enumerate((good, bench.Guest(good.results, good.cost, "it hung"), bench.Guest([], good.cost),
+                                            bench.Guest([json.dumps({"error": "status 1"})], good.cost))):
+                bench.Kept(args.keep, args).add(number, pairs, guest)
+            kept = bench.Kept(args.keep, args)
+            self.assertEqual(kept.find(0, pairs), good)
+            self.assertEqual([kept.find(number, pairs) for number in (1, 2, 3)], [None] * 3)
+            self.assertIsNone(kept.find(0, bench.plan(["numa01"], ["none", "hard"], 0)))
+            args.scale = 2
+            self.assertIsNone(bench.Kept(args.keep, args).find(0, pairs))
+        self.assertIsNone(bench.Kept("", args).find(0, pairs))
+
+
 class Table(unittest.TestCase):
     def test_rows(self):
         good = bench.figures(bench.Row("numa01", "none", [run(3.0, remote_share=0.5)]), None, None)
         some = bench.figures(bench.Row("numa01", "kernel", [run(3.0, remote_share=0.5)], ["status 1"]), None, None)
         none = bench.figures(bench.Row("numa01", "hard", [], ["no boot"]), None, None)
         lines = bench.table([bench.HEAD, *map(bench.table_row, (good, some, none))]).splitlines()
-        self.assertEqual(len({len(line) for line in lines}), 1)
+        self.assertEqual({line.count("|") for line in lines}, {lines[0].count("|")})
         self.assertEqual(len(lines), 5)
+        # Nobody has anything to say of others here.
+        self.assertNotIn("to hard", lines[0])
         self.assertNotIn("FAILED", lines[2])
         for word in ("3.00", "50.0%", "never"):
             self.assertIn(word, lines[2])
