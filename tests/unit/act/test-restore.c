@@ -302,8 +302,8 @@ static void end_of_other_fork(void *userdata, ActRecord *record, ActRecordOp op,
     act_record_exit(record, 150);
 }
 
-/* The same, when somebody else had put it back, and was killed while he waited: by the journal, in which the process need
- * not be. */
+/* The same, when somebody else had put it back, and was killed while he waited: by the journal, in which the process
+ * need not be. */
 static void test_fork_of_before(void **state)
 {
     Fixture *f = *state;
