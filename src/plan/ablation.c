@@ -16,6 +16,7 @@ const char *const ablation_names[] = {
     [ABLATION_USEFUL_NODES] = "useful-nodes",
     [ABLATION_ALONE] = "alone",
     [ABLATION_OUTGROWN] = "outgrown",
+    [ABLATION_BEGUN] = "begun",
     [ABLATION_AWAIT_MEMORY] = "await-memory",
     [ABLATION_LOANS] = "loans",
     [ABLATION_FREEZE] = "freeze",

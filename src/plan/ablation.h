@@ -20,6 +20,7 @@ typedef enum AblationRule {
     ABLATION_USEFUL_NODES,  /* P15: no more nodes than it wants CPUs */
     ABLATION_ALONE,         /* P5, P14: what threads use alone presses on a node, and need not be together */
     ABLATION_OUTGROWN,      /* P15: a first home that is too small is given up at once */
+    ABLATION_BEGUN,         /* P15: who began to run within a tick wants a CPU */
     ABLATION_AWAIT_MEMORY,  /* P15: a first home waits for where its memory is */
     ABLATION_LOANS,         /* P2, P15: living on loans instead of a shared node */
     ABLATION_FREEZE,        /* P16: who has converged is not evicted */

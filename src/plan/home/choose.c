@@ -36,6 +36,9 @@
 /* A first home is known to be too small after two fast ticks in it. */
 #define OUTGROWN_AFTER_USEC 200000U
 
+/* Of a tick; who runs less wakes now and then. */
+#define BEGUN_PERMILLE 500U
+
 /* And after one, when so much is wanted for each of its CPUs: more than by three threads on two, whom loans may do.
  * A choice of ours. */
 #define FAR_PERMILLE 1750U
@@ -66,6 +69,16 @@ static PackNodes nodes_of(CpuMask set)
 }
 
 /* Loads */
+
+/* Who runs for most of a tick, and did not in the one before, began within it. For a new group it is taken for one
+ * that wants a CPU, as the kernel takes the load of a new task to be full until it has shown otherwise. */
+static void gather_begun(PlannerGroup *g, const Task *task)
+{
+    uint32_t wants = task->run_permille + task->wait_permille;
+
+    if (wants >= BEGUN_PERMILLE && wants < LOAD_FULL_PERMILLE && task->run_before_permille < wants / 2)
+        g->begun_permille += LOAD_FULL_PERMILLE - wants;
+}
 
 /* Who uses memory alone. */
 static void gather_use(PlannerGroup *g, const Task *task)
@@ -113,6 +126,7 @@ static void gather_loads(Planner *p, uint64_t *ran)
             planner_placeable(group_policy(p->world, p->policies, process->workload), process, task);
         g->waits_mean += task->wait_ewma_permille;
         gather_use(g, task);
+        gather_begun(g, task);
         if (cpu)
             ran[(size_t)process->group.i * topology->n_nodes + (size_t)cpu->node.i] +=
                 MAX(task->run_permille, task->run_ewma_permille);
@@ -146,12 +160,20 @@ static uint64_t demand_of(const Group *group)
     return group->demand_permille > 0 ? group->demand_permille : group->want_permille;
 }
 
+static bool is_new(const Planner *p, const Group *group)
+{
+    return p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < NEW_USEC;
+}
+
 static uint32_t group_demand(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
     uint64_t expected = p->s->workloads[group->workload.i].policy->expect_width * 1000ULL;
+    uint64_t demand = demand_of(group);
 
-    return (uint32_t)MIN(MAX(demand_of(group), expected), PACK_DEMAND_MAX);
+    if (is_new(p, group) && rule_holds(p->world, ABLATION_BEGUN))
+        demand += p->s->groups[index].begun_permille;
+    return (uint32_t)MIN(MAX(demand, expected), PACK_DEMAND_MAX);
 }
 
 /* Groups */
@@ -159,11 +181,6 @@ static uint32_t group_demand(const Planner *p, size_t index)
 static bool is_young(const Planner *p, const Group *group, const Policy *policy)
 {
     return p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < policy->min_age_usec;
-}
-
-static bool is_new(const Planner *p, const Group *group)
-{
-    return p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < NEW_USEC;
 }
 
 /* What is to be spread is left alone as long as it is young: in a small home its threads would leave their memory. */
@@ -219,6 +236,34 @@ static bool is_idle_elsewhere(const Planner *p, CpuMask home)
     return false;
 }
 
+/* On a node of its home nearly twice as much is wanted as there is, in two ticks in a row: others of several nodes have
+ * that one for a home as well. Of all that a group on two nodes wants that is no more than a quarter. */
+static bool is_crowded(const Planner *p, const Group *group)
+{
+    const Topology *topology = p->world->topology;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++) {
+        uint64_t wants = 0, before = 0, n = 0;
+
+        if (!hwloc_bitmap_isset(group->home_nodes, i))
+            continue;
+        for (int k = hwloc_bitmap_first(topology->nodes[i].cpus); k >= 0;
+             k = hwloc_bitmap_next(topology->nodes[i].cpus, k)) {
+            const CpuLoad *cpu = &p->world->cpus[k];
+
+            if (!hwloc_bitmap_isset(p->s->usable, (unsigned)k) ||
+                !hwloc_bitmap_isset(group->home, (unsigned)k))
+                continue;
+            wants += (uint64_t)cpu->busy_permille + cpu->wait_permille;
+            before += (uint64_t)cpu->busy_before_permille + cpu->wait_before_permille;
+            n++;
+        }
+        if (n > 0 && MIN(wants, before) >= n * FAR_PERMILLE)
+            return true;
+    }
+    return false;
+}
+
 /* Its first home was given when it had only begun, and what it has started since does not fit, or what others have
  * that were met at the same time: threads wait there while CPUs elsewhere are idle. That was a guess of ours and is
  * taken back when two ticks in a row show it to be wrong, or one by far, whatever MinAgeSec= says of those who have
@@ -231,8 +276,10 @@ static bool has_outgrown(const Planner *p, const Group *group)
     return rule_holds(p->world, ABLATION_OUTGROWN) && group->home && group->n_changes <= OUTGROWN_CHANGES &&
            !group->gone && now - MIN(group->first_seen_usec, now) < OUTGROWN_USEC &&
            now - MIN(group->last_home_usec, now) >= OUTGROWN_AFTER_USEC &&
-           overflows(group->run_permille, group->wait_permille) && is_idle_elsewhere(p, group->home) &&
-           (overflows_by_far(p, group) || overflowed(p->world, group));
+           is_idle_elsewhere(p, group->home) &&
+           ((overflows(group->run_permille, group->wait_permille) &&
+             (overflows_by_far(p, group) || overflowed(p->world, group))) ||
+            is_crowded(p, group));
 }
 
 /* How long a new home is kept: until it has been judged. One in which threads wait, or that was chosen before it was
@@ -251,7 +298,7 @@ static uint64_t residency_usec(const Planner *p, const Group *group, const Plann
 }
 
 /* Whether it must stay where it is, for now, or go where Mode=fixed sends it in this plan. No decision is made on
- * what is about to change: while its memory is under way. */
+ * what is about to change: while its memory is under way, unless that is to a home that proves to be wrong. */
 static bool group_stays(const Planner *p, const Group *group, const Policy *policy, uint32_t demand)
 {
     const PlannerGroup *g = &p->s->groups[group - p->world->groups];
@@ -263,8 +310,8 @@ static bool group_stays(const Planner *p, const Group *group, const Policy *poli
         return false;
     return !policy_chooses_nodes(policy) || g->n_placeable == 0 ||
            p->world->workloads[group->workload.i].paused || demand < IDLE_PERMILLE ||
-           now < group->frozen_until_usec || g->moves ||
-           (now - MIN(group->last_home_usec, now) < residency_usec(p, group, g, policy) &&
+           now < group->frozen_until_usec ||
+           ((g->moves || now - MIN(group->last_home_usec, now) < residency_usec(p, group, g, policy)) &&
             !has_outgrown(p, group));
 }
 

@@ -4,6 +4,10 @@
 
 #include "choose-test.h"
 
+#include "plan/ablation.h"
+
+#include "plan/ablation.h"
+
 static void next_tick(Fixture *f)
 {
     for (size_t i = 0; i < f->world->n_tasks; i++) {
@@ -38,6 +42,8 @@ static void outgrow(uint32_t n_changes, bool by_far)
     for (size_t i = 0; i < f.world->n_tasks; i++)
         f.world->tasks[i].run_before_permille = f.world->tasks[i].wait_before_permille = 0;
     fixture_cpus(&f, 0, 1, 1000, 2000);
+    for (int cpu = 0; cpu < 2; cpu++)
+        f.world->cpus[cpu].busy_before_permille = f.world->cpus[cpu].wait_before_permille = 0;
     world_sum(f.world);
     f.world->groups[0].demand_permille = 4000;
     f.world->groups[0].n_changes = n_changes;
@@ -139,6 +145,90 @@ static void test_crowded(void **state)
     crowd(1000);
 }
 
+/* Two programs of four threads were met when they had begun with one or two, and have one of four nodes in common.
+ * None of them waits for more than a quarter of its time, and the fourth node is idle. */
+static void crowd_one_node(uint16_t busy_permille, uint16_t wait_permille)
+{
+    hwloc_bitmap_t both = hwloc_bitmap_alloc();
+    Fixture f;
+
+    fixture_init(&f, "numa:4 l3:1 core:2 pu:1 distances=10,20,20,20,20,10,20,20,20,20,10,20,20,20,20,10");
+    fixture_policy(&f, "a", AUTO "MinResidencySec=10s\n");
+    for (pid_t pid = 100; pid <= 200; pid += 100) {
+        add_job(&f, pid, 1, 0, 1);
+        set_memory(&f, pid, (uint64_t[]){10, 0, 0, 0});
+    }
+    fixture_home(&f);
+    for (pid_t pid = 100; pid <= 200; pid += 100) {
+        Group *group = &f.world->groups[world_process(f.world, pid)->group.i];
+
+        for (pid_t tid = pid + 1; tid < pid + 4; tid++)
+            fixture_task(&f, pid, tid, 250)->original = fixture_mask(&f, NULL);
+        group->home = fixture_mask(&f, pid == 100 ? "0-3" : "0-1,4-5");
+        group->home_nodes = fixture_mask(&f, pid == 100 ? "0-1" : "0,2");
+        set_demand(&f, pid, 750, 250);
+    }
+    for (size_t i = 0; i < f.world->n_tasks; i++)
+        f.world->tasks[i].allowed = group_of(&f, f.world->tasks[i].tid < 200 ? 100 : 200)->home;
+    fixture_cpus(&f, 0, 1, 1000, wait_permille);
+    fixture_cpus(&f, 2, 5, 1000, 0);
+    fixture_cpus(&f, 6, 7, busy_permille, 0);
+    world_sum(f.world);
+    next_tick(&f);
+    next_tick(&f);
+    fixture_plan(&f, false);
+    fixture_commit(&f, NULL);
+    for (size_t i = 0; i < f.world->n_groups; i++)
+        assert_true(hwloc_bitmap_or(both, both, f.world->groups[i].home_nodes) == 0);
+    assert_int_equal(hwloc_bitmap_weight(both), busy_permille == 0 && wait_permille >= 1000 ? 4 : 3);
+    hwloc_bitmap_free(both);
+    fixture_done(&f);
+}
+
+static void test_crowded_in_part(void **state)
+{
+    crowd_one_node(0, 1000);
+    crowd_one_node(1000, 1000);
+    crowd_one_node(0, 500); /* three threads on two CPUs: loans do */
+}
+
+/* Two programs of four threads that began to work in the midst of the tick, with all memory on one of four nodes: three
+ * nodes are enough for what they were seen to do, and not for what they want. */
+static void begin(uint16_t before_permille, bool rule, int n_nodes)
+{
+    hwloc_bitmap_t both = hwloc_bitmap_alloc();
+    Fixture f;
+
+    fixture_init(&f, "numa:4 l3:1 core:2 pu:1 distances=10,20,20,20,20,10,20,20,20,20,10,20,20,20,20,10");
+    fixture_policy(&f, "a", AUTO);
+    f.world->ablated = rule ? 0 : (uint64_t)1 << ABLATION_BEGUN;
+    for (pid_t pid = 100; pid <= 200; pid += 100) {
+        add_job(&f, pid, 4, pid == 100 ? 0 : 4, 1);
+        set_memory(&f, pid, (uint64_t[]){64, 0, 0, 0});
+        set_demand(&f, pid, 780, 0);
+        f.world->groups[world_process(f.world, pid)->group.i].first_seen_usec = f.world->now_usec - 100000;
+    }
+    for (size_t i = 0; i < f.world->n_tasks; i++)
+        f.world->tasks[i].run_before_permille = before_permille;
+    fixture_cpus(&f, 0, 7, 780, 0);
+    world_sum(f.world);
+    fixture_home(&f);
+    for (pid_t pid = 100; pid <= 200; pid += 100) {
+        assert_int_equal(hwloc_bitmap_weight(group_of(&f, pid)->home_nodes), 2);
+        assert_true(hwloc_bitmap_or(both, both, group_of(&f, pid)->home_nodes) == 0);
+    }
+    assert_int_equal(hwloc_bitmap_weight(both), n_nodes);
+    hwloc_bitmap_free(both);
+    fixture_done(&f);
+}
+
+static void test_begun(void **state)
+{
+    begin(0, true, 4);
+    begin(0, false, 3);
+    begin(780, true, 3);
+}
+
 /* A plan that decides nothing says so, but not while something is about to change by itself. */
 static void test_settled(void **state)
 {
@@ -178,10 +268,9 @@ static void test_settled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_outgrown),
-        cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_crowded),
-        cmocka_unit_test(test_settled),
+        cmocka_unit_test(test_outgrown), cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_crowded),  cmocka_unit_test(test_crowded_in_part),
+        cmocka_unit_test(test_begun),    cmocka_unit_test(test_settled),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
