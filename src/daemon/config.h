@@ -29,7 +29,7 @@ typedef struct Config {
     bool dry_run;
     bool keep_on_stop;
     uint32_t max_tasks;
-    uint32_t max_workloads;
+    uint32_t max_workloads; /* POLICY_MAX; what files say is not taken */
 
     /* [Limits]: of the whole host */
     uint32_t cross_node_moves_per_sec;

@@ -37,7 +37,7 @@ static void check_ranges(const Config *config)
     check(config->max_tasks >= 1 && config->max_tasks <= 4194304);
     check(config->cross_node_moves_per_sec <= 1000000);
     /* Constants are what they are, whatever a file says. */
-    check(config->idle_permille == 50 && config->max_workloads == 256 &&
+    check(config->idle_permille == 50 && config->max_workloads == 1024 &&
           config->cross_node_burst == CONF_AUTO);
 }
 

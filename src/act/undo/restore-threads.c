@@ -121,7 +121,7 @@ int restore_process(Restore *restore, JournalProcess *entry)
     int r;
 
     entry->left = NULL;
-    restore->late = restore->act->inherited;
+    restore->late = restore->act->inherited && !restore->later;
     r = restore_process_pass(restore, entry);
     restore->late = false;
     if (!entry->left)

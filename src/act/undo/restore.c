@@ -55,7 +55,8 @@ int restore_failed(Restore *restore, int r)
 
 int restore_begin(Act *act, const World *world, Restore *ret)
 {
-    Restore restore = {.act = act, .world = world, .have = hwloc_bitmap_alloc()};
+    Restore restore = {
+        .act = act, .world = world, .have = hwloc_bitmap_alloc(), .begin_usec = time_now_usec()};
 
     if (!restore.have)
         return -ENOMEM;
@@ -395,9 +396,11 @@ int restore_children_step(Restore *restore, uint64_t *ret_moment_usec)
     uint64_t before;
     int r;
 
-    if (restore->n_rounds++ == 0)
-        restore->begin_usec = restore->now_usec = restore->progress_usec = time_now_usec();
-    before = restore->now_usec;
+    before = time_now_usec();
+    if (restore->n_rounds++ == 0) {
+        restore->begin_usec = restore->begin_usec > 0 ? restore->begin_usec : before;
+        restore->progress_usec = before;
+    }
     cleared = clear_suspects(restore->act, before < restore->progress_usec + restore->act->stuck_usec);
     settled = restore->act->n_suspects == 0;
     r = restore_sweeps(restore);
@@ -494,19 +497,6 @@ int restore_end(Restore *restore, int r)
     return r;
 }
 
-/* One that had its own masks again may have been pinned since. */
-static void suspect_released(Restore *restore, const JournalProcess *entry)
-{
-    Act *act = restore->act;
-    CLEANUP_FREE TaskKey *threads = NULL;
-    size_t n = 0;
-
-    if (act->inherited &&
-        act->ops->list_threads(act->context, entry->pid, entry->start_ticks, &threads, &n) == 0)
-        for (size_t i = 0; i < n; i++)
-            suspect_later(restore, threads[i]);
-}
-
 static int restore_journalled(Act *act, const ActSelection *selection, Restore *ret)
 {
     Journal *journal = act->journal;
@@ -521,8 +511,6 @@ static int restore_journalled(Act *act, const ActSelection *selection, Restore *
         journal->processes[i].selected = true;
         if (journal->processes[i].released_ticks == 0)
             (void)restore_process(ret, &journal->processes[i]);
-        else
-            suspect_released(ret, &journal->processes[i]);
     }
     (void)restore_finish(ret);
     return ret->error;
@@ -540,10 +528,11 @@ int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, s
         r = restore_journalled(act, selection, &restore);
     if (r == 0)
         r = q;
-    if (r == 0 && !selection && act->journal) {
+    /* Who was found is among the suspects now, which are kept. */
+    if (!selection && restore.n_rounds > 0)
         act->inherited = false;
+    if (r == 0 && !selection && act->journal)
         (void)journal_compact(act->journal, NULL, 0); /* nothing is under our masks any more */
-    }
     if (ret_restored)
         *ret_restored = restore.n_restored;
     if (ret_left)

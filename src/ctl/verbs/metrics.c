@@ -4,7 +4,7 @@
  * and then written in one of three forms: OpenMetrics, the older text that node_exporter reads from files, or JSON.
  *
  * Names follow Prometheus: base units, one unit a name, counters end in _total. There are a hundred samples or so, a
- * dozen for each workload, and one for each node where a workload has memory; MaxWorkloads= bounds them. */
+ * dozen for each workload, and one for each node where a workload has memory; the number of policies bounds them. */
 
 #include "ctl/verbs/metrics.h"
 

@@ -36,29 +36,6 @@ static void tell_report(Manager *manager, const ConfReport *report, char **ret_e
     }
 }
 
-static size_t count_workloads(const PolicySet *policies)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < policies->n_policies; i++)
-        n += policies->policies[i]->mode != POLICY_MODE_NONE;
-    return n;
-}
-
-/* Said as an error of the policy that is one too many. */
-static int check_workloads(const Config *config, const PolicySet *policies, ConfReport *report)
-{
-    size_t n = count_workloads(policies);
-    const Policy *last = policies->n_policies > 0 ? policies->policies[policies->n_policies - 1] : NULL;
-
-    if (n <= config->max_workloads || !last)
-        return 0;
-    conf_report_add(report, CONF_SEVERITY_ERROR, last->n_files > 0 ? last->files[0] : last->name, 0,
-                    "%zu policies with a Mode= other than none, expected at most %" PRIu32, n,
-                    config->max_workloads);
-    return -EBADMSG;
-}
-
 static int load(Manager *manager, const Topology *topology, Config **ret_config, PolicySet **ret_policies,
                 ConfReport *report)
 {
@@ -73,9 +50,6 @@ static int load(Manager *manager, const Topology *topology, Config **ret_config,
     r2 = policy_set_load(manager->options.policy_directories, topology, &policies, report);
     if (r2 < 0 || r < 0)
         return r2 < 0 ? r2 : r;
-    r = check_workloads(config, policies, report);
-    if (r < 0)
-        return r;
     *ret_config = TAKE_PTR(config);
     *ret_policies = TAKE_PTR(policies);
     return 0;

@@ -36,6 +36,9 @@
 /* A first home is known to be too small after two fast ticks in it. */
 #define OUTGROWN_AFTER_USEC 200000U
 
+/* Of a CPU; who waits less himself does not suffer from a crowd. A choice of ours. */
+#define CROWDED_WAIT_PERMILLE 250U
+
 /* Of a tick; who runs less wakes now and then. */
 #define BEGUN_PERMILLE 500U
 
@@ -236,8 +239,9 @@ static bool is_idle_elsewhere(const Planner *p, CpuMask home)
     return false;
 }
 
-/* On a node of its home nearly twice as much is wanted as there is, in two ticks in a row: others of several nodes have
- * that one for a home as well. Of all that a group on two nodes wants that is no more than a quarter. */
+/* On a node of its home nearly twice as much is wanted as there is, in two ticks in a row, and no CPU of its home is
+ * idle: others of several nodes have that one for a home as well. Of all that a group on two nodes wants that is no
+ * more than a quarter. */
 static bool is_crowded(const Planner *p, const Group *group)
 {
     const Topology *topology = p->world->topology;
@@ -254,8 +258,11 @@ static bool is_crowded(const Planner *p, const Group *group)
             if (!hwloc_bitmap_isset(p->s->usable, (unsigned)k) ||
                 !hwloc_bitmap_isset(group->home, (unsigned)k))
                 continue;
-            wants += (uint64_t)cpu->busy_permille + cpu->wait_permille;
-            before += (uint64_t)cpu->busy_before_permille + cpu->wait_before_permille;
+            if (overload_cpu_is_idle(p->world, cpu))
+                return false;
+            /* Of one CPU to which many are pinned no more than that it is overloaded. */
+            wants += MIN(cpu->busy_permille + cpu->wait_permille, 2 * LOAD_FULL_PERMILLE);
+            before += MIN(cpu->busy_before_permille + cpu->wait_before_permille, 2 * LOAD_FULL_PERMILLE);
             n++;
         }
         if (n > 0 && MIN(wants, before) >= n * FAR_PERMILLE)
@@ -276,6 +283,8 @@ static bool has_outgrown(const Planner *p, const Group *group)
     return rule_holds(p->world, ABLATION_OUTGROWN) && group->home && group->n_changes <= OUTGROWN_CHANGES &&
            !group->gone && now - MIN(group->first_seen_usec, now) < OUTGROWN_USEC &&
            now - MIN(group->last_home_usec, now) >= OUTGROWN_AFTER_USEC &&
+           (overflows(group->run_permille, group->wait_permille) ||
+            group->wait_permille >= CROWDED_WAIT_PERMILLE) &&
            is_idle_elsewhere(p, group->home) &&
            ((overflows(group->run_permille, group->wait_permille) &&
              (overflows_by_far(p, group) || overflowed(p->world, group))) ||
@@ -298,7 +307,7 @@ static uint64_t residency_usec(const Planner *p, const Group *group, const Plann
 }
 
 /* Whether it must stay where it is, for now, or go where Mode=fixed sends it in this plan. No decision is made on
- * what is about to change: while its memory is under way, unless that is to a home that proves to be wrong. */
+ * what is about to change: while its memory is under way. */
 static bool group_stays(const Planner *p, const Group *group, const Policy *policy, uint32_t demand)
 {
     const PlannerGroup *g = &p->s->groups[group - p->world->groups];
@@ -310,8 +319,8 @@ static bool group_stays(const Planner *p, const Group *group, const Policy *poli
         return false;
     return !policy_chooses_nodes(policy) || g->n_placeable == 0 ||
            p->world->workloads[group->workload.i].paused || demand < IDLE_PERMILLE ||
-           now < group->frozen_until_usec ||
-           ((g->moves || now - MIN(group->last_home_usec, now) < residency_usec(p, group, g, policy)) &&
+           now < group->frozen_until_usec || g->moves ||
+           (now - MIN(group->last_home_usec, now) < residency_usec(p, group, g, policy) &&
             !has_outgrown(p, group));
 }
 

@@ -32,7 +32,7 @@ static void check_defaults(const Config *c)
     assert_false(c->dry_run);
     assert_false(c->keep_on_stop);
     assert_int_equal(c->max_tasks, 250000);
-    assert_int_equal(c->max_workloads, 256);
+    assert_int_equal(c->max_workloads, 1024);
     assert_int_equal(c->cross_node_moves_per_sec, 100);
 }
 

@@ -10,6 +10,7 @@ what a guest gave is written to a file, and is not measured again.
 
 import argparse
 import concurrent.futures
+import hashlib
 import json
 import math
 import os
@@ -264,15 +265,27 @@ class Guest:
     problem: str = ""
 
 
+def digest(build: str) -> str:
+    """Of the daemon that is measured; "" where there is none."""
+    path = pathlib.Path(build) / "src" / "daemon" / "numaplaced"
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""
+
+
 class Kept:
     """A file of guests that went well, each a line of JSON."""
 
     def __init__(self, path: str, args):
-        self.path, self.settings, self.known = pathlib.Path(path) if path else None, {name: getattr(args, name) for name in SETTINGS}, {}
+        self.path, self.known = pathlib.Path(path) if path else None, {}
+        self.settings = {**{name: getattr(args, name) for name in SETTINGS}, "daemon": digest(args.build)}
         if self.path and self.path.exists():
-            for line in self.path.read_text(encoding="utf-8").splitlines():
-                kept = json.loads(line)
-                self.known[self.key(kept["of"])] = Guest(kept["results"], kept["cost"])
+            for number, line in enumerate(self.path.read_text(encoding="utf-8").splitlines()):
+                if not line:
+                    continue
+                try:
+                    kept = json.loads(line)
+                    self.known[self.key(kept["of"])] = Guest(kept["results"], kept["cost"])
+                except (KeyError, ValueError):
+                    note(f"{self.path}:{number + 1}: expected what a guest gave, ignoring it")
 
     @staticmethod
     def key(of: dict) -> str:
@@ -285,10 +298,14 @@ class Kept:
         return self.known.get(self.key(self.of(number, pairs)))
 
     def add(self, number: int, pairs: list[dict], guest: Guest) -> None:
-        whole = not guest.problem and len(guest.results) == len(pairs) and not any("error" in json.loads(line) for line in guest.results)
-        if self.path and whole:
-            with open(self.path, "a", encoding="utf-8") as file:
-                print(json.dumps({"of": self.of(number, pairs), "results": guest.results, "cost": guest.cost}), file=file)
+        runs, counters = [json.loads(line) for line in guest.results], windows(guest.cost)
+        whole = not guest.problem and len(runs) == len(pairs) and all("error" not in run and run["window"] in counters for run in runs)
+        if not self.path or not whole:
+            return
+        # At once, by whichever guest: none breaks into the line of another, and half a line of one that was killed is by itself.
+        text = "\n" + json.dumps({"of": self.of(number, pairs), "results": guest.results, "cost": guest.cost}) + "\n"
+        with open(self.path, "ab", buffering=0) as file:
+            file.write(text.encode())
 
 
 def run_all(rows: dict[tuple[str, str], Row], workloads: list[str], systems: list[str], args) -> None:
@@ -328,7 +345,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", choices=SUITES, default=SUITES[0])
     parser.add_argument("--runs", type=int, default=3, help="rounds, a guest for each workload (3)")
     parser.add_argument("--jobs", type=int, default=0, help="guests at a time (one for each CPU)")
-    parser.add_argument("--scale", type=float, default=1, help="amount of work: 2.4 takes some 20 s a run by the guest's clock, with --order=sequential 12 (1)")
+    parser.add_argument("--scale", type=float, default=1.0, help="amount of work: 2.4 takes some 20 s a run by the guest's clock, with --order=sequential 12 (1)")
     parser.add_argument("--memory", choices=MEMORY, default=MEMORY[0],
                         help="where it starts: all on one node, that of each process on a node of its own, or where its threads "
                         "are (main)")
