@@ -272,7 +272,7 @@ def digest(build: str) -> str:
 
 
 class Kept:
-    """A file of guests that went well, each a line of JSON."""
+    """A file of guests, each a line of JSON, that made all their runs, whatever they left behind."""
 
     def __init__(self, path: str, args):
         self.path, self.known = pathlib.Path(path) if path else None, {}
@@ -299,7 +299,7 @@ class Kept:
 
     def add(self, number: int, pairs: list[dict], guest: Guest) -> None:
         runs, counters = [json.loads(line) for line in guest.results], windows(guest.cost)
-        whole = not guest.problem and len(runs) == len(pairs) and all("error" not in run and run["window"] in counters for run in runs)
+        whole = len(runs) == len(pairs) and all("error" not in run and run["window"] in counters for run in runs)
         if not self.path or not whole:
             return
         # At once, by whichever guest: none breaks into the line of another, and half a line of one that was killed is by itself.
