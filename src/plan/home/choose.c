@@ -16,6 +16,7 @@
 #include "plan/home/choose-memory.h"
 #include "plan/home/choose-nodes.h"
 #include "plan/home/freeze.h"
+#include "plan/home/outgrown.h"
 #include "plan/pack/pack.h"
 #include "world/load.h"
 
@@ -27,24 +28,8 @@
 /* For so long a group is new, and its first home need not wait for a slow tick. */
 #define NEW_USEC LOAD_YOUNG_USEC
 
-/* What a program does first, reading and touching its memory, takes no longer, mostly. */
-#define OUTGROWN_USEC 10000000U
-
-/* One change may have been to where its memory is, which was not known at first. */
-#define OUTGROWN_CHANGES 1U
-
-/* A first home is known to be too small after two fast ticks in it. */
-#define OUTGROWN_AFTER_USEC 200000U
-
-/* Of a CPU; who waits less himself does not suffer from a crowd. A choice of ours. */
-#define CROWDED_WAIT_PERMILLE 250U
-
 /* Of a tick; who runs less wakes now and then. */
 #define BEGUN_PERMILLE 500U
-
-/* And after one, when so much is wanted for each of its CPUs: more than by three threads on two, whom loans may do.
- * A choice of ours. */
-#define FAR_PERMILLE 1750U
 
 static_assert(CHOOSE_GROUPS_MAX <= PACK_GROUPS_MAX, "more groups than can be packed");
 
@@ -198,99 +183,6 @@ static bool wants_home(const Planner *p, size_t index)
            (pack_mode(policy) != PACK_MODE_SPREAD || !is_young(p, group, policy));
 }
 
-/* A quarter of what its threads want, they wait. */
-static bool overflows(uint64_t run_permille, uint64_t wait_permille)
-{
-    return wait_permille * 4 > run_permille + wait_permille;
-}
-
-/* Its own threads want nearly twice what its home has: two on one CPU, or four on two, whatever others do there. */
-static bool overflows_by_far(const Planner *p, const Group *group)
-{
-    uint64_t wants = group->run_permille + (uint64_t)group->wait_permille, n = 0;
-
-    for (int i = hwloc_bitmap_first(group->home); i >= 0; i = hwloc_bitmap_next(group->home, i))
-        n += hwloc_bitmap_isset(p->s->usable, (unsigned)i);
-    return wants >= n * FAR_PERMILLE;
-}
-
-/* The same of the tick before. */
-static bool overflowed(const World *world, const Group *group)
-{
-    uint64_t run = 0, wait = 0;
-
-    for (size_t i = 0; i < world->n_tasks; i++) {
-        const Task *task = &world->tasks[i];
-        GroupIx g = world->processes[task->process.i].group;
-
-        if (task->gone || g.i < 0 || &world->groups[g.i] != group)
-            continue;
-        run += task->run_before_permille;
-        wait += task->wait_before_permille;
-    }
-    return overflows(run, wait);
-}
-
-static bool is_idle_elsewhere(const Planner *p, CpuMask home)
-{
-    for (int i = hwloc_bitmap_first(p->s->usable); i >= 0; i = hwloc_bitmap_next(p->s->usable, i))
-        if (!hwloc_bitmap_isset(home, (unsigned)i) && overload_cpu_is_idle(p->world, &p->world->cpus[i]))
-            return true;
-    return false;
-}
-
-/* On a node of its home nearly twice as much is wanted as there is, in two ticks in a row, and no CPU of its home is
- * idle: others of several nodes have that one for a home as well. Of all that a group on two nodes wants that is no
- * more than a quarter. */
-static bool is_crowded(const Planner *p, const Group *group)
-{
-    const Topology *topology = p->world->topology;
-
-    for (uint32_t i = 0; i < topology->n_nodes; i++) {
-        uint64_t wants = 0, before = 0, n = 0;
-
-        if (!hwloc_bitmap_isset(group->home_nodes, i))
-            continue;
-        for (int k = hwloc_bitmap_first(topology->nodes[i].cpus); k >= 0;
-             k = hwloc_bitmap_next(topology->nodes[i].cpus, k)) {
-            const CpuLoad *cpu = &p->world->cpus[k];
-
-            if (!hwloc_bitmap_isset(p->s->usable, (unsigned)k) ||
-                !hwloc_bitmap_isset(group->home, (unsigned)k))
-                continue;
-            if (overload_cpu_is_idle(p->world, cpu))
-                return false;
-            /* Of one CPU to which many are pinned no more than that it is overloaded. */
-            wants += MIN(cpu->busy_permille + cpu->wait_permille, 2 * LOAD_FULL_PERMILLE);
-            before += MIN(cpu->busy_before_permille + cpu->wait_before_permille, 2 * LOAD_FULL_PERMILLE);
-            n++;
-        }
-        if (n > 0 && MIN(wants, before) >= n * FAR_PERMILLE)
-            return true;
-    }
-    return false;
-}
-
-/* Its first home was given when it had only begun, and what it has started since does not fit, or what others have
- * that were met at the same time: threads wait there while CPUs elsewhere are idle. That was a guess of ours and is
- * taken back when two ticks in a row show it to be wrong, or one by far, whatever MinAgeSec= says of those who have
- * lived somewhere. The same goes for a second home, given for another reason; only as long as it is new. Threads are
- * counted last, since nothing of that helps on a full machine. */
-static bool has_outgrown(const Planner *p, const Group *group)
-{
-    uint64_t now = p->world->now_usec;
-
-    return rule_holds(p->world, ABLATION_OUTGROWN) && group->home && group->n_changes <= OUTGROWN_CHANGES &&
-           !group->gone && now - MIN(group->first_seen_usec, now) < OUTGROWN_USEC &&
-           now - MIN(group->last_home_usec, now) >= OUTGROWN_AFTER_USEC &&
-           (overflows(group->run_permille, group->wait_permille) ||
-            group->wait_permille >= CROWDED_WAIT_PERMILLE) &&
-           is_idle_elsewhere(p, group->home) &&
-           ((overflows(group->run_permille, group->wait_permille) &&
-             (overflows_by_far(p, group) || overflowed(p->world, group))) ||
-            is_crowded(p, group));
-}
-
 /* How long a new home is kept: until it has been judged. One in which threads wait, or that was chosen before it was
  * known where the memory is, may prove to be wrong at once, and so may one where they are together for nothing and
  * press on the node's memory. */
@@ -321,7 +213,7 @@ static bool group_stays(const Planner *p, const Group *group, const Policy *poli
            p->world->workloads[group->workload.i].paused || demand < IDLE_PERMILLE ||
            now < group->frozen_until_usec || g->moves ||
            (now - MIN(group->last_home_usec, now) < residency_usec(p, group, g, policy) &&
-            !has_outgrown(p, group));
+            !outgrown_holds(p, group));
 }
 
 /* Where it lives now, or was said to live if it were placed, and where it lived before; roaming is all nodes. Groups of
@@ -416,7 +308,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .allowed = g->allowed & choose_nodes_of_policy(p->world->topology, policy) & with_cpus,
         .memory_bytes = memory,
         .memory_discount_permille = g->discount_permille,
-        .young = is_young(p, group, policy) && !has_outgrown(p, group),
+        .young = is_young(p, group, policy) && !outgrown_holds(p, group),
     };
 
     pack.wishes = policy_chooses_nodes(policy) && !group->home && !group->roams;
@@ -605,7 +497,7 @@ bool choose_early(const Planner *p)
         const Policy *policy = group_policy(p->world, p->policies, group->workload);
 
         if (policy && policy_chooses_nodes(policy) && !p->world->workloads[group->workload.i].paused &&
-            has_outgrown(p, group))
+            outgrown_holds(p, group))
             return true;
     }
     return begins_fixed(p);

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "plan/home/outgrown.h"
+
+#include "world/load.h"
+
+/* What a program does first, reading and touching its memory, takes no longer, mostly. */
+#define OUTGROWN_USEC 10000000U
+
+/* One change may have been to where its memory is, which was not known at first. */
+#define OUTGROWN_CHANGES 1U
+
+/* A first home is known to be too small after two fast ticks in it. */
+#define OUTGROWN_AFTER_USEC 200000U
+
+/* And after one, when so much is wanted for each of its CPUs: more than by three threads on two, whom loans may do.
+ * A choice of ours. */
+#define FAR_PERMILLE 1750U
+
+/* Of a CPU; who waits less himself does not suffer from a crowd. A choice of ours. */
+#define CROWDED_WAIT_PERMILLE 250U
+
+/* A quarter of what its threads want, they wait. */
+static bool overflows(uint64_t run_permille, uint64_t wait_permille)
+{
+    return wait_permille * 4 > run_permille + wait_permille;
+}
+
+/* Its own threads want nearly twice what its home has: two on one CPU, or four on two, whatever others do there. */
+static bool overflows_by_far(const Planner *p, const Group *group)
+{
+    uint64_t wants = group->run_permille + (uint64_t)group->wait_permille, n = 0;
+
+    for (int i = hwloc_bitmap_first(group->home); i >= 0; i = hwloc_bitmap_next(group->home, i))
+        n += hwloc_bitmap_isset(p->s->usable, (unsigned)i);
+    return wants >= n * FAR_PERMILLE;
+}
+
+/* The same of the tick before. */
+static bool overflowed(const World *world, const Group *group)
+{
+    uint64_t run = 0, wait = 0;
+
+    for (size_t i = 0; i < world->n_tasks; i++) {
+        const Task *task = &world->tasks[i];
+        GroupIx g = world->processes[task->process.i].group;
+
+        if (task->gone || g.i < 0 || &world->groups[g.i] != group)
+            continue;
+        run += task->run_before_permille;
+        wait += task->wait_before_permille;
+    }
+    return overflows(run, wait);
+}
+
+static bool is_idle_elsewhere(const Planner *p, CpuMask home)
+{
+    for (int i = hwloc_bitmap_first(p->s->usable); i >= 0; i = hwloc_bitmap_next(p->s->usable, i))
+        if (!hwloc_bitmap_isset(home, (unsigned)i) && overload_cpu_is_idle(p->world, &p->world->cpus[i]))
+            return true;
+    return false;
+}
+
+/* On a node of its home nearly twice as much is wanted as there is, in two ticks in a row, and no CPU of its home is
+ * idle: others of several nodes have that one for a home as well. Of all that a group on two nodes wants that is no
+ * more than a quarter. */
+static bool is_crowded(const Planner *p, const Group *group)
+{
+    const Topology *topology = p->world->topology;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++) {
+        uint64_t wants = 0, before = 0, n = 0;
+
+        if (!hwloc_bitmap_isset(group->home_nodes, i))
+            continue;
+        for (int k = hwloc_bitmap_first(topology->nodes[i].cpus); k >= 0;
+             k = hwloc_bitmap_next(topology->nodes[i].cpus, k)) {
+            const CpuLoad *cpu = &p->world->cpus[k];
+
+            if (!hwloc_bitmap_isset(p->s->usable, (unsigned)k) ||
+                !hwloc_bitmap_isset(group->home, (unsigned)k))
+                continue;
+            if (overload_cpu_is_idle(p->world, cpu))
+                return false;
+            /* Of one CPU to which many are pinned no more than that it is overloaded. */
+            wants += MIN(cpu->busy_permille + cpu->wait_permille, 2 * LOAD_FULL_PERMILLE);
+            before += MIN(cpu->busy_before_permille + cpu->wait_before_permille, 2 * LOAD_FULL_PERMILLE);
+            n++;
+        }
+        if (n > 0 && MIN(wants, before) >= n * FAR_PERMILLE)
+            return true;
+    }
+    return false;
+}
+
+bool outgrown_holds(const Planner *p, const Group *group)
+{
+    uint64_t now = p->world->now_usec;
+    bool waits = overflows(group->run_permille, group->wait_permille);
+
+    return rule_holds(p->world, ABLATION_OUTGROWN) && group->home && group->n_changes <= OUTGROWN_CHANGES &&
+           !group->gone && now - MIN(group->first_seen_usec, now) < OUTGROWN_USEC &&
+           now - MIN(group->last_home_usec, now) >= OUTGROWN_AFTER_USEC &&
+           (waits || group->wait_permille >= CROWDED_WAIT_PERMILLE) && is_idle_elsewhere(p, group->home) &&
+           ((waits && (overflows_by_far(p, group) || overflowed(p->world, group))) || is_crowded(p, group));
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* First homes that prove to be too small (P15): private to this room. */
+
+#include "plan/planner.h"
+
+/* Its first home was given when it had only begun, and what it has started since does not fit, or what others have
+ * that were met at the same time: threads wait there while CPUs elsewhere are idle. That was a guess of ours and is
+ * taken back when two ticks in a row show it to be wrong, or one by far, whatever MinAgeSec= says of those who have
+ * lived somewhere. The same goes for a second home, given for another reason; only as long as it is new. Threads are
+ * counted last, since nothing of that helps on a full machine. */
+bool outgrown_holds(const Planner *p, const Group *group);
