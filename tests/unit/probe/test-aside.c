@@ -81,7 +81,7 @@ static ssize_t ask(const Fixture *fixture, AsideKey key, char *buf)
     return aside_read(fixture->aside, fixture->fd, &key, buf);
 }
 
-/* Lets a hanging read end. pread(2) of a FIFO fails, which is an answer, too. */
+/* Lets the one read of a FIFO end. pread(2) of it fails, which is an answer, too. */
 static void let_go(const Fixture *fixture, const char *name)
 {
     int fd = openat(fixture->fd, name, O_WRONLY | O_CLOEXEC);
@@ -90,10 +90,11 @@ static void let_go(const Fixture *fixture, const char *name)
     (void)close(fd);
 }
 
-static void let_all_go(const Fixture *fixture)
+/* Lets all reads of a FIFO end, also those of threads that have not yet got to it. */
+static void let_all_go(const Fixture *fixture, const char *name)
 {
     while (aside_n_hanging(fixture->aside) > 0) {
-        int fd = openat(fixture->fd, "fifo0", O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        int fd = openat(fixture->fd, name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 
         close_p(&fd);
         (void)usleep(1000);
@@ -169,8 +170,7 @@ static void test_late_answer_is_not_for_others(void **state)
     assert_int_equal(ask(fixture, later, buf), -EAGAIN); /* hangs anew */
     assert_int_equal(ask(fixture, other, buf), -EAGAIN);
     assert_int_equal(aside_n_hanging(fixture->aside), 2);
-    let_go(fixture, "fifo0");
-    wait_hanging(fixture, 0);
+    let_all_go(fixture, "fifo0");
 }
 
 /* As many of one user as may: others are read, and the place of an answer nobody comes back for is given away. */
@@ -202,14 +202,32 @@ static void test_all_of_a_user_hang(void **state)
     wait_hanging(fixture, 0);
 }
 
-static int set_up_hasty(void **state)
+static int set_up_with(void **state, uint32_t give_up_usec)
 {
     int r = set_up(state);
     Fixture *fixture = *state;
-    const AsideOptions options = {.read = root_read, .size = TEXT_SIZE};
+    const AsideOptions options = {.read = root_read, .size = TEXT_SIZE, .give_up_usec = give_up_usec};
 
     fixture->aside = aside_free(fixture->aside);
     return r < 0 ? r : aside_new(&options, &fixture->aside);
+}
+
+static int set_up_hasty(void **state)
+{
+    return set_up_with(state, 0);
+}
+
+static int set_up_patient(void **state)
+{
+    return set_up_with(state, 20000);
+}
+
+static void ask_until(const Fixture *fixture, AsideKey key, char *buf, ssize_t expected)
+{
+    for (unsigned i = 0; ask(fixture, key, buf) != expected; i++) {
+        (void)usleep(1000);
+        assert_true(i < 100000);
+    }
 }
 
 /* What hangs is given up, and so are others of its user; the late answer is nobody's, and then all is as before. */
@@ -221,21 +239,15 @@ static void test_gives_up(void **state)
 
     put_text(fixture, "text", "x", 1);
     put_fifo(fixture, "fifo0");
-    for (key.pid = 100; key.pid < 100 + (pid_t)ASIDE_USER_MAX; key.pid++) {
-        (void)ask(fixture, key, buf);
-        assert_int_equal(ask(fixture, key, buf), -ETIMEDOUT);
-    }
+    for (key.pid = 100; key.pid < 100 + (pid_t)ASIDE_USER_MAX; key.pid++)
+        ask_until(fixture, key, buf, -ETIMEDOUT);
     assert_int_equal(ask(fixture, key, buf), -EDQUOT);
     assert_int_equal(aside_n_hanging(fixture->aside), ASIDE_USER_MAX);
     key.pid = 100;
     assert_int_equal(ask(fixture, key, buf), -ETIMEDOUT);
 
-    let_all_go(fixture);
-    /* Without a wait and a limit an answer is only had by who comes back at once. */
-    for (unsigned i = 0; ask(fixture, key_of("text"), buf) != 1; i++) {
-        (void)usleep(1000);
-        assert_true(i < 100000);
-    }
+    let_all_go(fixture, "fifo0");
+    ask_until(fixture, key_of("text"), buf, 1);
 }
 
 /* So many users, and no more; some places are root's. */
@@ -256,7 +268,7 @@ static void test_all_hang(void **state)
     for (unsigned i = 0; i < ASIDE_THREADS; i++, key.pid++)
         (void)ask(fixture, key, buf);
     assert_int_equal(aside_n_hanging(fixture->aside), ASIDE_THREADS);
-    let_all_go(fixture);
+    let_all_go(fixture, "fifo0");
 }
 
 /* Of root so many in each control group, and not all there are. */
@@ -279,7 +291,7 @@ static void test_root_hangs(void **state)
     for (unsigned i = 0; i < ASIDE_THREADS; i++, key.pid++)
         (void)ask(fixture, key, buf);
     assert_int_equal(aside_n_hanging(fixture->aside), ASIDE_ROOT_MAX + ASIDE_USER_MAX);
-    let_all_go(fixture);
+    let_all_go(fixture, "fifo0");
 }
 
 /* Discovers until a process is in the World, or is not. */
@@ -305,14 +317,15 @@ static void test_discovery(void **state)
     fd = openat(b.root_fd, "proc/100", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(mkfifoat(fd, "environ", 0600), 0);
     bench_start(&b, &(ProbeOptions){.aside = true});
-    b.decision = PROBE_DECISION_TAKE;
+    b.decision = b.except_decision = PROBE_DECISION_TAKE;
+    b.except = 100;
     probe_set_wants(b.probe, PROBE_WANTS_ENVIRONMENT);
     discover_until(&b, 101, true);
     assert_null(world_process(b.world, 100));
     bench_discover(&b);
     assert_null(world_process(b.world, 100));
     assert_true(probe_statistics(b.probe)->n_put_off >= 2);
-    assert_int_equal(b.n_asked, 1);
+    assert_int_equal(b.n_asked_except, 0);
 
     fifo = openat(fd, "environ", O_WRONLY | O_CLOEXEC);
     (void)close(fifo);
@@ -387,7 +400,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_hangs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_late_answer_is_not_for_others, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_all_of_a_user_hang, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_gives_up, set_up_hasty, tear_down),
+        cmocka_unit_test_setup_teardown(test_gives_up, set_up_patient, tear_down),
         cmocka_unit_test_setup_teardown(test_all_hang, set_up_hasty, tear_down),
         cmocka_unit_test_setup_teardown(test_root_hangs, set_up_hasty, tear_down),
         cmocka_unit_test(test_discovery),
