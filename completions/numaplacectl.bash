@@ -17,7 +17,7 @@ __numaplacectl_policies()
 _numaplacectl()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local verbs="status diagnose topology workloads show tasks explain moves top metrics enable disable policy pause resume release run simulate replay reload"
+    local verbs="status diagnose topology workloads show tasks explain moves top report metrics enable disable policy pause resume release run simulate replay reload"
     local common="-h --help --version --socket= --json= --no-legend --no-pager"
     local verb="" sub="" word options="" i
 
@@ -70,6 +70,7 @@ _numaplacectl()
         "moves ") options="-f --follow -n --lines=" ;;
         "status " | "workloads " | "show ") options="--watch" ;;
         "top ") options="--once" ;;
+        "report ") options="--since= --html=" ;;
         "metrics ") options="--output=" ;;
         "pause " | "resume " | "release ") options="--all" ;;
         "run ") options="--policy= --no-daemon --policy-dir= --rehearse=" ;;

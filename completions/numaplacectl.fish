@@ -10,7 +10,7 @@ function __numaplacectl_policies
     numaplacectl policy list --no-legend 2>/dev/null | sed 's/ .*//'
 end
 
-set -l verbs status diagnose topology workloads show tasks explain moves top metrics enable disable policy pause resume release run simulate replay reload
+set -l verbs status diagnose topology workloads show tasks explain moves top report metrics enable disable policy pause resume release run simulate replay reload
 set -l policy_verbs list cat verify match
 set -l no_verb "not __fish_seen_subcommand_from $verbs"
 set -l in_policy "__fish_seen_subcommand_from policy"
@@ -26,6 +26,7 @@ complete -c numaplacectl -n $no_verb -a tasks -d 'Its threads, their masks and l
 complete -c numaplacectl -n $no_verb -a explain -d 'Why it is placed as it is'
 complete -c numaplacectl -n $no_verb -a moves -d 'Actions carried out'
 complete -c numaplacectl -n $no_verb -a top -d 'Nodes, CPUs and workloads, once a second'
+complete -c numaplacectl -n $no_verb -a report -d 'The last day, where workloads ran and what was done'
 complete -c numaplacectl -n $no_verb -a metrics -d 'What the daemon counts, as OpenMetrics text'
 complete -c numaplacectl -n $no_verb -a policy -d 'List, show, check and try policies'
 complete -c numaplacectl -n $no_verb -a enable -d 'Place what a policy only observes'
@@ -64,6 +65,8 @@ complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify" -l who
 complete -c numaplacectl -n "__fish_seen_subcommand_from cat" -l effective -d 'Values in force'
 complete -c numaplacectl -n "__fish_seen_subcommand_from simulate" -l seeds -x -d 'Number of seeds'
 complete -c numaplacectl -n "__fish_seen_subcommand_from simulate" -l plot -r -F -d 'Draw into this file'
+complete -c numaplacectl -n "__fish_seen_subcommand_from report" -l since -x -d 'Of the last SPAN'
+complete -c numaplacectl -n "__fish_seen_subcommand_from report" -l html -r -F -d 'Draw it into this file'
 complete -c numaplacectl -n "__fish_seen_subcommand_from metrics" -l output -r -F -d 'Replace this file'
 complete -c numaplacectl -n "__fish_seen_subcommand_from enable disable" -a '(__numaplacectl_policies)'
 complete -c numaplacectl -n "__fish_seen_subcommand_from enable disable" -l runtime -d 'Until the machine is booted again'

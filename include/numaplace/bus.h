@@ -41,6 +41,8 @@
  *                                                     reply is empty
  *   Explain(s pid_or_name) -> a{sv}                   keys: explanation
  *   ListMoves(t after, u max) -> aa{sv}               keys: move. The oldest with a sequence above `after`
+ *   ListHistory(t after, u max) -> aa{sv}             keys: step. The oldest with a sequence above `after`; ask again
+ *                                                     until the reply is empty. The last one is not over yet
  *   Pause(s name), Resume(s name), Release(s name)    a workload; for Resume and Release also a pid; "" is
  *                                                     everything
  *   AssignProcess(i pid, t start_ticks, s policy, b starting) -> a{sv}
@@ -201,6 +203,12 @@
  *   home_nodes s, from_nodes s, to_nodes s, help_nodes s (whose CPUs may help to move) and bytes t (memory), cross_node
  *   b, distance u, lease_usec t, value u, limit u (the numbers that decided; of memory, MiB)
  *
+ * step
+ *   sequence t, realtime_usec t (of its end), span_usec t (some 60 s; a day is kept), looks u (taken in it), cpu_usec t
+ *   (of the daemon, all threads), homes t, lends t, memory_moved_bytes t, workloads aa{sv} (those that ran most:
+ *   workload s, run_permille u, wait_permille u, local_permille u (absent: not known), runs aa{sv} (of each node: node
+ *   u, run_permille u))
+ *
  * refusal
  *   reason s, text s, mechanism u, count t, time_usec t (of the last), tick t, pid i (0: the group as a
  *   whole), tid i (0: the process), workload s, group t, cpu i (-1: none), value t, limit t
@@ -218,10 +226,12 @@
  *   policy_section u, policy_file s and policy_line u (the [Match] section it falls under, from 1, and where that
  *   stands; absent when the process is of another kind by now), workload s, group t, group_key s, home s, home_nodes
  *   s, would..., gain..., local_permille u (of its memory, on the nodes that its threads ran on last) and
- *   would_local_permille u (at its home, with memory that follows there), would_spread_if_private b (several of its
- *   threads run, and that they share memory is not known: it is sampled only of what is placed), memory..., means...,
- *   cpuset s (without what we made of it), evidence s ("run-and-wait", "run-only": what is known of its load), tasks
- *   aa{sv} (task, at most 64), n_tasks u, lent aa{sv} (lease)
+ *   would_local_permille u (at its home, with memory that follows there), would_gain_permille i with
+ *   would_gain_least_permille i and would_gain_most_permille i (how much more it would do in the same time, and the
+ *   range of that), would_spread_if_private b (several of its threads run, and that they share memory is not known: it
+ *   is sampled only of what is placed), memory..., means..., cpuset s (without what we made of it), evidence s
+ *   ("run-and-wait", "run-only": what is known of its load), tasks aa{sv} (task, at most 64), n_tasks u, lent aa{sv}
+ *   (lease)
  *   workloads: all of "workload" with groups and lent
  *   A key that does not apply is absent.
  */

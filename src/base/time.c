@@ -26,3 +26,8 @@ uint64_t time_thread_cpu_nsec(void)
 {
     return clock_nsec(CLOCK_THREAD_CPUTIME_ID);
 }
+
+uint64_t time_process_cpu_nsec(void)
+{
+    return clock_nsec(CLOCK_PROCESS_CPUTIME_ID);
+}

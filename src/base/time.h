@@ -25,3 +25,6 @@ uint64_t time_now_usec(void);
 
 /* CPU time used by the calling thread so far, in nanoseconds (CLOCK_THREAD_CPUTIME_ID). */
 uint64_t time_thread_cpu_nsec(void);
+
+/* The same of all threads of the process, also of those that have ended (CLOCK_PROCESS_CPUTIME_ID). */
+uint64_t time_process_cpu_nsec(void);

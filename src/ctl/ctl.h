@@ -61,6 +61,8 @@ typedef struct CtlOptions {
     bool once;
     bool watch;
     uint32_t seconds;     /* 0: as the verb likes */
+    uint64_t since_usec;  /* report: of so long; 0: all there is */
+    const char *html;     /* report: file to draw into, or NULL */
     bool sigpipe_ignored; /* when this program was started: what `run` hands on */
 } CtlOptions;
 
@@ -74,6 +76,7 @@ CtlExit verb_show(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_tasks(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_explain(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_moves(const CtlOptions *options, int argc, char **argv);
+CtlExit verb_report(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_metrics(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_diagnose(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_top(const CtlOptions *options, int argc, char **argv);

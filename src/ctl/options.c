@@ -41,6 +41,8 @@ typedef enum OptionId {
     OPTION_PRINT_POLICY,
     OPTION_ONCE,
     OPTION_WATCH,
+    OPTION_SINCE,
+    OPTION_HTML,
     OPTION_MAX,
 } OptionId;
 
@@ -87,6 +89,8 @@ static const OptionRow option_rows[OPTION_MAX] = {
     [OPTION_PRINT_POLICY] = {"print-policy", 0, NULL, "diagnose: print a policy that would help"},
     [OPTION_ONCE] = {"once", 0, NULL, "top: print it once, without a terminal"},
     [OPTION_WATCH] = {"watch", 0, NULL, "status, workloads, show: again every two seconds"},
+    [OPTION_SINCE] = {"since", 0, "SPAN", "report: of the last SPAN, as 2h; default the whole day"},
+    [OPTION_HTML] = {"html", 0, "FILE", "report: draw it into this file, a page of its own"},
     [OPTION_NO_DAEMON] = {"no-daemon", 0, NULL, "run: apply what needs no daemon, and ask none"},
 };
 
@@ -103,6 +107,8 @@ static const CtlVerbRow verb_rows[] = {
     {"explain", "PID|WORKLOAD", 1, 1, 0, "why it is placed as it is", verb_explain, true},
     {"moves", "", 0, 0, ACCEPTS(FOLLOW) | ACCEPTS(LINES), "actions carried out, newest last", verb_moves,
      true},
+    {"report", "", 0, 0, ACCEPTS(SINCE) | ACCEPTS(HTML),
+     "the last day: where workloads ran, and what was done", verb_report, true},
     {"metrics", "", 0, 0, ACCEPTS(OUTPUT), "what the daemon counts, as OpenMetrics text", verb_metrics, true},
     {"enable", "POLICY...", 1, -1, ACCEPTS_POLICY | ACCEPTS(RUNTIME), "place what a policy only observes",
      verb_enable, false},
@@ -199,6 +205,13 @@ static CtlExit parse_seconds(const char *value, uint32_t *ret)
     return CTL_EXIT_OK;
 }
 
+static CtlExit parse_since(const char *value, uint64_t *ret)
+{
+    if (parse_span_usec(value, ret) < 0 || *ret == 0)
+        return ctl_fail(CTL_EXIT_USAGE, "--since=%s: expected a time span, as 90min or 2h", value);
+    return CTL_EXIT_OK;
+}
+
 static CtlExit add_policy_dir(CtlOptions *options, const char *value)
 {
     if (options->n_policy_dirs == CTL_POLICY_DIRS_MAX)
@@ -259,6 +272,11 @@ static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
         break;
     case OPTION_POLICY:
         options->policy = value;
+        break;
+    case OPTION_SINCE:
+        return parse_since(value, &options->since_usec);
+    case OPTION_HTML:
+        options->html = value;
         break;
     case OPTION_SECONDS:
         return parse_seconds(value, &options->seconds);

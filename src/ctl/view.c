@@ -247,7 +247,8 @@ CtlExit view_counters(json_object *object, const char *title, const char *key)
 void view_would_lines(json_object *object)
 {
     int64_t now = view_number(object, "local_permille", -1),
-            then = view_number(object, "would_local_permille", -1);
+            then = view_number(object, "would_local_permille", -1),
+            gain = view_number(object, "would_gain_permille", INT64_MIN);
 
     if (!view_bool(object, "observed"))
         return;
@@ -261,6 +262,10 @@ void view_would_lines(json_object *object)
     if (now >= 0 && then >= 0)
         view_line("", "%.1f %% of its memory local to its threads, %.1f %% now", (double)then / 10,
                   (double)now / 10);
+    if (gain != INT64_MIN)
+        view_line("", "some %+.0f %% work in the same time (%+.0f to %+.0f %%)", (double)gain / 10,
+                  (double)view_number(object, "would_gain_least_permille", 0) / 10,
+                  (double)view_number(object, "would_gain_most_permille", 0) / 10);
 }
 
 static void add_gain(ViewText *text, json_object *object, const char *what, const char *key)

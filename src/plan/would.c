@@ -4,6 +4,8 @@
 
 #include "plan/group.h"
 
+#include <math.h>
+
 void would_done(Would *would)
 {
     would->world = world_free(would->world);
@@ -218,4 +220,98 @@ uint32_t would_local_then(const World *world, const Process *process, const Grou
 {
     return process->node_bytes && group->home ? (uint32_t)local_share(world, process, group, follows)
                                               : WOULD_UNKNOWN;
+}
+
+/* Gain */
+
+/* Distances of the firmware are rough: machines of distance 20 or 21 have been measured between 1.6 and 2.4. */
+#define DISTANCE_MOST 1.5
+/* Permille. Who waits more has other troubles. */
+#define WAITS_MOST 900U
+
+typedef struct Outlook {
+    double far;    /* what an access to another node takes longer than a local one, in local ones */
+    double spread; /* on how many nodes its memory is, by the one with most: what bandwidth it can have */
+    uint32_t local_then; /* with each thread using all memory alike */
+} Outlook;
+
+/* Of one node with memory, the mean of all others with CPUs. */
+static double far_of(const Topology *topology, uint32_t node)
+{
+    double sum = 0.0, local = topology_distance(topology, (NodeIx){(int)node}, (NodeIx){(int)node});
+    unsigned n = 0;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        if (i != node && topology->nodes[i].n_cpus > 0) {
+            sum += topology_distance(topology, (NodeIx){(int)i}, (NodeIx){(int)node}) / local - 1.0;
+            n++;
+        }
+    return n > 0 ? sum / n : 0.0;
+}
+
+/* False: it has no memory. */
+static bool look_out(const World *world, const Process *process, Outlook *outlook)
+{
+    uint64_t all = 0, most = 0;
+
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++) {
+        all += process->node_bytes[i];
+        most = MAX(most, process->node_bytes[i]);
+    }
+    if (all == 0)
+        return false;
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
+        outlook->far += (double)process->node_bytes[i] / (double)all * far_of(world->topology, i);
+    outlook->spread = (double)all / (double)most;
+    return true;
+}
+
+/* Of an access, in local ones. */
+static double access_cost(double far, double local_permille)
+{
+    return 1.0 + far * (1.0 - CLAMP(local_permille, 0.0, 1000.0) / 1000.0);
+}
+
+/* Work in the same time, by that of now, when `memory` of its running time is memory and `saved` of all time no more
+ * waited. */
+static double speed(double far, double now, double then, double memory, double saved)
+{
+    return 1.0 / ((1.0 - saved) * (1.0 - memory + memory * access_cost(far, then) / access_cost(far, now)));
+}
+
+static int32_t to_permille(double ratio)
+{
+    return (int32_t)lround((ratio - 1.0) * 1000.0);
+}
+
+/* How much may be local then, from least to most. */
+static void local_range(const World *world, const Process *process, const Group *group, bool follows,
+                        bool spreads, const WouldNow *now, uint32_t *ret_least, uint32_t *ret_most)
+{
+    *ret_least = group->home ? would_local_then(world, process, group, follows) : now->local;
+    *ret_most = (group->home && follows) || spreads ? 1000 : *ret_least;
+}
+
+bool would_gain(const World *world, const Process *process, const Group *group, bool follows, bool spreads,
+                const WouldNow *now, WouldGain *ret)
+{
+    double waits = MIN(now->waits, WAITS_MOST) / 1000.0, n_nodes, least, most;
+    uint32_t then_least, then_most;
+    Outlook outlook = {0};
+
+    if (!process->node_bytes || !look_out(world, process, &outlook))
+        return false;
+    local_range(world, process, group, follows, spreads, now, &then_least, &then_most);
+    if (then_least == WOULD_UNKNOWN)
+        return false;
+    n_nodes = group->home && follows ? hwloc_bitmap_weight(group->home_nodes) : outlook.spread;
+    least = speed(outlook.far * DISTANCE_MOST, (double)now->local + now->local_noise, then_least, 1.0, 0.0);
+    most = speed(outlook.far * DISTANCE_MOST, (double)now->local - now->local_noise, then_most, 1.0, waits);
+    *ret = (WouldGain){
+        .least = to_permille(MIN(least, 1.0) * MIN(n_nodes / outlook.spread, 1.0)) - WOULD_GAIN_NOISE,
+        .expected =
+            to_permille(speed(outlook.far, now->local, (then_least + then_most) / 2.0, 0.5, waits / 2)),
+        .most = to_permille(MAX(most, 1.0 / (1.0 - waits))) + WOULD_GAIN_NOISE,
+    };
+    return true;
 }

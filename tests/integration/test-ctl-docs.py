@@ -102,7 +102,7 @@ class Docs(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("bash"), "bash is not installed")
     def test_bash_completes(self):
-        self.assertEqual(self.complete("re"), {"resume", "release", "reload", "replay"})
+        self.assertEqual(self.complete("re"), {"resume", "release", "reload", "replay", "report"})
         self.assertEqual(self.complete("policy", ""), self.policy_verbs())
         self.assertEqual(self.complete("--json", "=", "p"), {"pretty"})
         self.assertEqual(self.complete("status", "--no"), {"--no-legend", "--no-pager"})
@@ -133,14 +133,14 @@ class Docs(unittest.TestCase):
 
     def offers(self, offer):
         """What a shell offers for the last word of some lines; its helpers ask the program that is tested."""
-        self.assertEqual(offer("numaplacectl re"), {"resume", "release", "reload", "replay"})
+        self.assertEqual(offer("numaplacectl re"), {"resume", "release", "reload", "replay", "report"})
         self.assertEqual(offer("numaplacectl policy "), self.policy_verbs())
         self.assertEqual(offer("numaplacectl status --no"), {"--no-legend", "--no-pager"})
         self.assertEqual(offer("numaplacectl run --pol"), {"--policy", "--policy-dir"})
         self.assertIn("--follow", offer("numaplacectl moves --"))
         self.assertNotIn("--follow", offer("numaplacectl status --"))
         # Behind run comes the command line of another program, here itself.
-        self.assertEqual(offer("numaplacectl run numaplacectl re"), {"resume", "release", "reload", "replay"})
+        self.assertEqual(offer("numaplacectl run numaplacectl re"), {"resume", "release", "reload", "replay", "report"})
 
     def environment(self):
         return {**os.environ, "PATH": f"{pathlib.Path(CTL).parent}:{os.environ['PATH']}"}

@@ -162,6 +162,20 @@ static int method_list_moves(sd_bus_message *message, void *userdata, sd_bus_err
     return reply_send(&dict);
 }
 
+static int method_list_history(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    uint64_t after;
+    uint32_t max;
+    Dict dict;
+    int r = sd_bus_message_read(message, "tu", &after, &max);
+
+    if (r < 0)
+        return r;
+    dict = reply_new(message);
+    describe_history(&dict, manager_of(userdata), after, page(max));
+    return reply_send(&dict);
+}
+
 typedef int (*Administer)(Manager *manager, const char *name);
 
 /* Does it and answers: no answer but success. */
@@ -368,6 +382,8 @@ static const sd_bus_vtable manager_vtable[] = {
            READ),
     METHOD("ListMoves", "tu", SD_BUS_PARAM(after) SD_BUS_PARAM(max), "aa{sv}", SD_BUS_PARAM(moves),
            method_list_moves, READ),
+    METHOD("ListHistory", "tu", SD_BUS_PARAM(after) SD_BUS_PARAM(max), "aa{sv}", SD_BUS_PARAM(steps),
+           method_list_history, READ),
     METHOD("Pause", "s", SD_BUS_PARAM(name), "", "", method_pause, CHANGE),
     METHOD("Resume", "s", SD_BUS_PARAM(name), "", "", method_resume, CHANGE),
     METHOD("Release", "s", SD_BUS_PARAM(name), "", "", method_release, CHANGE),

@@ -321,8 +321,9 @@ static int make_state(Manager *manager, Topology *topology)
     manager->assigned = assignments_new();
     manager->moves = moves_new();
     manager->gains = gains_new();
+    manager->history = history_new(time_now_usec());
     if (!manager->users || !manager->released || !manager->assigned || !manager->moves ||
-        !manager->gains)
+        !manager->gains || !manager->history)
         return -ENOMEM;
     r = manager_assignments_load(manager);
     if (r < 0)
@@ -409,6 +410,7 @@ Manager *manager_free(Manager *manager)
     world_free(manager->world);
     moves_free(manager->moves);
     gains_free(manager->gains);
+    history_free(manager->history);
     task_set_free(manager->released);
     assignments_free(manager->assigned);
     user_cache_free(manager->users);

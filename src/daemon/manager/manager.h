@@ -31,6 +31,7 @@
 #include "daemon/recorder.h"
 #include "daemon/tables/assignments.h"
 #include "daemon/tables/gains.h"
+#include "daemon/tables/history.h"
 #include "daemon/tables/moves.h"
 #include "daemon/tables/task-set.h"
 #include "daemon/tables/user-cache.h"
@@ -135,6 +136,7 @@ typedef struct Manager {
     Pace pace;
     Moves *moves;
     Gains *gains;
+    History *history;
     BusServer *bus;
     BusSystem *system_bus; /* NULL: it is not served */
     struct ObjectViews *views;
@@ -251,6 +253,8 @@ int manager_remember_actions(Manager *manager, const Plan *plan);
 int manager_remember_refusals(Manager *manager, const Plan *plan);
 /* What would_compute() found. */
 int manager_remember_would(Manager *manager);
+/* In slow ticks: how it goes, for the report of the day. */
+int manager_remember_course(Manager *manager);
 
 /* manager/carry.c: whether a workload is only observed; and, in slow ticks, what acting would do for those. The second
  * returns 0 or -ENOMEM. */

@@ -263,3 +263,18 @@ int manager_remember_would(Manager *manager)
     }
     return r;
 }
+
+int manager_remember_course(Manager *manager)
+{
+    const uint64_t *n_done = manager->statistics.n_done;
+    MoverStatistics mover = {0};
+
+    if (manager->orders)
+        mover_statistics(orders_mover(manager->orders), &mover);
+    return history_look(manager->history, manager->world,
+                        &(HistoryTotals){.cpu_usec = time_process_cpu_nsec() / NSEC_PER_USEC,
+                                         .n_homes = n_done[PLAN_KIND_SET_HOME],
+                                         .n_lends = n_done[PLAN_KIND_LEND],
+                                         .moved_bytes = mover.account.moved_bytes},
+                        realtime_usec());
+}

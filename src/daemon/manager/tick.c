@@ -251,6 +251,8 @@ int manager_tick(Manager *manager)
 
             r = gains_look(manager->gains, manager->world);
             if (r == 0)
+                r = manager_remember_course(manager);
+            if (r == 0)
                 r = manager_look_ahead(manager);
             if (r < 0)
                 return r;

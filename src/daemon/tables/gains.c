@@ -191,3 +191,14 @@ bool gains_find(const Gains *gains, uint64_t group_id, Gain *ret)
     return (ret->before.waits.known && ret->after.waits.known) ||
            (ret->before.local.known && ret->after.local.known);
 }
+
+bool gains_now(const Gains *gains, uint64_t group_id, GainSide *ret)
+{
+    Entry *e = NULL;
+
+    HASH_FIND(hh, gains->entries, &group_id, sizeof(group_id), e);
+    if (!e)
+        return false;
+    *ret = side_of(e);
+    return true;
+}

@@ -44,3 +44,6 @@ int gains_look(Gains *gains, const World *world);
 
 /* What the last change of home of a group was worth; false: nothing is known of before, or of after. */
 bool gains_find(const Gains *gains, uint64_t group_id, Gain *ret);
+
+/* How it is since the last change of its home, or since it was first seen. False: no look was taken at it. */
+bool gains_now(const Gains *gains, uint64_t group_id, GainSide *ret);

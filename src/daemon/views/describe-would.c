@@ -75,6 +75,25 @@ static bool may_spread(const Manager *manager, const Process *process)
            manager->world->topology->n_nodes > 1;
 }
 
+static void put_gain(Dict *dict, const Manager *manager, const Process *process, const Group *would,
+                     bool follows)
+{
+    bool spreads = may_spread(manager, process);
+    GainSide side;
+    WouldGain gain;
+
+    if (!gains_now(manager->gains, would->id, &side) || !side.local.known || !side.waits.known ||
+        !would_gain(manager->world, process, would, follows, spreads,
+                    &(WouldNow){.local = side.local.permille,
+                                .local_noise = side.local.noise,
+                                .waits = side.waits.permille},
+                    &gain))
+        return;
+    dict_i32(dict, "would_gain_permille", gain.expected);
+    dict_i32(dict, "would_gain_least_permille", gain.least);
+    dict_i32(dict, "would_gain_most_permille", gain.most);
+}
+
 void describe_would_of_process(Dict *dict, const Manager *manager, const Process *process)
 {
     const World *world = manager->world;
@@ -91,4 +110,5 @@ void describe_would_of_process(Dict *dict, const Manager *manager, const Process
     dict_bool(dict, "would_spread_if_private", may_spread(manager, process));
     follows = !world->kernel_balances && group_policy(world, manager->policies, process->workload)->follow;
     put_local(dict, "would_local_permille", would_local_then(world, process, would, follows));
+    put_gain(dict, manager, process, would, follows);
 }

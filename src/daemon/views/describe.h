@@ -25,6 +25,9 @@ void describe_tasks(Dict *dict, Manager *manager, const Workload *workload, pid_
 void describe_move(Dict *dict, const Manager *manager, const Move *move);
 void describe_moves(Dict *dict, const Manager *manager, uint64_t after, uint32_t max);
 
+/* describe-history.c: at most `max` steps, and never many, with a sequence above `after`. */
+void describe_history(Dict *dict, const Manager *manager, uint64_t after, uint32_t max);
+
 /* The rest is for views/explain.c. */
 
 /* The keys of "workload" with its groups and leases, without the dictionary around them. */

@@ -202,6 +202,59 @@ static void test_local(void **state)
     fixture_done(&f);
 }
 
+typedef struct GainCase {
+    uint64_t mib[2];
+    const char *home;
+    bool follows, spreads;
+    WouldNow now;
+    WouldGain expected;
+} GainCase;
+
+/* Distances are 10 and 20: twice as long an access, or 2.5 times at most. */
+static const GainCase gain_cases[] = {
+    /* It is all near. */
+    {{1000, 0}, "0", true, false, {1000, 0, 0}, {-20, 0, 20}},
+    /* All is far: of 1 + 1 a half of one is saved; and at most 2.5 to 1. */
+    {{1000, 0}, "0", true, false, {0, 0, 0}, {-20, 333, 1520}},
+    /* Who is sometimes near gains less, and may be far all the time. */
+    {{1000, 0}, "0", true, false, {500, 500, 0}, {-20, 200, 1520}},
+    /* It would be led away from its memory. */
+    {{1000, 0}, "1", false, false, {1000, 0, 0}, {-620, -333, 20}},
+    /* Half of what it wants it waits. */
+    {{1000, 0}, "0", true, false, {1000, 0, 500}, {-20, 333, 1020}},
+    /* It has the bandwidth of both nodes, and would have that of one. */
+    {{500, 500}, "0", true, false, {500, 0, 0}, {-520, 200, 770}},
+    /* On both nodes it has bandwidth enough; each thread has its own memory at hand, or all use all of it. */
+    {{500, 500}, "0-1", true, false, {500, 0, 0}, {-20, 91, 770}},
+    /* It would not be led anywhere, but for threads that turn out to share little. */
+    {{1000, 0}, NULL, true, false, {500, 0, 0}, {-20, 0, 20}},
+    {{1000, 0}, NULL, true, true, {500, 0, 0}, {-20, 91, 770}},
+};
+
+static void test_gain(void **state)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(gain_cases); i++) {
+        const GainCase *c = &gain_cases[i];
+        Group home = {0};
+        WouldGain gain;
+        Fixture f;
+
+        fixture_init(&f, TWO_SHARDS);
+        fixture_policy(&f, "a", OBSERVE);
+        add_job(&f, 100, 2, 0, 1);
+        assert_false(would_gain(f.world, world_process(f.world, 100), &home, true, false, &c->now, &gain));
+        set_memory(&f, 100, c->mib);
+        if (c->home)
+            home.home = home.home_nodes = fixture_mask(&f, c->home);
+        assert_true(
+            would_gain(f.world, world_process(f.world, 100), &home, c->follows, c->spreads, &c->now, &gain));
+        assert_int_equal(gain.least, c->expected.least);
+        assert_int_equal(gain.expected, c->expected.expected);
+        assert_int_equal(gain.most, c->expected.most);
+        fixture_done(&f);
+    }
+}
+
 static void assert_same(const PlanAction *a, const PlanAction *b)
 {
     assert_int_equal(a->kind, b->kind);
@@ -258,9 +311,9 @@ static void test_as_acting(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goes_on),   cmocka_unit_test(test_repinned), cmocka_unit_test(test_comes_true),
-        cmocka_unit_test(test_beside),    cmocka_unit_test(test_nobody),   cmocka_unit_test(test_local),
-        cmocka_unit_test(test_as_acting),
+        cmocka_unit_test(test_goes_on), cmocka_unit_test(test_repinned),  cmocka_unit_test(test_comes_true),
+        cmocka_unit_test(test_beside),  cmocka_unit_test(test_nobody),    cmocka_unit_test(test_local),
+        cmocka_unit_test(test_gain),    cmocka_unit_test(test_as_acting),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
