@@ -4,9 +4,9 @@
  * its home. A thread that somebody else pinned to one node lives there.
  *
  * Blocks that threads of several nodes share have no right node. If they are most of what is known of a process, they
- * are interleaved over its home, so that no node serves all of them (P17); else they stay. If two threads share
- * everything, each is by chance the only one seen at some block for some rounds. While that is likely, such blocks are
- * treated like the others.
+ * are interleaved over its home, so that no node serves all of them (P17); else they stay. A block at which only one
+ * thread was seen waits until another one is, or until it is known to be that one's (plan/memory/blocks.h): among the
+ * memory that a database shares lies what each of its threads has alone, and uses most.
  *
  * Example: 48 blocks on node 0, 20 of them of a thread that lives on node 1, 20 of one on node 0, and 8 of both. The 20
  * go to node 1 in one request; 8 of 48 is not most, and they stay. */
@@ -21,14 +21,10 @@
 #define SHARED_PERMILLE 875U
 
 /* They are striped when they are more than half of all blocks, known or not, and more than a quarter of them lie
- * elsewhere; then also the rest, for as long as they are that. What all use is known first: threads walk through
+ * elsewhere; then all of them, for as long as they are that. What all use is known first: threads walk through
  * their own but now and then. */
 #define STRIPE_SHARE 2U
 #define STRIPE_WORTH 4U
-
-/* When so many blocks are known, and most are shared, so are those that one thread was seen at in fewer rounds than
- * show that it has one for itself (BLOCKS_SURE_ROUNDS). As few as show that threads work apart. */
-#define STRIPE_KNOWN 8U
 
 int sorting_init(Sorting *sorting, uint32_t n_nodes)
 {
@@ -230,13 +226,8 @@ static bool is_free(const Place *place, pid_t tid)
            task->home_node.i < 0 && place->only.i < 0;
 }
 
-typedef enum Use {
-    USE_ONE,     /* threads of one node, or of one that is not known */
-    USE_PERHAPS, /* one thread that is free, which was not seen there often enough */
-    USE_SHARED,  /* threads of several nodes, or several that are free: they use it from any */
-} Use;
-
-static Use use_of(Sorting *sorting, const Place *place, const TouchBlock *block)
+/* Whether threads of several nodes use it, or several that are free, which use it from any. */
+static bool is_shared(Sorting *sorting, const Place *place, const TouchBlock *block)
 {
     uint64_t *votes = sorting->sums, all = touches_weight(block), most = 0;
 
@@ -248,14 +239,10 @@ static Use use_of(Sorting *sorting, const Place *place, const TouchBlock *block)
             votes[node.i] += block->owners[i].weight;
             most = MAX(most, votes[node.i]);
         } else if (!is_free(place, block->owners[i].tid)) {
-            return USE_ONE;
+            return false;
         }
     }
-    if (most * 1000 >= all * SHARED_PERMILLE)
-        return USE_ONE;
-    if (touches_shared(block))
-        return USE_SHARED;
-    return block->owners[1].tid == 0 && block->n_rounds < BLOCKS_SURE_ROUNDS ? USE_PERHAPS : USE_ONE;
+    return most * 1000 < all * SHARED_PERMILLE && touches_shared(block);
 }
 
 NodeIx sorting_stripe_node(hwloc_const_bitmap_t nodes, uint64_t address)
@@ -277,7 +264,7 @@ static bool may_stripe(const SortingLook *look, const TouchBlock *block)
 }
 
 typedef struct Shared {
-    size_t n_all, n_known, n_shared, n_elsewhere;
+    size_t n_all, n_shared, n_elsewhere;
 } Shared;
 
 static void count_shared(Sorting *sorting, const SortingLook *look, Shared *ret)
@@ -291,8 +278,7 @@ static void count_shared(Sorting *sorting, const SortingLook *look, Shared *ret)
         ret->n_all++;
         if (block->n_rounds < TOUCHES_ROUNDS_MIN)
             continue;
-        ret->n_known++;
-        if (use_of(sorting, &place, block) != USE_SHARED || !may_stripe(look, block))
+        if (!is_shared(sorting, &place, block) || !may_stripe(look, block))
             continue;
         ret->n_shared++;
         ret->n_elsewhere +=
@@ -300,7 +286,7 @@ static void count_shared(Sorting *sorting, const SortingLook *look, Shared *ret)
     }
 }
 
-static int add_shared(Sorting *sorting, const SortingLook *look, Use least)
+static int add_shared(Sorting *sorting, const SortingLook *look)
 {
     const Place place = place_of(sorting, look);
     int r = 0;
@@ -311,7 +297,7 @@ static int add_shared(Sorting *sorting, const SortingLook *look, Use least)
         NodeIx to = sorting_stripe_node(sorting->home, block->address);
 
         if (block->node.i >= 0 && block->node.i != to.i && may_stripe(look, block) &&
-            use_of(sorting, &place, block) >= least && !rests(sorting, look, number, block->node, to))
+            is_shared(sorting, &place, block) && !rests(sorting, look, number, block->node, to))
             r = add_move(sorting,
                          &(SortingMove){{start, start + TOUCHES_BLOCK_BYTES}, block->node, NODE_NONE});
     }
@@ -339,7 +325,7 @@ static int stripe(Sorting *sorting, const SortingLook *look)
         sorting->striping = true;
     if (!sorting->striping)
         return 0;
-    r = add_shared(sorting, look, shared.n_known >= STRIPE_KNOWN ? USE_PERHAPS : USE_SHARED);
+    r = add_shared(sorting, look);
     qsort(sorting->moves, sorting->n_moves, sizeof(*sorting->moves), compare_moves);
     return r;
 }

@@ -295,8 +295,10 @@ static long machine_move_pages(void *context, pid_t pid, size_t n, void **pages,
     assert_true(n > 0);
     (void)pthread_mutex_lock(&machine->lock);
     machine->n_waiting++;
-    while (nodes && machine->hanging)
+    while (nodes && machine->hanging && machine->n_passing == 0)
         (void)pthread_cond_wait(&machine->hang, &machine->lock);
+    if (nodes && machine->hanging)
+        machine->n_passing--;
     machine->n_waiting--;
     if (!nodes) {
         machine->n_asks++;

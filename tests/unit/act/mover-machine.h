@@ -59,6 +59,7 @@ typedef struct Machine {
     const char *fail_path; /* only reads of paths that end so fail */
     pthread_cond_t hang;   /* what hangs waits for this */
     bool hanging;          /* whether moves hang, */
+    unsigned n_passing;    /* but for the next ones, */
     bool settling_hangs;   /* or setting the nice value, */
     unsigned n_waiting;    /* and how many do */
 
