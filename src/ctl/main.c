@@ -33,6 +33,15 @@ static bool reader_gone(void)
     return poll(&p, 1, 0) > 0 && (p.revents & POLLERR);
 }
 
+/* Most output is one write then, and if that fails, why is known at the end. */
+static void widen_output(void)
+{
+    static char buffer[1 << 16];
+
+    if (!isatty(STDOUT_FILENO))
+        (void)setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
+}
+
 /* Output that was lost is a failure, except that a reader who closed the pipe has seen enough (`... | head`). */
 static CtlExit finish_output(CtlExit code)
 {
@@ -69,6 +78,7 @@ int main(int argc, char **argv)
     sigpipe_ignored =
         signal(SIGPIPE, SIG_IGN) == SIG_IGN; /* a closed pipe is an error of write(), see above */
     (void)setlocale(LC_CTYPE, "");
+    widen_output();
 
     code = options_parse(argc, argv, &command);
     command.options.sigpipe_ignored = sigpipe_ignored;
