@@ -14,6 +14,7 @@
 
 #include <inttypes.h>
 #include <json-c/linkhash.h>
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -263,9 +264,9 @@ void view_would_lines(json_object *object)
         view_line("", "%.1f %% of its memory local to its threads, %.1f %% now", (double)then / 10,
                   (double)now / 10);
     if (gain != INT64_MIN)
-        view_line("", "some %+.0f %% work in the same time (%+.0f to %+.0f %%)", (double)gain / 10,
-                  (double)view_number(object, "would_gain_least_permille", 0) / 10,
-                  (double)view_number(object, "would_gain_most_permille", 0) / 10);
+        view_line("", "some %+ld %% work in the same time (%+ld to %+ld %%)", lround((double)gain / 10),
+                  lround((double)view_number(object, "would_gain_least_permille", 0) / 10),
+                  lround((double)view_number(object, "would_gain_most_permille", 0) / 10));
 }
 
 static void add_gain(ViewText *text, json_object *object, const char *what, const char *key)

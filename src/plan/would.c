@@ -232,7 +232,6 @@ uint32_t would_local_then(const World *world, const Process *process, const Grou
 typedef struct Outlook {
     double far;    /* what an access to another node takes longer than a local one, in local ones */
     double spread; /* on how many nodes its memory is, by the one with most: what bandwidth it can have */
-    uint32_t local_then; /* with each thread using all memory alike */
 } Outlook;
 
 /* Of one node with memory, the mean of all others with CPUs. */

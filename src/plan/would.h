@@ -42,17 +42,18 @@ int would_wish(const Would *would, World *world, const PolicySet *policies, cons
 uint32_t would_local_now(const World *world, const Process *process);
 uint32_t would_local_then(const World *world, const Process *process, const Group *group, bool follows);
 
-/* What is known of a process as it is, averaged over some looks, in permille (daemon/tables/gains.h). */
+/* What is known of a process as it is, in permille. */
 typedef struct WouldNow {
-    uint32_t local, local_noise; /* as would_local_now(), and how much that varies from look to look */
-    uint32_t waits;              /* of the CPU time that its threads want, what they wait */
+    uint32_t local, local_noise; /* as would_local_now(), and how much that varies in its group */
+    uint32_t waits;              /* of the CPU time that the threads of its group want, what they wait */
 } WouldNow;
 
 /* How much more it would do in the same time, in permille of what it does; negative: less. How much of its time goes
  * into memory cannot be seen from outside. In `most` all of it does, and nodes are half as far again as the firmware
- * says; in `expected`, half of it; in `least`, nothing. Waiting ends, by half, or goes on. Its threads use all of its
- * memory alike, or each has some of its own, which is then local to it wherever it runs. Work that bandwidth limits
- * loses where memory would be on fewer nodes. WOULD_GAIN_NOISE more or less is what a program varies by itself. */
+ * says; in `expected`, half of it; in `least`, nothing, or all where it would be led away from its memory. Waiting
+ * ends, by half, or goes on. Its threads use all of its memory alike, or each has some of its own, which is then local
+ * to it wherever it runs. Work that bandwidth limits loses where memory would be on fewer nodes. WOULD_GAIN_NOISE more
+ * or less is what a program varies by itself. */
 #define WOULD_GAIN_NOISE 20
 typedef struct WouldGain {
     int32_t least, expected, most;

@@ -10,7 +10,7 @@ struct History {
     HistoryStep steps[HISTORY_STEPS]; /* a ring: that of a sequence is at its remainder */
     uint64_t last;                    /* sequence of the one under way, 0: there was no look yet */
     uint64_t begin_usec;              /* of that one */
-    HistoryTotals before, now;        /* what it began with, and at the last look */
+    HistoryTotals last_totals;        /* at the last look */
 };
 
 /* One of the workloads of this look. */
@@ -55,17 +55,15 @@ static HistoryStep *step_of(History *history, uint64_t sequence)
 }
 
 /* The step that a look now belongs to. */
-static HistoryStep *step_now(History *history, uint64_t now_usec)
+static HistoryStep *step_now(History *history)
 {
     HistoryStep *step = step_of(history, history->last);
 
-    if (history->last > 0 && now_usec < history->begin_usec + HISTORY_STEP_USEC)
+    if (history->last > 0 && step->span_usec < HISTORY_STEP_USEC)
         return step;
     /* What was between two steps belongs to the later one. */
-    if (history->last > 0) {
-        history->before = history->now;
+    if (history->last > 0)
         history->begin_usec += step->span_usec;
-    }
     history->last++;
     step = step_of(history, history->last);
     clear(step);
@@ -142,6 +140,19 @@ static Look *look_of(Look *looks, size_t n, WorkloadIx workload)
     return NULL;
 }
 
+/* And those that were among them before in this step: its means are of all looks. */
+static size_t add_known(World *world, const HistoryStep *step, Look *looks, size_t n)
+{
+    for (size_t i = 0; i < step->n_rows; i++) {
+        const Workload *workload = world_workload_by_name(world, step->rows[i].workload);
+        WorkloadIx ix = {workload ? (int32_t)(workload - world->workloads) : -1};
+
+        if (workload && !look_of(looks, n, ix))
+            looks[n++] = (Look){.workload = ix};
+    }
+    return n;
+}
+
 static void sum_up(const World *world, Look *looks, size_t n)
 {
     for (size_t i = 0; i < world->n_processes; i++) {
@@ -157,7 +168,7 @@ static void sum_up(const World *world, Look *looks, size_t n)
             const TopologyCpu *cpu = task->gone ? NULL : topology_cpu(world->topology, task->last_cpu);
 
             if (cpu)
-                look->run[cpu->node.i] += task->run_ewma_permille;
+                look->run[cpu->node.i] += task->run_permille;
         }
         local = would_local_now(world, process);
         if (local == WOULD_UNKNOWN)
@@ -185,11 +196,25 @@ static int add(HistoryStep *step, const World *world, const Look *look)
     return r;
 }
 
-int history_look(History *history, const World *world, const HistoryTotals *totals, uint64_t realtime_usec)
+/* A counter that was set back began again from 0: a new mover counts for itself. */
+static uint64_t since(uint64_t before, uint64_t now)
 {
-    HistoryStep *step = step_now(history, world->now_usec);
-    Look looks[HISTORY_WORKLOADS];
-    size_t n = choose(world, looks), n_nodes = world->topology->n_nodes;
+    return now >= before ? now - before : now;
+}
+
+static void add_totals(HistoryTotals *sum, const HistoryTotals *before, const HistoryTotals *now)
+{
+    sum->cpu_usec += since(before->cpu_usec, now->cpu_usec);
+    sum->n_homes += since(before->n_homes, now->n_homes);
+    sum->n_lends += since(before->n_lends, now->n_lends);
+    sum->moved_bytes += since(before->moved_bytes, now->moved_bytes);
+}
+
+int history_look(History *history, World *world, const HistoryTotals *totals, uint64_t realtime_usec)
+{
+    HistoryStep *step = step_now(history);
+    Look looks[HISTORY_WORKLOADS + HISTORY_ROWS];
+    size_t n = add_known(world, step, looks, choose(world, looks)), n_nodes = world->topology->n_nodes;
     CLEANUP_FREE uint64_t *runs = calloc(n * n_nodes + 1, sizeof(*runs));
     int r = 0;
 
@@ -200,16 +225,11 @@ int history_look(History *history, const World *world, const HistoryTotals *tota
     sum_up(world, looks, n);
     for (size_t i = 0; r == 0 && i < n; i++)
         r = add(step, world, &looks[i]);
-    history->now = *totals;
     step->n_looks++;
     step->realtime_usec = realtime_usec;
     step->span_usec = world->now_usec - history->begin_usec;
-    step->totals = (HistoryTotals){
-        .cpu_usec = totals->cpu_usec - history->before.cpu_usec,
-        .n_homes = totals->n_homes - history->before.n_homes,
-        .n_lends = totals->n_lends - history->before.n_lends,
-        .moved_bytes = totals->moved_bytes - history->before.moved_bytes,
-    };
+    add_totals(&step->totals, &history->last_totals, totals);
+    history->last_totals = *totals;
     return r;
 }
 

@@ -10,9 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* At least: a step ends with the first look behind that. */
 #define HISTORY_STEP_USEC 60000000U
 #define HISTORY_STEPS     1440U
-/* Of each look the workloads that ran most, and in a step not more of them than that. */
+/* Of each look the workloads that ran most; a step holds not more of them than HISTORY_ROWS. */
 #define HISTORY_WORKLOADS 12U
 #define HISTORY_ROWS      24U
 
@@ -53,8 +54,8 @@ History *history_new(uint64_t now_usec);
 History *history_free(History *history);
 DEFINE_CLEANUP(History *, history_free)
 
-/* Takes a look at all workloads, at world->now_usec. Returns 0 or -ENOMEM. */
-int history_look(History *history, const World *world, const HistoryTotals *totals, uint64_t realtime_usec);
+/* Takes a look at all workloads, at world->now_usec. The World is not changed. Returns 0 or -ENOMEM. */
+int history_look(History *history, World *world, const HistoryTotals *totals, uint64_t realtime_usec);
 
 /* The oldest step kept whose sequence is above `after`, the one under way included; NULL when there is none. */
 const HistoryStep *history_next(const History *history, uint64_t after);

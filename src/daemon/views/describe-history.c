@@ -4,8 +4,8 @@
 
 #include "daemon/views/describe.h"
 
-/* What a reply holds at most: some 100 us each. */
-#define STEPS_MAX 60U
+/* A reply ends with the step in which it comes to so many workloads and nodes of them: some milliseconds. */
+#define ROWS_MAX 1000U
 
 static uint32_t mean(uint64_t sum, uint32_t n)
 {
@@ -49,13 +49,23 @@ static void put_step(Dict *dict, const HistoryStep *step)
     dict_end(dict);
 }
 
+static size_t count_rows(const HistoryStep *step)
+{
+    size_t n = step->n_rows;
+
+    for (size_t i = 0; i < step->n_rows; i++)
+        n += step->rows[i].n_runs;
+    return n;
+}
+
 void describe_history(Dict *dict, const Manager *manager, uint64_t after, uint32_t max)
 {
     const HistoryStep *step = history_next(manager->history, after);
 
     dict_list_begin(dict, NULL);
-    for (uint32_t n = 0; step && n < MIN(max, STEPS_MAX); n++) {
+    for (size_t n = 0, n_rows = 0; step && n < max && n_rows < ROWS_MAX; n++) {
         put_step(dict, step);
+        n_rows += 1 + count_rows(step);
         step = history_next(manager->history, step->sequence);
     }
     dict_list_end(dict, NULL);

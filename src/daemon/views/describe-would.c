@@ -82,12 +82,14 @@ static void put_gain(Dict *dict, const Manager *manager, const Process *process,
     GainSide side;
     WouldGain gain;
 
-    if (!gains_now(manager->gains, would->id, &side) || !side.local.known || !side.waits.known ||
-        !would_gain(manager->world, process, would, follows, spreads,
-                    &(WouldNow){.local = side.local.permille,
-                                .local_noise = side.local.noise,
-                                .waits = side.waits.permille},
-                    &gain))
+    uint32_t local = would_local_now(manager->world, process);
+
+    if (local == WOULD_UNKNOWN || !gains_now(manager->gains, would->id, &side) || !side.local.known ||
+        !side.waits.known ||
+        !would_gain(
+            manager->world, process, would, follows, spreads,
+            &(WouldNow){.local = local, .local_noise = side.local.noise, .waits = side.waits.permille},
+            &gain))
         return;
     dict_i32(dict, "would_gain_permille", gain.expected);
     dict_i32(dict, "would_gain_least_permille", gain.least);

@@ -25,7 +25,7 @@ void describe_tasks(Dict *dict, Manager *manager, const Workload *workload, pid_
 void describe_move(Dict *dict, const Manager *manager, const Move *move);
 void describe_moves(Dict *dict, const Manager *manager, uint64_t after, uint32_t max);
 
-/* describe-history.c: at most `max` steps, and never many, with a sequence above `after`. */
+/* describe-history.c: at most `max` steps, and no more than a reply may hold, with a sequence above `after`. */
 void describe_history(Dict *dict, const Manager *manager, uint64_t after, uint32_t max);
 
 /* The rest is for views/explain.c. */

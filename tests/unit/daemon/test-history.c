@@ -141,12 +141,15 @@ static void test_changes(void **state)
     f->world->tasks[5].last_cpu = (CpuIx){0};
     world_sum(f->world);
     look(f, SEC);
+    assert_int_equal(find(step, "w29")->run,
+                     290 + 10 + 10); /* it is not among those that run most any more */
     row = find(step, "w5");
     assert_int_equal(row->n_runs, 2);
     assert_int_equal(row->runs[0].run + row->runs[1].run, row->run);
 }
 
-/* A minute is over with the first look behind it; what was done between two looks belongs to the later one. */
+/* A minute is over with the first look behind it; what was done between two looks belongs to the later one. A counter
+ * that begins anew loses nothing. */
 static void test_steps(void **state)
 {
     Fixture *f = *state;
@@ -162,13 +165,21 @@ static void test_steps(void **state)
     f->totals.moved_bytes = GIB;
     f->totals.cpu_usec = 1900;
     look(f, 2 * SEC);
+    assert_null(history_next(f->history, 1));
+    step = history_next(f->history, 0);
+    assert_int_equal(step->span_usec, 61 * SEC);
+    assert_int_equal(step->totals.cpu_usec, 1900);
+    f->totals.moved_bytes = 7;
+    f->totals.cpu_usec = 2100;
+    look(f, 2 * SEC);
     step = history_next(f->history, 1);
     assert_int_equal(step->sequence, 2);
     assert_int_equal(step->span_usec, 2 * SEC);
     assert_int_equal(step->totals.cpu_usec, 200);
     assert_int_equal(step->totals.n_homes, 0);
-    assert_int_equal(step->totals.moved_bytes, GIB);
-    assert_int_equal(history_next(f->history, 0)->n_looks, 2);
+    assert_int_equal(step->totals.moved_bytes, 7);
+    assert_int_equal(history_next(f->history, 0)->n_looks, 3);
+    assert_int_equal(history_next(f->history, 0)->totals.moved_bytes, GIB);
 }
 
 /* A day, and what was before that is gone. */

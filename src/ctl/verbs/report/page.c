@@ -22,6 +22,7 @@
 #define BOTTOM    18.0
 #define TIMES     6U   /* labels below a picture */
 #define MOVES_MAX 200U /* the last ones */
+#define DRAWN_MAX 24U  /* workloads; the others are in the table */
 
 typedef struct Chart {
     FILE *out;
@@ -81,9 +82,7 @@ static void put_time(FILE *out, bool day, uint64_t usec)
 
 static double x_of(const Report *report, double seconds)
 {
-    double all = MAX((double)(report->end_usec - report->begin_usec) / (double)USEC_PER_SEC, 1.0);
-
-    return LEFT + CLAMP(seconds / all, 0.0, 1.0) * (WIDTH - LEFT);
+    return LEFT + CLAMP(seconds / MAX(report->seconds, 1.0), 0.0, 1.0) * (WIDTH - LEFT);
 }
 
 static double y_of(const Chart *chart, double value)
@@ -104,7 +103,6 @@ static double round_up(double value)
 static void begin_chart(const Chart *chart, const char *caption, const char *unit)
 {
     const Report *report = chart->report;
-    uint64_t span = report->end_usec - report->begin_usec;
 
     (void)fprintf(chart->out, "<figure><svg viewBox=\"0 0 %.0f %.0f\" role=\"img\"><title>", WIDTH, HEIGHT);
     put_text(chart->out, caption);
@@ -118,11 +116,10 @@ static void begin_chart(const Chart *chart, const char *caption, const char *uni
             LEFT, y, WIDTH, LEFT - 4, y + 4, value, unit);
     }
     for (unsigned i = 0; i < TIMES; i++) {
-        uint64_t usec = report->begin_usec + span / TIMES * i;
+        double seconds = report->seconds / TIMES * i;
 
-        (void)fprintf(chart->out, "<text x=\"%.1f\" y=\"%.0f\">",
-                      x_of(report, (double)(usec - report->begin_usec) / (double)USEC_PER_SEC), HEIGHT - 4);
-        put_time(chart->out, false, usec);
+        (void)fprintf(chart->out, "<text x=\"%.1f\" y=\"%.0f\">", x_of(report, seconds), HEIGHT - 4);
+        put_time(chart->out, false, report->begin_usec + (uint64_t)(seconds * (double)USEC_PER_SEC));
         (void)fprintf(chart->out, "</text>\n");
     }
 }
@@ -133,20 +130,33 @@ static void end_chart(const Chart *chart, const char *caption)
     put_text(chart->out, caption);
 }
 
-/* Between two curves: along the upper one, and back along the lower one. */
-static void put_area(const Chart *chart, const double *lower, const double *upper, size_t colour)
+/* The steps from `first` to `end` - 1, between two curves: along the upper one, and back along the lower one. */
+static void put_piece(const Chart *chart, const double *lower, const double *upper, size_t first, size_t end)
 {
     const Report *report = chart->report;
 
-    (void)fprintf(chart->out, "<path class=\"n%zu\" d=\"", colour % N_COLOURS);
-    for (size_t i = 0; i < report->n_steps; i++)
-        (void)fprintf(chart->out, "%c%.1f %.1fH%.1f", i == 0 ? 'M' : 'L',
+    for (size_t i = first; i < end; i++)
+        (void)fprintf(chart->out, "%c%.1f %.1fH%.1f", i == first ? 'M' : 'L',
                       x_of(report, report_begin(report, i)), y_of(chart, upper[i]),
                       x_of(report, report_end(report, i)));
-    for (size_t i = report->n_steps; i-- > 0;)
+    for (size_t i = end; i-- > first;)
         (void)fprintf(chart->out, "L%.1f %.1fH%.1f", x_of(report, report_end(report, i)),
                       y_of(chart, lower[i]), x_of(report, report_begin(report, i)));
-    (void)fprintf(chart->out, "Z\"/>\n");
+    (void)fputc('Z', chart->out);
+}
+
+static void put_area(const Chart *chart, const double *lower, const double *upper, size_t colour)
+{
+    size_t n = chart->report->n_steps;
+
+    (void)fprintf(chart->out, "<path class=\"n%zu\" d=\"", colour % N_COLOURS);
+    for (size_t i = 0, first; i < n; i++) {
+        for (first = i; i < n && upper[i] > lower[i]; i++)
+            ;
+        if (i > first)
+            put_piece(chart, lower, upper, first, i);
+    }
+    (void)fprintf(chart->out, "\"/>\n");
 }
 
 static void put_curve(const Chart *chart, Curve curve, const void *what, unsigned colour)
@@ -319,7 +329,7 @@ static void put_moves(FILE *out, const Report *report)
 {
     size_t n = view_length(report->moves), first = n > MOVES_MAX ? n - MOVES_MAX : 0;
 
-    (void)fprintf(out, "<section><h2>What was done</h2>\n<table>\n");
+    (void)fprintf(out, "<section><h2>Actions</h2>\n<table>\n");
     for (size_t i = first; i < n; i++) {
         CLEANUP(view_text_done) ViewText text = {0};
 
@@ -359,8 +369,10 @@ void report_write_page(FILE *out, void *userdata)
     (void)fprintf(out, "</h1>\n<p>%" PRIu64 " homes set, %" PRIu64 " CPUs lent, %s of memory moved.</p>\n",
                   report->n_homes, report->n_lends, human_bytes(report->moved_bytes, bytes, sizeof(bytes)));
     put_table(out, report);
-    for (size_t i = 0; sums && i < report->n_workloads; i++)
+    for (size_t i = 0; sums && i < MIN(report->n_workloads, DRAWN_MAX); i++)
         put_workload(out, report, &report->workloads[i], sums);
+    if (!sums)
+        (void)fprintf(out, "<p>There was not enough memory for pictures.</p>\n");
     put_daemon(out, report);
     put_moves(out, report);
     (void)fprintf(out, "</body></html>\n");

@@ -26,6 +26,7 @@ static void report_done(Report *report)
     for (size_t i = 0; i < report->n_workloads; i++)
         free(report->workloads[i].rows);
     free(report->workloads);
+    free(report->ends);
     (void)json_object_put(report->steps);
     (void)json_object_put(report->moves);
 }
@@ -37,19 +38,12 @@ static json_object *step_at(const Report *report, size_t step)
 
 double report_end(const Report *report, size_t step)
 {
-    int64_t usec = view_number(step_at(report, step), "realtime_usec", 0);
-
-    return ((double)usec - (double)report->begin_usec) / (double)USEC_PER_SEC;
-}
-
-static double span(const Report *report, size_t step)
-{
-    return (double)view_number(step_at(report, step), "span_usec", 0) / (double)USEC_PER_SEC;
+    return report->ends[step];
 }
 
 double report_begin(const Report *report, size_t step)
 {
-    return MAX(report_end(report, step) - span(report, step), 0.0);
+    return step > 0 ? report->ends[step - 1] : 0.0;
 }
 
 double report_run(const Report *report, const ReportWorkload *workload, size_t step, uint32_t node)
@@ -67,8 +61,8 @@ double report_run(const Report *report, const ReportWorkload *workload, size_t s
 
 /* Fetching */
 
-/* Appends all entries of a method that hands them out page by page, but for those before `since_usec`. */
-static CtlExit fetch(sd_bus *bus, const char *method, uint64_t since_usec, json_object *list)
+/* Appends all entries of a method that hands them out page by page. */
+static CtlExit fetch(sd_bus *bus, const char *method, json_object *list)
 {
     for (int64_t after = 0, last;; after = last) {
         CLEANUP_JSON json_object *page = NULL;
@@ -79,28 +73,26 @@ static CtlExit fetch(sd_bus *bus, const char *method, uint64_t since_usec, json_
         last = view_number(json_object_array_get_idx(page, view_length(page) - 1), "sequence", 0);
         if (last <= after)
             return ctl_fail(CTL_EXIT_FAILURE, "numaplaced's answer to %s does not advance", method);
-        for (size_t i = 0; i < view_length(page); i++) {
-            json_object *entry = json_object_array_get_idx(page, i);
-
-            if ((uint64_t)view_number(entry, "realtime_usec", 0) >= since_usec &&
-                json_append(list, json_object_get(entry)) < 0)
+        for (size_t i = 0; i < view_length(page); i++)
+            if (json_append(list, json_object_get(json_object_array_get_idx(page, i))) < 0)
                 return ctl_fail_oom();
-        }
     }
 }
 
-static uint64_t realtime_usec(void)
+/* Drops the steps that were over before the last `usec`. The one under way stays. */
+static void keep_last(json_object *steps, uint64_t usec)
 {
-    struct timespec now = {0};
+    uint64_t sum = 0;
+    size_t n = view_length(steps);
 
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+    while (usec > 0 && n > 0 && sum < usec)
+        sum += (uint64_t)view_number(json_object_array_get_idx(steps, --n), "span_usec", 0) + 1;
+    if (usec > 0)
+        (void)json_object_array_del_idx(steps, 0, n);
 }
 
 static CtlExit ask(const CtlOptions *options, Report *report)
 {
-    uint64_t now = realtime_usec();
-    uint64_t since = options->since_usec > 0 ? now - MIN(now, options->since_usec) : 0;
     CLEANUP_BUS sd_bus *bus = NULL;
     CtlExit code;
 
@@ -110,9 +102,10 @@ static CtlExit ask(const CtlOptions *options, Report *report)
         return ctl_fail_oom();
     code = client_connect(options, &bus);
     if (code == CTL_EXIT_OK)
-        code = fetch(bus, "ListHistory", since, report->steps);
+        code = fetch(bus, "ListHistory", report->steps);
     if (code == CTL_EXIT_OK && options->html)
-        code = fetch(bus, "ListMoves", since, report->moves);
+        code = fetch(bus, "ListMoves", report->moves);
+    keep_last(report->steps, options->since_usec);
     return code;
 }
 
@@ -173,7 +166,7 @@ static void sum_workload(const Report *report, ReportWorkload *workload)
     double run = 0.0, wait = 0.0, all = 0.0, local = 0.0, local_of = 0.0;
 
     for (size_t i = 0; i < report->n_steps; i++) {
-        double weight = span(report, i) + 1e-6, ran;
+        double weight = report_end(report, i) - report_begin(report, i) + 1e-6, ran;
         json_object *row = workload->rows[i];
 
         all += weight;
@@ -206,24 +199,26 @@ static int compare_workloads(const void *a, const void *b)
 static CtlExit sum_up(Report *report)
 {
     report->n_steps = view_length(report->steps);
+    report->ends = calloc(report->n_steps + 1, sizeof(*report->ends));
+    if (!report->ends)
+        return ctl_fail_oom();
     for (size_t i = 0; i < report->n_steps; i++) {
         json_object *step = step_at(report, i);
         CtlExit code = index_step(report, i);
 
         if (code != CTL_EXIT_OK)
             return code;
+        report->seconds += (double)view_number(step, "span_usec", 0) / (double)USEC_PER_SEC;
+        report->ends[i] = report->seconds;
         report->n_homes += (uint64_t)view_number(step, "homes", 0);
         report->n_lends += (uint64_t)view_number(step, "lends", 0);
         report->moved_bytes += (uint64_t)view_number(step, "memory_moved_bytes", 0);
         report->cpu_usec += (uint64_t)view_number(step, "cpu_usec", 0);
     }
-    if (report->n_steps > 0) {
-        json_object *first = step_at(report, 0), *last = step_at(report, report->n_steps - 1);
-
-        report->begin_usec =
-            (uint64_t)(view_number(first, "realtime_usec", 0) - view_number(first, "span_usec", 0));
-        report->end_usec = (uint64_t)view_number(last, "realtime_usec", 0);
-    }
+    if (report->n_steps > 0)
+        report->end_usec = (uint64_t)view_number(step_at(report, report->n_steps - 1), "realtime_usec", 0);
+    report->begin_usec =
+        report->end_usec - MIN(report->end_usec, (uint64_t)(report->seconds * (double)USEC_PER_SEC));
     qsort(report->nodes, report->n_nodes, sizeof(*report->nodes), compare_nodes);
     for (size_t i = 0; i < report->n_workloads; i++)
         sum_workload(report, &report->workloads[i]);
@@ -301,7 +296,6 @@ static const char *format_time(uint64_t usec, char *buf, size_t size)
 static CtlExit print_text(const CtlOptions *options, const Report *report, json_object *workloads)
 {
     char begin[32], end[32], bytes[32];
-    double seconds = (double)(report->end_usec - report->begin_usec) / (double)USEC_PER_SEC;
 
     view_line("Time", "%s to %s", format_time(report->begin_usec, begin, sizeof(begin)),
               format_time(report->end_usec, end, sizeof(end)));
@@ -309,7 +303,7 @@ static CtlExit print_text(const CtlOptions *options, const Report *report, json_
               view_noun((int64_t)report->n_homes, "home", "homes"), report->n_lends,
               view_noun((int64_t)report->n_lends, "CPU", "CPUs"),
               human_bytes(report->moved_bytes, bytes, sizeof(bytes)));
-    view_line("Cost", "%.2f %% of a CPU", seconds > 0.0 ? (double)report->cpu_usec / 1e4 / seconds : 0.0);
+    view_line("Cost", "%.2f %% of a CPU", (double)report->cpu_usec / 1e4 / MAX(report->seconds, 1.0));
     (void)putchar('\n');
     return view_print_table(options, workloads, columns, ARRAY_SIZE(columns));
 }
@@ -318,8 +312,12 @@ CtlExit verb_report(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP(report_done) Report report = {0};
     CLEANUP_JSON json_object *workloads = NULL;
-    CtlExit code = ask(options, &report);
+    CtlExit code;
 
+    if (options->html && options->json != CTL_JSON_OFF)
+        return ctl_fail(CTL_EXIT_USAGE,
+                        "--html= and --json= are two forms of the same: expected one of them");
+    code = ask(options, &report);
     if (code == CTL_EXIT_OK)
         code = sum_up(&report);
     if (code != CTL_EXIT_OK)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define REPORT_NODES_MAX 64U /* of which pictures are drawn; those of the largest numbers are left out */
+#define REPORT_NODES_MAX 64U /* as many as the daemon manages */
 
 /* One workload over the whole time. */
 typedef struct ReportWorkload {
@@ -22,6 +22,7 @@ typedef struct ReportWorkload {
 typedef struct Report {
     json_object *steps, *moves;
     size_t n_steps;
+    double *ends, seconds; /* of each step, and of all, since the begin: by their length, whatever the clock did */
     uint64_t begin_usec, end_usec;    /* CLOCK_REALTIME */
     uint32_t nodes[REPORT_NODES_MAX]; /* the operating system's numbers, ascending */
     size_t n_nodes;
