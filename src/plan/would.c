@@ -283,6 +283,27 @@ static int32_t to_permille(double ratio)
     return (int32_t)lround((ratio - 1.0) * 1000.0);
 }
 
+/* Whether its threads run on several nodes now, and would all be on one. */
+static bool would_gather(const World *world, const Process *process, const Group *group)
+{
+    size_t n, first = world_process_tasks(world, process, &n);
+    NodeIx node = NODE_NONE;
+
+    if (!group->home_nodes || hwloc_bitmap_weight(group->home_nodes) != 1)
+        return false;
+    for (size_t i = first; i < first + n; i++) {
+        const Task *task = &world->tasks[i];
+        const TopologyCpu *cpu = topology_cpu(world->topology, task->last_cpu);
+
+        if (task->gone || !cpu || task->run_ewma_permille == 0)
+            continue;
+        if (node.i >= 0 && cpu->node.i != node.i)
+            return true;
+        node = cpu->node;
+    }
+    return false;
+}
+
 /* How much may be local then, from least to most. */
 static void local_range(const World *world, const Process *process, const Group *group, bool follows,
                         bool spreads, const WouldNow *now, uint32_t *ret_least, uint32_t *ret_most)
@@ -294,7 +315,7 @@ static void local_range(const World *world, const Process *process, const Group 
 bool would_gain(const World *world, const Process *process, const Group *group, bool follows, bool spreads,
                 const WouldNow *now, WouldGain *ret)
 {
-    double waits = MIN(now->waits, WAITS_MOST) / 1000.0, n_nodes, least, most;
+    double waits = MIN(now->waits, WAITS_MOST) / 1000.0, n_nodes, local, least, most;
     uint32_t then_least, then_most;
     Outlook outlook = {0};
 
@@ -305,7 +326,9 @@ bool would_gain(const World *world, const Process *process, const Group *group, 
         return false;
     n_nodes = group->home && follows ? hwloc_bitmap_weight(group->home_nodes) : outlook.spread;
     least = speed(outlook.far * DISTANCE_MOST, (double)now->local + now->local_noise, then_least, 1.0, 0.0);
-    most = speed(outlook.far * DISTANCE_MOST, (double)now->local - now->local_noise, then_most, 1.0, waits);
+    /* What threads of several nodes share and write is in the caches of the others, wherever its memory is. */
+    local = would_gather(world, process, group) ? 0.0 : (double)now->local - now->local_noise;
+    most = speed(outlook.far * DISTANCE_MOST, local, then_most, 1.0, waits);
     *ret = (WouldGain){
         .least = to_permille(MIN(least, 1.0) * MIN(n_nodes / outlook.spread, 1.0)) - WOULD_GAIN_NOISE,
         .expected =
