@@ -204,10 +204,10 @@
  *   b, distance u, lease_usec t, value u, limit u (the numbers that decided; of memory, MiB)
  *
  * step
- *   sequence t, realtime_usec t (of its end), span_usec t (some 60 s; a day is kept), looks u (taken in it), cpu_usec t
- *   (of the daemon, all threads), homes t, lends t, memory_moved_bytes t, workloads aa{sv} (those that ran most:
- *   workload s, run_permille u, wait_permille u, local_permille u (absent: not known), runs aa{sv} (of each node: node
- *   u, run_permille u))
+ *   sequence t, realtime_usec t (of its end), span_usec t (60 s and more; 1440 are kept), looks u (taken in it),
+ *   cpu_usec t (of the daemon, all threads), homes t, lends t, memory_moved_bytes t, workloads aa{sv} (those that ran
+ *   most: workload s, run_permille u, wait_permille u, local_permille u (absent: not known), runs aa{sv} (of each node:
+ *   node u, run_permille u))
  *
  * refusal
  *   reason s, text s, mechanism u, count t, time_usec t (of the last), tick t, pid i (0: the group as a

@@ -7,6 +7,7 @@
 
 #include "base/time.h"
 #include "ctl/patience.h"
+#include "ctl/view.h"
 
 #include "numaplace/bus.h"
 
@@ -249,4 +250,24 @@ CtlExit client_query(const CtlOptions *options, const char *method, const char *
     if (code != CTL_EXIT_OK)
         return code;
     return argument ? client_call(bus, method, ret, "s", argument) : client_call(bus, method, ret, "");
+}
+
+CtlExit client_list(sd_bus *bus, const char *method, int64_t after, json_object *list)
+{
+    for (;;) {
+        CLEANUP_JSON json_object *page = NULL;
+        int64_t last;
+        CtlExit code;
+
+        code = client_call(bus, method, &page, "tu", (uint64_t)after, NUMAPLACE_BUS_PAGE_MAX);
+        if (code != CTL_EXIT_OK || view_length(page) == 0)
+            return code;
+        last = view_number(json_object_array_get_idx(page, view_length(page) - 1), "sequence", 0);
+        if (last <= after)
+            return ctl_fail(CTL_EXIT_FAILURE, "numaplaced's answer to %s does not advance", method);
+        after = last;
+        for (size_t i = 0; i < view_length(page); i++)
+            if (json_append(list, json_object_get(json_object_array_get_idx(page, i))) < 0)
+                return ctl_fail_oom();
+    }
 }

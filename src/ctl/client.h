@@ -44,3 +44,7 @@ CtlExit client_fail_call(int r, const sd_bus_error *error);
 
 /* Connects, calls one method with at most one string argument (NULL: none) and hands out its result. */
 CtlExit client_query(const CtlOptions *options, const char *method, const char *argument, json_object **ret);
+
+/* Appends to `list` all entries with a sequence above `after` of a method that hands them out page by page (ListMoves,
+ * ListHistory). */
+CtlExit client_list(sd_bus *bus, const char *method, int64_t after, json_object *list);

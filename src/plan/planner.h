@@ -66,8 +66,8 @@ typedef struct PlannerGroup {
     size_t n_candidates; /* of these, with no idle CPU at home */
     uint32_t max_wait;
     uint32_t max_steady_wait; /* on both of two ticks, of threads at home */
-    uint32_t owner_wait; /* longest wait of a thread that is lent nothing; only while leases run */
-    bool waits;          /* some thread waits, on this tick */
+    uint32_t owner_wait;      /* longest wait of a thread that is lent nothing; only while leases run */
+    bool waits;               /* some thread waits, on this tick */
 
     /* choose.c, on slow ticks. Sums over its threads in permille of a CPU */
     uint32_t n_placeable;
@@ -80,17 +80,17 @@ typedef struct PlannerGroup {
     uint32_t wait_permille;   /* the share of it */
     uint32_t others_permille; /* the same of all other groups */
     bool memory_known;
-    bool moves;         /* memory of it is under way */
-    bool awaits_memory; /* of a process it is not known yet, but soon */
-    bool put_off;       /* its first home, for that reason */
+    bool moves;                 /* memory of it is under way */
+    bool awaits_memory;         /* of a process it is not known yet, but soon */
+    bool put_off;               /* its first home, for that reason */
     uint32_t discount_permille; /* of what memory counts: PackGroup.memory_discount_permille */
-    bool reverts;       /* its last change of home proved to be for the worse */
-    bool judged;        /* it did not */
-    bool packed;        /* `chosen` is the answer */
-    bool chosen_all;    /* it is all nodes */
-    bool keeps_all;     /* it has them for a home, and must stay for now */
-    bool apart;         /* some of its threads live on one node of several */
-    bool idle;          /* it wants too little to be given a home */
+    bool reverts;               /* its last change of home proved to be for the worse */
+    bool judged;                /* it did not */
+    bool packed;                /* `chosen` is the answer */
+    bool chosen_all;            /* it is all nodes */
+    bool keeps_all;             /* it has them for a home, and must stay for now */
+    bool apart;                 /* some of its threads live on one node of several */
+    bool idle;                  /* it wants too little to be given a home */
 
     uint64_t grown_bytes; /* follow.c, on slow ticks: sum over its processes */
 } PlannerGroup;

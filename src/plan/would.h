@@ -54,7 +54,7 @@ typedef struct WouldNow {
  * ends, by half, or goes on. Its threads use all of its memory alike, or each has some of its own, which is then local
  * to it wherever it runs. Threads that would be gathered on one node gain at most as if nothing was local to them now:
  * what they write is in each other's caches. Work that bandwidth limits loses where memory would be on fewer nodes.
- * WOULD_GAIN_NOISE more or less is what a program varies by itself. */
+ * WOULD_GAIN_NOISE more or less is what a program may vary by itself, a choice of ours. */
 #define WOULD_GAIN_NOISE 20
 typedef struct WouldGain {
     int32_t least, expected, most;

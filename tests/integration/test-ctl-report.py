@@ -5,7 +5,6 @@
 import html.parser
 import json
 import os
-import pathlib
 import re
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ import unittest
 
 import lib
 
-BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+BROWSER = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))), None)
 # What a reader would see: where each area and curve lies in its picture, and whether anything was fetched.
 LOOK = """<script>
 const pictures = [...document.querySelectorAll("svg")].map(svg => ({
@@ -81,7 +80,7 @@ class Report(lib.DaemonTest):
         self.assertTrue(row["nodes"].startswith("0: "), row)
         self.assertGreaterEqual(report["homes"], 1)
         self.assertGreater(report["cpu_usec"], 0)
-        self.assertGreater(report["end_usec"], report["begin_usec"])
+        self.assertGreater(report["end_realtime_usec"], report["begin_realtime_usec"])
         self.assertEqual(report["homes"], sum(step["homes"] for step in report["steps"]))
         text = daemon.ctl_run("report").stdout
         self.assertRegex(text, r"Time: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d to ")
@@ -129,7 +128,7 @@ class Report(lib.DaemonTest):
         self.assertEqual((run.returncode, run.stdout), (1, ""))
         self.assertEqual(run.stderr.count("\n"), 1, run.stderr)
 
-    @unittest.skipUnless(BROWSER, "there is no chromium")
+    @unittest.skipUnless(BROWSER or os.environ.get("CI") == "true", "there is no chromium")
     def test_browser(self):
         daemon, _ = self.observed()
         path = self.directory / "looked-at.html"

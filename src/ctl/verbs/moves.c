@@ -37,27 +37,6 @@ static CtlExit print_move(const CtlOptions *options, json_object *move)
     return CTL_EXIT_OK;
 }
 
-/* Appends all moves kept behind `after` to `list`, page by page. */
-static CtlExit list_moves(sd_bus *bus, int64_t after, json_object *list)
-{
-    for (;;) {
-        CLEANUP_JSON json_object *page = NULL;
-        int64_t last;
-        CtlExit code;
-
-        code = client_call(bus, "ListMoves", &page, "tu", (uint64_t)after, NUMAPLACE_BUS_PAGE_MAX);
-        if (code != CTL_EXIT_OK || view_length(page) == 0)
-            return code;
-        last = view_number(json_object_array_get_idx(page, view_length(page) - 1), "sequence", 0);
-        if (last <= after)
-            return ctl_fail(CTL_EXIT_FAILURE, "numaplaced's list of moves does not advance");
-        after = last;
-        for (size_t i = 0; i < view_length(page); i++)
-            if (json_append(list, json_object_get(json_object_array_get_idx(page, i))) < 0)
-                return ctl_fail_oom();
-    }
-}
-
 /* Drops all but the last `keep` entries. */
 static void keep_last(json_object *list, size_t keep)
 {
@@ -101,7 +80,7 @@ static CtlExit follow_move(Follow *follow, json_object *move)
     list = json_object_new_array();
     if (!list)
         return ctl_fail_oom();
-    code = list_moves(follow->bus, follow->last, list);
+    code = client_list(follow->bus, "ListMoves", follow->last, list);
     if (code != CTL_EXIT_OK)
         return code;
     follow->last = last_sequence(list, sequence);
@@ -169,7 +148,7 @@ CtlExit verb_moves(const CtlOptions *options, int argc, char **argv)
         if (r < 0)
             return client_fail(r);
     }
-    code = list_moves(bus, 0, list);
+    code = client_list(bus, "ListMoves", 0, list);
     if (code != CTL_EXIT_OK)
         return code;
     follow.last = last_sequence(list, 0);

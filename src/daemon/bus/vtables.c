@@ -148,7 +148,9 @@ static int method_explain(sd_bus_message *message, void *userdata, sd_bus_error 
     return r;
 }
 
-static int method_list_moves(sd_bus_message *message, void *userdata, sd_bus_error *error)
+/* A method that hands out a list page by page. */
+static int answer_page(sd_bus_message *message, void *userdata,
+                       void (*describe)(Dict *dict, const Manager *manager, uint64_t after, uint32_t max))
 {
     uint64_t after;
     uint32_t max;
@@ -158,22 +160,18 @@ static int method_list_moves(sd_bus_message *message, void *userdata, sd_bus_err
     if (r < 0)
         return r;
     dict = reply_new(message);
-    describe_moves(&dict, manager_of(userdata), after, page(max));
+    describe(&dict, manager_of(userdata), after, page(max));
     return reply_send(&dict);
+}
+
+static int method_list_moves(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    return answer_page(message, userdata, describe_moves);
 }
 
 static int method_list_history(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
-    uint64_t after;
-    uint32_t max;
-    Dict dict;
-    int r = sd_bus_message_read(message, "tu", &after, &max);
-
-    if (r < 0)
-        return r;
-    dict = reply_new(message);
-    describe_history(&dict, manager_of(userdata), after, page(max));
-    return reply_send(&dict);
+    return answer_page(message, userdata, describe_history);
 }
 
 typedef int (*Administer)(Manager *manager, const char *name);

@@ -210,6 +210,16 @@ static PacePress press_of(const Manager *manager)
     return !plan->pressed ? PACE_CALM : plan->full ? PACE_FULL : PACE_PRESSED;
 }
 
+/* How it goes, and what acting would do for who is only observed. */
+static int look_back_and_ahead(Manager *manager)
+{
+    int r = gains_look(manager->gains, manager->world);
+
+    if (r == 0)
+        r = manager_remember_course(manager);
+    return r < 0 ? r : manager_look_ahead(manager);
+}
+
 int manager_tick(Manager *manager)
 {
     uint64_t now = time_now_usec(), start = time_thread_cpu_nsec(), slow_cost = 0, cpu, run;
@@ -249,11 +259,7 @@ int manager_tick(Manager *manager)
         if (slow && found && !manager->options.once) {
             uint64_t before = cpu;
 
-            r = gains_look(manager->gains, manager->world);
-            if (r == 0)
-                r = manager_remember_course(manager);
-            if (r == 0)
-                r = manager_look_ahead(manager);
+            r = look_back_and_ahead(manager);
             if (r < 0)
                 return r;
             cpu = time_thread_cpu_nsec();

@@ -325,9 +325,20 @@ static void put_numbers(FILE *out, const Report *report, const char *caption, Cu
     (void)fprintf(out, "</figcaption></figure>\n");
 }
 
+/* The first of the last MOVES_MAX, and none from before the report begins. */
+static size_t first_move(const Report *report)
+{
+    size_t n = view_length(report->moves), i = n - MIN(n, MOVES_MAX);
+
+    while (i < n && (uint64_t)view_number(json_object_array_get_idx(report->moves, i), "realtime_usec", 0) <
+                        report->begin_usec)
+        i++;
+    return i;
+}
+
 static void put_moves(FILE *out, const Report *report)
 {
-    size_t n = view_length(report->moves), first = n > MOVES_MAX ? n - MOVES_MAX : 0;
+    size_t n = view_length(report->moves), first = first_move(report);
 
     (void)fprintf(out, "<section><h2>Actions</h2>\n<table>\n");
     for (size_t i = first; i < n; i++) {
@@ -338,7 +349,7 @@ static void put_moves(FILE *out, const Report *report)
         put_text(out, text.text ? text.text : "");
         (void)fprintf(out, "</td></tr>\n");
     }
-    (void)fprintf(out, "</table>%s</section>\n", n == 0 ? "<p>Nothing that is still remembered.</p>" : "");
+    (void)fprintf(out, "</table>%s</section>\n", first == n ? "<p>None that is still remembered.</p>" : "");
 }
 
 static void put_daemon(FILE *out, const Report *report)

@@ -61,24 +61,6 @@ double report_run(const Report *report, const ReportWorkload *workload, size_t s
 
 /* Fetching */
 
-/* Appends all entries of a method that hands them out page by page. */
-static CtlExit fetch(sd_bus *bus, const char *method, json_object *list)
-{
-    for (int64_t after = 0, last;; after = last) {
-        CLEANUP_JSON json_object *page = NULL;
-        CtlExit code = client_call(bus, method, &page, "tu", (uint64_t)after, NUMAPLACE_BUS_PAGE_MAX);
-
-        if (code != CTL_EXIT_OK || view_length(page) == 0)
-            return code;
-        last = view_number(json_object_array_get_idx(page, view_length(page) - 1), "sequence", 0);
-        if (last <= after)
-            return ctl_fail(CTL_EXIT_FAILURE, "numaplaced's answer to %s does not advance", method);
-        for (size_t i = 0; i < view_length(page); i++)
-            if (json_append(list, json_object_get(json_object_array_get_idx(page, i))) < 0)
-                return ctl_fail_oom();
-    }
-}
-
 /* Drops the steps that were over before the last `usec`. The one under way stays. */
 static void keep_last(json_object *steps, uint64_t usec)
 {
@@ -102,9 +84,9 @@ static CtlExit ask(const CtlOptions *options, Report *report)
         return ctl_fail_oom();
     code = client_connect(options, &bus);
     if (code == CTL_EXIT_OK)
-        code = fetch(bus, "ListHistory", report->steps);
+        code = client_list(bus, "ListHistory", 0, report->steps);
     if (code == CTL_EXIT_OK && options->html)
-        code = fetch(bus, "ListMoves", report->moves);
+        code = client_list(bus, "ListMoves", 0, report->moves);
     keep_last(report->steps, options->since_usec);
     return code;
 }
@@ -271,8 +253,8 @@ static CtlExit print_json(const CtlOptions *options, const Report *report, json_
 {
     CLEANUP_JSON json_object *object = json_object_new_object();
 
-    if (!object || json_set_number(object, "begin_usec", report->begin_usec) < 0 ||
-        json_set_number(object, "end_usec", report->end_usec) < 0 ||
+    if (!object || json_set_number(object, "begin_realtime_usec", report->begin_usec) < 0 ||
+        json_set_number(object, "end_realtime_usec", report->end_usec) < 0 ||
         json_set_number(object, "homes", report->n_homes) < 0 ||
         json_set_number(object, "lends", report->n_lends) < 0 ||
         json_set_number(object, "memory_moved_bytes", report->moved_bytes) < 0 ||
