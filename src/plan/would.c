@@ -230,6 +230,8 @@ uint32_t would_local_then(const World *world, const Process *process, const Grou
 #define DISTANCE_MOST 1.5
 /* Permille. Who waits more has other troubles. A choice of ours, as that half of the time is memory. */
 #define WAITS_MOST 900U
+/* Permille of a CPU. Who runs less, as a thread that waits for the others, shares little with them. Our choice. */
+#define SHARES_RUN_PERMILLE 100U
 
 typedef struct Outlook {
     double far;    /* what an access to another node takes longer than a local one, in local ones */
@@ -297,7 +299,7 @@ static bool would_gather(const World *world, const Process *process, const Group
         const Task *task = &world->tasks[i];
         const TopologyCpu *cpu = topology_cpu(world->topology, task->last_cpu);
 
-        if (task->gone || !cpu || task->run_ewma_permille == 0)
+        if (task->gone || !cpu || task->run_ewma_permille < SHARES_RUN_PERMILLE)
             continue;
         if (node.i >= 0 && cpu->node.i != node.i)
             return true;

@@ -208,7 +208,7 @@ typedef struct GainCase {
     bool follows, spreads;
     WouldNow now;
     WouldGain expected;
-    bool apart; /* a thread on each node */
+    uint16_t apart_permille; /* what a thread on the other node runs; 0: both are on one */
 } GainCase;
 
 /* Distances are 10 and 20: twice as long an access, or 2.5 times at most. */
@@ -222,8 +222,10 @@ static const GainCase gain_cases[] = {
     /* It would be led away from its memory. */
     {{1000, 0}, "1", false, false, {1000, 0, 0}, {-620, -333, 20}},
     /* Two threads are gathered: what they share may be far from both now. */
-    {{1000, 0}, "0", true, false, {500, 0, 0}, {-20, 200, 1520}, true},
-    {{1000, 0}, "0-1", true, false, {500, 0, 0}, {-20, 91, 770}, true},
+    {{1000, 0}, "0", true, false, {500, 0, 0}, {-20, 200, 1520}, 1000},
+    {{1000, 0}, "0-1", true, false, {500, 0, 0}, {-20, 91, 770}, 1000},
+    /* One that only waits for the others is no reason to hope. */
+    {{1000, 0}, "0", true, false, {1000, 0, 0}, {-20, 0, 20}, 50},
     /* Half of what it wants it waits. */
     {{1000, 0}, "0", true, false, {1000, 0, 500}, {-20, 333, 1020}},
     /* It has the bandwidth of both nodes, and would have that of one. */
@@ -246,8 +248,10 @@ static void test_gain(void **state)
         fixture_init(&f, TWO_SHARDS);
         fixture_policy(&f, "a", OBSERVE);
         add_job(&f, 100, 2, 0, 1);
-        if (c->apart)
+        if (c->apart_permille > 0) {
             fixture_find(&f, 100, 101)->last_cpu = (CpuIx){8};
+            fixture_find(&f, 100, 101)->run_ewma_permille = c->apart_permille;
+        }
         assert_false(would_gain(f.world, world_process(f.world, 100), &home, true, false, &c->now, &gain));
         set_memory(&f, 100, c->mib);
         if (c->home)
