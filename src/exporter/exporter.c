@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* numaplace-exporter: what the daemon counts, over HTTP, for Prometheus. It needs no privilege: it asks the daemon's
- * socket, as anybody may.
+/* numaplace-exporter: what the daemon counts, over HTTP for Prometheus and over Varlink for systemd-report. It needs no
+ * privilege: it asks the daemon's socket, as anybody may.
  *
  * Each scrape is a few questions to the daemon, asked one after the other, so what was answered holds for a second,
  * however many ask; while it does not answer, nobody is served. Connections are few, of one address fewer, and each has
@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "ctl/text.h"
 #include "ctl/verbs/metrics.h"
+#include "exporter/varlink.h"
 
 #include "numaplace/paths.h"
 
@@ -195,7 +196,8 @@ static int run(Exporter *e, struct sockaddr_storage *at, const char *where)
 static int usage(void)
 {
     (void)printf("usage: numaplace-exporter [OPTION...]\n\n"
-                 "Serves what numaplaced counts at /metrics, for Prometheus.\n\n"
+                 "Serves what numaplaced counts at /metrics, for Prometheus; or, on a connection that it\n"
+                 "is given, over Varlink, for systemd-report.\n\n"
                  "  --listen=[ADDRESS:]PORT  where, default 127.0.0.1:%d; a socket of systemd's comes first\n"
                  "  --socket=PATH            socket of the daemon, default " NUMAPLACE_BUS_SOCKET "\n"
                  "  --help                   show this text\n"
@@ -248,5 +250,7 @@ int main(int argc, char **argv)
         (void)fail("--listen=%s: expected an address and a port, as in 127.0.0.1:%d", listen, PORT_DEFAULT);
         return 2;
     }
+    if (sd_listen_fds(false) > 0 && sd_is_socket(SD_LISTEN_FDS_START, AF_UNIX, SOCK_STREAM, false) > 0)
+        return varlink_serve(SD_LISTEN_FDS_START, &e.options);
     return run(&e, &at, listen);
 }

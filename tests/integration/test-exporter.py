@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""numaplace-exporter: the metrics over HTTP, also beside clients that are slow, huge, or talk nonsense; and that the dashboard and the
-alert rules name metrics there are."""
+"""numaplace-exporter: the metrics over HTTP and Varlink, also beside clients that are slow, huge, or talk nonsense; and that the
+dashboard and the alert rules name metrics there are."""
 
 import contextlib
 import http.client
@@ -135,6 +135,83 @@ class Exporter(lib.DaemonTest):
                 self.assertEqual(self.get()[0], 200)
                 child.send_signal(signal.SIGTERM)
                 self.assertEqual(child.wait(lib.DEADLINE_SEC), 0)
+
+    def varlink(self):
+        """A connection to an exporter that was given the other end of it, as systemd does for each."""
+        ours, theirs = socket.socketpair()
+        ours.settimeout(lib.DEADLINE_SEC)
+        self.addCleanup(ours.close)
+        with theirs:
+            child = self.start(f"--socket={self.runtime}/bus", pass_fds=[3], preexec_fn=lambda: (
+                os.dup2(theirs.fileno(), 3), os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))))
+        return ours, child
+
+    def call(self, client, method, **more):
+        """The replies to a call."""
+        client.sendall(json.dumps({"method": method, **more}).encode() + b"\0")
+        return self.replies(client)
+
+    @staticmethod
+    def replies(client):
+        text, replies = b"", []
+        while not replies or replies[-1].get("continues"):
+            part = client.recv(65536)
+            if not part:
+                raise AssertionError("it ended within a reply")
+            *whole, text = (text + part).split(b"\0")
+            replies += [json.loads(message) for message in whole]
+        return replies
+
+    def test_varlink(self):
+        self.write_policy()
+        self.daemon("--dry-run").ready()
+        client, child = self.varlink()
+        listed = [reply["parameters"] for reply in self.call(client, "io.systemd.Metrics.List", more=True)]
+        described = {reply["parameters"]["name"]: reply["parameters"] for reply in
+                     self.call(client, "io.systemd.Metrics.Describe", parameters={}, more=True)}
+        # As systemd-report demands: the name of the socket, and a field name.
+        for name in described:
+            self.assertRegex(name, r"^org\.numaplace1\.[A-Za-z][A-Za-z0-9]*$")
+        self.assertEqual({metric["name"] for metric in listed} - set(described), set())
+        self.assertEqual({family["type"] for family in described.values()}, {"counter", "gauge"})
+        self.assertEqual([(metric["value"], set(metric)) for metric in listed if metric["name"] == "org.numaplace1.Cpus"],
+                         [(os.cpu_count(), {"name", "value"})])
+        of_workloads = [metric["object"] for metric in listed if metric["name"] == "org.numaplace1.WorkloadProcesses"]
+        self.assertIn("50-test", of_workloads)
+        info = self.call(client, "org.varlink.service.GetInfo")[0]["parameters"]
+        self.assertEqual(info["interfaces"], ["io.systemd.Metrics", "org.varlink.service"])
+        for interface in info["interfaces"]:
+            text = self.call(client, "org.varlink.service.GetInterfaceDescription",
+                             parameters={"interface": interface})[0]["parameters"]["description"]
+            self.assertTrue(text.startswith(f"interface {interface}\n"))
+
+        for method, parameters, error in (("io.systemd.Metrics.List", {}, "org.varlink.service.ExpectedMore"),
+                                          ("io.systemd.Metrics.Frob", {}, "org.varlink.service.MethodNotFound"),
+                                          ("org.varlink.service.GetInterfaceDescription", {"interface": "a.b"},
+                                           "org.varlink.service.InterfaceNotFound")):
+            self.assertEqual(self.call(client, method, parameters=parameters)[0]["error"], error)
+        # What nobody wants to be answered is not, and calls may come one behind the other.
+        quiet, ask = ({"method": "org.varlink.service.GetInfo", **more} for more in ({"oneway": True}, {}))
+        client.sendall(b"".join(json.dumps(call).encode() + b"\0" for call in (quiet, ask)))
+        self.assertEqual(self.replies(client)[0]["parameters"], info)
+        client.shutdown(socket.SHUT_WR)
+        self.assertEqual(client.recv(1), b"")
+        self.assertEqual(child.wait(lib.DEADLINE_SEC), 0)
+
+    def test_varlink_bad_clients(self):
+        """They are left, and that is all: without a daemon as well."""
+        for nonsense in (b"GET / HTTP/1.1\r\n\r\n\0", b"[]\0", b"{}\0", b'{"method":\0', b"\0", b"[" * 5000 + b"\0", b"x" * 16384, b"{"):
+            client, child = self.varlink()
+            client.sendall(nonsense)
+            if nonsense == b"{":
+                client.shutdown(socket.SHUT_WR)
+            self.assertEqual(client.recv(1), b"", nonsense)
+            self.assertEqual(child.wait(lib.DEADLINE_SEC), 1, nonsense)
+        client, child = self.varlink()
+        self.assertEqual(self.call(client, "io.systemd.Metrics.List", more=True)[0]["error"], "io.systemd.Metrics.NoSuchMetric")
+        # Silent: it is the other side that ends.
+        self.assertEqual(client.recv(1), b"")
+        self.assertEqual(child.wait(lib.DEADLINE_SEC), 1)
 
     def test_command_line(self):
         for args, status, says in ((["--listen=nowhere"], 2, "--listen=nowhere"), (["--listen=127.0.0.1:99999"], 2, "--listen="),

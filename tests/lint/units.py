@@ -18,9 +18,10 @@ import lint
 
 UNIT = "units/numaplaced.service.in"
 EXPORTER, SOCKET = "units/numaplace-exporter.service.in", "units/numaplace-exporter.socket"
+METRICS, METRICS_SOCKET = "units/numaplace-metrics@.service.in", "units/numaplace-metrics.socket"
 
 # The exposure of `systemd-analyze security` that must not be passed, in tenths.
-EXPOSURE_MAX = {UNIT: 20, EXPORTER: 14}
+EXPOSURE_MAX = {UNIT: 20, EXPORTER: 14, METRICS: 14}
 
 # What the code does that needs a capability, or a system call that the other filters shut out. What is granted must be used,
 # what is used must be granted.
@@ -92,10 +93,10 @@ def check_exposure(path, unit):
         yield f"{path}: exposure {level[1] if level else run.stderr.strip()}, at most {EXPOSURE_MAX[path] / 10}"
 
 
-def check_exporter(unit):
+def check_exporter(path, unit):
     """Reads from a socket and writes to another one."""
     if settings(unit, "CapabilityBoundingSet") or "CapabilityBoundingSet=" not in unit.split("\n") or settings(unit, "DynamicUser") != ["yes"]:
-        yield f"{EXPORTER}: expected DynamicUser=yes and no capability at all"
+        yield f"{path}: expected DynamicUser=yes and no capability at all"
 
 
 def check_names(read):
@@ -153,10 +154,10 @@ def test_ourselves(read):
     lint.self_test(
         check_exporter,
         [
-            ((alone,), None),
-            (("DynamicUser=yes\n",), "no capability"),
-            ((alone + "CapabilityBoundingSet=CAP_KILL\n",), "no capability"),
-            (("CapabilityBoundingSet=\n",), "DynamicUser=yes"),
+            ((EXPORTER, alone), None),
+            ((EXPORTER, "DynamicUser=yes\n"), "no capability"),
+            ((EXPORTER, alone + "CapabilityBoundingSet=CAP_KILL\n"), "no capability"),
+            ((METRICS, "CapabilityBoundingSet=\n"), "DynamicUser=yes"),
         ],
     )
     changed = {"units/org.numaplace1.service": "Name=org.numaplace1\nSystemdService=other.service\n"}
@@ -182,8 +183,10 @@ def main():
     # What acts, probes and is the daemon, and what it is told by; numaplacectl runs elsewhere.
     code = {path: read(path) for path in lint.walk(root, "src") if path.endswith(".c") and not path.startswith("src/ctl/")}
     unit = read(UNIT)
-    exports = read(EXPORTER)
-    problems = [*check_names(read), *check_needs(unit, code), *check_exporter(exports)]
+    exports = {path: read(path) for path in (EXPORTER, METRICS)}
+    problems = [*check_names(read), *check_needs(unit, code)]
+    for path, text in exports.items():
+        problems += check_exporter(path, text)
     if not shutil.which("systemd-analyze"):
         print("systemd-analyze is not installed: the unit itself was not checked")
         if not problems:
@@ -192,10 +195,11 @@ def main():
     test_ourselves(read)
 
     unit = unit.replace("@sbindir@/numaplaced", daemon).replace("@bindir@/numaplacectl", ctl)
-    exports = exports.replace("@bindir@/numaplace-exporter", exporter)
-    problems += [*check_verify(UNIT, unit), *check_exposure(UNIT, unit), *check_exposure(EXPORTER, exports),
-                 *check_verify(EXPORTER, exports, **{name_of(SOCKET): read(SOCKET)})]
-    lint.finish(problems, 7)
+    problems += [*check_verify(UNIT, unit), *check_exposure(UNIT, unit)]
+    for path, socket in ((EXPORTER, SOCKET), (METRICS, METRICS_SOCKET)):
+        text = exports[path].replace("@bindir@/numaplace-exporter", exporter)
+        problems += [*check_exposure(path, text), *check_verify(path, text, **{name_of(socket): read(socket)})]
+    lint.finish(problems, 10)
 
 
 main()

@@ -290,7 +290,7 @@ static void write_textfile(FILE *out, void *families)
     write_all(out, families, false);
 }
 
-static CtlExit get_families(const CtlOptions *options, json_object **ret)
+CtlExit metrics_get(const CtlOptions *options, json_object **ret)
 {
     CLEANUP_JSON json_object *families = json_object_new_array();
     Metrics metrics = {.families = families};
@@ -307,7 +307,7 @@ static CtlExit get_families(const CtlOptions *options, json_object **ret)
 CtlExit metrics_write(const CtlOptions *options, FILE *out)
 {
     CLEANUP_JSON json_object *families = NULL;
-    CtlExit code = get_families(options, &families);
+    CtlExit code = metrics_get(options, &families);
 
     if (code == CTL_EXIT_OK)
         write_all(out, families, true);
@@ -317,7 +317,7 @@ CtlExit metrics_write(const CtlOptions *options, FILE *out)
 CtlExit verb_metrics(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *families = NULL;
-    CtlExit code = get_families(options, &families);
+    CtlExit code = metrics_get(options, &families);
 
     if (code != CTL_EXIT_OK)
         return code;

@@ -7,3 +7,6 @@
 
 /* Asks the daemon that options->socket names, and writes OpenMetrics text. Nothing is written when that fails. */
 CtlExit metrics_write(const CtlOptions *options, FILE *out);
+
+/* Asks it, and gives the same as JSON: families of {name, type, help, samples of {labels, value}}. */
+CtlExit metrics_get(const CtlOptions *options, json_object **ret);

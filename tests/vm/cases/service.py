@@ -24,6 +24,7 @@ MANAGER = (BUS, PATH, "org.numaplace1.Manager")
 # As the policy's file, which begins with a digit; that is escaped in the object's name.
 WORKLOAD = "50-work"
 OBJECT = f"{PATH}/workload/_350_2dwork"
+SOCKET = f"/run/systemd/report/{BUS}"
 RULES = pathlib.Path("/etc/polkit-1/rules.d/50-lab.rules")
 
 
@@ -277,6 +278,32 @@ class Life(ServiceTest):
         self.assertEqual(work_masks(), {service.online()})
         systemctl("start", DAEMON)
         wait_masks(node_cpus(1))
+
+
+class Metrics(ServiceTest):
+    """What is counted, for systemd-report."""
+
+    def call(self, method: str) -> list[dict]:
+        """The replies to somebody without privilege."""
+        code = ("import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.argv[2].encode() + bytes(1));"
+                "s.shutdown(socket.SHUT_WR); sys.stdout.write(s.makefile().read())")
+        text = run(*NOBODY, "python3", "-c", code, SOCKET, json.dumps({"method": f"io.systemd.Metrics.{method}", "more": True})).stdout
+        return [json.loads(reply)["parameters"] for reply in text.split("\0")[:-1]]
+
+    def test_varlink(self):
+        systemctl("start", "numaplace-metrics.socket")
+        self.addCleanup(systemctl, "stop", "numaplace-metrics.socket")
+        listed = self.call("List")
+        self.assertIn({"name": "org.numaplace1.WorkloadProcesses", "value": 1, "object": WORKLOAD}, listed)
+        self.assertLessEqual({metric["name"] for metric in listed}, {family["name"] for family in self.call("Describe")})
+        # Each connection is served by one of its own, of which nothing is left.
+        lib.wait_until("them to end", lambda: "numaplace-metrics@" not in run("systemctl", "list-units", "--all", "--plain").stdout)
+        if shutil.which("varlinkctl"):
+            told = run(*NOBODY, "varlinkctl", "call", "--more", "--json=short", SOCKET, "io.systemd.Metrics.List", "{}").stdout
+            names = {json.loads(line.strip("\x1e"))["name"] for line in told.splitlines() if line.strip("\x1e")}
+            self.assertEqual(names, {metric["name"] for metric in listed})
+            for interface in ("io.systemd.Metrics", "org.varlink.service"):
+                self.assertIn(f"interface {interface}", run("varlinkctl", "introspect", SOCKET, interface).stdout)
 
 
 class Story(ServiceTest):
