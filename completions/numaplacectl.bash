@@ -33,7 +33,7 @@ _numaplacectl()
             mapfile -t COMPREPLY < <(compgen -W "pretty short off" -- "$cur")
             return
             ;;
-        --output | --plot | --socket | --xml)
+        --output | --plot | --record | --socket | --xml)
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return
             ;;
@@ -75,7 +75,7 @@ _numaplacectl()
         "pause " | "resume " | "release ") options="--all" ;;
         "run ") options="--policy= --no-daemon --policy-dir= --rehearse=" ;;
         "enable " | "disable ") options="--policy-dir= --root= --runtime" ;;
-        "simulate ") options="--policy-dir= --seeds= --plot=" ;;
+        "simulate ") options="--policy-dir= --seeds= --plot= --record=" ;;
         "policy cat") options="--effective --policy-dir= --root=" ;;
         "policy verify") options="--policy-dir= --root= --xml= --synthetic= --rehearse= --whole-machine" ;;
         "policy "?*) options="--policy-dir= --root=" ;;
@@ -90,7 +90,7 @@ _numaplacectl()
         " ") mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur") ;;
         "policy ") mapfile -t COMPREPLY < <(compgen -W "list cat verify match" -- "$cur") ;;
         "policy cat" | "enable " | "disable ") mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_policies)" -- "$cur") ;;
-        "policy verify" | "simulate " | "replay ") mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        "policy verify" | "simulate " | "replay " | "top ") mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
         "diagnose ") mapfile -t COMPREPLY < <(compgen -W "$(ps -eo pid= 2>/dev/null)" -- "$cur") ;;
         "policy match" | "run ") mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
         "show " | "tasks " | "explain " | "pause " | "resume " | "release ")

@@ -42,7 +42,7 @@ complete -c numaplacectl -n $no_verb -a reload -d 'Read configuration and polici
 complete -c numaplacectl -n "$in_policy; and not __fish_seen_subcommand_from $policy_verbs" -a "$policy_verbs"
 complete -c numaplacectl -n "$in_policy; and __fish_seen_subcommand_from cat" -a '(__numaplacectl_policies)'
 complete -c numaplacectl -n "$in_policy; and __fish_seen_subcommand_from verify" -F
-complete -c numaplacectl -n "__fish_seen_subcommand_from simulate replay" -F
+complete -c numaplacectl -n "__fish_seen_subcommand_from simulate replay top" -F
 complete -c numaplacectl -n "$in_policy; and __fish_seen_subcommand_from match" \
     -a '(__fish_complete_pids; __fish_complete_command)'
 complete -c numaplacectl -n "__fish_seen_subcommand_from run" -a '(__fish_complete_subcommand --fcs-skip=2)'
@@ -65,6 +65,7 @@ complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify" -l who
 complete -c numaplacectl -n "__fish_seen_subcommand_from cat" -l effective -d 'Values in force'
 complete -c numaplacectl -n "__fish_seen_subcommand_from simulate" -l seeds -x -d 'Number of seeds'
 complete -c numaplacectl -n "__fish_seen_subcommand_from simulate" -l plot -r -F -d 'Draw into this file'
+complete -c numaplacectl -n "__fish_seen_subcommand_from simulate" -l record -r -F -d 'Write the plans into this file'
 complete -c numaplacectl -n "__fish_seen_subcommand_from report" -l since -x -d 'Of the last SPAN'
 complete -c numaplacectl -n "__fish_seen_subcommand_from report" -l html -r -F -d 'Draw it into this file'
 complete -c numaplacectl -n "__fish_seen_subcommand_from metrics" -l output -r -F -d 'Replace this file'

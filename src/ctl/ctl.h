@@ -53,6 +53,7 @@ typedef struct CtlOptions {
     size_t n_policy_dirs;
     uint32_t seeds;     /* 0: as the scenario says */
     const char *plot;   /* file to draw into, or NULL */
+    const char *record; /* simulate: file to write plans into, or NULL */
     const char *output; /* file to replace, or NULL */
     const char *policy; /* run: its name, or NULL */
     bool no_daemon;

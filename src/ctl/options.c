@@ -33,6 +33,7 @@ typedef enum OptionId {
     OPTION_ROOT,
     OPTION_SEEDS,
     OPTION_PLOT,
+    OPTION_RECORD,
     OPTION_OUTPUT,
     OPTION_POLICY,
     OPTION_NO_DAEMON,
@@ -82,6 +83,7 @@ static const OptionRow option_rows[OPTION_MAX] = {
     [OPTION_ROOT] = {"root", 0, "DIR", "look for policies and processes below DIR"},
     [OPTION_SEEDS] = {"seeds", 0, "N", "simulate: N seeds instead of the scenario's"},
     [OPTION_PLOT] = {"plot", 0, "FILE", "simulate: draw the first seed into an SVG file"},
+    [OPTION_RECORD] = {"record", 0, "FILE", "simulate: write the first seed's plans, for replay and top"},
     [OPTION_OUTPUT] = {"output", 0, "FILE", "metrics: replace this file, for node_exporter"},
     [OPTION_POLICY] = {"policy", 0, "NAME", "run: the policy to start the command under"},
     [OPTION_RUNTIME] = {"runtime", 0, NULL, "enable, disable: until the machine is booted again"},
@@ -101,7 +103,8 @@ static const CtlVerbRow verb_rows[] = {
     {"topology", "", 0, 0, ACCEPTS_TOPOLOGY, "nodes, caches, CPUs, distances", verb_topology, true},
     {"workloads", "", 0, 0, ACCEPTS(WATCH), "workloads, their homes, loads and lent CPUs", verb_workloads,
      true},
-    {"top", "", 0, 0, ACCEPTS(ONCE), "nodes, CPUs and workloads, once a second", verb_top, false},
+    {"top", "[FILE]", 0, 1, ACCEPTS(ONCE), "nodes, CPUs and workloads, once a second; FILE: of a record",
+     verb_top, false},
     {"show", "WORKLOAD", 1, 1, ACCEPTS(WATCH), "one workload: groups, lent CPUs, refusals", verb_show, true},
     {"tasks", "WORKLOAD", 1, 1, 0, "its threads, their masks and loads", verb_tasks, true},
     {"explain", "PID|WORKLOAD", 1, 1, 0, "why it is placed as it is", verb_explain, true},
@@ -129,7 +132,7 @@ static const CtlVerbRow verb_rows[] = {
     {"run", "COMMAND [ARG...]", 1, -1,
      ACCEPTS(POLICY) | ACCEPTS(NO_DAEMON) | ACCEPTS(POLICY_DIR) | ACCEPTS(REHEARSE),
      "start a command under a policy", verb_run, false},
-    {"simulate", "FILE", 1, 1, ACCEPTS(POLICY_DIR) | ACCEPTS(SEEDS) | ACCEPTS(PLOT),
+    {"simulate", "FILE", 1, 1, ACCEPTS(POLICY_DIR) | ACCEPTS(SEEDS) | ACCEPTS(PLOT) | ACCEPTS(RECORD),
      "run a scenario on a model of a machine", verb_simulate, false},
     {"replay", "FILE", 1, 1, 0, "plan again from a record of numaplaced --record=", verb_replay, false},
     {"reload", "", 0, 0, 0, "read configuration and policies again", verb_reload, false},
@@ -266,6 +269,9 @@ static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
         return parse_seeds(value, &options->seeds);
     case OPTION_PLOT:
         options->plot = value;
+        break;
+    case OPTION_RECORD:
+        options->record = value;
         break;
     case OPTION_OUTPUT:
         options->output = value;

@@ -365,7 +365,7 @@ static int plan_anew(TranscriptReader *reader, const Entry *entry, World *world,
     return r;
 }
 
-static int read_entry(TranscriptReader *reader, const Entry *entry, TranscriptPlan *ret)
+static int read_world(TranscriptReader *reader, const Entry *entry, World **ret)
 {
     CLEANUP(world_free_p) World *world = NULL;
     char *error = NULL;
@@ -380,26 +380,55 @@ static int read_entry(TranscriptReader *reader, const Entry *entry, TranscriptPl
         return r == -EINVAL ? fail(reader, "World", error) : r;
     if (!fits(world, reader->policies))
         return fail(reader, "World", strdup("expected workloads of the policies before it"));
-    *ret = (TranscriptPlan){.tick = world->tick, .by_use = entry->head.by_use};
-    ret->recorded = strndup(entry->plan, entry->head.plan_bytes);
-    r = ret->recorded ? plan_anew(reader, entry, world, ret) : -ENOMEM;
-    if (r < 0)
-        transcript_plan_done(ret);
-    return r;
+    *ret = TAKE_PTR(world);
+    return 0;
 }
 
-int transcript_next(TranscriptReader *reader, TranscriptPlan *ret)
+/* Reads all but what was asked for: 1, 0 at the end, or as read_head() and read_world(). */
+static int read_entry(TranscriptReader *reader, Entry *ret_entry, World **ret_world, char **ret_plan)
 {
-    Entry entry = {0};
     int r;
 
     if (reader->at == reader->end)
         return 0;
-    r = read_head(reader, &entry);
+    r = read_head(reader, ret_entry);
     if (r == 0)
-        r = read_entry(reader, &entry, ret);
+        r = read_world(reader, ret_entry, ret_world);
     if (r < 0)
         return r;
+    *ret_plan = strndup(ret_entry->plan, ret_entry->head.plan_bytes);
+    if (*ret_plan)
+        return 1;
+    *ret_world = world_free(*ret_world);
+    return -ENOMEM;
+}
+
+int transcript_next(TranscriptReader *reader, TranscriptPlan *ret)
+{
+    CLEANUP(world_free_p) World *world = NULL;
+    TranscriptPlan plan = {0};
+    Entry entry = {0};
+    int r = read_entry(reader, &entry, &world, &plan.recorded);
+
+    if (r <= 0)
+        return r;
+    plan.tick = world->tick;
+    plan.by_use = entry.head.by_use;
+    r = plan_anew(reader, &entry, world, &plan);
+    if (r < 0) {
+        transcript_plan_done(&plan);
+        return r;
+    }
     reader->n++;
+    *ret = plan;
     return 1;
+}
+
+int transcript_next_world(TranscriptReader *reader, World **ret_world, char **ret_plan)
+{
+    Entry entry = {0};
+    int r = read_entry(reader, &entry, ret_world, ret_plan);
+
+    reader->n += r > 0;
+    return r;
 }

@@ -4,7 +4,7 @@
 /* Runs one variant of a scenario with one seed, and says what came of it. Pure: no clock, no I/O; the same scenario,
  * variant and seed give the same result on every machine. What the model leaves out is said at the top of sim.c. */
 
-#include "base/util.h"
+#include "plan/transcript.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -120,12 +120,14 @@ typedef struct SimHooks {
     bool (*progress)(void *userdata, uint64_t done_usec, uint64_t total_usec);
     /* CPU time of this thread, to measure what plans cost. */
     uint64_t (*clock_nsec)(void);
+    /* Called with each plan of the daemon before it is carried out; what is not 0 ends the run with that. */
+    int (*plan)(void *userdata, const TranscriptEntry *entry);
     /* Bound of events; 0: a thousand million, some minutes of computing. */
     uint64_t events_max;
 } SimHooks;
 
 /* Runs variant `variant` (an index into the scenario's) with `seed`. Returns 0; -ENOMEM; -EINVAL for a scenario that
- * cannot be run (no CPU a thread may use); -EOVERFLOW when the bound of events was reached; -ECANCELED. With the
- * latter ones *ret_error is a malloc'd sentence or NULL. `hooks` may be NULL. */
+ * cannot be run (no CPU a thread may use); -EOVERFLOW when the bound of events was reached; -ECANCELED; or what a hook
+ * said. With the first ones *ret_error is a malloc'd sentence or NULL. `hooks` may be NULL. */
 int sim_run(const SimSpec *spec, size_t variant, uint64_t seed, const SimHooks *hooks, SimResult **ret,
             char **ret_error);

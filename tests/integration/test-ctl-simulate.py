@@ -11,6 +11,7 @@ import unittest
 import xml.etree.ElementTree
 
 import ctllib
+import terminal
 from lib import CTL, DEADLINE_SEC
 
 SCENARIO = """
@@ -151,6 +152,39 @@ class Simulate(ctllib.CtlTest):
         os.close(controller)
         self.assertIn(b"9 of 9 runs, 100%", shown)
         self.assertTrue(shown.endswith(b"\r\x1b[K"))
+
+    def test_record(self):
+        """The plans of the first variant with a daemon: planned again they are the same, and top shows them."""
+        path, record = self.scenario(), self.directory() / "plans"
+        self.ctl("simulate", f"--record={record}", "--seeds=1", path)
+        replayed = self.ctl_json("replay", record)
+        self.assertGreaterEqual(replayed["plans"], 9)
+        self.assertEqual((replayed["same"], replayed["different"]), (replayed["plans"], []))
+
+        text = self.ctl("top", record)
+        self.assertTrue(text.startswith("a record; "), text)
+        for part in (", its end\n4 CPUs: ", "\nnode 1 ", "\nfirst ", " fixed    0 ", "\nLAST ACTIONS\n", " s  set-home rule="):
+            self.assertIn(part, text)
+        shown = self.ctl_json("top", record)
+        self.assertEqual([(workload["name"], workload["nodes"], workload["tasks"]) for workload in shown["workloads"]], [("first", "0", 6)])
+        self.assertEqual({cpu["state"] for cpu in shown["cpus"]}, {"busy", "overloaded"})
+        with terminal.Terminal([CTL, "top", record]) as screen:
+            for keys, part in (("", "its end"), ("\r", "PLANNED"), ("q", "LAST ACTIONS"), ("h", "plans of this second"), ("q", "LAST ACTIONS")):
+                screen.press(keys)
+                screen.wait(part)
+            screen.press("q")
+            self.assertEqual(screen.end(), 0)
+
+    def test_record_that_cannot_be(self):
+        none = self.scenario(SCENARIO[:SCENARIO.index("[Variant placed]")], "none.scenario")
+        self.fails("simulate", f"--record={self.directory()}/plans", none, code=1, says="--record= needs a variant with a daemon")
+        self.fails("simulate", "--record=/nonexistent/plans", self.scenario(), code=1, says="/nonexistent/plans: cannot be written")
+        for name, text, says in (("empty", "", "expected a record of at least one plan"), ("no-record", "hello\n", "entry 1, head: ")):
+            path = self.directory() / name
+            path.write_text(text, encoding="ascii")
+            self.fails("top", path, code=1, says=says)
+        self.fails("top", "/nonexistent", code=1, says="/nonexistent: No such file")
+        self.fails("top", "--record=x", code=2, says="--record")
 
     def test_plot_needs_gnuplot(self):
         picture = self.directory() / "a.svg"

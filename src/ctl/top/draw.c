@@ -33,9 +33,9 @@ static const char *const sort_names[TOP_SORTS] = {"policy", "run", "wait", "memo
 
 /* The daemon */
 
-static void draw_head(const TopSnapshot *s, const TopChoice *choice, Frame *frame)
+static void draw_daemon(const TopSnapshot *s, Frame *frame)
 {
-    char up[64], moved[64];
+    char up[64];
     unsigned column =
         frame_text(frame, 0, 0, FRAME_TITLE, "numaplaced %s: %s, %s", s->version, s->state, s->mode);
 
@@ -44,11 +44,36 @@ static void draw_head(const TopSnapshot *s, const TopChoice *choice, Frame *fram
     (void)frame_text(frame, 0, column, FRAME_PLAIN, "; up %s; cost %.1f of %.1f %% of a CPU",
                      human_span(s->uptime_usec / 1000000 * 1000000, up, sizeof(up)),
                      (double)s->cost_permille / 10, (double)s->max_cost_permille / 10);
+}
+
+static void draw_record(const TopSnapshot *s, const TopChoice *choice, Frame *frame)
+{
+    unsigned column = frame_text(frame, 0, 0, FRAME_TITLE, "a record");
+
+    if (s->rehearsal > 0)
+        column = frame_text(frame, 0, column, FRAME_WARN, ", rehearsal");
+    column = frame_text(frame, 0, column, FRAME_PLAIN, "; %.1f s from its beginning",
+                        (double)s->uptime_usec / 1e6);
+    if (choice->ended && choice->back_sec == 0)
+        (void)frame_text(frame, 0, column, FRAME_WARN, ", its end");
+}
+
+static void draw_head(const TopSnapshot *s, const TopChoice *choice, Frame *frame)
+{
+    char moved[64];
+    unsigned column;
+
+    if (s->recorded)
+        draw_record(s, choice, frame);
+    else
+        draw_daemon(s, frame);
     column =
-        frame_text(frame, 1, 0, FRAME_PLAIN,
-                   "%u CPUs: %u idle, %u overloaded, %u lent; %" PRIu64 " lends, %" PRIu64 " homes, %s moved",
-                   s->n_cpus, s->n_idle, s->n_overloaded, s->n_leases, s->n_lends, s->n_homes,
-                   human_bytes(s->moved_bytes, moved, sizeof(moved)));
+        frame_text(frame, 1, 0, FRAME_PLAIN, "%u CPUs: %u idle, %u overloaded, %u lent; %" PRIu64 " lends",
+                   s->n_cpus, s->n_idle, s->n_overloaded, s->n_leases, s->n_lends);
+    if (!s->recorded)
+        column = frame_text(frame, 1, column, FRAME_PLAIN, ", %" PRIu64 " homes", s->n_homes);
+    column = frame_text(frame, 1, column, FRAME_PLAIN, ", %s moved",
+                        human_bytes(s->moved_bytes, moved, sizeof(moved)));
     if (choice->back_sec > 0)
         (void)frame_text(frame, 1, column + 2, FRAME_WARN, "%u s ago", choice->back_sec);
     else if (choice->frozen)
@@ -249,7 +274,7 @@ static void draw_moves(const TopSnapshot *s, Frame *frame, unsigned row, unsigne
         (void)frame_text(frame, row++, 0, FRAME_PLAIN, "%s", s->moves[i]);
 }
 
-static void draw_keys(const TopChoice *choice, Frame *frame)
+static void draw_keys(const TopSnapshot *s, const TopChoice *choice, Frame *frame)
 {
     unsigned row = frame->rows - 1, column;
 
@@ -261,7 +286,8 @@ static void draw_keys(const TopChoice *choice, Frame *frame)
                         sort_names[choice->sort]);
     if (*choice->filter)
         column = frame_text(frame, row, column, FRAME_WARN, " (%s)", choice->filter);
-    (void)frame_text(frame, row, column, FRAME_DIM, "  Enter threads  e explain  space freeze");
+    (void)frame_text(frame, row, column, FRAME_DIM, "  %s  space freeze",
+                     s->recorded ? "Enter plans" : "Enter threads  e explain");
 }
 
 static void draw_help(Frame *frame)
@@ -275,6 +301,7 @@ static void draw_help(Frame *frame)
         "up, down      select a workload       s           sort by another column",
         "Enter         its threads             /           show names that have something in them",
         "e             why it is placed so     space       freeze, and go on",
+        "              (both of a record: the plans of this second)",
         "left, right   back in time, ten minutes at most, and forward",
         "q, Escape     back, or quit           h, ?        this help",
     };
@@ -319,6 +346,6 @@ int top_draw(const TopSnapshot *snapshot, TopChoice *choice, unsigned rows, unsi
             draw_moves(snapshot, ret, moves, choice->once ? rows : rows - 1);
     }
     if (!choice->once)
-        draw_keys(choice, ret);
+        draw_keys(snapshot, choice, ret);
     return r;
 }

@@ -27,7 +27,8 @@ typedef struct TopChoice {
     uint32_t selected; /* among the lines of workloads */
     uint32_t first;    /* of them, or of `lines`, that is shown; kept by top_draw() */
     uint32_t back_sec; /* how long ago this was; 0: now */
-    /* Instead of all: threads of one workload, or why it is placed as it is. NULL: no */
+    bool ended;        /* the record has no more */
+    /* Instead of all: threads of one workload, why it is placed as it is, or plans of a record. NULL: no */
     char *const *lines;
     uint32_t n_lines;
     const char *title;

@@ -20,6 +20,7 @@ TopSnapshot *top_snapshot_free(TopSnapshot *snapshot)
     free(snapshot->cpus);
     free(snapshot->nodes);
     free(snapshot->workloads);
+    free(snapshot->plan);
     free(snapshot);
     return NULL;
 }
@@ -109,7 +110,7 @@ static TopCpuState state_of(json_object *cpu)
         return TOP_CPU_LENT;
     if (number(cpu, "idle_usec") > 0)
         return TOP_CPU_IDLE;
-    return number(cpu, "wait_permille") >= 100 ? TOP_CPU_OVERLOADED : TOP_CPU_BUSY;
+    return number(cpu, "wait_permille") >= TOP_OVERLOADED_PERMILLE ? TOP_CPU_OVERLOADED : TOP_CPU_BUSY;
 }
 
 static bool take_cpus(TopSnapshot *s, json_object *cpus)

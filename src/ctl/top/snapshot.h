@@ -15,6 +15,9 @@
 #define TOP_MOVE_SIZE  200U
 #define TOP_MOVES      12U /* the last ones */
 
+/* A CPU that somebody waits for so long, of each second, is overloaded. */
+#define TOP_OVERLOADED_PERMILLE 100U
+
 /* The more there is to be said of it, the later. */
 typedef enum TopCpuState {
     TOP_CPU_ABSENT,
@@ -58,6 +61,8 @@ typedef struct TopSnapshot {
     TopWorkload *workloads;
     uint32_t n_workloads;
     char moves[TOP_MOVES][TOP_MOVE_SIZE]; /* newest first; "" behind the last */
+    bool recorded; /* no daemon was asked: uptime is counted from the record's first plan, times from its clock */
+    char *plan;    /* the text of the plans since the last one, of a record */
 } TopSnapshot;
 
 TopSnapshot *top_snapshot_free(TopSnapshot *snapshot);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* top: nodes, CPUs and workloads once a second, with the last ten minutes kept to go back to. A snapshot is a few
- * kilobytes, and for 1,024 CPUs and 256 workloads, the most there are, some 50: they are kept as they are. */
+ * kilobytes, and for 1,024 CPUs and 256 workloads, the most there are, some 50: they are kept as they are. A record is
+ * played at the same pace. */
 
 #include "base/time.h"
 #include "ctl/client.h"
 #include "ctl/sentence.h"
 #include "ctl/top/draw.h"
+#include "ctl/top/recording.h"
 #include "ctl/top/screen.h"
 #include "ctl/view.h"
 
@@ -29,8 +31,10 @@ typedef struct Lines {
 
 typedef struct Top {
     const CtlOptions *options;
-    sd_bus *bus;
+    sd_bus *bus; /* NULL: it plays a record */
     TopMachine machine;
+    TopRecording recording;
+    size_t n_played; /* of it */
     TopSnapshot *ring[HISTORY];
     uint64_t n_taken;
     uint64_t back; /* snapshots behind the newest */
@@ -53,6 +57,7 @@ static void top_done(Top *top)
     for (size_t i = 0; i < HISTORY; i++)
         top_snapshot_free(top->ring[i]);
     (void)json_object_put(top->machine.topology);
+    top_recording_done(&top->recording);
     lines_clear(&top->lines);
     free(top->lines.text);
     frame_done(&top->frame);
@@ -88,12 +93,23 @@ static TopSnapshot *shown(const Top *top)
     return top->n_taken > 0 ? top->ring[(top->n_taken - 1 - top->back) % HISTORY] : NULL;
 }
 
+/* NULL: there is no more. */
+static TopSnapshot *next_of_record(Top *top)
+{
+    return top->n_played < top->recording.n ? TAKE_PTR(top->recording.snapshots[top->n_played++]) : NULL;
+}
+
 static CtlExit take(Top *top)
 {
     TopSnapshot *snapshot = NULL;
-    CtlExit code = top_snapshot_take(top->bus, &top->machine, &snapshot);
+    CtlExit code = CTL_EXIT_OK;
 
-    if (code != CTL_EXIT_OK)
+    if (top->bus)
+        code = top_snapshot_take(top->bus, &top->machine, &snapshot);
+    else
+        snapshot = next_of_record(top);
+    top->choice.ended = !top->bus && top->n_played == top->recording.n;
+    if (code != CTL_EXIT_OK || !snapshot)
         return code;
     top_snapshot_free(top->ring[top->n_taken % HISTORY]);
     top->ring[top->n_taken++ % HISTORY] = snapshot;
@@ -132,6 +148,20 @@ static CtlExit show_explanation(Top *top, const char *name)
     return CTL_EXIT_OK;
 }
 
+static CtlExit show_plans(Top *top)
+{
+    CLEANUP_FREE char *text = strdup(shown(top)->plan);
+    char *rest = text;
+
+    if (!text)
+        return ctl_fail_oom();
+    (void)snprintf(top->title, sizeof(top->title), "PLANNED");
+    for (const char *line; (line = strsep(&rest, "\n")) && *line;)
+        if (add_line(&top->lines, line) < 0)
+            return ctl_fail_oom();
+    return CTL_EXIT_OK;
+}
+
 static void close_lines(Top *top)
 {
     top->choice.lines = NULL;
@@ -143,11 +173,11 @@ static void look_into(Top *top, CtlExit (*show)(Top *, const char *))
 {
     const TopWorkload *workload = shown(top) ? top_selected(shown(top), &top->choice) : NULL;
 
-    if (!workload)
+    if (!workload && top->bus)
         return;
     close_lines(top);
     lines_clear(&top->lines);
-    if (show(top, workload->name) != CTL_EXIT_OK) {
+    if ((top->bus ? show(top, workload->name) : show_plans(top)) != CTL_EXIT_OK) {
         ctl_forget_failure();
         return;
     }
@@ -272,8 +302,12 @@ static CtlExit draw(Top *top, unsigned rows, unsigned columns)
 static CtlExit show_once(Top *top)
 {
     CLEANUP_JSON json_object *object = NULL;
-    CtlExit code = take(top);
+    CtlExit code;
 
+    /* Of a record, its end. */
+    if (!top->bus)
+        top->n_played = top->recording.n - 1;
+    code = take(top);
     if (code != CTL_EXIT_OK)
         return code;
     if (top->options->json != CTL_JSON_OFF) {
@@ -341,7 +375,7 @@ CtlExit verb_top(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP(top_done) Top top = {.options = options};
     CLEANUP_BUS sd_bus *bus = NULL;
-    CtlExit code = client_connect(options, &bus);
+    CtlExit code = argc > 0 ? top_recording_read(argv[0], &top.recording) : client_connect(options, &bus);
 
     if (code != CTL_EXIT_OK)
         return code;

@@ -127,6 +127,21 @@ static PlanLimits limits_of(bool slow)
     };
 }
 
+int agent_tell(Engine *e, Agent *agent, const PlanLimits *limits, const PlanUse *uses, size_t n_uses)
+{
+    const TranscriptEntry entry = {
+        .world = agent->world,
+        .policies = e->variant->policies,
+        .limits = limits,
+        .by_use = uses,
+        .uses = uses,
+        .n_uses = n_uses,
+        .plan = &agent->plan,
+    };
+
+    return e->hooks && e->hooks->plan ? e->hooks->plan(e->hooks->userdata, &entry) : 0;
+}
+
 int agent_carry_out(Engine *e, Agent *agent)
 {
     const PlanLimits limits = limits_of(false);
@@ -154,7 +169,9 @@ static int decide_and_act(Engine *e, Agent *agent, bool slow, SimTick *tick)
         return -EUCLEAN;
 #endif
     count_tick(agent, tick);
-    r = agent_carry_out(e, agent);
+    r = agent_tell(e, agent, &limits, NULL, 0);
+    if (r == 0)
+        r = agent_carry_out(e, agent);
     tick->n_leases = (uint32_t)agent->world->n_leases;
     return r < 0 ? r : count_homes(e, agent);
 }

@@ -125,6 +125,8 @@ static int order(Engine *e, Agent *agent, const PlanUse *uses, size_t n)
     int r = plan_follow_use(agent->world, e->variant->policies, &limits, uses, n, &agent->plan);
 
     if (r == 0)
+        r = agent_tell(e, agent, &limits, uses, n);
+    if (r == 0)
         r = agent_carry_out(e, agent);
     for (size_t i = 0; i < n && r == 0; i++) {
         Sorting *sorting =

@@ -60,6 +60,29 @@ static void set_constants(PolicySet *policies)
                                  0);
 }
 
+/* Without planning anew: the World and the plan are as they were written. */
+static void assert_worlds(const Text *t, uint64_t tick, unsigned n)
+{
+    TranscriptReader reader = transcript_reader(t->text, t->size);
+    World *world;
+    char *plan;
+
+    for (unsigned i = 0; i < n; i++) {
+        CLEANUP_FREE char *dump = NULL;
+
+        assert_int_equal(transcript_next_world(&reader, &world, &plan), 1);
+        assert_int_equal(world->tick, tick + i);
+        assert_non_null(reader.policies);
+        dump = world_dump(world);
+        assert_non_null(memmem(t->text, t->size, dump, strlen(dump)));
+        assert_non_null(memmem(t->text, t->size, plan, strlen(plan)));
+        world_free(world);
+        free(plan);
+    }
+    assert_int_equal(transcript_next_world(&reader, &world, &plan), 0);
+    transcript_reader_done(&reader);
+}
+
 /* Some have policies that no file could have. */
 static bool are_valid(const PolicySet *policies)
 {
@@ -107,6 +130,7 @@ static void test_worlds(void **state)
             assert_same(&reader, f.world->tick - 3 + i, false);
         assert_int_equal(transcript_next(&reader, &none), 0);
         transcript_reader_done(&reader);
+        assert_worlds(&t, f.world->tick - 3, 3);
         free(t.text);
         fixture_done(&f);
     }

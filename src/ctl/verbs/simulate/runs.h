@@ -22,3 +22,7 @@ void simulate_runs_done(SimulateRuns *runs);
 /* Draws the first seed of every variant, CPUs in use over time by workload and node, into an SVG file, through
  * gnuplot. Says what went wrong; the file is written whole or not touched. */
 CtlExit simulate_plot(const SimSpec *spec, const char *path);
+
+/* Writes the plans of the first seed of the first variant that has a daemon into a file, as numaplaced --record= does.
+ * Says what went wrong; the file is written whole or not touched. */
+CtlExit simulate_record(const SimSpec *spec, const char *path);

@@ -301,6 +301,8 @@ CtlExit verb_simulate(const CtlOptions *options, int argc, char **argv)
     bool held = false;
     CtlExit code = load(options, argv[0], &spec);
 
+    if (code == CTL_EXIT_OK && options->record)
+        code = simulate_record(spec, options->record);
     if (code == CTL_EXIT_OK)
         code = simulate_run_all(spec, &runs);
     if (code == CTL_EXIT_OK && make_result(&runs.table, &result, &held) < 0)
