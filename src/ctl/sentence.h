@@ -5,7 +5,7 @@
 
 #include "ctl/view.h"
 
-/* Writes a dictionary of numaplace/bus.h as a sentence. `now_usec` is CLOCK_MONOTONIC. */
+/* Writes a dictionary of numaplace-json(5) as a sentence. `now_usec` is CLOCK_MONOTONIC. */
 typedef void (*SentenceMaker)(json_object *object, uint64_t now_usec, ViewText *ret);
 
 /* move: "2026-05-14 12:30:05.250 lend     50-jvm: java[1234/1240] CPU 3 (node 1) 0-1 -> 0-1,3 for 1 s: done. It waits

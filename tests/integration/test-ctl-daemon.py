@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""numaplacectl against a running daemon: every verb, as a table and as JSON with the keys of numaplace/bus.h.
+"""numaplacectl against a running daemon: every verb, as a table and as JSON with the keys of numaplace-json(5).
 
 The daemon only watches (--dry-run) pretend nodes, so it needs no rights and changes nothing, whatever else runs here.
 """
@@ -39,11 +39,15 @@ Nodes=0
 
 
 def documented_keys(kind):
-    """The keys that numaplace/bus.h promises for a dictionary."""
-    text = (SOURCE / "include/numaplace/bus.h").read_text(encoding="ascii")
-    section = re.search(rf"^ \* {kind}\n((?: \*   .*\n)+)", text, re.MULTILINE).group(1)
-    section = re.sub(r"\([^()]*\)", "", section.replace("\n *   ", " "))
-    return set(re.findall(r"\b([a-z]\w*) (?:aa\{sv\}|a\{st\}|as|au|[bistu])(?=[,:;\s]|$)", section))
+    """The keys that numaplace-json(5) promises for a dictionary, without those of dictionaries in it."""
+    text = (SOURCE / "man/numaplace-json.5").read_text(encoding="ascii")
+    section = re.search(rf"^\.Ss {kind}\n((?:(?!\.S[sh] ).*\n)*)", text, re.MULTILINE).group(1)
+    keys, depth = set(), 0
+    for line in section.splitlines():
+        depth += line.startswith(".Bl ") - line.startswith(".El")
+        if line.startswith(".It ") and depth == 1:
+            keys.update(re.findall(r"\bSy (\w+) No", line))
+    return keys
 
 
 def parse_metrics(text, openmetrics):
@@ -137,7 +141,7 @@ class Daemon(ctllib.CtlTest):
 
     def test_status(self):
         status = self.json("status")
-        self.has_keys(status, "status")
+        self.has_keys(status, "Status")
         self.assertEqual((status["pid"], status["rehearsal"], status["mode"], status["workloads"]),
                          (self.daemon.pid, 2, "dry-run", 1))
         text = self.ctl(self.socket, "status")
@@ -152,7 +156,7 @@ class Daemon(ctllib.CtlTest):
     def test_workloads(self):
         self.wait_managed()
         workload, = self.json("workloads")
-        self.has_keys(workload, "workload", without=("lent", "refusals"))
+        self.has_keys(workload, "Workload", without=("lent", "refusals"))
         self.assertEqual((workload["name"], workload["mode"], workload["processes"]), ("10-test", "fixed", 1))
         lines = self.ctl(self.socket, "workloads").splitlines()
         self.assertEqual([line.split()[0] for line in lines], ["WORKLOAD", "10-test"])
@@ -161,9 +165,9 @@ class Daemon(ctllib.CtlTest):
         self.wait_managed()
         workload = self.json("show", "10-test")
         self.assertEqual(workload["description"], "Under test")
-        self.has_keys(workload["groups"][0], "group")
+        self.has_keys(workload["groups"][0], "Group")
         for refusal in workload["refusals"]:
-            self.has_keys(refusal, "refusal")
+            self.has_keys(refusal, "Refusal")
         text = self.ctl(self.socket, "show", "10-test")
         self.assertTrue(text.startswith("10-test - Under test\n"), text)
         self.assertIn("Mode=fixed", text)
@@ -173,7 +177,7 @@ class Daemon(ctllib.CtlTest):
         self.wait_managed()
         tasks = self.json("tasks", "10-test")
         for task in tasks:
-            self.has_keys(task, "task")
+            self.has_keys(task, "Task")
         self.assertEqual({task["pid"] for task in tasks}, {self.spinner.pid})
         self.assertEqual({task["tid"] for task in tasks},
                          {int(tid) for tid in os.listdir(f"/proc/{self.spinner.pid}/task")})
@@ -227,7 +231,7 @@ class Daemon(ctllib.CtlTest):
     def test_moves(self):
         moves = self.json("moves")
         for move in moves:
-            self.has_keys(move, "move")
+            self.has_keys(move, "Move")
         sequences = [move["sequence"] for move in moves]
         self.assertEqual(sequences, sorted(set(sequences)))
         self.assertEqual(len(self.json("moves", "-n", "1")), 1)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The state of the whole program in one dictionary: its settings, what it found, what it did and what that cost. One
- * function for each part, in the order of include/numaplace/bus.h. */
+ * function for each part, in the order of numaplace-json(5). */
 
 #include "daemon/views/describe.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The order of the keys is the order in include/numaplace/bus.h, and so the order in the JSON. */
+/* The order of the keys is the order in numaplace-json(5), and so the order in the JSON. */
 
 #include "daemon/views/describe.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Answers: from the manager's state to the dictionaries of include/numaplace/bus.h. Nothing here changes anything.
+/* Answers: from the manager's state to the dictionaries of numaplace-json(5). Nothing here changes anything.
  * Errors stay in the Dict. */
 
 #include "daemon/manager/manager.h"
