@@ -157,10 +157,10 @@ static int check_process(const Check *check, const Process *p)
     for (uint32_t i = 0; p->node_bytes && i < w->topology->n_nodes; i++)
         if (p->node_bytes[i] > WORLD_MEMORY_MAX)
             return broken(check, "process %d has more memory than can be", p->pid);
-    if (p->common_bytes > WORLD_MEMORY_MAX)
-        return broken(check, "process %d has more memory in common than can be", p->pid);
-    if (!p->node_bytes && (p->grown_bytes > 0 || p->common_bytes > 0))
-        return broken(check, "memory of process %d grew, or is in common, that is not known", p->pid);
+    if (p->fixed_bytes > WORLD_MEMORY_MAX)
+        return broken(check, "process %d has more memory that does not move than can be", p->pid);
+    if (!p->node_bytes && (p->grown_bytes > 0 || p->fixed_bytes > 0))
+        return broken(check, "memory of process %d grew, or does not move, that is not known", p->pid);
     return check_move(check, p);
 }
 

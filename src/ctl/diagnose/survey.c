@@ -31,6 +31,7 @@ void survey_done(Survey *survey)
     for (size_t i = 0; i < survey->n_findings; i++)
         finding_done(&survey->findings[i]);
     free(survey->findings);
+    bandwidth_done(&survey->bandwidth);
     topology_unref(survey->topology);
     *survey = (Survey){0};
 }
@@ -280,6 +281,19 @@ static CtlExit fail_missing(const SurveyTarget *target)
     return CTL_EXIT_OK;
 }
 
+/* Looks, and counts meanwhile what goes to memory, where that can be seen. */
+static int look(Watch *w, uint32_t seconds, Bandwidth *ret)
+{
+    CLEANUP(bandwidth_done) Bandwidth before = {0};
+    int counted = bandwidth_read(w->root_fd, w->topology, &before);
+    uint64_t since = time_now_usec();
+    int r = watch_look(w, seconds);
+
+    if (r == 0 && counted == 0 && bandwidth_read(w->root_fd, w->topology, ret) == 0)
+        bandwidth_rate(ret, &before, time_now_usec() - since);
+    return r;
+}
+
 CtlExit survey_make(const SurveyTarget *target, uint32_t seconds, Survey *ret)
 {
     CLEANUP_FREE char *error = NULL;
@@ -295,7 +309,7 @@ CtlExit survey_make(const SurveyTarget *target, uint32_t seconds, Survey *ret)
     ret->topology = topology_ref(w.topology);
     r = watch_init(&w);
     if (r == 0)
-        r = watch_look(&w, seconds);
+        r = look(&w, seconds, &ret->bandwidth);
     if (r == 0)
         r = collect(&w, ret);
     if (r < 0)

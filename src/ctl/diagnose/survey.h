@@ -6,6 +6,7 @@
 
 #include "ctl/ctl.h"
 #include "ctl/diagnose/verdict.h"
+#include "probe/memory/bandwidth.h"
 #include "world/world.h"
 
 /* Whom. At most one is set; none: those of some size, or that run. */
@@ -32,6 +33,7 @@ typedef struct Survey {
     SurveyFinding *findings;
     size_t n_findings, capacity;
     bool kernel_balances;
+    Bandwidth bandwidth;    /* bytes per second; without domains where the machine does not show it */
     uint64_t idle_permille; /* CPU time left idle on the machine, of one CPU */
     uint64_t usec;          /* how long it was looked at */
 } Survey;

@@ -166,6 +166,26 @@ static int set_kernel(json_object *object, const Survey *survey, const SurveyFin
     return json_set(object, "kernel_balances", json_object_new_boolean(survey->kernel_balances));
 }
 
+/* Of the whole machine. */
+static int set_bandwidth(json_object *object, const Survey *survey)
+{
+    json_object *list = json_object_new_array();
+
+    if (json_set(object, "bandwidth", list) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < survey->bandwidth.n; i++) {
+        const BandwidthDomain *domain = &survey->bandwidth.domains[i];
+        json_object *entry = json_object_new_object();
+
+        if (json_append(list, entry) < 0 ||
+            json_set_nodes(entry, "nodes", survey->topology, domain->nodes) < 0 ||
+            json_set_number(entry, "total_bytes_per_sec", domain->total_bytes) < 0 ||
+            json_set_number(entry, "local_bytes_per_sec", domain->local_bytes) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
 static json_object *to_json(const Survey *survey, const SurveyFinding *finding)
 {
     json_object *object = json_object_new_object();
@@ -200,7 +220,8 @@ static json_object *to_json(const Survey *survey, const SurveyFinding *finding)
         json_set_number(object, "move_bytes", d->move_bytes) < 0 ||
         json_set_number(object, "move_usec", (uint64_t)((double)d->move_bytes / MOVE_BYTES_PER_USEC)) < 0 ||
         json_set_number(object, "gain_most_permille", d->gain_most) < 0 || set_huge(object, finding) < 0 ||
-        set_kernel(object, survey, finding) < 0 || json_set_text(object, "policy", policy) < 0) {
+        set_kernel(object, survey, finding) < 0 || set_bandwidth(object, survey) < 0 ||
+        json_set_text(object, "policy", policy) < 0) {
         (void)json_object_put(object);
         return NULL;
     }
@@ -254,6 +275,25 @@ static void print_memory(json_object *object)
                   percent(object, "local_most_permille"));
 }
 
+/* Domains may be several on a node. */
+static void print_bandwidth(json_object *object)
+{
+    CLEANUP(view_text_done) ViewText text = {0};
+    json_object *list = view_list(object, "bandwidth");
+
+    for (size_t i = 0; i < view_length(list); i++) {
+        json_object *entry = json_object_array_get_idx(list, i);
+        int64_t total = view_number(entry, "total_bytes_per_sec", 0);
+        char bytes[64];
+
+        view_text_add(&text, "%snode %s %s/s, %.0f %% local", i > 0 ? "; " : "", view_string(entry, "nodes"),
+                      human_bytes((uint64_t)total, bytes, sizeof(bytes)),
+                      100.0 * (double)view_number(entry, "local_bytes_per_sec", 0) / (double)MAX(total, 1));
+    }
+    if (view_length(list) > 0 && !text.failed)
+        view_line("Bandwidth", "of all: %s", text.text);
+}
+
 static void print_would(json_object *object)
 {
     const char *nodes = view_string(object, "would_home_nodes"), *refusal = view_string(object, "refusal");
@@ -289,6 +329,7 @@ static void print_one(const CtlOptions *options, json_object *object)
                   view_string(object, "pinned_by"));
     if (view_bool(object, "memory_known"))
         view_line("Kernel", "NUMA balancing %s", view_bool(object, "kernel_balances") ? "on" : "off");
+    print_bandwidth(object);
     print_would(object);
     if (alarm)
         view_line("Try", "numaplacectl diagnose --print-policy %" PRId64, view_number(object, "pid", 0));

@@ -14,7 +14,8 @@
  * Which of the pages of a node were written is not said where there are others; they are taken to be spread evenly.
  *
  * Nor is it said how many pages of a mapping others map; pagemap says that of each page. It is asked for mappings with
- * many anonymous pages, some page of which is mapped more than once, and not for more than 256 MiB of a process. */
+ * many anonymous pages and no file, some page of which is mapped more than once, and not for more than 256 MiB of a
+ * process. */
 
 #include "probe/memory/numa-maps.h"
 
@@ -39,7 +40,7 @@
 #define PAGEMAP_READ      512U         /* entries at a time */
 #define PAGEMAP_MAX       65536U       /* entries for a process: a few milliseconds */
 
-/* Fewer anonymous pages of a mapping are not worth asking for: the data of a library has some. */
+/* Fewer anonymous pages of a mapping are not worth asking for. */
 #define COMMON_MIN 64U
 
 /* 16 GiB, the largest huge page of any architecture. */
@@ -69,6 +70,7 @@ static int read_word(const char *word, NumaMapsLine *mapping)
         return r;
     }
     if (scan_word(&word, "file=")) {
+        mapping->file = true;
         mapping->shared |= shared_maps_is_memory(word);
         return 0;
     }
@@ -138,6 +140,8 @@ static void add_mapping(NumaMaps *maps, const NumaMapsLine *mapping)
         pages = mapping->shared ? pages / mapping->n_maps
                                 : pages * MIN(mapping->anon, mapping->pages) / mapping->pages;
         add_pages(&maps->bytes[node], pages, mapping->page_bytes);
+        if (mapping->file && !mapping->shared)
+            add_pages(&maps->fixed_bytes, pages, mapping->page_bytes);
     }
 }
 
@@ -192,9 +196,9 @@ static int add_line(void *userdata, const char *line)
     if (r < 0)
         return r;
     add_mapping(reader->maps, &mapping);
-    if (reader->pagemap_fd >= 0 && !mapping.shared && mapping.n_maps > 1 && mapping.anon >= COMMON_MIN &&
-        mapping.pages > 0)
-        add_pages(&reader->maps->common_bytes, count_common(reader, &mapping), mapping.page_bytes);
+    if (reader->pagemap_fd >= 0 && !mapping.file && !mapping.shared && mapping.n_maps > 1 &&
+        mapping.anon >= COMMON_MIN && mapping.pages > 0)
+        add_pages(&reader->maps->fixed_bytes, count_common(reader, &mapping), mapping.page_bytes);
     return 0;
 }
 

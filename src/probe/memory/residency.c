@@ -117,7 +117,7 @@ static int take_nodes(const Pass *pass, Process *process, uint64_t *cost_nsec)
     *cost_nsec += reading->cost_nsec;
     if (world_set_process_memory(pass->world, process, bytes, pass->world->now_usec) < 0)
         return -ENOMEM;
-    process->common_bytes = reading->maps.common_bytes;
+    process->fixed_bytes = reading->maps.fixed_bytes;
     return 0;
 }
 

@@ -42,6 +42,7 @@ static void test_files(void **state)
         0);
     assert_int_equal(maps.bytes[0], 4 * KB);
     assert_int_equal(maps.bytes[1], 4 * KB);
+    assert_int_equal(maps.fixed_bytes, 8 * KB);
     /* What a file is called says nothing. */
     assert_int_equal(
         numa_maps_add(&maps, "7f2c0 default file=/x/memfd:\\040N9=9 mapped=9 N0=9 kernelpagesize_kB=4"), 0);
@@ -211,7 +212,7 @@ static uint64_t common_of(const char *text, unsigned own, unsigned n)
     assert_int_equal(unlinkat(dir_fd, "pagemap", 0), 0);
     (void)close(dir_fd);
     assert_int_equal(rmdir(path), 0);
-    return ((const NumaMapsReading *)(const void *)buf)->maps.common_bytes;
+    return ((const NumaMapsReading *)(const void *)buf)->maps.fixed_bytes;
 }
 
 static void test_common(void **state)

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What resctrl counts, from trees as machines show them: two caches on a node, groups, numbers that are not there. */
+
+#include "probe-test.h"
+
+#include "probe/memory/bandwidth.h"
+
+static void put_group(Bench *b, const char *group, unsigned cache, const char *total, const char *local)
+{
+    char path[256];
+
+    (void)snprintf(path, sizeof(path), "sys/fs/resctrl/%s/mon_data/mon_L3_%02u/mbm_total_bytes", group,
+                   cache);
+    put(b, path, "%s\n", total);
+    (void)snprintf(path, sizeof(path), "sys/fs/resctrl/%s/mon_data/mon_L3_%02u/mbm_local_bytes", group,
+                   cache);
+    put(b, path, "%s\n", local);
+}
+
+static void put_cache(Bench *b, unsigned cpu, unsigned index, unsigned level, unsigned id)
+{
+    char path[128];
+
+    (void)snprintf(path, sizeof(path), "sys/devices/system/cpu/cpu%u/cache/index%u/level", cpu, index);
+    put(b, path, "%u\n", level);
+    (void)snprintf(path, sizeof(path), "sys/devices/system/cpu/cpu%u/cache/index%u/id", cpu, index);
+    put(b, path, "%u\n", id);
+}
+
+/* Two nodes of two caches of two CPUs: caches 0, 1 and 16, 17. */
+static Topology *make_machine(Bench *b)
+{
+    const TopologyOptions options = {.synthetic = "pack:2 [numa] l3:2 core:2 pu:1"};
+    CLEANUP_FREE char *error = NULL;
+    Topology *topology = NULL;
+
+    assert_int_equal(topology_load(&options, &topology, &error), 0);
+    for (unsigned cpu = 0; cpu < 8; cpu++) {
+        put_cache(b, cpu, 0, 1, 99);
+        put_cache(b, cpu, 1, 3, cpu / 4 * 16 + cpu / 2 % 2);
+    }
+    return topology;
+}
+
+static void test_domains(void **state)
+{
+    CLEANUP(bandwidth_done) Bandwidth before = {0}, after = {0};
+    CLEANUP(topology_unref_p) Topology *topology = NULL;
+    Bench b;
+
+    bench_make(&b);
+    topology = make_machine(&b);
+
+    /* Not mounted; and mounted by a processor that counts something else. */
+    assert_int_equal(bandwidth_read(b.root_fd, topology, &before), -ENOENT);
+    put(&b, "sys/fs/resctrl/mon_data/mon_L3_00/llc_occupancy", "4096\n");
+    assert_int_equal(bandwidth_read(b.root_fd, topology, &before), -ENOENT);
+
+    put_group(&b, ".", 0, "1000", "800");
+    put_group(&b, ".", 1, "Unavailable", "Unavailable");
+    put_group(&b, ".", 16, "5000", "5000");
+    put_group(&b, ".", 17, "7", "Error");
+    /* A group for control counts what is in its groups for monitoring; those of the root are not those below it. */
+    put_group(&b, "jobs", 0, "100", "50");
+    put_group(&b, "jobs/mon_groups/one", 0, "60", "50");
+    put_group(&b, "mon_groups/two", 0, "400", "50");
+    put_group(&b, "info", 0, "1", "1");
+    assert_int_equal(bandwidth_read(b.root_fd, topology, &before), 0);
+    assert_int_equal(before.n, 3);
+    assert_int_equal(before.domains[0].cache, 0);
+    assert_int_equal(before.domains[0].total_bytes, 1100);
+    assert_int_equal(before.domains[0].local_bytes, 850);
+    assert_true(hwloc_bitmap_isset(before.domains[0].nodes, 0) &&
+                hwloc_bitmap_weight(before.domains[0].nodes) == 1);
+    assert_int_equal(before.domains[1].cache, 16);
+    assert_true(hwloc_bitmap_isset(before.domains[1].nodes, 1));
+    assert_int_equal(before.domains[2].total_bytes, 7);
+    assert_int_equal(before.domains[2].local_bytes, 0);
+
+    /* Half a second later: one group more, and one counter that began anew. */
+    put_group(&b, ".", 0, "3000", "1800");
+    put_group(&b, ".", 1, "9", "9");
+    put_group(&b, ".", 16, "10", "10");
+    put_group(&b, ".", 17, "17", "Error");
+    assert_int_equal(bandwidth_read(b.root_fd, topology, &after), 0);
+    assert_int_equal(after.n, 4);
+    bandwidth_rate(&after, &before, 500000);
+    assert_int_equal(after.n, 2);
+    assert_int_equal(after.domains[0].total_bytes, 4000);
+    assert_int_equal(after.domains[0].local_bytes, 2000);
+    assert_int_equal(after.domains[1].cache, 17);
+    assert_int_equal(after.domains[1].total_bytes, 20);
+    bench_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_domains),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
