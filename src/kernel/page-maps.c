@@ -132,8 +132,11 @@ static PageKind kind_of(const ProcMaps *maps, const PageMounts *mounts)
 {
     const char *path = maps->path;
 
-    if (*path == '/')
-        return kind_of_path(path, makedev(maps->major, maps->minor), mounts);
+    if (*path == '/') {
+        PageKind kind = kind_of_path(path, makedev(maps->major, maps->minor), mounts);
+
+        return kind == PAGE_KIND_FILE && maps->writable && !maps->shared ? PAGE_KIND_ANON : kind;
+    }
     if (maps->inode == 0 && (at_end(path) || starts_with(path, "[heap]") || starts_with(path, "[stack") ||
                              starts_with(path, "[anon:")))
         return PAGE_KIND_ANON;

@@ -12,7 +12,8 @@
 
 /* What lies behind a mapping. */
 typedef enum PageKind {
-    PAGE_KIND_ANON,  /* private memory, also [heap] and [stack]; may be moved */
+    PAGE_KIND_ANON,  /* private memory, also [heap] and [stack], and what may be written of a file without changing it:
+                        that is a copy of its own; may be moved */
     PAGE_KIND_SHMEM, /* memfd, SysV, shared anonymous, a file of a tmpfs; may be moved */
     PAGE_KIND_FILE,  /* a file: its pages are the page cache's, and everybody's */
     PAGE_KIND_HUGETLB,

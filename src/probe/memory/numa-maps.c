@@ -14,8 +14,7 @@
  * Which of the pages of a node were written is not said where there are others; they are taken to be spread evenly.
  *
  * Nor is it said how many pages of a mapping others map; pagemap says that of each page. It is asked for mappings with
- * many anonymous pages and no file, some page of which is mapped more than once, and not for more than 256 MiB of a
- * process. */
+ * many anonymous pages, some page of which is mapped more than once, and not for more than 256 MiB of a process. */
 
 #include "probe/memory/numa-maps.h"
 
@@ -70,7 +69,6 @@ static int read_word(const char *word, NumaMapsLine *mapping)
         return r;
     }
     if (scan_word(&word, "file=")) {
-        mapping->file = true;
         mapping->shared |= shared_maps_is_memory(word);
         return 0;
     }
@@ -140,8 +138,6 @@ static void add_mapping(NumaMaps *maps, const NumaMapsLine *mapping)
         pages = mapping->shared ? pages / mapping->n_maps
                                 : pages * MIN(mapping->anon, mapping->pages) / mapping->pages;
         add_pages(&maps->bytes[node], pages, mapping->page_bytes);
-        if (mapping->file && !mapping->shared)
-            add_pages(&maps->fixed_bytes, pages, mapping->page_bytes);
     }
 }
 
@@ -196,7 +192,7 @@ static int add_line(void *userdata, const char *line)
     if (r < 0)
         return r;
     add_mapping(reader->maps, &mapping);
-    if (reader->pagemap_fd >= 0 && !mapping.file && !mapping.shared && mapping.n_maps > 1 &&
+    if (reader->pagemap_fd >= 0 && !mapping.shared && mapping.n_maps > 1 &&
         mapping.anon >= COMMON_MIN && mapping.pages > 0)
         add_pages(&reader->maps->fixed_bytes, count_common(reader, &mapping), mapping.page_bytes);
     return 0;

@@ -18,8 +18,8 @@
 
 typedef struct NumaMaps {
     uint64_t bytes[NUMA_MAPS_NODES_MAX]; /* by operating-system node number, up to WORLD_MEMORY_MAX */
-    /* Of these, what does not move: anonymous pages that other processes map as well, as after fork(2) until one of
-     * them writes, where that can be told; and what was written of private mappings of files, which nobody moves. */
+    /* Of these, anonymous pages that other processes map as well, as after fork(2) until one of them writes: the kernel
+     * does not move them for one of these processes. 0 also where that cannot be told. */
     uint64_t fixed_bytes;
 } NumaMaps;
 
@@ -32,7 +32,6 @@ typedef struct NumaMapsLine {
     uint64_t n_maps;   /* of the page that most map */
     uint64_t page_bytes;
     bool bound;  /* a memory policy was set for it, or for its process, other than the kernel's default */
-    bool file;   /* of one, or what was written of that */
     bool shared; /* memory that exists only to be shared: all of it counts */
     bool huge;   /* of hugetlbfs */
 } NumaMapsLine;

@@ -92,16 +92,23 @@ static void test_kinds(void **state)
     };
     CLEANUP(page_mounts_done) PageMounts mounts = mounts_of(mountinfo);
 
-    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+    static const char *const modes[] = {"rw-p", "rw-s", "r-xp"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows) * ARRAY_SIZE(modes); i++) {
+        const char *device = rows[i / ARRAY_SIZE(modes)].device, *path = rows[i / ARRAY_SIZE(modes)].path;
+        PageKind kind = rows[i / ARRAY_SIZE(modes)].kind;
         char line[256];
         const char *text = line;
         PageMapping mapping;
 
-        (void)snprintf(line, sizeof(line), "7f2c00000000-7f2c40000000 rw-p 00000000 %s      %s\n",
-                       rows[i].device, rows[i].path);
+        /* What is written of a file that is mapped so is the process's own. */
+        if (i % ARRAY_SIZE(modes) == 0 && kind == PAGE_KIND_FILE)
+            kind = PAGE_KIND_ANON;
+        (void)snprintf(line, sizeof(line), "7f2c00000000-7f2c40000000 %s 00000000 %s      %s\n",
+                       modes[i % ARRAY_SIZE(modes)], device, path);
         assert_int_equal(page_maps_next(&text, &mounts, &mapping), 1);
-        if (mapping.kind != rows[i].kind)
-            fail_msg("%s %s: kind %d", rows[i].device, rows[i].path, mapping.kind);
+        if (mapping.kind != kind)
+            fail_msg("%s", line);
         assert_int_equal(mapping.start, 0x7f2c00000000);
         assert_int_equal(mapping.end, 0x7f2c40000000);
         assert_true(mapping.accessible);

@@ -78,7 +78,7 @@ static void assert_refused(Fixture *f, PlanReason reason)
     assert_int_equal(n, 1);
 }
 
-/* What others map, too, or is a file's, does not move. */
+/* What others map, too, does not move. */
 static void test_fixed(void **state)
 {
     Fixture f;

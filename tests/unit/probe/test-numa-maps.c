@@ -42,7 +42,6 @@ static void test_files(void **state)
         0);
     assert_int_equal(maps.bytes[0], 4 * KB);
     assert_int_equal(maps.bytes[1], 4 * KB);
-    assert_int_equal(maps.fixed_bytes, 8 * KB);
     /* What a file is called says nothing. */
     assert_int_equal(
         numa_maps_add(&maps, "7f2c0 default file=/x/memfd:\\040N9=9 mapped=9 N0=9 kernelpagesize_kB=4"), 0);

@@ -19,9 +19,9 @@ LAST = {node: str(max(nodes.node_cpus(node))) for node in (0, 1)}
 BOTH, ALL = ":".join(CPUS.values()), ",".join(CPUS.values())
 OBSERVE_SEC, SETTLE_SEC = 8, 20
 MB = 128
-# What the daemon takes for too little to be worth moving (P18). Pages of the program that it shares with its parent until one of
-# them writes are counted and do not move.
-SLACK = 2 << 20
+MIB = 1 << 20
+# What the daemon takes for too little to be worth moving (P18).
+SLACK = 2 * MIB
 
 
 def dweller(*args):
@@ -97,7 +97,7 @@ class Ahead(nodes.NodesTest):
         homes = said == done
         size = abs(moved - said_bytes) <= max(said_bytes // 10, SLACK)
         near = all(abs(is_local[pid] - local[pid]) <= 150 for pid in local)
-        print(f"# {name}: homes {said} {'as said' if homes else f'became {done}'}; {said_bytes >> 20} MiB said, {moved >> 20} moved; "
+        print(f"# {name}: homes {said} {'as said' if homes else f'became {done}'}; {said_bytes / MIB:.1f} MiB said, {moved / MIB:.1f} moved; "
               f"local {local} said, {is_local} found", flush=True)
         return homes, size, near
 
