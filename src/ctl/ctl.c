@@ -6,6 +6,7 @@
 #include "ctl/ctl.h"
 
 #include "base/parse.h"
+#include "base/root.h"
 #include "ctl/text.h"
 
 #include <fcntl.h>
@@ -135,6 +136,14 @@ CtlExit ctl_replace_file(const char *path, void (*write)(FILE *out, void *userda
         return CTL_EXIT_OK;
     (void)unlink(temporary);
     return ctl_fail(CTL_EXIT_FAILURE, "%s: cannot be written: %s", path, strerror(-r));
+}
+
+CtlExit ctl_read_file(const char *path, size_t max, char **ret, size_t *ret_len)
+{
+    CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int r = fd < 0 ? -errno : root_read_fd(fd, max, ret, ret_len);
+
+    return r < 0 ? ctl_fail(CTL_EXIT_FAILURE, "%s: %s", path, strerror(-r)) : CTL_EXIT_OK;
 }
 
 CtlExit ctl_print_json(const CtlOptions *options, json_object *value)

@@ -114,6 +114,9 @@ CtlExit ctl_fail_oom(void);
  */
 CtlExit ctl_replace_file(const char *path, void (*write)(FILE *out, void *userdata), void *userdata);
 
+/* Reads a whole file of at most `max` bytes into a malloc'd, terminated buffer. */
+CtlExit ctl_read_file(const char *path, size_t max, char **ret, size_t *ret_len);
+
 /* Writes a value as JSON and a newline, in the form options->json says. */
 CtlExit ctl_print_json(const CtlOptions *options, json_object *value);
 

@@ -134,7 +134,7 @@ static const CtlVerbRow verb_rows[] = {
      "start a command under a policy", verb_run, false},
     {"simulate", "FILE", 1, 1, ACCEPTS(POLICY_DIR) | ACCEPTS(SEEDS) | ACCEPTS(PLOT) | ACCEPTS(RECORD),
      "run a scenario on a model of a machine", verb_simulate, false},
-    {"replay", "FILE", 1, 1, 0, "plan again from a record of numaplaced --record=", verb_replay, false},
+    {"replay", "FILE", 1, 1, 0, "plan again from what --record= has written", verb_replay, false},
     {"reload", "", 0, 0, 0, "read configuration and policies again", verb_reload, false},
 };
 

@@ -3,10 +3,10 @@
 /* numaplace-exporter: what the daemon counts, over HTTP for Prometheus and over Varlink for systemd-report. It needs no
  * privilege: it asks the daemon's socket, as anybody may.
  *
- * Each scrape is a few questions to the daemon, asked one after the other, so what was answered holds for a second,
- * however many ask; while it does not answer, nobody is served. Connections are few, of one address fewer, and each has
- * little memory and ends after some seconds without a byte: who is slow, talks nonsense or never ends costs that, and
- * keeps nobody else out. */
+ * Over HTTP, each scrape is a few questions to the daemon, asked one after the other, so what was answered holds for a
+ * second, however many ask; while it does not answer, nobody is served. Connections are few, of one address fewer, and
+ * each has little memory and ends after some seconds without a byte: who is slow, talks nonsense or never ends costs
+ * that, and keeps nobody else out. */
 
 #include "base/parse.h"
 #include "base/time.h"

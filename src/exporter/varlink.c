@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* One connection, one process: systemd accepts (Accept=yes) and limits how many there are, so whoever is slow or silent
- * keeps nobody else waiting. Messages are JSON objects, each with a NUL behind it; see https://varlink.org.
+ * keeps nobody else waiting. Nothing is kept from one call to the next: how often the daemon is asked is limited by the
+ * number of connections and by how fast it answers. Messages are JSON objects, each with a NUL behind it; see
+ * https://varlink.org.
  *
  * libsystemd has Varlink since version 257, and Debian 12 has 252: this is the part of it that two methods need. */
 
@@ -117,7 +119,8 @@ static json_object *describe_family(json_object *family)
 
 static json_object *new_number(double value)
 {
-    return floor(value) == value ? json_object_new_int64((int64_t)value) : json_object_new_double(value);
+    return floor(value) == value && fabs(value) < 9e15 ? json_object_new_int64((int64_t)value)
+                                                       : json_object_new_double(value);
 }
 
 /* What a sample is about is its object: the workload. Other labels are its fields. */
@@ -303,7 +306,9 @@ int varlink_serve(int fd, const CtlOptions *options)
             len -= used;
             continue;
         }
-        n = len < sizeof(buffer) ? recv(fd, buffer + len, sizeof(buffer) - len, 0) : -1;
+        if (len == sizeof(buffer))
+            return EXIT_FAILURE;
+        n = recv(fd, buffer + len, sizeof(buffer) - len, 0);
         if (n == 0 && len == 0)
             return EXIT_SUCCESS;
         if (n < 0 && errno == EINTR)

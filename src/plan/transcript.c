@@ -424,11 +424,15 @@ int transcript_next(TranscriptReader *reader, TranscriptPlan *ret)
     return 1;
 }
 
-int transcript_next_world(TranscriptReader *reader, World **ret_world, char **ret_plan)
+int transcript_next_world(TranscriptReader *reader, World **ret_world, PlanLimits *ret_limits,
+                          char **ret_plan)
 {
     Entry entry = {0};
     int r = read_entry(reader, &entry, ret_world, ret_plan);
 
-    reader->n += r > 0;
+    if (r > 0) {
+        *ret_limits = entry.head.limits;
+        reader->n++;
+    }
     return r;
 }

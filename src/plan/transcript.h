@@ -47,6 +47,6 @@ void transcript_reader_done(TranscriptReader *reader);
 int transcript_next(TranscriptReader *reader, TranscriptPlan *ret);
 void transcript_plan_done(TranscriptPlan *plan);
 
-/* Reads the next entry without planning anew: the World, and the text of the plan that was recorded, malloc'd. Policies
- * are those of reader->policies then. Returns as transcript_next(). */
-int transcript_next_world(TranscriptReader *reader, World **ret_world, char **ret_plan);
+/* Reads the next entry without planning anew: the World, the limits, and the text of the plan that was recorded,
+ * malloc'd. Policies are those of reader->policies then. Returns as transcript_next(). */
+int transcript_next_world(TranscriptReader *reader, World **ret_world, PlanLimits *ret_limits, char **ret_plan);

@@ -120,7 +120,7 @@ typedef struct SimHooks {
     bool (*progress)(void *userdata, uint64_t done_usec, uint64_t total_usec);
     /* CPU time of this thread, to measure what plans cost. */
     uint64_t (*clock_nsec)(void);
-    /* Called with each plan of the daemon before it is carried out; what is not 0 ends the run with that. */
+    /* Called with each plan of the daemon before it is carried out; 0, or -errno, which ends the run. */
     int (*plan)(void *userdata, const TranscriptEntry *entry);
     /* Bound of events; 0: a thousand million, some minutes of computing. */
     uint64_t events_max;

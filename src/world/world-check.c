@@ -95,6 +95,11 @@ static int check_workloads(const Check *check)
     return 0;
 }
 
+static bool is_outside(const World *w, CpuMask nodes)
+{
+    return nodes && hwloc_bitmap_last(nodes) >= (int)w->topology->n_nodes;
+}
+
 static int check_group(const Check *check, const Group *g)
 {
     const World *w = check->world;
@@ -112,8 +117,8 @@ static int check_group(const Check *check, const Group *g)
         return broken(check, "the home of group %" PRIu64 " is not interned", g->id);
     if (!g->home != !g->home_nodes)
         return broken(check, "group %" PRIu64 " has a home without nodes, or nodes without a home", g->id);
-    if (g->home_nodes &&
-        (hwloc_bitmap_iszero(g->home_nodes) || hwloc_bitmap_last(g->home_nodes) >= (int)w->topology->n_nodes))
+    if ((g->home_nodes && hwloc_bitmap_iszero(g->home_nodes)) || is_outside(w, g->home_nodes) ||
+        is_outside(w, g->before_nodes) || is_outside(w, g->wish_nodes))
         return broken(check, "group %" PRIu64 " has a home outside the topology", g->id);
     return 0;
 }
@@ -157,10 +162,8 @@ static int check_process(const Check *check, const Process *p)
     for (uint32_t i = 0; p->node_bytes && i < w->topology->n_nodes; i++)
         if (p->node_bytes[i] > WORLD_MEMORY_MAX)
             return broken(check, "process %d has more memory than can be", p->pid);
-    if (p->fixed_bytes > WORLD_MEMORY_MAX)
-        return broken(check, "process %d has more memory that does not move than can be", p->pid);
-    if (!p->node_bytes && (p->grown_bytes > 0 || p->fixed_bytes > 0))
-        return broken(check, "memory of process %d grew, or does not move, that is not known", p->pid);
+    if (!p->node_bytes && p->grown_bytes > 0)
+        return broken(check, "memory of process %d grew that is not known", p->pid);
     return check_move(check, p);
 }
 

@@ -164,7 +164,6 @@ static const RecordField process_fields[] = {
     {"node_bytes", RECORD_NUMBERS64, offsetof(ProcessRow, node_bytes)},
     {"node_bytes_usec", RECORD_U64, offsetof(ProcessRow, process.node_bytes_usec)},
     {"grown_bytes", RECORD_U64, offsetof(ProcessRow, process.grown_bytes)},
-    {"fixed_bytes", RECORD_U64, offsetof(ProcessRow, process.fixed_bytes)},
     {"moving_to", RECORD_MASK, offsetof(ProcessRow, process.memory.to)},
     {"todo_bytes", RECORD_U64, offsetof(ProcessRow, process.memory.todo_bytes)},
     {"moved_to", RECORD_MASK, offsetof(ProcessRow, process.memory.last)},
@@ -389,7 +388,6 @@ static int load_process(RecordReader *reader, World *world, const ProcessRow *ro
     r = world_set_process_memory(world, &world->processes[at], row->node_bytes.values,
                                  process->node_bytes_usec);
     world->processes[at].grown_bytes = process->grown_bytes;
-    world->processes[at].fixed_bytes = process->fixed_bytes;
     return r;
 }
 

@@ -111,7 +111,6 @@ int world_add_process(World *world, const Process *value)
     world->processes[at].node_bytes = NULL;
     world->processes[at].node_bytes_usec = 0;
     world->processes[at].grown_bytes = 0;
-    world->processes[at].fixed_bytes = 0;
     return (int)at;
 }
 
@@ -133,7 +132,6 @@ int world_set_process_memory(const World *world, Process *process, const uint64_
 
     assert(!bytes || measured_usec > 0);
 
-    process->fixed_bytes = 0;
     if (!bytes) {
         process->grown_bytes = 0;
         free(process->node_bytes);

@@ -131,7 +131,6 @@ typedef struct Process {
     uint64_t *node_bytes;
     uint64_t node_bytes_usec; /* when that was measured; 0 exactly when it is not known */
     uint64_t grown_bytes;     /* how much more that is than what was known before */
-    uint64_t fixed_bytes;    /* of it, what does not move: other processes map it as well */
     MemoryMove memory;
     bool memory_awaited; /* that is being found out for the first time: a moment later it is known */
     /* Who uses which part is being found out, or would be; till then it is not dealt out to several nodes. */

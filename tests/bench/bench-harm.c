@@ -7,7 +7,8 @@
  *
  *   work    done, divided by what was done with the better of the two kernels: mean, 5th percentile, worst
  *   below   share of the machines on which less than 0.98 was done
- *   again   the same of the better kernel with other seeds: what chance does
+ *   again   the same of the better kernel with other seeds: what chance does. More than in the rows above, which have
+ *           the seeds of what they are divided by
  *
  * by kind of work and of all. Of work that comes to its end it is not how much is done that differs, but how fast it
  * was: work by time runnable. The worst machines are listed, and saved as scenarios with --save. */

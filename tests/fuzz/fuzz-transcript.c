@@ -15,6 +15,21 @@ static void require(bool condition)
         abort(); /* not assert(): it must hold in NDEBUG builds too */
 }
 
+/* Each World that is read is whole. */
+static void read_worlds(const uint8_t *data, size_t size)
+{
+    CLEANUP(transcript_reader_done) TranscriptReader reader = transcript_reader((const char *)data, size);
+    PlanLimits limits;
+    World *world;
+    char *plan;
+
+    while (transcript_next_world(&reader, &world, &limits, &plan) > 0) {
+        require(reader.policies && world_check(world, NULL) == 0);
+        (void)world_free(world);
+        free(plan);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP(transcript_reader_done) TranscriptReader reader = transcript_reader((const char *)data, size);
@@ -26,5 +41,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         transcript_plan_done(&plan);
     }
     require(r == 0 || (r == -EINVAL && reader.error && strncmp(reader.error, "entry ", 6) == 0));
+    read_worlds(data, size);
     return 0;
 }

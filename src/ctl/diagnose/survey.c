@@ -287,11 +287,14 @@ static int look(Watch *w, uint32_t seconds, Bandwidth *ret)
     CLEANUP(bandwidth_done) Bandwidth before = {0};
     int counted = bandwidth_read(w->root_fd, w->topology, &before);
     uint64_t since = time_now_usec();
-    int r = watch_look(w, seconds);
+    int r = counted == -ENOMEM ? counted : watch_look(w, seconds);
 
-    if (r == 0 && counted == 0 && bandwidth_read(w->root_fd, w->topology, ret) == 0)
+    if (r < 0 || counted < 0)
+        return r;
+    r = bandwidth_read(w->root_fd, w->topology, ret);
+    if (r == 0)
         bandwidth_rate(ret, &before, time_now_usec() - since);
-    return r;
+    return r == -ENOMEM ? r : 0;
 }
 
 CtlExit survey_make(const SurveyTarget *target, uint32_t seconds, Survey *ret)

@@ -6,11 +6,9 @@
 #include "ctl/top/recording.h"
 
 #include "base/parse.h"
-#include "base/root.h"
-#include "plan/transcript.h"
+#include "base/scan.h"
+#include "plan/would.h"
 
-#include <fcntl.h>
-#include <inttypes.h>
 #include <string.h>
 
 #define INTERVAL_USEC 1000000U
@@ -44,14 +42,6 @@ static TopCpuState state_of(const CpuLoad *load)
     return load->wait_permille >= TOP_OVERLOADED_PERMILLE ? TOP_CPU_OVERLOADED : TOP_CPU_BUSY;
 }
 
-static void count_cpu(TopSnapshot *s, const TopCpu *cpu)
-{
-    s->n_idle += cpu->state == TOP_CPU_IDLE;
-    s->n_overloaded += cpu->state == TOP_CPU_OVERLOADED;
-    if (cpu->state != TOP_CPU_ABSENT)
-        s->nodes[cpu->node].busy_permille += cpu->percent * 10U;
-}
-
 static bool take_cpus(TopSnapshot *s, const World *world)
 {
     s->cpus = calloc(MAX(world->topology->n_cpus, 1U), sizeof(*s->cpus));
@@ -66,7 +56,8 @@ static bool take_cpus(TopSnapshot *s, const World *world)
         cpu->percent = (uint8_t)(MIN(world->cpus[i].busy_permille, 1000U) / 10);
         cpu->node = (uint16_t)MAX(entry->node.i, 0);
         cpu->llc = (uint16_t)entry->llc.i;
-        count_cpu(s, cpu);
+        if (cpu->state != TOP_CPU_ABSENT)
+            s->nodes[cpu->node].busy_permille += MIN(world->cpus[i].busy_permille, 1000U);
         for (size_t k = 0; k < world->n_leases; k++)
             if (world->leases[k].cpu.i == (int32_t)i)
                 cpu->state = TOP_CPU_LENT;
@@ -88,30 +79,38 @@ static bool take_homes(TopWorkload *w, const World *world, WorkloadIx workload)
             continue;
         w->leases += group->n_leases;
         for (int n = nodes ? hwloc_bitmap_first(nodes) : -1; n >= 0; n = hwloc_bitmap_next(nodes, n))
-            if (hwloc_bitmap_set(numbers, world->topology->nodes[n].os_index) < 0)
+            if (world->topology->nodes[n].os_index < PARSE_CPU_MAX &&
+                hwloc_bitmap_set(numbers, world->topology->nodes[n].os_index) < 0)
                 return false;
     }
     text = numbers ? format_list(numbers, PARSE_CPU_MAX) : NULL;
     if (!text)
         return false;
-    (void)snprintf(w->nodes, sizeof(w->nodes), "%s", text);
+    top_copy(w->nodes, sizeof(w->nodes), text);
     return true;
 }
 
 static void take_memory(TopWorkload *w, const World *world, WorkloadIx workload)
 {
-    for (size_t i = 0; i < world->n_processes; i++) {
-        const Process *process = &world->processes[i];
+    uint64_t most = 0;
 
-        if (process->workload.i != workload.i || process->gone)
-            continue;
-        w->moving_bytes += process->memory.to ? process->memory.todo_bytes : 0;
-        for (uint32_t n = 0; process->node_bytes && n < world->topology->n_nodes; n++)
-            w->bytes += process->node_bytes[n];
+    for (uint32_t n = 0; n < world->topology->n_nodes; n++) {
+        uint64_t here = 0;
+
+        for (size_t i = 0; i < world->n_processes; i++)
+            if (world->processes[i].workload.i == workload.i && world->processes[i].node_bytes)
+                here += world->processes[i].node_bytes[n];
+        most = MAX(most, here);
+        w->bytes += here;
     }
+    w->together_permille = w->bytes > 0 ? (uint32_t)((double)most * 1000 / (double)w->bytes) : 0;
+    for (size_t i = 0; i < world->n_processes; i++)
+        if (world->processes[i].workload.i == workload.i && world->processes[i].memory.to)
+            w->moving_bytes += world->processes[i].memory.todo_bytes;
 }
 
-static bool take_workloads(TopSnapshot *s, const World *world, const PolicySet *policies)
+static bool take_workloads(TopSnapshot *s, const World *world, const PolicySet *policies,
+                           const PlanLimits *limits)
 {
     s->workloads = calloc(MAX(world->n_workloads, 1U), sizeof(*s->workloads));
     for (size_t i = 0; s->workloads && i < world->n_workloads; i++) {
@@ -119,9 +118,9 @@ static bool take_workloads(TopSnapshot *s, const World *world, const PolicySet *
         const Policy *policy = policies->policies[workload->policy];
         TopWorkload *w = &s->workloads[s->n_workloads++];
 
-        (void)snprintf(w->name, sizeof(w->name), "%s", workload->name);
-        (void)snprintf(w->mode, sizeof(w->mode), "%s", policy_mode_names[policy->mode]);
-        w->observed = policy->act == POLICY_ACT_OBSERVE;
+        top_copy(w->name, sizeof(w->name), workload->name);
+        top_copy(w->mode, sizeof(w->mode), policy_mode_names[policy->mode]);
+        w->observed = would_observes(world, policies, limits, (WorkloadIx){(int32_t)i});
         w->paused = workload->paused;
         w->run_permille = workload->run_permille;
         w->wait_permille = workload->wait_permille;
@@ -137,24 +136,50 @@ static bool take_workloads(TopSnapshot *s, const World *world, const PolicySet *
     return s->workloads;
 }
 
-/* Lines of the plans that are actions, with the time in the record before them; the newest come first. */
-static void take_actions(TopSnapshot *s)
+/* The first line of a plan. */
+static void take_head(TopSnapshot *s, const char *line, uint64_t *ret_usec)
 {
-    uint64_t start_usec = s->realtime_usec - s->uptime_usec, at_usec = s->realtime_usec;
+    uint64_t tick, overloaded, idle;
 
-    for (const char *line = s->plan, *end; *line; line = *end ? end + 1 : end) {
-        end = strchrnul(line, '\n');
-        if (sscanf(line, "plan tick=%*u now=%" SCNu64 "us", &at_usec) == 1 ||
-            !memmem(line, (size_t)(end - line), " rule=", strlen(" rule=")))
-            continue;
-        memmove(s->moves[1], s->moves[0], sizeof(s->moves) - sizeof(s->moves[0]));
-        (void)snprintf(s->moves[0], sizeof(s->moves[0]), "%7.1f s  %.*s",
-                       (double)(at_usec - MIN(at_usec, start_usec)) / 1e6, (int)(end - line), line);
+    if (!scan_word(&line, "plan tick=") || !scan_u64(&line, &tick) || !scan_word(&line, " now=") ||
+        !scan_u64(&line, ret_usec))
+        return;
+    line += strcspn(line, " \n");
+    if ((scan_word(&line, " pressed=yes") || scan_word(&line, " pressed=no")) &&
+        scan_word(&line, " overloaded=") && scan_u64(&line, &overloaded) && scan_word(&line, " idle=") &&
+        scan_u64(&line, &idle)) {
+        s->n_overloaded = (uint32_t)MIN(overloaded, (uint64_t)s->n_cpus);
+        s->n_idle = (uint32_t)MIN(idle, (uint64_t)s->n_cpus);
     }
 }
 
-TopSnapshot *top_snapshot_of_world(const World *world, const PolicySet *policies, const TopSnapshot *before,
-                                   char *plan)
+static void put_action(TopSnapshot *s, const char *line, size_t len, uint64_t at_usec)
+{
+    uint64_t ago = s->realtime_usec - MIN(at_usec, s->realtime_usec);
+    char text[TOP_MOVE_SIZE * 2];
+
+    memmove(s->moves[1], s->moves[0], sizeof(s->moves) - sizeof(s->moves[0]));
+    (void)snprintf(text, sizeof(text), "%7.1f s  %.*s",
+                   (double)(s->uptime_usec - MIN(ago, s->uptime_usec)) / 1e6, (int)MIN(len, sizeof(text)),
+                   line);
+    top_copy(s->moves[0], sizeof(s->moves[0]), text);
+}
+
+/* Lines of the plans that are actions, with the time in the record before them; the newest come first. */
+static void take_actions(TopSnapshot *s)
+{
+    uint64_t at_usec = s->realtime_usec;
+
+    for (const char *line = s->plan, *end; *line; line = *end ? end + 1 : end) {
+        end = strchrnul(line, '\n');
+        take_head(s, line, &at_usec);
+        if (memmem(line, (size_t)(end - line), " rule=", strlen(" rule=")))
+            put_action(s, line, (size_t)(end - line), at_usec);
+    }
+}
+
+TopSnapshot *top_snapshot_of_world(const World *world, const PolicySet *policies, const PlanLimits *limits,
+                                   const TopSnapshot *before, char *plan)
 {
     CLEANUP(top_snapshot_free_p) TopSnapshot *s = calloc(1, sizeof(*s));
 
@@ -172,7 +197,7 @@ TopSnapshot *top_snapshot_of_world(const World *world, const PolicySet *policies
     s->tick_usec = world->interval_usec;
     s->rehearsal = world->topology->rehearsal;
     s->n_leases = (uint32_t)world->n_leases;
-    if (!take_nodes(s, world) || !take_cpus(s, world) || !take_workloads(s, world, policies))
+    if (!take_nodes(s, world) || !take_cpus(s, world) || !take_workloads(s, world, policies, limits))
         return NULL;
     take_actions(s);
     return TAKE_PTR(s);
@@ -188,19 +213,6 @@ void top_recording_done(TopRecording *recording)
     *recording = (TopRecording){0};
 }
 
-/* Puts one behind the other; both are taken over. NULL: memory is out. */
-static char *join(char *a, char *b)
-{
-    char *both = a ? NULL : b;
-
-    if (a && asprintf(&both, "%s%s", a, b) < 0)
-        both = NULL;
-    if (a)
-        free(b);
-    free(a);
-    return both;
-}
-
 static int add(TopRecording *recording, TopSnapshot *snapshot)
 {
     if (!snapshot)
@@ -213,29 +225,59 @@ static int add(TopRecording *recording, TopSnapshot *snapshot)
     return 0;
 }
 
+/* The texts of plans, one behind the other. */
+typedef struct Plans {
+    FILE *out;
+    char *text;
+    size_t len;
+} Plans;
+
+static void plans_done(Plans *plans)
+{
+    if (plans->out)
+        (void)fclose(plans->out);
+    free(plans->text);
+    *plans = (Plans){0};
+}
+
+static int plans_add(Plans *plans, const char *plan)
+{
+    if (!plans->out)
+        plans->out = open_memstream(&plans->text, &plans->len);
+    return plans->out && fputs(plan, plans->out) >= 0 ? 0 : -ENOMEM;
+}
+
+/* NULL: memory is out. */
+static char *plans_take(Plans *plans)
+{
+    return fclose(TAKE_PTR(plans->out)) == 0 ? TAKE_PTR(plans->text) : NULL;
+}
+
 static int read_all(TranscriptReader *reader, TopRecording *recording)
 {
-    CLEANUP_FREE char *plans = NULL;
-    uint64_t due_usec = 0;
-    int r;
+    CLEANUP(plans_done) Plans plans = {0};
+    uint64_t last_usec = 0;
+    PlanLimits limits;
 
     for (;;) {
+        const TopSnapshot *before = recording->n > 0 ? recording->snapshots[recording->n - 1] : NULL;
         CLEANUP(world_free_p) World *world = NULL;
-        char *plan = NULL;
+        CLEANUP_FREE char *plan = NULL;
+        char *text;
+        int r = transcript_next_world(reader, &world, &limits, &plan);
 
-        r = transcript_next_world(reader, &world, &plan);
         if (r <= 0)
             return r;
-        plans = join(plans, plan);
-        if (!plans)
+        if (plans_add(&plans, plan) < 0)
             return -ENOMEM;
-        if (world->now_usec < due_usec && reader->at < reader->end)
+        /* Where the clock goes back, another record begins. */
+        if (before && world->now_usec >= last_usec && world->now_usec - last_usec < INTERVAL_USEC &&
+            reader->at < reader->end)
             continue;
-        due_usec = world->now_usec + INTERVAL_USEC;
-        r = add(recording,
-                top_snapshot_of_world(world, reader->policies,
-                                      recording->n > 0 ? recording->snapshots[recording->n - 1] : NULL,
-                                      TAKE_PTR(plans)));
+        last_usec = world->now_usec;
+        text = plans_take(&plans);
+        r = text ? add(recording, top_snapshot_of_world(world, reader->policies, &limits, before, text))
+                 : -ENOMEM;
         if (r < 0)
             return r;
     }
@@ -243,15 +285,15 @@ static int read_all(TranscriptReader *reader, TopRecording *recording)
 
 CtlExit top_recording_read(const char *path, TopRecording *ret)
 {
-    CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     CLEANUP(transcript_reader_done) TranscriptReader reader = {0};
     CLEANUP(top_recording_done) TopRecording recording = {0};
     CLEANUP_FREE char *text = NULL;
     size_t len = 0;
-    int r = fd < 0 ? -errno : root_read_fd(fd, TRANSCRIPT_MAX, &text, &len);
+    CtlExit code = ctl_read_file(path, TRANSCRIPT_MAX, &text, &len);
+    int r;
 
-    if (r < 0)
-        return ctl_fail(CTL_EXIT_FAILURE, "%s: %s", path, strerror(-r));
+    if (code != CTL_EXIT_OK)
+        return code;
     reader = transcript_reader(text, len);
     r = read_all(&reader, &recording);
     if (r == -EINVAL)

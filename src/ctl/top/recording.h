@@ -4,8 +4,7 @@
 /* Snapshots of what numaplaced --record= or simulate --record= has written. */
 
 #include "ctl/top/snapshot.h"
-#include "policy/policy.h"
-#include "world/world.h"
+#include "plan/transcript.h"
 
 typedef struct TopRecording {
     TopSnapshot **snapshots; /* a second of the record apart, and its last plan */
@@ -19,5 +18,5 @@ CtlExit top_recording_read(const char *path, TopRecording *ret);
 
 /* Of one World, with the text of the plans made since the snapshot `before` (NULL: this is the first), which is taken
  * over. NULL: memory is out. */
-TopSnapshot *top_snapshot_of_world(const World *world, const PolicySet *policies, const TopSnapshot *before,
-                                   char *plan);
+TopSnapshot *top_snapshot_of_world(const World *world, const PolicySet *policies, const PlanLimits *limits,
+                                   const TopSnapshot *before, char *plan);

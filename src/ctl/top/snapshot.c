@@ -37,8 +37,7 @@ static uint32_t number32(json_object *object, const char *key)
     return (uint32_t)MIN(number(object, key), (uint64_t)UINT32_MAX);
 }
 
-/* Cut at the end, and never within a character. */
-static void copy(char *to, size_t size, const char *from)
+void top_copy(char *to, size_t size, const char *from)
 {
     size_t n = strlen(from);
 
@@ -56,9 +55,9 @@ static json_object *entry(json_object *list, size_t i)
 
 static void take_status(TopSnapshot *s, json_object *status)
 {
-    copy(s->version, sizeof(s->version), view_string(status, "version"));
-    copy(s->state, sizeof(s->state), view_string(status, "state"));
-    copy(s->mode, sizeof(s->mode), view_string(status, "mode"));
+    top_copy(s->version, sizeof(s->version), view_string(status, "version"));
+    top_copy(s->state, sizeof(s->state), view_string(status, "state"));
+    top_copy(s->mode, sizeof(s->mode), view_string(status, "mode"));
     s->uptime_usec = number(status, "uptime_usec");
     s->tick_usec = number(status, "tick_lately_usec");
     s->n_idle = number32(status, "idle");
@@ -139,10 +138,10 @@ static void take_workload(TopWorkload *w, json_object *workload)
     json_object *memory = view_list(workload, "memory");
     const char *home = view_string(workload, "home_nodes");
 
-    copy(w->name, sizeof(w->name), view_string(workload, "name"));
-    copy(w->mode, sizeof(w->mode), view_string(workload, "mode"));
+    top_copy(w->name, sizeof(w->name), view_string(workload, "name"));
+    top_copy(w->mode, sizeof(w->mode), view_string(workload, "mode"));
     w->observed = view_bool(workload, "observed");
-    copy(w->nodes, sizeof(w->nodes), w->observed ? view_string(workload, "would_home_nodes") : home);
+    top_copy(w->nodes, sizeof(w->nodes), w->observed ? view_string(workload, "would_home_nodes") : home);
     w->paused = view_bool(workload, "paused");
     w->run_permille = number32(workload, "run_permille");
     w->wait_permille = number32(workload, "wait_permille");
@@ -175,7 +174,7 @@ static bool take_moves(TopSnapshot *s, json_object *moves)
         if (text.failed)
             return false;
         /* Of today, mostly: the time will do. */
-        copy(s->moves[i], sizeof(s->moves[i]), text.len > DATE_LENGTH ? text.text + DATE_LENGTH : "");
+        top_copy(s->moves[i], sizeof(s->moves[i]), text.len > DATE_LENGTH ? text.text + DATE_LENGTH : "");
     }
     return true;
 }

@@ -50,7 +50,8 @@ typedef struct TopWorkload {
 } TopWorkload;
 
 typedef struct TopSnapshot {
-    uint64_t realtime_usec, uptime_usec, tick_usec;
+    uint64_t realtime_usec; /* of a record, its own clock */
+    uint64_t uptime_usec, tick_usec;
     char version[16], state[12], mode[12];
     uint32_t n_idle, n_overloaded, n_leases, cost_permille, max_cost_permille, rehearsal;
     uint64_t n_lends, n_recalls, n_homes, moved_bytes;
@@ -80,5 +81,8 @@ CtlExit top_snapshot_take(sd_bus *bus, TopMachine *machine, TopSnapshot **ret);
 /* The same of answers: of GetStatus, GetTopology, ListCpus, ListWorkloads and ListMoves. NULL when memory is out. */
 TopSnapshot *top_snapshot_make(json_object *status, json_object *topology, json_object *cpus,
                                json_object *workloads, json_object *moves);
+
+/* Copies text that is cut at the end, and never within a character. */
+void top_copy(char *to, size_t size, const char *from);
 
 json_object *top_snapshot_json(const TopSnapshot *snapshot);

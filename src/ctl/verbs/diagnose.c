@@ -180,7 +180,8 @@ static int set_bandwidth(json_object *object, const Survey *survey)
         if (json_append(list, entry) < 0 ||
             json_set_nodes(entry, "nodes", survey->topology, domain->nodes) < 0 ||
             json_set_number(entry, "total_bytes_per_sec", domain->total_bytes) < 0 ||
-            json_set_number(entry, "local_bytes_per_sec", domain->local_bytes) < 0)
+            (bandwidth_local_known(domain) &&
+             json_set_number(entry, "local_bytes_per_sec", domain->local_bytes) < 0))
             return -ENOMEM;
     }
     return 0;
@@ -286,9 +287,12 @@ static void print_bandwidth(json_object *object)
         int64_t total = view_number(entry, "total_bytes_per_sec", 0);
         char bytes[64];
 
-        view_text_add(&text, "%snode %s %s/s, %.0f %% local", i > 0 ? "; " : "", view_string(entry, "nodes"),
-                      human_bytes((uint64_t)total, bytes, sizeof(bytes)),
-                      100.0 * (double)view_number(entry, "local_bytes_per_sec", 0) / (double)MAX(total, 1));
+        view_text_add(&text, "%snode %s %s/s", i > 0 ? "; " : "", view_string(entry, "nodes"),
+                      human_bytes((uint64_t)total, bytes, sizeof(bytes)));
+        if (json_object_object_get(entry, "local_bytes_per_sec"))
+            view_text_add(&text, ", %.0f %% local",
+                          100.0 * (double)view_number(entry, "local_bytes_per_sec", 0) /
+                              (double)MAX(total, 1));
     }
     if (view_length(list) > 0 && !text.failed)
         view_line("Bandwidth", "of all: %s", text.text);

@@ -23,6 +23,8 @@
 #define ONCE_COLUMNS 120U
 /* Threads of a workload that are listed. */
 #define THREADS_MAX 500U
+/* Lines of plans. */
+#define PLANS_MAX 5000U
 
 typedef struct Lines {
     char **text;
@@ -156,8 +158,8 @@ static CtlExit show_plans(Top *top)
     if (!text)
         return ctl_fail_oom();
     (void)snprintf(top->title, sizeof(top->title), "PLANNED");
-    for (const char *line; (line = strsep(&rest, "\n")) && *line;)
-        if (add_line(&top->lines, line) < 0)
+    for (const char *line; top->lines.n < PLANS_MAX && (line = strsep(&rest, "\n"));)
+        if (*line && add_line(&top->lines, line) < 0)
             return ctl_fail_oom();
     return CTL_EXIT_OK;
 }
@@ -335,7 +337,7 @@ static CtlExit show(Top *top)
 
 static CtlExit loop(Top *top)
 {
-    uint64_t next = time_now_usec();
+    uint64_t next = time_now_usec() + INTERVAL_USEC; /* the first one was taken */
     CtlExit code = CTL_EXIT_OK;
 
     while (code == CTL_EXIT_OK && !top->quit) {

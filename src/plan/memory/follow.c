@@ -81,10 +81,6 @@ static void find_outside(Follow *f)
     f->from = intern_nodes(f->p, set);
     if (!f->from && f->outside_bytes > 0)
         f->p->error = -ENOMEM;
-    /* Where what does not move lies is not known: like the rest. */
-    if (all > 0)
-        f->outside_bytes -=
-            MIN(f->process->fixed_bytes * 1024 / all, (uint64_t)1024) * (f->outside_bytes / 1024);
     f->few_bytes = MAX(all / FOLLOW_FEW_PART, FOLLOW_FEW_BYTES) + f->process->memory.stuck_bytes;
 }
 

@@ -38,11 +38,9 @@ static bool read_number(int root_fd, const char *path, uint64_t *ret)
 
 /* The domains */
 
-/* The id of the last-level cache of a CPU: the one of the highest level. */
+/* The id of the cache of level 3 of a CPU: resctrl counts by that. */
 static bool cache_of(int root_fd, uint32_t cpu, uint32_t *ret)
 {
-    uint64_t highest = 0;
-
     for (uint32_t i = 0; i < CACHES_MAX; i++) {
         char path[96];
         uint64_t level, id;
@@ -53,12 +51,12 @@ static bool cache_of(int root_fd, uint32_t cpu, uint32_t *ret)
             break;
         (void)snprintf(path, sizeof(path), "sys/devices/system/cpu/cpu%" PRIu32 "/cache/index%" PRIu32 "/id",
                        cpu, i);
-        if (level <= highest || !read_number(root_fd, path, &id) || id > UINT32_MAX)
+        if (level != 3 || !read_number(root_fd, path, &id) || id > UINT32_MAX)
             continue;
-        highest = level;
         *ret = (uint32_t)id;
+        return true;
     }
-    return highest > 0;
+    return false;
 }
 
 static int add_cpu(Bandwidth *bandwidth, uint32_t cache, NodeIx node)
@@ -111,7 +109,11 @@ static bool add_group(int root_fd, const char *group, BandwidthDomain *domain)
     (void)snprintf(path, sizeof(path), RESCTRL "/%s/mon_data/mon_L3_%02" PRIu32 "/mbm_local_bytes", group,
                    domain->cache);
     domain->total_bytes += total;
-    domain->local_bytes += read_number(root_fd, path, &local) ? local : 0;
+    domain->n_groups++;
+    if (read_number(root_fd, path, &local)) {
+        domain->local_bytes += local;
+        domain->n_local++;
+    }
     return true;
 }
 
@@ -189,7 +191,8 @@ void bandwidth_rate(Bandwidth *bandwidth, const Bandwidth *before, uint64_t usec
         size_t at = LOWER_BOUND(k, before->n, before->domains[k].cache < domain.cache);
         const BandwidthDomain *then = at < before->n ? &before->domains[at] : NULL;
 
-        if (!then || then->cache != domain.cache || then->total_bytes > domain.total_bytes ||
+        if (!then || then->cache != domain.cache || then->n_groups != domain.n_groups ||
+            then->n_local != domain.n_local || then->total_bytes > domain.total_bytes ||
             then->local_bytes > domain.local_bytes) {
             hwloc_bitmap_free(domain.nodes);
             continue;

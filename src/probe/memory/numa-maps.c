@@ -11,10 +11,7 @@
  * 8 KiB on node 0: of ten pages two were written. A huge page of a transparent kind counts as its small pages, one of
  * hugetlbfs as one, with kernelpagesize_kB=2048.
  *
- * Which of the pages of a node were written is not said where there are others; they are taken to be spread evenly.
- *
- * Nor is it said how many pages of a mapping others map; pagemap says that of each page. It is asked for mappings with
- * many anonymous pages, some page of which is mapped more than once, and not for more than 256 MiB of a process. */
+ * Which of the pages of a node were written is not said where there are others; they are taken to be spread evenly. */
 
 #include "probe/memory/numa-maps.h"
 
@@ -25,22 +22,10 @@
 #include "kernel/shared-maps.h"
 #include "world/world.h"
 
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Counts are below this, so that a product of two fits; 16 TiB of small pages in one mapping. */
 #define PAGES_MAX (1ULL << 32)
-
-/* See Documentation/admin-guide/mm/pagemap.rst. */
-#define PAGEMAP_PRESENT   (1ULL << 63)
-#define PAGEMAP_FILE      (1ULL << 61) /* or shared anonymous memory */
-#define PAGEMAP_EXCLUSIVE (1ULL << 56) /* nobody else maps it */
-#define PAGEMAP_READ      512U         /* entries at a time */
-#define PAGEMAP_MAX       65536U       /* entries for a process: a few milliseconds */
-
-/* Fewer anonymous pages of a mapping are not worth asking for. */
-#define COMMON_MIN 64U
 
 /* 16 GiB, the largest huge page of any architecture. */
 #define PAGE_KB_MAX (1ULL << 24)
@@ -123,95 +108,46 @@ int numa_maps_parse(const char *line, NumaMapsLine *ret)
     return 0;
 }
 
-static void add_pages(uint64_t *sum, uint64_t pages, uint64_t page_bytes)
-{
-    *sum = MIN(*sum + MIN(pages, WORLD_MEMORY_MAX / page_bytes) * page_bytes, WORLD_MEMORY_MAX);
-}
-
-static void add_mapping(NumaMaps *maps, const NumaMapsLine *mapping)
-{
-    for (const char *word = mapping->words; mapping->pages > 0 && *word; word = next_word(word)) {
-        uint64_t node, pages;
-
-        if (scan_node(word, &node, &pages) != 0)
-            continue;
-        pages = mapping->shared ? pages / mapping->n_maps
-                                : pages * MIN(mapping->anon, mapping->pages) / mapping->pages;
-        add_pages(&maps->bytes[node], pages, mapping->page_bytes);
-    }
-}
-
 int numa_maps_add(NumaMaps *maps, const char *line)
 {
     NumaMapsLine mapping;
     int r = numa_maps_parse(line, &mapping);
 
-    if (r == 0)
-        add_mapping(maps, &mapping);
-    return r;
-}
+    if (r < 0)
+        return r;
 
-/* Of a process. */
-typedef struct Reader {
-    NumaMaps *maps;
-    int pagemap_fd; /* -1: there is none */
-    size_t n_left;  /* entries that may be read */
-} Reader;
+    for (const char *word = mapping.words; mapping.pages > 0 && *word; word = next_word(word)) {
+        uint64_t node, pages, *sum;
 
-/* Of the anonymous pages of a mapping, those that others map: of all, as many as of those that could be asked for.
- * numa_maps has counted what is present in it: behind so many entries that are, another mapping may begin. */
-static uint64_t count_common(Reader *reader, const NumaMapsLine *mapping)
-{
-    uint64_t entries[PAGEMAP_READ], present = 0, anon = 0, common = 0;
-    off_t at = (off_t)(mapping->address / (uint64_t)sysconf(_SC_PAGESIZE) * sizeof(*entries));
-
-    while (present < mapping->pages && reader->n_left > 0) {
-        ssize_t n = pread(reader->pagemap_fd, entries, sizeof(entries), at);
-
-        if (n < (ssize_t)sizeof(*entries))
-            break;
-        at += n;
-        for (size_t i = 0; i < (size_t)n / sizeof(*entries) && present < mapping->pages; i++) {
-            bool counts = entries[i] & PAGEMAP_PRESENT && !(entries[i] & PAGEMAP_FILE);
-
-            present += (entries[i] & PAGEMAP_PRESENT) != 0;
-            anon += counts;
-            common += counts && !(entries[i] & PAGEMAP_EXCLUSIVE);
-            reader->n_left -= reader->n_left > 0;
-        }
+        if (scan_node(word, &node, &pages) != 0)
+            continue;
+        pages = mapping.shared ? pages / mapping.n_maps
+                               : pages * MIN(mapping.anon, mapping.pages) / mapping.pages;
+        sum = &maps->bytes[node];
+        *sum = MIN(*sum + MIN(pages, WORLD_MEMORY_MAX / mapping.page_bytes) * mapping.page_bytes,
+                   WORLD_MEMORY_MAX);
     }
-    return anon > 0 ? common * MIN(mapping->anon, mapping->pages) / anon : 0;
+    return 0;
 }
 
 static int add_line(void *userdata, const char *line)
 {
-    Reader *reader = userdata;
-    NumaMapsLine mapping;
-    int r = numa_maps_parse(line, &mapping);
+    NumaMapsReading *reading = userdata;
 
-    if (r < 0)
-        return r;
-    add_mapping(reader->maps, &mapping);
-    if (reader->pagemap_fd >= 0 && !mapping.shared && mapping.n_maps > 1 &&
-        mapping.anon >= COMMON_MIN && mapping.pages > 0)
-        add_pages(&reader->maps->fixed_bytes, count_common(reader, &mapping), mapping.page_bytes);
-    return 0;
+    return numa_maps_add(&reading->maps, line);
 }
 
 ssize_t numa_maps_read(int dir_fd, const char *file, char *buf, size_t size)
 {
     uint64_t begin_nsec = time_thread_cpu_nsec();
     CLEANUP_FREE NumaMapsReading *reading = calloc(1, sizeof(*reading));
-    CLEANUP_CLOSE int pagemap_fd = openat(dir_fd, "pagemap", O_RDONLY | O_CLOEXEC);
-    Reader reader = {.pagemap_fd = pagemap_fd, .n_left = PAGEMAP_MAX};
     int r;
 
     assert(size > sizeof(*reading));
 
     if (!reading)
         return -ENOMEM;
-    reader.maps = &reading->maps;
-    r = lines_read(dir_fd, file, add_line, &reader);
+    r = lines_read(dir_fd, file, add_line, reading);
     if (r < 0)
         return r;
     reading->cost_nsec = time_thread_cpu_nsec() - begin_nsec;

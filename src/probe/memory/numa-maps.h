@@ -18,9 +18,6 @@
 
 typedef struct NumaMaps {
     uint64_t bytes[NUMA_MAPS_NODES_MAX]; /* by operating-system node number, up to WORLD_MEMORY_MAX */
-    /* Of these, anonymous pages that other processes map as well, as after fork(2) until one of them writes: the kernel
-     * does not move them for one of these processes. 0 also where that cannot be told. */
-    uint64_t fixed_bytes;
 } NumaMaps;
 
 /* What one line says of a mapping. */

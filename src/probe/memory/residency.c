@@ -115,10 +115,7 @@ static int take_nodes(const Pass *pass, Process *process, uint64_t *cost_nsec)
         bytes[i] = os < NUMA_MAPS_NODES_MAX ? reading->maps.bytes[os] : 0;
     }
     *cost_nsec += reading->cost_nsec;
-    if (world_set_process_memory(pass->world, process, bytes, pass->world->now_usec) < 0)
-        return -ENOMEM;
-    process->fixed_bytes = reading->maps.fixed_bytes;
-    return 0;
+    return world_set_process_memory(pass->world, process, bytes, pass->world->now_usec);
 }
 
 static int take_shared(const Pass *pass, Process *process, const Subject *subject, uint64_t *cost_nsec)

@@ -101,8 +101,8 @@ void agent_watch_foresee(Engine *e, Agent *agent);
 /* At the end of a tick. */
 int agent_watch(Engine *e, Agent *agent, bool slow);
 
-/* agent.c: tells of the plan in agent->plan whoever wants to know; `uses` of plan_follow_use(), else NULL. 0 or what
- * they said. */
+/* agent.c: tells of the plan in agent->plan whoever wants to know; `uses` of plan_follow_use(), else NULL. 0 or
+ * -errno. */
 int agent_tell(Engine *e, Agent *agent, const PlanLimits *limits, const PlanUse *uses, size_t n_uses);
 
 /* Carries out the plan in agent->plan, and folds it back. */

@@ -3,7 +3,9 @@
 /* What `top` shows, without a terminal and without a daemon. */
 
 #include "ctl-test.h"
+#include "base/parse.h"
 #include "ctl/top/draw.h"
+#include "ctl/top/recording.h"
 
 static json_object *parse(const char *text)
 {
@@ -182,14 +184,120 @@ static void test_as_json(void **state)
     (void)json_object_put(object);
 }
 
+/* A World as a record holds it. */
+
+static CpuMask mask(World *world, unsigned from, unsigned to)
+{
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
+
+    assert_int_equal(hwloc_bitmap_set_range(set, from, (int)to), 0);
+    return intern_mask(world->pool, set);
+}
+
+static PolicySet *make_policies(const char *text)
+{
+    ConfReport report = {0};
+    PolicySet *policies = NULL;
+    Policy *policy = NULL;
+
+    assert_int_equal(policy_parse("10-work", text, strlen(text), "test", NULL, &policy, &report), 0);
+    assert_int_equal(policy_set_new(&policy, 1, &policies), 0);
+    policy_free(policy);
+    conf_report_done(&report);
+    return policies;
+}
+
+/* Four CPUs on nodes 0 and 1, one idle, one waited for, one offline, one lent to a thread of the only process. */
+static World *make_world(void)
+{
+    const TopologyOptions options = {.synthetic = "pack:2 [numa] l3:1 core:2 pu:1"};
+    const uint64_t bytes[] = {1 << 20, 3 << 20};
+    CLEANUP(topology_unref_p) Topology *topology = NULL;
+    CLEANUP_FREE char *error = NULL;
+    World *world = NULL;
+
+    assert_int_equal(topology_load(&options, &topology, &error), 0);
+    assert_int_equal(world_new(topology, &world), 0);
+    world->now_usec = 5000000;
+    world->cpus[0] = (CpuLoad){.online = true, .usable = true, .idle_since_usec = 4000000};
+    world->cpus[1] = (CpuLoad){.online = true, .usable = true, .busy_permille = 1000, .wait_permille = 500};
+    world->cpus[3] = (CpuLoad){.online = true, .usable = true, .busy_permille = 455};
+    assert_int_equal(world_add_workload(world, "10-work", 0), 0);
+    assert_int_equal(world_add_group(world, (WorkloadIx){0}, ""), 0);
+    world->groups[0].wish_nodes = mask(world, 1, 1);
+    assert_int_equal(world_add_process(world, &(Process){.pid = 10,
+                                                         .start_ticks = 1,
+                                                         .comm = intern_string(world->pool, "a"),
+                                                         .cgroup = intern_string(world->pool, "/"),
+                                                         .workload = {0},
+                                                         .group = {0}}),
+                     0);
+    assert_int_equal(world_set_process_memory(world, &world->processes[0], bytes, 1), 0);
+    world->processes[0].memory = (MemoryMove){.to = mask(world, 1, 1), .todo_bytes = 1 << 20};
+    assert_int_equal(world_add_task(world, &(Task){.tid = 10,
+                                                   .process = {0},
+                                                   .start_ticks = 1,
+                                                   .home_node = NODE_NONE,
+                                                   .last_cpu = CPU_NONE,
+                                                   .comm = "a"}),
+                     0);
+    assert_int_equal(world_add_lease(world, &(Lease){.task = {10, 10, 1}, .group_id = 1, .cpu = {3}}), 0);
+    world_sum(world);
+    return world;
+}
+
+static void test_record(void **state)
+{
+    static const char text[] =
+        "plan tick=9 now=4500000us pressed=yes overloaded=1 idle=1\n\nset-home rule=first-home P15 pid=10\n"
+        "refused reason=x P2\nplan tick=10 now=5000000us pressed=no overloaded=3 idle=2\n";
+    CLEANUP(policy_set_free_p) PolicySet *acts = make_policies("[Match]\nComm=a\n[Placement]\nMode=auto\n");
+    CLEANUP(world_free_p) World *world = make_world();
+    CLEANUP(top_snapshot_free_p) TopSnapshot *first = NULL, *second = NULL;
+    CLEANUP_FREE char *shown = NULL;
+    TopChoice choice = {0};
+
+    first = top_snapshot_of_world(world, acts, &(PlanLimits){0}, NULL, strdup(text));
+    assert_non_null(first);
+    assert_int_equal(first->n_cpus, 4);
+    assert_int_equal(first->cpus[0].state, TOP_CPU_IDLE);
+    assert_int_equal(first->cpus[1].state, TOP_CPU_OVERLOADED);
+    assert_int_equal(first->cpus[2].state, TOP_CPU_ABSENT);
+    assert_int_equal(first->cpus[3].state, TOP_CPU_LENT);
+    assert_int_equal(first->nodes[1].busy_permille, 455);
+    assert_int_equal(first->n_overloaded, 3);
+    assert_int_equal(first->n_idle, 2);
+    assert_string_equal(first->workloads[0].nodes, "");
+    assert_int_equal(first->workloads[0].bytes, 4 << 20);
+    assert_int_equal(first->workloads[0].together_permille, 750);
+    assert_int_equal(first->workloads[0].moving_bytes, 1 << 20);
+    assert_int_equal(first->workloads[0].leases, 1);
+    assert_string_equal(first->moves[0], "    0.0 s  set-home rule=first-home P15 pid=10");
+    assert_string_equal(first->moves[1], "");
+
+    /* A daemon that may not change anything observes all; its actions are in the order of time. */
+    world->now_usec = 7000000;
+    second =
+        top_snapshot_of_world(world, acts, &(PlanLimits){.observe = true}, first,
+                              strdup("plan tick=12 now=6500000us\nlend rule=y P2 pid=10\nrecall rule=z"));
+    assert_non_null(second);
+    assert_true(second->workloads[0].observed);
+    assert_string_equal(second->workloads[0].nodes, "1");
+    assert_int_equal(second->uptime_usec, 2000000);
+    assert_string_equal(second->moves[0], "    1.5 s  recall rule=z");
+    assert_string_equal(second->moves[2], first->moves[0]);
+    shown = draw(second, &choice, 24, 80);
+    assert_non_null(strstr(shown, "a record; 2.0 s from its beginning\n"));
+    assert_non_null(strstr(shown, "observed (1) "));
+    assert_non_null(strstr(shown, "Enter plans"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_more_nodes_than_room),
-        cmocka_unit_test(test_sort_and_filter),
-        cmocka_unit_test(test_once_is_all),
+        cmocka_unit_test(test_small),           cmocka_unit_test(test_record),
+        cmocka_unit_test(test_sizes),           cmocka_unit_test(test_more_nodes_than_room),
+        cmocka_unit_test(test_sort_and_filter), cmocka_unit_test(test_once_is_all),
         cmocka_unit_test(test_as_json),
     };
 

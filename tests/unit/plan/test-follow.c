@@ -78,20 +78,6 @@ static void assert_refused(Fixture *f, PlanReason reason)
     assert_int_equal(n, 1);
 }
 
-/* What others map, too, does not move. */
-static void test_fixed(void **state)
-{
-    Fixture f;
-
-    setup(&f, FIXED0);
-    world_process(f.world, 10)->fixed_bytes = 16 * MIB;
-    fixture_plan(&f, true);
-    assert_int_equal(fixture_action(&f, PLAN_KIND_MOVE_PAGES, 0)->memory.bytes, 48 * MIB);
-    world_process(f.world, 10)->fixed_bytes = 63 * MIB;
-    assert_refused(&f, PLAN_REASON_MEMORY_NEAR);
-    fixture_done(&f);
-}
-
 static void test_follows(void **state)
 {
     const PlanAction *a;
@@ -565,7 +551,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_follows),
-        cmocka_unit_test(test_fixed),
         cmocka_unit_test(test_never_inside_the_home),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_use_awaited),

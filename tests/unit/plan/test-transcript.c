@@ -64,13 +64,15 @@ static void set_constants(PolicySet *policies)
 static void assert_worlds(const Text *t, uint64_t tick, unsigned n)
 {
     TranscriptReader reader = transcript_reader(t->text, t->size);
+    PlanLimits limits;
     World *world;
     char *plan;
 
     for (unsigned i = 0; i < n; i++) {
         CLEANUP_FREE char *dump = NULL;
 
-        assert_int_equal(transcript_next_world(&reader, &world, &plan), 1);
+        assert_int_equal(transcript_next_world(&reader, &world, &limits, &plan), 1);
+        assert_int_equal(limits.slow_tick, i != 1);
         assert_int_equal(world->tick, tick + i);
         assert_non_null(reader.policies);
         dump = world_dump(world);
@@ -79,7 +81,7 @@ static void assert_worlds(const Text *t, uint64_t tick, unsigned n)
         world_free(world);
         free(plan);
     }
-    assert_int_equal(transcript_next_world(&reader, &world, &plan), 0);
+    assert_int_equal(transcript_next_world(&reader, &world, &limits, &plan), 0);
     transcript_reader_done(&reader);
 }
 

@@ -38,6 +38,7 @@ static Topology *make_machine(Bench *b)
     assert_int_equal(topology_load(&options, &topology, &error), 0);
     for (unsigned cpu = 0; cpu < 8; cpu++) {
         put_cache(b, cpu, 0, 1, 99);
+        put_cache(b, cpu, 2, 4, 98);
         put_cache(b, cpu, 1, 3, cpu / 4 * 16 + cpu / 2 % 2);
     }
     return topology;
@@ -76,12 +77,13 @@ static void test_domains(void **state)
     assert_int_equal(before.domains[1].cache, 16);
     assert_true(hwloc_bitmap_isset(before.domains[1].nodes, 1));
     assert_int_equal(before.domains[2].total_bytes, 7);
-    assert_int_equal(before.domains[2].local_bytes, 0);
+    assert_true(bandwidth_local_known(&before.domains[0]) && !bandwidth_local_known(&before.domains[2]));
 
-    /* Half a second later: one group more, and one counter that began anew. */
+    /* Half a second later: a domain more, and one of which a group is new. */
     put_group(&b, ".", 0, "3000", "1800");
     put_group(&b, ".", 1, "9", "9");
-    put_group(&b, ".", 16, "10", "10");
+    put_group(&b, ".", 16, "9000", "9000");
+    put_group(&b, "more", 16, "1", "1");
     put_group(&b, ".", 17, "17", "Error");
     assert_int_equal(bandwidth_read(b.root_fd, topology, &after), 0);
     assert_int_equal(after.n, 4);
@@ -91,6 +93,16 @@ static void test_domains(void **state)
     assert_int_equal(after.domains[0].local_bytes, 2000);
     assert_int_equal(after.domains[1].cache, 17);
     assert_int_equal(after.domains[1].total_bytes, 20);
+
+    /* A counter that began anew. */
+    bandwidth_done(&before);
+    assert_int_equal(bandwidth_read(b.root_fd, topology, &before), 0);
+    put_group(&b, ".", 0, "1", "1");
+    bandwidth_done(&after);
+    assert_int_equal(bandwidth_read(b.root_fd, topology, &after), 0);
+    bandwidth_rate(&after, &before, 500000);
+    assert_int_equal(after.n, 3);
+    assert_int_equal(after.domains[0].cache, 1);
     bench_close(&b);
 }
 

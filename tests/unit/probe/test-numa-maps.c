@@ -180,67 +180,6 @@ static void test_long(void **state)
     assert_int_equal(read_text(text, size), -EINVAL);
 }
 
-#define PRESENT   (1ULL << 63)
-#define FILE_PAGE (1ULL << 61)
-#define EXCLUSIVE (1ULL << 56)
-
-/* What another process maps, too, is told by pagemap: of the pages that are present in a mapping, behind a hole of as
- * many that are not, the first `own` are its own, and the last ten of a file. */
-static uint64_t common_of(const char *text, unsigned own, unsigned n)
-{
-    const off_t at = 0x10000000 / 4096 * sizeof(uint64_t);
-    char path[] = "/tmp/numaplace-maps-XXXXXX";
-    int dir_fd, fd;
-
-    assert_non_null(mkdtemp(path));
-    dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    fd = openat(dir_fd, "pagemap", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    assert_true(dir_fd >= 0 && fd >= 0);
-    for (unsigned i = 0; i < n; i++) {
-        uint64_t entry = PRESENT | (i + 10 >= n ? FILE_PAGE : 0) | (i < own ? EXCLUSIVE : 0);
-
-        assert_int_equal(pwrite(fd, &entry, sizeof(entry), at + (off_t)((n + i) * sizeof(entry))),
-                         sizeof(entry));
-    }
-    (void)close(fd);
-    fd = openat(dir_fd, "numa_maps", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    (void)close(fd);
-    assert_int_equal(numa_maps_read(dir_fd, "numa_maps", buf, sizeof(buf)), sizeof(NumaMapsReading));
-    assert_int_equal(unlinkat(dir_fd, "numa_maps", 0), 0);
-    assert_int_equal(unlinkat(dir_fd, "pagemap", 0), 0);
-    (void)close(dir_fd);
-    assert_int_equal(rmdir(path), 0);
-    return ((const NumaMapsReading *)(const void *)buf)->maps.fixed_bytes;
-}
-
-static void test_common(void **state)
-{
-    const NumaMapsReading *reading = (const NumaMapsReading *)(const void *)buf;
-
-    if (sysconf(_SC_PAGESIZE) != 4096)
-        skip();
-    assert_int_equal(
-        common_of("10000000 default heap anon=90 dirty=90 mapmax=2 N0=60 N1=40 kernelpagesize_kB=4\n", 40,
-                  100),
-        50 * 4 * KB);
-    assert_int_equal(reading->maps.bytes[0] + reading->maps.bytes[1], 90 * 4 * KB);
-    /* A mapping goes on where pagemap is asked again, and ends with what it has. */
-    assert_int_equal(
-        common_of("10000000 default anon=2000 mapmax=3 N0=2000 kernelpagesize_kB=4\n", 1000, 3000),
-        1000 * 4 * KB);
-    /* Of what cannot be asked for, it is as of the rest. */
-    assert_int_equal(common_of("10000000 default anon=180 mapmax=2 N0=180 kernelpagesize_kB=4\n", 45, 100),
-                     90 * 4 * KB);
-    /* Neither what nobody else maps, nor few pages, nor what is there to be shared. */
-    assert_int_equal(common_of("10000000 default heap anon=90 N0=100 kernelpagesize_kB=4\n", 40, 100), 0);
-    assert_int_equal(common_of("10000000 default anon=63 mapmax=2 N0=63 kernelpagesize_kB=4\n", 0, 100), 0);
-    assert_int_equal(common_of("10000000 default file=/memfd:x\\040(deleted) dirty=90 mapmax=2 N0=90 "
-                               "kernelpagesize_kB=4\n",
-                               0, 100),
-                     0);
-}
-
 /* Of this very process, whatever the machine: the sum grows by what is there. The kernel touches it, because with a
  * sanitizer our own writing would touch as much again, or several times as much, elsewhere. */
 static void test_self(void **state)
@@ -317,7 +256,6 @@ int main(void)
         cmocka_unit_test_setup(test_bad, set_up),
         cmocka_unit_test_setup(test_too_much, set_up),
         cmocka_unit_test(test_long),
-        cmocka_unit_test(test_common),
         cmocka_unit_test(test_self),
         cmocka_unit_test(test_node),
         cmocka_unit_test(test_bad_node),

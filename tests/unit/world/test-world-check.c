@@ -39,6 +39,8 @@ HARM(group_key, world->groups[1].key = NULL)
 HARM(group_home, world->groups[0].home = world->topology->all_cpus)
 HARM(group_half, world->groups[0].home_nodes = NULL)
 HARM(group_nodes, world->groups[0].home_nodes = sample_mask(world, "2"))
+HARM(group_before, world->groups[0].before_nodes = sample_mask(world, "1-2"))
+HARM(group_wish, world->groups[1].wish_nodes = sample_mask(world, "2"))
 HARM(process_order, world->processes[1].pid = 100)
 HARM(process_name, world->processes[1].comm = NULL)
 HARM(process_shared, world->processes[1].shared = "0:1:77")
@@ -91,6 +93,8 @@ static void test_harm(void **state)
         {harm_group_home, "the home of group 1 is not interned"},
         {harm_group_half, "group 1 has a home without nodes, or nodes without a home"},
         {harm_group_nodes, "group 1 has a home outside the topology"},
+        {harm_group_before, "group 1 has a home outside the topology"},
+        {harm_group_wish, "group 2 has a home outside the topology"},
         {harm_process_order, "process 100 is out of order"},
         {harm_process_name, "a name or mask of process 200 is not interned"},
         {harm_process_shared, "a name or mask of process 200 is not interned"},

@@ -20,8 +20,8 @@ BOTH, ALL = ":".join(CPUS.values()), ",".join(CPUS.values())
 OBSERVE_SEC, SETTLE_SEC = 8, 20
 MB = 128
 MIB = 1 << 20
-# What the daemon takes for too little to be worth moving (P18).
-SLACK = 2 * MIB
+# Stacks and the like come and go.
+SLACK = MIB // 4
 
 
 def dweller(*args):

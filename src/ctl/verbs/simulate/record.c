@@ -12,6 +12,7 @@ typedef struct Recording {
     FILE *out;
     char *text, *policies;
     size_t len;
+    uint64_t full_usec; /* of what is planned from then on nothing is kept; 0: all is */
 } Recording;
 
 static void recording_done(Recording *recording)
@@ -25,13 +26,17 @@ static void recording_done(Recording *recording)
 static int on_plan(void *userdata, const TranscriptEntry *entry)
 {
     Recording *recording = userdata;
-    int r = transcript_write(recording->out, &recording->policies, entry);
+    int r;
 
-    if (r < 0)
-        return r;
-    if (ferror(recording->out))
-        return -ENOMEM;
-    return ftello(recording->out) > (off_t)TRANSCRIPT_MAX ? -EFBIG : 0;
+    if (recording->full_usec > 0)
+        return 0;
+    r = transcript_write(recording->out, &recording->policies, entry);
+    if (r == 0 && ferror(recording->out))
+        r = -ENOMEM;
+    /* As numaplaced has it: another entry might not fit. */
+    if (ftello(recording->out) >= (off_t)(TRANSCRIPT_MAX - TRANSCRIPT_ENTRY_MAX))
+        recording->full_usec = entry->world->now_usec;
+    return r;
 }
 
 static void write_text(FILE *out, void *userdata)
@@ -62,6 +67,8 @@ CtlExit simulate_record(const SimSpec *spec, const char *path)
     if (r < 0)
         return ctl_fail(CTL_EXIT_FAILURE, "variant %s, seed 1: %s", spec->variants[variant].name,
                         error ? error : strerror(-r));
+    if (recording.full_usec > 0)
+        (void)fprintf(stderr, "numaplacectl: %s: full before the end of the scenario\n", path);
     r = fclose(TAKE_PTR(recording.out));
     return r == 0 ? ctl_replace_file(path, write_text, &recording) : ctl_fail_oom();
 }

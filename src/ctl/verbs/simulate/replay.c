@@ -2,13 +2,11 @@
 
 /* replay: plans again from what numaplaced --record= has written, and shows which plans differ. */
 
-#include "base/root.h"
 #include "ctl/ctl.h"
 #include "ctl/terminal/style.h"
 #include "ctl/view.h"
 #include "plan/transcript.h"
 
-#include <fcntl.h>
 #include <string.h>
 
 /* Differing plans that are shown; all are counted. */
@@ -106,15 +104,12 @@ CtlExit verb_replay(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *different = json_object_new_array();
     CLEANUP_FREE char *text = NULL;
-    CLEANUP_CLOSE int fd = open(argv[0], O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     Replay replay = {.different = different};
     size_t len = 0;
-    CtlExit code;
-    int r = fd < 0 ? -errno : root_read_fd(fd, TRANSCRIPT_MAX, &text, &len);
+    CtlExit code = ctl_read_file(argv[0], TRANSCRIPT_MAX, &text, &len);
 
-    if (r < 0)
-        return ctl_fail(CTL_EXIT_FAILURE, "%s: %s", argv[0], strerror(-r));
-    code = different ? replay_all(&replay, argv[0], text, len) : ctl_fail_oom();
+    if (code == CTL_EXIT_OK)
+        code = different ? replay_all(&replay, argv[0], text, len) : ctl_fail_oom();
     if (code != CTL_EXIT_OK)
         return code;
     code = options->json != CTL_JSON_OFF ? print_json(options, &replay) : print(&replay);
