@@ -26,6 +26,9 @@ CTL = os.environ["NUMAPLACECTL"]
 SPINNER = os.environ["NUMAPLACE_SPINNER"]
 FORKER = os.environ["NUMAPLACE_FORKER"]
 
+# Taken out of its package by ./dev setup.
+PROMTOOL = shutil.which("promtool") or shutil.which("promtool", path=SOURCE / "build-lab/promtool/usr/bin")
+
 # Time limits of what cannot be polled, which only a hang reaches, also in a sanitized build beside others.
 DEADLINE_SEC = 600
 # How often wait_until() looks, and how long it pauses in between: two minutes at least. In a guest looking costs more than waiting.

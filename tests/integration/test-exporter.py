@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -78,8 +77,8 @@ class Exporter(lib.DaemonTest):
             self.assertTrue(used)
             self.assertEqual(used - known, set(), file)
         json.loads((MONITORING / "grafana.json").read_text(encoding="utf-8"))
-        if shutil.which("promtool"):
-            subprocess.run(["promtool", "check", "rules", str(MONITORING / "alerts.yml")], check=True, capture_output=True)
+        if lib.PROMTOOL:
+            subprocess.run([lib.PROMTOOL, "check", "rules", str(MONITORING / "alerts.yml")], check=True, capture_output=True)
 
         self.assertEqual(self.get("/")[0], 200)
         self.assertEqual(self.get("/etc/passwd")[0], 404)
