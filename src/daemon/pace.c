@@ -24,11 +24,19 @@ static uint64_t mean(uint64_t old, uint64_t sample)
     return old ? old - old / 8 + sample / 8 : sample;
 }
 
+/* Earlier than wished while there is something new to watch. */
+static uint64_t or_new(const Pace *pace, uint64_t wish_usec)
+{
+    bool is_new = pace->settings.watches && pace->last_fast_usec < pace->new_until_usec;
+
+    return is_new ? MIN(wish_usec, pace->new_usec) : wish_usec;
+}
+
 /* Share in millionths of one CPU at the unstretched intervals; nsec per usec is a thousandth. */
 static uint64_t share_ppm(const Pace *pace)
 {
-    return pace->fast_cost_nsec * 1000 / pace->fast_wish_usec +
-           pace->slow_cost_nsec * 1000 / pace->slow_wish_usec;
+    return pace->fast_cost_nsec * 1000 / or_new(pace, pace->fast_wish_usec) +
+           pace->slow_cost_nsec * 1000 / or_new(pace, pace->slow_wish_usec);
 }
 
 static uint64_t stretch(const Pace *pace, uint64_t usec)
@@ -105,6 +113,7 @@ void pace_set(Pace *pace, const PaceSettings *settings)
     assert(settings->fast_usec > 0 && settings->slow_usec > 0);
     pace->settings = *settings;
     pace->step_usec = settings->fast_usec;
+    pace->new_usec = settings->slow_usec;
     if (settings->watches)
         pace->settings = (PaceSettings){
             .fast_usec = MAX(settings->fast_usec, PACE_WATCH_USEC),
@@ -121,12 +130,12 @@ void pace_set(Pace *pace, const PaceSettings *settings)
 
 uint64_t pace_fast_usec(const Pace *pace)
 {
-    return stretch(pace, pace->fast_wish_usec);
+    return stretch(pace, or_new(pace, pace->fast_wish_usec));
 }
 
 uint64_t pace_slow_usec(const Pace *pace)
 {
-    return stretch(pace, pace->slow_wish_usec);
+    return stretch(pace, or_new(pace, pace->slow_wish_usec));
 }
 
 uint32_t pace_cost_permille(const Pace *pace)
@@ -194,6 +203,8 @@ void pace_ticked(Pace *pace, uint64_t now_usec, bool slow, PacePress press, bool
 
     pace->press = press;
     note_lately(pace, now_usec, fast_nsec + slow_nsec);
+    if (pace->last_fast_usec == 0)
+        pace->new_until_usec = now_usec + PACE_WATCH_NEW_USEC;
     save(pace, now_usec, fast_nsec + slow_nsec);
     pace->last_fast_usec = now_usec;
     pace->fast_cost_nsec = mean(pace->fast_cost_nsec, fast_nsec);
@@ -223,6 +234,7 @@ void pace_wake(Pace *pace)
 void pace_members_changed(Pace *pace)
 {
     pace->slow_wish_usec = pace->settings.slow_usec;
+    pace->new_until_usec = pace->last_fast_usec + PACE_WATCH_NEW_USEC;
     update_stretch(pace);
     update_due(pace);
 }

@@ -23,8 +23,10 @@
 
 /* While nothing may be changed, nobody waits for the daemon: it looks this far apart, and costs at most so much of one
  * CPU, in permille and on average over ten minutes, whatever MaxCPU= says: what is new is looked at soon, and the bill
- * is paid later. */
+ * is paid later. At first, and after processes have come or gone, it looks as often as SlowTickSec= says for so long
+ * as a first home and its memory take to be known. */
 #define PACE_WATCH_USEC        PACE_IDLE_MAX_USEC
+#define PACE_WATCH_NEW_USEC    5000000ULL
 #define PACE_WATCH_PERMILLE    1U
 #define PACE_WATCH_SAVING_USEC (10 * PACE_SAVING_USEC)
 
@@ -44,6 +46,8 @@ typedef enum PacePress {
 
 typedef struct Pace {
     PaceSettings settings; /* in force: of a daemon that only watches PACE_WATCH_... */
+    uint64_t new_usec;     /* SlowTickSec=, whether or not it only watches: between looks at what is new */
+    uint64_t new_until_usec;
     uint64_t step_usec;    /* FastTickSec=, whether or not it only watches: between steps of what was begun */
     uint64_t fast_wish_usec; /* present intervals before stretching */
     uint64_t slow_wish_usec;

@@ -346,16 +346,24 @@ static void test_watches_seldom_and_cheaply(void **state)
 
     settings.watches = true;
     pace_init(&pace, &settings);
+    for (uint64_t end = now + PACE_WATCH_NEW_USEC; now < end; now = pace.due_usec) {
+        pace_ticked(&pace, now, true, PACE_PRESSED, false, 3 * MS * 1000, 3 * MS * 1000);
+        assert_int_equal(pace.due_usec, now + 1000 * MS);
+    }
     for (int i = 0; i < 4000; i++, now = pace.due_usec) {
-        assert_true(i > 40 || pace_slow_usec(&pace) == PACE_WATCH_USEC); /* what is new is seen soon */
         assert_true(pace_slow_due(&pace, now));
         pace_ticked(&pace, now, true, PACE_PRESSED, false, 3 * MS * 1000, 3 * MS * 1000);
         pace_wake(&pace);
+        assert_true(i > 40 || pace_slow_usec(&pace) == PACE_WATCH_USEC); /* there are savings */
         assert_true(pace.due_usec >= now + PACE_WATCH_USEC);
         assert_false(pace_may_discover(&pace, pace.due_usec));
     }
     assert_in_range(pace_slow_usec(&pace), 5990 * MS, 6010 * MS); /* 6 ms of 6 s, when all is spent */
     assert_int_equal(pace_cost_permille(&pace), 1);
+
+    /* What is new is looked at earlier, if that can be paid. */
+    pace_members_changed(&pace);
+    assert_in_range(pace_slow_usec(&pace), 5990 * MS, 6010 * MS);
 
     /* What was begun, also before it only watched, is not slowed down. */
     pace_unfinished(&pace, true);

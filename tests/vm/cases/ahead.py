@@ -17,7 +17,7 @@ CPUS = {node: ",".join(map(str, sorted(nodes.node_cpus(node)))) for node in (0, 
 FIRST = {node: str(min(nodes.node_cpus(node))) for node in (0, 1)}
 LAST = {node: str(max(nodes.node_cpus(node))) for node in (0, 1)}
 BOTH, ALL = ":".join(CPUS.values()), ",".join(CPUS.values())
-OBSERVE_SEC, SETTLE_SEC = 8, 20
+OBSERVE_SEC, SETTLE_SEC = 5, 20
 MB = 128
 MIB = 1 << 20
 # Stacks and the like come and go.
