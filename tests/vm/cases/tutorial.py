@@ -2,6 +2,7 @@
 """The commands of numaplace-tutorial(7), one after the other, with the policies as they are installed. What they print is what the
 page shows, but for numbers."""
 
+import os
 import pathlib
 import re
 import shutil
@@ -64,7 +65,8 @@ class Tutorial(nodes.NodesTest):
 
         def ready():
             status = pathlib.Path(f"/proc/{pid()}/status").read_text(encoding="ascii")
-            return int(status.split("VmRSS:")[1].split()[0]) >= MB << 10 and "Threads:\t2" in status
+            return (int(status.split("VmRSS:")[1].split()[0]) >= MB << 10 and "Threads:\t2" in status
+                    and os.sched_getaffinity(pid()) == self.everything)
 
         lib.wait_until("the program to be there", ready)
         return pid()
