@@ -361,7 +361,7 @@ static void test_watches_seldom_and_cheaply(void **state)
     assert_in_range(pace_slow_usec(&pace), 5990 * MS, 6010 * MS); /* 6 ms of 6 s, when all is spent */
     assert_int_equal(pace_cost_permille(&pace), 1);
 
-    /* What is new is looked at earlier, if that can be paid. */
+    /* What is new is looked at earlier only if that can be paid. */
     pace_members_changed(&pace);
     assert_in_range(pace_slow_usec(&pace), 5990 * MS, 6010 * MS);
 
@@ -380,6 +380,37 @@ static void test_watches_seldom_and_cheaply(void **state)
     pace_ticked(&pace, now, true, PACE_PRESSED, false, 1000, 1000);
     assert_true(pace.due_usec <= now + 1000 * MS);
     assert_true(pace_may_discover(&pace, now + 1000 * MS));
+}
+
+/* Who has come or gone is looked at for some seconds as by a daemon that places. */
+static void test_watches_what_is_new(void **state)
+{
+    PaceSettings settings = defaults;
+    uint64_t now = 1000 * USEC_PER_SEC, end;
+    Pace pace;
+
+    settings.watches = true;
+    pace_init(&pace, &settings);
+    for (end = now + 2 * PACE_WATCH_NEW_USEC; now < end; now = pace.due_usec)
+        tick(&pace, now, false, false);
+    assert_int_equal(pace.due_usec, pace.last_fast_usec + PACE_WATCH_USEC);
+    pace_members_changed(&pace);
+    assert_int_equal(pace.due_usec, pace.last_fast_usec + 1000 * MS);
+    for (end = pace.last_fast_usec + PACE_WATCH_NEW_USEC, now = pace.due_usec; now < end;
+         now = pace.due_usec) {
+        tick(&pace, now, false, false);
+        assert_true(pace.due_usec == now + 1000 * MS);
+    }
+    tick(&pace, now, false, false);
+    assert_int_equal(pace.due_usec, now + PACE_WATCH_USEC);
+
+    /* A daemon that placed until now has seen what there is. */
+    settings.watches = false;
+    pace_set(&pace, &settings);
+    tick(&pace, now, false, false);
+    settings.watches = true;
+    pace_set(&pace, &settings);
+    assert_int_equal(pace_slow_usec(&pace), PACE_WATCH_USEC);
 }
 
 int main(void)
@@ -404,6 +435,7 @@ int main(void)
         cmocka_unit_test(test_now_makes_the_next_tick_slow),
         cmocka_unit_test(test_may_discover),
         cmocka_unit_test(test_watches_seldom_and_cheaply),
+        cmocka_unit_test(test_watches_what_is_new),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,7 @@ class Tutorial(nodes.NodesTest):
         def ready():
             status = pathlib.Path(f"/proc/{pid()}/status").read_text(encoding="ascii")
             return (int(status.split("VmRSS:")[1].split()[0]) >= MB << 10 and "Threads:\t2" in status
-                    and os.sched_getaffinity(pid()) == self.everything)
+                    and os.sched_getaffinity(pid()) == set(self.everything))
 
         lib.wait_until("the program to be there", ready)
         return pid()
