@@ -266,6 +266,9 @@ static int collect(Watch *w, Survey *ret)
         if (r < 0)
             return r;
     }
+    if (w->progress)
+        ret->progress = progress_read(w->progress);
+    ret->progress_error = w->progress_error;
     ret->usec = w->usec;
     ret->kernel_balances = w->world->kernel_balances;
     ret->idle_permille = idle_of(w, w->topology->all_cpus);
@@ -284,16 +287,20 @@ static CtlExit fail_missing(const SurveyTarget *target)
 /* Looks, and counts meanwhile what goes to memory, where that can be seen. */
 static int look(Watch *w, uint32_t seconds, Bandwidth *ret)
 {
-    CLEANUP(bandwidth_done) Bandwidth before = {0};
-    int counted = bandwidth_read(w->root_fd, w->topology, &before);
+    CLEANUP(bandwidth_done) Bandwidth before = {0}, after = {0};
     uint64_t since = time_now_usec();
-    int r = counted == -ENOMEM ? counted : watch_look(w, seconds);
+    int counted = bandwidth_find(w->root_fd, w->topology, &before), r;
 
+    if (counted == 0)
+        counted = bandwidth_count(w->root_fd, &before, SIZE_MAX);
+    r = counted == -ENOMEM ? counted : watch_look(w, seconds);
     if (r < 0 || counted < 0)
         return r;
-    r = bandwidth_read(w->root_fd, w->topology, ret);
+    r = bandwidth_find(w->root_fd, w->topology, &after);
     if (r == 0)
-        bandwidth_rate(ret, &before, time_now_usec() - since);
+        r = bandwidth_count(w->root_fd, &after, SIZE_MAX);
+    if (r == 0)
+        r = bandwidth_rate(&before, &after, time_now_usec() - since, ret);
     return r == -ENOMEM ? r : 0;
 }
 

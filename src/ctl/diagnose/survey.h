@@ -7,6 +7,7 @@
 #include "ctl/ctl.h"
 #include "ctl/diagnose/verdict.h"
 #include "probe/memory/bandwidth.h"
+#include "probe/progress.h"
 #include "world/world.h"
 
 /* Whom. At most one is set; none: those of some size, or that run. */
@@ -34,6 +35,8 @@ typedef struct Survey {
     size_t n_findings, capacity;
     bool kernel_balances;
     Bandwidth bandwidth;    /* bytes per second; without domains where the machine does not show it */
+    int progress_error;     /* errno: why nothing could be counted of the target */
+    ProgressCounts progress; /* of a target that is one process */
     uint64_t idle_permille; /* CPU time left idle on the machine, of one CPU */
     uint64_t usec;          /* how long it was looked at */
 } Survey;

@@ -87,6 +87,7 @@ void watch_done(Watch *w)
         HASH_DEL(w->tracks, track);
         free(track);
     }
+    progress_free(w->progress);
     would_done(&w->would);
     probe_free(w->probe);
     world_free(w->world);
@@ -287,6 +288,22 @@ static bool any_awaited(const Watch *w)
     return false;
 }
 
+/* Of those threads of the target that have run by then. */
+static void begin_progress(Watch *w)
+{
+    pid_t tids[PROGRESS_THREADS_MAX];
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->world->n_tasks && n < PROGRESS_THREADS_MAX; i++) {
+        const Task *task = &w->world->tasks[i];
+
+        if (!task->gone && task->run_permille > 0 &&
+            w->world->processes[task->process.i].pid == w->target->pid)
+            tids[n++] = task->tid;
+    }
+    w->progress_error = -progress_begin(NULL, tids, n, &w->progress);
+}
+
 int watch_look(Watch *w, uint32_t seconds)
 {
     uint32_t n = (uint32_t)(seconds * USEC_PER_SEC / TICK_USEC);
@@ -300,6 +317,8 @@ int watch_look(Watch *w, uint32_t seconds)
         r = tick(w, i % DISCOVERY_TICKS == 0, i > 1, i >= n / 2);
         if (r == 0 && i == 0 && w->target->pid > 0 && !w->met)
             break;
+        if (r == 0 && i == 2 && w->target->pid > 0)
+            begin_progress(w);
         /* One that took long is no reason for others to be short. */
         next = MAX(next + TICK_USEC, time_now_usec() + TICK_USEC / 2);
         sleep_until(next);

@@ -32,6 +32,8 @@ typedef struct Watch {
     uint64_t usec;  /* of which the sums are */
     size_t cursor;
     bool met; /* the target */
+    Progress *progress;
+    int progress_error; /* errno */
 } Watch;
 
 /* Begins to look at who `target` names. w->target is set, all else zeroed, w->root_fd -1. Returns 0 or -errno;

@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEAD_LINES 2U
-#define BAR        10U
+#define HEAD_LINES        2U
+#define BAR               10U
+#define MEMORY_COLUMNS    22U
+#define BANDWIDTH_COLUMNS 13U
 /* Of a line of a workload, without its name. */
 #define REST_WIDTH 64U
 #define NAME_MIN   16U
@@ -116,6 +118,15 @@ static void draw_cpus(const TopSnapshot *s, uint32_t node, Frame *frame, unsigne
     }
 }
 
+static bool any_bandwidth(const TopSnapshot *s)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < s->n_nodes; i++)
+        any |= s->nodes[i].bandwidth_known;
+    return any;
+}
+
 static void draw_node(const TopSnapshot *s, uint32_t i, Frame *frame, unsigned row)
 {
     const TopNode *node = &s->nodes[i];
@@ -135,7 +146,11 @@ static void draw_node(const TopSnapshot *s, uint32_t i, Frame *frame, unsigned r
     else if (node->memory_bytes > 0)
         (void)frame_text(frame, row, column, FRAME_PLAIN, "%s",
                          human_bytes(node->memory_bytes, all, sizeof(all)));
-    draw_cpus(s, i, frame, row, column + 22);
+    column += MEMORY_COLUMNS;
+    if (node->bandwidth_known)
+        (void)frame_text(frame, row, column, FRAME_PLAIN, "%s/s",
+                         human_bytes(node->bandwidth_bytes, all, sizeof(all)));
+    draw_cpus(s, i, frame, row, column + (any_bandwidth(s) ? BANDWIDTH_COLUMNS : 0));
 }
 
 static unsigned draw_nodes(const TopSnapshot *s, bool all, Frame *frame, unsigned row)

@@ -38,8 +38,8 @@ typedef struct TopCpu {
 typedef struct TopNode {
     uint32_t number; /* of the operating system */
     uint32_t n_cpus, busy_permille;
-    uint64_t memory_bytes, free_bytes;
-    bool free_known;
+    uint64_t memory_bytes, free_bytes, bandwidth_bytes;
+    bool free_known, bandwidth_known;
 } TopNode;
 
 typedef struct TopWorkload {

@@ -178,13 +178,42 @@ static int set_bandwidth(json_object *object, const Survey *survey)
         json_object *entry = json_object_new_object();
 
         if (json_append(list, entry) < 0 ||
-            json_set_nodes(entry, "nodes", survey->topology, domain->nodes) < 0 ||
+            json_set_nodes(entry, "nodes", survey->topology, survey->topology->llcs[domain->llc].nodes) < 0 ||
             json_set_number(entry, "total_bytes_per_sec", domain->total_bytes) < 0 ||
             (bandwidth_local_known(domain) &&
              json_set_number(entry, "local_bytes_per_sec", domain->local_bytes) < 0))
             return -ENOMEM;
     }
     return 0;
+}
+
+/* Of a process that was asked about; of many that would take many counters. */
+static int set_progress(json_object *object, const Survey *survey)
+{
+    const ProgressCounts *counts = &survey->progress;
+
+    if (counts->cycles > 0)
+        return json_set_number(object, "ipc_permille",
+                               (uint64_t)((double)counts->instructions * 1000.0 / (double)counts->cycles)) <
+                           0 ||
+                       json_set_number(object, "ipc_threads", counts->n_threads) < 0
+                   ? -ENOMEM
+                   : 0;
+    switch (survey->progress_error) {
+    case 0:
+        return 0;
+    case ENOENT:
+    case ENODEV:
+    case EOPNOTSUPP:
+        return json_set_text(object, "ipc_why", "the processor shows no counters");
+    case EACCES:
+    case EPERM:
+        return json_set_text(object, "ipc_why", "counting is not permitted (kernel.perf_event_paranoid)");
+    case ESRCH:
+        return json_set_text(object, "ipc_why", "none of its threads ran");
+    default:
+        return json_set_text(object, "ipc_why", strerror(survey->progress_error));
+    }
 }
 
 static json_object *to_json(const Survey *survey, const SurveyFinding *finding)
@@ -222,7 +251,7 @@ static json_object *to_json(const Survey *survey, const SurveyFinding *finding)
         json_set_number(object, "move_usec", (uint64_t)((double)d->move_bytes / MOVE_BYTES_PER_USEC)) < 0 ||
         json_set_number(object, "gain_most_permille", d->gain_most) < 0 || set_huge(object, finding) < 0 ||
         set_kernel(object, survey, finding) < 0 || set_bandwidth(object, survey) < 0 ||
-        json_set_text(object, "policy", policy) < 0) {
+        set_progress(object, survey) < 0 || json_set_text(object, "policy", policy) < 0) {
         (void)json_object_put(object);
         return NULL;
     }
@@ -333,6 +362,11 @@ static void print_one(const CtlOptions *options, json_object *object)
                   view_string(object, "pinned_by"));
     if (view_bool(object, "memory_known"))
         view_line("Kernel", "NUMA balancing %s", view_bool(object, "kernel_balances") ? "on" : "off");
+    if (view_number(object, "ipc_threads", 0) > 0)
+        view_line("Progress", "%.2f instructions by cycle, of %" PRId64 " %s",
+                  (double)view_number(object, "ipc_permille", 0) / 1000.0,
+                  view_number(object, "ipc_threads", 0),
+                  view_noun(view_number(object, "ipc_threads", 0), "thread", "threads"));
     print_bandwidth(object);
     print_would(object);
     if (alarm)

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* top: nodes, CPUs and workloads once a second, with the last ten minutes kept to go back to. A snapshot is a few
- * kilobytes, and for 1,024 CPUs and 256 workloads, the most there are, some 50: they are kept as they are. A record is
+ * kilobytes, and for 1,024 CPUs and 256 workloads some 50: they are kept as they are. A record is
  * played at the same pace. */
 
+#include "base/root.h"
 #include "base/time.h"
 #include "ctl/client.h"
 #include "ctl/sentence.h"
 #include "ctl/top/draw.h"
 #include "ctl/top/recording.h"
 #include "ctl/top/screen.h"
+#include "ctl/top/traffic.h"
 #include "ctl/view.h"
 
 #include "numaplace/bus.h"
@@ -35,6 +37,8 @@ typedef struct Top {
     const CtlOptions *options;
     sd_bus *bus; /* NULL: it plays a record */
     TopMachine machine;
+    int root_fd; /* <0: not open */
+    TopTraffic traffic;
     TopRecording recording;
     size_t n_played; /* of it */
     TopSnapshot *ring[HISTORY];
@@ -60,6 +64,8 @@ static void top_done(Top *top)
         top_snapshot_free(top->ring[i]);
     (void)json_object_put(top->machine.topology);
     top_recording_done(&top->recording);
+    traffic_done(&top->traffic);
+    close_p(&top->root_fd);
     lines_clear(&top->lines);
     free(top->lines.text);
     frame_done(&top->frame);
@@ -110,6 +116,12 @@ static CtlExit take(Top *top)
         code = top_snapshot_take(top->bus, &top->machine, &snapshot);
     else
         snapshot = next_of_record(top);
+    /* Nodes that are rehearsed are none of the machine's. */
+    if (code == CTL_EXIT_OK && top->root_fd >= 0 && snapshot && snapshot->rehearsal == 0 &&
+        traffic_look(&top->traffic, time_now_usec(), snapshot) < 0) {
+        top_snapshot_free(snapshot);
+        return ctl_fail_oom();
+    }
     top->choice.ended = !top->bus && top->n_played == top->recording.n;
     if (code != CTL_EXIT_OK || !snapshot)
         return code;
@@ -375,13 +387,15 @@ static CtlExit run(Top *top)
 
 CtlExit verb_top(const CtlOptions *options, int argc, char **argv)
 {
-    CLEANUP(top_done) Top top = {.options = options};
+    CLEANUP(top_done) Top top = {.options = options, .root_fd = -1};
     CLEANUP_BUS sd_bus *bus = NULL;
     CtlExit code = argc > 0 ? top_recording_read(argv[0], &top.recording) : client_connect(options, &bus);
 
     if (code != CTL_EXIT_OK)
         return code;
     top.bus = bus;
+    if (bus)
+        top.root_fd = top.traffic.root_fd = root_open("/");
     if (options->once || options->json != CTL_JSON_OFF || !options->terminal || !isatty(STDIN_FILENO))
         return show_once(&top);
     return run(&top);

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define RESCTRL "sys/fs/resctrl"
@@ -20,8 +21,6 @@
 
 void bandwidth_done(Bandwidth *bandwidth)
 {
-    for (size_t i = 0; i < bandwidth->n; i++)
-        hwloc_bitmap_free(bandwidth->domains[i].nodes);
     free(bandwidth->domains);
     *bandwidth = (Bandwidth){0};
 }
@@ -59,45 +58,54 @@ static bool cache_of(int root_fd, uint32_t cpu, uint32_t *ret)
     return false;
 }
 
-static int add_cpu(Bandwidth *bandwidth, uint32_t cache, NodeIx node)
+static int add_cache(Bandwidth *bandwidth, uint32_t cache, uint32_t llc)
 {
     size_t at = LOWER_BOUND(i, bandwidth->n, bandwidth->domains[i].cache < cache);
 
-    if (at == bandwidth->n || bandwidth->domains[at].cache != cache) {
-        if (!GROW(bandwidth->domains, bandwidth->capacity, bandwidth->n + 1))
-            return -ENOMEM;
-        memmove(&bandwidth->domains[at + 1], &bandwidth->domains[at],
-                (bandwidth->n - at) * sizeof(*bandwidth->domains));
-        bandwidth->domains[at] = (BandwidthDomain){.cache = cache, .nodes = hwloc_bitmap_alloc()};
-        bandwidth->n++;
-        if (!bandwidth->domains[at].nodes)
-            return -ENOMEM;
-    }
-    return hwloc_bitmap_set(bandwidth->domains[at].nodes, (unsigned)node.i) < 0 ? -ENOMEM : 0;
+    if (at < bandwidth->n && bandwidth->domains[at].cache == cache)
+        return 0;
+    if (!GROW(bandwidth->domains, bandwidth->capacity, bandwidth->n + 1))
+        return -ENOMEM;
+    memmove(&bandwidth->domains[at + 1], &bandwidth->domains[at],
+            (bandwidth->n - at) * sizeof(*bandwidth->domains));
+    bandwidth->domains[at] = (BandwidthDomain){.cache = cache, .llc = llc};
+    bandwidth->n++;
+    return 0;
 }
 
-/* One CPU of each last-level cache is asked. */
-static int find_domains(int root_fd, const Topology *topology, Bandwidth *bandwidth)
+bool bandwidth_mounted(int root_fd)
 {
+    return faccessat(root_fd, RESCTRL "/mon_data", F_OK, 0) == 0;
+}
+
+int bandwidth_find(int root_fd, const Topology *topology, Bandwidth *ret)
+{
+    CLEANUP(bandwidth_done) Bandwidth bandwidth = {0};
     int r = 0;
 
+    if (!bandwidth_mounted(root_fd))
+        return -ENOENT;
     for (uint32_t i = 0; r == 0 && i < topology->n_llcs; i++) {
         int cpu = hwloc_bitmap_first(topology->llcs[i].cpus);
-        const TopologyCpu *entry = cpu >= 0 ? topology_cpu(topology, (CpuIx){cpu}) : NULL;
         uint32_t cache;
 
-        if (entry && cache_of(root_fd, (uint32_t)cpu, &cache))
-            for (int n = hwloc_bitmap_first(topology->llcs[i].nodes); r == 0 && n >= 0;
-                 n = hwloc_bitmap_next(topology->llcs[i].nodes, n))
-                r = add_cpu(bandwidth, cache, (NodeIx){n});
+        /* One CPU of each last-level cache is asked. */
+        if (cpu >= 0 && cache_of(root_fd, (uint32_t)cpu, &cache))
+            r = add_cache(&bandwidth, cache, i);
     }
-    return r;
+    if (r < 0)
+        return r;
+    if (bandwidth.n == 0)
+        return -ENOENT;
+    *ret = bandwidth;
+    bandwidth = (Bandwidth){0};
+    return 0;
 }
 
 /* The counters */
 
-/* Of a group, whose directory is `group`; false: it has none for this domain. */
-static bool add_group(int root_fd, const char *group, BandwidthDomain *domain)
+/* Of a group, whose directory is `group`; without a number for this domain it counts for nothing. */
+static void add_group(int root_fd, const char *group, BandwidthDomain *domain)
 {
     char path[512];
     uint64_t total, local;
@@ -105,7 +113,7 @@ static bool add_group(int root_fd, const char *group, BandwidthDomain *domain)
     (void)snprintf(path, sizeof(path), RESCTRL "/%s/mon_data/mon_L3_%02" PRIu32 "/mbm_total_bytes", group,
                    domain->cache);
     if (!read_number(root_fd, path, &total))
-        return false;
+        return;
     (void)snprintf(path, sizeof(path), RESCTRL "/%s/mon_data/mon_L3_%02" PRIu32 "/mbm_local_bytes", group,
                    domain->cache);
     domain->total_bytes += total;
@@ -114,36 +122,41 @@ static bool add_group(int root_fd, const char *group, BandwidthDomain *domain)
         domain->local_bytes += local;
         domain->n_local++;
     }
-    return true;
 }
 
-/* Directories that are no groups. */
-static bool is_group(const char *name)
+/* Beside groups there are files, and directories that are none. */
+static bool is_group(int fd, const char *name)
 {
+    struct stat st;
+
     return name[0] != '.' && strcmp(name, "info") != 0 && strcmp(name, "mon_data") != 0 &&
-           strcmp(name, "mon_groups") != 0;
+           strcmp(name, "mon_groups") != 0 && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISDIR(st.st_mode);
 }
 
-/* Those without a number in the group of all that are in no other are dropped. */
-static void read_root_group(int root_fd, Bandwidth *bandwidth)
+/* Returns whether the group of all that are in no other has a number for any domain; others are not asked for those of
+ * which it has none. */
+static bool read_root_group(int root_fd, Bandwidth *bandwidth)
 {
-    size_t n = 0;
+    bool any = false;
 
     for (size_t i = 0; i < bandwidth->n; i++) {
-        BandwidthDomain domain = bandwidth->domains[i];
+        BandwidthDomain *domain = &bandwidth->domains[i];
 
-        if (add_group(root_fd, ".", &domain))
-            bandwidth->domains[n++] = domain;
-        else
-            hwloc_bitmap_free(domain.nodes);
+        domain->n_groups = domain->n_local = 0;
+        domain->total_bytes = domain->local_bytes = 0;
+        add_group(root_fd, ".", domain);
+        any |= domain->n_groups > 0;
     }
-    bandwidth->n = n;
+    return any;
 }
 
-static int read_groups(int root_fd, Bandwidth *bandwidth)
+int bandwidth_count(int root_fd, Bandwidth *bandwidth, size_t most_groups)
 {
     int fd = openat(root_fd, RESCTRL, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    size_t n = 1;
+    bool any;
 
     if (fd < 0)
         return -errno;
@@ -151,30 +164,16 @@ static int read_groups(int root_fd, Bandwidth *bandwidth)
         (void)close(fd);
         return -ENOMEM;
     }
-    read_root_group(root_fd, bandwidth);
-    for (const struct dirent *entry; (entry = readdir(dir));)
-        for (size_t i = 0; is_group(entry->d_name) && i < bandwidth->n; i++)
-            (void)add_group(root_fd, entry->d_name, &bandwidth->domains[i]);
+    any = read_root_group(root_fd, bandwidth);
+    for (const struct dirent *entry; any && n <= most_groups && (entry = readdir(dir));) {
+        if (!is_group(fd, entry->d_name) || ++n > most_groups)
+            continue;
+        for (size_t i = 0; i < bandwidth->n; i++)
+            if (bandwidth->domains[i].n_groups > 0)
+                add_group(root_fd, entry->d_name, &bandwidth->domains[i]);
+    }
     (void)closedir(dir);
-    return bandwidth->n > 0 ? 0 : -ENOENT;
-}
-
-int bandwidth_read(int root_fd, const Topology *topology, Bandwidth *ret)
-{
-    CLEANUP(bandwidth_done) Bandwidth bandwidth = {0};
-    int r;
-
-    /* Mostly it is not mounted, and then nothing else is read. */
-    if (faccessat(root_fd, RESCTRL "/mon_data", F_OK, 0) < 0)
-        return -ENOENT;
-    r = find_domains(root_fd, topology, &bandwidth);
-    if (r == 0)
-        r = read_groups(root_fd, &bandwidth);
-    if (r < 0)
-        return r;
-    *ret = bandwidth;
-    bandwidth = (Bandwidth){0};
-    return 0;
+    return !any ? -ENOENT : n > most_groups ? -E2BIG : 0;
 }
 
 static uint64_t per_second(uint64_t bytes, uint64_t usec)
@@ -182,24 +181,46 @@ static uint64_t per_second(uint64_t bytes, uint64_t usec)
     return (uint64_t)((double)bytes * USEC_PER_SEC / (double)MAX(usec, 1U));
 }
 
-void bandwidth_rate(Bandwidth *bandwidth, const Bandwidth *before, uint64_t usec)
+int bandwidth_rate(const Bandwidth *before, const Bandwidth *after, uint64_t usec, Bandwidth *ret)
 {
-    size_t n = 0;
-
-    for (size_t i = 0; i < bandwidth->n; i++) {
-        BandwidthDomain domain = bandwidth->domains[i];
+    ret->n = 0;
+    if (!GROW(ret->domains, ret->capacity, MAX(after->n, 1U)))
+        return -ENOMEM;
+    for (size_t i = 0; i < after->n; i++) {
+        BandwidthDomain domain = after->domains[i];
         size_t at = LOWER_BOUND(k, before->n, before->domains[k].cache < domain.cache);
         const BandwidthDomain *then = at < before->n ? &before->domains[at] : NULL;
 
-        if (!then || then->cache != domain.cache || then->n_groups != domain.n_groups ||
-            then->n_local != domain.n_local || then->total_bytes > domain.total_bytes ||
-            then->local_bytes > domain.local_bytes) {
-            hwloc_bitmap_free(domain.nodes);
+        if (domain.n_groups == 0 || !then || then->cache != domain.cache ||
+            then->n_groups != domain.n_groups || then->n_local != domain.n_local ||
+            then->total_bytes > domain.total_bytes || then->local_bytes > domain.local_bytes)
             continue;
-        }
         domain.total_bytes = per_second(domain.total_bytes - then->total_bytes, usec);
         domain.local_bytes = per_second(domain.local_bytes - then->local_bytes, usec);
-        bandwidth->domains[n++] = domain;
+        ret->domains[ret->n++] = domain;
     }
-    bandwidth->n = n;
+    return 0;
+}
+
+/* By node */
+
+bool bandwidth_of_node(const Bandwidth *rate, const Topology *topology, uint32_t node, uint64_t *ret_bytes)
+{
+    uint64_t sum = 0;
+    bool any = false;
+
+    for (uint32_t i = 0; i < topology->n_llcs; i++) {
+        const BandwidthDomain *domain = NULL;
+
+        if (!hwloc_bitmap_isset(topology->llcs[i].nodes, node))
+            continue;
+        for (size_t k = 0; !domain && k < rate->n; k++)
+            domain = rate->domains[k].llc == i ? &rate->domains[k] : NULL;
+        if (!domain || hwloc_bitmap_weight(topology->llcs[i].nodes) > 1)
+            return false;
+        sum += domain->total_bytes;
+        any = true;
+    }
+    *ret_bytes = sum;
+    return any;
 }

@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 typedef struct BandwidthDomain {
-    uint32_t cache;       /* id of the cache, as the kernel numbers them */
-    hwloc_bitmap_t nodes; /* NodeIx, of its CPUs */
-    uint32_t n_groups, n_local; /* that were summed up, and of which it is known what is local */
+    uint32_t cache;             /* id of the cache, as the kernel numbers them */
+    uint32_t llc;               /* the same as an index into Topology.llcs */
+    uint32_t n_groups, n_local; /* that were summed up, and of which it is known what is local; 0: no number */
     uint64_t total_bytes, local_bytes; /* since some time before; `local` to the node of the CPU */
 } BandwidthDomain;
 
@@ -29,13 +29,24 @@ void bandwidth_done(Bandwidth *bandwidth);
 /* Whether `local_bytes` is known of all. */
 static inline bool bandwidth_local_known(const BandwidthDomain *domain)
 {
-    return domain->n_local == domain->n_groups;
+    return domain->n_groups > 0 && domain->n_local == domain->n_groups;
 }
 
-/* Reads all counters. Returns 0; -ENOENT: there are none; -errno. Domains that have no number at present, and those of
- * no CPU of `topology`, are left out. */
-int bandwidth_read(int root_fd, const Topology *topology, Bandwidth *ret);
+/* Whether there is anything to be found: mostly it is not mounted. */
+bool bandwidth_mounted(int root_fd);
 
-/* Makes of a reading what was counted since `before`, in bytes per second. Domains of which other groups were read
- * then, or whose counter has become less, are dropped. */
-void bandwidth_rate(Bandwidth *bandwidth, const Bandwidth *before, uint64_t usec);
+/* Finds the caches of `topology` that are counted, and counts nothing yet. Returns 0; -ENOENT: there are none;
+ * -ENOMEM. */
+int bandwidth_find(int root_fd, const Topology *topology, Bandwidth *ret);
+
+/* Reads all counters, for which newer kernels wake a thread of a CPU of each cache, and wait for it: one that never
+ * yields its CPU to others can make that last. Returns 0; -ENOENT: there is none; -E2BIG: more than `most_groups`, and
+ * what was read is of no use; -errno. */
+int bandwidth_count(int root_fd, Bandwidth *bandwidth, size_t most_groups);
+
+/* What was counted from one reading to another, `usec` later, in bytes per second. Domains of which other groups were
+ * read then, or whose counter has become less, are left out. *ret may be one used before. Returns 0 or -ENOMEM. */
+int bandwidth_rate(const Bandwidth *before, const Bandwidth *after, uint64_t usec, Bandwidth *ret);
+
+/* The sum of a rate over the caches of a node. False: not known, as where the nodes of one socket share a cache. */
+bool bandwidth_of_node(const Bandwidth *rate, const Topology *topology, uint32_t node, uint64_t *ret_bytes);

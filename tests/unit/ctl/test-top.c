@@ -2,8 +2,8 @@
 
 /* What `top` shows, without a terminal and without a daemon. */
 
-#include "ctl-test.h"
 #include "base/parse.h"
+#include "ctl-test.h"
 #include "ctl/top/draw.h"
 #include "ctl/top/recording.h"
 
@@ -100,6 +100,20 @@ static void test_small(void **state)
     assert_non_null(strstr(text, "LAST ACTIONS\n"));
     assert_non_null(strstr(text, "evil\\x1b[2J[5]"));
     assert_non_null(strstr(text, "\nq quit  h help"));
+}
+
+/* Where what nodes read and write is counted, it stands between memory and CPUs. */
+static void test_bandwidth(void **state)
+{
+    CLEANUP(top_snapshot_free_p) TopSnapshot *snapshot = make(2, 4, 2);
+    CLEANUP_FREE char *text = NULL;
+    TopChoice choice = {0};
+
+    snapshot->nodes[1].bandwidth_known = true;
+    snapshot->nodes[1].bandwidth_bytes = 3ULL << 29;
+    text = draw(snapshot, &choice, 24, 80);
+    assert_non_null(strstr(text, "node 0    75 % [||||||||  ] 3.0 GiB of 4.0 GiB                 .o #L\n"));
+    assert_non_null(strstr(text, "node 1    75 % [||||||||  ] 4.0 GiB               1.5 GiB/s    .o #L\n"));
 }
 
 /* Every size shows something, whatever there is, and the selected line is among it. */
@@ -298,7 +312,7 @@ int main(void)
         cmocka_unit_test(test_small),           cmocka_unit_test(test_record),
         cmocka_unit_test(test_sizes),           cmocka_unit_test(test_more_nodes_than_room),
         cmocka_unit_test(test_sort_and_filter), cmocka_unit_test(test_once_is_all),
-        cmocka_unit_test(test_as_json),
+        cmocka_unit_test(test_as_json),         cmocka_unit_test(test_bandwidth),
     };
 
     return cmocka_run_group_tests_name("ctl/top", tests, NULL, NULL);

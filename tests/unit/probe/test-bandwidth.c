@@ -44,9 +44,20 @@ static Topology *make_machine(Bench *b)
     return topology;
 }
 
+/* Finds and counts anew. */
+static int look(const Bench *b, const Topology *topology, Bandwidth *ret)
+{
+    int r;
+
+    bandwidth_done(ret);
+    r = bandwidth_find(b->root_fd, topology, ret);
+    return r < 0 ? r : bandwidth_count(b->root_fd, ret, 4);
+}
+
 static void test_domains(void **state)
 {
-    CLEANUP(bandwidth_done) Bandwidth before = {0}, after = {0};
+    static const char *const files[] = {"cpus", "cpus_list", "mode", "schemata", "size", "tasks"};
+    CLEANUP(bandwidth_done) Bandwidth before = {0}, after = {0}, rate = {0};
     CLEANUP(topology_unref_p) Topology *topology = NULL;
     Bench b;
 
@@ -54,9 +65,9 @@ static void test_domains(void **state)
     topology = make_machine(&b);
 
     /* Not mounted; and mounted by a processor that counts something else. */
-    assert_int_equal(bandwidth_read(b.root_fd, topology, &before), -ENOENT);
+    assert_int_equal(look(&b, topology, &before), -ENOENT);
     put(&b, "sys/fs/resctrl/mon_data/mon_L3_00/llc_occupancy", "4096\n");
-    assert_int_equal(bandwidth_read(b.root_fd, topology, &before), -ENOENT);
+    assert_int_equal(look(&b, topology, &before), -ENOENT);
 
     put_group(&b, ".", 0, "1000", "800");
     put_group(&b, ".", 1, "Unavailable", "Unavailable");
@@ -64,20 +75,27 @@ static void test_domains(void **state)
     put_group(&b, ".", 17, "7", "Error");
     /* A group for control counts what is in its groups for monitoring; those of the root are not those below it. */
     put_group(&b, "jobs", 0, "100", "50");
+    put_group(&b, "jobs", 1, "1", "1");
     put_group(&b, "jobs/mon_groups/one", 0, "60", "50");
     put_group(&b, "mon_groups/two", 0, "400", "50");
     put_group(&b, "info", 0, "1", "1");
-    assert_int_equal(bandwidth_read(b.root_fd, topology, &before), 0);
-    assert_int_equal(before.n, 3);
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "sys/fs/resctrl/%s", files[i]);
+        put(&b, path, "0\n");
+    }
+    assert_int_equal(look(&b, topology, &before), 0);
+    assert_int_equal(before.n, 4);
     assert_int_equal(before.domains[0].cache, 0);
     assert_int_equal(before.domains[0].total_bytes, 1100);
     assert_int_equal(before.domains[0].local_bytes, 850);
-    assert_true(hwloc_bitmap_isset(before.domains[0].nodes, 0) &&
-                hwloc_bitmap_weight(before.domains[0].nodes) == 1);
-    assert_int_equal(before.domains[1].cache, 16);
-    assert_true(hwloc_bitmap_isset(before.domains[1].nodes, 1));
-    assert_int_equal(before.domains[2].total_bytes, 7);
-    assert_true(bandwidth_local_known(&before.domains[0]) && !bandwidth_local_known(&before.domains[2]));
+    assert_int_equal(before.domains[1].n_groups, 0);
+    assert_int_equal(before.domains[2].cache, 16);
+    assert_true(hwloc_bitmap_isset(topology->llcs[before.domains[2].llc].nodes, 1));
+    assert_int_equal(before.domains[3].total_bytes, 7);
+    assert_true(bandwidth_local_known(&before.domains[0]) && !bandwidth_local_known(&before.domains[3]) &&
+                !bandwidth_local_known(&before.domains[1]));
 
     /* Half a second later: a domain more, and one of which a group is new. */
     put_group(&b, ".", 0, "3000", "1800");
@@ -85,24 +103,52 @@ static void test_domains(void **state)
     put_group(&b, ".", 16, "9000", "9000");
     put_group(&b, "more", 16, "1", "1");
     put_group(&b, ".", 17, "17", "Error");
-    assert_int_equal(bandwidth_read(b.root_fd, topology, &after), 0);
-    assert_int_equal(after.n, 4);
-    bandwidth_rate(&after, &before, 500000);
-    assert_int_equal(after.n, 2);
-    assert_int_equal(after.domains[0].total_bytes, 4000);
-    assert_int_equal(after.domains[0].local_bytes, 2000);
-    assert_int_equal(after.domains[1].cache, 17);
-    assert_int_equal(after.domains[1].total_bytes, 20);
+    assert_int_equal(look(&b, topology, &after), 0);
+    assert_int_equal(bandwidth_rate(&before, &after, 500000, &rate), 0);
+    assert_int_equal(rate.n, 2);
+    assert_int_equal(rate.domains[0].total_bytes, 4000);
+    assert_int_equal(rate.domains[0].local_bytes, 2000);
+    assert_int_equal(rate.domains[1].cache, 17);
+    assert_int_equal(rate.domains[1].total_bytes, 20);
 
-    /* A counter that began anew. */
-    bandwidth_done(&before);
-    assert_int_equal(bandwidth_read(b.root_fd, topology, &before), 0);
+    /* A counter that began anew; counted again where it was found before. */
+    assert_int_equal(look(&b, topology, &before), 0);
     put_group(&b, ".", 0, "1", "1");
-    bandwidth_done(&after);
-    assert_int_equal(bandwidth_read(b.root_fd, topology, &after), 0);
-    bandwidth_rate(&after, &before, 500000);
-    assert_int_equal(after.n, 3);
-    assert_int_equal(after.domains[0].cache, 1);
+    assert_int_equal(bandwidth_count(b.root_fd, &after, 4), 0);
+    assert_int_equal(bandwidth_rate(&before, &after, 500000, &rate), 0);
+    assert_int_equal(rate.n, 3);
+    assert_int_equal(rate.domains[0].cache, 1);
+
+    /* More groups than anybody wants to pay for. */
+    assert_int_equal(bandwidth_count(b.root_fd, &after, 3), 0);
+    assert_int_equal(bandwidth_count(b.root_fd, &after, 2), -E2BIG);
+    bench_close(&b);
+}
+
+/* Of all caches of a node, when each is of it alone. */
+static void test_of_node(void **state)
+{
+    BandwidthDomain domains[] = {
+        {.cache = 0, .llc = 0, .total_bytes = 5},
+        {.cache = 1, .llc = 1, .total_bytes = 6},
+        {.cache = 16, .llc = 2, .total_bytes = 70},
+    };
+    const Bandwidth rate = {.domains = domains, .n = ARRAY_SIZE(domains)};
+    const TopologyOptions options = {.synthetic = "pack:1 l3:1 group:2 [numa] core:2 pu:1"};
+    CLEANUP(topology_unref_p) Topology *topology = NULL, *shared = NULL;
+    CLEANUP_FREE char *error = NULL;
+    uint64_t bytes = 0;
+    Bench b;
+
+    bench_make(&b);
+    topology = make_machine(&b);
+    assert_true(bandwidth_of_node(&rate, topology, 0, &bytes));
+    assert_int_equal(bytes, 11);
+    assert_false(bandwidth_of_node(&rate, topology, 1, &bytes)); /* one of its two is not known */
+    assert_int_equal(topology_load(&options, &shared, &error), 0);
+    assert_int_equal(shared->n_llcs, 1);
+    assert_int_equal(shared->n_nodes, 2);
+    assert_false(bandwidth_of_node(&rate, shared, 0, &bytes));
     bench_close(&b);
 }
 
@@ -110,6 +156,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_domains),
+        cmocka_unit_test(test_of_node),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

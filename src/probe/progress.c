@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "probe/progress.h"
+
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+typedef struct Count {
+    int cycles_fd, instructions_fd; /* the former leads: both count at the same time, or neither does */
+} Count;
+
+struct Progress {
+    Count counts[PROGRESS_THREADS_MAX];
+    size_t n;
+};
+
+static int open_event(uint32_t type, uint64_t config, pid_t tid, int leader_fd)
+{
+    struct perf_event_attr attr = {
+        .type = type,
+        .size = sizeof(attr),
+        .config = config,
+        .read_format = PERF_FORMAT_GROUP,
+        .exclude_kernel = 1,
+        .exclude_hv = 1,
+    };
+    long fd = syscall(SYS_perf_event_open, &attr, tid, -1, leader_fd, PERF_FLAG_FD_CLOEXEC);
+
+    return fd < 0 ? -errno : (int)fd;
+}
+
+static int open_count(const ProgressEvents *events, pid_t tid, Count *ret)
+{
+    ret->cycles_fd = open_event(events->type, events->cycles, tid, -1);
+    if (ret->cycles_fd < 0)
+        return ret->cycles_fd;
+    ret->instructions_fd = open_event(events->type, events->instructions, tid, ret->cycles_fd);
+    if (ret->instructions_fd < 0) {
+        (void)close(ret->cycles_fd);
+        return ret->instructions_fd;
+    }
+    return 0;
+}
+
+int progress_begin(const ProgressEvents *events, const pid_t *tids, size_t n_tids, Progress **ret)
+{
+    static const ProgressEvents hardware = {
+        .type = PERF_TYPE_HARDWARE,
+        .instructions = PERF_COUNT_HW_INSTRUCTIONS,
+        .cycles = PERF_COUNT_HW_CPU_CYCLES,
+    };
+    CLEANUP(progress_free_p) Progress *progress = calloc(1, sizeof(*progress));
+    int r = -ESRCH;
+
+    if (!progress)
+        return -ENOMEM;
+    for (size_t i = 0; i < MIN(n_tids, PROGRESS_THREADS_MAX); i++) {
+        int q = open_count(events ? events : &hardware, tids[i], &progress->counts[progress->n]);
+
+        progress->n += q == 0;
+        r = q == -ESRCH ? r : q;
+        /* What holds for one of them does so for all. */
+        if (q < 0 && q != -ESRCH)
+            break;
+    }
+    if (progress->n == 0)
+        return r;
+    *ret = TAKE_PTR(progress);
+    return 0;
+}
+
+ProgressCounts progress_read(const Progress *progress)
+{
+    ProgressCounts sum = {0};
+
+    for (size_t i = 0; i < progress->n; i++) {
+        struct {
+            uint64_t n, cycles, instructions;
+        } values;
+
+        if (read(progress->counts[i].cycles_fd, &values, sizeof(values)) != (ssize_t)sizeof(values) ||
+            values.n != 2)
+            continue;
+        sum.cycles += values.cycles;
+        sum.instructions += values.instructions;
+        sum.n_threads++;
+    }
+    return sum;
+}
+
+Progress *progress_free(Progress *progress)
+{
+    if (!progress)
+        return NULL;
+    for (size_t i = 0; i < progress->n; i++) {
+        (void)close(progress->counts[i].instructions_fd);
+        (void)close(progress->counts[i].cycles_fd);
+    }
+    free(progress);
+    return NULL;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Counting threads with the real perf_event_open(2), by software events, which every kernel has. */
+
+#include "probe-test.h"
+
+#include "probe/progress.h"
+
+#include <dirent.h>
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define N_PAGES 200U
+
+/* In place of instructions, pages that are touched for the first time; in place of cycles, those of them that are read
+ * from a disk, of which there is none. */
+static const ProgressEvents faults = {
+    .type = PERF_TYPE_SOFTWARE,
+    .instructions = PERF_COUNT_SW_PAGE_FAULTS,
+    .cycles = PERF_COUNT_SW_PAGE_FAULTS_MAJ,
+};
+
+static size_t n_open(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    size_t n = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir))
+        n++;
+    (void)closedir(dir);
+    return n;
+}
+
+static void work(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    volatile char *pages =
+        mmap(NULL, N_PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_true(pages != MAP_FAILED);
+    (void)madvise((void *)pages, N_PAGES * page, MADV_NOHUGEPAGE);
+    for (size_t i = 0; i < N_PAGES; i++)
+        pages[i * page] = 1;
+    assert_int_equal(munmap((void *)pages, N_PAGES * page), 0);
+}
+
+static void test_counts(void **state)
+{
+    CLEANUP(progress_free_p) Progress *progress = NULL;
+    const pid_t tids[] = {getpid(), INT32_MAX}; /* of whom one is not there */
+    size_t before = n_open();
+    ProgressCounts first, second;
+    int r = progress_begin(&faults, tids, 2, &progress);
+
+    if (r == -EACCES || r == -EPERM || r == -ENOSYS)
+        skip(); /* a sandbox that forbids it to everybody */
+    assert_int_equal(r, 0);
+    assert_int_equal(n_open(), before + 2);
+    work();
+    first = progress_read(progress);
+    assert_int_equal(first.n_threads, 1);
+    assert_in_range(first.instructions, N_PAGES, N_PAGES + 100);
+    work();
+    second = progress_read(progress);
+    assert_in_range(second.instructions, first.instructions + N_PAGES, first.instructions + N_PAGES + 100);
+    assert_true(second.cycles < N_PAGES);
+    progress = progress_free(progress);
+    assert_int_equal(n_open(), before);
+}
+
+static void test_why_not(void **state)
+{
+    static const ProgressEvents none = {.type = PERF_TYPE_SOFTWARE, .instructions = 9999, .cycles = 9999};
+    CLEANUP(progress_free_p) Progress *progress = NULL;
+    const pid_t gone = INT32_MAX, self = getpid();
+    size_t before = n_open();
+
+    assert_int_equal(progress_begin(&faults, &gone, 1, &progress), -ESRCH);
+    assert_int_equal(progress_begin(&faults, &self, 0, &progress), -ESRCH);
+    assert_true(progress_begin(&none, &self, 1, &progress) < 0);
+    assert_null(progress);
+    assert_int_equal(n_open(), before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_why_not),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
