@@ -34,16 +34,16 @@ typedef struct Pull {
 static bool may_move(const Engine *e, const Pull *pull, uint32_t index, uint32_t to)
 {
     const Thread *thread = &e->threads[index];
-    int32_t home;
 
     if (!thread_may_run(thread, to))
         return false;
     if (pull->n_failed > pull->nice_tries || !pull->by_heat || e->cpus[thread->cpu].core == e->cpus[to].core)
         return true;
     if (pull->cross && e->kernel->numa_balancing) {
-        home = memory_node(e, thread);
-        if (home == e->cpus[thread->cpu].node)
-            return false;
+        PreferVerdict verdict = prefer_verdict(e, thread, to);
+
+        if (verdict != PREFER_UNKNOWN)
+            return verdict == PREFER_GO;
     }
     return e->now_nsec - thread->ran_nsec >= ENGINE_HOT_NSEC || thread->run_nsec == 0;
 }

@@ -59,6 +59,16 @@ typedef struct Region {
     int32_t last_node; /* whose CPUs faulted last */
 } Region;
 
+/* What the kernel knows of a thread by its hinting faults (P10, P11). */
+typedef struct Preference {
+    int32_t node;         /* that it prefers, plus one; 0: none */
+    bool shares;          /* it faulted in memory that others use as well */
+    uint64_t seq;         /* the pass that this is of */
+    uint64_t n_faults;    /* sum of Engine.faults */
+    uint64_t period_usec; /* between two scans by it; 0: none was seen yet */
+    uint64_t n_local, n_remote, n_private, n_shared; /* faults since then */
+} Preference;
+
 typedef struct Thread {
     uint32_t workload, process;
     ThreadState state;
@@ -91,6 +101,7 @@ typedef struct Thread {
     int32_t recent_cpu;
     int32_t wakee;
     uint64_t n_flips, flips_nsec; /* P4, wake_wide */
+    Preference preference;
 } Thread;
 
 typedef struct Cpu {
@@ -229,6 +240,9 @@ struct Engine {
 
     Region *regions;
     uint32_t *pages;      /* [n_regions][n_nodes] */
+    /* Hinting faults of threads by node, known and of the present pass: [n_threads][2][n_nodes]; the former of
+     * families, and their sum: [n_families][n_nodes + 1]. */
+    uint64_t *faults, *family_faults;
     uint32_t *latency;    /* [n_nodes][n_nodes]: pace of an access */
     uint32_t *contention; /* [n_nodes]: pace of the controller */
     uint64_t *traffic;    /* [n_nodes]: bytes since the last look */
@@ -375,14 +389,30 @@ void memory_event(Engine *e);
 int32_t memory_region_at(const Engine *e, const Family *family, uint32_t i);
 /* Pages of a region on each node: n_nodes numbers. */
 uint32_t *memory_pages(const Engine *e, int32_t region);
-/* Node with most of what the thread accesses, or ENGINE_NONE. */
-int32_t memory_node(const Engine *e, const Thread *thread);
 
 /* scan.c: P8, P9, P13 */
 
 void scan_event(Engine *e, uint32_t family);
 /* The thread accessed a region so many times while running on `node`. */
 void scan_accessed(Engine *e, Thread *thread, int32_t region, uint32_t node, uint64_t n_accesses);
+
+/* prefer.c: P10, P11 */
+
+/* So many pages of a region were on `node` and are on `to` now. */
+void prefer_faulted(Engine *e, Thread *thread, bool shared, uint32_t node, uint32_t to, uint64_t n);
+/* A family is scanned: its running threads, whose accounts are up to date, go where they prefer to be. */
+void prefer_scanned(Engine *e, const Family *family);
+/* When it is scanned next, by what is known of the thread that scanned it; ENGINE_NONE: none did. */
+uint64_t prefer_period_nsec(const Engine *e, const Family *family, int32_t scanner);
+
+typedef enum PreferVerdict {
+    PREFER_UNKNOWN, /* as without memory */
+    PREFER_STAY,    /* it is worse off there */
+    PREFER_GO,      /* it is no worse off there, and goes however warm its cache is */
+} PreferVerdict;
+
+/* What a look that moves threads between nodes makes of a waiting thread. */
+PreferVerdict prefer_verdict(const Engine *e, const Thread *thread, uint32_t to_cpu);
 
 /* agent.c: the daemon */
 

@@ -186,21 +186,6 @@ void memory_used(Engine *e, Thread *thread, uint32_t node, uint64_t work)
         used_region(e, thread, own, node, access * (1000 - shared) / 1000, bytes * (1000 - shared) / 1000);
 }
 
-int32_t memory_node(const Engine *e, const Thread *thread)
-{
-    int32_t region = own_region(e, thread), best = ENGINE_NONE;
-    uint32_t most = 0;
-
-    if (region < 0 || shared_share(e, thread) > 500)
-        region = e->families[thread->process].shared;
-    for (uint32_t i = 0; region >= 0 && i < e->n_nodes; i++)
-        if (memory_pages(e, region)[i] > most) {
-            most = memory_pages(e, region)[i];
-            best = (int32_t)i;
-        }
-    return best;
-}
-
 void memory_event(Engine *e)
 {
     uint64_t capacity = e->constants->node_bandwidth / (NSEC_PER_SEC / EPOCH_NSEC);

@@ -10,28 +10,18 @@
  * scan is left out, and the longer the less is known of it. With completion forced, one region so left out is marked at
  * the end of each turn, and a pass is over only when none is left.
  *
- * Left out: the adapting period (P10: the shortest is used), preferred nodes of threads (P11), and that a marked
- * page faults in the order of accesses: marked pages are spread evenly over a region. */
+ * Left out: that a marked page faults in the order of accesses: marked pages are spread evenly over a region. */
 
 #include "sim/model/engine.h"
 
-#define SCAN_PAGES        65536U /* 256 MB */
-#define SCAN_DELAY_NSEC   NSEC_PER_SEC
-#define SCAN_PERIOD_MIN   NSEC_PER_SEC
-#define SCAN_PERIOD_FLOOR (NSEC_PER_SEC / 10) /* 2560 MB/s */
-#define FORGET_DELAYS     4U
+#define SCAN_PAGES      65536U /* 256 MB */
+#define SCAN_DELAY_NSEC NSEC_PER_SEC
+#define FORGET_DELAYS   4U
 
 /* One of 64 bits of a filter; two threads may share one, as in the kernel. */
 static uint64_t filter_bit(uint32_t thread)
 {
     return 1ULL << ((thread * 0x9e3779b1U) >> 26);
-}
-
-static uint64_t period_nsec(const Family *family)
-{
-    uint64_t windows = (family->rss_pages + SCAN_PAGES - 1) / SCAN_PAGES;
-
-    return MAX(SCAN_PERIOD_MIN / MAX(windows, 1U), SCAN_PERIOD_FLOOR);
 }
 
 typedef struct Scan {
@@ -163,6 +153,7 @@ void scan_event(Engine *e, uint32_t index)
     if (family->n_alive == 0)
         return;
     if (scanner >= 0) {
+        prefer_scanned(e, family);
         scan.bit = filter_bit((uint32_t)scanner);
         mark_all(&scan);
         if (scan.budget > 0) {
@@ -172,7 +163,7 @@ void scan_event(Engine *e, uint32_t index)
                 end_pass(e, family);
         }
     }
-    heap_set(&e->heap, e->item_scan + index, e->now_nsec + period_nsec(family));
+    heap_set(&e->heap, e->item_scan + index, e->now_nsec + prefer_period_nsec(e, family, scanner));
 }
 
 /*
@@ -181,7 +172,6 @@ void scan_event(Engine *e, uint32_t index)
 
 static void take_pages(Engine *e, Thread *thread, uint32_t *pages, uint32_t from, uint32_t to, uint64_t n)
 {
-    n = MIN(n, pages[from]);
     pages[from] -= (uint32_t)n;
     pages[to] += (uint32_t)n;
     thread->debt_nsec += n * e->constants->page_move_nsec;
@@ -193,7 +183,7 @@ void scan_accessed(Engine *e, Thread *thread, int32_t index, uint32_t node, uint
     Region *region = &e->regions[index];
     uint32_t *pages = memory_pages(e, index);
     uint64_t marked = region->n_marked, n;
-    bool twice;
+    bool twice, moves;
 
     if (marked == 0)
         return;
@@ -210,9 +200,14 @@ void scan_accessed(Engine *e, Thread *thread, int32_t index, uint32_t node, uint
     /* Memory of several threads moves only to the node that faulted twice in a row. */
     twice = !region->shared || region->last_node == (int32_t)node;
     region->last_node = (int32_t)node;
-    if (!twice || e->topology->nodes[node].memory_bytes == 0)
-        return;
-    for (uint32_t i = 0; i < e->n_nodes; i++)
-        if (i != node && pages[i] > 0)
-            take_pages(e, thread, pages, i, node, (pages[i] * n + region->n_pages - 1) / region->n_pages);
+    moves = twice && e->topology->nodes[node].memory_bytes > 0;
+    for (uint32_t i = 0; i < e->n_nodes; i++) {
+        uint64_t part = MIN((pages[i] * n + region->n_pages - 1) / region->n_pages, pages[i]);
+
+        if (part == 0)
+            continue;
+        prefer_faulted(e, thread, region->shared, i, moves ? node : i, part);
+        if (moves && i != node)
+            take_pages(e, thread, pages, i, node, part);
+    }
 }

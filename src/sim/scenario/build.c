@@ -230,7 +230,13 @@ static int count_all(Engine *e, char **ret_error)
     e->threads = calloc(MAX(threads, (uint64_t)1), sizeof(*e->threads));
     e->regions = calloc(MAX(regions, (uint64_t)1), sizeof(*e->regions));
     e->pages = calloc(MAX(regions, (uint64_t)1) * e->n_nodes, sizeof(*e->pages));
-    return e->families && e->threads && e->regions && e->pages ? 0 : -ENOMEM;
+    if (!e->families || !e->threads || !e->regions || !e->pages)
+        return -ENOMEM;
+    if (!e->kernel->numa_balancing)
+        return 0;
+    e->faults = calloc(MAX(threads, (uint64_t)1) * 2 * e->n_nodes, sizeof(*e->faults));
+    e->family_faults = calloc(MAX(families, (uint64_t)1) * (e->n_nodes + 1), sizeof(*e->family_faults));
+    return e->faults && e->family_faults ? 0 : -ENOMEM;
 }
 
 static int32_t add_region(Engine *e, uint64_t bytes, bool shared)
@@ -430,6 +436,8 @@ void build_done(Engine *e)
     free(e->threads);
     free(e->regions);
     free(e->pages);
+    free(e->faults);
+    free(e->family_faults);
     free(e->tallies);
     free(e->used);
 }
