@@ -13,8 +13,8 @@
  * - Interrupts, system calls and the daemon's own use of CPUs take no CPU away; where it needs much, as in an
  *   emulated guest, a workload of the scenario stands for the daemon. A page moves in the time of whoever touches
  *   it.
- * - Memory never runs out, is never swapped, and has no huge pages. The kernel moves pages to threads, not threads
- *   to pages: preferred nodes and swaps (P6, P11) are left out, and so is the adapting scan period (P10).
+ * - Memory never runs out, is never swapped, and has no huge pages. What the kernel's NUMA balancing leaves out here is
+ *   said in prefer.c and scan.c.
  * - Threads do not use locks, and no I/O; messages are never lost and never queue for longer than their receiver
  *   takes.
  * - No process shares memory with another one.

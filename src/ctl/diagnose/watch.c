@@ -10,7 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-#define TICK_USEC       (100 * USEC_PER_MSEC)
+#define TICK_USEC (100 * USEC_PER_MSEC)
+/* Until it is known which threads run most. */
+#define PROGRESS_TICKS  5U
 #define DISCOVERY_TICKS 10U
 #define CATCH_UP_TICKS  100U
 /* Threads looked at in one tick. */
@@ -288,20 +290,32 @@ static bool any_awaited(const Watch *w)
     return false;
 }
 
-/* Of those threads of the target that have run by then. */
-static void begin_progress(Watch *w)
+static int by_run(const void *a, const void *b)
 {
+    const Track *x = *(Track *const *)a, *y = *(Track *const *)b;
+
+    return x->run != y->run ? (x->run > y->run ? -1 : 1) : x->key.tid < y->key.tid ? -1 : 1;
+}
+
+/* Of those threads of the target that have run most until now. Until one has, it is tried again. */
+static int begin_progress(Watch *w)
+{
+    size_t n = 0, n_all = HASH_COUNT(w->tracks);
+    CLEANUP_FREE Track **tracks = calloc(n_all + 1, sizeof(Track *));
     pid_t tids[PROGRESS_THREADS_MAX];
-    size_t n = 0;
+    Track *track, *next;
 
-    for (size_t i = 0; i < w->world->n_tasks && n < PROGRESS_THREADS_MAX; i++) {
-        const Task *task = &w->world->tasks[i];
-
-        if (!task->gone && task->run_permille > 0 &&
-            w->world->processes[task->process.i].pid == w->target->pid)
-            tids[n++] = task->tid;
-    }
+    if (!tracks)
+        return -ENOMEM;
+    HASH_ITER (hh, w->tracks, track, next)
+        if (track->key.pid == w->target->pid && track->run > 0)
+            tracks[n++] = track;
+    qsort(tracks, n, sizeof(Track *), by_run);
+    n = MIN(n, PROGRESS_THREADS_MAX);
+    for (size_t i = 0; i < n; i++)
+        tids[i] = tracks[i]->key.tid;
     w->progress_error = -progress_begin(NULL, tids, n, &w->progress);
+    return 0;
 }
 
 int watch_look(Watch *w, uint32_t seconds)
@@ -317,8 +331,9 @@ int watch_look(Watch *w, uint32_t seconds)
         r = tick(w, i % DISCOVERY_TICKS == 0, i > 1, i >= n / 2);
         if (r == 0 && i == 0 && w->target->pid > 0 && !w->met)
             break;
-        if (r == 0 && i == 2 && w->target->pid > 0)
-            begin_progress(w);
+        if (r == 0 && i >= PROGRESS_TICKS && w->target->pid > 0 && !w->progress &&
+            (i == PROGRESS_TICKS || w->progress_error == ESRCH))
+            r = begin_progress(w);
         /* One that took long is no reason for others to be short. */
         next = MAX(next + TICK_USEC, time_now_usec() + TICK_USEC / 2);
         sleep_until(next);

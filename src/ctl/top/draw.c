@@ -317,7 +317,8 @@ static void draw_help(Frame *frame)
         "Enter         its threads             /           show names that have something in them",
         "e             why it is placed so     space       freeze, and go on",
         "              (both of a record: the plans of this second)",
-        "left, right   back in time, ten minutes at most, and forward",
+        "left, right   back in time, ten minutes,  b           what nodes read and write, where that",
+        "              and forward                             is counted (resctrl)",
         "q, Escape     back, or quit           h, ?        this help",
     };
 

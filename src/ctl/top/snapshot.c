@@ -259,9 +259,7 @@ static int add_nodes(json_object *list, const TopSnapshot *s)
             json_set(object, "busy_permille", json_object_new_uint64(s->nodes[i].busy_permille)) < 0 ||
             json_set(object, "memory_bytes", json_object_new_uint64(s->nodes[i].memory_bytes)) < 0 ||
             (s->nodes[i].free_known &&
-             json_set(object, "free_bytes", json_object_new_uint64(s->nodes[i].free_bytes)) < 0) ||
-            (s->nodes[i].bandwidth_known &&
-             json_set_number(object, "bandwidth_bytes_per_sec", s->nodes[i].bandwidth_bytes) < 0))
+             json_set(object, "free_bytes", json_object_new_uint64(s->nodes[i].free_bytes)) < 0))
             return -ENOMEM;
     }
     return 0;

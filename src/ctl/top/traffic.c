@@ -2,6 +2,8 @@
 
 #include "ctl/top/traffic.h"
 
+#include "base/time.h"
+
 #include <stdlib.h>
 
 /* Counters that are read at a time; two for each group and cache. */
@@ -34,14 +36,16 @@ static int find(TopTraffic *traffic)
     return r;
 }
 
-static int count(TopTraffic *traffic, uint64_t now_usec)
+static int count(TopTraffic *traffic)
 {
     Bandwidth last = traffic->before;
+    uint64_t now_usec;
     int r;
 
     traffic->before = traffic->after;
     traffic->after = last;
     r = bandwidth_count(traffic->root_fd, &traffic->after, MAX(READS_MAX / (2 * traffic->after.n), 1U));
+    now_usec = time_now_usec();
     if (r == 0 && traffic->before_usec > 0)
         r = bandwidth_rate(&traffic->before, &traffic->after, now_usec - traffic->before_usec,
                            &traffic->rate);
@@ -57,14 +61,14 @@ static TopNode *node_of(TopSnapshot *snapshot, uint32_t number)
     return NULL;
 }
 
-int traffic_look(TopTraffic *traffic, uint64_t now_usec, TopSnapshot *snapshot)
+int traffic_look(TopTraffic *traffic, TopSnapshot *snapshot)
 {
     int r = traffic->tried ? traffic->after.n > 0 ? 0 : -ENOENT : find(traffic);
 
     if (r == 0)
-        r = count(traffic, now_usec);
+        r = count(traffic);
     if (r < 0) {
-        /* It is not tried again: who has unmounted it, or made so many groups, can begin anew. */
+        /* It is not tried again until somebody asks for it anew. */
         int root_fd = traffic->root_fd;
 
         traffic_done(traffic);

@@ -20,4 +20,4 @@ void traffic_done(TopTraffic *traffic);
 
 /* Adds to a snapshot of this machine what was counted since the last call. Where nothing is counted, or by so many
  * groups that reading them would cost too much, nothing is known. Returns 0 or -ENOMEM. */
-int traffic_look(TopTraffic *traffic, uint64_t now_usec, TopSnapshot *snapshot);
+int traffic_look(TopTraffic *traffic, TopSnapshot *snapshot);

@@ -201,14 +201,16 @@ static int set_progress(json_object *object, const Survey *survey)
                    : 0;
     switch (survey->progress_error) {
     case 0:
-        return 0;
+        return counts->n_threads > 0 ? json_set_text(object, "ipc_why", "no counter was free") : 0;
     case ENOENT:
     case ENODEV:
     case EOPNOTSUPP:
+    case ENOSYS:
         return json_set_text(object, "ipc_why", "the processor shows no counters");
     case EACCES:
     case EPERM:
-        return json_set_text(object, "ipc_why", "counting is not permitted (kernel.perf_event_paranoid)");
+        return json_set_text(object, "ipc_why",
+                             "counting is not permitted (kernel.perf_event_paranoid, or a container)");
     case ESRCH:
         return json_set_text(object, "ipc_why", "none of its threads ran");
     default:

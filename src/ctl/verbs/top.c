@@ -37,8 +37,8 @@ typedef struct Top {
     const CtlOptions *options;
     sd_bus *bus; /* NULL: it plays a record */
     TopMachine machine;
-    int root_fd; /* <0: not open */
     TopTraffic traffic;
+    bool counts; /* bandwidth */
     TopRecording recording;
     size_t n_played; /* of it */
     TopSnapshot *ring[HISTORY];
@@ -64,8 +64,8 @@ static void top_done(Top *top)
         top_snapshot_free(top->ring[i]);
     (void)json_object_put(top->machine.topology);
     top_recording_done(&top->recording);
+    close_p(&top->traffic.root_fd);
     traffic_done(&top->traffic);
-    close_p(&top->root_fd);
     lines_clear(&top->lines);
     free(top->lines.text);
     frame_done(&top->frame);
@@ -116,9 +116,7 @@ static CtlExit take(Top *top)
         code = top_snapshot_take(top->bus, &top->machine, &snapshot);
     else
         snapshot = next_of_record(top);
-    /* Nodes that are rehearsed are none of the machine's. */
-    if (code == CTL_EXIT_OK && top->root_fd >= 0 && snapshot && snapshot->rehearsal == 0 &&
-        traffic_look(&top->traffic, time_now_usec(), snapshot) < 0) {
+    if (code == CTL_EXIT_OK && top->counts && snapshot && traffic_look(&top->traffic, snapshot) < 0) {
         top_snapshot_free(snapshot);
         return ctl_fail_oom();
     }
@@ -247,6 +245,18 @@ static void leave(Top *top)
         top->quit = true;
 }
 
+/* Begins or ends it. Of a record, or of nodes that are rehearsed, nothing can be counted. */
+static void count_bandwidth(Top *top)
+{
+    close_p(&top->traffic.root_fd);
+    traffic_done(&top->traffic);
+    top->traffic.root_fd = -1;
+    top->counts = !top->counts && top->bus && shown(top) && shown(top)->rehearsal == 0;
+    if (top->counts)
+        top->traffic.root_fd = root_open("/");
+    top->counts &= top->traffic.root_fd >= 0;
+}
+
 static void press(Top *top, int key)
 {
     TopChoice *choice = &top->choice;
@@ -273,6 +283,9 @@ static void press(Top *top, int key)
         break;
     case '/':
         choice->filtering = true;
+        break;
+    case 'b':
+        count_bandwidth(top);
         break;
     case ' ':
         choice->frozen = !choice->frozen;
@@ -387,15 +400,13 @@ static CtlExit run(Top *top)
 
 CtlExit verb_top(const CtlOptions *options, int argc, char **argv)
 {
-    CLEANUP(top_done) Top top = {.options = options, .root_fd = -1};
+    CLEANUP(top_done) Top top = {.options = options, .traffic = {.root_fd = -1}};
     CLEANUP_BUS sd_bus *bus = NULL;
     CtlExit code = argc > 0 ? top_recording_read(argv[0], &top.recording) : client_connect(options, &bus);
 
     if (code != CTL_EXIT_OK)
         return code;
     top.bus = bus;
-    if (bus)
-        top.root_fd = top.traffic.root_fd = root_open("/");
     if (options->once || options->json != CTL_JSON_OFF || !options->terminal || !isatty(STDIN_FILENO))
         return show_once(&top);
     return run(&top);

@@ -29,6 +29,7 @@ typedef struct Pull {
     uint32_t nice_tries;
     bool cross; /* between nodes */
     bool by_heat;
+    bool idle; /* a periodic look for an idle CPU */
 } Pull;
 
 static bool may_move(const Engine *e, const Pull *pull, uint32_t index, uint32_t to)
@@ -40,7 +41,7 @@ static bool may_move(const Engine *e, const Pull *pull, uint32_t index, uint32_t
     if (pull->n_failed > pull->nice_tries || !pull->by_heat || e->cpus[thread->cpu].core == e->cpus[to].core)
         return true;
     if (pull->cross && e->kernel->numa_balancing) {
-        PreferVerdict verdict = prefer_verdict(e, thread, to);
+        PreferVerdict verdict = prefer_verdict(e, thread, to, pull->idle);
 
         if (verdict != PREFER_UNKNOWN)
             return verdict == PREFER_GO;
@@ -329,6 +330,7 @@ static bool balance_nodes(Engine *e, Balance *balance, bool *ret_ok)
     pull.from = busiest_node(e, (uint32_t)balance->span, domain, &n);
     if (!pull.from)
         return true;
+    pull.idle = e->nodes[balance->span].n_idle > 0;
     *ret_ok = balance_spans(e, balance, &pull, &e->nodes[balance->span], n);
     return n == 0;
 }

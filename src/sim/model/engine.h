@@ -63,6 +63,7 @@ typedef struct Region {
 typedef struct Preference {
     int32_t node;         /* that it prefers, plus one; 0: none */
     bool shares;          /* it faulted in memory that others use as well */
+    bool faulted;         /* since it was looked at last */
     uint64_t seq;         /* the pass that this is of */
     uint64_t n_faults;    /* sum of Engine.faults */
     uint64_t period_usec; /* between two scans by it; 0: none was seen yet */
@@ -411,8 +412,11 @@ typedef enum PreferVerdict {
     PREFER_GO,      /* it is no worse off there, and goes however warm its cache is */
 } PreferVerdict;
 
-/* What a look that moves threads between nodes makes of a waiting thread. */
-PreferVerdict prefer_verdict(const Engine *e, const Thread *thread, uint32_t to_cpu);
+/* A thread ends: what it knew goes with it. */
+void prefer_ended(Engine *e, const Thread *thread);
+
+/* What a look that moves threads between nodes makes of a waiting thread; `idle`: a periodic one, for an idle CPU. */
+PreferVerdict prefer_verdict(const Engine *e, const Thread *thread, uint32_t to_cpu, bool idle);
 
 /* agent.c: the daemon */
 

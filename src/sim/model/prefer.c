@@ -5,19 +5,23 @@
  * and migrate_degrades_locality() of Linux 6.1 (kernel/sched/fair.c).
  *
  * Faults are counted by node. When a pass over the memory of its process is over, those of a thread are added to half
- * of what there was before, and the node with most of them is the one it prefers: those of all its threads if it shares
- * memory with them. It then goes there, to an idle CPU where that leaves no imbalance but what is allowed (P5), or in
- * exchange with a thread that is worth less there. Until its first faults nothing is known of a thread.
+ * of what there was before, and the node with most of them is the one it prefers: of those of all threads of its
+ * process if it shares memory with them. It then goes there, to an idle CPU where that leaves no imbalance but what is
+ * allowed (P5), or in exchange with a thread that is worth less there. Who has no faults is left alone, and until the
+ * first ones nothing is known of a thread.
  *
- * Example: two threads, one fault of ten on its own node each. Exchanged, both gain 800 permille, which is more than
- * the 30 that count as noise.
+ * Example: two threads alone on two nodes without an idle CPU, all faults of each on the other's node. Exchanged, both
+ * gain 1000 permille, which is more than the 30 that count as noise.
  *
- * Left out: groups of several processes, active nodes, distances between nodes that are not the preferred one, and
- * that a move is tried at faults, not at scans. */
+ * Left out: groups of several processes, and that the period of a group grows with it; active nodes, and going to
+ * another node than the preferred one; that memory without CPUs counts for the nearest node that has some; and that a
+ * move is tried at faults, not at scans. */
 
 #include "sim/model/engine.h"
 
 #include "plan/scan/period.h"
+
+#include <string.h>
 
 #define PAGE_BYTES 4096U
 #define SCALE      1000 /* weights are in permille */
@@ -36,26 +40,27 @@ static uint64_t *family_faults(const Engine *e, uint32_t family)
     return &e->family_faults[(size_t)family * (e->n_nodes + 1)];
 }
 
-/* Of its process's threads when they share memory, or its own; behind them is the sum. */
-static const uint64_t *known_faults(const Engine *e, const Thread *thread, uint64_t *ret_sum)
+static int share(const uint64_t *faults, uint64_t sum, uint32_t node)
 {
-    const uint64_t *own = faults_of(e, engine_index(e, thread)), *all = family_faults(e, thread->process);
-
-    if (e->families[thread->process].shared >= 0 && thread->preference.shares) {
-        *ret_sum = all[e->n_nodes];
-        return all;
-    }
-    *ret_sum = thread->preference.n_faults;
-    return own;
+    return sum > 0 ? (int)(faults[node] * SCALE / sum) : 0;
 }
 
-/* Permille of its faults on a node. */
+/* Permille of its own faults that are on a node, and of those of its process. */
+static int own_weight(const Engine *e, const Thread *thread, uint32_t node)
+{
+    return share(faults_of(e, engine_index(e, thread)), thread->preference.n_faults, node);
+}
+
+static int family_weight(const Engine *e, const Thread *thread, uint32_t node)
+{
+    const uint64_t *all = family_faults(e, thread->process);
+
+    return share(all, all[e->n_nodes], node);
+}
+
 static int weight(const Engine *e, const Thread *thread, uint32_t node)
 {
-    uint64_t sum;
-    const uint64_t *faults = known_faults(e, thread, &sum);
-
-    return sum > 0 ? (int)(faults[node] * SCALE / sum) : 0;
+    return thread->preference.shares ? family_weight(e, thread, node) : own_weight(e, thread, node);
 }
 
 void prefer_faulted(Engine *e, Thread *thread, bool shared, uint32_t node, uint32_t to, uint64_t n)
@@ -64,11 +69,13 @@ void prefer_faulted(Engine *e, Thread *thread, bool shared, uint32_t node, uint3
     uint64_t *fresh = faults_of(e, engine_index(e, thread)) + e->n_nodes;
 
     fresh[to] += n;
+    preference->faulted = true;
     preference->shares |= shared;
     *(shared ? &preference->n_shared : &preference->n_private) += n;
     *(node == (uint32_t)e->cpus[thread->cpu].node ? &preference->n_local : &preference->n_remote) += n;
 }
 
+/* Unlike the daemon's, the kernel takes what is all remote and private for nothing seen. */
 static void adapt_period(const Engine *e, Thread *thread)
 {
     Preference *p = &thread->preference;
@@ -79,7 +86,13 @@ static void adapt_period(const Engine *e, Thread *thread)
                                  .private_faults = p->n_private,
                                  .shared_faults = p->n_shared};
 
-    p->period_usec = scan_period_adapt(&range, p->period_usec > 0 ? p->period_usec : range.start_usec, &seen);
+    if (p->period_usec == 0)
+        p->period_usec = range.start_usec;
+    if (p->n_local + p->n_shared == 0) {
+        p->period_usec = MIN(2 * p->period_usec, range.max_usec);
+        return;
+    }
+    p->period_usec = scan_period_adapt(&range, p->period_usec, &seen);
     p->n_local = p->n_remote = p->n_private = p->n_shared = 0;
 }
 
@@ -87,8 +100,8 @@ static void adapt_period(const Engine *e, Thread *thread)
 static void place(Engine *e, Thread *thread)
 {
     uint64_t *faults = faults_of(e, engine_index(e, thread)), *fresh = faults + e->n_nodes;
-    uint64_t *all = family_faults(e, thread->process), most = 0, sum;
-    const uint64_t *known;
+    uint64_t *all = family_faults(e, thread->process), most = 0;
+    const uint64_t *known = thread->preference.shares ? all : faults;
 
     thread->preference.n_faults = 0;
     for (uint32_t i = 0; i < e->n_nodes; i++) {
@@ -101,12 +114,22 @@ static void place(Engine *e, Thread *thread)
         thread->preference.n_faults += faults[i];
     }
     adapt_period(e, thread);
-    known = known_faults(e, thread, &sum);
     for (uint32_t i = 0; i < e->n_nodes; i++)
         if (known[i] > most && e->nodes[i].n_cpus > 0) {
             most = known[i];
             thread->preference.node = (int32_t)i + 1;
         }
+}
+
+void prefer_ended(Engine *e, const Thread *thread)
+{
+    uint64_t *faults = faults_of(e, engine_index(e, thread)), *all = family_faults(e, thread->process);
+
+    for (uint32_t i = 0; i < e->n_nodes; i++) {
+        all[i] -= faults[i];
+        all[e->n_nodes] -= faults[i];
+    }
+    memset(faults, 0, 2 * e->n_nodes * sizeof(*faults));
 }
 
 /* Going there */
@@ -121,44 +144,80 @@ static const TopologyDomain *domain_of(const Engine *e, uint32_t a, uint32_t b)
     return NULL;
 }
 
-/* Without it here and with it there: no imbalance but what is allowed, or less of one than now. */
+/* Without it here and with it there. A node with idle CPUs: no imbalance but what is allowed; another one: less of an
+ * imbalance than now. */
 static bool may_join(const Engine *e, const Span *from, const Span *to)
 {
     const TopologyDomain *domain = domain_of(e, (uint32_t)from->node, (uint32_t)to->node);
     uint32_t here = from->n_runnable - 1, there = to->n_runnable + 1;
 
-    if (to->n_idle > 0 && domain &&
-        fork_adjust(e, there - MIN(here, there), there, fork_allowed(e, domain)) == 0)
-        return true;
+    if (to->n_idle > 0)
+        return domain && fork_adjust(e, there - MIN(here, there), there, fork_allowed(e, domain)) == 0;
     return (uint64_t)there * from->n_cpus <= (uint64_t)from->n_runnable * to->n_cpus;
 }
 
-static int32_t idle_cpu(const Engine *e, const Thread *thread, const Span *to)
+/* The CPU with the least to do, best one on a core that idles. */
+static int32_t find_cpu(const Engine *e, const Thread *thread, const Span *to)
 {
-    for (uint32_t i = 0; i < to->n_cpus; i++)
-        if (cpu_n_runnable(&e->cpus[to->cpus[i]]) == 0 && thread_may_run(thread, to->cpus[i]))
-            return (int32_t)to->cpus[i];
-    return ENGINE_NONE;
-}
-
-/* Whom to exchange a thread with that would gain so much there. */
-static int32_t find_partner(const Engine *e, const Thread *thread, const Span *from, const Span *to, int gain)
-{
-    int best = WEIGHT_MIN - 1;
+    uint32_t least = UINT32_MAX;
     int32_t found = ENGINE_NONE;
 
     for (uint32_t i = 0; i < to->n_cpus; i++) {
+        const Cpu *cpu = &e->cpus[to->cpus[i]];
+        uint32_t n = 2 * cpu_n_runnable(cpu) + (e->cores[cpu->core].n_runnable > 0);
+
+        if (n < least && thread_may_run(thread, to->cpus[i])) {
+            least = n;
+            found = (int32_t)to->cpus[i];
+        }
+    }
+    return found;
+}
+
+/* What both gain when they are exchanged. */
+static int gain_of_both(const Engine *e, const Thread *thread, const Thread *other, uint32_t here,
+                        uint32_t there)
+{
+    bool shares = thread->preference.shares, other_shares = other->preference.shares;
+    bool together = thread->process == other->process && shares && other_shares;
+    int gain;
+
+    if (together || !shares)
+        gain = own_weight(e, thread, there) - own_weight(e, thread, here);
+    else
+        gain = family_weight(e, thread, there) - family_weight(e, thread, here);
+    if (shares && other_shares && !together)
+        gain += family_weight(e, other, here) - family_weight(e, other, there);
+    else
+        gain += own_weight(e, other, here) - own_weight(e, other, there);
+    if (together)
+        gain -= gain / 16;
+    if (other->preference.node == (int32_t)there + 1)
+        gain -= gain / 16;
+    if (other->preference.node == (int32_t)here + 1)
+        gain += gain / 8;
+    return gain;
+}
+
+/* Whom to exchange a thread with. Where CPUs idle, only threads of different processes are exchanged. */
+static int32_t find_partner(const Engine *e, const Thread *thread, const Span *from, const Span *to,
+                            int *ret_gain)
+{
+    int32_t found = ENGINE_NONE;
+
+    *ret_gain = WEIGHT_MIN - 1;
+    for (uint32_t i = 0; i < to->n_cpus; i++) {
         int32_t current = e->cpus[to->cpus[i]].current;
         const Thread *other = current >= 0 ? &e->threads[current] : NULL;
-        int both;
+        int gain;
 
-        if (!other || !thread_may_run(thread, to->cpus[i]) || !thread_may_run(other, (uint32_t)thread->cpu))
+        if (!other || !thread_may_run(thread, to->cpus[i]) || !thread_may_run(other, (uint32_t)thread->cpu) ||
+            (to->n_idle > 0 && (other->process == thread->process ||
+                                (!other->preference.shares && !thread->preference.shares))))
             continue;
-        both = gain + weight(e, other, (uint32_t)from->node) - weight(e, other, (uint32_t)to->node);
-        if (other->preference.node == to->node + 1)
-            both -= both / 16;
-        if (both > best) {
-            best = both;
+        gain = gain_of_both(e, thread, other, (uint32_t)from->node, (uint32_t)to->node);
+        if (gain > *ret_gain) {
+            *ret_gain = gain;
             found = current;
         }
     }
@@ -170,24 +229,21 @@ static void go(Engine *e, uint32_t index)
     Thread *thread = &e->threads[index];
     const Span *from = &e->nodes[e->cpus[thread->cpu].node], *to;
     int32_t cpu, other;
-    int gain;
+    int gain, both;
 
     if (thread->preference.node == 0 || thread->preference.node == from->node + 1)
         return;
     to = &e->nodes[thread->preference.node - 1];
     gain = weight(e, thread, (uint32_t)to->node) - weight(e, thread, (uint32_t)from->node);
-    cpu = may_join(e, from, to) ? idle_cpu(e, thread, to) : ENGINE_NONE;
-    if (cpu >= 0) {
-        cpu_move(e, index, (uint32_t)cpu, MOVE_CAUSE_PULL);
-        return;
-    }
-    other = find_partner(e, thread, from, to, gain);
-    if (other >= 0) {
+    cpu = may_join(e, from, to) ? find_cpu(e, thread, to) : ENGINE_NONE;
+    other = cpu >= 0 && to->n_idle > 0 ? ENGINE_NONE : find_partner(e, thread, from, to, &both);
+    if (other >= 0 && (cpu < 0 || both >= gain)) {
         uint32_t here = (uint32_t)thread->cpu, there = (uint32_t)e->threads[other].cpu;
 
         cpu_move(e, (uint32_t)other, here, MOVE_CAUSE_PULL);
         cpu_move(e, index, there, MOVE_CAUSE_PULL);
-    }
+    } else if (cpu >= 0)
+        cpu_move(e, index, (uint32_t)cpu, MOVE_CAUSE_PULL);
 }
 
 void prefer_scanned(Engine *e, const Family *family)
@@ -195,12 +251,15 @@ void prefer_scanned(Engine *e, const Family *family)
     for (uint32_t i = family->first; i < family->first + family->n_forked; i++) {
         Thread *thread = &e->threads[i];
 
-        if (thread->state != THREAD_STATE_RUNNING)
+        if (!thread->preference.faulted)
             continue;
         if (thread->preference.seq != family->seq) {
             thread->preference.seq = family->seq;
             place(e, thread);
         }
+        if (thread->state != THREAD_STATE_RUNNING)
+            continue;
+        thread->preference.faulted = false;
         go(e, i);
     }
 }
@@ -224,7 +283,7 @@ static bool others_might(const Engine *e, const Cpu *cpu)
     return cpu->current >= 0 && e->threads[cpu->current].preference.node != cpu->node + 1;
 }
 
-PreferVerdict prefer_verdict(const Engine *e, const Thread *thread, uint32_t to_cpu)
+PreferVerdict prefer_verdict(const Engine *e, const Thread *thread, uint32_t to_cpu, bool idle)
 {
     const Cpu *cpu = &e->cpus[thread->cpu];
     int32_t to = e->cpus[to_cpu].node;
@@ -236,6 +295,8 @@ PreferVerdict prefer_verdict(const Engine *e, const Thread *thread, uint32_t to_
         return others_might(e, cpu) ? PREFER_STAY : PREFER_UNKNOWN;
     if (to + 1 == thread->preference.node)
         return PREFER_GO;
+    if (idle)
+        return PREFER_UNKNOWN;
     here = weight(e, thread, (uint32_t)cpu->node);
     there = weight(e, thread, (uint32_t)to);
     return there < here ? PREFER_STAY : PREFER_GO;

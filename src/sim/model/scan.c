@@ -182,7 +182,7 @@ void scan_accessed(Engine *e, Thread *thread, int32_t index, uint32_t node, uint
 {
     Region *region = &e->regions[index];
     uint32_t *pages = memory_pages(e, index);
-    uint64_t marked = region->n_marked, n;
+    uint64_t marked = region->n_marked, n, here, rest = 0;
     bool twice, moves;
 
     if (marked == 0)
@@ -201,9 +201,15 @@ void scan_accessed(Engine *e, Thread *thread, int32_t index, uint32_t node, uint
     twice = !region->shared || region->last_node == (int32_t)node;
     region->last_node = (int32_t)node;
     moves = twice && e->topology->nodes[node].memory_bytes > 0;
+    here = pages[node];
+    for (uint32_t i = 0; i < e->n_nodes; i++)
+        rest += pages[i];
+    /* Exactly `n` of them, as they lie on the nodes before any moves. */
     for (uint32_t i = 0; i < e->n_nodes; i++) {
-        uint64_t part = MIN((pages[i] * n + region->n_pages - 1) / region->n_pages, pages[i]);
+        uint64_t some = i == node ? here : pages[i], part = rest > 0 ? MIN(n * some / rest, some) : 0;
 
+        rest -= some;
+        n -= part;
         if (part == 0)
             continue;
         prefer_faulted(e, thread, region->shared, i, moves ? node : i, part);

@@ -154,6 +154,8 @@ static void ends(Engine *e, uint32_t index)
         cpu_dequeue(e, index);
     heap_set(&e->heap, e->item_thread + index, HEAP_NEVER);
     thread->state = THREAD_STATE_ENDED;
+    if (e->faults)
+        prefer_ended(e, thread);
     e->families[thread->process].n_alive--;
     e->n_alive--;
     tally->n_alive--;
@@ -303,6 +305,7 @@ void thread_born(Engine *e, uint32_t index, uint32_t cpu)
     Circle circle = circle_of(e, index);
 
     thread->cpu = (int32_t)cpu;
+    thread->preference.seq = e->families[thread->process].seq;
     thread->state = THREAD_STATE_ASLEEP;
     thread->slept_nsec = e->now_nsec;
     if (is_receiver(&circle, index) && thread->n_messages == 0 && !has_senders(e, &circle)) {

@@ -224,8 +224,9 @@ static int count_all(Engine *e, char **ret_error)
     }
     if (threads > SIM_THREADS_MAX)
         return refuse("expected fewer threads", ret_error);
-    if (regions > PAGES_MAX / e->n_nodes)
-        return refuse("expected fewer regions of memory, or fewer nodes", ret_error);
+    if (regions > PAGES_MAX / e->n_nodes ||
+        (e->kernel->numa_balancing && threads > PAGES_MAX / (4 * e->n_nodes)))
+        return refuse("expected fewer threads or regions of memory, or fewer nodes", ret_error);
     e->families = calloc(MAX(families, (uint64_t)1), sizeof(*e->families));
     e->threads = calloc(MAX(threads, (uint64_t)1), sizeof(*e->threads));
     e->regions = calloc(MAX(regions, (uint64_t)1), sizeof(*e->regions));

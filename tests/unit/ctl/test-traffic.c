@@ -39,7 +39,7 @@ static Topology *make_machine(Bench *b)
     return topology;
 }
 
-static TopSnapshot *look(TopTraffic *traffic, uint64_t now_usec)
+static TopSnapshot *look(TopTraffic *traffic)
 {
     TopSnapshot *snapshot = calloc(1, sizeof(*snapshot));
 
@@ -48,7 +48,7 @@ static TopSnapshot *look(TopTraffic *traffic, uint64_t now_usec)
     snapshot->nodes = calloc(2, sizeof(*snapshot->nodes));
     assert_non_null(snapshot->nodes);
     snapshot->nodes[1].number = 3;
-    assert_int_equal(traffic_look(traffic, now_usec, snapshot), 0);
+    assert_int_equal(traffic_look(traffic, snapshot), 0);
     return snapshot;
 }
 
@@ -60,21 +60,22 @@ static void test_by_node(void **state)
 
     bench_make(&b);
     traffic = (TopTraffic){.root_fd = b.root_fd, .topology = make_machine(&b)};
-    first = look(&traffic, 10 * SEC);
+    first = look(&traffic);
     assert_false(first->nodes[0].bandwidth_known || first->nodes[1].bandwidth_known);
 
     put_counter(&b, ".", 0, "5000");
     put_counter(&b, ".", 3, "7000");
-    second = look(&traffic, 12 * SEC);
+    second = look(&traffic);
     assert_true(second->nodes[0].bandwidth_known && second->nodes[1].bandwidth_known);
-    assert_int_equal(second->nodes[0].bandwidth_bytes, 2000);
-    assert_int_equal(second->nodes[1].bandwidth_bytes, 3000);
+    assert_in_range(second->nodes[0].bandwidth_bytes * 3, second->nodes[1].bandwidth_bytes * 2 - 3,
+                    second->nodes[1].bandwidth_bytes * 2 + 3);
+    assert_true(second->nodes[0].bandwidth_bytes > 0);
 
     put_counter(&b, ".", 1, "Unavailable");
     put_counter(&b, ".", 3, "7001");
-    third = look(&traffic, 13 * SEC);
+    third = look(&traffic);
     assert_false(third->nodes[0].bandwidth_known);
-    assert_int_equal(third->nodes[1].bandwidth_bytes, 1);
+    assert_true(third->nodes[1].bandwidth_known);
     bench_close(&b);
 }
 
@@ -86,7 +87,7 @@ static void test_nothing_to_count(void **state)
 
     bench_make(&b);
     none.root_fd = b.root_fd;
-    first = look(&none, SEC); /* not mounted; not even the topology is loaded */
+    first = look(&none); /* not mounted; not even the topology is loaded */
     assert_null(none.topology);
     traffic = (TopTraffic){.root_fd = b.root_fd, .topology = make_machine(&b)};
 
@@ -97,9 +98,9 @@ static void test_nothing_to_count(void **state)
         (void)snprintf(group, sizeof(group), "job%u", i);
         put_counter(&b, group, 0, "1");
     }
-    second = look(&traffic, SEC);
+    second = look(&traffic);
     assert_int_equal(traffic.after.n, 0);
-    third = look(&traffic, 2 * SEC);
+    third = look(&traffic);
     assert_false(third->nodes[1].bandwidth_known);
     bench_close(&b);
 }

@@ -77,9 +77,14 @@ static void test_why_not(void **state)
     const pid_t gone = INT32_MAX, self = getpid();
     size_t before = n_open();
 
-    assert_int_equal(progress_begin(&faults, &gone, 1, &progress), -ESRCH);
+    int r;
+
     assert_int_equal(progress_begin(&faults, &self, 0, &progress), -ESRCH);
-    assert_true(progress_begin(&none, &self, 1, &progress) < 0);
+    r = progress_begin(&faults, &gone, 1, &progress);
+    if (r == -EACCES || r == -EPERM || r == -ENOSYS)
+        skip();
+    assert_int_equal(r, -ESRCH);
+    assert_int_equal(progress_begin(&none, &self, 1, &progress), -ENOENT);
     assert_null(progress);
     assert_int_equal(n_open(), before);
 }

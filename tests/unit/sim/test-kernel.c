@@ -329,10 +329,11 @@ static SimSpec *make_engine(Engine *e, unsigned n_cpus, unsigned n)
     char text[200];
     SimSpec *spec;
 
-    (void)snprintf(text, sizeof(text),
-                   "[Machine]\nSynthetic=pack:2 [numa] l3:1 core:%u pu:1\n[Kernel]\nNumaBalancing=yes\n"
-                   "[Workload w]\nProcesses=%u\nPrivateMemory=64M\nMemoryBound=50%%\n",
-                   n_cpus, n);
+    (void)snprintf(
+        text, sizeof(text),
+        "[Machine]\nSynthetic=pack:2 [numa(memory=1GiB)] l3:1 core:%u pu:1\n[Kernel]\nNumaBalancing=yes\n"
+        "[Workload w]\nProcesses=%u\nPrivateMemory=64M\nMemoryBound=50%%\n",
+        n_cpus, n);
     spec = engine_parse(text);
     engine_build(spec, 0, 1, e);
     for (unsigned i = 0; i < n; i++)
@@ -365,7 +366,7 @@ static void test_goes_where_it_prefers(void **state)
 
     spec = make_engine(&e, 2, 1);
     here = node_of(&e, 0);
-    assert_int_equal(prefer_verdict(&e, &e.threads[0], (here + 1) % 2 * 2), PREFER_UNKNOWN);
+    assert_int_equal(prefer_verdict(&e, &e.threads[0], (here + 1) % 2 * 2, false), PREFER_UNKNOWN);
     fault(&e, 0, here, 100);
     assert_int_equal(node_of(&e, 0), here);
     /* Of what was known before half remains: 50 here, 51 there. */
@@ -396,35 +397,75 @@ static void test_exchanges(void **state)
     fault(&e, 0, node_of(&e, 1), 100);
     assert_int_equal(node_of(&e, 0), here);
     /* And is not pulled away from there but in favour of somebody else who waits. */
-    assert_int_equal(prefer_verdict(&e, &e.threads[1], (uint32_t)e.threads[0].cpu), PREFER_UNKNOWN);
-    assert_int_equal(prefer_verdict(&e, &e.threads[0], (uint32_t)e.threads[1].cpu), PREFER_GO);
+    assert_int_equal(prefer_verdict(&e, &e.threads[1], (uint32_t)e.threads[0].cpu, false), PREFER_UNKNOWN);
+    assert_int_equal(prefer_verdict(&e, &e.threads[0], (uint32_t)e.threads[1].cpu, false), PREFER_GO);
     cpu_move(&e, 0, (uint32_t)e.threads[1].cpu, MOVE_CAUSE_PULL);
     dispatch_settle(&e);
     fault(&e, 0, here, 1000);
     cpu_move(&e, 0, (uint32_t)e.threads[1].cpu, MOVE_CAUSE_PULL);
-    assert_int_equal(prefer_verdict(&e, &e.threads[1], here), PREFER_STAY);
+    assert_int_equal(prefer_verdict(&e, &e.threads[1], here, false), PREFER_STAY);
     build_done(&e);
 }
 
-/* All private: three tenths more after each pass; nothing seen: twice as much; up to a minute. */
+/* All private and local: three tenths more after each pass; all remote: twice as much; up to a minute. Without faults
+ * nothing changes. */
 static void test_scan_period(void **state)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
     const Family *family;
+    uint32_t here;
     Engine e;
 
     spec = make_engine(&e, 2, 1);
     family = &e.families[0];
+    here = node_of(&e, 0);
     assert_int_equal(prefer_period_nsec(&e, family, 0), 1000000000U);
-    fault(&e, 0, node_of(&e, 0), 100);
+    fault(&e, 0, here, 100);
     assert_int_equal(prefer_period_nsec(&e, family, 0), 1300000000U);
     assert_int_equal(prefer_period_nsec(&e, family, ENGINE_NONE), 1000000000U);
-    fault(&e, 0, node_of(&e, 0), 0);
+    e.families[0].seq++;
+    prefer_scanned(&e, family);
+    assert_int_equal(prefer_period_nsec(&e, family, 0), 1300000000U);
+    prefer_faulted(&e, &e.threads[0], false, (here + 1) % 2, here, 1);
+    prefer_scanned(&e, family);
     assert_int_equal(prefer_period_nsec(&e, family, 0), 2600000000U);
     for (unsigned i = 0; i < 20; i++)
-        fault(&e, 0, node_of(&e, 0), 10);
+        fault(&e, 0, here, 10);
     assert_int_equal(prefer_period_nsec(&e, family, 0), 60000000000U);
     build_done(&e);
+}
+
+/* Of 64 marked pages of 16,384, 48 on the one node and 16 on the other, each faults once, wherever its thread runs;
+ * what is remote moves. A thread that ends takes along what it knew. */
+static void test_faults(void **state)
+{
+    for (uint32_t remote = 0; remote < 2; remote++) {
+        CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
+        uint32_t here;
+        int32_t region;
+        Engine e;
+
+        spec = make_engine(&e, 2, 1);
+        here = node_of(&e, 0);
+        region = memory_region_at(&e, &e.families[0], 0);
+        assert_true(region >= 0);
+        memory_pages(&e, region)[here] = remote ? 4096 : 12288;
+        memory_pages(&e, region)[1 - here] = remote ? 12288 : 4096;
+        e.regions[region].touched = true;
+        e.regions[region].n_marked = 64;
+        scan_accessed(&e, &e.threads[0], region, here, UINT64_MAX);
+        assert_int_equal(e.threads[0].preference.n_local, remote ? 16 : 48);
+        assert_int_equal(e.threads[0].preference.n_remote, remote ? 48 : 16);
+        assert_int_equal(memory_pages(&e, region)[here], (remote ? 4096 : 12288) + (remote ? 48 : 16));
+        e.families[0].seq++;
+        prefer_scanned(&e, &e.families[0]);
+        assert_int_equal(e.threads[0].preference.n_faults, 64);
+        assert_int_equal(e.family_faults[here], 64);
+        prefer_ended(&e, &e.threads[0]);
+        assert_int_equal(e.family_faults[here], 0);
+        assert_int_equal(e.family_faults[2], 0);
+        build_done(&e);
+    }
 }
 
 /*
@@ -439,9 +480,8 @@ static void test_scan(void **state)
         engine_parse("[Scenario]\nDurationSec=2min\n[Machine]\nPreset=cascade-lake\n"
                      "[Kernel]\nNumaBalancing=yes\nForceComplete=no\n"
                      "[Workload w]\nProcesses=2\nThreads=16\nWorkSec=45s\nPrivateMemory=192M\n"
-                     "MemoryBound=100%\nDisplaced=50%\nDisplacedSec=15s\n"
+                     "MemoryBound=100%\nDisplaced=50%\nDisplacedSec=5s\n"
                      "[Variant unforced]\nDaemon=no\n[Variant forced]\nDaemon=no\nForceComplete=yes\n");
-    int64_t forced_sum = 0, unforced_sum = 0;
 
     for (uint64_t seed = 1; seed <= ENGINE_SEEDS; seed++) {
         CLEANUP(sim_result_free_p) SimResult *unforced = engine_run(spec, 0, seed);
@@ -449,14 +489,12 @@ static void test_scan(void **state)
 
         assert_int_equal(engine_value(forced, SIM_METRIC_COVERAGE), 1000);
         assert_in_range(engine_value(unforced, SIM_METRIC_COVERAGE), 1, 200);
-        forced_sum += engine_value(forced, SIM_METRIC_MAKESPAN_USEC);
-        unforced_sum += engine_value(unforced, SIM_METRIC_MAKESPAN_USEC);
+        assert_true(engine_value(forced, SIM_METRIC_MAKESPAN_USEC) * 100 <
+                    engine_value(unforced, SIM_METRIC_MAKESPAN_USEC) * 80);
         assert_true(engine_value(forced, SIM_METRIC_LOCAL) > 980);
         assert_true(engine_value(forced, SIM_METRIC_PAGES_MOVED) >
                     engine_value(unforced, SIM_METRIC_PAGES_MOVED));
     }
-    /* Which owners are met without force is chance. */
-    assert_true(forced_sum * 100 < unforced_sum * 80);
 }
 
 int main(void)
@@ -469,6 +507,7 @@ int main(void)
         cmocka_unit_test(test_balance),      cmocka_unit_test(test_steal),
         cmocka_unit_test(test_scan),         cmocka_unit_test(test_goes_where_it_prefers),
         cmocka_unit_test(test_exchanges),    cmocka_unit_test(test_scan_period),
+        cmocka_unit_test(test_faults),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
