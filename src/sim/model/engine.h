@@ -293,6 +293,17 @@ static inline uint32_t engine_index(const Engine *e, const Thread *thread)
     return (uint32_t)(thread - e->threads);
 }
 
+/* Engine.faults of a thread: known ones, and behind them those of the present pass. */
+static inline uint64_t *engine_faults(const Engine *e, uint32_t thread)
+{
+    return &e->faults[(size_t)thread * 2 * e->n_nodes];
+}
+
+static inline uint64_t *engine_family_faults(const Engine *e, uint32_t family)
+{
+    return &e->family_faults[(size_t)family * (e->n_nodes + 1)];
+}
+
 /* build.c */
 
 /* Makes the machine and the processes of a variant. Returns 0, -ENOMEM, or -EINVAL with a malloc'd sentence. */
@@ -391,6 +402,9 @@ int32_t memory_region_at(const Engine *e, const Family *family, uint32_t i);
 /* Pages of a region on each node: n_nodes numbers. */
 uint32_t *memory_pages(const Engine *e, int32_t region);
 
+/* A thread ends: what its hinting faults have told goes with it. */
+void memory_forget(Engine *e, const Thread *thread);
+
 /* scan.c: P8, P9, P13 */
 
 void scan_event(Engine *e, uint32_t family);
@@ -411,9 +425,6 @@ typedef enum PreferVerdict {
     PREFER_STAY,    /* it is worse off there */
     PREFER_GO,      /* it is no worse off there, and goes however warm its cache is */
 } PreferVerdict;
-
-/* A thread ends: what it knew goes with it. */
-void prefer_ended(Engine *e, const Thread *thread);
 
 /* What a look that moves threads between nodes makes of a waiting thread; `idle`: a periodic one, for an idle CPU. */
 PreferVerdict prefer_verdict(const Engine *e, const Thread *thread, uint32_t to_cpu, bool idle);

@@ -13,6 +13,8 @@
 
 #include "sim/model/engine.h"
 
+#include <string.h>
+
 #define PAGE_BYTES     4096U
 #define EPOCH_NSEC     10000000ULL
 #define CONTENTION_MAX (1024U << ENGINE_PACE_BITS) /* more threads than that do not run on one node */
@@ -184,6 +186,18 @@ void memory_used(Engine *e, Thread *thread, uint32_t node, uint64_t work)
                     bytes * shared / 1000);
     if (shared < 1000 && own >= 0)
         used_region(e, thread, own, node, access * (1000 - shared) / 1000, bytes * (1000 - shared) / 1000);
+}
+
+void memory_forget(Engine *e, const Thread *thread)
+{
+    uint64_t *faults = engine_faults(e, engine_index(e, thread)),
+             *all = engine_family_faults(e, thread->process);
+
+    for (uint32_t i = 0; i < e->n_nodes; i++) {
+        all[i] -= faults[i];
+        all[e->n_nodes] -= faults[i];
+    }
+    memset(faults, 0, 2 * e->n_nodes * sizeof(*faults));
 }
 
 void memory_event(Engine *e)

@@ -21,24 +21,12 @@
 
 #include "plan/scan/period.h"
 
-#include <string.h>
-
 #define PAGE_BYTES 4096U
 #define SCALE      1000 /* weights are in permille */
 #define WEIGHT_MIN 30   /* less is noise (SMALLIMP) */
 
 static const ScanPeriodLimits limits = {
     .min_usec = 1000000, .max_usec = 60000000, .window_bytes = (uint64_t)256 << 20};
-
-static uint64_t *faults_of(const Engine *e, uint32_t thread)
-{
-    return &e->faults[(size_t)thread * 2 * e->n_nodes];
-}
-
-static uint64_t *family_faults(const Engine *e, uint32_t family)
-{
-    return &e->family_faults[(size_t)family * (e->n_nodes + 1)];
-}
 
 static int share(const uint64_t *faults, uint64_t sum, uint32_t node)
 {
@@ -48,12 +36,12 @@ static int share(const uint64_t *faults, uint64_t sum, uint32_t node)
 /* Permille of its own faults that are on a node, and of those of its process. */
 static int own_weight(const Engine *e, const Thread *thread, uint32_t node)
 {
-    return share(faults_of(e, engine_index(e, thread)), thread->preference.n_faults, node);
+    return share(engine_faults(e, engine_index(e, thread)), thread->preference.n_faults, node);
 }
 
 static int family_weight(const Engine *e, const Thread *thread, uint32_t node)
 {
-    const uint64_t *all = family_faults(e, thread->process);
+    const uint64_t *all = engine_family_faults(e, thread->process);
 
     return share(all, all[e->n_nodes], node);
 }
@@ -66,7 +54,7 @@ static int weight(const Engine *e, const Thread *thread, uint32_t node)
 void prefer_faulted(Engine *e, Thread *thread, bool shared, uint32_t node, uint32_t to, uint64_t n)
 {
     Preference *preference = &thread->preference;
-    uint64_t *fresh = faults_of(e, engine_index(e, thread)) + e->n_nodes;
+    uint64_t *fresh = engine_faults(e, engine_index(e, thread)) + e->n_nodes;
 
     fresh[to] += n;
     preference->faulted = true;
@@ -99,8 +87,8 @@ static void adapt_period(const Engine *e, Thread *thread)
 /* A pass is over: what is known, anew. */
 static void place(Engine *e, Thread *thread)
 {
-    uint64_t *faults = faults_of(e, engine_index(e, thread)), *fresh = faults + e->n_nodes;
-    uint64_t *all = family_faults(e, thread->process), most = 0;
+    uint64_t *faults = engine_faults(e, engine_index(e, thread)), *fresh = faults + e->n_nodes;
+    uint64_t *all = engine_family_faults(e, thread->process), most = 0;
     const uint64_t *known = thread->preference.shares ? all : faults;
 
     thread->preference.n_faults = 0;
@@ -119,17 +107,6 @@ static void place(Engine *e, Thread *thread)
             most = known[i];
             thread->preference.node = (int32_t)i + 1;
         }
-}
-
-void prefer_ended(Engine *e, const Thread *thread)
-{
-    uint64_t *faults = faults_of(e, engine_index(e, thread)), *all = family_faults(e, thread->process);
-
-    for (uint32_t i = 0; i < e->n_nodes; i++) {
-        all[i] -= faults[i];
-        all[e->n_nodes] -= faults[i];
-    }
-    memset(faults, 0, 2 * e->n_nodes * sizeof(*faults));
 }
 
 /* Going there */

@@ -155,7 +155,7 @@ static void ends(Engine *e, uint32_t index)
     heap_set(&e->heap, e->item_thread + index, HEAP_NEVER);
     thread->state = THREAD_STATE_ENDED;
     if (e->faults)
-        prefer_ended(e, thread);
+        memory_forget(e, thread);
     e->families[thread->process].n_alive--;
     e->n_alive--;
     tally->n_alive--;

@@ -461,7 +461,7 @@ static void test_faults(void **state)
         prefer_scanned(&e, &e.families[0]);
         assert_int_equal(e.threads[0].preference.n_faults, 64);
         assert_int_equal(e.family_faults[here], 64);
-        prefer_ended(&e, &e.threads[0]);
+        memory_forget(&e, &e.threads[0]);
         assert_int_equal(e.family_faults[here], 0);
         assert_int_equal(e.family_faults[2], 0);
         build_done(&e);
