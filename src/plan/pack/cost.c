@@ -19,7 +19,8 @@
 #include <string.h>
 
 #define OVERLOAD_WEIGHT 32U /* reasons in pack.h */
-#define SIBLINGS_WEIGHT (PACK_SCALE * 3 / 4)
+#define SIBLINGS_WEIGHT (PACK_SCALE * 2)
+#define CROWDED_WEIGHT  (PACK_SCALE * 3 / 4)
 #define CROWD_WEIGHT    8U
 #define CUT             16U /* times the capacity */
 
@@ -39,7 +40,9 @@ static uint64_t overload_cost(const Pack *p, const PackSite *site, const PackLoa
 
 static uint64_t siblings_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
-    return load->cpu > site->cores ? (load->cpu - site->cores) * SIBLINGS_WEIGHT * p->far : 0;
+    uint64_t weight = site->cores < site->capacity ? SIBLINGS_WEIGHT : CROWDED_WEIGHT;
+
+    return load->cpu > site->cores ? (load->cpu - site->cores) * weight * p->far : 0;
 }
 
 static uint64_t shortage_cost(const Pack *p, const PackSite *site, const PackLoad *load)
@@ -133,7 +136,7 @@ static uint64_t wide_cost(const Pack *p, const PackItem *item, PackNodes set)
     limit = pack_limit(capacity);
     demand = MIN(item->demand, limits);
     cost = demand > limit ? (demand - limit) * OVERLOAD_WEIGHT * PACK_SCALE * p->far : 0;
-    return cost + (item->demand > cores ? (item->demand - cores) * SIBLINGS_WEIGHT * p->far : 0);
+    return cost + (item->demand > cores ? (item->demand - cores) * CROWDED_WEIGHT * p->far : 0);
 }
 
 uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set)

@@ -94,11 +94,13 @@ typedef struct PackProblem {
  *             not for each.) By 32 a group that needs 112 % of a node is better off on two, as far apart as nodes can
  *             be and with all memory on the first; and one is sent away from all its memory for an overload of a 32nd
  *             of its demand: what fits comes first
- *   siblings  3/4 x far x (demand beyond its cores). A thread beside a busy sibling runs at 0.6 of its speed, about
- *             what far memory makes of one that does little but wait for memory (80 : 135 ns). So a group prefers
- *             cores elsewhere to siblings here (P4: idle core, idle CPU, least loaded) when its memory does not hold
- *             it; but one with all of its memory here stays, which 1 would leave to chance. Twice for a group on
- *             several nodes, for demand beyond the cores of all: much of its memory is far anyway
+ *   siblings  2 x far x (demand beyond its cores), on a node whose cores have siblings. A thread beside a busy sibling
+ *             runs at 0.6 of its speed, and the sibling does too: 0.8 of a CPU is lost, two to three times what far
+ *             memory takes from one that waits for memory half of its time (80 : 135 ns). So a group prefers cores
+ *             elsewhere to siblings here (P4: idle core, idle CPU, least loaded), also to those beside its memory.
+ *             Where each CPU is a core of its own, 3/4 x far x (demand beyond them): who waits now and then would
+ *             rather wait elsewhere, when its memory does not hold it. As much again for a group on several nodes, for
+ *             demand beyond the cores of all: much of its memory is far anyway
  *   shortage  as overload, for memory that finds no room, of all memory the node can have, as if it were so much of
  *             its CPUs
  *   crowd     8 x far x (bandwidth beyond the allowed imbalance)^2 / capacity. By it 16 tasks that all need

@@ -115,11 +115,12 @@ static void make_remote(const Pack *p, const PackItem *item, const uint64_t *byt
     }
 }
 
-/* Whether so many nodes do. One is enough if its CPUs are: then all is in one place. Who needs several is not squeezed
- * into siblings on as few of them as there are CPUs on: most of its memory is far then as well. */
+/* Whether so many nodes do: nobody is squeezed into siblings on as few of them as there are CPUs on. Where each CPU is a
+ * core of its own, one is enough if its CPUs are: then all is in one place. */
 static bool is_held(const PackItem *item, uint32_t n, uint64_t capacity, uint64_t cores)
 {
-    return n > 0 && pack_limit(capacity) >= item->demand && (n == 1 || cores >= item->demand);
+    return n > 0 && pack_limit(capacity) >= item->demand &&
+           cores >= (n == 1 ? MIN(item->demand, capacity) : item->demand);
 }
 
 /* The fewest nodes that hold its demand, if it had them for itself; `most` when that many do not either. */

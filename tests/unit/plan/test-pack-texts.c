@@ -100,8 +100,8 @@ static void test_fork_groups(void **state)
     }
 }
 
-/* P4's order, idle core, idle CPU, least loaded, for groups: cores of other nodes before siblings here, unless
- * memory holds them here. Nodes of 18 cores with two CPUs each, groups of 8. */
+/* P4's order, idle core, idle CPU, least loaded, for groups: cores of other nodes before siblings here, also for those
+ * whose memory is here, if siblings cost them more. Nodes of 18 cores with two CPUs each, groups of 8. */
 static void test_siblings(void **state)
 {
     unsigned counts[NODES];
@@ -120,7 +120,8 @@ static void test_siblings(void **state)
         assert_int_equal(counts[i], 2);
     assert_stable(&in);
 
-    /* Four that have all their memory on one node, and are there. */
+    /* Four that have all their memory on one node, and are there: 14 CPUs without a core weigh more than two groups far
+     * from memory that is to follow. */
     in.problem.n_groups = 4;
     for (uint32_t i = 0; i < 4; i++) {
         in.groups[i].memory_discount_permille = 0;
@@ -129,20 +130,20 @@ static void test_siblings(void **state)
     }
     solve(&in);
     count_groups(&in, counts);
-    assert_int_equal(counts[0], 4);
-
-    /* A third of it elsewhere holds two of them less than siblings drive them: 6 CPUs are without a core, then 14. */
-    for (uint32_t i = 0; i < 4; i++) {
-        in.memory[i][0] = 2 * GIB;
-        in.memory[i][1] = GIB;
-    }
-    solve(&in);
-    count_groups(&in, counts);
     assert_int_equal(counts[0], 2);
-    assert_int_equal(counts[1], 2);
     assert_stable(&in);
 
-    /* A group of its own is not torn for cores, and where cores are not told, nothing but evenness counts. */
+    /* Three of 7 have 3 CPUs without a core: they stay. */
+    in.problem.n_groups = 3;
+    for (uint32_t i = 0; i < 3; i++)
+        in.groups[i].demand_permille = 7000;
+    solve(&in);
+    count_groups(&in, counts);
+    assert_int_equal(counts[0], 3);
+
+    /* A group of its own is not torn for cores, where those are not told. */
+    for (uint32_t i = 0; i < 8; i++)
+        in.nodes[i].cores_permille = 0;
     in.problem.n_groups = 1;
     in.groups[0] = (PackGroup){.id = 1, .demand_permille = 36000, .mode = PACK_MODE_AUTO, .allowed = 255};
     solve(&in);
@@ -170,8 +171,17 @@ static void test_siblings_of_many(void **state)
     in.groups[0].demand_permille = 15000;
     solve(&in);
     assert_int_equal(in.sets[0], 15);
-    in.groups[0].demand_permille = 8000; /* one holds it, however tight */
+    /* One would hold it, all on siblings; but not one that has as many cores as CPUs. */
+    in.groups[0].demand_permille = 8000;
     in.memory[0][1] = in.memory[0][2] = 0;
+    solve(&in);
+    assert_int_equal(__builtin_popcountll(in.sets[0]), 2);
+    in.groups[0].demand_permille = 4500;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    in.groups[0].demand_permille = 8000;
+    for (uint32_t i = 0; i < 4; i++)
+        in.nodes[i].cores_permille = 8000;
     solve(&in);
     assert_int_equal(in.sets[0], 1);
 }

@@ -46,15 +46,19 @@ static void test_terms(void **state)
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
     assert_in_range(cost.shortage / (32ULL * 10 * 64), 2665, 2667);
 
-    /* 10 CPUs on 4 cores: 6000 x 3/4 x 10 x 64; on both nodes, 5 and 5, where the other was not told its cores. */
+    /* 10 CPUs on 4 cores: 6000 x 2 x 10 x 64; on both nodes, 5 and 5, where the other was not told its cores. */
     assert_int_equal(cost.siblings, 0);
     in.nodes[0].cores_permille = 4000;
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
-    assert_int_equal(cost.siblings, 2880000);
+    assert_int_equal(cost.siblings, 7680000);
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
-    assert_int_equal(cost.siblings, 480000);
+    assert_int_equal(cost.siblings, 1280000);
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){2}, &cost), 0);
     assert_int_equal(cost.siblings, 0);
+    /* 10 on 8 that are cores: 2000 x 3/4 x 10 x 64. */
+    in.nodes[0].cores_permille = 8000;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
+    assert_int_equal(cost.siblings, 960000);
 }
 
 /* Of what threads use alone, each has its own beside it as far as there is room. */

@@ -208,7 +208,7 @@ static void test_too_large(void **state)
     char *error = NULL;
 
     assert_int_equal(sim_run(spec, 0, 1, NULL, &result, &error), -EINVAL);
-    assert_string_equal(error, "expected fewer regions of memory, or fewer nodes");
+    assert_string_equal(error, "expected fewer threads or regions of memory, or fewer nodes");
     free(error);
 }
 
