@@ -115,8 +115,8 @@ static void make_remote(const Pack *p, const PackItem *item, const uint64_t *byt
     }
 }
 
-/* Whether so many nodes do: nobody is squeezed into siblings on as few of them as there are CPUs on. Where each CPU is a
- * core of its own, one is enough if its CPUs are: then all is in one place. */
+/* Whether so many nodes do: nobody is squeezed into siblings on as few of them as there are CPUs on. Where each CPU is
+ * a core of its own, one is enough if its CPUs are: then all is in one place. */
 static bool is_held(const PackItem *item, uint32_t n, uint64_t capacity, uint64_t cores)
 {
     return n > 0 && pack_limit(capacity) >= item->demand &&
