@@ -247,15 +247,17 @@ static void test_order(void **state)
 /* More than one, as what is isolated for a moment, by khugepaged or by reclaim, is left to the next order, whether it
  * is said to be busy or not to be there at all. */
 #define ORDERS_MAX 200U
+#define QUIET      3U
 
-/* Carries out orders to this node until one finds nothing to be moved, and so much was moved. What khugepaged has in its
- * hands is not there for that time. */
+/* Carries out orders to this node until some in a row find nothing to be moved, and so much was moved. What khugepaged
+ * has in its hands is not there for that time. */
 static void bring_all(Live *live, int node, uint64_t expected)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
     uint64_t moved = 0, busy = 1, now = 1;
+    unsigned n_quiet = 0;
 
-    for (unsigned i = 0; i < ORDERS_MAX && (busy + now > 0 || moved < expected); i++) {
+    for (unsigned i = 0; i < ORDERS_MAX && (n_quiet < QUIET || moved < expected); i++) {
         MoverResult result;
 
         if (now == 0)
@@ -265,6 +267,7 @@ static void bring_all(Live *live, int node, uint64_t expected)
         now = result.account.moved_bytes;
         moved += now;
         busy = result.account.refused_bytes[MOVER_REASON_BUSY];
+        n_quiet = busy + now > 0 ? 0 : n_quiet + 1;
         for (int k = 0; k < MOVER_REASON_MAX; k++)
             if (k > MOVER_REASON_DEVICE && result.account.refused_bytes[k] > 0)
                 print_message("# order %u to %d: moved %" PRIu64 ", refused %" PRIu64 " (%d)\n", i, node, now,
