@@ -28,6 +28,10 @@
 /* For so long a group is new, and its first home need not wait for a slow tick. */
 #define NEW_USEC LOAD_YOUNG_USEC
 
+/* What was said is done unless something else is better by a quarter: of two that are alike, loads differ by that much
+ * from one second to the next. */
+#define SAID_GAIN_PERMILLE 250U
+
 /* Of a tick; who runs less wakes now and then. */
 #define BEGUN_PERMILLE 500U
 
@@ -313,6 +317,8 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
 
     pack.wishes = policy_chooses_nodes(policy) && !group->home && !group->roams;
     pack.home = pack.wishes && pack.young ? 0 : pack.home; /* a young one would keep it */
+    if (pack.wishes && pack.home)
+        pack.min_gain_permille = MAX(pack.min_gain_permille, SAID_GAIN_PERMILLE);
     pack.stays = group_stays(p, group, policy, group_demand(p, index));
     if (policy_chooses_nodes(policy) && policy->settle_usec > 0 &&
         !p->world->workloads[group->workload.i].paused)
