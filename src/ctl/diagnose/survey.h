@@ -34,11 +34,11 @@ typedef struct Survey {
     SurveyFinding *findings;
     size_t n_findings, capacity;
     bool kernel_balances;
-    Bandwidth bandwidth;    /* bytes per second; without domains where the machine does not show it */
-    int progress_error;     /* errno: why nothing could be counted of the target */
+    Bandwidth bandwidth;     /* bytes per second; without domains where the machine does not show it */
+    int progress_error;      /* errno: why nothing could be counted of the target */
     ProgressCounts progress; /* of a target that is one process */
-    uint64_t idle_permille; /* CPU time left idle on the machine, of one CPU */
-    uint64_t usec;          /* how long it was looked at */
+    uint64_t idle_permille;  /* CPU time left idle on the machine, of one CPU */
+    uint64_t usec;           /* how long it was looked at */
 } Survey;
 
 void survey_done(Survey *survey);

@@ -121,7 +121,7 @@ static uint64_t move_cost(const PackItem *item, PackNodes set)
 }
 
 /* What sites do not say of a group on several of them: each is given half a CPU more than it has (pack_limit()), and
- * the group has that once; and siblings count twice (pack.h). */
+ * the group has that once; and demand beyond all cores counts once more (pack.h). */
 static uint64_t wide_cost(const Pack *p, const PackItem *item, PackNodes set)
 {
     uint64_t capacity = 0, limits = 0, cores = 0, limit, demand, cost;

@@ -76,7 +76,6 @@ static void test_why_not(void **state)
     CLEANUP(progress_free_p) Progress *progress = NULL;
     const pid_t gone = INT32_MAX, self = getpid();
     size_t before = n_open();
-
     int r;
 
     assert_int_equal(progress_begin(&faults, &self, 0, &progress), -ESRCH);
