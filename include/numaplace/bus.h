@@ -35,6 +35,7 @@
  *   GetStatus() -> a{sv}                              Status
  *   GetTopology() -> a{sv}                            Topology
  *   ListCpus() -> aa{sv}                              CPU, ascending
+ *   GetCpuLoads() -> a{sv}                            CPU loads: an array for each key, which costs little
  *   ListWorkloads() -> aa{sv}                         Workload, in the order policies are tried
  *   GetWorkload(s name) -> a{sv}                      Workload, with groups, leases, refusals
  *   ListTasks(s name, i pid, i tid, u max) -> aa{sv}  Task. Those behind (pid, tid), ascending: start

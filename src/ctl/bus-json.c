@@ -5,8 +5,10 @@
 
 #include "ctl/bus-json.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include <string.h>
+
+/* Of one signature, says the specification of D-Bus. */
+#define SIGNATURE_MAX 255U
 
 /* A basic value as the union the bus library fills in. */
 typedef union Basic {
@@ -62,108 +64,143 @@ static int read_basic(sd_bus_message *message, char type, json_object **ret)
     return *ret ? 0 : -ENOMEM;
 }
 
-/* The key of a dictionary entry as text. */
-static int read_key(sd_bus_message *message, char **ret)
+static bool is_wanted(const char *const *keys, const char *key)
 {
-    CLEANUP_JSON json_object *key = NULL;
-    char type;
+    if (!keys)
+        return true;
+    while (*keys && strcmp(*keys, key) != 0)
+        keys++;
+    return *keys;
+}
+
+/* Most keys are strings, and are looked at where they are: *ret is the message's then, else *other holds it. */
+static int read_key(sd_bus_message *message, char type, json_object **other, const char **ret)
+{
     int r;
 
-    r = sd_bus_message_peek_type(message, &type, NULL);
+    if (type == SD_BUS_TYPE_STRING)
+        return sd_bus_message_read_basic(message, type, ret);
+    r = read_basic(message, type, other);
     if (r < 0)
         return r;
-    r = read_basic(message, type, &key);
-    if (r < 0)
-        return r;
-    *ret = strdup(json_object_get_string(key));
+    *ret = json_object_get_string(*other);
     return *ret ? 0 : -ENOMEM;
 }
 
+/* `contents` is the signature of the entry: its key and its value. */
+static int read_entry(sd_bus_message *message, const char *contents, const char *const *keys,
+                      json_object *object)
+{
+    CLEANUP_JSON json_object *other = NULL;
+    json_object *value = NULL;
+    const char *key;
+    int r;
+
+    r = read_key(message, contents[0], &other, &key);
+    if (r < 0)
+        return r;
+    if (!is_wanted(keys, key))
+        return sd_bus_message_skip(message, contents + 1);
+    r = bus_json_read(message, keys, &value);
+    if (r < 0)
+        return r == -ENXIO ? -EBADMSG : r;
+    if (json_object_object_add(object, key, value) == 0)
+        return 0;
+    (void)json_object_put(value);
+    return -ENOMEM;
+}
+
 /* Reads {key, value} entries until the dictionary ends. */
-static int read_entries(sd_bus_message *message, const char *contents, json_object *object)
+static int read_entries(sd_bus_message *message, const char *contents, const char *const *keys,
+                        json_object *object)
 {
     for (;;) {
-        CLEANUP_JSON json_object *value = NULL;
-        CLEANUP_FREE char *key = NULL;
-        int r;
+        int r = sd_bus_message_enter_container(message, SD_BUS_TYPE_DICT_ENTRY, contents);
 
-        r = sd_bus_message_enter_container(message, SD_BUS_TYPE_DICT_ENTRY, contents);
         if (r <= 0)
             return r;
-        r = read_key(message, &key);
+        r = read_entry(message, contents, keys, object);
         if (r < 0)
             return r;
-        r = bus_json_read(message, &value);
-        if (r < 0)
-            return r == -ENXIO ? -EBADMSG : r;
-        if (json_object_object_add(object, key, value) < 0)
-            return -ENOMEM;
-        value = NULL; /* the object has it */
         r = sd_bus_message_exit_container(message);
         if (r < 0)
             return r;
     }
 }
 
-static int read_elements(sd_bus_message *message, json_object *array)
+static int read_elements(sd_bus_message *message, const char *const *keys, json_object *array)
 {
     for (;;) {
-        CLEANUP_JSON json_object *value = NULL;
+        json_object *value = NULL;
         int r;
 
-        r = bus_json_read(message, &value);
+        r = bus_json_read(message, keys, &value);
         if (r < 0)
             return r == -ENXIO ? 0 : r;
-        if (json_object_array_add(array, value) < 0)
+        if (json_object_array_add(array, value) < 0) {
+            (void)json_object_put(value);
             return -ENOMEM;
-        value = NULL; /* the array has it */
+        }
     }
 }
 
 /* `contents` "{sv}" of an array makes it a dictionary; "sv" is then the signature of its entries. */
-static int read_dictionary(sd_bus_message *message, const char *contents, json_object **ret)
+static int read_dictionary(sd_bus_message *message, char *contents, const char *const *keys,
+                           json_object **ret)
 {
     CLEANUP_JSON json_object *object = json_object_new_object();
-    CLEANUP_FREE char *entry = strndup(contents + 1, strlen(contents) - 2);
     int r;
 
-    if (!object || !entry)
+    if (!object)
         return -ENOMEM;
-    r = read_entries(message, entry, object);
+    contents[strlen(contents) - 1] = '\0';
+    r = read_entries(message, contents + 1, keys, object);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(object);
     return 0;
 }
 
-static int read_list(sd_bus_message *message, json_object **ret)
+static int read_list(sd_bus_message *message, const char *const *keys, json_object **ret)
 {
     CLEANUP_JSON json_object *array = json_object_new_array();
     int r;
 
     if (!array)
         return -ENOMEM;
-    r = read_elements(message, array);
+    r = read_elements(message, keys, array);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(array);
     return 0;
 }
 
-static int read_container(sd_bus_message *message, char type, const char *contents, json_object **ret)
+/* What is entered already. A variant of one character holds a basic value. */
+static int read_inside(sd_bus_message *message, char type, char *contents, const char *const *keys,
+                       json_object **ret)
 {
+    if (type == SD_BUS_TYPE_VARIANT)
+        return contents[1] ? bus_json_read(message, keys, ret) : read_basic(message, contents[0], ret);
+    if (type == SD_BUS_TYPE_ARRAY && contents[0] == SD_BUS_TYPE_DICT_ENTRY_BEGIN)
+        return read_dictionary(message, contents, keys, ret);
+    return read_list(message, keys, ret);
+}
+
+static int read_container(sd_bus_message *message, char type, const char *signature, const char *const *keys,
+                          json_object **ret)
+{
+    /* The library's copy of the signature is gone once the container is entered; the protocol has none longer. */
+    char contents[SIGNATURE_MAX + 1];
     CLEANUP_JSON json_object *value = NULL;
     int r;
 
+    if (strlen(signature) >= sizeof(contents))
+        return -EBADMSG;
+    strcpy(contents, signature);
     r = sd_bus_message_enter_container(message, type, contents);
     if (r < 0)
         return r;
-    if (type == SD_BUS_TYPE_VARIANT)
-        r = bus_json_read(message, &value);
-    else if (type == SD_BUS_TYPE_ARRAY && contents[0] == SD_BUS_TYPE_DICT_ENTRY_BEGIN)
-        r = read_dictionary(message, contents, &value);
-    else
-        r = read_list(message, &value);
+    r = read_inside(message, type, contents, keys, &value);
     if (r < 0)
         return r == -ENXIO ? -EBADMSG : r;
     r = sd_bus_message_exit_container(message);
@@ -173,7 +210,7 @@ static int read_container(sd_bus_message *message, char type, const char *conten
     return 0;
 }
 
-int bus_json_read(sd_bus_message *message, json_object **ret)
+int bus_json_read(sd_bus_message *message, const char *const *keys, json_object **ret)
 {
     const char *contents;
     char type;
@@ -187,12 +224,8 @@ int bus_json_read(sd_bus_message *message, json_object **ret)
     switch (type) {
     case SD_BUS_TYPE_ARRAY:
     case SD_BUS_TYPE_STRUCT:
-    case SD_BUS_TYPE_VARIANT: {
-        /* The library's copy of the signature is gone once the container is entered. */
-        CLEANUP_FREE char *copy = strdup(contents);
-
-        return copy ? read_container(message, type, copy, ret) : -ENOMEM;
-    }
+    case SD_BUS_TYPE_VARIANT:
+        return read_container(message, type, contents, keys, ret);
     default:
         return read_basic(message, type, ret);
     }

@@ -18,5 +18,6 @@ static inline void json_object_put_p(json_object **object)
 
 /* Converts the next complete value of the message and moves behind it. Dictionaries become objects (keys that are
  * numbers in decimal), arrays and structures become arrays, variants what they hold, object paths and signatures
- * strings. Returns 0; -ENXIO when no value is left; -ENOTSUP for file descriptors; -EBADMSG or -ENOMEM. */
-int bus_json_read(sd_bus_message *message, json_object **ret);
+ * strings. What has another key than `keys` (NULL ends them; NULL for all) is left out, at any depth. Returns 0; -ENXIO
+ * when no value is left; -ENOTSUP for file descriptors; -EBADMSG or -ENOMEM. */
+int bus_json_read(sd_bus_message *message, const char *const *keys, json_object **ret);

@@ -198,7 +198,7 @@ CtlExit client_fail_call(int r, const sd_bus_error *error)
     return ctl_fail(code, "%s", error->message ? error->message : error->name);
 }
 
-static CtlExit call(sd_bus *bus, sd_bus_message *message, json_object **ret)
+static CtlExit call(sd_bus *bus, sd_bus_message *message, const char *const *keys, json_object **ret)
 {
     CLEANUP(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
     CLEANUP_MESSAGE sd_bus_message *reply = NULL;
@@ -217,7 +217,7 @@ static CtlExit call(sd_bus *bus, sd_bus_message *message, json_object **ret)
         return client_fail_call(r, &error);
     if (!ret)
         return CTL_EXIT_OK;
-    r = bus_json_read(reply, ret);
+    r = bus_json_read(reply, keys, ret);
     if (r < 0)
         return ctl_fail(CTL_EXIT_FAILURE, "numaplaced's answer cannot be read: %s", strerror(-r));
     return CTL_EXIT_OK;
@@ -238,7 +238,16 @@ CtlExit client_call(sd_bus *bus, const char *method, json_object **ret, const ch
     }
     if (r < 0)
         return client_fail(r);
-    return call(bus, message, ret);
+    return call(bus, message, NULL, ret);
+}
+
+CtlExit client_call_keys(sd_bus *bus, const char *method, const char *const *keys, json_object **ret)
+{
+    CLEANUP_MESSAGE sd_bus_message *message = NULL;
+    int r = sd_bus_message_new_method_call(bus, &message, NULL, NUMAPLACE_BUS_PATH,
+                                           NUMAPLACE_BUS_INTERFACE_MANAGER, method);
+
+    return r < 0 ? client_fail(r) : call(bus, message, keys, ret);
 }
 
 CtlExit client_query(const CtlOptions *options, const char *method, const char *argument, json_object **ret)

@@ -30,6 +30,10 @@ CtlExit client_connect(const CtlOptions *options, sd_bus **ret);
  * method returns nothing. */
 CtlExit client_call(sd_bus *bus, const char *method, json_object **ret, const char *types, ...);
 
+/* Calls one without arguments and hands out what has one of these keys (bus_json_read()): large answers asked for often
+ * cost less. */
+CtlExit client_call_keys(sd_bus *bus, const char *method, const char *const *keys, json_object **ret);
+
 /* As sd_bus_call() without a limit, but returns -ETIMEDOUT when the daemon neither answers nor works. The connection
  * must listen to no signals: their handlers would be called meanwhile. */
 int client_call_patiently(sd_bus *bus, sd_bus_message *message, sd_bus_error *ret_error,

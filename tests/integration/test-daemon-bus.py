@@ -139,6 +139,10 @@ class Reading(BusTest):
         self.start_bus()
         daemon = self.served(self.daemon_on_bus())
         keys = ("name", "path", "mode", "act", "group_by", "steal", "paused", "home")
+        cpus, loads = self.answers("ListCpus")[0], self.answers("GetCpuLoads")[0]
+        for key in ("cpu", "node", "llc", "online"):
+            self.assertEqual(loads[key]["data"], [int(cpu[key]["data"]) for cpu in cpus], key)
+        self.assertEqual({len(column["data"]) for column in loads.values()}, {len(cpus)})
         workload = self.answers("ListWorkloads")[0][0]
         self.assertEqual({key: workload[key]["data"] for key in keys},
                          {key: daemon.ctl("workloads")[0][key] for key in keys})

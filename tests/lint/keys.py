@@ -62,6 +62,7 @@ SECTIONS = {
     VIEWS + "describe.c:topology_domains": ["Topology"],
     VIEWS + "describe.c:describe_topology": ["Topology"],
     VIEWS + "describe.c:describe_cpus": ["CPU"],
+    VIEWS + "describe.c:describe_cpu_loads": ["CPU loads"],
     VIEWS + "describe.c:workload_groups": ["Workload"],
     VIEWS + "describe.c:workload_keys": ["Workload"],
     VIEWS + "describe.c:describe_workload_keys": ["Workload"],

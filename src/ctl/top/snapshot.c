@@ -25,6 +25,15 @@ TopSnapshot *top_snapshot_free(TopSnapshot *snapshot)
     return NULL;
 }
 
+/* What is read of each workload below. */
+/* clang-format off */
+static const char *const workload_keys[] = {
+    "name", "mode", "observed", "would_home_nodes", "home_nodes", "paused", "run_permille",
+    "wait_permille", "leases", "processes", "tasks", "memory_strength_permille", "memory_todo_bytes",
+    "memory_bytes", NULL,
+};
+/* clang-format on */
+
 static uint64_t number(json_object *object, const char *key)
 {
     int64_t n = view_number(object, key, 0);
@@ -101,31 +110,39 @@ static uint16_t node_index(const TopSnapshot *s, uint32_t number)
     return 0;
 }
 
-static TopCpuState state_of(json_object *cpu)
+/* The CPU's value in one of the arrays of GetCpuLoads. */
+static uint32_t load_of(json_object *loads, const char *key, size_t cpu)
 {
-    if (!view_bool(cpu, "online"))
-        return TOP_CPU_ABSENT;
-    if (number(cpu, "lent_pid") > 0)
-        return TOP_CPU_LENT;
-    if (number(cpu, "idle_usec") > 0)
-        return TOP_CPU_IDLE;
-    return number(cpu, "wait_permille") >= TOP_OVERLOADED_PERMILLE ? TOP_CPU_OVERLOADED : TOP_CPU_BUSY;
+    json_object *list = view_list(loads, key);
+
+    return cpu < view_length(list) ? (uint32_t)json_object_get_int64(entry(list, cpu)) : 0;
 }
 
-static bool take_cpus(TopSnapshot *s, json_object *cpus)
+static TopCpuState state_of(json_object *loads, size_t cpu)
 {
-    s->n_cpus = (uint32_t)view_length(cpus);
+    if (!load_of(loads, "online", cpu))
+        return TOP_CPU_ABSENT;
+    if (load_of(loads, "lent", cpu))
+        return TOP_CPU_LENT;
+    if (load_of(loads, "idle", cpu))
+        return TOP_CPU_IDLE;
+    return load_of(loads, "wait_permille", cpu) >= TOP_OVERLOADED_PERMILLE ? TOP_CPU_OVERLOADED
+                                                                           : TOP_CPU_BUSY;
+}
+
+static bool take_cpus(TopSnapshot *s, json_object *loads)
+{
+    s->n_cpus = (uint32_t)view_length(view_list(loads, "cpu"));
     s->cpus = calloc(MAX(s->n_cpus, 1U), sizeof(*s->cpus));
     for (uint32_t i = 0; s->cpus && i < s->n_cpus; i++) {
-        json_object *cpu = entry(cpus, i);
-        uint32_t busy = MIN(number32(cpu, "busy_permille"), 1000U);
-        uint16_t node = node_index(s, number32(cpu, "node"));
+        uint32_t busy = MIN(load_of(loads, "busy_permille", i), 1000U);
+        uint16_t node = node_index(s, load_of(loads, "node", i));
 
         s->cpus[i] = (TopCpu){
-            .state = (uint8_t)state_of(cpu),
+            .state = (uint8_t)state_of(loads, i),
             .percent = (uint8_t)(busy / 10),
             .node = node,
-            .llc = (uint16_t)number32(cpu, "llc"),
+            .llc = (uint16_t)load_of(loads, "llc", i),
         };
         if (node < s->n_nodes && s->cpus[i].state != TOP_CPU_ABSENT)
             s->nodes[node].busy_permille += busy;
@@ -135,7 +152,6 @@ static bool take_cpus(TopSnapshot *s, json_object *cpus)
 
 static void take_workload(TopWorkload *w, json_object *workload)
 {
-    json_object *memory = view_list(workload, "memory");
     const char *home = view_string(workload, "home_nodes");
 
     top_copy(w->name, sizeof(w->name), view_string(workload, "name"));
@@ -150,8 +166,7 @@ static void take_workload(TopWorkload *w, json_object *workload)
     w->tasks = number32(workload, "tasks");
     w->together_permille = number32(workload, "memory_strength_permille");
     w->moving_bytes = number(workload, "memory_todo_bytes");
-    for (size_t i = 0; i < view_length(memory); i++)
-        w->bytes += number(entry(memory, i), "bytes");
+    w->bytes = number(workload, "memory_bytes");
 }
 
 static bool take_workloads(TopSnapshot *s, json_object *workloads)
@@ -179,7 +194,7 @@ static bool take_moves(TopSnapshot *s, json_object *moves)
     return true;
 }
 
-TopSnapshot *top_snapshot_make(json_object *status, json_object *topology, json_object *cpus,
+TopSnapshot *top_snapshot_make(json_object *status, json_object *topology, json_object *loads,
                                json_object *workloads, json_object *moves)
 {
     CLEANUP(top_snapshot_free_p) TopSnapshot *s = calloc(1, sizeof(*s));
@@ -187,7 +202,7 @@ TopSnapshot *top_snapshot_make(json_object *status, json_object *topology, json_
     if (!s)
         return NULL;
     take_status(s, status);
-    if (!take_nodes(s, topology, status) || !take_cpus(s, cpus) || !take_workloads(s, workloads) ||
+    if (!take_nodes(s, topology, status) || !take_cpus(s, loads) || !take_workloads(s, workloads) ||
         !take_moves(s, moves))
         return NULL;
     return TAKE_PTR(s);
@@ -207,7 +222,7 @@ static CtlExit look_at_machine(sd_bus *bus, TopMachine *machine, json_object *st
 
 CtlExit top_snapshot_take(sd_bus *bus, TopMachine *machine, TopSnapshot **ret)
 {
-    CLEANUP_JSON json_object *status = NULL, *cpus = NULL, *workloads = NULL, *moves = NULL;
+    CLEANUP_JSON json_object *status = NULL, *loads = NULL, *workloads = NULL, *moves = NULL;
     struct timespec now = {0};
     int64_t last;
     CtlExit code = client_call(bus, "GetStatus", &status, "");
@@ -215,16 +230,16 @@ CtlExit top_snapshot_take(sd_bus *bus, TopMachine *machine, TopSnapshot **ret)
     if (code == CTL_EXIT_OK)
         code = look_at_machine(bus, machine, status);
     if (code == CTL_EXIT_OK)
-        code = client_call(bus, "ListCpus", &cpus, "");
+        code = client_call(bus, "GetCpuLoads", &loads, "");
     if (code == CTL_EXIT_OK)
-        code = client_call(bus, "ListWorkloads", &workloads, "");
+        code = client_call_keys(bus, "ListWorkloads", workload_keys, &workloads);
     last = code == CTL_EXIT_OK ? view_number(status, "moves", 0) : 0;
     if (code == CTL_EXIT_OK)
         code = client_call(bus, "ListMoves", &moves, "tu", (uint64_t)MAX(last - (int64_t)TOP_MOVES, 0),
                            TOP_MOVES);
     if (code != CTL_EXIT_OK)
         return code;
-    *ret = top_snapshot_make(status, machine->topology, cpus, workloads, moves);
+    *ret = top_snapshot_make(status, machine->topology, loads, workloads, moves);
     if (!*ret)
         return ctl_fail_oom();
     (void)clock_gettime(CLOCK_REALTIME, &now);

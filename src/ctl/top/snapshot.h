@@ -78,8 +78,8 @@ typedef struct TopMachine {
 /* Asks the daemon. */
 CtlExit top_snapshot_take(sd_bus *bus, TopMachine *machine, TopSnapshot **ret);
 
-/* The same of answers: of GetStatus, GetTopology, ListCpus, ListWorkloads and ListMoves. NULL when memory is out. */
-TopSnapshot *top_snapshot_make(json_object *status, json_object *topology, json_object *cpus,
+/* The same of answers: of GetStatus, GetTopology, GetCpuLoads, ListWorkloads and ListMoves. NULL when memory is out. */
+TopSnapshot *top_snapshot_make(json_object *status, json_object *topology, json_object *loads,
                                json_object *workloads, json_object *moves);
 
 /* Copies text that is cut at the end, and never within a character. */

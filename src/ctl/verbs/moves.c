@@ -94,7 +94,7 @@ static int on_moved(sd_bus_message *message, void *userdata, sd_bus_error *error
 
     if (follow->code != CTL_EXIT_OK)
         return 0;
-    if (bus_json_read(message, &move) < 0)
+    if (bus_json_read(message, NULL, &move) < 0)
         follow->code = ctl_fail(CTL_EXIT_FAILURE, "numaplaced's signal cannot be read");
     else
         follow->code = follow_move(follow, move);

@@ -95,7 +95,7 @@ static CtlExit ask_daemon(const CtlOptions *options, json_object **ret)
     }
     if (r < 0)
         return client_fail_call(r, &error);
-    r = bus_json_read(reply, ret);
+    r = bus_json_read(reply, NULL, ret);
     return r < 0 ? ctl_fail(CTL_EXIT_FAILURE, "numaplaced's answer cannot be read: %s", strerror(-r))
                  : CTL_EXIT_OK;
 }

@@ -79,6 +79,11 @@ static int method_list_cpus(sd_bus_message *message, void *userdata, sd_bus_erro
     return answer(message, userdata, describe_cpus);
 }
 
+static int method_get_cpu_loads(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+    return answer(message, userdata, describe_cpu_loads);
+}
+
 static int method_list_workloads(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
     return answer(message, userdata, describe_workloads);
@@ -371,6 +376,7 @@ static const sd_bus_vtable manager_vtable[] = {
     METHOD("GetStatus", "", "", "a{sv}", SD_BUS_PARAM(status), method_get_status, READ),
     METHOD("GetTopology", "", "", "a{sv}", SD_BUS_PARAM(topology), method_get_topology, READ),
     METHOD("ListCpus", "", "", "aa{sv}", SD_BUS_PARAM(cpus), method_list_cpus, READ),
+    METHOD("GetCpuLoads", "", "", "a{sv}", SD_BUS_PARAM(loads), method_get_cpu_loads, READ),
     METHOD("ListWorkloads", "", "", "aa{sv}", SD_BUS_PARAM(workloads), method_list_workloads, READ),
     METHOD("GetWorkload", "s", SD_BUS_PARAM(name), "a{sv}", SD_BUS_PARAM(workload), method_get_workload,
            READ),

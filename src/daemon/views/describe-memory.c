@@ -11,6 +11,7 @@
 typedef struct MemorySum {
     uint64_t *bytes;      /* [n_nodes] */
     uint64_t oldest_usec; /* of the readings */
+    uint64_t all_bytes;
     uint32_t n_known, n_unknown;
     uint64_t todo_bytes; /* of orders under way */
     uint32_t n_moving;
@@ -24,8 +25,10 @@ static void add(MemorySum *sum, const Topology *topology, const Process *process
         sum->n_unknown++;
         return;
     }
-    for (uint32_t i = 0; i < topology->n_nodes; i++)
+    for (uint32_t i = 0; i < topology->n_nodes; i++) {
         sum->bytes[i] += process->node_bytes[i];
+        sum->all_bytes += process->node_bytes[i];
+    }
     sum->oldest_usec =
         sum->n_known > 0 ? MIN(sum->oldest_usec, process->node_bytes_usec) : process->node_bytes_usec;
     sum->n_known++;
@@ -42,13 +45,11 @@ static void put_node(Dict *dict, const World *world, uint32_t node, uint64_t byt
 /* How far it has come together on one node (P16). */
 static uint32_t strength_permille(const World *world, const MemorySum *sum)
 {
-    uint64_t all = 0, most = 0;
+    uint64_t most = 0;
 
-    for (uint32_t i = 0; i < world->topology->n_nodes; i++) {
-        all += sum->bytes[i];
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
         most = MAX(most, sum->bytes[i]);
-    }
-    return all > 0 ? (uint32_t)(most / MAX(all / 1000, 1U)) : 0;
+    return sum->all_bytes > 0 ? (uint32_t)(most / MAX(sum->all_bytes / 1000, 1U)) : 0;
 }
 
 /* Whether memory of this workload goes where its homes are. */
@@ -77,6 +78,7 @@ static void put(Dict *dict, const Manager *manager, WorkloadIx workload, const M
         if (sum->bytes[i] > 0)
             put_node(dict, world, i, sum->bytes[i]);
     dict_list_end(dict, "memory");
+    dict_u64(dict, "memory_bytes", sum->all_bytes);
     dict_string(dict, "memory_evidence",
                 sum->n_known > 0 ? policy_evidence_names[POLICY_EVIDENCE_RESIDENCY] : NULL);
     dict_u64(dict, "memory_age_usec", age);

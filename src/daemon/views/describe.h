@@ -12,6 +12,7 @@ void describe_status(Dict *dict, Manager *manager);
 
 void describe_topology(Dict *dict, Manager *manager);
 void describe_cpus(Dict *dict, Manager *manager);
+void describe_cpu_loads(Dict *dict, Manager *manager);
 void describe_workloads(Dict *dict, Manager *manager);
 
 /* With its groups, leases and refusals. */

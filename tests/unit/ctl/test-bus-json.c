@@ -42,14 +42,19 @@ static int teardown(void **state)
 }
 
 /* Seals what was appended and compares its first value. */
-static void check_json(Fixture *f, const char *expected)
+static void check_json_keys(Fixture *f, const char *const *keys, const char *expected)
 {
     CLEANUP_JSON json_object *value = NULL;
 
     assert_true(sd_bus_message_seal(f->message, 1, 0) >= 0);
     assert_true(sd_bus_message_rewind(f->message, true) >= 0);
-    assert_int_equal(bus_json_read(f->message, &value), 0);
+    assert_int_equal(bus_json_read(f->message, keys, &value), 0);
     assert_string_equal(json_object_to_json_string_ext(value, JSON_C_TO_STRING_NOSLASHESCAPE), expected);
+}
+
+static void check_json(Fixture *f, const char *expected)
+{
+    check_json_keys(f, NULL, expected);
 }
 
 static void test_dictionary(void **state)
@@ -77,6 +82,19 @@ static void test_nesting(void **state)
                                       (uint64_t)1, "refused", "a{st}", 1, "budget", (uint64_t)3, "distances",
                                       "au", 2, 10, 21) >= 0);
     check_json(f, "{\"groups\":[{\"id\":1}],\"refused\":{\"budget\":3},\"distances\":[10,21]}");
+}
+
+/* What is left out may be of any type, and be the first or the last. */
+static void test_keys(void **state)
+{
+    static const char *const keys[] = {"id", "groups", NULL};
+    Fixture *f = *state;
+
+    assert_true(sd_bus_message_append(f->message, "aa{sv}", 2, 4, "refused", "a{st}", 1, "id", (uint64_t)3,
+                                      "groups", "aa{sv}", 1, 2, "name", "s", "x", "id", "t", (uint64_t)1,
+                                      "id", "t", (uint64_t)2, "tasks", "au", 2, 10, 21, 1, "name", "s",
+                                      "y") >= 0);
+    check_json_keys(f, keys, "[{\"groups\":[{\"id\":1}],\"id\":2},{}]");
 }
 
 static void test_every_basic_type(void **state)
@@ -111,7 +129,7 @@ static void test_end_of_message(void **state)
 
     assert_true(sd_bus_message_seal(f->message, 1, 0) >= 0);
     assert_true(sd_bus_message_rewind(f->message, true) >= 0);
-    assert_int_equal(bus_json_read(f->message, &value), -ENXIO);
+    assert_int_equal(bus_json_read(f->message, NULL, &value), -ENXIO);
     assert_null(value);
 }
 
@@ -124,7 +142,7 @@ static void test_descriptors_are_not_json(void **state)
         skip(); /* the peer never agreed to pass descriptors */
     assert_true(sd_bus_message_seal(f->message, 1, 0) >= 0);
     assert_true(sd_bus_message_rewind(f->message, true) >= 0);
-    assert_int_equal(bus_json_read(f->message, &value), -ENOTSUP);
+    assert_int_equal(bus_json_read(f->message, NULL, &value), -ENOTSUP);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -132,10 +150,9 @@ static void test_descriptors_are_not_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_dictionary),     TEST(test_list_of_dictionaries),
-        TEST(test_nesting),        TEST(test_every_basic_type),
-        TEST(test_number_keys),    TEST(test_empty),
-        TEST(test_end_of_message), TEST(test_descriptors_are_not_json),
+        TEST(test_dictionary), TEST(test_list_of_dictionaries), TEST(test_nesting),
+        TEST(test_keys),       TEST(test_every_basic_type),     TEST(test_number_keys),
+        TEST(test_empty),      TEST(test_end_of_message),       TEST(test_descriptors_are_not_json),
     };
 
     return cmocka_run_group_tests_name("ctl/bus-json", tests, NULL, NULL);

@@ -15,6 +15,18 @@ static json_object *parse(const char *text)
     return object;
 }
 
+/* Appends to one of the arrays of GetCpuLoads. */
+static void push(json_object *loads, const char *key, unsigned value)
+{
+    json_object *list = json_object_object_get(loads, key);
+
+    if (!list) {
+        list = json_object_new_array();
+        assert_int_equal(json_object_object_add(loads, key, list), 0);
+    }
+    assert_int_equal(json_object_array_add(list, json_object_new_int64(value)), 0);
+}
+
 /* So many nodes, CPUs on each, and workloads. */
 static TopSnapshot *make(unsigned n_nodes, unsigned n_each, unsigned n_workloads)
 {
@@ -22,7 +34,7 @@ static TopSnapshot *make(unsigned n_nodes, unsigned n_each, unsigned n_workloads
                                 "\"overloaded\":1,\"leases\":1,\"uptime_usec\":61000000,\"cpu_permille\":3,"
                                 "\"max_cpu_permille\":10,\"free\":[{\"node\":0,\"bytes\":1073741824}]}");
     json_object *topology = json_object_new_object(), *nodes = json_object_new_array(),
-                *cpus = json_object_new_array(), *workloads = json_object_new_array(), *moves;
+                *loads = json_object_new_object(), *workloads = json_object_new_array(), *moves;
     TopSnapshot *snapshot;
     char text[512];
 
@@ -32,32 +44,33 @@ static TopSnapshot *make(unsigned n_nodes, unsigned n_each, unsigned n_workloads
         (void)json_object_array_add(nodes, parse(text));
     }
     (void)json_object_object_add(topology, "nodes", nodes);
+    /* Idle, busy, overloaded and lent, in turn; a cache for each two. */
     for (unsigned i = 0; i < n_nodes * n_each; i++) {
-        /* Idle, busy, overloaded and lent, in turn; a cache for each two. */
-        (void)snprintf(
-            text, sizeof(text),
-            "{\"cpu\":%u,\"node\":%u,\"llc\":%u,\"online\":true,\"busy_permille\":%u,\"idle_usec\":%u,"
-            "\"wait_permille\":%u,\"lent_pid\":%u}",
-            i, i / n_each, i / 2, i % 4 ? 1000 : 0, i % 4 ? 0 : 100, i % 4 == 2 ? 500 : 0,
-            i % 4 == 3 ? 77 : 0);
-        (void)json_object_array_add(cpus, parse(text));
+        push(loads, "cpu", i);
+        push(loads, "node", i / n_each);
+        push(loads, "llc", i / 2);
+        push(loads, "online", 1);
+        push(loads, "busy_permille", i % 4 ? 1000 : 0);
+        push(loads, "idle", i % 4 == 0);
+        push(loads, "wait_permille", i % 4 == 2 ? 500 : 0);
+        push(loads, "lent", i % 4 == 3);
     }
     for (unsigned i = 0; i < n_workloads; i++) {
         (void)snprintf(text, sizeof(text),
                        "{\"name\":\"%02u-work\",\"mode\":\"auto\",\"home_nodes\":\"%u\",\"observed\":%s,"
                        "\"would_home_nodes\":\"1\",\"run_permille\":%u,\"wait_permille\":%u,\"tasks\":%u,"
-                       "\"memory\":[{\"node\":0,\"bytes\":%u}],\"memory_todo_bytes\":%u}",
+                       "\"memory_bytes\":%u,\"memory_todo_bytes\":%u}",
                        i, i % 2, i == 1 ? "true" : "false", 1000 * ((i * 7) % 5), i, i + 1, 1 << 30,
                        i == 0 ? 1 << 20 : 0);
         (void)json_object_array_add(workloads, parse(text));
     }
     moves = parse("[{\"kind\":\"set-home\",\"comm\":\"evil\\u001b[2J\",\"pid\":5,\"outcome\":\"done\","
                   "\"workload\":\"00-work\",\"realtime_usec\":1000000000000}]");
-    snapshot = top_snapshot_make(status, topology, cpus, workloads, moves);
+    snapshot = top_snapshot_make(status, topology, loads, workloads, moves);
     assert_non_null(snapshot);
     (void)json_object_put(status);
     (void)json_object_put(topology);
-    (void)json_object_put(cpus);
+    (void)json_object_put(loads);
     (void)json_object_put(workloads);
     (void)json_object_put(moves);
     return snapshot;
