@@ -23,13 +23,14 @@ ONLINE_NODES = pathlib.Path("/sys/devices/system/node/online")
 
 
 class Daemon:
-    """numaplaced with one policy, in a directory of its own. Use as a context manager."""
+    """numaplaced with one policy (None: those that are put into policy.d), in a directory of its own. Use as a context manager."""
 
-    def __init__(self, build: pathlib.Path, policy: str, options: list[str]):
+    def __init__(self, build: pathlib.Path, policy: str | None, options: list[str]):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="numaplace-bench-"))
         policies = self.directory / "policy.d"
         policies.mkdir()
-        (policies / "50-bench.policy").write_text(policy, encoding="ascii")
+        if policy is not None:
+            (policies / "50-bench.policy").write_text(policy, encoding="ascii")
         (self.directory / "numaplaced.conf").write_text("", encoding="ascii")
         self.build = build
         self.argv = [str(build / "src/daemon/numaplaced"), f"--runtime-dir={self.directory}",

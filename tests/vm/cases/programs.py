@@ -31,13 +31,14 @@ def run(argv):
 
 
 class Workload:
-    """A workload of ours. The CPUs are shared out among the threads of its `n_processes`; None: one for each node, 0: it knows
-    better."""
+    """A workload of ours. The CPUs are shared out among the threads of its `n_processes`, unless `n_threads` says how many each
+    has. None processes: one for each node, 0: it knows better."""
 
     sample_hz = SAMPLE_HZ
 
-    def __init__(self, name, n_processes=1, memory=True, options=(), orders=False):
+    def __init__(self, name, n_processes=1, n_threads=None, memory=True, options=(), orders=False):
         self.name = name
+        self.n_threads = n_threads
         self.orders = orders
         self.exe = f"/lab/bin/{name}"
         self.wanted = n_processes
@@ -49,7 +50,7 @@ class Workload:
         return nodes_with_cpus() if self.wanted is None else self.wanted
 
     def threads(self):
-        return os.cpu_count() // self.n_processes
+        return self.n_threads or os.cpu_count() // self.n_processes
 
     def places(self, memory, bind):
         """Where memory starts, and where the threads run; `bind` is how they are bound, if they are."""
@@ -147,6 +148,10 @@ PROGRAMS = {
     "stall": Workload("stall"),
     "stall-pair": Workload("stall", n_processes=None),
     # Short: a fork has its price in a guest.
+    # Two threads, so that CPUs stay idle: are they better together or apart?
+    "stream-two": Workload("stream", n_threads=2),
+    "numa02-two": Workload("numa02", n_threads=2, orders=True),
+    "ranks": Workload("stream", n_processes=2, n_threads=1),
     "forker": Program("forker", 8000, ["--processes=4", "--limit={work}"]),
     "hackbench": Program("hackbench", 400, ["-s", "512", "-g", "2", "-l", "{work}"]),
 }
