@@ -26,6 +26,7 @@ const char *const ablation_names[] = {
     [ABLATION_ANEW] = "anew",
     [ABLATION_SURE] = "sure",
     [ABLATION_AWAIT_USE] = "await-use",
+    [ABLATION_PINNED] = "pinned",
     [ABLATION_TWO_USERS] = "two-users",
     [ABLATION_HELP] = "help",
     [ABLATION_BALANCE] = "balance",

@@ -6,6 +6,7 @@
 
 #include "base/parse.h"
 #include "plan/group.h"
+#include "plan/memory/follow.h"
 #include "plan/planner.h"
 #include "world/load.h"
 
@@ -83,6 +84,7 @@ static bool rule_fits(PlanKind kind, PlanRule rule)
     case PLAN_RULE_FOLLOW_HOME:
     case PLAN_RULE_INTERLEAVE:
     case PLAN_RULE_EVEN_OUT:
+    case PLAN_RULE_FOLLOW_PIN:
     case PLAN_RULE_FOLLOW_USE:
         return kind == PLAN_KIND_MOVE_PAGES;
     default:
@@ -354,7 +356,7 @@ static int check_home(const Check *check, const CheckAction *x)
 static bool goes_home(const Check *check, const CheckAction *x)
 {
     const PlanMemory *memory = &x->a->memory;
-    bool striped = x->a->rule != PLAN_RULE_FOLLOW_HOME;
+    bool striped = x->a->rule == PLAN_RULE_INTERLEAVE || x->a->rule == PLAN_RULE_EVEN_OUT;
     CpuMask home = x->group ? home_after(check, x->group) : NULL;
 
     if (!memory->to || !memory->from || hwloc_bitmap_iszero(memory->to) || memory->stripe != striped)
@@ -363,6 +365,9 @@ static bool goes_home(const Check *check, const CheckAction *x)
         (hwloc_bitmap_weight(memory->to) < 2 ||
          x->policy->mode != (x->a->rule == PLAN_RULE_INTERLEAVE ? POLICY_MODE_INTERLEAVE : POLICY_MODE_AUTO)))
         return false;
+    if (x->a->rule == PLAN_RULE_FOLLOW_PIN)
+        return !home && follow_is_pinned(check->world, x->process) &&
+               follow_is_pinned_to(check->world, x->process, memory->to);
     if (!home)
         return striped && x->group && roams_after(check, x->group);
     return hwloc_bitmap_isincluded(memory->to, home) &&

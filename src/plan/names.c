@@ -49,6 +49,8 @@ static const NameText rules[PLAN_RULE_MAX] = {
                               "Its memory is to be interleaved over its nodes (Mode=interleave)."},
     [PLAN_RULE_EVEN_OUT] = {"even-out", "Nearly all of its memory is on one of the nodes it runs on, so its "
                                         "threads run at different speeds."},
+    [PLAN_RULE_FOLLOW_PIN] = {"follow-pin", "Some of its memory is outside the nodes that somebody else "
+                                            "pinned its threads to."},
     [PLAN_RULE_FOLLOW_USE] = {"follow-use",
                               "Some of its memory is not on the node of the threads that use it."},
 };
@@ -109,6 +111,8 @@ static const NameText reasons[PLAN_REASON_MAX] = {
                                "elsewhere."},
     [PLAN_REASON_EVEN_OUT_OFF] = {"even-out-off",
                                   "Interleaving memory that lies on one node is off (EvenOut)."},
+    [PLAN_REASON_MEMORY_BOUND] = {"memory-bound", "Somebody else chose the nodes of its memory (numactl, "
+                                                  "mbind)."},
     [PLAN_REASON_USE_AWAITED] = {"use-awaited",
                                  "The daemon is finding out which thread uses which memory (Evidence=)."},
 };

@@ -50,6 +50,7 @@ typedef enum PlanRule {
     PLAN_RULE_OWN_NODE,      /* a thread: of the nodes of its home, the one with the memory it uses (P11) */
     PLAN_RULE_INTERLEAVE,    /* move-pages: Mode=interleave, and some node has too much of it (P17) */
     PLAN_RULE_EVEN_OUT,      /* move-pages: one of several nodes has nearly all of it (EvenOut, P17) */
+    PLAN_RULE_FOLLOW_PIN,    /* move-pages: memory outside the nodes that somebody else pinned its threads to (P18) */
     PLAN_RULE_FOLLOW_USE,    /* move-pages: memory to the threads that use it (P13, P18), or striped (P17) */
     PLAN_RULE_MAX,
     PLAN_RULE_INVALID = -EINVAL,
@@ -100,6 +101,7 @@ typedef enum PlanReason {
     PLAN_REASON_FITS_NODE, /* value: what it runs; limit: more than the node of its memory could run (P17) */
     PLAN_REASON_EVEN_OUT_OFF, /* EvenOutno */
     PLAN_REASON_USE_AWAITED,  /* who uses which part of it is being found out, and decides (P13) */
+    PLAN_REASON_MEMORY_BOUND, /* value: bytes that somebody else bound; limit: what is too little to matter */
     PLAN_REASON_MAX,
     PLAN_REASON_INVALID = -EINVAL,
 } PlanReason;

@@ -163,6 +163,7 @@ static const RecordField process_fields[] = {
     {"rss_bytes", RECORD_U64, offsetof(ProcessRow, process.rss_bytes)},
     {"node_bytes", RECORD_NUMBERS64, offsetof(ProcessRow, node_bytes)},
     {"node_bytes_usec", RECORD_U64, offsetof(ProcessRow, process.node_bytes_usec)},
+    {"bound_bytes", RECORD_U64, offsetof(ProcessRow, process.bound_bytes)},
     {"grown_bytes", RECORD_U64, offsetof(ProcessRow, process.grown_bytes)},
     {"moving_to", RECORD_MASK, offsetof(ProcessRow, process.memory.to)},
     {"todo_bytes", RECORD_U64, offsetof(ProcessRow, process.memory.todo_bytes)},

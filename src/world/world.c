@@ -133,7 +133,7 @@ int world_set_process_memory(const World *world, Process *process, const uint64_
     assert(!bytes || measured_usec > 0);
 
     if (!bytes) {
-        process->grown_bytes = 0;
+        process->bound_bytes = process->grown_bytes = 0;
         free(process->node_bytes);
         process->node_bytes = NULL;
         process->node_bytes_usec = 0;

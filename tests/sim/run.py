@@ -111,6 +111,10 @@ TWINS = {
         ("nobody has a home", {"Mode=compress": "Mode=none"}),
         ("each for itself", {"GroupBy=workload": "GroupBy=process"}),
     ],
+    "s-pinned": [
+        ("memory stays", {"Policies=job": "Policies=job\nOff=pinned"}),
+        ("it is there already", {"AffinitySec=10ms": ""}),
+    ],
     "s-ping-pong": [
         ("one thread uses it all", {"Threads=16": "Threads=1"}),
         ("nobody looks who uses what", {"Evidence=write": "Evidence=residency"}),

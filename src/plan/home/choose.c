@@ -368,7 +368,7 @@ static void select_groups(Planner *p)
             s->groups[i].idle = policy_chooses_nodes(policy);
             continue;
         }
-        if (s->groups[i].n_placeable == 0 && !group->home && !group->roams)
+        if (policy_chooses_nodes(policy) && s->groups[i].n_placeable == 0 && !group->home && !group->roams)
             continue;
         s->order[s->n_order++] =
             (PlannerOrder){.key = group_demand(p, i), .tie = group->id, .index = (uint32_t)i};

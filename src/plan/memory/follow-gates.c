@@ -3,6 +3,7 @@
 /* What may keep memory from moving: policy, pressure, residency, room (P19) and rate (P20). */
 
 #include "plan/memory/follow-internal.h"
+#include "plan/memory/follow.h"
 
 bool follow_has_memory(const Topology *topology, uint32_t node)
 {
@@ -28,6 +29,41 @@ bool follow_takes_memory(const World *world, CpuMask home_nodes, uint32_t node)
 {
     return follow_has_memory(world->topology, node) &&
            (home_nodes ? (bool)hwloc_bitmap_isset(home_nodes, node) : has_usable_cpu(world, node));
+}
+
+bool follow_is_pinned(const World *world, const Process *process)
+{
+    size_t n, first = world_process_tasks(world, process, &n), n_pinned = 0;
+
+    for (size_t i = first; i < first + n; i++) {
+        const Task *task = &world->tasks[i];
+
+        if (task->gone)
+            continue;
+        if (task->hands != TASK_HANDS_FOREIGN || task->original || !task->allowed)
+            return false;
+        n_pinned++;
+    }
+    return n_pinned > 0;
+}
+
+bool follow_pin_takes(const World *world, const Process *process, uint32_t node)
+{
+    size_t n, first = world_process_tasks(world, process, &n);
+
+    for (size_t i = first; i < first + n && follow_has_memory(world->topology, node); i++)
+        if (!world->tasks[i].gone &&
+            hwloc_bitmap_intersects(world->tasks[i].allowed, world->topology->nodes[node].cpus))
+            return true;
+    return false;
+}
+
+bool follow_is_pinned_to(const World *world, const Process *process, CpuMask nodes)
+{
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
+        if (follow_pin_takes(world, process, i) != (bool)hwloc_bitmap_isset(nodes, i))
+            return false;
+    return true;
 }
 
 bool follow_refuse(const Follow *f, uint8_t mechanism, PlanReason reason, uint64_t value, uint64_t limit)

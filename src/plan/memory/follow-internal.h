@@ -42,6 +42,9 @@ uint64_t follow_home_usec(const Follow *f);
 
 bool follow_has_memory(const Topology *topology, uint32_t node);
 
+/* Whether some thread that somebody else pinned may run on the node, and memory may lie there. */
+bool follow_pin_takes(const World *world, const Process *process, uint32_t node);
+
 /* Whether memory of a group is to lie on the node: it is of its home, or, where the group roams and has none, some
  * thread may run there. */
 bool follow_takes_memory(const World *world, CpuMask home_nodes, uint32_t node);

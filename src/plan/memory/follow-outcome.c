@@ -135,8 +135,12 @@ static bool is_home(const World *world, const Group *group, CpuMask to)
     return true;
 }
 
-static bool leads_home(const World *world, const Group *group, const MemoryMove *memory)
+static bool leads_home(const World *world, const Group *group, const Process *process)
 {
+    const MemoryMove *memory = &process->memory;
+
+    if (!group->home && !group->roams && follow_is_pinned(world, process))
+        return follow_is_pinned_to(world, process, memory->to);
     if (memory->by_use)
         return !group->home_nodes || hwloc_bitmap_isincluded(memory->to, group->home_nodes);
     return is_home(world, group, memory->to);
@@ -150,14 +154,15 @@ bool follow_holds(const World *world, const PolicySet *policies, const Process *
     return process->memory.to && !process->gone && !process->yielded && policy && policy->follow && group &&
            !world->workloads[process->workload.i].paused && !world->kernel_balances &&
            world->memory_pressure_permille <= policy->max_pressure_permille &&
-           leads_home(world, group, &process->memory);
+           leads_home(world, group, process);
 }
 
 bool follow_wants_look(const World *world, const Process *process)
 {
     const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
 
-    return group && (group->home || group->roams) && process->node_bytes && !process->memory.to &&
+    return group && (group->home || group->roams || follow_is_pinned(world, process)) &&
+           process->node_bytes && !process->memory.to &&
            process->node_bytes_usec <= MAX(group->last_home_usec, process->memory.over_usec);
 }
 

@@ -24,6 +24,24 @@ static bool is_home(const Follow *f)
     return !f->group->home_nodes || hwloc_bitmap_isincluded(f->to, f->group->home_nodes);
 }
 
+static bool has_foreign(const Planner *p, const Process *process)
+{
+    size_t n, first = world_process_tasks(p->world, process, &n);
+
+    for (size_t i = first; i < first + n; i++)
+        if (!p->world->tasks[i].gone && p->world->tasks[i].hands == TASK_HANDS_FOREIGN)
+            return true;
+    return false;
+}
+
+/* To a home of one node all of its memory goes, whoever uses it (plan/memory/follow.h), unless some of it is bound, or
+ * a thread that somebody else pinned uses it too. A part that goes before leaves a rest that is not worth moving. */
+static bool goes_anyway(const Follow *f)
+{
+    return f->group->home_nodes && hwloc_bitmap_weight(f->group->home_nodes) == 1 &&
+           f->process->bound_bytes == 0 && !has_foreign(f->p, f->process);
+}
+
 static CpuMask intern(Planner *p, hwloc_const_bitmap_t nodes)
 {
     CpuMask mask = intern_mask(p->world->pool, nodes);
@@ -45,8 +63,8 @@ static void follow_one(Planner *p, const PlanUse *use)
     f.policy = group_policy(p->world, p->policies, process->workload);
     f.from = intern(p, use->from);
     f.to = intern(p, use->to);
-    if (!f.policy || !f.from || !f.to || !is_home(&f) || !follow_may(&f) || !follow_is_time(&f) ||
-        !follow_has_room(&f) || !follow_has_rate(&f))
+    if (!f.policy || !f.from || !f.to || !is_home(&f) || goes_anyway(&f) || !follow_may(&f) ||
+        !follow_is_time(&f) || !follow_has_room(&f) || !follow_has_rate(&f))
         return;
     if (planner_has_budget(p))
         follow_order(&f, use->stripe ? MECHANISM_STRIPE : MECHANISM_FILTER, use);

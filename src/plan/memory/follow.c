@@ -127,6 +127,16 @@ static bool is_sure(const Follow *f)
     return true;
 }
 
+/* Who bound memory knows why. What the daemon itself made a program set is interleaved (Mode=interleave). */
+static bool is_ours(const Follow *f)
+{
+    if (f->process->bound_bytes <= f->few_bytes || f->policy->mode == POLICY_MODE_INTERLEAVE ||
+        f->policy->foreign_affinity == POLICY_FOREIGN_OVERRIDE)
+        return true;
+    return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_MEMORY_BOUND, f->process->bound_bytes,
+                         f->few_bytes);
+}
+
 /* Threads that somebody else sent elsewhere use this memory, too; how much of it is not known. */
 static bool is_together(const Follow *f, CpuMask due)
 {
@@ -186,7 +196,7 @@ void follow_order(const Follow *f, uint8_t mechanism, const PlanUse *use)
         speak_for(f->p->s, f->to, f->outside_bytes);
 }
 
-/* `to`: where its memory is to be; `due`: the CPUs of its threads. */
+/* `to`: where its memory is to be; `due`: the CPUs of its threads, NULL: they are pinned by somebody else. */
 static void follow_process(Planner *p, const Process *process, CpuMask to, CpuMask due)
 {
     Follow f = {
@@ -204,17 +214,34 @@ static void follow_process(Planner *p, const Process *process, CpuMask to, CpuMa
         (void)follow_refuse(&f, MECHANISM_FILTER, PLAN_REASON_USE_AWAITED, 0, 0);
         return;
     }
-    f.rule = stripe_rule(&f);
+    f.rule = due ? stripe_rule(&f) : PLAN_RULE_FOLLOW_PIN;
     if (f.g->roams && !stripe_is(f.rule))
         return;
     find_outside(&f);
-    if (!is_worth_it(&f) || !is_together(&f, due) || !follow_is_time(&f) || !is_sure(&f) ||
-        !follow_has_room(&f) || !follow_has_rate(&f))
+    if (!is_worth_it(&f) || !is_ours(&f) || (due && !is_together(&f, due)) || !follow_is_time(&f) ||
+        !is_sure(&f) || !follow_has_room(&f) || !follow_has_rate(&f))
         return;
     if (planner_has_budget(p))
         follow_order(&f, stripe_is(f.rule) ? MECHANISM_STRIPE : MECHANISM_BLOCKS, NULL);
     else
         (void)follow_refuse(&f, MECHANISM_BLOCKS, PLAN_REASON_BUDGET, p->n_spent, PLAN_ACTIONS_PER_TICK);
+}
+
+/* Where memory of a process is to lie that somebody else pinned; NULL: anywhere. */
+static CpuMask find_pin(Planner *p, const Process *process)
+{
+    hwloc_bitmap_t set = p->s->nodes;
+    bool all = true;
+
+    hwloc_bitmap_zero(set);
+    for (uint32_t i = 0; i < p->world->topology->n_nodes; i++)
+        if (follow_pin_takes(p->world, process, i)) {
+            if (hwloc_bitmap_set(set, i) < 0)
+                p->error = -ENOMEM;
+        } else {
+            all &= !follow_has_memory(p->world->topology, i);
+        }
+    return all ? NULL : intern_nodes(p, set);
 }
 
 bool follow_gather(Planner *p)
@@ -238,6 +265,18 @@ bool follow_gather(Planner *p)
             speak_for(s, process->memory.to, process->memory.todo_bytes);
     }
     return true;
+}
+
+/* Whether its memory goes to where somebody else has pinned it: it has no home, and the policy would give it one. */
+static bool is_pinned(const Planner *p, const Process *process)
+{
+    const Policy *policy = p->s->workloads[process->workload.i].policy;
+
+    return rule_holds(p->world, ABLATION_PINNED) && !process->gone && !process->yielded &&
+           process->group.i >= 0 && policy && policy->mode == POLICY_MODE_AUTO &&
+           policy->foreign_affinity == POLICY_FOREIGN_RESPECT && !p->s->groups[process->group.i].home &&
+           !p->world->workloads[process->workload.i].paused && !p->world->partial &&
+           follow_is_pinned(p->world, process);
 }
 
 /* Whether its group needs all nodes, so that its memory may be dealt out over them (P17), and nothing else. */
@@ -265,6 +304,11 @@ void follow_homes(Planner *p)
         } else if (roams(p, process)) {
             all = all ? all : find_nodes(p, NULL);
             follow_process(p, process, all, process->cpuset);
+        } else if (is_pinned(p, process)) {
+            CpuMask to = find_pin(p, process);
+
+            if (to)
+                follow_process(p, process, to, NULL);
         }
     }
 }

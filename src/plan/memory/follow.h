@@ -38,6 +38,10 @@ void follow_progress(World *world, TaskKey subject, uint64_t moved_bytes);
 /* Whether the order under way is still what the process needs; else it is to be cancelled. */
 bool follow_holds(const World *world, const PolicySet *policies, const Process *process);
 
+/* Whether somebody else pinned all of its threads. And whether these are the nodes with memory they may then run on. */
+bool follow_is_pinned(const World *world, const Process *process);
+bool follow_is_pinned_to(const World *world, const Process *process, CpuMask nodes);
+
 /* Whether what is known of its memory is older than its home or the last move, so that another look is due. */
 bool follow_wants_look(const World *world, const Process *process);
 

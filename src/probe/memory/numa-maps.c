@@ -117,15 +117,16 @@ int numa_maps_add(NumaMaps *maps, const char *line)
         return r;
 
     for (const char *word = mapping.words; mapping.pages > 0 && *word; word = next_word(word)) {
-        uint64_t node, pages, *sum;
+        uint64_t node, pages, bytes;
 
         if (scan_node(word, &node, &pages) != 0)
             continue;
         pages = mapping.shared ? pages / mapping.n_maps
                                : pages * MIN(mapping.anon, mapping.pages) / mapping.pages;
-        sum = &maps->bytes[node];
-        *sum = MIN(*sum + MIN(pages, WORLD_MEMORY_MAX / mapping.page_bytes) * mapping.page_bytes,
-                   WORLD_MEMORY_MAX);
+        bytes = MIN(pages, WORLD_MEMORY_MAX / mapping.page_bytes) * mapping.page_bytes;
+        maps->bytes[node] = MIN(maps->bytes[node] + bytes, WORLD_MEMORY_MAX);
+        if (mapping.bound)
+            maps->bound_bytes = MIN(maps->bound_bytes + bytes, WORLD_MEMORY_MAX);
     }
     return 0;
 }

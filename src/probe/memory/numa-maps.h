@@ -18,6 +18,7 @@
 
 typedef struct NumaMaps {
     uint64_t bytes[NUMA_MAPS_NODES_MAX]; /* by operating-system node number, up to WORLD_MEMORY_MAX */
+    uint64_t bound_bytes;                /* of them all, with a memory policy of its own */
 } NumaMaps;
 
 /* What one line says of a mapping. */

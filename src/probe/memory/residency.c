@@ -115,6 +115,7 @@ static int take_nodes(const Pass *pass, Process *process, uint64_t *cost_nsec)
         bytes[i] = os < NUMA_MAPS_NODES_MAX ? reading->maps.bytes[os] : 0;
     }
     *cost_nsec += reading->cost_nsec;
+    process->bound_bytes = reading->maps.bound_bytes;
     return world_set_process_memory(pass->world, process, bytes, pass->world->now_usec);
 }
 

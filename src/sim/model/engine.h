@@ -167,6 +167,8 @@ typedef struct Family {
     CpuMask
         born; /* mask of threads yet to be born: they inherit what the process was given; NULL: their own */
 
+    CpuMask pin; /* what its threads pin themselves to when they have run for some time; NULL: nothing */
+
     /* The kernel's scan of its memory (P8, P9). */
     uint64_t seq;
     uint32_t n_completed; /* regions, in this pass */

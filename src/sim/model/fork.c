@@ -240,6 +240,36 @@ static void begin_phase(Engine *e, Family *family)
     family->phase = true;
 }
 
+static void pin(Engine *e, const Family *family)
+{
+    for (uint32_t i = family->first; i < family->first + family->n_forked; i++) {
+        if (e->threads[i].state == THREAD_STATE_ENDED)
+            continue;
+        e->threads[i].own = family->pin;
+        e->threads[i].given = false;
+        thread_set_mask(e, i, family->pin, ENGINE_NONE);
+    }
+}
+
+/* What happens once to a process that has run for some time. */
+static void change(Engine *e, Family *family)
+{
+    if (e->spec->workloads[family->workload].phase_usec > 0)
+        begin_phase(e, family);
+    else if (family->pin)
+        pin(e, family);
+    else
+        displace(e, family);
+}
+
+/* How long after its start; 0: never. */
+static uint64_t change_usec(const SimWorkload *w)
+{
+    if (w->phase_usec > 0 || w->affinity_usec > 0)
+        return MAX(w->phase_usec, w->affinity_usec);
+    return w->displaced_permille > 0 ? w->displaced_usec : 0;
+}
+
 static void fork_one(Engine *e, uint32_t index, Family *family)
 {
     const SimWorkload *w = &e->spec->workloads[family->workload];
@@ -270,19 +300,14 @@ void fork_event(Engine *e, uint32_t index)
 
     e->actor = (uint32_t)family->launcher_cpu;
     if (family->n_forked == w->n_threads) {
-        if (w->phase_usec > 0)
-            begin_phase(e, family);
-        else
-            displace(e, family);
+        change(e, family);
         return;
     }
     for (uint32_t i = 0; i < n && !e->error; i++)
         fork_one(e, family->first + family->n_forked, family);
     if (family->n_forked < w->n_threads)
         next = e->now_nsec + w->stagger_usec * NSEC_PER_USEC;
-    else if (w->phase_usec > 0)
-        next = MAX(family->start_nsec + w->phase_usec * NSEC_PER_USEC, e->now_nsec);
-    else if (w->displaced_permille > 0 && w->displaced_usec > 0)
-        next = MAX(family->start_nsec + w->displaced_usec * NSEC_PER_USEC, e->now_nsec);
+    else if (change_usec(w) > 0)
+        next = MAX(family->start_nsec + change_usec(w) * NSEC_PER_USEC, e->now_nsec);
     heap_set(&e->heap, e->item_family + index, next);
 }

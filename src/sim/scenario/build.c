@@ -281,9 +281,10 @@ static int32_t launcher_cpu(Engine *e, const SimWorkload *w, CpuMask own)
     return chosen;
 }
 
-static void add_family(Engine *e, const SimWorkload *w, size_t workload, CpuMask cpuset, CpuMask own,
+static void add_family(Engine *e, const SimWorkload *w, size_t workload, CpuMask cpuset, CpuMask pin,
                        uint64_t start_nsec)
 {
+    CpuMask own = w->affinity_usec > 0 ? cpuset : pin;
     Family *family = &e->families[e->n_families];
 
     *family = (Family){
@@ -298,6 +299,7 @@ static void add_family(Engine *e, const SimWorkload *w, size_t workload, CpuMask
         .n_senders = w->n_threads / 2,
         .rss_pages = pages_of(w->shared_bytes) + w->n_threads * pages_of(w->private_bytes),
         .cpuset = cpuset,
+        .pin = w->affinity_usec > 0 ? pin : NULL,
     };
     if (w->shared_bytes > 0)
         family->shared = add_region(e, w->shared_bytes, true);

@@ -168,6 +168,7 @@ const ConfKey sim_scenario_keys[] = {
      "node numbers such as 0-1,4", NULL},
     {"Workload", "Affinity", conf_parse_list, &range_cpus, WORKLOAD(affinity), "",
      "CPU numbers such as 0-3,8", NULL},
+    {"Workload", "AffinitySec", conf_parse_span, &range_span, WORKLOAD(affinity_usec), "0", SPAN, NULL},
     {"Workload", "StartNodes", conf_parse_list, &range_nodes, offsetof(WorkloadDraft, start_nodes), "",
      "node numbers such as 0-1,4", NULL},
     {"Workload", "Shuffled", conf_parse_bool, NULL, WORKLOAD(shuffled), "no", BOOL, NULL},

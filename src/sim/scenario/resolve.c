@@ -203,8 +203,11 @@ static void check_memory(ScenarioDraft *d, WorkloadDraft *w)
     if (v->private_bytes + v->shared_bytes == 0 && v->phase_usec > 0)
         DRAFT_ERROR(d, w->line,
                     "expected PrivateMemory= or SharedMemory= for workload %s, which has PhaseSec=", v->name);
-    if (v->phase_usec > 0 && v->displaced_usec > 0)
-        DRAFT_ERROR(d, w->line, "expected one of DisplacedSec= and PhaseSec= for workload %s", v->name);
+    if ((v->phase_usec > 0) + (v->displaced_usec > 0) + (v->affinity_usec > 0) > 1)
+        DRAFT_ERROR(d, w->line, "expected one of AffinitySec=, DisplacedSec= and PhaseSec= for workload %s",
+                    v->name);
+    if (v->affinity_usec > 0 && !v->affinity)
+        DRAFT_ERROR(d, w->line, "expected Affinity= for workload %s, which has AffinitySec=", v->name);
     if (v->displaced_usec > 0 && v->displaced_permille == 0)
         DRAFT_ERROR(d, w->line, "expected Displaced= for workload %s, which has DisplacedSec=", v->name);
 }

@@ -160,6 +160,7 @@ typedef struct SimWorkload {
     /* Where it may run. NULL: everywhere. */
     hwloc_bitmap_t cpuset;     /* CPUs its cpuset allows (I1) */
     hwloc_bitmap_t affinity;   /* CPUs it gave itself: a foreign mask for the daemon */
+    uint64_t affinity_usec;    /* so long after its process started; 0: at once */
     hwloc_bitmap_t start_cpus; /* CPUs its threads are born on; it may leave them at once */
     bool shuffled; /* threads are born on CPUs drawn at random, one on which nobody runs if there is one */
 } SimWorkload;

@@ -355,6 +355,28 @@ static void random_task(Fixture *f, Random *r, Process *p, pid_t tid)
         p->yielded = true;
 }
 
+/* Some without a home are pinned by somebody else, with all their threads; memory of some is bound. */
+static void random_pins(Fixture *f, Random *r)
+{
+    World *w = f->world;
+
+    for (size_t i = 0; i < w->n_processes; i++) {
+        CpuMask mask = random_mask(f, r, 10);
+        bool homeless = w->processes[i].group.i < 0 || !w->groups[w->processes[i].group.i].home;
+        size_t n, first = world_process_tasks(w, &w->processes[i], &n);
+
+        if (w->processes[i].node_bytes && random_chance(r, 10))
+            w->processes[i].bound_bytes = (uint64_t)random_roll(r, 2000) << 20;
+        if (!homeless || !random_chance(r, 50))
+            continue;
+        for (size_t k = first; k < first + n; k++) {
+            w->tasks[k].allowed = mask;
+            w->tasks[k].original = NULL;
+            w->tasks[k].hands = TASK_HANDS_FOREIGN;
+        }
+    }
+}
+
 /* What threads use is known in a third of the Worlds; some of them live on a node of their own by then. */
 static void random_uses(Fixture *f, Random *r, const Renaming *renaming)
 {
@@ -454,6 +476,7 @@ void random_world(Fixture *f, uint64_t seed, const Renaming *renaming)
         for (unsigned k = 0; k < n; k++)
             random_task(f, &r, &f->world->processes[i], (pid_t)(100 * (i + 1) + k));
     }
+    random_pins(f, &(Random){.state = seed * 0xA24BAED4963EE407ULL + 1});
     random_uses(f, &(Random){.state = seed * 0xD1342543DE82EF95ULL + 1}, renaming);
     for (size_t i = 0; i < f->world->n_workloads; i++)
         f->world->workloads[i].paused = random_chance(&r, 4);

@@ -485,6 +485,69 @@ static void test_holds(void **state)
     fixture_done(&f);
 }
 
+/* Somebody else has pinned it to node 0 as a whole: it gets no home, and its memory comes to it. */
+static void test_pinned(void **state)
+{
+    const PlanAction *a;
+    Process *p;
+    Fixture f;
+
+    setup(&f, AUTO);
+    for (pid_t tid = 10; tid <= 11; tid++) {
+        fixture_find(&f, 10, tid)->hands = TASK_HANDS_FOREIGN;
+        fixture_find(&f, 10, tid)->allowed = fixture_mask(&f, tid == 10 ? "0-1" : "1-2");
+    }
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_SET_HOME), 0);
+    a = fixture_action(&f, PLAN_KIND_MOVE_PAGES, 0);
+    assert_int_equal(a->rule, PLAN_RULE_FOLLOW_PIN);
+    assert_ptr_equal(a->memory.from, fixture_mask(&f, "1"));
+    assert_ptr_equal(a->memory.to, fixture_mask(&f, "0"));
+    fixture_commit(&f, NULL);
+    p = world_process(f.world, 10);
+    assert_true(follow_holds(f.world, f.policies, p));
+
+    /* As long as all of it is pinned there. */
+    fixture_find(&f, 10, 11)->allowed = fixture_mask(&f, "2,8");
+    assert_false(follow_holds(f.world, f.policies, p));
+    fixture_find(&f, 10, 11)->allowed = fixture_mask(&f, "2");
+    fixture_find(&f, 10, 11)->hands = TASK_HANDS_FREE;
+    assert_false(follow_holds(f.world, f.policies, p));
+    fixture_find(&f, 10, 11)->hands = TASK_HANDS_FOREIGN;
+    assert_true(follow_holds(f.world, f.policies, p));
+    end_order(&f, 10, FOLLOW_END_CANCELLED, 0, 0);
+    wait_usec(&f, 60 * SEC);
+    set_memory(&f, 10, 0, 64 * MIB);
+
+    /* It may run on all nodes, or its policy takes no heed of who pinned it. */
+    fixture_find(&f, 10, 11)->allowed = fixture_mask(&f, "2,8");
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 0);
+    fixture_find(&f, 10, 11)->allowed = fixture_mask(&f, "2");
+    f.policies->policies[0]->foreign_affinity = POLICY_FOREIGN_OVERRIDE;
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_SET_HOME), 2); /* from each mask */
+    fixture_done(&f);
+}
+
+/* Somebody has bound its memory, or so little of it that it does not matter. */
+static void test_bound(void **state)
+{
+    Fixture f;
+
+    setup(&f, FIXED0);
+    world_process(f.world, 10)->bound_bytes = 2 * MIB + 1;
+    assert_refused(&f, PLAN_REASON_MEMORY_BOUND);
+    world_process(f.world, 10)->bound_bytes = 2 * MIB;
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+    world_process(f.world, 10)->bound_bytes = 64 * MIB;
+    f.policies->policies[0]->foreign_affinity = POLICY_FOREIGN_OVERRIDE;
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+    fixture_done(&f);
+}
+
 /* An order that was not taken, or whose home was not, leaves nothing behind. */
 static void test_not_taken(void **state)
 {
@@ -564,6 +627,8 @@ int main(void)
         cmocka_unit_test(test_on_loan),
         cmocka_unit_test(test_home_stays),
         cmocka_unit_test(test_holds),
+        cmocka_unit_test(test_pinned),
+        cmocka_unit_test(test_bound),
         cmocka_unit_test(test_not_taken),
         cmocka_unit_test(test_check),
     };

@@ -29,6 +29,19 @@ static void test_private(void **state)
     assert_int_equal(maps.bytes[63], 64 * KB);
 }
 
+static void test_bound(void **state)
+{
+    assert_int_equal(numa_maps_add(&maps, "7f2c0 default anon=8 N0=8 kernelpagesize_kB=4"), 0);
+    assert_int_equal(numa_maps_add(&maps, "7f2c1 prefer=static|balancing:1 anon=8 N0=8 kernelpagesize_kB=4"),
+                     0);
+    assert_int_equal(maps.bound_bytes, 0);
+    assert_int_equal(numa_maps_add(&maps, "7f2c2 bind:0 anon=2 N0=2 kernelpagesize_kB=4"), 0);
+    assert_int_equal(numa_maps_add(&maps, "7f2c3 interleave:0-1 anon=2 N0=1 N1=1 kernelpagesize_kB=4"), 0);
+    assert_int_equal(numa_maps_add(&maps, "7f2c4 bind:0 file=/x mapped=2 N0=2 kernelpagesize_kB=4"), 0);
+    assert_int_equal(maps.bound_bytes, 4 * 4 * KB);
+    assert_int_equal(maps.bytes[0], (8 + 8 + 2 + 1) * 4 * KB);
+}
+
 static void test_files(void **state)
 {
     /* Programs and libraries are the page cache's; what was written of them is not, wherever the pages are. */
@@ -249,6 +262,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_private, set_up),
+        cmocka_unit_test_setup(test_bound, set_up),
         cmocka_unit_test_setup(test_files, set_up),
         cmocka_unit_test_setup(test_shared, set_up),
         cmocka_unit_test_setup(test_huge, set_up),

@@ -56,12 +56,12 @@ def kernel_count(name):
 
 
 class Follow(nodes.NodesTest):
-    def hasher(self, mb=MB):
+    def hasher(self, mb=MB, command=()):
         """With its memory on the far node."""
         state = self.directory / "rounds"
         state.unlink(missing_ok=True)
         cpus = ",".join(map(str, sorted(nodes.node_cpus(FAR))))
-        work = lib.Workload(self, [sys.executable, str(HASHER), str(mb), cpus, str(state)], self.mark,
+        work = lib.Workload(self, [*command, sys.executable, str(HASHER), str(mb), cpus, str(state)], self.mark,
                             preexec_fn=self.everywhere)
         work.state = state
         self.rounds(work, 1)
@@ -164,6 +164,36 @@ class Follow(nodes.NodesTest):
             at = memory(pid)
             self.assertEqual(home, str(max(at, key=lambda node, at=at: at[node])))
         daemon.stop()
+
+    def test_to_a_pin(self):
+        """Somebody pins it to the other node: the pin stays, it gets no home, and its memory comes to it."""
+        self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"})
+        work = self.hasher()
+        for tid in os.listdir(f"/proc/{work.pid}/task"):
+            os.sched_setaffinity(int(tid), nodes.node_cpus(HOME))
+        daemon = self.daemon().ready()
+        self.wait(daemon, "its memory to arrive", lambda: self.arrived(work.pid))
+        self.assertEqual({order["rule"] for order in self.moves(daemon, "move-pages")}, {"follow-pin"})
+        self.assertEqual(self.moves(daemon, "set-home"), [])
+        self.assertEqual(work.masks(), {self.list_of(nodes.node_cpus(HOME))})
+        self.rounds(work, 1)
+        daemon.stop()
+
+    def test_bound(self):
+        """What somebody bound stays, unless the policy says otherwise."""
+        self.fixed()
+        work = self.hasher(command=["numactl", f"--membind={FAR}"])
+        daemon = self.daemon().ready()
+        self.wait(daemon, "a refusal", lambda: self.refusals(daemon, "memory-bound"))
+        self.ticks(daemon, 10)
+        self.assertEqual(self.moves(daemon, "move-pages"), [])
+        self.assertGreaterEqual(memory(work.pid)[FAR], MB << 20)
+        self.write_policy(Workload={"ForeignAffinity": "override"}, Placement={"Mode": "fixed", "Nodes": str(HOME)},
+                          Steal={"Steal": "no"})
+        self.assertEqual(daemon.ctl_run("reload").returncode, 0)
+        self.wait(daemon, "its memory to arrive", lambda: self.arrived(work.pid))
+        daemon.stop()
+        self.rounds(work, 1)
 
     def walker(self, command=(), options=()):
         """Four threads that walk over one array and count who was where: too many for a node."""
