@@ -68,7 +68,8 @@ bool follow_is_pinned_to(const World *world, const Process *process, CpuMask nod
 
 bool follow_refuse(const Follow *f, uint8_t mechanism, PlanReason reason, uint64_t value, uint64_t limit)
 {
-    planner_refuse_process(f->p, mechanism, reason, f->process, value, limit);
+    if (!f->silent)
+        planner_refuse_process(f->p, mechanism, reason, f->process, value, limit);
     return false;
 }
 

@@ -25,6 +25,7 @@ typedef struct Follow {
     uint64_t outside_bytes; /* that lie where they should not */
     uint64_t few_bytes;     /* so many of them are not worth it */
     CpuMask from, to;       /* NodeIx */
+    bool silent;            /* refusals are not noted */
 } Follow;
 
 /* Less is not worth looking through a process: one block (P18), and one part in so many of all it has. */
@@ -51,6 +52,9 @@ bool follow_takes_memory(const World *world, CpuMask home_nodes, uint32_t node);
 
 /* Growth of groups, and what orders under way will still bring. False: memory is out. */
 bool follow_gather(Planner *p);
+
+/* Whether all of it that lies outside its home is to follow in the next plan. Says nothing. */
+bool follow_is_due(const Follow *f);
 
 /* Gives the order: for all of the process, or for what `use` (NULL: all) says. */
 void follow_order(const Follow *f, uint8_t mechanism, const PlanUse *use);

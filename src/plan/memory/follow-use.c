@@ -39,7 +39,7 @@ static bool has_foreign(const Planner *p, const Process *process)
 static bool goes_anyway(const Follow *f)
 {
     return f->group->home_nodes && hwloc_bitmap_weight(f->group->home_nodes) == 1 &&
-           f->process->bound_bytes == 0 && !has_foreign(f->p, f->process);
+           f->process->bound_bytes == 0 && !has_foreign(f->p, f->process) && follow_is_due(f);
 }
 
 static CpuMask intern(Planner *p, hwloc_const_bitmap_t nodes)

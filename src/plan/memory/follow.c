@@ -127,6 +127,18 @@ static bool is_sure(const Follow *f)
     return true;
 }
 
+bool follow_is_due(const Follow *f)
+{
+    Follow all = *f;
+
+    all.silent = true;
+    all.rule = PLAN_RULE_FOLLOW_HOME;
+    all.to = find_nodes(f->p, f->group->home_nodes);
+    all.outside_bytes = 0;
+    find_outside(&all);
+    return is_known(&all) && is_worth_it(&all) && is_sure(&all);
+}
+
 /* Who bound memory knows why. What the daemon itself made a program set is interleaved (Mode=interleave). */
 static bool is_ours(const Follow *f)
 {
