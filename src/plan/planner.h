@@ -80,7 +80,8 @@ typedef struct PlannerGroup {
     uint32_t wait_permille;   /* the share of it */
     uint32_t others_permille; /* the same of all other groups */
     bool memory_known;
-    bool moves;                 /* memory of it is under way */
+    uint64_t known_bytes, moving_bytes; /* of its memory; the second is on its way */
+    bool moves;                 /* much of it is on its way */
     bool awaits_memory;         /* of a process it is not known yet, but soon */
     bool put_off;               /* its first home, for that reason */
     uint32_t discount_permille; /* of what memory counts: PackGroup.memory_discount_permille */

@@ -8,6 +8,9 @@
 /* Bytes of a group, more than any machine has; what pack_solve() takes. */
 #define MEMORY_MAX ((1ULL << 50) - 1)
 
+/* Less than this part of the memory of a group on its way keeps nobody from deciding. */
+#define MOVING_PART 4U
+
 /* Also when it was not looked at since it came: by where it was before, two groups would change places whose memory
  * has just done so, and all of it would go back. */
 static bool is_on_its_way(const Process *process)
@@ -18,16 +21,41 @@ static bool is_on_its_way(const Process *process)
            (process->node_bytes && move->over_usec > 0 && process->node_bytes_usec <= move->over_usec);
 }
 
+static uint64_t bytes_of(const Process *process, uint32_t n_nodes)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t n = 0; process->node_bytes && n < n_nodes; n++)
+        sum += process->node_bytes[n];
+    return MAX(process->node_bytes ? sum : process->rss_bytes, 1U);
+}
+
+/* Of a group of many processes that come and go, some memory is always on its way; what counts is a quarter. */
+static void note_moves(Planner *p, uint32_t n_nodes)
+{
+    for (size_t i = 0; i < p->world->n_processes; i++) {
+        const Process *process = &p->world->processes[i];
+        PlannerGroup *g;
+
+        if (process->gone || process->group.i < 0)
+            continue;
+        g = &p->s->groups[process->group.i];
+        g->known_bytes += bytes_of(process, n_nodes);
+        g->moving_bytes += is_on_its_way(process) ? bytes_of(process, n_nodes) : 0;
+        g->moves = g->moving_bytes > g->known_bytes / MOVING_PART;
+    }
+}
+
 void choose_memory_gather(Planner *p, uint64_t *memory)
 {
     uint32_t n_nodes = p->world->topology->n_nodes;
 
+    note_moves(p, n_nodes);
     for (size_t i = 0; i < p->world->n_processes; i++) {
         const Process *process = &p->world->processes[i];
 
         if (process->gone || process->group.i < 0)
             continue;
-        p->s->groups[process->group.i].moves |= is_on_its_way(process);
         p->s->groups[process->group.i].awaits_memory |= process->memory_awaited;
         if (!process->node_bytes)
             continue;

@@ -455,6 +455,30 @@ static void test_home_stays(void **state)
     }
 }
 
+/* Of a group of many processes some memory is always on its way, which is no reason to stay where most of it is not. */
+static void test_few_of_many(void **state)
+{
+    for (int more = 0; more < 2; more++) {
+        Fixture f;
+
+        setup(&f, "[Workload]\nGroupBy=workload\n" AUTO);
+        add_process(&f, 20);
+        set_memory(&f, 10, 1024 * MIB, 0);
+        set_memory(&f, 20, 1024 * MIB, 0);
+        fixture_home(&f);
+        assert_int_equal(f.world->n_groups, 1);
+        assert_ptr_equal(f.world->groups[0].home_nodes, fixture_mask(&f, "0"));
+        wait_usec(&f, 60 * SEC);
+        f.world->groups[0].demand_permille = f.world->groups[0].want_permille = 2000;
+        set_memory(&f, 10, 0, 1024 * MIB);
+        set_memory(&f, 20, 0, (more ? 4096 : 2048) * MIB);
+        move_of(&f, 10)->to = move_of(&f, 10)->last = fixture_mask(&f, "0");
+        fixture_plan(&f, true);
+        assert_int_equal(fixture_count(&f, PLAN_KIND_SET_HOME), more ? 2 : 0);
+        fixture_done(&f);
+    }
+}
+
 static void test_holds(void **state)
 {
     Process *p;
@@ -626,6 +650,7 @@ int main(void)
         cmocka_unit_test(test_unsettled),
         cmocka_unit_test(test_on_loan),
         cmocka_unit_test(test_home_stays),
+        cmocka_unit_test(test_few_of_many),
         cmocka_unit_test(test_holds),
         cmocka_unit_test(test_pinned),
         cmocka_unit_test(test_bound),
