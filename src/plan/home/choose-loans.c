@@ -17,8 +17,8 @@
  *                              there, and is no more than half of what it has at home: three threads for two CPUs
  *                              (S-UNEVEN);
  *   lending is allowed         by Steal=, Scope=, NodeLimit= and MaxDistance=;
- *   its threads share memory   as far as is known. Threads that each use their own memory have their homes on several
- *                              nodes (thread-homes.c). */
+ *   its threads share memory   as far as is known. If most of them use their own, they have their homes on several nodes
+ *                              (thread-homes.c). */
 
 #include "plan/home/choose-loans.h"
 
@@ -27,6 +27,10 @@
 /* Wanting less than this on a node, others do not live there: they run there now and then. Nobody is to go without
  * the node for their sake. A choice of ours. */
 #define LIVES_PERMILLE 500U
+
+/* Threads that use so much memory that nobody else uses have it beside them on several nodes, too. One thread of many
+ * is not enough: what all share looks in the first rounds as if it were its own. */
+#define PRIVATE_PERMILLE 500U
 
 /* What is lent is at most such a part of what is had. */
 #define LOANS_PART 2U
@@ -112,7 +116,7 @@ bool choose_loans(const Planner *p, const PackNode *nodes)
 
         if (!policy_chooses_nodes(p->s->workloads[p->world->groups[index].workload.i].policy) ||
             pack->stays || (pack->mode != PACK_MODE_AUTO && pack->mode != PACK_MODE_COMPRESS) ||
-            thread_homes_known(p, index) || !has_too_many(p, nodes, i))
+            pack->private_permille > PRIVATE_PERMILLE || !has_too_many(p, nodes, i))
             continue;
         pack->max_nodes = (uint32_t)__builtin_popcountll(p->s->pack_sets[i]) - 1;
         any = true;
