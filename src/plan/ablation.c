@@ -15,7 +15,6 @@ const char *const ablation_names[] = {
     [ABLATION_FAIR_SHARE] = "fair-share",
     [ABLATION_USEFUL_NODES] = "useful-nodes",
     [ABLATION_ALONE] = "alone",
-    [ABLATION_FIRST_TOUCH] = "first-touch",
     [ABLATION_OUTGROWN] = "outgrown",
     [ABLATION_BEGUN] = "begun",
     [ABLATION_AWAIT_MEMORY] = "await-memory",

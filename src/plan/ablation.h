@@ -19,7 +19,6 @@ typedef enum AblationRule {
     ABLATION_FAIR_SHARE,    /* P15: on a full machine every demand is less */
     ABLATION_USEFUL_NODES,  /* P15: no more nodes than it wants CPUs */
     ABLATION_ALONE,         /* P5, P14: what threads use alone presses on a node, and need not be together */
-    ABLATION_FIRST_TOUCH,   /* P5, P14: memory that lies as its threads run is taken for their own until it is seen */
     ABLATION_OUTGROWN,      /* P15: a first home that is too small is given up at once */
     ABLATION_BEGUN,         /* P15: who began to run within a tick wants a CPU */
     ABLATION_AWAIT_MEMORY,  /* P15: a first home waits for where its memory is */

@@ -80,7 +80,6 @@ typedef struct PlannerGroup {
     uint32_t wait_permille;   /* the share of it */
     uint32_t others_permille; /* the same of all other groups */
     bool memory_known;
-    bool in_place; /* its memory lies on several nodes, as its threads run there */
     uint64_t known_bytes, moving_bytes; /* of its memory; the second is on its way */
     bool moves;                 /* much of it is on its way */
     bool awaits_memory;         /* of a process it is not known yet, but soon */

@@ -87,9 +87,8 @@ static void gather_use(PlannerGroup *g, const Task *task)
 /* Half of what counts fully (choose_memory_discount()), 16 MiB, is more than a core's share of most caches. */
 #define ALONE_DISCOUNT 450U
 
-/* Of what its threads use, what each uses alone. A single thread uses all of it alone, which need not be seen; unless
- * it has so little that caches may hold it. When it is not seen of most of its work, memory that lies as its threads run
- * is taken for memory that each of them touched first, and uses: nothing speaks for bringing them together yet. */
+/* Of what its threads use, what each uses alone; 0 when it is not seen of most of its work. A single thread uses all of
+ * it alone, which need not be seen; unless it has so little that caches may hold it. */
 static uint32_t private_share(const Planner *p, const Group *group, const PlannerGroup *g)
 {
     if (!rule_holds(p->world, ABLATION_ALONE))
@@ -98,34 +97,7 @@ static uint32_t private_share(const Planner *p, const Group *group, const Planne
         return g->discount_permille <= ALONE_DISCOUNT ? 1000 : 0;
     return g->seen_permille * 2 > g->threads_permille
                ? (uint32_t)(g->alone_permille * 1000 / g->seen_permille)
-           : g->in_place && rule_holds(p->world, ABLATION_FIRST_TOUCH) ? 1000
-                                                                       : 0;
-}
-
-/* So much of its memory is on nodes where as large a part of its work is done, and no more than that on one node. */
-#define IN_PLACE_PERMILLE 750U
-
-static bool is_in_place(const uint64_t *memory, const uint64_t *ran, uint32_t n_nodes)
-{
-    uint64_t all = 0, run = 0, alike = 0, most = 0;
-
-    for (uint32_t i = 0; i < n_nodes; i++) {
-        all += memory[i];
-        run += ran[i];
-        most = MAX(most, memory[i]);
-    }
-    for (uint32_t i = 0; i < n_nodes && all >= 1000 && run > 0; i++)
-        alike += MIN(memory[i] / (all / 1000), ran[i] * 1000 / run);
-    return alike >= IN_PLACE_PERMILLE && most / (all / 1000) <= IN_PLACE_PERMILLE;
-}
-
-static void note_places(Planner *p, const uint64_t *memory, const uint64_t *ran)
-{
-    uint32_t n_nodes = p->world->topology->n_nodes;
-
-    for (size_t i = 0; i < p->world->n_groups; i++)
-        p->s->groups[i].in_place =
-            p->s->groups[i].memory_known && is_in_place(memory + i * n_nodes, ran + i * n_nodes, n_nodes);
+               : 0;
 }
 
 /* Sums over the tasks of each group, into PlannerGroup, and what ran on which node into `ran`. */
@@ -572,7 +544,6 @@ int choose_homes(Planner *p)
     gather_loads(p, ran);
     compare_waits(p);
     choose_memory_gather(p, memory);
-    note_places(p, memory, ran);
     if (choose_nodes_allowed(p) < 0)
         return -ENOMEM;
     select_groups(p);
