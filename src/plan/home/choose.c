@@ -187,23 +187,17 @@ static bool wants_home(const Planner *p, size_t index)
            (pack_mode(policy) != PACK_MODE_SPREAD || !is_young(p, group, policy));
 }
 
-/* Its threads are seen to be together for nothing, and press on the node's memory. */
-static bool is_for_nothing(const Planner *p, const Group *group, const PlannerGroup *g)
-{
-    return group->home && hwloc_bitmap_weight(group->home_nodes) == 1 &&
-           planner_presses(p->world->topology, group->home,
-                           (uint64_t)group->demand_permille * private_share(p, group, g) / 1000);
-}
-
 /* How long a new home is kept: until it has been judged. One in which threads wait, or that was chosen before it was
- * known where the memory is, may prove to be wrong at once; one where they are together for nothing has done so. */
+ * known where the memory is, may prove to be wrong at once, and so may one where they are together for nothing and
+ * press on the node's memory. */
 static uint64_t residency_usec(const Planner *p, const Group *group, const PlannerGroup *g,
                                const Policy *policy)
 {
-    bool doubtful = g->wait_permille > PLANNER_WORSE_PERMILLE || (group->guessed && g->memory_known);
+    bool doubtful = g->wait_permille > PLANNER_WORSE_PERMILLE || (group->guessed && g->memory_known) ||
+                    (group->home && hwloc_bitmap_weight(group->home_nodes) == 1 &&
+                     planner_presses(p->world->topology, group->home,
+                                     (uint64_t)group->demand_permille * private_share(p, group, g) / 1000));
 
-    if (is_for_nothing(p, group, g))
-        return 1;
     return MAX(doubtful ? policy->min_residency_usec : MAX(policy->min_residency_usec, policy->settle_usec),
                1U);
 }
