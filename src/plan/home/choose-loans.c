@@ -17,7 +17,7 @@
  *                              there, and is no more than half of what it has at home: three threads for two CPUs
  *                              (S-UNEVEN);
  *   lending is allowed         by Steal=, Scope=, NodeLimit= and MaxDistance=;
- *   its threads share memory   as far as is known. If most of them use their own, they have their homes on several nodes
+ *   its threads share memory   as far as is known. If most of them use their own, they have homes on several nodes
  *                              (thread-homes.c). */
 
 #include "plan/home/choose-loans.h"
