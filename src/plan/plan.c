@@ -64,7 +64,7 @@ static bool is_settled(const Planner *p)
         if (plan->n_refused[passing[i]] > 0)
             return false;
     for (size_t i = 0; i < p->world->n_groups; i++)
-        if (p->s->groups[i].moves || p->s->groups[i].put_off)
+        if (p->s->groups[i].moving_bytes > 0 || p->s->groups[i].put_off)
             return false;
     return plan->n_actions == 0 && plan->n_homes == 0 && plan->n_threads == 0 && plan->n_freezes == 0;
 }

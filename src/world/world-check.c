@@ -162,6 +162,8 @@ static int check_process(const Check *check, const Process *p)
     for (uint32_t i = 0; p->node_bytes && i < w->topology->n_nodes; i++)
         if (p->node_bytes[i] > WORLD_MEMORY_MAX)
             return broken(check, "process %d has more memory than can be", p->pid);
+    if ((!p->node_bytes && p->bound_bytes > 0) || p->bound_bytes > WORLD_MEMORY_MAX)
+        return broken(check, "memory of process %d is bound that is not known", p->pid);
     if (!p->node_bytes && p->grown_bytes > 0)
         return broken(check, "memory of process %d grew that is not known", p->pid);
     return check_move(check, p);

@@ -389,6 +389,7 @@ static int load_process(RecordReader *reader, World *world, const ProcessRow *ro
     r = world_set_process_memory(world, &world->processes[at], row->node_bytes.values,
                                  process->node_bytes_usec);
     world->processes[at].grown_bytes = process->grown_bytes;
+    world->processes[at].bound_bytes = process->bound_bytes;
     return r;
 }
 

@@ -110,7 +110,7 @@ int world_add_process(World *world, const Process *value)
     world->processes[at] = *value;
     world->processes[at].node_bytes = NULL;
     world->processes[at].node_bytes_usec = 0;
-    world->processes[at].grown_bytes = 0;
+    world->processes[at].bound_bytes = world->processes[at].grown_bytes = 0;
     return (int)at;
 }
 

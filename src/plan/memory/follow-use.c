@@ -24,22 +24,22 @@ static bool is_home(const Follow *f)
     return !f->group->home_nodes || hwloc_bitmap_isincluded(f->to, f->group->home_nodes);
 }
 
-static bool has_foreign(const Planner *p, const Process *process)
-{
-    size_t n, first = world_process_tasks(p->world, process, &n);
-
-    for (size_t i = first; i < first + n; i++)
-        if (!p->world->tasks[i].gone && p->world->tasks[i].hands == TASK_HANDS_FOREIGN)
-            return true;
-    return false;
-}
-
-/* To a home of one node all of its memory goes, whoever uses it (plan/memory/follow.h), unless some of it is bound, or
- * a thread that somebody else pinned uses it too. A part that goes before leaves a rest that is not worth moving. */
+/* To a home of one node all of its memory goes, whoever uses it (plan/memory/follow.h). A part that goes before leaves
+ * a rest that is not worth moving. */
 static bool goes_anyway(const Follow *f)
 {
-    return f->group->home_nodes && hwloc_bitmap_weight(f->group->home_nodes) == 1 &&
-           f->process->bound_bytes == 0 && !has_foreign(f->p, f->process) && follow_is_due(f);
+    return f->group->home_nodes && hwloc_bitmap_weight(f->group->home_nodes) == 1 && follow_is_due(f);
+}
+
+/* No homes are decided on here: they stay as they are. */
+static void take_home(Planner *p, const Process *process)
+{
+    const Group *group = &p->world->groups[process->group.i];
+    PlannerGroup *g = &p->s->groups[process->group.i];
+
+    g->home = group->home;
+    g->home_nodes = group->home_nodes;
+    g->roams = group->roams;
 }
 
 static CpuMask intern(Planner *p, hwloc_const_bitmap_t nodes)
@@ -58,6 +58,7 @@ static void follow_one(Planner *p, const PlanUse *use)
 
     if (!process || use->n_ranges == 0)
         return;
+    take_home(p, process);
     f.group = &p->world->groups[process->group.i];
     f.g = &p->s->groups[process->group.i];
     f.policy = group_policy(p->world, p->policies, process->workload);

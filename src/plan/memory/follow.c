@@ -127,26 +127,16 @@ static bool is_sure(const Follow *f)
     return true;
 }
 
-bool follow_is_due(const Follow *f)
-{
-    Follow all = *f;
-
-    all.silent = true;
-    all.rule = PLAN_RULE_FOLLOW_HOME;
-    all.to = find_nodes(f->p, f->group->home_nodes);
-    all.outside_bytes = 0;
-    find_outside(&all);
-    return is_known(&all) && is_worth_it(&all) && is_sure(&all);
-}
-
 /* Who bound memory knows why. What the daemon itself made a program set is interleaved (Mode=interleave). */
 static bool is_ours(const Follow *f)
 {
-    if (f->process->bound_bytes <= f->few_bytes || f->policy->mode == POLICY_MODE_INTERLEAVE ||
+    uint64_t few_bytes = f->few_bytes - f->process->memory.stuck_bytes;
+
+    if (f->process->bound_bytes <= few_bytes || f->policy->mode == POLICY_MODE_INTERLEAVE ||
         f->policy->foreign_affinity == POLICY_FOREIGN_OVERRIDE)
         return true;
     return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_MEMORY_BOUND, f->process->bound_bytes,
-                         f->few_bytes);
+                         few_bytes);
 }
 
 /* Threads that somebody else sent elsewhere use this memory, too; how much of it is not known. */
@@ -166,6 +156,19 @@ static bool is_together(const Follow *f, CpuMask due)
             return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_FOREIGN_AFFINITY, 0, 0);
     }
     return true;
+}
+
+bool follow_is_due(const Follow *f)
+{
+    Follow all = *f;
+
+    all.silent = true;
+    all.rule = PLAN_RULE_FOLLOW_HOME;
+    all.to = find_nodes(f->p, f->group->home_nodes);
+    all.outside_bytes = 0;
+    find_outside(&all);
+    return all.to && is_known(&all) && is_worth_it(&all) && is_ours(&all) && is_together(&all, f->group->home) &&
+           is_sure(&all);
 }
 
 /* So many bytes are on their way to these nodes. */
@@ -195,7 +198,8 @@ void follow_order(const Follow *f, uint8_t mechanism, const PlanUse *use)
                 .rate_bytes = f->policy->rate_limit_bytes,
                 .headroom_percent = f->policy->headroom_percent,
                 .nice = FOLLOW_MOVER_NICE,
-                .shared = sharing_moves(f->p->world, f->policy, f->process),
+                /* Others of its group may be pinned elsewhere, and would take it back. */
+                .shared = f->rule != PLAN_RULE_FOLLOW_PIN && sharing_moves(f->p->world, f->policy, f->process),
                 .ranges = use ? use->ranges : NULL,
                 .n_ranges = use ? use->n_ranges : 0,
                 .stripe = use ? use->stripe : stripe_is(f->rule),
@@ -222,7 +226,7 @@ static void follow_process(Planner *p, const Process *process, CpuMask to, CpuMa
 
     if (!follow_may(&f) || !is_known(&f))
         return;
-    if (process->use_awaited && hwloc_bitmap_weight(f.to) > 1) {
+    if (due && process->use_awaited && f.to && hwloc_bitmap_weight(f.to) > 1) {
         (void)follow_refuse(&f, MECHANISM_FILTER, PLAN_REASON_USE_AWAITED, 0, 0);
         return;
     }
@@ -282,13 +286,17 @@ bool follow_gather(Planner *p)
 /* Whether its memory goes to where somebody else has pinned it: it has no home, and the policy would give it one. */
 static bool is_pinned(const Planner *p, const Process *process)
 {
-    const Policy *policy = p->s->workloads[process->workload.i].policy;
+    const PlannerGroup *g = process->group.i >= 0 ? &p->s->groups[process->group.i] : NULL;
+    const Group *group = g ? &p->world->groups[process->group.i] : NULL;
+    const Policy *policy;
 
-    return rule_holds(p->world, ABLATION_PINNED) && !process->gone && !process->yielded &&
-           process->group.i >= 0 && policy && policy->mode == POLICY_MODE_AUTO &&
-           policy->foreign_affinity == POLICY_FOREIGN_RESPECT && !p->s->groups[process->group.i].home &&
-           !p->world->workloads[process->workload.i].paused && !p->world->partial &&
-           follow_is_pinned(p->world, process);
+    if (!g || g->blocked != PLAN_REASON_INVALID || g->home || group->home || g->roams || group->roams ||
+        process->gone || process->yielded || p->world->workloads[process->workload.i].paused ||
+        p->world->partial || !rule_holds(p->world, ABLATION_PINNED))
+        return false;
+    policy = p->s->workloads[process->workload.i].policy;
+    return policy && policy->mode == POLICY_MODE_AUTO && policy->follow &&
+           policy->foreign_affinity == POLICY_FOREIGN_RESPECT && follow_is_pinned(p->world, process);
 }
 
 /* Whether its group needs all nodes, so that its memory may be dealt out over them (P17), and nothing else. */

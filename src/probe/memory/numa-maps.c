@@ -86,6 +86,11 @@ static bool is_bound(const char *policy)
     return !(len == 7 && strncmp(policy, "default", len) == 0) && !memmem(policy, len, "balancing", 9);
 }
 
+static bool names_nodes(const char *policy)
+{
+    return strncmp(policy, "default", 7) != 0 && strncmp(policy, "local", 5) != 0;
+}
+
 int numa_maps_parse(const char *line, NumaMapsLine *ret)
 {
     NumaMapsLine mapping = {.n_maps = 1};
@@ -96,6 +101,7 @@ int numa_maps_parse(const char *line, NumaMapsLine *ret)
     mapping.address = strtoull(line, NULL, 16);
     mapping.words = next_word(line);
     mapping.bound = is_bound(mapping.words);
+    mapping.chosen = names_nodes(mapping.words);
     for (const char *word = mapping.words; *word; word = next_word(word)) {
         int r = read_word(word, &mapping);
 
@@ -125,7 +131,7 @@ int numa_maps_add(NumaMaps *maps, const char *line)
                                : pages * MIN(mapping.anon, mapping.pages) / mapping.pages;
         bytes = MIN(pages, WORLD_MEMORY_MAX / mapping.page_bytes) * mapping.page_bytes;
         maps->bytes[node] = MIN(maps->bytes[node] + bytes, WORLD_MEMORY_MAX);
-        if (mapping.bound)
+        if (mapping.chosen)
             maps->bound_bytes = MIN(maps->bound_bytes + bytes, WORLD_MEMORY_MAX);
     }
     return 0;

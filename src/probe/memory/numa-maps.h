@@ -18,7 +18,7 @@
 
 typedef struct NumaMaps {
     uint64_t bytes[NUMA_MAPS_NODES_MAX]; /* by operating-system node number, up to WORLD_MEMORY_MAX */
-    uint64_t bound_bytes;                /* of them all, with a memory policy of its own */
+    uint64_t bound_bytes;                /* of them all, with a memory policy that names nodes */
 } NumaMaps;
 
 /* What one line says of a mapping. */
@@ -30,6 +30,7 @@ typedef struct NumaMapsLine {
     uint64_t n_maps;   /* of the page that most map */
     uint64_t page_bytes;
     bool bound;  /* a memory policy was set for it, or for its process, other than the kernel's default */
+    bool chosen; /* and it names nodes */
     bool shared; /* memory that exists only to be shared: all of it counts */
     bool huge;   /* of hugetlbfs */
 } NumaMapsLine;

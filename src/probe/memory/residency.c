@@ -108,6 +108,7 @@ static int take_nodes(const Pass *pass, Process *process, uint64_t *cost_nsec)
     const NumaMapsReading *reading = (const NumaMapsReading *)(const void *)pass->probe->memory_text;
     const Topology *topology = pass->world->topology;
     uint64_t *bytes = pass->probe->node_bytes;
+    int r;
 
     for (uint32_t i = 0; i < topology->n_nodes; i++) {
         uint32_t os = topology->nodes[i].os_index;
@@ -115,8 +116,10 @@ static int take_nodes(const Pass *pass, Process *process, uint64_t *cost_nsec)
         bytes[i] = os < NUMA_MAPS_NODES_MAX ? reading->maps.bytes[os] : 0;
     }
     *cost_nsec += reading->cost_nsec;
-    process->bound_bytes = reading->maps.bound_bytes;
-    return world_set_process_memory(pass->world, process, bytes, pass->world->now_usec);
+    r = world_set_process_memory(pass->world, process, bytes, pass->world->now_usec);
+    if (r == 0)
+        process->bound_bytes = reading->maps.bound_bytes;
+    return r;
 }
 
 static int take_shared(const Pass *pass, Process *process, const Subject *subject, uint64_t *cost_nsec)

@@ -521,9 +521,16 @@ static void test_pinned(void **state)
         fixture_find(&f, 10, tid)->hands = TASK_HANDS_FOREIGN;
         fixture_find(&f, 10, tid)->allowed = fixture_mask(&f, tid == 10 ? "0-1" : "1-2");
     }
+    f.policies->policies[0]->act = POLICY_ACT_OBSERVE;
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 0);
+    f.policies->policies[0]->act = POLICY_ACT_AUTO;
+    /* Nobody will ever look who of it uses what. */
+    world_process(f.world, 10)->use_awaited = true;
     fixture_plan(&f, true);
     assert_int_equal(fixture_count(&f, PLAN_KIND_SET_HOME), 0);
     a = fixture_action(&f, PLAN_KIND_MOVE_PAGES, 0);
+    assert_false(a->memory.shared);
     assert_int_equal(a->rule, PLAN_RULE_FOLLOW_PIN);
     assert_ptr_equal(a->memory.from, fixture_mask(&f, "1"));
     assert_ptr_equal(a->memory.to, fixture_mask(&f, "0"));

@@ -32,10 +32,9 @@ static void test_private(void **state)
 static void test_bound(void **state)
 {
     assert_int_equal(numa_maps_add(&maps, "7f2c0 default anon=8 N0=8 kernelpagesize_kB=4"), 0);
-    assert_int_equal(numa_maps_add(&maps, "7f2c1 prefer=static|balancing:1 anon=8 N0=8 kernelpagesize_kB=4"),
-                     0);
+    assert_int_equal(numa_maps_add(&maps, "7f2c1 local anon=8 N0=8 kernelpagesize_kB=4"), 0);
     assert_int_equal(maps.bound_bytes, 0);
-    assert_int_equal(numa_maps_add(&maps, "7f2c2 bind:0 anon=2 N0=2 kernelpagesize_kB=4"), 0);
+    assert_int_equal(numa_maps_add(&maps, "7f2c2 bind=balancing:0 anon=2 N0=2 kernelpagesize_kB=4"), 0);
     assert_int_equal(numa_maps_add(&maps, "7f2c3 interleave:0-1 anon=2 N0=1 N1=1 kernelpagesize_kB=4"), 0);
     assert_int_equal(numa_maps_add(&maps, "7f2c4 bind:0 file=/x mapped=2 N0=2 kernelpagesize_kB=4"), 0);
     assert_int_equal(maps.bound_bytes, 4 * 4 * KB);
