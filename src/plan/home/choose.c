@@ -187,34 +187,16 @@ static bool wants_home(const Planner *p, size_t index)
            (pack_mode(policy) != PACK_MODE_SPREAD || !is_young(p, group, policy));
 }
 
-/* Threads that are seen to use memory of their own, nearly all of it: in the first rounds a part of what they share
- * looks like that, too. */
-#define ALONE_PERMILLE 750U
-
-static bool presses_alone(const Planner *p, const Group *group, uint32_t private_permille)
-{
-    return group->home && hwloc_bitmap_weight(group->home_nodes) == 1 &&
-           planner_presses(p->world->topology, group->home,
-                           (uint64_t)group->demand_permille * private_permille / 1000);
-}
-
-/* They are together for nothing, and press on the node's memory: neither its age nor that of its home counts. */
-static bool is_for_nothing(const Planner *p, const Group *group, const PlannerGroup *g)
-{
-    uint32_t private_permille = private_share(p, group, g);
-
-    return group->n_tasks > 1 && private_permille >= ALONE_PERMILLE &&
-           presses_alone(p, group, private_permille);
-}
-
 /* How long a new home is kept: until it has been judged. One in which threads wait, or that was chosen before it was
- * known where the memory is, may prove to be wrong at once, and so may one where they are together for little and
+ * known where the memory is, may prove to be wrong at once, and so may one where they are together for nothing and
  * press on the node's memory. */
 static uint64_t residency_usec(const Planner *p, const Group *group, const PlannerGroup *g,
                                const Policy *policy)
 {
     bool doubtful = g->wait_permille > PLANNER_WORSE_PERMILLE || (group->guessed && g->memory_known) ||
-                    presses_alone(p, group, private_share(p, group, g));
+                    (group->home && hwloc_bitmap_weight(group->home_nodes) == 1 &&
+                     planner_presses(p->world->topology, group->home,
+                                     (uint64_t)group->demand_permille * private_share(p, group, g) / 1000));
 
     return MAX(doubtful ? policy->min_residency_usec : MAX(policy->min_residency_usec, policy->settle_usec),
                1U);
@@ -235,7 +217,7 @@ static bool group_stays(const Planner *p, const Group *group, const Policy *poli
            p->world->workloads[group->workload.i].paused || demand < IDLE_PERMILLE ||
            now < group->frozen_until_usec || g->moves ||
            (now - MIN(group->last_home_usec, now) < residency_usec(p, group, g, policy) &&
-            !outgrown_holds(p, group) && !is_for_nothing(p, group, g));
+            !outgrown_holds(p, group));
 }
 
 /* Where it lives now, or was said to live if it were placed, and where it lived before; roaming is all nodes. Groups of
@@ -330,7 +312,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .allowed = g->allowed & choose_nodes_of_policy(p->world->topology, policy) & with_cpus,
         .memory_bytes = memory,
         .memory_discount_permille = g->discount_permille,
-        .young = is_young(p, group, policy) && !outgrown_holds(p, group) && !is_for_nothing(p, group, g),
+        .young = is_young(p, group, policy) && !outgrown_holds(p, group),
     };
 
     pack.wishes = policy_chooses_nodes(policy) && !group->home && !group->roams;

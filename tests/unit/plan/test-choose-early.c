@@ -103,35 +103,6 @@ static void test_in_place(void **state)
     }
 }
 
-/* Two threads that fill a node are seen, a moment after they were given it, to use memory of their own: they part at
- * once. If a part of what they use is shared, they stay for MinAgeSec= and MinResidencySec=, at least. */
-static void test_for_nothing(void **state)
-{
-    for (uint32_t private_permille = 600; private_permille <= 1000; private_permille += 200) {
-        Fixture f;
-
-        fixture_init(&f, SMALL);
-        fixture_policy(&f, "a", AUTO "MinResidencySec=10s\n[Memory]\nFollow=no\n");
-        add_job(&f, 100, 2, 0, 2);
-        f.world->processes[0].first_seen_usec = f.world->groups[0].first_seen_usec = f.world->now_usec;
-        set_memory(&f, 100, (uint64_t[]){512, 512});
-        fixture_home(&f);
-        assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 1);
-        f.world->groups[0].demand_permille = 2000;
-        f.world->now_usec += 300000;
-        f.world->tick++;
-        set_memory(&f, 100, (uint64_t[]){512, 512});
-        for (pid_t tid = 100; tid < 102; tid++)
-            assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 100, tid),
-                                                (uint64_t[]){tid == 100 ? 4096 : 0, tid == 100 ? 0 : 4096},
-                                                private_permille, (TaskKey){0}, f.world->now_usec),
-                             0);
-        fixture_home(&f);
-        assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), private_permille < 750 ? 1 : 2);
-        fixture_done(&f);
-    }
-}
-
 /* Two programs that were met with one thread each were given the node of their memory, and have two now. Each would
  * fit it alone. One of them goes to the other node, if nobody works there. */
 static void crowd(uint16_t busy_permille)
@@ -297,10 +268,9 @@ static void test_settled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_outgrown),        cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_for_nothing),     cmocka_unit_test(test_crowded),
-        cmocka_unit_test(test_crowded_in_part), cmocka_unit_test(test_begun),
-        cmocka_unit_test(test_settled),
+        cmocka_unit_test(test_outgrown), cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_crowded),  cmocka_unit_test(test_crowded_in_part),
+        cmocka_unit_test(test_begun),    cmocka_unit_test(test_settled),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
