@@ -179,7 +179,7 @@ class Follow(nodes.NodesTest):
         self.rounds(work, 1)
         daemon.stop()
 
-    def test_bound(self):
+    def test_what_is_bound(self):
         """What somebody bound stays, unless the policy says otherwise."""
         self.fixed()
         work = self.hasher(command=["numactl", f"--membind={FAR}"])
