@@ -130,7 +130,7 @@ typedef struct Process {
      * up to WORLD_MEMORY_MAX. NULL: not known. Owned; see world_set_process_memory(). */
     uint64_t *node_bytes;
     uint64_t node_bytes_usec; /* when that was measured; 0 exactly when it is not known */
-    uint64_t bound_bytes;     /* of it, with a memory policy that somebody else set */
+    uint64_t bound_bytes;     /* of it, with a memory policy that names nodes */
     uint64_t grown_bytes;     /* how much more that is than what was known before */
     MemoryMove memory;
     bool memory_awaited; /* that is being found out for the first time: a moment later it is known */

@@ -29,7 +29,7 @@
 #define LIVES_PERMILLE 500U
 
 /* Threads that use so much memory that nobody else uses have it beside them on several nodes, too. One thread of many
- * is not enough: what all share looks in the first rounds as if it were its own. */
+ * is not enough: what all share looks in the first rounds as if it were its own. A choice of ours. */
 #define PRIVATE_PERMILLE 500U
 
 /* What is lent is at most such a part of what is had. */

@@ -8,7 +8,7 @@
 /* Bytes of a group, more than any machine has; what pack_solve() takes. */
 #define MEMORY_MAX ((1ULL << 50) - 1)
 
-/* Less than this part of the memory of a group on its way keeps nobody from deciding. */
+/* Less than this part of the memory of a group on its way keeps nobody from deciding. A choice of ours. */
 #define MOVING_PART 4U
 
 /* Also when it was not looked at since it came: by where it was before, two groups would change places whose memory

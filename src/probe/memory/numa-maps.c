@@ -86,6 +86,7 @@ static bool is_bound(const char *policy)
     return !(len == 7 && strncmp(policy, "default", len) == 0) && !memmem(policy, len, "balancing", 9);
 }
 
+/* Somebody chose its nodes, also where the kernel may balance it among these; local allocation chooses none. */
 static bool names_nodes(const char *policy)
 {
     return strncmp(policy, "default", 7) != 0 && strncmp(policy, "local", 5) != 0;

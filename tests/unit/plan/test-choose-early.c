@@ -6,8 +6,6 @@
 
 #include "plan/ablation.h"
 
-#include "plan/ablation.h"
-
 static void next_tick(Fixture *f)
 {
     for (size_t i = 0; i < f->world->n_tasks; i++) {
