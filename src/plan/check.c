@@ -405,6 +405,8 @@ static int check_move(const Check *check, const CheckAction *x)
         return BROKEN(check, x, "memory is a process's, and has no mask of CPUs");
     if (!x->policy || !x->policy->follow)
         return BROKEN(check, x, "its policy says Follow=no");
+    if (x->policy->act == POLICY_ACT_OBSERVE && !check->limits->would)
+        return BROKEN(check, x, "I11: its policy only observes");
     if (by_use ? !goes_to_users(check, x) : !goes_home(check, x))
         return BROKEN(check, x, "memory moves elsewhere than home");
     if (x->process->yielded)
