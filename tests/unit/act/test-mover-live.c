@@ -74,18 +74,23 @@ static void *map_shared(void)
 static void child_main(int ready, int go)
 {
     uint64_t *private, *shared;
-    char c = 0;
+    char *end, c = 0;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     private = mmap(NULL, PRIVATE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     shared = map_shared();
     if (private == MAP_FAILED || shared == MAP_FAILED)
         _exit(3);
-    /* Half of it in huge pages, if there are any. */
+    end = (char *)private + PRIVATE_BYTES;
+    /* Half of it in huge pages, if there are any, and none made of the rest by the kernel meanwhile. What is locked is a
+     * mapping of its own and in the small half: of a huge page that two mappings share, the mover counts what it asked
+     * for, and all of it moves. */
     (void)madvise(private, PRIVATE_BYTES / 2, MADV_HUGEPAGE);
+    (void)madvise(end - PRIVATE_BYTES / 2, PRIVATE_BYTES / 2, MADV_NOHUGEPAGE);
     fill(private, PRIVATE_BYTES, 1);
     fill(shared, SHARED_BYTES, 2);
-    if (mlock(private, 4096) < 0 && errno != EPERM && errno != ENOMEM)
+    (void)madvise(private, PRIVATE_BYTES, MADV_NOHUGEPAGE);
+    if (mlock(end - 4096, 4096) < 0 && errno != EPERM && errno != ENOMEM)
         _exit(3);
     if (write(ready, &c, 1) != 1)
         _exit(3);
@@ -245,25 +250,10 @@ static void test_order(void **state)
     end_child(live);
 }
 
-/* More than one, as what is isolated for a moment, by khugepaged or by reclaim, is left to the next order, whether it
- * is said to be busy or not to be there at all. */
+/* More than one, as what is isolated for a moment, by reclaim or compaction, is left to the next order, whether it is
+ * said to be busy or not to be there at all. */
 #define ORDERS_MAX 200U
 #define QUIET      3U
-
-/* A counter of /proc/vmstat; 0 when the kernel has it not. */
-static uint64_t vmstat(const char *name)
-{
-    FILE *f = fopen("/proc/vmstat", "re");
-    char key[64];
-    uint64_t value = 0, found = 0;
-
-    assert_non_null(f);
-    while (fscanf(f, "%63s %" SCNu64, key, &value) == 2)
-        if (strcmp(key, name) == 0)
-            found = value;
-    assert_int_equal(fclose(f), 0);
-    return found;
-}
 
 /* How much of what the child wrote is on a node, as the kernel says. */
 static uint64_t bytes_on(const Live *live, int node)
@@ -286,14 +276,11 @@ static uint64_t bytes_on(const Live *live, int node)
     return sum;
 }
 
-/* Carries out orders to this node until some in a row find nothing to be moved, and all is there. What khugepaged
- * has in its hands is nowhere for that time; and of a block that is half way it makes a huge page on the node that has
- * most of it, so that the rest comes there without the mover. */
+/* Carries out orders to this node until some in a row find nothing to be moved, and all is there. */
 static void bring_all(Live *live, int node)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
-    const char *const collapses = "thp_collapse_alloc";
-    const uint64_t expected = PRIVATE_BYTES + SHARED_BYTES, n_collapses = vmstat(collapses);
+    const uint64_t expected = PRIVATE_BYTES + SHARED_BYTES;
     const uint64_t away = expected - MIN(expected, bytes_on(live, node));
     uint64_t moved = 0, busy = 1, now = 1;
     unsigned n_quiet = 0;
@@ -314,14 +301,11 @@ static void bring_all(Live *live, int node)
                 print_message("# order %u to %d: moved %" PRIu64 ", refused %" PRIu64 " (%d)\n", i, node, now,
                               result.account.refused_bytes[k], k);
     }
-    print_message("# to %d: moved %" PRIu64 ", there %" PRIu64 " of %" PRIu64 ", %" PRIu64 " collapses\n",
-                  node, moved, bytes_on(live, node), expected, vmstat(collapses) - n_collapses);
+    print_message("# to %d: moved %" PRIu64 ", there %" PRIu64 " of %" PRIu64 "\n", node, moved,
+                  bytes_on(live, node), expected);
     assert_int_equal(busy, 0);
     assert_true(bytes_on(live, node) >= expected);
-    if (vmstat(collapses) == n_collapses)
-        assert_true(moved >= away);
-    else
-        assert_true(moved > 0 || away == 0);
+    assert_true(moved >= away);
 }
 
 /* Between two nodes; with one node, it is there already. */
