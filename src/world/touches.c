@@ -462,8 +462,8 @@ BuddyClass touches_thread_class(const TouchThread *thread)
     return thread->n_samples < TOUCHES_SAMPLES_MIN ? BUDDY_CLASS_UNKNOWN : thread->buddy.class;
 }
 
-/* What of the blocks that were touched again is private, of all threads; all when there are none, as a first touch
- * is (P11). */
+/* What of the blocks that were touched again is private, of all threads; -1 when there are none: a first touch is
+ * private as far as is known (P11), which says nothing of what is shared. */
 static double private_part(const Touches *touches)
 {
     uint64_t own = 0, all = 0;
@@ -472,13 +472,13 @@ static double private_part(const Touches *touches)
         own += touches->threads[i].own_average;
         all += touches->threads[i].buddy.private_average + touches->threads[i].buddy.shared_average;
     }
-    return all > 0 ? (double)own / (double)all : 1;
+    return all > 0 ? (double)own / (double)all : -1;
 }
 
 /* What of its use is the thread's own, in permille, at least: the part of the blocks it touched again at which nobody
- * else is remembered, less a standard deviation. `part` is that of all threads, and counts for some blocks. Of two
- * threads that share all each is alone at half of the blocks after two rounds, and at hardly any after ten; where
- * nobody shares anything it is 1000 from the first block on. */
+ * else is remembered, and of that the lower bound one standard deviation away (E. B. Wilson's interval). `part` is that
+ * of all threads, and counts for some blocks. Of two threads that share all each is alone at half of the blocks after
+ * two rounds, and at hardly any after ten; where nobody shares anything it is n of n + 1 blocks. */
 static uint32_t private_permille(const TouchThread *thread, double part)
 {
     const Buddy *buddy = &thread->buddy;
@@ -486,7 +486,8 @@ static uint32_t private_permille(const TouchThread *thread, double part)
            n = (double)(buddy->private_average + buddy->shared_average) / AVERAGE_BLOCK + PRIOR_BLOCKS;
 
     part = (own + part * PRIOR_BLOCKS) / n;
-    return (uint32_t)(MAX(part - sqrt(part * (1 - part) / n), 0.0) * 1000);
+    return (uint32_t)(MAX(part + 0.5 / n - sqrt(part * (1 - part) / n + 0.25 / (n * n)), 0.0) / (1 + 1 / n) *
+                      1000);
 }
 
 static int tell_thread(const Touches *touches, const TouchThread *thread, double part, World *world,
@@ -512,7 +513,8 @@ int touches_tell(const Touches *touches, World *world, uint64_t now_usec)
     double part = private_part(touches);
     int r = pages ? 0 : -ENOMEM;
 
-    for (size_t i = 0; i < touches->n_threads && r == 0; i++)
+    /* Of evidence with blocks nothing before some have been touched again. */
+    for (size_t i = 0; i < touches->n_threads && r == 0 && (part >= 0 || touches->n_blocks == 0); i++)
         r = tell_thread(touches, &touches->threads[i], part, world, pages, now_usec);
     return r;
 }
