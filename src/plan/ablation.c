@@ -18,6 +18,7 @@ const char *const ablation_names[] = {
     [ABLATION_OUTGROWN] = "outgrown",
     [ABLATION_BEGUN] = "begun",
     [ABLATION_AWAIT_MEMORY] = "await-memory",
+    [ABLATION_AWAIT_APART] = "await-apart",
     [ABLATION_LOANS] = "loans",
     [ABLATION_FREEZE] = "freeze",
     [ABLATION_APART] = "apart",

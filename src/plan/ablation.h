@@ -22,6 +22,7 @@ typedef enum AblationRule {
     ABLATION_OUTGROWN,      /* P15: a first home that is too small is given up at once */
     ABLATION_BEGUN,         /* P15: who began to run within a tick wants a CPU */
     ABLATION_AWAIT_MEMORY,  /* P15: a first home waits for where its memory is */
+    ABLATION_AWAIT_APART,   /* P4, P15: and, where that is on several nodes, for who uses it */
     ABLATION_LOANS,         /* P2, P15: living on loans instead of a shared node */
     ABLATION_FREEZE,        /* P16: who has converged is not evicted */
     ABLATION_APART,         /* P11: nodes for single threads */

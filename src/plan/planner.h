@@ -83,7 +83,8 @@ typedef struct PlannerGroup {
     uint64_t known_bytes, moving_bytes; /* of its memory; the second is on its way */
     bool moves;                 /* much of it is on its way */
     bool awaits_memory;         /* of a process it is not known yet, but soon */
-    bool put_off;               /* its first home, for that reason */
+    bool awaits_use;            /* nor who uses it, though it lies apart */
+    bool put_off;               /* its first home, for one of these reasons */
     uint32_t discount_permille; /* of what memory counts: PackGroup.memory_discount_permille */
     bool reverts;               /* its last change of home proved to be for the worse */
     bool judged;                /* it did not */

@@ -107,6 +107,11 @@ TWINS = {
     "s-ovl": [
         ("nobody looks at the CPUs", {"Daemon=yes": "Daemon=no"}),
     ],
+    "s-own": [
+        ("both are brought together at once", {"Daemon=yes": "Off=await-apart"}),
+        ("nobody sees who uses what", {"Mode=auto": "Mode=auto\n[Policy auto Memory]\nEvidence=residency"}),
+        ("what each has touched is elsewhere", {"FirstTouch=thread": "FirstTouch=process"}),
+    ],
     "s-pref": [
         ("nobody has a home", {"Mode=compress": "Mode=none"}),
         ("each for itself", {"GroupBy=workload": "GroupBy=process"}),

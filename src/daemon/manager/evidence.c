@@ -277,7 +277,8 @@ void manager_evidence_foresee(Manager *manager)
     for (size_t i = 0; i < world->n_processes; i++)
         if (!manager_evidence_find(manager, world->processes[i].pid))
             world->processes[i].use_awaited = manager->evidence->n_watches < EVIDENCE_CREW_MAX &&
-                                              !memory_watch_is_asked(world, &world->processes[i]) &&
+                                              (memory_watch_precedes_home(world, &world->processes[i]) ||
+                                               !memory_watch_is_asked(world, &world->processes[i])) &&
                                               kind_of(manager, &world->processes[i]) == EVIDENCE_WRITE;
 }
 

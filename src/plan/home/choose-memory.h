@@ -8,7 +8,8 @@
 #include "plan/planner.h"
 
 /* Adds to `memory` what is known of all processes, and says in PlannerGroup.memory_known whether that is anything,
- * in .moves whether any of it is under way, and in .awaits_memory whether more is soon known. */
+ * in .moves whether any of it is under way, in .awaits_memory whether more is soon known, and in .awaits_use whether
+ * of some it is to be seen first who uses it. */
 void choose_memory_gather(Planner *p, uint64_t *memory);
 
 /* Guesses what is not known of the groups in PlanScratch.order, and lets those without a home lean on the nodes where

@@ -87,6 +87,12 @@ static void gather_use(PlannerGroup *g, const Task *task)
 /* Half of what counts fully (choose_memory_discount()), 16 MiB, is more than a core's share of most caches. */
 #define ALONE_DISCOUNT 450U
 
+/* Of most of what its threads do. */
+static bool is_seen(const PlannerGroup *g)
+{
+    return g->seen_permille * 2 > g->threads_permille;
+}
+
 /* Of what its threads use, what each uses alone; 0 when it is not seen of most of its work. A single thread uses all of
  * it alone, which need not be seen; unless it has so little that caches may hold it. */
 static uint32_t private_share(const Planner *p, const Group *group, const PlannerGroup *g)
@@ -95,9 +101,7 @@ static uint32_t private_share(const Planner *p, const Group *group, const Planne
         return 0;
     if (group->n_tasks == 1)
         return g->discount_permille <= ALONE_DISCOUNT ? 1000 : 0;
-    return g->seen_permille * 2 > g->threads_permille
-               ? (uint32_t)(g->alone_permille * 1000 / g->seen_permille)
-               : 0;
+    return is_seen(g) ? (uint32_t)(g->alone_permille * 1000 / g->seen_permille) : 0;
 }
 
 /* Sums over the tasks of each group, into PlannerGroup, and what ran on which node into `ran`. */
@@ -340,15 +344,48 @@ static bool is_homeless(const Planner *p, const Group *group)
            is_new(p, group);
 }
 
-/* Its first home need not be a guess: where its memory is will be known in a moment. */
-static bool awaits_memory(const Planner *p, size_t index)
+/* What all groups want of all CPUs. */
+static Share share_of_all(const Planner *p)
 {
-    return rule_holds(p->world, ABLATION_AWAIT_MEMORY) && p->s->groups[index].awaits_memory &&
+    Share share = {.capacity = p->world->topology->n_cpus * (uint64_t)LOAD_FULL_PERMILLE};
+
+    for (size_t i = 0; i < p->world->n_groups; i++)
+        share.demands += p->world->groups[i].gone || p->world->groups[i].workload.i < 0
+                             ? 0
+                             : demand_of(&p->world->groups[i]);
+    return share;
+}
+
+/* Whether fewer nodes than its memory lies on, if it lay evenly, have as many CPUs as it can get: else it is not
+ * brought together, whoever uses what. */
+static bool needs_fewer(const Planner *p, size_t index, const uint64_t *memory)
+{
+    const Topology *topology = p->world->topology;
+    const Share share = share_of_all(p);
+    uint64_t sum = 0, most = 1;
+    uint32_t n_cpus = 0;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++) {
+        sum += memory[i];
+        most = MAX(most, memory[i]);
+        n_cpus = MAX(n_cpus, topology->nodes[i].n_cpus);
+    }
+    return fair_share(&share, group_demand(p, index)) <=
+           (MAX(sum, 1U) - 1) / most * n_cpus * LOAD_FULL_PERMILLE;
+}
+
+/* Its first home need not be a guess: where its memory is will be known in a moment, and so will who uses it. */
+static bool awaits_evidence(const Planner *p, size_t index, const uint64_t *memory)
+{
+    const PlannerGroup *g = &p->s->groups[index];
+
+    return ((rule_holds(p->world, ABLATION_AWAIT_MEMORY) && g->awaits_memory) ||
+            (g->awaits_use && !is_seen(g) && needs_fewer(p, index, memory))) &&
            is_homeless(p, &p->world->groups[index]);
 }
 
 /* Which groups take part: all that have or want a home; those that want most when they are too many. */
-static void select_groups(Planner *p)
+static void select_groups(Planner *p, const uint64_t *memory)
 {
     PlanScratch *s = p->s;
 
@@ -361,7 +398,8 @@ static void select_groups(Planner *p)
             s->workloads[group->workload.i].blocked != PLAN_REASON_INVALID)
             continue;
         policy = s->workloads[group->workload.i].policy;
-        s->groups[i].put_off = policy_chooses_nodes(policy) && awaits_memory(p, i);
+        s->groups[i].put_off =
+            policy_chooses_nodes(policy) && awaits_evidence(p, i, memory + i * p->world->topology->n_nodes);
         if (s->groups[i].put_off)
             continue;
         if (!wants_home(p, i)) {
@@ -546,7 +584,7 @@ int choose_homes(Planner *p)
     choose_memory_gather(p, memory);
     if (choose_nodes_allowed(p) < 0)
         return -ENOMEM;
-    select_groups(p);
+    select_groups(p, memory);
     choose_memory_complete(p, ran, memory);
     if (choose_nodes_offer(p, nodes) < 0)
         return -ENOMEM;

@@ -167,6 +167,8 @@ static void decide_group(Planner *p, size_t index)
     else if (g->roams || g->idle)
         planner_refuse_group(p, MECHANISM_PACK, g->roams ? PLAN_REASON_NO_HOME : PLAN_REASON_IDLE, group,
                              group->want_permille, 0);
+    else if (g->put_off && g->awaits_use)
+        planner_refuse_group(p, MECHANISM_PACK, PLAN_REASON_USE_AWAITED, group, 0, 0);
 
     if (g->roams || g->idle || g->put_off ||
         (policy_chooses_nodes(w->policy) && g->n_placeable == 0 && !g->home))

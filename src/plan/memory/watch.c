@@ -13,6 +13,7 @@
 #include "plan/home/thread-homes.h"
 #include "plan/planner.h"
 #include "plan/scan/converge.h"
+#include "world/load.h"
 
 #include <string.h>
 
@@ -68,16 +69,41 @@ static bool is_reason_asked(const World *world, const Group *group, const Proces
            planner_presses(world->topology, group->home, group->demand_permille);
 }
 
+/* Whether less than three quarters are on any one node: who has so much there may as well go there. Our choice. */
+static bool lies_apart(const World *world, const Process *process)
+{
+    uint64_t most = 0, sum = 0;
+
+    for (uint32_t i = 0; process->node_bytes && i < world->topology->n_nodes; i++) {
+        most = MAX(most, process->node_bytes[i]);
+        sum += process->node_bytes[i];
+    }
+    return sum >= PLANNER_MEMORY_MIN && most < sum / 4 * 3;
+}
+
+bool memory_watch_precedes_home(const World *world, const Process *process)
+{
+    const Group *group = group_of(world, process);
+
+    return rule_holds(world, ABLATION_AWAIT_APART) && group && !group->gone && !group->home &&
+           !group->roams && !process->gone && process->n_threads > 1 &&
+           world->now_usec - MIN(group->first_seen_usec, world->now_usec) < LOAD_YOUNG_USEC &&
+           lies_apart(world, process);
+}
+
 bool memory_watch_is_asked(const World *world, const Process *process)
 {
     const Group *group = group_of(world, process);
 
-    return has_choice(group) || is_reason_asked(world, group, process);
+    return has_choice(group) || is_reason_asked(world, group, process) ||
+           memory_watch_precedes_home(world, process);
 }
 
 /* As long as no thread has a node of its own, that nothing is to be moved says nothing. */
 bool memory_watch_is_awaited(const MemoryWatch *watch, const World *world, const Process *process)
 {
+    if (memory_watch_precedes_home(world, process))
+        return true;
     return rule_holds(world, ABLATION_AWAIT_USE) && has_choice(group_of(world, process)) &&
            (watch->sorting.n_quiet < SORTING_QUIET || thread_homes_digest(world, process) == 0) &&
            world->now_usec < watch->since_usec + MEMORY_WATCH_AWAIT_USEC;

@@ -53,8 +53,9 @@ typedef struct PackGroup {
     uint32_t memory_discount_permille;
     bool
         stays; /* fixed, frozen or within its residency: it keeps its home, or without one roams over `allowed` */
-    bool
-        young; /* MinAgeSec= not reached: it may get a first home, as small as fits; one that it has it keeps */
+    /* MinAgeSec= not reached: it may get a first home, as small as fits unless what its threads use alone presses on
+     * a node; one that it has it keeps */
+    bool young;
 } PackGroup;
 
 typedef struct PackProblem {

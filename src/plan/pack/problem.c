@@ -166,7 +166,7 @@ static void make_item(const Pack *p, PackItem *item)
     item->roams = item->stays && !item->home;
     item->move_cost = item->weight * PACK_SCALE * p->far * MIN(group->min_gain_permille, 1000U) / 1000;
     item->max_nodes = group->max_nodes ? MIN(group->max_nodes, p->n_sites) : p->n_sites;
-    if (group->young)
+    if (group->young && item->heavy <= p->allowed_imbalance)
         item->max_nodes = fewest_nodes(p, item, item->max_nodes);
     item->may_split = spreads || item->heavy > p->allowed_imbalance;
     for (PackNodes rest = item->allowed; rest; rest &= rest - 1)

@@ -39,7 +39,9 @@ void agent_watch_foresee(Engine *e, Agent *agent)
         Seen seen = see(e, agent, i);
 
         if (seen.process && !seen.seen->scan)
-            seen.process->use_awaited = seen.policy && !memory_watch_is_asked(agent->world, seen.process);
+            seen.process->use_awaited =
+                seen.policy && (memory_watch_precedes_home(agent->world, seen.process) ||
+                                !memory_watch_is_asked(agent->world, seen.process));
     }
 }
 
@@ -97,7 +99,8 @@ static int look(Engine *e, const Agent *agent, const Seen *seen)
 static int watch_family(Engine *e, Agent *agent, uint32_t index, bool slow)
 {
     Seen seen = see(e, agent, index);
-    int r = slow || !seen.policy ? choose(e, agent, &seen) : 0;
+    bool first = seen.process && memory_watch_precedes_home(agent->world, seen.process);
+    int r = slow || first || !seen.policy ? choose(e, agent, &seen) : 0;
 
     if (r < 0 || !seen.seen->scan)
         return r;

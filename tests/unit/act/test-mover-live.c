@@ -82,9 +82,9 @@ static void child_main(int ready, int go)
     if (private == MAP_FAILED || shared == MAP_FAILED)
         _exit(3);
     end = (char *)private + PRIVATE_BYTES;
-    /* Half of it in huge pages, if there are any, and none made of the rest by the kernel meanwhile. What is locked is a
-     * mapping of its own and in the small half: of a huge page that two mappings share, the mover counts what it asked
-     * for, and all of it moves. */
+    /* Half of it in huge pages, if there are any, and none made of the rest by the kernel meanwhile. What is locked is
+     * a mapping of its own and in the small half: of a huge page that two mappings share, the mover counts what it
+     * asked for, and all of it moves. */
     (void)madvise(private, PRIVATE_BYTES / 2, MADV_HUGEPAGE);
     (void)madvise(end - PRIVATE_BYTES / 2, PRIVATE_BYTES / 2, MADV_NOHUGEPAGE);
     fill(private, PRIVATE_BYTES, 1);

@@ -263,12 +263,112 @@ static void test_settled(void **state)
     fixture_done(&f);
 }
 
+/* What its threads are seen to use, that of each a part of it alone. */
+static void see_use(Fixture *f, pid_t pid, uint16_t private_permille)
+{
+    size_t n, first = world_process_tasks(f->world, world_process(f->world, pid), &n);
+
+    for (size_t i = first; i < first + n; i++)
+        assert_int_equal(world_set_task_use(f->world, &f->world->tasks[i],
+                                            (uint64_t[]){1000 * (i == first), 1000 * (i > first)},
+                                            private_permille, (TaskKey){0}, f->world->now_usec),
+                         0);
+}
+
+/* A job of some threads, whose memory lies where this says, met a moment ago; who uses what will be seen. */
+static void add_apart(Fixture *f, unsigned n_threads, const uint64_t *mib)
+{
+    fixture_init(f, SMALL);
+    fixture_policy(f, "a", AUTO);
+    add_job(f, 100, n_threads, 0, 2);
+    set_memory(f, 100, mib);
+    world_process(f->world, 100)->use_awaited = true;
+    world_process(f->world, 100)->n_threads = n_threads;
+}
+
+static void begin_apart(Fixture *f, const uint64_t *mib)
+{
+    add_apart(f, 2, mib);
+    fixture_plan(f, false);
+}
+
+/* Who needs both nodes is not brought together, so there is nothing to wait for; but on a full machine less may have to
+ * do. */
+static void test_needs_both(void **state)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        Fixture f;
+
+        add_apart(&f, 3, (uint64_t[]){40, 60});
+        if (i > 0)
+            add_job(&f, 200, 6, 0, 1);
+        fixture_plan(&f, false);
+        assert_int_equal(f.plan.n_refused[PLAN_REASON_USE_AWAITED], i);
+        fixture_done(&f);
+    }
+}
+
+/* Its first home waits until it is seen whether its threads share what lies on two nodes: if not, each stays with its
+ * own; and so does a young one, which else gets as small a home as fits. */
+static void test_lies_apart(void **state)
+{
+    for (uint16_t private_permille = 0; private_permille <= 1000; private_permille += 1000) {
+        Fixture f;
+
+        begin_apart(&f, (uint64_t[]){40, 60});
+        assert_int_equal(f.plan.n_homes, 0);
+        assert_int_equal(f.plan.n_refused[PLAN_REASON_USE_AWAITED], 1);
+        next_tick(&f);
+        see_use(&f, 100, private_permille);
+        fixture_plan(&f, false);
+        fixture_commit(&f, NULL);
+        assert_nodes(&f, 100, private_permille > 0 ? "0-1" : "1");
+        for (int i = 0; i < 2 && private_permille > 0; i++)
+            assert_int_equal(fixture_find(&f, 100, 100 + i)->home_node.i, i);
+        fixture_done(&f);
+    }
+}
+
+/* It does not when that cannot be seen, does not come in time, or decides nothing. */
+static void test_need_not_wait(void **state)
+{
+    enum {
+        UNSEEN,
+        LATE,
+        LITTLE,
+        MOSTLY_ON_ONE,
+        ONE_THREAD,
+        N_CASES
+    };
+
+    for (unsigned i = 0; i < N_CASES; i++) {
+        Fixture f;
+
+        begin_apart(&f, i == LITTLE          ? (uint64_t[]){10, 15}
+                        : i == MOSTLY_ON_ONE ? (uint64_t[]){20, 60}
+                                             : (uint64_t[]){40, 60});
+        assert_int_equal(f.plan.n_homes, i == LITTLE || i == MOSTLY_ON_ONE);
+        if (i == UNSEEN)
+            world_process(f.world, 100)->use_awaited = false;
+        if (i == LATE)
+            seconds(&f, 2);
+        if (i == ONE_THREAD)
+            world_process(f.world, 100)->n_threads = 1;
+        fixture_plan(&f, true);
+        fixture_commit(&f, NULL);
+        assert_nodes(&f, 100, "1");
+        fixture_done(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_outgrown), cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_crowded),  cmocka_unit_test(test_crowded_in_part),
-        cmocka_unit_test(test_begun),    cmocka_unit_test(test_settled),
+        cmocka_unit_test(test_outgrown),   cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_crowded),    cmocka_unit_test(test_crowded_in_part),
+        cmocka_unit_test(test_begun),      cmocka_unit_test(test_settled),
+        cmocka_unit_test(test_lies_apart), cmocka_unit_test(test_need_not_wait),
+        cmocka_unit_test(test_needs_both),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,11 @@ static void test_spreading(void **state)
     assert_int_equal(in.sets[0], 1);
     in.groups[0].home = 0;
     solve(&in);
-    assert_int_equal(in.sets[0], 1); /* a first home, on its memory */
+    assert_int_equal(in.sets[0], 3); /* a first home, and it is seen that they share nothing */
+    in.groups[0].private_permille = 0;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1); /* that is not seen: on its memory */
+    in.groups[0].private_permille = 1000;
     in.groups[0].mode = PACK_MODE_SPREAD;
     solve(&in);
     assert_int_equal(in.sets[0], 1);

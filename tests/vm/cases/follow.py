@@ -179,6 +179,23 @@ class Follow(nodes.NodesTest):
         self.rounds(work, 1)
         daemon.stop()
 
+    def test_stays_apart(self):
+        """Each of two threads has its memory on its own node, and uses nothing else: nothing comes together."""
+        self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"}, Memory={"Evidence": "write"})
+        argv = ["stream", "--processes=1", "--threads=2", "--seconds=600", "--bytes=96M", "--placement=local", "--bind=start"]
+        work = lib.Workload(self, argv, self.mark, stdout=subprocess.DEVNULL, preexec_fn=self.everywhere)
+        lib.wait_until("its memory", lambda: sum(memory(work.pid).values()) >= 96 << 20 or not work.alive())
+        before = memory(work.pid)
+        self.assertGreaterEqual(min(before.values()) * 5, max(before.values()) * 4, before)
+        daemon = self.daemon().ready()
+        self.wait(daemon, "each thread to have its node", lambda: daemon.ctl("explain", str(work.pid))["home_nodes"] == "0-1")
+        self.ticks(daemon, 20)
+        # Where the slice of one ends, and that of the other begins, is no edge of a block.
+        self.assertLess(sum(order["bytes"] for order in self.moves(daemon, "move-pages")) * 20, sum(before.values()))
+        self.assertEqual({move["to"] for move in self.moves(daemon, "set-home")},
+                         {self.list_of(nodes.node_cpus(node)) for node in (FAR, HOME)})
+        daemon.stop()
+
     def test_what_is_bound(self):
         """What somebody bound stays, unless the policy says otherwise."""
         self.fixed()
