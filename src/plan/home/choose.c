@@ -371,7 +371,7 @@ static bool needs_fewer(const Planner *p, size_t index, const uint64_t *memory)
         n_cpus = MAX(n_cpus, topology->nodes[i].n_cpus);
     }
     return fair_share(&share, group_demand(p, index)) <=
-           (MAX(sum, 1U) - 1) / most * n_cpus * LOAD_FULL_PERMILLE;
+           pack_limit((MAX(sum, 1U) - 1) / most * n_cpus * LOAD_FULL_PERMILLE);
 }
 
 /* Its first home need not be a guess: where its memory is will be known in a moment, and so will who uses it. */

@@ -69,9 +69,6 @@ void pack_close(Pack *p);
 PackNodes pack_nodes_in(const Pack *p, PackNodes nodes);
 PackNodes pack_nodes_out(const Pack *p, PackNodes sites);
 
-/* Above it, CPUs of this capacity are overloaded, of one node or of several that a group shares. */
-uint64_t pack_limit(uint64_t capacity);
-
 /* Gives an item another set, 0: none. */
 void pack_assign(Pack *p, uint32_t item, PackNodes set);
 

@@ -114,6 +114,9 @@ typedef struct PackCost {
     uint64_t total;
 } PackCost;
 
+/* Above it, CPUs of this capacity are overloaded, of one node or of several that a group shares. */
+uint64_t pack_limit(uint64_t capacity);
+
 /* Packs all groups: ret_sets[i] are the nodes of groups[i], 0: none (nowhere allowed, or it stays and has no home).
  * The order of nodes and groups plays no part, their keys and ids decide among equals. Packing again with these sets
  * as homes gives them again; were it not for the bounded work, which a very large problem could exceed, a cheaper

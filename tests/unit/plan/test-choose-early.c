@@ -314,8 +314,12 @@ static void test_lies_apart(void **state)
 {
     for (uint16_t private_permille = 0; private_permille <= 1000; private_permille += 1000) {
         Fixture f;
+        Task *task;
 
-        begin_apart(&f, (uint64_t[]){40, 60});
+        add_apart(&f, 2, (uint64_t[]){40, 60});
+        task = fixture_task(&f, 100, 102, 0); /* runs a little, too */
+        task->run_permille = task->run_before_permille = task->run_ewma_permille = 20;
+        fixture_plan(&f, false);
         assert_int_equal(f.plan.n_homes, 0);
         assert_int_equal(f.plan.n_refused[PLAN_REASON_USE_AWAITED], 1);
         next_tick(&f);
