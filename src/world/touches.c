@@ -25,6 +25,9 @@
  * the other, and memory moved twice (S-APART). */
 #define PRIOR_BLOCKS 2
 
+/* Fewer blocks that were touched again say nothing of who shares. */
+#define AGAIN_MIN TOUCHES_SAMPLES_MIN
+
 /* What the averages of Buddy, which keep fifteen sixteenths, show of a block. */
 #define AVERAGE_BLOCK (TOUCHES_ROUND / 16)
 
@@ -462,8 +465,8 @@ BuddyClass touches_thread_class(const TouchThread *thread)
     return thread->n_samples < TOUCHES_SAMPLES_MIN ? BUDDY_CLASS_UNKNOWN : thread->buddy.class;
 }
 
-/* What of the blocks that were touched again is private, of all threads; -1 when there are none: a first touch is
- * private as far as is known (P11), which says nothing of what is shared. */
+/* What of the blocks that were touched again is private, of all threads; -1 when there are too few: a first touch is
+ * private as far as is known (P11), which says nothing of what is shared, and one block may be all that is. */
 static double private_part(const Touches *touches)
 {
     uint64_t own = 0, all = 0;
@@ -472,7 +475,7 @@ static double private_part(const Touches *touches)
         own += touches->threads[i].own_average;
         all += touches->threads[i].buddy.private_average + touches->threads[i].buddy.shared_average;
     }
-    return all > 0 ? (double)own / (double)all : -1;
+    return all >= (uint64_t)AGAIN_MIN * AVERAGE_BLOCK ? (double)own / (double)all : -1;
 }
 
 /* What of its use is the thread's own, in permille, at least: the part of the blocks it touched again at which nobody

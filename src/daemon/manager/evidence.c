@@ -8,8 +8,9 @@
  *         ^                                                  |
  *         `---- more threads could be given a node ----------'
  *
- * A process is sampled if it has several nodes to live on, so that its threads have a choice. If the home is one node,
- * all memory goes there, whichever thread uses it.
+ * A process is sampled if it has several nodes to live on, so that its threads have a choice, or is to get its first
+ * home and its memory lies on several. If the home is one node, all memory goes there, whichever thread uses it; it is
+ * sampled only if its threads press on that node, unless they share what they use.
  *
  * Sampling changes a process (its pages are protected), so it is done only where changes are permitted (I11). */
 
@@ -53,7 +54,7 @@ EvidenceKind manager_evidence_wanted(const Policy *policy)
  * Whom to look at
  */
 
-/* By which evidence it is looked at once it has several nodes; EVIDENCE_RESIDENCY: it is not. */
+/* By which evidence it is looked at once that is asked; EVIDENCE_RESIDENCY: it is not. */
 static EvidenceKind kind_of(const Manager *manager, const Process *process)
 {
     const Policy *policy = group_policy(manager->world, manager->policies, process->workload);
@@ -66,7 +67,10 @@ static EvidenceKind kind_of(const Manager *manager, const Process *process)
 /* The same, now. */
 static EvidenceKind kind_for(const Manager *manager, const Process *process)
 {
-    return memory_watch_is_asked(manager->world, process) ? kind_of(manager, process) : EVIDENCE_RESIDENCY;
+    const Policy *policy = group_policy(manager->world, manager->policies, process->workload);
+
+    return memory_watch_is_asked(manager->world, policy, process) ? kind_of(manager, process)
+                                                                  : EVIDENCE_RESIDENCY;
 }
 
 static EvidenceWatch *watch_new(TaskKey subject, EvidenceKind kind, bool insist, const World *world)
@@ -231,7 +235,7 @@ static void tell_all(Manager *manager)
 
         memory_watch_planned(&watch->use, world, process, policy);
         process->use_awaited = watch->kind == EVIDENCE_WRITE && watch->report.outcome == 0 &&
-                               memory_watch_is_awaited(&watch->use, world, process);
+                               memory_watch_is_awaited(&watch->use, world, policy, process);
         manager_evidence_tell(manager, watch, process);
     }
 }
@@ -274,12 +278,30 @@ void manager_evidence_foresee(Manager *manager)
 
     if (!manager->evidence || !manager->evidence->crew)
         return;
+    for (size_t i = 0; i < world->n_processes; i++) {
+        Process *process = &world->processes[i];
+        const Policy *policy = group_policy(world, manager->policies, process->workload);
+
+        if (!manager_evidence_find(manager, process->pid))
+            process->use_awaited = manager->evidence->n_watches < EVIDENCE_CREW_MAX &&
+                                   (memory_watch_precedes_home(world, policy, process) ||
+                                    !memory_watch_is_asked(world, policy, process)) &&
+                                   kind_of(manager, process) == EVIDENCE_WRITE;
+    }
+}
+
+/* Whether somebody's first home waits for being looked at, which does not wait for a slow tick. */
+static bool is_home_awaited(const Manager *manager)
+{
+    const World *world = manager->world;
+
     for (size_t i = 0; i < world->n_processes; i++)
-        if (!manager_evidence_find(manager, world->processes[i].pid))
-            world->processes[i].use_awaited = manager->evidence->n_watches < EVIDENCE_CREW_MAX &&
-                                              (memory_watch_precedes_home(world, &world->processes[i]) ||
-                                               !memory_watch_is_asked(world, &world->processes[i])) &&
-                                              kind_of(manager, &world->processes[i]) == EVIDENCE_WRITE;
+        if (world->processes[i].use_awaited && !manager_evidence_find(manager, world->processes[i].pid) &&
+            memory_watch_precedes_home(world,
+                                       group_policy(world, manager->policies, world->processes[i].workload),
+                                       &world->processes[i]))
+            return true;
+    return false;
 }
 
 int manager_evidence_ticked(Manager *manager, bool slow)
@@ -289,7 +311,7 @@ int manager_evidence_ticked(Manager *manager, bool slow)
 
     if (!evidence || !evidence->crew)
         return 0;
-    if (!slow)
+    if (!slow && !is_home_awaited(manager))
         return note_busy(manager);
     pay(manager);
     /* The kernel's balancing was switched: another kind may be the best, and pages be ours to move, or not. */

@@ -46,7 +46,7 @@ void manager_evidence_free(Manager *manager);
 void manager_evidence_reloaded(Manager *manager);
 
 /* After processes were found: whose memory is not to be dealt out to a home of several nodes, if a plan gives it
- * one, because it would be looked at from then on. */
+ * one, because it would be looked at from then on; and whose first home is put off, because it will be. */
 void manager_evidence_foresee(Manager *manager);
 
 /* At the end of a tick. 0 or -ENOMEM. */

@@ -4,6 +4,7 @@
  * is where it was first touched), and at its home from then on. */
 
 #include "plan/home/choose-memory.h"
+#include "plan/group.h"
 #include "plan/memory/watch.h"
 
 /* Bytes of a group, more than any machine has; what pack_solve() takes. */
@@ -59,7 +60,9 @@ void choose_memory_gather(Planner *p, uint64_t *memory)
             continue;
         p->s->groups[process->group.i].awaits_memory |= process->memory_awaited;
         p->s->groups[process->group.i].awaits_use |=
-            process->use_awaited && memory_watch_precedes_home(p->world, process);
+            process->use_awaited &&
+            memory_watch_precedes_home(p->world, group_policy(p->world, p->policies, process->workload),
+                                       process);
         if (!process->node_bytes)
             continue;
         p->s->groups[process->group.i].memory_known = true;

@@ -356,12 +356,13 @@ static Share share_of_all(const Planner *p)
     return share;
 }
 
-/* Whether fewer nodes than its memory lies on, if it lay evenly, have as many CPUs as it can get: else it is not
- * brought together, whoever uses what. */
-static bool needs_fewer(const Planner *p, size_t index, const uint64_t *memory)
+/* Whether fewer nodes than its memory lies on, if it lay evenly, have as many CPUs as it can get, and it may have more
+ * than one: else it is not brought together, or is, whoever uses what. */
+static bool needs_fewer(const Planner *p, size_t index, const uint64_t *memory, const Share *share)
 {
     const Topology *topology = p->world->topology;
-    const Share share = share_of_all(p);
+    const Policy *policy = p->s->workloads[p->world->groups[index].workload.i].policy;
+    PackNodes allowed = p->s->groups[index].allowed & choose_nodes_of_policy(topology, policy);
     uint64_t sum = 0, most = 1;
     uint32_t n_cpus = 0;
 
@@ -370,23 +371,25 @@ static bool needs_fewer(const Planner *p, size_t index, const uint64_t *memory)
         most = MAX(most, memory[i]);
         n_cpus = MAX(n_cpus, topology->nodes[i].n_cpus);
     }
-    return fair_share(&share, group_demand(p, index)) <=
-           pack_limit((MAX(sum, 1U) - 1) / most * n_cpus * LOAD_FULL_PERMILLE);
+    return policy->max_nodes != 1 && (allowed & (allowed - 1)) != 0 &&
+           fair_share(share, group_demand(p, index)) <=
+               pack_limit((MAX(sum, 1U) - 1) / most * n_cpus * LOAD_FULL_PERMILLE);
 }
 
 /* Its first home need not be a guess: where its memory is will be known in a moment, and so will who uses it. */
-static bool awaits_evidence(const Planner *p, size_t index, const uint64_t *memory)
+static bool awaits_evidence(const Planner *p, size_t index, const uint64_t *memory, const Share *share)
 {
     const PlannerGroup *g = &p->s->groups[index];
 
     return ((rule_holds(p->world, ABLATION_AWAIT_MEMORY) && g->awaits_memory) ||
-            (g->awaits_use && !is_seen(g) && needs_fewer(p, index, memory))) &&
+            (g->awaits_use && !is_seen(g) && needs_fewer(p, index, memory, share))) &&
            is_homeless(p, &p->world->groups[index]);
 }
 
 /* Which groups take part: all that have or want a home; those that want most when they are too many. */
 static void select_groups(Planner *p, const uint64_t *memory)
 {
+    const Share share = share_of_all(p);
     PlanScratch *s = p->s;
 
     s->n_order = 0;
@@ -398,8 +401,8 @@ static void select_groups(Planner *p, const uint64_t *memory)
             s->workloads[group->workload.i].blocked != PLAN_REASON_INVALID)
             continue;
         policy = s->workloads[group->workload.i].policy;
-        s->groups[i].put_off =
-            policy_chooses_nodes(policy) && awaits_evidence(p, i, memory + i * p->world->topology->n_nodes);
+        s->groups[i].put_off = policy_chooses_nodes(policy) &&
+                               awaits_evidence(p, i, memory + i * p->world->topology->n_nodes, &share);
         if (s->groups[i].put_off)
             continue;
         if (!wants_home(p, i)) {

@@ -95,12 +95,12 @@ static NodeIx node_of(void *userdata, pid_t tid)
 static int find_home(Sorting *sorting, const SortingLook *look)
 {
     const Topology *topology = look->world->topology;
-    CpuMask home =
-        look->process->group.i >= 0 ? look->world->groups[look->process->group.i].home_nodes : NULL;
+    const Group *group = look->process->group.i >= 0 ? &look->world->groups[look->process->group.i] : NULL;
 
     hwloc_bitmap_zero(sorting->home);
-    for (uint32_t i = 0; i < topology->n_nodes; i++)
-        if (follow_has_memory(topology, i) && (!home || hwloc_bitmap_isset(home, i)) &&
+    for (uint32_t i = 0; group && i < topology->n_nodes; i++)
+        if (follow_has_memory(topology, i) &&
+            (group->home_nodes ? hwloc_bitmap_isset(group->home_nodes, i) : group->roams) &&
             hwloc_bitmap_set(sorting->home, i) < 0)
             return -ENOMEM;
     return 0;

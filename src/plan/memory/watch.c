@@ -81,28 +81,40 @@ static bool lies_apart(const World *world, const Process *process)
     return sum >= PLANNER_MEMORY_MIN && most < sum / 4 * 3;
 }
 
-bool memory_watch_precedes_home(const World *world, const Process *process)
+/* Whether several of its threads may be placed. */
+static bool are_placeable(const World *world, const Policy *policy, const Process *process)
+{
+    size_t n, first = world_process_tasks(world, process, &n), n_placeable = 0;
+
+    for (size_t i = first; i < first + n && n_placeable < 2; i++)
+        n_placeable += planner_placeable(policy, process, &world->tasks[i]);
+    return n_placeable > 1;
+}
+
+bool memory_watch_precedes_home(const World *world, const Policy *policy, const Process *process)
 {
     const Group *group = group_of(world, process);
 
-    return rule_holds(world, ABLATION_AWAIT_APART) && group && !group->gone && !group->home &&
-           !group->roams && !process->gone && process->n_threads > 1 &&
-           world->now_usec - MIN(group->first_seen_usec, world->now_usec) < LOAD_YOUNG_USEC &&
-           lies_apart(world, process);
+    return rule_holds(world, ABLATION_AWAIT_APART) && policy && policy->mode == POLICY_MODE_AUTO && group &&
+           !group->gone && !group->home && !group->roams && !process->gone &&
+           world->now_usec - MIN(group->first_seen_usec, world->now_usec) < MEMORY_WATCH_FIRST_USEC &&
+           group->want_permille > planner_allowed_imbalance(world->topology) * LOAD_FULL_PERMILLE &&
+           lies_apart(world, process) && are_placeable(world, policy, process);
 }
 
-bool memory_watch_is_asked(const World *world, const Process *process)
+bool memory_watch_is_asked(const World *world, const Policy *policy, const Process *process)
 {
     const Group *group = group_of(world, process);
 
     return has_choice(group) || is_reason_asked(world, group, process) ||
-           memory_watch_precedes_home(world, process);
+           memory_watch_precedes_home(world, policy, process);
 }
 
 /* As long as no thread has a node of its own, that nothing is to be moved says nothing. */
-bool memory_watch_is_awaited(const MemoryWatch *watch, const World *world, const Process *process)
+bool memory_watch_is_awaited(const MemoryWatch *watch, const World *world, const Policy *policy,
+                             const Process *process)
 {
-    if (memory_watch_precedes_home(world, process))
+    if (memory_watch_precedes_home(world, policy, process))
         return true;
     return rule_holds(world, ABLATION_AWAIT_USE) && has_choice(group_of(world, process)) &&
            (watch->sorting.n_quiet < SORTING_QUIET || thread_homes_digest(world, process) == 0) &&

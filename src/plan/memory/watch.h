@@ -39,12 +39,18 @@ void memory_watch_done(MemoryWatch *watch);
 /* Whether which thread uses which memory of the process may be worth knowing. Memory that is to be interleaved is,
  * whoever uses it. */
 bool memory_watch_wanted(const World *world, const Policy *policy, const Process *process);
-/* Whether it has to be known for its first home: it is new, has several threads, and its memory lies on several nodes,
- * as it does when each has touched its own first (P4). A small home would take it together for nothing. */
-bool memory_watch_precedes_home(const World *world, const Process *process);
+
+/* A first home is not put off for longer than this: less than LOAD_YOUNG_USEC, so that it need not wait for a slow tick
+ * then. */
+#define MEMORY_WATCH_FIRST_USEC 1500000U
+
+/* Whether it has to be known for its first home, which is chosen (Mode=auto): it is new, has several threads that may
+ * be placed and want more than may press on one node without a reason (P5), and its memory lies on several nodes, as it
+ * does when each has touched its own first (P4). A small home would take it together for nothing. */
+bool memory_watch_precedes_home(const World *world, const Policy *policy, const Process *process);
 /* Whether it is worth it now: it precedes its home, its threads have several nodes to choose from, or they are on one,
- * and more than may press on its memory unless they share it (P5). */
-bool memory_watch_is_asked(const World *world, const Process *process);
+ * and more than may press on its memory unless they share it. */
+bool memory_watch_is_asked(const World *world, const Policy *policy, const Process *process);
 
 /* Notes which of its threads are busy, and goes back to first rounds when others are than before. 0 or -ENOMEM. */
 int memory_watch_note_busy(MemoryWatch *watch, const World *world, const Process *process);
@@ -59,7 +65,8 @@ bool memory_watch_has_news(const MemoryWatch *watch, const World *world, const P
 void memory_watch_planned(MemoryWatch *watch, const World *world, const Process *process,
                           const Policy *policy);
 /* Whether its first home is put off, or its memory kept from following, because who uses it is about to be known. */
-bool memory_watch_is_awaited(const MemoryWatch *watch, const World *world, const Process *process);
+bool memory_watch_is_awaited(const MemoryWatch *watch, const World *world, const Policy *policy,
+                             const Process *process);
 /* It is not sampled any more: what was known grows old from here on. */
 void memory_watch_forget(World *world, Process *process);
 

@@ -40,15 +40,15 @@ void agent_watch_foresee(Engine *e, Agent *agent)
 
         if (seen.process && !seen.seen->scan)
             seen.process->use_awaited =
-                seen.policy && (memory_watch_precedes_home(agent->world, seen.process) ||
-                                !memory_watch_is_asked(agent->world, seen.process));
+                seen.policy && (memory_watch_precedes_home(agent->world, seen.policy, seen.process) ||
+                                !memory_watch_is_asked(agent->world, seen.policy, seen.process));
     }
 }
 
 /* Begins and ends with it. */
 static int choose(const Engine *e, const Agent *agent, const Seen *seen)
 {
-    bool wanted = seen->policy && memory_watch_is_asked(agent->world, seen->process);
+    bool wanted = seen->policy && memory_watch_is_asked(agent->world, seen->policy, seen->process);
 
     if (wanted && !seen->seen->scan)
         return agent_scan_new(e, seen->family, &seen->seen->scan);
@@ -66,7 +66,7 @@ static void tell_planned(const Agent *agent, const Seen *seen)
     MemoryWatch *watch = &seen->seen->scan->watch;
 
     memory_watch_planned(watch, agent->world, seen->process, seen->policy);
-    seen->process->use_awaited = memory_watch_is_awaited(watch, agent->world, seen->process);
+    seen->process->use_awaited = memory_watch_is_awaited(watch, agent->world, seen->policy, seen->process);
 }
 
 static int look(Engine *e, const Agent *agent, const Seen *seen)
@@ -99,7 +99,7 @@ static int look(Engine *e, const Agent *agent, const Seen *seen)
 static int watch_family(Engine *e, Agent *agent, uint32_t index, bool slow)
 {
     Seen seen = see(e, agent, index);
-    bool first = seen.process && memory_watch_precedes_home(agent->world, seen.process);
+    bool first = seen.policy && memory_watch_precedes_home(agent->world, seen.policy, seen.process);
     int r = slow || first || !seen.policy ? choose(e, agent, &seen) : 0;
 
     if (r < 0 || !seen.seen->scan)

@@ -276,20 +276,14 @@ static void see_use(Fixture *f, pid_t pid, uint16_t private_permille)
 }
 
 /* A job of some threads, whose memory lies where this says, met a moment ago; who uses what will be seen. */
-static void add_apart(Fixture *f, unsigned n_threads, const uint64_t *mib)
+static void add_apart(Fixture *f, const char *policy, unsigned n_threads, const uint64_t *mib)
 {
     fixture_init(f, SMALL);
-    fixture_policy(f, "a", AUTO);
+    fixture_policy(f, "a", policy);
     add_job(f, 100, n_threads, 0, 2);
     set_memory(f, 100, mib);
     world_process(f->world, 100)->use_awaited = true;
-    world_process(f->world, 100)->n_threads = n_threads;
-}
-
-static void begin_apart(Fixture *f, const uint64_t *mib)
-{
-    add_apart(f, 2, mib);
-    fixture_plan(f, false);
+    world_sum(f->world);
 }
 
 /* Who needs both nodes is not brought together, so there is nothing to wait for; but on a full machine less may have to
@@ -299,7 +293,7 @@ static void test_needs_both(void **state)
     for (unsigned i = 0; i < 2; i++) {
         Fixture f;
 
-        add_apart(&f, 3, (uint64_t[]){40, 60});
+        add_apart(&f, AUTO, 3, (uint64_t[]){40, 60});
         if (i > 0)
             add_job(&f, 200, 6, 0, 1);
         fixture_plan(&f, false);
@@ -316,7 +310,7 @@ static void test_lies_apart(void **state)
         Fixture f;
         Task *task;
 
-        add_apart(&f, 2, (uint64_t[]){40, 60});
+        add_apart(&f, AUTO, 2, (uint64_t[]){40, 60});
         task = fixture_task(&f, 100, 102, 0); /* runs a little, too */
         task->run_permille = task->run_before_permille = task->run_ewma_permille = 20;
         fixture_plan(&f, false);
@@ -342,23 +336,35 @@ static void test_need_not_wait(void **state)
         LITTLE,
         MOSTLY_ON_ONE,
         ONE_THREAD,
+        IDLE,
+        PINNED,
+        COMPRESS,
+        ONE_NODE,
         N_CASES
+    };
+    static const char *const policies[N_CASES] = {
+        [COMPRESS] = EACH "[Placement]\nMode=compress\n",
+        [ONE_NODE] = AUTO "MaxNodes=1\n",
     };
 
     for (unsigned i = 0; i < N_CASES; i++) {
         Fixture f;
 
-        begin_apart(&f, i == LITTLE          ? (uint64_t[]){10, 15}
-                        : i == MOSTLY_ON_ONE ? (uint64_t[]){20, 60}
-                                             : (uint64_t[]){40, 60});
-        assert_int_equal(f.plan.n_homes, i == LITTLE || i == MOSTLY_ON_ONE);
+        add_apart(&f, policies[i] ? policies[i] : AUTO, i == ONE_THREAD ? 1 : 2,
+                  i == LITTLE          ? (uint64_t[]){10, 15}
+                  : i == MOSTLY_ON_ONE ? (uint64_t[]){20, 60}
+                                       : (uint64_t[]){40, 60});
         if (i == UNSEEN)
             world_process(f.world, 100)->use_awaited = false;
         if (i == LATE)
-            seconds(&f, 2);
-        if (i == ONE_THREAD)
-            world_process(f.world, 100)->n_threads = 1;
-        fixture_plan(&f, true);
+            f.world->now_usec += 1500000;
+        if (i == IDLE)
+            set_demand(&f, 100, 400, 0);
+        if (i == PINNED)
+            fixture_find(&f, 100, 101)->hands = TASK_HANDS_FOREIGN;
+        world_sum(f.world);
+        fixture_plan(&f, false);
+        assert_int_equal(f.plan.n_refused[PLAN_REASON_USE_AWAITED], 0);
         fixture_commit(&f, NULL);
         assert_nodes(&f, 100, "1");
         fixture_done(&f);

@@ -471,6 +471,27 @@ static void test_striped_in_vain(void **state)
     done(&b);
 }
 
+/* Who has no home yet is looked at to find one: till then nothing moves. */
+static void test_before_home(void **state)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        Group *group;
+        PlanUse use;
+        Bench b;
+
+        setup(&b);
+        group = &b.f.world->groups[0];
+        group->home = group->home_nodes = NULL;
+        group->roams = i > 0;
+        for (uint32_t k = 0; k < N_BLOCKS; k++)
+            b.user[k] = ON_1;
+        rounds(&b, 5);
+        judge(&b);
+        assert_int_equal(order(&b, &use), group->roams);
+        done(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -485,6 +506,7 @@ int main(void)
         cmocka_unit_test(test_striped_with_the_others),
         cmocka_unit_test(test_not_striped_too_soon),
         cmocka_unit_test(test_striped_in_vain),
+        cmocka_unit_test(test_before_home),
     };
 
     return cmocka_run_group_tests_name("plan/sorting", tests, NULL, NULL);

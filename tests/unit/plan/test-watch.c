@@ -221,24 +221,24 @@ static void test_asked(void **state)
     p->n_threads = 2;
     p->rss_bytes = 64ULL << 20;
     group->demand_permille = 2000;
-    assert_false(memory_watch_is_asked(world, p));
+    assert_false(memory_watch_is_asked(world, NULL, p));
     group->home = topology->nodes[0].cpus;
     assert_int_equal(hwloc_bitmap_only(nodes, 0), 0);
     group->home_nodes = intern_mask(world->pool, nodes);
-    assert_true(memory_watch_is_asked(world, p));
+    assert_true(memory_watch_is_asked(world, NULL, p));
     group->demand_permille = 1000;
-    assert_false(memory_watch_is_asked(world, p));
+    assert_false(memory_watch_is_asked(world, NULL, p));
     assert_int_equal(hwloc_bitmap_set(nodes, 1), 0);
     group->home_nodes = intern_mask(world->pool, nodes);
-    assert_true(memory_watch_is_asked(world, p));
+    assert_true(memory_watch_is_asked(world, NULL, p));
     assert_int_equal(hwloc_bitmap_only(nodes, 0), 0);
     group->home_nodes = intern_mask(world->pool, nodes);
     group->demand_permille = 2000;
     p->rss_bytes = 16ULL << 20;
-    assert_false(memory_watch_is_asked(world, p));
+    assert_false(memory_watch_is_asked(world, NULL, p));
     p->rss_bytes = 64ULL << 20;
     p->n_threads = 1;
-    assert_false(memory_watch_is_asked(world, p));
+    assert_false(memory_watch_is_asked(world, NULL, p));
 }
 
 int main(void)
