@@ -20,6 +20,7 @@
 #include "plan/pack/pack.h"
 #include "world/load.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Wanting less than this, a group gets no home, and keeps the one it has: the bound that makes a CPU idle. */
@@ -356,24 +357,32 @@ static Share share_of_all(const Planner *p)
     return share;
 }
 
-/* Whether fewer nodes than its memory lies on, if it lay evenly, have as many CPUs as it can get, and it may have more
- * than one: else it is not brought together, or is, whoever uses what. */
+/* On how many nodes it would lie if it lay as evenly as it does: the inverse of the sum of squares of the shares. */
+static uint32_t nodes_of_memory(const Topology *topology, const uint64_t *memory)
+{
+    double sum = 0, squares = 0;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++) {
+        sum += (double)memory[i];
+        squares += (double)memory[i] * (double)memory[i];
+    }
+    return squares > 0 ? (uint32_t)ceil(sum * sum / squares - 0.01) : 0;
+}
+
+/* Whether fewer nodes than that have as many CPUs as it can get, and it may have more than one: else it is not brought
+ * together, or is, whoever uses what. */
 static bool needs_fewer(const Planner *p, size_t index, const uint64_t *memory, const Share *share)
 {
     const Topology *topology = p->world->topology;
     const Policy *policy = p->s->workloads[p->world->groups[index].workload.i].policy;
     PackNodes allowed = p->s->groups[index].allowed & choose_nodes_of_policy(topology, policy);
-    uint64_t sum = 0, most = 1;
-    uint32_t n_cpus = 0;
+    uint32_t n_cpus = 0, n = nodes_of_memory(topology, memory);
 
-    for (uint32_t i = 0; i < topology->n_nodes; i++) {
-        sum += memory[i];
-        most = MAX(most, memory[i]);
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
         n_cpus = MAX(n_cpus, topology->nodes[i].n_cpus);
-    }
-    return policy->max_nodes != 1 && (allowed & (allowed - 1)) != 0 &&
+    return n > 1 && policy->max_nodes != 1 && (allowed & (allowed - 1)) != 0 &&
            fair_share(share, group_demand(p, index)) <=
-               pack_limit((MAX(sum, 1U) - 1) / most * n_cpus * LOAD_FULL_PERMILLE);
+               pack_limit((uint64_t)(n - 1) * n_cpus * LOAD_FULL_PERMILLE);
 }
 
 /* Its first home need not be a guess: where its memory is will be known in a moment, and so will who uses it. */

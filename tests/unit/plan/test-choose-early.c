@@ -276,14 +276,33 @@ static void see_use(Fixture *f, pid_t pid, uint16_t private_permille)
 }
 
 /* A job of some threads, whose memory lies where this says, met a moment ago; who uses what will be seen. */
-static void add_apart(Fixture *f, const char *policy, unsigned n_threads, const uint64_t *mib)
+static void add_apart_on(Fixture *f, const char *machine, const char *policy, unsigned n_threads,
+                         const uint64_t *mib)
 {
-    fixture_init(f, SMALL);
+    fixture_init(f, machine);
     fixture_policy(f, "a", policy);
     add_job(f, 100, n_threads, 0, 2);
     set_memory(f, 100, mib);
     world_process(f->world, 100)->use_awaited = true;
     world_sum(f->world);
+}
+
+static void add_apart(Fixture *f, const char *policy, unsigned n_threads, const uint64_t *mib)
+{
+    add_apart_on(f, SMALL, policy, n_threads, mib);
+}
+
+/* Three nodes would do for twenty threads, though one of the four has twice as much of their memory as each other one. */
+static void test_uneven(void **state)
+{
+    for (unsigned n_threads = 20; n_threads <= 30; n_threads += 10) {
+        Fixture f;
+
+        add_apart_on(&f, FOUR, AUTO, n_threads, (uint64_t[]){30, 30, 30, 60});
+        fixture_plan(&f, false);
+        assert_int_equal(f.plan.n_refused[PLAN_REASON_USE_AWAITED], n_threads == 20);
+        fixture_done(&f);
+    }
 }
 
 /* Who needs both nodes is not brought together, so there is nothing to wait for; but on a full machine less may have to
@@ -378,7 +397,7 @@ int main(void)
         cmocka_unit_test(test_crowded),    cmocka_unit_test(test_crowded_in_part),
         cmocka_unit_test(test_begun),      cmocka_unit_test(test_settled),
         cmocka_unit_test(test_lies_apart), cmocka_unit_test(test_need_not_wait),
-        cmocka_unit_test(test_needs_both),
+        cmocka_unit_test(test_needs_both), cmocka_unit_test(test_uneven),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
