@@ -292,7 +292,7 @@ static void add_apart(Fixture *f, const char *policy, unsigned n_threads, const 
     add_apart_on(f, SMALL, policy, n_threads, mib);
 }
 
-/* Three nodes would do for twenty threads, though one of the four has twice as much of their memory as each other one. */
+/* Three nodes would do for twenty threads, though one of the four has twice as much of their memory as any other. */
 static void test_uneven(void **state)
 {
     for (unsigned n_threads = 20; n_threads <= 30; n_threads += 10) {
