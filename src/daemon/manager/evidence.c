@@ -295,12 +295,15 @@ static bool is_home_awaited(const Manager *manager)
 {
     const World *world = manager->world;
 
-    for (size_t i = 0; i < world->n_processes; i++)
-        if (world->processes[i].use_awaited && !manager_evidence_find(manager, world->processes[i].pid) &&
-            memory_watch_precedes_home(world,
-                                       group_policy(world, manager->policies, world->processes[i].workload),
-                                       &world->processes[i]))
+    for (size_t i = 0; i < world->n_processes; i++) {
+        const Process *process = &world->processes[i];
+
+        if (process->use_awaited &&
+            memory_watch_precedes_home(world, group_policy(world, manager->policies, process->workload),
+                                       process) &&
+            !manager_evidence_find(manager, process->pid))
             return true;
+    }
     return false;
 }
 
