@@ -99,7 +99,7 @@ typedef enum PlanReason {
     PLAN_REASON_RATE_MEMORY,     /* another process of the workload uses up RateLimit= (P20, I5) */
     PLAN_REASON_MEMORY_EVEN, /* value: bytes beyond a node's share; limit: what is too little to stripe (P17) */
     PLAN_REASON_FITS_NODE, /* value: what it runs; limit: more than the node of its memory could run (P17) */
-    PLAN_REASON_EVEN_OUT_OFF, /* EvenOutno */
+    PLAN_REASON_EVEN_OUT_OFF, /* EvenOut=no */
     PLAN_REASON_USE_AWAITED,  /* who uses which part of its memory is being found out, and decides (P13, P15) */
     PLAN_REASON_MEMORY_BOUND, /* value: bytes that somebody else bound; limit: what is too little to matter */
     PLAN_REASON_MAX,

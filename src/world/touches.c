@@ -25,7 +25,7 @@
  * the other, and memory moved twice (S-APART). */
 #define PRIOR_BLOCKS 2
 
-/* Fewer blocks that were touched again say nothing of who shares. */
+/* Fewer blocks that were touched again say nothing of who shares: a choice of ours, as for the samples of a thread. */
 #define AGAIN_MIN TOUCHES_SAMPLES_MIN
 
 /* What the averages of Buddy, which keep fifteen sixteenths, show of a block. */

@@ -71,8 +71,9 @@ typedef struct TouchThread {
     uint64_t
         own_now; /* of these, where nobody else is remembered; and per round, as Buddy.private_average: */
     uint64_t own_average;
-    uint32_t n_shared_now, n_wide_now; /* blocks in the present round: shared, and of these those that many share */
-    bool wide;                         /* most of what it shares it shares with many, as of the last round */
+    uint32_t n_shared_now,
+        n_wide_now; /* blocks in the present round: shared, and of these those that many share */
+    bool wide;      /* most of what it shares it shares with many, as of the last round */
 } TouchThread;
 
 /* One sample. */
@@ -148,7 +149,7 @@ TouchesSummary touches_summary(const Touches *touches);
 BuddyClass touches_thread_class(const TouchThread *thread);
 
 /* Says in the World what is known of those threads that it has, too: Task.use. Who has too few samples keeps what
- * was known before. 0 or -ENOMEM. */
+ * was known before, and so do all until some blocks were touched in two rounds. 0 or -ENOMEM. */
 int touches_tell(const Touches *touches, World *world, uint64_t now_usec);
 
 /* Asserts orders and limits; for tests. */

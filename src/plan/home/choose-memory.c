@@ -7,6 +7,8 @@
 #include "plan/group.h"
 #include "plan/memory/watch.h"
 
+#include <math.h>
+
 /* Bytes of a group, more than any machine has; what pack_solve() takes. */
 #define MEMORY_MAX ((1ULL << 50) - 1)
 
@@ -79,6 +81,17 @@ uint32_t choose_memory_discount(const PlannerGroup *g, const uint64_t *memory, u
     for (uint32_t i = 0; i < n_nodes; i++)
         sum += memory[i];
     return g->memory_known ? (uint32_t)(900 - MIN(sum, PLANNER_MEMORY_MIN) * 900 / PLANNER_MEMORY_MIN) : 900;
+}
+
+uint32_t choose_memory_nodes(const uint64_t *memory, uint32_t n_nodes)
+{
+    double sum = 0, squares = 0;
+
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        sum += (double)memory[i];
+        squares += (double)memory[i] * (double)memory[i];
+    }
+    return squares > 0 ? (uint32_t)ceil(sum * sum / squares - 0.01) : 0;
 }
 
 /* Only proportions count here, and the numbers are too small to take room from anybody. */

@@ -20,7 +20,6 @@
 #include "plan/pack/pack.h"
 #include "world/load.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Wanting less than this, a group gets no home, and keeps the one it has: the bound that makes a CPU idle. */
@@ -88,7 +87,7 @@ static void gather_use(PlannerGroup *g, const Task *task)
 /* Half of what counts fully (choose_memory_discount()), 16 MiB, is more than a core's share of most caches. */
 #define ALONE_DISCOUNT 450U
 
-/* Of most of what its threads do. */
+/* Whether it is seen which memory most of its work uses. */
 static bool is_seen(const PlannerGroup *g)
 {
     return g->seen_permille * 2 > g->threads_permille;
@@ -357,26 +356,14 @@ static Share share_of_all(const Planner *p)
     return share;
 }
 
-/* On how many nodes it would lie if it lay as evenly as it does: the inverse of the sum of squares of the shares. */
-static uint32_t nodes_of_memory(const Topology *topology, const uint64_t *memory)
-{
-    double sum = 0, squares = 0;
-
-    for (uint32_t i = 0; i < topology->n_nodes; i++) {
-        sum += (double)memory[i];
-        squares += (double)memory[i] * (double)memory[i];
-    }
-    return squares > 0 ? (uint32_t)ceil(sum * sum / squares - 0.01) : 0;
-}
-
-/* Whether fewer nodes than that have as many CPUs as it can get, and it may have more than one: else it is not brought
- * together, or is, whoever uses what. */
-static bool needs_fewer(const Planner *p, size_t index, const uint64_t *memory, const Share *share)
+/* Whether who uses its memory decides about its home. A group that may have one node only gets that; and one that can
+ * get so much that no fewer nodes will do than its memory lies on is not brought together. */
+static bool use_decides(const Planner *p, size_t index, const uint64_t *memory, const Share *share)
 {
     const Topology *topology = p->world->topology;
     const Policy *policy = p->s->workloads[p->world->groups[index].workload.i].policy;
     PackNodes allowed = p->s->groups[index].allowed & choose_nodes_of_policy(topology, policy);
-    uint32_t n_cpus = 0, n = nodes_of_memory(topology, memory);
+    uint32_t n_cpus = 0, n = choose_memory_nodes(memory, topology->n_nodes);
 
     for (uint32_t i = 0; i < topology->n_nodes; i++)
         n_cpus = MAX(n_cpus, topology->nodes[i].n_cpus);
@@ -391,7 +378,7 @@ static bool awaits_evidence(const Planner *p, size_t index, const uint64_t *memo
     const PlannerGroup *g = &p->s->groups[index];
 
     return ((rule_holds(p->world, ABLATION_AWAIT_MEMORY) && g->awaits_memory) ||
-            (g->awaits_use && !is_seen(g) && needs_fewer(p, index, memory, share))) &&
+            (g->awaits_use && !is_seen(g) && use_decides(p, index, memory, share))) &&
            is_homeless(p, &p->world->groups[index]);
 }
 

@@ -114,7 +114,8 @@ typedef struct PackCost {
     uint64_t total;
 } PackCost;
 
-/* Above it, CPUs of this capacity are overloaded, of one node or of several that a group shares. */
+/* In permille of a CPU: above it, CPUs of this capacity are overloaded, of one node or of several that a group
+ * shares. */
 uint64_t pack_limit(uint64_t capacity);
 
 /* Packs all groups: ret_sets[i] are the nodes of groups[i], 0: none (nowhere allowed, or it stays and has no home).
