@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One process, as large as the machine, whose threads work on slices of one array.
+/* One process, as large as the machine, whose threads work on slices of one array, each on its own, or --sharers
+ * neighbours on what is theirs together.
  *
  * Right is every slice on the node of its thread. The array starts on one node, because the main thread
  * touches all of it first. The shape is that of numa02 of the autonuma benchmark. */
 
 #include "lines.h"
+
+static void check(WorkThread *thread)
+{
+    if (thread->extra > 1)
+        lines_check(thread);
+    else
+        lines_check_slices(thread);
+}
 
 int main(int argc, char **argv)
 {
@@ -24,7 +33,13 @@ int main(int argc, char **argv)
         .step_sum = LINES_PER_BLOCK,
         .fill = lines_fill,
         .run = lines_walk,
-        .check = lines_check_slices,
+        .sharers = true,
+        .extra = {.name = "sharers",
+                  .help = "     threads that share a slice (1)",
+                  .value = 1,
+                  .min = 1,
+                  .max = LINE_SLOTS},
+        .check = check,
     };
 
     return work_main(&shape, argc, argv);

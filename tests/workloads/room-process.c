@@ -121,18 +121,25 @@ static unsigned char *map_region(size_t bytes)
     return (unsigned char *)(((uintptr_t)p + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES);
 }
 
+static WorkPart part_of(WorkPart whole, size_t begin, size_t end, size_t of)
+{
+    size_t n_blocks = whole.bytes / WORK_BLOCK_BYTES, from = n_blocks * begin / of;
+
+    return (WorkPart){whole.start + from * WORK_BLOCK_BYTES, (n_blocks * end / of - from) * WORK_BLOCK_BYTES};
+}
+
 /* Gives out the blocks of one region: each thread a share, and what it works on. */
 static void map_shared(RoomThread *first, unsigned region, size_t n_blocks)
 {
     WorkPart whole = {.start = map_region(n_blocks * WORK_BLOCK_BYTES), .bytes = n_blocks * WORK_BLOCK_BYTES};
-    unsigned n = room->options.threads;
+    size_t n = room->options.threads, by = room->shape->sharers ? room->options.extra : 1;
 
-    for (unsigned i = 0; i < n; i++) {
-        size_t begin = n_blocks * i / n, end = n_blocks * (i + 1) / n;
-        WorkPart share = {whole.start + begin * WORK_BLOCK_BYTES, (end - begin) * WORK_BLOCK_BYTES};
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = i / by * by, end = begin + by < n ? begin + by : n;
 
-        first[i].thread.shares[region] = share;
-        first[i].thread.parts[region] = room->shape->layout == WORK_SHARED ? whole : share;
+        first[i].thread.shares[region] = part_of(whole, i, i + 1, n);
+        first[i].thread.parts[region] =
+            room->shape->layout == WORK_SHARED ? whole : part_of(whole, begin, end, n);
     }
 }
 

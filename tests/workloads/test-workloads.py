@@ -257,7 +257,7 @@ class Work(Case):
             self.assertEqual(n > 0, result["lap_worst_s"] >= at_least)
 
 
-@unittest.skipUnless(NAME in ("phase-changer", "ping-pong", "uneven"), "has no option of its own")
+@unittest.skipUnless(NAME in ("numa02", "phase-changer", "ping-pong", "uneven"), "has no option of its own")
 class Own(Case):
     @unittest.skipUnless(NAME == "phase-changer", "only phase-changer has phases")
     def test_phases(self):
@@ -273,6 +273,13 @@ class Own(Case):
                     self.assertEqual(len(times) > 0, result["changes"] > 0)
                     self.assertEqual(times, sorted(times))
                     self.assertTrue(all(0 < time < result["seconds"] for time in times), times)
+
+    @unittest.skipUnless(NAME == "numa02", "only numa02 has sharers")
+    def test_sharers(self):
+        for sharers, threads in ((2, 4), (2, 3), (4, 3)):
+            with self.subTest(sharers=sharers, threads=threads):
+                result = self.result(f"--sharers={sharers}", f"--threads={threads}", "--scale=0.02")
+                self.assertEqual(result["operations_of"], self.expected(1, threads, 0.02))
 
     @unittest.skipUnless(NAME == "ping-pong", "only ping-pong has pipes")
     def test_pipes(self):
@@ -453,7 +460,8 @@ class Arguments(Case):
     def test_bad_arguments(self):
         bad = self.BAD + ["--scale=1 --seconds=1"]
         bad += self.BAD_WITH_MEMORY if has_memory() else ["--bytes=1M"]
-        own = {"phase-changer": ["--phases=0", "--bind=lend"], "ping-pong": ["--threads=3", "--sample"]}
+        own = {"numa02": ["--sharers=0", "--sharers=16"], "phase-changer": ["--phases=0", "--bind=lend"],
+               "ping-pong": ["--threads=3", "--sample"]}
         bad += own.get(NAME, ["--phases=2"])
         for args in bad:
             with self.subTest(args=args):

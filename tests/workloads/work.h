@@ -22,7 +22,7 @@
 typedef enum WorkLayout {
     WORK_NONE,    /* no memory worth placing */
     WORK_SHARED,  /* the threads of a process use all of its regions */
-    WORK_SLICES,  /* each thread uses a slice of each region of its process */
+    WORK_SLICES,  /* each thread uses a slice of each region of its process, or WorkShape.sharers do */
     WORK_PRIVATE, /* each thread has mappings of its own */
 } WorkLayout;
 
@@ -72,6 +72,7 @@ typedef struct WorkShape {
     unsigned threads_step; /* threads are a multiple of it; 0: any number */
     size_t bytes;          /* default of --bytes: of a process, or of a thread with WORK_PRIVATE */
     unsigned n_regions;    /* the bytes are shared out among them */
+    bool sharers;          /* `extra` says how many neighbouring threads use one slice */
     uint64_t steps;        /* of a thread with --scale=1 */
     double seconds;        /* other than 0: there is no such amount, it works so long with --scale=1 */
     bool orders;           /* has --order */

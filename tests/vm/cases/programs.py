@@ -151,6 +151,8 @@ PROGRAMS = {
     # Two threads, so that CPUs stay idle: are they better together or apart?
     "stream-two": Workload("stream", n_threads=2),
     "numa02-two": Workload("numa02", n_threads=2, orders=True),
+    # Pairs of threads that share what nobody else uses.
+    "numa02-pairs": Workload("numa02", options=["--sharers=2"], orders=True),
     "ranks": Workload("stream", n_processes=2, n_threads=1),
     "forker": Program("forker", 8000, ["--processes=4", "--limit={work}"]),
     "hackbench": Program("hackbench", 400, ["-s", "512", "-g", "2", "-l", "{work}"]),

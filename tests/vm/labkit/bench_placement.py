@@ -24,8 +24,8 @@ from . import SUITES, LabError, case, note, tour
 WORKLOADS = ("numa01", "numa01-thread-alloc", "numa02", "multi-heap", "stream", "ping-pong", "phase-changer", "reader")
 SYSTEMS = ("none", "kernel", "kernel-tuned", "numad", "numaplace", "hard")
 # By name only: they answer one question each.
-MORE_WORKLOADS = ("ping-pong-settled", "uneven", "uneven-swap", "stall", "stall-pair", "stream-two", "numa02-two", "ranks", "forker",
-                  "hackbench")
+MORE_WORKLOADS = ("ping-pong-settled", "uneven", "uneven-swap", "stall", "stall-pair", "stream-two", "numa02-two", "numa02-pairs",
+                  "ranks", "forker", "hackbench")
 MORE_SYSTEMS = ("numaplace-residency", "numaplace-write", "pinned")
 # Those that work for a time and count.
 TIMED = ("uneven", "uneven-swap", "stall", "stall-pair")
