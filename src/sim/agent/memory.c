@@ -53,11 +53,11 @@ static uint64_t add_region(const Engine *e, int32_t region, uint64_t *bytes)
 /* Adds where the memory of a process is. Returns its pages. */
 static uint64_t add_family(const Engine *e, const Family *family, uint64_t *bytes)
 {
-    uint64_t n = family->shared >= 0 ? add_region(e, family->shared, bytes) : 0;
+    uint64_t n = 0;
+    int32_t region;
 
-    for (uint32_t i = 0; family->private_first >= 0 && i < e->spec->workloads[family->workload].n_threads;
-         i++)
-        n += add_region(e, family->private_first + (int32_t)i, bytes);
+    for (uint32_t i = 0; (region = memory_region_at(e, family, i)) >= 0; i++)
+        n += add_region(e, region, bytes);
     return n;
 }
 

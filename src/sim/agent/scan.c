@@ -169,14 +169,15 @@ static int find_threads(const Engine *e, AgentScan *scan, const Family *family, 
  * Samples
  */
 
-/* Who is the first to come by: one of the running threads of the process; for what is its own, the thread itself. */
-static Thread *first_user(Engine *e, const Family *family, Thread *thread, bool shared)
+/* Who is the first to come by: one of the running threads that share it; for what is its own, the thread itself. */
+static Thread *first_user(Engine *e, const Family *family, Thread *thread, int32_t region)
 {
+    bool shared = e->regions[region].shared;
     uint32_t n = 1;
 
     for (uint32_t i = family->first; shared && i < family->first + family->n_forked; i++)
         if (&e->threads[i] != thread && e->threads[i].state == THREAD_STATE_RUNNING &&
-            random_below(&e->random_scan, ++n) == 0)
+            memory_shared_region(e, &e->threads[i]) == region && random_below(&e->random_scan, ++n) == 0)
             thread = &e->threads[i];
     return thread;
 }
@@ -204,7 +205,7 @@ void agent_accessed(Engine *e, Thread *thread, int32_t region, uint64_t n_access
 
     if (!scan || scan->n_marked == 0 || n_accesses == 0)
         return;
-    k = region == family->shared ? 0 : (uint32_t)(region - family->private_first) + (family->shared >= 0);
+    k = (uint32_t)(region - memory_region_at(e, family, 0));
     n = n_blocks_of(e, region);
     /* Accesses go round the region in the course of time; so few come to few blocks. */
     at = (uint32_t)(e->now_nsec / NSEC_PER_USEC % n);
@@ -216,7 +217,7 @@ void agent_accessed(Engine *e, Thread *thread, int32_t region, uint64_t n_access
             continue;
         *marked = false;
         scan->n_marked--;
-        take_sample(e, scan, first_user(e, family, thread, region == family->shared),
+        take_sample(e, scan, first_user(e, family, thread, region),
                     region_address(k) + (uint64_t)at * BLOCK_BYTES);
     }
 }

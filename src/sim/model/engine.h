@@ -48,7 +48,7 @@ typedef enum MoveCause {
 typedef struct Region {
     uint64_t n_pages;
     bool touched;
-    bool shared; /* by the threads of a process */
+    bool shared; /* by threads of a process */
     /* The kernel's scan of it (P9). */
     bool known;        /* met by a scan before */
     uint64_t n_marked; /* pages that will fault at their next access */
@@ -155,7 +155,8 @@ typedef struct Family {
     uint32_t n_forked;
     int32_t launcher_cpu;
     uint64_t start_nsec;
-    int32_t shared; /* region */
+    int32_t shared_first; /* region */
+    uint32_t n_shared;
     int32_t private_first;
     uint32_t n_alive;
     uint32_t n_senders; /* that have not ended */
@@ -401,6 +402,8 @@ void memory_used(Engine *e, Thread *thread, uint32_t node, uint64_t work);
 void memory_event(Engine *e);
 /* Regions of a family are numbered: shared first, then its threads' own. ENGINE_NONE: it has no more. */
 int32_t memory_region_at(const Engine *e, const Family *family, uint32_t i);
+/* What the thread shares with others; ENGINE_NONE: nothing. */
+int32_t memory_shared_region(const Engine *e, const Thread *thread);
 /* Pages of a region on each node: n_nodes numbers. */
 uint32_t *memory_pages(const Engine *e, int32_t region);
 

@@ -26,11 +26,9 @@ uint32_t *memory_pages(const Engine *e, int32_t region)
 
 int32_t memory_region_at(const Engine *e, const Family *family, uint32_t i)
 {
-    if (family->shared >= 0) {
-        if (i == 0)
-            return family->shared;
-        i--;
-    }
+    if (i < family->n_shared)
+        return family->shared_first + (int32_t)i;
+    i -= family->n_shared;
     return family->private_first >= 0 && i < e->spec->workloads[family->workload].n_threads
                ? family->private_first + (int32_t)i
                : ENGINE_NONE;
@@ -44,6 +42,16 @@ static int32_t own_region(const Engine *e, const Thread *thread)
     return family->private_first < 0
                ? ENGINE_NONE
                : family->private_first + (int32_t)(engine_index(e, thread) - family->first);
+}
+
+int32_t memory_shared_region(const Engine *e, const Thread *thread)
+{
+    const Family *family = &e->families[thread->process];
+    uint32_t by = engine_workload(e, thread)->shared_by;
+
+    if (family->n_shared == 0)
+        return ENGINE_NONE;
+    return family->shared_first + (by > 0 ? (int32_t)((engine_index(e, thread) - family->first) / by) : 0);
 }
 
 /* Puts all pages of a region on the nodes that have memory, in equal parts. False: none is known to have any. */
@@ -90,15 +98,14 @@ void memory_touch(Engine *e, uint32_t index, uint32_t node)
     const Family *family = &e->families[thread->process];
     bool interleave = w->touch == SIM_TOUCH_INTERLEAVE;
 
-    if (index == family->first)
-        touch(e, family->shared, node, interleave);
-    if (family->private_first < 0)
-        return;
-    if (w->touch != SIM_TOUCH_PROCESS)
+    if (w->touch != SIM_TOUCH_PROCESS) {
+        if (index == family->first || (w->shared_by > 0 && (index - family->first) % w->shared_by == 0))
+            touch(e, memory_shared_region(e, thread), node, interleave);
         touch(e, own_region(e, thread), node, interleave);
-    else if (index == family->first)
-        for (uint32_t i = 0; i < w->n_threads; i++)
-            touch(e, family->private_first + (int32_t)i, node, false);
+    } else if (index == family->first) {
+        for (uint32_t i = 0; memory_region_at(e, family, i) >= 0; i++)
+            touch(e, memory_region_at(e, family, i), node, false);
+    }
 }
 
 /* Adds what an access to a region costs on average, weighted by `permille` of the accesses. */
@@ -124,7 +131,7 @@ static uint32_t shared_share(const Engine *e, const Thread *thread)
 {
     const Family *family = &e->families[thread->process];
 
-    if (family->shared < 0)
+    if (family->n_shared == 0)
         return 0;
     return family->private_first < 0 ? 1000 : engine_workload(e, thread)->shared_permille;
 }
@@ -137,10 +144,10 @@ uint32_t memory_pace(const Engine *e, const Thread *thread, uint32_t node)
     int32_t own = own_region(e, thread);
     uint64_t access = 0;
 
-    if (w->memory_permille == 0 || (own < 0 && family->shared < 0))
+    if (w->memory_permille == 0 || (own < 0 && family->n_shared == 0))
         return ENGINE_PACE;
     if (shared > 0)
-        access += region_pace(e, family->shared, node, shared, w->bandwidth > 0);
+        access += region_pace(e, memory_shared_region(e, thread), node, shared, w->bandwidth > 0);
     if (shared < 1000 && own >= 0)
         access += region_pace(e, own, node, 1000 - shared, w->bandwidth > 0);
     return (uint32_t)(((uint64_t)ENGINE_PACE * (1000 - w->memory_permille) + access * w->memory_permille) /
@@ -182,7 +189,7 @@ void memory_used(Engine *e, Thread *thread, uint32_t node, uint64_t work)
     shared = shared_share(e, thread);
     own = own_region(e, thread);
     if (shared > 0)
-        used_region(e, thread, e->families[thread->process].shared, node, access * shared / 1000,
+        used_region(e, thread, memory_shared_region(e, thread), node, access * shared / 1000,
                     bytes * shared / 1000);
     if (shared < 1000 && own >= 0)
         used_region(e, thread, own, node, access * (1000 - shared) / 1000, bytes * (1000 - shared) / 1000);

@@ -207,6 +207,14 @@ static int refuse(const char *text, char **ret_error)
     return -EINVAL;
 }
 
+/* Pieces of memory that threads of a process share. */
+static uint32_t n_shared(const SimWorkload *w)
+{
+    if (w->shared_bytes == 0)
+        return 0;
+    return w->shared_by > 0 ? (w->n_threads + w->shared_by - 1) / w->shared_by : 1;
+}
+
 static int count_all(Engine *e, char **ret_error)
 {
     uint64_t families = 0, threads = 0, regions = 0;
@@ -218,8 +226,7 @@ static int count_all(Engine *e, char **ret_error)
             continue;
         families += w->n_processes;
         threads += (uint64_t)w->n_processes * w->n_threads;
-        regions +=
-            (uint64_t)w->n_processes * ((w->shared_bytes > 0) + (w->private_bytes > 0 ? w->n_threads : 0));
+        regions += (uint64_t)w->n_processes * (n_shared(w) + (w->private_bytes > 0 ? w->n_threads : 0));
         e->any_bandwidth |= w->bandwidth > 0 && w->memory_permille > 0;
     }
     if (threads > SIM_THREADS_MAX)
@@ -293,16 +300,19 @@ static void add_family(Engine *e, const SimWorkload *w, size_t workload, CpuMask
         .launcher_cpu = launcher_cpu(e, w, own),
         .start_nsec = start_nsec,
         .seen_nsec = start_nsec,
-        .shared = ENGINE_NONE,
+        .shared_first = ENGINE_NONE,
         .private_first = ENGINE_NONE,
         .n_alive = w->n_threads,
         .n_senders = w->n_threads / 2,
-        .rss_pages = pages_of(w->shared_bytes) + w->n_threads * pages_of(w->private_bytes),
+        .n_shared = n_shared(w),
+        .rss_pages = n_shared(w) * pages_of(w->shared_bytes) + w->n_threads * pages_of(w->private_bytes),
         .cpuset = cpuset,
         .pin = w->affinity_usec > 0 ? pin : NULL,
     };
-    if (w->shared_bytes > 0)
-        family->shared = add_region(e, w->shared_bytes, true);
+    if (family->n_shared > 0)
+        family->shared_first = (int32_t)e->n_regions;
+    for (uint32_t i = 0; i < family->n_shared; i++)
+        (void)add_region(e, w->shared_bytes, true);
     if (w->private_bytes > 0) {
         family->private_first = (int32_t)e->n_regions;
         for (uint32_t i = 0; i < w->n_threads; i++)

@@ -93,6 +93,7 @@ static const ConfRange range_limit = {1, POLICY_NODES_MAX};
 static const ConfRange range_comm = {0, 15};
 static const ConfRange range_path = {0, 4095};
 static const ConfRange range_threads = {1, SIM_THREADS_MAX};
+static const ConfRange range_sharers = {0, SIM_THREADS_MAX};
 static const ConfRange range_bytes = {0, 1ULL << 40};
 static const ConfRange range_cpus = {0, PARSE_CPU_MAX};
 static const ConfRange range_nodes = {0, POLICY_NODES_MAX - 1};
@@ -150,6 +151,8 @@ const ConfKey sim_scenario_keys[] = {
     {"Workload", "WakeSync", conf_parse_bool, NULL, WORKLOAD(wake_sync), "yes", BOOL, NULL},
     {"Workload", "PrivateMemory", conf_parse_bytes, &range_bytes, WORKLOAD(private_bytes), "0", SIZE, NULL},
     {"Workload", "SharedMemory", conf_parse_bytes, &range_bytes, WORKLOAD(shared_bytes), "0", SIZE, NULL},
+    {"Workload", "SharedBy", conf_parse_u32, &range_sharers, WORKLOAD(shared_by), "0",
+     "a number of threads up to 200000", NULL},
     {"Workload", "MemoryBound", conf_parse_permille, &range_permille, WORKLOAD(memory_permille), "0%", SHARE,
      NULL},
     {"Workload", "SharedAccess", conf_parse_permille, &range_permille, WORKLOAD(shared_permille), "0%", SHARE,

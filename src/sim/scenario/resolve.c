@@ -195,6 +195,8 @@ static void check_memory(ScenarioDraft *d, WorkloadDraft *w)
         DRAFT_ERROR(d, w->line, "expected SharedMemory= for workload %s, which has SharedAccess=", v->name);
     if (v->shared_permille < 1000 && v->shared_bytes > 0 && v->private_bytes == 0)
         DRAFT_ERROR(d, w->line, "expected PrivateMemory= or SharedAccess=100%% for workload %s", v->name);
+    if (v->shared_by > 0 && v->shared_bytes == 0)
+        DRAFT_ERROR(d, w->line, "expected SharedMemory= for workload %s, which has SharedBy=", v->name);
     if (v->private_bytes + v->shared_bytes == 0 && (v->memory_permille > 0 || v->bandwidth > 0))
         DRAFT_ERROR(d, w->line, "expected PrivateMemory= or SharedMemory= for workload %s, which uses memory",
                     v->name);

@@ -144,7 +144,8 @@ typedef struct SimWorkload {
 
     /* Memory. */
     uint64_t private_bytes;   /* per thread */
-    uint64_t shared_bytes;    /* per process */
+    uint64_t shared_bytes;    /* per process, or per piece: */
+    uint32_t shared_by;       /* so many neighbouring threads share a piece of it; 0: all threads of a process */
     uint32_t memory_permille; /* share of the time at full speed that is waiting for local memory */
     uint32_t shared_permille; /* share of the accesses that go to the shared memory */
     uint64_t bandwidth;       /* bytes per second a thread moves at full speed; 0: none worth counting */

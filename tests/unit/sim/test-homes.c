@@ -57,8 +57,8 @@ static void test_memory(void **state)
     assert_int_equal(first, agent->world->now_usec);
 
     /* 1 GiB takes 12 ms: no more than one part in a hundred of the time is spent on it. */
-    memory_pages(&e, e.families[0].shared)[0] = memory_pages(&e, e.families[0].shared)[1];
-    memory_pages(&e, e.families[0].shared)[1] = 0;
+    memory_pages(&e, e.families[0].shared_first)[0] = memory_pages(&e, e.families[0].shared_first)[1];
+    memory_pages(&e, e.families[0].shared_first)[1] = 0;
     discover(&e, agent, 1900);
     assert_int_equal(process_of(&e, agent, 0)->node_bytes[1], 5 * MIB);
     assert_int_equal(process_of(&e, agent, 0)->node_bytes_usec, first);
