@@ -26,9 +26,10 @@ typedef struct Buddy {
                                                  down, so a rising one stops up to 15 below the true mean */
 } Buddy;
 
-/* `self` accessed memory on its own node that `other` accessed last. Only a task before `self` in the order of pid
- * and tid can be its buddy, and the last of these in that order is: so buddies are a chain, and no two pick each
- * other in turns. */
+/* `self` accessed memory that `other` accessed last. v17 counts that only on the node of `self`, to which the rest is
+ * on its way; here it counts everywhere, so that who runs on the wrong node finds its buddy. Only a task before
+ * `self` in the order of pid and tid can be its buddy, and the last of these in that order is: so buddies are a chain,
+ * and no two pick each other in turns. */
 void buddy_accessed(Buddy *b, TaskKey self, TaskKey other, uint64_t n);
 
 /* Ends a scan of all memory of the task, in which it made so many private and shared accesses. */

@@ -318,7 +318,7 @@ static void count_thread(Touches *touches, TouchThread *thread, const TouchBlock
     if (block->node.i < 0)
         return;
     faults_accessed(&thread->faults, block->node, kind, weight);
-    if (kind != FAULTS_KIND_SHARED || block->node.i != touch->cpu_node.i || block->last_tid == touch->tid)
+    if (kind != FAULTS_KIND_SHARED || block->last_tid == touch->tid)
         return;
     other = touches_thread(touches, block->last_tid);
     if (other)

@@ -112,6 +112,11 @@ TWINS = {
         ("nobody sees who uses what", {"Mode=auto": "Mode=auto\n[Policy auto Memory]\nEvidence=residency"}),
         ("what each has touched is elsewhere", {"FirstTouch=thread": "FirstTouch=process"}),
     ],
+    "s-buddies": [
+        ("pairs are split", {"Daemon=yes": "Off=buddies"}),
+        ("nobody sees who uses what", {"Mode=auto": "Mode=auto\n[Policy auto Memory]\nEvidence=residency"}),
+        ("all share all", {"SharedBy=2": ""}),
+    ],
     "s-pref": [
         ("nobody has a home", {"Mode=compress": "Mode=none"}),
         ("each for itself", {"GroupBy=workload": "GroupBy=process"}),

@@ -7,16 +7,17 @@
  * The kernel lets a page pass when the same node asked for it twice in a row: with the chance p * p, for a share p of
  * the accesses. It takes a page for private when one task asked for it twice in a row, which happens every other time
  * when two tasks share it equally. Here weights halve with each round, so that a node must have been alone for eight
- * rounds, or for ten in a process that shares much. A block that was seen in few rounds could be shared all the same:
- * up to BLOCKS_SURE_ROUNDS it decides only in a process of which few blocks are shared, and in the first
- * TOUCHES_ROUNDS_MIN only where threads work apart. What several threads share goes to their node without more ado only
- * in such a process, too. Else it may be chance that all of them were of one node, and the kernel's rule for shared
- * pages decides: a page moves if that brings memory closer to use, by a margin of a quarter,
+ * rounds, or for ten in a process of which much is used from several nodes. A block that was seen in few rounds could
+ * be used from others all the same: up to BLOCKS_SURE_ROUNDS it decides only in a process of which few blocks are, and
+ * in the first TOUCHES_ROUNDS_MIN only where threads work apart. What several threads of one node share goes there
+ * without more ado only in such a process, too. Else it may be chance that all of them were of one node, and the
+ * kernel's rule for shared pages decides: a page moves if that brings memory closer to use, by a margin of a quarter,
  * use(to) * memory(from) * 3 > use(from) * memory(to) * 4. Equal use on both sides moves nothing.
  *
  * Example: a huge page on node 0 has one sample per round. If it is always that of a thread that lives on node 1, the
- * page moves after ten rounds; after three if few blocks of the process are shared; after one if eight blocks were
- * touched again and all by the same thread as before. If a thread of node 0 comes by every other round, it stays.
+ * page moves after ten rounds; after three if few blocks of the process are used from several nodes; after one if eight
+ * blocks were touched again and all by the same thread as before. If a thread of node 0 comes by every other round, it
+ * stays.
  *
  * What it does badly: a block of small pages of which only one was touched looks like a huge page. Moving it in vain
  * costs 2 MB, and only the user of that page gains. */
@@ -35,9 +36,9 @@ const char *const blocks_verdict_names[] = {
     [BLOCKS_VERDICT_MAX] = NULL,
 };
 
-/* Before BLOCKS_SURE_ROUNDS what was seen of a block is believed when no more than this share of the blocks is
- * shared. */
-#define SHARE_PERMILLE 250U
+/* Before BLOCKS_SURE_ROUNDS what was seen of a block is believed when no more than this share of the blocks is used
+ * from several nodes. Were all shared by all, three rounds would show that of three in four. */
+#define MIXED_PERMILLE 250U
 
 /* Threads work apart when of so many blocks that were touched again no more than this share was by somebody else. Of
  * two threads that share all each block is by chance the same one's, and one in thirty such processes looks like
@@ -277,15 +278,41 @@ static int judge_all(Judge *judge)
     return 0;
 }
 
-static uint32_t sure_rounds(const Touches *touches, const BlocksRules *rules)
+/* Whether nearly all that was seen of a block was by one thread, or by threads that live on one node. */
+static bool is_of_one_node(const Judge *judge, const TouchBlock *block)
 {
-    TouchesSummary summary = touches_summary(touches);
-    bool apart = summary.n_again >= APART_MIN && summary.n_others * 1000 <= summary.n_again * APART_PERMILLE;
-    bool few_shared = summary.n_judged > 0 && summary.overlap_permille <= SHARE_PERMILLE;
+    uint64_t *votes = judge->blocks->votes, most = 0;
 
-    if (!rules->two_stage || apart)
+    memset(votes, 0, judge->blocks->n_nodes * sizeof(*votes));
+    vote(judge, block, votes);
+    for (uint32_t i = 0; i < judge->blocks->n_nodes; i++)
+        most = MAX(most, votes[i]);
+    return touches_owner(block) != 0 || most * 1000 >= touches_weight(block) * TOUCHES_OWNED_PERMILLE;
+}
+
+static bool few_are_mixed(const Judge *judge)
+{
+    size_t n = 0, n_mixed = 0;
+
+    for (size_t i = 0; i < judge->touches->n_blocks; i++) {
+        const TouchBlock *block = &judge->touches->blocks[i];
+
+        if (block->n_rounds < TOUCHES_ROUNDS_MIN)
+            continue;
+        n++;
+        n_mixed += !is_of_one_node(judge, block);
+    }
+    return n > 0 && n_mixed * 1000 <= n * MIXED_PERMILLE;
+}
+
+static uint32_t sure_rounds(const Judge *judge)
+{
+    TouchesSummary summary = touches_summary(judge->touches);
+
+    if (!judge->rules->two_stage ||
+        (summary.n_again >= APART_MIN && summary.n_others * 1000 <= summary.n_again * APART_PERMILLE))
         return 0;
-    return few_shared ? TOUCHES_ROUNDS_MIN : BLOCKS_SURE_ROUNDS;
+    return few_are_mixed(judge) ? TOUCHES_ROUNDS_MIN : BLOCKS_SURE_ROUNDS;
 }
 
 int blocks_judge(Blocks *blocks, const Touches *touches, const MemoryRegions *regions,
@@ -297,10 +324,10 @@ int blocks_judge(Blocks *blocks, const Touches *touches, const MemoryRegions *re
         .regions = regions,
         .rules = rules,
         .threads = threads,
-        .sure_rounds = sure_rounds(touches, rules),
     };
     int r;
 
+    judge.sure_rounds = sure_rounds(&judge);
     tries_begin(&blocks->tries);
     blocks->n_moves = 0;
     r = judge_all(&judge);

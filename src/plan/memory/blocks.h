@@ -80,11 +80,11 @@ typedef struct BlocksThreads {
 
 /* Judges what is known after a round was folded: all blocks, by who owns them; `touches` has n_nodes, too. A block
  * goes where all its owners live, be it one thread or all that share it; with two_stage once it was touched in
- * TOUCHES_ROUNDS_MIN rounds, or once in a process the threads of which are seen to work apart. In a process that
- * shares much, what several threads of one node share goes there only as far as that matches memory and use. Threads
- * of one process on different nodes so get their own memory, and what they share stays. To be asked once per round,
- * and not while what it said last is under way: a block that is still elsewhere counts as tried. 0; or -ENOMEM, and
- * nothing is to be moved. */
+ * TOUCHES_ROUNDS_MIN rounds, or once in a process the threads of which are seen to work apart. In a process of
+ * which much is used from several nodes, what threads of one node share goes there only as far as that matches
+ * memory and use. Threads of one process on different nodes so get their own memory, and what they share stays. To
+ * be asked once per round, and not while what it said last is under way: a block that is still elsewhere counts as
+ * tried. 0; or -ENOMEM, and nothing is to be moved. */
 int blocks_judge(Blocks *blocks, const Touches *touches, const MemoryRegions *regions,
                  const BlocksRules *rules, const BlocksThreads *threads);
 

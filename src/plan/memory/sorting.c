@@ -4,7 +4,8 @@
  * its home. A thread that somebody else pinned to one node lives there.
  *
  * Blocks that threads of several nodes share have no right node. If they are most of what is known of a process, they
- * are interleaved over its home, so that no node serves all of them (P17); else they stay. A block at which only one
+ * are interleaved over its home, so that no node serves all of them (P17); else they stay. What buddies share is not
+ * dealt out before they have a node: they get one together (P14). A block at which only one
  * thread was seen waits until another one is, or until it is known to be that one's (plan/memory/blocks.h): among the
  * memory that a database shares lies what each of its threads has alone, and uses most.
  *
@@ -216,20 +217,36 @@ static int take_moves(Sorting *sorting, const SortingLook *look)
     return r;
 }
 
-/* Whether it lives in all of a home of several nodes. */
-static bool is_free(const Place *place, pid_t tid)
+static const Task *user_of(const Place *place, const TouchBlock *block, size_t i)
 {
-    const SortingLook *look = place->look;
-    const Task *task = world_task_by_tid(look->world, look->process->pid, tid);
+    return world_task_by_tid(place->look->world, place->look->process->pid, block->owners[i].tid);
+}
 
-    return task && !task->gone && planner_placeable(look->policy, look->process, task) &&
+/* Whether it lives in all of a home of several nodes. */
+static bool is_free(const Place *place, const Task *task)
+{
+    return task && !task->gone && planner_placeable(place->look->policy, place->look->process, task) &&
            task->home_node.i < 0 && place->only.i < 0;
+}
+
+/* Whether a user of the block has a buddy among them: they go to one node together, if they have none yet (P14). */
+static bool is_of_buddies(const Place *place, const TouchBlock *block)
+{
+    for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++) {
+        const Task *task = user_of(place, block, i);
+
+        for (size_t k = 0; task && task->use && task->use->buddy.tid && k < TOUCHES_OWNERS; k++)
+            if (block->owners[k].tid == task->use->buddy.tid)
+                return rule_holds(place->look->world, ABLATION_BUDDIES);
+    }
+    return false;
 }
 
 /* Whether threads of several nodes use it, or several that are free, which use it from any. */
 static bool is_shared(Sorting *sorting, const Place *place, const TouchBlock *block)
 {
     uint64_t *votes = sorting->sums, all = touches_weight(block), most = 0;
+    bool buddies = is_of_buddies(place, block);
 
     memset(votes, 0, sorting->n_nodes * sizeof(*votes));
     for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++) {
@@ -238,7 +255,7 @@ static bool is_shared(Sorting *sorting, const Place *place, const TouchBlock *bl
         if (node.i >= 0) {
             votes[node.i] += block->owners[i].weight;
             most = MAX(most, votes[node.i]);
-        } else if (!is_free(place, block->owners[i].tid)) {
+        } else if (buddies || !is_free(place, user_of(place, block, i))) {
             return false;
         }
     }

@@ -363,6 +363,26 @@ static void test_regions(void **state)
     bench_done(&b);
 }
 
+/* What two threads of one node share is theirs after three rounds where no other node's are seen: pairs of threads. */
+static void test_pairs(void **state)
+{
+    Bench b;
+
+    bench_init(&b);
+    assert_int_equal(touches_add_thread(&b.touches, (TaskKey){.pid = 100, .tid = A + 2}), 0);
+    assert_int_equal(touches_add_thread(&b.touches, (TaskKey){.pid = 100, .tid = B + 2}), 0);
+    for (int round = 0; round < (int)TOUCHES_ROUNDS_MIN; round++) {
+        moves_are(&b, "");
+        for (uint32_t i = 0; i < 8; i++) {
+            touch_block(&b, i, round % 2 ? A : A + 2, 0);
+            touch_block(&b, 8 + i, round % 2 ? B : B + 2, 1);
+        }
+        judge(&b);
+    }
+    moves_are(&b, "1000-2000:1");
+    bench_done(&b);
+}
+
 /* By owners: threads of one process get their own memory where they live, wherever they were seen; what two nodes share
  * stays, and what two threads of one node share goes there. */
 static void test_owners(void **state)
@@ -416,6 +436,7 @@ int main(void)
         cmocka_unit_test(test_two_stages), cmocka_unit_test(test_apart),   cmocka_unit_test(test_share),
         cmocka_unit_test(test_ping_pong),  cmocka_unit_test(test_pages),   cmocka_unit_test(test_refused),
         cmocka_unit_test(test_busy),       cmocka_unit_test(test_regions), cmocka_unit_test(test_owners),
+        cmocka_unit_test(test_pairs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

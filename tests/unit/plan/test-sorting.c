@@ -3,6 +3,7 @@
 /* Memory of one process, sorted by who uses it: from rounds to plans. */
 
 #include "fixture.h"
+#include "plan/ablation.h"
 #include "plan/memory/follow.h"
 #include "plan/memory/sorting.h"
 
@@ -395,6 +396,26 @@ static void test_striped_for_free_threads(void **state)
     done(&b);
 }
 
+/* P14: buddies get a node together. Before they have it what they share is not dealt out. */
+static void test_not_striped_for_buddies(void **state)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        const uint64_t pages[2] = {1024, 0};
+        PlanUse use;
+        Bench b;
+
+        setup_shared(&b);
+        b.f.world->ablated = i > 0 ? 1ULL << ABLATION_BUDDIES : 0;
+        assert_int_equal(world_set_task_use(b.f.world, fixture_find(&b.f, PID, ON_1), pages, 100,
+                                            world_task_key(b.f.world, fixture_find(&b.f, PID, ON_0)), 1),
+                         0);
+        rounds(&b, 12);
+        judge(&b);
+        assert_int_equal(order(&b, &use), i > 0);
+        done(&b);
+    }
+}
+
 /* When most of ten blocks are shared, those stay at which only one was seen, how often ever: it may be what that thread
  * has alone. What is found later goes as well, though it is less than a quarter. */
 static void test_striped_with_the_others(void **state)
@@ -503,6 +524,7 @@ int main(void)
         cmocka_unit_test(test_foreign),
         cmocka_unit_test(test_striped),
         cmocka_unit_test(test_striped_for_free_threads),
+        cmocka_unit_test(test_not_striped_for_buddies),
         cmocka_unit_test(test_striped_with_the_others),
         cmocka_unit_test(test_not_striped_too_soon),
         cmocka_unit_test(test_striped_in_vain),

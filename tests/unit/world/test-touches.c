@@ -97,9 +97,21 @@ static void test_private_and_shared(void **state)
     assert_int_equal(touches_thread_class(touches_thread(&touches, 13)), BUDDY_CLASS_SHARED);
     assert_int_equal(touches_thread_class(touches_thread(&touches, 14)), BUDDY_CLASS_SHARED);
     assert_int_equal(touches_thread_class(touches_thread(&touches, 12)), BUDDY_CLASS_UNKNOWN);
-    /* On their own node, and the later one has the earlier as its buddy. */
+    /* The later one has the earlier as its buddy. */
     assert_int_equal(touches_thread(&touches, 14)->buddy.buddy.tid, 13);
     assert_int_equal(touches_thread(&touches, 13)->buddy.buddy.tid, 0);
+}
+
+/* Who shares what lies on another node finds its buddy, too: it is for them to come together there. */
+static void test_buddies_from_afar(void **state)
+{
+    for (unsigned round = 0; round < 4; round++) {
+        for (unsigned i = 0; i < 8; i++)
+            touch(round % 2 == 0 ? 13 : 14, BASE + i * BLOCK);
+        assert_true(end_round(0));
+    }
+    assert_int_equal(touches_summary(&touches).n_local, 0);
+    assert_int_equal(touches_thread(&touches, 14)->buddy.buddy.tid, 13);
 }
 
 /* Threads are told apart by when they began: 13 is another one in this World. */
@@ -375,6 +387,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_blocks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_round, setup, teardown),
         cmocka_unit_test_setup_teardown(test_private_and_shared, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_buddies_from_afar, setup, teardown),
         cmocka_unit_test_setup_teardown(test_told, setup, teardown),
         cmocka_unit_test_setup_teardown(test_alone_by_chance, setup, teardown),
         cmocka_unit_test_setup_teardown(test_shared_for_long, setup, teardown),
