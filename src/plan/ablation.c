@@ -25,7 +25,6 @@ const char *const ablation_names[] = {
     [ABLATION_BUDDIES] = "buddies",
     [ABLATION_RELIEVE] = "relieve",
     [ABLATION_ANEW] = "anew",
-    [ABLATION_SURE] = "sure",
     [ABLATION_AWAIT_USE] = "await-use",
     [ABLATION_PINNED] = "pinned",
     [ABLATION_TWO_USERS] = "two-users",

@@ -29,8 +29,7 @@ typedef enum AblationRule {
     ABLATION_BUDDIES,       /* P14: threads that share go together */
     ABLATION_RELIEVE,       /* P15: threads leave a crowded node of their home */
     ABLATION_ANEW,          /* P15: threads are assigned anew where that gains much (flipping) */
-    ABLATION_SURE,          /* P18: memory does not follow to a home that may be wrong */
-    ABLATION_AWAIT_USE,     /* P13: nor while it is being found out who uses it */
+    ABLATION_AWAIT_USE,     /* P13: memory does not follow while it is being found out who uses it */
     ABLATION_PINNED,        /* P18: memory follows threads that somebody else pinned */
     ABLATION_TWO_USERS,     /* P13: nor where threads pinned elsewhere use it */
     ABLATION_HELP,          /* P18: CPUs of the nodes that memory leaves help */

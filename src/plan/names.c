@@ -97,7 +97,7 @@ static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_EVIDENCE] = {"evidence", "It is not known yet where its memory is now."},
     [PLAN_REASON_MEMORY_NEAR] = {"memory-near",
                                  "Too little of its memory is outside its home to be worth moving."},
-    [PLAN_REASON_UNSETTLED] = {"unsettled", "Its home may still prove wrong, so its memory waits."},
+    [PLAN_REASON_UNSETTLED] = {"unsettled", "Its home is too new for its memory to be dealt out."},
     [PLAN_REASON_KERNEL_BALANCES] = {"kernel-balances",
                                      "The kernel moves memory itself (kernel.numa_balancing)."},
     [PLAN_REASON_MEMORY_PRESSURE] = {"memory-pressure", "Tasks wait for memory (MaxPressure=)."},

@@ -92,7 +92,7 @@ typedef enum PlanReason {
     PLAN_REASON_FOLLOW_OFF,     /* Follow=no */
     PLAN_REASON_EVIDENCE,    /* where its memory is now is not known; value: age of what is, limit: in usec */
     PLAN_REASON_MEMORY_NEAR, /* value: bytes elsewhere; limit: what is too little to be worth it (P18) */
-    PLAN_REASON_UNSETTLED,   /* its home may prove wrong; value: age, or waiting, against the limit */
+    PLAN_REASON_UNSETTLED,   /* it is at this home too short a time for dealing out; value, limit: in usec (P17) */
     PLAN_REASON_KERNEL_BALANCES, /* kernel.numa_balancing moves memory */
     PLAN_REASON_MEMORY_PRESSURE, /* value: permille; limit: MaxPressure= (P19) */
     PLAN_REASON_HEADROOM,        /* value: bytes of room in its home; limit: least that is worth it (P19) */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Moves memory to the threads that use it. The destination was judged before, block by block (plan/memory/sorting.h).
- * Here the gates of memory that follows its home decide whether it may move now. That the home is sure is not required:
- * blocks were judged by where their threads have been for some rounds, not by a guess. */
+ * Here the gates of memory that follows its home decide whether it may move now. */
 
 #include "plan/group.h"
 #include "plan/memory/follow-internal.h"

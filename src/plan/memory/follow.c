@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* When is a home sure enough for memory to follow? Moving memory costs a hundred times what moving threads costs, and a
- * home may be taken back until SettleSec= is over. But waiting for that would leave a process far from its memory for
- * ten seconds, which for many is their whole life. So memory follows at once, except to a home with signs of being
- * wrong:
- *
- * - it was chosen before the place of the memory was known: the choice is made again after MinResidencySec=;
- * - its threads wait longer than before, and it has not been judged yet.
- *
- * A wrong guess then costs two moves: there and back. MinResidencySec= lies between two moves of one process, and
- * PingPongSec follows a move that returns memory to where it was (I7).
+/* When does memory follow to a home? Moving memory costs a hundred times what moving threads costs, and a home may be
+ * taken back until SettleSec= is over. But waiting for that would leave a process far from its memory for ten seconds,
+ * which for many is their whole life. So memory follows at once. A wrong guess then costs two moves: there and back.
+ * MinResidencySec= lies between two moves of one process, and PingPongSec follows a move that returns memory to where
+ * it was (I7). To wait where a home was chosen before it was known where its memory is, or where threads wait longer
+ * than before, saved 1 % of the pages and changed nothing of what was done (BENCHMARKS.md).
  *
  * Example: 64 MiB on node 0, a home on node 1, 512 MiB of 1 GiB free there. 64 MiB are elsewhere, more than a fiftieth
  * of 64 MiB and more than 2 MiB; 512 MiB minus a tenth of 1 GiB is room enough. The request is made with the home, and
@@ -108,25 +104,6 @@ static bool is_worth_it(const Follow *f)
                                 : false;
 }
 
-/* See above. What a home of this very plan will be like is not known yet. */
-static bool is_sure(const Follow *f)
-{
-    const Group *group = f->group;
-    uint32_t before = group->before_wait_permille, others = f->g->others_permille;
-
-    if (f->policy->mode == POLICY_MODE_FIXED || f->g->home != group->home ||
-        !rule_holds(f->p->world, ABLATION_SURE))
-        return true;
-    if (group->guessed && follow_age_usec(f, group->last_home_usec) < f->policy->min_residency_usec)
-        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_UNSETTLED,
-                             follow_age_usec(f, group->last_home_usec), f->policy->min_residency_usec);
-    before += others - MIN(others, group->before_others_permille);
-    if (group->judge_usec > 0 && !f->g->judged && f->g->wait_permille > before + PLANNER_WORSE_PERMILLE)
-        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_UNSETTLED, f->g->wait_permille,
-                             before + PLANNER_WORSE_PERMILLE);
-    return true;
-}
-
 /* Who bound memory knows why. What the daemon itself made a program set is interleaved (Mode=interleave). */
 static bool is_ours(const Follow *f)
 {
@@ -135,8 +112,7 @@ static bool is_ours(const Follow *f)
     if (f->process->bound_bytes <= few_bytes || f->policy->mode == POLICY_MODE_INTERLEAVE ||
         f->policy->foreign_affinity == POLICY_FOREIGN_OVERRIDE)
         return true;
-    return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_MEMORY_BOUND, f->process->bound_bytes,
-                         few_bytes);
+    return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_MEMORY_BOUND, f->process->bound_bytes, few_bytes);
 }
 
 /* Threads that somebody else sent elsewhere use this memory, too; how much of it is not known. */
@@ -167,8 +143,8 @@ bool follow_is_due(const Follow *f)
     all.to = find_nodes(f->p, f->group->home_nodes);
     all.outside_bytes = 0;
     find_outside(&all);
-    return all.to && is_known(&all) && is_worth_it(&all) && is_ours(&all) && is_together(&all, f->group->home) &&
-           is_sure(&all);
+    return all.to && is_known(&all) && is_worth_it(&all) && is_ours(&all) &&
+           is_together(&all, f->group->home);
 }
 
 /* So many bytes are on their way to these nodes. */
@@ -199,7 +175,8 @@ void follow_order(const Follow *f, uint8_t mechanism, const PlanUse *use)
                 .headroom_percent = f->policy->headroom_percent,
                 .nice = FOLLOW_MOVER_NICE,
                 /* Others of its group may be pinned elsewhere, and would take it back. */
-                .shared = f->rule != PLAN_RULE_FOLLOW_PIN && sharing_moves(f->p->world, f->policy, f->process),
+                .shared =
+                    f->rule != PLAN_RULE_FOLLOW_PIN && sharing_moves(f->p->world, f->policy, f->process),
                 .ranges = use ? use->ranges : NULL,
                 .n_ranges = use ? use->n_ranges : 0,
                 .stripe = use ? use->stripe : stripe_is(f->rule),
@@ -235,7 +212,7 @@ static void follow_process(Planner *p, const Process *process, CpuMask to, CpuMa
         return;
     find_outside(&f);
     if (!is_worth_it(&f) || !is_ours(&f) || (due && !is_together(&f, due)) || !follow_is_time(&f) ||
-        !is_sure(&f) || !follow_has_room(&f) || !follow_has_rate(&f))
+        !follow_has_room(&f) || !follow_has_rate(&f))
         return;
     if (planner_has_budget(p))
         follow_order(&f, stripe_is(f.rule) ? MECHANISM_STRIPE : MECHANISM_BLOCKS, NULL);

@@ -274,71 +274,6 @@ static void test_ping_pong(void **state)
     fixture_done(&f);
 }
 
-/* A home that may prove wrong. */
-static void test_unsettled(void **state)
-{
-    Group *g;
-    Fixture f;
-
-    setup(&f, AUTO);
-    g = &f.world->groups[0];
-    g->home = fixture_mask(&f, "0-7");
-    g->home_nodes = fixture_mask(&f, "0");
-    g->last_home_usec = f.world->now_usec - SEC / 2;
-    g->frozen_until_usec = f.world->now_usec + 60 * SEC;
-    g->guessed = true;
-    assert_refused(&f, PLAN_REASON_UNSETTLED);
-    g->last_home_usec -= SEC;
-    fixture_plan(&f, true);
-    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
-
-    g->judge_usec = f.world->now_usec + 5 * SEC;
-    fixture_plan(&f, true);
-    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
-    for (pid_t tid = 10; tid <= 11; tid++) {
-        fixture_find(&f, 10, tid)->wait_ewma_permille = 300;
-        fixture_find(&f, 10, tid)->run_ewma_permille = 700;
-    }
-    world_sum(f.world);
-    g->want_permille = 2000;
-    assert_refused(&f, PLAN_REASON_UNSETTLED);
-    g->before_wait_permille = 250; /* no more than before */
-    fixture_plan(&f, true);
-    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
-    fixture_done(&f);
-}
-
-/* Who runs on a CPU that was lent does not wait: the home is as sure as before. */
-static void test_on_loan(void **state)
-{
-    Task *task;
-    Group *g;
-    Fixture f;
-
-    setup(&f, AUTO);
-    g = &f.world->groups[0];
-    g->home = fixture_mask(&f, "0-7");
-    g->home_nodes = fixture_mask(&f, "0");
-    g->last_home_usec = f.world->now_usec - 2 * SEC;
-    g->judge_usec = f.world->now_usec + 5 * SEC;
-    task = fixture_find(&f, 10, 11);
-    task->original = fixture_mask(&f, NULL);
-    task->allowed = fixture_mask(&f, "0-8");
-    task->last_cpu.i = 8;
-    assert_true(world_add_lease(f.world, &(Lease){
-                                             .task = world_task_key(f.world, task),
-                                             .group_id = g->id,
-                                             .cpu = {8},
-                                             .cross_node = true,
-                                             .since_usec = f.world->now_usec - SEC,
-                                             .until_usec = f.world->now_usec + SEC,
-                                             .since_tick = f.world->tick - 10,
-                                         }) >= 0);
-    fixture_plan(&f, true);
-    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
-    fixture_done(&f);
-}
-
 /* Who uses what decides in a home of several nodes; to the only one all of it goes. */
 static void test_use_awaited(void **state)
 {
@@ -456,8 +391,6 @@ int main(void)
         cmocka_unit_test(test_rate),
         cmocka_unit_test(test_pauses),
         cmocka_unit_test(test_ping_pong),
-        cmocka_unit_test(test_unsettled),
-        cmocka_unit_test(test_on_loan),
         cmocka_unit_test(test_home_stays),
         cmocka_unit_test(test_not_taken),
         cmocka_unit_test(test_check),
