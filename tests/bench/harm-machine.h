@@ -31,6 +31,7 @@ typedef enum HarmKind {
     HARM_PINNED,    /* vCPUs that somebody pinned, beside free ones */
     HARM_PHASES,    /* work that goes over to other memory */
     HARM_CROWD,     /* more threads than CPUs */
+    HARM_TEAMS,     /* one process whose threads share memory by twos to eights */
     HARM_MAX,
     HARM_INVALID = -EINVAL,
 } HarmKind;
@@ -40,7 +41,7 @@ static const char *const harm_names[] = {
     [HARM_JOBS] = "short jobs", [HARM_BURSTS] = "bursts",       [HARM_DATABASE] = "database",
     [HARM_RANKS] = "ranks",     [HARM_STREAMS] = "streams",     [HARM_BUILD] = "build",
     [HARM_BACKUP] = "backup",   [HARM_COLLECTOR] = "collector", [HARM_PINNED] = "pinned",
-    [HARM_PHASES] = "phases",   [HARM_CROWD] = "crowd",
+    [HARM_PHASES] = "phases",   [HARM_CROWD] = "crowd",         [HARM_TEAMS] = "teams",
 };
 
 typedef struct HarmMachine {
@@ -199,6 +200,18 @@ static inline void harm_pinned(HarmMachine *m)
     harm_guests(m, harm_between(m, 1, 3), "");
 }
 
+static inline void harm_teams(HarmMachine *m)
+{
+    uint32_t by = harm_between(m, 2, 8);
+
+    harm_workload(m, 1, by * harm_between(m, 1, MAX(harm_all_cpus(m) / by, 1)));
+    harm_shared(m, 16, 256, 50);
+    (void)fprintf(m->f, "SharedBy=%u\nMemoryBound=%u%%\n", by, harm_between(m, 20, 60));
+    harm_touch(m);
+    if (harm_chance(m, 40))
+        harm_pauses(m, 1, 20);
+}
+
 static inline void harm_work(HarmMachine *m, HarmKind kind)
 {
     switch (kind) {
@@ -262,6 +275,9 @@ static inline void harm_work(HarmMachine *m, HarmKind kind)
         return;
     case HARM_PINNED:
         harm_pinned(m);
+        return;
+    case HARM_TEAMS:
+        harm_teams(m);
         return;
     default: /* HARM_CROWD */
         harm_heaps(m, harm_between(m, m->n_cpus, 2 * m->n_cpus));
