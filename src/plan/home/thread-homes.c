@@ -27,13 +27,12 @@
 /* Averages below this say nothing: a quarter of a huge page. */
 #define USE_MIN 128U
 
-/* Of what a thread uses, so much must be its own, or it must have a buddy. In the first rounds, when nobody else has
- * been seen there yet, more than half of what four threads share looks as if each had it to itself. */
+/* Of what a thread uses, so much must be its own, or it must have a buddy, with which it goes. In the first rounds,
+ * when nobody else has been seen there yet, more than half of what four threads share looks as if each had it to
+ * itself. */
 #define PRIVATE_PERMILLE 750U
 
-/* So much is enough to keep a node, and to need no buddy: what two threads share by halves is less. All threads
- * share something, be it the heap of an interpreter; by that, those with memory of their own would be a chain of
- * buddies. */
+/* So much is enough to keep a node: what two threads share by halves is less. */
 #define PRIVATE_MOSTLY_PERMILLE 500U
 
 /* Accesses are in permille of a CPU times 2^16, so that nodes are told apart also by threads that hardly run. Pages
@@ -131,7 +130,7 @@ static const Task *buddy_of(const ThreadHomes *h, const Task *task)
 {
     World *world = h->p->world;
     const Task *buddy =
-        task->use->private_permille < PRIVATE_MOSTLY_PERMILLE ? world_task(world, task->use->buddy) : NULL;
+        task->use->private_permille < PRIVATE_PERMILLE ? world_task(world, task->use->buddy) : NULL;
 
     return rule_holds(world, ABLATION_BUDDIES) && buddy && buddy < task &&
                    buddy->process.i == task->process.i &&

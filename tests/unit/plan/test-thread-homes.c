@@ -273,6 +273,20 @@ static void test_known_for_a_while(void **state)
     fixture_done(&f);
 }
 
+/* What a pair shares is few blocks, and may be most of what it does: it stays together, and its first one, who has no
+ * buddy, gets a node by the other. */
+static void test_pair_with_little_shared(void **state)
+{
+    Fixture f;
+
+    init(&f);
+    for (pid_t tid = 10; tid < 14; tid++)
+        use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 700, tid % 2 ? tid - 1 : 0);
+    place(&f);
+    assert_nodes(&f, (int[]){0, 0, 1, 1});
+    fixture_done(&f);
+}
+
 /* Threads that also share a heap have buddies, and need none when most of what they use is their own; which once
  * they have a node is less than it takes to get one. */
 static void test_mostly_private(void **state)
@@ -388,13 +402,14 @@ static void test_lend(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unknown),    cmocka_unit_test(test_asked),
-        cmocka_unit_test(test_start),      cmocka_unit_test(test_flip),
-        cmocka_unit_test(test_moving),     cmocka_unit_test(test_buddies),
-        cmocka_unit_test(test_all_share),  cmocka_unit_test(test_known_for_a_while),
-        cmocka_unit_test(test_little),     cmocka_unit_test(test_others),
-        cmocka_unit_test(test_home_grows), cmocka_unit_test(test_mostly_private),
-        cmocka_unit_test(test_shares),     cmocka_unit_test(test_lend),
+        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_start),          cmocka_unit_test(test_flip),
+        cmocka_unit_test(test_moving),         cmocka_unit_test(test_buddies),
+        cmocka_unit_test(test_all_share),      cmocka_unit_test(test_known_for_a_while),
+        cmocka_unit_test(test_little),         cmocka_unit_test(test_others),
+        cmocka_unit_test(test_home_grows),     cmocka_unit_test(test_pair_with_little_shared),
+        cmocka_unit_test(test_mostly_private), cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_lend),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
