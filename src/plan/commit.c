@@ -284,8 +284,9 @@ static void move_group(const Commit *c, Group *group, const PlanHome *home, bool
     const Policy *policy = group_policy(c->world, c->policies, group->workload);
     uint64_t now = c->plan->now_usec, pause = policy ? MAX(policy->ping_pong_usec, policy->settle_usec) : 0;
     bool chosen = policy && policy->mode != POLICY_MODE_FIXED, first = group->last_home_usec == 0;
-    bool returns =
-        !first && now - MIN(group->last_home_usec, now) < pause && home->home_nodes == group->before_nodes;
+    /* To roam is to go back only for who has roamed: before its first home it was nowhere. */
+    bool returns = !first && now - MIN(group->last_home_usec, now) < pause &&
+                   home->home_nodes == group->before_nodes && (home->home_nodes || group->n_changes > 0);
     bool restless = !first && count_change(group, now, pause);
 
     if (chosen && (home->reverts || returns || restless))

@@ -55,6 +55,7 @@ typedef struct ThreadHomes {
     uint32_t n_nodes;
     uint64_t capacity[PACK_NODES_MAX], load[PACK_NODES_MAX]; /* permille; capacity 0: not of the home */
     uint64_t demand, capacity_sum, use_sum;
+    uint64_t largest; /* node, whatever others use of it */
 } ThreadHomes;
 
 static uint32_t demand_of(const Task *task)
@@ -212,14 +213,16 @@ static void measure_nodes(ThreadHomes *h)
 {
     const Topology *topology = h->p->world->topology;
     const PlannerGroup *g = &h->p->s->groups[h->group];
+    uint32_t n_cpus;
 
     for (uint32_t i = 0; i < h->n_nodes; i++) {
         h->capacity[i] = 0;
         if (!hwloc_bitmap_isset(g->home_nodes, i) ||
             hwloc_bitmap_and(h->p->s->set, topology->nodes[i].cpus, h->p->s->usable) < 0)
             continue;
-        h->capacity[i] =
-            choose_nodes_left(h->p->world, i, (uint32_t)MAX(hwloc_bitmap_weight(h->p->s->set), 0) * 1000);
+        n_cpus = (uint32_t)MAX(hwloc_bitmap_weight(h->p->s->set), 0);
+        h->largest = MAX(h->largest, n_cpus * 1000ULL);
+        h->capacity[i] = choose_nodes_left(h->p->world, i, n_cpus * 1000);
         h->capacity_sum += h->capacity[i];
     }
 }
@@ -227,16 +230,13 @@ static void measure_nodes(ThreadHomes *h)
 /* What is too large for any node is of none. Returns whether there are two units for two nodes. */
 static bool weigh_units(ThreadHomes *h)
 {
-    uint64_t largest = 0;
     size_t n = 0;
 
-    for (uint32_t i = 0; i < h->n_nodes; i++)
-        largest = MAX(largest, h->capacity[i]);
     for (size_t i = 0; i < h->n; i++) {
         PlannerUnit *unit = &h->units[i];
         uint64_t best = 0, second = 0;
 
-        unit->free = unit->demand > largest + largest / 4;
+        unit->free = unit->demand > h->largest + h->largest / 4;
         for (uint32_t k = 0; k < h->n_nodes; k++) {
             uint64_t use = h->capacity[k] > 0 ? h->use[i * h->n_nodes + k] : 0;
 

@@ -57,6 +57,8 @@ static void outgrow(uint32_t n_changes, bool by_far)
     assert_int_equal(group_of(&f, 100)->roams, n_changes < 2);
     if (n_changes < 2)
         assert_int_equal(group_of(&f, 100)->last_home_usec, f.world->now_usec);
+    if (n_changes == 0) /* it has not gone back: it did not roam before */
+        assert_int_equal(group_of(&f, 100)->frozen_until_usec, 0);
     fixture_assert_settled(&f, false);
     fixture_done(&f);
 }

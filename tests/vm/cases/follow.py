@@ -298,6 +298,21 @@ class Follow(nodes.NodesTest):
         daemon.stop()
         self.ends_well(work)
 
+    def test_pairs(self):
+        """P14: of four threads each two share one half of an array, all of which is on one node. Each pair gets a node, and its half
+        is there then. The main thread is met alone, and what it is given first is too small for them."""
+        self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"}, Memory={"Evidence": "write"})
+        daemon = self.daemon().ready()
+        argv = ["numa02", "--processes=1", "--threads=4", "--sharers=2", "--seconds=600", "--bytes=64M", "--order=random"]
+        work = lib.Workload(self, argv, self.mark, stdout=subprocess.DEVNULL, preexec_fn=self.everywhere)
+        lib.wait_until("its memory", lambda: sum(memory(work.pid).values()) >= 64 << 20 or not work.alive())
+        self.wait(daemon, "half of it on each node", lambda: self.even(work.pid))
+        orders = self.moves(daemon, "move-pages")
+        self.assertEqual({order["rule"] for order in orders}, {"follow-use"})
+        self.assertNotIn(17, {order["mechanism"] for order in orders})
+        daemon.stop()
+        self.ends_well(work)
+
     def test_killed_in_the_midst(self):
         self.fixed(RateLimit=SLOW)
         work = self.hasher()
