@@ -5,7 +5,7 @@
  * which for many is their whole life. So memory follows at once. A wrong guess then costs two moves: there and back.
  * MinResidencySec= lies between two moves of one process, and PingPongSec follows a move that returns memory to where
  * it was (I7). To wait where a home was chosen before it was known where its memory is, or where threads wait longer
- * than before, saved 1 % of the pages and changed nothing of what was done (BENCHMARKS.md).
+ * than before, saved 0.6 % of the pages and changed nothing of what was done (BENCHMARKS.md).
  *
  * Example: 64 MiB on node 0, a home on node 1, 512 MiB of 1 GiB free there. 64 MiB are elsewhere, more than a fiftieth
  * of 64 MiB and more than 2 MiB; 512 MiB minus a tenth of 1 GiB is room enough. The request is made with the home, and
