@@ -5,9 +5,9 @@
  *
  * Blocks that threads of several nodes share have no right node. If they are most of what is known of a process, they
  * are interleaved over its home, so that no node serves all of them (P17); else they stay. What buddies share is not
- * dealt out before they have a node: they get one together (P14). A block at which only one
- * thread was seen waits until another one is, or until it is known to be that one's (plan/memory/blocks.h): among the
- * memory that a database shares lies what each of its threads has alone, and uses most.
+ * dealt out in its first rounds: they may yet get a node together (P14). A block at which only one thread was seen
+ * waits until another one is, or until it is known to be that one's (plan/memory/blocks.h): among the memory that a
+ * database shares lies what each of its threads has alone, and uses most.
  *
  * Example: 48 blocks on node 0, 20 of them of a thread that lives on node 1, 20 of one on node 0, and 8 of both. The 20
  * go to node 1 in one request; 8 of 48 is not most, and they stay. */
@@ -26,6 +26,9 @@
  * their own but now and then. */
 #define STRIPE_SHARE 2U
 #define STRIPE_WORTH 4U
+
+/* So many rounds what buddies share waits for their node: the fast rounds at first, and some behind them. */
+#define BUDDIES_ROUNDS 32U
 
 int sorting_init(Sorting *sorting, uint32_t n_nodes)
 {
@@ -229,9 +232,13 @@ static bool is_free(const Place *place, const Task *task)
            task->home_node.i < 0 && place->only.i < 0;
 }
 
-/* Whether a user of the block has a buddy among them: they go to one node together, if they have none yet (P14). */
+/* Whether a user of the block has a buddy among them, and no others use it: they may yet get a node together (P14). Not
+ * where threads get none, and not for longer than it takes to find one: they may be too many for a node. */
 static bool is_of_buddies(const Place *place, const TouchBlock *block)
 {
+    if (!policy_chooses_nodes(place->look->policy) || !rule_holds(place->look->world, ABLATION_APART) ||
+        block->others > 0 || block->n_rounds >= BUDDIES_ROUNDS)
+        return false;
     for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++) {
         const Task *task = user_of(place, block, i);
 
@@ -246,7 +253,6 @@ static bool is_of_buddies(const Place *place, const TouchBlock *block)
 static bool is_shared(Sorting *sorting, const Place *place, const TouchBlock *block)
 {
     uint64_t *votes = sorting->sums, all = touches_weight(block), most = 0;
-    bool buddies = is_of_buddies(place, block);
 
     memset(votes, 0, sorting->n_nodes * sizeof(*votes));
     for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++) {
@@ -255,7 +261,7 @@ static bool is_shared(Sorting *sorting, const Place *place, const TouchBlock *bl
         if (node.i >= 0) {
             votes[node.i] += block->owners[i].weight;
             most = MAX(most, votes[node.i]);
-        } else if (buddies || !is_free(place, user_of(place, block, i))) {
+        } else if (!is_free(place, user_of(place, block, i)) || is_of_buddies(place, block)) {
             return false;
         }
     }
