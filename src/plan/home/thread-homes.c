@@ -172,6 +172,18 @@ static void join_unit(ThreadHomes *h, const Task *task, uint32_t unit)
         h->use[unit * h->n_nodes + i] += (task->use->pages[i] * demand << USE_SHIFT) / sum;
 }
 
+/* Whether a thread that has most of what it uses for its own stays apart from its buddy's unit: it would make that too
+ * large for a node, since neighbours that share a little, each with the next, would all be one chain; or it lives on
+ * another node, which it is not to leave for that (I7). */
+static bool stays_apart(const ThreadHomes *h, const Task *task, uint32_t unit)
+{
+    const PlannerUnit *of = &h->units[unit];
+
+    return task->use->private_permille >= PRIVATE_MOSTLY_PERMILLE &&
+           (of->demand + demand_of(task) > h->largest ||
+            (of->now >= 0 && task->home_node.i >= 0 && of->now != task->home_node.i));
+}
+
 /* A buddy of whom alone nothing would be known is known by the thread that shares with it: or those who share with the
  * first of many would be units of their own. */
 static int gather_thread(ThreadHomes *h, size_t index)
@@ -180,8 +192,11 @@ static int gather_thread(ThreadHomes *h, size_t index)
     const Task *task = &world->tasks[index], *buddy = buddy_of(h, task);
     uint32_t unit = buddy ? h->p->s->tasks[buddy - world->tasks].unit : UINT32_MAX;
     bool alone = buddy && unit == UINT32_MAX;
-    int r = unit == UINT32_MAX ? add_unit(h, &unit) : 0;
+    int r;
 
+    if (unit != UINT32_MAX && stays_apart(h, task, unit))
+        unit = UINT32_MAX;
+    r = unit == UINT32_MAX ? add_unit(h, &unit) : 0;
     if (r < 0)
         return r;
     assert(h->units && unit < h->n);
@@ -450,9 +465,9 @@ static int decide_group(Planner *p, size_t index)
         .n_nodes = p->world->topology->n_nodes,
     };
 
+    measure_nodes(&h);
     if (gather(&h) < 0 || !GROW(p->s->unit_nodes, p->s->unit_nodes_capacity, MAX(h.n, 1U)))
         return -ENOMEM;
-    measure_nodes(&h);
     if (weigh_units(&h)) {
         solve(&h);
         note_nodes(&h);

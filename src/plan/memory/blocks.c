@@ -37,7 +37,7 @@ const char *const blocks_verdict_names[] = {
 };
 
 /* Before BLOCKS_SURE_ROUNDS what was seen of a block is believed when no more than this share of the blocks is used
- * from several nodes. Were all shared by all, three rounds would show that of three in four. */
+ * from several nodes. Were all used from two nodes alike, three rounds would show that of three in four. */
 #define MIXED_PERMILLE 250U
 
 /* Threads work apart when of so many blocks that were touched again no more than this share was by somebody else. Of

@@ -287,6 +287,35 @@ static void test_pair_with_little_shared(void **state)
     fixture_done(&f);
 }
 
+/* Neighbours that share a little each with the next are no chain of all: as many go together as a node has CPUs. */
+static void test_chain(void **state)
+{
+    Fixture f;
+
+    init(&f);
+    for (pid_t tid = 10; tid < 14; tid++)
+        use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 600, tid > 10 ? tid - 1 : 0);
+    place(&f);
+    assert_nodes(&f, (int[]){0, 0, 1, 1});
+    fixture_done(&f);
+}
+
+/* Who has a node, and most of what it uses for its own, stays when it comes to share a little (I7). */
+static void test_stays_beside_its_own(void **state)
+{
+    Fixture f;
+
+    init(&f);
+    for (pid_t tid = 10; tid < 14; tid++)
+        use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 1000, 0);
+    place(&f);
+    assert_nodes(&f, (int[]){0, 0, 1, 1});
+    use(&f, 13, 0, 1000, 700, 10);
+    place(&f);
+    assert_nodes(&f, (int[]){0, 0, 1, 1});
+    fixture_done(&f);
+}
+
 /* Threads that also share a heap have buddies, and need none when most of what they use is their own; which once
  * they have a node is less than it takes to get one. */
 static void test_mostly_private(void **state)
@@ -408,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_all_share),      cmocka_unit_test(test_known_for_a_while),
         cmocka_unit_test(test_little),         cmocka_unit_test(test_others),
         cmocka_unit_test(test_home_grows),     cmocka_unit_test(test_pair_with_little_shared),
+        cmocka_unit_test(test_chain),          cmocka_unit_test(test_stays_beside_its_own),
         cmocka_unit_test(test_mostly_private), cmocka_unit_test(test_shares),
         cmocka_unit_test(test_lend),
     };
