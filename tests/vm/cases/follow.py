@@ -299,8 +299,8 @@ class Follow(nodes.NodesTest):
         self.ends_well(work)
 
     def test_pairs(self):
-        """P14: of four threads each two share one half of an array, all of which is on one node. Each pair gets a node, and its half
-        is there then. The main thread is met alone, and what it is given first is too small for them."""
+        """P14: of four threads each two share one half of an array, which begins on one node. By use, half of it comes to the other one,
+        and nothing is dealt out. The main thread is met alone, and what it is given first is too small for them."""
         self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"}, Memory={"Evidence": "write"})
         daemon = self.daemon().ready()
         argv = ["numa02", "--processes=1", "--threads=4", "--sharers=2", "--seconds=600", "--bytes=64M", "--order=random"]
