@@ -16,6 +16,7 @@ typedef enum AblationRule {
     ABLATION_IMBALANCE,     /* P5: allowed imbalance between nodes */
     ABLATION_SIBLINGS,      /* P15: two threads on one core cost */
     ABLATION_OTHERS,        /* P15: what others run counts */
+    ABLATION_BOUND,         /* P15: who is bound by somebody else is packed where it is */
     ABLATION_FAIR_SHARE,    /* P15: on a full machine every demand is less */
     ABLATION_USEFUL_NODES,  /* P15: no more nodes than it wants CPUs */
     ABLATION_ALONE,         /* P5, P14: what threads use alone presses on a node, and need not be together */
@@ -26,6 +27,7 @@ typedef enum AblationRule {
     ABLATION_LOANS,         /* P2, P15: living on loans instead of a shared node */
     ABLATION_FREEZE,        /* P16: who has converged is not evicted */
     ABLATION_APART,         /* P11: nodes for single threads */
+    ABLATION_ROOM,          /* P15: and where other groups leave room for them */
     ABLATION_BUDDIES,       /* P14: threads that share go together */
     ABLATION_RELIEVE,       /* P15: threads leave a crowded node of their home */
     ABLATION_ANEW,          /* P15: threads are assigned anew where that gains much (flipping) */

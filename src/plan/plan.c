@@ -186,7 +186,10 @@ void plan_done(Plan *plan)
         free(s->donors);
         free(s->pack_groups);
         free(s->pack_sets);
+        free(s->pack_parts);
+        free(s->sets);
         free(s->node_sums);
+        free(s->parts);
         free(s->node_incoming);
         free(s);
     }

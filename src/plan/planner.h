@@ -11,6 +11,7 @@
  * recalls carried out, see the same idle CPUs (I9). */
 
 #include "plan/ablation.h"
+#include "plan/buddies.h"
 #include "plan/pack/pack.h"
 #include "plan/plan.h"
 
@@ -76,6 +77,7 @@ typedef struct PlannerGroup {
     uint64_t alone_permille;   /* and of that, what is used by one thread alone */
     uint64_t begun_permille;   /* what those will want more who began to run within this tick */
     PackNodes allowed, chosen;
+    PackNodes bound;          /* of whom nobody can be placed: where somebody else has put its threads; 0: anywhere */
     uint64_t waits_mean;      /* what of Group.want_permille is waiting */
     uint32_t wait_permille;   /* the share of it */
     uint32_t others_permille; /* the same of all other groups */
@@ -170,7 +172,13 @@ struct PlanScratch {
     size_t pack_groups_capacity;
     PackNodes *pack_sets;
     size_t pack_sets_capacity;
+    uint64_t *pack_parts; /* the same for each of its nodes */
+    size_t pack_parts_capacity;
+    BuddySet *sets; /* of one process */
+    size_t sets_capacity;
     uint64_t *node_sums; /* twice [n_groups * n_nodes]: what ran where, and memory */
+    uint64_t *parts;     /* [n_groups * n_nodes]: what of each group the packing expects where, permille of a CPU */
+    size_t n_parts, parts_capacity; /* 0: nothing was packed in this plan */
     size_t node_sums_capacity;
     uint64_t *node_incoming; /* per node: memory on its way there */
     size_t node_incoming_capacity;

@@ -66,7 +66,7 @@ TouchThread *touches_thread(Touches *touches, pid_t tid)
 int touches_add_thread(Touches *touches, TaskKey key)
 {
     size_t at = thread_place(touches, key.tid);
-    TouchThread thread = {.key = key, .preferred = NODE_NONE};
+    TouchThread thread = {.key = key, .preferred = NODE_NONE, .set = key.tid};
     int r;
 
     if (at < touches->n_threads && touches->threads[at].key.tid == key.tid)
@@ -123,8 +123,8 @@ int touches_forget_thread(Touches *touches, pid_t tid)
     thread->n_samples = thread->n_blocks = 0;
     memset(thread->now, 0, sizeof(thread->now));
     thread->own_now = thread->own_average = 0;
-    thread->n_shared_now = thread->n_wide_now = 0;
-    thread->wide = false;
+    thread->set = tid;
+    thread->within_now = thread->beyond_now = thread->within = thread->beyond = 0;
     forget_in_blocks(touches, tid);
     return 0;
 }
@@ -311,18 +311,16 @@ static void count_thread(Touches *touches, TouchThread *thread, const TouchBlock
         thread->now[kind] += weight;
         thread->own_now += kind == FAULTS_KIND_PRIVATE && is_alone(block, touch->tid) ? weight : 0;
     }
-    if (kind == FAULTS_KIND_SHARED) {
-        thread->n_shared_now++;
-        thread->n_wide_now += block->others > 0;
-    }
     if (block->node.i < 0)
         return;
     faults_accessed(&thread->faults, block->node, kind, weight);
     if (kind != FAULTS_KIND_SHARED || block->last_tid == touch->tid)
         return;
     other = touches_thread(touches, block->last_tid);
-    if (other)
-        buddy_accessed(&thread->buddy, thread->key, other->key, weight);
+    if (!other)
+        return;
+    buddy_accessed(&thread->buddy, thread->key, other->key, weight);
+    *(other->set == thread->set ? &thread->within_now : &thread->beyond_now) += weight;
 }
 
 /* One block and its `n` samples from `from` on. */
@@ -369,9 +367,9 @@ static void fold_threads(Touches *touches)
         thread->own_average = (15 * thread->own_average + thread->own_now) / 16;
         memset(thread->now, 0, sizeof(thread->now));
         thread->own_now = 0;
-        if (thread->n_shared_now > 0)
-            thread->wide = thread->n_wide_now * 2 > thread->n_shared_now;
-        thread->n_shared_now = thread->n_wide_now = 0;
+        thread->within = (3 * thread->within + thread->within_now) / 4;
+        thread->beyond = (3 * thread->beyond + thread->beyond_now) / 4;
+        thread->within_now = thread->beyond_now = 0;
     }
 }
 
@@ -400,6 +398,7 @@ bool touches_fold(Touches *touches)
     }
     touches->n_samples = 0;
     fold_threads(touches);
+    touches_fold_sets(touches);
     forget_old(touches);
     return true;
 }
@@ -493,6 +492,16 @@ static uint32_t private_permille(const TouchThread *thread, double part)
                       1000);
 }
 
+/* What is told of its buddy: of a set that is new what was told before. */
+static TaskKey told_buddy(const Touches *touches, const TouchThread *thread, const Task *task)
+{
+    TouchSet state;
+
+    if (!touches_set(touches, thread->key.tid, &state) || state == TOUCH_SET_OPEN)
+        return (TaskKey){0};
+    return state == TOUCH_SET_CLOSED ? thread->buddy.buddy : task->use ? task->use->buddy : (TaskKey){0};
+}
+
 static int tell_thread(const Touches *touches, const TouchThread *thread, double part, World *world,
                        uint64_t *pages, uint64_t now_usec)
 {
@@ -507,7 +516,7 @@ static int tell_thread(const Touches *touches, const TouchThread *thread, double
     return world_set_task_use(world, task, pages,
                               touches->n_blocks > 0 ? private_permille(thread, part)
                                                     : (uint32_t)(own * 1000 / all),
-                              thread->wide ? (TaskKey){0} : thread->buddy.buddy, now_usec);
+                              told_buddy(touches, thread, task), now_usec);
 }
 
 int touches_tell(const Touches *touches, World *world, uint64_t now_usec)

@@ -25,9 +25,9 @@
 #define TOUCHES_THREADS_MAX 4096U
 #define TOUCHES_SAMPLES_MAX 65536U
 
-/* Owners remembered of a block; of those beyond these it is known only that they were there. Who shares with as many
- * others shares with many: the quorum from which on v17 interleaves memory (P17). */
-#define TOUCHES_OWNERS 3U
+/* Owners remembered of a block; of those beyond these it is known only that they were there. A block has one sample in
+ * a round where it is a huge page, and weights halve, so not many more could be told. */
+#define TOUCHES_OWNERS 8U
 
 /* Of the weights of a block's owners, one part in so many is nobody: a round of somebody else is less after eight
  * rounds. Three rounds in a row, which two that share have every fourth time, are not enough. */
@@ -71,9 +71,13 @@ typedef struct TouchThread {
     uint64_t
         own_now; /* of these, where nobody else is remembered; and per round, as Buddy.private_average: */
     uint64_t own_average;
-    uint32_t n_shared_now,
-        n_wide_now; /* blocks in the present round: shared, and of these those that many share */
-    bool wide;      /* most of what it shares it shares with many, as of the last round */
+    /* Its set: itself, its buddy, that one's buddy, and so on, by the first of these, as of the last round. Of what it
+     * shared, what was with the set and with others: in the present round, and on average since the set is as it is,
+     * 3/4 of which are kept. */
+    pid_t set;
+    uint64_t within_now, beyond_now, within, beyond;
+    uint32_t n_now, set_size;        /* of the first of a set: threads, now and as of the last round, */
+    uint64_t set_within, set_beyond; /* and sums over them */
 } TouchThread;
 
 /* One sample. */
@@ -105,6 +109,22 @@ void touches_done(Touches *touches);
 int touches_add_thread(Touches *touches, TaskKey key);
 int touches_remove_thread(Touches *touches, pid_t tid);
 TouchThread *touches_thread(Touches *touches, pid_t tid);
+
+/* What is known of a set. Of many who share all, who are not all known yet, some look as if they were a set of their
+ * own, until it is seen that they share with others, too. */
+typedef enum TouchSet {
+    TOUCH_SET_NEW,    /* not since it is as it is */
+    TOUCH_SET_CLOSED, /* three quarters of what it shares at least are shared within */
+    TOUCH_SET_OPEN,
+    TOUCH_SET_MAX,
+    TOUCH_SET_INVALID = -EINVAL,
+} TouchSet;
+
+/* Of touches_fold(): finds the sets anew, when buddies are known. */
+void touches_fold_sets(Touches *touches);
+
+/* The first thread of a thread's set, which may be itself; NULL: there is no such thread. */
+const TouchThread *touches_set(const Touches *touches, pid_t tid, TouchSet *ret);
 
 /* Forgets what a thread did, when it begins or ends to be busy: the one that touched everything first would hide for
  * seconds who really uses it. -ENOENT: there is no such thread. */

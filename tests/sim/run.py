@@ -117,6 +117,16 @@ TWINS = {
         ("nobody sees who uses what", {"Mode=auto": "Mode=auto\n[Policy auto Memory]\nEvidence=residency"}),
         ("all share all", {"SharedBy=2": ""}),
     ],
+    "s-teams": [
+        ("teams are split", {"Daemon=yes": "Off=buddies"}),
+        ("all share all", {"SharedBy=8": ""}),
+    ],
+    "s-bound": [
+        ("who is bound is not counted where it is", {"Daemon=yes": "Off=bound"}),
+    ],
+    "s-room": [
+        ("threads go where others are", {"Daemon=yes": "Off=room"}),
+    ],
     "s-pref": [
         ("nobody has a home", {"Mode=compress": "Mode=none"}),
         ("each for itself", {"GroupBy=workload": "GroupBy=process"}),

@@ -17,15 +17,66 @@ static uint64_t free_memory(const World *world, uint32_t node)
     return world->nodes[node].free_known ? world->nodes[node].free_bytes : size > 0 ? size : WORLD_MEMORY_MAX;
 }
 
-uint32_t choose_nodes_left(const World *world, uint32_t node, uint32_t permille)
+uint32_t choose_nodes_left(const World *world, uint32_t node, uint64_t packed, uint32_t permille)
 {
     uint32_t others = rule_holds(world, ABLATION_OTHERS) ? world->nodes[node].others_permille : 0;
 
-    others = (others + 500) / 1000 * 1000;
+    others = (others - (uint32_t)MIN(packed, others) + 500) / 1000 * 1000;
     return MAX(permille - MIN(others, permille), permille / 10);
 }
 
-int choose_nodes_offer(const Planner *p, PackNode *nodes)
+/* Nodes of a mask; the last one asked about is mostly the next one. */
+typedef struct MaskNodes {
+    CpuMask mask;
+    PackNodes nodes;
+} MaskNodes;
+
+static PackNodes nodes_of_mask(const Topology *topology, CpuMask mask, MaskNodes *last)
+{
+    if (mask == last->mask)
+        return last->nodes;
+    *last = (MaskNodes){.mask = mask};
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        if (hwloc_bitmap_intersects(mask, topology->nodes[i].cpus))
+            last->nodes |= (PackNodes)1 << i;
+    return last->nodes;
+}
+
+/* Of those that may be anywhere it is not known where they are. */
+void choose_nodes_bound(Planner *p)
+{
+    const Topology *topology = p->world->topology;
+    MaskNodes last = {0};
+    PackNodes all = nodes_of_mask(topology, topology->all_cpus, &last);
+
+    for (size_t i = 0; i < p->world->n_tasks && rule_holds(p->world, ABLATION_BOUND); i++) {
+        const Task *task = &p->world->tasks[i];
+        const Process *process = &p->world->processes[task->process.i];
+        PlannerGroup *g;
+
+        if (task->gone || process->gone || process->group.i < 0 || !task->allowed)
+            continue;
+        g = &p->s->groups[process->group.i];
+        if (g->n_placeable == 0)
+            g->bound |= nodes_of_mask(topology, task->allowed, &last);
+    }
+    for (size_t i = 0; i < p->world->n_groups; i++)
+        if (p->world->groups[i].home || p->world->groups[i].roams || p->s->groups[i].bound == all)
+            p->s->groups[i].bound = 0;
+}
+
+static uint64_t sum_bound(const Planner *p, const uint64_t *ran, uint32_t node)
+{
+    uint32_t n_nodes = p->world->topology->n_nodes;
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < p->s->n_order; i++)
+        if (p->s->groups[p->s->order[i].index].bound)
+            sum += ran[p->s->order[i].index * n_nodes + node];
+    return sum;
+}
+
+int choose_nodes_offer(const Planner *p, const uint64_t *ran, PackNode *nodes)
 {
     const Topology *topology = p->world->topology;
     hwloc_bitmap_t cores = p->s->set;
@@ -45,9 +96,11 @@ int choose_nodes_offer(const Planner *p, PackNode *nodes)
             return -ENOMEM;
     }
     for (uint32_t i = 0; i < topology->n_nodes; i++) {
-        nodes[i].capacity_permille = choose_nodes_left(p->world, i, nodes[i].capacity_permille);
+        uint64_t packed = sum_bound(p, ran, i);
+
+        nodes[i].capacity_permille = choose_nodes_left(p->world, i, packed, nodes[i].capacity_permille);
         nodes[i].cores_permille = rule_holds(p->world, ABLATION_SIBLINGS)
-                                      ? choose_nodes_left(p->world, i, nodes[i].cores_permille)
+                                      ? choose_nodes_left(p->world, i, packed, nodes[i].cores_permille)
                                       : 0;
     }
     return 0;

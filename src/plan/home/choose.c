@@ -213,7 +213,7 @@ static bool group_stays(const Planner *p, const Group *group, const Policy *poli
     const PlannerGroup *g = &p->s->groups[group - p->world->groups];
     uint64_t now = p->world->now_usec;
 
-    if (!policy_chooses_nodes(policy) && p->s->workloads[group->workload.i].home_nodes)
+    if ((!policy_chooses_nodes(policy) && p->s->workloads[group->workload.i].home_nodes) || g->bound)
         return true;
     if (!group->home && !group->roams)
         return false;
@@ -232,6 +232,8 @@ static PackNodes present_set(const Planner *p, const Group *group, PackNodes wit
 
     if (!policy_chooses_nodes(w->policy) && !p->world->workloads[group->workload.i].paused)
         return nodes_of(w->home_nodes);
+    if (p->s->groups[group - p->world->groups].bound)
+        return p->s->groups[group - p->world->groups].bound & with_cpus;
     if (!group->home && !group->roams)
         return nodes_of(group->wish_nodes) & with_cpus;
     return group->roams ? with_cpus : nodes_of(group->home_nodes);
@@ -319,7 +321,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .young = is_young(p, group, policy) && !outgrown_holds(p, group),
     };
 
-    pack.wishes = policy_chooses_nodes(policy) && !group->home && !group->roams;
+    pack.wishes = policy_chooses_nodes(policy) && !group->home && !group->roams && !g->bound;
     pack.home = pack.wishes && pack.young ? 0 : pack.home; /* a young one would keep it */
     if (pack.wishes && pack.home)
         pack.min_gain_permille = MAX(pack.min_gain_permille, SAID_GAIN_PERMILLE);
@@ -405,7 +407,8 @@ static void select_groups(Planner *p, const uint64_t *memory)
             s->groups[i].idle = policy_chooses_nodes(policy);
             continue;
         }
-        if (policy_chooses_nodes(policy) && s->groups[i].n_placeable == 0 && !group->home && !group->roams)
+        if (policy_chooses_nodes(policy) && s->groups[i].n_placeable == 0 && !group->home && !group->roams &&
+            !s->groups[i].bound)
             continue;
         s->order[s->n_order++] =
             (PlannerOrder){.key = group_demand(p, i), .tie = group->id, .index = (uint32_t)i};
@@ -466,11 +469,16 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
         r = pack_solve(&problem, s->pack_sets);
     if (r < 0)
         return r;
+    r = pack_parts(&problem, s->pack_sets, s->pack_parts);
+    if (r < 0)
+        return r;
     for (size_t i = 0; i < s->n_order; i++) {
         size_t index = s->order[i].index;
         PlannerGroup *g = &s->groups[index];
 
-        if (!policy_chooses_nodes(s->workloads[p->world->groups[index].workload.i].policy))
+        memcpy(s->parts + index * topology->n_nodes, s->pack_parts + i * topology->n_nodes,
+               topology->n_nodes * sizeof(*s->parts));
+        if (!policy_chooses_nodes(s->workloads[p->world->groups[index].workload.i].policy) || g->bound)
             continue;
         g->chosen = s->pack_sets[i];
         g->chosen_all = g->chosen == with_cpus;
@@ -487,8 +495,12 @@ static bool prepare(PlanScratch *s, const World *world)
 
     if (!GROW(s->pack_groups, s->pack_groups_capacity, MIN(n, CHOOSE_GROUPS_MAX)) ||
         !GROW(s->pack_sets, s->pack_sets_capacity, MIN(n, CHOOSE_GROUPS_MAX)) ||
-        !GROW(s->order, s->order_capacity, n) || !GROW(s->node_sums, s->node_sums_capacity, 2 * n * n_nodes))
+        !GROW(s->pack_parts, s->pack_parts_capacity, MIN(n, CHOOSE_GROUPS_MAX) * n_nodes) ||
+        !GROW(s->parts, s->parts_capacity, n * n_nodes) || !GROW(s->order, s->order_capacity, n) ||
+        !GROW(s->node_sums, s->node_sums_capacity, 2 * n * n_nodes))
         return false;
+    s->n_parts = n * n_nodes;
+    memset(s->parts, 0, s->n_parts * sizeof(*s->parts));
     memset(s->node_sums, 0, 2 * n * n_nodes * sizeof(*s->node_sums));
     return true;
 }
@@ -571,6 +583,7 @@ int choose_homes(Planner *p)
     PackNode nodes[PACK_NODES_MAX];
     uint64_t *ran, *memory;
 
+    p->s->n_parts = 0;
     /* With more nodes no group gets a home but by Mode=fixed: no machine has them. */
     if (!any_chooses(p) || topology->n_nodes > PACK_NODES_MAX)
         return 0;
@@ -579,13 +592,14 @@ int choose_homes(Planner *p)
     ran = p->s->node_sums;
     memory = ran + p->world->n_groups * topology->n_nodes;
     gather_loads(p, ran);
+    choose_nodes_bound(p);
     compare_waits(p);
     choose_memory_gather(p, memory);
     if (choose_nodes_allowed(p) < 0)
         return -ENOMEM;
     select_groups(p, memory);
     choose_memory_complete(p, ran, memory);
-    if (choose_nodes_offer(p, nodes) < 0)
+    if (choose_nodes_offer(p, ran, nodes) < 0)
         return -ENOMEM;
     return pack(p, nodes, memory);
 }

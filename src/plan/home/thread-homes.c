@@ -20,6 +20,7 @@
 
 #include "plan/home/thread-homes.h"
 
+#include "plan/buddies.h"
 #include "plan/home/choose-nodes.h"
 
 #include <assert.h>
@@ -27,10 +28,8 @@
 /* Averages below this say nothing: a quarter of a huge page. */
 #define USE_MIN 128U
 
-/* Of what a thread uses, so much must be its own, or it must have a buddy, with which it goes. In the first rounds,
- * when nobody else has been seen there yet, more than half of what four threads share looks as if each had it to
- * itself. */
-#define PRIVATE_PERMILLE 750U
+/* Of what a thread uses, so much must be its own, or it must have a buddy, with which it goes. */
+#define PRIVATE_PERMILLE BUDDIES_PRIVATE_PERMILLE
 
 /* So much is enough to keep a node: what two threads share by halves is less. */
 #define PRIVATE_MOSTLY_PERMILLE 500U
@@ -55,13 +54,9 @@ typedef struct ThreadHomes {
     uint32_t n_nodes;
     uint64_t capacity[PACK_NODES_MAX], load[PACK_NODES_MAX]; /* permille; capacity 0: not of the home */
     uint64_t demand, capacity_sum, use_sum;
-    uint64_t largest; /* node, whatever others use of it */
+    uint64_t largest; /* what a unit may have of a node, whatever others use of it */
+    uint64_t *taken; /* [n_nodes], permille, of all groups: by the packing, and by threads that have a node */
 } ThreadHomes;
-
-static uint32_t demand_of(const Task *task)
-{
-    return (uint32_t)task->run_ewma_permille + task->wait_ewma_permille;
-}
 
 /* Whether it is seen what it uses, and so much of that is its own, or it has a buddy. */
 static bool is_seen(const World *world, const Process *process, const Task *task, const Policy *policy,
@@ -126,20 +121,6 @@ bool thread_homes_known(const Planner *p, size_t group)
 
 /* Units */
 
-/* The thread's buddy, which comes before it; NULL: there is none, or the thread needs none. */
-static const Task *buddy_of(const ThreadHomes *h, const Task *task)
-{
-    World *world = h->p->world;
-    const Task *buddy =
-        task->use->private_permille < PRIVATE_PERMILLE ? world_task(world, task->use->buddy) : NULL;
-
-    return rule_holds(world, ABLATION_BUDDIES) && buddy && buddy < task &&
-                   buddy->process.i == task->process.i &&
-                   planner_placeable(h->policy, &world->processes[buddy->process.i], buddy)
-               ? buddy
-               : NULL;
-}
-
 static int add_unit(ThreadHomes *h, uint32_t *ret)
 {
     PlanScratch *s = h->p->s;
@@ -158,7 +139,7 @@ static int add_unit(ThreadHomes *h, uint32_t *ret)
 
 static void join_unit(ThreadHomes *h, const Task *task, uint32_t unit)
 {
-    uint32_t demand = MAX(demand_of(task), 1U);
+    uint32_t demand = buddies_demand(task);
     uint64_t sum = 0;
 
     h->p->s->tasks[task - h->p->world->tasks].unit = unit;
@@ -172,43 +153,60 @@ static void join_unit(ThreadHomes *h, const Task *task, uint32_t unit)
         h->use[unit * h->n_nodes + i] += (task->use->pages[i] * demand << USE_SHIFT) / sum;
 }
 
-/* Whether a thread that has most of what it uses for its own stays apart from its buddy's unit: it would make that too
- * large for a node, since neighbours that share a little, each with the next, would all be one chain; or it lives on
+/* Whether a thread that has most of what it uses for its own stays apart from those it shares the rest with: they are
+ * too many for a node, as neighbours that share a little, each with the next, and all of one chain; or they live on
  * another node, which it is not to leave for that (I7). */
-static bool stays_apart(const ThreadHomes *h, const Task *task, uint32_t unit)
+static bool stays_apart(const ThreadHomes *h, const Task *task, uint64_t set_demand, uint32_t unit)
 {
-    const PlannerUnit *of = &h->units[unit];
-
     return task->use->private_permille >= PRIVATE_MOSTLY_PERMILLE &&
-           (of->demand + demand_of(task) > h->largest ||
-            (of->now >= 0 && task->home_node.i >= 0 && of->now != task->home_node.i));
+           (!buddies_fit(set_demand, h->largest) ||
+            (unit != UINT32_MAX && h->units[unit].now >= 0 && task->home_node.i >= 0 &&
+             h->units[unit].now != task->home_node.i));
 }
 
-/* A buddy of whom alone nothing would be known is known by the thread that shares with it: or those who share with the
- * first of many would be units of their own. */
-static int gather_thread(ThreadHomes *h, size_t index)
+/* Of the first of a set, which has no buddy, half is enough: what it does not use alone, others of the set do. */
+static bool is_member(const ThreadHomes *h, const Process *process, const Task *task, const BuddySet *set)
+{
+    return is_seen(h->p->world, process, task, h->policy,
+                   task->home_node.i >= 0 || set->demand > buddies_demand(task) ? PRIVATE_MOSTLY_PERMILLE
+                                                                                : PRIVATE_PERMILLE);
+}
+
+/* The first of a set, of whom alone nothing would be known, is known by those who share with it. */
+static int gather_thread(ThreadHomes *h, const Process *process, size_t first, size_t i)
 {
     const World *world = h->p->world;
-    const Task *task = &world->tasks[index], *buddy = buddy_of(h, task);
-    uint32_t unit = buddy ? h->p->s->tasks[buddy - world->tasks].unit : UINT32_MAX;
-    bool alone = buddy && unit == UINT32_MAX;
-    int r;
+    const BuddySet *set = &h->p->s->sets[i];
+    const Task *task = &world->tasks[first + i], *leader = &world->tasks[first + set->first];
+    uint32_t unit = h->p->s->tasks[first + set->first].unit;
+    int r = 0;
 
-    if (unit != UINT32_MAX && stays_apart(h, task, unit))
-        unit = UINT32_MAX;
-    r = unit == UINT32_MAX ? add_unit(h, &unit) : 0;
-    if (r < 0)
-        return r;
-    assert(h->units && unit < h->n);
-    if (alone)
-        join_unit(h, buddy, unit);
-    join_unit(h, task, unit);
-    return 0;
+    if (!is_member(h, process, task, set) || h->p->s->tasks[first + i].unit != UINT32_MAX)
+        return 0;
+    if (leader == task || stays_apart(h, task, set->demand, unit)) {
+        r = add_unit(h, &unit);
+    } else if (unit == UINT32_MAX) {
+        r = add_unit(h, &unit);
+        if (r == 0 && !leader->gone)
+            join_unit(h, leader, unit);
+        h->p->s->tasks[first + set->first].unit = unit;
+    }
+    if (r == 0)
+        join_unit(h, task, unit);
+    return r;
+}
+
+static bool may_go_together(void *userdata, const Task *task)
+{
+    const ThreadHomes *h = userdata;
+
+    return rule_holds(h->p->world, ABLATION_BUDDIES) &&
+           planner_placeable(h->policy, &h->p->world->processes[task->process.i], task);
 }
 
 static int gather(ThreadHomes *h)
 {
-    const World *world = h->p->world;
+    World *world = h->p->world;
 
     for (size_t i = 0; i < world->n_processes; i++) {
         const Process *process = &world->processes[i];
@@ -217,11 +215,29 @@ static int gather(ThreadHomes *h)
         if (process->group.i != (int32_t)h->group || process->gone)
             continue;
         first = world_process_tasks(world, process, &n);
-        for (size_t k = first; k < first + n; k++)
-            if (is_known(world, process, &world->tasks[k], h->policy) && gather_thread(h, k) < 0)
+        if (!GROW(h->p->s->sets, h->p->s->sets_capacity, MAX(n, 1U)))
+            return -ENOMEM;
+        buddies_sets(world, process, may_go_together, h, h->p->s->sets);
+        for (size_t k = 0; k < n; k++)
+            if (gather_thread(h, process, first, k) < 0)
                 return -ENOMEM;
     }
     return 0;
+}
+
+static uint64_t part_of(const ThreadHomes *h, uint32_t node)
+{
+    size_t at = h->group * h->n_nodes + node;
+
+    return at < h->p->s->n_parts ? h->p->s->parts[at] : 0;
+}
+
+/* What the other groups leave of it. A node full of them keeps a little, as in choose_nodes_left(). */
+static uint64_t room_for(const ThreadHomes *h, uint32_t node, uint64_t permille)
+{
+    uint64_t others = rule_holds(h->p->world, ABLATION_ROOM) ? h->taken[node] - part_of(h, node) : 0;
+
+    return MAX(permille - MIN(others, permille), permille / 10);
 }
 
 static void measure_nodes(ThreadHomes *h)
@@ -230,19 +246,29 @@ static void measure_nodes(ThreadHomes *h)
     const PlannerGroup *g = &h->p->s->groups[h->group];
     uint32_t n_cpus;
 
+    h->largest = buddies_largest(h->p->world, g->home_nodes, h->p->world->groups[h->group].demand_permille);
     for (uint32_t i = 0; i < h->n_nodes; i++) {
         h->capacity[i] = 0;
         if (!hwloc_bitmap_isset(g->home_nodes, i) ||
             hwloc_bitmap_and(h->p->s->set, topology->nodes[i].cpus, h->p->s->usable) < 0)
             continue;
         n_cpus = (uint32_t)MAX(hwloc_bitmap_weight(h->p->s->set), 0);
-        h->largest = MAX(h->largest, n_cpus * 1000ULL);
-        h->capacity[i] = choose_nodes_left(h->p->world, i, n_cpus * 1000);
+        h->capacity[i] = room_for(h, i, choose_nodes_left(h->p->world, i, 0, n_cpus * 1000));
         h->capacity_sum += h->capacity[i];
     }
 }
 
-/* What is too large for any node is of none. Returns whether there are two units for two nodes. */
+/* What is too large for any node is of none; and so is what is small only since some of its group do not run now, who
+ * may do so again: as the demand of the group is held (load_groups()). What has a node keeps it. */
+static bool is_too_large(const ThreadHomes *h, const PlannerUnit *unit)
+{
+    const Group *group = &h->p->world->groups[h->group];
+    uint64_t held = MAX(group->demand_permille, group->want_permille), want = MAX(group->want_permille, 1U);
+
+    return !buddies_fit(unit->now < 0 ? unit->demand * held / want : unit->demand, h->largest);
+}
+
+/* Returns whether there are two units for two nodes. */
 static bool weigh_units(ThreadHomes *h)
 {
     size_t n = 0;
@@ -251,7 +277,7 @@ static bool weigh_units(ThreadHomes *h)
         PlannerUnit *unit = &h->units[i];
         uint64_t best = 0, second = 0;
 
-        unit->free = unit->demand > h->largest + h->largest / 4;
+        unit->free = is_too_large(h, unit);
         for (uint32_t k = 0; k < h->n_nodes; k++) {
             uint64_t use = h->capacity[k] > 0 ? h->use[i * h->n_nodes + k] : 0;
 
@@ -456,13 +482,28 @@ static void note_nodes(ThreadHomes *h)
             s->tasks[i].home_node.i = node_of[s->tasks[i].unit];
 }
 
-static int decide_group(Planner *p, size_t index)
+/* The groups behind it meet its threads where they are to be, and not where the packing had them. */
+static void take_nodes(ThreadHomes *h)
+{
+    uint64_t parts = 0;
+
+    for (uint32_t i = 0; i < h->n_nodes; i++)
+        parts += part_of(h, i);
+    for (uint32_t i = 0; h->demand > 0 && i < h->n_nodes; i++)
+        h->taken[i] -= part_of(h, i);
+    for (size_t i = 0; i < h->n; i++)
+        if (h->units[i].node >= 0)
+            h->taken[h->units[i].node] += h->units[i].demand * parts / h->demand;
+}
+
+static int decide_group(Planner *p, size_t index, uint64_t *taken)
 {
     ThreadHomes h = {
         .p = p,
         .group = index,
         .policy = p->s->workloads[p->world->groups[index].workload.i].policy,
         .n_nodes = p->world->topology->n_nodes,
+        .taken = taken,
     };
 
     measure_nodes(&h);
@@ -471,6 +512,7 @@ static int decide_group(Planner *p, size_t index)
     if (weigh_units(&h)) {
         solve(&h);
         note_nodes(&h);
+        take_nodes(&h);
     }
     return 0;
 }
@@ -489,6 +531,7 @@ static bool is_apart(const Planner *p, size_t index)
 int thread_homes_decide(Planner *p)
 {
     const World *world = p->world;
+    uint64_t taken[PACK_NODES_MAX] = {0};
     int r = 0;
 
     if (world->topology->n_nodes > PACK_NODES_MAX || !rule_holds(world, ABLATION_APART))
@@ -499,9 +542,11 @@ int thread_homes_decide(Planner *p)
         if (process->workload.i < 0 || !world->workloads[process->workload.i].paused)
             p->s->tasks[i].home_node = NODE_NONE;
     }
+    for (size_t i = 0; i < p->s->n_parts; i++)
+        taken[i % world->topology->n_nodes] += p->s->parts[i];
     for (size_t i = 0; i < world->n_groups && r == 0; i++)
         if (is_apart(p, i) && !world->workloads[world->groups[i].workload.i].paused)
-            r = decide_group(p, i);
+            r = decide_group(p, i, taken);
     for (size_t i = 0; i < world->n_tasks && r == 0; i++)
         if (!world->tasks[i].gone && p->s->tasks[i].home_node.i != world->tasks[i].home_node.i)
             planner_thread(p, &(PlanThread){

@@ -40,6 +40,10 @@ const char *const blocks_verdict_names[] = {
  * from several nodes. Were all used from two nodes alike, three rounds would show that of three in four. */
 #define MIXED_PERMILLE 250U
 
+/* So many threads, who are chosen by chance from many, are too often all of one node: who shares with as many others
+ * shares with many, which is the quorum from which on v17 interleaves memory (P17). */
+#define QUORUM 3U
+
 /* Threads work apart when of so many blocks that were touched again no more than this share was by somebody else. Of
  * two threads that share all each block is by chance the same one's, and one in thirty such processes looks like
  * that. Then a block is its user's after one round: who walks through much memory is seen at most blocks once in
@@ -119,12 +123,16 @@ static Unit unit_of(Judge *judge, uint64_t address)
     return unit;
 }
 
-/* The node that all of `n` votes are for, but one part in TOUCHES_MAY_DIFFER; where much is shared, all. */
-static NodeIx elect(const Judge *judge, uint64_t n)
+/* The node that all of `n` votes are for, but one part in TOUCHES_MAY_DIFFER; where much is shared, all, and of few. */
+static NodeIx elect(const Judge *judge, const TouchBlock *block, uint64_t n)
 {
     const uint64_t *votes = judge->blocks->votes;
-    uint64_t may_differ = judge->sure_rounds < BLOCKS_SURE_ROUNDS ? n / TOUCHES_MAY_DIFFER : 0;
+    bool doubts = judge->sure_rounds == BLOCKS_SURE_ROUNDS;
+    uint64_t may_differ = doubts ? 0 : n / TOUCHES_MAY_DIFFER;
     uint32_t best = 0;
+
+    if (doubts && block->owners[QUORUM].tid != 0)
+        return NODE_NONE;
 
     for (uint32_t i = 1; i < judge->blocks->n_nodes; i++)
         if (votes[i] > votes[best])
@@ -151,7 +159,7 @@ static Unit unit_of_block(Judge *judge, const TouchBlock *block)
     memset(votes, 0, judge->blocks->n_nodes * sizeof(*votes));
     vote(judge, block, votes);
     unit.known = n > 0 && block->n_rounds >= judge->sure_rounds;
-    unit.to = elect(judge, n);
+    unit.to = elect(judge, block, n);
     unit.shared = block->owners[1].tid != 0;
     if (is_node(judge, block->node))
         unit.from = block->node;

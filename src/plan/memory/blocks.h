@@ -9,7 +9,7 @@
  * why not. Blocks that move become ranges of a request to the mover. That includes blocks of a full node, which the
  * mover refuses. */
 
-#include "plan/tries.h"
+#include "plan/memory/tries.h"
 #include "world/regions.h"
 #include "world/touches.h"
 

@@ -53,6 +53,7 @@ void sorting_done(Sorting *sorting)
     free(sorting->past);
     free(sorting->ranges);
     free(sorting->sums);
+    free(sorting->sets);
     hwloc_bitmap_free(sorting->home);
     hwloc_bitmap_free(sorting->from);
     hwloc_bitmap_free(sorting->to);
@@ -65,7 +66,9 @@ void sorting_done(Sorting *sorting)
 
 typedef struct Place {
     const SortingLook *look;
-    NodeIx only; /* node of the home; NODE_NONE: it has several */
+    NodeIx only;          /* node of the home; NODE_NONE: it has several */
+    const uint64_t *sets; /* Sorting.sets */
+    uint64_t largest;     /* node of the home, in permille of a CPU */
 } Place;
 
 /* The node all these CPUs are on, or NODE_NONE. */
@@ -110,10 +113,37 @@ static int find_home(Sorting *sorting, const SortingLook *look)
     return 0;
 }
 
+/* What the threads of each set want, as far as they are placed. */
+static int sum_sets(Sorting *sorting, const SortingLook *look)
+{
+    const Touches *touches = look->touches;
+
+    if (!GROW(sorting->sets, sorting->sets_capacity, MAX(touches->n_threads, 1U)))
+        return -ENOMEM;
+    memset(sorting->sets, 0, touches->n_threads * sizeof(*sorting->sets));
+    for (size_t i = 0; i < touches->n_threads; i++) {
+        pid_t tid = touches->threads[i].key.tid;
+        const Task *task = world_task_by_tid(look->world, look->process->pid, tid);
+        TouchSet state;
+        const TouchThread *first = touches_set(touches, tid, &state);
+
+        if (task && !task->gone && first)
+            sorting->sets[first - touches->threads] += buddies_demand(task);
+    }
+    return 0;
+}
+
 static Place place_of(const Sorting *sorting, const SortingLook *look)
 {
-    return (Place){look, hwloc_bitmap_weight(sorting->home) == 1 ? (NodeIx){hwloc_bitmap_first(sorting->home)}
-                                                                 : NODE_NONE};
+    const World *world = look->world;
+    Place place = {look, NODE_NONE, sorting->sets, 0};
+
+    if (hwloc_bitmap_weight(sorting->home) == 1)
+        place.only = (NodeIx){hwloc_bitmap_first(sorting->home)};
+    if (look->process->group.i >= 0)
+        place.largest =
+            buddies_largest(world, sorting->home, world->groups[look->process->group.i].demand_permille);
+    return place;
 }
 
 /*
@@ -232,20 +262,30 @@ static bool is_free(const Place *place, const Task *task)
            task->home_node.i < 0 && place->only.i < 0;
 }
 
-/* Whether a user of the block has a buddy among them, and no others use it: they may yet get a node together (P14). Not
- * where threads get none, and not for longer than it takes to find one: they may be too many for a node. */
+/* Whether they may be a set that fits a node of the home. */
+static bool may_be_set(const Place *place, pid_t tid, pid_t other)
+{
+    const Touches *touches = place->look->touches;
+    TouchSet state, same;
+    const TouchThread *first = touches_set(touches, tid, &state);
+
+    return first && state != TOUCH_SET_OPEN && touches_set(touches, other, &same) == first &&
+           buddies_fit(place->sets[first - touches->threads], place->largest);
+}
+
+/* Whether users of the block are of one set, and no others use it: they may yet get a node together (P14). Not where
+ * threads get none, not those who are too many for a node, and not for longer than it takes to find one. */
 static bool is_of_buddies(const Place *place, const TouchBlock *block)
 {
-    if (!policy_chooses_nodes(place->look->policy) || !rule_holds(place->look->world, ABLATION_APART) ||
-        block->others > 0 || block->n_rounds >= BUDDIES_ROUNDS)
-        return false;
-    for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++) {
-        const Task *task = user_of(place, block, i);
+    const World *world = place->look->world;
 
-        for (size_t k = 0; task && task->use && task->use->buddy.tid && k < TOUCHES_OWNERS; k++)
-            if (block->owners[k].tid == task->use->buddy.tid)
-                return rule_holds(place->look->world, ABLATION_BUDDIES);
-    }
+    if (!policy_chooses_nodes(place->look->policy) || !rule_holds(world, ABLATION_APART) ||
+        !rule_holds(world, ABLATION_BUDDIES) || block->others > 0 || block->n_rounds >= BUDDIES_ROUNDS)
+        return false;
+    for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++)
+        for (size_t k = i + 1; k < TOUCHES_OWNERS && block->owners[k].tid; k++)
+            if (may_be_set(place, block->owners[i].tid, block->owners[k].tid))
+                return true;
     return false;
 }
 
@@ -361,12 +401,15 @@ int sorting_judge(Sorting *sorting, const SortingLook *look)
         .any_tries = !rule_holds(look->world, ABLATION_TRIES),
         .to_nodes = sorting->home,
     };
-    int r = find_home(sorting, look);
-    Place place = place_of(sorting, look);
+    Place place;
     const BlocksThreads threads = {node_of, &place};
+    int r = find_home(sorting, look);
 
     assert(sorting->n_moves == 0);
     forget(sorting, look);
+    if (r == 0)
+        r = sum_sets(sorting, look);
+    place = place_of(sorting, look);
     if (r == 0)
         r = blocks_judge(&sorting->blocks, look->touches, look->regions, &rules, &threads);
     if (r == 0)

@@ -187,7 +187,8 @@ static uint64_t room(uint64_t size, uint64_t used)
     return size - MIN(size, used);
 }
 
-static void pour(const Pack *p, PackLoad *loads, const PackItem *item)
+/* `parts` [n_sites]: what of its demand comes where; or NULL. */
+static void pour(const Pack *p, PackLoad *loads, const PackItem *item, uint64_t *parts)
 {
     Stream cpu = {0}, memory = {0};
 
@@ -208,6 +209,8 @@ static void pour(const Pack *p, PackLoad *loads, const PackItem *item)
         bool last = !(rest & (rest - 1));
         uint64_t cpu_part = stream_part(&cpu, room(site->capacity, loads[i].cpu), site->capacity, last);
 
+        if (parts)
+            parts[i] = cpu_part;
         load_add(&loads[i], item, cpu_part,
                  stream_part(&memory, room(site->memory_kib, loads[i].memory), site->memory_kib, last));
     }
@@ -217,7 +220,7 @@ static void pour_all(const Pack *p, PackLoad *ret)
 {
     memcpy(ret, p->single, p->n_sites * sizeof(*ret));
     for (uint32_t i = 0; i < p->n_wide; i++)
-        pour(p, ret, &p->items[p->wide[i]]);
+        pour(p, ret, &p->items[p->wide[i]], NULL);
 }
 
 /* Sites that no wide group touches cost what they did. */
@@ -387,6 +390,36 @@ void pack_assign(Pack *p, uint32_t item, PackNodes set)
     change(p, item, false);
     it->set = set;
     change(p, item, true);
+}
+
+int pack_parts(const PackProblem *problem, const PackNodes *sets, uint64_t *ret)
+{
+    PackLoad loads[PACK_NODES_MAX];
+    Pack p;
+    int r = pack_open(problem, &p);
+
+    if (r < 0)
+        return r;
+    memset(ret, 0, sizeof(*ret) * problem->n_groups * problem->n_nodes);
+    for (uint32_t i = 0; i < p.n_items; i++) {
+        const PackItem *item = &p.items[i];
+
+        if (!item->roams)
+            pack_assign(&p, i, pack_nodes_in(&p, sets[item->index]));
+        if (item->set && !(item->set & (item->set - 1)))
+            ret[item->index * problem->n_nodes + p.sites[__builtin_ctzll(item->set)].index] = item->demand;
+    }
+    memcpy(loads, p.single, p.n_sites * sizeof(*loads));
+    for (uint32_t i = 0; i < p.n_wide; i++) {
+        const PackItem *item = &p.items[p.wide[i]];
+        uint64_t parts[PACK_NODES_MAX] = {0};
+
+        pour(&p, loads, item, parts);
+        for (uint32_t k = 0; k < p.n_sites; k++)
+            ret[item->index * problem->n_nodes + p.sites[k].index] = parts[k];
+    }
+    pack_close(&p);
+    return 0;
 }
 
 int pack_cost(const PackProblem *problem, const PackNodes *sets, PackCost *ret)

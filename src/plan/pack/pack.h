@@ -127,5 +127,9 @@ uint64_t pack_limit(uint64_t capacity);
  * limits above, or -EINVAL: a key or id twice, or `home` or `allowed` has nodes the machine has not. */
 int pack_solve(const PackProblem *problem, PackNodes *ret_sets);
 
+/* How the demand of each group lies on the nodes of its set, as the costs take it: ret[group * n_nodes + node], in
+ * permille of a CPU. Errors as above. */
+int pack_parts(const PackProblem *problem, const PackNodes *sets, uint64_t *ret);
+
 /* What a given packing costs; errors as above. */
 int pack_cost(const PackProblem *problem, const PackNodes *sets, PackCost *ret);

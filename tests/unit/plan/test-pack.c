@@ -320,15 +320,43 @@ static void test_errors(void **state)
     assert_int_equal(pack_solve(&in.problem, in.sets), -E2BIG);
 }
 
+/* A group of both nodes flows around one that has the first to itself; what is overload lies by size. */
+static void test_parts(void **state)
+{
+    uint64_t parts[8];
+    Instance in;
+
+    instance_init(&in, 2, 8000, 20);
+    add_group(&in, 6000, NULL);
+    add_group(&in, 8000, NULL);
+    assert_int_equal(pack_parts(&in.problem, (PackNodes[]){1, 3}, parts), 0);
+    assert_int_equal(parts[0], 6000);
+    assert_int_equal(parts[1], 0);
+    assert_in_range(parts[2], 1590, 1600);
+    assert_int_equal(parts[2] + parts[3], 8000);
+    in.groups[1].demand_permille = 14000;
+    assert_int_equal(pack_parts(&in.problem, (PackNodes[]){1, 3}, parts), 0);
+    assert_in_range(parts[2], 2000 + 1990, 2000 + 2000);
+    assert_int_equal(parts[2] + parts[3], 14000);
+    /* Who stays without a home is anywhere. */
+    in.groups[0].stays = true;
+    in.groups[1].demand_permille = 0;
+    assert_int_equal(pack_parts(&in.problem, (PackNodes[]){0, 0}, parts), 0);
+    assert_int_equal(parts[0] + parts[1], 6000);
+    assert_in_range(parts[0], 2990, 3000);
+    assert_int_equal(parts[2] + parts[3], 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_terms),          cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_pull),           cmocka_unit_test(test_pours),
-        cmocka_unit_test(test_follows_memory), cmocka_unit_test(test_near_nodes),
-        cmocka_unit_test(test_smaller_set),    cmocka_unit_test(test_feasible_first),
-        cmocka_unit_test(test_headroom),       cmocka_unit_test(test_stays),
-        cmocka_unit_test(test_hysteresis),     cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_terms),          cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_alone),          cmocka_unit_test(test_pull),
+        cmocka_unit_test(test_pours),          cmocka_unit_test(test_follows_memory),
+        cmocka_unit_test(test_near_nodes),     cmocka_unit_test(test_smaller_set),
+        cmocka_unit_test(test_feasible_first), cmocka_unit_test(test_headroom),
+        cmocka_unit_test(test_stays),          cmocka_unit_test(test_hysteresis),
+        cmocka_unit_test(test_errors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

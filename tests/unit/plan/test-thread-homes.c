@@ -300,6 +300,85 @@ static void test_chain(void **state)
     fixture_done(&f);
 }
 
+/* Four nodes of four CPUs: a set lives on one, whatever its size, as long as it fits. */
+static void test_set_of_four(void **state)
+{
+    for (unsigned size = 4; size <= 5; size++) {
+        Fixture f;
+
+        fixture_init(&f, "numa:2 l3:1 core:4 pu:1 distances=10,20,20,10");
+        fixture_policy(&f, "a", AUTO);
+        fixture_process(&f, 10, "a", NULL);
+        for (pid_t tid = 10; tid < 18; tid++)
+            fixture_task(&f, 10, tid, 0);
+        fixture_cpus(&f, 0, 7, 1000, 0);
+        for (pid_t tid = 10; tid < 18; tid++)
+            use(&f, tid, 1000, 0, 0, (unsigned)(tid - 10) % size ? tid - 1 : 0);
+        place(&f);
+        for (pid_t tid = 10; tid < 18; tid++) {
+            int32_t node = fixture_find(&f, 10, tid)->home_node.i;
+
+            assert_int_equal(node, size == 5 ? (tid < 15 ? -1 : node)
+                                             : fixture_find(&f, 10, 10)->home_node.i ^ (tid >= 14));
+        }
+        fixture_done(&f);
+    }
+}
+
+/* Of many who share all most have stopped: the few who run do not become a set, as long as the others may run again. */
+static void test_set_by_chance(void **state)
+{
+    Fixture f;
+
+    init(&f);
+    for (pid_t tid = 10; tid < 14; tid++)
+        use(&f, tid, 1000, 1000, 0, tid > 10 ? tid - 1 : 0);
+    place(&f);
+    assert_nodes(&f, (int[]){-1, -1, -1, -1});
+    for (pid_t tid = 10; tid < 12; tid++) {
+        fixture_find(&f, 10, tid)->run_ewma_permille = 0;
+        fixture_find(&f, 10, tid)->run_permille = fixture_find(&f, 10, tid)->run_before_permille = 0;
+    }
+    f.world->now_usec += 3000000;
+    place(&f);
+    assert_nodes(&f, (int[]){-1, -1, -1, -1});
+    fixture_done(&f);
+}
+
+/* Two groups of two threads each that use memory of their own on both nodes, and one of one thread that has node 0 to
+ * itself but for one CPU: of the four only one lives there. */
+static void test_beside_others(void **state)
+{
+    Fixture f;
+    int on_0 = 0;
+
+    fixture_init(&f, SMALL);
+    fixture_policy(&f, "a", AUTO);
+    fixture_process(&f, 10, "a", NULL);
+    fixture_task(&f, 10, 10, 0);
+    fixture_process(&f, 20, "a", NULL);
+    for (pid_t tid = 20; tid < 23; tid++)
+        fixture_task(&f, 20, tid, 0);
+    fixture_cpus(&f, 0, 3, 1000, 0);
+    assert_int_equal(world_set_process_memory(f.world, world_process(f.world, 10),
+                                              (uint64_t[]){1ULL << 30, 0}, f.world->now_usec),
+                     0);
+    assert_int_equal(world_set_process_memory(f.world, world_process(f.world, 20),
+                                              (uint64_t[]){1ULL << 30, 1ULL << 29}, f.world->now_usec),
+                     0);
+    for (pid_t tid = 20; tid < 23; tid++)
+        assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 20, tid),
+                                            (uint64_t[]){tid < 22 ? 1000 : 0, tid < 22 ? 0 : 1000}, 1000,
+                                            (TaskKey){0}, f.world->now_usec),
+                         0);
+    place(&f);
+    assert_ptr_equal(f.world->groups[0].home_nodes, fixture_mask(&f, "0"));
+    for (pid_t tid = 20; tid < 23; tid++)
+        on_0 += fixture_find(&f, 20, tid)->home_node.i == 0;
+    assert_int_equal(on_0, 1);
+    fixture_done(&f);
+}
+
 /* Who has a node, and most of what it uses for its own, stays when it comes to share a little (I7). */
 static void test_stays_beside_its_own(void **state)
 {
@@ -431,14 +510,25 @@ static void test_lend(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_asked),
-        cmocka_unit_test(test_start),          cmocka_unit_test(test_flip),
-        cmocka_unit_test(test_moving),         cmocka_unit_test(test_buddies),
-        cmocka_unit_test(test_all_share),      cmocka_unit_test(test_known_for_a_while),
-        cmocka_unit_test(test_little),         cmocka_unit_test(test_others),
-        cmocka_unit_test(test_home_grows),     cmocka_unit_test(test_pair_with_little_shared),
-        cmocka_unit_test(test_chain),          cmocka_unit_test(test_stays_beside_its_own),
-        cmocka_unit_test(test_mostly_private), cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_start),
+        cmocka_unit_test(test_flip),
+        cmocka_unit_test(test_moving),
+        cmocka_unit_test(test_buddies),
+        cmocka_unit_test(test_all_share),
+        cmocka_unit_test(test_known_for_a_while),
+        cmocka_unit_test(test_little),
+        cmocka_unit_test(test_others),
+        cmocka_unit_test(test_home_grows),
+        cmocka_unit_test(test_pair_with_little_shared),
+        cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_set_of_four),
+        cmocka_unit_test(test_set_by_chance),
+        cmocka_unit_test(test_beside_others),
+        cmocka_unit_test(test_stays_beside_its_own),
+        cmocka_unit_test(test_mostly_private),
+        cmocka_unit_test(test_shares),
         cmocka_unit_test(test_lend),
     };
 

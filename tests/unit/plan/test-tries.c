@@ -2,7 +2,7 @@
 
 /* What is remembered of tries, against a table that has a place for every address. */
 
-#include "plan/tries.h"
+#include "plan/memory/tries.h"
 #include "random-world.h"
 
 #include <string.h>

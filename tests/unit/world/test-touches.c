@@ -208,17 +208,24 @@ static void test_changes_hands(void **state)
     assert_int_equal(touches_owner(&touches.blocks[0]), 13);
 }
 
-/* A thread that ends between its sample and the fold. */
+/* Up to this one. */
+static void add_threads(pid_t last)
+{
+    for (pid_t tid = 15; tid <= last; tid++)
+        assert_int_equal(touches_add_thread(&touches, (TaskKey){11, tid, 5}), 0);
+}
+
 /* Of more threads than are remembered it is not forgotten that others were there. */
 static void test_many(void **state)
 {
+    add_threads(21);
     for (int round = 0; round < 12; round++) {
-        for (pid_t tid = 11; tid <= 14; tid++)
+        for (pid_t tid = 11; tid <= 21; tid++)
             touch(tid, BASE + (uint64_t)tid * 4096);
         assert_true(end_round(0));
     }
     assert_in_range(touches_weight(&touches.blocks[0]), 2 * TOUCHES_ROUND - 32, 2 * TOUCHES_ROUND);
-    assert_true(touches.blocks[0].others > TOUCHES_ROUND / 4);
+    assert_true(touches.blocks[0].others > TOUCHES_ROUND / 8);
     assert_true(touches_shared(&touches.blocks[0]));
     for (int round = 0; round < 10; round++) {
         touch(13, BASE);
@@ -255,22 +262,54 @@ static void test_shared_by_halves(void **state)
     }
 }
 
-/* Of the buddies of threads: two that share all say so; of four, who share with each other, none does. */
-static void test_quorum(void **state)
+/* Six threads share by threes: each but the first of three has a buddy, and of its own three. */
+static void test_sets(void **state)
 {
+    add_threads(16);
     for (int round = 0; round < 8; round++) {
-        for (uint64_t i = 0; i < 8; i++) {
-            touch((pid_t)(11 + (i + (unsigned)round) % 4), BASE + i * BLOCK);
-            touch((pid_t)(11 + (i + (unsigned)round) % 2), BASE + (8 + i) * BLOCK);
+        for (unsigned i = 0; i < 8; i++) {
+            touch((pid_t)(11 + (i + (unsigned)round) % 3), BASE + i * BLOCK);
+            touch((pid_t)(14 + (i + (unsigned)round) % 3), BASE + (8 + i) * BLOCK);
         }
         assert_true(end_round(0));
-        assert_false(touches_thread(&touches, 11)->wide);
-        assert_false(touches_thread(&touches, 12)->wide);
-        assert_int_equal(touches_thread(&touches, 13)->wide, round >= 4);
-        assert_int_equal(touches_thread(&touches, 14)->wide, round >= 4);
+    }
+    for (pid_t tid = 11; tid <= 16; tid++) {
+        pid_t first = tid < 14 ? 11 : 14, buddy = touches_thread(&touches, tid)->buddy.buddy.tid;
+
+        assert_true(tid == first ? buddy == 0 : buddy >= first && buddy < tid);
     }
 }
 
+/* What is known of a set: nothing when it has become one, and when somebody has come or left; then whether its threads
+ * share with others, too. */
+static void test_set_states(void **state)
+{
+    TouchSet of;
+
+    assert_null(touches_set(&touches, 10, &of));
+    for (int round = 0; round < 4; round++) {
+        for (unsigned i = 0; i < 8; i++)
+            touch((pid_t)(11 + (i + (unsigned)round) % 2), BASE + i * BLOCK);
+        assert_true(end_round(0));
+        assert_non_null(touches_set(&touches, 12, &of));
+        assert_int_equal(of, round < 2 ? TOUCH_SET_NEW : TOUCH_SET_CLOSED);
+    }
+    assert_int_equal(touches_set(&touches, 12, &of)->key.tid, 11);
+    /* 13 and 14 use the same memory; buddies are kept for some rounds. */
+    for (unsigned i = 0; i < 8; i++)
+        touch((pid_t)(13 + i % 2), BASE + i * BLOCK);
+    assert_true(end_round(0));
+    assert_non_null(touches_set(&touches, 12, &of));
+    assert_int_equal(of, TOUCH_SET_NEW);
+    assert_int_equal(touches_set(&touches, 14, &of)->key.tid, 11);
+    assert_int_equal(touches_remove_thread(&touches, 14), 0);
+    for (unsigned i = 0; i < 8; i++)
+        touch(11, BASE + i * BLOCK);
+    assert_true(end_round(0));
+    assert_null(touches_set(&touches, 14, &of));
+}
+
+/* A thread that ends between its sample and the fold. */
 static void test_ends_in_the_round(void **state)
 {
     touch(11, BASE);
@@ -396,7 +435,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_changes_hands, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ends_in_the_round, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_quorum, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sets, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_set_states, setup, teardown),
         cmocka_unit_test_setup_teardown(test_shared_by_halves, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nowhere, setup, teardown),
         cmocka_unit_test_setup_teardown(test_old_blocks, setup, teardown),

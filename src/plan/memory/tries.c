@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "plan/tries.h"
+#include "plan/memory/tries.h"
 
 #include "base/util.h"
 

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A buddy comes before the thread in the order of tids (world/buddy.h), so one walk finds the first of each set: it is
+ * that of the buddy. Example: t2 -> t1, t4 -> t3, t5 -> t3 gives the sets t1 t2 and t3 t4 t5. A thread that is gone
+ * still ties those together who shared with it. */
+
+#include "plan/buddies.h"
+
+#include "base/util.h"
+
+uint32_t buddies_demand(const Task *task)
+{
+    return MAX((uint32_t)task->run_ewma_permille + task->wait_ewma_permille, 1U);
+}
+
+bool buddies_fit(uint64_t demand, uint64_t capacity)
+{
+    return demand <= capacity + capacity / 16;
+}
+
+/* Cores are numbered by their lowest CPU. */
+static void count_cpus(const World *world, CpuMask cpus, uint64_t *ret_cpus, uint64_t *ret_cores)
+{
+    int32_t last = -1;
+
+    *ret_cpus = *ret_cores = 0;
+    for (int i = hwloc_bitmap_first(cpus); i >= 0; i = hwloc_bitmap_next(cpus, i)) {
+        const TopologyCpu *cpu = topology_cpu(world->topology, (CpuIx){i});
+
+        if (!cpu || !world->cpus[i].usable)
+            continue;
+        *ret_cpus += 1000;
+        *ret_cores += cpu->core.i > last ? 1000 : 0;
+        last = MAX(last, cpu->core.i);
+    }
+}
+
+uint64_t buddies_largest(const World *world, CpuMask nodes, uint64_t demand)
+{
+    uint64_t most_cpus = 0, most_cores = 0, all_cores = 0;
+
+    for (int i = nodes ? hwloc_bitmap_first(nodes) : -1; i >= 0; i = hwloc_bitmap_next(nodes, i)) {
+        uint64_t n_cpus, n_cores;
+
+        count_cpus(world, world->topology->nodes[i].cpus, &n_cpus, &n_cores);
+        most_cpus = MAX(most_cpus, n_cpus);
+        most_cores = MAX(most_cores, n_cores);
+        all_cores += n_cores;
+    }
+    return all_cores >= demand && rule_holds(world, ABLATION_SIBLINGS) ? most_cores : most_cpus;
+}
+
+static const Task *buddy_of(World *world, const Task *task, BuddyMay *may, void *userdata)
+{
+    const Task *buddy = task->use && task->use->private_permille < BUDDIES_PRIVATE_PERMILLE
+                            ? world_task(world, task->use->buddy)
+                            : NULL;
+
+    if (!buddy || buddy >= task || buddy->process.i != task->process.i)
+        return NULL;
+    return !may || ((task->gone || may(userdata, task)) && (buddy->gone || may(userdata, buddy))) ? buddy
+                                                                                                  : NULL;
+}
+
+void buddies_sets(World *world, const Process *process, BuddyMay *may, void *userdata, BuddySet *ret)
+{
+    size_t n, first = world_process_tasks(world, process, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        const Task *task = &world->tasks[first + i], *buddy = buddy_of(world, task, may, userdata);
+
+        ret[i] = (BuddySet){.first = buddy ? ret[buddy - &world->tasks[first]].first : i};
+        if (!task->gone)
+            ret[ret[i].first].demand += buddies_demand(task);
+    }
+    for (size_t i = 0; i < n; i++)
+        ret[i].demand = ret[ret[i].first].demand;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Sets of threads that share memory (P14). */
+
+#include "fixture.h"
+#include "plan/buddies.h"
+
+/* Two nodes of four CPUs, two to a core. */
+#define SMT "numa:2 l3:1 core:2 pu:2 distances=10,20,20,10"
+
+static void use(Fixture *f, pid_t tid, uint32_t private_permille, pid_t buddy)
+{
+    TaskKey key = buddy > 0 ? world_task_key(f->world, fixture_find(f, 10, buddy)) : (TaskKey){0};
+
+    assert_int_equal(world_set_task_use(f->world, fixture_find(f, 10, tid), (uint64_t[]){1000, 0},
+                                        private_permille, key, f->world->now_usec),
+                     0);
+}
+
+/* One process with six busy threads, the tids of which are 10 and on. */
+static void init(Fixture *f)
+{
+    fixture_init(f, SMT);
+    fixture_policy(f, "a", "");
+    fixture_process(f, 10, "a", NULL);
+    for (pid_t tid = 10; tid < 16; tid++)
+        fixture_task(f, 10, tid, 0);
+    fixture_cpus(f, 0, 7, 1000, 0);
+}
+
+static void assert_sets(Fixture *f, BuddyMay *may, const size_t *firsts, const uint64_t *demands)
+{
+    BuddySet sets[6];
+
+    buddies_sets(f->world, world_process(f->world, 10), may, NULL, sets);
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(sets[i].first, firsts[i]);
+        assert_int_equal(sets[i].demand, demands[i]);
+    }
+}
+
+static bool may_not(void *userdata, const Task *task)
+{
+    return task->tid != 14;
+}
+
+/* 11 -> 10, 13 -> 12, 14 -> 12, 15 -> 14. */
+static void test_sets(void **state)
+{
+    Fixture f;
+
+    init(&f);
+    use(&f, 11, 0, 10);
+    use(&f, 13, 749, 12);
+    use(&f, 14, 0, 12);
+    use(&f, 15, 0, 14);
+    assert_sets(&f, NULL, (size_t[]){0, 0, 2, 2, 2, 2}, (uint64_t[]){2000, 2000, 4000, 4000, 4000, 4000});
+    /* Who may not takes those along who are tied by it. */
+    assert_sets(&f, may_not, (size_t[]){0, 0, 2, 2, 4, 5}, (uint64_t[]){2000, 2000, 2000, 2000, 1000, 1000});
+    /* One that is gone ties the others together, and wants nothing. */
+    fixture_find(&f, 10, 14)->gone = true;
+    assert_sets(&f, may_not, (size_t[]){0, 0, 2, 2, 2, 2}, (uint64_t[]){2000, 2000, 3000, 3000, 3000, 3000});
+    /* Who has most for its own needs nobody. */
+    use(&f, 13, 750, 12);
+    assert_sets(&f, NULL, (size_t[]){0, 0, 2, 3, 2, 2}, (uint64_t[]){2000, 2000, 2000, 1000, 2000, 2000});
+    fixture_done(&f);
+}
+
+/* Cores as long as there are enough of them, then CPUs; those only that may be used. */
+static void test_largest(void **state)
+{
+    Fixture f;
+    CpuMask both, one;
+
+    init(&f);
+    both = fixture_mask(&f, "0-1");
+    one = fixture_mask(&f, "1");
+    assert_int_equal(buddies_largest(f.world, both, 4000), 2000);
+    assert_int_equal(buddies_largest(f.world, both, 4001), 4000);
+    assert_int_equal(buddies_largest(f.world, one, 2000), 2000);
+    assert_int_equal(buddies_largest(f.world, one, 2001), 4000);
+    f.world->cpus[4].usable = f.world->cpus[5].usable = false;
+    assert_int_equal(buddies_largest(f.world, one, 1000), 1000);
+    assert_int_equal(buddies_largest(f.world, one, 1001), 2000);
+    assert_int_equal(buddies_largest(f.world, NULL, 1), 0);
+    f.world->ablated = 1ULL << ABLATION_SIBLINGS;
+    assert_int_equal(buddies_largest(f.world, both, 1000), 4000);
+    assert_true(buddies_fit(2125, 2000));
+    assert_false(buddies_fit(2126, 2000));
+    fixture_done(&f);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sets),
+        cmocka_unit_test(test_largest),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
