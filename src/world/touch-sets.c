@@ -9,17 +9,72 @@
 
 #include "world/touches.h"
 
+#include "base/util.h"
+
 /* So much more than with others a set shares within. */
 #define CLOSED 3
+
+/* A buddy with whom a thread shares less than this part of what it shares with one other is none. */
+#define TIED 8U
+
+/* When all places are taken, the one with the least makes room and lends its weight: who shares much is soon beyond the
+ * others (Metwally, Agrawal, El Abbadi: space saving, 2005). */
+void touches_add_partner(TouchThread *thread, const TouchThread *other, uint32_t weight)
+{
+    TouchOwner *place = &thread->partners[0];
+
+    *(other->set == thread->set ? &thread->within_now : &thread->beyond_now) += weight;
+    for (size_t i = 0; i < TOUCHES_PARTNERS; i++) {
+        TouchOwner *partner = &thread->partners[i];
+
+        if (partner->tid == other->key.tid) {
+            partner->weight += weight;
+            return;
+        }
+        if (partner->weight < place->weight)
+            place = partner;
+    }
+    *place = (TouchOwner){other->key.tid, place->weight + weight};
+}
+
+static void fold_thread(TouchThread *thread)
+{
+    thread->within = (3 * thread->within + thread->within_now) / 4;
+    thread->beyond = (3 * thread->beyond + thread->beyond_now) / 4;
+    thread->within_now = thread->beyond_now = 0;
+    for (size_t i = 0; i < TOUCHES_PARTNERS; i++) {
+        thread->partners[i].weight = thread->partners[i].weight * 3 / 4;
+        if (thread->partners[i].weight == 0)
+            thread->partners[i] = (TouchOwner){0};
+    }
+}
+
+/* Whether it shares with its buddy about as much as with anybody. All threads of a program meet in a block or two, by
+ * which the first of each set would be tied to a thread before it, and all would be one. So a block counts for the less
+ * the more use it. */
+static bool is_tied(const TouchThread *thread)
+{
+    uint32_t most = 0, with_buddy = 0;
+
+    for (size_t i = 0; i < TOUCHES_PARTNERS; i++) {
+        most = MAX(most, thread->partners[i].weight);
+        if (thread->partners[i].tid == thread->buddy.buddy.tid)
+            with_buddy = thread->partners[i].weight;
+    }
+    return thread->buddy.buddy.tid != 0 && with_buddy > 0 && with_buddy >= most / TIED;
+}
 
 /* A buddy comes before the thread. */
 static void find_sets(Touches *touches)
 {
     for (size_t i = 0; i < touches->n_threads; i++) {
         TouchThread *thread = &touches->threads[i];
-        const TouchThread *buddy = touches_thread(touches, thread->buddy.buddy.tid);
-        pid_t set = buddy && buddy < thread ? buddy->set : thread->key.tid;
+        const TouchThread *buddy;
+        pid_t set;
 
+        fold_thread(thread);
+        buddy = is_tied(thread) ? touches_thread(touches, thread->buddy.buddy.tid) : NULL;
+        set = buddy && buddy < thread ? buddy->set : thread->key.tid;
         if (set != thread->set)
             thread->within = thread->beyond = 0;
         thread->set = set;

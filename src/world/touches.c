@@ -125,6 +125,7 @@ int touches_forget_thread(Touches *touches, pid_t tid)
     thread->own_now = thread->own_average = 0;
     thread->set = tid;
     thread->within_now = thread->beyond_now = thread->within = thread->beyond = 0;
+    memset(thread->partners, 0, sizeof(thread->partners));
     forget_in_blocks(touches, tid);
     return 0;
 }
@@ -299,6 +300,15 @@ static bool is_alone(const TouchBlock *block, pid_t tid)
     return block->others == 0 && block->owners[0].tid == tid && block->owners[1].tid == 0;
 }
 
+static uint32_t n_owners(const TouchBlock *block)
+{
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < TOUCHES_OWNERS; i++)
+        n += block->owners[i].tid != 0;
+    return MAX(n, 1U);
+}
+
 static void count_thread(Touches *touches, TouchThread *thread, const TouchBlock *block, const Touch *touch,
                          FaultsKind kind, uint32_t weight, size_t n_samples)
 {
@@ -320,7 +330,7 @@ static void count_thread(Touches *touches, TouchThread *thread, const TouchBlock
     if (!other)
         return;
     buddy_accessed(&thread->buddy, thread->key, other->key, weight);
-    *(other->set == thread->set ? &thread->within_now : &thread->beyond_now) += weight;
+    touches_add_partner(thread, other, weight / n_owners(block));
 }
 
 /* One block and its `n` samples from `from` on. */
@@ -367,9 +377,6 @@ static void fold_threads(Touches *touches)
         thread->own_average = (15 * thread->own_average + thread->own_now) / 16;
         memset(thread->now, 0, sizeof(thread->now));
         thread->own_now = 0;
-        thread->within = (3 * thread->within + thread->within_now) / 4;
-        thread->beyond = (3 * thread->beyond + thread->beyond_now) / 4;
-        thread->within_now = thread->beyond_now = 0;
     }
 }
 
@@ -499,7 +506,9 @@ static TaskKey told_buddy(const Touches *touches, const TouchThread *thread, con
 
     if (!touches_set(touches, thread->key.tid, &state) || state == TOUCH_SET_OPEN)
         return (TaskKey){0};
-    return state == TOUCH_SET_CLOSED ? thread->buddy.buddy : task->use ? task->use->buddy : (TaskKey){0};
+    if (state == TOUCH_SET_NEW)
+        return task->use ? task->use->buddy : (TaskKey){0};
+    return thread->set != thread->key.tid ? thread->buddy.buddy : (TaskKey){0};
 }
 
 static int tell_thread(const Touches *touches, const TouchThread *thread, double part, World *world,

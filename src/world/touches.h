@@ -59,6 +59,9 @@ typedef struct TouchBlock {
     TouchOwner owners[TOUCHES_OWNERS]; /* by weight, then tid */
 } TouchBlock;
 
+/* Who shares with a thread, and how much: the most of them by weight, of which 3/4 is kept each round. */
+#define TOUCHES_PARTNERS 16U
+
 typedef struct TouchThread {
     TaskKey key;
     Faults faults; /* accesses in small pages, by where the memory lies */
@@ -71,13 +74,15 @@ typedef struct TouchThread {
     uint64_t
         own_now; /* of these, where nobody else is remembered; and per round, as Buddy.private_average: */
     uint64_t own_average;
-    /* Its set: itself, its buddy, that one's buddy, and so on, by the first of these, as of the last round. Of what it
+    /* Its set: itself, its buddy, if it is one of those that it shares most with, that one's buddy, and so on, by the
+     * first of these, as of the last round. Of what it
      * shared, what was with the set and with others: in the present round, and on average since the set is as it is,
      * 3/4 of which are kept. */
     pid_t set;
     uint64_t within_now, beyond_now, within, beyond;
-    uint32_t n_now, set_size;        /* of the first of a set: threads, now and as of the last round, */
-    uint64_t set_within, set_beyond; /* and sums over them */
+    TouchOwner partners[TOUCHES_PARTNERS]; /* in no order; tid 0: none */
+    uint32_t n_now, set_size;              /* of the first of a set: threads, now and as of the last round, */
+    uint64_t set_within, set_beyond;       /* and sums over them */
 } TouchThread;
 
 /* One sample. */
@@ -120,7 +125,9 @@ typedef enum TouchSet {
     TOUCH_SET_INVALID = -EINVAL,
 } TouchSet;
 
-/* Of touches_fold(): finds the sets anew, when buddies are known. */
+/* For touches.c: a thread shared so much with another one, by the number of those who do; and the sets are found anew,
+ * when buddies are known. */
+void touches_add_partner(TouchThread *thread, const TouchThread *other, uint32_t weight);
 void touches_fold_sets(Touches *touches);
 
 /* The first thread of a thread's set, which may be itself; NULL: there is no such thread. */

@@ -50,6 +50,7 @@ typedef struct HarmMachine {
     uint32_t n_nodes, n_cpus; /* with CPUs, and CPUs of each */
     uint32_t bandwidth_mb;    /* of a node, for each of its CPUs */
     uint32_t n_workloads;
+    bool near; /* all memory is as near as a node's own */
 } HarmMachine;
 
 /* Variants of a scenario. */
@@ -114,7 +115,8 @@ static inline void harm_machine(HarmMachine *m)
                       : a / block == b / block ? (block < m->n_nodes ? 12 : far)
                                                : far);
     }
-    (void)fprintf(m->f, "\nNodeBandwidth=%uM\n", m->bandwidth_mb * m->n_cpus);
+    (void)fprintf(m->f, "\nNodeBandwidth=%uM\n%s", m->bandwidth_mb * m->n_cpus,
+                  m->near ? "LocalLatencyNSec=80\nRemoteLatencyNSec=80\n" : "");
 }
 
 /* The head of a workload. */
@@ -295,10 +297,10 @@ static inline HarmKind harm_kind(uint64_t seed)
 }
 
 /* The scenario, malloc'd; NULL: memory is out. The kind follows from the number; on half of the machines some of
- * another one is beside it. */
-static inline char *harm_scenario(uint64_t seed)
+ * another one is beside it. `near`: the same on a machine where all memory is as near as a node's own. */
+static inline char *harm_scenario(uint64_t seed, bool near)
 {
-    HarmMachine m = {.random = random_split(seed, 1)};
+    HarmMachine m = {.random = random_split(seed, 1), .near = near};
     char *text = NULL;
     size_t size = 0;
 

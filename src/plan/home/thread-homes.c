@@ -259,13 +259,15 @@ static void measure_nodes(ThreadHomes *h)
 }
 
 /* What is too large for any node is of none; and so is what is small only since some of its group do not run now, who
- * may do so again: as the demand of the group is held (load_groups()). What has a node keeps it. */
+ * may do so again: by half a node more, as the demand of the group is held (load_groups()), which a peak of a moment
+ * is not. What has a node keeps it. */
 static bool is_too_large(const ThreadHomes *h, const PlannerUnit *unit)
 {
     const Group *group = &h->p->world->groups[h->group];
     uint64_t held = MAX(group->demand_permille, group->want_permille), want = MAX(group->want_permille, 1U);
 
-    return !buddies_fit(unit->now < 0 ? unit->demand * held / want : unit->demand, h->largest);
+    return !buddies_fit(unit->demand, h->largest) ||
+           (unit->now < 0 && unit->demand * held / want > h->largest * 3 / 2);
 }
 
 /* Returns whether there are two units for two nodes. */

@@ -24,6 +24,7 @@ typedef struct AgentScan {
     uint64_t looked_usec;  /* when it was looked at last; 0: never */
     uint64_t *first_block; /* by region, among: */
     NodeIx *nodes;         /* of its blocks */
+    bool *whole;           /* those that were moved, and are there with all their pages */
     bool *marked;          /* those that fault at the next access */
     uint64_t n_marked;
     uint32_t n_threads; /* of the family, that are in `touches` */

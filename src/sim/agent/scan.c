@@ -40,6 +40,7 @@ AgentScan *agent_scan_free(AgentScan *scan)
     touches_done(&scan->touches);
     free(scan->first_block);
     free(scan->nodes);
+    free(scan->whole);
     free(scan->marked);
     free(scan);
     return NULL;
@@ -82,9 +83,11 @@ static void place_blocks(const Engine *e, AgentScan *scan, const Family *family,
     const uint32_t *pages = memory_pages(e, region);
     uint64_t n = n_blocks_of(e, region);
 
-    for (uint64_t i = 0; i < n; i++)
+    for (uint64_t i = 0; i < n; i++) {
         scan->nodes[scan->first_block[k] + i].i =
             (int32_t)(in_turns ? node_in_turns : node_in_order)(pages, e->n_nodes, i);
+        scan->whole[scan->first_block[k] + i] = false;
+    }
 }
 
 void agent_scan_place(const Engine *e, AgentScan *scan, const Family *family)
@@ -143,8 +146,9 @@ int agent_scan_new(const Engine *e, const Family *family, AgentScan **ret)
         n_blocks += n_blocks_of(e, memory_region_at(e, family, k));
     }
     scan->nodes = calloc(n_blocks + 1, sizeof(*scan->nodes));
+    scan->whole = calloc(n_blocks + 1, sizeof(*scan->whole));
     scan->marked = calloc(n_blocks + 1, sizeof(*scan->marked));
-    if (!scan->first_block || !scan->nodes || !scan->marked ||
+    if (!scan->first_block || !scan->nodes || !scan->whole || !scan->marked ||
         memory_watch_init(&scan->watch, e->n_nodes, e->agent->world->now_usec) < 0) {
         (void)agent_scan_free(scan);
         return -ENOMEM;
@@ -288,18 +292,55 @@ NodeIx agent_scan_node(const AgentScan *scan, uint64_t address)
     return regions_find(&scan->regions, address) ? scan->nodes[block_at(scan, address)] : NODE_NONE;
 }
 
+static uint32_t block_pages(const Engine *e, int32_t region, uint64_t block)
+{
+    return (uint32_t)MIN(e->regions[region].n_pages - block * BLOCK_PAGES, (uint64_t)BLOCK_PAGES);
+}
+
+/* Of the region's pages on a node those that are not of whole blocks. */
+static uint32_t loose_pages(const Engine *e, const AgentScan *scan, uint32_t k, int32_t region, uint32_t node)
+{
+    uint32_t n = memory_pages(e, region)[node];
+
+    for (uint64_t i = 0; i < n_blocks_of(e, region); i++) {
+        uint64_t at = scan->first_block[k] + i;
+
+        if (scan->whole[at] && scan->nodes[at].i == (int32_t)node)
+            n -= MIN(n, block_pages(e, region, i));
+    }
+    return n;
+}
+
+static uint32_t take_pages(const Engine *e, int32_t region, uint32_t node, NodeIx to, uint32_t n)
+{
+    memory_pages(e, region)[node] -= n;
+    memory_pages(e, region)[to.i] += n;
+    return (int32_t)node == to.i ? 0 : n;
+}
+
+/* Of a block that was dealt out by the page most lie elsewhere than where it was seen to be: they come too. */
 uint32_t agent_scan_move(Engine *e, AgentScan *scan, const Family *family, uint64_t address, NodeIx to)
 {
     uint32_t k = region_of(address);
     int32_t index = memory_region_at(e, family, k);
-    uint32_t *pages = memory_pages(e, index);
-    NodeIx *node = &scan->nodes[block_at(scan, address)];
-    uint64_t before = (address - region_address(k)) / PAGE_BYTES;
-    uint32_t n = (uint32_t)MIN(MIN(e->regions[index].n_pages - before, (uint64_t)BLOCK_PAGES),
-                               (uint64_t)pages[node->i]);
+    uint64_t at = block_at(scan, address);
+    uint32_t n = block_pages(e, index, at - scan->first_block[k]), first = (uint32_t)scan->nodes[at].i,
+             moved = 0;
+    uint32_t left = n;
 
-    pages[node->i] -= n;
-    pages[to.i] += n;
-    *node = to;
-    return n;
+    if (scan->whole[at]) {
+        uint32_t there = MIN(n, memory_pages(e, index)[first]);
+
+        moved = take_pages(e, index, first, to, there);
+        left = 0;
+    }
+    for (uint32_t i = 0; i < e->n_nodes && left > 0; i++) {
+        uint32_t node = (first + i) % e->n_nodes, loose = MIN(loose_pages(e, scan, k, index, node), left);
+
+        moved += take_pages(e, index, node, to, loose);
+        left -= loose;
+    }
+    scan->nodes[at] = to;
+    scan->whole[at] = true;
+    return moved;
 }

@@ -309,6 +309,26 @@ static void test_set_states(void **state)
     assert_null(touches_set(&touches, 14, &of));
 }
 
+/* Two pairs, and a main thread that meets all of them in one block: it ties nobody. */
+static void test_common_block(void **state)
+{
+    TouchSet of;
+
+    add_threads(15);
+    for (int round = 0; round < 20; round++) {
+        for (unsigned i = 0; i < 8; i++) {
+            touch((pid_t)(12 + (i + (unsigned)round) % 2), BASE + i * BLOCK);
+            touch((pid_t)(14 + (i + (unsigned)round) % 2), BASE + (8 + i) * BLOCK);
+        }
+        for (pid_t tid = 11; tid <= 15; tid++)
+            touch(tid == 11 + round % 5 ? 11 : tid, BASE + 16 * BLOCK + (uint64_t)tid * 4096);
+        assert_true(end_round(0));
+    }
+    for (pid_t tid = 11; tid <= 15; tid++)
+        assert_int_equal(touches_set(&touches, tid, &of)->key.tid, tid == 11 ? 11 : tid < 14 ? 12 : 14);
+    assert_int_equal(of, TOUCH_SET_CLOSED);
+}
+
 /* A thread that ends between its sample and the fold. */
 static void test_ends_in_the_round(void **state)
 {
@@ -437,6 +457,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_many, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sets, setup, teardown),
         cmocka_unit_test_setup_teardown(test_set_states, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_common_block, setup, teardown),
         cmocka_unit_test_setup_teardown(test_shared_by_halves, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nowhere, setup, teardown),
         cmocka_unit_test_setup_teardown(test_old_blocks, setup, teardown),
