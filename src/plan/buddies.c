@@ -8,6 +8,9 @@
 
 #include "base/util.h"
 
+/* Of one node; no machine has as many. */
+#define CORES_MAX 4096U
+
 uint32_t buddies_demand(const Task *task)
 {
     return MAX((uint32_t)task->run_ewma_permille + task->wait_ewma_permille, 1U);
@@ -18,20 +21,21 @@ bool buddies_fit(uint64_t demand, uint64_t capacity)
     return demand <= capacity + capacity / 16;
 }
 
-/* Cores are numbered by their lowest CPU. */
+/* Cores are numbered by their lowest CPU, and may have CPUs that are not neighbours. */
 static void count_cpus(const World *world, CpuMask cpus, uint64_t *ret_cpus, uint64_t *ret_cores)
 {
-    int32_t last = -1;
+    uint64_t seen[CORES_MAX / 64] = {0};
 
     *ret_cpus = *ret_cores = 0;
     for (int i = hwloc_bitmap_first(cpus); i >= 0; i = hwloc_bitmap_next(cpus, i)) {
         const TopologyCpu *cpu = topology_cpu(world->topology, (CpuIx){i});
+        uint32_t core = cpu ? (uint32_t)cpu->core.i % CORES_MAX : 0;
 
         if (!cpu || !world->cpus[i].usable)
             continue;
         *ret_cpus += 1000;
-        *ret_cores += cpu->core.i > last ? 1000 : 0;
-        last = MAX(last, cpu->core.i);
+        *ret_cores += (seen[core / 64] >> core % 64 & 1) == 0 ? 1000 : 0;
+        seen[core / 64] |= 1ULL << core % 64;
     }
 }
 
@@ -69,7 +73,11 @@ void buddies_sets(World *world, const Process *process, BuddyMay *may, void *use
     for (size_t i = 0; i < n; i++) {
         const Task *task = &world->tasks[first + i], *buddy = buddy_of(world, task, may, userdata);
 
-        ret[i] = (BuddySet){.first = buddy ? ret[buddy - &world->tasks[first]].first : i};
+        ret[i] = (BuddySet){.first = i, .buddy = i};
+        if (buddy) {
+            ret[i].buddy = (size_t)(buddy - &world->tasks[first]);
+            ret[i].first = ret[ret[i].buddy].first;
+        }
         if (!task->gone)
             ret[ret[i].first].demand += buddies_demand(task);
     }

@@ -14,6 +14,7 @@
 typedef struct BuddySet {
     size_t
         first; /* the first thread of the set, by its place in the process; of most it is the thread itself */
+    size_t buddy;    /* the same of its buddy; itself: it has none */
     uint64_t demand; /* of the whole set, in permille of a CPU: what its threads run and wait on average */
 } BuddySet;
 

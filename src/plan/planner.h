@@ -120,6 +120,7 @@ typedef struct PlannerUnit {
     uint64_t pages;          /* it uses */
     uint64_t regret;         /* of its accesses, what would not be local on its second best node */
     uint32_t demand;         /* permille */
+    uint32_t n_threads;
     uint32_t order;          /* place of what it uses in `unit_use` */
     int32_t now;             /* where it lives, -1: not on one node */
     int32_t node, node_anew; /* where it is to live */
@@ -172,9 +173,10 @@ struct PlanScratch {
     size_t pack_groups_capacity;
     PackNodes *pack_sets;
     size_t pack_sets_capacity;
-    uint64_t *pack_parts; /* the same for each of its nodes */
+    uint64_t *pack_parts; /* of each, what pack_parts() says */
     size_t pack_parts_capacity;
-    BuddySet *sets; /* of one process */
+    BuddySet *sets;                          /* of the threads of one process */
+    uint64_t bound_permille[PACK_NODES_MAX]; /* of World.nodes[].others_permille what is packed: PlannerGroup.bound */
     size_t sets_capacity;
     uint64_t *node_sums; /* twice [n_groups * n_nodes]: what ran where, and memory */
     uint64_t *parts;     /* [n_groups * n_nodes]: what of each group the packing expects where, permille of a CPU */

@@ -11,7 +11,7 @@
 
 #include "base/util.h"
 
-/* So much more than with others a set shares within. */
+/* So much more than with others a set shares within; later as much is enough. */
 #define CLOSED 3
 
 /* A buddy with whom a thread shares less than this part of what it shares with one other is none. */
@@ -49,19 +49,27 @@ static void fold_thread(TouchThread *thread)
     }
 }
 
-/* Whether it shares with its buddy about as much as with anybody. All threads of a program meet in a block or two, by
- * which the first of each set would be tied to a thread before it, and all would be one. So a block counts for the less
- * the more use it. */
-static bool is_tied(const TouchThread *thread)
+/* Its buddy, if it shares with it about as much as with anybody, or else whom it shares most with of those before it;
+ * NULL: with nobody so much. All threads of a program meet in a block or two, by which the first of each set would be
+ * tied to a thread before it, and all would be one. So a block counts for the less the more use it. */
+static TouchThread *tied_to(Touches *touches, const TouchThread *thread)
 {
-    uint32_t most = 0, with_buddy = 0;
+    const TouchOwner *best = NULL;
+    uint32_t most = 0;
 
     for (size_t i = 0; i < TOUCHES_PARTNERS; i++) {
-        most = MAX(most, thread->partners[i].weight);
-        if (thread->partners[i].tid == thread->buddy.buddy.tid)
-            with_buddy = thread->partners[i].weight;
+        const TouchOwner *partner = &thread->partners[i];
+
+        most = MAX(most, partner->weight);
+        if (partner->tid == 0 || partner->tid >= thread->key.tid)
+            continue;
+        if (!best || partner->weight > best->weight)
+            best = partner;
     }
-    return thread->buddy.buddy.tid != 0 && with_buddy > 0 && with_buddy >= most / TIED;
+    for (size_t i = 0; i < TOUCHES_PARTNERS && thread->buddy.buddy.tid != 0; i++)
+        if (thread->partners[i].tid == thread->buddy.buddy.tid && thread->partners[i].weight >= most / TIED)
+            best = &thread->partners[i];
+    return best && best->weight >= most / TIED ? touches_thread(touches, best->tid) : NULL;
 }
 
 /* A buddy comes before the thread. */
@@ -73,11 +81,12 @@ static void find_sets(Touches *touches)
         pid_t set;
 
         fold_thread(thread);
-        buddy = is_tied(thread) ? touches_thread(touches, thread->buddy.buddy.tid) : NULL;
+        buddy = tied_to(touches, thread);
         set = buddy && buddy < thread ? buddy->set : thread->key.tid;
         if (set != thread->set)
             thread->within = thread->beyond = 0;
         thread->set = set;
+        thread->tied = buddy && buddy < thread ? buddy->key : (TaskKey){0};
         thread->n_now = 0;
         touches_thread(touches, set)->n_now++;
     }
@@ -96,8 +105,14 @@ void touches_fold_sets(Touches *touches)
         first->set_within += thread->within;
         first->set_beyond += thread->beyond;
     }
-    for (size_t i = 0; i < touches->n_threads; i++)
-        touches->threads[i].set_size = touches->threads[i].n_now;
+    for (size_t i = 0; i < touches->n_threads; i++) {
+        TouchThread *thread = &touches->threads[i];
+        bool same = thread->n_now == thread->set_size;
+
+        thread->closed = thread->set_within > 0 &&
+                         thread->set_within >= (same && thread->closed ? 1 : CLOSED) * thread->set_beyond;
+        thread->set_size = thread->n_now;
+    }
 }
 
 const TouchThread *touches_set(const Touches *touches, pid_t tid, TouchSet *ret)
@@ -107,8 +122,8 @@ const TouchThread *touches_set(const Touches *touches, pid_t tid, TouchSet *ret)
     first = thread ? touches_thread((Touches *)touches, thread->set) : NULL;
     if (!first || first->set != first->key.tid)
         return NULL;
-    *ret = first->set_within + first->set_beyond == 0        ? TOUCH_SET_NEW
-           : first->set_within >= CLOSED * first->set_beyond ? TOUCH_SET_CLOSED
-                                                             : TOUCH_SET_OPEN;
+    *ret = first->closed                                ? TOUCH_SET_CLOSED
+           : first->set_within + first->set_beyond == 0 ? TOUCH_SET_NEW
+                                                        : TOUCH_SET_OPEN;
     return first;
 }

@@ -506,9 +506,9 @@ static TaskKey told_buddy(const Touches *touches, const TouchThread *thread, con
 
     if (!touches_set(touches, thread->key.tid, &state) || state == TOUCH_SET_OPEN)
         return (TaskKey){0};
-    if (state == TOUCH_SET_NEW)
+    if (state == TOUCH_SET_NEW && thread->tied.tid != 0)
         return task->use ? task->use->buddy : (TaskKey){0};
-    return thread->set != thread->key.tid ? thread->buddy.buddy : (TaskKey){0};
+    return thread->tied;
 }
 
 static int tell_thread(const Touches *touches, const TouchThread *thread, double part, World *world,

@@ -81,6 +81,8 @@ typedef struct TouchThread {
     pid_t set;
     uint64_t within_now, beyond_now, within, beyond;
     TouchOwner partners[TOUCHES_PARTNERS]; /* in no order; tid 0: none */
+    TaskKey tied;                          /* with whom it is in its set; tid 0: it is the first */
+    bool closed;                           /* of the first of a set: see TOUCH_SET_CLOSED */
     uint32_t n_now, set_size;              /* of the first of a set: threads, now and as of the last round, */
     uint64_t set_within, set_beyond;       /* and sums over them */
 } TouchThread;

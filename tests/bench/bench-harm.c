@@ -7,8 +7,8 @@
  *
  *   work    done, divided by what was done with the better of the two kernels: mean, 5th percentile, worst
  *   below   share of the machines on which less than 0.98 was done
- *   ideal   the same of the better kernel if all memory were as near as a node's own: hardly any placement can do more,
- *           since that costs no thread a CPU
+ *   ideal   the same of the better kernel if all memory were as near as a node's own, with the same bandwidth: about
+ *           what there is to be had by placement, but for what spreading memory over controllers can do
  *   again   the same of the better kernel with other seeds: what chance does. More than in the rows above, which have
  *           the seeds of what they are divided by
  *

@@ -5,6 +5,8 @@
 
 #include "plan/home/choose-nodes.h"
 
+#include "world/load.h"
+
 /* What is not known is taken as if nothing were used, and where not even sizes are told (descriptions of machines) as
  * enough: a packing that is too hopeful does no harm, because pages that find no room stay where they are. */
 static uint64_t free_memory(const World *world, uint32_t node)
@@ -17,11 +19,11 @@ static uint64_t free_memory(const World *world, uint32_t node)
     return world->nodes[node].free_known ? world->nodes[node].free_bytes : size > 0 ? size : WORLD_MEMORY_MAX;
 }
 
-uint32_t choose_nodes_left(const World *world, uint32_t node, uint64_t packed, uint32_t permille)
+uint32_t choose_nodes_left(const Planner *p, uint32_t node, uint32_t permille)
 {
-    uint32_t others = rule_holds(world, ABLATION_OTHERS) ? world->nodes[node].others_permille : 0;
+    uint32_t others = rule_holds(p->world, ABLATION_OTHERS) ? p->world->nodes[node].others_permille : 0;
 
-    others = (others - (uint32_t)MIN(packed, others) + 500) / 1000 * 1000;
+    others = (others - (uint32_t)MIN(p->s->bound_permille[node], others) + 500) / 1000 * 1000;
     return MAX(permille - MIN(others, permille), permille / 10);
 }
 
@@ -65,22 +67,26 @@ void choose_nodes_bound(Planner *p)
             p->s->groups[i].bound = 0;
 }
 
-static uint64_t sum_bound(const Planner *p, const uint64_t *ran, uint32_t node)
+/* How much of what they run is in the average of the others by now: all of it after LOAD_HOLD_USEC. */
+static void sum_bound(Planner *p, const uint64_t *ran)
 {
     uint32_t n_nodes = p->world->topology->n_nodes;
-    uint64_t sum = 0;
 
-    for (size_t i = 0; i < p->s->n_order; i++)
-        if (p->s->groups[p->s->order[i].index].bound)
-            sum += ran[p->s->order[i].index * n_nodes + node];
-    return sum;
+    for (size_t i = 0; i < p->s->n_order; i++) {
+        size_t index = p->s->order[i].index;
+        uint64_t age = p->world->now_usec - MIN(p->world->groups[index].first_seen_usec, p->world->now_usec);
+
+        for (uint32_t n = 0; p->s->groups[index].bound && n < n_nodes; n++)
+            p->s->bound_permille[n] += ran[index * n_nodes + n] * MIN(age, LOAD_HOLD_USEC) / LOAD_HOLD_USEC;
+    }
 }
 
-int choose_nodes_offer(const Planner *p, const uint64_t *ran, PackNode *nodes)
+int choose_nodes_offer(Planner *p, const uint64_t *ran, PackNode *nodes)
 {
     const Topology *topology = p->world->topology;
     hwloc_bitmap_t cores = p->s->set;
 
+    sum_bound(p, ran);
     hwloc_bitmap_zero(cores);
     for (uint32_t i = 0; i < topology->n_nodes; i++)
         nodes[i] = (PackNode){.key = UINT32_MAX - i, .free_bytes = free_memory(p->world, i)};
@@ -96,12 +102,9 @@ int choose_nodes_offer(const Planner *p, const uint64_t *ran, PackNode *nodes)
             return -ENOMEM;
     }
     for (uint32_t i = 0; i < topology->n_nodes; i++) {
-        uint64_t packed = sum_bound(p, ran, i);
-
-        nodes[i].capacity_permille = choose_nodes_left(p->world, i, packed, nodes[i].capacity_permille);
-        nodes[i].cores_permille = rule_holds(p->world, ABLATION_SIBLINGS)
-                                      ? choose_nodes_left(p->world, i, packed, nodes[i].cores_permille)
-                                      : 0;
+        nodes[i].capacity_permille = choose_nodes_left(p, i, nodes[i].capacity_permille);
+        nodes[i].cores_permille =
+            rule_holds(p->world, ABLATION_SIBLINGS) ? choose_nodes_left(p, i, nodes[i].cores_permille) : 0;
     }
     return 0;
 }

@@ -12,7 +12,7 @@ void choose_nodes_bound(Planner *p);
 /* Fills in the problem's nodes, as many as the machine has: their usable CPUs and cores less what others leave of
  * them, and their free memory. `ran` [n_groups * n_nodes] is what ran where, in permille of a CPU: of bound groups it
  * is not among the others. Writes PlanScratch.set. Returns 0 or -ENOMEM. */
-int choose_nodes_offer(const Planner *p, const uint64_t *ran, PackNode *nodes);
+int choose_nodes_offer(Planner *p, const uint64_t *ran, PackNode *nodes);
 
 /* Adds to PlannerGroup.allowed the nodes where any process of the group may use a CPU. Writes PlanScratch.set.
  * Returns 0 or -ENOMEM. */
@@ -21,7 +21,7 @@ int choose_nodes_allowed(Planner *p);
 /* Those that Nodes= of a policy names; all when it names none. */
 PackNodes choose_nodes_of_policy(const Topology *topology, const Policy *policy);
 
-/* What tasks that are not placed leave of a node's `permille`; without those of them that are packed. They count by
- * whole CPUs, to the nearest: to wait for a CPU now and then costs less than to be away from memory. A node full of
- * them keeps a little, or nobody could be there at all. */
-uint32_t choose_nodes_left(const World *world, uint32_t node, uint64_t packed, uint32_t permille);
+/* What tasks that are not placed leave of a node's `permille`; without those of them that are packed where they are
+ * bound. They count by whole CPUs, to the nearest: to wait for a CPU now and then costs less than to be away from
+ * memory. A node full of them keeps a little, or nobody could be there at all. */
+uint32_t choose_nodes_left(const Planner *p, uint32_t node, uint32_t permille);

@@ -399,7 +399,7 @@ static void select_groups(Planner *p, const uint64_t *memory)
             s->workloads[group->workload.i].blocked != PLAN_REASON_INVALID)
             continue;
         policy = s->workloads[group->workload.i].policy;
-        s->groups[i].put_off = policy_chooses_nodes(policy) &&
+        s->groups[i].put_off = policy_chooses_nodes(policy) && !s->groups[i].bound &&
                                awaits_evidence(p, i, memory + i * p->world->topology->n_nodes, &share);
         if (s->groups[i].put_off)
             continue;
@@ -584,6 +584,7 @@ int choose_homes(Planner *p)
     uint64_t *ran, *memory;
 
     p->s->n_parts = 0;
+    memset(p->s->bound_permille, 0, sizeof(p->s->bound_permille));
     /* With more nodes no group gets a home but by Mode=fixed: no machine has them. */
     if (!any_chooses(p) || topology->n_nodes > PACK_NODES_MAX)
         return 0;

@@ -4,8 +4,8 @@
  *
  * This applies only to homes of several nodes, and to threads whose memory use is known from evidence W or A: residency
  * says where the memory of a process is, not which thread uses it. A thread that uses its own memory, or shares it with
- * few others, goes with these to one node and stays there. Memory that many threads share belongs to no node, and its
- * users stay free in the whole home.
+ * others who fit a node, goes with these to one node and stays there. Memory that more threads share belongs to no
+ * node, and its users stay free in the whole home.
  *
  * The assignment is a transport problem. Units (threads that belong together) have a known demand. Nodes take a share
  * of it as large as their share of the CPUs that others leave. For each unit it is known which share of its accesses
@@ -144,6 +144,7 @@ static void join_unit(ThreadHomes *h, const Task *task, uint32_t unit)
 
     h->p->s->tasks[task - h->p->world->tasks].unit = unit;
     h->units[unit].demand += demand;
+    h->units[unit].n_threads++;
     if (h->units[unit].now < 0)
         h->units[unit].now = task->home_node.i;
     for (uint32_t i = 0; task->use && i < h->n_nodes; i++)
@@ -172,24 +173,25 @@ static bool is_member(const ThreadHomes *h, const Process *process, const Task *
                                                                                 : PRIVATE_PERMILLE);
 }
 
-/* The first of a set, of whom alone nothing would be known, is known by those who share with it. */
+/* It joins the unit of its buddy. The first of a set, of whom alone nothing would be known, is known by that. */
 static int gather_thread(ThreadHomes *h, const Process *process, size_t first, size_t i)
 {
     const World *world = h->p->world;
     const BuddySet *set = &h->p->s->sets[i];
-    const Task *task = &world->tasks[first + i], *leader = &world->tasks[first + set->first];
-    uint32_t unit = h->p->s->tasks[first + set->first].unit;
+    const Task *task = &world->tasks[first + i], *buddy = &world->tasks[first + set->buddy];
+    PlannerTask *of_task = &h->p->s->tasks[first + i], *of_buddy = &h->p->s->tasks[first + set->buddy];
+    uint32_t unit = of_buddy->unit;
     int r = 0;
 
-    if (!is_member(h, process, task, set) || h->p->s->tasks[first + i].unit != UINT32_MAX)
+    if (!is_member(h, process, task, set) || of_task->unit != UINT32_MAX)
         return 0;
-    if (leader == task || stays_apart(h, task, set->demand, unit)) {
+    if (buddy == task || stays_apart(h, task, set->demand, unit)) {
         r = add_unit(h, &unit);
     } else if (unit == UINT32_MAX) {
         r = add_unit(h, &unit);
-        if (r == 0 && !leader->gone)
-            join_unit(h, leader, unit);
-        h->p->s->tasks[first + set->first].unit = unit;
+        if (r == 0 && !buddy->gone)
+            join_unit(h, buddy, unit);
+        of_buddy->unit = unit;
     }
     if (r == 0)
         join_unit(h, task, unit);
@@ -253,21 +255,23 @@ static void measure_nodes(ThreadHomes *h)
             hwloc_bitmap_and(h->p->s->set, topology->nodes[i].cpus, h->p->s->usable) < 0)
             continue;
         n_cpus = (uint32_t)MAX(hwloc_bitmap_weight(h->p->s->set), 0);
-        h->capacity[i] = room_for(h, i, choose_nodes_left(h->p->world, i, 0, n_cpus * 1000));
+        h->capacity[i] = room_for(h, i, choose_nodes_left(h->p, i, n_cpus * 1000));
         h->capacity_sum += h->capacity[i];
     }
 }
 
-/* What is too large for any node is of none; and so is what is small only since some of its group do not run now, who
- * may do so again: by half a node more, as the demand of the group is held (load_groups()), which a peak of a moment
- * is not. What has a node keeps it. */
+/* What is too large for any node is of none. What has a node keeps it until it is a quarter too large. A set that is
+ * small only since some of its group do not run now, who may do so again, gets none: by half a node more, as the demand
+ * of the group is held (load_groups()), which a peak of a moment is not. */
 static bool is_too_large(const ThreadHomes *h, const PlannerUnit *unit)
 {
     const Group *group = &h->p->world->groups[h->group];
     uint64_t held = MAX(group->demand_permille, group->want_permille), want = MAX(group->want_permille, 1U);
 
+    if (unit->now >= 0)
+        return unit->demand > h->largest + h->largest / 4;
     return !buddies_fit(unit->demand, h->largest) ||
-           (unit->now < 0 && unit->demand * held / want > h->largest * 3 / 2);
+           (unit->n_threads > 1 && unit->demand * held / want > h->largest * 3 / 2);
 }
 
 /* Returns whether there are two units for two nodes. */
@@ -484,18 +488,20 @@ static void note_nodes(ThreadHomes *h)
             s->tasks[i].home_node.i = node_of[s->tasks[i].unit];
 }
 
-/* The groups behind it meet its threads where they are to be, and not where the packing had them. */
+/* The groups behind it meet its threads where they are to be, and not where the packing had them. Of the others it is
+ * not known better. */
 static void take_nodes(ThreadHomes *h)
 {
-    uint64_t parts = 0;
+    uint64_t parts = 0, known;
 
     for (uint32_t i = 0; i < h->n_nodes; i++)
         parts += part_of(h, i);
-    for (uint32_t i = 0; h->demand > 0 && i < h->n_nodes; i++)
-        h->taken[i] -= part_of(h, i);
-    for (size_t i = 0; i < h->n; i++)
+    known = MIN(h->demand, parts);
+    for (uint32_t i = 0; known > 0 && i < h->n_nodes; i++)
+        h->taken[i] -= part_of(h, i) * known / parts;
+    for (size_t i = 0; known > 0 && i < h->n; i++)
         if (h->units[i].node >= 0)
-            h->taken[h->units[i].node] += h->units[i].demand * parts / h->demand;
+            h->taken[h->units[i].node] += h->units[i].demand * known / h->demand;
 }
 
 static int decide_group(Planner *p, size_t index, uint64_t *taken)

@@ -53,7 +53,7 @@ void sorting_done(Sorting *sorting)
     free(sorting->past);
     free(sorting->ranges);
     free(sorting->sums);
-    free(sorting->sets);
+    free(sorting->demands);
     hwloc_bitmap_free(sorting->home);
     hwloc_bitmap_free(sorting->from);
     hwloc_bitmap_free(sorting->to);
@@ -66,9 +66,9 @@ void sorting_done(Sorting *sorting)
 
 typedef struct Place {
     const SortingLook *look;
-    NodeIx only;          /* node of the home; NODE_NONE: it has several */
-    const uint64_t *sets; /* Sorting.sets */
-    uint64_t largest;     /* node of the home, in permille of a CPU */
+    NodeIx only;             /* node of the home; NODE_NONE: it has several */
+    const uint64_t *demands; /* Sorting.demands */
+    uint64_t largest;        /* node of the home, in permille of a CPU */
 } Place;
 
 /* The node all these CPUs are on, or NODE_NONE. */
@@ -113,14 +113,14 @@ static int find_home(Sorting *sorting, const SortingLook *look)
     return 0;
 }
 
-/* What the threads of each set want, as far as they are placed. */
-static int sum_sets(Sorting *sorting, const SortingLook *look)
+/* What the threads of each set want. */
+static int sum_demands(Sorting *sorting, const SortingLook *look)
 {
     const Touches *touches = look->touches;
 
-    if (!GROW(sorting->sets, sorting->sets_capacity, MAX(touches->n_threads, 1U)))
+    if (!GROW(sorting->demands, sorting->demands_capacity, MAX(touches->n_threads, 1U)))
         return -ENOMEM;
-    memset(sorting->sets, 0, touches->n_threads * sizeof(*sorting->sets));
+    memset(sorting->demands, 0, touches->n_threads * sizeof(*sorting->demands));
     for (size_t i = 0; i < touches->n_threads; i++) {
         pid_t tid = touches->threads[i].key.tid;
         const Task *task = world_task_by_tid(look->world, look->process->pid, tid);
@@ -128,7 +128,7 @@ static int sum_sets(Sorting *sorting, const SortingLook *look)
         const TouchThread *first = touches_set(touches, tid, &state);
 
         if (task && !task->gone && first)
-            sorting->sets[first - touches->threads] += buddies_demand(task);
+            sorting->demands[first - touches->threads] += buddies_demand(task);
     }
     return 0;
 }
@@ -136,7 +136,7 @@ static int sum_sets(Sorting *sorting, const SortingLook *look)
 static Place place_of(const Sorting *sorting, const SortingLook *look)
 {
     const World *world = look->world;
-    Place place = {look, NODE_NONE, sorting->sets, 0};
+    Place place = {look, NODE_NONE, sorting->demands, 0};
 
     if (hwloc_bitmap_weight(sorting->home) == 1)
         place.only = (NodeIx){hwloc_bitmap_first(sorting->home)};
@@ -262,30 +262,36 @@ static bool is_free(const Place *place, const Task *task)
            task->home_node.i < 0 && place->only.i < 0;
 }
 
-/* Whether they may be a set that fits a node of the home. */
-static bool may_be_set(const Place *place, pid_t tid, pid_t other)
+/* The first of a user's set, if it may be one that fits a node of the home; NULL: it is none. */
+static const TouchThread *set_of(const Place *place, pid_t tid)
 {
     const Touches *touches = place->look->touches;
-    TouchSet state, same;
+    TouchSet state;
     const TouchThread *first = touches_set(touches, tid, &state);
 
-    return first && state != TOUCH_SET_OPEN && touches_set(touches, other, &same) == first &&
-           buddies_fit(place->sets[first - touches->threads], place->largest);
+    return first && state != TOUCH_SET_OPEN &&
+                   buddies_fit(place->demands[first - touches->threads], place->largest)
+               ? first
+               : NULL;
 }
 
-/* Whether users of the block are of one set, and no others use it: they may yet get a node together (P14). Not where
- * threads get none, not those who are too many for a node, and not for longer than it takes to find one. */
+/* Whether two users of the block at least are of one set, and no more use it than are remembered: they may yet get a
+ * node together (P14). Not where threads get none, not those who are too many for a node, and not for longer than it
+ * takes to find one. */
 static bool is_of_buddies(const Place *place, const TouchBlock *block)
 {
     const World *world = place->look->world;
+    const TouchThread *sets[TOUCHES_OWNERS];
 
     if (!policy_chooses_nodes(place->look->policy) || !rule_holds(world, ABLATION_APART) ||
         !rule_holds(world, ABLATION_BUDDIES) || block->others > 0 || block->n_rounds >= BUDDIES_ROUNDS)
         return false;
-    for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++)
-        for (size_t k = i + 1; k < TOUCHES_OWNERS && block->owners[k].tid; k++)
-            if (may_be_set(place, block->owners[i].tid, block->owners[k].tid))
+    for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++) {
+        sets[i] = set_of(place, block->owners[i].tid);
+        for (size_t k = 0; k < i && sets[i]; k++)
+            if (sets[k] == sets[i])
                 return true;
+    }
     return false;
 }
 
@@ -293,6 +299,7 @@ static bool is_of_buddies(const Place *place, const TouchBlock *block)
 static bool is_shared(Sorting *sorting, const Place *place, const TouchBlock *block)
 {
     uint64_t *votes = sorting->sums, all = touches_weight(block), most = 0;
+    bool any_free = false;
 
     memset(votes, 0, sorting->n_nodes * sizeof(*votes));
     for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++) {
@@ -301,11 +308,14 @@ static bool is_shared(Sorting *sorting, const Place *place, const TouchBlock *bl
         if (node.i >= 0) {
             votes[node.i] += block->owners[i].weight;
             most = MAX(most, votes[node.i]);
-        } else if (!is_free(place, user_of(place, block, i)) || is_of_buddies(place, block)) {
+        } else if (!is_free(place, user_of(place, block, i))) {
             return false;
+        } else {
+            any_free = true;
         }
     }
-    return most * 1000 < all * SHARED_PERMILLE && touches_shared(block);
+    return most * 1000 < all * SHARED_PERMILLE && touches_shared(block) &&
+           (!any_free || !is_of_buddies(place, block));
 }
 
 NodeIx sorting_stripe_node(hwloc_const_bitmap_t nodes, uint64_t address)
@@ -408,7 +418,7 @@ int sorting_judge(Sorting *sorting, const SortingLook *look)
     assert(sorting->n_moves == 0);
     forget(sorting, look);
     if (r == 0)
-        r = sum_sets(sorting, look);
+        r = sum_demands(sorting, look);
     place = place_of(sorting, look);
     if (r == 0)
         r = blocks_judge(&sorting->blocks, look->touches, look->regions, &rules, &threads);

@@ -40,8 +40,8 @@ typedef struct Sorting {
     bool ranges_striped;
     hwloc_bitmap_t home, from, to; /* NodeIx; home: with memory */
     uint64_t *sums;                /* [n_nodes] */
-    uint64_t *sets;                /* what each wants, by place of its first thread in Touches; permille of a CPU */
-    size_t sets_capacity;
+    uint64_t *demands; /* what each set wants, by place of its first thread in Touches; permille of a CPU */
+    size_t demands_capacity;
     uint32_t n_nodes;
     uint32_t n_quiet;
     bool striping;      /* what is shared is to be striped */

@@ -300,7 +300,7 @@ static void test_chain(void **state)
     fixture_done(&f);
 }
 
-/* Four nodes of four CPUs: a set lives on one, whatever its size, as long as it fits. */
+/* Two nodes of four CPUs: two sets of four live on one each; of eight threads five that share fit none. */
 static void test_set_of_four(void **state)
 {
     for (unsigned size = 4; size <= 5; size++) {
@@ -318,35 +318,47 @@ static void test_set_of_four(void **state)
         for (pid_t tid = 10; tid < 18; tid++) {
             int32_t node = fixture_find(&f, 10, tid)->home_node.i;
 
-            assert_int_equal(node, size == 5 ? (tid < 15 ? -1 : node)
-                                             : fixture_find(&f, 10, 10)->home_node.i ^ (tid >= 14));
+            if (size == 4)
+                assert_int_equal(node, fixture_find(&f, 10, 10)->home_node.i ^ (tid >= 14));
+            else if (tid < 15)
+                assert_int_equal(node, -1);
         }
         fixture_done(&f);
     }
 }
 
-/* Of many who share all most have stopped: the few who run do not become a set, as long as the others may run again. */
+/* Two nodes of four CPUs. Of seven who share all three have stopped: the others, who would fit a node, do not become a
+ * set, as long as those three may run again. One beside them has memory of its own. */
 static void test_set_by_chance(void **state)
 {
     Fixture f;
 
-    init(&f);
-    for (pid_t tid = 10; tid < 14; tid++)
+    fixture_init(&f, "numa:2 l3:1 core:4 pu:1 distances=10,20,20,10");
+    fixture_policy(&f, "a", AUTO);
+    fixture_process(&f, 10, "a", NULL);
+    for (pid_t tid = 10; tid < 18; tid++)
+        fixture_task(&f, 10, tid, 0);
+    fixture_cpus(&f, 0, 7, 1000, 0);
+    for (pid_t tid = 10; tid < 17; tid++)
         use(&f, tid, 1000, 1000, 0, tid > 10 ? tid - 1 : 0);
+    use(&f, 17, 1000, 0, 1000, 0);
     place(&f);
-    assert_nodes(&f, (int[]){-1, -1, -1, -1});
-    for (pid_t tid = 10; tid < 12; tid++) {
+    for (pid_t tid = 10; tid < 17; tid++)
+        assert_int_equal(fixture_find(&f, 10, tid)->home_node.i, -1);
+    for (pid_t tid = 10; tid < 13; tid++) {
         fixture_find(&f, 10, tid)->run_ewma_permille = 0;
         fixture_find(&f, 10, tid)->run_permille = fixture_find(&f, 10, tid)->run_before_permille = 0;
     }
+    f.world->groups[0].demand_permille = 8000; /* held */
     f.world->now_usec += 3000000;
     place(&f);
-    assert_nodes(&f, (int[]){-1, -1, -1, -1});
+    for (pid_t tid = 10; tid < 17; tid++)
+        assert_int_equal(fixture_find(&f, 10, tid)->home_node.i, -1);
     fixture_done(&f);
 }
 
-/* Two groups of two threads each that use memory of their own on both nodes, and one of one thread that has node 0 to
- * itself but for one CPU: of the four only one lives there. */
+/* A group of three threads that use memory of their own, two of them on node 0, on which another group has one of two
+ * CPUs: only one of the three lives there. */
 static void test_beside_others(void **state)
 {
     Fixture f;
