@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Sets of threads that share memory: each thread's buddy, that one's buddy, and so on (P14).
+/* Sets of threads that share memory: each thread's buddy or whom else it shares most with, that one's, and on (P14).
  *
  * Sixteen threads that share all become one set by and by: after a round or two most have a buddy, but not all are tied
  * together, and five of them may look like a set that fits a node. Of a true set all that is shared is shared within;

@@ -74,10 +74,9 @@ typedef struct TouchThread {
     uint64_t
         own_now; /* of these, where nobody else is remembered; and per round, as Buddy.private_average: */
     uint64_t own_average;
-    /* Its set: itself, its buddy, if it is one of those that it shares most with, that one's buddy, and so on, by the
-     * first of these, as of the last round. Of what it
-     * shared, what was with the set and with others: in the present round, and on average since the set is as it is,
-     * 3/4 of which are kept. */
+    /* Its set: itself, its buddy or whom else it shares most with of those before it, that one's, and so on, by the
+     * first of these, as of the last round. Of what it shared, what was with the set and with others: in the present
+     * round, and on average since the set is as it is, 3/4 of which are kept. */
     pid_t set;
     uint64_t within_now, beyond_now, within, beyond;
     TouchOwner partners[TOUCHES_PARTNERS]; /* in no order; tid 0: none */
