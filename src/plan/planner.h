@@ -175,13 +175,13 @@ struct PlanScratch {
     size_t pack_sets_capacity;
     uint64_t *pack_parts; /* of each, what pack_parts() says */
     size_t pack_parts_capacity;
-    BuddySet *sets;                          /* of the threads of one process */
-    uint64_t bound_permille[PACK_NODES_MAX]; /* of World.nodes[].others_permille what is packed: PlannerGroup.bound */
+    BuddySet *sets; /* of the threads of one process */
     size_t sets_capacity;
-    uint64_t *node_sums; /* twice [n_groups * n_nodes]: what ran where, and memory */
-    uint64_t *parts;     /* [n_groups * n_nodes]: what of each group the packing expects where, permille of a CPU */
-    size_t n_parts, parts_capacity; /* 0: nothing was packed in this plan */
+    uint64_t bound_permille[PACK_NODES_MAX]; /* of World.nodes[].others_permille what is packed: PlannerGroup.bound */
+    uint64_t *node_sums;                     /* twice [n_groups * n_nodes]: what ran where, and memory */
     size_t node_sums_capacity;
+    uint64_t *parts; /* [n_groups * n_nodes]: what of each group the packing expects where, permille of a CPU */
+    size_t n_parts, parts_capacity; /* 0: nothing was packed in this plan */
     uint64_t *node_incoming; /* per node: memory on its way there */
     size_t node_incoming_capacity;
 };

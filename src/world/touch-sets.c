@@ -14,7 +14,8 @@
 /* So much more than with others a set shares within; later as much is enough. */
 #define CLOSED 3
 
-/* A buddy with whom a thread shares less than this part of what it shares with one other is none. */
+/* A buddy with whom a thread shares less than this part of what it shares with one other is none: a choice of ours.
+ * Of a set of sixteen all are alike. */
 #define TIED 8U
 
 /* When all places are taken, the one with the least makes room and lends its weight: who shares much is soon beyond the
@@ -52,7 +53,7 @@ static void fold_thread(TouchThread *thread)
 /* Its buddy, if it shares with it about as much as with anybody, or else whom it shares most with of those before it;
  * NULL: with nobody so much. All threads of a program meet in a block or two, by which the first of each set would be
  * tied to a thread before it, and all would be one. So a block counts for the less the more use it. */
-static TouchThread *tied_to(Touches *touches, const TouchThread *thread)
+static const TouchThread *tied_to(Touches *touches, const TouchThread *thread)
 {
     const TouchOwner *best = NULL;
     uint32_t most = 0;
@@ -72,7 +73,7 @@ static TouchThread *tied_to(Touches *touches, const TouchThread *thread)
     return best && best->weight >= most / TIED ? touches_thread(touches, best->tid) : NULL;
 }
 
-/* A buddy comes before the thread. */
+/* Whom a thread is tied to comes before it. */
 static void find_sets(Touches *touches)
 {
     for (size_t i = 0; i < touches->n_threads; i++) {
@@ -82,11 +83,11 @@ static void find_sets(Touches *touches)
 
         fold_thread(thread);
         buddy = tied_to(touches, thread);
-        set = buddy && buddy < thread ? buddy->set : thread->key.tid;
+        set = buddy ? buddy->set : thread->key.tid;
         if (set != thread->set)
             thread->within = thread->beyond = 0;
         thread->set = set;
-        thread->tied = buddy && buddy < thread ? buddy->key : (TaskKey){0};
+        thread->tied = buddy ? buddy->key : (TaskKey){0};
         thread->n_now = 0;
         touches_thread(touches, set)->n_now++;
     }

@@ -144,3 +144,18 @@ PackNodes choose_nodes_of_policy(const Topology *topology, const Policy *policy)
             nodes |= (PackNodes)1 << i;
     return nodes;
 }
+
+uint32_t choose_nodes_imbalance(const Planner *p)
+{
+    const Topology *topology = p->world->topology;
+    uint32_t allowed = rule_holds(p->world, ABLATION_IMBALANCE) ? CONF_AUTO : 0;
+
+    for (size_t i = 0; i < p->s->n_order; i++) {
+        const Group *group = &p->world->groups[p->s->order[i].index];
+
+        allowed = MIN(allowed, p->s->workloads[group->workload.i].policy->allowed_imbalance);
+    }
+    if (allowed == CONF_AUTO)
+        allowed = planner_allowed_imbalance(topology);
+    return MIN(allowed, PACK_DEMAND_MAX / 1000) * 1000;
+}

@@ -25,3 +25,7 @@ PackNodes choose_nodes_of_policy(const Topology *topology, const Policy *policy)
  * bound. They count by whole CPUs, to the nearest: to wait for a CPU now and then costs less than to be away from
  * memory. A node full of them keeps a little, or nobody could be there at all. */
 uint32_t choose_nodes_left(const Planner *p, uint32_t node, uint32_t permille);
+
+/* What may press on one node's memory before it counts, in permille of a CPU. One for all groups that are packed: what
+ * the first domain across nodes allows (P5), unless a policy says less. */
+uint32_t choose_nodes_imbalance(const Planner *p);

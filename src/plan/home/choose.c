@@ -417,22 +417,6 @@ static void select_groups(Planner *p, const uint64_t *memory)
     s->n_order = MIN(s->n_order, CHOOSE_GROUPS_MAX);
 }
 
-/* One cost for all: what the first domain across nodes allows (P5), unless a policy says less. */
-static uint32_t allowed_imbalance(const Planner *p)
-{
-    const Topology *topology = p->world->topology;
-    uint32_t allowed = rule_holds(p->world, ABLATION_IMBALANCE) ? CONF_AUTO : 0;
-
-    for (size_t i = 0; i < p->s->n_order; i++) {
-        const Group *group = &p->world->groups[p->s->order[i].index];
-
-        allowed = MIN(allowed, p->s->workloads[group->workload.i].policy->allowed_imbalance);
-    }
-    if (allowed == CONF_AUTO)
-        allowed = planner_allowed_imbalance(topology);
-    return MIN(allowed, PACK_DEMAND_MAX / 1000) * 1000;
-}
-
 static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
 {
     const Topology *topology = p->world->topology;
@@ -443,7 +427,7 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
         .nodes = nodes,
         .distances = topology->distances,
         .n_nodes = topology->n_nodes,
-        .allowed_imbalance_permille = allowed_imbalance(p),
+        .allowed_imbalance_permille = choose_nodes_imbalance(p),
         .groups = s->pack_groups,
         .n_groups = (uint32_t)s->n_order,
     };

@@ -40,8 +40,8 @@ const char *const blocks_verdict_names[] = {
  * from several nodes. Were all used from two nodes alike, three rounds would show that of three in four. */
 #define MIXED_PERMILLE 250U
 
-/* So many threads, who are chosen by chance from many, are too often all of one node: who shares with as many others
- * shares with many, which is the quorum from which on v17 interleaves memory (P17). */
+/* Where much is shared it may be chance that all who were seen at a block are of one node, the more so the more of them
+ * there are to be had. Beyond so many users it is not believed; v18 takes as many buddies on a node for many (P17). */
 #define QUORUM 3U
 
 /* Threads work apart when of so many blocks that were touched again no more than this share was by somebody else. Of

@@ -90,11 +90,26 @@ static void test_largest(void **state)
     fixture_done(&f);
 }
 
+/* Siblings that are not neighbours, as on most machines: CPU 0 is not usable, its core is. */
+static void test_siblings_apart(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, "numa:2 l3:1 core:2 pu:2(indexes=0,4,1,5,2,6,3,7) distances=10,20,20,10");
+    fixture_cpus(&f, 0, 7, 0, 0);
+    f.world->cpus[0].usable = false;
+    assert_int_equal(f.world->topology->cpus[0].core.i, f.world->topology->cpus[4].core.i);
+    assert_int_equal(buddies_largest(f.world, fixture_mask(&f, "0"), 2000), 2000);
+    assert_int_equal(buddies_largest(f.world, fixture_mask(&f, "0"), 2001), 3000);
+    fixture_done(&f);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sets),
         cmocka_unit_test(test_largest),
+        cmocka_unit_test(test_siblings_apart),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -300,18 +300,24 @@ static void test_chain(void **state)
     fixture_done(&f);
 }
 
-/* Two nodes of four CPUs: two sets of four live on one each; of eight threads five that share fit none. */
+/* The same with eight threads on two nodes of four CPUs. */
+static void init_eight(Fixture *f)
+{
+    fixture_init(f, "numa:2 l3:1 core:4 pu:1 distances=10,20,20,10");
+    fixture_policy(f, "a", AUTO);
+    fixture_process(f, 10, "a", NULL);
+    for (pid_t tid = 10; tid < 18; tid++)
+        fixture_task(f, 10, tid, 0);
+    fixture_cpus(f, 0, 7, 1000, 0);
+}
+
+/* Two sets of four live on a node each; of eight threads five that share fit none. */
 static void test_set_of_four(void **state)
 {
     for (unsigned size = 4; size <= 5; size++) {
         Fixture f;
 
-        fixture_init(&f, "numa:2 l3:1 core:4 pu:1 distances=10,20,20,10");
-        fixture_policy(&f, "a", AUTO);
-        fixture_process(&f, 10, "a", NULL);
-        for (pid_t tid = 10; tid < 18; tid++)
-            fixture_task(&f, 10, tid, 0);
-        fixture_cpus(&f, 0, 7, 1000, 0);
+        init_eight(&f);
         for (pid_t tid = 10; tid < 18; tid++)
             use(&f, tid, 1000, 0, 0, (unsigned)(tid - 10) % size ? tid - 1 : 0);
         place(&f);
@@ -327,18 +333,13 @@ static void test_set_of_four(void **state)
     }
 }
 
-/* Two nodes of four CPUs. Of seven who share all three have stopped: the others, who would fit a node, do not become a
+/* Of seven who share all three have stopped: the others, who would fit a node, do not become a
  * set, as long as those three may run again. One beside them has memory of its own. */
 static void test_set_by_chance(void **state)
 {
     Fixture f;
 
-    fixture_init(&f, "numa:2 l3:1 core:4 pu:1 distances=10,20,20,10");
-    fixture_policy(&f, "a", AUTO);
-    fixture_process(&f, 10, "a", NULL);
-    for (pid_t tid = 10; tid < 18; tid++)
-        fixture_task(&f, 10, tid, 0);
-    fixture_cpus(&f, 0, 7, 1000, 0);
+    init_eight(&f);
     for (pid_t tid = 10; tid < 17; tid++)
         use(&f, tid, 1000, 1000, 0, tid > 10 ? tid - 1 : 0);
     use(&f, 17, 1000, 0, 1000, 0);
