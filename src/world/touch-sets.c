@@ -38,6 +38,19 @@ void touches_add_partner(TouchThread *thread, const TouchThread *other, uint32_t
     *place = (TouchOwner){other->key.tid, place->weight + weight};
 }
 
+void touches_forget_partner(Touches *touches, pid_t tid)
+{
+    for (size_t i = 0; i < touches->n_threads; i++) {
+        TouchThread *thread = &touches->threads[i];
+
+        if (thread->set == tid)
+            thread->set = thread->key.tid;
+        for (size_t k = 0; k < TOUCHES_PARTNERS; k++)
+            if (thread->partners[k].tid == tid)
+                thread->partners[k] = (TouchOwner){0};
+    }
+}
+
 static void fold_thread(TouchThread *thread)
 {
     thread->within = (3 * thread->within + thread->within_now) / 4;

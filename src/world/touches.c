@@ -137,6 +137,7 @@ int touches_remove_thread(Touches *touches, pid_t tid)
 
     if (r < 0)
         return r;
+    touches_forget_partner(touches, tid);
     faults_done(&touches->threads[at].faults);
     touches->n_threads--;
     memmove(&touches->threads[at], &touches->threads[at + 1],

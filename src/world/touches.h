@@ -126,9 +126,10 @@ typedef enum TouchSet {
     TOUCH_SET_INVALID = -EINVAL,
 } TouchSet;
 
-/* For touches.c: a thread shared so much with another one, by the number of those who do; and the sets are found anew,
- * when buddies are known. */
+/* For touches.c: a thread shared so much with another one, by the number of those who do; a thread that ends is not
+ * remembered by others, since its tid may be somebody else's; and the sets are found anew, when buddies are known. */
 void touches_add_partner(TouchThread *thread, const TouchThread *other, uint32_t weight);
+void touches_forget_partner(Touches *touches, pid_t tid);
 void touches_fold_sets(Touches *touches);
 
 /* The first thread of a thread's set, which may be itself; NULL: there is no such thread. */

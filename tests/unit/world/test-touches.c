@@ -302,7 +302,14 @@ static void test_set_states(void **state)
     assert_non_null(touches_set(&touches, 12, &of));
     assert_int_equal(of, TOUCH_SET_NEW);
     assert_int_equal(touches_set(&touches, 14, &of)->key.tid, 11);
+    /* 11 comes behind 14, which then ends: another thread may have its tid. */
+    for (unsigned i = 1; i < 8; i += 2)
+        touch(11, BASE + i * BLOCK);
+    assert_true(end_round(0));
     assert_int_equal(touches_remove_thread(&touches, 14), 0);
+    for (size_t i = 0; i < touches.n_threads; i++)
+        for (size_t k = 0; k < TOUCHES_PARTNERS; k++)
+            assert_int_not_equal(touches.threads[i].partners[k].tid, 14);
     for (unsigned i = 0; i < 8; i++)
         touch(11, BASE + i * BLOCK);
     assert_true(end_round(0));
