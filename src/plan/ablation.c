@@ -21,6 +21,7 @@ const char *const ablation_names[] = {
     [ABLATION_AWAIT_MEMORY] = "await-memory",
     [ABLATION_AWAIT_APART] = "await-apart",
     [ABLATION_LOANS] = "loans",
+    [ABLATION_STARVES] = "starves",
     [ABLATION_FREEZE] = "freeze",
     [ABLATION_APART] = "apart",
     [ABLATION_ROOM] = "room",
@@ -36,6 +37,7 @@ const char *const ablation_names[] = {
     [ABLATION_REST] = "rest",
     [ABLATION_STRIPE_SHARED] = "stripe-shared",
     [ABLATION_BUSY] = "busy",
+    [ABLATION_PARTS] = "parts",
     [ABLATION_FIRST_ROUNDS] = "first-rounds",
     [ABLATION_MAX] = NULL,
 };

@@ -25,6 +25,7 @@ typedef enum AblationRule {
     ABLATION_AWAIT_MEMORY,  /* P15: a first home waits for where its memory is */
     ABLATION_AWAIT_APART,   /* P4, P15: and, where that is on several nodes, for who uses it */
     ABLATION_LOANS,         /* P2, P15: living on loans instead of a shared node */
+    ABLATION_STARVES,       /* P15: who starves need not wait for its memory to arrive */
     ABLATION_FREEZE,        /* P16: who has converged is not evicted */
     ABLATION_APART,         /* P11: nodes for single threads */
     ABLATION_ROOM,          /* P15: and where other groups leave room for them */
@@ -40,6 +41,7 @@ typedef enum AblationRule {
     ABLATION_REST,          /* P13: a block that moved rests */
     ABLATION_STRIPE_SHARED, /* P17: what many threads are seen to share is interleaved */
     ABLATION_BUSY,          /* P10: who begins or ends to work is seen anew */
+    ABLATION_PARTS,         /* P12: a cgroup that fits no node is not one group */
     ABLATION_FIRST_ROUNDS,  /* P10: the first rounds are fast */
     ABLATION_MAX,
     ABLATION_INVALID = -EINVAL,

@@ -113,7 +113,7 @@ int group_sync_workloads(World *world, const PolicySet *policies)
     return 0;
 }
 
-static const char *group_key(const Policy *policy, const Process *process, char *buf, size_t size)
+const char *group_key(const Policy *policy, const Process *process, char buf[GROUP_KEY_SIZE])
 {
     switch (policy_group_by(policy)) {
     case POLICY_GROUP_BY_CGROUP:
@@ -121,7 +121,7 @@ static const char *group_key(const Policy *policy, const Process *process, char 
     case POLICY_GROUP_BY_AUTO:
     case POLICY_GROUP_BY_PROCESS:
     case POLICY_GROUP_BY_SHARED_MEMORY:
-        (void)snprintf(buf, size, "%d", (int)process->pid);
+        (void)snprintf(buf, GROUP_KEY_SIZE, "%d", (int)process->pid);
         return buf;
     default:
         return "";
@@ -159,7 +159,7 @@ int group_assign(World *world, const PolicySet *policies, Process *process, size
     WorkloadIx workload = WORKLOAD_NONE;
     const Policy *policy;
     const char *key;
-    char buf[16];
+    char buf[GROUP_KEY_SIZE];
     int group;
 
     for (size_t i = 0; i < world->n_workloads; i++)
@@ -172,7 +172,7 @@ int group_assign(World *world, const PolicySet *policies, Process *process, size
     }
 
     policy = policies->policies[policy_index];
-    key = group_key(policy, process, buf, sizeof(buf));
+    key = group_key(policy, process, buf);
     group = policy_groups_sharers(policy) ? find_own_group(world, workload, process, key)
                                           : find_group(world, workload, key);
     if (group < 0)

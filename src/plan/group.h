@@ -14,5 +14,9 @@ int group_sync_workloads(World *world, const PolicySet *policies);
 /* Puts a process into the group its policy says (GroupBy=), making it when needed. Returns 0 or -ENOMEM. */
 int group_assign(World *world, const PolicySet *policies, Process *process, size_t policy_index);
 
+/* What names the group of a process: its cgroup, its pid, written to `buf`, or "" where the policy is one group. */
+#define GROUP_KEY_SIZE 16U
+const char *group_key(const Policy *policy, const Process *process, char buf[GROUP_KEY_SIZE]);
+
 /* The policy a workload, group or process is under; NULL: none. */
 const Policy *group_policy(const World *world, const PolicySet *policies, WorkloadIx workload);

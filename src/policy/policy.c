@@ -51,11 +51,17 @@ PolicyGroupBy policy_group_by(const Policy *policy)
                : POLICY_GROUP_BY_CGROUP;
 }
 
+bool policy_parts_groups(const Policy *policy)
+{
+    return policy_group_by(policy) == POLICY_GROUP_BY_CGROUP && policy->mode == POLICY_MODE_AUTO &&
+           policy->act != POLICY_ACT_UNIT && policy->act != POLICY_ACT_CPUSET;
+}
+
 bool policy_groups_sharers(const Policy *policy)
 {
     PolicyGroupBy by = policy_group_by(policy);
 
-    return by == POLICY_GROUP_BY_AUTO || by == POLICY_GROUP_BY_SHARED_MEMORY;
+    return by == POLICY_GROUP_BY_AUTO || by == POLICY_GROUP_BY_SHARED_MEMORY || policy_parts_groups(policy);
 }
 
 static unsigned policy_wants(const Policy *policy)

@@ -204,7 +204,11 @@ bool policy_chooses_nodes(const Policy *policy);
  * too; a cgroup if it names a mode, or cpusets of whole cgroups. */
 PolicyGroupBy policy_group_by(const Policy *policy);
 
-/* Whether groups follow from the memory that processes share. */
+/* Whether a cgroup is a group only while it fits on a node, and while it does not, those of it who share memory are
+ * (GroupBy=cgroup): where the policy leaves the mode open, and no cgroup is confined as a whole. */
+bool policy_parts_groups(const Policy *policy);
+
+/* Whether groups follow from the memory that processes share. Also where policy_parts_groups(). */
 bool policy_groups_sharers(const Policy *policy);
 
 /* The setting of a key, or NULL when the default is in force. */

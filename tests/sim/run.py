@@ -124,6 +124,12 @@ TWINS = {
     "s-bound": [
         ("who is bound is not counted where it is", {"Daemon=yes": "Off=bound"}),
     ],
+    "s-parts": [
+        ("the cgroup is one group", {"Daemon=yes": "Off=parts"}),
+    ],
+    "s-starves": [
+        ("it waits for its memory", {"Daemon=yes": "Off=starves"}),
+    ],
     "s-room": [
         ("threads go where others are", {"Daemon=yes": "Off=room"}),
     ],

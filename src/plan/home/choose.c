@@ -219,7 +219,7 @@ static bool group_stays(const Planner *p, const Group *group, const Policy *poli
         return false;
     return !policy_chooses_nodes(policy) || g->n_placeable == 0 ||
            p->world->workloads[group->workload.i].paused || demand < IDLE_PERMILLE ||
-           now < group->frozen_until_usec || g->moves ||
+           now < group->frozen_until_usec || (g->moves && !outgrown_starves(p, group)) ||
            (now - MIN(group->last_home_usec, now) < residency_usec(p, group, g, policy) &&
             !outgrown_holds(p, group));
 }

@@ -93,6 +93,13 @@ static bool is_crowded(const Planner *p, const Group *group)
     return false;
 }
 
+bool outgrown_starves(const Planner *p, const Group *group)
+{
+    return rule_holds(p->world, ABLATION_STARVES) && group->home && !group->gone &&
+           overflows(group->run_permille, group->wait_permille) && overflows_by_far(p, group) &&
+           overflowed(p->world, group) && is_idle_elsewhere(p, group->home);
+}
+
 bool outgrown_holds(const Planner *p, const Group *group)
 {
     uint64_t now = p->world->now_usec;

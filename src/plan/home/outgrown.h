@@ -11,3 +11,7 @@
  * lived somewhere. The same goes for a second home, given for another reason; only as long as it is new. Threads are
  * counted last, since nothing of that helps on a full machine. */
 bool outgrown_holds(const Planner *p, const Group *group);
+
+/* The same of any home, whenever it was given: so much is wanted of it, in two ticks in a row, that where memory is,
+ * or is about to be, does not matter. */
+bool outgrown_starves(const Planner *p, const Group *group);

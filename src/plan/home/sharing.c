@@ -8,17 +8,20 @@
 
 #include "plan/home/sharing.h"
 
+#include "plan/buddies.h"
 #include "plan/group.h"
+#include "plan/pack/pack.h"
+#include "world/load.h"
 
-#include <stdio.h>
 #include <string.h>
 
-/* One mapping of one process: a word of Process.shared. */
+/* One mapping of one process, a word of Process.shared; or the cgroup it is in, where that may be a group. */
 typedef struct Share {
     int32_t workload;
     int32_t process;
     const char *word;
     size_t len;
+    bool cgroup;
 } Share;
 
 /* What is known of a process while this lasts; indices of processes. */
@@ -33,11 +36,16 @@ typedef struct Part {
     uint32_t n;
 } Part;
 
+/* Of a node, a group whose processes are apart is to need no more when it comes together. A choice of ours. */
+#define JOIN_PERMILLE 750U
+
 typedef struct Sharing {
     World *world;
     const PolicySet *policies;
-    Member *members; /* [n_processes] */
-    bool *claimed;   /* [n_groups], as many as there were */
+    Member *members;  /* [n_processes] */
+    bool *claimed;    /* [n_groups], as many as there were */
+    size_t *counted;  /* [n_groups], the first share, from 1, of the cgroup that it was counted for last */
+    uint64_t largest; /* permille of a CPU that a node has for a group */
     Share *shares;
     size_t n_shares, shares_capacity;
     Part *parts;
@@ -48,6 +56,7 @@ static void sharing_done(Sharing *s)
 {
     free(s->members);
     free(s->claimed);
+    free(s->counted);
     free(s->shares);
     free(s->parts);
 }
@@ -98,6 +107,8 @@ static int compare_shares(const void *a, const void *b)
 
     if (x->workload != y->workload)
         return x->workload < y->workload ? -1 : 1;
+    if (x->cgroup != y->cgroup)
+        return x->cgroup ? -1 : 1;
     if (x->len != y->len)
         return x->len < y->len ? -1 : 1;
     r = memcmp(x->word, y->word, x->len);
@@ -106,7 +117,8 @@ static int compare_shares(const void *a, const void *b)
 
 static bool same_memory(const Share *a, const Share *b)
 {
-    return a->workload == b->workload && a->len == b->len && memcmp(a->word, b->word, a->len) == 0;
+    return a->workload == b->workload && a->cgroup == b->cgroup && a->len == b->len &&
+           memcmp(a->word, b->word, a->len) == 0;
 }
 
 /* Halves the way to the leader while it goes there. */
@@ -128,6 +140,22 @@ static void join(const Sharing *s, int32_t a, int32_t b)
     s->members[MAX(a, b)].leader = MIN(a, b);
 }
 
+static int add_share(Sharing *s, size_t process, const char *word, size_t len, bool is_cgroup)
+{
+    if (!GROW(s->shares, s->shares_capacity, s->n_shares + 1))
+        return -ENOMEM;
+    s->shares[s->n_shares++] =
+        (Share){s->world->processes[process].workload.i, (int32_t)process, word, len, is_cgroup};
+    return 0;
+}
+
+static int list_cgroup(Sharing *s, const Policy *policy, size_t process)
+{
+    const char *cgroup = s->world->processes[process].cgroup;
+
+    return cgroup && policy_parts_groups(policy) ? add_share(s, process, cgroup, strlen(cgroup), true) : 0;
+}
+
 static int list_shares(Sharing *s)
 {
     const Process *last = NULL;
@@ -137,11 +165,15 @@ static int list_shares(Sharing *s)
         const Policy *policy = concerns(s, process);
         const char *word;
         size_t len;
+        int r;
 
         s->members[i] = (Member){-1, -1, -1};
         if (!policy)
             continue;
         s->members[i].leader = (int32_t)i;
+        r = list_cgroup(s, policy, i);
+        if (r < 0)
+            return r;
         word = process->shared ? next_share(policy, process->shared, &len) : NULL;
         if (!word)
             continue;
@@ -152,9 +184,9 @@ static int list_shares(Sharing *s)
         }
         last = process;
         for (; word; word = next_share(policy, word + len, &len)) {
-            if (!GROW(s->shares, s->shares_capacity, s->n_shares + 1))
-                return -ENOMEM;
-            s->shares[s->n_shares++] = (Share){process->workload.i, (int32_t)i, word, len};
+            r = add_share(s, i, word, len, false);
+            if (r < 0)
+                return r;
         }
     }
     return 0;
@@ -170,13 +202,69 @@ static int compare_parts(const void *a, const void *b)
     return (x->first > y->first) - (x->first < y->first);
 }
 
+/* Groups */
+
+static bool is_new(const World *world, const Group *group)
+{
+    return world->now_usec - MIN(group->first_seen_usec, world->now_usec) < LOAD_YOUNG_USEC;
+}
+
+/* Each thread of a new group wants a CPU until it has shown otherwise, as the kernel takes the load of a new task to be
+ * full. */
+static uint64_t demand_of(const World *world, const Group *group)
+{
+    uint64_t demand = MAX(group->demand_permille, group->want_permille);
+
+    return is_new(world, group) ? MAX(demand, (uint64_t)group->n_tasks * LOAD_FULL_PERMILLE) : demand;
+}
+
+/* What the largest node has for a group; its cores, as long as there are cores for all. */
+static int measure_largest(Sharing *s)
+{
+    const World *world = s->world;
+    hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
+    uint64_t demand = 0;
+    int r = nodes ? hwloc_bitmap_set_range(nodes, 0, (int)world->topology->n_nodes - 1) : -1;
+
+    for (size_t i = 0; i < world->n_groups; i++)
+        demand += world->groups[i].gone ? 0 : demand_of(world, &world->groups[i]);
+    s->largest = r < 0 ? 0 : buddies_largest(world, nodes, demand);
+    hwloc_bitmap_free(nodes);
+    return r < 0 ? -ENOMEM : 0;
+}
+
+/* Whether the processes of a cgroup, whose shares are from the number `first` on, fit on one node. Those that are
+ * apart come together when there is room to spare. */
+static bool cgroup_fits(Sharing *s, size_t first, size_t n)
+{
+    const World *world = s->world;
+    uint64_t demand = 0;
+    size_t n_known = 0;
+
+    for (size_t i = first; i < first + n; i++) {
+        GroupIx group = world->processes[s->shares[i].process].group;
+
+        if (group.i < 0 || s->counted[group.i] == first + 1)
+            continue;
+        s->counted[group.i] = first + 1;
+        demand += demand_of(world, &world->groups[group.i]);
+        n_known += !is_new(world, &world->groups[group.i]);
+    }
+    return demand <= (n_known == 1 ? pack_limit(s->largest) : s->largest * JOIN_PERMILLE / 1000);
+}
+
 static void join_sharers(Sharing *s)
 {
     if (s->n_shares > 0)
         qsort(s->shares, s->n_shares, sizeof(*s->shares), compare_shares);
-    for (size_t i = 1; i < s->n_shares; i++)
-        if (same_memory(&s->shares[i - 1], &s->shares[i]))
-            join(s, s->shares[i - 1].process, s->shares[i].process);
+    for (size_t i = 0, n; i < s->n_shares; i += n) {
+        for (n = 1; i + n < s->n_shares && same_memory(&s->shares[i], &s->shares[i + n]);)
+            n++;
+        if (s->shares[i].cgroup && rule_holds(s->world, ABLATION_PARTS) && !cgroup_fits(s, i, n))
+            continue;
+        for (size_t k = 1; k < n; k++)
+            join(s, s->shares[i].process, s->shares[i + k].process);
+    }
 
     /* From the last one on, so that the members of a part are in order behind its first. */
     for (size_t i = s->world->n_processes; i > 0; i--) {
@@ -232,13 +320,13 @@ static int choose_group(Sharing *s, const Part *part)
 {
     const Process *first = &s->world->processes[part->first];
     int group = oldest_group(s, part).i;
-    char key[16];
+    char buf[GROUP_KEY_SIZE];
 
     if (group >= 0) {
         s->claimed[group] = true;
     } else {
-        (void)snprintf(key, sizeof(key), "%d", (int)first->pid);
-        group = world_add_group(s->world, first->workload, key);
+        group = world_add_group(s->world, first->workload,
+                                group_key(group_policy(s->world, s->policies, first->workload), first, buf));
         if (group < 0)
             return group;
     }
@@ -252,6 +340,8 @@ static int group_all(Sharing *s)
 
     if (r < 0)
         return r;
+    if (measure_largest(s) < 0)
+        return -ENOMEM;
     join_sharers(s);
     r = list_parts(s);
     for (size_t i = 0; r == 0 && i < s->n_parts; i++)
@@ -275,9 +365,10 @@ static int group_sharers(World *world, const PolicySet *policies)
         .policies = policies,
         .members = calloc(MAX(world->n_processes, (size_t)1), sizeof(*s.members)),
         .claimed = calloc(MAX(world->n_groups, (size_t)1), sizeof(*s.claimed)),
+        .counted = calloc(MAX(world->n_groups, (size_t)1), sizeof(*s.counted)),
     };
 
-    if (!s.members || !s.claimed)
+    if (!s.members || !s.claimed || !s.counted)
         return -ENOMEM;
     return group_all(&s);
 }

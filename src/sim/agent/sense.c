@@ -6,6 +6,7 @@
  * here, and threads that sleep are read in each tick. */
 
 #include "plan/group.h"
+#include "plan/home/sharing.h"
 #include "sim/agent/agent.h"
 #include "world/load.h"
 
@@ -206,6 +207,8 @@ int sense_discover(Engine *e, Agent *agent)
             return r;
     }
     r = world_compact(world);
+    if (r == 0)
+        r = sharing_group(world, e->variant->policies);
     return r < 0 ? r : sense_memory(e, agent, false);
 }
 

@@ -283,6 +283,72 @@ static void test_auto_named(void **state)
     }
 }
 
+#define NAMED "[Placement]\nMode=auto\n[Workload]\nGroupBy=cgroup\n"
+
+static Group *group_with(Fixture *f, pid_t pid)
+{
+    return &f->world->groups[world_process(f->world, pid)->group.i];
+}
+
+static void want(Fixture *f, pid_t pid, uint32_t permille)
+{
+    group_with(f, pid)->first_seen_usec = 0;
+    group_with(f, pid)->want_permille = group_with(f, pid)->demand_permille = permille;
+}
+
+/* A cgroup that fits on a node is one group; of one that does not, those who share memory are. On a node of eight CPUs
+ * processes come together up to six, and are together up to 108 %. */
+static void test_parts(void **state)
+{
+    Fixture f;
+
+    (void)state;
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "w", NAMED);
+    add(&f, 100, "0:1:7+");
+    add(&f, 101, "0:1:7+");
+    add(&f, 102, NULL);
+    want(&f, 100, 2000);
+    want(&f, 101, 2000);
+    want(&f, 102, 2001);
+    group(&f);
+    assert_int_equal(count(&f), 2);
+    assert_int_equal(group_of(&f, 100), group_of(&f, 101));
+    want(&f, 100, 4000);
+    want(&f, 102, 2000);
+    group(&f);
+    assert_int_equal(count(&f), 1);
+    want(&f, 100, 8640);
+    group(&f);
+    assert_int_equal(count(&f), 1);
+    want(&f, 100, 8641);
+    group(&f);
+    assert_int_equal(count(&f), 2);
+    assert_int_equal(group_of(&f, 100), group_of(&f, 101));
+    fixture_done(&f);
+}
+
+/* Who is new wants a CPU for each of its threads. What is together stays so as long as that fits. */
+static void test_newcomer(void **state)
+{
+    Fixture f;
+
+    (void)state;
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "w", NAMED);
+    add(&f, 100, NULL);
+    want(&f, 100, 7000);
+    add(&f, 101, NULL);
+    group_with(&f, 101)->n_tasks = 1;
+    group(&f);
+    assert_int_equal(count(&f), 1);
+    add(&f, 102, NULL);
+    group_with(&f, 102)->n_tasks = 2;
+    group(&f);
+    assert_int_equal(count(&f), 3);
+    fixture_done(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +360,8 @@ int main(void)
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_auto),
         cmocka_unit_test(test_auto_named),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_newcomer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
