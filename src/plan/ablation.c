@@ -25,6 +25,7 @@ const char *const ablation_names[] = {
     [ABLATION_FREEZE] = "freeze",
     [ABLATION_APART] = "apart",
     [ABLATION_ROOM] = "room",
+    [ABLATION_DEAL] = "deal",
     [ABLATION_BUDDIES] = "buddies",
     [ABLATION_RELIEVE] = "relieve",
     [ABLATION_ANEW] = "anew",

@@ -29,6 +29,7 @@ typedef enum AblationRule {
     ABLATION_FREEZE,        /* P16: who has converged is not evicted */
     ABLATION_APART,         /* P11: nodes for single threads */
     ABLATION_ROOM,          /* P15: and where other groups leave room for them */
+    ABLATION_DEAL,          /* P15: threads that crowd on few nodes of their home are dealt out */
     ABLATION_BUDDIES,       /* P14: threads that share go together */
     ABLATION_RELIEVE,       /* P15: threads leave a crowded node of their home */
     ABLATION_ANEW,          /* P15: threads are assigned anew where that gains much (flipping) */

@@ -248,8 +248,10 @@ uint32_t planner_allowed_imbalance(const Topology *topology)
     return 0;
 }
 
-bool planner_presses(const Topology *topology, CpuMask cpus, uint64_t permille)
+bool planner_presses(const Topology *topology, CpuMask cpus, CpuMask nodes, uint64_t permille)
 {
-    return permille > planner_allowed_imbalance(topology) * 1000ULL &&
+    uint64_t n_nodes = (uint64_t)MAX(hwloc_bitmap_weight(nodes), 1);
+
+    return permille > planner_allowed_imbalance(topology) * n_nodes * 1000 &&
            permille * PRESSES_PART > (uint64_t)MAX(hwloc_bitmap_weight(cpus), 0) * 1000;
 }

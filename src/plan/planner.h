@@ -111,6 +111,7 @@ typedef struct PlannerTask {
     CpuMask due;      /* the mask it is to have; NULL: none */
     NodeIx home_node; /* NODE_NONE: anywhere in the home */
     bool apart;       /* `due` is less than its process's, for that */
+    bool dealt;       /* the same, for now (deal.c) */
     bool waits;       /* on this tick, and it is apart: what it waits for is on its node */
     uint32_t unit;    /* thread-homes.c; UINT32_MAX: none */
 } PlannerTask;
@@ -244,9 +245,9 @@ uint32_t planner_distance(const Topology *topology, CpuMask nodes, NodeIx node);
  * (P5); 0: there is none. */
 uint32_t planner_allowed_imbalance(const Topology *topology);
 
-/* Whether so much work, in permille of a CPU, presses on the memory of the node with these CPUs: it is more than that,
- * and more than a quarter of them, which was allowed before (Linux 5.18, P5). */
-bool planner_presses(const Topology *topology, CpuMask cpus, uint64_t permille);
+/* Whether so much work, in permille of a CPU, presses on the memory of these nodes, with these CPUs: it is more than
+ * that for each, and more than a quarter of the CPUs, which was allowed before (Linux 5.18, P5). */
+bool planner_presses(const Topology *topology, CpuMask cpus, CpuMask nodes, uint64_t permille);
 
 /* overload.c: P1 */
 
@@ -274,6 +275,13 @@ bool thread_homes_known(const Planner *p, size_t group);
 int thread_homes_decide(Planner *p);
 /* The mask each thread is due; after home_decide() knows those of processes. */
 void thread_homes_masks(Planner *p);
+/* What of the mask of a process is on one node; the mask where that is nothing. */
+CpuMask planner_node_mask(Planner *p, CpuMask due, NodeIx node);
+
+/* deal.c: P15 */
+
+/* After that, on slow ticks: gives threads that crowd on few nodes of their home a node each, for now. */
+void deal_masks(Planner *p);
 
 /* release.c */
 

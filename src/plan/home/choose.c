@@ -198,8 +198,8 @@ static uint64_t residency_usec(const Planner *p, const Group *group, const Plann
                                const Policy *policy)
 {
     bool doubtful = g->wait_permille > PLANNER_WORSE_PERMILLE || (group->guessed && g->memory_known) ||
-                    (group->home && hwloc_bitmap_weight(group->home_nodes) == 1 &&
-                     planner_presses(p->world->topology, group->home,
+                    (group->home &&
+                     planner_presses(p->world->topology, group->home, group->home_nodes,
                                      (uint64_t)group->demand_permille * private_share(p, group, g) / 1000));
 
     return MAX(doubtful ? policy->min_residency_usec : MAX(policy->min_residency_usec, policy->settle_usec),

@@ -27,7 +27,7 @@ static bool is_one_node(PackNodes nodes)
 
 static bool presses(const Planner *p, const Group *group, const PackGroup *pack)
 {
-    return planner_presses(p->world->topology, group->home,
+    return planner_presses(p->world->topology, group->home, group->home_nodes,
                            (uint64_t)pack->demand_permille * pack->private_permille / 1000);
 }
 

@@ -66,7 +66,7 @@ static bool is_reason_asked(const World *world, const Group *group, const Proces
 {
     return rule_holds(world, ABLATION_ALONE) && group && group->home && process->n_threads > 1 &&
            process->rss_bytes >= PLANNER_MEMORY_MIN &&
-           planner_presses(world->topology, group->home, group->demand_permille);
+           planner_presses(world->topology, group->home, group->home_nodes, group->demand_permille);
 }
 
 /* Whether less than three quarters are on any one node: who has so much there may as well go there. Our choice. */
