@@ -54,7 +54,8 @@ PolicyGroupBy policy_group_by(const Policy *policy)
 bool policy_parts_groups(const Policy *policy)
 {
     return policy_group_by(policy) == POLICY_GROUP_BY_CGROUP && policy->mode == POLICY_MODE_AUTO &&
-           policy->act != POLICY_ACT_UNIT && policy->act != POLICY_ACT_CPUSET;
+           policy->act != POLICY_ACT_UNIT && policy->act != POLICY_ACT_CPUSET && policy->max_nodes == 0 &&
+           policy->expect_width == 0;
 }
 
 bool policy_groups_sharers(const Policy *policy)

@@ -205,7 +205,8 @@ bool policy_chooses_nodes(const Policy *policy);
 PolicyGroupBy policy_group_by(const Policy *policy);
 
 /* Whether a cgroup is a group only while it fits on a node, and while it does not, those of it who share memory are
- * (GroupBy=cgroup): where the policy leaves the mode open, and no cgroup is confined as a whole. */
+ * (GroupBy=cgroup): where the policy leaves the mode open, and says neither that whole cgroups are to be confined
+ * (Act=) nor how wide they are (MaxNodes=, ExpectWidth=). */
 bool policy_parts_groups(const Policy *policy);
 
 /* Whether groups follow from the memory that processes share. Also where policy_parts_groups(). */

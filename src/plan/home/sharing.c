@@ -15,13 +15,14 @@
 
 #include <string.h>
 
-/* One mapping of one process, a word of Process.shared; or the cgroup it is in, where that may be a group. */
+/* One mapping of one process, a word of Process.shared; or the cgroup it is in, where that may be a group. Nobody
+ * shares across such cgroups. */
 typedef struct Share {
     int32_t workload;
     int32_t process;
+    const char *cgroup; /* "": any */
     const char *word;
-    size_t len;
-    bool cgroup;
+    size_t len; /* 0: the cgroup */
 } Share;
 
 /* What is known of a process while this lasts; indices of processes. */
@@ -89,15 +90,23 @@ static const char *next_share(const Policy *policy, const char *word, size_t *re
     return NULL;
 }
 
+/* Whether others are in its group, and not because all of its cgroup are. */
 bool sharing_moves(const World *world, const Policy *policy, const Process *process)
 {
-    if (policy_group_by(policy) != POLICY_GROUP_BY_AUTO)
+    bool parts = policy_parts_groups(policy), others = false, apart = !parts;
+
+    if (policy_group_by(policy) != POLICY_GROUP_BY_AUTO && !parts)
         return policy_group_by(policy) == POLICY_GROUP_BY_SHARED_MEMORY;
-    for (size_t i = 0; i < world->n_processes; i++)
-        if (&world->processes[i] != process && !world->processes[i].gone &&
-            world->processes[i].group.i == process->group.i)
-            return true;
-    return false;
+    for (size_t i = 0; i < world->n_processes && !(others && apart); i++) {
+        const Process *other = &world->processes[i];
+
+        if (other == process || other->gone)
+            continue;
+        others |= other->group.i == process->group.i;
+        apart |= other->group.i != process->group.i && other->workload.i == process->workload.i &&
+                 other->cgroup == process->cgroup;
+    }
+    return others && apart;
 }
 
 static int compare_shares(const void *a, const void *b)
@@ -107,8 +116,9 @@ static int compare_shares(const void *a, const void *b)
 
     if (x->workload != y->workload)
         return x->workload < y->workload ? -1 : 1;
-    if (x->cgroup != y->cgroup)
-        return x->cgroup ? -1 : 1;
+    r = strcmp(x->cgroup, y->cgroup);
+    if (r != 0)
+        return r;
     if (x->len != y->len)
         return x->len < y->len ? -1 : 1;
     r = memcmp(x->word, y->word, x->len);
@@ -117,8 +127,8 @@ static int compare_shares(const void *a, const void *b)
 
 static bool same_memory(const Share *a, const Share *b)
 {
-    return a->workload == b->workload && a->cgroup == b->cgroup && a->len == b->len &&
-           memcmp(a->word, b->word, a->len) == 0;
+    return a->workload == b->workload && a->len == b->len && memcmp(a->word, b->word, a->len) == 0 &&
+           strcmp(a->cgroup, b->cgroup) == 0;
 }
 
 /* Halves the way to the leader while it goes there. */
@@ -140,20 +150,19 @@ static void join(const Sharing *s, int32_t a, int32_t b)
     s->members[MAX(a, b)].leader = MIN(a, b);
 }
 
-static int add_share(Sharing *s, size_t process, const char *word, size_t len, bool is_cgroup)
+/* The cgroup that is a group if it fits on a node; "": none. */
+static const char *cgroup_of(const Policy *policy, const Process *process)
+{
+    return process->cgroup && policy_parts_groups(policy) ? process->cgroup : "";
+}
+
+static int add_share(Sharing *s, size_t index, const char *cgroup, const char *word, size_t len)
 {
     if (!GROW(s->shares, s->shares_capacity, s->n_shares + 1))
         return -ENOMEM;
     s->shares[s->n_shares++] =
-        (Share){s->world->processes[process].workload.i, (int32_t)process, word, len, is_cgroup};
+        (Share){s->world->processes[index].workload.i, (int32_t)index, cgroup, word, len};
     return 0;
-}
-
-static int list_cgroup(Sharing *s, const Policy *policy, size_t process)
-{
-    const char *cgroup = s->world->processes[process].cgroup;
-
-    return cgroup && policy_parts_groups(policy) ? add_share(s, process, cgroup, strlen(cgroup), true) : 0;
 }
 
 static int list_shares(Sharing *s)
@@ -163,7 +172,7 @@ static int list_shares(Sharing *s)
     for (size_t i = 0; i < s->world->n_processes; i++) {
         const Process *process = &s->world->processes[i];
         const Policy *policy = concerns(s, process);
-        const char *word;
+        const char *word, *cgroup;
         size_t len;
         int r;
 
@@ -171,20 +180,22 @@ static int list_shares(Sharing *s)
         if (!policy)
             continue;
         s->members[i].leader = (int32_t)i;
-        r = list_cgroup(s, policy, i);
+        cgroup = cgroup_of(policy, process);
+        r = *cgroup ? add_share(s, i, cgroup, "", 0) : 0;
         if (r < 0)
             return r;
         word = process->shared ? next_share(policy, process->shared, &len) : NULL;
         if (!word)
             continue;
         /* A thousand workers forked by one parent mostly map what the one before does, and the text is interned. */
-        if (last && last->shared == process->shared && last->workload.i == process->workload.i) {
+        if (last && last->shared == process->shared && last->workload.i == process->workload.i &&
+            strcmp(cgroup_of(policy, last), cgroup) == 0) {
             s->members[i].leader = (int32_t)(last - s->world->processes);
             continue;
         }
         last = process;
         for (; word; word = next_share(policy, word + len, &len)) {
-            r = add_share(s, i, word, len, false);
+            r = add_share(s, i, cgroup, word, len);
             if (r < 0)
                 return r;
         }
@@ -202,55 +213,81 @@ static int compare_parts(const void *a, const void *b)
     return (x->first > y->first) - (x->first < y->first);
 }
 
-/* Groups */
+/* Cgroups */
 
-static bool is_new(const World *world, const Group *group)
+static bool is_new(const World *world, const Process *process)
 {
-    return world->now_usec - MIN(group->first_seen_usec, world->now_usec) < LOAD_YOUNG_USEC;
+    return world->now_usec - MIN(process->first_seen_usec, world->now_usec) < LOAD_YOUNG_USEC;
 }
 
-/* Each thread of a new group wants a CPU until it has shown otherwise, as the kernel takes the load of a new task to be
- * full. */
-static uint64_t demand_of(const World *world, const Group *group)
+/* Each thread of a group that was not measured yet wants a CPU until it has shown otherwise, as the kernel takes the
+ * load of a new task to be full. */
+static uint64_t demand_of(const Group *group)
 {
     uint64_t demand = MAX(group->demand_permille, group->want_permille);
 
-    return is_new(world, group) ? MAX(demand, (uint64_t)group->n_tasks * LOAD_FULL_PERMILLE) : demand;
+    return demand > 0 ? demand : (uint64_t)group->n_tasks * LOAD_FULL_PERMILLE;
 }
 
-/* What the largest node has for a group; its cores, as long as there are cores for all. */
+/* The cores of the largest node; more than anybody wants where there is only one. */
 static int measure_largest(Sharing *s)
 {
     const World *world = s->world;
     hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
-    uint64_t demand = 0;
+    uint32_t n = 0;
     int r = nodes ? hwloc_bitmap_set_range(nodes, 0, (int)world->topology->n_nodes - 1) : -1;
 
-    for (size_t i = 0; i < world->n_groups; i++)
-        demand += world->groups[i].gone ? 0 : demand_of(world, &world->groups[i]);
-    s->largest = r < 0 ? 0 : buddies_largest(world, nodes, demand);
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
+        n += world->topology->nodes[i].n_cpus > 0;
+    s->largest = r < 0 ? 0 : n < 2 ? PACK_DEMAND_MAX * 2ULL : buddies_largest(world, nodes, 0);
     hwloc_bitmap_free(nodes);
     return r < 0 ? -ENOMEM : 0;
 }
 
-/* Whether the processes of a cgroup, whose shares are from the number `first` on, fit on one node. Those that are
- * apart come together when there is room to spare. */
-static bool cgroup_fits(Sharing *s, size_t first, size_t n)
+/* Whether a group is counted as one of this cgroup for the first time. */
+static bool counts(Sharing *s, GroupIx group, size_t stamp)
+{
+    if (group.i < 0 || s->counted[group.i] == stamp)
+        return false;
+    s->counted[group.i] = stamp;
+    return true;
+}
+
+/* Joins the processes of a cgroup, whose shares are from the number `first` on, if they fit on one node. Those that are
+ * apart come together when there is room to spare. Newcomers do not drive the others apart: those that do not fit stay
+ * by themselves. */
+static void join_cgroup(Sharing *s, size_t first, size_t n)
 {
     const World *world = s->world;
-    uint64_t demand = 0;
+    uint64_t known = 0, all, most;
     size_t n_known = 0;
+    int32_t last = -1;
 
     for (size_t i = first; i < first + n; i++) {
-        GroupIx group = world->processes[s->shares[i].process].group;
+        const Process *process = &world->processes[s->shares[i].process];
 
-        if (group.i < 0 || s->counted[group.i] == first + 1)
+        if (is_new(world, process) || !counts(s, process->group, first + 1))
             continue;
-        s->counted[group.i] = first + 1;
-        demand += demand_of(world, &world->groups[group.i]);
-        n_known += !is_new(world, &world->groups[group.i]);
+        known += demand_of(&world->groups[process->group.i]);
+        n_known++;
     }
-    return demand <= (n_known == 1 ? pack_limit(s->largest) : s->largest * JOIN_PERMILLE / 1000);
+    most = n_known == 1 ? pack_limit(MIN(s->largest, PACK_DEMAND_MAX)) : s->largest * JOIN_PERMILLE / 1000;
+    all = known;
+    for (size_t i = first; i < first + n && known <= most; i++) {
+        int32_t process = s->shares[i].process;
+        GroupIx group = world->processes[process].group;
+
+        if (counts(s, group, first + 1)) {
+            uint64_t demand = demand_of(&world->groups[group.i]);
+
+            if (all + demand > most)
+                continue;
+            all += demand;
+        }
+        if (last >= 0)
+            join(s, last, process);
+        last = process;
+    }
 }
 
 static void join_sharers(Sharing *s)
@@ -260,8 +297,10 @@ static void join_sharers(Sharing *s)
     for (size_t i = 0, n; i < s->n_shares; i += n) {
         for (n = 1; i + n < s->n_shares && same_memory(&s->shares[i], &s->shares[i + n]);)
             n++;
-        if (s->shares[i].cgroup && rule_holds(s->world, ABLATION_PARTS) && !cgroup_fits(s, i, n))
+        if (s->shares[i].len == 0 && rule_holds(s->world, ABLATION_PARTS)) {
+            join_cgroup(s, i, n);
             continue;
+        }
         for (size_t k = 1; k < n; k++)
             join(s, s->shares[i].process, s->shares[i + k].process);
     }

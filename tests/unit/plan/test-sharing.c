@@ -290,9 +290,10 @@ static Group *group_with(Fixture *f, pid_t pid)
     return &f->world->groups[world_process(f->world, pid)->group.i];
 }
 
+/* A process that is no newcomer. */
 static void want(Fixture *f, pid_t pid, uint32_t permille)
 {
-    group_with(f, pid)->first_seen_usec = 0;
+    world_process(f->world, pid)->first_seen_usec = 0;
     group_with(f, pid)->want_permille = group_with(f, pid)->demand_permille = permille;
 }
 
@@ -314,10 +315,13 @@ static void test_parts(void **state)
     group(&f);
     assert_int_equal(count(&f), 2);
     assert_int_equal(group_of(&f, 100), group_of(&f, 101));
+    assert_true(sharing_moves(f.world, f.policies->policies[0], world_process(f.world, 100)));
+    assert_false(sharing_moves(f.world, f.policies->policies[0], world_process(f.world, 102)));
     want(&f, 100, 4000);
     want(&f, 102, 2000);
     group(&f);
     assert_int_equal(count(&f), 1);
+    assert_false(sharing_moves(f.world, f.policies->policies[0], world_process(f.world, 100)));
     want(&f, 100, 8640);
     group(&f);
     assert_int_equal(count(&f), 1);
@@ -325,10 +329,14 @@ static void test_parts(void **state)
     group(&f);
     assert_int_equal(count(&f), 2);
     assert_int_equal(group_of(&f, 100), group_of(&f, 101));
+    /* What the group that goes on wanted before counts again: that keeps them apart, and not only now. */
+    group(&f);
+    assert_int_equal(count(&f), 2);
     fixture_done(&f);
 }
 
-/* Who is new wants a CPU for each of its threads. What is together stays so as long as that fits. */
+/* A newcomer joins the others if it fits, and stays by itself if it does not; they stay together. Until it was measured
+ * it wants a CPU for each of its threads. */
 static void test_newcomer(void **state)
 {
     Fixture f;
@@ -337,16 +345,69 @@ static void test_newcomer(void **state)
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "w", NAMED);
     add(&f, 100, NULL);
-    want(&f, 100, 7000);
     add(&f, 101, NULL);
-    group_with(&f, 101)->n_tasks = 1;
+    want(&f, 100, 3000);
+    want(&f, 101, 3000);
     group(&f);
     assert_int_equal(count(&f), 1);
+    want(&f, 100, 7000);
     add(&f, 102, NULL);
+    world_process(f.world, 102)->first_seen_usec = f.world->now_usec;
     group_with(&f, 102)->n_tasks = 2;
     group(&f);
-    assert_int_equal(count(&f), 3);
+    assert_int_equal(count(&f), 2);
+    assert_int_equal(group_of(&f, 100), group_of(&f, 101));
+    group_with(&f, 102)->want_permille = 100;
+    group(&f);
+    assert_int_equal(count(&f), 1);
     fixture_done(&f);
+}
+
+/* Who shares memory with another cgroup is not of its group for that. */
+static void test_parts_of_two(void **state)
+{
+    Fixture f;
+
+    (void)state;
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "w", NAMED);
+    for (pid_t pid = 100; pid < 104; pid++) {
+        add(&f, pid, "0:1:7+");
+        if (pid >= 102)
+            world_process(f.world, pid)->cgroup = intern_string(f.world->pool, "/other.slice");
+        want(&f, pid, 100);
+    }
+    group(&f);
+    assert_int_equal(count(&f), 2);
+    assert_int_equal(group_of(&f, 100), group_of(&f, 101));
+    assert_int_equal(group_of(&f, 102), group_of(&f, 103));
+    for (pid_t pid = 100; pid < 104; pid++)
+        want(&f, pid, 9000);
+    group(&f);
+    assert_int_equal(count(&f), 2);
+    fixture_done(&f);
+}
+
+/* Not where the policy says how wide they are, nor on a machine with one node. */
+static void test_parts_not(void **state)
+{
+    static const char *const texts[] = {
+        NAMED "ExpectWidth=4\n", "[Placement]\nMode=auto\nMaxNodes=1\n[Workload]\nGroupBy=cgroup\n", NAMED};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        Fixture f;
+
+        fixture_init(&f, i < 2 ? TWO_SHARDS : "numa:1 core:8 pu:1");
+        fixture_policy(&f, "w", texts[i]);
+        add(&f, 100, NULL);
+        add(&f, 101, NULL);
+        want(&f, 100, 9000);
+        want(&f, 101, 9000);
+        group(&f);
+        assert_int_equal(count(&f), 1);
+        fixture_done(&f);
+    }
 }
 
 int main(void)
@@ -362,6 +423,8 @@ int main(void)
         cmocka_unit_test(test_auto_named),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_newcomer),
+        cmocka_unit_test(test_parts_of_two),
+        cmocka_unit_test(test_parts_not),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
