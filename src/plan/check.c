@@ -64,7 +64,6 @@ static bool rule_fits(PlanKind kind, PlanRule rule)
     case PLAN_RULE_REVERT:
     case PLAN_RULE_NEW_MEMBER:
     case PLAN_RULE_OWN_NODE:
-    case PLAN_RULE_DEALT:
         return kind == PLAN_KIND_SET_HOME;
     case PLAN_RULE_IDLE_NEARBY:
         return kind == PLAN_KIND_LEND;

@@ -45,8 +45,6 @@ static const NameText rules[PLAN_RULE_MAX] = {
         {"anew", "The CPUs of the machine or the daemon's settings changed; everything is placed anew."},
     [PLAN_RULE_FOLLOW_HOME] = {"follow-home", "Some of its memory is outside the nodes of its home."},
     [PLAN_RULE_OWN_NODE] = {"own-node", "This node of its home has the memory it uses, or will have it."},
-    [PLAN_RULE_DEALT] =
-        {"dealt", "Cores of this node of its home are idle; it goes there, and may leave in a second."},
     [PLAN_RULE_INTERLEAVE] = {"interleave",
                               "Its memory is to be interleaved over its nodes (Mode=interleave)."},
     [PLAN_RULE_EVEN_OUT] = {"even-out", "Nearly all of its memory is on one of the nodes it runs on, so its "

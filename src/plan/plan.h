@@ -48,7 +48,6 @@ typedef enum PlanRule {
     PLAN_RULE_ANEW,          /* release: the CPUs of the machine, or what is sensed of them, changed */
     PLAN_RULE_FOLLOW_HOME,   /* move-pages: memory outside the nodes of its home (P18) */
     PLAN_RULE_OWN_NODE,      /* a thread: of the nodes of its home, the one with the memory it uses (P11) */
-    PLAN_RULE_DEALT,         /* a thread: one node of its home, for a second, because all crowd on few (P15) */
     PLAN_RULE_INTERLEAVE,    /* move-pages: Mode=interleave, and some node has too much of it (P17) */
     PLAN_RULE_EVEN_OUT,      /* move-pages: one of several nodes has nearly all of it (EvenOut, P17) */
     PLAN_RULE_FOLLOW_PIN,    /* move-pages: memory outside the nodes that somebody else pinned its threads to (P18) */

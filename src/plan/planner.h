@@ -111,7 +111,6 @@ typedef struct PlannerTask {
     CpuMask due;      /* the mask it is to have; NULL: none */
     NodeIx home_node; /* NODE_NONE: anywhere in the home */
     bool apart;       /* `due` is less than its process's, for that */
-    bool dealt;       /* the same, for now (deal.c) */
     bool waits;       /* on this tick, and it is apart: what it waits for is on its node */
     uint32_t unit;    /* thread-homes.c; UINT32_MAX: none */
 } PlannerTask;
@@ -267,6 +266,13 @@ void home_set(Planner *p);
 /* The NodeIx bitmap of Nodes=, nodes that do not exist or have no CPUs left out. 0 or -ENOMEM. */
 int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_bitmap_t ret);
 
+/* beside.c: P15, beside the kernel's balancing */
+
+/* Whether a group is left to the kernel because the packing gives it these nodes, several; or because it has just
+ * begun, and has no home yet. */
+bool beside_is_wide(const Planner *p, size_t index, PackNodes set);
+bool beside_is_too_new(const Planner *p, size_t index);
+
 /* thread-homes.c: P11, P14, P15 */
 
 /* Whether what some thread of the group uses is known, so that its threads can live on different nodes. */
@@ -275,13 +281,6 @@ bool thread_homes_known(const Planner *p, size_t group);
 int thread_homes_decide(Planner *p);
 /* The mask each thread is due; after home_decide() knows those of processes. */
 void thread_homes_masks(Planner *p);
-/* What of the mask of a process is on one node; the mask where that is nothing. */
-CpuMask planner_node_mask(Planner *p, CpuMask due, NodeIx node);
-
-/* deal.c: P15 */
-
-/* After that, on slow ticks: gives threads that crowd on few nodes of their home a node each, for now. */
-void deal_masks(Planner *p);
 
 /* release.c */
 

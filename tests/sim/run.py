@@ -127,11 +127,11 @@ TWINS = {
     "s-parts": [
         ("the cgroup is one group", {"Daemon=yes": "Off=parts"}),
     ],
-    "s-deal": [
-        ("they stay where the kernel put them", {"Daemon=yes": "Off=deal"}),
-    ],
     "s-widen": [
         ("what each uses alone does not count", {"Daemon=yes": "Off=alone"}),
+    ],
+    "s-beside": [
+        ("what is wide gets a home of several nodes", {"[Variant daemon]": "[Variant daemon]\nOff=beside"}),
     ],
     "s-starves": [
         ("it waits for its memory", {"Daemon=yes": "Off=starves"}),

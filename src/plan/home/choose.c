@@ -191,16 +191,40 @@ static bool wants_home(const Planner *p, size_t index)
            (pack_mode(policy) != PACK_MODE_SPREAD || !is_young(p, group, policy));
 }
 
+/* More nodes than threads help nobody, nor more than it wants CPUs where it is to be together: what runs would be on
+ * some of them, and memory on the others would count as near. What the last two ticks say of a new group is off by a
+ * part of a CPU. */
+static uint32_t nodes_useful(const Planner *p, size_t index)
+{
+    const Group *group = &p->world->groups[index];
+    const Policy *policy = p->s->workloads[group->workload.i].policy;
+    uint32_t threads = MAX(group->n_tasks, 1U);
+    uint32_t part = is_new(p, group) ? LOAD_FULL_PERMILLE / 2 : LOAD_FULL_PERMILLE;
+    uint32_t cpus = (group_demand(p, index) + part - 1) / LOAD_FULL_PERMILLE;
+
+    return pack_mode(policy) == PACK_MODE_SPREAD || !rule_holds(p->world, ABLATION_USEFUL_NODES)
+               ? threads
+               : MIN(threads, MAX(cpus, 1U));
+}
+
+/* Whether its threads are together for nothing, and press on the memory of their nodes though they could have more. */
+static bool is_pressed(const Planner *p, const Group *group, const PlannerGroup *g)
+{
+    size_t index = (size_t)(group - p->world->groups);
+
+    return group->home &&
+           (uint32_t)hwloc_bitmap_weight(group->home_nodes) < MIN(nodes_useful(p, index), p->n_cpu_nodes) &&
+           planner_presses(p->world->topology, group->home, group->home_nodes,
+                           (uint64_t)group->demand_permille * private_share(p, group, g) / 1000);
+}
+
 /* How long a new home is kept: until it has been judged. One in which threads wait, or that was chosen before it was
- * known where the memory is, may prove to be wrong at once, and so may one where they are together for nothing and
- * press on the node's memory. */
+ * known where the memory is, may prove to be wrong at once, and so may one that is pressed. */
 static uint64_t residency_usec(const Planner *p, const Group *group, const PlannerGroup *g,
                                const Policy *policy)
 {
     bool doubtful = g->wait_permille > PLANNER_WORSE_PERMILLE || (group->guessed && g->memory_known) ||
-                    (group->home &&
-                     planner_presses(p->world->topology, group->home, group->home_nodes,
-                                     (uint64_t)group->demand_permille * private_share(p, group, g) / 1000));
+                    is_pressed(p, group, g);
 
     return MAX(doubtful ? policy->min_residency_usec : MAX(policy->min_residency_usec, policy->settle_usec),
                1U);
@@ -277,22 +301,6 @@ typedef struct Share {
 static uint32_t fair_share(const Share *share, uint32_t demand)
 {
     return share->demands > share->capacity ? (uint32_t)(demand * share->capacity / share->demands) : demand;
-}
-
-/* More nodes than threads help nobody, nor more than it wants CPUs where it is to be together: what runs would be on
- * some of them, and memory on the others would count as near. What the last two ticks say of a new group is off by a
- * part of a CPU. */
-static uint32_t nodes_useful(const Planner *p, size_t index)
-{
-    const Group *group = &p->world->groups[index];
-    const Policy *policy = p->s->workloads[group->workload.i].policy;
-    uint32_t threads = MAX(group->n_tasks, 1U);
-    uint32_t part = is_new(p, group) ? LOAD_FULL_PERMILLE / 2 : LOAD_FULL_PERMILLE;
-    uint32_t cpus = (group_demand(p, index) + part - 1) / LOAD_FULL_PERMILLE;
-
-    return pack_mode(policy) == PACK_MODE_SPREAD || !rule_holds(p->world, ABLATION_USEFUL_NODES)
-               ? threads
-               : MIN(threads, MAX(cpus, 1U));
 }
 
 static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memory, const Share *share,
@@ -403,6 +411,8 @@ static void select_groups(Planner *p, const uint64_t *memory)
                                awaits_evidence(p, i, memory + i * p->world->topology->n_nodes, &share);
         if (s->groups[i].put_off)
             continue;
+        if (beside_is_too_new(p, i))
+            continue;
         if (!wants_home(p, i)) {
             s->groups[i].idle = policy_chooses_nodes(policy);
             continue;
@@ -464,7 +474,7 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
                topology->n_nodes * sizeof(*s->parts));
         if (!policy_chooses_nodes(s->workloads[p->world->groups[index].workload.i].policy) || g->bound)
             continue;
-        g->chosen = s->pack_sets[i];
+        g->chosen = beside_is_wide(p, index, s->pack_sets[i]) ? with_cpus : s->pack_sets[i];
         g->chosen_all = g->chosen == with_cpus;
         g->keeps_all = g->chosen_all && s->pack_groups[i].stays && !g->reverts &&
                        (nodes_of(p->world->groups[index].home_nodes) & with_cpus) == with_cpus;

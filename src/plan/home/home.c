@@ -219,8 +219,6 @@ void home_decide(Planner *p)
     if (p->homes && !p->world->partial && thread_homes_decide(p) < 0)
         p->error = -ENOMEM;
     thread_homes_masks(p);
-    if (p->homes && !p->world->partial)
-        deal_masks(p);
     for (size_t i = 0; i < p->world->n_tasks; i++)
         if (!p->world->tasks[i].gone && p->world->tasks[i].original)
             p->s->processes[p->world->tasks[i].process.i].ours = true;
@@ -262,12 +260,8 @@ static bool emit_home(Planner *p, const Process *process, const Task *task, CpuM
 {
     const Group *group = &p->world->groups[process->group.i];
     const PlannerGroup *g = &p->s->groups[process->group.i];
-    bool dealt = task && p->s->tasks[task - p->world->tasks].dealt;
     bool apart = task && p->s->tasks[task - p->world->tasks].apart;
-    PlanRule rule = apart                    ? PLAN_RULE_OWN_NODE
-                    : dealt                  ? PLAN_RULE_DEALT
-                    : group->home == g->home ? PLAN_RULE_NEW_MEMBER
-                                             : g->rule;
+    PlanRule rule = apart ? PLAN_RULE_OWN_NODE : group->home == g->home ? PLAN_RULE_NEW_MEMBER : g->rule;
 
     return planner_act(p, &(PlanAction){
                               .kind = PLAN_KIND_SET_HOME,
@@ -308,7 +302,7 @@ static void collect_needs(const Planner *p, const Process *process, const Policy
     const PlannerTask *planned = &p->s->tasks[tasks - p->world->tasks];
 
     for (size_t i = 0; i < n; i++) {
-        need->apart |= (planned[i].apart || planned[i].dealt) && !tasks[i].gone;
+        need->apart |= planned[i].apart && !tasks[i].gone;
         if (planner_placeable(policy, process, &tasks[i]) && needs_home(process, &tasks[i], planned[i].due)) {
             need_add(need, mask_from(process, &tasks[i], planned[i].due));
             need->apart |= tasks[i].hands == TASK_HANDS_FOREIGN;

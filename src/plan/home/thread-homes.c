@@ -566,7 +566,7 @@ int thread_homes_decide(Planner *p)
 
 /* The masks */
 
-CpuMask planner_node_mask(Planner *p, CpuMask due, NodeIx node)
+static CpuMask node_mask(Planner *p, CpuMask due, NodeIx node)
 {
     PlanScratch *s = p->s;
 
@@ -592,9 +592,8 @@ void thread_homes_masks(Planner *p)
         PlannerTask *t = &p->s->tasks[i];
         CpuMask due = p->s->processes[task->process.i].due;
 
-        t->due = due && t->home_node.i >= 0 ? planner_node_mask(p, due, t->home_node) : due;
+        t->due = due && t->home_node.i >= 0 ? node_mask(p, due, t->home_node) : due;
         t->apart = t->due != due;
-        t->dealt = false;
         if (t->apart && p->world->processes[task->process.i].group.i >= 0)
             p->s->groups[p->world->processes[task->process.i].group.i].apart = true;
     }

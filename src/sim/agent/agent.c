@@ -35,6 +35,7 @@ int agent_new(Engine *e, Agent **ret)
     for (uint32_t i = 0; i < e->topology->cpu_limit; i++)
         agent->world->cpus[i].online = agent->world->cpus[i].usable = e->cpus[i].present;
     agent->world->ablated = e->variant->ablated;
+    agent->world->kernel_balances = e->kernel->numa_balancing;
     agent->world->action_cost_usec = MAX(e->constants->action_nsec / NSEC_PER_USEC, (uint64_t)1);
     r = group_sync_workloads(agent->world, e->variant->policies);
     if (r < 0)
