@@ -26,7 +26,7 @@ typedef enum AblationRule {
     ABLATION_AWAIT_APART,   /* P4, P15: and, where that is on several nodes, for who uses it */
     ABLATION_LOANS,         /* P2, P15: living on loans instead of a shared node */
     ABLATION_STARVES,       /* P15: who starves need not wait for its memory to arrive */
-    ABLATION_BESIDE,        /* P15: beside the kernel's balancing, what is wide or new is left to it */
+    ABLATION_BESIDE,        /* P15: beside the kernel's balancing, what is wide is left to it */
     ABLATION_FREEZE,        /* P16: who has converged is not evicted */
     ABLATION_APART,         /* P11: nodes for single threads */
     ABLATION_ROOM,          /* P15: and where other groups leave room for them */

@@ -268,10 +268,8 @@ int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_b
 
 /* beside.c: P15, beside the kernel's balancing */
 
-/* Whether a group is left to the kernel because the packing gives it these nodes, several; or because it has just
- * begun, and has no home yet. */
+/* Whether a group is left to the kernel because the packing gives it these nodes, several. */
 bool beside_is_wide(const Planner *p, size_t index, PackNodes set);
-bool beside_is_too_new(const Planner *p, size_t index);
 
 /* thread-homes.c: P11, P14, P15 */
 

@@ -4,27 +4,14 @@
  * daemon knows less than the kernel. It moves no memory then, and mostly does not see which thread uses what. */
 
 #include "plan/planner.h"
-#include "world/load.h"
 
-static bool is_beside(const Planner *p, size_t index)
-{
-    return rule_holds(p->world, ABLATION_BESIDE) && p->world->kernel_balances &&
-           p->s->workloads[p->world->groups[index].workload.i].policy->mode == POLICY_MODE_AUTO &&
-           !thread_homes_known(p, index);
-}
-
-/* It cannot be divided among nodes with regard to who uses what. The kernel can do that. */
+/* It cannot be divided among nodes with regard to who uses what. The kernel can do that, unless a policy says which
+ * nodes it is to have, or how many. */
 bool beside_is_wide(const Planner *p, size_t index, PackNodes set)
 {
-    return (set & (set - 1)) != 0 && is_beside(p, index);
-}
+    const Policy *policy = p->s->workloads[p->world->groups[index].workload.i].policy;
 
-/* The kernel takes seconds to bring memory to a home. Who ends before that would only be away from it. */
-bool beside_is_too_new(const Planner *p, size_t index)
-{
-    const Group *group = &p->world->groups[index];
-
-    return !group->home && !group->roams &&
-           p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < LOAD_YOUNG_USEC &&
-           is_beside(p, index);
+    return (set & (set - 1)) != 0 && rule_holds(p->world, ABLATION_BESIDE) && p->world->kernel_balances &&
+           policy->mode == POLICY_MODE_AUTO && !policy->nodes && policy->max_nodes == 0 &&
+           !thread_homes_known(p, index);
 }

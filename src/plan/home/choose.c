@@ -207,13 +207,14 @@ static uint32_t nodes_useful(const Planner *p, size_t index)
                : MIN(threads, MAX(cpus, 1U));
 }
 
-/* Whether its threads are together for nothing, and press on the memory of their nodes though they could have more. */
+/* Whether its threads are together for nothing, and press on the memory of their nodes, though it could have more. */
 static bool is_pressed(const Planner *p, const Group *group, const PlannerGroup *g)
 {
-    size_t index = (size_t)(group - p->world->groups);
+    uint32_t useful = nodes_useful(p, (size_t)(group - p->world->groups));
+    uint32_t max_nodes = p->s->workloads[group->workload.i].policy->max_nodes;
+    uint32_t most = MIN((uint32_t)__builtin_popcountll(g->allowed), max_nodes > 0 ? max_nodes : UINT32_MAX);
 
-    return group->home &&
-           (uint32_t)hwloc_bitmap_weight(group->home_nodes) < MIN(nodes_useful(p, index), p->n_cpu_nodes) &&
+    return group->home && (uint32_t)hwloc_bitmap_weight(group->home_nodes) < MIN(useful, most) &&
            planner_presses(p->world->topology, group->home, group->home_nodes,
                            (uint64_t)group->demand_permille * private_share(p, group, g) / 1000);
 }
@@ -411,8 +412,6 @@ static void select_groups(Planner *p, const uint64_t *memory)
                                awaits_evidence(p, i, memory + i * p->world->topology->n_nodes, &share);
         if (s->groups[i].put_off)
             continue;
-        if (beside_is_too_new(p, i))
-            continue;
         if (!wants_home(p, i)) {
             s->groups[i].idle = policy_chooses_nodes(policy);
             continue;
@@ -474,7 +473,8 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
                topology->n_nodes * sizeof(*s->parts));
         if (!policy_chooses_nodes(s->workloads[p->world->groups[index].workload.i].policy) || g->bound)
             continue;
-        g->chosen = beside_is_wide(p, index, s->pack_sets[i]) ? with_cpus : s->pack_sets[i];
+        g->chosen = !s->pack_groups[i].stays && beside_is_wide(p, index, s->pack_sets[i]) ? with_cpus
+                                                                                          : s->pack_sets[i];
         g->chosen_all = g->chosen == with_cpus;
         g->keeps_all = g->chosen_all && s->pack_groups[i].stays && !g->reverts &&
                        (nodes_of(p->world->groups[index].home_nodes) & with_cpus) == with_cpus;

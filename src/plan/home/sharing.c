@@ -37,6 +37,14 @@ typedef struct Part {
     uint32_t n;
 } Part;
 
+/* A group as seen from a cgroup. */
+typedef struct Seat {
+    size_t stamp;     /* the number of the cgroup's first share, from 1: the rest is of that */
+    uint32_t n;       /* processes of the cgroup that are in it */
+    bool counted;     /* in what the cgroup would want on one node */
+    uint64_t n_fresh; /* threads that were not measured yet; of any cgroup */
+} Seat;
+
 /* Of a node, a group whose processes are apart is to need no more when it comes together. A choice of ours. */
 #define JOIN_PERMILLE 750U
 
@@ -45,7 +53,7 @@ typedef struct Sharing {
     const PolicySet *policies;
     Member *members;  /* [n_processes] */
     bool *claimed;    /* [n_groups], as many as there were */
-    size_t *counted;  /* [n_groups], the first share, from 1, of the cgroup that it was counted for last */
+    Seat *seats;      /* [n_groups] */
     uint64_t largest; /* permille of a CPU that a node has for a group */
     Share *shares;
     size_t n_shares, shares_capacity;
@@ -57,7 +65,7 @@ static void sharing_done(Sharing *s)
 {
     free(s->members);
     free(s->claimed);
-    free(s->counted);
+    free(s->seats);
     free(s->shares);
     free(s->parts);
 }
@@ -215,18 +223,24 @@ static int compare_parts(const void *a, const void *b)
 
 /* Cgroups */
 
-static bool is_new(const World *world, const Process *process)
+/* A thread that was not measured yet wants a CPU until it has shown otherwise, as the kernel takes the load of a new
+ * task to be full. */
+static uint64_t demand_of(const Sharing *s, int32_t group)
 {
-    return world->now_usec - MIN(process->first_seen_usec, world->now_usec) < LOAD_YOUNG_USEC;
+    const Group *g = &s->world->groups[group];
+
+    return MAX(g->demand_permille, g->want_permille) + s->seats[group].n_fresh * LOAD_FULL_PERMILLE;
 }
 
-/* Each thread of a group that was not measured yet wants a CPU until it has shown otherwise, as the kernel takes the
- * load of a new task to be full. */
-static uint64_t demand_of(const Group *group)
+static void count_fresh(const Sharing *s)
 {
-    uint64_t demand = MAX(group->demand_permille, group->want_permille);
+    for (size_t i = 0; i < s->world->n_tasks; i++) {
+        const Task *task = &s->world->tasks[i];
+        GroupIx group = s->world->processes[task->process.i].group;
 
-    return demand > 0 ? demand : (uint64_t)group->n_tasks * LOAD_FULL_PERMILLE;
+        if (group.i >= 0 && task->fresh && !task->gone)
+            s->seats[group.i].n_fresh++;
+    }
 }
 
 /* The cores of the largest node; more than anybody wants where there is only one. */
@@ -244,46 +258,64 @@ static int measure_largest(Sharing *s)
     return r < 0 ? -ENOMEM : 0;
 }
 
-/* Whether a group is counted as one of this cgroup for the first time. */
-static bool counts(Sharing *s, GroupIx group, size_t stamp)
+/* The group of a cgroup's processes, whose shares are from the number `first` on, that has most of them: what is
+ * together now. -1: they have none. */
+static int32_t main_group(const Sharing *s, size_t first, size_t n)
 {
-    if (group.i < 0 || s->counted[group.i] == stamp)
-        return false;
-    s->counted[group.i] = stamp;
-    return true;
+    int32_t most = -1;
+
+    for (size_t i = first; i < first + n; i++) {
+        int32_t group = s->world->processes[s->shares[i].process].group.i;
+
+        if (group < 0)
+            continue;
+        if (s->seats[group].stamp != first + 1)
+            s->seats[group] = (Seat){.stamp = first + 1, .n_fresh = s->seats[group].n_fresh};
+        s->seats[group].n++;
+        if (most < 0 || s->seats[group].n > s->seats[most].n ||
+            (s->seats[group].n == s->seats[most].n && group < most))
+            most = group;
+    }
+    return most;
 }
 
-/* Joins the processes of a cgroup, whose shares are from the number `first` on, if they fit on one node. Those that are
- * apart come together when there is room to spare. Newcomers do not drive the others apart: those that do not fit stay
- * by themselves. */
-static void join_cgroup(Sharing *s, size_t first, size_t n)
+/* Not what was part of it and fell apart a short time ago: its group is younger than the process. */
+static bool may_come(const Sharing *s, const Process *process)
+{
+    const Group *group = &s->world->groups[process->group.i];
+    const Policy *policy = group_policy(s->world, s->policies, process->workload);
+    uint64_t now = s->world->now_usec;
+
+    return group->first_seen_usec - MIN(process->first_seen_usec, group->first_seen_usec) < LOAD_YOUNG_USEC ||
+           now - MIN(group->first_seen_usec, now) >= policy->ping_pong_usec;
+}
+
+/* Joins the processes of a cgroup that are together now, as long as they fit on one node; and all others that may come
+ * to them, if there is room to spare for all of these. */
+static void join_cgroup(const Sharing *s, size_t first, size_t n)
 {
     const World *world = s->world;
-    uint64_t known = 0, all, most;
-    size_t n_known = 0;
-    int32_t last = -1;
+    int32_t here = main_group(s, first, n), last = -1;
+    uint64_t all;
 
+    if (here < 0 || demand_of(s, here) > pack_limit(MIN(s->largest, PACK_DEMAND_MAX)))
+        return;
+    all = demand_of(s, here);
+    s->seats[here].counted = true;
     for (size_t i = first; i < first + n; i++) {
         const Process *process = &world->processes[s->shares[i].process];
 
-        if (is_new(world, process) || !counts(s, process->group, first + 1))
+        if (process->group.i < 0 || s->seats[process->group.i].counted || !may_come(s, process))
             continue;
-        known += demand_of(&world->groups[process->group.i]);
-        n_known++;
+        s->seats[process->group.i].counted = true;
+        all += demand_of(s, process->group.i);
     }
-    most = n_known == 1 ? pack_limit(MIN(s->largest, PACK_DEMAND_MAX)) : s->largest * JOIN_PERMILLE / 1000;
-    all = known;
-    for (size_t i = first; i < first + n && known <= most; i++) {
-        int32_t process = s->shares[i].process;
-        GroupIx group = world->processes[process].group;
+    for (size_t i = first; i < first + n; i++) {
+        int32_t process = s->shares[i].process, group = world->processes[process].group.i;
 
-        if (counts(s, group, first + 1)) {
-            uint64_t demand = demand_of(&world->groups[group.i]);
-
-            if (all + demand > most)
-                continue;
-            all += demand;
-        }
+        if (group != here &&
+            (group < 0 || !s->seats[group].counted || all > s->largest * JOIN_PERMILLE / 1000))
+            continue;
         if (last >= 0)
             join(s, last, process);
         last = process;
@@ -381,6 +413,7 @@ static int group_all(Sharing *s)
         return r;
     if (measure_largest(s) < 0)
         return -ENOMEM;
+    count_fresh(s);
     join_sharers(s);
     r = list_parts(s);
     for (size_t i = 0; r == 0 && i < s->n_parts; i++)
@@ -404,10 +437,10 @@ static int group_sharers(World *world, const PolicySet *policies)
         .policies = policies,
         .members = calloc(MAX(world->n_processes, (size_t)1), sizeof(*s.members)),
         .claimed = calloc(MAX(world->n_groups, (size_t)1), sizeof(*s.claimed)),
-        .counted = calloc(MAX(world->n_groups, (size_t)1), sizeof(*s.counted)),
+        .seats = calloc(MAX(world->n_groups, (size_t)1), sizeof(*s.seats)),
     };
 
-    if (!s.members || !s.claimed || !s.counted)
+    if (!s.members || !s.claimed || !s.seats)
         return -ENOMEM;
     return group_all(&s);
 }

@@ -294,6 +294,7 @@ static Group *group_with(Fixture *f, pid_t pid)
 static void want(Fixture *f, pid_t pid, uint32_t permille)
 {
     world_process(f->world, pid)->first_seen_usec = 0;
+    group_with(f, pid)->first_seen_usec = 0;
     group_with(f, pid)->want_permille = group_with(f, pid)->demand_permille = permille;
 }
 
@@ -329,15 +330,19 @@ static void test_parts(void **state)
     group(&f);
     assert_int_equal(count(&f), 2);
     assert_int_equal(group_of(&f, 100), group_of(&f, 101));
-    /* What the group that goes on wanted before counts again: that keeps them apart, and not only now. */
+    /* Not at once together again. */
+    group_with(&f, 100)->want_permille = group_with(&f, 100)->demand_permille = 100;
     group(&f);
     assert_int_equal(count(&f), 2);
+    f.world->now_usec += 60000000;
+    group(&f);
+    assert_int_equal(count(&f), 1);
     fixture_done(&f);
 }
 
-/* A newcomer joins the others if it fits, and stays by itself if it does not; they stay together. Until it was measured
- * it wants a CPU for each of its threads. */
-static void test_newcomer(void **state)
+/* Newcomers join the others if all of them fit, and stay by themselves if they do not, also when they are newcomers no
+ * more; the others stay together. A thread that was not measured yet wants a CPU. */
+static void test_newcomers(void **state)
 {
     Fixture f;
 
@@ -350,14 +355,23 @@ static void test_newcomer(void **state)
     want(&f, 101, 3000);
     group(&f);
     assert_int_equal(count(&f), 1);
-    want(&f, 100, 7000);
-    add(&f, 102, NULL);
+    want(&f, 100, 5000);
+    add(&f, 102, "0:1:7+");
+    add(&f, 103, "0:1:7+");
     world_process(f.world, 102)->first_seen_usec = f.world->now_usec;
-    group_with(&f, 102)->n_tasks = 2;
-    group(&f);
-    assert_int_equal(count(&f), 2);
-    assert_int_equal(group_of(&f, 100), group_of(&f, 101));
-    group_with(&f, 102)->want_permille = 100;
+    world_process(f.world, 103)->first_seen_usec = f.world->now_usec;
+    fixture_task(&f, 102, 102, 0)->fresh = true;
+    fixture_task(&f, 103, 103, 0)->fresh = true;
+    for (int i = 0; i < 40; i++) {
+        group(&f);
+        assert_int_equal(count(&f), 2);
+        assert_int_equal(group_of(&f, 100), group_of(&f, 101));
+        assert_int_equal(group_of(&f, 102), group_of(&f, 103));
+        group_with(&f, 102)->want_permille = 1001;
+        fixture_find(&f, 102, 102)->fresh = fixture_find(&f, 103, 103)->fresh = false;
+        f.world->now_usec += 100000;
+    }
+    group_with(&f, 102)->want_permille = 1000;
     group(&f);
     assert_int_equal(count(&f), 1);
     fixture_done(&f);
@@ -422,7 +436,7 @@ int main(void)
         cmocka_unit_test(test_auto),
         cmocka_unit_test(test_auto_named),
         cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_newcomer),
+        cmocka_unit_test(test_newcomers),
         cmocka_unit_test(test_parts_of_two),
         cmocka_unit_test(test_parts_not),
     };
