@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Groups that are left to the kernel, and homes that are left in spite of memory that is on its way (P15). */
+
+#include "choose-test.h"
+
+/* A group for which several nodes would be chosen, without and beside the kernel's balancing: it is left to the kernel,
+ * unless a policy says more than Mode=auto. One that fits on a node is not. */
+static void test_beside(void **state)
+{
+    static const struct {
+        const char *policy;
+        unsigned n_threads;
+        const char *without, *beside; /* nodes; NULL: none */
+    } cases[] = {
+        {AUTO, 12, "0-1", NULL},
+        {AUTO "Nodes=0,1\n", 12, "0-1", "0-1"},
+        {AUTO "MaxNodes=2\n", 12, "0-1", "0-1"},
+        {EACH "[Placement]\nMode=compress\n", 12, "0-1", "0-1"},
+        {AUTO, 6, "0", "0"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
+        Fixture f;
+
+        fixture_init(&f, FOUR);
+        fixture_policy(&f, "a", cases[i / 2].policy);
+        add_job(&f, 100, cases[i / 2].n_threads, 0, 1);
+        set_memory(&f, 100, (uint64_t[]){100, cases[i / 2].n_threads > 8 ? 100 : 0, 0, 0});
+        f.world->kernel_balances = i % 2;
+        fixture_home(&f);
+        assert_nodes(&f, 100, i % 2 ? cases[i / 2].beside : cases[i / 2].without);
+        fixture_done(&f);
+    }
+}
+
+/* When the kernel begins to balance, what it is left to is released; when it ends, it gets a home again. */
+static void test_switched(void **state)
+{
+    Fixture f;
+
+    (void)state;
+    fixture_init(&f, FOUR);
+    fixture_policy(&f, "a", AUTO);
+    add_job(&f, 100, 12, 0, 1);
+    set_memory(&f, 100, (uint64_t[]){100, 100, 0, 0});
+    for (unsigned i = 0; i < 3; i++) {
+        f.world->kernel_balances = i % 2;
+        for (unsigned k = 0; k < 70; k++) {
+            seconds(&f, 1);
+            fixture_plan(&f, true);
+            fixture_commit(&f, NULL);
+        }
+        assert_nodes(&f, 100, i % 2 ? NULL : "0-1");
+        assert_int_equal(group_of(&f, 100)->roams, i % 2);
+    }
+    fixture_done(&f);
+}
+
+/* A home is kept while much of the group's memory is on its way there; not when twice as many want CPUs as it has, and
+ * CPUs elsewhere are idle. */
+static void test_starves(void **state)
+{
+    (void)state;
+    for (unsigned starves = 0; starves < 2; starves++) {
+        Fixture f;
+
+        fixture_init(&f, FOUR);
+        fixture_policy(&f, "a", AUTO);
+        add_job(&f, 100, 16, 0, 1);
+        for (pid_t tid = 100; tid < 116; tid++)
+            fixture_find(&f, 100, tid)->last_cpu.i %= 8;
+        set_memory(&f, 100, (uint64_t[]){100, 0, 0, 0});
+        set_demand(&f, 100, 400, 50);
+        fixture_home(&f);
+        assert_nodes(&f, 100, "0");
+        seconds(&f, 70);
+        world_process(f.world, 100)->memory.to = fixture_mask(&f, "0");
+        world_process(f.world, 100)->memory.last = fixture_mask(&f, "0");
+        world_process(f.world, 100)->memory.todo_bytes = 50 * MIB;
+        set_demand(&f, 100, 500, starves ? 500 : 300);
+        fixture_cpus(&f, 0, 7, 1000, 0);
+        fixture_plan(&f, true);
+        fixture_commit(&f, NULL);
+        assert_int_equal(group_of(&f, 100)->home_nodes == fixture_mask(&f, "0"), !starves);
+        fixture_done(&f);
+    }
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_switched),
+        cmocka_unit_test(test_starves),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
