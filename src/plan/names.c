@@ -39,7 +39,8 @@ static const NameText rules[PLAN_RULE_MAX] = {
     [PLAN_RULE_REPINNED] = {"repinned",
                             "Somebody else changed the CPU affinity of the process; it is left alone "
                             "from now on."},
-    [PLAN_RULE_ROAMS] = {"roams", "It needs all nodes: the kernel places its threads."},
+    [PLAN_RULE_ROAMS] =
+        {"roams", "It needs all nodes, or is left to the kernel's balancing: the kernel places its threads."},
     [PLAN_RULE_HOME_GONE] = {"home-gone", "Its home has no usable CPU left inside its cpuset."},
     [PLAN_RULE_ANEW] =
         {"anew", "The CPUs of the machine or the daemon's settings changed; everything is placed anew."},
