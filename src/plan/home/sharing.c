@@ -54,7 +54,8 @@ typedef struct Sharing {
     Member *members;  /* [n_processes] */
     bool *claimed;    /* [n_groups], as many as there were */
     Seat *seats;      /* [n_groups] */
-    uint64_t largest; /* permille of a CPU that a node has for a group */
+    bool any_cgroup;  /* that may be a group */
+    uint64_t largest; /* then: permille of a CPU that a node has for one */
     Share *shares;
     size_t n_shares, shares_capacity;
     Part *parts;
@@ -189,6 +190,7 @@ static int list_shares(Sharing *s)
             continue;
         s->members[i].leader = (int32_t)i;
         cgroup = cgroup_of(policy, process);
+        s->any_cgroup |= *cgroup != '\0';
         r = *cgroup ? add_share(s, i, cgroup, "", 0) : 0;
         if (r < 0)
             return r;
@@ -411,9 +413,10 @@ static int group_all(Sharing *s)
 
     if (r < 0)
         return r;
-    if (measure_largest(s) < 0)
+    if (s->any_cgroup && measure_largest(s) < 0)
         return -ENOMEM;
-    count_fresh(s);
+    if (s->any_cgroup)
+        count_fresh(s);
     join_sharers(s);
     r = list_parts(s);
     for (size_t i = 0; r == 0 && i < s->n_parts; i++)

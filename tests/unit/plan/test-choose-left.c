@@ -20,7 +20,6 @@ static void test_beside(void **state)
         {AUTO, 6, "0", "0"},
     };
 
-    (void)state;
     for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
         Fixture f;
 
@@ -40,7 +39,6 @@ static void test_switched(void **state)
 {
     Fixture f;
 
-    (void)state;
     fixture_init(&f, FOUR);
     fixture_policy(&f, "a", AUTO);
     add_job(&f, 100, 12, 0, 1);
@@ -62,7 +60,6 @@ static void test_switched(void **state)
  * CPUs elsewhere are idle. */
 static void test_starves(void **state)
 {
-    (void)state;
     for (unsigned starves = 0; starves < 2; starves++) {
         Fixture f;
 

@@ -304,7 +304,6 @@ static void test_parts(void **state)
 {
     Fixture f;
 
-    (void)state;
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "w", NAMED);
     add(&f, 100, "0:1:7+");
@@ -346,7 +345,6 @@ static void test_newcomers(void **state)
 {
     Fixture f;
 
-    (void)state;
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "w", NAMED);
     add(&f, 100, NULL);
@@ -382,7 +380,6 @@ static void test_parts_of_two(void **state)
 {
     Fixture f;
 
-    (void)state;
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "w", NAMED);
     for (pid_t pid = 100; pid < 104; pid++) {
@@ -408,7 +405,6 @@ static void test_parts_not(void **state)
     static const char *const texts[] = {
         NAMED "ExpectWidth=4\n", "[Placement]\nMode=auto\nMaxNodes=1\n[Workload]\nGroupBy=cgroup\n", NAMED};
 
-    (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
         Fixture f;
 
