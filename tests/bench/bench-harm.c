@@ -10,7 +10,7 @@
  *   ideal   the same of the better kernel if all memory were as near as a node's own, with the same bandwidth: about
  *           what there is to be had by placement, but for what spreading memory over controllers can do
  *   again   the same of the better kernel with other seeds: what chance does. More than in the rows above, which have
- *           the seeds of what they are divided by
+ *           the seeds of what they are divided by, by which threads work and pause for as long
  *
  * by kind of work and of all. Of work that comes to its end it is not how much is done that differs, but how fast it
  * was: work by time runnable. The worst machines are listed, and saved as scenarios with --save. */

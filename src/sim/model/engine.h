@@ -88,6 +88,8 @@ typedef struct Thread {
     uint64_t warm_nsec, warm_llc_nsec;
     int32_t warm_cpu; /* where its cache is warm */
 
+    Random random; /* how long it works and pauses: wherever it runs, its n-th burst is as long */
+
     uint64_t queued_nsec; /* instant it began to wait */
     uint64_t ran_nsec;    /* instant it ran last */
     uint64_t slept_nsec;  /* instant it fell asleep */
@@ -251,7 +253,7 @@ struct Engine {
     uint32_t *contention; /* [n_nodes]: pace of the controller */
     uint64_t *traffic;    /* [n_nodes]: bytes since the last look */
 
-    Random random_burst, random_place, random_noise, random_scan;
+    Random random_place, random_noise, random_scan;
 
     Tally *tallies;               /* [n_workloads] */
     uint64_t *used;               /* [n_nodes][n_workloads]: run time in this row of the picture */

@@ -46,7 +46,7 @@ static bool is_receiver(const Circle *circle, uint32_t index)
 static void start_burst(Engine *e, Thread *thread)
 {
     const SimWorkload *w = engine_workload(e, thread);
-    uint64_t burst = random_time(&e->random_burst, &w->burst);
+    uint64_t burst = random_time(&thread->random, &w->burst);
 
     thread->burst = burst == 0 ? thread->life_left : MIN(burst, thread->life_left);
     thread->work_left = thread->burst;
@@ -269,7 +269,7 @@ static void pause_alone(Engine *e, uint32_t index)
 {
     Thread *thread = &e->threads[index];
     const SimWorkload *w = engine_workload(e, thread);
-    uint64_t pause = w->wake == SIM_WAKE_NONE ? random_time(&e->random_burst, &w->sleep) : 0;
+    uint64_t pause = w->wake == SIM_WAKE_NONE ? random_time(&thread->random, &w->sleep) : 0;
 
     if (pause == 0) {
         start_burst(e, thread);

@@ -256,14 +256,17 @@ static int32_t add_region(Engine *e, uint64_t bytes, bool shared)
 
 static void add_threads(Engine *e, const SimWorkload *w, size_t workload, uint32_t family, CpuMask own)
 {
-    for (uint32_t i = 0; i < w->n_threads; i++)
-        e->threads[e->n_threads++] = (Thread){
+    Random bursts = random_split(e->seed, PURPOSE_BURST);
+
+    for (uint32_t i = 0; i < w->n_threads; i++, e->n_threads++)
+        e->threads[e->n_threads] = (Thread){
             .workload = (uint32_t)workload,
             .process = family,
             .cpu = ENGINE_NONE,
             .allowed = own,
             .own = own,
             .allowed_all = own == e->all,
+            .random = random_split(bursts.state, e->n_threads),
             .life_left = w->work_usec > 0 ? w->work_usec * NSEC_PER_USEC : UINT64_MAX,
             .first_sender = ENGINE_NONE,
             .last_sender = ENGINE_NONE,
@@ -407,7 +410,6 @@ int build_engine(Engine *e, char **ret_error)
 {
     int r;
 
-    e->random_burst = random_split(e->seed, PURPOSE_BURST);
     e->random_place = random_split(e->seed, PURPOSE_PLACE);
     e->random_noise = random_split(e->seed, PURPOSE_NOISE);
     e->random_scan = random_split(e->seed, PURPOSE_SCAN);

@@ -95,6 +95,19 @@ static void test_sleeper(void **state)
     assert_in_range(value_of(text, SIM_METRIC_RUN, SIZE_MAX), 999, 1000);
 }
 
+/* How long a thread works and pauses is a matter of the thread, not of who else runs. */
+static void test_own_chance(void **state)
+{
+#define ALONE                                                                      \
+    "[Scenario]\nDurationSec=1min\n[Machine]\nSynthetic=numa:1 l3:1 core:2 pu:1\n" \
+    "[Workload a]\nAffinity=0\nBurstSec=exponential 20ms\nSleepSec=uniform 1ms 99ms\n"
+    static const char beside[] = ALONE "[Workload b]\nAffinity=1\nBurstSec=exponential 3ms\nSleepSec=5ms\n";
+
+    assert_true(value_of(ALONE, SIM_METRIC_OPS, 0) > 0);
+    assert_int_equal(value_of(ALONE, SIM_METRIC_OPS, 0), value_of(beside, SIM_METRIC_OPS, 0));
+    assert_int_equal(value_of(ALONE, SIM_METRIC_RUN, 0), value_of(beside, SIM_METRIC_RUN, 0));
+}
+
 /* Two siblings of one core do 61 % each. */
 static void test_smt(void **state)
 {
@@ -220,7 +233,7 @@ int main(void)
         cmocka_unit_test(test_smt),         cmocka_unit_test(test_remote),
         cmocka_unit_test(test_bandwidth),   cmocka_unit_test(test_pair),
         cmocka_unit_test(test_circles_end), cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_own_chance),  cmocka_unit_test(test_too_large),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
