@@ -9,6 +9,13 @@
 
 #include <math.h>
 
+#define KIB 1024U
+
+/* Permille. With hardly any memory it still decides between equal nodes; where that is is only guessed, as little as
+ * where it runs (lean_on_present()). */
+#define LITTLE_DISCOUNT 900U
+#define GUESS_DISCOUNT  999U
+
 /* Bytes of a group, more than any machine has; what pack_solve() takes. */
 #define MEMORY_MAX ((1ULL << 50) - 1)
 
@@ -74,13 +81,11 @@ void choose_memory_gather(Planner *p, uint64_t *memory)
     }
 }
 
-uint32_t choose_memory_discount(const PlannerGroup *g, const uint64_t *memory, uint32_t n_nodes)
+uint32_t choose_memory_discount(const PlannerGroup *g)
 {
-    uint64_t sum = 0;
+    uint32_t most = g->memory_known ? LITTLE_DISCOUNT : GUESS_DISCOUNT;
 
-    for (uint32_t i = 0; i < n_nodes; i++)
-        sum += memory[i];
-    return g->memory_known ? (uint32_t)(900 - MIN(sum, PLANNER_MEMORY_MIN) * 900 / PLANNER_MEMORY_MIN) : 900;
+    return (uint32_t)(most - MIN(g->known_bytes, PLANNER_MEMORY_MIN) * most / PLANNER_MEMORY_MIN);
 }
 
 uint32_t choose_memory_nodes(const uint64_t *memory, uint32_t n_nodes)
@@ -94,11 +99,11 @@ uint32_t choose_memory_nodes(const uint64_t *memory, uint32_t n_nodes)
     return squares > 0 ? (uint32_t)ceil(sum * sum / squares - 0.01) : 0;
 }
 
-/* Only proportions count here, and the numbers are too small to take room from anybody. */
+/* A KiB for each permille of a CPU, the least that counts: only proportions do, and it takes no room from anybody. */
 static void guess_memory(const Group *group, uint32_t n_nodes, const uint64_t *ran, uint64_t *memory)
 {
     for (uint32_t i = 0; i < n_nodes; i++)
-        memory[i] = group->home_nodes ? (uint64_t)hwloc_bitmap_isset(group->home_nodes, i) : ran[i];
+        memory[i] = KIB * (group->home_nodes ? (uint64_t)hwloc_bitmap_isset(group->home_nodes, i) : ran[i]);
 }
 
 /* Among nodes that are as good, a group that has no home yet stays where it runs (P4): as if one page of 128 were

@@ -198,7 +198,7 @@ static uint32_t nodes_useful(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
     const Policy *policy = p->s->workloads[group->workload.i].policy;
-    uint32_t threads = MAX(group->n_tasks, 1U);
+    uint32_t threads = MAX(MAX((uint32_t)group->n_tasks, demand_of(group) / LOAD_FULL_PERMILLE), 1U);
     uint32_t part = is_new(p, group) ? LOAD_FULL_PERMILLE / 2 : LOAD_FULL_PERMILLE;
     uint32_t cpus = (group_demand(p, index) + part - 1) / LOAD_FULL_PERMILLE;
 
@@ -313,7 +313,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
     uint32_t threads = nodes_useful(p, index);
     PackGroup pack;
 
-    g->discount_permille = choose_memory_discount(g, memory, p->world->topology->n_nodes);
+    g->discount_permille = choose_memory_discount(g);
     pack = (PackGroup){
         .id = group->id,
         .mode = pack_mode(policy),
