@@ -39,6 +39,9 @@ static void count_cpus(const World *world, CpuMask cpus, uint64_t *ret_cpus, uin
     }
 }
 
+/* With siblings of half of them, so that each set is too large for its cores by half, a third more than all cores still
+ * costs less apart: 2 x what shares cores needlessly (pack.h) against half of the demand, that is far from what it
+ * shares. */
 uint64_t buddies_largest(const World *world, CpuMask nodes, uint64_t demand)
 {
     uint64_t most_cpus = 0, most_cores = 0, all_cores = 0;
@@ -51,7 +54,7 @@ uint64_t buddies_largest(const World *world, CpuMask nodes, uint64_t demand)
         most_cores = MAX(most_cores, n_cores);
         all_cores += n_cores;
     }
-    return all_cores >= demand && rule_holds(world, ABLATION_SIBLINGS) ? most_cores : most_cpus;
+    return all_cores * 4 / 3 >= demand && rule_holds(world, ABLATION_SIBLINGS) ? most_cores : most_cpus;
 }
 
 static const Task *buddy_of(World *world, const Task *task, BuddyMay *may, void *userdata)

@@ -26,9 +26,9 @@ void buddies_sets(World *world, const Process *process, BuddyMay *may, void *use
 /* What a thread runs and waits on average, in permille of a CPU; at least 1. */
 uint32_t buddies_demand(const Task *task);
 
-/* What the largest of these nodes (NodeIx) has for a set, in permille of a CPU: its usable cores, as long as all who
- * are to live on these nodes, with this demand, find cores there; else its usable CPUs. Two threads on one core run at
- * 0.6 of their speed each, which is worth more than to be beside what they share. */
+/* What the largest of these nodes (NodeIx) has for a set, in permille of a CPU: its usable cores, as long as those who
+ * are to live on these nodes want at most a third more than all cores there, `demand`; else its usable CPUs. Two
+ * threads on one core run at 0.6 of their speed each, which is worth more than to be beside what they share. */
 uint64_t buddies_largest(const World *world, CpuMask nodes, uint64_t demand);
 
 /* Whether a set with this demand fits such a capacity: what is measured of either is off by some percent. */

@@ -88,6 +88,25 @@ uint32_t choose_memory_discount(const PlannerGroup *g)
     return (uint32_t)(most - MIN(g->known_bytes, PLANNER_MEMORY_MIN) * most / PLANNER_MEMORY_MIN);
 }
 
+/* Half of what counts fully, 16 MiB, is more than a core's share of most caches. */
+#define ALONE_DISCOUNT 450U
+
+bool choose_memory_seen(const PlannerGroup *g)
+{
+    return g->seen_permille * 2 > g->threads_permille;
+}
+
+uint32_t choose_memory_alone(const Planner *p, const Group *group)
+{
+    const PlannerGroup *g = &p->s->groups[group - p->world->groups];
+
+    if (!rule_holds(p->world, ABLATION_ALONE))
+        return 0;
+    if (group->n_tasks == 1)
+        return g->discount_permille <= ALONE_DISCOUNT ? 1000 : 0;
+    return choose_memory_seen(g) ? (uint32_t)(g->alone_permille * 1000 / g->seen_permille) : 0;
+}
+
 uint32_t choose_memory_nodes(const uint64_t *memory, uint32_t n_nodes)
 {
     double sum = 0, squares = 0;

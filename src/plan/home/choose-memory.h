@@ -20,6 +20,14 @@ void choose_memory_complete(const Planner *p, const uint64_t *ran, uint64_t *mem
  * index), rounded up; 0: there is none. Shares that differ by a hundredth are the same. */
 uint32_t choose_memory_nodes(const uint64_t *memory, uint32_t n_nodes);
 
-/* How much less it counts for a group to be near its memory than for one with much of it; permille. Where that is may be
- * guessed, how much it is is known. After choose_memory_gather(). */
+/* How much less it counts for a group to be near its memory than for one with much of it; permille. It decides between
+ * equal nodes at least. Where the memory is may be guessed, how much it is is known. After choose_memory_gather(). */
 uint32_t choose_memory_discount(const PlannerGroup *g);
+
+/* Whether it is seen which memory most of its work uses. */
+bool choose_memory_seen(const PlannerGroup *g);
+
+/* Of what its threads use, what each uses alone, in permille; 0 when it is not seen of most of its work. A single
+ * thread uses all of it alone, which need not be seen; unless it has so little that caches may hold it. After
+ * PlannerGroup.discount_permille. */
+uint32_t choose_memory_alone(const Planner *p, const Group *group);

@@ -72,36 +72,20 @@ static void gather_begun(PlannerGroup *g, const Task *task)
         g->begun_permille += LOAD_FULL_PERMILLE - wants;
 }
 
-/* Who uses memory alone. */
+/* Who wants a CPU for so much of the time never pauses; the rest is for interrupts. */
+#define STEADY_PERMILLE 900U
+
+/* What its threads want, and who uses memory alone. */
 static void gather_use(PlannerGroup *g, const Task *task)
 {
     uint64_t demand = task->run_ewma_permille + (uint64_t)task->wait_ewma_permille;
 
     g->threads_permille += demand;
+    g->steady_permille += demand >= STEADY_PERMILLE ? demand : 0;
     if (!task->use)
         return;
     g->seen_permille += demand;
     g->alone_permille += demand * task->use->private_permille / 1000;
-}
-
-/* Half of what counts fully (choose_memory_discount()), 16 MiB, is more than a core's share of most caches. */
-#define ALONE_DISCOUNT 450U
-
-/* Whether it is seen which memory most of its work uses. */
-static bool is_seen(const PlannerGroup *g)
-{
-    return g->seen_permille * 2 > g->threads_permille;
-}
-
-/* Of what its threads use, what each uses alone; 0 when it is not seen of most of its work. A single thread uses all of
- * it alone, which need not be seen; unless it has so little that caches may hold it. */
-static uint32_t private_share(const Planner *p, const Group *group, const PlannerGroup *g)
-{
-    if (!rule_holds(p->world, ABLATION_ALONE))
-        return 0;
-    if (group->n_tasks == 1)
-        return g->discount_permille <= ALONE_DISCOUNT ? 1000 : 0;
-    return is_seen(g) ? (uint32_t)(g->alone_permille * 1000 / g->seen_permille) : 0;
 }
 
 /* Sums over the tasks of each group, into PlannerGroup, and what ran on which node into `ran`. */
@@ -216,7 +200,7 @@ static bool is_pressed(const Planner *p, const Group *group, const PlannerGroup 
 
     return group->home && (uint32_t)hwloc_bitmap_weight(group->home_nodes) < MIN(useful, most) &&
            planner_presses(p->world->topology, group->home, group->home_nodes,
-                           (uint64_t)group->demand_permille * private_share(p, group, g) / 1000);
+                           (uint64_t)group->demand_permille * choose_memory_alone(p, group) / 1000);
 }
 
 /* How long a new home is kept: until it has been judged. One in which threads wait, or that was chosen before it was
@@ -304,6 +288,11 @@ static uint32_t fair_share(const Share *share, uint32_t demand)
     return share->demands > share->capacity ? (uint32_t)(demand * share->capacity / share->demands) : demand;
 }
 
+static uint32_t steady_demand(const Group *group, const PlannerGroup *g, const Share *share)
+{
+    return fair_share(share, (uint32_t)MIN(g->steady_permille, demand_of(group)));
+}
+
 static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memory, const Share *share,
                             PackNodes with_cpus)
 {
@@ -321,7 +310,8 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
                                ? fair_share(share, group_demand(p, index))
                                : group_demand(p, index),
         .min_gain_permille = policy->min_gain_permille,
-        .private_permille = private_share(p, group, g),
+        .private_permille = choose_memory_alone(p, group),
+        .steady_permille = steady_demand(group, g, share),
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
         .home = present_set(p, group, with_cpus),
         .allowed = g->allowed & choose_nodes_of_policy(p->world->topology, policy) & with_cpus,
@@ -389,7 +379,7 @@ static bool awaits_evidence(const Planner *p, size_t index, const uint64_t *memo
     const PlannerGroup *g = &p->s->groups[index];
 
     return ((rule_holds(p->world, ABLATION_AWAIT_MEMORY) && g->awaits_memory) ||
-            (g->awaits_use && !is_seen(g) && use_decides(p, index, memory, share))) &&
+            (g->awaits_use && !choose_memory_seen(g) && use_decides(p, index, memory, share))) &&
            is_homeless(p, &p->world->groups[index]);
 }
 

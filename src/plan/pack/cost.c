@@ -20,6 +20,7 @@
 
 #define OVERLOAD_WEIGHT 32U /* reasons in pack.h */
 #define SIBLINGS_WEIGHT (PACK_SCALE * 2)
+#define SQUEEZE_WEIGHT  PACK_SCALE
 #define CROWDED_WEIGHT  (PACK_SCALE * 3 / 4)
 #define CROWD_WEIGHT    8U
 #define CUT             16U /* times the capacity */
@@ -139,6 +140,16 @@ static uint64_t wide_cost(const Pack *p, const PackItem *item, PackNodes set)
     return cost + (item->demand > cores ? (item->demand - cores) * CROWDED_WEIGHT * p->far : 0);
 }
 
+/* Of a group whose own threads, that run all the time, have not enough cores on the node. */
+static uint64_t squeeze_cost(const Pack *p, const PackItem *item, PackNodes set)
+{
+    const PackSite *s = &p->sites[set ? __builtin_ctzll(set) : 0];
+
+    return set && !(set & (set - 1)) && s->cores < s->capacity && item->steady > s->cores
+               ? (item->steady - s->cores) * SQUEEZE_WEIGHT * p->far
+               : 0;
+}
+
 uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set)
 {
     const PackItem *it = &p->items[item];
@@ -146,7 +157,8 @@ uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set)
     if (!set || it->roams)
         return 0;
     if (!(set & (set - 1))) /* by far the most frequent */
-        return p->remote[(size_t)item * p->n_sites + (size_t)__builtin_ctzll(set)] + move_cost(it, set);
+        return p->remote[(size_t)item * p->n_sites + (size_t)__builtin_ctzll(set)] + move_cost(it, set) +
+               squeeze_cost(p, it, set);
     return remote_cost(p, item, set) + split_cost(p, it, set) + move_cost(it, set) + wide_cost(p, it, set);
 }
 
@@ -441,6 +453,7 @@ int pack_cost(const PackProblem *problem, const PackNodes *sets, PackCost *ret)
         cost.split += split_cost(&p, item, item->set);
         cost.move += item->set ? move_cost(item, item->set) : 0;
         cost.overload += wide_cost(&p, item, item->set);
+        cost.siblings += squeeze_cost(&p, item, item->set);
     }
     pour_all(&p, loads);
     for (uint32_t i = 0; i < p.n_sites; i++) {

@@ -30,6 +30,7 @@ typedef struct PackItem {
     uint64_t id;
     uint64_t demand, weight; /* permille */
     uint64_t pull;           /* of its weight, what being near its memory counts; permille */
+    uint64_t steady;         /* of its demand, that of threads that run all the time */
     uint64_t heavy;          /* of its demand, what presses on memory that threads use alone */
     uint32_t alone;          /* the same in permille */
     uint64_t memory_kib;     /* that follows it */

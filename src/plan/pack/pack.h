@@ -42,6 +42,9 @@ typedef struct PackGroup {
     /* Mode auto: of what its threads use, what each uses alone. For that its threads need not be together, and so they
      * are not to press on the memory of one node. 0: they share all, or it is not known. Mode spread: taken as 1000 */
     uint32_t private_permille;
+    /* Mode auto: of its demand, what threads want that run all the time. Two of these on one core are in each other's
+     * way all the time, too */
+    uint32_t steady_permille;
     uint32_t min_gain_permille; /* the share of its memory accesses that must become local for a move (P6) */
     uint32_t max_nodes;         /* 0: no limit */
     PackNodes home;             /* where it lives now; 0: nowhere yet */
@@ -101,7 +104,9 @@ typedef struct PackProblem {
  *             elsewhere to siblings here (P4: idle core, idle CPU, least loaded), also to those beside its memory.
  *             Where each CPU is a core of its own, 3/4 x far x (demand beyond them): who waits now and then would
  *             rather wait elsewhere, when its memory does not hold it. As much again for a group on several nodes, for
- *             demand beyond the cores of all: much of its memory is far anyway
+ *             demand beyond the cores of all: much of its memory is far anyway. And 1 x far x what is beyond the cores
+ *             of its one node of a group whose threads never pause: these are in each other's way all the time, so that
+ *             eleven on six cores with siblings do two thirds of what they do on two nodes
  *   shortage  as overload, for memory that finds no room, of all memory the node can have, as if it were so much of
  *             its CPUs
  *   crowd     8 x far x (bandwidth beyond the allowed imbalance)^2 / capacity. By it 16 tasks that all need

@@ -66,7 +66,7 @@ static void test_sets(void **state)
     fixture_done(&f);
 }
 
-/* Cores as long as there are enough of them, then CPUs; those only that may be used. */
+/* Cores until a third more is wanted than there are, then CPUs; those only that may be used. */
 static void test_largest(void **state)
 {
     Fixture f;
@@ -75,13 +75,13 @@ static void test_largest(void **state)
     init(&f);
     both = fixture_mask(&f, "0-1");
     one = fixture_mask(&f, "1");
-    assert_int_equal(buddies_largest(f.world, both, 4000), 2000);
-    assert_int_equal(buddies_largest(f.world, both, 4001), 4000);
-    assert_int_equal(buddies_largest(f.world, one, 2000), 2000);
-    assert_int_equal(buddies_largest(f.world, one, 2001), 4000);
+    assert_int_equal(buddies_largest(f.world, both, 5333), 2000);
+    assert_int_equal(buddies_largest(f.world, both, 5334), 4000);
+    assert_int_equal(buddies_largest(f.world, one, 2666), 2000);
+    assert_int_equal(buddies_largest(f.world, one, 2667), 4000);
     f.world->cpus[4].usable = f.world->cpus[5].usable = false;
-    assert_int_equal(buddies_largest(f.world, one, 1000), 1000);
-    assert_int_equal(buddies_largest(f.world, one, 1001), 2000);
+    assert_int_equal(buddies_largest(f.world, one, 1333), 1000);
+    assert_int_equal(buddies_largest(f.world, one, 1334), 2000);
     assert_int_equal(buddies_largest(f.world, NULL, 1), 0);
     f.world->ablated = 1ULL << ABLATION_SIBLINGS;
     assert_int_equal(buddies_largest(f.world, both, 1000), 4000);
@@ -99,8 +99,8 @@ static void test_siblings_apart(void **state)
     fixture_cpus(&f, 0, 7, 0, 0);
     f.world->cpus[0].usable = false;
     assert_int_equal(f.world->topology->cpus[0].core.i, f.world->topology->cpus[4].core.i);
-    assert_int_equal(buddies_largest(f.world, fixture_mask(&f, "0"), 2000), 2000);
-    assert_int_equal(buddies_largest(f.world, fixture_mask(&f, "0"), 2001), 3000);
+    assert_int_equal(buddies_largest(f.world, fixture_mask(&f, "0"), 2666), 2000);
+    assert_int_equal(buddies_largest(f.world, fixture_mask(&f, "0"), 2667), 3000);
     fixture_done(&f);
 }
 

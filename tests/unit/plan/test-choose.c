@@ -61,7 +61,8 @@ static void test_first_home(void **state)
     fixture_done(&f);
 }
 
-/* Where it ran it touched its memory: who has much stays there, though elsewhere is more room; who has little need not. */
+/* Where it ran it touched its memory: who has much stays there, though elsewhere is more room; who has little may
+ * not. */
 static void test_guessed_memory(void **state)
 {
     for (uint64_t mb = 0; mb <= 64; mb += 64) {

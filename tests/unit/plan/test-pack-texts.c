@@ -154,6 +154,32 @@ static void test_siblings(void **state)
     assert_int_equal(__builtin_popcountll(in.sets[0]), 1);
 }
 
+/* A group of threads that never pause is not squeezed into siblings of the one node where its memory is, while nodes
+ * beside it are idle; one of threads that pause is, or where the policy wants it together. */
+static void test_squeezed(void **state)
+{
+    Instance in;
+
+    instance_init(&in, 4, 12000, 20);
+    for (uint32_t i = 0; i < 4; i++)
+        in.nodes[i].cores_permille = 6000;
+    add_group(&in, 11000, (uint64_t[]){1, 0, 0, 0});
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    in.groups[0].steady_permille = 11000;
+    solve(&in);
+    assert_int_equal(__builtin_popcountll(in.sets[0]), 2);
+    assert_true(in.sets[0] & 1);
+    assert_stable(&in);
+    in.groups[0].steady_permille = 6500;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    in.groups[0].steady_permille = 11000;
+    in.groups[0].mode = PACK_MODE_COMPRESS;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+}
+
 /* Who needs several nodes is not squeezed into siblings on some of them, be it for memory that is there, or at first.
  * Nodes of 4 cores with two CPUs each. */
 static void test_siblings_of_many(void **state)
@@ -394,11 +420,17 @@ static void test_pairs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spreading),  cmocka_unit_test(test_fork_groups),
-        cmocka_unit_test(test_siblings),   cmocka_unit_test(test_siblings_of_many),
-        cmocka_unit_test(test_half_a_cpu), cmocka_unit_test(test_jvm),
-        cmocka_unit_test(test_flip),       cmocka_unit_test(test_nearness),
-        cmocka_unit_test(test_preferred),  cmocka_unit_test(test_swap),
+        cmocka_unit_test(test_spreading),
+        cmocka_unit_test(test_fork_groups),
+        cmocka_unit_test(test_siblings),
+        cmocka_unit_test(test_squeezed),
+        cmocka_unit_test(test_siblings_of_many),
+        cmocka_unit_test(test_half_a_cpu),
+        cmocka_unit_test(test_jvm),
+        cmocka_unit_test(test_flip),
+        cmocka_unit_test(test_nearness),
+        cmocka_unit_test(test_preferred),
+        cmocka_unit_test(test_swap),
         cmocka_unit_test(test_pairs),
     };
 
