@@ -57,20 +57,26 @@ static void add_subject(ViewText *ret, json_object *object)
     view_text_add(ret, "]");
 }
 
+static bool is_kind(json_object *move, PlanKind kind)
+{
+    return !strcmp(view_string(move, "kind"), plan_kind_name(kind));
+}
+
 static void add_where(ViewText *ret, json_object *move)
 {
+    bool pushed = is_kind(move, PLAN_KIND_PUSH);
     int64_t cpu = view_number(move, "cpu", -1);
     char buf[64];
 
     if (cpu >= 0)
         view_text_add(ret, " CPU %" PRId64 " (node %" PRId64 "%s)", cpu, view_number(move, "node", -1),
-                      view_bool(move, "cross_node") ? ", not its own" : "");
-    if (!strcmp(view_string(move, "kind"), plan_kind_name(PLAN_KIND_MOVE_PAGES)))
+                      view_bool(move, "cross_node") && !pushed ? ", not its own" : "");
+    if (is_kind(move, PLAN_KIND_MOVE_PAGES))
         view_text_add(ret, " memory of nodes %s -> %s", view_string(move, "from_nodes"),
                       view_string(move, "to_nodes"));
-    else
+    else if (!pushed)
         view_text_add(ret, " %s -> %s", view_string(move, "from"), view_string(move, "to"));
-    if (!strcmp(view_string(move, "kind"), plan_kind_name(PLAN_KIND_LEND)))
+    if (is_kind(move, PLAN_KIND_LEND))
         view_text_add(ret, " for %s",
                       human_span((uint64_t)view_number(move, "lease_usec", 0), buf, sizeof(buf)));
 }

@@ -11,6 +11,7 @@ const char *const ablation_names[] = {
     [ABLATION_IN_PLACE] = "in-place",
     [ABLATION_IMBALANCE] = "imbalance",
     [ABLATION_SIBLINGS] = "siblings",
+    [ABLATION_PUSH] = "push",
     [ABLATION_OTHERS] = "others",
     [ABLATION_BOUND] = "bound",
     [ABLATION_FAIR_SHARE] = "fair-share",

@@ -15,6 +15,7 @@ typedef enum AblationRule {
     ABLATION_IN_PLACE,      /* P4: who is where it belongs is not confined in its first second */
     ABLATION_IMBALANCE,     /* P5: allowed imbalance between nodes */
     ABLATION_SIBLINGS,      /* P15: two threads on one core cost */
+    ABLATION_PUSH,          /* P4: who shares a core is pushed to an idle one of its home */
     ABLATION_OTHERS,        /* P15: what others run counts */
     ABLATION_BOUND,         /* P15: who is bound by somebody else is packed where it is */
     ABLATION_FAIR_SHARE,    /* P15: on a full machine every demand is less */

@@ -67,6 +67,8 @@ static bool rule_fits(PlanKind kind, PlanRule rule)
         return kind == PLAN_KIND_SET_HOME;
     case PLAN_RULE_IDLE_NEARBY:
         return kind == PLAN_KIND_LEND;
+    case PLAN_RULE_IDLE_CORE:
+        return kind == PLAN_KIND_PUSH;
     case PLAN_RULE_OWNER_WAITS:
     case PLAN_RULE_LEASE_ENDED:
     case PLAN_RULE_DEMAND_FELL:
@@ -96,8 +98,8 @@ static bool rule_fits(PlanKind kind, PlanRule rule)
 static int kind_order(PlanKind kind)
 {
     static const int orders[PLAN_KIND_MAX] = {
-        [PLAN_KIND_RELEASE] = 0, [PLAN_KIND_RECALL] = 1,     [PLAN_KIND_SET_HOME] = 2,
-        [PLAN_KIND_LEND] = 3,    [PLAN_KIND_MOVE_PAGES] = 4,
+        [PLAN_KIND_RELEASE] = 0, [PLAN_KIND_RECALL] = 1, [PLAN_KIND_SET_HOME] = 2,
+        [PLAN_KIND_LEND] = 3,    [PLAN_KIND_PUSH] = 4,   [PLAN_KIND_MOVE_PAGES] = 5,
     };
 
     return orders[kind];
@@ -139,7 +141,7 @@ static int check_shape(const Check *check, CheckAction *x)
         return BROKEN(check, x, "no mechanism is named");
     if (a->kind != PLAN_KIND_MOVE_PAGES && (!a->from || !a->to || hwloc_bitmap_iszero(a->to)))
         return BROKEN(check, x, "a mask is missing or empty");
-    if ((a->kind == PLAN_KIND_LEND || a->kind == PLAN_KIND_RECALL) &&
+    if ((a->kind == PLAN_KIND_LEND || a->kind == PLAN_KIND_RECALL || a->kind == PLAN_KIND_PUSH) &&
         (a->subject.tid == 0 || !topology_cpu(check->world->topology, a->cpu)))
         return BROKEN(check, x, "it needs a thread and a CPU");
     return find_subject(check, x);
@@ -191,6 +193,11 @@ static bool is_taken_back(const Check *check, const Lease *lease)
     return false;
 }
 
+static bool takes_cpu(PlanKind kind)
+{
+    return kind == PLAN_KIND_LEND || kind == PLAN_KIND_PUSH;
+}
+
 static int check_lend_cpu(const Check *check, const CheckAction *x)
 {
     const CpuLoad *load = &check->world->cpus[x->a->cpu.i];
@@ -206,7 +213,7 @@ static int check_lend_cpu(const Check *check, const CheckAction *x)
         if (check->world->leases[i].cpu.i == x->a->cpu.i)
             return BROKEN(check, x, "CPU %d is lent already", x->a->cpu.i);
     for (size_t i = 0; i < x->index; i++)
-        if (check->plan->actions[i].kind == PLAN_KIND_LEND && check->plan->actions[i].cpu.i == x->a->cpu.i)
+        if (takes_cpu(check->plan->actions[i].kind) && check->plan->actions[i].cpu.i == x->a->cpu.i)
             return BROKEN(check, x, "CPU %d is lent twice", x->a->cpu.i);
     return 0;
 }
@@ -280,6 +287,25 @@ static int check_lend(const Check *check, const CheckAction *x)
         if (!lent && overload_cpu_is_idle(check->world, &check->world->cpus[cpu]))
             return BROKEN(check, x, "CPU %d of its home is idle", cpu);
     }
+    return 0;
+}
+
+/* I7, and what a push is. */
+static int check_push(const Check *check, const CheckAction *x)
+{
+    const Task *task = x->tasks;
+    uint64_t now = check->plan->now_usec;
+
+    if (!x->group || !x->group->home || x->a->group_id != x->group->id)
+        return BROKEN(check, x, "its group has no home");
+    if (!x->policy || !x->policy->steal)
+        return BROKEN(check, x, "its policy says Steal=no");
+    if (!task->original || task->lease >= 0 || task->allowed != x->a->from || x->a->from != x->a->to)
+        return BROKEN(check, x, "the thread does not carry the mask of its home");
+    if (!hwloc_bitmap_isset(x->a->to, (unsigned)x->a->cpu.i))
+        return BROKEN(check, x, "CPU %d is not of its home", x->a->cpu.i);
+    if (task->last_move_usec > 0 && now - task->last_move_usec < x->policy->min_residency_usec)
+        return BROKEN(check, x, "I7: moved %" PRIu64 " usec ago", now - task->last_move_usec);
     return 0;
 }
 
@@ -471,6 +497,9 @@ static int check_action(const Check *check, size_t index)
         if (r == 0)
             r = check_lend_cpu(check, &x);
         return r < 0 ? r : check_lend_distance(check, &x);
+    case PLAN_KIND_PUSH:
+        r = check_push(check, &x);
+        return r < 0 ? r : check_lend_cpu(check, &x);
     case PLAN_KIND_RECALL:
         return check_recall(check, &x);
     case PLAN_KIND_MOVE_PAGES:
@@ -494,15 +523,15 @@ static int check_caps(const Check *check)
         size_t n = 0;
 
         for (size_t i = 0; i < check->plan->n_actions; i++)
-            n += check->plan->actions[i].kind == PLAN_KIND_LEND && check->plan->actions[i].cross_node &&
+            n += takes_cpu(check->plan->actions[i].kind) && check->plan->actions[i].cross_node &&
                  check->plan->actions[i].workload.i == (int32_t)k;
         n_host += n;
         if (n > 0 && policy &&
             n * 1000 > cap_level(&w->workloads[k].cross_node, policy->cross_node_moves_per_sec,
                                  policy->cross_node_burst, check->plan->now_usec))
-            return BROKEN(check, NULL, "I4: %zu lends across nodes by %s", n, w->workloads[k].name);
+            return BROKEN(check, NULL, "I4: %zu moves across nodes by %s", n, w->workloads[k].name);
     }
-    return n_host * 1000 > host ? BROKEN(check, NULL, "I4: %zu lends across nodes", n_host) : 0;
+    return n_host * 1000 > host ? BROKEN(check, NULL, "I4: %zu moves across nodes", n_host) : 0;
 }
 
 /* I6: a group has one home, so nothing is exchanged inside it. */

@@ -66,6 +66,13 @@ static bool home_covers(const Commit *c, const PlanAction *action, const Process
            (task->allowed == action->from || task->allowed == action->to);
 }
 
+/* That a CPU is busy must be seen on two ticks anew: who runs there was changed. */
+static void begin_anew(const Commit *c, CpuIx cpu)
+{
+    if (cpu.i >= 0 && c->world->cpus[cpu.i].busy_permille >= c->world->idle_permille)
+        c->world->cpus[cpu.i].busy_before_permille = 0;
+}
+
 static void home_tasks(const Commit *c, const PlanAction *action, const Process *process, Task *tasks,
                        size_t n)
 {
@@ -74,8 +81,10 @@ static void home_tasks(const Commit *c, const PlanAction *action, const Process 
 
         if (!home_covers(c, action, process, task))
             continue;
-        if (!task->original || task->allowed != action->to)
+        if (!task->original || task->allowed != action->to) {
             task->wait_before_permille = 0;
+            begin_anew(c, task->last_cpu);
+        }
         if (!task->original)
             task->original = action->original;
         task->allowed = action->to;
@@ -111,6 +120,22 @@ static int done_lend(const Commit *c, const PlanAction *action, Task *task)
                  now);
     }
     return 0;
+}
+
+static void done_push(const Commit *c, const PlanAction *action, Task *task)
+{
+    const Policy *policy = group_policy(c->world, c->policies, action->workload);
+    Workload *workload = &c->world->workloads[action->workload.i];
+    uint64_t now = c->plan->now_usec;
+
+    begin_anew(c, task->last_cpu);
+    c->world->cpus[action->cpu.i].idle_since_usec = 0;
+    task->last_cpu = action->cpu;
+    task->last_move_usec = now;
+    if (!policy)
+        return;
+    cap_take(&workload->cross_node, policy->cross_node_moves_per_sec, policy->cross_node_burst, now);
+    cap_take(&c->world->cross_node, c->limits->cross_node_moves_per_sec, c->limits->cross_node_burst, now);
 }
 
 static void cool_down(const Commit *c, const PlanAction *action, uint64_t since_usec)
@@ -165,6 +190,9 @@ static int apply_done(Commit *c, const PlanAction *action, Process *process, Tas
         return done_lend(c, action, tasks);
     case PLAN_KIND_RECALL:
         done_recall(c, action, tasks);
+        break;
+    case PLAN_KIND_PUSH:
+        done_push(c, action, tasks);
         break;
     case PLAN_KIND_RELEASE:
         done_release(c, action, tasks, n);
@@ -253,7 +281,7 @@ static bool home_failed(const Commit *c, const PlanOutcome *outcomes, uint64_t g
         const PlanAction *action = &c->plan->actions[i];
 
         if (action->group_id != group_id || action->kind == PLAN_KIND_LEND ||
-            action->kind == PLAN_KIND_MOVE_PAGES)
+            action->kind == PLAN_KIND_PUSH || action->kind == PLAN_KIND_MOVE_PAGES)
             continue;
         if (outcomes[i] == PLAN_OUTCOME_DONE || outcomes[i] == PLAN_OUTCOME_FOREIGN ||
             outcomes[i] == PLAN_OUTCOME_PARTLY)

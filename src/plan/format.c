@@ -65,8 +65,10 @@ static void put_action(FILE *out, const World *world, const PlanAction *action)
     put_nodes(out, " nodes=", world->topology, action->home_nodes);
     if (action->cpu.i >= 0)
         (void)fprintf(out, " cpu=%d cross-node=%s", action->cpu.i, action->cross_node ? "yes" : "no");
+    if (action->kind == PLAN_KIND_LEND || action->kind == PLAN_KIND_PUSH)
+        (void)fprintf(out, " distance=%" PRIu32, action->distance);
     if (action->kind == PLAN_KIND_LEND)
-        (void)fprintf(out, " distance=%" PRIu32 " lease=%" PRIu64 "us", action->distance, action->lease_usec);
+        (void)fprintf(out, " lease=%" PRIu64 "us", action->lease_usec);
     if (action->kind == PLAN_KIND_MOVE_PAGES)
         put_memory(out, world->topology, &action->memory);
     (void)fprintf(out, " value=%" PRIu32 " limit=%" PRIu32 "\n", action->value, action->limit);

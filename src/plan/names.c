@@ -10,9 +10,8 @@ typedef struct NameText {
 } NameText;
 
 static const char *const kinds[PLAN_KIND_MAX] = {
-    [PLAN_KIND_SET_HOME] = "set-home",     [PLAN_KIND_LEND] = "lend",
-    [PLAN_KIND_RECALL] = "recall",         [PLAN_KIND_RELEASE] = "release",
-    [PLAN_KIND_MOVE_PAGES] = "move-pages",
+    [PLAN_KIND_SET_HOME] = "set-home", [PLAN_KIND_LEND] = "lend", [PLAN_KIND_RECALL] = "recall",
+    [PLAN_KIND_RELEASE] = "release",   [PLAN_KIND_PUSH] = "push", [PLAN_KIND_MOVE_PAGES] = "move-pages",
 };
 
 static const NameText rules[PLAN_RULE_MAX] = {
@@ -26,6 +25,7 @@ static const NameText rules[PLAN_RULE_MAX] = {
     [PLAN_RULE_REVERT] = {"revert", "Its threads wait longer there than they did before (SettleSec=)."},
     [PLAN_RULE_NEW_MEMBER] = {"new-member", "It joined a group that has a home."},
     [PLAN_RULE_IDLE_NEARBY] = {"idle-nearby", "It waits for a CPU while one outside its home is idle."},
+    [PLAN_RULE_IDLE_CORE] = {"idle-core", "It shares a core while one of its home is idle on another node."},
     [PLAN_RULE_OWNER_WAITS] = {"owner-waits", "A thread waits for the lent CPU: its owner is back."},
     [PLAN_RULE_LEASE_ENDED] = {"lease-ended", "The lease (LeaseSec=) has ended."},
     [PLAN_RULE_DEMAND_FELL] = {"demand-fell",

@@ -90,6 +90,7 @@ static void compute(Planner *p)
     recall_to_idle_homes(p);
     home_set(p);
     steal_lend(p);
+    push_siblings(p);
     if (p->homes)
         follow_homes(p);
     p->plan->pressed = lends(p) || choose_waits(p);

@@ -20,6 +20,7 @@ typedef enum PlanKind {
     PLAN_KIND_LEND,       /* let one thread use one idle CPU outside its home */
     PLAN_KIND_RECALL,     /* take it back: the thread's mask is its home again */
     PLAN_KIND_RELEASE,    /* put back what was there before we came: whole process, or one thread */
+    PLAN_KIND_PUSH,       /* move one thread to an idle CPU of its mask, which stays as it is */
     PLAN_KIND_MOVE_PAGES, /* have the memory of a process moved to its home; it takes as long as it takes */
     PLAN_KIND_MAX,
     PLAN_KIND_INVALID = -EINVAL,
@@ -35,6 +36,7 @@ typedef enum PlanRule {
     PLAN_RULE_REVERT,      /* back where it was: its threads wait longer now than before */
     PLAN_RULE_NEW_MEMBER,  /* a process or thread of a group that has a home already */
     PLAN_RULE_IDLE_NEARBY, /* an idle CPU, and the thread waits (P2) */
+    PLAN_RULE_IDLE_CORE,   /* an idle core of its home, and the thread shares its own (P4) */
     PLAN_RULE_OWNER_WAITS, /* recall: the CPU's owner is back */
     PLAN_RULE_LEASE_ENDED, /* recall: LeaseSec= is over */
     PLAN_RULE_DEMAND_FELL, /* recall: the home has room again, or the thread sleeps */
@@ -140,9 +142,9 @@ typedef struct PlanAction {
         original; /* SET_HOME: what to put back one day, for threads of which that is not known yet. A thread
                            whose parent was ours was born with our mask, and its own is not what `from` says */
     CpuMask home_nodes; /* SET_HOME, and RECALL to a changed home: NodeIx bitmap of the home, to be shown */
-    CpuIx cpu;          /* LEND, RECALL: the CPU concerned */
+    CpuIx cpu;          /* LEND, RECALL, PUSH: the CPU concerned */
     bool cross_node;
-    uint32_t distance;   /* LEND: from the thread's home node; 10 on the same node */
+    uint32_t distance;   /* LEND: from the thread's home node; 10 on the same node. PUSH: from where it runs */
     uint64_t lease_usec; /* LEND */
     PlanMemory memory;   /* MOVE_PAGES */
     uint32_t value;      /* the number that decided: wait, busy, or idle permille; MiB */

@@ -74,7 +74,8 @@ int planner_prepare(Planner *p)
 
 bool planner_spends(PlanKind kind)
 {
-    return kind == PLAN_KIND_SET_HOME || kind == PLAN_KIND_LEND || kind == PLAN_KIND_MOVE_PAGES;
+    return kind == PLAN_KIND_SET_HOME || kind == PLAN_KIND_LEND || kind == PLAN_KIND_PUSH ||
+           kind == PLAN_KIND_MOVE_PAGES;
 }
 
 bool planner_act(Planner *p, const PlanAction *action)

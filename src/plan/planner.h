@@ -40,6 +40,7 @@ typedef struct PlannerCpu {
     bool cooling;  /* taken back a short time ago, or by this plan */
     bool claimed;  /* idle at the home of a thread that was just sent back there */
     bool owned;    /* in the home of a group whose own threads wait */
+    uint16_t n_cpus, n_idle, n_busy; /* of its core, at the core's first CPU (push.c) */
     uint32_t
         wait_others; /* sum over the sampled tasks that ran there last, its borrower excepted; permille */
 } PlannerCpu;
@@ -73,7 +74,8 @@ typedef struct PlannerGroup {
     /* choose.c, on slow ticks. Sums over its threads in permille of a CPU */
     uint32_t n_placeable;
     uint64_t threads_permille; /* what its threads want on average */
-    uint64_t seen_permille;    /* of that, what those want of whom is seen which memory they use */
+    uint64_t steady_permille;  /* of that, what those want that run all the time */
+    uint64_t seen_permille;    /* of the first, what those want of whom is seen which memory they use */
     uint64_t alone_permille;   /* and of that, what is used by one thread alone */
     uint64_t begun_permille;   /* what those will want more who began to run within this tick */
     PackNodes allowed, chosen;
@@ -299,6 +301,11 @@ void recall_to_idle_homes(Planner *p);
 /* Gathers who waits; after overload_classify(). */
 void steal_gather(Planner *p);
 void steal_lend(Planner *p);
+
+/* push.c: P4 */
+
+/* Moves threads that share a core to idle ones of their homes on other nodes; after steal_lend(). */
+void push_siblings(Planner *p);
 
 /* follow.c: P18, P19, P20 */
 

@@ -32,6 +32,7 @@ const char *const sim_metric_names[] = {
     [SIM_METRIC_LENDS] = "lends",
     [SIM_METRIC_LENDS_CROSS] = "lends-cross",
     [SIM_METRIC_RECALLS] = "recalls",
+    [SIM_METRIC_PUSHES] = "pushes",
     [SIM_METRIC_RELEASES] = "releases",
     [SIM_METRIC_ACTIONS_LATE] = "actions-late",
     [SIM_METRIC_OVERLOADED] = "overloaded",

@@ -45,6 +45,7 @@ typedef enum SimMetric {
     SIM_METRIC_LENDS,
     SIM_METRIC_LENDS_CROSS, /* between nodes */
     SIM_METRIC_RECALLS,
+    SIM_METRIC_PUSHES,
     SIM_METRIC_RELEASES,
     SIM_METRIC_ACTIONS_LATE,    /* machine only: homes, lends and recalls after the settle time */
     SIM_METRIC_OVERLOADED,      /* machine only: CPUs the daemon calls overloaded (P1) at its last tick */

@@ -124,6 +124,10 @@ TWINS = {
     "s-bound": [
         ("who is bound is not counted where it is", {"Daemon=yes": "Off=bound"}),
     ],
+    "s-idle-core": [
+        ("nobody is pushed", {"Daemon=yes": "Off=push"}),
+        ("siblings cost nothing", {"Daemon=yes": "Off=siblings"}),
+    ],
     "s-parts": [
         ("the cgroup is one group", {"Daemon=yes": "Off=parts"}),
     ],

@@ -328,6 +328,36 @@ static int set_home(Work *work)
     return PLAN_OUTCOME_RETRY;
 }
 
+/* Begins to force a thread onto the CPU of the action. False where that cannot be done. */
+static bool enters_passage(Work *work, JournalPassage *ret)
+{
+    const PlanAction *action = work->action;
+
+    return work->act->ops->changes && action->cpu.i >= 0 &&
+           hwloc_bitmap_isset(action->to, (unsigned)action->cpu.i) &&
+           passage_begin(work->act, &work->process, action->subject, action->cpu, ret) == 0;
+}
+
+/* It has the mask that it is to get: only where it runs changes. */
+static int push(Work *work)
+{
+    Act *act = work->act;
+    JournalPassage passage;
+    bool ours;
+    int r = act->ops->get_mask(act->context, work->action->subject, work->have);
+
+    if (r != 0)
+        return execute_outcome(r);
+    r = execute_look_up(work, work->action->subject, &ours);
+    if (r != 0)
+        return r;
+    if (!ours || !act_mask_same(act, work->have, work->action->to))
+        return PLAN_OUTCOME_FOREIGN;
+    if (!enters_passage(work, &passage))
+        return act->ops->changes ? PLAN_OUTCOME_RETRY : PLAN_OUTCOME_SKIPPED;
+    return change(work, work->action->subject, true, &passage);
+}
+
 static int lend(Work *work)
 {
     Act *act = work->act;
@@ -345,10 +375,7 @@ static int lend(Work *work)
         return PLAN_OUTCOME_DONE;
     if (!act_mask_same(act, work->have, action->from))
         return PLAN_OUTCOME_FOREIGN;
-
-    narrow = act->ops->changes && action->cpu.i >= 0 &&
-             hwloc_bitmap_isset(action->to, (unsigned)action->cpu.i) &&
-             passage_begin(act, &work->process, action->subject, action->cpu, &passage) == 0;
+    narrow = enters_passage(work, &passage);
     return change(work, action->subject, ours, narrow ? &passage : NULL);
 }
 
@@ -422,6 +449,8 @@ static int execute_action(Work *work)
         return lend(work);
     case PLAN_KIND_RECALL:
         return recall(work);
+    case PLAN_KIND_PUSH:
+        return push(work);
     case PLAN_KIND_RELEASE:
         return release_action(work);
     case PLAN_KIND_MOVE_PAGES:

@@ -61,6 +61,7 @@ static const MetricRow daemon_rows[] = {
      "CPU time of all threads under a policy."},
     {"lends", METRIC_COUNTER, "lends", 1, "CPUs lent."},
     {"recalls", METRIC_COUNTER, "recalls", 1, "CPUs taken back."},
+    {"pushes", METRIC_COUNTER, "pushes", 1, "Threads pushed to idle cores."},
     {"homes", METRIC_COUNTER, "homes", 1, "Homes set."},
     {"releases", METRIC_COUNTER, "releases", 1, "Processes put back."},
     {"memory_orders", METRIC_COUNTER, "memory_orders", 1, "Requests to move memory that were carried out."},

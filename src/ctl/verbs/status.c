@@ -70,6 +70,7 @@ static void print_actions(json_object *status)
               view_noun(number(status, "leases"), "CPU", "CPUs"));
     add_count(&actions, status, "lends", "lend", "lends");
     add_count(&actions, status, "recalls", "recall", "recalls");
+    add_count(&actions, status, "pushes", "push to an idle core", "pushes to idle cores");
     add_count(&actions, status, "homes", "home", "homes");
     add_count(&actions, status, "releases", "release", "releases");
     add_count(&actions, status, "memory_orders", "migration request", "migration requests");

@@ -135,6 +135,7 @@ static void status_actions(Dict *dict, const Manager *manager)
 
     dict_u64(dict, "lends", statistics->n_done[PLAN_KIND_LEND]);
     dict_u64(dict, "recalls", statistics->n_done[PLAN_KIND_RECALL]);
+    dict_u64(dict, "pushes", statistics->n_done[PLAN_KIND_PUSH]);
     dict_u64(dict, "homes", statistics->n_done[PLAN_KIND_SET_HOME]);
     dict_u64(dict, "releases", statistics->n_done[PLAN_KIND_RELEASE]);
     dict_u64(dict, "memory_orders", statistics->n_done[PLAN_KIND_MOVE_PAGES]);

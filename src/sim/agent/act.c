@@ -40,6 +40,7 @@ static bool act_thread(Engine *e, uint32_t index, const PlanAction *action)
     case PLAN_KIND_RECALL:
         return is_replaceable(thread, action) && set_mask(e, index, action->to, ENGINE_NONE, true);
     case PLAN_KIND_LEND:
+    case PLAN_KIND_PUSH:
         return is_replaceable(thread, action) && set_mask(e, index, action->to, action->cpu.i, true);
     case PLAN_KIND_RELEASE:
         return thread->given && set_mask(e, index, thread->own, ENGINE_NONE, false);
@@ -100,9 +101,8 @@ static PlanOutcome act_one(Engine *e, Agent *agent, const PlanAction *action, ui
 static void count(Engine *e, Agent *agent, const PlanAction *action, uint32_t workload)
 {
     static const SimMetric metrics[PLAN_KIND_MAX] = {
-        [PLAN_KIND_SET_HOME] = SIM_METRIC_HOMES,
-        [PLAN_KIND_LEND] = SIM_METRIC_LENDS,
-        [PLAN_KIND_RECALL] = SIM_METRIC_RECALLS,
+        [PLAN_KIND_SET_HOME] = SIM_METRIC_HOMES,   [PLAN_KIND_LEND] = SIM_METRIC_LENDS,
+        [PLAN_KIND_RECALL] = SIM_METRIC_RECALLS,   [PLAN_KIND_PUSH] = SIM_METRIC_PUSHES,
         [PLAN_KIND_RELEASE] = SIM_METRIC_RELEASES,
     };
 

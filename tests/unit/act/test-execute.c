@@ -213,6 +213,24 @@ static void test_lend(void **state)
     fixture_restore(f, 2, 0);
 }
 
+/* By way of the CPU, with the mask it has; and not when that is somebody else's by now. */
+static void test_push(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP_FREE char *text = NULL;
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_int_equal(fixture_do(f, PLAN_KIND_PUSH, 100, 101, "0-3", "0-3", 2), PLAN_OUTCOME_DONE);
+    assert_mask(f, 101, "0-3");
+    assert_non_null(strstr(act_record_log(f->record), "101 0-3 via 2\n"));
+    text = fixture_journal(f);
+    assert_non_null(strstr(text, "narrow pid=100 start=1000 tid=101 born=1000 cpu=2 ticks=1010 last=102\n"
+                                 "settled\n"));
+    assert_int_equal(fixture_do(f, PLAN_KIND_PUSH, 100, 102, "0-4", "0-4", 4), PLAN_OUTCOME_FOREIGN);
+    assert_mask(f, 102, "0-3");
+    fixture_restore(f, 3, 0);
+}
+
 static void refuse_second(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
 {
     if (op == ACT_RECORD_SET_MASK && task.tid == 101)
@@ -536,6 +554,7 @@ int main(void)
         TEST(test_gone_meanwhile),
         TEST(test_errors),
         TEST(test_lend),
+        TEST(test_push),
         TEST(test_lend_fails_halfway),
         TEST(test_lend_put_back),
         TEST(test_written_first),

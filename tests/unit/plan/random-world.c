@@ -333,6 +333,8 @@ static void random_task(Fixture *f, Random *r, Process *p, pid_t tid)
     if (random_chance(r, 10))
         task->run_permille = task->run_before_permille = task->run_ewma_permille = task->wait_permille =
             task->wait_before_permille = task->wait_ewma_permille = 0;
+    if (tid % 4 == 3) /* they never pause */
+        task->run_permille = task->run_before_permille = (uint16_t)(900 + task->run_permille % 101);
     task->last_cpu.i = (int32_t)random_roll(r, f->world->topology->cpu_limit + 1) - 1;
     task->fresh = random_chance(r, 5);
     task->task_class = (uint8_t)(random_chance(r, 95) ? TASK_CLASS_NORMAL : random_roll(r, TASK_CLASS_MAX));
@@ -476,6 +478,8 @@ void random_world(Fixture *f, uint64_t seed, const Renaming *renaming)
         for (unsigned k = 0; k < n; k++)
             random_task(f, &r, &f->world->processes[i], (pid_t)(100 * (i + 1) + k));
     }
+    for (size_t i = 0; i < f->world->n_tasks && seed % 4 == 3; i++) /* nobody waits */
+        f->world->tasks[i].wait_permille = f->world->tasks[i].wait_before_permille = 0;
     random_pins(f, &(Random){.state = seed * 0xA24BAED4963EE407ULL + 1});
     random_uses(f, &(Random){.state = seed * 0xD1342543DE82EF95ULL + 1}, renaming);
     for (size_t i = 0; i < f->world->n_workloads; i++)

@@ -22,6 +22,29 @@ static void make_lends(Fixture *f)
     assert_int_equal(fixture_count(f, PLAN_KIND_LEND), 2);
 }
 
+/* A plan with one push; node 2 is of nobody. */
+static void make_push(Fixture *f)
+{
+    fixture_init(f, "numa:3 l3:1 core:4 pu:2");
+    fixture_policy(f, "a", "[Placement]\nMode=fixed\nNodes=0-1\n");
+    fixture_process(f, 10, "a", NULL);
+    for (pid_t tid = 10; tid < 12; tid++)
+        fixture_task(f, 10, tid, 0)->last_cpu.i = tid - 10;
+    fixture_cpus(f, 0, 1, 1000, 0);
+    fixture_cpus(f, 2, 23, 0, 0);
+    fixture_home(f);
+    fixture_tick(f);
+    for (pid_t tid = 10; tid < 12; tid++) {
+        Task *task = fixture_find(f, 10, tid);
+
+        task->run_permille = task->run_before_permille = 1000;
+    }
+    fixture_cpus(f, 0, 1, 1000, 0);
+    fixture_cpus(f, 2, 23, 0, 0);
+    fixture_plan(f, false);
+    assert_int_equal(fixture_count(f, PLAN_KIND_PUSH), 1);
+}
+
 /* A plan with two homes. */
 static void make_homes(Fixture *f)
 {
@@ -129,8 +152,19 @@ static void test_lends(void **state)
     BREAKS(make_lends, "beyond Scope", f.policies->policies[0]->scope = POLICY_SCOPE_NODE);
     BREAKS(make_lends, "cross_node is wrong", f.plan.actions[0].cross_node = false);
     BREAKS(make_lends, "away", f.plan.actions[0].distance = 21);
-    BREAKS(make_lends, "I4: 2 lends across nodes by a", f.policies->policies[0]->cross_node_burst = 1);
-    BREAKS(make_lends, "I4: 2 lends across nodes", f.limits.cross_node_burst = 1);
+    BREAKS(make_lends, "I4: 2 moves across nodes by a", f.policies->policies[0]->cross_node_burst = 1);
+    BREAKS(make_lends, "I4: 2 moves across nodes", f.limits.cross_node_burst = 1);
+}
+
+static void test_pushes(void **state)
+{
+    BREAKS(make_push, "has no home", f.world->groups[0].home = f.world->groups[0].home_nodes = NULL);
+    BREAKS(make_push, "Steal=no", f.policies->policies[0]->steal = false);
+    BREAKS(make_push, "mask of its home", f.plan.actions[0].to = fixture_mask(&f, "0-14"));
+    BREAKS(make_push, "not of its home", f.plan.actions[0].cpu.i = 16);
+    BREAKS(make_push, "I7: moved", f.world->tasks[0].last_move_usec = f.world->now_usec - 999999);
+    BREAKS(make_push, "is not idle", fixture_cpu(&f, 8, 500, 0));
+    BREAKS(make_push, "I4: 1 moves across nodes by a", f.policies->policies[0]->cross_node_burst = 0);
 }
 
 static void test_recalls(void **state)
@@ -203,7 +237,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shape),   cmocka_unit_test(test_homes),  cmocka_unit_test(test_lends),
-        cmocka_unit_test(test_recalls), cmocka_unit_test(test_budget), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_recalls), cmocka_unit_test(test_pushes), cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

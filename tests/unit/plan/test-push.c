@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* P4: where new groups get their first homes (S-PUSH): idle core, idle CPU, least loaded, and where they run. */
+/* P4: where new groups get their first homes (S-PUSH): idle core, idle CPU, least loaded, and where they run; and who
+ * is pushed to an idle core later. */
 
 #include "choose-test.h"
+#include "plan/ablation.h"
 
 /* Two nodes of four cores of two CPUs. */
 #define CORES "numa:2 l3:1 core:4 pu:2 distances=10,20,20,10"
@@ -71,6 +73,72 @@ static void test_idle_cpus(void **state)
     fixture_done(&f);
 }
 
+/* A process with a home of two nodes of three, CPUs 0-15, `n` busy threads of which run on the siblings of node 0. */
+static void begin_packed(Fixture *f, unsigned n)
+{
+    fixture_init(f, "numa:3 l3:1 core:4 pu:2");
+    fixture_policy(f, "a", EACH "[Placement]\nMode=fixed\nNodes=0-1\n");
+    add_job(f, 100, n, 0, 1);
+    fixture_home(f);
+    set_demand(f, 100, 1000, 0);
+    fixture_cpus(f, 0, (int)n - 1, 1000, 0);
+    fixture_cpus(f, (int)n, 15, 0, 0);
+    fixture_tick(f);
+}
+
+/* Of four that share two cores two are pushed to cores of the other node, each to one of its own, and that is all. What
+ * they are allowed stays as it is. */
+static void test_idle_core(void **state)
+{
+    Fixture f;
+
+    begin_packed(&f, 4);
+    fixture_plan(&f, false);
+    assert_int_equal(f.plan.n_actions, 2);
+    for (size_t i = 0; i < 2; i++) {
+        const PlanAction *a = fixture_action(&f, PLAN_KIND_PUSH, i);
+
+        assert_int_equal(a->rule, PLAN_RULE_IDLE_CORE);
+        assert_ptr_equal(a->from, a->to);
+        assert_ptr_equal(a->to, fixture_mask(&f, "0-15"));
+        assert_int_equal(a->cpu.i, i == 0 ? 8 : 10);
+        assert_true(a->cross_node);
+        assert_int_equal(a->distance, 20);
+    }
+    fixture_commit(&f, NULL);
+    fixture_assert_settled(&f, false);
+    fixture_done(&f);
+}
+
+/* Who is not: who pauses, was moved a moment ago, has no core that is idle as a whole, or a policy with Steal=no. And
+ * no more than may cross nodes. */
+static void test_not_pushed(void **state)
+{
+    for (int which = 0; which < 6; which++) {
+        size_t n = which == 4 ? 1 : 0;
+        Fixture f;
+
+        begin_packed(&f, 4);
+        for (pid_t tid = 100; tid < 104; tid++) {
+            Task *task = fixture_find(&f, 100, tid);
+
+            if (which == 0)
+                task->run_before_permille = 800;
+            if (which == 1)
+                task->last_move_usec = f.world->now_usec - 1;
+        }
+        for (int cpu = 8; cpu < 16 && which == 2; cpu += 2)
+            fixture_cpu(&f, cpu, 400, 0);
+        f.policies->policies[0]->steal = which != 3;
+        f.policies->policies[0]->cross_node_burst = which == 4 ? 1 : 400;
+        if (which == 5)
+            f.world->ablated = 1ULL << ABLATION_PUSH;
+        fixture_plan(&f, false);
+        assert_int_equal(fixture_count(&f, PLAN_KIND_PUSH), n);
+        fixture_done(&f);
+    }
+}
+
 /* Among equals it stays where it runs: neither the number of a group nor that of a node moves it. */
 static void test_stays(void **state)
 {
@@ -93,10 +161,8 @@ static void test_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_s_push),
-        cmocka_unit_test(test_busy_cores),
-        cmocka_unit_test(test_idle_cpus),
-        cmocka_unit_test(test_stays),
+        cmocka_unit_test(test_s_push), cmocka_unit_test(test_busy_cores), cmocka_unit_test(test_idle_cpus),
+        cmocka_unit_test(test_stays),  cmocka_unit_test(test_idle_core),  cmocka_unit_test(test_not_pushed),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

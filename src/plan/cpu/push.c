@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Threads that share a core while another core of their home is idle (P4).
+ *
+ * The kernel puts a thread on an idle core where it wakes, and pushes it to one of the same cache; over nodes it allows
+ * some imbalance, counts CPUs and not cores, and looks at the busiest node only, whether or not its threads may leave
+ * it. So what a home gathered on one node stays there when the home grows, with siblings that run at six tenths of
+ * their speed each. Such a thread is pushed: it is allowed only the idle CPU for a moment (act/masks/passage.c), and
+ * then its home again. Its memory follows.
+ *
+ * Only threads that run all the time, on two ticks; only to cores all CPUs of which are idle on both, and for which
+ * nobody waits; not from one core to another of the same node; and each not again within MinResidencySec=. Pushes are
+ * moves across nodes, with the limits of these. */
+
+#include "plan/planner.h"
+
+#define MECHANISM 4 /* P4 */
+
+/* Of a tick, a thread and a CPU that are not idle at all. What is left is for interrupts. */
+#define BUSY_PERMILLE 900U
+
+static bool runs_steadily(const Task *task)
+{
+    return MIN(task->run_permille, task->run_before_permille) >= BUSY_PERMILLE;
+}
+
+static PlannerCpu *core_of(const Planner *p, CpuIx cpu)
+{
+    return &p->s->cpus[p->world->topology->cpus[cpu.i].core.i];
+}
+
+static void count_cores(Planner *p)
+{
+    const Topology *topology = p->world->topology;
+
+    for (uint32_t i = 0; i < topology->cpu_limit; i++)
+        p->s->cpus[i].n_idle = p->s->cpus[i].n_busy = p->s->cpus[i].n_cpus = 0;
+    for (uint32_t i = 0; i < topology->cpu_limit; i++) {
+        const CpuLoad *load = &p->world->cpus[i];
+        PlannerCpu *core;
+
+        if (!topology->cpus[i].present || !load->online)
+            continue;
+        core = core_of(p, (CpuIx){(int32_t)i});
+        core->n_cpus++;
+        core->n_idle += hwloc_bitmap_isset(p->s->idle, i) != 0;
+        core->n_busy += MIN(load->busy_permille, load->busy_before_permille) >= BUSY_PERMILLE;
+    }
+}
+
+/* An idle CPU that nobody else is to have: neither who comes home to it nor who waits at a home that it is part of. */
+static bool is_free(const Planner *p, CpuIx cpu)
+{
+    const PlannerCpu *c = &p->s->cpus[cpu.i], *core = core_of(p, cpu);
+
+    return core->n_idle == core->n_cpus && !c->claimed && !c->cooling && !c->owned;
+}
+
+/* The CPU with the lowest number of an idle core of its home on another node, the nearest first. */
+static CpuIx find_core(const Planner *p, CpuMask due, NodeIx node)
+{
+    const Topology *topology = p->world->topology;
+    uint32_t nearest = UINT32_MAX;
+    CpuIx best = CPU_NONE;
+
+    for (int i = hwloc_bitmap_first(p->s->idle); i >= 0; i = hwloc_bitmap_next(p->s->idle, i)) {
+        uint32_t distance = topology_distance(topology, node, topology->cpus[i].node);
+
+        if (topology->cpus[i].node.i == node.i || distance >= nearest ||
+            !hwloc_bitmap_isset(due, (unsigned)i) || !is_free(p, (CpuIx){i}))
+            continue;
+        nearest = distance;
+        best.i = i;
+    }
+    return best;
+}
+
+static bool is_capped(const Planner *p, const Process *process, const Policy *policy)
+{
+    uint64_t now = p->world->now_usec;
+
+    return !cap_has(&p->world->workloads[process->workload.i].cross_node, policy->cross_node_moves_per_sec,
+                    policy->cross_node_burst, now, p->s->workloads[process->workload.i].n_lent) ||
+           !cap_has(&p->world->cross_node, p->limits->cross_node_moves_per_sec, p->limits->cross_node_burst,
+                    now, p->n_lent_host);
+}
+
+static bool push(Planner *p, size_t index)
+{
+    const World *world = p->world;
+    const Task *task = &world->tasks[index];
+    const Process *process = &world->processes[task->process.i];
+    CpuMask due = p->s->tasks[index].due;
+    const TopologyCpu *cpu = topology_cpu(world->topology, task->last_cpu);
+    const Policy *policy;
+    uint64_t since;
+    CpuIx to;
+
+    if (task->gone || process->gone || process->group.i < 0 || task->fresh || !due || !cpu ||
+        task->allowed != due || !task->original || task->lease >= 0 || !runs_steadily(task) ||
+        world->workloads[process->workload.i].paused)
+        return true;
+    policy = p->s->workloads[process->workload.i].policy;
+    if (!p->s->groups[process->group.i].home || !policy->steal || !planner_placeable(policy, process, task) ||
+        core_of(p, task->last_cpu)->n_busy < 2 || guard_residency(policy, task, world->now_usec, &since))
+        return true;
+    to = find_core(p, due, cpu->node);
+    if (to.i < 0 || is_capped(p, process, policy))
+        return true;
+    core_of(p, task->last_cpu)->n_busy--;
+    core_of(p, to)->n_idle--;
+    hwloc_bitmap_clr(p->s->idle, (unsigned)to.i);
+    p->s->workloads[process->workload.i].n_lent++;
+    p->n_lent_host++;
+    return planner_act(
+        p, &(PlanAction){
+               .kind = PLAN_KIND_PUSH,
+               .rule = PLAN_RULE_IDLE_CORE,
+               .mechanism = MECHANISM,
+               .subject = world_task_key(world, task),
+               .workload = process->workload,
+               .group_id = world->groups[process->group.i].id,
+               .from = task->allowed,
+               .to = task->allowed,
+               .cpu = to,
+               .cross_node = true,
+               .distance = topology_distance(world->topology, cpu->node, world->topology->cpus[to.i].node),
+               .value = task->run_permille,
+               .limit = BUSY_PERMILLE,
+           });
+}
+
+void push_siblings(Planner *p)
+{
+    if (!rule_holds(p->world, ABLATION_PUSH))
+        return;
+    count_cores(p);
+    for (size_t i = 0; i < p->world->n_tasks && planner_has_budget(p); i++)
+        if (!push(p, i))
+            return;
+}
