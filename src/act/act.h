@@ -26,6 +26,7 @@ typedef enum ActResult {
 typedef struct ActProcess {
     pid_t pid, parent, pgrp, session;
     uint64_t start_ticks;
+    int32_t cpu; /* where it runs, or ran last */
     bool ended; /* or about to: it is exiting, or its parent has not asked for its status yet */
 } ActProcess;
 

@@ -293,6 +293,8 @@ static int check_lend(const Check *check, const CheckAction *x)
 /* I7, and what a push is. */
 static int check_push(const Check *check, const CheckAction *x)
 {
+    const TopologyCpu *from = topology_cpu(check->world->topology, x->a->from_cpu),
+                      *to = topology_cpu(check->world->topology, x->a->cpu);
     const Task *task = x->tasks;
     uint64_t now = check->plan->now_usec;
 
@@ -304,6 +306,17 @@ static int check_push(const Check *check, const CheckAction *x)
         return BROKEN(check, x, "the thread does not carry the mask of its home");
     if (!hwloc_bitmap_isset(x->a->to, (unsigned)x->a->cpu.i))
         return BROKEN(check, x, "CPU %d is not of its home", x->a->cpu.i);
+    if (!from || task->last_cpu.i != x->a->from_cpu.i)
+        return BROKEN(check, x, "it runs on another CPU");
+    if (!x->a->cross_node || from->node.i == to->node.i ||
+        x->a->distance != topology_distance(check->world->topology, from->node, to->node))
+        return BROKEN(check, x, "it is no push to another node");
+    if (check->world->partial)
+        return BROKEN(check, x, "I10: the World is partial");
+    for (size_t i = 0; i < x->index; i++)
+        if (check->plan->actions[i].kind == PLAN_KIND_PUSH &&
+            check->plan->actions[i].subject.tid == x->a->subject.tid)
+            return BROKEN(check, x, "I7: the thread is in this plan twice");
     if (task->last_move_usec > 0 && now - task->last_move_usec < x->policy->min_residency_usec)
         return BROKEN(check, x, "I7: moved %" PRIu64 " usec ago", now - task->last_move_usec);
     return 0;

@@ -10,7 +10,7 @@
  * - A new home does not start a thread's residency (last_move_usec). Otherwise a crowded home could not be relieved for
  *   MinResidencySec=. But what the thread waited before says nothing about the new home. So the older of the two ticks
  *   of waiting that a lend needs is forgotten: at least one tick must be measured under the new mask.
- * - Buckets are charged for lends that were made, not for those that were planned. */
+ * - Buckets are charged for lends and pushes that were made, not for those that were planned. */
 
 #include "plan/group.h"
 #include "plan/planner.h"
@@ -66,10 +66,11 @@ static bool home_covers(const Commit *c, const PlanAction *action, const Process
            (task->allowed == action->from || task->allowed == action->to);
 }
 
-/* That a CPU is busy must be seen on two ticks anew: who runs there was changed. */
+/* Who runs there was changed: that it is busy is to be seen again. */
 static void begin_anew(const Commit *c, CpuIx cpu)
 {
-    if (cpu.i >= 0 && c->world->cpus[cpu.i].busy_permille >= c->world->idle_permille)
+    if (topology_cpu(c->world->topology, cpu) &&
+        c->world->cpus[cpu.i].busy_permille >= c->world->idle_permille)
         c->world->cpus[cpu.i].busy_before_permille = 0;
 }
 
@@ -263,8 +264,10 @@ static int apply(Commit *c, const PlanAction *action, PlanOutcome outcome)
     case PLAN_OUTCOME_REFUSED:
         apply_refused(c, action, process, tasks, n);
         break;
-    default:
-        break; /* nothing was changed, and nothing learned */
+    default: /* nothing was changed, and nothing learned */
+        if (action->kind == PLAN_KIND_PUSH)
+            tasks->last_move_usec = c->plan->now_usec; /* not tried again at once */
+        break;
     }
     return 0;
 }

@@ -67,6 +67,8 @@ static void put_action(FILE *out, const World *world, const PlanAction *action)
         (void)fprintf(out, " cpu=%d cross-node=%s", action->cpu.i, action->cross_node ? "yes" : "no");
     if (action->kind == PLAN_KIND_LEND || action->kind == PLAN_KIND_PUSH)
         (void)fprintf(out, " distance=%" PRIu32, action->distance);
+    if (action->kind == PLAN_KIND_PUSH)
+        (void)fprintf(out, " from-cpu=%d", action->from_cpu.i);
     if (action->kind == PLAN_KIND_LEND)
         (void)fprintf(out, " lease=%" PRIu64 "us", action->lease_usec);
     if (action->kind == PLAN_KIND_MOVE_PAGES)

@@ -143,6 +143,7 @@ typedef struct PlanAction {
                            whose parent was ours was born with our mask, and its own is not what `from` says */
     CpuMask home_nodes; /* SET_HOME, and RECALL to a changed home: NodeIx bitmap of the home, to be shown */
     CpuIx cpu;          /* LEND, RECALL, PUSH: the CPU concerned */
+    CpuIx from_cpu;     /* PUSH: where it runs; else nothing is done */
     bool cross_node;
     uint32_t distance;   /* LEND: from the thread's home node; 10 on the same node. PUSH: from where it runs */
     uint64_t lease_usec; /* LEND */
@@ -199,7 +200,7 @@ typedef struct PlanScratch PlanScratch;
 typedef struct Plan {
     uint64_t tick;
     uint64_t now_usec;
-    PlanAction *actions; /* in the order to be carried out: releases, recalls, homes, lends, memory */
+    PlanAction *actions; /* in the order to be carried out: releases, recalls, homes, lends, pushes, memory */
     size_t n_actions, actions_capacity;
     PlanRefusal *refusals;
     size_t n_refusals, refusals_capacity;

@@ -5,7 +5,8 @@
  *
  * The order is the one in which later parts must see what earlier ones decided:
  *
- *     planner_prepare -> homes -> release -> recall (must) -> overload -> recall (may) -> home -> steal -> follow
+ *     planner_prepare -> homes -> release -> recall (must) -> overload -> recall (may) -> home -> steal -> push
+ *     -> follow
  *
  * CPUs are classified after the mandatory recalls. So this plan and the next one, computed on the same World with these
  * recalls carried out, see the same idle CPUs (I9). */
@@ -40,7 +41,7 @@ typedef struct PlannerCpu {
     bool cooling;  /* taken back a short time ago, or by this plan */
     bool claimed;  /* idle at the home of a thread that was just sent back there */
     bool owned;    /* in the home of a group whose own threads wait */
-    uint16_t n_cpus, n_idle, n_busy; /* of its core, at the core's first CPU (push.c) */
+    uint16_t n_cpus, n_idle, n_busy; /* of the core of this number (push.c) */
     uint32_t
         wait_others; /* sum over the sampled tasks that ran there last, its borrower excepted; permille */
 } PlannerCpu;
@@ -74,6 +75,7 @@ typedef struct PlannerGroup {
     /* choose.c, on slow ticks. Sums over its threads in permille of a CPU */
     uint32_t n_placeable;
     uint64_t threads_permille; /* what its threads want on average */
+    uint32_t variance_permille; /* how it strays, in permille of a CPU squared */
     uint64_t steady_permille;  /* of that, what those want that run all the time */
     uint64_t seen_permille;    /* of the first, what those want of whom is seen which memory they use */
     uint64_t alone_permille;   /* and of that, what is used by one thread alone */

@@ -47,7 +47,7 @@ typedef enum SimMetric {
     SIM_METRIC_RECALLS,
     SIM_METRIC_PUSHES,
     SIM_METRIC_RELEASES,
-    SIM_METRIC_ACTIONS_LATE,    /* machine only: homes, lends and recalls after the settle time */
+    SIM_METRIC_ACTIONS_LATE,    /* machine only: homes, lends, recalls and pushes, late */
     SIM_METRIC_OVERLOADED,      /* machine only: CPUs the daemon calls overloaded (P1) at its last tick */
     SIM_METRIC_OVERLOADED_MAX,  /* machine only: at the tick where they were most */
     SIM_METRIC_OVERLOADED_MEAN, /* machine only: mean over its ticks, thousandths of a CPU */

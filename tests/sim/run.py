@@ -128,6 +128,9 @@ TWINS = {
         ("nobody is pushed", {"Daemon=yes": "Off=push"}),
         ("siblings cost nothing", {"Daemon=yes": "Off=siblings"}),
     ],
+    "s-pauses": [
+        ("they want no more than on average", {"Daemon=yes": "Off=pauses"}),
+    ],
     "s-parts": [
         ("the cgroup is one group", {"Daemon=yes": "Off=parts"}),
     ],

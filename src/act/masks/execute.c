@@ -338,24 +338,31 @@ static bool enters_passage(Work *work, JournalPassage *ret)
            passage_begin(work->act, &work->process, action->subject, action->cpu, ret) == 0;
 }
 
-/* It has the mask that it is to get: only where it runs changes. */
+/* It has the mask that it is to get: only where it runs changes. What is planned of that may be a second old. */
 static int push(Work *work)
 {
     Act *act = work->act;
+    const PlanAction *action = work->action;
     JournalPassage passage;
+    ActProcess thread;
     bool ours;
-    int r = act->ops->get_mask(act->context, work->action->subject, work->have);
+    int r = act->ops->get_mask(act->context, action->subject, work->have);
 
     if (r != 0)
         return execute_outcome(r);
-    r = execute_look_up(work, work->action->subject, &ours);
+    if (!act->ops->changes)
+        return PLAN_OUTCOME_SKIPPED;
+    r = execute_look_up(work, action->subject, &ours);
     if (r != 0)
         return r;
-    if (!ours || !act_mask_same(act, work->have, work->action->to))
+    if (!ours || !act_mask_same(act, work->have, action->to))
         return PLAN_OUTCOME_FOREIGN;
-    if (!enters_passage(work, &passage))
-        return act->ops->changes ? PLAN_OUTCOME_RETRY : PLAN_OUTCOME_SKIPPED;
-    return change(work, work->action->subject, true, &passage);
+    r = act->ops->read_process(act->context, action->subject.tid, &thread);
+    if (r != 0)
+        return execute_outcome(r);
+    if (thread.cpu != action->from_cpu.i || !enters_passage(work, &passage))
+        return PLAN_OUTCOME_RETRY;
+    return change(work, action->subject, true, &passage);
 }
 
 static int lend(Work *work)
@@ -419,8 +426,8 @@ static bool is_admitted(const Work *work)
                         action->kind == PLAN_KIND_RELEASE ? NULL : action->to);
 }
 
-/* Whether it takes long and is put off: recalls and lends never are. Those that are gone through thread by thread
- * have their share. */
+/* Whether it takes long and is put off: recalls, lends and pushes never are. Those that are gone through thread by
+ * thread have their share. */
 static bool must_wait(const Work *work)
 {
     const PlanAction *action = work->action;

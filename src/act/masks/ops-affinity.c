@@ -355,6 +355,7 @@ static ActProcess from_stat(pid_t pid, const ProcStat *stat)
         .pgrp = stat->pgrp,
         .session = stat->session,
         .start_ticks = stat->start_ticks,
+        .cpu = stat->processor,
         .ended = ended && stat->num_threads <= 1,
     };
 }

@@ -95,6 +95,8 @@ static char *format_way(const Manager *manager, const Move *move)
                             : move->to ? format_list(move->to, PARSE_CPU_MAX)
                                        : NULL;
 
+    if (move->kind == PLAN_KIND_PUSH)
+        return format_text("CPUs %s", to ? to : "?");
     return format_text("%s %s -> %s", memory ? "memory of nodes" : "CPUs", from ? from : "?", to ? to : "?");
 }
 

@@ -2,15 +2,15 @@
 
 /* Threads that share a core while another core of their home is idle (P4).
  *
- * The kernel puts a thread on an idle core where it wakes, and pushes it to one of the same cache; over nodes it allows
+ * The kernel puts a thread on an idle core where it wakes, and pushes it to one of the same node; over nodes it allows
  * some imbalance, counts CPUs and not cores, and looks at the busiest node only, whether or not its threads may leave
  * it. So what a home gathered on one node stays there when the home grows, with siblings that run at six tenths of
- * their speed each. Such a thread is pushed: it is allowed only the idle CPU for a moment (act/masks/passage.c), and
- * then its home again. Its memory follows.
+ * their speed each, which is more than what far memory costs. Such a thread is pushed: it is allowed only the idle CPU
+ * for a moment (act/masks/passage.c), and then its home again.
  *
- * Only threads that run all the time, on two ticks; only to cores all CPUs of which are idle on both, and for which
- * nobody waits; not from one core to another of the same node; and each not again within MinResidencySec=. Pushes are
- * moves across nodes, with the limits of these. */
+ * Only threads that run all the time, on two ticks, and still there when it is done; only to cores all CPUs of which
+ * are idle on both, and for which nobody waits; not while the node has an idle core itself; not in a plan that changes
+ * homes; and each not again within MinResidencySec=. Pushes are moves across nodes, with the limits of these. */
 
 #include "plan/planner.h"
 
@@ -37,26 +37,21 @@ static void count_cores(Planner *p)
         p->s->cpus[i].n_idle = p->s->cpus[i].n_busy = p->s->cpus[i].n_cpus = 0;
     for (uint32_t i = 0; i < topology->cpu_limit; i++) {
         const CpuLoad *load = &p->world->cpus[i];
+        const PlannerCpu *cpu = &p->s->cpus[i];
         PlannerCpu *core;
 
         if (!topology->cpus[i].present || !load->online)
             continue;
         core = core_of(p, (CpuIx){(int32_t)i});
         core->n_cpus++;
-        core->n_idle += hwloc_bitmap_isset(p->s->idle, i) != 0;
+        core->n_idle += hwloc_bitmap_isset(p->s->idle, i) && !cpu->claimed && !cpu->cooling && !cpu->owned;
         core->n_busy += MIN(load->busy_permille, load->busy_before_permille) >= BUSY_PERMILLE;
     }
 }
 
-/* An idle CPU that nobody else is to have: neither who comes home to it nor who waits at a home that it is part of. */
-static bool is_free(const Planner *p, CpuIx cpu)
-{
-    const PlannerCpu *c = &p->s->cpus[cpu.i], *core = core_of(p, cpu);
-
-    return core->n_idle == core->n_cpus && !c->claimed && !c->cooling && !c->owned;
-}
-
-/* The CPU with the lowest number of an idle core of its home on another node, the nearest first. */
+/* The CPU with the lowest number of an idle core of its home, that nobody else is to have: neither who comes home to it
+ * nor who waits at a home that it is part of. The nearest first; none when that is on its own node, where the kernel
+ * does this. */
 static CpuIx find_core(const Planner *p, CpuMask due, NodeIx node)
 {
     const Topology *topology = p->world->topology;
@@ -64,10 +59,14 @@ static CpuIx find_core(const Planner *p, CpuMask due, NodeIx node)
     CpuIx best = CPU_NONE;
 
     for (int i = hwloc_bitmap_first(p->s->idle); i >= 0; i = hwloc_bitmap_next(p->s->idle, i)) {
+        const PlannerCpu *core = core_of(p, (CpuIx){i});
         uint32_t distance = topology_distance(topology, node, topology->cpus[i].node);
 
-        if (topology->cpus[i].node.i == node.i || distance >= nearest ||
-            !hwloc_bitmap_isset(due, (unsigned)i) || !is_free(p, (CpuIx){i}))
+        if (!hwloc_bitmap_isset(due, (unsigned)i) || core->n_idle < core->n_cpus)
+            continue;
+        if (topology->cpus[i].node.i == node.i)
+            return CPU_NONE;
+        if (distance >= nearest)
             continue;
         nearest = distance;
         best.i = i;
@@ -97,8 +96,8 @@ static bool push(Planner *p, size_t index)
     CpuIx to;
 
     if (task->gone || process->gone || process->group.i < 0 || task->fresh || !due || !cpu ||
-        task->allowed != due || !task->original || task->lease >= 0 || !runs_steadily(task) ||
-        world->workloads[process->workload.i].paused)
+        !hwloc_bitmap_isset(due, (unsigned)task->last_cpu.i) || task->allowed != due || !task->original ||
+        task->lease >= 0 || !runs_steadily(task) || world->workloads[process->workload.i].paused)
         return true;
     policy = p->s->workloads[process->workload.i].policy;
     if (!p->s->groups[process->group.i].home || !policy->steal || !planner_placeable(policy, process, task) ||
@@ -123,6 +122,7 @@ static bool push(Planner *p, size_t index)
                .from = task->allowed,
                .to = task->allowed,
                .cpu = to,
+               .from_cpu = task->last_cpu,
                .cross_node = true,
                .distance = topology_distance(world->topology, cpu->node, world->topology->cpus[to.i].node),
                .value = task->run_permille,
@@ -130,9 +130,21 @@ static bool push(Planner *p, size_t index)
            });
 }
 
+/* By this plan, or one of this instant. */
+static bool homes_change(const Planner *p)
+{
+    for (size_t i = 0; i < p->plan->n_homes; i++)
+        if (!p->plan->homes[i].judged)
+            return true;
+    for (size_t i = 0; i < p->world->n_groups; i++)
+        if (p->world->groups[i].last_home_usec >= p->world->now_usec)
+            return true;
+    return false;
+}
+
 void push_siblings(Planner *p)
 {
-    if (!rule_holds(p->world, ABLATION_PUSH))
+    if (p->world->partial || homes_change(p) || !rule_holds(p->world, ABLATION_PUSH))
         return;
     count_cores(p);
     for (size_t i = 0; i < p->world->n_tasks && planner_has_budget(p); i++)

@@ -79,10 +79,15 @@ static bool loans_will_do(const Planner *p, const PackNode *nodes, size_t group,
 {
     PackNodes home = p->s->pack_sets[group] & ~((PackNodes)1 << node);
     PackNodes now = p->s->pack_groups[group].home;
-    uint64_t demand = p->s->pack_groups[group].demand_permille, had = 0, lent, lack;
+    uint64_t demand = p->s->pack_groups[group].demand_permille, had = 0, cores = 0, cpus = 0, lent, lack;
 
-    for (PackNodes rest = home; rest; rest &= rest - 1)
+    for (PackNodes rest = home; rest; rest &= rest - 1) {
         had += room_on(p, nodes, group, (uint32_t)__builtin_ctzll(rest));
+        cores += nodes[__builtin_ctzll(rest)].cores_permille;
+        cpus += nodes[__builtin_ctzll(rest)].capacity_permille;
+    }
+    if (cores > 0 && cores < cpus && p->s->pack_groups[group].steady_permille > cores)
+        return false; /* what would be lent is siblings, which nobody waits for */
     lent = demand - MIN(demand, had);
     lack = nodes[node].capacity_permille / (now && now == (now & home) ? WAITS_PART_STAY : WAITS_PART);
     return others_on(p, group, node) >= LIVES_PERMILLE && lent <= room_on(p, nodes, group, node) + lack &&

@@ -11,8 +11,9 @@
 
 #define KIB 1024U
 
-/* Permille. With hardly any memory it still decides between equal nodes; where that is is only guessed, as little as
- * where it runs (lean_on_present()). */
+/* Permille. With hardly any memory it still decides between equal nodes; where it is only guessed that, as little as
+ * where it runs (lean_on_present()). How much there is is known, too, of who has no home: it has touched it where it
+ * ran. Of who has one it may have stayed behind. */
 #define LITTLE_DISCOUNT 900U
 #define GUESS_DISCOUNT  999U
 
@@ -81,11 +82,17 @@ void choose_memory_gather(Planner *p, uint64_t *memory)
     }
 }
 
-uint32_t choose_memory_discount(const PlannerGroup *g)
+uint32_t choose_memory_discount(const Group *group, const PlannerGroup *g, const uint64_t *memory,
+                                uint32_t n_nodes)
 {
     uint32_t most = g->memory_known ? LITTLE_DISCOUNT : GUESS_DISCOUNT;
+    uint64_t sum = 0;
 
-    return (uint32_t)(most - MIN(g->known_bytes, PLANNER_MEMORY_MIN) * most / PLANNER_MEMORY_MIN);
+    for (uint32_t i = 0; i < n_nodes; i++)
+        sum += memory[i];
+    if (!g->memory_known && !group->home)
+        sum = g->known_bytes;
+    return (uint32_t)(most - MIN(sum, PLANNER_MEMORY_MIN) * most / PLANNER_MEMORY_MIN);
 }
 
 /* Half of what counts fully, 16 MiB, is more than a core's share of most caches. */
@@ -118,7 +125,7 @@ uint32_t choose_memory_nodes(const uint64_t *memory, uint32_t n_nodes)
     return squares > 0 ? (uint32_t)ceil(sum * sum / squares - 0.01) : 0;
 }
 
-/* A KiB for each permille of a CPU, the least that counts: only proportions do, and it takes no room from anybody. */
+/* A KiB for each permille of a CPU, the least that counts: only proportions do, and it takes hardly any room. */
 static void guess_memory(const Group *group, uint32_t n_nodes, const uint64_t *ran, uint64_t *memory)
 {
     for (uint32_t i = 0; i < n_nodes; i++)

@@ -20,9 +20,11 @@ void choose_memory_complete(const Planner *p, const uint64_t *ran, uint64_t *mem
  * index), rounded up; 0: there is none. Shares that differ by a hundredth are the same. */
 uint32_t choose_memory_nodes(const uint64_t *memory, uint32_t n_nodes);
 
-/* How much less it counts for a group to be near its memory than for one with much of it; permille. It decides between
- * equal nodes at least. Where the memory is may be guessed, how much it is is known. After choose_memory_gather(). */
-uint32_t choose_memory_discount(const PlannerGroup *g);
+/* How much less it counts for a group to be near its memory, `memory` of n_nodes nodes, than for one with much of it;
+ * permille. It decides between equal nodes at least. After choose_memory_gather(); what is
+ * guessed of it is too little to count. */
+uint32_t choose_memory_discount(const Group *group, const PlannerGroup *g, const uint64_t *memory,
+                                uint32_t n_nodes);
 
 /* Whether it is seen which memory most of its work uses. */
 bool choose_memory_seen(const PlannerGroup *g);

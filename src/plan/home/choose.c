@@ -20,6 +20,7 @@
 #include "plan/pack/pack.h"
 #include "world/load.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Wanting less than this, a group gets no home, and keeps the one it has: the bound that makes a CPU idle. */
@@ -72,16 +73,21 @@ static void gather_begun(PlannerGroup *g, const Task *task)
         g->begun_permille += LOAD_FULL_PERMILLE - wants;
 }
 
-/* Who wants a CPU for so much of the time never pauses; the rest is for interrupts. */
-#define STEADY_PERMILLE 900U
+/* Who wants a CPU for more of the time than the first counts as one that never pauses, wholly from the second on. */
+#define SOME_PAUSES_PERMILLE 800U
+#define NO_PAUSES_PERMILLE   950U
 
-/* What its threads want, and who uses memory alone. */
+/* What its threads want, how much that strays, and who uses memory alone. A thread wants a CPU or does not, so that its
+ * share of the time is the chance that it does. */
 static void gather_use(PlannerGroup *g, const Task *task)
 {
     uint64_t demand = task->run_ewma_permille + (uint64_t)task->wait_ewma_permille;
 
     g->threads_permille += demand;
-    g->steady_permille += demand >= STEADY_PERMILLE ? demand : 0;
+    g->steady_permille +=
+        demand * (MIN(MAX(demand, SOME_PAUSES_PERMILLE), NO_PAUSES_PERMILLE) - SOME_PAUSES_PERMILLE) /
+        (NO_PAUSES_PERMILLE - SOME_PAUSES_PERMILLE);
+    g->variance_permille += (uint32_t)(MIN(demand, 1000U) * (1000 - MIN(demand, 1000U)) / 1000);
     if (!task->use)
         return;
     g->seen_permille += demand;
@@ -175,16 +181,30 @@ static bool wants_home(const Planner *p, size_t index)
            (pack_mode(policy) != PACK_MODE_SPREAD || !is_young(p, group, policy));
 }
 
-/* More nodes than threads help nobody, nor more than it wants CPUs where it is to be together: what runs would be on
- * some of them, and memory on the others would count as near. What the last two ticks say of a new group is off by a
- * part of a CPU. */
+/* By what it wants, which is held, if all its threads did the same, so that it is as steady as that; and no more than
+ * they do now, of whom some may sleep for ever. What a single thread wants at times is what is held. */
+static uint32_t variance(const Planner *p, size_t index)
+{
+    const Group *group = &p->world->groups[index];
+    uint64_t demand = demand_of(group), most = 1000ULL * group->n_tasks;
+
+    if (!rule_holds(p->world, ABLATION_PAUSES) || group->n_tasks < 2 || demand >= most)
+        return 0;
+    return (uint32_t)MIN(demand * (most - demand) / most, p->s->groups[index].variance_permille);
+}
+
+/* More nodes than threads help nobody, nor more than it wants CPUs at times (two standard deviations) where it is to be
+ * together: what runs would be on some of them, and memory on the others would count as near. Threads that ended a
+ * moment ago count as long as what they wanted is held. Of a new group two ticks are off by a part of a CPU. */
 static uint32_t nodes_useful(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
     const Policy *policy = p->s->workloads[group->workload.i].policy;
     uint32_t threads = MAX(MAX((uint32_t)group->n_tasks, demand_of(group) / LOAD_FULL_PERMILLE), 1U);
     uint32_t part = is_new(p, group) ? LOAD_FULL_PERMILLE / 2 : LOAD_FULL_PERMILLE;
-    uint32_t cpus = (group_demand(p, index) + part - 1) / LOAD_FULL_PERMILLE;
+    uint32_t strays = is_new(p, group) ? 0 : variance(p, index);
+    uint32_t demand = group_demand(p, index) + 2 * (uint32_t)sqrt(1000.0 * strays);
+    uint32_t cpus = (demand + part - 1) / LOAD_FULL_PERMILLE;
 
     return pack_mode(policy) == PACK_MODE_SPREAD || !rule_holds(p->world, ABLATION_USEFUL_NODES)
                ? threads
@@ -302,7 +322,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
     uint32_t threads = nodes_useful(p, index);
     PackGroup pack;
 
-    g->discount_permille = choose_memory_discount(g);
+    g->discount_permille = choose_memory_discount(group, g, memory, p->world->topology->n_nodes);
     pack = (PackGroup){
         .id = group->id,
         .mode = pack_mode(policy),
@@ -312,6 +332,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .min_gain_permille = policy->min_gain_permille,
         .private_permille = choose_memory_alone(p, group),
         .steady_permille = steady_demand(group, g, share),
+        .variance_permille = fair_share(share, variance(p, index)),
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
         .home = present_set(p, group, with_cpus),
         .allowed = g->allowed & choose_nodes_of_policy(p->world->topology, policy) & with_cpus,

@@ -75,6 +75,13 @@ static void hold_bound(const Planner *p, uint64_t *held)
     }
 }
 
+/* Whether its threads, which never pause, would share cores there (squeeze_cost() in pack/cost.c). */
+static bool is_squeezed(const PackGroup *pack, const PackNode *node)
+{
+    return node->cores_permille > 0 && node->cores_permille < node->capacity_permille &&
+           pack->steady_permille > node->cores_permille;
+}
+
 void freeze_groups(Planner *p, const PackNode *nodes)
 {
     uint64_t held[PACK_NODES_MAX] = {0};
@@ -92,7 +99,8 @@ void freeze_groups(Planner *p, const PackNode *nodes)
         if (!frozen || bound_to(p, index, pack) != 0)
             continue;
         node = (uint32_t)__builtin_ctzll(pack->home);
-        if (held[node] + pack->demand_permille > (uint64_t)nodes[node].capacity_permille * FULL_PERCENT / 100)
+        if (is_squeezed(pack, &nodes[node]) ||
+            held[node] + pack->demand_permille > (uint64_t)nodes[node].capacity_permille * FULL_PERCENT / 100)
             continue;
         held[node] += pack->demand_permille;
         pack->stays = true;

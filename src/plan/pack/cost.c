@@ -16,6 +16,7 @@
 
 #include "base/util.h"
 
+#include <math.h>
 #include <string.h>
 
 #define OVERLOAD_WEIGHT 32U /* reasons in pack.h */
@@ -23,6 +24,7 @@
 #define SQUEEZE_WEIGHT  PACK_SCALE
 #define CROWDED_WEIGHT  (PACK_SCALE * 3 / 4)
 #define CROWD_WEIGHT    8U
+#define CHANCE_WEIGHT   (PACK_SCALE * 3)
 #define CUT             16U /* times the capacity */
 
 /* Costs */
@@ -39,11 +41,30 @@ static uint64_t overload_cost(const Pack *p, const PackSite *site, const PackLoa
     return load->cpu > site->limit ? (load->cpu - site->limit) * OVERLOAD_WEIGHT * PACK_SCALE * p->far : 0;
 }
 
+/* What finds no core at times, beyond what finds none on average: of a sum of many threads, which is nearly normal, the
+ * mean excess over the cores. In the table that of a standard normal variate over 0, 1/2, 1, ..., in thousandths. */
+static uint64_t excess_by_chance(const PackSite *site, const PackLoad *load)
+{
+    static const uint64_t excess[] = {399, 198, 83, 29, 8, 2, 0};
+    uint64_t off = load->cpu > site->cores ? load->cpu - site->cores : site->cores - load->cpu, deviation, at,
+             part;
+
+    if (load->variance == 0 || off > CUT * site->capacity)
+        return 0;
+    deviation = (uint64_t)sqrt(1000.0 * (double)load->variance) + 1;
+    at = 2 * off / deviation;
+    if (at >= ARRAY_SIZE(excess) - 1)
+        return 0;
+    part = 2 * off - at * deviation;
+    return (excess[at] * (deviation - part) + excess[at + 1] * part) / 1000;
+}
+
 static uint64_t siblings_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
     uint64_t weight = site->cores < site->capacity ? SIBLINGS_WEIGHT : CROWDED_WEIGHT;
+    uint64_t sure = load->cpu > site->cores ? load->cpu - site->cores : 0;
 
-    return load->cpu > site->cores ? (load->cpu - site->cores) * weight * p->far : 0;
+    return (sure * weight + excess_by_chance(site, load) * CHANCE_WEIGHT) * p->far;
 }
 
 static uint64_t shortage_cost(const Pack *p, const PackSite *site, const PackLoad *load)
@@ -167,8 +188,14 @@ uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set)
 static void load_add(PackLoad *load, const PackItem *item, uint64_t cpu, uint64_t memory)
 {
     load->cpu += cpu;
+    load->variance += item->variance > 0 ? item->variance * cpu / MAX(item->demand, 1U) : 0;
     load->heavy += cpu * item->alone / 1000;
     load->memory += memory;
+}
+
+static PackLoad plus(const PackLoad *a, const PackLoad *b)
+{
+    return (PackLoad){a->cpu + b->cpu, a->heavy + b->heavy, a->memory + b->memory, a->variance + b->variance};
 }
 
 /* How an amount is divided over sites: in proportion to the room each has, and what finds none in proportion to the
@@ -270,6 +297,7 @@ uint64_t pack_load_least(const Pack *p)
     for (uint32_t i = 0; i < p->n_items; i++)
         if (p->items[i].allowed) {
             load.cpu += p->items[i].demand;
+            load.variance += p->items[i].variance;
             load.heavy += p->items[i].heavy;
         }
     for (uint32_t i = 0; i < p->n_sites; i++) {
@@ -308,8 +336,7 @@ uint64_t pack_booking_cost(Pack *p, uint32_t item, PackNodes set)
         uint32_t i = (uint32_t)__builtin_ctzll(rest);
         PackLoad more = booking(p, &p->items[item], set, i);
 
-        more = (PackLoad){more.cpu + p->booked[i].cpu, more.heavy + p->booked[i].heavy,
-                          more.memory + p->booked[i].memory};
+        more = plus(&more, &p->booked[i]);
         cost += site_cost(p, &p->sites[i], &more) - site_cost(p, &p->sites[i], &p->booked[i]);
         p->steps += 4;
     }
@@ -322,7 +349,7 @@ void pack_book(Pack *p, uint32_t item)
         uint32_t i = (uint32_t)__builtin_ctzll(rest);
         PackLoad more = booking(p, &p->items[item], p->items[item].set, i), *load = &p->booked[i];
 
-        *load = (PackLoad){load->cpu + more.cpu, load->heavy + more.heavy, load->memory + more.memory};
+        *load = plus(load, &more);
     }
 }
 
@@ -371,6 +398,7 @@ static void single_change(Pack *p, const PackItem *item, bool add)
 
     load->cpu = add ? load->cpu + item->demand : load->cpu - item->demand;
     load->heavy = add ? load->heavy + item->heavy : load->heavy - item->heavy;
+    load->variance = add ? load->variance + item->variance : load->variance - item->variance;
     load->memory = add ? load->memory + memory : load->memory - memory;
     p->single_sum -= p->single_cost[i];
     p->single_cost[i] = site_cost(p, &p->sites[i], load);

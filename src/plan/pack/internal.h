@@ -22,7 +22,7 @@ typedef struct PackSite {
 } PackSite;
 
 typedef struct PackLoad {
-    uint64_t cpu, heavy, memory;
+    uint64_t cpu, heavy, memory, variance;
 } PackLoad;
 
 typedef struct PackItem {
@@ -30,6 +30,7 @@ typedef struct PackItem {
     uint64_t id;
     uint64_t demand, weight; /* permille */
     uint64_t pull;           /* of its weight, what being near its memory counts; permille */
+    uint64_t variance;       /* of its demand, in permille of a CPU squared */
     uint64_t steady;         /* of its demand, that of threads that run all the time */
     uint64_t heavy;          /* of its demand, what presses on memory that threads use alone */
     uint32_t alone;          /* the same in permille */
@@ -73,7 +74,8 @@ PackNodes pack_nodes_out(const Pack *p, PackNodes sites);
 /* Gives an item another set, 0: none. */
 void pack_assign(Pack *p, uint32_t item, PackNodes set);
 
-/* What an item pays itself on these sites: remote, split and move. */
+/* What an item pays itself on these sites: remote, split and move, what sites do not say of a group on several of them,
+ * and what its own threads are in each other's way on one. */
 uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set);
 
 /* What all sites together pay; adds to p->steps what it took. */

@@ -45,6 +45,9 @@ typedef struct PackGroup {
     /* Mode auto: of its demand, what threads want that run all the time. Two of these on one core are in each other's
      * way all the time, too */
     uint32_t steady_permille;
+    /* How the demand strays from its mean: the variance of the number of threads that want a CPU at an instant, in
+     * permille. Of n threads that each want one for a part u of the time, n u (1 - u) */
+    uint32_t variance_permille;
     uint32_t min_gain_permille; /* the share of its memory accesses that must become local for a move (P6) */
     uint32_t max_nodes;         /* 0: no limit */
     PackNodes home;             /* where it lives now; 0: nowhere yet */
@@ -106,7 +109,9 @@ typedef struct PackProblem {
  *             rather wait elsewhere, when its memory does not hold it. As much again for a group on several nodes, for
  *             demand beyond the cores of all: much of its memory is far anyway. And 1 x far x what is beyond the cores
  *             of its one node of a group whose threads never pause: these are in each other's way all the time, so that
- *             eleven on six cores with siblings do two thirds of what they do on two nodes
+ *             eleven on six cores with siblings do two thirds of what they do on two nodes.
+ *             Of threads that pause, 3 x far x what finds no core at times beyond that, from the mean and the variance
+ *             of all on the node: six threads that run two thirds of the time want five CPUs as often as three
  *   shortage  as overload, for memory that finds no room, of all memory the node can have, as if it were so much of
  *             its CPUs
  *   crowd     8 x far x (bandwidth beyond the allowed imbalance)^2 / capacity. By it 16 tasks that all need

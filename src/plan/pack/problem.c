@@ -156,6 +156,7 @@ static void make_item(const Pack *p, PackItem *item)
     item->weight = MAX(item->demand, WEIGHT_MIN);
     item->pull = pull * (spreads ? SPREAD_PULL : single ? SINGLE_PULL : 1000U) / 1000;
     item->alone = spreads ? 1000 : alone;
+    item->variance = group->variance_permille;
     item->steady = group->mode == PACK_MODE_AUTO ? MIN(group->steady_permille, item->demand) : 0;
     item->heavy = item->demand * item->alone / 1000;
     item->home = pack_nodes_in(p, group->home);

@@ -40,8 +40,10 @@ static bool act_thread(Engine *e, uint32_t index, const PlanAction *action)
     case PLAN_KIND_RECALL:
         return is_replaceable(thread, action) && set_mask(e, index, action->to, ENGINE_NONE, true);
     case PLAN_KIND_LEND:
-    case PLAN_KIND_PUSH:
         return is_replaceable(thread, action) && set_mask(e, index, action->to, action->cpu.i, true);
+    case PLAN_KIND_PUSH:
+        return thread->cpu == action->from_cpu.i && is_replaceable(thread, action) &&
+               set_mask(e, index, action->to, action->cpu.i, true);
     case PLAN_KIND_RELEASE:
         return thread->given && set_mask(e, index, thread->own, ENGINE_NONE, false);
     default:
@@ -95,7 +97,9 @@ static PlanOutcome act_one(Engine *e, Agent *agent, const PlanAction *action, ui
     index = family->first + (uint32_t)(action->subject.tid - action->subject.pid - 1);
     if (e->threads[index].state == THREAD_STATE_ENDED)
         return PLAN_OUTCOME_GONE;
-    return act_thread(e, index, action) ? PLAN_OUTCOME_DONE : PLAN_OUTCOME_FOREIGN;
+    if (act_thread(e, index, action))
+        return PLAN_OUTCOME_DONE;
+    return action->kind == PLAN_KIND_PUSH ? PLAN_OUTCOME_RETRY : PLAN_OUTCOME_FOREIGN;
 }
 
 static void count(Engine *e, Agent *agent, const PlanAction *action, uint32_t workload)

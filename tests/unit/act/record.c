@@ -270,6 +270,14 @@ void act_record_set_fork(ActRecord *record, pid_t tid, ActForkState state)
         thread->fork = state;
 }
 
+void act_record_run_on(ActRecord *record, pid_t tid, int32_t cpu)
+{
+    RecordThread *thread = find(record, tid);
+
+    if (thread)
+        thread->process.cpu = cpu;
+}
+
 void act_record_fail(ActRecord *record, pid_t tid, ActResult result, unsigned times)
 {
     RecordThread *thread = find(record, tid);

@@ -61,6 +61,8 @@ void act_record_set_first(ActRecord *record, pid_t pid);
 void act_record_detach(ActRecord *record, pid_t pid);
 /* One thread, or, when it leads a process, all of it. */
 void act_record_exit(ActRecord *record, pid_t tid);
+/* Where the thread runs. */
+void act_record_run_on(ActRecord *record, pid_t tid, int32_t cpu);
 /* As its user would, with taskset(1). */
 bool act_record_pin(ActRecord *record, pid_t tid, const char *mask);
 /* Makes the next `times` changes of that thread's mask fail with this result. */

@@ -227,6 +227,8 @@ static void test_push(void **state)
     assert_non_null(strstr(text, "narrow pid=100 start=1000 tid=101 born=1000 cpu=2 ticks=1010 last=102\n"
                                  "settled\n"));
     assert_int_equal(fixture_do(f, PLAN_KIND_PUSH, 100, 102, "0-4", "0-4", 4), PLAN_OUTCOME_FOREIGN);
+    act_record_run_on(f->record, 102, 1); /* and no more where it was seen */
+    assert_int_equal(fixture_do(f, PLAN_KIND_PUSH, 100, 102, "0-3", "0-3", 2), PLAN_OUTCOME_RETRY);
     assert_mask(f, 102, "0-3");
     fixture_restore(f, 3, 0);
 }

@@ -333,8 +333,6 @@ static void random_task(Fixture *f, Random *r, Process *p, pid_t tid)
     if (random_chance(r, 10))
         task->run_permille = task->run_before_permille = task->run_ewma_permille = task->wait_permille =
             task->wait_before_permille = task->wait_ewma_permille = 0;
-    if (tid % 4 == 3) /* they never pause */
-        task->run_permille = task->run_before_permille = (uint16_t)(900 + task->run_permille % 101);
     task->last_cpu.i = (int32_t)random_roll(r, f->world->topology->cpu_limit + 1) - 1;
     task->fresh = random_chance(r, 5);
     task->task_class = (uint8_t)(random_chance(r, 95) ? TASK_CLASS_NORMAL : random_roll(r, TASK_CLASS_MAX));
@@ -436,6 +434,16 @@ static void random_wide(Fixture *f, Random *r, const Renaming *renaming)
     }
 }
 
+/* It does not wait, and runs all the time where it may. */
+static void calm(Task *task)
+{
+    task->wait_permille = task->wait_before_permille = 0;
+    task->run_permille = task->run_before_permille = (uint16_t)(900 + task->run_permille % 101);
+    if (task->allowed && task->lease < 0 && !hwloc_bitmap_isset(task->allowed, (unsigned)task->last_cpu.i))
+        task->last_cpu.i =
+            task->tid % 2 ? hwloc_bitmap_first(task->allowed) : hwloc_bitmap_last(task->allowed);
+}
+
 void random_world(Fixture *f, uint64_t seed, const Renaming *renaming)
 {
     Random r = {.state = seed * 0x9E3779B97F4A7C15ULL + 1};
@@ -478,8 +486,8 @@ void random_world(Fixture *f, uint64_t seed, const Renaming *renaming)
         for (unsigned k = 0; k < n; k++)
             random_task(f, &r, &f->world->processes[i], (pid_t)(100 * (i + 1) + k));
     }
-    for (size_t i = 0; i < f->world->n_tasks && seed % 4 == 3; i++) /* nobody waits */
-        f->world->tasks[i].wait_permille = f->world->tasks[i].wait_before_permille = 0;
+    for (size_t i = 0; i < f->world->n_tasks && seed % 3 == 2; i++)
+        calm(&f->world->tasks[i]);
     random_pins(f, &(Random){.state = seed * 0xA24BAED4963EE407ULL + 1});
     random_uses(f, &(Random){.state = seed * 0xD1342543DE82EF95ULL + 1}, renaming);
     for (size_t i = 0; i < f->world->n_workloads; i++)

@@ -30,8 +30,8 @@ static void make_push(Fixture *f)
     fixture_process(f, 10, "a", NULL);
     for (pid_t tid = 10; tid < 12; tid++)
         fixture_task(f, 10, tid, 0)->last_cpu.i = tid - 10;
-    fixture_cpus(f, 0, 1, 1000, 0);
-    fixture_cpus(f, 2, 23, 0, 0);
+    fixture_cpus(f, 0, 7, 1000, 0);
+    fixture_cpus(f, 8, 23, 0, 0);
     fixture_home(f);
     fixture_tick(f);
     for (pid_t tid = 10; tid < 12; tid++) {
@@ -39,8 +39,8 @@ static void make_push(Fixture *f)
 
         task->run_permille = task->run_before_permille = 1000;
     }
-    fixture_cpus(f, 0, 1, 1000, 0);
-    fixture_cpus(f, 2, 23, 0, 0);
+    fixture_cpus(f, 0, 7, 1000, 0);
+    fixture_cpus(f, 8, 23, 0, 0);
     fixture_plan(f, false);
     assert_int_equal(fixture_count(f, PLAN_KIND_PUSH), 1);
 }
@@ -162,6 +162,9 @@ static void test_pushes(void **state)
     BREAKS(make_push, "Steal=no", f.policies->policies[0]->steal = false);
     BREAKS(make_push, "mask of its home", f.plan.actions[0].to = fixture_mask(&f, "0-14"));
     BREAKS(make_push, "not of its home", f.plan.actions[0].cpu.i = 16);
+    BREAKS(make_push, "runs on another CPU", f.world->tasks[0].last_cpu.i = 2);
+    BREAKS(make_push, "no push to another node", f.plan.actions[0].cross_node = false);
+    BREAKS(make_push, "I10: the World is partial", f.world->partial = true);
     BREAKS(make_push, "I7: moved", f.world->tasks[0].last_move_usec = f.world->now_usec - 999999);
     BREAKS(make_push, "is not idle", fixture_cpu(&f, 8, 500, 0));
     BREAKS(make_push, "I4: 1 moves across nodes by a", f.policies->policies[0]->cross_node_burst = 0);

@@ -180,6 +180,24 @@ static void test_squeezed(void **state)
     assert_int_equal(in.sets[0], 1);
 }
 
+/* Six threads that pause a third of the time want four CPUs on average, and five as often as three: they get a node
+ * more than would do on average, where that has some of their memory. */
+static void test_pauses(void **state)
+{
+    Instance in;
+
+    instance_init(&in, 4, 2000, 20);
+    add_group(&in, 4000, (uint64_t[]){1, 1, 1, 1});
+    for (uint32_t i = 0; i < 4; i++)
+        in.nodes[i].cores_permille = 2000;
+    solve(&in);
+    assert_int_equal(__builtin_popcountll(in.sets[0]), 2);
+    in.groups[0].variance_permille = 1333;
+    solve(&in);
+    assert_int_equal(__builtin_popcountll(in.sets[0]), 3);
+    assert_stable(&in);
+}
+
 /* Who needs several nodes is not squeezed into siblings on some of them, be it for memory that is there, or at first.
  * Nodes of 4 cores with two CPUs each. */
 static void test_siblings_of_many(void **state)
@@ -420,17 +438,12 @@ static void test_pairs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spreading),
-        cmocka_unit_test(test_fork_groups),
-        cmocka_unit_test(test_siblings),
-        cmocka_unit_test(test_squeezed),
-        cmocka_unit_test(test_siblings_of_many),
-        cmocka_unit_test(test_half_a_cpu),
-        cmocka_unit_test(test_jvm),
-        cmocka_unit_test(test_flip),
-        cmocka_unit_test(test_nearness),
-        cmocka_unit_test(test_preferred),
-        cmocka_unit_test(test_swap),
+        cmocka_unit_test(test_spreading),  cmocka_unit_test(test_fork_groups),
+        cmocka_unit_test(test_siblings),   cmocka_unit_test(test_squeezed),
+        cmocka_unit_test(test_pauses),     cmocka_unit_test(test_siblings_of_many),
+        cmocka_unit_test(test_half_a_cpu), cmocka_unit_test(test_jvm),
+        cmocka_unit_test(test_flip),       cmocka_unit_test(test_nearness),
+        cmocka_unit_test(test_preferred),  cmocka_unit_test(test_swap),
         cmocka_unit_test(test_pairs),
     };
 

@@ -174,7 +174,8 @@ static void remember(const Fixture *f, const PlanOutcome *outcomes, History *h)
     for (size_t i = 0; i < f->plan.n_actions; i++) {
         const PlanAction *a = &f->plan.actions[i];
 
-        if (a->kind == PLAN_KIND_LEND && a->cross_node && outcomes[i] == PLAN_OUTCOME_DONE)
+        if ((a->kind == PLAN_KIND_LEND || a->kind == PLAN_KIND_PUSH) && a->cross_node &&
+            outcomes[i] == PLAN_OUTCOME_DONE)
             h->lends[a->workload.i][h->n_lends[a->workload.i]++] = f->world->now_usec;
     }
 }

@@ -73,7 +73,8 @@ static void test_idle_cpus(void **state)
     fixture_done(&f);
 }
 
-/* A process with a home of two nodes of three, CPUs 0-15, `n` busy threads of which run on the siblings of node 0. */
+/* A process with a home of two nodes of three, CPUs 0-15, `n` busy threads of which run on
+ * siblings of node 0, which is full. */
 static void begin_packed(Fixture *f, unsigned n)
 {
     fixture_init(f, "numa:3 l3:1 core:4 pu:2");
@@ -81,8 +82,8 @@ static void begin_packed(Fixture *f, unsigned n)
     add_job(f, 100, n, 0, 1);
     fixture_home(f);
     set_demand(f, 100, 1000, 0);
-    fixture_cpus(f, 0, (int)n - 1, 1000, 0);
-    fixture_cpus(f, (int)n, 15, 0, 0);
+    fixture_cpus(f, 0, 7, 1000, 0);
+    fixture_cpus(f, 8, 15, 0, 0);
     fixture_tick(f);
 }
 
@@ -110,11 +111,29 @@ static void test_idle_core(void **state)
     fixture_done(&f);
 }
 
-/* Who is not: who pauses, was moved a moment ago, has no core that is idle as a whole, or a policy with Steal=no. And
- * no more than may cross nodes. */
+/* What could not be done is not tried again at once. */
+static void test_push_fails(void **state)
+{
+    PlanOutcome outcomes[2] = {PLAN_OUTCOME_RETRY, PLAN_OUTCOME_UNJOURNALLED};
+    Fixture f;
+
+    begin_packed(&f, 4);
+    fixture_plan(&f, false);
+    assert_int_equal(f.plan.n_actions, 2);
+    fixture_commit(&f, outcomes);
+    fixture_tick(&f);
+    fixture_plan(&f, false);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_PUSH), 2); /* of the others */
+    assert_int_not_equal(fixture_action(&f, PLAN_KIND_PUSH, 0)->subject.tid, 100);
+    fixture_done(&f);
+}
+
+/* Who is not: who pauses, was moved a moment ago, has no core that is idle as a whole, or a policy with Steal=no; who
+ * has an idle core on its node, runs outside of its home, as far as is known, or where loads could not be read. And no
+ * more than may cross nodes. */
 static void test_not_pushed(void **state)
 {
-    for (int which = 0; which < 6; which++) {
+    for (int which = 0; which < 9; which++) {
         size_t n = which == 4 ? 1 : 0;
         Fixture f;
 
@@ -126,6 +145,8 @@ static void test_not_pushed(void **state)
                 task->run_before_permille = 800;
             if (which == 1)
                 task->last_move_usec = f.world->now_usec - 1;
+            if (which == 7)
+                task->last_cpu.i += 16;
         }
         for (int cpu = 8; cpu < 16 && which == 2; cpu += 2)
             fixture_cpu(&f, cpu, 400, 0);
@@ -133,6 +154,10 @@ static void test_not_pushed(void **state)
         f.policies->policies[0]->cross_node_burst = which == 4 ? 1 : 400;
         if (which == 5)
             f.world->ablated = 1ULL << ABLATION_PUSH;
+        if (which == 6)
+            fixture_cpus(&f, 6, 7, 0, 0);
+        fixture_cpus(&f, 16, 23, which == 7 ? 1000 : 0, 0);
+        f.world->partial = which == 8;
         fixture_plan(&f, false);
         assert_int_equal(fixture_count(&f, PLAN_KIND_PUSH), n);
         fixture_done(&f);
@@ -161,8 +186,10 @@ static void test_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_s_push), cmocka_unit_test(test_busy_cores), cmocka_unit_test(test_idle_cpus),
-        cmocka_unit_test(test_stays),  cmocka_unit_test(test_idle_core),  cmocka_unit_test(test_not_pushed),
+        cmocka_unit_test(test_s_push),     cmocka_unit_test(test_busy_cores),
+        cmocka_unit_test(test_idle_cpus),  cmocka_unit_test(test_stays),
+        cmocka_unit_test(test_idle_core),  cmocka_unit_test(test_push_fails),
+        cmocka_unit_test(test_not_pushed),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
