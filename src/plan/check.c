@@ -313,6 +313,13 @@ static int check_push(const Check *check, const CheckAction *x)
         return BROKEN(check, x, "it is no push to another node");
     if (check->world->partial)
         return BROKEN(check, x, "I10: the World is partial");
+    if (MIN(task->run_permille, task->run_before_permille) < LOAD_FULL_PERMILLE * 9 / 10)
+        return BROKEN(check, x, "the thread pauses");
+    for (uint32_t i = 0; i < check->world->topology->cpu_limit; i++)
+        if (check->world->topology->cpus[i].present && check->world->cpus[i].online &&
+            check->world->topology->cpus[i].core.i == to->core.i &&
+            !overload_cpu_is_idle(check->world, &check->world->cpus[i]))
+            return BROKEN(check, x, "CPU %" PRIu32 " of the core is not idle", i);
     for (size_t i = 0; i < x->index; i++)
         if (check->plan->actions[i].kind == PLAN_KIND_PUSH &&
             check->plan->actions[i].subject.tid == x->a->subject.tid)

@@ -80,9 +80,6 @@ static bool carry_task(World *to, const World *before, const Task *from, Task *t
     task->original = task->allowed;
     task->home_node = from->home_node;
     task->last_move_usec = from->last_move_usec;
-    /* Where a push would have taken it; it is not to be pushed from where it really runs again and again. */
-    if (from->lease < 0 && from->last_move_usec > 0 && topology_cpu(to->topology, from->last_cpu))
-        task->last_cpu = from->last_cpu;
     return keep(to, from->allowed, &task->allowed);
 }
 

@@ -362,7 +362,8 @@ static int push(Work *work)
         return execute_outcome(r);
     if (thread.cpu != action->from_cpu.i || !enters_passage(work, &passage))
         return PLAN_OUTCOME_RETRY;
-    return change(work, action->subject, true, &passage);
+    r = change(work, action->subject, true, &passage);
+    return r == PLAN_OUTCOME_REFUSED ? PLAN_OUTCOME_RETRY : r; /* it has what it is to have */
 }
 
 static int lend(Work *work)

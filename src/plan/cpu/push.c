@@ -29,6 +29,7 @@ static PlannerCpu *core_of(const Planner *p, CpuIx cpu)
     return &p->s->cpus[p->world->topology->cpus[cpu.i].core.i];
 }
 
+/* And, into PlanScratch.nodes, on which nodes cores are shared. */
 static void count_cores(Planner *p)
 {
     const Topology *topology = p->world->topology;
@@ -47,11 +48,16 @@ static void count_cores(Planner *p)
         core->n_idle += hwloc_bitmap_isset(p->s->idle, i) && !cpu->claimed && !cpu->cooling && !cpu->owned;
         core->n_busy += MIN(load->busy_permille, load->busy_before_permille) >= BUSY_PERMILLE;
     }
+    hwloc_bitmap_zero(p->s->nodes);
+    for (uint32_t i = 0; i < topology->cpu_limit; i++)
+        if (topology->cpus[i].present && core_of(p, (CpuIx){(int32_t)i})->n_busy > 1 &&
+            hwloc_bitmap_set(p->s->nodes, (unsigned)topology->cpus[i].node.i) < 0)
+            p->error = -ENOMEM;
 }
 
 /* The CPU with the lowest number of an idle core of its home, that nobody else is to have: neither who comes home to it
- * nor who waits at a home that it is part of. The nearest first; none when that is on its own node, where the kernel
- * does this. */
+ * nor who waits at a home that it is part of, nor who shares a core of the same node, to whom the kernel gives it. The
+ * nearest first; none when one is on its own node. */
 static CpuIx find_core(const Planner *p, CpuMask due, NodeIx node)
 {
     const Topology *topology = p->world->topology;
@@ -66,7 +72,7 @@ static CpuIx find_core(const Planner *p, CpuMask due, NodeIx node)
             continue;
         if (topology->cpus[i].node.i == node.i)
             return CPU_NONE;
-        if (distance >= nearest)
+        if (distance >= nearest || hwloc_bitmap_isset(p->s->nodes, (unsigned)topology->cpus[i].node.i))
             continue;
         nearest = distance;
         best.i = i;
@@ -144,7 +150,8 @@ static bool homes_change(const Planner *p)
 
 void push_siblings(Planner *p)
 {
-    if (p->world->partial || homes_change(p) || !rule_holds(p->world, ABLATION_PUSH))
+    /* Where those would run whom nobody has moved is not known. */
+    if (p->limits->would || p->world->partial || homes_change(p) || !rule_holds(p->world, ABLATION_PUSH))
         return;
     count_cores(p);
     for (size_t i = 0; i < p->world->n_tasks && planner_has_budget(p); i++)

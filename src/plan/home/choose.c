@@ -73,19 +73,24 @@ static void gather_begun(PlannerGroup *g, const Task *task)
         g->begun_permille += LOAD_FULL_PERMILLE - wants;
 }
 
-/* Who wants a CPU for more of the time than the first counts as one that never pauses, wholly from the second on. */
+/* Who wants a CPU for more of the time than the first counts as one that never pauses, wholly from the second on. On
+ * several nodes threads run faster, and pause more: less is enough to stay there. */
 #define SOME_PAUSES_PERMILLE 800U
 #define NO_PAUSES_PERMILLE   950U
+#define PAUSES_MORE_PERMILLE 100U
 
 /* What its threads want, how much that strays, and who uses memory alone. A thread wants a CPU or does not, so that its
  * share of the time is the chance that it does. */
-static void gather_use(PlannerGroup *g, const Task *task)
+static void gather_use(const Group *group, PlannerGroup *g, const Task *task)
 {
     uint64_t demand = task->run_ewma_permille + (uint64_t)task->wait_ewma_permille;
+    uint32_t more = group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1)
+                        ? PAUSES_MORE_PERMILLE
+                        : 0;
 
     g->threads_permille += demand;
     g->steady_permille +=
-        demand * (MIN(MAX(demand, SOME_PAUSES_PERMILLE), NO_PAUSES_PERMILLE) - SOME_PAUSES_PERMILLE) /
+        demand * (MIN(MAX(demand + more, SOME_PAUSES_PERMILLE), NO_PAUSES_PERMILLE) - SOME_PAUSES_PERMILLE) /
         (NO_PAUSES_PERMILLE - SOME_PAUSES_PERMILLE);
     g->variance_permille += (uint32_t)(MIN(demand, 1000U) * (1000 - MIN(demand, 1000U)) / 1000);
     if (!task->use)
@@ -111,7 +116,7 @@ static void gather_loads(Planner *p, uint64_t *ran)
         g->n_placeable +=
             planner_placeable(group_policy(p->world, p->policies, process->workload), process, task);
         g->waits_mean += task->wait_ewma_permille;
-        gather_use(g, task);
+        gather_use(&p->world->groups[process->group.i], g, task);
         gather_begun(g, task);
         if (cpu)
             ran[(size_t)process->group.i * topology->n_nodes + (size_t)cpu->node.i] +=
@@ -331,7 +336,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
                                : group_demand(p, index),
         .min_gain_permille = policy->min_gain_permille,
         .private_permille = choose_memory_alone(p, group),
-        .steady_permille = steady_demand(group, g, share),
+        .steady_permille = pack_mode(policy) == PACK_MODE_AUTO ? steady_demand(group, g, share) : 0,
         .variance_permille = fair_share(share, variance(p, index)),
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
         .home = present_set(p, group, with_cpus),

@@ -42,20 +42,21 @@ static uint64_t overload_cost(const Pack *p, const PackSite *site, const PackLoa
 }
 
 /* What finds no core at times, beyond what finds none on average: of a sum of many threads, which is nearly normal, the
- * mean excess over the cores. In the table that of a standard normal variate over 0, 1/2, 1, ..., in thousandths. */
+ * mean excess over the cores. In the table that of a standard normal variate over 0, 1/2, 1, ..., in thousandths. Of a
+ * load beyond the cores it is that of one that has just as many: less, as it is, would make a full node cheaper by what
+ * comes to it. */
 static uint64_t excess_by_chance(const PackSite *site, const PackLoad *load)
 {
     static const uint64_t excess[] = {399, 198, 83, 29, 8, 2, 0};
-    uint64_t off = load->cpu > site->cores ? load->cpu - site->cores : site->cores - load->cpu, deviation, at,
-             part;
+    uint64_t room = site->cores - MIN(load->cpu, site->cores), deviation, at, part;
 
-    if (load->variance == 0 || off > CUT * site->capacity)
+    if (load->variance == 0 || room > CUT * site->capacity)
         return 0;
     deviation = (uint64_t)sqrt(1000.0 * (double)load->variance) + 1;
-    at = 2 * off / deviation;
+    at = 2 * room / deviation;
     if (at >= ARRAY_SIZE(excess) - 1)
         return 0;
-    part = 2 * off - at * deviation;
+    part = 2 * room - at * deviation;
     return (excess[at] * (deviation - part) + excess[at + 1] * part) / 1000;
 }
 
@@ -288,7 +289,7 @@ uint64_t pack_load_cost(Pack *p)
 
 /* The machine as one large site: a sum of overloads is never below the overload of the sum, nor a sum of loads
  * beyond the cores, and by Cauchy and Schwarz a sum of x^2 / c is never below (sum of x)^2 / (sum of c). All memory
- * fits. */
+ * fits, and nothing strays. */
 uint64_t pack_load_least(const Pack *p)
 {
     PackLoad load = {0};
@@ -297,7 +298,6 @@ uint64_t pack_load_least(const Pack *p)
     for (uint32_t i = 0; i < p->n_items; i++)
         if (p->items[i].allowed) {
             load.cpu += p->items[i].demand;
-            load.variance += p->items[i].variance;
             load.heavy += p->items[i].heavy;
         }
     for (uint32_t i = 0; i < p->n_sites; i++) {

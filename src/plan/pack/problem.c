@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 
+#include <math.h>
 #include <string.h>
 
 #define OVERLOAD_PERCENT 108U /* half the imbalance_pct of a NUMA domain, 117 (P6) */
@@ -151,6 +152,7 @@ static void make_item(const Pack *p, PackItem *item)
     uint64_t pull = 1000 - MIN(group->memory_discount_permille, 1000U);
     uint32_t alone = group->mode == PACK_MODE_AUTO ? MIN(group->private_permille, 1000U) : 0;
     bool single = alone == 1000 && group->demand_permille <= 1000;
+    uint64_t strays = (uint64_t)sqrt(1000.0 * group->variance_permille);
 
     item->demand = MIN(group->demand_permille, PACK_DEMAND_MAX);
     item->weight = MAX(item->demand, WEIGHT_MIN);
@@ -172,8 +174,8 @@ static void make_item(const Pack *p, PackItem *item)
         item->max_nodes = fewest_nodes(p, item, item->max_nodes);
     item->may_split = spreads || item->heavy > p->allowed_imbalance;
     for (PackNodes rest = item->allowed; rest; rest &= rest - 1)
-        item->may_split |=
-            item->demand > MIN(p->sites[__builtin_ctzll(rest)].limit, p->sites[__builtin_ctzll(rest)].cores);
+        item->may_split |= item->demand + strays >
+                           MIN(p->sites[__builtin_ctzll(rest)].limit, p->sites[__builtin_ctzll(rest)].cores);
     for (uint32_t i = 0; has_memory(group) && i < p->problem->n_nodes; i++)
         item->memory_kib += group->memory_bytes[i] / KIB;
 }

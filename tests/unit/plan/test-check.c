@@ -166,7 +166,8 @@ static void test_pushes(void **state)
     BREAKS(make_push, "no push to another node", f.plan.actions[0].cross_node = false);
     BREAKS(make_push, "I10: the World is partial", f.world->partial = true);
     BREAKS(make_push, "I7: moved", f.world->tasks[0].last_move_usec = f.world->now_usec - 999999);
-    BREAKS(make_push, "is not idle", fixture_cpu(&f, 8, 500, 0));
+    BREAKS(make_push, "CPU 9 of the core is not idle", fixture_cpu(&f, 9, 500, 0));
+    BREAKS(make_push, "pauses", f.world->tasks[0].run_before_permille = 899);
     BREAKS(make_push, "I4: 1 moves across nodes by a", f.policies->policies[0]->cross_node_burst = 0);
 }
 

@@ -129,11 +129,11 @@ static void test_push_fails(void **state)
 }
 
 /* Who is not: who pauses, was moved a moment ago, has no core that is idle as a whole, or a policy with Steal=no; who
- * has an idle core on its node, runs outside of its home, as far as is known, or where loads could not be read. And no
- * more than may cross nodes. */
+ * has an idle core on its node, runs outside of its home, as far as is known, or where loads could not be read; and to
+ * where others share a core. And no more than may cross nodes. */
 static void test_not_pushed(void **state)
 {
-    for (int which = 0; which < 9; which++) {
+    for (int which = 0; which < 10; which++) {
         size_t n = which == 4 ? 1 : 0;
         Fixture f;
 
@@ -156,6 +156,8 @@ static void test_not_pushed(void **state)
             f.world->ablated = 1ULL << ABLATION_PUSH;
         if (which == 6)
             fixture_cpus(&f, 6, 7, 0, 0);
+        if (which == 9)
+            fixture_cpus(&f, 8, 9, 1000, 0);
         fixture_cpus(&f, 16, 23, which == 7 ? 1000 : 0, 0);
         f.world->partial = which == 8;
         fixture_plan(&f, false);
