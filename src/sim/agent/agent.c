@@ -191,7 +191,7 @@ int agent_tick(Engine *e, Agent *agent, SimTick *tick)
             return r;
         agent_watch_foresee(e, agent);
     }
-    r = sense_sample(e, agent);
+    r = sense_sample(e, agent, slow);
     if (r == 0 && !slow)
         r = sense_memory(e, agent, true);
     if (r == 0)

@@ -13,10 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As in probe: for how many waiting threads the last CPU is read in a tick, besides one per CPU, and who counts as
- * one. */
+/* As in probe: for how many threads the last CPU is read in a tick, besides one per CPU, and who counts as one that
+ * waits, or runs. Of those that run it is read after a discovery only. */
 #define LAST_CPUS_PER_TICK 32U
-#define WAIT_PERMILLE      50U
+#define LAST_CPU_PERMILLE  50U
 
 #define TICKS_PER_SEC 100U /* of start times */
 #define UID           1000U
@@ -255,10 +255,26 @@ static void read_last_cpu(const Engine *e, Task *task)
     task->last_cpu.i = e->threads[task->reader].cpu;
 }
 
-static void sample_last_cpus(const Engine *e, Agent *agent)
+/* As many as a tick reads, from where the last one ended: those that wait, or those that run. */
+static void sample_round(const Engine *e, World *world, bool runners, size_t *cursor)
+{
+    size_t budget = LAST_CPUS_PER_TICK + e->topology->n_cpus, i = 0;
+
+    for (; i < world->n_tasks && budget > 0; i++) {
+        Task *task = &world->tasks[(*cursor + i) % world->n_tasks];
+
+        if (task->gone || task->lease >= 0 || (runners && task->fresh) ||
+            (runners ? task->run_permille : task->wait_permille) < LAST_CPU_PERMILLE)
+            continue;
+        read_last_cpu(e, task);
+        budget--;
+    }
+    *cursor = world->n_tasks > 0 ? (*cursor + i) % world->n_tasks : 0;
+}
+
+static void sample_last_cpus(const Engine *e, Agent *agent, bool looked)
 {
     World *world = agent->world;
-    size_t budget = LAST_CPUS_PER_TICK + e->topology->n_cpus, i = 0;
 
     for (size_t l = 0; l < world->n_leases; l++) {
         Task *task = world_task(world, world->leases[l].task);
@@ -266,18 +282,12 @@ static void sample_last_cpus(const Engine *e, Agent *agent)
         if (task && !task->gone)
             read_last_cpu(e, task);
     }
-    for (; i < world->n_tasks && budget > 0; i++) {
-        Task *task = &world->tasks[(agent->stat_cursor + i) % world->n_tasks];
-
-        if (task->gone || task->lease >= 0 || task->wait_permille < WAIT_PERMILLE)
-            continue;
-        read_last_cpu(e, task);
-        budget--;
-    }
-    agent->stat_cursor = world->n_tasks > 0 ? (agent->stat_cursor + i) % world->n_tasks : 0;
+    sample_round(e, world, false, &agent->stat_cursor);
+    if (looked)
+        sample_round(e, world, true, &agent->runner_cursor);
 }
 
-int sense_sample(Engine *e, Agent *agent)
+int sense_sample(Engine *e, Agent *agent, bool looked)
 {
     World *world = agent->world;
     uint64_t interval = e->now_nsec - agent->sampled_nsec;
@@ -302,7 +312,7 @@ int sense_sample(Engine *e, Agent *agent)
     for (size_t i = 0; i < world->n_tasks; i++)
         if (!world->tasks[i].gone)
             sample_thread(e, agent, &world->tasks[i]);
-    sample_last_cpus(e, agent);
+    sample_last_cpus(e, agent, looked);
     world_sum(world);
     load_groups(world);
     load_nodes(world);

@@ -206,7 +206,7 @@ typedef struct Agent {
     uint64_t *node_nsec;  /* [n_nodes]: what the mover of the node has left of this tick */
     uint64_t moved_nsec;  /* memory under way is where it was then */
     pid_t looked_at;      /* the process whose memory was looked at last */
-    uint32_t stat_cursor;
+    size_t stat_cursor, runner_cursor;
     int64_t *changes; /* by group number: of its home, after the settle time */
     size_t changes_capacity;
     bool slow; /* the present tick */
@@ -450,7 +450,8 @@ void agent_report(const Agent *agent, int64_t *values);
 /* agent/sense.c: what probe would see */
 
 int sense_discover(Engine *e, Agent *agent);
-int sense_sample(Engine *e, Agent *agent);
+/* `looked`: after a discovery. */
+int sense_sample(Engine *e, Agent *agent, bool looked);
 
 /* agent/memory.c: what probe would know of memory */
 
