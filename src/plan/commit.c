@@ -92,10 +92,21 @@ static void home_tasks(const Commit *c, const PlanAction *action, const Process 
     }
 }
 
-static int done_lend(const Commit *c, const PlanAction *action, Task *task)
+/* A move across nodes takes a token of both. */
+static void charge(const Commit *c, const PlanAction *action)
 {
     const Policy *policy = group_policy(c->world, c->policies, action->workload);
-    Workload *workload = &c->world->workloads[action->workload.i];
+    uint64_t now = c->plan->now_usec;
+
+    if (!policy || !action->cross_node)
+        return;
+    cap_take(&c->world->workloads[action->workload.i].cross_node, policy->cross_node_moves_per_sec,
+             policy->cross_node_burst, now);
+    cap_take(&c->world->cross_node, c->limits->cross_node_moves_per_sec, c->limits->cross_node_burst, now);
+}
+
+static int done_lend(const Commit *c, const PlanAction *action, Task *task)
+{
     uint64_t now = c->plan->now_usec;
     int r;
 
@@ -114,29 +125,18 @@ static int done_lend(const Commit *c, const PlanAction *action, Task *task)
         return r;
     task->allowed = action->to;
     task->last_move_usec = now;
-    workload->n_lends++;
-    if (action->cross_node && policy) {
-        cap_take(&workload->cross_node, policy->cross_node_moves_per_sec, policy->cross_node_burst, now);
-        cap_take(&c->world->cross_node, c->limits->cross_node_moves_per_sec, c->limits->cross_node_burst,
-                 now);
-    }
+    c->world->workloads[action->workload.i].n_lends++;
+    charge(c, action);
     return 0;
 }
 
 static void done_push(const Commit *c, const PlanAction *action, Task *task)
 {
-    const Policy *policy = group_policy(c->world, c->policies, action->workload);
-    Workload *workload = &c->world->workloads[action->workload.i];
-    uint64_t now = c->plan->now_usec;
-
     begin_anew(c, task->last_cpu);
     c->world->cpus[action->cpu.i].idle_since_usec = 0;
     task->last_cpu = action->cpu;
-    task->last_move_usec = now;
-    if (!policy)
-        return;
-    cap_take(&workload->cross_node, policy->cross_node_moves_per_sec, policy->cross_node_burst, now);
-    cap_take(&c->world->cross_node, c->limits->cross_node_moves_per_sec, c->limits->cross_node_burst, now);
+    task->last_move_usec = c->plan->now_usec;
+    charge(c, action);
 }
 
 static void cool_down(const Commit *c, const PlanAction *action, uint64_t since_usec)

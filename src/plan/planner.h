@@ -75,10 +75,10 @@ typedef struct PlannerGroup {
     /* choose.c, on slow ticks. Sums over its threads in permille of a CPU */
     uint32_t n_placeable;
     uint64_t threads_permille; /* what its threads want on average */
-    uint32_t variance_permille; /* how it strays, in permille of a CPU squared */
     uint64_t steady_permille;  /* of that, what those want that run all the time */
     uint64_t seen_permille;    /* of the first, what those want of whom is seen which memory they use */
     uint64_t alone_permille;   /* and of that, what is used by one thread alone */
+    uint32_t variance_permille; /* how what they want strays, in permille of a CPU squared */
     uint64_t begun_permille;   /* what those will want more who began to run within this tick */
     PackNodes allowed, chosen;
     PackNodes bound;          /* of whom nobody can be placed: where somebody else has put its threads; 0: anywhere */
@@ -270,10 +270,18 @@ void home_set(Planner *p);
 /* The NodeIx bitmap of Nodes=, nodes that do not exist or have no CPUs left out. 0 or -ENOMEM. */
 int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_bitmap_t ret);
 
-/* beside.c: P15, beside the kernel's balancing */
+/* demand.c: P15 */
 
-/* Whether a group is left to the kernel because the packing gives it these nodes, several. */
-bool beside_is_wide(const Planner *p, size_t index, PackNodes set);
+/* Adds to PlannerGroup what one of its threads wants, and what of that uses memory alone. */
+void demand_gather(const Group *group, PlannerGroup *g, const Task *task);
+/* What it wants, held for a while; permille of a CPU. */
+uint64_t demand_held(const Group *group);
+/* Whether it was met a short time ago; its first home need not wait for a slow tick. */
+bool demand_is_new(const Planner *p, const Group *group);
+/* The same, with what its policy and its first threads let expect; at most PACK_DEMAND_MAX. */
+uint32_t demand_of_group(const Planner *p, size_t index);
+/* How it strays from its mean (PackGroup.variance_permille). After demand_gather() of all its threads. */
+uint32_t demand_variance(const Planner *p, size_t index);
 
 /* thread-homes.c: P11, P14, P15 */
 

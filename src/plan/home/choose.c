@@ -26,15 +26,9 @@
 /* Wanting less than this, a group gets no home, and keeps the one it has: the bound that makes a CPU idle. */
 #define IDLE_PERMILLE 50U
 
-/* For so long a group is new, and its first home need not wait for a slow tick. */
-#define NEW_USEC LOAD_YOUNG_USEC
-
 /* What was said is done unless something else is better by a quarter: of two that are alike, loads differ by that much
  * from one second to the next. */
 #define SAID_GAIN_PERMILLE 250U
-
-/* Of a tick; who runs less wakes now and then. */
-#define BEGUN_PERMILLE 500U
 
 static_assert(CHOOSE_GROUPS_MAX <= PACK_GROUPS_MAX, "more groups than can be packed");
 
@@ -63,42 +57,6 @@ static PackNodes nodes_of(CpuMask set)
 
 /* Loads */
 
-/* Who runs for most of a tick, and did not in the one before, began within it. For a new group it is taken for one
- * that wants a CPU, as the kernel takes the load of a new task to be full until it has shown otherwise. */
-static void gather_begun(PlannerGroup *g, const Task *task)
-{
-    uint32_t wants = task->run_permille + task->wait_permille;
-
-    if (wants >= BEGUN_PERMILLE && wants < LOAD_FULL_PERMILLE && task->run_before_permille < wants / 2)
-        g->begun_permille += LOAD_FULL_PERMILLE - wants;
-}
-
-/* Who wants a CPU for more of the time than the first counts as one that never pauses, wholly from the second on. On
- * several nodes threads run faster, and pause more: less is enough to stay there. */
-#define SOME_PAUSES_PERMILLE 800U
-#define NO_PAUSES_PERMILLE   950U
-#define PAUSES_MORE_PERMILLE 100U
-
-/* What its threads want, how much that strays, and who uses memory alone. A thread wants a CPU or does not, so that its
- * share of the time is the chance that it does. */
-static void gather_use(const Group *group, PlannerGroup *g, const Task *task)
-{
-    uint64_t demand = task->run_ewma_permille + (uint64_t)task->wait_ewma_permille;
-    uint32_t more = group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1)
-                        ? PAUSES_MORE_PERMILLE
-                        : 0;
-
-    g->threads_permille += demand;
-    g->steady_permille +=
-        demand * (MIN(MAX(demand + more, SOME_PAUSES_PERMILLE), NO_PAUSES_PERMILLE) - SOME_PAUSES_PERMILLE) /
-        (NO_PAUSES_PERMILLE - SOME_PAUSES_PERMILLE);
-    g->variance_permille += (uint32_t)(MIN(demand, 1000U) * (1000 - MIN(demand, 1000U)) / 1000);
-    if (!task->use)
-        return;
-    g->seen_permille += demand;
-    g->alone_permille += demand * task->use->private_permille / 1000;
-}
-
 /* Sums over the tasks of each group, into PlannerGroup, and what ran on which node into `ran`. */
 static void gather_loads(Planner *p, uint64_t *ran)
 {
@@ -116,8 +74,7 @@ static void gather_loads(Planner *p, uint64_t *ran)
         g->n_placeable +=
             planner_placeable(group_policy(p->world, p->policies, process->workload), process, task);
         g->waits_mean += task->wait_ewma_permille;
-        gather_use(&p->world->groups[process->group.i], g, task);
-        gather_begun(g, task);
+        demand_gather(&p->world->groups[process->group.i], g, task);
         if (cpu)
             ran[(size_t)process->group.i * topology->n_nodes + (size_t)cpu->node.i] +=
                 MAX(task->run_permille, task->run_ewma_permille);
@@ -146,27 +103,6 @@ static void compare_waits(Planner *p)
     }
 }
 
-static uint64_t demand_of(const Group *group)
-{
-    return group->demand_permille > 0 ? group->demand_permille : group->want_permille;
-}
-
-static bool is_new(const Planner *p, const Group *group)
-{
-    return p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < NEW_USEC;
-}
-
-static uint32_t group_demand(const Planner *p, size_t index)
-{
-    const Group *group = &p->world->groups[index];
-    uint64_t expected = p->s->workloads[group->workload.i].policy->expect_width * 1000ULL;
-    uint64_t demand = demand_of(group);
-
-    if (is_new(p, group) && rule_holds(p->world, ABLATION_BEGUN))
-        demand += p->s->groups[index].begun_permille;
-    return (uint32_t)MIN(MAX(demand, expected), PACK_DEMAND_MAX);
-}
-
 /* Groups */
 
 static bool is_young(const Planner *p, const Group *group, const Policy *policy)
@@ -182,20 +118,8 @@ static bool wants_home(const Planner *p, size_t index)
 
     if (group->home || group->roams)
         return true;
-    return group_demand(p, index) >= IDLE_PERMILLE &&
+    return demand_of_group(p, index) >= IDLE_PERMILLE &&
            (pack_mode(policy) != PACK_MODE_SPREAD || !is_young(p, group, policy));
-}
-
-/* By what it wants, which is held, if all its threads did the same, so that it is as steady as that; and no more than
- * they do now, of whom some may sleep for ever. What a single thread wants at times is what is held. */
-static uint32_t variance(const Planner *p, size_t index)
-{
-    const Group *group = &p->world->groups[index];
-    uint64_t demand = demand_of(group), most = 1000ULL * group->n_tasks;
-
-    if (!rule_holds(p->world, ABLATION_PAUSES) || group->n_tasks < 2 || demand >= most)
-        return 0;
-    return (uint32_t)MIN(demand * (most - demand) / most, p->s->groups[index].variance_permille);
 }
 
 /* More nodes than threads help nobody, nor more than it wants CPUs at times (two standard deviations) where it is to be
@@ -205,10 +129,10 @@ static uint32_t nodes_useful(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
     const Policy *policy = p->s->workloads[group->workload.i].policy;
-    uint32_t threads = MAX(MAX((uint32_t)group->n_tasks, demand_of(group) / LOAD_FULL_PERMILLE), 1U);
-    uint32_t part = is_new(p, group) ? LOAD_FULL_PERMILLE / 2 : LOAD_FULL_PERMILLE;
-    uint32_t strays = is_new(p, group) ? 0 : variance(p, index);
-    uint32_t demand = group_demand(p, index) + 2 * (uint32_t)sqrt(1000.0 * strays);
+    uint32_t threads = MAX(MAX((uint32_t)group->n_tasks, demand_held(group) / LOAD_FULL_PERMILLE), 1U);
+    uint32_t part = demand_is_new(p, group) ? LOAD_FULL_PERMILLE / 2 : LOAD_FULL_PERMILLE;
+    uint32_t strays = demand_is_new(p, group) ? 0 : demand_variance(p, index);
+    uint32_t demand = demand_of_group(p, index) + 2 * (uint32_t)sqrt(1000.0 * strays);
     uint32_t cpus = (demand + part - 1) / LOAD_FULL_PERMILLE;
 
     return pack_mode(policy) == PACK_MODE_SPREAD || !rule_holds(p->world, ABLATION_USEFUL_NODES)
@@ -315,7 +239,7 @@ static uint32_t fair_share(const Share *share, uint32_t demand)
 
 static uint32_t steady_demand(const Group *group, const PlannerGroup *g, const Share *share)
 {
-    return fair_share(share, (uint32_t)MIN(g->steady_permille, demand_of(group)));
+    return fair_share(share, (uint32_t)MIN(g->steady_permille, demand_held(group)));
 }
 
 static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memory, const Share *share,
@@ -332,12 +256,12 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .id = group->id,
         .mode = pack_mode(policy),
         .demand_permille = rule_holds(p->world, ABLATION_FAIR_SHARE)
-                               ? fair_share(share, group_demand(p, index))
-                               : group_demand(p, index),
+                               ? fair_share(share, demand_of_group(p, index))
+                               : demand_of_group(p, index),
         .min_gain_permille = policy->min_gain_permille,
         .private_permille = choose_memory_alone(p, group),
         .steady_permille = pack_mode(policy) == PACK_MODE_AUTO ? steady_demand(group, g, share) : 0,
-        .variance_permille = fair_share(share, variance(p, index)),
+        .variance_permille = fair_share(share, demand_variance(p, index)),
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
         .home = present_set(p, group, with_cpus),
         .allowed = g->allowed & choose_nodes_of_policy(p->world->topology, policy) & with_cpus,
@@ -350,7 +274,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
     pack.home = pack.wishes && pack.young ? 0 : pack.home; /* a young one would keep it */
     if (pack.wishes && pack.home)
         pack.min_gain_permille = MAX(pack.min_gain_permille, SAID_GAIN_PERMILLE);
-    pack.stays = group_stays(p, group, policy, group_demand(p, index));
+    pack.stays = group_stays(p, group, policy, demand_of_group(p, index));
     if (policy_chooses_nodes(policy) && policy->settle_usec > 0 &&
         !p->world->workloads[group->workload.i].paused)
         judge(p, group, g, &pack, with_cpus);
@@ -368,7 +292,7 @@ static bool is_homeless(const Planner *p, const Group *group)
 
     return p->n_cpu_nodes > 1 && !group->gone && !group->home && !group->roams && policy &&
            policy_chooses_nodes(policy) && (policy->act != POLICY_ACT_OBSERVE || p->limits->would) &&
-           is_new(p, group);
+           demand_is_new(p, group);
 }
 
 /* What all groups want of all CPUs. */
@@ -379,7 +303,7 @@ static Share share_of_all(const Planner *p)
     for (size_t i = 0; i < p->world->n_groups; i++)
         share.demands += p->world->groups[i].gone || p->world->groups[i].workload.i < 0
                              ? 0
-                             : demand_of(&p->world->groups[i]);
+                             : demand_held(&p->world->groups[i]);
     return share;
 }
 
@@ -395,7 +319,7 @@ static bool use_decides(const Planner *p, size_t index, const uint64_t *memory, 
     for (uint32_t i = 0; i < topology->n_nodes; i++)
         n_cpus = MAX(n_cpus, topology->nodes[i].n_cpus);
     return n > 1 && policy->max_nodes != 1 && (allowed & (allowed - 1)) != 0 &&
-           fair_share(share, group_demand(p, index)) <=
+           fair_share(share, demand_of_group(p, index)) <=
                pack_limit((uint64_t)(n - 1) * n_cpus * LOAD_FULL_PERMILLE);
 }
 
@@ -436,10 +360,22 @@ static void select_groups(Planner *p, const uint64_t *memory)
             !s->groups[i].bound)
             continue;
         s->order[s->n_order++] =
-            (PlannerOrder){.key = group_demand(p, i), .tie = group->id, .index = (uint32_t)i};
+            (PlannerOrder){.key = demand_of_group(p, i), .tie = group->id, .index = (uint32_t)i};
     }
     qsort(s->order, s->n_order, sizeof(*s->order), planner_order_compare);
     s->n_order = MIN(s->n_order, CHOOSE_GROUPS_MAX);
+}
+
+/* Beside the kernel's balancing (kernel.numa_balancing), with Mode=auto, a group of several nodes is left to it: the
+ * daemon moves no memory then, and mostly does not see which thread uses what, by which the group could be divided. Not
+ * where a policy says which nodes it is to have, or how many. */
+static bool is_left_to_kernel(const Planner *p, size_t index, PackNodes set)
+{
+    const Policy *policy = p->s->workloads[p->world->groups[index].workload.i].policy;
+
+    return (set & (set - 1)) != 0 && rule_holds(p->world, ABLATION_BESIDE) && p->world->kernel_balances &&
+           policy->mode == POLICY_MODE_AUTO && !policy->nodes && policy->max_nodes == 0 &&
+           !thread_homes_known(p, index);
 }
 
 static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
@@ -463,7 +399,7 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
     for (uint32_t i = 0; i < topology->n_nodes; i++)
         share.capacity += nodes[i].capacity_permille;
     for (size_t i = 0; i < s->n_order; i++)
-        share.demands += group_demand(p, s->order[i].index);
+        share.demands += demand_of_group(p, s->order[i].index);
     for (size_t i = 0; i < s->n_order; i++) {
         size_t index = s->order[i].index;
 
@@ -489,8 +425,9 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
                topology->n_nodes * sizeof(*s->parts));
         if (!policy_chooses_nodes(s->workloads[p->world->groups[index].workload.i].policy) || g->bound)
             continue;
-        g->chosen = !s->pack_groups[i].stays && beside_is_wide(p, index, s->pack_sets[i]) ? with_cpus
-                                                                                          : s->pack_sets[i];
+        g->chosen = !s->pack_groups[i].stays && is_left_to_kernel(p, index, s->pack_sets[i])
+                        ? with_cpus
+                        : s->pack_sets[i];
         g->chosen_all = g->chosen == with_cpus;
         g->keeps_all = g->chosen_all && s->pack_groups[i].stays && !g->reverts &&
                        (nodes_of(p->world->groups[index].home_nodes) & with_cpus) == with_cpus;
@@ -554,7 +491,7 @@ static bool begins_fixed(const Planner *p)
 bool choose_early(const Planner *p)
 {
     for (size_t i = 0; i < p->world->n_groups; i++)
-        if (demand_of(&p->world->groups[i]) >= IDLE_PERMILLE && is_homeless(p, &p->world->groups[i]) &&
+        if (demand_held(&p->world->groups[i]) >= IDLE_PERMILLE && is_homeless(p, &p->world->groups[i]) &&
             has_memory(p, i))
             return true;
     for (size_t i = 0; i < p->world->n_groups; i++) {
@@ -573,7 +510,7 @@ bool choose_waits(const Planner *p)
     const World *world = p->world;
 
     for (size_t i = 0; i < world->n_groups; i++)
-        if (demand_of(&world->groups[i]) >= IDLE_PERMILLE && is_homeless(p, &world->groups[i]))
+        if (demand_held(&world->groups[i]) >= IDLE_PERMILLE && is_homeless(p, &world->groups[i]))
             return true;
     /* Of the others what they do is known from the next tick on, and where their memory is soon. */
     for (size_t i = 0; i < world->n_tasks; i++) {

@@ -392,14 +392,40 @@ static void test_need_not_wait(void **state)
     }
 }
 
+/* Where it ran it touched its memory: who has much stays there, though elsewhere is more room; who has little may
+ * not. */
+static void test_guessed_memory(void **state)
+{
+    for (uint64_t mb = 0; mb <= 64; mb += 64) {
+        unsigned here = 0;
+        Fixture f;
+
+        fixture_init(&f, "numa:2 l3:1 core:6 pu:1 distances=10,20,20,10");
+        fixture_policy(&f, "a", AUTO);
+        for (int i = 0; i < 3; i++) {
+            add_job(&f, 100 + 100 * i, 2, 2 * i, 1);
+            world_process(f.world, 100 + 100 * i)->rss_bytes = mb * MIB;
+        }
+        seconds(&f, 3);
+        fixture_plan(&f, true);
+        fixture_commit(&f, NULL);
+        for (int i = 0; i < 3; i++)
+            here += hwloc_bitmap_isset(group_of(&f, 100 + 100 * i)->home_nodes, 0) != 0;
+        assert_true(mb > 0 ? here == 3 : here < 3);
+        fixture_assert_settled(&f, true);
+        fixture_done(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_outgrown),   cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_crowded),    cmocka_unit_test(test_crowded_in_part),
-        cmocka_unit_test(test_begun),      cmocka_unit_test(test_settled),
-        cmocka_unit_test(test_lies_apart), cmocka_unit_test(test_need_not_wait),
-        cmocka_unit_test(test_needs_both), cmocka_unit_test(test_uneven),
+        cmocka_unit_test(test_guessed_memory),  cmocka_unit_test(test_outgrown),
+        cmocka_unit_test(test_in_place),        cmocka_unit_test(test_crowded),
+        cmocka_unit_test(test_crowded_in_part), cmocka_unit_test(test_begun),
+        cmocka_unit_test(test_settled),         cmocka_unit_test(test_lies_apart),
+        cmocka_unit_test(test_need_not_wait),   cmocka_unit_test(test_needs_both),
+        cmocka_unit_test(test_uneven),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

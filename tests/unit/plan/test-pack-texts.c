@@ -180,8 +180,8 @@ static void test_squeezed(void **state)
     assert_int_equal(in.sets[0], 1);
 }
 
-/* Six threads that pause a third of the time want four CPUs on average, and five as often as three: they get a node
- * more than would do on average, where that has some of their memory. */
+/* Six threads that pause a third of the time want four CPUs on average, and five as often as three: they get more
+ * nodes than would do on average, where these have some of their memory. */
 static void test_pauses(void **state)
 {
     Instance in;

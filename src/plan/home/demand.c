@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What groups want of CPUs, for choose.c: what is held of it, what is to be expected, how it strays, and how much of it
+ * is wanted all the time. */
+
+#include "plan/planner.h"
+#include "world/load.h"
+
+/* For so long a group is new, and its first home need not wait for a slow tick. */
+#define NEW_USEC LOAD_YOUNG_USEC
+
+/* Of a tick; who runs less wakes now and then. */
+#define BEGUN_PERMILLE 500U
+
+/* Who runs for most of a tick, and did not in the one before, began within it. For a new group it is taken for one
+ * that wants a CPU, as the kernel takes the load of a new task to be full until it has shown otherwise. */
+static void gather_begun(PlannerGroup *g, const Task *task)
+{
+    uint32_t wants = task->run_permille + task->wait_permille;
+
+    if (wants >= BEGUN_PERMILLE && wants < LOAD_FULL_PERMILLE && task->run_before_permille < wants / 2)
+        g->begun_permille += LOAD_FULL_PERMILLE - wants;
+}
+
+/* Who wants a CPU for more of the time than the first counts as one that never pauses, wholly from the second on. On
+ * several nodes threads run faster, and pause more: less is enough to stay there. */
+#define SOME_PAUSES_PERMILLE 800U
+#define NO_PAUSES_PERMILLE   950U
+#define PAUSES_MORE_PERMILLE 100U
+
+/* What its threads want, how much that strays, and who uses memory alone. A thread wants a CPU or does not, so that its
+ * share of the time is the chance that it does. */
+static void gather_use(const Group *group, PlannerGroup *g, const Task *task)
+{
+    uint64_t demand = task->run_ewma_permille + (uint64_t)task->wait_ewma_permille;
+    uint32_t more = group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1)
+                        ? PAUSES_MORE_PERMILLE
+                        : 0;
+
+    g->threads_permille += demand;
+    g->steady_permille +=
+        demand * (MIN(MAX(demand + more, SOME_PAUSES_PERMILLE), NO_PAUSES_PERMILLE) - SOME_PAUSES_PERMILLE) /
+        (NO_PAUSES_PERMILLE - SOME_PAUSES_PERMILLE);
+    g->variance_permille += (uint32_t)(MIN(demand, 1000U) * (1000 - MIN(demand, 1000U)) / 1000);
+    if (!task->use)
+        return;
+    g->seen_permille += demand;
+    g->alone_permille += demand * task->use->private_permille / 1000;
+}
+
+void demand_gather(const Group *group, PlannerGroup *g, const Task *task)
+{
+    gather_use(group, g, task);
+    gather_begun(g, task);
+}
+
+uint64_t demand_held(const Group *group)
+{
+    return group->demand_permille > 0 ? group->demand_permille : group->want_permille;
+}
+
+bool demand_is_new(const Planner *p, const Group *group)
+{
+    return p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < NEW_USEC;
+}
+
+uint32_t demand_of_group(const Planner *p, size_t index)
+{
+    const Group *group = &p->world->groups[index];
+    uint64_t expected = p->s->workloads[group->workload.i].policy->expect_width * 1000ULL;
+    uint64_t demand = demand_held(group);
+
+    if (demand_is_new(p, group) && rule_holds(p->world, ABLATION_BEGUN))
+        demand += p->s->groups[index].begun_permille;
+    return (uint32_t)MIN(MAX(demand, expected), PACK_DEMAND_MAX);
+}
+
+/* By what it wants, which is held, if all its threads did the same, so that it is as steady as that; and no more than
+ * they do now, of whom some may sleep for ever. What a single thread wants at times is what is held. */
+uint32_t demand_variance(const Planner *p, size_t index)
+{
+    const Group *group = &p->world->groups[index];
+    uint64_t demand = demand_held(group), most = 1000ULL * group->n_tasks;
+
+    if (!rule_holds(p->world, ABLATION_PAUSES) || group->n_tasks < 2 || demand >= most)
+        return 0;
+    return (uint32_t)MIN(demand * (most - demand) / most, p->s->groups[index].variance_permille);
+}
