@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 /* Some twenty entries. */
 #define WALK_BYTES 512U
@@ -32,18 +31,8 @@
 /* A path for each of a dozen hierarchies, or 65,536 supplementary groups. */
 #define PLACE_TEXT_MAX (1U << 20)
 
-/* More CPU time than fork(2) uses: a fixed part, and page tables, of which some 45 MB of memory are a hundredth of a
- * second (measured: 22 ms for a GiB). Half of that is reckoned with. */
-#define FORK_TICKS          2U
-#define FORK_BYTES_PER_TICK (20ULL << 20)
-
 #define MASK_WORD_BITS (8U * sizeof(unsigned long))
 #define MASK_WORDS     ((PARSE_CPU_MAX + 1U) / MASK_WORD_BITS)
-
-static int context_root(void *context)
-{
-    return *(const int *)context;
-}
 
 ActResult affinity_result(int error)
 {
@@ -76,7 +65,7 @@ static int read_stat(int root_fd, const char *path, ProcStat *ret)
     return procstat_parse(text, ret) < 0 ? ACT_E_RETRY : 0;
 }
 
-static int read_thread_stat(int root_fd, pid_t pid, pid_t tid, ProcStat *ret)
+int affinity_read_stat(int root_fd, pid_t pid, pid_t tid, ProcStat *ret)
 {
     char path[64];
 
@@ -87,7 +76,7 @@ static int read_thread_stat(int root_fd, pid_t pid, pid_t tid, ProcStat *ret)
 static int check_identity(int root_fd, TaskKey task)
 {
     ProcStat stat;
-    int r = read_thread_stat(root_fd, task.pid, task.tid, &stat);
+    int r = affinity_read_stat(root_fd, task.pid, task.tid, &stat);
 
     if (r != 0)
         return r;
@@ -97,7 +86,7 @@ static int check_identity(int root_fd, TaskKey task)
 static int read_cpus(void *context, const char *path, hwloc_bitmap_t ret)
 {
     char text[4096];
-    ssize_t n = root_read(context_root(context), path, text, sizeof(text));
+    ssize_t n = root_read(affinity_root(context), path, text, sizeof(text));
 
     return n < 0 ? (int)n : parse_list(text, PARSE_CPU_MAX, ret);
 }
@@ -114,7 +103,7 @@ int affinity_get_isolated(void *context, hwloc_bitmap_t ret)
 
 int affinity_get_cpuset(void *context, pid_t pid, hwloc_bitmap_t ret)
 {
-    return fence_cpuset(context_root(context), pid, ret);
+    return fence_cpuset(affinity_root(context), pid, ret);
 }
 
 static int raw_get(pid_t tid, hwloc_bitmap_t ret)
@@ -142,7 +131,7 @@ int affinity_get_mask(void *context, TaskKey task, hwloc_bitmap_t ret)
     int r = raw_get(task.tid, ret);
 
     /* One look at the start time is enough, if it comes last: who has the number now had it before, too. */
-    return r != 0 ? r : check_identity(context_root(context), task);
+    return r != 0 ? r : check_identity(affinity_root(context), task);
 }
 
 /* Whether the thread got less than `mask`, other than CPUs that are offline. */
@@ -171,7 +160,7 @@ done:
 
 static int affinity_set_mask(void *context, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask)
 {
-    int r = check_identity(context_root(context), task), cut;
+    int r = check_identity(affinity_root(context), task), cut;
 
     if (r != 0)
         return r;
@@ -185,7 +174,7 @@ static int affinity_set_mask(void *context, TaskKey task, hwloc_const_bitmap_t v
         return r;
 
     cut = check_cut(context, task.tid, mask);
-    r = check_identity(context_root(context), task);
+    r = check_identity(affinity_root(context), task);
     return r != 0 ? r : cut;
 }
 
@@ -229,7 +218,7 @@ static int next_number(DIR *dir, pid_t *ret)
 
 int affinity_list_threads(void *context, pid_t pid, uint64_t start_ticks, TaskKey **ret, size_t *ret_n)
 {
-    int root_fd = context_root(context), r;
+    int root_fd = affinity_root(context), r;
     CLEANUP(closedir_p) DIR *dir = NULL;
     CLEANUP_FREE TaskKey *keys = NULL;
     size_t n = 0, capacity = 0;
@@ -247,7 +236,7 @@ int affinity_list_threads(void *context, pid_t pid, uint64_t start_ticks, TaskKe
     while ((r = next_number(dir, &tid)) > 0) {
         ProcStat stat;
 
-        r = read_thread_stat(root_fd, pid, tid, &stat);
+        r = affinity_read_stat(root_fd, pid, tid, &stat);
         if (r == ACT_E_GONE)
             continue;
         if (r != 0)
@@ -273,7 +262,7 @@ static int walk_thread(int root_fd, pid_t tid, hwloc_bitmap_t have, const ActThr
     if (r == 0 && !walk->wants(walk->userdata, have))
         return 0;
     if (r == 0)
-        r = read_thread_stat(root_fd, walk->pid, tid, &stat);
+        r = affinity_read_stat(root_fd, walk->pid, tid, &stat);
     if (r == 0)
         walk->visit(walk->userdata, (TaskKey){.pid = walk->pid, .tid = tid, .start_ticks = stat.start_ticks});
     return r == ACT_E_GONE ? 0 : r;
@@ -323,7 +312,7 @@ static int walk_begin(int root_fd, ActThreadWalk *walk)
 /* The mask is asked for first, as in affinity_walk(). */
 int affinity_walk_threads(void *context, ActThreadWalk *walk)
 {
-    int root_fd = context_root(context);
+    int root_fd = affinity_root(context);
     hwloc_bitmap_t have = hwloc_bitmap_alloc();
     int r = have ? 0 : -ENOMEM;
 
@@ -377,7 +366,7 @@ static int read_number(int root_fd, pid_t pid, ProcStat *ret)
 
 int affinity_list_processes(void *context, ActProcess **ret, size_t *ret_n)
 {
-    int root_fd = context_root(context), r;
+    int root_fd = affinity_root(context), r;
     CLEANUP(closedir_p) DIR *dir = open_directory(root_fd, "proc");
     CLEANUP_FREE ActProcess *processes = NULL;
     size_t n = 0, capacity = 0;
@@ -429,7 +418,7 @@ static void walk_one(int root_fd, pid_t pid, hwloc_bitmap_t have, ActWalk *walk)
  * are used, one after the other can be ahead for a long time. */
 int affinity_walk(void *context, ActWalk *walk)
 {
-    CLEANUP_CLOSE int fd = openat(context_root(context), "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CLEANUP_CLOSE int fd = openat(affinity_root(context), "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CLEANUP_BITMAP hwloc_bitmap_t have = hwloc_bitmap_alloc();
     alignas(struct dirent64) char buf[WALK_BYTES];
     long n;
@@ -447,7 +436,7 @@ int affinity_walk(void *context, ActWalk *walk)
             int32_t pid = 0;
 
             if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && parse_i32(entry->d_name, &pid) == 0)
-                walk_one(context_root(context), pid, have, walk);
+                walk_one(affinity_root(context), pid, have, walk);
             at += entry->d_reclen;
         }
     }
@@ -458,7 +447,7 @@ int affinity_walk(void *context, ActWalk *walk)
 int affinity_read_process(void *context, pid_t pid, ActProcess *ret)
 {
     ProcStat stat;
-    int r = read_thread_stat(context_root(context), pid, pid, &stat);
+    int r = affinity_read_stat(affinity_root(context), pid, pid, &stat);
 
     if (r == 0)
         *ret = from_stat(pid, &stat);
@@ -478,7 +467,7 @@ static int read_place(int root_fd, pid_t pid, pid_t tid, uint64_t *ret)
     (void)snprintf(path, sizeof(path), "proc/%d/task/%d/cgroup", pid, tid);
     if (root_read_alloc(root_fd, path, PLACE_TEXT_MAX, &text, &len) == 0)
         place = place_of_cgroups(text);
-    r = read_thread_stat(root_fd, pid, tid, &stat);
+    r = affinity_read_stat(root_fd, pid, tid, &stat);
     if (r != 0)
         return r;
     if ((stat.flags & PROCSTAT_FLAG_EXITING) != 0)
@@ -490,7 +479,7 @@ static int read_place(int root_fd, pid_t pid, pid_t tid, uint64_t *ret)
 /* The first thread may have ended before the others. */
 int affinity_get_place(void *context, pid_t pid, uint64_t *ret)
 {
-    int root_fd = context_root(context), r = read_place(root_fd, pid, pid, ret);
+    int root_fd = affinity_root(context), r = read_place(root_fd, pid, pid, ret);
     CLEANUP(closedir_p) DIR *dir = NULL;
     char path[64];
     pid_t tid = 0;
@@ -511,75 +500,8 @@ bool affinity_is_first(void *context, pid_t pid)
     char path[64];
 
     (void)snprintf(path, sizeof(path), "proc/%d/status", pid);
-    return root_read_alloc(context_root(context), path, PLACE_TEXT_MAX, &text, &len) == 0 &&
+    return root_read_alloc(affinity_root(context), path, PLACE_TEXT_MAX, &text, &len) == 0 &&
            place_is_first(text);
-}
-
-int affinity_birth_mark(void *context, ActBirthMark *ret)
-{
-    char text[256];
-    const char *last;
-    struct timespec ts;
-    ssize_t n = root_read(context_root(context), "proc/loadavg", text, sizeof(text));
-    long hz = sysconf(_SC_CLK_TCK);
-    int32_t number;
-
-    if (n < 0)
-        return (int)n;
-    last = strrchr(text, ' ');
-    text[strcspn(text, "\n")] = '\0';
-    if (!last || parse_i32(last, &number) < 0 || number < 0)
-        return -EBADMSG;
-    if (hz <= 0 || clock_gettime(CLOCK_BOOTTIME, &ts) < 0)
-        return -EOPNOTSUPP;
-
-    ret->ticks = (uint64_t)ts.tv_sec * (uint64_t)hz + (uint64_t)ts.tv_nsec / (NSEC_PER_SEC / (uint64_t)hz);
-    ret->last = number;
-    return 0;
-}
-
-/* Where a thread waits in fork(2), by the kernel's names of its functions, is known only for some of the places. */
-bool affinity_waits_in_fork(void *context, TaskKey task)
-{
-    static const char *const places[] = {
-        "dup_mm",         "dup_fd",        "copy_process",       "copy_page_range",
-        "anon_vma_clone", "anon_vma_fork", "cgroup_css_set_fork"};
-    char path[64], text[128];
-
-    (void)snprintf(path, sizeof(path), "proc/%d/task/%d/wchan", task.pid, task.tid);
-    if (root_read(context_root(context), path, text, sizeof(text)) <= 0)
-        return false;
-    for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-        if (strncmp(text, places[i], strlen(places[i])) == 0)
-            return true;
-    return false;
-}
-
-static ActForkState fork_state(void *context, TaskKey task, const ProcStat *stat)
-{
-    /* Who exits does not fork any more, and may wait for the same locks. */
-    if (stat->flags & PROCSTAT_FLAG_EXITING)
-        return ACT_FORK_NO;
-    if (stat->state == 'D')
-        return affinity_waits_in_fork(context, task) ? ACT_FORK_INSIDE : ACT_FORK_BLOCKED;
-    return stat->state == 'R' ? ACT_FORK_RUNNING : ACT_FORK_NO;
-}
-
-int affinity_may_fork(void *context, TaskKey task, ActFork *ret)
-{
-    ProcStat stat = {0};
-    int r = read_thread_stat(context_root(context), task.pid, task.tid, &stat);
-
-    if (r == 0 && stat.start_ticks != task.start_ticks)
-        r = ACT_E_GONE;
-    if (r != 0)
-        return r;
-    *ret = (ActFork){
-        .state = fork_state(context, task, &stat),
-        .ticks = stat.utime_ticks + stat.stime_ticks,
-        .most_ticks = FORK_TICKS + stat.rss_pages / (FORK_BYTES_PER_TICK / (uint64_t)sysconf(_SC_PAGESIZE)),
-    };
-    return 0;
 }
 
 const ActOps act_ops_affinity = {
