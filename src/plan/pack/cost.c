@@ -25,7 +25,8 @@
 #define CROWDED_WEIGHT  (PACK_SCALE * 3 / 4)
 #define CROWD_WEIGHT    8U
 #define CHANCE_WEIGHT   (PACK_SCALE * 3)
-#define CUT             16U /* times the capacity */
+#define CUT             16U   /* times the capacity */
+#define THREAD_PERMILLE 1000U /* what one wants at most */
 
 /* Costs */
 
@@ -78,11 +79,31 @@ static uint64_t shortage_cost(const Pack *p, const PackSite *site, const PackLoa
     return (kib * site->per_memory >> 32) * OVERLOAD_WEIGHT * PACK_SCALE * p->far;
 }
 
+static uint64_t crowd(const Pack *p, const PackSite *site, uint64_t heavy)
+{
+    return heavy > p->allowed_imbalance
+               ? square(site, heavy - p->allowed_imbalance) * CROWD_WEIGHT * PACK_SCALE * p->far
+               : 0;
+}
+
+/* Threads of groups on several nodes are whole: of 13 on 12 nodes two are together, and not a twelfth more on each.
+ * Between two numbers of threads it is the mean of both, weighted by how near each is. */
+static uint64_t crowd_of_whole(const Pack *p, const PackSite *site, uint64_t heavy)
+{
+    uint64_t part = heavy % THREAD_PERMILLE, less = heavy - part;
+
+    return (crowd(p, site, less) * (THREAD_PERMILLE - part) + crowd(p, site, less + THREAD_PERMILLE) * part) /
+           THREAD_PERMILLE;
+}
+
 static uint64_t crowd_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
-    if (load->heavy <= p->allowed_imbalance)
-        return 0;
-    return square(site, load->heavy - p->allowed_imbalance) * CROWD_WEIGHT * PACK_SCALE * p->far;
+    uint64_t divided = crowd(p, site, load->heavy), whole;
+
+    if (load->heavy_wide == 0 || load->heavy + THREAD_PERMILLE <= p->allowed_imbalance)
+        return divided;
+    whole = MAX(crowd_of_whole(p, site, load->heavy), divided);
+    return divided + (whole - divided) * load->heavy_wide / load->heavy;
 }
 
 static uint64_t even_cost(const Pack *p, const PackSite *site, const PackLoad *load)
@@ -186,17 +207,19 @@ uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set)
 
 /* Loads */
 
-static void load_add(PackLoad *load, const PackItem *item, uint64_t cpu, uint64_t memory)
+static void load_add(PackLoad *load, const PackItem *item, bool wide, uint64_t cpu, uint64_t memory)
 {
     load->cpu += cpu;
     load->variance += item->variance > 0 ? item->variance * cpu / MAX(item->demand, 1U) : 0;
     load->heavy += cpu * item->alone / 1000;
+    load->heavy_wide += wide ? cpu * item->alone / 1000 : 0;
     load->memory += memory;
 }
 
 static PackLoad plus(const PackLoad *a, const PackLoad *b)
 {
-    return (PackLoad){a->cpu + b->cpu, a->heavy + b->heavy, a->memory + b->memory, a->variance + b->variance};
+    return (PackLoad){a->cpu + b->cpu, a->heavy + b->heavy, a->heavy_wide + b->heavy_wide,
+                      a->memory + b->memory, a->variance + b->variance};
 }
 
 /* How an amount is divided over sites: in proportion to the room each has, and what finds none in proportion to the
@@ -251,7 +274,7 @@ static void pour(const Pack *p, PackLoad *loads, const PackItem *item, uint64_t 
 
         if (parts)
             parts[i] = cpu_part;
-        load_add(&loads[i], item, cpu_part,
+        load_add(&loads[i], item, true, cpu_part,
                  stream_part(&memory, room(site->memory_kib, loads[i].memory), site->memory_kib, last));
     }
 }
@@ -323,7 +346,8 @@ static PackLoad booking(const Pack *p, const PackItem *item, PackNodes set, uint
         capacity += p->sites[__builtin_ctzll(rest)].capacity;
         memory += p->sites[__builtin_ctzll(rest)].memory_kib;
     }
-    load_add(&load, item, set & (set - 1) ? item->demand * p->sites[site].capacity / capacity : item->demand,
+    load_add(&load, item, (set & (set - 1)) != 0,
+             set & (set - 1) ? item->demand * p->sites[site].capacity / capacity : item->demand,
              memory ? item->memory_kib / (unsigned)__builtin_popcountll(set) : 0);
     return load;
 }

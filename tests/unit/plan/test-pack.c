@@ -86,6 +86,31 @@ static void test_alone(void **state)
     assert_int_equal(cost.remote, 0);
 }
 
+/* Seven threads that share nothing are not six and a bit: two of them would be together. */
+static void test_whole(void **state)
+{
+    Instance in;
+    PackCost cost;
+
+    instance_init(&in, NODES, 2000, 20);
+    add_group(&in, 6950, (uint64_t[NODES]){1, 1, 1, 1, 1, 1})->private_permille = 1000;
+    for (unsigned i = 0; i < 2; i++) {
+        in.groups[0].home = i == 1 ? ALL_OF(6) : 0;
+        solve(&in);
+        assert_int_equal(__builtin_popcountll(in.sets[0]), 7);
+    }
+    /* Three on two nodes: half of the time a second one on each. 8 x 10 x 64 x 1000^2 / 2000 is what one costs. */
+    in.groups[0].demand_permille = 3000;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
+    assert_in_range(cost.crowd, 2550000, 2560000);
+    in.groups[0].demand_permille = 2000;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
+    assert_int_equal(cost.crowd, 0);
+    in.groups[0].demand_permille = 4000;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
+    assert_in_range(cost.crowd, 5100000, 5120000);
+}
+
 /* How much being near memory counts: less for what is guessed, a quarter for Mode=spread, and that of what is left. */
 static void test_pull(void **state)
 {
@@ -351,12 +376,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_terms),          cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_alone),          cmocka_unit_test(test_pull),
-        cmocka_unit_test(test_pours),          cmocka_unit_test(test_follows_memory),
-        cmocka_unit_test(test_near_nodes),     cmocka_unit_test(test_smaller_set),
-        cmocka_unit_test(test_feasible_first), cmocka_unit_test(test_headroom),
-        cmocka_unit_test(test_stays),          cmocka_unit_test(test_hysteresis),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_alone),          cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_pull),           cmocka_unit_test(test_pours),
+        cmocka_unit_test(test_follows_memory), cmocka_unit_test(test_near_nodes),
+        cmocka_unit_test(test_smaller_set),    cmocka_unit_test(test_feasible_first),
+        cmocka_unit_test(test_headroom),       cmocka_unit_test(test_stays),
+        cmocka_unit_test(test_hysteresis),     cmocka_unit_test(test_errors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
