@@ -99,8 +99,9 @@ static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_MEMORY_NEAR] = {"memory-near",
                                  "Too little of its memory is outside its home to be worth moving."},
     [PLAN_REASON_UNSETTLED] = {"unsettled", "Its home is too new for its memory to be dealt out."},
-    [PLAN_REASON_KERNEL_BALANCES] = {"kernel-balances",
-                                     "The kernel moves memory itself (kernel.numa_balancing)."},
+    [PLAN_REASON_KERNEL_BALANCES] =
+        {"kernel-balances", "It is not seen who uses which part, and the kernel, which sees it, moves memory "
+                            "itself (kernel.numa_balancing)."},
     [PLAN_REASON_MEMORY_PRESSURE] = {"memory-pressure", "Tasks wait for memory (MaxPressure=)."},
     [PLAN_REASON_HEADROOM] = {"headroom", "The nodes of its home have no room for it (HeadroomPercent=)."},
     [PLAN_REASON_RATE_MEMORY] = {"rate-memory",

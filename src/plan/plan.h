@@ -95,7 +95,7 @@ typedef enum PlanReason {
     PLAN_REASON_EVIDENCE,    /* where its memory is now is not known; value: age of what is, limit: in usec */
     PLAN_REASON_MEMORY_NEAR, /* value: bytes elsewhere; limit: what is too little to be worth it (P18) */
     PLAN_REASON_UNSETTLED,   /* it is at this home too short a time for dealing out; value, limit: in usec (P17) */
-    PLAN_REASON_KERNEL_BALANCES, /* kernel.numa_balancing moves memory */
+    PLAN_REASON_KERNEL_BALANCES, /* kernel.numa_balancing moves memory, and it is not seen who uses it */
     PLAN_REASON_MEMORY_PRESSURE, /* value: permille; limit: MaxPressure= (P19) */
     PLAN_REASON_HEADROOM,        /* value: bytes of room in its home; limit: least that is worth it (P19) */
     PLAN_REASON_RATE_MEMORY,     /* another process of the workload uses up RateLimit= (P20, I5) */

@@ -249,6 +249,13 @@ uint32_t planner_allowed_imbalance(const Topology *topology)
     return 0;
 }
 
+bool planner_is_kernels(const World *world, const Policy *policy)
+{
+    return rule_holds(world, ABLATION_BESIDE) && world->kernel_balances &&
+           (world->use_hidden || policy->mode == POLICY_MODE_INTERLEAVE ||
+            (policy->evidence != POLICY_EVIDENCE_AUTO && policy->evidence != POLICY_EVIDENCE_WRITE));
+}
+
 bool planner_presses(const Topology *topology, CpuMask cpus, CpuMask nodes, uint64_t permille)
 {
     uint64_t n_nodes = (uint64_t)MAX(hwloc_bitmap_weight(nodes), 1);

@@ -212,7 +212,9 @@ static int find_cpu_manager(int root_fd, char *detail)
 
 static const KindRow rows[] = {
     [NEIGHBOUR_NUMAD] = {"numad", "everything is paused when it is first seen", find_numad},
-    [NEIGHBOUR_NUMA_BALANCING] = {"numa-balancing", "memory is left to the kernel", find_numa_balancing},
+    [NEIGHBOUR_NUMA_BALANCING] = {"numa-balancing",
+                                  "memory moves all the same, to several nodes only where its use is seen",
+                                  find_numa_balancing},
     [NEIGHBOUR_SCHED_EXT] = {"sched-ext", "it keeps to homes, but need not use lent CPUs", find_sched_ext},
     [NEIGHBOUR_SCHED_CACHE] = {"cache-aware-scheduling",
                                "it gathers threads at one of several caches of their homes",

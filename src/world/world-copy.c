@@ -130,6 +130,7 @@ static bool copy_rest(const World *from, World *to)
     to->cross_node = from->cross_node;
     to->ablated = from->ablated;
     to->kernel_balances = from->kernel_balances;
+    to->use_hidden = from->use_hidden;
     to->memory_pressure_permille = from->memory_pressure_permille;
     to->next_group_id = from->next_group_id;
     return true;

@@ -49,6 +49,7 @@ static const RecordField world_fields[] = {
     {"cross_node_level_milli", RECORD_U64, offsetof(World, cross_node.level)},
     {"cross_node_updated_usec", RECORD_U64, offsetof(World, cross_node.updated_usec)},
     {"kernel_balances", RECORD_BOOL, offsetof(World, kernel_balances)},
+    {"use_hidden", RECORD_BOOL, offsetof(World, use_hidden)},
     {"memory_pressure_permille", RECORD_U32, offsetof(World, memory_pressure_permille)},
     {"next_group_id", RECORD_U64, offsetof(World, next_group_id), true},
 };

@@ -138,7 +138,7 @@ TWINS = {
         ("what each uses alone does not count", {"Daemon=yes": "Off=alone"}),
     ],
     "s-beside": [
-        ("what is wide gets a home of several nodes", {"[Variant daemon]": "[Variant daemon]\nOff=beside"}),
+        ("what is wide gets a home of several nodes", {"[Variant blind]": "[Variant blind]\nOff=beside"}),
     ],
     "s-starves": [
         ("it waits for its memory", {"Daemon=yes": "Off=starves"}),

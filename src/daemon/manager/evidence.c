@@ -317,7 +317,7 @@ int manager_evidence_ticked(Manager *manager, bool slow)
     if (!slow && !is_home_awaited(manager))
         return note_busy(manager);
     pay(manager);
-    /* The kernel's balancing was switched: another kind may be the best, and pages be ours to move, or not. */
+    /* The kernel's balancing was switched: another kind may work. */
     if (manager->world->kernel_balances != evidence->balanced) {
         manager_evidence_stop(manager);
         manager_evidence_start(manager);
@@ -353,12 +353,18 @@ static int start(Manager *manager)
 
 static int detect(Manager *manager)
 {
-    if (!manager->evidence)
-        manager->evidence = calloc(1, sizeof(*manager->evidence));
-    if (!manager->evidence)
+    ManagerEvidence *evidence = manager->evidence;
+    int r;
+
+    if (!evidence)
+        evidence = manager->evidence = calloc(1, sizeof(*evidence));
+    if (!evidence)
         return -ENOMEM;
-    manager->evidence->balanced = manager->world->kernel_balances;
-    return evidence_detect(manager->root_fd, true, &manager->evidence->machine);
+    r = evidence_detect(manager->root_fd, true, &evidence->machine);
+    if (r < 0)
+        return r;
+    evidence->balanced = manager->world->kernel_balances = evidence->machine.kernel_balances;
+    return 0;
 }
 
 /* Policies that name a kind that does not work here. */
@@ -390,6 +396,7 @@ void manager_evidence_start(Manager *manager)
     r = detect(manager);
     if (r == 0)
         r = start(manager);
+    manager->world->use_hidden = r < 0 || !manager->evidence->machine.abilities[EVIDENCE_WRITE].works;
     if (r == 0) {
         tell_missing(manager);
         return;

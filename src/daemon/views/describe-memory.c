@@ -57,7 +57,7 @@ static bool follows(const Manager *manager, WorkloadIx workload)
 {
     const Policy *policy = group_policy(manager->world, manager->policies, workload);
 
-    return policy && policy->follow && manager->orders && !manager->world->kernel_balances;
+    return policy && policy->follow && manager->orders;
 }
 
 /* Whether it is dealt out over the nodes of its home, too (P17). */
@@ -65,7 +65,8 @@ static bool stripes(const Manager *manager, WorkloadIx workload)
 {
     const Policy *policy = group_policy(manager->world, manager->policies, workload);
 
-    return follows(manager, workload) && policy->mode == POLICY_MODE_INTERLEAVE;
+    return follows(manager, workload) && policy->mode == POLICY_MODE_INTERLEAVE &&
+           !manager->world->kernel_balances;
 }
 
 static void put(Dict *dict, const Manager *manager, WorkloadIx workload, const MemorySum *sum)

@@ -6,6 +6,7 @@
 
 #include "base/parse.h"
 #include "plan/group.h"
+#include "plan/memory/follow.h"
 #include "plan/would.h"
 
 /* Of a CPU; who runs less does not press on memory. */
@@ -101,6 +102,7 @@ void describe_would_of_process(Dict *dict, const Manager *manager, const Process
     const World *world = manager->world;
     const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
     const Group *would = would_group(manager, group);
+    const Policy *policy = group_policy(world, manager->policies, process->workload);
     bool follows;
 
     dict_bool(dict, "observed", manager_observes(manager, process->workload));
@@ -110,7 +112,7 @@ void describe_would_of_process(Dict *dict, const Manager *manager, const Process
         return;
     /* Else it is left to the kernel. */
     dict_bool(dict, "would_spread_if_private", may_spread(manager, process));
-    follows = !world->kernel_balances && group_policy(world, manager->policies, process->workload)->follow;
+    follows = policy->follow && !follow_is_kernels(world, policy, would->home_nodes);
     put_local(dict, "would_local_permille", would_local_then(world, process, would, follows));
     put_gain(dict, manager, process, would, follows);
 }

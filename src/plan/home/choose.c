@@ -366,14 +366,13 @@ static void select_groups(Planner *p, const uint64_t *memory)
     s->n_order = MIN(s->n_order, CHOOSE_GROUPS_MAX);
 }
 
-/* Beside the kernel's balancing (kernel.numa_balancing), with Mode=auto, a group of several nodes is left to it: the
- * daemon moves no memory then, and mostly does not see which thread uses what, by which the group could be divided. Not
- * where a policy says which nodes it is to have, or how many. */
+/* With Mode=auto a group of several nodes is left to the kernel where that knows more. Not where a policy says which
+ * nodes it is to have, or how many. */
 static bool is_left_to_kernel(const Planner *p, size_t index, PackNodes set)
 {
     const Policy *policy = p->s->workloads[p->world->groups[index].workload.i].policy;
 
-    return (set & (set - 1)) != 0 && rule_holds(p->world, ABLATION_BESIDE) && p->world->kernel_balances &&
+    return (set & (set - 1)) != 0 && planner_is_kernels(p->world, policy) &&
            policy->mode == POLICY_MODE_AUTO && !policy->nodes && policy->max_nodes == 0 &&
            !thread_homes_known(p, index);
 }

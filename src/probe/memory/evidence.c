@@ -34,27 +34,14 @@ int evidence_detect(int root_fd, bool live, EvidenceMachine *ret)
     return 0;
 }
 
-/* The order of preference. */
-static EvidenceKind candidate(const EvidenceMachine *machine, int i)
-{
-    if (machine->kernel_balances && i == EVIDENCE_WRITE)
-        return EVIDENCE_KERNEL;
-    if (machine->kernel_balances && i == EVIDENCE_KERNEL)
-        return EVIDENCE_WRITE;
-    return (EvidenceKind)i;
-}
-
 EvidenceKind evidence_choose(const EvidenceMachine *machine, EvidenceKind wanted)
 {
     assert(wanted >= 0 && wanted <= EVIDENCE_MAX);
     if (wanted < EVIDENCE_MAX)
         return machine->abilities[wanted].works ? wanted : EVIDENCE_RESIDENCY;
-    for (int i = 0; i < EVIDENCE_RESIDENCY; i++) {
-        EvidenceKind kind = candidate(machine, i);
-
-        if (machine->abilities[kind].works)
-            return kind;
-    }
+    for (int i = 0; i < EVIDENCE_RESIDENCY; i++)
+        if (machine->abilities[i].works)
+            return (EvidenceKind)i;
     return EVIDENCE_RESIDENCY;
 }
 
@@ -69,13 +56,11 @@ char *evidence_explain(const EvidenceMachine *machine, EvidenceKind wanted)
         return NULL;
     (void)fputs(evidence_names[chosen], f);
     for (int i = 0, n = 0; i < EVIDENCE_RESIDENCY; i++) {
-        EvidenceKind kind = candidate(machine, i);
-
-        if (kind == chosen)
+        if (i == (int)chosen)
             break;
-        if (wanted == EVIDENCE_MAX || wanted == kind)
-            (void)fprintf(f, "%s not %s: %s", n++ == 0 ? ";" : ",", evidence_names[kind],
-                          machine->abilities[kind].why_not);
+        if (wanted == EVIDENCE_MAX || (int)wanted == i)
+            (void)fprintf(f, "%s not %s: %s", n++ == 0 ? ";" : ",", evidence_names[i],
+                          machine->abilities[i].why_not);
     }
     return fclose(f) == 0 ? TAKE_PTR(text) : NULL;
 }

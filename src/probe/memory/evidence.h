@@ -43,7 +43,7 @@ typedef struct EvidenceAbility {
 /* What the trial at the start found. */
 typedef struct EvidenceMachine {
     EvidenceAbility abilities[EVIDENCE_MAX];
-    bool kernel_balances;  /* kernel.numa_balancing is on: page moves are the kernel's */
+    bool kernel_balances;  /* kernel.numa_balancing is on, between nodes */
     bool exclude_kernel;   /* of write faults, only those of programs themselves may be seen */
     uint32_t fault_nsec;   /* what one costs the thread that runs into it, its record included */
     uint32_t protect_nsec; /* what protecting a small page costs */
@@ -57,8 +57,7 @@ int evidence_detect(int root_fd, bool live, EvidenceMachine *ret);
 /* The best kind that works, or the one that is wanted (EVIDENCE_MAX: any). A wanted one that does not work gives way to
  * residency, never to another that might cost what was not asked for.
  *
- * While the kernel balances, its own faults go before write faults: they are there anyway, see reads too, and pages are
- * not ours to move then, which is what write faults would be needed for. */
+ * Write faults go before the kernel's own: they tell which block, so that pages move at once, and to who uses them. */
 EvidenceKind evidence_choose(const EvidenceMachine *machine, EvidenceKind wanted);
 
 /* Says it in one line: "kernel; not write: perf_event_open() is not permitted". Malloc'd, NULL: no memory. */

@@ -4,8 +4,8 @@
  * windows of a process's memory and counts who faults them in again; its averages per thread and node are read from
  * sched.
  *
- * They replace the averages in the table: these are averages already, of the same making (P11). There are no blocks.
- * Where the kernel balances it moves pages itself, and only CPUs are left to us.
+ * They replace the averages in the table: these are averages already, of the same making (P11). There are no blocks, so
+ * that what several nodes are to have is left to the kernel.
  *
  * 6.6 us per thread and round. */
 

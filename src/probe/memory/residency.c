@@ -374,7 +374,8 @@ int probe_memory_refresh(Probe *probe, World *world)
         world->nodes[i].free_bytes = memory.free_bytes;
         world->nodes[i].free_known = memory.free_known;
     }
-    world->kernel_balances = pass.wants != 0 && read_balances(probe);
+    if (pass.wants != 0)
+        world->kernel_balances = read_balances(probe);
     world->memory_pressure_permille = pass.wants & PROBE_MEMORY_NODES ? read_pressure(probe) : 0;
     if (n == 0)
         return 0;

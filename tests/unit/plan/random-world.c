@@ -253,6 +253,7 @@ static void random_moves(Fixture *f, Random *r, const Renaming *renaming)
         p->rate_limit_bytes = random_chance(r, 30) ? 1000000 : 0;
     }
     w->kernel_balances = random_chance(r, 5);
+    w->use_hidden = random_chance(r, 50);
     w->memory_pressure_permille = random_chance(r, 90) ? 0 : random_roll(r, 200);
     for (size_t i = 0; i < w->n_processes; i++) {
         Process *p = &w->processes[i];

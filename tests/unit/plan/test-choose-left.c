@@ -4,20 +4,24 @@
 
 #include "choose-test.h"
 
-/* A group for which several nodes would be chosen, without and beside the kernel's balancing: it is left to the kernel,
- * unless a policy says more than Mode=auto. One that fits on a node is not. */
+/* A group for which several nodes would be chosen, without and beside the kernel's balancing. Where it cannot be seen
+ * who uses its memory it is left to the kernel, unless a policy says more than Mode=auto. One that fits on a node is
+ * not. */
 static void test_beside(void **state)
 {
     static const struct {
         const char *policy;
+        bool hidden;
         unsigned n_threads;
         const char *without, *beside; /* nodes; NULL: none */
     } cases[] = {
-        {AUTO, 12, "0-1", NULL},
-        {AUTO "Nodes=0,1\n", 12, "0-1", "0-1"},
-        {AUTO "MaxNodes=2\n", 12, "0-1", "0-1"},
-        {EACH "[Placement]\nMode=compress\n", 12, "0-1", "0-1"},
-        {AUTO, 6, "0", "0"},
+        {AUTO, false, 12, "0-1", "0-1"},
+        {AUTO "[Memory]\nEvidence=residency\n", false, 12, "0-1", NULL},
+        {AUTO, true, 12, "0-1", NULL},
+        {AUTO "Nodes=0,1\n", true, 12, "0-1", "0-1"},
+        {AUTO "MaxNodes=2\n", true, 12, "0-1", "0-1"},
+        {EACH "[Placement]\nMode=compress\n", true, 12, "0-1", "0-1"},
+        {AUTO, true, 6, "0", "0"},
     };
 
     for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
@@ -28,6 +32,7 @@ static void test_beside(void **state)
         add_job(&f, 100, cases[i / 2].n_threads, 0, 1);
         set_memory(&f, 100, (uint64_t[]){100, cases[i / 2].n_threads > 8 ? 100 : 0, 0, 0});
         f.world->kernel_balances = i % 2;
+        f.world->use_hidden = cases[i / 2].hidden;
         fixture_home(&f);
         assert_nodes(&f, 100, i % 2 ? cases[i / 2].beside : cases[i / 2].without);
         fixture_done(&f);
@@ -43,6 +48,7 @@ static void test_switched(void **state)
     fixture_policy(&f, "a", AUTO);
     add_job(&f, 100, 12, 0, 1);
     set_memory(&f, 100, (uint64_t[]){100, 100, 0, 0});
+    f.world->use_hidden = true;
     for (unsigned i = 0; i < 3; i++) {
         f.world->kernel_balances = i % 2;
         for (unsigned k = 0; k < 70; k++) {

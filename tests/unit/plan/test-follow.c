@@ -78,10 +78,6 @@ static void test_refusals(void **state)
     assert_refused(&f, PLAN_REASON_FOLLOW_OFF);
     f.policies->policies[0]->follow = true;
 
-    f.world->kernel_balances = true;
-    assert_refused(&f, PLAN_REASON_KERNEL_BALANCES);
-    f.world->kernel_balances = false;
-
     f.world->memory_pressure_permille = 101;
     assert_refused(&f, PLAN_REASON_MEMORY_PRESSURE);
     f.world->memory_pressure_permille = 100;
@@ -296,6 +292,51 @@ static void test_use_awaited(void **state)
     }
 }
 
+/* Beside the kernel's balancing memory goes to the only node of a home, and to several where it is seen who uses what.
+ * Where it is not, the kernel sees more. */
+static void test_beside(void **state)
+{
+    static const struct {
+        const char *policy;
+        bool hidden, kernels;
+    } cases[] = {
+        {FIXED0, false, false},
+        {FIXED0, true, false},
+        {"[Placement]\nMode=fixed\nNodes=1-2\n", false, false},
+        {"[Placement]\nMode=fixed\nNodes=1-2\n", true, true},
+        {"[Placement]\nMode=fixed\nNodes=1-2\n[Memory]\nEvidence=residency\n", false, true},
+        {"[Placement]\nMode=fixed\nNodes=1-2\n[Memory]\nEvidence=kernel\n", false, true},
+        {"[Placement]\nMode=fixed\nNodes=1-2\n[Memory]\nEvidence=write\n", false, false},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Fixture f;
+
+        fixture_init(&f, "numa:4 l3:1 core:4 pu:1");
+        fixture_memory(&f);
+        fixture_policy(&f, "a", cases[i].policy);
+        add_process(&f, 10);
+        assert_int_equal(world_set_process_memory(f.world, world_process(f.world, 10),
+                                                  (uint64_t[]){0, 0, 0, 64 * MIB}, f.world->now_usec),
+                         0);
+        f.world->use_hidden = cases[i].hidden;
+        f.world->kernel_balances = true;
+        fixture_plan(&f, true);
+        assert_int_equal(f.plan.n_refused[PLAN_REASON_KERNEL_BALANCES], cases[i].kernels);
+        assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), !cases[i].kernels);
+        f.world->kernel_balances = false;
+        fixture_plan(&f, true);
+        assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+        f.world->kernel_balances = true;
+        assert_int_equal(plan_check(f.world, f.policies, &f.limits, &f.plan, NULL),
+                         cases[i].kernels ? -EUCLEAN : 0);
+        /* It is cancelled where the kernel begins to balance. */
+        fixture_commit(&f, NULL);
+        assert_int_equal(follow_holds(f.world, f.policies, world_process(f.world, 10)), !cases[i].kernels);
+        fixture_done(&f);
+    }
+}
+
 /* As long as memory is under way its home is not given up for where it came from. */
 static void test_home_stays(void **state)
 {
@@ -372,7 +413,6 @@ static void test_check(void **state)
     ASSERT_BROKEN(move->until_usec = f.world->now_usec + 1, move->until_usec = 0);
     ASSERT_BROKEN(move->over_usec = f.world->now_usec, move->over_usec = 0);
     ASSERT_BROKEN(move->to = fixture_mask(&f, "0"), move->to = NULL);
-    ASSERT_BROKEN(f.world->kernel_balances = true, f.world->kernel_balances = false);
     ASSERT_BROKEN(f.policies->policies[0]->follow = false, f.policies->policies[0]->follow = true);
     ASSERT_BROKEN(f.plan.actions[1].subject.tid = 10, f.plan.actions[1].subject.tid = 0);
     fixture_done(&f);
@@ -381,19 +421,13 @@ static void test_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_follows),
-        cmocka_unit_test(test_never_inside_the_home),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_use_awaited),
-        cmocka_unit_test(test_help),
-        cmocka_unit_test(test_headroom),
-        cmocka_unit_test(test_headroom_is_shared),
-        cmocka_unit_test(test_rate),
-        cmocka_unit_test(test_pauses),
-        cmocka_unit_test(test_ping_pong),
-        cmocka_unit_test(test_home_stays),
-        cmocka_unit_test(test_not_taken),
-        cmocka_unit_test(test_check),
+        cmocka_unit_test(test_follows),   cmocka_unit_test(test_never_inside_the_home),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_use_awaited),
+        cmocka_unit_test(test_beside),    cmocka_unit_test(test_help),
+        cmocka_unit_test(test_headroom),  cmocka_unit_test(test_headroom_is_shared),
+        cmocka_unit_test(test_rate),      cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_ping_pong), cmocka_unit_test(test_home_stays),
+        cmocka_unit_test(test_not_taken), cmocka_unit_test(test_check),
     };
 
     return cmocka_run_group_tests_name("plan/follow", tests, NULL, NULL);

@@ -155,6 +155,9 @@ static void test_interleave(void **state)
     f.world->nodes[1].free_bytes = 4096 * MIB;
     f.world->nodes[0].free_bytes = 0;
     (void)assert_ordered(&f, PLAN_RULE_INTERLEAVE, "0", "0-1", 32);
+    /* The kernel's balancing would bring it back to who uses it. */
+    f.world->kernel_balances = true;
+    assert_refused(&f, PLAN_REASON_KERNEL_BALANCES, 0, 0);
     fixture_done(&f);
 }
 

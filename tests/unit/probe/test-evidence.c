@@ -38,12 +38,10 @@ static void test_choice(void **state)
     expect(&machine, EVIDENCE_MAX, "write");
     expect(&machine, EVIDENCE_KERNEL, "kernel");
 
-    /* What the kernel finds out costs nothing more. */
-    machine.kernel_balances = true;
-    expect(&machine, EVIDENCE_MAX, "kernel");
-    expect(&machine, EVIDENCE_WRITE, "write");
-    machine.abilities[EVIDENCE_KERNEL] = (EvidenceAbility){.why_not = "not shown"};
-    expect(&machine, EVIDENCE_MAX, "write; not kernel: not shown");
+    /* What the kernel finds out says nothing of blocks. */
+    machine.abilities[EVIDENCE_WRITE] = (EvidenceAbility){.why_not = "not permitted"};
+    expect(&machine, EVIDENCE_MAX, "kernel; not write: not permitted");
+    expect(&machine, EVIDENCE_WRITE, "residency; not write: not permitted");
 }
 
 /*
@@ -96,14 +94,13 @@ static void test_detection(void **state)
     assert_int_equal(evidence_detect(b.root_fd, false, &machine), 0);
     expect(&machine, EVIDENCE_KERNEL,
            "residency; not kernel: the kernel's NUMA balancing is off (kernel.numa_balancing)");
-    assert_false(machine.kernel_balances);
     /* Tiering alone. */
     put(&b, "proc/sys/kernel/numa_balancing", "2\n");
     assert_int_equal(evidence_detect(b.root_fd, false, &machine), 0);
-    assert_false(machine.kernel_balances);
+    expect(&machine, EVIDENCE_KERNEL,
+           "residency; not kernel: the kernel's NUMA balancing is off (kernel.numa_balancing)");
     put(&b, "proc/sys/kernel/numa_balancing", "1\n");
     assert_int_equal(evidence_detect(b.root_fd, false, &machine), 0);
-    assert_true(machine.kernel_balances);
     expect(&machine, EVIDENCE_KERNEL,
            "residency; not kernel: this kernel does not show NUMA faults (CONFIG_SCHED_DEBUG)");
     put_sched("self", -1, 0, 0, 0);

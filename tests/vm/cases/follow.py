@@ -352,23 +352,12 @@ class Follow(nodes.NodesTest):
         daemon.stop()
 
     def test_stays(self):
-        """With Follow=no, and where the kernel moves memory."""
+        """With Follow=no."""
         self.fixed(Follow="no")
         work = self.hasher()
         daemon = self.daemon().ready()
         self.wait(daemon, "a refusal", lambda: self.refusals(daemon, "follow-off"))
         daemon.stop()
-        self.fixed()
-        balancing = pathlib.Path("/proc/sys/kernel/numa_balancing")
-        balancing.write_text("1", encoding="ascii")
-        try:
-            daemon = self.daemon().ready()
-            # Where it balances, it may be done first.
-            self.wait(daemon, "a refusal", lambda: self.refusals(daemon, "kernel-balances") or self.arrived(work.pid))
-            self.assertEqual(self.moves(daemon, "move-pages"), [])
-            daemon.stop()
-        finally:
-            balancing.write_text("0", encoding="ascii")
         self.rounds(work, 1)
 
     def test_no_room(self):

@@ -171,9 +171,6 @@ class Confinement(ServiceTest):
 
     def test_memory_follows(self):
         """Its home changes, and what it has is moved there."""
-        # Where the kernel balances, memory is left to it.
-        self.sysctl("kernel/numa_balancing", 0)
-        systemctl("restart", DAEMON)
         pid = self.start_memory()
         (service.POLICIES / "60-memory.policy").write_text(service.MEMORY_POLICY % 1, encoding="ascii")
         systemctl("reload", DAEMON)

@@ -233,16 +233,30 @@ class Sorting(nodes.NodesTest):
         self.rounds(work, 1)
 
     def test_kernel(self):
-        """Where the kernel balances, its own faults tell, and pages are its to move."""
-        self.policy(Evidence="auto")
+        """Where the kernel balances its own faults can tell. They do not say which block: pages are its to move then."""
+        self.policy(Evidence="kernel")
         work = self.sorter()
         self.balance(True)
         daemon = self.daemon().ready()
-        self.assertEqual(daemon.ctl("status")["use_evidence"], "kernel")
+        self.assertEqual(daemon.ctl("show", "50-test")["use_evidence"], "kernel")
         self.wait(daemon, "the threads to be known", lambda: any(
             task["use"] for task in daemon.ctl("tasks", "50-test")))
         self.assertEqual(self.moves(daemon, "move-pages"), [])
         daemon.stop()
+        self.rounds(work, 1)
+
+    def test_beside(self):
+        """Where the kernel balances as well."""
+        self.policy(Evidence="auto")
+        work = self.sorter()
+        self.balance(True)
+        daemon = self.sorting_daemon(work)
+        self.assertEqual(daemon.ctl("status")["use_evidence"], "write")
+        self.assertEqual(self.refusals(daemon, "kernel-balances"), [])
+        self.rounds(work, 2)
+        self.assertTrue(self.arrived(daemon, work))
+        daemon.stop()
+        self.assertEqual(work.masks(), {self.full})
         self.rounds(work, 1)
 
     def test_dry_run(self):

@@ -208,6 +208,14 @@ class Numaplace(System):
         return "" if self.ask("status")["moves"] else "took no part: numaplaced changed nothing"
 
 
+class NumaplaceBeside(Numaplace):
+    """Beside the kernel's balancing, as most distributions have it."""
+
+    def start(self):
+        self.balancing(1)
+        super().start()
+
+
 class NumaplaceResidency(Numaplace):
     evidence = "residency"
 
@@ -225,4 +233,5 @@ class Pinned(System):
 
 
 SYSTEMS = {"none": System, "kernel": Kernel, "kernel-tuned": KernelTuned, "numad": Numad, "numaplace": Numaplace,
-           "numaplace-residency": NumaplaceResidency, "numaplace-write": NumaplaceWrite, "hard": Hard, "pinned": Pinned}
+           "numaplace-beside": NumaplaceBeside, "numaplace-residency": NumaplaceResidency, "numaplace-write": NumaplaceWrite,
+           "hard": Hard, "pinned": Pinned}

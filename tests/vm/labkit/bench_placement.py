@@ -26,7 +26,7 @@ SYSTEMS = ("none", "kernel", "kernel-tuned", "numad", "numaplace", "hard")
 # By name only: they answer one question each.
 MORE_WORKLOADS = ("ping-pong-settled", "uneven", "uneven-swap", "stall", "stall-pair", "stream-two", "numa02-two", "numa02-pairs",
                   "ranks", "forker", "hackbench")
-MORE_SYSTEMS = ("numaplace-residency", "numaplace-write", "pinned")
+MORE_SYSTEMS = ("numaplace-beside", "numaplace-residency", "numaplace-write", "pinned")
 # Those that work for a time and count.
 TIMED = ("uneven", "uneven-swap", "stall", "stall-pair")
 STALLS = ("stall", "stall-pair")
