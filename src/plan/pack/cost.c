@@ -86,24 +86,9 @@ static uint64_t crowd(const Pack *p, const PackSite *site, uint64_t heavy)
                : 0;
 }
 
-/* Threads of groups on several nodes are whole: of 13 on 12 nodes two are together, and not a twelfth more on each.
- * Between two numbers of threads it is the mean of both, weighted by how near each is. */
-static uint64_t crowd_of_whole(const Pack *p, const PackSite *site, uint64_t heavy)
-{
-    uint64_t part = heavy % THREAD_PERMILLE, less = heavy - part;
-
-    return (crowd(p, site, less) * (THREAD_PERMILLE - part) + crowd(p, site, less + THREAD_PERMILLE) * part) /
-           THREAD_PERMILLE;
-}
-
 static uint64_t crowd_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
-    uint64_t divided = crowd(p, site, load->heavy), whole;
-
-    if (load->heavy_wide == 0 || load->heavy + THREAD_PERMILLE <= p->allowed_imbalance)
-        return divided;
-    whole = MAX(crowd_of_whole(p, site, load->heavy), divided);
-    return divided + (whole - divided) * load->heavy_wide / load->heavy;
+    return crowd(p, site, load->heavy);
 }
 
 static uint64_t even_cost(const Pack *p, const PackSite *site, const PackLoad *load)
@@ -183,6 +168,37 @@ static uint64_t wide_cost(const Pack *p, const PackItem *item, PackNodes set)
     return cost + (item->demand > cores ? (item->demand - cores) * CROWDED_WEIGHT * p->far : 0);
 }
 
+/* What a crowd of so many threads costs more because threads are whole: between two numbers of them it is the mean of
+ * both, weighted by how near each is. */
+static uint64_t whole_crowd(const Pack *p, const PackSite *site, uint64_t heavy)
+{
+    uint64_t part = heavy % THREAD_PERMILLE, less = heavy - part, divided = crowd(p, site, heavy);
+    uint64_t whole =
+        (crowd(p, site, less) * (THREAD_PERMILLE - part) + crowd(p, site, less + THREAD_PERMILLE) * part) /
+        THREAD_PERMILLE;
+
+    return MAX(whole, divided) - divided;
+}
+
+/* Where each of the threads that share nothing could have a node: of 13 on 12 nodes two are together, and not a twelfth
+ * more on each. By the sizes of the nodes. */
+static uint64_t whole_cost(const Pack *p, const PackItem *item, PackNodes set)
+{
+    uint64_t capacity = 0, cost = 0;
+    uint32_t most = MIN((uint32_t)__builtin_popcountll(item->allowed), item->max_nodes);
+
+    if (item->heavy <= p->allowed_imbalance || item->heavy > (uint64_t)most * THREAD_PERMILLE)
+        return 0;
+    for (PackNodes rest = set; rest; rest &= rest - 1)
+        capacity += p->sites[__builtin_ctzll(rest)].capacity;
+    for (PackNodes rest = capacity > 0 ? set : 0; rest; rest &= rest - 1) {
+        const PackSite *site = &p->sites[__builtin_ctzll(rest)];
+
+        cost += whole_crowd(p, site, item->heavy * site->capacity / capacity);
+    }
+    return cost;
+}
+
 /* Of a group whose own threads, that run all the time, have not enough cores on the node. */
 static uint64_t squeeze_cost(const Pack *p, const PackItem *item, PackNodes set)
 {
@@ -202,24 +218,23 @@ uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set)
     if (!(set & (set - 1))) /* by far the most frequent */
         return p->remote[(size_t)item * p->n_sites + (size_t)__builtin_ctzll(set)] + move_cost(it, set) +
                squeeze_cost(p, it, set);
-    return remote_cost(p, item, set) + split_cost(p, it, set) + move_cost(it, set) + wide_cost(p, it, set);
+    return remote_cost(p, item, set) + split_cost(p, it, set) + move_cost(it, set) + wide_cost(p, it, set) +
+           whole_cost(p, it, set);
 }
 
 /* Loads */
 
-static void load_add(PackLoad *load, const PackItem *item, bool wide, uint64_t cpu, uint64_t memory)
+static void load_add(PackLoad *load, const PackItem *item, uint64_t cpu, uint64_t memory)
 {
     load->cpu += cpu;
     load->variance += item->variance > 0 ? item->variance * cpu / MAX(item->demand, 1U) : 0;
     load->heavy += cpu * item->alone / 1000;
-    load->heavy_wide += wide ? cpu * item->alone / 1000 : 0;
     load->memory += memory;
 }
 
 static PackLoad plus(const PackLoad *a, const PackLoad *b)
 {
-    return (PackLoad){a->cpu + b->cpu, a->heavy + b->heavy, a->heavy_wide + b->heavy_wide,
-                      a->memory + b->memory, a->variance + b->variance};
+    return (PackLoad){a->cpu + b->cpu, a->heavy + b->heavy, a->memory + b->memory, a->variance + b->variance};
 }
 
 /* How an amount is divided over sites: in proportion to the room each has, and what finds none in proportion to the
@@ -274,7 +289,7 @@ static void pour(const Pack *p, PackLoad *loads, const PackItem *item, uint64_t 
 
         if (parts)
             parts[i] = cpu_part;
-        load_add(&loads[i], item, true, cpu_part,
+        load_add(&loads[i], item, cpu_part,
                  stream_part(&memory, room(site->memory_kib, loads[i].memory), site->memory_kib, last));
     }
 }
@@ -346,8 +361,7 @@ static PackLoad booking(const Pack *p, const PackItem *item, PackNodes set, uint
         capacity += p->sites[__builtin_ctzll(rest)].capacity;
         memory += p->sites[__builtin_ctzll(rest)].memory_kib;
     }
-    load_add(&load, item, (set & (set - 1)) != 0,
-             set & (set - 1) ? item->demand * p->sites[site].capacity / capacity : item->demand,
+    load_add(&load, item, set & (set - 1) ? item->demand * p->sites[site].capacity / capacity : item->demand,
              memory ? item->memory_kib / (unsigned)__builtin_popcountll(set) : 0);
     return load;
 }
@@ -505,6 +519,7 @@ int pack_cost(const PackProblem *problem, const PackNodes *sets, PackCost *ret)
         cost.split += split_cost(&p, item, item->set);
         cost.move += item->set ? move_cost(item, item->set) : 0;
         cost.overload += wide_cost(&p, item, item->set);
+        cost.crowd += item->set & (item->set - 1) ? whole_cost(&p, item, item->set) : 0;
         cost.siblings += squeeze_cost(&p, item, item->set);
     }
     pour_all(&p, loads);

@@ -22,7 +22,7 @@ typedef struct PackSite {
 } PackSite;
 
 typedef struct PackLoad {
-    uint64_t cpu, heavy, heavy_wide, memory, variance;
+    uint64_t cpu, heavy, memory, variance;
 } PackLoad;
 
 typedef struct PackItem {

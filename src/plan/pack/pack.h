@@ -116,8 +116,9 @@ typedef struct PackProblem {
  *             its CPUs
  *   crowd     8 x far x (bandwidth beyond the allowed imbalance)^2 / capacity. By it 16 tasks that all need
  *             bandwidth, on one node of 40 CPUs with all their memory, are better off on two in spite of remote and
- *             split, and 13 are not (S-FORK; one node saturates at 8). Of a group on several nodes threads are whole:
- *             between two numbers of them on a node it is their weighted mean
+ *             split, and 13 are not (S-FORK; one node saturates at 8). Threads that share nothing are whole, of a
+ *             group of several nodes that could have one for each: between two numbers of them it is their weighted
+ *             mean
  *   even      far / 64 x load^2 / capacity: between otherwise equal nodes the one with more room. Never more than
  *             about 3 % of the weight, what MinGainPermille takes for noise */
 typedef struct PackCost {
