@@ -255,7 +255,7 @@ typedef struct World {
 
     /* Known only while somebody's memory is looked at. */
     uint64_t ablated; /* rules that a simulation has switched off: bits of plan/ablation.h. Not part of the text */
-    bool kernel_balances; /* kernel.numa_balancing: the kernel moves memory to threads by itself */
+    bool kernel_balances; /* kernel.numa_balancing: the kernel moves memory to threads, too */
     bool use_hidden; /* who uses which memory cannot be seen on this machine: write faults were tried, in vain */
     uint32_t memory_pressure_permille; /* of the last ten seconds, somebody waited for memory */
 
