@@ -4,8 +4,8 @@
  * a tick who has several nodes to live on is looked at when its time has come, by plan/memory/watch.h, and what is to
  * move to its users is ordered by plan_follow_use().
  *
- * Not where the kernel balances: its own scan would take its moves for ours, and the model has no counters of its
- * faults. */
+ * Also where the kernel balances. Of what that moves the model knows how much of a region is on each node, not which
+ * blocks; and it has no counters of the kernel's faults. */
 
 #include "plan/group.h"
 #include "sim/agent/agent.h"
