@@ -100,8 +100,9 @@ static const NameText reasons[PLAN_REASON_MAX] = {
                                  "Too little of its memory is outside its home to be worth moving."},
     [PLAN_REASON_UNSETTLED] = {"unsettled", "Its home is too new for its memory to be dealt out."},
     [PLAN_REASON_KERNEL_BALANCES] =
-        {"kernel-balances", "It is not seen who uses which part, and the kernel, which sees it, moves memory "
-                            "itself (kernel.numa_balancing)."},
+        {"kernel-balances",
+         "It is for several nodes, and the kernel, which sees who uses which part, moves memory "
+         "itself (kernel.numa_balancing)."},
     [PLAN_REASON_MEMORY_PRESSURE] = {"memory-pressure", "Tasks wait for memory (MaxPressure=)."},
     [PLAN_REASON_HEADROOM] = {"headroom", "The nodes of its home have no room for it (HeadroomPercent=)."},
     [PLAN_REASON_RATE_MEMORY] = {"rate-memory",

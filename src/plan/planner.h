@@ -252,9 +252,9 @@ uint32_t planner_allowed_imbalance(const Topology *topology);
  * that for each, and more than a quarter of the CPUs, which was allowed before (Linux 5.18, P5). */
 bool planner_presses(const Topology *topology, CpuMask cpus, CpuMask nodes, uint64_t permille);
 
-/* Whether who uses which memory is not to be seen, and the kernel balances (kernel.numa_balancing): where there is a
- * choice of nodes it knows more then, and threads and memory are left to it. Else the daemon acts beside it as without
- * it. */
+/* Whether who uses which memory is not to be seen, or does not decide (Mode=interleave), and the kernel balances
+ * (kernel.numa_balancing): where there is a choice of nodes threads and memory are left to it then, since it sees it.
+ * Else the daemon acts beside it as without it. */
 bool planner_is_kernels(const World *world, const Policy *policy);
 
 /* overload.c: P1 */

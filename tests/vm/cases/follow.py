@@ -258,6 +258,26 @@ class Follow(nodes.NodesTest):
         daemon.stop()
         self.ends_well(work)
 
+    def test_beside(self):
+        """Where the kernel balances as well, it has what is for several nodes, unseen; the only node of a home gets all."""
+        balancing = pathlib.Path("/proc/sys/kernel/numa_balancing")
+        balancing.write_text("1", encoding="ascii")
+        try:
+            self.write_policy(Placement={"Mode": "interleave", "Nodes": ""}, Steal={"Steal": "no"})
+            work = self.walker(options=[f"--placement=node:{FAR}"])
+            daemon = self.daemon().ready()
+            # The kernel may be done first.
+            self.wait(daemon, "a refusal", lambda: self.refusals(daemon, "kernel-balances") or self.even(work.pid))
+            self.assertEqual(self.moves(daemon, "move-pages"), [])
+            self.fixed()
+            daemon.ctl_run("reload")
+            self.wait(daemon, "its memory to come together", lambda: self.arrived(work.pid))
+            self.assertTrue(self.moves(daemon, "move-pages"))
+            daemon.stop()
+            self.ends_well(work)
+        finally:
+            balancing.write_text("0", encoding="ascii")
+
     def test_interleaved_from_the_start(self):
         """What numaplacectl run has interleaved is even, and stays as it is."""
         self.write_policy(mark="nobody", Placement={"Mode": "interleave", "Nodes": ""}, Steal={"Steal": "no"})
