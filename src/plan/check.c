@@ -465,7 +465,7 @@ static int check_move(const Check *check, const CheckAction *x)
         return BROKEN(check, x, "I7: its memory is under way");
     if (check->plan->now_usec < x->process->memory.until_usec)
         return BROKEN(check, x, "I7: its memory was moved a short time ago");
-    if (!by_use && follow_is_kernels(check->world, x->policy, x->a->memory.to))
+    if (!by_use && follow_is_kernels(check->world, x->policy, x->process, x->a->memory.to))
         return BROKEN(check, x, "the kernel moves it to several nodes itself");
     for (size_t i = 0; i < x->index; i++)
         if (check->plan->actions[i].kind == PLAN_KIND_MOVE_PAGES &&

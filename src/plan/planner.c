@@ -249,10 +249,10 @@ uint32_t planner_allowed_imbalance(const Topology *topology)
     return 0;
 }
 
-bool planner_is_kernels(const World *world, const Policy *policy)
+bool planner_is_kernels(const World *world, const Policy *policy, bool hidden)
 {
     return rule_holds(world, ABLATION_BESIDE) && world->kernel_balances &&
-           (world->use_hidden || policy->mode == POLICY_MODE_INTERLEAVE ||
+           (hidden || world->use_hidden || policy->mode == POLICY_MODE_INTERLEAVE ||
             (policy->evidence != POLICY_EVIDENCE_AUTO && policy->evidence != POLICY_EVIDENCE_WRITE));
 }
 

@@ -90,6 +90,7 @@ typedef struct PlannerGroup {
     bool moves;                 /* much of it is on its way */
     bool awaits_memory;         /* of a process it is not known yet, but soon */
     bool awaits_use;            /* nor who uses it, though it lies apart */
+    bool use_hidden;            /* nor will it ever be, of some process */
     bool put_off;               /* its first home, for one of these reasons */
     uint32_t discount_permille; /* of what memory counts: PackGroup.memory_discount_permille */
     bool reverts;               /* its last change of home proved to be for the worse */
@@ -254,8 +255,8 @@ bool planner_presses(const Topology *topology, CpuMask cpus, CpuMask nodes, uint
 
 /* Whether who uses which memory is not to be seen, or does not decide (Mode=interleave), and the kernel balances
  * (kernel.numa_balancing): where there is a choice of nodes threads and memory are left to it then, since it sees it.
- * Else the daemon acts beside it as without it. */
-bool planner_is_kernels(const World *world, const Policy *policy);
+ * Else the daemon acts beside it as without it. `hidden`: nor is it of some process that this is about. */
+bool planner_is_kernels(const World *world, const Policy *policy, bool hidden);
 
 /* overload.c: P1 */
 

@@ -136,6 +136,7 @@ typedef struct Process {
     bool memory_awaited; /* that is being found out for the first time: a moment later it is known */
     /* Who uses which part is being found out, or would be; till then it is not dealt out to several nodes. */
     bool use_awaited;
+    bool use_hidden; /* that cannot be found out: it was tried in vain, or too many are looked at */
     uint32_t n_threads;
     uint32_t cpu_permille; /* CPU time used over the last slow tick, in permille of one CPU */
     WorkloadIx workload;
@@ -253,11 +254,12 @@ typedef struct World {
     bool partial;              /* some input could not be read in this tick (I10) */
     Bucket cross_node;         /* of the whole host */
 
-    /* Known only while somebody's memory is looked at. */
     uint64_t ablated; /* rules that a simulation has switched off: bits of plan/ablation.h. Not part of the text */
-    bool kernel_balances; /* kernel.numa_balancing: the kernel moves memory to threads, too */
+    /* kernel.numa_balancing: the kernel moves memory to threads, too. As it was when somebody's memory was last looked
+     * at, or who uses it. */
+    bool kernel_balances;
     bool use_hidden; /* who uses which memory cannot be seen on this machine: write faults were tried, in vain */
-    uint32_t memory_pressure_permille; /* of the last ten seconds, somebody waited for memory */
+    uint32_t memory_pressure_permille; /* of the last ten seconds, somebody waited for memory; 0: not looked at */
 
     CpuLoad *cpus;   /* [topology->cpu_limit] */
     NodeLoad *nodes; /* [topology->n_nodes] */

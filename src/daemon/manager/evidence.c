@@ -22,8 +22,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-/* Whom this kind could not look at is tried again after that. */
-#define AGAIN_USEC (60 * USEC_PER_SEC)
+/* Whom this kind could not look at is tried again after that; later where another kind looks at it meanwhile. */
+#define AGAIN_USEC       (60 * USEC_PER_SEC)
+#define AGAIN_OTHER_USEC (600 * USEC_PER_SEC)
 
 /* When nothing is saved of MaxCPU=, rounds have this share of it; ticks have the rest. */
 #define COST_PART 2U
@@ -54,14 +55,21 @@ EvidenceKind manager_evidence_wanted(const Policy *policy)
  * Whom to look at
  */
 
-/* By which evidence it is looked at once that is asked; EVIDENCE_RESIDENCY: it is not. */
+/* By which evidence it is looked at once that is asked; EVIDENCE_RESIDENCY: it is not. Under Evidence=auto the kernel's
+ * own will do for whom write faults have failed with. */
 static EvidenceKind kind_of(const Manager *manager, const Process *process)
 {
+    const EvidenceMachine *machine = &manager->evidence->machine;
     const Policy *policy = group_policy(manager->world, manager->policies, process->workload);
+    EvidenceKind kind;
 
-    return memory_watch_wanted(manager->world, policy, process)
-               ? evidence_choose(&manager->evidence->machine, manager_evidence_wanted(policy))
-               : EVIDENCE_RESIDENCY;
+    if (!memory_watch_wanted(manager->world, policy, process))
+        return EVIDENCE_RESIDENCY;
+    kind = evidence_choose(machine, manager_evidence_wanted(policy));
+    return kind == EVIDENCE_WRITE && process->use_hidden && policy->evidence == POLICY_EVIDENCE_AUTO &&
+                   machine->abilities[EVIDENCE_KERNEL].works
+               ? EVIDENCE_KERNEL
+               : kind;
 }
 
 /* The same, now. */
@@ -109,6 +117,14 @@ static void drop(Manager *manager, size_t index)
     evidence->watches[index] = evidence->watches[--evidence->n_watches];
 }
 
+/* Whether it is time to try again what has failed. */
+static bool is_over(const World *world, const EvidenceWatch *watch, const Process *process)
+{
+    uint64_t age = world->now_usec - MIN(watch->use.since_usec, world->now_usec);
+
+    return watch->report.outcome != 0 ? age > AGAIN_USEC : process->use_hidden && age > AGAIN_OTHER_USEC;
+}
+
 /* Who is gone, is not to be looked at any more or by something else, or could not be looked at a while ago. */
 static void drop_some(Manager *manager)
 {
@@ -116,12 +132,13 @@ static void drop_some(Manager *manager)
 
     for (size_t i = evidence->n_watches; i > 0; i--) {
         const EvidenceWatch *watch = evidence->watches[i - 1];
-        const Process *process = world_process(manager->world, watch->subject.pid);
-        bool tired =
-            watch->report.outcome != 0 && manager->world->now_usec > watch->use.since_usec + AGAIN_USEC;
+        Process *process = world_process(manager->world, watch->subject.pid);
+        bool same = process && process->start_ticks == watch->subject.start_ticks;
+        bool again = same && is_over(manager->world, watch, process);
 
-        if (!process || process->start_ticks != watch->subject.start_ticks || tired ||
-            kind_for(manager, process) != watch->kind)
+        if (again)
+            process->use_hidden = false;
+        if (!same || again || kind_for(manager, process) != watch->kind)
             drop(manager, i - 1);
     }
 }
@@ -144,6 +161,7 @@ static int add(Manager *manager, Process *process, EvidenceKind kind)
 
     if (evidence->n_watches == EVIDENCE_CREW_MAX) {
         evidence->n_left_out++;
+        process->use_hidden = true;
         return 0;
     }
     watch = watch_new(subject, kind, about.insist, manager->world);
@@ -153,6 +171,8 @@ static int add(Manager *manager, Process *process, EvidenceKind kind)
     if (r < 0) {
         (void)watch_free(watch);
         evidence->n_left_out++;
+        /* -EEXIST: a round of before has not let go of it yet. */
+        process->use_hidden |= r != -EEXIST;
         return r == -ENOMEM ? r : 0;
     }
     evidence->watches[evidence->n_watches++] = watch;
@@ -309,7 +329,7 @@ static bool is_home_awaited(const Manager *manager)
 
 int manager_evidence_ticked(Manager *manager, bool slow)
 {
-    const ManagerEvidence *evidence = manager->evidence;
+    ManagerEvidence *evidence = manager->evidence;
     int r;
 
     if (!evidence || !evidence->crew)
@@ -317,12 +337,8 @@ int manager_evidence_ticked(Manager *manager, bool slow)
     if (!slow && !is_home_awaited(manager))
         return note_busy(manager);
     pay(manager);
-    /* The kernel's balancing was switched: another kind may work. */
-    if (manager->world->kernel_balances != evidence->balanced) {
-        manager_evidence_stop(manager);
-        manager_evidence_start(manager);
-        return 0;
-    }
+    if (manager->world->kernel_balances != evidence->machine.kernel_balances)
+        evidence_detect_switched(manager->root_fd, &evidence->machine);
     drop_some(manager);
     r = add_some(manager);
     if (r == 0)
@@ -363,7 +379,7 @@ static int detect(Manager *manager)
     r = evidence_detect(manager->root_fd, true, &evidence->machine);
     if (r < 0)
         return r;
-    evidence->balanced = manager->world->kernel_balances = evidence->machine.kernel_balances;
+    manager->world->kernel_balances = evidence->machine.kernel_balances;
     return 0;
 }
 
@@ -389,6 +405,8 @@ void manager_evidence_start(Manager *manager)
     const Topology *topology = manager->world->topology;
     int r;
 
+    /* Nobody stays to look. */
+    manager->world->use_hidden = manager->options.once;
     if (!manager->event || manager->mode != MANAGER_MODE_ACTIVE || manager->options.once ||
         topology->n_nodes < 2 || !manager_has_memory(manager, topology) ||
         strcmp(manager->options.root, "/") != 0 || (manager->evidence && manager->evidence->crew))

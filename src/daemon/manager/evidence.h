@@ -20,7 +20,6 @@ typedef struct EvidenceWatch {
 
 typedef struct ManagerEvidence {
     EvidenceMachine machine;
-    bool balanced;      /* World.kernel_balances, when the machine was looked at */
     EvidenceCrew *crew; /* NULL: not started */
     sd_event_source *source;
     EvidenceWatch *watches[EVIDENCE_CREW_MAX]; /* in no order */

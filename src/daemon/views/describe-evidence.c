@@ -78,8 +78,8 @@ static void put(Dict *dict, const Sum *sum)
     dict_counters(dict, "scan_skipped", sum->scan, SCAN_REASON_MAX, scan_name);
 }
 
-/* What a policy gets, and why. */
-static void put_kind(Dict *dict, const Manager *manager, const Policy *policy)
+/* What a policy gets, and why; `watch`, NULL: nobody's: what a process gets. */
+static void put_kind(Dict *dict, const Manager *manager, const Policy *policy, const EvidenceWatch *watch)
 {
     const ManagerEvidence *evidence = manager->evidence;
     EvidenceKind wanted = policy ? manager_evidence_wanted(policy) : EVIDENCE_MAX, kind = EVIDENCE_RESIDENCY;
@@ -87,7 +87,11 @@ static void put_kind(Dict *dict, const Manager *manager, const Policy *policy)
 
     if (evidence && evidence->crew) {
         kind = evidence_choose(&evidence->machine, wanted);
-        why = evidence_explain(&evidence->machine, wanted);
+        if (watch && watch->kind != kind)
+            why = strdup("kernel; not write: it was tried in vain with this process");
+        else
+            why = evidence_explain(&evidence->machine, wanted);
+        kind = watch ? watch->kind : kind;
         if (!why && dict->error == 0)
             dict->error = -ENOMEM;
     }
@@ -102,7 +106,7 @@ void describe_evidence(Dict *dict, Manager *manager)
 
     for (size_t i = 0; evidence && i < evidence->n_watches; i++)
         add(&sum, evidence->watches[i]);
-    put_kind(dict, manager, NULL);
+    put_kind(dict, manager, NULL, NULL);
     dict_u32(dict, "use_left_out", evidence ? (uint32_t)evidence->n_left_out : 0);
     dict_u64(dict, "use_loop_cpu_usec", evidence ? evidence->take_in_nsec / 1000 : 0);
     put(dict, &sum);
@@ -121,7 +125,7 @@ void describe_evidence_of_workload(Dict *dict, const Manager *manager, WorkloadI
         if (watch)
             add(&sum, watch);
     }
-    put_kind(dict, manager, group_policy(world, manager->policies, workload));
+    put_kind(dict, manager, group_policy(world, manager->policies, workload), NULL);
     put(dict, &sum);
 }
 
@@ -133,7 +137,7 @@ void describe_evidence_of_process(Dict *dict, const Manager *manager, const Proc
 
     if (watch)
         add(&sum, watch);
-    put_kind(dict, manager, group_policy(manager->world, manager->policies, process->workload));
+    put_kind(dict, manager, group_policy(manager->world, manager->policies, process->workload), watch);
     dict_string(dict, "use_state",
                 !watch         ? "not-looked-at"
                 : outcome >= 0 ? outcome_names[outcome]

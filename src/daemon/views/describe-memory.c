@@ -52,7 +52,7 @@ static uint32_t strength_permille(const World *world, const MemorySum *sum)
     return sum->all_bytes > 0 ? (uint32_t)(most / MAX(sum->all_bytes / 1000, 1U)) : 0;
 }
 
-/* Whether memory of this workload goes where its homes are. */
+/* Whether memory of this workload goes where its homes are, as far as it is not left to the kernel's balancing. */
 static bool follows(const Manager *manager, WorkloadIx workload)
 {
     const Policy *policy = group_policy(manager->world, manager->policies, workload);

@@ -112,7 +112,7 @@ void describe_would_of_process(Dict *dict, const Manager *manager, const Process
         return;
     /* Else it is left to the kernel. */
     dict_bool(dict, "would_spread_if_private", may_spread(manager, process));
-    follows = policy->follow && !follow_is_kernels(world, policy, would->home_nodes);
+    follows = policy->follow && !follow_is_kernels(world, policy, process, would->home_nodes);
     put_local(dict, "would_local_permille", would_local_then(world, process, would, follows));
     put_gain(dict, manager, process, would, follows);
 }

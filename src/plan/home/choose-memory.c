@@ -69,6 +69,7 @@ void choose_memory_gather(Planner *p, uint64_t *memory)
         if (process->gone || process->group.i < 0)
             continue;
         p->s->groups[process->group.i].awaits_memory |= process->memory_awaited;
+        p->s->groups[process->group.i].use_hidden |= process->use_hidden;
         p->s->groups[process->group.i].awaits_use |=
             process->use_awaited &&
             memory_watch_precedes_home(p->world, group_policy(p->world, p->policies, process->workload),

@@ -372,7 +372,7 @@ static bool is_left_to_kernel(const Planner *p, size_t index, PackNodes set)
 {
     const Policy *policy = p->s->workloads[p->world->groups[index].workload.i].policy;
 
-    return (set & (set - 1)) != 0 && planner_is_kernels(p->world, policy) &&
+    return (set & (set - 1)) != 0 && planner_is_kernels(p->world, policy, p->s->groups[index].use_hidden) &&
            policy->mode == POLICY_MODE_AUTO && !policy->nodes && policy->max_nodes == 0 &&
            !thread_homes_known(p, index);
 }

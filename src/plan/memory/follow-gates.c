@@ -66,9 +66,9 @@ bool follow_is_pinned_to(const World *world, const Process *process, CpuMask nod
     return true;
 }
 
-bool follow_is_kernels(const World *world, const Policy *policy, CpuMask to)
+bool follow_is_kernels(const World *world, const Policy *policy, const Process *process, CpuMask to)
 {
-    return to && hwloc_bitmap_weight(to) > 1 && planner_is_kernels(world, policy);
+    return to && hwloc_bitmap_weight(to) > 1 && planner_is_kernels(world, policy, process->use_hidden);
 }
 
 bool follow_refuse(const Follow *f, uint8_t mechanism, PlanReason reason, uint64_t value, uint64_t limit)
@@ -104,7 +104,7 @@ bool follow_is_time(const Follow *f)
     const World *world = f->p->world;
     const MemoryMove *memory = &f->process->memory;
 
-    if (follow_is_kernels(world, f->policy, f->to))
+    if (follow_is_kernels(world, f->policy, f->process, f->to))
         return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_KERNEL_BALANCES, 0, 0);
     if (world->memory_pressure_permille > f->policy->max_pressure_permille)
         return follow_refuse(f, MECHANISM_SHORTAGE, PLAN_REASON_MEMORY_PRESSURE,

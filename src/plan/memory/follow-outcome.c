@@ -154,7 +154,7 @@ bool follow_holds(const World *world, const PolicySet *policies, const Process *
     return process->memory.to && !process->gone && !process->yielded && policy && policy->follow && group &&
            !world->workloads[process->workload.i].paused &&
            world->memory_pressure_permille <= policy->max_pressure_permille &&
-           (process->memory.by_use || !follow_is_kernels(world, policy, process->memory.to)) &&
+           (process->memory.by_use || !follow_is_kernels(world, policy, process, process->memory.to)) &&
            leads_home(world, group, process);
 }
 

@@ -35,8 +35,9 @@ void follow_over(World *world, const PolicySet *policies, const FollowResult *re
 /* An order has moved so much since this was said last. */
 void follow_progress(World *world, TaskKey subject, uint64_t moved_bytes);
 
-/* Whether memory that is to lie on these nodes is left to the kernel, which balances and sees who uses which part. */
-bool follow_is_kernels(const World *world, const Policy *policy, CpuMask to);
+/* Whether memory of the process that is to lie on these nodes is left to the kernel, which balances and sees who uses
+ * which part. */
+bool follow_is_kernels(const World *world, const Policy *policy, const Process *process, CpuMask to);
 
 /* Whether the order under way is still what the process needs; else it is to be cancelled. */
 bool follow_holds(const World *world, const PolicySet *policies, const Process *process);

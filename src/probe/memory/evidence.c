@@ -34,6 +34,13 @@ int evidence_detect(int root_fd, bool live, EvidenceMachine *ret)
     return 0;
 }
 
+void evidence_detect_switched(int root_fd, EvidenceMachine *machine)
+{
+    machine->abilities[EVIDENCE_KERNEL] = (EvidenceAbility){0};
+    machine->kernel_balances = false;
+    evidence_kernel.detect(root_fd, true, machine);
+}
+
 EvidenceKind evidence_choose(const EvidenceMachine *machine, EvidenceKind wanted)
 {
     assert(wanted >= 0 && wanted <= EVIDENCE_MAX);
@@ -73,7 +80,8 @@ int evidence_begin(const EvidenceMachine *machine, EvidenceKind kind, const Evid
 
     if (kind != EVIDENCE_WRITE && kind != EVIDENCE_KERNEL)
         return -EOPNOTSUPP;
-    if (!machine->abilities[kind].works)
+    /* The kernel's own may have begun to work since the machine was looked at. */
+    if (kind == EVIDENCE_WRITE && !machine->abilities[kind].works)
         return -EOPNOTSUPP;
     session = calloc(1, sizeof(*session));
     if (!session)

@@ -54,6 +54,9 @@ typedef struct EvidenceMachine {
  * milliseconds, in which write faults are tried. 0 or -errno. */
 int evidence_detect(int root_fd, bool live, EvidenceMachine *ret);
 
+/* kernel.numa_balancing was switched: tries again what depends on it, the kernel's own evidence. */
+void evidence_detect_switched(int root_fd, EvidenceMachine *machine);
+
 /* The best kind that works, or the one that is wanted (EVIDENCE_MAX: any). A wanted one that does not work gives way to
  * residency, never to another that might cost what was not asked for.
  *

@@ -300,14 +300,17 @@ static NodeLoad read_node(Probe *probe, uint32_t os_index)
 /* Without the file the kernel cannot. Bit 1 is for tiers of memory, which are not nodes to be placed on. */
 #define BALANCES_NODES 1U
 
-static bool read_balances(Probe *probe)
+/* As `before`, when it cannot be read but is there. */
+static bool read_balances(Probe *probe, bool before)
 {
     char text[32];
     const char *p = text;
     uint64_t value;
+    ssize_t n = read_kept(probe, "proc/sys/kernel/numa_balancing", &probe->balances_fd, text, sizeof(text));
 
-    return read_kept(probe, "proc/sys/kernel/numa_balancing", &probe->balances_fd, text, sizeof(text)) >= 0 &&
-           scan_u64(&p, &value) && (value & BALANCES_NODES) != 0;
+    if (n < 0)
+        return n != -ENOENT && before;
+    return scan_u64(&p, &value) && (value & BALANCES_NODES) != 0;
 }
 
 static uint32_t read_pressure(Probe *probe)
@@ -375,7 +378,7 @@ int probe_memory_refresh(Probe *probe, World *world)
         world->nodes[i].free_known = memory.free_known;
     }
     if (pass.wants != 0)
-        world->kernel_balances = read_balances(probe);
+        world->kernel_balances = read_balances(probe, world->kernel_balances);
     world->memory_pressure_permille = pass.wants & PROBE_MEMORY_NODES ? read_pressure(probe) : 0;
     if (n == 0)
         return 0;

@@ -24,17 +24,20 @@ static void test_beside(void **state)
         {AUTO, true, 6, "0", "0"},
     };
 
-    for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
+    /* Twice each, without and beside; then the same, when it is this process alone that cannot be seen. */
+    for (size_t i = 0; i < 4 * ARRAY_SIZE(cases); i++) {
+        size_t k = i / 2 % ARRAY_SIZE(cases);
+        bool alone = i >= 2 * ARRAY_SIZE(cases);
         Fixture f;
 
         fixture_init(&f, FOUR);
-        fixture_policy(&f, "a", cases[i / 2].policy);
-        add_job(&f, 100, cases[i / 2].n_threads, 0, 1);
-        set_memory(&f, 100, (uint64_t[]){100, cases[i / 2].n_threads > 8 ? 100 : 0, 0, 0});
+        fixture_policy(&f, "a", cases[k].policy);
+        add_job(&f, 100, cases[k].n_threads, 0, 1);
+        set_memory(&f, 100, (uint64_t[]){100, cases[k].n_threads > 8 ? 100 : 0, 0, 0});
         f.world->kernel_balances = i % 2;
-        f.world->use_hidden = cases[i / 2].hidden;
+        *(alone ? &world_process(f.world, 100)->use_hidden : &f.world->use_hidden) = cases[k].hidden;
         fixture_home(&f);
-        assert_nodes(&f, 100, i % 2 ? cases[i / 2].beside : cases[i / 2].without);
+        assert_nodes(&f, 100, i % 2 ? cases[k].beside : cases[k].without);
         fixture_done(&f);
     }
 }

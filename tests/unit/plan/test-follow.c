@@ -309,7 +309,8 @@ static void test_beside(void **state)
         {"[Placement]\nMode=fixed\nNodes=1-2\n[Memory]\nEvidence=write\n", false, false},
     };
 
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+    for (size_t k = 0; k < 2 * ARRAY_SIZE(cases); k++) {
+        size_t i = k / 2;
         Fixture f;
 
         fixture_init(&f, "numa:4 l3:1 core:4 pu:1");
@@ -319,7 +320,8 @@ static void test_beside(void **state)
         assert_int_equal(world_set_process_memory(f.world, world_process(f.world, 10),
                                                   (uint64_t[]){0, 0, 0, 64 * MIB}, f.world->now_usec),
                          0);
-        f.world->use_hidden = cases[i].hidden;
+        /* On the whole machine, or of this process. */
+        *(k % 2 ? &world_process(f.world, 10)->use_hidden : &f.world->use_hidden) = cases[i].hidden;
         f.world->kernel_balances = true;
         fixture_plan(&f, true);
         assert_int_equal(f.plan.n_refused[PLAN_REASON_KERNEL_BALANCES], cases[i].kernels);

@@ -106,6 +106,16 @@ static void test_detection(void **state)
     put_sched("self", -1, 0, 0, 0);
     assert_int_equal(evidence_detect(b.root_fd, false, &machine), 0);
     assert_int_equal(evidence_choose(&machine, EVIDENCE_MAX), EVIDENCE_KERNEL);
+    /* It is switched; what else works is not tried again. */
+    machine.abilities[EVIDENCE_WRITE].works = true;
+    for (int i = 0; i < 2; i++) {
+        put(&b, "proc/sys/kernel/numa_balancing", i == 0 ? "0\n" : "1\n");
+        evidence_detect_switched(b.root_fd, &machine);
+        assert_int_equal(machine.kernel_balances, i);
+        assert_int_equal(evidence_choose(&machine, EVIDENCE_KERNEL),
+                         i ? EVIDENCE_KERNEL : EVIDENCE_RESIDENCY);
+        assert_int_equal(evidence_choose(&machine, EVIDENCE_MAX), EVIDENCE_WRITE);
+    }
 }
 
 static void begin(EvidenceTarget *target, EvidenceMachine *machine)
