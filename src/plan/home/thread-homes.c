@@ -376,6 +376,16 @@ static void keep(ThreadHomes *h)
     }
 }
 
+/* Whether a node is emptier with it than its own now, for its size, and has at least a quarter of it less too much. Of
+ * two nodes that are as full, one is always a little fuller. */
+static bool is_emptier(const ThreadHomes *h, const PlannerUnit *unit, uint32_t node, uint32_t other)
+{
+    uint64_t load = h->load[other] + unit->demand;
+
+    return load * h->capacity[node] < h->load[node] * h->capacity[other] &&
+           load + h->capacity[node] + unit->demand / 4 <= h->load[node] + h->capacity[other];
+}
+
 /* Where a unit that is one too many for the CPUs of its node is better off: a node with room for it, and emptier
  * with it than its own now. -1: nowhere. */
 static int32_t better_node(const ThreadHomes *h, const PlannerUnit *unit, uint32_t node)
@@ -383,8 +393,7 @@ static int32_t better_node(const ThreadHomes *h, const PlannerUnit *unit, uint32
     int32_t best = -1;
 
     for (uint32_t i = 0; h->load[node] > h->capacity[node] && i < h->n_nodes; i++)
-        if (has_room(h, i, unit->demand) &&
-            (h->load[i] + unit->demand) * h->capacity[node] < h->load[node] * h->capacity[i] &&
+        if (has_room(h, i, unit->demand) && is_emptier(h, unit, node, i) &&
             (best < 0 || is_better(h, unit, i, (uint32_t)best)))
             best = (int32_t)i;
     return best;

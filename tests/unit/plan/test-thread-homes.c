@@ -454,6 +454,45 @@ static void test_home_grows(void **state)
     fixture_done(&f);
 }
 
+/* Five threads on two nodes of two CPUs: the fifth stays where it is, whichever node has a little more of others. */
+static void test_one_too_many(void **state)
+{
+    int32_t nodes[5];
+    Fixture f;
+
+    init(&f);
+    fixture_policy(&f, "n0", "[Placement]\nNodes=0\n");
+    fixture_policy(&f, "n1", "[Placement]\nNodes=1\n");
+    fixture_process(&f, 20, "n0", NULL);
+    fixture_process(&f, 30, "n1", NULL);
+    fixture_task(&f, 20, 20, 0);
+    fixture_task(&f, 30, 30, 2);
+    fixture_task(&f, 10, 14, 0);
+    for (pid_t tid = 10; tid < 15; tid++)
+        use(&f, tid, tid < 13 ? 1000 : 0, tid < 13 ? 0 : 1000, 1000, 0);
+    for (unsigned k = 0; k < 4; k++) {
+        for (pid_t i = 0; i < 2; i++) {
+            Task *other = fixture_find(&f, 20 + 10 * i, 20 + 10 * i);
+
+            other->run_ewma_permille = other->run_permille =
+                (unsigned)i == k % 2 ? 300 + 100 * k : 200 + 100 * k;
+        }
+        f.world->now_usec += 3000000;
+        fixture_plan(&f, true);
+        fixture_commit(&f, NULL);
+        for (pid_t i = 0; i < 5; i++) {
+            int32_t node = fixture_find(&f, 10, 10 + i)->home_node.i;
+
+            assert_true(node >= 0);
+            if (k > 0)
+                assert_int_equal(node, nodes[i]);
+            nodes[i] = node;
+            use(&f, 10 + i, node == 0 ? 1000 : 0, node == 0 ? 0 : 1000, 1000, 0); /* it has followed */
+        }
+    }
+    fixture_done(&f);
+}
+
 /* A node takes its share of what the threads want, not a share of the threads; six of them on four CPUs are three
  * each. */
 static void test_shares(void **state)
@@ -541,6 +580,7 @@ int main(void)
         cmocka_unit_test(test_beside_others),
         cmocka_unit_test(test_stays_beside_its_own),
         cmocka_unit_test(test_mostly_private),
+        cmocka_unit_test(test_one_too_many),
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_lend),
     };
