@@ -181,13 +181,15 @@ static uint64_t whole_crowd(const Pack *p, const PackSite *site, uint64_t heavy)
 }
 
 /* Where each of the threads that share nothing could have a node: of 13 on 12 nodes two are together, and not a twelfth
- * more on each. By the sizes of the nodes. */
+ * more on each. By the sizes of the nodes, and for this group alone. It fades with the first thread that is one too
+ * many for the nodes. */
 static uint64_t whole_cost(const Pack *p, const PackItem *item, PackNodes set)
 {
     uint64_t capacity = 0, cost = 0;
-    uint32_t most = MIN((uint32_t)__builtin_popcountll(item->allowed), item->max_nodes);
+    uint64_t most = MIN((uint32_t)__builtin_popcountll(item->allowed), item->max_nodes) * THREAD_PERMILLE;
+    uint64_t over = item->heavy - MIN(item->heavy, most);
 
-    if (item->heavy <= p->allowed_imbalance || item->heavy > (uint64_t)most * THREAD_PERMILLE)
+    if (item->heavy <= p->allowed_imbalance || over >= THREAD_PERMILLE)
         return 0;
     for (PackNodes rest = set; rest; rest &= rest - 1)
         capacity += p->sites[__builtin_ctzll(rest)].capacity;
@@ -196,7 +198,7 @@ static uint64_t whole_cost(const Pack *p, const PackItem *item, PackNodes set)
 
         cost += whole_crowd(p, site, item->heavy * site->capacity / capacity);
     }
-    return cost;
+    return cost * (THREAD_PERMILLE - over) / THREAD_PERMILLE;
 }
 
 /* Of a group whose own threads, that run all the time, have not enough cores on the node. */
