@@ -22,7 +22,8 @@ typedef struct AgentScan {
     MemoryRegions regions;
     Touches touches;
     uint64_t looked_usec;  /* when it was looked at last; 0: never */
-    uint64_t *first_block; /* by region, among: */
+    uint64_t *first_block; /* by region, among the blocks of all */
+    uint64_t *at_page;     /* by region: what is accessed next of it */
     NodeIx *nodes;         /* of its blocks */
     bool *whole;           /* those that were moved, and are there with all their pages */
     bool *marked;          /* those that fault at the next access */
@@ -82,7 +83,7 @@ static inline pid_t agent_tid(const Engine *e, uint32_t thread)
 }
 
 /* scan.c: samples of one family. 0 or -ENOMEM. */
-int agent_scan_new(const Engine *e, const Family *family, AgentScan **ret);
+int agent_scan_new(Engine *e, const Family *family, AgentScan **ret);
 AgentScan *agent_scan_free(AgentScan *scan);
 /* Ends a round: what was marked and touched since the last one is in `touches`, located and folded. */
 int agent_scan_round(Engine *e, AgentScan *scan, const Family *family, pid_t pid);

@@ -39,6 +39,7 @@ AgentScan *agent_scan_free(AgentScan *scan)
     regions_done(&scan->regions);
     touches_done(&scan->touches);
     free(scan->first_block);
+    free(scan->at_page);
     free(scan->nodes);
     free(scan->whole);
     free(scan->marked);
@@ -129,7 +130,7 @@ static int find_regions(const Engine *e, AgentScan *scan, const Family *family)
     return r;
 }
 
-int agent_scan_new(const Engine *e, const Family *family, AgentScan **ret)
+int agent_scan_new(Engine *e, const Family *family, AgentScan **ret)
 {
     AgentScan *scan = calloc(1, sizeof(*scan));
     uint64_t n_blocks = 0;
@@ -141,14 +142,17 @@ int agent_scan_new(const Engine *e, const Family *family, AgentScan **ret)
     while (memory_region_at(e, family, n) >= 0)
         n++;
     scan->first_block = calloc((size_t)n + 1, sizeof(*scan->first_block));
-    for (uint32_t k = 0; scan->first_block && k < n; k++) {
+    scan->at_page = calloc((size_t)n + 1, sizeof(*scan->at_page));
+    for (uint32_t k = 0; scan->first_block && scan->at_page && k < n; k++) {
         scan->first_block[k] = n_blocks;
+        scan->at_page[k] =
+            random_below(&e->random_scan, n_blocks_of(e, memory_region_at(e, family, k))) * BLOCK_PAGES;
         n_blocks += n_blocks_of(e, memory_region_at(e, family, k));
     }
     scan->nodes = calloc(n_blocks + 1, sizeof(*scan->nodes));
     scan->whole = calloc(n_blocks + 1, sizeof(*scan->whole));
     scan->marked = calloc(n_blocks + 1, sizeof(*scan->marked));
-    if (!scan->first_block || !scan->nodes || !scan->whole || !scan->marked ||
+    if (!scan->first_block || !scan->at_page || !scan->nodes || !scan->whole || !scan->marked ||
         memory_watch_init(&scan->watch, e->n_nodes, e->agent->world->now_usec) < 0) {
         (void)agent_scan_free(scan);
         return -ENOMEM;
@@ -204,16 +208,17 @@ void agent_accessed(Engine *e, Thread *thread, int32_t region, uint64_t n_access
 {
     const Family *family = &e->families[thread->process];
     AgentScan *scan = e->agent->families[thread->process].scan;
-    uint32_t k, n, at;
-    uint64_t left;
+    uint64_t n, at, left;
+    uint32_t k;
 
     if (!scan || scan->n_marked == 0 || n_accesses == 0)
         return;
     k = (uint32_t)(region - memory_region_at(e, family, 0));
     n = n_blocks_of(e, region);
-    /* Accesses go round the region in the course of time; so few come to few blocks. */
-    at = (uint32_t)(e->now_nsec / NSEC_PER_USEC % n);
-    left = MIN(MAX(n_accesses / BLOCK_PAGES, 1U), (uint64_t)n);
+    /* Accesses go round the region, page by page: few come to few blocks. */
+    at = scan->at_page[k] / BLOCK_PAGES;
+    left = MIN((scan->at_page[k] % BLOCK_PAGES + n_accesses - 1) / BLOCK_PAGES + 1, n);
+    scan->at_page[k] = (scan->at_page[k] + n_accesses) % (n * BLOCK_PAGES);
     for (; left > 0; left--, at = (at + 1) % n) {
         bool *marked = &scan->marked[scan->first_block[k] + at];
 
@@ -221,8 +226,7 @@ void agent_accessed(Engine *e, Thread *thread, int32_t region, uint64_t n_access
             continue;
         *marked = false;
         scan->n_marked--;
-        take_sample(e, scan, first_user(e, family, thread, region),
-                    region_address(k) + (uint64_t)at * BLOCK_BYTES);
+        take_sample(e, scan, first_user(e, family, thread, region), region_address(k) + at * BLOCK_BYTES);
     }
 }
 

@@ -46,7 +46,7 @@ void agent_watch_foresee(Engine *e, Agent *agent)
 }
 
 /* Begins and ends with it. */
-static int choose(const Engine *e, const Agent *agent, const Seen *seen)
+static int choose(Engine *e, const Agent *agent, const Seen *seen)
 {
     bool wanted = seen->policy && memory_watch_is_asked(agent->world, seen->policy, seen->process);
 

@@ -5,9 +5,10 @@
  *
  *     time per work = (1 - m) + m * sum over nodes of  share of accesses * latency / local latency * contention
  *
- * Contention follows what the controllers deliver: every 10 ms that of a node is multiplied by traffic / bandwidth,
- * and is never below 1. Ten threads of 13 GB/s that only wait for one node of 104 GB/s: 1.25, and the node gives 104
- * GB/s.
+ * Contention follows what the controllers deliver: every millisecond that of a node is multiplied by traffic /
+ * bandwidth, and is never below 1. Ten threads of 13 GB/s that only wait for one node of 104 GB/s: 1.25, and the node
+ * gives 104 GB/s. A millisecond is less than a time slice: a thread cannot have the bandwidth that the one before it on
+ * its CPU did not need.
  *
  * Accesses are spread evenly over a region's pages. First touch costs nothing. */
 
@@ -16,7 +17,7 @@
 #include <string.h>
 
 #define PAGE_BYTES     4096U
-#define EPOCH_NSEC     10000000ULL
+#define EPOCH_NSEC     1000000ULL
 #define CONTENTION_MAX (1024U << ENGINE_PACE_BITS) /* more threads than that do not run on one node */
 
 uint32_t *memory_pages(const Engine *e, int32_t region)
