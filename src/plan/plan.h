@@ -104,6 +104,11 @@ typedef enum PlanReason {
     PLAN_REASON_EVEN_OUT_OFF, /* EvenOut=no */
     PLAN_REASON_USE_AWAITED,  /* who uses which part of its memory is being found out, and decides (P13, P15) */
     PLAN_REASON_MEMORY_BOUND, /* value: bytes that somebody else bound; limit: what is too little to matter */
+    /* Why a group keeps its home, wherever the packing would have it; see PlannerStay. */
+    PLAN_REASON_SETTLING,      /* value: usec since it got the home; limit: how long it is kept (P15, I7) */
+    PLAN_REASON_TO_AND_FRO,    /* it had to go back; value: usec until it may go again (P7) */
+    PLAN_REASON_MEMORY_MOVING, /* value: bytes on their way; limit: what is too little to matter (P15) */
+    PLAN_REASON_CONVERGED,     /* value: the share of its memory on the one node of its home; limit (P16) */
     PLAN_REASON_MAX,
     PLAN_REASON_INVALID = -EINVAL,
 } PlanReason;

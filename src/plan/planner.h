@@ -54,6 +54,14 @@ typedef struct PlannerWorkload {
     size_t n_lent; /* across nodes, by this plan */
 } PlannerWorkload;
 
+/* Why a group keeps the home it has, or none, whatever the packing would give it. Time and numbers are in the refusal
+ * of that reason, which decide_group() makes of it; of what its policy or an administrator says there is none. */
+typedef struct PlannerStay {
+    bool stays;
+    PlanReason reason; /* PLAN_REASON_INVALID: as its policy or an administrator says */
+    uint64_t value, limit; /* as plan.h has them for the reason */
+} PlannerStay;
+
 typedef struct PlannerGroup {
     PlanReason
         blocked;  /* why it has no home; PLAN_REASON_INVALID: it has, or gets one at the next slow tick */
@@ -92,6 +100,7 @@ typedef struct PlannerGroup {
     bool awaits_use;            /* nor who uses it, though it lies apart */
     bool use_hidden;            /* nor will it ever be, of some process */
     bool put_off;               /* its first home, for one of these reasons */
+    PlannerStay stay;
     uint32_t discount_permille; /* of what memory counts: PackGroup.memory_discount_permille */
     bool reverts;               /* its last change of home proved to be for the worse */
     bool judged;                /* it did not */

@@ -20,9 +20,6 @@
 /* Bytes of a group, more than any machine has; what pack_solve() takes. */
 #define MEMORY_MAX ((1ULL << 50) - 1)
 
-/* Less than this part of the memory of a group on its way keeps nobody from deciding. A choice of ours. */
-#define MOVING_PART 4U
-
 /* Also when it was not looked at since it came: by where it was before, two groups would change places whose memory
  * has just done so, and all of it would go back. */
 static bool is_on_its_way(const Process *process)
@@ -54,7 +51,7 @@ static void note_moves(Planner *p, uint32_t n_nodes)
         g = &p->s->groups[process->group.i];
         g->known_bytes += bytes_of(process, n_nodes);
         g->moving_bytes += is_on_its_way(process) ? bytes_of(process, n_nodes) : 0;
-        g->moves = g->moving_bytes > g->known_bytes / MOVING_PART;
+        g->moves = g->moving_bytes > g->known_bytes / CHOOSE_MEMORY_MOVING_PART;
     }
 }
 

@@ -7,6 +7,9 @@
 
 #include "plan/planner.h"
 
+/* Less than this part of the memory of a group on its way keeps nobody from deciding. A choice of ours. */
+#define CHOOSE_MEMORY_MOVING_PART 4U
+
 /* Adds to `memory` what is known of all processes, and says in PlannerGroup.memory_known whether that is anything,
  * in .moves whether any of it is under way, in .awaits_memory whether more is soon known, and in .awaits_use whether
  * of some it is to be seen first who uses it. */

@@ -164,22 +164,43 @@ static uint64_t residency_usec(const Planner *p, const Group *group, const Plann
                1U);
 }
 
-/* Whether it must stay where it is, for now, or go where Mode=fixed sends it in this plan. No decision is made on
- * what is about to change: while its memory is under way. */
-static bool group_stays(const Planner *p, const Group *group, const Policy *policy, uint32_t demand)
+/* Whether it goes where Mode=fixed sends it in this plan, or stays because nobody asks for anything else. */
+static bool is_given(const Planner *p, const Group *group, const Policy *policy, uint32_t demand)
 {
     const PlannerGroup *g = &p->s->groups[group - p->world->groups];
-    uint64_t now = p->world->now_usec;
 
     if ((!policy_chooses_nodes(policy) && p->s->workloads[group->workload.i].home_nodes) || g->bound)
         return true;
+    return (group->home || group->roams) &&
+           (!policy_chooses_nodes(policy) || g->n_placeable == 0 ||
+            p->world->workloads[group->workload.i].paused || demand < IDLE_PERMILLE);
+}
+
+static PlannerStay stay_for(PlanReason reason, uint64_t value, uint64_t limit)
+{
+    return (PlannerStay){.stays = true, .reason = reason, .value = value, .limit = limit};
+}
+
+/* Why it must stay where it is, for now. No decision is made on what is about to change: while its memory is under
+ * way. Of those that have converged see freeze.c. */
+static PlannerStay find_stay(const Planner *p, const Group *group, const Policy *policy, uint32_t demand)
+{
+    const PlannerGroup *g = &p->s->groups[group - p->world->groups];
+    uint64_t now = p->world->now_usec, age = now - MIN(group->last_home_usec, now), kept;
+
+    if (is_given(p, group, policy, demand))
+        return stay_for(PLAN_REASON_INVALID, 0, 0);
     if (!group->home && !group->roams)
-        return false;
-    return !policy_chooses_nodes(policy) || g->n_placeable == 0 ||
-           p->world->workloads[group->workload.i].paused || demand < IDLE_PERMILLE ||
-           now < group->frozen_until_usec || (g->moves && !outgrown_starves(p, group)) ||
-           (now - MIN(group->last_home_usec, now) < residency_usec(p, group, g, policy) &&
-            !outgrown_holds(p, group));
+        return (PlannerStay){.reason = PLAN_REASON_INVALID};
+    if (now < group->frozen_until_usec)
+        return stay_for(PLAN_REASON_TO_AND_FRO, group->frozen_until_usec - now, 0);
+    if (g->moves && !outgrown_starves(p, group))
+        return stay_for(PLAN_REASON_MEMORY_MOVING, g->moving_bytes,
+                        g->known_bytes / CHOOSE_MEMORY_MOVING_PART);
+    kept = residency_usec(p, group, g, policy);
+    if (age < kept && !outgrown_holds(p, group))
+        return stay_for(PLAN_REASON_SETTLING, age, kept);
+    return (PlannerStay){.reason = PLAN_REASON_INVALID};
 }
 
 /* Where it lives now, or was said to live if it were placed, and where it lived before; roaming is all nodes. Groups of
@@ -274,7 +295,8 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
     pack.home = pack.wishes && pack.young ? 0 : pack.home; /* a young one would keep it */
     if (pack.wishes && pack.home)
         pack.min_gain_permille = MAX(pack.min_gain_permille, SAID_GAIN_PERMILLE);
-    pack.stays = group_stays(p, group, policy, demand_of_group(p, index));
+    g->stay = find_stay(p, group, policy, demand_of_group(p, index));
+    pack.stays = g->stay.stays;
     if (policy_chooses_nodes(policy) && policy->settle_usec > 0 &&
         !p->world->workloads[group->workload.i].paused)
         judge(p, group, g, &pack, with_cpus);

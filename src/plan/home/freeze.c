@@ -104,5 +104,12 @@ void freeze_groups(Planner *p, const PackNode *nodes)
             continue;
         held[node] += pack->demand_permille;
         pack->stays = true;
+        if (!p->s->groups[index].stay.stays)
+            p->s->groups[index].stay = (PlannerStay){
+                .stays = true,
+                .reason = PLAN_REASON_CONVERGED,
+                .value = strength * 1000ULL / CONVERGE_ONE,
+                .limit = CONVERGE_THAW * 1000ULL / CONVERGE_ONE,
+            };
     }
 }

@@ -18,7 +18,9 @@
 #include "plan/memory/follow-internal.h"
 
 #define MECHANISM_FIXED    3  /* P3 */
+#define MECHANISM_GUARDS   7  /* P7 */
 #define MECHANISM_PACK     15 /* P15 */
+#define MECHANISM_FREEZE   16 /* P16 */
 #define MECHANISM_CONVERGE 11 /* P11 */
 
 /* Who ran and waited less did not work in a tick. */
@@ -142,6 +144,17 @@ static void decide_home(Planner *p, const Group *group, PlannerGroup *g, const P
     g->rule = home_rule(group, g, w);
 }
 
+/* Why it has the home it has, and not another one. */
+static void say_stay(Planner *p, const Group *group, const PlannerStay *stay)
+{
+    uint8_t mechanism = stay->reason == PLAN_REASON_CONVERGED    ? MECHANISM_FREEZE
+                        : stay->reason == PLAN_REASON_TO_AND_FRO ? MECHANISM_GUARDS
+                                                                 : MECHANISM_PACK;
+
+    if (stay->reason != PLAN_REASON_INVALID)
+        planner_refuse_group(p, mechanism, stay->reason, group, stay->value, stay->limit);
+}
+
 static void decide_group(Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
@@ -178,6 +191,8 @@ static void decide_group(Planner *p, size_t index)
                              CHOOSE_GROUPS_MAX);
         return;
     }
+    if (decides && g->packed)
+        say_stay(p, group, &g->stay);
     if (g->home ? !p->world->partial && !hwloc_bitmap_intersects(g->home, p->s->usable) : decides) {
         g->blocked = PLAN_REASON_NO_CPUS;
         g->home = g->home_nodes = NULL;

@@ -94,12 +94,55 @@ static void test_starves(void **state)
     }
 }
 
+/* Of what keeps a home it is said which, and with which numbers. */
+static void test_says_why(void **state)
+{
+    static const PlanReason reasons[] = {PLAN_REASON_SETTLING, PLAN_REASON_TO_AND_FRO,
+                                         PLAN_REASON_MEMORY_MOVING, PLAN_REASON_CONVERGED};
+
+    static const uint64_t values[] = {3100000, 5000000, 100 * MIB, 1000},
+                          limits[] = {10000000, 0, 25 * MIB, 750};
+
+    for (size_t i = 0; i < ARRAY_SIZE(reasons); i++) {
+        const PlanRefusal *refusal = NULL;
+        Process *process;
+        Fixture f;
+
+        fixture_init(&f, FOUR);
+        fixture_policy(&f, "a", AUTO);
+        add_job(&f, 100, 6, 0, 1);
+        set_memory(&f, 100, (uint64_t[]){100, 0, 0, 0});
+        fixture_home(&f);
+        assert_nodes(&f, 100, "0");
+        process = world_process(f.world, 100);
+        seconds(&f, i == 0 ? 3 : 70);
+        if (i == 1)
+            f.world->groups[0].frozen_until_usec = f.world->now_usec + 5000000;
+        if (i == 2) {
+            process->memory.to = process->memory.last = fixture_mask(&f, "0");
+            process->memory.todo_bytes = 50 * MIB;
+        }
+        fixture_plan(&f, true);
+        for (size_t k = 0; k < ARRAY_SIZE(reasons); k++)
+            assert_int_equal(f.plan.n_refused[reasons[k]], k == i);
+        for (size_t k = 0; k < f.plan.n_refusals; k++)
+            if (f.plan.refusals[k].reason == reasons[i])
+                refusal = &f.plan.refusals[k];
+        assert_non_null(refusal);
+        assert_int_equal(refusal->group_id, f.world->groups[0].id);
+        assert_int_equal(refusal->value, values[i]);
+        assert_int_equal(refusal->limit, limits[i]);
+        fixture_done(&f);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_beside),
         cmocka_unit_test(test_switched),
         cmocka_unit_test(test_starves),
+        cmocka_unit_test(test_says_why),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
