@@ -15,7 +15,6 @@ const char *const ablation_names[] = {
     [ABLATION_OTHERS] = "others",
     [ABLATION_BOUND] = "bound",
     [ABLATION_FAIR_SHARE] = "fair-share",
-    [ABLATION_USEFUL_NODES] = "useful-nodes",
     [ABLATION_PAUSES] = "pauses",
     [ABLATION_ALONE] = "alone",
     [ABLATION_OUTGROWN] = "outgrown",

@@ -19,7 +19,6 @@ typedef enum AblationRule {
     ABLATION_OTHERS,        /* P15: what others run counts */
     ABLATION_BOUND,         /* P15: who is bound by somebody else is packed where it is */
     ABLATION_FAIR_SHARE,    /* P15: on a full machine every demand is less */
-    ABLATION_USEFUL_NODES,  /* P15: no more nodes than it wants CPUs */
     ABLATION_PAUSES,        /* P15: threads that pause want more CPUs at times than on average */
     ABLATION_ALONE,         /* P5, P14: what threads use alone presses on a node, and need not be together */
     ABLATION_OUTGROWN,      /* P15: a first home that is too small is given up at once */

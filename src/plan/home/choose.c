@@ -20,7 +20,6 @@
 #include "plan/pack/pack.h"
 #include "world/load.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Wanting less than this, a group gets no home, and keeps the one it has: the bound that makes a CPU idle. */
@@ -122,32 +121,20 @@ static bool wants_home(const Planner *p, size_t index)
            (pack_mode(policy) != PACK_MODE_SPREAD || !is_young(p, group, policy));
 }
 
-/* More nodes than threads help nobody, nor more than it wants CPUs at times (two standard deviations) where it is to be
- * together: what runs would be on some of them, and memory on the others would count as near. Threads that ended a
- * moment ago count as long as what they wanted is held. Of a new group two ticks are off by a part of a CPU. */
-static uint32_t nodes_useful(const Planner *p, size_t index)
+/* More nodes than threads help nobody: what runs would be on some of them, and memory on the others would count as
+ * near. Threads that ended a moment ago count as long as what they wanted is held. */
+static uint32_t nodes_useful(const Group *group)
 {
-    const Group *group = &p->world->groups[index];
-    const Policy *policy = p->s->workloads[group->workload.i].policy;
-    uint32_t threads = MAX(MAX((uint32_t)group->n_tasks, demand_held(group) / LOAD_FULL_PERMILLE), 1U);
-    uint32_t part = demand_is_new(p, group) ? LOAD_FULL_PERMILLE / 2 : LOAD_FULL_PERMILLE;
-    uint32_t strays = demand_is_new(p, group) ? 0 : demand_variance(p, index);
-    uint32_t demand = demand_of_group(p, index) + 2 * (uint32_t)sqrt(1000.0 * strays);
-    uint32_t cpus = (demand + part - 1) / LOAD_FULL_PERMILLE;
-
-    return pack_mode(policy) == PACK_MODE_SPREAD || !rule_holds(p->world, ABLATION_USEFUL_NODES)
-               ? threads
-               : MIN(threads, MAX(cpus, 1U));
+    return MAX(MAX((uint32_t)group->n_tasks, demand_held(group) / LOAD_FULL_PERMILLE), 1U);
 }
 
 /* Whether its threads are together for nothing, and press on the memory of their nodes, though it could have more. */
 static bool is_pressed(const Planner *p, const Group *group, const PlannerGroup *g)
 {
-    uint32_t useful = nodes_useful(p, (size_t)(group - p->world->groups));
     uint32_t max_nodes = p->s->workloads[group->workload.i].policy->max_nodes;
     uint32_t most = MIN((uint32_t)__builtin_popcountll(g->allowed), max_nodes > 0 ? max_nodes : UINT32_MAX);
 
-    return group->home && (uint32_t)hwloc_bitmap_weight(group->home_nodes) < MIN(useful, most) &&
+    return group->home && (uint32_t)hwloc_bitmap_weight(group->home_nodes) < MIN(nodes_useful(group), most) &&
            planner_presses(p->world->topology, group->home, group->home_nodes,
                            (uint64_t)group->demand_permille * choose_memory_alone(p, group) / 1000);
 }
@@ -269,7 +256,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
     const Group *group = &p->world->groups[index];
     PlannerGroup *g = &p->s->groups[index];
     const Policy *policy = p->s->workloads[group->workload.i].policy;
-    uint32_t threads = nodes_useful(p, index);
+    uint32_t threads = nodes_useful(group);
     PackGroup pack;
 
     g->discount_permille = choose_memory_discount(group, g, memory, p->world->topology->n_nodes);

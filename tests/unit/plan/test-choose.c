@@ -168,30 +168,6 @@ static void test_expected_and_idle(void **state)
     fixture_done(&f);
 }
 
-/* Nodes of one CPU. A new group of one thread that began to work when another ended may seem to want a third more
- * than one CPU: it goes to one node, not to two of which one would have its memory and the other its thread. That it
- * does is true when it is not new. */
-static void test_wants_one_cpu(void **state)
-{
-    for (unsigned is_new = 0; is_new < 2; is_new++) {
-        Fixture f;
-
-        fixture_init(&f, "numa:4 l3:1 core:1 pu:1 distances=10,20,20,20,20,10,20,20,20,20,10,20,20,20,20,10");
-        fixture_policy(&f, "a", AUTO);
-        for (pid_t pid = 100; pid <= 300; pid += 100) {
-            add_job(&f, pid, 2, 0, 0);
-            set_memory(&f, pid, (uint64_t[]){600, 0, 0, 0});
-            set_demand(&f, pid, pid == 300 ? 670 : 500, 0);
-        }
-        for (size_t i = 0; i < f.world->n_groups; i++)
-            f.world->groups[i].first_seen_usec -= is_new ? 500000 : 10000000;
-        fixture_home(&f);
-        assert_int_equal(hwloc_bitmap_weight(group_of(&f, 300)->home_nodes), is_new ? 1 : 2);
-        assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 1);
-        fixture_done(&f);
-    }
-}
-
 /* A CPU that somebody else uses all the time is not there; less than half of one does not count. */
 static void test_others(void **state)
 {
@@ -556,7 +532,6 @@ int main(void)
         cmocka_unit_test(test_wide_and_back),
         cmocka_unit_test(test_spread_and_compress),
         cmocka_unit_test(test_expected_and_idle),
-        cmocka_unit_test(test_wants_one_cpu),
         cmocka_unit_test(test_others),
         cmocka_unit_test(test_young),
         cmocka_unit_test(test_bounds),
