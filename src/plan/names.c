@@ -119,7 +119,7 @@ static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_SETTLING] = {"settling",
                               "It got this home a short time ago, and is to show how it does there."},
     [PLAN_REASON_TO_AND_FRO] = {"to-and-fro", "It went back to a home that it had left, and stays for now."},
-    [PLAN_REASON_MEMORY_MOVING] = {"memory-moving", "Much of its memory is on its way to this home."},
+    [PLAN_REASON_MEMORY_MOVING] = {"memory-moving", "Much of its memory is being moved."},
     [PLAN_REASON_CONVERGED] = {"converged", "Nearly all of its memory is on the node of its home."},
     [PLAN_REASON_USE_AWAITED] = {"use-awaited",
                                  "The daemon is finding out which thread uses which memory (Evidence=)."},

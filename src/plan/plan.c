@@ -91,8 +91,10 @@ static void compute(Planner *p)
     home_set(p);
     steal_lend(p);
     push_siblings(p);
-    if (p->homes)
+    if (p->homes) {
         follow_homes(p);
+        home_say_stays(p);
+    }
     p->plan->pressed = lends(p) || choose_waits(p);
     p->plan->full = !p->plan->pressed && p->plan->n_idle == 0 && borrower_waits(p);
     p->plan->pressed |= borrower_waits(p);

@@ -107,7 +107,7 @@ typedef enum PlanReason {
     /* Why a group keeps its home, wherever the packing would have it; see PlannerStay. */
     PLAN_REASON_SETTLING,      /* value: usec since it got the home; limit: how long it is kept (P15, I7) */
     PLAN_REASON_TO_AND_FRO,    /* it had to go back; value: usec until it may go again (P7) */
-    PLAN_REASON_MEMORY_MOVING, /* value: bytes on their way; limit: what is too little to matter (P15) */
+    PLAN_REASON_MEMORY_MOVING, /* value: bytes of processes of which some move; limit: too little to matter (P15) */
     PLAN_REASON_CONVERGED,     /* value: the share of its memory on the one node of its home; limit (P16) */
     PLAN_REASON_MAX,
     PLAN_REASON_INVALID = -EINVAL,

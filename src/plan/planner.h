@@ -54,8 +54,8 @@ typedef struct PlannerWorkload {
     size_t n_lent; /* across nodes, by this plan */
 } PlannerWorkload;
 
-/* Why a group keeps the home it has, or none, whatever the packing would give it. Time and numbers are in the refusal
- * of that reason, which decide_group() makes of it; of what its policy or an administrator says there is none. */
+/* Why a group keeps the home it has, whatever the packing would give it; but for its youth, see PackGroup.young. Of
+ * what its policy or an administrator says there is no refusal. */
 typedef struct PlannerStay {
     bool stays;
     PlanReason reason; /* PLAN_REASON_INVALID: as its policy or an administrator says */
@@ -282,6 +282,8 @@ bool overload_cpu_is_overloaded(const CpuLoad *cpu);
 void home_decide(Planner *p);
 /* Confines processes to it; slow ticks only. */
 void home_set(Planner *p);
+/* After homes were set: why groups that were packed keep theirs; PlannerGroup.stay. */
+void home_say_stays(Planner *p);
 /* The NodeIx bitmap of Nodes=, nodes that do not exist or have no CPUs left out. 0 or -ENOMEM. */
 int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_bitmap_t ret);
 

@@ -179,6 +179,7 @@ static const RecordField process_fields[] = {
     {"moving_by_use", RECORD_BOOL, offsetof(ProcessRow, process.memory.by_use)},
     {"memory_awaited", RECORD_BOOL, offsetof(ProcessRow, process.memory_awaited)},
     {"use_awaited", RECORD_BOOL, offsetof(ProcessRow, process.use_awaited)},
+    {"write_fails", RECORD_BOOL, offsetof(ProcessRow, process.write_fails)},
     {"use_hidden", RECORD_BOOL, offsetof(ProcessRow, process.use_hidden)},
     {"n_threads", RECORD_U32, offsetof(ProcessRow, process.n_threads)},
     {"cpu_permille", RECORD_U32, offsetof(ProcessRow, process.cpu_permille)},

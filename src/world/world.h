@@ -136,7 +136,8 @@ typedef struct Process {
     bool memory_awaited; /* that is being found out for the first time: a moment later it is known */
     /* Who uses which part is being found out, or would be; till then it is not dealt out to several nodes. */
     bool use_awaited;
-    bool use_hidden; /* that cannot be found out: it was tried in vain, or too many are looked at */
+    bool write_fails; /* write faults were tried with it, in vain */
+    bool use_hidden;  /* who uses what of it is not to be seen: for that, or because too many are looked at */
     uint32_t n_threads;
     uint32_t cpu_permille; /* CPU time used over the last slow tick, in permille of one CPU */
     WorkloadIx workload;

@@ -133,8 +133,9 @@ static int take(void *userdata, const EvidenceReport *report, EvidenceSession *s
     look->whole = report->n_rounds > watch->report.n_rounds && watch->report.last.held == EVIDENCE_HELD_NOT;
     look->cost_usec = MAX(report->last.target_usec, report->last.cost_usec);
     watch->report = *report;
-    if (watch->kind == EVIDENCE_WRITE)
-        look->process->use_hidden = report->outcome != 0 && report->outcome != EVIDENCE_E_GONE;
+    if (watch->kind == EVIDENCE_WRITE && (report->outcome != 0 || report->n_rounds > 0))
+        look->process->write_fails = look->process->use_hidden =
+            report->outcome != 0 && report->outcome != EVIDENCE_E_GONE;
     if (!session)
         return 0;
     look->touches = evidence_touches(session);

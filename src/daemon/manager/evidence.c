@@ -22,9 +22,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-/* Whom this kind could not look at is tried again after that; later where another kind looks at it meanwhile. */
-#define AGAIN_USEC       (60 * USEC_PER_SEC)
-#define AGAIN_OTHER_USEC (600 * USEC_PER_SEC)
+/* Whom this kind could not look at is tried again after that. */
+#define AGAIN_USEC (60 * USEC_PER_SEC)
 
 /* When nothing is saved of MaxCPU=, rounds have this share of it; ticks have the rest. */
 #define COST_PART 2U
@@ -55,8 +54,8 @@ EvidenceKind manager_evidence_wanted(const Policy *policy)
  * Whom to look at
  */
 
-/* By which evidence it is looked at once that is asked; EVIDENCE_RESIDENCY: it is not. Under Evidence=auto the kernel's
- * own will do for whom write faults have failed with. */
+/* By which evidence it is looked at once that is asked; EVIDENCE_RESIDENCY: it is not. Under Evidence=auto, whom write
+ * faults have failed with is looked at by the kernel's own, where that works. */
 static EvidenceKind kind_of(const Manager *manager, const Process *process)
 {
     const EvidenceMachine *machine = &manager->evidence->machine;
@@ -66,7 +65,7 @@ static EvidenceKind kind_of(const Manager *manager, const Process *process)
     if (!memory_watch_wanted(manager->world, policy, process))
         return EVIDENCE_RESIDENCY;
     kind = evidence_choose(machine, manager_evidence_wanted(policy));
-    return kind == EVIDENCE_WRITE && process->use_hidden && policy->evidence == POLICY_EVIDENCE_AUTO &&
+    return kind == EVIDENCE_WRITE && process->write_fails && policy->evidence == POLICY_EVIDENCE_AUTO &&
                    machine->abilities[EVIDENCE_KERNEL].works
                ? EVIDENCE_KERNEL
                : kind;
@@ -104,25 +103,18 @@ static EvidenceWatch *watch_free(EvidenceWatch *watch)
     return NULL;
 }
 
-static void drop(Manager *manager, size_t index)
+/* What is known of its threads is kept until another kind says more. */
+static void drop(Manager *manager, size_t index, bool goes_on)
 {
     ManagerEvidence *evidence = manager->evidence;
     EvidenceWatch *watch = evidence->watches[index];
     Process *process = world_process(manager->world, watch->subject.pid);
 
     (void)evidence_crew_drop(evidence->crew, watch->subject.pid);
-    if (process && process->start_ticks == watch->subject.start_ticks)
+    if (process && process->start_ticks == watch->subject.start_ticks && !goes_on)
         memory_watch_forget(manager->world, process);
     (void)watch_free(watch);
     evidence->watches[index] = evidence->watches[--evidence->n_watches];
-}
-
-/* Whether it is time to try again what has failed. */
-static bool is_over(const World *world, const EvidenceWatch *watch, const Process *process)
-{
-    uint64_t age = world->now_usec - MIN(watch->use.since_usec, world->now_usec);
-
-    return watch->report.outcome != 0 ? age > AGAIN_USEC : process->use_hidden && age > AGAIN_OTHER_USEC;
 }
 
 /* Who is gone, is not to be looked at any more or by something else, or could not be looked at a while ago. */
@@ -132,14 +124,14 @@ static void drop_some(Manager *manager)
 
     for (size_t i = evidence->n_watches; i > 0; i--) {
         const EvidenceWatch *watch = evidence->watches[i - 1];
-        Process *process = world_process(manager->world, watch->subject.pid);
+        const Process *process = world_process(manager->world, watch->subject.pid);
+        bool tired =
+            watch->report.outcome != 0 && manager->world->now_usec > watch->use.since_usec + AGAIN_USEC;
         bool same = process && process->start_ticks == watch->subject.start_ticks;
-        bool again = same && is_over(manager->world, watch, process);
+        EvidenceKind kind = same ? kind_for(manager, process) : EVIDENCE_RESIDENCY;
 
-        if (again)
-            process->use_hidden = false;
-        if (!same || again || kind_for(manager, process) != watch->kind)
-            drop(manager, i - 1);
+        if (tired || kind != watch->kind)
+            drop(manager, i - 1, !tired && kind != EVIDENCE_RESIDENCY);
     }
 }
 
@@ -171,8 +163,6 @@ static int add(Manager *manager, Process *process, EvidenceKind kind)
     if (r < 0) {
         (void)watch_free(watch);
         evidence->n_left_out++;
-        /* -EEXIST: a round of before has not let go of it yet. */
-        process->use_hidden |= r != -EEXIST;
         return r == -ENOMEM ? r : 0;
     }
     evidence->watches[evidence->n_watches++] = watch;
@@ -189,6 +179,7 @@ static int add_some(Manager *manager)
         EvidenceKind kind = kind_for(manager, process);
         int r;
 
+        process->use_hidden = process->write_fails;
         if ((kind != EVIDENCE_WRITE && kind != EVIDENCE_KERNEL) ||
             manager_evidence_find(manager, process->pid))
             continue;
@@ -292,6 +283,23 @@ static void pay(Manager *manager)
  * Ticks
  */
 
+/* Policies that name a kind that does not work here. */
+static void tell_missing(Manager *manager)
+{
+    for (size_t i = 0; i < manager->policies->n_policies; i++) {
+        const Policy *policy = manager->policies->policies[i];
+        EvidenceKind wanted = manager_evidence_wanted(policy);
+
+        if (policy->mode == POLICY_MODE_NONE || wanted == EVIDENCE_MAX ||
+            manager->evidence->machine.abilities[wanted].works)
+            continue;
+        log_notice(manager->log, NUMAPLACE_MESSAGE_MISSING_FEATURE,
+                   "policy %s asks for Evidence=%s: %s; using residency instead", policy->name,
+                   policy_evidence_names[policy->evidence],
+                   manager->evidence->machine.abilities[wanted].why_not);
+    }
+}
+
 void manager_evidence_foresee(Manager *manager)
 {
     const World *world = manager->world;
@@ -337,8 +345,10 @@ int manager_evidence_ticked(Manager *manager, bool slow)
     if (!slow && !is_home_awaited(manager))
         return note_busy(manager);
     pay(manager);
-    if (manager->world->kernel_balances != evidence->machine.kernel_balances)
+    if (manager->world->kernel_balances != evidence->machine.kernel_balances) {
         evidence_detect_switched(manager->root_fd, &evidence->machine);
+        tell_missing(manager);
+    }
     drop_some(manager);
     r = add_some(manager);
     if (r == 0)
@@ -383,23 +393,6 @@ static int detect(Manager *manager)
     return 0;
 }
 
-/* Policies that name a kind that does not work here. */
-static void tell_missing(Manager *manager)
-{
-    for (size_t i = 0; i < manager->policies->n_policies; i++) {
-        const Policy *policy = manager->policies->policies[i];
-        EvidenceKind wanted = manager_evidence_wanted(policy);
-
-        if (policy->mode == POLICY_MODE_NONE || wanted == EVIDENCE_MAX ||
-            manager->evidence->machine.abilities[wanted].works)
-            continue;
-        log_notice(manager->log, NUMAPLACE_MESSAGE_MISSING_FEATURE,
-                   "policy %s asks for Evidence=%s: %s; using residency instead", policy->name,
-                   policy_evidence_names[policy->evidence],
-                   manager->evidence->machine.abilities[wanted].why_not);
-    }
-}
-
 void manager_evidence_start(Manager *manager)
 {
     const Topology *topology = manager->world->topology;
@@ -437,7 +430,7 @@ void manager_evidence_stop(Manager *manager)
     if (!evidence)
         return;
     while (evidence->crew && evidence->n_watches > 0)
-        drop(manager, evidence->n_watches - 1);
+        drop(manager, evidence->n_watches - 1, false);
     evidence->source = sd_event_source_disable_unref(evidence->source);
     evidence->crew = evidence_crew_free(evidence->crew);
 }

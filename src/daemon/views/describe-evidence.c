@@ -78,20 +78,23 @@ static void put(Dict *dict, const Sum *sum)
     dict_counters(dict, "scan_skipped", sum->scan, SCAN_REASON_MAX, scan_name);
 }
 
-/* What a policy gets, and why; `watch`, NULL: nobody's: what a process gets. */
-static void put_kind(Dict *dict, const Manager *manager, const Policy *policy, const EvidenceWatch *watch)
+/* What a policy gets, and why; `process`, NULL: nobody: what that gets. */
+static void put_kind(Dict *dict, const Manager *manager, const Policy *policy, const Process *process)
 {
     const ManagerEvidence *evidence = manager->evidence;
     EvidenceKind wanted = policy ? manager_evidence_wanted(policy) : EVIDENCE_MAX, kind = EVIDENCE_RESIDENCY;
     CLEANUP_FREE char *why = NULL;
 
     if (evidence && evidence->crew) {
+        const EvidenceWatch *watch = process ? manager_evidence_find(manager, process->pid) : NULL;
+
         kind = evidence_choose(&evidence->machine, wanted);
-        if (watch && watch->kind != kind)
+        if (watch && watch->kind == EVIDENCE_KERNEL && kind == EVIDENCE_WRITE && process->write_fails) {
+            kind = watch->kind;
             why = strdup("kernel; not write: it was tried in vain with this process");
-        else
+        } else {
             why = evidence_explain(&evidence->machine, wanted);
-        kind = watch ? watch->kind : kind;
+        }
         if (!why && dict->error == 0)
             dict->error = -ENOMEM;
     }
@@ -137,7 +140,7 @@ void describe_evidence_of_process(Dict *dict, const Manager *manager, const Proc
 
     if (watch)
         add(&sum, watch);
-    put_kind(dict, manager, group_policy(manager->world, manager->policies, process->workload), watch);
+    put_kind(dict, manager, group_policy(manager->world, manager->policies, process->workload), process);
     dict_string(dict, "use_state",
                 !watch         ? "not-looked-at"
                 : outcome >= 0 ? outcome_names[outcome]

@@ -144,17 +144,6 @@ static void decide_home(Planner *p, const Group *group, PlannerGroup *g, const P
     g->rule = home_rule(group, g, w);
 }
 
-/* Why it has the home it has, and not another one. */
-static void say_stay(Planner *p, const Group *group, const PlannerStay *stay)
-{
-    uint8_t mechanism = stay->reason == PLAN_REASON_CONVERGED    ? MECHANISM_FREEZE
-                        : stay->reason == PLAN_REASON_TO_AND_FRO ? MECHANISM_GUARDS
-                                                                 : MECHANISM_PACK;
-
-    if (stay->reason != PLAN_REASON_INVALID)
-        planner_refuse_group(p, mechanism, stay->reason, group, stay->value, stay->limit);
-}
-
 static void decide_group(Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
@@ -191,8 +180,6 @@ static void decide_group(Planner *p, size_t index)
                              CHOOSE_GROUPS_MAX);
         return;
     }
-    if (decides && g->packed)
-        say_stay(p, group, &g->stay);
     if (g->home ? !p->world->partial && !hwloc_bitmap_intersects(g->home, p->s->usable) : decides) {
         g->blocked = PLAN_REASON_NO_CPUS;
         g->home = g->home_nodes = NULL;
@@ -497,5 +484,25 @@ void home_set(Planner *p)
 
         if (!process->gone && !process->yielded && process->group.i >= 0 && has_reasons(p, process))
             refuse_hands(p, p->s->workloads[process->workload.i].policy, process, task);
+    }
+}
+
+static uint8_t mechanism_of_stay(PlanReason reason)
+{
+    return reason == PLAN_REASON_CONVERGED    ? MECHANISM_FREEZE
+           : reason == PLAN_REASON_TO_AND_FRO ? MECHANISM_GUARDS
+                                              : MECHANISM_PACK;
+}
+
+void home_say_stays(Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_groups; i++) {
+        const Group *group = &p->world->groups[i];
+        const PlannerGroup *g = &p->s->groups[i];
+
+        if (g->packed && !g->reverts && g->stay.stays && g->stay.reason != PLAN_REASON_INVALID &&
+            g->blocked == PLAN_REASON_INVALID && g->home == group->home && g->roams == group->roams)
+            planner_refuse_group(p, mechanism_of_stay(g->stay.reason), g->stay.reason, group, g->stay.value,
+                                 g->stay.limit);
     }
 }

@@ -268,7 +268,7 @@ static void random_moves(Fixture *f, Random *r, const Renaming *renaming)
         p->memory.over_usec = random_chance(r, 10) ? w->now_usec - 1000000 + random_roll(r, 1000000) : 0;
         p->memory.until_usec = random_chance(r, 10) ? w->now_usec - 500000 + random_roll(r, 1000000) : 0;
         p->use_awaited = random_chance(r, 3);
-        p->use_hidden = random_chance(r, 3);
+        p->use_hidden = p->write_fails = random_chance(r, 3);
         p->memory.stuck_bytes = random_chance(r, 10) ? (uint64_t)random_roll(r, 2000) << 20 : 0;
         p->memory.stripe = random_chance(r, 20);
         p->node_bytes_usec -= p->node_bytes && random_chance(r, 5) ? 3000000 : 0;

@@ -99,7 +99,6 @@ static void test_says_why(void **state)
 {
     static const PlanReason reasons[] = {PLAN_REASON_SETTLING, PLAN_REASON_TO_AND_FRO,
                                          PLAN_REASON_MEMORY_MOVING, PLAN_REASON_CONVERGED};
-
     static const uint64_t values[] = {3100000, 5000000, 100 * MIB, 1000},
                           limits[] = {10000000, 0, 25 * MIB, 750};
 
@@ -136,13 +135,35 @@ static void test_says_why(void **state)
     }
 }
 
+/* Nothing is said of a group that is to stay for a while, and goes back to where it waited less. */
+static void test_says_nothing(void **state)
+{
+    Group *group;
+    Fixture f;
+
+    fixture_init(&f, FOUR);
+    fixture_policy(&f, "a", AUTO);
+    add_job(&f, 100, 6, 0, 1);
+    fixture_home(&f);
+    assert_nodes(&f, 100, "0");
+    seconds(&f, 20);
+    group = &f.world->groups[0];
+    group->before_nodes = fixture_mask(&f, "1");
+    group->before_demand_permille = group->demand_permille;
+    group->judge_usec = f.world->now_usec;
+    group->frozen_until_usec = f.world->now_usec + 5000000;
+    set_demand(&f, 100, 500, 500);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.actions[0].rule, PLAN_RULE_REVERT);
+    assert_int_equal(f.plan.n_refused[PLAN_REASON_TO_AND_FRO], 0);
+    fixture_done(&f);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_beside),
-        cmocka_unit_test(test_switched),
-        cmocka_unit_test(test_starves),
-        cmocka_unit_test(test_says_why),
+        cmocka_unit_test(test_beside),   cmocka_unit_test(test_switched),     cmocka_unit_test(test_starves),
+        cmocka_unit_test(test_says_why), cmocka_unit_test(test_says_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
