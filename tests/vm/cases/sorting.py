@@ -259,6 +259,27 @@ class Sorting(nodes.NodesTest):
         self.assertEqual(work.masks(), {self.full})
         self.rounds(work, 1)
 
+    def test_tracked(self):
+        """Of whom somebody else has used the soft-dirty bits, the kernel tells, where it balances."""
+        self.policy(Evidence="auto")
+        work = self.sorter()
+        pathlib.Path(f"/proc/{work.pid}/clear_refs").write_text("4", encoding="ascii")
+        self.balance(True)
+        daemon = self.daemon().ready()
+        self.assertEqual(daemon.ctl("show", "50-test")["use_evidence"], "write")
+
+        def of_kernel():
+            process = daemon.ctl("explain", str(work.pid))
+            return process["use_evidence"] == "kernel" and process["use_state"] == "looking"
+
+        self.wait(daemon, "the kernel to be asked", of_kernel)
+        self.assertIn("in vain", daemon.ctl("explain", str(work.pid))["use_why"])
+        self.wait(daemon, "the threads to be known", lambda: any(
+            task["use"] for task in daemon.ctl("tasks", "50-test")))
+        daemon.stop()
+        self.assertEqual(work.masks(), {self.full})
+        self.rounds(work, 1)
+
     def test_dry_run(self):
         """Looking would change the process (I11)."""
         self.policy(Evidence="write")
