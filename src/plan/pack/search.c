@@ -5,7 +5,8 @@
  * The neighbourhoods, cheap ones first; an improvement by a later one restarts with the first:
  *
  *   move      one group to any other set, if it may have at most four nodes; else to the best single node, the best set
- *             grown from that node by node, or its own set with one node more, less or exchanged
+ *             grown from that node by node, or by all nodes at a distance, or its own set with one node more, less or
+ *             exchanged
  *   swap      two groups exchange their sets: the flip of P15 for whole groups; net load unchanged when they are equal
  *   exchange  all groups of two nodes change places
  *   push      one group to some other set, then a move of another group that it meets there or made room for
@@ -94,6 +95,30 @@ static void grow(PackSearch *s, Quest *q, PackNodes set, uint64_t cost)
     }
 }
 
+/* Adds to a node those at the least distance, all at once, and so on: where a machine has parts, a group that is too
+ * large for one of them is better off on the whole, but not on any number of nodes between. */
+static void grow_by_distance(PackSearch *s, Quest *q, uint32_t node)
+{
+    const Pack *p = s->p;
+    const PackItem *item = &p->items[q->item];
+    const uint32_t *excess = &p->excess[(size_t)node * p->n_sites];
+    PackNodes set = 1ULL << node;
+    uint32_t n = 1;
+
+    while (n < item->max_nodes && (item->allowed & ~set) && !exhausted(s)) {
+        uint32_t nearest = UINT32_MAX;
+
+        for (PackNodes rest = item->allowed & ~set; rest; rest &= rest - 1)
+            nearest = MIN(nearest, excess[__builtin_ctzll(rest)]);
+        for (PackNodes rest = item->allowed & ~set; rest && n < item->max_nodes; rest &= rest - 1)
+            if (excess[__builtin_ctzll(rest)] == nearest) {
+                set |= rest & -rest;
+                n++;
+            }
+        (void)appraise(s, q, set);
+    }
+}
+
 /* What remains when the steps are used up and still everybody must be placed: the cheapest 1, 2, 4, 8, ... nodes. */
 static void grow_roughly(PackSearch *s, Quest *q, const uint64_t *costs)
 {
@@ -136,6 +161,8 @@ static void find_set(PackSearch *s, Quest *q)
     for (PackNodes rest = item->allowed; rest && !exhausted(s); rest &= rest - 1)
         if (q->booking || __builtin_ctzll(rest) == first)
             grow(s, q, rest & -rest, costs[__builtin_ctzll(rest)]);
+    if (first >= 0)
+        grow_by_distance(s, q, (uint32_t)first);
 }
 
 static void place(PackSearch *s, uint32_t item)

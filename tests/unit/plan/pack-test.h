@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define NODES     8U
+#define NODES     16U
 #define GROUPS    40U
 #define MIB       (1024ULL * 1024)
 #define GIB       (1024ULL * MIB)

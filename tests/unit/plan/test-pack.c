@@ -372,6 +372,30 @@ static void test_parts(void **state)
     assert_int_equal(parts[2] + parts[3], 0);
 }
 
+/* A machine of two halves of eight nodes, each of one core with two siblings. Sixteen threads that share memory live in
+ * one half, two on each core. On all nodes they cost a quarter less, on nine to eleven they would cost more than now. */
+static void test_across_halves(void **state)
+{
+    Instance in;
+    PackGroup *group;
+
+    instance_init(&in, 16, 2000, 12);
+    for (uint32_t i = 0; i < 16; i++) {
+        in.nodes[i].cores_permille = 1000;
+        for (uint32_t k = 0; k < 16; k++)
+            if (i / 8 != k / 8)
+                in.distances[i * 16 + k] = 19;
+    }
+    group = add_group(&in, 16000, (uint64_t[16]){1, 1, 1, 1, 1, 1, 1, 1});
+    group->home = 0xff;
+    group->max_nodes = 16;
+    for (PackNodes set = 0x1ff; set <= 0x7ff; set = set << 1 | 1)
+        assert_true(cost_of(&in, &set) > cost_of(&in, &group->home));
+    solve(&in);
+    assert_int_equal(in.sets[0], 0xffff);
+    assert_stable(&in);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,7 +405,8 @@ int main(void)
         cmocka_unit_test(test_follows_memory), cmocka_unit_test(test_near_nodes),
         cmocka_unit_test(test_smaller_set),    cmocka_unit_test(test_feasible_first),
         cmocka_unit_test(test_headroom),       cmocka_unit_test(test_stays),
-        cmocka_unit_test(test_hysteresis),     cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_across_halves),  cmocka_unit_test(test_hysteresis),
+        cmocka_unit_test(test_errors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
