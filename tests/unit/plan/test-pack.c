@@ -372,8 +372,8 @@ static void test_parts(void **state)
     assert_int_equal(parts[2] + parts[3], 0);
 }
 
-/* A machine of two halves of eight nodes, each of one core with two siblings. Sixteen threads that share memory live in
- * one half, two on each core. On all nodes they cost a quarter less, on nine to eleven they would cost more than now. */
+/* A machine of two halves of eight nodes, each of one core with two siblings. Sixteen threads that share memory live
+ * in one half, two on each core. On all nodes they cost a quarter less, on nine to eleven more than now. */
 static void test_across_halves(void **state)
 {
     Instance in;
