@@ -306,8 +306,6 @@ uint32_t demand_variance(const Planner *p, size_t index);
 bool thread_homes_known(const Planner *p, size_t group);
 /* Finds the node of each thread in homes of several nodes; slow ticks only. 0 or -ENOMEM. */
 int thread_homes_decide(Planner *p);
-/* The mask each thread is due; after home_decide() knows those of processes. */
-void thread_homes_masks(Planner *p);
 
 /* release.c */
 

@@ -259,7 +259,7 @@ typedef struct World {
     /* kernel.numa_balancing: the kernel moves memory to threads, too. As it was when somebody's memory was last looked
      * at, or who uses it. */
     bool kernel_balances;
-    bool use_hidden; /* who uses which memory cannot be seen on this machine: write faults were tried, in vain */
+    bool use_hidden; /* who uses which memory is not to be seen: write faults do not work, or nobody looks (--once) */
     uint32_t memory_pressure_permille; /* of the last ten seconds, somebody waited for memory; 0: not looked at */
 
     CpuLoad *cpus;   /* [topology->cpu_limit] */

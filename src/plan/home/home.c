@@ -204,6 +204,40 @@ static CpuMask due_mask(Planner *p, PlannerGroup *g, CpuMask cpuset)
     return g->due;
 }
 
+static CpuMask node_mask(Planner *p, CpuMask due, NodeIx node)
+{
+    PlanScratch *s = p->s;
+
+    if (s->node_due_of != due) {
+        for (uint32_t i = 0; i < p->world->topology->n_nodes; i++)
+            s->node_due[i] = NULL;
+        s->node_due_of = due;
+    }
+    if (!s->node_due[node.i]) {
+        if (hwloc_bitmap_and(s->set, due, p->world->topology->nodes[node.i].cpus) < 0)
+            p->error = -ENOMEM;
+        s->node_due[node.i] = hwloc_bitmap_iszero(s->set) ? due : intern_mask(p->world->pool, s->set);
+        if (!s->node_due[node.i])
+            p->error = -ENOMEM;
+    }
+    return s->node_due[node.i];
+}
+
+/* The mask each thread is due: that of its process, or of its own node of it. */
+static void due_threads(Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_tasks; i++) {
+        const Task *task = &p->world->tasks[i];
+        PlannerTask *t = &p->s->tasks[i];
+        CpuMask due = p->s->processes[task->process.i].due;
+
+        t->due = due && t->home_node.i >= 0 ? node_mask(p, due, t->home_node) : due;
+        t->apart = t->due != due;
+        if (t->apart && p->world->processes[task->process.i].group.i >= 0)
+            p->s->groups[p->world->processes[task->process.i].group.i].apart = true;
+    }
+}
+
 void home_decide(Planner *p)
 {
     for (size_t i = 0; i < p->world->n_workloads; i++)
@@ -220,7 +254,7 @@ void home_decide(Planner *p)
     }
     if (p->homes && !p->world->partial && thread_homes_decide(p) < 0)
         p->error = -ENOMEM;
-    thread_homes_masks(p);
+    due_threads(p);
     for (size_t i = 0; i < p->world->n_tasks; i++)
         if (!p->world->tasks[i].gone && p->world->tasks[i].original)
             p->s->processes[p->world->tasks[i].process.i].ours = true;

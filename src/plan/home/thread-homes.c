@@ -572,38 +572,3 @@ int thread_homes_decide(Planner *p)
                               });
     return r;
 }
-
-/* The masks */
-
-static CpuMask node_mask(Planner *p, CpuMask due, NodeIx node)
-{
-    PlanScratch *s = p->s;
-
-    if (s->node_due_of != due) {
-        for (uint32_t i = 0; i < p->world->topology->n_nodes; i++)
-            s->node_due[i] = NULL;
-        s->node_due_of = due;
-    }
-    if (!s->node_due[node.i]) {
-        if (hwloc_bitmap_and(s->set, due, p->world->topology->nodes[node.i].cpus) < 0)
-            p->error = -ENOMEM;
-        s->node_due[node.i] = hwloc_bitmap_iszero(s->set) ? due : intern_mask(p->world->pool, s->set);
-        if (!s->node_due[node.i])
-            p->error = -ENOMEM;
-    }
-    return s->node_due[node.i];
-}
-
-void thread_homes_masks(Planner *p)
-{
-    for (size_t i = 0; i < p->world->n_tasks; i++) {
-        const Task *task = &p->world->tasks[i];
-        PlannerTask *t = &p->s->tasks[i];
-        CpuMask due = p->s->processes[task->process.i].due;
-
-        t->due = due && t->home_node.i >= 0 ? node_mask(p, due, t->home_node) : due;
-        t->apart = t->due != due;
-        if (t->apart && p->world->processes[task->process.i].group.i >= 0)
-            p->s->groups[p->world->processes[task->process.i].group.i].apart = true;
-    }
-}
