@@ -376,8 +376,9 @@ static void keep(ThreadHomes *h)
     }
 }
 
-/* Whether a node is emptier with it than its own now, for its size, and has at least a quarter of it less too much. Of
- * two nodes that are as full, one is always a little fuller. */
+/* Whether a unit is better off on another node than on its own: with it that is less full, for its size, and what goes
+ * beyond its CPUs is less by at least a quarter of the unit (a choice of ours). Of two nodes that are alike, one is
+ * always a little fuller. */
 static bool is_emptier(const ThreadHomes *h, const PlannerUnit *unit, uint32_t node, uint32_t other)
 {
     uint64_t load = h->load[other] + unit->demand;
