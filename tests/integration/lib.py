@@ -32,7 +32,8 @@ PROMTOOL = shutil.which("promtool") or shutil.which("promtool", path=SOURCE / "b
 # Time limits of what cannot be polled, which only a hang reaches, also in a sanitized build beside others.
 DEADLINE_SEC = 600
 # How often wait_until() looks, and how long it pauses in between: two minutes at least. In a guest looking costs more than waiting.
-LOOKS, PAUSE_SEC = 2400, float(os.environ.get("NUMAPLACE_TEST_PAUSE_SEC", "0.05"))
+LOOKS = int(os.environ.get("NUMAPLACE_TEST_LOOKS", "2400"))
+PAUSE_SEC = float(os.environ.get("NUMAPLACE_TEST_PAUSE_SEC", "0.05"))
 
 # Of a daemon's log, after a test that fails.
 LINES_TOLD = 40

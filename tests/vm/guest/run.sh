@@ -9,8 +9,8 @@ export PYTHONPATH=/lab/integration:/lab/cases PYTHONDONTWRITEBYTECODE=1 PYTHONUN
 export CMOCKA_MESSAGE_OUTPUT=TAP NUMAPLACE_SOURCE=/lab NUMAPLACED=/lab/bin/numaplaced
 export NUMAPLACECTL=/lab/bin/numaplacectl NUMAPLACE_SPINNER=/lab/bin/spinner NUMAPLACE_FORKER=/lab/bin/forker
 export NUMAPLACE_KILL_AT_LIBRARY=/lab/lib/kill-at.so NUMAPLACE_BUS_STORM=/lab/bin/bus-storm NUMAPLACE_HANG=/lab/bin/hang
-# Time in which all CPUs idle passes at once.
-export NUMAPLACE_TEST_PAUSE_SEC=0.25
+# Time in which all CPUs idle passes at once. What never comes true fails its test before the job's limit.
+export NUMAPLACE_TEST_PAUSE_SEC=0.25 NUMAPLACE_TEST_LOOKS=800
 cd /lab || exit 1
 echo 0 > /proc/sys/kernel/panic_on_rcu_stall
 balancing=/proc/sys/kernel/numa_balancing
