@@ -332,12 +332,14 @@ static bool use_decides(const Planner *p, size_t index, const uint64_t *memory, 
                pack_limit((uint64_t)(n - 1) * n_cpus * LOAD_FULL_PERMILLE);
 }
 
-/* Its first home need not be a guess: where its memory is will be known in a moment, and so will who uses it. */
+/* Its first home need not be a guess: where its memory is will be known in a moment, and so will who uses it. Of a
+ * single thread that is where it runs, most likely. */
 static bool awaits_evidence(const Planner *p, size_t index, const uint64_t *memory, const Share *share)
 {
     const PlannerGroup *g = &p->s->groups[index];
 
-    return ((rule_holds(p->world, ABLATION_AWAIT_MEMORY) && g->awaits_memory) ||
+    return ((rule_holds(p->world, ABLATION_AWAIT_MEMORY) && g->awaits_memory &&
+             p->world->groups[index].n_tasks > 1) ||
             (g->awaits_use && !choose_memory_seen(g) && use_decides(p, index, memory, share))) &&
            is_homeless(p, &p->world->groups[index]);
 }
@@ -408,6 +410,8 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
         share.capacity += nodes[i].capacity_permille;
     for (size_t i = 0; i < s->n_order; i++)
         share.demands += demand_of_group(p, s->order[i].index);
+    if (rule_holds(p->world, ABLATION_FAIR_SHARE) && share.demands > share.capacity)
+        problem.share_permille = MAX((uint32_t)(share.capacity * 1000 / share.demands), 1U);
     for (size_t i = 0; i < s->n_order; i++) {
         size_t index = s->order[i].index;
 

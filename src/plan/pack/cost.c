@@ -23,6 +23,7 @@
 #define SIBLINGS_WEIGHT (PACK_SCALE * 2)
 #define SQUEEZE_WEIGHT  PACK_SCALE
 #define CROWDED_WEIGHT  (PACK_SCALE * 3 / 4)
+#define UNFAIR_WEIGHT   (PACK_SCALE * 3 / 2)
 #define CROWD_WEIGHT    8U
 #define CHANCE_WEIGHT   (PACK_SCALE * 3)
 #define CUT             16U   /* times the capacity */
@@ -39,7 +40,17 @@ static uint64_t square(const PackSite *site, uint64_t load)
 
 static uint64_t overload_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
-    return load->cpu > site->limit ? (load->cpu - site->limit) * OVERLOAD_WEIGHT * PACK_SCALE * p->far : 0;
+    uint64_t limit = site->limit + site->unmet;
+
+    return load->cpu > limit ? (load->cpu - limit) * OVERLOAD_WEIGHT * PACK_SCALE * p->far : 0;
+}
+
+static uint64_t unfair_cost(const Pack *p, const PackSite *site, const PackLoad *load)
+{
+    return load->cpu > site->capacity && site->unmet > 0
+               ? square(site, load->cpu - site->capacity) * UNFAIR_WEIGHT * site->unmet / site->capacity *
+                     p->far
+               : 0;
 }
 
 /* What finds no core at times, beyond what finds none on average: of a sum of many threads, which is nearly normal, the
@@ -49,7 +60,7 @@ static uint64_t overload_cost(const Pack *p, const PackSite *site, const PackLoa
 static uint64_t excess_by_chance(const PackSite *site, const PackLoad *load)
 {
     static const uint64_t excess[] = {399, 198, 83, 29, 8, 2, 0};
-    uint64_t room = site->cores - MIN(load->cpu, site->cores), deviation, at, part;
+    uint64_t cores = site->cores + site->unmet, room = cores - MIN(load->cpu, cores), deviation, at, part;
 
     if (load->variance == 0 || room > CUT * site->capacity)
         return 0;
@@ -64,7 +75,7 @@ static uint64_t excess_by_chance(const PackSite *site, const PackLoad *load)
 static uint64_t siblings_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
     uint64_t weight = site->cores < site->capacity ? SIBLINGS_WEIGHT : CROWDED_WEIGHT;
-    uint64_t sure = load->cpu > site->cores ? load->cpu - site->cores : 0;
+    uint64_t cores = site->cores + site->unmet, sure = load->cpu > cores ? load->cpu - cores : 0;
 
     return (sure * weight + excess_by_chance(site, load) * CHANCE_WEIGHT) * p->far;
 }
@@ -99,7 +110,7 @@ static uint64_t even_cost(const Pack *p, const PackSite *site, const PackLoad *l
 static uint64_t site_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
     return overload_cost(p, site, load) + siblings_cost(p, site, load) + shortage_cost(p, site, load) +
-           crowd_cost(p, site, load) + even_cost(p, site, load);
+           crowd_cost(p, site, load) + unfair_cost(p, site, load) + even_cost(p, site, load);
 }
 
 /* Each thread is where what it uses alone is, as far as there is room: of the demand that comes to a site, as much as
@@ -153,16 +164,17 @@ static uint64_t move_cost(const PackItem *item, PackNodes set)
  * the group has that once; and demand beyond all cores counts once more (pack.h). */
 static uint64_t wide_cost(const Pack *p, const PackItem *item, PackNodes set)
 {
-    uint64_t capacity = 0, limits = 0, cores = 0, limit, demand, cost;
+    uint64_t capacity = 0, limits = 0, cores = 0, unmet = 0, limit, demand, cost;
 
     if (!(set & (set - 1)))
         return 0;
     for (PackNodes rest = set; rest; rest &= rest - 1) {
         capacity += p->sites[__builtin_ctzll(rest)].capacity;
-        limits += p->sites[__builtin_ctzll(rest)].limit;
-        cores += p->sites[__builtin_ctzll(rest)].cores;
+        limits += p->sites[__builtin_ctzll(rest)].limit + p->sites[__builtin_ctzll(rest)].unmet;
+        cores += p->sites[__builtin_ctzll(rest)].cores + p->sites[__builtin_ctzll(rest)].unmet;
+        unmet += p->sites[__builtin_ctzll(rest)].unmet;
     }
-    limit = pack_limit(capacity);
+    limit = pack_limit(capacity) + unmet;
     demand = MIN(item->demand, limits);
     cost = demand > limit ? (demand - limit) * OVERLOAD_WEIGHT * PACK_SCALE * p->far : 0;
     return cost + (item->demand > cores ? (item->demand - cores) * CROWDED_WEIGHT * p->far : 0);
@@ -344,6 +356,7 @@ uint64_t pack_load_least(const Pack *p)
         machine.capacity += p->sites[i].capacity;
         machine.limit += p->sites[i].limit;
         machine.cores += p->sites[i].cores;
+        machine.unmet += p->sites[i].unmet;
     }
     load.heavy -=
         MIN(load.heavy, p->allowed_imbalance * (p->n_sites - 1)); /* crowd_cost() takes off one more */
@@ -530,10 +543,11 @@ int pack_cost(const PackProblem *problem, const PackNodes *sets, PackCost *ret)
         cost.siblings += siblings_cost(&p, &p.sites[i], &loads[i]);
         cost.shortage += shortage_cost(&p, &p.sites[i], &loads[i]);
         cost.crowd += crowd_cost(&p, &p.sites[i], &loads[i]);
+        cost.unfair += unfair_cost(&p, &p.sites[i], &loads[i]);
         cost.even += even_cost(&p, &p.sites[i], &loads[i]);
     }
     cost.total = cost.remote + cost.split + cost.move + cost.overload + cost.siblings + cost.shortage +
-                 cost.crowd + cost.even;
+                 cost.crowd + cost.unfair + cost.even;
     pack_close(&p);
     *ret = cost;
     return 0;

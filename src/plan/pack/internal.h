@@ -16,6 +16,7 @@ typedef struct PackSite {
     uint32_t key;
     uint64_t capacity, limit; /* permille; limit: above it, it is overloaded */
     uint64_t cores;           /* permille; above it, threads share cores */
+    uint64_t unmet;           /* of the capacity, what groups want in vain; permille of a CPU */
     uint64_t per_capacity;    /* 2^32 / capacity */
     uint64_t memory_kib;      /* that all groups together may have here; 0: not counted */
     uint64_t per_memory;      /* permille of CPUs that stand for a KiB too much, times 2^32 */

@@ -70,6 +70,9 @@ typedef struct PackProblem {
     uint32_t n_nodes;
     uint32_t
         allowed_imbalance_permille; /* what may press on one node's memory before it counts (P5, imb_numa_nr) */
+    /* Of what groups want, what the machine can give, in permille, when that is less than all: their demands are cut to
+     * this. 0: all of it */
+    uint32_t share_permille;
     const PackGroup *groups;
     uint32_t n_groups;
 } PackProblem;
@@ -119,10 +122,14 @@ typedef struct PackProblem {
  *             split, and 13 are not (S-FORK; one node saturates at 8). Threads that share nothing are whole, of a
  *             group of several nodes that could have one for each: between two numbers of them it is their weighted
  *             mean
+ *   unfair    3/2 x far x (demand beyond the capacity)^2 / capacity, times the part that is wanted in vain, and only
+ *             where some is: no CPU is idle anywhere then, so that who is sent away from a full node gains nothing by
+ *             it; but where more wait than elsewhere, each gets less. Overload and siblings begin so much later. Want
+ *             changes from moment to moment: in vain is what is more than 5/4 of all the machine has
  *   even      far / 64 x load^2 / capacity: between otherwise equal nodes the one with more room. Never more than
  *             about 3 % of the weight, what MinGainPermille takes for noise */
 typedef struct PackCost {
-    uint64_t remote, split, move, overload, siblings, shortage, crowd, even;
+    uint64_t remote, split, move, overload, siblings, shortage, crowd, unfair, even;
     uint64_t total;
 } PackCost;
 

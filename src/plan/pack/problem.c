@@ -17,6 +17,7 @@
 #define SPREAD_PULL      250U         /* permille (pack.h) */
 #define SINGLE_PULL      500U         /* the same */
 #define CORES_UNKNOWN    (1ULL << 40) /* more than any load: 4096 groups of PACK_DEMAND_MAX are 2^34 */
+#define SURELY_FULL_PART 4U           /* of what the machine has: so much more must be wanted (pack.h) */
 #define KIB              1024U
 
 static int compare_sites(const void *a, const void *b)
@@ -54,6 +55,7 @@ uint64_t pack_limit(uint64_t capacity)
 static int make_sites(Pack *p)
 {
     const PackProblem *problem = p->problem;
+    uint32_t share = problem->share_permille ? problem->share_permille : 1000;
 
     for (uint32_t i = 0; i < problem->n_nodes; i++)
         if (problem->nodes[i].capacity_permille > 0)
@@ -69,6 +71,7 @@ static int make_sites(Pack *p)
         site->capacity = MIN(node->capacity_permille, PACK_DEMAND_MAX);
         site->limit = pack_limit(site->capacity);
         site->cores = node->cores_permille ? node->cores_permille : CORES_UNKNOWN;
+        site->unmet = site->capacity * (1000 - MIN(share + share / SURELY_FULL_PART, 1000U)) / 1000;
         site->per_capacity = (1ULL << 32) / site->capacity;
         for (uint32_t k = 0; k < problem->n_groups; k++)
             if (has_memory(&problem->groups[k]))

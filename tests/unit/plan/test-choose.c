@@ -47,6 +47,16 @@ static void test_first_home(void **state)
     fixture_assert_settled(&f, true);
     fixture_done(&f);
 
+    /* That of a single thread is where it runs, most likely. */
+    fixture_init(&f, SMALL);
+    fixture_policy(&f, "a", AUTO);
+    add_job(&f, 100, 1, 2, 1);
+    world_process(f.world, 100)->memory_awaited = true;
+    fixture_plan(&f, true);
+    fixture_commit(&f, NULL);
+    assert_nodes(&f, 100, "1");
+    fixture_done(&f);
+
     /* What does not come is not waited for: where it ran will do. */
     fixture_init(&f, SMALL);
     fixture_policy(&f, "a", AUTO);

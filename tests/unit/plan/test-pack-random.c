@@ -19,6 +19,7 @@ static void random_machine(Instance *in, uint64_t *random, uint32_t n_nodes)
 
     instance_init(in, n_nodes, 8000, 20);
     in->problem.allowed_imbalance_permille = 1000 + fixture_random(random, 3) * 1000;
+    in->problem.share_permille = fixture_random(random, 2) ? 100 + fixture_random(random, 900) : 0;
     for (uint32_t i = 0; i < n_nodes; i++) {
         in->nodes[i].capacity_permille = fixture_random(random, 8) ? 8000 : fixture_random(random, 4) * 4000;
         in->nodes[i].cores_permille =

@@ -247,6 +247,58 @@ static void test_feasible_first(void **state)
     assert_int_equal(__builtin_popcountll(in.sets[0]), 3);
 }
 
+/* Ten threads on two nodes of two CPUs, so many of them with their memory on the first. */
+static void add_ten(Instance *in, uint32_t n_first)
+{
+    instance_init(in, 2, 2000, 20);
+    for (uint32_t i = 0; i < 10; i++)
+        add_group(in, 400, i < n_first ? (uint64_t[]){1, 0} : (uint64_t[]){0, 1});
+}
+
+static uint32_t n_away(const Instance *in, uint32_t n_first)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < in->problem.n_groups; i++)
+        n += in->sets[i] != (i < n_first ? 1 : 2);
+    return n;
+}
+
+/* Who leaves a full node for one that is full as well gets no CPU for it, and loses his memory. */
+static void test_full_machine(void **state)
+{
+    Instance in;
+    PackCost cost;
+
+    /* Each wants 0.4 of a CPU, and gets it. */
+    add_ten(&in, 7);
+    solve(&in);
+    assert_int_equal(n_away(&in, 7), 1);
+
+    /* Each wants one, and gets 0.4: there is no room anywhere, unless far more are here than there. */
+    in.problem.share_permille = 400;
+    solve(&in);
+    assert_int_equal(n_away(&in, 7), 0);
+    assert_stable(&in);
+    add_ten(&in, 10);
+    in.problem.share_permille = 400;
+    solve(&in);
+    assert_in_range(n_away(&in, 10), 1, 4);
+
+    /* 2800 on 2000: 800^2 / 2000 x 3/2 x 10 x 64, of which half counts. Begins with a quarter more than there is. */
+    add_ten(&in, 7);
+    for (uint32_t i = 0; i < 10; i++)
+        in.sets[i] = i < 7 ? 1 : 2;
+    in.problem.share_permille = 400;
+    assert_int_equal(pack_cost(&in.problem, in.sets, &cost), 0);
+    assert_int_equal(cost.overload, 0);
+    assert_in_range(cost.unfair, 152000, 153600);
+    in.problem.share_permille = 800;
+    assert_int_equal(pack_cost(&in.problem, in.sets, &cost), 0);
+    assert_int_equal(cost.overload, 300 * 32 * 10 * 64);
+    assert_int_equal(cost.unfair, 0);
+}
+
 static void test_headroom(void **state)
 {
     Instance in;
@@ -404,9 +456,9 @@ int main(void)
         cmocka_unit_test(test_pull),           cmocka_unit_test(test_pours),
         cmocka_unit_test(test_follows_memory), cmocka_unit_test(test_near_nodes),
         cmocka_unit_test(test_smaller_set),    cmocka_unit_test(test_feasible_first),
-        cmocka_unit_test(test_headroom),       cmocka_unit_test(test_stays),
-        cmocka_unit_test(test_across_halves),  cmocka_unit_test(test_hysteresis),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_full_machine),   cmocka_unit_test(test_headroom),
+        cmocka_unit_test(test_stays),          cmocka_unit_test(test_across_halves),
+        cmocka_unit_test(test_hysteresis),     cmocka_unit_test(test_errors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
