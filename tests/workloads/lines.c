@@ -51,14 +51,38 @@ void lines_visit(const WorkThread *thread, WorkPart part, size_t block)
         lines[i].visits[slot]++;
 }
 
+static bool are_coprime(size_t a, size_t b)
+{
+    while (b > 0) {
+        size_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a == 1;
+}
+
+/* From a block to the next one of a walk over all `n`; another one for each of the first threads. */
+static size_t stride(unsigned thread, size_t n)
+{
+    size_t found = 1;
+
+    for (unsigned i = 0; i < thread; i++)
+        do
+            found++;
+        while (!are_coprime(found, n));
+    return found;
+}
+
 void lines_walk(WorkThread *thread)
 {
     WorkPart part = thread->parts[0];
     size_t n_blocks = part.bytes / WORK_BLOCK_BYTES, block = n_blocks * thread->index / thread->n_threads;
+    size_t step = stride(thread->index, n_blocks) % n_blocks;
 
     while (work_more(thread)) {
         lines_visit(thread, part, block);
-        block = (block + 1) % n_blocks;
+        block = (block + step) % n_blocks;
     }
 }
 

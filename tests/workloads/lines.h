@@ -26,8 +26,9 @@ void lines_fill(WorkPart part, unsigned region);
 /* Visits every line of block `block` of the part once, for the thread, in its order. */
 void lines_visit(const WorkThread *thread, WorkPart part, size_t block);
 
-/* For WorkShape.run: walks over the first part again and again. Threads that share it start at different
- * places, or the second one would find every line in the cache that the first one brought there. */
+/* For WorkShape.run: walks over the first part again and again. Threads that share it start at different places, and
+ * each takes its blocks in an order of its own, or the second one would find every line in the cache that the first one
+ * brought there: who follows is faster, catches up, and stays behind the other for good. */
 void lines_walk(WorkThread *thread);
 
 /* Knuth's MMIX generator; any state will do. */
