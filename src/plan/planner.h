@@ -297,6 +297,9 @@ uint64_t demand_held(const Group *group);
 bool demand_is_new(const Planner *p, const Group *group);
 /* The same, with what its policy and its first threads let expect; at most PACK_DEMAND_MAX. */
 uint32_t demand_of_group(const Planner *p, size_t index);
+/* Whether it is one thread, with Mode=auto, of which it is known what it wants on average: that counts then, and how it
+ * strays. */
+bool demand_is_of_one(const Planner *p, size_t index);
 /* How it strays from its mean (PackGroup.variance_permille). After demand_gather() of all its threads. */
 uint32_t demand_variance(const Planner *p, size_t index);
 

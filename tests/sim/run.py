@@ -131,6 +131,9 @@ TWINS = {
     "s-pauses": [
         ("they want no more than on average", {"Daemon=yes": "Off=pauses"}),
     ],
+    "s-pool": [
+        ("what they want at times is what they want", {"Daemon=yes": "Off=pauses"}),
+    ],
     "s-parts": [
         ("the cgroup is one group", {"Daemon=yes": "Off=parts"}),
     ],

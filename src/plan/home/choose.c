@@ -122,9 +122,14 @@ static bool wants_home(const Planner *p, size_t index)
 }
 
 /* More nodes than threads help nobody: what runs would be on some of them, and memory on the others would count as
- * near. Threads that ended a moment ago count as long as what they wanted is held. */
-static uint32_t nodes_useful(const Group *group)
+ * near. Threads that ended a moment ago count as long as what they wanted is held. But a single thread that pauses may
+ * wait less where it can have any of several CPUs. */
+static uint32_t nodes_useful(const Planner *p, size_t index)
 {
+    const Group *group = &p->world->groups[index];
+
+    if (demand_is_of_one(p, index) && demand_variance(p, index) > 0)
+        return PACK_NODES_MAX;
     return MAX(MAX((uint32_t)group->n_tasks, demand_held(group) / LOAD_FULL_PERMILLE), 1U);
 }
 
@@ -134,7 +139,9 @@ static bool is_pressed(const Planner *p, const Group *group, const PlannerGroup 
     uint32_t max_nodes = p->s->workloads[group->workload.i].policy->max_nodes;
     uint32_t most = MIN((uint32_t)__builtin_popcountll(g->allowed), max_nodes > 0 ? max_nodes : UINT32_MAX);
 
-    return group->home && (uint32_t)hwloc_bitmap_weight(group->home_nodes) < MIN(nodes_useful(group), most) &&
+    return group->home &&
+           (uint32_t)hwloc_bitmap_weight(group->home_nodes) <
+               MIN(nodes_useful(p, (size_t)(group - p->world->groups)), most) &&
            planner_presses(p->world->topology, group->home, group->home_nodes,
                            (uint64_t)group->demand_permille * choose_memory_alone(p, group) / 1000);
 }
@@ -256,7 +263,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
     const Group *group = &p->world->groups[index];
     PlannerGroup *g = &p->s->groups[index];
     const Policy *policy = p->s->workloads[group->workload.i].policy;
-    uint32_t threads = nodes_useful(group);
+    uint32_t threads = nodes_useful(p, index);
     PackGroup pack;
 
     g->discount_permille = choose_memory_discount(group, g, memory, p->world->topology->n_nodes);
@@ -271,6 +278,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .steady_permille = pack_mode(policy) == PACK_MODE_AUTO ? steady_demand(group, g, share) : 0,
         .variance_permille = fair_share(share, demand_variance(p, index)),
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
+        .lone = demand_is_of_one(p, index),
         .home = present_set(p, group, with_cpus),
         .allowed = g->allowed & choose_nodes_of_policy(p->world->topology, policy) & with_cpus,
         .memory_bytes = memory,

@@ -9,6 +9,9 @@
 /* For so long a group is new, and its first home need not wait for a slow tick. */
 #define NEW_USEC LOAD_YOUNG_USEC
 
+/* What a thread wants on average is known after so long: many times what the average takes to follow (LOAD_*). */
+#define MEAN_KNOWN_USEC 5000000U
+
 /* Of a tick; who runs less wakes now and then. */
 #define BEGUN_PERMILLE 500U
 
@@ -64,25 +67,41 @@ bool demand_is_new(const Planner *p, const Group *group)
     return p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < NEW_USEC;
 }
 
+bool demand_is_of_one(const Planner *p, size_t index)
+{
+    const Group *group = &p->world->groups[index];
+    uint64_t age = p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec);
+
+    return group->n_tasks == 1 && age >= MEAN_KNOWN_USEC &&
+           p->s->workloads[group->workload.i].policy->mode == POLICY_MODE_AUTO &&
+           rule_holds(p->world, ABLATION_PAUSES);
+}
+
 uint32_t demand_of_group(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
     uint64_t expected = p->s->workloads[group->workload.i].policy->expect_width * 1000ULL;
     uint64_t demand = demand_held(group);
 
+    if (demand_is_of_one(p, index))
+        demand = MIN(demand, MAX(p->s->groups[index].threads_permille, 1U));
     if (demand_is_new(p, group) && rule_holds(p->world, ABLATION_BEGUN))
         demand += p->s->groups[index].begun_permille;
     return (uint32_t)MIN(MAX(demand, expected), PACK_DEMAND_MAX);
 }
 
 /* By what it wants, which is held, if all its threads did the same, so that it is as steady as that; and no more than
- * they do now, of whom some may sleep for ever. What a single thread wants at times is what is held. */
+ * they do now, of whom some may sleep for ever. Of a single thread by what it wants on average; before that is known,
+ * what it wants at times is what is held. */
 uint32_t demand_variance(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
-    uint64_t demand = demand_held(group), most = 1000ULL * group->n_tasks;
+    bool one = demand_is_of_one(p, index);
+    uint64_t demand = one ? p->s->groups[index].threads_permille : demand_held(group);
+    uint64_t most = 1000ULL * group->n_tasks;
 
-    if (!rule_holds(p->world, ABLATION_PAUSES) || group->n_tasks < 2 || demand >= most)
+    if (!rule_holds(p->world, ABLATION_PAUSES) || (group->n_tasks < 2 && !one) ||
+        demand >= (one ? NO_PAUSES_PERMILLE : most))
         return 0;
     return (uint32_t)MIN(demand * (most - demand) / most, p->s->groups[index].variance_permille);
 }

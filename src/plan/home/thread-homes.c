@@ -535,6 +535,7 @@ static int decide_group(Planner *p, size_t index, uint64_t *taken)
     return 0;
 }
 
+/* A single thread has several nodes so that it finds an idle CPU. */
 static bool is_apart(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
@@ -542,7 +543,7 @@ static bool is_apart(const Planner *p, size_t index)
     const Policy *policy = group->workload.i >= 0 ? p->s->workloads[group->workload.i].policy : NULL;
 
     return !group->gone && policy && policy_chooses_nodes(policy) && policy->mode != POLICY_MODE_INTERLEAVE &&
-           g->home_nodes && hwloc_bitmap_weight(g->home_nodes) > 1;
+           g->home_nodes && hwloc_bitmap_weight(g->home_nodes) > 1 && group->n_tasks > 1;
 }
 
 /* Paused groups, and all between slow ticks, keep what they have. */

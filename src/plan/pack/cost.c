@@ -56,11 +56,12 @@ static uint64_t unfair_cost(const Pack *p, const PackSite *site, const PackLoad 
 /* What finds no core at times, beyond what finds none on average: of a sum of many threads, which is nearly normal, the
  * mean excess over the cores. In the table that of a standard normal variate over 0, 1/2, 1, ..., in thousandths. Of a
  * load beyond the cores it is that of one that has just as many: less, as it is, would make a full node cheaper by what
- * comes to it. */
+ * comes to it. Where all together want no more than the cores, it is none. */
 static uint64_t excess_by_chance(const PackSite *site, const PackLoad *load)
 {
     static const uint64_t excess[] = {399, 198, 83, 29, 8, 2, 0};
     uint64_t cores = site->cores + site->unmet, room = cores - MIN(load->cpu, cores), deviation, at, part;
+    uint64_t most = load->most - MIN(load->most, MAX(load->cpu, cores));
 
     if (load->variance == 0 || room > CUT * site->capacity)
         return 0;
@@ -69,7 +70,7 @@ static uint64_t excess_by_chance(const PackSite *site, const PackLoad *load)
     if (at >= ARRAY_SIZE(excess) - 1)
         return 0;
     part = 2 * room - at * deviation;
-    return (excess[at] * (deviation - part) + excess[at + 1] * part) / 1000;
+    return MIN((excess[at] * (deviation - part) + excess[at + 1] * part) / 1000, most);
 }
 
 static uint64_t siblings_cost(const Pack *p, const PackSite *site, const PackLoad *load)
@@ -133,7 +134,7 @@ static uint64_t remote_alone(const Pack *p, uint32_t item, PackNodes set)
 static uint64_t remote_cost(const Pack *p, uint32_t item, PackNodes set)
 {
     const uint64_t *remote = &p->remote[(size_t)item * p->n_sites];
-    uint64_t sum = 0, alone = p->items[item].spreads ? 0 : p->items[item].alone;
+    uint64_t sum = 0, alone = p->items[item].spreads || p->items[item].lone ? 0 : p->items[item].alone;
 
     for (PackNodes rest = set; rest; rest &= rest - 1)
         sum += remote[__builtin_ctzll(rest)];
@@ -149,7 +150,7 @@ static uint64_t split_cost(const Pack *p, const PackItem *item, PackNodes set)
 
     if (n < 2 || item->spreads)
         return 0;
-    for (PackNodes a = set; a; a &= a - 1)
+    for (PackNodes a = item->lone ? 0 : set; a; a &= a - 1)
         for (PackNodes b = a & (a - 1); b; b &= b - 1)
             sum += p->excess[(size_t)__builtin_ctzll(a) * p->n_sites + (size_t)__builtin_ctzll(b)];
     return item->weight * PACK_SCALE * sum / (n * n) + item->weight * p->far * (n - 1) / 2;
@@ -241,14 +242,21 @@ uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set)
 static void load_add(PackLoad *load, const PackItem *item, uint64_t cpu, uint64_t memory)
 {
     load->cpu += cpu;
-    load->variance += item->variance > 0 ? item->variance * cpu / MAX(item->demand, 1U) : 0;
+    load->most += cpu;
+    if (item->variance > 0) {
+        uint64_t all = MAX(item->demand, 1U), part = item->variance * cpu / all;
+
+        load->variance += item->lone ? part * cpu / all : part;
+        load->most += (item->most - item->demand) * cpu / all;
+    }
     load->heavy += cpu * item->alone / 1000;
     load->memory += memory;
 }
 
 static PackLoad plus(const PackLoad *a, const PackLoad *b)
 {
-    return (PackLoad){a->cpu + b->cpu, a->heavy + b->heavy, a->memory + b->memory, a->variance + b->variance};
+    return (PackLoad){a->cpu + b->cpu, a->heavy + b->heavy, a->memory + b->memory, a->variance + b->variance,
+                      a->most + b->most};
 }
 
 /* How an amount is divided over sites: in proportion to the room each has, and what finds none in proportion to the
@@ -448,10 +456,12 @@ static void single_change(Pack *p, const PackItem *item, bool add)
     int i = __builtin_ctzll(item->set);
     PackLoad *load = &p->single[i];
     uint64_t memory = p->sites[i].memory_kib ? item->memory_kib : 0;
+    uint64_t most = item->variance > 0 ? item->most : item->demand;
 
     load->cpu = add ? load->cpu + item->demand : load->cpu - item->demand;
     load->heavy = add ? load->heavy + item->heavy : load->heavy - item->heavy;
     load->variance = add ? load->variance + item->variance : load->variance - item->variance;
+    load->most = add ? load->most + most : load->most - most;
     load->memory = add ? load->memory + memory : load->memory - memory;
     p->single_sum -= p->single_cost[i];
     p->single_cost[i] = site_cost(p, &p->sites[i], load);

@@ -24,6 +24,7 @@ typedef struct PackSite {
 
 typedef struct PackLoad {
     uint64_t cpu, heavy, memory, variance;
+    uint64_t most; /* CPU, when nobody pauses */
 } PackLoad;
 
 typedef struct PackItem {
@@ -32,6 +33,7 @@ typedef struct PackItem {
     uint64_t demand, weight; /* permille */
     uint64_t pull;           /* of its weight, what being near its memory counts; permille */
     uint64_t variance;       /* of its demand, in permille of a CPU squared */
+    uint64_t most;           /* its demand without pauses */
     uint64_t steady;         /* of its demand, that of threads that run all the time */
     uint64_t heavy;          /* of its demand, what presses on memory that threads use alone */
     uint32_t alone;          /* the same in permille */
@@ -41,7 +43,7 @@ typedef struct PackItem {
     PackNodes home, allowed; /* bit i: sites[i] */
     bool wishes;             /* home is where it is not yet */
     PackNodes set;           /* now; 0: not placed */
-    bool stays, roams, young, spreads;
+    bool stays, roams, young, spreads, lone;
     bool may_split; /* several nodes can be better for it than one even if nobody else were there */
 } PackItem;
 

@@ -48,6 +48,7 @@ typedef struct PackGroup {
     /* How the demand strays from its mean: the variance of the number of threads that want a CPU at an instant, in
      * permille. Of n threads that each want one for a part u of the time, n u (1 - u) */
     uint32_t variance_permille;
+    bool lone; /* one thread, which is on one of its nodes at a time */
     uint32_t min_gain_permille; /* the share of its memory accesses that must become local for a move (P6) */
     uint32_t max_nodes;         /* 0: no limit */
     PackNodes home;             /* where it lives now; 0: nowhere yet */
@@ -88,9 +89,9 @@ typedef struct PackProblem {
  *             less than that while the averages of new threads are still rising.
  *             Half of it remains of a single thread that uses all of it alone, for the same reason.
  *             Of what threads use alone, each has its own beside it as far as there is room; the rest as above
- *   split     weight x mean of (distance - 10) between two nodes of its set, the same node twice included; and far /
- *             128 for each node more than one, or else a group with all its memory on node 0 would be as well off on
- *             both as on node 1 alone, and noise would decide
+ *   split     weight x mean of (distance - 10) between two nodes of its set, the same node twice included, but not of
+ *             a lone thread; and far / 128 for each node more than one, or else a group with all its memory on node 0
+ *             would be as well off on both as on node 1 alone, and noise would decide
  *   move      weight x far x min_gain_permille / 1000, when a home changes; of the whole weight, so the less memory
  *             counts, the more of it must become local
  *
@@ -114,7 +115,10 @@ typedef struct PackProblem {
  *             of its one node of a group whose threads never pause: these are in each other's way all the time, so that
  *             eleven on six cores with siblings do two thirds of what they do on two nodes.
  *             Of threads that pause, 3 x far x what finds no core at times beyond that, from the mean and the variance
- *             of all on the node: six threads that run two thirds of the time want five CPUs as often as three
+ *             of all on the node: six threads that run two thirds of the time want five CPUs as often as three. Of a
+ *             lone thread on n nodes each has 1 / n^2 of the variance, as if it ran a little on all of them, since the
+ *             kernel finds it an idle CPU: so threads that pause share nodes that are hardly further from their memory.
+ *             And no more than all want if lone threads do not pause: four on four cores find one always
  *   shortage  as overload, for memory that finds no room, of all memory the node can have, as if it were so much of
  *             its CPUs
  *   crowd     8 x far x (bandwidth beyond the allowed imbalance)^2 / capacity. By it 16 tasks that all need

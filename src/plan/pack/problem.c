@@ -18,6 +18,7 @@
 #define SINGLE_PULL      500U         /* the same */
 #define CORES_UNKNOWN    (1ULL << 40) /* more than any load: 4096 groups of PACK_DEMAND_MAX are 2^34 */
 #define SURELY_FULL_PART 4U           /* of what the machine has: so much more must be wanted (pack.h) */
+#define MOST_UNKNOWN     (1ULL << 40) /* the same */
 #define KIB              1024U
 
 static int compare_sites(const void *a, const void *b)
@@ -162,12 +163,14 @@ static void make_item(const Pack *p, PackItem *item)
     item->pull = pull * (spreads ? SPREAD_PULL : single ? SINGLE_PULL : 1000U) / 1000;
     item->alone = spreads ? 1000 : alone;
     item->variance = group->variance_permille;
+    item->most = group->lone ? MAX(item->demand, 1000U) : MOST_UNKNOWN;
     item->steady = group->mode == PACK_MODE_AUTO ? MIN(group->steady_permille, item->demand) : 0;
     item->heavy = item->demand * item->alone / 1000;
     item->home = pack_nodes_in(p, group->home);
     item->wishes = group->wishes;
     item->allowed = pack_nodes_in(p, group->allowed);
     item->young = group->young;
+    item->lone = group->lone;
     item->spreads = spreads;
     item->stays = group->stays || (group->young && item->home);
     item->roams = item->stays && !item->home;
@@ -175,7 +178,7 @@ static void make_item(const Pack *p, PackItem *item)
     item->max_nodes = group->max_nodes ? MIN(group->max_nodes, p->n_sites) : p->n_sites;
     if (group->young && item->heavy <= p->allowed_imbalance)
         item->max_nodes = fewest_nodes(p, item, item->max_nodes);
-    item->may_split = spreads || item->heavy > p->allowed_imbalance;
+    item->may_split = spreads || item->heavy > p->allowed_imbalance || (item->lone && item->variance > 0);
     for (PackNodes rest = item->allowed; rest; rest &= rest - 1)
         item->may_split |= item->demand + strays >
                            MIN(p->sites[__builtin_ctzll(rest)].limit, p->sites[__builtin_ctzll(rest)].cores);

@@ -16,10 +16,11 @@ static PackNodes random_nodes(uint64_t *random, uint32_t n)
 static void random_machine(Instance *in, uint64_t *random, uint32_t n_nodes)
 {
     static const uint32_t steps[] = {12, 16, 20, 21, 22, 31, 32};
+    uint64_t other = *random;
 
     instance_init(in, n_nodes, 8000, 20);
     in->problem.allowed_imbalance_permille = 1000 + fixture_random(random, 3) * 1000;
-    in->problem.share_permille = fixture_random(random, 2) ? 100 + fixture_random(random, 900) : 0;
+    in->problem.share_permille = fixture_random(&other, 2) ? 100 + fixture_random(&other, 900) : 0;
     for (uint32_t i = 0; i < n_nodes; i++) {
         in->nodes[i].capacity_permille = fixture_random(random, 8) ? 8000 : fixture_random(random, 4) * 4000;
         in->nodes[i].cores_permille =

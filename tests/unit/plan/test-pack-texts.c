@@ -198,6 +198,58 @@ static void test_pauses(void **state)
     assert_stable(&in);
 }
 
+/* Fourteen threads that want a CPU for two fifths of the time, on two times four nodes of one. */
+static void add_pausing(Instance *in, uint32_t near, uint32_t far)
+{
+    instance_init(in, 8, 1000, far);
+    for (uint32_t i = 0; i < 8; i++) {
+        in->nodes[i].cores_permille = 1000;
+        for (uint32_t k = 0; k < 8; k++)
+            in->distances[i * 8 + k] = i == k ? 10 : i / 4 == k / 4 ? near : far;
+    }
+    for (uint32_t i = 0; i < 14; i++) {
+        uint64_t gib[8] = {0};
+        PackGroup *group;
+
+        gib[i % 8] = 1;
+        group = add_group(in, 400, gib);
+        group->private_permille = 1000;
+        group->variance_permille = 240;
+        group->lone = true;
+    }
+}
+
+/* Two of them on a node wait for each other; on four that are hardly further from their memory they seldom do. */
+static void test_pool(void **state)
+{
+    uint32_t n_wide = 0;
+    Instance in;
+
+    add_pausing(&in, 12, 32);
+    solve(&in);
+    for (uint32_t i = 0; i < 14; i++) {
+        n_wide += (uint32_t)__builtin_popcountll(in.sets[i]) > 1;
+        assert_int_equal(in.sets[i] & ~(i % 8 < 4 ? 0x0fULL : 0xf0ULL), 0);
+    }
+    assert_in_range(n_wide, 12, 14);
+    assert_stable(&in);
+
+    /* With as many CPUs as threads there is nothing to wait for. */
+    add_pausing(&in, 12, 32);
+    in.problem.n_groups = 8;
+    solve(&in);
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_equal(in.sets[i], 1ULL << i);
+
+    /* Nor are they shared when they never pause. */
+    add_pausing(&in, 12, 32);
+    for (uint32_t i = 0; i < 14; i++)
+        in.groups[i].variance_permille = 0;
+    solve(&in);
+    for (uint32_t i = 0; i < 14; i++)
+        assert_int_equal(__builtin_popcountll(in.sets[i]), 1);
+}
+
 /* A node that is full on average is not the cheaper for what comes to it. */
 static void test_full_by_chance(void **state)
 {
@@ -459,19 +511,13 @@ static void test_pairs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spreading),
-        cmocka_unit_test(test_fork_groups),
-        cmocka_unit_test(test_siblings),
-        cmocka_unit_test(test_squeezed),
-        cmocka_unit_test(test_pauses),
-        cmocka_unit_test(test_full_by_chance),
-        cmocka_unit_test(test_siblings_of_many),
-        cmocka_unit_test(test_half_a_cpu),
-        cmocka_unit_test(test_jvm),
-        cmocka_unit_test(test_flip),
-        cmocka_unit_test(test_nearness),
-        cmocka_unit_test(test_preferred),
-        cmocka_unit_test(test_swap),
+        cmocka_unit_test(test_spreading),      cmocka_unit_test(test_fork_groups),
+        cmocka_unit_test(test_siblings),       cmocka_unit_test(test_squeezed),
+        cmocka_unit_test(test_pauses),         cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_full_by_chance), cmocka_unit_test(test_siblings_of_many),
+        cmocka_unit_test(test_half_a_cpu),     cmocka_unit_test(test_jvm),
+        cmocka_unit_test(test_flip),           cmocka_unit_test(test_nearness),
+        cmocka_unit_test(test_preferred),      cmocka_unit_test(test_swap),
         cmocka_unit_test(test_pairs),
     };
 
