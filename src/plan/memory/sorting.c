@@ -296,11 +296,11 @@ static bool is_of_buddies(const Place *place, const TouchBlock *block)
 }
 
 /* Whether threads of several nodes use it, or several that are free, which use it from any. */
-static bool is_shared(Sorting *sorting, const Place *place, const TouchBlock *block)
+static bool is_used_apart(Sorting *sorting, const Place *place, const TouchBlock *block, bool *ret_free)
 {
     uint64_t *votes = sorting->sums, all = touches_weight(block), most = 0;
-    bool any_free = false;
 
+    *ret_free = false;
     memset(votes, 0, sorting->n_nodes * sizeof(*votes));
     for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++) {
         NodeIx node = node_of((void *)place, block->owners[i].tid);
@@ -311,11 +311,17 @@ static bool is_shared(Sorting *sorting, const Place *place, const TouchBlock *bl
         } else if (!is_free(place, user_of(place, block, i))) {
             return false;
         } else {
-            any_free = true;
+            *ret_free = true;
         }
     }
-    return most * 1000 < all * SHARED_PERMILLE && touches_shared(block) &&
-           (!any_free || !is_of_buddies(place, block));
+    return most * 1000 < all * SHARED_PERMILLE && touches_shared(block);
+}
+
+static bool is_shared(Sorting *sorting, const Place *place, const TouchBlock *block)
+{
+    bool any_free;
+
+    return is_used_apart(sorting, place, block, &any_free) && (!any_free || !is_of_buddies(place, block));
 }
 
 NodeIx sorting_stripe_node(hwloc_const_bitmap_t nodes, uint64_t address)
@@ -337,7 +343,9 @@ static bool may_stripe(const SortingLook *look, const TouchBlock *block)
 }
 
 typedef struct Shared {
-    size_t n_all, n_shared, n_elsewhere;
+    size_t n_all;
+    size_t n_apart; /* what buddies share too, who may seem to be some for a round */
+    size_t n_shared, n_elsewhere;
 } Shared;
 
 static void count_shared(Sorting *sorting, const SortingLook *look, Shared *ret)
@@ -347,11 +355,14 @@ static void count_shared(Sorting *sorting, const SortingLook *look, Shared *ret)
     *ret = (Shared){0};
     for (size_t i = 0; i < look->touches->n_blocks; i++) {
         const TouchBlock *block = &look->touches->blocks[i];
+        bool any_free;
 
         ret->n_all++;
-        if (block->n_rounds < TOUCHES_ROUNDS_MIN)
+        if (block->n_rounds < TOUCHES_ROUNDS_MIN || !may_stripe(look, block) ||
+            !is_used_apart(sorting, &place, block, &any_free))
             continue;
-        if (!is_shared(sorting, &place, block) || !may_stripe(look, block))
+        ret->n_apart++;
+        if (any_free && is_of_buddies(&place, block))
             continue;
         ret->n_shared++;
         ret->n_elsewhere +=
@@ -392,9 +403,10 @@ static int stripe(Sorting *sorting, const SortingLook *look)
     if (hwloc_bitmap_weight(sorting->home) < 2 || !rule_holds(look->world, ABLATION_STRIPE_SHARED))
         return 0;
     count_shared(sorting, look, &shared);
-    if (shared.n_shared * STRIPE_SHARE <= shared.n_all)
+    if (shared.n_apart * STRIPE_SHARE <= shared.n_all)
         sorting->striping = false;
-    else if (shared.n_elsewhere * STRIPE_WORTH > shared.n_shared)
+    else if (shared.n_shared * STRIPE_SHARE > shared.n_all &&
+             shared.n_elsewhere * STRIPE_WORTH > shared.n_shared)
         sorting->striping = true;
     if (!sorting->striping)
         return 0;

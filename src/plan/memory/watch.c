@@ -55,9 +55,11 @@ bool memory_watch_wanted(const World *world, const Policy *policy, const Process
            policy->mode != POLICY_MODE_INTERLEAVE;
 }
 
-static bool has_choice(const Group *group)
+/* A single thread has several nodes so that it finds an idle CPU, and none of its own on them. */
+static bool has_choice(const Group *group, const Process *process)
 {
-    return group && (group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1));
+    return group && (group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1 &&
+                                      (group->n_tasks > 1 || process->n_threads > 1)));
 }
 
 /* Of a process whose threads are together on one node, and press on its memory more than P5 allows without a reason:
@@ -106,7 +108,7 @@ bool memory_watch_is_asked(const World *world, const Policy *policy, const Proce
 {
     const Group *group = group_of(world, process);
 
-    return has_choice(group) || is_reason_asked(world, group, process) ||
+    return has_choice(group, process) || is_reason_asked(world, group, process) ||
            memory_watch_precedes_home(world, policy, process);
 }
 
@@ -116,7 +118,7 @@ bool memory_watch_is_awaited(const MemoryWatch *watch, const World *world, const
 {
     if (memory_watch_precedes_home(world, policy, process))
         return true;
-    return rule_holds(world, ABLATION_AWAIT_USE) && has_choice(group_of(world, process)) &&
+    return rule_holds(world, ABLATION_AWAIT_USE) && has_choice(group_of(world, process), process) &&
            (watch->sorting.n_quiet < SORTING_QUIET || thread_homes_digest(world, process) == 0) &&
            world->now_usec < watch->since_usec + MEMORY_WATCH_AWAIT_USEC;
 }

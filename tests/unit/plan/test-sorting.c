@@ -421,6 +421,34 @@ static void test_not_striped_for_buddies(void **state)
     }
 }
 
+/* Threads that share all may seem to be buddies for a round. That does not end what was begun. */
+static void test_striped_past_a_round(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup_shared(&b);
+    b.user[7] = ON_0;
+    rounds(&b, 12);
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_int_equal(use.bytes, 3 * BLOCK); /* 1, 3, 5 */
+    carry_out(&b, &use);
+
+    b.user[7] = -1;
+    rounds(&b, 4);
+    b.f.world->now_usec += 3600 * SEC;
+    b.policy->mode = POLICY_MODE_AUTO;
+    judge(&b);
+    assert_int_equal(b.sorting.n_moves, 0);
+    b.policy->mode = POLICY_MODE_FIXED;
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_true(use.stripe);
+    assert_int_equal(use.bytes, BLOCK);
+    done(&b);
+}
+
 /* When most of ten blocks are shared, those stay at which only one was seen, how often ever: it may be what that thread
  * has alone. What is found later goes as well, though it is less than a quarter. */
 static void test_striped_with_the_others(void **state)
@@ -530,6 +558,7 @@ int main(void)
         cmocka_unit_test(test_striped),
         cmocka_unit_test(test_striped_for_free_threads),
         cmocka_unit_test(test_not_striped_for_buddies),
+        cmocka_unit_test(test_striped_past_a_round),
         cmocka_unit_test(test_striped_with_the_others),
         cmocka_unit_test(test_not_striped_too_soon),
         cmocka_unit_test(test_striped_in_vain),
