@@ -90,6 +90,7 @@ typedef struct PlannerGroup {
     uint64_t begun_permille;   /* what those will want more who began to run within this tick */
     PackNodes allowed, chosen;
     PackNodes bound;          /* of whom nobody can be placed: where somebody else has put its threads; 0: anywhere */
+    uint64_t newest_usec;     /* when the last of its processes was first seen */
     uint64_t waits_mean;      /* what of Group.want_permille is waiting */
     uint32_t wait_permille;   /* the share of it */
     uint32_t others_permille; /* the same of all other groups */

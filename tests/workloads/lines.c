@@ -3,7 +3,7 @@
 /* Lines that count their visitors.
  *
  * A visit is one load and one store of the same line, the cheapest access that cannot be removed and that
- * leaves a trace. The walk is sequential: an emulated guest has no prefetcher, so that every line costs its
+ * leaves a trace. The walk of a block is sequential: an emulated guest has no prefetcher, so that every line costs its
  * full latency there; on real hardware the walk is limited by bandwidth instead. */
 
 #include "lines.h"

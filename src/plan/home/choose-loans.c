@@ -120,7 +120,7 @@ bool choose_loans(const Planner *p, const PackNode *nodes)
         PackGroup *pack = &p->s->pack_groups[i];
 
         if (!policy_chooses_nodes(p->s->workloads[p->world->groups[index].workload.i].policy) ||
-            pack->stays || (pack->mode != PACK_MODE_AUTO && pack->mode != PACK_MODE_COMPRESS) ||
+            pack->stays || pack->lone || (pack->mode != PACK_MODE_AUTO && pack->mode != PACK_MODE_COMPRESS) ||
             pack->private_permille > PRIVATE_PERMILLE || !has_too_many(p, nodes, i))
             continue;
         pack->max_nodes = (uint32_t)__builtin_popcountll(p->s->pack_sets[i]) - 1;

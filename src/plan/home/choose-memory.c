@@ -88,7 +88,7 @@ uint32_t choose_memory_discount(const Group *group, const PlannerGroup *g, const
 
     for (uint32_t i = 0; i < n_nodes; i++)
         sum += memory[i];
-    if (!g->memory_known && !group->home)
+    if (!g->memory_known)
         sum = g->known_bytes;
     return (uint32_t)(most - MIN(sum, PLANNER_MEMORY_MIN) * most / PLANNER_MEMORY_MIN);
 }

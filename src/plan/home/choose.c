@@ -29,6 +29,9 @@
  * from one second to the next. */
 #define SAID_GAIN_PERMILLE 250U
 
+/* The same for who may have several nodes to pause on. */
+#define POOL_GAIN_PERMILLE 250U
+
 static_assert(CHOOSE_GROUPS_MAX <= PACK_GROUPS_MAX, "more groups than can be packed");
 
 static PackMode pack_mode(const Policy *policy)
@@ -73,6 +76,7 @@ static void gather_loads(Planner *p, uint64_t *ran)
         g->n_placeable +=
             planner_placeable(group_policy(p->world, p->policies, process->workload), process, task);
         g->waits_mean += task->wait_ewma_permille;
+        g->newest_usec = MAX(g->newest_usec, process->first_seen_usec);
         demand_gather(&p->world->groups[process->group.i], g, task);
         if (cpu)
             ran[(size_t)process->group.i * topology->n_nodes + (size_t)cpu->node.i] +=
@@ -122,14 +126,9 @@ static bool wants_home(const Planner *p, size_t index)
 }
 
 /* More nodes than threads help nobody: what runs would be on some of them, and memory on the others would count as
- * near. Threads that ended a moment ago count as long as what they wanted is held. But a single thread that pauses may
- * wait less where it can have any of several CPUs. */
-static uint32_t nodes_useful(const Planner *p, size_t index)
+ * near. Threads that ended a moment ago count as long as what they wanted is held. */
+static uint32_t nodes_useful(const Group *group)
 {
-    const Group *group = &p->world->groups[index];
-
-    if (demand_is_of_one(p, index) && demand_variance(p, index) > 0)
-        return PACK_NODES_MAX;
     return MAX(MAX((uint32_t)group->n_tasks, demand_held(group) / LOAD_FULL_PERMILLE), 1U);
 }
 
@@ -139,9 +138,7 @@ static bool is_pressed(const Planner *p, const Group *group, const PlannerGroup 
     uint32_t max_nodes = p->s->workloads[group->workload.i].policy->max_nodes;
     uint32_t most = MIN((uint32_t)__builtin_popcountll(g->allowed), max_nodes > 0 ? max_nodes : UINT32_MAX);
 
-    return group->home &&
-           (uint32_t)hwloc_bitmap_weight(group->home_nodes) <
-               MIN(nodes_useful(p, (size_t)(group - p->world->groups)), most) &&
+    return group->home && (uint32_t)hwloc_bitmap_weight(group->home_nodes) < MIN(nodes_useful(group), most) &&
            planner_presses(p->world->topology, group->home, group->home_nodes,
                            (uint64_t)group->demand_permille * choose_memory_alone(p, group) / 1000);
 }
@@ -257,13 +254,23 @@ static uint32_t steady_demand(const Group *group, const PlannerGroup *g, const S
     return fair_share(share, (uint32_t)MIN(g->steady_permille, demand_held(group)));
 }
 
+/* Whether a single thread is to have any of several nodes: it pauses, and may wait less there. Who has them keeps them
+ * also when it does not. */
+static bool may_pool(const Planner *p, size_t index)
+{
+    const Group *group = &p->world->groups[index];
+
+    return demand_variance(p, index) > 0 || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1);
+}
+
 static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memory, const Share *share,
                             PackNodes with_cpus)
 {
     const Group *group = &p->world->groups[index];
     PlannerGroup *g = &p->s->groups[index];
     const Policy *policy = p->s->workloads[group->workload.i].policy;
-    uint32_t threads = nodes_useful(p, index);
+    bool lone = demand_is_of_one(p, index), pools = lone && may_pool(p, index);
+    uint32_t threads = pools ? PACK_NODES_MAX : nodes_useful(group);
     PackGroup pack;
 
     g->discount_permille = choose_memory_discount(group, g, memory, p->world->topology->n_nodes);
@@ -278,7 +285,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .steady_permille = pack_mode(policy) == PACK_MODE_AUTO ? steady_demand(group, g, share) : 0,
         .variance_permille = fair_share(share, demand_variance(p, index)),
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
-        .lone = demand_is_of_one(p, index),
+        .lone = lone,
         .home = present_set(p, group, with_cpus),
         .allowed = g->allowed & choose_nodes_of_policy(p->world->topology, policy) & with_cpus,
         .memory_bytes = memory,
@@ -286,6 +293,9 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .young = is_young(p, group, policy) && !outgrown_holds(p, group),
     };
 
+    /* Which nodes are the best for it changes with what its neighbours do just now. */
+    if (pools)
+        pack.min_gain_permille = MAX(pack.min_gain_permille, POOL_GAIN_PERMILLE);
     pack.wishes = policy_chooses_nodes(policy) && !group->home && !group->roams && !g->bound;
     pack.home = pack.wishes && pack.young ? 0 : pack.home; /* a young one would keep it */
     if (pack.wishes && pack.home)
@@ -445,7 +455,8 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
                topology->n_nodes * sizeof(*s->parts));
         if (!policy_chooses_nodes(s->workloads[p->world->groups[index].workload.i].policy) || g->bound)
             continue;
-        g->chosen = !s->pack_groups[i].stays && is_left_to_kernel(p, index, s->pack_sets[i])
+        g->chosen = !s->pack_groups[i].stays && !s->pack_groups[i].lone &&
+                            is_left_to_kernel(p, index, s->pack_sets[i])
                         ? with_cpus
                         : s->pack_sets[i];
         g->chosen_all = g->chosen == with_cpus;

@@ -9,8 +9,11 @@
 /* For so long a group is new, and its first home need not wait for a slow tick. */
 #define NEW_USEC LOAD_YOUNG_USEC
 
-/* What a thread wants on average is known after so long: many times what the average takes to follow (LOAD_*). */
+/* A process that is younger may have begun a moment ago, and not pause. */
 #define MEAN_KNOWN_USEC 5000000U
+
+/* A group that is held to want more had more threads just now. */
+#define ONE_AT_MOST_PERMILLE 1100U
 
 /* Of a tick; who runs less wakes now and then. */
 #define BEGUN_PERMILLE 500U
@@ -70,11 +73,21 @@ bool demand_is_new(const Planner *p, const Group *group)
 bool demand_is_of_one(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
-    uint64_t age = p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec);
+    const Policy *policy = p->s->workloads[group->workload.i].policy;
+    uint64_t since = p->s->groups[index].newest_usec;
 
-    return group->n_tasks == 1 && age >= MEAN_KNOWN_USEC &&
-           p->s->workloads[group->workload.i].policy->mode == POLICY_MODE_AUTO &&
-           rule_holds(p->world, ABLATION_PAUSES);
+    return group->n_tasks == 1 && p->world->now_usec - MIN(since, p->world->now_usec) >= MEAN_KNOWN_USEC &&
+           demand_held(group) <= ONE_AT_MOST_PERMILLE && policy->mode == POLICY_MODE_AUTO &&
+           policy->expect_width <= 1 && rule_holds(p->world, ABLATION_PAUSES);
+}
+
+/* On average, but the average is a short one: half of what is held at least, so that who pauses for longer does not
+ * lose his place each time. */
+static uint64_t demand_of_one(const Planner *p, size_t index)
+{
+    uint64_t held = demand_held(&p->world->groups[index]);
+
+    return MIN(held, MAX(p->s->groups[index].threads_permille, held / 2));
 }
 
 uint32_t demand_of_group(const Planner *p, size_t index)
@@ -84,7 +97,7 @@ uint32_t demand_of_group(const Planner *p, size_t index)
     uint64_t demand = demand_held(group);
 
     if (demand_is_of_one(p, index))
-        demand = MIN(demand, MAX(p->s->groups[index].threads_permille, 1U));
+        demand = demand_of_one(p, index);
     if (demand_is_new(p, group) && rule_holds(p->world, ABLATION_BEGUN))
         demand += p->s->groups[index].begun_permille;
     return (uint32_t)MIN(MAX(demand, expected), PACK_DEMAND_MAX);
@@ -97,7 +110,7 @@ uint32_t demand_variance(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
     bool one = demand_is_of_one(p, index);
-    uint64_t demand = one ? p->s->groups[index].threads_permille : demand_held(group);
+    uint64_t demand = one ? demand_of_one(p, index) : demand_held(group);
     uint64_t most = 1000ULL * group->n_tasks;
 
     if (!rule_holds(p->world, ABLATION_PAUSES) || (group->n_tasks < 2 && !one) ||

@@ -38,11 +38,13 @@ static uint64_t square(const PackSite *site, uint64_t load)
     return ((x * site->per_capacity >> 16) * x) >> 16;
 }
 
+/* Where some is wanted in vain, what a site lacks is an overload as well: its CPUs are idle, for which others wait. */
 static uint64_t overload_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
     uint64_t limit = site->limit + site->unmet;
+    uint64_t much = load->cpu > limit ? load->cpu - limit : site->busy - MIN(load->cpu, site->busy);
 
-    return load->cpu > limit ? (load->cpu - limit) * OVERLOAD_WEIGHT * PACK_SCALE * p->far : 0;
+    return much * OVERLOAD_WEIGHT * PACK_SCALE * p->far;
 }
 
 static uint64_t unfair_cost(const Pack *p, const PackSite *site, const PackLoad *load)
@@ -165,17 +167,16 @@ static uint64_t move_cost(const PackItem *item, PackNodes set)
  * the group has that once; and demand beyond all cores counts once more (pack.h). */
 static uint64_t wide_cost(const Pack *p, const PackItem *item, PackNodes set)
 {
-    uint64_t capacity = 0, limits = 0, cores = 0, unmet = 0, limit, demand, cost;
+    uint64_t capacity = 0, limits = 0, cores = 0, limit, demand, cost;
 
     if (!(set & (set - 1)))
         return 0;
     for (PackNodes rest = set; rest; rest &= rest - 1) {
         capacity += p->sites[__builtin_ctzll(rest)].capacity;
         limits += p->sites[__builtin_ctzll(rest)].limit + p->sites[__builtin_ctzll(rest)].unmet;
-        cores += p->sites[__builtin_ctzll(rest)].cores + p->sites[__builtin_ctzll(rest)].unmet;
-        unmet += p->sites[__builtin_ctzll(rest)].unmet;
+        cores += p->sites[__builtin_ctzll(rest)].cores;
     }
-    limit = pack_limit(capacity) + unmet;
+    limit = pack_limit(capacity);
     demand = MIN(item->demand, limits);
     cost = demand > limit ? (demand - limit) * OVERLOAD_WEIGHT * PACK_SCALE * p->far : 0;
     return cost + (item->demand > cores ? (item->demand - cores) * CROWDED_WEIGHT * p->far : 0);
@@ -202,7 +203,7 @@ static uint64_t whole_cost(const Pack *p, const PackItem *item, PackNodes set)
     uint64_t most = MIN((uint32_t)__builtin_popcountll(item->allowed), item->max_nodes) * THREAD_PERMILLE;
     uint64_t over = item->heavy - MIN(item->heavy, most);
 
-    if (item->heavy <= p->allowed_imbalance || over >= THREAD_PERMILLE)
+    if (item->heavy <= p->allowed_imbalance || over >= THREAD_PERMILLE || item->lone)
         return 0;
     for (PackNodes rest = set; rest; rest &= rest - 1)
         capacity += p->sites[__builtin_ctzll(rest)].capacity;
@@ -365,6 +366,7 @@ uint64_t pack_load_least(const Pack *p)
         machine.limit += p->sites[i].limit;
         machine.cores += p->sites[i].cores;
         machine.unmet += p->sites[i].unmet;
+        machine.busy += p->sites[i].busy;
     }
     load.heavy -=
         MIN(load.heavy, p->allowed_imbalance * (p->n_sites - 1)); /* crowd_cost() takes off one more */
@@ -374,6 +376,15 @@ uint64_t pack_load_least(const Pack *p)
 }
 
 /* Booking: the same with wide groups divided by capacity, which adds up. */
+
+void pack_start(Pack *p)
+{
+    for (uint32_t i = 0; i < p->n_sites; i++) {
+        p->single_cost[i] = site_cost(p, &p->sites[i], &(PackLoad){0});
+        p->single_sum += p->single_cost[i];
+    }
+    p->empty_cost = p->single_sum;
+}
 
 static PackLoad booking(const Pack *p, const PackItem *item, PackNodes set, uint32_t site)
 {
@@ -391,7 +402,7 @@ static PackLoad booking(const Pack *p, const PackItem *item, PackNodes set, uint
 
 uint64_t pack_booking_cost(Pack *p, uint32_t item, PackNodes set)
 {
-    uint64_t cost = pack_own(p, item, set);
+    uint64_t cost = pack_own(p, item, set) + p->empty_cost; /* what comes to an empty site may save as much */
 
     for (PackNodes rest = set; rest; rest &= rest - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(rest);

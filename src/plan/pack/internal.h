@@ -17,6 +17,7 @@ typedef struct PackSite {
     uint64_t capacity, limit; /* permille; limit: above it, it is overloaded */
     uint64_t cores;           /* permille; above it, threads share cores */
     uint64_t unmet;           /* of the capacity, what groups want in vain; permille of a CPU */
+    uint64_t busy;            /* where some want in vain: demands, which are cut, that keep half of its CPUs busy */
     uint64_t per_capacity;    /* 2^32 / capacity */
     uint64_t memory_kib;      /* that all groups together may have here; 0: not counted */
     uint64_t per_memory;      /* permille of CPUs that stand for a KiB too much, times 2^32 */
@@ -58,6 +59,7 @@ typedef struct Pack {
     uint32_t *here;                  /* [n_items * n_sites]: of its memory, what is there; permille */
     PackLoad single[PACK_NODES_MAX]; /* groups of one node */
     uint64_t single_cost[PACK_NODES_MAX], single_sum; /* what they alone cost */
+    uint64_t empty_cost;                              /* what sites cost without any */
     PackLoad booked[PACK_NODES_MAX];                  /* what pack_book() put there */
     uint32_t *wide;                                   /* items of several nodes, by size, then index */
     uint32_t n_wide;
@@ -69,6 +71,9 @@ typedef struct Pack {
 /* The problem without any sets: only those that stay have theirs. Errors as pack_solve(). */
 int pack_open(const PackProblem *problem, Pack *ret);
 void pack_close(Pack *p);
+
+/* For pack_open(): the sites are known, and nobody is on them. */
+void pack_start(Pack *p);
 
 /* From the caller's numbering of nodes to ours, and back. */
 PackNodes pack_nodes_in(const Pack *p, PackNodes nodes);

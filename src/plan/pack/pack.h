@@ -128,8 +128,9 @@ typedef struct PackProblem {
  *             mean
  *   unfair    3/2 x far x (demand beyond the capacity)^2 / capacity, times the part that is wanted in vain, and only
  *             where some is: no CPU is idle anywhere then, so that who is sent away from a full node gains nothing by
- *             it; but where more wait than elsewhere, each gets less. Overload and siblings begin so much later. Want
- *             changes from moment to moment: in vain is what is more than 5/4 of all the machine has
+ *             it; but where more wait than elsewhere, each gets less. Overload and siblings begin so much later on a
+ *             node, and what a node lacks to be half busy costs as much as overload. Want changes from moment to
+ *             moment: in vain is what is more than 5/4 of all the machine has
  *   even      far / 64 x load^2 / capacity: between otherwise equal nodes the one with more room. Never more than
  *             about 3 % of the weight, what MinGainPermille takes for noise */
 typedef struct PackCost {

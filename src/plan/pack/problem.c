@@ -73,6 +73,7 @@ static int make_sites(Pack *p)
         site->limit = pack_limit(site->capacity);
         site->cores = node->cores_permille ? node->cores_permille : CORES_UNKNOWN;
         site->unmet = site->capacity * (1000 - MIN(share + share / SURELY_FULL_PART, 1000U)) / 1000;
+        site->busy = site->unmet > 0 ? site->capacity * share / 2000 : 0;
         site->per_capacity = (1ULL << 32) / site->capacity;
         for (uint32_t k = 0; k < problem->n_groups; k++)
             if (has_memory(&problem->groups[k]))
@@ -236,8 +237,10 @@ int pack_open(const PackProblem *problem, Pack *ret)
         r = make_sites(ret);
     if (r == 0)
         r = make_distances(ret);
-    if (r == 0)
+    if (r == 0) {
+        pack_start(ret);
         r = make_items(ret);
+    }
     if (r < 0)
         pack_close(ret);
     else

@@ -48,6 +48,7 @@ static void random_group(Instance *in, uint64_t *random, uint32_t load)
     group->private_permille = fixture_random(random, 3) ? 0 : fixture_random(random, 1001);
     group->steady_permille = group->id % 3 ? 0 : group->demand_permille;
     group->variance_permille = group->id % 2 ? 0 : group->demand_permille / 3;
+    group->lone = group->demand_permille <= 1000;
     group->max_nodes = fixture_random(random, 3);
     group->home = fixture_random(random, 2) ? random_nodes(random, n) : 0;
     group->stays = fixture_random(random, 8) == 0;

@@ -285,6 +285,32 @@ static void test_full_machine(void **state)
     solve(&in);
     assert_in_range(n_away(&in, 10), 1, 4);
 
+    /* 32 threads get half of what they want, and have their memory on three of four nodes: the fourth is used. */
+    instance_init(&in, 4, 4000, 20);
+    in.problem.share_permille = 500;
+    for (uint32_t i = 0; i < 32; i++) {
+        uint64_t gib[4] = {0};
+
+        gib[i % 3] = 1;
+        add_group(&in, 500, gib);
+    }
+    solve(&in);
+    for (uint32_t n = 0; n < 4; n++) {
+        uint32_t n_there = 0;
+
+        for (uint32_t i = 0; i < 32; i++)
+            n_there += in.sets[i] == 1ULL << n;
+        assert_in_range(n_there, 2, 10);
+    }
+    assert_stable(&in);
+
+    /* Who wants twice the machine has it all. */
+    instance_init(&in, 4, 4000, 20);
+    in.problem.share_permille = 500;
+    add_group(&in, 16000, (uint64_t[]){1, 1, 1, 1});
+    solve(&in);
+    assert_int_equal(in.sets[0], 15);
+
     /* 2800 on 2000: 800^2 / 2000 x 3/2 x 10 x 64, of which half counts. Begins with a quarter more than there is. */
     add_ten(&in, 7);
     for (uint32_t i = 0; i < 10; i++)

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Homes of processes of one thread: those that pause share near nodes, and memory that is not known (P15). */
+
+#include "choose-test.h"
+
+#include "plan/ablation.h"
+
+/* Six single threads that want a CPU for 450 permille of the time, on four nodes of one that are near each other. */
+static size_t count_pools(const char *settings, uint64_t age_sec, bool rule)
+{
+    size_t n = 0;
+    Fixture f;
+
+    fixture_init(&f, "numa:4 l3:1 core:1 pu:1 distances=10,12,12,12,12,10,12,12,12,12,10,12,12,12,12,10");
+    fixture_policy(&f, "a", settings);
+    f.world->ablated = rule ? 0 : (uint64_t)1 << ABLATION_PAUSES;
+    for (pid_t i = 1; i <= 6; i++) {
+        uint64_t mib[4] = {0};
+
+        mib[i % 4] = 64;
+        add_job(&f, 100 * i, 1, i % 4, 1);
+        set_memory(&f, 100 * i, mib);
+        set_demand(&f, 100 * i, 450, 0);
+        world_process(f.world, 100 * i)->first_seen_usec = f.world->now_usec;
+    }
+    seconds(&f, age_sec);
+    fixture_home(&f);
+    for (pid_t i = 1; i <= 6; i++)
+        n += group_of(&f, 100 * i)->home_nodes && hwloc_bitmap_weight(group_of(&f, 100 * i)->home_nodes) > 1;
+    fixture_assert_settled(&f, true);
+    fixture_done(&f);
+    return n;
+}
+
+/* Two that have a node for themselves often wait for each other. Not before it is known what they want on average. */
+static void test_pool_of_ones(void **state)
+{
+    assert_in_range(count_pools(AUTO, 6, true), 3, 6);
+    assert_int_equal(count_pools(AUTO, 3, true), 0);
+    assert_int_equal(count_pools(AUTO, 6, false), 0);
+    assert_int_equal(count_pools(AUTO "MaxNodes=1\n", 6, true), 0);
+    assert_int_equal(count_pools(EACH "[Placement]\nMode=compress\n", 6, true), 0);
+}
+
+/* Memory of which it is not known where it is, is taken to be at home: eight threads on four CPUs, five of them on the
+ * first node. */
+static void test_unknown_stays(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, SMALL);
+    fixture_policy(&f, "a", AUTO);
+    for (pid_t pid = 100; pid <= 800; pid += 100) {
+        add_job(&f, pid, 1, pid <= 500 ? 0 : 2, 0);
+        world_process(f.world, pid)->rss_bytes = 16 * MIB;
+    }
+    seconds(&f, 3);
+    fixture_home(&f);
+    for (pid_t pid = 100; pid <= 800; pid += 100)
+        assert_nodes(&f, pid, pid <= 500 ? "0" : "1");
+    seconds(&f, 20);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 0);
+    fixture_done(&f);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pool_of_ones),
+        cmocka_unit_test(test_unknown_stays),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
