@@ -38,7 +38,7 @@ static uint64_t square(const PackSite *site, uint64_t load)
     return ((x * site->per_capacity >> 16) * x) >> 16;
 }
 
-/* Where some is wanted in vain, what a site lacks is an overload as well: its CPUs are idle, for which others wait. */
+/* Where some is wanted in vain, what a site lacks to be half busy is an overload as well: others wait for its CPUs. */
 static uint64_t overload_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
     uint64_t limit = site->limit + site->unmet;

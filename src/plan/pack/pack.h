@@ -88,7 +88,8 @@ typedef struct PackProblem {
  *             end 8 and 8: on the ninth `crowd` saves 8 x (4^2 + 2^2 - 2 x 3^2) / 40 = 0.4, and a third would not be
  *             less than that while the averages of new threads are still rising.
  *             Half of it remains of a single thread that uses all of it alone, for the same reason.
- *             Of what threads use alone, each has its own beside it as far as there is room; the rest as above
+ *             Of what threads use alone, each has its own beside it as far as there is room; the rest as above, and all
+ *             of a lone thread, which is on all of its nodes in turns
  *   split     weight x mean of (distance - 10) between two nodes of its set, the same node twice included, but not of
  *             a lone thread; and far / 128 for each node more than one, or else a group with all its memory on node 0
  *             would be as well off on both as on node 1 alone, and noise would decide
