@@ -5,7 +5,8 @@
  *
  * Blocks that threads of several nodes share have no right node. If they are most of what is known of a process, they
  * are interleaved over its home, so that no node serves all of them (P17); else they stay. What buddies share is not
- * dealt out in its first rounds: they may yet get a node together (P14). A block at which only one thread was seen
+ * dealt out in its first rounds: they may yet get a node together (P14); nor ever what a set of half of the threads or
+ * fewer shares, which has no node when it does not fit one. A block at which only one thread was seen
  * waits until another one is, or until it is known to be that one's (plan/memory/blocks.h): among the memory that a
  * database shares lies what each of its threads has alone, and uses most.
  *
@@ -317,11 +318,30 @@ static bool is_used_apart(Sorting *sorting, const Place *place, const TouchBlock
     return most * 1000 < all * SHARED_PERMILLE && touches_shared(block);
 }
 
+/* Whether all who use the block are of one set, which has half of the threads of the process at most: it is nearer to
+ * most of these where one of them touched it first than dealt out over the nodes of all. */
+static bool is_of_few(const Place *place, const TouchBlock *block)
+{
+    const Touches *touches = place->look->touches;
+    const TouchThread *set = NULL;
+
+    for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++) {
+        TouchSet state;
+        const TouchThread *first = touches_set(touches, block->owners[i].tid, &state);
+
+        if (!first || state == TOUCH_SET_OPEN || (set && set != first))
+            return false;
+        set = first;
+    }
+    return set && block->others == 0 && (size_t)set->set_size * 2 <= touches->n_threads;
+}
+
 static bool is_shared(Sorting *sorting, const Place *place, const TouchBlock *block)
 {
     bool any_free;
 
-    return is_used_apart(sorting, place, block, &any_free) && (!any_free || !is_of_buddies(place, block));
+    return !is_of_few(place, block) && is_used_apart(sorting, place, block, &any_free) &&
+           (!any_free || !is_of_buddies(place, block));
 }
 
 NodeIx sorting_stripe_node(hwloc_const_bitmap_t nodes, uint64_t address)
@@ -344,7 +364,7 @@ static bool may_stripe(const SortingLook *look, const TouchBlock *block)
 
 typedef struct Shared {
     size_t n_all;
-    size_t n_apart; /* what buddies share too, who may seem to be some for a round */
+    size_t n_apart; /* what buddies or few share too, who may seem to be some for a round */
     size_t n_shared, n_elsewhere;
 } Shared;
 
@@ -362,7 +382,7 @@ static void count_shared(Sorting *sorting, const SortingLook *look, Shared *ret)
             !is_used_apart(sorting, &place, block, &any_free))
             continue;
         ret->n_apart++;
-        if (any_free && is_of_buddies(&place, block))
+        if ((any_free && is_of_buddies(&place, block)) || is_of_few(&place, block))
             continue;
         ret->n_shared++;
         ret->n_elsewhere +=

@@ -421,6 +421,27 @@ static void test_not_striped_for_buddies(void **state)
     }
 }
 
+/* Two pairs share eight blocks each. Two nodes are no better for them than the one where the memory is. */
+static void test_not_striped_for_few(void **state)
+{
+    for (unsigned pairs = 1; pairs <= 2; pairs++) {
+        PlanUse use;
+        Bench b;
+
+        setup_shared(&b);
+        add_thread(&b, ON_1 + 1);
+        add_thread(&b, ON_1 + 2);
+        for (unsigned r = 0; r < 12; r++) {
+            for (uint32_t i = 8; i < 16; i++)
+                touch(&b, i, (r + i) % 2 ? ON_1 + 1 : pairs == 2 ? ON_1 + 2 : ON_0);
+            round_(&b);
+        }
+        judge(&b);
+        assert_int_equal(order(&b, &use), pairs == 1);
+        done(&b);
+    }
+}
+
 /* Threads that share all may seem to be buddies for a round. That does not end what was begun. */
 static void test_striped_past_a_round(void **state)
 {
@@ -558,6 +579,7 @@ int main(void)
         cmocka_unit_test(test_striped),
         cmocka_unit_test(test_striped_for_free_threads),
         cmocka_unit_test(test_not_striped_for_buddies),
+        cmocka_unit_test(test_not_striped_for_few),
         cmocka_unit_test(test_striped_past_a_round),
         cmocka_unit_test(test_striped_with_the_others),
         cmocka_unit_test(test_not_striped_too_soon),
