@@ -9,10 +9,10 @@
 /* For so long a group is new, and its first home need not wait for a slow tick. */
 #define NEW_USEC LOAD_YOUNG_USEC
 
-/* A process that is younger may have begun a moment ago, and not pause. */
+/* A process that is younger may have begun a moment ago, and not pause. A choice of ours. */
 #define MEAN_KNOWN_USEC 5000000U
 
-/* A group that is held to want more had more threads just now. */
+/* A group that is held to want more had more threads just now: a tenth of a CPU is noise (load.h). */
 #define ONE_AT_MOST_PERMILLE 1100U
 
 /* Of a tick; who runs less wakes now and then. */

@@ -5,8 +5,8 @@
  *
  * Blocks that threads of several nodes share have no right node. If they are most of what is known of a process, they
  * are interleaved over its home, so that no node serves all of them (P17); else they stay. What buddies share is not
- * dealt out in its first rounds: they may yet get a node together (P14); nor ever what a set of half of the threads or
- * fewer shares, which has no node when it does not fit one. A block at which only one thread was seen
+ * dealt out in its first rounds: they may yet get a node together (P14); nor what a set of half of the threads or
+ * fewer shares, unless one node has most of all that. A block at which only one thread was seen
  * waits until another one is, or until it is known to be that one's (plan/memory/blocks.h): among the memory that a
  * database shares lies what each of its threads has alone, and uses most.
  *
@@ -70,6 +70,7 @@ typedef struct Place {
     NodeIx only;             /* node of the home; NODE_NONE: it has several */
     const uint64_t *demands; /* Sorting.demands */
     uint64_t largest;        /* node of the home, in permille of a CPU */
+    bool few_apart;          /* what few share need not be dealt out */
 } Place;
 
 /* The node all these CPUs are on, or NODE_NONE. */
@@ -319,7 +320,7 @@ static bool is_used_apart(Sorting *sorting, const Place *place, const TouchBlock
 }
 
 /* Whether all who use the block are of one set, which has half of the threads of the process at most: it is nearer to
- * most of these where one of them touched it first than dealt out over the nodes of all. */
+ * most of these where one of them touched it first than dealt out over the nodes of all. Half is a choice of ours. */
 static bool is_of_few(const Place *place, const TouchBlock *block)
 {
     const Touches *touches = place->look->touches;
@@ -336,12 +337,32 @@ static bool is_of_few(const Place *place, const TouchBlock *block)
     return set && block->others == 0 && (size_t)set->set_size * 2 <= touches->n_threads;
 }
 
+/* Whether what few share lies on several nodes, none of which has more than half: else that one serves most of them.
+ * Asked before anything is dealt out; what was begun is done wholly. */
+static bool are_few_apart(Sorting *sorting, const SortingLook *look)
+{
+    const Place place = place_of(sorting, look);
+    uint64_t *blocks = sorting->sums, sum = 0, most = 0;
+
+    memset(blocks, 0, sorting->n_nodes * sizeof(*blocks));
+    for (size_t i = 0; i < look->touches->n_blocks; i++) {
+        const TouchBlock *block = &look->touches->blocks[i];
+
+        if (block->node.i < 0 || (uint32_t)block->node.i >= sorting->n_nodes || !is_of_few(&place, block))
+            continue;
+        sum++;
+        blocks[block->node.i]++;
+        most = MAX(most, blocks[block->node.i]);
+    }
+    return most * 2 <= sum;
+}
+
 static bool is_shared(Sorting *sorting, const Place *place, const TouchBlock *block)
 {
     bool any_free;
 
-    return !is_of_few(place, block) && is_used_apart(sorting, place, block, &any_free) &&
-           (!any_free || !is_of_buddies(place, block));
+    return !(place->few_apart && is_of_few(place, block)) &&
+           is_used_apart(sorting, place, block, &any_free) && (!any_free || !is_of_buddies(place, block));
 }
 
 NodeIx sorting_stripe_node(hwloc_const_bitmap_t nodes, uint64_t address)
@@ -370,9 +391,10 @@ typedef struct Shared {
 
 static void count_shared(Sorting *sorting, const SortingLook *look, Shared *ret)
 {
-    const Place place = place_of(sorting, look);
+    Place place = place_of(sorting, look);
 
     *ret = (Shared){0};
+    place.few_apart = !sorting->striping && are_few_apart(sorting, look);
     for (size_t i = 0; i < look->touches->n_blocks; i++) {
         const TouchBlock *block = &look->touches->blocks[i];
         bool any_free;
@@ -382,7 +404,7 @@ static void count_shared(Sorting *sorting, const SortingLook *look, Shared *ret)
             !is_used_apart(sorting, &place, block, &any_free))
             continue;
         ret->n_apart++;
-        if ((any_free && is_of_buddies(&place, block)) || is_of_few(&place, block))
+        if ((any_free && is_of_buddies(&place, block)) || (place.few_apart && is_of_few(&place, block)))
             continue;
         ret->n_shared++;
         ret->n_elsewhere +=
@@ -392,9 +414,10 @@ static void count_shared(Sorting *sorting, const SortingLook *look, Shared *ret)
 
 static int add_shared(Sorting *sorting, const SortingLook *look)
 {
-    const Place place = place_of(sorting, look);
+    Place place = place_of(sorting, look);
     int r = 0;
 
+    place.few_apart = !sorting->striping && are_few_apart(sorting, look);
     for (size_t i = 0; i < look->touches->n_blocks && r == 0; i++) {
         const TouchBlock *block = &look->touches->blocks[i];
         uint64_t number = block->address / TOUCHES_BLOCK_BYTES, start = number * TOUCHES_BLOCK_BYTES;

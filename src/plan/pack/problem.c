@@ -17,8 +17,8 @@
 #define SPREAD_PULL      250U         /* permille (pack.h) */
 #define SINGLE_PULL      500U         /* the same */
 #define CORES_UNKNOWN    (1ULL << 40) /* more than any load: 4096 groups of PACK_DEMAND_MAX are 2^34 */
-#define SURELY_FULL_PART 4U           /* of what the machine has: so much more must be wanted (pack.h) */
 #define MOST_UNKNOWN     (1ULL << 40) /* the same */
+#define SURELY_FULL_PART 4U           /* of what the machine has: so much more must be wanted (pack.h) */
 #define KIB              1024U
 
 static int compare_sites(const void *a, const void *b)
