@@ -3,10 +3,9 @@
 /* Threads that share a core while another core of their home is idle (P4).
  *
  * The kernel puts a thread on an idle core where it wakes, and pushes it to one of the same node; over nodes it allows
- * some imbalance, counts CPUs and not cores, and looks at the busiest node only, whether or not its threads may leave
- * it. So what a home gathered on one node stays there when the home grows, with siblings that run at six tenths of
- * their speed each, which is more than what far memory costs. Such a thread is pushed: it is allowed only the idle CPU
- * for a moment (act/masks/passage.c), and then its home again.
+ * some imbalance, and counts CPUs and not cores. So what a home gathered on one node stays there when the home grows,
+ * with siblings that run at six tenths of their speed each, which is more than what far memory costs. Such a thread is
+ * pushed: it is allowed only the idle CPU for a moment (act/masks/passage.c), and then its home again.
  *
  * Only threads that run all the time, on two ticks, and still there when it is done; only to cores all CPUs of which
  * are idle on both, and for which nobody waits; not while the node has an idle core itself; not in a plan that changes

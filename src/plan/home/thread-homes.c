@@ -28,6 +28,10 @@
 /* Averages below this say nothing: a quarter of a huge page. */
 #define USE_MIN 128U
 
+/* Threads of a process with less share whatever node they are on: half of it is the program itself, and caches hold the
+ * rest. A choice of ours. */
+#define THREADS_MEMORY_MIN ((uint64_t)8 << 20)
+
 /* Of what a thread uses, so much must be its own, or it must have a buddy, with which it goes. */
 #define PRIVATE_PERMILLE BUDDIES_PRIVATE_PERMILLE
 
@@ -64,7 +68,7 @@ static bool is_seen(const World *world, const Process *process, const Task *task
 {
     uint64_t sum = 0;
 
-    if (!task->use || (process->rss_bytes > 0 && process->rss_bytes < PLANNER_MEMORY_MIN) ||
+    if (!task->use || (process->rss_bytes > 0 && process->rss_bytes < THREADS_MEMORY_MIN) ||
         !planner_placeable(policy, process, task) ||
         (task->use->private_permille < enough && task->use->buddy.tid == 0))
         return false;

@@ -112,9 +112,29 @@ static bool is_in_domain(const Engine *e, uint32_t a, uint32_t b, const Topology
     return topology_distance(e->topology, (NodeIx){(int32_t)a}, (NodeIx){(int32_t)b}) <= domain->distance;
 }
 
-/* The node in a domain around `local` that has most threads too many; NULL: none has. */
-static Span *busiest_node(const Engine *e, uint32_t local, const TopologyDomain *domain, uint32_t *ret_n)
+/* Whether all threads on its crowded CPUs are bound elsewhere: the kernel leaves these CPUs out and looks again. */
+static bool all_pinned(const Engine *e, const Span *from, uint32_t to)
 {
+    if (from->n_crowded == 0)
+        return false;
+    for (uint32_t i = 0; i < from->n_cpus; i++) {
+        const Cpu *cpu = &e->cpus[from->cpus[i]];
+
+        if (cpu_n_runnable(cpu) < 2)
+            continue;
+        if (cpu->current >= 0 && thread_may_run(&e->threads[cpu->current], to))
+            return false;
+        for (size_t k = 0; k < cpu->n_queued; k++)
+            if (thread_may_run(&e->threads[cpu->queue[k]], to))
+                return false;
+    }
+    return true;
+}
+
+/* The node in a domain around that of `to` that has most threads too many, not all of them bound; NULL: none. */
+static Span *busiest_node(const Engine *e, uint32_t to, const TopologyDomain *domain, uint32_t *ret_n)
+{
+    uint32_t local = (uint32_t)e->cpus[to].node;
     Span *best = NULL;
     uint32_t most = 0;
 
@@ -125,7 +145,7 @@ static Span *busiest_node(const Engine *e, uint32_t local, const TopologyDomain 
         if (i == local || node->n_runnable == 0 || !is_in_domain(e, local, i, domain))
             continue;
         n = surplus_far(e, node, &e->nodes[local], domain);
-        if (n > most) {
+        if (n > most && !all_pinned(e, node, to)) {
             most = n;
             best = node;
         }
@@ -140,7 +160,7 @@ static Span *busiest_node(const Engine *e, uint32_t local, const TopologyDomain 
 
 static bool newidle_nodes(Engine *e, uint32_t cpu)
 {
-    uint32_t local = (uint32_t)e->cpus[cpu].node, n;
+    uint32_t n;
 
     for (uint32_t i = 0; i < e->topology->n_domains; i++) {
         const TopologyDomain *domain = &e->topology->domains[i];
@@ -148,7 +168,7 @@ static bool newidle_nodes(Engine *e, uint32_t cpu)
 
         if (!domain->numa)
             continue;
-        pull.from = busiest_node(e, local, domain, &n);
+        pull.from = busiest_node(e, cpu, domain, &n);
         if (pull.from && pull_one(e, &pull, cpu))
             return true;
     }
@@ -327,7 +347,7 @@ static bool balance_nodes(Engine *e, Balance *balance, bool *ret_ok)
     Pull pull = {.nice_tries = NICE_TRIES_NUMA, .cross = true, .by_heat = true};
     uint32_t n;
 
-    pull.from = busiest_node(e, (uint32_t)balance->span, domain, &n);
+    pull.from = busiest_node(e, receiver(e, &e->nodes[balance->span]), domain, &n);
     if (!pull.from)
         return true;
     pull.idle = e->nodes[balance->span].n_idle > 0;

@@ -6,7 +6,7 @@
 #include "engine-test.h"
 #include "random-machine.h"
 
-#define N_MACHINES 40U
+#define N_MACHINES 60U
 
 /* In a minute: four, after which a group is left alone for PingPongSec=, and one that is taken back. */
 #define CHANGES_MAX 5

@@ -296,6 +296,23 @@ static void test_balance(void **state)
     }
 }
 
+/* Where most wait all are bound: the next busiest node gives one, and only the first remains crowded. */
+static void test_balance_pinned(void **state)
+{
+    CLEANUP(sim_spec_free_p)
+    SimSpec *spec =
+        engine_parse("[Scenario]\nDurationSec=2s\n[Machine]\nSynthetic=pack:3 [numa] l3:1 core:1 pu:1\n"
+                     "[Workload a]\nThreads=4\nCPUs=0\n"
+                     "[Workload b]\nThreads=2\nCPUs=1-2\nStartNodes=1\n[Variant v]\nDaemon=no\n");
+
+    for (uint64_t seed = 1; seed <= ENGINE_SEEDS; seed++) {
+        CLEANUP(sim_result_free_p) SimResult *result = engine_run(spec, 0, seed);
+
+        assert_int_equal(result->ticks[9].n_crowded, 1);
+        assert_int_equal(engine_value(result, SIM_METRIC_MOVES_CROSS_PULL), 1);
+    }
+}
+
 /* S-STEAL1 in small: one group of hackbench on one LLC. CPUs that idle for too short a time to be balanced idle
  * less, unless the machine has more nodes than the limit (P3). */
 static void test_steal(void **state)
@@ -507,7 +524,7 @@ int main(void)
         cmocka_unit_test(test_balance),      cmocka_unit_test(test_steal),
         cmocka_unit_test(test_scan),         cmocka_unit_test(test_goes_where_it_prefers),
         cmocka_unit_test(test_exchanges),    cmocka_unit_test(test_scan_period),
-        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_faults),       cmocka_unit_test(test_balance_pinned),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
