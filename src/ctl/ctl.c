@@ -96,8 +96,14 @@ CtlExit ctl_fail_oom(void)
     return ctl_fail(CTL_EXIT_FAILURE, "out of memory");
 }
 
-/* -errno; takes `fd`. */
-static int write_and_close(int fd, void (*write)(FILE *, void *), void *userdata)
+/* For all to read, and on disk. */
+static int settle_file(int fd)
+{
+    return fchmod(fd, 0644) == 0 && fsync(fd) == 0 ? 0 : -errno;
+}
+
+/* -errno; takes `fd`, which is a file or not. */
+static int write_and_close(int fd, bool is_file, void (*write)(FILE *, void *), void *userdata)
 {
     FILE *out = fdopen(fd, "w");
     int r;
@@ -109,9 +115,9 @@ static int write_and_close(int fd, void (*write)(FILE *, void *), void *userdata
     }
     write(out, userdata);
     errno = 0;
-    r = fflush(out) == 0 && !ferror(out) && fchmod(fileno(out), 0644) == 0 && fsync(fileno(out)) == 0 ? 0
-        : errno                                                                                       ? -errno
-                                                                                                      : -EIO;
+    r = fflush(out) == 0 && !ferror(out) ? 0 : errno ? -errno : -EIO;
+    if (r == 0 && is_file)
+        r = settle_file(fd);
     if (fclose(out) != 0 && r == 0)
         r = -errno;
     return r;
@@ -120,8 +126,15 @@ static int write_and_close(int fd, void (*write)(FILE *, void *), void *userdata
 CtlExit ctl_replace_file(const char *path, void (*write)(FILE *out, void *userdata), void *userdata)
 {
     CLEANUP_FREE char *temporary = NULL;
+    struct stat st;
     int fd, r;
 
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        r = fd < 0 ? -errno : write_and_close(fd, false, write, userdata);
+        return r < 0 ? ctl_fail(CTL_EXIT_FAILURE, "%s: cannot be written: %s", path, strerror(-r))
+                     : CTL_EXIT_OK;
+    }
     if (asprintf(&temporary, "%s.XXXXXX", path) < 0) {
         temporary = NULL;
         return ctl_fail_oom();
@@ -129,7 +142,7 @@ CtlExit ctl_replace_file(const char *path, void (*write)(FILE *out, void *userda
     fd = mkostemp(temporary, O_CLOEXEC);
     if (fd < 0)
         return ctl_fail(CTL_EXIT_FAILURE, "%s: cannot be written: %s", path, strerror(errno));
-    r = write_and_close(fd, write, userdata);
+    r = write_and_close(fd, true, write, userdata);
     if (r == 0 && rename(temporary, path) < 0)
         r = -errno;
     if (r == 0)

@@ -175,6 +175,13 @@ class Simulate(ctllib.CtlTest):
             screen.press("q")
             self.assertEqual(screen.end(), 0)
 
+    def test_record_to_no_file(self):
+        """What is no file, as a pipe or /dev/null, is written to and not replaced."""
+        record = self.directory() / "out"
+        record.symlink_to("/dev/stdout")
+        self.assertIn("\nplan tick=", self.ctl("simulate", f"--record={record}", "--seeds=1", self.scenario()))
+        self.assertTrue(record.is_symlink())
+
     def test_record_that_cannot_be(self):
         none = self.scenario(SCENARIO[:SCENARIO.index("[Variant placed]")], "none.scenario")
         self.fails("simulate", f"--record={self.directory()}/plans", none, code=1, says="--record= needs a variant with a daemon")
