@@ -18,6 +18,7 @@
 #include "base/time.h"
 #include "numaplace/messages.h"
 #include "plan/group.h"
+#include "world/load.h"
 
 #include <string.h>
 #include <sys/epoll.h>
@@ -211,16 +212,21 @@ uint64_t manager_evidence_period_usec(const Manager *manager, const EvidenceWatc
     return MAX(scan_pace_usec(&watch->use.pace), budget_usec(manager, watch));
 }
 
-/* What it runs: that of its threads is known sooner than its own, and what a round may cost is a share of it. */
+/* What it runs: that of its threads is known sooner than its own, and what a round may cost is a share of it. Of who
+ * has just been met it is not known, and taken to be a CPU. */
 static uint32_t cpu_permille(const World *world, const Process *process)
 {
     size_t n, first = world_process_tasks(world, process, &n);
+    bool known = false;
     uint32_t sum = 0;
 
-    for (size_t i = first; i < first + n; i++)
-        sum +=
-            world->tasks[i].gone ? 0 : MAX(world->tasks[i].run_permille, world->tasks[i].run_ewma_permille);
-    return MAX(sum, process->cpu_permille);
+    for (size_t i = first; i < first + n; i++) {
+        const Task *task = &world->tasks[i];
+
+        sum += task->gone ? 0 : MAX(task->run_permille, task->run_ewma_permille);
+        known |= !task->gone && !task->fresh;
+    }
+    return known ? MAX(sum, process->cpu_permille) : LOAD_FULL_PERMILLE;
 }
 
 void manager_evidence_tell(const Manager *manager, const EvidenceWatch *watch, const Process *process)
@@ -318,18 +324,17 @@ void manager_evidence_foresee(Manager *manager)
     }
 }
 
-/* Whether somebody's first home waits for being looked at, which does not wait for a slow tick. */
-static bool is_home_awaited(const Manager *manager)
+/* Whether somebody is to be looked at before the next slow tick. */
+static bool is_early(const Manager *manager)
 {
     const World *world = manager->world;
 
-    for (size_t i = 0; i < world->n_processes; i++) {
+    for (size_t i = 0; i < world->n_processes && manager->evidence->n_watches < EVIDENCE_CREW_MAX; i++) {
         const Process *process = &world->processes[i];
 
-        if (process->use_awaited &&
-            memory_watch_precedes_home(world, group_policy(world, manager->policies, process->workload),
-                                       process) &&
-            !manager_evidence_find(manager, process->pid))
+        if (memory_watch_begins_early(world, group_policy(world, manager->policies, process->workload),
+                                      process) &&
+            kind_of(manager, process) == EVIDENCE_WRITE && !manager_evidence_find(manager, process->pid))
             return true;
     }
     return false;
@@ -342,7 +347,7 @@ int manager_evidence_ticked(Manager *manager, bool slow)
 
     if (!evidence || !evidence->crew)
         return 0;
-    if (!slow && !is_home_awaited(manager))
+    if (!slow && !is_early(manager))
         return note_busy(manager);
     pay(manager);
     if (manager->world->kernel_balances != evidence->machine.kernel_balances) {

@@ -93,15 +93,44 @@ static bool are_placeable(const World *world, const Policy *policy, const Proces
     return n_placeable > 1;
 }
 
-bool memory_watch_precedes_home(const World *world, const Policy *policy, const Process *process)
+static bool is_homeless(const Group *group)
+{
+    return group && !group->gone && !group->home && !group->roams;
+}
+
+/* Whether its first home is to be chosen, and has not been put off for too long. */
+static bool is_to_settle(const World *world, const Policy *policy, const Process *process)
 {
     const Group *group = group_of(world, process);
 
-    return rule_holds(world, ABLATION_AWAIT_APART) && policy && policy->mode == POLICY_MODE_AUTO && group &&
-           !group->gone && !group->home && !group->roams && !process->gone &&
-           world->now_usec - MIN(group->first_seen_usec, world->now_usec) < MEMORY_WATCH_FIRST_USEC &&
-           group->want_permille > planner_allowed_imbalance(world->topology) * LOAD_FULL_PERMILLE &&
+    return policy && policy->mode == POLICY_MODE_AUTO && !process->gone && is_homeless(group) &&
+           world->now_usec - MIN(group->first_seen_usec, world->now_usec) < MEMORY_WATCH_FIRST_USEC;
+}
+
+bool memory_watch_precedes_home(const World *world, const Policy *policy, const Process *process)
+{
+    return rule_holds(world, ABLATION_AWAIT_APART) && is_to_settle(world, policy, process) &&
+           group_of(world, process)->want_permille >
+               planner_allowed_imbalance(world->topology) * LOAD_FULL_PERMILLE &&
            lies_apart(world, process) && are_placeable(world, policy, process);
+}
+
+/* Whether it has no home yet, and is likely to get all nodes: it has more threads than all nodes but the largest have
+ * CPUs, besides one that waits for the others. */
+static bool is_everywhere(const World *world, const Policy *policy, const Process *process)
+{
+    uint32_t largest = 0;
+
+    if (!is_to_settle(world, policy, process) || process->rss_bytes < PLANNER_MEMORY_MIN)
+        return false;
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
+        largest = MAX(largest, world->topology->nodes[i].n_cpus);
+    return largest < world->topology->n_cpus && process->n_threads > world->topology->n_cpus - largest + 1;
+}
+
+bool memory_watch_begins_early(const World *world, const Policy *policy, const Process *process)
+{
+    return memory_watch_precedes_home(world, policy, process) || is_everywhere(world, policy, process);
 }
 
 bool memory_watch_is_asked(const World *world, const Policy *policy, const Process *process)
@@ -109,7 +138,7 @@ bool memory_watch_is_asked(const World *world, const Policy *policy, const Proce
     const Group *group = group_of(world, process);
 
     return has_choice(group, process) || is_reason_asked(world, group, process) ||
-           memory_watch_precedes_home(world, policy, process);
+           memory_watch_begins_early(world, policy, process);
 }
 
 /* As long as no thread has a node of its own, that nothing is to be moved says nothing. */
@@ -302,6 +331,14 @@ static int look_between(MemoryWatchLook *look)
     return 0;
 }
 
+/* What two or three rounds say decides on no first home, unless that waits for as many as are enough: of what threads
+ * share each is alone at some. */
+static bool is_too_early(const MemoryWatchLook *look)
+{
+    return is_homeless(group_of(look->world, look->process)) &&
+           !memory_watch_precedes_home(look->world, look->policy, look->process);
+}
+
 int memory_watch_look(MemoryWatchLook *look)
 {
     MemoryWatch *watch = look->watch;
@@ -312,7 +349,7 @@ int memory_watch_look(MemoryWatchLook *look)
     watch->n_counted = look->touches->n_rounds;
     watch->summary = touches_summary(look->touches);
     look->news = true;
-    r = touches_tell(look->touches, look->world, look->world->now_usec);
+    r = is_too_early(look) ? 0 : touches_tell(look->touches, look->world, look->world->now_usec);
     if (r == 0)
         r = memory_watch_follow_busy(watch, look->touches);
     if (r == 0 && look->regions)

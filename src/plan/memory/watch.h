@@ -48,7 +48,10 @@ bool memory_watch_wanted(const World *world, const Policy *policy, const Process
  * be placed and want more than may press on one node without a reason (P5), and its memory lies on several nodes, as it
  * does when each has touched its own first (P4). A small home would take it together for nothing. */
 bool memory_watch_precedes_home(const World *world, const Policy *policy, const Process *process);
-/* Whether it is worth it now: it precedes its home, its threads have several nodes to choose from, or they are on one,
+/* Whether looking need not wait for a slow tick or a home: it precedes the home, or the process has so many threads
+ * that it is likely to live on all nodes. These get a node each as soon as it is seen what they use. */
+bool memory_watch_begins_early(const World *world, const Policy *policy, const Process *process);
+/* Whether it is worth it now: it begins early, its threads have several nodes to choose from, or they are on one,
  * and more than may press on its memory unless they share it. */
 bool memory_watch_is_asked(const World *world, const Policy *policy, const Process *process);
 

@@ -99,7 +99,7 @@ static int look(Engine *e, const Agent *agent, const Seen *seen)
 static int watch_family(Engine *e, Agent *agent, uint32_t index, bool slow)
 {
     Seen seen = see(e, agent, index);
-    bool first = seen.policy && memory_watch_precedes_home(agent->world, seen.policy, seen.process);
+    bool first = seen.policy && memory_watch_begins_early(agent->world, seen.policy, seen.process);
     int r = slow || first || !seen.policy ? choose(e, agent, &seen) : 0;
 
     if (r < 0 || !seen.seen->scan)

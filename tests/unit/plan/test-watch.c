@@ -241,11 +241,49 @@ static void test_asked(void **state)
     assert_false(memory_watch_is_asked(world, NULL, p));
 }
 
+/* Without a home yet, with more threads than all nodes but one have CPUs: its home is all nodes. What it is seen to use
+ * counts from then on. */
+static void test_everywhere(void **state)
+{
+    const Policy policy = {.mode = POLICY_MODE_AUTO}, compress = {.mode = POLICY_MODE_COMPRESS};
+    Process *p = world_process(world, PID);
+    MemoryWatchLook look = {
+        .watch = watch, .world = world, .process = p, .policy = &policy, .touches = &touches};
+    Group *group = &world->groups[0];
+
+    p->rss_bytes = 64ULL << 20;
+    p->n_threads = 3; /* on two nodes of two CPUs, and one that waits */
+    assert_false(memory_watch_begins_early(world, &policy, p));
+    p->n_threads = 4;
+    assert_true(memory_watch_begins_early(world, &policy, p));
+    assert_true(memory_watch_is_asked(world, &policy, p));
+    assert_false(memory_watch_precedes_home(world, &policy, p));
+    assert_false(memory_watch_begins_early(world, &compress, p));
+    p->rss_bytes = 16ULL << 20;
+    assert_false(memory_watch_begins_early(world, &policy, p));
+    p->rss_bytes = 64ULL << 20;
+    group->first_seen_usec = world->now_usec;
+    world->now_usec += MEMORY_WATCH_FIRST_USEC;
+    assert_false(memory_watch_begins_early(world, &policy, p));
+
+    run(WORKER, 1000);
+    for (int i = 0; i < 8; i++)
+        round_();
+    assert_int_equal(memory_watch_look(&look), 0);
+    assert_null(world_task_by_tid(world, PID, MAIN)->use);
+    group->roams = true;
+    assert_false(memory_watch_begins_early(world, &policy, p));
+    round_();
+    assert_int_equal(memory_watch_look(&look), 0);
+    assert_non_null(world_task_by_tid(world, PID, MAIN)->use);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_first, setup, teardown),
         cmocka_unit_test_setup_teardown(test_asked, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_everywhere, setup, teardown),
         cmocka_unit_test_setup_teardown(test_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pace, setup, teardown),
         cmocka_unit_test_setup_teardown(test_news, setup, teardown),
