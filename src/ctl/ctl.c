@@ -123,18 +123,30 @@ static int write_and_close(int fd, bool is_file, void (*write)(FILE *, void *), 
     return r;
 }
 
+/* Pipes and devices, and links in /dev, which lead to what a process has open. */
+static bool is_no_file(const char *path)
+{
+    struct stat st;
+
+    return strncmp(path, "/dev/", strlen("/dev/")) == 0 ||
+           (lstat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode));
+}
+
+static CtlExit write_through(const char *path, void (*write)(FILE *, void *), void *userdata)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
+    int r = fd < 0 ? -errno : write_and_close(fd, false, write, userdata);
+
+    return r < 0 ? ctl_fail(CTL_EXIT_FAILURE, "%s: cannot be written: %s", path, strerror(-r)) : CTL_EXIT_OK;
+}
+
 CtlExit ctl_replace_file(const char *path, void (*write)(FILE *out, void *userdata), void *userdata)
 {
     CLEANUP_FREE char *temporary = NULL;
-    struct stat st;
     int fd, r;
 
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-        r = fd < 0 ? -errno : write_and_close(fd, false, write, userdata);
-        return r < 0 ? ctl_fail(CTL_EXIT_FAILURE, "%s: cannot be written: %s", path, strerror(-r))
-                     : CTL_EXIT_OK;
-    }
+    if (is_no_file(path))
+        return write_through(path, write, userdata);
     if (asprintf(&temporary, "%s.XXXXXX", path) < 0) {
         temporary = NULL;
         return ctl_fail_oom();

@@ -176,11 +176,14 @@ class Simulate(ctllib.CtlTest):
             self.assertEqual(screen.end(), 0)
 
     def test_record_to_no_file(self):
-        """What is no file, as a pipe or /dev/null, is written to and not replaced."""
-        record = self.directory() / "out"
-        record.symlink_to("/dev/stdout")
-        self.assertIn("\nplan tick=", self.ctl("simulate", f"--record={record}", "--seeds=1", self.scenario()))
-        self.assertTrue(record.is_symlink())
+        """A pipe is written to and not replaced, and so is what a path below /dev leads to."""
+        self.assertIn("\nplan tick=", self.ctl("simulate", "--record=/dev/fd/1", "--seeds=1", self.scenario()))
+        pipe = self.directory() / "pipe"
+        os.mkfifo(pipe)
+        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, encoding="ascii") as reader:
+            self.ctl("simulate", f"--record={pipe}", "--seeds=1", self.scenario())
+            self.assertTrue(pipe.is_fifo())
+            self.assertIn("\nplan tick=", reader.stdout.read())
 
     def test_record_that_cannot_be(self):
         none = self.scenario(SCENARIO[:SCENARIO.index("[Variant placed]")], "none.scenario")

@@ -2,15 +2,15 @@
 
 /* Which thread uses which memory: which processes are sampled, by which evidence, and what follows. The threads of a
  * crew make the rounds and signal news through a descriptor. Slow ticks decide which processes to begin and end with;
- * so do ticks in which threads have begun or ended to work.
+ * so do ticks in which homes changed, or a process was met that is to be sampled at once (memory_watch_begins_early()).
  *
  *     slow tick --> which to sample --> crew --> rounds --> news --> World, requests
  *         ^                                                  |
  *         `---- more threads could be given a node ----------'
  *
- * A process is sampled if it has several nodes to live on, so that its threads have a choice, or is to get its first
- * home and its memory lies on several. If the home is one node, all memory goes there, whichever thread uses it; it is
- * sampled only if its threads press on that node, unless they share what they use.
+ * A process is sampled if it has several nodes to live on, so that its threads have a choice, or is likely to get them
+ * all, or is to get its first home and its memory lies on several. If the home is one node, all memory goes there,
+ * whichever thread uses it; it is sampled only if its threads press on that node, unless they share what they use.
  *
  * Sampling changes a process (its pages are protected), so it is done only where changes are permitted (I11). */
 
@@ -217,16 +217,17 @@ uint64_t manager_evidence_period_usec(const Manager *manager, const EvidenceWatc
 static uint32_t cpu_permille(const World *world, const Process *process)
 {
     size_t n, first = world_process_tasks(world, process, &n);
-    bool known = false;
+    bool any = false, known = false;
     uint32_t sum = 0;
 
     for (size_t i = first; i < first + n; i++) {
         const Task *task = &world->tasks[i];
 
         sum += task->gone ? 0 : MAX(task->run_permille, task->run_ewma_permille);
+        any |= !task->gone;
         known |= !task->gone && !task->fresh;
     }
-    return known ? MAX(sum, process->cpu_permille) : LOAD_FULL_PERMILLE;
+    return MAX(MAX(sum, process->cpu_permille), any && !known ? LOAD_FULL_PERMILLE : 0U);
 }
 
 void manager_evidence_tell(const Manager *manager, const EvidenceWatch *watch, const Process *process)
@@ -240,8 +241,8 @@ void manager_evidence_tell(const Manager *manager, const EvidenceWatch *watch, c
     (void)evidence_crew_tell(manager->evidence->crew, watch->subject.pid, &now);
 }
 
-/* After a plan of homes. */
-static void tell_all(Manager *manager)
+/* After a plan, which was one of homes or not. */
+static void tell_all(Manager *manager, bool homes)
 {
     World *world = manager->world;
 
@@ -250,7 +251,8 @@ static void tell_all(Manager *manager)
         Process *process = world_process(world, watch->subject.pid);
         const Policy *policy = group_policy(world, manager->policies, process->workload);
 
-        memory_watch_planned(&watch->use, world, process, policy);
+        if (homes)
+            memory_watch_planned(&watch->use, world, process, policy);
         process->use_awaited = watch->kind == EVIDENCE_WRITE && watch->report.outcome == 0 &&
                                memory_watch_is_awaited(&watch->use, world, policy, process);
         manager_evidence_tell(manager, watch, process);
@@ -318,7 +320,7 @@ void manager_evidence_foresee(Manager *manager)
 
         if (!manager_evidence_find(manager, process->pid))
             process->use_awaited = manager->evidence->n_watches < EVIDENCE_CREW_MAX &&
-                                   (memory_watch_precedes_home(world, policy, process) ||
+                                   (memory_watch_begins_early(world, policy, process) ||
                                     !memory_watch_is_asked(world, policy, process)) &&
                                    kind_of(manager, process) == EVIDENCE_WRITE;
     }
@@ -360,7 +362,7 @@ int manager_evidence_ticked(Manager *manager, bool slow)
         r = note_busy(manager);
     if (r < 0)
         return r;
-    tell_all(manager);
+    tell_all(manager, slow);
     /* Who was in a round when there were news, or has threads that live elsewhere now. */
     return manager_evidence_take_in(manager);
 }

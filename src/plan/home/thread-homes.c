@@ -28,7 +28,7 @@
 /* Averages below this say nothing: a quarter of a huge page. */
 #define USE_MIN 128U
 
-/* Threads of a process with less share whatever node they are on: half of it is the program itself, and caches hold the
+/* Threads of a process with less have no node each: much of it is the program and its libraries, and caches hold the
  * rest. A choice of ours. */
 #define THREADS_MEMORY_MIN ((uint64_t)8 << 20)
 

@@ -115,17 +115,40 @@ bool memory_watch_precedes_home(const World *world, const Policy *policy, const 
            lies_apart(world, process) && are_placeable(world, policy, process);
 }
 
-/* Whether it has no home yet, and is likely to get all nodes: it has more threads than all nodes but the largest have
- * CPUs, besides one that waits for the others. */
+/* How many CPUs all nodes but the smallest have, of those that have any; 0: the process may not use all nodes. */
+static uint32_t cpus_of_most_nodes(const World *world, const Policy *policy, const Process *process)
+{
+    const Topology *topology = world->topology;
+    uint32_t smallest = UINT32_MAX, n_nodes = 0;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++) {
+        const TopologyNode *node = &topology->nodes[i];
+
+        if (node->n_cpus == 0)
+            continue;
+        if (process->cpuset && !hwloc_bitmap_intersects(process->cpuset, node->cpus))
+            return 0;
+        smallest = MIN(smallest, node->n_cpus);
+        n_nodes++;
+    }
+    return n_nodes < 2 || (policy->max_nodes > 0 && policy->max_nodes < n_nodes)
+               ? 0
+               : topology->n_cpus - smallest;
+}
+
+/* Whether it has no home yet, and is likely to get all nodes: as far as is known, its threads want more CPUs than all
+ * nodes but the smallest have. Of these threads one often waits for the others. */
 static bool is_everywhere(const World *world, const Policy *policy, const Process *process)
 {
-    uint32_t largest = 0;
+    const Group *group = group_of(world, process);
+    uint32_t others;
 
-    if (!is_to_settle(world, policy, process) || process->rss_bytes < PLANNER_MEMORY_MIN)
+    if (!is_to_settle(world, policy, process) || process->rss_bytes < PLANNER_MEMORY_MIN ||
+        !are_placeable(world, policy, process))
         return false;
-    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
-        largest = MAX(largest, world->topology->nodes[i].n_cpus);
-    return largest < world->topology->n_cpus && process->n_threads > world->topology->n_cpus - largest + 1;
+    others = cpus_of_most_nodes(world, policy, process);
+    return others > 0 && process->n_threads > others + 1 &&
+           (group->want_permille == 0 || group->want_permille > others * LOAD_FULL_PERMILLE);
 }
 
 bool memory_watch_begins_early(const World *world, const Policy *policy, const Process *process)
@@ -145,7 +168,7 @@ bool memory_watch_is_asked(const World *world, const Policy *policy, const Proce
 bool memory_watch_is_awaited(const MemoryWatch *watch, const World *world, const Policy *policy,
                              const Process *process)
 {
-    if (memory_watch_precedes_home(world, policy, process))
+    if (memory_watch_begins_early(world, policy, process))
         return true;
     return rule_holds(world, ABLATION_AWAIT_USE) && has_choice(group_of(world, process), process) &&
            (watch->sorting.n_quiet < SORTING_QUIET || thread_homes_digest(world, process) == 0) &&
@@ -331,8 +354,8 @@ static int look_between(MemoryWatchLook *look)
     return 0;
 }
 
-/* What two or three rounds say decides on no first home, unless that waits for as many as are enough: of what threads
- * share each is alone at some. */
+/* What threads use is not told before there is a home: after two or three rounds, users of shared memory look alone.
+ * The exception is a home that waits for it. */
 static bool is_too_early(const MemoryWatchLook *look)
 {
     return is_homeless(group_of(look->world, look->process)) &&

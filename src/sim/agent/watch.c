@@ -40,7 +40,7 @@ void agent_watch_foresee(Engine *e, Agent *agent)
 
         if (seen.process && !seen.seen->scan)
             seen.process->use_awaited =
-                seen.policy && (memory_watch_precedes_home(agent->world, seen.policy, seen.process) ||
+                seen.policy && (memory_watch_begins_early(agent->world, seen.policy, seen.process) ||
                                 !memory_watch_is_asked(agent->world, seen.policy, seen.process));
     }
 }

@@ -8,9 +8,9 @@
  * what has just run, not away from its memory; both only until that has failed a few times. When nobody waits, one that
  * runs is pushed, after some more failures.
  *
- * Between nodes a difference that is allowed (P5) is no imbalance. Levels of nodes have single nodes as their
- * groups; the kernel's overlapping groups are left out, and so is the rotation of an odd thread among equally loaded
- * CPUs. */
+ * Between nodes a difference that is allowed (P5) is no imbalance. A node is left out when all that wait there are
+ * bound elsewhere; the kernel leaves out one CPU after the other. Levels of nodes have single nodes as their groups;
+ * the kernel's overlapping groups are left out, and so is the rotation of an odd thread among equally loaded CPUs. */
 
 #include "sim/model/engine.h"
 

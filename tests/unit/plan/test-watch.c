@@ -245,7 +245,8 @@ static void test_asked(void **state)
  * counts from then on. */
 static void test_everywhere(void **state)
 {
-    const Policy policy = {.mode = POLICY_MODE_AUTO}, compress = {.mode = POLICY_MODE_COMPRESS};
+    const Policy policy = {.mode = POLICY_MODE_AUTO}, compress = {.mode = POLICY_MODE_COMPRESS},
+                 one = {.mode = POLICY_MODE_AUTO, .max_nodes = 1};
     Process *p = world_process(world, PID);
     MemoryWatchLook look = {
         .watch = watch, .world = world, .process = p, .policy = &policy, .touches = &touches};
@@ -258,7 +259,18 @@ static void test_everywhere(void **state)
     assert_true(memory_watch_begins_early(world, &policy, p));
     assert_true(memory_watch_is_asked(world, &policy, p));
     assert_false(memory_watch_precedes_home(world, &policy, p));
+    assert_true(
+        memory_watch_is_awaited(watch, world, &policy, p)); /* memory does not follow in the meantime */
     assert_false(memory_watch_begins_early(world, &compress, p));
+    assert_false(memory_watch_begins_early(world, &one, p));
+    p->cpuset = topology->nodes[0].cpus;
+    assert_false(memory_watch_begins_early(world, &policy, p));
+    p->cpuset = topology->all_cpus;
+    assert_true(memory_watch_begins_early(world, &policy, p));
+    group->want_permille = 2000; /* it has as many, and does not use them */
+    assert_false(memory_watch_begins_early(world, &policy, p));
+    group->want_permille = 2001;
+    assert_true(memory_watch_begins_early(world, &policy, p));
     p->rss_bytes = 16ULL << 20;
     assert_false(memory_watch_begins_early(world, &policy, p));
     p->rss_bytes = 64ULL << 20;
