@@ -123,18 +123,24 @@ static int write_and_close(int fd, bool is_file, void (*write)(FILE *, void *), 
     return r;
 }
 
-/* Pipes and devices, and links in /dev, which lead to what a process has open. */
+/* Names of what the process has open. Other links are put aside, as files are: somebody else may have made them. */
+static bool is_descriptor(const char *path)
+{
+    return strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/stderr") == 0 ||
+           strncmp(path, "/dev/fd/", strlen("/dev/fd/")) == 0;
+}
+
+/* A pipe or a device. */
 static bool is_no_file(const char *path)
 {
     struct stat st;
 
-    return strncmp(path, "/dev/", strlen("/dev/")) == 0 ||
-           (lstat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode));
+    return lstat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode);
 }
 
-static CtlExit write_through(const char *path, void (*write)(FILE *, void *), void *userdata)
+static CtlExit write_through(const char *path, int flags, void (*write)(FILE *, void *), void *userdata)
 {
-    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | flags);
     int r = fd < 0 ? -errno : write_and_close(fd, false, write, userdata);
 
     return r < 0 ? ctl_fail(CTL_EXIT_FAILURE, "%s: cannot be written: %s", path, strerror(-r)) : CTL_EXIT_OK;
@@ -145,8 +151,10 @@ CtlExit ctl_replace_file(const char *path, void (*write)(FILE *out, void *userda
     CLEANUP_FREE char *temporary = NULL;
     int fd, r;
 
+    if (is_descriptor(path))
+        return write_through(path, 0, write, userdata);
     if (is_no_file(path))
-        return write_through(path, write, userdata);
+        return write_through(path, O_NOFOLLOW, write, userdata);
     if (asprintf(&temporary, "%s.XXXXXX", path) < 0) {
         temporary = NULL;
         return ctl_fail_oom();

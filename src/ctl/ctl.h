@@ -111,7 +111,7 @@ void ctl_forget_failure(void);
 CtlExit ctl_fail_oom(void);
 
 /* Puts what `write` writes in place of the file `path`: who reads it meanwhile sees the old one or the new one, whole.
- * A pipe or a device stays and is written to, and so is what a path below /dev leads to. */
+ * A pipe or a device stays and is written to, and so is what /dev/stdout, /dev/stderr and /dev/fd/N name. */
 CtlExit ctl_replace_file(const char *path, void (*write)(FILE *out, void *userdata), void *userdata);
 
 /* Reads a whole file of at most `max` bytes into a malloc'd, terminated buffer. */

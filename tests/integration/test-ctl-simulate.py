@@ -7,6 +7,7 @@ import os
 import pty
 import shutil
 import subprocess
+import tempfile
 import unittest
 import xml.etree.ElementTree
 
@@ -176,7 +177,7 @@ class Simulate(ctllib.CtlTest):
             self.assertEqual(screen.end(), 0)
 
     def test_record_to_no_file(self):
-        """A pipe is written to and not replaced, and so is what a path below /dev leads to."""
+        """A pipe is written to and not replaced, and so is an open descriptor; what is a file below /dev is one."""
         self.assertIn("\nplan tick=", self.ctl("simulate", "--record=/dev/fd/1", "--seeds=1", self.scenario()))
         pipe = self.directory() / "pipe"
         os.mkfifo(pipe)
@@ -184,6 +185,10 @@ class Simulate(ctllib.CtlTest):
             self.ctl("simulate", f"--record={pipe}", "--seeds=1", self.scenario())
             self.assertTrue(pipe.is_fifo())
             self.assertIn("\nplan tick=", reader.stdout.read())
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+            for _ in range(2):
+                self.ctl("simulate", f"--record={directory}/plans", "--seeds=1", self.scenario())
+                self.assertEqual(self.ctl_json("replay", f"{directory}/plans")["different"], [])
 
     def test_record_that_cannot_be(self):
         none = self.scenario(SCENARIO[:SCENARIO.index("[Variant placed]")], "none.scenario")

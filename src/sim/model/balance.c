@@ -112,7 +112,8 @@ static bool is_in_domain(const Engine *e, uint32_t a, uint32_t b, const Topology
     return topology_distance(e->topology, (NodeIx){(int32_t)a}, (NodeIx){(int32_t)b}) <= domain->distance;
 }
 
-/* Whether all threads on its crowded CPUs are bound elsewhere: the kernel leaves these CPUs out and looks again. */
+/* Whether all threads on its crowded CPUs are bound elsewhere: the kernel leaves these CPUs out and looks again
+ * (LBF_ALL_PINNED in sched_balance_rq()). */
 static bool all_pinned(const Engine *e, const Span *from, uint32_t to)
 {
     if (from->n_crowded == 0)
