@@ -21,6 +21,7 @@ typedef enum AblationRule {
     ABLATION_FAIR_SHARE,    /* P15: on a full machine every demand is less */
     ABLATION_PAUSES,        /* P15: threads that pause want more CPUs at times than on average */
     ABLATION_ALONE,         /* P5, P14: what threads use alone presses on a node, and need not be together */
+    ABLATION_SORTED,        /* P15: and where that lies beside them already, being apart costs nothing */
     ABLATION_OUTGROWN,      /* P15: a first home that is too small is given up at once */
     ABLATION_BEGUN,         /* P15: who began to run within a tick wants a CPU */
     ABLATION_AWAIT_MEMORY,  /* P15: a first home waits for where its memory is */
@@ -42,6 +43,7 @@ typedef enum AblationRule {
     ABLATION_TRIES,         /* P13: a block that does not go is let be */
     ABLATION_REST,          /* P13: a block that moved rests */
     ABLATION_STRIPE_SHARED, /* P17: what many threads are seen to share is interleaved */
+    ABLATION_STAYS,         /* P13, P17: threads without a node use their memory from where they stay */
     ABLATION_BUSY,          /* P10: who begins or ends to work is seen anew */
     ABLATION_PARTS,         /* P12: a cgroup that fits no node is not one group */
     ABLATION_FIRST_ROUNDS,  /* P10: the first rounds are fast */

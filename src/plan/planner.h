@@ -86,6 +86,7 @@ typedef struct PlannerGroup {
     uint64_t steady_permille;  /* of that, what those want that run all the time */
     uint64_t seen_permille;    /* of the first, what those want of whom is seen which memory they use */
     uint64_t alone_permille;   /* and of that, what is used by one thread alone */
+    uint64_t sorted_permille;  /* and of that, what lies on one node for each */
     uint32_t variance_permille; /* how what they want strays, in permille of a CPU squared */
     uint64_t begun_permille;   /* what those will want more who began to run within this tick */
     PackNodes allowed, chosen;
@@ -291,7 +292,7 @@ int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_b
 /* demand.c: P15 */
 
 /* Adds to PlannerGroup what one of its threads wants, and what of that uses memory alone. */
-void demand_gather(const Group *group, PlannerGroup *g, const Task *task);
+void demand_gather(const Group *group, PlannerGroup *g, const Task *task, uint32_t n_nodes);
 /* What it wants, held for a while; permille of a CPU. */
 uint64_t demand_held(const Group *group);
 /* Whether it was met a short time ago; its first home need not wait for a slow tick. */

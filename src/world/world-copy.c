@@ -108,6 +108,10 @@ static bool copy_tasks(const World *from, World *to)
             (use && world_set_task_use(to, task, use->pages, use->private_permille, use->buddy,
                                        use->measured_usec) < 0))
             return false;
+        if (use) {
+            task->use->node = use->node;
+            task->use->node_usec = use->node_usec;
+        }
     }
     return true;
 }

@@ -197,6 +197,8 @@ typedef struct TaskRow {
     uint64_t use_usec; /* and below: of its TaskUse, which has no fixed size */
     uint16_t use_private_permille;
     TaskKey buddy;
+    NodeIx use_node;
+    uint64_t use_node_usec;
     RecordNumbers64 pages;
 } TaskRow;
 
@@ -225,6 +227,8 @@ static const RecordField task_fields[] = {
     {"use_private_permille", RECORD_U16, offsetof(TaskRow, use_private_permille)},
     {"buddy", RECORD_INDEX, offsetof(TaskRow, buddy.tid)},
     {"buddy_start_ticks", RECORD_U64, offsetof(TaskRow, buddy.start_ticks)},
+    {"use_node", RECORD_INDEX, offsetof(TaskRow, use_node)},
+    {"use_node_usec", RECORD_U64, offsetof(TaskRow, use_node_usec)},
 };
 
 static const RecordField lease_fields[] = {
@@ -281,13 +285,15 @@ static int dump_all(FILE *out, const void *object)
         WRITE(out, "process", process_fields, &row);
     }
     for (size_t i = 0; i < world->n_tasks; i++) {
-        TaskRow row = {.task = world->tasks[i]};
+        TaskRow row = {.task = world->tasks[i], .use_node = NODE_NONE};
 
         row.pid = world->processes[row.task.process.i].pid;
         if (row.task.use) {
             row.use_usec = row.task.use->measured_usec;
             row.use_private_permille = row.task.use->private_permille;
             row.buddy = row.task.use->buddy;
+            row.use_node = row.task.use->node;
+            row.use_node_usec = row.task.use->node_usec;
             row.pages.values = row.task.use->pages;
             row.pages.n = world->topology->n_nodes;
         }
@@ -413,7 +419,7 @@ static int load_task(RecordReader *reader, World *world, TaskRow *row)
     const Task *last = world->n_tasks ? &world->tasks[world->n_tasks - 1] : NULL;
     const Process *process = world_process(world, row->pid);
     size_t n = row->pages.n;
-    int at;
+    int at, r;
 
     if (world->n_tasks == WORLD_TEXT_ENTRIES_MAX)
         return record_expected(reader, "at most %u tasks", WORLD_TEXT_ENTRIES_MAX);
@@ -433,14 +439,20 @@ static int load_task(RecordReader *reader, World *world, TaskRow *row)
     if (at < 0)
         return at;
     world->tasks[at].home_node = row->task.home_node;
-    return n == 0 ? 0
-                  : world_set_task_use(world, &world->tasks[at], row->pages.values, row->use_private_permille,
-                                       row->buddy, row->use_usec);
+    if (n == 0)
+        return 0;
+    r = world_set_task_use(world, &world->tasks[at], row->pages.values, row->use_private_permille, row->buddy,
+                           row->use_usec);
+    if (r == 0) {
+        world->tasks[at].use->node = row->use_node;
+        world->tasks[at].use->node_usec = row->use_node_usec;
+    }
+    return r;
 }
 
 static int load_task_line(RecordReader *reader, World *world)
 {
-    TaskRow row = {.task = {.last_cpu = CPU_NONE, .lease = -1, .home_node = NODE_NONE}};
+    TaskRow row = {.task = {.last_cpu = CPU_NONE, .lease = -1, .home_node = NODE_NONE}, .use_node = NODE_NONE};
     int r = READ(reader, task_fields, &row);
 
     if (r == 0)

@@ -56,6 +56,8 @@ typedef struct TaskUse {
     uint64_t measured_usec;    /* not 0 */
     uint16_t private_permille; /* of what it uses, only it uses so much */
     TaskKey buddy;             /* the thread of its process that it shares most with; tid 0: none, or many */
+    NodeIx node;               /* where it ran each time this was measured since node_usec; NODE_NONE: not known */
+    uint64_t node_usec;
     uint64_t pages[]; /* [topology->n_nodes]: averages of what it uses, by the node where that lies; up to
                                   WORLD_PAGES_MAX each */
 } TaskUse;
@@ -309,8 +311,8 @@ void world_remove_lease(World *world, size_t index);
 int world_set_process_memory(const World *world, Process *process, const uint64_t *bytes,
                              uint64_t measured_usec);
 
-/* Says what is known of the memory a thread uses: `pages` [topology->n_nodes], and the others as in TaskUse. NULL:
- * nothing any more. Returns 0 or -ENOMEM (what was known stays). */
+/* Says what is known of the memory a thread uses: `pages` [topology->n_nodes], and the others as in TaskUse; where it
+ * ran is taken from the task. NULL: nothing any more. Returns 0 or -ENOMEM (what was known stays). */
 int world_set_task_use(const World *world, Task *task, const uint64_t *pages, uint32_t private_permille,
                        TaskKey buddy, uint64_t measured_usec);
 

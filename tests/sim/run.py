@@ -60,9 +60,15 @@ TWINS = {
         ("no lending", {"LeaseSec=60s": "Steal=no"}),
     ],
     "s-apart": [
-        ("no thread has a node", {"[Variant write]": "[Variant write]\nOff=apart"}),
+        ("no thread has a node", {"[Variant write]": "[Variant write]\nOff=apart stays"}),
         ("it is not known whose memory it is", {"Evidence=write": "Evidence=residency"}),
         ("memory stays where it is", {"Evidence=write": "Evidence=write\nFollow=no"}),
+    ],
+    "s-near": [
+        ("being apart costs the same where all is near", {"Policies=auto": "Policies=auto\nOff=sorted"}),
+    ],
+    "s-stays": [
+        ("memory stays where it is", {"Policies=auto": "Policies=auto\nOff=stays"}),
     ],
     "s-streams": [
         ("what is used alone counts as shared", {"[Variant gathered-auto]": "[Variant gathered-auto]\nOff=alone"}),
@@ -206,6 +212,7 @@ TWINS = {
     "s-vma-daemon": [
         ("no scan is completed by force", {"ForceComplete=yes": "ForceComplete=no"}),
         ("nobody looks who uses what", {"Evidence=write": "Evidence=residency"}),
+        ("no thread has a node", {"Policies=forced": "Policies=forced\nOff=apart"}),
     ],
     "s-wa": [
         ("groups have no home", {"Mode=fixed": "Mode=none"}),

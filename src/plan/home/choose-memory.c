@@ -112,6 +112,13 @@ uint32_t choose_memory_alone(const Planner *p, const Group *group)
     return choose_memory_seen(g) ? (uint32_t)(g->alone_permille * 1000 / g->seen_permille) : 0;
 }
 
+uint32_t choose_memory_sorted(const Planner *p, const PlannerGroup *g)
+{
+    return rule_holds(p->world, ABLATION_SORTED) && choose_memory_seen(g)
+               ? (uint32_t)(g->sorted_permille * 1000 / g->seen_permille)
+               : 0;
+}
+
 uint32_t choose_memory_nodes(const uint64_t *memory, uint32_t n_nodes)
 {
     double sum = 0, squares = 0;

@@ -36,3 +36,6 @@ bool choose_memory_seen(const PlannerGroup *g);
  * thread uses all of it alone, which need not be seen; unless it has so little that caches may hold it. After
  * PlannerGroup.discount_permille. */
 uint32_t choose_memory_alone(const Planner *p, const Group *group);
+
+/* And what each uses alone that lies on one node for each, PackGroup.sorted_permille. */
+uint32_t choose_memory_sorted(const Planner *p, const PlannerGroup *g);

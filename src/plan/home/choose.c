@@ -77,7 +77,7 @@ static void gather_loads(Planner *p, uint64_t *ran)
             planner_placeable(group_policy(p->world, p->policies, process->workload), process, task);
         g->waits_mean += task->wait_ewma_permille;
         g->newest_usec = MAX(g->newest_usec, process->first_seen_usec);
-        demand_gather(&p->world->groups[process->group.i], g, task);
+        demand_gather(&p->world->groups[process->group.i], g, task, topology->n_nodes);
         if (cpu)
             ran[(size_t)process->group.i * topology->n_nodes + (size_t)cpu->node.i] +=
                 MAX(task->run_permille, task->run_ewma_permille);
@@ -282,6 +282,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
                                : demand_of_group(p, index),
         .min_gain_permille = policy->min_gain_permille,
         .private_permille = choose_memory_alone(p, group),
+        .sorted_permille = choose_memory_sorted(p, g),
         .steady_permille = pack_mode(policy) == PACK_MODE_AUTO ? steady_demand(group, g, share) : 0,
         .variance_permille = fair_share(share, demand_variance(p, index)),
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,

@@ -34,9 +34,22 @@ static void gather_begun(PlannerGroup *g, const Task *task)
 #define NO_PAUSES_PERMILLE   950U
 #define PAUSES_MORE_PERMILLE 100U
 
+/* How much what a thread uses lies on one node: in permille, 1000 of what does wholly, and 0 of what lies on two nodes
+ * alike, or on more. */
+static uint64_t on_one_node(const TaskUse *use, uint32_t n_nodes)
+{
+    uint64_t sum = 0, squares = 0;
+
+    for (uint32_t i = 0; i < n_nodes; i++)
+        sum += use->pages[i];
+    for (uint32_t i = 0; i < n_nodes && sum > 0; i++)
+        squares += use->pages[i] * 1000 / sum * use->pages[i] * 2 / sum;
+    return squares - MIN(squares, 1000U);
+}
+
 /* What its threads want, how much that strays, and who uses memory alone. A thread wants a CPU or does not, so that its
  * share of the time is the chance that it does. */
-static void gather_use(const Group *group, PlannerGroup *g, const Task *task)
+static void gather_use(const Group *group, PlannerGroup *g, const Task *task, uint32_t n_nodes)
 {
     uint64_t demand = task->run_ewma_permille + (uint64_t)task->wait_ewma_permille;
     uint32_t more = group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1)
@@ -52,11 +65,13 @@ static void gather_use(const Group *group, PlannerGroup *g, const Task *task)
         return;
     g->seen_permille += demand;
     g->alone_permille += demand * task->use->private_permille / 1000;
+    g->sorted_permille +=
+        demand * task->use->private_permille / 1000 * on_one_node(task->use, n_nodes) / 1000;
 }
 
-void demand_gather(const Group *group, PlannerGroup *g, const Task *task)
+void demand_gather(const Group *group, PlannerGroup *g, const Task *task, uint32_t n_nodes)
 {
-    gather_use(group, g, task);
+    gather_use(group, g, task, n_nodes);
     gather_begun(g, task);
 }
 

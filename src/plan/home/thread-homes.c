@@ -11,8 +11,8 @@
  * of it as large as their share of the CPUs that others leave. For each unit it is known which share of its accesses
  * goes to which node. The amount of memory counts only in a tie, because what is scanned of it differs from round to
  * round far more than where it lies. It is solved by regret: the unit that loses most on its second best node chooses
- * first. So at the start, when all memory is on one node, the threads with most of it stay, and the memory of the
- * others follows (P13).
+ * first, but none takes a place where others have their memory while it has none there. So at the start, when all
+ * memory is on one node, the threads with most of it stay, and the memory of the others follows (P13).
  *
  * An assignment is kept as long as it fits. A new one replaces it when it puts at least a tenth more of the memory next
  * to its user (or MinGainPermille, if that is more), and not while memory is being moved. So threads that have
@@ -353,6 +353,16 @@ static int32_t best_node(const ThreadHomes *h, const PlannerUnit *unit)
     return best;
 }
 
+/* What it uses on the node of the home with most of that. */
+static uint64_t most_use(const ThreadHomes *h, const PlannerUnit *unit)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < h->n_nodes; i++)
+        most = h->capacity[i] > 0 ? MAX(most, h->use[(size_t)unit->order * h->n_nodes + i]) : most;
+    return most;
+}
+
 static void settle(ThreadHomes *h, PlannerUnit *unit, int32_t node, bool second)
 {
     *(second ? &unit->node_anew : &unit->node) = node;
@@ -439,9 +449,29 @@ static uint64_t sum_local(const ThreadHomes *h, bool second)
     return local;
 }
 
-/* Gives every unit a node, in the order of regret; with `anew` without regard to where they are. Returns how much of
- * what is used lies next to its user then. A unit without room goes where least is, which is at most the node's
- * share. */
+/* Gives those units a node that have none yet, in the order of regret; first only the node with most of what it uses,
+ * if that has room. */
+static void settle_all(ThreadHomes *h, bool anew, bool first)
+{
+    for (size_t i = 0; i < h->n; i++) {
+        PlannerUnit *unit = &h->units[i];
+        const uint64_t *use = h->use + (size_t)unit->order * h->n_nodes;
+        int32_t node;
+
+        if (unit->settled)
+            continue;
+        node = unit->free ? -1 : best_node(h, unit);
+        if (first && node >= 0 &&
+            (!has_room(h, (uint32_t)node, unit->demand) || use[node] < most_use(h, unit)))
+            continue;
+        settle(h, unit, node, anew);
+        unit->settled = true;
+    }
+}
+
+/* Gives every unit a node; with `anew` without regard to where they are. Returns how much of what is used lies next to
+ * its user then. A unit without room goes where least is, which is at most the node's share. Who finds none where its
+ * memory is waits for those that do: else it would drive one of these away, and that one the next. */
 static uint64_t assign(ThreadHomes *h, bool anew)
 {
     for (uint32_t i = 0; i < h->n_nodes; i++)
@@ -453,9 +483,8 @@ static uint64_t assign(ThreadHomes *h, bool anew)
     for (size_t i = 0; i < h->n; i++)
         if (h->units[i].settled)
             settle(h, &h->units[i], h->units[i].now, anew);
-    for (size_t i = 0; i < h->n; i++)
-        if (!h->units[i].settled)
-            settle(h, &h->units[i], h->units[i].free ? -1 : best_node(h, &h->units[i]), anew);
+    settle_all(h, anew, true);
+    settle_all(h, anew, false);
     relieve(h, anew);
     return sum_local(h, anew);
 }

@@ -144,7 +144,8 @@ static NodeIx elect(const Judge *judge, const TouchBlock *block, uint64_t n)
 static void vote(const Judge *judge, const TouchBlock *block, uint64_t *votes)
 {
     for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++) {
-        NodeIx node = judge->threads->node_of(judge->threads->userdata, block->owners[i].tid);
+        pid_t tid = block->owners[i].tid;
+        NodeIx node = judge->threads->node_of(judge->threads->userdata, tid, tid == touches_owner(block));
 
         if (is_node(judge, node))
             votes[node.i] += block->owners[i].weight;

@@ -72,9 +72,10 @@ typedef struct Blocks {
 int blocks_init(Blocks *blocks, uint32_t n_nodes);
 void blocks_done(Blocks *blocks);
 
-/* On which node a thread lives; NODE_NONE: not known. */
+/* On which node a thread lives; NODE_NONE: not known. For what it uses alone it is enough that it has run on one node
+ * for a while. */
 typedef struct BlocksThreads {
-    NodeIx (*node_of)(void *userdata, pid_t tid);
+    NodeIx (*node_of)(void *userdata, pid_t tid, bool alone);
     void *userdata;
 } BlocksThreads;
 

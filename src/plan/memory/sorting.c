@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* A thread's block goes to the node where the thread lives: its home node in a home of several, else the only node of
- * its home. A thread that somebody else pinned to one node lives there.
+ * its home. A thread that somebody else pinned to one node lives there. What a thread without a node uses alone goes
+ * where it has run for a while.
  *
  * Blocks that threads of several nodes share have no right node. If they are most of what is known of a process, they
  * are interleaved over its home, so that no node serves all of them (P17); else they stay. What buddies share is not
- * dealt out in its first rounds: they may yet get a node together (P14); nor what a set of half of the threads or
- * fewer shares, unless one node has most of all that. A block at which only one thread was seen
- * waits until another one is, or until it is known to be that one's (plan/memory/blocks.h): among the memory that a
- * database shares lies what each of its threads has alone, and uses most.
+ * dealt out in its first rounds: they may yet get a node together (P14); nor anything while all of its threads run on
+ * one node; nor what a set of half of the threads or fewer shares, unless one node has most of all that. A block at
+ * which only one thread was seen waits until another one is, or until it is known to be that one's
+ * (plan/memory/blocks.h): among the memory that a database shares lies what each of its threads has alone, and uses
+ * most.
  *
  * Example: 48 blocks on node 0, 20 of them of a thread that lives on node 1, 20 of one on node 0, and 8 of both. The 20
  * go to node 1 in one request; 8 of 48 is not most, and they stay. */
@@ -27,6 +29,10 @@
  * their own but now and then. */
 #define STRIPE_SHARE 2U
 #define STRIPE_WORTH 4U
+
+/* A thread without a node stays on one that it was seen on for so long each time. A choice of ours: longer than who
+ * wanders stays by chance, and shorter than MinResidencySec=, for which what has moved rests. */
+#define STAYS_USEC 5000000U
 
 /* So many rounds what buddies share waits for their node: the fast rounds at first, and some behind them. */
 #define BUDDIES_ROUNDS 32U
@@ -88,7 +94,19 @@ static NodeIx node_of_cpus(const Topology *topology, CpuMask cpus)
     return node;
 }
 
-static NodeIx node_of(void *userdata, pid_t tid)
+/* Where a thread without a node has run for so long that what it uses alone may be beside it: the kernel has no reason
+ * to take it away. */
+static NodeIx stays_on(const World *world, const Task *task)
+{
+    const TaskUse *use = task->use;
+
+    return use && rule_holds(world, ABLATION_STAYS) &&
+                   use->measured_usec - MIN(use->node_usec, use->measured_usec) >= STAYS_USEC
+               ? use->node
+               : NODE_NONE;
+}
+
+static NodeIx node_of(void *userdata, pid_t tid, bool alone)
 {
     const Place *place = userdata;
     const SortingLook *look = place->look;
@@ -98,7 +116,9 @@ static NodeIx node_of(void *userdata, pid_t tid)
         return NODE_NONE;
     if (!planner_placeable(look->policy, look->process, task))
         return node_of_cpus(look->world->topology, task->allowed);
-    return task->home_node.i >= 0 ? task->home_node : place->only;
+    if (task->home_node.i >= 0)
+        return task->home_node;
+    return place->only.i < 0 && alone ? stays_on(look->world, task) : place->only;
 }
 
 static int find_home(Sorting *sorting, const SortingLook *look)
@@ -305,7 +325,7 @@ static bool is_used_apart(Sorting *sorting, const Place *place, const TouchBlock
     *ret_free = false;
     memset(votes, 0, sorting->n_nodes * sizeof(*votes));
     for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++) {
-        NodeIx node = node_of((void *)place, block->owners[i].tid);
+        NodeIx node = node_of((void *)place, block->owners[i].tid, false);
 
         if (node.i >= 0) {
             votes[node.i] += block->owners[i].weight;
@@ -438,6 +458,27 @@ static int compare_moves(const void *va, const void *vb)
     return (a->range.start > b->range.start) - (a->range.start < b->range.start);
 }
 
+/* Whether nearly all of its threads run on one node, though its home has several: what they share is used from there.
+ */
+static bool runs_on_one(Sorting *sorting, const SortingLook *look)
+{
+    uint64_t *demands = sorting->sums, sum = 0, most = 0;
+
+    memset(demands, 0, sorting->n_nodes * sizeof(*demands));
+    for (size_t i = 0; i < look->touches->n_threads; i++) {
+        const Task *task =
+            world_task_by_tid(look->world, look->process->pid, look->touches->threads[i].key.tid);
+        const TopologyCpu *cpu = task ? topology_cpu(look->world->topology, task->last_cpu) : NULL;
+
+        if (!cpu || task->gone || cpu->node.i < 0 || (uint32_t)cpu->node.i >= sorting->n_nodes)
+            continue;
+        demands[cpu->node.i] += buddies_demand(task);
+        sum += buddies_demand(task);
+        most = MAX(most, demands[cpu->node.i]);
+    }
+    return sum > 0 && most * 1000 >= sum * SHARED_PERMILLE;
+}
+
 static int stripe(Sorting *sorting, const SortingLook *look)
 {
     Shared shared;
@@ -449,7 +490,8 @@ static int stripe(Sorting *sorting, const SortingLook *look)
     if (shared.n_apart * STRIPE_SHARE <= shared.n_all)
         sorting->striping = false;
     else if (shared.n_shared * STRIPE_SHARE > shared.n_all &&
-             shared.n_elsewhere * STRIPE_WORTH > shared.n_shared)
+             shared.n_elsewhere * STRIPE_WORTH > shared.n_shared &&
+             !(rule_holds(look->world, ABLATION_STAYS) && runs_on_one(sorting, look)))
         sorting->striping = true;
     if (!sorting->striping)
         return 0;

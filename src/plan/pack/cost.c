@@ -116,21 +116,34 @@ static uint64_t site_cost(const Pack *p, const PackSite *site, const PackLoad *l
            crowd_cost(p, site, load) + unfair_cost(p, site, load) + even_cost(p, site, load);
 }
 
-/* Each thread is where what it uses alone is, as far as there is room: of the demand that comes to a site, as much as
- * it has of the memory. The others are as far from theirs as the mean. */
+/* Of what its threads use alone, what is beside them on this site of n: as much as it has of their demand, or could
+ * have without being pressed (P5). In permille. */
+static uint64_t beside(const Pack *p, uint32_t item, int site, unsigned n)
+{
+    uint64_t fits =
+        MIN(p->sites[site].capacity, p->allowed_imbalance) * 1000 / MAX(p->items[item].demand, 1U);
+
+    return MIN(p->here[(size_t)item * p->n_sites + (size_t)site], MAX(1000U / n, fits));
+}
+
+/* Each thread is where what it uses alone is, as far as there is room. The others are on the sites that have less of
+ * the memory than of the demand, as far from theirs as the mean. */
 static uint64_t remote_alone(const Pack *p, uint32_t item, PackNodes set)
 {
     const uint64_t *remote = &p->remote[(size_t)item * p->n_sites];
-    const uint32_t *here = &p->here[(size_t)item * p->n_sites];
-    uint64_t part = 1000 / (unsigned)__builtin_popcountll(set), sum = 0;
+    unsigned n = (unsigned)__builtin_popcountll(set);
+    uint64_t part = 1000 / n, sum = 0, local = 0, others = 0;
 
     for (PackNodes rest = set; rest; rest &= rest - 1) {
         int i = __builtin_ctzll(rest);
+        uint64_t near = beside(p, item, i, n);
 
-        if (here[i] < part)
-            sum += remote[i] * (part - here[i]) / (1000 - here[i]);
+        local += near;
+        others += part - MIN(part, near);
+        if (near < part)
+            sum += remote[i] * (part - near) / (1000 - near);
     }
-    return sum;
+    return others > 0 ? sum * (1000 - MIN(local, 1000U)) / others : 0;
 }
 
 static uint64_t remote_cost(const Pack *p, uint32_t item, PackNodes set)
@@ -146,8 +159,24 @@ static uint64_t remote_cost(const Pack *p, uint32_t item, PackNodes set)
     return alone > 0 ? (sum * (1000 - alone) + remote_alone(p, item, set) * alone) / 1000 : sum;
 }
 
-static uint64_t split_cost(const Pack *p, const PackItem *item, PackNodes set)
+/* Of its weight, what pays for being apart: all but what threads use alone, have on one node each, and beside them
+ * already. What one node has most of is no reason to be on others. In permille. */
+static uint64_t apart(const Pack *p, uint32_t item, PackNodes set, unsigned n)
 {
+    uint64_t near, sum = 0, most = 0;
+
+    for (PackNodes rest = p->items[item].sorted > 0 ? set : 0; rest; rest &= rest - 1) {
+        near = beside(p, item, __builtin_ctzll(rest), n);
+        sum += near;
+        most = MAX(most, near);
+    }
+    near = most < 1000 ? (MIN(sum, 1000U) - most) * 1000 / (1000 - most) : 0;
+    return 1000 - near * p->items[item].sorted / 1000;
+}
+
+static uint64_t split_cost(const Pack *p, uint32_t index, PackNodes set)
+{
+    const PackItem *item = &p->items[index];
     uint64_t n = (unsigned)__builtin_popcountll(set), sum = 0;
 
     if (n < 2 || item->spreads)
@@ -155,7 +184,8 @@ static uint64_t split_cost(const Pack *p, const PackItem *item, PackNodes set)
     for (PackNodes a = item->lone ? 0 : set; a; a &= a - 1)
         for (PackNodes b = a & (a - 1); b; b &= b - 1)
             sum += p->excess[(size_t)__builtin_ctzll(a) * p->n_sites + (size_t)__builtin_ctzll(b)];
-    return item->weight * PACK_SCALE * sum / (n * n) + item->weight * p->far * (n - 1) / 2;
+    return item->weight * PACK_SCALE * sum / (n * n) * apart(p, index, set, (unsigned)n) / 1000 +
+           item->weight * p->far * (n - 1) / 2;
 }
 
 static uint64_t move_cost(const PackItem *item, PackNodes set)
@@ -234,7 +264,7 @@ uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set)
     if (!(set & (set - 1))) /* by far the most frequent */
         return p->remote[(size_t)item * p->n_sites + (size_t)__builtin_ctzll(set)] + move_cost(it, set) +
                squeeze_cost(p, it, set);
-    return remote_cost(p, item, set) + split_cost(p, it, set) + move_cost(it, set) + wide_cost(p, it, set) +
+    return remote_cost(p, item, set) + split_cost(p, item, set) + move_cost(it, set) + wide_cost(p, it, set) +
            whole_cost(p, it, set);
 }
 
@@ -552,7 +582,7 @@ int pack_cost(const PackProblem *problem, const PackNodes *sets, PackCost *ret)
             continue;
         pack_assign(&p, i, pack_nodes_in(&p, sets[item->index]));
         cost.remote += remote_cost(&p, i, item->set);
-        cost.split += split_cost(&p, item, item->set);
+        cost.split += split_cost(&p, i, item->set);
         cost.move += item->set ? move_cost(item, item->set) : 0;
         cost.overload += wide_cost(&p, item, item->set);
         cost.crowd += item->set & (item->set - 1) ? whole_cost(&p, item, item->set) : 0;

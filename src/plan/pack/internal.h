@@ -38,6 +38,7 @@ typedef struct PackItem {
     uint64_t steady;         /* of its demand, that of threads that run all the time */
     uint64_t heavy;          /* of its demand, what presses on memory that threads use alone */
     uint32_t alone;          /* the same in permille */
+    uint32_t sorted;         /* of what its threads use, what lies beside them if they are where it lies; permille */
     uint64_t memory_kib;     /* that follows it */
     uint64_t move_cost;
     uint32_t max_nodes;

@@ -42,6 +42,7 @@ typedef struct PackGroup {
     /* Mode auto: of what its threads use, what each uses alone. For that its threads need not be together, and so they
      * are not to press on the memory of one node. 0: they share all, or it is not known. Mode spread: taken as 1000 */
     uint32_t private_permille;
+    uint32_t sorted_permille; /* and of all they use, what one uses alone and lies on one node for each */
     /* Mode auto: of its demand, what threads want that run all the time. Two of these on one core are in each other's
      * way all the time, too */
     uint32_t steady_permille;
@@ -88,11 +89,14 @@ typedef struct PackProblem {
  *             end 8 and 8: on the ninth `crowd` saves 8 x (4^2 + 2^2 - 2 x 3^2) / 40 = 0.4, and a third would not be
  *             less than that while the averages of new threads are still rising.
  *             Half of it remains of a single thread that uses all of it alone, for the same reason.
- *             Of what threads use alone, each has its own beside it as far as there is room; the rest as above, and all
- *             of a lone thread, which is on all of its nodes in turns
- *   split     weight x mean of (distance - 10) between two nodes of its set, the same node twice included, but not of
- *             a lone thread; and far / 128 for each node more than one, or else a group with all its memory on node 0
- *             would be as well off on both as on node 1 alone, and noise would decide
+ *             Of what threads use alone, each has its own beside it as far as there is room, which is an equal part of
+ *             the demand, or what presses on no memory (P5); the rest as above, and all of a lone thread, which is on
+ *             all of its nodes in turns
+ *   split     weight x mean of (distance - 10) between two nodes of its set, the same node twice included, but not of a
+ *             lone thread, nor of what each thread uses alone, has on one node, and is beside. (Of that, what the node
+ *             with most of it has counts all the same: it is no reason to be on others.) And far / 128 for each node
+ *             more than one, or else a group with all its memory on node 0 would be as well off on both as on node 1
+ *             alone, and noise would decide
  *   move      weight x far x min_gain_permille / 1000, when a home changes; of the whole weight, so the less memory
  *             counts, the more of it must become local
  *

@@ -163,6 +163,7 @@ static void make_item(const Pack *p, PackItem *item)
     item->weight = MAX(item->demand, WEIGHT_MIN);
     item->pull = pull * (spreads ? SPREAD_PULL : single ? SINGLE_PULL : 1000U) / 1000;
     item->alone = spreads ? 1000 : alone;
+    item->sorted = MIN(alone, group->sorted_permille);
     item->variance = group->variance_permille;
     item->most = group->lone ? MAX(item->demand, 1000U) : MOST_UNKNOWN;
     item->steady = group->mode == PACK_MODE_AUTO ? MIN(group->steady_permille, item->demand) : 0;

@@ -70,7 +70,7 @@ static void touch_block(Bench *b, uint64_t block, pid_t tid, int32_t node)
 }
 
 /* Where threads live: A on node 0, B on node 1, of many every other one there; C nowhere. */
-static NodeIx home_of(void *userdata, pid_t tid)
+static NodeIx home_of(void *userdata, pid_t tid, bool alone)
 {
     unsigned *n_asked = userdata;
 

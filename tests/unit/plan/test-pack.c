@@ -86,6 +86,47 @@ static void test_alone(void **state)
     assert_int_equal(cost.remote, 0);
 }
 
+/* What each thread uses alone and has on one node, beside it, does not pay for being apart; what one node has most of
+ * does, and so does what is only used alone. */
+static void test_sorted(void **state)
+{
+    Instance in;
+    PackCost cost;
+
+    instance_init(&in, 4, 2000, 20);
+    in.problem.allowed_imbalance_permille = 2000;
+    add_group(&in, 4000, (uint64_t[]){1, 1, 1, 1})->private_permille = 1000;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){15}, &cost), 0);
+    assert_int_equal(cost.split, 4000 * 64 * 10 * 3 / 4 + 3 * 20000);
+    in.groups[0].sorted_permille = 1000;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){15}, &cost), 0);
+    assert_int_equal(cost.split, 3 * 20000);
+    solve(&in);
+    assert_int_equal(in.sets[0], 15);
+    assert_stable(&in);
+    in.groups[0].sorted_permille = 500;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){15}, &cost), 0);
+    assert_int_equal(cost.split, 4000 * 64 * 10 * 3 / 4 / 2 + 3 * 20000);
+
+    /* Two of four on one node, which it may have. */
+    in.groups[0].sorted_permille = 1000;
+    in.groups[0].home = 0;
+    memcpy(in.memory[0], (uint64_t[]){2 * GIB, GIB, GIB, 0}, 4 * sizeof(uint64_t));
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){7}, &cost), 0);
+    assert_int_equal(cost.split, 2 * 20000);
+    assert_int_equal(cost.remote, 0);
+    solve(&in);
+    assert_int_equal(in.sets[0], 7);
+    in.problem.allowed_imbalance_permille = 1000;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){7}, &cost), 0);
+    assert_in_range(cost.remote, 4000 * 64 * 10 / 6, 4000 * 64 * 10 / 6 + 1000);
+
+    /* All on one: two of four leave it, and are apart from it. */
+    memcpy(in.memory[0], (uint64_t[]){4 * GIB, 0, 0, 0}, 4 * sizeof(uint64_t));
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
+    assert_int_equal(cost.split, 4000 * 64 * 10 / 2 + 20000);
+}
+
 /* Seven threads that share nothing are not six and a bit: two of them would be together. */
 static void test_whole(void **state)
 {
@@ -478,7 +519,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_terms),          cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_alone),          cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_alone),          cmocka_unit_test(test_sorted),
+        cmocka_unit_test(test_whole),
         cmocka_unit_test(test_pull),           cmocka_unit_test(test_pours),
         cmocka_unit_test(test_follows_memory), cmocka_unit_test(test_near_nodes),
         cmocka_unit_test(test_smaller_set),    cmocka_unit_test(test_feasible_first),

@@ -391,6 +391,76 @@ static void test_striped_for_free_threads(void **state)
     done(&b);
 }
 
+/* Where threads run now, which is seen with what they use. */
+static void run_on(Bench *b, int32_t cpu_0, int32_t cpu_1)
+{
+    for (pid_t tid = ON_0; tid <= ON_1; tid++) {
+        Task *task = fixture_find(&b->f, PID, tid);
+
+        task->last_cpu.i = tid == ON_0 ? cpu_0 : cpu_1;
+        assert_int_equal(world_set_task_use(b->f.world, task, (uint64_t[]){1000, 0}, 500, (TaskKey){0},
+                                            b->f.world->now_usec),
+                         0);
+    }
+}
+
+/* P13: what a free thread uses alone goes where it has run for a while; what two of one node share does not. */
+static void test_own_of_free_threads(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup(&b);
+    set_free(&b);
+    for (uint32_t i = 0; i < 8; i++)
+        b.user[i] = i < 4 ? ON_0 : i < 7 ? ON_1 : -1;
+    rounds(&b, 12);
+    run_on(&b, 9, 8);
+    b.f.world->now_usec += 3 * SEC;
+    run_on(&b, 9, 10);
+    judge(&b);
+    assert_int_equal(b.sorting.n_moves, 0);
+    b.f.world->now_usec += 3 * SEC; /* one is elsewhere for a moment */
+    run_on(&b, 9, 0);
+    b.f.world->ablated = 1ULL << ABLATION_STAYS;
+    judge(&b);
+    assert_int_equal(b.sorting.n_moves, 0);
+    b.f.world->ablated = 0;
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_int_equal(use.bytes, 4 * BLOCK);
+    assert_int_equal(use.ranges[0].start, HEAP);
+    assert_int_equal(use.ranges[0].to.i, 1);
+    done(&b);
+}
+
+/* P17: what free threads share is not dealt out as long as all of them run on one node. */
+static void test_not_striped_on_one(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup_shared(&b);
+    run_on(&b, 0, 1);
+    rounds(&b, 12);
+    judge(&b);
+    assert_int_equal(b.sorting.n_moves, 0);
+    assert_false(b.sorting.striping);
+    run_on(&b, 0, 8);
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_true(use.stripe);
+    done(&b);
+
+    setup_shared(&b);
+    run_on(&b, 0, 1);
+    b.f.world->ablated = 1ULL << ABLATION_STAYS;
+    rounds(&b, 12);
+    judge(&b);
+    assert_true(b.sorting.striping);
+    done(&b);
+}
+
 /* P14: buddies get a node together. Before they have it what they share is not dealt out; but where threads get no node
  * of their own, and where they have got none for long. */
 static void test_not_striped_for_buddies(void **state)
@@ -582,6 +652,8 @@ int main(void)
         cmocka_unit_test(test_foreign),
         cmocka_unit_test(test_striped),
         cmocka_unit_test(test_striped_for_free_threads),
+        cmocka_unit_test(test_own_of_free_threads),
+        cmocka_unit_test(test_not_striped_on_one),
         cmocka_unit_test(test_not_striped_for_buddies),
         cmocka_unit_test(test_not_striped_for_few),
         cmocka_unit_test(test_striped_past_a_round),

@@ -527,6 +527,36 @@ static void test_shares(void **state)
     fixture_done(&f);
 }
 
+/* Who is one too many where his memory is does not drive the others from theirs, one after the other. */
+static void test_no_chain(void **state)
+{
+    int n[3] = {0};
+    Fixture f;
+
+    fixture_init(&f, "numa:3 l3:1 core:2 pu:1");
+    fixture_policy(&f, "a", AUTO);
+    fixture_process(&f, 10, "a", NULL);
+    for (pid_t tid = 10; tid < 14; tid++)
+        fixture_task(&f, 10, tid, 0);
+    fixture_cpus(&f, 0, 5, 1000, 0);
+    for (pid_t tid = 10; tid < 14; tid++) {
+        uint64_t pages[3] = {0};
+
+        pages[tid < 12 ? 0 : tid - 11] = 1000;
+        assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, tid), pages, 1000, (TaskKey){0},
+                                            f.world->now_usec),
+                         0);
+    }
+    place(&f);
+    assert_int_equal(hwloc_bitmap_weight(f.world->groups[0].home_nodes), 3);
+    for (pid_t tid = 10; tid < 14; tid++)
+        n[MAX(fixture_find(&f, 10, tid)->home_node.i, 0)]++;
+    assert_int_equal(fixture_find(&f, 10, 12)->home_node.i, 1);
+    assert_int_equal(fixture_find(&f, 10, 13)->home_node.i, 2);
+    assert_true(n[0] >= 1 && n[0] + n[1] + n[2] == 4);
+    fixture_done(&f);
+}
+
 /* A thread on its own node that waits is lent the idle CPU of the other node of its home, which is across nodes. */
 static void test_lend(void **state)
 {
@@ -582,6 +612,7 @@ int main(void)
         cmocka_unit_test(test_mostly_private),
         cmocka_unit_test(test_one_too_many),
         cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_no_chain),
         cmocka_unit_test(test_lend),
     };
 
