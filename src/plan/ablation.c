@@ -29,7 +29,6 @@ const char *const ablation_names[] = {
     [ABLATION_APART] = "apart",
     [ABLATION_ROOM] = "room",
     [ABLATION_BUDDIES] = "buddies",
-    [ABLATION_FREE_SETS] = "free-sets",
     [ABLATION_RELIEVE] = "relieve",
     [ABLATION_ANEW] = "anew",
     [ABLATION_AWAIT_USE] = "await-use",

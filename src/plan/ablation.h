@@ -33,7 +33,6 @@ typedef enum AblationRule {
     ABLATION_APART,         /* P11: nodes for single threads */
     ABLATION_ROOM,          /* P15: and where other groups leave room for them */
     ABLATION_BUDDIES,       /* P14: threads that share go together */
-    ABLATION_FREE_SETS,     /* P14: but not where they would wait for each other while others are idle */
     ABLATION_RELIEVE,       /* P15: threads leave a crowded node of their home */
     ABLATION_ANEW,          /* P15: threads are assigned anew where that gains much (flipping) */
     ABLATION_AWAIT_USE,     /* P13: memory does not follow while it is being found out who uses it */

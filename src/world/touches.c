@@ -66,7 +66,8 @@ TouchThread *touches_thread(Touches *touches, pid_t tid)
 int touches_add_thread(Touches *touches, TaskKey key)
 {
     size_t at = thread_place(touches, key.tid);
-    TouchThread thread = {.key = key, .preferred = NODE_NONE, .set = key.tid};
+    TouchThread thread = {
+        .key = key, .preferred = NODE_NONE, .node = NODE_NONE, .round_node = NODE_NONE, .set = key.tid};
     int r;
 
     if (at < touches->n_threads && touches->threads[at].key.tid == key.tid)
@@ -121,6 +122,9 @@ int touches_forget_thread(Touches *touches, pid_t tid)
     thread->faults.n_sequences = 0;
     thread->buddy = (Buddy){0};
     thread->n_samples = thread->n_blocks = 0;
+    thread->node = thread->round_node = NODE_NONE;
+    thread->node_rounds = 0;
+    thread->wanders = false;
     memset(thread->now, 0, sizeof(thread->now));
     thread->own_now = thread->own_average = 0;
     thread->set = tid;
@@ -334,6 +338,17 @@ static void count_thread(Touches *touches, TouchThread *thread, const TouchBlock
     touches_add_partner(thread, other, weight / n_owners(block));
 }
 
+/* Where it ran for `n` samples from `from` on. */
+static void note_node(const Touches *touches, TouchThread *thread, size_t from, size_t n)
+{
+    for (size_t i = from; i < from + n; i++) {
+        NodeIx node = touches->samples[i].cpu_node;
+
+        thread->wanders |= node.i < 0 || (thread->round_node.i >= 0 && thread->round_node.i != node.i);
+        thread->round_node = node;
+    }
+}
+
 /* One block and its `n` samples from `from` on. */
 static void fold_block(Touches *touches, TouchBlock *block, size_t from, size_t n)
 {
@@ -356,6 +371,7 @@ static void fold_block(Touches *touches, TouchBlock *block, size_t from, size_t 
         count_thread(touches, thread, block, touch, alone ? FAULTS_KIND_PRIVATE : FAULTS_KIND_SHARED, weight,
                      n_of);
         own(block, touch->tid, weight);
+        note_node(touches, thread, i, n_of);
         if (n_of > most) {
             most = n_of;
             last_tid = touch->tid;
@@ -368,6 +384,21 @@ static void fold_block(Touches *touches, TouchBlock *block, size_t from, size_t 
     block->last_round = touches->n_rounds;
 }
 
+static void fold_node(TouchThread *thread)
+{
+    if (thread->wanders) {
+        thread->node = NODE_NONE;
+        thread->node_rounds = 0;
+    } else if (thread->round_node.i >= 0) {
+        thread->node_rounds = thread->round_node.i == thread->node.i
+                                  ? thread->node_rounds + (thread->node_rounds < UINT16_MAX)
+                                  : 1;
+        thread->node = thread->round_node;
+    }
+    thread->round_node = NODE_NONE;
+    thread->wanders = false;
+}
+
 static void fold_threads(Touches *touches)
 {
     for (size_t i = 0; i < touches->n_threads; i++) {
@@ -378,6 +409,7 @@ static void fold_threads(Touches *touches)
         thread->own_average = (15 * thread->own_average + thread->own_now) / 16;
         memset(thread->now, 0, sizeof(thread->now));
         thread->own_now = 0;
+        fold_node(thread);
     }
 }
 
@@ -512,21 +544,34 @@ static TaskKey told_buddy(const Touches *touches, const TouchThread *thread, con
     return thread->tied;
 }
 
+/* Since when it is on one node: of what is told for the first time that is now. */
+static void tell_node(const TouchThread *thread, TaskUse *use)
+{
+    if (use->node.i != thread->node.i || thread->node_rounds < use->node_rounds)
+        use->node_usec = use->measured_usec;
+    use->node = thread->node;
+    use->node_rounds = (uint16_t)thread->node_rounds;
+}
+
 static int tell_thread(const Touches *touches, const TouchThread *thread, double part, World *world,
                        uint64_t *pages, uint64_t now_usec)
 {
     uint64_t all = faults_total(&thread->faults), own = faults_kind(&thread->faults, FAULTS_KIND_PRIVATE);
     Task *task = world_task(world, thread->key);
+    int r;
 
     if (!task || task->gone || thread->n_samples < TOUCHES_SAMPLES_MIN || all == 0)
         return 0;
     for (uint32_t i = 0; i < world->topology->n_nodes; i++)
         pages[i] = faults_memory(&thread->faults, (NodeIx){(int32_t)i});
     /* Of evidence without blocks: as it was counted. */
-    return world_set_task_use(world, task, pages,
-                              touches->n_blocks > 0 ? private_permille(thread, part)
-                                                    : (uint32_t)(own * 1000 / all),
-                              told_buddy(touches, thread, task), now_usec);
+    r = world_set_task_use(world, task, pages,
+                           touches->n_blocks > 0 ? private_permille(thread, part)
+                                                 : (uint32_t)(own * 1000 / all),
+                           told_buddy(touches, thread, task), now_usec);
+    if (r == 0)
+        tell_node(thread, task->use);
+    return r;
 }
 
 int touches_tell(const Touches *touches, World *world, uint64_t now_usec)

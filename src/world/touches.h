@@ -70,6 +70,11 @@ typedef struct TouchThread {
     pid_t kernel_group; /* and the number of the group that it has put it into (P12); 0: none */
     uint64_t n_samples; /* since it was added or forgotten */
     uint64_t n_blocks;  /* blocks of rounds, likewise */
+    /* The node that it ran on for all its samples of so many rounds in a row that had any; NODE_NONE: on several, or it
+     * is not known. And in the present round; NODE_NONE: no sample yet. */
+    NodeIx node, round_node;
+    uint32_t node_rounds;
+    bool wanders;                  /* on several nodes in the present round */
     uint64_t now[FAULTS_KIND_MAX]; /* in the present round, of blocks whose last one to touch them is known */
     uint64_t
         own_now; /* of these, where nobody else is remembered; and per round, as Buddy.private_average: */

@@ -198,6 +198,7 @@ typedef struct TaskRow {
     uint16_t use_private_permille;
     TaskKey buddy;
     NodeIx use_node;
+    uint16_t use_node_rounds;
     uint64_t use_node_usec;
     RecordNumbers64 pages;
 } TaskRow;
@@ -228,6 +229,7 @@ static const RecordField task_fields[] = {
     {"buddy", RECORD_INDEX, offsetof(TaskRow, buddy.tid)},
     {"buddy_start_ticks", RECORD_U64, offsetof(TaskRow, buddy.start_ticks)},
     {"use_node", RECORD_INDEX, offsetof(TaskRow, use_node)},
+    {"use_node_rounds", RECORD_U16, offsetof(TaskRow, use_node_rounds)},
     {"use_node_usec", RECORD_U64, offsetof(TaskRow, use_node_usec)},
 };
 
@@ -293,6 +295,7 @@ static int dump_all(FILE *out, const void *object)
             row.use_private_permille = row.task.use->private_permille;
             row.buddy = row.task.use->buddy;
             row.use_node = row.task.use->node;
+            row.use_node_rounds = row.task.use->node_rounds;
             row.use_node_usec = row.task.use->node_usec;
             row.pages.values = row.task.use->pages;
             row.pages.n = world->topology->n_nodes;
@@ -445,6 +448,7 @@ static int load_task(RecordReader *reader, World *world, TaskRow *row)
                            row->use_usec);
     if (r == 0) {
         world->tasks[at].use->node = row->use_node;
+        world->tasks[at].use->node_rounds = row->use_node_rounds;
         world->tasks[at].use->node_usec = row->use_node_usec;
     }
     return r;

@@ -175,8 +175,6 @@ int world_add_task(World *world, const Task *value)
 int world_set_task_use(const World *world, Task *task, const uint64_t *pages, uint32_t private_permille,
                        TaskKey buddy, uint64_t measured_usec)
 {
-    const TopologyCpu *cpu = topology_cpu(world->topology, task->last_cpu);
-    NodeIx node = cpu ? cpu->node : NODE_NONE;
     size_t n = world->topology->n_nodes;
 
     assert(!pages || (measured_usec > 0 && private_permille <= 1000));
@@ -186,12 +184,12 @@ int world_set_task_use(const World *world, Task *task, const uint64_t *pages, ui
         task->use = NULL;
         return 0;
     }
-    if (!task->use)
-        task->use = calloc(1, sizeof(*task->use) + n * sizeof(task->use->pages[0]));
-    if (!task->use)
-        return -ENOMEM;
-    if (task->use->measured_usec == 0 || task->use->node.i != node.i) {
-        task->use->node = node;
+    if (!task->use) {
+        task->use = malloc(sizeof(*task->use) + n * sizeof(task->use->pages[0]));
+        if (!task->use)
+            return -ENOMEM;
+        task->use->node = NODE_NONE;
+        task->use->node_rounds = 0;
         task->use->node_usec = measured_usec;
     }
     task->use->measured_usec = measured_usec;

@@ -56,7 +56,8 @@ typedef struct TaskUse {
     uint64_t measured_usec;    /* not 0 */
     uint16_t private_permille; /* of what it uses, only it uses so much */
     TaskKey buddy;             /* the thread of its process that it shares most with; tid 0: none, or many */
-    NodeIx node;               /* where it ran each time this was measured since node_usec; NODE_NONE: not known */
+    NodeIx node;               /* where it ran for all that was seen of it since node_usec, in so many rounds; */
+    uint16_t node_rounds;      /* NODE_NONE: on several, or it is not known */
     uint64_t node_usec;
     uint64_t pages[]; /* [topology->n_nodes]: averages of what it uses, by the node where that lies; up to
                                   WORLD_PAGES_MAX each */
@@ -312,7 +313,7 @@ int world_set_process_memory(const World *world, Process *process, const uint64_
                              uint64_t measured_usec);
 
 /* Says what is known of the memory a thread uses: `pages` [topology->n_nodes], and the others as in TaskUse; where it
- * ran is taken from the task. NULL: nothing any more. Returns 0 or -ENOMEM (what was known stays). */
+ * ran stays as it was, at first not known. NULL: nothing any more. Returns 0 or -ENOMEM (what was known stays). */
 int world_set_task_use(const World *world, Task *task, const uint64_t *pages, uint32_t private_permille,
                        TaskKey buddy, uint64_t measured_usec);
 

@@ -127,9 +127,6 @@ TWINS = {
         ("teams are split", {"Daemon=yes": "Off=buddies"}),
         ("all share all", {"SharedBy=8": ""}),
     ],
-    "s-thirds": [
-        ("two teams share a node", {"Policies=auto": "Policies=auto\nOff=free-sets"}),
-    ],
     "s-bound": [
         ("who is bound is not counted where it is", {"Daemon=yes": "Off=bound"}),
     ],

@@ -11,8 +11,8 @@
  * of it as large as their share of the CPUs that others leave. For each unit it is known which share of its accesses
  * goes to which node. The amount of memory counts only in a tie, because what is scanned of it differs from round to
  * round far more than where it lies. It is solved by regret: the unit that loses most on its second best node chooses
- * first, but none takes a place where others have their memory while it has none there. So at the start, when all
- * memory is on one node, the threads with most of it stay, and the memory of the others follows (P13).
+ * first; who finds no room where it has most waits for those that do. So at the start, when all memory is on one node,
+ * the threads with most of it stay, and the memory of the others follows (P13).
  *
  * An assignment is kept as long as it fits. A new one replaces it when it puts at least a tenth more of the memory next
  * to its user (or MinGainPermille, if that is more), and not while memory is being moved. So threads that have
@@ -45,9 +45,6 @@
 /* Regrets less than a tenth of a busy thread apart are the same. */
 #define REGRET_STEP (100ULL << USE_SHIFT)
 
-/* Who has its node keeps it for so much more, a quarter of a CPU, than it is given one for. */
-#define SLACK_PERMILLE 250U
-
 /* What a new assignment must gain at least, of all that is used. Averages move by some percent from round to round. */
 #define GAIN_PERMILLE 100U
 
@@ -60,7 +57,6 @@ typedef struct ThreadHomes {
     uint64_t *use; /* [n * n_nodes], which part of its demand accesses memory there */
     uint32_t n_nodes;
     uint64_t capacity[PACK_NODES_MAX], load[PACK_NODES_MAX]; /* permille; capacity 0: not of the home */
-    bool others[PACK_NODES_MAX];                             /* some of it is left to others */
     uint64_t demand, capacity_sum, use_sum;
     uint64_t largest; /* what a unit may have of a node, whatever others use of it */
     uint64_t *taken; /* [n_nodes], permille, of all groups: by the packing, and by threads that have a node */
@@ -264,7 +260,6 @@ static void measure_nodes(ThreadHomes *h)
             continue;
         n_cpus = (uint32_t)MAX(hwloc_bitmap_weight(h->p->s->set), 0);
         h->capacity[i] = room_for(h, i, choose_nodes_left(h->p, i, n_cpus * 1000));
-        h->others[i] = h->capacity[i] < n_cpus * 1000ULL;
         h->capacity_sum += h->capacity[i];
     }
 }
@@ -348,40 +343,12 @@ static bool is_better(const ThreadHomes *h, const PlannerUnit *unit, uint32_t a,
     return use[a] != use[b] ? use[a] > use[b] : full < full_b;
 }
 
-/* Whole CPUs that the other nodes of the home have left, which can be lent; in permille of one. Where others run too,
- * one less: they are not evenly busy. */
-static uint64_t can_be_lent(const ThreadHomes *h, uint32_t node)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; h->policy->steal && i < h->n_nodes; i++) {
-        uint64_t taken = h->load[i] + (h->others[i] ? 1000 : 0);
-
-        sum += i != node ? (h->capacity[i] - MIN(taken, h->capacity[i])) / 1000 * 1000 : 0;
-    }
-    return sum;
-}
-
-/* Whether threads that belong together are better off on all of the home, where they find CPUs that are idle for a
- * moment: with them the node has more to do than its CPUs can by so much, or than its share where all nodes have too
- * much, and by more than idle CPUs can be lent for. */
-static bool is_too_much(const ThreadHomes *h, const PlannerUnit *unit, uint32_t node, uint64_t load,
-                        uint64_t by)
-{
-    uint64_t most = MAX(h->capacity[node], share_of(h, node));
-
-    return rule_holds(h->p->world, ABLATION_FREE_SETS) && unit->n_threads > 1 && load > most + by &&
-           load > most + can_be_lent(h, node);
-}
-
-/* -1: none. */
 static int32_t best_node(const ThreadHomes *h, const PlannerUnit *unit)
 {
     int32_t best = -1;
 
     for (uint32_t i = 0; i < h->n_nodes; i++)
-        if (h->capacity[i] > 0 && !is_too_much(h, unit, i, h->load[i] + unit->demand, unit->demand / 4) &&
-            (best < 0 || is_better(h, unit, i, (uint32_t)best)))
+        if (h->capacity[i] > 0 && (best < 0 || is_better(h, unit, i, (uint32_t)best)))
             best = (int32_t)i;
     return best;
 }
@@ -502,40 +469,6 @@ static void settle_all(ThreadHomes *h, bool anew, bool first)
     }
 }
 
-/* Who has become too much for its node leaves it, who has the least regret first. Returns whether anybody does. */
-static bool free_sets(ThreadHomes *h, bool second)
-{
-    bool any = false;
-
-    for (size_t i = h->n; i-- > 0;) {
-        PlannerUnit *unit = &h->units[i];
-        int32_t *node = second ? &unit->node_anew : &unit->node;
-        uint64_t by = unit->demand / 4 + SLACK_PERMILLE;
-
-        if (*node < 0 || !is_too_much(h, unit, (uint32_t)*node, h->load[*node], by))
-            continue;
-        h->load[*node] -= unit->demand;
-        *node = -1;
-        any = true;
-    }
-    return any;
-}
-
-/* Of those that fitted nowhere, whoever does now. Returns whether anybody does. */
-static bool settle_left(ThreadHomes *h, bool anew)
-{
-    for (size_t i = 0; i < h->n; i++) {
-        PlannerUnit *unit = &h->units[i];
-        int32_t node = unit->free || (anew ? unit->node_anew : unit->node) >= 0 ? -1 : best_node(h, unit);
-
-        if (node >= 0) {
-            settle(h, unit, node, anew);
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Gives every unit a node; with `anew` without regard to where they are. Returns how much of what is used lies next to
  * its user then. A unit without room goes where least is, which is at most the node's share. Who finds none where its
  * memory is waits for those that do: else it would drive one of these away, and that one the next. */
@@ -552,14 +485,7 @@ static uint64_t assign(ThreadHomes *h, bool anew)
             settle(h, &h->units[i], h->units[i].now, anew);
     settle_all(h, anew, true);
     settle_all(h, anew, false);
-    for (size_t i = 0; i <= h->n; i++) {
-        bool any;
-
-        relieve(h, anew);
-        any = free_sets(h, anew);
-        if (!settle_left(h, anew) && !any)
-            break;
-    }
+    relieve(h, anew);
     return sum_local(h, anew);
 }
 

@@ -6,8 +6,8 @@
  *
  * Blocks that threads of several nodes share have no right node. If they are most of what is known of a process, they
  * are interleaved over its home, so that no node serves all of them (P17); else they stay. What buddies share is not
- * dealt out in its first rounds: they may yet get a node together (P14); nor anything while all of its threads run on
- * one node; nor what a set of half of the threads or fewer shares, unless one node has most of all that. A block at
+ * dealt out in its first rounds: they may yet get a node together (P14); nor anything while its threads run on one
+ * node; nor what a set of half of the threads or fewer shares, unless one node has most of all that. A block at
  * which only one thread was seen waits until another one is, or until it is known to be that one's
  * (plan/memory/blocks.h): among the memory that a database shares lies what each of its threads has alone, and uses
  * most.
@@ -30,9 +30,10 @@
 #define STRIPE_SHARE 2U
 #define STRIPE_WORTH 4U
 
-/* A thread without a node stays on one that it was seen on for so long each time. A choice of ours: longer than who
- * wanders stays by chance, and shorter than MinResidencySec=, for which what has moved rests. */
-#define STAYS_USEC 5000000U
+/* A thread without a node stays on one that it was seen on for so long, in so many rounds at least. Choices of ours:
+ * longer than who wanders stays by chance. */
+#define STAYS_USEC   5000000U
+#define STAYS_ROUNDS 4U
 
 /* So many rounds what buddies share waits for their node: the fast rounds at first, and some behind them. */
 #define BUDDIES_ROUNDS 32U
@@ -94,13 +95,12 @@ static NodeIx node_of_cpus(const Topology *topology, CpuMask cpus)
     return node;
 }
 
-/* Where a thread without a node has run for so long that what it uses alone may be beside it: the kernel has no reason
- * to take it away. */
+/* Where a thread without a node has run for so long that what it uses alone may be beside it. */
 static NodeIx stays_on(const World *world, const Task *task)
 {
     const TaskUse *use = task->use;
 
-    return use && rule_holds(world, ABLATION_STAYS) &&
+    return use && rule_holds(world, ABLATION_STAYS) && use->node_rounds >= STAYS_ROUNDS &&
                    use->measured_usec - MIN(use->node_usec, use->measured_usec) >= STAYS_USEC
                ? use->node
                : NODE_NONE;
@@ -458,25 +458,26 @@ static int compare_moves(const void *va, const void *vb)
     return (a->range.start > b->range.start) - (a->range.start < b->range.start);
 }
 
-/* Whether nearly all of its threads run on one node, though its home has several: what they share is used from there.
- */
+/* Whether nearly all that its threads do was on one node in the last round in which each was seen, though its home has
+ * several: what they share is used from there. */
 static bool runs_on_one(Sorting *sorting, const SortingLook *look)
 {
     uint64_t *demands = sorting->sums, sum = 0, most = 0;
 
     memset(demands, 0, sorting->n_nodes * sizeof(*demands));
     for (size_t i = 0; i < look->touches->n_threads; i++) {
-        const Task *task =
-            world_task_by_tid(look->world, look->process->pid, look->touches->threads[i].key.tid);
-        const TopologyCpu *cpu = task ? topology_cpu(look->world->topology, task->last_cpu) : NULL;
+        const TouchThread *thread = &look->touches->threads[i];
+        const Task *task = world_task_by_tid(look->world, look->process->pid, thread->key.tid);
 
-        if (!cpu || task->gone || cpu->node.i < 0 || (uint32_t)cpu->node.i >= sorting->n_nodes)
+        if (!task || task->gone || thread->n_samples == 0)
             continue;
-        demands[cpu->node.i] += buddies_demand(task);
         sum += buddies_demand(task);
-        most = MAX(most, demands[cpu->node.i]);
+        if (thread->node.i < 0 || (uint32_t)thread->node.i >= sorting->n_nodes)
+            continue;
+        demands[thread->node.i] += buddies_demand(task);
+        most = MAX(most, demands[thread->node.i]);
     }
-    return sum > 0 && most * 1000 >= sum * SHARED_PERMILLE;
+    return rule_holds(look->world, ABLATION_STAYS) && sum > 0 && most * 1000 >= sum * SHARED_PERMILLE;
 }
 
 static int stripe(Sorting *sorting, const SortingLook *look)
@@ -487,11 +488,10 @@ static int stripe(Sorting *sorting, const SortingLook *look)
     if (hwloc_bitmap_weight(sorting->home) < 2 || !rule_holds(look->world, ABLATION_STRIPE_SHARED))
         return 0;
     count_shared(sorting, look, &shared);
-    if (shared.n_apart * STRIPE_SHARE <= shared.n_all)
+    if (shared.n_apart * STRIPE_SHARE <= shared.n_all || runs_on_one(sorting, look))
         sorting->striping = false;
     else if (shared.n_shared * STRIPE_SHARE > shared.n_all &&
-             shared.n_elsewhere * STRIPE_WORTH > shared.n_shared &&
-             !(rule_holds(look->world, ABLATION_STAYS) && runs_on_one(sorting, look)))
+             shared.n_elsewhere * STRIPE_WORTH > shared.n_shared)
         sorting->striping = true;
     if (!sorting->striping)
         return 0;

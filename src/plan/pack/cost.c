@@ -143,7 +143,7 @@ static uint64_t remote_alone(const Pack *p, uint32_t item, PackNodes set)
         if (near < part)
             sum += remote[i] * (part - near) / (1000 - near);
     }
-    return others > 0 ? sum * (1000 - MIN(local, 1000U)) / others : 0;
+    return others > 0 ? sum * MIN(1000 - MIN(local, 1000U), others) / others : 0;
 }
 
 static uint64_t remote_cost(const Pack *p, uint32_t item, PackNodes set)
@@ -171,6 +171,7 @@ static uint64_t apart(const Pack *p, uint32_t item, PackNodes set, unsigned n)
         most = MAX(most, near);
     }
     near = most < 1000 ? (MIN(sum, 1000U) - most) * 1000 / (1000 - most) : 0;
+    near = MIN(near, 2 * (MIN(sum, 1000U) - MIN(most, sum))); /* a little elsewhere excuses little */
     return 1000 - near * p->items[item].sorted / 1000;
 }
 

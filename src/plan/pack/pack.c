@@ -144,15 +144,15 @@ static bool is_at_home(const PackItem *item)
     return item->home && !item->wishes && pack_fits(item, item->home);
 }
 
-/* What those want who have no home that fits, as a part of what all want: in permille, rounded up. */
+/* Of what all want that may be placed, what those do who have no home that fits: in permille, rounded up. */
 static uint64_t homeless(const PackSearch *s)
 {
     uint64_t all = 1, without = 0;
 
-    for (uint32_t i = 0; i < s->p->n_items; i++)
-        all += s->p->items[i].demand;
-    for (uint32_t i = 0; i < s->n; i++)
+    for (uint32_t i = 0; i < s->n; i++) {
+        all += s->p->items[s->order[i]].demand;
         without += is_at_home(&s->p->items[s->order[i]]) ? 0 : s->p->items[s->order[i]].demand;
+    }
     return (without * 1000 + all - 1) / all;
 }
 

@@ -62,6 +62,52 @@ static void test_blocks(void **state)
     assert_int_equal(touches.n_taken, 9);
 }
 
+static void touch_on(pid_t tid, uint64_t address, int32_t node)
+{
+    const Touch one = {.address = address, .tid = tid, .cpu_node = {node}};
+
+    assert_int_equal(touches_add(&touches, &one), 0);
+}
+
+/* Where a thread ran: for all samples of how many rounds on one node. */
+static void test_node(void **state)
+{
+    const TouchThread *thread = touches_thread(&touches, 11);
+
+    assert_int_equal(thread->node.i, -1);
+    for (uint32_t i = 1; i <= 3; i++) {
+        touch_on(11, BASE, 1);
+        touch_on(11, BASE + 3 * BLOCK, 1);
+        assert_true(end_round(0));
+        assert_int_equal(thread->node.i, 1);
+        assert_int_equal(thread->node_rounds, i);
+    }
+    touch_on(12, BASE, 0); /* a round without it says nothing */
+    assert_true(end_round(0));
+    assert_int_equal(thread->node_rounds, 3);
+    touch_on(11, BASE, 1); /* in one block */
+    touch_on(11, BASE + 4096, 0);
+    assert_true(end_round(0));
+    assert_int_equal(thread->node.i, -1);
+    assert_int_equal(thread->node_rounds, 0);
+    touch_on(11, BASE, 0);
+    assert_true(end_round(0));
+    assert_int_equal(thread->node.i, 0);
+    assert_int_equal(thread->node_rounds, 1);
+    touch_on(11, BASE, 1);
+    assert_true(end_round(0));
+    assert_int_equal(thread->node.i, 1);
+    assert_int_equal(thread->node_rounds, 1);
+    touch_on(11, BASE, -1); /* not known */
+    assert_true(end_round(0));
+    assert_int_equal(thread->node.i, -1);
+    touch_on(11, BASE, 1);
+    assert_true(end_round(0));
+    assert_int_equal(touches_forget_thread(&touches, 11), 0);
+    assert_int_equal(thread->node.i, -1);
+    assert_int_equal(thread->node_rounds, 0);
+}
+
 static void test_no_round(void **state)
 {
     touch(11, BASE);
@@ -451,6 +497,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_blocks, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_node, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_round, setup, teardown),
         cmocka_unit_test_setup_teardown(test_private_and_shared, setup, teardown),
         cmocka_unit_test_setup_teardown(test_buddies_from_afar, setup, teardown),

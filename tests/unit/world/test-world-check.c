@@ -15,6 +15,13 @@ static void names(void (*harm)(World *world), const char *expected)
     assert_int_equal(world_check(world, NULL), -EUCLEAN);
 }
 
+static TaskUse *use(World *world, uint64_t measured_usec)
+{
+    assert_int_equal(
+        world_set_task_use(world, &world->tasks[1], (uint64_t[]){1, 1}, 0, (TaskKey){0}, measured_usec), 0);
+    return world->tasks[1].use;
+}
+
 /* Declares how to do harm, for the table below. */
 #define HARM(name, statement)             \
     static void harm_##name(World *world) \
@@ -62,6 +69,8 @@ HARM(task_load, world->tasks[1].wait_before_permille = 1001)
 HARM(task_ewma, world->tasks[1].run_ewma_permille = 1001)
 HARM(task_mask, world->tasks[1].allowed = world->topology->all_cpus)
 HARM(task_moved, world->tasks[1].last_move_usec = world->now_usec + 1)
+HARM(task_use_later, use(world, 100)->node_usec = 101)
+HARM(task_use_node, use(world, 100)->node.i = 2)
 HARM(task_no_lease, world->tasks[0].lease = 1)
 HARM(task_other_lease, world->tasks[0].lease = 0)
 HARM(lease_cpu, world->leases[0].cpu.i = 8)
@@ -113,6 +122,8 @@ static void test_harm(void **state)
         {harm_task_ewma, "task 101 has a load above one CPU"},
         {harm_task_mask, "a mask of task 101 is not interned"},
         {harm_task_moved, "task 101 was moved after now"},
+        {harm_task_use_later, "what task 101 uses is not possible"},
+        {harm_task_use_node, "what task 101 uses is not possible"},
         {harm_task_no_lease, "task 100 has a lease that is not there"},
         {harm_task_other_lease, "task 100 has the lease of another"},
         {harm_lease_cpu, "CPU 8 is lent but not in the topology"},
