@@ -67,7 +67,7 @@ int touches_add_thread(Touches *touches, TaskKey key)
 {
     size_t at = thread_place(touches, key.tid);
     TouchThread thread = {
-        .key = key, .preferred = NODE_NONE, .node = NODE_NONE, .round_node = NODE_NONE, .set = key.tid};
+        .key = key, .preferred = NODE_NONE, .node = NODE_NONE, .main_node = NODE_NONE, .set = key.tid};
     int r;
 
     if (at < touches->n_threads && touches->threads[at].key.tid == key.tid)
@@ -122,9 +122,9 @@ int touches_forget_thread(Touches *touches, pid_t tid)
     thread->faults.n_sequences = 0;
     thread->buddy = (Buddy){0};
     thread->n_samples = thread->n_blocks = 0;
-    thread->node = thread->round_node = NODE_NONE;
-    thread->node_rounds = 0;
-    thread->wanders = false;
+    thread->node = thread->main_node = NODE_NONE;
+    thread->node_rounds = thread->round_lead = 0;
+    thread->seen = thread->wanders = false;
     memset(thread->now, 0, sizeof(thread->now));
     thread->own_now = thread->own_average = 0;
     thread->set = tid;
@@ -338,14 +338,21 @@ static void count_thread(Touches *touches, TouchThread *thread, const TouchBlock
     touches_add_partner(thread, other, weight / n_owners(block));
 }
 
-/* Where it ran for `n` samples from `from` on. */
+/* Where it ran for `n` samples from `from` on. The majority is found by R. S. Boyer's and J S. Moore's vote: samples of
+ * two nodes cancel out. */
 static void note_node(const Touches *touches, TouchThread *thread, size_t from, size_t n)
 {
     for (size_t i = from; i < from + n; i++) {
         NodeIx node = touches->samples[i].cpu_node;
 
-        thread->wanders |= node.i < 0 || (thread->round_node.i >= 0 && thread->round_node.i != node.i);
-        thread->round_node = node;
+        thread->wanders |= node.i < 0 || (thread->seen && thread->round_node.i != node.i);
+        thread->seen = true;
+        if (thread->round_lead == 0)
+            thread->round_node = node;
+        if (thread->round_node.i == node.i)
+            thread->round_lead++;
+        else
+            thread->round_lead--;
     }
 }
 
@@ -384,19 +391,21 @@ static void fold_block(Touches *touches, TouchBlock *block, size_t from, size_t 
     block->last_round = touches->n_rounds;
 }
 
-static void fold_node(TouchThread *thread)
+static void fold_node(const Touches *touches, TouchThread *thread)
 {
-    if (thread->wanders) {
-        thread->node = NODE_NONE;
+    NodeIx node = thread->wanders ? NODE_NONE : thread->round_node;
+
+    if (!thread->seen)
+        return;
+    if (node.i != thread->node.i || node.i < 0) {
         thread->node_rounds = 0;
-    } else if (thread->round_node.i >= 0) {
-        thread->node_rounds = thread->round_node.i == thread->node.i
-                                  ? thread->node_rounds + (thread->node_rounds < UINT16_MAX)
-                                  : 1;
-        thread->node = thread->round_node;
+        thread->node_since = (uint32_t)touches->n_rounds;
     }
-    thread->round_node = NODE_NONE;
-    thread->wanders = false;
+    thread->node = node;
+    thread->node_rounds += node.i >= 0 && thread->node_rounds < UINT16_MAX;
+    thread->main_node = thread->round_lead > 0 ? thread->round_node : NODE_NONE;
+    thread->round_lead = 0;
+    thread->seen = thread->wanders = false;
 }
 
 static void fold_threads(Touches *touches)
@@ -409,7 +418,7 @@ static void fold_threads(Touches *touches)
         thread->own_average = (15 * thread->own_average + thread->own_now) / 16;
         memset(thread->now, 0, sizeof(thread->now));
         thread->own_now = 0;
-        fold_node(thread);
+        fold_node(touches, thread);
     }
 }
 
@@ -547,9 +556,10 @@ static TaskKey told_buddy(const Touches *touches, const TouchThread *thread, con
 /* Since when it is on one node: of what is told for the first time that is now. */
 static void tell_node(const TouchThread *thread, TaskUse *use)
 {
-    if (use->node.i != thread->node.i || thread->node_rounds < use->node_rounds)
+    if (use->node.i != thread->node.i || use->node_since != thread->node_since)
         use->node_usec = use->measured_usec;
     use->node = thread->node;
+    use->node_since = thread->node_since;
     use->node_rounds = (uint16_t)thread->node_rounds;
 }
 
@@ -560,8 +570,13 @@ static int tell_thread(const Touches *touches, const TouchThread *thread, double
     Task *task = world_task(world, thread->key);
     int r;
 
-    if (!task || task->gone || thread->n_samples < TOUCHES_SAMPLES_MIN || all == 0)
+    if (!task || task->gone)
         return 0;
+    if (thread->n_samples < TOUCHES_SAMPLES_MIN || all == 0) {
+        if (task->use)
+            task->use->node = NODE_NONE;
+        return 0;
+    }
     for (uint32_t i = 0; i < world->topology->n_nodes; i++)
         pages[i] = faults_memory(&thread->faults, (NodeIx){(int32_t)i});
     /* Of evidence without blocks: as it was counted. */

@@ -70,11 +70,16 @@ typedef struct TouchThread {
     pid_t kernel_group; /* and the number of the group that it has put it into (P12); 0: none */
     uint64_t n_samples; /* since it was added or forgotten */
     uint64_t n_blocks;  /* blocks of rounds, likewise */
-    /* The node that it ran on for all its samples of so many rounds in a row that had any; NODE_NONE: on several, or it
-     * is not known. And in the present round; NODE_NONE: no sample yet. */
-    NodeIx node, round_node;
-    uint32_t node_rounds;
-    bool wanders;                  /* on several nodes in the present round */
+    /* The node that it ran on for all its samples of so many rounds in a row that had any, since round
+     * `node_since`; NODE_NONE: on several, or it is not known. And where it ran for more than half of those of the last
+     * such round. */
+    NodeIx node, main_node;
+    uint32_t node_rounds, node_since;
+    /* In the present round: the node with more samples than the others, if any, and how many more; whether there are
+     * samples, and of several nodes. */
+    NodeIx round_node;
+    uint32_t round_lead;
+    bool seen, wanders;
     uint64_t now[FAULTS_KIND_MAX]; /* in the present round, of blocks whose last one to touch them is known */
     uint64_t
         own_now; /* of these, where nobody else is remembered; and per round, as Buddy.private_average: */

@@ -111,6 +111,7 @@ static bool copy_tasks(const World *from, World *to)
         if (use) {
             task->use->node = use->node;
             task->use->node_rounds = use->node_rounds;
+            task->use->node_since = use->node_since;
             task->use->node_usec = use->node_usec;
         }
     }

@@ -199,6 +199,7 @@ typedef struct TaskRow {
     TaskKey buddy;
     NodeIx use_node;
     uint16_t use_node_rounds;
+    uint32_t use_node_since;
     uint64_t use_node_usec;
     RecordNumbers64 pages;
 } TaskRow;
@@ -230,6 +231,7 @@ static const RecordField task_fields[] = {
     {"buddy_start_ticks", RECORD_U64, offsetof(TaskRow, buddy.start_ticks)},
     {"use_node", RECORD_INDEX, offsetof(TaskRow, use_node)},
     {"use_node_rounds", RECORD_U16, offsetof(TaskRow, use_node_rounds)},
+    {"use_node_since", RECORD_U32, offsetof(TaskRow, use_node_since)},
     {"use_node_usec", RECORD_U64, offsetof(TaskRow, use_node_usec)},
 };
 
@@ -296,6 +298,7 @@ static int dump_all(FILE *out, const void *object)
             row.buddy = row.task.use->buddy;
             row.use_node = row.task.use->node;
             row.use_node_rounds = row.task.use->node_rounds;
+            row.use_node_since = row.task.use->node_since;
             row.use_node_usec = row.task.use->node_usec;
             row.pages.values = row.task.use->pages;
             row.pages.n = world->topology->n_nodes;
@@ -449,6 +452,7 @@ static int load_task(RecordReader *reader, World *world, TaskRow *row)
     if (r == 0) {
         world->tasks[at].use->node = row->use_node;
         world->tasks[at].use->node_rounds = row->use_node_rounds;
+        world->tasks[at].use->node_since = row->use_node_since;
         world->tasks[at].use->node_usec = row->use_node_usec;
     }
     return r;

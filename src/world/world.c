@@ -190,6 +190,7 @@ int world_set_task_use(const World *world, Task *task, const uint64_t *pages, ui
             return -ENOMEM;
         task->use->node = NODE_NONE;
         task->use->node_rounds = 0;
+        task->use->node_since = 0;
         task->use->node_usec = measured_usec;
     }
     task->use->measured_usec = measured_usec;

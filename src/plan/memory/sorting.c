@@ -472,12 +472,24 @@ static bool runs_on_one(Sorting *sorting, const SortingLook *look)
         if (!task || task->gone || thread->n_samples == 0)
             continue;
         sum += buddies_demand(task);
-        if (thread->node.i < 0 || (uint32_t)thread->node.i >= sorting->n_nodes)
+        if (thread->main_node.i < 0 || (uint32_t)thread->main_node.i >= sorting->n_nodes)
             continue;
-        demands[thread->node.i] += buddies_demand(task);
-        most = MAX(most, demands[thread->node.i]);
+        demands[thread->main_node.i] += buddies_demand(task);
+        most = MAX(most, demands[thread->main_node.i]);
     }
-    return rule_holds(look->world, ABLATION_STAYS) && sum > 0 && most * 1000 >= sum * SHARED_PERMILLE;
+    return sum > 0 && most * 1000 >= sum * SHARED_PERMILLE;
+}
+
+/* Nothing is dealt out while that is so, nor because somebody was elsewhere for a moment. */
+static bool waits_on_one(Sorting *sorting, const SortingLook *look)
+{
+    if (!rule_holds(look->world, ABLATION_STAYS))
+        return false;
+    if (runs_on_one(sorting, look)) {
+        sorting->on_one = true;
+        sorting->one_round = look->touches->n_rounds;
+    }
+    return sorting->on_one && look->touches->n_rounds - sorting->one_round < STAYS_ROUNDS;
 }
 
 static int stripe(Sorting *sorting, const SortingLook *look)
@@ -485,10 +497,11 @@ static int stripe(Sorting *sorting, const SortingLook *look)
     Shared shared;
     int r;
 
-    if (hwloc_bitmap_weight(sorting->home) < 2 || !rule_holds(look->world, ABLATION_STRIPE_SHARED))
+    if (hwloc_bitmap_weight(sorting->home) < 2 || !rule_holds(look->world, ABLATION_STRIPE_SHARED) ||
+        waits_on_one(sorting, look))
         return 0;
     count_shared(sorting, look, &shared);
-    if (shared.n_apart * STRIPE_SHARE <= shared.n_all || runs_on_one(sorting, look))
+    if (shared.n_apart * STRIPE_SHARE <= shared.n_all)
         sorting->striping = false;
     else if (shared.n_shared * STRIPE_SHARE > shared.n_all &&
              shared.n_elsewhere * STRIPE_WORTH > shared.n_shared)

@@ -45,6 +45,8 @@ typedef struct Sorting {
     uint32_t n_nodes;
     uint32_t n_quiet;
     bool striping;      /* what is shared is to be striped */
+    bool on_one;        /* its threads ran on one node, */
+    uint32_t one_round; /* last as of this round of its touches */
     uint64_t n_resting; /* blocks that were to move, and rest (I7); since the start */
 } Sorting;
 

@@ -143,7 +143,7 @@ static uint64_t remote_alone(const Pack *p, uint32_t item, PackNodes set)
         if (near < part)
             sum += remote[i] * (part - near) / (1000 - near);
     }
-    return others > 0 ? sum * MIN(1000 - MIN(local, 1000U), others) / others : 0;
+    return others > 0 ? sum * MIN(1000 - MIN(local, 1000U), others * 1000 / (part * n)) / others : 0;
 }
 
 static uint64_t remote_cost(const Pack *p, uint32_t item, PackNodes set)

@@ -93,10 +93,10 @@ typedef struct PackProblem {
  *             the demand, or what presses on no memory (P5); the rest as above, and all of a lone thread, which is on
  *             all of its nodes in turns
  *   split     weight x mean of (distance - 10) between two nodes of its set, the same node twice included, but not of a
- *             lone thread, nor of what each thread uses alone, has on one node, and is beside. (Of that, what the node
- *             with most of it has counts all the same: it is no reason to be on others.) And far / 128 for each node
- *             more than one, or else a group with all its memory on node 0 would be as well off on both as on node 1
- *             alone, and noise would decide
+ *             lone thread, nor of what each thread uses alone, has on one node, and is beside. (What lies elsewhere
+ *             than on the node with most of it excuses twice as much at most: a little elsewhere is no reason to be
+ *             apart.) And far / 128 for each node more than one, or else a group with all its memory on node 0 would be
+ *             as well off on both as on node 1 alone, and noise would decide
  *   move      weight x far x min_gain_permille / 1000, when a home changes; of the whole weight, so the less memory
  *             counts, the more of it must become local
  *

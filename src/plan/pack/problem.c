@@ -180,7 +180,7 @@ static void make_item(const Pack *p, PackItem *item)
     item->max_nodes = group->max_nodes ? MIN(group->max_nodes, p->n_sites) : p->n_sites;
     if (group->young && item->heavy <= p->allowed_imbalance)
         item->max_nodes = fewest_nodes(p, item, item->max_nodes);
-    item->may_split = spreads || item->sorted > 0 || item->heavy > p->allowed_imbalance ||
+    item->may_split = spreads || (item->sorted >= 500 && !item->lone) || item->heavy > p->allowed_imbalance ||
                       (item->lone && item->variance > 0);
     for (PackNodes rest = item->allowed; rest; rest &= rest - 1)
         item->may_split |= item->demand + strays >

@@ -121,6 +121,16 @@ static void test_sorted(void **state)
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){7}, &cost), 0);
     assert_in_range(cost.remote, 4000 * 64 * 10 / 6 - 2000, 4000 * 64 * 10 / 6 + 1000);
 
+    /* A tenth elsewhere excuses a fifth. */
+    in.problem.allowed_imbalance_permille = 4000;
+    in.groups[0].demand_permille = 2000;
+    memcpy(in.memory[0], (uint64_t[]){9 * GIB, GIB, 0, 0}, 4 * sizeof(uint64_t));
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
+    assert_int_equal(cost.remote, 0);
+    assert_int_equal(cost.split, 2000 * 64 * 10 / 2 * 8 / 10 + 10000);
+    in.problem.allowed_imbalance_permille = 1000;
+    in.groups[0].demand_permille = 4000;
+
     /* All on one: two of four leave it, and are apart from it. */
     memcpy(in.memory[0], (uint64_t[]){4 * GIB, 0, 0, 0}, 4 * sizeof(uint64_t));
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);

@@ -449,9 +449,24 @@ static void test_own_of_free_threads(void **state)
     told_rounds(&b, 1);
     assert_int_not_equal(n_judged(&b), 0);
     done(&b);
+
+    /* Who is seen anew has not been there before. */
+    setup(&b);
+    set_free(&b);
+    for (uint32_t i = 0; i < 8; i++)
+        b.user[i] = ON_1;
+    told_rounds(&b, 20);
+    assert_int_equal(touches_forget_thread(&b.touches, ON_1), 0);
+    told_rounds(&b, 5);
+    assert_int_equal(fixture_find(&b.f, PID, ON_1)->use->node.i, 1);
+    assert_int_equal(n_judged(&b), 0);
+    told_rounds(&b, 4);
+    assert_int_not_equal(n_judged(&b), 0);
+    done(&b);
 }
 
-/* P17: what free threads share is not dealt out while all of them run on one node. */
+/* P17: what free threads share is not dealt out while all of them run on one node, nor because one was elsewhere for a
+ * moment. */
 static void test_not_striped_on_one(void **state)
 {
     PlanUse use;
@@ -461,7 +476,16 @@ static void test_not_striped_on_one(void **state)
     b.runs_on[1] = 0;
     told_rounds(&b, 12);
     assert_int_equal(n_judged(&b), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        b.runs_on[1] = i < 3;
+        told_rounds(&b, 1);
+        assert_int_equal(n_judged(&b), 0);
+    }
     b.runs_on[1] = 1;
+    for (unsigned i = 0; i < 3; i++) {
+        told_rounds(&b, 1);
+        assert_int_equal(n_judged(&b), 0);
+    }
     told_rounds(&b, 1);
     judge(&b);
     assert_true(order(&b, &use));

@@ -87,8 +87,10 @@ static void test_node(void **state)
     assert_int_equal(thread->node_rounds, 3);
     touch_on(11, BASE, 1); /* in one block */
     touch_on(11, BASE + 4096, 0);
+    touch_on(11, BASE + 3 * BLOCK, 1);
     assert_true(end_round(0));
     assert_int_equal(thread->node.i, -1);
+    assert_int_equal(thread->main_node.i, 1);
     assert_int_equal(thread->node_rounds, 0);
     touch_on(11, BASE, 0);
     assert_true(end_round(0));

@@ -64,6 +64,7 @@ static World *odd_world(void)
                      0);
     world->tasks[2].use->node = (NodeIx){1};
     world->tasks[2].use->node_rounds = 78;
+    world->tasks[2].use->node_since = 79;
     world->tasks[2].use->node_usec = 80;
     return world;
 }
@@ -102,6 +103,7 @@ static void test_round_trip(void **state)
     assert_int_equal(copy->tasks[2].use->measured_usec, 81);
     assert_int_equal(copy->tasks[2].use->node.i, 1);
     assert_int_equal(copy->tasks[2].use->node_rounds, 78);
+    assert_int_equal(copy->tasks[2].use->node_since, 79);
     assert_int_equal(copy->tasks[2].use->node_usec, 80);
     assert_null(copy->processes[0].node_bytes);
     assert_int_equal(copy->processes[1].node_bytes[0], 73);
