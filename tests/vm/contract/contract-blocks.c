@@ -106,7 +106,7 @@ static pid_t team_start(Team **ret)
 }
 
 /* Where the threads live. */
-static NodeIx node_of(void *userdata, pid_t tid)
+static NodeIx node_of(void *userdata, pid_t tid, bool alone)
 {
     const Team *team = userdata;
 
