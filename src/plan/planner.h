@@ -292,7 +292,7 @@ int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_b
 /* demand.c: P15 */
 
 /* Adds to PlannerGroup what one of its threads wants, and what of that uses memory alone. */
-void demand_gather(const Group *group, PlannerGroup *g, const Task *task, uint32_t n_nodes);
+void demand_gather(const World *world, const Group *group, PlannerGroup *g, const Task *task);
 /* What it wants, held for a while; permille of a CPU. */
 uint64_t demand_held(const Group *group);
 /* Whether it was met a short time ago; its first home need not wait for a slow tick. */

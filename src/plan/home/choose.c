@@ -77,7 +77,7 @@ static void gather_loads(Planner *p, uint64_t *ran)
             planner_placeable(group_policy(p->world, p->policies, process->workload), process, task);
         g->waits_mean += task->wait_ewma_permille;
         g->newest_usec = MAX(g->newest_usec, process->first_seen_usec);
-        demand_gather(&p->world->groups[process->group.i], g, task, topology->n_nodes);
+        demand_gather(p->world, &p->world->groups[process->group.i], g, task);
         if (cpu)
             ran[(size_t)process->group.i * topology->n_nodes + (size_t)cpu->node.i] +=
                 MAX(task->run_permille, task->run_ewma_permille);

@@ -6,6 +6,8 @@
 #include "plan/planner.h"
 #include "world/load.h"
 
+#include <string.h>
+
 /* For so long a group is new, and its first home need not wait for a slow tick. */
 #define NEW_USEC LOAD_YOUNG_USEC
 
@@ -17,6 +19,9 @@
 
 /* Of a tick; who runs less wakes now and then. */
 #define BEGUN_PERMILLE 500U
+
+/* Less is held by caches (choose-memory.c), and needs no memory near. */
+#define SINGLE_MEMORY_MIN ((uint64_t)16 << 20)
 
 /* Who runs for most of a tick, and did not in the one before, began within it. For a new group it is taken for one
  * that wants a CPU, as the kernel takes the load of a new task to be full until it has shown otherwise. */
@@ -47,9 +52,21 @@ static uint64_t on_one_node(const TaskUse *use, uint32_t n_nodes)
     return squares - MIN(squares, 1000U);
 }
 
+/* Whether it is the only thread of one of several processes, which has little memory that others map: then it is known
+ * without looking that it uses it alone. */
+static bool is_single(const World *world, const Group *group, const Task *task)
+{
+    const Process *process = &world->processes[task->process.i];
+    size_t n;
+
+    (void)world_process_tasks(world, process, &n);
+    return n == 1 && group->n_tasks > 1 && process->rss_bytes >= SINGLE_MEMORY_MIN &&
+           !(process->shared && strchr(process->shared, PROCESS_SHARED_MUCH));
+}
+
 /* What its threads want, how much that strays, and who uses memory alone. A thread wants a CPU or does not, so that its
  * share of the time is the chance that it does. */
-static void gather_use(const Group *group, PlannerGroup *g, const Task *task, uint32_t n_nodes)
+static void gather_use(const World *world, const Group *group, PlannerGroup *g, const Task *task)
 {
     uint64_t demand = task->run_ewma_permille + (uint64_t)task->wait_ewma_permille;
     uint32_t more = group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1)
@@ -61,17 +78,21 @@ static void gather_use(const Group *group, PlannerGroup *g, const Task *task, ui
         demand * (MIN(MAX(demand + more, SOME_PAUSES_PERMILLE), NO_PAUSES_PERMILLE) - SOME_PAUSES_PERMILLE) /
         (NO_PAUSES_PERMILLE - SOME_PAUSES_PERMILLE);
     g->variance_permille += (uint32_t)(MIN(demand, 1000U) * (1000 - MIN(demand, 1000U)) / 1000);
+    if (!task->use && is_single(world, group, task)) {
+        g->seen_permille += demand;
+        g->alone_permille += demand;
+    }
     if (!task->use)
         return;
     g->seen_permille += demand;
     g->alone_permille += demand * task->use->private_permille / 1000;
     g->sorted_permille +=
-        demand * task->use->private_permille / 1000 * on_one_node(task->use, n_nodes) / 1000;
+        demand * task->use->private_permille / 1000 * on_one_node(task->use, world->topology->n_nodes) / 1000;
 }
 
-void demand_gather(const Group *group, PlannerGroup *g, const Task *task, uint32_t n_nodes)
+void demand_gather(const World *world, const Group *group, PlannerGroup *g, const Task *task)
 {
-    gather_use(group, g, task, n_nodes);
+    gather_use(world, group, g, task);
     gather_begun(g, task);
 }
 

@@ -65,11 +65,42 @@ static void test_unknown_stays(void **state)
     fixture_done(&f);
 }
 
+/* Two programs of one thread each in one group share nothing, which nobody has to see: they may not press on one node.
+ * With memory that others map, or little, that is not known. */
+static void test_single_programs(void **state)
+{
+    static const struct {
+        uint64_t mib;
+        const char *shared, *nodes;
+    } cases[] = {{64, NULL, "0-1"}, {8, NULL, "0"}, {64, "0:1:77+", "0"}, {64, "0:1:77", "0-1"}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Fixture f;
+
+        fixture_init(&f, "numa:3 l3:1 core:4 pu:1");
+        fixture_policy(&f, "a", "[Workload]\nGroupBy=workload\n[Placement]\nMode=auto\n");
+        for (pid_t pid = 100; pid <= 200; pid += 100) {
+            add_job(&f, pid, 1, 0, 1);
+            set_memory(&f, pid, pid == 100 ? (uint64_t[]){cases[i].mib, 0, 0} : (uint64_t[]){0, cases[i].mib, 0});
+            world_process(f.world, pid)->rss_bytes = cases[i].mib * MIB;
+            if (cases[i].shared)
+                world_process(f.world, pid)->shared = intern_string(f.world->pool, cases[i].shared);
+        }
+        seconds(&f, 3);
+        fixture_home(&f);
+        if (group_of(&f, 100)->home_nodes != fixture_mask(&f, cases[i].nodes))
+            fail_msg("case %zu", i);
+        fixture_assert_settled(&f, true);
+        fixture_done(&f);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pool_of_ones),
         cmocka_unit_test(test_unknown_stays),
+        cmocka_unit_test(test_single_programs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
