@@ -2,10 +2,9 @@
 
 /* Packing: a local search (pack/search.c) from one start or three, repeated until it finds no improvement.
  *
- * If nearly all groups have homes that fit, the search begins there: a machine in use is improved, not rebuilt.
- * Otherwise there are two more starts, from nothing: by decreasing demand, as in bin packing, and by decreasing regret,
- * which is what a group pays more for its memory on the second best node than on the best. The best of the three
- * results counts.
+ * If all groups have homes that fit, the search begins there: a machine in use is improved, not rebuilt. Otherwise
+ * there are two more starts, from nothing: by decreasing demand, as in bin packing, and by decreasing regret, which is
+ * what a group pays more for its memory on the second best node than on the best. The best of the three results counts.
  *
  * The result becomes the home of every group, and the search begins again from there, until nothing changes. So the
  * result is a fixed point. That costs nothing: a packing that is better by more than the cost of moving from here is
@@ -40,10 +39,6 @@
 
 #define PACK_STEPS  120000U /* 200 groups on 16 nodes take below 10 ms in all (BENCHMARKS.md) */
 #define PACK_ROUNDS 10U     /* 2 or 3 mostly; one of 945 large random problems would have taken more */
-
-/* Newcomers who want no more than this of what all want are put where they fit best, and of the others only those are
- * moved that this asks for. A choice of ours, which changed no mean of harm by more than 0.0001. */
-#define FEW_PERMILLE 125U
 
 static uint64_t regret_of(const Pack *p, uint32_t item)
 {
@@ -139,33 +134,15 @@ static void collect(PackSearch *s, bool first)
     qsort_r(s->regret, s->n, sizeof(*s->regret), compare_keys, s->key);
 }
 
-static bool is_at_home(const PackItem *item)
-{
-    return item->home && !item->wishes && pack_fits(item, item->home);
-}
-
-/* Of what all want that may be placed, what those do who have no home that fits: in permille, rounded up. */
-static uint64_t homeless(const PackSearch *s)
-{
-    uint64_t all = 1, without = 0;
-
-    for (uint32_t i = 0; i < s->n; i++) {
-        all += s->p->items[s->order[i]].demand;
-        without += is_at_home(&s->p->items[s->order[i]]) ? 0 : s->p->items[s->order[i]].demand;
-    }
-    return (without * 1000 + all - 1) / all;
-}
-
-/* Else the search from homes is one from nothing. */
-static bool any_has_home(const PackSearch *s)
+static bool all_at_home(const PackSearch *s)
 {
     for (uint32_t i = 0; i < s->n; i++) {
         const PackItem *item = &s->p->items[s->order[i]];
 
-        if (item->home && pack_fits(item, item->home))
-            return true;
+        if (!item->home || item->wishes || !pack_fits(item, item->home))
+            return false;
     }
-    return false;
+    return true;
 }
 
 static void solve(PackSearch *s)
@@ -173,13 +150,9 @@ static void solve(PackSearch *s)
     for (uint32_t round = 0; round < PACK_ROUNDS; round++) {
         uint64_t best = UINT64_MAX;
 
-        bool anew;
-
         collect(s, round == 0);
-        anew = homeless(s) > FEW_PERMILLE;
-        if (!anew || any_has_home(s))
-            keep_best(s, from_homes(s), &best);
-        if (anew) {
+        keep_best(s, from_homes(s), &best);
+        if (!all_at_home(s)) {
             keep_best(s, from_nothing(s, s->order), &best);
             keep_best(s, from_nothing(s, s->regret), &best);
         }
