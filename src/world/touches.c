@@ -338,24 +338,6 @@ static void count_thread(Touches *touches, TouchThread *thread, const TouchBlock
     touches_add_partner(thread, other, weight / n_owners(block));
 }
 
-/* Where it ran for `n` samples from `from` on. The majority is found by R. S. Boyer's and J S. Moore's vote: samples of
- * two nodes cancel out. */
-static void note_node(const Touches *touches, TouchThread *thread, size_t from, size_t n)
-{
-    for (size_t i = from; i < from + n; i++) {
-        NodeIx node = touches->samples[i].cpu_node;
-
-        thread->wanders |= node.i < 0 || (thread->seen && thread->round_node.i != node.i);
-        thread->seen = true;
-        if (thread->round_lead == 0)
-            thread->round_node = node;
-        if (thread->round_node.i == node.i)
-            thread->round_lead++;
-        else
-            thread->round_lead--;
-    }
-}
-
 /* One block and its `n` samples from `from` on. */
 static void fold_block(Touches *touches, TouchBlock *block, size_t from, size_t n)
 {
@@ -378,7 +360,7 @@ static void fold_block(Touches *touches, TouchBlock *block, size_t from, size_t 
         count_thread(touches, thread, block, touch, alone ? FAULTS_KIND_PRIVATE : FAULTS_KIND_SHARED, weight,
                      n_of);
         own(block, touch->tid, weight);
-        note_node(touches, thread, i, n_of);
+        touches_note_node(touches, thread, i, n_of);
         if (n_of > most) {
             most = n_of;
             last_tid = touch->tid;
@@ -391,23 +373,6 @@ static void fold_block(Touches *touches, TouchBlock *block, size_t from, size_t 
     block->last_round = touches->n_rounds;
 }
 
-static void fold_node(const Touches *touches, TouchThread *thread)
-{
-    NodeIx node = thread->wanders ? NODE_NONE : thread->round_node;
-
-    if (!thread->seen)
-        return;
-    if (node.i != thread->node.i || node.i < 0) {
-        thread->node_rounds = 0;
-        thread->node_since = (uint32_t)touches->n_rounds;
-    }
-    thread->node = node;
-    thread->node_rounds += node.i >= 0 && thread->node_rounds < UINT16_MAX;
-    thread->main_node = thread->round_lead > 0 ? thread->round_node : NODE_NONE;
-    thread->round_lead = 0;
-    thread->seen = thread->wanders = false;
-}
-
 static void fold_threads(Touches *touches)
 {
     for (size_t i = 0; i < touches->n_threads; i++) {
@@ -418,7 +383,7 @@ static void fold_threads(Touches *touches)
         thread->own_average = (15 * thread->own_average + thread->own_now) / 16;
         memset(thread->now, 0, sizeof(thread->now));
         thread->own_now = 0;
-        fold_node(touches, thread);
+        touches_fold_node(touches, thread);
     }
 }
 
@@ -553,16 +518,6 @@ static TaskKey told_buddy(const Touches *touches, const TouchThread *thread, con
     return thread->tied;
 }
 
-/* Since when it is on one node: of what is told for the first time that is now. */
-static void tell_node(const TouchThread *thread, TaskUse *use)
-{
-    if (use->node.i != thread->node.i || use->node_since != thread->node_since)
-        use->node_usec = use->measured_usec;
-    use->node = thread->node;
-    use->node_since = thread->node_since;
-    use->node_rounds = (uint16_t)thread->node_rounds;
-}
-
 static int tell_thread(const Touches *touches, const TouchThread *thread, double part, World *world,
                        uint64_t *pages, uint64_t now_usec)
 {
@@ -574,7 +529,7 @@ static int tell_thread(const Touches *touches, const TouchThread *thread, double
         return 0;
     if (thread->n_samples < TOUCHES_SAMPLES_MIN || all == 0) {
         if (task->use)
-            task->use->node = NODE_NONE;
+            task->use->stay.node = NODE_NONE;
         return 0;
     }
     for (uint32_t i = 0; i < world->topology->n_nodes; i++)
@@ -585,7 +540,7 @@ static int tell_thread(const Touches *touches, const TouchThread *thread, double
                                                  : (uint32_t)(own * 1000 / all),
                            told_buddy(touches, thread, task), now_usec);
     if (r == 0)
-        tell_node(thread, task->use);
+        touches_tell_node(thread, &task->use->stay, now_usec);
     return r;
 }
 

@@ -142,6 +142,12 @@ void touches_add_partner(TouchThread *thread, const TouchThread *other, uint32_t
 void touches_forget_partner(Touches *touches, pid_t tid);
 void touches_fold_sets(Touches *touches);
 
+/* For touches.c: where a thread ran for `n` samples from `from` on; that a round is over; and what of it is told at
+ * `now_usec`: of what is told for the first time, since then. */
+void touches_note_node(const Touches *touches, TouchThread *thread, size_t from, size_t n);
+void touches_fold_node(const Touches *touches, TouchThread *thread);
+void touches_tell_node(const TouchThread *thread, TaskStay *stay, uint64_t now_usec);
+
 /* The first thread of a thread's set, which may be itself; NULL: there is no such thread. */
 const TouchThread *touches_set(const Touches *touches, pid_t tid, TouchSet *ret);
 

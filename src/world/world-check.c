@@ -196,9 +196,10 @@ static int check_task(const Check *check, const Task *t)
         return broken(check, "task %d was moved after now", t->tid);
     if (t->home_node.i < -1 || t->home_node.i >= (int32_t)w->topology->n_nodes)
         return broken(check, "task %d lives on an impossible node", t->tid);
-    if (t->use && (t->use->measured_usec == 0 || t->use->measured_usec > w->now_usec ||
-                   t->use->private_permille > 1000 || t->use->buddy.tid < 0 || t->use->node.i < -1 ||
-                   t->use->node.i >= (int32_t)w->topology->n_nodes || t->use->node_usec > t->use->measured_usec))
+    if (t->use &&
+        (t->use->measured_usec == 0 || t->use->measured_usec > w->now_usec ||
+         t->use->private_permille > 1000 || t->use->buddy.tid < 0 || t->use->stay.node.i < -1 ||
+         t->use->stay.node.i >= (int32_t)w->topology->n_nodes || t->use->stay.usec > t->use->measured_usec))
         return broken(check, "what task %d uses is not possible", t->tid);
 
     if (t->lease == -1)

@@ -108,12 +108,8 @@ static bool copy_tasks(const World *from, World *to)
             (use && world_set_task_use(to, task, use->pages, use->private_permille, use->buddy,
                                        use->measured_usec) < 0))
             return false;
-        if (use) {
-            task->use->node = use->node;
-            task->use->node_rounds = use->node_rounds;
-            task->use->node_since = use->node_since;
-            task->use->node_usec = use->node_usec;
-        }
+        if (use)
+            task->use->stay = use->stay;
     }
     return true;
 }

@@ -197,10 +197,7 @@ typedef struct TaskRow {
     uint64_t use_usec; /* and below: of its TaskUse, which has no fixed size */
     uint16_t use_private_permille;
     TaskKey buddy;
-    NodeIx use_node;
-    uint16_t use_node_rounds;
-    uint32_t use_node_since;
-    uint64_t use_node_usec;
+    TaskStay stay;
     RecordNumbers64 pages;
 } TaskRow;
 
@@ -229,10 +226,10 @@ static const RecordField task_fields[] = {
     {"use_private_permille", RECORD_U16, offsetof(TaskRow, use_private_permille)},
     {"buddy", RECORD_INDEX, offsetof(TaskRow, buddy.tid)},
     {"buddy_start_ticks", RECORD_U64, offsetof(TaskRow, buddy.start_ticks)},
-    {"use_node", RECORD_INDEX, offsetof(TaskRow, use_node)},
-    {"use_node_rounds", RECORD_U16, offsetof(TaskRow, use_node_rounds)},
-    {"use_node_since", RECORD_U32, offsetof(TaskRow, use_node_since)},
-    {"use_node_usec", RECORD_U64, offsetof(TaskRow, use_node_usec)},
+    {"use_node", RECORD_INDEX, offsetof(TaskRow, stay.node)},
+    {"use_node_rounds", RECORD_U16, offsetof(TaskRow, stay.rounds)},
+    {"use_node_since", RECORD_U32, offsetof(TaskRow, stay.since)},
+    {"use_node_usec", RECORD_U64, offsetof(TaskRow, stay.usec)},
 };
 
 static const RecordField lease_fields[] = {
@@ -289,17 +286,14 @@ static int dump_all(FILE *out, const void *object)
         WRITE(out, "process", process_fields, &row);
     }
     for (size_t i = 0; i < world->n_tasks; i++) {
-        TaskRow row = {.task = world->tasks[i], .use_node = NODE_NONE};
+        TaskRow row = {.task = world->tasks[i], .stay = {.node = NODE_NONE}};
 
         row.pid = world->processes[row.task.process.i].pid;
         if (row.task.use) {
             row.use_usec = row.task.use->measured_usec;
             row.use_private_permille = row.task.use->private_permille;
             row.buddy = row.task.use->buddy;
-            row.use_node = row.task.use->node;
-            row.use_node_rounds = row.task.use->node_rounds;
-            row.use_node_since = row.task.use->node_since;
-            row.use_node_usec = row.task.use->node_usec;
+            row.stay = row.task.use->stay;
             row.pages.values = row.task.use->pages;
             row.pages.n = world->topology->n_nodes;
         }
@@ -449,18 +443,15 @@ static int load_task(RecordReader *reader, World *world, TaskRow *row)
         return 0;
     r = world_set_task_use(world, &world->tasks[at], row->pages.values, row->use_private_permille, row->buddy,
                            row->use_usec);
-    if (r == 0) {
-        world->tasks[at].use->node = row->use_node;
-        world->tasks[at].use->node_rounds = row->use_node_rounds;
-        world->tasks[at].use->node_since = row->use_node_since;
-        world->tasks[at].use->node_usec = row->use_node_usec;
-    }
+    if (r == 0)
+        world->tasks[at].use->stay = row->stay;
     return r;
 }
 
 static int load_task_line(RecordReader *reader, World *world)
 {
-    TaskRow row = {.task = {.last_cpu = CPU_NONE, .lease = -1, .home_node = NODE_NONE}, .use_node = NODE_NONE};
+    TaskRow row = {.task = {.last_cpu = CPU_NONE, .lease = -1, .home_node = NODE_NONE},
+                   .stay = {.node = NODE_NONE}};
     int r = READ(reader, task_fields, &row);
 
     if (r == 0)

@@ -188,10 +188,7 @@ int world_set_task_use(const World *world, Task *task, const uint64_t *pages, ui
         task->use = malloc(sizeof(*task->use) + n * sizeof(task->use->pages[0]));
         if (!task->use)
             return -ENOMEM;
-        task->use->node = NODE_NONE;
-        task->use->node_rounds = 0;
-        task->use->node_since = 0;
-        task->use->node_usec = measured_usec;
+        task->use->stay = (TaskStay){.node = NODE_NONE, .usec = measured_usec};
     }
     task->use->measured_usec = measured_usec;
     task->use->private_permille = (uint16_t)private_permille;

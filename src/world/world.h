@@ -51,17 +51,20 @@ typedef enum TaskHands {
     TASK_HANDS_INVALID = -EINVAL,
 } TaskHands;
 
+/* Where a thread ran for all that was seen of it since `usec`, in so many rounds. */
+typedef struct TaskStay {
+    NodeIx node;    /* NODE_NONE: on several nodes, or it is not known */
+    uint16_t rounds;
+    uint32_t since; /* the number of the first of them (TouchThread) */
+    uint64_t usec;
+} TaskStay;
+
 /* What is known of the memory a thread uses, by evidence that sees threads (P11, P14). */
 typedef struct TaskUse {
     uint64_t measured_usec;    /* not 0 */
     uint16_t private_permille; /* of what it uses, only it uses so much */
     TaskKey buddy;             /* the thread of its process that it shares most with; tid 0: none, or many */
-    /* Where it ran for all that was seen of it since node_usec; NODE_NONE: on several nodes, or it is not known. In so
-     * many rounds, and the number of the first of them (TouchThread). */
-    NodeIx node;
-    uint16_t node_rounds;
-    uint32_t node_since;
-    uint64_t node_usec;
+    TaskStay stay;
     uint64_t pages[]; /* [topology->n_nodes]: averages of what it uses, by the node where that lies; up to
                                   WORLD_PAGES_MAX each */
 } TaskUse;
@@ -261,15 +264,12 @@ typedef struct World {
     bool partial;              /* some input could not be read in this tick (I10) */
     Bucket cross_node;         /* of the whole host */
 
-    uint64_t
-        ablated; /* rules that a simulation has switched off: bits of plan/ablation.h. Not part of the text */
+    uint64_t ablated; /* rules that a simulation has switched off: bits of plan/ablation.h. Not part of the text */
     /* kernel.numa_balancing: the kernel moves memory to threads, too. As it was when somebody's memory was last looked
      * at, or who uses it. */
     bool kernel_balances;
-    bool
-        use_hidden; /* who uses which memory is not to be seen: write faults do not work, or nobody looks (--once) */
-    uint32_t
-        memory_pressure_permille; /* of the last ten seconds, somebody waited for memory; 0: not looked at */
+    bool use_hidden; /* who uses which memory is not to be seen: write faults do not work, or nobody looks (--once) */
+    uint32_t memory_pressure_permille; /* of the last ten seconds, somebody waited for memory; 0: not looked at */
 
     CpuLoad *cpus;   /* [topology->cpu_limit] */
     NodeLoad *nodes; /* [topology->n_nodes] */

@@ -170,6 +170,6 @@ void describe_use(Dict *dict, const Manager *manager, const Task *task)
     dict_i32(dict, "use_buddy", use ? use->buddy.tid : 0);
     dict_u64(dict, "use_age_usec", use ? world->now_usec - MIN(use->measured_usec, world->now_usec) : 0);
     dict_i32(dict, "use_node",
-             use && use->node.i >= 0 ? (int32_t)world->topology->nodes[use->node.i].os_index : -1);
-    dict_u64(dict, "use_node_age_usec", use ? use->measured_usec - MIN(use->node_usec, use->measured_usec) : 0);
+             use && use->stay.node.i >= 0 ? (int32_t)world->topology->nodes[use->stay.node.i].os_index : -1);
+    dict_u64(dict, "use_node_age_usec", use ? use->measured_usec - MIN(use->stay.usec, use->measured_usec) : 0);
 }

@@ -100,9 +100,9 @@ static NodeIx stays_on(const World *world, const Task *task)
 {
     const TaskUse *use = task->use;
 
-    return use && rule_holds(world, ABLATION_STAYS) && use->node_rounds >= STAYS_ROUNDS &&
-                   use->measured_usec - MIN(use->node_usec, use->measured_usec) >= STAYS_USEC
-               ? use->node
+    return use && rule_holds(world, ABLATION_STAYS) && use->stay.rounds >= STAYS_ROUNDS &&
+                   use->measured_usec - MIN(use->stay.usec, use->measured_usec) >= STAYS_USEC
+               ? use->stay.node
                : NODE_NONE;
 }
 

@@ -62,10 +62,10 @@ static World *odd_world(void)
                                         (TaskKey){world->processes[world->tasks[2].process.i].pid, 80, 82},
                                         81),
                      0);
-    world->tasks[2].use->node = (NodeIx){1};
-    world->tasks[2].use->node_rounds = 78;
-    world->tasks[2].use->node_since = 79;
-    world->tasks[2].use->node_usec = 80;
+    world->tasks[2].use->stay.node = (NodeIx){1};
+    world->tasks[2].use->stay.rounds = 78;
+    world->tasks[2].use->stay.since = 79;
+    world->tasks[2].use->stay.usec = 80;
     return world;
 }
 
@@ -101,10 +101,10 @@ static void test_round_trip(void **state)
     assert_int_equal(copy->tasks[2].use->buddy.start_ticks, 82);
     assert_int_equal(copy->tasks[2].use->buddy.pid, copy->processes[copy->tasks[2].process.i].pid);
     assert_int_equal(copy->tasks[2].use->measured_usec, 81);
-    assert_int_equal(copy->tasks[2].use->node.i, 1);
-    assert_int_equal(copy->tasks[2].use->node_rounds, 78);
-    assert_int_equal(copy->tasks[2].use->node_since, 79);
-    assert_int_equal(copy->tasks[2].use->node_usec, 80);
+    assert_int_equal(copy->tasks[2].use->stay.node.i, 1);
+    assert_int_equal(copy->tasks[2].use->stay.rounds, 78);
+    assert_int_equal(copy->tasks[2].use->stay.since, 79);
+    assert_int_equal(copy->tasks[2].use->stay.usec, 80);
     assert_null(copy->processes[0].node_bytes);
     assert_int_equal(copy->processes[1].node_bytes[0], 73);
     assert_int_equal(copy->processes[1].node_bytes[1], 74);
