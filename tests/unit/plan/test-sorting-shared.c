@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What many threads of one process share, and what of it is dealt out (P17). */
+
+#include "sorting-test.h"
+
+/* P17: what both nodes use is striped over them when it is most of the process, else it stays. */
+static void test_striped(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup(&b);
+    for (uint32_t i = 0; i < 8; i++)
+        b.user[i] = i < 2 ? -1 : ON_0;
+    rounds(&b, 6);
+    judge(&b);
+    assert_int_equal(b.sorting.n_moves, 0);
+    for (uint32_t i = 2; i < 8; i++)
+        b.user[i] = -1;
+    rounds(&b, 12);
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_true(use.stripe);
+    assert_true(b.f.plan.actions[0].memory.stripe);
+    assert_int_equal(b.f.plan.actions[0].mechanism, 17);
+    assert_int_equal(use.bytes, 4 * BLOCK);
+    carry_out(&b, &use);
+    round_(&b);
+    b.f.world->now_usec += 3600 * SEC;
+    judge(&b);
+    assert_int_equal(b.sorting.n_moves, 0);
+    done(&b);
+}
+
+/* Threads that share everything have no node of their own, and use it from any of their home. */
+static void test_striped_for_free_threads(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup(&b);
+    set_free(&b);
+    for (uint32_t i = 0; i < 8; i++)
+        b.user[i] = ON_0; /* its own, wherever it is */
+    rounds(&b, 12);
+    judge(&b);
+    assert_int_equal(b.sorting.n_moves, 0);
+    for (uint32_t i = 0; i < 8; i++)
+        b.user[i] = -1;
+    rounds(&b, 12);
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_true(use.stripe);
+    assert_int_equal(use.bytes, 4 * BLOCK);
+    done(&b);
+}
+
+/* P17: what free threads share is not dealt out while all of them run on one node, nor because one was elsewhere for a
+ * moment. */
+static void test_not_striped_on_one(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup_shared(&b);
+    b.runs_on[1] = 0;
+    told_rounds(&b, 12);
+    assert_int_equal(n_judged(&b), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        b.runs_on[1] = i < 3;
+        told_rounds(&b, 1);
+        assert_int_equal(n_judged(&b), 0);
+    }
+    b.runs_on[1] = 1;
+    for (unsigned i = 0; i < 3; i++) {
+        told_rounds(&b, 1);
+        assert_int_equal(n_judged(&b), 0);
+    }
+    told_rounds(&b, 1);
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_true(use.stripe);
+    carry_out(&b, &use);
+    for (uint32_t i = 0; i < 8; i++)
+        b.where[i].i = 0; /* as if it had not gone */
+    b.f.world->now_usec += 3600 * SEC;
+    b.runs_on[1] = 0;
+    told_rounds(&b, 1);
+    assert_int_equal(n_judged(&b), 0);
+    b.f.world->ablated = 1ULL << ABLATION_STAYS;
+    assert_int_not_equal(n_judged(&b), 0);
+    done(&b);
+}
+
+/* P14: buddies get a node together. Before they have it what they share is not dealt out; but where threads get no node
+ * of their own, and where they have got none for long. */
+static void test_not_striped_for_buddies(void **state)
+{
+    enum {
+        BUDDIES,
+        SWITCHED_OFF,
+        FIXED,
+        FOR_LONG,
+        CASES
+    };
+
+    for (unsigned i = 0; i < CASES; i++) {
+        const uint64_t pages[2] = {1024, 0};
+        PlanUse use;
+        Bench b;
+
+        setup_shared(&b);
+        b.policy->mode = i == FIXED ? POLICY_MODE_FIXED : POLICY_MODE_AUTO;
+        b.f.world->ablated = i == SWITCHED_OFF ? 1ULL << ABLATION_BUDDIES : 0;
+        assert_int_equal(world_set_task_use(b.f.world, fixture_find(&b.f, PID, ON_1), pages, 100,
+                                            world_task_key(b.f.world, fixture_find(&b.f, PID, ON_0)), 1),
+                         0);
+        rounds(&b, i == FOR_LONG ? 40 : 12);
+        judge(&b);
+        assert_int_equal(order(&b, &use), i != BUDDIES);
+        done(&b);
+    }
+}
+
+/* Two pairs share eight blocks each, those of each on another node. Dealt out over both they would be no nearer. If all
+ * lie on one node, or are shared by more, they are. */
+static void test_not_striped_for_few(void **state)
+{
+    for (unsigned c = 0; c < 3; c++) {
+        bool one_node = c == 1, third = c == 2;
+        PlanUse use;
+        Bench b;
+
+        setup_shared(&b);
+        add_thread(&b, ON_1 + 1);
+        add_thread(&b, ON_1 + 2);
+        for (uint32_t i = 8; i < 16; i++)
+            b.where[i].i = one_node ? 0 : 1;
+        for (unsigned r = 0; r < 12; r++) {
+            for (uint32_t i = 8; i < 16; i++)
+                touch(&b, i, (r + i) % 2 ? ON_1 + 1 : third ? ON_0 : ON_1 + 2);
+            round_(&b);
+        }
+        judge(&b);
+        assert_int_equal(order(&b, &use), one_node || third);
+        done(&b);
+    }
+}
+
+/* Threads that share all may seem to be buddies for a round. That does not end what was begun. */
+static void test_striped_past_a_round(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup_shared(&b);
+    b.user[7] = ON_0;
+    rounds(&b, 12);
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_int_equal(use.bytes, 3 * BLOCK); /* 1, 3, 5 */
+    carry_out(&b, &use);
+
+    b.user[7] = -1;
+    rounds(&b, 4);
+    b.f.world->now_usec += 3600 * SEC;
+    b.policy->mode = POLICY_MODE_AUTO;
+    judge(&b);
+    assert_int_equal(b.sorting.n_moves, 0);
+    b.policy->mode = POLICY_MODE_FIXED;
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_true(use.stripe);
+    assert_int_equal(use.bytes, BLOCK);
+    done(&b);
+}
+
+/* When most of ten blocks are shared, those stay at which only one was seen, how often ever: it may be what that thread
+ * has alone. What is found later goes as well, though it is less than a quarter. */
+static void test_striped_with_the_others(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup(&b);
+    set_free(&b);
+    b.user[9] = ON_0;
+    rounds(&b, 10);
+    for (uint32_t i = 0; i < 8; i++)
+        b.user[i] = i < 6 ? -1 : ON_1;
+    rounds(&b, 4);
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_true(use.stripe);
+    assert_int_equal(use.bytes, 3 * BLOCK); /* 1, 3, 5 */
+    carry_out(&b, &use);
+
+    b.user[7] = -1;
+    rounds(&b, 4);
+    b.f.world->now_usec += 3600 * SEC;
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_true(use.stripe);
+    assert_int_equal(use.bytes, BLOCK);
+    done(&b);
+}
+
+/* What all use is known first. It is not most as long as there is more of which little is known. */
+static void test_not_striped_too_soon(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup_shared(&b);
+    rounds(&b, 12);
+    for (uint32_t i = 8; i < 16; i++)
+        b.user[i] = i % 2 ? ON_0 : ON_1;
+    rounds(&b, 2);
+    judge(&b);
+    assert_int_equal(b.sorting.n_moves, 0);
+    b.user[8] = -1;
+    rounds(&b, 8);
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_true(use.stripe);
+    done(&b);
+}
+
+/* A block that is to be striped and does not go is let be after three times. */
+static void test_striped_in_vain(void **state)
+{
+    unsigned n_orders = 0;
+    PlanUse use;
+    Bench b;
+
+    setup_shared(&b);
+    rounds(&b, 8);
+    for (unsigned i = 0; i < 6; i++) {
+        round_(&b);
+        judge(&b);
+        if (order(&b, &use)) {
+            assert_int_equal(use.bytes, 4 * BLOCK);
+            carry_out(&b, &use);
+            for (uint32_t k = 0; k < 8; k++)
+                b.where[k].i = 0;
+            n_orders++;
+        }
+        b.f.world->now_usec += b.policy->min_residency_usec + SEC;
+    }
+    assert_int_equal(n_orders, 3);
+    done(&b);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_striped),
+        cmocka_unit_test(test_striped_for_free_threads),
+        cmocka_unit_test(test_not_striped_on_one),
+        cmocka_unit_test(test_not_striped_for_buddies),
+        cmocka_unit_test(test_not_striped_for_few),
+        cmocka_unit_test(test_striped_past_a_round),
+        cmocka_unit_test(test_striped_with_the_others),
+        cmocka_unit_test(test_not_striped_too_soon),
+        cmocka_unit_test(test_striped_in_vain),
+    };
+
+    return cmocka_run_group_tests_name("plan/sorting", tests, NULL, NULL);
+}
