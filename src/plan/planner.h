@@ -134,6 +134,7 @@ typedef struct PlannerTask {
 /* Threads that belong together (thread-homes.c). */
 typedef struct PlannerUnit {
     uint64_t pages;          /* it uses */
+    uint64_t most;           /* of its accesses, what is local on the node with most of them */
     uint64_t regret;         /* of its accesses, what would not be local on its second best node */
     uint32_t demand;         /* permille */
     uint32_t n_threads;

@@ -20,9 +20,6 @@
 /* Of a tick; who runs less wakes now and then. */
 #define BEGUN_PERMILLE 500U
 
-/* Less is held by caches (choose-memory.c), and needs no memory near. */
-#define SINGLE_MEMORY_MIN ((uint64_t)16 << 20)
-
 /* Who runs for most of a tick, and did not in the one before, began within it. For a new group it is taken for one
  * that wants a CPU, as the kernel takes the load of a new task to be full until it has shown otherwise. */
 static void gather_begun(PlannerGroup *g, const Task *task)
@@ -32,12 +29,6 @@ static void gather_begun(PlannerGroup *g, const Task *task)
     if (wants >= BEGUN_PERMILLE && wants < LOAD_FULL_PERMILLE && task->run_before_permille < wants / 2)
         g->begun_permille += LOAD_FULL_PERMILLE - wants;
 }
-
-/* Who wants a CPU for more of the time than the first counts as one that never pauses, wholly from the second on. On
- * several nodes threads run faster, and pause more: less is enough to stay there. */
-#define SOME_PAUSES_PERMILLE 800U
-#define NO_PAUSES_PERMILLE   950U
-#define PAUSES_MORE_PERMILLE 100U
 
 /* How much what a thread uses lies on one node: in permille, 1000 of what does wholly, and 0 of what lies on two nodes
  * alike, or on more. */
@@ -52,17 +43,23 @@ static uint64_t on_one_node(const TaskUse *use, uint32_t n_nodes)
     return squares - MIN(squares, 1000U);
 }
 
-/* Whether it is the only thread of one of several processes, which has little memory that others map: then it is known
- * without looking that it uses it alone. */
+/* Whether it is the only thread of one of several processes, which has little memory that others map, and more than
+ * caches may hold: then it is known without looking that it uses it alone. */
 static bool is_single(const World *world, const Group *group, const Task *task)
 {
     const Process *process = &world->processes[task->process.i];
     size_t n;
 
     (void)world_process_tasks(world, process, &n);
-    return n == 1 && group->n_tasks > 1 && process->rss_bytes >= SINGLE_MEMORY_MIN &&
+    return n == 1 && group->n_tasks > 1 && process->rss_bytes >= PLANNER_MEMORY_MIN / 2 &&
            !(process->shared && strchr(process->shared, PROCESS_SHARED_MUCH));
 }
+
+/* Who wants a CPU for more of the time than the first counts as one that never pauses, wholly from the second on. On
+ * several nodes threads run faster, and pause more: less is enough to stay there. */
+#define SOME_PAUSES_PERMILLE 800U
+#define NO_PAUSES_PERMILLE   950U
+#define PAUSES_MORE_PERMILLE 100U
 
 /* What its threads want, how much that strays, and who uses memory alone. A thread wants a CPU or does not, so that its
  * share of the time is the chance that it does. */

@@ -296,6 +296,7 @@ static bool weigh_units(ThreadHomes *h)
             if (!unit->free)
                 h->use_sum += use;
         }
+        unit->most = best;
         unit->regret = best - second;
         h->demand += unit->free ? 0 : unit->demand;
         n += !unit->free;
@@ -351,16 +352,6 @@ static int32_t best_node(const ThreadHomes *h, const PlannerUnit *unit)
         if (h->capacity[i] > 0 && (best < 0 || is_better(h, unit, i, (uint32_t)best)))
             best = (int32_t)i;
     return best;
-}
-
-/* What it uses on the node of the home with most of that. */
-static uint64_t most_use(const ThreadHomes *h, const PlannerUnit *unit)
-{
-    uint64_t most = 0;
-
-    for (uint32_t i = 0; i < h->n_nodes; i++)
-        most = h->capacity[i] > 0 ? MAX(most, h->use[(size_t)unit->order * h->n_nodes + i]) : most;
-    return most;
 }
 
 static void settle(ThreadHomes *h, PlannerUnit *unit, int32_t node, bool second)
@@ -461,8 +452,7 @@ static void settle_all(ThreadHomes *h, bool anew, bool first)
         if (unit->settled)
             continue;
         node = unit->free ? -1 : best_node(h, unit);
-        if (first && node >= 0 &&
-            (!has_room(h, (uint32_t)node, unit->demand) || use[node] < most_use(h, unit)))
+        if (first && node >= 0 && (!has_room(h, (uint32_t)node, unit->demand) || use[node] < unit->most))
             continue;
         settle(h, unit, node, anew);
         unit->settled = true;

@@ -160,19 +160,20 @@ static uint64_t remote_cost(const Pack *p, uint32_t item, PackNodes set)
 }
 
 /* Of its weight, what pays for being apart: all but what threads use alone, have on one node each, and beside them
- * already. What one node has most of is no reason to be on others. In permille. */
+ * already. What one node has most of is no reason to be on others, and a little elsewhere excuses little. In permille.
+ */
 static uint64_t apart(const Pack *p, uint32_t item, PackNodes set, unsigned n)
 {
-    uint64_t near, sum = 0, most = 0;
+    uint64_t sum = 0, most = 0, elsewhere;
 
     for (PackNodes rest = p->items[item].sorted > 0 ? set : 0; rest; rest &= rest - 1) {
-        near = beside(p, item, __builtin_ctzll(rest), n);
+        uint64_t near = beside(p, item, __builtin_ctzll(rest), n);
+
         sum += near;
         most = MAX(most, near);
     }
-    near = most < 1000 ? (MIN(sum, 1000U) - most) * 1000 / (1000 - most) : 0;
-    near = MIN(near, 2 * (MIN(sum, 1000U) - MIN(most, sum))); /* a little elsewhere excuses little */
-    return 1000 - near * p->items[item].sorted / 1000;
+    elsewhere = MIN(sum, 1000U) - most;
+    return 1000 - elsewhere * 1000 / MAX(1000 - most, 500U) * p->items[item].sorted / 1000;
 }
 
 static uint64_t split_cost(const Pack *p, uint32_t index, PackNodes set)
