@@ -18,6 +18,7 @@ typedef enum AblationRule {
     ABLATION_PUSH,          /* P4: who shares a core is pushed to an idle one of its home */
     ABLATION_OTHERS,        /* P15: what others run counts */
     ABLATION_BOUND,         /* P15: who is bound by somebody else is packed where it is */
+    ABLATION_REACH,         /* P15: who waits for the CPUs it may use wants no others of their nodes */
     ABLATION_FAIR_SHARE,    /* P15: on a full machine every demand is less */
     ABLATION_PAUSES,        /* P15: threads that pause want more CPUs at times than on average */
     ABLATION_ALONE,         /* P5, P14: what threads use alone presses on a node, and need not be together */
@@ -26,6 +27,7 @@ typedef enum AblationRule {
     ABLATION_BEGUN,         /* P15: who began to run within a tick wants a CPU */
     ABLATION_AWAIT_MEMORY,  /* P15: a first home waits for where its memory is */
     ABLATION_AWAIT_APART,   /* P4, P15: and, where that is on several nodes, for who uses it */
+    ABLATION_IN_VAIN,       /* P15: who is beside its memory gets no home where all CPUs are busy */
     ABLATION_LOANS,         /* P2, P15: living on loans instead of a shared node */
     ABLATION_STARVES,       /* P15: who starves need not wait for its memory to arrive */
     ABLATION_BESIDE,        /* P15: beside the kernel's balancing, what is wide is left to it */

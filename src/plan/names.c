@@ -123,6 +123,7 @@ static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_CONVERGED] = {"converged", "Nearly all of its memory is on the node of its home."},
     [PLAN_REASON_USE_AWAITED] = {"use-awaited",
                                  "The daemon is finding out which thread uses which memory (Evidence=)."},
+    [PLAN_REASON_ALL_BUSY] = {"all-busy", "All nodes are full, and it runs beside its memory."},
 };
 
 static const char *const outcomes[PLAN_OUTCOME_MAX] = {

@@ -6,7 +6,7 @@
  * Cost: a few walks over the tasks, and n log n only over those that wait. Nothing is allocated per thread; arrays stay
  * with the Plan and only grow. */
 
-#include "plan/home/choose.h"
+#include "plan/choose/wait.h"
 
 #include <string.h>
 
@@ -64,7 +64,8 @@ static bool is_settled(const Planner *p)
         if (plan->n_refused[passing[i]] > 0)
             return false;
     for (size_t i = 0; i < p->world->n_groups; i++)
-        if (p->s->groups[i].moving_bytes > 0 || p->s->groups[i].put_off)
+        if (p->s->groups[i].moving_bytes > 0 ||
+            (p->s->groups[i].put_off && p->s->groups[i].put_off_for != PLAN_REASON_ALL_BUSY))
             return false;
     return plan->n_actions == 0 && plan->n_homes == 0 && plan->n_threads == 0 && plan->n_freezes == 0;
 }

@@ -103,6 +103,7 @@ typedef enum PlanReason {
     PLAN_REASON_FITS_NODE, /* value: what it runs; limit: more than the node of its memory could run (P17) */
     PLAN_REASON_EVEN_OUT_OFF, /* EvenOut=no */
     PLAN_REASON_USE_AWAITED,  /* who uses which part of its memory is being found out, and decides (P13, P15) */
+    PLAN_REASON_ALL_BUSY,     /* one thread, beside its memory, and no CPU of the machine is idle for long (P15) */
     PLAN_REASON_MEMORY_BOUND, /* value: bytes that somebody else bound; limit: what is too little to matter */
     /* Why a group keeps its home, wherever the packing would have it; see PlannerStay. */
     PLAN_REASON_SETTLING,      /* value: usec since it got the home; limit: how long it is kept (P15, I7) */

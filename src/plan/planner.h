@@ -42,6 +42,7 @@ typedef struct PlannerCpu {
     bool claimed;  /* idle at the home of a thread that was just sent back there */
     bool owned;    /* in the home of a group whose own threads wait */
     uint16_t n_cpus, n_idle, n_busy; /* of the core of this number (push.c) */
+    uint64_t bound_want;             /* of it by threads that must stay there, in thousandths of a permille */
     uint32_t
         wait_others; /* sum over the sampled tasks that ran there last, its borrower excepted; permille */
 } PlannerCpu;
@@ -91,6 +92,8 @@ typedef struct PlannerGroup {
     uint64_t begun_permille;   /* what those will want more who began to run within this tick */
     PackNodes allowed, chosen;
     PackNodes bound;          /* of whom nobody can be placed: where somebody else has put its threads; 0: anywhere */
+    uint32_t allowed_cpus;    /* by its cpusets: as many as the machine has, or more, when it may use all */
+    uint64_t given; /* what it can have where its threads must stay; thousandths of a permille; 0: they need not */
     uint64_t newest_usec;     /* when the last of its processes was first seen */
     uint64_t waits_mean;      /* what of Group.want_permille is waiting */
     uint32_t wait_permille;   /* the share of it */
@@ -101,7 +104,8 @@ typedef struct PlannerGroup {
     bool awaits_memory;         /* of a process it is not known yet, but soon */
     bool awaits_use;            /* nor who uses it, though it lies apart */
     bool use_hidden;            /* nor will it ever be, of some process */
-    bool put_off;               /* its first home, for one of these reasons */
+    bool put_off;               /* its first home */
+    PlanReason put_off_for;     /* then: why */
     PlannerStay stay;
     uint32_t discount_permille; /* of what memory counts: PackGroup.memory_discount_permille */
     bool reverts;               /* its last change of home proved to be for the worse */
@@ -194,6 +198,7 @@ struct PlanScratch {
     size_t pack_parts_capacity;
     BuddySet *sets; /* of the threads of one process */
     size_t sets_capacity;
+    uint64_t want_level;                     /* of a CPU on average, at least all of it; thousandths of a permille */
     uint64_t bound_permille[PACK_NODES_MAX]; /* of World.nodes[].others_permille what is packed: PlannerGroup.bound */
     uint64_t *node_sums;                     /* twice [n_groups * n_nodes]: what ran where, and memory */
     size_t node_sums_capacity;
@@ -296,6 +301,18 @@ int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_b
 void demand_gather(const World *world, const Group *group, PlannerGroup *g, const Task *task);
 /* What it wants, held for a while; permille of a CPU. */
 uint64_t demand_held(const Group *group);
+
+/* However many of its threads wait, a group wants no more of a node than the CPUs there that it may use: how much that
+ * is at most, in permille of one CPU; UINT64_MAX when it may use all. After choose_bound_divide() and
+ * choose_nodes_allowed(). */
+uint64_t demand_reach(const Planner *p, size_t index);
+/* What of the demands of all groups the machine can give: when that is less than all, every group gets less wherever
+ * it is, and a home need not hold more. */
+typedef struct DemandShare {
+    uint64_t demands, capacity; /* permille */
+} DemandShare;
+DemandShare demand_share_of_all(const Planner *p);
+uint32_t demand_share(const DemandShare *share, uint32_t demand);
 /* Whether it was met a short time ago; its first home need not wait for a slow tick. */
 bool demand_is_new(const Planner *p, const Group *group);
 /* The same, with what its policy and its first threads let expect; at most PACK_DEMAND_MAX. */

@@ -130,6 +130,12 @@ TWINS = {
     "s-bound": [
         ("who is bound is not counted where it is", {"Daemon=yes": "Off=bound"}),
     ],
+    "s-reach": [
+        ("all who wait for a CPU count on its node", {"Daemon=yes": "Off=reach"}),
+    ],
+    "s-in-vain": [
+        ("all get a home", {"Daemon=yes": "Off=in-vain"}),
+    ],
     "s-idle-core": [
         ("nobody is pushed", {"Daemon=yes": "Off=push"}),
         ("siblings cost nothing", {"Daemon=yes": "Off=siblings"}),

@@ -14,7 +14,7 @@
  * journal can be put back. */
 
 #include "plan/group.h"
-#include "plan/home/choose.h"
+#include "plan/choose/choose.h"
 #include "plan/memory/follow-internal.h"
 
 #define MECHANISM_FIXED    3  /* P3 */
@@ -169,8 +169,8 @@ static void decide_group(Planner *p, size_t index)
     else if (g->roams || g->idle)
         planner_refuse_group(p, MECHANISM_PACK, g->roams ? PLAN_REASON_NO_HOME : PLAN_REASON_IDLE, group,
                              group->want_permille, 0);
-    else if (g->put_off && g->awaits_use)
-        planner_refuse_group(p, MECHANISM_PACK, PLAN_REASON_USE_AWAITED, group, 0, 0);
+    else if (g->put_off && (g->put_off_for == PLAN_REASON_ALL_BUSY || g->awaits_use))
+        planner_refuse_group(p, MECHANISM_PACK, g->put_off_for, group, 0, 0);
 
     if (g->roams || g->idle || g->put_off ||
         (policy_chooses_nodes(w->policy) && g->n_placeable == 0 && !g->home))

@@ -21,7 +21,7 @@
 #include "plan/home/thread-homes.h"
 
 #include "plan/buddies.h"
-#include "plan/home/choose-nodes.h"
+#include "plan/choose/nodes.h"
 
 #include <assert.h>
 

@@ -3,6 +3,7 @@
 /* Homes beside threads that somebody else has bound (P15). */
 
 #include "choose-test.h"
+#include "plan/ablation.h"
 
 /* Somebody else has bound two threads to the node on which the memory of a new group is: that goes to the other one, at
  * once, though what runs where on average does not show them yet. */
@@ -54,11 +55,75 @@ static void test_bound_once(void **state)
     fixture_done(&f);
 }
 
+/* Ten threads that wait for two CPUs, by their masks or by their cpuset, leave the other six of their node to a group
+ * of five whose memory is there. Two groups that are bound to them have no more than both together. */
+static void test_crowd(void **state)
+{
+    static const struct {
+        bool by_cpuset, twice, ablated;
+        const char *nodes;
+    } cases[] = {
+        {false, false, false, "0"}, {true, false, false, "0"}, {false, true, false, "0"},
+        {false, false, true, NULL}, {true, false, true, NULL},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Fixture f;
+
+        fixture_init(&f, FOUR);
+        fixture_policy(&f, "a", AUTO);
+        f.world->ablated = cases[i].ablated ? 1ULL << ABLATION_REACH : 0;
+        for (pid_t pid = 100; pid <= (cases[i].twice ? 300 : 100); pid += 200) {
+            add_job(&f, pid, 10, 0, 0);
+            set_memory(&f, pid, (uint64_t[]){100, 0, 0, 0});
+            for (pid_t tid = pid; tid < pid + 10; tid++) {
+                fixture_find(&f, pid, tid)->allowed = fixture_mask(&f, "0-1");
+                if (!cases[i].by_cpuset)
+                    fixture_find(&f, pid, tid)->hands = TASK_HANDS_FOREIGN;
+            }
+            if (cases[i].by_cpuset)
+                world_process(f.world, pid)->cpuset = fixture_mask(&f, "0-1");
+        }
+        add_job(&f, 500, 5, 8, 1);
+        set_memory(&f, 500, (uint64_t[]){100, 0, 0, 0});
+        fixture_home(&f);
+        if (cases[i].nodes)
+            assert_nodes(&f, 500, cases[i].nodes);
+        else
+            assert_false(hwloc_bitmap_isset(group_of(&f, 500)->home_nodes, 0));
+        fixture_done(&f);
+    }
+}
+
+/* Where all CPUs are wanted by more than two, those to which somebody is bound are no emptier than the others. */
+static void test_crowd_everywhere(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, "numa:2 l3:1 core:1 pu:1 distances=10,20,20,10");
+    fixture_policy(&f, "a", AUTO);
+    add_job(&f, 100, 3, 1, 0);
+    add_job(&f, 200, 2, 0, 0);
+    add_job(&f, 300, 2, 0, 0);
+    set_memory(&f, 200, (uint64_t[]){50, 50});
+    set_memory(&f, 300, (uint64_t[]){50, 50});
+    for (pid_t tid = 100; tid < 103; tid++) {
+        fixture_find(&f, 100, tid)->hands = TASK_HANDS_FOREIGN;
+        fixture_find(&f, 100, tid)->allowed = fixture_mask(&f, "1");
+    }
+    fixture_home(&f);
+    assert_nodes(&f, 200, "0");
+    assert_nodes(&f, 300, "0");
+    fixture_done(&f);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bound),
         cmocka_unit_test(test_bound_once),
+        cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_crowd_everywhere),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 /* Homes of processes of one thread: those that pause share near nodes, and memory that is not known (P15). */
 
 #include "choose-test.h"
+#include "plan/ablation.h"
 
 #include "plan/ablation.h"
 
@@ -51,6 +52,7 @@ static void test_unknown_stays(void **state)
 
     fixture_init(&f, SMALL);
     fixture_policy(&f, "a", AUTO);
+    f.world->ablated = 1ULL << ABLATION_IN_VAIN;
     for (pid_t pid = 100; pid <= 800; pid += 100) {
         add_job(&f, pid, 1, pid <= 500 ? 0 : 2, 0);
         world_process(f.world, pid)->rss_bytes = 16 * MIB;
@@ -63,6 +65,44 @@ static void test_unknown_stays(void **state)
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 0);
     fixture_done(&f);
+}
+
+/* Where each CPU is wanted by two, threads beside their memory, or of which it is not known where that is, get no home,
+ * and it is said why; those away from it do, and so do threads that share it, and all when there is room. */
+static void test_in_vain(void **state)
+{
+    static const struct {
+        unsigned n_jobs, n_threads;
+        bool known, away, placed;
+    } cases[] = {
+        {8, 1, true, false, false}, {8, 1, false, false, false}, {8, 1, true, true, true},
+        {4, 2, true, false, true},  {5, 1, true, false, true},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Fixture f;
+        size_t n_placed = 0;
+
+        fixture_init(&f, SMALL);
+        fixture_policy(&f, "a", AUTO);
+        for (unsigned k = 0; k < cases[i].n_jobs; k++) {
+            pid_t pid = 100 + 100 * (pid_t)k;
+            bool first = (k % 2 == 0) != cases[i].away;
+
+            add_job(&f, pid, cases[i].n_threads, k % 2 == 0 ? 0 : 2, 0);
+            if (cases[i].known)
+                set_memory(&f, pid, (uint64_t[]){first ? 100 : 0, first ? 0 : 100});
+        }
+        seconds(&f, 3);
+        fixture_home(&f);
+        for (unsigned k = 0; k < cases[i].n_jobs; k++)
+            n_placed += group_of(&f, 100 + 100 * (pid_t)k)->home != NULL;
+        assert_int_equal(n_placed, cases[i].placed ? cases[i].n_jobs : 0);
+        fixture_plan(&f, true);
+        assert_int_equal(f.plan.n_refused[PLAN_REASON_ALL_BUSY], cases[i].placed ? 0 : cases[i].n_jobs);
+        fixture_assert_settled(&f, true);
+        fixture_done(&f);
+    }
 }
 
 /* Two programs of one thread each in one group share nothing, which nobody has to see: they may not press on one node.
@@ -81,7 +121,8 @@ static void test_single_programs(void **state)
         fixture_policy(&f, "a", "[Workload]\nGroupBy=workload\n[Placement]\nMode=auto\n");
         for (pid_t pid = 100; pid <= 200; pid += 100) {
             add_job(&f, pid, 1, 0, 1);
-            set_memory(&f, pid, pid == 100 ? (uint64_t[]){cases[i].mib, 0, 0} : (uint64_t[]){0, cases[i].mib, 0});
+            set_memory(&f, pid,
+                       pid == 100 ? (uint64_t[]){cases[i].mib, 0, 0} : (uint64_t[]){0, cases[i].mib, 0});
             world_process(f.world, pid)->rss_bytes = cases[i].mib * MIB;
             if (cases[i].shared)
                 world_process(f.world, pid)->shared = intern_string(f.world->pool, cases[i].shared);
@@ -100,6 +141,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pool_of_ones),
         cmocka_unit_test(test_unknown_stays),
+        cmocka_unit_test(test_in_vain),
         cmocka_unit_test(test_single_programs),
     };
 

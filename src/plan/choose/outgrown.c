@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "plan/home/outgrown.h"
+#include "plan/choose/outgrown.h"
 
 #include "world/load.h"
 

@@ -20,7 +20,7 @@
  *   its threads share memory   as far as is known. If most of them use their own, they have homes on several nodes
  *                              (thread-homes.c). */
 
-#include "plan/home/choose-loans.h"
+#include "plan/choose/loans.h"
 
 #include "plan/pack/pack.h"
 

@@ -2,7 +2,8 @@
 
 /* Homes that the policy leaves to us (Mode=auto, compress, spread, interleave). All groups of the machine become one
  * packing problem (P15, plan/pack/pack.h), and its answer is their homes. This file translates there and back;
- * choose-nodes.c says what the nodes offer, and choose-memory.c where memory lies.
+ * nodes.c says what the nodes offer, bound.c what of that somebody else has bound, memory.c where memory lies, and
+ * wait.c who gets no home yet.
  *
  * - The demand of a group is what its threads run and wait on average, with its peaks for a while (load_groups()). For
  *   a new group it is that of the last two ticks, because an average of what has just begun says nothing. ExpectWidth=
@@ -10,20 +11,19 @@
  * - Groups that hardly run get no home, which would cost system calls and give them nothing. They keep one they have.
  * - A group that needs every node is not confined. It roams, and that decision lasts like a home. */
 
-#include "plan/home/choose.h"
+#include "plan/choose/choose.h"
+#include "plan/choose/bound.h"
+#include "plan/choose/freeze.h"
+#include "plan/choose/loans.h"
+#include "plan/choose/memory.h"
+#include "plan/choose/nodes.h"
+#include "plan/choose/outgrown.h"
+#include "plan/choose/wait.h"
 #include "plan/group.h"
-#include "plan/home/choose-loans.h"
-#include "plan/home/choose-memory.h"
-#include "plan/home/choose-nodes.h"
-#include "plan/home/freeze.h"
-#include "plan/home/outgrown.h"
 #include "plan/pack/pack.h"
 #include "world/load.h"
 
 #include <string.h>
-
-/* Wanting less than this, a group gets no home, and keeps the one it has: the bound that makes a CPU idle. */
-#define IDLE_PERMILLE 50U
 
 /* What was said is done unless something else is better by a quarter: of two that are alike, loads differ by that much
  * from one second to the next. */
@@ -121,7 +121,7 @@ static bool wants_home(const Planner *p, size_t index)
 
     if (group->home || group->roams)
         return true;
-    return demand_of_group(p, index) >= IDLE_PERMILLE &&
+    return demand_of_group(p, index) >= CHOOSE_IDLE_PERMILLE &&
            (pack_mode(policy) != PACK_MODE_SPREAD || !is_young(p, group, policy));
 }
 
@@ -164,7 +164,7 @@ static bool is_given(const Planner *p, const Group *group, const Policy *policy,
         return true;
     return (group->home || group->roams) &&
            (!policy_chooses_nodes(policy) || g->n_placeable == 0 ||
-            p->world->workloads[group->workload.i].paused || demand < IDLE_PERMILLE);
+            p->world->workloads[group->workload.i].paused || demand < CHOOSE_IDLE_PERMILLE);
 }
 
 static PlannerStay stay_for(PlanReason reason, uint64_t value, uint64_t limit)
@@ -230,7 +230,7 @@ static void judge(const Planner *p, const Group *group, PlannerGroup *g, const P
     if (group->judge_usec == 0 || p->world->now_usec < group->judge_usec || g->moves)
         return;
     g->reverts =
-        group->want_permille >= IDLE_PERMILLE &&
+        group->want_permille >= CHOOSE_IDLE_PERMILLE &&
         g->wait_permille > group->before_wait_permille + others + PLANNER_WORSE_PERMILLE &&
         group->demand_permille <= group->before_demand_permille + group->before_demand_permille / 4 &&
         former != pack->home && (former & ~pack->allowed) == 0 &&
@@ -238,20 +238,9 @@ static void judge(const Planner *p, const Group *group, PlannerGroup *g, const P
     g->judged = !g->reverts;
 }
 
-/* What of the demands of all groups the machine can give: when that is less than all, every group gets less wherever
- * it is, and a home need not hold more. */
-typedef struct Share {
-    uint64_t demands, capacity; /* permille */
-} Share;
-
-static uint32_t fair_share(const Share *share, uint32_t demand)
+static uint32_t steady_demand(const Group *group, const PlannerGroup *g, const DemandShare *share)
 {
-    return share->demands > share->capacity ? (uint32_t)(demand * share->capacity / share->demands) : demand;
-}
-
-static uint32_t steady_demand(const Group *group, const PlannerGroup *g, const Share *share)
-{
-    return fair_share(share, (uint32_t)MIN(g->steady_permille, demand_held(group)));
+    return demand_share(share, (uint32_t)MIN(g->steady_permille, demand_held(group)));
 }
 
 /* Whether a single thread is to have any of several nodes: it pauses, and may wait less there. Who has them keeps them
@@ -263,7 +252,7 @@ static bool may_pool(const Planner *p, size_t index)
     return demand_variance(p, index) > 0 || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1);
 }
 
-static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memory, const Share *share,
+static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memory, const DemandShare *share,
                             PackNodes with_cpus)
 {
     const Group *group = &p->world->groups[index];
@@ -278,13 +267,13 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .id = group->id,
         .mode = pack_mode(policy),
         .demand_permille = rule_holds(p->world, ABLATION_FAIR_SHARE)
-                               ? fair_share(share, demand_of_group(p, index))
+                               ? demand_share(share, demand_of_group(p, index))
                                : demand_of_group(p, index),
         .min_gain_permille = policy->min_gain_permille,
         .private_permille = choose_memory_alone(p, group),
         .sorted_permille = choose_memory_sorted(p, g),
         .steady_permille = pack_mode(policy) == PACK_MODE_AUTO ? steady_demand(group, g, share) : 0,
-        .variance_permille = fair_share(share, demand_variance(p, index)),
+        .variance_permille = demand_share(share, demand_variance(p, index)),
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
         .lone = lone,
         .home = present_set(p, group, with_cpus),
@@ -313,60 +302,11 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
     return pack;
 }
 
-/* Processes of a policy that chooses were found a short time ago and have no home yet. */
-static bool is_homeless(const Planner *p, const Group *group)
-{
-    const Policy *policy = group_policy(p->world, p->policies, group->workload);
-
-    return p->n_cpu_nodes > 1 && !group->gone && !group->home && !group->roams && policy &&
-           policy_chooses_nodes(policy) && (policy->act != POLICY_ACT_OBSERVE || p->limits->would) &&
-           demand_is_new(p, group);
-}
-
-/* What all groups want of all CPUs. */
-static Share share_of_all(const Planner *p)
-{
-    Share share = {.capacity = p->world->topology->n_cpus * (uint64_t)LOAD_FULL_PERMILLE};
-
-    for (size_t i = 0; i < p->world->n_groups; i++)
-        share.demands += p->world->groups[i].gone || p->world->groups[i].workload.i < 0
-                             ? 0
-                             : demand_held(&p->world->groups[i]);
-    return share;
-}
-
-/* Whether who uses its memory decides about its home. A group that may have one node only gets that; and one that can
- * get so much that no fewer nodes will do than its memory lies on is not brought together. */
-static bool use_decides(const Planner *p, size_t index, const uint64_t *memory, const Share *share)
-{
-    const Topology *topology = p->world->topology;
-    const Policy *policy = p->s->workloads[p->world->groups[index].workload.i].policy;
-    PackNodes allowed = p->s->groups[index].allowed & choose_nodes_of_policy(topology, policy);
-    uint32_t n_cpus = 0, n = choose_memory_nodes(memory, topology->n_nodes);
-
-    for (uint32_t i = 0; i < topology->n_nodes; i++)
-        n_cpus = MAX(n_cpus, topology->nodes[i].n_cpus);
-    return n > 1 && policy->max_nodes != 1 && (allowed & (allowed - 1)) != 0 &&
-           fair_share(share, demand_of_group(p, index)) <=
-               pack_limit((uint64_t)(n - 1) * n_cpus * LOAD_FULL_PERMILLE);
-}
-
-/* Its first home need not be a guess: where its memory is will be known in a moment, and so will who uses it. Of a
- * single thread that is where it runs, most likely. */
-static bool awaits_evidence(const Planner *p, size_t index, const uint64_t *memory, const Share *share)
-{
-    const PlannerGroup *g = &p->s->groups[index];
-
-    return ((rule_holds(p->world, ABLATION_AWAIT_MEMORY) && g->awaits_memory &&
-             p->world->groups[index].n_tasks > 1) ||
-            (g->awaits_use && !choose_memory_seen(g) && use_decides(p, index, memory, share))) &&
-           is_homeless(p, &p->world->groups[index]);
-}
-
 /* Which groups take part: all that have or want a home; those that want most when they are too many. */
-static void select_groups(Planner *p, const uint64_t *memory)
+static void select_groups(Planner *p, const uint64_t *memory, const uint64_t *ran)
 {
-    const Share share = share_of_all(p);
+    const DemandShare share = demand_share_of_all(p);
+    uint32_t n_nodes = p->world->topology->n_nodes;
     PlanScratch *s = p->s;
 
     s->n_order = 0;
@@ -378,8 +318,8 @@ static void select_groups(Planner *p, const uint64_t *memory)
             s->workloads[group->workload.i].blocked != PLAN_REASON_INVALID)
             continue;
         policy = s->workloads[group->workload.i].policy;
-        s->groups[i].put_off = policy_chooses_nodes(policy) && !s->groups[i].bound &&
-                               awaits_evidence(p, i, memory + i * p->world->topology->n_nodes, &share);
+        if (policy_chooses_nodes(policy) && !s->groups[i].bound)
+            choose_wait(p, i, memory + i * n_nodes, ran + i * n_nodes, &share);
         if (s->groups[i].put_off)
             continue;
         if (!wants_home(p, i)) {
@@ -412,7 +352,7 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
     const Topology *topology = p->world->topology;
     PlanScratch *s = p->s;
     PackNodes with_cpus = 0;
-    Share share = {0};
+    DemandShare share = {0};
     PackProblem problem = {
         .nodes = nodes,
         .distances = topology->distances,
@@ -493,69 +433,6 @@ static bool any_chooses(const Planner *p)
     return false;
 }
 
-/* Whether where its memory is is known, as far as that can be. */
-static bool has_memory(const Planner *p, size_t index)
-{
-    for (size_t i = 0; i < p->world->n_processes; i++)
-        if (p->world->processes[i].group.i == (int32_t)index && p->world->processes[i].memory_awaited &&
-            !p->world->processes[i].gone)
-            return false;
-    return true;
-}
-
-/* Whether somebody was met just now who is the first of a group whose nodes its policy names. */
-static bool begins_fixed(const Planner *p)
-{
-    for (size_t i = 0; i < p->world->n_processes; i++) {
-        const Process *process = &p->world->processes[i];
-        const Policy *policy;
-
-        if (process->gone || process->group.i < 0 || process->first_seen_usec != p->world->now_usec ||
-            p->world->groups[process->group.i].home)
-            continue;
-        policy = group_policy(p->world, p->policies, process->workload);
-        if (policy && policy->nodes && !policy_chooses_nodes(policy))
-            return true;
-    }
-    return false;
-}
-
-bool choose_early(const Planner *p)
-{
-    for (size_t i = 0; i < p->world->n_groups; i++)
-        if (demand_held(&p->world->groups[i]) >= IDLE_PERMILLE && is_homeless(p, &p->world->groups[i]) &&
-            has_memory(p, i))
-            return true;
-    for (size_t i = 0; i < p->world->n_groups; i++) {
-        const Group *group = &p->world->groups[i];
-        const Policy *policy = group_policy(p->world, p->policies, group->workload);
-
-        if (policy && policy_chooses_nodes(policy) && !p->world->workloads[group->workload.i].paused &&
-            outgrown_holds(p, group))
-            return true;
-    }
-    return begins_fixed(p);
-}
-
-bool choose_waits(const Planner *p)
-{
-    const World *world = p->world;
-
-    for (size_t i = 0; i < world->n_groups; i++)
-        if (demand_held(&world->groups[i]) >= IDLE_PERMILLE && is_homeless(p, &world->groups[i]))
-            return true;
-    /* Of the others what they do is known from the next tick on, and where their memory is soon. */
-    for (size_t i = 0; i < world->n_tasks; i++) {
-        const Task *task = &world->tasks[i];
-        const Process *process = &world->processes[task->process.i];
-
-        if (!task->gone && (task->fresh || process->memory_awaited) && process->group.i >= 0 &&
-            is_homeless(p, &world->groups[process->group.i]))
-            return true;
-    }
-    return false;
-}
-
 int choose_homes(Planner *p)
 {
     const Topology *topology = p->world->topology;
@@ -572,12 +449,13 @@ int choose_homes(Planner *p)
     ran = p->s->node_sums;
     memory = ran + p->world->n_groups * topology->n_nodes;
     gather_loads(p, ran);
-    choose_nodes_bound(p);
+    choose_bound(p);
+    choose_bound_divide(p);
     compare_waits(p);
     choose_memory_gather(p, memory);
     if (choose_nodes_allowed(p) < 0)
         return -ENOMEM;
-    select_groups(p, memory);
+    select_groups(p, memory, ran);
     choose_memory_complete(p, ran, memory);
     if (choose_nodes_offer(p, ran, nodes) < 0)
         return -ENOMEM;

@@ -9,10 +9,8 @@
  * takes 5 ms at most. */
 #define CHOOSE_GROUPS_MAX 256U
 
-/* A group need not wait for a slow tick: whether a new one is to be given its first home now, or one that has
- * outgrown that another; and whether one is to be looked at again as soon as there are loads. */
-bool choose_early(const Planner *p);
-bool choose_waits(const Planner *p);
+/* Wanting less than this, a group gets no home, and keeps the one it has: the bound that makes a CPU idle. */
+#define CHOOSE_IDLE_PERMILLE 50U
 
 /* Finds the nodes of every group of such a policy, into PlannerGroup: in ticks in which homes are looked at, when
  * the World is complete. Groups of Mode=fixed with a home take part as what they are, a load. Returns 0 or

@@ -3,7 +3,7 @@
 /* If the memory of a group is not known, it is assumed where its threads ran last while the group has no home (memory
  * is where it was first touched), and at its home from then on. */
 
-#include "plan/home/choose-memory.h"
+#include "plan/choose/memory.h"
 #include "plan/group.h"
 #include "plan/memory/watch.h"
 
@@ -164,4 +164,19 @@ void choose_memory_complete(const Planner *p, const uint64_t *ran, uint64_t *mem
         else if (!group->home && !group->roams && rule_holds(p->world, ABLATION_LEAN))
             lean_on_present(n_nodes, ran + first, memory + first);
     }
+}
+
+/* By the chance that a thread and a page are on the same node. */
+bool choose_memory_beside(const Planner *p, size_t index, const uint64_t *memory, const uint64_t *ran)
+{
+    uint32_t n_nodes = p->world->topology->n_nodes;
+    uint64_t all = 0, sum = 0, near = 0;
+
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        all += ran[i];
+        sum += memory[i] / KIB;
+    }
+    for (uint32_t i = 0; i < n_nodes && all > 0; i++)
+        near += memory[i] / KIB * ran[i] / all;
+    return !p->s->groups[index].memory_known || near * 4 >= sum * 3;
 }

@@ -5,17 +5,13 @@
 
 #include "plan/planner.h"
 
-/* Finds PlannerGroup.bound: the nodes to which somebody else has bound all threads of a group. It takes part in the
- * packing there. After PlannerGroup.n_placeable. */
-void choose_nodes_bound(Planner *p);
-
 /* Fills in the problem's nodes, as many as the machine has: their usable CPUs and cores less what others leave of
  * them, and their free memory. `ran` [n_groups * n_nodes] is what ran where, in permille of a CPU: of bound groups it
  * is not among the others. Writes PlanScratch.set. Returns 0 or -ENOMEM. */
 int choose_nodes_offer(Planner *p, const uint64_t *ran, PackNode *nodes);
 
-/* Adds to PlannerGroup.allowed the nodes where any process of the group may use a CPU. Writes PlanScratch.set.
- * Returns 0 or -ENOMEM. */
+/* Adds to PlannerGroup.allowed the nodes where any process of the group may use a CPU, and to allowed_cpus how many
+ * those are. Writes PlanScratch.set. Returns 0 or -ENOMEM. */
 int choose_nodes_allowed(Planner *p);
 
 /* Those that Nodes= of a policy names; all when it names none. */

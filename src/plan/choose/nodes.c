@@ -3,7 +3,7 @@
 /* The load of unplaced tasks is subtracted from the nodes where they run, as an average over some time: a share that
  * changes from tick to tick must not move a group. */
 
-#include "plan/home/choose-nodes.h"
+#include "plan/choose/nodes.h"
 
 #include "world/load.h"
 
@@ -25,46 +25,6 @@ uint32_t choose_nodes_left(const Planner *p, uint32_t node, uint32_t permille)
 
     others = (others - (uint32_t)MIN(p->s->bound_permille[node], others) + 500) / 1000 * 1000;
     return MAX(permille - MIN(others, permille), permille / 10);
-}
-
-/* Nodes of a mask; the last one asked about is mostly the next one. */
-typedef struct MaskNodes {
-    CpuMask mask;
-    PackNodes nodes;
-} MaskNodes;
-
-static PackNodes nodes_of_mask(const Topology *topology, CpuMask mask, MaskNodes *last)
-{
-    if (mask == last->mask)
-        return last->nodes;
-    *last = (MaskNodes){.mask = mask};
-    for (uint32_t i = 0; i < topology->n_nodes; i++)
-        if (hwloc_bitmap_intersects(mask, topology->nodes[i].cpus))
-            last->nodes |= (PackNodes)1 << i;
-    return last->nodes;
-}
-
-/* Of those that may be anywhere it is not known where they are. */
-void choose_nodes_bound(Planner *p)
-{
-    const Topology *topology = p->world->topology;
-    MaskNodes last = {0};
-    PackNodes all = nodes_of_mask(topology, topology->all_cpus, &last);
-
-    for (size_t i = 0; i < p->world->n_tasks && rule_holds(p->world, ABLATION_BOUND); i++) {
-        const Task *task = &p->world->tasks[i];
-        const Process *process = &p->world->processes[task->process.i];
-        PlannerGroup *g;
-
-        if (task->gone || process->gone || process->group.i < 0 || !task->allowed)
-            continue;
-        g = &p->s->groups[process->group.i];
-        if (g->n_placeable == 0)
-            g->bound |= nodes_of_mask(topology, task->allowed, &last);
-    }
-    for (size_t i = 0; i < p->world->n_groups; i++)
-        if (p->world->groups[i].home || p->world->groups[i].roams || p->s->groups[i].bound == all)
-            p->s->groups[i].bound = 0;
 }
 
 /* How much of what they run is in the average of the others by now: all of it after LOAD_HOLD_USEC. */
@@ -113,7 +73,9 @@ int choose_nodes_offer(Planner *p, const uint64_t *ran, PackNode *nodes)
 int choose_nodes_allowed(Planner *p)
 {
     CpuMask last = NULL;
+    int32_t last_group = -1;
     PackNodes nodes = 0;
+    uint32_t n_cpus = 0;
 
     for (size_t i = 0; i < p->world->n_processes; i++) {
         const Process *process = &p->world->processes[i];
@@ -122,7 +84,13 @@ int choose_nodes_allowed(Planner *p)
             continue;
         if (process->cpuset != last) {
             last = process->cpuset;
+            last_group = -1;
             nodes = 0;
+            if (hwloc_bitmap_and(p->s->set, last, p->s->usable) < 0)
+                return -ENOMEM;
+            n_cpus = hwloc_bitmap_isequal(p->s->set, p->s->usable)
+                         ? p->world->topology->n_cpus
+                         : (uint32_t)MAX(hwloc_bitmap_weight(p->s->set), 0);
             for (uint32_t n = 0; n < p->world->topology->n_nodes; n++) {
                 if (hwloc_bitmap_and(p->s->set, last, p->world->topology->nodes[n].cpus) < 0)
                     return -ENOMEM;
@@ -131,6 +99,8 @@ int choose_nodes_allowed(Planner *p)
             }
         }
         p->s->groups[process->group.i].allowed |= nodes;
+        p->s->groups[process->group.i].allowed_cpus += process->group.i != last_group ? n_cpus : 0;
+        last_group = process->group.i;
     }
     return 0;
 }

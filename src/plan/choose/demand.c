@@ -123,6 +123,17 @@ static uint64_t demand_of_one(const Planner *p, size_t index)
     return MIN(held, MAX(p->s->groups[index].threads_permille, held / 2));
 }
 
+uint64_t demand_reach(const Planner *p, size_t index)
+{
+    const PlannerGroup *g = &p->s->groups[index];
+    bool all = g->allowed_cpus == 0 || g->allowed_cpus >= p->world->topology->n_cpus;
+    uint64_t cpus = all ? UINT64_MAX : g->allowed_cpus * p->s->want_level / 1000;
+
+    if (!rule_holds(p->world, ABLATION_REACH))
+        return UINT64_MAX;
+    return g->given > 0 ? MIN(cpus, g->given / 1000) : cpus;
+}
+
 uint32_t demand_of_group(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
@@ -133,7 +144,24 @@ uint32_t demand_of_group(const Planner *p, size_t index)
         demand = demand_of_one(p, index);
     if (demand_is_new(p, group) && rule_holds(p->world, ABLATION_BEGUN))
         demand += p->s->groups[index].begun_permille;
-    return (uint32_t)MIN(MAX(demand, expected), PACK_DEMAND_MAX);
+    return (uint32_t)MIN(MIN(MAX(demand, expected), demand_reach(p, index)), PACK_DEMAND_MAX);
+}
+
+/* Of all CPUs. */
+DemandShare demand_share_of_all(const Planner *p)
+{
+    DemandShare share = {.capacity = p->world->topology->n_cpus * (uint64_t)LOAD_FULL_PERMILLE};
+
+    for (size_t i = 0; i < p->world->n_groups; i++)
+        share.demands += p->world->groups[i].gone || p->world->groups[i].workload.i < 0
+                             ? 0
+                             : MIN(demand_held(&p->world->groups[i]), demand_reach(p, i));
+    return share;
+}
+
+uint32_t demand_share(const DemandShare *share, uint32_t demand)
+{
+    return share->demands > share->capacity ? (uint32_t)(demand * share->capacity / share->demands) : demand;
 }
 
 /* By what it wants, which is held, if all its threads did the same, so that it is as steady as that; and no more than
@@ -147,7 +175,7 @@ uint32_t demand_variance(const Planner *p, size_t index)
     uint64_t most = 1000ULL * group->n_tasks;
 
     if (!rule_holds(p->world, ABLATION_PAUSES) || (group->n_tasks < 2 && !one) ||
-        demand >= (one ? NO_PAUSES_PERMILLE : most))
+        demand >= (one ? NO_PAUSES_PERMILLE : most) || demand > demand_reach(p, index))
         return 0;
     return (uint32_t)MIN(demand * (most - demand) / most, p->s->groups[index].variance_permille);
 }

@@ -39,3 +39,7 @@ uint32_t choose_memory_alone(const Planner *p, const Group *group);
 
 /* And what each uses alone that lies on one node for each, PackGroup.sorted_permille. */
 uint32_t choose_memory_sorted(const Planner *p, const PlannerGroup *g);
+
+/* Whether it runs where three quarters of its memory are, or where that is is not known. `memory` and `ran` are of this
+ * group. */
+bool choose_memory_beside(const Planner *p, size_t index, const uint64_t *memory, const uint64_t *ran);

@@ -12,7 +12,7 @@
  * A group is not frozen if caches hold all of its memory, if it is to be spread, or if its threads have no reason to be
  * together and press on the node's memory (P5). */
 
-#include "plan/home/freeze.h"
+#include "plan/choose/freeze.h"
 
 #include "plan/planner.h"
 #include "plan/scan/converge.h"

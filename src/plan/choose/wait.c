@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* When a group gets its first home (P4, P15): before the next slow tick, or later than that. */
+
+#include "plan/choose/wait.h"
+#include "plan/choose/choose.h"
+#include "plan/choose/memory.h"
+#include "plan/choose/nodes.h"
+#include "plan/choose/outgrown.h"
+#include "plan/group.h"
+#include "plan/pack/pack.h"
+#include "world/load.h"
+
+/* As much more must be wanted than there is as in vain counts (pack.h). */
+#define IN_VAIN_PART 4U
+
+/* Processes of a policy that chooses were found a short time ago and have no home yet. */
+static bool is_homeless(const Planner *p, const Group *group)
+{
+    const Policy *policy = group_policy(p->world, p->policies, group->workload);
+
+    return p->n_cpu_nodes > 1 && !group->gone && !group->home && !group->roams && policy &&
+           policy_chooses_nodes(policy) && (policy->act != POLICY_ACT_OBSERVE || p->limits->would) &&
+           demand_is_new(p, group);
+}
+
+/* Whether who uses its memory decides about its home. A group that may have one node only gets that; and one that can
+ * get so much that no fewer nodes will do than its memory lies on is not brought together. */
+static bool use_decides(const Planner *p, size_t index, const uint64_t *memory, const DemandShare *share)
+{
+    const Topology *topology = p->world->topology;
+    const Policy *policy = p->s->workloads[p->world->groups[index].workload.i].policy;
+    PackNodes allowed = p->s->groups[index].allowed & choose_nodes_of_policy(topology, policy);
+    uint32_t n_cpus = 0, n = choose_memory_nodes(memory, topology->n_nodes);
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        n_cpus = MAX(n_cpus, topology->nodes[i].n_cpus);
+    return n > 1 && policy->max_nodes != 1 && (allowed & (allowed - 1)) != 0 &&
+           demand_share(share, demand_of_group(p, index)) <=
+               pack_limit((uint64_t)(n - 1) * n_cpus * LOAD_FULL_PERMILLE);
+}
+
+/* Its first home need not be a guess: where its memory is will be known in a moment, and so will who uses it. Of a
+ * single thread that is where it runs, most likely. */
+static bool awaits_evidence(const Planner *p, size_t index, const uint64_t *memory, const DemandShare *share)
+{
+    const PlannerGroup *g = &p->s->groups[index];
+
+    return ((rule_holds(p->world, ABLATION_AWAIT_MEMORY) && g->awaits_memory &&
+             p->world->groups[index].n_tasks > 1) ||
+            (g->awaits_use && !choose_memory_seen(g) && use_decides(p, index, memory, share))) &&
+           is_homeless(p, &p->world->groups[index]);
+}
+
+/* A single thread that runs beside its memory, where no CPU is idle for long: on no node would it wait less but by
+ * another's waiting more, and its memory would have to follow. */
+static bool waits_in_vain(const Planner *p, size_t index, const uint64_t *memory, const uint64_t *ran,
+                          const DemandShare *share)
+{
+    const Group *group = &p->world->groups[index];
+
+    return rule_holds(p->world, ABLATION_IN_VAIN) && group->n_tasks == 1 && !group->home && !group->roams &&
+           p->s->workloads[group->workload.i].policy->mode == POLICY_MODE_AUTO &&
+           demand_of_group(p, index) >= CHOOSE_IDLE_PERMILLE &&
+           share->demands > share->capacity + share->capacity / IN_VAIN_PART &&
+           choose_memory_beside(p, index, memory, ran);
+}
+
+void choose_wait(Planner *p, size_t index, const uint64_t *memory, const uint64_t *ran,
+                 const DemandShare *share)
+{
+    PlannerGroup *g = &p->s->groups[index];
+    bool awaits = awaits_evidence(p, index, memory, share);
+
+    g->put_off = awaits || waits_in_vain(p, index, memory, ran, share);
+    g->put_off_for = awaits ? PLAN_REASON_USE_AWAITED : PLAN_REASON_ALL_BUSY;
+}
+
+/* Whether where its memory is is known, as far as that can be. */
+static bool has_memory(const Planner *p, size_t index)
+{
+    for (size_t i = 0; i < p->world->n_processes; i++)
+        if (p->world->processes[i].group.i == (int32_t)index && p->world->processes[i].memory_awaited &&
+            !p->world->processes[i].gone)
+            return false;
+    return true;
+}
+
+/* Whether somebody was met just now who is the first of a group whose nodes its policy names. */
+static bool begins_fixed(const Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_processes; i++) {
+        const Process *process = &p->world->processes[i];
+        const Policy *policy;
+
+        if (process->gone || process->group.i < 0 || process->first_seen_usec != p->world->now_usec ||
+            p->world->groups[process->group.i].home)
+            continue;
+        policy = group_policy(p->world, p->policies, process->workload);
+        if (policy && policy->nodes && !policy_chooses_nodes(policy))
+            return true;
+    }
+    return false;
+}
+
+bool choose_early(const Planner *p)
+{
+    for (size_t i = 0; i < p->world->n_groups; i++)
+        if (demand_held(&p->world->groups[i]) >= CHOOSE_IDLE_PERMILLE &&
+            is_homeless(p, &p->world->groups[i]) && has_memory(p, i))
+            return true;
+    for (size_t i = 0; i < p->world->n_groups; i++) {
+        const Group *group = &p->world->groups[i];
+        const Policy *policy = group_policy(p->world, p->policies, group->workload);
+
+        if (policy && policy_chooses_nodes(policy) && !p->world->workloads[group->workload.i].paused &&
+            outgrown_holds(p, group))
+            return true;
+    }
+    return begins_fixed(p);
+}
+
+bool choose_waits(const Planner *p)
+{
+    const World *world = p->world;
+
+    for (size_t i = 0; i < world->n_groups; i++)
+        if (demand_held(&world->groups[i]) >= CHOOSE_IDLE_PERMILLE && is_homeless(p, &world->groups[i]))
+            return true;
+    /* Of the others what they do is known from the next tick on, and where their memory is soon. */
+    for (size_t i = 0; i < world->n_tasks; i++) {
+        const Task *task = &world->tasks[i];
+        const Process *process = &world->processes[task->process.i];
+
+        if (!task->gone && (task->fresh || process->memory_awaited) && process->group.i >= 0 &&
+            is_homeless(p, &world->groups[process->group.i]))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* When a group gets its first home (P4, P15): at once, or later. Private to this room. */
+
+#include "plan/planner.h"
+
+/* A group need not wait for a slow tick: whether a new one is to be given its first home now, or one that has
+ * outgrown that another; and whether one is to be looked at again as soon as there are loads. */
+bool choose_early(const Planner *p);
+bool choose_waits(const Planner *p);
+
+/* Sets PlannerGroup.put_off. `memory` and `ran` [n_nodes] are as in memory.h, of this group, and `share` is of all.
+ * After choose_memory_gather(). */
+void choose_wait(Planner *p, size_t index, const uint64_t *memory, const uint64_t *ran,
+                 const DemandShare *share);
