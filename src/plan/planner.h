@@ -42,7 +42,7 @@ typedef struct PlannerCpu {
     bool claimed;  /* idle at the home of a thread that was just sent back there */
     bool owned;    /* in the home of a group whose own threads wait */
     uint16_t n_cpus, n_idle, n_busy; /* of the core of this number (push.c) */
-    uint64_t bound_want;             /* of it by threads that must stay there, in thousandths of a permille */
+    uint64_t bound_want;             /* by PlannerGroup.bound, in thousandths of a permille */
     uint32_t
         wait_others; /* sum over the sampled tasks that ran there last, its borrower excepted; permille */
 } PlannerCpu;
@@ -91,9 +91,8 @@ typedef struct PlannerGroup {
     uint32_t variance_permille; /* how what they want strays, in permille of a CPU squared */
     uint64_t begun_permille;   /* what those will want more who began to run within this tick */
     PackNodes allowed, chosen;
-    PackNodes bound;          /* of whom nobody can be placed: where somebody else has put its threads; 0: anywhere */
+    bool bound;                 /* nobody of it can be placed: somebody else has bound all its threads to CPUs */
     uint32_t allowed_cpus;    /* by its cpusets: as many as the machine has, or more, when it may use all */
-    uint64_t given; /* what it can have where its threads must stay; thousandths of a permille; 0: they need not */
     uint64_t newest_usec;     /* when the last of its processes was first seen */
     uint64_t waits_mean;      /* what of Group.want_permille is waiting */
     uint32_t wait_permille;   /* the share of it */
@@ -198,8 +197,10 @@ struct PlanScratch {
     size_t pack_parts_capacity;
     BuddySet *sets; /* of the threads of one process */
     size_t sets_capacity;
-    uint64_t want_level;                     /* of a CPU on average, at least all of it; thousandths of a permille */
-    uint64_t bound_permille[PACK_NODES_MAX]; /* of World.nodes[].others_permille what is packed: PlannerGroup.bound */
+    uint64_t want_level;  /* of a CPU on average, at least all of it; in thousandths of a permille */
+    uint64_t bound_given; /* of what PlannerGroup.bound wants, what is not beyond that, of all CPUs; permille */
+    uint64_t bound_permille[PACK_NODES_MAX]; /* what it takes of each node */
+    uint64_t bound_ran[PACK_NODES_MAX];      /* and what of that is in World.nodes[].others_permille */
     uint64_t *node_sums;                     /* twice [n_groups * n_nodes]: what ran where, and memory */
     size_t node_sums_capacity;
     uint64_t *parts; /* [n_groups * n_nodes]: what of each group the packing expects where, permille of a CPU */

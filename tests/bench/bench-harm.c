@@ -5,12 +5,13 @@
  * and with groups by process and by cgroup. Work that has chance in it (pauses, jobs) differs by ten percent from seed
  * to seed, so each machine is run with several and sums are compared.
  *
- *   work    done, divided by what was done with the better of the two kernels: mean, 5th percentile, worst
- *   below   share of the machines on which less than 0.98 was done
- *   ideal   the same of the better kernel if all memory were as near as a node's own, with the same bandwidth: about
- *           what there is to be had by placement, but for what spreading memory over controllers can do
- *   again   the same of the better kernel with other seeds: what chance does. More than in the rows above, which have
- *           the seeds of what they are divided by, by which threads work and pause for as long
+ *   work       done, divided by what was done with the better of the two kernels: mean, 5th percentile, worst
+ *   below      share of the machines on which less than 0.98 was done
+ *   balancing  the kernel with its balancing, which is all there is for the daemon beside it
+ *   ideal      the better kernel if all memory were as near as a node's own, with the same bandwidth: about what there
+ *              is to be had by placement, but for what spreading memory over controllers can do
+ *   again      the better kernel with other seeds: what chance does. More than in the rows above, which have the seeds
+ *              of what they are divided by, by which threads work and pause for as long
  *
  * by kind of work and of all. Of work that comes to its end it is not how much is done that differs, but how fast it
  * was: work by time runnable. The worst machines are listed, and saved as scenarios with --save. */
@@ -34,7 +35,7 @@
 
 typedef struct Harm {
     uint64_t seed;
-    double of[ROWS]; /* work by that of the better kernel */
+    double of[ROWS]; /* work by that of the better kernel, but for the first */
 } Harm;
 
 static unsigned arg_machines = 1000, arg_first = 1, arg_seeds = 5, arg_jobs;
@@ -42,9 +43,13 @@ static const char *arg_save;
 static bool arg_json;
 
 static const char *const variant_names[] = {
-    [HARM_AUTO] = "auto",       [HARM_AUTO_BESIDE] = "beside",
-    [HARM_PROCESS] = "process", [HARM_CGROUP] = "cgroup",
-    [AGAIN] = "again",          [IDEAL] = "ideal",
+    [HARM_BALANCING] = "balancing",
+    [HARM_AUTO] = "auto",
+    [HARM_AUTO_BESIDE] = "beside",
+    [HARM_PROCESS] = "process",
+    [HARM_CGROUP] = "cgroup",
+    [AGAIN] = "again",
+    [IDEAL] = "ideal",
 };
 
 static double get(const SimResult *result, SimMetric metric, size_t workload)
@@ -121,6 +126,7 @@ static int measure(uint64_t seed, Harm *ret)
     CLEANUP_FREE char *text = harm_scenario(seed, false);
     CLEANUP_FREE Done *done = NULL;
     int r = text ? simbench_parse("machine", text, &spec) : -ENOMEM;
+    double better;
 
     if (r < 0)
         return r;
@@ -138,8 +144,9 @@ static int measure(uint64_t seed, Harm *ret)
     ret->of[AGAIN] = work(spec, done + AGAIN * spec->n_workloads, done);
     if (r == 0)
         r = measure_ideal(seed, done, ret);
-    for (size_t i = HARM_BALANCING + 1; i < ROWS; i++)
-        ret->of[i] /= MAX(ret->of[HARM_KERNEL], ret->of[HARM_BALANCING]);
+    better = MAX(ret->of[HARM_KERNEL], ret->of[HARM_BALANCING]);
+    for (size_t i = HARM_BALANCING; i < ROWS; i++)
+        ret->of[i] /= better;
     return r;
 }
 
@@ -311,7 +318,7 @@ int main(int argc, char **argv)
     if (all == MAP_FAILED)
         return EXIT_FAILURE;
     r = measure_all(all);
-    for (size_t variant = HARM_AUTO; r == 0 && variant < ROWS; variant++)
+    for (size_t variant = HARM_BALANCING; r == 0 && variant < ROWS; variant++)
         for (int kind = 0; r == 0 && kind <= HARM_MAX; kind++)
             r = report(all, arg_machines, kind, variant);
     if (r == 0)

@@ -1,53 +1,41 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Groups that somebody else has bound: where they are, and what of the CPUs there each can have. */
+/* Groups that somebody else has bound to CPUs: how much of these they take. */
 
 #include "plan/choose/bound.h"
 
-#include "plan/pack/pack.h"
 #include "world/load.h"
 
 /* Enough for the mean to settle. */
 #define LEVEL_ROUNDS 16U
 
-/* Nodes of a mask; the last one asked about is mostly the next one. */
-typedef struct MaskNodes {
-    CpuMask mask;
-    PackNodes nodes;
-} MaskNodes;
-
-static PackNodes nodes_of_mask(const Topology *topology, CpuMask mask, MaskNodes *last)
+static PlannerGroup *group_of(Planner *p, const Task *task)
 {
-    if (mask == last->mask)
-        return last->nodes;
-    *last = (MaskNodes){.mask = mask};
-    for (uint32_t i = 0; i < topology->n_nodes; i++)
-        if (hwloc_bitmap_intersects(mask, topology->nodes[i].cpus))
-            last->nodes |= (PackNodes)1 << i;
-    return last->nodes;
+    const Process *process = &p->world->processes[task->process.i];
+
+    return !task->gone && !process->gone && process->group.i >= 0 ? &p->s->groups[process->group.i] : NULL;
 }
 
-/* Of those that may be anywhere it is not known where they are. */
-void choose_bound(Planner *p)
+/* Of threads that may be anywhere it is not known where they are. A mask of ours is nobody's binding, also when it is
+ * to be taken back. */
+static void find_bound(Planner *p)
 {
-    const Topology *topology = p->world->topology;
-    MaskNodes last = {0};
-    PackNodes all = nodes_of_mask(topology, topology->all_cpus, &last);
+    CpuMask anywhere = NULL;
 
-    for (size_t i = 0; i < p->world->n_tasks && rule_holds(p->world, ABLATION_BOUND); i++) {
-        const Task *task = &p->world->tasks[i];
-        const Process *process = &p->world->processes[task->process.i];
-        PlannerGroup *g;
-
-        if (task->gone || process->gone || process->group.i < 0 || !task->allowed)
-            continue;
-        g = &p->s->groups[process->group.i];
-        if (g->n_placeable == 0)
-            g->bound |= nodes_of_mask(topology, task->allowed, &last);
-    }
     for (size_t i = 0; i < p->world->n_groups; i++)
-        if (p->world->groups[i].home || p->world->groups[i].roams || p->s->groups[i].bound == all)
-            p->s->groups[i].bound = 0;
+        p->s->groups[i].bound = rule_holds(p->world, ABLATION_BOUND) && !p->world->groups[i].gone &&
+                                p->world->groups[i].workload.i >= 0 && p->s->groups[i].n_placeable == 0;
+    for (size_t i = 0; i < p->world->n_tasks; i++) {
+        const Task *task = &p->world->tasks[i];
+        PlannerGroup *g = group_of(p, task);
+
+        if (!g || !g->bound)
+            continue;
+        if (task->allowed && task->allowed != anywhere &&
+            hwloc_bitmap_isincluded(p->s->usable, task->allowed))
+            anywhere = task->allowed;
+        g->bound = task->allowed && task->allowed != anywhere && !task->original;
+    }
 }
 
 /* What one of its threads wants, as if all wanted the same; in thousandths of a permille. */
@@ -76,9 +64,8 @@ static uint64_t mean_want(const Planner *p)
     for (size_t i = 0; i < p->world->n_groups; i++) {
         const Group *group = &p->world->groups[i];
 
-        others += group->gone || group->workload.i < 0 || p->s->groups[i].n_placeable == 0
-                      ? 0
-                      : demand_held(group) * 1000;
+        others +=
+            group->gone || group->workload.i < 0 || p->s->groups[i].bound ? 0 : demand_held(group) * 1000;
     }
     for (unsigned i = 0; i < LEVEL_ROUNDS && level != before; i++) {
         uint64_t sum = others;
@@ -91,40 +78,35 @@ static uint64_t mean_want(const Planner *p)
     return level;
 }
 
-/* The part that the CPUs of a mask can give of what is wanted of them, in permille. */
-static uint64_t part_given(const Planner *p, CpuMask mask)
+/* What they take of each node, and what they want that counts. */
+static void sum_nodes(Planner *p)
 {
-    const uint64_t full = p->s->want_level;
-    uint64_t sum = 0, n = 0;
+    const Topology *topology = p->world->topology;
 
-    for (int i = hwloc_bitmap_first(mask); i >= 0 && (uint32_t)i < p->world->topology->cpu_limit;
-         i = hwloc_bitmap_next(mask, i)) {
-        sum += full * 1000 / MAX(p->s->cpus[i].bound_want, full);
-        n++;
+    p->s->bound_given = 0;
+    for (uint32_t i = 0; i < topology->cpu_limit; i++) {
+        const TopologyCpu *cpu = topology_cpu(topology, (CpuIx){(int32_t)i});
+        uint64_t want = p->s->cpus[i].bound_want, level = p->s->want_level;
+
+        p->s->bound_given += MIN(want, level) / 1000;
+        if (cpu && hwloc_bitmap_isset(p->s->usable, i))
+            p->s->bound_permille[cpu->node.i] += rule_holds(p->world, ABLATION_REACH)
+                                                     ? MIN(want, level) * LOAD_FULL_PERMILLE / level
+                                                     : want / 1000;
     }
-    return sum / MAX(n, 1U);
 }
 
-/* The group of a task, when nobody of it can be placed, also if it has a home: its threads stay where they are. */
-static PlannerGroup *fixed_group(Planner *p, const Task *task)
+void choose_bound(Planner *p)
 {
-    int32_t group = p->world->processes[task->process.i].group.i;
-
-    return !task->gone && task->allowed && group >= 0 && p->s->groups[group].n_placeable == 0
-               ? &p->s->groups[group]
-               : NULL;
-}
-
-void choose_bound_divide(Planner *p)
-{
-    uint64_t part = 0, want = 0;
+    uint64_t want = 0;
     CpuMask last = NULL;
 
+    find_bound(p);
     for (size_t i = 0; i < p->world->n_tasks; i++) {
         const Task *task = &p->world->tasks[i];
-        const PlannerGroup *g = fixed_group(p, task);
+        const PlannerGroup *g = group_of(p, task);
 
-        if (!g)
+        if (!g || !g->bound)
             continue;
         if (task->allowed != last) {
             want_cpus(p, last, want);
@@ -135,15 +117,5 @@ void choose_bound_divide(Planner *p)
     }
     want_cpus(p, last, want);
     p->s->want_level = mean_want(p);
-    last = NULL;
-    for (size_t i = 0; i < p->world->n_tasks; i++) {
-        const Task *task = &p->world->tasks[i];
-        PlannerGroup *g = fixed_group(p, task);
-
-        if (!g)
-            continue;
-        part = task->allowed != last ? part_given(p, task->allowed) : part;
-        last = task->allowed;
-        g->given += want_of_one(&p->world->groups[g - p->s->groups]) * part / 1000;
-    }
+    sum_nodes(p);
 }

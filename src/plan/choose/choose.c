@@ -160,7 +160,7 @@ static bool is_given(const Planner *p, const Group *group, const Policy *policy,
 {
     const PlannerGroup *g = &p->s->groups[group - p->world->groups];
 
-    if ((!policy_chooses_nodes(policy) && p->s->workloads[group->workload.i].home_nodes) || g->bound)
+    if (!policy_chooses_nodes(policy) && p->s->workloads[group->workload.i].home_nodes)
         return true;
     return (group->home || group->roams) &&
            (!policy_chooses_nodes(policy) || g->n_placeable == 0 ||
@@ -202,8 +202,6 @@ static PackNodes present_set(const Planner *p, const Group *group, PackNodes wit
 
     if (!policy_chooses_nodes(w->policy) && !p->world->workloads[group->workload.i].paused)
         return nodes_of(w->home_nodes);
-    if (p->s->groups[group - p->world->groups].bound)
-        return p->s->groups[group - p->world->groups].bound & with_cpus;
     if (!group->home && !group->roams)
         return nodes_of(group->wish_nodes) & with_cpus;
     return group->roams ? with_cpus : nodes_of(group->home_nodes);
@@ -286,7 +284,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
     /* Which nodes are the best for it changes with what its neighbours do just now. */
     if (pools)
         pack.min_gain_permille = MAX(pack.min_gain_permille, POOL_GAIN_PERMILLE);
-    pack.wishes = policy_chooses_nodes(policy) && !group->home && !group->roams && !g->bound;
+    pack.wishes = policy_chooses_nodes(policy) && !group->home && !group->roams;
     pack.home = pack.wishes && pack.young ? 0 : pack.home; /* a young one would keep it */
     if (pack.wishes && pack.home)
         pack.min_gain_permille = MAX(pack.min_gain_permille, SAID_GAIN_PERMILLE);
@@ -314,11 +312,11 @@ static void select_groups(Planner *p, const uint64_t *memory, const uint64_t *ra
         const Group *group = &p->world->groups[i];
         const Policy *policy;
 
-        if (group->gone || group->workload.i < 0 ||
+        if (group->gone || group->workload.i < 0 || s->groups[i].bound ||
             s->workloads[group->workload.i].blocked != PLAN_REASON_INVALID)
             continue;
         policy = s->workloads[group->workload.i].policy;
-        if (policy_chooses_nodes(policy) && !s->groups[i].bound)
+        if (policy_chooses_nodes(policy))
             choose_wait(p, i, memory + i * n_nodes, ran + i * n_nodes, &share);
         if (s->groups[i].put_off)
             continue;
@@ -326,8 +324,7 @@ static void select_groups(Planner *p, const uint64_t *memory, const uint64_t *ra
             s->groups[i].idle = policy_chooses_nodes(policy);
             continue;
         }
-        if (policy_chooses_nodes(policy) && s->groups[i].n_placeable == 0 && !group->home && !group->roams &&
-            !s->groups[i].bound)
+        if (policy_chooses_nodes(policy) && s->groups[i].n_placeable == 0 && !group->home && !group->roams)
             continue;
         s->order[s->n_order++] =
             (PlannerOrder){.key = demand_of_group(p, i), .tie = group->id, .index = (uint32_t)i};
@@ -394,7 +391,7 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
 
         memcpy(s->parts + index * topology->n_nodes, s->pack_parts + i * topology->n_nodes,
                topology->n_nodes * sizeof(*s->parts));
-        if (!policy_chooses_nodes(s->workloads[p->world->groups[index].workload.i].policy) || g->bound)
+        if (!policy_chooses_nodes(s->workloads[p->world->groups[index].workload.i].policy))
             continue;
         g->chosen = !s->pack_groups[i].stays && !s->pack_groups[i].lone &&
                             is_left_to_kernel(p, index, s->pack_sets[i])
@@ -441,6 +438,7 @@ int choose_homes(Planner *p)
 
     p->s->n_parts = 0;
     memset(p->s->bound_permille, 0, sizeof(p->s->bound_permille));
+    memset(p->s->bound_ran, 0, sizeof(p->s->bound_ran));
     /* With more nodes no group gets a home but by Mode=fixed: no machine has them. */
     if (!any_chooses(p) || topology->n_nodes > PACK_NODES_MAX)
         return 0;
@@ -450,7 +448,6 @@ int choose_homes(Planner *p)
     memory = ran + p->world->n_groups * topology->n_nodes;
     gather_loads(p, ran);
     choose_bound(p);
-    choose_bound_divide(p);
     compare_waits(p);
     choose_memory_gather(p, memory);
     if (choose_nodes_allowed(p) < 0)

@@ -125,13 +125,11 @@ static uint64_t demand_of_one(const Planner *p, size_t index)
 
 uint64_t demand_reach(const Planner *p, size_t index)
 {
-    const PlannerGroup *g = &p->s->groups[index];
-    bool all = g->allowed_cpus == 0 || g->allowed_cpus >= p->world->topology->n_cpus;
-    uint64_t cpus = all ? UINT64_MAX : g->allowed_cpus * p->s->want_level / 1000;
+    uint32_t n_cpus = p->s->groups[index].allowed_cpus;
 
-    if (!rule_holds(p->world, ABLATION_REACH))
-        return UINT64_MAX;
-    return g->given > 0 ? MIN(cpus, g->given / 1000) : cpus;
+    return n_cpus > 0 && n_cpus < p->world->topology->n_cpus && rule_holds(p->world, ABLATION_REACH)
+               ? n_cpus * p->s->want_level / 1000
+               : UINT64_MAX;
 }
 
 uint32_t demand_of_group(const Planner *p, size_t index)
@@ -150,12 +148,12 @@ uint32_t demand_of_group(const Planner *p, size_t index)
 /* Of all CPUs. */
 DemandShare demand_share_of_all(const Planner *p)
 {
-    DemandShare share = {.capacity = p->world->topology->n_cpus * (uint64_t)LOAD_FULL_PERMILLE};
+    DemandShare share = {.demands = p->s->bound_given,
+                         .capacity = p->world->topology->n_cpus * (uint64_t)LOAD_FULL_PERMILLE};
 
     for (size_t i = 0; i < p->world->n_groups; i++)
-        share.demands += p->world->groups[i].gone || p->world->groups[i].workload.i < 0
-                             ? 0
-                             : MIN(demand_held(&p->world->groups[i]), demand_reach(p, i));
+        if (!p->world->groups[i].gone && p->world->groups[i].workload.i >= 0 && !p->s->groups[i].bound)
+            share.demands += MIN(demand_held(&p->world->groups[i]), demand_reach(p, i));
     return share;
 }
 

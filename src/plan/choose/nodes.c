@@ -23,21 +23,25 @@ uint32_t choose_nodes_left(const Planner *p, uint32_t node, uint32_t permille)
 {
     uint32_t others = rule_holds(p->world, ABLATION_OTHERS) ? p->world->nodes[node].others_permille : 0;
 
-    others = (others - (uint32_t)MIN(p->s->bound_permille[node], others) + 500) / 1000 * 1000;
+    others = (others - (uint32_t)MIN(p->s->bound_ran[node], others) + 500) / 1000 * 1000;
+    others += (uint32_t)MIN(p->s->bound_permille[node], permille);
     return MAX(permille - MIN(others, permille), permille / 10);
 }
 
-/* How much of what they run is in the average of the others by now: all of it after LOAD_HOLD_USEC. */
+/* How much of what they run is in the average of the others by now: all of it after LOAD_HOLD_USEC. What has a home is
+ * not. */
 static void sum_bound(Planner *p, const uint64_t *ran)
 {
     uint32_t n_nodes = p->world->topology->n_nodes;
 
-    for (size_t i = 0; i < p->s->n_order; i++) {
-        size_t index = p->s->order[i].index;
-        uint64_t age = p->world->now_usec - MIN(p->world->groups[index].first_seen_usec, p->world->now_usec);
+    for (size_t i = 0; i < p->world->n_groups; i++) {
+        const Group *group = &p->world->groups[i];
+        uint64_t age = p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec);
 
-        for (uint32_t n = 0; p->s->groups[index].bound && n < n_nodes; n++)
-            p->s->bound_permille[n] += ran[index * n_nodes + n] * MIN(age, LOAD_HOLD_USEC) / LOAD_HOLD_USEC;
+        if (!p->s->groups[i].bound || group->home || group->roams)
+            continue;
+        for (uint32_t n = 0; n < n_nodes; n++)
+            p->s->bound_ran[n] += ran[i * n_nodes + n] * MIN(age, LOAD_HOLD_USEC) / LOAD_HOLD_USEC;
     }
 }
 

@@ -17,9 +17,9 @@ int choose_nodes_allowed(Planner *p);
 /* Those that Nodes= of a policy names; all when it names none. */
 PackNodes choose_nodes_of_policy(const Topology *topology, const Policy *policy);
 
-/* What tasks that are not placed leave of a node's `permille`; without those of them that are packed where they are
- * bound. They count by whole CPUs, to the nearest: to wait for a CPU now and then costs less than to be away from
- * memory. A node full of them keeps a little, or nobody could be there at all. */
+/* What is left of a node's `permille` by tasks that are not placed, and by who is bound (bound.h). The others count by
+ * whole CPUs, to the nearest: to wait for a CPU now and then costs less than to be away from memory. A node full of
+ * them keeps a little, or nobody could be there at all. */
 uint32_t choose_nodes_left(const Planner *p, uint32_t node, uint32_t permille);
 
 /* What may press on one node's memory before it counts, in permille of a CPU. One for all groups that are packed: what

@@ -13,8 +13,8 @@
  * action. Threads created with a mask of ours get an action although their mask is already right: only what is in the
  * journal can be put back. */
 
-#include "plan/group.h"
 #include "plan/choose/choose.h"
+#include "plan/group.h"
 #include "plan/memory/follow-internal.h"
 
 #define MECHANISM_FIXED    3  /* P3 */
@@ -173,7 +173,7 @@ static void decide_group(Planner *p, size_t index)
         planner_refuse_group(p, MECHANISM_PACK, g->put_off_for, group, 0, 0);
 
     if (g->roams || g->idle || g->put_off ||
-        (policy_chooses_nodes(w->policy) && g->n_placeable == 0 && !g->home))
+        (policy_chooses_nodes(w->policy) && g->n_placeable == 0 && (!g->home || g->bound)))
         return;
     if (decides && policy_chooses_nodes(w->policy) && !g->packed) {
         planner_refuse_group(p, MECHANISM_PACK, PLAN_REASON_BUDGET, group, CHOOSE_GROUPS_MAX,

@@ -95,6 +95,29 @@ static void test_crowd(void **state)
     }
 }
 
+/* Ten threads that are bound to one CPU of a node and to five of the next one leave seven of the first, and three of
+ * the second. */
+static void test_crowd_apart(void **state)
+{
+    for (unsigned node = 0; node < 2; node++) {
+        Fixture f;
+
+        fixture_init(&f, FOUR);
+        fixture_policy(&f, "a", AUTO);
+        add_job(&f, 100, 10, 7, 0);
+        for (pid_t tid = 100; tid < 110; tid++) {
+            fixture_find(&f, 100, tid)->hands = TASK_HANDS_FOREIGN;
+            fixture_find(&f, 100, tid)->allowed = fixture_mask(&f, "7-12");
+        }
+        add_job(&f, 200, 5, 16, 1);
+        set_memory(&f, 200, (uint64_t[]){node == 0 ? 100 : 0, node == 1 ? 100 : 0, 0, 0});
+        fixture_home(&f);
+        assert_nodes(&f, 100, NULL);
+        assert_int_equal(hwloc_bitmap_isset(group_of(&f, 200)->home_nodes, node), node == 0);
+        fixture_done(&f);
+    }
+}
+
 /* Where all CPUs are wanted by more than two, those to which somebody is bound are no emptier than the others. */
 static void test_crowd_everywhere(void **state)
 {
@@ -123,6 +146,7 @@ int main(void)
         cmocka_unit_test(test_bound),
         cmocka_unit_test(test_bound_once),
         cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_crowd_apart),
         cmocka_unit_test(test_crowd_everywhere),
     };
 
