@@ -75,7 +75,7 @@ static void hold_bound(const Planner *p, uint64_t *held)
     }
 }
 
-/* Whether its threads, which never pause, would share cores there (squeeze_cost() in pack/cost.c). */
+/* Whether its threads, which never pause, would share cores there (squeeze_cost() in pack/own.c). */
 static bool is_squeezed(const PackGroup *pack, const PackNode *node)
 {
     return node->cores_permille > 0 && node->cores_permille < node->capacity_permille &&

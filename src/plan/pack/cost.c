@@ -19,24 +19,12 @@
 #include <math.h>
 #include <string.h>
 
-#define OVERLOAD_WEIGHT 32U /* reasons in pack.h */
-#define SIBLINGS_WEIGHT (PACK_SCALE * 2)
-#define SQUEEZE_WEIGHT  PACK_SCALE
-#define CROWDED_WEIGHT  (PACK_SCALE * 3 / 4)
+#define SIBLINGS_WEIGHT (PACK_SCALE * 2) /* reasons in pack.h */
 #define UNFAIR_WEIGHT   (PACK_SCALE * 3 / 2)
-#define CROWD_WEIGHT    8U
 #define CHANCE_WEIGHT   (PACK_SCALE * 3)
-#define CUT             16U   /* times the capacity */
-#define THREAD_PERMILLE 1000U /* what one wants at most */
+#define CUT             16U /* times the capacity */
 
 /* Costs */
-
-static uint64_t square(const PackSite *site, uint64_t load)
-{
-    uint64_t x = MIN(load, CUT * site->capacity);
-
-    return ((x * site->per_capacity >> 16) * x) >> 16;
-}
 
 /* Where some is wanted in vain, what a site lacks to be half busy is an overload as well: others wait for its CPUs. */
 static uint64_t overload_cost(const Pack *p, const PackSite *site, const PackLoad *load)
@@ -44,14 +32,14 @@ static uint64_t overload_cost(const Pack *p, const PackSite *site, const PackLoa
     uint64_t limit = site->limit + site->unmet;
     uint64_t much = load->cpu > limit ? load->cpu - limit : site->busy - MIN(load->cpu, site->busy);
 
-    return much * OVERLOAD_WEIGHT * PACK_SCALE * p->far;
+    return much * PACK_OVERLOAD * PACK_SCALE * p->far;
 }
 
 static uint64_t unfair_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
     return load->cpu > site->capacity && site->unmet > 0
-               ? square(site, load->cpu - site->capacity) * UNFAIR_WEIGHT * site->unmet / site->capacity *
-                     p->far
+               ? pack_square(site, load->cpu - site->capacity) * UNFAIR_WEIGHT * site->unmet /
+                     site->capacity * p->far
                : 0;
 }
 
@@ -65,7 +53,7 @@ static uint64_t excess_by_chance(const PackSite *site, const PackLoad *load)
     uint64_t cores = site->cores + site->unmet, room = cores - MIN(load->cpu, cores), deviation, at, part;
     uint64_t most = load->most - MIN(load->most, MAX(load->cpu, cores));
 
-    if (load->variance == 0 || room > CUT * site->capacity)
+    if (load->variance == 0 || room > PACK_CUT * site->capacity)
         return 0;
     deviation = (uint64_t)sqrt(1000.0 * (double)load->variance) + 1;
     at = 2 * room / deviation;
@@ -77,7 +65,7 @@ static uint64_t excess_by_chance(const PackSite *site, const PackLoad *load)
 
 static uint64_t siblings_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
-    uint64_t weight = site->cores < site->capacity ? SIBLINGS_WEIGHT : CROWDED_WEIGHT;
+    uint64_t weight = site->cores < site->capacity ? SIBLINGS_WEIGHT : PACK_CROWDED;
     uint64_t cores = site->cores + site->unmet, sure = load->cpu > cores ? load->cpu - cores : 0;
 
     return (sure * weight + excess_by_chance(site, load) * CHANCE_WEIGHT) * p->far;
@@ -89,185 +77,24 @@ static uint64_t shortage_cost(const Pack *p, const PackSite *site, const PackLoa
 
     if (load->memory <= site->memory_kib)
         return 0;
-    kib = MIN(load->memory - site->memory_kib, CUT * site->memory_kib);
-    return (kib * site->per_memory >> 32) * OVERLOAD_WEIGHT * PACK_SCALE * p->far;
-}
-
-static uint64_t crowd(const Pack *p, const PackSite *site, uint64_t heavy)
-{
-    return heavy > p->allowed_imbalance
-               ? square(site, heavy - p->allowed_imbalance) * CROWD_WEIGHT * PACK_SCALE * p->far
-               : 0;
+    kib = MIN(load->memory - site->memory_kib, PACK_CUT * site->memory_kib);
+    return (kib * site->per_memory >> 32) * PACK_OVERLOAD * PACK_SCALE * p->far;
 }
 
 static uint64_t crowd_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
-    return crowd(p, site, load->heavy);
+    return pack_crowd(p, site, load->heavy);
 }
 
 static uint64_t even_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
-    return square(site, load->cpu) * p->far;
+    return pack_square(site, load->cpu) * p->far;
 }
 
 static uint64_t site_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
     return overload_cost(p, site, load) + siblings_cost(p, site, load) + shortage_cost(p, site, load) +
            crowd_cost(p, site, load) + unfair_cost(p, site, load) + even_cost(p, site, load);
-}
-
-/* Of what its threads use alone, what is beside them on this site of n: as much as it has of their demand, or could
- * have without being pressed (P5). In permille. */
-static uint64_t beside(const Pack *p, uint32_t item, int site, unsigned n)
-{
-    uint64_t fits =
-        MIN(p->sites[site].capacity, p->allowed_imbalance) * 1000 / MAX(p->items[item].demand, 1U);
-
-    return MIN(p->here[(size_t)item * p->n_sites + (size_t)site], MAX(1000U / n, fits));
-}
-
-/* Each thread is where what it uses alone is, as far as there is room. The others are on the sites that have less of
- * the memory than of the demand, as far from theirs as the mean. */
-static uint64_t remote_alone(const Pack *p, uint32_t item, PackNodes set)
-{
-    const uint64_t *remote = &p->remote[(size_t)item * p->n_sites];
-    unsigned n = (unsigned)__builtin_popcountll(set);
-    uint64_t part = 1000 / n, sum = 0, local = 0, others = 0;
-
-    for (PackNodes rest = set; rest; rest &= rest - 1) {
-        int i = __builtin_ctzll(rest);
-        uint64_t near = beside(p, item, i, n);
-
-        local += near;
-        others += part - MIN(part, near);
-        if (near < part)
-            sum += remote[i] * (part - near) / (1000 - near);
-    }
-    return others > 0 ? sum * MIN(1000 - MIN(local, 1000U), others * 1000 / (part * n)) / others : 0;
-}
-
-static uint64_t remote_cost(const Pack *p, uint32_t item, PackNodes set)
-{
-    const uint64_t *remote = &p->remote[(size_t)item * p->n_sites];
-    uint64_t sum = 0, alone = p->items[item].spreads || p->items[item].lone ? 0 : p->items[item].alone;
-
-    for (PackNodes rest = set; rest; rest &= rest - 1)
-        sum += remote[__builtin_ctzll(rest)];
-    if (!set)
-        return 0;
-    sum /= (unsigned)__builtin_popcountll(set);
-    return alone > 0 ? (sum * (1000 - alone) + remote_alone(p, item, set) * alone) / 1000 : sum;
-}
-
-/* Of its weight, what pays for being apart: all but what threads use alone, have on one node each, and beside them
- * already. What one node has most of is no reason to be on others, and a little elsewhere excuses little. In permille.
- */
-static uint64_t apart(const Pack *p, uint32_t item, PackNodes set, unsigned n)
-{
-    uint64_t sum = 0, most = 0, elsewhere;
-
-    for (PackNodes rest = p->items[item].sorted > 0 ? set : 0; rest; rest &= rest - 1) {
-        uint64_t near = beside(p, item, __builtin_ctzll(rest), n);
-
-        sum += near;
-        most = MAX(most, near);
-    }
-    elsewhere = MIN(sum, 1000U) - most;
-    return 1000 - elsewhere * 1000 / MAX(1000 - most, 500U) * p->items[item].sorted / 1000;
-}
-
-static uint64_t split_cost(const Pack *p, uint32_t index, PackNodes set)
-{
-    const PackItem *item = &p->items[index];
-    uint64_t n = (unsigned)__builtin_popcountll(set), sum = 0;
-
-    if (n < 2 || item->spreads)
-        return 0;
-    for (PackNodes a = item->lone ? 0 : set; a; a &= a - 1)
-        for (PackNodes b = a & (a - 1); b; b &= b - 1)
-            sum += p->excess[(size_t)__builtin_ctzll(a) * p->n_sites + (size_t)__builtin_ctzll(b)];
-    return item->weight * PACK_SCALE * sum / (n * n) * apart(p, index, set, (unsigned)n) / 1000 +
-           item->weight * p->far * (n - 1) / 2;
-}
-
-static uint64_t move_cost(const PackItem *item, PackNodes set)
-{
-    return item->home && set != item->home ? item->move_cost : 0;
-}
-
-/* What sites do not say of a group on several of them: each is given half a CPU more than it has (pack_limit()), and
- * the group has that once; and demand beyond all cores counts once more (pack.h). */
-static uint64_t wide_cost(const Pack *p, const PackItem *item, PackNodes set)
-{
-    uint64_t capacity = 0, limits = 0, cores = 0, limit, demand, cost;
-
-    if (!(set & (set - 1)))
-        return 0;
-    for (PackNodes rest = set; rest; rest &= rest - 1) {
-        capacity += p->sites[__builtin_ctzll(rest)].capacity;
-        limits += p->sites[__builtin_ctzll(rest)].limit + p->sites[__builtin_ctzll(rest)].unmet;
-        cores += p->sites[__builtin_ctzll(rest)].cores;
-    }
-    limit = pack_limit(capacity);
-    demand = MIN(item->demand, limits);
-    cost = demand > limit ? (demand - limit) * OVERLOAD_WEIGHT * PACK_SCALE * p->far : 0;
-    return cost + (item->demand > cores ? (item->demand - cores) * CROWDED_WEIGHT * p->far : 0);
-}
-
-/* What a crowd of so many threads costs more because threads are whole: between two numbers of them it is the mean of
- * both, weighted by how near each is. */
-static uint64_t whole_crowd(const Pack *p, const PackSite *site, uint64_t heavy)
-{
-    uint64_t part = heavy % THREAD_PERMILLE, less = heavy - part, divided = crowd(p, site, heavy);
-    uint64_t whole =
-        (crowd(p, site, less) * (THREAD_PERMILLE - part) + crowd(p, site, less + THREAD_PERMILLE) * part) /
-        THREAD_PERMILLE;
-
-    return MAX(whole, divided) - divided;
-}
-
-/* Where each of the threads that share nothing could have a node: of 13 on 12 nodes two are together, and not a twelfth
- * more on each. By the sizes of the nodes, and for this group alone. It fades with the first thread that is one too
- * many for the nodes. */
-static uint64_t whole_cost(const Pack *p, const PackItem *item, PackNodes set)
-{
-    uint64_t capacity = 0, cost = 0;
-    uint64_t most = MIN((uint32_t)__builtin_popcountll(item->allowed), item->max_nodes) * THREAD_PERMILLE;
-    uint64_t over = item->heavy - MIN(item->heavy, most);
-
-    if (item->heavy <= p->allowed_imbalance || over >= THREAD_PERMILLE || item->lone)
-        return 0;
-    for (PackNodes rest = set; rest; rest &= rest - 1)
-        capacity += p->sites[__builtin_ctzll(rest)].capacity;
-    for (PackNodes rest = capacity > 0 ? set : 0; rest; rest &= rest - 1) {
-        const PackSite *site = &p->sites[__builtin_ctzll(rest)];
-
-        cost += whole_crowd(p, site, item->heavy * site->capacity / capacity);
-    }
-    return cost * (THREAD_PERMILLE - over) / THREAD_PERMILLE;
-}
-
-/* Of a group whose own threads, that run all the time, have not enough cores on the node. */
-static uint64_t squeeze_cost(const Pack *p, const PackItem *item, PackNodes set)
-{
-    const PackSite *s = &p->sites[set ? __builtin_ctzll(set) : 0];
-
-    return set && !(set & (set - 1)) && s->cores < s->capacity && item->steady > s->cores
-               ? (item->steady - s->cores) * SQUEEZE_WEIGHT * p->far
-               : 0;
-}
-
-uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set)
-{
-    const PackItem *it = &p->items[item];
-
-    if (!set || it->roams)
-        return 0;
-    if (!(set & (set - 1))) /* by far the most frequent */
-        return p->remote[(size_t)item * p->n_sites + (size_t)__builtin_ctzll(set)] + move_cost(it, set) +
-               squeeze_cost(p, it, set);
-    return remote_cost(p, item, set) + split_cost(p, item, set) + move_cost(it, set) + wide_cost(p, it, set) +
-           whole_cost(p, it, set);
 }
 
 /* Loads */
@@ -583,12 +410,7 @@ int pack_cost(const PackProblem *problem, const PackNodes *sets, PackCost *ret)
         if (item->roams)
             continue;
         pack_assign(&p, i, pack_nodes_in(&p, sets[item->index]));
-        cost.remote += remote_cost(&p, i, item->set);
-        cost.split += split_cost(&p, i, item->set);
-        cost.move += item->set ? move_cost(item, item->set) : 0;
-        cost.overload += wide_cost(&p, item, item->set);
-        cost.crowd += item->set & (item->set - 1) ? whole_cost(&p, item, item->set) : 0;
-        cost.siblings += squeeze_cost(&p, item, item->set);
+        pack_own_add(&p, i, item->set, &cost);
     }
     pour_all(&p, loads);
     for (uint32_t i = 0; i < p.n_sites; i++) {

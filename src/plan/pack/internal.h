@@ -9,7 +9,11 @@
 
 #include "plan/pack/pack.h"
 
-#define PACK_SCALE 64U /* units of cost per permille and unit of distance */
+#define PACK_SCALE    64U                  /* units of cost per permille and unit of distance */
+#define PACK_OVERLOAD 32U                  /* weights of nodes, and of groups that have several; reasons in pack.h */
+#define PACK_CROWDED  (PACK_SCALE * 3 / 4)
+#define PACK_CROWD    8U
+#define PACK_CUT      16U /* times the capacity: more of a load is cut (cost.c) */
 
 typedef struct PackSite {
     uint32_t index; /* into PackProblem.nodes */
@@ -86,6 +90,25 @@ void pack_assign(Pack *p, uint32_t item, PackNodes set);
 /* What an item pays itself on these sites: remote, split and move, what sites do not say of a group on several of them,
  * and what its own threads are in each other's way on one. */
 uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set);
+
+/* Adds the same to each of its terms. */
+void pack_own_add(const Pack *p, uint32_t item, PackNodes set, PackCost *ret);
+
+/* The square of a load by the capacity of the site. */
+static inline uint64_t pack_square(const PackSite *site, uint64_t load)
+{
+    uint64_t x = load < PACK_CUT * site->capacity ? load : PACK_CUT * site->capacity;
+
+    return ((x * site->per_capacity >> 16) * x) >> 16;
+}
+
+/* What `heavy` permille that press on the memory of a site cost there. */
+static inline uint64_t pack_crowd(const Pack *p, const PackSite *site, uint64_t heavy)
+{
+    return heavy > p->allowed_imbalance
+               ? pack_square(site, heavy - p->allowed_imbalance) * PACK_CROWD * PACK_SCALE * p->far
+               : 0;
+}
 
 /* What all sites together pay; adds to p->steps what it took. */
 uint64_t pack_load_cost(Pack *p);

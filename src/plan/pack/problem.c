@@ -10,8 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-#define OVERLOAD_PERCENT 108U /* half the imbalance_pct of a NUMA domain, 117 (P6) */
-#define OVERLOAD_MIN     500U /* reasons in pack.h */
 #define DISTANCE_HERE    10U
 #define WEIGHT_MIN       100U         /* permille: a group that sleeps now wants to wake beside its memory */
 #define SPREAD_PULL      250U         /* permille (pack.h) */
@@ -46,11 +44,6 @@ static uint64_t excess(const PackProblem *problem, uint32_t from, uint32_t to)
 static bool has_memory(const PackGroup *group)
 {
     return group->memory_bytes && !(group->stays && !group->home);
-}
-
-uint64_t pack_limit(uint64_t capacity)
-{
-    return MAX(capacity * OVERLOAD_PERCENT / 100, capacity + MIN(OVERLOAD_MIN, capacity / 4));
 }
 
 static int make_sites(Pack *p)

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What a group pays itself for its nodes, whoever else is there: the terms of pack.h that belong to no node. */
+
+#include "plan/pack/internal.h"
+
+#include "base/util.h"
+
+#define SQUEEZE_WEIGHT   PACK_SCALE /* reasons in pack.h */
+#define THREAD_PERMILLE  1000U      /* what one wants at most */
+#define OVERLOAD_PERCENT 108U       /* half the imbalance_pct of a NUMA domain, 117 (P6) */
+#define OVERLOAD_MIN     500U       /* reasons in pack.h */
+
+uint64_t pack_limit(uint64_t capacity)
+{
+    return MAX(capacity * OVERLOAD_PERCENT / 100, capacity + MIN(OVERLOAD_MIN, capacity / 4));
+}
+
+/* Of what its threads use alone, what is beside them on this site of n: as much as it has of their demand, or could
+ * have without being pressed (P5). In permille. */
+static uint64_t beside(const Pack *p, uint32_t item, int site, unsigned n)
+{
+    uint64_t fits =
+        MIN(p->sites[site].capacity, p->allowed_imbalance) * 1000 / MAX(p->items[item].demand, 1U);
+
+    return MIN(p->here[(size_t)item * p->n_sites + (size_t)site], MAX(1000U / n, fits));
+}
+
+/* Each thread is where what it uses alone is, as far as there is room. The others are on the sites that have less of
+ * the memory than of the demand, as far from theirs as the mean. */
+static uint64_t remote_alone(const Pack *p, uint32_t item, PackNodes set)
+{
+    const uint64_t *remote = &p->remote[(size_t)item * p->n_sites];
+    unsigned n = (unsigned)__builtin_popcountll(set);
+    uint64_t part = 1000 / n, sum = 0, local = 0, others = 0;
+
+    for (PackNodes rest = set; rest; rest &= rest - 1) {
+        int i = __builtin_ctzll(rest);
+        uint64_t near = beside(p, item, i, n);
+
+        local += near;
+        others += part - MIN(part, near);
+        if (near < part)
+            sum += remote[i] * (part - near) / (1000 - near);
+    }
+    return others > 0 ? sum * MIN(1000 - MIN(local, 1000U), others * 1000 / (part * n)) / others : 0;
+}
+
+static uint64_t remote_cost(const Pack *p, uint32_t item, PackNodes set)
+{
+    const uint64_t *remote = &p->remote[(size_t)item * p->n_sites];
+    uint64_t sum = 0, alone = p->items[item].spreads || p->items[item].lone ? 0 : p->items[item].alone;
+
+    for (PackNodes rest = set; rest; rest &= rest - 1)
+        sum += remote[__builtin_ctzll(rest)];
+    if (!set)
+        return 0;
+    sum /= (unsigned)__builtin_popcountll(set);
+    return alone > 0 ? (sum * (1000 - alone) + remote_alone(p, item, set) * alone) / 1000 : sum;
+}
+
+/* Of its weight, what pays for being apart: all but what threads use alone, have on one node each, and beside them
+ * already. What one node has most of is no reason to be on others, and a little elsewhere excuses little. In permille.
+ */
+static uint64_t apart(const Pack *p, uint32_t item, PackNodes set, unsigned n)
+{
+    uint64_t sum = 0, most = 0, elsewhere;
+
+    for (PackNodes rest = p->items[item].sorted > 0 ? set : 0; rest; rest &= rest - 1) {
+        uint64_t near = beside(p, item, __builtin_ctzll(rest), n);
+
+        sum += near;
+        most = MAX(most, near);
+    }
+    elsewhere = MIN(sum, 1000U) - most;
+    return 1000 - elsewhere * 1000 / MAX(1000 - most, 500U) * p->items[item].sorted / 1000;
+}
+
+static uint64_t split_cost(const Pack *p, uint32_t index, PackNodes set)
+{
+    const PackItem *item = &p->items[index];
+    uint64_t n = (unsigned)__builtin_popcountll(set), sum = 0;
+
+    if (n < 2 || item->spreads)
+        return 0;
+    for (PackNodes a = item->lone ? 0 : set; a; a &= a - 1)
+        for (PackNodes b = a & (a - 1); b; b &= b - 1)
+            sum += p->excess[(size_t)__builtin_ctzll(a) * p->n_sites + (size_t)__builtin_ctzll(b)];
+    return item->weight * PACK_SCALE * sum / (n * n) * apart(p, index, set, (unsigned)n) / 1000 +
+           item->weight * p->far * (n - 1) / 2;
+}
+
+static uint64_t move_cost(const PackItem *item, PackNodes set)
+{
+    return item->home && set != item->home ? item->move_cost : 0;
+}
+
+/* What sites do not say of a group on several of them: each is given half a CPU more than it has (pack_limit()), and
+ * the group has that once; and demand beyond all cores counts once more (pack.h). */
+static uint64_t wide_cost(const Pack *p, const PackItem *item, PackNodes set)
+{
+    uint64_t capacity = 0, limits = 0, cores = 0, limit, demand, cost;
+
+    if (!(set & (set - 1)))
+        return 0;
+    for (PackNodes rest = set; rest; rest &= rest - 1) {
+        capacity += p->sites[__builtin_ctzll(rest)].capacity;
+        limits += p->sites[__builtin_ctzll(rest)].limit + p->sites[__builtin_ctzll(rest)].unmet;
+        cores += p->sites[__builtin_ctzll(rest)].cores;
+    }
+    limit = pack_limit(capacity);
+    demand = MIN(item->demand, limits);
+    cost = demand > limit ? (demand - limit) * PACK_OVERLOAD * PACK_SCALE * p->far : 0;
+    return cost + (item->demand > cores ? (item->demand - cores) * PACK_CROWDED * p->far : 0);
+}
+
+/* What a crowd of so many threads costs more because threads are whole: between two numbers of them it is the mean of
+ * both, weighted by how near each is. */
+static uint64_t whole_crowd(const Pack *p, const PackSite *site, uint64_t heavy)
+{
+    uint64_t part = heavy % THREAD_PERMILLE, less = heavy - part, divided = pack_crowd(p, site, heavy);
+    uint64_t whole = (pack_crowd(p, site, less) * (THREAD_PERMILLE - part) +
+                      pack_crowd(p, site, less + THREAD_PERMILLE) * part) /
+                     THREAD_PERMILLE;
+
+    return MAX(whole, divided) - divided;
+}
+
+/* Where each of the threads that share nothing could have a node: of 13 on 12 nodes two are together, and not a twelfth
+ * more on each. By the sizes of the nodes, and for this group alone. It fades with the first thread that is one too
+ * many for the nodes. */
+static uint64_t whole_cost(const Pack *p, const PackItem *item, PackNodes set)
+{
+    uint64_t capacity = 0, cost = 0;
+    uint64_t most = MIN((uint32_t)__builtin_popcountll(item->allowed), item->max_nodes) * THREAD_PERMILLE;
+    uint64_t over = item->heavy - MIN(item->heavy, most);
+
+    if (item->heavy <= p->allowed_imbalance || over >= THREAD_PERMILLE || item->lone)
+        return 0;
+    for (PackNodes rest = set; rest; rest &= rest - 1)
+        capacity += p->sites[__builtin_ctzll(rest)].capacity;
+    for (PackNodes rest = capacity > 0 ? set : 0; rest; rest &= rest - 1) {
+        const PackSite *site = &p->sites[__builtin_ctzll(rest)];
+
+        cost += whole_crowd(p, site, item->heavy * site->capacity / capacity);
+    }
+    return cost * (THREAD_PERMILLE - over) / THREAD_PERMILLE;
+}
+
+/* Of a group whose own threads, that run all the time, have not enough cores on the node. */
+static uint64_t squeeze_cost(const Pack *p, const PackItem *item, PackNodes set)
+{
+    const PackSite *s = &p->sites[set ? __builtin_ctzll(set) : 0];
+
+    return set && !(set & (set - 1)) && s->cores < s->capacity && item->steady > s->cores
+               ? (item->steady - s->cores) * SQUEEZE_WEIGHT * p->far
+               : 0;
+}
+
+void pack_own_add(const Pack *p, uint32_t item, PackNodes set, PackCost *ret)
+{
+    const PackItem *it = &p->items[item];
+
+    ret->remote += remote_cost(p, item, set);
+    ret->split += split_cost(p, item, set);
+    ret->move += set ? move_cost(it, set) : 0;
+    ret->overload += wide_cost(p, it, set);
+    ret->crowd += set & (set - 1) ? whole_cost(p, it, set) : 0;
+    ret->siblings += squeeze_cost(p, it, set);
+}
+
+uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set)
+{
+    const PackItem *it = &p->items[item];
+    PackCost cost = {0};
+
+    if (!set || it->roams)
+        return 0;
+    if (!(set & (set - 1))) /* by far the most frequent */
+        return p->remote[(size_t)item * p->n_sites + (size_t)__builtin_ctzll(set)] + move_cost(it, set) +
+               squeeze_cost(p, it, set);
+    pack_own_add(p, item, set, &cost);
+    return cost.remote + cost.split + cost.move + cost.overload + cost.crowd;
+}
