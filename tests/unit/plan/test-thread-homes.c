@@ -2,45 +2,8 @@
 
 /* Threads of one process on different nodes (P11, P14, P15). */
 
-#include "fixture.h"
 #include "plan/home/thread-homes.h"
-
-/* Two nodes of two CPUs. */
-#define SMALL "numa:2 l3:1 core:2 pu:1 distances=10,20,20,10"
-#define AUTO  "[Workload]\nGroupBy=process\n[Placement]\nMode=auto\n"
-
-/* One process with four busy threads, the tids of which are 10 and on. */
-static void init(Fixture *f)
-{
-    fixture_init(f, SMALL);
-    fixture_policy(f, "a", AUTO);
-    fixture_process(f, 10, "a", NULL);
-    for (pid_t tid = 10; tid < 14; tid++)
-        fixture_task(f, 10, tid, 0);
-    fixture_cpus(f, 0, 3, 1000, 0);
-}
-
-static void use(Fixture *f, pid_t tid, uint64_t node0, uint64_t node1, uint32_t private_permille, pid_t buddy)
-{
-    TaskKey key = buddy > 0 ? world_task_key(f->world, fixture_find(f, 10, buddy)) : (TaskKey){0};
-
-    assert_int_equal(world_set_task_use(f->world, fixture_find(f, 10, tid), (uint64_t[]){node0, node1},
-                                        private_permille, key, f->world->now_usec),
-                     0);
-}
-
-static void assert_nodes(Fixture *f, const int *nodes)
-{
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(fixture_find(f, 10, 10 + i)->home_node.i, nodes[i]);
-}
-
-static void place(Fixture *f)
-{
-    fixture_plan(f, true);
-    fixture_commit(f, NULL);
-    fixture_assert_settled(f, true);
-}
+#include "thread-homes-test.h"
 
 /* A group that needs all nodes is left to the kernel as long as it is not known what its threads use. */
 static void test_unknown(void **state)
@@ -174,51 +137,6 @@ static void test_moving(void **state)
     fixture_done(&f);
 }
 
-/* Buddies go together, whatever their own memory says; what all share is of no node. */
-static void test_buddies(void **state)
-{
-    Fixture f;
-
-    init(&f);
-    use(&f, 10, 1000, 0, 1000, 0);
-    use(&f, 11, 0, 400, 200, 10);
-    use(&f, 12, 600, 0, 1000, 0);
-    use(&f, 13, 0, 500, 200, 12);
-    place(&f);
-    assert_nodes(&f, (int[]){0, 0, 1, 1});
-    fixture_done(&f);
-
-    init(&f);
-    for (pid_t tid = 10; tid < 14; tid++)
-        use(&f, tid, 1000, 0, 0, tid > 10 ? tid - 1 : 0);
-    place(&f);
-    assert_nodes(&f, (int[]){-1, -1, -1, -1});
-    fixture_done(&f);
-}
-
-/* Of threads that share all, several have the first one for a buddy, who has none: they are no units of their own.
- * Where only two share, both go. */
-static void test_all_share(void **state)
-{
-    Fixture f;
-
-    init(&f);
-    for (pid_t tid = 10; tid < 14; tid++)
-        use(&f, tid, 1000, 1000, 0, tid > 10 ? 10 : 0);
-    place(&f);
-    assert_nodes(&f, (int[]){-1, -1, -1, -1});
-    fixture_done(&f);
-
-    init(&f);
-    use(&f, 10, 1000, 0, 0, 0);
-    use(&f, 11, 1000, 0, 0, 10);
-    use(&f, 12, 0, 1000, 1000, 0);
-    use(&f, 13, 0, 1000, 1000, 0);
-    place(&f);
-    assert_nodes(&f, (int[]){0, 0, 1, 1});
-    fixture_done(&f);
-}
-
 /* Where others run there is less room, also for threads whose memory is there. */
 static void test_others(void **state)
 {
@@ -247,115 +165,6 @@ static void test_little(void **state)
         assert_nodes(&f, mb < 8 ? (int[]){-1, -1, -1, -1} : (int[]){0, 0, 1, 1});
         fixture_done(&f);
     }
-}
-
-/* What is known of threads comes and goes. That gives a group that needs all nodes a home of them and takes it away
- * again, but not while it must stay. */
-static void test_known_for_a_while(void **state)
-{
-    Fixture f;
-
-    init(&f);
-    for (pid_t tid = 10; tid < 14; tid++)
-        use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 1000, 0);
-    place(&f);
-    assert_nodes(&f, (int[]){0, 0, 1, 1});
-    assert_non_null(f.world->groups[0].home);
-    for (pid_t tid = 10; tid < 14; tid++)
-        use(&f, tid, 1000, 1000, 0, 0);
-    f.world->now_usec += 1000000;
-    place(&f);
-    assert_nodes(&f, (int[]){-1, -1, -1, -1});
-    assert_non_null(f.world->groups[0].home);
-    f.world->now_usec += 60000000;
-    place(&f);
-    assert_true(f.world->groups[0].roams);
-    fixture_done(&f);
-}
-
-/* What a pair shares is few blocks, and may be most of what it does: it stays together, and its first one, who has no
- * buddy, gets a node by the other. */
-static void test_pair_with_little_shared(void **state)
-{
-    Fixture f;
-
-    init(&f);
-    for (pid_t tid = 10; tid < 14; tid++)
-        use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 700, tid % 2 ? tid - 1 : 0);
-    place(&f);
-    assert_nodes(&f, (int[]){0, 0, 1, 1});
-    fixture_done(&f);
-}
-
-/* Neighbours that share a little each with the next are no chain of all: as many go together as a node has CPUs. */
-static void test_chain(void **state)
-{
-    Fixture f;
-
-    init(&f);
-    for (pid_t tid = 10; tid < 14; tid++)
-        use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 600, tid > 10 ? tid - 1 : 0);
-    place(&f);
-    assert_nodes(&f, (int[]){0, 0, 1, 1});
-    fixture_done(&f);
-}
-
-/* The same with eight threads on two nodes of four CPUs. */
-static void init_eight(Fixture *f)
-{
-    fixture_init(f, "numa:2 l3:1 core:4 pu:1 distances=10,20,20,10");
-    fixture_policy(f, "a", AUTO);
-    fixture_process(f, 10, "a", NULL);
-    for (pid_t tid = 10; tid < 18; tid++)
-        fixture_task(f, 10, tid, 0);
-    fixture_cpus(f, 0, 7, 1000, 0);
-}
-
-/* Two sets of four live on a node each; of eight threads five that share fit none. */
-static void test_set_of_four(void **state)
-{
-    for (unsigned size = 4; size <= 5; size++) {
-        Fixture f;
-
-        init_eight(&f);
-        for (pid_t tid = 10; tid < 18; tid++)
-            use(&f, tid, 1000, 0, 0, (unsigned)(tid - 10) % size ? tid - 1 : 0);
-        place(&f);
-        for (pid_t tid = 10; tid < 18; tid++) {
-            int32_t node = fixture_find(&f, 10, tid)->home_node.i;
-
-            if (size == 4)
-                assert_int_equal(node, fixture_find(&f, 10, 10)->home_node.i ^ (tid >= 14));
-            else if (tid < 15)
-                assert_int_equal(node, -1);
-        }
-        fixture_done(&f);
-    }
-}
-
-/* Of seven who share all three have stopped: the others, who would fit a node, do not become a
- * set, as long as those three may run again. One beside them has memory of its own. */
-static void test_set_by_chance(void **state)
-{
-    Fixture f;
-
-    init_eight(&f);
-    for (pid_t tid = 10; tid < 17; tid++)
-        use(&f, tid, 1000, 1000, 0, tid > 10 ? tid - 1 : 0);
-    use(&f, 17, 1000, 0, 1000, 0);
-    place(&f);
-    for (pid_t tid = 10; tid < 17; tid++)
-        assert_int_equal(fixture_find(&f, 10, tid)->home_node.i, -1);
-    for (pid_t tid = 10; tid < 13; tid++) {
-        fixture_find(&f, 10, tid)->run_ewma_permille = 0;
-        fixture_find(&f, 10, tid)->run_permille = fixture_find(&f, 10, tid)->run_before_permille = 0;
-    }
-    f.world->groups[0].demand_permille = 8000; /* held */
-    f.world->now_usec += 3000000;
-    place(&f);
-    for (pid_t tid = 10; tid < 17; tid++)
-        assert_int_equal(fixture_find(&f, 10, tid)->home_node.i, -1);
-    fixture_done(&f);
 }
 
 /* A group of three threads that use memory of their own, two of them on node 0, on which another group has one of two
@@ -592,27 +401,13 @@ static void test_lend(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_asked),
-        cmocka_unit_test(test_start),
-        cmocka_unit_test(test_flip),
-        cmocka_unit_test(test_moving),
-        cmocka_unit_test(test_buddies),
-        cmocka_unit_test(test_all_share),
-        cmocka_unit_test(test_known_for_a_while),
-        cmocka_unit_test(test_little),
-        cmocka_unit_test(test_others),
-        cmocka_unit_test(test_home_grows),
-        cmocka_unit_test(test_pair_with_little_shared),
-        cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_set_of_four),
-        cmocka_unit_test(test_set_by_chance),
-        cmocka_unit_test(test_beside_others),
-        cmocka_unit_test(test_stays_beside_its_own),
-        cmocka_unit_test(test_mostly_private),
-        cmocka_unit_test(test_one_too_many),
-        cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_no_chain),
+        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_start),          cmocka_unit_test(test_flip),
+        cmocka_unit_test(test_moving),         cmocka_unit_test(test_little),
+        cmocka_unit_test(test_others),         cmocka_unit_test(test_home_grows),
+        cmocka_unit_test(test_beside_others),  cmocka_unit_test(test_stays_beside_its_own),
+        cmocka_unit_test(test_mostly_private), cmocka_unit_test(test_one_too_many),
+        cmocka_unit_test(test_shares),         cmocka_unit_test(test_no_chain),
         cmocka_unit_test(test_lend),
     };
 

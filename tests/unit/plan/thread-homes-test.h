@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A process of four busy threads on a small machine, for tests of threads on different nodes. */
+
+#include "fixture.h"
+
+/* Two nodes of two CPUs. */
+#define SMALL "numa:2 l3:1 core:2 pu:1 distances=10,20,20,10"
+#define AUTO  "[Workload]\nGroupBy=process\n[Placement]\nMode=auto\n"
+
+/* One process with four busy threads, the tids of which are 10 and on. */
+static inline void init(Fixture *f)
+{
+    fixture_init(f, SMALL);
+    fixture_policy(f, "a", AUTO);
+    fixture_process(f, 10, "a", NULL);
+    for (pid_t tid = 10; tid < 14; tid++)
+        fixture_task(f, 10, tid, 0);
+    fixture_cpus(f, 0, 3, 1000, 0);
+}
+
+static inline void use(Fixture *f, pid_t tid, uint64_t node0, uint64_t node1, uint32_t private_permille, pid_t buddy)
+{
+    TaskKey key = buddy > 0 ? world_task_key(f->world, fixture_find(f, 10, buddy)) : (TaskKey){0};
+
+    assert_int_equal(world_set_task_use(f->world, fixture_find(f, 10, tid), (uint64_t[]){node0, node1},
+                                        private_permille, key, f->world->now_usec),
+                     0);
+}
+
+static inline void assert_nodes(Fixture *f, const int *nodes)
+{
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(fixture_find(f, 10, 10 + i)->home_node.i, nodes[i]);
+}
+
+static inline void place(Fixture *f)
+{
+    fixture_plan(f, true);
+    fixture_commit(f, NULL);
+    fixture_assert_settled(f, true);
+}
