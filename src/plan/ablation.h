@@ -17,8 +17,8 @@ typedef enum AblationRule {
     ABLATION_SIBLINGS,      /* P15: two threads on one core cost */
     ABLATION_PUSH,          /* P4: who shares a core is pushed to an idle one of its home */
     ABLATION_OTHERS,        /* P15: what others run counts */
-    ABLATION_BOUND,         /* P15: who is bound by somebody else is packed where it is */
-    ABLATION_REACH,         /* P15: who waits for the CPUs it may use wants no others of their nodes */
+    ABLATION_BOUND,         /* P15: who is bound by somebody else counts where it is */
+    ABLATION_REACH,         /* P15: and takes no more of a node than the CPUs it may use */
     ABLATION_FAIR_SHARE,    /* P15: on a full machine every demand is less */
     ABLATION_PAUSES,        /* P15: threads that pause want more CPUs at times than on average */
     ABLATION_ALONE,         /* P5, P14: what threads use alone presses on a node, and need not be together */

@@ -92,7 +92,6 @@ typedef struct PlannerGroup {
     uint64_t begun_permille;   /* what those will want more who began to run within this tick */
     PackNodes allowed, chosen;
     bool bound;                 /* nobody of it can be placed: somebody else has bound all its threads to CPUs */
-    uint32_t allowed_cpus;    /* by its cpusets: as many as the machine has, or more, when it may use all */
     uint64_t newest_usec;     /* when the last of its processes was first seen */
     uint64_t waits_mean;      /* what of Group.want_permille is waiting */
     uint32_t wait_permille;   /* the share of it */
@@ -197,7 +196,6 @@ struct PlanScratch {
     size_t pack_parts_capacity;
     BuddySet *sets; /* of the threads of one process */
     size_t sets_capacity;
-    uint64_t want_level;  /* of a CPU on average, at least all of it; in thousandths of a permille */
     uint64_t bound_given; /* of what PlannerGroup.bound wants, what is not beyond that, of all CPUs; permille */
     uint64_t bound_permille[PACK_NODES_MAX]; /* what it takes of each node */
     uint64_t bound_ran[PACK_NODES_MAX];      /* and what of that is in World.nodes[].others_permille */
@@ -302,11 +300,6 @@ int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_b
 void demand_gather(const World *world, const Group *group, PlannerGroup *g, const Task *task);
 /* What it wants, held for a while; permille of a CPU. */
 uint64_t demand_held(const Group *group);
-
-/* However many of its threads wait, a group wants no more of a node than the CPUs there that it may use: how much that
- * is at most, in permille of one CPU; UINT64_MAX when it may use all. After choose_bound_divide() and
- * choose_nodes_allowed(). */
-uint64_t demand_reach(const Planner *p, size_t index);
 /* What of the demands of all groups the machine can give: when that is less than all, every group gets less wherever
  * it is, and a home need not hold more. */
 typedef struct DemandShare {

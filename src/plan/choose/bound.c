@@ -3,11 +3,21 @@
 /* Groups that somebody else has bound to CPUs: how much of these they take. */
 
 #include "plan/choose/bound.h"
+#include "plan/choose/memory.h"
 
 #include "world/load.h"
 
-/* Enough for the mean to settle. */
-#define LEVEL_ROUNDS 16U
+/* Halving the interval in which the mean is, so often, leaves less than a permille of it. */
+#define LEVEL_ROUNDS 48U
+
+/* Programs are mostly bound by few different masks, in turns. */
+#define MASKS_MAX 32U
+
+typedef struct Wants {
+    CpuMask masks[MASKS_MAX];
+    uint64_t wants[MASKS_MAX];
+    size_t n;
+} Wants;
 
 static PlannerGroup *group_of(Planner *p, const Task *task)
 {
@@ -16,106 +26,156 @@ static PlannerGroup *group_of(Planner *p, const Task *task)
     return !task->gone && !process->gone && process->group.i >= 0 ? &p->s->groups[process->group.i] : NULL;
 }
 
-/* Of threads that may be anywhere it is not known where they are. A mask of ours is nobody's binding, also when it is
- * to be taken back. */
+/* The mask that somebody else has given it, as it is after this plan: of who is let go, what is put back. NULL: none,
+ * or a mask of ours. */
+static CpuMask mask_of(const Planner *p, const Task *task)
+{
+    if (!task->original)
+        return task->allowed;
+    if (!p->world->processes[task->process.i].yielded)
+        return NULL;
+    return task->hands == TASK_HANDS_REPINNED || !planner_can_put_back(task) ? task->allowed : task->original;
+}
+
+/* Of threads that may be anywhere it is not known where they are. */
 static void find_bound(Planner *p)
 {
-    CpuMask anywhere = NULL;
+    CpuMask anywhere = NULL, narrow = NULL;
 
     for (size_t i = 0; i < p->world->n_groups; i++)
         p->s->groups[i].bound = rule_holds(p->world, ABLATION_BOUND) && !p->world->groups[i].gone &&
                                 p->world->groups[i].workload.i >= 0 && p->s->groups[i].n_placeable == 0;
     for (size_t i = 0; i < p->world->n_tasks; i++) {
-        const Task *task = &p->world->tasks[i];
-        PlannerGroup *g = group_of(p, task);
+        PlannerGroup *g = group_of(p, &p->world->tasks[i]);
+        CpuMask mask;
 
         if (!g || !g->bound)
             continue;
-        if (task->allowed && task->allowed != anywhere &&
-            hwloc_bitmap_isincluded(p->s->usable, task->allowed))
-            anywhere = task->allowed;
-        g->bound = task->allowed && task->allowed != anywhere && !task->original;
-    }
-}
+        mask = mask_of(p, &p->world->tasks[i]);
+        if (mask && mask != anywhere && mask != narrow) {
+            bool all = hwloc_bitmap_isincluded(p->s->usable, mask);
 
-/* What one of its threads wants, as if all wanted the same; in thousandths of a permille. */
-static uint64_t want_of_one(const Group *group)
-{
-    return demand_held(group) * 1000 / MAX(group->n_tasks, 1U);
+            anywhere = all ? mask : anywhere;
+            narrow = all ? narrow : mask;
+        }
+        g->bound = mask && mask != anywhere;
+    }
 }
 
 /* To be had evenly from the CPUs of a mask. */
 static void want_cpus(Planner *p, CpuMask mask, uint64_t want)
 {
-    uint64_t n = mask ? (uint64_t)MAX(hwloc_bitmap_weight(mask), 1) : 1;
+    uint64_t n = (uint64_t)MAX(hwloc_bitmap_weight(mask), 1);
 
-    for (int i = mask ? hwloc_bitmap_first(mask) : -1; i >= 0 && (uint32_t)i < p->world->topology->cpu_limit;
-         i = hwloc_bitmap_next(mask, i))
+    for (int i = want > 0 ? hwloc_bitmap_first(mask) : -1;
+         i >= 0 && (uint32_t)i < p->world->topology->cpu_limit; i = hwloc_bitmap_next(mask, i))
         p->s->cpus[i].bound_want += want / n;
 }
 
-/* What would be wanted of each CPU if all that is not bound were divided over all evenly, and of what is bound to a CPU
- * beyond that nothing counted; at least one CPU. In thousandths of a permille. */
+/* One mask after the other is walked only once, or nearly so. */
+static void want_mask(Planner *p, Wants *wants, CpuMask mask, uint64_t want)
+{
+    size_t i = 0;
+
+    while (i < wants->n && wants->masks[i] != mask)
+        i++;
+    if (i == MASKS_MAX) {
+        i = 0;
+        want_cpus(p, wants->masks[i], wants->wants[i]);
+        wants->wants[i] = 0;
+    }
+    wants->n = MAX(wants->n, i + 1);
+    wants->wants[i] = wants->masks[i] == mask ? wants->wants[i] + want : want;
+    wants->masks[i] = mask;
+}
+
+/* What each CPU is wanted, as if all threads of a group wanted the same. Returns whether any is. */
+static bool sum_wants(Planner *p)
+{
+    Wants wants = {0};
+
+    for (size_t i = 0; i < p->world->n_tasks; i++) {
+        const Task *task = &p->world->tasks[i];
+        const PlannerGroup *g = group_of(p, task);
+        const Group *group;
+
+        if (!g || !g->bound)
+            continue;
+        group = &p->world->groups[g - p->s->groups];
+        want_mask(p, &wants, mask_of(p, task), demand_held(group) * 1000 / MAX(group->n_tasks, 1U));
+    }
+    for (size_t i = 0; i < wants.n; i++)
+        want_cpus(p, wants.masks[i], wants.wants[i]);
+    return wants.n > 0;
+}
+
+static uint64_t sum_below(const Planner *p, uint64_t level)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < p->world->topology->cpu_limit; i++)
+        sum += MIN(p->s->cpus[i].bound_want, level);
+    return sum;
+}
+
+/* What would be wanted of each CPU if all that is not bound were divided over them so that each is wanted as much as
+ * the next one, but those more that bound threads alone want more; at least one CPU. In thousandths of a permille. */
 static uint64_t mean_want(const Planner *p)
 {
-    const Topology *topology = p->world->topology;
-    uint64_t others = 0, level = UINT64_MAX, before = 0;
+    uint64_t n_cpus = MAX(p->world->topology->n_cpus, 1U), others = 0;
+    uint64_t low = LOAD_FULL_PERMILLE * 1000ULL, high;
 
     for (size_t i = 0; i < p->world->n_groups; i++) {
         const Group *group = &p->world->groups[i];
 
-        others +=
-            group->gone || group->workload.i < 0 || p->s->groups[i].bound ? 0 : demand_held(group) * 1000;
+        if (!group->gone && group->workload.i >= 0 && !p->s->groups[i].bound)
+            others += demand_held(group) * 1000;
     }
-    for (unsigned i = 0; i < LEVEL_ROUNDS && level != before; i++) {
-        uint64_t sum = others;
+    high = MAX(others + sum_below(p, UINT64_MAX), low);
+    for (unsigned i = 0; i < LEVEL_ROUNDS && high - low > 1; i++) {
+        uint64_t level = low + (high - low) / 2;
 
-        for (uint32_t k = 0; k < topology->cpu_limit; k++)
-            sum += MIN(p->s->cpus[k].bound_want, level);
-        before = level;
-        level = MAX(sum / MAX(topology->n_cpus, 1U), LOAD_FULL_PERMILLE * 1000ULL);
+        if (n_cpus * level >= others + sum_below(p, level))
+            high = level;
+        else
+            low = level;
     }
-    return level;
-}
-
-/* What they take of each node, and what they want that counts. */
-static void sum_nodes(Planner *p)
-{
-    const Topology *topology = p->world->topology;
-
-    p->s->bound_given = 0;
-    for (uint32_t i = 0; i < topology->cpu_limit; i++) {
-        const TopologyCpu *cpu = topology_cpu(topology, (CpuIx){(int32_t)i});
-        uint64_t want = p->s->cpus[i].bound_want, level = p->s->want_level;
-
-        p->s->bound_given += MIN(want, level) / 1000;
-        if (cpu && hwloc_bitmap_isset(p->s->usable, i))
-            p->s->bound_permille[cpu->node.i] += rule_holds(p->world, ABLATION_REACH)
-                                                     ? MIN(want, level) * LOAD_FULL_PERMILLE / level
-                                                     : want / 1000;
-    }
+    return n_cpus * low >= others + sum_below(p, low) ? low : high;
 }
 
 void choose_bound(Planner *p)
 {
-    uint64_t want = 0;
-    CpuMask last = NULL;
+    const Topology *topology = p->world->topology;
+    uint64_t level;
 
     find_bound(p);
-    for (size_t i = 0; i < p->world->n_tasks; i++) {
-        const Task *task = &p->world->tasks[i];
-        const PlannerGroup *g = group_of(p, task);
+    if (!sum_wants(p))
+        return;
+    level = rule_holds(p->world, ABLATION_REACH) ? mean_want(p) : LOAD_FULL_PERMILLE * 1000ULL;
+    for (uint32_t i = 0; i < topology->cpu_limit; i++) {
+        const TopologyCpu *cpu = topology_cpu(topology, (CpuIx){(int32_t)i});
+        uint64_t want = p->s->cpus[i].bound_want;
 
-        if (!g || !g->bound)
-            continue;
-        if (task->allowed != last) {
-            want_cpus(p, last, want);
-            want = 0;
-        }
-        last = task->allowed;
-        want += want_of_one(&p->world->groups[g - p->s->groups]);
+        if (rule_holds(p->world, ABLATION_REACH))
+            want = MIN(want, level);
+        p->s->bound_given += want / 1000;
+        if (cpu && hwloc_bitmap_isset(p->s->usable, i))
+            p->s->bound_permille[cpu->node.i] += want * LOAD_FULL_PERMILLE / level;
     }
-    want_cpus(p, last, want);
-    p->s->want_level = mean_want(p);
-    sum_nodes(p);
+}
+
+void choose_bound_press(Planner *p, const uint64_t *ran, const uint64_t *memory, PackNode *nodes)
+{
+    uint32_t n_nodes = p->world->topology->n_nodes;
+
+    for (size_t i = 0; i < p->world->n_groups; i++) {
+        PlannerGroup *g = &p->s->groups[i];
+
+        if (!g->bound)
+            continue;
+        g->discount_permille = choose_memory_discount(&p->world->groups[i], g, memory + i * n_nodes, n_nodes);
+        for (uint32_t n = 0; n < n_nodes; n++)
+            nodes[n].heavy_permille += (uint32_t)(MIN(ran[i * n_nodes + n], PACK_DEMAND_MAX) *
+                                                  choose_memory_alone(p, &p->world->groups[i]) / 1000);
+    }
 }

@@ -305,6 +305,7 @@ static void select_groups(Planner *p, const uint64_t *memory, const uint64_t *ra
 {
     const DemandShare share = demand_share_of_all(p);
     uint32_t n_nodes = p->world->topology->n_nodes;
+    bool all_busy = choose_all_busy(p);
     PlanScratch *s = p->s;
 
     s->n_order = 0;
@@ -317,7 +318,7 @@ static void select_groups(Planner *p, const uint64_t *memory, const uint64_t *ra
             continue;
         policy = s->workloads[group->workload.i].policy;
         if (policy_chooses_nodes(policy))
-            choose_wait(p, i, memory + i * n_nodes, ran + i * n_nodes, &share);
+            choose_wait(p, i, memory + i * n_nodes, ran + i * n_nodes, &share, all_busy);
         if (s->groups[i].put_off)
             continue;
         if (!wants_home(p, i)) {
@@ -439,6 +440,7 @@ int choose_homes(Planner *p)
     p->s->n_parts = 0;
     memset(p->s->bound_permille, 0, sizeof(p->s->bound_permille));
     memset(p->s->bound_ran, 0, sizeof(p->s->bound_ran));
+    p->s->bound_given = 0;
     /* With more nodes no group gets a home but by Mode=fixed: no machine has them. */
     if (!any_chooses(p) || topology->n_nodes > PACK_NODES_MAX)
         return 0;
@@ -456,5 +458,6 @@ int choose_homes(Planner *p)
     choose_memory_complete(p, ran, memory);
     if (choose_nodes_offer(p, ran, nodes) < 0)
         return -ENOMEM;
+    choose_bound_press(p, ran, memory, nodes);
     return pack(p, nodes, memory);
 }

@@ -123,15 +123,6 @@ static uint64_t demand_of_one(const Planner *p, size_t index)
     return MIN(held, MAX(p->s->groups[index].threads_permille, held / 2));
 }
 
-uint64_t demand_reach(const Planner *p, size_t index)
-{
-    uint32_t n_cpus = p->s->groups[index].allowed_cpus;
-
-    return n_cpus > 0 && n_cpus < p->world->topology->n_cpus && rule_holds(p->world, ABLATION_REACH)
-               ? n_cpus * p->s->want_level / 1000
-               : UINT64_MAX;
-}
-
 uint32_t demand_of_group(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
@@ -142,18 +133,18 @@ uint32_t demand_of_group(const Planner *p, size_t index)
         demand = demand_of_one(p, index);
     if (demand_is_new(p, group) && rule_holds(p->world, ABLATION_BEGUN))
         demand += p->s->groups[index].begun_permille;
-    return (uint32_t)MIN(MIN(MAX(demand, expected), demand_reach(p, index)), PACK_DEMAND_MAX);
+    return (uint32_t)MIN(MAX(demand, expected), PACK_DEMAND_MAX);
 }
 
-/* Of all CPUs. */
 DemandShare demand_share_of_all(const Planner *p)
 {
     DemandShare share = {.demands = p->s->bound_given,
-                         .capacity = p->world->topology->n_cpus * (uint64_t)LOAD_FULL_PERMILLE};
+                         .capacity =
+                             (uint64_t)MAX(hwloc_bitmap_weight(p->s->usable), 0) * LOAD_FULL_PERMILLE};
 
     for (size_t i = 0; i < p->world->n_groups; i++)
         if (!p->world->groups[i].gone && p->world->groups[i].workload.i >= 0 && !p->s->groups[i].bound)
-            share.demands += MIN(demand_held(&p->world->groups[i]), demand_reach(p, i));
+            share.demands += demand_held(&p->world->groups[i]);
     return share;
 }
 
@@ -173,7 +164,7 @@ uint32_t demand_variance(const Planner *p, size_t index)
     uint64_t most = 1000ULL * group->n_tasks;
 
     if (!rule_holds(p->world, ABLATION_PAUSES) || (group->n_tasks < 2 && !one) ||
-        demand >= (one ? NO_PAUSES_PERMILLE : most) || demand > demand_reach(p, index))
+        demand >= (one ? NO_PAUSES_PERMILLE : most))
         return 0;
     return (uint32_t)MIN(demand * (most - demand) / most, p->s->groups[index].variance_permille);
 }

@@ -90,8 +90,8 @@ static bool loans_will_do(const Planner *p, const PackNode *nodes, size_t group,
         return false; /* what would be lent is siblings, which nobody waits for */
     lent = demand - MIN(demand, had);
     lack = nodes[node].capacity_permille / (now && now == (now & home) ? WAITS_PART_STAY : WAITS_PART);
-    return others_on(p, group, node) >= LIVES_PERMILLE && lent <= room_on(p, nodes, group, node) + lack &&
-           lent * LOANS_PART <= had + lack;
+    return others_on(p, group, node) + p->s->bound_permille[node] >= LIVES_PERMILLE &&
+           lent <= room_on(p, nodes, group, node) + lack && lent * LOANS_PART <= had + lack;
 }
 
 /* Whether it gets along with one node less. Which one is for packing to say, near its memory and away from the

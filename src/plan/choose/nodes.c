@@ -28,8 +28,8 @@ uint32_t choose_nodes_left(const Planner *p, uint32_t node, uint32_t permille)
     return MAX(permille - MIN(others, permille), permille / 10);
 }
 
-/* How much of what they run is in the average of the others by now: all of it after LOAD_HOLD_USEC. What has a home is
- * not. */
+/* How much of what they run is in the average of the others by now: all of it after LOAD_HOLD_USEC. What runs in
+ * its home is not (load_nodes()). */
 static void sum_bound(Planner *p, const uint64_t *ran)
 {
     uint32_t n_nodes = p->world->topology->n_nodes;
@@ -38,10 +38,9 @@ static void sum_bound(Planner *p, const uint64_t *ran)
         const Group *group = &p->world->groups[i];
         uint64_t age = p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec);
 
-        if (!p->s->groups[i].bound || group->home || group->roams)
-            continue;
-        for (uint32_t n = 0; n < n_nodes; n++)
-            p->s->bound_ran[n] += ran[i * n_nodes + n] * MIN(age, LOAD_HOLD_USEC) / LOAD_HOLD_USEC;
+        for (uint32_t n = 0; p->s->groups[i].bound && !group->roams && n < n_nodes; n++)
+            if (!group->home_nodes || !hwloc_bitmap_isset(group->home_nodes, n))
+                p->s->bound_ran[n] += ran[i * n_nodes + n] * MIN(age, LOAD_HOLD_USEC) / LOAD_HOLD_USEC;
     }
 }
 
@@ -77,9 +76,7 @@ int choose_nodes_offer(Planner *p, const uint64_t *ran, PackNode *nodes)
 int choose_nodes_allowed(Planner *p)
 {
     CpuMask last = NULL;
-    int32_t last_group = -1;
     PackNodes nodes = 0;
-    uint32_t n_cpus = 0;
 
     for (size_t i = 0; i < p->world->n_processes; i++) {
         const Process *process = &p->world->processes[i];
@@ -88,13 +85,7 @@ int choose_nodes_allowed(Planner *p)
             continue;
         if (process->cpuset != last) {
             last = process->cpuset;
-            last_group = -1;
             nodes = 0;
-            if (hwloc_bitmap_and(p->s->set, last, p->s->usable) < 0)
-                return -ENOMEM;
-            n_cpus = hwloc_bitmap_isequal(p->s->set, p->s->usable)
-                         ? p->world->topology->n_cpus
-                         : (uint32_t)MAX(hwloc_bitmap_weight(p->s->set), 0);
             for (uint32_t n = 0; n < p->world->topology->n_nodes; n++) {
                 if (hwloc_bitmap_and(p->s->set, last, p->world->topology->nodes[n].cpus) < 0)
                     return -ENOMEM;
@@ -103,8 +94,6 @@ int choose_nodes_allowed(Planner *p)
             }
         }
         p->s->groups[process->group.i].allowed |= nodes;
-        p->s->groups[process->group.i].allowed_cpus += process->group.i != last_group ? n_cpus : 0;
-        last_group = process->group.i;
     }
     return 0;
 }

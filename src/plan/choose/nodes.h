@@ -10,8 +10,8 @@
  * is not among the others. Writes PlanScratch.set. Returns 0 or -ENOMEM. */
 int choose_nodes_offer(Planner *p, const uint64_t *ran, PackNode *nodes);
 
-/* Adds to PlannerGroup.allowed the nodes where any process of the group may use a CPU, and to allowed_cpus how many
- * those are. Writes PlanScratch.set. Returns 0 or -ENOMEM. */
+/* Adds to PlannerGroup.allowed the nodes where any process of the group may use a CPU. Writes PlanScratch.set.
+ * Returns 0 or -ENOMEM. */
 int choose_nodes_allowed(Planner *p);
 
 /* Those that Nodes= of a policy names; all when it names none. */

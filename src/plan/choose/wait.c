@@ -52,27 +52,38 @@ static bool awaits_evidence(const Planner *p, size_t index, const uint64_t *memo
            is_homeless(p, &p->world->groups[index]);
 }
 
-/* A single thread that runs beside its memory, where no CPU is idle for long: on no node would it wait less but by
- * another's waiting more, and its memory would have to follow. */
-static bool waits_in_vain(const Planner *p, size_t index, const uint64_t *memory, const uint64_t *ran,
-                          const DemandShare *share)
+/* A single thread that runs beside its memory, where no CPU is idle: on no node would it wait less but by another's
+ * waiting more, and its memory would have to follow. Not where its policy says which nodes it is to have. */
+static bool waits_in_vain(const Planner *p, size_t index, const uint64_t *memory, const uint64_t *ran)
 {
     const Group *group = &p->world->groups[index];
+    const Policy *policy = p->s->workloads[group->workload.i].policy;
 
-    return rule_holds(p->world, ABLATION_IN_VAIN) && group->n_tasks == 1 && !group->home && !group->roams &&
-           p->s->workloads[group->workload.i].policy->mode == POLICY_MODE_AUTO &&
-           demand_of_group(p, index) >= CHOOSE_IDLE_PERMILLE &&
-           share->demands > share->capacity + share->capacity / IN_VAIN_PART &&
+    return group->n_tasks == 1 && !group->home && !group->roams && policy->mode == POLICY_MODE_AUTO &&
+           !policy->nodes && policy->max_nodes == 0 && demand_of_group(p, index) >= CHOOSE_IDLE_PERMILLE &&
            choose_memory_beside(p, index, memory, ran);
 }
 
+bool choose_all_busy(const Planner *p)
+{
+    uint64_t wants = 0, n = (uint64_t)MAX(hwloc_bitmap_weight(p->s->usable), 0);
+
+    for (int i = hwloc_bitmap_first(p->s->usable); i >= 0; i = hwloc_bitmap_next(p->s->usable, i))
+        if (overload_cpu_is_idle(p->world, &p->world->cpus[i]))
+            return false;
+    for (size_t i = 0; i < p->world->n_groups; i++)
+        if (!p->world->groups[i].gone && p->world->groups[i].workload.i >= 0)
+            wants += demand_held(&p->world->groups[i]);
+    return wants > (n + n / IN_VAIN_PART) * LOAD_FULL_PERMILLE && rule_holds(p->world, ABLATION_IN_VAIN);
+}
+
 void choose_wait(Planner *p, size_t index, const uint64_t *memory, const uint64_t *ran,
-                 const DemandShare *share)
+                 const DemandShare *share, bool all_busy)
 {
     PlannerGroup *g = &p->s->groups[index];
     bool awaits = awaits_evidence(p, index, memory, share);
 
-    g->put_off = awaits || waits_in_vain(p, index, memory, ran, share);
+    g->put_off = awaits || (all_busy && waits_in_vain(p, index, memory, ran));
     g->put_off_for = awaits ? PLAN_REASON_USE_AWAITED : PLAN_REASON_ALL_BUSY;
 }
 

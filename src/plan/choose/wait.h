@@ -10,7 +10,10 @@
 bool choose_early(const Planner *p);
 bool choose_waits(const Planner *p);
 
-/* Sets PlannerGroup.put_off. `memory` and `ran` [n_nodes] are as in memory.h, of this group, and `share` is of all.
- * After choose_memory_gather(). */
+/* Whether no CPU is idle, and more is wanted than 5/4 of them. */
+bool choose_all_busy(const Planner *p);
+
+/* Sets PlannerGroup.put_off and .put_off_for. `memory` and `ran` [n_nodes] are as in memory.h, of this group, `share`
+ * is of all, and `all_busy` is what choose_all_busy() says. After choose_memory_gather(). */
 void choose_wait(Planner *p, size_t index, const uint64_t *memory, const uint64_t *ran,
-                 const DemandShare *share);
+                 const DemandShare *share, bool all_busy);

@@ -226,6 +226,7 @@ uint64_t pack_load_least(const Pack *p)
         machine.cores += p->sites[i].cores;
         machine.unmet += p->sites[i].unmet;
         machine.busy += p->sites[i].busy;
+        load.heavy += p->sites[i].heavy;
     }
     load.heavy -=
         MIN(load.heavy, p->allowed_imbalance * (p->n_sites - 1)); /* crowd_cost() takes off one more */
@@ -239,7 +240,8 @@ uint64_t pack_load_least(const Pack *p)
 void pack_start(Pack *p)
 {
     for (uint32_t i = 0; i < p->n_sites; i++) {
-        p->single_cost[i] = site_cost(p, &p->sites[i], &(PackLoad){0});
+        p->single[i] = (PackLoad){.heavy = p->sites[i].heavy};
+        p->single_cost[i] = site_cost(p, &p->sites[i], &p->single[i]);
         p->single_sum += p->single_cost[i];
     }
     p->empty_cost = p->single_sum;
@@ -286,7 +288,8 @@ void pack_book(Pack *p, uint32_t item)
 
 void pack_book_all(Pack *p)
 {
-    memset(p->booked, 0, sizeof(p->booked));
+    for (uint32_t i = 0; i < p->n_sites; i++)
+        p->booked[i] = (PackLoad){.heavy = p->sites[i].heavy};
     for (uint32_t i = 0; i < p->n_items; i++)
         pack_book(p, i);
     p->steps += p->n_items;

@@ -20,6 +20,7 @@ typedef struct PackSite {
     uint32_t key;
     uint64_t capacity, limit; /* permille; limit: above it, it is overloaded */
     uint64_t cores;           /* permille; above it, threads share cores */
+    uint64_t heavy;           /* what presses on its memory besides groups */
     uint64_t unmet;           /* of the capacity, what groups want in vain; permille of a CPU */
     uint64_t busy;            /* where some want in vain: demands, which are cut, that keep half of its CPUs busy */
     uint64_t per_capacity;    /* 2^32 / capacity */

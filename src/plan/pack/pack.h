@@ -23,6 +23,7 @@ typedef struct PackNode {
     /* 1000 for each of its cores that has a usable CPU, less what others use; 0: not told, and it never counts that
      * two threads share a core */
     uint32_t cores_permille;
+    uint32_t heavy_permille; /* what others run here that presses on its memory, as private_permille of a group does */
     uint64_t free_bytes; /* memory that may still come here: what is free, less the headroom */
     uint32_t
         key; /* breaks ties, lower first; distinct. Its lowest CPU, which stays when nodes are renamed (I12) */

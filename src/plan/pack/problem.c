@@ -64,6 +64,7 @@ static int make_sites(Pack *p)
             return -EINVAL;
         site->capacity = MIN(node->capacity_permille, PACK_DEMAND_MAX);
         site->limit = pack_limit(site->capacity);
+        site->heavy = MIN(node->heavy_permille, PACK_DEMAND_MAX);
         site->cores = node->cores_permille ? node->cores_permille : CORES_UNKNOWN;
         site->unmet = site->capacity * (1000 - MIN(share + share / SURELY_FULL_PART, 1000U)) / 1000;
         site->busy = site->unmet > 0 ? site->capacity * share / 2000 : 0;

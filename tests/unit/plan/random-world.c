@@ -436,6 +436,49 @@ static void random_wide(Fixture *f, Random *r, const Renaming *renaming)
     }
 }
 
+/* For random_full(), before there are any. */
+static void policies_full(Fixture *f)
+{
+    for (size_t i = 0; i < f->policies->n_policies; i++) {
+        Policy *p = f->policies->policies[i];
+
+        p->mode = POLICY_MODE_AUTO;
+        p->group_by = POLICY_GROUP_BY_PROCESS;
+        p->act = POLICY_ACT_AFFINITY;
+        p->max_nodes = 0;
+    }
+}
+
+/* Two programs of one thread for each CPU, of which none is idle; most of them beside their memory. */
+static void random_full(Fixture *f, Random *r, const Renaming *renaming)
+{
+    const Topology *topology = f->world->topology;
+
+    fixture_cpus(f, 0, (int)topology->cpu_limit - 1, 1000, 0);
+    for (size_t i = 0; i < f->policies->n_policies; i++) {
+        hwloc_bitmap_free(f->policies->policies[i]->nodes);
+        f->policies->policies[i]->nodes = NULL;
+    }
+    for (uint32_t i = 0; i < 2 * topology->cpu_limit; i++) {
+        const TopologyCpu *cpu = topology_cpu(topology, (CpuIx){(int32_t)(i / 2)});
+        uint64_t bytes[RANDOM_NODES_MAX] = {0};
+        pid_t pid = (pid_t)(10000 + i);
+        size_t at;
+
+        if (!cpu)
+            continue;
+        at = fixture_process(f, pid, "w0", NULL);
+        f->world->processes[at].first_seen_usec += 1000000ULL * random_roll(r, 10);
+        fixture_task(f, pid, pid, 500)->last_cpu.i = (int32_t)(i / 2);
+        bytes[random_chance(r, 80) ? (uint32_t)cpu->node.i
+                                   : renaming->to[random_roll(r, topology->n_nodes)]] =
+            (uint64_t)random_roll(r, 100) << 20;
+        if (random_chance(r, 80))
+            assert_int_equal(
+                world_set_process_memory(f->world, &f->world->processes[at], bytes, f->world->now_usec), 0);
+    }
+}
+
 /* It does not wait, and runs all the time where it may. */
 static void calm(Task *task)
 {
@@ -446,7 +489,7 @@ static void calm(Task *task)
             task->tid % 2 ? hwloc_bitmap_first(task->allowed) : hwloc_bitmap_last(task->allowed);
 }
 
-void random_world(Fixture *f, uint64_t seed, const Renaming *renaming)
+static void make_world(Fixture *f, uint64_t seed, const Renaming *renaming, bool full)
 {
     Random r = {.state = seed * 0x9E3779B97F4A7C15ULL + 1};
     unsigned n_policies, n_processes;
@@ -462,6 +505,8 @@ void random_world(Fixture *f, uint64_t seed, const Renaming *renaming)
     n_policies = 1 + random_roll(&r, 3);
     for (unsigned i = 0; i < n_policies; i++)
         random_policy(f, &r, renaming, i);
+    if (full)
+        policies_full(f);
     random_cpus(f, &r, renaming);
     n_processes = 1 + random_roll(&r, 6);
     for (unsigned i = 0; i < n_processes; i++) {
@@ -488,6 +533,8 @@ void random_world(Fixture *f, uint64_t seed, const Renaming *renaming)
         for (unsigned k = 0; k < n; k++)
             random_task(f, &r, &f->world->processes[i], (pid_t)(100 * (i + 1) + k));
     }
+    if (full)
+        random_full(f, &(Random){.state = seed * 0xC2B2AE3D27D4EB4FULL + 1}, renaming);
     for (size_t i = 0; i < f->world->n_tasks && seed % 3 == 2; i++)
         calm(&f->world->tasks[i]);
     random_pins(f, &(Random){.state = seed * 0xA24BAED4963EE407ULL + 1});
@@ -495,4 +542,14 @@ void random_world(Fixture *f, uint64_t seed, const Renaming *renaming)
     for (size_t i = 0; i < f->world->n_workloads; i++)
         f->world->workloads[i].paused = random_chance(&r, 4);
     f->limits.slow_tick = random_chance(&r, 50);
+}
+
+void random_world(Fixture *f, uint64_t seed, const Renaming *renaming)
+{
+    make_world(f, seed, renaming, false);
+}
+
+void random_full_world(Fixture *f, uint64_t seed, const Renaming *renaming)
+{
+    make_world(f, seed, renaming, true);
 }

@@ -24,3 +24,6 @@ bool random_chance(Random *r, uint32_t percent);
 
 /* The World of that seed, on a machine whose nodes are renamed. For fixture_done(). */
 void random_world(Fixture *f, uint64_t seed, const Renaming *renaming);
+
+/* The same on a machine of which no CPU is idle, with many programs of one thread besides. */
+void random_full_world(Fixture *f, uint64_t seed, const Renaming *renaming);

@@ -4,6 +4,15 @@
 
 #include "choose-test.h"
 #include "plan/ablation.h"
+#include "plan/planner.h"
+
+static void bind_all(Fixture *f, pid_t pid, int n_threads, const char *cpus)
+{
+    for (pid_t tid = pid; tid < pid + n_threads; tid++) {
+        fixture_find(f, pid, tid)->hands = TASK_HANDS_FOREIGN;
+        fixture_find(f, pid, tid)->allowed = fixture_mask(f, cpus);
+    }
+}
 
 /* Somebody else has bound two threads to the node on which the memory of a new group is: that goes to the other one, at
  * once, though what runs where on average does not show them yet. */
@@ -55,17 +64,13 @@ static void test_bound_once(void **state)
     fixture_done(&f);
 }
 
-/* Ten threads that wait for two CPUs, by their masks or by their cpuset, leave the other six of their node to a group
- * of five whose memory is there. Two groups that are bound to them have no more than both together. */
+/* Ten threads that wait for the two CPUs to which they are bound leave the other six of their node to a group of five
+ * whose memory is there. Two groups that are bound to these take no more. */
 static void test_crowd(void **state)
 {
     static const struct {
-        bool by_cpuset, twice, ablated;
-        const char *nodes;
-    } cases[] = {
-        {false, false, false, "0"}, {true, false, false, "0"}, {false, true, false, "0"},
-        {false, false, true, NULL}, {true, false, true, NULL},
-    };
+        bool twice, ablated;
+    } cases[] = {{false, false}, {true, false}, {false, true}};
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         Fixture f;
@@ -76,21 +81,12 @@ static void test_crowd(void **state)
         for (pid_t pid = 100; pid <= (cases[i].twice ? 300 : 100); pid += 200) {
             add_job(&f, pid, 10, 0, 0);
             set_memory(&f, pid, (uint64_t[]){100, 0, 0, 0});
-            for (pid_t tid = pid; tid < pid + 10; tid++) {
-                fixture_find(&f, pid, tid)->allowed = fixture_mask(&f, "0-1");
-                if (!cases[i].by_cpuset)
-                    fixture_find(&f, pid, tid)->hands = TASK_HANDS_FOREIGN;
-            }
-            if (cases[i].by_cpuset)
-                world_process(f.world, pid)->cpuset = fixture_mask(&f, "0-1");
+            bind_all(&f, pid, 10, "0-1");
         }
         add_job(&f, 500, 5, 8, 1);
         set_memory(&f, 500, (uint64_t[]){100, 0, 0, 0});
         fixture_home(&f);
-        if (cases[i].nodes)
-            assert_nodes(&f, 500, cases[i].nodes);
-        else
-            assert_false(hwloc_bitmap_isset(group_of(&f, 500)->home_nodes, 0));
+        assert_int_equal(hwloc_bitmap_isset(group_of(&f, 500)->home_nodes, 0), !cases[i].ablated);
         fixture_done(&f);
     }
 }
@@ -105,10 +101,7 @@ static void test_crowd_apart(void **state)
         fixture_init(&f, FOUR);
         fixture_policy(&f, "a", AUTO);
         add_job(&f, 100, 10, 7, 0);
-        for (pid_t tid = 100; tid < 110; tid++) {
-            fixture_find(&f, 100, tid)->hands = TASK_HANDS_FOREIGN;
-            fixture_find(&f, 100, tid)->allowed = fixture_mask(&f, "7-12");
-        }
+        bind_all(&f, 100, 10, "7-12");
         add_job(&f, 200, 5, 16, 1);
         set_memory(&f, 200, (uint64_t[]){node == 0 ? 100 : 0, node == 1 ? 100 : 0, 0, 0});
         fixture_home(&f);
@@ -118,25 +111,90 @@ static void test_crowd_apart(void **state)
     }
 }
 
-/* Where all CPUs are wanted by more than two, those to which somebody is bound are no emptier than the others. */
+/* Where all CPUs are wanted by more than one, those to which four threads are bound have room for others: as many as
+ * make them no emptier nor fuller than the rest. */
 static void test_crowd_everywhere(void **state)
+{
+    size_t n_beside = 0;
+    Fixture f;
+
+    fixture_init(&f, "numa:2 l3:1 core:4 pu:1 distances=10,20,20,10");
+    fixture_policy(&f, "a", AUTO);
+    f.world->ablated = 1ULL << ABLATION_IN_VAIN;
+    add_job(&f, 100, 4, 4, 1);
+    bind_all(&f, 100, 4, "4-7");
+    for (pid_t pid = 200; pid < 200 + 24 * 10; pid += 10) {
+        add_job(&f, pid, 1, 0, 0);
+        set_memory(&f, pid, (uint64_t[]){100, 100});
+    }
+    seconds(&f, 3);
+    fixture_home(&f);
+    for (pid_t pid = 200; pid < 200 + 24 * 10; pid += 10)
+        n_beside += group_of(&f, pid)->home_nodes && hwloc_bitmap_isset(group_of(&f, pid)->home_nodes, 1);
+    assert_in_range(n_beside, 8, 12);
+    fixture_done(&f);
+}
+
+/* So many threads want CPUs that few are left which nobody is bound to: the mean is found all the same. */
+static void test_mean(void **state)
 {
     Fixture f;
 
-    fixture_init(&f, "numa:2 l3:1 core:1 pu:1 distances=10,20,20,10");
+    fixture_init(&f, "numa:2 l3:1 core:32 pu:1 distances=10,20,20,10");
     fixture_policy(&f, "a", AUTO);
-    add_job(&f, 100, 3, 1, 0);
-    add_job(&f, 200, 2, 0, 0);
-    add_job(&f, 300, 2, 0, 0);
-    set_memory(&f, 200, (uint64_t[]){50, 50});
-    set_memory(&f, 300, (uint64_t[]){50, 50});
-    for (pid_t tid = 100; tid < 103; tid++) {
-        fixture_find(&f, 100, tid)->hands = TASK_HANDS_FOREIGN;
-        fixture_find(&f, 100, tid)->allowed = fixture_mask(&f, "1");
-    }
+    add_job(&f, 100, 480, 0, 0);
+    bind_all(&f, 100, 480, "0-59");
+    add_job(&f, 1000, 1, 60, 0);
+    set_memory(&f, 1000, (uint64_t[]){0, 100});
     fixture_home(&f);
-    assert_nodes(&f, 200, "0");
-    assert_nodes(&f, 300, "0");
+    assert_nodes(&f, 1000, "1");
+    assert_in_range(f.plan.scratch->bound_given, 59900, 60000);
+    assert_in_range(f.plan.scratch->bound_permille[1], 27900, 28000);
+    fixture_done(&f);
+}
+
+/* Who is bound elsewhere than where its policy sends it is counted there once, and what presses on that memory, too. */
+static void test_bound_elsewhere(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, FOUR);
+    fixture_policy(&f, "a", AUTO);
+    fixture_policy(&f, "b", "[Workload]\nGroupBy=process\n[Placement]\nMode=fixed\nNodes=0\n");
+    fixture_process(&f, 100, "b", NULL);
+    for (pid_t tid = 100; tid < 103; tid++)
+        fixture_task(&f, 100, tid, 0)->last_cpu.i = (int)(8 + tid - 100);
+    bind_all(&f, 100, 3, "8-15");
+    add_job(&f, 200, 5, 16, 1);
+    set_memory(&f, 200, (uint64_t[]){0, 100, 0, 0});
+    f.world->nodes[1].others_permille = 3000;
+    for (size_t i = 0; i < f.world->n_groups; i++)
+        f.world->groups[i].first_seen_usec -= 15000000;
+    fixture_home(&f);
+    assert_nodes(&f, 200, "1");
+    fixture_done(&f);
+}
+
+/* Four that stream on one node are bound there: four more, whose memory is there, do not press on it as well. */
+static void test_bound_presses(void **state)
+{
+    Fixture f;
+
+    fixture_init(&f, FOUR);
+    fixture_policy(&f, "a", AUTO);
+    for (pid_t pid = 100; pid <= 400; pid += 100) {
+        add_job(&f, pid, 1, pid / 100 - 1, 0);
+        set_memory(&f, pid, (uint64_t[]){100, 0, 0, 0});
+        bind_all(&f, pid, 1, "0-7");
+    }
+    for (pid_t pid = 500; pid <= 800; pid += 100) {
+        add_job(&f, pid, 1, pid / 100 - 1, 0);
+        set_memory(&f, pid, (uint64_t[]){100, 0, 0, 0});
+    }
+    seconds(&f, 3);
+    fixture_home(&f);
+    for (pid_t pid = 500; pid <= 800; pid += 100)
+        assert_false(hwloc_bitmap_isset(group_of(&f, pid)->home_nodes, 0));
     fixture_done(&f);
 }
 
@@ -148,6 +206,9 @@ int main(void)
         cmocka_unit_test(test_crowd),
         cmocka_unit_test(test_crowd_apart),
         cmocka_unit_test(test_crowd_everywhere),
+        cmocka_unit_test(test_mean),
+        cmocka_unit_test(test_bound_elsewhere),
+        cmocka_unit_test(test_bound_presses),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

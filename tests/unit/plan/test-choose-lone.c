@@ -3,7 +3,6 @@
 /* Homes of processes of one thread: those that pause share near nodes, and memory that is not known (P15). */
 
 #include "choose-test.h"
-#include "plan/ablation.h"
 
 #include "plan/ablation.h"
 
@@ -68,15 +67,23 @@ static void test_unknown_stays(void **state)
 }
 
 /* Where each CPU is wanted by two, threads beside their memory, or of which it is not known where that is, get no home,
- * and it is said why; those away from it do, and so do threads that share it, and all when there is room. */
+ * and it is said why; those away from it do, and so do threads that share it, those that are to be on certain nodes,
+ * and all when a CPU is idle or no more is wanted than there is. */
 static void test_in_vain(void **state)
 {
     static const struct {
         unsigned n_jobs, n_threads;
-        bool known, away, placed;
+        bool known, away, idle, placed;
+        const char *policy;
     } cases[] = {
-        {8, 1, true, false, false}, {8, 1, false, false, false}, {8, 1, true, true, true},
-        {4, 2, true, false, true},  {5, 1, true, false, true},
+        {8, 1, true, false, false, false, AUTO},
+        {8, 1, false, false, false, false, AUTO},
+        {8, 1, true, true, false, true, AUTO},
+        {4, 2, true, false, false, true, AUTO},
+        {5, 1, true, false, false, true, AUTO},
+        {8, 1, true, false, true, true, AUTO},
+        {8, 1, true, false, false, true, AUTO "Nodes=0-1\n"},
+        {8, 1, true, false, false, true, AUTO "MaxNodes=1\n"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -84,7 +91,7 @@ static void test_in_vain(void **state)
         size_t n_placed = 0;
 
         fixture_init(&f, SMALL);
-        fixture_policy(&f, "a", AUTO);
+        fixture_policy(&f, "a", cases[i].policy);
         for (unsigned k = 0; k < cases[i].n_jobs; k++) {
             pid_t pid = 100 + 100 * (pid_t)k;
             bool first = (k % 2 == 0) != cases[i].away;
@@ -93,6 +100,7 @@ static void test_in_vain(void **state)
             if (cases[i].known)
                 set_memory(&f, pid, (uint64_t[]){first ? 100 : 0, first ? 0 : 100});
         }
+        fixture_cpus(&f, 0, cases[i].idle ? 2 : 3, 1000, 0);
         seconds(&f, 3);
         fixture_home(&f);
         for (unsigned k = 0; k < cases[i].n_jobs; k++)
