@@ -16,7 +16,8 @@
 #define SINGLE_PULL      500U         /* the same */
 #define CORES_UNKNOWN    (1ULL << 40) /* more than any load: 4096 groups of PACK_DEMAND_MAX are 2^34 */
 #define MOST_UNKNOWN     (1ULL << 40) /* the same */
-#define SURELY_FULL_PART 4U           /* of what the machine has: so much more must be wanted (pack.h) */
+#define NOISE_PART       64U /* four threads that run all the time are measured to want 4.00 to 4.01 CPUs */
+#define SURELY_FULL_PART 4U  /* of what the machine has: so much more must be wanted (pack.h) */
 #define KIB              1024U
 
 static int compare_sites(const void *a, const void *b)
@@ -120,7 +121,7 @@ static void make_remote(const Pack *p, const PackItem *item, const uint64_t *byt
 static bool is_held(const PackItem *item, uint32_t n, uint64_t capacity, uint64_t cores)
 {
     return n > 0 && pack_limit(capacity) >= item->demand &&
-           cores >= (n == 1 ? MIN(item->demand, capacity) : item->demand);
+           cores + cores / NOISE_PART >= (n == 1 ? MIN(item->demand, capacity) : item->demand);
 }
 
 /* The fewest nodes that hold its demand, if it had them for itself; `most` when that many do not either. */

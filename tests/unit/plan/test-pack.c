@@ -525,12 +525,30 @@ static void test_across_halves(void **state)
     assert_stable(&in);
 }
 
+/* Two new programs of four threads on four nodes of two CPUs get two nodes each, though one is measured to want a
+ * little more than there is on two. */
+static void test_noise(void **state)
+{
+    for (uint32_t more = 0; more <= 30; more += 5) {
+        Instance in;
+
+        instance_init(&in, 4, 2000, 20);
+        for (uint32_t i = 0; i < 4; i++)
+            in.nodes[i].cores_permille = 2000;
+        add_group(&in, 4000 + more, (uint64_t[]){1, 0, 0, 0})->young = true;
+        add_group(&in, 3998, (uint64_t[]){1, 0, 0, 0})->young = true;
+        solve(&in);
+        assert_int_equal(__builtin_popcountll(in.sets[0]), 2);
+        assert_int_equal(in.sets[1], ALL_OF(4) & ~in.sets[0]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_terms),          cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_alone),          cmocka_unit_test(test_sorted),
-        cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_noise),          cmocka_unit_test(test_terms),
+        cmocka_unit_test(test_parts),          cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_sorted),         cmocka_unit_test(test_whole),
         cmocka_unit_test(test_pull),           cmocka_unit_test(test_pours),
         cmocka_unit_test(test_follows_memory), cmocka_unit_test(test_near_nodes),
         cmocka_unit_test(test_smaller_set),    cmocka_unit_test(test_feasible_first),
