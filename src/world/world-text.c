@@ -85,6 +85,7 @@ static const RecordField memory_fields[] = {
     {"free_known", RECORD_BOOL, offsetof(MemoryRow, load.free_known)},
     {"free_bytes", RECORD_U64, offsetof(MemoryRow, load.free_bytes)},
     {"others_permille", RECORD_U32, offsetof(MemoryRow, load.others_permille)},
+    {"left_permille", RECORD_U32, offsetof(MemoryRow, load.left_permille)},
 };
 
 static const RecordField workload_fields[] = {
@@ -264,7 +265,7 @@ static void dump_machine(const World *world, FILE *out)
     for (uint32_t i = 0; i < topology->n_nodes; i++) {
         MemoryRow row = {.node = {(int32_t)i}, .load = world->nodes[i]};
 
-        if (row.load.free_known || row.load.others_permille > 0)
+        if (row.load.free_known || row.load.others_permille > 0 || row.load.left_permille > 0)
             WRITE(out, "memory", memory_fields, &row);
     }
 }

@@ -133,6 +133,9 @@ TWINS = {
     "s-reach": [
         ("all who wait for a CPU count on its node", {"Daemon=yes": "Off=reach"}),
     ],
+    "s-newcomers": [
+        ("short jobs count among the others, too", {"Daemon=yes": "Off=newcomers"}),
+    ],
     "s-in-vain": [
         ("all get a home", {"Daemon=yes": "Off=in-vain"}),
     ],

@@ -369,6 +369,7 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
         share.demands += demand_of_group(p, s->order[i].index);
     if (rule_holds(p->world, ABLATION_FAIR_SHARE) && share.demands > share.capacity)
         problem.share_permille = MAX((uint32_t)(share.capacity * 1000 / share.demands), 1U);
+    s->share_permille = problem.share_permille;
     for (size_t i = 0; i < s->n_order; i++) {
         size_t index = s->order[i].index;
 
@@ -439,7 +440,7 @@ int choose_homes(Planner *p)
 
     p->s->n_parts = 0;
     memset(p->s->bound_permille, 0, sizeof(p->s->bound_permille));
-    memset(p->s->bound_ran, 0, sizeof(p->s->bound_ran));
+    memset(p->s->not_others, 0, sizeof(p->s->not_others));
     p->s->bound_given = 0;
     /* With more nodes no group gets a home but by Mode=fixed: no machine has them. */
     if (!any_chooses(p) || topology->n_nodes > PACK_NODES_MAX)

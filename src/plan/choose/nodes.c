@@ -23,13 +23,13 @@ uint32_t choose_nodes_left(const Planner *p, uint32_t node, uint32_t permille)
 {
     uint32_t others = rule_holds(p->world, ABLATION_OTHERS) ? p->world->nodes[node].others_permille : 0;
 
-    others = (others - (uint32_t)MIN(p->s->bound_ran[node], others) + 500) / 1000 * 1000;
+    others = (others - (uint32_t)MIN(p->s->not_others[node], others) + 500) / 1000 * 1000;
     others += (uint32_t)MIN(p->s->bound_permille[node], permille);
     return MAX(permille - MIN(others, permille), permille / 10);
 }
 
-/* How much of what they run is in the average of the others by now: all of it after LOAD_HOLD_USEC. What runs in
- * its home is not (load_nodes()). */
+/* How much of what bound groups run is in the average of the others by now: all of it after LOAD_HOLD_USEC. What runs
+ * in its home is not (load_nodes()). */
 static void sum_bound(Planner *p, const uint64_t *ran)
 {
     uint32_t n_nodes = p->world->topology->n_nodes;
@@ -40,7 +40,30 @@ static void sum_bound(Planner *p, const uint64_t *ran)
 
         for (uint32_t n = 0; p->s->groups[i].bound && !group->roams && n < n_nodes; n++)
             if (!group->home_nodes || !hwloc_bitmap_isset(group->home_nodes, n))
-                p->s->bound_ran[n] += ran[i * n_nodes + n] * MIN(age, LOAD_HOLD_USEC) / LOAD_HOLD_USEC;
+                p->s->not_others[n] += ran[i * n_nodes + n] * MIN(age, LOAD_HOLD_USEC) / LOAD_HOLD_USEC;
+    }
+}
+
+/* Who gets a first home now ran among the others until now, and so did those before it whose CPU it has: where jobs
+ * come and go, the average of a node is of jobs as this one. There are no more others than ran beside it in this tick,
+ * if that is less than the average; but that is not lowered by more than it ran itself. */
+static void sum_newcomers(Planner *p, const uint64_t *ran)
+{
+    uint32_t n_nodes = p->world->topology->n_nodes;
+
+    for (uint32_t n = 0; n < n_nodes && rule_holds(p->world, ABLATION_NEWCOMERS); n++) {
+        const NodeLoad *node = &p->world->nodes[n];
+        uint64_t sum = 0, beside, others = node->others_permille;
+
+        for (size_t i = 0; i < p->s->n_order; i++) {
+            size_t index = p->s->order[i].index;
+
+            if (!p->world->groups[index].home && !p->world->groups[index].roams)
+                sum += ran[index * n_nodes + n];
+        }
+        beside = node->left_permille - MIN(sum, node->left_permille);
+        if (node->left_permille > 0 && beside < others)
+            p->s->not_others[n] = MIN(p->s->not_others[n] + MIN(sum, others - beside), others);
     }
 }
 
@@ -50,6 +73,7 @@ int choose_nodes_offer(Planner *p, const uint64_t *ran, PackNode *nodes)
     hwloc_bitmap_t cores = p->s->set;
 
     sum_bound(p, ran);
+    sum_newcomers(p, ran);
     hwloc_bitmap_zero(cores);
     for (uint32_t i = 0; i < topology->n_nodes; i++)
         nodes[i] = (PackNode){.key = UINT32_MAX - i, .free_bytes = free_memory(p->world, i)};

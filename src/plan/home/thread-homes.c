@@ -246,13 +246,22 @@ static uint64_t room_for(const ThreadHomes *h, uint32_t node, uint64_t permille)
     return MAX(permille - MIN(others, permille), permille / 10);
 }
 
+/* Where more is wanted than all CPUs give, a unit may want as much more than its node gives: apart its threads would
+ * not get more either. */
+static uint64_t largest_unit(const Planner *p, CpuMask nodes, uint64_t demand)
+{
+    uint64_t largest = buddies_largest(p->world, nodes, demand), share = p->s->share_permille;
+
+    return share > 0 ? pack_limit(largest * 1000 / share) : largest;
+}
+
 static void measure_nodes(ThreadHomes *h)
 {
     const Topology *topology = h->p->world->topology;
     const PlannerGroup *g = &h->p->s->groups[h->group];
     uint32_t n_cpus;
 
-    h->largest = buddies_largest(h->p->world, g->home_nodes, h->p->world->groups[h->group].demand_permille);
+    h->largest = largest_unit(h->p, g->home_nodes, h->p->world->groups[h->group].demand_permille);
     for (uint32_t i = 0; i < h->n_nodes; i++) {
         h->capacity[i] = 0;
         if (!hwloc_bitmap_isset(g->home_nodes, i) ||

@@ -4,6 +4,8 @@
 
 #include "choose-test.h"
 
+#include "plan/ablation.h"
+
 #include <string.h>
 
 /* What fits a node is bound at first sight, where most of its memory is; known or guessed by where it ran. */
@@ -191,6 +193,41 @@ static void test_others(void **state)
             f.world->nodes[i].others_permille = others;
         fixture_home(&f);
         assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), others < 500 ? 1 : 2);
+        fixture_done(&f);
+    }
+}
+
+/* A job that has just come runs on the CPU of the one before it, beside its memory. That one counted among the others,
+ * and so does it. As many others as ran beside it do count, and all where it is not known how many that were. */
+static void test_newcomers(void **state)
+{
+    static const struct Case {
+        uint32_t left, others, run;
+        bool without, stays;
+    } cases[] = {
+        {2000, 2000, 1000, false, true},  /* one ran beside it */
+        {1000, 2000, 1000, false, true},  /* nobody did */
+        {1000, 2000, 1000, true, false},  /* the rule is off */
+        {0, 2000, 1000, false, false},    /* not known */
+        {2000, 2000, 300, false, false},  /* it hardly ran itself: two others did */
+        {3000, 2000, 1000, false, false}, /* as many as always ran beside it */
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Fixture f;
+
+        fixture_init(&f, SMALL);
+        fixture_policy(&f, "a", AUTO);
+        add_job(&f, 100, 1, 2, 1);
+        set_memory(&f, 100, (uint64_t[]){0, 100});
+        fixture_find(&f, 100, 100)->run_permille = cases[i].run;
+        fixture_find(&f, 100, 100)->run_ewma_permille = cases[i].run;
+        f.world->nodes[1].others_permille = cases[i].others;
+        f.world->nodes[1].left_permille = cases[i].left;
+        f.world->ablated = cases[i].without ? 1ULL << ABLATION_NEWCOMERS : 0;
+        fixture_plan(&f, true);
+        fixture_commit(&f, NULL);
+        assert_nodes(&f, 100, cases[i].stays ? "1" : "0");
         fixture_done(&f);
     }
 }
@@ -543,6 +580,7 @@ int main(void)
         cmocka_unit_test(test_spread_and_compress),
         cmocka_unit_test(test_expected_and_idle),
         cmocka_unit_test(test_others),
+        cmocka_unit_test(test_newcomers),
         cmocka_unit_test(test_young),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_exchange),

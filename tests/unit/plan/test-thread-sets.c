@@ -49,6 +49,35 @@ static void test_all_share(void **state)
     fixture_done(&f);
 }
 
+/* Two sets of three threads on nodes of two CPUs: apart none of them would have more of a CPU, since six want four.
+ * Three and one could have one each, and so the three are too many for a node. */
+static void test_full_machine(void **state)
+{
+    Fixture f;
+
+    init(&f);
+    fixture_task(&f, 10, 14, 0);
+    fixture_task(&f, 10, 15, 0);
+    for (pid_t tid = 10; tid < 16; tid++)
+        use(&f, tid, tid < 13 ? 1000 : 0, tid < 13 ? 0 : 1000, 0,
+            tid == 10 || tid == 13 ? 0
+            : tid < 13             ? 10
+                                   : 13);
+    place(&f);
+    assert_nodes(&f, (int[]){0, 0, 0, 1});
+    for (pid_t tid = 14; tid < 16; tid++)
+        assert_int_equal(fixture_find(&f, 10, tid)->home_node.i, 1);
+    fixture_done(&f);
+
+    init(&f);
+    for (pid_t tid = 10; tid < 14; tid++)
+        use(&f, tid, tid < 13 ? 1000 : 0, tid < 13 ? 0 : 1000, tid < 13 ? 0 : 1000,
+            tid == 11 || tid == 12 ? 10 : 0);
+    place(&f);
+    assert_nodes(&f, (int[]){-1, -1, -1, -1});
+    fixture_done(&f);
+}
+
 /* What is known of threads comes and goes. That gives a group that needs all nodes a home of them and takes it away
  * again, but not while it must stay. */
 static void test_known_for_a_while(void **state)
@@ -163,6 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_buddies),
         cmocka_unit_test(test_all_share),
+        cmocka_unit_test(test_full_machine),
         cmocka_unit_test(test_known_for_a_while),
         cmocka_unit_test(test_pair_with_little_shared),
         cmocka_unit_test(test_chain),
