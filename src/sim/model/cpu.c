@@ -41,7 +41,7 @@ static void account_running(Engine *e, Cpu *cpu, uint64_t nsec)
     if (thread->work_left != UINT64_MAX)
         thread->work_left -= work;
     e->tallies[thread->workload].work_nsec += work;
-    memory_used(e, thread, (uint32_t)cpu->node, work);
+    memory_used(e, thread, (uint32_t)cpu->node, work, nsec - debt);
 }
 
 void cpu_account(Engine *e, uint32_t index)

@@ -252,6 +252,7 @@ struct Engine {
     uint32_t *latency;    /* [n_nodes][n_nodes]: pace of an access */
     uint32_t *contention; /* [n_nodes]: pace of the controller */
     uint64_t *traffic;    /* [n_nodes]: bytes since the last look */
+    uint64_t *traffic_nsec; /* [n_nodes]: how long threads ran that cause any */
 
     Random random_place, random_noise, random_scan;
 
@@ -398,8 +399,8 @@ void memory_touch(Engine *e, uint32_t thread, uint32_t node);
 void memory_scatter(Engine *e, const Family *family);
 /* Time a unit of the thread's work takes on that node because of memory, as a pace. */
 uint32_t memory_pace(const Engine *e, const Thread *thread, uint32_t node);
-/* `work` was done there: counts accesses and traffic, and tells Engine.watch. */
-void memory_used(Engine *e, Thread *thread, uint32_t node, uint64_t work);
+/* `work` was done there in so long: counts accesses and traffic, and tells Engine.watch. */
+void memory_used(Engine *e, Thread *thread, uint32_t node, uint64_t work, uint64_t nsec);
 /* The controllers' contention is looked at anew. */
 void memory_event(Engine *e);
 /* Regions of a family are numbered: shared first, then its threads' own. ENGINE_NONE: it has no more. */

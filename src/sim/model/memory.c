@@ -7,8 +7,10 @@
  *
  * Contention follows what the controllers deliver: every millisecond that of a node is multiplied by traffic /
  * bandwidth, and is never below 1. Ten threads of 13 GB/s that only wait for one node of 104 GB/s: 1.25, and the node
- * gives 104 GB/s. A millisecond is less than a time slice: a thread cannot have the bandwidth that the one before it on
- * its CPU did not need.
+ * gives 104 GB/s. What it could have given while none of them ran is not theirs: the bandwidth counts of the time in
+ * which somebody ran whose bandwidth counts (of several, the sum of their times, up to all), and where nobody did, the
+ * contention stays. Else a thread that shares its CPU with one that needs none would begin each slice with more than
+ * the controller has.
  *
  * Accesses are spread evenly over a region's pages. First touch costs nothing. */
 
@@ -177,7 +179,18 @@ static void used_region(Engine *e, Thread *thread, int32_t region, uint32_t node
     e->watch(e, thread, region, node, work);
 }
 
-void memory_used(Engine *e, Thread *thread, uint32_t node, uint64_t work)
+static void note_presence(Engine *e, const Thread *thread, uint64_t nsec)
+{
+    const Family *family = &e->families[thread->process];
+    int32_t own = own_region(e, thread);
+
+    for (uint32_t i = 0; i < e->n_nodes; i++)
+        if ((own >= 0 && memory_pages(e, own)[i] > 0) ||
+            (family->n_shared > 0 && memory_pages(e, memory_shared_region(e, thread))[i] > 0))
+            e->traffic_nsec[i] += nsec;
+}
+
+void memory_used(Engine *e, Thread *thread, uint32_t node, uint64_t work, uint64_t nsec)
 {
     const SimWorkload *w = engine_workload(e, thread);
     uint64_t access, bytes, shared;
@@ -187,6 +200,8 @@ void memory_used(Engine *e, Thread *thread, uint32_t node, uint64_t work)
         return;
     access = work / 1000 * w->memory_permille + work % 1000 * w->memory_permille / 1000;
     bytes = work * (w->bandwidth / 1000) / 1000000;
+    if (w->bandwidth > 0)
+        note_presence(e, thread, nsec);
     shared = shared_share(e, thread);
     own = own_region(e, thread);
     if (shared > 0)
@@ -218,11 +233,13 @@ void memory_event(Engine *e)
             cpu_touch(e, i);
         }
     for (uint32_t i = 0; i < e->n_nodes; i++) {
-        uint64_t permille = e->traffic[i] / MAX(capacity / 1000, 1U);
+        uint64_t part = MIN(e->traffic_nsec[i], EPOCH_NSEC) * 1000 / EPOCH_NSEC;
+        uint64_t permille = e->traffic[i] * 1000 / MAX(capacity * part / 1000, 1U);
 
-        e->contention[i] = (uint32_t)CLAMP(e->contention[i] * permille / 1000, (uint64_t)ENGINE_PACE,
-                                           (uint64_t)CONTENTION_MAX);
-        e->traffic[i] = 0;
+        if (part > 0)
+            e->contention[i] = (uint32_t)CLAMP(e->contention[i] * MIN(permille, UINT32_MAX) / 1000,
+                                               (uint64_t)ENGINE_PACE, (uint64_t)CONTENTION_MAX);
+        e->traffic[i] = e->traffic_nsec[i] = 0;
     }
     heap_set(&e->heap, e->item_memory, e->now_nsec + EPOCH_NSEC);
 }

@@ -143,7 +143,8 @@ static int build_latency(Engine *e)
     e->latency = calloc(n * n, sizeof(*e->latency));
     e->contention = calloc(n, sizeof(*e->contention));
     e->traffic = calloc(n, sizeof(*e->traffic));
-    if (!e->latency || !e->contention || !e->traffic)
+    e->traffic_nsec = calloc(n, sizeof(*e->traffic_nsec));
+    if (!e->latency || !e->contention || !e->traffic || !e->traffic_nsec)
         return -ENOMEM;
     for (size_t i = 0; i < n * n; i++) {
         uint64_t distance = MAX(e->topology->distances[i], 10U), local = MAX(c->local_latency_nsec, 1U);
@@ -447,6 +448,7 @@ void build_done(Engine *e)
     free(e->latency);
     free(e->contention);
     free(e->traffic);
+    free(e->traffic_nsec);
     free(e->families);
     free(e->threads);
     free(e->regions);

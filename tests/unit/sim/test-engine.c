@@ -156,6 +156,18 @@ static void test_bandwidth(void **state)
     assert_in_range(split_makespan(16, 0), 19100000, 19300000);
 }
 
+/* A thread that wants twice what its node has runs at half speed, also when half of the time another one runs that
+ * wants nothing of it: what the node did not give then it does not give later. */
+static void test_bandwidth_in_turns(void **state)
+{
+    static const char text[] =
+        "[Scenario]\nDurationSec=10s\n[Machine]\nSynthetic=numa:1 l3:1 core:1 pu:1\nNodeBandwidth=1000000000\n"
+        "[Workload a]\nPrivateMemory=64M\nMemoryBound=100%\nBandwidth=2000000000\n[Workload b]\n";
+
+    assert_in_range(value_of(text, SIM_METRIC_RUN, 0), 495, 505);
+    assert_in_range(value_of(text, SIM_METRIC_THROUGHPUT, 0), 245, 255);
+}
+
 /* A pair passes one message back and forth: 10 us each way, and a switch at each wake-up. */
 static void test_pair(void **state)
 {
@@ -228,12 +240,13 @@ static void test_too_large(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_repeatable),  cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_fair),        cmocka_unit_test(test_sleeper),
-        cmocka_unit_test(test_smt),         cmocka_unit_test(test_remote),
-        cmocka_unit_test(test_bandwidth),   cmocka_unit_test(test_pair),
-        cmocka_unit_test(test_circles_end), cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_own_chance),  cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_repeatable), cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_fair),       cmocka_unit_test(test_sleeper),
+        cmocka_unit_test(test_smt),        cmocka_unit_test(test_remote),
+        cmocka_unit_test(test_bandwidth),  cmocka_unit_test(test_bandwidth_in_turns),
+        cmocka_unit_test(test_pair),       cmocka_unit_test(test_circles_end),
+        cmocka_unit_test(test_bounds),     cmocka_unit_test(test_own_chance),
+        cmocka_unit_test(test_too_large),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
