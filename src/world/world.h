@@ -245,7 +245,7 @@ typedef struct NodeLoad {
     uint64_t free_bytes;
     bool free_known;
     uint32_t others_permille; /* what runs there that is not placed by us, on average; see load_nodes() */
-    uint32_t left_permille;   /* the same of this tick; 0 in records that do not have it */
+    uint32_t left_permille;   /* the same of this tick; 0: nothing, or not known */
 } NodeLoad;
 
 /* Bytes of one process or node, 32 TiB; more counts as that. Sums over all of a World fit into 64 bits. */

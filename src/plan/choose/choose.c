@@ -369,7 +369,6 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
         share.demands += demand_of_group(p, s->order[i].index);
     if (rule_holds(p->world, ABLATION_FAIR_SHARE) && share.demands > share.capacity)
         problem.share_permille = MAX((uint32_t)(share.capacity * 1000 / share.demands), 1U);
-    s->share_permille = problem.share_permille;
     for (size_t i = 0; i < s->n_order; i++) {
         size_t index = s->order[i].index;
 

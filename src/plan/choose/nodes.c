@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The load of unplaced tasks is subtracted from the nodes where they run, as an average over some time: a share that
- * changes from tick to tick must not move a group. */
+ * changes from tick to tick must not move a group. But what began just now is not taken for what is left of that
+ * average. */
 
 #include "plan/choose/nodes.h"
 
@@ -44,26 +45,95 @@ static void sum_bound(Planner *p, const uint64_t *ran)
     }
 }
 
-/* Who gets a first home now ran among the others until now, and so did those before it whose CPU it has: where jobs
- * come and go, the average of a node is of jobs as this one. There are no more others than ran beside it in this tick,
- * if that is less than the average; but that is not lowered by more than it ran itself. */
-static void sum_newcomers(Planner *p, const uint64_t *ran)
+/* Whether it may get a home in this plan, if it has none. */
+static bool may_get_home(const Planner *p, size_t index)
 {
-    uint32_t n_nodes = p->world->topology->n_nodes;
+    const Group *group = &p->world->groups[index];
+    const PlannerGroup *g = &p->s->groups[index];
+    const Policy *policy;
 
-    for (uint32_t n = 0; n < n_nodes && rule_holds(p->world, ABLATION_NEWCOMERS); n++) {
+    if (group->gone || group->workload.i < 0 || g->bound || g->put_off || g->n_placeable == 0 ||
+        p->world->workloads[group->workload.i].paused)
+        return false;
+    policy = p->s->workloads[group->workload.i].policy;
+    return policy_chooses_nodes(policy) &&
+           (g->allowed & choose_nodes_of_policy(p->world->topology, policy)) != 0;
+}
+
+/* How much it is one of those that ran among the others until now, in permille: wholly without a home, and less and
+ * less with its first one, as the average of the others forgets it. */
+static uint64_t newness(const Planner *p, size_t index)
+{
+    const Group *group = &p->world->groups[index];
+    uint64_t age = p->world->now_usec - MIN(group->last_home_usec, p->world->now_usec);
+
+    if (group->roams || !may_get_home(p, index))
+        return 0;
+    if (!group->home)
+        return 1000;
+    return group->before_nodes || group->n_changes > 1
+               ? 0
+               : (LOAD_HOLD_USEC - MIN(age, LOAD_HOLD_USEC)) * 1000 / LOAD_HOLD_USEC;
+}
+
+/* What is wanted of the CPUs of each node by those that load_nodes() takes for others. 0: not known. */
+static void sum_left(const Planner *p, uint64_t *left)
+{
+    for (uint32_t n = 0; n < p->world->topology->n_nodes; n++)
+        left[n] = p->world->nodes[n].left_permille;
+    for (int i = hwloc_bitmap_first(p->s->usable); i >= 0; i = hwloc_bitmap_next(p->s->usable, i)) {
+        int32_t n = topology_cpu(p->world->topology, (CpuIx){i})->node.i;
+
+        left[n] = left[n] > 0 && p->world->cpus[i].wait_known ? left[n] + p->world->cpus[i].wait_permille : 0;
+    }
+}
+
+/* What of that groups wanted in this tick, and what new ones ran. What placed ones ran is none of it. */
+static void sum_known(const Planner *p, uint64_t *known, uint64_t *most)
+{
+    int32_t last = -1;
+    uint64_t new = 0;
+
+    for (size_t i = 0; i < p->world->n_tasks; i++) {
+        const Task *task = &p->world->tasks[i];
+        int32_t index = p->world->processes[task->process.i].group.i;
+        const TopologyCpu *cpu = topology_cpu(p->world->topology, task->last_cpu);
+        const Group *group;
+        bool packed;
+
+        if (task->gone || index < 0 || !cpu || !p->world->cpus[task->last_cpu.i].usable)
+            continue;
+        group = &p->world->groups[index];
+        new = index == last ? new : newness(p, (size_t)index);
+        last = index;
+        most[cpu->node.i] += MIN(task->run_permille, task->run_ewma_permille) * new / 1000;
+        packed = new > 0 || p->s->groups[index].bound || group->home || group->roams;
+        /* What has its first home since this tick was still left when the tick was measured. */
+        if (packed && !group->roams &&
+            (!group->home || (new > 0 && group->last_home_usec == p->world->now_usec)))
+            known[cpu->node.i] += task->run_permille;
+        known[cpu->node.i] += packed ? task->wait_permille : 0;
+    }
+}
+
+/* Groups that have no home yet ran among the others until now, and so did those before them whose CPUs they have: where
+ * jobs come and go, the average of a node is of such jobs. There are no more others than want its CPUs beside them in
+ * this tick, if that is less than the average; but by no more than they ran themselves is that lowered. */
+static void sum_newcomers(Planner *p)
+{
+    uint64_t left[PACK_NODES_MAX], known[PACK_NODES_MAX] = {0}, most[PACK_NODES_MAX] = {0};
+
+    if (!rule_holds(p->world, ABLATION_NEWCOMERS))
+        return;
+    sum_left(p, left);
+    sum_known(p, known, most);
+    for (uint32_t n = 0; n < p->world->topology->n_nodes; n++) {
         const NodeLoad *node = &p->world->nodes[n];
-        uint64_t sum = 0, beside, others = node->others_permille;
+        uint64_t others = node->others_permille - MIN(p->s->not_others[n], node->others_permille);
+        uint64_t beside = left[n] - MIN(known[n], left[n]);
 
-        for (size_t i = 0; i < p->s->n_order; i++) {
-            size_t index = p->s->order[i].index;
-
-            if (!p->world->groups[index].home && !p->world->groups[index].roams)
-                sum += ran[index * n_nodes + n];
-        }
-        beside = node->left_permille - MIN(sum, node->left_permille);
-        if (node->left_permille > 0 && beside < others)
-            p->s->not_others[n] = MIN(p->s->not_others[n] + MIN(sum, others - beside), others);
+        if (left[n] > 0 && beside < others)
+            p->s->not_others[n] += MIN(most[n], others - beside);
     }
 }
 
@@ -73,7 +143,7 @@ int choose_nodes_offer(Planner *p, const uint64_t *ran, PackNode *nodes)
     hwloc_bitmap_t cores = p->s->set;
 
     sum_bound(p, ran);
-    sum_newcomers(p, ran);
+    sum_newcomers(p);
     hwloc_bitmap_zero(cores);
     for (uint32_t i = 0; i < topology->n_nodes; i++)
         nodes[i] = (PackNode){.key = UINT32_MAX - i, .free_bytes = free_memory(p->world, i)};

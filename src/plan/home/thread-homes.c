@@ -58,7 +58,7 @@ typedef struct ThreadHomes {
     uint32_t n_nodes;
     uint64_t capacity[PACK_NODES_MAX], load[PACK_NODES_MAX]; /* permille; capacity 0: not of the home */
     uint64_t demand, capacity_sum, use_sum;
-    uint64_t largest; /* what a unit may have of a node, whatever others use of it */
+    uint64_t largest; /* what a unit may want of a node */
     uint64_t *taken; /* [n_nodes], permille, of all groups: by the packing, and by threads that have a node */
 } ThreadHomes;
 
@@ -246,13 +246,15 @@ static uint64_t room_for(const ThreadHomes *h, uint32_t node, uint64_t permille)
     return MAX(permille - MIN(others, permille), permille / 10);
 }
 
-/* Where more is wanted than all CPUs give, a unit may want as much more than its node gives: apart its threads would
- * not get more either. */
-static uint64_t largest_unit(const Planner *p, CpuMask nodes, uint64_t demand)
+/* Where the group wants more than 5/4 of what it can get in all of its home, a unit may want as much more than its node
+ * has: apart its threads would not get more either. */
+static uint64_t largest_unit(const ThreadHomes *h, uint64_t largest)
 {
-    uint64_t largest = buddies_largest(p->world, nodes, demand), share = p->s->share_permille;
+    uint64_t want = h->p->world->groups[h->group].want_permille;
 
-    return share > 0 ? pack_limit(largest * 1000 / share) : largest;
+    return want > h->capacity_sum + h->capacity_sum / 4
+               ? pack_limit(largest * want / MAX(h->capacity_sum, 1U))
+               : largest;
 }
 
 static void measure_nodes(ThreadHomes *h)
@@ -261,7 +263,7 @@ static void measure_nodes(ThreadHomes *h)
     const PlannerGroup *g = &h->p->s->groups[h->group];
     uint32_t n_cpus;
 
-    h->largest = largest_unit(h->p, g->home_nodes, h->p->world->groups[h->group].demand_permille);
+    h->largest = buddies_largest(h->p->world, g->home_nodes, h->p->world->groups[h->group].demand_permille);
     for (uint32_t i = 0; i < h->n_nodes; i++) {
         h->capacity[i] = 0;
         if (!hwloc_bitmap_isset(g->home_nodes, i) ||
@@ -271,6 +273,7 @@ static void measure_nodes(ThreadHomes *h)
         h->capacity[i] = room_for(h, i, choose_nodes_left(h->p, i, n_cpus * 1000));
         h->capacity_sum += h->capacity[i];
     }
+    h->largest = largest_unit(h, h->largest);
 }
 
 /* What is too large for any node is of none. What has a node keeps it until it is a quarter too large. A set that is

@@ -211,6 +211,7 @@ static void test_nodes(void **state)
     assert_int_equal(world->nodes[0].others_permille,
                      400); /* 800 of 2800 are left after the first, half of it after the second */
     assert_int_equal(world->nodes[1].others_permille, 1000);
+    assert_int_equal(world->nodes[1].left_permille, 1000);
 
     /* It is an average. */
     world->interval_usec = LOAD_HOLD_USEC / 10;

@@ -26,7 +26,7 @@ static World *odd_world(void)
     world->partial = true;
     world->cross_node = (Bucket){54, 55};
     world->cpus[2] = (CpuLoad){true, false, true, 1, 2, 3, 4, 5, 6, 7, 8};
-    world->nodes[1] = (NodeLoad){76, true};
+    world->nodes[1] = (NodeLoad){76, true, 77, 78};
     world->workloads[1].paused = true;
     world->workloads[1].cross_node = (Bucket){56, 57};
     world->workloads[1].n_lends = 58;
@@ -91,6 +91,8 @@ static void test_round_trip(void **state)
     assert_false(copy->nodes[0].free_known);
     assert_true(copy->nodes[1].free_known);
     assert_int_equal(copy->nodes[1].free_bytes, 76);
+    assert_int_equal(copy->nodes[1].others_permille, 77);
+    assert_int_equal(copy->nodes[1].left_permille, 78);
     assert_null(copy->tasks[0].use);
     assert_int_equal(copy->tasks[0].home_node.i, -1);
     assert_int_equal(copy->tasks[2].home_node.i, 1);
