@@ -50,33 +50,37 @@ static bool may_get_home(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
     const PlannerGroup *g = &p->s->groups[index];
-    const Policy *policy;
+    const PlannerWorkload *w;
 
-    if (group->gone || group->workload.i < 0 || g->bound || g->put_off || g->n_placeable == 0 ||
-        p->world->workloads[group->workload.i].paused)
+    if (group->gone || group->workload.i < 0 || g->bound || g->put_off || g->idle || g->n_placeable == 0)
         return false;
-    policy = p->s->workloads[group->workload.i].policy;
-    return policy_chooses_nodes(policy) &&
-           (g->allowed & choose_nodes_of_policy(p->world->topology, policy)) != 0;
+    w = &p->s->workloads[group->workload.i];
+    return w->blocked == PLAN_REASON_INVALID && !p->world->workloads[group->workload.i].paused &&
+           policy_chooses_nodes(w->policy) &&
+           (g->allowed & choose_nodes_of_policy(p->world->topology, w->policy)) != 0;
 }
 
-/* How much it is one of those that ran among the others until now, in permille: wholly without a home, and less and
- * less with its first one, as the average of the others forgets it. */
+static bool is_placed(const Group *group)
+{
+    return group->home || group->roams;
+}
+
+/* How much it is one of those that ran among the others until now, in permille: wholly until it is placed, and less
+ * and less where it is first, as the average of the others forgets it. Of a home that failed it is not known since
+ * when. */
 static uint64_t newness(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
-    uint64_t age = p->world->now_usec - MIN(group->last_home_usec, p->world->now_usec);
+    uint64_t now = p->world->now_usec, since = group->last_home_usec > 0 ? group->last_home_usec : now;
+    uint64_t age = MIN(now - MIN(since, now), LOAD_HOLD_USEC);
 
-    if (group->roams || !may_get_home(p, index))
+    if (!may_get_home(p, index) || (is_placed(group) && (group->before_nodes || group->n_changes > 0)))
         return 0;
-    if (!group->home)
-        return 1000;
-    return group->before_nodes || group->n_changes > 1
-               ? 0
-               : (LOAD_HOLD_USEC - MIN(age, LOAD_HOLD_USEC)) * 1000 / LOAD_HOLD_USEC;
+    return is_placed(group) ? (LOAD_HOLD_USEC - age) * 1000 / LOAD_HOLD_USEC : 1000;
 }
 
-/* What is wanted of the CPUs of each node by those that load_nodes() takes for others. 0: not known. */
+/* What is wanted of the CPUs of each node by those that load_nodes() takes for others, and what placed ones wait for
+ * there. 0: not known. */
 static void sum_left(const Planner *p, uint64_t *left)
 {
     for (uint32_t n = 0; n < p->world->topology->n_nodes; n++)
@@ -107,10 +111,9 @@ static void sum_known(const Planner *p, uint64_t *known, uint64_t *most)
         new = index == last ? new : newness(p, (size_t)index);
         last = index;
         most[cpu->node.i] += MIN(task->run_permille, task->run_ewma_permille) * new / 1000;
-        packed = new > 0 || p->s->groups[index].bound || group->home || group->roams;
-        /* What has its first home since this tick was still left when the tick was measured. */
-        if (packed && !group->roams &&
-            (!group->home || (new > 0 && group->last_home_usec == p->world->now_usec)))
+        packed = new > 0 || p->s->groups[index].bound || is_placed(group);
+        /* What is placed since this tick was still left when the tick was measured. */
+        if (packed && (!is_placed(group) || (new > 0 && group->last_home_usec == p->world->now_usec)))
             known[cpu->node.i] += task->run_permille;
         known[cpu->node.i] += packed ? task->wait_permille : 0;
     }

@@ -58,7 +58,7 @@ typedef struct ThreadHomes {
     uint32_t n_nodes;
     uint64_t capacity[PACK_NODES_MAX], load[PACK_NODES_MAX]; /* permille; capacity 0: not of the home */
     uint64_t demand, capacity_sum, use_sum;
-    uint64_t largest; /* what a unit may want of a node */
+    uint64_t largest, largest_kept; /* what a unit may want of a node; and one that has it */
     uint64_t *taken; /* [n_nodes], permille, of all groups: by the packing, and by threads that have a node */
 } ThreadHomes;
 
@@ -246,15 +246,13 @@ static uint64_t room_for(const ThreadHomes *h, uint32_t node, uint64_t permille)
     return MAX(permille - MIN(others, permille), permille / 10);
 }
 
-/* Where the group wants more than 5/4 of what it can get in all of its home, a unit may want as much more than its node
- * has: apart its threads would not get more either. */
-static uint64_t largest_unit(const ThreadHomes *h, uint64_t largest)
+/* Where the group wants more than it can get in all of its home, a unit may want as much more than its node has: apart
+ * its threads would not get more either. `enough`: what is no more than that, for want is not the same in each tick. */
+static uint64_t largest_unit(const ThreadHomes *h, uint64_t largest, uint64_t enough)
 {
     uint64_t want = h->p->world->groups[h->group].want_permille;
 
-    return want > h->capacity_sum + h->capacity_sum / 4
-               ? pack_limit(largest * want / MAX(h->capacity_sum, 1U))
-               : largest;
+    return want > enough ? pack_limit(largest * want / MAX(h->capacity_sum, 1U)) : largest;
 }
 
 static void measure_nodes(ThreadHomes *h)
@@ -273,7 +271,8 @@ static void measure_nodes(ThreadHomes *h)
         h->capacity[i] = room_for(h, i, choose_nodes_left(h->p, i, n_cpus * 1000));
         h->capacity_sum += h->capacity[i];
     }
-    h->largest = largest_unit(h, h->largest);
+    h->largest_kept = largest_unit(h, h->largest, h->capacity_sum);
+    h->largest = largest_unit(h, h->largest, h->capacity_sum + h->capacity_sum / 4);
 }
 
 /* What is too large for any node is of none. What has a node keeps it until it is a quarter too large. A set that is
@@ -285,7 +284,7 @@ static bool is_too_large(const ThreadHomes *h, const PlannerUnit *unit)
     uint64_t held = MAX(group->demand_permille, group->want_permille), want = MAX(group->want_permille, 1U);
 
     if (unit->now >= 0)
-        return unit->demand > h->largest + h->largest / 4;
+        return unit->demand > h->largest_kept + h->largest_kept / 4;
     return !buddies_fit(unit->demand, h->largest) ||
            (unit->n_threads > 1 && unit->demand * held / want > h->largest * 3 / 2);
 }

@@ -179,14 +179,14 @@ static void used_region(Engine *e, Thread *thread, int32_t region, uint32_t node
     e->watch(e, thread, region, node, work);
 }
 
-static void note_presence(Engine *e, const Thread *thread, uint64_t nsec)
+/* `shared` permille of what it accesses is its process's. */
+static void note_presence(Engine *e, const Thread *thread, uint64_t shared, uint64_t nsec)
 {
-    const Family *family = &e->families[thread->process];
-    int32_t own = own_region(e, thread);
+    int32_t own = shared < 1000 ? own_region(e, thread) : ENGINE_NONE;
+    int32_t common = shared > 0 ? memory_shared_region(e, thread) : ENGINE_NONE;
 
     for (uint32_t i = 0; i < e->n_nodes; i++)
-        if ((own >= 0 && memory_pages(e, own)[i] > 0) ||
-            (family->n_shared > 0 && memory_pages(e, memory_shared_region(e, thread))[i] > 0))
+        if ((own >= 0 && memory_pages(e, own)[i] > 0) || (common >= 0 && memory_pages(e, common)[i] > 0))
             e->traffic_nsec[i] += nsec;
 }
 
@@ -200,10 +200,10 @@ void memory_used(Engine *e, Thread *thread, uint32_t node, uint64_t work, uint64
         return;
     access = work / 1000 * w->memory_permille + work % 1000 * w->memory_permille / 1000;
     bytes = work * (w->bandwidth / 1000) / 1000000;
-    if (w->bandwidth > 0)
-        note_presence(e, thread, nsec);
     shared = shared_share(e, thread);
     own = own_region(e, thread);
+    if (w->bandwidth > 0)
+        note_presence(e, thread, shared, nsec);
     if (shared > 0)
         used_region(e, thread, memory_shared_region(e, thread), node, access * shared / 1000,
                     bytes * shared / 1000);
@@ -233,10 +233,10 @@ void memory_event(Engine *e)
             cpu_touch(e, i);
         }
     for (uint32_t i = 0; i < e->n_nodes; i++) {
-        uint64_t part = MIN(e->traffic_nsec[i], EPOCH_NSEC) * 1000 / EPOCH_NSEC;
-        uint64_t permille = e->traffic[i] * 1000 / MAX(capacity * part / 1000, 1U);
+        uint64_t given = capacity * MIN(e->traffic_nsec[i], EPOCH_NSEC) / EPOCH_NSEC;
+        uint64_t permille = e->traffic[i] * 1000 / MAX(given, 1U);
 
-        if (part > 0)
+        if (e->traffic_nsec[i] > 0)
             e->contention[i] = (uint32_t)CLAMP(e->contention[i] * MIN(permille, UINT32_MAX) / 1000,
                                                (uint64_t)ENGINE_PACE, (uint64_t)CONTENTION_MAX);
         e->traffic[i] = e->traffic_nsec[i] = 0;

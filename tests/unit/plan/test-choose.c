@@ -238,16 +238,17 @@ static void test_newcomers(void **state)
 /* Who cannot get a home is one of the others. */
 static void test_never_placed(void **state)
 {
-    for (unsigned paused = 0; paused < 2; paused++) {
+    static const char *const policies[] = {AUTO "Nodes=0\n", AUTO "[Workload]\nAct=observe\n"};
+
+    for (size_t k = 0; k < ARRAY_SIZE(policies); k++) {
         Fixture f;
 
         fixture_init(&f, SMALL);
-        fixture_policy(&f, "a", paused ? AUTO : AUTO "Nodes=0\n");
+        fixture_policy(&f, "a", policies[k]);
         fixture_policy(&f, "b", AUTO);
-        fixture_process(&f, 100, "a", paused ? NULL : "2-3");
+        fixture_process(&f, 100, "a", k == 0 ? "2-3" : NULL);
         for (int i = 0; i < 2; i++)
             fixture_task(&f, 100, 100 + i, 0)->last_cpu.i = 2 + i;
-        f.world->workloads[world_process(f.world, 100)->workload.i].paused = paused;
         fixture_process(&f, 200, "b", NULL);
         fixture_task(&f, 200, 200, 0)->last_cpu.i = 2;
         set_memory(&f, 200, (uint64_t[]){0, 100});
