@@ -18,25 +18,12 @@
  * to its user (or MinGainPermille, if that is more), and not while memory is being moved. So threads that have
  * exchanged what they work on are exchanged, which is cheaper than moving the memory (task flipping, P15). */
 
-#include "plan/home/thread-homes.h"
+#include "plan/home/thread-known.h"
 
 #include "plan/buddies.h"
 #include "plan/choose/nodes.h"
 
 #include <assert.h>
-
-/* Averages below this say nothing: a quarter of a huge page. */
-#define USE_MIN 128U
-
-/* Threads of a process with less have no node each: much of it is the program and its libraries, and caches hold the
- * rest. A choice of ours. */
-#define THREADS_MEMORY_MIN ((uint64_t)8 << 20)
-
-/* Of what a thread uses, so much must be its own, or it must have a buddy, with which it goes. */
-#define PRIVATE_PERMILLE BUDDIES_PRIVATE_PERMILLE
-
-/* So much is enough to keep a node: what two threads share by halves is less. */
-#define PRIVATE_MOSTLY_PERMILLE 500U
 
 /* Accesses are in permille of a CPU times 2^16, so that nodes are told apart also by threads that hardly run. Pages
  * are below 2^33, and demands below 2^12. */
@@ -44,6 +31,9 @@
 
 /* Regrets less than a tenth of a busy thread apart are the same. */
 #define REGRET_STEP (100ULL << USE_SHIFT)
+
+/* A group wants much more than its home gives when it wants as much more as is wanted in vain (pack.h). */
+#define MUCH_PART 4U
 
 /* What a new assignment must gain at least, of all that is used. Averages move by some percent from round to round. */
 #define GAIN_PERMILLE 100U
@@ -61,67 +51,6 @@ typedef struct ThreadHomes {
     uint64_t largest, largest_kept; /* what a unit may want of a node; and one that has it */
     uint64_t *taken; /* [n_nodes], permille, of all groups: by the packing, and by threads that have a node */
 } ThreadHomes;
-
-/* Whether it is seen what it uses, and so much of that is its own, or it has a buddy. */
-static bool is_seen(const World *world, const Process *process, const Task *task, const Policy *policy,
-                    uint32_t enough)
-{
-    uint64_t sum = 0;
-
-    if (!task->use || (process->rss_bytes > 0 && process->rss_bytes < THREADS_MEMORY_MIN) ||
-        !planner_placeable(policy, process, task) ||
-        (task->use->private_permille < enough && task->use->buddy.tid == 0))
-        return false;
-    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
-        sum += task->use->pages[i];
-    return sum >= USE_MIN;
-}
-
-static bool is_known(const World *world, const Process *process, const Task *task, const Policy *policy)
-{
-    return is_seen(world, process, task, policy,
-                   task->home_node.i >= 0 ? PRIVATE_MOSTLY_PERMILLE : PRIVATE_PERMILLE);
-}
-
-size_t thread_homes_n_known(const World *world, const Policy *policy, const Process *process)
-{
-    size_t n, first = world_process_tasks(world, process, &n), n_known = 0;
-
-    for (size_t i = first; i < first + n; i++)
-        n_known += is_known(world, process, &world->tasks[i], policy);
-    return n_known;
-}
-
-/* A step of FNV-1a. */
-static uint64_t mix(uint64_t digest, uint64_t value)
-{
-    return (digest ^ value) * 1099511628211U;
-}
-
-uint64_t thread_homes_digest(const World *world, const Process *process)
-{
-    size_t n, first = world_process_tasks(world, process, &n);
-    uint64_t digest = 0;
-
-    for (size_t i = first; i < first + n; i++)
-        if (!world->tasks[i].gone && world->tasks[i].home_node.i >= 0)
-            digest = mix(mix(digest, (uint64_t)world->tasks[i].tid), (uint64_t)world->tasks[i].home_node.i);
-    return digest;
-}
-
-bool thread_homes_known(const Planner *p, size_t group)
-{
-    for (size_t i = 0; i < p->world->n_tasks; i++) {
-        const Task *task = &p->world->tasks[i];
-        const Process *process = &p->world->processes[task->process.i];
-
-        if (task->use && process->group.i == (int32_t)group &&
-            is_seen(p->world, process, task, p->s->workloads[process->workload.i].policy,
-                    PRIVATE_MOSTLY_PERMILLE))
-            return true;
-    }
-    return false;
-}
 
 /* Units */
 
@@ -172,9 +101,10 @@ static bool stays_apart(const ThreadHomes *h, const Task *task, uint64_t set_dem
 /* Of the first of a set, which has no buddy, half is enough: what it does not use alone, others of the set do. */
 static bool is_member(const ThreadHomes *h, const Process *process, const Task *task, const BuddySet *set)
 {
-    return is_seen(h->p->world, process, task, h->policy,
-                   task->home_node.i >= 0 || set->demand > buddies_demand(task) ? PRIVATE_MOSTLY_PERMILLE
-                                                                                : PRIVATE_PERMILLE);
+    return thread_is_seen(h->p->world, process, task, h->policy,
+                          task->home_node.i >= 0 || set->demand > buddies_demand(task)
+                              ? PRIVATE_MOSTLY_PERMILLE
+                              : PRIVATE_PERMILLE);
 }
 
 /* It joins the unit of its buddy. The first of a set, of whom alone nothing would be known, is known by that. */
@@ -247,7 +177,8 @@ static uint64_t room_for(const ThreadHomes *h, uint32_t node, uint64_t permille)
 }
 
 /* Where the group wants more than it can get in all of its home, a unit may want as much more than its node has: apart
- * its threads would not get more either. `enough`: what is no more than that, for want is not the same in each tick. */
+ * its threads would not get more either. `enough` is how much it may want before that holds: less for who has a node,
+ * since want changes from tick to tick. */
 static uint64_t largest_unit(const ThreadHomes *h, uint64_t largest, uint64_t enough)
 {
     uint64_t want = h->p->world->groups[h->group].want_permille;
@@ -272,7 +203,7 @@ static void measure_nodes(ThreadHomes *h)
         h->capacity_sum += h->capacity[i];
     }
     h->largest_kept = largest_unit(h, h->largest, h->capacity_sum);
-    h->largest = largest_unit(h, h->largest, h->capacity_sum + h->capacity_sum / 4);
+    h->largest = largest_unit(h, h->largest, h->capacity_sum + h->capacity_sum / MUCH_PART);
 }
 
 /* What is too large for any node is of none. What has a node keeps it until it is a quarter too large. A set that is
