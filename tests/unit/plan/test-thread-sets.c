@@ -78,6 +78,30 @@ static void test_full_machine(void **state)
     fixture_done(&f);
 }
 
+/* Four and three threads on nodes of two CPUs keep their nodes when they want less, but more than the CPUs still. */
+static void test_keeps_full(void **state)
+{
+    Fixture f;
+
+    init(&f);
+    for (pid_t tid = 14; tid < 17; tid++)
+        fixture_task(&f, 10, tid, 0);
+    for (pid_t tid = 10; tid < 17; tid++)
+        use(&f, tid, tid < 14 ? 1000 : 0, tid < 14 ? 0 : 1000, 0,
+            tid == 10 || tid == 14 ? 0
+            : tid < 14             ? 10
+                                   : 14);
+    place(&f);
+    assert_nodes(&f, (int[]){0, 0, 0, 0});
+    for (size_t i = 0; i < f.world->n_tasks; i++)
+        f.world->tasks[i].run_permille = f.world->tasks[i].run_ewma_permille = 700;
+    place(&f);
+    assert_nodes(&f, (int[]){0, 0, 0, 0});
+    for (pid_t tid = 14; tid < 17; tid++)
+        assert_int_equal(fixture_find(&f, 10, tid)->home_node.i, 1);
+    fixture_done(&f);
+}
+
 /* What is known of threads comes and goes. That gives a group that needs all nodes a home of them and takes it away
  * again, but not while it must stay. */
 static void test_known_for_a_while(void **state)
@@ -193,6 +217,7 @@ int main(void)
         cmocka_unit_test(test_buddies),
         cmocka_unit_test(test_all_share),
         cmocka_unit_test(test_full_machine),
+        cmocka_unit_test(test_keeps_full),
         cmocka_unit_test(test_known_for_a_while),
         cmocka_unit_test(test_pair_with_little_shared),
         cmocka_unit_test(test_chain),
