@@ -198,7 +198,7 @@ struct PlanScratch {
     size_t sets_capacity;
     uint64_t bound_given; /* of what PlannerGroup.bound wants, what is not beyond that, of all CPUs; permille */
     uint64_t bound_permille[PACK_NODES_MAX]; /* what it takes of each node */
-    uint64_t not_others[PACK_NODES_MAX]; /* of World.nodes[].others_permille, what is no others; permille */
+    uint64_t not_others[PACK_NODES_MAX];     /* of World.nodes[].others_permille, what is not others' */
     uint64_t *node_sums;                     /* twice [n_groups * n_nodes]: what ran where, and memory */
     size_t node_sums_capacity;
     uint64_t *parts; /* [n_groups * n_nodes]: what of each group the packing expects where, permille of a CPU */

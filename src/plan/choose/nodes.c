@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The load of unplaced tasks is subtracted from the nodes where they run, as an average over some time: a share that
- * changes from tick to tick must not move a group. But what began just now is not taken for what is left of that
- * average. */
+ * changes from tick to tick must not move a group. But groups that begin just now are not sent away by an average of
+ * what was there before them. */
 
 #include "plan/choose/nodes.h"
 
@@ -80,7 +80,7 @@ static uint64_t newness(const Planner *p, size_t index)
 }
 
 /* What is wanted of the CPUs of each node by those that load_nodes() takes for others, and what placed ones wait for
- * there. 0: not known. */
+ * there. 0: not known, as where the kernel does not tell how long threads wait. */
 static void sum_left(const Planner *p, uint64_t *left)
 {
     for (uint32_t n = 0; n < p->world->topology->n_nodes; n++)
@@ -92,7 +92,7 @@ static void sum_left(const Planner *p, uint64_t *left)
     }
 }
 
-/* What of that groups wanted in this tick, and what new ones ran. What placed ones ran is none of it. */
+/* What of that is of groups which the packing counts, in this tick; and how much new ones ran. */
 static void sum_known(const Planner *p, uint64_t *known, uint64_t *most)
 {
     int32_t last = -1;

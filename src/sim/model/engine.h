@@ -252,7 +252,7 @@ struct Engine {
     uint32_t *latency;    /* [n_nodes][n_nodes]: pace of an access */
     uint32_t *contention; /* [n_nodes]: pace of the controller */
     uint64_t *traffic;    /* [n_nodes]: bytes since the last look */
-    uint64_t *traffic_nsec; /* [n_nodes]: how long threads ran that cause any */
+    uint64_t *traffic_nsec; /* [n_nodes]: how long threads ran that cause it, all together */
 
     Random random_place, random_noise, random_scan;
 

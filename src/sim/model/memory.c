@@ -7,10 +7,9 @@
  *
  * Contention follows what the controllers deliver: every millisecond that of a node is multiplied by traffic /
  * bandwidth, and is never below 1. Ten threads of 13 GB/s that only wait for one node of 104 GB/s: 1.25, and the node
- * gives 104 GB/s. What it could have given while none of them ran is not theirs: the bandwidth counts of the time in
- * which somebody ran whose bandwidth counts (of several, the sum of their times, up to all), and where nobody did, the
- * contention stays. Else a thread that shares its CPU with one that needs none would begin each slice with more than
- * the controller has.
+ * gives 104 GB/s. A controller has its bandwidth only for the time in which threads ran that use it, which is the sum
+ * of their times, up to the whole millisecond; where none ran, the contention stays. Else a thread that shares its CPU
+ * with one that uses none would begin each slice with more than the controller has.
  *
  * Accesses are spread evenly over a region's pages. First touch costs nothing. */
 
