@@ -140,9 +140,10 @@ bool follow_has_room(const Follow *f)
     for (int i = f->to ? hwloc_bitmap_first(f->to) : -1; i >= 0; i = hwloc_bitmap_next(f->to, i))
         if (share == UINT64_MAX || f->process->node_bytes[i] < share)
             room += node_room(f, (uint32_t)i, follow_reserve_bytes(f));
-    return room > f->few_bytes ? true
-                               : follow_refuse(f, MECHANISM_SHORTAGE, PLAN_REASON_HEADROOM, room,
-                                               MIN(f->outside_bytes, f->few_bytes));
+    return room > MAX(f->few_bytes, TOUCHES_BLOCK_BYTES)
+               ? true
+               : follow_refuse(f, MECHANISM_SHORTAGE, PLAN_REASON_HEADROOM, room,
+                               MIN(f->outside_bytes, f->few_bytes));
 }
 
 bool follow_has_rate(const Follow *f)

@@ -4,6 +4,7 @@
 /* Shared by follow.c, its parts and stripe.c: one process whose memory is considered. */
 
 #include "plan/planner.h"
+#include "world/touches.h"
 
 #define MECHANISM_FILTER   13 /* P13 */
 #define MECHANISM_STRIPE   17 /* P17 */
@@ -28,8 +29,9 @@ typedef struct Follow {
     bool silent;            /* refusals are not noted */
 } Follow;
 
-/* Less is not worth looking through a process: one block (P18), and one part in so many of all it has. */
-#define FOLLOW_FEW_BYTES ((uint64_t)2 << 20)
+/* Less is not worth looking through a process: what is moved in the time that takes, and one part in so many of all it
+ * has. What is dealt out over nodes is so by blocks (P18), and one block more or less is even. */
+#define FOLLOW_FEW_BYTES ((uint64_t)256 << 10)
 #define FOLLOW_FEW_PART  50U
 
 /* Says no; returns false. */

@@ -8,7 +8,7 @@
  * than before, saved 0.6 % of the pages and changed nothing of what was done (BENCHMARKS.md).
  *
  * Example: 64 MiB on node 0, a home on node 1, 512 MiB of 1 GiB free there. 64 MiB are elsewhere, more than a fiftieth
- * of 64 MiB and more than 2 MiB; 512 MiB minus a tenth of 1 GiB is room enough. The request is made with the home, and
+ * of 64 MiB and more than 256 KiB; 512 MiB minus a tenth of 1 GiB is room enough. The request is made with the home, and
  * the mover looks at each block, so later allocations count as well.
  *
  * What it does badly: in a home of several nodes it is not known to which of them a block belongs. Memory that moves is
@@ -77,7 +77,8 @@ static void find_outside(Follow *f)
     f->from = intern_nodes(f->p, set);
     if (!f->from && f->outside_bytes > 0)
         f->p->error = -ENOMEM;
-    f->few_bytes = MAX(all / FOLLOW_FEW_PART, FOLLOW_FEW_BYTES) + f->process->memory.stuck_bytes;
+    f->few_bytes = MAX(all / FOLLOW_FEW_PART, stripe_is(f->rule) ? TOUCHES_BLOCK_BYTES : FOLLOW_FEW_BYTES) +
+                   f->process->memory.stuck_bytes;
 }
 
 /* A reading from before the home or the last move says nothing of what is to be moved now. */
@@ -107,7 +108,7 @@ static bool is_worth_it(const Follow *f)
 /* Who bound memory knows why. What the daemon itself made a program set is interleaved (Mode=interleave). */
 static bool is_ours(const Follow *f)
 {
-    uint64_t few_bytes = f->few_bytes - f->process->memory.stuck_bytes;
+    uint64_t few_bytes = MAX(f->few_bytes - f->process->memory.stuck_bytes, TOUCHES_BLOCK_BYTES);
 
     if (f->process->bound_bytes <= few_bytes || f->policy->mode == POLICY_MODE_INTERLEAVE ||
         f->policy->foreign_affinity == POLICY_FOREIGN_OVERRIDE)

@@ -54,7 +54,7 @@ static int find_most(const Process *process, uint32_t n_nodes)
 {
     uint64_t all = all_bytes(process, n_nodes);
 
-    for (uint32_t i = 0; all >= FOLLOW_FEW_BYTES && i < n_nodes; i++)
+    for (uint32_t i = 0; all >= TOUCHES_BLOCK_BYTES && i < n_nodes; i++)
         if (process->node_bytes[i] > all / 4 * MOST_FOURTHS)
             return (int)i;
     return -1;

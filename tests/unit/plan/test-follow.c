@@ -113,6 +113,28 @@ static void test_refusals(void **state)
     fixture_done(&f);
 }
 
+/* Threads of small programs live by little memory. Of that, a quarter of a MiB is too little, and a block somebody bound
+ * is not. */
+static void test_little(void **state)
+{
+    Fixture f;
+
+    setup(&f, FIXED0);
+    set_memory(&f, 10, MIB, MIB / 4 + 4096);
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+    set_memory(&f, 10, MIB, MIB / 4);
+    assert_refused(&f, PLAN_REASON_MEMORY_NEAR);
+
+    set_memory(&f, 10, 4 * MIB, 4 * MIB);
+    world_process(f.world, 10)->bound_bytes = 2 * MIB;
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+    world_process(f.world, 10)->bound_bytes = 2 * MIB + 4096;
+    assert_refused(&f, PLAN_REASON_MEMORY_BOUND);
+    fixture_done(&f);
+}
+
 /* P19: a tenth of 8 GiB stays free, and what the group grew by. */
 static void test_headroom(void **state)
 {
@@ -423,13 +445,21 @@ static void test_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_follows),   cmocka_unit_test(test_never_inside_the_home),
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_use_awaited),
-        cmocka_unit_test(test_beside),    cmocka_unit_test(test_help),
-        cmocka_unit_test(test_headroom),  cmocka_unit_test(test_headroom_is_shared),
-        cmocka_unit_test(test_rate),      cmocka_unit_test(test_pauses),
-        cmocka_unit_test(test_ping_pong), cmocka_unit_test(test_home_stays),
-        cmocka_unit_test(test_not_taken), cmocka_unit_test(test_check),
+        cmocka_unit_test(test_follows),
+        cmocka_unit_test(test_never_inside_the_home),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_little),
+        cmocka_unit_test(test_use_awaited),
+        cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_headroom),
+        cmocka_unit_test(test_headroom_is_shared),
+        cmocka_unit_test(test_rate),
+        cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_ping_pong),
+        cmocka_unit_test(test_home_stays),
+        cmocka_unit_test(test_not_taken),
+        cmocka_unit_test(test_check),
     };
 
     return cmocka_run_group_tests_name("plan/follow", tests, NULL, NULL);
