@@ -115,6 +115,7 @@ static const RecordField group_fields[] = {
     {"wish_nodes", RECORD_MASK, offsetof(Group, wish_nodes)},
     {"first_seen_usec", RECORD_U64, offsetof(Group, first_seen_usec)},
     {"last_home_usec", RECORD_U64, offsetof(Group, last_home_usec)},
+    {"placed_usec", RECORD_U64, offsetof(Group, placed_usec)},
     {"apart_usec", RECORD_U64, offsetof(Group, apart_usec)},
     {"roams", RECORD_BOOL, offsetof(Group, roams)},
     {"before_nodes", RECORD_MASK, offsetof(Group, before_nodes)},

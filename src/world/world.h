@@ -169,6 +169,7 @@ typedef struct Group {
     CpuMask wish_nodes;
     uint64_t first_seen_usec;
     uint64_t last_home_usec; /* when the home was last changed */
+    uint64_t placed_usec;    /* when it was first given one, or left to roam, that had neither; 0: never */
     uint64_t apart_usec;     /* when a thread of it last got another node than it had; 0: never */
     bool roams;     /* it needs all nodes, so it was decided to leave it to the kernel: `home` is NULL */
     bool converged; /* its memory has come together at its home, and it stays for that (P16) */

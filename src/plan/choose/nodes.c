@@ -66,15 +66,13 @@ static bool is_placed(const Group *group)
 }
 
 /* How much it is one of those that ran among the others until now, in permille: wholly until it is placed, and less
- * and less where it is first, as the average of the others forgets it. Of a home that failed it is not known since
- * when. */
+ * and less from then on, as the average of the others forgets it. */
 static uint64_t newness(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
-    uint64_t now = p->world->now_usec, since = group->last_home_usec > 0 ? group->last_home_usec : now;
-    uint64_t age = MIN(now - MIN(since, now), LOAD_HOLD_USEC);
+    uint64_t now = p->world->now_usec, age = MIN(now - MIN(group->placed_usec, now), LOAD_HOLD_USEC);
 
-    if (!may_get_home(p, index) || (is_placed(group) && (group->before_nodes || group->n_changes > 0)))
+    if (!may_get_home(p, index))
         return 0;
     return is_placed(group) ? (LOAD_HOLD_USEC - age) * 1000 / LOAD_HOLD_USEC : 1000;
 }
@@ -113,7 +111,7 @@ static void sum_known(const Planner *p, uint64_t *known, uint64_t *most)
         most[cpu->node.i] += MIN(task->run_permille, task->run_ewma_permille) * new / 1000;
         packed = new > 0 || p->s->groups[index].bound || is_placed(group);
         /* What is placed since this tick was still left when the tick was measured. */
-        if (packed && (!is_placed(group) || (new > 0 && group->last_home_usec == p->world->now_usec)))
+        if (packed && (!is_placed(group) || group->placed_usec == p->world->now_usec))
             known[cpu->node.i] += task->run_permille;
         known[cpu->node.i] += packed ? task->wait_permille : 0;
     }

@@ -239,6 +239,25 @@ static void random_memory(Fixture *f, Random *r, const Renaming *renaming)
     }
 }
 
+/* Others run on some nodes, more or less of them now than on average; and some groups are new. After homes. */
+static void random_others(Fixture *f, Random *r, const Renaming *renaming)
+{
+    World *w = f->world;
+
+    for (uint32_t i = 0; i < w->topology->n_nodes; i++) {
+        NodeLoad *node = &w->nodes[renaming->to[i]];
+
+        node->others_permille = random_chance(r, 30) ? random_roll(r, 4000) : 0;
+        node->left_permille = random_chance(r, 60) ? random_roll(r, 4000) : 0;
+    }
+    for (size_t i = 0; i < w->n_groups; i++) {
+        Group *g = &w->groups[i];
+        uint64_t since_usec = 1000000ULL * random_roll(r, 20);
+
+        g->placed_usec = g->home || g->roams ? g->last_home_usec - MIN(since_usec, g->last_home_usec) : 0;
+    }
+}
+
 /* Some of it is, or was, on its way. After homes and processes. */
 static void random_moves(Fixture *f, Random *r, const Renaming *renaming)
 {
@@ -525,6 +544,7 @@ static void make_world(Fixture *f, uint64_t seed, const Renaming *renaming, bool
     if (wide)
         random_wide(f, &(Random){.state = seed * 0x9FB21C651E98DF25ULL + 1}, renaming);
     random_moves(f, &(Random){.state = seed * 0x2545F4914F6CDD1DULL + 1}, renaming);
+    random_others(f, &(Random){.state = seed * 0xE7037ED1A0B428DBULL + 1}, renaming);
     for (unsigned i = 0; i < n_processes; i++) {
         unsigned n = i == 0 && wide ? 0 : 1 + random_roll(&r, 12);
 

@@ -93,11 +93,12 @@ static void test_newcomers_fade(void **state)
     f.world->nodes[1].left_permille = 1800;
     assert_int_equal(not_others(&f), 200);
 
-    /* Who has moved there from another home was no other. */
+    /* Another home makes nobody new. */
     f.world->nodes[1].left_permille = 400;
+    f.world->groups[0].last_home_usec = f.world->now_usec;
+    f.world->groups[0].before_nodes = fixture_mask(&f, "0");
     f.world->groups[0].n_changes = 1;
-    assert_int_equal(not_others(&f), 0);
-    f.world->groups[0].n_changes = 0;
+    assert_int_equal(not_others(&f), 500);
     f.world->now_usec += LOAD_HOLD_USEC;
     assert_int_equal(not_others(&f), 0);
     fixture_done(&f);

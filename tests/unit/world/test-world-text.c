@@ -33,6 +33,7 @@ static World *odd_world(void)
     world->workloads[1].n_recalls = 59;
     world->groups[1].first_seen_usec = 60;
     world->groups[1].last_home_usec = 61;
+    world->groups[1].placed_usec = 79;
     world->groups[1].n_vetoes = 62;
     world->groups[1].backoff_ticks = 63;
     world->groups[1].backoff_until_tick = 64;
