@@ -22,6 +22,11 @@ uint64_t time_now_usec(void)
     return clock_nsec(CLOCK_MONOTONIC) / NSEC_PER_USEC;
 }
 
+uint64_t time_boot_nsec(void)
+{
+    return clock_nsec(CLOCK_BOOTTIME);
+}
+
 uint64_t time_thread_cpu_nsec(void)
 {
     return clock_nsec(CLOCK_THREAD_CPUTIME_ID);

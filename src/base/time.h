@@ -23,6 +23,9 @@ extern const TimeUnit time_units[TIME_UNITS];
 /* CLOCK_MONOTONIC in microseconds: what World.now_usec and every `..._usec` instant is in. */
 uint64_t time_now_usec(void);
 
+/* CLOCK_BOOTTIME in nanoseconds: what starttime in proc_pid_stat(5) is in, which goes on while the machine sleeps. */
+uint64_t time_boot_nsec(void);
+
 /* CPU time used by the calling thread so far, in nanoseconds (CLOCK_THREAD_CPUTIME_ID). */
 uint64_t time_thread_cpu_nsec(void);
 

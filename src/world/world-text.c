@@ -155,6 +155,7 @@ static const RecordField process_fields[] = {
     {"pid", RECORD_INDEX, offsetof(ProcessRow, process.pid), true},
     {"parent", RECORD_INDEX, offsetof(ProcessRow, process.parent)},
     {"start_ticks", RECORD_U64, offsetof(ProcessRow, process.start_ticks)},
+    {"started_usec", RECORD_U64, offsetof(ProcessRow, process.started_usec)},
     {"first_seen_usec", RECORD_U64, offsetof(ProcessRow, process.first_seen_usec)},
     {"uid", RECORD_U32, offsetof(ProcessRow, process.uid)},
     {"comm", RECORD_STRING, offsetof(ProcessRow, process.comm), true},

@@ -124,6 +124,7 @@ typedef struct Process {
     pid_t pid;
     pid_t parent;
     uint64_t start_ticks;
+    uint64_t started_usec; /* the same in the clock of World.now_usec, never later than: */
     uint64_t first_seen_usec;
     uid_t uid;
     const char *comm;   /* interned, raw bytes as the kernel gives them */

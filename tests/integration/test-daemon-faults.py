@@ -6,6 +6,7 @@ import os
 import pathlib
 import shlex
 import subprocess
+import time
 
 import lib
 
@@ -216,6 +217,19 @@ class NotPermitted(lib.DaemonTest):
         daemon.process.wait(lib.DEADLINE_SEC)
         self.assertEqual(daemon.process.returncode, 0, daemon.log())
         self.assertIn("plan tick=", daemon.log())
+
+
+    def test_plans_once_for_who_is_old(self):
+        """MinAgeSec= is about the process, however short a time the daemon has known it."""
+        lib.need_placing()
+        self.write_policy(Workload={"MinAgeSec": "1s"})
+        workload = self.spinner()
+        started = int(pathlib.Path(f"/proc/{workload.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
+        lib.wait_until("it to be old enough", lambda: time.clock_gettime(time.CLOCK_BOOTTIME) >=
+                       started / os.sysconf("SC_CLK_TCK") + 1)
+        daemon = self.daemon("--once", "--dry-run")
+        daemon.process.wait(lib.DEADLINE_SEC)
+        self.assertRegex(daemon.log(), f"set-home rule=fixed-home P[0-9]+ pid={workload.pid} ")
 
 
 class DryRun(lib.DaemonTest):

@@ -10,7 +10,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* More CPU time than fork(2) uses: a fixed part, and page tables, of which some 45 MB of memory are a hundredth of a
@@ -22,7 +21,6 @@ int affinity_birth_mark(void *context, ActBirthMark *ret)
 {
     char text[256];
     const char *last;
-    struct timespec ts;
     ssize_t n = root_read(affinity_root(context), "proc/loadavg", text, sizeof(text));
     long hz = sysconf(_SC_CLK_TCK);
     int32_t number;
@@ -33,10 +31,10 @@ int affinity_birth_mark(void *context, ActBirthMark *ret)
     text[strcspn(text, "\n")] = '\0';
     if (!last || parse_i32(last, &number) < 0 || number < 0)
         return -EBADMSG;
-    if (hz <= 0 || clock_gettime(CLOCK_BOOTTIME, &ts) < 0)
+    if (hz <= 0)
         return -EOPNOTSUPP;
 
-    ret->ticks = (uint64_t)ts.tv_sec * (uint64_t)hz + (uint64_t)ts.tv_nsec / (NSEC_PER_SEC / (uint64_t)hz);
+    ret->ticks = time_boot_nsec() / (NSEC_PER_SEC / (uint64_t)hz);
     ret->last = number;
     return 0;
 }

@@ -403,7 +403,7 @@ static bool is_in_place(const Planner *p, const Process *process, const Task *ta
 static bool home_process(Planner *p, const Process *process, CpuMask due)
 {
     const Policy *policy = p->s->workloads[process->workload.i].policy;
-    uint64_t age = p->world->now_usec - MIN(process->first_seen_usec, p->world->now_usec);
+    uint64_t age = p->world->now_usec - MIN(process->started_usec, p->world->now_usec);
     const Group *group = &p->world->groups[process->group.i];
     HomeNeed need = {0};
     const Task *tasks;

@@ -103,7 +103,7 @@ static bool is_wide(const Follow *f, int most)
 static bool stays(const Follow *f)
 {
     const Process *process = f->process;
-    uint64_t age = follow_age_usec(f, process->first_seen_usec);
+    uint64_t age = follow_age_usec(f, process->started_usec);
     uint64_t measured = process->node_bytes_usec - MIN(follow_home_usec(f), process->node_bytes_usec);
     uint64_t moved = follow_age_usec(f, MAX(process->memory.since_usec, process->memory.over_usec));
 

@@ -129,6 +129,14 @@ static int fill_process(Probe *probe, World *world, const Subject *subject, Seen
     return 0;
 }
 
+/* Of a captured tree it may be that it has not been started yet by the clock of this machine. */
+static uint64_t started_usec(const Probe *probe, const ProcStat *stat, uint64_t now_usec)
+{
+    uint64_t now = time_boot_nsec() / probe->tick_nsec, age = now - MIN(stat->start_ticks, now);
+
+    return now_usec - MIN(age * (probe->tick_nsec / NSEC_PER_USEC), now_usec);
+}
+
 /* Takes a process in that was not in the World. Its index, -EEXIST while an older one of its number is, or -ENOMEM. */
 static int add_process(Probe *probe, World *world, const Subject *subject, SeenProcess *seen,
                        uint64_t now_usec)
@@ -136,6 +144,7 @@ static int add_process(Probe *probe, World *world, const Subject *subject, SeenP
     Process process = {
         .pid = subject->pid,
         .start_ticks = subject->stat.start_ticks,
+        .started_usec = started_usec(probe, &subject->stat, now_usec),
         .first_seen_usec = now_usec,
         .uid = subject->uid,
         .workload = WORKLOAD_NONE,

@@ -89,6 +89,7 @@ static int meet(Engine *e, Agent *agent, uint32_t index)
         .pid = agent_pid(e, index),
         .parent = 1,
         .start_ticks = agent_start_ticks(family),
+        .started_usec = MIN(AGENT_UPTIME_USEC + family->start_nsec / NSEC_PER_USEC, agent->world->now_usec),
         .first_seen_usec = agent->world->now_usec,
         .uid = UID,
         .comm = intern_string(pool, w->comm),

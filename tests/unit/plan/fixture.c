@@ -82,6 +82,7 @@ size_t fixture_process(Fixture *f, pid_t pid, const char *policy, const char *cp
         .pid = pid,
         .parent = 1,
         .start_ticks = (uint64_t)pid * 10,
+        .started_usec = f->world->now_usec - 10000000,
         .first_seen_usec = f->world->now_usec - 10000000,
         .comm = intern_string(f->world->pool, "job"),
         .cgroup = intern_string(f->world->pool, "/job.slice"),

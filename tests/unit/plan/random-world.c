@@ -488,6 +488,7 @@ static void random_full(Fixture *f, Random *r, const Renaming *renaming)
             continue;
         at = fixture_process(f, pid, "w0", NULL);
         f->world->processes[at].first_seen_usec += 1000000ULL * random_roll(r, 10);
+        f->world->processes[at].started_usec = f->world->processes[at].first_seen_usec;
         fixture_task(f, pid, pid, 500)->last_cpu.i = (int32_t)(i / 2);
         bytes[random_chance(r, 80) ? (uint32_t)cpu->node.i
                                    : renaming->to[random_roll(r, topology->n_nodes)]] =
@@ -538,6 +539,7 @@ static void make_world(Fixture *f, uint64_t seed, const Renaming *renaming, bool
         if (random_chance(&r, 30))
             f->world->processes[at].cpuset = random_mask(f, &r, 70);
         f->world->processes[at].first_seen_usec += 1000000ULL * random_roll(&r, 10);
+        f->world->processes[at].started_usec = f->world->processes[at].first_seen_usec;
     }
     random_homes(f, &r, renaming);
     random_memory(f, &r, renaming);

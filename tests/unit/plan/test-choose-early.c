@@ -26,7 +26,8 @@ static void outgrow(uint32_t n_changes, bool by_far)
     fixture_init(&f, SMALL);
     fixture_policy(&f, "a", AUTO "MinResidencySec=10s\n");
     add_job(&f, 100, 1, 2, 1);
-    f.world->processes[0].first_seen_usec = f.world->groups[0].first_seen_usec = f.world->now_usec;
+    f.world->processes[0].started_usec = f.world->processes[0].first_seen_usec = f.world->now_usec;
+    f.world->groups[0].first_seen_usec = f.world->now_usec;
     set_memory(&f, 100, (uint64_t[]){1000, 0});
     fixture_home(&f);
     assert_nodes(&f, 100, "0");
@@ -91,7 +92,8 @@ static void test_in_place(void **state)
         add_job(&f, 100, i == ONE_SLEEPS || i == TWO_THREADS ? 2 : 1, i == ELSEWHERE ? 2 : 0, 1);
         if (i == ONE_SLEEPS)
             fixture_find(&f, 100, 101)->run_permille = 0;
-        f.world->processes[0].first_seen_usec = f.world->groups[0].first_seen_usec = f.world->now_usec;
+        f.world->processes[0].started_usec = f.world->processes[0].first_seen_usec = f.world->now_usec;
+        f.world->groups[0].first_seen_usec = f.world->now_usec;
         set_memory(&f, 100, (uint64_t[]){1000, i == MEMORY_ELSEWHERE ? 3 : 0});
         fixture_home(&f);
         assert_nodes(&f, 100, i <= ONE_SLEEPS ? NULL : "0");

@@ -330,9 +330,9 @@ static void test_even_out_guards(void **state)
     assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, 17), NULL, 0, (TaskKey){0}, 0), 0);
 
     process = world_process(f.world, 10);
-    process->first_seen_usec = f.world->now_usec - SEC + 1;
+    process->started_usec = f.world->now_usec - SEC + 1;
     assert_refused(&f, PLAN_REASON_TOO_YOUNG, SEC - 1, SEC);
-    process->first_seen_usec--;
+    process->started_usec--;
     f.world->groups[0].last_home_usec = f.world->now_usec - SEC + 1;
     assert_refused(&f, PLAN_REASON_UNSETTLED, SEC - 1, SEC);
     f.world->groups[0].last_home_usec--;
