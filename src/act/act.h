@@ -249,6 +249,7 @@ typedef enum ActWhy {
     ACT_WHY_UP,        /* it is up */
     ACT_WHY_POLICY,    /* Act=affinity */
     ACT_WHY_NO_HOME,   /* nothing to keep it in */
+    ACT_WHY_PAUSED,    /* its home is left as it is, by the masks of its threads */
     ACT_WHY_HOST,      /* no cpuset controller, or no service manager that uses it */
     ACT_WHY_NO_UNIT,   /* not in a unit */
     ACT_WHY_NESTED,    /* a unit of another manager: of a user, or inside a container */

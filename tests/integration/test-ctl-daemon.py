@@ -283,6 +283,7 @@ class Daemon(ctllib.CtlTest):
         self.wait_until(lambda: self.json("explain", pid)["verdict"] == "released", "it is released")
         self.ctl(self.socket, "resume", pid)
         self.wait_until(lambda: self.json("explain", pid)["managed"], "it is taken back")
+        self.assertEqual(self.ctl(self.socket, "resume", pid), "")
 
     def test_reload(self):
         self.assertEqual(self.ctl(self.socket, "reload"), "")

@@ -132,8 +132,12 @@ static int look_at_process(Fences *fences, const World *world, const Process *pr
     if (process->gone || process->group.i < 0 || !process->cpuset)
         return 0;
     group = &world->groups[process->group.i];
-    if (group->gone || !group->home || world->workloads[group->workload.i].paused)
+    if (group->gone || !group->home)
         return 0;
+    if (world->workloads[group->workload.i].paused) {
+        say(fences, group->id, ACT_FENCE_NONE, ACT_WHY_PAUSED, 0);
+        return 0;
+    }
     wish = wants(userdata, world, group->workload, &memory);
     why = fence_place(fences->root_fd, &fences->host, process, wish, &place);
     if (why == ACT_WHY_UP)
@@ -223,6 +227,7 @@ static const Why *why_of(ActWhy why)
         [ACT_WHY_UP] = {"up", "The cpuset of its cgroup is its home."},
         [ACT_WHY_POLICY] = {"policy", "The policy places it by masks alone (Act=affinity)."},
         [ACT_WHY_NO_HOME] = {"no-home", "It has no home to be kept in."},
+        [ACT_WHY_PAUSED] = {"paused", "Its workload is paused: it keeps its home by masks alone."},
         [ACT_WHY_HOST] =
             {"host",
              "This host has no means for it: no cpuset controller, one at /dev/cpuset without libcpuset, "

@@ -81,7 +81,7 @@ int manager_resume(Manager *manager, const char *name)
     if (!*name)
         task_set_clear(manager->released);
     if (r == MANAGER_E_NO_SUCH_WORKLOAD && manager_is_pid(name, &pid)) {
-        if (!task_set_remove(manager->released, pid))
+        if (!task_set_remove(manager->released, pid) && !world_process(manager->world, pid))
             return MANAGER_E_NO_SUCH_PROCESS;
         pace_now(&manager->pace, time_now_usec());
         manager_arm(manager);

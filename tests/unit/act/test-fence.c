@@ -87,6 +87,7 @@ static void test_goes(void **state)
     tree_assert_why(t, ACT_WHY_UP);
     t->world->workloads[0].paused = true;
     tree_tick(t);
+    tree_assert_why(t, ACT_WHY_PAUSED);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
     assert_int_equal(t->journal->n_fences, 0);
     /* Another policy. */
