@@ -188,6 +188,13 @@ static CtlExit parse_number(OptionId id, const char *value, uint32_t *ret)
     return CTL_EXIT_OK;
 }
 
+static CtlExit parse_rehearse(const char *value, uint32_t *ret)
+{
+    if (parse_u32(value, ret) < 0 || *ret < 2)
+        return ctl_fail(CTL_EXIT_USAGE, "--rehearse=%s: expected a number of nodes, 2 or more", value);
+    return CTL_EXIT_OK;
+}
+
 static CtlExit parse_seeds(const char *value, uint32_t *ret)
 {
     uint32_t v;
@@ -253,7 +260,7 @@ static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
         options->topology.synthetic = value;
         break;
     case OPTION_REHEARSE:
-        return parse_number(id, value, &options->topology.rehearse);
+        return parse_rehearse(value, &options->topology.rehearse);
     case OPTION_WHOLE_MACHINE:
         options->topology.whole_machine = true;
         break;

@@ -41,6 +41,7 @@ class Usage(ctllib.CtlTest):
             ("moves", "--lines=ten"): "--lines=ten: expected a number",
             ("moves", "-n", "-1"): "expected a number",
             ("topology", "--rehearse=99999999999"): "expected a number",
+            ("topology", "--rehearse=0"): "expected a number of nodes, 2 or more",
             ("topology", "--xml=a", "--synthetic=b"): "exclude each other",
             ("pause",): "either names or --all",
             ("pause", "a", "--all"): "either names or --all",
