@@ -8,8 +8,8 @@
  * than before, saved 0.6 % of the pages and changed nothing of what was done (BENCHMARKS.md).
  *
  * Example: 64 MiB on node 0, a home on node 1, 512 MiB of 1 GiB free there. 64 MiB are elsewhere, more than a fiftieth
- * of 64 MiB and more than 256 KiB; 512 MiB minus a tenth of 1 GiB is room enough. The request is made with the home, and
- * the mover looks at each block, so later allocations count as well.
+ * of 64 MiB and more than 256 KiB; 512 MiB minus a tenth of 1 GiB is room enough. The request is made with the home,
+ * and the mover looks at each block, so later allocations count as well.
  *
  * What it does badly: in a home of several nodes it is not known to which of them a block belongs. Memory that moves is
  * spread over them; stripe.c says whether memory that is already on these nodes is interleaved (P17). */

@@ -113,8 +113,8 @@ static void test_refusals(void **state)
     fixture_done(&f);
 }
 
-/* Threads of small programs live by little memory. Of that, a quarter of a MiB is too little, and a block somebody bound
- * is not. */
+/* Small programs live by little memory. A quarter of a MiB is too little to move, and one block that somebody bound is
+ * nothing to heed. */
 static void test_little(void **state)
 {
     Fixture f;
