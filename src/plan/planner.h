@@ -93,7 +93,6 @@ typedef struct PlannerGroup {
     PackNodes allowed, chosen;
     bool bound;                 /* nobody of it can be placed: somebody else has bound all its threads to CPUs */
     uint64_t newest_usec;     /* when the last of its processes was first seen */
-    uint64_t oldest_usec;     /* when the first of them that still are was started */
     uint64_t waits_mean;      /* what of Group.want_permille is waiting */
     uint32_t wait_permille;   /* the share of it */
     uint32_t others_permille; /* the same of all other groups */

@@ -77,8 +77,6 @@ static void gather_loads(Planner *p, uint64_t *ran)
             planner_placeable(group_policy(p->world, p->policies, process->workload), process, task);
         g->waits_mean += task->wait_ewma_permille;
         g->newest_usec = MAX(g->newest_usec, process->first_seen_usec);
-        g->oldest_usec =
-            MIN(g->oldest_usec > 0 ? g->oldest_usec : UINT64_MAX, MAX(process->started_usec, 1U));
         demand_gather(p->world, &p->world->groups[process->group.i], g, task);
         if (cpu)
             ran[(size_t)process->group.i * topology->n_nodes + (size_t)cpu->node.i] +=
@@ -121,12 +119,11 @@ static bool wants_home(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
     const Policy *policy = p->s->workloads[group->workload.i].policy;
-    uint64_t age = p->world->now_usec - MIN(p->s->groups[index].oldest_usec, p->world->now_usec);
 
     if (group->home || group->roams)
         return true;
     return demand_of_group(p, index) >= CHOOSE_IDLE_PERMILLE &&
-           (pack_mode(policy) != PACK_MODE_SPREAD || age >= policy->min_age_usec);
+           (pack_mode(policy) != PACK_MODE_SPREAD || !is_young(p, group, policy));
 }
 
 /* More nodes than threads help nobody: what runs would be on some of them, and memory on the others would count as
