@@ -234,6 +234,29 @@ class Policies(ctllib.CtlTest):
         self.assertEqual([path.name for path in (self.dir / "20-watched.policy.d").iterdir()], ["99-me.conf"])
         self.fails("enable", "--runtime", "20-watched", self.at, code=2, says="--runtime")
 
+    def test_disable_what_is_overridden(self):
+        """Also what is not in force is removed: it would be as soon as the other drop-in is."""
+        runtime = self.directory()
+        dirs = (self.at, f"--policy-dir={runtime}", "--socket=/nonexistent/bus")
+        (self.dir / "20-watched.policy").write_text("[Match]\nComm=w\n[Workload]\nAct=observe\n[Placement]\nMode=auto\n",
+                                                    encoding="ascii")
+        mine = self.dir / "20-watched.policy.d" / "99-mine.conf"
+        ours = {(): mine.with_name("80-numaplacectl.conf"),
+                ("--runtime",): runtime / "20-watched.policy.d" / "85-numaplacectl-runtime.conf"}
+        for args, dropin in ours.items():
+            self.ctl("enable", *args, "20-watched", *dirs)
+            mine.parent.mkdir(exist_ok=True)
+            mine.write_text("[Workload]\nAct=observe\n", encoding="ascii")
+            self.assertEqual(self.ctl("disable", *args, "20-watched", *dirs), f"Removed {dropin}.\n")
+            self.assertEqual(self.ctl("disable", *args, "20-watched", *dirs), "")
+            mine.unlink()
+            self.assertEqual(self.acts(*dirs[:2])["20-watched"], "observe")
+        # What disable has written stays, and a policy that does not act needs none.
+        self.ctl("disable", "10-app", *dirs)
+        self.assertEqual(self.ctl("disable", "10-app", *dirs), "")
+        self.assertEqual(self.ctl("disable", "90-default", *dirs), "")
+        self.assertFalse((self.dir / "90-default.policy.d").exists())
+
     def test_enable_below_a_root(self):
         root = self.directory()
         shipped = root / "usr" / "lib" / "numaplace" / "policy.d"

@@ -38,7 +38,7 @@ static Policy *find_policy(const PolicySet *set, const char *name)
 
 static bool is_as_wanted(const Switch *s, const Policy *policy)
 {
-    return (policy->act != POLICY_ACT_OBSERVE) == s->act;
+    return (policy->act != POLICY_ACT_OBSERVE && policy->mode != POLICY_MODE_NONE) == s->act;
 }
 
 static int note(Switch *s, const Policy *policy, const char *path, const char *done)
@@ -58,12 +58,25 @@ static char *dropin_path(const Switch *s, const Policy *policy, bool runtime)
     return dir ? format_text("%s/%s.policy.d/%s", dir, policy->name, dropin_names[runtime]) : NULL;
 }
 
-/* What holds until the next boot only would not be enough. */
+/* Whether one of ours says the opposite: it would hold as soon as what overrides it is gone. */
+static bool contradicts(const Switch *s, const Policy *policy, bool runtime)
+{
+    CLEANUP(conf_report_done) ConfReport report = {0}; /* said already when all were read */
+    CLEANUP(policy_free_p) Policy *alone = NULL;
+    CLEANUP_FREE char *path = dropin_path(s, policy, runtime);
+
+    return path && policy_load_file(path, NULL, &alone, &report) == 0 &&
+           policy_setting_find(alone, "Workload", "Act") && (alone->act != POLICY_ACT_OBSERVE) != s->act;
+}
+
+/* What holds until the next boot only would not be enough. At runtime only the runtime drop-in is ours to change. */
 static bool lasts(const Switch *s, const Policy *policy)
 {
     CLEANUP_FREE char *path = dropin_path(s, policy, true);
 
-    return s->options->runtime || !path || access(path, F_OK) < 0;
+    if (s->options->runtime)
+        return !contradicts(s, policy, true);
+    return (!path || access(path, F_OK) < 0) && !contradicts(s, policy, false);
 }
 
 /* Puts a drop-in aside, under a name that is not read, so that it can be put back. */
@@ -223,7 +236,6 @@ static CtlExit switch_policy(Switch *s, const char *name, PolicySet **set)
                         policy->name);
     if (is_as_wanted(s, policy) && lasts(s, policy))
         return CTL_EXIT_OK;
-    /* At runtime only the runtime drop-in is ours to change. */
     code = put_aside(s, policy, true, &runtime);
     if (code == CTL_EXIT_OK && !s->options->runtime)
         code = put_aside(s, policy, false, &lasting);
