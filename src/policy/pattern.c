@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Splitting of match values. The rules are those of a shell reduced to what a glob needs: blanks separate,
- * quotes hold them. Backslashes are not unquoted here, because fnmatch() does that: `\*` is a star. */
+ * quotes hold them. What follows a backslash is neither. Both are kept, because fnmatch() unquotes them: `\*` is a
+ * star, `\"` a quote. */
 
 #include "policy/pattern.h"
 
@@ -22,17 +23,6 @@ static void values_free(PolicyPattern *values, size_t n)
     free(values);
 }
 
-/* Whether the last character is a backslash that escapes nothing: fnmatch() would match such a glob with
- * nothing. */
-static bool ends_in_escape(const char *s, size_t len)
-{
-    size_t n = 0;
-
-    while (n < len && s[len - 1 - n] == '\\')
-        n++;
-    return n % 2 == 1;
-}
-
 /* Takes one value off *p, which stands on its first character. */
 static int scan_value(const char **p, PolicyPattern *ret)
 {
@@ -45,14 +35,20 @@ static int scan_value(const char **p, PolicyPattern *ret)
     if (!glob)
         return -ENOMEM;
     for (s += negate; *s && (quote || !is_blank(*s)); s++) {
-        if (quote && *s == quote)
+        if (*s == '\\') {
+            /* One that escapes nothing: fnmatch() would match such a glob with nothing. */
+            if (!s[1])
+                return -EINVAL;
+            glob[len++] = *s++;
+            glob[len++] = *s;
+        } else if (quote && *s == quote)
             quote = '\0';
         else if (!quote && (*s == '"' || *s == '\''))
             quote = *s;
         else
             glob[len++] = *s;
     }
-    if (quote || len == 0 || ends_in_escape(glob, len))
+    if (quote || len == 0)
         return -EINVAL;
 
     glob[len] = '\0';
@@ -102,7 +98,7 @@ int policy_patterns_parse(const char *value, void *field, const void *arg)
     return 0;
 }
 
-/* Quotes when needed, with "; a " inside is put between '. */
+/* Quotes when needed, with "; a " inside is put between ', unless it is escaped. */
 static void format_glob(FILE *f, const char *glob)
 {
     if (glob[0] != '!' && !glob[strcspn(glob, " \t\"'\\")]) {
@@ -110,11 +106,15 @@ static void format_glob(FILE *f, const char *glob)
         return;
     }
     (void)fputc('"', f);
-    for (; *glob; glob++)
-        if (*glob == '"')
+    for (; *glob; glob++) {
+        if (*glob == '\\' && glob[1])
+            (void)fputc(*glob++, f);
+        else if (*glob == '"') {
             (void)fputs("\"'\"'\"", f);
-        else
-            (void)fputc(*glob, f);
+            continue;
+        }
+        (void)fputc(*glob, f);
+    }
     (void)fputc('"', f);
 }
 

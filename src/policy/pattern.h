@@ -7,8 +7,8 @@
 
 /* A ConfParser for PolicyPatterns. Appends the globs of `value`, so that a repeated key adds to its
  * values; an empty value drops them all. A leading ! outside of quotes negates; "" and '' hold blanks and
- * anything else but themselves, and may stand around any part of a value: NAME="a b". Backslashes are left
- * to the glob. -EINVAL: an unclosed quote, a value with nothing in it, or one that ends in a backslash
+ * anything else but themselves, and may stand around any part of a value: NAME="a b". A backslash and what follows it
+ * are left to the glob, in quotes, too. -EINVAL: an unclosed quote, a value with nothing in it, or a backslash
  * with nothing to escape. -ERANGE: more than POLICY_VALUES_MAX. */
 int policy_patterns_parse(const char *value, void *field, const void *arg);
 

@@ -29,8 +29,9 @@ static uint64_t draw_range(uint64_t *state, uint64_t min, uint64_t max)
 /* Text of characters that have a meaning somewhere in the grammar. */
 static char *draw_text(uint64_t *state, size_t max)
 {
-    static const char *const pieces[] = {"a", "b", "*", "?", "[x]", "!",  "\"", "'",   "\\*",      "\\\\",
-                                         "#", ";", "=", "/", " ",   "\t", "%",  "\\ ", "\xc3\xa9", "]"};
+    static const char *const pieces[] = {"a", "b",   "*",    "?",    "[x]", "!",        "\"",
+                                         "'", "\\*", "\\\\", "\\\"", "#",   ";",        "=",
+                                         "/", " ",   "\t",   "%",    "\\ ", "\xc3\xa9", "]"};
     size_t n = draw_range(state, 1, max), len = 0;
     char *text = malloc(4 * n + 1);
 

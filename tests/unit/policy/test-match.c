@@ -74,6 +74,18 @@ static void test_keys(void **state)
     yes("[Match]\nComm=[op]ostgre?\n");
     no("[Match]\nComm=\\post*x\n");
     yes("[Match]\nCommandLine=\"postgres: 15/main: walwriter\"\n");
+    yes("[Match]\nCommandLine=postgres:\\ 15/main:\\ walwriter\n");
+}
+
+static void test_escapes(void **state)
+{
+    PolicySubject subject = {.comm = "x\"y\"z"};
+
+    check_subject(&subject, "[Match]\nComm=x\\\"y\\\"z\n", POLICY_VERDICT_YES);
+    check_subject(&subject, "[Match]\nComm='x\"y\"z'\n", POLICY_VERDICT_YES);
+    check_subject(&subject, "[Match]\nComm=\"x\\\"y\\\"z\"\n", POLICY_VERDICT_YES);
+    subject.comm = "xyz";
+    check_subject(&subject, "[Match]\nComm=x\\\"y\\\"z\n", POLICY_VERDICT_NO);
 }
 
 static void test_logic(void **state)
@@ -274,12 +286,19 @@ static void test_set_of_same_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys),        cmocka_unit_test(test_logic),
-        cmocka_unit_test(test_negation),    cmocka_unit_test(test_user),
-        cmocka_unit_test(test_environment), cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_later),       cmocka_unit_test(test_section_index),
-        cmocka_unit_test(test_set_order),   cmocka_unit_test(test_set_empty),
-        cmocka_unit_test(test_set_wants),   cmocka_unit_test(test_set_of_same_names),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_escapes),
+        cmocka_unit_test(test_logic),
+        cmocka_unit_test(test_negation),
+        cmocka_unit_test(test_user),
+        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_later),
+        cmocka_unit_test(test_section_index),
+        cmocka_unit_test(test_set_order),
+        cmocka_unit_test(test_set_empty),
+        cmocka_unit_test(test_set_wants),
+        cmocka_unit_test(test_set_of_same_names),
     };
 
     return cmocka_run_group_tests_name("policy/match", tests, NULL, NULL);

@@ -178,6 +178,8 @@ static void test_match_values(void **state)
     check_values("\"!a\" !\"b c\" a!", "<!a>!<b c><a!>");
     check_values("!!a", "!<!a>");
     check_values("\\* a\\\\b \"c\\\\\"", "<\\*><a\\\\b><c\\\\>");
+    check_values("a\\ b x\\\"y\\\" it\\'s", "<a\\ b><x\\\"y\\\"><it\\'s>");
+    check_values("\\\"x \\!a \"a\\\" b\" 'it\\'s' \\\\\"c d\"", "<\\\"x><\\!a><a\\\" b><it\\'s><\\\\c d>");
     check_values("* \\\n  # one left out\n b", "<*><b>");
 }
 
@@ -245,7 +247,7 @@ static void test_long_comm(void **state)
 static void test_bad_match_values(void **state)
 {
     const char *globs = "up to 256 globs separated by blanks, quoted to hold blanks, ! in front to negate";
-    static const char *const cases[] = {"\"a", "a'b", "!", "! a", "\"\"", "a\\ b", "!\"\""};
+    static const char *const cases[] = {"\"a", "a'b", "!", "! a", "\"\"", "\"a\\\"", "it\\'s it's", "!\"\""};
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         CLEANUP_FREE char *text = NULL, *line = NULL;
