@@ -10,6 +10,7 @@
 
 #include "conf/search.h"
 #include "policy/match.h"
+#include "policy/pattern.h"
 #include "policy/policy.h"
 #include "policy/validate.h"
 
@@ -118,6 +119,17 @@ static int note_setting(Policy *p, uint32_t key, bool reset, unsigned line, Conf
     return 0;
 }
 
+/* What the key has just added comes last, and has none yet. */
+static void note_line(PolicyMatch *match, const ConfKey *key, unsigned line)
+{
+    PolicyPatterns *patterns = (void *)((char *)match + key->offset);
+
+    if (key->parse != policy_patterns_parse)
+        return;
+    for (size_t i = patterns->n_values; i > 0 && patterns->values[i - 1].line == 0; i--)
+        patterns->values[i - 1].line = line;
+}
+
 static int on_entry(void *userdata, const char *section, const char *name, const char *value,
                     const char *file, unsigned line, ConfReport *report)
 {
@@ -141,6 +153,8 @@ static int on_entry(void *userdata, const char *section, const char *name, const
         return r;
     if (l->in_match) {
         l->match_unknown = l->match_unknown || !key;
+        if (key)
+            note_line(&l->match, key, line);
         return 0;
     }
     return key && (!key->fixed || l->constants)

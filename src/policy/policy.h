@@ -84,6 +84,7 @@ typedef enum PolicyEvidence {
 /* One value of a match key: a glob, or a number for Min...=; `!` in front negates. */
 typedef struct PolicyPattern {
     bool negate;
+    uint32_t line; /* of the key, in the file of the section; 0 when it was not read from one */
     char *glob;
 } PolicyPattern;
 

@@ -106,16 +106,15 @@ static void check_numbers(const Policy *policy, ConfReport *report)
 }
 
 /* A name longer than the kernel keeps is the usual reason for a policy that never matches. */
-static void check_comm(const Policy *policy, ConfReport *report)
+static void check_comm(const Policy *policy, const PolicyMatch *match, ConfReport *report)
 {
-    for (size_t i = 0; i < policy->n_matches; i++) {
-        const PolicyMatch *m = &policy->matches[i];
+    for (size_t i = 0; i < match->comm.n_values; i++) {
+        const PolicyPattern *value = &match->comm.values[i];
 
-        for (size_t k = 0; k < m->comm.n_values; k++)
-            if (strlen(m->comm.values[k].glob) > COMM_MAX && !strpbrk(m->comm.values[k].glob, "*?[\\"))
-                conf_report_add(report, CONF_SEVERITY_WARNING, policy->files[m->file], m->line,
-                                "the kernel keeps 15 bytes of a name, so this Comm= matches nothing: %s",
-                                m->comm.values[k].glob);
+        if (strlen(value->glob) > COMM_MAX && !strpbrk(value->glob, "*?[\\"))
+            conf_report_add(report, CONF_SEVERITY_WARNING, policy->files[match->file], value->line,
+                            "the kernel keeps 15 bytes of a name, so this Comm= matches nothing: %s",
+                            value->glob);
     }
 }
 
@@ -144,17 +143,19 @@ static void check_brackets(const Policy *policy, const PolicyMatch *match, const
 
     for (size_t i = 0; key->parse == policy_patterns_parse && i < patterns->n_values; i++)
         if (has_open_bracket(patterns->values[i].glob))
-            conf_report_add(report, CONF_SEVERITY_WARNING, policy->files[match->file], match->line,
+            conf_report_add(report, CONF_SEVERITY_WARNING, policy->files[match->file],
+                            patterns->values[i].line,
                             "a [ without ] matches itself only (if that is meant, write \\[) in %s=: %s",
                             key->name, patterns->values[i].glob);
 }
 
 int policy_validate(const Policy *policy, const Topology *topology, ConfReport *report)
 {
-    check_comm(policy, report);
-    for (size_t i = 0; i < policy->n_matches; i++)
+    for (size_t i = 0; i < policy->n_matches; i++) {
+        check_comm(policy, &policy->matches[i], report);
         for (size_t k = 0; k < policy_n_match_keys; k++)
             check_brackets(policy, &policy->matches[i], &policy_keys[k], report);
+    }
     check_numbers(policy, report);
     check_placement(policy, report);
     if (topology && policy->nodes)

@@ -304,7 +304,7 @@ class Policies(ctllib.CtlTest):
         path = self.dir / "50-odd.policy"
         path.write_text("[Match]\nUser=root\nUser=0\nUser=no*\nUser=!nobody-here\n[Steal]\nSteal=no\n", encoding="ascii")
         out = self.ctl("policy", "verify", str(path)).splitlines()
-        self.assertEqual(out, [f"{path}:1: User=nobody-here: this machine has no user of that name", "1 file, 0 errors, 1 warning"])
+        self.assertEqual(out, [f"{path}:5: User=nobody-here: this machine has no user of that name", "1 file, 0 errors, 1 warning"])
         self.assertEqual(self.ctl("policy", "verify", str(path), "--synthetic=numa:2 pu:2"), "1 file, 0 errors, 0 warnings\n")
         path.write_text("[Match]\nComm=x\n[Steal]\nSteal=no # never\n", encoding="ascii")
         self.assertIn("not: no # never (a comment has a line of its own)", self.ctl("policy", "verify", str(path), code=1))

@@ -238,8 +238,8 @@ static void test_long_comm(void **state)
 {
     CLEANUP(policy_free_p)
     Policy *p = parse(
-        "[Match]\nComm=fifteen-bytes-x sixteen-byte-xyz sixteen-bytes-*x\n", NULL,
-        "warning f:1: the kernel keeps 15 bytes of a name, so this Comm= matches nothing: sixteen-byte-xyz\n");
+        "[Match]\nUser=x\nComm=fifteen-bytes-x\nComm=sixteen-byte-xyz sixteen-bytes-*x\n", NULL,
+        "warning f:4: the kernel keeps 15 bytes of a name, so this Comm= matches nothing: sixteen-byte-xyz\n");
 
     assert_int_equal(p->matches[0].comm.n_values, 3);
 }
@@ -376,10 +376,10 @@ static void test_open_brackets(void **state)
         parse("[Match]\nComm=[abc [a-c]x [a\\] \\[abc []a] [!]a] []\nExe=/x[\n"
               "[Match]\nUnit=a[b].service\n",
               NULL,
-              "warning f:1: a [ without ] matches itself only (if that is meant, write \\[) in Comm=: [abc\n"
-              "warning f:1: a [ without ] matches itself only (if that is meant, write \\[) in Comm=: [a\\]\n"
-              "warning f:1: a [ without ] matches itself only (if that is meant, write \\[) in Comm=: []\n"
-              "warning f:1: a [ without ] matches itself only (if that is meant, write \\[) in Exe=: /x[\n");
+              "warning f:2: a [ without ] matches itself only (if that is meant, write \\[) in Comm=: [abc\n"
+              "warning f:2: a [ without ] matches itself only (if that is meant, write \\[) in Comm=: [a\\]\n"
+              "warning f:2: a [ without ] matches itself only (if that is meant, write \\[) in Comm=: []\n"
+              "warning f:3: a [ without ] matches itself only (if that is meant, write \\[) in Exe=: /x[\n");
 
     assert_int_equal(p->n_matches, 2);
 }

@@ -55,7 +55,8 @@ static void check_users(Verify *verify, const Policy *policy)
             if (name[strcspn(name, "*?[\\")] == '\0' && name[strspn(name, "0123456789")] != '\0' &&
                 !getpwnam(name))
                 conf_report_add(&verify->report, CONF_SEVERITY_WARNING, policy->files[match->file],
-                                match->line, "User=%s: this machine has no user of that name", name);
+                                match->user.values[k].line, "User=%s: this machine has no user of that name",
+                                name);
         }
     }
 }
