@@ -118,6 +118,21 @@ static void check_comm(const Policy *policy, const PolicyMatch *match, ConfRepor
     }
 }
 
+/* Paths begin with a slash, so a glob that begins with any other plain character is of no use. */
+static void check_paths(const Policy *policy, const PolicyMatch *match, const PolicyPatterns *patterns,
+                        const char *name, ConfReport *report)
+{
+    for (size_t i = 0; i < patterns->n_values; i++) {
+        const char *glob = patterns->values[i].glob;
+
+        glob += *glob == '\\';
+        if (*glob != '/' && (glob > patterns->values[i].glob || !strchr("*?[", *glob)))
+            conf_report_add(
+                report, CONF_SEVERITY_WARNING, policy->files[match->file], patterns->values[i].line,
+                "paths begin with a slash, so this %s= matches nothing: %s", name, patterns->values[i].glob);
+    }
+}
+
 /* Whether a [ has no ]: fnmatch() takes it for itself then. */
 static bool has_open_bracket(const char *glob)
 {
@@ -152,9 +167,13 @@ static void check_brackets(const Policy *policy, const PolicyMatch *match, const
 int policy_validate(const Policy *policy, const Topology *topology, ConfReport *report)
 {
     for (size_t i = 0; i < policy->n_matches; i++) {
-        check_comm(policy, &policy->matches[i], report);
+        const PolicyMatch *match = &policy->matches[i];
+
+        check_comm(policy, match, report);
+        check_paths(policy, match, &match->cgroup, "Cgroup", report);
+        check_paths(policy, match, &match->exe, "Exe", report);
         for (size_t k = 0; k < policy_n_match_keys; k++)
-            check_brackets(policy, &policy->matches[i], &policy_keys[k], report);
+            check_brackets(policy, match, &policy_keys[k], report);
     }
     check_numbers(policy, report);
     check_placement(policy, report);

@@ -244,6 +244,19 @@ static void test_long_comm(void **state)
     assert_int_equal(p->matches[0].comm.n_values, 3);
 }
 
+static void test_paths(void **state)
+{
+    CLEANUP(policy_free_p)
+    Policy *p =
+        parse("[Match]\nExe=/a */b ?c [/]d \\/e !f\nExe=postgres \\*/g\nCgroup=system.slice/*\n", NULL,
+              "warning f:4: paths begin with a slash, so this Cgroup= matches nothing: system.slice/*\n"
+              "warning f:2: paths begin with a slash, so this Exe= matches nothing: f\n"
+              "warning f:3: paths begin with a slash, so this Exe= matches nothing: postgres\n"
+              "warning f:3: paths begin with a slash, so this Exe= matches nothing: \\*/g\n");
+
+    assert_int_equal(p->matches[0].exe.n_values, 8);
+}
+
 static void test_bad_match_values(void **state)
 {
     const char *globs = "up to 256 globs separated by blanks, quoted to hold blanks, ! in front to negate";
@@ -539,6 +552,7 @@ int main(void)
         cmocka_unit_test(test_match_sections),
         cmocka_unit_test(test_match_dropped),
         cmocka_unit_test(test_long_comm),
+        cmocka_unit_test(test_paths),
         cmocka_unit_test(test_bad_match_values),
         cmocka_unit_test(test_too_many_values),
         cmocka_unit_test(test_too_many_matches),
