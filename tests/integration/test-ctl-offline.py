@@ -315,7 +315,8 @@ class Policies(ctllib.CtlTest):
         self.assertEqual(out[0], "app falls under 10-app (Mode=fixed) now, and perhaps under 05-large when it has grown")
 
     def test_verify_policies_that_match_nothing(self):
-        for text, says in {"": "neither a [Match] section nor a setting", "# nothing yet\n": "nor a setting",
+        nothing = "neither a [Match] section that matches anything nor a setting"
+        for text, says in {"": nothing, "# nothing yet\n": nothing, "[Match]\nFoo=x\n": nothing, "[Match]\nMinMemory=0\n": nothing,
                            "[Mathc]\nComm=x\n[Steal]\nSteal=no\n": "no [Match] section that matches anything",
                            "[Match]\nComm=[abc\n": "a [ without ] matches itself only"}.items():
             with self.subTest(text=text):

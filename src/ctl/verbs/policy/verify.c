@@ -68,7 +68,7 @@ static void check_use(Verify *verify, const Policy *policy)
     const char *text =
         policy->n_settings > 0
             ? "no [Match] section that matches anything: only numaplacectl run puts processes under it"
-            : "neither a [Match] section nor a setting: it does nothing";
+            : "neither a [Match] section that matches anything nor a setting: it does nothing";
 
     if (policy->n_matches == 0 && !(dot && !strcmp(dot, ".conf")))
         conf_report_add(&verify->report, CONF_SEVERITY_WARNING, policy->path, 0, "%s", text);
