@@ -167,6 +167,9 @@ class Policies(ctllib.CtlTest):
             done = ctllib.run("policy", verb, "--policy-dir=/nonexistent", *(["1"] if verb == "match" else []))
             self.assertEqual((done.returncode, done.stderr.count("\n")), (0, 1), done)
             self.assertIn("/nonexistent: there is no such directory", done.stderr)
+        done = ctllib.run("--json=short", "policy", "list", "--policy-dir=/nonexistent")
+        self.assertEqual((done.returncode, done.stdout), (0, "[]\n"))
+        self.assertEqual(json.loads(done.stderr)["exit"], 0)
         out = self.ctl("policy", "verify", "--policy-dir=/nonexistent")
         self.assertTrue(out.endswith("\n0 files, 0 errors, 1 warning\n"), out)
 

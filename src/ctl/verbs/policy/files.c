@@ -46,9 +46,11 @@ void policy_dirs_done(PolicyDirs *dirs)
 void policy_files_complain(const ConfReport *report)
 {
     for (size_t i = 0; i < report->n_messages; i++) {
-        CLEANUP_FREE char *text = conf_message_format(&report->messages[i]);
+        const ConfMessage *m = &report->messages[i];
+        CLEANUP_FREE char *text = conf_message_format(m);
 
-        (void)ctl_fail(CTL_EXIT_FAILURE, "%s", text ? text : "out of memory");
+        (void)ctl_fail(m->severity == CONF_SEVERITY_ERROR ? CTL_EXIT_FAILURE : CTL_EXIT_OK, "%s",
+                       text ? text : "out of memory");
     }
 }
 

@@ -68,7 +68,7 @@ CtlExit simulate_record(const SimSpec *spec, const char *path)
         return ctl_fail(CTL_EXIT_FAILURE, "variant %s, seed 1: %s", spec->variants[variant].name,
                         error ? error : strerror(-r));
     if (recording.full_usec > 0)
-        (void)fprintf(stderr, "numaplacectl: %s: full before the end of the scenario\n", path);
+        (void)ctl_fail(CTL_EXIT_OK, "%s: full before the end of the scenario", path);
     r = fclose(TAKE_PTR(recording.out));
     return r == 0 ? ctl_replace_file(path, write_text, &recording) : ctl_fail_oom();
 }
