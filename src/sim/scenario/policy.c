@@ -27,6 +27,15 @@ static int print_lines(FILE *out, const void *object)
     return 0;
 }
 
+/* What a warning says is ignored is an error here. */
+static const char *without_ignoring(const char *text)
+{
+    static const char ignoring[] = "ignoring ";
+    size_t n = sizeof(ignoring) - 1;
+
+    return strncmp(text, ignoring, n) == 0 ? text + n : text;
+}
+
 /* The messages about an inline policy, at the lines of the scenario. */
 static void pass_on(ScenarioDraft *d, const PolicyDraft *p, const ConfReport *report)
 {
@@ -34,7 +43,7 @@ static void pass_on(ScenarioDraft *d, const PolicyDraft *p, const ConfReport *re
         const ConfMessage *m = &report->messages[i];
 
         DRAFT_ERROR(d, m->line > 0 && m->line <= p->n_lines ? p->lines[m->line - 1].line : p->line,
-                    "policy %s: %s", p->name, m->text);
+                    "policy %s: %s", p->name, without_ignoring(m->text));
     }
 }
 

@@ -163,7 +163,7 @@ static const char *const slips[][2] = {
     {GOOD "[Policy p Mach]\n",
      "error f:4: expected the name of a policy and one of its sections, such as [Policy p Match]\n"},
     {GOOD "[Policy p Match]\nComm=w\n\n[Policy p Steal]\nSteel=no\n",
-     "error f:8: policy p: ignoring unknown key in [Steal]: Steel=\n"},
+     "error f:8: policy p: unknown key in [Steal]: Steel=\n"},
     {GOOD "[Policy p Match]\nComm=w\n\n# two\n\n[Policy p Placement]\nMode=sideways\n",
      "error f:10: policy p: Mode= takes none, auto, compress, spread, interleave or fixed, not: sideways\n"},
     {GOOD "[Expect all]\n", "error f:4: expected [Expect], [Expect every] or [Expect median], not: all\n"},
