@@ -169,6 +169,12 @@ class Simulate(ctllib.CtlTest):
         shown = self.ctl_json("top", record)
         self.assertEqual([(workload["name"], workload["nodes"], workload["tasks"]) for workload in shown["workloads"]], [("first", "0", 6)])
         self.assertEqual({cpu["state"] for cpu in shown["cpus"]}, {"busy", "overloaded"})
+        for env in ({"COLUMNS": "40"}, {"COLUMNS": "200"}):
+            self.assertEqual(self.ctl("top", record, env=env), text)
+        for columns in (20, 40, 80, 200):
+            with terminal.Terminal([CTL, "top", "--once", record], columns=columns, env={"COLUMNS": ""}) as screen:
+                self.assertEqual(screen.end(), 0)
+                self.assertLessEqual(max(map(len, screen.text.splitlines())), columns)
         with terminal.Terminal([CTL, "top", record]) as screen:
             for keys, part in (("", "its end"), ("\r", "PLANNED"), ("q", "LAST ACTIONS"), ("h", "plans of this second"), ("q", "LAST ACTIONS")):
                 screen.press(keys)

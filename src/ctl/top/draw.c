@@ -15,9 +15,12 @@
 #define BAR               10U
 #define MEMORY_COLUMNS    22U
 #define BANDWIDTH_COLUMNS 13U
+/* Of a node, before its memory. */
+#define NODE_COLUMNS 29U
 /* Of a line of a workload, without its name. */
-#define REST_WIDTH 64U
-#define NAME_MIN   16U
+#define REST_WIDTH  64U
+#define NODES_WIDTH 7U
+#define NAME_MIN    16U
 /* Nodes have up to a third of the lines, actions a sixth. */
 #define NODES_PART 3U
 #define MOVES_PART 6U
@@ -224,20 +227,38 @@ const TopWorkload *top_selected(const TopSnapshot *snapshot, const TopChoice *ch
     return selected;
 }
 
-/* Names have what is left of the width. */
-static unsigned name_width(const Frame *frame)
+typedef struct Widths {
+    unsigned name, nodes;
+} Widths;
+
+/* Names have what is left of the width, or where nothing is cut, what they need. */
+static Widths widths_of(const TopSnapshot *s, const TopChoice *choice, const Frame *frame)
 {
-    return CLAMP(frame->columns, REST_WIDTH + NAME_MIN, REST_WIDTH + TOP_NAME_SIZE) - REST_WIDTH;
+    Widths widths = {
+        .name = CLAMP(frame->columns, REST_WIDTH + NAME_MIN, REST_WIDTH + TOP_NAME_SIZE) - REST_WIDTH,
+        .nodes = NODES_WIDTH,
+    };
+
+    if (!choice->whole)
+        return widths;
+    widths.name = NAME_MIN;
+    for (uint32_t i = 0; i < s->n_workloads; i++) {
+        const TopWorkload *w = &s->workloads[i];
+
+        widths.name = MAX(widths.name, (unsigned)strlen(w->name));
+        widths.nodes = MAX(widths.nodes, (unsigned)strlen(w->nodes) + (w->observed ? 2U : 0U));
+    }
+    return widths;
 }
 
-static void draw_titles(Frame *frame, unsigned row)
+static void draw_titles(const Widths *widths, Frame *frame, unsigned row)
 {
     (void)frame_text(frame, row, 0, FRAME_TITLE, "WORKLOAD");
-    (void)frame_text(frame, row, name_width(frame), FRAME_TITLE, " %-8s %-7s %6s %6s %4s %7s %9s %9s", "MODE",
-                     "NODES", "RUN", "WAIT", "LENT", "THREADS", "MEMORY", "MOVING");
+    (void)frame_text(frame, row, widths->name, FRAME_TITLE, " %-8s %-*s %6s %6s %4s %7s %9s %9s", "MODE",
+                     (int)widths->nodes, "NODES", "RUN", "WAIT", "LENT", "THREADS", "MEMORY", "MOVING");
 }
 
-static void draw_workload(const TopWorkload *w, Frame *frame, unsigned row, bool marked)
+static void draw_workload(const TopWorkload *w, const Widths *widths, Frame *frame, unsigned row, bool marked)
 {
     FrameStyle style = w->paused ? FRAME_WARN : w->observed ? FRAME_DIM : FRAME_PLAIN;
     char nodes[TOP_NODES_SIZE + 2], memory[64], moving[64];
@@ -245,13 +266,14 @@ static void draw_workload(const TopWorkload *w, Frame *frame, unsigned row, bool
     (void)snprintf(nodes, sizeof(nodes), w->observed && *w->nodes ? "(%s)" : "%s",
                    *w->nodes ? w->nodes : "-");
     (void)frame_text(frame, row, 0, style, "%s", w->name);
-    (void)frame_fill(frame, row, name_width(frame), style, ' ', frame->columns);
-    (void)frame_text(frame, row, name_width(frame), style, " %-8.8s %-7.7s %6.2f %6.2f %4u %7u %9s %9s",
+    (void)frame_fill(frame, row, widths->name, style, ' ', frame->columns);
+    (void)frame_text(frame, row, widths->name, style, " %-8.8s %-*.*s %6.2f %6.2f %4u %7u %9s %9s",
                      w->paused     ? "paused"
                      : w->observed ? "observed"
                                    : w->mode,
-                     nodes, (double)w->run_permille / 1000, (double)w->wait_permille / 1000, w->leases,
-                     w->tasks, human_bytes(w->bytes, memory, sizeof(memory)),
+                     (int)widths->nodes, (int)widths->nodes, nodes, (double)w->run_permille / 1000,
+                     (double)w->wait_permille / 1000, w->leases, w->tasks,
+                     human_bytes(w->bytes, memory, sizeof(memory)),
                      w->moving_bytes > 0 ? human_bytes(w->moving_bytes, moving, sizeof(moving)) : "-");
     if (marked)
         frame_mark(frame, row, FRAME_MARK);
@@ -260,6 +282,7 @@ static void draw_workload(const TopWorkload *w, Frame *frame, unsigned row, bool
 static int draw_workloads(const TopSnapshot *s, TopChoice *choice, Frame *frame, unsigned row, unsigned end)
 {
     unsigned room = end > row + 1 ? end - row - 1 : 0;
+    Widths widths = widths_of(s, choice, frame);
     uint32_t n;
     const TopWorkload **lines = lines_of(s, choice, &n);
 
@@ -272,9 +295,10 @@ static int draw_workloads(const TopSnapshot *s, TopChoice *choice, Frame *frame,
         choice->first = choice->selected - room + 1;
     choice->first = MIN(choice->first, n > room ? n - room : 0);
 
-    draw_titles(frame, row);
+    draw_titles(&widths, frame, row);
     for (uint32_t i = choice->first; i < n && i < choice->first + room; i++)
-        draw_workload(lines[i], frame, row + 1 + (i - choice->first), i == choice->selected && !choice->once);
+        draw_workload(lines[i], &widths, frame, row + 1 + (i - choice->first),
+                      i == choice->selected && !choice->once);
     if (n == 0)
         (void)frame_text(frame, row + 1, 0, FRAME_DIM,
                          s->n_workloads > 0 ? "no workload has that in its name" : "no workload");
@@ -297,7 +321,7 @@ static void draw_keys(const TopSnapshot *s, const TopChoice *choice, Frame *fram
         (void)frame_text(frame, row, 0, FRAME_MARK, "part of a name: %s_", choice->filter);
         return;
     }
-    column = frame_text(frame, row, 0, FRAME_DIM, "q quit  h help  s sort (%s)  / filter",
+    column = frame_text(frame, row, 0, FRAME_DIM, "q quit  h help  s sort: %s  / filter",
                         sort_names[choice->sort]);
     if (*choice->filter)
         column = frame_text(frame, row, column, FRAME_WARN, " (%s)", choice->filter);
@@ -308,18 +332,19 @@ static void draw_keys(const TopSnapshot *s, const TopChoice *choice, Frame *fram
 static void draw_help(Frame *frame)
 {
     static const char *const lines[] = {
-        "CPUs, grouped by last-level cache:  . idle   o busy   # somebody waits for it   L lent",
-        "Where a terminal is too narrow for all of them, a letter stands for several: the worst.",
+        "CPUs, grouped by last-level cache:",
+        "              . idle   o busy   # somebody waits for it   L lent",
+        "Where a terminal is too narrow for all, a letter is for several: the worst.",
         "NODES in brackets: where acting would place what is only observed.",
         "RUN and WAIT are CPUs' worth of time. MOVING is memory that is on its way.",
         "",
-        "up, down      select a workload       s           sort by another column",
-        "Enter         its threads             /           show names that have something in them",
-        "e             why it is placed so     space       freeze, and go on",
+        "up, down      select a workload       s         sort by another column",
+        "Enter         its threads             /         names with a text in them",
+        "e             why it is placed so     space     freeze, and go on",
         "              (both of a record: the plans of this second)",
-        "left, right   back in time, ten minutes,  b           what nodes read and write, where that",
-        "              and forward                             is counted (resctrl)",
-        "q, Escape     back, or quit           h, ?        this help",
+        "left, right   back in time, and       b         what nodes read and write, where",
+        "              forward: ten minutes              that is counted (resctrl)",
+        "q, Escape     back, or quit           h, ?      this help",
     };
 
     for (unsigned i = 0; i < ARRAY_SIZE(lines) && HEAD_LINES + 1 + i < frame->rows; i++)
@@ -339,6 +364,17 @@ static void draw_lines(TopChoice *choice, Frame *frame)
 unsigned top_rows(const TopSnapshot *snapshot)
 {
     return HEAD_LINES + snapshot->n_nodes + 1 + MAX(snapshot->n_workloads, 1U) + 1 + TOP_MOVES;
+}
+
+unsigned top_columns(const TopSnapshot *snapshot)
+{
+    /* Each byte of a text may become four, "\\xNN". */
+    unsigned columns = 4 * MAX(TOP_MOVE_SIZE, REST_WIDTH + TOP_NAME_SIZE + TOP_NODES_SIZE);
+
+    for (uint32_t i = 0; i < snapshot->n_nodes; i++)
+        columns =
+            MAX(columns, NODE_COLUMNS + MEMORY_COLUMNS + BANDWIDTH_COLUMNS + 2 * snapshot->nodes[i].n_cpus);
+    return columns;
 }
 
 int top_draw(const TopSnapshot *snapshot, TopChoice *choice, unsigned rows, unsigned columns, Frame *ret)

@@ -24,6 +24,7 @@ typedef struct TopChoice {
     bool filtering;               /* it is being typed */
     bool frozen, help;
     bool once;         /* all of it, and no keys: rows are as top_rows() says */
+    bool whole;        /* and nothing is cut: columns are as top_columns() says */
     uint32_t selected; /* among the lines of workloads */
     uint32_t first;    /* of them, or of `lines`, that is shown; kept by top_draw() */
     uint32_t back_sec; /* how long ago this was; 0: now */
@@ -36,6 +37,9 @@ typedef struct TopChoice {
 
 /* Lines that all of it takes. */
 unsigned top_rows(const TopSnapshot *snapshot);
+
+/* Columns that no line is longer than. */
+unsigned top_columns(const TopSnapshot *snapshot);
 
 /* Draws all of it. Corrects what was chosen to what there is. Returns 0 or -ENOMEM. */
 int top_draw(const TopSnapshot *snapshot, TopChoice *choice, unsigned rows, unsigned columns, Frame *ret);

@@ -17,12 +17,13 @@
 #include "numaplace/bus.h"
 
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 
 #define INTERVAL_USEC USEC_PER_SEC
 #define HISTORY       600U
-/* Without a terminal. */
-#define ONCE_COLUMNS 120U
+/* Of a terminal that does not say it. */
+#define COLUMNS_DEFAULT 80U
 /* Threads of a workload that are listed. */
 #define THREADS_MAX 500U
 /* Lines of plans. */
@@ -326,6 +327,17 @@ static CtlExit draw(Top *top, unsigned rows, unsigned columns)
     return top_draw(snapshot, &top->choice, rows, columns, &top->frame) < 0 ? ctl_fail_oom() : CTL_EXIT_OK;
 }
 
+static unsigned once_columns(const Top *top)
+{
+    struct winsize size;
+
+    if (top->choice.whole)
+        return top_columns(shown(top));
+    if (top->options->columns > 0)
+        return top->options->columns;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : COLUMNS_DEFAULT;
+}
+
 static CtlExit show_once(Top *top)
 {
     CLEANUP_JSON json_object *object = NULL;
@@ -342,7 +354,8 @@ static CtlExit show_once(Top *top)
         return object ? ctl_print_json(top->options, object) : ctl_fail_oom();
     }
     top->choice.once = true;
-    code = draw(top, top_rows(shown(top)), top->options->columns > 0 ? top->options->columns : ONCE_COLUMNS);
+    top->choice.whole = !top->options->terminal;
+    code = draw(top, top_rows(shown(top)), once_columns(top));
     if (code == CTL_EXIT_OK)
         frame_print(&top->frame, stdout);
     return code;

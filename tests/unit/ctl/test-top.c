@@ -198,6 +198,36 @@ static void test_once_is_all(void **state)
     assert_null(strstr(text, "q quit"));
 }
 
+/* The longest of all names, and a set that would read as another one. */
+static void test_whole(void **state)
+{
+    CLEANUP(top_snapshot_free_p) TopSnapshot *snapshot = make(2, 200, 1);
+    TopChoice choice = {.once = true, .whole = true};
+    CLEANUP_FREE char *text = NULL;
+
+    memset(snapshot->workloads[0].name, 'x', TOP_NAME_SIZE - 1);
+    top_copy(snapshot->workloads[0].nodes, TOP_NODES_SIZE, "0-3,8-11,16");
+    memset(snapshot->moves[0], '\\', TOP_MOVE_SIZE - 1);
+    (void)strcpy(snapshot->moves[0] + TOP_MOVE_SIZE - 6, "\033 end");
+    text = draw(snapshot, &choice, top_rows(snapshot), top_columns(snapshot));
+    assert_non_null(strstr(text, "xxx auto     0-3,8-11,16 "));
+    assert_non_null(strstr(text, "\\\\x1b end\n"));
+    assert_non_null(strstr(text, " #L\nnode 1"));
+    assert_non_null(strstr(text, "\nWORKLOAD  "));
+}
+
+/* A terminal of 80 columns shows all of it. */
+static void test_help(void **state)
+{
+    CLEANUP(top_snapshot_free_p) TopSnapshot *snapshot = make(2, 4, 1);
+    TopChoice choice = {.help = true};
+    CLEANUP_FREE char *narrow = draw(snapshot, &choice, 24, 80);
+    CLEANUP_FREE char *wide = draw(snapshot, &choice, 24, 200);
+
+    assert_string_equal(narrow, wide);
+    assert_non_null(strstr(narrow, "this help\n"));
+}
+
 static void test_as_json(void **state)
 {
     CLEANUP(top_snapshot_free_p) TopSnapshot *snapshot = make(2, 4, 3);
@@ -326,6 +356,7 @@ int main(void)
         cmocka_unit_test(test_sizes),           cmocka_unit_test(test_more_nodes_than_room),
         cmocka_unit_test(test_sort_and_filter), cmocka_unit_test(test_once_is_all),
         cmocka_unit_test(test_as_json),         cmocka_unit_test(test_bandwidth),
+        cmocka_unit_test(test_whole),           cmocka_unit_test(test_help),
     };
 
     return cmocka_run_group_tests_name("ctl/top", tests, NULL, NULL);
