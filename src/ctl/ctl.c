@@ -40,6 +40,13 @@ void ctl_fail_in_json(bool yes)
     fails_in_json = yes;
 }
 
+static bool fails_as_run = false;
+
+void ctl_fail_as_run(void)
+{
+    fails_as_run = true;
+}
+
 /* {"error":"...","exit":N} */
 static bool print_failure(CtlExit code, const char *text)
 {
@@ -81,6 +88,8 @@ CtlExit ctl_fail(CtlExit code, const char *format, ...)
     va_start(ap, format);
     printable = text_vprintable(format, ap);
     va_end(ap);
+    if (fails_as_run && code != CTL_EXIT_OK && code < CTL_EXIT_RUN_FAILURE)
+        code = CTL_EXIT_RUN_FAILURE;
     if (fails_later) {
         free(kept_failure);
         kept_failure = TAKE_PTR(printable);

@@ -101,6 +101,9 @@ CtlExit ctl_fail(CtlExit code, const char *format, ...) __attribute__((format(pr
 /* Which of the two from now on. */
 void ctl_fail_in_json(bool yes);
 
+/* From now on it says and returns CTL_EXIT_RUN_FAILURE for all that other verbs have codes of their own for. */
+void ctl_fail_as_run(void);
+
 /* Whether the screen is somebody else's now: what fails is then kept, the last of it, and said at the end of that. */
 void ctl_fail_later(bool yes);
 

@@ -396,6 +396,9 @@ static CtlExit parse_options(int argc, char **argv, CtlOptions *options, unsigne
         /* It went past "--", or has come to the command. */
         rest = optind > before || (n == 1 && is_run(argv[1]));
         argv[1 + n++] = argv[optind++];
+        /* What the command may say itself is not for us to say. */
+        if (n == 1 && is_run(argv[1]))
+            ctl_fail_as_run();
     }
     while (rest && optind < argc)
         argv[1 + n++] = argv[optind++];
@@ -507,10 +510,6 @@ static CtlExit parse(int argc, char **argv, CtlCommand *ret)
 
 CtlExit options_parse(int argc, char **argv, CtlCommand *ret)
 {
-    CtlExit code;
-
     *ret = (CtlCommand){0};
-    code = parse(argc, argv, ret);
-    /* What the command may say itself is not for us to say. */
-    return code == CTL_EXIT_USAGE && argc > 1 && is_run(argv[1]) ? CTL_EXIT_RUN_FAILURE : code;
+    return parse(argc, argv, ret);
 }

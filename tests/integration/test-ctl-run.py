@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """numaplacectl run: a command starts under a policy that would not match it, and where that policy wants it."""
 
+import json
 import os
 import pathlib
 import signal
@@ -49,6 +50,13 @@ class Alone(ctllib.CtlTest):
         self.fails("run", "--policy=x", "--follow", "true", code=125, says="--follow is not for run")
         self.fails("run", "--polic", code=125, says="--polic")
         self.fails(self.nowhere, "run", "--policy=50-none", "true", code=125, says="Is numaplaced running?")
+
+    def test_json_tells_the_status(self):
+        for args in ([*self.alone, "--policy=70-more", "true"], [*self.alone, "true"], ["run"], ["run", "--follow", "true"],
+                     [self.nowhere, "run", "--policy=50-none", "true"], [*self.alone, "--policy=50-none", "/"]):
+            done = ctllib.run("--json=short", *args)
+            self.assertEqual(json.loads(done.stderr)["exit"], done.returncode, args)
+            self.assertIn(done.returncode, (125, 126))
 
     def test_sigpipe_is_what_it_was(self):
         # The interpreter of this test ignores it; subprocess gives it back to the child, unless told not to.

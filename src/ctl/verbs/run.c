@@ -28,12 +28,6 @@
 /* On the system bus: polkit may have somebody type a password. */
 #define ASSIGN_TIMEOUT_USEC (120 * USEC_PER_SEC)
 
-/* Failures before the command is started all have one exit code; what was wrong has been said. */
-static CtlExit failed(CtlExit code)
-{
-    return code == CTL_EXIT_OK ? code : CTL_EXIT_RUN_FAILURE;
-}
-
 static int own_start_ticks(uint64_t *ret)
 {
     char text[PROCSTAT_TEXT_SIZE];
@@ -188,7 +182,7 @@ CtlExit verb_run(const CtlOptions *options, int argc, char **argv)
 
     if (!options->policy)
         return ctl_fail(CTL_EXIT_RUN_FAILURE, "run needs --policy=NAME. See numaplacectl --help.");
-    code = failed(options->no_daemon ? place_alone(options) : place_by_daemon(options));
+    code = options->no_daemon ? place_alone(options) : place_by_daemon(options);
     if (code != CTL_EXIT_OK)
         return code;
     if (!options->sigpipe_ignored)
