@@ -260,3 +260,10 @@ int json_set_text(json_object *object, const char *key, const char *text)
         return -ENOMEM;
     return json_set(object, key, json_object_new_string(valid));
 }
+
+int json_set_foreign(json_object *object, const char *key, const char *text)
+{
+    CLEANUP_FREE char *escaped = text ? text_foreign(text) : NULL;
+
+    return text && !escaped ? -ENOMEM : json_set_text(object, key, escaped);
+}

@@ -135,5 +135,8 @@ int json_set_set(json_object *object, const char *key, hwloc_const_bitmap_t set)
 int json_set_nodes(json_object *object, const char *key, const Topology *topology,
                    hwloc_const_bitmap_t nodes);
 
-/* Adds foreign text, made valid UTF-8; NULL becomes JSON's null. Returns 0 or -ENOMEM. */
+/* Adds text, made valid UTF-8; NULL becomes JSON's null. Returns 0 or -ENOMEM. */
 int json_set_text(json_object *object, const char *key, const char *text);
+
+/* The same of foreign text, as text_foreign() has it. */
+int json_set_foreign(json_object *object, const char *key, const char *text);

@@ -25,22 +25,22 @@ static char *alloc_escaped(size_t len)
     return len > (SIZE_MAX - 1) / ESCAPED_MAX ? NULL : malloc(len * ESCAPED_MAX + 1);
 }
 
-static char *put_escaped(char *out, unsigned char byte)
+static char *put_hex(char *out, unsigned char byte)
 {
     *out++ = '\\';
-    switch (byte) {
-    case '\n':
-        *out++ = 'n';
-        return out;
-    case '\t':
-        *out++ = 't';
-        return out;
-    default:
-        *out++ = 'x';
-        *out++ = hex_digits[byte >> 4];
-        *out++ = hex_digits[byte & 15];
-        return out;
-    }
+    *out++ = 'x';
+    *out++ = hex_digits[byte >> 4];
+    *out++ = hex_digits[byte & 15];
+    return out;
+}
+
+static char *put_escaped(char *out, unsigned char byte)
+{
+    if (byte != '\n' && byte != '\t')
+        return put_hex(out, byte);
+    *out++ = '\\';
+    *out++ = byte == '\n' ? 'n' : 't';
+    return out;
 }
 
 /* Characters that draw nothing but turn the direction of what follows: a name with one of them could make the rest of
@@ -87,6 +87,34 @@ char *text_vprintable(const char *format, va_list ap)
     return text ? text_printable(text) : NULL;
 }
 
+static bool is_plain(const char *s, size_t n)
+{
+    return utf8_is_printable(s, n) && !(s[0] == '\\' && s[1] == 'x');
+}
+
+char *text_foreign(const char *s)
+{
+    size_t len = strlen(s);
+    char *result = alloc_escaped(len), *out = result;
+
+    while (result && len > 0) {
+        size_t n = utf8_length(s, len);
+
+        if (!is_plain(s, n)) {
+            out = put_hex(out, (unsigned char)*s);
+            n = 1;
+        } else {
+            memcpy(out, s, n);
+            out += n;
+        }
+        s += n;
+        len -= n;
+    }
+    if (result)
+        *out = '\0';
+    return result;
+}
+
 char *text_utf8(const char *s, size_t len)
 {
     char *result = alloc_escaped(len), *out = result;
@@ -95,7 +123,7 @@ char *text_utf8(const char *s, size_t len)
         size_t n = utf8_length(s, len);
 
         if (n == 0) {
-            out = put_escaped(out, (unsigned char)*s);
+            out = put_hex(out, (unsigned char)*s);
             n = 1;
         } else {
             memcpy(out, s, n);

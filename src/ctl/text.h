@@ -20,3 +20,7 @@ char *text_vprintable(const char *format, va_list ap) __attribute__((format(prin
 /* The text as valid UTF-8, whatever the locale: bytes that are not become \xNN. Control characters stay, since JSON
  * escapes them itself. Malloc'd, NULL when memory is out. */
 char *text_utf8(const char *s, size_t len);
+
+/* Foreign text as the daemon writes it, see "Conventions" in numaplace-json(5): UTF-8, with control characters, too, and
+ * a backslash before an "x" as \xNN, so that it can be read back. Malloc'd, NULL when memory is out. */
+char *text_foreign(const char *s);

@@ -412,9 +412,9 @@ class Policies(ctllib.CtlTest):
         with subprocess.Popen([sys.executable, "-c", rename], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
             child.stdout.readline()
             out = self.ctl("policy", "match", self.at, str(child.pid))
-            self.assertTrue(out.startswith(f"\\x1b[31m) R 1\\n\\xff[{child.pid}] "), out)
+            self.assertTrue(out.startswith(f"\\x1b[31m) R 1\\x0a\\xff[{child.pid}] "), out)
             self.assertEqual(self.ctl_json("policy", "match", self.at, str(child.pid))["comm"],
-                             "\033[31m) R 1\n\\xff")
+                             "\\x1b[31m) R 1\\x0a\\xff")
             child.stdin.close()
 
     def test_root(self):

@@ -83,7 +83,7 @@ static int set_pin(json_object *object, const SurveyFinding *finding)
         text = cpuset_text(finding);
     else
         text = strdup("");
-    return text ? json_set_text(object, "pinned_by", text) : -ENOMEM;
+    return text ? json_set_foreign(object, "pinned_by", text) : -ENOMEM;
 }
 
 /* The names of units and programs may hold what means something in a policy. */
@@ -225,9 +225,9 @@ static json_object *to_json(const Survey *survey, const SurveyFinding *finding)
     CLEANUP_FREE char *policy = policy_text(finding);
 
     if (!object || !policy || json_set_number(object, "pid", (uint64_t)finding->pid) < 0 ||
-        json_set_text(object, "comm", finding->comm) < 0 ||
-        json_set_text(object, "unit", finding->unit) < 0 ||
-        json_set_text(object, "cgroup", finding->cgroup) < 0 ||
+        json_set_foreign(object, "comm", finding->comm) < 0 ||
+        json_set_foreign(object, "unit", finding->unit) < 0 ||
+        json_set_foreign(object, "cgroup", finding->cgroup) < 0 ||
         json_set_number(object, "threads", finding->n_threads) < 0 ||
         json_set_number(object, "usec", survey->usec) < 0 ||
         json_set_text(object, "verdict", diagnose_verdict_name(d->verdict)) < 0 ||

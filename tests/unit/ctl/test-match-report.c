@@ -127,6 +127,21 @@ static void test_environment_stays_secret(void **state)
     assert_null(strstr(json_object_to_json_string(report), "hunter2"));
 }
 
+/* A name can be read back, and forges nothing. */
+static void test_names_are_escaped(void **state)
+{
+    CLEANUP(policy_set_free_p) PolicySet *set = load("[Match]\nComm=other\n", NULL);
+    CLEANUP_JSON json_object *report = NULL;
+    const PolicySubject evil = {.comm = "a\nb\\x41", .command_line = "a\033b"};
+    json_object *section;
+
+    assert_int_equal(match_report(set, &evil, 42, &report), 0);
+    assert_string_equal(view_string(report, "comm"), "a\\x0ab\\x5cx41");
+    assert_string_equal(view_string(report, "command_line"), "a\\x1bb");
+    section = first_of(view_list(first_of(view_list(report, "policies")), "sections"));
+    assert_string_equal(view_string(first_of(view_list(section, "failed")), "found"), "a\\x0ab\\x5cx41");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +149,7 @@ int main(void)
         cmocka_unit_test(test_no_policy),
         cmocka_unit_test(test_every_key),
         cmocka_unit_test(test_environment_stays_secret),
+        cmocka_unit_test(test_names_are_escaped),
     };
 
     return cmocka_run_group_tests_name("ctl/match-report", tests, NULL, NULL);

@@ -157,7 +157,7 @@ static int add_failed(json_object *list, const PolicyMatch *match, const PolicyS
             return -ENOMEM;
         object = json_object_new_object();
         if (json_append(list, object) < 0 || json_set_text(object, "key", key->name) < 0 ||
-            json_set_text(object, "wanted", wanted) < 0 || json_set_text(object, "found", found) < 0)
+            json_set_text(object, "wanted", wanted) < 0 || json_set_foreign(object, "found", found) < 0)
             return -ENOMEM;
     }
     return 0;
@@ -207,13 +207,14 @@ static int add_policy(json_object *list, const Policy *policy, const PolicySubje
 static int set_subject(json_object *object, const PolicySubject *subject, pid_t pid)
 {
     if (json_set(object, "pid", json_object_new_int64(pid)) < 0 ||
-        json_set_text(object, "comm", subject->comm) < 0 || json_set_text(object, "exe", subject->exe) < 0 ||
-        json_set_text(object, "command_line", subject->command_line) < 0 ||
-        json_set_text(object, "unit", subject->unit) < 0 ||
-        json_set_text(object, "slice", subject->slice) < 0 ||
-        json_set_text(object, "cgroup", subject->cgroup) < 0 ||
+        json_set_foreign(object, "comm", subject->comm) < 0 ||
+        json_set_foreign(object, "exe", subject->exe) < 0 ||
+        json_set_foreign(object, "command_line", subject->command_line) < 0 ||
+        json_set_foreign(object, "unit", subject->unit) < 0 ||
+        json_set_foreign(object, "slice", subject->slice) < 0 ||
+        json_set_foreign(object, "cgroup", subject->cgroup) < 0 ||
         json_set(object, "uid", json_object_new_uint64(subject->uid)) < 0 ||
-        json_set_text(object, "user", subject->user) < 0 ||
+        json_set_foreign(object, "user", subject->user) < 0 ||
         json_set(object, "memory_bytes", json_object_new_uint64(subject->memory_bytes)) < 0 ||
         json_set(object, "threads", json_object_new_uint64(subject->n_threads)) < 0)
         return -ENOMEM;
