@@ -100,7 +100,7 @@ char *view_member(json_object *object, const char *key, ViewKind kind)
 
     if (!text || !*text)
         return kind == VIEW_HOME ? view_would(object, key) : strdup("-");
-    if (number == 0 && (kind == VIEW_SHARE || kind == VIEW_SPAN))
+    if (number == 0 && (kind == VIEW_SHARE || kind == VIEW_SPAN || kind == VIEW_SIZE))
         return strdup("-");
     switch (kind) {
     case VIEW_TEXT:
@@ -118,6 +118,7 @@ char *view_member(json_object *object, const char *key, ViewKind kind)
         (void)snprintf(buf, sizeof(buf), "%.2f", (double)number / 1000);
         break;
     case VIEW_BYTES:
+    case VIEW_SIZE:
         (void)human_bytes((uint64_t)number, buf, sizeof(buf));
         break;
     case VIEW_SPAN:

@@ -15,6 +15,7 @@ typedef enum ViewKind {
     VIEW_SHARE,    /* the same; 0 means that it is not known, and shows as "-" */
     VIEW_CPUS,     /* permille of one CPU, as CPUs with two digits */
     VIEW_BYTES,    /* with a binary unit */
+    VIEW_SIZE,     /* the same; 0 means that it is not known, and shows as "-" */
     VIEW_SPAN,     /* microseconds, the two largest units; 0 shows as "-" */
     VIEW_BOOL,     /* yes or no */
     VIEW_MEMORY,   /* a list of {node, bytes}, as "0: 1.5 GiB, 1: 200 MiB" */

@@ -273,7 +273,7 @@ static void draw_workload(const TopWorkload *w, const Widths *widths, Frame *fra
                                    : w->mode,
                      (int)widths->nodes, (int)widths->nodes, nodes, (double)w->run_permille / 1000,
                      (double)w->wait_permille / 1000, w->leases, w->tasks,
-                     human_bytes(w->bytes, memory, sizeof(memory)),
+                     w->bytes > 0 ? human_bytes(w->bytes, memory, sizeof(memory)) : "-",
                      w->moving_bytes > 0 ? human_bytes(w->moving_bytes, moving, sizeof(moving)) : "-");
     if (marked)
         frame_mark(frame, row, FRAME_MARK);

@@ -380,7 +380,7 @@ static const ViewColumn columns[] = {
     {"COMM", "comm", VIEW_LONG},
     {"CPUS", "run_permille", VIEW_CPUS},
     {"WAITS", "waits_permille", VIEW_PERMILLE},
-    {"MEMORY", "bytes", VIEW_BYTES},
+    {"MEMORY", "bytes", VIEW_SIZE},
     {"LOCAL", "local_permille", VIEW_PERMILLE},
     {"WOULD BE", "would_home_nodes", VIEW_TEXT},
     {"GAIN AT MOST", "gain_most_permille", VIEW_SHARE},

@@ -205,12 +205,14 @@ static void test_whole(void **state)
     TopChoice choice = {.once = true, .whole = true};
     CLEANUP_FREE char *text = NULL;
 
+    snapshot->workloads[0].bytes = 0; /* it was not looked at */
     memset(snapshot->workloads[0].name, 'x', TOP_NAME_SIZE - 1);
     top_copy(snapshot->workloads[0].nodes, TOP_NODES_SIZE, "0-3,8-11,16");
     memset(snapshot->moves[0], '\\', TOP_MOVE_SIZE - 1);
     (void)strcpy(snapshot->moves[0] + TOP_MOVE_SIZE - 6, "\033 end");
     text = draw(snapshot, &choice, top_rows(snapshot), top_columns(snapshot));
     assert_non_null(strstr(text, "xxx auto     0-3,8-11,16 "));
+    assert_non_null(strstr(text, "       1         -   1.0 MiB\n"));
     assert_non_null(strstr(text, "\\\\x1b end\n"));
     assert_non_null(strstr(text, " #L\nnode 1"));
     assert_non_null(strstr(text, "\nWORKLOAD  "));

@@ -29,6 +29,8 @@ static void test_members(void **state)
     check_member("{'a':true}", "a", VIEW_BOOL, "yes");
     check_member("{'a':false}", "a", VIEW_BOOL, "no");
     check_member("{'a':2048}", "a", VIEW_BYTES, "2.0 KiB");
+    check_member("{'a':2048}", "a", VIEW_SIZE, "2.0 KiB");
+    check_member("{'a':0}", "a", VIEW_SIZE, "-");
     check_member("{'a':2000000}", "a", VIEW_SPAN, "2 s");
     check_member("{'a':[]}", "a", VIEW_MEMORY, "-");
     check_member("{'a':[{'node':0,'bytes':1024},{'node':4,'bytes':2048}]}", "a", VIEW_MEMORY,
