@@ -203,7 +203,8 @@ class Simulate(ctllib.CtlTest):
         for name, text, says in (("empty", "", "expected a record of at least one plan"), ("no-record", "hello\n", "entry 1, head: ")):
             path = self.directory() / name
             path.write_text(text, encoding="ascii")
-            self.fails("top", path, code=1, says=says)
+            for verb in ("top", "replay"):
+                self.fails(verb, path, code=1, says=says)
         self.fails("top", "/nonexistent", code=1, says="/nonexistent: No such file")
         self.fails("top", "--record=x", code=2, says="--record")
 

@@ -56,7 +56,10 @@ static CtlExit replay_all(Replay *replay, const char *path, const char *text, si
     }
     if (r == -EINVAL)
         return ctl_fail(CTL_EXIT_FAILURE, "%s: %s", path, reader.error);
-    return r < 0 ? ctl_fail_oom() : CTL_EXIT_OK;
+    if (r < 0)
+        return ctl_fail_oom();
+    return replay->n > 0 ? CTL_EXIT_OK
+                         : ctl_fail(CTL_EXIT_FAILURE, "%s: expected a record of at least one plan", path);
 }
 
 static void print_text(const char *title, const char *text)
