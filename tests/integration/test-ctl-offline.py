@@ -53,7 +53,8 @@ class Usage(ctllib.CtlTest):
 
     def test_errors_in_json(self):
         for args, status in ((("--json=short", "frobnicate"), 2), (("policy", "cat", "\x1b\x7fx", "--json=pretty"), 4),
-                             (("--json=short", "--socket=/nonexistent", "status"), 3)):
+                             (("--json=short", "--socket=/nonexistent", "status"), 3),
+                             (("--json=short", "diagnose", "--print-policy", "1"), 2)):
             with self.subTest(args=args):
                 done = ctllib.run(*args)
                 error = [json.loads(line) for line in done.stderr.splitlines()][-1]

@@ -465,6 +465,9 @@ CtlExit verb_diagnose(const CtlOptions *options, int argc, char **argv)
         return ctl_fail(CTL_EXIT_USAGE, "%s: expected the number of a process, a unit or a cgroup", argv[0]);
     if (options->print_policy && target.pid == 0)
         return ctl_fail(CTL_EXIT_USAGE, "--print-policy: expected the number of a process");
+    if (options->print_policy && options->json != CTL_JSON_OFF)
+        return ctl_fail(CTL_EXIT_USAGE,
+                        "--print-policy and --json= are two forms of the same: expected one of them");
     code = survey_make(&target, options->seconds > 0 ? options->seconds : SECONDS_DEFAULT, &survey);
     return code == CTL_EXIT_OK ? report(options, &survey, target.pid == 0) : code;
 }
