@@ -203,6 +203,15 @@ static int check_options(void)
     return 0;
 }
 
+/* What was asked for and did not arrive is a failure. */
+static int finish_output(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return STATUS_OK;
+    (void)fprintf(stderr, "numaplaced: cannot write to standard output: %s\n", strerror(errno));
+    return STATUS_FAILED;
+}
+
 /* Returns 0 to go on, >0 when the answer was given, -EINVAL after saying why not. */
 static int parse_arguments(int argc, char **argv)
 {
@@ -274,7 +283,7 @@ int main(int argc, char **argv)
     int r = parse_arguments(argc, argv);
 
     if (r != 0)
-        return r < 0 ? STATUS_USAGE : STATUS_OK;
+        return r < 0 ? STATUS_USAGE : finish_output();
 
     log_init(&log);
     raise_descriptor_limit();

@@ -218,18 +218,33 @@ class NotPermitted(lib.DaemonTest):
         self.assertEqual(daemon.process.returncode, 0, daemon.log())
         self.assertIn("plan tick=", daemon.log())
 
-
     def test_plans_once_for_who_is_old(self):
         """MinAgeSec= is about the process, however short a time the daemon has known it."""
         lib.need_placing()
         self.write_policy(Workload={"MinAgeSec": "1s"})
         workload = self.spinner()
-        started = int(pathlib.Path(f"/proc/{workload.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
+        stat = pathlib.Path(f"/proc/{workload.pid}/stat").read_text(encoding="utf-8")
+        started = int(stat.rpartition(")")[2].split()[19])
         lib.wait_until("it to be old enough", lambda: time.clock_gettime(time.CLOCK_BOOTTIME) >=
                        started / os.sysconf("SC_CLK_TCK") + 1)
         daemon = self.daemon("--once", "--dry-run")
         daemon.process.wait(lib.DEADLINE_SEC)
         self.assertRegex(daemon.log(), f"set-home rule=fixed-home P[0-9]+ pid={workload.pid} ")
+
+
+class Output(lib.DaemonTest):
+    """Standard output that nothing can be written to."""
+
+    def test_full_device(self):
+        with open("/dev/full", "wb") as full:
+            for args in (["--help"], ["--version"]):
+                done = subprocess.run([lib.DAEMON, *args], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+                self.assertEqual(done.returncode, lib.FAILED)
+                self.assertIn("cannot write to standard output: No space left on device", done.stderr)
+            argv = self.daemon("--once", "--dry-run").argv
+            done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(done.returncode, lib.FAILED)
+        self.assertIn("No space left on device", done.stderr)
 
 
 class DryRun(lib.DaemonTest):

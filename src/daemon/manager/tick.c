@@ -116,8 +116,9 @@ static int print_plan(Manager *manager)
 
     if (!text)
         return -ENOMEM;
+    errno = 0;
     if (fputs(text, stdout) == EOF || fflush(stdout) == EOF)
-        return -EIO;
+        return errno ? -errno : -EIO;
     return 0;
 }
 
