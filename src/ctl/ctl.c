@@ -33,6 +33,13 @@ static void print_json_safe(FILE *out, const char *json)
     }
 }
 
+static const char *failing_program = "numaplacectl";
+
+void ctl_fail_of(const char *program)
+{
+    failing_program = program;
+}
+
 static bool fails_in_json = false;
 
 void ctl_fail_in_json(bool yes)
@@ -76,7 +83,7 @@ void ctl_fail_later(bool yes)
 {
     fails_later = yes;
     if (!yes && kept_failure)
-        (void)fprintf(stderr, "numaplacectl: %s\n", kept_failure);
+        (void)fprintf(stderr, "%s: %s\n", failing_program, kept_failure);
     ctl_forget_failure();
 }
 
@@ -96,7 +103,7 @@ CtlExit ctl_fail(CtlExit code, const char *format, ...)
         return code;
     }
     if (!fails_in_json || !print_failure(code, printable ? printable : "out of memory"))
-        (void)fprintf(stderr, "numaplacectl: %s\n", printable ? printable : "out of memory");
+        (void)fprintf(stderr, "%s: %s\n", failing_program, printable ? printable : "out of memory");
     return code;
 }
 

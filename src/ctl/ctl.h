@@ -95,9 +95,12 @@ CtlExit verb_simulate(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_run(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_reload(const CtlOptions *options, int argc, char **argv);
 
-/* Says one line on standard error, "numaplacectl: ...", made printable; {"error": "...", "exit": N} when it is to be
+/* Says one line on standard error, "PROGRAM: ...", made printable; {"error": "...", "exit": N} when it is to be
  * JSON. Returns `code`, which is CTL_EXIT_OK for a warning. */
 CtlExit ctl_fail(CtlExit code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The program from now on, which is numaplacectl until then; borrowed. */
+void ctl_fail_of(const char *program);
+
 /* Which of the two from now on. */
 void ctl_fail_in_json(bool yes);
 

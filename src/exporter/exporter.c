@@ -193,6 +193,14 @@ static int run(Exporter *e, struct sockaddr_storage *at, const char *where)
     return EXIT_SUCCESS;
 }
 
+/* A reader that has gone has seen enough. */
+static int finish_output(void)
+{
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE)
+        return EXIT_SUCCESS;
+    return fail("cannot write to standard output: %s", strerror(errno));
+}
+
 static int usage(void)
 {
     (void)printf("usage: numaplace-exporter [OPTION...]\n\n"
@@ -204,7 +212,7 @@ static int usage(void)
                  "  --version                show the version\n\n"
                  "See numaplace-exporter(8).\n",
                  PORT_DEFAULT);
-    return EXIT_SUCCESS;
+    return finish_output();
 }
 
 int main(int argc, char **argv)
@@ -222,6 +230,7 @@ int main(int argc, char **argv)
 
     (void)setlocale(LC_CTYPE, "");
     (void)signal(SIGPIPE, SIG_IGN);
+    ctl_fail_of("numaplace-exporter");
     opterr = 0;
     while ((c = getopt_long(argc, argv, "", rows, NULL)) >= 0)
         switch (c) {
@@ -235,7 +244,7 @@ int main(int argc, char **argv)
             return usage();
         case 'v':
             (void)printf("numaplace-exporter %s\n", NUMAPLACE_VERSION);
-            return EXIT_SUCCESS;
+            return finish_output();
         default:
             (void)fail("%s: not an option, or without its argument. See --help.", argv[optind - 1]);
             return 2;

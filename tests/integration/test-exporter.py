@@ -90,6 +90,8 @@ class Exporter(lib.DaemonTest):
         lib.wait_until("the answer to be too old", lambda: self.get()[0] == 503)
         child.send_signal(signal.SIGTERM)
         self.assertEqual(child.wait(lib.DEADLINE_SEC), 0)
+        # Under its own name.
+        self.assertRegex(child.stderr.read(), r"\A(numaplace-exporter: .*\n)+\Z")
 
     def test_bad_clients(self):
         self.write_policy()
@@ -221,6 +223,13 @@ class Exporter(lib.DaemonTest):
             said = child.stderr.read()
             self.assertEqual(said.count("\n"), 1, said)
             self.assertIn(says, said)
+
+    def test_full_device(self):
+        with open("/dev/full", "wb") as full:
+            for option in ("--help", "--version"):
+                child = self.start(option, stdout=full)
+                self.assertEqual(child.wait(lib.DEADLINE_SEC), 1)
+                self.assertIn("cannot write to standard output: No space left on device", child.stderr.read())
 
 
 if __name__ == "__main__":
