@@ -154,8 +154,10 @@ static CtlExit print_help(void)
         (void)printf("  %c%c%c %-27s  %s\n", row->letter ? '-' : ' ', row->letter ? row->letter : ' ',
                      row->letter ? ',' : ' ', name, row->help);
     }
-    (void)printf("\ntopology, simulate, replay and the policy verbs need neither a running daemon nor root.\n"
-                 "Exit codes: 0 done, 1 failure, 2 wrong usage, 3 daemon not running, 4 no such subject;\n"
+    (void)printf("\ndiagnose, topology, simulate, replay and the policy verbs need neither a running daemon\n"
+                 "nor root, which diagnose needs only for processes of others.\n"
+                 "Exit codes: 0 done, 1 failure, 2 wrong usage, 3 daemon not running, 4 no such subject,\n"
+                 "5 daemon does not answer;\n"
                  "of run: the command's, or 125 failure, 126 cannot be run, 127 not found.\n"
                  "See numaplacectl(1).\n");
     return CTL_EXIT_OK;

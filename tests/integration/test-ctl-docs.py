@@ -52,6 +52,11 @@ class Docs(unittest.TestCase):
         self.assertTrue(self.options["--json"])
         self.assertFalse(self.options["--all"])
 
+    def test_exit_codes(self):
+        manual = self.read("man/numaplacectl.1").partition(".Sh EXIT STATUS")[2].partition(".Sh ")[0]
+        shown = ctllib.run("--help").stdout.partition("Exit codes: ")[2]
+        self.assertEqual(set(re.findall(r"(\d+) ", shown)), set(re.findall(r"^\.It (\d+)$", manual, re.MULTILINE)))
+
     def test_manual(self):
         text = self.read("man/numaplacectl.1")
         # The first words of ".It Cm policy list", ".It Cm show Ar workload".
