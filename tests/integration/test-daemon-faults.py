@@ -348,6 +348,10 @@ class Captured(lib.DaemonTest):
         self.assertIn("set-home rule=fixed-home P3 pid=812 ", daemon.log())
         self.assertIn("refused reason=foreign-affinity P3 pid=900 tid=902 ", daemon.log())
 
+    def test_no_machine(self):
+        log = self.daemon(f"--root={self.directory}", "--synthetic=numa:2 pu:1", rehearse=False).fails(lib.FAILED)
+        self.assertIn(f"cannot read this machine: {self.directory}/proc: No such file", log)
+
     def test_served(self):
         tree = lib.SOURCE / "tests/fixtures/probe/debian12"
         daemon = self.daemon(f"--root={tree}", "--synthetic=numa:2 core:2 pu:1", rehearse=False).ready()

@@ -5,7 +5,6 @@
 
 #include "daemon/bus/vtables.h"
 
-#include "base/parse.h"
 #include "daemon/bus/authorize.h"
 #include "daemon/views/describe.h"
 #include "daemon/views/objects.h"
@@ -47,9 +46,9 @@ static int reply_send(Dict *dict)
 
 static int no_such_workload(sd_bus_error *error, const char *name)
 {
-    int32_t number;
+    pid_t pid;
 
-    if (parse_i32(name, &number) == 0)
+    if (manager_is_pid(name, &pid))
         return sd_bus_error_setf(error, NUMAPLACE_ERROR_NO_SUCH_WORKLOAD,
                                  "there is no workload '%s': expected a workload, not a process", name);
     return sd_bus_error_setf(error, NUMAPLACE_ERROR_NO_SUCH_WORKLOAD, "there is no workload '%s'", name);
@@ -140,7 +139,8 @@ static int method_explain(sd_bus_message *message, void *userdata, sd_bus_error 
         return r;
     workload = world_workload_by_name(manager->world, name);
     if (!workload && !manager_is_pid(name, &pid))
-        return no_such_workload(error, name);
+        return sd_bus_error_setf(error, NUMAPLACE_ERROR_NO_SUCH_WORKLOAD,
+                                 "there is no workload '%s', and no process has that for a number", name);
 
     dict = reply_new(message);
     r = workload ? describe_explain_workload(&dict, manager, name, workload)

@@ -310,6 +310,21 @@ static int read_files(Manager *manager, Topology **ret_topology)
     return 0;
 }
 
+/* Names the file, where one is missing that all else hangs on. */
+static void say_unreadable(const Manager *manager, int error)
+{
+    static const char *const needed[] = {"proc", "proc/stat"};
+    const char *root = strcmp(manager->options.root, "/") == 0 ? "" : manager->options.root;
+
+    for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
+        if (faccessat(manager->root_fd, needed[i], R_OK, 0) < 0) {
+            log_error(manager->log, NULL, "cannot read this machine: %s/%s: %s", root, needed[i],
+                      strerror(errno));
+            return;
+        }
+    log_error(manager->log, NULL, "cannot read this machine: %s", strerror(-error));
+}
+
 static int make_state(Manager *manager, Topology *topology)
 {
     PaceSettings pace = manager_pace_settings(manager);
@@ -322,8 +337,8 @@ static int make_state(Manager *manager, Topology *topology)
     manager->moves = moves_new();
     manager->gains = gains_new();
     manager->history = history_new(time_now_usec());
-    if (!manager->users || !manager->released || !manager->assigned || !manager->moves ||
-        !manager->gains || !manager->history)
+    if (!manager->users || !manager->released || !manager->assigned || !manager->moves || !manager->gains ||
+        !manager->history)
         return -ENOMEM;
     r = manager_assignments_load(manager);
     if (r < 0)
@@ -336,7 +351,7 @@ static int make_state(Manager *manager, Topology *topology)
         return r;
     r = manager_rebuild(manager, topology);
     if (r < 0)
-        log_error(manager->log, NULL, "cannot read this machine: %s", strerror(-r));
+        say_unreadable(manager, r);
     return r;
 }
 
