@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 /* A daemon that does not answer for ten ticks of its slowest pace is stuck; 25 s, the library's default, is a long
  * time in front of a terminal. */
@@ -145,6 +146,10 @@ static CtlExit fail_connect(const char *path, int error)
         return client_fail(error);
     if (error == -EAGAIN)
         return ctl_fail(CTL_EXIT_NO_ANSWER, "numaplaced at %s takes no connections", path);
+    if (error == -E2BIG)
+        return ctl_fail(CTL_EXIT_FAILURE,
+                        "cannot connect to numaplaced at %s: the path of a socket has at most %zu bytes",
+                        path, sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
     if (error == -ENOENT || error == -ECONNREFUSED)
         return ctl_fail(CTL_EXIT_NOT_RUNNING,
                         "cannot connect to numaplaced at %s: %s. Is numaplaced running?", path,

@@ -46,6 +46,8 @@ class Usage(ctllib.CtlTest):
             ("pause",): "either names or --all",
             ("pause", "a", "--all"): "either names or --all",
             ("policy", "match"): "takes PID|COMMAND",
+            ("policy", "match", "0"): "expected the number of a process",
+            ("diagnose", "0"): "expected the number of a process",
             ("policy", "list", *(f"--policy-dir={i}" for i in range(9))): "can be given 8 times",
         }.items():
             with self.subTest(args=args):
@@ -61,6 +63,10 @@ class Usage(ctllib.CtlTest):
                 self.assertEqual((done.returncode, error["exit"]), (status, status))
                 self.assertTrue(error["error"])
                 self.assertTrue(done.stderr.replace("\n", "").isprintable(), done.stderr)
+
+    def test_socket_that_cannot_be(self):
+        self.fails(f"--socket=/{'x' * 107}", "status", code=1, says="at most 107 bytes")
+        self.fails(f"--socket=/{'x' * 106}", "status", code=3, says="Is numaplaced running?")
 
     def test_usage_error_is_printable(self):
         self.fails("\033[31m\n", code=2, says="\\x1b[31m\\n is not a verb")

@@ -155,13 +155,16 @@ CtlExit verb_policy_match(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP(policy_set_free_p) PolicySet *set = NULL;
     CLEANUP_JSON json_object *report = NULL;
-    int32_t pid;
+    int32_t pid = 0;
+    bool is_pid = argc == 1 && parse_i32(argv[0], &pid) == 0;
     CtlExit code;
 
+    if (is_pid && pid <= 0)
+        return ctl_fail(CTL_EXIT_USAGE, "%s: expected the number of a process, or a command", argv[0]);
     code = policy_files_load(options, &set);
     if (code != CTL_EXIT_OK)
         return code;
-    if (argc == 1 && parse_i32(argv[0], &pid) == 0 && pid > 0)
+    if (is_pid)
         code = match_pid(options, set, pid, &report);
     else
         code = match_command(options, set, argc, argv, &report);
