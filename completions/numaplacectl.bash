@@ -9,6 +9,11 @@ __numaplacectl_workloads()
     numaplacectl workloads --no-legend 2> /dev/null | sed 's/ .*//'
 }
 
+__numaplacectl_pids()
+{
+    ps -eo pid= 2> /dev/null
+}
+
 __numaplacectl_policies()
 {
     numaplacectl policy list --no-legend 2> /dev/null | sed 's/ .*//'
@@ -33,7 +38,7 @@ _numaplacectl()
             mapfile -t COMPREPLY < <(compgen -W "pretty short off" -- "$cur")
             return
             ;;
-        --output | --plot | --record | --socket | --xml)
+        --html | --output | --plot | --record | --socket | --xml)
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return
             ;;
@@ -45,7 +50,7 @@ _numaplacectl()
             mapfile -t COMPREPLY < <(compgen -d -- "$cur")
             return
             ;;
-        -n | --lines | --rehearse | --seconds | --seeds | --synthetic)
+        -n | --lines | --rehearse | --seconds | --seeds | --since | --synthetic)
             return
             ;;
     esac
@@ -91,9 +96,12 @@ _numaplacectl()
         "policy ") mapfile -t COMPREPLY < <(compgen -W "list cat verify match" -- "$cur") ;;
         "policy cat" | "enable " | "disable ") mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_policies)" -- "$cur") ;;
         "policy verify" | "simulate " | "replay " | "top ") mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-        "diagnose ") mapfile -t COMPREPLY < <(compgen -W "$(ps -eo pid= 2>/dev/null)" -- "$cur") ;;
+        "diagnose ") mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_pids)" -- "$cur") ;;
         "policy match" | "run ") mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
-        "show " | "tasks " | "explain " | "pause " | "resume " | "release ")
+        "explain " | "resume " | "release ")
+            mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_workloads) $(__numaplacectl_pids)" -- "$cur")
+            ;;
+        "show " | "tasks " | "pause ")
             mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_workloads)" -- "$cur")
             ;;
     esac

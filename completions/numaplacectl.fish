@@ -10,6 +10,40 @@ function __numaplacectl_policies
     numaplacectl policy list --no-legend 2>/dev/null | sed 's/ .*//'
 end
 
+# At which word the command of run begins; fails where it has not begun.
+function __numaplacectl_command
+    set --local words (commandline -opc)
+    set --local run no
+    set --local i 2
+    while test $i -le (count $words)
+        switch $words[$i]
+            case --policy --policy-dir --socket --json --rehearse
+                set i (math $i + 1)
+            case '-*'
+            case '*'
+                if test $run = yes
+                    echo $i
+                    return 0
+                end
+                test $words[$i] = run; or return 1
+                set run yes
+        end
+        set i (math $i + 1)
+    end
+    return 1
+end
+
+function __numaplacectl_own
+    not __numaplacectl_command >/dev/null
+end
+
+# What the command itself completes.
+function __numaplacectl_complete_command
+    set --local words (commandline -opc)
+    set words $words[(__numaplacectl_command)..]
+    complete -C (string join ' ' -- (string escape -- $words) (commandline -ct))
+end
+
 set -l verbs status diagnose topology workloads show tasks explain moves top report metrics enable disable policy pause resume release run simulate replay reload
 set -l policy_verbs list cat verify match
 set -l no_verb "not __fish_seen_subcommand_from $verbs"
@@ -45,22 +79,24 @@ complete -c numaplacectl -n "$in_policy; and __fish_seen_subcommand_from verify"
 complete -c numaplacectl -n "__fish_seen_subcommand_from simulate replay top" -F
 complete -c numaplacectl -n "$in_policy; and __fish_seen_subcommand_from match" \
     -a '(__fish_complete_pids; __fish_complete_command)'
-complete -c numaplacectl -n "__fish_seen_subcommand_from run" -a '(__fish_complete_subcommand --fcs-skip=2)'
+complete -c numaplacectl -n "__fish_seen_subcommand_from run; and __numaplacectl_own" -a '(__fish_complete_command)'
+complete -c numaplacectl -n "not __numaplacectl_own" -a '(__numaplacectl_complete_command)'
 complete -c numaplacectl -n "__fish_seen_subcommand_from show tasks explain pause resume release" \
     -a '(__numaplacectl_workloads)'
+complete -c numaplacectl -n "__fish_seen_subcommand_from explain resume release" -a '(__fish_complete_pids)'
 
-complete -c numaplacectl -s h -l help -d 'Show a summary'
-complete -c numaplacectl -l version -d 'Show the version'
-complete -c numaplacectl -l socket -r -F -d 'Socket of the daemon'
-complete -c numaplacectl -l json -x -a 'pretty short off' -d 'Print JSON'
-complete -c numaplacectl -l no-legend -d 'No titles above tables'
-complete -c numaplacectl -l no-pager -d 'No pager for what is long'
+complete -c numaplacectl -n __numaplacectl_own -s h -l help -d 'Show a summary'
+complete -c numaplacectl -n __numaplacectl_own -l version -d 'Show the version'
+complete -c numaplacectl -n __numaplacectl_own -l socket -r -F -d 'Socket of the daemon'
+complete -c numaplacectl -n __numaplacectl_own -l json -x -a 'pretty short off' -d 'Print JSON'
+complete -c numaplacectl -n __numaplacectl_own -l no-legend -d 'No titles above tables'
+complete -c numaplacectl -n __numaplacectl_own -l no-pager -d 'No pager for what is long'
 complete -c numaplacectl -n "__fish_seen_subcommand_from pause resume release" -l all -d 'Everything'
 complete -c numaplacectl -n "__fish_seen_subcommand_from moves" -s f -l follow -d 'Go on with new ones'
 complete -c numaplacectl -n "__fish_seen_subcommand_from moves" -s n -l lines -x -d 'Only the last ones'
 complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify" -l xml -r -F -d 'A machine saved by hwloc'
 complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify" -l synthetic -x -d 'A machine described'
-complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify run" -l rehearse -x -d 'Pretend nodes'
+complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify run; and __numaplacectl_own" -l rehearse -x -d 'Pretend nodes'
 complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify" -l whole-machine -d 'Also what is not ours'
 complete -c numaplacectl -n "__fish_seen_subcommand_from cat" -l effective -d 'Values in force'
 complete -c numaplacectl -n "__fish_seen_subcommand_from simulate" -l seeds -x -d 'Number of seeds'
@@ -76,7 +112,7 @@ complete -c numaplacectl -n "__fish_seen_subcommand_from diagnose" -l seconds -x
 complete -c numaplacectl -n "__fish_seen_subcommand_from diagnose" -l print-policy -d 'Print a policy that would help'
 complete -c numaplacectl -n "__fish_seen_subcommand_from status workloads show" -l watch -d 'Again every two seconds'
 complete -c numaplacectl -n "__fish_seen_subcommand_from top" -l once -d 'Print it once'
-complete -c numaplacectl -n "__fish_seen_subcommand_from run" -l policy -x -a '(__numaplacectl_policies)' -d 'Policy to start it under'
-complete -c numaplacectl -n "__fish_seen_subcommand_from run" -l no-daemon -d 'Apply what needs no daemon'
-complete -c numaplacectl -n "__fish_seen_subcommand_from policy simulate run enable disable" -l policy-dir -r -a '(__fish_complete_directories)' -d 'Directory of policies'
+complete -c numaplacectl -n "__fish_seen_subcommand_from run; and __numaplacectl_own" -l policy -x -a '(__numaplacectl_policies)' -d 'Policy to start it under'
+complete -c numaplacectl -n "__fish_seen_subcommand_from run; and __numaplacectl_own" -l no-daemon -d 'Apply what needs no daemon'
+complete -c numaplacectl -n "__fish_seen_subcommand_from policy simulate run enable disable; and __numaplacectl_own" -l policy-dir -r -a '(__fish_complete_directories)' -d 'Directory of policies'
 complete -c numaplacectl -n "$in_policy; or __fish_seen_subcommand_from enable disable" -l root -r -a '(__fish_complete_directories)' -d 'Look below this directory'

@@ -116,6 +116,9 @@ class Docs(unittest.TestCase):
         self.assertEqual(self.complete("policy", "cat", "--eff"), {"--effective"})
         self.assertEqual(self.complete("run", "--pol"), {"--policy=", "--policy-dir="})
         self.assertEqual(self.complete("run", "--no-daemon", "status", "--no"), set())  # another program's option
+        self.assertIn("/etc/passwd", self.complete("report", "--html", "=", "/etc/pass"))
+        for verb in ("explain", "resume", "release"):
+            self.assertIn(str(os.getpid()), self.complete(verb, ""))
 
     def test_zsh(self):
         text = self.read("completions/_numaplacectl")
@@ -144,8 +147,13 @@ class Docs(unittest.TestCase):
         self.assertEqual(offer("numaplacectl run --pol"), {"--policy", "--policy-dir"})
         self.assertIn("--follow", offer("numaplacectl moves --"))
         self.assertNotIn("--follow", offer("numaplacectl status --"))
+        self.assertLessEqual({"--policy-dir", "--root"}, offer("numaplacectl policy list --"))
+        self.assertNotIn("--no-daemon", offer("numaplacectl run --policy=x true --"))
+        for verb in ("explain", "resume", "release"):
+            self.assertTrue(any(word.isdigit() for word in offer(f"numaplacectl {verb} ")), verb)
         # Behind run comes the command line of another program, here itself.
-        self.assertEqual(offer("numaplacectl run numaplacectl re"), {"resume", "release", "reload", "replay", "report"})
+        for run in ("run", "run --policy=x"):
+            self.assertEqual(offer(f"numaplacectl {run} numaplacectl re"), {"resume", "release", "reload", "replay", "report"})
 
     def environment(self):
         return {**os.environ, "PATH": f"{pathlib.Path(CTL).parent}:{os.environ['PATH']}"}
