@@ -21,6 +21,6 @@ char *text_vprintable(const char *format, va_list ap) __attribute__((format(prin
  * escapes them itself. Malloc'd, NULL when memory is out. */
 char *text_utf8(const char *s, size_t len);
 
-/* Foreign text as the daemon writes it, see "Conventions" in numaplace-json(5): UTF-8, with control characters, too, and
- * a backslash before an "x" as \xNN, so that it can be read back. Malloc'd, NULL when memory is out. */
+/* Foreign text as the daemon writes it, see "Conventions" in numaplace-json(5): UTF-8, with \xNN for other bytes, for
+ * control characters and for a backslash before an "x". Malloc'd, NULL when memory is out. */
 char *text_foreign(const char *s);
