@@ -7,12 +7,14 @@
 #include "daemon/manager/manager.h"
 #include "numaplace/paths.h"
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define POLICY_DIRECTORIES_MAX 64U
 
@@ -275,13 +277,25 @@ static int status_of(int error)
     }
 }
 
+/* A file opened as one of the standard descriptors that are closed would be written to by whoever logs. */
+static int open_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+            return -errno;
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     CLEANUP(manager_free_p) Manager *manager = NULL;
     ManagerOptions manager_options;
     Log log;
-    int r = parse_arguments(argc, argv);
+    int r = open_standard_descriptors();
 
+    if (r < 0)
+        return STATUS_FAILED;
+    r = parse_arguments(argc, argv);
     if (r != 0)
         return r < 0 ? STATUS_USAGE : finish_output();
 

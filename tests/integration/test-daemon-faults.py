@@ -246,6 +246,13 @@ class Output(lib.DaemonTest):
         self.assertEqual(done.returncode, lib.FAILED)
         self.assertIn("No space left on device", done.stderr)
 
+    def test_closed(self):
+        """What is logged then goes nowhere, and not into the first file that is opened."""
+        daemon = self.daemon("--dry-run", wrap=["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"])
+        lib.wait_until("its socket", lambda: (self.runtime / "bus").exists() or daemon.process.poll() is not None)
+        self.assertIsNone(daemon.process.poll())
+        self.assertEqual([os.readlink(f"/proc/{daemon.process.pid}/fd/{fd}") for fd in range(3)], ["/dev/null"] * 3)
+
 
 class DryRun(lib.DaemonTest):
     """I11: looking makes no changing system call."""

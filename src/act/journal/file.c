@@ -206,6 +206,13 @@ int journal_file_append(JournalFile *file, const char *text, size_t len)
     return 0;
 }
 
+bool journal_file_is_lost(const JournalFile *file)
+{
+    struct stat st;
+
+    return file->fd >= 0 && fstat(file->fd, &st) == 0 && (st.st_nlink == 0 || st.st_size < file->length);
+}
+
 /* Gives the present file its second name. link(2) and not rename(2), so that there is a journal at every moment. */
 static int keep_corrupt(JournalFile *file, const char *name)
 {

@@ -38,6 +38,9 @@ int journal_file_read(JournalFile *file, char **ret, size_t *ret_len, bool *ret_
 /* Appends text in one write(2). 0, or -errno and the file is as long as before. */
 int journal_file_append(JournalFile *file, const char *text, size_t len);
 
+/* Whether it no longer holds what was written: somebody else has cut it short, or taken it away. */
+bool journal_file_is_lost(const JournalFile *file);
+
 /* Puts a new file with this text in its place, all or nothing; with `keep` the old one remains as NAME.corrupt. 0, or
  * -errno and the old file is still in place and open. */
 int journal_file_replace(JournalFile *file, const char *text, size_t len, bool keep);

@@ -182,8 +182,10 @@ Journal *journal_free(Journal *journal)
 /* Appends one or more finished lines. */
 static int append(Journal *journal, const char *text, size_t len)
 {
-    int r = journal_file_append(&journal->file, text, len);
+    int r = journal_file_is_lost(&journal->file) ? write_anew(journal, false) : 0;
 
+    if (r == 0)
+        r = journal_file_append(&journal->file, text, len);
     if (r < 0)
         return r;
     for (size_t i = 0; i < len; i++)

@@ -178,6 +178,17 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
     return 0;
 }
 
+/* What comes while the daemon starts is a reload as soon as it has started. SIGTERM may end it at any time: what it
+ * was about to put back is in the journal. */
+static int put_off_hangups(void)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGHUP);
+    return sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? -errno : 0;
+}
+
 static int add_signals(Manager *manager)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
@@ -363,6 +374,9 @@ int manager_new(const ManagerOptions *options, Log *log, Manager **ret)
 
     if (!manager)
         return -ENOMEM;
+    r = put_off_hangups();
+    if (r < 0)
+        return r;
     r = manager_open_root(manager);
     if (r < 0)
         return r;
@@ -384,11 +398,12 @@ int manager_new(const ManagerOptions *options, Log *log, Manager **ret)
     if (r < 0)
         return r;
     r = sd_event_new(&manager->event);
-    if (r < 0)
+    if (r >= 0)
+        r = add_sources(manager);
+    if (r < 0) {
+        log_error(manager->log, NULL, "cannot wait for anything: %s", strerror(-r));
         return r;
-    r = add_sources(manager);
-    if (r < 0)
-        return r;
+    }
     r = manager_neighbours_look(manager, time_now_usec());
     if (r < 0)
         return r;

@@ -287,6 +287,33 @@ static void test_fences(void **state)
     assert_int_equal(journal->n_fences, 0);
 }
 
+/* What was written before is not lost with the file, whoever takes it away. */
+static void test_lost(void **state)
+{
+    static const char both[] = HEADER
+        "fence kind=unit name=\"x.service\" path=\"/s.slice/x.service\" before=0-1 memory=no dropin=no\n"
+        "fenced name=\"x.service\" memory=no cpus=1\n";
+    Fixture *f = *state;
+
+    for (unsigned cut = 0; cut < 2; cut++) {
+        CLEANUP(journal_free_p) Journal *journal = NULL;
+        CLEANUP_FREE char *error = NULL;
+        const JournalFence fence = {
+            .kind = ACT_FENCE_UNIT,
+            .name = "x.service",
+            .path = "/s.slice/x.service",
+            .before = fixture_mask(f, "0-1"),
+        };
+
+        (void)unlink(f->journal);
+        assert_int_equal(open_journal(f, &journal, &error), 0);
+        assert_int_equal(journal_note_fence(journal, &fence), 0);
+        assert_int_equal(cut ? truncate(f->journal, 5) : unlink(f->journal), 0);
+        assert_int_equal(journal_note_fenced(journal, "x.service", false, fixture_mask(f, "1")), 0);
+        assert_file(f, "", both);
+    }
+}
+
 static void test_nul_line(void **state)
 {
     static const char text[] = HEADER "process pid=1\0 start\n" BODY;
@@ -552,22 +579,12 @@ static void test_put_aside_after_a_crash(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_new),
-        TEST(test_round_trip),
-        TEST(test_later_lines_win),
-        TEST(test_torn),
-        TEST(test_corrupt),
-        TEST(test_fences),
-        TEST(test_nul_line),
-        TEST(test_too_large),
-        TEST(test_other_boot),
-        TEST(test_not_trusted),
-        TEST(test_foreign_owner),
-        TEST(test_no_boot_id),
-        TEST(test_replace_fails),
-        TEST(test_put_aside_after_a_crash),
-        TEST(test_kept),
-        TEST(test_reading),
+        TEST(test_new),        TEST(test_round_trip),    TEST(test_later_lines_win),
+        TEST(test_torn),       TEST(test_corrupt),       TEST(test_fences),
+        TEST(test_lost),       TEST(test_nul_line),      TEST(test_too_large),
+        TEST(test_other_boot), TEST(test_not_trusted),   TEST(test_foreign_owner),
+        TEST(test_no_boot_id), TEST(test_replace_fails), TEST(test_put_aside_after_a_crash),
+        TEST(test_kept),       TEST(test_reading),
     };
 
     if (geteuid() != 0) {
