@@ -232,6 +232,19 @@ class NotPermitted(lib.DaemonTest):
         self.assertRegex(daemon.log(), f"set-home rule=fixed-home P[0-9]+ pid={workload.pid} ")
 
 
+class Descriptors(lib.DaemonTest):
+    """A limit that leaves few beside those of the threads it follows."""
+
+    def test_stop_puts_back(self):
+        lib.need_placing()
+        self.write_policy()
+        workload = self.spinner("--threads=150", "--duty-usec=1000", "--period-usec=200000")
+        daemon = self.daemon(wrap=["prlimit", "--nofile=64:64"]).ready()
+        self.wait_home(daemon, workload)
+        daemon.stop()
+        self.assertEqual(workload.masks(), {self.full})
+
+
 class Output(lib.DaemonTest):
     """Standard output that nothing can be written to."""
 

@@ -465,6 +465,8 @@ static int stop(Manager *manager)
         return 0;
     if (manager->config->keep_on_stop)
         return manager_keep(manager);
+    /* Its descriptors may be all there are, and nothing is looked at any more. */
+    manager->probe = probe_free(manager->probe);
     r = manager_put_back(manager, NULL, &restored, &left);
     if (r < 0) {
         log_error(
