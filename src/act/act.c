@@ -8,9 +8,7 @@
 #include "act/undo/search.h"
 #include "base/time.h"
 
-#include <linux/capability.h>
 #include <string.h>
-#include <sys/syscall.h>
 
 #define MEASURE_ROUNDS 16U
 
@@ -179,16 +177,6 @@ uint64_t act_cost_usec(const Act *act)
     if (act->statistics.n_set_mask == 0)
         return act->measured_usec;
     return MAX(act->statistics.cost_usec / act->statistics.n_set_mask, 1U);
-}
-
-bool act_permitted(void)
-{
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
-
-    if (syscall(SYS_capget, &header, data) < 0)
-        return false;
-    return data[CAP_TO_INDEX(CAP_SYS_NICE)].effective & CAP_TO_MASK(CAP_SYS_NICE);
 }
 
 const ActStatistics *act_statistics(const Act *act)

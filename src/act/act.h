@@ -162,6 +162,10 @@ typedef struct ActLeftover {
     bool kept;        /* it meant to */
 } ActLeftover;
 
+/* How many processes and cgroups a journal has entries of, whether or not they exist: for one that is about another PID
+ * namespace. Return as act_leftover(). */
+int act_count_journal(int root_fd, const char *journal_path, size_t *ret, char **ret_error);
+
 /* Counts that: reads a journal and the machine, and changes and makes nothing. Without a journal all
  * is 0. `ops` change nothing. 0, or -errno with a sentence in *ret_error or NULL, as act_new(). */
 int act_leftover(const ActOps *ops, void *context, int root_fd, const char *journal_path, ActLeftover *ret,
@@ -257,7 +261,7 @@ typedef enum ActWhy {
     ACT_WHY_ROOT,      /* in the root cgroup */
     ACT_WHY_MANAGED,   /* the cgroup is the service manager's */
     ACT_WHY_FORGETS,   /* a kernel that forgets masks, and not asked for */
-    ACT_WHY_SHARED,    /* the cgroup holds others, too */
+    ACT_WHY_SHARED,    /* the cgroup holds others, too, or one below has the CPUs of the home */
     ACT_WHY_HANDS,     /* a thread in it must be left alone */
     ACT_WHY_SETTLING,  /* some thread is not at home yet */
     ACT_WHY_WIDE,      /* its home is all it may use anyway */
@@ -312,7 +316,8 @@ const char *act_why_text(ActWhy why);
 uint64_t act_cost_usec(const Act *act);
 int act_measure(Act *act);
 
-/* Whether this process may change the masks of other users' tasks (CAP_SYS_NICE). */
-bool act_permitted(void);
+/* Why this process may not change the masks of other users' tasks, as part of a sentence; NULL: it may. It needs
+ * CAP_SYS_NICE, and to see them: where /proc is mounted with hidepid=, CAP_SYS_PTRACE or the group of gid=. */
+const char *act_forbidden(int root_fd);
 
 const ActStatistics *act_statistics(const Act *act);

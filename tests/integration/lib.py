@@ -99,6 +99,12 @@ def need_placing():
         raise unittest.SkipTest("needs one node, or CPUs on node 0 and on another")
 
 
+def journal_name():
+    """What the undo journal is called in this PID namespace."""
+    number = os.readlink("/proc/self/ns/pid").strip("pid:[]")
+    return "journal" if number == "4026531836" else f"journal-{number}"
+
+
 class Workload:
     """A program with a mark in its environment, by which the test's policy knows it and its children."""
 
@@ -193,6 +199,7 @@ class DaemonTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
         self.directory.chmod(0o755)
         self.runtime = self.directory / "run"
+        self.journal = self.runtime / journal_name()
         self.policies = self.directory / "policy.d"
         self.policies.mkdir()
         self.config = self.directory / "numaplaced.conf"

@@ -18,7 +18,6 @@ class Journal(lib.DaemonTest):
         lib.need_placing()
         super().setUp()
         self.write_policy()
-        self.journal = self.runtime / "journal"
 
     def crash(self, threads=5):
         daemon = self.daemon().ready()
@@ -34,10 +33,10 @@ class Journal(lib.DaemonTest):
         lines = self.journal.read_bytes().splitlines(keepends=True)
         self.assertGreater(len(lines), 1)
         self.journal.write_bytes(b"".join([*lines, b"\x00\xff garbage\n", b"more garbage\n"]))
-        self.daemon().fails(lib.JOURNAL, "journal:")
+        self.daemon().fails(lib.JOURNAL, f"{self.journal.name}:")
         # Everything that could be read was put back, and the next start is a clean one.
         self.assertEqual(workload.masks(), {self.full})
-        self.assertTrue((self.runtime / "journal.corrupt").exists())
+        self.assertTrue((self.runtime / f"{self.journal.name}.corrupt").exists())
         self.daemon().ready().stop()
 
     def test_cut_short(self):
@@ -194,7 +193,7 @@ class NotPermitted(lib.DaemonTest):
         self.assertEqual(workload.masks(), {self.full})
         log = daemon.stop()
         self.assertEqual(log.count("observing only"), 1, log)
-        self.assertFalse((self.runtime / "journal").exists())
+        self.assertFalse(self.journal.exists())
 
     def test_the_standard_directory_is_out_of_reach(self):
         lib.need_root()
@@ -309,7 +308,7 @@ class DryRun(lib.DaemonTest):
         self.assertIn("sched_getaffinity", calls)  # the table was read right
         self.assertEqual([name for name in self.CHANGING if name in calls], [])
         self.assertEqual(workload.masks(), {self.full})
-        self.assertFalse((self.runtime / "journal").exists())
+        self.assertFalse(self.journal.exists())
 
     def plan_once(self):
         """Whether it planned something: a process that is held up, by its tracer or by others, may be put off until it gives up."""

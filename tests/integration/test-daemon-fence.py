@@ -64,6 +64,53 @@ class Fence(fencelib.FenceTest):
         daemon.stop()
         self.assertEqual(work.masks(), {self.full})
 
+    def make_below(self):
+        """A cgroup in the fenced one, and one in that: both begin with the list of their parent."""
+        below = self.cgroup / "below" / "deeper"
+        for cgroup in (below.parent, below):
+            cgroup.mkdir()
+            self.addCleanup(cgroup.rmdir)
+        return below.parent, below
+
+    def check_below(self, end):
+        """Cgroups that were made while the fence was up have what it has again when it is down."""
+        (self.cgroup / "cgroup.clone_children").write_text("1", encoding="ascii")
+        self.policy()
+        work = self.inside()
+        daemon = self.daemon().ready()
+        self.wait_up(daemon, work)
+        made = [cgroup / "cpuset.cpus" for cgroup in self.make_below()]
+        self.assertEqual({file.read_text(encoding="ascii").strip() for file in made}, {self.cpus()})
+        end(daemon)
+        self.assertEqual({file.read_text(encoding="ascii").strip() for file in made}, {self.before})
+        self.assertEqual(self.cpus(), self.before)
+
+    def test_made_below(self):
+        self.check_below(lambda daemon: daemon.stop())
+
+    def test_made_below_and_crash(self):
+        def crash(daemon):
+            daemon.kill()
+            self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
+
+        self.check_below(crash)
+
+    def test_made_again(self):
+        """A cgroup that somebody made anew, with the list it had from us by chance, is his."""
+        self.policy()
+        work = self.inside()
+        daemon = self.daemon().ready()
+        self.wait_up(daemon, work)
+        ours = self.cpus()
+        daemon.kill()
+        work.end()
+        self.remove()
+        self.cgroup.mkdir()
+        self.fill(self.cgroup)
+        (self.cgroup / "cpuset.cpus").write_text(ours, encoding="ascii")
+        self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
+        self.assertEqual(self.cpus(), ours)
+
     def test_paused(self):
         self.policy()
         work = self.inside()

@@ -101,11 +101,11 @@ class Left(Crashed):
 
     def test_command_line(self):
         workload = self.crash()
-        journal = (self.runtime / "journal").read_bytes()
+        journal = self.journal.read_bytes()
         daemon = self.daemon("--dry-run").ready()
         self.check_left(workload, daemon)
         daemon.stop()
-        self.assertEqual((self.runtime / "journal").read_bytes(), journal)
+        self.assertEqual(self.journal.read_bytes(), journal)
         # It is as it says.
         self.assertEqual(self.restore().returncode, 0)
         self.assertEqual(workload.masks(), {self.full})
@@ -172,6 +172,57 @@ class Kept(Crashed):
         self.assertEqual(workload.masks(), {self.full})
 
 
+class Elsewhere(Crashed):
+    """In another PID namespace, and where /proc hides processes: what cannot be told from here is kept."""
+
+    def elsewhere(self, *args):
+        return ["unshare", "--pid", "--fork", "--kill-child", *args]
+
+    def check_kept(self, workload, run, status, *expected):
+        self.assertEqual(run.returncode, status, run.stderr)
+        for text in expected:
+            self.assertIn(text, run.stderr)
+        self.assertEqual(workload.masks(), self.home)
+
+    def check_restored(self, workload):
+        self.assertEqual(self.restore().returncode, 0)
+        self.assertEqual(workload.masks(), {self.full})
+
+    def test_restore_in_another_namespace(self):
+        workload = self.crash()
+        run = self.restore(wrap=self.elsewhere("--mount-proc"))
+        self.check_kept(workload, run, lib.NOT_RESTORED, f"{self.journal} is of a daemon in another PID namespace, with 1 processes")
+        run = self.restore("--restore=crash", wrap=self.elsewhere("--mount-proc"))
+        self.check_kept(workload, run, 0)
+        self.check_restored(workload)
+        # There is nothing in it any more.
+        self.assertEqual(self.restore(wrap=self.elsewhere("--mount-proc")).returncode, 0)
+
+    def test_start_in_another_namespace(self):
+        """A container that is started anew, for one, has a journal of its own."""
+        workload = self.crash()
+        args = [f"--runtime-dir={self.runtime}", f"--config={self.config}", f"--policy-dir={self.policies}", "--once", "--rehearse=2"]
+        run = self.restore(*args, wrap=self.elsewhere("--mount-proc"))
+        self.check_kept(workload, run, 0, "is of a daemon in another PID namespace")
+        self.check_restored(workload)
+
+    def test_foreign_proc(self):
+        workload = self.crash()
+        self.check_kept(workload, self.restore(wrap=self.elsewhere()), lib.FAILED, "/proc shows another PID namespace")
+        self.check_restored(workload)
+
+    def test_hidden(self):
+        lib.need_program("setpriv")
+        workload = self.crash()
+        hidden = ["unshare", "--mount", "sh", "-c", 'mount -t proc -o hidepid=ptraceable proc /proc && exec "$@"', "sh"]
+        if subprocess.run([*hidden, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no hidepid=ptraceable here")
+        run = self.restore(wrap=[*hidden, "setpriv", "--inh-caps=-all", "--bounding-set=-sys_ptrace"])
+        self.check_kept(workload, run, lib.FAILED, "hidepid=, and CAP_SYS_PTRACE is missing")
+        self.assertEqual(self.restore(wrap=hidden).returncode, 0)
+        self.assertEqual(workload.masks(), {self.full})
+
+
 class AfterTheStop(Crashed):
     """What the unit does when the service has ended, however it has."""
 
@@ -235,7 +286,7 @@ class PutAside(Crashed):
 
     def test_next_one_goes_on(self):
         workload = self.crash()
-        journal = self.runtime / "journal"
+        journal = self.journal
         damaged = journal.read_bytes() + b"garbage\n"
         home = {tid: os.sched_getaffinity(tid) for tid in lib.affinity(workload.pid)}
         n_killed = 0
@@ -254,7 +305,7 @@ class PutAside(Crashed):
                     self.assertIn(run.returncode, (0, lib.JOURNAL), run.stderr)
                     self.assertNotIn("names", run.stderr)
                     self.assertEqual(workload.masks(), {self.full}, run.stderr)
-                    self.assertEqual((self.runtime / "journal.corrupt").read_bytes(), damaged)
+                    self.assertEqual((self.runtime / f"{self.journal.name}.corrupt").read_bytes(), damaged)
                     self.assertEqual(self.restore().returncode, 0)
                 n += 1
                 n_killed += 1

@@ -44,7 +44,7 @@ class Threads(lib.DaemonTest):
         self.assertGreaterEqual(status["outcomes"]["partly"] + status["outcomes"]["done"], 2)
         self.assertLessEqual(status["slice_threads_max"], SLICE)
         self.assertEqual(status["tasks"], THREADS + 1)
-        journal = (self.runtime / "journal").read_text()
+        journal = self.journal.read_text()
         self.assertEqual(journal.count("\nprocess "), 1)
         self.assertNotIn("\nthread ", journal)
 

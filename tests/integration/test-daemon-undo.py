@@ -227,7 +227,7 @@ class Strangers(Undo):
                                             preexec_fn=lambda home=home: os.sched_setaffinity(0, home))
                 pid = int(innocent.stdout.readline())
                 self.addCleanup(self.end, pid)
-                journal = self.runtime / "journal"
+                journal = self.journal
                 lib.wait_until("it to be judged", lambda journal=journal, pid=pid: f"stranger pid={pid} " in journal.read_text())
                 innocent.communicate("\n")
                 self.assertNotEqual(pathlib.Path(f"/proc/{pid}/stat").read_text().split()[3], str(innocent.pid))
@@ -265,7 +265,7 @@ class Heirs(Undo):
                 daemon = self.daemon().ready()
                 home = self.list_of(self.wait_narrow(daemon, servant.pid))
                 heirs = [self.ask(servant, what) for what in self.KINDS]
-                journal = self.runtime / "journal"
+                journal = self.journal
                 # Another test's daemon, which ends, may take a daemon for one of its own, and put it back.
                 lib.wait_until("all to be written down", lambda journal=journal, heirs=heirs: all(
                     f"process pid={pid} " in journal.read_text() or self.masks(pid) == [self.full] for pid in heirs))

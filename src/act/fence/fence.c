@@ -225,6 +225,7 @@ static int note(Fences *fences, const Fence *fence)
                                                    .path = fence->path,
                                                    .memory = fence->memory,
                                                    .dropin = fence->dropin,
+                                                   .inode = fence->inode,
                                                    .before = fence->before,
                                                });
 }
@@ -252,6 +253,15 @@ void fence_tidy(Fences *fences, const JournalFence *entry)
         fence_dropin_remove(fences->root_fd, entry->name, properties[entry->memory]);
 }
 
+/* What was made below while it was up. */
+static void release_below(Fences *fences, const Fence *fence)
+{
+    const JournalFence *entry = journal_fence(fences->journal, fence->name, fence->memory);
+
+    if (entry)
+        fence_release_below(fences, entry);
+}
+
 /* The cgroup has what somebody else gave it. */
 static void yield(Fences *fences, Fence *fence, hwloc_const_bitmap_t now)
 {
@@ -260,6 +270,7 @@ static void yield(Fences *fences, Fence *fence, hwloc_const_bitmap_t now)
     enter(fence, FENCE_DOWN);
     fence->n_foreign++;
     rest(fence, FENCE_REST_USEC);
+    release_below(fences, fence);
     if (known || hwloc_bitmap_copy(fence->before, now) < 0)
         return;
     fence->dropin = has_dropin(fences, fence, false);
@@ -320,8 +331,10 @@ static void settle_falling(Fences *fences, Fence *fence, int r, int now)
     }
     if (done ||
         ((gone || (now == 0 && fence_is_back(fences, fence->memory, fence->before, fences->scratch))) &&
-         is_back_to_the_letter(fences, fence, now == 0 && hwloc_bitmap_iszero(fences->scratch))))
+         is_back_to_the_letter(fences, fence, now == 0 && hwloc_bitmap_iszero(fences->scratch)))) {
         enter(fence, FENCE_DOWN);
+        release_below(fences, fence);
+    }
 }
 
 /* Whether somebody else has changed a unit while the service manager does what it was asked for: lists that we write
@@ -383,8 +396,23 @@ static void settle_change(Fences *fences, Fence *fence)
     }
 }
 
+/* Somebody has removed the cgroup, and made another one of its name: nothing there is ours. */
+static bool is_remade(const Fences *fences, const Fence *fence)
+{
+    uint64_t inode = fence->inode == 0 || fence->state == FENCE_DOWN
+                         ? 0
+                         : fence_inode(fences->root_fd, fence->kind, fence->path);
+
+    return inode != 0 && inode != fence->inode;
+}
+
 static void settle(Fences *fences, Fence *fence)
 {
+    if (is_remade(fences, fence)) {
+        enter(fence, FENCE_DOWN);
+        rest(fence, FENCE_REST_USEC);
+        return;
+    }
     if (fence->state == FENCE_RISING || fence->state == FENCE_FALLING)
         settle_change(fences, fence);
     else if (fence->state == FENCE_UP && read_now(fences, fence, fences->scratch) == 0 &&
@@ -405,11 +433,13 @@ int fence_read_before(Fences *fences, Fence *fence)
     const JournalFence *entry = journal_fence(fences->journal, fence->name, fence->memory);
     hwloc_const_bitmap_t possible = fences->possible[fence->memory];
     int r = read_now(fences, fence, fences->scratch);
-    bool known = entry && (fence_is_ours(fences, entry, fences->scratch) ||
-                           fence_is_back(fences, fence->memory, entry->before, fences->scratch));
+    bool known = entry && !fence_is_another(fences->root_fd, entry) &&
+                 (fence_is_ours(fences, entry, fences->scratch) ||
+                  fence_is_back(fences, fence->memory, entry->before, fences->scratch));
 
     if (r < 0)
         return r;
+    fence->inode = fence_inode(fences->root_fd, fence->kind, fence->path);
     /* Everything is no limit. The kernel does not take the last CPUs or nodes from a cgroup in which something runs,
      * so this is what is read of a unit that has no limit of its own any more. A list of everything that somebody
      * wrote is taken for none, too. */
@@ -496,7 +526,7 @@ void fence_raise(Fences *fences, Fence *fence)
 void fence_lower(Fences *fences, Fence *fence)
 {
     rest(fence, FENCE_REST_USEC);
-    if (fence->state == FENCE_UP || fence->state == FENCE_RISING) {
+    if (!is_remade(fences, fence) && (fence->state == FENCE_UP || fence->state == FENCE_RISING)) {
         int now = read_now(fences, fence, fences->scratch), r;
         /* Where nothing runs, nothing forbids the last step. */
         bool gone = now == -ENOENT;
@@ -514,8 +544,6 @@ void fence_lower(Fences *fences, Fence *fence)
     settle(fences, fence);
 }
 
-/* Asking */
-
 void fences_sense(Fences *fences)
 {
     if (fences->n_fences > 0)
@@ -527,74 +555,5 @@ void fences_sense(Fences *fences)
         if (fence->state == FENCE_DOWN || fence->state == FENCE_UP)
             fence->stale = false;
         read_outer(fences, fence);
-    }
-}
-
-static Fence *fence_of(const Fences *fences, pid_t pid)
-{
-    for (size_t i = 0; i < fences->n_fences; i++) {
-        Fence *fence = fences->fences[i];
-
-        if (fence_has_member(fence, pid))
-            return fence;
-    }
-    return NULL;
-}
-
-bool fences_admit(Fences *fences, pid_t pid, hwloc_const_bitmap_t mask)
-{
-    Fence *fence = fence_of(fences, pid);
-    bool inside;
-
-    if (!fence)
-        return true;
-    inside = mask && hwloc_bitmap_isincluded(mask, fence->target);
-    if (!inside)
-        fence_lower(fences, fence);
-    if (fences->host.forgets && fence->stale)
-        return false;
-    return inside || fence->state == FENCE_DOWN;
-}
-
-bool fences_hold(const Fences *fences, pid_t pid)
-{
-    const Fence *fence = fence_of(fences, pid);
-
-    return fence && fence->state != FENCE_DOWN;
-}
-
-/* Whether somebody else has changed the cpuset since we looked last. `says` is what it, or one below it, was read to
- * leave. */
-static bool is_anothers(const Fences *fences, const Fence *fence, hwloc_const_bitmap_t says)
-{
-    if (alike(fences, fence, says, fence->target) || alike(fences, fence, says, fence->outer))
-        return false;
-    return read_now(fences, fence, fences->scratch) == 0 &&
-           !alike(fences, fence, fences->scratch, fence->target) &&
-           !fence_is_back(fences, false, fence->before, fences->scratch);
-}
-
-bool fences_bound(const Fences *fences, const char *path, hwloc_bitmap_t ret)
-{
-    for (size_t i = 0; i < fences->n_fences; i++) {
-        const Fence *fence = fences->fences[i];
-        size_t len = strlen(fence->path);
-
-        if (!fence->memory && fence->state != FENCE_DOWN && strncmp(path, fence->path, len) == 0 &&
-            (path[len] == '\0' || path[len] == '/') && !hwloc_bitmap_iszero(fence->outer))
-            return !is_anothers(fences, fence, ret) && hwloc_bitmap_copy(ret, fence->outer) == 0;
-    }
-    return false;
-}
-
-void fences_host(const Fences *fences, ActHost *ret)
-{
-    *ret = fences->host;
-    for (size_t i = 0; i < fences->n_fences; i++) {
-        const Fence *fence = fences->fences[i];
-
-        ret->n_known += !fence->memory;
-        ret->n_up += !fence->memory && fence->state == FENCE_UP;
-        ret->n_memory += fence->memory && fence->state == FENCE_UP;
     }
 }

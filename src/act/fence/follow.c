@@ -152,7 +152,7 @@ static bool is_member(void *userdata, pid_t pid)
 }
 
 /* Why a fence that nothing of the World speaks against must stay down all the same. */
-static ActWhy look_at_cgroup(const Fences *fences, Fence *fence)
+static ActWhy look_at_cgroup(Fences *fences, Fence *fence)
 {
     int r;
 
@@ -161,6 +161,8 @@ static ActWhy look_at_cgroup(const Fences *fences, Fence *fence)
     if (time_now_usec() < fence->rest_usec)
         return fence->error < 0 ? ACT_WHY_REFUSED : fence->n_foreign > 0 ? ACT_WHY_FOREIGN : ACT_WHY_BORROWS;
     r = fence_all(fences->root_fd, fence->kind, fence->path, is_member, fence);
+    if (r > 0 && fence_is_taken_below(fences, fence))
+        return ACT_WHY_SHARED;
     return r > 0 ? ACT_WHY_UP : r == 0 ? ACT_WHY_SHARED : ACT_WHY_SETTLING;
 }
 
@@ -241,7 +243,8 @@ static const Why *why_of(ActWhy why)
         [ACT_WHY_FORGETS] = {"forgets",
                              "Before Linux 6.2, threads forget their masks when a cpuset changes, and the "
                              "policy does not name Act=unit or Act=cpuset."},
-        [ACT_WHY_SHARED] = {"shared", "Its cgroup holds others, too."},
+        [ACT_WHY_SHARED] = {"shared",
+                            "Its cgroup holds others, too, or one below has the home's CPUs of its own."},
         [ACT_WHY_HANDS] = {"hands", "A thread in its cgroup must be left alone."},
         [ACT_WHY_SETTLING] = {"settling", "Some thread is not at home yet."},
         [ACT_WHY_WIDE] = {"wide", "Its home is all that it may use."},

@@ -19,6 +19,7 @@ typedef struct Fence {
     char *name, *path;
     bool memory; /* around nodes and not CPUs: sets are of these */
     FenceState state;
+    uint64_t inode;        /* which cgroup of that path; 0: not known, or a unit */
     hwloc_bitmap_t before; /* what the cgroup had; empty: nothing of its own */
     bool dropin;           /* a unit that had that from a drop-in */
     hwloc_bitmap_t outer;  /* what it could use with that */
@@ -97,6 +98,11 @@ bool fence_is_ours(const Fences *fences, const JournalFence *entry, hwloc_const_
 /* Whether it is what it was before us, at least in effect; and what is asked for first to get there. */
 bool fence_is_back(const Fences *fences, bool memory, hwloc_const_bitmap_t before, hwloc_const_bitmap_t now);
 hwloc_const_bitmap_t fence_way_down(const Fences *fences, bool memory, hwloc_const_bitmap_t before);
+/* Whether some cgroup below one that is down has these very CPUs or nodes already: its own would not be told from
+ * ours. */
+bool fence_is_taken_below(Fences *fences, const Fence *fence);
+/* Gives those below one that is put back, and that still have what it had from us, what their parents have. */
+void fence_release_below(Fences *fences, const JournalFence *entry);
 /* Removes what the service manager keeps of us, of a fence that is put back. */
 void fence_tidy(Fences *fences, const JournalFence *entry);
 /* Reads which CPUs are online. */

@@ -75,7 +75,7 @@ static void move(Fences *fences, Fence *fence)
     if (fence->state == FENCE_DOWN && wanted && cpus->state == FENCE_UP && cpus->gathered &&
         fence->n_foreign < FENCE_FOREIGN_MAX && time_now_usec() >= fence->rest_usec &&
         fence_read_before(fences, fence) == 0 && find_target(fences, cpus, fence) == 0 &&
-        !hwloc_bitmap_iszero(fence->target))
+        !hwloc_bitmap_iszero(fence->target) && !fence_is_taken_below(fences, fence))
         fence_raise(fences, fence);
     else if (fence->state != FENCE_DOWN && (!wanted || !hwloc_bitmap_isequal(fence->nodes, cpus->nodes)))
         fence_lower(fences, fence);

@@ -20,6 +20,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/xattr.h>
 
 /* A list of 8192 CPUs, every second one, of at most five characters each. */
@@ -472,4 +473,36 @@ int fence_all(int root_fd, ActFenceKind kind, const char *path, bool (*wants)(vo
     (void)snprintf(name, sizeof(name), "%s%s", mount_point(kind), path);
     fd = openat(root_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return fd < 0 ? -errno : all_below(fd, 0, wants, userdata);
+}
+
+DIR *fence_open_directory(int root_fd, ActFenceKind kind, const char *path)
+{
+    char name[PATH_MAX + 64];
+    DIR *dir;
+    int fd;
+
+    (void)snprintf(name, sizeof(name), "%s%s", mount_point(kind), path);
+    fd = openat(root_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir && fd >= 0)
+        (void)close(fd);
+    return dir;
+}
+
+uint64_t fence_inode(int root_fd, ActFenceKind kind, const char *path)
+{
+    char name[PATH_MAX + 64];
+    struct stat st;
+
+    if (kind == ACT_FENCE_UNIT)
+        return 0;
+    (void)snprintf(name, sizeof(name), "%s%s", mount_point(kind), path);
+    return fstatat(root_fd, name, &st, 0) == 0 ? st.st_ino : 0;
+}
+
+bool fence_is_another(int root_fd, const JournalFence *entry)
+{
+    uint64_t inode = fence_inode(root_fd, entry->kind, entry->path);
+
+    return inode != 0 && entry->inode != 0 && inode != entry->inode;
 }

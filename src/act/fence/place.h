@@ -4,7 +4,9 @@
 /* Where fences can be: what the host has, and which cgroup a process is in. Reads only. */
 
 #include "act/act.h"
+#include "act/journal/journal.h"
 
+#include <dirent.h>
 #include <limits.h>
 
 typedef struct FencePlace {
@@ -46,3 +48,12 @@ int fence_write_there(int root_fd, ActFenceKind kind, const char *path, hwloc_co
 /* Whether every process in a cgroup, or in one below it, is wanted. -errno when that cannot be said. */
 int fence_all(int root_fd, ActFenceKind kind, const char *path, bool (*wants)(void *userdata, pid_t pid),
               void *userdata);
+
+/* Opens a cgroup's directory for readdir(3), or returns NULL with errno. */
+DIR *fence_open_directory(int root_fd, ActFenceKind kind, const char *path);
+
+/* Which cgroup of this path there is: the number of its directory, which no later one of the path has. 0: there is
+ * none, or it is a unit's, which stays the same to its manager. */
+uint64_t fence_inode(int root_fd, ActFenceKind kind, const char *path);
+/* Whether the cgroup that the entry speaks of has been removed, and there is another one of its name. */
+bool fence_is_another(int root_fd, const JournalFence *entry);

@@ -25,6 +25,8 @@ static Progress restore_ask(const Fences *fences, const JournalFence *entry)
     const FenceMeans *means = &fences->means[entry->memory][entry->kind];
     int now = fence_read_now(fences, entry->kind, entry->path, entry->memory, fences->scratch), r;
 
+    if (fence_is_another(fences->root_fd, entry))
+        return PROGRESS_DONE;
     /* Somebody else's. As it was before, it may still be about to change: a service manager writes after it has
      * answered. What does not run cannot be asked; but a unit still has its property then. */
     if (now == 0 && !fence_is_ours(fences, entry, fences->scratch) &&
@@ -62,6 +64,28 @@ static bool is_open(Progress progress)
     return progress == PROGRESS_ASKED || progress == PROGRESS_LETTER;
 }
 
+static void wait_all(const Fences *fences)
+{
+    for (int memory = false; memory <= true; memory++)
+        for (size_t kind = 0; kind < ACT_FENCE_MAX; kind++) {
+            const FenceMeans *means = &fences->means[memory][kind];
+
+            if (means->ops && means->ops->wait)
+                means->ops->wait(means->context, RESTORE_USEC);
+        }
+}
+
+/* What was made below them while they were up. */
+static void release_below(Fences *fences, const Progress *progress)
+{
+    const Journal *journal = fences->journal;
+
+    for (size_t i = 0; i < journal->n_fences; i++)
+        if (progress[i] == PROGRESS_DONE && !fence_is_another(fences->root_fd, &journal->fences[i]))
+            fence_release_below(fences, &journal->fences[i]);
+    wait_all(fences);
+}
+
 /* Asks for everything, then waits for all of it. Returns how many are not known to be back. */
 static size_t restore_all(Fences *fences, Progress *progress)
 {
@@ -72,13 +96,7 @@ static size_t restore_all(Fences *fences, Progress *progress)
 
     for (size_t i = 0; i < journal->n_fences; i++)
         progress[i] = restore_ask(fences, &journal->fences[i]);
-    for (int memory = false; memory <= true; memory++)
-        for (size_t kind = 0; kind < ACT_FENCE_MAX; kind++) {
-            const FenceMeans *means = &fences->means[memory][kind];
-
-            if (means->ops && means->ops->wait)
-                means->ops->wait(means->context, RESTORE_USEC);
-        }
+    wait_all(fences);
     do {
         n_open = 0;
         for (size_t i = 0; i < journal->n_fences; i++) {
@@ -114,6 +132,7 @@ int fences_restore(Fences *fences)
         fence->stale = true;
         fence->n_members = 0;
     }
+    release_below(fences, progress);
     /* From the end, since one that is noted is replaced by the last. */
     for (size_t i = journal->n_fences; i-- > 0;)
         if (progress[i] == PROGRESS_DONE) {

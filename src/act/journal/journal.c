@@ -372,7 +372,8 @@ int journal_note_fence(Journal *journal, const JournalFence *fence)
     const JournalFence *known = journal_fence(journal, fence->name, fence->memory);
 
     if (known && known->kind == fence->kind && strcmp(known->path, fence->path) == 0 &&
-        known->dropin == fence->dropin && hwloc_bitmap_isequal(known->before, fence->before))
+        known->dropin == fence->dropin && known->inode == fence->inode &&
+        hwloc_bitmap_isequal(known->before, fence->before))
         return 0;
     return NOTE(journal, out, journal_text_fence(out, fence));
 }

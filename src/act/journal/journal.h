@@ -16,7 +16,7 @@
  *   checked
  *   released pid=N start=N ticks=N                             put back; what was born later is not ours
  *   stranger pid=N start=N                                     has a mask of ours from its user (act/masks/births.c)
- *   fence kind=unit name="x.service" path="/system.slice/x.service" before=LIST memory=BOOL dropin=BOOL
+ *   fence kind=unit name="x.service" path="/system.slice/x.service" before=LIST memory=BOOL dropin=BOOL inode=N
  *                                                     CPUs of a whole cgroup as they were; nodes, with memory=yes
  *   fenced name="x.service" memory=BOOL cpus=LIST              those it got from us
  *   unfenced name="x.service" memory=BOOL                      put back
@@ -89,6 +89,8 @@ typedef struct JournalFence {
     const char *name, *path;
     CpuMask before; /* empty: it had none of its own, but all of the levels above */
     bool memory;    /* sets are of nodes, not of CPUs */
+    uint64_t
+        inode; /* of the cgroup's directory: another one of this path is not ours; 0: not known, or a unit */
     bool dropin;    /* a unit that had a drop-in of somebody's for it, which stays (act/fence/dropin.h) */
     CpuMask *given; /* every set it got from us */
     uint32_t n_given;

@@ -91,6 +91,7 @@ static const RecordField fence_fields[] = {
     {"before", RECORD_MASK, offsetof(JournalFence, before), .required = true},
     {"memory", RECORD_BOOL, offsetof(JournalFence, memory)},
     {"dropin", RECORD_BOOL, offsetof(JournalFence, dropin)},
+    {"inode", RECORD_U64, offsetof(JournalFence, inode)},
 };
 
 /* The last one is not in an "unfenced" line. */
@@ -374,8 +375,12 @@ static int take_fence(Journal *journal, RecordReader *reader)
 
     known = journal_fence(journal, value.name, value.memory);
     if (known) {
-        value.given = known->given;
-        value.n_given = known->n_given;
+        if (known->inode == value.inode) {
+            value.given = known->given;
+            value.n_given = known->n_given;
+        } else {
+            free(known->given);
+        }
         *known = value;
         return 0;
     }

@@ -93,3 +93,13 @@ int act_leftover(const ActOps *ops, void *context, int root_fd, const char *jour
     }
     return 0;
 }
+
+int act_count_journal(int root_fd, const char *journal_path, size_t *ret, char **ret_error)
+{
+    CLEANUP(journal_free_p) Journal *journal = NULL;
+    int r = journal_open_reading(journal_path, root_fd, &journal, ret_error);
+
+    if (r == 0)
+        *ret = journal->n_processes + journal->n_fences;
+    return r;
+}

@@ -273,12 +273,14 @@ static void tell_features(Manager *manager)
 
 static void choose_mode(Manager *manager)
 {
+    const char *forbidden = act_forbidden(manager->root_fd);
+
     if (manager->options.dry_run || manager->config->dry_run) {
         manager->mode = MANAGER_MODE_DRY_RUN;
-    } else if (!act_permitted()) {
+    } else if (forbidden) {
         manager->mode = MANAGER_MODE_OBSERVE;
         log_notice(manager->log, NUMAPLACE_MESSAGE_OBSERVE_ONLY,
-                   "not permitted to place tasks of others (CAP_SYS_NICE is missing): observing only");
+                   "not permitted to place tasks of others (%s): observing only", forbidden);
     } else {
         manager->mode = MANAGER_MODE_ACTIVE;
     }

@@ -15,17 +15,22 @@
  * There is one lock for a runtime directory, and one for the host: two daemons with different directories would take
  * each other's masks for the original ones, and "put back" those in the end. A rehearsal on a directory of its own does
  * not need the second lock, so that several can run side by side, as the tests do; numaplaced(8) says what its policies
- * may match. */
+ * may match.
+ *
+ * Each PID namespace has a journal of its own. Those that daemons of others have left, containers' or the host's, are
+ * reported and kept: from here their processes cannot be told. */
 
 #include "daemon/manager/manager.h"
 
 #include "base/parse.h"
 #include "base/root.h"
 #include "base/time.h"
+#include "daemon/namespace.h"
 #include "daemon/runtime-dir.h"
 #include "numaplace/messages.h"
 #include "numaplace/paths.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,10 +53,18 @@ Manager *manager_alloc(const ManagerOptions *options, Log *log)
 int manager_open_root(Manager *manager)
 {
     manager->root_fd = root_open(manager->options.root);
-    if (manager->root_fd < 0)
+    if (manager->root_fd < 0) {
         log_error(manager->log, NULL, "cannot open the root directory %s: %s", manager->options.root,
                   strerror(-manager->root_fd));
-    return MIN(manager->root_fd, 0);
+        return manager->root_fd;
+    }
+    if (strcmp(manager->options.root, "/") == 0 && !namespace_has_own_proc(manager->root_fd)) {
+        log_error(manager->log, NULL,
+                  "/proc shows another PID namespace, or nothing: expected the one of this process, as after "
+                  "mount -t proc proc /proc");
+        return -EINVAL;
+    }
+    return 0;
 }
 
 /* Locks */
@@ -120,13 +133,17 @@ int manager_lock(Manager *manager)
 /* Malloc'd; NULL when memory is out. */
 static char *journal_path(const Manager *manager)
 {
-    return format_text("%s/journal", manager->options.runtime_directory);
+    char name[JOURNAL_NAME_SIZE];
+
+    namespace_journal_name(manager->root_fd, name);
+    return format_text("%s/%s", manager->options.runtime_directory, name);
 }
 
 /* Whether there is one: 1, 0, or -errno after saying why the directory is not to be trusted. Makes nothing. */
 static int find_journal(Manager *manager)
 {
     CLEANUP_FREE char *error = NULL;
+    char name[JOURNAL_NAME_SIZE];
     struct stat st;
 
     manager->runtime_fd = runtime_dir_find(manager->options.runtime_directory, &error);
@@ -134,7 +151,45 @@ static int find_journal(Manager *manager)
         return 0;
     if (manager->runtime_fd < 0)
         return lock_failed(manager, manager->runtime_fd, error);
-    return fstatat(manager->runtime_fd, "journal", &st, AT_SYMLINK_NOFOLLOW) == 0;
+    namespace_journal_name(manager->root_fd, name);
+    return fstatat(manager->runtime_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Says what one journal of another namespace holds. Returns whether that is anything. */
+static bool tell_other(Manager *manager, const char *name)
+{
+    CLEANUP_FREE char *path = format_text("%s/%s", manager->options.runtime_directory, name), *error = NULL;
+    size_t n = 0;
+
+    if (!path || act_count_journal(manager->root_fd, path, &n, &error) < 0 || n == 0)
+        return false;
+    log_warning(
+        manager->log, NUMAPLACE_MESSAGE_LEFTOVER,
+        "%s is of a daemon in another PID namespace, with %zu processes and cgroups that it has "
+        "placed: numaplaced --restore puts them back there; if that namespace is gone, delete the file",
+        path, n);
+    return true;
+}
+
+static void closedir_p(DIR **dir)
+{
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+/* Whether daemons of other namespaces have left something, after saying so. */
+static bool tell_others(Manager *manager)
+{
+    CLEANUP(closedir_p) DIR *dir = opendir(manager->options.runtime_directory);
+    const struct dirent *entry;
+    char own[JOURNAL_NAME_SIZE];
+    bool any = false;
+
+    namespace_journal_name(manager->root_fd, own);
+    while (dir && (entry = readdir(dir)))
+        if (namespace_is_journal_name(entry->d_name) && strcmp(entry->d_name, own) != 0)
+            any |= tell_other(manager, entry->d_name);
+    return any;
 }
 
 /* The journal's own words, and an error that main() has an exit status for: -EUCLEAN when it must not be
@@ -217,9 +272,11 @@ int manager_undo_first(Manager *manager)
 {
     int r;
 
-    if (manager->options.dry_run || !act_permitted())
+    if (manager->options.dry_run || act_forbidden(manager->root_fd))
         return 0;
     r = find_journal(manager);
+    if (r >= 0)
+        (void)tell_others(manager);
     if (r <= 0)
         return r;
     manager->mode = MANAGER_MODE_ACTIVE;
@@ -274,9 +331,24 @@ static int restore(Manager *manager, ManagerRestore what)
     return open_journal(manager, what == MANAGER_RESTORE_CRASH);
 }
 
+/* There is a journal. */
+static int restore_own(Manager *manager, ManagerRestore what)
+{
+    const char *forbidden = act_forbidden(manager->root_fd);
+    int r;
+
+    manager->mode = MANAGER_MODE_ACTIVE;
+    if (!forbidden)
+        return restore(manager, what);
+    log_error(manager->log, NULL, "not permitted to place tasks of others (%s)", forbidden);
+    r = tell_leftover(manager, "run as root: ");
+    return r < 0 || what == MANAGER_RESTORE_CRASH ? r : -EPERM;
+}
+
 int manager_restore(const ManagerOptions *options, ManagerRestore what, Log *log)
 {
     CLEANUP(manager_free_p) Manager *manager = manager_alloc(options, log);
+    bool others;
     int r;
 
     if (!manager)
@@ -284,12 +356,10 @@ int manager_restore(const ManagerOptions *options, ManagerRestore what, Log *log
     r = manager_open_root(manager);
     if (r >= 0)
         r = find_journal(manager);
-    if (r <= 0)
+    if (r < 0)
         return r;
-    manager->mode = MANAGER_MODE_ACTIVE;
-    if (act_permitted())
-        return restore(manager, what);
-    log_error(log, NULL, "not permitted to place tasks of others (CAP_SYS_NICE is missing)");
-    r = tell_leftover(manager, "run as root: ");
-    return r < 0 || what == MANAGER_RESTORE_CRASH ? r : -EPERM;
+    others = what == MANAGER_RESTORE_ALL && tell_others(manager);
+    if (r > 0)
+        r = restore_own(manager, what);
+    return r == 0 && others ? -EREMOTEIO : r;
 }

@@ -438,19 +438,6 @@ static void test_measure(void **state)
     assert_has(live, getpid(), live->before);
 }
 
-/* The capability as /proc shows it. */
-static void test_permitted(void **state)
-{
-    Live *live = *state;
-    char text[8192];
-    const char *line;
-
-    assert_true(root_read(live->root_fd, "proc/self/status", text, sizeof(text)) > 0);
-    line = strstr(text, "\nCapEff:\t");
-    assert_non_null(line);
-    assert_int_equal(act_permitted(), strtoull(line + 9, NULL, 16) >> 23 & 1);
-}
-
 static void put_file(const Live *live, const char *name, const char *text)
 {
     char path[PATH_MAX];
@@ -629,7 +616,6 @@ int main(void)
         TEST(test_kernel),
         TEST(test_dry_run),
         TEST(test_measure),
-        TEST(test_permitted),
         TEST(test_may_fork),
         TEST(test_exiting),
         TEST(test_walk_ends),

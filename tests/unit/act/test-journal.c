@@ -239,10 +239,10 @@ static void test_fences(void **state)
     CLEANUP(journal_free_p) Journal *journal = NULL;
     CLEANUP_FREE char *error = NULL;
     static const char text[] = HEADER
-        "fence kind=unit name=\"x.service\" path=\"/s.slice/x.service\" before=empty memory=no dropin=yes\n"
+        "fence kind=unit name=\"x.service\" path=\"/s.slice/x.service\" before=empty memory=no dropin=yes inode=0\n"
         "fenced name=\"x.service\" memory=no cpus=0-3\n"
         "fenced name=\"x.service\" memory=no cpus=4-7\n"
-        "fence kind=unit name=\"x.service\" path=\"/s.slice/x.service\" before=0-1 memory=yes dropin=no\n"
+        "fence kind=unit name=\"x.service\" path=\"/s.slice/x.service\" before=0-1 memory=yes dropin=no inode=0\n"
         "fenced name=\"x.service\" memory=yes cpus=1\n";
     JournalFence cpus = {
         .kind = ACT_FENCE_UNIT,
@@ -291,7 +291,7 @@ static void test_fences(void **state)
 static void test_lost(void **state)
 {
     static const char both[] = HEADER
-        "fence kind=unit name=\"x.service\" path=\"/s.slice/x.service\" before=0-1 memory=no dropin=no\n"
+        "fence kind=unit name=\"x.service\" path=\"/s.slice/x.service\" before=0-1 memory=no dropin=no inode=0\n"
         "fenced name=\"x.service\" memory=no cpus=1\n";
     Fixture *f = *state;
 

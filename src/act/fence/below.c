@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Cgroups below one that is fenced. In version 1 each has a list of its own, and one that is made there with
+ * cgroup.clone_children begins with its parent's, as does what a container manager copies by hand: with ours, while a
+ * fence is up. So when one is down, whoever below still has a list of ours is given what its parent has now. This
+ * cannot be told from what somebody chose: a fence is not raised where one below has these very CPUs already, and who
+ * gives them to one while it is up has them widened with it. In version 2 a new cgroup has no list. */
+
+#include "act/fence/internal.h"
+#include "base/parse.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Deeper trees than a container manager's. */
+#define DEPTH_MAX 16U
+
+/* What is done with each cgroup below: `set` is what it has. Returns whether to go on. */
+typedef struct Below {
+    Fences *fences;
+    ActFenceKind kind;
+    bool memory;
+    bool (*visit)(struct Below *below, const char *path, hwloc_const_bitmap_t set);
+    const JournalFence *entry;   /* of release() */
+    hwloc_const_bitmap_t target; /* of look() */
+    bool found;
+} Below;
+
+static void closedir_p(DIR **dir)
+{
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+static bool walk(Below *below, const char *path, unsigned depth)
+{
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    CLEANUP(closedir_p) DIR *dir = fence_open_directory(below->fences->root_fd, below->kind, path);
+    const struct dirent *entry;
+
+    while (set && dir && depth < DEPTH_MAX && (entry = readdir(dir))) {
+        char child[PATH_MAX];
+
+        if (entry->d_type != DT_DIR || entry->d_name[0] == '.' ||
+            (size_t)snprintf(child, sizeof(child), "%s/%s", path, entry->d_name) >= sizeof(child))
+            continue;
+        if (fence_read_now(below->fences, below->kind, child, below->memory, set) == 0 &&
+            !below->visit(below, child, set))
+            return false;
+        if (!walk(below, child, depth + 1))
+            return false;
+    }
+    return true;
+}
+
+static bool has_lists(ActFenceKind kind)
+{
+    return kind == ACT_FENCE_CGROUP1 || kind == ACT_FENCE_CPUSETFS;
+}
+
+static bool look(Below *below, const char *path, hwloc_const_bitmap_t set)
+{
+    (void)path;
+    below->found = fence_alike(below->fences, below->memory, set, below->target);
+    return !below->found;
+}
+
+bool fence_is_taken_below(Fences *fences, const Fence *fence)
+{
+    Below below = {.fences = fences,
+                   .kind = fence->kind,
+                   .memory = fence->memory,
+                   .visit = look,
+                   .target = fence->target};
+
+    if (has_lists(fence->kind))
+        (void)walk(&below, fence->path, 0);
+    return below.found;
+}
+
+/* Its parent was before it. */
+static bool release(Below *below, const char *path, hwloc_const_bitmap_t set)
+{
+    const FenceMeans *means = &below->fences->means[below->memory][below->kind];
+    CLEANUP_BITMAP hwloc_bitmap_t now = hwloc_bitmap_alloc();
+    char parent[PATH_MAX];
+
+    if (!now || !fence_is_ours(below->fences, below->entry, set))
+        return true;
+    (void)snprintf(parent, sizeof(parent), "%.*s", (int)(strrchr(path, '/') - path), path);
+    if (fence_read_now(below->fences, below->kind, parent, below->memory, now) == 0 &&
+        !fence_is_ours(below->fences, below->entry, now)) {
+        (void)means->ops->set(means->context, path, now);
+        if (means->ops->forget)
+            means->ops->forget(means->context, path);
+    }
+    return true;
+}
+
+void fence_release_below(Fences *fences, const JournalFence *entry)
+{
+    Below below = {
+        .fences = fences, .kind = entry->kind, .memory = entry->memory, .visit = release, .entry = entry};
+
+    if (has_lists(entry->kind))
+        (void)walk(&below, entry->path, 0);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Whether a daemon may place: by its capabilities, and by what /proc shows. */
+
+#include "act/act.h"
+#include "base/parse.h"
+#include "base/root.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Leaves only these in effect. Returns whether they are. */
+static bool leave(unsigned a, unsigned b)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+
+    assert_int_equal(syscall(SYS_capget, &header, data), 0);
+    data[0].effective = (CAP_TO_MASK(a) | CAP_TO_MASK(b)) & data[0].permitted;
+    data[1].effective = 0;
+    assert_int_equal(syscall(SYS_capset, &header, data), 0);
+    return data[0].effective == (CAP_TO_MASK(a) | CAP_TO_MASK(b));
+}
+
+/* As when the kernel shows this as the options of the mount of /proc. */
+static const char *judge(const char *options)
+{
+    char directory[] = "/tmp/np-permit-XXXXXX", path[64], up[64];
+    CLEANUP_CLOSE int root_fd = -1;
+    const char *answer;
+    FILE *file;
+
+    assert_non_null(mkdtemp(directory));
+    (void)snprintf(up, sizeof(up), "%s/proc", directory);
+    assert_int_equal(mkdir(up, 0755), 0);
+    (void)snprintf(path, sizeof(path), "%s/proc/self", directory);
+    assert_int_equal(mkdir(path, 0755), 0);
+    (void)snprintf(path, sizeof(path), "%s/proc/self/mounts", directory);
+    file = fopen(path, "we");
+    assert_non_null(file);
+    (void)fprintf(
+        file,
+        "proc /proc proc rw,hidepid=ptraceable 0 0\nproc /proc proc %s 0 0\nproc /x proc rw,hidepid=4 0 0\n",
+        options);
+    assert_int_equal(fclose(file), 0);
+    root_fd = root_open(directory);
+    assert_true(root_fd >= 0);
+    answer = act_forbidden(root_fd);
+    assert_int_equal(unlink(path), 0);
+    *strrchr(path, '/') = '\0';
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(up), 0);
+    assert_int_equal(rmdir(directory), 0);
+    return answer;
+}
+
+static void test_capability(void **state)
+{
+    (void)state;
+    if (leave(CAP_SYS_NICE, CAP_SYS_PTRACE))
+        assert_null(judge("rw"));
+    (void)leave(CAP_SYS_PTRACE, CAP_SYS_PTRACE);
+    assert_string_equal(judge("rw"), "CAP_SYS_NICE is missing");
+}
+
+static void test_hidden(void **state)
+{
+    static const struct {
+        const char *options;
+        bool hides;
+    } cases[] = {
+        {"rw,nosuid", false},
+        {"rw,hidepid=0", false},
+        {"rw,hidepid=off,gid=7", false},
+        {"rw,gid=7,hidepid=invisible", true},
+        {"rw,gid=7,hidepid=2", true},
+        {"rw,gid=7,hidepid=noaccess,subset=pid", true},
+        /* Who is in the group sees everything, except by the strictest of the modes. */
+        {"rw,gid=9,hidepid=invisible", false},
+        {"rw,gid=9,hidepid=ptraceable", true},
+        {"rw,hidepid=4", true},
+    };
+    const gid_t groups[] = {9};
+
+    (void)state;
+    if (!leave(CAP_SYS_NICE, CAP_SETGID) || setgroups(1, groups) < 0)
+        skip();
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        if ((judge(cases[i].options) != NULL) != cases[i].hides)
+            fail_msg("%s", cases[i].options);
+    /* With the right to see them it does not matter. */
+    if (leave(CAP_SYS_NICE, CAP_SYS_PTRACE))
+        assert_null(judge("rw,hidepid=4"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_capability),
+        cmocka_unit_test(test_hidden),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
