@@ -13,7 +13,6 @@ const char *const ablation_names[] = {
     [ABLATION_SIBLINGS] = "siblings",
     [ABLATION_PUSH] = "push",
     [ABLATION_OTHERS] = "others",
-    [ABLATION_NEWCOMERS] = "newcomers",
     [ABLATION_BOUND] = "bound",
     [ABLATION_REACH] = "reach",
     [ABLATION_FAIR_SHARE] = "fair-share",

@@ -17,7 +17,6 @@ typedef enum AblationRule {
     ABLATION_SIBLINGS,      /* P15: two threads on one core cost */
     ABLATION_PUSH,          /* P4: who shares a core is pushed to an idle one of its home */
     ABLATION_OTHERS,        /* P15: what others run counts */
-    ABLATION_NEWCOMERS,     /* P15: who is to be placed, or just was, is none of the others */
     ABLATION_BOUND,         /* P15: who is bound by somebody else counts where it is */
     ABLATION_REACH,         /* P15: and takes no more of a node than the CPUs it may use */
     ABLATION_FAIR_SHARE,    /* P15: on a full machine every demand is less */

@@ -322,8 +322,6 @@ static void move_group(const Commit *c, Group *group, const PlanHome *home, bool
 
     if (chosen && (home->reverts || returns || restless))
         group->frozen_until_usec = add_usec(now, pause);
-    if (!group->home && !group->roams)
-        group->placed_usec = now;
     group->before_nodes = group->home_nodes;
     group->wish_nodes = NULL;
     group->before_wait_permille = home->wait_permille;

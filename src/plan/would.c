@@ -44,7 +44,6 @@ static bool keep(World *to, CpuMask from, CpuMask *ret)
 static bool carry_group(World *to, const Group *from, Group *group)
 {
     group->last_home_usec = from->last_home_usec;
-    group->placed_usec = from->placed_usec;
     group->apart_usec = from->apart_usec;
     group->roams = from->roams;
     group->converged = from->converged;

@@ -133,7 +133,7 @@ void load_groups(World *world)
 static void take_off(const World *world, const Group *g)
 {
     NodeLoad *nodes = world->nodes;
-    uint64_t sum = 0, ran = g->run_permille;
+    uint64_t sum = 0, ran = g->run_permille - MIN(g->outside_permille, g->run_permille);
 
     for (uint32_t i = 0; i < world->topology->n_nodes; i++)
         if (g->roams || hwloc_bitmap_isset(g->home_nodes, i))
@@ -149,6 +149,37 @@ static bool has_one_node(const Group *g)
     return g->home_nodes && hwloc_bitmap_weight(g->home_nodes) == 1;
 }
 
+/* Takes off what threads ran that were last seen outside of their group's home, or have none. */
+static void take_off_outside(const World *world)
+{
+    for (size_t i = 0; i < world->n_groups; i++)
+        world->groups[i].outside_permille = 0;
+    for (size_t i = 0; i < world->n_tasks; i++) {
+        const Task *task = &world->tasks[i];
+        const Process *process = &world->processes[task->process.i];
+        const TopologyCpu *cpu = topology_cpu(world->topology, task->last_cpu);
+        Group *g = process->group.i < 0 ? NULL : &world->groups[process->group.i];
+        NodeLoad *node;
+
+        if (!g || !cpu || task->gone || g->roams ||
+            (g->home_nodes && hwloc_bitmap_isset(g->home_nodes, (unsigned)cpu->node.i)))
+            continue;
+        node = &world->nodes[cpu->node.i];
+        node->left_permille -= MIN(task->run_permille, node->left_permille);
+        g->outside_permille += task->run_permille;
+    }
+}
+
+static void take_off_placed(const World *world, bool one_node)
+{
+    for (size_t i = 0; i < world->n_groups; i++) {
+        const Group *g = &world->groups[i];
+
+        if (!g->gone && (g->home_nodes || g->roams) && has_one_node(g) == one_node)
+            take_off(world, g);
+    }
+}
+
 void load_nodes(World *world)
 {
     uint64_t passed = MIN(world->interval_usec, LOAD_HOLD_USEC);
@@ -162,13 +193,9 @@ void load_nodes(World *world)
             world->nodes[cpu->node.i].left_permille += world->cpus[i].busy_permille;
     }
     /* First those of which it is known where they ran. */
-    for (int one = 1; one >= 0; one--)
-        for (size_t i = 0; i < world->n_groups; i++) {
-            const Group *g = &world->groups[i];
-
-            if (!g->gone && (g->home_nodes || g->roams) && has_one_node(g) == (one == 1))
-                take_off(world, g);
-        }
+    take_off_outside(world);
+    take_off_placed(world, true);
+    take_off_placed(world, false);
     for (uint32_t i = 0; i < world->topology->n_nodes; i++) {
         NodeLoad *node = &world->nodes[i];
         int64_t off = (int64_t)node->left_permille - node->others_permille;

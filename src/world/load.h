@@ -35,8 +35,8 @@ void load_task(Task *task, uint64_t run_nsec, uint64_t wait_nsec, uint64_t inter
 #define LOAD_YOUNG_USEC 2000000U
 void load_groups(World *world);
 
-/* What CPUs of each node are busy with besides groups that have a home or roam, after world_sum(): an average over some
- * LOAD_HOLD_USEC, so that who comes and goes is not counted. */
+/* What CPUs of each node are busy with besides groups, after world_sum(): an average over some LOAD_HOLD_USEC, so that
+ * who comes and goes is not counted. */
 void load_nodes(World *world);
 
 /* Folds one tick's busy and wait time of a CPU into it and follows its idle spells: one starts with the first

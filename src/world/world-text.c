@@ -85,7 +85,6 @@ static const RecordField memory_fields[] = {
     {"free_known", RECORD_BOOL, offsetof(MemoryRow, load.free_known)},
     {"free_bytes", RECORD_U64, offsetof(MemoryRow, load.free_bytes)},
     {"others_permille", RECORD_U32, offsetof(MemoryRow, load.others_permille)},
-    {"left_permille", RECORD_U32, offsetof(MemoryRow, load.left_permille)},
 };
 
 static const RecordField workload_fields[] = {
@@ -115,7 +114,6 @@ static const RecordField group_fields[] = {
     {"wish_nodes", RECORD_MASK, offsetof(Group, wish_nodes)},
     {"first_seen_usec", RECORD_U64, offsetof(Group, first_seen_usec)},
     {"last_home_usec", RECORD_U64, offsetof(Group, last_home_usec)},
-    {"placed_usec", RECORD_U64, offsetof(Group, placed_usec)},
     {"apart_usec", RECORD_U64, offsetof(Group, apart_usec)},
     {"roams", RECORD_BOOL, offsetof(Group, roams)},
     {"before_nodes", RECORD_MASK, offsetof(Group, before_nodes)},
@@ -267,7 +265,7 @@ static void dump_machine(const World *world, FILE *out)
     for (uint32_t i = 0; i < topology->n_nodes; i++) {
         MemoryRow row = {.node = {(int32_t)i}, .load = world->nodes[i]};
 
-        if (row.load.free_known || row.load.others_permille > 0 || row.load.left_permille > 0)
+        if (row.load.free_known || row.load.others_permille > 0)
             WRITE(out, "memory", memory_fields, &row);
     }
 }

@@ -170,7 +170,6 @@ typedef struct Group {
     CpuMask wish_nodes;
     uint64_t first_seen_usec;
     uint64_t last_home_usec; /* when the home was last changed */
-    uint64_t placed_usec;    /* when it was first given one, or left to roam, that had neither; 0: never */
     uint64_t apart_usec;     /* when a thread of it last got another node than it had; 0: never */
     bool roams;     /* it needs all nodes, so it was decided to leave it to the kernel: `home` is NULL */
     bool converged; /* its memory has come together at its home, and it stays for that (P16) */
@@ -190,6 +189,7 @@ typedef struct Group {
     uint32_t want_permille;   /* sum of the averages of both */
     uint32_t before_permille; /* what it ran and waited in the tick before */
     uint32_t demand_permille; /* the same as want, rising at once and falling slowly; see load_groups() */
+    uint32_t outside_permille; /* of run_permille, on nodes outside of its home; of load_nodes(), not in the text */
     uint32_t n_leases;
     MemoryAccount memory; /* of its processes, since it was first seen */
     /* Guards (P7). */
@@ -246,8 +246,8 @@ typedef struct NodeLoad {
      * off. */
     uint64_t free_bytes;
     bool free_known;
-    uint32_t others_permille; /* what runs there that is not placed by us, on average; see load_nodes() */
-    uint32_t left_permille;   /* the same of this tick; 0: nothing, or not known */
+    uint32_t others_permille; /* what runs there that nobody manages, on average; see load_nodes() */
+    uint32_t left_permille;   /* the same of this tick; of load_nodes(), not in the text */
 } NodeLoad;
 
 /* Bytes of one process or node, 32 TiB; more counts as that. Sums over all of a World fit into 64 bits. */

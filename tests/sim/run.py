@@ -133,8 +133,8 @@ TWINS = {
     "s-reach": [
         ("all who wait for a CPU count on its node", {"Daemon=yes": "Off=reach"}),
     ],
-    "s-newcomers": [
-        ("short jobs count among the others, too", {"Daemon=yes": "Off=newcomers"}),
+    "s-others": [
+        ("what nobody manages does not count", {"Daemon=yes": "Off=others"}),
     ],
     "s-in-vain": [
         ("all get a home", {"Daemon=yes": "Off=in-vain"}),

@@ -243,7 +243,6 @@ static void set_others(Watch *w)
         HASH_ITER (hh, w->tracks, track, next)
             sum -= MIN(sum, watch_located(w, track, i));
         w->world->nodes[i].others_permille = (uint32_t)(sum / w->usec);
-        w->world->nodes[i].left_permille = 0;
     }
 }
 

@@ -440,7 +440,6 @@ int choose_homes(Planner *p)
 
     p->s->n_parts = 0;
     memset(p->s->bound_permille, 0, sizeof(p->s->bound_permille));
-    memset(p->s->not_others, 0, sizeof(p->s->not_others));
     p->s->bound_given = 0;
     /* With more nodes no group gets a home but by Mode=fixed: no machine has them. */
     if (!any_chooses(p) || topology->n_nodes > PACK_NODES_MAX)

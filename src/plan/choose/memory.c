@@ -7,7 +7,6 @@
 #include "plan/group.h"
 #include "plan/memory/watch.h"
 
-#include <math.h>
 
 #define KIB 1024U
 
@@ -117,17 +116,6 @@ uint32_t choose_memory_sorted(const Planner *p, const PlannerGroup *g)
     return rule_holds(p->world, ABLATION_SORTED) && choose_memory_seen(g)
                ? (uint32_t)(g->sorted_permille * 1000 / g->seen_permille)
                : 0;
-}
-
-uint32_t choose_memory_nodes(const uint64_t *memory, uint32_t n_nodes)
-{
-    double sum = 0, squares = 0;
-
-    for (uint32_t i = 0; i < n_nodes; i++) {
-        sum += (double)memory[i];
-        squares += (double)memory[i] * (double)memory[i];
-    }
-    return squares > 0 ? (uint32_t)ceil(sum * sum / squares - 0.01) : 0;
 }
 
 /* A KiB for each permille of a CPU, the least that counts: only proportions do, and it takes hardly any room. */

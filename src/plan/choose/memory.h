@@ -19,10 +19,6 @@ void choose_memory_gather(Planner *p, uint64_t *memory);
  * they ran. After choose_memory_gather(). */
 void choose_memory_complete(const Planner *p, const uint64_t *ran, uint64_t *memory);
 
-/* How many nodes it lies on, by its shares of them: the inverse of the sum of their squares (the inverse Simpson
- * index), rounded up; 0: there is none. Shares that differ by a hundredth are the same. */
-uint32_t choose_memory_nodes(const uint64_t *memory, uint32_t n_nodes);
-
 /* How much less it counts for a group to be near its memory, `memory` of n_nodes nodes, than for one with much of it;
  * permille. It decides between equal nodes at least. After choose_memory_gather(); what is
  * guessed of it is too little to count. */

@@ -14,6 +14,9 @@
 /* As much more must be wanted than there is as in vain counts (pack.h). */
 #define IN_VAIN_PART 4U
 
+/* Less of a process on a node is not what its threads work with: a thread's stack and arena. A choice of ours. */
+#define LITTLE_MEMORY (4U << 20)
+
 /* Processes of a policy that chooses were found a short time ago and have no home yet. */
 static bool is_homeless(const Planner *p, const Group *group)
 {
@@ -25,16 +28,18 @@ static bool is_homeless(const Planner *p, const Group *group)
 }
 
 /* Whether who uses its memory decides about its home. A group that may have one node only gets that; and one that can
- * get so much that no fewer nodes will do than its memory lies on is not brought together. */
+ * get so much that no fewer nodes will do than hold some of its memory is not brought together. */
 static bool use_decides(const Planner *p, size_t index, const uint64_t *memory, const DemandShare *share)
 {
     const Topology *topology = p->world->topology;
     const Policy *policy = p->s->workloads[p->world->groups[index].workload.i].policy;
     PackNodes allowed = p->s->groups[index].allowed & choose_nodes_of_policy(topology, policy);
-    uint32_t n_cpus = 0, n = choose_memory_nodes(memory, topology->n_nodes);
+    uint32_t n_cpus = 0, n = 0;
 
-    for (uint32_t i = 0; i < topology->n_nodes; i++)
+    for (uint32_t i = 0; i < topology->n_nodes; i++) {
         n_cpus = MAX(n_cpus, topology->nodes[i].n_cpus);
+        n += memory[i] >= LITTLE_MEMORY;
+    }
     return n > 1 && policy->max_nodes != 1 && (allowed & (allowed - 1)) != 0 &&
            demand_share(share, demand_of_group(p, index)) <=
                pack_limit((uint64_t)(n - 1) * n_cpus * LOAD_FULL_PERMILLE);

@@ -239,7 +239,7 @@ static void random_memory(Fixture *f, Random *r, const Renaming *renaming)
     }
 }
 
-/* Others run on some nodes, more or less of them now than on average; and some groups are new. After homes. */
+/* What nobody manages runs on some nodes, of most of them on little. */
 static void random_others(Fixture *f, Random *r, const Renaming *renaming)
 {
     World *w = f->world;
@@ -248,13 +248,8 @@ static void random_others(Fixture *f, Random *r, const Renaming *renaming)
         NodeLoad *node = &w->nodes[renaming->to[i]];
 
         node->others_permille = random_chance(r, 30) ? random_roll(r, 4000) : 0;
-        node->left_permille = random_chance(r, 60) ? random_roll(r, 4000) : 0;
-    }
-    for (size_t i = 0; i < w->n_groups; i++) {
-        Group *g = &w->groups[i];
-        uint64_t since_usec = 1000000ULL * random_roll(r, 20);
-
-        g->placed_usec = g->home || g->roams ? g->last_home_usec - MIN(since_usec, g->last_home_usec) : 0;
+        if (random_chance(r, 60))
+            node->others_permille = MIN(node->others_permille, random_roll(r, 4000));
     }
 }
 

@@ -56,9 +56,6 @@ static void test_bound_once(void **state)
         fixture_find(&f, 100, tid)->hands = TASK_HANDS_FOREIGN;
         fixture_find(&f, 100, tid)->allowed = fixture_mask(&f, "0-7");
     }
-    f.world->nodes[0].others_permille = 4000;
-    for (size_t i = 0; i < f.world->n_groups; i++)
-        f.world->groups[i].first_seen_usec -= 15000000; /* so long it takes to be all of the average */
     fixture_home(&f);
     assert_nodes(&f, 200, "0");
     fixture_done(&f);
@@ -167,9 +164,6 @@ static void test_bound_elsewhere(void **state)
     bind_all(&f, 100, 3, "8-15");
     add_job(&f, 200, 5, 16, 1);
     set_memory(&f, 200, (uint64_t[]){0, 100, 0, 0});
-    f.world->nodes[1].others_permille = 3000;
-    for (size_t i = 0; i < f.world->n_groups; i++)
-        f.world->groups[i].first_seen_usec -= 15000000;
     fixture_home(&f);
     assert_nodes(&f, 200, "1");
     fixture_done(&f);

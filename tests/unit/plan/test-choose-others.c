@@ -25,85 +25,6 @@ static void test_others(void **state)
     }
 }
 
-/* A job that has just come runs on the CPU of the one before it, beside its memory. That one counted among the others,
- * and so does it. As many others as ran beside it do count, and all where it is not known how many that were. */
-static void test_newcomers(void **state)
-{
-    static const struct Case {
-        uint32_t left, others, run, mean;
-        bool without, stays;
-    } cases[] = {
-        {2000, 2000, 1000, 1000, false, true},  /* one ran beside it */
-        {1000, 2000, 1000, 1000, false, true},  /* nobody did */
-        {1000, 2000, 1000, 1000, true, false},  /* the rule is off */
-        {0, 2000, 1000, 1000, false, false},    /* not known */
-        {300, 2000, 300, 300, false, false},    /* it did not run as much as the others always do */
-        {1000, 2000, 0, 1000, false, false},    /* somebody else did, and not it */
-        {3000, 2000, 1000, 1000, false, false}, /* as many as always ran beside it */
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        Fixture f;
-
-        fixture_init(&f, SMALL);
-        fixture_policy(&f, "a", AUTO);
-        add_job(&f, 100, 1, 2, 1);
-        set_memory(&f, 100, (uint64_t[]){0, 100});
-        fixture_cpus(&f, 0, 3, 500, 0);
-        fixture_find(&f, 100, 100)->run_permille = cases[i].run;
-        fixture_find(&f, 100, 100)->run_ewma_permille = cases[i].mean;
-        f.world->nodes[1].others_permille = cases[i].others;
-        f.world->nodes[1].left_permille = cases[i].left;
-        f.world->ablated = cases[i].without ? 1ULL << ABLATION_NEWCOMERS : 0;
-        fixture_plan(&f, true);
-        fixture_commit(&f, NULL);
-        assert_nodes(&f, 100, cases[i].stays ? "1" : "0");
-        fixture_done(&f);
-    }
-}
-
-/* How much is no others' in a plan at that time. */
-static uint64_t not_others(Fixture *f)
-{
-    fixture_plan(f, true);
-    return f->plan.scratch->not_others[1];
-}
-
-/* What it ran is in the average for some time yet, as it was when the tick was measured in which it got its home. */
-static void test_newcomers_fade(void **state)
-{
-    Fixture f;
-
-    fixture_init(&f, SMALL);
-    fixture_policy(&f, "a", AUTO);
-    add_job(&f, 100, 1, 2, 1);
-    set_memory(&f, 100, (uint64_t[]){0, 100});
-    fixture_cpus(&f, 0, 3, 500, 0);
-    f.world->nodes[1].others_permille = 2000;
-    f.world->nodes[1].left_permille = 1400; /* 400 of others */
-    assert_int_equal(not_others(&f), 1000);
-    fixture_commit(&f, NULL);
-    assert_nodes(&f, 100, "1");
-    assert_int_equal(not_others(&f), 1000);
-
-    /* What has a home is not among what is left. */
-    f.world->now_usec += LOAD_HOLD_USEC / 2;
-    f.world->nodes[1].left_permille = 400;
-    assert_int_equal(not_others(&f), 500);
-    f.world->nodes[1].left_permille = 1800;
-    assert_int_equal(not_others(&f), 200);
-
-    /* Another home makes nobody new. */
-    f.world->nodes[1].left_permille = 400;
-    f.world->groups[0].last_home_usec = f.world->now_usec;
-    f.world->groups[0].before_nodes = fixture_mask(&f, "0");
-    f.world->groups[0].n_changes = 1;
-    assert_int_equal(not_others(&f), 500);
-    f.world->now_usec += LOAD_HOLD_USEC;
-    assert_int_equal(not_others(&f), 0);
-    fixture_done(&f);
-}
-
 /* Who cannot get a home is one of the others. */
 static void test_never_placed(void **state)
 {
@@ -130,7 +51,6 @@ static void test_never_placed(void **state)
             task->run_permille = task->run_ewma_permille = 667;
             task->wait_permille = task->wait_ewma_permille = 333;
         }
-        f.world->nodes[1].others_permille = f.world->nodes[1].left_permille = 2000;
         fixture_plan(&f, true);
         fixture_commit(&f, NULL);
         assert_nodes(&f, 200, "0");
@@ -142,8 +62,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_others),
-        cmocka_unit_test(test_newcomers),
-        cmocka_unit_test(test_newcomers_fade),
         cmocka_unit_test(test_never_placed),
     };
 

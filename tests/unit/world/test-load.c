@@ -190,7 +190,8 @@ static void test_young_group(void **state)
     assert_int_equal(g->demand_permille, 1900);
 }
 
-/* What groups with a home ran is not others', nor is what a roaming one ran, wherever that was. */
+/* What groups with a home ran is not others', nor is what a roaming one ran, wherever that was, or what a thread
+ * without a home ran where it was last seen. */
 static void test_nodes(void **state)
 {
     CLEANUP(world_free_p) World *world = sample_empty();
@@ -206,12 +207,18 @@ static void test_nodes(void **state)
     world->groups[0].run_permille = 1200;
     world->groups[1].roams = true;
     world->groups[1].run_permille = 1400;
-    world->groups[2].run_permille = 1000; /* has no home: others */
+    assert_int_equal(sample_process(world, 100, 0, 2), 0);
+    assert_int_equal(sample_task(world, 100, 100, 600, 0), 0);
+    world->tasks[0].last_cpu = (CpuIx){4};
     load_nodes(world);
-    assert_int_equal(world->nodes[0].others_permille,
-                     400); /* 800 of 2800 are left after the first, half of it after the second */
+    /* 800 of 2000 are left after the first, 1400 of the other 2000 after the thread, and a bit over a third of each
+     * after the second. */
+    assert_int_equal(world->nodes[0].others_permille, 291);
+    assert_int_equal(world->nodes[1].others_permille, 510);
+    world->tasks[0].gone = true;
+    load_nodes(world);
+    assert_int_equal(world->nodes[0].others_permille, 400);
     assert_int_equal(world->nodes[1].others_permille, 1000);
-    assert_int_equal(world->nodes[1].left_permille, 1000);
 
     /* It is an average. */
     world->interval_usec = LOAD_HOLD_USEC / 10;

@@ -33,7 +33,6 @@ static World *odd_world(void)
     world->workloads[1].n_recalls = 59;
     world->groups[1].first_seen_usec = 60;
     world->groups[1].last_home_usec = 61;
-    world->groups[1].placed_usec = 79;
     world->groups[1].n_vetoes = 62;
     world->groups[1].backoff_ticks = 63;
     world->groups[1].backoff_until_tick = 64;
@@ -93,7 +92,6 @@ static void test_round_trip(void **state)
     assert_true(copy->nodes[1].free_known);
     assert_int_equal(copy->nodes[1].free_bytes, 76);
     assert_int_equal(copy->nodes[1].others_permille, 77);
-    assert_int_equal(copy->nodes[1].left_permille, 78);
     assert_null(copy->tasks[0].use);
     assert_int_equal(copy->tasks[0].home_node.i, -1);
     assert_int_equal(copy->tasks[2].home_node.i, 1);
