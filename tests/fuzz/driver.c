@@ -3,15 +3,12 @@
 /* Runs a fuzz target over the files of its corpus directory. An empty or missing corpus is a failure, so that a target
  * cannot pass without having been run. */
 
+#include "fuzz.h"
+
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A heap copy of exactly the file's size, so that the address sanitizer sees a read past its end. */
 static int run_file(int dir_fd, const char *name)

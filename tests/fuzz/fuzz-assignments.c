@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "daemon/tables/assignments.h"
-
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 /* What was read is written as a text that is read back to the same. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "fuzz.h"
 #include "probe/tasks/cgroup.h"
-
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Paths begin with a slash; unit names fit, have no slash in them and end as unit names do. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = malloc(size + 1);
+    CLEANUP_FREE char *text = fuzz_text(data, size);
     CgroupPaths paths;
     CgroupUnit unit;
 
-    if (!text)
-        return 0;
-    memcpy(text, data, size);
-    text[size] = '\0';
     cgroup_unit(text, &unit);
     if (cgroup_parse(text, &paths) == 0) {
         if (paths.main[0] != '/' || paths.cpuset[0] != '/' || strchr(paths.main, '\n'))
@@ -31,6 +22,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (strnlen(unit.slice, sizeof(unit.slice)) == sizeof(unit.slice) || strchr(unit.slice, '/') ||
         (*unit.slice && strcmp(strrchr(unit.slice, '.'), ".slice") != 0))
         abort();
-    free(text);
     return 0;
 }

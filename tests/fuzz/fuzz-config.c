@@ -4,19 +4,8 @@
  * settings as read once, whatever it repeats. */
 
 #include "base/time.h"
-#include "base/util.h"
 #include "daemon/config.h"
-
-#include <stdint.h>
-#include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool condition)
-{
-    if (!condition)
-        abort();
-}
+#include "fuzz.h"
 
 static int parse(Config *config, const uint8_t *data, size_t size)
 {

@@ -2,15 +2,8 @@
 
 /* Lines of mountinfo about /dev/cpuset. */
 
+#include "fuzz.h"
 #include "kernel/cgroup/cpusets.h"
-
-#include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Whether the type, which is the field behind a separator, is this one. */
 static bool is_cgroup(const char *line)
@@ -23,12 +16,8 @@ static bool is_cgroup(const char *line)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = malloc(size + 1);
+    CLEANUP_FREE char *text = fuzz_text(data, size);
 
-    if (!text)
-        return 0;
-    memcpy(text, data, size);
-    text[size] = '\0';
     for (char *line = text; line < text + size; line += strlen(line) + 1) {
         int r;
 
@@ -39,6 +28,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (r == 1 && (!is_cgroup(line) || !strstr(line, "noprefix")))
             abort();
     }
-    free(text);
     return 0;
 }

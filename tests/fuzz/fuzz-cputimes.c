@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "fuzz.h"
 #include "kernel/cpu-times.h"
-
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Whatever the counters were before: in a tick in which the idle time stands still, a CPU is not busy for longer than
  * the tick was. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = malloc(size + 1);
+    CLEANUP_FREE char *text = fuzz_text(data, size);
     CpuTimes times = {0};
     CpuBusy busy = {0};
 
-    if (!text)
-        return 0;
-    memcpy(text, data, size);
-    text[size] = '\0';
     if (cpu_times_parse(text, &times) == 0) {
         if (times.n_cpus == 0)
             abort();
@@ -31,6 +22,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
     }
     cpu_times_done(&times);
-    free(text);
     return 0;
 }

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "fuzz.h"
 #include "probe/hints/fault-ring.h"
-
-#include "base/util.h"
-
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The first two bytes say where in the ring the rest stands. Whatever that is: reading it ends, at or before `head`,
  * and each step takes a record. */

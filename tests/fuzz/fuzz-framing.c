@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "daemon/bus/framing.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 /* How the stream is cut does not matter, and what is waited for is never more than a message may be. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -3,22 +3,11 @@
 /* The INI grammar. What the handler hears is well-formed, an error is always told, and a text written from
  * what was heard is heard the same way again. */
 
-#include "base/util.h"
 #include "conf/ini.h"
 #include "conf/utf8.h"
+#include "fuzz.h"
 
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool condition)
-{
-    if (!condition)
-        abort();
-}
 
 /* One line of text without blanks at its ends. */
 static void check_text(const char *s)

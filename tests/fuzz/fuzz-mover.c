@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "act/mover/room.h"
+#include "fuzz.h"
 #include "kernel/page-maps.h"
 
 #include <inttypes.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 /* What was understood is a range of addresses, and means the same when it is written anew. */
 static void check_mapping(const PageMapping *mapping)
@@ -68,14 +58,9 @@ static void check_room(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = malloc(size + 1);
+    CLEANUP_FREE char *text = fuzz_text(data, size);
 
-    if (!text)
-        return 0;
-    memcpy(text, data, size);
-    text[size] = '\0';
     check_maps(text);
     check_room(text);
-    free(text);
     return 0;
 }

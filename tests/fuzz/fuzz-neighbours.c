@@ -2,15 +2,9 @@
 
 /* What other programs and the kernel say of themselves: each NUL begins the next of these files. */
 
-#include "base/util.h"
+#include "fuzz.h"
 #include "probe/neighbours.h"
 #include "root.h"
-
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const files[] = {
     "run/numad.pid",

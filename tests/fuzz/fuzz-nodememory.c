@@ -1,26 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "fuzz.h"
 #include "kernel/node-memory.h"
-
-#include "base/util.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* parse(format(x)) == x, and what is available is at least what is free. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    CLEANUP_FREE char *text = malloc(size + 1);
+    CLEANUP_FREE char *text = fuzz_text(data, size);
     NodeMemory memory, again;
     char line[256];
 
-    if (!text)
-        return 0;
-    memcpy(text, data, size);
-    text[size] = '\0';
     if (node_memory_parse(text, &memory) < 0)
         return 0;
     if (node_memory_available(&memory) < memory.free_bytes)

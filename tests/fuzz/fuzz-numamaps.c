@@ -1,28 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "fuzz.h"
 #include "probe/memory/numa-maps.h"
-
-#include "base/util.h"
 #include "world/world.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static NumaMaps maps, again;
 
 /* Sums stay in bounds, and are found again in the line that says them. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    CLEANUP_FREE char *text = malloc(size + 1);
+    CLEANUP_FREE char *text = fuzz_text(data, size);
     char line[256], *rest = text;
 
-    if (!text)
-        return 0;
-    memcpy(text, data, size);
-    text[size] = '\0';
     maps = again = (NumaMaps){0};
     while (rest)
         (void)numa_maps_add(&maps, strsep(&rest, "\n"));

@@ -4,19 +4,9 @@
  * written and read again. */
 
 #include "base/parse.h"
-#include "base/util.h"
-
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 #define UNTOUCHED 0x55
-
-static void check(bool good)
-{
-    if (!good)
-        abort();
-}
 
 #define TRY(parser, text, type)                                                  \
     do {                                                                         \
@@ -55,13 +45,9 @@ static void try_list(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    CLEANUP_FREE char *text = malloc(size + 1);
+    CLEANUP_FREE char *text = fuzz_text(data, size);
     bool v;
 
-    if (!text)
-        return 0;
-    memcpy(text, data, size);
-    text[size] = '\0';
     TRY(parse_u64, text, uint64_t);
     TRY(parse_u32, text, uint32_t);
     TRY(parse_i32, text, int32_t);

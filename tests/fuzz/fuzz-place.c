@@ -2,11 +2,7 @@
 
 #include "act/act.h"
 #include "act/place.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 /* One more level below every path is another place, and never the root. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -3,20 +3,8 @@
 /* Policy files. A policy that is accepted prints as a text that is accepted too and prints the same, and
  * can be matched against a process of which everything is known, and one of which nothing is. */
 
-#include "base/util.h"
+#include "fuzz.h"
 #include "policy/policy.h"
-
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool condition)
-{
-    if (!condition)
-        abort();
-}
 
 static Policy *parse(const char *text, size_t len)
 {

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "fuzz.h"
 #include "probe/memory/region-maps.h"
 
-#include "base/util.h"
-
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(const MemoryRegions *regions)
+static void check_regions(const MemoryRegions *regions)
 {
     for (size_t i = 0; i < regions->n; i++) {
         const MemoryRegion *region = &regions->list[i];
@@ -26,15 +21,11 @@ static void check(const MemoryRegions *regions)
  * when the same text is read again. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    CLEANUP_FREE char *text = malloc(size + 1);
+    CLEANUP_FREE char *text = fuzz_text(data, size);
     char *rest = text;
     MemoryRegions regions = {0}, again = {0};
     bool described = false;
 
-    if (!text)
-        return 0;
-    memcpy(text, data, size);
-    text[size] = '\0';
     while (rest) {
         const char *line = strsep(&rest, "\n");
 
@@ -46,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             (void)region_maps_add(&again, line);
         }
     }
-    check(&regions);
+    check_regions(&regions);
     regions_inherit(&again, &regions);
     for (size_t i = 0; i < regions.n; i++)
         if (again.list[i].scan.done_sequence != i + 1 ||

@@ -3,14 +3,11 @@
 /* A whole restore from a journal that somebody else has written, on a machine in memory (record.h). */
 
 #include "act/internal.h"
+#include "fuzz.h"
 #include "record.h"
 #include "root.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What is asked of systemd or cgroups goes nowhere, or is refused. */
 static int set_none(void *context, const char *name, hwloc_const_bitmap_t set)

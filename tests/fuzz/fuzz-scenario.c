@@ -3,21 +3,9 @@
 /* Scenario files. One that is accepted holds what its type promises, and its expectations can be judged. fuzz-sim runs
  * them. */
 
-#include "base/util.h"
+#include "fuzz.h"
 #include "sim/scenario/expect.h"
 #include "sim/scenario/scenario.h"
-
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool condition)
-{
-    if (!condition)
-        abort();
-}
 
 static void check_spec(const SimSpec *spec)
 {

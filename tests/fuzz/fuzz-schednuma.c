@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "fuzz.h"
 #include "kernel/sched-numa.h"
-
-#include "base/util.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static char *format(const SchedNuma *numa)
 {
@@ -50,13 +46,9 @@ static bool same_nodes(const SchedNuma *a, const SchedNuma *b)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static SchedNuma numa, again;
-    CLEANUP_FREE char *text = malloc(size + 1), *formatted = NULL;
+    CLEANUP_FREE char *text = fuzz_text(data, size), *formatted = NULL;
     pid_t group;
 
-    if (!text)
-        return 0;
-    memcpy(text, data, size);
-    text[size] = '\0';
     if (sched_numa_parse_status(text, &group) == 0 && group < 0)
         abort();
     if (sched_numa_parse(text, &numa) < 0)

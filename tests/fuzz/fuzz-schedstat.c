@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "fuzz.h"
 #include "kernel/schedstat.h"
-
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What is taken must be of a known version and name CPUs; a result must not depend on what was parsed before. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = malloc(size + 1);
+    CLEANUP_FREE char *text = fuzz_text(data, size);
     Schedstat s = {0}, again = {0};
 
-    if (!text)
-        return 0;
-    memcpy(text, data, size);
-    text[size] = '\0';
     (void)schedstat_parse("version 15\ncpu0 1 2 3 4 5 6 7 8 9\ncpu1 1 2 3 4 5 6 7 8 9\n", &again);
     if (schedstat_parse(text, &s) == 0) {
         if (s.n_cpus == 0 || s.version < SCHEDSTAT_VERSION_MIN || s.version > SCHEDSTAT_VERSION_MAX)
@@ -31,6 +22,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     schedstat_done(&s);
     schedstat_done(&again);
-    free(text);
     return 0;
 }

@@ -1,26 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "fuzz.h"
 #include "kernel/shared-maps.h"
-
-#include "base/util.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What is found is found again in a text that says it in another order, and always has the same form. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    CLEANUP_FREE char *text = malloc(size + 1);
+    CLEANUP_FREE char *text = fuzz_text(data, size);
     char first[SHARED_MAPS_TEXT_SIZE], second[SHARED_MAPS_TEXT_SIZE], line[128], *rest = text;
     SharedMaps maps = {0}, again = {0};
 
-    if (!text)
-        return 0;
-    memcpy(text, data, size);
-    text[size] = '\0';
     while (rest)
         (void)shared_maps_add(&maps, strsep(&rest, "\n"));
     for (uint32_t i = maps.n; i > 0; i--) {

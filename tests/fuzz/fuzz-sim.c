@@ -3,23 +3,11 @@
 /* Running a scenario. Whatever one asks for that is accepted, a run ends, by itself or at the bound of its events,
  * and its numbers are the same the second time. */
 
-#include "base/util.h"
+#include "fuzz.h"
 #include "sim/scenario/scenario.h"
 #include "sim/sim.h"
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define EVENTS_MAX 2000U
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool condition)
-{
-    if (!condition)
-        abort();
-}
 
 /* NULL: it reached the bound. */
 static SimResult *run(const SimSpec *spec)

@@ -3,13 +3,8 @@
 /* Synthetic descriptions: the distances, and the guard in front of hwloc. What it lets through hwloc is given, and
  * must neither take it long nor end it. */
 
-#include "base/util.h"
+#include "fuzz.h"
 #include "topo/build.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void load(const char *text)
 {
@@ -23,13 +18,9 @@ static void load(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    CLEANUP_FREE char *text = malloc(size + 1), *error = NULL;
+    CLEANUP_FREE char *text = fuzz_text(data, size), *error = NULL;
     Synthetic synthetic = {NULL};
 
-    if (!text)
-        return 0;
-    memcpy(text, data, size);
-    text[size] = '\0';
     if (synthetic_parse(text, &synthetic, &error) < 0) {
         /* One sentence, and nothing to free. */
         if (!error || strchr(error, '\n') || synthetic.description || synthetic.distances)

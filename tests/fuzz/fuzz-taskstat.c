@@ -1,26 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "fuzz.h"
 #include "kernel/taskstat.h"
 
 #include <inttypes.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* parse(format(x)) == x for schedstat; a list found in status must be a whole line of it. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = malloc(size + 1), line[TASKSTAT_SCHEDSTAT_SIZE];
+    CLEANUP_FREE char *text = fuzz_text(data, size);
+    char line[TASKSTAT_SCHEDSTAT_SIZE];
     uint64_t run, wait, run_again, wait_again;
     TaskStatus status;
 
-    if (!text)
-        return 0;
-    memcpy(text, data, size);
-    text[size] = '\0';
     if (taskstat_parse_schedstat(text, &run, &wait)) {
         (void)snprintf(line, sizeof(line), "%" PRIu64 " %" PRIu64 " 1\n", run, wait);
         if (!taskstat_parse_schedstat(line, &run_again, &wait_again) || run != run_again ||
@@ -31,6 +24,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (status.cpus_allowed < text || strlen(status.cpus_allowed) > size ||
          strchr(status.cpus_allowed, '\n')))
         abort();
-    free(text);
     return 0;
 }

@@ -3,17 +3,8 @@
 /* A transcript that is read and planned anew never crashes, and what is wrong with it is said with the number of the
  * entry. */
 
+#include "fuzz.h"
 #include "plan/transcript.h"
-
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-    if (!condition)
-        abort(); /* not assert(): it must hold in NDEBUG builds too */
-}
 
 /* Each World that is read is whole. */
 static void read_worlds(const uint8_t *data, size_t size)
@@ -24,7 +15,7 @@ static void read_worlds(const uint8_t *data, size_t size)
     char *plan;
 
     while (transcript_next_world(&reader, &world, &limits, &plan) > 0) {
-        require(reader.policies && world_check(world, NULL) == 0);
+        check(reader.policies && world_check(world, NULL) == 0);
         (void)world_free(world);
         free(plan);
     }
@@ -37,10 +28,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int r;
 
     while ((r = transcript_next(&reader, &plan)) > 0) {
-        require(plan.recorded && plan.now);
+        check(plan.recorded && plan.now);
         transcript_plan_done(&plan);
     }
-    require(r == 0 || (r == -EINVAL && reader.error && strncmp(reader.error, "entry ", 6) == 0));
+    check(r == 0 || (r == -EINVAL && reader.error && strncmp(reader.error, "entry ", 6) == 0));
     read_worlds(data, size);
     return 0;
 }

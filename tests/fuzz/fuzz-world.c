@@ -3,28 +3,18 @@
 /* world_load() never crashes, says "line N: expected" about what it refuses, and what it accepts survives the round
  * trip. */
 
+#include "fuzz.h"
 #include "world/world.h"
-
-#include <stdint.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-    if (!condition)
-        abort(); /* not assert(): it must hold in NDEBUG builds too */
-}
 
 static void round_trip(const World *world)
 {
     CLEANUP_FREE char *text = world_dump(world), *again = NULL, *error = NULL;
     CLEANUP(world_free_p) World *copy = NULL;
 
-    require(text);
-    require(world_load(text, strlen(text), &copy, &error) == 0);
+    check(text);
+    check(world_load(text, strlen(text), &copy, &error) == 0);
     again = world_dump(copy);
-    require(again && strcmp(text, again) == 0);
+    check(again && strcmp(text, again) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -33,13 +23,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CLEANUP_FREE char *error = NULL;
     int r = world_load((const char *)data, size, &world, &error);
 
-    require(r == 0 || (r == -EINVAL && error && strncmp(error, "line ", 5) == 0));
+    check(r == 0 || (r == -EINVAL && error && strncmp(error, "line ", 5) == 0));
     if (r == 0) {
-        require(world_check(world, NULL) == 0);
+        check(world_check(world, NULL) == 0);
         round_trip(world);
         world_sum(world);
-        require(world_compact(world) == 0);
-        require(world_check(world, NULL) == 0);
+        check(world_compact(world) == 0);
+        check(world_check(world, NULL) == 0);
         round_trip(world);
     }
     return 0;

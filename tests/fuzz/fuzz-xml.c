@@ -3,16 +3,11 @@
 /* Machines as hwloc's XML: whatever hwloc makes of a file, what we make of that holds together or is refused with a
  * sentence. */
 
-#include "base/util.h"
+#include "fuzz.h"
 #include "root.h"
 #include "topo/build.h"
 
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
