@@ -3,13 +3,7 @@
 
 /* A process of four threads on two nodes, and what they touch. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit-test.h"
 #include "world/touches.h"
 
 #define BLOCK TOUCHES_BLOCK_BYTES

@@ -2,13 +2,10 @@
 
 /* The checks of the data, by which the workloads prove their work, find what they are there for. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "lines.h"
+#include "unit-test.h"
+
+#include <stdlib.h>
 
 #define N_BLOCKS 3u
 

@@ -8,8 +8,6 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 void tree_write(const Tree *t, const char *path, const char *text)

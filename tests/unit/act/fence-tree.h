@@ -6,12 +6,7 @@
 
 #include "act/fence/fence.h"
 #include "act/journal/journal.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 /* Where cgroups of either version are, below the root, and the cgroup of the unit x.service. */
 #define TREE_V2   "sys/fs/cgroup/"

@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <ftw.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 

@@ -6,14 +6,9 @@
 
 #include "act/act.h"
 #include "record.h"
+#include "unit-test.h"
 
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define FIXTURE_ACTIONS 64U
 

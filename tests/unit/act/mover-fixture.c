@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdio.h>
 
 #define WAIT_MS 60000
 

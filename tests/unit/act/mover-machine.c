@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #define TOTAL_BYTES (16384 * MIB)

@@ -6,14 +6,9 @@
  * too. */
 
 #include "act/mover/mover.h"
+#include "unit-test.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define MACHINE_PID   100
 #define MACHINE_START UINT64_C(5000)

@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "base/root.h"
 #include "kernel/procstat.h"
+#include "unit-test.h"
 
 #include "../lone-thread.h"
 
@@ -15,16 +16,10 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 #define CHILDREN_MAX 64U
 

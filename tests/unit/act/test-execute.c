@@ -5,7 +5,6 @@
 #include "fixture.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

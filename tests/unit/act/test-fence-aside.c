@@ -4,16 +4,10 @@
 
 #include "act/fence/aside.h"
 #include "base/parse.h"
+#include "unit-test.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* What only a thread that hangs lets pass. */
 #define WAIT_USEC (600U * 1000000U)

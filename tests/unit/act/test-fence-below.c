@@ -6,7 +6,6 @@
 #include "fence-tree.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 
 /* A cgroup that begins with its parent's list, made while that was ours: when it is down, whichever way, it has what
  * its parent has; one with a list of its own keeps it. */

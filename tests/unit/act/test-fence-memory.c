@@ -8,7 +8,6 @@
 #include "fence-tree.h"
 
 #include <fcntl.h>
-#include <string.h>
 
 static void assert_means(const Tree *t, bool memory)
 {

@@ -4,15 +4,9 @@
 
 #include "act/fence/unit.h"
 #include "base/parse.h"
+#include "unit-test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
-
-#include <cmocka.h>
 
 typedef struct Ends {
     sd_bus *manager;

@@ -10,7 +10,6 @@
 #include "fence-tree.h"
 
 #include <fcntl.h>
-#include <string.h>
 
 static void test_up(void **state)
 {

@@ -7,7 +7,6 @@
 #include "act/journal/journal.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 

@@ -6,24 +6,19 @@
 #include "act/mover/walk.h"
 #include "base/root.h"
 #include "kernel/procstat.h"
+#include "unit-test.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/capability.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 #define PRIVATE_BYTES ((size_t)24 << 20)
 #define SHARED_BYTES  ((size_t)3 << 20)

@@ -5,15 +5,10 @@
 #include "act/mover/pace.h"
 #include "act/mover/room.h"
 #include "kernel/page-maps.h"
+#include "unit-test.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/sysmacros.h>
-
-#include <cmocka.h>
 
 #define MIB (UINT64_C(1) << 20)
 

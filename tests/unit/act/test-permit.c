@@ -5,17 +5,11 @@
 #include "act/act.h"
 #include "base/parse.h"
 #include "base/root.h"
+#include "unit-test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>

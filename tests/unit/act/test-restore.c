@@ -6,7 +6,6 @@
 
 #include "act/internal.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 static int setup(void **state)

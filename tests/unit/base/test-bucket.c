@@ -5,11 +5,7 @@
 #include "base/bucket.h"
 #include "base/time.h"
 #include "base/util.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 static void test_levels(void **state)
 {

@@ -2,16 +2,9 @@
 
 /* Numbers as an administrator reads them. */
 
-/* cmocka.h needs these four before it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/human.h"
 #include "base/time.h"
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 static void check_span(uint64_t usec, const char *expected)
 {

@@ -4,13 +4,7 @@
 
 #include "../allocations.h"
 #include "base/intern.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 static hwloc_bitmap_t range(unsigned first, int last)
 {

@@ -2,13 +2,7 @@
 
 #include "base/parse.h"
 #include "base/util.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 /* Each of these runs a parser, and checks that a failure leaves the result alone. */
 #define CHECK_OK(parser, text, type, value)     \

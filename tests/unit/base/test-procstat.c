@@ -3,14 +3,9 @@
 #include "base/root.h"
 #include "base/util.h"
 #include "kernel/procstat.h"
+#include "unit-test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define TAIL                                                                      \
     " S 1 22 33 0 -1 4194560 100 200 3 4 55 66 7 8 20 -5 9 0 424242 1000000 345 " \

@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/record/record.h"
-
-#include <string.h>
+#include "unit-test.h"
 
 static const char *const color_names[] = {"red", "green", NULL};
 

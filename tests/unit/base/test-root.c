@@ -2,15 +2,10 @@
 
 #include "base/root.h"
 #include "base/util.h"
+#include "unit-test.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 /* A directory of its own for each test, as a root descriptor. */
 typedef struct Fixture {

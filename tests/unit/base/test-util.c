@@ -2,15 +2,9 @@
 
 #include "base/time.h"
 #include "base/util.h"
+#include "unit-test.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static void test_grow(void **state)
 {

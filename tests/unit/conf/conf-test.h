@@ -4,18 +4,12 @@
 /* What the tests of configuration files share: reports as text, and trees of files below TMPDIR. */
 
 #include "conf/ini.h"
+#include "unit-test.h"
 
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 /* All messages, "error FILE:LINE: TEXT\n" each; empties the report. The caller frees. */
 static inline char *report_text(ConfReport *report)

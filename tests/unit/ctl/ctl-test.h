@@ -3,18 +3,11 @@
 
 /* What the tests of the ctl room share. */
 
-/* cmocka.h needs these four before it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit-test.h"
 
-#include <cmocka.h>
 #include <json-c/json.h>
 #include <locale.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Puts the process into a UTF-8 locale that every glibc since 2.35 has built in; skips the test where it is missing. */
 static inline void test_utf8_locale(void)

@@ -4,12 +4,9 @@
 
 #include "base/util.h"
 #include "ctl/patience.h"
+#include "unit-test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define SEC 1000000ULL
 

@@ -2,10 +2,8 @@
 
 /* Who is under a policy by name, and who descends from such a process. */
 
-#include "daemon-test.h"
 #include "daemon/tables/assignments.h"
-
-#include <string.h>
+#include "unit-test.h"
 
 static Assignment process(pid_t pid, uint64_t start_ticks)
 {

@@ -4,12 +4,10 @@
  * bus, polkit and the callers. */
 
 #include "base/util.h"
-#include "daemon-test.h"
 #include "daemon/bus/authorize.h"
 #include "numaplace/bus.h"
+#include "unit-test.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <systemd/sd-event.h>
 

@@ -3,13 +3,11 @@
 /* The private socket: many clients, silent clients, clients that ask and never read, or all at once. A vtable of its
  * own stands in for the manager's. */
 
-#include "daemon-test.h"
 #include "daemon/bus/server.h"
 #include "numaplace/bus.h"
+#include "unit-test.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

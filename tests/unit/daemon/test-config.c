@@ -3,11 +3,9 @@
 /* numaplaced.conf: defaults, every key, what is refused, and where files are looked for. */
 
 #include "base/time.h"
-#include "daemon-test.h"
 #include "daemon/config.h"
+#include "unit-test.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* Parses over the defaults; the report's first message, or "", is left in `message`. */

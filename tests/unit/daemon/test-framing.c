@@ -3,10 +3,8 @@
 /* Where messages begin and end, whatever pieces they come in. */
 
 #include "base/util.h"
-#include "daemon-test.h"
 #include "daemon/bus/framing.h"
-
-#include <string.h>
+#include "unit-test.h"
 
 static const char hello[] = "\0AUTH EXTERNAL 30\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n";
 

@@ -2,8 +2,8 @@
 
 /* What a change of home was worth: the looks before it against those after, when there are enough of both. */
 
-#include "daemon-test.h"
 #include "daemon/tables/gains.h"
+#include "unit-test.h"
 #include "world/load.h"
 
 #define SEC 1000000ULL

@@ -2,12 +2,9 @@
 
 /* The last day: what is summed up in a step, when one begins, and which are kept. */
 
-#include "daemon-test.h"
 #include "daemon/tables/history.h"
+#include "unit-test.h"
 #include "world/load.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #define SEC         1000000ULL
 #define GIB         (1ULL << 30)

@@ -2,12 +2,10 @@
 
 /* The log's plain form, its fields and its rate limit. */
 
-#include "daemon-test.h"
 #include "daemon/log.h"
+#include "unit-test.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* Runs with standard error in a pipe; what was written is left in `buf`. */

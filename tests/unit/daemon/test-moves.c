@@ -2,10 +2,8 @@
 
 /* The memory of explain: bounded, in order, and independent of the World it was told about. */
 
-#include "daemon-test.h"
 #include "daemon/tables/moves.h"
-
-#include <string.h>
+#include "unit-test.h"
 
 typedef struct Fixture {
     Topology *topology;

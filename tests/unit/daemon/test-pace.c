@@ -4,10 +4,8 @@
 
 #include "base/time.h"
 #include "base/util.h"
-#include "daemon-test.h"
 #include "daemon/pace.h"
-
-#include <string.h>
+#include "unit-test.h"
 
 #define MS USEC_PER_MSEC
 

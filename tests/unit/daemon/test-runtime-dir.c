@@ -3,11 +3,9 @@
 /* Which runtime directories are believed, that there is one daemon on each, and one that places on a host. */
 
 #include "base/util.h"
-#include "daemon-test.h"
 #include "daemon/runtime-dir.h"
+#include "unit-test.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -2,8 +2,8 @@
 
 /* A set of processes that must not be mistaken for others with the same number. */
 
-#include "daemon-test.h"
 #include "daemon/tables/task-set.h"
+#include "unit-test.h"
 
 static void test_members(void **state)
 {

@@ -2,11 +2,10 @@
 
 /* Foreign text made printable. */
 
-#include "daemon-test.h"
 #include "daemon/views/text.h"
+#include "unit-test.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static void check(const char *in, const char *out)
 {

@@ -6,9 +6,6 @@
 #include "base/time.h"
 #include "world/load.h"
 
-#include <stdio.h>
-#include <string.h>
-
 void fixture_init(Fixture *f, const char *synthetic)
 {
     CLEANUP(topology_unref_p) Topology *topology = NULL;

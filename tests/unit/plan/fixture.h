@@ -4,15 +4,9 @@
 /* A machine, policies and a World to plan for, built in a few lines. Time starts at 1000 s, tick 1000, 100 ms a tick.
  * All CPUs are online and idle for long unless said otherwise. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "plan/group.h"
 #include "plan/plan.h"
+#include "unit-test.h"
 
 #define FIXTURE_TICK_USEC 100000U
 

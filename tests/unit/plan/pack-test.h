@@ -6,8 +6,6 @@
 #include "fixture.h"
 #include "plan/pack/pack.h"
 
-#include <string.h>
-
 #define NODES     16U
 #define GROUPS    40U
 #define MIB       (1024ULL * 1024)

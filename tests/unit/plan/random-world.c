@@ -7,9 +7,6 @@
 
 #include "base/parse.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static const char *const machines[] = {
     TWO_SHARDS,
     "numa:1 l3:2 core:2 pu:2",

@@ -4,12 +4,7 @@
 
 #include "base/util.h"
 #include "plan/home/active.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 #define assert_active(expected, ...)                                              \
     do {                                                                          \

@@ -6,7 +6,6 @@
 #include "plan/memory/blocks.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #define BLOCK   TOUCHES_BLOCK_BYTES
 #define PAGE    UINT64_C(4096)

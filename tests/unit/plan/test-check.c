@@ -4,8 +4,6 @@
 
 #include "fixture.h"
 
-#include <string.h>
-
 #define EAGER "[Placement]\nMode=fixed\nNodes=0\n[Limits]\nNiceTries=0\n"
 
 /* A plan with two lends, a World ready for them. */

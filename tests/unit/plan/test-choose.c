@@ -4,8 +4,6 @@
 
 #include "choose-test.h"
 
-#include <string.h>
-
 /* What fits a node is bound at first sight, where most of its memory is; known or guessed by where it ran. */
 static void test_first_home(void **state)
 {

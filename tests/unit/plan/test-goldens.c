@@ -6,9 +6,6 @@
 
 #include "base/root.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define FILE_MAX ((size_t)1 << 20)
 
 static const char *const scenarios[] = {

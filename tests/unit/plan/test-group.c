@@ -4,9 +4,6 @@
 
 #include "fixture.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define FIXED0 "[Placement]\nMode=fixed\nNodes=0\n"
 
 static void add_policy(Fixture *f, const char *name, const char *group_by)

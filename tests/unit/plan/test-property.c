@@ -4,8 +4,6 @@
 
 #include "random-world.h"
 
-#include <stdio.h>
-
 #define N_WORLDS    12000U
 #define N_RENAMED   3000U
 #define N_SEQUENCES 60U

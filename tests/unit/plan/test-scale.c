@@ -8,9 +8,6 @@
 #include "plan/planner.h"
 #include "sim/scenario/preset.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* Searches in vain */
 
 #define N_GROUPS  300

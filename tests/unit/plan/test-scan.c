@@ -6,7 +6,6 @@
 #include "plan/scan/scan.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #define MEGABYTE (UINT64_C(1) << 20)
 #define SECOND   UINT64_C(1000000)

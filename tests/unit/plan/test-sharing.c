@@ -5,9 +5,6 @@
 #include "fixture.h"
 #include "plan/home/sharing.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define SHARING "[Placement]\nMode=fixed\nNodes=0\n[Workload]\nGroupBy=shared-memory\n"
 
 /* What a process maps, NULL: nothing known. */

@@ -5,8 +5,6 @@
 #include "plan/transcript.h"
 #include "random-world.h"
 
-#include <string.h>
-
 #define N_WORLDS 300U
 
 typedef struct Text {

@@ -5,8 +5,6 @@
 #include "plan/memory/tries.h"
 #include "random-world.h"
 
-#include <string.h>
-
 #define N_ADDRESSES 40U
 #define N_ROUNDS    500U
 

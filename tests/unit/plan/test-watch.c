@@ -7,7 +7,6 @@
 #include "plan/memory/watch.h"
 
 #include <hwloc.h>
-#include <stdio.h>
 
 #define BLOCK  TOUCHES_BLOCK_BYTES
 #define BASE   (1ULL << 30)

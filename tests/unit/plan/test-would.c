@@ -7,8 +7,6 @@
 #include "plan/would.h"
 #include "random-world.h"
 
-#include <string.h>
-
 #define OBSERVE EACH "Act=observe\n[Placement]\nMode=auto\n"
 #define N_SEEDS 2000U
 

@@ -4,22 +4,14 @@
 /* A Probe over a captured or made-up tree, with a World of four CPUs in two nodes, and a policy that takes whom the
  * test says. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/parse.h"
 #include "base/root.h"
 #include "probe/probe.h"
+#include "unit-test.h"
 #include "world/world.h"
 
 #include <fcntl.h>
 #include <ftw.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #define SEC  1000000ULL

@@ -6,14 +6,7 @@
 #include "base/root.h"
 #include "base/util.h"
 #include "probe/tasks/cgroup.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 static void expect_paths(const char *text, const char *main, const char *cpuset)
 {

@@ -4,13 +4,7 @@
 
 #include "base/util.h"
 #include "kernel/cpu-times.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 #define MSEC 1000000ULL
 #define STEP (10 * MSEC)

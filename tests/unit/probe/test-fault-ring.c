@@ -4,14 +4,9 @@
 
 #include "base/util.h"
 #include "probe/hints/fault-ring.h"
+#include "unit-test.h"
 
 #include <linux/perf_event.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define SIZE 4096U
 

@@ -3,13 +3,7 @@
 /* What write hint faults may cost. */
 
 #include "probe/hints/pace.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 /* 2.5 ms of a process that uses two CPUs may be spent 25 times a second, of one that uses a half six times. */
 static void test_rest(void **state)

@@ -5,14 +5,7 @@
 #include "base/root.h"
 #include "base/util.h"
 #include "kernel/psi.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 static void test_parse(void **state)
 {

@@ -4,14 +4,7 @@
 
 #include "base/util.h"
 #include "kernel/sched-numa.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 #define HEAD                                                                \
     "numa02 (711, #threads: 5)\n"                                           \

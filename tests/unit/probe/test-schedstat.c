@@ -5,13 +5,7 @@
 #include "base/root.h"
 #include "base/util.h"
 #include "kernel/schedstat.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 static int parse(const char *text, Schedstat *ret)
 {

@@ -4,13 +4,7 @@
 
 #include "base/util.h"
 #include "kernel/taskstat.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 static void test_schedstat(void **state)
 {

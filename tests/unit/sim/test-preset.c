@@ -5,13 +5,7 @@
 #include "base/root.h"
 #include "sim/scenario/preset.h"
 #include "topo/topology.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 #define DOMAINS_MAX 3U
 

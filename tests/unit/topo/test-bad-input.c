@@ -3,15 +3,10 @@
 /* Sources that are no machine: the right -errno, one sentence, and nothing else touched. */
 
 #include "topo/topology.h"
+#include "unit-test.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 /* Loading fails with `r` and a sentence that holds `words`. */
 static void check_refused(const TopologyOptions *options, int r, const char *words)

@@ -4,15 +4,10 @@
 
 #include "base/root.h"
 #include "topo/topology.h"
+#include "unit-test.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 typedef struct Machine {
     const char *name;

@@ -3,12 +3,7 @@
 /* The vectors of P5: the formula alone, and through whole machines. */
 
 #include "topo/imbalance.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 static void test_base(void **state)
 {

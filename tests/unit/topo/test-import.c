@@ -4,13 +4,7 @@
 
 #include "base/parse.h"
 #include "topo/build.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 /* Imports `description` with only `cpus` and `nodes` (lists) allowed. */
 static Topology *import_allowed(const char *description, const char *cpus, const char *nodes,

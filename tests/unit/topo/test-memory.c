@@ -5,12 +5,7 @@
 
 #include "../allocations.h"
 #include "topo/topology.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 /* Returns whether it loaded. */
 static bool try(const TopologyOptions *options, int n)

@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "topo/topology-text.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "unit-test.h"
 
 static char *write_topology(const Topology *topology)
 {

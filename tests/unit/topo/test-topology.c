@@ -4,14 +4,9 @@
 
 #include "base/parse.h"
 #include "topo/topology.h"
+#include "unit-test.h"
 
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static Topology *load(const char *synthetic, uint32_t rehearse)
 {

@@ -3,18 +3,9 @@
 
 /* A small World to test with: two nodes of two cores with two threads each. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/parse.h"
+#include "unit-test.h"
 #include "world/world.h"
-
-#include <stdio.h>
-#include <string.h>
 
 static inline World *sample_empty(void)
 {

@@ -2,13 +2,8 @@
 
 /* P14: buddies, and the class of a task's memory. */
 
+#include "unit-test.h"
 #include "world/buddy.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-
-#include <cmocka.h>
 
 #define TID(n) ((TaskKey){.pid = 100, .tid = (n), .start_ticks = 7})
 

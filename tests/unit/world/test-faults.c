@@ -3,12 +3,8 @@
 /* P11: the fault averages of tasks. */
 
 #include "base/util.h"
+#include "unit-test.h"
 #include "world/faults.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 static uint64_t random_below(uint64_t *seed, uint64_t below)
 {

@@ -3,13 +3,8 @@
 /* P9: what is remembered of an address space that changes. */
 
 #include "base/util.h"
+#include "unit-test.h"
 #include "world/regions.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-
-#include <cmocka.h>
 
 #define PAGE  UINT64_C(4096)
 #define PAGES 64U

@@ -6,19 +6,13 @@
  * Masks and lists are 64-bit numbers, which is all a guest needs. Functions that cannot do their work fail the test;
  * those that return an int give 0 or -errno of what the kernel said. */
 
+#include "unit-test.h"
+
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define BIT(n)        (UINT64_C(1) << (n))

@@ -4,15 +4,7 @@
 /* What the tests of the cost model share: a configuration from a line of text. */
 
 #include "config.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 #define COST_TEST_WORDS_MAX 24
 

@@ -5,13 +5,7 @@
 
 #include "clock.h"
 #include "emulator.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit-test.h"
 
 #define N_CPUS     3U
 #define SLICE_PSEC 1000000
