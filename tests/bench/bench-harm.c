@@ -179,13 +179,6 @@ static int measure_all(Harm *all)
     return r;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 static int compare_harm(const void *a, const void *b)
 {
     const Harm *x = a, *y = b;

@@ -31,13 +31,6 @@ static void case_done(Case *c)
     free(c->plan_usec);
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 /* A row of the result is one tick, unless the scenario is so long that several had to share one. */
 static int take_plans(const SimSpec *spec, const SimResult *result, Case *c)
 {

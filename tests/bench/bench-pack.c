@@ -136,13 +136,6 @@ static int run_case(Bench *b, Case which, uint32_t n_groups, double *ret_usec)
     return r < 0 ? r : pack(b, ret_usec);
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 static void print_figure(Case which, const Bench *b, const char *quantile, double usec)
 {
     (void)printf(

@@ -196,13 +196,6 @@ static void set_waits(World *w, uint16_t wait)
     world_sum(w);
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 /* Measures one plan on the World as it is; no policies: a walk over it. */
 static int measure(Bench *b, const PolicySet *policies, bool slow, Result *ret)
 {

@@ -9,14 +9,7 @@
  * Only the CPU time of this thread counts, so that other load disturbs little. With assertions, plans are checked
  * after each tick, which counts for the run and not for the plan. */
 
-#include "base/time.h"
-#include "number.h"
-#include "sim/scenario/scenario.h"
-
-#include <getopt.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
+#include "simbench.h"
 
 static unsigned arg_runs = 5;
 static bool arg_json = false;
@@ -28,13 +21,6 @@ typedef struct Bench {
     size_t n_plans, plan_capacity;
     int64_t n_events, n_threads;
 } Bench;
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
 
 /* A row of the result is one tick, unless the scenario is so long that several had to share one. */
 static int take_plans(Bench *b, const SimResult *result)
@@ -56,16 +42,12 @@ static int take_plans(Bench *b, const SimResult *result)
 
 static int run_seed(Bench *b, unsigned seed)
 {
-    const SimHooks hooks = {.clock_nsec = time_thread_cpu_nsec};
     CLEANUP(sim_result_free_p) SimResult *result = NULL;
-    CLEANUP_FREE char *error = NULL;
     uint64_t start = time_thread_cpu_nsec();
-    int r = sim_run(b->spec, 0, seed, &hooks, &result, &error);
+    int r = simbench_run(b->spec, 0, seed, &result);
 
-    if (r < 0) {
-        (void)fprintf(stderr, "bench sim: seed %u: %s\n", seed, error ? error : strerror(-r));
+    if (r < 0)
         return r;
-    }
     b->run_sec[seed - 1] = (double)(time_thread_cpu_nsec() - start) / 1e9;
     b->n_events += sim_result_get(result, SIM_METRIC_EVENTS, SIZE_MAX);
     return take_plans(b, result);
@@ -106,25 +88,12 @@ static void report(Bench *b)
     print_figure(b, "plan_usec_worst", "us", b->plan_usec[b->n_plans - 1], 0, b->n_plans);
 }
 
-static int load(const char *path, SimSpec **ret)
-{
-    CLEANUP(conf_report_done) ConfReport messages = {0};
-    int r = sim_scenario_load(path, NULL, ret, &messages);
-
-    for (size_t i = 0; i < messages.n_messages; i++) {
-        CLEANUP_FREE char *text = conf_message_format(&messages.messages[i]);
-
-        (void)fprintf(stderr, "%s\n", text ? text : strerror(ENOMEM));
-    }
-    return r;
-}
-
 static int run(const char *path)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
     CLEANUP_FREE double *run_sec = calloc(arg_runs, sizeof(*run_sec));
     Bench b = {.run_sec = run_sec};
-    int r = run_sec ? load(path, &spec) : -ENOMEM;
+    int r = run_sec ? simbench_parse(path, NULL, &spec) : -ENOMEM;
 
     b.spec = spec;
     for (size_t i = 0; r == 0 && i < spec->n_workloads; i++)

@@ -158,13 +158,6 @@ typedef struct Series {
     unsigned n;
 } Series;
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 static double median(double *values, unsigned n)
 {
     qsort(values, n, sizeof(*values), compare_doubles);

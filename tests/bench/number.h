@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Numbers on the command lines of the benchmarks. */
+/* Numbers on the command lines of the benchmarks, and among what they measured. */
 
 #include "base/parse.h"
 
@@ -14,4 +14,12 @@ static inline bool number_between(const char *text, uint32_t least, uint32_t mos
         return false;
     *ret = n;
     return true;
+}
+
+/* For qsort(): the least first. */
+static inline int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
 }
