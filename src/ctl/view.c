@@ -7,7 +7,6 @@
 
 #include "base/human.h"
 #include "base/parse.h"
-#include "base/time.h"
 #include "ctl/terminal/style.h"
 #include "ctl/terminal/table.h"
 #include "ctl/text.h"

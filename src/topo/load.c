@@ -11,7 +11,6 @@
 
 #include "base/root.h"
 
-#include <ctype.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>

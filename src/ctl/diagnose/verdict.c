@@ -11,8 +11,6 @@
 
 #include "ctl/diagnose/verdict.h"
 
-#include <assert.h>
-
 /* All of these are choices of ours. */
 
 /* Less of a CPU than this is not worth a place. */

@@ -5,8 +5,6 @@
 #include "ctl/sentence.h"
 #include "ctl/view.h"
 
-#include "numaplace/bus.h"
-
 #include <string.h>
 #include <time.h>
 

@@ -5,7 +5,6 @@
 
 #include "base/human.h"
 #include "base/parse.h"
-#include "base/time.h"
 #include "ctl/client.h"
 #include "ctl/diagnose/pins.h"
 #include "ctl/diagnose/survey.h"

@@ -14,8 +14,6 @@
 #include "ctl/top/traffic.h"
 #include "ctl/view.h"
 
-#include "numaplace/bus.h"
-
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>

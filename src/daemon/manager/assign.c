@@ -15,13 +15,10 @@
 #include "base/parse.h"
 #include "base/root.h"
 #include "base/time.h"
-#include "numaplace/bus.h"
-#include "numaplace/messages.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define FILE_NAME     "assigned"
 #define FILE_NAME_NEW "assigned.new"

@@ -5,7 +5,6 @@
 
 #include "daemon/manager/fence.h"
 #include "daemon/views/describe.h"
-#include "numaplace/bus.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -23,8 +23,6 @@
 #include "plan/buddies.h"
 #include "plan/choose/nodes.h"
 
-#include <assert.h>
-
 /* Accesses are in permille of a CPU times 2^16, so that nodes are told apart also by threads that hardly run. Pages
  * are below 2^33, and demands below 2^12. */
 #define USE_SHIFT 16U

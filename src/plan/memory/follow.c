@@ -16,7 +16,6 @@
 
 #include "plan/memory/follow.h"
 
-#include "plan/group.h"
 #include "plan/home/sharing.h"
 #include "plan/memory/follow-internal.h"
 

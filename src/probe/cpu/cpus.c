@@ -6,7 +6,6 @@
 #include "base/parse.h"
 #include "base/root.h"
 #include "probe/probe-internal.h"
-#include "world/load.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,10 +2,8 @@
 
 #include "probe/memory/evidence.h"
 
-#include "base/root.h"
 #include "base/time.h"
 #include "probe/hints/pace.h"
-#include "probe/probe-internal.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -26,7 +26,6 @@
  *
  * A process that no policy wants any more stays in the World, without workload, until no mask of ours is left on it. */
 
-#include "base/root.h"
 #include "base/time.h"
 #include "probe/probe-internal.h"
 

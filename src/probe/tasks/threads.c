@@ -9,7 +9,6 @@
  * given to another thread since is found because the first one is seen to be gone: its descriptor says so, and where
  * none is kept open, a rolling re-read of start times does. */
 
-#include "base/root.h"
 #include "base/scan.h"
 #include "base/time.h"
 #include "probe/probe-internal.h"

@@ -2,7 +2,6 @@
 
 /* Cgroups that are made, or made anew, while a fence is up. */
 
-#include "act/fence/internal.h"
 #include "fence-tree.h"
 
 #include <fcntl.h>

@@ -4,7 +4,6 @@
 
 #include "act/fence/dropin.h"
 #include "base/parse.h"
-#include "base/root.h"
 #include "fence-tree.h"
 
 #include <fcntl.h>

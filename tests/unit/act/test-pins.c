@@ -4,8 +4,6 @@
 
 #include "fixture.h"
 
-#include "act/internal.h"
-
 static void see(Fixture *f)
 {
     for (pid_t tid = 100; tid <= 102; tid++)

@@ -6,7 +6,6 @@
 #include "ctl/verbs/policy/files.h"
 
 #include "base/parse.h"
-#include "ctl/text.h"
 
 #include <string.h>
 

@@ -12,7 +12,6 @@
 #include "ctl/view.h"
 #include "probe/probe.h"
 
-#include <limits.h>
 #include <pwd.h>
 #include <string.h>
 

@@ -7,8 +7,6 @@
 #include "ctl/client.h"
 #include "ctl/view.h"
 
-#include "numaplace/bus.h"
-
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>

@@ -3,7 +3,6 @@
 /* replay: plans again from what numaplaced --record= has written, and shows which plans differ. */
 
 #include "ctl/ctl.h"
-#include "ctl/terminal/style.h"
 #include "ctl/view.h"
 #include "plan/transcript.h"
 
