@@ -17,7 +17,8 @@ static inline void check(bool condition)
         abort();
 }
 
-/* The input as a text, of exactly its size, so that the address sanitizer sees a read past its end. The caller frees. */
+/* The input as a text, of exactly its size, so that the address sanitizer sees a read past its end. The caller frees
+ * it. */
 static inline char *fuzz_text(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1);
