@@ -80,19 +80,15 @@ bool sim_metric_is_machine(SimMetric metric);
 
 /* What one tick of the picture saw; also written while the daemon is off. */
 typedef struct SimTick {
-    uint64_t usec;          /* its end */
-    uint32_t n_overloaded;  /* as the daemon sees them (P1); 0 while it is off */
-    uint32_t n_crowded;     /* CPUs with two or more runnable threads right now */
-    uint32_t n_idle;        /* CPUs that run nothing right now */
-    uint32_t n_leases;      /* that run */
-    uint32_t n_actions;     /* of this tick's plan */
-    uint32_t n_moves_cross; /* between nodes, in this tick */
-    uint32_t local_permille;
-    uint64_t plan_nsec; /* what the plan cost, with SimHooks.clock_nsec; not part of what is repeatable */
+    uint64_t usec;         /* its end */
+    uint32_t n_overloaded; /* as the daemon sees them (P1); 0 while it is off */
+    uint32_t n_crowded;    /* CPUs with two or more runnable threads right now */
+    uint32_t n_leases;     /* that run */
+    uint32_t n_actions;    /* of this tick's plan */
+    uint64_t plan_nsec;    /* what the plan cost, with SimHooks.clock_nsec; not part of what is repeatable */
 } SimTick;
 
 typedef struct SimResult {
-    uint64_t seed;
     uint64_t
         duration_usec; /* until when it ran: all threads may have ended before the scenario's time is up */
     char **workloads;  /* [n_workloads]: their names, in the scenario's order */

@@ -127,7 +127,6 @@ static bool take_workloads(TopSnapshot *s, const World *world, const PolicySet *
         w->processes = workload->n_processes;
         w->tasks = workload->n_tasks;
         s->n_lends += workload->n_lends;
-        s->n_recalls += workload->n_recalls;
         s->moved_bytes += workload->memory.moved_bytes;
         if (!take_homes(w, world, (WorkloadIx){(int32_t)i}))
             return false;
@@ -194,7 +193,6 @@ TopSnapshot *top_snapshot_of_world(const World *world, const PolicySet *policies
         s->uptime_usec = before->uptime_usec + world->now_usec - MIN(world->now_usec, before->realtime_usec);
         memcpy(s->moves, before->moves, sizeof(s->moves));
     }
-    s->tick_usec = world->interval_usec;
     s->rehearsal = world->topology->rehearsal;
     s->n_leases = (uint32_t)world->n_leases;
     if (!take_nodes(s, world) || !take_cpus(s, world) || !take_workloads(s, world, policies, limits))

@@ -66,7 +66,6 @@ static void take_status(TopSnapshot *s, json_object *status)
     top_copy(s->state, sizeof(s->state), view_string(status, "state"));
     top_copy(s->mode, sizeof(s->mode), view_string(status, "mode"));
     s->uptime_usec = number(status, "uptime_usec");
-    s->tick_usec = number(status, "tick_lately_usec");
     s->n_idle = number32(status, "idle");
     s->n_overloaded = number32(status, "overloaded");
     s->n_leases = number32(status, "leases");
@@ -74,7 +73,6 @@ static void take_status(TopSnapshot *s, json_object *status)
     s->max_cost_permille = number32(status, "max_cpu_permille");
     s->rehearsal = number32(status, "rehearsal");
     s->n_lends = number(status, "lends");
-    s->n_recalls = number(status, "recalls");
     s->n_homes = number(status, "homes");
     s->moved_bytes = number(status, "memory_moved_bytes");
 }

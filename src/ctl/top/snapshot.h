@@ -51,10 +51,10 @@ typedef struct TopWorkload {
 
 typedef struct TopSnapshot {
     uint64_t realtime_usec; /* of a record, its own clock */
-    uint64_t uptime_usec, tick_usec;
+    uint64_t uptime_usec;
     char version[16], state[12], mode[12];
     uint32_t n_idle, n_overloaded, n_leases, cost_permille, max_cost_permille, rehearsal;
-    uint64_t n_lends, n_recalls, n_homes, moved_bytes;
+    uint64_t n_lends, n_homes, moved_bytes;
     TopCpu *cpus; /* ascending number */
     uint32_t n_cpus;
     TopNode *nodes;
@@ -62,8 +62,9 @@ typedef struct TopSnapshot {
     TopWorkload *workloads;
     uint32_t n_workloads;
     char moves[TOP_MOVES][TOP_MOVE_SIZE]; /* newest first; "" behind the last */
-    bool recorded; /* no daemon was asked: uptime is counted from the record's first plan, times from its clock */
-    char *plan;    /* the text of the plans since the last one, of a record */
+    bool
+        recorded; /* no daemon was asked: uptime is counted from the record's first plan, times from its clock */
+    char *plan; /* the text of the plans since the last one, of a record */
 } TopSnapshot;
 
 TopSnapshot *top_snapshot_free(TopSnapshot *snapshot);

@@ -81,7 +81,7 @@ static EvidenceKind kind_for(const Manager *manager, const Process *process)
                                                                   : EVIDENCE_RESIDENCY;
 }
 
-static EvidenceWatch *watch_new(TaskKey subject, EvidenceKind kind, bool insist, const World *world)
+static EvidenceWatch *watch_new(TaskKey subject, EvidenceKind kind, const World *world)
 {
     EvidenceWatch *watch = calloc(1, sizeof(*watch));
 
@@ -89,7 +89,6 @@ static EvidenceWatch *watch_new(TaskKey subject, EvidenceKind kind, bool insist,
         return NULL;
     watch->subject = subject;
     watch->kind = kind;
-    watch->insist = insist;
     if (memory_watch_init(&watch->use, world->topology->n_nodes, world->now_usec) == 0)
         return watch;
     free(watch);
@@ -157,7 +156,7 @@ static int add(Manager *manager, Process *process, EvidenceKind kind)
         process->use_hidden = true;
         return 0;
     }
-    watch = watch_new(subject, kind, about.insist, manager->world);
+    watch = watch_new(subject, kind, manager->world);
     if (!watch)
         return -ENOMEM;
     r = evidence_crew_add(evidence->crew, &about);

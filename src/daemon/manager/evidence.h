@@ -11,7 +11,6 @@
 typedef struct EvidenceWatch {
     TaskKey subject; /* the process */
     EvidenceKind kind;
-    bool insist;           /* its policy names the kind */
     EvidenceReport report; /* as of the last look; outcome not 0: it is over */
     EvidenceRange *asked;
     size_t asked_capacity;

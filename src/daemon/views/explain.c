@@ -278,7 +278,6 @@ typedef struct Look {
     Dict *dict;
     Manager *manager;
     const char *asked;
-    pid_t pid;
 } Look;
 
 static Verdict verdict_of_unmanaged(Manager *manager, const ProbeSubject *subject, size_t *ret_policy)
@@ -359,7 +358,7 @@ static void explain_unseen(Dict *dict, Manager *manager, const char *asked, pid_
 int describe_explain_process(Dict *dict, Manager *manager, const char *asked, pid_t pid)
 {
     const Process *process = world_process(manager->world, pid);
-    Look look = {.dict = dict, .manager = manager, .asked = asked, .pid = pid};
+    Look look = {.dict = dict, .manager = manager, .asked = asked};
     int r = 0;
 
     dict_begin(dict);

@@ -228,7 +228,6 @@ static int count(HintFaults *faults, const EvidenceNow *now, EvidenceFinds *find
         return r;
     round->n_samples = counted.n_samples;
     round->n_lost = counted.n_lost;
-    round->sample_period = counted.period;
     faults_made = (counted.n_samples + counted.n_lost) * counted.period;
     round->target_usec = faults_made * faults->machine.fault_nsec / NSEC_PER_USEC;
 
@@ -339,4 +338,4 @@ static int round_(void *context, const EvidenceNow *now, EvidenceFinds *finds, E
     return 0;
 }
 
-const EvidenceOps evidence_write = {EVIDENCE_WRITE, detect, begin, round_, end};
+const EvidenceOps evidence_write = {detect, begin, round_, end};

@@ -106,10 +106,9 @@ typedef struct EvidenceRound {
     uint64_t rest_until_usec; /* the next one is not to be made before, for what this one cost */
     uint64_t due_usec;        /* when to make it: that, or after the period */
     uint64_t n_samples, n_lost;
-    uint32_t sample_period; /* one of so many faults is told */
-    uint64_t cost_usec;     /* CPU time of ours */
-    uint64_t protect_usec;  /* how long it was held up as a whole, at most; 0: not at all */
-    uint64_t target_usec;   /* what it cost the process: that, and its faults */
+    uint64_t cost_usec;    /* CPU time of ours */
+    uint64_t protect_usec; /* how long it was held up as a whole, at most; 0: not at all */
+    uint64_t target_usec;  /* what it cost the process: that, and its faults */
 } EvidenceRound;
 
 typedef struct EvidenceRange {
@@ -128,7 +127,6 @@ typedef struct EvidenceSession EvidenceSession;
 
 /* One kind. Members return 0, -errno, or EVIDENCE_E_...; `context` is theirs. */
 typedef struct EvidenceOps {
-    EvidenceKind kind;
     void (*detect)(int root_fd, bool live, EvidenceMachine *machine);
     int (*begin)(const EvidenceTarget *target, const EvidenceMachine *machine, void **ret_context);
     int (*round)(void *context, const EvidenceNow *now, EvidenceFinds *finds, EvidenceRound *ret);

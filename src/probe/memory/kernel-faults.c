@@ -158,10 +158,9 @@ static int round_(void *context, const EvidenceNow *now, EvidenceFinds *finds, E
     if (ret->n_samples > 0)
         touches->n_rounds++;
     ret->counted = ret->n_samples > 0;
-    ret->sample_period = 1;
     cpu_nsec = time_thread_cpu_nsec() - cpu_nsec;
     ret->rest_until_usec = now->now_usec + cpu_nsec / NSEC_PER_USEC * SHARE;
     return 0;
 }
 
-const EvidenceOps evidence_kernel = {EVIDENCE_KERNEL, detect, begin, round_, end};
+const EvidenceOps evidence_kernel = {detect, begin, round_, end};

@@ -215,7 +215,6 @@ void cpu_note_move(Engine *e, Thread *thread, uint32_t from, uint32_t to, MoveCa
     if (level != TOPOLOGY_LEVEL_MACHINE)
         return;
     count[causes[cause]]++;
-    e->row_moves_cross++;
     if (engine_counts_late(e))
         count[SIM_METRIC_MOVES_CROSS_LATE]++;
 }

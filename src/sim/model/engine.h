@@ -61,12 +61,12 @@ typedef struct Region {
 
 /* What the kernel knows of a thread by its hinting faults (P10, P11). */
 typedef struct Preference {
-    int32_t node;         /* that it prefers, plus one; 0: none */
-    bool shares;          /* it faulted in memory that others use as well */
-    bool faulted;         /* since it was looked at last */
-    uint64_t seq;         /* the pass that this is of */
-    uint64_t n_faults;    /* sum of Engine.faults */
-    uint64_t period_usec; /* between two scans by it; 0: none was seen yet */
+    int32_t node;                                    /* that it prefers, plus one; 0: none */
+    bool shares;                                     /* it faulted in memory that others use as well */
+    bool faulted;                                    /* since it was looked at last */
+    uint64_t seq;                                    /* the pass that this is of */
+    uint64_t n_faults;                               /* sum of Engine.faults */
+    uint64_t period_usec;                            /* between two scans by it; 0: none was seen yet */
     uint64_t n_local, n_remote, n_private, n_shared; /* faults since then */
 } Preference;
 
@@ -209,7 +209,6 @@ typedef struct Agent {
     size_t stat_cursor, runner_cursor;
     int64_t *changes; /* by group number: of its home, after the settle time */
     size_t changes_capacity;
-    bool slow; /* the present tick */
     uint64_t slow_nsec;
     int64_t count[SIM_METRIC_MAX];
     uint64_t overloaded_sum;
@@ -245,24 +244,23 @@ struct Engine {
     CpuMask all;
 
     Region *regions;
-    uint32_t *pages;      /* [n_regions][n_nodes] */
+    uint32_t *pages; /* [n_regions][n_nodes] */
     /* Hinting faults of threads by node, known and of the present pass: [n_threads][2][n_nodes]; the former of
      * families, and their sum: [n_families][n_nodes + 1]. */
     uint64_t *faults, *family_faults;
-    uint32_t *latency;    /* [n_nodes][n_nodes]: pace of an access */
-    uint32_t *contention; /* [n_nodes]: pace of the controller */
-    uint64_t *traffic;    /* [n_nodes]: bytes since the last look */
+    uint32_t *latency;      /* [n_nodes][n_nodes]: pace of an access */
+    uint32_t *contention;   /* [n_nodes]: pace of the controller */
+    uint64_t *traffic;      /* [n_nodes]: bytes since the last look */
     uint64_t *traffic_nsec; /* [n_nodes]: how long threads ran that cause it, all together */
 
     Random random_place, random_noise, random_scan;
 
-    Tally *tallies;               /* [n_workloads] */
-    uint64_t *used;               /* [n_nodes][n_workloads]: run time in this row of the picture */
-    uint64_t row_work, row_local; /* accesses in it, as in Tally */
-    uint64_t row_nsec;            /* its start */
-    uint64_t row_plan_nsec;       /* what its plans cost */
-    Agent *agent;                 /* NULL: no daemon */
-    EngineWatch watch;            /* who hears of accesses: what the kernel and the daemon scan */
+    Tally *tallies;         /* [n_workloads] */
+    uint64_t *used;         /* [n_nodes][n_workloads]: run time in this row of the picture */
+    uint64_t row_nsec;      /* its start */
+    uint64_t row_plan_nsec; /* what its plans cost */
+    Agent *agent;           /* NULL: no daemon */
+    EngineWatch watch;      /* who hears of accesses: what the kernel and the daemon scan */
     SimResult *result;
 
     /* First item of each kind; those of CPUs are their numbers. */
@@ -273,7 +271,7 @@ struct Engine {
     uint32_t resched_first, n_resched;
     uint32_t n_threads, n_alive, n_families, n_regions;
     uint32_t rotor; /* of the kernel's choice among the CPUs of a mask */
-    uint32_t row_moves_cross, row_actions;
+    uint32_t row_actions;
     int error; /* -ENOMEM once an array could not grow */
     bool any_bandwidth;
 };

@@ -170,8 +170,6 @@ static void used_region(Engine *e, Thread *thread, int32_t region, uint32_t node
 
     tally->access_work += work;
     tally->access_local += local;
-    e->row_work += work;
-    e->row_local += local;
     for (uint32_t i = 0; bytes > 0 && i < e->n_nodes; i++)
         e->traffic[i] += bytes / n * pages[i] + bytes % n * pages[i] / n;
     work /= MAX(e->constants->local_latency_nsec, 1U);

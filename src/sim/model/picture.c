@@ -17,7 +17,6 @@ int picture_start(Engine *e)
 
     if (!result)
         return -ENOMEM;
-    result->seed = e->seed;
     result->n_nodes = e->n_nodes;
     result->n_workloads = n;
     result->workloads = calloc(MAX(n, (size_t)1), sizeof(*result->workloads));
@@ -33,16 +32,6 @@ int picture_start(Engine *e)
     return 0;
 }
 
-static void look(const Engine *e, SimTick *tick)
-{
-    for (uint32_t i = 0; i < e->n_nodes; i++)
-        tick->n_idle += e->nodes[i].n_idle;
-    tick->usec = e->now_nsec / NSEC_PER_USEC;
-    tick->n_crowded = e->n_crowded;
-    tick->n_moves_cross = e->row_moves_cross;
-    tick->local_permille = e->row_work > 0 ? (uint32_t)(e->row_local * 1000 / e->row_work) : 1000;
-}
-
 int picture_tick(Engine *e, SimTick *tick)
 {
     SimResult *result = e->result;
@@ -56,7 +45,8 @@ int picture_tick(Engine *e, SimTick *tick)
         return 0;
     tick->plan_nsec = e->row_plan_nsec;
     tick->n_actions = e->row_actions;
-    look(e, tick);
+    tick->usec = e->now_nsec / NSEC_PER_USEC;
+    tick->n_crowded = e->n_crowded;
     if (!GROW(result->ticks, result->ticks_capacity, result->n_ticks + 1) ||
         !GROW(result->used, result->used_capacity, (result->n_ticks + 1) * n))
         return -ENOMEM;
@@ -65,8 +55,8 @@ int picture_tick(Engine *e, SimTick *tick)
     result->ticks[result->n_ticks++] = *tick;
 
     memset(e->used, 0, n * sizeof(*e->used));
-    e->row_moves_cross = e->row_actions = 0;
-    e->row_work = e->row_local = e->row_plan_nsec = 0;
+    e->row_actions = 0;
+    e->row_plan_nsec = 0;
     e->row_nsec = e->now_nsec;
     return 0;
 }

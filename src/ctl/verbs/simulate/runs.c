@@ -28,7 +28,6 @@ struct SimulateShared {
     atomic_uint_fast64_t parts;  /* done, in all runs */
     atomic_uint_fast64_t n_done; /* runs */
     atomic_uint_fast64_t failed; /* the run that failed first in time, or NO_FAILURE */
-    int error;
     char message[ERROR_SIZE];
     int64_t values[];
 };
@@ -59,7 +58,6 @@ static void fail_run(SimulateShared *s, uint64_t run, int error, const char *mes
 
     if (!atomic_compare_exchange_strong(&s->failed, &none, run))
         return;
-    s->error = error;
     (void)snprintf(s->message, sizeof(s->message), "%s", message ? message : strerror(-error));
 }
 
