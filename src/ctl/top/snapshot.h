@@ -63,8 +63,8 @@ typedef struct TopSnapshot {
     uint32_t n_workloads;
     char moves[TOP_MOVES][TOP_MOVE_SIZE]; /* newest first; "" behind the last */
     bool
-        recorded; /* no daemon was asked: uptime is counted from the record's first plan, times from its clock */
-    char *plan; /* the text of the plans since the last one, of a record */
+        recorded; /* no daemon was asked: uptime counts from the record's first plan, times are of its clock */
+    char *plan;   /* the text of the plans since the last one, of a record */
 } TopSnapshot;
 
 TopSnapshot *top_snapshot_free(TopSnapshot *snapshot);
