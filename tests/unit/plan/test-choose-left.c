@@ -65,11 +65,12 @@ static void test_switched(void **state)
     fixture_done(&f);
 }
 
-/* A home is kept while much of the group's memory is on its way there; not when twice as many want CPUs as it has, and
- * CPUs elsewhere are idle. */
+/* A home is kept while much of the group's memory is on its way there, or when it has gone to and fro; not when twice
+ * as many want CPUs as it has, and CPUs elsewhere are idle. */
 static void test_starves(void **state)
 {
-    for (unsigned starves = 0; starves < 2; starves++) {
+    for (unsigned i = 0; i < 4; i++) {
+        bool starves = i % 2, frozen = i >= 2;
         Fixture f;
 
         fixture_init(&f, FOUR);
@@ -84,7 +85,8 @@ static void test_starves(void **state)
         seconds(&f, 70);
         world_process(f.world, 100)->memory.to = fixture_mask(&f, "0");
         world_process(f.world, 100)->memory.last = fixture_mask(&f, "0");
-        world_process(f.world, 100)->memory.todo_bytes = 50 * MIB;
+        world_process(f.world, 100)->memory.todo_bytes = frozen ? 0 : 50 * MIB;
+        f.world->groups[0].frozen_until_usec = frozen ? f.world->now_usec + 5000000 : 0;
         set_demand(&f, 100, 500, starves ? 500 : 300);
         fixture_cpus(&f, 0, 7, 1000, 0);
         fixture_plan(&f, true);
