@@ -78,7 +78,7 @@ static void search(const Tree *t, int expected_r, const char *expected, const ch
 {
     CLEANUP_FREE char *text = NULL;
     ConfReport report = {0};
-    ConfFiles files = {0};
+    CLEANUP(conf_files_done) ConfFiles files = {0};
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
 
@@ -89,7 +89,6 @@ static void search(const Tree *t, int expected_r, const char *expected, const ch
     assert_int_equal(fclose(f), 0);
     assert_string_equal(text, expected);
     assert_tree_report(t, &report, expected_report);
-    conf_files_done(&files);
 }
 
 static void search_one(const Tree *t, int expected_r, const char *expected, const char *expected_report)
@@ -114,12 +113,11 @@ static void test_nothing(void **state)
 {
     const char *none[] = {NULL};
     ConfReport report = {0};
-    ConfFiles files = {0};
+    CLEANUP(conf_files_done) ConfFiles files = {0};
 
     search(*state, 0, "", "");
     assert_int_equal(conf_search(none, ".policy", &files, &report), 0);
     assert_int_equal(files.n_files, 0);
-    conf_files_done(&files);
 }
 
 static void test_nowhere(void **state)

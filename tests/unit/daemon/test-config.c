@@ -163,7 +163,7 @@ static void test_no_file_is_fine_but_a_named_one_must_be(void **state)
 {
     static const char *const nowhere[] = {"/nonexistent", NULL};
     CLEANUP(config_free_p) Config *c = NULL, *d = NULL;
-    ConfReport report = {0};
+    CLEANUP(conf_report_done) ConfReport report = {0};
 
     assert_int_equal(config_load(NULL, nowhere, &c, &report), 0);
     check_defaults(c);
@@ -171,7 +171,6 @@ static void test_no_file_is_fine_but_a_named_one_must_be(void **state)
     assert_int_equal(config_load("/nonexistent/x.conf", nowhere, &d, &report), -EBADMSG);
     assert_null(d);
     assert_int_equal(report.n_errors, 1);
-    conf_report_done(&report);
 }
 
 int main(void)

@@ -169,14 +169,13 @@ static void test_two_stages(void **state)
 /* Threads that are seen to work apart: their memory is theirs after one round. */
 static void test_apart(void **state)
 {
-    Bench b;
+    CLEANUP(bench_done) Bench b;
 
     bench_init(&b);
     work_apart(&b, 2);
     touch_block(&b, 3, B, 0);
     judge(&b);
     moves_are(&b, "600-800:1");
-    bench_done(&b);
 }
 
 static uint32_t random_below(uint64_t *seed, uint32_t below)
@@ -243,14 +242,13 @@ static uint64_t share(Bench *b, uint64_t seed, uint32_t n_threads)
 static void test_ping_pong(void **state)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
-        Bench b;
+        CLEANUP(bench_done) Bench b;
 
         assert_true(share(&b, seed, 16) > 6000);
         assert_int_equal(b.n_moved, 0);
         bench_done(&b);
         assert_true(share(&b, seed, 2) > 6000);
         assert_in_range(b.n_moved, 0, 30);
-        bench_done(&b);
     }
 }
 
@@ -258,7 +256,7 @@ static void test_ping_pong(void **state)
  * is A's: both are mixed. */
 static void test_pages(void **state)
 {
-    Bench b;
+    CLEANUP(bench_done) Bench b;
 
     bench_init(&b);
     work_apart(&b, 2);
@@ -272,7 +270,6 @@ static void test_pages(void **state)
         moves_are(&b, "1000-1200:1");
     }
     assert_int_equal(b.blocks.n[BLOCKS_MIXED], 6);
-    bench_done(&b);
 }
 
 static void test_refused(void **state)
@@ -280,7 +277,7 @@ static void test_refused(void **state)
     static const BlocksVerdict verdicts[] = {BLOCKS_FILE, BLOCKS_HUGETLB, BLOCKS_DEVICE, BLOCKS_BOUND,
                                              BLOCKS_GONE};
     const uint64_t base = HEAP * 2;
-    Bench b;
+    CLEANUP(bench_done) Bench b;
 
     bench_init(&b);
     (void)add_region(&b, base, BLOCK, REGION_KIND_FILE);
@@ -305,13 +302,12 @@ static void test_refused(void **state)
     touch_block(&b, 0, B, 1);
     judge(&b);
     assert_int_equal(b.blocks.n[BLOCKS_UNKNOWN], 1);
-    bench_done(&b);
 }
 
 /* A page that does not go is let be, until it is where it belongs. A neighbour keeps its own count. */
 static void test_busy(void **state)
 {
-    Bench b;
+    CLEANUP(bench_done) Bench b;
 
     bench_init(&b);
     work_apart(&b, 2);
@@ -331,14 +327,13 @@ static void test_busy(void **state)
     b.where[20].i = 0;
     judge(&b);
     moves_are(&b, "2800-2a00:1");
-    bench_done(&b);
 }
 
 /* A block whose ends lie in two regions is two units, and so are their moves. */
 static void test_regions(void **state)
 {
     const uint64_t at = HEAP + 30 * BLOCK;
-    Bench b;
+    CLEANUP(bench_done) Bench b;
 
     bench_init(&b);
     b.regions.n = 0;
@@ -359,13 +354,12 @@ static void test_regions(void **state)
     judge(&b);
     assert_int_equal(b.blocks.n[BLOCKS_GONE], 1);
     assert_int_equal(b.blocks.n[BLOCKS_FILE], 1);
-    bench_done(&b);
 }
 
 /* What two threads of one node share is theirs after three rounds where no other node's are seen: pairs of threads. */
 static void test_pairs(void **state)
 {
-    Bench b;
+    CLEANUP(bench_done) Bench b;
 
     bench_init(&b);
     assert_int_equal(touches_add_thread(&b.touches, (TaskKey){.pid = 100, .tid = A + 2}), 0);
@@ -379,14 +373,13 @@ static void test_pairs(void **state)
         judge(&b);
     }
     moves_are(&b, "1000-2000:1");
-    bench_done(&b);
 }
 
 /* By owners: threads of one process get their own memory where they live, wherever they were seen; what two nodes share
  * stays, and what two threads of one node share goes there. */
 static void test_owners(void **state)
 {
-    Bench b;
+    CLEANUP(bench_done) Bench b;
 
     bench_init(&b);
     assert_int_equal(touches_add_thread(&b.touches, (TaskKey){.pid = 100, .tid = C}), 0);
@@ -426,7 +419,6 @@ static void test_owners(void **state)
     judge(&b);
     assert_true(b.blocks.n_moves > 0);
     assert_int_equal(b.blocks.moves[b.blocks.n_moves - 1].start, HEAP + 20 * BLOCK);
-    bench_done(&b);
 }
 
 int main(void)

@@ -47,7 +47,7 @@ static bool may_not(void *userdata, const Task *task)
 /* 11 -> 10, 13 -> 12, 14 -> 12, 15 -> 14. */
 static void test_sets(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     init(&f);
     use(&f, 11, 0, 10);
@@ -63,13 +63,12 @@ static void test_sets(void **state)
     /* Who has most for its own needs nobody. */
     use(&f, 13, 750, 12);
     assert_sets(&f, NULL, (size_t[]){0, 0, 2, 3, 2, 2}, (uint64_t[]){2000, 2000, 2000, 1000, 2000, 2000});
-    fixture_done(&f);
 }
 
 /* Cores until a third more is wanted than there are, then CPUs; those only that may be used. */
 static void test_largest(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
     CpuMask both, one;
 
     init(&f);
@@ -87,13 +86,12 @@ static void test_largest(void **state)
     assert_int_equal(buddies_largest(f.world, both, 1000), 4000);
     assert_true(buddies_fit(2125, 2000));
     assert_false(buddies_fit(2126, 2000));
-    fixture_done(&f);
 }
 
 /* Siblings that are not neighbours, as on most machines: CPU 0 is not usable, its core is. */
 static void test_siblings_apart(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, "numa:2 l3:1 core:2 pu:2(indexes=0,4,1,5,2,6,3,7) distances=10,20,20,10");
     fixture_cpus(&f, 0, 7, 0, 0);
@@ -101,7 +99,6 @@ static void test_siblings_apart(void **state)
     assert_int_equal(f.world->topology->cpus[0].core.i, f.world->topology->cpus[4].core.i);
     assert_int_equal(buddies_largest(f.world, fixture_mask(&f, "0"), 2666), 2000);
     assert_int_equal(buddies_largest(f.world, fixture_mask(&f, "0"), 2667), 3000);
-    fixture_done(&f);
 }
 
 int main(void)

@@ -181,7 +181,7 @@ static void test_recalls(void **state)
 
 static void test_budget(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", EAGER);
@@ -195,7 +195,6 @@ static void test_budget(void **state)
     f.plan.actions[64].subject = (TaskKey){.pid = 65, .start_ticks = 650};
     f.plan.n_actions = 65;
     assert_found(&f, "P7: 65 actions");
-    fixture_done(&f);
 }
 
 /* Names are unique, lower-case, and have a sentence. */

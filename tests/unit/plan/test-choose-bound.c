@@ -19,7 +19,7 @@ static void bind_all(Fixture *f, pid_t pid, int n_threads, const char *cpus)
 static void test_bound(void **state)
 {
     for (unsigned bound = 0; bound < 2; bound++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, SMALL);
         fixture_policy(&f, "a", AUTO);
@@ -38,14 +38,13 @@ static void test_bound(void **state)
         assert_nodes(&f, 100, NULL);
         assert_nodes(&f, 200, bound ? "1" : "0");
         fixture_assert_settled(&f, true);
-        fixture_done(&f);
     }
 }
 
 /* What is counted where it is bound is not among the others as well. */
 static void test_bound_once(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, FOUR);
     fixture_policy(&f, "a", AUTO);
@@ -58,7 +57,6 @@ static void test_bound_once(void **state)
     }
     fixture_home(&f);
     assert_nodes(&f, 200, "0");
-    fixture_done(&f);
 }
 
 /* Ten threads that wait for the two CPUs to which they are bound leave the other six of their node to a group of five
@@ -70,7 +68,7 @@ static void test_crowd(void **state)
     } cases[] = {{false, false}, {true, false}, {false, true}};
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, FOUR);
         fixture_policy(&f, "a", AUTO);
@@ -84,7 +82,6 @@ static void test_crowd(void **state)
         set_memory(&f, 500, (uint64_t[]){100, 0, 0, 0});
         fixture_home(&f);
         assert_int_equal(hwloc_bitmap_isset(group_of(&f, 500)->home_nodes, 0), !cases[i].ablated);
-        fixture_done(&f);
     }
 }
 
@@ -93,7 +90,7 @@ static void test_crowd(void **state)
 static void test_crowd_apart(void **state)
 {
     for (unsigned node = 0; node < 2; node++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, FOUR);
         fixture_policy(&f, "a", AUTO);
@@ -104,7 +101,6 @@ static void test_crowd_apart(void **state)
         fixture_home(&f);
         assert_nodes(&f, 100, NULL);
         assert_int_equal(hwloc_bitmap_isset(group_of(&f, 200)->home_nodes, node), node == 0);
-        fixture_done(&f);
     }
 }
 
@@ -113,7 +109,7 @@ static void test_crowd_apart(void **state)
 static void test_crowd_everywhere(void **state)
 {
     size_t n_beside = 0;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, "numa:2 l3:1 core:4 pu:1 distances=10,20,20,10");
     fixture_policy(&f, "a", AUTO);
@@ -129,13 +125,12 @@ static void test_crowd_everywhere(void **state)
     for (pid_t pid = 200; pid < 200 + 24 * 10; pid += 10)
         n_beside += group_of(&f, pid)->home_nodes && hwloc_bitmap_isset(group_of(&f, pid)->home_nodes, 1);
     assert_in_range(n_beside, 8, 12);
-    fixture_done(&f);
 }
 
 /* So many threads want CPUs that few are left which nobody is bound to: the mean is found all the same. */
 static void test_mean(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, "numa:2 l3:1 core:32 pu:1 distances=10,20,20,10");
     fixture_policy(&f, "a", AUTO);
@@ -147,13 +142,12 @@ static void test_mean(void **state)
     assert_nodes(&f, 1000, "1");
     assert_in_range(f.plan.scratch->bound_given, 59900, 60000);
     assert_in_range(f.plan.scratch->bound_permille[1], 27900, 28000);
-    fixture_done(&f);
 }
 
 /* Who is bound elsewhere than where its policy sends it is counted there once, and what presses on that memory, too. */
 static void test_bound_elsewhere(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, FOUR);
     fixture_policy(&f, "a", AUTO);
@@ -166,13 +160,12 @@ static void test_bound_elsewhere(void **state)
     set_memory(&f, 200, (uint64_t[]){0, 100, 0, 0});
     fixture_home(&f);
     assert_nodes(&f, 200, "1");
-    fixture_done(&f);
 }
 
 /* Four that stream on one node are bound there: four more, whose memory is there, do not press on it as well. */
 static void test_bound_presses(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, FOUR);
     fixture_policy(&f, "a", AUTO);
@@ -189,7 +182,6 @@ static void test_bound_presses(void **state)
     fixture_home(&f);
     for (pid_t pid = 500; pid <= 800; pid += 100)
         assert_false(hwloc_bitmap_isset(group_of(&f, pid)->home_nodes, 0));
-    fixture_done(&f);
 }
 
 int main(void)

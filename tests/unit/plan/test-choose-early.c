@@ -22,7 +22,7 @@ static void next_tick(Fixture *f)
  * the home it was given first, and in the one after it. */
 static void outgrow(uint32_t n_changes, bool by_far)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, SMALL);
     fixture_policy(&f, "a", AUTO "MinResidencySec=10s\n");
@@ -62,7 +62,6 @@ static void outgrow(uint32_t n_changes, bool by_far)
     if (n_changes == 0) /* it has not gone back: it did not roam before */
         assert_int_equal(group_of(&f, 100)->frozen_until_usec, 0);
     fixture_assert_settled(&f, false);
-    fixture_done(&f);
 }
 
 static void test_outgrown(void **state)
@@ -85,7 +84,7 @@ static void test_in_place(void **state)
         MEMORY_ELSEWHERE,
         CASES
     };
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     for (int i = 0; i < CASES; i++) {
         fixture_init(&f, SMALL);
@@ -102,7 +101,6 @@ static void test_in_place(void **state)
         seconds(&f, 1);
         fixture_home(&f);
         assert_nodes(&f, 100, "0");
-        fixture_done(&f);
     }
 }
 
@@ -110,7 +108,7 @@ static void test_in_place(void **state)
  * fit it alone. One of them goes to the other node, if nobody works there. */
 static void crowd(uint16_t busy_permille)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
     unsigned n_moved = 0;
 
     fixture_init(&f, SMALL);
@@ -139,7 +137,6 @@ static void crowd(uint16_t busy_permille)
     for (pid_t pid = 100; pid <= 200; pid += 100)
         n_moved += group_of(&f, pid)->home_nodes == fixture_mask(&f, "1");
     assert_int_equal(n_moved, busy_permille == 0);
-    fixture_done(&f);
 }
 
 static void test_crowded(void **state)
@@ -153,7 +150,7 @@ static void test_crowded(void **state)
 static void crowd_one_node(uint16_t busy_permille, uint16_t wait_permille)
 {
     hwloc_bitmap_t both = hwloc_bitmap_alloc();
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, "numa:4 l3:1 core:2 pu:1 distances=10,20,20,20,20,10,20,20,20,20,10,20,20,20,20,10");
     fixture_policy(&f, "a", AUTO "MinResidencySec=10s\n");
@@ -185,7 +182,6 @@ static void crowd_one_node(uint16_t busy_permille, uint16_t wait_permille)
         assert_true(hwloc_bitmap_or(both, both, f.world->groups[i].home_nodes) == 0);
     assert_int_equal(hwloc_bitmap_weight(both), busy_permille == 0 && wait_permille >= 1000 ? 4 : 3);
     hwloc_bitmap_free(both);
-    fixture_done(&f);
 }
 
 static void test_crowded_in_part(void **state)
@@ -200,7 +196,7 @@ static void test_crowded_in_part(void **state)
 static void begin(uint16_t before_permille, bool rule, int n_nodes)
 {
     hwloc_bitmap_t both = hwloc_bitmap_alloc();
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, "numa:4 l3:1 core:2 pu:1 distances=10,20,20,20,20,10,20,20,20,20,10,20,20,20,20,10");
     fixture_policy(&f, "a", AUTO);
@@ -222,7 +218,6 @@ static void begin(uint16_t before_permille, bool rule, int n_nodes)
     }
     assert_int_equal(hwloc_bitmap_weight(both), n_nodes);
     hwloc_bitmap_free(both);
-    fixture_done(&f);
 }
 
 static void test_begun(void **state)
@@ -235,7 +230,7 @@ static void test_begun(void **state)
 /* A plan that decides nothing says so, but not while something is about to change by itself. */
 static void test_settled(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, SMALL);
     fixture_policy(&f, "a", AUTO);
@@ -265,7 +260,6 @@ static void test_settled(void **state)
     fixture_plan(&f, true);
     assert_true(f.plan.full);
     assert_true(f.plan.settled); /* there is none, and who waits is told apart by fast ticks */
-    fixture_done(&f);
 }
 
 /* What its threads are seen to use, that of each a part of it alone. */
@@ -311,12 +305,11 @@ static void test_uneven(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         add_apart_on(&f, FOUR, AUTO, cases[i].n_threads, cases[i].mib);
         fixture_plan(&f, false);
         assert_int_equal(f.plan.scratch->groups[0].put_off, cases[i].awaited);
-        fixture_done(&f);
     }
 }
 
@@ -325,14 +318,13 @@ static void test_uneven(void **state)
 static void test_needs_both(void **state)
 {
     for (unsigned i = 0; i < 2; i++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         add_apart(&f, AUTO, 3, (uint64_t[]){40, 60});
         if (i > 0)
             add_job(&f, 200, 6, 0, 1);
         fixture_plan(&f, false);
         assert_int_equal(f.plan.n_refused[PLAN_REASON_USE_AWAITED], i);
-        fixture_done(&f);
     }
 }
 
@@ -341,7 +333,7 @@ static void test_needs_both(void **state)
 static void test_lies_apart(void **state)
 {
     for (uint16_t private_permille = 0; private_permille <= 1000; private_permille += 1000) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
         Task *task;
 
         add_apart(&f, AUTO, 2, (uint64_t[]){40, 60});
@@ -357,7 +349,6 @@ static void test_lies_apart(void **state)
         assert_nodes(&f, 100, private_permille > 0 ? "0-1" : "1");
         for (int i = 0; i < 2 && private_permille > 0; i++)
             assert_int_equal(fixture_find(&f, 100, 100 + i)->home_node.i, i);
-        fixture_done(&f);
     }
 }
 
@@ -382,7 +373,7 @@ static void test_need_not_wait(void **state)
     };
 
     for (unsigned i = 0; i < N_CASES; i++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         add_apart(&f, policies[i] ? policies[i] : AUTO, i == ONE_THREAD ? 1 : 2,
                   i == LITTLE          ? (uint64_t[]){10, 15}
@@ -401,7 +392,6 @@ static void test_need_not_wait(void **state)
         assert_int_equal(f.plan.n_refused[PLAN_REASON_USE_AWAITED], 0);
         fixture_commit(&f, NULL);
         assert_nodes(&f, 100, "1");
-        fixture_done(&f);
     }
 }
 
@@ -411,7 +401,7 @@ static void test_guessed_memory(void **state)
 {
     for (uint64_t mb = 0; mb <= 64; mb += 64) {
         unsigned here = 0;
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, "numa:2 l3:1 core:6 pu:1 distances=10,20,20,10");
         fixture_policy(&f, "a", AUTO);
@@ -426,7 +416,6 @@ static void test_guessed_memory(void **state)
             here += hwloc_bitmap_isset(group_of(&f, 100 + 100 * i)->home_nodes, 0) != 0;
         assert_true(mb > 0 ? here == 3 : here < 3);
         fixture_assert_settled(&f, true);
-        fixture_done(&f);
     }
 }
 

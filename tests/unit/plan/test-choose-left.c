@@ -28,7 +28,7 @@ static void test_beside(void **state)
     for (size_t i = 0; i < 4 * ARRAY_SIZE(cases); i++) {
         size_t k = i / 2 % ARRAY_SIZE(cases);
         bool alone = i >= 2 * ARRAY_SIZE(cases);
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, FOUR);
         fixture_policy(&f, "a", cases[k].policy);
@@ -38,14 +38,13 @@ static void test_beside(void **state)
         *(alone ? &world_process(f.world, 100)->use_hidden : &f.world->use_hidden) = cases[k].hidden;
         fixture_home(&f);
         assert_nodes(&f, 100, i % 2 ? cases[k].beside : cases[k].without);
-        fixture_done(&f);
     }
 }
 
 /* When the kernel begins to balance, what it is left to is released; when it ends, it gets a home again. */
 static void test_switched(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, FOUR);
     fixture_policy(&f, "a", AUTO);
@@ -62,7 +61,6 @@ static void test_switched(void **state)
         assert_nodes(&f, 100, i % 2 ? NULL : "0-1");
         assert_int_equal(group_of(&f, 100)->roams, i % 2);
     }
-    fixture_done(&f);
 }
 
 /* A home is kept while much of the group's memory is on its way there, or when it has gone to and fro; not when twice
@@ -71,7 +69,7 @@ static void test_starves(void **state)
 {
     for (unsigned i = 0; i < 4; i++) {
         bool starves = i % 2, frozen = i >= 2;
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, FOUR);
         fixture_policy(&f, "a", AUTO);
@@ -92,7 +90,6 @@ static void test_starves(void **state)
         fixture_plan(&f, true);
         fixture_commit(&f, NULL);
         assert_int_equal(group_of(&f, 100)->home_nodes == fixture_mask(&f, "0"), !starves);
-        fixture_done(&f);
     }
 }
 
@@ -107,7 +104,7 @@ static void test_says_why(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(reasons); i++) {
         const PlanRefusal *refusal = NULL;
         Process *process;
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, FOUR);
         fixture_policy(&f, "a", AUTO);
@@ -133,7 +130,6 @@ static void test_says_why(void **state)
         assert_int_equal(refusal->group_id, f.world->groups[0].id);
         assert_int_equal(refusal->value, values[i]);
         assert_int_equal(refusal->limit, limits[i]);
-        fixture_done(&f);
     }
 }
 
@@ -141,7 +137,7 @@ static void test_says_why(void **state)
 static void test_says_nothing(void **state)
 {
     Group *group;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, FOUR);
     fixture_policy(&f, "a", AUTO);
@@ -158,7 +154,6 @@ static void test_says_nothing(void **state)
     fixture_plan(&f, true);
     assert_int_equal(f.plan.actions[0].rule, PLAN_RULE_REVERT);
     assert_int_equal(f.plan.n_refused[PLAN_REASON_TO_AND_FRO], 0);
-    fixture_done(&f);
 }
 
 int main(void)

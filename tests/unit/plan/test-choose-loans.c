@@ -14,7 +14,7 @@ static void test_loans(void **state)
     for (int may_spread = 0; may_spread < 2; may_spread++) {
         uint16_t demand[10];
         size_t most = 0;
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, FOUR);
         fixture_policy(&f, "a",
@@ -36,7 +36,6 @@ static void test_loans(void **state)
         assert_int_equal(most, 2);
         assert_int_equal(f.world->n_leases, may_spread ? 0 : 2);
         assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), may_spread ? 2 : 1);
-        fixture_done(&f);
     }
 }
 
@@ -60,7 +59,7 @@ static void test_beside_others(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, SMALL);
         fixture_policy(&f, "a", cases[i].policy);
@@ -83,7 +82,6 @@ static void test_beside_others(void **state)
             fixture_commit(&f, NULL);
             assert_nodes(&f, 100, cases[i].home);
         }
-        fixture_done(&f);
     }
 }
 

@@ -47,7 +47,7 @@ static void test_pool_of_ones(void **state)
  * first node. */
 static void test_unknown_stays(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, SMALL);
     fixture_policy(&f, "a", AUTO);
@@ -63,7 +63,6 @@ static void test_unknown_stays(void **state)
     seconds(&f, 20);
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 0);
-    fixture_done(&f);
 }
 
 /* Where each CPU is wanted by two, threads beside their memory, or of which it is not known where that is, get no home,
@@ -87,7 +86,7 @@ static void test_in_vain(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
         size_t n_placed = 0;
 
         fixture_init(&f, SMALL);
@@ -109,7 +108,6 @@ static void test_in_vain(void **state)
         fixture_plan(&f, true);
         assert_int_equal(f.plan.n_refused[PLAN_REASON_ALL_BUSY], cases[i].placed ? 0 : cases[i].n_jobs);
         fixture_assert_settled(&f, true);
-        fixture_done(&f);
     }
 }
 
@@ -123,7 +121,7 @@ static void test_single_programs(void **state)
     } cases[] = {{64, NULL, "0-1"}, {8, NULL, "0"}, {64, "0:1:77+", "0"}, {64, "0:1:77", "0-1"}};
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, "numa:3 l3:1 core:4 pu:1");
         fixture_policy(&f, "a", "[Workload]\nGroupBy=workload\n[Placement]\nMode=auto\n");
@@ -140,7 +138,6 @@ static void test_single_programs(void **state)
         if (group_of(&f, 100)->home_nodes != fixture_mask(&f, cases[i].nodes))
             fail_msg("case %zu", i);
         fixture_assert_settled(&f, true);
-        fixture_done(&f);
     }
 }
 

@@ -12,7 +12,7 @@
 static void test_others(void **state)
 {
     for (unsigned others = 300; others <= 1000; others += 700) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, FOUR);
         fixture_policy(&f, "a", "[Placement]\nMode=auto\n[Workload]\nMinAgeSec=0\n");
@@ -21,7 +21,6 @@ static void test_others(void **state)
             f.world->nodes[i].others_permille = others;
         fixture_home(&f);
         assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), others < 500 ? 1 : 2);
-        fixture_done(&f);
     }
 }
 
@@ -31,7 +30,7 @@ static void test_never_placed(void **state)
     static const char *const policies[] = {AUTO "Nodes=0\n", AUTO "[Workload]\nAct=observe\n"};
 
     for (size_t k = 0; k < ARRAY_SIZE(policies); k++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, SMALL);
         fixture_policy(&f, "a", policies[k]);
@@ -54,7 +53,6 @@ static void test_never_placed(void **state)
         fixture_plan(&f, true);
         fixture_commit(&f, NULL);
         assert_nodes(&f, 200, "0");
-        fixture_done(&f);
     }
 }
 

@@ -7,7 +7,7 @@
 /* What fits a node is bound at first sight, where most of its memory is; known or guessed by where it ran. */
 static void test_first_home(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, SMALL);
     fixture_policy(&f, "a", AUTO);
@@ -66,13 +66,12 @@ static void test_first_home(void **state)
     fixture_plan(&f, true);
     fixture_commit(&f, NULL);
     assert_nodes(&f, 100, "1");
-    fixture_done(&f);
 }
 
 /* A group too wide for a node roams when that takes the whole machine, and comes together when it shrinks. */
 static void test_wide_and_back(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, SMALL);
     fixture_policy(&f, "a", "[Placement]\nMode=auto\n[Workload]\nMinAgeSec=0\n");
@@ -110,13 +109,12 @@ static void test_wide_and_back(void **state)
     assert_true(group_of(&f, 100)->roams);
     assert_ptr_equal(fixture_find(&f, 100, 102)->allowed, fixture_mask(&f, NULL));
     fixture_assert_settled(&f, true);
-    fixture_done(&f);
 }
 
 /* As many nodes as it needs, near ones; fewer again later. */
 static void test_spread_and_compress(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, "numa:4 l3:1 core:2 pu:1 distances=10,16,32,32,16,10,32,32,32,32,10,16,32,32,16,10");
     fixture_policy(&f, "a", "[Placement]\nMode=compress\n");
@@ -140,13 +138,12 @@ static void test_spread_and_compress(void **state)
     assert_int_equal(f.plan.actions[0].rule, PLAN_RULE_COMPRESS);
     fixture_commit(&f, NULL);
     assert_nodes(&f, 100, "3");
-    fixture_done(&f);
 }
 
 /* Helpers that sleep at start are counted when the policy says how wide it will be; idle groups are left alone. */
 static void test_expected_and_idle(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, FOUR);
     fixture_policy(&f, "a", "[Placement]\nMode=auto\n[Workload]\nMinAgeSec=0\nExpectWidth=14\n");
@@ -173,13 +170,12 @@ static void test_expected_and_idle(void **state)
     seconds(&f, 60);
     fixture_assert_settled(&f, true);
     assert_nodes(&f, 100, "1");
-    fixture_done(&f);
 }
 
 /* S-SHELL: what is young may get a home, and is not spread, if it fits but for some waiting. */
 static void test_young(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, FOUR);
     fixture_policy(&f, "a", "[Placement]\nMode=auto\n[Workload]\nMinAgeSec=5s\n");
@@ -197,13 +193,12 @@ static void test_young(void **state)
     fixture_plan(&f, true);
     fixture_commit(&f, NULL);
     assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 2);
-    fixture_done(&f);
 }
 
 /* What is not ours to decide: Nodes=, MaxNodes=, the cpuset, a pause, an incomplete World (I1, I10). */
 static void test_bounds(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, FOUR);
     fixture_policy(&f, "a",
@@ -236,7 +231,6 @@ static void test_bounds(void **state)
     fixture_plan(&f, true);
     fixture_commit(&f, NULL);
     assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 1);
-    fixture_done(&f);
 }
 
 /* Two groups of the size of a node, each at home on one. */
@@ -269,7 +263,7 @@ static void test_exchange(void **state)
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         const uint64_t *mib = cases[i].mib;
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         make_pair(&f);
         set_pair_memory(&f, mib[0], mib[1]);
@@ -283,14 +277,13 @@ static void test_exchange(void **state)
             assert_nodes(&f, 200, "0");
             fixture_assert_settled(&f, true);
         }
-        fixture_done(&f);
     }
 }
 
 /* Memory that has come is to be looked at before anybody goes back to where it was. */
 static void test_just_come(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_pair(&f);
     set_pair_memory(&f, 0, 1000);
@@ -303,14 +296,13 @@ static void test_just_come(void **state)
     set_pair_memory(&f, 0, 1000); /* it has not */
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 2);
-    fixture_done(&f);
 }
 
 /* One half of an exchange fails: the other is undone, although it has only just moved. */
 static void test_half_exchange(void **state)
 {
     PlanOutcome outcomes[] = {PLAN_OUTCOME_DONE, PLAN_OUTCOME_REFUSED};
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_pair(&f);
     set_pair_memory(&f, 0, 1000);
@@ -326,7 +318,6 @@ static void test_half_exchange(void **state)
     assert_int_equal(f.plan.actions[0].subject.pid, 100);
     fixture_commit(&f, NULL);
     assert_ptr_not_equal(group_of(&f, 100)->home_nodes, fixture_mask(&f, "1"));
-    fixture_done(&f);
 }
 
 /* Measure and revert: SettleSec= after it was sent to its memory a group waits for somebody who is pinned there,
@@ -335,7 +326,7 @@ static void test_revert(void **state)
 {
     /* 0: it waits less; 1: more; 2: the same share of next to nothing. */
     for (int worse = 0; worse < 3; worse++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, SMALL);
         fixture_policy(&f, "a", AUTO);
@@ -363,7 +354,6 @@ static void test_revert(void **state)
             fixture_plan(&f, true);
             assert_int_equal(f.plan.n_actions, 1);
         }
-        fixture_done(&f);
     }
 }
 
@@ -371,7 +361,7 @@ static void test_revert(void **state)
 static void test_restless(void **state)
 {
     unsigned n_moves = 0;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, FOUR);
     fixture_policy(&f, "a", EACH "[Placement]\nMode=auto\nSettleSec=1s\nPingPongSec=10min\n");
@@ -388,14 +378,13 @@ static void test_restless(void **state)
         fixture_commit(&f, NULL);
     }
     assert_int_equal(n_moves, 4);
-    fixture_done(&f);
 }
 
 /* S-JVM: four groups of eight threads, shuffled over four nodes of eight CPUs, memory and all. Each comes together
  * on a node of its own, in one plan of four actions, and nothing moves for 100 ticks. */
 static void test_jvm(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, FOUR);
     fixture_policy(&f, "a", AUTO);
@@ -417,7 +406,6 @@ static void test_jvm(void **state)
         fixture_plan(&f, i % 10 == 0);
         assert_int_equal(f.plan.n_actions, 0);
     }
-    fixture_done(&f);
 }
 
 /* S-FLIP, the groups of the text: node 0 runs G1's T1 to T3, G2's T4 and T5, G4's T11, node 1 G1's T6 to T8, G3's T9
@@ -436,7 +424,7 @@ static void test_flip(void **state)
         {400, {5}, 1, "1"},
         {500, {11}, 1, "1"},
     };
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, "numa:2 l3:1 core:6 pu:1 distances=10,20,20,10");
     fixture_policy(&f, "a", AUTO);
@@ -451,7 +439,6 @@ static void test_flip(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
         assert_nodes(&f, groups[i].pid, groups[i].nodes);
     fixture_assert_settled(&f, true);
-    fixture_done(&f);
 }
 
 /* S-RETRY: a hundred that all start at once are all placed in the first passes, and alike whatever their order. */
@@ -462,7 +449,7 @@ static void test_retry(void **state)
 
     for (size_t i = 0; i < ARRAY_SIZE(strides); i++) {
         char nodes[101] = "";
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, "numa:8 l3:1 core:16 pu:1");
         fixture_policy(&f, "a", AUTO);
@@ -485,7 +472,6 @@ static void test_retry(void **state)
         if (!first)
             first = strdup(nodes);
         assert_string_equal(nodes, first);
-        fixture_done(&f);
     }
     free(first);
 }
@@ -495,7 +481,7 @@ static void test_hysteresis(void **state)
 {
     unsigned n_moves = 0;
     uint64_t seed = 7;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", AUTO);
@@ -513,7 +499,6 @@ static void test_hysteresis(void **state)
         fixture_commit(&f, NULL);
     }
     assert_in_range(n_moves, 0, 1);
-    fixture_done(&f);
 }
 
 int main(void)

@@ -44,7 +44,7 @@ static void test_touches(void **state)
 {
     const uint64_t accesses[3][4] = {{100, 0, 0, 0}, {0, 700, 0, 0}, {100, 100, 0, 0}};
     NodeIx node;
-    Touches t;
+    CLEANUP(touches_done) Touches t;
 
     touches_init(&t, 4);
     assert_int_equal(converge_touches(&t, &node), 0);
@@ -55,7 +55,6 @@ static void test_touches(void **state)
     }
     assert_int_equal(converge_touches(&t, &node), 800 * 1024 / 1000);
     assert_int_equal(node.i, 1);
-    touches_done(&t);
 }
 
 static void test_windows(void **state)
@@ -100,7 +99,7 @@ static void test_s_feed(void **state)
     uint64_t before, after;
     bool frozen = false;
     uint32_t strength = 0;
-    Touches t;
+    CLEANUP(touches_done) Touches t;
 
     touches_init(&t, 4);
     assert_int_equal(touches_add_thread(&t, (TaskKey){.pid = 1, .tid = 1, .start_ticks = 1}), 0);
@@ -117,7 +116,6 @@ static void test_s_feed(void **state)
         frozen = converge_is_frozen(frozen, strength = sequence(&t, 1, spread));
     assert_false(frozen);
     assert_true(converge_window_bytes(512 * MEGABYTE, strength) > 250 * MEGABYTE);
-    touches_done(&t);
 }
 
 int main(void)

@@ -9,7 +9,7 @@
 static void test_few_of_many(void **state)
 {
     for (int more = 0; more < 2; more++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         setup(&f, "[Workload]\nGroupBy=workload\n" AUTO);
         add_process(&f, 20);
@@ -25,7 +25,6 @@ static void test_few_of_many(void **state)
         move_of(&f, 10)->to = move_of(&f, 10)->last = fixture_mask(&f, "0");
         fixture_plan(&f, true);
         assert_int_equal(fixture_count(&f, PLAN_KIND_SET_HOME), more ? 2 : 0);
-        fixture_done(&f);
     }
 }
 
@@ -33,7 +32,7 @@ static void test_holds(void **state)
 {
     Process *p;
     Group *g;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, FIXED0);
     p = world_process(f.world, 10);
@@ -56,7 +55,6 @@ static void test_holds(void **state)
     f.world->memory_pressure_permille = 0;
     f.policies->policies[0]->follow = false;
     assert_false(follow_holds(f.world, f.policies, p));
-    fixture_done(&f);
 }
 
 /* Somebody else has pinned it to node 0 as a whole: it gets no home, and its memory comes to it. */
@@ -64,7 +62,7 @@ static void test_pinned(void **state)
 {
     const PlanAction *a;
     Process *p;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, AUTO);
     for (pid_t tid = 10; tid <= 11; tid++) {
@@ -108,13 +106,12 @@ static void test_pinned(void **state)
     f.policies->policies[0]->foreign_affinity = POLICY_FOREIGN_OVERRIDE;
     fixture_plan(&f, true);
     assert_int_equal(fixture_count(&f, PLAN_KIND_SET_HOME), 2); /* from each mask */
-    fixture_done(&f);
 }
 
 /* Somebody has bound its memory, or so little of it that it does not matter. */
 static void test_bound(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, FIXED0);
     world_process(f.world, 10)->bound_bytes = 2 * MIB + 1;
@@ -126,7 +123,6 @@ static void test_bound(void **state)
     f.policies->policies[0]->foreign_affinity = POLICY_FOREIGN_OVERRIDE;
     fixture_plan(&f, true);
     assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
-    fixture_done(&f);
 }
 
 /* Pinned to two nodes of four: nobody looks who of it uses what, and all of it goes to these. */
@@ -134,7 +130,7 @@ static void test_pinned_to_two(void **state)
 {
     const uint64_t bytes[] = {0, 32 * MIB, 0, 32 * MIB};
     const PlanAction *a;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, "numa:4 l3:1 core:2 pu:1 distances=10,20,20,20,20,10,20,20,20,20,10,20,20,20,20,10");
     fixture_memory(&f);
@@ -155,7 +151,6 @@ static void test_pinned_to_two(void **state)
     assert_int_equal(a->memory.bytes, 32 * MIB);
     fixture_commit(&f, NULL);
     assert_true(follow_holds(f.world, f.policies, world_process(f.world, 10)));
-    fixture_done(&f);
 }
 
 int main(void)

@@ -7,7 +7,7 @@
 static void test_follows(void **state)
 {
     const PlanAction *a;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, FIXED0);
     fixture_plan(&f, false);
@@ -49,13 +49,12 @@ static void test_follows(void **state)
     set_memory(&f, 10, 64 * MIB, 0);
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_refused[PLAN_REASON_MEMORY_NEAR], 0);
-    fixture_done(&f);
 }
 
 /* Of a home of two nodes it is not known which one a block is for: what lies on either stays. */
 static void test_never_inside_the_home(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, "[Placement]\nMode=fixed\nNodes=0-1\n");
     fixture_plan(&f, true);
@@ -64,14 +63,13 @@ static void test_never_inside_the_home(void **state)
     wait_usec(&f, SEC);
     fixture_plan(&f, true);
     assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 0);
-    fixture_done(&f);
 }
 
 static void test_refusals(void **state)
 {
     TopologyOrigin origin;
     Task *task;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, FIXED0);
     f.policies->policies[0]->follow = false;
@@ -110,14 +108,13 @@ static void test_refusals(void **state)
     set_memory(&f, 10, 0, 64 * MIB);
     fixture_plan(&f, true);
     assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
-    fixture_done(&f);
 }
 
 /* Small programs live by little memory. A quarter of a MiB is too little to move, and one block that somebody bound is
  * nothing to heed. */
 static void test_little(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, FIXED0);
     set_memory(&f, 10, MIB, MIB / 4 + 4096);
@@ -132,14 +129,13 @@ static void test_little(void **state)
     assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
     world_process(f.world, 10)->bound_bytes = 2 * MIB + 4096;
     assert_refused(&f, PLAN_REASON_MEMORY_BOUND);
-    fixture_done(&f);
 }
 
 /* P19: a tenth of 8 GiB stays free, and what the group grew by. */
 static void test_headroom(void **state)
 {
     const uint64_t keep = 8192 * MIB / 100 * 10;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, FIXED0);
     f.world->nodes[0].free_bytes = keep + 2 * MIB;
@@ -156,13 +152,12 @@ static void test_headroom(void **state)
 
     f.world->nodes[0] = (NodeLoad){0};
     assert_refused(&f, PLAN_REASON_HEADROOM);
-    fixture_done(&f);
 }
 
 /* What is on its way takes room, too. */
 static void test_headroom_is_shared(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, FIXED0);
     add_process(&f, 20);
@@ -176,13 +171,12 @@ static void test_headroom_is_shared(void **state)
     end_order(&f, 10, FOLLOW_END_CANCELLED, 0, 0);
     fixture_plan(&f, true);
     assert_int_equal(fixture_action(&f, PLAN_KIND_MOVE_PAGES, 0)->subject.pid, 20);
-    fixture_done(&f);
 }
 
 /* P20 */
 static void test_rate(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, FIXED0 "[Memory]\nRateLimit=128M\n");
     add_process(&f, 20);
@@ -203,7 +197,6 @@ static void test_rate(void **state)
     assert_int_equal(follow_rate(f.world), 1280 * MIB);
     f.world->memory_pressure_permille = 500;
     assert_int_equal(follow_rate(f.world), 128 * MIB);
-    fixture_done(&f);
 }
 
 static CpuMask helping(Fixture *f)
@@ -217,7 +210,7 @@ static CpuMask helping(Fixture *f)
 static void test_help(void **state)
 {
     const TopologyNode *node;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
     int first, n;
 
     setup(&f, FIXED0);
@@ -234,13 +227,12 @@ static void test_help(void **state)
     assert_ptr_equal(helping(&f), fixture_mask(&f, "1"));
     fixture_find(&f, 10, 11)->last_cpu.i = 0;
     assert_null(helping(&f));
-    fixture_done(&f);
 }
 
 /* I7: in vain the pause doubles; what failed for good is not tried for PingPongSec=. */
 static void test_pauses(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, FIXED0);
     for (uint64_t pause = 2 * SEC; pause <= 32 * SEC; pause *= 2) {
@@ -266,13 +258,12 @@ static void test_pauses(void **state)
     fixture_commit(&f, NULL);
     end_order(&f, 10, FOLLOW_END_FAILED, MIB, 0);
     assert_int_equal(move_of(&f, 10)->until_usec, f.world->now_usec + 60 * SEC);
-    fixture_done(&f);
 }
 
 /* I7: there, back, and then not again for PingPongSec=. */
 static void test_ping_pong(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, FIXED0);
     for (int i = 0; i < 2; i++) {
@@ -289,7 +280,6 @@ static void test_ping_pong(void **state)
     set_memory(&f, 10, 0, 64 * MIB);
     fixture_plan(&f, true);
     assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
-    fixture_done(&f);
 }
 
 /* Who uses what decides in a home of several nodes; to the only one all of it goes. */
@@ -333,7 +323,7 @@ static void test_beside(void **state)
 
     for (size_t k = 0; k < 2 * ARRAY_SIZE(cases); k++) {
         size_t i = k / 2;
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, "numa:4 l3:1 core:4 pu:1");
         fixture_memory(&f);
@@ -357,7 +347,6 @@ static void test_beside(void **state)
         /* It is cancelled where the kernel begins to balance. */
         fixture_commit(&f, NULL);
         assert_int_equal(follow_holds(f.world, f.policies, world_process(f.world, 10)), !cases[i].kernels);
-        fixture_done(&f);
     }
 }
 
@@ -385,7 +374,7 @@ static void test_home_stays(void **state)
 static void test_not_taken(void **state)
 {
     PlanOutcome outcomes[2] = {PLAN_OUTCOME_DONE, PLAN_OUTCOME_RETRY};
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, FIXED0);
     fixture_plan(&f, true);
@@ -406,7 +395,6 @@ static void test_not_taken(void **state)
     fixture_commit(&f, outcomes);
     assert_null(f.world->groups[0].home);
     assert_false(follow_holds(f.world, f.policies, world_process(f.world, 10)));
-    fixture_done(&f);
 }
 
 /* plan_check() sees what is wrong. */
@@ -414,7 +402,7 @@ static void test_check(void **state)
 {
     PlanMemory *memory;
     MemoryMove *move;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, FIXED0 "[Memory]\nRateLimit=128M\n");
     fixture_plan(&f, true);
@@ -439,7 +427,6 @@ static void test_check(void **state)
     ASSERT_BROKEN(move->to = fixture_mask(&f, "0"), move->to = NULL);
     ASSERT_BROKEN(f.policies->policies[0]->follow = false, f.policies->policies[0]->follow = true);
     ASSERT_BROKEN(f.plan.actions[1].subject.tid = 10, f.plan.actions[1].subject.tid = 0);
-    fixture_done(&f);
 }
 
 int main(void)

@@ -45,7 +45,7 @@ static void test_freeze_and_thaw(void **state)
         {920, false, false}, {921, true, true},   {1024, true, false}, {768, true, false},
         {767, false, true},  {900, false, false}, {1000, true, true},
     };
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", AUTO);
@@ -65,13 +65,12 @@ static void test_freeze_and_thaw(void **state)
         fixture_plan(&f, true);
         assert_int_equal(f.plan.n_freezes, 0);
     }
-    fixture_done(&f);
 }
 
 /* Not frozen: at home away from its memory, with memory that caches hold, over two nodes, or to be spread. */
 static void test_not_frozen(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", AUTO "AllowedImbalance=3\n"); /* as many as there are */
@@ -95,14 +94,13 @@ static void test_not_frozen(void **state)
     set_memory(&f, 200, (uint64_t[]){32, 0});
     plan_homes(&f);
     assert_true(group_of(&f, 200)->converged);
-    fixture_done(&f);
 }
 
 /* One that has not converged, and wants the node, does not drive it away; without nine tenths there it goes. */
 static void test_no_eviction(void **state)
 {
     for (int converged = 0; converged < 2; converged++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, TWO_SHARDS);
         fixture_policy(&f, "a", AUTO);
@@ -116,14 +114,13 @@ static void test_no_eviction(void **state)
         assert_nodes(&f, 100, converged ? "0" : "1");
         assert_nodes(&f, 200, converged ? "1" : "0");
         fixture_assert_settled(&f, true);
-        fixture_done(&f);
     }
 }
 
 /* For another that has converged it may be evicted: of two that do not fit any more the larger one is held. */
 static void test_eviction_by_frozen(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", AUTO);
@@ -147,13 +144,12 @@ static void test_eviction_by_frozen(void **state)
     assert_nodes(&f, 100, "1");
     assert_false(group_of(&f, 100)->converged);
     assert_true(group_of(&f, 200)->converged);
-    fixture_done(&f);
 }
 
 /* What has outgrown its node leaves it, however converged. */
 static void test_outgrown(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, FOUR);
     fixture_policy(&f, "a", AUTO);
@@ -169,13 +165,12 @@ static void test_outgrown(void **state)
     assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 2);
     plan_homes(&f);
     assert_false(group_of(&f, 100)->converged);
-    fixture_done(&f);
 }
 
 /* One that can be nowhere else takes its room first, also before it has been given its home. */
 static void test_bound(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", AUTO);
@@ -192,7 +187,6 @@ static void test_bound(void **state)
     assert_nodes(&f, 200, "0");
     assert_nodes(&f, 100, "1");
     fixture_assert_settled(&f, true);
-    fixture_done(&f);
 }
 
 int main(void)

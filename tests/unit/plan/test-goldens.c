@@ -65,7 +65,7 @@ static void load_policies(Fixture *f, const char *name)
 static void check_scenario(const char *name)
 {
     CLEANUP_FREE char *text = NULL, *golden = NULL, *error = NULL, *found = NULL;
-    Fixture f = {.limits = {.cross_node_moves_per_sec = 100, .cross_node_burst = 100}};
+    CLEANUP(fixture_done) Fixture f = {.limits = {.cross_node_moves_per_sec = 100, .cross_node_burst = 100}};
     size_t len;
 
     text = read_fixture(name, ".world", &len);
@@ -87,7 +87,6 @@ static void check_scenario(const char *name)
 
     fixture_commit(&f, NULL);
     fixture_assert_settled(&f, true);
-    fixture_done(&f);
 }
 
 static void test_goldens(void **state)

@@ -21,7 +21,7 @@ static int group_of(Fixture *f, pid_t pid)
 
 static void test_group_by(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     add_policy(&f, "w", "workload");
@@ -44,12 +44,11 @@ static void test_group_by(void **state)
     assert_int_equal(group_assign(f.world, f.policies, world_process(f.world, 5), 1), 0);
     assert_int_equal(f.world->n_groups, 6);
     assert_int_not_equal(group_of(&f, 5), group_of(&f, 4));
-    fixture_done(&f);
 }
 
 static void test_modes(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "off", "[Placement]\nMode=none\n");
@@ -63,14 +62,13 @@ static void test_modes(void **state)
 
     fixture_process(&f, 1, "off", NULL);
     assert_int_equal(group_of(&f, 1), -1);
-    fixture_done(&f);
 }
 
 /* A reload: policies come, go, and change places. What keeps its name keeps its state. */
 static void test_reload(void **state)
 {
     Policy *gone;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     add_policy(&f, "a", "workload");
@@ -113,13 +111,12 @@ static void test_reload(void **state)
     assert_int_equal(f.plan.actions[0].rule, PLAN_RULE_WORKLOAD_GONE);
     fixture_commit(&f, NULL);
     fixture_assert_settled(&f, true);
-    fixture_done(&f);
 }
 
 /* A process that changes sides goes from home to home. */
 static void test_reassigned(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", FIXED0);
@@ -144,7 +141,6 @@ static void test_reassigned(void **state)
     fixture_commit(&f, NULL);
     assert_ptr_equal(f.world->groups[group_of(&f, 1)].home, fixture_mask(&f, "8-15"));
     fixture_assert_settled(&f, true);
-    fixture_done(&f);
 }
 
 int main(void)

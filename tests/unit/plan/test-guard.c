@@ -90,7 +90,7 @@ static void test_caps(void **state)
 {
     uint64_t when[2000];
     size_t n = 0;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
     Policy *p;
 
     fixture_init(&f, TWO_SHARDS);
@@ -122,7 +122,6 @@ static void test_caps(void **state)
     for (size_t i = 0; i < n; i++)
         for (size_t k = i; k < n; k++)
             assert_true((k - i + 1) * 1000000 <= 5 * 1000000ULL + 3 * (when[k] - when[i]));
-    fixture_done(&f);
 }
 
 /* As many threads as CPUs at home, one more or less in each tick at random, for a minute. Returns the lends. */
@@ -173,7 +172,7 @@ static void test_relapses(void **state)
 {
     uint64_t recalls = 0;
     uint16_t demand[20];
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", FIXED0);
@@ -198,7 +197,6 @@ static void test_relapses(void **state)
     }
     /* 30 wakings, 4 threads lent: without the doubling it would be 120. */
     assert_in_range(recalls, 4, 60);
-    fixture_done(&f);
 }
 
 int main(void)

@@ -19,7 +19,7 @@ static void assert_home(const Fixture *f, size_t nth, pid_t pid, pid_t tid, CpuM
 static void test_fixed(void **state)
 {
     const Group *group;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", FIXED0);
@@ -57,13 +57,12 @@ static void test_fixed(void **state)
     fixture_commit(&f, NULL);
     assert_ptr_equal(fixture_find(&f, 10, 12)->original, fixture_mask(&f, NULL));
     fixture_assert_settled(&f, true);
-    fixture_done(&f);
 }
 
 /* Between slow ticks only who was met in that tick is sent home, also as the first of its group. */
 static void test_met_now(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", FIXED0 "[Workload]\nMinAgeSec=0\n");
@@ -92,13 +91,12 @@ static void test_met_now(void **state)
     f.world->now_usec++;
     fixture_plan(&f, false);
     assert_int_equal(f.plan.n_actions, 0);
-    fixture_done(&f);
 }
 
 /* The home is cut by the cpuset (I1) and by what is usable, and its nodes are known by their own numbers. */
 static void test_cut(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", FIXED0);
@@ -122,7 +120,6 @@ static void test_cut(void **state)
     fixture_commit(&f, NULL);
     assert_ptr_equal(fixture_find(&f, 10, 10)->original, fixture_mask(&f, "4-11"));
     fixture_assert_settled(&f, true);
-    fixture_done(&f);
 }
 
 static void test_refused(void **state)
@@ -137,7 +134,7 @@ static void test_refused(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, TWO_SHARDS);
         fixture_policy(&f, "a", cases[i].policy);
@@ -146,13 +143,12 @@ static void test_refused(void **state)
         fixture_plan(&f, true);
         assert_int_equal(f.plan.n_actions, 0);
         assert_int_equal(f.plan.n_refused[cases[i].reason], 1);
-        fixture_done(&f);
     }
 }
 
 static void test_observe_and_pause(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", FIXED0);
@@ -173,7 +169,6 @@ static void test_observe_and_pause(void **state)
     f.world->partial = true; /* I10 */
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 0);
-    fixture_done(&f);
 }
 
 /* I2, I10: threads that must not be touched keep their mask, and the rest of the process is placed around them. */
@@ -192,7 +187,7 @@ static void test_hands(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
         Task *task;
 
         fixture_init(&f, TWO_SHARDS);
@@ -211,14 +206,13 @@ static void test_hands(void **state)
         fixture_commit(&f, NULL);
         assert_null(fixture_find(&f, 10, 12)->original);
         fixture_assert_settled(&f, true);
-        fixture_done(&f);
     }
 }
 
 /* Pinned by its user to what happens to be the home: still not ours to put back one day. */
 static void test_foreign_at_home(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
     Task *task;
 
     fixture_init(&f, TWO_SHARDS);
@@ -231,12 +225,11 @@ static void test_foreign_at_home(void **state)
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 1);
     assert_int_equal(f.plan.actions[0].subject.tid, 10);
-    fixture_done(&f);
 }
 
 static void test_override(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
     Task *task;
 
     fixture_init(&f, TWO_SHARDS);
@@ -264,13 +257,12 @@ static void test_override(void **state)
     assert_null(task->original);
     assert_null(f.world->groups[0].home);
     fixture_assert_settled(&f, true);
-    fixture_done(&f);
 }
 
 static void test_nodes_change(void **state)
 {
     Policy *policy;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     policy = fixture_policy(&f, "a", FIXED0);
@@ -287,7 +279,6 @@ static void test_nodes_change(void **state)
     assert_ptr_equal(fixture_find(&f, 10, 10)->original, fixture_mask(&f, NULL));
     assert_ptr_equal(f.world->groups[0].home, fixture_mask(&f, "8-15"));
     fixture_assert_settled(&f, true);
-    fixture_done(&f);
 }
 
 /* Release: once, for the whole process, and then no more. */
@@ -317,41 +308,38 @@ static void make_homed(Fixture *f)
 
 static void test_release_policy_gone(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_homed(&f);
     f.policies->policies[0]->mode = POLICY_MODE_NONE;
     assert_int_equal(group_sync_workloads(f.world, f.policies), 0);
     assert_int_equal(f.world->n_groups, 0);
     assert_release(&f, PLAN_RULE_WORKLOAD_GONE);
-    fixture_done(&f);
 }
 
 static void test_release_mode_changed(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_homed(&f);
     f.policies->policies[0]->mode = POLICY_MODE_NONE;
     assert_release(&f, PLAN_RULE_WORKLOAD_GONE);
     assert_null(f.world->groups[0].home);
-    fixture_done(&f);
 }
 
 static void test_release_home_gone(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_homed(&f);
     for (int cpu = 0; cpu < 8; cpu++)
         f.world->cpus[cpu].online = f.world->cpus[cpu].usable = false;
     assert_release(&f, PLAN_RULE_HOME_GONE);
-    fixture_done(&f);
 }
 
 static void test_release_repinned(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
     Task *task;
 
     make_homed(&f);
@@ -363,13 +351,12 @@ static void test_release_repinned(void **state)
     task = fixture_find(&f, 10, 11);
     assert_ptr_equal(task->allowed, fixture_mask(&f, "3"));
     assert_null(task->original);
-    fixture_done(&f);
 }
 
 /* More processes than one tick's budget: the rest follows. */
 static void test_budget(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", FIXED0);
@@ -385,7 +372,6 @@ static void test_budget(void **state)
     assert_int_equal(f.plan.n_actions, 100 - PLAN_ACTIONS_PER_TICK);
     fixture_commit(&f, NULL);
     fixture_assert_settled(&f, true);
-    fixture_done(&f);
 }
 
 int main(void)

@@ -8,7 +8,7 @@
 /* Where Mode=fixed sends a group it takes its room in the same plan: half of it on each node, not all of it on one. */
 static void test_fixed_neighbour(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", AUTO);
@@ -26,14 +26,13 @@ static void test_fixed_neighbour(void **state)
     assert_nodes(&f, 100, "0");
     assert_nodes(&f, 300, "1");
     fixture_assert_settled(&f, true);
-    fixture_done(&f);
 }
 
 /* A group that has begun a moment ago and is sent to another home wants no more after that than before: nobody has
  * to make room in a plan of the same instant (I9). */
 static void test_moved_young(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
     Group *g;
 
     fixture_init(&f, TWO_SHARDS);
@@ -58,7 +57,6 @@ static void test_moved_young(void **state)
     assert_nodes(&f, 100, "0");
     assert_nodes(&f, 200, "0");
     fixture_assert_settled(&f, true);
-    fixture_done(&f);
 }
 
 int main(void)

@@ -23,7 +23,7 @@ static void spin(Fixture *f, unsigned n)
 
 static void test_s_ovl(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, "numa:1 l3:1 core:20 pu:1");
     spin(&f, 25);
@@ -39,12 +39,11 @@ static void test_s_ovl(void **state)
     spin(&f, 25);
     spin(&f, 25);
     assert_int_equal(f.plan.n_overloaded, 5);
-    fixture_done(&f);
 }
 
 static void test_idle_needs_two_ticks(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, "numa:1 l3:1 core:20 pu:1");
     spin(&f, 20);
@@ -55,12 +54,11 @@ static void test_idle_needs_two_ticks(void **state)
     assert_int_equal(f.plan.n_idle, 3);
     spin(&f, 18);
     assert_int_equal(f.plan.n_idle, 2);
-    fixture_done(&f);
 }
 
 static void test_bounds(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, "numa:1 l3:1 core:4 pu:1");
     fixture_cpu(&f, 0, 49, 0);
@@ -77,7 +75,6 @@ static void test_bounds(void **state)
     fixture_plan(&f, false);
     assert_int_equal(f.plan.n_idle, 0);
     assert_int_equal(f.plan.n_overloaded, 0);
-    fixture_done(&f);
 }
 
 int main(void)

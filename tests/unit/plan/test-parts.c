@@ -33,7 +33,7 @@ static void test_home(void **state)
 {
     CpuMask home;
     PlanPart parts[5];
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     start(&f);
     home = fixture_mask(&f, "0-7");
@@ -62,13 +62,12 @@ static void test_home(void **state)
     assert_ptr_equal(fixture_find(&f, 10, 14)->allowed, home);
     assert_null(fixture_find(&f, 10, 12)->original);
     fixture_assert_settled(&f, true);
-    fixture_done(&f);
 }
 
 /* What was not begun is no reason to give the group another home, and none to think that it has this one. */
 static void test_not_begun(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     start(&f);
     commit_parts(&f, PLAN_OUTCOME_RETRY, NULL, 0);
@@ -77,13 +76,12 @@ static void test_not_begun(void **state)
     assert_int_equal(f.plan.n_actions, 1);
     commit_parts(&f, PLAN_OUTCOME_PARTLY, NULL, 0);
     assert_null(fixture_find(&f, 10, 10)->original);
-    fixture_done(&f);
 }
 
 static void test_release(void **state)
 {
     PlanPart parts[2];
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     start(&f);
     fixture_commit(&f, NULL);
@@ -102,7 +100,6 @@ static void test_release(void **state)
     assert_int_equal(f.plan.n_actions, 1);
     fixture_commit(&f, NULL);
     assert_null(f.world->groups[0].home);
-    fixture_done(&f);
 }
 
 int main(void)

@@ -18,7 +18,7 @@ static void test_worlds(void **state)
         CLEANUP_FREE char *once = NULL, *twice = NULL;
         Plan again = {0};
         bool cut;
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         (seed % 16 == 5 ? random_full_world : random_world)(&f, seed, &random_no_renaming);
         fixture_plan(&f, f.limits.slow_tick);
@@ -50,7 +50,6 @@ static void test_worlds(void **state)
         f.limits.observe = true;
         fixture_plan(&f, true);
         assert_int_equal(f.plan.n_actions, 0);
-        fixture_done(&f);
     }
 
     /* The worlds are worth something: nearly everything happens in them. */
@@ -201,7 +200,7 @@ static void test_sequences(void **state)
         Random r = {.state = seed * 77 + 5};
         PlanOutcome outcomes[1024];
         uint16_t demand[256];
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         history = (History){0};
         random_world(&f, seed, &random_no_renaming);
@@ -224,7 +223,6 @@ static void test_sequences(void **state)
         assert_capped(&f, &history);
         for (size_t i = 0; i < 4; i++)
             n_lends += history.n_lends[i];
-        fixture_done(&f);
     }
     assert_in_range(n_lends, 100, UINT64_MAX);
 }

@@ -23,7 +23,7 @@ static unsigned count_on(Fixture *f, pid_t first, unsigned n, const char *nodes)
 static void test_s_push(void **state)
 {
     for (unsigned n = 8; n <= 9; n++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, CORES);
         fixture_policy(&f, "a", AUTO);
@@ -37,14 +37,13 @@ static void test_s_push(void **state)
         assert_int_equal(count_on(&f, 100, n, "0"), n == 8 ? 4 : 5);
         assert_int_equal(count_on(&f, 100, n, "1"), 4);
         fixture_assert_settled(&f, true);
-        fixture_done(&f);
     }
 }
 
 /* Cores that others use all the time are not idle. */
 static void test_busy_cores(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, CORES);
     fixture_policy(&f, "a", AUTO);
@@ -54,14 +53,13 @@ static void test_busy_cores(void **state)
     fixture_home(&f);
     assert_int_equal(count_on(&f, 100, 5, "0"), 1);
     assert_int_equal(count_on(&f, 100, 5, "1"), 4);
-    fixture_done(&f);
 }
 
 /* Idle CPUs before waiting: when no core is left, the siblings of both nodes are used up before anybody shares a
  * CPU. */
 static void test_idle_cpus(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, CORES);
     fixture_policy(&f, "a", AUTO);
@@ -70,7 +68,6 @@ static void test_idle_cpus(void **state)
     fixture_home(&f);
     assert_int_equal(count_on(&f, 100, 16, "0"), 8);
     assert_int_equal(count_on(&f, 100, 16, "1"), 8);
-    fixture_done(&f);
 }
 
 /* A process with a home of two nodes of three, CPUs 0-15, `n` busy threads of which run on
@@ -91,7 +88,7 @@ static void begin_packed(Fixture *f, unsigned n)
  * they are allowed stays as it is. */
 static void test_idle_core(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     begin_packed(&f, 4);
     fixture_plan(&f, false);
@@ -108,14 +105,13 @@ static void test_idle_core(void **state)
     }
     fixture_commit(&f, NULL);
     fixture_assert_settled(&f, false);
-    fixture_done(&f);
 }
 
 /* What could not be done is not tried again at once. */
 static void test_push_fails(void **state)
 {
     PlanOutcome outcomes[2] = {PLAN_OUTCOME_RETRY, PLAN_OUTCOME_UNJOURNALLED};
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     begin_packed(&f, 4);
     fixture_plan(&f, false);
@@ -125,7 +121,6 @@ static void test_push_fails(void **state)
     fixture_plan(&f, false);
     assert_int_equal(fixture_count(&f, PLAN_KIND_PUSH), 2); /* of the others */
     assert_int_not_equal(fixture_action(&f, PLAN_KIND_PUSH, 0)->subject.tid, 100);
-    fixture_done(&f);
 }
 
 /* Who is not: who pauses, was moved a moment ago, has no core that is idle as a whole, or a policy with Steal=no; who
@@ -135,7 +130,7 @@ static void test_not_pushed(void **state)
 {
     for (int which = 0; which < 10; which++) {
         size_t n = which == 4 ? 1 : 0;
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         begin_packed(&f, 4);
         for (pid_t tid = 100; tid < 104; tid++) {
@@ -162,7 +157,6 @@ static void test_not_pushed(void **state)
         f.world->partial = which == 8;
         fixture_plan(&f, false);
         assert_int_equal(fixture_count(&f, PLAN_KIND_PUSH), n);
-        fixture_done(&f);
     }
 }
 
@@ -170,7 +164,7 @@ static void test_not_pushed(void **state)
 static void test_stays(void **state)
 {
     for (int left = 0; left < 2; left++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, TWO_SHARDS);
         fixture_policy(&f, "a", AUTO);
@@ -181,7 +175,6 @@ static void test_stays(void **state)
         fixture_home(&f);
         assert_nodes(&f, 100, left ? "0" : "1");
         assert_nodes(&f, 200, left ? "1" : "0");
-        fixture_done(&f);
     }
 }
 

@@ -78,7 +78,7 @@ static void test_daemon_in_between(void **state)
     } cases[] = {{0, 99, 100}, {150, 249, 250}, {900, 399, 400}};
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         make_lent(&f);
         f.world->own_permille = cases[i].own;
@@ -86,14 +86,13 @@ static void test_daemon_in_between(void **state)
         fixture_assert_settled(&f, false);
         fixture_find(&f, 10, 10)->wait_permille = cases[i].goes;
         assert_recalled(&f, PLAN_RULE_OWNER_WAITS);
-        fixture_done(&f);
     }
 }
 
 /* The ways the owner is seen. */
 static void test_owner_waits(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_lent(&f);
     f.world->leases[0].since_usec = f.world->now_usec - 1999999;
@@ -130,7 +129,6 @@ static void test_owner_waits(void **state)
     fixture_find(&f, 10, 10)->last_cpu = CPU_NONE; /* not known: taken as on the lent CPU */
     fixture_find(&f, 10, 10)->wait_permille = 300;
     assert_recalled(&f, PLAN_RULE_OWNER_WAITS);
-    fixture_done(&f);
 }
 
 /* Each home has a guest from the other. What the one that is sent home waited on its loan, it did not wait at home:
@@ -138,7 +136,7 @@ static void test_owner_waits(void **state)
 static void test_waited_on_loan(void **state)
 {
     Task *guest;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_lent(&f);
     guest = fixture_task(&f, 20, 21, 0);
@@ -164,12 +162,11 @@ static void test_waited_on_loan(void **state)
     fixture_plan(&f, false);
     assert_int_equal(fixture_count(&f, PLAN_KIND_RECALL), 1);
     assert_int_equal(fixture_action(&f, PLAN_KIND_RECALL, 0)->subject.tid, 21);
-    fixture_done(&f);
 }
 
 static void test_not_the_owner(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     /* Sent there by somebody else: the CPUs of the home are of no use to it. */
     make_lent(&f);
@@ -196,12 +193,11 @@ static void test_not_the_owner(void **state)
     fixture_find(&f, 10, 10)->wait_permille = 600;
     f.world->partial = true;
     fixture_assert_settled(&f, false);
-    fixture_done(&f);
 }
 
 static void test_lease_ended(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_lent(&f);
     f.world->leases[0].until_usec = f.world->now_usec + 1;
@@ -210,12 +206,11 @@ static void test_lease_ended(void **state)
     assert_recalled(&f, PLAN_RULE_LEASE_ENDED);
     assert_int_equal(f.world->cpus[8].cooldown_until_usec,
                      f.world->now_usec + 1); /* no more than this instant */
-    fixture_done(&f);
 }
 
 static void test_asleep(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
     Task *task;
 
     make_lent(&f);
@@ -225,13 +220,12 @@ static void test_asleep(void **state)
     fixture_assert_settled(&f, false);
     task->wait_ewma_permille = 0;
     assert_recalled(&f, PLAN_RULE_DEMAND_FELL);
-    fixture_done(&f);
 }
 
 /* One idle CPU at home brings one thread home, after its residency. */
 static void test_room_at_home(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_lent(&f);
     fixture_cpu(&f, 5, 0, 0);
@@ -243,12 +237,11 @@ static void test_room_at_home(void **state)
     fixture_cpu(&f, 5, 1000, 0);
     fixture_tick(&f);
     fixture_assert_settled(&f, false);
-    fixture_done(&f);
 }
 
 static void test_farthest_first(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, "numa:3 l3:1 core:2 pu:1 distances=10,20,30,20,10,30,30,30,10");
     fixture_policy(&f, "a", FIXED0 "[Steal]\nNodeLimit=3\n");
@@ -273,12 +266,11 @@ static void test_farthest_first(void **state)
     assert_int_equal(fixture_action(&f, PLAN_KIND_RECALL, 0)->cpu.i, 4);
     fixture_commit(&f, NULL);
     fixture_assert_settled(&f, false);
-    fixture_done(&f);
 }
 
 static void test_cpu_gone(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_lent(&f);
     f.world->cpus[8].usable = false;
@@ -288,12 +280,11 @@ static void test_cpu_gone(void **state)
     make_lent(&f);
     f.world->processes[0].cpuset = fixture_mask(&f, "0-7,9-15");
     assert_recalled(&f, PLAN_RULE_CPU_GONE);
-    fixture_done(&f);
 }
 
 static void test_paused(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_lent(&f);
     f.world->workloads[0].paused = true;
@@ -304,13 +295,12 @@ static void test_paused(void **state)
     assert_int_equal(f.world->n_leases, 0);
     assert_non_null(f.world->groups[0].home); /* which stays */
     fixture_assert_settled(&f, true);
-    fixture_done(&f);
 }
 
 /* The home moves away: leases end first, straight to the new home. */
 static void test_home_changed(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_lent(&f);
     assert_int_equal(hwloc_bitmap_only(f.policies->policies[0]->nodes, 1), 0);
@@ -322,13 +312,12 @@ static void test_home_changed(void **state)
     assert_ptr_equal(fixture_find(&f, 10, 10)->allowed, fixture_mask(&f, "8-15"));
     assert_ptr_equal(fixture_find(&f, 10, 19)->allowed, fixture_mask(&f, "8-15"));
     fixture_assert_settled(&f, true);
-    fixture_done(&f);
 }
 
 /* Releasing the process gives its CPUs back too. */
 static void test_release(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_lent(&f);
     f.policies->policies[0]->mode = POLICY_MODE_NONE;
@@ -339,19 +328,17 @@ static void test_release(void **state)
     assert_int_equal(f.world->n_leases, 0);
     assert_ptr_equal(fixture_find(&f, 10, 10)->allowed, fixture_mask(&f, NULL));
     fixture_assert_settled(&f, false);
-    fixture_done(&f);
 }
 
 /* I2, I10: a borrower that must be left alone is. */
 static void test_hands(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_lent(&f);
     fixture_find(&f, 10, 10)->hands = TASK_HANDS_UNKNOWN;
     fixture_find(&f, 10, 10)->wait_permille = 900;
     fixture_assert_settled(&f, false);
-    fixture_done(&f);
 }
 
 /* The promise: within two ticks of the owner's waking, at any moment of a tick, whatever share of the CPU he wants from
@@ -361,7 +348,7 @@ static void test_two_ticks(void **state)
     for (unsigned wake = 0; wake < 100; wake += 5)
         for (unsigned want = 34; want <= 100; want += 6) {
             unsigned ticks = 0;
-            Fixture f;
+            CLEANUP(fixture_done) Fixture f;
 
             make_lent(&f);
             do {
@@ -376,7 +363,6 @@ static void test_two_ticks(void **state)
                 ticks++;
             } while (fixture_count(&f, PLAN_KIND_RECALL) == 0 && ticks < 5);
             assert_true(ticks <= 2);
-            fixture_done(&f);
         }
 }
 

@@ -47,7 +47,7 @@ static void next_tick(Fixture *f)
 static void test_searches_bounded(void **state)
 {
     const size_t n_tried = STEAL_SEARCHES_MAX / N_THREADS;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_small_groups(&f);
     fixture_plan(&f, false);
@@ -56,7 +56,6 @@ static void test_searches_bounded(void **state)
     fixture_commit(&f, NULL);
     for (size_t i = 0; i < N_GROUPS; i++) /* those that lack most were tried, and nobody else backs off */
         assert_int_equal(f.world->groups[i].backoff_ticks, i < n_tried);
-    fixture_done(&f);
 }
 
 /* The group that waits least, and is the only one which may use CPU 15, gets it although the others, whose passes
@@ -65,7 +64,7 @@ static void test_searches_go_round(void **state)
 {
     const unsigned round = (N_GROUPS * N_THREADS + STEAL_SEARCHES_MAX - 1) / STEAL_SEARCHES_MAX;
     unsigned ticks = 0;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_small_groups(&f);
     fixture_plan(&f, false);
@@ -75,7 +74,6 @@ static void test_searches_go_round(void **state)
     for (next_tick(&f); fixture_count(&f, PLAN_KIND_LEND) == 0; next_tick(&f))
         assert_true(++ticks <= round + 1);
     assert_int_equal(fixture_action(&f, PLAN_KIND_LEND, 0)->subject.pid, 10 * N_GROUPS);
-    fixture_done(&f);
 }
 
 /* The order of filling (I12) */

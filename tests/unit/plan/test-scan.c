@@ -82,7 +82,7 @@ static void test_names(void **state)
 /* Each region fails its test and all that come behind; the first one counts. */
 static void test_order(void **state)
 {
-    Space space;
+    CLEANUP(space_done) Space space;
     MemoryRegion *region;
 
     space_init(&space, false);
@@ -117,13 +117,12 @@ static void test_order(void **state)
     reasons_are(&space, "3 1 1 0 0 0 0 0");
     assert_int_equal(space.window.n_ranges, 2);
     assert_int_equal(space.scan.n[SCAN_REASON_UNSUITABLE], 9);
-    space_done(&space);
 }
 
 /* A guard of a file is not readable: it is no read-only file. */
 static void test_guard_of_file(void **state)
 {
-    Space space;
+    CLEANUP(space_done) Space space;
     MemoryRegion *region;
 
     space_init(&space, true);
@@ -133,12 +132,11 @@ static void test_guard_of_file(void **state)
     region->readable = region->writable = false;
     step(&space, 0);
     reasons_are(&space, "0 0 1 0 0 0 0 0");
-    space_done(&space);
 }
 
 static void count_windows(uint64_t rss_mb, uint64_t n_windows)
 {
-    Space space;
+    CLEANUP(space_done) Space space;
     uint64_t at = 0, n = 0;
 
     space_init(&space, false);
@@ -156,7 +154,6 @@ static void count_windows(uint64_t rss_mb, uint64_t n_windows)
     assert_int_equal(n, n_windows);
     assert_int_equal(space.scan.scanned_bytes, rss_mb * MEGABYTE);
     assert_int_equal(scan_coverage_permille(&space.scan), 1000);
-    space_done(&space);
 }
 
 /* As many as P8 has for the period. */
@@ -171,7 +168,7 @@ static void test_windows(void **state)
 /* What is not there costs no budget, but eight windows of addresses are enough for one step. */
 static void test_virtual(void **state)
 {
-    Space space;
+    CLEANUP(space_done) Space space;
     MemoryRegion *region;
 
     space_init(&space, false);
@@ -190,13 +187,12 @@ static void test_virtual(void **state)
     step(&space, 2 * SECOND);
     assert_int_equal(space.window.virtual_bytes, 512 * MEGABYTE);
     assert_int_equal(space.window.present_bytes, 256 * MEGABYTE);
-    space_done(&space);
 }
 
 /* Two sequences look at everything; then only at what is used, and by force at one region per step. */
 static void test_forced(void **state)
 {
-    Space space;
+    CLEANUP(space_done) Space space;
 
     space_init(&space, true);
     for (int i = 0; i < 3; i++)
@@ -231,13 +227,12 @@ static void test_forced(void **state)
     assert_int_equal(space.window.n_ranges, 1);
     assert_true(space.window.ended);
     assert_int_equal(scan_coverage_permille(&space.scan), 333);
-    space_done(&space);
 }
 
 /* A forced region that is larger than the window is gone on with. */
 static void test_forced_large(void **state)
 {
-    Space space;
+    CLEANUP(space_done) Space space;
 
     space_init(&space, true);
     (void)add(&space, 600 * MEGABYTE);
@@ -256,13 +251,12 @@ static void test_forced_large(void **state)
     reasons_are(&space, "0 0 0 0 0 1 1 1");
     assert_true(space.window.ended);
     assert_int_equal(space.scan.n_covered, 2);
-    space_done(&space);
 }
 
 /* Who was seen is forgotten after four to eight delays; a scan for one thread looks at what that one used. */
 static void test_filter(void **state)
 {
-    Space space;
+    CLEANUP(space_done) Space space;
 
     space_init(&space, false);
     (void)add(&space, MEGABYTE);
@@ -284,13 +278,12 @@ static void test_filter(void **state)
     step(&space, 3600 * SECOND);
     assert_int_equal(space.window.n_ranges, 0);
     scan_note_access(&space.regions, 5 * GAP, 77); /* nobody's */
-    space_done(&space);
 }
 
 /* An address space that changes under the scan. */
 static void test_changes(void **state)
 {
-    Space space;
+    CLEANUP(space_done) Space space;
     MemoryRegions old;
 
     space_init(&space, true);
@@ -313,7 +306,6 @@ static void test_changes(void **state)
     assert_true(space.window.ended);
     assert_int_equal(space.window.n_ranges, 0);
     assert_int_equal(scan_coverage_permille(&space.scan), 0);
-    space_done(&space);
 }
 
 /*
@@ -390,7 +382,7 @@ static MemoryRegion random_region(uint64_t *seed, uint64_t start)
 /* Mappings come, go, and change. */
 static void change(Space *space, uint64_t *seed)
 {
-    MemoryRegions before = space->regions;
+    CLEANUP(regions_done) MemoryRegions before = space->regions;
 
     space->regions = (MemoryRegions){0};
     for (uint64_t start = GAP, i = 0; i < 12; i++) {
@@ -407,7 +399,6 @@ static void change(Space *space, uint64_t *seed)
         start = region.end + random_below(seed, 3) * MEGABYTE;
     }
     regions_inherit(&space->regions, &before);
-    regions_done(&before);
 }
 
 /* Every range lies in one region that may be looked at, is not empty, and ends where a huge page or the region does;
@@ -440,7 +431,7 @@ static void test_random(void **state)
     for (uint64_t i = 1; i <= 300; i++) {
         uint64_t seed = i;
         uint32_t n_since = 0;
-        Space space;
+        CLEANUP(space_done) Space space;
 
         space_init(&space, true);
         for (int round = 0; round < 300; round++) {
@@ -455,7 +446,6 @@ static void test_random(void **state)
             n_since = space.window.ended ? 0 : n_since + 1;
             assert_true(n_since < 100);
         }
-        space_done(&space);
     }
 }
 

@@ -54,7 +54,7 @@ static size_t count(const Fixture *f)
 /* S-GRP: four processes share one piece of memory, four have their own: exactly one group of four. */
 static void test_s_grp(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "w", SHARING);
@@ -74,13 +74,12 @@ static void test_s_grp(void **state)
     group(&f);
     assert_int_equal(f.world->n_groups, 5);
     assert_int_equal(count(&f), 5);
-    fixture_done(&f);
 }
 
 /* 1 and 2 share, 2 and 3 share: so 1 and 3 belong together. 77 of another device is other memory. */
 static void test_chain(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "w", SHARING);
@@ -93,13 +92,12 @@ static void test_chain(void **state)
     assert_int_equal(count(&f), 3);
     assert_int_equal(group_of(&f, 1), group_of(&f, 2));
     assert_int_equal(group_of(&f, 1), group_of(&f, 3));
-    fixture_done(&f);
 }
 
 /* Workloads are placed apart, whatever they share; and other policies group otherwise. */
 static void test_within_workload(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "v", SHARING);
@@ -115,14 +113,13 @@ static void test_within_workload(void **state)
     group(&f);
     assert_int_equal(count(&f), 4);
     assert_int_equal(group_of(&f, 1), group_of(&f, 2));
-    fixture_done(&f);
 }
 
 /* A group is the same while members come and go, and keeps its home. */
 static void test_goes_on(void **state)
 {
     uint64_t id;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "w", SHARING);
@@ -149,14 +146,13 @@ static void test_goes_on(void **state)
     add(&f, 11, NULL);
     group(&f);
     assert_int_not_equal(group_of(&f, 11), id);
-    fixture_done(&f);
 }
 
 /* The oldest of two groups goes on with the members of both; of a group that falls apart the larger part does. */
 static void test_join_and_split(void **state)
 {
     uint64_t older, newer;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "w", SHARING);
@@ -185,7 +181,6 @@ static void test_join_and_split(void **state)
     /* Being asked about again does not take anybody out of his group. */
     assert_int_equal(group_assign(f.world, f.policies, world_process(f.world, 2), 0), 0);
     assert_int_equal(group_of(&f, 2), older);
-    fixture_done(&f);
 }
 
 /* Random sharing, against joining by hand until nothing changes. */
@@ -196,7 +191,7 @@ static void test_random(void **state)
     for (int round = 0; round < 200; round++) {
         uint64_t label[24], words[24];
         bool changed = true;
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, TWO_SHARDS);
         fixture_policy(&f, "w", SHARING);
@@ -224,14 +219,13 @@ static void test_random(void **state)
         for (int i = 0; i < 24; i++)
             for (int k = 0; k < 24; k++)
                 assert_int_equal(group_of(&f, i + 1) == group_of(&f, k + 1), label[i] == label[k]);
-        fixture_done(&f);
     }
 }
 
 /* Where nobody has said what belongs together: who shares much of what it has, or what the kernel has seen. */
 static void test_auto(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "w", "[Placement]\nMode=auto\n");
@@ -253,7 +247,6 @@ static void test_auto(void **state)
     assert_true(sharing_moves(f.world, f.policies->policies[0], world_process(f.world, 105)));
     assert_false(sharing_moves(f.world, f.policies->policies[0], world_process(f.world, 102)));
     assert_false(sharing_moves(f.world, f.policies->policies[0], world_process(f.world, 106)));
-    fixture_done(&f);
 }
 
 /* Of a policy that names a mode, or cpusets of whole cgroups, a cgroup. */
@@ -267,7 +260,7 @@ static void test_auto_named(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, TWO_SHARDS);
         fixture_policy(&f, "w", texts[i]);
@@ -276,7 +269,6 @@ static void test_auto_named(void **state)
         group(&f);
         assert_int_equal(group_of(&f, 100), group_of(&f, 101));
         assert_false(sharing_moves(f.world, f.policies->policies[0], world_process(f.world, 100)));
-        fixture_done(&f);
     }
 }
 
@@ -299,7 +291,7 @@ static void want(Fixture *f, pid_t pid, uint32_t permille)
  * processes come together up to six, and are together up to 108 %. */
 static void test_parts(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "w", NAMED);
@@ -333,14 +325,13 @@ static void test_parts(void **state)
     f.world->now_usec += 60000000;
     group(&f);
     assert_int_equal(count(&f), 1);
-    fixture_done(&f);
 }
 
 /* Newcomers join the others if all of them fit, and stay by themselves if they do not, also when they are newcomers no
  * more; the others stay together. A thread that was not measured yet wants a CPU. */
 static void test_newcomers(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "w", NAMED);
@@ -369,13 +360,12 @@ static void test_newcomers(void **state)
     group_with(&f, 102)->want_permille = 1000;
     group(&f);
     assert_int_equal(count(&f), 1);
-    fixture_done(&f);
 }
 
 /* Who shares memory with another cgroup is not of its group for that. */
 static void test_parts_of_two(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "w", NAMED);
@@ -393,7 +383,6 @@ static void test_parts_of_two(void **state)
         want(&f, pid, 9000);
     group(&f);
     assert_int_equal(count(&f), 2);
-    fixture_done(&f);
 }
 
 /* Not where the policy says how wide they are, nor on a machine with one node. */
@@ -403,7 +392,7 @@ static void test_parts_not(void **state)
         NAMED "ExpectWidth=4\n", "[Placement]\nMode=auto\nMaxNodes=1\n[Workload]\nGroupBy=cgroup\n", NAMED};
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, i < 2 ? TWO_SHARDS : "numa:1 core:8 pu:1");
         fixture_policy(&f, "w", texts[i]);
@@ -413,7 +402,6 @@ static void test_parts_not(void **state)
         want(&f, 101, 9000);
         group(&f);
         assert_int_equal(count(&f), 1);
-        fixture_done(&f);
     }
 }
 

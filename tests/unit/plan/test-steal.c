@@ -40,7 +40,7 @@ static void steal2(const char *policy, unsigned ticks)
 {
     uint16_t demand[12];
     unsigned lends = 0;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", policy);
@@ -68,7 +68,6 @@ static void steal2(const char *policy, unsigned ticks)
             break; /* before LeaseSec= is over */
     }
     assert_int_equal(f.world->workloads[0].n_lends, 4);
-    fixture_done(&f);
 }
 
 static void test_s_steal2(void **state)
@@ -82,7 +81,7 @@ static void test_s_steal2(void **state)
 static void test_s_veto(void **state)
 {
     for (uint32_t tries = 0; tries < 5; tries++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
         Policy *p = make_crowd(&f, TWO_SHARDS, FIXED0, 9, 300);
 
         p->nice_tries = tries;
@@ -97,14 +96,13 @@ static void test_s_veto(void **state)
         assert_true(fixture_count(&f, PLAN_KIND_LEND) > 0);
         fixture_commit(&f, NULL);
         assert_int_equal(f.world->groups[0].n_vetoes, 0);
-        fixture_done(&f);
     }
 }
 
 /* A wish that ends in between starts anew. */
 static void test_veto_resets(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_crowd(&f, TWO_SHARDS, FIXED0, 9, 300);
     assert_refused(&f, PLAN_REASON_LOCALITY);
@@ -115,7 +113,6 @@ static void test_veto_resets(void **state)
     assert_refused(&f, PLAN_REASON_NOT_OVERLOADED);
     fixture_commit(&f, NULL);
     assert_int_equal(f.world->groups[0].n_vetoes, 0);
-    fixture_done(&f);
 }
 
 /* How many: the sum of the waiting, in CPUs. */
@@ -131,14 +128,13 @@ static void test_wish(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         make_crowd(&f, TWO_SHARDS, EAGER, cases[i].n, cases[i].wait);
         fixture_plan(&f, false);
         assert_int_equal(fixture_count(&f, PLAN_KIND_LEND), cases[i].lends);
         fixture_commit(&f, NULL);
         fixture_assert_settled(&f, false);
-        fixture_done(&f);
     }
 }
 
@@ -146,7 +142,7 @@ static void test_action(void **state)
 {
     const PlanAction *a;
     const Lease *lease;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
     Task *task;
 
     make_crowd(&f, TWO_SHARDS, EAGER, 3, 260);
@@ -175,7 +171,6 @@ static void test_action(void **state)
     assert_int_equal(lease->cpu.i, 8);
     assert_int_equal(lease->until_usec, f.world->now_usec + 30000000);
     assert_int_equal(lease->since_tick, f.world->tick);
-    fixture_done(&f);
 }
 
 /* Nearest first: with homes smaller than nodes every level occurs. The home here is one hardware thread of each of two
@@ -186,7 +181,7 @@ static void test_nearest(void **state)
     static const char machine[] = "numa:4 l3:2 core:2 pu:2 distances="
                                   "10,22,16,28,22,10,28,16,16,28,10,22,28,16,22,10";
     static const int order[] = {1, 2, 3, 5, 6, 7, 16, 17}; /* SMT, LLC, node, then node 2, which is 16 away */
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
     Policy *p;
 
     fixture_init(&f, machine);
@@ -233,13 +228,12 @@ static void test_nearest(void **state)
     fixture_plan(&f, false);
     for (size_t i = 0; i < ARRAY_SIZE(order); i++)
         assert_int_equal(fixture_action(&f, PLAN_KIND_LEND, i)->cpu.i, order[i]);
-    fixture_done(&f);
 }
 
 /* I8 */
 static void test_node_limit(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
     Policy *p = make_crowd(&f, "numa:8 l3:1 core:4 pu:1", EAGER, 32, 800);
 
     for (p->node_limit = 1; p->node_limit < 8; p->node_limit++) {
@@ -249,24 +243,22 @@ static void test_node_limit(void **state)
     }
     fixture_plan(&f, false);
     assert_int_equal(fixture_count(&f, PLAN_KIND_LEND), 26);
-    fixture_done(&f);
 }
 
 static void test_max_distance(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_crowd(&f, "numa:2 l3:1 core:4 pu:1 distances=10,31,31,10", EAGER, 8, 500);
     assert_refused(&f, PLAN_REASON_MAX_DISTANCE);
     f.policies->policies[0]->max_distance = 31;
     fixture_plan(&f, false);
     assert_int_equal(fixture_count(&f, PLAN_KIND_LEND), 4);
-    fixture_done(&f);
 }
 
 static void test_cpuset(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", EAGER);
@@ -279,12 +271,11 @@ static void test_cpuset(void **state)
     assert_int_equal(fixture_count(&f, PLAN_KIND_LEND), 1);
     assert_int_equal(fixture_action(&f, PLAN_KIND_LEND, 0)->cpu.i, 8);
     assert_true(f.plan.n_refused[PLAN_REASON_CPUSET] > 0);
-    fixture_done(&f);
 }
 
 static void test_not_considered(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
     Policy *p = make_crowd(&f, TWO_SHARDS, EAGER, 12, 400);
 
     p->steal = false;
@@ -332,13 +323,12 @@ static void test_not_considered(void **state)
     for (size_t i = 0; i < f.plan.n_refusals; i++)
         if (f.plan.refusals[i].reason == PLAN_REASON_NOT_OVERLOADED)
             assert_true(f.plan.refusals[i].value == 249 && f.plan.refusals[i].limit == 250);
-    fixture_done(&f);
 }
 
 /* Not confined by us: the kernel can do it. */
 static void test_no_home(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", "[Placement]\nMode=auto\n");
@@ -348,7 +338,6 @@ static void test_no_home(void **state)
     fixture_home(&f);
     assert_refused(&f, PLAN_REASON_NO_HOME);
     assert_false(f.plan.pressed);
-    fixture_done(&f);
 }
 
 /* A home that leaves no CPU out, or a policy that does not steal: nothing can be lent, so the fast tick is not kept. */
@@ -361,7 +350,7 @@ static void test_nothing_to_borrow(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, TWO_SHARDS);
         fixture_policy(&f, "a", policies[i]);
@@ -381,14 +370,13 @@ static void test_nothing_to_borrow(void **state)
         fixture_plan(&f, false);
         assert_int_equal(f.plan.pressed, i == 2);
         assert_false(f.plan.full);
-        fixture_done(&f);
     }
 }
 
 /* The gate: expected idle time against the cost of a move. */
 static void test_idle_too_short(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_crowd(&f, TWO_SHARDS, EAGER, 12, 400);
     f.world->action_cost_usec = 30;
@@ -403,13 +391,12 @@ static void test_idle_too_short(void **state)
     fixture_plan(&f, false);
     assert_int_equal(fixture_count(&f, PLAN_KIND_LEND), 1);
     assert_int_equal(fixture_action(&f, PLAN_KIND_LEND, 0)->cpu.i, 12);
-    fixture_done(&f);
 }
 
 /* I7 */
 static void test_residency(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_crowd(&f, TWO_SHARDS, EAGER, 2, 500);
     for (size_t i = 0; i < f.world->n_tasks; i++)
@@ -418,14 +405,13 @@ static void test_residency(void **state)
     f.world->now_usec++;
     fixture_plan(&f, false);
     assert_int_equal(fixture_count(&f, PLAN_KIND_LEND), 1);
-    fixture_done(&f);
 }
 
 /* P7: 1, 2, 4 ... passes are left out, and any change starts anew. */
 static void test_backoff(void **state)
 {
     static const uint32_t skipped[] = {1, 2, 4, 8, 16, 32, 32};
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_crowd(&f, TWO_SHARDS, EAGER, 12, 400);
     for (int cpu = 8; cpu < 16; cpu++)
@@ -447,13 +433,12 @@ static void test_backoff(void **state)
     assert_int_equal(fixture_count(&f, PLAN_KIND_LEND), 1);
     fixture_commit(&f, NULL);
     assert_int_equal(f.world->groups[0].backoff_ticks, 0);
-    fixture_done(&f);
 }
 
 /* An idle CPU in another group's home is a fine donor, unless that group's own threads wait. */
 static void test_owners_who_wait(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     make_crowd(&f, TWO_SHARDS, EAGER, 12, 400);
     fixture_policy(&f, "b", "[Placement]\nMode=fixed\nNodes=1\n");
@@ -471,7 +456,6 @@ static void test_owners_who_wait(void **state)
     fixture_find(&f, 20, 20)->wait_permille = 249;
     fixture_plan(&f, false);
     assert_true(fixture_count(&f, PLAN_KIND_LEND) > 0);
-    fixture_done(&f);
 }
 
 /* Lends that did not work out are not repeated in every tick, and cost no token. */
@@ -491,7 +475,7 @@ static void test_outcomes(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         make_crowd(&f, TWO_SHARDS, EAGER, 1, 400);
         fixture_plan(&f, false);
@@ -505,7 +489,6 @@ static void test_outcomes(void **state)
         assert_int_equal(f.world->tasks[0].gone, cases[i].gone);
         assert_ptr_equal(f.world->tasks[0].allowed, fixture_mask(&f, "0-7"));
         fixture_assert_settled(&f, false);
-        fixture_done(&f);
     }
 }
 

@@ -129,7 +129,7 @@ static void assert_silent(Fixture *f)
 /* What is beyond a node's share, or outside, from a fiftieth of it all on. */
 static void test_interleave(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, INTERLEAVE);
     (void)assert_ordered(&f, PLAN_RULE_INTERLEAVE, "0", "0-1", 32);
@@ -158,13 +158,12 @@ static void test_interleave(void **state)
     /* The kernel's balancing would bring it back to who uses it. */
     f.world->kernel_balances = true;
     assert_refused(&f, PLAN_REASON_KERNEL_BALANCES, 0, 0);
-    fixture_done(&f);
 }
 
 /* The home becomes one node, which gets all of it, and three, over which it is dealt out anew. */
 static void test_home_changes(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, INTERLEAVE);
     set_memory(&f, 60, 60, 0, 0);
@@ -177,13 +176,12 @@ static void test_home_changes(void **state)
     assert_true(follow_holds(f.world, f.policies, world_process(f.world, 10)));
     set_home(&f, "0-3", "0");
     assert_false(follow_holds(f.world, f.policies, world_process(f.world, 10)));
-    fixture_done(&f);
 }
 
 /* Over all nodes on which it can run. */
 static void test_roams(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, INTERLEAVE);
     set_home(&f, NULL, NULL);
@@ -208,14 +206,13 @@ static void test_roams(void **state)
     world_process(f.world, 10)->cpuset = fixture_mask(&f, NULL);
     f.policies->policies[0]->mode = POLICY_MODE_SPREAD;
     assert_silent(&f);
-    fixture_done(&f);
 }
 
 /* Not again and again: what is uneven after a stripe has time, each time twice as much. */
 static void test_again(void **state)
 {
     uint64_t pause = 0;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, INTERLEAVE);
     for (unsigned i = 0; i < 8; i++) {
@@ -238,13 +235,12 @@ static void test_again(void **state)
     fixture_plan(&f, true);
     fixture_commit(&f, NULL);
     assert_int_equal(move_of(&f)->n_vain, 0);
-    fixture_done(&f);
 }
 
 /* What lies where its addresses say, and is uneven all the same, is not looked through again until more has come. */
 static void test_uneven_by_address(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, INTERLEAVE);
     f.policies->policies[0]->min_residency_usec = f.policies->policies[0]->ping_pong_usec = 0;
@@ -265,12 +261,11 @@ static void test_uneven_by_address(void **state)
     wait_usec(&f, SEC);
     set_memory(&f, 40, 34, 0, 0);
     (void)assert_ordered(&f, PLAN_RULE_INTERLEAVE, "0", "0-1", 3);
-    fixture_done(&f);
 }
 
 static void test_even_out(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, AUTO);
     (void)assert_ordered(&f, PLAN_RULE_EVEN_OUT, "0", "0-1", 32);
@@ -294,7 +289,6 @@ static void test_even_out(void **state)
     set_memory(&f, 80, 20, 0, 0);
     set_home(&f, NULL, NULL);
     (void)assert_ordered(&f, PLAN_RULE_EVEN_OUT, "0", "0-3", 55);
-    fixture_done(&f);
 }
 
 /* Each guard, by the number that is not enough and the one that is. */
@@ -303,7 +297,7 @@ static void test_even_out_guards(void **state)
     static const uint64_t use[4] = {1000};
     MemoryMove *move;
     Process *process;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, AUTO);
     f.policies->policies[0]->even_out = false;
@@ -345,14 +339,13 @@ static void test_even_out_guards(void **state)
     assert_refused(&f, PLAN_REASON_RESIDENCY, 60 * SEC - 1, 60 * SEC);
     move->over_usec--;
     (void)assert_ordered(&f, PLAN_RULE_EVEN_OUT, "0", "0-1", 32);
-    fixture_done(&f);
 }
 
 /* Many processes with a thread each are a group that needs all nodes, and each is beside its memory. */
 static void test_even_out_by_process(void **state)
 {
     static const uint64_t bytes[] = {64 * MIB, 0, 0, 0};
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, "[Workload]\nGroupBy=workload\n" AUTO);
     for (pid_t pid = 10; pid < 18; pid++) {
@@ -368,14 +361,13 @@ static void test_even_out_by_process(void **state)
     fixture_plan(&f, true);
     assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 0);
     assert_int_equal(f.plan.n_refused[PLAN_REASON_FITS_NODE], 8);
-    fixture_done(&f);
 }
 
 /* plan_check() sees what is wrong. */
 static void test_check(void **state)
 {
     PlanAction *a;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     setup(&f, INTERLEAVE);
     fixture_plan(&f, true);
@@ -395,7 +387,6 @@ static void test_check(void **state)
     ASSERT_BROKEN(a->memory.to = fixture_mask(&f, "0-2"), a->memory.to = fixture_mask(&f, "0-1"));
     f.world->groups[0].home = f.world->groups[0].home_nodes = NULL;
     ASSERT_BROKEN(f.world->groups[0].roams = false, f.world->groups[0].roams = true);
-    fixture_done(&f);
 }
 
 int main(void)

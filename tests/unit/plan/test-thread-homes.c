@@ -8,14 +8,13 @@
 /* A group that needs all nodes is left to the kernel as long as it is not known what its threads use. */
 static void test_unknown(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     init(&f);
     place(&f);
     assert_true(f.world->groups[0].roams);
     assert_int_equal(f.plan.n_threads, 0);
     assert_nodes(&f, (int[]){-1, -1, -1, -1});
-    fixture_done(&f);
 }
 
 /* What is asked between plans: of how many it is known, and whether they live elsewhere. */
@@ -24,7 +23,7 @@ static void test_asked(void **state)
     const Process *process;
     const Policy *policy;
     uint64_t apart;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     init(&f);
     process = world_process(f.world, 10);
@@ -44,13 +43,12 @@ static void test_asked(void **state)
     assert_int_not_equal(thread_homes_digest(f.world, process), apart);
     fixture_find(&f, 10, 13)->home_node.i = 1;
     assert_int_equal(thread_homes_digest(f.world, process), apart);
-    fixture_done(&f);
 }
 
 /* All memory is on one node: the two threads with most of it stay there, and the others get the other node. */
 static void test_start(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     init(&f);
     place(&f);
@@ -77,7 +75,6 @@ static void test_start(void **state)
     place(&f);
     assert_nodes(&f, (int[]){-1, -1, -1, -1});
     assert_ptr_equal(fixture_find(&f, 10, 10)->allowed, fixture_mask(&f, NULL));
-    fixture_done(&f);
 }
 
 static void start_apart(Fixture *f)
@@ -92,7 +89,7 @@ static void start_apart(Fixture *f)
 /* Two threads exchange what they work on, and so places, but not before MinResidencySec= nor for less than a tenth. */
 static void test_flip(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     start_apart(&f);
     use(&f, 11, 0, 1000, 1000, 0);
@@ -120,13 +117,12 @@ static void test_flip(void **state)
     f.world->tick++;
     place(&f);
     assert_nodes(&f, (int[]){0, 0, 1, 1});
-    fixture_done(&f);
 }
 
 /* Not while its memory is under way: where it lies changes by itself then. */
 static void test_moving(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     start_apart(&f);
     f.world->processes[0].memory.to = f.world->processes[0].memory.last = fixture_mask(&f, "0-1");
@@ -134,13 +130,12 @@ static void test_moving(void **state)
     use(&f, 12, 1000, 0, 1000, 0);
     place(&f);
     assert_nodes(&f, (int[]){0, 0, 1, 1});
-    fixture_done(&f);
 }
 
 /* Where others run there is less room, also for threads whose memory is there. */
 static void test_others(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     init(&f);
     for (pid_t tid = 10; tid < 14; tid++)
@@ -148,14 +143,13 @@ static void test_others(void **state)
     f.world->nodes[1].others_permille = 1000;
     place(&f);
     assert_nodes(&f, (int[]){0, 0, 1, 0});
-    fixture_done(&f);
 }
 
 /* What fits the caches is not worth a node. */
 static void test_little(void **state)
 {
     for (uint64_t mb = 7; mb <= 8; mb++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         init(&f);
         world_process(f.world, 10)->rss_bytes = mb << 20;
@@ -163,7 +157,6 @@ static void test_little(void **state)
             use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 1000, 0);
         place(&f);
         assert_nodes(&f, mb < 8 ? (int[]){-1, -1, -1, -1} : (int[]){0, 0, 1, 1});
-        fixture_done(&f);
     }
 }
 
@@ -171,7 +164,7 @@ static void test_little(void **state)
  * CPUs: only one of the three lives there. */
 static void test_beside_others(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
     int on_0 = 0;
 
     fixture_init(&f, SMALL);
@@ -198,13 +191,12 @@ static void test_beside_others(void **state)
     for (pid_t tid = 20; tid < 23; tid++)
         on_0 += fixture_find(&f, 20, tid)->home_node.i == 0;
     assert_int_equal(on_0, 1);
-    fixture_done(&f);
 }
 
 /* Who has a node, and most of what it uses for its own, stays when it comes to share a little (I7). */
 static void test_stays_beside_its_own(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     init(&f);
     for (pid_t tid = 10; tid < 14; tid++)
@@ -214,14 +206,13 @@ static void test_stays_beside_its_own(void **state)
     use(&f, 13, 0, 1000, 700, 10);
     place(&f);
     assert_nodes(&f, (int[]){0, 0, 1, 1});
-    fixture_done(&f);
 }
 
 /* Threads that also share a heap have buddies, and need none when most of what they use is their own; which once
  * they have a node is less than it takes to get one. */
 static void test_mostly_private(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     init(&f);
     for (pid_t tid = 10; tid < 14; tid++)
@@ -235,13 +226,12 @@ static void test_mostly_private(void **state)
         use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, tid == 10 ? 499 : 500, 0);
     place(&f);
     assert_nodes(&f, (int[]){-1, 0, 1, 1});
-    fixture_done(&f);
 }
 
 /* When its home grows by a node, one of two threads on one of the others goes there. */
 static void test_home_grows(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
     int n[4] = {0};
 
     fixture_init(&f, "numa:4 l3:1 core:1 pu:1");
@@ -260,14 +250,13 @@ static void test_home_grows(void **state)
         n[fixture_find(&f, 10, tid)->home_node.i]++;
     for (size_t i = 0; i < ARRAY_SIZE(n); i++)
         assert_int_equal(n[i], 1);
-    fixture_done(&f);
 }
 
 /* Five threads on two nodes of two CPUs: the fifth stays where it is, whichever node has a little more of others. */
 static void test_one_too_many(void **state)
 {
     int32_t nodes[5];
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     init(&f);
     fixture_policy(&f, "n0", "[Placement]\nNodes=0\n");
@@ -299,7 +288,6 @@ static void test_one_too_many(void **state)
             use(&f, 10 + i, node == 0 ? 1000 : 0, node == 0 ? 0 : 1000, 1000, 0); /* it has followed */
         }
     }
-    fixture_done(&f);
 }
 
 /* A node takes its share of what the threads want, not a share of the threads; six of them on four CPUs are three
@@ -307,7 +295,7 @@ static void test_one_too_many(void **state)
 static void test_shares(void **state)
 {
     int n[2] = {0};
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     init(&f);
     fixture_task(&f, 10, 14, 0);
@@ -333,14 +321,13 @@ static void test_shares(void **state)
     fixture_plan(&f, true);
     fixture_commit(&f, NULL);
     assert_nodes(&f, (int[]){0, 1, 1, 1}); /* it has most to lose, but less memory than any of the others */
-    fixture_done(&f);
 }
 
 /* Who is one too many where his memory is does not drive the others from theirs, one after the other. */
 static void test_no_chain(void **state)
 {
     int n = 0;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, "numa:3 l3:1 core:2 pu:1");
     fixture_policy(&f, "a", AUTO);
@@ -363,14 +350,13 @@ static void test_no_chain(void **state)
     assert_int_equal(fixture_find(&f, 10, 12)->home_node.i, 1);
     assert_int_equal(fixture_find(&f, 10, 13)->home_node.i, 2);
     assert_true(n >= 1);
-    fixture_done(&f);
 }
 
 /* A thread on its own node that waits is lent the idle CPU of the other node of its home, which is across nodes. */
 static void test_lend(void **state)
 {
     const PlanAction *lend;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     init(&f);
     fixture_task(&f, 10, 14, 0);
@@ -395,7 +381,6 @@ static void test_lend(void **state)
     assert_int_equal(lend->cpu.i, 3);
     assert_true(lend->cross_node);
     assert_int_equal(lend->distance, 20);
-    fixture_done(&f);
 }
 
 int main(void)

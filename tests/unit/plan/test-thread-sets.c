@@ -7,7 +7,7 @@
 /* Buddies go together, whatever their own memory says; what all share is of no node. */
 static void test_buddies(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     init(&f);
     use(&f, 10, 1000, 0, 1000, 0);
@@ -23,14 +23,13 @@ static void test_buddies(void **state)
         use(&f, tid, 1000, 0, 0, tid > 10 ? tid - 1 : 0);
     place(&f);
     assert_nodes(&f, (int[]){-1, -1, -1, -1});
-    fixture_done(&f);
 }
 
 /* Of threads that share all, several have the first one for a buddy, who has none: they are no units of their own.
  * Where only two share, both go. */
 static void test_all_share(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     init(&f);
     for (pid_t tid = 10; tid < 14; tid++)
@@ -46,14 +45,13 @@ static void test_all_share(void **state)
     use(&f, 13, 0, 1000, 1000, 0);
     place(&f);
     assert_nodes(&f, (int[]){0, 0, 1, 1});
-    fixture_done(&f);
 }
 
 /* Two sets of three threads on nodes of two CPUs: apart none of them would have more of a CPU, since six want four.
  * Three and one could have one each, and so the three are too many for a node. */
 static void test_full_machine(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     init(&f);
     fixture_task(&f, 10, 14, 0);
@@ -75,13 +73,12 @@ static void test_full_machine(void **state)
             tid == 11 || tid == 12 ? 10 : 0);
     place(&f);
     assert_nodes(&f, (int[]){-1, -1, -1, -1});
-    fixture_done(&f);
 }
 
 /* Four and three threads on nodes of two CPUs keep their nodes when they want less, but more than the CPUs still. */
 static void test_keeps_full(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     init(&f);
     for (pid_t tid = 14; tid < 17; tid++)
@@ -99,14 +96,13 @@ static void test_keeps_full(void **state)
     assert_nodes(&f, (int[]){0, 0, 0, 0});
     for (pid_t tid = 14; tid < 17; tid++)
         assert_int_equal(fixture_find(&f, 10, tid)->home_node.i, 1);
-    fixture_done(&f);
 }
 
 /* What is known of threads comes and goes. That gives a group that needs all nodes a home of them and takes it away
  * again, but not while it must stay. */
 static void test_known_for_a_while(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     init(&f);
     for (pid_t tid = 10; tid < 14; tid++)
@@ -123,34 +119,31 @@ static void test_known_for_a_while(void **state)
     f.world->now_usec += 60000000;
     place(&f);
     assert_true(f.world->groups[0].roams);
-    fixture_done(&f);
 }
 
 /* What a pair shares is few blocks, and may be most of what it does: it stays together, and its first one, who has no
  * buddy, gets a node by the other. */
 static void test_pair_with_little_shared(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     init(&f);
     for (pid_t tid = 10; tid < 14; tid++)
         use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 700, tid % 2 ? tid - 1 : 0);
     place(&f);
     assert_nodes(&f, (int[]){0, 0, 1, 1});
-    fixture_done(&f);
 }
 
 /* Neighbours that share a little each with the next are no chain of all: as many go together as a node has CPUs. */
 static void test_chain(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     init(&f);
     for (pid_t tid = 10; tid < 14; tid++)
         use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 600, tid > 10 ? tid - 1 : 0);
     place(&f);
     assert_nodes(&f, (int[]){0, 0, 1, 1});
-    fixture_done(&f);
 }
 
 /* The same with eight threads on two nodes of four CPUs. */
@@ -168,7 +161,7 @@ static void init_eight(Fixture *f)
 static void test_set_of_four(void **state)
 {
     for (unsigned size = 4; size <= 5; size++) {
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         init_eight(&f);
         for (pid_t tid = 10; tid < 18; tid++)
@@ -182,7 +175,6 @@ static void test_set_of_four(void **state)
             else if (tid < 15)
                 assert_int_equal(node, -1);
         }
-        fixture_done(&f);
     }
 }
 
@@ -190,7 +182,7 @@ static void test_set_of_four(void **state)
  * set, as long as those three may run again. One beside them has memory of its own. */
 static void test_set_by_chance(void **state)
 {
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     init_eight(&f);
     for (pid_t tid = 10; tid < 17; tid++)
@@ -208,7 +200,6 @@ static void test_set_by_chance(void **state)
     place(&f);
     for (pid_t tid = 10; tid < 17; tid++)
         assert_int_equal(fixture_find(&f, 10, tid)->home_node.i, -1);
-    fixture_done(&f);
 }
 
 int main(void)

@@ -36,7 +36,7 @@ static void end(Text *t)
 
 static void assert_same(TranscriptReader *reader, uint64_t tick, bool by_use)
 {
-    TranscriptPlan plan;
+    CLEANUP(transcript_plan_done) TranscriptPlan plan;
     int r = transcript_next(reader, &plan);
 
     if (r != 1)
@@ -44,7 +44,6 @@ static void assert_same(TranscriptReader *reader, uint64_t tick, bool by_use)
     assert_int_equal(plan.tick, tick);
     assert_int_equal(plan.by_use, by_use);
     assert_string_equal(plan.recorded, plan.now);
-    transcript_plan_done(&plan);
 }
 
 /* The random Worlds vary what is a constant in files. */
@@ -106,7 +105,7 @@ static void test_worlds(void **state)
     for (uint64_t seed = 1; seed <= N_WORLDS; seed++) {
         TranscriptReader reader;
         TranscriptPlan none;
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
         Text t;
 
         random_world(&f, seed, &random_no_renaming);
@@ -132,7 +131,6 @@ static void test_worlds(void **state)
         transcript_reader_done(&reader);
         assert_worlds(&t, f.world->tick - 3, 3);
         free(t.text);
-        fixture_done(&f);
     }
     assert_in_range(n_worlds, N_WORLDS / 2, N_WORLDS);
     print_message("# %zu worlds, %zu actions\n", n_worlds, n_actions);
@@ -179,7 +177,7 @@ static void by_use(Fixture *f, Text *t)
 static void test_by_use(void **state)
 {
     TranscriptReader reader;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
     Text t;
 
     begin(&t);
@@ -190,7 +188,6 @@ static void test_by_use(void **state)
     assert_same(&reader, f.world->tick, true);
     transcript_reader_done(&reader);
     free(t.text);
-    fixture_done(&f);
 }
 
 /* The text with one change of the same length. */
@@ -216,7 +213,7 @@ static void test_changed(void **state)
 {
     TranscriptReader reader;
     TranscriptPlan plan;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
     Text t;
     char *at;
 
@@ -252,7 +249,6 @@ static void test_changed(void **state)
     assert_non_null(strstr(reader.error, "World"));
     transcript_reader_done(&reader);
     free(t.text);
-    fixture_done(&f);
 }
 
 int main(void)

@@ -20,7 +20,7 @@ static uint32_t again(Tries *tries, uint64_t start)
 
 static void test_rounds(void **state)
 {
-    Tries tries = {0};
+    CLEANUP(tries_done) Tries tries = {0};
     uint32_t n;
 
     tries_begin(&tries);
@@ -42,13 +42,12 @@ static void test_rounds(void **state)
     assert_int_equal(again(&tries, 30), 0);
     assert_int_equal(again(&tries, 40), 1);
     assert_int_equal(tries_end(&tries), 0);
-    tries_done(&tries);
 }
 
 /* A round that breaks off has not been. */
 static void test_broken_off(void **state)
 {
-    Tries tries = {0};
+    CLEANUP(tries_done) Tries tries = {0};
 
     tries_begin(&tries);
     assert_int_equal(again(&tries, 10), 0);
@@ -60,14 +59,13 @@ static void test_broken_off(void **state)
     assert_int_equal(again(&tries, 5), 0);
     assert_int_equal(again(&tries, 10), 1);
     assert_int_equal(tries_end(&tries), 0);
-    tries_done(&tries);
 }
 
 static void test_random(void **state)
 {
     uint32_t known[N_ADDRESSES] = {0};
     Random random = {.state = 5};
-    Tries tries = {0};
+    CLEANUP(tries_done) Tries tries = {0};
 
     for (unsigned round = 0; round < N_ROUNDS; round++) {
         uint32_t now[N_ADDRESSES];
@@ -90,7 +88,6 @@ static void test_random(void **state)
         assert_int_equal(tries_end(&tries), 0);
         memcpy(known, now, sizeof(known));
     }
-    tries_done(&tries);
 }
 
 int main(void)

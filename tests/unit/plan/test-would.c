@@ -47,8 +47,8 @@ static void assert_would(Fixture *f, const Would *would, pid_t pid, const char *
 /* The first home, once; then what follows from the memory, though nothing has been changed. */
 static void test_goes_on(void **state)
 {
-    Fixture f;
-    Would would = {0};
+    CLEANUP(fixture_done) Fixture f;
+    CLEANUP(would_done) Would would = {0};
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", OBSERVE);
@@ -68,15 +68,13 @@ static void test_goes_on(void **state)
     look(&f, &would);
     assert_would(&f, &would, 100, "0");
     assert_int_equal(count(&would, PLAN_KIND_SET_HOME, PLAN_OUTCOME_DONE), 1);
-    would_done(&would);
-    fixture_done(&f);
 }
 
 /* A mask that somebody else has set meanwhile is the one that counts. */
 static void test_repinned(void **state)
 {
-    Fixture f;
-    Would would = {0};
+    CLEANUP(fixture_done) Fixture f;
+    CLEANUP(would_done) Would would = {0};
     const Task *task;
 
     fixture_init(&f, TWO_SHARDS);
@@ -91,8 +89,6 @@ static void test_repinned(void **state)
     task = world_task_by_tid(would.world, 100, 100);
     assert_true(hwloc_bitmap_isequal(task->allowed, fixture_mask(&f, "0-11")));
     assert_null(task->original);
-    would_done(&would);
-    fixture_done(&f);
 }
 
 /* Two that one node has no room for, much alike: who goes is what was said, though it would be the other one now, and
@@ -100,8 +96,8 @@ static void test_repinned(void **state)
 static void test_comes_true(void **state)
 {
     for (int wish = 0; wish <= 1; wish++) {
-        Fixture f;
-        Would would = {0};
+        CLEANUP(fixture_done) Fixture f;
+        CLEANUP(would_done) Would would = {0};
 
         fixture_init(&f, TWO_SHARDS);
         fixture_policy(&f, "a", OBSERVE);
@@ -123,16 +119,14 @@ static void test_comes_true(void **state)
         assert_nodes(&f, 100, wish ? "0" : "1");
         assert_nodes(&f, 200, wish ? "1" : "0");
         assert_null(group_of(&f, 100)->wish_nodes);
-        would_done(&would);
-        fixture_done(&f);
     }
 }
 
 /* Beside somebody who is placed: what is done to him is no part of it, and he is no part of what would be. */
 static void test_beside(void **state)
 {
-    Fixture f;
-    Would would = {0};
+    CLEANUP(fixture_done) Fixture f;
+    CLEANUP(would_done) Would would = {0};
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", AUTO);
@@ -152,14 +146,12 @@ static void test_beside(void **state)
     seconds(&f, 2);
     look(&f, &would);
     assert_int_equal(would.plan.n_actions, 0);
-    would_done(&would);
-    fixture_done(&f);
 }
 
 static void test_nobody(void **state)
 {
-    Fixture f;
-    Would would = {0};
+    CLEANUP(fixture_done) Fixture f;
+    CLEANUP(would_done) Would would = {0};
 
     fixture_init(&f, TWO_SHARDS);
     fixture_policy(&f, "a", AUTO);
@@ -172,15 +164,13 @@ static void test_nobody(void **state)
     look(&f, &would);
     assert_non_null(would.world);
     assert_int_equal(count(&would, PLAN_KIND_SET_HOME, PLAN_OUTCOME_DONE), 1);
-    would_done(&would);
-    fixture_done(&f);
 }
 
 /* Four fifths of the memory on node 1; three threads of one CPU each on node 0 and one on node 1. */
 static void test_local(void **state)
 {
-    Fixture f;
-    Would would = {0};
+    CLEANUP(fixture_done) Fixture f;
+    CLEANUP(would_done) Would would = {0};
     const Process *process;
     const Group *group;
 
@@ -197,8 +187,6 @@ static void test_local(void **state)
     assert_would(&f, &would, 100, "1");
     assert_int_equal(would_local_then(f.world, process, group, false), 800);
     assert_int_equal(would_local_then(f.world, process, group, true), 1000);
-    would_done(&would);
-    fixture_done(&f);
 }
 
 typedef struct GainCase {
@@ -242,7 +230,7 @@ static void test_gain(void **state)
         const GainCase *c = &gain_cases[i];
         Group home = {0};
         WouldGain gain;
-        Fixture f;
+        CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, TWO_SHARDS);
         fixture_policy(&f, "a", OBSERVE);
@@ -260,7 +248,6 @@ static void test_gain(void **state)
         assert_int_equal(gain.least, c->expected.least);
         assert_int_equal(gain.expected, c->expected.expected);
         assert_int_equal(gain.most, c->expected.most);
-        fixture_done(&f);
     }
 }
 
@@ -283,8 +270,8 @@ static void test_as_acting(void **state)
     size_t n_actions = 0;
 
     for (uint64_t seed = 1; seed <= N_SEEDS; seed++) {
-        Fixture f;
-        Would would = {0};
+        CLEANUP(fixture_done) Fixture f;
+        CLEANUP(would_done) Would would = {0};
 
         random_world(&f, seed, &random_no_renaming);
         for (size_t i = 0; i < f.policies->n_policies; i++)
@@ -315,8 +302,6 @@ static void test_as_acting(void **state)
             fixture_plan(&f, true);
             assert_true(cut || f.plan.n_actions + f.plan.n_homes == 0);
         }
-        would_done(&would);
-        fixture_done(&f);
     }
     assert_true(n_actions > N_SEEDS);
 }

@@ -242,7 +242,7 @@ static void test_too_many(void **state)
 static void test_load_file(void **state)
 {
     Tree *t = *state;
-    ConfReport report = {0};
+    CLEANUP(conf_report_done) ConfReport report = {0};
     Policy *policy = NULL;
     const char *path = test_write(t->etc, "10-a.policy", "[Steal]\nNodeLimit=4\n");
 
@@ -261,7 +261,6 @@ static void test_load_file(void **state)
 
     assert_int_equal(policy_load_file(test_path(t->etc, "missing"), NULL, &policy, &report), -EBADMSG);
     assert_int_equal(report.n_errors, 1);
-    conf_report_done(&report);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -281,7 +281,7 @@ static void test_too_many_values(void **state)
     };
     CLEANUP_FREE char *text = calloc(1, 64 + 8 * N);
     CLEANUP(policy_free_p) Policy *p = NULL;
-    ConfReport report = {0};
+    CLEANUP(conf_report_done) ConfReport report = {0};
     char *at;
 
     assert_non_null(text);
@@ -295,7 +295,6 @@ static void test_too_many_values(void **state)
     assert_int_equal(policy_parse("x", text, strlen(text), "f", NULL, &p, &report), -EBADMSG);
     assert_int_equal(report.n_errors, 1);
     assert_int_equal(report.messages[0].line, N + 1);
-    conf_report_done(&report);
 }
 
 static void test_too_many_matches(void **state)

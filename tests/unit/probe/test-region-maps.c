@@ -29,7 +29,7 @@ static void test_kinds(void **state)
         {"r-xp 00000000 00:00 0                          [vdso]", REGION_KIND_DEVICE},
         {"--xp 00000000 00:00 0                          [vsyscall]", REGION_KIND_DEVICE},
     };
-    MemoryRegions regions = {0};
+    CLEANUP(regions_done) MemoryRegions regions = {0};
     char line[256];
 
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
@@ -47,12 +47,11 @@ static void test_kinds(void **state)
     assert_int_equal(region_maps_add(&regions, "1000-2000 rw-p 0 00:00 0"), -EINVAL);
     assert_int_equal(region_maps_add(&regions, "rubbish"), -EINVAL);
     assert_int_equal(regions.n, ARRAY_SIZE(kinds));
-    regions_done(&regions);
 }
 
 static void test_describe(void **state)
 {
-    MemoryRegions regions = {0};
+    CLEANUP(regions_done) MemoryRegions regions = {0};
 
     for (int i = 1; i <= 4; i++) {
         char line[64];
@@ -82,7 +81,6 @@ static void test_describe(void **state)
     assert_int_equal(region_maps_describe(&regions, "9000000 default"), 1);
     assert_int_equal(region_maps_describe(&regions, "default"), -EINVAL);
     assert_int_equal(region_maps_describe(&regions, "1000000 default N0=1"), -EINVAL);
-    regions_done(&regions);
 }
 
 static void test_read(void **state)

@@ -35,7 +35,7 @@ static void test_memory(void **state)
     CLEANUP(agent_free_p) Agent *agent = NULL;
     const Process *small;
     uint64_t first;
-    Engine e;
+    CLEANUP(build_done) Engine e;
 
     engine_build(spec, 0, 1, &e);
     assert_int_equal(agent_new(&e, &agent), 0);
@@ -68,7 +68,6 @@ static void test_memory(void **state)
     assert_int_equal(process_of(&e, agent, 1)->node_bytes_usec, first);
 
     agent = agent_free(agent);
-    build_done(&e);
 }
 
 /* Two threads on the node with the memory, two on the other. */

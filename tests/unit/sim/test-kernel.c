@@ -44,7 +44,7 @@ static void fork_16(const char *rule, const char *more, uint64_t seed, char ret[
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
     char text[160];
     int32_t home;
-    Engine e;
+    CLEANUP(build_done) Engine e;
 
     (void)snprintf(text, sizeof(text),
                    "[Machine]\nPreset=xeon-2x40\n[Kernel]\nForkImbalance=%s\n[Workload w]\nThreads=16\n%s",
@@ -57,7 +57,6 @@ static void fork_16(const char *rule, const char *more, uint64_t seed, char ret[
     for (unsigned i = 0; i < 16; i++)
         ret[i] = (char)('0' + (e.cpus[e.threads[i].cpu].node != home));
     ret[16] = '\0';
-    build_done(&e);
 }
 
 static void test_fork_sequence(void **state)
@@ -89,7 +88,7 @@ static void test_birth(void **state)
 
     for (uint64_t seed = 1; seed <= ENGINE_SEEDS; seed++) {
         uint32_t taken = 0;
-        Engine e;
+        CLEANUP(build_done) Engine e;
 
         engine_build(spec, 0, seed, &e);
         fork_event(&e, 0);
@@ -103,7 +102,6 @@ static void test_birth(void **state)
             taken |= 1U << e.threads[i].cpu;
         assert_int_equal(taken, 0xff);
         first |= 1U << e.threads[0].cpu;
-        build_done(&e);
     }
     assert_true(__builtin_popcount(first) > 4);
 }
@@ -114,7 +112,7 @@ static void push(const char *claim, unsigned n, uint64_t seed, unsigned ret_on_c
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
     char text[200];
-    Engine e;
+    CLEANUP(build_done) Engine e;
 
     (void)snprintf(text, sizeof(text),
                    "[Machine]\nSynthetic=pack:1 [numa] l3:2 core:4 pu:2\n[Kernel]\nIdleClaim=%s\n"
@@ -127,7 +125,6 @@ static void push(const char *claim, unsigned n, uint64_t seed, unsigned ret_on_c
         fork_event(&e, i);
     for (unsigned i = 0; i < n; i++)
         ret_on_core[e.cpus[e.threads[i].cpu].core]++;
-    build_done(&e);
 }
 
 static unsigned n_shared(const unsigned on_core[8])
@@ -239,7 +236,7 @@ static void test_wake_affine(void **state)
 /* Who wakes threads of which each wakes others has no place near all of them. */
 static void test_wake_wide(void **state)
 {
-    Bed bed;
+    CLEANUP(bed_done) Bed bed;
 
     bed_make(&bed, 20, "yes");
     put(&bed, 0, 0);
@@ -249,14 +246,13 @@ static void test_wake_wide(void **state)
     assert_int_equal(wake_select(&bed.e, 3, 0, true), 4);
     bed.e.threads[3].n_flips = 3;
     assert_int_equal(wake_select(&bed.e, 3, 0, true), 1);
-    bed_done(&bed);
 }
 
 /* A mask that was narrowed meanwhile: a CPU of it on the same node, else any. */
 static void test_wake_masked(void **state)
 {
     hwloc_bitmap_t mask = hwloc_bitmap_alloc();
-    Bed bed;
+    CLEANUP(bed_done) Bed bed;
 
     assert_non_null(mask);
     bed_make(&bed, 20, "yes");
@@ -269,7 +265,6 @@ static void test_wake_masked(void **state)
     thread_set_mask(&bed.e, 3, intern_mask(bed.e.pool, mask), ENGINE_NONE);
     assert_int_equal(wake_select(&bed.e, 3, ENGINE_NONE, false), 2);
     hwloc_bitmap_free(mask);
-    bed_done(&bed);
 }
 
 /*
@@ -378,7 +373,7 @@ static void fault(Engine *e, uint32_t thread, uint32_t node, uint64_t n)
 static void test_goes_where_it_prefers(void **state)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
-    Engine e;
+    CLEANUP(build_done) Engine e;
     uint32_t here;
 
     spec = make_engine(&e, 2, 1);
@@ -389,13 +384,12 @@ static void test_goes_where_it_prefers(void **state)
     /* Of what was known before half remains: 50 here, 51 there. */
     fault(&e, 0, (here + 1) % 2, 51);
     assert_int_equal(node_of(&e, 0), (here + 1) % 2);
-    build_done(&e);
 }
 
 static void test_exchanges(void **state)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL, *other = NULL;
-    Engine e;
+    CLEANUP(build_done) Engine e;
     uint32_t here;
 
     /* The other one has nothing to lose. */
@@ -421,7 +415,6 @@ static void test_exchanges(void **state)
     fault(&e, 0, here, 1000);
     cpu_move(&e, 0, (uint32_t)e.threads[1].cpu, MOVE_CAUSE_PULL);
     assert_int_equal(prefer_verdict(&e, &e.threads[1], here, false), PREFER_STAY);
-    build_done(&e);
 }
 
 /* All private and local: three tenths more after each pass; all remote: twice as much; up to a minute. Without faults
@@ -431,7 +424,7 @@ static void test_scan_period(void **state)
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
     const Family *family;
     uint32_t here;
-    Engine e;
+    CLEANUP(build_done) Engine e;
 
     spec = make_engine(&e, 2, 1);
     family = &e.families[0];
@@ -449,7 +442,6 @@ static void test_scan_period(void **state)
     for (unsigned i = 0; i < 20; i++)
         fault(&e, 0, here, 10);
     assert_int_equal(prefer_period_nsec(&e, family, 0), 60000000000U);
-    build_done(&e);
 }
 
 /* Of 64 marked pages of 16,384, 48 on the one node and 16 on the other, each faults once, wherever its thread runs;
@@ -460,7 +452,7 @@ static void test_faults(void **state)
         CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
         uint32_t here;
         int32_t region;
-        Engine e;
+        CLEANUP(build_done) Engine e;
 
         spec = make_engine(&e, 2, 1);
         here = node_of(&e, 0);
@@ -481,7 +473,6 @@ static void test_faults(void **state)
         memory_forget(&e, &e.threads[0]);
         assert_int_equal(e.family_faults[here], 0);
         assert_int_equal(e.family_faults[2], 0);
-        build_done(&e);
     }
 }
 

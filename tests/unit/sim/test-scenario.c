@@ -179,7 +179,7 @@ static const char *const slips[][2] = {
 static void test_slips(void **state)
 {
     for (size_t i = 0; i < ARRAY_SIZE(slips); i++) {
-        ConfReport report = {0};
+        CLEANUP(conf_report_done) ConfReport report = {0};
         SimSpec *spec = NULL;
 
         if (slips[i][1]) {
@@ -190,7 +190,6 @@ static void test_slips(void **state)
                          -EBADMSG);
         assert_int_equal(report.n_errors, 1);
         assert_int_equal(report.messages[0].line, 1);
-        conf_report_done(&report);
     }
 }
 

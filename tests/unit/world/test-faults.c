@@ -49,7 +49,7 @@ static void test_converges(void **state)
 
     for (unsigned round = 0; round < 500; round++) {
         uint64_t rate = random_below(&seed, 1000000), start = random_below(&seed, 4000000);
-        Faults f;
+        CLEANUP(faults_done) Faults f;
 
         assert_int_equal(faults_init(&f, 1), 0);
         faults_accessed(&f, (NodeIx){0}, FAULTS_KIND_PRIVATE, start);
@@ -58,7 +58,6 @@ static void test_converges(void **state)
             faults_accessed(&f, (NodeIx){0}, FAULTS_KIND_PRIVATE, rate);
         }
         assert_in_range(faults_total(&f), 2 * rate - (rate > 0), 2 * rate + 1);
-        faults_done(&f);
     }
 }
 
