@@ -26,7 +26,7 @@ static void try_span(const char *text)
 
 static void try_list(const char *text)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc(), again = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc(), again = hwloc_bitmap_alloc();
     CLEANUP_FREE char *list = NULL;
     int r;
 
@@ -39,8 +39,6 @@ static void try_list(const char *text)
     } else {
         check((r == -EINVAL || r == -ERANGE) && hwloc_bitmap_iszero(set));
     }
-    hwloc_bitmap_free(set);
-    hwloc_bitmap_free(again);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

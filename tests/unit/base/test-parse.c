@@ -157,24 +157,22 @@ static void test_permille(void **state)
 /* `text` is a list, and formats as `formatted`. */
 static void check_list(const char *text, unsigned max, const char *formatted)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc_full();
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc_full();
     CLEANUP_FREE char *again = NULL;
 
     assert_int_equal(parse_list(text, max, set), 0);
     again = format_list(set, max);
     assert_string_equal(again, formatted);
-    hwloc_bitmap_free(set);
 }
 
 static void check_list_fails(const char *text, unsigned max, int error)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
 
     assert_int_equal(hwloc_bitmap_set(set, 3), 0);
     assert_int_equal(parse_list(text, max, set), error);
     assert_int_equal(hwloc_bitmap_weight(set), 1); /* untouched */
     assert_true(hwloc_bitmap_isset(set, 3));
-    hwloc_bitmap_free(set);
 }
 
 static void test_list(void **state)
@@ -209,7 +207,7 @@ static void test_list(void **state)
 
 static void test_format_list_infinite(void **state)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc_full();
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc_full();
     CLEANUP_FREE char *text = NULL, *all = NULL;
 
     assert_int_equal(hwloc_bitmap_clr(set, 2), 0);
@@ -219,13 +217,12 @@ static void test_format_list_infinite(void **state)
     hwloc_bitmap_fill(set);
     all = format_list(set, PARSE_CPU_MAX);
     assert_string_equal(all, "0-65535");
-    hwloc_bitmap_free(set);
 }
 
 /* Any bitmap within the limit survives format and parse. */
 static void test_list_round_trip(void **state)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc(), again = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc(), again = hwloc_bitmap_alloc();
     uint32_t seed = 1;
 
     for (int round = 0; round < 200; round++) {
@@ -240,8 +237,6 @@ static void test_list_round_trip(void **state)
         assert_int_equal(parse_list(text, 2047, again), 0);
         assert_true(hwloc_bitmap_isequal(set, again));
     }
-    hwloc_bitmap_free(set);
-    hwloc_bitmap_free(again);
 }
 
 static void check_span(uint64_t usec, const char *expected)

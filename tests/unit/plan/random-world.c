@@ -179,7 +179,7 @@ static void random_homes(Fixture *f, Random *r, const Renaming *renaming)
 
     for (size_t i = 0; i < w->n_groups; i++) {
         Group *g = &w->groups[i];
-        hwloc_bitmap_t nodes = hwloc_bitmap_alloc(), cpus = hwloc_bitmap_alloc();
+        CLEANUP_BITMAP hwloc_bitmap_t nodes = hwloc_bitmap_alloc(), cpus = hwloc_bitmap_alloc();
 
         assert_true(nodes && cpus);
         if (random_chance(r, 75)) {
@@ -211,8 +211,6 @@ static void random_homes(Fixture *f, Random *r, const Renaming *renaming)
             random_nodes(w->topology, r, renaming, before);
             g->before_nodes = intern(f, before);
         }
-        hwloc_bitmap_free(nodes);
-        hwloc_bitmap_free(cpus);
     }
 }
 

@@ -135,7 +135,7 @@ static void expect_cpuset(const char *tree, const char *path, const char *expect
 {
     CLEANUP_CLOSE int fd = open_tree(tree);
     CLEANUP_FREE char *text = NULL;
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
     int r = cgroup_cpuset(fd, cgroup_layout(fd), cpusets_v1(fd), path, NULL, set);
 
     if (expected) {
@@ -145,7 +145,6 @@ static void expect_cpuset(const char *tree, const char *path, const char *expect
     } else {
         assert_int_equal(r, -ENOENT);
     }
-    hwloc_bitmap_free(set);
 }
 
 static void test_cpuset(void **state)

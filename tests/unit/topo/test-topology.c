@@ -55,7 +55,7 @@ static void test_level_cache_over_nodes(void **state)
 static void test_nodes(void **state)
 {
     CLEANUP(topology_unref_p) Topology *topology = load("numa:3(indexes=0,8,252) core:2 pu:1", 0);
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
     CLEANUP_FREE char *cpus = NULL, *nodes = NULL;
 
     assert_int_equal(topology_node_by_os(topology, 0).i, 0);
@@ -75,7 +75,6 @@ static void test_nodes(void **state)
     assert_int_equal(topology_cpus_to_nodes(topology, set, set), 0);
     nodes = format_list(set, PARSE_CPU_MAX);
     assert_string_equal(nodes, "0,2");
-    hwloc_bitmap_free(set);
 }
 
 static void test_cpu(void **state)

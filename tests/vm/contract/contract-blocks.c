@@ -135,7 +135,7 @@ static void look(EvidenceSession *session, unsigned n_rounds)
 static void judge(Blocks *blocks, EvidenceSession *session, Team *team, pid_t pid)
 {
     const BlocksThreads threads = {node_of, team};
-    hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
     BlocksRules rules = {.two_stage = true, .to_nodes = nodes};
     CLEANUP_CLOSE int dir_fd = -1;
     MemoryRegions regions = {0};
@@ -153,7 +153,6 @@ static void judge(Blocks *blocks, EvidenceSession *session, Team *team, pid_t pi
                   (unsigned)blocks->n[BLOCKS_UNKNOWN], (unsigned)blocks->n[BLOCKS_MIXED],
                   (unsigned)blocks->n[BLOCKS_BUSY]);
     regions_done(&regions);
-    hwloc_bitmap_free(nodes);
 }
 
 static bool is_over(void *userdata)
@@ -174,7 +173,7 @@ static bool is_over(void *userdata)
 /* One order for each node. */
 static void carry_out(const Blocks *blocks, Mover *mover, const EvidenceTarget *target)
 {
-    hwloc_bitmap_t node = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t node = hwloc_bitmap_alloc();
     MoverRange *ranges = calloc(blocks->n_moves + 1, sizeof(*ranges));
 
     assert_true(node && ranges);
@@ -193,7 +192,6 @@ static void carry_out(const Blocks *blocks, Mover *mover, const EvidenceTarget *
         assert_true(eventually(is_over, mover));
     }
     free(ranges);
-    hwloc_bitmap_free(node);
 }
 
 static size_t count(const Team *team, pid_t pid, unsigned index, unsigned node)
