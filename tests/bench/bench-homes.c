@@ -106,7 +106,7 @@ static void report(Case *c, const char *name)
 
 static int run_case(const SimSpec *spec, size_t base, size_t variant)
 {
-    Case c = {0};
+    CLEANUP(case_done) Case c = {0};
     char name[2 * SIM_NAME_MAX + 2];
     int r = 0;
 
@@ -123,7 +123,6 @@ static int run_case(const SimSpec *spec, size_t base, size_t variant)
     (void)snprintf(name, sizeof(name), "%s %s", spec->name, spec->variants[variant].name);
     if (r == 0)
         report(&c, name);
-    case_done(&c);
     return r;
 }
 
@@ -165,14 +164,13 @@ static int run_machine(uint64_t seed, Case *c)
 
 static int run_machines(void)
 {
-    Case c = {0};
+    CLEANUP(case_done) Case c = {0};
     int r = 0;
 
     for (uint64_t seed = 1; r == 0 && seed <= arg.machines; seed++)
         r = run_machine(seed, &c);
     if (r == 0 && arg.machines > 0)
         report(&c, "random machines");
-    case_done(&c);
     return r;
 }
 

@@ -280,10 +280,9 @@ static int run_cases(Bench *b, Result results[CASE_MAX])
 
 static int run_shape(const Shape *shape, Result results[CASE_MAX])
 {
-    Bench b = {.shape = *shape};
+    CLEANUP(bench_done) Bench b = {.shape = *shape};
     int r = run_cases(&b, results);
 
-    bench_done(&b);
     return r;
 }
 

@@ -9,12 +9,11 @@
 
 static int parse(Config *config, const uint8_t *data, size_t size)
 {
-    ConfReport report = {0};
+    CLEANUP(conf_report_done) ConfReport report = {0};
     int r = config_parse(config, (const char *)data, size, "f", &report);
 
     check(r == 0 || r == -EBADMSG || r == -ENOMEM);
     check((r == -EBADMSG) == (report.n_errors > 0));
-    conf_report_done(&report);
     return r;
 }
 

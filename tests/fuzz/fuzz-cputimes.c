@@ -8,7 +8,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP_FREE char *text = fuzz_text(data, size);
-    CpuTimes times = {0};
+    CLEANUP(cpu_times_done) CpuTimes times = {0};
     CpuBusy busy = {0};
 
     if (cpu_times_parse(text, &times) == 0) {
@@ -21,6 +21,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                             10000000) > 100000000)
             abort();
     }
-    cpu_times_done(&times);
     return 0;
 }

@@ -28,14 +28,13 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    Fixture *f = *state;
+    CLEANUP_FREE Fixture *f = *state;
 
     (void)unlinkat(f->fd, "dir/file", 0);
     (void)unlinkat(f->fd, "dir", AT_REMOVEDIR);
     (void)unlinkat(f->fd, "file", 0);
     (void)close(f->fd);
     assert_int_equal(rmdir(f->path), 0);
-    free(f);
     return 0;
 }
 

@@ -48,11 +48,10 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    Sample *s = *state;
+    CLEANUP_FREE Sample *s = *state;
 
     free(s->text);
     hwloc_bitmap_free(s->list);
-    free(s);
     return 0;
 }
 

@@ -32,12 +32,11 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    Fixture *f = *state;
+    CLEANUP_FREE Fixture *f = *state;
 
     (void)sd_bus_message_unref(f->message);
     (void)sd_bus_close_unref(f->bus);
     (void)close(f->peer);
-    free(f);
     return 0;
 }
 

@@ -20,7 +20,7 @@ static Table *make_table(const CtlOptions *options)
 
 static void check_output(Table *table, const char *expected)
 {
-    char *text = NULL;
+    CLEANUP_FREE char *text = NULL;
     size_t size;
     FILE *file = open_memstream(&text, &size);
 
@@ -28,7 +28,6 @@ static void check_output(Table *table, const char *expected)
     assert_int_equal(table_print(table, file), 0);
     assert_int_equal(fclose(file), 0);
     assert_string_equal(text, expected);
-    free(text);
 }
 
 static void add_row(Table *table, const char *name, const char *run, const char *note)

@@ -2,16 +2,16 @@
 
 /* No foreign text may command the terminal, and all of it must be valid in JSON. */
 
+#include "base/util.h"
 #include "ctl-test.h"
 #include "ctl/text.h"
 
 static void check_printable(const char *text, const char *expected)
 {
-    char *printable = text_printable(text);
+    CLEANUP_FREE char *printable = text_printable(text);
 
     assert_non_null(printable);
     assert_string_equal(printable, expected);
-    free(printable);
 }
 
 static void test_plain(void **state)
@@ -56,24 +56,22 @@ static void test_nothing_gets_through(void **state)
     for (unsigned a = 1; a < 256; a++)
         for (unsigned b = 0; b < 256; b++) {
             const char text[] = {(char)a, (char)b, '\033', 'c', '\0'};
-            char *printable = text_printable(text);
+            CLEANUP_FREE char *printable = text_printable(text);
 
             assert_non_null(printable);
             for (const char *c = printable; *c; c++) {
                 assert_true((unsigned char)*c >= ' ');
                 assert_int_not_equal((unsigned char)*c, 0x7f);
             }
-            free(printable);
         }
 }
 
 static void check_utf8(const char *text, size_t len, const char *expected)
 {
-    char *valid = text_utf8(text, len);
+    CLEANUP_FREE char *valid = text_utf8(text, len);
 
     assert_non_null(valid);
     assert_string_equal(valid, expected);
-    free(valid);
 }
 
 static void test_json_text(void **state)
@@ -88,11 +86,10 @@ static void test_json_text(void **state)
 
 static void check_foreign(const char *text, const char *expected)
 {
-    char *escaped = text_foreign(text);
+    CLEANUP_FREE char *escaped = text_foreign(text);
 
     assert_non_null(escaped);
     assert_string_equal(escaped, expected);
-    free(escaped);
 }
 
 /* What numaplace-json(5) says of foreign text. */

@@ -148,7 +148,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    Fixture *f = *state;
+    CLEANUP_FREE Fixture *f = *state;
 
     bus_requests_clear(&f->requests);
     assert_int_equal(f->requests.n, 0);
@@ -156,7 +156,6 @@ static int teardown(void **state)
     sd_bus_close_unref(f->daemon);
     sd_bus_close_unref(f->world);
     sd_event_unref(f->event);
-    free(f);
     return 0;
 }
 

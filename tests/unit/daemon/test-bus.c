@@ -82,13 +82,12 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    Fixture *f = *state;
+    CLEANUP_FREE Fixture *f = *state;
 
     bus_server_free(f->server);
     sd_event_unref(f->event);
     assert_int_equal(access(f->path, F_OK), -1); /* the socket is removed */
     assert_int_equal(rmdir(f->directory), 0);
-    free(f);
     return 0;
 }
 

@@ -11,13 +11,12 @@
 /* Parses over the defaults; the report's first message, or "", is left in `message`. */
 static int parse(const char *text, Config **ret, char *message, size_t size)
 {
-    ConfReport report = {0};
+    CLEANUP(conf_report_done) ConfReport report = {0};
     int r;
 
     assert_int_equal(config_new(ret), 0);
     r = config_parse(*ret, text, strlen(text), "f", &report);
     (void)snprintf(message, size, "%s", report.n_messages > 0 ? report.messages[0].text : "");
-    conf_report_done(&report);
     return r;
 }
 

@@ -45,12 +45,11 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    Fixture *f = *state;
+    CLEANUP_FREE Fixture *f = *state;
 
     gains_free(f->gains);
     world_free(f->world);
     topology_unref(f->topology);
-    free(f);
     return 0;
 }
 

@@ -58,12 +58,11 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    Fixture *f = *state;
+    CLEANUP_FREE Fixture *f = *state;
 
     history_free(f->history);
     world_free(f->world);
     topology_unref(f->topology);
-    free(f);
     return 0;
 }
 

@@ -44,12 +44,11 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    Fixture *f = *state;
+    CLEANUP_FREE Fixture *f = *state;
 
     moves_free(f->moves);
     world_free(f->world);
     topology_unref(f->topology);
-    free(f);
     return 0;
 }
 

@@ -138,7 +138,7 @@ static void work_apart(Bench *b, int n_rounds)
  * process in which `n_shared` more blocks are touched by both. */
 static int rounds_until_moved(int shared, uint64_t n_shared, bool two_stage)
 {
-    Bench b;
+    CLEANUP(bench_done) Bench b;
     int n = 0;
 
     bench_init(&b);
@@ -151,7 +151,6 @@ static int rounds_until_moved(int shared, uint64_t n_shared, bool two_stage)
         n++;
     } while (n < 40 && b.blocks.n_moves == 0);
     moves_are(&b, "600-800:1");
-    bench_done(&b);
     return n;
 }
 
@@ -188,7 +187,7 @@ static uint32_t random_below(uint64_t *seed, uint32_t below)
 static uint32_t count_moves(uint64_t seed, uint32_t permille, uint32_t n_rounds)
 {
     uint32_t n = 0;
-    Bench b;
+    CLEANUP(bench_done) Bench b;
 
     bench_init(&b);
     for (uint32_t i = 0; i < n_rounds; i++) {
@@ -199,7 +198,6 @@ static uint32_t count_moves(uint64_t seed, uint32_t permille, uint32_t n_rounds)
         n += b.blocks.n_moves > 0;
         tries_done(&b.blocks.tries); /* it is left where it is, and must not become busy */
     }
-    bench_done(&b);
     return n;
 }
 

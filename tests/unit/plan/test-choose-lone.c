@@ -10,7 +10,7 @@
 static size_t count_pools(const char *settings, uint64_t age_sec, bool rule)
 {
     size_t n = 0;
-    Fixture f;
+    CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, "numa:4 l3:1 core:1 pu:1 distances=10,12,12,12,12,10,12,12,12,12,10,12,12,12,12,10");
     fixture_policy(&f, "a", settings);
@@ -29,7 +29,6 @@ static size_t count_pools(const char *settings, uint64_t age_sec, bool rule)
     for (pid_t i = 1; i <= 6; i++)
         n += group_of(&f, 100 * i)->home_nodes && hwloc_bitmap_weight(group_of(&f, 100 * i)->home_nodes) > 1;
     fixture_assert_settled(&f, true);
-    fixture_done(&f);
     return n;
 }
 

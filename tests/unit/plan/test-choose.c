@@ -445,7 +445,7 @@ static void test_flip(void **state)
 static void test_retry(void **state)
 {
     static const unsigned strides[] = {1, 37, 99};
-    char *first = NULL;
+    CLEANUP_FREE char *first = NULL;
 
     for (size_t i = 0; i < ARRAY_SIZE(strides); i++) {
         char nodes[101] = "";
@@ -473,7 +473,6 @@ static void test_retry(void **state)
             first = strdup(nodes);
         assert_string_equal(nodes, first);
     }
-    free(first);
 }
 
 /* S-HYST: two equal nodes and a task more or less on each, for 600 ticks. */

@@ -60,7 +60,7 @@ static void set_constants(PolicySet *policies)
 /* Without planning anew: the World and the plan are as they were written. */
 static void assert_worlds(const Text *t, uint64_t tick, unsigned n)
 {
-    TranscriptReader reader = transcript_reader(t->text, t->size);
+    CLEANUP(transcript_reader_done) TranscriptReader reader = transcript_reader(t->text, t->size);
     PlanLimits limits;
     World *world;
     char *plan;
@@ -79,7 +79,6 @@ static void assert_worlds(const Text *t, uint64_t tick, unsigned n)
         free(plan);
     }
     assert_int_equal(transcript_next_world(&reader, &world, &limits, &plan), 0);
-    transcript_reader_done(&reader);
 }
 
 /* Some have policies that no file could have. */

@@ -29,12 +29,11 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    Tree *t = *state;
+    CLEANUP_FREE Tree *t = *state;
 
     test_tree_remove(t->root);
     free(t->etc);
     free(t->usr);
-    free(t);
     return 0;
 }
 

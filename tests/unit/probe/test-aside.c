@@ -47,11 +47,10 @@ static int tear_down(void **state)
 
 static void put_text(const Fixture *fixture, const char *name, const char *text, size_t n)
 {
-    int fd = openat(fixture->fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    CLEANUP_CLOSE int fd = openat(fixture->fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, n), (ssize_t)n);
-    (void)close(fd);
 }
 
 static void put_fifo(const Fixture *fixture, const char *name)
@@ -84,10 +83,9 @@ static ssize_t ask(const Fixture *fixture, AsideKey key, char *buf)
 /* Lets the one read of a FIFO end. pread(2) of it fails, which is an answer, too. */
 static void let_go(const Fixture *fixture, const char *name)
 {
-    int fd = openat(fixture->fd, name, O_WRONLY | O_CLOEXEC);
+    CLEANUP_CLOSE int fd = openat(fixture->fd, name, O_WRONLY | O_CLOEXEC);
 
     assert_true(fd >= 0);
-    (void)close(fd);
 }
 
 /* Lets all reads of a FIFO end, also those of threads that have not yet got to it. */

@@ -281,12 +281,11 @@ static void hang(Bench *b)
 static void answer(Bench *b)
 {
     static const char maps[] = "7f00 default anon=5 N1=5 kernelpagesize_kB=4\n";
-    int fifo = openat(b->root_fd, "proc/100/numa_maps", O_WRONLY | O_CLOEXEC);
+    CLEANUP_CLOSE int fifo = openat(b->root_fd, "proc/100/numa_maps", O_WRONLY | O_CLOEXEC);
 
     assert_int_equal(write(fifo, maps, strlen(maps)), strlen(maps));
     take_away(b, "proc/100/numa_maps");
     put(b, "proc/100/numa_maps", "%s", maps);
-    (void)close(fifo);
 }
 
 /* One that hangs is not known; the others are, and the discovery goes on. What comes late is taken then. */

@@ -230,11 +230,10 @@ static void test_too_large(void **state)
     SimSpec *spec = engine_parse("[Machine]\nSynthetic=pack:400 [numa] l3:1 core:1 pu:1\n"
                                  "[Workload w]\nThreads=200000\nPrivateMemory=4K\n");
     SimResult *result = NULL;
-    char *error = NULL;
+    CLEANUP_FREE char *error = NULL;
 
     assert_int_equal(sim_run(spec, 0, 1, NULL, &result, &error), -EINVAL);
     assert_string_equal(error, "expected fewer threads or regions of memory, or fewer nodes");
-    free(error);
 }
 
 int main(void)

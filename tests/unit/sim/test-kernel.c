@@ -12,7 +12,7 @@ static uint32_t allowed(const char *preset, const char *rule, uint32_t domain)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
     char text[128];
-    Engine e;
+    CLEANUP(build_done) Engine e;
     uint32_t n;
 
     (void)snprintf(text, sizeof(text), "[Machine]\nPreset=%s\n[Kernel]\nForkImbalance=%s\n[Workload w]\n",
@@ -21,7 +21,6 @@ static uint32_t allowed(const char *preset, const char *rule, uint32_t domain)
     engine_build(spec, 0, 1, &e);
     assert_true(domain < spec->topology->n_domains);
     n = fork_allowed(&e, &spec->topology->domains[domain]);
-    build_done(&e);
     return n;
 }
 

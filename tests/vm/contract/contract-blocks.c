@@ -138,7 +138,7 @@ static void judge(Blocks *blocks, EvidenceSession *session, Team *team, pid_t pi
     CLEANUP_BITMAP hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
     BlocksRules rules = {.two_stage = true, .to_nodes = nodes};
     CLEANUP_CLOSE int dir_fd = -1;
-    MemoryRegions regions = {0};
+    CLEANUP(regions_done) MemoryRegions regions = {0};
     char path[64];
 
     assert_non_null(nodes);
@@ -152,7 +152,6 @@ static void judge(Blocks *blocks, EvidenceSession *session, Team *team, pid_t pi
                   blocks->n_moves, (unsigned)blocks->n[BLOCKS_MOVE], (unsigned)blocks->n[BLOCKS_LOCAL],
                   (unsigned)blocks->n[BLOCKS_UNKNOWN], (unsigned)blocks->n[BLOCKS_MIXED],
                   (unsigned)blocks->n[BLOCKS_BUSY]);
-    regions_done(&regions);
 }
 
 static bool is_over(void *userdata)
@@ -174,7 +173,7 @@ static bool is_over(void *userdata)
 static void carry_out(const Blocks *blocks, Mover *mover, const EvidenceTarget *target)
 {
     CLEANUP_BITMAP hwloc_bitmap_t node = hwloc_bitmap_alloc();
-    MoverRange *ranges = calloc(blocks->n_moves + 1, sizeof(*ranges));
+    CLEANUP_FREE MoverRange *ranges = calloc(blocks->n_moves + 1, sizeof(*ranges));
 
     assert_true(node && ranges);
     for (uint32_t i = 0; i < machine.topology->n_nodes; i++) {
@@ -191,7 +190,6 @@ static void carry_out(const Blocks *blocks, Mover *mover, const EvidenceTarget *
         assert_int_equal(mover_submit(mover, &order, &id), 0);
         assert_true(eventually(is_over, mover));
     }
-    free(ranges);
 }
 
 static size_t count(const Team *team, pid_t pid, unsigned index, unsigned node)
