@@ -89,8 +89,7 @@ typedef struct JournalFence {
     const char *name, *path;
     CpuMask before; /* empty: it had none of its own, but all of the levels above */
     bool memory;    /* sets are of nodes, not of CPUs */
-    uint64_t
-        inode; /* of the cgroup's directory: another one of this path is not ours; 0: not known, or a unit */
+    uint64_t inode; /* of the cgroup's directory; another one's is not ours; 0: not known, or a unit */
     bool dropin;    /* a unit that had a drop-in of somebody's for it, which stays (act/fence/dropin.h) */
     CpuMask *given; /* every set it got from us */
     uint32_t n_given;
