@@ -36,11 +36,11 @@
 #define PLANNER_MEMORY_MIN ((uint64_t)32 << 20)
 
 typedef struct PlannerCpu {
-    int32_t lease;                   /* index into World.leases; -1: not lent, or taken back by this plan */
-    bool idle;                       /* P1, and not lent */
-    bool cooling;                    /* taken back a short time ago, or by this plan */
-    bool claimed;                    /* idle at the home of a thread that was just sent back there */
-    bool owned;                      /* in the home of a group whose own threads wait */
+    int32_t lease; /* index into World.leases; -1: not lent, or taken back by this plan */
+    bool idle;     /* P1, and not lent */
+    bool cooling;  /* taken back a short time ago, or by this plan */
+    bool claimed;  /* idle at the home of a thread that was just sent back there */
+    bool owned;    /* in the home of a group whose own threads wait */
     uint16_t n_cpus, n_idle, n_busy; /* of the core of this number (push.c) */
     uint64_t bound_want;             /* by PlannerGroup.bound, in thousandths of a permille */
     uint32_t
@@ -59,7 +59,7 @@ typedef struct PlannerWorkload {
  * what its policy or an administrator says there is no refusal. */
 typedef struct PlannerStay {
     bool stays;
-    PlanReason reason;     /* PLAN_REASON_INVALID: as its policy or an administrator says */
+    PlanReason reason; /* PLAN_REASON_INVALID: as its policy or an administrator says */
     uint64_t value, limit; /* as plan.h has them for the reason */
 } PlannerStay;
 
@@ -83,27 +83,27 @@ typedef struct PlannerGroup {
 
     /* choose.c, on slow ticks. Sums over its threads in permille of a CPU */
     uint32_t n_placeable;
-    uint64_t threads_permille;  /* what its threads want on average */
-    uint64_t steady_permille;   /* of that, what those want that run all the time */
-    uint64_t seen_permille;     /* of the first, what those want of whom is seen which memory they use */
-    uint64_t alone_permille;    /* and of that, what is used by one thread alone */
-    uint64_t sorted_permille;   /* and of that, what lies on one node for each */
+    uint64_t threads_permille; /* what its threads want on average */
+    uint64_t steady_permille;  /* of that, what those want that run all the time */
+    uint64_t seen_permille;    /* of the first, what those want of whom is seen which memory they use */
+    uint64_t alone_permille;   /* and of that, what is used by one thread alone */
+    uint64_t sorted_permille;  /* and of that, what lies on one node for each */
     uint32_t variance_permille; /* how what they want strays, in permille of a CPU squared */
-    uint64_t begun_permille;    /* what those will want more who began to run within this tick */
+    uint64_t begun_permille;   /* what those will want more who began to run within this tick */
     PackNodes allowed, chosen;
-    bool bound;             /* nobody of it can be placed: somebody else has bound all its threads to CPUs */
-    uint64_t newest_usec;   /* when the last of its processes was first seen */
-    uint64_t waits_mean;    /* what of Group.want_permille is waiting */
-    uint32_t wait_permille; /* the share of it */
+    bool bound;                 /* nobody of it can be placed: somebody else has bound all its threads to CPUs */
+    uint64_t newest_usec;     /* when the last of its processes was first seen */
+    uint64_t waits_mean;      /* what of Group.want_permille is waiting */
+    uint32_t wait_permille;   /* the share of it */
     uint32_t others_permille; /* the same of all other groups */
     bool memory_known;
     uint64_t known_bytes, moving_bytes; /* of its memory; the second is on its way */
-    bool moves;                         /* much of it is on its way */
-    bool awaits_memory;                 /* of a process it is not known yet, but soon */
-    bool awaits_use;                    /* nor who uses it, though it lies apart */
-    bool use_hidden;                    /* nor will it ever be, of some process */
-    bool put_off;                       /* its first home */
-    PlanReason put_off_for;             /* then: why */
+    bool moves;                 /* much of it is on its way */
+    bool awaits_memory;         /* of a process it is not known yet, but soon */
+    bool awaits_use;            /* nor who uses it, though it lies apart */
+    bool use_hidden;            /* nor will it ever be, of some process */
+    bool put_off;               /* its first home */
+    PlanReason put_off_for;     /* then: why */
     PlannerStay stay;
     uint32_t discount_permille; /* of what memory counts: PackGroup.memory_discount_permille */
     bool reverts;               /* its last change of home proved to be for the worse */
@@ -135,10 +135,10 @@ typedef struct PlannerTask {
 
 /* Threads that belong together (thread-homes.c). */
 typedef struct PlannerUnit {
-    uint64_t pages;  /* it uses */
-    uint64_t most;   /* of its accesses, what is local on the node with most of them */
-    uint64_t regret; /* of its accesses, what would not be local on its second best node */
-    uint32_t demand; /* permille */
+    uint64_t pages;          /* it uses */
+    uint64_t most;           /* of its accesses, what is local on the node with most of them */
+    uint64_t regret;         /* of its accesses, what would not be local on its second best node */
+    uint32_t demand;         /* permille */
     uint32_t n_threads;
     uint32_t order;          /* place of what it uses in `unit_use` */
     int32_t now;             /* where it lives, -1: not on one node */
@@ -196,16 +196,14 @@ struct PlanScratch {
     size_t pack_parts_capacity;
     BuddySet *sets; /* of the threads of one process */
     size_t sets_capacity;
-    uint64_t
-        bound_given; /* of what PlannerGroup.bound wants, what is not beyond that, of all CPUs; permille */
-    uint64_t bound_permille[PACK_NODES_MAX];    /* what it takes of each node */
+    uint64_t bound_given; /* of what PlannerGroup.bound wants, what is not beyond that, of all CPUs; permille */
+    uint64_t bound_permille[PACK_NODES_MAX]; /* what it takes of each node */
     uint64_t unpacked_permille[PACK_NODES_MAX]; /* what managed groups run there that get no home */
-    uint64_t *node_sums;                        /* twice [n_groups * n_nodes]: what ran where, and memory */
+    uint64_t *node_sums;                     /* twice [n_groups * n_nodes]: what ran where, and memory */
     size_t node_sums_capacity;
-    uint64_t
-        *parts; /* [n_groups * n_nodes]: what of each group the packing expects where, permille of a CPU */
+    uint64_t *parts; /* [n_groups * n_nodes]: what of each group the packing expects where, permille of a CPU */
     size_t n_parts, parts_capacity; /* 0: nothing was packed in this plan */
-    uint64_t *node_incoming;        /* per node: memory on its way there */
+    uint64_t *node_incoming; /* per node: memory on its way there */
     size_t node_incoming_capacity;
 };
 
