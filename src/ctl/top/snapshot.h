@@ -62,9 +62,8 @@ typedef struct TopSnapshot {
     TopWorkload *workloads;
     uint32_t n_workloads;
     char moves[TOP_MOVES][TOP_MOVE_SIZE]; /* newest first; "" behind the last */
-    bool
-        recorded; /* no daemon was asked: uptime counts from the record's first plan, times are of its clock */
-    char *plan;   /* the text of the plans since the last one, of a record */
+    bool recorded; /* no daemon was asked: uptime is since the record's first plan, times are its clock's */
+    char *plan;    /* the text of the plans since the last one, of a record */
 } TopSnapshot;
 
 TopSnapshot *top_snapshot_free(TopSnapshot *snapshot);
