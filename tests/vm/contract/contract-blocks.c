@@ -135,10 +135,10 @@ static void look(EvidenceSession *session, unsigned n_rounds)
 static void judge(Blocks *blocks, EvidenceSession *session, Team *team, pid_t pid)
 {
     const BlocksThreads threads = {node_of, team};
-    CLEANUP_BITMAP hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
+    hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
     BlocksRules rules = {.two_stage = true, .to_nodes = nodes};
     CLEANUP_CLOSE int dir_fd = -1;
-    CLEANUP(regions_done) MemoryRegions regions = {0};
+    MemoryRegions regions = {0};
     char path[64];
 
     assert_non_null(nodes);
@@ -152,6 +152,8 @@ static void judge(Blocks *blocks, EvidenceSession *session, Team *team, pid_t pi
                   blocks->n_moves, (unsigned)blocks->n[BLOCKS_MOVE], (unsigned)blocks->n[BLOCKS_LOCAL],
                   (unsigned)blocks->n[BLOCKS_UNKNOWN], (unsigned)blocks->n[BLOCKS_MIXED],
                   (unsigned)blocks->n[BLOCKS_BUSY]);
+    regions_done(&regions);
+    hwloc_bitmap_free(nodes);
 }
 
 static bool is_over(void *userdata)
@@ -172,8 +174,8 @@ static bool is_over(void *userdata)
 /* One order for each node. */
 static void carry_out(const Blocks *blocks, Mover *mover, const EvidenceTarget *target)
 {
-    CLEANUP_BITMAP hwloc_bitmap_t node = hwloc_bitmap_alloc();
-    CLEANUP_FREE MoverRange *ranges = calloc(blocks->n_moves + 1, sizeof(*ranges));
+    hwloc_bitmap_t node = hwloc_bitmap_alloc();
+    MoverRange *ranges = calloc(blocks->n_moves + 1, sizeof(*ranges));
 
     assert_true(node && ranges);
     for (uint32_t i = 0; i < machine.topology->n_nodes; i++) {
@@ -190,6 +192,8 @@ static void carry_out(const Blocks *blocks, Mover *mover, const EvidenceTarget *
         assert_int_equal(mover_submit(mover, &order, &id), 0);
         assert_true(eventually(is_over, mover));
     }
+    free(ranges);
+    hwloc_bitmap_free(node);
 }
 
 static size_t count(const Team *team, pid_t pid, unsigned index, unsigned node)

@@ -91,8 +91,8 @@ void policy_default(void)
 
 long pages_move(pid_t pid, const void *p, size_t n, int node, int flags, int *status)
 {
-    CLEANUP_FREE const void **pages = calloc(n, sizeof(*pages));
-    CLEANUP_FREE int *nodes = calloc(n, sizeof(*nodes));
+    const void **pages = calloc(n, sizeof(*pages));
+    int *nodes = calloc(n, sizeof(*nodes));
     long r;
 
     assert_non_null(pages);
@@ -103,6 +103,8 @@ long pages_move(pid_t pid, const void *p, size_t n, int node, int flags, int *st
     }
     r = syscall(SYS_move_pages, pid, n, pages, node < 0 ? NULL : nodes, status, flags);
     r = r < 0 ? -errno : r;
+    free(nodes);
+    free(pages);
     return r;
 }
 
