@@ -336,13 +336,13 @@ static int read_uses(TranscriptReader *reader, const Entry *entry, const World *
     return r;
 }
 
-/* Whether there is a set, and every workload has a policy of it. */
+/* Whether every workload has a policy of the set. */
 static bool fits(const World *world, const PolicySet *policies)
 {
-    for (size_t i = 0; policies && i < world->n_workloads; i++)
+    for (size_t i = 0; i < world->n_workloads; i++)
         if (world->workloads[i].policy >= policies->n_policies)
             return false;
-    return policies != NULL;
+    return true;
 }
 
 static int plan_anew(TranscriptReader *reader, const Entry *entry, World *world, TranscriptPlan *ret)
@@ -371,7 +371,8 @@ static int read_world(TranscriptReader *reader, const Entry *entry, World **ret)
     char *error = NULL;
     int r = 0;
 
-    if (entry->head.policies_bytes > 0)
+    /* The text of no policies is empty, too: before the first policies there were none. */
+    if (entry->head.policies_bytes > 0 || !reader->policies)
         r = read_policies(reader, entry);
     if (r < 0)
         return r;

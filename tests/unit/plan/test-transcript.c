@@ -189,6 +189,37 @@ static void test_by_use(void **state)
     free(t.text);
 }
 
+/* A daemon that has no policies plans, too. */
+static void test_no_policies(void **state)
+{
+    TranscriptReader reader;
+    PlanLimits limits;
+    World *world;
+    Fixture f;
+    char *plan;
+    Text t;
+
+    fixture_init(&f, TWO_SHARDS);
+    begin(&t);
+    for (unsigned i = 0; i < 2; i++) {
+        fixture_plan(&f, true);
+        add(&t, &f);
+    }
+    end(&t);
+    reader = transcript_reader(t.text, t.size);
+    assert_same(&reader, f.world->tick, false);
+    assert_same(&reader, f.world->tick, false);
+    transcript_reader_done(&reader);
+    reader = transcript_reader(t.text, t.size);
+    assert_int_equal(transcript_next_world(&reader, &world, &limits, &plan), 1);
+    assert_int_equal(reader.policies->n_policies, 0);
+    world_free(world);
+    free(plan);
+    transcript_reader_done(&reader);
+    free(t.text);
+    fixture_done(&f);
+}
+
 /* The text with one change of the same length. */
 static void assert_refused(Text *t, const char *before, const char *after, const char *says)
 {
@@ -255,6 +286,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_worlds),
         cmocka_unit_test(test_by_use),
+        cmocka_unit_test(test_no_policies),
         cmocka_unit_test(test_changed),
     };
 
