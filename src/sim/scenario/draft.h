@@ -31,7 +31,9 @@ typedef struct PolicyDraft {
     char *name;
     PolicyLine *lines;
     size_t n_lines, capacity;
+    uint64_t set; /* keys it has set: a bit per row of policy_keys, those of [Match] excepted */
     unsigned line;
+    bool reported; /* what is wrong with it was said */
 } PolicyDraft;
 
 typedef struct VariantDraft {

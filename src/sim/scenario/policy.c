@@ -36,14 +36,37 @@ static const char *without_ignoring(const char *text)
     return strncmp(text, ignoring, n) == 0 ? text + n : text;
 }
 
-/* The messages about an inline policy, at the lines of the scenario. */
-static void pass_on(ScenarioDraft *d, const PolicyDraft *p, const ConfReport *report)
+/* The messages about an inline policy, at the lines of the scenario: once, though each variant parses it. */
+static void pass_on(ScenarioDraft *d, PolicyDraft *p, const ConfReport *report)
 {
-    for (size_t i = 0; i < report->n_messages; i++) {
+    for (size_t i = 0; i < report->n_messages && !p->reported; i++) {
         const ConfMessage *m = &report->messages[i];
 
         DRAFT_ERROR(d, m->line > 0 && m->line <= p->n_lines ? p->lines[m->line - 1].line : p->line,
                     "policy %s: %s", p->name, without_ignoring(m->text));
+    }
+    p->reported = true;
+}
+
+static bool is_told(const ConfReport *report, const ConfMessage *message)
+{
+    for (size_t i = 0; i < report->n_messages; i++) {
+        const ConfMessage *m = &report->messages[i];
+
+        if (m->line == message->line && !strcmp(m->file, message->file) && !strcmp(m->text, message->text))
+            return true;
+    }
+    return false;
+}
+
+/* The messages about policy files, which several variants may read. */
+static void pass_on_files(ScenarioDraft *d, const ConfReport *report)
+{
+    for (size_t i = 0; i < report->n_messages; i++) {
+        const ConfMessage *m = &report->messages[i];
+
+        if (!is_told(d->report, m))
+            conf_report_add(d->report, m->severity, m->file, m->line, "%s", m->text);
     }
 }
 
@@ -59,7 +82,7 @@ static int add(Gather *g, Policy *policy)
     return 0;
 }
 
-static int add_inline(Gather *g, const PolicyDraft *p)
+static int add_inline(Gather *g, PolicyDraft *p)
 {
     ScenarioDraft *d = g->draft;
     CLEANUP(conf_report_done) ConfReport report = {0};
@@ -81,6 +104,7 @@ static int add_inline(Gather *g, const PolicyDraft *p)
 static int add_file(Gather *g, const char *word)
 {
     ScenarioDraft *d = g->draft;
+    CLEANUP(conf_report_done) ConfReport report = {0};
     CLEANUP(policy_free_p) Policy *policy = NULL;
     CLEANUP_FREE char *path = NULL;
     int r;
@@ -92,9 +116,10 @@ static int add_file(Gather *g, const char *word)
     path = scenario_path(d, word);
     if (!path)
         return -ENOMEM;
-    r = policy_load_file(path, d->spec->topology, &policy, d->report);
+    r = policy_load_file(path, d->spec->topology, &policy, &report);
     if (r == -ENOMEM)
         return r;
+    pass_on_files(d, &report);
     return policy ? add(g, TAKE_PTR(policy)) : 0;
 }
 
@@ -141,13 +166,15 @@ static int gather(Gather *g)
 int scenario_policies(ScenarioDraft *d, const VariantDraft *variant, const char *const *policy_dirs,
                       PolicySet **ret)
 {
+    CLEANUP(conf_report_done) ConfReport report = {0};
     Gather g = {.draft = d, .variant = variant};
     size_t n_errors = d->report->n_errors;
     int r;
 
     *ret = NULL;
     if (policy_dirs && variant->daemon) {
-        r = policy_set_load(policy_dirs, d->spec->topology, ret, d->report);
+        r = policy_set_load(policy_dirs, d->spec->topology, ret, &report);
+        pass_on_files(d, &report);
         return r == -ENOMEM ? r : 0;
     }
     r = gather(&g);

@@ -45,6 +45,7 @@ typedef struct Reader {
     unsigned once[SECTION_MAX];
     uint64_t set; /* keys given in this section: a bit per row of the table */
     size_t policy;
+    const char *policy_section; /* of [Policy NAME SECTION] */
     SimOver over;
 } Reader;
 
@@ -159,6 +160,15 @@ static int add_policy_line(Reader *r, char *text, unsigned line)
     return 0;
 }
 
+/* The section of policy files that has this name, or NULL. */
+static const char *find_policy_section(const char *name)
+{
+    for (size_t i = 0; i < policy_n_keys; i++)
+        if (!strcmp(policy_keys[i].section, name))
+            return policy_keys[i].section;
+    return NULL;
+}
+
 /* "[Policy NAME SECTION]": the section is one of a policy file. */
 static int begin_policy(Reader *r, const char *argument, unsigned line)
 {
@@ -173,7 +183,8 @@ static int begin_policy(Reader *r, const char *argument, unsigned line)
         return -ENOMEM;
     if (!policy_name_valid(name) || !strcmp(name, "none"))
         return bad_name(d, line, "policy (which cannot be none)", name);
-    if (!conf_table_has_section(policy_keys, policy_n_keys, section)) {
+    r->policy_section = find_policy_section(section);
+    if (!r->policy_section) {
         DRAFT_ERROR(d, line,
                     "expected the name of a policy and one of its sections, such as [Policy %s Match]", name);
         return 0;
@@ -333,18 +344,36 @@ static int add_expect(Reader *r, const char *name, const char *value, unsigned l
     return e->key && e->value ? 0 : -ENOMEM;
 }
 
+/* A key of the section whose line came last. Those of [Match] add, unknown ones are found when the policy is parsed. */
+static int read_policy_key(Reader *r, const char *name, const char *value, unsigned line)
+{
+    PolicyDraft *p = &r->draft.policies[r->policy];
+    const ConfKey *key = conf_table_find(policy_keys, policy_n_keys, r->policy_section, name);
+    char *text = NULL;
+
+    if (key && key >= policy_keys + policy_n_match_keys) {
+        uint64_t bit = 1ULL << (key - policy_keys - policy_n_match_keys);
+
+        if (p->set & bit) {
+            DRAFT_ERROR(&r->draft, line, "expected %s= once in policy %s", name, p->name);
+            return 0;
+        }
+        p->set |= bit;
+    }
+    return asprintf(&text, "%s=%s\n", name, value) < 0 ? -ENOMEM : add_policy_line(r, text, line);
+}
+
 static int on_entry(void *userdata, const char *section, const char *name, const char *value,
                     const char *file, unsigned line, ConfReport *report)
 {
     Reader *r = userdata;
-    char *text = NULL;
 
     if (r->kind == SECTION_MAX)
         return 0;
     if (r->kind == SECTION_EXPECT)
         return add_expect(r, name, value, line);
     if (r->kind == SECTION_POLICY)
-        return asprintf(&text, "%s=%s\n", name, value) < 0 ? -ENOMEM : add_policy_line(r, text, line);
+        return read_policy_key(r, name, value, line);
     return read_key(r, name, value, line);
 }
 

@@ -164,6 +164,10 @@ static const char *const slips[][2] = {
      "error f:4: expected the name of a policy and one of its sections, such as [Policy p Match]\n"},
     {GOOD "[Policy p Match]\nComm=w\n\n[Policy p Steal]\nSteel=no\n",
      "error f:8: policy p: unknown key in [Steal]: Steel=\n"},
+    {GOOD "[Variant a]\n[Variant b]\n[Policy p Steal]\nSteel=no\n",
+     "error f:7: policy p: unknown key in [Steal]: Steel=\n"},
+    {GOOD "[Policy p Steal]\nSteal=no\n[Policy q Steal]\nSteal=no\n[Policy p Steal]\nSteal=yes\n",
+     "error f:9: expected Steal= once in policy p\n"},
     {GOOD "[Policy p Match]\nComm=w\n\n# two\n\n[Policy p Placement]\nMode=sideways\n",
      "error f:10: policy p: Mode= takes none, auto, compress, spread, interleave or fixed, not: sideways\n"},
     {GOOD "[Expect all]\n", "error f:4: expected [Expect], [Expect every] or [Expect median], not: all\n"},
@@ -233,6 +237,14 @@ static void test_files(void **state)
     assert_report(&report, "");
     assert_int_equal(other->variants[0].policies->n_policies, 2);
     assert_int_equal(other->variants[1].policies->n_policies, 0);
+
+    /* Two variants read the same file: once is enough. */
+    write_text(root, "20-b.policy", "[Match]\nComm=w\n[Steal]\nSteel=no\n");
+    write_text(root, "s.scenario", GOOD "[Variant v]\n[Variant w]\n");
+    other = sim_spec_free(other);
+    assert_int_equal(sim_scenario_load(test_path(root, "s.scenario"), dirs, &other, &report), 0);
+    assert_int_equal(report.n_warnings, 1);
+    conf_report_done(&report);
 
     other = sim_spec_free(other);
     assert_int_equal(sim_scenario_load(test_path(root, "none.scenario"), NULL, &other, &report), -EBADMSG);
