@@ -48,6 +48,12 @@ const ConfKey config_keys[] = {
 
 const size_t config_n_keys = ARRAY_SIZE(config_keys);
 
+/* Of one file. */
+typedef struct Parsing {
+    Config *config;
+    unsigned lines[ARRAY_SIZE(config_keys)]; /* where each key was set; 0: not yet */
+} Parsing;
+
 static int on_section(void *userdata, const char *section, const char *file, unsigned line,
                       ConfReport *report)
 {
@@ -57,14 +63,31 @@ static int on_section(void *userdata, const char *section, const char *file, uns
     return 0;
 }
 
-static int on_entry(void *userdata, const char *section, const char *key, const char *value, const char *file,
-                    unsigned line, ConfReport *report)
+static void note_line(Parsing *parsing, const ConfKey *key, const char *file, unsigned line,
+                      ConfReport *report)
 {
+    unsigned *before = &parsing->lines[key - config_keys];
+
+    if (*before > 0)
+        conf_report_add(report, CONF_SEVERITY_WARNING, file, line,
+                        "%s= was set in line %u already; this one counts", key->name, *before);
+    *before = line;
+}
+
+static int on_entry(void *userdata, const char *section, const char *name, const char *value,
+                    const char *file, unsigned line, ConfReport *report)
+{
+    Parsing *parsing = userdata;
+    const ConfKey *key;
     int r;
 
     if (!conf_table_has_section(config_keys, config_n_keys, section))
         return 0; /* said once, at the section's line */
-    r = conf_table_apply(config_keys, config_n_keys, userdata, section, key, value, file, line, report);
+    r = conf_table_apply(config_keys, config_n_keys, parsing->config, section, name, value, file, line,
+                         report);
+    key = r == 0 ? conf_table_find(config_keys, config_n_keys, section, name) : NULL;
+    if (key && !key->fixed)
+        note_line(parsing, key, file, line, report);
     return r == -EBADMSG ? 0 : r; /* the report has it; go on, so that one reading shows all mistakes */
 }
 
@@ -96,13 +119,16 @@ Config *config_free(Config *config)
 
 int config_parse(Config *config, const char *text, size_t len, const char *file, ConfReport *report)
 {
-    return conf_parse(text, len, file, &handler, config, report);
+    Parsing parsing = {.config = config};
+
+    return conf_parse(text, len, file, &handler, &parsing, report);
 }
 
 /* Goes on after errors, so that one reading shows all of them. */
 static int parse_file(Config *config, const char *path, ConfReport *report, bool *bad)
 {
-    int r = conf_parse_file(path, &handler, config, report);
+    Parsing parsing = {.config = config};
+    int r = conf_parse_file(path, &handler, &parsing, report);
 
     *bad = *bad || r == -EBADMSG;
     return r == -EBADMSG ? 0 : r;

@@ -18,14 +18,17 @@
 
 #define SUFFIX ".policy"
 
+#define MATCH_KEYS_MAX 16U
+
 typedef struct Loader {
     Policy *policy;
     bool constants;    /* what files do not set is set, too */
     bool skip_section; /* an unknown one */
     bool in_match;
-    bool match_unknown; /* the section holds a key nobody knows */
-    bool match_bad;     /* ... or a bad value, which was reported */
-    PolicyMatch match;  /* being read */
+    bool match_unknown;                   /* the section holds a key nobody knows */
+    bool match_bad;                       /* ... or a bad value, which was reported */
+    PolicyMatch match;                    /* being read */
+    unsigned match_lines[MATCH_KEYS_MAX]; /* where it has keys that are no globs; 0: not yet */
 } Loader;
 
 /* Ends the [Match] section being read, if there is one. */
@@ -75,6 +78,7 @@ static int on_section(void *userdata, const char *section, const char *file, uns
     Loader *l = userdata;
     int r = loader_close_match(l, report);
 
+    assert(policy_n_match_keys <= MATCH_KEYS_MAX);
     if (r < 0)
         return r;
     l->skip_section = !conf_table_has_section(policy_keys, policy_n_keys, section);
@@ -83,6 +87,7 @@ static int on_section(void *userdata, const char *section, const char *file, uns
     l->in_match = strcmp(section, "Match") == 0;
     l->match_unknown = false;
     l->match_bad = false;
+    memset(l->match_lines, 0, sizeof(l->match_lines));
     l->match.file = (uint32_t)(l->policy->n_files - 1);
     l->match.line = line;
     return 0;
@@ -119,13 +124,21 @@ static int note_setting(Policy *p, uint32_t key, bool reset, unsigned line, Conf
     return 0;
 }
 
+static void note_number(Loader *l, const ConfKey *key, const char *file, unsigned line, ConfReport *report)
+{
+    unsigned *before = &l->match_lines[key - policy_keys];
+
+    if (*before > 0)
+        conf_report_add(report, CONF_SEVERITY_WARNING, file, line,
+                        "%s= was set in line %u already; this one counts", key->name, *before);
+    *before = line;
+}
+
 /* What the key has just added comes last, and has none yet. */
-static void note_line(PolicyMatch *match, const ConfKey *key, unsigned line)
+static void note_globs(PolicyMatch *match, const ConfKey *key, unsigned line)
 {
     PolicyPatterns *patterns = (void *)((char *)match + key->offset);
 
-    if (key->parse != policy_patterns_parse)
-        return;
     for (size_t i = patterns->n_values; i > 0 && patterns->values[i - 1].line == 0; i--)
         patterns->values[i - 1].line = line;
 }
@@ -153,8 +166,10 @@ static int on_entry(void *userdata, const char *section, const char *name, const
         return r;
     if (l->in_match) {
         l->match_unknown = l->match_unknown || !key;
-        if (key)
-            note_line(&l->match, key, line);
+        if (key && key->parse == policy_patterns_parse)
+            note_globs(&l->match, key, line);
+        else if (key)
+            note_number(l, key, file, line, report);
         return 0;
     }
     return key && (!key->fixed || l->constants)

@@ -106,6 +106,19 @@ static void test_unknown_is_a_warning(void **state)
     check_defaults(c);
 }
 
+static void test_twice_is_a_warning(void **state)
+{
+    CLEANUP(config_free_p) Config *a = NULL, *b = NULL;
+    char message[256];
+
+    assert_int_equal(
+        parse("[Daemon]\nMaxTasks=5\n[Limits]\n[Daemon]\nMaxTasks=6\n", &a, message, sizeof(message)), 0);
+    assert_string_equal(message, "MaxTasks= was set in line 2 already; this one counts");
+    assert_int_equal(a->max_tasks, 6);
+    assert_int_equal(parse("[Daemon]\nMaxTasks=5\nDryRun=no\n", &b, message, sizeof(message)), 0);
+    assert_string_equal(message, "");
+}
+
 static void write_file(const char *directory, const char *name, const char *text)
 {
     CLEANUP_FREE char *path = NULL;
@@ -179,6 +192,7 @@ int main(void)
         cmocka_unit_test(test_every_key),
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_unknown_is_a_warning),
+        cmocka_unit_test(test_twice_is_a_warning),
         cmocka_unit_test(test_search_and_dropins),
         cmocka_unit_test(test_no_file_is_fine_but_a_named_one_must_be),
     };

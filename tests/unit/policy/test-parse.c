@@ -316,10 +316,12 @@ static void test_settings(void **state)
     Policy *p = parse("[Steal]\nScope=llc\nSteal=no\nLeaseSec=5s\nLeaseSec=\n"
                       "[Placement]\nMode=compress\nSettleSec=1s\n"
                       "[Workload]\nGroupBy=shared-memory\nAct=unit\n"
-                      "[Steal]\nSteal=yes\n",
+                      "[Steal]\nSteal=yes\n"
+                      "[Match]\nMinThreads=2\nMinMemory=1G\nMinMemory=2G\n[Match]\nMinMemory=1G\n",
                       NULL,
                       "warning f:5: LeaseSec= was set in line 4 already; this one counts\n"
-                      "warning f:13: Steal= was set in line 3 already; this one counts\n");
+                      "warning f:13: Steal= was set in line 3 already; this one counts\n"
+                      "warning f:17: MinMemory= was set in line 16 already; this one counts\n");
     static const struct {
         const char *section, *name;
         unsigned line;
