@@ -279,7 +279,7 @@ static char *name_of(const char *path)
     return strndup(base, n);
 }
 
-static int load_file(const ConfFile *file, const Topology *topology, Policy **ret, ConfReport *report)
+int policy_load(const ConfFile *file, const Topology *topology, Policy **ret, ConfReport *report)
 {
     CLEANUP_FREE char *name = name_of(file->path);
 
@@ -292,7 +292,18 @@ int policy_load_file(const char *path, const Topology *topology, Policy **ret, C
 {
     ConfFile one = {.path = (char *)path};
 
-    return load_file(&one, topology, ret, report);
+    return policy_load(&one, topology, ret, report);
+}
+
+int policy_search(const char *const *directories, ConfFiles *ret, ConfReport *report)
+{
+    int r = conf_search(directories, SUFFIX, ret, report);
+
+    if (r == -ENOMEM || ret->n_files <= POLICY_MAX)
+        return r;
+    conf_report_add(report, CONF_SEVERITY_ERROR, ret->files[POLICY_MAX].path, 0, "more than %u policies",
+                    POLICY_MAX);
+    return -E2BIG;
 }
 
 static void policies_free(Policy **policies, size_t n)
@@ -310,19 +321,14 @@ int policy_set_load(const char *const *directories, const Topology *topology, Po
     Policy **policies;
     int r;
 
-    r = conf_search(directories, SUFFIX, &files, report);
-    if (r == -ENOMEM)
-        return r;
-    if (files.n_files > POLICY_MAX) {
-        conf_report_add(report, CONF_SEVERITY_ERROR, files.files[POLICY_MAX].path, 0, "more than %u policies",
-                        POLICY_MAX);
-        return -EBADMSG;
-    }
+    r = policy_search(directories, &files, report);
+    if (r == -ENOMEM || r == -E2BIG)
+        return r == -E2BIG ? -EBADMSG : r;
     policies = calloc(files.n_files + 1, sizeof(Policy *));
     if (!policies)
         return -ENOMEM;
     for (size_t i = 0; r != -ENOMEM && i < files.n_files; i++) {
-        r = load_file(&files.files[i], topology, &policies[n], report);
+        r = policy_load(&files.files[i], topology, &policies[n], report);
         n += r == 0;
     }
     if (r != -ENOMEM)

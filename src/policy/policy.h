@@ -5,6 +5,7 @@
  * its manual. */
 
 #include "base/util.h"
+#include "conf/search.h"
 #include "conf/table.h"
 #include "topo/topology.h"
 
@@ -223,7 +224,14 @@ const PolicySetting *policy_setting_find(const Policy *policy, const char *secti
 int policy_set_load(const char *const *directories, const Topology *topology, PolicySet **ret,
                     ConfReport *report);
 
-/* Reads one file (with no drop-ins), for `policy verify FILE`. Its policy is named after the file. */
+/* Finds the files of all policies and their drop-ins. Returns as conf_search(), or -E2BIG (see `report`) when there are
+ * more than POLICY_MAX. */
+int policy_search(const char *const *directories, ConfFiles *ret, ConfReport *report);
+
+/* Reads and validates one policy, its drop-ins included. Returns 0, -EBADMSG or -ENOMEM. */
+int policy_load(const ConfFile *file, const Topology *topology, Policy **ret, ConfReport *report);
+
+/* Reads one file, without its drop-ins. Its policy is named after the file. */
 int policy_load_file(const char *path, const Topology *topology, Policy **ret, ConfReport *report);
 
 /* Parses a policy of this name from memory: for scenarios, tests and the fuzzer, which also set what files do not

@@ -309,6 +309,11 @@ class Policies(ctllib.CtlTest):
         out = self.ctl("policy", "verify", self.at, code=1).splitlines()
         self.assertEqual(out[-1], "2 files, 2 errors, 0 warnings")
         self.assertIn("Steal=maybe", ctllib.run("policy", "cat", "10-app", self.at).stdout)
+        (self.dir / "60-odd.policy").write_text("[Match]\nUser=nobody-here\n", encoding="ascii")
+        (self.dir / "70-empty.policy").touch()
+        out = self.ctl("policy", "verify", self.at, code=1)
+        self.assertIn("60-odd.policy:2: User=nobody-here: this machine has no user", out)
+        self.assertIn("70-empty.policy: neither a [Match] section", out)
 
     def test_verify_users_and_comments(self):
         path = self.dir / "50-odd.policy"

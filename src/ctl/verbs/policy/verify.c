@@ -31,18 +31,6 @@ static int add_message(json_object *list, const char *severity, const char *file
     return 0;
 }
 
-static int count_files(Verify *verify, const char *const *dirs)
-{
-    CLEANUP(conf_report_done) ConfReport report = {0}; /* said already when the set was loaded */
-    CLEANUP(conf_files_done) ConfFiles files = {0};
-    int r;
-
-    r = conf_search(dirs, ".policy", &files, &report);
-    for (size_t i = 0; r != -ENOMEM && i < files.n_files; i++)
-        verify->n_files += 1 + files.files[i].n_dropins;
-    return r == -ENOMEM ? r : 0;
-}
-
 /* Names that nobody on this machine has; patterns and numbers may be anybody's. */
 static void check_users(Verify *verify, const Policy *policy)
 {
@@ -74,33 +62,29 @@ static void check_use(Verify *verify, const Policy *policy)
         conf_report_add(&verify->report, CONF_SEVERITY_WARNING, policy->path, 0, "%s", text);
 }
 
-static int verify_dirs(Verify *verify, const char *const *dirs)
-{
-    CLEANUP(policy_set_free_p) PolicySet *set = NULL;
-    int r;
-
-    r = policy_set_load(dirs, verify->topology, &set, &verify->report);
-    if (r < 0 && r != -EBADMSG)
-        return r;
-    for (size_t i = 0; r == 0 && i < set->n_policies; i++) {
-        check_use(verify, set->policies[i]);
-        check_users(verify, set->policies[i]);
-    }
-    return count_files(verify, dirs);
-}
-
-static int verify_file(Verify *verify, const char *path)
+/* What there is to say about one policy. An error in it hides nothing about the others. */
+static int verify_policy(Verify *verify, const ConfFile *file)
 {
     CLEANUP(policy_free_p) Policy *policy = NULL;
     int r;
 
-    verify->n_files++;
-    r = policy_load_file(path, verify->topology, &policy, &verify->report);
+    verify->n_files += 1 + file->n_dropins;
+    r = policy_load(file, verify->topology, &policy, &verify->report);
     if (r == 0) {
         check_use(verify, policy);
         check_users(verify, policy);
     }
     return r == -EBADMSG ? 0 : r;
+}
+
+static int verify_dirs(Verify *verify, const char *const *dirs)
+{
+    CLEANUP(conf_files_done) ConfFiles files = {0};
+    int r = policy_search(dirs, &files, &verify->report);
+
+    for (size_t i = 0; r != -ENOMEM && i < files.n_files; i++)
+        r = verify_policy(verify, &files.files[i]);
+    return r == -ENOMEM ? r : 0;
 }
 
 static int verify_argument(Verify *verify, const char *path)
@@ -109,7 +93,7 @@ static int verify_argument(Verify *verify, const char *path)
 
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return verify_dirs(verify, (const char *const[]){path, NULL});
-    return verify_file(verify, path);
+    return verify_policy(verify, &(ConfFile){.path = (char *)path});
 }
 
 static int verify_all(Verify *verify, const CtlOptions *options, int argc, char **argv)
