@@ -47,6 +47,7 @@ class Usage(ctllib.CtlTest):
             ("pause", "a", "--all"): "either names or --all",
             ("policy", "match"): "takes PID|COMMAND",
             ("policy", "match", "0"): "expected the number of a process",
+            ("policy", "match", "99999999999"): "expected the number of a process",
             ("diagnose", "0"): "expected the number of a process",
             ("policy", "list", *(f"--policy-dir={i}" for i in range(9))): "can be given 8 times",
         }.items():

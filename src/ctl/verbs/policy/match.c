@@ -155,10 +155,11 @@ CtlExit verb_policy_match(const CtlOptions *options, int argc, char **argv)
     CLEANUP(policy_set_free_p) PolicySet *set = NULL;
     CLEANUP_JSON json_object *report = NULL;
     int32_t pid = 0;
-    bool is_pid = argc == 1 && parse_i32(argv[0], &pid) == 0;
+    int parsed = argc == 1 ? parse_i32(argv[0], &pid) : -EINVAL;
+    bool is_pid = parsed == 0;
     CtlExit code;
 
-    if (is_pid && pid <= 0)
+    if (parsed == -ERANGE || (is_pid && pid <= 0))
         return ctl_fail(CTL_EXIT_USAGE, "%s: expected the number of a process, or a command", argv[0]);
     code = policy_files_load(options, &set);
     if (code != CTL_EXIT_OK)
