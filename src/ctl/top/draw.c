@@ -6,6 +6,7 @@
 #include "ctl/top/draw.h"
 
 #include "base/human.h"
+#include "ctl/view.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -72,11 +73,12 @@ static void draw_head(const TopSnapshot *s, const TopChoice *choice, Frame *fram
         draw_record(s, choice, frame);
     else
         draw_daemon(s, frame);
-    column =
-        frame_text(frame, 1, 0, FRAME_PLAIN, "%u CPUs: %u idle, %u overloaded, %u lent; %" PRIu64 " lends",
-                   s->n_cpus, s->n_idle, s->n_overloaded, s->n_leases, s->n_lends);
+    column = frame_text(frame, 1, 0, FRAME_PLAIN, "%u %s: %u idle, %u overloaded, %u lent; %" PRIu64 " %s",
+                        s->n_cpus, view_noun(s->n_cpus, "CPU", "CPUs"), s->n_idle, s->n_overloaded,
+                        s->n_leases, s->n_lends, view_noun((int64_t)s->n_lends, "lend", "lends"));
     if (!s->recorded)
-        column = frame_text(frame, 1, column, FRAME_PLAIN, ", %" PRIu64 " homes", s->n_homes);
+        column = frame_text(frame, 1, column, FRAME_PLAIN, ", %" PRIu64 " %s", s->n_homes,
+                            view_noun((int64_t)s->n_homes, "home", "homes"));
     column = frame_text(frame, 1, column, FRAME_PLAIN, ", %s moved",
                         human_bytes(s->moved_bytes, moved, sizeof(moved)));
     if (choice->back_sec > 0)
