@@ -33,7 +33,7 @@ const ConfKey config_keys[] = {
     {"Daemon", "IdleCPU", conf_parse_permille, &idle_cpu_range, FIELD(idle_permille), "5%",
      "a share of its time from 0.1% to 50%", "a CPU that runs less runs timers and interrupts, no work (P1)"},
     {"Daemon", "ReservedCPUs", conf_parse_list, NULL, FIELD(reserved_cpus), "",
-     "a list of CPUs such as 0-1,8", NULL},
+     "a list of CPUs up to 65535 such as 0-1,8", NULL},
     {"Daemon", "DryRun", conf_parse_bool, NULL, FIELD(dry_run), "no", "yes or no", NULL},
     {"Daemon", "KeepOnStop", conf_parse_bool, NULL, FIELD(keep_on_stop), "no", "yes or no", NULL},
     {"Daemon", "MaxTasks", conf_parse_u32, &max_tasks_range, FIELD(max_tasks), "250000",

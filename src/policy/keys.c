@@ -68,8 +68,8 @@ const ConfKey policy_keys[] = {
     {"Match", "Environment", policy_patterns_parse, NULL, MATCH(environment), "", GLOBS, NULL},
     {"Match", "MinMemory", conf_parse_bytes, NULL, MATCH(min_memory_bytes), "0", "a size such as 512M", NULL},
     {"Match", "MinCPU", conf_parse_permille, &range_min_cpu, MATCH(min_cpu_permille), "0%",
-     "a share of one CPU such as 150%", NULL},
-    {"Match", "MinThreads", conf_parse_u32, NULL, MATCH(min_threads), "0", "a number", NULL},
+     "a share of one CPU such as 150%, at most 10000000%", NULL},
+    {"Match", "MinThreads", conf_parse_u32, NULL, MATCH(min_threads), "0", "a number up to 4294967295", NULL},
 
     {"Workload", "Description", conf_parse_string, &range_description, FIELD(description), "",
      "at most 256 bytes of text", NULL},
@@ -87,8 +87,8 @@ const ConfKey policy_keys[] = {
 
     {"Placement", "Mode", conf_parse_enum, policy_mode_names, FIELD(mode), "auto",
      "none, auto, compress, spread, interleave or fixed", NULL},
-    {"Placement", "Nodes", conf_parse_list, &range_nodes, FIELD(nodes), "", "node numbers such as 0-1,4",
-     NULL},
+    {"Placement", "Nodes", conf_parse_list, &range_nodes, FIELD(nodes), "",
+     "node numbers up to 1023 such as 0-1,4", NULL},
     {"Placement", "MaxNodes", conf_parse_u32, &range_max_nodes, FIELD(max_nodes), "0",
      "a number of nodes up to 1024, 0 for no limit", NULL},
     /* Early moves are good, late ones are bad (P3). */
@@ -126,7 +126,7 @@ const ConfKey policy_keys[] = {
     {"Memory", "Evidence", conf_parse_enum, policy_evidence_names, FIELD(evidence), "auto",
      "auto, write, kernel or residency", NULL},
     {"Memory", "RateLimit", conf_parse_bytes, &range_rate, FIELD(rate_limit_bytes), "0",
-     "bytes per second such as 1280M, 0 for no limit", NULL}, /* P20 */
+     "bytes per second such as 1280M, at most 1024T, 0 for no limit", NULL}, /* P20 */
     {"Memory", "ForceComplete", conf_parse_bool, NULL, FIELD(force_complete), "yes", BOOL,
      "what is never looked at would never be found (P9)"}, /* P9 */
     {"Memory", "TwoStage", conf_parse_bool, NULL, FIELD(two_stage), "yes", BOOL,
@@ -147,7 +147,7 @@ const ConfKey policy_keys[] = {
      "who has converged need not be looked at as much (P16)"}, /* P16 */
     /* Of memory.pressure, some: a tenth of the time spent waiting for memory is no time to move it (P19). */
     {"Memory", "MaxPressure", conf_parse_permille, &range_permille, FIELD(max_pressure_permille), "10%",
-     "a share of time such as 10%", NULL},
+     "a share of time such as 10%, at most 100%", NULL},
 
     /* Both far below what a wrong decision would cost: 16 moves of 20 us are 0.03 % of a CPU. */
     {"Limits", "CrossNodeMovesPerSec", conf_parse_u32, &range_moves, FIELD(cross_node_moves_per_sec), "16",

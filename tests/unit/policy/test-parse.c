@@ -270,8 +270,9 @@ static void test_bad_match_values(void **state)
         reject(text, line);
     }
     reject("[Match]\nMinMemory=1X\n", "error f:2: MinMemory= takes a size such as 512M, not: 1X\n");
-    reject("[Match]\nMinCPU=50\n", "error f:2: MinCPU= takes a share of one CPU such as 150%, not: 50\n");
-    reject("[Match]\nMinThreads=-1\n", "error f:2: MinThreads= takes a number, not: -1\n");
+    reject("[Match]\nMinCPU=50\n",
+           "error f:2: MinCPU= takes a share of one CPU such as 150%, at most 10000000%, not: 50\n");
+    reject("[Match]\nMinThreads=-1\n", "error f:2: MinThreads= takes a number up to 4294967295, not: -1\n");
 }
 
 static void test_too_many_values(void **state)
@@ -425,8 +426,10 @@ static void test_bad_values(void **state)
            "error f:2: MinAgeSec= takes a time span such as 500ms or 10s, at most 1d, not: -1s\n");
     reject("[Placement]\nMode=Fixed\n",
            "error f:2: Mode= takes none, auto, compress, spread, interleave or fixed, not: Fixed\n");
-    reject("[Placement]\nNodes=0-\n", "error f:2: Nodes= takes node numbers such as 0-1,4, not: 0-\n");
-    reject("[Placement]\nNodes=1024\n", "error f:2: Nodes= takes node numbers such as 0-1,4, not: 1024\n");
+    reject("[Placement]\nNodes=0-\n",
+           "error f:2: Nodes= takes node numbers up to 1023 such as 0-1,4, not: 0-\n");
+    reject("[Placement]\nNodes=1024\n",
+           "error f:2: Nodes= takes node numbers up to 1023 such as 0-1,4, not: 1024\n");
     reject("[Placement]\nAllowedImbalance=some\n",
            "error f:2: AllowedImbalance= takes auto or a number of CPUs up to 65536, not: some\n");
     reject("[Placement]\nAllowedImbalance=4294967295\n",
@@ -435,7 +438,7 @@ static void test_bad_values(void **state)
            "error f:2: CrossNodeBurst= takes auto or a number from 1 to 100000, not: 0\n");
     /* All of them at once, and no complaint that Mode=fixed has no nodes: it has, they are only wrong. */
     reject("[Placement]\nMode=fixed\nNodes=x\n[Steal]\nSteal=perhaps\n",
-           "error f:3: Nodes= takes node numbers such as 0-1,4, not: x\n"
+           "error f:3: Nodes= takes node numbers up to 1023 such as 0-1,4, not: x\n"
            "error f:5: Steal= takes yes or no, not: perhaps\n");
 }
 
