@@ -30,6 +30,16 @@ static int fail(int error, char **ret_error, const char *format, ...)
     return error;
 }
 
+/* Why it could not be opened. Of a link the kernel says that it is not a directory. */
+static int fail_open(const char *path, int error, char **ret_error)
+{
+    struct stat st;
+
+    if (error == -ENOTDIR && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+        return fail(error, ret_error, "the runtime directory %s is a link: expected a directory", path);
+    return fail(error, ret_error, "cannot open the runtime directory %s: %s", path, strerror(-error));
+}
+
 int runtime_dir_find(const char *path, char **ret_error)
 {
     CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -38,7 +48,7 @@ int runtime_dir_find(const char *path, char **ret_error)
     if (fd < 0 && errno == ENOENT)
         return -ENOENT;
     if (fd < 0 || fstat(fd, &st) < 0)
-        return fail(-errno, ret_error, "cannot open the runtime directory %s: %s", path, strerror(errno));
+        return fail_open(path, -errno, ret_error);
     if (st.st_uid != 0 && st.st_uid != geteuid())
         return fail(-EPERM, ret_error, "the runtime directory %s belongs to user %u, not to this one (%u)",
                     path, (unsigned)st.st_uid, (unsigned)geteuid());
