@@ -84,9 +84,10 @@ static void test_in_place(void **state)
         MEMORY_ELSEWHERE,
         CASES
     };
-    CLEANUP(fixture_done) Fixture f;
 
     for (int i = 0; i < CASES; i++) {
+        CLEANUP(fixture_done) Fixture f;
+
         fixture_init(&f, SMALL);
         fixture_policy(&f, "a", AUTO);
         add_job(&f, 100, i == ONE_SLEEPS || i == TWO_THREADS ? 2 : 1, i == ELSEWHERE ? 2 : 0, 1);
