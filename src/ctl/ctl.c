@@ -129,8 +129,8 @@ static int write_and_close(int fd, bool is_file, void (*write)(FILE *, void *), 
         (void)close(fd);
         return r;
     }
-    write(out, userdata);
     errno = 0;
+    write(out, userdata); /* what is more than a buffer fails here, and not when it is flushed */
     r = fflush(out) == 0 && !ferror(out) ? 0 : errno ? -errno : -EIO;
     if (r == 0 && is_file)
         r = settle_file(fd);
