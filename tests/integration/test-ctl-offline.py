@@ -57,6 +57,7 @@ class Usage(ctllib.CtlTest):
     def test_errors_in_json(self):
         for args, status in ((("--json=short", "frobnicate"), 2), (("policy", "cat", "\x1b\x7fx", "--json=pretty"), 4),
                              (("--json=short", "--socket=/nonexistent", "status"), 3),
+                             (("--json=short", "metrics", "--output=/nonexistent/x"), 2),
                              (("--json=short", "diagnose", "--print-policy", "1"), 2)):
             with self.subTest(args=args):
                 done = ctllib.run(*args)

@@ -318,8 +318,12 @@ CtlExit metrics_write(const CtlOptions *options, FILE *out)
 CtlExit verb_metrics(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *families = NULL;
-    CtlExit code = metrics_get(options, &families);
+    CtlExit code;
 
+    if (options->output && options->json != CTL_JSON_OFF)
+        return ctl_fail(CTL_EXIT_USAGE,
+                        "--output= and --json= are two forms of the same: expected one of them");
+    code = metrics_get(options, &families);
     if (code != CTL_EXIT_OK)
         return code;
     if (options->output)
