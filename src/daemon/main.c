@@ -184,7 +184,7 @@ static int take_option(int option, char *const *argv)
     case ':':
         return usage_error("option '%s' needs a value; try --help", argv[optind - 1]);
     default:
-        return usage_error("unknown option '%s'; try --help", argv[optind - 1]);
+        return usage_error("'%s' is not an option, or takes no value; try --help", argv[optind - 1]);
     }
 }
 
