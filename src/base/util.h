@@ -4,6 +4,7 @@
 /* The few macros every room uses: cleanup attributes, ownership transfer, growable arrays. */
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,6 +54,12 @@ static inline void close_p(int *fd)
 {
     if (*fd >= 0)
         (void)close(*fd);
+}
+
+static inline void closedir_p(DIR **dir)
+{
+    if (*dir)
+        (void)closedir(*dir);
 }
 
 #define CLEANUP_FREE  CLEANUP(free_p)

@@ -9,7 +9,6 @@
 
 #include "base/parse.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -40,12 +39,6 @@ static void candidates_done(Candidates *list)
     for (size_t i = 0; i < list->n_items; i++)
         candidate_done(&list->items[i]);
     free(list->items);
-}
-
-static void closedir_p(DIR **dir)
-{
-    if (*dir)
-        (void)closedir(*dir);
 }
 
 static bool has_suffix(const char *name, const char *suffix)

@@ -9,13 +9,8 @@
 #include "act/fence/internal.h"
 #include "base/parse.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Deeper trees than a container manager's. */
-#define DEPTH_MAX 16U
 
 /* What is done with each cgroup below: `set` is what it has. Returns whether to go on. */
 typedef struct Below {
@@ -28,22 +23,16 @@ typedef struct Below {
     bool found;
 } Below;
 
-static void closedir_p(DIR **dir)
-{
-    if (*dir)
-        (void)closedir(*dir);
-}
-
 static bool walk(Below *below, const char *path, unsigned depth)
 {
     CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
     CLEANUP(closedir_p) DIR *dir = fence_open_directory(below->fences->root_fd, below->kind, path);
     const struct dirent *entry;
 
-    while (set && dir && depth < DEPTH_MAX && (entry = readdir(dir))) {
+    while (set && dir && depth < FENCE_DEPTH_MAX && (entry = readdir(dir))) {
         char child[PATH_MAX];
 
-        if (entry->d_type != DT_DIR || entry->d_name[0] == '.' ||
+        if (!fence_is_below(entry) ||
             (size_t)snprintf(child, sizeof(child), "%s/%s", path, entry->d_name) >= sizeof(child))
             continue;
         if (fence_read_now(below->fences, below->kind, child, below->memory, set) == 0 &&

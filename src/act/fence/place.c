@@ -16,7 +16,6 @@
 #include "kernel/cgroup/cpusets.h"
 #include "kernel/cgroup/paths.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,9 +24,6 @@
 
 /* A list of 8192 CPUs, every second one, of at most five characters each. */
 #define LIST_SIZE 24576U
-
-/* Deeper trees than systemd's, and of no use. */
-#define DEPTH_MAX 16U
 
 static bool exists(int root_fd, const char *path)
 {
@@ -402,16 +398,52 @@ int fence_write_memory_v2(void *context, const char *path, hwloc_const_bitmap_t 
     return write_list(*(const int *)context, ACT_FENCE_CGROUP2, path, "cpuset.mems", nodes);
 }
 
-static void closedir_p(DIR **dir)
-{
-    if (*dir)
-        (void)closedir(*dir);
-}
-
 static void fclose_p(FILE **file)
 {
     if (*file)
         (void)fclose(*file);
+}
+
+static void name_cgroup(ActFenceKind kind, const char *path, char *ret, size_t size)
+{
+    (void)snprintf(ret, size, "%s%s", mount_point(kind), path);
+}
+
+/* A descriptor of its directory, or -errno. */
+static int open_cgroup(int root_fd, ActFenceKind kind, const char *path)
+{
+    char name[PATH_MAX + 64];
+    int fd;
+
+    name_cgroup(kind, path, name, sizeof(name));
+    fd = openat(root_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+DIR *fence_open_directory(int root_fd, ActFenceKind kind, const char *path)
+{
+    int fd = open_cgroup(root_fd, kind, path);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!dir && fd >= 0)
+        (void)close(fd);
+    return dir;
+}
+
+bool fence_is_below(const struct dirent *entry)
+{
+    return entry->d_type == DT_DIR && strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+}
+
+uint64_t fence_inode(int root_fd, ActFenceKind kind, const char *path)
+{
+    char name[PATH_MAX + 64];
+    struct stat st;
+
+    if (kind == ACT_FENCE_UNIT)
+        return 0;
+    name_cgroup(kind, path, name, sizeof(name));
+    return fstatat(root_fd, name, &st, 0) == 0 ? st.st_ino : 0;
 }
 
 /* The processes of one cgroup. */
@@ -454,9 +486,9 @@ static int all_below(int fd, unsigned depth, bool (*wants)(void *userdata, pid_t
     while (r > 0 && (entry = readdir(dir))) {
         int child;
 
-        if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+        if (!fence_is_below(entry))
             continue;
-        child = depth < DEPTH_MAX ? openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        child = depth < FENCE_DEPTH_MAX ? openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
         if (child < 0)
             return -ENOENT;
         r = all_below(child, depth + 1, wants, userdata);
@@ -467,37 +499,9 @@ static int all_below(int fd, unsigned depth, bool (*wants)(void *userdata, pid_t
 int fence_all(int root_fd, ActFenceKind kind, const char *path, bool (*wants)(void *userdata, pid_t pid),
               void *userdata)
 {
-    char name[PATH_MAX + 64];
-    int fd;
+    int fd = open_cgroup(root_fd, kind, path);
 
-    (void)snprintf(name, sizeof(name), "%s%s", mount_point(kind), path);
-    fd = openat(root_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? -errno : all_below(fd, 0, wants, userdata);
-}
-
-DIR *fence_open_directory(int root_fd, ActFenceKind kind, const char *path)
-{
-    char name[PATH_MAX + 64];
-    DIR *dir;
-    int fd;
-
-    (void)snprintf(name, sizeof(name), "%s%s", mount_point(kind), path);
-    fd = openat(root_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    dir = fd < 0 ? NULL : fdopendir(fd);
-    if (!dir && fd >= 0)
-        (void)close(fd);
-    return dir;
-}
-
-uint64_t fence_inode(int root_fd, ActFenceKind kind, const char *path)
-{
-    char name[PATH_MAX + 64];
-    struct stat st;
-
-    if (kind == ACT_FENCE_UNIT)
-        return 0;
-    (void)snprintf(name, sizeof(name), "%s%s", mount_point(kind), path);
-    return fstatat(root_fd, name, &st, 0) == 0 ? st.st_ino : 0;
+    return fd < 0 ? fd : all_below(fd, 0, wants, userdata);
 }
 
 bool fence_is_another(int root_fd, const JournalFence *entry)

@@ -49,8 +49,13 @@ int fence_write_there(int root_fd, ActFenceKind kind, const char *path, hwloc_co
 int fence_all(int root_fd, ActFenceKind kind, const char *path, bool (*wants)(void *userdata, pid_t pid),
               void *userdata);
 
-/* Opens a cgroup's directory for readdir(3), or returns NULL with errno. */
+/* Deeper trees than systemd's or a container manager's, and of no use. */
+#define FENCE_DEPTH_MAX 16U
+
+/* Opens a cgroup's directory for readdir(3), or returns NULL. */
 DIR *fence_open_directory(int root_fd, ActFenceKind kind, const char *path);
+/* Whether an entry of such a directory is a cgroup below it. */
+bool fence_is_below(const struct dirent *entry);
 
 /* Which cgroup of this path there is: the number of its directory, which no later one of the path has. 0: there is
  * none, or it is a unit's, which stays the same to its manager. */

@@ -16,7 +16,6 @@
 #include "base/time.h"
 #include "kernel/procstat.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdalign.h>
 #include <stdio.h>
@@ -190,12 +189,6 @@ static DIR *open_directory(int root_fd, const char *path)
     if (!dir)
         (void)close(fd);
     return dir;
-}
-
-static void closedir_p(DIR **dir)
-{
-    if (*dir)
-        (void)closedir(*dir);
 }
 
 /* The next entry whose name is a task number: 1, 0 at the end, -errno. */

@@ -15,11 +15,23 @@ static void test_below(void **state)
     tree_tick(t);
     tree_write(t, TREE_V1 "a/b/cpuset.cpus", "0-3\n");
     tree_write(t, TREE_V1 "a/b/c/cpuset.cpus", "0-3\n");
+    tree_write(t, TREE_V1 "a/.b/cpuset.cpus", "0-3\n");
     tree_write(t, TREE_V1 "a/own/cpuset.cpus", "1-2\n");
     assert_true(fences_admit(t->fences, 100, tree_mask(t, "0-4")));
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/b", "0-7");
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/b/c", "0-7");
+    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/.b", "0-7");
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/own", "1-2");
+}
+
+/* Somebody of no policy, in a cgroup with a name that others would call hidden. */
+static void test_not_alone(void **state)
+{
+    Tree *t = *state;
+
+    tree_write(t, TREE_V1 "a/.b/cgroup.procs", "102\n");
+    tree_tick(t);
+    tree_assert_why(t, ACT_WHY_SHARED);
 }
 
 static void test_below_foreign(void **state)
@@ -90,6 +102,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_below, tree_setup_v1, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_not_alone, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_below_foreign, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_below_chosen, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_made_again, tree_setup_v1, tree_teardown),
