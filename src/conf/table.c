@@ -22,6 +22,14 @@ const ConfKey *conf_table_find(const ConfKey *table, size_t n, const char *secti
     return NULL;
 }
 
+void conf_table_warn_again(const ConfKey *key, unsigned before, const char *file, unsigned line,
+                           ConfReport *report)
+{
+    if (before > 0)
+        conf_report_add(report, CONF_SEVERITY_WARNING, file, line,
+                        "%s= was set in line %u already; this one counts", key->name, before);
+}
+
 bool conf_table_has_section(const ConfKey *table, size_t n, const char *section)
 {
     for (size_t i = 0; i < n; i++)

@@ -27,6 +27,10 @@ typedef struct ConfKey {
 /* The row, or NULL. */
 const ConfKey *conf_table_find(const ConfKey *table, size_t n, const char *section, const char *name);
 
+/* Warns when `key` was set in line `before` of the file already (0: it was not). */
+void conf_table_warn_again(const ConfKey *key, unsigned before, const char *file, unsigned line,
+                           ConfReport *report);
+
 /* Whether the table has any key in that section. */
 bool conf_table_has_section(const ConfKey *table, size_t n, const char *section);
 

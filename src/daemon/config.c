@@ -63,17 +63,6 @@ static int on_section(void *userdata, const char *section, const char *file, uns
     return 0;
 }
 
-static void note_line(Parsing *parsing, const ConfKey *key, const char *file, unsigned line,
-                      ConfReport *report)
-{
-    unsigned *before = &parsing->lines[key - config_keys];
-
-    if (*before > 0)
-        conf_report_add(report, CONF_SEVERITY_WARNING, file, line,
-                        "%s= was set in line %u already; this one counts", key->name, *before);
-    *before = line;
-}
-
 static int on_entry(void *userdata, const char *section, const char *name, const char *value,
                     const char *file, unsigned line, ConfReport *report)
 {
@@ -86,8 +75,10 @@ static int on_entry(void *userdata, const char *section, const char *name, const
     r = conf_table_apply(config_keys, config_n_keys, parsing->config, section, name, value, file, line,
                          report);
     key = r == 0 ? conf_table_find(config_keys, config_n_keys, section, name) : NULL;
-    if (key && !key->fixed)
-        note_line(parsing, key, file, line, report);
+    if (key && !key->fixed) {
+        conf_table_warn_again(key, parsing->lines[key - config_keys], file, line, report);
+        parsing->lines[key - config_keys] = line;
+    }
     return r == -EBADMSG ? 0 : r; /* the report has it; go on, so that one reading shows all mistakes */
 }
 

@@ -106,9 +106,7 @@ static int note_setting(Policy *p, uint32_t key, bool reset, unsigned line, Conf
     if (i < p->n_settings && p->settings[i].key == key) {
         s = &p->settings[i];
         if (s->file == file)
-            conf_report_add(report, CONF_SEVERITY_WARNING, p->files[file], line,
-                            "%s= was set in line %u already; this one counts", policy_keys[key].name,
-                            s->line);
+            conf_table_warn_again(&policy_keys[key], s->line, p->files[file], line, report);
         p->n_settings--;
         memmove(s, s + 1, (p->n_settings - i) * sizeof(*s));
     }
@@ -128,9 +126,7 @@ static void note_number(Loader *l, const ConfKey *key, const char *file, unsigne
 {
     unsigned *before = &l->match_lines[key - policy_keys];
 
-    if (*before > 0)
-        conf_report_add(report, CONF_SEVERITY_WARNING, file, line,
-                        "%s= was set in line %u already; this one counts", key->name, *before);
+    conf_table_warn_again(key, *before, file, line, report);
     *before = line;
 }
 
