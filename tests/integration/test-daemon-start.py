@@ -206,6 +206,12 @@ class Elsewhere(Crashed):
         self.check_kept(workload, run, 0, "is of a daemon in another PID namespace")
         self.check_restored(workload)
 
+    def test_restore_beside_a_daemon_of_another_namespace(self):
+        daemon = self.daemon().ready()
+        workload = self.place(daemon)
+        self.check_kept(workload, self.restore(wrap=self.elsewhere("--mount-proc")), lib.RUNNING, "is running on")
+        daemon.stop()
+
     def test_foreign_proc(self):
         workload = self.crash()
         self.check_kept(workload, self.restore(wrap=self.elsewhere()), lib.FAILED, "/proc shows another PID namespace")

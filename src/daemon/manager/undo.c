@@ -30,7 +30,6 @@
 #include "numaplace/messages.h"
 #include "numaplace/paths.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -155,30 +154,28 @@ static int find_journal(Manager *manager)
     return fstatat(manager->runtime_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Says what one journal of another namespace holds. Returns whether that is anything. */
+/* Says what one journal of another namespace holds, or why it cannot be told. Returns whether that may be anything. */
 static bool tell_other(Manager *manager, const char *name)
 {
     CLEANUP_FREE char *path = format_text("%s/%s", manager->options.runtime_directory, name), *error = NULL;
     size_t n = 0;
+    int r = path ? act_count_journal(manager->root_fd, path, &n, &error) : -ENOMEM;
 
-    if (!path || act_count_journal(manager->root_fd, path, &n, &error) < 0 || n == 0)
-        return false;
-    log_warning(
-        manager->log, NUMAPLACE_MESSAGE_LEFTOVER,
-        "%s is of a daemon in another PID namespace, with %zu processes and cgroups that it has "
-        "placed: numaplaced --restore puts them back there; if that namespace is gone, delete the file",
-        path, n);
-    return true;
+    if (r < 0)
+        log_warning(manager->log, NUMAPLACE_MESSAGE_LEFTOVER,
+                    "cannot tell what a daemon in another PID namespace has left in place: %s",
+                    error ? error : strerror(-r));
+    else if (n > 0)
+        log_warning(manager->log, NUMAPLACE_MESSAGE_LEFTOVER,
+                    "%s is of a daemon in another PID namespace, with %zu processes and cgroups that it "
+                    "has placed: numaplaced --restore puts them back there; if that namespace is gone, "
+                    "delete the file",
+                    path, n);
+    return r < 0 || n > 0;
 }
 
-static void closedir_p(DIR **dir)
-{
-    if (*dir)
-        (void)closedir(*dir);
-}
-
-/* Whether daemons of other namespaces have left something, after saying so. */
-static bool tell_others(Manager *manager)
+/* Whether daemons of other namespaces have left journals; with `tell`, whether something is in one, after saying so. */
+static bool find_others(Manager *manager, bool tell)
 {
     CLEANUP(closedir_p) DIR *dir = opendir(manager->options.runtime_directory);
     const struct dirent *entry;
@@ -188,7 +185,7 @@ static bool tell_others(Manager *manager)
     namespace_journal_name(manager->root_fd, own);
     while (dir && (entry = readdir(dir)))
         if (namespace_is_journal_name(entry->d_name) && strcmp(entry->d_name, own) != 0)
-            any |= tell_other(manager, entry->d_name);
+            any |= !tell || tell_other(manager, entry->d_name);
     return any;
 }
 
@@ -275,8 +272,6 @@ int manager_undo_first(Manager *manager)
     if (manager->options.dry_run || act_forbidden(manager->root_fd))
         return 0;
     r = find_journal(manager);
-    if (r >= 0)
-        (void)tell_others(manager);
     if (r <= 0)
         return r;
     manager->mode = MANAGER_MODE_ACTIVE;
@@ -290,6 +285,7 @@ int manager_open_act(Manager *manager)
     int r;
 
     if (manager->mode == MANAGER_MODE_ACTIVE) {
+        (void)find_others(manager, true);
         if (!manager->act)
             return open_journal(manager, false);
         return act_kept(manager->act) ? recover(manager) : 0;
@@ -316,8 +312,9 @@ int manager_keep(Manager *manager)
     return 0;
 }
 
-/* Under the lock of the directory, and no other daemon placing on the host. -EBUSY: there is one. */
-static int restore(Manager *manager, ManagerRestore what)
+/* Under the lock of the directory, and no other daemon placing on the host. -EBUSY: there is one. `own`: there is a
+ * journal of this namespace, and not only of others. */
+static int restore(Manager *manager, ManagerRestore what, bool own)
 {
     CLEANUP_FREE char *error = NULL;
     int r = lock_directory(manager, &error);
@@ -328,38 +325,29 @@ static int restore(Manager *manager, ManagerRestore what)
         return 0;
     if (r < 0)
         return lock_failed(manager, r, error);
-    return open_journal(manager, what == MANAGER_RESTORE_CRASH);
-}
-
-/* There is a journal. */
-static int restore_own(Manager *manager, ManagerRestore what)
-{
-    const char *forbidden = act_forbidden(manager->root_fd);
-    int r;
-
-    manager->mode = MANAGER_MODE_ACTIVE;
-    if (!forbidden)
-        return restore(manager, what);
-    log_error(manager->log, NULL, "not permitted to place tasks of others (%s)", forbidden);
-    r = tell_leftover(manager, "run as root: ");
-    return r < 0 || what == MANAGER_RESTORE_CRASH ? r : -EPERM;
+    r = own ? open_journal(manager, what == MANAGER_RESTORE_CRASH) : 0;
+    return r == 0 && what == MANAGER_RESTORE_ALL && find_others(manager, true) ? -EREMOTEIO : r;
 }
 
 int manager_restore(const ManagerOptions *options, ManagerRestore what, Log *log)
 {
     CLEANUP(manager_free_p) Manager *manager = manager_alloc(options, log);
-    bool others;
-    int r;
+    const char *forbidden;
+    int own, r;
 
     if (!manager)
         return -ENOMEM;
     r = manager_open_root(manager);
-    if (r >= 0)
-        r = find_journal(manager);
     if (r < 0)
         return r;
-    others = what == MANAGER_RESTORE_ALL && tell_others(manager);
-    if (r > 0)
-        r = restore_own(manager, what);
-    return r == 0 && others ? -EREMOTEIO : r;
+    own = find_journal(manager);
+    if (own < 0 || (own == 0 && (what == MANAGER_RESTORE_CRASH || !find_others(manager, false))))
+        return own;
+    manager->mode = MANAGER_MODE_ACTIVE;
+    forbidden = act_forbidden(manager->root_fd);
+    if (!forbidden)
+        return restore(manager, what, own > 0);
+    log_error(log, NULL, "not permitted to place tasks of others (%s)", forbidden);
+    r = tell_leftover(manager, "run as root: ");
+    return r < 0 || what == MANAGER_RESTORE_CRASH ? r : -EPERM;
 }
