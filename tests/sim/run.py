@@ -133,6 +133,9 @@ TWINS = {
     "s-reach": [
         ("all who wait for a CPU count on its node", {"Daemon=yes": "Off=reach"}),
     ],
+    "s-newcomers": [
+        ("each job's memory lies apart from it", {"FirstTouch=thread": "FirstTouch=interleave"}),
+    ],
     "s-others": [
         ("what nobody manages does not count", {"Daemon=yes": "Off=others"}),
     ],
