@@ -26,7 +26,7 @@ typedef struct Bench {
     Policy *policy;
     NodeIx where[N_BLOCKS];
     pid_t user[N_BLOCKS]; /* 0: nobody touches it; -1: both do, in turns */
-    int32_t runs_on[2];   /* nodes of both threads */
+    int32_t runs_on[4];   /* nodes of the threads from ON_0 on */
     uint32_t n_rounds;
 } Bench;
 
@@ -56,7 +56,7 @@ static inline void setup(Bench *b)
                                .writable = true,
                                .resident_bytes = REGION_RESIDENT_UNKNOWN};
 
-    *b = (Bench){.runs_on = {0, 1}};
+    *b = (Bench){.runs_on = {0, 1, 1, 1}};
     fixture_init(&b->f, TWO_SHARDS);
     fixture_memory(&b->f);
     b->policy = fixture_policy(&b->f, "a", "[Placement]\nMode=fixed\nNodes=0-1\n");
