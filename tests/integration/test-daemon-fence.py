@@ -3,6 +3,7 @@
 crash, and when the policy goes. Lends take it down: test-daemon-lend.py."""
 
 import os
+import resource
 
 import fencelib
 import lib
@@ -88,12 +89,12 @@ class Fence(fencelib.FenceTest):
     def test_made_below(self):
         self.check_below(lambda daemon: daemon.stop())
 
-    def test_made_below_and_crash(self):
-        def crash(daemon):
-            daemon.kill()
-            self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
+    def crash(self, daemon):
+        daemon.kill()
+        self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
 
-        self.check_below(crash)
+    def test_made_below_and_crash(self):
+        self.check_below(self.crash)
 
     def test_made_again(self):
         """A cgroup that somebody made anew, with the list it had from us by chance, is his."""
@@ -110,6 +111,60 @@ class Fence(fencelib.FenceTest):
         (self.cgroup / "cpuset.cpus").write_text(ours, encoding="ascii")
         self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
         self.assertEqual(self.cpus(), ours)
+
+    def check_renamed(self, end):
+        """Somebody renames the cgroup: it is put back where it is then."""
+        self.policy()
+        work = self.inside()
+        daemon = self.daemon().ready()
+        self.wait_up(daemon, work)
+        self.cgroup = self.cgroup.rename(self.cgroup.with_name(f"{self.cgroup.name}-renamed"))
+        end(daemon)
+        self.assertEqual(self.cpus(), self.before)
+        self.assertEqual(work.masks(), {self.full})
+
+    def test_renamed(self):
+        self.check_renamed(lambda daemon: daemon.stop())
+
+    def test_renamed_and_crash(self):
+        self.check_renamed(self.crash)
+
+    def test_chosen_while_down(self):
+        """The home's CPUs, when they are somebody's choice: the first one takes it down, the second one is his as well."""
+        self.policy()
+        work = self.inside()
+        daemon = self.daemon().ready()
+        self.wait_up(daemon, work)
+        home = self.cpus()
+        (self.cgroup / "cpuset.cpus").write_text(self.before, encoding="ascii")
+        self.wait_means(daemon, work, "affinity", "foreign")
+        (self.cgroup / "cpuset.cpus").write_text(home, encoding="ascii")
+        daemon.stop()
+        self.assertEqual(self.cpus(), home)
+
+    def test_out_of_sight(self):
+        """--restore where the hierarchy is not mounted: what it cannot see stays in the journal."""
+        self.policy()
+        work = self.inside()
+        daemon = self.daemon().ready()
+        self.wait_up(daemon, work)
+        daemon.kill()
+        hidden = self.daemon("--restore", wrap=["unshare", "--mount", "sh", "-c", f'umount {self.controller}; exec "$@"', "sh"])
+        hidden.fails(lib.NOT_RESTORED, "they stay in the undo journal")
+        self.crash(daemon)
+        self.assertEqual(self.cpus(), self.before)
+
+    def test_few_descriptors(self):
+        """What cannot be put back for want of descriptors stays in the journal."""
+        self.policy()
+        work = self.inside()
+        daemon = self.daemon().ready()
+        self.wait_up(daemon, work)
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (3, 3))
+        daemon.stop(status=lib.NOT_RESTORED)
+        self.crash(daemon)
+        self.assertEqual(self.cpus(), self.before)
+        self.assertEqual(work.masks(), {self.full})
 
     def test_paused(self):
         self.policy()

@@ -46,7 +46,7 @@ static bool is_anothers(const Fences *fences, const Fence *fence, hwloc_const_bi
     if (fence_alike(fences, fence->memory, says, fence->target) ||
         fence_alike(fences, fence->memory, says, fence->outer))
         return false;
-    return fence_read_now(fences, fence->kind, fence->path, fence->memory, fences->scratch) == 0 &&
+    return fence_read_now(fences, fence->kind, fence_path(fence), fence->memory, fences->scratch) == 0 &&
            !fence_alike(fences, fence->memory, fences->scratch, fence->target) &&
            !fence_is_back(fences, false, fence->before, fences->scratch);
 }
@@ -55,9 +55,10 @@ bool fences_bound(const Fences *fences, const char *path, hwloc_bitmap_t ret)
 {
     for (size_t i = 0; i < fences->n_fences; i++) {
         const Fence *fence = fences->fences[i];
-        size_t len = strlen(fence->path);
+        const char *place = fence_path(fence);
+        size_t len = strlen(place);
 
-        if (!fence->memory && fence->state != FENCE_DOWN && strncmp(path, fence->path, len) == 0 &&
+        if (!fence->memory && fence->state != FENCE_DOWN && strncmp(path, place, len) == 0 &&
             (path[len] == '\0' || path[len] == '/') && !hwloc_bitmap_iszero(fence->outer))
             return !is_anothers(fences, fence, ret) && hwloc_bitmap_copy(ret, fence->outer) == 0;
     }

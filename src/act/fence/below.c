@@ -9,6 +9,7 @@
 #include "act/fence/internal.h"
 #include "base/parse.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@ typedef struct Below {
     bool memory;
     bool (*visit)(struct Below *below, const char *path, hwloc_const_bitmap_t set);
     const JournalFence *entry;   /* of release() */
+    size_t n_left;               /* that are not known to be released */
     hwloc_const_bitmap_t target; /* of look() */
     bool found;
 } Below;
@@ -27,17 +29,19 @@ static bool walk(Below *below, const char *path, unsigned depth)
 {
     CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
     CLEANUP(closedir_p) DIR *dir = fence_open_directory(below->fences->root_fd, below->kind, path);
-    const struct dirent *entry;
+    const char *name;
 
-    while (set && dir && depth < FENCE_DEPTH_MAX && (entry = readdir(dir))) {
+    below->n_left += !set || (!dir && errno != ENOENT);
+    while (set && dir && depth < FENCE_DEPTH_MAX && (name = fence_next_directory(dir))) {
         char child[PATH_MAX];
+        int r;
 
-        if (!fence_is_below(entry) ||
-            (size_t)snprintf(child, sizeof(child), "%s/%s", path, entry->d_name) >= sizeof(child))
+        if ((size_t)snprintf(child, sizeof(child), "%s/%s", path, name) >= sizeof(child))
             continue;
-        if (fence_read_now(below->fences, below->kind, child, below->memory, set) == 0 &&
-            !below->visit(below, child, set))
+        r = fence_read_now(below->fences, below->kind, child, below->memory, set);
+        if (r == 0 && !below->visit(below, child, set))
             return false;
+        below->n_left += r < 0 && r != -ENOENT;
         if (!walk(below, child, depth + 1))
             return false;
     }
@@ -75,6 +79,7 @@ static bool release(Below *below, const char *path, hwloc_const_bitmap_t set)
     const FenceMeans *means = &below->fences->means[below->memory][below->kind];
     CLEANUP_BITMAP hwloc_bitmap_t now = hwloc_bitmap_alloc();
     char parent[PATH_MAX];
+    int r;
 
     if (!now || !fence_is_ours(below->fences, below->entry, set))
         return true;
@@ -85,14 +90,18 @@ static bool release(Below *below, const char *path, hwloc_const_bitmap_t set)
         if (means->ops->forget)
             means->ops->forget(means->context, path);
     }
+    /* Those below it have to wait for it. */
+    r = fence_read_now(below->fences, below->kind, path, below->memory, now);
+    below->n_left += r == 0 ? fence_is_ours(below->fences, below->entry, now) : r != -ENOENT;
     return true;
 }
 
-void fence_release_below(Fences *fences, const JournalFence *entry)
+size_t fence_release_below(Fences *fences, const JournalFence *entry, const char *path)
 {
     Below below = {
         .fences = fences, .kind = entry->kind, .memory = entry->memory, .visit = release, .entry = entry};
 
     if (has_lists(entry->kind))
-        (void)walk(&below, entry->path, 0);
+        (void)walk(&below, path, 0);
+    return below.n_left;
 }

@@ -40,6 +40,7 @@ static Fence *fence_free(Fence *fence)
         return NULL;
     free(fence->name);
     free(fence->path);
+    free(fence->moved);
     free(fence->members);
     hwloc_bitmap_free(fence->before);
     hwloc_bitmap_free(fence->outer);
@@ -163,7 +164,7 @@ int fence_read_now(const Fences *fences, ActFenceKind kind, const char *path, bo
 
 static int read_now(const Fences *fences, const Fence *fence, hwloc_bitmap_t ret)
 {
-    return fence_read_now(fences, fence->kind, fence->path, fence->memory, ret);
+    return fence_read_now(fences, fence->kind, fence_path(fence), fence->memory, ret);
 }
 
 int fence_result(const Fences *fences, ActFenceKind kind, const char *name, bool memory)
@@ -173,9 +174,15 @@ int fence_result(const Fences *fences, ActFenceKind kind, const char *name, bool
     return means->ops->result ? means->ops->result(means->context, name) : 0;
 }
 
+/* What it is called by those who change it. */
+static const char *name_of(const Fence *fence)
+{
+    return fence->kind == ACT_FENCE_UNIT ? fence->name : fence_path(fence);
+}
+
 static int result(const Fences *fences, const Fence *fence)
 {
-    return fence_result(fences, fence->kind, fence->name, fence->memory);
+    return fence_result(fences, fence->kind, name_of(fence), fence->memory);
 }
 
 static const FenceMeans *means_of(const Fences *fences, const Fence *fence)
@@ -205,7 +212,7 @@ static void rest(Fence *fence, uint64_t usec)
 static int ask(Fences *fences, Fence *fence, hwloc_const_bitmap_t set, FenceState state)
 {
     const FenceMeans *means = means_of(fences, fence);
-    int r = means->ops->set(means->context, fence->name, set);
+    int r = means->ops->set(means->context, name_of(fence), set);
 
     if (r < 0) {
         fence->error = r;
@@ -253,13 +260,26 @@ void fence_tidy(Fences *fences, const JournalFence *entry)
         fence_dropin_remove(fences->root_fd, entry->name, properties[entry->memory]);
 }
 
-/* What was made below while it was up. */
-static void release_below(Fences *fences, const Fence *fence)
+/* When it is down and nothing of ours is left, the journal forgets it: who chooses the same CPUs from then on keeps
+ * them, here or below. A service manager may still write what it was asked for, so that units stay. */
+static void forget(Fences *fences, Fence *fence)
 {
     const JournalFence *entry = journal_fence(fences->journal, fence->name, fence->memory);
+    int r = fence->noted ? fence_look_again(fences, fence) : -EAGAIN;
 
-    if (entry)
-        fence_release_below(fences, entry);
+    if (r >= 0 && entry) {
+        r = read_now(fences, fence, fences->scratch);
+        if (r == 0 && (fence_is_ours(fences, entry, fences->scratch) ||
+                       fence_release_below(fences, entry, fence_path(fence)) > 0))
+            return; /* later */
+    }
+    if (r < 0 && r != -ENOENT)
+        return;
+    if (journal_note_unfenced(fences->journal, fence->name, fence->memory) < 0)
+        return;
+    fence->noted = false;
+    free(fence->moved);
+    fence->moved = NULL;
 }
 
 /* The cgroup has what somebody else gave it. */
@@ -270,8 +290,7 @@ static void yield(Fences *fences, Fence *fence, hwloc_const_bitmap_t now)
     enter(fence, FENCE_DOWN);
     fence->n_foreign++;
     rest(fence, FENCE_REST_USEC);
-    release_below(fences, fence);
-    if (known || hwloc_bitmap_copy(fence->before, now) < 0)
+    if (fence->kind != ACT_FENCE_UNIT || known || hwloc_bitmap_copy(fence->before, now) < 0)
         return;
     fence->dropin = has_dropin(fences, fence, false);
     /* Should that not be written, the old value is put back one day, and only if the cgroup has one of ours then. */
@@ -308,7 +327,7 @@ static bool is_back_to_the_letter(const Fences *fences, Fence *fence, bool empty
     if (empty || !hwloc_bitmap_iszero(fence->before))
         return true;
     fence->letter = true;
-    return means->ops->set(means->context, fence->name, fence->before) < 0 ||
+    return means->ops->set(means->context, name_of(fence), fence->before) < 0 ||
            result(fences, fence) != -EINPROGRESS;
 }
 
@@ -331,10 +350,8 @@ static void settle_falling(Fences *fences, Fence *fence, int r, int now)
     }
     if (done ||
         ((gone || (now == 0 && fence_is_back(fences, fence->memory, fence->before, fences->scratch))) &&
-         is_back_to_the_letter(fences, fence, now == 0 && hwloc_bitmap_iszero(fences->scratch)))) {
+         is_back_to_the_letter(fences, fence, now == 0 && hwloc_bitmap_iszero(fences->scratch))))
         enter(fence, FENCE_DOWN);
-        release_below(fences, fence);
-    }
 }
 
 /* Whether somebody else has changed a unit while the service manager does what it was asked for: lists that we write
@@ -396,28 +413,41 @@ static void settle_change(Fences *fences, Fence *fence)
     }
 }
 
-/* Somebody has removed the cgroup, and made another one of its name: nothing there is ours. */
-static bool is_remade(const Fences *fences, const Fence *fence)
+/* Whether the cgroup can be reached. One that somebody has removed is down, whether or not there is another one of its
+ * name: nothing there is ours. One that he has renamed is put back where it is now. */
+static bool is_there(Fences *fences, Fence *fence)
 {
-    uint64_t inode = fence->inode == 0 || fence->state == FENCE_DOWN
-                         ? 0
-                         : fence_inode(fences->root_fd, fence->kind, fence->path);
+    const JournalFence *entry = journal_fence(fences->journal, fence->name, fence->memory);
+    int r = fence_look_again(fences, fence);
 
-    return inode != 0 && inode != fence->inode;
+    if (r == -ENOENT)
+        enter(fence, FENCE_DOWN);
+    if (r != 0)
+        rest(fence, FENCE_REST_USEC);
+    if (r > 0 && read_now(fences, fence, fences->scratch) == 0) {
+        if (entry && fence_is_ours(fences, entry, fences->scratch))
+            (void)ask(fences, fence, fence_way_down(fences, fence->memory, fence->before), FENCE_FALLING);
+        else
+            yield(fences, fence, fences->scratch);
+    }
+    return r >= 0;
 }
 
-static void settle(Fences *fences, Fence *fence)
+static void settle_state(Fences *fences, Fence *fence)
 {
-    if (is_remade(fences, fence)) {
-        enter(fence, FENCE_DOWN);
-        rest(fence, FENCE_REST_USEC);
-        return;
-    }
     if (fence->state == FENCE_RISING || fence->state == FENCE_FALLING)
         settle_change(fences, fence);
     else if (fence->state == FENCE_UP && read_now(fences, fence, fences->scratch) == 0 &&
              !alike(fences, fence, fences->scratch, fence->target))
         yield(fences, fence, fences->scratch);
+}
+
+static void settle(Fences *fences, Fence *fence)
+{
+    if (fence->state != FENCE_DOWN && is_there(fences, fence) && fence->state != FENCE_DOWN)
+        settle_state(fences, fence);
+    if (fence->state == FENCE_DOWN)
+        forget(fences, fence);
 }
 
 bool fence_is_ours(const Fences *fences, const JournalFence *entry, hwloc_const_bitmap_t set)
@@ -489,7 +519,7 @@ void fence_remove(Fences *fences, Fence *fence)
         fence_tidy(fences, entry);
     (void)journal_note_unfenced(fences->journal, fence->name, fence->memory);
     if (means->ops->forget)
-        means->ops->forget(means->context, fence->name);
+        means->ops->forget(means->context, name_of(fence));
     for (size_t i = 0; i < fences->n_fences; i++)
         if (fences->fences[i] == fence)
             fences->fences[i--] = fences->fences[--fences->n_fences];
@@ -499,8 +529,9 @@ void fence_remove(Fences *fences, Fence *fence)
 /* What is above may change, too. Of memory nobody asks. */
 static void read_outer(Fences *fences, Fence *fence)
 {
-    int r = fence->memory ? -ENOENT
-                          : fence_read_above(fences->root_fd, fence->kind, fence->path, fences->scratch);
+    int r = fence->memory
+                ? -ENOENT
+                : fence_read_above(fences->root_fd, fence->kind, fence_path(fence), fences->scratch);
 
     if (r == 0 && !hwloc_bitmap_iszero(fence->before))
         r = hwloc_bitmap_and(fences->scratch, fences->scratch, fence->before);
@@ -512,6 +543,7 @@ void fence_raise(Fences *fences, Fence *fence)
 {
     int r = note(fences, fence);
 
+    fence->noted = fence->kind != ACT_FENCE_UNIT;
     if (r == 0)
         r = journal_note_fenced(fences->journal, fence->name, fence->memory, fence->target);
     read_outer(fences, fence);
@@ -523,10 +555,15 @@ void fence_raise(Fences *fences, Fence *fence)
         settle(fences, fence);
 }
 
+static bool is_raised(const Fence *fence)
+{
+    return fence->state == FENCE_UP || fence->state == FENCE_RISING;
+}
+
 void fence_lower(Fences *fences, Fence *fence)
 {
     rest(fence, FENCE_REST_USEC);
-    if (!is_remade(fences, fence) && (fence->state == FENCE_UP || fence->state == FENCE_RISING)) {
+    if (is_raised(fence) && is_there(fences, fence) && is_raised(fence)) {
         int now = read_now(fences, fence, fences->scratch), r;
         /* Where nothing runs, nothing forbids the last step. */
         bool gone = now == -ENOENT;

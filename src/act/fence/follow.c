@@ -158,6 +158,8 @@ static ActWhy look_at_cgroup(Fences *fences, Fence *fence)
 
     if (fence->n_foreign >= FENCE_FOREIGN_MAX)
         return ACT_WHY_FOREIGN;
+    if (fence->moved)
+        return ACT_WHY_CHANGING;
     if (time_now_usec() < fence->rest_usec)
         return fence->error < 0 ? ACT_WHY_REFUSED : fence->n_foreign > 0 ? ACT_WHY_FOREIGN : ACT_WHY_BORROWS;
     r = fence_all(fences->root_fd, fence->kind, fence->path, is_member, fence);
@@ -204,7 +206,7 @@ int fences_follow(Fences *fences, const World *world, ActWants wants, void *user
         /* Nothing of ours is in it any more. */
         if (fence->state != FENCE_DOWN)
             fence_lower(fences, fence);
-        if (fence->state == FENCE_DOWN)
+        if (fence->state == FENCE_DOWN && !fence->noted)
             fence_remove(fences, fence);
     }
     return r == 0 ? fence_memory_follow(fences) : r;

@@ -17,6 +17,7 @@ typedef enum FenceState {
 typedef struct Fence {
     ActFenceKind kind;
     char *name, *path;
+    char *moved; /* where somebody has renamed the cgroup to; what is ours there is to be put back */
     bool memory; /* around nodes and not CPUs: sets are of these */
     FenceState state;
     uint64_t inode;        /* which cgroup of that path; 0: not known, or a unit */
@@ -30,6 +31,7 @@ typedef struct Fence {
     int error;             /* -errno of the last change that was refused */
     bool letter;           /* FALLING: it is back in effect, and was asked to be so to the letter */
     bool stale;            /* masks of its threads may have changed since they were last read */
+    bool noted;            /* not of a unit: it is in the journal since it was last raised */
 
     /* As the World was last. */
     uint64_t group_id;
@@ -84,6 +86,11 @@ static inline bool fence_has_member(const Fence *fence, pid_t pid)
 
     return at < fence->n_members && fence->members[at] == pid;
 }
+/* Where its cgroup is. */
+static inline const char *fence_path(const Fence *fence)
+{
+    return fence->moved ? fence->moved : fence->path;
+}
 /* Makes one that is down. 0, -ENOMEM, or another -errno when the cgroup cannot be read. */
 int fence_add(Fences *fences, ActFenceKind kind, const char *name, const char *path, bool memory,
               Fence **ret);
@@ -101,8 +108,12 @@ hwloc_const_bitmap_t fence_way_down(const Fences *fences, bool memory, hwloc_con
 /* Whether some cgroup below one that is down has these very CPUs or nodes already: its own would not be told from
  * ours. */
 bool fence_is_taken_below(Fences *fences, const Fence *fence);
-/* Gives those below one that is put back, and that still have what it had from us, what their parents have. */
-void fence_release_below(Fences *fences, const JournalFence *entry);
+/* Gives those below one that is put back, and that still have what it had from us, what their parents have; it is at
+ * `path` now. Returns how many may have it still: because that takes a while, is refused, or cannot be seen. */
+size_t fence_release_below(Fences *fences, const JournalFence *entry, const char *path);
+/* Finds the cgroup of a fence again, which is not where it was if somebody has renamed it. 0: it is where it was; 1: it
+ * is elsewhere, see fence_path(); -ENOMEM; or as fence_where(). */
+int fence_look_again(const Fences *fences, Fence *fence);
 /* Removes what the service manager keeps of us, of a fence that is put back. */
 void fence_tidy(Fences *fences, const JournalFence *entry);
 /* Reads which CPUs are online. */

@@ -72,7 +72,7 @@ static void move(Fences *fences, Fence *fence)
     bool wanted = cpus && is_wanted(cpus);
     FenceGroup *group;
 
-    if (fence->state == FENCE_DOWN && wanted && cpus->state == FENCE_UP && cpus->gathered &&
+    if (fence->state == FENCE_DOWN && !fence->moved && wanted && cpus->state == FENCE_UP && cpus->gathered &&
         fence->n_foreign < FENCE_FOREIGN_MAX && time_now_usec() >= fence->rest_usec &&
         fence_read_before(fences, fence) == 0 && find_target(fences, cpus, fence) == 0 &&
         !hwloc_bitmap_iszero(fence->target) && !fence_is_taken_below(fences, fence))
@@ -83,7 +83,7 @@ static void move(Fences *fences, Fence *fence)
     group = cpus ? fence_group(fences, cpus->group_id) : NULL;
     if (group)
         group->means.memory = fence->state == FENCE_UP;
-    if (fence->state == FENCE_DOWN && !wanted)
+    if (fence->state == FENCE_DOWN && !fence->noted && !wanted)
         fence_remove(fences, fence);
 }
 

@@ -430,9 +430,14 @@ DIR *fence_open_directory(int root_fd, ActFenceKind kind, const char *path)
     return dir;
 }
 
-bool fence_is_below(const struct dirent *entry)
+const char *fence_next_directory(DIR *dir)
 {
-    return entry->d_type == DT_DIR && strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    const struct dirent *entry;
+
+    do
+        entry = readdir(dir);
+    while (entry && (entry->d_type != DT_DIR || strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
+    return entry ? entry->d_name : NULL;
 }
 
 uint64_t fence_inode(int root_fd, ActFenceKind kind, const char *path)
@@ -475,7 +480,7 @@ static int all_here(int dir_fd, bool (*wants)(void *userdata, pid_t pid), void *
 static int all_below(int fd, unsigned depth, bool (*wants)(void *userdata, pid_t pid), void *userdata)
 {
     CLEANUP(closedir_p) DIR *dir = fdopendir(fd);
-    const struct dirent *entry;
+    const char *name;
     int r;
 
     if (!dir) {
@@ -483,12 +488,10 @@ static int all_below(int fd, unsigned depth, bool (*wants)(void *userdata, pid_t
         return -ENOMEM;
     }
     r = all_here(fd, wants, userdata);
-    while (r > 0 && (entry = readdir(dir))) {
+    while (r > 0 && (name = fence_next_directory(dir))) {
         int child;
 
-        if (!fence_is_below(entry))
-            continue;
-        child = depth < FENCE_DEPTH_MAX ? openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        child = depth < FENCE_DEPTH_MAX ? openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
         if (child < 0)
             return -ENOENT;
         r = all_below(child, depth + 1, wants, userdata);
@@ -502,6 +505,19 @@ int fence_all(int root_fd, ActFenceKind kind, const char *path, bool (*wants)(vo
     int fd = open_cgroup(root_fd, kind, path);
 
     return fd < 0 ? fd : all_below(fd, 0, wants, userdata);
+}
+
+bool fence_is_mounted(int root_fd, ActFenceKind kind)
+{
+    static const char *const names[ACT_FENCE_MAX] = {
+        [ACT_FENCE_CGROUP1] = "cpuset.cpus",
+        [ACT_FENCE_CGROUP2] = "cgroup.controllers",
+        [ACT_FENCE_CPUSETFS] = "cpus",
+    };
+    char name[64];
+
+    (void)snprintf(name, sizeof(name), "%s/%s", mount_point(kind), names[kind]);
+    return exists(root_fd, name);
 }
 
 bool fence_is_another(int root_fd, const JournalFence *entry)

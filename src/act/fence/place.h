@@ -9,6 +9,9 @@
 #include <dirent.h>
 #include <limits.h>
 
+/* Deeper trees than systemd's and container managers', and of no use. */
+#define FENCE_DEPTH_MAX 16U
+
 typedef struct FencePlace {
     ActFenceKind kind;
     char name[PATH_MAX]; /* the unit, or the path once more */
@@ -49,16 +52,20 @@ int fence_write_there(int root_fd, ActFenceKind kind, const char *path, hwloc_co
 int fence_all(int root_fd, ActFenceKind kind, const char *path, bool (*wants)(void *userdata, pid_t pid),
               void *userdata);
 
-/* Deeper trees than systemd's or a container manager's, and of no use. */
-#define FENCE_DEPTH_MAX 16U
-
-/* Opens a cgroup's directory for readdir(3), or returns NULL. */
+/* Opens a cgroup's directory for readdir(3), or returns NULL with errno. */
 DIR *fence_open_directory(int root_fd, ActFenceKind kind, const char *path);
-/* Whether an entry of such a directory is a cgroup below it. */
-bool fence_is_below(const struct dirent *entry);
+/* The name of the next cgroup in it, which may begin with a dot; NULL: there are no more. Valid until the next call. */
+const char *fence_next_directory(DIR *dir);
+
+/* Whether the hierarchy of that kind, which is none of units, can be seen. */
+bool fence_is_mounted(int root_fd, ActFenceKind kind);
 
 /* Which cgroup of this path there is: the number of its directory, which no later one of the path has. 0: there is
  * none, or it is a unit's, which stays the same to its manager. */
 uint64_t fence_inode(int root_fd, ActFenceKind kind, const char *path);
-/* Whether the cgroup that the entry speaks of has been removed, and there is another one of its name. */
+/* Whether the cgroup that the entry speaks of is not there, and another one of its name is. */
 bool fence_is_another(int root_fd, const JournalFence *entry);
+/* Where the cgroup of that number is now: at its path, or where somebody has renamed it to (PATH_MAX bytes). A unit,
+ * and one whose number is not known (0), are at their path. 0; -ENOENT: it has been removed; -ENXIO: the hierarchy
+ * cannot be seen from here, as in a mount namespace without it; or another -errno. */
+int fence_where(int root_fd, ActFenceKind kind, const char *path, uint64_t inode, char *ret);

@@ -6,6 +6,9 @@
 #include "act/fence/internal.h"
 #include "base/time.h"
 
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* For the answers, and for the files after them. */
@@ -20,19 +23,38 @@ typedef enum Progress {
     PROGRESS_FAILED,
 } Progress;
 
-static Progress restore_ask(const Fences *fences, const JournalFence *entry)
+/* An entry of the journal. */
+typedef struct Item {
+    Progress progress;
+    bool gone;  /* the cgroup has been removed */
+    bool left;  /* not so those below it */
+    char *path; /* where it is now */
+} Item;
+
+static const char *name_of(const JournalFence *entry, const Item *item)
+{
+    return entry->kind == ACT_FENCE_UNIT ? entry->name : item->path;
+}
+
+static Progress restore_ask(const Fences *fences, const JournalFence *entry, Item *item)
 {
     const FenceMeans *means = &fences->means[entry->memory][entry->kind];
-    int now = fence_read_now(fences, entry->kind, entry->path, entry->memory, fences->scratch), r;
+    char path[PATH_MAX];
+    int now, r = fence_where(fences->root_fd, entry->kind, entry->path, entry->inode, path);
 
-    if (fence_is_another(fences->root_fd, entry))
-        return PROGRESS_DONE;
+    item->gone = r == -ENOENT;
+    if (r < 0)
+        return item->gone ? PROGRESS_DONE : PROGRESS_FAILED;
+    item->path = strdup(path);
+    if (!item->path)
+        return PROGRESS_FAILED;
+    now = fence_read_now(fences, entry->kind, path, entry->memory, fences->scratch);
     /* Somebody else's. As it was before, it may still be about to change: a service manager writes after it has
      * answered. What does not run cannot be asked; but a unit still has its property then. */
     if (now == 0 && !fence_is_ours(fences, entry, fences->scratch) &&
         !fence_is_back(fences, entry->memory, entry->before, fences->scratch))
         return PROGRESS_DONE;
-    r = means->ops->set(means->context, entry->name,
+    r = means->ops->set(means->context, name_of(entry, item),
                         now == -ENOENT ? entry->before
                                        : fence_way_down(fences, entry->memory, entry->before));
     if (r < 0)
@@ -40,23 +62,24 @@ static Progress restore_ask(const Fences *fences, const JournalFence *entry)
     return PROGRESS_ASKED;
 }
 
-static Progress restore_check(const Fences *fences, const JournalFence *entry, Progress now)
+static Progress restore_check(const Fences *fences, const JournalFence *entry, const Item *item)
 {
     const FenceMeans *means = &fences->means[entry->memory][entry->kind];
-    int r = fence_result(fences, entry->kind, entry->name, entry->memory);
+    const char *name = name_of(entry, item);
+    int r = fence_result(fences, entry->kind, name, entry->memory);
 
     if (r == -EINPROGRESS)
-        return now;
-    if (now == PROGRESS_LETTER || r == -ENOENT)
+        return item->progress;
+    if (item->progress == PROGRESS_LETTER || r == -ENOENT)
         return PROGRESS_DONE;
     if (r < 0)
         return PROGRESS_FAILED;
-    r = fence_read_now(fences, entry->kind, entry->path, entry->memory, fences->scratch);
+    r = fence_read_now(fences, entry->kind, item->path, entry->memory, fences->scratch);
     if (r == 0 && !fence_is_back(fences, entry->memory, entry->before, fences->scratch))
         return PROGRESS_ASKED;
     if (!hwloc_bitmap_iszero(entry->before))
         return PROGRESS_DONE;
-    return means->ops->set(means->context, entry->name, entry->before) == 0 ? PROGRESS_LETTER : PROGRESS_DONE;
+    return means->ops->set(means->context, name, entry->before) == 0 ? PROGRESS_LETTER : PROGRESS_DONE;
 }
 
 static bool is_open(Progress progress)
@@ -75,19 +98,28 @@ static void wait_all(const Fences *fences)
         }
 }
 
-/* What was made below them while they were up. */
-static void release_below(Fences *fences, const Progress *progress)
+/* What was made below them while they were up. Nodes are written aside, a level at a time. Returns of how many not all
+ * is known to be back. */
+static size_t release_below(Fences *fences, Item *items)
 {
     const Journal *journal = fences->journal;
+    uint64_t end = time_now_usec() + RESTORE_USEC;
+    size_t n_left = 1;
 
-    for (size_t i = 0; i < journal->n_fences; i++)
-        if (progress[i] == PROGRESS_DONE && !fence_is_another(fences->root_fd, &journal->fences[i]))
-            fence_release_below(fences, &journal->fences[i]);
-    wait_all(fences);
+    for (unsigned round = 0; round < FENCE_DEPTH_MAX && n_left > 0 && time_now_usec() < end; round++) {
+        n_left = 0;
+        for (size_t i = 0; i < journal->n_fences; i++) {
+            items[i].left = items[i].progress == PROGRESS_DONE && !items[i].gone &&
+                            fence_release_below(fences, &journal->fences[i], items[i].path) > 0;
+            n_left += items[i].left;
+        }
+        wait_all(fences);
+    }
+    return n_left;
 }
 
 /* Asks for everything, then waits for all of it. Returns how many are not known to be back. */
-static size_t restore_all(Fences *fences, Progress *progress)
+static size_t restore_all(Fences *fences, Item *items)
 {
     const Journal *journal = fences->journal;
     uint64_t end = time_now_usec() + RESTORE_USEC;
@@ -95,36 +127,29 @@ static size_t restore_all(Fences *fences, Progress *progress)
     size_t n_open;
 
     for (size_t i = 0; i < journal->n_fences; i++)
-        progress[i] = restore_ask(fences, &journal->fences[i]);
+        items[i].progress = restore_ask(fences, &journal->fences[i], &items[i]);
     wait_all(fences);
     do {
         n_open = 0;
         for (size_t i = 0; i < journal->n_fences; i++) {
-            if (is_open(progress[i]))
-                progress[i] = restore_check(fences, &journal->fences[i], progress[i]);
-            n_open += is_open(progress[i]);
+            if (is_open(items[i].progress))
+                items[i].progress = restore_check(fences, &journal->fences[i], &items[i]);
+            n_open += is_open(items[i].progress);
         }
         if (n_open > 0)
             (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
     } while (n_open > 0 && time_now_usec() < end);
 
     for (size_t i = 0; i < journal->n_fences; i++)
-        n_open += progress[i] == PROGRESS_FAILED;
+        n_open += items[i].progress == PROGRESS_FAILED;
     return n_open;
 }
 
-int fences_restore(Fences *fences)
+static int restore_items(Fences *fences, Item *items)
 {
     Journal *journal = fences->journal;
-    CLEANUP_FREE Progress *progress = calloc(journal->n_fences + 1, sizeof(*progress));
-    size_t n_left;
+    size_t n_left = restore_all(fences, items);
 
-    if (!progress)
-        return -ENOMEM;
-    /* What somebody else has set meanwhile is seen now, or never. */
-    fences_sense(fences);
-    fence_read_online(fences);
-    n_left = restore_all(fences, progress);
     for (size_t i = fences->n_fences; i-- > 0;) {
         Fence *fence = fences->fences[i];
 
@@ -132,12 +157,31 @@ int fences_restore(Fences *fences)
         fence->stale = true;
         fence->n_members = 0;
     }
-    release_below(fences, progress);
+    n_left += release_below(fences, items);
     /* From the end, since one that is noted is replaced by the last. */
     for (size_t i = journal->n_fences; i-- > 0;)
-        if (progress[i] == PROGRESS_DONE) {
+        if (items[i].progress == PROGRESS_DONE && !items[i].left) {
             fence_tidy(fences, &journal->fences[i]);
             (void)journal_note_unfenced(journal, journal->fences[i].name, journal->fences[i].memory);
         }
     return n_left > 0 ? -EAGAIN : 0;
+}
+
+int fences_restore(Fences *fences)
+{
+    CLEANUP_FREE Item *items = NULL;
+    size_t n;
+    int r;
+
+    /* What somebody else has set meanwhile is seen now, or never. */
+    fences_sense(fences);
+    fence_read_online(fences);
+    n = fences->journal->n_fences;
+    items = calloc(n + 1, sizeof(*items));
+    if (!items)
+        return -ENOMEM;
+    r = restore_items(fences, items);
+    for (size_t i = 0; i < n; i++)
+        free(items[i].path);
+    return r;
 }

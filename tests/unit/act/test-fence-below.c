@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Cgroups that are made, or made anew, while a fence is up. */
+/* Cgroups that are made, made anew, renamed or given a list by somebody while there is a fence. */
 
+#include "act/fence/place.h"
+#include "base/parse.h"
 #include "fence-tree.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 
 /* A cgroup that begins with its parent's list, made while that was ours: when it is down, whichever way, it has what
  * its parent has; one with a list of its own keeps it. */
@@ -98,6 +101,203 @@ static void test_made_again_meanwhile(void **state)
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-3");
 }
 
+/* Somebody renames the cgroup: it is put back where it is. */
+static void rename_it(const Tree *t)
+{
+    assert_int_equal(renameat(t->root_fd, TREE_V1 "a", t->root_fd, TREE_V1 "b"), 0);
+    for (pid_t pid = 100; pid <= 101; pid++) {
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "proc/%d/cgroup", pid);
+        tree_write(t, path, "4:cpuset:/b\n0::/\n");
+    }
+}
+
+static void test_renamed(void **state)
+{
+    Tree *t = *state;
+
+    tree_tick(t);
+    tree_assert_why(t, ACT_WHY_UP);
+    tree_write(t, TREE_V1 "a/below/cpuset.cpus", "0-3\n");
+    rename_it(t);
+    tree_tick(t);
+    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/b/below", "0-7");
+    assert_int_equal(fences_restore(t->fences), 0);
+    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/b", "0-7");
+    assert_int_equal(t->journal->n_fences, 0);
+}
+
+/* After we looked where it is, and before we look who is in it. */
+static void test_renamed_meanwhile(void **state)
+{
+    Tree *t = *state;
+
+    tree_tick(t);
+    fences_sense(t->fences);
+    rename_it(t);
+    assert_true(fences_admit(t->fences, 100, tree_mask(t, "0-4")));
+    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/b", "0-7");
+}
+
+/* And gives it other CPUs. */
+static void test_renamed_and_changed(void **state)
+{
+    Tree *t = *state;
+
+    tree_tick(t);
+    rename_it(t);
+    tree_write(t, TREE_V1 "b/cpuset.cpus", "1-5\n");
+    tree_tick(t);
+    assert_int_equal(fences_restore(t->fences), 0);
+    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/b", "1-5");
+}
+
+static void test_renamed_and_crash(void **state)
+{
+    Tree *t = *state;
+
+    tree_tick(t);
+    tree_crash(t);
+    assert_int_equal(renameat(t->root_fd, TREE_V1 "a", t->root_fd, TREE_V1 "old"), 0);
+    /* Another one has its name. */
+    tree_write(t, TREE_V1 "a/cpuset.cpus", "0-3\n");
+    tree_start(t);
+    assert_int_equal(fences_restore(t->fences), 0);
+    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/old", "0-7");
+    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-3");
+}
+
+/* In a mount namespace without the hierarchy nothing is known to be gone. */
+static void test_out_of_sight(void **state)
+{
+    Tree *t = *state;
+
+    tree_tick(t);
+    tree_crash(t);
+    assert_int_equal(renameat(t->root_fd, TREE_V1, t->root_fd, "sys/fs/cgroup/hidden"), 0);
+    tree_start(t);
+    assert_int_equal(fences_restore(t->fences), -EAGAIN);
+    assert_int_equal(t->journal->n_fences, 1);
+    assert_int_equal(renameat(t->root_fd, "sys/fs/cgroup/hidden", t->root_fd, TREE_V1), 0);
+    assert_int_equal(fences_restore(t->fences), 0);
+    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
+}
+
+/* Nor where there are no descriptors to look with, however often that is tried. */
+static void test_no_descriptors(void **state)
+{
+    Tree *t = *state;
+    const FenceOps ops = {.set = fence_write_v1};
+    struct rlimit before, none;
+
+    tree_tick(t);
+    fences_set_ops(t->fences, ACT_FENCE_CGROUP1, false, &ops, &t->root_fd);
+    tree_write(t, TREE_V1 "a/below/cpuset.cpus", "0-3\n");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        int r = fences_restore(t->fences);
+
+        if (i > 0)
+            assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        assert_int_equal(r, -EAGAIN);
+    }
+    assert_int_equal(t->journal->n_fences, 1);
+    assert_int_equal(fences_restore(t->fences), 0);
+    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
+    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/below", "0-7");
+}
+
+/* While it is down, somebody gives the home's CPUs to it, or to one below: they are his. */
+static void test_chosen_while_down(void **state)
+{
+    Tree *t = *state;
+
+    tree_tick(t);
+    tree_assert_why(t, ACT_WHY_UP);
+    assert_true(fences_admit(t->fences, 100, tree_mask(t, "0-4")));
+    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
+    tree_write(t, TREE_V1 "a/b/cpuset.cpus", "0-3\n");
+    tree_write(t, TREE_V1 "a/cpuset.cpus", "0-3\n");
+    tree_tick(t);
+    assert_int_equal(fences_restore(t->fences), 0);
+    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/b", "0-3");
+    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-3");
+}
+
+/* Lists that are written when they are waited for, as those of nodes. */
+typedef struct Late {
+    Tree *tree;
+    char path[2][64];
+    char list[2][64];
+    size_t n;
+} Late;
+
+static int late_set(void *context, const char *path, hwloc_const_bitmap_t set)
+{
+    Late *late = context;
+    CLEANUP_FREE char *list = format_list(set, PARSE_CPU_MAX);
+
+    assert_non_null(list);
+    assert_true(late->n < ARRAY_SIZE(late->path));
+    (void)snprintf(late->path[late->n], sizeof(late->path[0]), TREE_V1 "%s/cpuset.cpus", path + 1);
+    (void)snprintf(late->list[late->n++], sizeof(late->list[0]), "%s\n", list);
+    return 0;
+}
+
+static int late_result(void *context, const char *name)
+{
+    return ((Late *)context)->n > 0 ? -EINPROGRESS : 0;
+}
+
+static void late_wait(void *context, uint64_t usec)
+{
+    Late *late = context;
+
+    for (size_t i = 0; i < late->n; i++)
+        tree_write(late->tree, late->path[i], late->list[i]);
+    late->n = 0;
+}
+
+static const FenceOps ops_late = {.set = late_set, .result = late_result, .wait = late_wait};
+
+/* One below another waits for it. */
+static void test_below_late(void **state)
+{
+    Tree *t = *state;
+    Late late = {.tree = t};
+
+    tree_tick(t);
+    tree_write(t, TREE_V1 "a/b/cpuset.cpus", "0-3\n");
+    tree_write(t, TREE_V1 "a/b/c/cpuset.cpus", "0-3\n");
+    fences_set_ops(t->fences, ACT_FENCE_CGROUP1, false, &ops_late, &late);
+    assert_int_equal(fences_restore(t->fences), 0);
+    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
+    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/b", "0-7");
+    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/b/c", "0-7");
+}
+
+/* The same while it goes on. */
+static void test_below_late_meanwhile(void **state)
+{
+    Tree *t = *state;
+    Late late = {.tree = t};
+
+    tree_tick(t);
+    tree_write(t, TREE_V1 "a/b/cpuset.cpus", "0-3\n");
+    tree_write(t, TREE_V1 "a/b/c/cpuset.cpus", "0-3\n");
+    fences_set_ops(t->fences, ACT_FENCE_CGROUP1, false, &ops_late, &late);
+    t->world->workloads[0].paused = true;
+    for (unsigned i = 0; i < 4; i++) {
+        tree_tick(t);
+        assert_int_equal(t->journal->n_fences, i < 3);
+        late_wait(&late, 0);
+    }
+    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/b/c", "0-7");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -107,6 +307,15 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_below_chosen, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_made_again, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_made_again_meanwhile, tree_setup_v1, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_renamed, tree_setup_v1, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_renamed_meanwhile, tree_setup_v1, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_renamed_and_changed, tree_setup_v1, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_renamed_and_crash, tree_setup_v1, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_out_of_sight, tree_setup_v1, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_no_descriptors, tree_setup_v1, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_chosen_while_down, tree_setup_v1, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_below_late, tree_setup_v1, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_below_late_meanwhile, tree_setup_v1, tree_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
