@@ -303,6 +303,7 @@ int main(int argc, char **argv)
     raise_descriptor_limit();
     tune_malloc();
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* too long a journal (RLIMIT_FSIZE) is an error of write(), too */
 
     manager_options = (ManagerOptions){
         .config_path = arg_config,

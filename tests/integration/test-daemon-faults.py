@@ -4,6 +4,7 @@
 
 import os
 import pathlib
+import resource
 import shlex
 import subprocess
 import time
@@ -158,6 +159,22 @@ class Full(lib.DaemonTest):
         self.assertIsNone(daemon.process.poll())
         (inside / "fill").unlink()
         for workload in workloads:  # and it goes on when there is room again
+            self.wait_home(daemon, workload)
+        daemon.stop()
+        self.assertEqual(set().union(*(workload.masks() for workload in workloads)), {self.full})
+
+    def test_limited_while_running(self):
+        """A limit on the size of files: the kernel sends a signal that would kill the daemon."""
+        self.runtime = self.directory / "run"
+        journal = self.runtime / lib.journal_name()
+        daemon = self.daemon().ready()
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (journal.stat().st_size + 300, resource.RLIM_INFINITY))
+        workloads = [self.spinner("--asleep") for _ in range(5)]
+        lib.wait_until("the journal to be full", lambda: daemon.process.poll() is not None or "unjournalled" in str(daemon.ctl("moves")))
+        self.assertIsNone(daemon.process.poll())
+        self.assertIn(self.full, set().union(*(workload.masks() for workload in workloads)))
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        for workload in workloads:
             self.wait_home(daemon, workload)
         daemon.stop()
         self.assertEqual(set().union(*(workload.masks() for workload in workloads)), {self.full})
