@@ -88,8 +88,8 @@ typedef struct ActOps {
     int (*get_online)(void *context, hwloc_bitmap_t ret);
     /* CPUs that the kernel's command line isolates: in every cpuset, and in nobody's mask who did not ask for them. */
     int (*get_isolated)(void *context, hwloc_bitmap_t ret);
-    /* CPUs that its cpuset leaves to a process; -ENOENT when nothing says so. */
-    int (*get_cpuset)(void *context, pid_t pid, hwloc_bitmap_t ret);
+    /* CPUs that its cpuset leaves to a thread; -ENOENT when nothing says so. */
+    int (*get_cpuset)(void *context, pid_t tid, hwloc_bitmap_t ret);
     int (*get_mask)(void *context, TaskKey task, hwloc_bitmap_t ret);
     /* Sets the mask of one thread; `via`, unless NULL, is set just before, to force the thread onto those
      * CPUs. When `via` was set and `mask` could not be, `via` stays. An infinite `mask` means all there are.

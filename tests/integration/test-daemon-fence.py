@@ -154,6 +154,24 @@ class Fence(fencelib.FenceTest):
         self.crash(daemon)
         self.assertEqual(self.cpus(), self.before)
 
+    def test_thread_elsewhere(self):
+        """On version 1 a thread can be in another cgroup than its process. Its cpuset, which leaves nothing of the home, is its own."""
+        self.policy(Workload={"Act": "affinity"}, Steal={"Steal": "no"})
+        other = self.cgroup / "other"
+        other.mkdir()
+        self.addCleanup(other.rmdir)
+        self.fill(other)
+        work = self.inside()
+        self.addCleanup(work.end)
+        (other / "tasks").write_text(str(max(lib.affinity(work.pid))), encoding="ascii")
+        daemon = self.daemon().ready()
+        home = self.wait_home(daemon, work)
+        (other / "cpuset.cpus").write_text(self.list_of(set(lib.own_cpus()) - set(os.sched_getaffinity(work.pid))), encoding="ascii")
+        self.assertNotEqual(work.masks(), home)
+        self.crash(daemon)
+        (other / "cpuset.cpus").write_text(self.before, encoding="ascii")
+        self.assertEqual(work.masks(), {self.full})
+
     def test_few_descriptors(self):
         """What cannot be put back for want of descriptors stays in the journal."""
         self.policy()

@@ -27,7 +27,7 @@ ActWhy fence_place(int root_fd, const ActHost *host, const Process *process, Act
  * cgroup, or -errno. */
 int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *file, hwloc_bitmap_t ret);
 
-/* The CPUs that the cpuset of a process leaves to it. 0, -ENOENT when nothing says so, or -errno. */
+/* The CPUs that the cpuset of a process or thread leaves to it. 0, -ENOENT when nothing says so, or -errno. */
 int fence_cpuset(int root_fd, pid_t pid, hwloc_bitmap_t ret);
 
 /* What a cgroup may use, of CPUs or of nodes of memory; empty when the controller is not switched on there. As

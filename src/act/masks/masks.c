@@ -53,7 +53,7 @@ static bool is_cut(Act *act, const JournalProcess *process, TaskKey task, hwloc_
 
         if (hwloc_bitmap_intersects(mask, applied) && !hwloc_bitmap_isincluded(mask, applied))
             continue;
-        if (!known && act->ops->get_cpuset(act->context, task.pid, act->cpuset) != 0)
+        if (!known && act->ops->get_cpuset(act->context, task.tid, act->cpuset) != 0)
             return false;
         known = true;
         if (is_rest(act, applied, mask))

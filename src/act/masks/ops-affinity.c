@@ -100,9 +100,9 @@ int affinity_get_isolated(void *context, hwloc_bitmap_t ret)
     return read_cpus(context, "sys/devices/system/cpu/isolated", ret);
 }
 
-int affinity_get_cpuset(void *context, pid_t pid, hwloc_bitmap_t ret)
+int affinity_get_cpuset(void *context, pid_t tid, hwloc_bitmap_t ret)
 {
-    return fence_cpuset(affinity_root(context), pid, ret);
+    return fence_cpuset(affinity_root(context), tid, ret);
 }
 
 static int raw_get(pid_t tid, hwloc_bitmap_t ret)

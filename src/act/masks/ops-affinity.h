@@ -8,7 +8,7 @@
 
 int affinity_get_online(void *context, hwloc_bitmap_t ret);
 int affinity_get_isolated(void *context, hwloc_bitmap_t ret);
-int affinity_get_cpuset(void *context, pid_t pid, hwloc_bitmap_t ret);
+int affinity_get_cpuset(void *context, pid_t tid, hwloc_bitmap_t ret);
 int affinity_get_mask(void *context, TaskKey task, hwloc_bitmap_t ret);
 int affinity_list_threads(void *context, pid_t pid, uint64_t start_ticks, TaskKey **ret, size_t *ret_n);
 int affinity_walk_threads(void *context, ActThreadWalk *walk);
