@@ -17,10 +17,13 @@ class Fence(fencelib.FenceTest):
         self.wait_up(daemon, work)
         self.assertEqual(daemon.ctl("status")["fences_up"], 1)
         self.assertIn("Means", daemon.ctl_run("explain", str(work.pid)).stdout)
-        # Who comes from outside is kept in, is at home at once, and is put back as well.
+        # Who comes from outside is kept in, so is at home at once, and is put back as well. What his mask is, is seen without the fence.
         late = self.inside()
-        self.assertEqual(late.masks(), work.masks())
-        self.wait_up(daemon, late)
+        home = work.masks()
+        self.assertEqual(late.masks(), home)
+        self.wait_back()
+        lib.wait_until("the fence again", lambda: {self.cpus()} == home)
+        self.assertEqual(late.masks() | work.masks(), home)
         daemon.stop()
         self.assertEqual(self.cpus(), self.before)
         self.assertEqual(work.masks() | late.masks(), {self.full})
@@ -170,6 +173,26 @@ class Fence(fencelib.FenceTest):
         self.assertNotEqual(work.masks(), home)
         self.crash(daemon)
         (other / "cpuset.cpus").write_text(self.before, encoding="ascii")
+        self.assertEqual(work.masks(), {self.full})
+
+    def test_pinned_comes_in(self):
+        """Somebody moves a process in that its user has pinned elsewhere. Its mask cannot be seen there, and is not replaced."""
+        self.policy(Steal={"Steal": "no"})
+        work = self.inside()
+        daemon = self.daemon().ready()
+        self.wait_up(daemon, work)
+        other = max(set(lib.own_cpus()) - set(os.sched_getaffinity(work.pid)))
+        procs = self.cgroup / "cgroup.procs"
+
+        def come_in():
+            os.sched_setaffinity(0, {other})
+            procs.write_text("0", encoding="ascii")
+
+        pinned = self.spinner("--asleep", "--threads=2", preexec_fn=come_in)
+        self.wait_back()
+        self.assertEqual(pinned.masks(), {str(other)})
+        daemon.stop()
+        self.assertEqual(pinned.masks(), {str(other)})
         self.assertEqual(work.masks(), {self.full})
 
     def test_few_descriptors(self):

@@ -11,6 +11,8 @@
  * fence adds is that nothing in the cgroup gets out, whatever it does to its masks, and that a service manager shows
  * it.
  *
+ * It comes down, too, for a process that came in from outside and has the home for its mask: inside, all masks show it.
+ *
  * Rejected: widening the cpuset by each lent CPU. A lend and a recall would wait for a service manager, and after a
  * crash every cpuset between home and machine would have to be known as ours.
  *

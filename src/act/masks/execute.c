@@ -131,22 +131,25 @@ static int change(Work *work, TaskKey task, bool ours, const JournalPassage *pas
 }
 
 /* A process that is not under our masks, as far as the journal knows, and has the one that it is to get. Threads from
- * outside that a fence keeps in show the home as their mask: nobody chose it, and the plan says what they had. */
-static int enter_fenced(Work *work, TaskKey task)
+ * outside that a fence keeps in show the home as their mask, whatever their user chose. So the fence comes down first,
+ * and they are looked at again. 0; or a PlanOutcome: RETRY, that this takes a while, or that they have another mask. */
+static int look_without_fence(Work *work, TaskKey task)
 {
-    const PlanAction *action = work->action;
-    JournalChange change = {
-        .process = work->process,
-        .task = task,
-        .original = {.mask = action->original, .whole = is_whole(work, action->original)},
-        .mask = work->have,
-    };
+    Act *act = work->act;
+    int r;
 
-    return act_note_change(work->act, &change);
+    if (!act->fences || !fences_hold(act->fences, work->process.pid))
+        return 0;
+    if (!fences_admit(act->fences, work->process.pid, NULL))
+        return PLAN_OUTCOME_RETRY;
+    r = act->ops->get_mask(act->context, task, work->have);
+    if (r != 0)
+        return execute_outcome(r);
+    return act_mask_same(act, work->have, work->action->to) ? 0 : PLAN_OUTCOME_RETRY;
 }
 
-/* Else it is a member that little ties to its ancestors any more, or its user chose the mask (pins.c). 0, -errno, or
- * PLAN_OUTCOME_RETRY: those end who would tell. */
+/* One that has that mask indeed is a member that little ties to its ancestors any more, or its user chose the mask
+ * (pins.c). 0, -errno, or PLAN_OUTCOME_RETRY: those end who would tell. */
 static int enter_member(Work *work, TaskKey task)
 {
     const Lineage ask = {.member = true};
@@ -167,18 +170,28 @@ static int enter_member(Work *work, TaskKey task)
 static int enter_as_is(Work *work, TaskKey task, JournalProcess **ret)
 {
     const PlanAction *action = work->action;
-    bool fenced = work->act->fences && fences_hold(work->act->fences, work->process.pid);
     int r;
 
     if (action->kind != PLAN_KIND_SET_HOME || !act_mask_same(work->act, work->have, action->to) ||
         is_whole(work, work->have))
         return 0;
-    if (fenced && (!action->original || act_mask_same(work->act, work->have, action->original)))
-        return 0;
-    r = fenced ? enter_fenced(work, task) : enter_member(work, task);
+    r = look_without_fence(work, task);
+    if (r == 0)
+        r = enter_member(work, task);
     if (r == 0)
         *ret = journal_process(work->act->journal, work->process.pid, work->process.start_ticks);
     return r;
+}
+
+/* Whether it was taken for an heir because of its session or cgroup: in a fence that says nothing of its mask. */
+static bool is_doubtful(Work *work, TaskKey task, const JournalProcess *entry)
+{
+    const Lineage ask = {.near = true};
+
+    return entry->from_pid != 0 && entry->released_ticks == 0 && work->action->kind == PLAN_KIND_SET_HOME &&
+           work->act->fences && fences_hold(work->act->fences, work->process.pid) &&
+           act_mask_same(work->act, work->have, work->action->to) &&
+           !lineage_find(work->act, &ask, &work->process, task, work->have);
 }
 
 int execute_look_up(Work *work, TaskKey task, bool *ret_ours)
@@ -192,6 +205,8 @@ int execute_look_up(Work *work, TaskKey task, bool *ret_ours)
     r = lineage_entry(work->act, &work->process, task, work->have, &entry);
     if (r == 0 && (!entry || entry->released_ticks > 0))
         r = enter_as_is(work, task, &entry);
+    else if (r == 0 && is_doubtful(work, task, entry))
+        r = look_without_fence(work, task);
     if (r < 0) {
         work->act->statistics.n_journal_failures += r != -ENOMEM;
         return r == -ENOMEM ? r : PLAN_OUTCOME_UNJOURNALLED;
@@ -226,9 +241,6 @@ static int set_home_thread(Work *work, TaskKey task, size_t *n_changed)
     if (r != 0)
         return r;
     if (act_mask_same(act, work->have, work->action->to)) {
-        /* A thread from outside that a fence keeps in shows the home as its mask, and would lose it with the fence. */
-        if (act->fences && fences_hold(act->fences, work->process.pid))
-            (void)act_set_mask(act, task, NULL, work->action->to);
         note_home(work);
         return PLAN_OUTCOME_DONE;
     }

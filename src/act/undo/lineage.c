@@ -313,7 +313,7 @@ JournalProcess *lineage_judge(Act *act, const Lineage *lineage, const ActProcess
         question.vanished = false;
         question.known = (ActProcess){0};
         found = find_ancestor(&question, process);
-        if (!found)
+        if (!found && !lineage->near)
             found = find_by_orphan(&question, process);
     }
     *ret_verdict = question.stranger   ? LINEAGE_STRANGER

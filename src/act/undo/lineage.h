@@ -12,6 +12,7 @@ typedef struct Lineage {
     size_t n;
     bool selected; /* consider only journal entries that are selected */
     bool member;   /* the process is of a group that a policy has placed */
+    bool near;     /* consider only ancestors that live */
 } Lineage;
 
 /* Takes the list of all processes. 0 or -errno. */
