@@ -129,19 +129,20 @@ void load_groups(World *world)
     }
 }
 
-/* Takes what a placed group ran off what its nodes were busy: all off one node, or off several in proportion. */
-static void take_off(const World *world, const Group *g)
+/* Takes what ran on some of the nodes (NULL: on any) off what these were busy, in proportion. Returns what is more. */
+static uint64_t take_off(const World *world, CpuMask set, uint64_t ran)
 {
     NodeLoad *nodes = world->nodes;
-    uint64_t sum = 0, ran = g->run_permille - MIN(g->outside_permille, g->run_permille);
+    uint64_t sum = 0, part;
 
     for (uint32_t i = 0; i < world->topology->n_nodes; i++)
-        if (g->roams || hwloc_bitmap_isset(g->home_nodes, i))
+        if (!set || hwloc_bitmap_isset(set, i))
             sum += nodes[i].left_permille;
-    ran = MIN(ran, sum);
+    part = MIN(ran, sum);
     for (uint32_t i = 0; i < world->topology->n_nodes && sum > 0; i++)
-        if (g->roams || hwloc_bitmap_isset(g->home_nodes, i))
-            nodes[i].left_permille -= (uint32_t)(nodes[i].left_permille * ran / sum);
+        if (!set || hwloc_bitmap_isset(set, i))
+            nodes[i].left_permille -= (uint32_t)(nodes[i].left_permille * part / sum);
+    return ran - part;
 }
 
 static bool has_one_node(const Group *g)
@@ -150,8 +151,10 @@ static bool has_one_node(const Group *g)
 }
 
 /* Takes off what threads ran that were last seen outside of their group's home, or have none. */
-static void take_off_outside(const World *world)
+static uint64_t take_off_outside(const World *world)
 {
+    uint64_t more = 0;
+
     for (size_t i = 0; i < world->n_groups; i++)
         world->groups[i].outside_permille = 0;
     for (size_t i = 0; i < world->n_tasks; i++) {
@@ -165,24 +168,30 @@ static void take_off_outside(const World *world)
             (g->home_nodes && hwloc_bitmap_isset(g->home_nodes, (unsigned)cpu->node.i)))
             continue;
         node = &world->nodes[cpu->node.i];
+        more += task->run_permille - MIN(task->run_permille, node->left_permille);
         node->left_permille -= MIN(task->run_permille, node->left_permille);
         g->outside_permille += task->run_permille;
     }
+    return more;
 }
 
-static void take_off_placed(const World *world, bool one_node)
+static uint64_t take_off_placed(const World *world, bool one_node)
 {
+    uint64_t more = 0;
+
     for (size_t i = 0; i < world->n_groups; i++) {
         const Group *g = &world->groups[i];
 
         if (!g->gone && (g->home_nodes || g->roams) && has_one_node(g) == one_node)
-            take_off(world, g);
+            more += take_off(world, g->roams ? NULL : g->home_nodes,
+                             g->run_permille - MIN(g->outside_permille, g->run_permille));
     }
+    return more;
 }
 
 void load_nodes(World *world)
 {
-    uint64_t passed = MIN(world->interval_usec, LOAD_HOLD_USEC);
+    uint64_t passed = MIN(world->interval_usec, LOAD_HOLD_USEC), more;
 
     for (uint32_t i = 0; i < world->topology->n_nodes; i++)
         world->nodes[i].left_permille = 0;
@@ -193,9 +202,11 @@ void load_nodes(World *world)
             world->nodes[cpu->node.i].left_permille += world->cpus[i].busy_permille;
     }
     /* First those of which it is known where they ran. */
-    take_off_outside(world);
-    take_off_placed(world, true);
-    take_off_placed(world, false);
+    more = take_off_outside(world);
+    more += take_off_placed(world, true);
+    more += take_off_placed(world, false);
+    /* It ran somewhere, and the nodes that it was not taken off look busier than they are by as much. */
+    (void)take_off(world, NULL, more);
     for (uint32_t i = 0; i < world->topology->n_nodes; i++) {
         NodeLoad *node = &world->nodes[i];
         int64_t off = (int64_t)node->left_permille - node->others_permille;

@@ -240,6 +240,35 @@ static void test_nodes(void **state)
     assert_int_equal(world->nodes[0].others_permille, 0);
 }
 
+/* What groups ran is not others', wherever it is taken to have run: of a group that has more nodes than another one,
+ * and of a thread that was seen on a node where all was somebody else's. */
+static void test_nodes_elsewhere(void **state)
+{
+    CLEANUP(world_free_p) World *world = sample_empty();
+
+    assert_int_equal(world_add_workload(world, "w", 0), 0);
+    assert_int_equal(world_add_group(world, (WorkloadIx){0}, "a"), 0);
+    for (uint32_t i = 0; i < world->topology->cpu_limit; i++)
+        world->cpus[i] = (CpuLoad){.online = true, .usable = true, .busy_permille = 500};
+    world->interval_usec = LOAD_HOLD_USEC;
+    world->groups[0].home = sample_mask(world, "0-3");
+    world->groups[0].home_nodes = sample_mask(world, "0");
+    world->groups[0].run_permille = 2600;
+    load_nodes(world);
+    assert_int_equal(world->nodes[0].others_permille, 0);
+    assert_int_equal(world->nodes[1].others_permille, 1400);
+
+    world->groups[0].run_permille = 1900;
+    assert_int_equal(sample_process(world, 100, 0, 0), 0);
+    assert_int_equal(sample_task(world, 100, 100, 1000, 0), 0);
+    world->tasks[0].last_cpu = (CpuIx){4};
+    for (uint32_t i = 4; i < world->topology->cpu_limit; i++)
+        world->cpus[i].busy_permille = 0;
+    load_nodes(world);
+    assert_int_equal(world->nodes[0].others_permille, 100);
+    assert_int_equal(world->nodes[1].others_permille, 0);
+}
+
 /* One tick of a second is worth ten of a tenth; after a long one nothing is left of what was. */
 static void test_long_ticks(void **state)
 {
@@ -260,6 +289,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_permille),     cmocka_unit_test(test_ewma),
         cmocka_unit_test(test_task),         cmocka_unit_test(test_long_ticks),
+        cmocka_unit_test(test_nodes_elsewhere),
         cmocka_unit_test(test_cpu),          cmocka_unit_test(test_idle_spells),
         cmocka_unit_test(test_idle_at_boot), cmocka_unit_test(test_groups),
         cmocka_unit_test(test_young_group),  cmocka_unit_test(test_nodes),
