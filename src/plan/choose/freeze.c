@@ -6,8 +6,9 @@
  * evicted for one that is not frozen, and the others find their places around it.
  *
  * It is evicted for other frozen groups. Of those on one node, the ones with most demand are held as long as all of
- * them fit, and the rest is packed like other groups. A group that has outgrown its node is free in the same way. Two
- * groups of 5 CPUs each on a node of 8: the first is held, the second is not.
+ * them fit, and the rest is packed like other groups. Two groups of 5 CPUs each on a node of 8: the first is held, the
+ * second is not. A group that has outgrown its node is free in the same way. So is one that wants more than the node
+ * has cores, where these have siblings: it shares cores that others may have to spare.
  *
  * A group is not frozen if caches hold all of its memory, if it is to be spread, or if its threads have no reason to be
  * together and press on the node's memory (P5). */
@@ -75,11 +76,11 @@ static void hold_bound(const Planner *p, uint64_t *held)
     }
 }
 
-/* Whether its threads, which never pause, would share cores there (squeeze_cost() in pack/own.c). */
+/* Whether its threads share cores there, for want of others (siblings_cost() in pack/cost.c). */
 static bool is_squeezed(const PackGroup *pack, const PackNode *node)
 {
     return node->cores_permille > 0 && node->cores_permille < node->capacity_permille &&
-           pack->steady_permille > node->cores_permille;
+           pack->demand_permille > node->cores_permille;
 }
 
 void freeze_groups(Planner *p, const PackNode *nodes)

@@ -21,6 +21,7 @@
 
 #define SIBLINGS_WEIGHT (PACK_SCALE * 2) /* reasons in pack.h */
 #define UNFAIR_WEIGHT   (PACK_SCALE * 3 / 2)
+#define SQUEEZE_WEIGHT  PACK_SCALE
 #define CHANCE_WEIGHT   (PACK_SCALE * 3)
 #define CUT             16U /* times the capacity */
 
@@ -67,8 +68,10 @@ static uint64_t siblings_cost(const Pack *p, const PackSite *site, const PackLoa
 {
     uint64_t weight = site->cores < site->capacity ? SIBLINGS_WEIGHT : PACK_CROWDED;
     uint64_t cores = site->cores + site->unmet, sure = load->cpu > cores ? load->cpu - cores : 0;
+    uint64_t squeezed = site->cores < site->capacity && load->steady > cores ? load->steady - cores : 0;
 
-    return (sure * weight + excess_by_chance(site, load) * CHANCE_WEIGHT) * p->far;
+    return (sure * weight + squeezed * SQUEEZE_WEIGHT + excess_by_chance(site, load) * CHANCE_WEIGHT) *
+           p->far;
 }
 
 static uint64_t shortage_cost(const Pack *p, const PackSite *site, const PackLoad *load)
@@ -109,14 +112,15 @@ static void load_add(PackLoad *load, const PackItem *item, uint64_t cpu, uint64_
         load->variance += item->lone ? part * cpu / all : part;
         load->most += (item->most - item->demand) * cpu / all;
     }
+    load->steady += item->steady * cpu / MAX(item->demand, 1U);
     load->heavy += cpu * item->alone / 1000;
     load->memory += memory;
 }
 
 static PackLoad plus(const PackLoad *a, const PackLoad *b)
 {
-    return (PackLoad){a->cpu + b->cpu, a->heavy + b->heavy, a->memory + b->memory, a->variance + b->variance,
-                      a->most + b->most};
+    return (PackLoad){a->cpu + b->cpu,           a->heavy + b->heavy, a->memory + b->memory,
+                      a->variance + b->variance, a->most + b->most,   a->steady + b->steady};
 }
 
 /* How an amount is divided over sites: in proportion to the room each has, and what finds none in proportion to the
@@ -335,6 +339,7 @@ static void single_change(Pack *p, const PackItem *item, bool add)
     load->heavy = add ? load->heavy + item->heavy : load->heavy - item->heavy;
     load->variance = add ? load->variance + item->variance : load->variance - item->variance;
     load->most = add ? load->most + most : load->most - most;
+    load->steady = add ? load->steady + item->steady : load->steady - item->steady;
     load->memory = add ? load->memory + memory : load->memory - memory;
     p->single_sum -= p->single_cost[i];
     p->single_cost[i] = site_cost(p, &p->sites[i], load);

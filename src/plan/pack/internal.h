@@ -30,7 +30,8 @@ typedef struct PackSite {
 
 typedef struct PackLoad {
     uint64_t cpu, heavy, memory, variance;
-    uint64_t most; /* CPU, when nobody pauses */
+    uint64_t most;   /* CPU, when nobody pauses */
+    uint64_t steady; /* CPU, of threads that never do */
 } PackLoad;
 
 typedef struct PackItem {
@@ -39,6 +40,7 @@ typedef struct PackItem {
     uint64_t demand, weight; /* permille */
     uint64_t pull;           /* of its weight, what being near its memory counts; permille */
     uint64_t variance;       /* of its demand, in permille of a CPU squared */
+    uint64_t strays;         /* the standard deviation of its demand, permille */
     uint64_t most;           /* its demand without pauses */
     uint64_t steady;         /* of its demand, that of threads that run all the time */
     uint64_t heavy;          /* of its demand, what presses on memory that threads use alone */
@@ -88,8 +90,8 @@ PackNodes pack_nodes_out(const Pack *p, PackNodes sites);
 /* Gives an item another set, 0: none. */
 void pack_assign(Pack *p, uint32_t item, PackNodes set);
 
-/* What an item pays itself on these sites: remote, split and move, what sites do not say of a group on several of them,
- * and what its own threads are in each other's way on one. */
+/* What an item pays itself on these sites: remote, split and move, and what sites do not say of a group on several of
+ * them. */
 uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set);
 
 /* Adds the same to each of its terms. */

@@ -6,10 +6,9 @@
 
 #include "base/util.h"
 
-#define SQUEEZE_WEIGHT   PACK_SCALE /* reasons in pack.h */
-#define THREAD_PERMILLE  1000U      /* what one wants at most */
-#define OVERLOAD_PERCENT 108U       /* half the imbalance_pct of a NUMA domain, 117 (P6) */
-#define OVERLOAD_MIN     500U       /* reasons in pack.h */
+#define THREAD_PERMILLE  1000U /* what one wants at most */
+#define OVERLOAD_PERCENT 108U  /* half the imbalance_pct of a NUMA domain, 117 (P6) */
+#define OVERLOAD_MIN     500U  /* reasons in pack.h */
 
 uint64_t pack_limit(uint64_t capacity)
 {
@@ -147,16 +146,6 @@ static uint64_t whole_cost(const Pack *p, const PackItem *item, PackNodes set)
     return cost * (THREAD_PERMILLE - over) / THREAD_PERMILLE;
 }
 
-/* Of a group whose own threads, that run all the time, have not enough cores on the node. */
-static uint64_t squeeze_cost(const Pack *p, const PackItem *item, PackNodes set)
-{
-    const PackSite *s = &p->sites[set ? __builtin_ctzll(set) : 0];
-
-    return set && !(set & (set - 1)) && s->cores < s->capacity && item->steady > s->cores
-               ? (item->steady - s->cores) * SQUEEZE_WEIGHT * p->far
-               : 0;
-}
-
 void pack_own_add(const Pack *p, uint32_t item, PackNodes set, PackCost *ret)
 {
     const PackItem *it = &p->items[item];
@@ -166,7 +155,6 @@ void pack_own_add(const Pack *p, uint32_t item, PackNodes set, PackCost *ret)
     ret->move += set ? move_cost(it, set) : 0;
     ret->overload += wide_cost(p, it, set);
     ret->crowd += set & (set - 1) ? whole_cost(p, it, set) : 0;
-    ret->siblings += squeeze_cost(p, it, set);
 }
 
 uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set)
@@ -177,8 +165,7 @@ uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set)
     if (!set || it->roams)
         return 0;
     if (!(set & (set - 1))) /* by far the most frequent */
-        return p->remote[(size_t)item * p->n_sites + (size_t)__builtin_ctzll(set)] + move_cost(it, set) +
-               squeeze_cost(p, it, set);
+        return p->remote[(size_t)item * p->n_sites + (size_t)__builtin_ctzll(set)] + move_cost(it, set);
     pack_own_add(p, item, set, &cost);
     return cost.remote + cost.split + cost.move + cost.overload + cost.crowd;
 }

@@ -116,12 +116,13 @@ static void make_remote(const Pack *p, const PackItem *item, const uint64_t *byt
     }
 }
 
-/* Whether so many nodes do: nobody is squeezed into siblings on as few of them as there are CPUs on. Where each CPU is
- * a core of its own, one is enough if its CPUs are: then all is in one place. */
+/* Whether so many nodes do: nobody is squeezed into siblings on as few of them as there are CPUs on, also when more of
+ * its threads run than on average. Where each CPU is a core of its own, one is enough if its CPUs are: then all is in
+ * one place. */
 static bool is_held(const PackItem *item, uint32_t n, uint64_t capacity, uint64_t cores)
 {
     return n > 0 && pack_limit(capacity) >= item->demand &&
-           cores + cores / NOISE_PART >= (n == 1 ? MIN(item->demand, capacity) : item->demand);
+           cores + cores / NOISE_PART >= (n == 1 ? MIN(item->demand + item->strays, capacity) : item->demand);
 }
 
 /* The fewest nodes that hold its demand, if it had them for itself; `most` when that many do not either. */
@@ -152,7 +153,6 @@ static void make_item(const Pack *p, PackItem *item)
     uint64_t pull = 1000 - MIN(group->memory_discount_permille, 1000U);
     uint32_t alone = group->mode == PACK_MODE_AUTO ? MIN(group->private_permille, 1000U) : 0;
     bool single = alone == 1000 && group->demand_permille <= 1000;
-    uint64_t strays = (uint64_t)sqrt(1000.0 * group->variance_permille);
 
     item->demand = MIN(group->demand_permille, PACK_DEMAND_MAX);
     item->weight = MAX(item->demand, WEIGHT_MIN);
@@ -160,6 +160,7 @@ static void make_item(const Pack *p, PackItem *item)
     item->alone = spreads ? 1000 : alone;
     item->sorted = MIN(alone, group->sorted_permille);
     item->variance = group->variance_permille;
+    item->strays = (uint64_t)sqrt(1000.0 * group->variance_permille);
     item->most = group->lone ? MAX(item->demand, 1000U) : MOST_UNKNOWN;
     item->steady = group->mode == PACK_MODE_AUTO ? MIN(group->steady_permille, item->demand) : 0;
     item->heavy = item->demand * item->alone / 1000;
@@ -178,7 +179,7 @@ static void make_item(const Pack *p, PackItem *item)
     item->may_split = spreads || (item->sorted >= 500 && !item->lone) || item->heavy > p->allowed_imbalance ||
                       (item->lone && item->variance > 0);
     for (PackNodes rest = item->allowed; rest; rest &= rest - 1)
-        item->may_split |= item->demand + strays >
+        item->may_split |= item->demand + item->strays >
                            MIN(p->sites[__builtin_ctzll(rest)].limit, p->sites[__builtin_ctzll(rest)].cores);
     for (uint32_t i = 0; has_memory(group) && i < p->problem->n_nodes; i++)
         item->memory_kib += group->memory_bytes[i] / KIB;

@@ -4,6 +4,8 @@
 
 #include "choose-test.h"
 
+#define NEAR_AND_FAR "distances=10,12,31,31,12,10,31,31,31,31,10,12,31,31,12,10"
+
 /* Two threads of `pid` on node 0 with this much of their memory there, MiB; the rest is on node 1. */
 static void add_small(Fixture *f, pid_t pid, uint64_t here, uint64_t there)
 {
@@ -167,6 +169,29 @@ static void test_outgrown(void **state)
     assert_false(group_of(&f, 100)->converged);
 }
 
+/* So does one whose threads pause, but want more than its cores: they share these with each other. */
+static void test_shares_cores(void **state)
+{
+    for (unsigned siblings = 1; siblings <= 2; siblings++) {
+        CLEANUP(fixture_done) Fixture f;
+
+        fixture_init(&f, siblings == 2 ? "numa:4 l3:1 core:1 pu:2 " NEAR_AND_FAR
+                                       : "numa:4 l3:1 core:2 pu:1 " NEAR_AND_FAR);
+        fixture_policy(&f, "a", AUTO);
+        add_job(&f, 100, 2, 0, 1);
+        set_memory(&f, 100, (uint64_t[]){1024, 0, 0, 0});
+        set_demand(&f, 100, 300, 0);
+        fixture_home(&f);
+        plan_homes(&f);
+        assert_nodes(&f, 100, "0");
+        assert_true(group_of(&f, 100)->converged);
+        set_demand(&f, 100, 600, 0);
+        plan_homes(&f);
+        assert_nodes(&f, 100, siblings == 2 ? "0-1" : "0");
+        fixture_assert_settled(&f, true);
+    }
+}
+
 /* One that can be nowhere else takes its room first, also before it has been given its home. */
 static void test_bound(void **state)
 {
@@ -193,6 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_freeze_and_thaw), cmocka_unit_test(test_not_frozen),
+        cmocka_unit_test(test_shares_cores),
         cmocka_unit_test(test_no_eviction),     cmocka_unit_test(test_eviction_by_frozen),
         cmocka_unit_test(test_outgrown),        cmocka_unit_test(test_bound),
     };

@@ -180,6 +180,32 @@ static void test_squeezed(void **state)
     assert_int_equal(in.sets[0], 1);
 }
 
+/* Where all cores are shared anyway, it is: two such groups, and one thread more than there are CPUs. */
+static void test_squeezed_anyway(void **state)
+{
+    Instance in;
+
+    instance_init(&in, 2, 4000, 28);
+    in.nodes[0].cores_permille = in.nodes[1].cores_permille = 2000;
+    in.problem.share_permille = 889;
+    for (uint32_t i = 0; i < 2; i++) {
+        add_group(&in, 3555, (uint64_t[]){1, 1});
+        in.groups[i].steady_permille = 3555;
+        in.groups[i].private_permille = 340;
+        in.groups[i].home = 3;
+    }
+    add_group(&in, 888, (uint64_t[]){0, 4});
+    in.groups[2].steady_permille = 888;
+    in.groups[2].private_permille = 1000;
+    in.groups[2].max_nodes = 1;
+    in.problem.allowed_imbalance_permille = 1000;
+    solve(&in);
+    assert_int_equal(in.sets[0] | in.sets[1], 3);
+    assert_int_equal(in.sets[0] & in.sets[1], 0);
+    assert_int_equal(in.sets[2], 2);
+    assert_stable(&in);
+}
+
 /* Six threads that pause a third of the time want four CPUs on average, and five as often as three: they get more
  * nodes than would do on average, where these have some of their memory. */
 static void test_pauses(void **state)
@@ -300,6 +326,15 @@ static void test_siblings_of_many(void **state)
     in.groups[0].demand_permille = 4500;
     solve(&in);
     assert_int_equal(in.sets[0], 1);
+    /* Nor one that does on average, where another is near. */
+    in.groups[0].demand_permille = 4000;
+    in.distances[1] = in.distances[4] = 11;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    in.groups[0].variance_permille = 3000;
+    solve(&in);
+    assert_int_equal(in.sets[0], 3);
+    in.groups[0].variance_permille = 0;
     in.groups[0].demand_permille = 8000;
     for (uint32_t i = 0; i < 4; i++)
         in.nodes[i].cores_permille = 8000;
@@ -513,6 +548,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spreading),      cmocka_unit_test(test_fork_groups),
         cmocka_unit_test(test_siblings),       cmocka_unit_test(test_squeezed),
+        cmocka_unit_test(test_squeezed_anyway),
         cmocka_unit_test(test_pauses),         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_full_by_chance), cmocka_unit_test(test_siblings_of_many),
         cmocka_unit_test(test_half_a_cpu),     cmocka_unit_test(test_jvm),
