@@ -180,7 +180,7 @@ static void test_shares_cores(void **state)
         fixture_policy(&f, "a", AUTO);
         add_job(&f, 100, 2, 0, 1);
         set_memory(&f, 100, (uint64_t[]){1024, 0, 0, 0});
-        set_demand(&f, 100, 300, 0);
+        set_demand(&f, 100, 100, 0);
         fixture_home(&f);
         plan_homes(&f);
         assert_nodes(&f, 100, "0");
