@@ -205,7 +205,8 @@ int act_follow_births(Act *act, const TaskKey *processes, size_t n);
 
 /* Whose masks are put back. */
 typedef struct ActSelection {
-    bool (*wants)(void *userdata, pid_t pid);
+    /* `workload`: the one that it, or whoever it has its mask from, was placed for, as far as that is known. */
+    bool (*wants)(void *userdata, pid_t pid, const char *workload);
     void *userdata;
 } ActSelection;
 
@@ -224,6 +225,8 @@ int act_restore_persistently(Act *act, const ActSelection *selection, size_t *re
  * under our masks any more; over when act_is_restoring() says no. Returns 0, or -errno when some fence could not be
  * taken down. */
 int act_restore_slowly(Act *act, const ActSelection *selection);
+/* The same without fences. */
+void act_search(Act *act, const ActSelection *selection);
 bool act_is_restoring(const Act *act, const ActSelection *selection);
 /* The first -errno of what could not be put back that way since the last call, or 0. */
 int act_restoring_error(Act *act);

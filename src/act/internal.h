@@ -151,6 +151,8 @@ int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task);
  * -errno. */
 int restore_children_step(Restore *restore, uint64_t *ret_moment_usec);
 /* Whether it has its mask from one that is selected, and is put back with it; for the time before the first step. */
+/* NULL wants everybody. */
+bool restore_wants(const ActSelection *selection, const JournalProcess *entry);
 bool restore_is_heir(const Restore *restore, const JournalProcess *entry);
 /* The end of it. */
 int restore_end(Restore *restore, int r);

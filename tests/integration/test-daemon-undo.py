@@ -291,6 +291,46 @@ class Heirs(Undo):
         daemon.stop()
         self.assertEqual(self.masks(pinned), [self.list_of(chosen)])
 
+    def orphans(self, daemon):
+        """Children whose ancestor, all there was of the workload, has ended: they have its mask."""
+        servant = self.servant()
+        home = self.list_of(self.wait_narrow(daemon, servant.pid))
+        self.ticks(daemon)
+        heirs = [self.ask(servant, what) for what in ("child", "session", "child")]
+        lib.wait_until("all to be written down", lambda: all(
+            f"process pid={pid} " in self.journal.read_text() or self.masks(pid) == [self.full] for pid in heirs))
+        servant.kill()
+        servant.wait()
+        self.ticks(daemon)
+        self.inherited(home, heirs)
+        return heirs
+
+    def wait_back(self, heirs):
+        lib.wait_until("the children to be put back", lambda: self.masks(*heirs) == len(heirs) * [self.full])
+
+    def test_release_of_an_ended_workload(self):
+        daemon = self.daemon().ready()
+        for name in ("50-test", ""):
+            heirs = self.orphans(daemon)
+            daemon.ctl_run("release", *([name] if name else ["--all"])).check_returncode()
+            self.wait_back(heirs)
+            daemon.ctl_run("resume", "50-test").check_returncode()
+
+    def test_policy_of_an_ended_workload_removed(self):
+        daemon = self.daemon().ready()
+        heirs = self.orphans(daemon)
+        policy = self.policies / "50-test.policy"
+        policy.write_text(policy.read_text(encoding="ascii").replace("[Workload]", "[Workload]\nAct=observe"), encoding="ascii")
+        daemon.ctl_run("reload").check_returncode()
+        self.wait_back(heirs)
+
+        self.setUp()
+        daemon = self.daemon().ready()
+        heirs = self.orphans(daemon)
+        (self.policies / "50-test.policy").unlink()
+        daemon.ctl_run("reload").check_returncode()
+        self.wait_back(heirs)
+
 
 if __name__ == "__main__":
     lib.main()

@@ -479,6 +479,7 @@ static void drop_dead(Journal *journal, const ActProcess *living, size_t n)
         intern_mark_mask(journal->pool, journal->processes[i].original.mask);
         intern_mark_mask(journal->pool, journal->processes[i].cpuset);
         intern_mark_mask(journal->pool, journal->processes[i].left);
+        intern_mark_string(journal->pool, journal->processes[i].workload);
         for (size_t k = 0; k < journal->processes[i].n_applied; k++)
             intern_mark_mask(journal->pool, journal->processes[i].applied[k]);
     }

@@ -55,6 +55,7 @@ typedef struct JournalProcess {
     bool searched, checked; /* that has begun, and its threads are done; of search.c, not in the file */
     pid_t from_pid; /* an heir of that entry, and put back with it; 0: not. Of lineage.c, not in the file */
     uint64_t from_ticks;
+    const char *workload; /* of whom its mask was given to; NULL: not known. Interned, not in the file */
 } JournalProcess;
 
 typedef struct JournalThread {

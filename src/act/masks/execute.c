@@ -78,6 +78,7 @@ static void take_back(Work *work, TaskKey task, JournalOriginal before)
 /* Who is given masks again has children that are to have them, and is nobody's heir any more. */
 static void note_home(const Work *work)
 {
+    int32_t workload = work->action->workload.i;
     Journal *journal = work->act->journal;
     JournalProcess *entry =
         journal ? journal_process(journal, work->process.pid, work->process.start_ticks) : NULL;
@@ -85,6 +86,8 @@ static void note_home(const Work *work)
     if (entry) {
         entry->roams = entry->searched = false;
         entry->from_pid = 0;
+        if (workload >= 0 && work->world && (size_t)workload < work->world->n_workloads)
+            entry->workload = intern_string(journal->pool, work->world->workloads[workload].name);
     }
 }
 

@@ -342,6 +342,7 @@ int lineage_adopt(Act *act, const ActProcess *process, TaskKey task, const Journ
     };
     pid_t pid = from->pid;
     uint64_t start_ticks = from->start_ticks;
+    const char *workload = from->workload;
     JournalProcess *entry;
     int r = act_note_change(act, &change);
 
@@ -351,6 +352,7 @@ int lineage_adopt(Act *act, const ActProcess *process, TaskKey task, const Journ
     if (entry && (pid != entry->pid || start_ticks != entry->start_ticks)) {
         entry->from_pid = pid;
         entry->from_ticks = start_ticks;
+        entry->workload = workload;
     }
     return 0;
 }

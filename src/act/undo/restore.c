@@ -497,6 +497,11 @@ int restore_end(Restore *restore, int r)
     return r;
 }
 
+bool restore_wants(const ActSelection *selection, const JournalProcess *entry)
+{
+    return !selection || selection->wants(selection->userdata, entry->pid, entry->workload);
+}
+
 static int restore_journalled(Act *act, const ActSelection *selection, Restore *ret)
 {
     Journal *journal = act->journal;
@@ -505,7 +510,7 @@ static int restore_journalled(Act *act, const ActSelection *selection, Restore *
     if (r < 0)
         return r;
     for (size_t i = 0; i < journal->n_processes; i++) {
-        if (selection && !selection->wants(selection->userdata, journal->processes[i].pid))
+        if (!restore_wants(selection, &journal->processes[i]))
             continue;
         /* Released ones are selected, too: what is left of their children is put back now. */
         journal->processes[i].selected = true;

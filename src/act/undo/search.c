@@ -173,21 +173,19 @@ int search_step(Act *act, const World *world)
     return 0;
 }
 
-static bool is_wanted(const ActSelection *selection, const JournalProcess *entry)
+void act_search(Act *act, const ActSelection *selection)
 {
-    return !selection || selection->wants(selection->userdata, entry->pid);
+    for (size_t i = 0; act->journal && i < act->journal->n_processes; i++)
+        if (restore_wants(selection, &act->journal->processes[i])) {
+            act->journal->processes[i].roams = true;
+            act->search_usec = 1; /* long due */
+        }
 }
 
 int act_restore_slowly(Act *act, const ActSelection *selection)
 {
-    int r = act->fences ? fences_restore(act->fences) : 0;
-
-    for (size_t i = 0; act->journal && i < act->journal->n_processes; i++)
-        if (is_wanted(selection, &act->journal->processes[i])) {
-            act->journal->processes[i].roams = true;
-            act->search_usec = 1; /* long due */
-        }
-    return r;
+    act_search(act, selection);
+    return act->fences ? fences_restore(act->fences) : 0;
 }
 
 bool act_is_restoring(const Act *act, const ActSelection *selection)
@@ -195,7 +193,7 @@ bool act_is_restoring(const Act *act, const ActSelection *selection)
     for (size_t i = 0; act->journal && i < act->journal->n_processes; i++) {
         const JournalProcess *entry = &act->journal->processes[i];
 
-        if ((entry->roams || entry->searched) && is_wanted(selection, entry))
+        if ((entry->roams || entry->searched) && restore_wants(selection, entry))
             return true;
     }
     return false;

@@ -112,12 +112,13 @@ typedef struct Released {
     pid_t pid;
 } Released;
 
-static bool is_released(void *userdata, pid_t pid)
+static bool is_released(void *userdata, pid_t pid, const char *workload)
 {
     const Released *released = userdata;
-    const Process *process = released->pid > 0 ? NULL : world_process(released->world, pid);
 
-    return released->pid > 0 ? pid == released->pid : process && process->workload.i == released->workload.i;
+    return released->pid > 0 ? pid == released->pid
+                             : manager_release_is_of(released->world, pid, workload,
+                                                     released->world->workloads[released->workload.i].name);
 }
 
 /* `what` is for the log: who could not be put back. */

@@ -116,6 +116,7 @@ typedef struct Manager {
 
     Config *config;
     PolicySet *policies;
+    bool reloaded;            /* since the last discovery */
     bool policies_name_users; /* some User= holds a login name */
     UserCache *users;
 
@@ -329,8 +330,13 @@ bool manager_release_is_long(Manager *manager, WorkloadIx workload, pid_t pid);
 int manager_release_begin(Manager *manager, const char *name, WorkloadIx workload, pid_t pid);
 /* The call that the last manager_release_begin() came of, to be answered when it is over. */
 void manager_release_answer(Manager *manager, sd_bus_message *call);
+/* Whether a process of the journal is of the workload of this name; `workload` as in ActSelection. */
+bool manager_release_is_of(World *world, pid_t pid, const char *workload, const char *name);
 /* A step of all that are under way, with each tick. Returns 0 or -ENOMEM. */
 int manager_release_ticked(Manager *manager);
+/* After a discovery. What has ended is in no plan; whoever has inherited a mask from it is put back when its policy has
+ * gone. */
+void manager_release_forgotten(Manager *manager);
 void manager_release_done(Manager *manager);
 /* Says in the log that the administrator has done it. */
 void manager_tell_admin(Manager *manager, const char *what, const char *name);

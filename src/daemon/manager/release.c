@@ -91,23 +91,48 @@ void manager_release_done(Manager *manager)
     free(manager->releasing);
 }
 
+bool manager_release_is_of(World *world, pid_t pid, const char *workload, const char *name)
+{
+    const Process *process = world_process(world, pid);
+
+    if (process && process->workload.i >= 0)
+        workload = world->workloads[process->workload.i].name;
+    return workload && strcmp(workload, name) == 0;
+}
+
 /* Which processes of the journal it is about. */
 typedef struct Wanted {
     World *world;
     const Releasing *releasing;
 } Wanted;
 
-static bool wants(void *userdata, pid_t pid)
+static bool wants(void *userdata, pid_t pid, const char *workload)
 {
     const Wanted *wanted = userdata;
     const Releasing *releasing = wanted->releasing;
-    const Process *process;
 
     if (releasing->pid > 0 || !*releasing->name)
         return releasing->pid == 0 || pid == releasing->pid;
-    process = world_process(wanted->world, pid);
-    return process && process->workload.i >= 0 &&
-           strcmp(wanted->world->workloads[process->workload.i].name, releasing->name) == 0;
+    return manager_release_is_of(wanted->world, pid, workload, releasing->name);
+}
+
+static bool is_forgotten(void *userdata, pid_t pid, const char *workload)
+{
+    const Manager *manager = userdata;
+    const Process *process = world_process(manager->world, pid);
+    const Workload *known = workload ? world_workload_by_name(manager->world, workload) : NULL;
+    const Policy *policy = known ? manager->policies->policies[known->policy] : NULL;
+
+    if (!workload || (process && !process->gone && process->workload.i >= 0))
+        return false;
+    return !policy || policy->act == POLICY_ACT_OBSERVE || policy->mode == POLICY_MODE_NONE;
+}
+
+void manager_release_forgotten(Manager *manager)
+{
+    if (manager->reloaded)
+        act_search(manager->act, &(ActSelection){.wants = is_forgotten, .userdata = manager});
+    manager->reloaded = false;
 }
 
 int manager_release_plan(Manager *manager, WorkloadIx workload, pid_t pid, Plan *plan)

@@ -152,9 +152,10 @@ static int carry_over(Manager *manager, const World *from, World *to)
     return 0;
 }
 
-static bool is_anybody(void *userdata, pid_t pid)
+static bool is_anybody(void *userdata, pid_t pid, const char *workload)
 {
     (void)userdata;
+    (void)workload;
     return pid > 0;
 }
 
@@ -286,6 +287,7 @@ int manager_reload(Manager *manager, char **ret_error)
     manager_notify_ready(manager);
     manager_evidence_reloaded(manager);
     manager->statistics.n_reloads++;
+    manager->reloaded = true;
     pace_now(&manager->pace, time_now_usec());
     manager_arm(manager);
     log_notice(manager->log, NUMAPLACE_MESSAGE_RELOADED, "reloaded: %zu policies, %zu workloads",

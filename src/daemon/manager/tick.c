@@ -266,6 +266,7 @@ int manager_tick(Manager *manager)
             cpu = time_thread_cpu_nsec();
             slow_cost += cpu - before;
             manager->statistics.plan_cpu_nsec += cpu - before;
+            manager_release_forgotten(manager);
         }
         r = manager_release_ticked(manager);
         if (r < 0)

@@ -140,8 +140,9 @@ static void test_parent_gone(void **state)
     assert_mask(f, 501, "0-3");
 }
 
-static bool is_pid(void *userdata, pid_t pid)
+static bool is_pid(void *userdata, pid_t pid, const char *workload)
 {
+    (void)workload;
     return pid == *(const pid_t *)userdata;
 }
 
@@ -205,8 +206,9 @@ static int get_cut_mask(void *context, TaskKey task, hwloc_bitmap_t ret)
     return r == 0 && hwloc_bitmap_clr(ret, 5) < 0 ? -ENOMEM : r;
 }
 
-static bool wants_anybody(void *userdata, pid_t pid)
+static bool wants_anybody(void *userdata, pid_t pid, const char *workload)
 {
+    (void)workload;
     (void)userdata;
     return pid > 0;
 }
