@@ -196,6 +196,9 @@ static inline size_t probe_batch(const Probe *probe)
     return probe->options.batch > 0 ? probe->options.batch : PROBE_BATCH;
 }
 
+/* Counts what failed for want of descriptors; returns `r`. */
+int probe_note_error(Probe *probe, int r);
+
 /* Whether a read failed because the task is not there any more. */
 static inline bool probe_error_is_gone(int r)
 {

@@ -141,6 +141,7 @@ int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Prob
     probe->page_bytes = (uint64_t)(page > 0 ? page : 4096);
     probe->tick_nsec = NSEC_PER_SEC / (uint64_t)(hz > 0 ? hz : 100);
     probe->readers.max_open = descriptor_limit(options);
+    probe->stat_files.transient = probe->readers.max_open == 0;
 
     r = allocate(probe);
     if (r == 0)

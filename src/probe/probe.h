@@ -117,6 +117,7 @@ typedef struct ProbeStatistics {
     uint64_t n_put_off;    /* reads that did not come at once: command lines, environments, numa_maps */
     /* Processes not decided about at the last discovery: theirs hang, or too many of their user's do. */
     uint64_t n_unreadable;
+    uint64_t n_no_descriptors; /* files not opened for want of descriptors since the last discovery began */
     uint64_t n_over_limit;    /* tasks beyond max_tasks, as of the last discovery */
     uint64_t n_kept_open;     /* descriptors now kept open */
     uint64_t n_quiet;         /* tasks sampled only at discovery, because they sleep */

@@ -186,6 +186,37 @@ class Full(lib.DaemonTest):
         self.assertEqual(log.count("\n"), 1, log)
 
 
+class FewDescriptors(lib.DaemonTest):
+    def setUp(self):
+        lib.need_placing()
+        super().setUp()
+        self.write_policy()
+
+    def test_many_threads(self):
+        """Stat files are not kept open where that leaves no descriptors to look at anything else."""
+        workload = self.spinner("--asleep", "--threads=150")
+        daemon = self.daemon(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (44, 44))).ready()
+        self.wait_home(daemon, workload)
+        self.assertEqual(daemon.ctl("status")["mode"], "active")
+        daemon.stop()
+        self.assertEqual(workload.masks(), {self.full})
+
+    def test_none_left(self):
+        """What cannot be read is told once, and goes on when there are some again."""
+        daemon = self.daemon().ready()
+        limits = resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE)
+        for _ in range(2):
+            resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+            workload = self.spinner("--asleep", "--threads=3")
+            lib.wait_until("it to be told", lambda: daemon.says("too few descriptors") or daemon.process.poll() is not None)
+            self.assertIsNone(daemon.process.poll(), daemon.log())
+            resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, limits)
+            self.wait_home(daemon, workload)
+        self.assertEqual(daemon.log().count("too few descriptors"), 1)
+        daemon.stop()
+        self.assertEqual(workload.masks(), {self.full})
+
+
 class NotPermitted(lib.DaemonTest):
     """Another user's daemon observes only, and says so once."""
 

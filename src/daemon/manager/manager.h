@@ -162,6 +162,7 @@ typedef struct Manager {
     char status[160];         /* STATUS= as told last */
     bool put_off;             /* the last discovery has not asked about everybody */
     bool unfinished;          /* the last tick has not done all that it was to do */
+    bool told_descriptors;    /* that there are too few */
     bool over_limit;          /* MaxTasks= was reached at the last discovery */
     int tick_error;           /* last errno of sensing, so that a lasting failure is said once */
     ManagerStatistics statistics;

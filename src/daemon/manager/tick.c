@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* Below this, of one CPU and all managed tasks together, everything counts as asleep: a few timers. */
 #define ASLEEP_PERMILLE 10U
@@ -63,6 +64,20 @@ static void note_limit(Manager *manager)
     manager->over_limit = n > 0;
 }
 
+/* Says that processes and threads cannot be read for want of descriptors, once. */
+static void note_descriptors(Manager *manager)
+{
+    struct rlimit limit = {0};
+
+    if (manager->told_descriptors || probe_statistics(manager->probe)->n_no_descriptors == 0)
+        return;
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    log_warning(manager->log, NUMAPLACE_MESSAGE_LIMIT,
+                "too few descriptors (RLIMIT_NOFILE is %" PRIu64 "): what cannot be read is left alone",
+                (uint64_t)limit.rlim_cur);
+    manager->told_descriptors = true;
+}
+
 /* Finds processes (between slow ticks only newcomers) and, when CPUs came or went, the new topology. *ret_found is
  * false when /proc could not be read. */
 static int sense_slow(Manager *manager, bool slow, uint64_t now_usec, bool *ret_found)
@@ -98,6 +113,7 @@ static int sense_slow(Manager *manager, bool slow, uint64_t now_usec, bool *ret_
     if (*ret_found)
         manager_assignments_keep(manager);
     note_limit(manager);
+    note_descriptors(manager);
     return manager_neighbours_look(manager, now_usec);
 }
 

@@ -217,8 +217,9 @@ static int ask(Probe *probe, World *world, Subject *subject, SeenProcess *seen, 
 
 /* What a failed read means: a process that is gone is forgotten (1), also one nobody knows yet, so that the next
  * pass asks; one in the World stays as it is until it can be read. */
-static int give_up(int r, const Process *process, const SeenProcess *old)
+static int give_up(Probe *probe, int r, const Process *process, const SeenProcess *old)
 {
+    (void)probe_note_error(probe, r);
     if (r == -ENOMEM)
         return r;
     return probe_error_is_gone(r) || !process || !old ? 1 : 0;
@@ -256,7 +257,7 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
     int r = subject_open(probe, pid, &subject);
 
     if (r < 0)
-        return give_up(r, process, old);
+        return give_up(probe, r, process, old);
     same = old && old->start_ticks == subject.stat.start_ticks;
     if (process && process->start_ticks != subject.stat.start_ticks)
         return 1; /* the number was reused; whoever has it now is met at the next pass */
@@ -275,7 +276,7 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
 
     r = subject_read_identity(probe, &subject, probe->options.wants);
     if (r < 0)
-        return give_up(r, process, old);
+        return give_up(probe, r, process, old);
     if (!same || probe->ask_all || old->identity != subject.identity ||
         old->decision == PROBE_DECISION_LATER || (old->decision == PROBE_DECISION_TAKE && !process) ||
         /* In the midst of exec(2) it has its new name already, and no command line yet. */
@@ -290,7 +291,7 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
         return 0;
     }
     if (r < 0)
-        return give_up(r, process, old);
+        return give_up(probe, r, process, old);
     if (!same || old->identity != subject.identity)
         seen->memory_due_usec = seen->memory_cost_usec = 0; /* another program, another memory */
     seen->identity = subject.identity;
@@ -529,7 +530,7 @@ static int discover(Probe *probe, World *world, bool all, uint64_t now_usec)
 
     world->now_usec = now_usec;
     probe->n_passes++;
-    probe->statistics.n_over_limit = probe->statistics.n_unreadable = 0;
+    probe->statistics.n_over_limit = probe->statistics.n_unreadable = probe->statistics.n_no_descriptors = 0;
     if (probe->aside)
         aside_refill(probe->aside);
     probe_masks_forget(probe);

@@ -17,6 +17,7 @@
 void stat_files_init(StatFiles *files)
 {
     files->pass = 0;
+    files->transient = false;
     for (size_t i = 0; i < STAT_FILES; i++)
         files->files[i] = (StatFile){.fd = -1};
 }
@@ -67,7 +68,7 @@ ssize_t stat_files_read(StatFiles *files, int proc_fd, pid_t pid, pid_t tid, cha
     if (file->fd < 0)
         return file->fd;
     n = root_pread(file->fd, buf, size);
-    if (n < 0)
+    if (n < 0 || files->transient)
         drop(file);
     return n;
 }

@@ -4,6 +4,7 @@
 /* Stat files that are read again and again, of processes (once per discovery) and of threads that wait for a CPU,
  * kept open: looking a path up in /proc and making an inode for it costs more than what is read. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -19,6 +20,7 @@ typedef struct StatFile {
 typedef struct StatFiles {
     StatFile files[STAT_FILES]; /* by number */
     uint32_t pass;
+    bool transient; /* there are too few descriptors to keep some open */
 } StatFiles;
 
 void stat_files_init(StatFiles *files);

@@ -19,13 +19,19 @@
 /* Hundreds that fork at once keep each other waiting for seconds; whoever is given up too early is read later. */
 #define GIVE_UP_USEC (2 * USEC_PER_SEC)
 
+int probe_note_error(Probe *probe, int r)
+{
+    probe->statistics.n_no_descriptors += r == -EMFILE || r == -ENFILE;
+    return r;
+}
+
 static int take_stat(Probe *probe, const char *text, ssize_t n, ProcStat *ret)
 {
     int r;
 
     probe->statistics.n_reads++;
     if (n < 0)
-        return (int)n;
+        return probe_note_error(probe, (int)n);
     r = procstat_parse(text, ret);
     if (r < 0)
         probe->statistics.n_unparsable++;

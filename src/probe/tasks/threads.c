@@ -206,7 +206,7 @@ static int list_threads(Probe *probe, const Subject *subject)
     }
     r = open_threads(subject, &dir);
     if (r < 0)
-        return r;
+        return probe_note_error(probe, r);
     r = probe_list_numbers(dir, &probe->tids, &probe->tids_capacity, &probe->n_tids);
     (void)closedir(dir);
     return r;
