@@ -4,6 +4,8 @@ crash, and when the policy goes. Lends take it down: test-daemon-lend.py."""
 
 import os
 import resource
+import subprocess
+import sys
 
 import fencelib
 import lib
@@ -131,6 +133,36 @@ class Fence(fencelib.FenceTest):
 
     def test_renamed_and_crash(self):
         self.check_renamed(self.crash)
+
+    def test_renamed_to_and_fro(self):
+        """One that is renamed while it is looked for has not been removed. What could not be put back is told, and put back later."""
+        self.policy()
+        for crash in 4 * (False, True):
+            work = self.inside()
+            daemon = self.daemon().ready()
+            self.wait_up(daemon, work)
+            names = [str(self.cgroup), f"{self.cgroup}-renamed"]
+            script = "import os, sys\nwhile True:\n os.rename(*sys.argv[1:])\n os.rename(*sys.argv[:0:-1])"
+            mover = subprocess.Popen([sys.executable, "-c", script, *names])
+            self.addCleanup(mover.wait)
+            self.addCleanup(mover.kill)
+            lib.wait_until("it to be put back", lambda daemon=daemon, work=work: self.means(daemon, work)[1] != "up")
+            if crash:
+                daemon.kill()
+                daemon = self.daemon("--restore")
+            else:
+                daemon.process.terminate()
+            status = daemon.process.wait(lib.DEADLINE_SEC)
+            mover.kill()
+            mover.wait()
+            if os.path.exists(names[1]):
+                os.rename(*names[::-1])
+            if status == lib.NOT_RESTORED:
+                self.crash(daemon)
+            else:
+                self.assertEqual(status, 0, daemon.log())
+            self.assertEqual(self.cpus(), self.before)
+            work.end()
 
     def test_chosen_while_down(self):
         """The home's CPUs, when they are somebody's choice: the first one takes it down, the second one is his as well."""

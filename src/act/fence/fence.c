@@ -267,14 +267,19 @@ static void forget(Fences *fences, Fence *fence)
     const JournalFence *entry = journal_fence(fences->journal, fence->name, fence->memory);
     int r = fence->noted ? fence_look_again(fences, fence) : -EAGAIN;
 
-    if (r >= 0 && entry) {
-        r = read_now(fences, fence, fences->scratch);
-        if (r == 0 && (fence_is_ours(fences, entry, fences->scratch) ||
-                       fence_release_below(fences, entry, fence_path(fence)) > 0))
-            return; /* later */
-    }
     if (r < 0 && r != -ENOENT)
         return;
+    if (r >= 0 && entry) {
+        if (read_now(fences, fence, fences->scratch) < 0)
+            return; /* later */
+        if (fence_is_ours(fences, entry, fences->scratch) &&
+            !fence_is_back(fences, fence->memory, fence->before, fences->scratch)) {
+            (void)ask(fences, fence, fence_way_down(fences, fence->memory, fence->before), FENCE_FALLING);
+            return;
+        }
+        if (fence_release_below(fences, entry, fence_path(fence)) > 0 || fence_look_again(fences, fence) > 0)
+            return;
+    }
     if (journal_note_unfenced(fences->journal, fence->name, fence->memory) < 0)
         return;
     fence->noted = false;

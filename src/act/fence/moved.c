@@ -10,18 +10,24 @@
 #include <stdio.h>
 #include <string.h>
 
-/* `path` has PATH_MAX bytes, and is where it was found. Whether it was, or -errno where that cannot be said. */
+/* How often it is looked for while others come and go. */
+#define SEARCH_TRIES 4U
+
+/* `path` has PATH_MAX bytes, and is where it was found. Whether it was; -EAGAIN when it may be one that was renamed
+ * meanwhile; or -errno where that cannot be said. */
 static int search(int root_fd, ActFenceKind kind, uint64_t inode, char *path, unsigned depth)
 {
     CLEANUP(closedir_p) DIR *dir = fence_open_directory(root_fd, kind, path);
     size_t len = strlen(path);
     const char *name;
-    int r = dir || errno == ENOENT ? false : -errno;
+    int r = dir ? false : errno == ENOENT ? -EAGAIN : -errno;
 
     while (r == 0 && dir && depth < FENCE_DEPTH_MAX && (name = fence_next_directory(dir)))
-        if ((size_t)snprintf(path + len, PATH_MAX - len, "/%s", name) < PATH_MAX - len)
-            r = fence_inode(root_fd, kind, path) == inode ? true
-                                                          : search(root_fd, kind, inode, path, depth + 1);
+        if ((size_t)snprintf(path + len, PATH_MAX - len, "/%s", name) < PATH_MAX - len) {
+            uint64_t found = fence_inode(root_fd, kind, path);
+
+            r = found == 0 ? -EAGAIN : found == inode ? true : search(root_fd, kind, inode, path, depth + 1);
+        }
     if (r <= 0)
         path[len] = '\0';
     return r;
@@ -29,7 +35,7 @@ static int search(int root_fd, ActFenceKind kind, uint64_t inode, char *path, un
 
 int fence_where(int root_fd, ActFenceKind kind, const char *path, uint64_t inode, char *ret)
 {
-    int r;
+    int r = -EAGAIN;
 
     (void)snprintf(ret, PATH_MAX, "%s", path);
     if (kind == ACT_FENCE_UNIT || (inode != 0 && fence_inode(root_fd, kind, path) == inode))
@@ -38,8 +44,12 @@ int fence_where(int root_fd, ActFenceKind kind, const char *path, uint64_t inode
         return -ENXIO;
     if (inode == 0)
         return 0;
-    *ret = '\0';
-    r = search(root_fd, kind, inode, ret, 0);
+    if (kind == ACT_FENCE_CGROUP2)
+        return -ENOENT;
+    for (unsigned i = 0; r == -EAGAIN && i < SEARCH_TRIES; i++) {
+        *ret = '\0';
+        r = search(root_fd, kind, inode, ret, 0);
+    }
     return r == 0 ? -ENOENT : MIN(r, 0);
 }
 

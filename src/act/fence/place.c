@@ -268,7 +268,8 @@ int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *fil
     n = root_read(root_fd, name, list, sizeof(list));
     if (n == -ENOENT || n == -ENODEV) {
         *strrchr(name, '/') = '\0';
-        if (!exists(root_fd, name))
+        /* On version 1 it was renamed, and back. */
+        if (kind == ACT_FENCE_CGROUP1 || kind == ACT_FENCE_CPUSETFS || !exists(root_fd, name))
             return -ENOENT;
         hwloc_bitmap_zero(ret); /* the controller is not switched on there */
         return 0;

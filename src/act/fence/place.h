@@ -67,5 +67,6 @@ uint64_t fence_inode(int root_fd, ActFenceKind kind, const char *path);
 bool fence_is_another(int root_fd, const JournalFence *entry);
 /* Where the cgroup of that number is now: at its path, or where somebody has renamed it to (PATH_MAX bytes). A unit,
  * and one whose number is not known (0), are at their path. 0; -ENOENT: it has been removed; -ENXIO: the hierarchy
- * cannot be seen from here, as in a mount namespace without it; or another -errno. */
+ * cannot be seen from here, as in a mount namespace without it; -EAGAIN: others are renamed or removed so often that
+ * this cannot be said; or another -errno. */
 int fence_where(int root_fd, ActFenceKind kind, const char *path, uint64_t inode, char *ret);

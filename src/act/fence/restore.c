@@ -15,6 +15,9 @@
 #define RESTORE_USEC (3U * USEC_PER_SEC)
 #define MOMENT_USEC  5000U
 
+/* Of one that is renamed just when it is to be written. */
+#define ASK_TRIES 64U
+
 typedef enum Progress {
     PROGRESS_TO_DO,
     PROGRESS_ASKED,
@@ -36,7 +39,8 @@ static const char *name_of(const JournalFence *entry, const Item *item)
     return entry->kind == ACT_FENCE_UNIT ? entry->name : item->path;
 }
 
-static Progress restore_ask(const Fences *fences, const JournalFence *entry, Item *item)
+/* TO_DO: it was renamed or removed meanwhile. */
+static Progress restore_try(const Fences *fences, const JournalFence *entry, Item *item)
 {
     const FenceMeans *means = &fences->means[entry->memory][entry->kind];
     char path[PATH_MAX];
@@ -44,7 +48,8 @@ static Progress restore_ask(const Fences *fences, const JournalFence *entry, Ite
 
     item->gone = r == -ENOENT;
     if (r < 0)
-        return item->gone ? PROGRESS_DONE : PROGRESS_FAILED;
+        return item->gone ? PROGRESS_DONE : r == -EAGAIN ? PROGRESS_TO_DO : PROGRESS_FAILED;
+    free(item->path);
     item->path = strdup(path);
     if (!item->path)
         return PROGRESS_FAILED;
@@ -57,9 +62,20 @@ static Progress restore_ask(const Fences *fences, const JournalFence *entry, Ite
     r = means->ops->set(means->context, name_of(entry, item),
                         now == -ENOENT ? entry->before
                                        : fence_way_down(fences, entry->memory, entry->before));
+    if ((r == -ENOENT || r == -ENODEV) && entry->inode != 0)
+        return PROGRESS_TO_DO;
     if (r < 0)
         return r == -ENOENT || r == -ENODEV ? PROGRESS_DONE : PROGRESS_FAILED;
     return PROGRESS_ASKED;
+}
+
+static Progress restore_ask(const Fences *fences, const JournalFence *entry, Item *item)
+{
+    Progress progress = PROGRESS_TO_DO;
+
+    for (unsigned i = 0; progress == PROGRESS_TO_DO && i < ASK_TRIES; i++)
+        progress = restore_try(fences, entry, item);
+    return progress == PROGRESS_TO_DO ? PROGRESS_FAILED : progress;
 }
 
 static Progress restore_check(const Fences *fences, const JournalFence *entry, const Item *item)
