@@ -179,7 +179,14 @@ class Simulate(ctllib.CtlTest):
             for keys, part in (("", "its end"), ("\r", "PLANNED"), ("q", "LAST ACTIONS"), ("h", "plans of this second"), ("q", "LAST ACTIONS")):
                 screen.press(keys)
                 screen.wait(part)
-            screen.press("q")
+            # No key that curses knows: arrows as another mode sends them, a made up one, Alt.
+            for keys in ("\033[A", "\033[1;2q", "\033[200~", "\033Oh", "\033q", "\033\033[B"):
+                with self.subTest(keys=keys):
+                    screen.press(keys + "h")
+                    screen.wait("plans of this second")
+                    screen.press("h")
+                    screen.wait("LAST ACTIONS")
+            screen.press("\033")
             self.assertEqual(screen.end(), 0)
 
     def test_record_to_no_file(self):

@@ -6,6 +6,10 @@
 #include <poll.h>
 #include <unistd.h>
 
+/* How long a terminal may take to send the rest of a key: curses' 1000 is long for Escape alone. */
+#define ESCAPE_MSEC 50
+#define ESCAPE      27
+
 static SCREEN *screen;
 static attr_t attributes[FRAME_STYLES];
 
@@ -37,7 +41,7 @@ bool screen_open(bool colour)
     (void)intrflush(stdscr, FALSE);
     (void)keypad(stdscr, TRUE);
     (void)curs_set(0);
-    (void)set_escdelay(50);
+    (void)set_escdelay(ESCAPE_MSEC);
     choose_colours(colour);
     return true;
 }
@@ -76,6 +80,55 @@ void screen_show(const Frame *frame)
     (void)refresh();
 }
 
+static int key_of_curses(wint_t c)
+{
+    switch (c) {
+    case KEY_UP:
+        return SCREEN_KEY_UP;
+    case KEY_DOWN:
+        return SCREEN_KEY_DOWN;
+    case KEY_LEFT:
+        return SCREEN_KEY_LEFT;
+    case KEY_RIGHT:
+        return SCREEN_KEY_RIGHT;
+    case KEY_PPAGE:
+        return SCREEN_KEY_PAGE_UP;
+    case KEY_NPAGE:
+        return SCREEN_KEY_PAGE_DOWN;
+    case KEY_ENTER:
+        return SCREEN_KEY_ENTER;
+    case KEY_BACKSPACE:
+        return SCREEN_KEY_BACKSPACE;
+    case KEY_RESIZE:
+        return SCREEN_KEY_RESIZE;
+    default:
+        return SCREEN_KEY_NONE;
+    }
+}
+
+/* After an ESC that curses knows no key for: a terminal may send other sequences than its description says, as ESC [ A
+ * for ESC O A. A whole sequence is taken and means nothing. ESC [ goes on to a byte from @ to ~ (ECMA-48, 5.4), ESC O
+ * for one byte, and ESC with anything else is a key pressed together with Alt. */
+static int key_of_sequence(void)
+{
+    wint_t c = 0;
+    int r;
+
+    timeout(ESCAPE_MSEC);
+    do
+        r = get_wch(&c);
+    while (r == OK && c == ESCAPE);
+    if (r == ERR)
+        return SCREEN_KEY_ESCAPE;
+    if (r == OK && c == L'O')
+        r = get_wch(&c);
+    else if (r == OK && c == L'[')
+        do
+            r = get_wch(&c);
+        while (r == OK && (c < L'@' || c > L'~'));
+    return r == KEY_CODE_YES ? key_of_curses(c) : SCREEN_KEY_NONE;
+}
+
 int screen_key(int timeout_msec)
 {
     struct pollfd keys = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -90,34 +143,13 @@ int screen_key(int timeout_msec)
     if (r == ERR)
         return SCREEN_KEY_NONE;
     if (r == KEY_CODE_YES)
-        switch (c) {
-        case KEY_UP:
-            return SCREEN_KEY_UP;
-        case KEY_DOWN:
-            return SCREEN_KEY_DOWN;
-        case KEY_LEFT:
-            return SCREEN_KEY_LEFT;
-        case KEY_RIGHT:
-            return SCREEN_KEY_RIGHT;
-        case KEY_PPAGE:
-            return SCREEN_KEY_PAGE_UP;
-        case KEY_NPAGE:
-            return SCREEN_KEY_PAGE_DOWN;
-        case KEY_ENTER:
-            return SCREEN_KEY_ENTER;
-        case KEY_BACKSPACE:
-            return SCREEN_KEY_BACKSPACE;
-        case KEY_RESIZE:
-            return SCREEN_KEY_RESIZE;
-        default:
-            return SCREEN_KEY_NONE;
-        }
+        return key_of_curses(c);
     switch (c) {
     case L'\r':
     case L'\n':
         return SCREEN_KEY_ENTER;
-    case 27:
-        return SCREEN_KEY_ESCAPE;
+    case ESCAPE:
+        return key_of_sequence();
     case 8:
     case 127:
         return SCREEN_KEY_BACKSPACE;
