@@ -120,6 +120,31 @@ static void test_every_key(void **state)
     }
 }
 
+/* A glob that rules the process out is named, and not its value. */
+static void test_environment_ruled_out(void **state)
+{
+    static const struct {
+        const char *value, *found;
+    } cases[] = {
+        {"!SECRET", "set, against !SECRET"},
+        {"SECRET !X !SEC*=*2", "set, against !SEC*=*2"},
+        {"X !Y", "no such variable"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP_JSON json_object *report = NULL;
+        json_object *failed;
+        char text[64];
+
+        (void)snprintf(text, sizeof(text), "[Match]\nEnvironment=%s\n", cases[i].value);
+        report = report_of(text, NULL);
+        failed =
+            view_list(first_of(view_list(first_of(view_list(report, "policies")), "sections")), "failed");
+        assert_int_equal(view_length(failed), 1);
+        assert_string_equal(view_string(first_of(failed), "found"), cases[i].found);
+    }
+}
+
 static void test_environment_stays_secret(void **state)
 {
     CLEANUP_JSON json_object *report = report_of("[Match]\nEnvironment=SECRET=x\n", NULL);
@@ -148,6 +173,7 @@ int main(void)
         cmocka_unit_test(test_winner),
         cmocka_unit_test(test_no_policy),
         cmocka_unit_test(test_every_key),
+        cmocka_unit_test(test_environment_ruled_out),
         cmocka_unit_test(test_environment_stays_secret),
         cmocka_unit_test(test_names_are_escaped),
     };

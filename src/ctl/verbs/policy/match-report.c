@@ -90,7 +90,25 @@ static int wanted_text(const PolicyMatch *match, const ConfKey *key, char **ret)
     }
 }
 
-static int found_for(const PolicySubject *subject, const ConfKey *key, char **ret)
+/* Of an environment that is known. A glob that rules the process out is named, the variable is not. */
+static int found_environment(const PolicyPatterns *patterns, const PolicySubject *subject, char **ret)
+{
+    for (size_t i = 0; i < patterns->n_values; i++) {
+        PolicyMatch alone = {.environment = {.values = &patterns->values[i], .n_values = 1}};
+        const Policy policy = {.matches = &alone, .n_matches = 1};
+        size_t section;
+
+        if (patterns->values[i].negate && policy_match_one(&policy, subject, &section) == POLICY_VERDICT_NO) {
+            CLEANUP_FREE char *glob = policy_patterns_format(&alone.environment);
+
+            return !glob || asprintf(ret, "set, against %s", glob) < 0 ? -ENOMEM : 0;
+        }
+    }
+    *ret = strdup("no such variable");
+    return *ret ? 0 : -ENOMEM;
+}
+
+static int found_for(const PolicyMatch *match, const PolicySubject *subject, const ConfKey *key, char **ret)
 {
     const char *text;
     char buf[64];
@@ -108,8 +126,8 @@ static int found_for(const PolicySubject *subject, const ConfKey *key, char **re
         text = found_text(subject, key->offset);
         if (!text && key->offset == offsetof(PolicyMatch, user))
             return asprintf(ret, "%u", (unsigned)subject->uid) < 0 ? -ENOMEM : 0;
-        if (!text && key->offset == offsetof(PolicyMatch, environment))
-            text = subject->environment ? "no such variable" : NULL;
+        if (subject->environment && key->offset == offsetof(PolicyMatch, environment))
+            return found_environment(&match->environment, subject, ret);
         *ret = strdup(text ? text : "not known");
         break;
     }
@@ -153,7 +171,7 @@ static int add_failed(json_object *list, const PolicyMatch *match, const PolicyS
             return r;
         if (r == 0 || key_verdict(match, key, subject) == POLICY_VERDICT_YES)
             continue;
-        if (found_for(subject, key, &found) < 0)
+        if (found_for(match, subject, key, &found) < 0)
             return -ENOMEM;
         object = json_object_new_object();
         if (json_append(list, object) < 0 || json_set_text(object, "key", key->name) < 0 ||
