@@ -105,6 +105,16 @@ static void check_numbers(const Policy *policy, ConfReport *report)
              "ScanMinSec= must not be longer than ScanMaxSec=");
 }
 
+static const char *sign_of(const PolicyPattern *value)
+{
+    return value->negate ? "!" : "";
+}
+
+static const char *use_of(const PolicyPattern *value)
+{
+    return value->negate ? "rules nothing out" : "matches nothing";
+}
+
 /* A name longer than the kernel keeps is the usual reason for a policy that never matches. */
 static void check_comm(const Policy *policy, const PolicyMatch *match, ConfReport *report)
 {
@@ -113,8 +123,8 @@ static void check_comm(const Policy *policy, const PolicyMatch *match, ConfRepor
 
         if (strlen(value->glob) > COMM_MAX && !strpbrk(value->glob, "*?[\\"))
             conf_report_add(report, CONF_SEVERITY_WARNING, policy->files[match->file], value->line,
-                            "the kernel keeps 15 bytes of a name, so this Comm= matches nothing: %s",
-                            value->glob);
+                            "the kernel keeps 15 bytes of a name, so this Comm= %s: %s%s", use_of(value),
+                            sign_of(value), value->glob);
     }
 }
 
@@ -123,13 +133,13 @@ static void check_paths(const Policy *policy, const PolicyMatch *match, const Po
                         const char *name, ConfReport *report)
 {
     for (size_t i = 0; i < patterns->n_values; i++) {
-        const char *glob = patterns->values[i].glob;
+        const PolicyPattern *value = &patterns->values[i];
+        const char *glob = value->glob + (*value->glob == '\\');
 
-        glob += *glob == '\\';
-        if (*glob != '/' && (glob > patterns->values[i].glob || !strchr("*?[", *glob)))
-            conf_report_add(
-                report, CONF_SEVERITY_WARNING, policy->files[match->file], patterns->values[i].line,
-                "paths begin with a slash, so this %s= matches nothing: %s", name, patterns->values[i].glob);
+        if (*glob != '/' && (glob > value->glob || !strchr("*?[", *glob)))
+            conf_report_add(report, CONF_SEVERITY_WARNING, policy->files[match->file], value->line,
+                            "paths begin with a slash, so this %s= %s: %s%s", name, use_of(value),
+                            sign_of(value), value->glob);
     }
 }
 
@@ -160,8 +170,8 @@ static void check_brackets(const Policy *policy, const PolicyMatch *match, const
         if (has_open_bracket(patterns->values[i].glob))
             conf_report_add(report, CONF_SEVERITY_WARNING, policy->files[match->file],
                             patterns->values[i].line,
-                            "a [ without ] matches itself only (if that is meant, write \\[) in %s=: %s",
-                            key->name, patterns->values[i].glob);
+                            "a [ without ] matches itself only (if that is meant, write \\[) in %s=: %s%s",
+                            key->name, sign_of(&patterns->values[i]), patterns->values[i].glob);
 }
 
 int policy_validate(const Policy *policy, const Topology *topology, ConfReport *report)

@@ -238,10 +238,12 @@ static void test_long_comm(void **state)
 {
     CLEANUP(policy_free_p)
     Policy *p = parse(
-        "[Match]\nUser=x\nComm=fifteen-bytes-x\nComm=sixteen-byte-xyz sixteen-bytes-*x\n", NULL,
-        "warning f:4: the kernel keeps 15 bytes of a name, so this Comm= matches nothing: sixteen-byte-xyz\n");
+        "[Match]\nUser=x\nComm=fifteen-bytes-x\nComm=sixteen-byte-xyz sixteen-bytes-*x !sixteen-byte-abc\n",
+        NULL,
+        "warning f:4: the kernel keeps 15 bytes of a name, so this Comm= matches nothing: sixteen-byte-xyz\n"
+        "warning f:4: the kernel keeps 15 bytes of a name, so this Comm= rules nothing out: !sixteen-byte-abc\n");
 
-    assert_int_equal(p->matches[0].comm.n_values, 3);
+    assert_int_equal(p->matches[0].comm.n_values, 4);
 }
 
 static void test_paths(void **state)
@@ -250,7 +252,7 @@ static void test_paths(void **state)
     Policy *p =
         parse("[Match]\nExe=/a */b ?c [/]d \\/e !f\nExe=postgres \\*/g\nCgroup=system.slice/*\n", NULL,
               "warning f:4: paths begin with a slash, so this Cgroup= matches nothing: system.slice/*\n"
-              "warning f:2: paths begin with a slash, so this Exe= matches nothing: f\n"
+              "warning f:2: paths begin with a slash, so this Exe= rules nothing out: !f\n"
               "warning f:3: paths begin with a slash, so this Exe= matches nothing: postgres\n"
               "warning f:3: paths begin with a slash, so this Exe= matches nothing: \\*/g\n");
 
@@ -388,13 +390,14 @@ static void test_open_brackets(void **state)
 {
     CLEANUP(policy_free_p)
     Policy *p =
-        parse("[Match]\nComm=[abc [a-c]x [a\\] \\[abc []a] [!]a] []\nExe=/x[\n"
+        parse("[Match]\nComm=[abc [a-c]x [a\\] \\[abc []a] [!]a] []\nExe=/x[ !/y[\n"
               "[Match]\nUnit=a[b].service\n",
               NULL,
               "warning f:2: a [ without ] matches itself only (if that is meant, write \\[) in Comm=: [abc\n"
               "warning f:2: a [ without ] matches itself only (if that is meant, write \\[) in Comm=: [a\\]\n"
               "warning f:2: a [ without ] matches itself only (if that is meant, write \\[) in Comm=: []\n"
-              "warning f:3: a [ without ] matches itself only (if that is meant, write \\[) in Exe=: /x[\n");
+              "warning f:3: a [ without ] matches itself only (if that is meant, write \\[) in Exe=: /x[\n"
+              "warning f:3: a [ without ] matches itself only (if that is meant, write \\[) in Exe=: !/y[\n");
 
     assert_int_equal(p->n_matches, 2);
 }
