@@ -182,6 +182,9 @@ CtlExit verb_run(const CtlOptions *options, int argc, char **argv)
 
     if (!options->policy)
         return ctl_fail(CTL_EXIT_RUN_FAILURE, "run needs --policy=NAME. See numaplacectl --help.");
+    if (!options->no_daemon && (options->n_policy_dirs > 0 || options->topology.rehearse > 0))
+        return ctl_fail(CTL_EXIT_RUN_FAILURE,
+                        "--policy-dir= and --rehearse= of run need --no-daemon: a daemon has its own");
     code = options->no_daemon ? place_alone(options) : place_by_daemon(options);
     if (code != CTL_EXIT_OK)
         return code;
