@@ -3,10 +3,33 @@
 #
 # Completion of numaplacectl(1) for bash.
 
+# Puts those of these options that the command line has, with their values, into the caller's array `given`.
+__numaplacectl_given()
+{
+    local i word value
+
+    given=()
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]%%=*}
+        [[ " $* " == *" $word "* ]] || continue
+        if [[ ${COMP_WORDS[i]} == *=* ]]; then
+            value=${COMP_WORDS[i]#*=}
+        else
+            [[ ${COMP_WORDS[i + 1]-} == = ]] && ((++i))
+            ((++i < COMP_CWORD)) || break
+            value=${COMP_WORDS[i]}
+        fi
+        value=${value//[\"\'\\]/}
+        given+=("$word=${value/#\~\//$HOME/}")
+    done
+}
+
 # Names of the daemon's workloads; nothing when it does not run.
 __numaplacectl_workloads()
 {
-    numaplacectl workloads --no-legend 2> /dev/null | sed 's/ .*//'
+    local -a given
+    __numaplacectl_given --socket
+    numaplacectl workloads --no-legend "${given[@]}" 2> /dev/null | sed 's/ .*//'
 }
 
 __numaplacectl_pids()
@@ -16,7 +39,9 @@ __numaplacectl_pids()
 
 __numaplacectl_policies()
 {
-    numaplacectl policy list --no-legend 2> /dev/null | sed 's/ .*//'
+    local -a given
+    __numaplacectl_given --policy-dir --root
+    numaplacectl policy list --no-legend "${given[@]}" 2> /dev/null | sed 's/ .*//'
 }
 
 _numaplacectl()

@@ -2,12 +2,28 @@
 #
 # Completion of numaplacectl(1) for fish.
 
+# Those of these options that the command line has, with their values.
+function __numaplacectl_given
+    set --local words (commandline -opc)
+    set --local i 2
+    while test $i -le (count $words)
+        for option in $argv
+            if test $words[$i] = $option -a $i -lt (count $words)
+                echo $option=$words[(math $i + 1)]
+            else if string match -q -- "$option=*" $words[$i]
+                string replace -r '=~/' "=$HOME/" -- $words[$i]
+            end
+        end
+        set i (math $i + 1)
+    end
+end
+
 function __numaplacectl_workloads
-    numaplacectl workloads --no-legend 2>/dev/null | sed 's/ .*//'
+    numaplacectl workloads --no-legend (__numaplacectl_given --socket) 2>/dev/null | sed 's/ .*//'
 end
 
 function __numaplacectl_policies
-    numaplacectl policy list --no-legend 2>/dev/null | sed 's/ .*//'
+    numaplacectl policy list --no-legend (__numaplacectl_given --policy-dir --root) 2>/dev/null | sed 's/ .*//'
 end
 
 # At which word the command of run begins; fails where it has not begun.

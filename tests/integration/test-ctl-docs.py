@@ -10,6 +10,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 import unittest
 
 import ctllib
@@ -97,12 +98,12 @@ class Docs(unittest.TestCase):
             self.assertIn(name + ("=" if takes_argument else ""), words)
         self.assertEqual({w for w in words if not w.startswith("--")}, self.letters)
 
-    def complete(self, *words):
+    def complete(self, *words, env=None):
         """What bash offers for the last of these words."""
         script = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); compopt() { :; }; _numaplacectl; '
                   'printf "%s\\n" "${COMPREPLY[@]}"')
         run = subprocess.run(["bash", "-c", script, "bash", str(SOURCE / "completions/numaplacectl.bash"),
-                              "numaplacectl", *words], capture_output=True, text=True, timeout=DEADLINE_SEC, check=True)
+                              "numaplacectl", *words], capture_output=True, text=True, timeout=DEADLINE_SEC, check=True, env=env)
         return set(run.stdout.split())
 
     @unittest.skipUnless(shutil.which("bash"), "bash is not installed")
@@ -119,6 +120,9 @@ class Docs(unittest.TestCase):
         self.assertIn("/etc/passwd", self.complete("report", "--html", "=", "/etc/pass"))
         for verb in ("explain", "resume", "release"):
             self.assertIn(str(os.getpid()), self.complete(verb, ""))
+        env = self.told()
+        # As readline has it: = is a word of its own.
+        self.offers_of(lambda line: self.complete(*re.findall(r"=|[^= ]+", line)[1:], "", env=env))
 
     def test_zsh(self):
         text = self.read("completions/_numaplacectl")
@@ -155,6 +159,34 @@ class Docs(unittest.TestCase):
         for run in ("run", "run --policy=x"):
             self.assertEqual(offer(f"numaplacectl {run} numaplacectl re"), {"resume", "release", "reload", "replay", "report"})
 
+    FAKE = """#!/bin/sh
+for word; do
+    case $word in
+        --*=*) echo "$1-${word#--}" | tr /= _- ;;
+    esac
+done
+"""
+
+    def told(self):
+        """An environment with a numaplacectl that, asked for a list, has the options it was given on it."""
+        directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="numaplacectl-")))
+        (directory / "numaplacectl").write_text(self.FAKE, encoding="ascii")
+        (directory / "numaplacectl").chmod(0o755)
+        return {**os.environ, "PATH": f"{directory}:{os.environ['PATH']}", "HOME": "/home"}
+
+    def offers_of(self, offer):
+        """Names are those of the daemon and of the directories that the line names."""
+        for line, names in {
+            "--socket=/a/b show": {"workloads-socket-_a_b"},
+            "show --socket /a/b": {"workloads-socket-_a_b"},
+            "show --socket=~/b": {"workloads-socket-_home_b"},
+            "--json=short pause --policy-dir=/x": set(),
+            "policy cat --policy-dir=/x --policy-dir=/y": {"policy-policy-dir-_x", "policy-policy-dir-_y"},
+            "disable --root=/x --socket=/a": {"policy-root-_x"},
+        }.items():
+            with self.subTest(line=line):
+                self.assertEqual(offer(f"numaplacectl {line} "), names)
+
     def environment(self):
         return {**os.environ, "PATH": f"{pathlib.Path(CTL).parent}:{os.environ['PATH']}"}
 
@@ -163,6 +195,8 @@ class Docs(unittest.TestCase):
         with shells.Zsh(SOURCE / "completions", self.environment()) as zsh:
             self.offers(zsh.offers)
             self.assertEqual(zsh.offers("numaplacectl --json="), {"pretty", "short", "off"})
+        with shells.Zsh(SOURCE / "completions", self.told()) as zsh:
+            self.offers_of(zsh.offers)
 
     @unittest.skipUnless(shutil.which("fish"), "fish is not installed")
     def test_fish_completes(self):
@@ -171,6 +205,8 @@ class Docs(unittest.TestCase):
 
         self.offers(offer)
         self.assertEqual(offer("numaplacectl --json="), {f"--json={mode}" for mode in ("pretty", "short", "off")})
+        env = self.told()
+        self.offers_of(lambda line: shells.fish(SOURCE / "completions", line, env))
 
     def test_syntax(self):
         for shell, path in (("bash", "numaplacectl.bash"), ("zsh", "_numaplacectl"), ("fish", "numaplacectl.fish")):
