@@ -4,7 +4,6 @@
 
 #include "base/parse.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -15,10 +14,6 @@ int build_fail(char **ret_error, int error, const char *format, ...)
     va_start(args, format);
     *ret_error = format_vtext(format, args);
     va_end(args);
-    /* It may quote a file name or a description; a sentence for the log stays on one line all the same. */
-    for (char *s = *ret_error; s && *s; s++)
-        if (iscntrl((unsigned char)*s))
-            *s = '?';
     return error;
 }
 

@@ -145,6 +145,7 @@ class Topology(ctllib.CtlTest):
         self.fails("topology", f"--xml={path}", code=1, says="topology: ")
         self.fails("topology", "--xml=/nonexistent", code=1, says="/nonexistent cannot be read")
         self.fails("topology", "--synthetic=nonsense", code=1, says="topology: ")
+        self.fails("topology", "--synthetic=numa:2\n\033[31mpu:x", code=1, says="numa:2\\n\\x1b[31mpu:x")
         self.fails("topology", "--synthetic=numa:1 pu:2", "--rehearse=3", code=1, says="topology: ")
 
 
