@@ -44,3 +44,8 @@ char *human_span(uint64_t usec, char *buf, size_t size)
         (void)snprintf(buf, size, "%" PRIu64 " %s", whole, time_units[i].name);
     return buf;
 }
+
+const char *human_noun(uint64_t n, const char *one, const char *many)
+{
+    return n == 1 ? one : many;
+}

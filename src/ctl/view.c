@@ -56,11 +56,6 @@ size_t view_length(json_object *list)
     return list ? json_object_array_length(list) : 0;
 }
 
-const char *view_noun(int64_t n, const char *one, const char *many)
-{
-    return n == 1 ? one : many;
-}
-
 static char *view_memory(json_object *list)
 {
     CLEANUP(view_text_done) ViewText text = {0};
@@ -195,7 +190,7 @@ static void view_moving_line(json_object *object)
     if (orders > 0)
         view_text_add(&text, "%s in %" PRId64 " %s",
                       human_bytes((uint64_t)view_number(object, "memory_moved_bytes", 0), buf, sizeof(buf)),
-                      orders, view_noun(orders, "order", "orders"));
+                      orders, human_noun(orders, "order", "orders"));
     if (orders > 0 && refused > 0)
         view_text_add(&text, ", %s could not be", human_bytes(refused, buf, sizeof(buf)));
     if (moving > 0)
@@ -215,7 +210,7 @@ void view_memory_line(json_object *object)
         return;
     if (unknown > 0)
         (void)snprintf(more, sizeof(more), "; of %" PRId64 " %s not known", unknown,
-                       view_noun(unknown, "process", "processes"));
+                       human_noun(unknown, "process", "processes"));
     view_line("Memory", "%s (%s, %s old%s)", text ? text : "?", view_string(object, "memory_evidence"),
               human_span((uint64_t)view_number(object, "memory_age_usec", 0), age, sizeof(age)), more);
     if (view_bool(object, "memory_striped"))
@@ -297,14 +292,15 @@ void view_gain_line(json_object *object)
 
 void view_use_lines(json_object *object)
 {
+    int64_t rounds = view_number(object, "use_rounds", 0), samples = view_number(object, "use_samples", 0);
     char cost[64], stall[64], period[64];
 
     if (*view_string(object, "use_why"))
         view_line("Memory use", "%s", view_string(object, "use_why"));
     if (view_number(object, "use_processes", 0) == 0)
         return;
-    view_line("", "%" PRId64 " rounds, %" PRId64 " samples; cost %s, stopped somebody for %s at most",
-              view_number(object, "use_rounds", 0), view_number(object, "use_samples", 0),
+    view_line("", "%" PRId64 " %s, %" PRId64 " %s; cost %s, stopped somebody for %s at most", rounds,
+              human_noun(rounds, "round", "rounds"), samples, human_noun(samples, "sample", "samples"),
               human_span((uint64_t)view_number(object, "use_target_usec", 0), cost, sizeof(cost)),
               human_span((uint64_t)view_number(object, "use_stall_usec", 0), stall, sizeof(stall)));
     if (view_number(object, "use_period_usec", 0) > 0)

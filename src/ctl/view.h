@@ -39,9 +39,6 @@ size_t view_length(json_object *list);
 /* A member as a person reads it, malloc'd; "-" when it is absent. NULL when memory is out. */
 char *view_member(json_object *object, const char *key, ViewKind kind);
 
-/* `one` for 1, else `many`. */
-const char *view_noun(int64_t n, const char *one, const char *many);
-
 /* Writes a list of objects: as JSON when the options say so, else as a table of these columns. */
 CtlExit view_print_list(const CtlOptions *options, json_object *list, const ViewColumn *columns,
                         size_t n_columns);

@@ -8,6 +8,7 @@
 
 #include "topo/build.h"
 
+#include "base/human.h"
 #include "base/parse.h"
 
 #include <inttypes.h>
@@ -37,8 +38,8 @@ static int print_nodes(FILE *f, const Topology *topology)
     for (uint32_t i = 0; i < topology->n_nodes; i++) {
         const TopologyNode *node = &topology->nodes[i];
 
-        (void)fprintf(f, "node %u: %u CPUs, memory %" PRIu64 " MiB, CPUs ", node->os_index, node->n_cpus,
-                      node->memory_bytes >> 20);
+        (void)fprintf(f, "node %u: %u %s, memory %" PRIu64 " MiB, CPUs ", node->os_index, node->n_cpus,
+                      human_noun(node->n_cpus, "CPU", "CPUs"), node->memory_bytes >> 20);
         if (print_list(f, node->cpus) < 0)
             return -ENOMEM;
         (void)fprintf(f, "\n");
@@ -56,9 +57,10 @@ static int print_llcs(FILE *f, const Topology *topology)
 {
     for (uint32_t i = 0; i < topology->n_llcs; i++) {
         const TopologyLlc *llc = &topology->llcs[i];
+        int n_cpus = hwloc_bitmap_weight(llc->cpus);
         unsigned node;
 
-        (void)fprintf(f, "llc %u: %d CPUs, nodes", i, hwloc_bitmap_weight(llc->cpus));
+        (void)fprintf(f, "llc %u: %d %s, nodes", i, n_cpus, human_noun((uint64_t)n_cpus, "CPU", "CPUs"));
         hwloc_bitmap_foreach_begin (node, llc->nodes)
             (void)fprintf(f, " %u", topology->nodes[node].os_index);
 hwloc_bitmap_foreach_end
@@ -143,8 +145,11 @@ static int print_all(FILE *f, const void *object)
     (void)fprintf(f, "origin: %s\n", topology_origin_names[topology->origin]);
     if (topology->rehearsal)
         (void)fprintf(f, "rehearsal: %u pretend nodes\n", topology->rehearsal);
-    (void)fprintf(f, "machine: %u CPUs, %u cores, %u LLCs, %u nodes\n", topology->n_cpus, topology->n_cores,
-                  topology->n_llcs, topology->n_nodes);
+    (void)fprintf(f, "machine: %u %s, %u %s, %u %s, %u %s\n", topology->n_cpus,
+                  human_noun(topology->n_cpus, "CPU", "CPUs"), topology->n_cores,
+                  human_noun(topology->n_cores, "core", "cores"), topology->n_llcs,
+                  human_noun(topology->n_llcs, "LLC", "LLCs"), topology->n_nodes,
+                  human_noun(topology->n_nodes, "node", "nodes"));
     (void)fprintf(f, "restricted: %s\n", topology->restricted ? "yes" : "no");
     (void)fprintf(f, "distances: %s\n", topology->distances_known ? "known" : "assumed");
 

@@ -9,6 +9,7 @@
 
 #include "topo/build.h"
 
+#include "base/human.h"
 #include "base/root.h"
 
 #include <fcntl.h>
@@ -101,8 +102,9 @@ static int apply_distances(Topology *topology, const Synthetic *synthetic, char 
     if (!synthetic->distances)
         return 0;
     if (synthetic->n_distances != n * n)
-        return build_fail(ret_error, -EINVAL, "distances= expects %zu numbers for %zu nodes, not %zu.", n * n,
-                          n, synthetic->n_distances);
+        return build_fail(ret_error, -EINVAL, "distances= expects %zu %s for %zu %s, not %zu.", n * n,
+                          human_noun(n * n, "number", "numbers"), n, human_noun(n, "node", "nodes"),
+                          synthetic->n_distances);
     for (size_t i = 0; i < n; i++)
         if (synthetic->distances[i * n + i] != DISTANCE_LOCAL)
             return build_fail(ret_error, -EINVAL, "distances= must be 10 from a node to itself, not %u.",

@@ -50,6 +50,8 @@ class Alone(ctllib.CtlTest):
         self.fails("run", "--policy=x", "--follow", "true", code=125, says="--follow is not for run")
         self.fails("run", "--polic", code=125, says="--polic")
         self.fails(self.nowhere, "run", "--policy=50-none", "true", code=125, says="Is numaplaced running?")
+        for option in (f"--policy-dir={self.policies}", "--rehearse=2"):
+            self.fails(self.nowhere, "run", option, "--policy=50-none", "true", code=125, says="need --no-daemon")
 
     def test_json_tells_the_status(self):
         for args in ([*self.alone, "--policy=70-more", "true"], [*self.alone, "true"], ["run"], ["run", "--follow", "true"],
@@ -140,6 +142,7 @@ class Under(lib.DaemonTest):
         lib.wait_until("the command", lambda: pathlib.Path(f"/proc/{process.pid}/comm").read_text() == "spinner\n")
         home = self.running.ctl("show", "50-test")["home"]
         self.running.ctl("reload")
+        self.assertTrue(self.running.says("reloaded: 1 policy, 1 workload\n"), self.running.log())
         lib.wait_until("another tick", lambda: self.running.ctl("explain", str(process.pid))["assigned"])
         self.running.stop()
         self.assertEqual(set(lib.affinity(process.pid).values()), {self.full})

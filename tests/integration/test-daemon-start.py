@@ -191,7 +191,7 @@ class Elsewhere(Crashed):
     def test_restore_in_another_namespace(self):
         workload = self.crash()
         run = self.restore(wrap=self.elsewhere("--mount-proc"))
-        self.check_kept(workload, run, lib.NOT_RESTORED, f"{self.journal} is of a daemon in another PID namespace, with 1 processes")
+        self.check_kept(workload, run, lib.NOT_RESTORED, f"{self.journal} is of a daemon in another PID namespace, with 1 process or cgroup that it has placed")
         run = self.restore("--restore=crash", wrap=self.elsewhere("--mount-proc"))
         self.check_kept(workload, run, 0)
         self.check_restored(workload)

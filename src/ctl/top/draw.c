@@ -74,11 +74,11 @@ static void draw_head(const TopSnapshot *s, const TopChoice *choice, Frame *fram
     else
         draw_daemon(s, frame);
     column = frame_text(frame, 1, 0, FRAME_PLAIN, "%u %s: %u idle, %u overloaded, %u lent; %" PRIu64 " %s",
-                        s->n_cpus, view_noun(s->n_cpus, "CPU", "CPUs"), s->n_idle, s->n_overloaded,
-                        s->n_leases, s->n_lends, view_noun((int64_t)s->n_lends, "lend", "lends"));
+                        s->n_cpus, human_noun(s->n_cpus, "CPU", "CPUs"), s->n_idle, s->n_overloaded,
+                        s->n_leases, s->n_lends, human_noun(s->n_lends, "lend", "lends"));
     if (!s->recorded)
         column = frame_text(frame, 1, column, FRAME_PLAIN, ", %" PRIu64 " %s", s->n_homes,
-                            view_noun((int64_t)s->n_homes, "home", "homes"));
+                            human_noun(s->n_homes, "home", "homes"));
     column = frame_text(frame, 1, column, FRAME_PLAIN, ", %s moved",
                         human_bytes(s->moved_bytes, moved, sizeof(moved)));
     if (choice->back_sec > 0)
@@ -166,7 +166,8 @@ static unsigned draw_nodes(const TopSnapshot *s, bool all, Frame *frame, unsigne
     for (uint32_t i = 0; i < n; i++)
         draw_node(s, i, frame, row++);
     if (n < s->n_nodes)
-        (void)frame_text(frame, row++, 0, FRAME_DIM, "and %u more nodes", s->n_nodes - n);
+        (void)frame_text(frame, row++, 0, FRAME_DIM, "and %u more %s", s->n_nodes - n,
+                         human_noun(s->n_nodes - n, "node", "nodes"));
     return row;
 }
 

@@ -367,7 +367,7 @@ static void print_one(const CtlOptions *options, json_object *object)
         view_line("Progress", "%.2f instructions by cycle, of %" PRId64 " %s",
                   (double)view_number(object, "ipc_permille", 0) / 1000.0,
                   view_number(object, "ipc_threads", 0),
-                  view_noun(view_number(object, "ipc_threads", 0), "thread", "threads"));
+                  human_noun(view_number(object, "ipc_threads", 0), "thread", "threads"));
     print_bandwidth(object);
     print_would(object);
     if (alarm)

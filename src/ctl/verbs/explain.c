@@ -3,6 +3,7 @@
 /* explain: everything that is known about why one process or workload is placed as it is, in sentences with the
  * numbers that decided. The daemon decides what is known; this file orders it from the subject to its history. */
 
+#include "base/human.h"
 #include "ctl/client.h"
 #include "ctl/ctl.h"
 #include "ctl/sentence.h"
@@ -108,7 +109,7 @@ static void print_workload(json_object *explanation)
     print_string(explanation, "Policy", "path");
     print_place(explanation);
     view_line("Members", "%" PRId64 " %s, %" PRId64 " %s; runs %.2f CPUs, waits for %.2f", processes,
-              view_noun(processes, "process", "processes"), tasks, view_noun(tasks, "thread", "threads"),
+              human_noun(processes, "process", "processes"), tasks, human_noun(tasks, "thread", "threads"),
               (double)view_number(explanation, "run_permille", 0) / 1000,
               (double)view_number(explanation, "wait_permille", 0) / 1000);
 }

@@ -37,7 +37,7 @@ static void add_count(ViewText *text, json_object *status, const char *key, cons
 {
     int64_t n = number(status, key);
 
-    view_text_add(text, "%s%" PRId64 " %s", text->len > 0 ? ", " : "", n, view_noun(n, one, many));
+    view_text_add(text, "%s%" PRId64 " %s", text->len > 0 ? ", " : "", n, human_noun(n, one, many));
 }
 
 static void print_machine(json_object *status)
@@ -46,11 +46,11 @@ static void print_machine(json_object *status)
     char buf[64];
 
     view_line("Up", "%s", human_span((uint64_t)number(status, "uptime_usec"), buf, sizeof(buf)));
-    view_line(
-        "Machine", "%" PRId64 " CPUs on %" PRId64 " %s (%s); %" PRId64 " overloaded, %" PRId64 " idle%s",
-        number(status, "cpus"), number(status, "nodes"), view_noun(number(status, "nodes"), "node", "nodes"),
-        view_string(status, "origin"), number(status, "overloaded"), number(status, "idle"),
-        view_bool(status, "partial") ? "; some input could not be read in this tick" : "");
+    view_line("Machine", "%" PRId64 " %s on %" PRId64 " %s (%s); %" PRId64 " overloaded, %" PRId64 " idle%s",
+              number(status, "cpus"), human_noun(number(status, "cpus"), "CPU", "CPUs"),
+              number(status, "nodes"), human_noun(number(status, "nodes"), "node", "nodes"),
+              view_string(status, "origin"), number(status, "overloaded"), number(status, "idle"),
+              view_bool(status, "partial") ? "; some input could not be read in this tick" : "");
     add_count(&members, status, "policies", "policy", "policies");
     add_count(&members, status, "workloads", "workload", "workloads");
     add_count(&members, status, "groups", "group", "groups");
@@ -67,7 +67,7 @@ static void print_actions(json_object *status)
     CLEANUP(view_text_done) ViewText actions = {0};
 
     view_line("Lent now", "%" PRId64 " %s", number(status, "leases"),
-              view_noun(number(status, "leases"), "CPU", "CPUs"));
+              human_noun(number(status, "leases"), "CPU", "CPUs"));
     add_count(&actions, status, "lends", "lend", "lends");
     add_count(&actions, status, "recalls", "recall", "recalls");
     add_count(&actions, status, "pushes", "push to an idle core", "pushes to idle cores");
@@ -125,7 +125,7 @@ static void print_memory(json_object *status)
     view_line("Moved", "%s; %" PRId64 " %s under way; the longest call took %s",
               human_bytes((uint64_t)number(status, "memory_moved_bytes"), moved, sizeof(moved)),
               number(status, "memory_moving"),
-              view_noun(number(status, "memory_moving"), "request", "requests"),
+              human_noun(number(status, "memory_moving"), "request", "requests"),
               human_span((uint64_t)number(status, "memory_longest_usec"), longest, sizeof(longest)));
 }
 

@@ -2,6 +2,7 @@
 
 /* workloads, show and tasks: from all workloads through one to its threads. */
 
+#include "base/human.h"
 #include "ctl/client.h"
 #include "ctl/ctl.h"
 #include "ctl/sentence.h"
@@ -106,10 +107,10 @@ static void print_workload(const CtlOptions *options, json_object *workload)
     view_line("Load", "runs %.2f CPUs, waits for %.2f; %" PRId64 " %s, %" PRId64 " %s",
               (double)view_number(workload, "run_permille", 0) / 1000,
               (double)view_number(workload, "wait_permille", 0) / 1000, processes,
-              view_noun(processes, "process", "processes"), tasks, view_noun(tasks, "thread", "threads"));
+              human_noun(processes, "process", "processes"), tasks, human_noun(tasks, "thread", "threads"));
     view_line("Lent", "%zu %s now; %" PRId64 " %s, %" PRId64 " %s since start", lent,
-              view_noun((int64_t)lent, "CPU", "CPUs"), lends, view_noun(lends, "lend", "lends"), recalls,
-              view_noun(recalls, "recall", "recalls"));
+              human_noun(lent, "CPU", "CPUs"), lends, human_noun(lends, "lend", "lends"), recalls,
+              human_noun(recalls, "recall", "recalls"));
 }
 
 static CtlExit print_section(const CtlOptions *options, const char *title, json_object *list,

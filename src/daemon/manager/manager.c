@@ -7,6 +7,7 @@
 
 #include "daemon/manager/manager.h"
 
+#include "base/human.h"
 #include "base/parse.h"
 #include "base/time.h"
 #include "daemon/bus/vtables.h"
@@ -478,22 +479,26 @@ static int stop(Manager *manager)
         return -EREMOTEIO;
     }
     log_notice(manager->log, NUMAPLACE_MESSAGE_STOPPED,
-               "stopped; put back %zu threads, left %zu as somebody else pinned them", restored, left);
+               "stopped; put back %zu %s, left %zu as somebody else pinned %s", restored,
+               human_noun(restored, "thread", "threads"), left, human_noun(left, "it", "them"));
     return 0;
 }
 
 int manager_run(Manager *manager)
 {
     const Topology *topology = manager->world->topology;
+    size_t n_policies = manager->policies->n_policies, n_workloads = manager->world->n_workloads;
     int r, r2;
 
     if (!manager->options.once) {
         tell_features(manager);
         log_notice(manager->log, NUMAPLACE_MESSAGE_STARTED,
-                   "ready (%s): %" PRIu32 " CPUs in %" PRIu32 " %snodes, %zu policies, %zu workloads",
-                   manager_mode_name(manager->mode), topology->n_cpus, topology->n_nodes,
-                   topology->rehearsal ? "rehearsal " : "", manager->policies->n_policies,
-                   manager->world->n_workloads);
+                   "ready (%s): %" PRIu32 " %s in %" PRIu32 " %s%s, %zu %s, %zu %s",
+                   manager_mode_name(manager->mode), topology->n_cpus,
+                   human_noun(topology->n_cpus, "CPU", "CPUs"), topology->n_nodes,
+                   topology->rehearsal ? "rehearsal " : "", human_noun(topology->n_nodes, "node", "nodes"),
+                   n_policies, human_noun(n_policies, "policy", "policies"), n_workloads,
+                   human_noun(n_workloads, "workload", "workloads"));
     }
     manager_notify_ready(manager);
     r = loop(manager);

@@ -6,6 +6,7 @@
  * sd-event does not feed the watchdog, because it would do so as long as the loop turns: a daemon whose timer was never
  * set again serves clients and places nothing. */
 
+#include "base/human.h"
 #include "base/time.h"
 #include "daemon/manager/manager.h"
 
@@ -40,9 +41,11 @@ static void tell_status(Manager *manager)
     const World *world = manager->world;
     char text[sizeof(manager->status)];
 
-    (void)snprintf(text, sizeof(text), "%s%s: %zu workloads, %zu processes, %zu CPUs lent",
-                   manager_mode_name(manager->mode), manager->paused ? ", paused" : "", world->n_workloads,
-                   world->n_processes, world->n_leases);
+    (void)snprintf(text, sizeof(text), "%s%s: %zu %s, %zu %s, %zu %s lent", manager_mode_name(manager->mode),
+                   manager->paused ? ", paused" : "", world->n_workloads,
+                   human_noun(world->n_workloads, "workload", "workloads"), world->n_processes,
+                   human_noun(world->n_processes, "process", "processes"), world->n_leases,
+                   human_noun(world->n_leases, "CPU", "CPUs"));
     if (strcmp(text, manager->status) == 0)
         return;
     (void)strcpy(manager->status, text); /* NOLINT: same size */

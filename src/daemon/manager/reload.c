@@ -8,6 +8,7 @@
  * changes for an event as rare as a CPU going offline. It needs no code that renumbers CPUs, nodes, homes and leases
  * inside a World, which only unplugging CPUs could test. What must outlive it is carried over by name. */
 
+#include "base/human.h"
 #include "base/time.h"
 #include "daemon/manager/evidence.h"
 #include "daemon/manager/fence.h"
@@ -267,6 +268,7 @@ int manager_reload(Manager *manager, char **ret_error)
 {
     CLEANUP(config_free_p) Config *config = NULL;
     CLEANUP(policy_set_free_p) PolicySet *policies = NULL;
+    size_t n_policies, n_workloads;
     int r;
 
     manager_notify_reloading();
@@ -290,8 +292,11 @@ int manager_reload(Manager *manager, char **ret_error)
     manager->reloaded = true;
     pace_now(&manager->pace, time_now_usec());
     manager_arm(manager);
-    log_notice(manager->log, NUMAPLACE_MESSAGE_RELOADED, "reloaded: %zu policies, %zu workloads",
-               manager->policies->n_policies, manager->world->n_workloads);
+    n_policies = manager->policies->n_policies;
+    n_workloads = manager->world->n_workloads;
+    log_notice(manager->log, NUMAPLACE_MESSAGE_RELOADED, "reloaded: %zu %s, %zu %s", n_policies,
+               human_noun(n_policies, "policy", "policies"), n_workloads,
+               human_noun(n_workloads, "workload", "workloads"));
     return 0;
 }
 
@@ -309,9 +314,10 @@ int manager_reload_topology(Manager *manager)
         return r == -ENOMEM ? r : 0;
     }
     log_notice(manager->log, NUMAPLACE_MESSAGE_TOPOLOGY_CHANGED,
-               "the CPUs of this machine changed: %" PRIu32 " CPUs in %" PRIu32
-               " nodes now; placing everything again",
-               topology->n_cpus, topology->n_nodes);
+               "the CPUs of this machine changed: %" PRIu32 " %s in %" PRIu32
+               " %s now; placing everything again",
+               topology->n_cpus, human_noun(topology->n_cpus, "CPU", "CPUs"), topology->n_nodes,
+               human_noun(topology->n_nodes, "node", "nodes"));
     r = manager_rebuild(manager, topology);
     if (r < 0)
         return r;

@@ -3,6 +3,7 @@
 /* Reports the outcomes of a plan: to the ring of moves for explain, to the log, and to clients that follow. A storm of
  * moves must not become a storm of records and signals, so both are limited; the ring has all moves. */
 
+#include "base/human.h"
 #include "base/parse.h"
 #include "base/time.h"
 #include "daemon/manager/manager.h"
@@ -118,7 +119,8 @@ static void log_move(Manager *manager, const Move *move)
     if (move->outcome != PLAN_OUTCOME_DONE)
         (void)snprintf(outcome, sizeof(outcome), ", %s", plan_outcome_name(move->outcome));
     if (n_held > 0)
-        (void)snprintf(held, sizeof(held), " (%" PRIu32 " records were held back)", n_held);
+        (void)snprintf(held, sizeof(held), " (%" PRIu32 " %s held back)", n_held,
+                       human_noun(n_held, "record was", "records were"));
 
     way = format_way(manager, move);
     fill_fields(&fields, move);

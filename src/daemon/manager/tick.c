@@ -4,6 +4,7 @@
  * (MaxCPU=), the first question is how much of it is reading /proc, deciding, or changing masks. And the share of
  * deciding in the managed tasks' own CPU time is the "search time" by which stealing was always judged (P1). */
 
+#include "base/human.h"
 #include "base/time.h"
 #include "daemon/manager/evidence.h"
 #include "daemon/manager/fence.h"
@@ -59,8 +60,8 @@ static void note_limit(Manager *manager)
 
     if (n > 0 && !manager->over_limit)
         log_warning(manager->log, NUMAPLACE_MESSAGE_LIMIT,
-                    "MaxTasks=%" PRIu32 " is reached, leaving %" PRIu64 " threads alone",
-                    manager->config->max_tasks, n);
+                    "MaxTasks=%" PRIu32 " is reached, leaving %" PRIu64 " %s alone",
+                    manager->config->max_tasks, n, human_noun(n, "thread", "threads"));
     manager->over_limit = n > 0;
 }
 

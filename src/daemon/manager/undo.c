@@ -22,6 +22,7 @@
 
 #include "daemon/manager/manager.h"
 
+#include "base/human.h"
 #include "base/parse.h"
 #include "base/root.h"
 #include "base/time.h"
@@ -167,10 +168,10 @@ static bool tell_other(Manager *manager, const char *name)
                     error ? error : strerror(-r));
     else if (n > 0)
         log_warning(manager->log, NUMAPLACE_MESSAGE_LEFTOVER,
-                    "%s is of a daemon in another PID namespace, with %zu processes and cgroups that it "
-                    "has placed: numaplaced --restore puts them back there; if that namespace is gone, "
+                    "%s is of a daemon in another PID namespace, with %zu %s that it has placed: "
+                    "numaplaced --restore puts back there what it has placed; if that namespace is gone, "
                     "delete the file",
-                    path, n);
+                    path, n, human_noun(n, "process or cgroup", "processes and cgroups"));
     return r < 0 || n > 0;
 }
 
@@ -209,8 +210,8 @@ static int recover(Manager *manager)
     r = manager_put_back(manager, NULL, &restored, &left);
     if (restored > 0 || left > 0)
         log_notice(manager->log, NUMAPLACE_MESSAGE_RECOVERED,
-                   "put back %zu threads an earlier daemon had placed, left %zu as somebody else pinned them",
-                   restored, left);
+                   "put back %zu %s an earlier daemon had placed, left %zu as somebody else pinned %s",
+                   restored, human_noun(restored, "thread", "threads"), left, human_noun(left, "it", "them"));
     if (r >= 0 || r == -ENOMEM)
         return r;
     log_error(manager->log, NUMAPLACE_MESSAGE_NOT_RESTORED,
@@ -256,12 +257,13 @@ static int tell_leftover(Manager *manager, const char *how)
     if (r < 0)
         return r == -ENOMEM ? r : 0;
     if (leftover->n_threads > 0 || leftover->n_cgroups > 0)
-        log_notice(
-            manager->log, NUMAPLACE_MESSAGE_LEFTOVER,
-            "%zu threads and %zu cgroups still have the CPUs that an earlier daemon gave them%s, and keep "
-            "them: to put them back, %snumaplaced --restore%s%s",
-            leftover->n_threads, leftover->n_cgroups, leftover->kept ? " (KeepOnStop=yes)" : "", how,
-            standard ? "" : " --runtime-dir=", standard ? "" : directory);
+        log_notice(manager->log, NUMAPLACE_MESSAGE_LEFTOVER,
+                   "%zu %s and %zu %s still have the CPUs that an earlier daemon gave them%s, and keep "
+                   "them: to put them back, %snumaplaced --restore%s%s",
+                   leftover->n_threads, human_noun(leftover->n_threads, "thread", "threads"),
+                   leftover->n_cgroups, human_noun(leftover->n_cgroups, "cgroup", "cgroups"),
+                   leftover->kept ? " (KeepOnStop=yes)" : "", how,
+                   standard ? "" : " --runtime-dir=", standard ? "" : directory);
     return 0;
 }
 

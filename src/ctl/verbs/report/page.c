@@ -377,8 +377,10 @@ void report_write_page(FILE *out, void *userdata)
     put_time(out, true, report->begin_usec);
     (void)fprintf(out, " to ");
     put_time(out, true, report->end_usec);
-    (void)fprintf(out, "</h1>\n<p>%" PRIu64 " homes set, %" PRIu64 " CPUs lent, %s of memory moved.</p>\n",
-                  report->n_homes, report->n_lends, human_bytes(report->moved_bytes, bytes, sizeof(bytes)));
+    (void)fprintf(out, "</h1>\n<p>%" PRIu64 " %s set, %" PRIu64 " %s lent, %s of memory moved.</p>\n",
+                  report->n_homes, human_noun(report->n_homes, "home", "homes"), report->n_lends,
+                  human_noun(report->n_lends, "CPU", "CPUs"),
+                  human_bytes(report->moved_bytes, bytes, sizeof(bytes)));
     put_table(out, report);
     for (size_t i = 0; sums && i < MIN(report->n_workloads, DRAWN_MAX); i++)
         put_workload(out, report, &report->workloads[i], sums);

@@ -280,8 +280,8 @@ static CtlExit print_text(const CtlOptions *options, const Report *report, json_
     view_line("Time", "%s to %s", format_time(report->begin_usec, begin, sizeof(begin)),
               format_time(report->end_usec, end, sizeof(end)));
     view_line("Done", "%" PRIu64 " %s set, %" PRIu64 " %s lent, %s moved", report->n_homes,
-              view_noun((int64_t)report->n_homes, "home", "homes"), report->n_lends,
-              view_noun((int64_t)report->n_lends, "CPU", "CPUs"),
+              human_noun(report->n_homes, "home", "homes"), report->n_lends,
+              human_noun(report->n_lends, "CPU", "CPUs"),
               human_bytes(report->moved_bytes, bytes, sizeof(bytes)));
     view_line("Cost", "%.2f %% of a CPU", (double)report->cpu_usec / 1e4 / MAX(report->seconds, 1.0));
     (void)putchar('\n');

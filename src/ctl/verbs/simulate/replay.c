@@ -2,6 +2,7 @@
 
 /* replay: plans again from what numaplaced --record= has written, and shows which plans differ. */
 
+#include "base/human.h"
 #include "ctl/ctl.h"
 #include "ctl/view.h"
 #include "plan/transcript.h"
@@ -84,7 +85,7 @@ static CtlExit print(const Replay *replay)
         print_text("now", view_string(object, "now"));
     }
     (void)printf("%llu %s, %llu of them of memory by use: %llu the same, %llu different\n",
-                 (unsigned long long)replay->n, view_noun((int64_t)replay->n, "plan", "plans"),
+                 (unsigned long long)replay->n, human_noun(replay->n, "plan", "plans"),
                  (unsigned long long)replay->n_by_use, (unsigned long long)replay->n_same,
                  (unsigned long long)(replay->n - replay->n_same));
     return CTL_EXIT_OK;

@@ -3,6 +3,7 @@
 /* simulate: what the planning would do on another machine. Reads a scenario, runs it for every variant and seed, and
  * judges its expectations. One JSON value is made of all that, and the tables are printed from it. */
 
+#include "base/human.h"
 #include "ctl/terminal/style.h"
 #include "ctl/terminal/table.h"
 #include "ctl/verbs/policy/files.h"
@@ -258,7 +259,7 @@ static void print_legend(const CtlOptions *options, const SimSpec *spec, json_ob
 {
     view_say(options->colour ? STYLE_BOLD : NULL, "%s on %s, %u %s of at most %.6gs",
              view_string(result, "scenario"), view_string(result, "machine"), spec->n_seeds,
-             view_noun(spec->n_seeds, "seed", "seeds"), (double)spec->duration_usec / 1e6);
+             human_noun(spec->n_seeds, "seed", "seeds"), (double)spec->duration_usec / 1e6);
     (void)putchar('\n');
     if (spec->description) {
         view_say(NULL, "%s", spec->description);
