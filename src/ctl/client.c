@@ -150,6 +150,8 @@ static CtlExit fail_connect(const char *path, int error)
         return ctl_fail(CTL_EXIT_FAILURE,
                         "cannot connect to numaplaced at %s: the path of a socket has at most %zu bytes",
                         path, sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+    if (error == -EPERM) /* of the handshake; a socket that may not be opened is EACCES */
+        return ctl_fail(CTL_EXIT_FAILURE, "what listens at %s is not numaplaced", path);
     if (error == -ENOENT || error == -ECONNREFUSED)
         return ctl_fail(CTL_EXIT_NOT_RUNNING,
                         "cannot connect to numaplaced at %s: %s. Is numaplaced running?", path,
