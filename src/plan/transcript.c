@@ -198,7 +198,8 @@ static int read_head(TranscriptReader *reader, Entry *entry)
     entry->uses = entry->policies ? take(reader, entry->head.uses_bytes) : NULL;
     entry->world = entry->uses ? take(reader, entry->head.world_bytes) : NULL;
     entry->plan = entry->world ? take(reader, entry->head.plan_bytes) : NULL;
-    return entry->plan ? 0 : fail(reader, "head", strdup("expected as many bytes as it says"));
+    return entry->plan ? 0
+                       : fail(reader, "head", strdup("expected as many bytes as it says, but the file ends"));
 }
 
 static int add_policy(TranscriptReader *reader, const PolicyRow *row, PolicySet *set)

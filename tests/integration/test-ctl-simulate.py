@@ -161,6 +161,10 @@ class Simulate(ctllib.CtlTest):
         replayed = self.ctl_json("replay", record)
         self.assertGreaterEqual(replayed["plans"], 9)
         self.assertEqual((replayed["same"], replayed["different"]), (replayed["plans"], []))
+        cut = record.with_suffix(".cut")
+        cut.write_bytes(record.read_bytes()[:-1])
+        for verb in ("replay", "top"):
+            self.fails(verb, str(cut), code=1, says=f"entry {replayed['plans']}, head: expected as many bytes as it says, but the file ends")
 
         text = self.ctl("top", record)
         self.assertTrue(text.startswith("a record; "), text)
