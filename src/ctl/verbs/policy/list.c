@@ -181,9 +181,10 @@ static CtlExit collect_files(const CtlOptions *options, int argc, char **argv, b
     policy_files_complain(&report);
     if (r == -ENOMEM)
         return ctl_fail_oom();
-    for (size_t i = 0; code == CTL_EXIT_OK && i < files.n_files; i++)
-        if (is_wanted(files.files[i].name, argc, argv, found))
-            code = add_files(list, &files.files[i]);
+    for (size_t i = 0; i < files.n_files; i++)
+        if (is_wanted(files.files[i].name, argc, argv, found) &&
+            add_files(list, &files.files[i]) != CTL_EXIT_OK)
+            code = CTL_EXIT_FAILURE;
     return code == CTL_EXIT_OK && r < 0 ? CTL_EXIT_FAILURE : code;
 }
 
@@ -227,8 +228,10 @@ CtlExit verb_policy_cat(const CtlOptions *options, int argc, char **argv)
     /* What can be read is shown also when something cannot. */
     if (code == CTL_EXIT_OK || json_object_array_length(list) > 0)
         printed = print_files(options, list);
+    if (code != CTL_EXIT_OK && options->effective)
+        return code; /* which policies there are is not known then */
+    missing = check_found(argc, argv, found);
     if (code != CTL_EXIT_OK)
         return code;
-    missing = check_found(argc, argv, found);
     return printed != CTL_EXIT_OK ? printed : missing;
 }
