@@ -112,7 +112,7 @@ complete -c numaplacectl -n "__fish_seen_subcommand_from moves" -s f -l follow -
 complete -c numaplacectl -n "__fish_seen_subcommand_from moves" -s n -l lines -x -d 'Only the last ones'
 complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify" -l xml -r -F -d 'A machine saved by hwloc'
 complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify" -l synthetic -x -d 'A machine described'
-complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify run; and __numaplacectl_own" -l rehearse -x -d 'Pretend nodes'
+complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify run; and __numaplacectl_own" -l rehearse -x -d 'Emulated nodes'
 complete -c numaplacectl -n "__fish_seen_subcommand_from topology verify" -l whole-machine -d 'Also what is not ours'
 complete -c numaplacectl -n "__fish_seen_subcommand_from cat" -l effective -d 'Values in force'
 complete -c numaplacectl -n "__fish_seen_subcommand_from simulate" -l seeds -x -d 'Number of seeds'

@@ -144,7 +144,7 @@ static int print_all(FILE *f, const void *object)
 
     (void)fprintf(f, "origin: %s\n", topology_origin_names[topology->origin]);
     if (topology->rehearsal)
-        (void)fprintf(f, "rehearsal: %u pretend nodes\n", topology->rehearsal);
+        (void)fprintf(f, "rehearsal: %u emulated nodes\n", topology->rehearsal);
     (void)fprintf(f, "machine: %u %s, %u %s, %u %s, %u %s\n", topology->n_cpus,
                   human_noun(topology->n_cpus, "CPU", "CPUs"), topology->n_cores,
                   human_noun(topology->n_cores, "core", "cores"), topology->n_llcs,
