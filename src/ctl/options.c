@@ -362,6 +362,10 @@ static CtlExit take_option(int c, char **argv, CtlOptions *options, unsigned *gi
     if (c == '?' || c == ':')
         return fail_option(c, argv);
     id = c >= 256 ? (OptionId)(c - 256) : option_by_letter(c);
+    /* Mostly of a script, from a variable that is not set. */
+    if (option_rows[id].argument && !*optarg)
+        return ctl_fail(CTL_EXIT_USAGE, "--%s= is empty: expected %s. See numaplacectl --help.",
+                        option_rows[id].name, option_rows[id].argument);
     *given |= 1U << id;
     return set_option(options, id, optarg);
 }

@@ -142,6 +142,9 @@ static int take_restore(const char *text)
 /* Takes one option. Returns 0, or -EINVAL after saying why. */
 static int take_option(int option, char *const *argv)
 {
+    for (const struct option *o = options; o->name; o++)
+        if (o->val == option && o->has_arg == required_argument && !*optarg)
+            return usage_error("option '--%s' needs a value; try --help", o->name);
     switch (option) {
     case OPT_CONFIG:
         arg_config = optarg;

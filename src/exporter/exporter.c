@@ -253,6 +253,10 @@ int main(int argc, char **argv)
         (void)fail("%s: expected no arguments. See --help.", argv[optind]);
         return 2;
     }
+    if (!*e.options.socket) {
+        (void)fail("--socket= is empty. See --help.");
+        return 2;
+    }
     if (!listen)
         return fail("out of memory");
     if (parse_listen(listen, &at) < 0) {

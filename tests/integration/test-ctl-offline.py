@@ -32,6 +32,11 @@ class Usage(ctllib.CtlTest):
             ("status", "-z"): "-z is not an option",
             ("status", "--json"): "--json needs an argument",
             ("status", "--json=xml"): "expected pretty, short or off",
+            ("status", "--socket="): "--socket= is empty: expected PATH",
+            ("--policy-dir", "", "policy", "list"): "--policy-dir= is empty",
+            ("metrics", "--output="): "--output= is empty",
+            ("moves", "-n", ""): "--lines= is empty",
+            ("policy", "match", ""): "expected the number of a process, or a command",
             ("status", "extra"): "status takes no arguments",
             ("show",): "show takes WORKLOAD",
             ("show", "a", "b"): "show takes WORKLOAD",
@@ -109,6 +114,17 @@ class NoDaemon(ctllib.CtlTest):
                 server.accept()[0].close()
                 self.assertIn("numaplaced closed the connection", ctl.stderr.read())
         self.assertEqual(ctl.returncode, 3)
+
+    def test_somebody_else_listens(self):
+        path = self.directory() / "bus"
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(path))
+            server.listen()
+            with subprocess.Popen([CTL, f"--socket={path}", "status"], stderr=subprocess.PIPE, text=True) as ctl:
+                with server.accept()[0] as client:
+                    client.sendall(b"220 mail.example.org ESMTP\r\n" * 3)
+                    self.assertIn(f"what listens at {path} is not numaplaced", ctl.stderr.read())
+        self.assertEqual(ctl.returncode, 1)
 
 
 class Topology(ctllib.CtlTest):
@@ -200,6 +216,16 @@ class Policies(ctllib.CtlTest):
         policy, = self.ctl_json("policy", "cat", "10-app", self.at)
         self.assertEqual(policy["files"][0], {"path": f"{self.dir}/10-app.policy", "text": app})
         self.fails("policy", "cat", "nosuch", self.at, code=4, says="no policy is named nosuch")
+
+    def test_cat_beside_what_cannot_be_read(self):
+        """What can be is shown, and what there is not is named."""
+        (self.dir / "05-nowhere.policy").symlink_to("/nonexistent")
+        (self.dir / "06-directory.policy").mkdir()
+        done = ctllib.run("policy", "cat", self.at, "06-directory", "10-app", "nosuch")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"# {self.dir}/10-app.policy\n", done.stdout)
+        for says in ("05-nowhere.policy: cannot be read", "06-directory.policy: Is a directory", "no policy is named nosuch"):
+            self.assertIn(says, done.stderr)
 
     def test_cat_effective_can_be_read_again(self):
         self.add_dropin("[Steal]\nSteal=no\n")

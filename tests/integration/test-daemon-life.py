@@ -20,6 +20,8 @@ class CommandLine(lib.DaemonTest):
             ("--frobnicate",): "--frobnicate",
             ("-x",): "-x",
             ("--config",): "--config",
+            ("--policy-dir=",): "'--policy-dir' needs a value",
+            ("--record", ""): "'--record' needs a value",
             ("extra",): "extra",
             ("--rehearse=1",): "--rehearse=1",
             ("--rehearse=many",): "--rehearse=many",
