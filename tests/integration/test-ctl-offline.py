@@ -51,6 +51,7 @@ class Usage(ctllib.CtlTest):
             ("pause",): "either names or --all",
             ("pause", "a", "--all"): "either names or --all",
             ("policy", "match"): "takes PID|COMMAND",
+            ("policy", "verify", "--policy-dir=/x", "/y"): "either files or --policy-dir=",
             ("policy", "match", "0"): "expected the number of a process",
             ("policy", "match", "99999999999"): "expected the number of a process",
             ("diagnose", "0"): "expected the number of a process",

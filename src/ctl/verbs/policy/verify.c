@@ -184,6 +184,9 @@ CtlExit verb_policy_verify(const CtlOptions *options, int argc, char **argv)
     CtlExit code;
     int r;
 
+    if (argc > 0 && options->n_policy_dirs > 0)
+        return ctl_fail(CTL_EXIT_USAGE,
+                        "policy verify takes either files or --policy-dir=. See numaplacectl --help.");
     code = load_topology(options, &topology);
     if (code != CTL_EXIT_OK)
         return code;
