@@ -145,6 +145,20 @@ static void test_environment_ruled_out(void **state)
     }
 }
 
+/* Also a name that is ruled out: it may be that one. */
+static void test_user_without_name(void **state)
+{
+    CLEANUP(policy_set_free_p) PolicySet *set = load("[Match]\nUser=!joe\n", NULL);
+    CLEANUP_JSON json_object *report = NULL;
+    const PolicySubject nameless = {.comm = "app", .uid = 1000};
+    json_object *section;
+
+    assert_int_equal(match_report(set, &nameless, 42, &report), 0);
+    section = first_of(view_list(first_of(view_list(report, "policies")), "sections"));
+    assert_string_equal(view_string(first_of(view_list(section, "failed")), "found"),
+                        "1000, whose name is not known");
+}
+
 static void test_environment_stays_secret(void **state)
 {
     CLEANUP_JSON json_object *report = report_of("[Match]\nEnvironment=SECRET=x\n", NULL);
@@ -174,6 +188,7 @@ int main(void)
         cmocka_unit_test(test_no_policy),
         cmocka_unit_test(test_every_key),
         cmocka_unit_test(test_environment_ruled_out),
+        cmocka_unit_test(test_user_without_name),
         cmocka_unit_test(test_environment_stays_secret),
         cmocka_unit_test(test_names_are_escaped),
     };

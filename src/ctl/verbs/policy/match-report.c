@@ -125,7 +125,7 @@ static int found_for(const PolicyMatch *match, const PolicySubject *subject, con
     default:
         text = found_text(subject, key->offset);
         if (!text && key->offset == offsetof(PolicyMatch, user))
-            return asprintf(ret, "%u", (unsigned)subject->uid) < 0 ? -ENOMEM : 0;
+            return asprintf(ret, "%u, whose name is not known", (unsigned)subject->uid) < 0 ? -ENOMEM : 0;
         if (subject->environment && key->offset == offsetof(PolicyMatch, environment))
             return found_environment(&match->environment, subject, ret);
         *ret = strdup(text ? text : "not known");
