@@ -2,27 +2,15 @@
 
 #include "fence-tree.h"
 
+#include "../temp-tree.h"
 #include "act/fence/place.h"
 #include "base/parse.h"
 
 #include <fcntl.h>
-#include <ftw.h>
-#include <limits.h>
-#include <sys/stat.h>
 
 void tree_write(const Tree *t, const char *path, const char *text)
 {
-    char up[PATH_MAX];
-    int fd;
-
-    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-        (void)snprintf(up, sizeof(up), "%.*s", (int)(slash - path), path);
-        assert_true(mkdirat(t->root_fd, up, 0755) == 0 || errno == EEXIST);
-    }
-    fd = openat(t->root_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    (void)close(fd);
+    (void)test_write(t->directory, path, text);
 }
 
 /* What writing to a file of cgroups leaves in it: here the rest of a longer text before would stay. */
@@ -193,9 +181,7 @@ static int setup(void **state)
 
     if (!t)
         return -1;
-    (void)snprintf(t->directory, sizeof(t->directory), "/tmp/numaplace-fence-XXXXXX");
-    if (!mkdtemp(t->directory))
-        return -1;
+    t->directory = test_tree_new();
     (void)snprintf(t->journal_path, sizeof(t->journal_path), "%s/journal", t->directory);
     t->root_fd = open(t->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(t->root_fd >= 0);
@@ -274,11 +260,6 @@ int tree_setup_unit(void **state)
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    return remove(path);
-}
-
 int tree_teardown(void **state)
 {
     Tree *t = *state;
@@ -287,7 +268,7 @@ int tree_teardown(void **state)
     world_free(t->world);
     topology_unref(t->topology);
     (void)close(t->root_fd);
-    (void)nftw(t->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    test_tree_remove(t->directory);
     free(t);
     return 0;
 }

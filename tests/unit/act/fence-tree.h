@@ -17,7 +17,7 @@
 #define TREE_DROPIN "run/systemd/system.control/x.service.d/50-"
 
 typedef struct Tree {
-    char directory[64];
+    char *directory;
     char journal_path[128];
     int root_fd;
     Topology *topology;

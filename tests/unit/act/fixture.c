@@ -2,24 +2,20 @@
 
 #include "fixture.h"
 
+#include "../temp-tree.h"
 #include "base/parse.h"
 #include "base/root.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 int fixture_setup(void **state)
 {
-    const char *tmp = getenv("TMPDIR");
     Fixture *f = calloc(1, sizeof(*f));
 
     if (!f)
         return -1;
-    (void)snprintf(f->directory, sizeof(f->directory), "%s/numaplace-act-XXXXXX", tmp ? tmp : "/tmp");
-    if (!mkdtemp(f->directory))
-        return -1;
+    f->directory = test_tree_new();
     (void)snprintf(f->journal, sizeof(f->journal), "%s/journal", f->directory);
     f->root_fd = root_open("/");
     f->pool = intern_pool_new();
@@ -50,11 +46,6 @@ int fixture_setup_threads(void **state)
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    return remove(path);
-}
-
 int fixture_teardown(void **state)
 {
     Fixture *f = *state;
@@ -63,7 +54,7 @@ int fixture_teardown(void **state)
     act_record_free(f->record);
     intern_pool_free(f->pool);
     (void)close(f->root_fd);
-    (void)nftw(f->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    test_tree_remove(f->directory);
     free(f);
     return 0;
 }

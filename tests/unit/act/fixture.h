@@ -13,7 +13,7 @@
 #define FIXTURE_ACTIONS 64U
 
 typedef struct Fixture {
-    char directory[PATH_MAX / 2];
+    char *directory;
     char journal[PATH_MAX];
     int root_fd;
     InternPool *pool;

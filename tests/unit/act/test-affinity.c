@@ -7,24 +7,21 @@
 #include "base/parse.h"
 #include "base/root.h"
 #include "kernel/procstat.h"
-#include "unit-test.h"
 
 #include "../lone-thread.h"
+#include "../temp-tree.h"
 
 #include <fcntl.h>
-#include <ftw.h>
-#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define CHILDREN_MAX 64U
 
 typedef struct Live {
-    char directory[PATH_MAX / 2];
+    char *directory;
     char journal[PATH_MAX];
     int root_fd;
     Act *act;
@@ -66,13 +63,12 @@ static int start(Live *live)
 
 static int setup(void **state)
 {
-    const char *tmp = getenv("TMPDIR");
     Live *live = calloc(1, sizeof(*live));
 
     if (!live)
         return -1;
-    (void)snprintf(live->directory, sizeof(live->directory), "%s/numaplace-live-XXXXXX", tmp ? tmp : "/tmp");
-    if (!mkdtemp(live->directory) || pipe2(live->gate, O_CLOEXEC) < 0)
+    live->directory = test_tree_new();
+    if (pipe2(live->gate, O_CLOEXEC) < 0)
         return -1;
     (void)snprintf(live->journal, sizeof(live->journal), "%s/journal", live->directory);
     live->root_fd = root_open("/");
@@ -94,11 +90,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    return remove(path);
-}
-
 static int teardown(void **state)
 {
     Live *live = *state;
@@ -115,7 +106,7 @@ static int teardown(void **state)
     (void)close(live->root_fd);
     (void)close(live->gate[0]);
     (void)close(live->gate[1]);
-    (void)nftw(live->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    test_tree_remove(live->directory);
     free(live);
     return 0;
 }
@@ -435,14 +426,10 @@ static void test_measure(void **state)
 
 static void put_file(const Live *live, const char *name, const char *text)
 {
-    char path[PATH_MAX];
-    FILE *file;
+    char path[64];
 
-    (void)snprintf(path, sizeof(path), "%s/proc/100/task/100/%s", live->directory, name);
-    file = fopen(path, "we");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
+    (void)snprintf(path, sizeof(path), "proc/100/task/100/%s", name);
+    (void)test_write(live->directory, path, text);
 }
 
 static ActFork look(const Live *live, char state, unsigned flags, unsigned long rss_pages, const char *wchan)
@@ -466,24 +453,12 @@ static ActFork look(const Live *live, char state, unsigned flags, unsigned long 
     return fork;
 }
 
-static void make_directories(const Live *live)
-{
-    static const char *const directories[] = {"proc", "proc/100", "proc/100/task", "proc/100/task/100"};
-    char path[PATH_MAX];
-
-    for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s", live->directory, directories[i]);
-        assert_int_equal(mkdir(path, 0700), 0);
-    }
-}
-
 /* Who waits in fork(2), who waits for something else, and who is long in it. */
 static void test_may_fork(void **state)
 {
     const Live *live = *state;
     uint64_t gib_pages = (1ULL << 30) / (uint64_t)sysconf(_SC_PAGESIZE);
 
-    make_directories(live);
     assert_int_equal(look(live, 'D', 0, 1, "dup_mmap").state, ACT_FORK_INSIDE);
     assert_int_equal(look(live, 'D', 0, 1, "anon_vma_clone.part.0").state, ACT_FORK_INSIDE);
     assert_int_equal(look(live, 'D', 0, 1, "rpc_wait_bit_killable").state, ACT_FORK_BLOCKED);
@@ -513,7 +488,6 @@ static void test_exiting(void **state)
     };
     const Live *live = *state;
 
-    make_directories(live);
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         int root_fd = root_open(live->directory);
         char text[PROCSTAT_TEXT_SIZE];

@@ -4,11 +4,10 @@
 
 #include "fixture.h"
 
+#include "../temp-tree.h"
 #include "act/journal/journal.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 
 #define BOOT   "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
 #define HEADER "journal version=1 boot=\"" BOOT "\"\n"
@@ -30,25 +29,12 @@
 /* A root whose boot id is known. */
 static int setup(void **state)
 {
-    static const char *const directories[] = {"proc", "proc/sys", "proc/sys/kernel",
-                                              "proc/sys/kernel/random"};
-    char path[PATH_MAX + 64];
     Fixture *f;
-    int fd;
 
     if (fixture_setup(state) < 0)
         return -1;
     f = *state;
-    for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s", f->directory, directories[i]);
-        if (mkdir(path, 0700) < 0)
-            return -1;
-    }
-    (void)snprintf(path, sizeof(path), "%s/proc/sys/kernel/random/boot_id", f->directory);
-    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0 || write(fd, BOOT "\n", strlen(BOOT) + 1) < 0)
-        return -1;
-    (void)close(fd);
+    (void)test_write(f->directory, "proc/sys/kernel/random/boot_id", BOOT "\n");
     (void)close(f->root_fd);
     f->root_fd = open(f->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return f->root_fd < 0 ? -1 : 0;
@@ -418,10 +404,8 @@ static void test_no_boot_id(void **state)
     Fixture *f = *state;
     CLEANUP(journal_free_p) Journal *journal = NULL;
     CLEANUP_FREE char *error = NULL;
-    char path[PATH_MAX + 64];
 
-    (void)snprintf(path, sizeof(path), "%s/proc/sys/kernel/random/boot_id", f->directory);
-    assert_int_equal(unlink(path), 0);
+    assert_int_equal(unlink(test_path(f->directory, "proc/sys/kernel/random/boot_id")), 0);
     assert_int_equal(open_journal(f, &journal, &error), -ENOENT);
     assert_string_equal(error, "/proc/sys/kernel/random/boot_id: cannot be read: No such file or directory");
 }

@@ -2,15 +2,12 @@
 
 /* Whether a daemon may place: by its capabilities, and by what /proc shows. */
 
+#include "../temp-tree.h"
 #include "act/act.h"
-#include "base/parse.h"
 #include "base/root.h"
-#include "unit-test.h"
 
-#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,32 +27,18 @@ static bool leave(unsigned a, unsigned b)
 /* As when the kernel shows this as the options of the mount of /proc. */
 static const char *judge(const char *options)
 {
-    char directory[] = "/tmp/np-permit-XXXXXX", path[64], up[64];
-    CLEANUP_CLOSE int root_fd = -1;
+    char *directory = test_tree_new(), text[256];
+    CLEANUP_CLOSE int root_fd = root_open(directory);
     const char *answer;
-    FILE *file;
 
-    assert_non_null(mkdtemp(directory));
-    (void)snprintf(up, sizeof(up), "%s/proc", directory);
-    assert_int_equal(mkdir(up, 0755), 0);
-    (void)snprintf(path, sizeof(path), "%s/proc/self", directory);
-    assert_int_equal(mkdir(path, 0755), 0);
-    (void)snprintf(path, sizeof(path), "%s/proc/self/mounts", directory);
-    file = fopen(path, "we");
-    assert_non_null(file);
-    (void)fprintf(
-        file,
+    (void)snprintf(
+        text, sizeof(text),
         "proc /proc proc rw,hidepid=ptraceable 0 0\nproc /proc proc %s 0 0\nproc /x proc rw,hidepid=4 0 0\n",
         options);
-    assert_int_equal(fclose(file), 0);
-    root_fd = root_open(directory);
+    (void)test_write(directory, "proc/self/mounts", text);
     assert_true(root_fd >= 0);
     answer = act_forbidden(root_fd);
-    assert_int_equal(unlink(path), 0);
-    *strrchr(path, '/') = '\0';
-    assert_int_equal(rmdir(path), 0);
-    assert_int_equal(rmdir(up), 0);
-    assert_int_equal(rmdir(directory), 0);
+    test_tree_remove(directory);
     return answer;
 }
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "../temp-tree.h"
 #include "base/root.h"
 #include "base/util.h"
-#include "unit-test.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 /* A directory of its own for each test, as a root descriptor. */
 typedef struct Fixture {
-    char path[32];
+    char *path;
     int fd;
 } Fixture;
 
@@ -18,8 +17,7 @@ static int setup(void **state)
     Fixture *f = calloc(1, sizeof(*f));
 
     assert_non_null(f);
-    (void)snprintf(f->path, sizeof(f->path), "/tmp/numaplace-test-XXXXXX");
-    assert_non_null(mkdtemp(f->path));
+    f->path = test_tree_new();
     f->fd = root_open(f->path);
     assert_true(f->fd >= 0);
     *state = f;
@@ -30,23 +28,19 @@ static int teardown(void **state)
 {
     CLEANUP_FREE Fixture *f = *state;
 
-    (void)unlinkat(f->fd, "dir/file", 0);
-    (void)unlinkat(f->fd, "dir", AT_REMOVEDIR);
-    (void)unlinkat(f->fd, "file", 0);
     (void)close(f->fd);
-    assert_int_equal(rmdir(f->path), 0);
+    test_tree_remove(f->path);
     return 0;
 }
 
 static void put(const Fixture *f, const char *name, size_t size)
 {
-    CLEANUP_CLOSE int fd = openat(f->fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     CLEANUP_FREE char *data = malloc(size + 1);
 
-    assert_true(fd >= 0);
+    assert_non_null(data);
     for (size_t i = 0; i < size; i++)
         data[i] = (char)('a' + i % 26);
-    assert_int_equal(write(fd, data, size), size);
+    (void)test_write_bytes(f->path, name, data, size);
 }
 
 static void test_open(void **state)

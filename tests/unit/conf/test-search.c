@@ -137,7 +137,6 @@ static void test_order(void **state)
 {
     Tree *t = *state;
 
-    (void)test_mkdir(t->root, "run");
     (void)test_write(t->usr, "50-b.policy", "");
     (void)test_write(t->usr, "90-z.policy", "");
     (void)test_write(t->run, "50-b.policy", "");
@@ -172,7 +171,6 @@ static void test_masks(void **state)
     (void)test_write(t->etc, "40-d.policy", "");
     assert_int_equal(symlink("/dev/null", test_path(t->usr, "40-d.policy")), 0);
     /* The drop-ins of a masked file go with it, without a word. */
-    (void)test_mkdir(t->etc, "10-a.policy.d");
     (void)test_write(t->etc, "10-a.policy.d/x.conf", "");
     search(t, 0, "30-c.policy etc/30-c.policy\n40-d.policy etc/40-d.policy\n", "");
 }
@@ -182,9 +180,6 @@ static void test_dropins(void **state)
     Tree *t = *state;
 
     (void)test_write(t->usr, "10-a.policy", "");
-    (void)test_mkdir(t->usr, "10-a.policy.d");
-    (void)test_mkdir(t->run, "10-a.policy.d");
-    (void)test_mkdir(t->etc, "10-a.policy.d");
     (void)test_write(t->usr, "10-a.policy.d/30.conf", "");
     (void)test_write(t->usr, "10-a.policy.d/20.conf", "");
     (void)test_write(t->usr, "10-a.policy.d/15.conf", "");
@@ -202,7 +197,6 @@ static void test_orphans(void **state)
 {
     Tree *t = *state;
 
-    (void)test_mkdir(t->etc, "10-a.policy.d");
     (void)test_write(t->etc, "10-a.policy.d/x.conf", "");
     search(t, 0, "",
            "warning /etc/10-a.policy.d: ignoring drop-ins of a file that does not exist: 10-a.policy\n");
@@ -275,7 +269,6 @@ static void test_one(void **state)
     Tree *t = *state;
 
     search_one(t, 0, "x.conf -\n", "");
-    (void)test_mkdir(t->usr, "x.conf.d");
     (void)test_write(t->usr, "x.conf.d/a.conf", "");
     search_one(t, 0, "x.conf - +usr/x.conf.d/a.conf\n", "");
     (void)test_write(t->usr, "x.conf", "");

@@ -2,11 +2,9 @@
 
 /* numaplaced.conf: defaults, every key, what is refused, and where files are looked for. */
 
+#include "../temp-tree.h"
 #include "base/time.h"
 #include "daemon/config.h"
-#include "unit-test.h"
-
-#include <sys/stat.h>
 
 /* Parses over the defaults; the report's first message, or "", is left in `message`. */
 static int parse(const char *text, Config **ret, char *message, size_t size)
@@ -119,40 +117,17 @@ static void test_twice_is_a_warning(void **state)
     assert_string_equal(message, "");
 }
 
-static void write_file(const char *directory, const char *name, const char *text)
-{
-    CLEANUP_FREE char *path = NULL;
-    FILE *f;
-
-    assert_true(asprintf(&path, "%s/%s", directory, name) > 0);
-    f = fopen(path, "we");
-    assert_non_null(f);
-    assert_true(fputs(text, f) >= 0);
-    assert_int_equal(fclose(f), 0);
-}
-
-static void remove_file(const char *directory, const char *name)
-{
-    CLEANUP_FREE char *path = NULL;
-
-    assert_true(asprintf(&path, "%s/%s", directory, name) > 0);
-    assert_int_equal(remove(path), 0);
-}
-
 static void test_search_and_dropins(void **state)
 {
-    char first[] = "/tmp/test-config-XXXXXX", second[] = "/tmp/test-config-XXXXXX", dropins[64];
+    char *first = test_tree_new(), *second = test_tree_new();
     const char *const directories[] = {first, second, NULL};
     CLEANUP(config_free_p) Config *c = NULL;
     ConfReport report = {0};
 
-    assert_non_null(mkdtemp(first));
-    assert_non_null(mkdtemp(second));
-    (void)snprintf(dropins, sizeof(dropins), "%s/numaplaced.conf.d", second);
-    assert_int_equal(mkdir(dropins, 0755), 0);
-    write_file(first, "numaplaced.conf", "[Daemon]\nMaxTasks=1\nMaxCPU=1%\n");
-    write_file(second, "numaplaced.conf", "[Daemon]\nMaxTasks=2\nSlowTickSec=5s\n");
-    write_file(dropins, "10-x.conf", "[Daemon]\nMaxCPU=7%\n[Limits]\nCrossNodeMovesPerSec=5\n");
+    (void)test_write(first, "numaplaced.conf", "[Daemon]\nMaxTasks=1\nMaxCPU=1%\n");
+    (void)test_write(second, "numaplaced.conf", "[Daemon]\nMaxTasks=2\nSlowTickSec=5s\n");
+    (void)test_write(second, "numaplaced.conf.d/10-x.conf",
+                     "[Daemon]\nMaxCPU=7%\n[Limits]\nCrossNodeMovesPerSec=5\n");
 
     assert_int_equal(config_load(NULL, directories, &c, &report), 0);
     assert_int_equal(report.n_messages, 0);
@@ -162,13 +137,8 @@ static void test_search_and_dropins(void **state)
     assert_int_equal(c->slow_tick_usec, USEC_PER_SEC); /* the second main file is hidden */
     assert_non_null(strstr(c->path, first));
     conf_report_done(&report);
-
-    remove_file(dropins, "10-x.conf");
-    assert_int_equal(rmdir(dropins), 0);
-    remove_file(second, "numaplaced.conf");
-    remove_file(first, "numaplaced.conf");
-    assert_int_equal(rmdir(first), 0);
-    assert_int_equal(rmdir(second), 0);
+    test_tree_remove(first);
+    test_tree_remove(second);
 }
 
 static void test_no_file_is_fine_but_a_named_one_must_be(void **state)

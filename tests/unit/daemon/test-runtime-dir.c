@@ -2,32 +2,24 @@
 
 /* Which runtime directories are believed, that there is one daemon on each, and one that places on a host. */
 
+#include "../temp-tree.h"
 #include "base/util.h"
 #include "daemon/runtime-dir.h"
-#include "unit-test.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
-static char base[64];
+static char *base;
 
 static int setup(void **state)
 {
-    (void)strcpy(base, "/tmp/test-runtime-XXXXXX");
-    return mkdtemp(base) ? 0 : -1;
+    base = test_tree_new();
+    return 0;
 }
 
 static int teardown(void **state)
 {
-    char path[128];
-
-    (void)snprintf(path, sizeof(path), "%s/run/lock", base);
-    (void)remove(path);
-    (void)snprintf(path, sizeof(path), "%s/run/host.lock", base);
-    (void)remove(path);
-    (void)snprintf(path, sizeof(path), "%s/run", base);
-    (void)remove(path);
-    return rmdir(base);
+    test_tree_remove(base);
+    return 0;
 }
 
 static int open_run(char *path, size_t size, char **ret_error)
@@ -78,12 +70,8 @@ static void test_refuses_a_file_and_a_missing_parent(void **state)
 {
     CLEANUP_FREE char *error = NULL, *error2 = NULL;
     char path[128];
-    FILE *f;
 
-    (void)snprintf(path, sizeof(path), "%s/run", base);
-    f = fopen(path, "we");
-    assert_non_null(f);
-    assert_int_equal(fclose(f), 0);
+    (void)test_write(base, "run", "");
     assert_true(open_run(path, sizeof(path), &error) < 0);
     assert_int_equal(runtime_dir_open("/nonexistent/a/b", &error2), -ENOENT);
     assert_non_null(strstr(error2, "/nonexistent/a/b"));
@@ -129,17 +117,14 @@ static void test_find_makes_nothing(void **state)
 static void test_lock_is_for_nobody_else(void **state)
 {
     CLEANUP_FREE char *error = NULL;
-    char path[128], file[160];
+    char path[128];
+    const char *file;
     CLEANUP_CLOSE int fd = open_run(path, sizeof(path), &error);
     mode_t before = umask(0);
     struct stat st;
-    FILE *f;
     int lock;
 
-    (void)snprintf(file, sizeof(file), "%s/lock", path);
-    f = fopen(file, "we");
-    assert_non_null(f);
-    assert_int_equal(fclose(f), 0);
+    file = test_write(path, "lock", "");
     assert_int_equal(chmod(file, 0666), 0);
     lock = runtime_dir_lock(fd, path, &error);
     assert_true(lock >= 0);

@@ -103,8 +103,6 @@ static void test_dropins(void **state)
 
     (void)test_write(t->usr, "10-a.policy",
                      "[Match]\nComm=a\n[Workload]\nDescription=main\n[Steal]\nNodeLimit=3\nScope=llc\n");
-    (void)test_mkdir(t->usr, "10-a.policy.d");
-    (void)test_mkdir(t->etc, "10-a.policy.d");
     (void)test_write(t->usr, "10-a.policy.d/10.conf", "[Steal]\nNodeLimit=4\nScope=\n");
     (void)test_write(t->etc, "10-a.policy.d/20.conf", "[Match]\nComm=b\n[Steal]\n\nNodeLimit=5\n");
     /* A section does not go on from one file to the next. */
@@ -132,7 +130,6 @@ static void test_dropin_contradiction(void **state)
     Tree *t = *state;
 
     (void)test_write(t->usr, "10-a.policy", "[Placement]\nMode=fixed\nNodes=0-1\n");
-    (void)test_mkdir(t->etc, "10-a.policy.d");
     (void)test_write(t->etc, "10-a.policy.d/x.conf", "[Placement]\n\nMaxNodes=1\n");
     reject_one(t, test_path(t->etc, "10-a.policy.d/x.conf"), 3,
                "MaxNodes=1 is less than the 2 nodes of Nodes=");
@@ -143,7 +140,6 @@ static void test_dropin_without_section(void **state)
     Tree *t = *state;
 
     (void)test_write(t->usr, "10-a.policy", "[Steal]\n");
-    (void)test_mkdir(t->etc, "10-a.policy.d");
     (void)test_write(t->etc, "10-a.policy.d/x.conf", "NodeLimit=4\n");
     reject_one(t, test_path(t->etc, "10-a.policy.d/x.conf"), 1,
                "expected a section such as [Match] before the first key, found: NodeLimit=4");
@@ -245,7 +241,6 @@ static void test_load_file(void **state)
     Policy *policy = NULL;
     const char *path = test_write(t->etc, "10-a.policy", "[Steal]\nNodeLimit=4\n");
 
-    (void)test_mkdir(t->etc, "10-a.policy.d");
     (void)test_write(t->etc, "10-a.policy.d/x.conf", "[Steal]\nNodeLimit=5\n");
     assert_int_equal(policy_load_file(path, NULL, &policy, &report), 0);
     assert_string_equal(policy->name, "10-a");

@@ -4,22 +4,20 @@
 /* A Probe over a captured or made-up tree, with a World of four CPUs in two nodes, and a policy that takes whom the
  * test says. */
 
+#include "../temp-tree.h"
 #include "base/parse.h"
 #include "base/root.h"
 #include "probe/probe.h"
-#include "unit-test.h"
 #include "world/world.h"
 
 #include <fcntl.h>
-#include <ftw.h>
-#include <sys/stat.h>
 
 #define SEC  1000000ULL
 #define TICK 100000ULL
 
 typedef struct Bench {
     int root_fd;
-    char path[64]; /* of a made-up tree; "" otherwise */
+    char *path; /* of a made-up tree; NULL otherwise */
     World *world;
     Probe *probe;
     uint64_t now;
@@ -141,19 +139,14 @@ static inline void bench_sample(Bench *b)
     bench_check(b);
 }
 
-static inline int bench_unlink(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    return remove(path);
-}
-
 static inline void bench_close(Bench *b)
 {
     b->probe = probe_free(b->probe);
     b->world = world_free(b->world);
     if (b->root_fd >= 0)
         (void)close(b->root_fd);
-    if (*b->path)
-        (void)nftw(b->path, bench_unlink, 16, FTW_DEPTH | FTW_PHYS);
+    if (b->path)
+        test_tree_remove(b->path);
 }
 
 static inline void assert_mask(CpuMask mask, const char *expected)
@@ -187,32 +180,18 @@ static inline Process *bench_process(Bench *b, pid_t pid)
 __attribute__((format(printf, 3, 4))) static inline void put(Bench *b, const char *path, const char *format,
                                                              ...)
 {
-    char full[512], text[4096];
+    char text[4096];
     va_list ap;
-    int fd;
 
-    (void)snprintf(full, sizeof(full), "%s/%s", b->path, path);
-    for (char *slash = full + strlen(b->path) + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = '\0';
-        (void)mkdir(full, 0700);
-        *slash = '/';
-    }
     va_start(ap, format);
     (void)vsnprintf(text, sizeof(text), format, ap);
     va_end(ap);
-    /* In place: a descriptor kept open sees the new text, as with the kernel's files. */
-    fd = open(full, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    (void)close(fd);
+    (void)test_write(b->path, path, text);
 }
 
 static inline void take_away(Bench *b, const char *path)
 {
-    char full[512];
-
-    (void)snprintf(full, sizeof(full), "%s/%s", b->path, path);
-    assert_int_equal(nftw(full, bench_unlink, 16, FTW_DEPTH | FTW_PHYS), 0);
+    test_remove(test_path(b->path, path));
 }
 
 typedef struct FakeTask {
@@ -284,10 +263,7 @@ static inline void put_cpus(Bench *b, unsigned i0, unsigned i1, unsigned i2, uns
 /* A tree with four idle CPUs on control groups of version 2, and nobody in it. */
 static inline void bench_make(Bench *b)
 {
-    *b = (Bench){.path = "/tmp/numaplace-test-XXXXXX"};
-    if (getenv("TMPDIR") && strlen(getenv("TMPDIR")) < sizeof(b->path) - 20)
-        (void)snprintf(b->path, sizeof(b->path), "%s/numaplace-XXXXXX", getenv("TMPDIR"));
-    assert_non_null(mkdtemp(b->path));
+    *b = (Bench){.path = test_tree_new()};
     put_cpus(b, 1000, 1000, 1000, 1000);
     put(b, "proc/self/schedstat", "1 1 1\n");
     put(b, "sys/devices/system/cpu/online", "0-3\n");

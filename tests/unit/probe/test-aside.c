@@ -11,7 +11,7 @@
 #define TEXT_SIZE 64U
 
 typedef struct Fixture {
-    char path[64];
+    char *path;
     int fd;
     Aside *aside;
 } Fixture;
@@ -25,9 +25,7 @@ static int set_up(void **state)
                                   .budget_usec = 100000,
                                   .give_up_usec = UINT32_MAX};
 
-    (void)snprintf(fixture.path, sizeof(fixture.path), "/tmp/numaplace-aside-XXXXXX");
-    if (!mkdtemp(fixture.path))
-        return -1;
+    fixture.path = test_tree_new();
     fixture.fd = open(fixture.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     *state = &fixture;
     return fixture.fd < 0 ? -1 : aside_new(&options, &fixture.aside);
@@ -36,21 +34,16 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     Fixture *fixture = *state;
-    static const char *const names[] = {"text", "fifo0", "fifo1", "fifo2", "fifo3", "fifo4"};
 
     fixture->aside = aside_free(fixture->aside);
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-        (void)unlinkat(fixture->fd, names[i], 0);
     (void)close(fixture->fd);
-    return rmdir(fixture->path);
+    test_tree_remove(fixture->path);
+    return 0;
 }
 
 static void put_text(const Fixture *fixture, const char *name, const char *text, size_t n)
 {
-    CLEANUP_CLOSE int fd = openat(fixture->fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, n), (ssize_t)n);
+    (void)test_write_bytes(fixture->path, name, text, n);
 }
 
 static void put_fifo(const Fixture *fixture, const char *name)

@@ -205,11 +205,8 @@ static void test_refused(void **state)
 /* Writes entries of pagemap for the pages from `first` on. */
 static void put_entries(uint64_t first, const uint64_t *entries, size_t n)
 {
-    char path[128];
-    int fd;
+    int fd = open(test_path(b.path, "pagemap"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
-    (void)snprintf(path, sizeof(path), "%s/pagemap", b.path);
-    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     assert_int_equal(pwrite(fd, entries, n * sizeof(*entries), (off_t)(first * sizeof(*entries))),
                      n * sizeof(*entries));

@@ -150,21 +150,17 @@ static char buf[sizeof(NumaMapsReading) + 1];
 
 static ssize_t read_text(const char *text, size_t len)
 {
-    char path[] = "/tmp/numaplace-maps-XXXXXX";
-    int dir_fd, fd;
+    char *path = test_tree_new();
+    int dir_fd = root_open(path);
     ssize_t n;
 
-    assert_non_null(mkdtemp(path));
-    dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    fd = openat(dir_fd, "numa_maps", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    assert_true(dir_fd >= 0 && fd >= 0);
-    assert_int_equal(write(fd, text, len), (ssize_t)len);
+    assert_true(dir_fd >= 0);
+    (void)test_write_bytes(path, "numa_maps", text, len);
     n = numa_maps_read(dir_fd, "numa_maps", buf, sizeof(buf));
-    (void)close(fd);
     assert_int_equal(unlinkat(dir_fd, "numa_maps", 0), 0);
     assert_int_equal(numa_maps_read(dir_fd, "numa_maps", buf, sizeof(buf)), -ENOENT);
     (void)close(dir_fd);
-    assert_int_equal(rmdir(path), 0);
+    test_tree_remove(path);
     return n;
 }
 

@@ -2,11 +2,10 @@
 
 /* Sources that are no machine: the right -errno, one sentence, and nothing else touched. */
 
+#include "../temp-tree.h"
 #include "topo/topology.h"
-#include "unit-test.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 /* Loading fails with `r` and a sentence that holds `words`. */
 static void check_refused(const TopologyOptions *options, int r, const char *words)
@@ -181,13 +180,10 @@ static void test_xml(void **state)
 
 static void test_xml_unreadable(void **state)
 {
-    char dir[] = "/tmp/numaplace-test-XXXXXX", fifo[64], link[64], huge[64];
+    char *dir = test_tree_new();
+    const char *fifo = test_path(dir, "fifo"), *link = test_path(dir, "link"), *huge = test_path(dir, "huge");
     int fd;
 
-    assert_non_null(mkdtemp(dir));
-    (void)snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
-    (void)snprintf(link, sizeof(link), "%s/link", dir);
-    (void)snprintf(huge, sizeof(huge), "%s/huge", dir);
     assert_int_equal(mkfifo(fifo, 0600), 0);
     assert_int_equal(symlink("link", link), 0);
     fd = open(huge, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -203,10 +199,7 @@ static void test_xml_unreadable(void **state)
     check_refused(&(TopologyOptions){.xml = fifo}, -EINVAL, "is empty");
     check_refused(&(TopologyOptions){.xml = huge}, -EFBIG, "cannot be read: File too large");
 
-    assert_int_equal(unlink(fifo), 0);
-    assert_int_equal(unlink(link), 0);
-    assert_int_equal(unlink(huge), 0);
-    assert_int_equal(rmdir(dir), 0);
+    test_tree_remove(dir);
 }
 
 /* Placing tasks of this machine by the picture of another one would be wrong. */
