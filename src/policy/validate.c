@@ -61,7 +61,7 @@ static int fail_nodes(const Policy *policy, hwloc_const_bitmap_t bad, const char
 
 static int check_nodes_exist(const Policy *policy, const Topology *topology, ConfReport *report)
 {
-    hwloc_bitmap_t missing = hwloc_bitmap_alloc(), without_cpus = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t missing = hwloc_bitmap_alloc(), without_cpus = hwloc_bitmap_alloc();
     int r = missing && without_cpus ? 0 : -ENOMEM;
 
     for (int os = hwloc_bitmap_first(policy->nodes); r == 0 && os >= 0;
@@ -79,8 +79,6 @@ static int check_nodes_exist(const Policy *policy, const Topology *topology, Con
     /* A home is where tasks run. Strict now can be relaxed later; the other way round would break files. */
     if (r == 0 && policy->mode == POLICY_MODE_FIXED)
         r = fail_nodes(policy, without_cpus, "without CPUs, which Mode=fixed cannot use", report);
-    hwloc_bitmap_free(missing);
-    hwloc_bitmap_free(without_cpus);
     return r;
 }
 

@@ -39,13 +39,11 @@ static bool detect_task_schedstat(int root_fd)
 
 static bool detect_numa(int root_fd)
 {
-    hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
     char text[4096];
-    bool numa = nodes && root_read(root_fd, "sys/devices/system/node/online", text, sizeof(text)) >= 0 &&
-                parse_list(text, PARSE_CPU_MAX, nodes) == 0 && hwloc_bitmap_weight(nodes) > 1;
 
-    hwloc_bitmap_free(nodes);
-    return numa;
+    return nodes && root_read(root_fd, "sys/devices/system/node/online", text, sizeof(text)) >= 0 &&
+           parse_list(text, PARSE_CPU_MAX, nodes) == 0 && hwloc_bitmap_weight(nodes) > 1;
 }
 
 static void detect(Probe *probe)

@@ -4,6 +4,8 @@
 
 #include "topo/topology.h"
 
+#include "base/parse.h"
+
 Topology *topology_ref(Topology *topology)
 {
     assert(topology->n_ref > 0);
@@ -61,7 +63,7 @@ NodeIx topology_node_by_os(const Topology *topology, uint32_t os_index)
 
 int topology_nodes_to_cpus(const Topology *topology, hwloc_const_bitmap_t nodes, hwloc_bitmap_t ret)
 {
-    hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
     int r = cpus ? 0 : -ENOMEM;
 
     for (uint32_t i = 0; r == 0 && i < topology->n_nodes; i++)
@@ -69,13 +71,12 @@ int topology_nodes_to_cpus(const Topology *topology, hwloc_const_bitmap_t nodes,
             r = -ENOMEM;
     if (r == 0 && hwloc_bitmap_copy(ret, cpus) < 0)
         r = -ENOMEM;
-    hwloc_bitmap_free(cpus);
     return r;
 }
 
 int topology_cpus_to_nodes(const Topology *topology, hwloc_const_bitmap_t cpus, hwloc_bitmap_t ret)
 {
-    hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
     int r = nodes ? 0 : -ENOMEM;
 
     for (uint32_t i = 0; r == 0 && i < topology->n_nodes; i++)
@@ -83,6 +84,5 @@ int topology_cpus_to_nodes(const Topology *topology, hwloc_const_bitmap_t cpus, 
             r = -ENOMEM;
     if (r == 0 && hwloc_bitmap_copy(ret, nodes) < 0)
         r = -ENOMEM;
-    hwloc_bitmap_free(nodes);
     return r;
 }

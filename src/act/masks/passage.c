@@ -19,6 +19,7 @@
  * fakes /proc/loadavg makes us look at the wrong numbers; then such a child keeps its single CPU. */
 
 #include "act/masks/passage.h"
+#include "base/parse.h"
 
 #include "act/undo/lineage.h"
 
@@ -49,11 +50,9 @@ static bool is_single(hwloc_const_bitmap_t mask, CpuIx cpu)
 
 static bool is_narrow(Act *act, TaskKey task, CpuIx cpu)
 {
-    hwloc_bitmap_t have = hwloc_bitmap_alloc();
-    bool narrow = have && act->ops->get_mask(act->context, task, have) == 0 && is_single(have, cpu);
+    CLEANUP_BITMAP hwloc_bitmap_t have = hwloc_bitmap_alloc();
 
-    hwloc_bitmap_free(have);
-    return narrow;
+    return have && act->ops->get_mask(act->context, task, have) == 0 && is_single(have, cpu);
 }
 
 void passage_end(Act *act, TaskKey task, CpuIx cpu)

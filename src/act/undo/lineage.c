@@ -39,6 +39,8 @@
 
 #include "act/undo/lineage.h"
 
+#include "base/parse.h"
+
 #define GENERATIONS_MAX 64U /* of ancestors looked at; bounds a loop that a racing list could contain */
 
 /* What is asked about: whether a thread has its mask from an entry. */
@@ -228,13 +230,11 @@ static bool find_leader(Question *q, const ActProcess *process, ActProcess *ret)
 static bool has_mask(Question *q, const ActProcess *orphan, const JournalProcess *entry)
 {
     TaskKey task = {.pid = orphan->pid, .tid = orphan->pid, .start_ticks = orphan->start_ticks};
-    hwloc_bitmap_t have = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t have = hwloc_bitmap_alloc();
     int r = have ? q->act->ops->get_mask(q->act->context, task, have) : -ENOMEM;
-    bool has = r == 0 && act_mask_ours(q->act, entry, task, have);
 
     q->vanished |= r == ACT_E_GONE;
-    hwloc_bitmap_free(have);
-    return has;
+    return r == 0 && act_mask_ours(q->act, entry, task, have);
 }
 
 /* The weakest tie: cgroups. */
@@ -397,7 +397,7 @@ int lineage_adopt_process(Act *act, const Lineage *lineage, const ActProcess *pr
 
 int lineage_adopt_all(Act *act, const Lineage *lineage)
 {
-    hwloc_bitmap_t have = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t have = hwloc_bitmap_alloc();
     int r = have ? 0 : -ENOMEM;
 
     for (size_t i = 0; r == 0 && i < lineage->n; i++) {
@@ -407,6 +407,5 @@ int lineage_adopt_all(Act *act, const Lineage *lineage)
             lineage_find(act, lineage, process, (TaskKey){0}, NULL))
             r = lineage_adopt_process(act, lineage, process, have);
     }
-    hwloc_bitmap_free(have);
     return r;
 }

@@ -112,7 +112,7 @@ int manager_object_list(sd_bus *bus, const char *prefix, void *userdata, char **
 static hwloc_bitmap_t workload_home(const World *world, const Workload *workload, bool nodes)
 {
     WorkloadIx ix = {(int32_t)(workload - world->workloads)};
-    hwloc_bitmap_t home = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t home = hwloc_bitmap_alloc();
     int r = home ? 0 : -1;
 
     for (size_t i = 0; i < world->n_groups && r >= 0; i++) {
@@ -126,10 +126,7 @@ static hwloc_bitmap_t workload_home(const World *world, const Workload *workload
              n = hwloc_bitmap_next(group->home_nodes, n))
             r = hwloc_bitmap_set(home, world->topology->nodes[n].os_index);
     }
-    if (r >= 0)
-        return home;
-    hwloc_bitmap_free(home);
-    return NULL;
+    return r >= 0 ? TAKE_PTR(home) : NULL;
 }
 
 static int append_text(sd_bus_message *reply, const char *foreign)

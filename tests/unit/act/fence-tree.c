@@ -4,7 +4,6 @@
 
 #include "../temp-tree.h"
 #include "act/fence/place.h"
-#include "base/parse.h"
 
 #include <fcntl.h>
 
@@ -136,14 +135,7 @@ void tree_crash(Tree *t)
 
 CpuMask tree_mask(const Tree *t, const char *list)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    CpuMask interned;
-
-    assert_int_equal(parse_list(list, PARSE_CPU_MAX, set), 0);
-    interned = intern_mask(t->world->pool, set);
-    assert_non_null(interned);
-    hwloc_bitmap_free(set);
-    return interned;
+    return test_mask(t->world->pool, list);
 }
 
 /* A process with one thread, at home on CPUs 0-3 of eight. */
@@ -289,25 +281,18 @@ void tree_tick(Tree *t)
 
 void tree_assert_cpus(const Tree *t, ActFenceKind kind, const char *path, const char *expected)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    char *list;
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
 
     assert_int_equal(fence_read(t->root_fd, kind, path, "cpuset.cpus", set), 0);
-    list = format_list(set, PARSE_CPU_MAX);
-    assert_string_equal(list, expected);
-    free(list);
-    hwloc_bitmap_free(set);
+    assert_list(set, expected);
 }
 
 void tree_assert_memory(const Tree *t, ActFenceKind kind, const char *path, const char *expected)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    CLEANUP_FREE char *list = NULL;
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
 
     assert_int_equal(fence_read(t->root_fd, kind, path, "cpuset.mems", set), 0);
-    list = format_list(set, PARSE_CPU_MAX);
-    assert_string_equal(list, expected);
-    hwloc_bitmap_free(set);
+    assert_list(set, expected);
 }
 
 void tree_set_memory(Tree *t, uint64_t node_0, uint64_t node_1)
@@ -327,12 +312,9 @@ void tree_assert_why(const Tree *t, ActWhy expected)
 
 void tree_assert_bound(const Tree *t, const char *path, const char *expected)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    CLEANUP_FREE char *list = NULL;
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
 
     assert_int_equal(fences_bound(t->fences, path, set), expected != NULL);
-    list = format_list(set, PARSE_CPU_MAX);
     if (expected)
-        assert_string_equal(list, expected);
-    hwloc_bitmap_free(set);
+        assert_list(set, expected);
 }

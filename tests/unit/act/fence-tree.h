@@ -4,9 +4,9 @@
 /* A made-up tree of cgroups on a machine of two nodes with four CPUs each, a World whose one group is at home on the
  * first, and fences that write to the tree. */
 
+#include "../cpu-list.h"
 #include "act/fence/fence.h"
 #include "act/journal/journal.h"
-#include "unit-test.h"
 
 /* Where cgroups of either version are, below the root, and the cgroup of the unit x.service. */
 #define TREE_V2   "sys/fs/cgroup/"

@@ -2,8 +2,8 @@
 
 #include "fixture.h"
 
+#include "../cpu-list.h"
 #include "../temp-tree.h"
-#include "base/parse.h"
 #include "base/root.h"
 
 #include <fcntl.h>
@@ -61,16 +61,7 @@ int fixture_teardown(void **state)
 
 CpuMask fixture_mask(Fixture *f, const char *list)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    CpuMask mask;
-
-    if (!list)
-        list = "";
-    assert_int_equal(parse_list(list, PARSE_CPU_MAX, set), 0);
-    mask = intern_mask(f->pool, set);
-    assert_non_null(mask);
-    hwloc_bitmap_free(set);
-    return mask;
+    return test_mask(f->pool, list ? list : "");
 }
 
 void fixture_start(Fixture *f)

@@ -137,12 +137,10 @@ bool act_record_add_process(ActRecord *record, pid_t pid, pid_t parent, pid_t pg
 {
     ActProcess process = {
         .pid = pid, .parent = parent, .pgrp = pgrp, .session = pgrp, .start_ticks = record->ticks};
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    bool ok = set && parse_list(mask, PARSE_CPU_MAX, set) == 0 &&
-              add(record, pid, &process, set, set, record->online);
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
 
-    hwloc_bitmap_free(set);
-    return ok;
+    return set && parse_list(mask, PARSE_CPU_MAX, set) == 0 &&
+           add(record, pid, &process, set, set, record->online);
 }
 
 bool act_record_clone(ActRecord *record, pid_t creator, pid_t tid)

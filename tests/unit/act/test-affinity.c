@@ -254,7 +254,7 @@ static void test_crash(void **state)
 static void test_foreign(void **state)
 {
     Live *live = *state;
-    hwloc_bitmap_t chosen = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t chosen = hwloc_bitmap_alloc();
     pid_t before, meanwhile;
 
     need_two_cpus(live);
@@ -272,7 +272,6 @@ static void test_foreign(void **state)
     restore(live);
     assert_has(live, before, chosen);
     assert_has(live, meanwhile, chosen);
-    hwloc_bitmap_free(chosen);
 }
 
 /* Fifty processes that fork and reap as fast as they can. */

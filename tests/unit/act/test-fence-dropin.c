@@ -17,14 +17,11 @@ static bool exists(const Tree *t, const char *path)
 
 static void assert_dropin(const Tree *t, const char *expected)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    CLEANUP_FREE char *list = NULL;
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
 
     assert_int_equal(fence_dropin_read(t->root_fd, "x.service", "AllowedCPUs", set), expected ? 0 : -ENOENT);
-    list = format_list(set, PARSE_CPU_MAX);
     if (expected)
-        assert_string_equal(list, expected);
-    hwloc_bitmap_free(set);
+        assert_list(set, expected);
 }
 
 /* The unit at home, its cpuset as it was and, unless NULL, by a drop-in. */

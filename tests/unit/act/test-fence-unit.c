@@ -65,13 +65,10 @@ static int teardown(void **state)
 
 static int set(Ends *ends, const char *unit, const char *list)
 {
-    hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
-    int r;
+    CLEANUP_BITMAP hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 
     assert_int_equal(parse_list(list, PARSE_CPU_MAX, cpus), 0);
-    r = fence_ops_unit.set(ends->units, unit, cpus);
-    hwloc_bitmap_free(cpus);
-    return r;
+    return fence_ops_unit.set(ends->units, unit, cpus);
 }
 
 static int result(Ends *ends, const char *unit)

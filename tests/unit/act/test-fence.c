@@ -455,14 +455,11 @@ static void test_place(void **state)
 
 static void assert_cpuset(const Tree *t, pid_t pid, const char *expected)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    CLEANUP_FREE char *list = NULL;
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
 
     assert_int_equal(fence_cpuset(t->root_fd, pid, set), expected ? 0 : -ENOENT);
-    list = format_list(set, PARSE_CPU_MAX);
     if (expected)
-        assert_string_equal(list, expected);
-    hwloc_bitmap_free(set);
+        assert_list(set, expected);
 }
 
 /* What a cpuset leaves, also when nothing narrows it by hand; nothing is said of who is gone or out of sight. */
@@ -501,7 +498,7 @@ static void test_cpuset_v2(void **state)
 static void test_libcpuset(void **state)
 {
     Tree *t = *state;
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
     ActHost host;
 
     fences_host(t->fences, &host);
@@ -515,7 +512,6 @@ static void test_libcpuset(void **state)
     assert_int_equal(libcpuset_set_cpus(&t->root_fd, "/a", set), libcpuset_is_built() ? -EINVAL : -ENOSYS);
     assert_int_equal(libcpuset_set_memory(&t->root_fd, "/a", set), libcpuset_is_built() ? -EINVAL : -ENOSYS);
     tree_assert_cpus(t, ACT_FENCE_CPUSETFS, "/a", "0-7");
-    hwloc_bitmap_free(set);
 }
 
 /* As in a cpuset of version 1 elsewhere, by other names. */

@@ -4,6 +4,7 @@
 
 #include "../allocations.h"
 #include "base/intern.h"
+#include "base/parse.h"
 #include "unit-test.h"
 
 static hwloc_bitmap_t range(unsigned first, int last)
@@ -17,11 +18,9 @@ static hwloc_bitmap_t range(unsigned first, int last)
 
 static CpuMask intern_range(InternPool *pool, unsigned first, int last)
 {
-    hwloc_bitmap_t set = range(first, last);
-    CpuMask mask = intern_mask(pool, set);
+    CLEANUP_BITMAP hwloc_bitmap_t set = range(first, last);
 
-    hwloc_bitmap_free(set);
-    return mask;
+    return intern_mask(pool, set);
 }
 
 static void test_strings(void **state)
@@ -58,26 +57,24 @@ static void test_masks(void **state)
 static void test_masks_shrunk(void **state)
 {
     CLEANUP(intern_pool_free_p) InternPool *pool = intern_pool_new();
-    hwloc_bitmap_t set = range(0, 9000);
+    CLEANUP_BITMAP hwloc_bitmap_t set = range(0, 9000);
     CpuMask a = intern_range(pool, 0, 3), other = intern_range(pool, 8, 9);
 
     assert_ptr_not_equal(a, other);
     assert_int_equal(hwloc_bitmap_clr_range(set, 4, -1), 0);
     assert_ptr_equal(intern_mask(pool, set), a);
-    hwloc_bitmap_free(set);
 }
 
 static void test_has(void **state)
 {
     CLEANUP(intern_pool_free_p) InternPool *pool = intern_pool_new();
-    hwloc_bitmap_t set = range(0, 3);
+    CLEANUP_BITMAP hwloc_bitmap_t set = range(0, 3);
     const char *s = intern_string(pool, "java");
     CpuMask a = intern_mask(pool, set), b = intern_range(pool, 8, 9);
 
     assert_true(intern_has_string(pool, s) && intern_has_mask(pool, a) && intern_has_mask(pool, b));
     assert_false(intern_has_string(pool, "java") || intern_has_mask(pool, set)); /* equal, not the same */
     assert_false(intern_has_string(pool, NULL) || intern_has_mask(pool, NULL));
-    hwloc_bitmap_free(set);
 }
 
 static void test_sweep(void **state)

@@ -2,7 +2,7 @@
 
 #include "fixture.h"
 
-#include "base/parse.h"
+#include "../cpu-list.h"
 #include "base/time.h"
 #include "world/load.h"
 
@@ -50,17 +50,12 @@ Policy *fixture_policy(Fixture *f, const char *name, const char *text)
 
 CpuMask fixture_mask(Fixture *f, const char *list)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
     CpuMask mask;
 
-    assert_non_null(set);
     if (list)
-        assert_int_equal(parse_list(list, PARSE_CPU_MAX, set), 0);
-    else
-        assert_int_equal(hwloc_bitmap_copy(set, f->world->topology->all_cpus), 0);
-    mask = intern_mask(f->world->pool, set);
+        return test_mask(f->world->pool, list);
+    mask = intern_mask(f->world->pool, f->world->topology->all_cpus);
     assert_non_null(mask);
-    hwloc_bitmap_free(set);
     return mask;
 }
 

@@ -4,6 +4,7 @@
 
 #include "choose-test.h"
 
+#include "base/parse.h"
 #include "plan/ablation.h"
 #include "plan/planner.h"
 
@@ -150,7 +151,7 @@ static void test_crowded(void **state)
  * None of them waits for more than a quarter of its time, and the fourth node is idle. */
 static void crowd_one_node(uint16_t busy_permille, uint16_t wait_permille)
 {
-    hwloc_bitmap_t both = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t both = hwloc_bitmap_alloc();
     CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, "numa:4 l3:1 core:2 pu:1 distances=10,20,20,20,20,10,20,20,20,20,10,20,20,20,20,10");
@@ -182,7 +183,6 @@ static void crowd_one_node(uint16_t busy_permille, uint16_t wait_permille)
     for (size_t i = 0; i < f.world->n_groups; i++)
         assert_true(hwloc_bitmap_or(both, both, f.world->groups[i].home_nodes) == 0);
     assert_int_equal(hwloc_bitmap_weight(both), busy_permille == 0 && wait_permille >= 1000 ? 4 : 3);
-    hwloc_bitmap_free(both);
 }
 
 static void test_crowded_in_part(void **state)
@@ -196,7 +196,7 @@ static void test_crowded_in_part(void **state)
  * nodes are enough for what they were seen to do, and not for what they want. */
 static void begin(uint16_t before_permille, bool rule, int n_nodes)
 {
-    hwloc_bitmap_t both = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t both = hwloc_bitmap_alloc();
     CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, "numa:4 l3:1 core:2 pu:1 distances=10,20,20,20,20,10,20,20,20,20,10,20,20,20,20,10");
@@ -218,7 +218,6 @@ static void begin(uint16_t before_permille, bool rule, int n_nodes)
         assert_true(hwloc_bitmap_or(both, both, group_of(&f, pid)->home_nodes) == 0);
     }
     assert_int_equal(hwloc_bitmap_weight(both), n_nodes);
-    hwloc_bitmap_free(both);
 }
 
 static void test_begun(void **state)

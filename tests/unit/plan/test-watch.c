@@ -2,7 +2,7 @@
 
 /* A process that is looked at: whose work begins and ends, and when a plan should know of it. */
 
-#include "base/parse.h"
+#include "../cpu-list.h"
 #include "fixture.h"
 #include "plan/memory/watch.h"
 
@@ -213,7 +213,6 @@ static void test_failed(void **state)
 /* With several nodes to choose from; on one, when more run there than P5 allows who share nothing. */
 static void test_asked(void **state)
 {
-    CLEANUP_BITMAP hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
     Process *p = world_process(world, PID);
     Group *group = &world->groups[0];
 
@@ -222,16 +221,13 @@ static void test_asked(void **state)
     group->demand_permille = 2000;
     assert_false(memory_watch_is_asked(world, NULL, p));
     group->home = topology->nodes[0].cpus;
-    assert_int_equal(hwloc_bitmap_only(nodes, 0), 0);
-    group->home_nodes = intern_mask(world->pool, nodes);
+    group->home_nodes = test_mask(world->pool, "0");
     assert_true(memory_watch_is_asked(world, NULL, p));
     group->demand_permille = 1000;
     assert_false(memory_watch_is_asked(world, NULL, p));
-    assert_int_equal(hwloc_bitmap_set(nodes, 1), 0);
-    group->home_nodes = intern_mask(world->pool, nodes);
+    group->home_nodes = test_mask(world->pool, "0-1");
     assert_true(memory_watch_is_asked(world, NULL, p));
-    assert_int_equal(hwloc_bitmap_only(nodes, 0), 0);
-    group->home_nodes = intern_mask(world->pool, nodes);
+    group->home_nodes = test_mask(world->pool, "0");
     group->demand_permille = 2000;
     p->rss_bytes = 16ULL << 20;
     assert_false(memory_watch_is_asked(world, NULL, p));

@@ -4,8 +4,8 @@
 /* A Probe over a captured or made-up tree, with a World of four CPUs in two nodes, and a policy that takes whom the
  * test says. */
 
+#include "../cpu-list.h"
 #include "../temp-tree.h"
-#include "base/parse.h"
 #include "base/root.h"
 #include "probe/probe.h"
 #include "world/world.h"
@@ -147,14 +147,6 @@ static inline void bench_close(Bench *b)
         (void)close(b->root_fd);
     if (b->path)
         test_tree_remove(b->path);
-}
-
-static inline void assert_mask(CpuMask mask, const char *expected)
-{
-    CLEANUP_FREE char *text = format_list(mask, PARSE_CPU_MAX);
-
-    assert_non_null(mask);
-    assert_string_equal(text, expected);
 }
 
 static inline Task *bench_task(Bench *b, pid_t pid, pid_t tid)

@@ -2,7 +2,7 @@
 
 /* Control groups: paths, unit names, layouts and cpusets. */
 
-#include "base/parse.h"
+#include "../cpu-list.h"
 #include "base/root.h"
 #include "base/util.h"
 #include "probe/tasks/cgroup.h"
@@ -134,14 +134,12 @@ static void test_layout(void **state)
 static void expect_cpuset(const char *tree, const char *path, const char *expected)
 {
     CLEANUP_CLOSE int fd = open_tree(tree);
-    CLEANUP_FREE char *text = NULL;
     CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
     int r = cgroup_cpuset(fd, cgroup_layout(fd), cpusets_v1(fd), path, NULL, set);
 
     if (expected) {
         assert_int_equal(r, 0);
-        text = format_list(set, PARSE_CPU_MAX);
-        assert_string_equal(text, expected);
+        assert_list(set, expected);
     } else {
         assert_int_equal(r, -ENOENT);
     }

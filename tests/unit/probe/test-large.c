@@ -177,14 +177,11 @@ static void test_sampling_unkept(void **state)
 static void test_masks(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
     CpuMask full;
 
     make(&b, &options);
     discover(&b);
-    assert_int_equal(parse_list("0-3", PARSE_CPU_MAX, set), 0);
-    full = intern_mask(b.world->pool, set);
-    hwloc_bitmap_free(set);
+    full = test_mask(b.world->pool, "0-3");
     for (size_t i = 0; i < b.world->n_tasks; i++)
         b.world->tasks[i].original = full;
     put_thread(&b, &(FakeTask){.pid = 100, .tid = 148, .n_threads = N_THREADS, .mask = "1"});

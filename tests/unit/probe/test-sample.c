@@ -363,7 +363,6 @@ static void test_quiet(void **state)
 static void test_quiet_owner_is_watched(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
-    hwloc_bitmap_t home = hwloc_bitmap_alloc(), nodes = hwloc_bitmap_alloc();
     Group *owner;
 
     bench_make(&b);
@@ -374,13 +373,9 @@ static void test_quiet_owner_is_watched(void **state)
     sleep_ticks(&b, 10);
     assert_int_equal(probe_statistics(b.probe)->n_quiet, 2);
 
-    hwloc_bitmap_set_range(home, 2, 3);
-    hwloc_bitmap_set(nodes, 1);
     owner = &b.world->groups[bench_process(&b, 200)->group.i];
-    owner->home = intern_mask(b.world->pool, home);
-    owner->home_nodes = intern_mask(b.world->pool, nodes);
-    hwloc_bitmap_free(home);
-    hwloc_bitmap_free(nodes);
+    owner->home = test_mask(b.world->pool, "2-3");
+    owner->home_nodes = test_mask(b.world->pool, "1");
     assert_int_equal(
         world_add_lease(b.world, &(Lease){.task = {.pid = 100, .tid = 100, .start_ticks = 1000},
                                           .group_id = b.world->groups[bench_process(&b, 100)->group.i].id,

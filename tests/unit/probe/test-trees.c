@@ -61,12 +61,12 @@ static void test_processes(void **state)
     assert_int_equal(p->uid, 107);
     assert_int_equal(p->parent, 1);
     assert_int_equal(p->start_ticks, 2100);
-    assert_mask(p->cpuset, "0-3");
+    assert_list(p->cpuset, "0-3");
 
     p = bench_process(&b, 950);
     assert_string_equal(p->cgroup, "/system.slice/confined.service/worker");
     assert_string_equal(p->unit, "confined.service");
-    assert_mask(p->cpuset, "0-1");
+    assert_list(p->cpuset, "0-1");
     assert_int_equal(bench_task(&b, 950, 950)->hands, TASK_HANDS_FREE); /* all of its cpuset */
 
     assert_string_equal(b.last.unit, "app-java.service");
@@ -108,7 +108,7 @@ static void test_threads(void **state)
         assert_string_equal(t->comm, rows[i].comm);
         assert_int_equal(t->task_class, rows[i].class);
         assert_int_equal(t->hands, rows[i].hands);
-        assert_mask(t->allowed, rows[i].mask);
+        assert_list(t->allowed, rows[i].mask);
         assert_int_equal(t->last_cpu.i, rows[i].cpu);
         assert_int_equal(t->start_ticks, 5000 + (rows[i].tid - 900));
         assert_true(t->fresh);
@@ -186,10 +186,10 @@ static void test_hybrid(void **state)
     assert_string_equal(bench_process(&b, 400)->cgroup, "/worker");
     assert_null(bench_process(&b, 400)->unit);
     assert_null(bench_process(&b, 400)->slice);
-    assert_mask(bench_process(&b, 400)->cpuset, "0-1");
+    assert_list(bench_process(&b, 400)->cpuset, "0-1");
     assert_int_equal(bench_task(&b, 400, 400)->hands, TASK_HANDS_FREE);
     /* A mask of more CPUs than there are. */
-    assert_mask(bench_task(&b, 401, 401)->allowed, "0-3");
+    assert_list(bench_task(&b, 401, 401)->allowed, "0-3");
     assert_int_equal(bench_task(&b, 401, 401)->hands, TASK_HANDS_FREE);
 }
 
@@ -201,7 +201,7 @@ static void test_v1(void **state)
     bench_discover(&b);
     assert_string_equal(bench_process(&b, 300)->cgroup, "/system.slice/batch.service/run");
     assert_string_equal(bench_process(&b, 300)->unit, "batch.service");
-    assert_mask(bench_process(&b, 300)->cpuset, "2-3");
+    assert_list(bench_process(&b, 300)->cpuset, "2-3");
     assert_int_equal(bench_task(&b, 300, 300)->hands, TASK_HANDS_FREE);
 }
 
@@ -213,7 +213,7 @@ static void test_bare(void **state)
     bench_open(&b, "bare", NULL);
     bench_discover(&b);
     assert_string_equal(bench_process(&b, 1)->cgroup, "/");
-    assert_mask(bench_process(&b, 1)->cpuset, "0-3");
+    assert_list(bench_process(&b, 1)->cpuset, "0-3");
     bench_sample(&b);
     bench_sample(&b);
     assert_int_equal(bench_task(&b, 1, 1)->hands, TASK_HANDS_FREE);

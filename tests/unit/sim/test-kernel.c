@@ -2,6 +2,7 @@
 
 /* The kernel's own rules: fork placement (P5), wake-ups (P4), stealing (P2), balancing (P7), scans (P9). */
 
+#include "../cpu-list.h"
 #include "engine-test.h"
 
 /*
@@ -250,20 +251,14 @@ static void test_wake_wide(void **state)
 /* A mask that was narrowed meanwhile: a CPU of it on the same node, else any. */
 static void test_wake_masked(void **state)
 {
-    hwloc_bitmap_t mask = hwloc_bitmap_alloc();
     CLEANUP(bed_done) Bed bed;
 
-    assert_non_null(mask);
     bed_make(&bed, 20, "yes");
     bed.e.threads[3].cpu = 4;
-    (void)hwloc_bitmap_set(mask, 2);
-    (void)hwloc_bitmap_set(mask, 6);
-    thread_set_mask(&bed.e, 3, intern_mask(bed.e.pool, mask), ENGINE_NONE);
+    thread_set_mask(&bed.e, 3, test_mask(bed.e.pool, "2,6"), ENGINE_NONE);
     assert_int_equal(wake_select(&bed.e, 3, ENGINE_NONE, false), 6);
-    hwloc_bitmap_clr(mask, 6);
-    thread_set_mask(&bed.e, 3, intern_mask(bed.e.pool, mask), ENGINE_NONE);
+    thread_set_mask(&bed.e, 3, test_mask(bed.e.pool, "2"), ENGINE_NONE);
     assert_int_equal(wake_select(&bed.e, 3, ENGINE_NONE, false), 2);
-    hwloc_bitmap_free(mask);
 }
 
 /*

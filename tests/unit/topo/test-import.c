@@ -2,16 +2,15 @@
 
 /* What is left of a machine when this process may use only a part of it. hwloc's own "allow" stands in for a cpuset. */
 
-#include "base/parse.h"
+#include "../cpu-list.h"
 #include "topo/build.h"
-#include "unit-test.h"
 
 /* Imports `description` with only `cpus` and `nodes` (lists) allowed. */
 static Topology *import_allowed(const char *description, const char *cpus, const char *nodes,
                                 bool restrict_to_allowed)
 {
     Topology *topology = calloc(1, sizeof(*topology));
-    hwloc_bitmap_t cpuset = hwloc_bitmap_alloc(), nodeset = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t cpuset = hwloc_bitmap_alloc(), nodeset = hwloc_bitmap_alloc();
     char *error = NULL;
     hwloc_topology_t hwloc;
 
@@ -29,16 +28,7 @@ static Topology *import_allowed(const char *description, const char *cpus, const
     assert_int_equal(domains_compute(topology), 0);
     assert_int_equal(topology_check(topology), 0);
     hwloc_topology_destroy(hwloc);
-    hwloc_bitmap_free(cpuset);
-    hwloc_bitmap_free(nodeset);
     return topology;
-}
-
-static void assert_list(hwloc_const_bitmap_t set, const char *expected)
-{
-    CLEANUP_FREE char *list = format_list(set, PARSE_CPU_MAX);
-
-    assert_string_equal(list, expected);
 }
 
 #define MACHINE "pack:2 [numa(memory=4GiB)] l3:1 core:2 pu:2"

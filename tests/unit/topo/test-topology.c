@@ -2,9 +2,8 @@
 
 /* The questions asked of a Topology, its invariants, and this machine. */
 
-#include "base/parse.h"
+#include "../cpu-list.h"
 #include "topo/topology.h"
-#include "unit-test.h"
 
 #include <sched.h>
 
@@ -56,7 +55,6 @@ static void test_nodes(void **state)
 {
     CLEANUP(topology_unref_p) Topology *topology = load("numa:3(indexes=0,8,252) core:2 pu:1", 0);
     CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    CLEANUP_FREE char *cpus = NULL, *nodes = NULL;
 
     assert_int_equal(topology_node_by_os(topology, 0).i, 0);
     assert_int_equal(topology_node_by_os(topology, 252).i, 2);
@@ -66,15 +64,13 @@ static void test_nodes(void **state)
     assert_int_equal(hwloc_bitmap_set(set, 1), 0);
     assert_int_equal(hwloc_bitmap_set_range(set, 2, -1), 0);
     assert_int_equal(topology_nodes_to_cpus(topology, set, set), 0);
-    cpus = format_list(set, PARSE_CPU_MAX);
-    assert_string_equal(cpus, "2-5");
+    assert_list(set, "2-5");
 
     assert_int_equal(hwloc_bitmap_only(set, 5), 0);
     assert_int_equal(hwloc_bitmap_set(set, 0), 0);
     assert_int_equal(hwloc_bitmap_set(set, 99), 0);
     assert_int_equal(topology_cpus_to_nodes(topology, set, set), 0);
-    nodes = format_list(set, PARSE_CPU_MAX);
-    assert_string_equal(nodes, "0,2");
+    assert_list(set, "0,2");
 }
 
 static void test_cpu(void **state)

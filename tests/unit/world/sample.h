@@ -3,8 +3,7 @@
 
 /* A small World to test with: two nodes of two cores with two threads each. */
 
-#include "base/parse.h"
-#include "unit-test.h"
+#include "../cpu-list.h"
 #include "world/world.h"
 
 static inline World *sample_empty(void)
@@ -23,14 +22,7 @@ static inline World *sample_empty(void)
 
 static inline CpuMask sample_mask(World *world, const char *list)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    CpuMask mask;
-
-    assert_int_equal(parse_list(list, PARSE_CPU_MAX, set), 0);
-    mask = intern_mask(world->pool, set);
-    assert_non_null(mask);
-    hwloc_bitmap_free(set);
-    return mask;
+    return test_mask(world->pool, list);
 }
 
 static inline int sample_process(World *world, pid_t pid, int workload, int group)
