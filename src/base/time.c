@@ -2,8 +2,6 @@
 
 #include "base/time.h"
 
-#include <time.h>
-
 const TimeUnit time_units[TIME_UNITS] = {
     {"d", 86400 * USEC_PER_SEC}, {"h", 3600 * USEC_PER_SEC}, {"min", 60 * USEC_PER_SEC},
     {"s", USEC_PER_SEC},         {"ms", USEC_PER_MSEC},      {"us", 1},
@@ -20,6 +18,12 @@ static uint64_t clock_nsec(clockid_t clock)
 uint64_t time_now_usec(void)
 {
     return clock_nsec(CLOCK_MONOTONIC) / NSEC_PER_USEC;
+}
+
+struct timespec time_spec(uint64_t usec)
+{
+    return (struct timespec){.tv_sec = (time_t)(usec / USEC_PER_SEC),
+                             .tv_nsec = (long)(usec % USEC_PER_SEC * NSEC_PER_USEC)};
 }
 
 uint64_t time_boot_nsec(void)

@@ -4,6 +4,7 @@
 /* Time as unsigned microseconds. Only probe, act, daemon and ctl may ask for it; the other rooms are given it. */
 
 #include <stdint.h>
+#include <time.h>
 
 #define USEC_PER_MSEC 1000ULL
 #define USEC_PER_SEC  1000000ULL
@@ -22,6 +23,9 @@ extern const TimeUnit time_units[TIME_UNITS];
 
 /* CLOCK_MONOTONIC in microseconds: what World.now_usec and every `..._usec` instant is in. */
 uint64_t time_now_usec(void);
+
+/* An instant or a span as system calls take it. */
+struct timespec time_spec(uint64_t usec);
 
 /* CLOCK_BOOTTIME in nanoseconds: what starttime in proc_pid_stat(5) is in, which goes on while the machine sleeps. */
 uint64_t time_boot_nsec(void);

@@ -8,10 +8,9 @@
 
 #include "act/fence/aside.h"
 
+#include "base/thread.h"
 #include "base/time.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 typedef enum WriteState {
@@ -124,19 +123,14 @@ FenceAside *fence_aside_new(int (*write)(void *context, const char *name, hwloc_
                             void *context)
 {
     FenceAside *aside = calloc(1, sizeof(*aside));
-    pthread_condattr_t attributes;
 
     if (!aside)
         return NULL;
     aside->write = write;
     aside->context = context;
-    /* None of these allocates or fails with glibc. */
     (void)pthread_mutex_init(&aside->lock, NULL);
     (void)pthread_cond_init(&aside->asked, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&aside->idle, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
+    thread_cond_init(&aside->idle);
     return aside;
 }
 
@@ -159,17 +153,10 @@ FenceAside *fence_aside_free(FenceAside *aside)
     return NULL;
 }
 
-/* Signals are for the event loop. */
 static bool start(FenceAside *aside)
 {
-    sigset_t all, before;
-
-    if (aside->started)
-        return true;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    aside->started = pthread_create(&aside->thread, NULL, run, aside) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!aside->started)
+        aside->started = thread_start(&aside->thread, run, aside) == 0;
     return aside->started;
 }
 
@@ -236,15 +223,11 @@ static void aside_wait(void *context, uint64_t usec)
 {
     FenceAside *aside = context;
     uint64_t end = time_now_usec() + usec;
-    const struct timespec until = {
-        .tv_sec = (time_t)(end / USEC_PER_SEC),
-        .tv_nsec = (long)(end % USEC_PER_SEC * NSEC_PER_USEC),
-    };
     int r = 0;
 
     (void)pthread_mutex_lock(&aside->lock);
     while (!is_idle(aside) && r == 0)
-        r = pthread_cond_timedwait(&aside->idle, &aside->lock, &until);
+        r = thread_cond_wait_until(&aside->idle, &aside->lock, end);
     (void)pthread_mutex_unlock(&aside->lock);
 }
 

@@ -4,8 +4,7 @@
 /* What the files of the mover share: jobs, the threads that carry them out, and the one lock over it all. */
 
 #include "act/mover/walk.h"
-
-#include <pthread.h>
+#include "base/thread.h"
 
 typedef struct MoverJob MoverJob;
 
@@ -121,6 +120,3 @@ void mover_worker_free(MoverWorker *worker);
 
 /* Gives back a reference; the last one takes the mover along. */
 void mover_unref_and_unlock(Mover *mover);
-
-/* One whose timeouts are of CLOCK_MONOTONIC. */
-void mover_cond_init(pthread_cond_t *cond);

@@ -74,7 +74,7 @@ static int make_seats(Mover *mover)
     mover->n_seats = mover->topology->n_nodes;
     for (uint32_t i = 0; i < mover->n_seats; i++) {
         mover->seats[i].n_own = count_lanes(mover->topology, i);
-        mover_cond_init(&mover->seats[i].work);
+        thread_cond_init(&mover->seats[i].work);
         mover_gate_init(&mover->seats[i].gate);
         mover->seats[i].cpus = hwloc_bitmap_dup(mover->topology->nodes[i].cpus);
         if (!mover->seats[i].cpus)
@@ -111,7 +111,7 @@ int mover_new(const MoverOps *ops, void *context, int root_fd, Topology *topolog
     mover->context = ops ? context : &mover->root_fd;
     mover->vast_bytes = MAX(memory_of(topology), VAST_BYTES_MIN);
     (void)pthread_mutex_init(&mover->lock, NULL);
-    mover_cond_init(&mover->left);
+    thread_cond_init(&mover->left);
     r = make_seats(mover);
     if (r == 0)
         r = open_descriptors(mover, ops, root_fd);
@@ -126,10 +126,10 @@ int mover_new(const MoverOps *ops, void *context, int root_fd, Topology *topolog
 }
 
 /* Waits for a thread until the time is up, and from then on for none that is at something. */
-static void end_worker(Mover *mover, MoverWorker *worker, const struct timespec *until, bool *late)
+static void end_worker(Mover *mover, MoverWorker *worker, uint64_t until_usec, bool *late)
 {
     while (!worker->left && !*late)
-        *late = pthread_cond_timedwait(&mover->left, &mover->lock, until) != 0;
+        *late = thread_cond_wait_until(&mover->left, &mover->lock, until_usec) != 0;
     if (!worker->left && worker->part) {
         mover_worker_give_up(mover, worker);
         return;
@@ -143,11 +143,7 @@ static void end_worker(Mover *mover, MoverWorker *worker, const struct timespec 
 
 static void end_threads(Mover *mover)
 {
-    uint64_t end = time_now_usec() + MOVER_END_USEC;
-    const struct timespec until = {
-        .tv_sec = (time_t)(end / USEC_PER_SEC),
-        .tv_nsec = (long)(end % USEC_PER_SEC * NSEC_PER_USEC),
-    };
+    uint64_t until_usec = time_now_usec() + MOVER_END_USEC;
     bool late = false;
 
     mover->ending = true;
@@ -160,7 +156,7 @@ static void end_threads(Mover *mover)
     for (uint32_t i = 0; i < mover->n_seats; i++)
         for (uint32_t k = 0; k < MOVER_LANES_MAX; k++)
             if (mover->seats[i].workers[k])
-                end_worker(mover, TAKE_PTR(mover->seats[i].workers[k]), &until, &late);
+                end_worker(mover, TAKE_PTR(mover->seats[i].workers[k]), until_usec, &late);
 }
 
 static void free_jobs(MoverJob *first)

@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 #include <utlist.h>
@@ -71,16 +70,12 @@ static void host_pause(void *userdata, uint64_t usec)
     MoverWorker *worker = userdata;
     Mover *mover = worker->mover;
     uint64_t end = time_now_usec() + usec;
-    const struct timespec until = {
-        .tv_sec = (time_t)(end / USEC_PER_SEC),
-        .tv_nsec = (long)(end % USEC_PER_SEC * NSEC_PER_USEC),
-    };
     int r = 0;
 
     (void)pthread_mutex_lock(&mover->lock);
     worker->waiting = true;
     while (!must_stop(worker) && r == 0)
-        r = pthread_cond_timedwait(&worker->wake, &mover->lock, &until);
+        r = thread_cond_wait_until(&worker->wake, &mover->lock, end);
     worker->waiting = false;
     worker->heard_usec = time_now_usec();
     (void)pthread_mutex_unlock(&mover->lock);
@@ -212,33 +207,16 @@ static void *run(void *userdata)
     return NULL;
 }
 
-/* Signals are for the event loop. */
 static int start_thread(MoverWorker *worker)
 {
-    sigset_t all, before;
     char name[16];
-    int r;
+    int r = thread_start(&worker->thread, run, worker);
 
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = pthread_create(&worker->thread, NULL, run, worker);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (r != 0)
-        return -r;
+    if (r < 0)
+        return r;
     (void)snprintf(name, sizeof(name), "mover/%" PRIu32, worker->tools.os_index % 100000);
     (void)pthread_setname_np(worker->thread, name);
     return 0;
-}
-
-void mover_cond_init(pthread_cond_t *cond)
-{
-    pthread_condattr_t attributes;
-
-    /* None of these allocates or fails with glibc. */
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(cond, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
 }
 
 /* One more, in a place that is free. */
@@ -255,7 +233,7 @@ static int start_worker(Mover *mover, NodeIx node, MoverWorker **place)
     worker->waiting = true;
     worker->nice = INT_MAX;        /* not known: it is the daemon's, */
     worker->helps_id = UINT64_MAX; /* and so are the CPUs */
-    mover_cond_init(&worker->wake);
+    thread_cond_init(&worker->wake);
     worker->tools = (WalkNode){
         .ops = mover->ops,
         .context = mover->context,

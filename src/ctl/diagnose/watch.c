@@ -275,8 +275,7 @@ static void say_progress(uint32_t left)
 
 static void sleep_until(uint64_t usec)
 {
-    struct timespec at = {.tv_sec = (time_t)(usec / USEC_PER_SEC),
-                          .tv_nsec = (long)(usec % USEC_PER_SEC * NSEC_PER_USEC)};
+    struct timespec at = time_spec(usec);
 
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
         ;

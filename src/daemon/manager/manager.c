@@ -100,8 +100,7 @@ static int wait_and_turn(Manager *manager, uint64_t *now_usec)
 
     if (next <= now)
         return turn_if_needed(manager, now);
-    timeout = (struct timespec){.tv_sec = (time_t)((next - now) / USEC_PER_SEC),
-                                .tv_nsec = (long)((next - now) % USEC_PER_SEC * NSEC_PER_USEC)};
+    timeout = time_spec(next - now);
     r = ppoll(&poll, 1, &timeout, NULL);
     *now_usec = time_now_usec();
     if (r == 0)

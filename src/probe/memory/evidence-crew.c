@@ -12,11 +12,10 @@
 
 #include "probe/memory/evidence-crew.h"
 
+#include "base/thread.h"
 #include "base/time.h"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 
 /* Processes that were looked at once and are remembered for that: older ones are forgotten first. */
@@ -198,15 +197,10 @@ static void work_on(EvidenceCrew *crew, Entry *entry)
 
 static void await(EvidenceCrew *crew, uint64_t until_usec)
 {
-    const struct timespec until = {
-        .tv_sec = (time_t)(until_usec / USEC_PER_SEC),
-        .tv_nsec = (long)(until_usec % USEC_PER_SEC * NSEC_PER_USEC),
-    };
-
     if (until_usec == UINT64_MAX)
         (void)pthread_cond_wait(&crew->changed, &crew->lock);
     else
-        (void)pthread_cond_timedwait(&crew->changed, &crew->lock, &until);
+        (void)thread_cond_wait_until(&crew->changed, &crew->lock, until_usec);
 }
 
 static void *run(void *userdata)
@@ -230,7 +224,6 @@ static void *run(void *userdata)
 int evidence_crew_new(const EvidenceMachine *machine, int root_fd, Topology *topology, EvidenceCrew **ret)
 {
     EvidenceCrew *crew = calloc(1, sizeof(*crew));
-    pthread_condattr_t attributes;
 
     if (!crew)
         return -ENOMEM;
@@ -246,12 +239,8 @@ int evidence_crew_new(const EvidenceMachine *machine, int root_fd, Topology *top
     }
     crew->machine = *machine;
     crew->topology = topology_ref(topology);
-    /* None of these allocates or fails with glibc. */
     (void)pthread_mutex_init(&crew->lock, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&crew->changed, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
+    thread_cond_init(&crew->changed);
     *ret = crew;
     return 0;
 }
@@ -294,20 +283,15 @@ EvidenceCrew *evidence_crew_free(EvidenceCrew *crew)
     return NULL;
 }
 
-/* Signals are for the event loop. */
 static int start_thread(EvidenceCrew *crew)
 {
-    sigset_t all, before;
     int r;
 
     if (crew->n_threads == EVIDENCE_CREW_THREADS)
         return 0;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = pthread_create(&crew->threads[crew->n_threads], NULL, run, crew);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (r != 0)
-        return crew->n_threads > 0 ? 0 : -r;
+    r = thread_start(&crew->threads[crew->n_threads], run, crew);
+    if (r < 0)
+        return crew->n_threads > 0 ? 0 : r;
     (void)pthread_setname_np(crew->threads[crew->n_threads], "looker");
     crew->n_threads++;
     return 0;

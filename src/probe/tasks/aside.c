@@ -2,11 +2,10 @@
 
 #include "probe/tasks/aside.h"
 
+#include "base/thread.h"
 #include "base/time.h"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -124,19 +123,14 @@ static void join(Slot *slot)
 int aside_new(const AsideOptions *options, Aside **ret)
 {
     Aside *aside = calloc(1, sizeof(*aside));
-    pthread_condattr_t attributes;
 
     if (!aside)
         return -ENOMEM;
     aside->options = *options;
     aside->budget_usec = options->budget_usec;
     aside->n_ref = 1;
-    /* None of these allocates or fails with glibc. */
     (void)pthread_mutex_init(&aside->lock, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&aside->answered, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
+    thread_cond_init(&aside->answered);
     for (size_t i = 0; i < ASIDE_THREADS; i++) {
         aside->slots[i].aside = aside;
         (void)pthread_cond_init(&aside->slots[i].asked, NULL);
@@ -178,10 +172,8 @@ Aside *aside_free(Aside *aside)
     return NULL;
 }
 
-/* Signals are for the event loop. */
 static int start(Slot *slot)
 {
-    sigset_t all, before;
     int r;
 
     if (slot->started)
@@ -189,14 +181,11 @@ static int start(Slot *slot)
     slot->text = malloc(slot->aside->options.size);
     if (!slot->text)
         return -ENOMEM;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = pthread_create(&slot->thread, NULL, run, slot);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (r != 0) {
+    r = thread_start(&slot->thread, run, slot);
+    if (r < 0) {
         free(slot->text);
         slot->text = NULL;
-        return -r;
+        return r;
     }
     slot->started = true;
     return 0;
@@ -310,14 +299,10 @@ static int put_question(Slot *slot, int dir_fd, const AsideKey *key)
 static void await(Aside *aside, const Slot *slot)
 {
     uint64_t begin = time_now_usec(), end = begin + MIN(aside->options.wait_usec, aside->budget_usec), waited;
-    const struct timespec until = {
-        .tv_sec = (time_t)(end / USEC_PER_SEC),
-        .tv_nsec = (long)(end % USEC_PER_SEC * NSEC_PER_USEC),
-    };
     int r = 0;
 
     while (slot->state == SLOT_ASKED && r == 0)
-        r = pthread_cond_timedwait(&aside->answered, &aside->lock, &until);
+        r = thread_cond_wait_until(&aside->answered, &aside->lock, end);
     waited = time_now_usec() - begin;
     if (waited > SHORT_WAIT_USEC)
         aside->budget_usec -= MIN(waited, aside->budget_usec);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Threads beside the event loop, and waiting until an instant. */
+
+#include <pthread.h>
+#include <stdint.h>
+
+/* Starts a thread with all signals blocked: those are for the event loop. 0 or -errno. */
+int thread_start(pthread_t *ret, void *(*run)(void *), void *userdata);
+
+/* A condition that is waited for by the clock of time_now_usec(). Allocates nothing, and does not fail with glibc. */
+void thread_cond_init(pthread_cond_t *cond);
+
+/* As pthread_cond_timedwait(3), until an instant of time_now_usec(). */
+int thread_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_usec);
