@@ -48,9 +48,8 @@ static int scan_digits(const char **p, uint64_t *ret)
 static int scan_decimal(const char **p, uint64_t *ret_whole, uint64_t *ret_micro)
 {
     uint64_t micro = 0, scale = 100000;
-    int r;
+    int r = scan_digits(p, ret_whole);
 
-    r = scan_digits(p, ret_whole);
     if (r == -EINVAL)
         return r;
     if (**p == '.') {

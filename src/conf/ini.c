@@ -277,9 +277,8 @@ int conf_parse_file(const char *path, const ConfHandler *handler, void *userdata
     CLEANUP_FREE char *text = NULL;
     const char *why = NULL;
     size_t len = 0;
-    int r;
+    int r = read_file(path, &text, &len, &why);
 
-    r = read_file(path, &text, &len, &why);
     if (r == -EBADMSG)
         conf_report_add(report, CONF_SEVERITY_ERROR, path, 0, "cannot be read: %s", why);
     if (r < 0)

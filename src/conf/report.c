@@ -20,9 +20,8 @@
 static char *make_printable(const char *s, size_t max)
 {
     size_t len = strlen(s), o = 0;
-    char *copy;
+    char *copy = malloc(MIN(len * 4, max) + sizeof("..."));
 
-    copy = malloc(MIN(len * 4, max) + sizeof("..."));
     if (!copy)
         return NULL;
     for (size_t i = 0; i < len;) {

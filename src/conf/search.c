@@ -284,9 +284,8 @@ int conf_search(const char *const *directories, const char *suffix, ConfFiles *r
     CLEANUP(candidates_done) Candidates found = {0};
     CLEANUP(conf_files_done) ConfFiles files = {0};
     size_t n_errors = report->n_errors;
-    int r;
+    int r = gather(directories, suffix, &found, report);
 
-    r = gather(directories, suffix, &found, report);
     for (size_t i = 0; r == 0 && i < found.n_items; i++)
         r = add_file(&files, &found.items[i], directories, report);
     if (r < 0)

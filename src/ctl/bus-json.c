@@ -94,9 +94,8 @@ static int read_entry(sd_bus_message *message, const char *contents, const char 
     CLEANUP_JSON json_object *other = NULL;
     json_object *value = NULL;
     const char *key;
-    int r;
+    int r = read_key(message, contents[0], &other, &key);
 
-    r = read_key(message, contents[0], &other, &key);
     if (r < 0)
         return r;
     if (!is_wanted(keys, key))
@@ -132,9 +131,8 @@ static int read_elements(sd_bus_message *message, const char *const *keys, json_
 {
     for (;;) {
         json_object *value = NULL;
-        int r;
+        int r = bus_json_read(message, keys, &value);
 
-        r = bus_json_read(message, keys, &value);
         if (r < 0)
             return r == -ENXIO ? 0 : r;
         if (json_object_array_add(array, value) < 0) {
@@ -214,9 +212,8 @@ int bus_json_read(sd_bus_message *message, const char *const *keys, json_object 
 {
     const char *contents;
     char type;
-    int r;
+    int r = sd_bus_message_peek_type(message, &type, &contents);
 
-    r = sd_bus_message_peek_type(message, &type, &contents);
     if (r < 0)
         return r;
     if (r == 0)

@@ -234,10 +234,9 @@ CtlExit client_call(sd_bus *bus, const char *method, json_object **ret, const ch
 {
     CLEANUP_MESSAGE sd_bus_message *message = NULL;
     va_list ap;
-    int r;
+    int r = sd_bus_message_new_method_call(bus, &message, NULL, NUMAPLACE_BUS_PATH,
+                                           NUMAPLACE_BUS_INTERFACE_MANAGER, method);
 
-    r = sd_bus_message_new_method_call(bus, &message, NULL, NUMAPLACE_BUS_PATH,
-                                       NUMAPLACE_BUS_INTERFACE_MANAGER, method);
     if (r >= 0 && *types) {
         va_start(ap, types);
         r = sd_bus_message_appendv(message, types, ap);
@@ -260,9 +259,8 @@ CtlExit client_call_keys(sd_bus *bus, const char *method, const char *const *key
 CtlExit client_query(const CtlOptions *options, const char *method, const char *argument, json_object **ret)
 {
     CLEANUP_BUS sd_bus *bus = NULL;
-    CtlExit code;
+    CtlExit code = client_connect(options, &bus);
 
-    code = client_connect(options, &bus);
     if (code != CTL_EXIT_OK)
         return code;
     return argument ? client_call(bus, method, ret, "s", argument) : client_call(bus, method, ret, "");
@@ -273,9 +271,8 @@ CtlExit client_list(sd_bus *bus, const char *method, int64_t after, json_object 
     for (;;) {
         CLEANUP_JSON json_object *page = NULL;
         int64_t last;
-        CtlExit code;
+        CtlExit code = client_call(bus, method, &page, "tu", (uint64_t)after, NUMAPLACE_BUS_PAGE_MAX);
 
-        code = client_call(bus, method, &page, "tu", (uint64_t)after, NUMAPLACE_BUS_PAGE_MAX);
         if (code != CTL_EXIT_OK || view_length(page) == 0)
             return code;
         last = view_number(json_object_array_get_idx(page, view_length(page) - 1), "sequence", 0);

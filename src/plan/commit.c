@@ -108,9 +108,7 @@ static void charge(const Commit *c, const PlanAction *action)
 static int done_lend(const Commit *c, const PlanAction *action, Task *task)
 {
     uint64_t now = c->plan->now_usec;
-    int r;
-
-    r = world_add_lease(
+    int r = world_add_lease(
         c->world,
         &(Lease){
             .task = action->subject,
@@ -121,6 +119,7 @@ static int done_lend(const Commit *c, const PlanAction *action, Task *task)
             .until_usec = action->lease_usec < UINT64_MAX - now ? now + action->lease_usec : UINT64_MAX,
             .since_tick = c->plan->tick,
         });
+
     if (r < 0)
         return r;
     task->allowed = action->to;

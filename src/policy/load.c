@@ -315,9 +315,8 @@ int policy_set_load(const char *const *directories, const Topology *topology, Po
     CLEANUP(conf_files_done) ConfFiles files = {0};
     size_t n_errors = report->n_errors, n = 0;
     Policy **policies;
-    int r;
+    int r = policy_search(directories, &files, report);
 
-    r = policy_search(directories, &files, report);
     if (r == -ENOMEM || r == -E2BIG)
         return r == -E2BIG ? -EBADMSG : r;
     policies = calloc(files.n_files + 1, sizeof(Policy *));

@@ -76,9 +76,8 @@ static int open_xml(hwloc_topology_t hwloc, const char *path, char **ret_buf, ch
 {
     CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     size_t len = 0;
-    int r;
+    int r = fd < 0 ? -errno : root_read_fd(fd, XML_MAX_BYTES, ret_buf, &len);
 
-    r = fd < 0 ? -errno : root_read_fd(fd, XML_MAX_BYTES, ret_buf, &len);
     if (r == -ENOMEM)
         return r;
     if (r < 0)

@@ -437,7 +437,8 @@ const char *fence_next_directory(DIR *dir)
 
     do
         entry = readdir(dir);
-    while (entry && (entry->d_type != DT_DIR || strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
+    while (entry &&
+           (entry->d_type != DT_DIR || strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
     return entry ? entry->d_name : NULL;
 }
 
@@ -490,9 +491,8 @@ static int all_below(int fd, unsigned depth, bool (*wants)(void *userdata, pid_t
     }
     r = all_here(fd, wants, userdata);
     while (r > 0 && (name = fence_next_directory(dir))) {
-        int child;
+        int child = depth < FENCE_DEPTH_MAX ? openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 
-        child = depth < FENCE_DEPTH_MAX ? openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
         if (child < 0)
             return -ENOENT;
         r = all_below(child, depth + 1, wants, userdata);

@@ -114,9 +114,8 @@ static int load(Journal *journal, char **ret_error)
 int journal_open(const char *path, int root_fd, Journal **ret, char **ret_error)
 {
     CLEANUP(journal_free_p) Journal *journal = NULL;
-    int r;
+    int r = journal_new(root_fd, &journal, ret_error);
 
-    r = journal_new(root_fd, &journal, ret_error);
     if (r == 0)
         r = journal_file_open(path, &journal->file, ret_error);
     if (r < 0)
@@ -146,9 +145,8 @@ static int load_reading(Journal *journal)
 int journal_open_reading(const char *path, int root_fd, Journal **ret, char **ret_error)
 {
     CLEANUP(journal_free_p) Journal *journal = NULL;
-    int r;
+    int r = journal_new(root_fd, &journal, ret_error);
 
-    r = journal_new(root_fd, &journal, ret_error);
     if (r == 0)
         r = journal_file_open_reading(path, &journal->file, ret_error);
     if (r == 0)

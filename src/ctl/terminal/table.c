@@ -116,9 +116,8 @@ static int hide_columns(Table *table)
 {
     CLEANUP_FREE char *drawn = NULL;
     size_t width = 0, n = table->n_columns;
-    int r;
+    int r = scols_print_table_to_string(table->scols, &drawn);
 
-    r = scols_print_table_to_string(table->scols, &drawn);
     if (r < 0)
         return r;
     for (size_t c = 0; c < n; c++)

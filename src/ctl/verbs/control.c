@@ -10,9 +10,8 @@
 static CtlExit for_each_name(const CtlOptions *options, const char *method, int argc, char **argv)
 {
     CLEANUP_BUS sd_bus *bus = NULL;
-    CtlExit result;
+    CtlExit result = client_connect(options, &bus);
 
-    result = client_connect(options, &bus);
     if (result != CTL_EXIT_OK)
         return result;
     if (options->all)

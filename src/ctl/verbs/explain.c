@@ -118,9 +118,8 @@ static CtlExit print_tasks(json_object *explanation)
 {
     json_object *tasks = view_list(explanation, "tasks");
     int64_t n_tasks = view_number(explanation, "n_tasks", 0);
-    CtlExit code;
+    CtlExit code = sentence_print("Threads", tasks, sentence_task);
 
-    code = sentence_print("Threads", tasks, sentence_task);
     if (n_tasks > (int64_t)view_length(tasks))
         (void)printf("  ... %" PRId64 " in all; numaplacectl tasks lists them\n", n_tasks);
     return code;
@@ -129,9 +128,8 @@ static CtlExit print_tasks(json_object *explanation)
 CtlExit verb_explain(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *explanation = NULL;
-    CtlExit code;
+    CtlExit code = client_query(options, "Explain", argv[0], &explanation);
 
-    code = client_query(options, "Explain", argv[0], &explanation);
     if (code != CTL_EXIT_OK)
         return code;
     if (options->json != CTL_JSON_OFF)

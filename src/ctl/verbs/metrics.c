@@ -207,9 +207,8 @@ static CtlExit gather(const CtlOptions *options, Metrics *metrics)
     CLEANUP_JSON json_object *status = NULL;
     CLEANUP_JSON json_object *workloads = NULL;
     json_object *counts = NULL;
-    CtlExit code;
+    CtlExit code = client_query(options, "GetStatus", NULL, &status);
 
-    code = client_query(options, "GetStatus", NULL, &status);
     if (code == CTL_EXIT_OK)
         code = client_query(options, "ListWorkloads", NULL, &workloads);
     if (code != CTL_EXIT_OK)

@@ -194,9 +194,8 @@ static void print_left(json_object *status)
 CtlExit verb_status(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *status = NULL;
-    CtlExit code;
+    CtlExit code = client_query(options, "GetStatus", NULL, &status);
 
-    code = client_query(options, "GetStatus", NULL, &status);
     if (code != CTL_EXIT_OK)
         return code;
     if (options->json != CTL_JSON_OFF)

@@ -110,9 +110,8 @@ CtlExit verb_topology(const CtlOptions *options, int argc, char **argv)
     CLEANUP(topology_unref_p) Topology *topology = NULL;
     CLEANUP_JSON json_object *object = NULL;
     CLEANUP_FREE char *error = NULL, *text = NULL;
-    int r;
+    int r = topology_load(&options->topology, &topology, &error);
 
-    r = topology_load(&options->topology, &topology, &error);
     if (r < 0)
         return ctl_fail(CTL_EXIT_FAILURE, "topology: %s", error ? error : strerror(-r));
     text = topology_format(topology);

@@ -73,9 +73,8 @@ static const ViewColumn task_columns[] = {
 CtlExit verb_workloads(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *list = NULL;
-    CtlExit code;
+    CtlExit code = client_query(options, "ListWorkloads", NULL, &list);
 
-    code = client_query(options, "ListWorkloads", NULL, &list);
     if (code != CTL_EXIT_OK)
         return code;
     return view_print_list(options, list, workload_columns, ARRAY_SIZE(workload_columns));
@@ -125,9 +124,8 @@ static CtlExit print_section(const CtlOptions *options, const char *title, json_
 CtlExit verb_show(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *workload = NULL;
-    CtlExit code;
+    CtlExit code = client_query(options, "GetWorkload", argv[0], &workload);
 
-    code = client_query(options, "GetWorkload", argv[0], &workload);
     if (code != CTL_EXIT_OK)
         return code;
     if (options->json != CTL_JSON_OFF)
@@ -163,9 +161,8 @@ static CtlExit list_tasks(const CtlOptions *options, const char *name, json_obje
 {
     CLEANUP_BUS sd_bus *bus = NULL;
     int32_t pid = 0, tid = 0;
-    CtlExit code;
+    CtlExit code = client_connect(options, &bus);
 
-    code = client_connect(options, &bus);
     while (code == CTL_EXIT_OK) {
         CLEANUP_JSON json_object *page = NULL;
         json_object *last;

@@ -265,9 +265,8 @@ static int client_start(BusClient *client, int *fd)
     CLEANUP_CLOSE int intake_fd = -1;
     const int bytes = SOCKET_BYTES, client_fd = *fd;
     sd_id128_t id;
-    int r;
+    int r = sd_bus_new(&client->bus);
 
-    r = sd_bus_new(&client->bus);
     if (r < 0)
         return r;
     r = bus_intake_init(&client->intake, client_fd, &intake_fd);

@@ -144,9 +144,8 @@ static int decide_and_act(Manager *manager, bool slow, uint64_t *cpu_nsec)
 {
     PlanLimits limits = manager_limits(manager, slow);
     uint64_t now_nsec;
-    int r;
+    int r = plan_compute(manager->world, manager->policies, &limits, &manager->plan);
 
-    r = plan_compute(manager->world, manager->policies, &limits, &manager->plan);
     if (r < 0)
         return r;
     r = recorder_add(manager->recorder, &(TranscriptEntry){.world = manager->world,

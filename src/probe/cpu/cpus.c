@@ -207,9 +207,8 @@ int probe_cpuset_again(Probe *probe, World *world, Process *process)
 {
     CgroupPaths paths = {.cpuset = "/"};
     CpuMask cpuset;
-    int r;
+    int r = read_list(probe->online_fd, probe->scratch);
 
-    r = read_list(probe->online_fd, probe->scratch);
     if (r == 0 && !hwloc_bitmap_isequal(probe->scratch, probe->online))
         return 1;
     if (probe->features.cgroup != PROBE_CGROUP_NONE) {

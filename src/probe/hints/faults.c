@@ -220,9 +220,7 @@ static int count(HintFaults *faults, const EvidenceNow *now, EvidenceFinds *find
     HintRingsCount counted;
     uint64_t faults_made;
     size_t n_tids;
-    int r;
-
-    r = hint_rings_read(faults->rings, take, &taking, &counted);
+    int r = hint_rings_read(faults->rings, take, &taking, &counted);
 
     if (r < 0)
         return r;

@@ -313,9 +313,8 @@ static ssize_t read_locked(Aside *aside, int dir_fd, const AsideKey *key, char *
     Slot *slot = find(aside, key);
 
     if (!slot) {
-        int r;
+        int r = admit(aside, key);
 
-        r = admit(aside, key);
         if (r < 0)
             return r;
         slot = find_room(aside, key->uid);

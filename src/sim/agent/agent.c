@@ -159,9 +159,8 @@ static int decide_and_act(Engine *e, Agent *agent, bool slow, SimTick *tick)
     uint64_t (*clock_nsec)(void) = e->hooks ? e->hooks->clock_nsec : NULL;
     uint64_t start = clock_nsec ? clock_nsec() : 0;
     const PlanLimits limits = limits_of(slow);
-    int r;
+    int r = plan_compute(agent->world, policies, &limits, &agent->plan);
 
-    r = plan_compute(agent->world, policies, &limits, &agent->plan);
     if (r < 0)
         return r;
     tick->plan_nsec = clock_nsec ? clock_nsec() - start : 0;

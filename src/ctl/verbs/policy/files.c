@@ -67,9 +67,8 @@ CtlExit policy_files_load(const CtlOptions *options, PolicySet **ret)
 {
     CLEANUP(conf_report_done) ConfReport report = {0};
     CLEANUP(policy_dirs_done) PolicyDirs dirs = {0};
-    int r;
+    int r = policy_dirs_init(options, &dirs);
 
-    r = policy_dirs_init(options, &dirs);
     if (r < 0)
         return ctl_fail_oom();
     r = policy_set_load((const char *const *)dirs.dirs, NULL, ret, &report);

@@ -113,9 +113,8 @@ static CtlExit add_file(json_object *files, const char *path)
 {
     CLEANUP_FREE char *text = NULL;
     json_object *object;
-    CtlExit code;
+    CtlExit code = read_file(path, &text);
 
-    code = read_file(path, &text);
     if (code != CTL_EXIT_OK)
         return code;
     object = json_object_new_object();
@@ -193,9 +192,8 @@ static CtlExit collect_effective(const CtlOptions *options, int argc, char **arg
                                  json_object *list)
 {
     CLEANUP(policy_set_free_p) PolicySet *set = NULL;
-    CtlExit code;
+    CtlExit code = policy_files_load(options, &set);
 
-    code = policy_files_load(options, &set);
     for (size_t i = 0; code == CTL_EXIT_OK && i < set->n_policies; i++) {
         const Policy *policy = set->policies[i];
         CLEANUP_FREE char *text = NULL;

@@ -164,9 +164,8 @@ static int add_failed(json_object *list, const PolicyMatch *match, const PolicyS
         CLEANUP_FREE char *wanted = NULL, *found = NULL;
         const ConfKey *key = &policy_keys[i];
         json_object *object;
-        int r;
+        int r = wanted_text(match, key, &wanted);
 
-        r = wanted_text(match, key, &wanted);
         if (r < 0)
             return r;
         if (r == 0 || key_verdict(match, key, subject) == POLICY_VERDICT_YES)
