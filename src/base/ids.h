@@ -3,7 +3,6 @@
 
 /* Distinct index types, so that a node number cannot be passed where a CPU number is meant. */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* An operating-system CPU number, as in /sys/devices/system/cpu/cpuN and in CPU masks. -1 means none. */

@@ -5,7 +5,6 @@
 
 #include "base/util.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #define CONF_FILE_MAX (1024UL * 1024UL) /* a larger file is not a configuration file */

@@ -5,7 +5,6 @@
  * is nothing to a daemon of another, though they may have a runtime directory in common. */
 
 #include <stdbool.h>
-#include <stddef.h>
 
 /* The length of the longest name of a journal, and the byte that ends it. */
 #define JOURNAL_NAME_SIZE sizeof("journal-4294967295")

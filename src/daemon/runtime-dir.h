@@ -3,8 +3,6 @@
 
 /* /run/numaplace: the directory of the socket, the undo journal and the lock. */
 
-#include <sys/types.h>
-
 /* Makes the directory (0755) when it is missing and checks that it is one that nobody else could have
  * prepared: a real directory, owned by root or by this user, writable by nobody else. Returns a descriptor
  * (O_CLOEXEC), or -errno and a malloc'd sentence in *ret_error. */

@@ -7,8 +7,6 @@
 #include "daemon/bus/peer.h"
 #include "daemon/log.h"
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <systemd/sd-event.h>
 

@@ -8,7 +8,6 @@
 #include "base/util.h"
 #include "plan/plan.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 #define MOVES_MAX \

@@ -4,7 +4,6 @@
 /* How often something was tried at an address, from round to round. Rounds go by ascending address, so two lists are
  * enough: the one of the last rounds is read while that of this round is written. */
 
-#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -9,7 +9,6 @@
  *
  * Meanwhile: a page that was written after we protected it has the bit. When it has not, somebody cleared it since. */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

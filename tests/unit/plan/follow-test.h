@@ -58,12 +58,6 @@ static inline void end_order(Fixture *f, pid_t pid, FollowEnd end, uint64_t move
                 });
 }
 
-static inline void wait_usec(Fixture *f, uint64_t usec)
-{
-    f->world->now_usec += usec;
-    f->world->tick++;
-}
-
 /* The plan gives no order for process 10, for this reason and no other. */
 static inline void assert_refused(Fixture *f, PlanReason reason)
 {

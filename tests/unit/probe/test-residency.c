@@ -4,7 +4,6 @@
 
 #include "probe-test.h"
 
-#include "base/time.h"
 #include "probe/memory/residency.h"
 
 #include <math.h>

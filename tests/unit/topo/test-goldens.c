@@ -7,7 +7,6 @@
 #include "unit-test.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 typedef struct Machine {
     const char *name;
